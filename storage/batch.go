@@ -1,0 +1,275 @@
+package storage
+
+// Batch is what one Apply writes: all of it or nothing. One goroutine fills
+// it; Apply only reads it. After Reset it is empty and uses its memory again.
+//
+// Invariants:
+//  1. ops[i].rec and ops[i].head lie in chunks that are not written again
+//     before Reset.
+//  2. count and bytes are those of the operations that are not cancelled,
+//     plus those of queues.
+type Batch struct {
+	ops    []batchOp
+	queues map[uint32]queueOp
+	chunks [][]byte // the last one is being filled
+	spare  [][]byte // kept by Reset for later chunks
+	held   int      // bytes of all chunks
+
+	count    int
+	bytes    int
+	marks    Marks
+	hasMarks bool
+}
+
+// OpKind says what an Op does.
+type OpKind uint8
+
+// The kinds of Op.
+const (
+	OpPut OpKind = iota + 1
+	OpDelete
+	OpPutQueue
+	OpDeleteQueue
+)
+
+// Op is one operation of a batch as Each shows it.
+type Op struct {
+	Kind    OpKind
+	ID      PacketID // of OpPut and OpDelete
+	Record  []byte   // of OpPut: the full record
+	Removed Removed  // of OpDelete
+	Queue   Queue    // of OpPutQueue; only its ID of OpDeleteQueue
+}
+
+// Removed tells what Delete must know of the packet that goes.
+type Removed struct {
+	Expires bool // the packet had an expiry
+	Large   bool // its payload has a record of its own: Meta.Large, or IsLarge
+}
+
+// IsLarge reports whether a payload of n bytes gets a record of its own.
+func IsLarge(n int) bool { return n > largePayload }
+
+type batchOp struct {
+	id        PacketID
+	expiry    int64
+	rec       []byte // full record of a put
+	head      []byte // of a large put: its record without the payload
+	payload   []byte // of a large put: the payload inside rec
+	kind      OpKind
+	cancelled bool
+	removed   Removed
+}
+
+type queueOp struct {
+	fresh bool // the first call in this batch defined it anew
+	gone  bool
+	rec   []byte
+}
+
+const (
+	chunkSize = 256 << 10
+	// maxSpare bounds the memory that an idle batch keeps.
+	maxSpare = 16
+)
+
+// Reset empties the batch. Records handed out before are no longer valid.
+func (b *Batch) Reset() {
+	clear(b.ops)
+	b.ops = b.ops[:0]
+	clear(b.queues)
+	for _, chunk := range b.chunks {
+		if cap(chunk) == chunkSize && len(b.spare) < maxSpare {
+			b.spare = append(b.spare, chunk[:0])
+		}
+	}
+	clear(b.chunks)
+	b.chunks = b.chunks[:0]
+	b.held, b.count, b.bytes = 0, 0, 0
+	b.marks, b.hasMarks = Marks{}, false
+}
+
+// Put adds a packet, copying all it needs of p, and returns the number by
+// which Record and Cancel know the operation.
+func (b *Batch) Put(id PacketID, p *Packet) (op int) {
+	large := IsLarge(len(p.Payload))
+	room := recordRoom(p)
+	if large {
+		room += room - len(p.Payload)
+	}
+	buf := b.grow(room)
+	o := batchOp{kind: OpPut, id: id, expiry: p.Expiry}
+	o.rec = AppendRecord(buf, p)
+	o.rec = o.rec[:len(o.rec):len(o.rec)]
+	if large {
+		o.payload = o.rec[len(o.rec)-len(p.Payload):]
+		o.head = appendHead(buf[len(o.rec):len(o.rec)], p)
+	}
+	b.keep(len(o.rec) + len(o.head))
+	b.ops = append(b.ops, o)
+	b.count += o.entries()
+	b.bytes += o.bytes()
+	return len(b.ops) - 1
+}
+
+// Record returns the full record of a Put, cancelled or not, valid until Reset.
+func (b *Batch) Record(op int) []byte { return b.ops[op].rec }
+
+// Cancel takes a Put back: its packet was popped again before the batch was
+// sealed, so neither needs the disk. A second Cancel does nothing.
+func (b *Batch) Cancel(op int) {
+	o := &b.ops[op]
+	if o.cancelled || o.kind != OpPut {
+		return
+	}
+	o.cancelled = true
+	b.count -= o.entries()
+	b.bytes -= o.bytes()
+}
+
+// Delete removes a packet that an earlier batch put. For one that this batch
+// put, use Cancel.
+func (b *Batch) Delete(id PacketID, r Removed) {
+	o := batchOp{kind: OpDelete, id: id, removed: r}
+	b.ops = append(b.ops, o)
+	b.count += o.entries()
+	b.bytes += o.bytes()
+}
+
+// PutQueue writes a queue definition. Within one batch the last call for an
+// identity wins.
+func (b *Batch) PutQueue(q Queue) {
+	if b.queues == nil {
+		b.queues = make(map[uint32]queueOp)
+	}
+	old, again := b.queues[q.ID]
+	b.dropQueueOp(old, again)
+	buf := b.grow(len(q.Name) + len(q.Rest) + 16)
+	rec := appendQueue(buf, &q)
+	b.keep(len(rec))
+	fresh := q.New
+	if again {
+		fresh = old.fresh
+	}
+	b.setQueueOp(q.ID, queueOp{fresh: fresh, rec: rec[:len(rec):len(rec)]})
+}
+
+// DeleteQueue removes a queue definition. When the batch itself defined the
+// queue as new, nothing is left to write.
+func (b *Batch) DeleteQueue(id uint32) {
+	if b.queues == nil {
+		b.queues = make(map[uint32]queueOp)
+	}
+	old, again := b.queues[id]
+	b.dropQueueOp(old, again)
+	if again && old.fresh {
+		delete(b.queues, id)
+		return
+	}
+	b.setQueueOp(id, queueOp{gone: true})
+}
+
+// SetMarks gives the marks that the control record holds after this batch.
+// Without it they stay as they are.
+func (b *Batch) SetMarks(m Marks) { b.marks, b.hasMarks = m, true }
+
+// Len returns how many entries the batch would write, in the measure of
+// Limits.MaxOps. A large packet counts twice.
+func (b *Batch) Len() int { return b.count }
+
+// Bytes returns what the batch would write, in the measure of Limits.MaxBytes.
+func (b *Batch) Bytes() int { return b.bytes }
+
+// Held returns the bytes of memory that the records in the batch take, those
+// of cancelled operations included.
+func (b *Batch) Held() int { return b.held }
+
+// Each calls fn for every operation that would be written: packets in the
+// order of the calls, then queues in no order. For tests and tools.
+func (b *Batch) Each(fn func(Op)) {
+	for i := range b.ops {
+		o := &b.ops[i]
+		if !o.cancelled {
+			fn(Op{Kind: o.kind, ID: o.id, Record: o.rec, Removed: o.removed})
+		}
+	}
+	for id, o := range b.queues {
+		op := Op{Kind: OpDeleteQueue, Queue: Queue{ID: id}}
+		if !o.gone {
+			op.Kind = OpPutQueue
+			if decodeQueue(o.rec, &op.Queue) != nil {
+				continue
+			}
+			op.Queue.New = o.fresh
+		}
+		fn(op)
+	}
+}
+
+func (b *Batch) dropQueueOp(o queueOp, present bool) {
+	if present {
+		b.count--
+		b.bytes -= queueKeyLen + len(o.rec) + opBytes
+	}
+}
+
+func (b *Batch) setQueueOp(id uint32, o queueOp) {
+	b.queues[id] = o
+	b.count++
+	b.bytes += queueKeyLen + len(o.rec) + opBytes
+}
+
+// grow returns an empty slice with room for n bytes at the end of a chunk;
+// keep makes what was appended to it part of the batch.
+func (b *Batch) grow(n int) []byte {
+	if last := len(b.chunks) - 1; last >= 0 {
+		if c := b.chunks[last]; cap(c)-len(c) >= n {
+			return c[len(c):len(c):cap(c)]
+		}
+	}
+	var c []byte
+	switch {
+	case n > chunkSize:
+		c = make([]byte, 0, n)
+	case len(b.spare) > 0:
+		c = b.spare[len(b.spare)-1]
+		b.spare = b.spare[:len(b.spare)-1]
+	default:
+		c = make([]byte, 0, chunkSize)
+	}
+	b.chunks = append(b.chunks, c)
+	return c
+}
+
+func (b *Batch) keep(n int) {
+	last := len(b.chunks) - 1
+	b.chunks[last] = b.chunks[last][:len(b.chunks[last])+n]
+	b.held += n
+}
+
+func (o *batchOp) entries() int {
+	if o.head != nil || o.removed.Large {
+		return 2
+	}
+	return 1
+}
+
+func (o *batchOp) bytes() int {
+	n := packetKeyLen + opBytes
+	switch {
+	case o.head != nil:
+		return n + len(o.head) + payloadKeyLen + opBytes + len(o.payload)
+	case o.removed.Large:
+		return n + payloadKeyLen + opBytes
+	}
+	return n + len(o.rec)
+}
+
+// recordRoom is at least the length of p's full record.
+func recordRoom(p *Packet) int {
+	n := 64 + len(p.Key) + len(p.Payload) + len(p.Producer)
+	for i := range p.Tags {
+		n += 10 + len(p.Tags[i].Name) + len(p.Tags[i].Value)
+	}
+	return n
+}

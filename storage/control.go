@@ -1,0 +1,98 @@
+package storage
+
+// Marks are the counters that must not run backwards over a restart.
+type Marks struct {
+	NextSeq   uint64 // sequence of the next packet at the newest end; goes up
+	LowSeq    uint64 // sequence of the next packet at the oldest end; goes down
+	NextQueue uint32 // identity of the next queue
+}
+
+// firstMarks are those of an empty store: the ends start in the middle of the
+// range, so that neither can be used up.
+func firstMarks() Marks {
+	return Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}
+}
+
+// Control is the control record, rewritten by every batch in the same
+// transaction. It tells how far the store is and what a scan must find.
+type Control struct {
+	Epoch uint64 // one more at each start that writes
+	Batch uint64 // one more with each batch
+	Live  uint64 // packets without expiry
+	Hash  uint64 // sum of SetHash over them
+	Marks
+}
+
+const (
+	fieldFormat    = 1
+	fieldEpoch     = 2
+	fieldBatch     = 3
+	fieldLive      = 4
+	fieldHash      = 5
+	fieldNextSeq   = 6
+	fieldLowSeq    = 7
+	fieldNextQueue = 8
+
+	controlFields = 8
+)
+
+func appendControl(dst []byte, c *Control) []byte {
+	dst = append(dst, formFixMap|controlFields)
+	for i, v := range [controlFields]uint64{
+		formatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
+	} {
+		dst = append(dst, byte(i+1))
+		dst = appendUint(dst, v)
+	}
+	return dst
+}
+
+func decodeControl(rec []byte, c *Control) error {
+	*c = Control{}
+	r := reader{b: rec}
+	n, ok := r.fields()
+	if !ok {
+		return r.bad("no map of fields")
+	}
+	seen := uint64(0)
+	for ; n > 0; n-- {
+		field, ok := r.uint()
+		if !ok {
+			return r.bad("no field number")
+		}
+		if field == 0 || field > controlFields {
+			if !r.skip(0) {
+				return r.bad("field value cut short or of a wrong form")
+			}
+			continue
+		}
+		v, ok := r.uint()
+		if !ok {
+			return r.bad("a field of the control record is not a number")
+		}
+		seen |= 1 << field
+		switch field {
+		case fieldEpoch:
+			c.Epoch = v
+		case fieldBatch:
+			c.Batch = v
+		case fieldLive:
+			c.Live = v
+		case fieldHash:
+			c.Hash = v
+		case fieldNextSeq:
+			c.NextSeq = v
+		case fieldLowSeq:
+			c.LowSeq = v
+		case fieldNextQueue:
+			c.NextQueue = uint32(v)
+		}
+	}
+	if !r.end() {
+		return r.bad("bytes after the last field")
+	}
+	if seen != 1<<(controlFields+1)-2 {
+		return r.bad("a field of the control record is missing")
+	}
+	return nil
+}

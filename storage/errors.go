@@ -1,0 +1,64 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors when opening a folder.
+var (
+	// ErrInUse means that another process holds the folder's lock.
+	ErrInUse = errors.New("the data folder is in use")
+	// ErrNewerFormat means that a newer version of Holdfast wrote the folder.
+	ErrNewerFormat = errors.New("the data folder has a newer format")
+	// ErrNotFolder means that the folder exists but holds something else.
+	ErrNotFolder = errors.New("not a holdfast data folder")
+	// ErrDamaged means that a file of the folder cannot be read as what it should be.
+	ErrDamaged = errors.New("the data folder is damaged")
+	// ErrLoss means that the store is older than its anchor: batches that were
+	// acknowledged are gone. Options.AcceptLoss opens it all the same.
+	ErrLoss = errors.New("acknowledged batches are missing")
+)
+
+// Errors of Apply. The first two mean that nothing was written.
+var (
+	// ErrTooLarge means that the batch is over Limits.
+	ErrTooLarge = errors.New("the batch is too large")
+	// ErrFull means that the disk has too little room left to write safely.
+	ErrFull = errors.New("the disk is full")
+	// ErrUnknown means that the batch may or may not be on disk. The store
+	// accepts nothing more; the caller stops, and the next Open tells.
+	ErrUnknown = errors.New("the outcome of the batch is not known")
+	// ErrReadOnly means that the store was opened with Options.ReadOnly.
+	ErrReadOnly = errors.New("the store was opened read-only")
+)
+
+// Errors of the records.
+var (
+	// ErrRecord means that bytes are not a record of the format.
+	ErrRecord = errors.New("not a valid record")
+	// ErrClosed means that the store was closed.
+	ErrClosed = errors.New("the store is closed")
+)
+
+// MismatchError reports that a scan did not reproduce the control record: a
+// packet was lost or came back.
+type MismatchError struct {
+	WantLive, GotLive uint64 // packets without expiry
+	WantHash, GotHash uint64 // sums of SetHash over them
+}
+
+// Error says what was expected and what was found.
+func (e *MismatchError) Error() string {
+	switch {
+	case e.GotLive < e.WantLive:
+		return fmt.Sprintf("packets are missing: the control record counts %d without expiry, the scan found %d",
+			e.WantLive, e.GotLive)
+	case e.GotLive > e.WantLive:
+		return fmt.Sprintf("packets came back: the control record counts %d without expiry, the scan found %d",
+			e.WantLive, e.GotLive)
+	default:
+		return fmt.Sprintf("packets are not the ones written: the control record and the scan both count %d without expiry, "+
+			"but the set hash is %016x instead of %016x", e.GotLive, e.GotHash, e.WantHash)
+	}
+}

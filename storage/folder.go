@@ -1,0 +1,201 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// formatVersion is the version of everything below the folder. FORMAT.md says
+// what may change without a new one.
+const formatVersion = 1
+
+// Names in a data folder.
+const (
+	lockName    = "lock"
+	formatName  = "format"
+	anchorName  = "anchor"
+	reserveName = "reserve"
+	dbName      = "db"
+)
+
+// folder is a data folder whose lock is held until close.
+type folder struct {
+	path string
+	lock *os.File
+	dir  *os.File // to sync the names in it
+}
+
+// openFolder makes the folder when it does not exist or is empty, takes its
+// lock and checks its format. Nothing of Badger is touched before that.
+func openFolder(path string) (_ *folder, err error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the data folder: %w", err)
+	}
+	f := &folder{path: path, dir: dir}
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
+	if err := f.mine(); err != nil {
+		return nil, err
+	}
+	if err := f.takeLock(); err != nil {
+		return nil, err
+	}
+	if err := f.checkFormat(); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(f.name(dbName), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("cannot make the database folder: %w", err)
+	}
+	return f, f.syncDir()
+}
+
+func (f *folder) name(file string) string { return filepath.Join(f.path, file) }
+
+func (f *folder) syncDir() error {
+	if err := f.dir.Sync(); err != nil {
+		return fmt.Errorf("cannot sync the data folder: %w", err)
+	}
+	return nil
+}
+
+func (f *folder) close() {
+	if f.lock != nil {
+		_ = f.lock.Close() // gives the lock up
+	}
+	_ = f.dir.Close()
+}
+
+// mine refuses a folder that holds somebody else's files, before anything is
+// written to it.
+func (f *folder) mine() error {
+	if _, err := os.Lstat(f.name(formatName)); err == nil {
+		return nil
+	}
+	names, err := f.dir.Readdirnames(-1)
+	if err != nil {
+		return fmt.Errorf("cannot read the data folder: %w", err)
+	}
+	for _, name := range names {
+		// A file system's own folder, and what a first start cut short left.
+		if name != "lost+found" && name != lockName && !strings.HasSuffix(name, tmpSuffix) {
+			return fmt.Errorf("%w: %s holds %q but no file %q; give an empty folder or one that holdfast made",
+				ErrNotFolder, f.path, name, formatName)
+		}
+	}
+	return nil
+}
+
+// takeLock takes the lock for as long as the process lives: the kernel gives
+// it up with the last descriptor, so a killed server leaves none behind.
+func (f *folder) takeLock() error {
+	lock, err := os.OpenFile(f.name(lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot open the lock of the data folder: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("%w: %s is locked by process %s; stop it first", ErrInUse, f.path, holder(lock))
+		}
+		return fmt.Errorf("cannot lock the data folder %s: %w", f.path, err)
+	}
+	f.lock = lock
+	pid := strconv.Itoa(os.Getpid()) + "\n"
+	if err := lock.Truncate(int64(len(pid))); err != nil {
+		return fmt.Errorf("cannot write the lock of the data folder: %w", err)
+	}
+	if _, err := lock.WriteAt([]byte(pid), 0); err != nil {
+		return fmt.Errorf("cannot write the lock of the data folder: %w", err)
+	}
+	return nil
+}
+
+// holder reads the process number from a lock held by another.
+func holder(lock *os.File) string {
+	b := make([]byte, 20)
+	n, _ := lock.ReadAt(b, 0)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	if err != nil {
+		return "unknown"
+	}
+	return strconv.Itoa(pid)
+}
+
+func (f *folder) checkFormat() error {
+	const limit = 64
+	b, err := readSmall(f.name(formatName), limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.create(formatName, []byte(strconv.Itoa(formatVersion)+"\n"))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the format of the data folder: %w", err)
+	}
+	version, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 32)
+	switch {
+	case err != nil || version == 0:
+		return fmt.Errorf("%w: file %s holds %q instead of a version number", ErrDamaged, f.name(formatName), b)
+	case version > formatVersion:
+		return fmt.Errorf("%w: %s has version %d and this program reads up to %d; use a newer holdfast",
+			ErrNewerFormat, f.path, version, formatVersion)
+	}
+	return nil
+}
+
+const tmpSuffix = ".tmp"
+
+// create writes a file whole or not at all: under another name, synced,
+// renamed, and the folder synced.
+func (f *folder) create(name string, b []byte) error {
+	tmp := f.name(name) + tmpSuffix
+	file, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot make file %s: %w", f.name(name), err)
+	}
+	_, err = file.Write(b)
+	if err == nil {
+		err = file.Sync()
+	}
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, f.name(name))
+	}
+	if err != nil {
+		_ = os.Remove(tmp)
+		return fmt.Errorf("cannot make file %s: %w", f.name(name), err)
+	}
+	return f.syncDir()
+}
+
+// readSmall reads a file of at most limit bytes, and what is over is cut.
+func readSmall(name string, limit int) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	b := make([]byte, limit)
+	n, err := file.ReadAt(b, 0)
+	if n == 0 && err != nil && !errors.Is(err, fs.ErrClosed) {
+		if info, serr := file.Stat(); serr == nil && info.Size() == 0 {
+			return nil, nil
+		}
+		return nil, err
+	}
+	return b[:n], nil
+}

@@ -1,0 +1,106 @@
+package storage
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+type syncKind uint8
+
+const (
+	syncAlways syncKind = iota
+	syncInterval
+	syncNever
+)
+
+// SyncMode says when a batch is forced to the device. The zero value is
+// SyncAlways.
+type SyncMode struct {
+	kind  syncKind
+	every time.Duration
+}
+
+// SyncAlways forces every batch to the device before Apply returns. Nothing
+// acknowledged is lost in a power cut.
+func SyncAlways() SyncMode { return SyncMode{} }
+
+// SyncInterval forces batches to the device every d. A power cut loses the
+// last d; a killed process loses nothing.
+func SyncInterval(d time.Duration) SyncMode { return SyncMode{kind: syncInterval, every: d} }
+
+// SyncNever leaves it to the operating system. A power cut loses what it had
+// not written, often half a minute; a killed process loses nothing.
+func SyncNever() SyncMode { return SyncMode{kind: syncNever} }
+
+// The range of SyncInterval.
+const (
+	minInterval = time.Millisecond
+	maxInterval = time.Minute
+)
+
+// ParseSync reads "always", "interval:50ms" (1ms to 1m) or "never".
+func ParseSync(s string) (SyncMode, error) {
+	if every, ok := strings.CutPrefix(s, "interval:"); ok {
+		d, err := time.ParseDuration(every)
+		if err != nil || d < minInterval || d > maxInterval {
+			return SyncMode{}, fmt.Errorf("sync interval %q is not a time from %s to %s, such as interval:50ms",
+				every, minInterval, maxInterval)
+		}
+		return SyncInterval(d), nil
+	}
+	switch s {
+	case "always":
+		return SyncAlways(), nil
+	case "never":
+		return SyncNever(), nil
+	}
+	return SyncMode{}, fmt.Errorf("sync mode %q is not known: use always, interval:50ms or never", s)
+}
+
+// String returns what ParseSync reads.
+func (m SyncMode) String() string {
+	switch m.kind {
+	case syncInterval:
+		return "interval:" + m.every.String()
+	case syncNever:
+		return "never"
+	}
+	return "always"
+}
+
+// Options of Open. The zero value is right for a server.
+type Options struct {
+	Sync SyncMode
+
+	// MemTable is the size in bytes of one memory table, from 2 MiB to 64 MiB:
+	// larger ones write less in all and take more memory, and bound a batch.
+	// 0 chooses by the size of the file system.
+	MemTable int64
+
+	// ReadOnly refuses Apply and leaves the epoch and the anchor as they are.
+	// What a crash left in the log is still put in order.
+	ReadOnly bool
+
+	// AcceptLoss opens a store although it is older than its anchor.
+	AcceptLoss bool
+
+	// Logger gets what Badger and the store have to say; nil is silence.
+	Logger *slog.Logger
+}
+
+const (
+	minMemTable = 2 << 20
+	maxMemTable = 64 << 20
+)
+
+func (o *Options) check() error {
+	if o.MemTable != 0 && (o.MemTable < minMemTable || o.MemTable > maxMemTable) {
+		return fmt.Errorf("memory table of %d bytes: it must be from %d to %d", o.MemTable, minMemTable, maxMemTable)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}

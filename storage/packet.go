@@ -1,0 +1,74 @@
+package storage
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// PacketID is a packet's place in the order of delivery and its identity on
+// disk: no two packets of a store have the same one.
+type PacketID struct {
+	Queue    uint32
+	Priority uint32 // 1 is best, 0 is never selected
+	Seq      uint64 // within (queue, priority): higher is newer
+}
+
+// Compare orders identities as their keys are ordered on disk. It returns
+// -1, 0 or 1.
+func (id PacketID) Compare(other PacketID) int {
+	switch {
+	case id.Queue != other.Queue:
+		return less(id.Queue < other.Queue)
+	case id.Priority != other.Priority:
+		return less(id.Priority < other.Priority)
+	case id.Seq != other.Seq:
+		return less(id.Seq < other.Seq)
+	}
+	return 0
+}
+
+// Tag is one name and value that a consumer may select by.
+type Tag struct{ Name, Value string }
+
+// Packet is what a record holds. Times are Unix milliseconds, 0 is none.
+type Packet struct {
+	Key        []byte // nil: no key; empty and not nil: the empty key
+	Payload    []byte
+	Expiry     int64
+	NotBefore  int64
+	EnqueuedAt int64
+	Tags       []Tag // sorted by name
+	Attempts   uint32
+	Producer   string
+}
+
+// Meta is a Packet without its payload and producer: what an index needs.
+type Meta struct {
+	Expiry     int64
+	NotBefore  int64
+	EnqueuedAt int64
+	Key        []byte // nil: no key
+	Tags       []Tag
+	Attempts   uint32
+	Size       uint32 // len(key) + len(payload)
+	Large      bool   // the payload has a record of its own
+}
+
+// SetHash is one packet's share of Control.Hash, which is the sum, modulo
+// 2^64, over the live packets without expiry. A sum forgets the order, so
+// adding and taking away need no other state.
+func SetHash(id PacketID) uint64 {
+	var b [16]byte
+	binary.BigEndian.PutUint32(b[0:], id.Queue)
+	binary.BigEndian.PutUint32(b[4:], id.Priority)
+	binary.BigEndian.PutUint64(b[8:], id.Seq)
+	return xxhash.Sum64(b[:])
+}
+
+func less(yes bool) int {
+	if yes {
+		return -1
+	}
+	return 1
+}

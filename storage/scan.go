@@ -1,0 +1,72 @@
+package storage
+
+import (
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Queues calls fn for every queue definition, in order of identity; Name and
+// Rest are valid during the call. It stops at the first error of fn.
+func (s *Store) Queues(fn func(Queue) error) error {
+	return s.scan(queuePrefix, func(key, rec []byte) error {
+		id, err := decodeQueueKey(key)
+		if err != nil {
+			return err
+		}
+		q := Queue{ID: id}
+		if err := decodeQueue(rec, &q); err != nil {
+			return fmt.Errorf("%w: queue %d: %w", ErrDamaged, id, err)
+		}
+		return fn(q)
+	})
+}
+
+// Packets calls fn for every packet on disk, in the order of their keys; the
+// Meta is valid during the call and its payload is not read. Packets that
+// have expired are shown as long as Badger has not dropped them. It stops at
+// the first error of fn.
+func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
+	var m Meta
+	return s.scan(packetPrefix, func(key, rec []byte) error {
+		id, err := decodePacketKey(key)
+		if err != nil {
+			return err
+		}
+		if err := decodeMeta(rec, &m); err != nil {
+			return fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err)
+		}
+		return fn(id, &m)
+	})
+}
+
+// Verify holds the totals of a scan, the number of packets without expiry and
+// the sum of their SetHash, against the control record. It returns a
+// *MismatchError when they differ.
+func (s *Store) Verify(live, hash uint64) error {
+	c := s.Control()
+	if c.Live == live && c.Hash == hash {
+		return nil
+	}
+	return &MismatchError{WantLive: c.Live, GotLive: live, WantHash: c.Hash, GotHash: hash}
+}
+
+func (s *Store) scan(prefix string, fn func(key, rec []byte) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: the database cannot be read: %v", ErrDamaged, p)
+		}
+	}()
+	return s.db.View(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)})
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			item := it.Item()
+			err := item.Value(func(rec []byte) error { return fn(item.Key(), rec) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,11 @@
+//go:build unix && !linux
+
+package storage
+
+import "os"
+
+// ownSync is off where nothing says that fdatasync covers mapped pages:
+// Badger syncs by itself there.
+const ownSync = false
+
+func fdatasync(f *os.File) error { return f.Sync() }
