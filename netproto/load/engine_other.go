@@ -1,0 +1,6 @@
+//go:build !linux
+
+package load
+
+// drive serves the connections until the run is over.
+func (r *run) drive(conns []dialed) { r.driveGoroutines(conns) }

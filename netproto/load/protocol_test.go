@@ -1,0 +1,253 @@
+package load
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+var testPackets = Packets{Queue: "q", Size: 16}
+
+// conversations are replies of a server with what they must be counted as.
+var conversations = []struct {
+	name    string
+	proto   func() Protocol
+	begin   int // requests appended before the replies come
+	replies string
+	want    Progress
+	sent    string // what the replies call for
+}{
+	{
+		name: "pinpriq pushes are complete with their barrier", begin: 5,
+		proto:   func() Protocol { return PinpriqPush(testPackets) },
+		replies: "\x00\x00",
+		want:    Progress{Done: 5, Packets: 5},
+	},
+	{
+		name: "pinpriq pops find one, none, a group of three, one without key and payload", begin: 4,
+		proto: func() Protocol { return PinpriqPop("q") },
+		replies: "\x00\x01\x00\x02\x00\x03kkppp" + "\x00\x00" +
+			"\x00\x03\x00\x01\x00\x00k\x00\x00\x00\x02pp\x00\x00\x00\x00" + "\x00\x01\x00\x00\x00\x00",
+		want: Progress{Done: 4, Empty: 1, Packets: 5},
+	},
+	{
+		name: "pinpriq deliveries are answered by credits", begin: 2,
+		proto:   func() Protocol { return PinpriqSubscribe("q") },
+		replies: "\x00\x01\x00\x01\x00\x01kp" + "\x00\x02\x00\x01\x00\x01kp\x00\x01\x00\x01kp",
+		want:    Progress{Packets: 3},
+		sent:    "AA",
+	},
+	{
+		name: "pinpriq pairs", begin: 2,
+		proto:   func() Protocol { return PinpriqPair(testPackets) },
+		replies: "\x00\x01\x00\x01\x00\x01kp" + "\x00\x00",
+		want:    Progress{Done: 2, Empty: 1, Packets: 1},
+	},
+	{
+		name: "redis additions", begin: 3,
+		proto:   func() Protocol { return RedisZAdd(testPackets) },
+		replies: ":1\r\n:1\r\n:1\r\n",
+		want:    Progress{Done: 3, Packets: 3},
+	},
+	{
+		name: "redis list pushes answer with the length", begin: 2,
+		proto:   func() Protocol { return RedisLPush(testPackets) },
+		replies: ":1\r\n:1000000\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+	},
+	{
+		name: "redis pops find one, none, one with an empty member and line ends inside", begin: 3,
+		proto:   func() Protocol { return RedisZPopMin("q") },
+		replies: "*2\r\n$4\r\nab\r\n\r\n$1\r\n3\r\n" + "*0\r\n" + "*2\r\n$0\r\n\r\n$1\r\n3\r\n",
+		want:    Progress{Done: 3, Empty: 1, Packets: 2},
+	},
+	{
+		name: "redis waiting pops find one and time out", begin: 2,
+		proto:   func() Protocol { return RedisBZPopMin("q") },
+		replies: "*3\r\n$1\r\nq\r\n$2\r\nab\r\n$1\r\n3\r\n" + "*-1\r\n",
+		want:    Progress{Done: 2, Empty: 1, Packets: 1},
+	},
+	{
+		name: "redis list pops find none and one", begin: 2,
+		proto:   func() Protocol { return RedisRPop("q") },
+		replies: "$-1\r\n$3\r\n$-1\r\n",
+		want:    Progress{Done: 2, Empty: 1, Packets: 1},
+	},
+	{
+		name: "redis nested arrays are one reply", begin: 2,
+		proto:   func() Protocol { return RedisZPopMin("q") },
+		replies: "*2\r\n*2\r\n:0\r\n*0\r\n$-1\r\n" + "*1\r\n+x\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+	},
+	{
+		name: "redis pairs are two replies each", begin: 2,
+		proto:   func() Protocol { return RedisPair(testPackets) },
+		replies: ":1\r\n*2\r\n$1\r\na\r\n$1\r\n3\r\n:1\r\n*2\r\n$1\r\na\r\n$1\r\n3\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+	},
+	{
+		name: "beanstalkd puts", begin: 2,
+		proto:   func() Protocol { return BeanstalkdPut(testPackets) },
+		replies: "INSERTED 1\r\nINSERTED 1234567\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+	},
+	{
+		name: "beanstalkd reservations are deleted, and one finds nothing", begin: 3,
+		proto:   func() Protocol { return BeanstalkdTake(false) },
+		replies: "RESERVED 7 4\r\na\r\nb\r\nTIMED_OUT\r\nRESERVED 12 0\r\n\r\nDELETED\r\nDELETED\r\n",
+		want:    Progress{Done: 3, Empty: 1, Packets: 2},
+		sent:    "delete 7\r\ndelete 12\r\n",
+	},
+}
+
+// converse feeds the pieces as a connection would and returns the sum.
+func converse(t *testing.T, p Protocol, begin int, pieces ...string) (Progress, string) {
+	t.Helper()
+	p.Append(nil, 0, begin)
+	var total Progress
+	var sent, held []byte
+	for _, piece := range pieces {
+		held = append(held, piece...)
+		var progress Progress
+		var err error
+		if sent, progress, err = p.Consume(sent, held); err != nil {
+			t.Fatalf("pieces %q: %v", pieces, err)
+		}
+		held = held[progress.Used:]
+		total.add(progress)
+	}
+	if len(held) > 0 {
+		t.Fatalf("pieces %q: %q was not used", pieces, held)
+	}
+	return total, string(sent)
+}
+
+func TestRepliesAreCountedAtEverySplit(t *testing.T) {
+	for _, row := range conversations {
+		t.Run(row.name, func(t *testing.T) {
+			for cut := range len(row.replies) + 1 {
+				got, sent := converse(t, row.proto(), row.begin, row.replies[:cut], row.replies[cut:])
+				if got != row.want || sent != row.sent {
+					t.Fatalf("cut at %d: got %+v and sent %q, expected %+v and %q", cut, got, sent, row.want, row.sent)
+				}
+			}
+			if got, sent := converse(t, row.proto(), row.begin, strings.Split(row.replies, "")...); got != row.want || sent != row.sent {
+				t.Errorf("byte by byte: got %+v and sent %q, expected %+v and %q", got, sent, row.want, row.sent)
+			}
+		})
+	}
+}
+
+func TestRefusalsAndOtherProtocolsAreErrors(t *testing.T) {
+	for name, row := range map[string]struct {
+		proto   Protocol
+		replies string
+	}{
+		"redis error":                {RedisZAdd(testPackets), ":1\r\n-LOADING Redis is loading\r\n"},
+		"redis member not new":       {RedisZAdd(testPackets), ":0\r\n"},
+		"redis type unknown":         {RedisZPopMin("q"), "HTTP/1.1 400 Bad Request\r\n"},
+		"redis empty line":           {RedisZPopMin("q"), "\r\n"},
+		"redis bad length":           {RedisZPopMin("q"), "$12x\r\n"},
+		"redis length below nil":     {RedisZPopMin("q"), "*-2\r\n"},
+		"redis length beyond a word": {RedisZPopMin("q"), "*99999999999999999999\r\n"},
+		"redis endless line":         {RedisZPopMin("q"), "+" + strings.Repeat("x", maxLine+1)},
+		"redis pair finds nothing":   {RedisPair(testPackets), ":1\r\n*0\r\n"},
+		"beanstalkd put refused":     {BeanstalkdPut(testPackets), "JOB_TOO_BIG\r\n"},
+		"beanstalkd bad reservation": {BeanstalkdTake(true), "RESERVED 1\r\n"},
+		"beanstalkd negative length": {BeanstalkdTake(true), "RESERVED 1 -5\r\n"},
+		"beanstalkd deletion lost":   {BeanstalkdTake(true), "NOT_FOUND\r\n"},
+		"pinpriq barrier not empty":  {PinpriqPush(testPackets), "\x00\x01"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row.proto.Append(nil, 0, 1)
+			if _, p, err := row.proto.Consume(nil, []byte(row.replies)); err == nil {
+				t.Errorf("%q gave %+v and no error", row.replies, p)
+			}
+		})
+	}
+}
+
+func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
+	p := Packets{Queue: "jobs", Size: 20, Base: 0xab, Levels: 20}
+	payload := string(p.payload())
+	for name, row := range map[string]struct {
+		proto Protocol
+		want  string
+	}{
+		"pinpriq push": {PinpriqPush(p), "\x70\x00\x04\x00\x00\x0c\x00\x08\x00\x14\x00\x00\x00\x00\x00\x00\x00\xb6" + payload + "jobs" +
+			"\x70\x00\x04\x00\x00\x0d\x00\x08\x00\x14\x00\x00\x00\x00\x00\x00\x00\xb7" + payload + "jobs" +
+			"\x50\x00\x08\x00barrier"},
+		"pinpriq pop":       {PinpriqPop("jobs"), "\x50\x00\x04jobs\x50\x00\x04jobs"},
+		"pinpriq subscribe": {PinpriqSubscribe("jobs"), "\x73\x00\x04jobsAA"},
+		"redis add": {RedisZAdd(p), "*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$2\r\n12\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
+			"*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$2\r\n13\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
+		"redis list push": {RedisLPush(p), "*3\r\n$5\r\nLPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
+			"*3\r\n$5\r\nLPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
+		"redis pop":         {RedisZPopMin("jobs"), strings.Repeat("*2\r\n$7\r\nZPOPMIN\r\n$4\r\njobs\r\n", 2)},
+		"redis waiting pop": {RedisBZPopMin("jobs"), strings.Repeat("*3\r\n$8\r\nBZPOPMIN\r\n$4\r\njobs\r\n$1\r\n0\r\n", 2)},
+		"beanstalkd put": {BeanstalkdPut(p), "put 12 0 120 20\r\n00000000000000b6" + payload[16:] + "\r\n" +
+			"put 13 0 120 20\r\n00000000000000b7" + payload[16:] + "\r\n"},
+		"beanstalkd take": {BeanstalkdTake(true), "reserve\r\nreserve\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := row.proto.Append(nil, 11, 2); string(got) != row.want {
+				t.Errorf("got  %q\nwant %q", got, row.want)
+			}
+		})
+	}
+}
+
+func TestBlocksOfPacketsShareAPriority(t *testing.T) {
+	p := Packets{Levels: 3, Block: 2}
+	var got []byte
+	for i := range uint64(8) {
+		got = append(got, byte('0'+p.priority(i)))
+	}
+	if string(got) != "11223311" {
+		t.Errorf("the priorities are %s, expected 11223311", got)
+	}
+}
+
+func TestPacketsOutOfRangeAreRefused(t *testing.T) {
+	for name, p := range map[string]Packets{
+		"small payload": {Size: 15},
+		"large payload": {Size: 65536},
+		"levels":        {Size: 128, Levels: 256},
+		"name":          {Size: 128, Queue: strings.Repeat("q", 65536)},
+	} {
+		if p.Check() == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := (Packets{Size: 65535, Levels: 255}).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARequestAndItsReplyAllocateNothing(t *testing.T) {
+	for _, row := range conversations {
+		p := row.proto()
+		request, reply := make([]byte, 0, 1<<16), make([]byte, 0, 1<<16)
+		replies := []byte(row.replies)
+		allocs := testing.AllocsPerRun(10, func() {
+			request = p.Append(request[:0], 1, row.begin)
+			var err error
+			var progress Progress
+			if reply, progress, err = p.Consume(reply[:0], replies); err != nil || progress.Used != len(replies) {
+				t.Fatalf("%s: %v after %d bytes", row.name, err, progress.Used)
+			}
+		})
+		if allocs > 0 {
+			t.Errorf("%s: %v allocations", row.name, allocs)
+		}
+	}
+}
+
+func TestPayloadsAreUnique(t *testing.T) {
+	p := Packets{Queue: "q", Size: 32, Base: 1 << 60}
+	a := RedisZAdd(p).Append(nil, 1, 1)
+	b := RedisZAdd(p).Append(nil, 2, 1)
+	if bytes.Equal(a[len(a)-34:], b[len(b)-34:]) {
+		t.Error("packets 1 and 2 have the same member")
+	}
+}
