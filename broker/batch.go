@@ -1,0 +1,93 @@
+package broker
+
+import (
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// batch is one group commit: what its calls change in the store, and what they answer. While it
+// is open it belongs to Broker.mu; from the swap on to the committer, then to the completer,
+// which hands it back empty.
+type batch struct {
+	ops      *storage.Batch
+	firstSeq uint64   // sequence of the first packet pushed while the batch was open
+	pushes   []int32  // op number in ops by sequence-firstSeq
+	replies  []reply  // in the order of their calls
+	records  [][]byte // the packets of all replies; a nil is filled by the committer
+	misses   []miss   // the nils of records
+	ahead    []miss   // neighbours of the misses, read along with them for the cache
+	copied   []byte   // records copied out of the cache
+	owed     int      // bytes of records
+
+	missed    *queue    // the queue of the first miss: where to read ahead
+	missedEnd index.End // and which way
+}
+
+// reply is what one call answers: records[first:last] of its batch.
+type reply struct {
+	to          *Consumer
+	first, last int32
+	owed        int // bytes of those packets
+	kind        replyKind
+}
+
+type replyKind uint8
+
+const (
+	replyPackets replyKind = iota // a pop's reply or a delivery
+	replyFinish                   // the consumer is gone: nothing follows
+)
+
+// miss is a payload to read from the store before the batch deletes it.
+type miss struct {
+	id      storage.PacketID
+	entry   index.ID // ahead: the index entry to tell where the cache has it
+	record  int32    // misses: the place in records
+	expires bool     // misses: the store may have dropped it by itself
+}
+
+func newBatch(firstSeq uint64) *batch {
+	return &batch{ops: new(storage.Batch), firstSeq: firstSeq}
+}
+
+// reset empties the batch and keeps its memory, unless one large call has made it outsized.
+func (t *batch) reset() {
+	const keep = 4 << 20
+	if cap(t.copied) > keep {
+		t.copied = nil
+	}
+	t.ops.Reset()
+	clear(t.records) // so that the memory they point into can be freed
+	clear(t.replies)
+	*t = batch{
+		ops:     t.ops,
+		pushes:  t.pushes[:0],
+		replies: t.replies[:0],
+		records: t.records[:0],
+		misses:  t.misses[:0],
+		ahead:   t.ahead[:0],
+		copied:  t.copied[:0],
+	}
+}
+
+func (t *batch) empty() bool { return t.ops.Len() == 0 && len(t.replies) == 0 }
+
+// full says that the batch takes no further call (see batchLimits).
+func (t *batch) full(l batchLimits) bool {
+	return t.ops.Len() >= l.ops || t.ops.Bytes() >= l.bytes || t.ops.Held() >= maxBatchHeld || t.owed >= maxBatchReplies
+}
+
+// pushed returns the op that pushed the packet with this sequence in this batch.
+func (t *batch) pushed(seq uint64) (op int, ok bool) {
+	if seq < t.firstSeq || seq-t.firstSeq >= uint64(len(t.pushes)) {
+		return 0, false
+	}
+	return int(t.pushes[seq-t.firstSeq]), true
+}
+
+// copy keeps a copy of record as long as the batch lives.
+func (t *batch) copy(record []byte) []byte {
+	from := len(t.copied)
+	t.copied = append(t.copied, record...)
+	return t.copied[from:len(t.copied):len(t.copied)]
+}

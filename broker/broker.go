@@ -1,0 +1,196 @@
+// Package broker keeps the index and the storage in step. Every protocol calls it and
+// nothing else: a call is checked, applied to the index and appended to the open batch
+// under one lock, so the order of the batches is the order of the world; its reply is
+// handed out only after its batch is on disk.
+//
+// The path of one push: Tx.Push (tx.go) → batch (batch.go) → commit (commit.go) →
+// Receiver (consumer.go).
+package broker
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// Packet is what the broker takes in and hands out: key, payload and times.
+type Packet = storage.Packet
+
+// Store is what the broker needs of the storage. Apply and Read are called by the committer
+// goroutine only, one at a time; the other methods may be called at any time.
+type Store interface {
+	// Apply makes the batch durable, all or nothing. Any error but storage.ErrTooLarge and
+	// storage.ErrFull leaves the outcome unknown and ends the broker.
+	Apply(b *storage.Batch) error
+	// Read calls fn with the record of each id, nil where there is none. The bytes are valid
+	// during the call only.
+	Read(ids []storage.PacketID, fn func(i int, record []byte) error) error
+	Limits() storage.Limits
+	Space() storage.Space
+}
+
+// Options are the broker's settings; zero values mean the defaults named in limits.go.
+type Options struct {
+	Cache  int64        // bytes of recent payloads kept in memory, rounded up to a power of two
+	Clock  func() int64 // Unix milliseconds; time.Now if nil
+	Logger *slog.Logger
+}
+
+// Broker owns the index, the open batch and the two goroutines that carry batches to disk
+// and replies to their receivers. Its invariants, each true whenever mu is free:
+//
+//  1. The index is the state of the store after all batches up to and including the open one.
+//  2. No queue has both a selectable packet and a waiting subscriber, unless the open batch
+//     has no room for the delivery; then the queue is listed in starved.
+//  3. Batches are applied, and their replies handed out, in the order in which they were opened.
+type Broker struct {
+	store  Store
+	clock  func() int64
+	log    *slog.Logger
+	limits batchLimits
+
+	mu        sync.Mutex
+	room      sync.Cond // signalled with mu held when a fresh batch is opened or the broker ends
+	ix        *index.Index
+	dispatch  *index.Dispatch
+	queues    queueTable
+	marks     storage.Marks
+	cache     *cache
+	open      *batch
+	consumers []*Consumer // by index.SubscriberID
+	starved   []*queue    // queues whose subscribers wait for room in a batch
+	tx        Tx          // the one in use
+	scratch   []index.Packet
+	events    []index.Event
+	ids       []index.QueueID
+	closing   bool
+	failure   error // set once, by fail
+
+	wake    chan struct{} // holds one token when the open batch may have become worth committing
+	free    chan *batch   // empty batches, for the committer to open
+	durable chan *batch   // batches on disk, for the completer
+	failed  chan struct{} // closed by fail
+	stopped sync.WaitGroup
+	stats   counters
+}
+
+type counters struct {
+	batches, records, cancelled, misses atomic.Int64
+}
+
+// New starts a broker on the state that recovery has built from store. Close ends it.
+func New(store Store, state *recovery.State, o Options) *Broker {
+	if o.Cache <= 0 {
+		o.Cache = DefaultCache
+	}
+	if o.Clock == nil {
+		o.Clock = func() int64 { return time.Now().UnixMilli() }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	b := &Broker{
+		store:    store,
+		clock:    o.Clock,
+		log:      o.Logger,
+		limits:   limitsFor(store.Limits()),
+		ix:       state.Index,
+		dispatch: index.NewDispatch(),
+		marks:    state.Marks,
+		cache:    newCache(o.Cache),
+		wake:     make(chan struct{}, 1),
+		free:     make(chan *batch, batchesInFlight),
+		durable:  make(chan *batch, batchesInFlight),
+		failed:   make(chan struct{}),
+	}
+	b.room.L = &b.mu
+	b.queues.load(state.Queues)
+	b.open = newBatch(b.marks.NextSeq)
+	for range batchesInFlight - 1 {
+		b.free <- newBatch(0)
+	}
+	b.stopped.Add(2)
+	go b.commitLoop()   // ends when Close or fail says so
+	go b.completeLoop() // ends when commitLoop closes durable
+	return b
+}
+
+// Close commits what is open, hands out its replies and stops. Calls after it get ErrClosed.
+// It returns the error that ended the broker before, if any.
+func (b *Broker) Close() error {
+	b.mu.Lock()
+	b.closing = true
+	b.room.Broadcast()
+	b.mu.Unlock()
+	b.signal()
+	b.stopped.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failure
+}
+
+// Failed is closed when a batch could not be committed. Nothing more is accepted or answered;
+// the process should exit and start again from the disk (design: a failed commit is the end).
+func (b *Broker) Failed() <-chan struct{} { return b.failed }
+
+// Err says why the broker failed, or nil.
+func (b *Broker) Err() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failure
+}
+
+func (b *Broker) fail(err error) {
+	b.mu.Lock()
+	if b.failure == nil {
+		b.failure = err
+		close(b.failed)
+	}
+	b.room.Broadcast()
+	b.mu.Unlock()
+}
+
+// signal tells the committer that the open batch, or the earliest timer, may have changed.
+func (b *Broker) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Stats are counters since the start of the process.
+type Stats struct {
+	Queues    int   // queues that hold packets
+	Packets   int   // packets in all of them
+	Batches   int64 // batches committed
+	Records   int64 // records written and deleted by them
+	Cancelled int64 // packets pushed and popped again before their batch was sealed
+	Misses    int64 // popped payloads that were read back from disk
+}
+
+// Stats returns the counters as of now.
+func (b *Broker) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Stats{
+		Batches:   b.stats.batches.Load(),
+		Records:   b.stats.records.Load(),
+		Cancelled: b.stats.cancelled.Load(),
+		Misses:    b.stats.misses.Load(),
+	}
+	for _, q := range b.queues.all {
+		if q == nil {
+			continue
+		}
+		if n := b.ix.Counts(q.ix).Len(); n > 0 {
+			s.Queues++
+			s.Packets += n
+		}
+	}
+	return s
+}

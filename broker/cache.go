@@ -1,0 +1,78 @@
+package broker
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math/bits"
+)
+
+// cache keeps the records of recently pushed and read-ahead packets in one ring of bytes: the
+// newest overwrite the oldest, nothing is allocated and nothing needs to be freed. The index
+// entry of a packet holds the place (a ref), so a lookup is one read. It is a copy of what the
+// store holds or the open batches will bring there; losing a record costs a read, no more.
+//
+//	record: tag u64 | length u32 | bytes, beginning at a multiple of 16
+//
+// The ring is written upwards, so a record's head is overwritten before its bytes are: an intact
+// tag proves an intact record.
+// The tag is a keyed hash of place and sequence: bytes that a client chose can never pass for
+// a record's head, whatever place an outdated ref names.
+type cache struct {
+	ring []byte // length is a power of two
+	head uint64 // where the next record begins, counted from the first ever written
+	seed maphash.Seed
+}
+
+const (
+	cacheUnit   = 16 // a ref counts units, so that 32 bits reach 64 GiB
+	cacheHeader = 12
+)
+
+// newCache makes a cache of at least size bytes.
+func newCache(size int64) *cache {
+	size = max(size, 1<<16)
+	size = min(size, 1<<35)
+	ring := 1 << bits.Len64(uint64(size-1))
+	return &cache{ring: make([]byte, ring), head: cacheUnit, seed: maphash.MakeSeed()}
+}
+
+// add stores a copy of record and returns its ref, or 0 if it is too long to be worth keeping.
+func (c *cache) add(seq uint64, record []byte) uint32 {
+	need := (cacheHeader + len(record) + cacheUnit - 1) &^ (cacheUnit - 1)
+	if need > len(c.ring)/8 {
+		return 0
+	}
+	at := int(c.head) & (len(c.ring) - 1)
+	if at+need > len(c.ring) {
+		c.head += uint64(len(c.ring) - at)
+		at = 0
+	}
+	ref := uint32(c.head / cacheUnit)
+	if ref == 0 { // 0 says "not cached"
+		c.head += cacheUnit
+		return c.add(seq, record)
+	}
+	binary.LittleEndian.PutUint64(c.ring[at:], c.tag(ref, seq))
+	binary.LittleEndian.PutUint32(c.ring[at+8:], uint32(len(record)))
+	copy(c.ring[at+cacheHeader:], record)
+	c.head += uint64(need)
+	return ref
+}
+
+// get returns the record at ref, or nil if it was overwritten. The bytes are valid until the
+// next add.
+func (c *cache) get(ref uint32, seq uint64) []byte {
+	if ref == 0 {
+		return nil
+	}
+	at := int(uint64(ref)*cacheUnit) & (len(c.ring) - 1)
+	if at+cacheHeader > len(c.ring) || binary.LittleEndian.Uint64(c.ring[at:]) != c.tag(ref, seq) {
+		return nil
+	}
+	n := int(binary.LittleEndian.Uint32(c.ring[at+8:]))
+	return c.ring[at+cacheHeader : at+cacheHeader+n : at+cacheHeader+n]
+}
+
+func (c *cache) tag(ref uint32, seq uint64) uint64 {
+	return maphash.Comparable(c.seed, [2]uint64{uint64(ref), seq})
+}

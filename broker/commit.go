@@ -1,0 +1,221 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+const (
+	idle       = time.Hour              // how long the committer sleeps when no timer runs
+	fullRetry  = 200 * time.Millisecond // pause before a batch that found the disk full is tried again
+	neverUntil = 100 * 365 * 24 * time.Hour
+)
+
+// commitLoop is the committer: the one goroutine that reads and writes the store. It takes the
+// open batch, brings it to disk and passes it to the completer; meanwhile the next one fills.
+// There is no timer in it: a batch is what came in while the one before was written.
+func (b *Broker) commitLoop() {
+	defer b.stopped.Done()
+	defer close(b.durable)
+	clock := time.NewTimer(idle)
+	defer clock.Stop()
+	for fresh := range b.free {
+		t := b.swap(fresh, clock)
+		if t == nil {
+			return
+		}
+		if err := b.commit(t); err != nil {
+			b.log.Error("commit failed: stopping, the next start recovers from disk", "error", err)
+			b.fail(fmt.Errorf("commit failed: %w", err))
+			return
+		}
+		b.durable <- t
+	}
+}
+
+// swap waits until the open batch has something in it, opens fresh in its place and returns it.
+// It returns nil when the broker closes and nothing is left.
+func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
+	for {
+		b.mu.Lock()
+		b.tx = Tx{b: b, now: b.clock()}
+		b.tx.advance()
+		if t := b.open; !t.empty() {
+			t.ops.SetMarks(b.marks)
+			b.lookAhead(t)
+			fresh.firstSeq = b.marks.NextSeq
+			b.open = fresh
+			b.feed()
+			b.room.Broadcast()
+			b.mu.Unlock()
+			return t
+		}
+		if b.closing || b.failure != nil {
+			b.mu.Unlock()
+			return nil
+		}
+		clock.Reset(b.sleep())
+		b.mu.Unlock()
+		select {
+		case <-b.wake:
+		case <-clock.C:
+		}
+	}
+}
+
+// sleep is how long nothing is due.
+func (b *Broker) sleep() time.Duration {
+	due, ok := b.ix.Deadline()
+	if !ok {
+		return idle
+	}
+	wait := due - b.tx.now
+	if wait > int64(neverUntil/time.Millisecond) {
+		return idle
+	}
+	return min(idle, max(time.Millisecond, time.Duration(wait)*time.Millisecond))
+}
+
+// lookAhead notes the packets that the next pops are likely to take, when this batch found that
+// they are not cached: reading them along costs a tenth of reading each by itself.
+func (b *Broker) lookAhead(t *batch) {
+	if t.missed == nil || b.queues.all[t.missed.ix] != t.missed {
+		return
+	}
+	b.scratch = b.ix.Next(t.missed.ix, t.missedEnd, 0, readAhead, b.scratch[:0])
+	for _, p := range b.scratch {
+		if b.cache.get(p.Ref, p.Seq) == nil {
+			t.ahead = append(t.ahead, miss{id: t.missed.packet(p), entry: p.ID})
+		}
+	}
+}
+
+// commit brings t to disk.
+func (b *Broker) commit(t *batch) error {
+	// The payloads that this batch pops are read before it deletes them. They are on disk: what
+	// this very batch pushed never misses, and all earlier batches are durable.
+	if len(t.misses) > 0 {
+		if err := b.readMisses(t); err != nil {
+			return err
+		}
+	}
+	// Replies alone (of pops that found nothing) need no write; they only wait for their turn.
+	if t.ops.Len() == 0 {
+		return nil
+	}
+	b.stats.batches.Add(1)
+	b.stats.records.Add(int64(t.ops.Len()))
+	return b.apply(t.ops)
+}
+
+// apply writes until it succeeds or is known to have failed. A full disk is neither: nothing was
+// written, nothing was answered, so it can be tried again when space has been freed.
+func (b *Broker) apply(ops *storage.Batch) error {
+	for warned := false; ; warned = true {
+		err := b.store.Apply(ops)
+		if !errors.Is(err, storage.ErrFull) {
+			return err
+		}
+		if !warned {
+			b.log.Error("disk is full: waiting for free space, nothing is answered meanwhile", "error", err)
+		}
+		b.mu.Lock()
+		closing := b.closing
+		b.mu.Unlock()
+		if closing {
+			return err
+		}
+		time.Sleep(fullRetry)
+	}
+}
+
+// readMisses fills t.records and brings t's neighbours into the cache.
+func (b *Broker) readMisses(t *batch) error {
+	all := append(t.misses, t.ahead...)
+	ids := make([]storage.PacketID, len(all))
+	for i, m := range all {
+		ids[i] = m.id
+	}
+	ahead := make([][]byte, len(t.ahead))
+	err := b.store.Read(ids, func(i int, record []byte) error {
+		if i >= len(t.misses) {
+			if record != nil { // nil: pushed by a batch that is not on disk yet
+				ahead[i-len(t.misses)] = t.copy(record)
+			}
+			return nil
+		}
+		m := t.misses[i]
+		if record != nil {
+			t.records[m.record] = t.copy(record)
+		} else if !m.expires { // the store's own expiry may have taken the others after a jump of the clock
+			return fmt.Errorf("packet %+v is in the index but not on disk: run verify on the data folder", m.id)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read popped payloads: %w", err)
+	}
+	b.mu.Lock()
+	for i, record := range ahead {
+		if record != nil {
+			b.keep(t.ahead[i], record)
+		}
+	}
+	b.mu.Unlock()
+	return nil
+}
+
+// keep caches a record that was read ahead, unless its packet is gone.
+func (b *Broker) keep(m miss, record []byte) {
+	if p, ok := b.ix.Get(m.entry); ok && p.Seq == m.id.Seq {
+		b.ix.SetRef(m.entry, m.id.Seq, b.cache.add(m.id.Seq, record))
+	}
+}
+
+// completeLoop is the completer: it hands the replies of durable batches to their receivers, in
+// order, flushes each receiver once a batch, and returns the batch for use again.
+func (b *Broker) completeLoop() {
+	defer b.stopped.Done()
+	var packets []Packet
+	var dirty []*Consumer
+	for t := range b.durable {
+		for _, r := range t.replies {
+			packets = b.handOut(t, r, packets[:0])
+			if !r.to.dirty {
+				r.to.dirty = true
+				dirty = append(dirty, r.to)
+			}
+		}
+		for _, c := range dirty {
+			c.dirty = false
+			c.to.Flush()
+		}
+		dirty = dirty[:0]
+		t.reset()
+		b.free <- t
+	}
+}
+
+// handOut gives one reply to its receiver. It returns packets, grown, to be used again.
+func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
+	if r.kind == replyFinish {
+		r.to.to.Finish()
+		return packets
+	}
+	for _, record := range t.records[r.first:r.last] {
+		if record == nil {
+			continue
+		}
+		packets = append(packets, Packet{})
+		if err := storage.DecodeRecord(record, &packets[len(packets)-1]); err != nil {
+			packets = packets[:len(packets)-1]
+			b.log.Error("popped packet cannot be decoded and is left out of its reply", "error", err)
+		}
+	}
+	r.to.to.Packets(packets)
+	r.to.owed.Add(-int64(r.owed))
+	return packets
+}

@@ -1,0 +1,76 @@
+package broker
+
+import (
+	"sync/atomic"
+
+	"github.com/holdfast-queue/holdfast/index"
+)
+
+// Receiver is where a consumer's replies and deliveries go: one for each connection. The
+// completer goroutine calls it, in the order of the calls that caused them, and only with what
+// is on disk. No method may block for long or call the broker; a slow peer is the receiver's to
+// buffer, and Backlog keeps that bounded.
+type Receiver interface {
+	// Packets hands out the reply of one pop, or one delivery; none means that the queue had
+	// nothing to select. The slice and its bytes are valid during the call only.
+	Packets(p []Packet)
+	// Finish says that nothing follows: the consumer was detached.
+	Finish()
+	// Flush follows a run of the calls above: what they appended should go out now.
+	Flush()
+	// Backlog is how many bytes are appended and have not left yet. Any goroutine may ask.
+	Backlog() int64
+}
+
+// Consumer is one receiver as the broker sees it. Its fields belong to Broker.mu but
+// for those that say otherwise.
+type Consumer struct {
+	to       Receiver
+	sub      index.SubscriberID // 0 until it first subscribes or is ready
+	queues   int                // subscriptions
+	detached bool
+
+	held  atomic.Bool  // not delivered to until Resume: too much is unsent. Set with Broker.mu held
+	owed  atomic.Int64 // bytes of packets taken for it that the completer has not handed over yet
+	dirty bool         // completer only: it has to be flushed
+}
+
+// Attach makes a consumer of to. Tx.Detach ends it.
+func (b *Broker) Attach(to Receiver) *Consumer { return &Consumer{to: to} }
+
+// Unsent is how many bytes of packets are on their way to the consumer. Any goroutine may ask.
+func (c *Consumer) Unsent() int64 { return c.owed.Load() + c.to.Backlog() }
+
+// Owed is the part of Unsent that its receiver has not been given yet. Any goroutine may ask.
+func (c *Consumer) Owed() int64 { return c.owed.Load() }
+
+// Held says that the consumer waits for Resume: once Unsent is small again, the receiver must
+// call it. Any goroutine may ask.
+func (c *Consumer) Held() bool { return c.held.Load() }
+
+func (b *Broker) consumer(s index.SubscriberID) *Consumer { return b.consumers[s] }
+
+// subscriber gives c a number in the dispatch.
+func (b *Broker) subscriber(c *Consumer) index.SubscriberID {
+	if c.sub == 0 {
+		c.sub = b.dispatch.Add()
+		for int(c.sub) >= len(b.consumers) {
+			b.consumers = append(b.consumers, nil)
+		}
+		b.consumers[c.sub] = c
+	}
+	return c.sub
+}
+
+// Resume delivers to c again after it was held back for a slow peer. Receivers call it, from
+// any goroutine but the completer, when their backlog has gone down.
+func (b *Broker) Resume(c *Consumer) {
+	_ = b.Do(func(tx *Tx) error {
+		if c.held.Load() && !c.detached {
+			c.held.Store(false)
+			b.dispatch.Resume(c.sub)
+			tx.serve(c)
+		}
+		return nil
+	})
+}

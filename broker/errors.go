@@ -1,0 +1,19 @@
+package broker
+
+import "errors"
+
+// Errors of calls. Each is a sentence for the user; none of them has changed anything.
+var (
+	// ErrClosed: the broker is closing or has failed.
+	ErrClosed = errors.New("server is shutting down: nothing more is accepted")
+	// ErrNoSpace: the disk's free space is under the watermark for pushes.
+	ErrNoSpace = errors.New("disk is nearly full: pushes are refused until space is freed, pops go on")
+	// ErrStopped: the disk's free space is under the watermark for any write.
+	ErrStopped = errors.New("disk is full: nothing is accepted until space is freed")
+	// ErrTooManyQueues: MaxQueues or MaxNameBytes is reached.
+	ErrTooManyQueues = errors.New("too many queues: empty or reuse some")
+	// ErrTooManySubscriptions: MaxSubscriptions is reached.
+	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
+	// ErrTooLarge: the packet does not fit the storage's limits.
+	ErrTooLarge = errors.New("packet too large")
+)

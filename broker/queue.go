@@ -1,0 +1,108 @@
+package broker
+
+import (
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// queue is one queue that the server knows: one that holds packets, has subscribers, or was
+// emptied a short while ago. A queue that is none of these does not exist.
+type queue struct {
+	name        string
+	id          uint32        // storage's number; never used again once its definition is deleted
+	ix          index.QueueID // index's number; used again after the queue is dropped
+	defined     bool          // the store, or the open batch, holds the definition
+	subscribers int           // consumers subscribed
+	idle        bool          // listed in queueTable.idle
+	starved     bool          // listed in Broker.starved
+}
+
+// queueTable finds queues by name and by index number. It belongs to Broker.mu.
+type queueTable struct {
+	byName map[string]*queue
+	all    []*queue // by index.QueueID; nil where the number is free
+	idle   []*queue // emptied queues, the longest empty first; some may be in use again
+	bytes  int      // of all names
+}
+
+func (t *queueTable) load(restored []recovery.Queue) {
+	t.byName = make(map[string]*queue, len(restored))
+	for _, r := range restored {
+		t.add(&queue{name: string(r.Name), id: r.ID, ix: r.Index, defined: true})
+	}
+}
+
+func (t *queueTable) find(name []byte) *queue { return t.byName[string(name)] }
+
+func (t *queueTable) of(id index.QueueID) *queue { return t.all[id] }
+
+func (t *queueTable) add(q *queue) {
+	for int(q.ix) >= len(t.all) {
+		t.all = append(t.all, nil)
+	}
+	t.all[q.ix] = q
+	t.byName[q.name] = q
+	t.bytes += len(q.name)
+}
+
+func (t *queueTable) drop(q *queue) {
+	t.all[q.ix] = nil
+	delete(t.byName, q.name)
+	t.bytes -= len(q.name)
+}
+
+// makeQueue returns the queue called name, known or new.
+func (b *Broker) makeQueue(name []byte) (*queue, error) {
+	if q := b.queues.find(name); q != nil {
+		return q, nil
+	}
+	if len(b.queues.byName) >= MaxQueues || b.queues.bytes+len(name) > MaxNameBytes {
+		return nil, ErrTooManyQueues
+	}
+	q := &queue{name: string(name), id: b.marks.NextQueue, ix: b.ix.AddQueue()}
+	b.marks.NextQueue++
+	b.queues.add(q)
+	return q, nil
+}
+
+// define brings q's definition to disk with the open batch, once.
+func (b *Broker) define(q *queue) {
+	if !q.defined {
+		b.open.ops.PutQueue(storage.Queue{ID: q.id, Name: []byte(q.name)})
+		q.defined = true
+	}
+}
+
+// retire remembers that q may be empty, and forgets the queues that have been empty longest
+// once there are many.
+func (b *Broker) retire(q *queue) {
+	if q.idle || !b.unused(q) {
+		return
+	}
+	q.idle = true
+	b.queues.idle = append(b.queues.idle, q)
+	for len(b.queues.idle) > maxIdleQueues {
+		old := b.queues.idle[0]
+		b.queues.idle = b.queues.idle[1:]
+		old.idle = false
+		if b.unused(old) {
+			b.forget(old)
+		}
+	}
+}
+
+func (b *Broker) unused(q *queue) bool {
+	return q.subscribers == 0 && b.ix.Counts(q.ix).Len() == 0
+}
+
+func (b *Broker) forget(q *queue) {
+	if err := b.ix.DropQueue(q.ix); err != nil {
+		return // it holds packets after all; it will be retired again when they are gone
+	}
+	if q.defined {
+		b.open.ops.DeleteQueue(q.id)
+	}
+	b.dispatch.DropQueue(q.ix)
+	b.queues.drop(q)
+}

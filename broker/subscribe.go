@@ -1,0 +1,168 @@
+package broker
+
+import "github.com/holdfast-queue/holdfast/index"
+
+// Subscribe makes c a subscriber of the queue, which need not exist yet; a redundant one is
+// ignored (pinpriq document, section subscribe). Deliveries need Ready.
+func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
+	if err := tx.begin(); err != nil {
+		return err
+	}
+	b := tx.b
+	if c.queues >= MaxSubscriptions {
+		return ErrTooManySubscriptions
+	}
+	q, err := b.makeQueue(name)
+	if err != nil {
+		return err
+	}
+	if b.dispatch.Subscribe(b.subscriber(c), q.ix) {
+		c.queues++
+		q.subscribers++
+		tx.serve(c)
+	}
+	return nil
+}
+
+// Unsubscribe ends c's subscription of the queue, if there is one. Readiness that is left stays
+// with the consumer.
+func (tx *Tx) Unsubscribe(c *Consumer, name []byte) error {
+	if err := tx.begin(); err != nil {
+		return err
+	}
+	b := tx.b
+	q := b.queues.find(name)
+	if q == nil || c.sub == 0 || !b.dispatch.Unsubscribe(c.sub, q.ix) {
+		return nil
+	}
+	c.queues--
+	q.subscribers--
+	b.retire(q)
+	return nil
+}
+
+// Ready lets c have n more deliveries, each from any queue it subscribes to, now or later.
+func (tx *Tx) Ready(c *Consumer, n uint32) error {
+	if err := tx.begin(); err != nil {
+		return err
+	}
+	tx.b.dispatch.Credit(tx.b.subscriber(c), n)
+	tx.serve(c)
+	return nil
+}
+
+// Detach ends the consumer: its subscriptions go, what it was already given stays given, and
+// its receiver is told to finish after that. Unlike other calls it works on a closing broker.
+func (tx *Tx) Detach(c *Consumer) {
+	b := tx.b
+	if c.detached {
+		return
+	}
+	c.detached = true
+	if c.sub != 0 {
+		for _, id := range b.dispatch.Queues(c.sub, nil) {
+			q := b.queues.of(id)
+			q.subscribers--
+			b.dispatch.Unsubscribe(c.sub, id)
+			b.retire(q)
+		}
+		b.dispatch.Remove(c.sub)
+		b.consumers[c.sub] = nil
+	}
+	b.answer(c, len(b.open.records), replyFinish, 0)
+}
+
+// deliver gives packets of q to its waiting subscribers, the one ready longest first.
+func (b *Broker) deliver(q *queue) {
+	for q.subscribers > 0 {
+		s, ok := b.dispatch.Waiting(q.ix)
+		if !ok {
+			return
+		}
+		if b.open.full(b.limits) {
+			b.starve(q)
+			return
+		}
+		c := b.consumer(s)
+		if b.hold(c) {
+			continue
+		}
+		if !b.take(q, index.Newest, c) {
+			return
+		}
+		b.dispatch.Spend(s)
+	}
+}
+
+// serve gives c what its readiness allows from the queues it subscribes to: the best priority
+// among them, then the newest.
+func (tx *Tx) serve(c *Consumer) {
+	b := tx.b
+	for c.queues > 0 && b.dispatch.Credits(c.sub) > 0 && !b.hold(c) {
+		q := b.bestOf(c)
+		if q == nil {
+			return
+		}
+		if b.open.full(b.limits) {
+			b.starve(q)
+			return
+		}
+		b.take(q, index.Newest, c)
+		b.dispatch.Spend(c.sub)
+	}
+}
+
+// bestOf returns the subscribed queue whose selection comes first, or nil.
+func (b *Broker) bestOf(c *Consumer) *queue {
+	var best index.Packet
+	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
+	for _, id := range b.ids {
+		p, ok := b.ix.Best(id, index.Newest, nil)
+		if !ok {
+			continue
+		}
+		if best.ID == 0 || p.Priority < best.Priority || p.Priority == best.Priority && p.Seq > best.Seq {
+			best = p
+		}
+	}
+	if best.ID == 0 {
+		return nil
+	}
+	return b.queues.of(best.Queue)
+}
+
+// starve remembers to deliver q's packets with the next batch.
+func (b *Broker) starve(q *queue) {
+	if !q.starved {
+		q.starved = true
+		b.starved = append(b.starved, q)
+	}
+}
+
+// feed delivers to the subscribers that the last batch had no room for.
+func (b *Broker) feed() {
+	starved := b.starved
+	b.starved = nil
+	for _, q := range starved {
+		q.starved = false
+		b.deliver(q)
+	}
+}
+
+// hold reports whether c has too much unsent to be given more. Its readiness is kept, and its
+// receiver calls Resume when the backlog has gone down.
+func (b *Broker) hold(c *Consumer) bool {
+	if c.held.Load() {
+		return true
+	}
+	if c.Unsent() <= MaxUnsent {
+		return false
+	}
+	c.held.Store(true)
+	if c.Unsent() <= MaxUnsent { // it went down meanwhile, and the receiver may not have seen held
+		c.held.Store(false)
+		return false
+	}
+	b.dispatch.Hold(c.sub)
+	return true
+}

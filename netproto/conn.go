@@ -1,0 +1,209 @@
+package netproto
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// conn is the reading half of a connection. Its reader goroutine owns all fields but draining.
+type conn struct {
+	server  *Server
+	nc      *net.TCPConn
+	out     *Output
+	session Session
+	remote  netip.Addr
+
+	buf   []byte // received and not served: buf[:have]
+	have  int
+	need  int  // size of the frame that is begun, 0 if not known
+	timed bool // a read deadline is set for the rest of a frame
+
+	draining atomic.Bool // set by drain: take what has arrived, then finish
+}
+
+func newConn(s *Server, nc *net.TCPConn, remote netip.Addr) (*conn, error) {
+	out, err := newOutput(nc, s.config.WriteTimeout)
+	if err != nil {
+		return nil, err
+	}
+	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
+	c := &conn{server: s, nc: nc, out: out, remote: remote, buf: make([]byte, minReadBuffer)}
+	c.session = s.config.Protocol.Open(out)
+	return c, nil
+}
+
+// run reads and serves until the end, and returns when the connection is closed.
+func (c *conn) run() {
+	err := c.loop()
+	dead := false
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, errDrained):
+		c.server.config.Logger.Debug("connection ended", "remote", c.remote, "unfinished_bytes", c.have)
+	case errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		dead = true
+	default:
+		// The peer broke the protocol or a limit: say why here, since most protocols cannot say it there.
+		c.server.config.Logger.Warn("connection closed", "protocol", c.server.config.Protocol.Name(), "remote", c.remote, "error", err)
+		c.out.Linger()
+	}
+	c.session.Close(dead)
+	c.buf = nil
+	c.out.waitEnd()
+}
+
+var errDrained = errors.New("server is draining")
+
+func (c *conn) loop() error {
+	for {
+		if err := c.read(); err != nil {
+			return err
+		}
+		if err := c.serve(); err != nil {
+			return err
+		}
+	}
+}
+
+// read appends what has arrived to the buffer, waiting for at least one byte.
+func (c *conn) read() error {
+	c.makeRoom()
+	if err := c.limitFrame(); err != nil {
+		return err
+	}
+	if c.draining.Load() {
+		return c.readArrived()
+	}
+	n, err := c.nc.Read(c.buf[c.have:])
+	c.have += n
+	switch {
+	case n > 0:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.draining.Load():
+		return c.readArrived()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errors.New("frame was not finished in time")
+	}
+	return err
+}
+
+// limitFrame sets the deadline for the rest of a begun frame, and lifts it when none is begun.
+func (c *conn) limitFrame() error {
+	begun := c.have > 0
+	if begun == c.timed || c.draining.Load() {
+		return nil
+	}
+	c.timed = begun
+	deadline := time.Time{}
+	if begun {
+		deadline = time.Now().Add(c.server.config.FrameTimeout)
+	}
+	if err := c.nc.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	if c.draining.Load() { // its deadline may have been overwritten
+		return c.nc.SetReadDeadline(time.Now())
+	}
+	return nil
+}
+
+// readArrived takes what the kernel holds without waiting for more.
+func (c *conn) readArrived() error {
+	if err := c.nc.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	raw, err := c.nc.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var n int
+	var readErr error
+	if err := raw.Read(func(fd uintptr) bool {
+		n, readErr = syscall.Read(int(fd), c.buf[c.have:])
+		return true
+	}); err != nil {
+		return err
+	}
+	switch {
+	case readErr == syscall.EINTR:
+		return nil
+	case readErr == syscall.EAGAIN:
+		return errDrained
+	case readErr != nil:
+		return readErr
+	case n == 0:
+		return io.EOF
+	}
+	c.have += n
+	return nil
+}
+
+// makeRoom gives the buffer room: for the frame that is begun, and more when reads have filled it.
+// A buffer that a rare long frame has grown shrinks when it is empty again.
+func (c *conn) makeRoom() {
+	want := len(c.buf)
+	switch {
+	case c.need > want:
+		want = c.need
+	case c.have == len(c.buf):
+		want = 2 * len(c.buf)
+	case c.have == 0 && len(c.buf) > maxReadBuffer:
+		want = maxReadBuffer
+	default:
+		return
+	}
+	buf := make([]byte, want)
+	copy(buf, c.buf[:c.have])
+	c.buf = buf
+}
+
+// serve hands the session what was received. It returns when only the beginning of a frame is
+// left, and pauses while too much is unsent: a peer that does not read is not read.
+func (c *conn) serve() error {
+	full := c.have == len(c.buf)
+	at := 0
+	defer func() { c.have = copy(c.buf, c.buf[at:c.have]) }()
+	for {
+		n, need, err := c.session.Serve(c.buf[at:c.have])
+		at += n
+		c.need = need
+		if n > 0 {
+			c.unlimitFrame()
+		}
+		if err != nil {
+			return err
+		}
+		if n == 0 || at == c.have {
+			break
+		}
+		if !c.out.WaitBelow(c.server.config.MaxUnsent, c.session.Unsent) {
+			return net.ErrClosed
+		}
+	}
+	if full && len(c.buf) < maxReadBuffer && at > 0 {
+		c.need = max(c.need, 2*len(c.buf))
+	}
+	if !c.out.WaitBelow(c.server.config.MaxUnsent, c.session.Unsent) {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// unlimitFrame notes that a frame was completed, so the next unfinished one gets its own time.
+func (c *conn) unlimitFrame() {
+	if c.timed {
+		c.timed = false
+		_ = c.nc.SetReadDeadline(time.Time{})
+	}
+}
+
+// drain makes the reader finish with what has arrived. Any goroutine may call it.
+func (c *conn) drain() {
+	c.draining.Store(true)
+	_ = c.nc.SetReadDeadline(time.Now())
+}

@@ -1,0 +1,28 @@
+package netproto
+
+import "time"
+
+// Defaults of the limits that a Server enforces on every connection, whatever its protocol.
+const (
+	// DefaultMaxConns is as many connections as Redis takes by default; each idle one costs some
+	// 10 KiB here.
+	DefaultMaxConns = 10_000
+	// DefaultMaxConnsPerAddress is the most connections from one address that is not loopback,
+	// so that one host cannot take all places.
+	DefaultMaxConnsPerAddress = 1_000
+	// DefaultMaxUnsent is how many bytes of replies may wait for a peer before its requests are no
+	// longer read.
+	DefaultMaxUnsent = 4 << 20
+	// DefaultWriteTimeout ends a connection whose peer takes nothing for this long while bytes
+	// wait for it.
+	DefaultWriteTimeout = 30 * time.Second
+	// DefaultFrameTimeout ends a connection that leaves a frame unfinished for this long. Between
+	// frames a connection may be idle for ever: a subscriber waits.
+	DefaultFrameTimeout = 30 * time.Second
+
+	keepAlive = 30 * time.Second // TCP keep-alive: a vanished peer is noticed within some minutes
+
+	minReadBuffer = 4 << 10  // of an idle connection
+	maxReadBuffer = 64 << 10 // of a busy one; a longer frame gets what it needs
+	maxAcceptWait = time.Second
+)

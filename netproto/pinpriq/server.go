@@ -1,0 +1,168 @@
+package pinpriq
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/netproto"
+)
+
+// Protocol serves pinpriq on a broker; it is what netproto.Listen takes.
+type Protocol struct {
+	Broker *broker.Broker
+}
+
+// Name implements netproto.Protocol.
+func (p *Protocol) Name() string { return "pinpriq" }
+
+// Open implements netproto.Protocol.
+func (p *Protocol) Open(out *netproto.Output) netproto.Session {
+	r := &receiver{out: out}
+	s := &session{broker: p.Broker, out: out, consumer: p.Broker.Attach(r)}
+	r.broker, r.consumer = p.Broker, s.consumer
+	s.run = s.serve
+	return s
+}
+
+// session turns the requests of one connection into broker calls. It belongs to the
+// connection's reader.
+type session struct {
+	broker   *broker.Broker
+	out      *netproto.Output
+	consumer *broker.Consumer
+
+	request Request
+	buf     []byte // what serve works on
+	taken   int
+	run     func(tx *broker.Tx) error // serve, bound once
+}
+
+// maxServe is how many bytes of requests are carried out before the broker's lock is given up
+// and the connection's unsent replies are looked at.
+const maxServe = 16 << 10
+
+// Serve implements netproto.Session: one broker transaction for all complete requests of buf, up
+// to a bound, so that a pipeline of pushes takes the lock once.
+func (s *session) Serve(buf []byte) (n, need int, err error) {
+	if n, err := s.request.Parse(buf); errors.Is(err, ErrShort) {
+		return 0, s.request.size(buf), nil
+	} else if err != nil {
+		return n, 0, err
+	}
+	s.buf, s.taken = buf, 0
+	err = s.broker.Do(s.run)
+	n, s.buf = s.taken, nil
+	return n, 0, err
+}
+
+// serve carries out requests until one is incomplete or the bound is reached.
+func (s *session) serve(tx *broker.Tx) error {
+	for s.taken < len(s.buf) {
+		if s.taken >= maxServe || s.taken > 0 && s.consumer.Owed() >= broker.MaxUnsent {
+			return nil
+		}
+		n, err := s.request.Parse(s.buf[s.taken:])
+		if errors.Is(err, ErrShort) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.call(tx); err != nil {
+			return err
+		}
+		s.taken += n
+	}
+	return nil
+}
+
+// call carries out the parsed request.
+func (s *session) call(tx *broker.Tx) error {
+	r := &s.request
+	switch r.Op {
+	case OpPush:
+		return tx.Push(broker.PushRequest{
+			Queue:    r.Queue,
+			Priority: uint32(r.Priority),
+			TTL:      time.Duration(r.TTL) * time.Millisecond,
+			Key:      r.Packet.Key,
+			Payload:  r.Packet.Payload,
+		})
+	case OpPop:
+		return tx.Pop(s.consumer, r.Queue, index.Newest)
+	case OpSubscribe:
+		return tx.Subscribe(s.consumer, r.Queue)
+	case OpUnsubscribe:
+		return tx.Unsubscribe(s.consumer, r.Queue)
+	default:
+		return tx.Ready(s.consumer, 1)
+	}
+}
+
+// Unsent implements netproto.Session.
+func (s *session) Unsent() int64 { return s.consumer.Owed() }
+
+// Close implements netproto.Session.
+func (s *session) Close(stop bool) {
+	_ = s.broker.Do(func(tx *broker.Tx) error {
+		tx.Detach(s.consumer)
+		return nil
+	})
+	if stop {
+		s.out.Close()
+	}
+}
+
+// receiver encodes what the broker hands out: replies and deliveries look the same.
+type receiver struct {
+	out      *netproto.Output
+	broker   *broker.Broker
+	consumer *broker.Consumer
+}
+
+// Packets implements broker.Receiver.
+func (r *receiver) Packets(packets []broker.Packet) {
+	r.out.Append(func(dst []byte) []byte {
+		dst = AppendCount(dst, len(packets))
+		for i := range packets {
+			dst = AppendPacket(dst, packets[i].Key, packets[i].Payload)
+		}
+		return dst
+	})
+}
+
+// Finish implements broker.Receiver.
+func (r *receiver) Finish() { r.out.Finish() }
+
+// Flush implements broker.Receiver.
+func (r *receiver) Flush() {
+	r.out.Flush()
+	r.resume()
+}
+
+// Backlog implements broker.Receiver.
+func (r *receiver) Backlog() int64 { return r.out.Backlog() }
+
+// resume asks for deliveries again once a slow peer has caught up.
+func (r *receiver) resume() {
+	if r.consumer.Held() && r.consumer.Unsent() <= broker.MaxUnsent/2 {
+		go r.broker.Resume(r.consumer) // ends when the broker's lock was free once
+	}
+}
+
+// size is how many bytes the request begun in buf will have, or 0 if that cannot be told yet.
+func (r *Request) size(buf []byte) int {
+	if len(buf) < nameHeader {
+		return 0
+	}
+	name := int(buf[1])<<8 | int(buf[2])
+	if Op(buf[0]) != OpPush {
+		return nameHeader + name
+	}
+	if len(buf) < pushHeader+packetHeader {
+		return 0
+	}
+	return pushHeader + packetHeader + name + int(buf[6])<<8 + int(buf[7]) + int(buf[8])<<8 + int(buf[9])
+}

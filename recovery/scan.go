@@ -1,0 +1,64 @@
+package recovery
+
+import "github.com/holdfast-queue/holdfast/storage"
+
+// scanBatch is how many packets go from the reader to the builder at a time.
+const scanBatch = 2048
+
+// scanned is a run of packets on its way from the reader to the builder. Keys live in bytes.
+type scanned struct {
+	ids   []storage.PacketID
+	metas []storage.Meta
+	bytes []byte
+}
+
+func (s *scanned) add(id storage.PacketID, m *storage.Meta) {
+	from := len(s.bytes)
+	s.bytes = append(s.bytes, m.Key...)
+	kept := *m
+	if m.Key != nil {
+		kept.Key = s.bytes[from:len(s.bytes):len(s.bytes)]
+	}
+	s.ids = append(s.ids, id)
+	s.metas = append(s.metas, kept)
+}
+
+func (s *scanned) reset() {
+	s.ids, s.metas, s.bytes = s.ids[:0], s.metas[:0], s.bytes[:0]
+}
+
+// scan reads all packets on this goroutine and builds the index on a second one, so that
+// reading and building overlap. It returns when both are done.
+func (r *restorer) scan(src Source) error {
+	full, empty, built := make(chan *scanned, 2), make(chan *scanned, 3), make(chan error, 1)
+	for range cap(empty) {
+		empty <- &scanned{}
+	}
+	go func() { // ends when full is closed
+		var first error
+		for s := range full {
+			for i := range s.ids {
+				if first == nil {
+					first = r.packet(s.ids[i], &s.metas[i])
+				}
+			}
+			s.reset()
+			empty <- s
+		}
+		built <- first
+	}()
+	run := <-empty
+	err := src.Packets(func(id storage.PacketID, m *storage.Meta) error {
+		if run.add(id, m); len(run.ids) == scanBatch {
+			full <- run
+			run = <-empty
+		}
+		return nil
+	})
+	full <- run
+	close(full)
+	if e := <-built; err == nil {
+		err = e
+	}
+	return err
+}
