@@ -1,0 +1,266 @@
+package index
+
+import "fmt"
+
+// Check verifies every invariant of the index, at a cost of O(packets), and describes the first violation it finds.
+// For tests and for offline verification.
+func (x *Index) Check() error {
+	c := checker{x: x, queues: make(map[QueueID]Counts), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally)}
+	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.heap} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	if err := c.same("entries", x.entries.live, c.seen); err != nil {
+		return err
+	}
+	return c.same("nodes", x.forest.live, c.nodes)
+}
+
+// checker compares what the entries say with what every other structure says.
+type checker struct {
+	x      *Index
+	seen   uint32 // entries in use
+	timed  uint32 // of them with a timer
+	due    uint32 // of them scheduled
+	nodes  uint32 // of all trees
+	crowds uint32
+	queues map[QueueID]Counts
+	lanes  map[LaneID]laneTally
+	groups map[uint32]groupTally
+}
+
+type laneTally struct{ packets, selectable uint32 }
+
+type groupTally struct{ ready, others uint32 }
+
+// entries adds up what the entries say and checks their timers.
+func (c *checker) entries() error {
+	x := c.x
+	for id := uint32(1); id < x.entries.used; id++ {
+		e := x.entries.at(id)
+		if e.state == 0 {
+			continue
+		}
+		c.seen++
+		if e.state > Claimed || !x.knowsLane(e.lane) {
+			return fmt.Errorf("index: packet %d has state %d and lane %d: expected known ones", id, e.state, e.lane)
+		}
+		l := x.lanes.at(uint32(e.lane))
+		counts := c.queues[l.queue]
+		counts.Bytes += int64(e.size)
+		t := c.lanes[e.lane]
+		t.packets++
+		g := c.groups[e.group]
+		g.others++
+		switch {
+		case e.state == Claimed:
+			counts.Claimed++
+		case e.state == Delayed:
+			counts.Delayed++
+		case e.priority == 0:
+			counts.Unselectable++
+		default:
+			counts.Ready++
+			t.selectable++
+		}
+		if e.state == Ready {
+			g.others, g.ready = g.others-1, g.ready+1
+		}
+		c.queues[l.queue], c.lanes[e.lane] = counts, t
+		if e.group != 0 {
+			c.groups[e.group] = g
+		}
+		if err := c.timer(id, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checker) timer(id uint32, e *entry) error {
+	if e.timer == 0 {
+		if e.state == Delayed {
+			return fmt.Errorf("index: packet %d is delayed without a timer", id)
+		}
+		return nil
+	}
+	c.timed++
+	t := c.x.timers.at(e.timer)
+	if t.entry != id {
+		return fmt.Errorf("index: timer %d of packet %d belongs to packet %d", e.timer, id, t.entry)
+	}
+	when := waitsFor(e.state, whole(t.expiry), whole(t.until))
+	if when == 0 {
+		if t.pos != 0 {
+			return fmt.Errorf("index: packet %d waits for nothing but is scheduled", id)
+		}
+		return nil
+	}
+	c.due++
+	if t.pos == 0 || t.pos > c.x.timers.n {
+		return fmt.Errorf("index: packet %d waits for %d but is not scheduled", id, when)
+	}
+	if s := c.x.timers.heap.at(t.pos - 1); s.timer != e.timer || whole(s.when) != when {
+		return fmt.Errorf("index: packet %d waits for %d but its place in the heap says %d", id, when, whole(s.when))
+	}
+	return nil
+}
+
+// allLanes checks each lane's tree against the entries.
+func (c *checker) allLanes() error {
+	x := c.x
+	live := uint32(0)
+	for id := uint32(1); id < x.lanes.used; id++ {
+		if !x.knowsLane(LaneID(id)) {
+			continue
+		}
+		live++
+		l := x.lanes.at(id)
+		if want := c.lanes[LaneID(id)]; l.packets != want.packets || l.tree.count != want.selectable {
+			return fmt.Errorf("index: lane %d counts %d packets, %d selectable: its packets are %d and %d",
+				id, l.packets, l.tree.count, want.packets, want.selectable)
+		}
+		err := c.tree(&l.tree, func(k place, p uint32) bool {
+			e := x.entry(ID(p))
+			return e != nil && e.selectable() && e.lane == LaneID(id) && e.place() == k
+		})
+		if err != nil {
+			return fmt.Errorf("lane %d: %w", id, err)
+		}
+	}
+	return c.same("lanes", x.lanes.live, live)
+}
+
+// allQueues checks counts, lanes and the heaps of lanes of each queue.
+func (c *checker) allQueues() error {
+	x := c.x
+	live := uint32(0)
+	for id := uint32(1); id < x.queues.used; id++ {
+		q := QueueID(id)
+		if !x.knows(q) {
+			continue
+		}
+		live++
+		u := x.queues.at(id)
+		if u.counts != c.queues[q] {
+			return fmt.Errorf("index: queue %d counts %+v: its packets are %+v", id, u.counts, c.queues[q])
+		}
+		lanes := []LaneID{u.main}
+		for tags, l := range u.byTags {
+			if !x.knowsLane(l) || string(x.lanes.at(uint32(l)).tags) != tags {
+				return fmt.Errorf("index: queue %d has lane %d under the tags %q, which are not its own", id, l, tags)
+			}
+			if x.lanes.at(uint32(l)).packets == 0 && u.unused != l {
+				return fmt.Errorf("index: queue %d keeps lane %d, which is empty", id, l)
+			}
+			lanes = append(lanes, l)
+		}
+		for _, l := range lanes {
+			if x.lanes.at(uint32(l)).queue != q {
+				return fmt.Errorf("index: queue %d has lane %d of another queue", id, l)
+			}
+		}
+		if err := c.laneHeaps(u, lanes); err != nil {
+			return fmt.Errorf("queue %d: %w", id, err)
+		}
+	}
+	return c.same("queues", x.queues.live, live)
+}
+
+func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {
+	x := c.x
+	for _, end := range [2]End{Newest, Oldest} {
+		want := 0
+		for _, id := range lanes {
+			l := x.lanes.at(uint32(id))
+			if u.byTags == nil || l.tree.count == 0 {
+				if l.pos[end] != 0 {
+					return fmt.Errorf("index: lane %d is in a heap it does not belong in", id)
+				}
+				continue
+			}
+			want++
+			pos := int(l.pos[end])
+			if pos == 0 || pos > len(u.heaps[end]) || u.heaps[end][pos-1] != id {
+				return fmt.Errorf("index: lane %d is not where it says in its heap", id)
+			}
+			if head, _ := x.head(l, end); head != l.heads[end] {
+				return fmt.Errorf("index: lane %d selects %v but says %v", id, head, l.heads[end])
+			}
+			if pos > 1 && x.laneBefore(end, id, u.heaps[end][pos/2-1]) {
+				return fmt.Errorf("index: lane %d is below a lane that comes after it", id)
+			}
+		}
+		if len(u.heaps[end]) != want {
+			return fmt.Errorf("index: a heap has %d lanes: expected %d", len(u.heaps[end]), want)
+		}
+	}
+	return nil
+}
+
+// tree checks the shape of one tree and, with ok, each of its packets.
+func (c *checker) tree(t *tree, ok func(place, uint32) bool) error {
+	if t.count == 0 {
+		if *t != (tree{}) {
+			return fmt.Errorf("index: an empty tree is %+v", *t)
+		}
+		return nil
+	}
+	f := &c.x.forest
+	total, prev := uint32(0), uint32(0)
+	var visit func(id uint32, depth int, low, high place) error
+	visit = func(id uint32, depth int, low, high place) error {
+		c.nodes++
+		n := f.at(id)
+		if n.n == 0 || n.n > fan || n.leaf != (depth == 1) {
+			return fmt.Errorf("index: node %d has %d keys %d levels above the leaves", id, n.n, depth-1)
+		}
+		for i := 0; i < int(n.n); i++ {
+			k := n.key(i)
+			if i > 0 && !n.key(i-1).before(k) || (n.leaf || i > 0) && k.before(low) || high.before(k) {
+				return fmt.Errorf("index: node %d has %v at %d: out of order", id, k, i)
+			}
+			if n.leaf && !ok(k, n.ids[i]) {
+				return fmt.Errorf("index: node %d has packet %d at %v, where it does not belong", id, n.ids[i], k)
+			}
+			if n.leaf {
+				continue
+			}
+			from, to := low, high
+			if i > 0 {
+				from = k
+			}
+			if i+1 < int(n.n) {
+				to = n.key(i + 1).minusOne()
+			}
+			if err := visit(n.ids[i], depth-1, from, to); err != nil {
+				return err
+			}
+		}
+		if n.leaf {
+			if n.prev != prev || prev == 0 && t.first != id || prev != 0 && f.at(prev).next != id {
+				return fmt.Errorf("index: leaf %d is not linked behind leaf %d", id, prev)
+			}
+			prev = id
+			total += uint32(n.n)
+		}
+		return nil
+	}
+	if err := visit(t.root, int(t.depth), place{}, place{^uint32(0), ^uint64(0)}); err != nil {
+		return err
+	}
+	if total != t.count || t.last != prev || f.at(prev).next != 0 {
+		return fmt.Errorf("index: a tree of %d packets up to leaf %d says %d up to %d", total, prev, t.count, t.last)
+	}
+	return nil
+}
+
+// minusOne is the place just before.
+func (a place) minusOne() place {
+	if a.seq == 0 {
+		a.priority--
+	}
+	a.seq--
+	return a
+}

@@ -1,0 +1,100 @@
+package index
+
+import "fmt"
+
+// allGroups checks the members of each group against the entries.
+func (c *checker) allGroups() error {
+	x := c.x
+	for id, want := range c.groups {
+		g := x.keys.groups.at(id)
+		ring, ready := g.head, g.info&0xff
+		if ready == crowded {
+			c.crowds++
+			crowd := x.crowds.at(g.head)
+			err := c.tree(&crowd.tree, func(k place, p uint32) bool {
+				e := x.entry(ID(p))
+				return e != nil && e.group == id && e.state == Ready && e.rank() == k
+			})
+			if err != nil {
+				return fmt.Errorf("group %d: %w", id, err)
+			}
+			if crowd.tree.count != want.ready {
+				return fmt.Errorf("index: group %d has %d ready members: expected %d", id, crowd.tree.count, want.ready)
+			}
+			ring, ready, want.ready = crowd.others, 0, 0
+		}
+		if err := c.ring(id, ring, ready, want); err != nil {
+			return err
+		}
+	}
+	return c.same("crowds", x.crowds.live, c.crowds)
+}
+
+// ring checks that a ring holds ready members first, then the others, each linked both ways.
+func (c *checker) ring(group, head, ready uint32, want groupTally) error {
+	x := c.x
+	if ready != want.ready || (head == 0) != (want.ready+want.others == 0) {
+		return fmt.Errorf("index: group %d says %d ready members: expected %d", group, ready, want.ready)
+	}
+	for i, id := uint32(0), head; i < want.ready+want.others; i++ {
+		e := x.entry(ID(id))
+		if e == nil || e.group != group || (e.state == Ready) != (i < ready) {
+			return fmt.Errorf("index: group %d has packet %d at place %d of its ring, where it does not belong", group, id, i)
+		}
+		if x.entries.at(e.next).prev != id || (e.next == head) != (i+1 == want.ready+want.others) {
+			return fmt.Errorf("index: packet %d is not linked into the ring of group %d", id, group)
+		}
+		id = e.next
+	}
+	return nil
+}
+
+// table checks that every group with members is found under its key, and no other exists.
+func (c *checker) table() error {
+	t := &c.x.keys
+	var key []byte
+	blocks, chained := uint32(0), uint32(0)
+	for id := range c.groups {
+		key = t.appendKey(key[:0], id)
+		if found := t.find(t.groups.at(id).queue, key); found != id {
+			return fmt.Errorf("index: the key of group %d finds group %d", id, found)
+		}
+		for b := t.groups.at(id).firstBlock(); b != 0; b = t.blocks.at(b).next {
+			blocks++
+		}
+	}
+	for i := uint32(0); i < t.size; i++ {
+		for id := *t.buckets.at(i); id != 0; id = t.groups.at(id).next {
+			chained++
+		}
+	}
+	if chained != t.groups.live {
+		return fmt.Errorf("index: %d groups are chained: expected %d", chained, t.groups.live)
+	}
+	if err := c.same("key blocks", t.blocks.live, blocks); err != nil {
+		return err
+	}
+	return c.same("groups", t.groups.live, uint32(len(c.groups)))
+}
+
+// heap checks the order of the heap of timers; that each packet is where it belongs in it was checked before.
+func (c *checker) heap() error {
+	t := &c.x.timers
+	for i := uint32(1); i < t.n; i++ {
+		if whole(t.heap.at(i).when) < whole(t.heap.at((i-1)/4).when) {
+			return fmt.Errorf("index: timer at %d of the heap is earlier than the one above it", i)
+		}
+	}
+	if err := c.same("scheduled timers", t.n, c.due); err != nil {
+		return err
+	}
+	return c.same("timers", t.live, c.timed)
+}
+
+// same compares how many slots a part holds with how many are reached.
+func (c *checker) same(part string, held, reached uint32) error {
+	if held != reached {
+		return fmt.Errorf("index: %d %s are in use: expected %d", held, part, reached)
+	}
+	return nil
+}

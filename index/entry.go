@@ -1,0 +1,88 @@
+package index
+
+// ID is the number of a packet in an [Index] while it is held; 0 is none. Numbers of packets that are gone are
+// used again.
+type ID uint32
+
+// State is what a packet waits for. Its zero value is no state of a packet.
+type State uint8
+
+const (
+	Ready   State = iota + 1 // for a consumer
+	Delayed                  // for its not-before time
+	Claimed                  // for its consumer's answer or the end of the lease
+)
+
+// String names the state.
+func (s State) String() string {
+	switch s {
+	case Ready:
+		return "ready"
+	case Delayed:
+		return "delayed"
+	case Claimed:
+		return "claimed"
+	}
+	return "none"
+}
+
+// Entry is what Push wants to know of a packet.
+type Entry struct {
+	Queue    QueueID
+	Lane     LaneID // 0 is the default lane of the queue
+	Priority uint32 // 1 is best; 0 is never selected
+	Seq      uint64 // unique in the queue among packets of equal priority; higher is newer
+	Key      []byte // nil: no group; empty: a key like any other. Copied
+	Size     uint32 // counted in Counts.Bytes and Limit.Bytes
+	Flags    uint8  // the caller's
+	// Times in Unix ms, 0 for none. A packet with a LeaseEnd starts Claimed, even if that is past (a restored claim);
+	// otherwise one whose NotBefore is in the future starts Delayed.
+	Expiry, NotBefore, LeaseEnd int64
+	Attempts                    uint16 // claims so far
+	Ref                         uint32 // the caller's; see SetRef
+}
+
+// Packet is a packet as the index sees it. It is a copy.
+type Packet struct {
+	ID       ID
+	Queue    QueueID
+	Lane     LaneID
+	Priority uint32
+	Seq      uint64
+	Expiry   int64 // Unix ms, 0 for none
+	Size     uint32
+	Flags    uint8
+	State    State
+	Attempts uint16
+	Ref      uint32
+}
+
+// entry is one packet. Its state is 0 while the slot is free.
+type entry struct {
+	seq        [2]uint32 // low and high half: keeps the record at 44 bytes of alignment 4
+	priority   uint32
+	lane       LaneID
+	group      uint32 // 0: none
+	next, prev uint32 // ring of the group, see members.go; next is the free link of a free slot
+	timer      uint32 // 0: none
+	size       uint32
+	ref        uint32
+	attempts   uint16
+	state      State
+	flags      uint8
+}
+
+func (e *entry) link() *uint32 { return &e.next }
+
+func (e *entry) seqNumber() uint64 { return uint64(e.seq[1])<<32 | uint64(e.seq[0]) }
+
+func (e *entry) setSeq(seq uint64) { e.seq = [2]uint32{uint32(seq), uint32(seq >> 32)} }
+
+// place is where the packet stands in the tree of its lane.
+func (e *entry) place() place { return place{e.priority, e.seqNumber()} }
+
+// rank is its place among the members of its group: like place, with priority 0 behind every other.
+func (e *entry) rank() place { return place{e.priority - 1, e.seqNumber()} }
+
+// selectable reports whether the packet stands in the tree of its lane.
+func (e *entry) selectable() bool { return e.state == Ready && e.priority != 0 }

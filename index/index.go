@@ -1,0 +1,239 @@
+package index
+
+import "unsafe"
+
+// Index is the order of all queues. See the package comment for what it does and does not do.
+type Index struct {
+	entries slab[entry, *entry]
+	forest  forest
+	keys    keyTable
+	crowds  slab[crowd, *crowd]
+	timers  timers
+	lanes   slab[lane, *lane]
+	queues  slab[queue, *queue]
+	picked  []uint32 // of one Pop; kept for the next
+}
+
+// New returns an index without queues.
+func New() *Index {
+	return &Index{keys: newKeyTable()}
+}
+
+// Push adds a packet and returns its number. 0, and nothing is added, when the queue or the lane is unknown, the lane
+// belongs to another queue, the key is longer than MaxKey, or all 2^32-1 numbers are in use.
+//
+// A packet that is expired already is added nonetheless: the next Advance reports it, so that its record can go too.
+func (x *Index) Push(e Entry, now int64) ID {
+	if !x.knows(e.Queue) || len(e.Key) > MaxKey {
+		return 0
+	}
+	if e.Lane == 0 {
+		e.Lane = x.queues.at(uint32(e.Queue)).main
+	}
+	if !x.knowsLane(e.Lane) || x.lanes.at(uint32(e.Lane)).queue != e.Queue {
+		return 0
+	}
+	id := x.entries.take()
+	if id == 0 {
+		return 0
+	}
+	p := x.entries.at(id)
+	if e.Key != nil {
+		if p.group = x.keys.obtain(e.Queue, e.Key); p.group == 0 {
+			x.entries.drop(id)
+			return 0
+		}
+	}
+	p.setSeq(e.Seq)
+	p.priority, p.lane, p.size, p.ref, p.attempts, p.flags = e.Priority, e.Lane, e.Size, e.Ref, e.Attempts, e.Flags
+	p.state = Ready
+	until := int64(0)
+	switch {
+	case e.LeaseEnd > 0:
+		p.state, until = Claimed, e.LeaseEnd
+	case e.NotBefore > max(now, 0):
+		p.state, until = Delayed, e.NotBefore
+	}
+	if e.Expiry > 0 || until > 0 {
+		p.timer = x.timers.take()
+		t := x.timers.at(p.timer)
+		t.entry, t.expiry, t.until = id, halves(max(e.Expiry, 0)), halves(until)
+	}
+	l := x.lanes.at(uint32(e.Lane))
+	l.packets++
+	u := x.queues.at(uint32(e.Queue))
+	if u.unused == e.Lane {
+		u.unused = 0
+	}
+	u.counts.Bytes += int64(e.Size)
+	x.enter(id, p)
+	return ID(id)
+}
+
+// Get returns a packet; false when the number is not in use.
+func (x *Index) Get(id ID) (Packet, bool) {
+	e := x.entry(id)
+	if e == nil {
+		return Packet{}, false
+	}
+	return x.packet(uint32(id), e), true
+}
+
+// Key appends the key of a packet to dst; false when it has none or the number is not in use.
+func (x *Index) Key(id ID, dst []byte) ([]byte, bool) {
+	e := x.entry(id)
+	if e == nil || e.group == 0 {
+		return dst, false
+	}
+	return x.keys.appendKey(dst, e.group), true
+}
+
+// Find returns a packet of a queue with this key, a ready one if there is one; false when there is none. A nil key is
+// an empty key here.
+func (x *Index) Find(q QueueID, key []byte) (ID, bool) {
+	if !x.knows(q) {
+		return 0, false
+	}
+	g := x.keys.find(q, key)
+	if g == 0 {
+		return 0, false
+	}
+	return ID(x.anyMember(x.keys.groups.at(g))), true
+}
+
+// Remove takes a packet away, in any state; false when the number is not in use.
+func (x *Index) Remove(id ID) bool {
+	e := x.entry(id)
+	if e == nil {
+		return false
+	}
+	x.remove(uint32(id), e)
+	return true
+}
+
+// Move gives a packet a new place in the order, in any state; false when the number is not in use. The sequence must
+// be unique as for Push.
+func (x *Index) Move(id ID, priority uint32, seq uint64) bool {
+	e := x.entry(id)
+	if e == nil {
+		return false
+	}
+	x.leave(uint32(id), e)
+	e.priority = priority
+	e.setSeq(seq)
+	x.enter(uint32(id), e)
+	return true
+}
+
+// SetRef sets the caller's reference, but only while the number still is the packet with that sequence; so a number
+// kept for too long does no harm.
+func (x *Index) SetRef(id ID, seq uint64, ref uint32) bool {
+	e := x.entry(id)
+	if e == nil || e.seqNumber() != seq {
+		return false
+	}
+	e.ref = ref
+	return true
+}
+
+// Memory is the bytes held, in use or free, but for the maps that find lanes by tags and the allocator's own share.
+func (x *Index) Memory() int64 {
+	return int64(unsafe.Sizeof(*x)) + x.entries.bytes() + x.forest.bytes() +
+		x.keys.groups.bytes() + x.keys.blocks.bytes() + x.keys.buckets.bytes() + x.crowds.bytes() +
+		x.timers.bytes() + x.timers.heap.bytes() + x.lanes.bytes() + x.queues.bytes() +
+		int64(cap(x.picked)+cap(x.keys.scratch)/4)*4
+}
+
+// entry returns the slot of a packet, nil when it is free.
+func (x *Index) entry(id ID) *entry {
+	if !x.entries.has(uint32(id)) {
+		return nil
+	}
+	e := x.entries.at(uint32(id))
+	if e.state == 0 {
+		return nil
+	}
+	return e
+}
+
+func (x *Index) packet(id uint32, e *entry) Packet {
+	p := Packet{
+		ID: ID(id), Queue: x.lanes.at(uint32(e.lane)).queue, Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
+		Size: e.size, Flags: e.flags, State: e.state, Attempts: e.attempts, Ref: e.ref,
+	}
+	if e.timer != 0 {
+		p.Expiry = whole(x.timers.at(e.timer).expiry)
+	}
+	return p
+}
+
+// enter puts a packet, by its state, into the order, its group, the heap of timers and the counts.
+func (x *Index) enter(id uint32, e *entry) {
+	l := x.lanes.at(uint32(e.lane))
+	*x.count(l, e)++
+	if e.group != 0 {
+		x.join(id, e)
+	}
+	if e.selectable() {
+		x.mustInsert(&l.tree, e.place(), id)
+		x.refresh(e.lane)
+	}
+	if e.timer != 0 {
+		t := x.timers.at(e.timer)
+		x.timers.schedule(e.timer, waitsFor(e.state, whole(t.expiry), whole(t.until)))
+	}
+}
+
+// leave is the reverse of enter. The timer stays scheduled: enter or remove follows.
+func (x *Index) leave(id uint32, e *entry) {
+	l := x.lanes.at(uint32(e.lane))
+	*x.count(l, e)--
+	if e.group != 0 {
+		x.quit(id, e)
+	}
+	if e.selectable() {
+		x.forest.remove(&l.tree, e.place())
+		x.refresh(e.lane)
+	}
+}
+
+// remove takes a packet away and what nothing else needs then: its timer, its group, its lane.
+func (x *Index) remove(id uint32, e *entry) {
+	x.leave(id, e)
+	if e.timer != 0 {
+		x.timers.schedule(e.timer, 0)
+		x.timers.drop(e.timer)
+	}
+	if e.group != 0 && x.keys.groups.at(e.group).head == 0 {
+		x.keys.remove(e.group)
+	}
+	l := x.lanes.at(uint32(e.lane))
+	u := x.queues.at(uint32(l.queue))
+	u.counts.Bytes -= int64(e.size)
+	l.packets--
+	if l.packets == 0 && u.main != e.lane {
+		x.freeLane(e.lane)
+	}
+	x.entries.drop(id)
+}
+
+// count is the counter a packet belongs to.
+func (x *Index) count(l *lane, e *entry) *int {
+	c := &x.queues.at(uint32(l.queue)).counts
+	switch {
+	case e.state == Claimed:
+		return &c.Claimed
+	case e.state == Delayed:
+		return &c.Delayed
+	case e.priority == 0:
+		return &c.Unselectable
+	}
+	return &c.Ready
+}
+
+// mustInsert adds to a tree what cannot be there yet.
+func (x *Index) mustInsert(t *tree, k place, id uint32) {
+	if !x.forest.insert(t, k, id) {
+		panic("index: two packets of one queue have the same priority and sequence: the caller must keep them unique")
+	}
+}

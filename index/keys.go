@@ -1,0 +1,255 @@
+package index
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math/bits"
+)
+
+// MaxKey is the longest key in bytes. It leaves room beyond the 65,535 of the pinpriq document's length field.
+const MaxKey = 1<<24 - 1
+
+const (
+	inlineKey  = 12 // a key up to this length is in its group
+	inlinePart = 8  // of a longer one so many bytes are, and then the number of its first block
+	blockKey   = 12 // bytes of a key in a block
+)
+
+// group is the packets of one queue with one key. It lives as long as it has a member.
+type group struct {
+	next  uint32 // chain of the bucket; free link of a free slot
+	queue QueueID
+	head  uint32          // members: an entry of a ring, or a crowd; see members.go
+	info  uint32          // key length << 8 | ready members in the ring, or crowded
+	key   [inlineKey]byte // the key, or its start and the number of the block with the rest
+}
+
+func (g *group) link() *uint32 { return &g.next }
+
+func (g *group) keyLen() int { return int(g.info >> 8) }
+
+// block is a part of a long key.
+type block struct {
+	next uint32
+	data [blockKey]byte
+}
+
+func (b *block) link() *uint32 { return &b.next }
+
+// keyTable finds the group of a key by linear hashing: it grows and shrinks one bucket at a time, so no operation
+// pays for a rehash of the whole. Keys are compared byte for byte; the hash only picks the bucket, and its seed is
+// the table's own, so that no client can aim at one bucket.
+type keyTable struct {
+	seed    maphash.Seed
+	groups  slab[group, *group]
+	blocks  slab[block, *block]
+	buckets paged[uint32] // first group of each chain
+	size    uint32        // buckets in use; a power of two plus those already split
+	scratch []byte        // a long key gathered for hashing
+}
+
+const minBuckets = 64
+
+func newKeyTable() keyTable {
+	t := keyTable{seed: maphash.MakeSeed(), size: minBuckets}
+	t.buckets.fit(t.size)
+	return t
+}
+
+func (t *keyTable) hash(q QueueID, key []byte) uint64 {
+	h := maphash.Bytes(t.seed, key) + uint64(q)*0x9e3779b97f4a7c15
+	h ^= h >> 32
+	h *= 0xd6e8feb86659fd93
+	return h ^ h>>32
+}
+
+// bucket is the bucket of a hash at the present size.
+func (t *keyTable) bucket(h uint64) *uint32 {
+	mask := uint32(1)<<bits.Len32(t.size-1) - 1
+	b := uint32(h) & mask
+	if b >= t.size {
+		b &= mask >> 1
+	}
+	return t.buckets.at(b)
+}
+
+// find returns the group of a key, or 0.
+func (t *keyTable) find(q QueueID, key []byte) uint32 {
+	return t.findIn(*t.bucket(t.hash(q, key)), q, key)
+}
+
+func (t *keyTable) findIn(id uint32, q QueueID, key []byte) uint32 {
+	for id != 0 {
+		g := t.groups.at(id)
+		if g.queue == q && t.equal(g, key) {
+			return id
+		}
+		id = g.next
+	}
+	return 0
+}
+
+// obtain returns the group of a key, new if there is none; 0 when memory for numbers is exhausted.
+func (t *keyTable) obtain(q QueueID, key []byte) uint32 {
+	h := t.hash(q, key)
+	if id := t.findIn(*t.bucket(h), q, key); id != 0 {
+		return id
+	}
+	id := t.groups.take()
+	if id == 0 {
+		return 0
+	}
+	g := t.groups.at(id)
+	g.queue = q
+	if !t.store(g, key) {
+		t.free(id)
+		return 0
+	}
+	b := t.bucket(h)
+	g.next, *b = *b, id
+	if t.groups.live > t.size {
+		t.split()
+	}
+	return id
+}
+
+// remove forgets a group without members.
+func (t *keyTable) remove(id uint32) {
+	b := t.bucket(t.hashOf(id))
+	for *b != id {
+		b = &t.groups.at(*b).next
+	}
+	*b = t.groups.at(id).next
+	t.free(id)
+	// Up to four, so that the table follows when everything is removed.
+	for i := 0; i < 4 && t.size > minBuckets && t.groups.live < t.size/4; i++ {
+		t.join()
+	}
+}
+
+// free gives back the slot and the blocks of a group that is in no chain.
+func (t *keyTable) free(id uint32) {
+	g := t.groups.at(id)
+	for b := g.firstBlock(); b != 0; {
+		next := t.blocks.at(b).next
+		t.blocks.drop(b)
+		b = next
+	}
+	t.groups.drop(id)
+}
+
+// split opens one more bucket and moves into it what belongs there of the bucket it splits off.
+func (t *keyTable) split() {
+	if t.size == 1<<31 {
+		return
+	}
+	from := t.size &^ (1 << (bits.Len32(t.size) - 1))
+	t.size++
+	t.buckets.fit(t.size)
+	b := t.buckets.at(from)
+	id := *b
+	*b, *t.buckets.at(t.size - 1) = 0, 0
+	for id != 0 {
+		g := t.groups.at(id)
+		next := g.next
+		to := t.bucket(t.hashOf(id))
+		g.next, *to = *to, id
+		id = next
+	}
+}
+
+// join closes the last bucket: the reverse of split.
+func (t *keyTable) join() {
+	t.size--
+	from := t.buckets.at(t.size)
+	to := t.buckets.at(t.size &^ (1 << (bits.Len32(t.size) - 1)))
+	for *to != 0 {
+		to = &t.groups.at(*to).next
+	}
+	*to, *from = *from, 0
+	t.buckets.fit(t.size)
+}
+
+// hashOf is the hash of a group that is in the table.
+func (t *keyTable) hashOf(id uint32) uint64 {
+	g := t.groups.at(id)
+	if n := g.keyLen(); n <= inlineKey {
+		return t.hash(g.queue, g.key[:n])
+	}
+	t.scratch = t.appendKey(t.scratch[:0], id)
+	h := t.hash(g.queue, t.scratch)
+	if cap(t.scratch) > 1<<16 {
+		t.scratch = nil
+	}
+	return h
+}
+
+// appendKey appends the key of a group to dst.
+func (t *keyTable) appendKey(dst []byte, id uint32) []byte {
+	g := t.groups.at(id)
+	n := g.keyLen()
+	if n <= inlineKey {
+		return append(dst, g.key[:n]...)
+	}
+	dst = append(dst, g.key[:inlinePart]...)
+	n -= inlinePart
+	for b := g.firstBlock(); b != 0; b = t.blocks.at(b).next {
+		part := min(n, blockKey)
+		dst = append(dst, t.blocks.at(b).data[:part]...)
+		n -= part
+	}
+	return dst
+}
+
+// equal compares a key with that of a group.
+func (t *keyTable) equal(g *group, key []byte) bool {
+	switch n := g.keyLen(); {
+	case n != len(key):
+		return false
+	case n <= inlineKey:
+		return string(g.key[:n]) == string(key)
+	case string(g.key[:inlinePart]) != string(key[:inlinePart]):
+		return false
+	}
+	key = key[inlinePart:]
+	for b := g.firstBlock(); b != 0; b = t.blocks.at(b).next {
+		part := min(len(key), blockKey)
+		if string(t.blocks.at(b).data[:part]) != string(key[:part]) {
+			return false
+		}
+		key = key[part:]
+	}
+	return true
+}
+
+// store writes the key of a new group; false when blocks ran out. What was taken then is chained to the group.
+func (t *keyTable) store(g *group, key []byte) bool {
+	g.info = uint32(len(key)) << 8
+	if len(key) <= inlineKey {
+		copy(g.key[:], key)
+		return true
+	}
+	rest := key[copy(g.key[:inlinePart], key):]
+	// Built from the end, so that each block is written once with its link.
+	for len(rest) > 0 {
+		id := t.blocks.take()
+		if id == 0 {
+			return false
+		}
+		b := t.blocks.at(id)
+		cut := (len(rest) - 1) / blockKey * blockKey
+		copy(b.data[:], rest[cut:])
+		b.next = g.firstBlock()
+		binary.LittleEndian.PutUint32(g.key[inlinePart:], id)
+		rest = rest[:cut]
+	}
+	return true
+}
+
+// firstBlock is the first block of a long key; 0 for a short one.
+func (g *group) firstBlock() uint32 {
+	if g.keyLen() <= inlineKey {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(g.key[inlinePart:])
+}

@@ -1,0 +1,86 @@
+package index
+
+// Next appends to dst the packets that the next selections would take, without filter or groups, in that order: n at
+// most, after leaving out skip. See Best for times. O((skip+n) log) at most; with one lane and the oldest end, or few
+// priorities, skipping goes a leaf at a time.
+func (x *Index) Next(q QueueID, end End, skip, n int, dst []Packet) []Packet {
+	if !x.knows(q) || end > Oldest {
+		return dst
+	}
+	u := x.queues.at(uint32(q))
+	if u.byTags != nil {
+		return x.nextOfLanes(u, end, skip, n, dst)
+	}
+	w := x.forest.walk(&x.lanes.at(uint32(u.main)).tree, end)
+	w.skip(skip)
+	for ; n > 0 && !w.done(); n-- {
+		_, id := w.at()
+		dst = append(dst, x.packet(id, x.entries.at(id)))
+		w.next()
+	}
+	return dst
+}
+
+// laneWalk is a walk over one lane, and where that is in the queue's heap of lanes.
+type laneWalk struct {
+	walk
+	at place
+	// heap is the lane's place in the heap of lanes plus 1 until the walk is first taken from: only then can the lanes
+	// below it be next. So the cost does not depend on the number of lanes.
+	heap int
+}
+
+// nextOfLanes merges the lanes of a queue.
+func (x *Index) nextOfLanes(u *queue, end End, skip, n int, dst []Packet) []Packet {
+	var open []laneWalk // heap by at
+	add := func(i int) {
+		if i >= len(u.heaps[end]) {
+			return
+		}
+		l := x.lanes.at(uint32(u.heaps[end][i]))
+		open = append(open, laneWalk{walk: x.forest.walk(&l.tree, end), at: l.heads[end], heap: i + 1})
+		for c := len(open) - 1; c > 0 && end.earlier(open[c].at, open[(c-1)/2].at); c = (c - 1) / 2 {
+			open[c], open[(c-1)/2] = open[(c-1)/2], open[c]
+		}
+	}
+	for add(0); n > 0 && len(open) > 0; skip-- {
+		top := &open[0]
+		_, id := top.walk.at()
+		if skip <= 0 {
+			dst = append(dst, x.packet(id, x.entries.at(id)))
+			n--
+		}
+		lane := top.heap
+		top.heap = 0
+		if top.next(); top.done() {
+			open[0] = open[len(open)-1]
+			open = open[:len(open)-1]
+		} else {
+			top.at, _ = top.walk.at()
+		}
+		sinkWalk(open, end)
+		if lane != 0 {
+			add(2*lane - 1)
+			add(2 * lane)
+		}
+	}
+	return dst
+}
+
+// sinkWalk moves the first of a heap of walks to where it belongs.
+func sinkWalk(open []laneWalk, end End) {
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= len(open) {
+			return
+		}
+		if c+1 < len(open) && end.earlier(open[c+1].at, open[c].at) {
+			c++
+		}
+		if !end.earlier(open[c].at, open[i].at) {
+			return
+		}
+		open[c], open[i] = open[i], open[c]
+		i = c
+	}
+}

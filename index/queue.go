@@ -1,0 +1,80 @@
+package index
+
+import "errors"
+
+// QueueID is the number of a queue in an [Index]; 0 is none.
+type QueueID uint32
+
+// Counts is what a queue holds. Expired packets count until Advance takes them away.
+type Counts struct {
+	Ready        int   // that a pop can select
+	Unselectable int   // ready with priority 0
+	Delayed      int   // for a later moment
+	Claimed      int   // by a consumer
+	Bytes        int64 // sizes of all of them
+}
+
+// Len is the number of packets in any state.
+func (c Counts) Len() int { return c.Ready + c.Unselectable + c.Delayed + c.Claimed }
+
+// Errors of DropQueue.
+var (
+	ErrUnknownQueue = errors.New("index: no queue has this number: expected one that AddQueue returned and that was not dropped")
+	ErrNotEmpty     = errors.New("index: the queue still holds packets: remove them before it is dropped")
+)
+
+// queue is one ordered set of packets.
+type queue struct {
+	counts Counts
+	main   LaneID            // the default lane; 0 while the slot is free
+	unused LaneID            // the lane that Lane made and no packet came to yet
+	byTags map[string]LaneID // all other lanes; nil when there are none
+	heaps  [2][]LaneID       // with other lanes: those with a selectable packet, by what each End selects there
+	next   uint32            // free link of a free slot
+}
+
+func (u *queue) link() *uint32 { return &u.next }
+
+// AddQueue makes an empty queue; 0 when all numbers are in use. Numbers of dropped queues are used again.
+func (x *Index) AddQueue() QueueID {
+	q := QueueID(x.queues.take())
+	if q == 0 {
+		return 0
+	}
+	main := x.newLane(q)
+	if main == 0 {
+		x.queues.drop(uint32(q))
+		return 0
+	}
+	x.queues.at(uint32(q)).main = main
+	return q
+}
+
+// DropQueue forgets an empty queue and its lanes. ErrUnknownQueue, ErrNotEmpty.
+func (x *Index) DropQueue(q QueueID) error {
+	if !x.knows(q) {
+		return ErrUnknownQueue
+	}
+	u := x.queues.at(uint32(q))
+	if u.counts.Len() > 0 {
+		return ErrNotEmpty
+	}
+	if u.unused != 0 {
+		x.freeLane(u.unused)
+	}
+	x.lanes.drop(uint32(u.main))
+	x.queues.drop(uint32(q))
+	return nil
+}
+
+// Counts returns what a queue holds; nothing for an unknown one. O(1).
+func (x *Index) Counts(q QueueID) Counts {
+	if !x.knows(q) {
+		return Counts{}
+	}
+	return x.queues.at(uint32(q)).counts
+}
+
+func (x *Index) knows(q QueueID) bool {
+	return x.queues.has(uint32(q)) && x.queues.at(uint32(q)).main != 0
+}

@@ -1,0 +1,101 @@
+package index
+
+import "unsafe"
+
+// Pages hold 2048 elements: whole allocator pages for every element size that is a multiple of four bytes, and small
+// enough that taking a new one is no noticeable pause.
+const (
+	pageBits = 11
+	pageLen  = 1 << pageBits
+	pageMask = pageLen - 1
+)
+
+// keepPages is how many pages an emptied slab keeps, so that a queue that swings around zero allocates nothing.
+const keepPages = 16
+
+// paged is an array that grows and shrinks a page at a time and never moves an element.
+type paged[T any] struct {
+	pages []*[pageLen]T
+}
+
+// at returns element i, which must be below the length given to the last fit.
+func (p *paged[T]) at(i uint32) *T {
+	return &p.pages[i>>pageBits][i&pageMask]
+}
+
+// fit makes room for n elements and gives back pages past them, but for one: a length that swings around the edge
+// of a page does not allocate each time.
+func (p *paged[T]) fit(n uint32) {
+	need := (int(n) + pageLen - 1) >> pageBits
+	for len(p.pages) < need {
+		p.pages = append(p.pages, new([pageLen]T))
+	}
+	if len(p.pages) > need+1 {
+		clear(p.pages[need+1:])
+		p.pages = p.pages[:need+1]
+	}
+}
+
+// bytes is the memory held.
+func (p *paged[T]) bytes() int64 {
+	var page [pageLen]T
+	return int64(len(p.pages))*int64(unsafe.Sizeof(page)) + int64(cap(p.pages))*int64(unsafe.Sizeof(uintptr(0)))
+}
+
+// linked is an element of a slab: it lends the slab one of its fields while its slot is free.
+type linked[T any] interface {
+	*T
+	link() *uint32
+}
+
+// slab hands out numbered slots, from 1; 0 is none. Free slots below used are zero but for their link. A slab that
+// becomes empty gives its pages back, but for keepPages.
+type slab[T any, P linked[T]] struct {
+	paged[T]
+	used uint32 // slots below this were handed out at least once; 0 before the first
+	free uint32 // first of the free slots below used
+	live uint32 // slots in use
+}
+
+// take returns a zeroed slot, or 0 when all 2^32-1 are in use.
+func (s *slab[T, P]) take() uint32 {
+	var zero T
+	if id := s.free; id != 0 {
+		p := P(s.at(id))
+		s.free = *p.link()
+		*p = zero
+		s.live++
+		return id
+	}
+	if s.used == ^uint32(0) {
+		return 0
+	}
+	id := max(s.used, 1)
+	if int(id>>pageBits) >= len(s.pages) {
+		s.pages = append(s.pages, new([pageLen]T))
+	}
+	*s.at(id) = zero // a slot from before the last reset holds its old link
+	s.used = id + 1
+	s.live++
+	return id
+}
+
+// drop zeroes the slot and frees it.
+func (s *slab[T, P]) drop(id uint32) {
+	var zero T
+	p := P(s.at(id))
+	*p = zero
+	if s.live--; s.live > 0 {
+		*p.link() = s.free
+		s.free = id
+		return
+	}
+	s.free, s.used = 0, 0
+	if len(s.pages) > keepPages {
+		clear(s.pages[keepPages:])
+		s.pages = s.pages[:keepPages]
+	}
+}
+
+// has reports whether the slot was ever handed out, so that at may be called.
+func (s *slab[T, P]) has(id uint32) bool { return id != 0 && id < s.used }

@@ -1,0 +1,117 @@
+package index
+
+// timer holds the times of one packet. A packet without any has none.
+//
+// The heap holds a timer at most once, under the moment its packet's state makes it wait for: a Ready packet for its
+// expiry, a Delayed one for the earlier of expiry and not-before, a Claimed one for its lease end. A moment of 0 means
+// never; such a timer is not in the heap.
+type timer struct {
+	expiry [2]uint32 // Unix ms, low and high half: keeps the record at 24 bytes of alignment 4
+	until  [2]uint32 // not-before or lease end
+	entry  uint32
+	pos    uint32 // place in the heap plus 1; 0 when not in it; free link of a free slot
+}
+
+func (t *timer) link() *uint32 { return &t.pos }
+
+func halves(v int64) [2]uint32 { return [2]uint32{uint32(v), uint32(v >> 32)} }
+func whole(h [2]uint32) int64  { return int64(h[1])<<32 | int64(h[0]) }
+
+// slot is an element of the heap.
+type slot struct {
+	when  [2]uint32
+	timer uint32
+}
+
+// timers is a 4-ary heap over the moments packets wait for, each of which knows its place in it.
+type timers struct {
+	slab[timer, *timer]
+	heap paged[slot]
+	n    uint32 // slots in the heap
+}
+
+// next returns the earliest moment and its packet; false when nothing waits.
+func (t *timers) next() (when int64, entry uint32, ok bool) {
+	if t.n == 0 {
+		return 0, 0, false
+	}
+	s := t.heap.at(0)
+	return whole(s.when), t.at(s.timer).entry, true
+}
+
+// schedule puts a timer into the heap under a moment, moves it there, or with 0 takes it out.
+func (t *timers) schedule(id uint32, when int64) {
+	pos := t.at(id).pos
+	switch {
+	case when == 0 && pos == 0:
+	case when == 0:
+		t.unschedule(pos - 1)
+	case pos == 0:
+		t.n++
+		t.heap.fit(t.n)
+		t.rise(t.n-1, slot{halves(when), id})
+	default:
+		t.fix(pos-1, slot{halves(when), id})
+	}
+}
+
+// unschedule takes the slot at i out of the heap.
+func (t *timers) unschedule(i uint32) {
+	t.at(t.heap.at(i).timer).pos = 0
+	t.n--
+	last := *t.heap.at(t.n)
+	if i != t.n {
+		t.fix(i, last)
+	}
+	t.heap.fit(t.n)
+}
+
+// fix puts s at i and then where it belongs.
+func (t *timers) fix(i uint32, s slot) {
+	if i > 0 && whole(s.when) < whole(t.heap.at((i-1)/4).when) {
+		t.rise(i, s)
+		return
+	}
+	t.sink(i, s)
+}
+
+// rise puts s at i or above.
+func (t *timers) rise(i uint32, s slot) {
+	when := whole(s.when)
+	for i > 0 {
+		parent := (i - 1) / 4
+		p := *t.heap.at(parent)
+		if whole(p.when) <= when {
+			break
+		}
+		t.put(i, p)
+		i = parent
+	}
+	t.put(i, s)
+}
+
+// sink puts s at i or below.
+func (t *timers) sink(i uint32, s slot) {
+	when := whole(s.when)
+	for {
+		// In 64 bits: four times the highest place does not fit 32.
+		first := uint64(i)*4 + 1
+		best, bestWhen := uint32(0), when
+		for c := first; c < min(first+4, uint64(t.n)); c++ {
+			if w := whole(t.heap.at(uint32(c)).when); w < bestWhen {
+				best, bestWhen = uint32(c), w
+			}
+		}
+		if best == 0 {
+			break
+		}
+		t.put(i, *t.heap.at(best))
+		i = best
+	}
+	t.put(i, s)
+}
+
+func (t *timers) put(i uint32, s slot) {
+	*t.heap.at(i) = s
+	t.at(s.timer).pos = i + 1
+}

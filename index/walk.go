@@ -1,0 +1,103 @@
+package index
+
+// End is which end of equal priority is taken.
+type End uint8
+
+const (
+	Newest End = iota // the highest sequence first: pinpriq document, section pop
+	Oldest            // the lowest sequence first
+)
+
+// earlier is the order of selection: best priority, then the chosen end of the sequences.
+func (end End) earlier(a, b place) bool {
+	if a.priority != b.priority || end == Oldest {
+		return a.before(b)
+	}
+	return a.seq > b.seq
+}
+
+// walk goes over a tree in order of selection. It is valid until the tree changes.
+type walk struct {
+	f    *forest
+	t    *tree
+	end  End
+	leaf uint32 // 0 at the end
+	pos  int
+}
+
+// walk starts at the packet that is selected first.
+func (f *forest) walk(t *tree, end End) walk {
+	w := walk{f: f, t: t, end: end, leaf: t.first}
+	if end == Newest && t.count > 0 {
+		w.leaf, w.pos = f.endOf(t, f.at(t.first).priorities[0])
+	}
+	return w
+}
+
+// done reports whether the walk is past the last packet.
+func (w *walk) done() bool { return w.leaf == 0 }
+
+// at returns the packet the walk is at.
+func (w *walk) at() (place, uint32) {
+	n := w.f.at(w.leaf)
+	return n.key(w.pos), n.ids[w.pos]
+}
+
+// next goes one packet on.
+func (w *walk) next() { w.skip(1) }
+
+// skip goes n packets on, a leaf at a time where it can.
+func (w *walk) skip(n int) {
+	for n > 0 && w.leaf != 0 {
+		if w.end == Oldest {
+			n = w.forward(n)
+		} else {
+			n = w.backward(n)
+		}
+	}
+}
+
+// forward goes at most n packets up, but not past the next leaf, and returns how many are left to go.
+func (w *walk) forward(n int) int {
+	leaf := w.f.at(w.leaf)
+	rest := int(leaf.n) - w.pos
+	if n < rest {
+		w.pos += n
+		return 0
+	}
+	w.leaf, w.pos = leaf.next, 0
+	return n - rest
+}
+
+// backward goes at most n packets down within one priority and one leaf, or to the newest of the next priority, and
+// returns how many are left to go.
+func (w *walk) backward(n int) int {
+	leaf := w.f.at(w.leaf)
+	priority := leaf.priorities[w.pos]
+	low := w.pos
+	if leaf.priorities[0] == priority {
+		low = 0
+	} else {
+		low = leaf.search(place{priority, 0})
+	}
+	if n <= w.pos-low {
+		w.pos -= n
+		return 0
+	}
+	n -= w.pos - low + 1
+	if low == 0 && leaf.prev != 0 {
+		if prev := w.f.at(leaf.prev); prev.priorities[prev.n-1] == priority {
+			w.leaf, w.pos = leaf.prev, int(prev.n)-1
+			return n
+		}
+	}
+	end, i := w.f.endOf(w.t, priority)
+	last := w.f.at(end)
+	if i++; i == int(last.n) {
+		end, i = last.next, 0
+	}
+	if w.leaf, w.pos = end, i; end != 0 {
+		w.leaf, w.pos = w.f.endOf(w.t, w.f.at(end).priorities[i])
+	}
+	return n
+}
