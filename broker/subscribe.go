@@ -87,7 +87,7 @@ func (b *Broker) deliver(q *queue) {
 		if b.hold(c) {
 			continue
 		}
-		if !b.take(q, index.Newest, c) {
+		if !b.take(q, Newest, c) {
 			return
 		}
 		b.dispatch.Spend(s)
@@ -107,7 +107,7 @@ func (tx *Tx) serve(c *Consumer) {
 			b.starve(q)
 			return
 		}
-		b.take(q, index.Newest, c)
+		b.take(q, Newest, c)
 		b.dispatch.Spend(c.sub)
 	}
 }
@@ -117,7 +117,7 @@ func (b *Broker) bestOf(c *Consumer) *queue {
 	var best index.Packet
 	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
 	for _, id := range b.ids {
-		p, ok := b.ix.Best(id, index.Newest, nil)
+		p, ok := b.ix.Best(id, Newest, nil)
 		if !ok {
 			continue
 		}

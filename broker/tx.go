@@ -131,10 +131,19 @@ func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) {
 	b.ix.Push(e, now)
 }
 
+// End is which end of equal priority a consumer takes from.
+type End = index.End
+
+// The two ends. The choice is the consumer's, not the queue's.
+const (
+	Newest = index.Newest // last pushed first (pinpriq document, section pop)
+	Oldest = index.Oldest // first pushed first
+)
+
 // Pop takes the best packet of the queue, at the newest or oldest end of its priority, with all
 // that have its key, for c. The reply goes to c's receiver: no packets if none is selectable,
 // which an unknown queue answers as well (pinpriq document, section pop).
-func (tx *Tx) Pop(c *Consumer, name []byte, end index.End) error {
+func (tx *Tx) Pop(c *Consumer, name []byte, end End) error {
 	if err := tx.begin(); err != nil {
 		return err
 	}
@@ -150,7 +159,7 @@ func (tx *Tx) Pop(c *Consumer, name []byte, end index.End) error {
 }
 
 // take pops from q for c. It returns false, and answers nothing, if nothing is selectable.
-func (b *Broker) take(q *queue, end index.End, c *Consumer) bool {
+func (b *Broker) take(q *queue, end End, c *Consumer) bool {
 	limit := index.Limit{Packets: min(MaxGroup, b.limits.groupOps), Bytes: MaxGroupBytes}
 	b.scratch = b.ix.Pop(q.ix, end, nil, true, limit, b.scratch[:0])
 	if len(b.scratch) == 0 {

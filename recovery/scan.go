@@ -32,7 +32,7 @@ func (s *scanned) reset() {
 func (r *restorer) scan(src Source) error {
 	full, empty, built := make(chan *scanned, 2), make(chan *scanned, 3), make(chan error, 1)
 	for range cap(empty) {
-		empty <- &scanned{}
+		empty <- &scanned{bytes: []byte{}} // never nil: a slice of it says that there is a key, though an empty one
 	}
 	go func() { // ends when full is closed
 		var first error

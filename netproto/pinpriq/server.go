@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/netproto"
 )
 
@@ -91,7 +90,7 @@ func (s *session) call(tx *broker.Tx) error {
 			Payload:  r.Packet.Payload,
 		})
 	case OpPop:
-		return tx.Pop(s.consumer, r.Queue, index.Newest)
+		return tx.Pop(s.consumer, r.Queue, broker.Newest)
 	case OpSubscribe:
 		return tx.Subscribe(s.consumer, r.Queue)
 	case OpUnsubscribe:

@@ -1,0 +1,297 @@
+package broker_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// gate lets a test decide when a commit goes on and how it ends.
+type gate struct {
+	entered chan struct{}
+	leave   chan error
+}
+
+func (h *harness) gate() *gate {
+	g := &gate{entered: make(chan struct{}), leave: make(chan error)}
+	h.store.mu.Lock()
+	h.store.before = func() error {
+		g.entered <- struct{}{}
+		return <-g.leave
+	}
+	h.store.mu.Unlock()
+	return g
+}
+
+// open ends the gate: later commits do not stop.
+func (h *harness) ungate() {
+	h.store.mu.Lock()
+	h.store.before = nil
+	h.store.mu.Unlock()
+}
+
+func TestReplyWaitsUntilWhatItReportsIsOnDisk(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	g := h.gate()
+	r := &inbox{flushed: make(chan struct{}, 4)}
+	c := h.b.Attach(r)
+	h.push("q", 1, 0, "a", "first")
+	<-g.entered // the push is being committed
+	h.pop(c, "nothing here")
+	select {
+	case <-r.flushed:
+		t.Fatal("an empty pop was answered before the push ahead of it was on disk")
+	default:
+	}
+	g.leave <- nil
+	<-r.flushed
+	if len(h.store.packets) != 1 {
+		t.Fatalf("store holds %d packets when the reply was handed out, want 1", len(h.store.packets))
+	}
+}
+
+func TestPushAndPopInOneBatchTouchNoDisk(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	g := h.gate()
+	r := &inbox{}
+	c := h.b.Attach(r)
+	h.push("q", 1, 0, "a", "on disk")
+	<-g.entered // what follows goes into one batch
+	for i := range 100 {
+		h.push("q", 1, 0, fmt.Sprint(i), "passes through")
+		h.pop(c, "q")
+	}
+	g.leave <- nil
+	h.ungate()
+	h.barrier()
+	if h.store.written != 1 {
+		t.Fatalf("%d packets were written, want only the one of the first batch", h.store.written)
+	}
+	if n := len(r.got); n != 100 || r.got[0][0] != "passes through" {
+		t.Fatalf("got %d replies, want 100", n)
+	}
+}
+
+func TestFailedCommitEndsTheBrokerAndAnswersNothing(t *testing.T) {
+	h := newHarness(t)
+	g := h.gate()
+	r := &inbox{}
+	c := h.b.Attach(r)
+	h.push("q", 1, 0, "a", "x")
+	h.pop(c, "other")
+	<-g.entered
+	broken := errors.New("device is gone")
+	g.leave <- broken
+	<-h.b.Failed()
+	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), broker.Newest) }); !errors.Is(err, broker.ErrClosed) {
+		t.Fatalf("call after the failure gave %v, want ErrClosed", err)
+	}
+	if err := h.b.Close(); !errors.Is(err, broken) {
+		t.Fatalf("Close gave %v, want the failure", err)
+	}
+	if len(r.got) != 0 {
+		t.Fatalf("%d replies were handed out, want none", len(r.got))
+	}
+}
+
+func TestFullDiskIsTriedAgainUntilThereIsRoom(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	g := h.gate()
+	h.push("q", 1, 0, "a", "x")
+	for range 2 {
+		<-g.entered
+		g.leave <- fmt.Errorf("no room: %w", storage.ErrFull)
+	}
+	<-g.entered
+	h.ungate()
+	g.leave <- nil
+	h.barrier()
+	if len(h.store.packets) != 1 {
+		t.Fatal("the batch was not written after room was made")
+	}
+}
+
+func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	r := &inbox{}
+	c := h.b.Attach(r)
+	h.push("q", 1, 0, "a", "x")
+	push := func() error {
+		return h.b.Do(func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
+	}
+	pop := func() error {
+		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), broker.Newest) })
+	}
+	level := func(l storage.Level) {
+		h.store.mu.Lock()
+		h.store.level = l
+		h.store.mu.Unlock()
+	}
+	level(storage.NoPush)
+	if err := push(); !errors.Is(err, broker.ErrNoSpace) {
+		t.Fatalf("push under the first watermark gave %v", err)
+	}
+	if err := pop(); err != nil {
+		t.Fatalf("pop under the first watermark gave %v", err)
+	}
+	level(storage.Stop)
+	if err := pop(); !errors.Is(err, broker.ErrStopped) {
+		t.Fatalf("pop under the second watermark gave %v", err)
+	}
+	level(storage.Normal)
+	if err := push(); err != nil {
+		t.Fatalf("push after space was freed gave %v", err)
+	}
+}
+
+func TestPayloadsThatLeftTheCacheAreReadBack(t *testing.T) {
+	h := newHarness(t) // a cache of 64 KiB
+	defer h.b.Close()
+	const n = 2000
+	payload := func(i int) string { return fmt.Sprintf("%d:%s", i, strings.Repeat("x", 200)) }
+	for i := range n {
+		h.push("q", 1, 0, fmt.Sprint(i), payload(i))
+	}
+	h.barrier()
+	reads := 0
+	h.store.mu.Lock()
+	h.store.reads = func(int) { reads++ }
+	h.store.mu.Unlock()
+	r := &inbox{}
+	c := h.b.Attach(r)
+	for i := range n {
+		h.pop(c, "q")
+		if i%10 == 0 {
+			h.barrier() // batches of ten
+		}
+	}
+	h.barrier()
+	for i := range n {
+		if len(r.got[i]) != 1 || r.got[i][0] != payload(n-1-i) {
+			t.Fatalf("pop %d gave %.20q, want %.20q", i, r.got[i], payload(n-1-i))
+		}
+	}
+	if reads == 0 || reads > n/20 {
+		t.Fatalf("store was asked %d times for %d payloads: want few reads, each with its neighbours", reads, n)
+	}
+}
+
+func TestSubscriberThatDoesNotReadIsHeldUntilItHasReadOn(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	slow, fast := &inbox{}, &inbox{}
+	slow.backlog = broker.MaxUnsent + 1
+	cs, cf := h.b.Attach(slow), h.b.Attach(fast)
+	for _, c := range []*broker.Consumer{cs, cf} {
+		h.do(func(tx *broker.Tx) error {
+			if err := tx.Subscribe(c, []byte("q")); err != nil {
+				return err
+			}
+			return tx.Ready(c, 2)
+		})
+	}
+	for i := range 3 {
+		h.push("q", 1, 0, fmt.Sprint(i), fmt.Sprint(i))
+	}
+	h.barrier()
+	if len(slow.got) != 0 || len(fast.got) != 2 {
+		t.Fatalf("slow subscriber got %v and the other %v, want none and two", slow.got, fast.got)
+	}
+	if !cs.Held() {
+		t.Fatal("slow subscriber is not held")
+	}
+	h.do(func(*broker.Tx) error { slow.backlog = 0; return nil })
+	h.b.Resume(cs)
+	h.barrier()
+	if len(slow.got) != 1 || slow.got[0][0] != "2" {
+		t.Fatalf("resumed subscriber got %v, want the packet that was left", slow.got)
+	}
+}
+
+func TestDetachedConsumerIsFinishedAfterItsLastReply(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	r := &inbox{}
+	c := h.b.Attach(r)
+	h.push("q", 1, 0, "a", "x")
+	h.do(func(tx *broker.Tx) error {
+		if err := tx.Subscribe(c, []byte("p")); err != nil {
+			return err
+		}
+		if err := tx.Ready(c, 1); err != nil {
+			return err
+		}
+		if err := tx.Pop(c, []byte("q"), broker.Newest); err != nil {
+			return err
+		}
+		tx.Detach(c)
+		return nil
+	})
+	h.push("p", 1, 0, "b", "for nobody")
+	h.barrier()
+	if !r.finished || len(r.got) != 1 {
+		t.Fatalf("finished=%v after %d replies, want true after 1", r.finished, len(r.got))
+	}
+	if s := h.b.Stats(); s.Packets != 1 {
+		t.Fatalf("%d packets are queued, want the one that nobody was left to take", s.Packets)
+	}
+}
+
+func TestMassExpiryFitsIntoBatches(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits.MaxOps = 3000
+	h.restart()
+	const n = 10_000
+	for i := range n {
+		h.push("q", 1, time.Millisecond, fmt.Sprint(i), "x")
+	}
+	h.barrier()
+	h.now.Add(2)
+	h.barrier()
+	h.barrier() // the expiries that fitted into no earlier batch are in this one's at the latest
+	if len(h.store.packets) != 0 {
+		t.Fatalf("%d expired packets are on disk, want none", len(h.store.packets))
+	}
+}
+
+func TestOversizedPacketIsRefusedWithItsLimit(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	err := h.b.Do(func(tx *broker.Tx) error {
+		return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: bytes.Repeat([]byte{1}, 1<<20)})
+	})
+	if !errors.Is(err, broker.ErrTooLarge) {
+		t.Fatalf("got %v, want ErrTooLarge", err)
+	}
+}
+
+func TestEmptiedQueuesAreForgottenInTime(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	c := h.b.Attach(&inbox{})
+	for i := range 5000 {
+		name := fmt.Sprint("queue", i)
+		h.push(name, 1, 0, "k", "x")
+		h.barrier()
+		h.pop(c, name)
+	}
+	h.barrier()
+	if n := len(h.store.queues); n > 1100 {
+		t.Fatalf("store keeps the definitions of %d empty queues, want about a thousand", n)
+	}
+	h.restart()
+	if s := h.b.Stats(); s.Packets != 0 {
+		t.Fatalf("%d packets after the restart, want none", s.Packets)
+	}
+}

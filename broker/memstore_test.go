@@ -1,0 +1,137 @@
+package broker_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// memStore is a Store and a recovery.Source in memory: what Apply brought is what a restart finds.
+// Its hooks let a test look at, delay or fail a commit.
+type memStore struct {
+	mu      sync.Mutex
+	packets map[storage.PacketID][]byte
+	queues  map[uint32][]byte
+	control storage.Control
+	limits  storage.Limits
+	level   storage.Level
+	applied int           // batches
+	written int           // packet records put by them
+	before  func() error  // called by Apply first; an error fails it
+	reads   func(ids int) // called by Read
+}
+
+func newMemStore() *memStore {
+	return &memStore{
+		packets: map[storage.PacketID][]byte{},
+		queues:  map[uint32][]byte{},
+		control: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}},
+		limits:  storage.Limits{MaxOps: 20_000, MaxBytes: 2 << 20, MaxRecord: 256 << 10},
+	}
+}
+
+func (s *memStore) Apply(b *storage.Batch) error {
+	s.mu.Lock()
+	before := s.before
+	s.mu.Unlock()
+	if before != nil {
+		if err := before(); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.Len() > s.limits.MaxOps || b.Bytes() > s.limits.MaxBytes {
+		return storage.ErrTooLarge
+	}
+	s.applied++
+	b.Each(func(op storage.Op) {
+		switch op.Kind {
+		case storage.OpPut:
+			s.written++
+			s.packets[op.ID] = bytes.Clone(op.Record)
+		case storage.OpDelete:
+			delete(s.packets, op.ID)
+		case storage.OpPutQueue:
+			s.queues[op.Queue.ID] = bytes.Clone(op.Queue.Name)
+		case storage.OpDeleteQueue:
+			delete(s.queues, op.Queue.ID)
+		}
+	})
+	s.control.Batch++
+	s.control.Marks = b.Marks()
+	return nil
+}
+
+func (s *memStore) Read(ids []storage.PacketID, fn func(int, []byte) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reads != nil {
+		s.reads(len(ids))
+	}
+	for i, id := range ids {
+		if err := fn(i, s.packets[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *memStore) Limits() storage.Limits { return s.limits }
+
+func (s *memStore) Space() storage.Space {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return storage.Space{Level: s.level}
+}
+
+func (s *memStore) Control() storage.Control { return s.control }
+
+func (s *memStore) Queues(fn func(storage.Queue) error) error {
+	for id, name := range s.queues {
+		if err := fn(storage.Queue{ID: id, Name: name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
+	ids := make([]storage.PacketID, 0, len(s.packets))
+	for id := range s.packets {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, storage.PacketID.Compare)
+	for _, id := range ids {
+		var p storage.Packet
+		if err := storage.DecodeRecord(s.packets[id], &p); err != nil {
+			return err
+		}
+		m := storage.Meta{
+			Key: p.Key, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
+			Large: storage.IsLarge(len(p.Payload)),
+		}
+		if err := fn(id, &m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *memStore) Verify(live, hash uint64) error {
+	var wantLive, wantHash uint64
+	for id, record := range s.packets {
+		var p storage.Packet
+		if storage.DecodeRecord(record, &p) == nil && p.Expiry == 0 {
+			wantLive++
+			wantHash += storage.SetHash(id)
+		}
+	}
+	if live != wantLive || hash != wantHash {
+		return errors.New("scan differs")
+	}
+	return nil
+}

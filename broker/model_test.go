@@ -1,0 +1,307 @@
+package broker_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/recovery"
+)
+
+// inbox is a Receiver that keeps what it gets. Its fields may be read once a barrier has been
+// answered that was asked for after the calls in question.
+type inbox struct {
+	got      [][]string // payloads of each reply or delivery
+	finished bool
+	backlog  int64
+	flushed  chan struct{} // gets a token at each Flush, if not nil
+}
+
+func (r *inbox) Packets(packets []broker.Packet) {
+	reply := make([]string, len(packets))
+	for i, p := range packets {
+		reply[i] = string(p.Payload)
+	}
+	r.got = append(r.got, reply)
+}
+
+func (r *inbox) Finish()        { r.finished = true }
+func (r *inbox) Backlog() int64 { return r.backlog }
+
+func (r *inbox) Flush() {
+	if r.flushed != nil {
+		r.flushed <- struct{}{}
+	}
+}
+
+// harness is a broker on a memStore with a clock that only the test moves.
+type harness struct {
+	t     tester
+	store *memStore
+	b     *broker.Broker
+	now   atomic.Int64
+}
+
+// tester is what testing.T and rapid.T have in common.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+const startTime = 1_700_000_000_000
+
+func newHarness(t tester) *harness {
+	h := &harness{t: t, store: newMemStore()}
+	h.now.Store(startTime)
+	h.start()
+	return h
+}
+
+func (h *harness) start() {
+	h.t.Helper()
+	state, err := recovery.Restore(h.store, recovery.Options{Now: h.now.Load()})
+	if err != nil {
+		h.t.Fatalf("recovery: %v", err)
+	}
+	if len(state.Report.Findings) > 0 {
+		h.t.Fatalf("recovery found: %v", state.Report.Findings)
+	}
+	h.b = broker.New(h.store, state, broker.Options{Cache: 1 << 16, Clock: h.now.Load})
+}
+
+func (h *harness) restart() {
+	h.t.Helper()
+	if err := h.b.Close(); err != nil {
+		h.t.Fatalf("close: %v", err)
+	}
+	h.start()
+}
+
+func (h *harness) do(fn func(tx *broker.Tx) error) {
+	h.t.Helper()
+	if err := h.b.Do(fn); err != nil {
+		h.t.Fatalf("call failed: %v", err)
+	}
+}
+
+func (h *harness) push(queue string, priority uint32, ttl time.Duration, key, payload string) {
+	h.t.Helper()
+	h.do(func(tx *broker.Tx) error {
+		return tx.Push(broker.PushRequest{
+			Queue: []byte(queue), Priority: priority, TTL: ttl, Key: []byte(key), Payload: []byte(payload),
+		})
+	})
+}
+
+func (h *harness) pop(c *broker.Consumer, queue string) {
+	h.t.Helper()
+	h.do(func(tx *broker.Tx) error { return tx.Pop(c, []byte(queue), broker.Newest) })
+}
+
+// barrier returns when everything before it is on disk and handed out.
+func (h *harness) barrier() {
+	h.t.Helper()
+	r := &inbox{flushed: make(chan struct{}, 1)}
+	h.pop(h.b.Attach(r), "barrier")
+	select {
+	case <-r.flushed:
+	case <-h.b.Failed():
+		h.t.Fatalf("broker failed: %v", h.b.Err())
+	case <-time.After(30 * time.Second):
+		h.t.Fatal("barrier was not answered")
+	}
+}
+
+// model is the dumbest thing that obeys the pinpriq document and the readings in its PROTOCOL.md.
+type model struct {
+	packets []modelPacket // in the order of their pushes
+	subs    []*modelSub
+	line    []*modelSub // those with credits, the one ready longest first
+	seq     int
+}
+
+type modelPacket struct {
+	queue, key, payload string
+	priority            uint32
+	expiry              int64
+	seq                 int
+}
+
+type modelSub struct {
+	queues  []string
+	credits int
+	want    [][]string // what its inbox must hold
+}
+
+func (m *model) expire(now int64) {
+	m.packets = slices.DeleteFunc(m.packets, func(p modelPacket) bool { return p.expiry != 0 && p.expiry <= now })
+}
+
+// better orders by the rule of selection; priority 0 comes last.
+func better(a, b modelPacket) int {
+	if (a.priority == 0) != (b.priority == 0) {
+		return cmp.Compare(b.priority, a.priority)
+	}
+	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(b.seq, a.seq))
+}
+
+// best returns the index of the packet that a consumer of these queues gets next, or -1.
+func (m *model) best(queues ...string) int {
+	found := -1
+	for i, p := range m.packets {
+		if p.priority != 0 && slices.Contains(queues, p.queue) && (found < 0 || better(p, m.packets[found]) < 0) {
+			found = i
+		}
+	}
+	return found
+}
+
+// take removes the packet and its group, and returns their payloads in order.
+func (m *model) take(i int) []string {
+	chosen := m.packets[i]
+	var group []modelPacket
+	m.packets = slices.DeleteFunc(m.packets, func(p modelPacket) bool {
+		if p.queue == chosen.queue && p.key == chosen.key && p.seq != chosen.seq {
+			group = append(group, p)
+		}
+		return p.queue == chosen.queue && p.key == chosen.key
+	})
+	slices.SortFunc(group, better)
+	out := []string{chosen.payload}
+	for _, p := range group {
+		out = append(out, p.payload)
+	}
+	return out
+}
+
+func (m *model) pop(s *modelSub, queue string) {
+	out := []string{}
+	if i := m.best(queue); i >= 0 {
+		out = m.take(i)
+	}
+	s.want = append(s.want, out)
+}
+
+// settle makes all deliveries that are possible.
+func (m *model) settle() {
+	for again := true; again; {
+		again = false
+		for at, s := range m.line {
+			i := m.best(s.queues...)
+			if i < 0 {
+				continue
+			}
+			s.want = append(s.want, m.take(i))
+			s.credits--
+			m.line = slices.Delete(m.line, at, at+1)
+			if s.credits > 0 {
+				m.line = append(m.line, s)
+			}
+			again = true
+			break
+		}
+	}
+}
+
+func (m *model) ready(s *modelSub) {
+	if s.credits++; s.credits == 1 {
+		m.line = append(m.line, s)
+	}
+}
+
+func TestBrokerDoesWhatTheModelDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHarness(t)
+		defer func() { _ = h.b.Close() }()
+		var m model
+		var boxes []*inbox
+		var consumers []*broker.Consumer
+		attach := func() {
+			boxes, consumers, m.subs, m.line = nil, nil, nil, nil
+			for range 3 {
+				box := &inbox{}
+				boxes, consumers = append(boxes, box), append(consumers, h.b.Attach(box))
+				m.subs = append(m.subs, &modelSub{})
+			}
+		}
+		attach()
+		queue := rapid.SampledFrom([]string{"", "a", "b"})
+		key := rapid.SampledFrom([]string{"", "k", "l", "m"})
+		who := rapid.IntRange(0, 2)
+		check := func() {
+			h.barrier()
+			for i, box := range boxes {
+				if want := m.subs[i].want; !slices.EqualFunc(box.got, want, slices.Equal) {
+					t.Fatalf("consumer %d got %q, want %q", i, box.got, want)
+				}
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				for range rapid.IntRange(1, 8).Draw(t, "n") {
+					m.seq++
+					p := modelPacket{
+						queue: queue.Draw(t, "queue"), key: key.Draw(t, "key"), seq: m.seq,
+						priority: rapid.Uint32Range(0, 3).Draw(t, "priority"),
+					}
+					p.payload = fmt.Sprintf("%d", m.seq)
+					if rapid.IntRange(0, 9).Draw(t, "size") == 0 {
+						p.payload += string(bytes.Repeat([]byte{'.'}, rapid.IntRange(1, 20_000).Draw(t, "long")))
+					}
+					var ttl time.Duration
+					if rapid.Bool().Draw(t, "expires") {
+						ttl = time.Duration(rapid.IntRange(1, 50).Draw(t, "ttl")) * time.Millisecond
+						p.expiry = h.now.Load() + ttl.Milliseconds()
+					}
+					h.push(p.queue, p.priority, ttl, p.key, p.payload)
+					m.packets = append(m.packets, p)
+					m.settle()
+				}
+			},
+			"pop": func(t *rapid.T) {
+				for range rapid.IntRange(1, 8).Draw(t, "n") {
+					c, q := who.Draw(t, "who"), queue.Draw(t, "queue")
+					h.pop(consumers[c], q)
+					m.pop(m.subs[c], q)
+				}
+			},
+			"subscribe": func(t *rapid.T) {
+				c, q := who.Draw(t, "who"), queue.Draw(t, "queue")
+				h.do(func(tx *broker.Tx) error { return tx.Subscribe(consumers[c], []byte(q)) })
+				if s := m.subs[c]; !slices.Contains(s.queues, q) {
+					s.queues = append(s.queues, q)
+				}
+				m.settle()
+			},
+			"unsubscribe": func(t *rapid.T) {
+				c, q := who.Draw(t, "who"), queue.Draw(t, "queue")
+				h.do(func(tx *broker.Tx) error { return tx.Unsubscribe(consumers[c], []byte(q)) })
+				s := m.subs[c]
+				s.queues = slices.DeleteFunc(s.queues, func(have string) bool { return have == q })
+			},
+			"ready": func(t *rapid.T) {
+				c := who.Draw(t, "who")
+				h.do(func(tx *broker.Tx) error { return tx.Ready(consumers[c], 1) })
+				m.ready(m.subs[c])
+				m.settle()
+			},
+			"time passes": func(t *rapid.T) {
+				m.expire(h.now.Add(rapid.Int64Range(1, 40).Draw(t, "ms")))
+			},
+			"restart": func(t *rapid.T) {
+				check()
+				h.restart()
+				attach()
+			},
+			"": func(*rapid.T) { check() },
+		})
+	})
+}
