@@ -16,6 +16,10 @@ import (
 // what may change without a new one.
 const formatVersion = 1
 
+// FormatVersion is the version of the data folders that this program writes,
+// and the newest it reads.
+const FormatVersion = formatVersion
+
 // Names in a data folder.
 const (
 	lockName    = "lock"

@@ -3,32 +3,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/alecthomas/kong"
 )
-
-// cli is the command line: one field for each command.
-type cli struct {
-	Serve serveCmd `cmd:"" help:"Serve queues from a data folder."`
-}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var c cli
-	parsed := kong.Parse(&c,
-		kong.Name("holdfast"),
-		kong.Description("A durable priority queue: one binary, one folder."),
-		kong.DefaultEnvars("HOLDFAST"),
-		kong.UsageOnError(),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
-	if err := parsed.Run(); err != nil {
-		fmt.Fprintf(os.Stderr, "holdfast: %v\n", err)
-		os.Exit(1)
-	}
+	context.AfterFunc(ctx, stop) // from then on a second signal has its usual effect: it ends the process
+	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}
+	os.Exit(p.run(ctx, os.Args[1:]))
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
-	"os"
+	"syscall"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -11,18 +14,87 @@ import (
 
 // serveCmd runs the server.
 type serveCmd struct {
-	Data    string `default:"./holdfast-data" help:"Data folder." type:"path"`
-	Pinpriq string `default:"127.0.0.1:7070" help:"Address of the pinpriq listener."`
-	Sync    string `default:"always"`
+	Data       string        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder, made if it is not there (default ${default})."`
+	Pinpriq    string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address to listen on; port 0 picks a free one, see the log (default ${default})."`
+	Sync       string        `default:"always" placeholder:"MODE" help:"When to force batches to the disk: always, interval:50ms (1ms to 1m) or never. No mode loses anything to kill -9; a power cut costs nothing, the last interval, or what the system had not written yet (default ${default})."`
+	Cache      byteSize      `default:"32MiB" placeholder:"SIZE" help:"Memory for recent payloads, rounded up to a power of two (default ${default})."`
+	MaxConns   int           `default:"10000" placeholder:"N" help:"Most connections at a time (default ${default})."`
+	Drain      time.Duration `default:"8s" placeholder:"TIME" help:"How long to let connections finish after SIGTERM or SIGINT (default ${default})."`
+	Insecure   bool          `help:"Allow an address that other machines reach, although nothing is encrypted and nobody has to log in."`
+	AcceptLoss bool          `help:"Start although acknowledged packets are missing from the folder, and serve what is left."`
+	Log        string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Form of the log on standard error: text or json (default ${default})."`
+	LogLevel   string        `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important lines to log: debug, info, warn or error (default ${default})."`
 }
 
-func (c *serveCmd) Run(ctx context.Context) error {
+// Help is shown below the usage line.
+func (c *serveCmd) Help() string {
+	return `The server logs a line "listening" once it is ready. SIGTERM or SIGINT drains it: no new connections, what was received is carried out and answered, then it ends with exit code 0. A second signal ends it at once; nothing that was acknowledged is lost by that.
+
+Examples:
+
+    holdfast serve
+    holdfast serve --data /var/lib/holdfast --pinpriq 127.0.0.1:7171
+    holdfast serve --pinpriq 0.0.0.0:7070 --insecure --log json
+    HOLDFAST_SYNC=interval:50ms holdfast serve`
+}
+
+// The range of --cache and --max-conns.
+const (
+	minCache = byteSize(64 << 10)
+	maxCache = byteSize(32 << 30)
+	maxConns = 1 << 20
+)
+
+// Validate is called with the parsed flags.
+func (c *serveCmd) Validate() error {
+	if _, err := storage.ParseSync(c.Sync); err != nil {
+		return err
+	}
+	switch {
+	case c.Cache < minCache || c.Cache > maxCache:
+		return fmt.Errorf("--cache %v: expected %v to %v", c.Cache, minCache, maxCache)
+	case c.MaxConns < 1 || c.MaxConns > maxConns:
+		return fmt.Errorf("--max-conns %d: expected 1 to %d", c.MaxConns, maxConns)
+	case c.Drain <= 0:
+		return fmt.Errorf("--drain %v: expected a time such as 8s", c.Drain)
+	}
+	return nil
+}
+
+// Run serves until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, p *program) error {
 	sync, err := storage.ParseSync(c.Sync)
 	if err != nil {
 		return err
 	}
-	return daemon.Run(ctx, daemon.Config{
-		Data: c.Data, Pinpriq: c.Pinpriq, Sync: sync,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	err = daemon.Run(ctx, daemon.Config{
+		Data:       c.Data,
+		Pinpriq:    c.Pinpriq,
+		Sync:       sync,
+		Cache:      int64(c.Cache),
+		MaxConns:   c.MaxConns,
+		Drain:      c.Drain,
+		Insecure:   c.Insecure,
+		AcceptLoss: c.AcceptLoss,
+		Logger:     p.logger(c.Log, c.LogLevel),
 	})
+	var mismatch *storage.MismatchError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("address %s is taken: stop what listens there, or choose another with --pinpriq (port 0 picks a free one)", c.Pinpriq)
+	case errors.Is(err, storage.ErrLoss), errors.As(err, &mismatch):
+		return fmt.Errorf("%w; --accept-loss serves what is left", err)
+	}
+	return err
+}
+
+// logger logs to standard error.
+func (p *program) logger(format, level string) *slog.Logger {
+	var least slog.Level
+	_ = least.UnmarshalText([]byte(level)) // the flag allows only what it understands
+	options := &slog.HandlerOptions{Level: least}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(p.stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(p.stderr, options))
 }

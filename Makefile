@@ -1,0 +1,51 @@
+# Needs Go and nothing else; `make check` also needs a C compiler, for the race detector.
+
+CYCLES   ?= 10
+FUZZTIME ?= 30s
+BENCH    ?=
+
+BIN := bin/holdfast
+
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+run: build ## build and serve on the defaults: ./holdfast-data, 127.0.0.1:7070
+	@exec $(BIN) serve
+
+build: ## build bin/holdfast, one static binary
+	CGO_ENABLED=0 go build -trimpath -o $(BIN) ./cmd/holdfast
+
+test: ## run all tests
+	CGO_ENABLED=0 go test ./...
+
+check: fmt vet staticcheck race ## the whole gate: format, vet, staticcheck, all tests (arrows too) with the race detector
+
+fmt:
+	@files=$$(gofmt -l .); test -z "$$files" || { printf 'not formatted, run gofmt -w on:\n%s\n' "$$files"; exit 1; }
+
+vet:
+	go vet ./...
+
+staticcheck:
+	go tool staticcheck ./...
+
+race:
+	CGO_ENABLED=1 go test -race -shuffle=on ./...
+
+fuzz: ## run every fuzz target in turn, FUZZTIME (30s) each
+	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort | while IFS=: read -r file func; do \
+		target=$${func#func }; \
+		echo "== $$(dirname $$file) $$target"; \
+		go test $$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	done
+
+crash: build ## kill -9 a loaded server CYCLES (10) times and judge what it kept
+	go test ./fuzz/crash -count=1 -run 'TestCrash$$' -cycles $(CYCLES) -timeout 60m -v
+
+bench: build ## compare with Redis and beanstalkd where they are installed; BENCH=--quick for a short run
+	go run ./cmd/peerbench --holdfast $(BIN) $(BENCH)
+
+clean: ## remove what was built; data folders stay
+	rm -rf bin

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
+)
+
+// benchCmd measures a running server.
+type benchCmd struct {
+	Mode        string        `arg:"" enum:"push,pop,mixed" default:"mixed" help:"push, pop, or mixed: half of the connections push what the other half pops (default ${default})."`
+	Connections int           `default:"16" placeholder:"N" help:"Connections, 1 to 4096; mixed needs 2 (default ${default})."`
+	Depth       int           `default:"64" placeholder:"N" help:"Requests that a connection sends before it waits for their answers, 1 to 4096 (default ${default})."`
+	Size        int           `default:"128" placeholder:"BYTES" help:"Payload bytes, 16 to 65535 (default ${default})."`
+	Count       int64         `default:"100000" placeholder:"N" help:"Packets to push, to pop, or both; 0 goes on until the duration is over, but not for pop (default ${default})."`
+	Duration    time.Duration `default:"1m" placeholder:"TIME" help:"Longest time of the measurement (default ${default})."`
+	Keep        bool          `help:"Leave what was pushed and not popped in the queue, and print its name, instead of removing it."`
+	JSON        bool          `help:"Print a JSON object."`
+
+	server
+}
+
+// Help is shown below the usage line.
+func (c *benchCmd) Help() string {
+	return `Works on a queue of its own with a random name, so that nobody's packets are touched. A packet counts as pushed when it is proven to be on disk, by a barrier behind each window of --depth pushes. p50 and p99 are the time from sending a window to an answer of it; with --depth 1 that is the time of one request.
+
+Examples:
+
+    holdfast bench
+    holdfast bench push --connections 64 --depth 1
+    holdfast bench pop --count 1000000
+    holdfast bench mixed --count 0 --duration 10s --json
+    holdfast bench push --count 1000000 --keep`
+}
+
+// Validate is called with the parsed flags.
+func (c *benchCmd) Validate() error {
+	switch {
+	case c.Connections < 1 || c.Connections > load.MaxConns:
+		return fmt.Errorf("--connections %d: expected 1 to %d", c.Connections, load.MaxConns)
+	case c.Mode == "mixed" && c.Connections < 2:
+		return errors.New("--connections 1: expected at least 2, one that pushes and one that pops")
+	case c.Depth < 1 || c.Depth > load.MaxDepth:
+		return fmt.Errorf("--depth %d: expected 1 to %d", c.Depth, load.MaxDepth)
+	case c.Size < load.MinSize || c.Size > load.MaxSize:
+		return fmt.Errorf("--size %d: expected %d to %d", c.Size, load.MinSize, load.MaxSize)
+	case c.Count < 0 || c.Count == 0 && c.Mode == "pop":
+		return fmt.Errorf("--count %d: expected more than 0 (push and mixed: or 0)", c.Count)
+	case c.Duration <= 0 || c.Duration > load.MaxLimit:
+		return fmt.Errorf("--duration %v: expected more than 0 and at most %v", c.Duration, load.MaxLimit)
+	}
+	return c.server.Validate()
+}
+
+// Run measures and prints.
+func (c *benchCmd) Run(ctx context.Context, p *program) error {
+	conn, err := c.dial(ctx) // before the load: its error is the better sentence
+	if err != nil {
+		return err
+	}
+	_ = conn.Close()
+	queue := benchQueue()
+	result, err := c.measure(ctx, queue)
+	if !c.Keep {
+		err = errors.Join(err, c.clean(ctx, queue))
+	}
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	report := newBenchReport(c, &result)
+	if c.Keep {
+		report.Queue = queue
+	}
+	return report.print(p.stdout, c.JSON)
+}
+
+func benchQueue() string {
+	var id [6]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return "holdfast.bench." + hex.EncodeToString(id[:])
+}
+
+// measure runs the load; pop has its packets pushed beforehand, outside the measurement.
+func (c *benchCmd) measure(ctx context.Context, queue string) (load.Result, error) {
+	packets := load.Packets{Queue: queue, Size: c.Size}
+	push := load.Group{Name: "push", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("push"),
+		New: func() load.Protocol { return load.PinpriqPush(packets) }}
+	pop := load.Group{Name: "pop", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("pop"),
+		New: func() load.Protocol { return load.PinpriqPop(queue) }}
+	groups := []load.Group{push}
+	switch c.Mode {
+	case "mixed":
+		groups = []load.Group{push, pop}
+	case "pop":
+		filled, err := load.Run(ctx, c.spec(push))
+		if err != nil {
+			return filled, err
+		}
+		if !filled.Groups[0].Finished {
+			return filled, fmt.Errorf("only %d of %d packets could be pushed for it in %v: use a longer --duration",
+				filled.Packets(), c.Count, c.Duration)
+		}
+		groups = []load.Group{pop}
+	}
+	return load.Run(ctx, c.spec(groups...))
+}
+
+func (c *benchCmd) spec(groups ...load.Group) load.Spec {
+	return load.Spec{Addr: c.Pinpriq, Groups: groups, Limit: c.Duration}
+}
+
+// clean pops what is left of the bench's own queue, also after an interruption. It goes on for some
+// windows after the first empty reply: what the last connections had sent may still be coming in.
+func (c *benchCmd) clean(ctx context.Context, queue string) error {
+	const (
+		window  = 512
+		empties = 8 * window
+		atMost  = time.Minute
+	)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), atMost)
+	defer cancel()
+	_, err := load.Run(limited, load.Spec{Addr: c.Pinpriq, Limit: atMost, Groups: []load.Group{{
+		Name: "clean", Conns: 1, Depth: window, Count: empties,
+		New: func() load.Protocol { return emptying{load.PinpriqPop(queue)} },
+	}}})
+	if err != nil {
+		return fmt.Errorf("packets may be left in queue %q: %w", queue, err)
+	}
+	return nil
+}
+
+// emptying counts the pops that found nothing instead of the packets, so that a run of it ends when
+// the queue is empty.
+type emptying struct{ load.Protocol }
+
+// Consume implements load.Protocol.
+func (e emptying) Consume(dst, src []byte) ([]byte, load.Progress, error) {
+	dst, p, err := e.Protocol.Consume(dst, src)
+	p.Packets = p.Empty
+	return dst, p, err
+}

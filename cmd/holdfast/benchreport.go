@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
+)
+
+// benchReport is what a bench prints.
+type benchReport struct {
+	Mode    string       `json:"mode"`
+	Size    int          `json:"size"`            // payload bytes
+	Seconds float64      `json:"seconds"`         // of the measurement
+	Packets int64        `json:"packets"`         // pushed and popped together
+	Rate    float64      `json:"packets_per_s"`   // of those
+	Queue   string       `json:"queue,omitempty"` // where packets were left
+	Groups  []benchGroup `json:"groups"`
+}
+
+// benchGroup is what the connections that did the same measured.
+type benchGroup struct {
+	Name        string  `json:"name"`
+	Connections int     `json:"connections"`
+	Depth       int     `json:"depth"`
+	Packets     int64   `json:"packets"`
+	Empty       int64   `json:"empty"` // pops that found nothing
+	Rate        float64 `json:"packets_per_s"`
+	P50         float64 `json:"p50_us"`
+	P99         float64 `json:"p99_us"`
+}
+
+func newBenchReport(c *benchCmd, result *load.Result) benchReport {
+	r := benchReport{
+		Mode: c.Mode, Size: c.Size,
+		Seconds: result.Elapsed.Seconds(), Packets: result.Packets(), Rate: result.Rate(),
+	}
+	for i := range result.Groups {
+		g := &result.Groups[i]
+		r.Groups = append(r.Groups, benchGroup{
+			Name:        g.Name,
+			Connections: c.connectionsOf(g.Name),
+			Depth:       c.Depth,
+			Packets:     g.Packets,
+			Empty:       g.Empty,
+			Rate:        float64(g.Packets) / max(g.Elapsed.Seconds(), 1e-9),
+			P50:         microseconds(g.Latency.Quantile(0.50)),
+			P99:         microseconds(g.Latency.Quantile(0.99)),
+		})
+	}
+	return r
+}
+
+func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+
+// connectionsOf is how many connections a group of the measurement has.
+func (c *benchCmd) connectionsOf(group string) int {
+	switch {
+	case c.Mode != "mixed":
+		return c.Connections
+	case group == "push":
+		return (c.Connections + 1) / 2
+	}
+	return c.Connections / 2
+}
+
+func (r *benchReport) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tconnections\tdepth\tpackets\tpackets/s\tp50\tp99\t")
+	for _, g := range r.Groups {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%.0f\t%.3f ms\t%.3f ms\t\n", g.Name, g.Connections, g.Depth, g.Packets, g.Rate, g.P50/1e3, g.P99/1e3)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "%.0f packets/s in all, %d-byte payloads, %.2f s\n", r.Rate, r.Size, r.Seconds); err != nil {
+		return err
+	}
+	if r.Queue != "" {
+		_, err := fmt.Fprintf(w, "packets left in queue %s\n", r.Queue)
+		return err
+	}
+	return nil
+}

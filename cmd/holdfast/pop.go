@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+)
+
+// popCmd pops once.
+type popCmd struct {
+	Queue string `arg:"" help:"Queue to pop from."`
+
+	printing
+	server
+}
+
+// Help is shown below the usage line.
+func (c *popCmd) Help() string {
+	return `Prints the payloads, the selected packet's first, each with a newline behind it. The packets are then gone from the server: the protocol has no acknowledgement. When the queue has nothing to select, nothing is printed and the exit code is 3.
+
+Examples:
+
+    holdfast pop jobs
+    holdfast pop jobs --raw > payload.bin
+    holdfast pop jobs --json`
+}
+
+// Run pops and prints.
+func (c *popCmd) Run(ctx context.Context, p *program) error {
+	var packets []pinpriq.Packet
+	err := c.call(ctx, func(ctx context.Context, client *pinpriq.Client) (err error) {
+		packets, err = client.Pop(ctx, c.Queue)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(packets) == 0 {
+		return &nothingError{c.Queue}
+	}
+	return c.print(p.stdout, packets)
+}

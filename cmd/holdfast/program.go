@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes, as the help describes them.
+const (
+	exitOK      = 0
+	exitFailed  = 1 // an error, told in one sentence on standard error
+	exitUsage   = 2 // a command line that cannot be understood; nothing was done
+	exitNothing = 3 // the queue has nothing to select
+)
+
+const description = `A durable priority queue: one binary, one folder.
+
+Every flag can also be given as an environment variable, named in its help; the flag wins, and an empty variable counts as not set.
+
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 the queue has nothing to pop.`
+
+// commands is the command line: one field for each command.
+type commands struct {
+	Serve     serveCmd     `cmd:"" help:"Serve queues from a data folder."`
+	Push      pushCmd      `cmd:"" help:"Push a packet and wait until it is on disk."`
+	Pop       popCmd       `cmd:"" help:"Pop the best packet of a queue, with all that have its key."`
+	Subscribe subscribeCmd `cmd:"" help:"Print the packets of queues as they come."`
+	Bench     benchCmd     `cmd:"" help:"Measure a running server."`
+	Version   versionCmd   `cmd:"" help:"Print the versions of the program and of its data format."`
+}
+
+// program is a process as the commands see it, so that tests can run it whole.
+type program struct {
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	env    func(name string) (string, bool)
+}
+
+// run carries out the command line, without the program's name, and returns the exit code. The end
+// of ctx makes a server drain and a client stop.
+func (p *program) run(ctx context.Context, args []string) int {
+	helped := false
+	parser, err := kong.New(&commands{},
+		kong.Name("holdfast"),
+		kong.Description(description),
+		kong.Writers(p.stdout, p.stderr),
+		kong.Exit(func(int) { helped = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ValueFormatter(helpWithVariable),
+		kong.Resolvers(kong.ResolverFunc(p.variable)),
+		kong.Bind(p),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		return p.report(err, exitFailed)
+	}
+	parsed, err := parser.Parse(args)
+	switch {
+	case helped: // the help is printed while parsing, which then goes on
+		return exitOK
+	case err != nil:
+		return p.report(fmt.Errorf("%w; see %s --help", err, commandOf(err)), exitUsage)
+	}
+	err = parsed.Run()
+	var nothing *nothingError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &nothing):
+		return p.report(err, exitNothing)
+	}
+	return p.report(err, exitFailed)
+}
+
+func (p *program) report(err error, code int) int {
+	fmt.Fprintf(p.stderr, "holdfast: %v\n", err)
+	return code
+}
+
+// commandOf is the command whose help explains a wrong command line.
+func commandOf(err error) string {
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		if c := parse.Context.Selected(); c != nil {
+			return "holdfast " + c.Name
+		}
+	}
+	return "holdfast"
+}
+
+// nothingError says that a queue has nothing to select.
+type nothingError struct{ queue string }
+
+func (e *nothingError) Error() string {
+	return fmt.Sprintf("queue %q has nothing to pop", e.queue)
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+)
+
+// server is the flags of a command that talks to a server.
+type server struct {
+	Pinpriq string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
+	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
+}
+
+// Validate is called with the parsed flags.
+func (s *server) Validate() error {
+	if s.Timeout <= 0 {
+		return fmt.Errorf("--timeout %v: expected a time such as 30s", s.Timeout)
+	}
+	return nil
+}
+
+// dial connects to the server.
+func (s *server) dial(ctx context.Context) (*net.TCPConn, error) {
+	d := net.Dialer{Timeout: s.Timeout}
+	conn, err := d.DialContext(ctx, "tcp", s.Pinpriq)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("no server answers at %s: start one with \"holdfast serve\", or name its address with --pinpriq", s.Pinpriq)
+	case err != nil:
+		return nil, fmt.Errorf("connect to %s: %w", s.Pinpriq, err)
+	}
+	return conn.(*net.TCPConn), nil
+}
+
+// call runs fn on a connection of its own, with a context that ends after the time-out.
+func (s *server) call(ctx context.Context, fn func(context.Context, *pinpriq.Client) error) error {
+	conn, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	client := pinpriq.NewClient(conn)
+	defer client.Close()
+	err = fn(limited, client)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errors.New("interrupted: whether the server has carried the request out is not known")
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("server at %s did not answer within %v: whether it has carried the request out is not known", s.Pinpriq, s.Timeout)
+	}
+	return err
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// byteSize is a number of bytes on the command line: 1048576, 64MiB, 1GB.
+type byteSize int64
+
+// unit is a suffix of a byteSize and what it stands for.
+type unit struct {
+	suffix string
+	bytes  int64
+}
+
+// units lists the suffixes, those that end like another one first.
+func units() []unit {
+	return []unit{
+		{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+		{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1}, {"", 1},
+	}
+}
+
+// UnmarshalText reads a whole number with or without a unit, in either case of letters.
+func (s *byteSize) UnmarshalText(text []byte) error {
+	word := strings.ToUpper(string(text))
+	for _, u := range units() {
+		digits, ok := strings.CutSuffix(word, strings.ToUpper(u.suffix))
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 63)
+		if err != nil || int64(n) > math.MaxInt64/u.bytes {
+			break
+		}
+		*s = byteSize(int64(n) * u.bytes)
+		return nil
+	}
+	return fmt.Errorf("size %q: expected a whole number of bytes, KiB, MiB or GiB, such as 64MiB", text)
+}
+
+// String is the size in the largest unit that leaves no rest.
+func (s byteSize) String() string {
+	for _, u := range units()[:3] {
+		if s != 0 && int64(s)%u.bytes == 0 {
+			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(s), 10) + "B"
+}

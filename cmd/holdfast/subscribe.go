@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+)
+
+// subscribeCmd prints deliveries.
+type subscribeCmd struct {
+	Queues []string `arg:"" name:"queue" help:"Queues to subscribe to; they need not exist yet."`
+	Count  int      `placeholder:"N" help:"End after so many deliveries, the packets of one key together being one; 0 goes on until SIGINT or SIGTERM (default 0)."`
+
+	printing
+	server
+}
+
+// Help is shown below the usage line.
+func (c *subscribeCmd) Help() string {
+	return `Asks for one delivery at a time and prints it before it asks for the next, so a slow reader loses nothing. With several queues the best priority comes first, then the newest packet.
+
+Examples:
+
+    holdfast subscribe jobs
+    holdfast subscribe urgent jobs --count 1
+    holdfast subscribe events --json`
+}
+
+// Validate is called with the parsed flags.
+func (c *subscribeCmd) Validate() error {
+	if c.Count < 0 {
+		return fmt.Errorf("--count %d: expected 0 or more", c.Count)
+	}
+	return c.server.Validate()
+}
+
+// Run prints deliveries until there were Count of them or ctx ends, both of which are a normal end.
+func (c *subscribeCmd) Run(ctx context.Context, p *program) error {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return err
+	}
+	client := pinpriq.NewClient(conn)
+	defer client.Close()
+	for _, queue := range c.Queues {
+		if err := client.Subscribe(queue); err != nil {
+			return err
+		}
+	}
+	stop := context.AfterFunc(ctx, func() { leave(conn, c.Timeout) })
+	defer stop()
+	for n := 0; c.Count == 0 || n < c.Count; n++ {
+		if err := client.Ready(); err != nil {
+			return err
+		}
+		packets, err := client.Receive(context.WithoutCancel(ctx))
+		if ctx.Err() != nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE)) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.print(p.stdout, packets); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave tells the server that nothing more will be asked. It sends what it has already delivered
+// and closes, so that a delivery on its way is printed and not lost.
+func leave(conn *net.TCPConn, timeout time.Duration) {
+	_ = conn.SetReadDeadline(time.Now().Add(timeout))
+	_ = conn.CloseWrite()
+}
