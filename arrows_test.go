@@ -1,0 +1,130 @@
+package holdfast_test
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/holdfast-queue/holdfast/"
+
+// mayImport says which layers a layer may use, itself apart. The command line wires, so it also
+// reaches what lies under the broker; the harness in fuzz may use everything.
+func mayImport(layer string) []string {
+	switch layer {
+	case "cmd":
+		return []string{"netproto", "broker", "recovery", "storage"}
+	case "netproto":
+		return []string{"broker"}
+	case "broker":
+		return []string{"recovery", "storage", "index"}
+	case "recovery":
+		return []string{"storage", "index"}
+	case "fuzz":
+		return []string{"cmd", "netproto", "broker", "recovery", "storage", "index"}
+	}
+	return nil
+}
+
+// impure is what index must not import: clocks, input and output, chance that is not the caller's.
+// The hash/maphash seed stays, as it decides nothing that can be seen.
+func impure() []string {
+	return []string{"time", "os", "io", "net", "syscall", "math/rand", "crypto", "log", "sync", "runtime", "bufio", "context"}
+}
+
+// breaksArrows checks the imports of a file. Tests may use every layer but fuzz: they build what
+// they test from the parts below and beside it.
+func breaksArrows(s *source) []string {
+	if s.file == nil {
+		return nil
+	}
+	var found []string
+	for _, spec := range s.file.Imports {
+		name, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			found = append(found, err.Error())
+			continue
+		}
+		if why := refuses(s, name); why != "" {
+			found = append(found, fmt.Sprintf("line %d imports %s: %s", s.line(spec.Pos()), name, why))
+		}
+	}
+	if s.layer() == "index" && !s.isTest() {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GoStmt); ok {
+				found = append(found, fmt.Sprintf("line %d starts a goroutine: index starts none", s.line(g.Pos())))
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// refuses says why a file may not import a package, or nothing.
+func refuses(s *source, name string) string {
+	layer := s.layer()
+	if below, ours := strings.CutPrefix(name, module); ours {
+		target, _, _ := strings.Cut(below, "/")
+		switch {
+		case target == layer:
+			return ""
+		case target == "fuzz":
+			return "nothing imports fuzz"
+		case !s.isTest() && !slices.Contains(mayImport(layer), target):
+			return fmt.Sprintf("%s may import of this module only itself and %q", layer, mayImport(layer))
+		}
+		return ""
+	}
+	if strings.HasPrefix(name, "github.com/dgraph-io/") && layer != "storage" {
+		return "only storage imports Badger"
+	}
+	if layer == "index" && !s.isTest() {
+		if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") {
+			return "index imports the standard library only"
+		}
+		for _, p := range impure() {
+			if name == p || strings.HasPrefix(name, p+"/") {
+				return "index reads no clock, does no input or output and starts no goroutine"
+			}
+		}
+	}
+	return ""
+}
+
+func TestImportsFollowTheArrows(t *testing.T) { enforce(t, breaksArrows) }
+
+func TestWrongArrowsAreFound(t *testing.T) {
+	file := func(pkg, imported string) string {
+		return fmt.Sprintf("package %s\n\nimport _ %q\n", pkg, imported)
+	}
+	const badger = "github.com/dgraph-io/badger/v4"
+	prove(t, breaksArrows, map[string]planted{
+		"netproto may not reach past the broker":   {"netproto/x/x.go", file("x", module+"storage"), "only itself"},
+		"netproto may not reach the index":         {"netproto/x.go", file("netproto", module+"index"), "only itself"},
+		"broker may not know a protocol":           {"broker/x.go", file("broker", module+"netproto"), "only itself"},
+		"recovery may not know the broker":         {"recovery/x.go", file("recovery", module+"broker"), "only itself"},
+		"storage may not know the index":           {"storage/x.go", file("storage", module+"index"), "only itself"},
+		"index may not know the storage":           {"index/x.go", file("index", module+"storage"), "only itself"},
+		"a command may not use the index":          {"cmd/x/x.go", file("main", module+"index"), "only itself"},
+		"nothing imports fuzz":                     {"cmd/x/x.go", file("main", module+"fuzz/crash"), "nothing imports fuzz"},
+		"nothing imports fuzz, not even a test":    {"broker/x_test.go", file("broker", module+"fuzz"), "nothing imports fuzz"},
+		"only storage imports Badger":              {"recovery/x.go", file("recovery", badger), "only storage"},
+		"not even a test elsewhere imports Badger": {"fuzz/x_test.go", file("fuzz", badger), "only storage"},
+		"index reads no clock":                     {"index/x.go", file("index", "time"), "no clock"},
+		"index draws no chance":                    {"index/x.go", file("index", "math/rand/v2"), "no clock"},
+		"index does no output":                     {"index/x.go", file("index", "os"), "no clock"},
+		"index uses no other module":               {"index/x.go", file("index", "golang.org/x/sys/unix"), "standard library"},
+		"index starts no goroutine":                {"index/x.go", "package index\n\nfunc f() { go f() }\n", "starts a goroutine"},
+
+		"the whole chain is allowed":        {"broker/x.go", file("broker", module+"index"), ""},
+		"a command may use the storage":     {"cmd/x/x.go", file("main", module+"storage"), ""},
+		"a protocol may use the server":     {"netproto/x/x.go", file("x", module+"netproto"), ""},
+		"storage may import Badger":         {"storage/x.go", file("storage", badger), ""},
+		"a test may build what it tests on": {"netproto/x_test.go", file("netproto", module+"storage"), ""},
+		"a test of index may use a clock":   {"index/x_test.go", file("index", "time"), ""},
+		"the harness may use everything":    {"fuzz/x.go", file("fuzz", module+"index"), ""},
+	})
+}

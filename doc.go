@@ -1,0 +1,11 @@
+// Package holdfast is the root of a durable single-node priority-queue server. It holds no code,
+// only the tests of the rules that the folders below it keep:
+//
+//	cmd        the programs: wiring only
+//	netproto   the edge: bytes in, bytes out, a folder for each protocol
+//	broker     keeps index and storage in step; every protocol calls it and nothing else
+//	recovery   from a data folder to the state that a broker starts with
+//	storage    the data folder; the only one that knows Badger
+//	index      what is queued and what comes next; pure, in memory
+//	fuzz       fuzz targets and the harness that kills servers
+package holdfast
