@@ -174,6 +174,10 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 			return true
 		}
 		i = p.pos[level-1] + 1
+		// The bound of a first child is not lowered with the keys it receives; its new sibling's must be above it.
+		if parent, low := f.at(p.node[level-1]), f.at(p.node[level]).key(0); i == 1 && low.before(parent.key(0)) {
+			parent.set(0, low, parent.ids[0])
+		}
 	}
 }
 
