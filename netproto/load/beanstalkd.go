@@ -29,7 +29,7 @@ var (
 func (c *beanstalkdPut) Append(dst []byte, first uint64, n int) []byte {
 	for i := first; i < first+uint64(n); i++ {
 		dst = append(dst, "put "...)
-		dst = strconv.AppendUint(dst, c.packets.priority(i), 10)
+		dst = strconv.AppendUint(dst, c.packets.priority(c.packets.Base+i), 10)
 		dst = append(dst, c.head...)
 		at := len(dst)
 		dst = append(dst, c.payload...)

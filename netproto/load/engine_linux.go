@@ -10,8 +10,9 @@ import (
 )
 
 // drive serves all connections from one goroutine by epoll: two system calls for
-// each window and no hand-over between goroutines, half of what a goroutine for
-// each connection costs.
+// each window and no hand-over between goroutines. With one request at a time
+// that takes a quarter to a third less processor time than a goroutine for each
+// connection.
 func (r *run) drive(conns []dialed) {
 	loop, err := newEpollLoop(r, conns)
 	closeAll(conns)

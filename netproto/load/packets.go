@@ -2,8 +2,9 @@ package load
 
 import "errors"
 
-// Packets says what a group pushes. Packet i of a group is unique by its number
-// Base+i: the key of a pinpriq packet, the first bytes of the payload elsewhere.
+// Packets says what a group pushes. The packet of request i has the number
+// Base+i, which makes it unique (as the key of a pinpriq packet, in the first
+// bytes of the payload elsewhere) and gives it its priority.
 type Packets struct {
 	Queue string // the name of the queue, list or sorted set; beanstalkd uses its default tube
 	Size  int    // payload bytes, MinSize to MaxSize
@@ -44,8 +45,8 @@ func (p Packets) Check() error {
 	return nil
 }
 
-// priority is the rank of packet i, 1 being the best.
-func (p *Packets) priority(i uint64) uint64 {
+// priority is the rank of the packet with that number, 1 being the best.
+func (p *Packets) priority(number uint64) uint64 {
 	levels, block := uint64(p.Levels), p.Block
 	if levels == 0 {
 		levels = defaultLevels
@@ -53,7 +54,7 @@ func (p *Packets) priority(i uint64) uint64 {
 	if block == 0 {
 		block = 1
 	}
-	return 1 + i/block%levels
+	return 1 + number/block%levels
 }
 
 // payload makes the bytes every packet shares: printable, and without the

@@ -210,7 +210,7 @@ func pushFrame(p *Packets) []byte {
 func appendPush(dst, frame []byte, p *Packets, i uint64) []byte {
 	at := len(dst)
 	dst = append(dst, frame...)
-	dst[at+prioAt] = byte(p.priority(i))
+	dst[at+prioAt] = byte(p.priority(p.Base + i))
 	binary.BigEndian.PutUint64(dst[at+keyAt:], p.Base+i)
 	return dst
 }

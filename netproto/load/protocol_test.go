@@ -168,25 +168,25 @@ func TestRefusalsAndOtherProtocolsAreErrors(t *testing.T) {
 }
 
 func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
-	p := Packets{Queue: "jobs", Size: 20, Base: 0xab, Levels: 20}
+	p := Packets{Queue: "jobs", Size: 20, Base: 171, Levels: 20}
 	payload := string(p.payload())
 	for name, row := range map[string]struct {
 		proto Protocol
 		want  string
 	}{
-		"pinpriq push": {PinpriqPush(p), "\x70\x00\x04\x00\x00\x0c\x00\x08\x00\x14\x00\x00\x00\x00\x00\x00\x00\xb6" + payload + "jobs" +
-			"\x70\x00\x04\x00\x00\x0d\x00\x08\x00\x14\x00\x00\x00\x00\x00\x00\x00\xb7" + payload + "jobs" +
+		"pinpriq push": {PinpriqPush(p), "\x70\x00\x04\x00\x00\x03\x00\x08\x00\x14\x00\x00\x00\x00\x00\x00\x00\xb6" + payload + "jobs" +
+			"\x70\x00\x04\x00\x00\x04\x00\x08\x00\x14\x00\x00\x00\x00\x00\x00\x00\xb7" + payload + "jobs" +
 			"\x50\x00\x08\x00barrier"},
 		"pinpriq pop":       {PinpriqPop("jobs"), "\x50\x00\x04jobs\x50\x00\x04jobs"},
 		"pinpriq subscribe": {PinpriqSubscribe("jobs"), "\x73\x00\x04jobsAA"},
-		"redis add": {RedisZAdd(p), "*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$2\r\n12\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
-			"*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$2\r\n13\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
+		"redis add": {RedisZAdd(p), "*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$1\r\n3\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
+			"*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$1\r\n4\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
 		"redis list push": {RedisLPush(p), "*3\r\n$5\r\nLPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 			"*3\r\n$5\r\nLPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
 		"redis pop":         {RedisZPopMin("jobs"), strings.Repeat("*2\r\n$7\r\nZPOPMIN\r\n$4\r\njobs\r\n", 2)},
 		"redis waiting pop": {RedisBZPopMin("jobs"), strings.Repeat("*3\r\n$8\r\nBZPOPMIN\r\n$4\r\njobs\r\n$1\r\n0\r\n", 2)},
-		"beanstalkd put": {BeanstalkdPut(p), "put 12 0 120 20\r\n00000000000000b6" + payload[16:] + "\r\n" +
-			"put 13 0 120 20\r\n00000000000000b7" + payload[16:] + "\r\n"},
+		"beanstalkd put": {BeanstalkdPut(p), "put 3 0 120 20\r\n00000000000000b6" + payload[16:] + "\r\n" +
+			"put 4 0 120 20\r\n00000000000000b7" + payload[16:] + "\r\n"},
 		"beanstalkd take": {BeanstalkdTake(true), "reserve\r\nreserve\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

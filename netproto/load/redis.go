@@ -73,7 +73,7 @@ func (c *redisPush) Append(dst []byte, first uint64, n int) []byte {
 func (c *redisPush) appendOne(dst []byte, i uint64) []byte {
 	dst = append(dst, c.head...)
 	if c.scored {
-		score := c.packets.priority(i)
+		score := c.packets.priority(c.packets.Base + i)
 		digits := 1
 		for limit := uint64(10); score >= limit; limit *= 10 {
 			digits++

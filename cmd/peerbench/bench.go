@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
+)
+
+// bench is what the cases share: the folder, the number of rounds, and the
+// servers that must not outlive it. It belongs to one goroutine.
+type bench struct {
+	dir     string // made by newBench, deleted by close
+	parent  string // deleted by close if it is empty then; "" if it was named by the user
+	rounds  int
+	servers []*server
+	failed  []string // what went wrong, a line each
+}
+
+const (
+	queueName   = "peerbench"
+	payloadSize = 128
+	fillLimit   = 10 * time.Minute
+	// slowFill is how many packets are filled where each pop costs a sync:
+	// more than can be taken in the time of a case.
+	slowFill = 30_000
+)
+
+// newBench makes a folder for the run inside dir, or inside .bench.
+func newBench(dir string, rounds int) (*bench, error) {
+	parent := ""
+	if dir == "" {
+		dir, parent = ".bench", ".bench"
+	}
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		dir, err = os.MkdirTemp(dir, "peerbench-")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no folder for the data of the servers: %w", err)
+	}
+	return &bench{dir: dir, parent: parent, rounds: rounds}, nil
+}
+
+// close kills what still runs and deletes everything.
+func (b *bench) close() {
+	b.killAll()
+	if err := os.RemoveAll(b.dir); err != nil {
+		fmt.Fprintf(os.Stderr, "peerbench: the folder %s cannot be deleted: %v\n", b.dir, err)
+	}
+	if b.parent != "" {
+		_ = os.Remove(b.parent) // fails where something else is in it, and shall
+	}
+}
+
+// measureSync returns the median time of a synced append of 4 KiB in
+// microseconds: every figure of every server depends on it.
+func (b *bench) measureSync() (float64, error) {
+	f, err := os.Create(filepath.Join(b.dir, "sync"))
+	if err != nil {
+		return 0, fmt.Errorf("the disk cannot be measured: %w", err)
+	}
+	defer f.Close()
+	block := make([]byte, 4096)
+	var samples []float64
+	for range 101 {
+		began := time.Now()
+		_, err := f.Write(block)
+		if err == nil {
+			err = f.Sync()
+		}
+		if err != nil {
+			return 0, fmt.Errorf("the disk cannot be measured: %w", err)
+		}
+		samples = append(samples, float64(time.Since(began).Microseconds()))
+	}
+	return median(samples), nil
+}
+
+// each has every contender take its turn in every round, so that what changes
+// on the machine meanwhile changes for all of them. A contender that fails is
+// noted and has no further turn; the error is that of ctx.
+func (b *bench) each(ctx context.Context, c *benchCase, rounds int, turn func(round, contender int) error) error {
+	out := make([]bool, len(c.contenders))
+	for round := range rounds {
+		for i, contender := range c.contenders {
+			if out[i] {
+				continue
+			}
+			fmt.Fprintf(os.Stderr, "\r\x1b[K%s: %s, round %d of %d", c.name, contender.label, round+1, rounds)
+			err := turn(round, i)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				b.failed = append(b.failed, fmt.Sprintf("%s, %s, round %d: %v", c.name, contender.label, round+1, err))
+				b.killAll()
+				out[i] = true
+			}
+		}
+	}
+	fmt.Fprint(os.Stderr, "\r\x1b[K")
+	return nil
+}
+
+// killAll ends whatever server still runs; the data stays until close.
+func (b *bench) killAll() {
+	for _, s := range b.servers {
+		s.kill()
+	}
+}
+
+// filled returns a running server with n packets, numbered from 0.
+func (b *bench) filled(ctx context.Context, p *peer, n int) (*server, error) {
+	s, err := b.newServer(p)
+	if err != nil {
+		return nil, err
+	}
+	packets := load.Packets{Queue: queueName, Size: payloadSize}
+	if n == 0 || p.fillArgs == nil {
+		if err := s.serve(ctx); err != nil {
+			return nil, err
+		}
+		return s, s.fill(ctx, packets, n)
+	}
+	if _, err := s.start(ctx, p.fillArgs, p.probe, anyAnswer); err != nil {
+		return nil, err
+	}
+	if err := s.fill(ctx, packets, n); err != nil {
+		return nil, err
+	}
+	s.kill()
+	return s, s.serve(ctx)
+}
+
+// fill pushes n packets and waits until the server has come to rest.
+func (s *server) fill(ctx context.Context, p load.Packets, n int) error {
+	if n == 0 {
+		return nil
+	}
+	result, err := load.Run(ctx, load.Spec{Addr: s.addr, Limit: fillLimit, Groups: []load.Group{
+		{Name: "fill", Conns: 16, Depth: 64, Count: int64(n), New: func() load.Protocol { return s.peer.push(p) }},
+	}})
+	if err != nil {
+		return fmt.Errorf("filling failed: %w; the server's log says: %s", err, s.log())
+	}
+	if !result.Groups[0].Finished {
+		return fmt.Errorf("only %d of %d packets were filled in %v", result.Packets(), n, fillLimit)
+	}
+	return s.settle(ctx, 200*time.Millisecond, 5*time.Second)
+}
+
+// measure runs the groups against the server.
+func (s *server) measure(ctx context.Context, groups []load.Group, limit time.Duration) (load.Result, error) {
+	result, err := load.Run(ctx, load.Spec{Addr: s.addr, Limit: limit, PID: s.cmd.Process.Pid, Groups: groups})
+	if err != nil {
+		return result, fmt.Errorf("%w; the server's log says: %s", err, s.log())
+	}
+	return result, nil
+}
+
+// discard removes a server whose turn is over.
+func (b *bench) discard(s *server) error {
+	b.servers = slices.DeleteFunc(b.servers, func(o *server) bool { return o == s })
+	return s.remove()
+}

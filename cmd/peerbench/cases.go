@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
+)
+
+// benchCase is one comparison: what it is called, who takes part, how it is
+// measured, and what Holdfast shall reach in it.
+type benchCase struct {
+	name       string
+	about      string
+	contenders []contender
+	run        func(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
+	targets    []target
+}
+
+// contender is a server in one of the ways it can be used.
+type contender struct {
+	label string
+	peer  *peer
+	wait  bool // whether consumers wait for packets rather than ask again
+}
+
+// sizes are the counts of the cases, in packets.
+type sizes struct {
+	pushDeep, pushEach, popEach, drain, mixedEach, mixedDeep int
+	start                                                    int
+	memoryLow, memoryHigh                                    int
+	growth                                                   []int
+	growthPairs                                              int
+	limit                                                    time.Duration // of one measurement
+}
+
+func fullSizes() sizes {
+	return sizes{
+		pushDeep: 500_000, pushEach: 120_000, popEach: 120_000, drain: 1_000_000, mixedEach: 80_000, mixedDeep: 300_000,
+		start: 1_000_000, memoryLow: 1_000_000, memoryHigh: 5_000_000,
+		growth: []int{10_000, 100_000, 1_000_000, 10_000_000}, growthPairs: 200_000,
+		limit: 3 * time.Second,
+	}
+}
+
+func quickSizes() sizes {
+	return sizes{
+		pushDeep: 100_000, pushEach: 20_000, popEach: 20_000, drain: 100_000, mixedEach: 15_000, mixedDeep: 60_000,
+		start: 100_000, memoryLow: 100_000, memoryHigh: 500_000,
+		growth: []int{10_000, 100_000, 1_000_000}, growthPairs: 50_000,
+		limit: time.Second,
+	}
+}
+
+// allCases lists the cases in the order they are run.
+func allCases(peers []*peer, s sizes) []benchCase {
+	asking := contenders(peers, false)
+	mixed := asking
+	waiting := append(contenders(peers, true), only(asking, "redis")...)
+	drain := throughput{fill: s.drain, limit: time.Minute, groups: takers(16, 64, s.drain)}
+	return []benchCase{
+		{
+			name: "push-64", about: "pushes, 16 connections, 64 at a time (Holdfast: a barrier after every 64)",
+			contenders: asking, targets: []target{atLeast("redis", 1.2)},
+			run: throughput{limit: s.limit, groups: pushers(16, 64, s.pushDeep)}.run,
+		},
+		{
+			name: "push-1", about: "pushes, 64 connections, one at a time (Holdfast: a barrier after each)",
+			contenders: asking, targets: []target{atLeast("redis", 1.1)},
+			run: throughput{limit: s.limit, groups: pushers(64, 1, s.pushEach)}.run,
+		},
+		{
+			name: "pop-1", about: "pops, 64 connections, one at a time",
+			contenders: asking, targets: []target{atLeast("redis", 1.2)},
+			run: throughput{fill: s.popEach, limit: s.limit, groups: takers(64, 1, s.popEach)}.run,
+		},
+		{
+			name: "pop-64", about: fmt.Sprintf("drain of %s packets, 16 connections, 64 at a time", short(s.drain)),
+			contenders: without(asking, "beanstalkd"), targets: []target{atLeast("redis", 1.0)},
+			run: drain.run,
+		},
+		{
+			name: "mixed-1", about: "32 producers and 32 consumers, one at a time; pushes and pops",
+			contenders: mixed, targets: []target{atLeast("redis", 2)},
+			run: throughput{limit: s.limit, groups: both(32, 32, 1, s.mixedEach)}.run,
+		},
+		{
+			name: "mixed-64", about: "32 producers and 32 consumers, 64 at a time; pushes and pops",
+			contenders: mixed, targets: []target{atLeast("redis", 2)},
+			run: throughput{limit: s.limit, groups: both(32, 32, 64, s.mixedDeep)}.run,
+		},
+		{
+			name: "subscribe-1", about: "as mixed-1, consumers wait (subscriptions, BZPOPMIN); and Redis polled",
+			contenders: without(waiting, "beanstalkd"), targets: []target{atLeast("redis waiting", 2), atLeast("redis", 2)},
+			run: throughput{limit: s.limit, groups: both(32, 32, 1, s.mixedEach)}.run,
+		},
+		{
+			name: "subscribe-64", about: "as mixed-64, consumers wait (subscriptions, BZPOPMIN); and Redis polled",
+			contenders: without(waiting, "beanstalkd"), targets: []target{atLeast("redis waiting", 2), atLeast("redis", 2)},
+			run: throughput{limit: s.limit, groups: both(32, 32, 64, s.mixedDeep)}.run,
+		},
+		{
+			name: "start", about: fmt.Sprintf("from kill -9 with %s packets queued, start of the process to the first packet popped", short(s.start)),
+			contenders: asking, targets: []target{atMost("redis", 1), atMost("beanstalkd", 0.25)},
+			run: startup{packets: s.start}.run,
+		},
+		{
+			name: "memory", about: fmt.Sprintf("resident memory with %s and %s packets queued", short(s.memoryLow), short(s.memoryHigh)),
+			contenders: without(asking, "beanstalkd"),
+			targets:    memoryTargets(s),
+			run:        memory{low: s.memoryLow, high: s.memoryHigh}.run,
+		},
+		{
+			name: "growth", about: "time of one operation in push and pop pairs (16 connections, 64 at a time, oldest packets first) as the queue grows",
+			contenders: only(asking, "holdfast"), targets: growthTargets(s),
+			run: growth{depths: s.growth, pairs: s.growthPairs}.run,
+		},
+	}
+}
+
+// contenders are the peers, used in one way.
+func contenders(peers []*peer, wait bool) []contender {
+	var list []contender
+	for _, p := range peers {
+		label := p.name
+		if wait && p.name != "holdfast" {
+			label += " waiting"
+		}
+		list = append(list, contender{label: label, peer: p, wait: wait})
+	}
+	return list
+}
+
+func only(list []contender, name string) []contender {
+	var kept []contender
+	for _, c := range list {
+		if c.peer.name == name {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+func without(list []contender, name string) []contender {
+	var kept []contender
+	for _, c := range list {
+		if c.peer.name != name {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// grouping makes the load of a contender, with n packets to take where packets
+// were filled before.
+type grouping func(c contender, filled int) []load.Group
+
+func pushers(conns, depth, count int) grouping {
+	return func(c contender, _ int) []load.Group {
+		p := load.Packets{Queue: queueName, Size: payloadSize}
+		return []load.Group{{
+			Name: "push", Conns: conns, Depth: depth, Count: int64(count),
+			New: func() load.Protocol { return c.peer.push(p) },
+		}}
+	}
+}
+
+func takers(conns, depth, count int) grouping {
+	return func(c contender, filled int) []load.Group {
+		return []load.Group{{
+			Name: "pop", Conns: conns, Depth: depth, Count: int64(min(count, filled)),
+			New: func() load.Protocol { return c.taker(depth) },
+		}}
+	}
+}
+
+func both(producers, consumers, depth, count int) grouping {
+	return func(c contender, _ int) []load.Group {
+		groups := pushers(producers, depth, count)(c, 0)
+		return append(groups, takers(consumers, depth, count)(c, count)...)
+	}
+}
+
+func (c contender) taker(depth int) load.Protocol {
+	if c.wait {
+		return c.peer.wait(queueName, depth)
+	}
+	return c.peer.pop(queueName)
+}
+
+// throughput counts packets in a time, on a server of its own for each turn.
+type throughput struct {
+	fill   int // packets queued before
+	limit  time.Duration
+	groups grouping
+}
+
+func (t throughput) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
+	rows := newRows(c, "packets/s", true)
+	err := b.each(ctx, c, b.rounds, func(_, i int) error {
+		fill := t.fill
+		if c.contenders[i].peer.slow {
+			fill = min(fill, slowFill)
+		}
+		s, err := b.filled(ctx, c.contenders[i].peer, fill)
+		if err != nil {
+			return err
+		}
+		left := fill - 1 // asking whether the server serves can have taken one
+		result, err := s.measure(ctx, t.groups(c.contenders[i], left), t.limit)
+		if err != nil {
+			return err
+		}
+		rows[i].addResult(&result, 1)
+		if err := rows[i].addMemory(s); err != nil {
+			return err
+		}
+		return b.discard(s)
+	})
+	return rows, err
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
+)
+
+// The cases about how large a queue is: how long a start takes, how much memory
+// is held, and whether operations become slower.
+
+// startup measures starts on the same data, each after a kill -9. Every start
+// pops one packet, which proves that the queue is there.
+type startup struct{ packets int }
+
+func (u startup) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
+	rows := newRows(c, "s", false)
+	servers := make([]*server, len(c.contenders))
+	err := b.each(ctx, c, b.rounds, func(round, i int) error {
+		p := c.contenders[i].peer
+		if round == 0 {
+			s, err := b.filled(ctx, p, u.packets)
+			if err != nil {
+				return err
+			}
+			s.kill()
+			servers[i] = s
+		}
+		s := servers[i]
+		took, err := s.start(ctx, p.args, func() load.Protocol { return p.pop(queueName) }, aPacket)
+		if err != nil {
+			return err
+		}
+		rows[i].Samples = append(rows[i].Samples, took.Seconds())
+		if err := rows[i].addMemory(s); err != nil {
+			return err
+		}
+		s.kill()
+		if round == b.rounds-1 {
+			return b.discard(s)
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// memory measures once: what a server holds hardly differs between runs.
+type memory struct{ low, high int }
+
+// A server gets time to finish what it does in the background, such as writing
+// its log anew or giving memory back, before it is weighed.
+const (
+	weighQuiet = 2 * time.Second
+	weighLimit = 15 * time.Second
+)
+
+func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
+	var lows, highs, slopes []*row
+	err := b.each(ctx, c, 1, func(_, i int) error {
+		contender := c.contenders[i]
+		s, err := b.filled(ctx, contender.peer, m.low)
+		if err != nil {
+			return err
+		}
+		low, err := m.weigh(ctx, s, contender, m.low)
+		if err != nil {
+			return err
+		}
+		more := load.Packets{Queue: queueName, Size: payloadSize, Base: uint64(m.low)}
+		if err := s.fill(ctx, more, m.high-m.low); err != nil {
+			return err
+		}
+		high, err := m.weigh(ctx, s, contender, m.high)
+		if err != nil {
+			return err
+		}
+		slope := (high.Samples[0] - low.Samples[0]) * 1e6 / float64(m.high-m.low)
+		lows, highs = append(lows, low), append(highs, high)
+		slopes = append(slopes, &row{Case: "memory slope", Server: contender.label, Unit: "B/packet", Samples: []float64{slope}})
+		return b.discard(s)
+	})
+	return slices.Concat(lows, highs, slopes), err
+}
+
+func (m memory) weigh(ctx context.Context, s *server, c contender, packets int) (*row, error) {
+	if err := s.settle(ctx, weighQuiet, weighLimit); err != nil {
+		return nil, err
+	}
+	r := &row{Case: memoryCase(packets), Server: c.label, Unit: "MB"}
+	if err := r.addMemory(s); err != nil {
+		return nil, err
+	}
+	r.Samples = []float64{r.RSS[0]}
+	return r, nil
+}
+
+func memoryCase(packets int) string { return "memory " + short(packets) }
+
+func memoryTargets(s sizes) []target {
+	return []target{
+		{row: memoryCase(s.memoryLow), absolute: true, limit: 200, text: "under 200 MB"},
+		{row: "memory slope", absolute: true, limit: 100, text: "at most 100 B a packet"},
+	}
+}
+
+// growth measures pairs of push and pop on queues of rising length, one after
+// the other on one server. Priorities rise with time, so that every pop takes a
+// packet that was pushed about a queue's length before, never a fresh one.
+type growth struct {
+	depths []int
+	pairs  int // in each measurement
+}
+
+func (g growth) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
+	p := c.contenders[0].peer
+	s, err := b.filled(ctx, p, 0)
+	if err != nil {
+		return nil, err
+	}
+	var rows []*row
+	for _, depth := range g.depths {
+		step := *c
+		step.name = growthCase(depth)
+		err := b.each(ctx, &step, 1, func(int, int) error {
+			r, err := g.measure(ctx, b.rounds, s, depth)
+			if err == nil {
+				rows = append(rows, r)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 || rows[len(rows)-1].Case != step.name {
+			return rows, nil // this length failed, and the server with it
+		}
+	}
+	return rows, b.discard(s)
+}
+
+func (g growth) measure(ctx context.Context, rounds int, s *server, depth int) (*row, error) {
+	r := &row{Case: growthCase(depth), Server: s.peer.name, Unit: "µs/op"}
+	total := uint64(depth + rounds*g.pairs)
+	packets := load.Packets{
+		Queue: growthCase(depth), Size: payloadSize,
+		Levels: load.MaxLevels, Block: total/load.MaxLevels + 1,
+	}
+	if err := s.fill(ctx, packets, depth); err != nil {
+		return nil, err
+	}
+	for round := range rounds {
+		packets.Base = uint64(depth + round*g.pairs)
+		result, err := s.measure(ctx, []load.Group{{
+			Name: "pair", Conns: 16, Depth: 64, Count: int64(g.pairs),
+			New: func() load.Protocol { return s.peer.pair(packets) },
+		}}, time.Minute)
+		if err != nil {
+			return nil, err
+		}
+		if !result.Groups[0].Finished {
+			return nil, fmt.Errorf("only %d of %d pairs were done in a minute", result.Packets(), g.pairs)
+		}
+		const operations = 2 // of a pair
+		r.addResult(&result, operations)
+		r.Samples[round] = result.Elapsed.Seconds() * 1e6 / float64(result.Packets()*operations)
+	}
+	return r, r.addMemory(s)
+}
+
+func growthCase(depth int) string { return "growth " + short(depth) }
+
+// growthTargets compares each length with the first.
+func growthTargets(s sizes) []target {
+	var targets []target
+	for _, depth := range s.growth[1:] {
+		targets = append(targets, target{
+			row: growthCase(depth), baseRow: growthCase(s.growth[0]), against: "holdfast", limit: 1.5,
+			text: "at most 1.5 × " + short(s.growth[0]),
+		})
+	}
+	return targets
+}
+
+// short writes a round number as people say it: 10 k, 5 M.
+func short(n int) string {
+	switch {
+	case n >= 1_000_000 && n%1_000_000 == 0:
+		return fmt.Sprintf("%d M", n/1_000_000)
+	case n >= 1_000 && n%1_000 == 0:
+		return fmt.Sprintf("%d k", n/1_000)
+	}
+	return fmt.Sprint(n)
+}

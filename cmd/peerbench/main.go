@@ -1,0 +1,153 @@
+// Command peerbench compares Holdfast with other queue servers: it starts each
+// of them on this machine with the same promise (a reply is sent after the data
+// is synced), drives them with the same generator in turn, and prints medians,
+// spreads and ratios. Compare ratios, not figures, between machines.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+type options struct {
+	Holdfast string `help:"Holdfast binary to measure." default:"bin/holdfast" placeholder:"PATH"`
+	Peers    string `help:"Peers to compare with, separated by commas; one that is not installed is skipped." default:"redis,beanstalkd"`
+	Cases    string `help:"Cases to run, as a pattern such as 'push*'; --list names them." default:"*" placeholder:"GLOB"`
+	Rounds   int    `help:"Rounds of each case; 5, or 2 with --quick." placeholder:"N"`
+	Quick    bool   `help:"Small counts: a look in under two minutes, not a measurement."`
+	JSON     bool   `help:"Print the result as JSON."`
+	Dir      string `help:"Folder for the servers' data, on the disk to be measured; a folder of its own is made inside and deleted. Default: .bench in the current folder." placeholder:"PATH"`
+	List     bool   `help:"Name the cases and end."`
+}
+
+// maxRounds bounds a run that would otherwise last for days.
+const maxRounds = 100
+
+func main() {
+	var o options
+	kong.Parse(&o, kong.Name("peerbench"), kong.Description("Compares Holdfast with other queue servers on this machine."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, &o); err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = errors.New("interrupted; all servers are stopped and their data is deleted")
+		}
+		fmt.Fprintf(os.Stderr, "peerbench: %v\n", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o *options) error {
+	sizes := fullSizes()
+	rounds := 5
+	if o.Quick {
+		sizes, rounds = quickSizes(), 2
+	}
+	if o.Rounds != 0 {
+		rounds = o.Rounds
+	}
+	if rounds < 1 || rounds > maxRounds {
+		return fmt.Errorf("--rounds is %d, expected 1 to %d", o.Rounds, maxRounds)
+	}
+	peers, skipped, err := choosePeers(o)
+	if err != nil {
+		return err
+	}
+	cases, err := chooseCases(allCases(peers, sizes), o.Cases)
+	if err != nil {
+		return err
+	}
+	if o.List {
+		for _, c := range cases {
+			fmt.Printf("%-14s %s\n", c.name, c.about)
+		}
+		return nil
+	}
+	b, err := newBench(o.Dir, rounds)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	report := report{Rounds: rounds, Quick: o.Quick, Processors: runtime.NumCPU(), Skipped: skipped}
+	if report.SyncMicros, err = b.measureSync(); err != nil {
+		return err
+	}
+	report.describe(ctx, peers)
+	began := time.Now()
+	for _, c := range cases {
+		rows, err := c.run(ctx, b, &c)
+		if err != nil {
+			return fmt.Errorf("case %s: %w", c.name, err)
+		}
+		report.add(&c, rows)
+	}
+	report.Seconds, report.Failed = time.Since(began).Seconds(), b.failed
+	write := report.writeText
+	if o.JSON {
+		write = report.writeJSON
+	}
+	if err := write(os.Stdout); err != nil {
+		return fmt.Errorf("the result cannot be written: %w", err)
+	}
+	if len(b.failed) > 0 {
+		return fmt.Errorf("%d measurements failed, see the lines below the table", len(b.failed))
+	}
+	return nil
+}
+
+// choosePeers returns Holdfast and the peers that are wanted and installed, and
+// a line for each that is not.
+func choosePeers(o *options) (peers []*peer, skipped []string, err error) {
+	wanted := map[string]bool{"holdfast": true}
+	for name := range strings.SplitSeq(o.Peers, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			wanted[name] = true
+		}
+	}
+	for _, p := range allPeers(o.Holdfast) {
+		if !wanted[p.name] {
+			continue
+		}
+		delete(wanted, p.name)
+		if err := p.find(); err != nil {
+			skipped = append(skipped, fmt.Sprintf("%s is skipped: %v", p.name, err))
+			continue
+		}
+		peers = append(peers, p)
+	}
+	for name := range wanted {
+		return nil, nil, fmt.Errorf("--peers names %q, expected redis and beanstalkd separated by commas", name)
+	}
+	if len(peers) == 0 {
+		return nil, nil, fmt.Errorf("there is no server to measure: %s", strings.Join(skipped, "; "))
+	}
+	return peers, skipped, nil
+}
+
+func chooseCases(cases []benchCase, pattern string) ([]benchCase, error) {
+	var chosen []benchCase
+	for _, c := range cases {
+		match, err := path.Match(pattern, c.name)
+		if err != nil {
+			return nil, fmt.Errorf("--cases is %q, expected a pattern such as 'push*': %w", pattern, err)
+		}
+		if match && len(c.contenders) > 0 {
+			chosen = append(chosen, c)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("--cases %q matches no case that can run; --list names them", pattern)
+	}
+	return chosen, nil
+}

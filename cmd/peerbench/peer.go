@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
+)
+
+// peer is a kind of server: how to start it, and how a queue is spoken there.
+type peer struct {
+	name   string
+	binary string // command, replaced by its path in find
+
+	// args starts the server on a port of the loopback address and a data
+	// folder, with every reply after a sync.
+	args func(dir string, port int) []string
+	// fillArgs, if set, starts it for filling, without syncs: killing a
+	// process does not lose what it has written.
+	fillArgs func(dir string, port int) []string
+	// slow is set where each operation costs a sync of its own, however many
+	// are under way: only few packets are filled for a case that pops.
+	slow bool
+
+	probe func() load.Protocol // a request that a server answers, with a packet or nothing, when it serves
+	push  func(load.Packets) load.Protocol
+	pop   func(queue string) load.Protocol            // takes without waiting
+	wait  func(queue string, depth int) load.Protocol // takes and waits for packets, nil if that is not known
+	pair  func(load.Packets) load.Protocol            // push and pop in one, nil if that is not known
+
+	versionArg string
+}
+
+// unusedQueue is a queue that no case pushes to.
+const unusedQueue = "peerbench:unused"
+
+// allPeers lists the servers in the order they take turns; Holdfast is first.
+func allPeers(holdfast string) []*peer {
+	return []*peer{
+		{
+			name: "holdfast", binary: holdfast, versionArg: "version",
+			args: func(dir string, port int) []string {
+				return []string{"serve", "--data", filepath.Join(dir, "data"), "--pinpriq", address(port), "--sync", "always"}
+			},
+			probe: func() load.Protocol { return load.PinpriqPop(load.BarrierQueue) },
+			push:  load.PinpriqPush, pop: load.PinpriqPop, pair: load.PinpriqPair,
+			wait: func(queue string, _ int) load.Protocol { return load.PinpriqSubscribe(queue) },
+		},
+		{
+			name: "redis", binary: "redis-server", versionArg: "--version",
+			args: func(dir string, port int) []string {
+				return []string{
+					"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
+					"--appendonly", "yes", "--appendfsync", "always", "--save", "",
+				}
+			},
+			probe: func() load.Protocol { return load.RedisZPopMin(unusedQueue) },
+			push:  load.RedisZAdd, pop: load.RedisZPopMin, pair: load.RedisPair,
+			wait: func(queue string, _ int) load.Protocol { return load.RedisBZPopMin(queue) },
+		},
+		{
+			name: "beanstalkd", binary: "beanstalkd", versionArg: "-v", slow: true,
+			args: func(dir string, port int) []string {
+				return []string{"-l", "127.0.0.1", "-p", strconv.Itoa(port), "-b", dir, "-f0"}
+			},
+			fillArgs: func(dir string, port int) []string {
+				return []string{"-l", "127.0.0.1", "-p", strconv.Itoa(port), "-b", dir, "-F"}
+			},
+			probe: func() load.Protocol { return load.BeanstalkdTake(false) },
+			push:  load.BeanstalkdPut,
+			pop:   func(string) load.Protocol { return load.BeanstalkdTake(false) },
+			wait: func(_ string, depth int) load.Protocol {
+				return load.BeanstalkdTake(depth == 1) // a waiting reservation keeps the deletions behind it waiting
+			},
+		},
+	}
+}
+
+// find replaces the command by its path.
+func (p *peer) find() error {
+	found, err := exec.LookPath(p.binary)
+	if err != nil {
+		return fmt.Errorf("the program %q was not found: %w", p.binary, err)
+	}
+	if p.binary, err = filepath.Abs(found); err != nil {
+		return fmt.Errorf("the path of %q cannot be made absolute: %w", found, err)
+	}
+	return nil
+}
+
+// version is the first line of what the program says about itself.
+func (p *peer) version(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, p.binary, p.versionArg).Output()
+	if err != nil {
+		return "version unknown"
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	return strings.TrimSpace(first)
+}
+
+func address(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }

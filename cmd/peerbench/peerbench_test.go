@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
+)
+
+// The test program doubles as a server that this package can start and kill:
+// behaviour is the first argument, address the second.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "serve-empty" {
+		serveEmpty(os.Args[2])
+	}
+	if len(os.Args) == 3 && os.Args[1] == "refuse" {
+		fmt.Fprintln(os.Stderr, "starting\nlevel=ERROR the folder is in use\nbye")
+		os.Exit(3)
+	}
+	os.Exit(m.Run())
+}
+
+// serveEmpty answers every pinpriq pop with "nothing", and swallows pushes that
+// it takes for pops of the barrier. It ends with the process.
+func serveEmpty(addr string) {
+	signal.Ignore(os.Interrupt)
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			os.Exit(1)
+		}
+		go func() { // ends when the client hangs up
+			defer conn.Close()
+			frame := load.PinpriqPop(load.BarrierQueue).Append(nil, 0, 1)
+			for {
+				if _, err := io.ReadFull(conn, frame); err != nil {
+					return
+				}
+				if _, err := conn.Write([]byte{0, 0}); err != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+// helper is a peer played by this program.
+func helper(t *testing.T, behaviour string) *peer {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &peer{
+		name: "helper", binary: self,
+		args:  func(_ string, port int) []string { return []string{behaviour, address(port)} },
+		probe: func() load.Protocol { return load.PinpriqPop(load.BarrierQueue) },
+		pop:   func(string) load.Protocol { return load.PinpriqPop(load.BarrierQueue) },
+	}
+}
+
+func testBench(t *testing.T) *bench {
+	t.Helper()
+	b, err := newBench(t.TempDir(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	return b
+}
+
+func TestAServerIsStartedKilledAndStartedAgain(t *testing.T) {
+	b := testBench(t)
+	s, err := b.newServer(helper(t, "serve-empty"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.serve(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		addr, exited := s.addr, s.exited
+		s.kill()
+		select {
+		case <-exited:
+		default:
+			t.Error("kill returned before the process was gone")
+		}
+		if _, err := load.Ask(t.Context(), addr, s.peer.probe()); err == nil {
+			t.Error("a killed server answered")
+		}
+	}
+	if err := b.discard(s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder of a discarded server is still there: %v", err)
+	}
+}
+
+func TestCloseKillsServersAndDeletesTheirData(t *testing.T) {
+	b := testBench(t)
+	s, err := b.newServer(helper(t, "serve-empty"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.serve(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exited := s.exited
+	b.close()
+	<-exited
+	if _, err := os.Stat(b.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+func TestAServerThatEndsAtOnceIsReportedWithItsError(t *testing.T) {
+	b := testBench(t)
+	s, err := b.newServer(helper(t, "refuse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.serve(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "ended before it served; its log says: level=ERROR the folder is in use") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestACancelledStartLeavesNothingRunning(t *testing.T) {
+	b := testBench(t)
+	s, err := b.newServer(helper(t, "serve-empty"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	never := func(load.Progress) bool { cancel(); return false }
+	if _, err := s.start(ctx, s.peer.args, s.peer.probe, never); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v, expected context.Canceled", err)
+	}
+	exited := s.exited
+	b.close()
+	<-exited
+}
+
+func TestACaseMeasuresEveryRoundAndAFailedServerHasNoFurtherTurn(t *testing.T) {
+	b := testBench(t)
+	c := &benchCase{name: "pop", contenders: []contender{
+		{label: "good", peer: helper(t, "serve-empty")}, {label: "bad", peer: helper(t, "refuse")},
+	}}
+	groups := func(c contender, _ int) []load.Group {
+		return []load.Group{{Name: "pop", Conns: 2, Depth: 2, New: func() load.Protocol { return c.taker(2) }}}
+	}
+	rows, err := throughput{limit: 20 * time.Millisecond, groups: groups}.run(t.Context(), b, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows[0].Samples) != 2 || len(rows[1].Samples) != 0 || len(b.failed) != 1 {
+		t.Errorf("%d and %d rounds, failures %q; expected 2, 0 and one failure", len(rows[0].Samples), len(rows[1].Samples), b.failed)
+	}
+	var r report
+	r.add(c, rows)
+	if len(r.Rows) != 1 || r.Rows[0].Server != "good" {
+		t.Errorf("%d rows are reported, expected the one that was measured", len(r.Rows))
+	}
+}
+
+func TestTurnsAlternateBetweenServers(t *testing.T) {
+	b := &bench{}
+	c := &benchCase{contenders: []contender{{label: "a"}, {label: "b"}, {label: "c"}}}
+	var order strings.Builder
+	err := b.each(t.Context(), c, 2, func(_, i int) error {
+		order.WriteString(c.contenders[i].label)
+		return nil
+	})
+	if err != nil || order.String() != "abcabc" {
+		t.Errorf("the order is %s, %v; expected abcabc", order.String(), err)
+	}
+}
+
+func TestMedianAndSpread(t *testing.T) {
+	for _, row := range []struct {
+		samples []float64
+		median  float64
+		spread  string
+	}{
+		{nil, 0, ""},
+		{[]float64{7}, 7, ""},
+		{[]float64{30, 10, 20}, 20, "-50 +50 %"},
+		{[]float64{4, 1, 3, 2}, 2.5, "-60 +60 %"},
+		{[]float64{0, 0, 0}, 0, ""},
+	} {
+		if m, s := median(row.samples), spread(row.samples); m != row.median || s != row.spread {
+			t.Errorf("%v: median %v, spread %q; expected %v, %q", row.samples, m, s, row.median, row.spread)
+		}
+	}
+}
+
+func TestTargetsAreJudgedByTheMedian(t *testing.T) {
+	rows := []*row{
+		{Case: "x", Server: "holdfast", Samples: []float64{1, 120, 500}},
+		{Case: "x", Server: "redis", Samples: []float64{100}},
+		{Case: "x 2", Server: "holdfast", Samples: []float64{190}},
+	}
+	for name, row := range map[string]struct {
+		target target
+		value  float64
+		met    bool
+	}{
+		"ratio reached":        {atLeast("redis", 1.2), 1.2, true},
+		"ratio not reached":    {atLeast("redis", 1.3), 1.2, false},
+		"time kept":            {atMost("redis", 1.2), 1.2, true},
+		"time not kept":        {atMost("redis", 1.1), 1.2, false},
+		"figure kept":          {target{row: "x 2", absolute: true, limit: 200}, 190, true},
+		"figure not kept":      {target{row: "x 2", absolute: true, limit: 100}, 190, false},
+		"another row kept":     {target{row: "x 2", baseRow: "x", against: "holdfast", limit: 1.6}, 190.0 / 120, true},
+		"another row not kept": {target{row: "x 2", baseRow: "x", against: "holdfast", limit: 1.5}, 190.0 / 120, false},
+	} {
+		var r report
+		r.add(&benchCase{name: "x", targets: []target{row.target}}, slices.Clone(rows))
+		if len(r.Verdicts) != 1 || r.Verdicts[0].Value != row.value || r.Verdicts[0].Met != row.met {
+			t.Errorf("%s: %+v, expected %v, %v", name, r.Verdicts, row.value, row.met)
+		}
+	}
+	var r report
+	r.add(&benchCase{name: "x", targets: []target{atLeast("beanstalkd", 1)}}, slices.Clone(rows))
+	if len(r.Verdicts) != 0 || r.Rows[1].Ratio != 1.2 || r.Rows[0].Ratio != 0 {
+		t.Errorf("verdicts %+v, ratios %v and %v; expected none, 1.2 for redis, none for holdfast", r.Verdicts, r.Rows[1].Ratio, r.Rows[0].Ratio)
+	}
+}
+
+func TestTheReportShowsRowsVerdictsAndFailures(t *testing.T) {
+	r := report{Rounds: 5, Skipped: []string{"redis is skipped: not found"}, Failed: []string{"x, redis, round 1: it broke"}}
+	r.add(&benchCase{name: "x", targets: []target{atLeast("redis", 2)}}, []*row{
+		{Case: "x", Server: "holdfast", Unit: "packets/s", Samples: []float64{300}, P50: []float64{0.25}, RSS: []float64{12}, Anon: []float64{8}, File: []float64{4}},
+		{Case: "x", Server: "redis", Unit: "packets/s", Samples: []float64{200}},
+	})
+	var text bytes.Buffer
+	if err := r.writeText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"medians of 5 rounds", "redis is skipped: not found", "holdfast     300  packets/s", "1.50", "0.25", "12 (8 + 4)", "at least 2 × redis", "missed", "failed: x, redis, round 1: it broke"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, text.String())
+		}
+	}
+	text.Reset()
+	if err := r.writeJSON(&text); err != nil {
+		t.Fatal(err)
+	}
+	var back report
+	if err := json.Unmarshal(text.Bytes(), &back); err != nil || len(back.Rows) != 2 || back.Rows[1].Ratio != 1.5 || len(back.Verdicts) != 1 {
+		t.Errorf("read back: %+v, %v", back, err)
+	}
+}
+
+func TestCasesAreChosenByPattern(t *testing.T) {
+	cases := allCases(allPeers("holdfast"), fullSizes())
+	for pattern, want := range map[string]string{
+		"push*": "push-64 push-1", "*-1": "push-1 pop-1 mixed-1 subscribe-1", "start": "start",
+	} {
+		chosen, err := chooseCases(cases, pattern)
+		var names []string
+		for _, c := range chosen {
+			names = append(names, c.name)
+		}
+		if got := strings.Join(names, " "); err != nil || got != want {
+			t.Errorf("%q chooses %q, %v; expected %q", pattern, got, err, want)
+		}
+	}
+	for _, bad := range []string{"nothing", "[", ""} {
+		if _, err := chooseCases(cases, bad); err == nil {
+			t.Errorf("%q gave no error", bad)
+		}
+	}
+}
+
+func TestAMissingPeerIsSkippedWithALine(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	peers, skipped, err := choosePeers(&options{Holdfast: self, Peers: "redis"})
+	if err != nil || len(peers) != 1 || peers[0].binary != self || len(skipped) != 1 || !strings.HasPrefix(skipped[0], "redis is skipped: ") {
+		t.Errorf("%d peers, skipped %q, %v; expected only Holdfast, and a line about redis", len(peers), skipped, err)
+	}
+	if _, _, err := choosePeers(&options{Holdfast: self, Peers: "redsi"}); err == nil {
+		t.Error("an unknown peer gave no error")
+	}
+	if _, _, err := choosePeers(&options{Holdfast: filepath.Join(t.TempDir(), "none")}); err == nil {
+		t.Error("no server at all gave no error")
+	}
+}
+
+func TestALogIsShownFromItsFirstError(t *testing.T) {
+	if got := excerpt("a\nb level=ERROR c\nd\n"); got != "b level=ERROR c\nd" {
+		t.Errorf("got %q", got)
+	}
+	if got := excerpt(strings.Repeat("x", 2*logShown) + "end"); len(got) != logShown || !strings.HasSuffix(got, "end") {
+		t.Errorf("got %d bytes", len(got))
+	}
+}

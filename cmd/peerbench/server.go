@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
+)
+
+// server is one server with a data folder of its own, running or killed.
+type server struct {
+	peer   *peer
+	dir    string
+	addr   string
+	cmd    *exec.Cmd     // nil while not running
+	exited chan struct{} // closed by the goroutine that waits for cmd, which ends with the process
+}
+
+const (
+	startLimit = 2 * time.Minute      // until the first reply
+	startPoll  = 2 * time.Millisecond // between two attempts to get one
+	logShown   = 600                  // bytes of the log that an error shows
+)
+
+// newServer makes the data folder of a server; nothing runs yet.
+func (b *bench) newServer(p *peer) (*server, error) {
+	dir, err := os.MkdirTemp(b.dir, p.name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("no folder for the data of %s: %w", p.name, err)
+	}
+	s := &server{peer: p, dir: dir}
+	b.servers = append(b.servers, s)
+	return s, nil
+}
+
+// start runs the server on its folder and returns how long it took from the
+// start of the process to the first answer that accept takes for the real one.
+func (s *server) start(ctx context.Context, args func(string, int) []string, ask func() load.Protocol, accept func(load.Progress) bool) (time.Duration, error) {
+	port, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return 0, fmt.Errorf("no log file for %s: %w", s.peer.name, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(s.peer.binary, args(s.dir, port)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("%s cannot be started: %w", s.peer.name, err)
+	}
+	exited := make(chan struct{})
+	s.cmd, s.addr, s.exited = cmd, address(port), exited
+	go func() { // ends with the process, which kill sees to
+		_ = cmd.Wait()
+		close(exited)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
+		progress, err := load.Ask(ctx, s.addr, ask())
+		if err == nil && accept(progress) {
+			return time.Since(began), nil
+		}
+		select {
+		case <-s.exited:
+			return 0, fmt.Errorf("%s ended before it served; its log says: %s", s.peer.name, s.log())
+		case <-ctx.Done():
+			return 0, errors.Join(fmt.Errorf("%s did not serve: %w", s.peer.name, ctx.Err()), err)
+		case <-time.After(startPoll):
+		}
+	}
+}
+
+// serve starts the server for measuring.
+func (s *server) serve(ctx context.Context) error {
+	_, err := s.start(ctx, s.peer.args, s.peer.probe, anyAnswer)
+	return err
+}
+
+func anyAnswer(load.Progress) bool { return true }
+func aPacket(p load.Progress) bool { return p.Packets > 0 }
+
+// kill ends the process at once and returns when it is gone.
+func (s *server) kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill() // fails only if it has ended by itself
+	<-s.exited
+	s.cmd = nil
+}
+
+// remove kills the server and deletes its data.
+func (s *server) remove() error {
+	s.kill()
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("the data of %s cannot be deleted: %w", s.peer.name, err)
+	}
+	return nil
+}
+
+// settle waits until the server has had hardly anything to do for as long as
+// quiet, at most for limit: what it still does for the filling must not count
+// for what is measured next.
+func (s *server) settle(ctx context.Context, quiet, limit time.Duration) error {
+	const step = 100 * time.Millisecond
+	before, err := load.ReadUsage(s.cmd.Process.Pid)
+	for rest := time.Duration(0); err == nil && rest < quiet && limit > 0; limit -= step {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(step):
+		}
+		var now load.Usage
+		now, err = load.ReadUsage(s.cmd.Process.Pid)
+		rest += step
+		if now.CPU-before.CPU > step/10 {
+			rest = 0
+		}
+		before = now
+	}
+	return err
+}
+
+// log returns what the server has logged about its end: from the first line
+// that tells of an error, or else the last lines.
+func (s *server) log() string {
+	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	return excerpt(string(text))
+}
+
+// excerpt is at most logShown bytes of a log.
+func excerpt(text string) string {
+	for _, sign := range []string{"panic:", "fatal error:", "ERROR", "FATAL"} {
+		if at := strings.Index(text, sign); at >= 0 {
+			at = strings.LastIndexByte(text[:at], '\n') + 1
+			return strings.TrimSpace(text[at:min(len(text), at+logShown)])
+		}
+	}
+	return strings.TrimSpace(text[max(0, len(text)-logShown):])
+}
+
+// freePort returns a port of the loopback address that was free a moment ago.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("no free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
