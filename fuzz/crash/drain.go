@@ -1,0 +1,96 @@
+package crash
+
+import (
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+)
+
+// drainer empties queues by pops, alone with the server, so that what comes out is what was in
+// there, in its order.
+type drainer struct {
+	r     *run
+	part  int // its own pushes in the ledger
+	link  *link
+	count int // packets taken out
+}
+
+// drainDepth is how many pops are sent at a time.
+const drainDepth = 64
+
+// empty takes all packets out of the queue and returns them by reply. Those of priority 0 that no
+// other packet of their key brings along are lifted out by one pushed for that.
+func (d *drainer) empty(q int) ([][]took, error) {
+	name := d.r.queues.all[q].name
+	var replies [][]took
+	for nothing := 0; nothing == 0; {
+		for range drainDepth {
+			d.link.add(pinpriq.OpPop, name)
+		}
+		asked := d.r.ledger.now()
+		if err := d.link.send(); err != nil {
+			return nil, err
+		}
+		for range drainDepth {
+			group, err := d.reply(q, asked)
+			if err != nil {
+				return nil, err
+			}
+			if len(group) == 0 {
+				nothing++
+				continue
+			}
+			if nothing > 0 {
+				d.r.add(Order, "a pop of %s gave nothing, and the next one gave %s", name, d.r.describe(idsTaken(group)))
+			}
+			replies = append(replies, group)
+		}
+	}
+	d.r.checkDrained(q, replies)
+	lifted, err := d.lift(q)
+	return append(replies, lifted...), err
+}
+
+// lift takes out what is left under the group keys, one key after the other, without the lifters.
+func (d *drainer) lift(q int) ([][]took, error) {
+	name := d.r.queues.all[q].name
+	asked := d.r.ledger.now()
+	var lifters [groupKeys]ID
+	for k := range lifters {
+		e := entry{sent: asked, queue: int16(q), prio: 1, key: keyOf(k)}
+		lifters[k], _ = d.r.ledger.add(d.part, e, false)
+		d.link.addPush(name, lifters[k], e.key, e.prio, 0, payloadHeader)
+		d.link.add(pinpriq.OpPop, name)
+	}
+	if err := d.link.send(); err != nil {
+		return nil, err
+	}
+	var replies [][]took
+	for _, lifter := range lifters {
+		group, err := d.reply(q, asked)
+		if err != nil {
+			return nil, err
+		}
+		if len(group) == 0 || group[0].id != lifter {
+			d.r.add(Order, "a pop of %s after a push of %v gave %s", name, lifter, d.r.describe(idsTaken(group)))
+			continue
+		}
+		d.count--
+		d.r.checkGroup(q, group)
+		if len(group) > 1 {
+			replies = append(replies, group[1:])
+		}
+	}
+	return replies, nil
+}
+
+func (d *drainer) reply(q int, asked int64) ([]took, error) {
+	var group []took
+	err := d.link.receive(func(key, payload []byte) {
+		if t, ok := d.r.take(q, key, payload, asked); ok {
+			group = append(group, t)
+		}
+	})
+	d.count += len(group)
+	return slices.Clip(group), err
+}

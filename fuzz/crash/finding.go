@@ -1,0 +1,65 @@
+package crash
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Kind says which promise was broken.
+type Kind string
+
+// The kinds of finding.
+const (
+	Lost       Kind = "lost"        // an acknowledged packet is gone and nobody took it
+	Returned   Kind = "returned"    // a packet was handed out again
+	Order      Kind = "order"       // packets came in another order or grouping than promised
+	Expired    Kind = "expired"     // a packet was handed out after its time to live
+	Corrupt    Kind = "corrupt"     // bytes that nobody pushed, or not to this queue
+	Unanswered Kind = "unanswered"  // a clean stop left a request without its reply
+	Report     Kind = "report"      // the start report names findings
+	NotStarted Kind = "not started" // the server did not start
+	Died       Kind = "died"        // the server ended or hung up by itself
+	Idle       Kind = "idle"        // too few operations: the run proves nothing
+)
+
+// Finding is one broken promise.
+type Finding struct {
+	Kind Kind
+	Text string
+}
+
+func (f Finding) String() string { return string(f.Kind) + ": " + f.Text }
+
+// maxFindings bounds what one run keeps: the first ones tell.
+const maxFindings = 100
+
+// findings collects from all connections of a run. Any goroutine may use it.
+type findings struct {
+	mu    sync.Mutex // guards what follows
+	all   []Finding
+	count map[Kind]int
+}
+
+func (f *findings) add(kind Kind, format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.count == nil {
+		f.count = make(map[Kind]int)
+	}
+	f.count[kind]++
+	if len(f.all) < maxFindings {
+		f.all = append(f.all, Finding{kind, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (f *findings) of(kind Kind) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count[kind]
+}
+
+func (f *findings) list() []Finding {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]Finding(nil), f.all...)
+}

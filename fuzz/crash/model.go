@@ -1,0 +1,89 @@
+package crash
+
+import (
+	"cmp"
+	"slices"
+)
+
+// stored is a packet in a model.
+type stored struct {
+	id   ID
+	key  keyOf
+	prio uint8
+}
+
+// model is what a queue must hold: its packets, the oldest first. It is slow and plain on purpose.
+type model []stored
+
+// pop takes the best packet and all that have its key, in the order of a reply (pinpriq document,
+// section pop; PROTOCOL.md says the order inside a group).
+func (m *model) pop() []stored {
+	best := -1
+	for i, p := range *m {
+		if p.prio > 0 && (best < 0 || p.prio <= (*m)[best].prio) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	selected := (*m)[best]
+	group := []stored{selected}
+	var rest model
+	for i := len(*m) - 1; i >= 0; i-- { // the newest first
+		switch p := (*m)[i]; {
+		case i == best:
+		case p.key == selected.key:
+			group = append(group, p)
+		default:
+			rest = append(rest, p)
+		}
+	}
+	slices.SortStableFunc(group[1:], func(a, b stored) int { return cmp.Compare(rank(a.prio), rank(b.prio)) })
+	slices.Reverse(rest)
+	*m = rest
+	return group
+}
+
+// rank sorts priority 0 behind all others.
+func rank(prio uint8) int {
+	if prio == 0 {
+		return 256
+	}
+	return int(prio)
+}
+
+// clone returns a copy that pop does not share.
+func (m model) clone() model { return slices.Clone(m) }
+
+// drain returns the replies that emptying the queue must give: pops until there is nothing to
+// select, then for each group key those that are left under it, lifter aside (see drainer.empty).
+func (m model) drain(groups int) (replies [][]ID) {
+	for {
+		group := m.pop()
+		if group == nil {
+			break
+		}
+		replies = append(replies, ids(group))
+	}
+	for g := range groups {
+		var left []ID
+		for _, p := range slices.Backward(m) {
+			if p.key == keyOf(g) {
+				left = append(left, p.id)
+			}
+		}
+		if len(left) > 0 {
+			replies = append(replies, left)
+		}
+	}
+	return replies
+}
+
+func ids(group []stored) []ID {
+	all := make([]ID, len(group))
+	for i, p := range group {
+		all[i] = p.id
+	}
+	return all
+}
