@@ -20,7 +20,7 @@ import (
 )
 
 type options struct {
-	Holdfast string `help:"Holdfast binary to measure." default:"bin/holdfast" placeholder:"PATH"`
+	Holdfast string `help:"Holdfast binary to measure; empty to measure only the peers." default:"bin/holdfast" placeholder:"PATH"`
 	Peers    string `help:"Peers to compare with, separated by commas; one that is not installed is skipped." default:"redis,beanstalkd"`
 	Cases    string `help:"Cases to run, as a pattern such as 'push*'; --list names them." default:"*" placeholder:"GLOB"`
 	Rounds   int    `help:"Rounds of each case; 5, or 2 with --quick." placeholder:"N"`
@@ -106,10 +106,14 @@ func run(ctx context.Context, o *options) error {
 	return nil
 }
 
-// choosePeers returns Holdfast and the peers that are wanted and installed, and
-// a line for each that is not.
+// choosePeers returns Holdfast, without which there is nothing to compare unless
+// it is left out on purpose, and the peers that are wanted and installed; and a
+// line for each peer that is not.
 func choosePeers(o *options) (peers []*peer, skipped []string, err error) {
-	wanted := map[string]bool{"holdfast": true}
+	wanted := map[string]bool{}
+	if o.Holdfast != "" {
+		wanted["holdfast"] = true
+	}
 	for name := range strings.SplitSeq(o.Peers, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			wanted[name] = true
@@ -120,7 +124,11 @@ func choosePeers(o *options) (peers []*peer, skipped []string, err error) {
 			continue
 		}
 		delete(wanted, p.name)
-		if err := p.find(); err != nil {
+		err := p.find()
+		if err != nil && p.name == "holdfast" {
+			return nil, nil, fmt.Errorf("%w; build it with make build, or name it with --holdfast", err)
+		}
+		if err != nil {
 			skipped = append(skipped, fmt.Sprintf("%s is skipped: %v", p.name, err))
 			continue
 		}

@@ -305,7 +305,10 @@ func TestAMissingPeerIsSkippedWithALine(t *testing.T) {
 	if _, _, err := choosePeers(&options{Holdfast: self, Peers: "redsi"}); err == nil {
 		t.Error("an unknown peer gave no error")
 	}
-	if _, _, err := choosePeers(&options{Holdfast: filepath.Join(t.TempDir(), "none")}); err == nil {
+	if _, _, err := choosePeers(&options{Holdfast: filepath.Join(t.TempDir(), "none"), Peers: "redis"}); err == nil || !strings.Contains(err.Error(), "make build") {
+		t.Errorf("a missing Holdfast gave %v, expected a sentence about building it", err)
+	}
+	if _, _, err := choosePeers(&options{Peers: "redis"}); err == nil {
 		t.Error("no server at all gave no error")
 	}
 }
