@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
+	"sync/atomic"
 )
 
 // anchor is a small file outside Badger that remembers the last durable batch,
@@ -20,25 +21,39 @@ import (
 // Two slots of 512 bytes, a sector each, written in turn: a torn write leaves
 // the other one whole.
 //
-//	"HFAN" | version u32 | epoch u64 | batch u64 | crc32c u32 of the 24 bytes before | zeros
+//	"HFAN" | version u16 | flags u16 | epoch u64 | batch u64 | crc32c u32 of the 24 bytes before | zeros
+//
+// Of two whole slots the one with the higher (epoch, batch) counts: the batch
+// alone falls when a loss was accepted.
 type anchor struct {
 	file *os.File
+	sync func(*os.File) error
+
+	// Of the goroutine that makes batches durable: Apply, or the one of the
+	// sync interval; of Open and Close when neither runs.
 	slot int64
 	last anchorMark
+
+	dirty atomic.Bool // written since flush
 }
 
-type anchorMark struct{ epoch, batch uint64 }
+type anchorMark struct {
+	epoch  uint64 // of the start that wrote it
+	batch  uint64 // the last one known to be on the device
+	always bool   // flag 1: every batch is synced before the next begins
+}
 
 const (
 	anchorMagic   = "HFAN"
 	anchorVersion = 1
+	anchorAlways  = 1
 	anchorSlot    = 512
 	anchorSize    = 2 * anchorSlot
 	anchorBody    = 24
 )
 
 // openAnchor reads the anchor of a folder, making it when there is none.
-func openAnchor(f *folder) (*anchor, error) {
+func openAnchor(f *folder, sync func(*os.File) error) (*anchor, error) {
 	name := f.name(anchorName)
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +67,7 @@ func openAnchor(f *folder) (*anchor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the anchor: %w", err)
 	}
-	a := &anchor{file: file}
+	a := &anchor{file: file, sync: sync}
 	if err := a.read(); err != nil {
 		_ = file.Close()
 		return nil, err
@@ -86,31 +101,45 @@ func (a *anchor) write(m anchorMark) error {
 		return fmt.Errorf("cannot write the anchor: %w", err)
 	}
 	a.slot, a.last = slot, m
+	a.dirty.Store(true)
 	return nil
 }
 
-func (a *anchor) sync() error {
-	if err := fdatasync(a.file); err != nil {
+// flush forces what was written to the device. Any goroutine may call it.
+func (a *anchor) flush() error {
+	if !a.dirty.Swap(false) {
+		return nil
+	}
+	if err := a.sync(a.file); err != nil {
 		return fmt.Errorf("cannot sync the anchor: %w", err)
 	}
 	return nil
 }
 
-func (m anchorMark) after(o anchorMark) bool { return m.batch > o.batch }
+func (m anchorMark) after(o anchorMark) bool {
+	return m.epoch > o.epoch || m.epoch == o.epoch && m.batch > o.batch
+}
 
 func encodeAnchor(b []byte, m anchorMark) {
 	copy(b, anchorMagic)
-	binary.BigEndian.PutUint32(b[4:], anchorVersion)
+	binary.BigEndian.PutUint16(b[4:], anchorVersion)
+	if m.always {
+		b[7] = anchorAlways
+	}
 	binary.BigEndian.PutUint64(b[8:], m.epoch)
 	binary.BigEndian.PutUint64(b[16:], m.batch)
-	binary.BigEndian.PutUint32(b[anchorBody:], crc32.Checksum(b[:anchorBody], crc32.MakeTable(crc32.Castagnoli)))
+	binary.BigEndian.PutUint32(b[anchorBody:], crc32.Checksum(b[:anchorBody], castagnoli()))
 }
 
 func decodeAnchor(b []byte) (anchorMark, bool) {
-	if string(b[:4]) != anchorMagic || binary.BigEndian.Uint32(b[4:]) != anchorVersion {
+	if string(b[:4]) != anchorMagic || binary.BigEndian.Uint16(b[4:]) != anchorVersion {
 		return anchorMark{}, false
 	}
 	crc := binary.BigEndian.Uint32(b[anchorBody:])
-	m := anchorMark{epoch: binary.BigEndian.Uint64(b[8:]), batch: binary.BigEndian.Uint64(b[16:])}
-	return m, crc == crc32.Checksum(b[:anchorBody], crc32.MakeTable(crc32.Castagnoli))
+	m := anchorMark{
+		epoch:  binary.BigEndian.Uint64(b[8:]),
+		batch:  binary.BigEndian.Uint64(b[16:]),
+		always: b[7]&anchorAlways != 0,
+	}
+	return m, crc == crc32.Checksum(b[:anchorBody], castagnoli())
 }

@@ -50,6 +50,9 @@ func (s *Store) Apply(b *Batch) error {
 		return fmt.Errorf("%w: %d operations and %d bytes, at most %d and %d",
 			ErrTooLarge, b.count, b.bytes, s.limits.MaxOps, s.limits.MaxBytes)
 	}
+	if err := s.guard.look(int64(b.bytes)); err != nil {
+		return err
+	}
 	if err := s.commit(b, &next); err != nil {
 		s.fail(err)
 		return fmt.Errorf("%w: batch %d: %w", ErrUnknown, next.Batch, err)
@@ -90,13 +93,12 @@ func (s *Store) commit(b *Batch, next *Control) error {
 	if s.opt.Sync.kind != syncAlways {
 		return nil
 	}
-	if ownSync {
+	if !s.badgerSyncs {
 		if err := s.wal.flush(); err != nil {
 			return err
 		}
 	}
-	s.durable = next.Batch
-	return s.anchor.write(anchorMark{next.Epoch, next.Batch})
+	return s.anchor.write(s.mark(next.Batch))
 }
 
 // fill adds the batch to a transaction, which keeps references to the keys

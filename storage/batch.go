@@ -173,6 +173,9 @@ func (b *Batch) DeleteQueue(id uint32) {
 // Without it they stay as they are.
 func (b *Batch) SetMarks(m Marks) { b.marks, b.hasMarks = m, true }
 
+// Marks returns what SetMarks set.
+func (b *Batch) Marks() Marks { return b.marks }
+
 // Len returns how many entries the batch would write, in the measure of
 // Limits.MaxOps. A large packet counts twice.
 func (b *Batch) Len() int { return b.count }

@@ -39,7 +39,7 @@ const (
 func appendControl(dst []byte, c *Control) []byte {
 	dst = append(dst, formFixMap|controlFields)
 	for i, v := range [controlFields]uint64{
-		formatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
+		FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
 	} {
 		dst = append(dst, byte(i+1))
 		dst = appendUint(dst, v)

@@ -62,3 +62,6 @@ func (e *MismatchError) Error() string {
 			"but the set hash is %016x instead of %016x", e.GotLive, e.GotHash, e.WantHash)
 	}
 }
+
+// Unwrap makes a mismatch an ErrLoss.
+func (e *MismatchError) Unwrap() error { return ErrLoss }

@@ -12,13 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// formatVersion is the version of everything below the folder. FORMAT.md says
-// what may change without a new one.
-const formatVersion = 1
-
 // FormatVersion is the version of the data folders that this program writes,
-// and the newest it reads.
-const FormatVersion = formatVersion
+// and the newest it reads. FORMAT.md says what may change without a new one.
+const FormatVersion = 1
 
 // Names in a data folder.
 const (
@@ -143,7 +139,7 @@ func (f *folder) checkFormat() error {
 	const limit = 64
 	b, err := readSmall(f.name(formatName), limit)
 	if errors.Is(err, fs.ErrNotExist) {
-		return f.create(formatName, []byte(strconv.Itoa(formatVersion)+"\n"))
+		return f.create(formatName, []byte(strconv.Itoa(FormatVersion)+"\n"))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot read the format of the data folder: %w", err)
@@ -152,9 +148,9 @@ func (f *folder) checkFormat() error {
 	switch {
 	case err != nil || version == 0:
 		return fmt.Errorf("%w: file %s holds %q instead of a version number", ErrDamaged, f.name(formatName), b)
-	case version > formatVersion:
+	case version > FormatVersion:
 		return fmt.Errorf("%w: %s has version %d and this program reads up to %d; use a newer holdfast",
-			ErrNewerFormat, f.path, version, formatVersion)
+			ErrNewerFormat, f.path, version, FormatVersion)
 	}
 	return nil
 }
@@ -202,4 +198,58 @@ func readSmall(name string, limit int) ([]byte, error) {
 		return nil, err
 	}
 	return b[:n], nil
+}
+
+// syncFiles forces every file of a folder, then its names, to the device.
+func syncFiles(path string) error {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the database folder: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Type().IsRegular() {
+			if err := syncFile(filepath.Join(path, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return syncFile(path)
+}
+
+func syncFile(name string) error {
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // removed in the meantime, which is as good
+	}
+	if err != nil {
+		return fmt.Errorf("cannot open a file of the database: %w", err)
+	}
+	defer file.Close()
+	if err := file.Sync(); err != nil {
+		return fmt.Errorf("cannot sync %s: %w", name, err)
+	}
+	return nil
+}
+
+// filesOf measures the logs and the tables of a database folder, in bytes of
+// disk.
+func filesOf(path string) (logs, tables int64, err error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return 0, 0, fmt.Errorf("cannot read the database folder: %w", err)
+	}
+	for _, entry := range entries {
+		var st unix.Stat_t
+		if err := unix.Stat(filepath.Join(path, entry.Name()), &st); err != nil {
+			continue // removed in the meantime
+		}
+		const block = 512
+		switch filepath.Ext(entry.Name()) {
+		case logSuffix:
+			logs += st.Blocks * block
+		case ".sst":
+			tables += st.Blocks * block
+		}
+	}
+	return logs, tables, nil
 }

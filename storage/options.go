@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 )
@@ -74,8 +75,8 @@ func (m SyncMode) String() string {
 type Options struct {
 	Sync SyncMode
 
-	// MemTable is the size in bytes of one memory table, from 2 MiB to 64 MiB:
-	// larger ones write less in all and take more memory, and bound a batch.
+	// MemTable is the size in bytes of one memory table, from 1 MiB to 64 MiB:
+	// larger ones take more memory and allow larger batches.
 	// 0 chooses by the size of the file system.
 	MemTable int64
 
@@ -88,12 +89,18 @@ type Options struct {
 
 	// Logger gets what Badger and the store have to say; nil is silence.
 	Logger *slog.Logger
+
+	tune tuning
 }
 
-const (
-	minMemTable = 2 << 20
-	maxMemTable = 64 << 20
-)
+// tuning is what tests replace and benchmarks turn off.
+type tuning struct {
+	badgerSync bool // Badger's own SyncWrites
+	noAdvice   bool // no madvise
+
+	sync func(*os.File) error
+	stat func(path string) (free, total int64, err error)
+}
 
 func (o *Options) check() error {
 	if o.MemTable != 0 && (o.MemTable < minMemTable || o.MemTable > maxMemTable) {
@@ -101,6 +108,12 @@ func (o *Options) check() error {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.tune.sync == nil {
+		o.tune.sync = fdatasync
+	}
+	if o.tune.stat == nil {
+		o.tune.stat = statSpace
 	}
 	return nil
 }

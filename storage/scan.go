@@ -42,13 +42,21 @@ func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 
 // Verify holds the totals of a scan, the number of packets without expiry and
 // the sum of their SetHash, against the control record. It returns a
-// *MismatchError when they differ.
+// *MismatchError, which is an ErrLoss, when they differ. With
+// Options.AcceptLoss the next batch writes the totals of the scan, so that a
+// loss is reported once.
 func (s *Store) Verify(live, hash uint64) error {
-	c := s.Control()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &s.control
 	if c.Live == live && c.Hash == hash {
 		return nil
 	}
-	return &MismatchError{WantLive: c.Live, GotLive: live, WantHash: c.Hash, GotHash: hash}
+	err := &MismatchError{WantLive: c.Live, GotLive: live, WantHash: c.Hash, GotHash: hash}
+	if s.opt.AcceptLoss {
+		c.Live, c.Hash = live, hash
+	}
+	return err
 }
 
 func (s *Store) scan(prefix string, fn func(key, rec []byte) error) (err error) {

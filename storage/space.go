@@ -1,7 +1,11 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,10 +25,138 @@ func (l Level) String() string {
 	return [...]string{"normal", "no-push", "stop"}[min(l, Stop)]
 }
 
-// Space is the state of the file system below the folder, in bytes.
+// Space is the state of the file system below the folder, in bytes, as of the
+// last batch or second.
 type Space struct {
-	Free, Total int64
+	Free, Total int64 // free to this process, without the reserve file
+	Stored      int64 // tables of the database
 	Level       Level
+}
+
+// guard keeps Badger from a full disk. Badger writes through mapped files,
+// and where the file system finds no block for a page the process gets
+// SIGBUS: in a batch, in a flush of a memory table, in a compaction, and at
+// the next start again. So:
+//
+//  1. A batch is refused while what is free, the reserve included, is less
+//     than what Badger may write by itself (sizing.background): Stop.
+//  2. Before that comes NoPush, with room for pops (sizing.draining).
+//  3. The reserve is a file of real blocks. When somebody else fills the
+//     disk it is removed, so that work under way finds room, and made again
+//     when there is room for it and for everything else.
+type guard struct {
+	path    string // of the folder
+	reserve string // the reserve file
+	sizing  sizing
+	stat    func(path string) (free, total int64, err error)
+
+	mu    sync.Mutex // guards what follows
+	held  int64      // size of the reserve file, 0 when there is none
+	lsm   int64      // bytes of tables
+	space Space
+}
+
+// newGuard looks at the disk and at the reserve. logs is what the logs hold,
+// to be written out when Badger opens: where not even that has room the
+// reserve goes, and where that does not help opening is refused.
+func newGuard(f *folder, o *Options, logs, lsm int64) (*guard, error) {
+	g := &guard{path: f.path, reserve: f.name(reserveName), stat: o.tune.stat, lsm: lsm}
+	free, total, err := g.stat(g.path)
+	if err != nil {
+		return nil, err
+	}
+	g.sizing = sizingFor(total, o.MemTable)
+	if info, err := os.Stat(g.reserve); err == nil {
+		g.held = info.Size()
+	}
+	need := logs + logs/4 + g.sizing.floor() + min(lsm, 64*g.sizing.memTable)
+	if free < need {
+		g.drop()
+		if free, _, err = g.stat(g.path); err != nil {
+			return nil, err
+		}
+	}
+	if free < need {
+		return nil, fmt.Errorf("%w: %d bytes are free below %s and opening it may write %d; free some room",
+			ErrFull, free, g.path, need)
+	}
+	return g, g.look(0)
+}
+
+// look brings Space up to date; a batch of batch bytes is about to be
+// written. It returns an error that wraps ErrFull when it must not be.
+func (g *guard) look(batch int64) error {
+	free, total, err := g.stat(g.path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if free < g.sizing.floor() && g.held > 0 {
+		free += g.held
+		g.drop()
+	}
+	// A record is written to the log with up to 34 bytes around it, and to a
+	// page of its own at worst at the end.
+	const page = 4096
+	stop := g.sizing.background(g.lsm) + 2*batch + page
+	g.space = Space{Free: free, Total: total, Stored: g.lsm}
+	switch avail := free + g.held; {
+	case avail < stop:
+		g.space.Level = Stop
+		return fmt.Errorf("%w: %d bytes are free below %s and Badger may need %d; free some room", ErrFull, avail, g.path, stop)
+	case avail < stop+g.sizing.draining():
+		g.space.Level = NoPush
+	}
+	return nil
+}
+
+// refresh takes the size of the tables in and makes the reserve when there is
+// room. Called about once a second.
+func (g *guard) refresh(lsm int64) {
+	g.mu.Lock()
+	g.lsm = lsm
+	g.mu.Unlock()
+	_ = g.look(0) // the level says it
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	want := g.sizing.reserve(g.space.Total)
+	if g.held == 0 && g.space.Free > want+g.sizing.background(lsm)+g.sizing.draining() {
+		g.make(want)
+	}
+}
+
+func (g *guard) get() Space {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.space
+}
+
+// tight reports whether a log should have its blocks before it is written to.
+func (g *guard) tight() bool {
+	s := g.get()
+	return s.Free < 4*(g.sizing.background(s.Stored)+g.sizing.draining())
+}
+
+// make allocates the reserve; without support of the file system there is none.
+func (g *guard) make(size int64) {
+	file, err := os.OpenFile(g.reserve, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return
+	}
+	err = allocate(file, size)
+	if cerr := file.Close(); err != nil || cerr != nil {
+		_ = os.Remove(g.reserve)
+		return
+	}
+	g.held = size
+	g.space.Free -= size
+}
+
+func (g *guard) drop() {
+	if err := os.Remove(g.reserve); err == nil || errors.Is(err, fs.ErrNotExist) {
+		g.held = 0
+	}
 }
 
 func statSpace(path string) (free, total int64, err error) {

@@ -3,9 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -14,30 +12,32 @@ import (
 )
 
 // Store is an open data folder. Apply and Close belong to one goroutine at a
-// time; every other method may be called from any.
+// time, and nothing may run when Close is called; every other method may be
+// called from any goroutine.
 type Store struct {
-	opt    Options
-	folder *folder
-	anchor *anchor
-	db     *badger.DB
-	wal    *wal
-	limits Limits
+	opt         Options
+	folder      *folder
+	anchor      *anchor
+	guard       *guard
+	db          *badger.DB
+	wal         *wal
+	limits      Limits
+	epoch       uint64 // of this start
+	badgerSyncs bool   // Badger flushes by itself, twice a commit
 
 	apply applyState // touched by Apply only
 
 	mu      sync.Mutex // guards what follows
 	control Control    // of the last batch applied
-	epoch   uint64     // of this start
 	failed  error      // why nothing is accepted any more
-	durable uint64     // last batch known to be on the device
 
 	stop chan struct{}  // closed by Close
 	done sync.WaitGroup // the goroutines that stop ends
 }
 
 // Open opens the data folder dir, making it when it is empty or not there. It
-// returns one of the opening errors of this package, wrapped in a sentence
-// that says what to do; a damaged folder is never a panic.
+// returns one of the opening errors of this package, or ErrFull, wrapped in a
+// sentence that says what to do; a damaged folder is never a panic.
 func Open(dir string, o Options) (_ *Store, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -48,85 +48,100 @@ func Open(dir string, o Options) (_ *Store, err error) {
 			s.release()
 		}
 	}()
+
+	// Ours alone, and of a format that this program reads.
 	if s.folder, err = openFolder(dir); err != nil {
 		return nil, err
 	}
-	if s.anchor, err = openAnchor(s.folder); err != nil {
+	if s.anchor, err = openAnchor(s.folder, o.tune.sync); err != nil {
 		return nil, err
 	}
-	// What a killed process wrote is still in the page cache: it will be
-	// served, so it must be as durable as what it looks like.
-	if err := syncFiles(s.folder.name(dbName)); err != nil {
+
+	// What Badger would pass over in silence, or end the process for.
+	if err := s.inspect(); err != nil {
 		return nil, err
 	}
+
+	// Badger, and whether it still has all that it had.
 	if err := s.openBadger(); err != nil {
 		return nil, err
 	}
-	if s.wal, err = openWAL(s.folder.name(dbName)); err != nil {
+	if s.wal, err = openWAL(s.folder.name(dbName), o.tune.sync, s.newLog); err != nil {
 		return nil, err
 	}
 	if err := s.readControl(); err != nil {
 		return nil, err
 	}
-	s.start()
-	return s, nil
+	return s, s.start()
 }
 
 // Control returns the control record of the last batch that Apply wrote, or
-// of the store as it was opened. Its Epoch is that of the stored record.
+// of the store as it was opened.
 func (s *Store) Control() Control {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.control
 }
 
-// Epoch returns the epoch of this start: one more than any stored before.
+// Epoch returns the epoch of this start: one more than any before.
 func (s *Store) Epoch() uint64 { return s.epoch }
 
 // Limits returns the limits of one batch.
 func (s *Store) Limits() Limits { return s.limits }
 
-// Space returns the state of the disk.
-func (s *Store) Space() Space {
-	free, total, err := statSpace(s.folder.path)
-	if err != nil {
-		return Space{Level: Stop}
-	}
-	return Space{Free: free, Total: total}
-}
+// Space returns the state of the disk. It is cheap: Apply and a clock keep it
+// up to date.
+func (s *Store) Space() Space { return s.guard.get() }
 
-// Close syncs everything and gives the folder up. It returns the error that
-// stopped the store, if one did.
+// closeWait bounds Close of a store that failed: Badger tries for ever to
+// write a memory table out.
+const closeWait = 10 * time.Second
+
+// Close writes everything out and gives the folder up. It returns the error
+// that stopped the store, if one did. When a broken device keeps Badger from
+// ending, the folder stays locked until the process ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	if errors.Is(s.failed, ErrClosed) {
-		s.mu.Unlock()
-		return nil
-	}
 	failed := s.failed
 	s.failed = ErrClosed
+	last := s.control
 	s.mu.Unlock()
+	if errors.Is(failed, ErrClosed) {
+		return nil
+	}
 	close(s.stop)
 	s.done.Wait()
+	if failed != nil {
+		ended := make(chan struct{})
+		go func() { // ends when Badger does
+			defer close(ended)
+			_ = s.closeBadger()
+		}()
+		select {
+		case <-ended:
+			s.release()
+		case <-time.After(closeWait):
+		}
+		return failed
+	}
 	err := s.closeBadger()
-	if failed == nil && err == nil && !s.opt.ReadOnly && s.control.Batch > 0 {
-		if err = s.anchor.write(anchorMark{s.control.Epoch, s.control.Batch}); err == nil {
-			err = s.anchor.sync()
+	if err == nil && !s.opt.ReadOnly {
+		// Badger has written its memory tables out and synced them.
+		if err = s.anchor.write(s.mark(last.Batch)); err == nil {
+			err = s.anchor.flush()
 		}
 	}
 	s.release()
-	return errors.Join(failed, err)
+	return err
+}
+
+func (s *Store) mark(batch uint64) anchorMark {
+	return anchorMark{epoch: s.epoch, batch: batch, always: s.opt.Sync.kind == syncAlways}
 }
 
 func (s *Store) closeBadger() (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("cannot close the database: %v", p)
-		}
-	}()
-	db := s.db
-	s.db = nil
-	if err := db.Close(); err != nil {
+	defer recoverFault(&err)()
+	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("cannot close the database: %w", err)
 	}
 	return nil
@@ -137,7 +152,7 @@ func (s *Store) release() {
 		s.wal.close()
 	}
 	if s.db != nil {
-		_ = s.closeBadger()
+		_ = s.closeBadger() // does nothing the second time
 	}
 	if s.anchor != nil {
 		_ = s.anchor.file.Close()
@@ -147,28 +162,46 @@ func (s *Store) release() {
 	}
 }
 
+// inspect judges the files of the database before Badger sees them.
+func (s *Store) inspect() error {
+	path := s.folder.name(dbName)
+	// What a killed process wrote is still in the page cache: it will be
+	// served, so it must be as durable as what it looks like.
+	if err := syncFiles(path); err != nil {
+		return err
+	}
+	// Without a flush for every batch a power cut may leave any of the last
+	// ones readable, so a hole in a log means nothing.
+	accept := s.opt.AcceptLoss || !s.anchor.last.always
+	if err := checkLogs(path, accept); err != nil {
+		return err
+	}
+	if err := checkTables(path, false); err != nil {
+		return err
+	}
+	logs, lsm, err := filesOf(path)
+	if err != nil {
+		return err
+	}
+	s.guard, err = newGuard(s.folder, &s.opt, logs, lsm)
+	return err
+}
+
 func (s *Store) openBadger() (err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the database cannot be opened: %v", ErrDamaged, p)
+		if err != nil {
+			err = fmt.Errorf("%w: the database cannot be opened: %w", ErrDamaged, err)
 		}
 	}()
-	memTable := s.opt.MemTable
-	if memTable == 0 {
-		memTable = 16 << 20
-	}
-	opt := badgerOptions(s.folder.name(dbName), memTable)
+	defer recoverFault(&err)()
+	s.badgerSyncs = (!ownSync || s.opt.tune.badgerSync) && s.opt.Sync.kind == syncAlways
+	opt := s.guard.sizing.options(s.folder.name(dbName))
 	opt.Logger = badgerLog{s.opt.Logger}
-	opt.SyncWrites = !ownSync && s.opt.Sync.kind == syncAlways
-	s.db, err = badger.Open(opt)
-	if err != nil {
-		return fmt.Errorf("%w: the database cannot be opened: %w", ErrDamaged, err)
+	opt.SyncWrites = s.badgerSyncs
+	if s.db, err = badger.Open(opt); err != nil {
+		return err
 	}
-	s.limits = Limits{
-		MaxOps:    int(s.db.MaxBatchCount()) - 8,
-		MaxBytes:  int(s.db.MaxBatchSize()) - controlReserve,
-		MaxRecord: int(min(opt.ValueThreshold, s.db.MaxBatchSize()-controlReserve)) - 256,
-	}
+	s.limits = limitsOf(s.db)
 	return nil
 }
 
@@ -176,7 +209,6 @@ func (s *Store) openBadger() (err error) {
 func badgerOptions(path string, memTable int64) badger.Options {
 	opt := badger.DefaultOptions(path)
 	opt.MemTableSize = memTable
-	opt.NumMemtables = 2
 	opt.NumCompactors = 2
 	opt.MetricsEnabled = false
 	opt.DetectConflicts = false // one writer
@@ -213,54 +245,34 @@ func (s *Store) readControl() error {
 			ErrLoss, s.control.Batch, was.batch, s.control.Batch+1, was.batch)
 	}
 	s.epoch = max(s.control.Epoch, was.epoch) + 1
-	s.durable = s.control.Batch
 	return nil
 }
 
-// syncFiles forces every file of a folder, then its names, to the device.
-func syncFiles(path string) error {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return fmt.Errorf("cannot read the database folder: %w", err)
-	}
-	for _, entry := range entries {
-		if entry.Type().IsRegular() {
-			if err := syncFile(filepath.Join(path, entry.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return syncFile(path)
-}
-
-func syncFile(name string) error {
-	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
+// start notes the new epoch in the anchor, syncs what Badger made when it
+// opened, and runs what works beside Apply until Close.
+func (s *Store) start() error {
+	if s.opt.ReadOnly {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("cannot open a file of the database: %w", err)
+	if err := syncFiles(s.folder.name(dbName)); err != nil {
+		return err
 	}
-	defer file.Close()
-	if err := file.Sync(); err != nil {
-		return fmt.Errorf("cannot sync %s: %w", name, err)
+	if err := s.anchor.write(s.mark(s.control.Batch)); err != nil {
+		return err
+	}
+	if err := s.anchor.flush(); err != nil {
+		return err
+	}
+	s.guard.refresh(s.tableBytes())
+	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
+	if s.opt.Sync.kind == syncInterval {
+		durable := s.control.Batch
+		s.done.Go(func() { s.every(s.opt.Sync.every, func() { s.syncInterval(&durable) }) })
 	}
 	return nil
 }
 
-const anchorEvery = time.Second
-
-// start runs what works beside Apply until Close.
-func (s *Store) start() {
-	if s.opt.ReadOnly {
-		return
-	}
-	s.done.Go(func() { s.every(anchorEvery, s.syncAnchor) })
-	if s.opt.Sync.kind == syncInterval {
-		s.done.Go(func() { s.every(s.opt.Sync.every, s.syncInterval) })
-	}
-}
-
+// every runs do on a clock until Close.
 func (s *Store) every(d time.Duration, do func()) {
 	tick := time.NewTicker(d)
 	defer tick.Stop()
@@ -274,33 +286,58 @@ func (s *Store) every(d time.Duration, do func()) {
 	}
 }
 
-func (s *Store) syncAnchor() {
-	if err := s.anchor.sync(); err != nil {
+func (s *Store) housekeeping() {
+	if err := s.anchor.flush(); err != nil {
 		s.fail(err)
 	}
+	s.guard.refresh(s.tableBytes())
 }
 
-func (s *Store) syncInterval() {
+// syncInterval makes what was applied durable; durable is the last batch that is.
+func (s *Store) syncInterval(durable *uint64) {
 	s.mu.Lock()
-	at, failed := s.control, s.failed
+	batch, failed := s.control.Batch, s.failed
 	s.mu.Unlock()
-	if failed != nil || at.Batch == s.durable {
+	if failed != nil || batch == *durable {
 		return
 	}
 	if err := s.wal.flush(); err != nil {
 		s.fail(err)
 		return
 	}
-	s.durable = at.Batch
-	if err := s.anchor.write(anchorMark{at.Epoch, at.Batch}); err != nil {
+	*durable = batch
+	if err := s.anchor.write(s.mark(batch)); err != nil {
 		s.fail(err)
 	}
 }
 
+// newLog prepares a log that Badger made.
+func (s *Store) newLog(log *os.File) {
+	if !s.opt.tune.noAdvice {
+		adviseLogs(s.folder.name(dbName))
+	}
+	if s.guard.tight() {
+		if info, err := log.Stat(); err == nil {
+			// Its pages then find their blocks whatever others write.
+			_ = allocate(log, min(info.Size(), s.guard.sizing.oneTable()))
+		}
+	}
+}
+
+// tableBytes returns the size of all tables.
+func (s *Store) tableBytes() (bytes int64) {
+	for _, level := range s.db.Levels() {
+		bytes += level.Size
+	}
+	return bytes
+}
+
+// fail stops the store: an error of a commit or of a sync is never tried again.
 func (s *Store) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil {
 		s.failed = err
+		s.opt.Logger.Error("the store accepts nothing more", "error", err)
 	}
 }

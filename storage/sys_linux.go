@@ -1,7 +1,11 @@
 package storage
 
 import (
+	"bufio"
+	"bytes"
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,4 +24,66 @@ func fdatasync(f *os.File) error {
 			return err
 		}
 	}
+}
+
+// mapping is one line of the process's memory map.
+type mapping struct {
+	start, length uintptr
+	name          string // path of the file
+}
+
+// mappings returns the mappings of the files below a folder whose names end
+// in suffix.
+func mappings(folder, suffix string) ([]mapping, error) {
+	file, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var found []mapping
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		line := lines.Bytes()
+		if !bytes.HasSuffix(line, []byte(suffix)) {
+			continue
+		}
+		span, _, _ := strings.Cut(string(line), " ")
+		at := bytes.IndexByte(line, '/')
+		from, to, ok := strings.Cut(span, "-")
+		if at < 0 || !ok || !strings.HasPrefix(string(line[at:]), folder) {
+			continue
+		}
+		start, err1 := strconv.ParseUint(from, 16, 64)
+		end, err2 := strconv.ParseUint(to, 16, 64)
+		if err1 == nil && err2 == nil && start < end {
+			found = append(found, mapping{uintptr(start), uintptr(end - start), string(line[at:])})
+		}
+	}
+	return found, lines.Err()
+}
+
+func madvise(m mapping, advice int) error {
+	_, _, errno := unix.Syscall(unix.SYS_MADVISE, m.start, m.length, uintptr(advice))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// adviseLogs tells the kernel that the logs are touched page by page: without
+// it a page fault maps a large folio, and each small flush then writes far
+// more than was changed. Best effort.
+func adviseLogs(dir string) {
+	maps, err := mappings(dir, logSuffix)
+	if err != nil {
+		return
+	}
+	for _, m := range maps {
+		_ = madvise(m, unix.MADV_RANDOM)
+	}
+}
+
+// allocate gives a file its blocks now. The contents stay as they are.
+func allocate(f *os.File, size int64) error {
+	return unix.Fallocate(int(f.Fd()), 0, 0, size)
 }

@@ -6,17 +6,36 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 )
 
 // wal forces commits to the device with one flush instead of the two that
-// Badger's SyncWrites costs (one for the log of the memory table, one for the
-// value log, which is empty here).
+// Badger's SyncWrites costs: one for the log of the memory table, one for the
+// value log, which is empty here. Why that is enough (names are Badger's):
+//
+//  1. A commit is in one log whole. writeRequests calls ensureRoomForWrite,
+//     which alone makes a new log (newMemTable), before it writes a request,
+//     and a transaction is one request.
+//  2. So a commit is in the newest log there is when it returns, and at most
+//     one log is made for each: their numbers rise by one, and looking for
+//     the next number after each commit misses none.
+//  3. Badger writes logs through a shared mapping. On Linux its own
+//     msync(MS_SYNC) is vfs_fsync_range of the mapped file, and fdatasync
+//     flushes the same dirty pages of the same inode.
+//  4. An older log holds only commits that were flushed when they were made
+//     (SyncAlways), or is kept here until it was (SyncInterval). Badger
+//     deletes a log (OnClose of its skiplist) after handleMemTableFlush has
+//     put its entries into a table that CreateTable synced, and
+//     addLevel0Table has written and synced the manifest.
+//  5. The name of a new log is on the device when the folder was synced,
+//     which flush does before the first commit in it is acknowledged.
+//
+// An error is final: the kernel marks pages clean that it failed to write, so
+// a second flush would succeed without them. The store stops instead.
 type wal struct {
-	dir  *os.File // the database folder
-	sync func(*os.File) error
+	dir    *os.File // the database folder
+	sync   func(*os.File) error
+	onMade func(*os.File) // called with each log when it is found
 
 	mu     sync.Mutex // guards what follows
 	next   int        // number of the log that follows the newest
@@ -29,17 +48,13 @@ type walFile struct {
 	dirty bool
 }
 
-const walSuffix = ".mem"
-
-func walName(number int) string { return fmt.Sprintf("%05d%s", number, walSuffix) }
-
 // openWAL finds the newest log of an open database.
-func openWAL(path string) (*wal, error) {
+func openWAL(path string, sync func(*os.File) error, onMade func(*os.File)) (*wal, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the database folder: %w", err)
 	}
-	w := &wal{dir: dir, sync: fdatasync}
+	w := &wal{dir: dir, sync: sync, onMade: onMade}
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		_ = dir.Close()
@@ -47,8 +62,7 @@ func openWAL(path string) (*wal, error) {
 	}
 	newest := 0
 	for _, name := range names {
-		number, err := strconv.Atoi(strings.TrimSuffix(name, walSuffix))
-		if err == nil && strings.HasSuffix(name, walSuffix) {
+		if number, ok := logNumber(name); ok {
 			newest = max(newest, number)
 		}
 	}
@@ -67,7 +81,7 @@ func openWAL(path string) (*wal, error) {
 // probe opens the logs that were made since the last call.
 func (w *wal) probe() error {
 	for {
-		file, err := os.Open(filepath.Join(w.dir.Name(), walName(w.next)))
+		file, err := os.Open(filepath.Join(w.dir.Name(), logName(w.next)))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -77,6 +91,7 @@ func (w *wal) probe() error {
 		w.files = append(w.files, &walFile{file: file})
 		w.next++
 		w.newDir = true
+		w.onMade(file)
 	}
 }
 

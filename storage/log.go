@@ -1,0 +1,229 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Before Badger opens a folder the logs of its memory tables are read once
+// here, because Badger cuts a log at the first record that it cannot read and
+// says nothing, and because it takes memory for any length that a damaged
+// record claims. A cut is right for the tail that a crash left; in the middle
+// it throws acknowledged batches away.
+//
+// The two are told apart by the versions of the transactions, which rise by
+// one. Only one batch is ever in flight, and every earlier one was on the
+// device before it began: so after the first unreadable record a crash can
+// have left pieces of that one batch and nothing else. A readable record of a
+// later batch behind it, or a gap to the next log, is damage.
+//
+// The layout is that of Badger's memtable.go and structs.go:
+//
+//	log     20 bytes of header | records | zeros
+//	record  meta u8 | user u8 | key length uvarint | value length uvarint | expiry uvarint |
+//	        key | value | crc32c u32 of all before
+//	key     as given | ^version u64
+const (
+	logHeader   = 20
+	metaTxn     = 1 << 6 // a record of a transaction
+	metaFinTxn  = 1 << 7 // its end; the value is the version in digits
+	maxLogBytes = 2<<30 - 1
+)
+
+type logRecord struct {
+	meta    byte
+	version uint64
+	value   []byte
+	size    int
+}
+
+// parseLogRecord reads the record at the start of b.
+func parseLogRecord(b []byte) (r logRecord, ok bool) {
+	if len(b) < 2 {
+		return r, false
+	}
+	at := 2
+	var n [3]uint64 // key length, value length, expiry
+	for i := range n {
+		v, size := binary.Uvarint(b[at:])
+		if size <= 0 {
+			return r, false
+		}
+		n[i], at = v, at+size
+	}
+	if n[0] <= 8 || n[0] > math.MaxUint16 || n[1] > maxLogBytes {
+		return r, false
+	}
+	end := at + int(n[0]) + int(n[1])
+	if end+crc32.Size > len(b) {
+		return r, false
+	}
+	if crc32.Checksum(b[:end], castagnoli()) != binary.BigEndian.Uint32(b[end:]) {
+		return r, false
+	}
+	value := at + int(n[0])
+	return logRecord{
+		meta:    b[0],
+		version: math.MaxUint64 - binary.BigEndian.Uint64(b[value-8:]),
+		value:   b[value:end],
+		size:    end + crc32.Size,
+	}, true
+}
+
+// readLog returns where the last whole transaction of a log ends and the
+// version of it, last when there is none.
+func readLog(b []byte, last uint64) (end int, _ uint64, gap bool) {
+	end = min(logHeader, len(b))
+	version := uint64(0) // of the transaction being read
+	for at := end; ; {
+		r, ok := parseLogRecord(b[at:])
+		if !ok {
+			return end, last, gap
+		}
+		at += r.size
+		switch {
+		case r.meta&metaTxn != 0 && (version == 0 || version == r.version):
+			version = r.version
+		case r.meta&metaFinTxn != 0 && string(r.value) == strconv.FormatUint(version, 10):
+			gap = gap || last != 0 && version != last+1
+			last, version, end = version, 0, at
+		default:
+			return end, last, gap
+		}
+	}
+}
+
+// laterBatch reports whether b, what follows the last whole transaction,
+// holds a readable record of a batch after the one that a crash may have cut.
+func laterBatch(b []byte, last uint64) bool {
+	torn := last + 1
+	for at := 0; at+2 < len(b); at++ {
+		// The cheap test first: what the records of this store begin with.
+		if meta := b[at]; meta&(metaTxn|metaFinTxn) == 0 || b[at+1] != 0 {
+			continue
+		}
+		r, ok := parseLogRecord(b[at:])
+		if !ok {
+			continue
+		}
+		if last == 0 {
+			last, torn = r.version, r.version
+		}
+		if r.version > torn {
+			return true
+		}
+		at += r.size - 1
+	}
+	return false
+}
+
+// checkLogs reads every log of a database folder and cuts the torn tail off,
+// as Badger would. It returns an error that wraps ErrDamaged when batches in
+// the middle cannot be read, unless accept is set.
+func checkLogs(path string, accept bool) error {
+	names, err := logNames(path)
+	if err != nil {
+		return err
+	}
+	last := uint64(0)
+	for _, name := range names {
+		end, newest, damaged, err := checkLog(name, last)
+		if err != nil {
+			return fmt.Errorf("%w: cannot read the log %s: %w", ErrDamaged, name, err)
+		}
+		if damaged && !accept {
+			return fmt.Errorf("%w: the log %s cannot be read past byte %d, and acknowledged batches lie behind; "+
+				"restore a copy, or accept the loss", ErrDamaged, name, end)
+		}
+		last = newest
+		if end > logHeader {
+			if err := cutFile(name, int64(end)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkLog(name string, last uint64) (end int, newest uint64, damaged bool, err error) {
+	defer recoverFault(&err)()
+	b, err := mapFile(name)
+	if err != nil || len(b) == 0 {
+		return 0, last, false, err
+	}
+	defer unix.Munmap(b)
+	end, newest, gap := readLog(b, last)
+	return end, newest, gap || laterBatch(b[end:], newest), nil
+}
+
+// logNames returns the logs of a database folder, oldest first.
+func logNames(path string) ([]string, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the database folder: %w", err)
+	}
+	var numbers []int
+	for _, entry := range entries {
+		if number, ok := logNumber(entry.Name()); ok {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	names := make([]string, len(numbers))
+	for i, number := range numbers {
+		names[i] = filepath.Join(path, logName(number))
+	}
+	return names, nil
+}
+
+const logSuffix = ".mem"
+
+func logName(number int) string { return fmt.Sprintf("%05d%s", number, logSuffix) }
+
+func logNumber(name string) (int, bool) {
+	digits, ok := strings.CutSuffix(name, logSuffix)
+	if !ok {
+		return 0, false
+	}
+	number, err := strconv.Atoi(digits)
+	return number, err == nil && number >= 0
+}
+
+func cutFile(name string, size int64) error {
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("cannot open the log to cut its torn tail: %w", err)
+	}
+	defer file.Close()
+	if err := file.Truncate(size); err != nil {
+		return fmt.Errorf("cannot cut the torn tail of the log: %w", err)
+	}
+	if err := file.Sync(); err != nil {
+		return fmt.Errorf("cannot sync the log: %w", err)
+	}
+	return nil
+}
+
+// recoverFault makes an error of a panic, also of the fault that reading a
+// mapped file gives where the device cannot. Use: defer recoverFault(&err)().
+func recoverFault(err *error) func() {
+	old := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(old)
+		if p := recover(); p != nil {
+			*err = fmt.Errorf("%v", p)
+		}
+	}
+}
+
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }

@@ -1,0 +1,177 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/fb"
+	"github.com/dgraph-io/badger/v4/table"
+	"golang.org/x/sys/unix"
+)
+
+// Before Badger opens a folder its tables are checked here: Badger leaves a
+// table with a bad index out and goes on without it, ends the process on a
+// bad footer (y.Check, in goroutines of its own), and ends an iteration early
+// at a bad block. Blocks that hold only payloads of large packets are passed
+// over unless all is asked for, so that a start stays short.
+//
+// The layout is that of Badger's table/builder.go:
+//
+//	table  blocks | index | index length u32 | checksum | checksum length u32
+//	block  entries | offsets of entries u32 each | their number u32 | checksum | checksum length u32
+
+// checkTables returns an error that wraps ErrDamaged for a table that is
+// missing or has a bad checksum.
+func checkTables(path string, all bool) error {
+	files, err := tableFiles(path)
+	if err != nil {
+		return err
+	}
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	errs := make([]error, len(files))
+	for range min(len(files), runtime.GOMAXPROCS(0)) {
+		wait.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
+				errs[i] = checkTable(files[i], all)
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// tableFiles returns the tables that the manifest lists; others are what a
+// crash left of an unfinished compaction, and Badger removes them.
+func tableFiles(path string) ([]string, error) {
+	file, err := os.Open(filepath.Join(path, badger.ManifestFilename))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the list of tables: %w", err)
+	}
+	defer file.Close()
+	manifest, _, err := badger.ReplayManifestFile(file, 0, badger.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("%w: cannot read the list of tables %s: %w", ErrDamaged, file.Name(), err)
+	}
+	files := make([]string, 0, len(manifest.Tables))
+	for number := range manifest.Tables {
+		files = append(files, table.NewFilename(number, path))
+	}
+	return files, nil
+}
+
+func checkTable(name string, all bool) (err error) {
+	bad := func(what string) error { return fmt.Errorf("%w: table %s: %s", ErrDamaged, name, what) }
+	defer func() {
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			err = bad(err.Error())
+		}
+	}()
+	defer recoverFault(&err)()
+	b, err := mapFile(name)
+	if err != nil {
+		return err
+	}
+	if len(b) == 0 {
+		return bad("the file is empty")
+	}
+	defer unix.Munmap(b)
+
+	body, sum, ok := cutChecksum(b)
+	if !ok {
+		return bad("no footer")
+	}
+	body, size, ok := cutLength(body)
+	if !ok || size > len(body) {
+		return bad("no index")
+	}
+	index := body[len(body)-size:]
+	if crc32.Checksum(index, castagnoli()) != sum {
+		return bad("the checksum of the index is wrong")
+	}
+	// The index is what Badger wrote: its offsets can be trusted now.
+	root := fb.GetRootAsTableIndex(index, 0)
+	blocks := root.OffsetsLength()
+	for i := range blocks {
+		var block, after fb.BlockOffset
+		if !root.Offsets(&block, i) {
+			return bad("the index is cut short")
+		}
+		if !all && i > 0 && i < blocks-1 && root.Offsets(&after, i+1) && onlyPayloads(block.KeyBytes(), after.KeyBytes()) {
+			continue
+		}
+		from, to := uint64(block.Offset()), uint64(block.Offset())+uint64(block.Len())
+		if to > uint64(len(body)-size) {
+			return bad("a block lies outside of the table")
+		}
+		data, sum, ok := cutChecksum(b[from:to])
+		if !ok || crc32.Checksum(data, castagnoli()) != sum {
+			return bad(fmt.Sprintf("the checksum of the block at byte %d is wrong", from))
+		}
+	}
+	return nil
+}
+
+// onlyPayloads tells from the first key of a block and of the next one that
+// the block holds payloads of large packets and nothing else.
+func onlyPayloads(first, next []byte) bool {
+	return strings.HasPrefix(string(first), payloadPrefix) && strings.HasPrefix(string(next), payloadPrefix)
+}
+
+// cutChecksum splits the checksum off the end of b. Stored is a protobuf
+// message {1: algorithm, 2: sum}, in which CRC-32C, number 0, is left out.
+func cutChecksum(b []byte) (rest []byte, sum uint32, ok bool) {
+	b, size, ok := cutLength(b)
+	if !ok || size > len(b) {
+		return nil, 0, false
+	}
+	rest, message := b[:len(b)-size], b[len(b)-size:]
+	if len(message) == 0 {
+		return rest, 0, true
+	}
+	const sumField = 2 << 3
+	v, n := binary.Uvarint(message[1:])
+	if message[0] != sumField || n != len(message)-1 || v>>32 != 0 {
+		return nil, 0, false
+	}
+	return rest, uint32(v), true
+}
+
+func cutLength(b []byte) (rest []byte, n int, ok bool) {
+	if len(b) < 4 {
+		return nil, 0, false
+	}
+	at := len(b) - 4
+	length := binary.BigEndian.Uint32(b[at:])
+	return b[:at], int(length), uint64(length) <= uint64(at)
+}
+
+// mapFile maps a file for reading; an empty one gives no bytes.
+func mapFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() == 0 {
+		return nil, nil
+	}
+	return unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+}
