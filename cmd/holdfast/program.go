@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 
 	"github.com/alecthomas/kong"
 )
@@ -53,6 +54,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(helpWithVariable),
 		kong.Resolvers(kong.ResolverFunc(p.variable)),
+		kong.KindMapper(reflect.String, kong.MapperFunc(decodeBytes)),
 		kong.Bind(p),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
@@ -80,6 +82,17 @@ func (p *program) run(ctx context.Context, args []string) int {
 func (p *program) report(err error, code int) int {
 	fmt.Fprintf(p.stderr, "holdfast: %v\n", err)
 	return code
+}
+
+// decodeBytes takes an argument as it is. Kong's own way goes through JSON, which would replace
+// what is not UTF-8 in the name of a queue, a key or a payload.
+func decodeBytes(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	target.SetString(token.String())
+	return nil
 }
 
 // commandOf is the command whose help explains a wrong command line.

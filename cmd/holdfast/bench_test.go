@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestBenchCountsWhatItDid(t *testing.T) {
+	for name, c := range map[string]struct {
+		args   []string
+		groups map[string]int64 // packets
+		left   int              // packets in the folder afterwards
+	}{
+		"push":      {[]string{"push", "--count", "500"}, map[string]int64{"push": 500}, 0},
+		"pop":       {[]string{"pop", "--count", "500"}, map[string]int64{"pop": 500}, 0},
+		"mixed":     {[]string{"mixed", "--count", "500"}, map[string]int64{"push": 500, "pop": 500}, 0},
+		"push keep": {[]string{"push", "--count", "500", "--keep"}, map[string]int64{"push": 500}, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := serve(t, dir)
+			out := s.must(t, append([]string{"bench", "--connections", "4", "--depth", "8", "--json"}, c.args...)...)
+			var report benchReport
+			if err := json.Unmarshal([]byte(out), &report); err != nil {
+				t.Fatal(err)
+			}
+			for _, g := range report.Groups {
+				if g.Packets != c.groups[g.Name] || g.Rate <= 0 || g.P99 < g.P50 || g.P50 <= 0 {
+					t.Errorf("group %+v, want %d packets and figures", g, c.groups[g.Name])
+				}
+			}
+			if len(report.Groups) != len(c.groups) || report.Seconds <= 0 {
+				t.Errorf("report %+v, want groups %v", report, c.groups)
+			}
+			if kept := report.Queue != ""; kept != (c.left > 0) {
+				t.Errorf("queue %q named, want that only where packets are kept", report.Queue)
+			}
+			s.stop()
+			if s = serve(t, dir); s.recovered != c.left {
+				t.Errorf("%d packets are left, want %d", s.recovered, c.left)
+			}
+		})
+	}
+}
+
+func TestBenchEndsAfterItsDuration(t *testing.T) {
+	dir := t.TempDir()
+	s := serve(t, dir)
+	out := s.must(t, "bench", "mixed", "--count", "0", "--duration", "50ms", "--connections", "4", "--depth", "8")
+	if !strings.Contains(out, "packets/s in all") || !strings.Contains(out, "p99") {
+		t.Errorf("printed %q, want a table", out)
+	}
+	s.stop()
+	if s = serve(t, dir); s.recovered != 0 {
+		t.Errorf("%d packets are left, want none", s.recovered)
+	}
+}

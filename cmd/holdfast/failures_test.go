@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// oneSentence checks that a run failed with a code and with one line that says so.
+func oneSentence(t *testing.T, r result, code int, want string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
+	last := lines[len(lines)-1] // after what a server may have logged
+	if r.code != code || !strings.HasPrefix(last, "holdfast: ") || !strings.Contains(last, want) || r.stdout != "" {
+		t.Errorf("exit code %d, stderr %q, stdout %q; want exit code %d and a sentence with %q", r.code, r.stderr, r.stdout, code, want)
+	}
+	if strings.Count(r.stderr, "holdfast: ") != 1 || strings.Contains(r.stderr, "goroutine") {
+		t.Errorf("stderr %q, want one sentence", r.stderr)
+	}
+}
+
+func TestWrongUsageIsExplained(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		env  map[string]string
+		want string
+	}{
+		"no command":              {nil, nil, "see holdfast --help"},
+		"unknown command":         {[]string{"nope"}, nil, "nope"},
+		"unknown flag":            {[]string{"pop", "q", "--nope"}, nil, "see holdfast pop --help"},
+		"no queue":                {[]string{"push"}, nil, "<queue>"},
+		"an argument too many":    {[]string{"pop", "q", "r"}, nil, "unexpected argument r"},
+		"priority over 255":       {[]string{"push", "q", "x", "--priority", "256"}, nil, "--priority"},
+		"TTL over the protocol's": {[]string{"push", "q", "x", "--ttl", "65.536s"}, nil, "1m5.535s"},
+		"negative TTL":            {[]string{"push", "q", "x", "--ttl=-1s"}, nil, "--ttl"},
+		"TTL without a unit":      {[]string{"push", "q", "x", "--ttl", "5"}, nil, "--ttl"},
+		"no time to wait":         {[]string{"pop", "q", "--timeout", "0s"}, nil, "--timeout"},
+		"negative count":          {[]string{"subscribe", "q", "--count=-1"}, nil, "--count"},
+		"raw and JSON":            {[]string{"pop", "q", "--raw", "--json"}, nil, "--raw"},
+		"unknown sync mode":       {[]string{"serve", "--sync", "sometimes"}, nil, "always, interval:50ms or never"},
+		"sync interval too long":  {[]string{"serve", "--sync", "interval:2m"}, nil, "1m"},
+		"no size":                 {[]string{"serve", "--cache", "lots"}, nil, "64MiB"},
+		"cache too small":         {[]string{"serve", "--cache", "1KiB"}, nil, "64KiB to 32GiB"},
+		"no connections":          {[]string{"serve", "--max-conns", "0"}, nil, "1 to"},
+		"no drain time":           {[]string{"serve", "--drain", "0s"}, nil, "--drain"},
+		"unknown log format":      {[]string{"serve", "--log", "xml"}, nil, "--log"},
+		"unknown log level":       {[]string{"serve", "--log-level", "loud"}, nil, "--log-level"},
+		"unknown bench":           {[]string{"bench", "dance"}, nil, "dance"},
+		"bench without depth":     {[]string{"bench", "--depth", "0"}, nil, "1 to 4096"},
+		"bench of large payloads": {[]string{"bench", "--size", "65536"}, nil, "16 to 65535"},
+		"bench mixed alone":       {[]string{"bench", "mixed", "--connections", "1"}, nil, "at least 2"},
+		"bench pop without end":   {[]string{"bench", "pop", "--count", "0"}, nil, "more than 0"},
+		"wrong variable":          {[]string{"serve"}, map[string]string{"HOLDFAST_MAX_CONNS": "many"}, "--max-conns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			oneSentence(t, command{env: c.env}.run(t.Context(), c.args...), exitUsage, c.want)
+		})
+	}
+}
+
+func TestAServerThatCannotStartSaysWhy(t *testing.T) {
+	taken := serve(t, t.TempDir())
+	inUse := t.TempDir()
+	serve(t, inUse)
+	for name, c := range map[string]struct {
+		prepare func(dir string) error // makes the folder what it should not be
+		args    []string               // behind --data DIR
+		want    string
+	}{
+		"port taken":             {args: []string{"--pinpriq", taken.addr}, want: "is taken"},
+		"address of another":     {args: []string{"--pinpriq", "192.0.2.1:0", "--insecure"}, want: "192.0.2.1"},
+		"not an address":         {args: []string{"--pinpriq", "7070"}, want: "HOST:PORT"},
+		"open to other machines": {args: []string{"--pinpriq", "0.0.0.0:0"}, want: "--insecure"},
+		"open by an empty host":  {args: []string{"--pinpriq", ":0"}, want: "--insecure"},
+		"folder in use":          {args: []string{"--data", inUse}, want: "in use"},
+		"folder of a newer format": {prepare: func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "format"), []byte("99\n"), 0o600)
+		}, want: "newer"},
+		"folder of something else": {prepare: func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "letter.txt"), nil, 0o600)
+		}, want: "letter.txt"},
+		"a file instead of a folder": {prepare: func(dir string) error {
+			return errors.Join(os.Remove(dir), os.WriteFile(dir, nil, 0o600))
+		}, want: "data folder"},
+		"folder that cannot be written": {prepare: func(dir string) error { return os.Chmod(dir, 0o500) }, want: "permission denied"},
+		"folder that cannot be made":    {args: []string{"--data", "/dev/null/data"}, want: "data folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if c.prepare != nil {
+				if err := c.prepare(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if strings.Contains(c.want, "permission") && os.Geteuid() == 0 {
+				t.Skip("the superuser may write everywhere")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			args := append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0"}, c.args...)
+			oneSentence(t, command{}.run(ctx, args...), exitFailed, c.want)
+		})
+	}
+}
+
+func TestAClientThatCannotBeServedSaysWhy(t *testing.T) {
+	s := serve(t, t.TempDir())
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := gone.Addr().String()
+	_ = gone.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	tooLong := strings.Repeat("x", 65536)
+	for name, c := range map[string]struct {
+		stdin string
+		args  []string
+		want  string
+	}{
+		"push to nobody":          {args: []string{"push", "q", "x", "--pinpriq", nobody}, want: "no server answers at"},
+		"pop from nobody":         {args: []string{"pop", "q", "--pinpriq", nobody}, want: "no server answers at"},
+		"subscribe to nobody":     {args: []string{"subscribe", "q", "--pinpriq", nobody}, want: "no server answers at"},
+		"bench of nobody":         {args: []string{"bench", "--pinpriq", nobody}, want: "no server answers at"},
+		"not an address":          {args: []string{"pop", "q", "--pinpriq", "here"}, want: "missing port"},
+		"a server that is mute":   {args: []string{"push", "q", "x", "--timeout", "10ms", "--pinpriq", silent.Addr().String()}, want: "did not answer within 10ms"},
+		"payload too long":        {args: []string{"push", "q", tooLong}, want: "65535"},
+		"standard input too long": {stdin: tooLong, args: []string{"push", "q"}, want: "65535"},
+		"key too long":            {args: []string{"push", "q", "x", "--key", tooLong}, want: "key has 65536 bytes"},
+		"name too long":           {args: []string{"pop", tooLong}, want: "queue name has 65536 bytes"},
+		"name to hear too long":   {args: []string{"subscribe", tooLong}, want: "queue name has 65536 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			oneSentence(t, s.feed(t, c.stdin, c.args...), exitFailed, c.want)
+		})
+	}
+}
+
+func TestAnInterruptedClientSaysSo(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // ends with the listener
+		conn, err := silent.Accept()
+		if err == nil {
+			_, _ = conn.Read(make([]byte, 1)) // the request is on its way
+			cancel()
+		}
+	}()
+	oneSentence(t, command{}.run(ctx, "pop", "q", "--pinpriq", silent.Addr().String()), exitFailed, "interrupted")
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+func TestEveryCommandHelps(t *testing.T) {
+	for _, name := range []string{"serve", "push", "pop", "subscribe", "bench", "version"} {
+		t.Run(name, func(t *testing.T) {
+			r := command{}.run(t.Context(), name, "--help")
+			if r.code != exitOK || r.stderr != "" {
+				t.Fatalf("exit code %d, stderr %q", r.code, r.stderr)
+			}
+			if !regexp.MustCompile(`Examples?:\n\n +holdfast ` + name).MatchString(r.stdout) {
+				t.Errorf("no examples in\n%s", r.stdout)
+			}
+			for _, flag := range regexp.MustCompile(`(?m)^ +--([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1) {
+				variable := "($HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_")) + ")"
+				if !strings.Contains(r.stdout, variable) {
+					t.Errorf("flag %s does not name its variable %s in\n%s", flag[1], variable, r.stdout)
+				}
+			}
+		})
+	}
+}
+
+func TestHelpTellsTheExitCodes(t *testing.T) {
+	r := command{}.run(t.Context(), "--help")
+	if r.code != exitOK || !strings.Contains(r.stdout, "0 done, 1 error, 2 wrong usage, 3 the queue has nothing to pop") {
+		t.Errorf("%+v, want the exit codes", r)
+	}
+}
+
+func TestVariablesStandInForFlags(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for name, c := range map[string]struct {
+		value string
+		flag  []string
+		want  string // prefix of what pop prints
+	}{
+		"set":                   {"true", nil, `{"selected":true`},
+		"empty is not set":      {"", nil, "x\n"},
+		"the flag wins":         {"true", []string{"--json=false"}, "x\n"},
+		"a number does as well": {"1", nil, `{"selected":true`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.must(t, "push", "q", "x")
+			env := map[string]string{"HOLDFAST_PINPRIQ": s.addr, "HOLDFAST_JSON": c.value}
+			r := command{env: env}.run(t.Context(), append([]string{"pop", "q"}, c.flag...)...)
+			if r.code != exitOK || !strings.HasPrefix(r.stdout, c.want) {
+				t.Errorf("%+v, want %q", r, c.want)
+			}
+		})
+	}
+}
+
+func TestVersionTellsProgramAndFormat(t *testing.T) {
+	r := command{}.run(t.Context(), "version", "--json")
+	var v versions
+	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
+		t.Fatal(err)
+	}
+	if v.Version == "" || v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Format != storage.FormatVersion {
+		t.Errorf("%+v, want this build and format %d", v, storage.FormatVersion)
+	}
+	if plain := (command{}).run(t.Context(), "version").stdout; !strings.Contains(plain, v.Version) || !strings.Contains(plain, "data format") {
+		t.Errorf("plain %q, want version and format", plain)
+	}
+}
+
+func TestSizesAreRead(t *testing.T) {
+	for text, want := range map[string]byteSize{
+		"0": 0, "1": 1, "512B": 512, "64KiB": 64 << 10, "64MiB": 64 << 20, "2gib": 2 << 30, "1kB": 1000, "3MB": 3e6, "1GB": 1e9,
+		"8589934591GiB": 8589934591 << 30,
+	} {
+		var got byteSize
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
+			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "MiB", "-1", "1.5MiB", "1 MiB", "8589934592GiB", "9223372036854775808", "1TiB", "x"} {
+		var got byteSize
+		if err := got.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is read as %d, want an error", text, got)
+		}
+	}
+}
+
+func TestSizesAreWritten(t *testing.T) {
+	for size, want := range map[byteSize]string{0: "0B", 1023: "1023B", 64 << 10: "64KiB", 32 << 20: "32MiB", 3 << 30: "3GiB", 1025: "1025B"} {
+		if got := size.String(); got != want {
+			t.Errorf("%d bytes are written %q, want %q", size, got, want)
+		}
+	}
+}

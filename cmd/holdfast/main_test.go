@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// asProgram makes the test binary the program itself, for the tests that need a process.
+const asProgram = "HOLDFAST_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// patience is how long a test waits for what must happen; only a failing one waits that long.
+const patience = 30 * time.Second
+
+// result is what one run of the program did.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// command is one run of the program inside the test.
+type command struct {
+	stdin string
+	env   map[string]string
+}
+
+func (c command) run(ctx context.Context, args ...string) result {
+	var stdout, stderr bytes.Buffer
+	p := program{stdin: strings.NewReader(c.stdin), stdout: &stdout, stderr: &stderr, env: c.lookup}
+	code := p.run(ctx, args)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+func (c command) lookup(name string) (string, bool) {
+	value, ok := c.env[name]
+	return value, ok
+}
+
+// logLine is what the tests read of a line of the server's log.
+type logLine struct {
+	Msg     string `json:"msg"`
+	Addr    string `json:"addr"`
+	Packets int    `json:"packets"`
+}
+
+// testServer is a server that runs inside the test, or in a process of its own.
+type testServer struct {
+	addr      string
+	recovered int // packets it found at its start
+	stop      func() (code int)
+}
+
+// serve runs "holdfast serve" on a free port until the test ends or stop is called.
+func serve(t *testing.T, dir string, args ...string) *testServer {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	read, write := io.Pipe()
+	ended := make(chan int, 1)
+	go func() { // ends with ctx, or when the server cannot start
+		p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: command{}.lookup}
+		ended <- p.run(ctx, append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--log", "json"}, args...))
+		_ = write.Close()
+	}()
+	s := &testServer{stop: sync.OnceValue(func() int {
+		cancel()
+		return <-ended
+	})}
+	t.Cleanup(func() { s.stop() })
+	s.wait(t, read)
+	return s
+}
+
+// wait reads the log up to the line that says "listening", and the rest in the background.
+func (s *testServer) wait(t *testing.T, log io.Reader) {
+	t.Helper()
+	lines := bufio.NewScanner(log)
+	var all []string
+	for lines.Scan() {
+		all = append(all, lines.Text())
+		var line logLine
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			continue
+		}
+		switch line.Msg {
+		case "recovered":
+			s.recovered = line.Packets
+		case "listening":
+			s.addr = line.Addr
+			go func() { _, _ = io.Copy(io.Discard, log) }() // ends with the server
+			return
+		}
+	}
+	t.Fatalf("server ended before it was listening:\n%s", strings.Join(all, "\n"))
+}
+
+// run runs a client command against the server.
+func (s *testServer) run(t *testing.T, args ...string) result {
+	t.Helper()
+	return s.feed(t, "", args...)
+}
+
+// feed runs a client command with standard input.
+func (s *testServer) feed(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return command{stdin: stdin, env: map[string]string{"HOLDFAST_PINPRIQ": s.addr}}.run(ctx, args...)
+}
+
+// must runs a client command that has to succeed, and returns what it printed.
+func (s *testServer) must(t *testing.T, args ...string) string {
+	t.Helper()
+	r := s.run(t, args...)
+	if r.code != exitOK {
+		t.Fatalf("%q: exit code %d, stderr %q", args, r.code, r.stderr)
+	}
+	return r.stdout
+}
+
+// process starts the program as a process of its own.
+func process(t *testing.T, args ...string) (*exec.Cmd, *testServer) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, append([]string{"serve", "--pinpriq", "127.0.0.1:0", "--log", "json"}, args...)...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	read, write := io.Pipe()
+	cmd.Stderr = write
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the process, which Cleanup kills at the latest
+		_ = cmd.Wait()
+		_ = write.Close()
+		close(ended)
+	}()
+	s := &testServer{stop: func() int {
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Error("process did not end")
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+		return cmd.ProcessState.ExitCode()
+	}}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	s.wait(t, read)
+	return cmd, s
+}
