@@ -21,6 +21,7 @@ type Options struct {
 	MinLoad, MaxLoad time.Duration // how long the server lives under load; 200 ms and 2 s
 	DrainEvery       int           // the shared queues are emptied and judged every so many cycles; 4
 	MinRate          float64       // operations a second under load, below which the run is a failure
+	KillsOnly        bool          // no clean stops
 	StopAtFinding    bool          // end the run with the first cycle that finds something
 
 	Logf func(format string, args ...any)
@@ -308,10 +309,11 @@ func (r *run) connect(all *sync.WaitGroup) error {
 // endServer ends the server in one of the ways and waits until it is gone.
 func (r *run) endServer() endKind {
 	end := kill
-	switch r.rng.IntN(10) {
-	case 0, 1:
+	switch n := r.rng.IntN(10); {
+	case r.KillsOnly:
+	case n < 2:
 		end = stop
-	case 2:
+	case n == 2:
 		end = stopKill
 	}
 	switch end {

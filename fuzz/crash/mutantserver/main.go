@@ -1,0 +1,41 @@
+// Command mutantserver is a server with one planted bug, which the environment variable MUTANT
+// names. It exists for the test that the crash harness finds such bugs.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/fuzz/crash/mutant"
+)
+
+func main() {
+	data := flag.String("data", "", "data folder")
+	pinpriq := flag.String("pinpriq", "127.0.0.1:0", "address to listen on")
+	flag.Parse()
+	if err := run(*data, *pinpriq, os.Getenv("MUTANT")); err != nil {
+		fmt.Fprintf(os.Stderr, "mutantserver: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(data, pinpriq, fault string) error {
+	wrap, err := mutant.Wrap(fault)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	return daemon.Run(ctx, daemon.Config{
+		Data:      data,
+		Pinpriq:   pinpriq,
+		Logger:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		WrapStore: wrap,
+	})
+}
