@@ -63,14 +63,3 @@ func (x *Index) Advance(now int64, max int, dst []Event) []Event {
 	}
 	return dst
 }
-
-// waitsFor is the moment a timer is scheduled for, by the state of its packet; 0 for never.
-func waitsFor(s State, expiry, until int64) int64 {
-	switch {
-	case s == Claimed:
-		return until
-	case s == Ready || expiry != 0 && expiry < until:
-		return expiry
-	}
-	return until
-}

@@ -90,7 +90,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	if t.entry != id {
 		return fmt.Errorf("index: timer %d of packet %d belongs to packet %d", e.timer, id, t.entry)
 	}
-	when := waitsFor(e.state, whole(t.expiry), whole(t.until))
+	when := t.moment(e.state)
 	if when == 0 {
 		if t.pos != 0 {
 			return fmt.Errorf("index: packet %d waits for nothing but is scheduled", id)
@@ -218,7 +218,7 @@ func (c *checker) tree(t *tree, ok func(place, uint32) bool) error {
 		}
 		for i := 0; i < int(n.n); i++ {
 			k := n.key(i)
-			if i > 0 && !n.key(i-1).before(k) || (n.leaf || i > 0) && k.before(low) || high.before(k) {
+			if i > 0 && !n.key(i-1).before(k) || k.before(low) || high.before(k) {
 				return fmt.Errorf("index: node %d has %v at %d: out of order", id, k, i)
 			}
 			if n.leaf && !ok(k, n.ids[i]) {
@@ -227,14 +227,14 @@ func (c *checker) tree(t *tree, ok func(place, uint32) bool) error {
 			if n.leaf {
 				continue
 			}
-			from, to := low, high
-			if i > 0 {
-				from = k
+			if i > 0 && f.at(n.ids[i-1]).n <= small && f.at(n.ids[i]).n <= small {
+				return fmt.Errorf("index: node %d has small neighbours at %d", id, i)
 			}
+			to := high
 			if i+1 < int(n.n) {
 				to = n.key(i + 1).minusOne()
 			}
-			if err := visit(n.ids[i], depth-1, from, to); err != nil {
+			if err := visit(n.ids[i], depth-1, k, to); err != nil {
 				return err
 			}
 		}

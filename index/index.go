@@ -179,8 +179,7 @@ func (x *Index) enter(id uint32, e *entry) {
 		x.refresh(e.lane)
 	}
 	if e.timer != 0 {
-		t := x.timers.at(e.timer)
-		x.timers.schedule(e.timer, waitsFor(e.state, whole(t.expiry), whole(t.until)))
+		x.timers.schedule(e.timer, x.timers.at(e.timer).moment(e.state))
 	}
 }
 

@@ -14,6 +14,15 @@ type timer struct {
 
 func (t *timer) link() *uint32 { return &t.pos }
 
+// moment is what the timer is scheduled for while its packet is in state s; 0 for never.
+func (t *timer) moment(s State) int64 {
+	expiry, until := whole(t.expiry), whole(t.until)
+	if s == Ready || s == Delayed && expiry != 0 && expiry < until {
+		return expiry
+	}
+	return until
+}
+
 func halves(v int64) [2]uint32 { return [2]uint32{uint32(v), uint32(v >> 32)} }
 func whole(h [2]uint32) int64  { return int64(h[1])<<32 | int64(h[0]) }
 

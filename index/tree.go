@@ -11,17 +11,26 @@ func (a place) before(b place) bool {
 	return a.priority < b.priority || (a.priority == b.priority && a.seq < b.seq)
 }
 
+// plusOne is the place just after.
+func (a place) plusOne() place {
+	if a.seq++; a.seq == 0 {
+		a.priority++
+	}
+	return a
+}
+
 const (
-	fan      = 31 // keys of a node: makes a node 512 bytes
-	small    = 14 // a node with so few keys looks for a sibling to merge with
-	mergeMax = 28 // keys of a merged node at most, so that the next insert does not split it again
-	maxDepth = 16 // two neighbours hold more than fan keys together, so 2^32 keys need fewer levels
+	fan      = 31        // keys of a node: makes a node 512 bytes
+	small    = 14        // keys of a node that looks for a sibling to merge with
+	mergeMax = 2 * small // keys of a merged node at most, so that the next insert does not split it again
+	maxDepth = 16        // of two neighbours one is not small, so 2^32 keys need fewer levels
 )
 
 // node is a leaf (ids are packets) or an inner node (ids are nodes, keys their lower bounds) of a B+tree.
 //
-// Invariants: 1 ≤ n ≤ fan; keys ascend strictly; every key below ids[i] of an inner node is < key i+1 and, for i > 0,
-// ≥ key i (what bounds the first child is the bound of its parent). Leaves of a tree are linked in order; prev and next of inner nodes are 0.
+// Invariants: 1 ≤ n ≤ fan; keys ascend strictly; every key below ids[i] of an inner node is ≥ key i and < key i+1. Of
+// two neighbours with one parent at most one is small; that bounds space and depth whatever is inserted and removed.
+// Leaves of a tree are linked in order; prev and next of inner nodes are 0.
 type node struct {
 	seqs       [fan]uint64
 	priorities [fan]uint32
@@ -155,47 +164,63 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 		return true
 	}
 	var p path
-	leaf := f.descend(t, k, &p)
-	n := f.at(leaf)
+	n := f.at(f.descend(t, k, &p))
 	i := n.search(k)
 	if i < int(n.n) && n.key(i) == k {
 		return false
 	}
 	t.count++
+	if i == 0 {
+		f.lower(t, k, &p)
+	}
 	for level := int(t.depth) - 1; ; level-- {
 		n := f.at(p.node[level])
 		if n.n < fan {
 			n.insert(i, k, id)
 			return true
 		}
-		k, id = f.split(t, p.node[level], i, k, id)
+		var right uint32
+		k, right = f.split(t, p.node[level], i, k, id)
 		if level == 0 {
-			f.grow(t, k, id)
+			f.grow(t, k, right)
 			return true
 		}
-		i = p.pos[level-1] + 1
-		// The bound of a first child is not lowered with the keys it receives; its new sibling's must be above it.
-		if parent, low := f.at(p.node[level-1]), f.at(p.node[level]).key(0); i == 1 && low.before(parent.key(0)) {
-			parent.set(0, low, parent.ids[0])
+		if f.absorb(t, f.at(p.node[level-1]), p.pos[level-1], k, right) {
+			return true
 		}
+		i, id = p.pos[level-1]+1, right
+	}
+}
+
+// lower makes room at the left for a key below all others under the first children of a path.
+func (f *forest) lower(t *tree, k place, p *path) {
+	for level := int(t.depth) - 2; level >= 0; level-- {
+		n, i := f.at(p.node[level]), p.pos[level]
+		if !k.before(n.key(i)) {
+			return
+		}
+		n.set(i, k, n.ids[i])
 	}
 }
 
 // split inserts a pair at position i of a full node by moving its upper part to a new right sibling, whose lower
-// bound and number it returns. A run of inserts, ascending or descending, is cut where it inserts, so that it leaves
-// full nodes behind; others are cut in half.
+// bound and number it returns. A run of inserts, ascending or descending, is cut where it inserts and goes on in a node
+// of its own, so that it leaves full nodes behind; others are cut in half.
 func (f *forest) split(t *tree, left uint32, i int, k place, id uint32) (place, uint32) {
 	right := f.take()
 	l, r := f.at(left), f.at(right)
 	r.leaf = l.leaf
-	cut, toLeft := fan/2, i <= fan/2
+	cut, toLeft, falling := fan/2, i <= fan/2, false
 	switch {
 	case i == fan:
 		cut, toLeft = fan, false
 	case i == 0 || i == int(l.last)+1:
 		cut, toLeft = i, true
 	case i == int(l.last):
-		cut, toLeft = i, false
+		cut, toLeft, falling = i, false, true
+		if !l.leaf && i > 1 {
+			cut-- // the child that the run splits goes along
+		}
 	}
 	r.append(l, cut)
 	l.n = uint8(cut)
@@ -204,16 +229,47 @@ func (f *forest) split(t *tree, left uint32, i int, k place, id uint32) (place, 
 	} else {
 		r.insert(i-cut, k, id)
 	}
-	if l.leaf {
-		r.prev, r.next = left, l.next
-		l.next = right
-		if r.next != 0 {
-			f.at(r.next).prev = right
-		} else {
-			t.last = right
-		}
+	if !l.leaf {
+		return r.key(0), right
+	}
+	r.prev, r.next = left, l.next
+	l.next = right
+	if r.next != 0 {
+		f.at(r.next).prev = right
+	} else {
+		t.last = right
+	}
+	if falling {
+		return l.key(int(l.n) - 1).plusOne(), right // what comes below the run's last goes right, too
 	}
 	return r.key(0), right
+}
+
+// absorb keeps a split from leaving two small neighbours: where the child of parent at i or its new right sibling is
+// small and so is the neighbour on its other side, those two become one and the parent needs no room for another child.
+// False when there are none such; then the new sibling is not in the parent yet.
+func (f *forest) absorb(t *tree, parent *node, i int, k place, right uint32) bool {
+	left := parent.ids[i]
+	l, r := f.at(left), f.at(right)
+	if i+1 < int(parent.n) && r.n <= small {
+		if next := f.at(parent.ids[i+1]); next.n <= small {
+			last := r.last
+			f.move(t, r, next)
+			r.last = last
+			f.unlink(t, parent.ids[i+1])
+			parent.set(i+1, k, right)
+			return true
+		}
+	}
+	if i > 0 && l.n <= small {
+		if prev := f.at(parent.ids[i-1]); prev.n <= small {
+			f.move(t, prev, l)
+			f.unlink(t, left)
+			parent.set(i, k, right)
+			return true
+		}
+	}
+	return false
 }
 
 // grow puts a new root above the old one and its new sibling.
@@ -231,10 +287,10 @@ func (f *forest) remove(t *tree, k place) bool {
 	if t.count == 0 {
 		return false
 	}
-	if n := f.at(t.last); n.n > small && !k.before(n.key(0)) {
+	if n := f.at(t.last); n.n > small+1 && !k.before(n.key(0)) {
 		return f.removeFrom(t, n, k)
 	}
-	if n := f.at(t.first); n.n > small && !n.key(int(n.n)-1).before(k) {
+	if n := f.at(t.first); n.n > small+1 && !n.key(int(n.n)-1).before(k) {
 		return f.removeFrom(t, n, k)
 	}
 	var p path
@@ -260,37 +316,52 @@ func (f *forest) removeFrom(t *tree, n *node, k place) bool {
 // settle frees or merges the nodes of a path, from the leaf up, as far as a removal left them small.
 func (f *forest) settle(t *tree, p *path) {
 	for level := int(t.depth) - 1; level > 0; level-- {
-		id, parent, i := p.node[level], f.at(p.node[level-1]), p.pos[level-1]
-		n := f.at(id)
-		switch {
-		case n.n > small:
-			return
-		case n.n == 0:
+		parent, i := f.at(p.node[level-1]), p.pos[level-1]
+		before := parent.n
+		if id := p.node[level]; f.at(id).n == 0 {
 			f.unlink(t, id)
 			parent.remove(i)
-		case i > 0 && f.at(parent.ids[i-1]).n+n.n <= mergeMax:
-			f.merge(t, parent, i)
-		case i+1 < int(parent.n) && f.at(parent.ids[i+1]).n+n.n <= mergeMax:
-			f.merge(t, parent, i+1)
-		default:
+			continue
+		}
+		for f.at(parent.ids[i]).n <= small {
+			if i > 0 && f.fits(parent, i) {
+				f.merge(t, parent, i)
+				i--
+			} else if i+1 < int(parent.n) && f.fits(parent, i+1) {
+				f.merge(t, parent, i+1)
+			} else {
+				break
+			}
+		}
+		if parent.n == before {
 			return
 		}
 	}
 	f.shrink(t)
 }
 
+// fits reports whether child i of parent and the one before it can be merged.
+func (f *forest) fits(parent *node, i int) bool {
+	return f.at(parent.ids[i-1]).n+f.at(parent.ids[i]).n <= mergeMax
+}
+
 // merge moves child i of parent into child i-1.
 func (f *forest) merge(t *tree, parent *node, i int) {
-	left, id := f.at(parent.ids[i-1]), parent.ids[i]
-	right := f.at(id)
-	// The bound of an inner node's first child is not kept up to date; the parent's is.
-	if !right.leaf {
-		right.set(0, parent.key(i), right.ids[0])
-	}
-	left.append(right, 0)
-	left.last = fan
+	id := parent.ids[i]
+	f.move(t, f.at(parent.ids[i-1]), f.at(id))
 	f.unlink(t, id)
 	parent.remove(i)
+}
+
+// move puts the pairs of a node behind those of the one before it. Two small children that become neighbours by that
+// are merged, too.
+func (f *forest) move(t *tree, to, from *node) {
+	seam := int(to.n)
+	to.append(from, 0)
+	to.last = fan
+	if !to.leaf && f.at(to.ids[seam-1]).n <= small && f.at(to.ids[seam]).n <= small {
+		f.merge(t, to, seam)
+	}
 }
 
 // unlink takes a node out of the chain of leaves and frees it.

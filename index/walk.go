@@ -74,10 +74,8 @@ func (w *walk) forward(n int) int {
 func (w *walk) backward(n int) int {
 	leaf := w.f.at(w.leaf)
 	priority := leaf.priorities[w.pos]
-	low := w.pos
-	if leaf.priorities[0] == priority {
-		low = 0
-	} else {
+	low := 0
+	if leaf.priorities[0] != priority {
 		low = leaf.search(place{priority, 0})
 	}
 	if n <= w.pos-low {

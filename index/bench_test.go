@@ -1,0 +1,83 @@
+package index
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// fill pushes n packets with unique 8-byte keys and ten priorities, and returns the index and its queue.
+func fill(n int) (*Index, QueueID) {
+	x := New()
+	q := x.AddQueue()
+	for i := range n {
+		pushUnique(x, q, uint64(i)+1)
+	}
+	return x, q
+}
+
+func pushUnique(x *Index, q QueueID, seq uint64) ID {
+	var key [8]byte
+	binary.BigEndian.PutUint64(key[:], seq*0x9e3779b97f4a7c15)
+	return x.Push(Entry{Queue: q, Priority: uint32(seq*0x9e3779b97f4a7c15>>32)%10 + 1, Seq: seq, Key: key[:], Size: 128}, 0)
+}
+
+// BenchmarkPushPop shows the cost of one push and one pop, each, at a steady length.
+func BenchmarkPushPop(b *testing.B) {
+	for _, n := range []int{10_000, 1_000_000, 10_000_000} {
+		x, q := fill(n)
+		seq := uint64(n)
+		for _, end := range []End{Newest, Oldest} {
+			b.Run(fmt.Sprintf("queued=%d/end=%d", n, end), func(b *testing.B) {
+				var dst []Packet
+				for range b.N {
+					seq++
+					pushUnique(x, q, seq)
+					dst = x.Pop(q, end, nil, true, Limit{}, dst[:0])
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkFillDrain shows the cost of a push into a growing queue and of a pop from a shrinking one.
+func BenchmarkFillDrain(b *testing.B) {
+	for _, n := range []int{10_000, 1_000_000, 10_000_000} {
+		for _, end := range []End{Newest, Oldest} {
+			b.Run(fmt.Sprintf("queued=%d/end=%d", n, end), func(b *testing.B) {
+				var dst []Packet
+				for done := 0; done < b.N; {
+					x, q := fill(n)
+					b.StopTimer()
+					b.StartTimer()
+					for ; done < b.N; done++ {
+						if dst = x.Pop(q, end, nil, true, Limit{}, dst[:0]); len(dst) == 0 {
+							break
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkMemory reports the bytes held for each packet with a unique 8-byte key: what Memory says and what the
+// runtime says.
+func BenchmarkMemory(b *testing.B) {
+	for _, n := range []int{1_000_000, 5_000_000} {
+		b.Run(fmt.Sprintf("queued=%d", n), func(b *testing.B) {
+			for range b.N {
+				var before, after runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				x, _ := fill(n)
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				b.ReportMetric(float64(x.Memory())/float64(n), "slab-B/packet")
+				b.ReportMetric(float64(after.HeapInuse-before.HeapInuse)/float64(n), "heap-B/packet")
+				runtime.KeepAlive(x)
+			}
+		})
+	}
+}

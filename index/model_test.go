@@ -1,0 +1,467 @@
+package index
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// modelPacket is a packet in the naive model: everything is found by looking at all of them.
+type modelPacket struct {
+	Packet
+	key    []byte
+	hasKey bool
+	tags   string
+	until  int64 // not-before or lease end
+}
+
+// moment is what the packet waits for; 0 for nothing.
+func (p *modelPacket) moment() int64 {
+	switch p.State {
+	case Claimed:
+		return p.until
+	case Delayed:
+		if p.Expiry != 0 && p.Expiry < p.until {
+			return p.Expiry
+		}
+		return p.until
+	}
+	return p.Expiry
+}
+
+// indexModel drives an index and the naive model with the same calls.
+type indexModel struct {
+	x      *Index
+	now    int64
+	high   uint64 // newest sequence so far
+	low    uint64 // oldest sequence so far
+	queues []QueueID
+	held   []*modelPacket
+}
+
+var modelTags = []string{"", "x", "y", "z"}
+
+func (m *indexModel) queue(t *rapid.T) QueueID {
+	if len(m.queues) == 0 {
+		m.AddQueue(t)
+	}
+	return rapid.SampledFrom(m.queues).Draw(t, "queue")
+}
+
+func (m *indexModel) anyPacket(t *rapid.T) *modelPacket {
+	if len(m.held) == 0 {
+		t.Skip("nothing is queued")
+	}
+	return rapid.SampledFrom(m.held).Draw(t, "packet")
+}
+
+func (m *indexModel) forget(p *modelPacket) {
+	i := slices.Index(m.held, p)
+	m.held = slices.Delete(m.held, i, i+1)
+}
+
+func (m *indexModel) byID(id ID) *modelPacket {
+	for _, p := range m.held {
+		if p.ID == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// order is every selectable packet of a queue that the filter lets through, in order of selection.
+func (m *indexModel) order(q QueueID, end End, f Filter) []*modelPacket {
+	var list []*modelPacket
+	for _, p := range m.held {
+		if p.Queue == q && p.State == Ready && p.Priority > 0 && (f == nil || f([]byte(p.tags))) {
+			list = append(list, p)
+		}
+	}
+	sort.Slice(list, func(i, j int) bool {
+		a, b := list[i], list[j]
+		if a.Priority != b.Priority {
+			return a.Priority < b.Priority
+		}
+		return (a.Seq < b.Seq) == (end == Oldest)
+	})
+	return list
+}
+
+// group is what a pop takes with p, in order.
+func (m *indexModel) group(p *modelPacket) []*modelPacket {
+	var list []*modelPacket
+	for _, o := range m.held {
+		if o != p && o.Queue == p.Queue && o.State == Ready && p.hasKey && o.hasKey && bytes.Equal(o.key, p.key) {
+			list = append(list, o)
+		}
+	}
+	sort.Slice(list, func(i, j int) bool {
+		a, b := list[i], list[j]
+		if a.Priority != b.Priority {
+			return b.Priority == 0 || a.Priority != 0 && a.Priority < b.Priority
+		}
+		return a.Seq > b.Seq
+	})
+	return list
+}
+
+func drawEnd(t *rapid.T) End { return rapid.SampledFrom([]End{Newest, Oldest}).Draw(t, "end") }
+
+func drawFilter(t *rapid.T) Filter {
+	switch tags := rapid.SampledFrom(append([]string{"all", "not x"}, modelTags...)).Draw(t, "filter"); tags {
+	case "all":
+		return nil
+	case "not x":
+		return func(b []byte) bool { return string(b) != "x" }
+	default:
+		return func(b []byte) bool { return string(b) == tags }
+	}
+}
+
+func (m *indexModel) drawKey(t *rapid.T) []byte {
+	return rapid.SampledFrom([][]byte{
+		nil, {}, []byte("a"), []byte("twelve bytes"), []byte("thirteen byte"), []byte("thirteen byts"),
+		bytes.Repeat([]byte("long key "), 9), bytes.Repeat([]byte("long key "), 10),
+	}).Draw(t, "key")
+}
+
+func (m *indexModel) drawTime(t *rapid.T, name string) int64 {
+	if rapid.IntRange(0, 2).Draw(t, name+" set") > 0 {
+		return 0
+	}
+	return m.now + rapid.Int64Range(-5, 40).Draw(t, name)
+}
+
+func (m *indexModel) nextSeq(t *rapid.T) uint64 {
+	if rapid.Bool().Draw(t, "newest end") {
+		m.high++
+		return m.high
+	}
+	m.low--
+	return m.low
+}
+
+func (m *indexModel) AddQueue(t *rapid.T) {
+	if len(m.queues) >= 3 {
+		t.Skip("enough queues")
+	}
+	q := m.x.AddQueue()
+	if q == 0 || slices.Contains(m.queues, q) {
+		t.Fatalf("AddQueue gave %d beside %v", q, m.queues)
+	}
+	m.queues = append(m.queues, q)
+}
+
+func (m *indexModel) DropQueue(t *rapid.T) {
+	q := m.queue(t)
+	want := error(nil)
+	if slices.ContainsFunc(m.held, func(p *modelPacket) bool { return p.Queue == q }) {
+		want = ErrNotEmpty
+	}
+	if err := m.x.DropQueue(q); err != want {
+		t.Fatalf("DropQueue(%d) = %v, want %v", q, err, want)
+	}
+	if want == nil {
+		m.queues = slices.DeleteFunc(m.queues, func(o QueueID) bool { return o == q })
+		if err := m.x.DropQueue(q); err != ErrUnknownQueue {
+			t.Fatalf("DropQueue(%d) again = %v", q, err)
+		}
+	}
+}
+
+// Push adds a burst of packets that differ in sequence only, so that groups and leaves get full.
+func (m *indexModel) Push(t *rapid.T) {
+	e := Entry{
+		Queue: m.queue(t), Priority: rapid.Uint32Range(0, 4).Draw(t, "priority"), Key: m.drawKey(t),
+		Size: rapid.Uint32Range(0, 9).Draw(t, "size"), Flags: rapid.Uint8().Draw(t, "flags"),
+		Expiry: m.drawTime(t, "expiry"), NotBefore: m.drawTime(t, "not before"), LeaseEnd: m.drawTime(t, "lease end"),
+		Attempts: rapid.SampledFrom([]uint16{0, 65535}).Draw(t, "attempts"), Ref: rapid.Uint32().Draw(t, "ref"),
+	}
+	if e.Priority == 4 {
+		e.Priority = ^uint32(0)
+	}
+	tags := rapid.SampledFrom(modelTags).Draw(t, "tags")
+	e.Lane = m.x.Lane(e.Queue, []byte(tags))
+	if rapid.Bool().Draw(t, "another lane first") {
+		m.x.Lane(e.Queue, []byte("unused"))
+		e.Lane = m.x.Lane(e.Queue, []byte(tags))
+	}
+	for range rapid.SampledFrom([]int{1, 2, 40}).Draw(t, "burst") {
+		e.Seq = m.nextSeq(t)
+		p := &modelPacket{key: bytes.Clone(e.Key), hasKey: e.Key != nil, tags: tags, Packet: Packet{
+			ID: m.x.Push(e, m.now), Queue: e.Queue, Lane: e.Lane, Priority: e.Priority, Seq: e.Seq, Expiry: max(e.Expiry, 0),
+			Size: e.Size, Flags: e.Flags, State: Ready, Attempts: e.Attempts, Ref: e.Ref,
+		}}
+		switch {
+		case e.LeaseEnd > 0:
+			p.State, p.until = Claimed, e.LeaseEnd
+		case e.NotBefore > m.now:
+			p.State, p.until = Delayed, e.NotBefore
+		}
+		if p.ID == 0 || m.byID(p.ID) != nil {
+			t.Fatalf("Push gave %d", p.ID)
+		}
+		m.held = append(m.held, p)
+	}
+}
+
+func (m *indexModel) Best(t *rapid.T) {
+	q, end, f := m.queue(t), drawEnd(t), drawFilter(t)
+	got, ok := m.x.Best(q, end, f)
+	want := m.order(q, end, f)
+	if ok != (len(want) > 0) || ok && got != want[0].Packet {
+		t.Fatalf("Best = %+v %v, want the first of %d", got, ok, len(want))
+	}
+}
+
+func (m *indexModel) Pop(t *rapid.T) {
+	q, end, f := m.queue(t), drawEnd(t), drawFilter(t)
+	group := rapid.Bool().Draw(t, "group")
+	lim := Limit{
+		Packets: rapid.SampledFrom([]int{0, 1, 2, 35, 1000}).Draw(t, "limit packets"),
+		Bytes:   rapid.SampledFrom([]int64{0, 1, 10, 200}).Draw(t, "limit bytes"),
+	}
+	var want []*modelPacket
+	if list := m.order(q, end, f); len(list) > 0 {
+		want = list[:1]
+		if group {
+			want = append(want[:1:1], m.group(list[0])...)
+		}
+		bytes := int64(0)
+		for i, p := range want {
+			bytes += int64(p.Size)
+			if i > 0 && (lim.Packets > 0 && i >= lim.Packets || lim.Bytes > 0 && bytes > lim.Bytes) {
+				want = want[:i]
+				break
+			}
+		}
+	}
+	before := Packet{ID: 77}
+	got := m.x.Pop(q, end, f, group, lim, []Packet{before})
+	if len(got) != len(want)+1 || got[0] != before {
+		t.Fatalf("Pop appended %d packets, want %d", len(got)-1, len(want))
+	}
+	for i, p := range want {
+		if got[i+1] != p.Packet {
+			t.Fatalf("Pop gave %+v at %d, want %+v", got[i+1], i, p.Packet)
+		}
+		m.forget(p)
+	}
+}
+
+func (m *indexModel) Next(t *rapid.T) {
+	q, end := m.queue(t), drawEnd(t)
+	skip, n := rapid.IntRange(0, 90).Draw(t, "skip"), rapid.IntRange(0, 60).Draw(t, "n")
+	want := m.order(q, end, nil)
+	want = want[min(skip, len(want)):]
+	want = want[:min(n, len(want))]
+	got := m.x.Next(q, end, skip, n, nil)
+	if len(got) != len(want) {
+		t.Fatalf("Next gave %d packets, want %d", len(got), len(want))
+	}
+	for i, p := range want {
+		if got[i] != p.Packet {
+			t.Fatalf("Next gave %+v at %d, want %+v", got[i], i, p.Packet)
+		}
+	}
+}
+
+func (m *indexModel) Claim(t *rapid.T) {
+	q, end, f, until := m.queue(t), drawEnd(t), drawFilter(t), m.drawTime(t, "lease end")
+	got, ok := m.x.Claim(q, end, f, until)
+	list := m.order(q, end, f)
+	if ok != (len(list) > 0) {
+		t.Fatalf("Claim = %v with %d selectable", ok, len(list))
+	}
+	if !ok {
+		return
+	}
+	p := list[0]
+	p.State, p.until = Claimed, max(until, 0)
+	if p.Attempts < 65535 {
+		p.Attempts++
+	}
+	if got != p.Packet {
+		t.Fatalf("Claim = %+v, want %+v", got, p.Packet)
+	}
+}
+
+func (m *indexModel) Extend(t *rapid.T) {
+	p, until := m.anyPacket(t), m.drawTime(t, "lease end")
+	if ok := m.x.Extend(p.ID, until); ok != (p.State == Claimed) {
+		t.Fatalf("Extend of a packet that is %v = %v", p.State, ok)
+	}
+	if p.State == Claimed {
+		p.until = max(until, 0)
+	}
+}
+
+func (m *indexModel) Release(t *rapid.T) {
+	p, notBefore := m.anyPacket(t), m.drawTime(t, "not before")
+	if ok := m.x.Release(p.ID, notBefore, m.now); ok != (p.State == Claimed) {
+		t.Fatalf("Release of a packet that is %v = %v", p.State, ok)
+	}
+	if p.State == Claimed {
+		p.State, p.until = Ready, 0
+		if notBefore > m.now {
+			p.State, p.until = Delayed, notBefore
+		}
+	}
+}
+
+func (m *indexModel) Remove(t *rapid.T) {
+	p := m.anyPacket(t)
+	if !m.x.Remove(p.ID) {
+		t.Fatalf("Remove(%d) = false", p.ID)
+	}
+	m.forget(p)
+	if m.x.Remove(p.ID) {
+		t.Fatalf("Remove(%d) again = true", p.ID)
+	}
+	if _, ok := m.x.Get(p.ID); ok {
+		t.Fatalf("Get(%d) after Remove = true", p.ID)
+	}
+}
+
+func (m *indexModel) Move(t *rapid.T) {
+	p := m.anyPacket(t)
+	p.Priority, p.Seq = rapid.Uint32Range(0, 4).Draw(t, "priority"), m.nextSeq(t)
+	if !m.x.Move(p.ID, p.Priority, p.Seq) {
+		t.Fatalf("Move(%d) = false", p.ID)
+	}
+}
+
+func (m *indexModel) SetRef(t *rapid.T) {
+	p := m.anyPacket(t)
+	if m.x.SetRef(p.ID, p.Seq+1<<40, 1) || !m.x.SetRef(p.ID, p.Seq, p.Ref+1) {
+		t.Fatal("SetRef must succeed for the packet's own sequence only")
+	}
+	p.Ref++
+}
+
+func (m *indexModel) Find(t *rapid.T) {
+	q, key := m.queue(t), m.drawKey(t)
+	if key == nil {
+		key = []byte("never pushed")
+	}
+	found, ready := false, false
+	for _, p := range m.held {
+		if p.Queue == q && p.hasKey && bytes.Equal(p.key, key) {
+			found, ready = true, ready || p.State == Ready
+		}
+	}
+	id, ok := m.x.Find(q, key)
+	if ok != found {
+		t.Fatalf("Find(%q) = %v, want %v", key, ok, found)
+	}
+	if !ok {
+		return
+	}
+	if p := m.byID(id); p == nil || p.Queue != q || !bytes.Equal(p.key, key) || ready && p.State != Ready {
+		t.Fatalf("Find(%q) gave %+v", key, p)
+	}
+}
+
+func (m *indexModel) Advance(t *rapid.T) {
+	m.now += rapid.Int64Range(0, 20).Draw(t, "ms")
+	limit := rapid.SampledFrom([]int{1, 3, 1000}).Draw(t, "max")
+	got := m.x.Advance(m.now, limit, nil)
+	last := int64(0)
+	for _, ev := range got {
+		p := m.byID(ev.Packet.ID)
+		if p == nil || p.moment() == 0 || p.moment() > m.now || p.moment() < last {
+			t.Fatalf("Advance(%d) gave %v of %+v, which waits for %+v", m.now, ev.Kind, ev.Packet, p)
+		}
+		last = p.moment()
+		kind := Due
+		switch {
+		case p.Expiry != 0 && p.Expiry <= m.now:
+			kind = Expired
+			m.forget(p)
+		case p.State == Claimed:
+			kind = LeaseEnded
+		}
+		if kind != Expired {
+			p.State, p.until = Ready, 0
+		}
+		if ev.Kind != kind || ev.Packet != p.Packet {
+			t.Fatalf("Advance(%d) gave %v of %+v, want %v of %+v", m.now, ev.Kind, ev.Packet, kind, p.Packet)
+		}
+	}
+	if len(got) < limit {
+		for _, p := range m.held {
+			if w := p.moment(); w != 0 && w <= m.now {
+				t.Fatalf("Advance(%d) stopped after %d and left %+v", m.now, len(got), p)
+			}
+		}
+	}
+}
+
+// verify compares all that can be asked without changing anything.
+func (m *indexModel) verify(t *rapid.T) {
+	if err := m.x.Check(); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[QueueID]Counts{}
+	deadline := int64(0)
+	for _, p := range m.held {
+		c := counts[p.Queue]
+		c.Bytes += int64(p.Size)
+		switch {
+		case p.State == Claimed:
+			c.Claimed++
+		case p.State == Delayed:
+			c.Delayed++
+		case p.Priority == 0:
+			c.Unselectable++
+		default:
+			c.Ready++
+		}
+		counts[p.Queue] = c
+		if w := p.moment(); w != 0 && (deadline == 0 || w < deadline) {
+			deadline = w
+		}
+		if got, ok := m.x.Get(p.ID); !ok || got != p.Packet {
+			t.Fatalf("Get = %+v %v, want %+v", got, ok, p.Packet)
+		}
+		if key, ok := m.x.Key(p.ID, nil); ok != p.hasKey || !bytes.Equal(key, p.key) {
+			t.Fatalf("Key = %q %v, want %q %v", key, ok, p.key, p.hasKey)
+		}
+		if tags, ok := m.x.Tags(p.Lane); !ok || string(tags) != p.tags {
+			t.Fatalf("Tags = %q %v, want %q", tags, ok, p.tags)
+		}
+	}
+	for _, q := range m.queues {
+		if got := m.x.Counts(q); got != counts[q] {
+			t.Fatalf("Counts(%d) = %+v, want %+v", q, got, counts[q])
+		}
+	}
+	if when, ok := m.x.Deadline(); when != deadline || ok != (deadline != 0) {
+		t.Fatalf("Deadline = %d %v, want %d", when, ok, deadline)
+	}
+}
+
+func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &indexModel{x: New(), now: 1000, high: 1 << 32, low: 1<<32 + 1}
+		actions := map[string]func(*rapid.T){
+			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
+			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "Extend": m.Extend,
+			"Release": m.Release, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef, "Find": m.Find,
+			"Advance": m.Advance, "": m.verify,
+		}
+		for range 3 {
+			t.Repeat(actions)
+		}
+		for len(m.held) > 0 {
+			m.Remove(t)
+		}
+		m.verify(t)
+		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.crowds.live+m.x.timers.live != 0 {
+			t.Fatal("an empty index still holds slots")
+		}
+	})
+}

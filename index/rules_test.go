@@ -1,0 +1,334 @@
+package index
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+)
+
+// bench is an index with one queue, whose packets are told apart by their sequence.
+type bench struct {
+	*Index
+	t   *testing.T
+	q   QueueID
+	seq uint64
+}
+
+func newBench(t *testing.T) *bench {
+	x := New()
+	t.Cleanup(func() {
+		if err := x.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &bench{Index: x, t: t, q: x.AddQueue()}
+}
+
+// push adds a packet with the next sequence, which it returns. A key of "-" is none.
+func (b *bench) push(priority uint32, key string, expiry int64) uint64 {
+	b.seq++
+	e := Entry{Queue: b.q, Priority: priority, Seq: b.seq, Expiry: expiry, Size: 10}
+	if key != "-" {
+		e.Key = []byte(key)
+	}
+	if b.Push(e, 0) == 0 {
+		b.t.Fatal("the push was refused")
+	}
+	return b.seq
+}
+
+// pop takes as a pinpriq pop does and returns the sequences.
+func (b *bench) pop(lim Limit) []uint64 {
+	var seqs []uint64
+	for _, p := range b.Pop(b.q, Newest, nil, true, lim, nil) {
+		seqs = append(seqs, p.Seq)
+	}
+	return seqs
+}
+
+func (b *bench) popIs(want ...uint64) {
+	b.t.Helper()
+	if got := b.pop(Limit{}); !slices.Equal(got, want) {
+		b.t.Fatalf("pop gave %v, want %v", got, want)
+	}
+}
+
+func TestSelectionRules(t *testing.T) {
+	rules := map[string]func(b *bench){
+		"priority 1 comes before priority 2, and 2 before 4294967295": func(b *bench) {
+			last, two, one := b.push(math.MaxUint32, "a", 0), b.push(2, "b", 0), b.push(1, "c", 0)
+			b.popIs(one)
+			b.popIs(two)
+			b.popIs(last)
+			b.popIs()
+		},
+		"of equal priority the newest comes first": func(b *bench) {
+			first, second := b.push(1, "a", 0), b.push(1, "b", 0)
+			b.popIs(second)
+			b.popIs(first)
+		},
+		"the oldest comes first for a consumer that asks for it": func(b *bench) {
+			first := b.push(2, "a", 0)
+			b.push(2, "b", 0)
+			b.push(3, "c", 0)
+			if p, ok := b.Best(b.q, Oldest, nil); !ok || p.Seq != first {
+				b.t.Fatalf("best is %+v", p)
+			}
+		},
+		"a pop takes all packets of the key": func(b *bench) {
+			one, other, two := b.push(1, "a", 0), b.push(1, "b", 0), b.push(1, "a", 0)
+			b.popIs(two, one)
+			b.popIs(other)
+		},
+		"priority 0 is never selected": func(b *bench) {
+			b.push(0, "a", 0)
+			b.push(0, "-", 0)
+			b.popIs()
+			if c := b.Counts(b.q); c.Ready != 0 || c.Unselectable != 2 || c.Len() != 2 {
+				b.t.Fatalf("counts are %+v", c)
+			}
+		},
+		"priority 0 leaves with a selected packet of its key": func(b *bench) {
+			zero, one := b.push(0, "a", 0), b.push(1, "a", 0)
+			b.popIs(one, zero)
+		},
+		"a group comes selected first, then by priority, newest first, priority 0 last": func(b *bench) {
+			zeroOld, three := b.push(0, "a", 0), b.push(3, "a", 0)
+			two, twoNew := b.push(2, "a", 0), b.push(2, "a", 0)
+			zeroNew, one := b.push(0, "a", 0), b.push(1, "a", 0)
+			b.popIs(one, twoNew, two, three, zeroNew, zeroOld)
+		},
+		"the packet selected at the oldest end comes first all the same": func(b *bench) {
+			one, two, three := b.push(1, "a", 0), b.push(1, "a", 0), b.push(1, "a", 0)
+			got := b.Pop(b.q, Oldest, nil, true, Limit{}, nil)
+			if len(got) != 3 || got[0].Seq != one || got[1].Seq != three || got[2].Seq != two {
+				b.t.Fatalf("pop gave %+v", got)
+			}
+		},
+		"a pop without groups takes the selected packet only": func(b *bench) {
+			b.push(1, "a", 0)
+			two := b.push(1, "a", 0)
+			if got := b.Pop(b.q, Newest, nil, false, Limit{}, nil); len(got) != 1 || got[0].Seq != two {
+				b.t.Fatalf("pop gave %+v", got)
+			}
+		},
+		"empty keys are equal": func(b *bench) {
+			one, two := b.push(2, "", 0), b.push(1, "", 0)
+			b.popIs(two, one)
+		},
+		"packets without a key belong to no group": func(b *bench) {
+			one, two := b.push(1, "-", 0), b.push(1, "-", 0)
+			empty := b.push(1, "", 0)
+			b.popIs(empty)
+			b.popIs(two)
+			b.popIs(one)
+		},
+		"a packet pushed twice is kept twice": func(b *bench) {
+			one, two := b.push(1, "a", 7), b.push(1, "a", 7)
+			b.popIs(two, one)
+		},
+		"the key of another queue is another key": func(b *bench) {
+			other := b.AddQueue()
+			b.Push(Entry{Queue: other, Priority: 1, Seq: 99, Key: []byte("a")}, 0)
+			b.popIs(b.push(1, "a", 0))
+			if b.Counts(other).Ready != 1 {
+				b.t.Fatal("the other queue lost its packet")
+			}
+		},
+		"an expired packet is not in the group and does not lift it": func(b *bench) {
+			stays, gone := b.push(2, "a", 0), b.push(1, "a", 100)
+			better := b.push(1, "b", 0)
+			if ev := b.Advance(100, 10, nil); len(ev) != 1 || ev[0].Kind != Expired || ev[0].Packet.Seq != gone {
+				b.t.Fatalf("events are %+v", ev)
+			}
+			b.popIs(better)
+			b.popIs(stays)
+		},
+		"expiry 0 is never": func(b *bench) {
+			one := b.push(1, "a", 0)
+			if ev := b.Advance(math.MaxInt64, 10, nil); len(ev) != 0 {
+				b.t.Fatalf("events are %+v", ev)
+			}
+			b.popIs(one)
+		},
+		"a packet lives until its millisecond": func(b *bench) {
+			b.push(1, "a", 100)
+			if ev := b.Advance(99, 10, nil); len(ev) != 0 {
+				b.t.Fatalf("events at 99 are %+v", ev)
+			}
+			if when, ok := b.Deadline(); !ok || when != 100 {
+				b.t.Fatalf("deadline is %d", when)
+			}
+			b.Advance(100, 10, nil)
+			b.popIs()
+		},
+		"of a large group the first of the order are taken and the last stay": func(b *bench) {
+			var ones, zeros []uint64
+			for range 300 {
+				ones = slices.Insert(ones, 0, b.push(1, "a", 0))
+				zeros = slices.Insert(zeros, 0, b.push(0, "a", 0))
+			}
+			want := slices.Concat(ones, zeros)
+			if got := b.pop(Limit{Packets: 450}); !slices.Equal(got, want[:450]) {
+				b.t.Fatalf("pop gave %v", got)
+			}
+			if c := b.Counts(b.q); c.Ready != 0 || c.Unselectable != 150 {
+				b.t.Fatalf("counts are %+v", c)
+			}
+		},
+		"the selected packet is taken whatever its size": func(b *bench) {
+			b.push(1, "a", 0)
+			two := b.push(1, "a", 0)
+			if got := b.pop(Limit{Bytes: 1}); !slices.Equal(got, []uint64{two}) {
+				b.t.Fatalf("pop gave %v", got)
+			}
+		},
+		"a claimed packet of the key stays out of the group": func(b *bench) {
+			one, two := b.push(1, "a", 0), b.push(1, "a", 0)
+			p, _ := b.Claim(b.q, Newest, nil, 50)
+			if p.Seq != two || p.Attempts != 1 {
+				b.t.Fatalf("claimed %+v", p)
+			}
+			b.popIs(one)
+			b.Advance(50, 10, nil)
+			b.popIs(two)
+		},
+		"a returned packet keeps its place in the order": func(b *bench) {
+			one, two, three := b.push(1, "a", 0), b.push(1, "b", 0), b.push(1, "c", 0)
+			b.popIs(three)
+			p, _ := b.Claim(b.q, Newest, nil, 0)
+			four := b.push(1, "d", 0)
+			b.Release(p.ID, 0, 0)
+			b.popIs(four)
+			b.popIs(two)
+			b.popIs(one)
+		},
+		"a claimed packet that expires stays until the end of its lease and never comes back": func(b *bench) {
+			b.push(1, "a", 20)
+			p, _ := b.Claim(b.q, Newest, nil, 50)
+			if ev := b.Advance(49, 10, nil); len(ev) != 0 {
+				b.t.Fatalf("events at 49 are %+v", ev)
+			}
+			if ev := b.Advance(50, 10, nil); len(ev) != 1 || ev[0].Kind != Expired || ev[0].Packet.ID != p.ID {
+				b.t.Fatalf("events at 50 are %+v", ev)
+			}
+		},
+		"a delayed packet that expires first never becomes ready": func(b *bench) {
+			b.Push(Entry{Queue: b.q, Priority: 1, Seq: 9, Expiry: 20, NotBefore: 30}, 0)
+			if ev := b.Advance(40, 10, nil); len(ev) != 1 || ev[0].Kind != Expired {
+				b.t.Fatalf("events are %+v", ev)
+			}
+		},
+		"a moment that has come stays come when the clock goes back": func(b *bench) {
+			b.Push(Entry{Queue: b.q, Priority: 1, Seq: 9, NotBefore: 30}, 0)
+			b.Advance(30, 10, nil)
+			b.Advance(10, 10, nil)
+			b.popIs(9)
+		},
+	}
+	for name, rule := range rules {
+		t.Run(name, func(t *testing.T) { rule(newBench(t)) })
+	}
+}
+
+func TestWhatIsUnknownIsRefused(t *testing.T) {
+	b := newBench(t)
+	other := b.AddQueue()
+	lane := b.Lane(b.q, []byte("x"))
+	gone := b.Push(Entry{Queue: b.q, Priority: 1, Seq: 1}, 0)
+	b.Remove(gone)
+	pushes := map[string]Entry{
+		"queue 0":                 {Priority: 1, Seq: 1},
+		"a queue never made":      {Queue: 99, Priority: 1, Seq: 1},
+		"a lane of another queue": {Queue: other, Lane: lane, Priority: 1, Seq: 1},
+		"a lane never made":       {Queue: b.q, Lane: 9999999, Priority: 1, Seq: 1},
+		"a key that is too long":  {Queue: b.q, Priority: 1, Seq: 1, Key: make([]byte, MaxKey+1)},
+	}
+	for name, e := range pushes {
+		if id := b.Push(e, 0); id != 0 {
+			t.Errorf("a push to %s gave %d", name, id)
+		}
+	}
+	for _, id := range []ID{0, gone, 77, math.MaxUint32} {
+		_, got := b.Get(id)
+		_, key := b.Key(id, nil)
+		if got || key || b.Remove(id) || b.Move(id, 1, 1) || b.Extend(id, 1) || b.Release(id, 0, 0) || b.SetRef(id, 1, 1) {
+			t.Errorf("packet %d is known", id)
+		}
+	}
+	for _, q := range []QueueID{0, 99, math.MaxUint32} {
+		_, best := b.Best(q, Newest, nil)
+		_, found := b.Find(q, nil)
+		if best || found || b.Lane(q, nil) != 0 || b.DropQueue(q) != ErrUnknownQueue || b.Counts(q) != (Counts{}) ||
+			len(b.Next(q, Newest, 0, 1, nil)) != 0 {
+			t.Errorf("queue %d is known", q)
+		}
+	}
+	for _, l := range []LaneID{0, 99, math.MaxUint32} {
+		if _, ok := b.Tags(l); ok {
+			t.Errorf("lane %d is known", l)
+		}
+	}
+}
+
+func TestTwoPacketsInOnePlacePanic(t *testing.T) {
+	x := New()
+	q := x.AddQueue()
+	defer func() {
+		if recover() == nil {
+			t.Error("the second packet was accepted")
+		}
+	}()
+	for range 2 {
+		x.Push(Entry{Queue: q, Priority: 1, Seq: 1}, 0)
+	}
+}
+
+func TestAFilterIsAskedOnceALane(t *testing.T) {
+	x := New()
+	q := x.AddQueue()
+	for i := range uint64(3000) {
+		x.Push(Entry{Queue: q, Lane: x.Lane(q, fmt.Append(nil, "lane ", i%30)), Priority: uint32(i%7) + 1, Seq: i}, 0)
+	}
+	for _, end := range []End{Newest, Oldest} {
+		asked := map[string]int{}
+		p, ok := x.Best(q, end, func(tags []byte) bool {
+			asked[string(tags)]++
+			return string(tags) == "lane 7"
+		})
+		if tags, _ := x.Tags(p.Lane); !ok || string(tags) != "lane 7" {
+			t.Errorf("best is %+v", p)
+		}
+		for tags, n := range asked {
+			if n > 1 {
+				t.Errorf("%s was asked %d times", tags, n)
+			}
+		}
+	}
+}
+
+// What a peak took is given back when the index is empty, and steady use allocates nothing.
+func TestMemoryFollowsUse(t *testing.T) {
+	const n = 200_000
+	x, q := fill(n)
+	full := x.Memory()
+	var dst []Packet
+	for range n {
+		dst = x.Pop(q, Newest, nil, true, Limit{}, dst[:0])
+	}
+	if empty := x.Memory(); empty > full/2 || empty > 16<<20 {
+		t.Errorf("empty, the index holds %d bytes of %d", empty, full)
+	}
+	if perPacket := full / n; perPacket > 100 {
+		t.Errorf("a packet takes %d bytes, want 100 at most", perPacket)
+	}
+	seq := uint64(n)
+	if allocs := testing.AllocsPerRun(1000, func() {
+		seq++
+		pushUnique(x, q, seq)
+		dst = x.Pop(q, Newest, nil, true, Limit{}, dst[:0])
+	}); allocs > 0 {
+		t.Errorf("a push and a pop allocate %v times", allocs)
+	}
+}

@@ -1,0 +1,188 @@
+package index
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// checkTree verifies a lone tree: shape, order, links, and that it holds just the wanted places in order.
+func checkTree(t interface{ Fatal(...any) }, f *forest, tr *tree, want []place) {
+	c := checker{x: &Index{forest: *f}}
+	got := make([]place, 0, len(want))
+	if err := c.tree(tr, func(k place, id uint32) bool {
+		got = append(got, k)
+		return id == uint32(k.seq)+1
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		t.Fatal("the tree holds other places than it should", len(got), len(want))
+	}
+	if c.nodes != f.live {
+		t.Fatal("nodes leaked", f.live, c.nodes)
+	}
+}
+
+func comparePlaces(a, b place) int {
+	switch {
+	case a.before(b):
+		return -1
+	case b.before(a):
+		return 1
+	}
+	return 0
+}
+
+// Runs of inserts and removes at every kind of place, against a sorted slice.
+func TestTreeDoesWhatASortedSliceDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var f forest
+		var tr tree
+		var want []place
+		insert := func(k place) {
+			i, dup := slices.BinarySearchFunc(want, k, comparePlaces)
+			if ok := f.insert(&tr, k, uint32(k.seq)+1); ok == dup {
+				t.Fatalf("insert of %v = %v", k, ok)
+			}
+			if !dup {
+				want = slices.Insert(want, i, k)
+			}
+		}
+		remove := func(k place) {
+			i, there := slices.BinarySearchFunc(want, k, comparePlaces)
+			if ok := f.remove(&tr, k); ok != there {
+				t.Fatalf("remove of %v = %v", k, ok)
+			}
+			if there {
+				want = slices.Delete(want, i, i+1)
+			}
+		}
+		run := func(t *rapid.T) (from place, n int, step int64) {
+			from = place{rapid.Uint32Range(0, 5).Draw(t, "priority"), rapid.Uint64Range(1<<20, 1<<20+2000).Draw(t, "seq")}
+			return from, rapid.IntRange(1, 300).Draw(t, "n"), rapid.SampledFrom([]int64{-3, -1, 1, 2}).Draw(t, "step")
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"insert a run": func(t *rapid.T) {
+				k, n, step := run(t)
+				for range n {
+					insert(k)
+					k.seq += uint64(step)
+				}
+			},
+			"insert scattered": func(t *rapid.T) {
+				r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
+				for range 300 {
+					insert(place{r.Uint32N(6), 1<<20 + r.Uint64N(2000)})
+				}
+			},
+			"remove a run": func(t *rapid.T) {
+				k, n, step := run(t)
+				for range n {
+					remove(k)
+					k.seq += uint64(step)
+				}
+			},
+			"remove scattered": func(t *rapid.T) {
+				r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
+				for n := len(want) * 2 / 3; n > 0; n-- {
+					remove(want[r.IntN(len(want))])
+				}
+			},
+			"remove the ends": func(t *rapid.T) {
+				for n := rapid.IntRange(1, 200).Draw(t, "n"); n > 0 && len(want) > 1; n-- {
+					remove(want[0])
+					remove(want[len(want)-1])
+				}
+			},
+			"walk": func(t *rapid.T) {
+				end, step := drawEnd(t), rapid.IntRange(1, 70).Draw(t, "step")
+				order := slices.SortedFunc(slices.Values(want), func(a, b place) int {
+					if end.earlier(a, b) {
+						return -1
+					}
+					return 1
+				})
+				w := f.walk(&tr, end)
+				for i := 0; i < len(order); i += step {
+					if w.done() {
+						t.Fatalf("the walk ended at %d of %d", i, len(order))
+					}
+					if k, _ := w.at(); k != order[i] {
+						t.Fatalf("the walk is at %v, want %v", k, order[i])
+					}
+					w.skip(step)
+				}
+				if !w.done() {
+					t.Fatal("the walk did not end")
+				}
+			},
+			"": func(t *rapid.T) {
+				checkTree(t, &f, &tr, want)
+				if len(want) == 0 {
+					return
+				}
+				if k, _ := f.lowest(&tr); k != want[0] {
+					t.Fatalf("lowest = %v, want %v", k, want[0])
+				}
+				i, _ := slices.BinarySearchFunc(want, place{want[0].priority, ^uint64(0)}, comparePlaces)
+				if k, _ := f.newest(&tr); k != want[i-1] {
+					t.Fatalf("newest = %v, want %v", k, want[i-1])
+				}
+			},
+		})
+	})
+}
+
+// Nodes stay nearly full under the ways queues grow, and half full whatever is removed.
+func TestTreeSpaceIsBounded(t *testing.T) {
+	const n = 30_000
+	sequence := make([]place, n)
+	for i := range sequence {
+		sequence[i] = place{1, uint64(i)}
+	}
+	bands := make([]place, n)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range bands {
+		bands[i] = place{r.Uint32N(10) + 1, uint64(i)}
+	}
+	backwards := slices.Clone(bands)
+	for i := range backwards {
+		backwards[i].seq = n - backwards[i].seq - 1
+	}
+	for name, row := range map[string]struct {
+		places []place
+		fill   float64
+	}{
+		"one priority, ascending":   {sequence, 0.96},
+		"ten priorities, ascending": {bands, 0.94},
+		"ten priorities, falling":   {backwards, 0.94},
+		"shuffled":                  {nil, 0.60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if row.places == nil {
+				row.places = slices.Clone(sequence)
+				r.Shuffle(n, func(i, j int) { row.places[i], row.places[j] = row.places[j], row.places[i] })
+			}
+			var f forest
+			var tr tree
+			for _, k := range row.places {
+				f.insert(&tr, k, uint32(k.seq)+1)
+			}
+			if fill := float64(n) / float64(f.live) / fan; fill < row.fill {
+				t.Errorf("nodes are %.2f full, want %.2f", fill, row.fill)
+			}
+			order := slices.Clone(row.places)
+			r.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
+			for _, k := range order[:n*9/10] {
+				f.remove(&tr, k)
+			}
+			if fill := float64(tr.count) / float64(f.live) / fan; fill < 0.40 {
+				t.Errorf("after random removal nodes are %.2f full, want 0.40", fill)
+			}
+			checkTree(t, &f, &tr, slices.SortedFunc(slices.Values(order[n*9/10:]), comparePlaces))
+		})
+	}
+}
