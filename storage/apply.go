@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
@@ -38,6 +39,8 @@ func (s *Store) Apply(b *Batch) error {
 	if b.count == 0 {
 		return nil
 	}
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
 	s.mu.Lock()
 	next, failed := s.control, s.failed
 	s.mu.Unlock()
@@ -53,23 +56,27 @@ func (s *Store) Apply(b *Batch) error {
 	if err := s.guard.look(int64(b.bytes)); err != nil {
 		return err
 	}
-	if err := s.commit(b, &next); err != nil {
+	deleted, err := s.commit(b, &next)
+	if err != nil {
 		s.fail(err)
 		return fmt.Errorf("%w: batch %d: %w", ErrUnknown, next.Batch, err)
 	}
 	s.mu.Lock()
 	s.control = next
+	s.deleted += deleted
 	s.mu.Unlock()
 	return nil
 }
 
-func (s *Store) commit(b *Batch, next *Control) error {
+// commit writes the batch and next, which it brings up to it, and returns how
+// many packets the batch deletes.
+func (s *Store) commit(b *Batch, next *Control) (deleted uint64, err error) {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
 
 	// The operations, and what they change in the control record.
-	if err := s.fill(txn, b, next); err != nil {
-		return err
+	if deleted, err = s.fill(txn, b, next); err != nil {
+		return 0, err
 	}
 
 	// The control record, last, in the same transaction.
@@ -80,91 +87,101 @@ func (s *Store) commit(b *Batch, next *Control) error {
 	}
 	s.apply.control = appendControl(s.apply.control[:0], next)
 	if err := txn.Set([]byte(controlKey), s.apply.control); err != nil {
-		return fmt.Errorf("cannot add the control record: %w", err)
+		return 0, fmt.Errorf("cannot add the control record: %w", err)
 	}
 
 	// Written, then synced, then anchored.
 	if err := txn.Commit(); err != nil {
-		return fmt.Errorf("cannot commit: %w", err)
+		return 0, fmt.Errorf("cannot commit: %w", err)
 	}
 	if err := s.wal.committed(); err != nil {
-		return err
+		return 0, err
 	}
 	if s.opt.Sync.kind != syncAlways {
-		return nil
+		return deleted, nil
 	}
 	if !s.badgerSyncs {
 		if err := s.wal.flush(); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return s.anchor.write(s.mark(next.Batch))
+	return deleted, s.anchor.write(s.mark(next.Batch))
 }
 
 // fill adds the batch to a transaction, which keeps references to the keys
 // and values until it has committed.
-func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control) error {
+func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control) (deleted uint64, err error) {
 	a := &s.apply
-	if cap(a.entries) < b.count {
-		a.entries = make([]badger.Entry, b.count)
-	}
-	a.entries = a.entries[:0]
-	if need := b.count * packetKeyLen; cap(a.keys) < need {
-		a.keys = make([]byte, 0, need)
-	}
-	a.keys = a.keys[:0]
-	put := func(key, value []byte, expires uint64) error {
-		a.entries = append(a.entries, badger.Entry{Key: key, Value: value, ExpiresAt: expires})
-		return txn.SetEntry(&a.entries[len(a.entries)-1])
-	}
+	a.reset(b.count)
 	for i := range b.ops {
 		o := &b.ops[i]
 		if o.cancelled {
 			continue
 		}
-		key := a.key(packetKeyLen, func(dst []byte) []byte { return appendPacketKey(dst, o.id) })
-		var err error
-		switch {
-		case o.kind == OpPut && o.head == nil:
-			err = put(key, o.rec, nativeExpiry(o.expiry))
-		case o.kind == OpPut:
-			err = put(key, o.head, nativeExpiry(o.expiry))
-		default:
-			err = txn.Delete(key)
+		if o.kind == OpDelete {
+			deleted++
 		}
-		if err == nil && (o.head != nil || o.removed.Large) {
-			key = a.key(payloadKeyLen, func(dst []byte) []byte { return appendPayloadKey(dst, o.id) })
-			if o.kind == OpPut {
-				err = put(key, o.payload, nativeExpiry(o.expiry))
-			} else {
-				err = txn.Delete(key)
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("cannot add packet %v to the transaction: %w", o.id, err)
+		if err := a.packet(txn, o); err != nil {
+			return 0, fmt.Errorf("cannot add packet %v to the transaction: %w", o.id, err)
 		}
 		next.count(o)
 	}
 	for id, o := range b.queues {
-		key := a.key(queueKeyLen, func(dst []byte) []byte { return appendQueueKey(dst, id) })
-		var err error
+		a.keys = appendQueueKey(a.keys, id)
 		if o.gone {
-			err = txn.Delete(key)
+			err = txn.Delete(a.key(queueKeyLen))
 		} else {
-			err = put(key, o.rec, 0)
+			err = a.set(txn, a.key(queueKeyLen), o.rec, 0)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot add queue %d to the transaction: %w", id, err)
+			return 0, fmt.Errorf("cannot add queue %d to the transaction: %w", id, err)
 		}
 	}
-	return nil
+	return deleted, nil
 }
 
-// key cuts a key from the arena, which has room for all of a batch.
-func (a *applyState) key(n int, fill func([]byte) []byte) []byte {
-	at := len(a.keys)
-	a.keys = fill(a.keys)
-	return a.keys[at : at+n : at+n]
+// packet adds one packet, and its payload if that has a record of its own.
+func (a *applyState) packet(txn *badger.Txn, o *batchOp) error {
+	a.keys = appendPacketKey(a.keys, o.id)
+	key := a.key(packetKeyLen)
+	var payload []byte
+	if o.head != nil || o.removed.Large {
+		a.keys = appendPayloadKey(a.keys, o.id)
+		payload = a.key(payloadKeyLen)
+	}
+	switch {
+	case o.kind == OpDelete && payload == nil:
+		return txn.Delete(key)
+	case o.kind == OpDelete:
+		return errors.Join(txn.Delete(key), txn.Delete(payload))
+	case payload == nil:
+		return a.set(txn, key, o.rec, nativeExpiry(o.expiry))
+	default:
+		expiry := nativeExpiry(o.expiry)
+		return errors.Join(a.set(txn, key, o.head, expiry), a.set(txn, payload, o.payload, expiry))
+	}
+}
+
+// reset makes room for a batch of n entries, so that nothing moves while the
+// transaction refers to it.
+func (a *applyState) reset(n int) {
+	if cap(a.entries) < n {
+		a.entries = make([]badger.Entry, 0, n)
+	}
+	if cap(a.keys) < n*packetKeyLen {
+		a.keys = make([]byte, 0, n*packetKeyLen)
+	}
+	a.entries, a.keys = a.entries[:0], a.keys[:0]
+}
+
+// key returns the last n bytes of keys, which were just appended.
+func (a *applyState) key(n int) []byte {
+	return a.keys[len(a.keys)-n : len(a.keys) : len(a.keys)]
+}
+
+func (a *applyState) set(txn *badger.Txn, key, value []byte, expires uint64) error {
+	a.entries = append(a.entries, badger.Entry{Key: key, Value: value, ExpiresAt: expires})
+	return txn.SetEntry(&a.entries[len(a.entries)-1])
 }
 
 // count brings the totals of the control record up to an operation.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -122,6 +123,90 @@ func deviceBytes(b *testing.B) int64 {
 		b.Fatal(err)
 	}
 	return sectors * 512
+}
+
+// filled is a store of n packets in one queue, flushed and reopened.
+func filled(b *testing.B, n int) *Store {
+	dir := b.TempDir()
+	s, err := Open(dir, Options{Sync: SyncNever()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var batch Batch
+	p := benchPacket()
+	for i := 0; i < n; {
+		batch.Reset()
+		for range min(4096, n-i) {
+			binary.BigEndian.PutUint64(p.Key, uint64(i))
+			batch.Put(PacketID{1, 5, uint64(i)}, &p)
+			i++
+		}
+		if err := s.Apply(&batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	if s, err = Open(dir, Options{}); err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("opened %d packets in %v", n, time.Since(start))
+	b.Cleanup(func() { s.Close() })
+	return s
+}
+
+func BenchmarkRead(b *testing.B) {
+	const n = 1_000_000
+	s := filled(b, n)
+	for _, c := range []struct {
+		name  string
+		count int
+		id    func(i, k int) uint64
+	}{
+		{"adjacent", 1, func(i, k int) uint64 { return uint64(i * 7919 % n) }},
+		{"adjacent", 64, func(i, k int) uint64 { return uint64((i*64 + k) % n) }},
+		{"adjacent", 1024, func(i, k int) uint64 { return uint64((i*1024 + k) % n) }},
+		{"random", 4, func(i, k int) uint64 { return uint64((i*64 + k) * 7919 % n) }},
+		{"random", 8, func(i, k int) uint64 { return uint64((i*64 + k) * 7919 % n) }},
+		{"random", 16, func(i, k int) uint64 { return uint64((i*64 + k) * 7919 % n) }},
+		{"random", 64, func(i, k int) uint64 { return uint64((i*64 + k) * 7919 % n) }},
+	} {
+		b.Run(fmt.Sprintf("%s/%d", c.name, c.count), func(b *testing.B) {
+			ids := make([]PacketID, c.count)
+			i := 0
+			for b.Loop() {
+				for k := range ids {
+					ids[k] = PacketID{1, 5, c.id(i, k)}
+				}
+				i++
+				err := s.Read(ids, func(i int, rec []byte) error {
+					if rec == nil {
+						return fmt.Errorf("packet %v is not there", ids[i])
+					}
+					return nil
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.count), "ns/packet")
+		})
+	}
+}
+
+func BenchmarkPackets(b *testing.B) {
+	const n = 1_000_000
+	s := filled(b, n)
+	for b.Loop() {
+		count := 0
+		err := s.Packets(func(PacketID, *Meta) error { count++; return nil })
+		if err != nil || count != n {
+			b.Fatal(count, err)
+		}
+	}
+	b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
 }
 
 func BenchmarkAppendRecord(b *testing.B) {

@@ -247,7 +247,7 @@ func filesOf(path string) (logs, tables int64, err error) {
 		switch filepath.Ext(entry.Name()) {
 		case logSuffix:
 			logs += st.Blocks * block
-		case ".sst":
+		case tableSuffix:
 			tables += st.Blocks * block
 		}
 	}

@@ -12,11 +12,13 @@ import (
 //	" b" queue u32 | sequence u64                   the payload of a large packet
 //	" n" queue u32                                  a queue definition
 //	" m" "control"                                  the control record
+//	" m" "filler"                                   nothing: fills a memory table up
 const (
 	packetPrefix  = " q"
 	payloadPrefix = " b"
 	queuePrefix   = " n"
 	controlKey    = " mcontrol"
+	fillerKey     = " mfiller"
 
 	packetKeyLen  = 18
 	payloadKeyLen = 14

@@ -60,7 +60,11 @@ func (s *Store) Verify(live, hash uint64) error {
 }
 
 func (s *Store) scan(prefix string, fn func(key, rec []byte) error) (err error) {
+	inside := false // fn's own panics are passed on
 	defer func() {
+		if inside {
+			return
+		}
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: the database cannot be read: %v", ErrDamaged, p)
 		}
@@ -70,7 +74,12 @@ func (s *Store) scan(prefix string, fn func(key, rec []byte) error) (err error) 
 		defer it.Close()
 		for it.Rewind(); it.Valid(); it.Next() {
 			item := it.Item()
-			err := item.Value(func(rec []byte) error { return fn(item.Key(), rec) })
+			err := item.Value(func(rec []byte) error {
+				inside = true
+				err := fn(item.Key(), rec)
+				inside = false
+				return err
+			})
 			if err != nil {
 				return err
 			}

@@ -25,10 +25,16 @@ type Store struct {
 	epoch       uint64 // of this start
 	badgerSyncs bool   // Badger flushes by itself, twice a commit
 
-	apply applyState // touched by Apply only
+	// commitMu makes one commit at a time, from the transaction to its flush:
+	// wal relies on it.
+	commitMu sync.Mutex
+	apply    applyState // guarded by commitMu
+
+	reads sync.Pool // of *readState
 
 	mu      sync.Mutex // guards what follows
 	control Control    // of the last batch applied
+	deleted uint64     // packets deleted since Open
 	failed  error      // why nothing is accepted any more
 
 	stop chan struct{}  // closed by Close
@@ -265,6 +271,11 @@ func (s *Store) start() error {
 	}
 	s.guard.refresh(s.tableBytes())
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
+	if !s.opt.tune.noAdvice {
+		s.done.Go(func() { s.every(residentEvery, s.dropResident) })
+	}
+	tidier := tidier{unknown: true}
+	s.done.Go(func() { s.every(time.Second, func() { s.tidy(&tidier) }) })
 	if s.opt.Sync.kind == syncInterval {
 		durable := s.control.Batch
 		s.done.Go(func() { s.every(s.opt.Sync.every, func() { s.syncInterval(&durable) }) })

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dgraph-io/badger/v4/table"
 	"golang.org/x/sys/unix"
 )
 
@@ -86,4 +87,18 @@ func adviseLogs(dir string) {
 // allocate gives a file its blocks now. The contents stay as they are.
 func allocate(f *os.File, size int64) error {
 	return unix.Fallocate(int(f.Fd()), 0, 0, size)
+}
+
+// dropMappings gives the pages of the mapped tables back for which held is
+// true. The caller keeps those mapped.
+func dropMappings(dir string, held func(number uint64) bool) {
+	maps, err := mappings(dir, tableSuffix)
+	if err != nil {
+		return
+	}
+	for _, m := range maps {
+		if number, ok := table.ParseFileID(m.name); ok && held(number) {
+			_ = madvise(m, unix.MADV_DONTNEED)
+		}
+	}
 }

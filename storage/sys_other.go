@@ -16,3 +16,5 @@ func fdatasync(f *os.File) error { return f.Sync() }
 func adviseLogs(string) {}
 
 func allocate(*os.File, int64) error { return errors.ErrUnsupported }
+
+func dropMappings(string, func(uint64) bool) {}

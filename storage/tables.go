@@ -30,6 +30,8 @@ import (
 //	table  blocks | index | index length u32 | checksum | checksum length u32
 //	block  entries | offsets of entries u32 each | their number u32 | checksum | checksum length u32
 
+const tableSuffix = ".sst"
+
 // checkTables returns an error that wraps ErrDamaged for a table that is
 // missing or has a bad checksum.
 func checkTables(path string, all bool) error {

@@ -1,0 +1,164 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// mountImage makes a file of mib MiB, an ext4 file system in it, and mounts it.
+func mountImage(t *testing.T, mib int, options string) (image, at string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("skipped: mounting a file system needs root")
+	}
+	dir := t.TempDir()
+	image, at = filepath.Join(dir, "image"), filepath.Join(dir, "mnt")
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(image, int64(mib)<<20); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mkfs.ext4", "-q", "-F", "-m", "0", image).CombinedOutput(); err != nil {
+		t.Skipf("skipped: cannot make a file system here: %v %s", err, out)
+	}
+	mount(t, image, at, options)
+	return image, at
+}
+
+func mount(t *testing.T, image, at, options string) {
+	t.Helper()
+	if err := os.MkdirAll(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mount", "-o", "loop"+options, image, at).CombinedOutput(); err != nil {
+		t.Skipf("skipped: cannot mount a file system here: %v %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", at).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v %s", err, out)
+		}
+	})
+}
+
+// pusher fills a store with packets of 1,000 bytes and remembers them.
+type pusher struct {
+	t     *testing.T
+	s     *Store
+	batch Batch
+	next  uint64
+	live  map[PacketID]bool
+}
+
+func newPusher(t *testing.T, s *Store) *pusher {
+	return &pusher{t: t, s: s, next: 1 << 63, live: map[PacketID]bool{}}
+}
+
+// push applies one batch of n packets; it reports false when the disk has no
+// room for more.
+func (p *pusher) push(n int) bool {
+	p.t.Helper()
+	if p.s.Space().Level != Normal {
+		return false
+	}
+	p.batch.Reset()
+	first := p.next
+	for range n {
+		p.batch.Put(PacketID{1, 1, p.next}, &Packet{Payload: bytes.Repeat([]byte{byte(p.next)}, 1000)})
+		p.next++
+	}
+	switch err := p.s.Apply(&p.batch); {
+	case errors.Is(err, ErrFull):
+		p.next = first
+		return false
+	case err != nil:
+		p.t.Fatal(err)
+	}
+	for seq := first; seq < p.next; seq++ {
+		p.live[PacketID{1, 1, seq}] = true
+	}
+	return true
+}
+
+// pop removes up to n packets; it reports false when the disk has no room.
+func (p *pusher) pop(n int) bool {
+	p.t.Helper()
+	p.batch.Reset()
+	var ids []PacketID
+	for id := range p.live {
+		if len(ids) == n {
+			break
+		}
+		ids = append(ids, id)
+		p.batch.Delete(id, Removed{})
+	}
+	switch err := p.s.Apply(&p.batch); {
+	case errors.Is(err, ErrFull):
+		return false
+	case err != nil:
+		p.t.Fatal(err)
+	}
+	for _, id := range ids {
+		delete(p.live, id)
+	}
+	return true
+}
+
+// check scans the store and holds it against what was acknowledged.
+func (p *pusher) check() {
+	p.t.Helper()
+	ids, live, hash := scanned(p.t, p.s)
+	if len(ids) != len(p.live) {
+		p.t.Errorf("%d packets are there, %d were acknowledged", len(ids), len(p.live))
+	}
+	for _, id := range ids {
+		if !p.live[id] {
+			p.t.Fatalf("packet %v should not be there", id)
+		}
+	}
+	if err := p.s.Verify(live, hash); err != nil {
+		p.t.Error(err)
+	}
+}
+
+func (p *pusher) reopen(dir string) {
+	p.t.Helper()
+	if err := p.s.Close(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.s = openTest(p.t, dir, Options{})
+	p.check()
+}
+
+func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
+	_, at := mountImage(t, 64, "")
+	dir := filepath.Join(at, "data")
+	p := newPusher(t, openTest(t, dir, Options{}))
+	for round := range 3 {
+		for p.push(64) {
+		}
+		t.Logf("round %d: refused at %d packets, %+v", round, len(p.live), p.s.Space())
+		if kib := len(p.live); kib < 10<<10 {
+			t.Errorf("only %d KiB of packets fit on 64 MiB", kib)
+		}
+		p.reopen(dir)
+		for len(p.live) > 0 {
+			if !p.pop(64) {
+				t.Fatalf("a pop was refused with %d packets left: %+v", len(p.live), p.s.Space())
+			}
+		}
+		// Nothing is left, so the room must come back without a restart.
+		for p.s.Space().Level != Normal {
+			select {
+			case <-t.Context().Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+		p.reopen(dir)
+	}
+}
