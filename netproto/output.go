@@ -16,6 +16,7 @@ type Output struct {
 	conn    *net.TCPConn
 	raw     syscall.RawConn
 	timeout time.Duration
+	onDrain func() // see OnDrain; set before the first Append
 
 	mu      sync.Mutex
 	drained sync.Cond // signalled when bytes have left or the output has ended
@@ -60,6 +61,10 @@ func (o *Output) Append(fn func(dst []byte) []byte) {
 	}
 	o.mu.Unlock()
 }
+
+// OnDrain has fn called, without a lock held, after a slow peer has taken some of what waited for
+// it. It must be set before the first Append.
+func (o *Output) OnDrain(fn func()) { o.onDrain = fn }
 
 // Backlog is how many bytes wait to leave.
 func (o *Output) Backlog() int64 {
@@ -120,6 +125,11 @@ func (o *Output) carry() {
 			o.end(err)
 		}
 		o.drained.Broadcast()
+		if o.onDrain != nil {
+			o.mu.Unlock()
+			o.onDrain()
+			o.mu.Lock()
+		}
 	}
 	o.carrier = false
 	if o.finish && o.err == nil {
@@ -140,7 +150,8 @@ func (o *Output) write(out []byte) error {
 		}
 		out = out[n:]
 	}
-	return nil
+	// A deadline left behind would later fail a write that does not wait at all.
+	return o.conn.SetWriteDeadline(time.Time{})
 }
 
 // Finish closes the connection once all that was appended has left; the next Flush at the latest

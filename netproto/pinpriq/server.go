@@ -21,6 +21,7 @@ func (p *Protocol) Open(out *netproto.Output) netproto.Session {
 	r := &receiver{out: out}
 	s := &session{broker: p.Broker, out: out, consumer: p.Broker.Attach(r)}
 	r.broker, r.consumer = p.Broker, s.consumer
+	out.OnDrain(r.resume)
 	s.run = s.serve
 	return s
 }
@@ -138,7 +139,9 @@ func (r *receiver) Finish() { r.out.Finish() }
 // Flush implements broker.Receiver.
 func (r *receiver) Flush() {
 	r.out.Flush()
-	r.resume()
+	if r.caughtUp() {
+		go r.broker.Resume(r.consumer) // ends when the broker's lock was free once
+	}
 }
 
 // Backlog implements broker.Receiver.
@@ -146,9 +149,13 @@ func (r *receiver) Backlog() int64 { return r.out.Backlog() }
 
 // resume asks for deliveries again once a slow peer has caught up.
 func (r *receiver) resume() {
-	if r.consumer.Held() && r.consumer.Unsent() <= broker.MaxUnsent/2 {
-		go r.broker.Resume(r.consumer) // ends when the broker's lock was free once
+	if r.caughtUp() {
+		r.broker.Resume(r.consumer)
 	}
+}
+
+func (r *receiver) caughtUp() bool {
+	return r.consumer.Held() && r.consumer.Unsent() <= broker.MaxUnsent/2
 }
 
 // size is how many bytes the request begun in buf will have, or 0 if that cannot be told yet.
