@@ -68,6 +68,8 @@ type Broker struct {
 	scratch   []index.Packet
 	events    []index.Event
 	ids       []index.QueueID
+	space     storage.Level // as of the last batch, or of spaceAt if it was not Normal
+	spaceAt   int64
 	closing   bool
 	failure   error // set once, by fail
 
@@ -110,6 +112,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	}
 	b.room.L = &b.mu
 	b.queues.load(state.Queues)
+	b.space = store.Space().Level
 	b.open = newBatch(b.marks.NextSeq)
 	for range batchesInFlight - 1 {
 		b.free <- newBatch(0)
@@ -161,6 +164,15 @@ func (b *Broker) signal() {
 	case b.wake <- struct{}{}:
 	default:
 	}
+}
+
+// level is what the disk's free space allows. It is looked at after every batch; while it refuses
+// something there may be no batches, so it is then looked at by the clock.
+func (b *Broker) level(now int64) storage.Level {
+	if b.space != storage.Normal && now-b.spaceAt >= spaceCheck {
+		b.space, b.spaceAt = b.store.Space().Level, now
+	}
+	return b.space
 }
 
 // Stats are counters since the start of the process.

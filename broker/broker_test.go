@@ -136,8 +136,10 @@ func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 		h.store.mu.Lock()
 		h.store.level = l
 		h.store.mu.Unlock()
+		h.now.Add(1000)
 	}
 	level(storage.NoPush)
+	h.barrier()
 	if err := push(); !errors.Is(err, broker.ErrNoSpace) {
 		t.Fatalf("push under the first watermark gave %v", err)
 	}

@@ -40,8 +40,10 @@ func (b *Broker) commitLoop() {
 // It returns nil when the broker closes and nothing is left.
 func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 	for {
+		level := b.store.Space().Level
 		b.mu.Lock()
 		b.tx = Tx{b: b, now: b.clock()}
+		b.space, b.spaceAt = level, b.tx.now
 		b.tx.advance()
 		if t := b.open; !t.empty() {
 			t.ops.SetMarks(b.marks)

@@ -28,6 +28,7 @@ const (
 	maxBatchHeld    = 16 << 20 // bytes of pushed packets that one batch may hold, those that were popped again included
 	batchesInFlight = 4        // open, committing, completing, and one to swap
 	readAhead       = 512      // neighbours read with a payload that was not cached
+	spaceCheck      = 100      // milliseconds between two looks at the disk while it is too full
 	timersAtOnce    = 1024     // timers handled between two looks at the room in the batch
 )
 

@@ -89,7 +89,7 @@ func (tx *Tx) Push(r PushRequest) error {
 		return err
 	}
 	b := tx.b
-	switch level := b.store.Space().Level; {
+	switch level := b.level(tx.now); {
 	case level >= storage.Stop:
 		return ErrStopped
 	case level >= storage.NoPush:
@@ -148,7 +148,7 @@ func (tx *Tx) Pop(c *Consumer, name []byte, end End) error {
 		return err
 	}
 	b := tx.b
-	if b.store.Space().Level >= storage.Stop {
+	if b.level(tx.now) >= storage.Stop {
 		return ErrStopped
 	}
 	q := b.queues.find(name)

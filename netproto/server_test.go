@@ -1,0 +1,265 @@
+package netproto
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// lines is a protocol for tests: a line is answered by itself, "big N" by N bytes, "bad" is an error.
+type lines struct {
+	mu   sync.Mutex
+	outs []*Output
+}
+
+func (p *lines) Name() string { return "lines" }
+
+func (p *lines) Open(out *Output) Session {
+	p.mu.Lock()
+	p.outs = append(p.outs, out)
+	p.mu.Unlock()
+	return &lineSession{out: out}
+}
+
+type lineSession struct{ out *Output }
+
+const bigReply = 6 << 20
+
+func (s *lineSession) Serve(buf []byte) (n, need int, err error) {
+	for {
+		end := bytes.IndexByte(buf[n:], '\n')
+		if end < 0 {
+			return n, 0, nil
+		}
+		line := buf[n : n+end+1]
+		switch string(line) {
+		case "bad\n":
+			return n, 0, errors.New("bad line")
+		case "big\n":
+			s.out.Append(func(dst []byte) []byte { return append(dst, make([]byte, bigReply)...) })
+		default:
+			s.out.Append(func(dst []byte) []byte { return append(dst, line...) })
+		}
+		s.out.Flush()
+		n += end + 1
+		if string(line) == "big\n" {
+			return n, 0, nil // let it leave first
+		}
+	}
+}
+
+func (s *lineSession) Unsent() int64 { return 0 }
+
+func (s *lineSession) Close(stop bool) {
+	if stop {
+		s.out.Close()
+		return
+	}
+	s.out.Finish()
+	s.out.Flush()
+}
+
+func serveLines(t *testing.T, c Config) (*Server, *lines) {
+	t.Helper()
+	p := &lines{}
+	c.Protocol = p
+	s, err := Listen("127.0.0.1:0", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve() }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		s.readers.Wait()
+	})
+	return s, p
+}
+
+func dial(t *testing.T, s *Server) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	return c.(*net.TCPConn)
+}
+
+func send(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantRead(t *testing.T, c io.Reader, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+		t.Fatalf("read %q, %v; want %q", got, err, want)
+	}
+}
+
+func wantEnd(t *testing.T, c io.Reader) {
+	t.Helper()
+	if n, err := io.Copy(io.Discard, c); n != 0 || err != nil && !strings.Contains(err.Error(), "reset") {
+		t.Fatalf("read %d more bytes, %v; want the end", n, err)
+	}
+}
+
+func TestRequestSplitAtEveryByteIsServedWhole(t *testing.T) {
+	s, _ := serveLines(t, Config{})
+	c := dial(t, s)
+	_ = c.SetNoDelay(true)
+	for _, b := range []byte("hello\n") {
+		send(t, c, string(b))
+	}
+	wantRead(t, c, "hello\n")
+}
+
+func TestRequestsOfOneSegmentAreAllServed(t *testing.T) {
+	s, _ := serveLines(t, Config{})
+	c := dial(t, s)
+	text := strings.Repeat("abc\n", 50_000)
+	go func() { _, _ = io.WriteString(c, text) }()
+	wantRead(t, c, text)
+}
+
+func TestHalfClosedPeerGetsItsReplies(t *testing.T) {
+	s, _ := serveLines(t, Config{})
+	c := dial(t, s)
+	send(t, c, "a\nb\ncut")
+	_ = c.CloseWrite()
+	wantRead(t, c, "a\nb\n")
+	wantEnd(t, c)
+}
+
+func TestRepliesBeforeAnErrorArriveAndTheConnectionEnds(t *testing.T) {
+	s, _ := serveLines(t, Config{})
+	c := dial(t, s)
+	send(t, c, "a\nbad\n"+strings.Repeat("x", 100_000)) // what is not read must not reset the connection
+	wantRead(t, c, "a\n")
+	wantEnd(t, c)
+}
+
+func TestConnectionLivesOnLongAfterASlowPeerCaughtUp(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	s, p := serveLines(t, Config{WriteTimeout: timeout})
+	c := dial(t, s)
+	send(t, c, "big\n")
+	if _, err := io.ReadFull(c, make([]byte, bigReply)); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(2 * timeout) // let the deadline of the big write pass
+	p.outs[0].Flush()
+	send(t, c, "still here\n")
+	wantRead(t, c, "still here\n")
+}
+
+func TestPeerThatReadsNothingIsCutAfterTheWriteTimeout(t *testing.T) {
+	s, p := serveLines(t, Config{WriteTimeout: 50 * time.Millisecond})
+	c := dial(t, s)
+	for range 8 {
+		send(t, c, "big\n")
+	}
+	waitFor(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.outs) == 1 })
+	p.outs[0].waitEnd()
+}
+
+func TestRequestsOfAPeerThatDoesNotReadWait(t *testing.T) {
+	s, p := serveLines(t, Config{MaxUnsent: 1 << 20})
+	c := dial(t, s)
+	const replies = 20
+	go func() { _, _ = io.WriteString(c, strings.Repeat("big\n", replies)) }()
+	waitFor(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.outs) == 1 })
+	waitFor(t, func() bool { return p.outs[0].Backlog() > 0 })
+	r := bufio.NewReaderSize(c, 1<<20)
+	for range replies * bigReply / (1 << 20) {
+		if n := p.outs[0].Backlog(); n > 2*bigReply {
+			t.Fatalf("%d bytes are pending for a peer that does not keep up", n)
+		}
+		if _, err := r.Discard(1 << 20); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestUnfinishedFrameIsCutInTimeButAnIdleConnectionIsNot(t *testing.T) {
+	s, _ := serveLines(t, Config{FrameTimeout: 100 * time.Millisecond})
+	idle, slow := dial(t, s), dial(t, s)
+	send(t, idle, "a\n")
+	wantRead(t, idle, "a\n")
+	send(t, slow, "half a li")
+	wantEnd(t, slow)
+	send(t, idle, "b\n")
+	wantRead(t, idle, "b\n")
+}
+
+func TestConnectionsOverTheLimitAreClosed(t *testing.T) {
+	s, _ := serveLines(t, Config{MaxConns: 2})
+	a, b := dial(t, s), dial(t, s)
+	for _, c := range []*net.TCPConn{a, b} {
+		send(t, c, "x\n")
+		wantRead(t, c, "x\n")
+	}
+	wantEnd(t, dial(t, s))
+	_ = a.Close()
+	waitFor(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.conns) == 1 })
+	c := dial(t, s)
+	send(t, c, "x\n")
+	wantRead(t, c, "x\n")
+}
+
+func TestShutdownServesWhatHasArrived(t *testing.T) {
+	s, p := serveLines(t, Config{})
+	c := dial(t, s)
+	send(t, c, "a\n")
+	wantRead(t, c, "a\n")
+	text := strings.Repeat("in flight\n", 1000)
+	send(t, c, text)
+	_ = p
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	wantRead(t, c, text)
+	wantEnd(t, c)
+	if _, err := net.Dial("tcp", s.Addr().String()); err == nil {
+		t.Fatal("connected to a server that has shut down")
+	}
+}
+
+func TestShutdownCutsWhatDoesNotFinishInTime(t *testing.T) {
+	s, p := serveLines(t, Config{})
+	c := dial(t, s)
+	for range 8 {
+		send(t, c, "big\n")
+	}
+	waitFor(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.outs) == 1 && p.outs[0].Backlog() > 0 })
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Shutdown gave %v, want that its time was over", err)
+	}
+}
+
+// waitFor polls a condition that another goroutine brings about.
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("condition did not come true in 20 s")
+		}
+	}
+}
