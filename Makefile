@@ -41,7 +41,7 @@ fuzz: ## run every fuzz target in turn, FUZZTIME (30s) each
 		go test $$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
 	done
 
-crash: build ## kill -9 a loaded server CYCLES (10) times and judge what it kept
+crash: ## kill -9 a loaded server CYCLES (10) times and judge what it kept
 	go test ./fuzz/crash -count=1 -run 'TestCrash$$' -cycles $(CYCLES) -timeout 60m -v
 
 bench: build ## compare with Redis and beanstalkd where they are installed; BENCH=--quick for a short run
