@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -55,6 +56,7 @@ type verdict struct {
 type report struct {
 	Processors int       `json:"processors"`
 	SyncMicros float64   `json:"synced_append_us"`
+	LoadBefore string    `json:"load_before,omitempty"` // load average of the last minute, where the system tells it
 	Rounds     int       `json:"rounds"`
 	Quick      bool      `json:"quick"`
 	Servers    []string  `json:"servers"`
@@ -112,10 +114,13 @@ func (r *row) addMemory(s *server) error {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// describe notes the versions of the servers.
+// describe notes the versions of the servers and how busy the machine is.
 func (r *report) describe(ctx context.Context, peers []*peer) {
 	for _, p := range peers {
 		r.Servers = append(r.Servers, p.name+": "+p.version(ctx))
+	}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil { // only Linux has it
+		r.LoadBefore, _, _ = strings.Cut(string(load), " ")
 	}
 }
 
@@ -179,6 +184,9 @@ func (r *report) writeText(w io.Writer) error {
 	}
 	if r.Quick {
 		fmt.Fprintln(&text, "small counts (--quick): a look, not a measurement")
+	}
+	if r.LoadBefore != "" {
+		fmt.Fprintf(&text, "load average before the run %s: what else runs here takes its share of every figure\n", r.LoadBefore)
 	}
 	fmt.Fprintln(&text)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
