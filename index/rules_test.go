@@ -331,4 +331,11 @@ func TestMemoryFollowsUse(t *testing.T) {
 	}); allocs > 0 {
 		t.Errorf("a push and a pop allocate %v times", allocs)
 	}
+	for range n {
+		seq++
+		pushUnique(x, q, seq)
+	}
+	if err := x.Check(); err != nil {
+		t.Errorf("filled again: %v", err)
+	}
 }
