@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"text/tabwriter"
 	"time"
 
@@ -36,7 +37,7 @@ type benchGroup struct {
 func newBenchReport(c *benchCmd, result *load.Result) benchReport {
 	r := benchReport{
 		Mode: c.Mode, Size: c.Size,
-		Seconds: result.Elapsed.Seconds(), Packets: result.Packets(), Rate: result.Rate(),
+		Seconds: result.Elapsed.Seconds(), Packets: result.Packets(), Rate: math.Round(result.Rate()),
 	}
 	for i := range result.Groups {
 		g := &result.Groups[i]
@@ -46,7 +47,7 @@ func newBenchReport(c *benchCmd, result *load.Result) benchReport {
 			Depth:       c.Depth,
 			Packets:     g.Packets,
 			Empty:       g.Empty,
-			Rate:        float64(g.Packets) / max(g.Elapsed.Seconds(), 1e-9),
+			Rate:        math.Round(float64(g.Packets) / max(g.Elapsed.Seconds(), 1e-9)),
 			P50:         microseconds(g.Latency.Quantile(0.50)),
 			P99:         microseconds(g.Latency.Quantile(0.99)),
 		})
@@ -54,7 +55,7 @@ func newBenchReport(c *benchCmd, result *load.Result) benchReport {
 	return r
 }
 
-func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+func microseconds(d time.Duration) float64 { return math.Round(float64(d.Nanoseconds())/1e2) / 10 }
 
 // connectionsOf is how many connections a group of the measurement has.
 func (c *benchCmd) connectionsOf(group string) int {

@@ -57,7 +57,9 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		"wrong variable":          {[]string{"serve"}, map[string]string{"HOLDFAST_MAX_CONNS": "many"}, "--max-conns"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			oneSentence(t, command{env: c.env}.run(t.Context(), c.args...), exitUsage, c.want)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			oneSentence(t, command{env: c.env}.run(ctx, c.args...), exitUsage, c.want)
 		})
 	}
 }
