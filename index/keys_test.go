@@ -9,77 +9,92 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestKeyTableDoesWhatAMapDoes(t *testing.T) {
-	type owner struct {
-		queue QueueID
-		key   string
+// keyOwner is what a group belongs to.
+type keyOwner struct {
+	queue QueueID
+	key   string
+}
+
+// keyModel drives a key table and a map with the same calls.
+type keyModel struct {
+	kt   keyTable
+	want map[keyOwner]uint32
+}
+
+// each calls f for a run of keys of one queue.
+func (m *keyModel) each(t *rapid.T, f func(keyOwner)) {
+	q := QueueID(rapid.IntRange(1, 2).Draw(t, "queue"))
+	start := rapid.SampledFrom([]string{"", "123456789", "a key that needs more than one block "}).Draw(t, "start")
+	from := rapid.IntRange(0, 1000).Draw(t, "from")
+	for i := range rapid.IntRange(1, 400).Draw(t, "n") {
+		f(keyOwner{q, fmt.Sprint(start, from+i)})
 	}
+}
+
+func (m *keyModel) Obtain(t *rapid.T) {
+	m.each(t, func(o keyOwner) {
+		id := m.kt.obtain(o.queue, []byte(o.key))
+		if had, ok := m.want[o]; ok && had != id {
+			t.Fatalf("obtain of %v = %d, want %d", o, id, had)
+		}
+		m.want[o] = id
+	})
+}
+
+func (m *keyModel) Remove(t *rapid.T) {
+	m.each(t, func(o keyOwner) {
+		if id, ok := m.want[o]; ok {
+			m.kt.remove(id)
+			delete(m.want, o)
+		}
+	})
+}
+
+func (m *keyModel) RemoveNearlyAll(t *rapid.T) {
+	for o, id := range m.want {
+		if len(m.want) <= 10 {
+			break
+		}
+		m.kt.remove(id)
+		delete(m.want, o)
+	}
+}
+
+func (m *keyModel) Find(t *rapid.T) {
+	m.each(t, func(o keyOwner) {
+		if id := m.kt.find(o.queue, []byte(o.key)); id != m.want[o] {
+			t.Fatalf("find of %v = %d, want %d", o, id, m.want[o])
+		}
+	})
+}
+
+func (m *keyModel) verify(t *rapid.T) {
+	var key []byte
+	for o, id := range m.want {
+		if found := m.kt.find(o.queue, []byte(o.key)); found != id {
+			t.Fatalf("find of %v = %d, want %d", o, found, id)
+		}
+		if key = m.kt.appendKey(key[:0], id); string(key) != o.key {
+			t.Fatalf("the key of group %d is %q, want %q", id, key, o.key)
+		}
+	}
+	live := m.kt.groups.live
+	if live != uint32(len(m.want)) || m.kt.size < live || m.kt.size > 8*max(live, minBuckets) {
+		t.Fatalf("%d groups in %d buckets, want %d", live, m.kt.size, len(m.want))
+	}
+}
+
+func TestKeyTableDoesWhatAMapDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		kt := newKeyTable()
-		want := map[owner]uint32{}
-		draw := func(t *rapid.T) (from int, n int, long string, q QueueID) {
-			return rapid.IntRange(0, 1000).Draw(t, "from"), rapid.IntRange(1, 400).Draw(t, "n"),
-				rapid.SampledFrom([]string{"", "123456789", "a key that needs more than one block "}).Draw(t, "start"),
-				QueueID(rapid.IntRange(1, 2).Draw(t, "queue"))
-		}
+		m := &keyModel{kt: newKeyTable(), want: map[keyOwner]uint32{}}
 		t.Repeat(map[string]func(*rapid.T){
-			"obtain": func(t *rapid.T) {
-				from, n, start, q := draw(t)
-				for i := range n {
-					o := owner{q, fmt.Sprint(start, from+i)}
-					id := kt.obtain(q, []byte(o.key))
-					if had, ok := want[o]; ok && had != id {
-						t.Fatalf("obtain of %v = %d, want %d", o, id, had)
-					}
-					want[o] = id
-				}
-			},
-			"remove": func(t *rapid.T) {
-				from, n, start, q := draw(t)
-				for i := range n {
-					o := owner{q, fmt.Sprint(start, from+i)}
-					if id, ok := want[o]; ok {
-						kt.remove(id)
-						delete(want, o)
-					}
-				}
-			},
-			"remove nearly all": func(t *rapid.T) {
-				for o, id := range want {
-					if len(want) <= 10 {
-						break
-					}
-					kt.remove(id)
-					delete(want, o)
-				}
-			},
-			"find what is not there": func(t *rapid.T) {
-				from, _, start, q := draw(t)
-				o := owner{q, fmt.Sprint(start, from)}
-				if id := kt.find(q, []byte(o.key)); id != want[o] {
-					t.Fatalf("find of %v = %d, want %d", o, id, want[o])
-				}
-			},
-			"": func(t *rapid.T) {
-				var key []byte
-				for o, id := range want {
-					if found := kt.find(o.queue, []byte(o.key)); found != id {
-						t.Fatalf("find of %v = %d, want %d", o, found, id)
-					}
-					if key = kt.appendKey(key[:0], id); string(key) != o.key {
-						t.Fatalf("the key of group %d is %q, want %q", id, key, o.key)
-					}
-				}
-				if kt.groups.live != uint32(len(want)) || kt.size < kt.groups.live || kt.size > 8*max(kt.groups.live, minBuckets) {
-					t.Fatalf("%d groups in %d buckets, want %d", kt.groups.live, kt.size, len(want))
-				}
-			},
+			"Obtain": m.Obtain, "Remove": m.Remove, "RemoveNearlyAll": m.RemoveNearlyAll, "Find": m.Find, "": m.verify,
 		})
-		for _, id := range want {
-			kt.remove(id)
+		for _, id := range m.want {
+			m.kt.remove(id)
 		}
-		if kt.groups.live != 0 || kt.blocks.live != 0 {
-			t.Fatalf("%d groups and %d blocks leaked", kt.groups.live, kt.blocks.live)
+		if m.kt.groups.live != 0 || m.kt.blocks.live != 0 {
+			t.Fatalf("%d groups and %d blocks leaked", m.kt.groups.live, m.kt.blocks.live)
 		}
 	})
 }

@@ -54,8 +54,15 @@ func (b *bench) popIs(want ...uint64) {
 	}
 }
 
+// checkRules runs each rule on an index of its own.
+func checkRules(t *testing.T, rules map[string]func(b *bench)) {
+	for name, rule := range rules {
+		t.Run(name, func(t *testing.T) { rule(newBench(t)) })
+	}
+}
+
 func TestSelectionRules(t *testing.T) {
-	rules := map[string]func(b *bench){
+	checkRules(t, map[string]func(b *bench){
 		"priority 1 comes before priority 2, and 2 before 4294967295": func(b *bench) {
 			last, two, one := b.push(math.MaxUint32, "a", 0), b.push(2, "b", 0), b.push(1, "c", 0)
 			b.popIs(one)
@@ -76,11 +83,6 @@ func TestSelectionRules(t *testing.T) {
 				b.t.Fatalf("best is %+v", p)
 			}
 		},
-		"a pop takes all packets of the key": func(b *bench) {
-			one, other, two := b.push(1, "a", 0), b.push(1, "b", 0), b.push(1, "a", 0)
-			b.popIs(two, one)
-			b.popIs(other)
-		},
 		"priority 0 is never selected": func(b *bench) {
 			b.push(0, "a", 0)
 			b.push(0, "-", 0)
@@ -88,6 +90,37 @@ func TestSelectionRules(t *testing.T) {
 			if c := b.Counts(b.q); c.Ready != 0 || c.Unselectable != 2 || c.Len() != 2 {
 				b.t.Fatalf("counts are %+v", c)
 			}
+		},
+		"a pop without groups takes the selected packet only": func(b *bench) {
+			b.push(1, "a", 0)
+			two := b.push(1, "a", 0)
+			if got := b.Pop(b.q, Newest, nil, false, Limit{}, nil); len(got) != 1 || got[0].Seq != two {
+				b.t.Fatalf("pop gave %+v", got)
+			}
+		},
+		"a packet pushed twice is kept twice": func(b *bench) {
+			one, two := b.push(1, "a", 7), b.push(1, "a", 7)
+			b.popIs(two, one)
+		},
+		"a returned packet keeps its place in the order": func(b *bench) {
+			one, two, three := b.push(1, "a", 0), b.push(1, "b", 0), b.push(1, "c", 0)
+			b.popIs(three)
+			p, _ := b.Claim(b.q, Newest, nil, 0)
+			four := b.push(1, "d", 0)
+			b.Release(p.ID, 0, 0)
+			b.popIs(four)
+			b.popIs(two)
+			b.popIs(one)
+		},
+	})
+}
+
+func TestGroupRules(t *testing.T) {
+	checkRules(t, map[string]func(b *bench){
+		"a pop takes all packets of the key": func(b *bench) {
+			one, other, two := b.push(1, "a", 0), b.push(1, "b", 0), b.push(1, "a", 0)
+			b.popIs(two, one)
+			b.popIs(other)
 		},
 		"priority 0 leaves with a selected packet of its key": func(b *bench) {
 			zero, one := b.push(0, "a", 0), b.push(1, "a", 0)
@@ -106,13 +139,6 @@ func TestSelectionRules(t *testing.T) {
 				b.t.Fatalf("pop gave %+v", got)
 			}
 		},
-		"a pop without groups takes the selected packet only": func(b *bench) {
-			b.push(1, "a", 0)
-			two := b.push(1, "a", 0)
-			if got := b.Pop(b.q, Newest, nil, false, Limit{}, nil); len(got) != 1 || got[0].Seq != two {
-				b.t.Fatalf("pop gave %+v", got)
-			}
-		},
 		"empty keys are equal": func(b *bench) {
 			one, two := b.push(2, "", 0), b.push(1, "", 0)
 			b.popIs(two, one)
@@ -124,10 +150,6 @@ func TestSelectionRules(t *testing.T) {
 			b.popIs(two)
 			b.popIs(one)
 		},
-		"a packet pushed twice is kept twice": func(b *bench) {
-			one, two := b.push(1, "a", 7), b.push(1, "a", 7)
-			b.popIs(two, one)
-		},
 		"the key of another queue is another key": func(b *bench) {
 			other := b.AddQueue()
 			b.Push(Entry{Queue: other, Priority: 1, Seq: 99, Key: []byte("a")}, 0)
@@ -136,6 +158,47 @@ func TestSelectionRules(t *testing.T) {
 				b.t.Fatal("the other queue lost its packet")
 			}
 		},
+		"a claimed packet of the key stays out of the group": func(b *bench) {
+			one, two := b.push(1, "a", 0), b.push(1, "a", 0)
+			p, _ := b.Claim(b.q, Newest, nil, 50)
+			if p.Seq != two || p.Attempts != 1 {
+				b.t.Fatalf("claimed %+v", p)
+			}
+			b.popIs(one)
+			b.Advance(50, 10, nil)
+			b.popIs(two)
+		},
+	})
+}
+
+func TestLimitRules(t *testing.T) {
+	checkRules(t, map[string]func(b *bench){
+		"of a large group the first of the order are taken and the last stay": func(b *bench) {
+			var ones, zeros []uint64
+			for range 300 {
+				ones = slices.Insert(ones, 0, b.push(1, "a", 0))
+				zeros = slices.Insert(zeros, 0, b.push(0, "a", 0))
+			}
+			want := slices.Concat(ones, zeros)
+			if got := b.pop(Limit{Packets: 450}); !slices.Equal(got, want[:450]) {
+				b.t.Fatalf("pop gave %v", got)
+			}
+			if c := b.Counts(b.q); c.Ready != 0 || c.Unselectable != 150 {
+				b.t.Fatalf("counts are %+v", c)
+			}
+		},
+		"the selected packet is taken whatever its size": func(b *bench) {
+			b.push(1, "a", 0)
+			two := b.push(1, "a", 0)
+			if got := b.pop(Limit{Bytes: 1}); !slices.Equal(got, []uint64{two}) {
+				b.t.Fatalf("pop gave %v", got)
+			}
+		},
+	})
+}
+
+func TestTimeRules(t *testing.T) {
+	checkRules(t, map[string]func(b *bench){
 		"an expired packet is not in the group and does not lift it": func(b *bench) {
 			stays, gone := b.push(2, "a", 0), b.push(1, "a", 100)
 			better := b.push(1, "b", 0)
@@ -163,47 +226,6 @@ func TestSelectionRules(t *testing.T) {
 			b.Advance(100, 10, nil)
 			b.popIs()
 		},
-		"of a large group the first of the order are taken and the last stay": func(b *bench) {
-			var ones, zeros []uint64
-			for range 300 {
-				ones = slices.Insert(ones, 0, b.push(1, "a", 0))
-				zeros = slices.Insert(zeros, 0, b.push(0, "a", 0))
-			}
-			want := slices.Concat(ones, zeros)
-			if got := b.pop(Limit{Packets: 450}); !slices.Equal(got, want[:450]) {
-				b.t.Fatalf("pop gave %v", got)
-			}
-			if c := b.Counts(b.q); c.Ready != 0 || c.Unselectable != 150 {
-				b.t.Fatalf("counts are %+v", c)
-			}
-		},
-		"the selected packet is taken whatever its size": func(b *bench) {
-			b.push(1, "a", 0)
-			two := b.push(1, "a", 0)
-			if got := b.pop(Limit{Bytes: 1}); !slices.Equal(got, []uint64{two}) {
-				b.t.Fatalf("pop gave %v", got)
-			}
-		},
-		"a claimed packet of the key stays out of the group": func(b *bench) {
-			one, two := b.push(1, "a", 0), b.push(1, "a", 0)
-			p, _ := b.Claim(b.q, Newest, nil, 50)
-			if p.Seq != two || p.Attempts != 1 {
-				b.t.Fatalf("claimed %+v", p)
-			}
-			b.popIs(one)
-			b.Advance(50, 10, nil)
-			b.popIs(two)
-		},
-		"a returned packet keeps its place in the order": func(b *bench) {
-			one, two, three := b.push(1, "a", 0), b.push(1, "b", 0), b.push(1, "c", 0)
-			b.popIs(three)
-			p, _ := b.Claim(b.q, Newest, nil, 0)
-			four := b.push(1, "d", 0)
-			b.Release(p.ID, 0, 0)
-			b.popIs(four)
-			b.popIs(two)
-			b.popIs(one)
-		},
 		"a claimed packet that expires stays until the end of its lease and never comes back": func(b *bench) {
 			b.push(1, "a", 20)
 			p, _ := b.Claim(b.q, Newest, nil, 50)
@@ -226,10 +248,7 @@ func TestSelectionRules(t *testing.T) {
 			b.Advance(10, 10, nil)
 			b.popIs(9)
 		},
-	}
-	for name, rule := range rules {
-		t.Run(name, func(t *testing.T) { rule(newBench(t)) })
-	}
+	})
 }
 
 func TestWhatIsUnknownIsRefused(t *testing.T) {

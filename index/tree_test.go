@@ -36,102 +36,109 @@ func comparePlaces(a, b place) int {
 	return 0
 }
 
-// Runs of inserts and removes at every kind of place, against a sorted slice.
+// treeModel drives a tree and a sorted slice with the same calls.
+type treeModel struct {
+	f    forest
+	tr   tree
+	want []place
+}
+
+func (m *treeModel) insert(t *rapid.T, k place) {
+	i, dup := slices.BinarySearchFunc(m.want, k, comparePlaces)
+	if ok := m.f.insert(&m.tr, k, uint32(k.seq)+1); ok == dup {
+		t.Fatalf("insert of %v = %v", k, ok)
+	}
+	if !dup {
+		m.want = slices.Insert(m.want, i, k)
+	}
+}
+
+func (m *treeModel) remove(t *rapid.T, k place) {
+	i, there := slices.BinarySearchFunc(m.want, k, comparePlaces)
+	if ok := m.f.remove(&m.tr, k); ok != there {
+		t.Fatalf("remove of %v = %v", k, ok)
+	}
+	if there {
+		m.want = slices.Delete(m.want, i, i+1)
+	}
+}
+
+// run calls f for a run of places, close together or with gaps, up or down.
+func (m *treeModel) run(t *rapid.T, f func(*rapid.T, place)) {
+	k := place{rapid.Uint32Range(0, 5).Draw(t, "priority"), rapid.Uint64Range(1<<20, 1<<20+2000).Draw(t, "seq")}
+	n, step := rapid.IntRange(1, 300).Draw(t, "n"), rapid.SampledFrom([]int64{-3, -1, 1, 2}).Draw(t, "step")
+	for range n {
+		f(t, k)
+		k.seq += uint64(step)
+	}
+}
+
+func (m *treeModel) InsertScattered(t *rapid.T) {
+	r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
+	for range 300 {
+		m.insert(t, place{r.Uint32N(6), 1<<20 + r.Uint64N(2000)})
+	}
+}
+
+func (m *treeModel) RemoveScattered(t *rapid.T) {
+	r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
+	for n := len(m.want) * 2 / 3; n > 0; n-- {
+		m.remove(t, m.want[r.IntN(len(m.want))])
+	}
+}
+
+func (m *treeModel) RemoveEnds(t *rapid.T) {
+	for n := rapid.IntRange(1, 200).Draw(t, "n"); n > 0 && len(m.want) > 1; n-- {
+		m.remove(t, m.want[0])
+		m.remove(t, m.want[len(m.want)-1])
+	}
+}
+
+func (m *treeModel) Walk(t *rapid.T) {
+	end, step := drawEnd(t), rapid.IntRange(1, 70).Draw(t, "step")
+	order := slices.SortedFunc(slices.Values(m.want), func(a, b place) int {
+		if end.earlier(a, b) {
+			return -1
+		}
+		return 1
+	})
+	w := m.f.walk(&m.tr, end)
+	for i := 0; i < len(order); i += step {
+		if w.done() {
+			t.Fatalf("the walk ended at %d of %d", i, len(order))
+		}
+		if k, _ := w.at(); k != order[i] {
+			t.Fatalf("the walk is at %v, want %v", k, order[i])
+		}
+		w.skip(step)
+	}
+	if !w.done() {
+		t.Fatal("the walk did not end")
+	}
+}
+
+func (m *treeModel) verify(t *rapid.T) {
+	checkTree(t, &m.f, &m.tr, m.want)
+	if len(m.want) == 0 {
+		return
+	}
+	if k, _ := m.f.lowest(&m.tr); k != m.want[0] {
+		t.Fatalf("lowest = %v, want %v", k, m.want[0])
+	}
+	i, _ := slices.BinarySearchFunc(m.want, place{m.want[0].priority, ^uint64(0)}, comparePlaces)
+	if k, _ := m.f.newest(&m.tr); k != m.want[i-1] {
+		t.Fatalf("newest = %v, want %v", k, m.want[i-1])
+	}
+}
+
 func TestTreeDoesWhatASortedSliceDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var f forest
-		var tr tree
-		var want []place
-		insert := func(k place) {
-			i, dup := slices.BinarySearchFunc(want, k, comparePlaces)
-			if ok := f.insert(&tr, k, uint32(k.seq)+1); ok == dup {
-				t.Fatalf("insert of %v = %v", k, ok)
-			}
-			if !dup {
-				want = slices.Insert(want, i, k)
-			}
-		}
-		remove := func(k place) {
-			i, there := slices.BinarySearchFunc(want, k, comparePlaces)
-			if ok := f.remove(&tr, k); ok != there {
-				t.Fatalf("remove of %v = %v", k, ok)
-			}
-			if there {
-				want = slices.Delete(want, i, i+1)
-			}
-		}
-		run := func(t *rapid.T) (from place, n int, step int64) {
-			from = place{rapid.Uint32Range(0, 5).Draw(t, "priority"), rapid.Uint64Range(1<<20, 1<<20+2000).Draw(t, "seq")}
-			return from, rapid.IntRange(1, 300).Draw(t, "n"), rapid.SampledFrom([]int64{-3, -1, 1, 2}).Draw(t, "step")
-		}
+		var m treeModel
 		t.Repeat(map[string]func(*rapid.T){
-			"insert a run": func(t *rapid.T) {
-				k, n, step := run(t)
-				for range n {
-					insert(k)
-					k.seq += uint64(step)
-				}
-			},
-			"insert scattered": func(t *rapid.T) {
-				r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
-				for range 300 {
-					insert(place{r.Uint32N(6), 1<<20 + r.Uint64N(2000)})
-				}
-			},
-			"remove a run": func(t *rapid.T) {
-				k, n, step := run(t)
-				for range n {
-					remove(k)
-					k.seq += uint64(step)
-				}
-			},
-			"remove scattered": func(t *rapid.T) {
-				r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
-				for n := len(want) * 2 / 3; n > 0; n-- {
-					remove(want[r.IntN(len(want))])
-				}
-			},
-			"remove the ends": func(t *rapid.T) {
-				for n := rapid.IntRange(1, 200).Draw(t, "n"); n > 0 && len(want) > 1; n-- {
-					remove(want[0])
-					remove(want[len(want)-1])
-				}
-			},
-			"walk": func(t *rapid.T) {
-				end, step := drawEnd(t), rapid.IntRange(1, 70).Draw(t, "step")
-				order := slices.SortedFunc(slices.Values(want), func(a, b place) int {
-					if end.earlier(a, b) {
-						return -1
-					}
-					return 1
-				})
-				w := f.walk(&tr, end)
-				for i := 0; i < len(order); i += step {
-					if w.done() {
-						t.Fatalf("the walk ended at %d of %d", i, len(order))
-					}
-					if k, _ := w.at(); k != order[i] {
-						t.Fatalf("the walk is at %v, want %v", k, order[i])
-					}
-					w.skip(step)
-				}
-				if !w.done() {
-					t.Fatal("the walk did not end")
-				}
-			},
-			"": func(t *rapid.T) {
-				checkTree(t, &f, &tr, want)
-				if len(want) == 0 {
-					return
-				}
-				if k, _ := f.lowest(&tr); k != want[0] {
-					t.Fatalf("lowest = %v, want %v", k, want[0])
-				}
-				i, _ := slices.BinarySearchFunc(want, place{want[0].priority, ^uint64(0)}, comparePlaces)
-				if k, _ := f.newest(&tr); k != want[i-1] {
-					t.Fatalf("newest = %v, want %v", k, want[i-1])
-				}
-			},
+			"insert a run":     func(t *rapid.T) { m.run(t, m.insert) },
+			"remove a run":     func(t *rapid.T) { m.run(t, m.remove) },
+			"insert scattered": m.InsertScattered, "remove scattered": m.RemoveScattered,
+			"remove the ends": m.RemoveEnds, "walk": m.Walk, "": m.verify,
 		})
 	})
 }
