@@ -32,17 +32,14 @@ func (s *Store) tidy(t *tidier) {
 	s.mu.Lock()
 	batch, deleted, live, failed := s.control.Batch, s.deleted, s.control.Live, s.failed
 	s.mu.Unlock()
-	if batch != t.batch {
+	if t.quiet++; batch != t.batch {
 		t.batch, t.quiet = batch, 0
-		return
-	}
-	if t.quiet++; t.quiet < quietSeconds || failed != nil {
-		return
 	}
 	space, table := s.guard.get(), s.guard.sizing.memTable
 	garbage := deleted - t.deleted
-	short := space.Level != Normal && (garbage > 0 || t.unknown)
-	if !short && (space.Stored < tidyTables*table || garbage < live || garbage == 0) || space.Stored > tidyLimit*table {
+	short := space.Level != Normal && (garbage > live/8 || t.unknown)
+	idle := t.quiet >= quietSeconds && space.Stored > tidyTables*table && garbage > live
+	if failed != nil || !short && !idle || space.Stored > tidyLimit*table {
 		return
 	}
 	if deleted != t.rotated {

@@ -69,7 +69,7 @@ func newGuard(f *folder, o *Options, logs, lsm int64) (*guard, error) {
 	if info, err := os.Stat(g.reserve); err == nil {
 		g.held = info.Size()
 	}
-	need := logs + logs/4 + g.sizing.floor() + min(lsm, 64*g.sizing.memTable)
+	need := min(logs+logs/4+g.sizing.floor()+lsm, g.sizing.background(lsm))
 	if free < need {
 		g.drop()
 		if free, _, err = g.stat(g.path); err != nil {
@@ -80,7 +80,8 @@ func newGuard(f *folder, o *Options, logs, lsm int64) (*guard, error) {
 		return nil, fmt.Errorf("%w: %d bytes are free below %s and opening it may write %d; free some room",
 			ErrFull, free, g.path, need)
 	}
-	return g, g.look(0)
+	_ = g.look(0) // Apply will say it
+	return g, nil
 }
 
 // look brings Space up to date; a batch of batch bytes is about to be
@@ -109,6 +110,14 @@ func (g *guard) look(batch int64) error {
 		g.space.Level = NoPush
 	}
 	return nil
+}
+
+// rotated takes the size of the tables in when a log was made: the log before
+// it becomes one more.
+func (g *guard) rotated(lsm int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lsm = lsm + g.sizing.oneTable()
 }
 
 // refresh takes the size of the tables in and makes the reserve when there is

@@ -324,6 +324,7 @@ func (s *Store) syncInterval(durable *uint64) {
 
 // newLog prepares a log that Badger made.
 func (s *Store) newLog(log *os.File) {
+	s.guard.rotated(s.tableBytes())
 	if !s.opt.tune.noAdvice {
 		adviseLogs(s.folder.name(dbName))
 	}
