@@ -173,6 +173,23 @@ func TestGroupRules(t *testing.T) {
 
 func TestLimitRules(t *testing.T) {
 	checkRules(t, map[string]func(b *bench){
+		"a group that just fits the limit is taken whole": func(b *bench) {
+			for _, lim := range []Limit{{Bytes: 30}, {Packets: 3}} {
+				one, two, three := b.push(1, "a", 0), b.push(1, "a", 0), b.push(1, "a", 0)
+				if got := b.pop(lim); !slices.Equal(got, []uint64{three, two, one}) {
+					b.t.Fatalf("pop with %+v gave %v", lim, got)
+				}
+			}
+		},
+		"the first packet that does not fit the limit stays, and all behind it": func(b *bench) {
+			for _, lim := range []Limit{{Bytes: 29}, {Packets: 2}} {
+				one, two, three := b.push(1, "a", 0), b.push(1, "a", 0), b.push(1, "a", 0)
+				if got := b.pop(lim); !slices.Equal(got, []uint64{three, two}) {
+					b.t.Fatalf("pop with %+v gave %v", lim, got)
+				}
+				b.popIs(one)
+			}
+		},
 		"of a large group the first of the order are taken and the last stay": func(b *bench) {
 			var ones, zeros []uint64
 			for range 300 {

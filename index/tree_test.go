@@ -1,6 +1,7 @@
 package index
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -191,5 +192,35 @@ func TestTreeSpaceIsBounded(t *testing.T) {
 			}
 			checkTree(t, &f, &tr, slices.SortedFunc(slices.Values(order[n*9/10:]), comparePlaces))
 		})
+	}
+}
+
+// Random removal and short runs of inserts, round after round, in a tree of three levels.
+func TestTreeStaysInShapeUnderChurn(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var f forest
+	var tr tree
+	held := map[place]bool{}
+	for round := range 60 {
+		for len(held) < 9000 {
+			k, step := place{r.Uint32N(20), r.Uint64N(1 << 14)}, uint64(r.IntN(5)-2)
+			for range r.IntN(40) {
+				if f.insert(&tr, k, uint32(k.seq)+1) {
+					held[k] = true
+				}
+				k.seq = (k.seq + step) % (1 << 14)
+			}
+		}
+		order := slices.SortedFunc(maps.Keys(held), comparePlaces)
+		checkTree(t, &f, &tr, order)
+		keep := 1 + r.IntN(8)
+		for i, k := range order {
+			// Whole stretches go, and between them some of what is left.
+			if i/(200*keep)%2 == round%2 || r.IntN(keep) == 0 {
+				f.remove(&tr, k)
+				delete(held, k)
+			}
+		}
+		checkTree(t, &f, &tr, slices.SortedFunc(maps.Keys(held), comparePlaces))
 	}
 }
