@@ -96,7 +96,9 @@ func (r *readState) lookUp(ids []PacketID, order []int, fn func(i int, rec []byt
 // pass reads a run of packets with the iterator.
 func (r *readState) pass(ids []PacketID, order []int, fn func(i int, rec []byte) error) error {
 	if r.it == nil {
-		r.it = r.txn.NewIterator(badger.IteratorOptions{Prefix: []byte(packetPrefix)})
+		// An iterator parses one item ahead. Without AllVersions it would look for a live one, behind
+		// the last packet of the run, through all that was popped there before.
+		r.it = r.txn.NewIterator(badger.IteratorOptions{Prefix: []byte(packetPrefix), AllVersions: true})
 	}
 	placed := false // the iterator stands at or before what is looked for
 	for _, i := range order {
@@ -111,7 +113,7 @@ func (r *readState) pass(ids []PacketID, order []int, fn func(i int, rec []byte)
 			placed = true
 		}
 		var err error
-		if r.it.Valid() && bytes.Equal(r.it.Item().Key(), r.key) {
+		if r.it.Valid() && bytes.Equal(r.it.Item().Key(), r.key) && !r.it.Item().IsDeletedOrExpired() {
 			err = r.give(r.it.Item(), ids[i], i, fn)
 		} else {
 			err = fn(i, nil)
