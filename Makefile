@@ -35,7 +35,9 @@ race:
 	CGO_ENABLED=1 go test -race -shuffle=on ./...
 
 fuzz: ## run every fuzz target in turn, FUZZTIME (30s) each
-	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort | while IFS=: read -r file func; do \
+	@targets=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
+	test -n "$$targets" || { echo 'no fuzz target was found'; exit 1; }; \
+	echo "$$targets" | while IFS=: read -r file func; do \
 		target=$${func#func }; \
 		echo "== $$(dirname $$file) $$target"; \
 		go test $$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
