@@ -128,7 +128,8 @@ func (b *Batch) Cancel(op int) {
 }
 
 // Delete removes a packet that an earlier batch put. For one that this batch
-// put, use Cancel.
+// put, use Cancel. A packet that moves to another priority is deleted first
+// and put then, in one batch.
 func (b *Batch) Delete(id PacketID, r Removed) {
 	o := batchOp{kind: OpDelete, id: id, removed: r}
 	b.ops = append(b.ops, o)

@@ -7,11 +7,12 @@ import (
 )
 
 // PacketID is a packet's place in the order of delivery and its identity on
-// disk: no two packets of a store have the same one.
+// disk. No two packets of a store have the same queue and sequence, whatever
+// their priority: a packet that moves in the order keeps both.
 type PacketID struct {
 	Queue    uint32
 	Priority uint32 // 1 is best, 0 is never selected
-	Seq      uint64 // within (queue, priority): higher is newer
+	Seq      uint64 // of equal priority the higher is newer
 }
 
 // Compare orders identities as their keys are ordered on disk. It returns

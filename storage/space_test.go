@@ -137,6 +137,7 @@ func (p *pusher) reopen(dir string) {
 }
 
 func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
+	t.Parallel()
 	_, at := mountImage(t, 64, "")
 	dir := filepath.Join(at, "data")
 	p := newPusher(t, openTest(t, dir, Options{}))
@@ -162,6 +163,7 @@ func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
 }
 
 func TestForeignFileThatFillsTheDiskLosesNothing(t *testing.T) {
+	t.Parallel()
 	_, at := mountImage(t, 64, "")
 	dir := filepath.Join(at, "data")
 	p := newPusher(t, openTest(t, dir, Options{}))
@@ -238,6 +240,7 @@ func fillDisk(t *testing.T, name string) {
 // goes, and opens the copy. The journal commits by itself only every 1,000
 // seconds, so nothing is there that was not synced.
 func TestPowerCutKeepsEveryAcknowledgedBatch(t *testing.T) {
+	t.Parallel()
 	image, at := mountImage(t, 64, ",commit=1000")
 	dir := filepath.Join(at, "data")
 	p := newPusher(t, openTest(t, dir, Options{}))

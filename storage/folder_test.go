@@ -1,0 +1,221 @@
+package storage
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
+	write := func(name, text string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	made := func(then func(t *testing.T, dir string)) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			s := smallStore(t, dir)
+			if err := s.Apply(one(1, Packet{})); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			then(t, dir)
+		}
+	}
+	rows := map[string]struct {
+		corrupt func(t *testing.T, dir string)
+		want    error
+		says    string
+	}{
+		"somebody else's files": {write("notes.txt", "x"), ErrNotFolder, "notes.txt"},
+		"a newer format":        {made(write(formatName, "2\n")), ErrNewerFormat, "version 2"},
+		"a format of nonsense":  {made(write(formatName, "what")), ErrDamaged, `"what"`},
+		"an empty format":       {made(write(formatName, "")), ErrDamaged, formatName},
+		"a corrupt anchor":      {made(write(anchorName, "HFAN")), ErrDamaged, "anchor"},
+		"an anchor ahead of the store": {made(func(t *testing.T, dir string) { forget(t, dir, 9) }),
+			ErrLoss, "batches 2 to 9 are lost"},
+		"a file in the way": {func(t *testing.T, dir string) {
+			if err := errors.Join(os.Remove(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, "cannot make the data folder"},
+		"a table that is gone": {made(func(t *testing.T, dir string) {
+			tables, err := filepath.Glob(filepath.Join(dir, dbName, "*"+tableSuffix))
+			if err != nil || len(tables) != 1 {
+				t.Fatal(tables, err)
+			}
+			if err := os.Remove(tables[0]); err != nil {
+				t.Fatal(err)
+			}
+		}), ErrDamaged, "no such file"},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			row.corrupt(t, dir)
+			s, err := Open(dir, Options{MemTable: minMemTable})
+			if err == nil {
+				s.Close()
+				t.Fatal("it was opened")
+			}
+			if row.want != nil && !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.says) ||
+				strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v", err)
+			}
+			t.Log(err)
+		})
+	}
+}
+
+func TestUnwritableFolderIsRefused(t *testing.T) {
+	if os.Getuid() == 0 {
+		if _, err := Open("/proc/holdfast", Options{}); err == nil || !strings.Contains(err.Error(), "cannot make the data folder") {
+			t.Error(err)
+		}
+		return
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); err == nil {
+		t.Error("it was opened")
+	}
+}
+
+func TestFolderOfAFirstStartCutShortIsFinished(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{lockName, formatName + tmpSuffix} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	smallStore(t, dir)
+}
+
+func TestFolderIsPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "data")
+	smallStore(t, dir)
+	for _, name := range []string{"", dbName} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%q has mode %v, %v", name, info.Mode(), err)
+		}
+	}
+}
+
+func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	if err := s.Apply(one(1, Packet{})); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	forget(t, dir, 9)
+	o := Options{MemTable: minMemTable, AcceptLoss: true}
+	s = openTest(t, dir, o)
+	_, live, hash := scanned(t, s)
+	if err := s.Verify(live+1, hash); !errors.Is(err, ErrLoss) {
+		t.Errorf("a mismatch gives %v", err)
+	}
+	if err := s.Verify(live+1, hash); err != nil {
+		t.Errorf("the accepted totals give %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = smallStore(t, dir)
+	if s.Control().Batch != 1 || s.Epoch() != 3 {
+		t.Errorf("batch %d in epoch %d", s.Control().Batch, s.Epoch())
+	}
+}
+
+func TestEpochRisesWithEveryStart(t *testing.T) {
+	dir := t.TempDir()
+	for want := uint64(1); want <= 4; want++ {
+		s := smallStore(t, dir)
+		if s.Epoch() != want {
+			t.Errorf("epoch %d, want %d", s.Epoch(), want)
+		}
+		if want%2 == 0 { // with and without a batch
+			if err := s.Apply(one(want, Packet{})); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Control().Epoch; got != want {
+				t.Errorf("the control record has epoch %d, want %d", got, want)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestReadOnlyStoreIsReadAndLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	if err := s.Apply(one(1, Packet{})); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(filepath.Join(dir, anchorName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = openTest(t, dir, Options{MemTable: minMemTable, ReadOnly: true})
+	if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("Apply gives %v", err)
+	}
+	if ids, _, _ := scanned(t, s); len(ids) != 1 {
+		t.Errorf("%v are there", ids)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(filepath.Join(dir, anchorName))
+	if err != nil || string(after) != string(before) {
+		t.Errorf("the anchor changed: %v", err)
+	}
+}
+
+func TestClosedStoreRefusesBatchesAndASecondCloseDoesNothing(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Apply(one(1, Packet{})); !errors.Is(err, ErrClosed) {
+		t.Errorf("Apply gives %v", err)
+	}
+}
+
+func TestSyncModesAreReadAndWritten(t *testing.T) {
+	for text, want := range map[string]SyncMode{
+		"always": SyncAlways(), "never": SyncNever(),
+		"interval:50ms": SyncInterval(50 * time.Millisecond), "interval:1m0s": SyncInterval(time.Minute),
+	} {
+		if got, err := ParseSync(text); err != nil || got != want || got.String() != text {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "Always", "interval", "interval:", "interval:0s", "interval:-1s", "interval:2m", "interval:x"} {
+		if got, err := ParseSync(text); err == nil {
+			t.Errorf("%q is taken for %v", text, got)
+		}
+	}
+}

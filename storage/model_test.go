@@ -1,0 +1,194 @@
+package storage
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// model is what a store should hold, in maps.
+type model struct {
+	packets map[PacketID]Packet
+	queues  map[uint32]string
+	marks   Marks
+	batches uint64
+	epoch   uint64 // starts so far
+	stored  uint64 // epoch of the last batch
+}
+
+// draw puts a random batch into b and into the model.
+func (m *model) draw(t *rapid.T, b *Batch) {
+	type place struct { // what must be unique, whatever the priority
+		queue uint32
+		seq   uint64
+	}
+	live := map[place]PacketID{}
+	for id := range m.packets {
+		live[place{id.Queue, id.Seq}] = id
+	}
+	put := map[PacketID]int{}
+	for range rapid.IntRange(0, 30).Draw(t, "operations") {
+		id := PacketID{
+			Queue:    rapid.Uint32Range(1, 3).Draw(t, "queue"),
+			Priority: rapid.Uint32Range(0, 2).Draw(t, "priority"),
+			Seq:      rapid.Uint64Range(1<<63-20, 1<<63+20).Draw(t, "seq"),
+		}
+		at := place{id.Queue, id.Seq}
+		if old, has := live[at]; has {
+			if op, here := put[old]; here {
+				b.Cancel(op)
+				delete(put, old)
+			} else {
+				b.Delete(old, Removed{Expires: m.packets[old].Expiry != 0, Large: IsLarge(len(m.packets[old].Payload))})
+			}
+			delete(live, at)
+			delete(m.packets, old)
+			continue
+		}
+		p := Packet{Payload: bytes.Repeat([]byte{byte(id.Seq)}, rapid.SampledFrom([]int{0, 10, 1024, 1025, 9000}).Draw(t, "payload"))}
+		if rapid.Bool().Draw(t, "expires") {
+			p.Expiry = 4_000_000_000_000
+		}
+		if rapid.Bool().Draw(t, "key") {
+			p.Key = fmt.Append([]byte{}, id.Seq%3)
+		}
+		put[id], live[at], m.packets[id] = b.Put(id, &p), id, p
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "queue operations") {
+		id := rapid.Uint32Range(1, 3).Draw(t, "queue")
+		if _, has := m.queues[id]; has {
+			b.DeleteQueue(id)
+			delete(m.queues, id)
+		} else {
+			m.queues[id] = rapid.SampledFrom([]string{"", "a", "jobs"}).Draw(t, "name")
+			b.PutQueue(Queue{ID: id, Name: []byte(m.queues[id]), New: rapid.Bool().Draw(t, "new") && m.batches == 0})
+		}
+	}
+	if b.Len() == 0 {
+		return
+	}
+	m.batches++
+	m.stored = m.epoch
+	if rapid.Bool().Draw(t, "marks") {
+		m.marks = Marks{NextSeq: 1<<63 + m.batches, LowSeq: 1<<63 - m.batches, NextQueue: uint32(m.batches)}
+		b.SetMarks(m.marks)
+	}
+}
+
+// check holds a store against the model.
+func (m *model) check(t *rapid.T, s *Store) {
+	var live, hash uint64
+	var found []PacketID
+	err := s.Packets(func(id PacketID, meta *Meta) error {
+		want, has := m.packets[id]
+		if !has {
+			return fmt.Errorf("packet %v should not be there", id)
+		}
+		if meta.Expiry != want.Expiry || !bytes.Equal(meta.Key, want.Key) || (meta.Key == nil) != (want.Key == nil) ||
+			int(meta.Size) != len(want.Key)+len(want.Payload) || meta.Large != IsLarge(len(want.Payload)) {
+			return fmt.Errorf("packet %v is %+v", id, meta)
+		}
+		if meta.Expiry == 0 {
+			live++
+			hash += SetHash(id)
+		}
+		found = append(found, id)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != len(m.packets) || !slices.IsSortedFunc(found, PacketID.Compare) {
+		t.Fatalf("%d packets instead of %d, or out of order: %v", len(found), len(m.packets), found)
+	}
+	if err := s.Verify(live, hash); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.Control(); c.Batch != m.batches || c.Marks != m.marks || c.Epoch != m.stored || s.Epoch() != m.epoch {
+		t.Fatalf("control record %+v in epoch %d, want batch %d, marks %+v, epoch %d of %d",
+			c, s.Epoch(), m.batches, m.marks, m.stored, m.epoch)
+	}
+	queues := map[uint32]string{}
+	if err := s.Queues(func(q Queue) error { queues[q.ID] = string(q.Name); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(queues, m.queues) {
+		t.Fatalf("queues %v, want %v", queues, m.queues)
+	}
+	m.checkRead(t, s)
+}
+
+// checkRead reads every place there is, in an order that sorts nothing.
+func (m *model) checkRead(t *rapid.T, s *Store) {
+	var ids []PacketID
+	for seq := uint64(1<<63 + 20); seq >= 1<<63-20; seq-- {
+		for queue := range uint32(4) {
+			for priority := range uint32(3) {
+				ids = append(ids, PacketID{queue, priority, seq})
+			}
+		}
+	}
+	some := ids[:rapid.IntRange(0, len(ids)).Draw(t, "reads")]
+	calls := 0
+	var p Packet
+	err := s.Read(some, func(i int, rec []byte) error {
+		calls++
+		want, has := m.packets[some[i]]
+		if !has || rec == nil {
+			if has || rec != nil {
+				return fmt.Errorf("packet %v: found %v, want %v", some[i], rec != nil, has)
+			}
+			return nil
+		}
+		if err := DecodeRecord(rec, &p); err != nil || !same(p, want) {
+			return fmt.Errorf("packet %v reads as %+v, %w", some[i], p, err)
+		}
+		return nil
+	})
+	if err != nil || calls != len(some) {
+		t.Fatalf("%d calls for %d packets, %v", calls, len(some), err)
+	}
+}
+
+func TestStoreDoesWhatTheModelDoes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "model")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		m := &model{packets: map[PacketID]Packet{}, queues: map[uint32]string{}, marks: firstMarks()}
+		var s *Store
+		reopen := func() {
+			if s != nil {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s, err = Open(dir, Options{MemTable: minMemTable}); err != nil {
+				t.Fatal(err)
+			}
+			m.epoch++
+		}
+		reopen()
+		defer func() { s.Close() }()
+		var b Batch
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			b.Reset()
+			m.draw(t, &b)
+			if err := s.Apply(&b); err != nil {
+				t.Fatal(err)
+			}
+			if rapid.IntRange(0, 3).Draw(t, "reopen") == 0 {
+				reopen()
+			}
+			m.check(t, s)
+		}
+	})
+}

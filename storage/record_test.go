@@ -1,0 +1,308 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"pgregory.net/rapid"
+)
+
+// drawPacket draws a packet of any shape.
+func drawPacket(t *rapid.T) Packet {
+	p := Packet{
+		Expiry:     rapid.SampledFrom([]int64{0, 0, 1, 1_800_000_000_123, math.MaxInt64, -1, -200, -70_000, math.MinInt64}).Draw(t, "expiry"),
+		NotBefore:  rapid.OneOf(rapid.Just(int64(0)), rapid.Int64()).Draw(t, "not before"),
+		EnqueuedAt: rapid.OneOf(rapid.Just(int64(0)), rapid.Int64()).Draw(t, "enqueued at"),
+		Attempts:   rapid.OneOf(rapid.Just(uint32(0)), rapid.Uint32()).Draw(t, "attempts"),
+		Producer:   strings.Repeat("é", rapid.SampledFrom([]int{0, 1, 15, 16, 127, 128, 40_000}).Draw(t, "producer")),
+		Payload:    make([]byte, rapid.SampledFrom([]int{0, 1, 31, 255, 256, 1024, 1025, 65535, 65536}).Draw(t, "payload")),
+	}
+	if len(p.Payload) > 0 {
+		p.Payload[0], p.Payload[len(p.Payload)-1] = 1, 2
+	}
+	if rapid.Bool().Draw(t, "has key") {
+		p.Key = bytes.Repeat([]byte{0, 0xff}, rapid.SampledFrom([]int{0, 1, 127, 128, 40_000}).Draw(t, "key"))
+	}
+	for i := range rapid.SampledFrom([]int{0, 0, 1, 3, 8, 20}).Draw(t, "tags") {
+		p.Tags = append(p.Tags, Tag{fmt.Sprintf("name%02d", i), rapid.SampledFrom([]string{"", "a", strings.Repeat("v", 31), strings.Repeat("w", 32)}).Draw(t, "value")})
+	}
+	return p
+}
+
+// same compares packets; no tags and no payload have two forms.
+func same(a, b Packet) bool {
+	return bytes.Equal(a.Key, b.Key) && (a.Key == nil) == (b.Key == nil) && bytes.Equal(a.Payload, b.Payload) &&
+		a.Expiry == b.Expiry && a.NotBefore == b.NotBefore && a.EnqueuedAt == b.EnqueuedAt &&
+		slices.Equal(a.Tags, b.Tags) && a.Attempts == b.Attempts && a.Producer == b.Producer
+}
+
+func TestRecordReadsBackWhatWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var got Packet
+		for range 3 { // the same packet decoded into again
+			want := drawPacket(t)
+			rec := AppendRecord([]byte("before"), &want)[len("before"):]
+			if err := DecodeRecord(rec, &got); err != nil {
+				t.Fatal(err)
+			}
+			if !same(want, got) {
+				t.Fatalf("got %+v, want %+v", got, want)
+			}
+			if room := recordRoom(&want); room < len(rec) {
+				t.Fatalf("recordRoom gives %d for a record of %d bytes", room, len(rec))
+			}
+			var m Meta
+			head := appendHead(nil, &want)
+			for name, rec := range map[string][]byte{"full": rec, "head": head} {
+				if err := decodeMeta(rec, &m); err != nil {
+					t.Fatal(name, err)
+				}
+				wantMeta := Meta{want.Expiry, want.NotBefore, want.EnqueuedAt, want.Key, m.Tags, want.Attempts,
+					uint32(len(want.Key) + len(want.Payload)), name == "head"}
+				if !reflect.DeepEqual(m, wantMeta) || !slices.Equal(m.Tags, want.Tags) {
+					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
+				}
+			}
+			at, size, large, err := splitHead(head)
+			if err != nil || !large || int(size) != len(want.Payload) {
+				t.Fatal(at, size, large, err)
+			}
+			if joined := appendJoined(nil, head, at, want.Payload); len(want.Payload) > 0 && !bytes.Equal(joined, rec) {
+				t.Fatalf("joined %x, full %x", joined, rec)
+			}
+		}
+	})
+}
+
+// libraryRecord writes a record with the msgpack library.
+func libraryRecord(p *Packet) ([]byte, error) {
+	fields := []struct {
+		number int8
+		has    bool
+		put    func(*msgpack.Encoder) error
+	}{
+		{fieldKey, p.Key != nil, func(e *msgpack.Encoder) error { return e.EncodeBytes(p.Key) }},
+		{fieldExpiry, p.Expiry != 0, func(e *msgpack.Encoder) error { return e.EncodeInt(p.Expiry) }},
+		{fieldNotBefore, p.NotBefore != 0, func(e *msgpack.Encoder) error { return e.EncodeInt(p.NotBefore) }},
+		{fieldEnqueuedAt, p.EnqueuedAt != 0, func(e *msgpack.Encoder) error { return e.EncodeInt(p.EnqueuedAt) }},
+		{fieldTags, len(p.Tags) > 0, func(e *msgpack.Encoder) error {
+			if err := e.EncodeArrayLen(2 * len(p.Tags)); err != nil {
+				return err
+			}
+			for _, tag := range p.Tags {
+				if err := errors.Join(e.EncodeString(tag.Name), e.EncodeString(tag.Value)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{fieldAttempts, p.Attempts != 0, func(e *msgpack.Encoder) error { return e.EncodeUint(uint64(p.Attempts)) }},
+		{fieldProducer, p.Producer != "", func(e *msgpack.Encoder) error { return e.EncodeString(p.Producer) }},
+		{fieldPayload, len(p.Payload) > 0, func(e *msgpack.Encoder) error { return e.EncodeBytes(p.Payload) }},
+	}
+	n := 0
+	for _, f := range fields {
+		if f.has {
+			n++
+		}
+	}
+	var out bytes.Buffer
+	e := msgpack.NewEncoder(&out)
+	err := e.EncodeMapLen(n)
+	for _, f := range fields {
+		if f.has && err == nil {
+			err = errors.Join(e.EncodeInt(int64(f.number)), f.put(e))
+		}
+	}
+	return out.Bytes(), err
+}
+
+func TestRecordIsByteForByteWhatTheMsgpackLibraryWrites(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPacket(t)
+		want, err := libraryRecord(&p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := AppendRecord(nil, &p); !bytes.Equal(got, want) {
+			t.Fatalf("got  %x\nwant %x", got, want)
+		}
+	})
+}
+
+func TestRecordIsReadByTheMsgpackLibrary(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPacket(t)
+		d := msgpack.NewDecoder(bytes.NewReader(AppendRecord(nil, &p)))
+		m, err := d.DecodeUntypedMap()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key, has := m[int8(fieldKey)]; has != (p.Key != nil) || has && !bytes.Equal(key.([]byte), p.Key) {
+			t.Fatalf("key %v, want %v", key, p.Key)
+		}
+		if payload, has := m[int8(fieldPayload)]; has != (len(p.Payload) > 0) || has && !bytes.Equal(payload.([]byte), p.Payload) {
+			t.Fatal("payload differs")
+		}
+	})
+}
+
+func TestUnknownFieldsAreSkipped(t *testing.T) {
+	values := map[string]any{
+		"nil": nil, "bool": true, "float": 1.5, "float32": float32(1.5), "negative": -5, "int64": int64(math.MinInt64),
+		"uint64": uint64(math.MaxUint64), "string": strings.Repeat("x", 40), "long string": strings.Repeat("x", 300),
+		"bin": []byte{1, 2}, "array": []any{1, "a", []any{2}}, "map": map[string]any{"a": map[string]int{"b": 1}},
+		"long array": make([]int, 20), "empty": []any{},
+	}
+	for name, value := range values {
+		t.Run(name, func(t *testing.T) {
+			raw, err := msgpack.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec := []byte{formFixMap | 4, fieldKey, formBin8, 1, 'k', 10}
+			rec = append(rec, raw...)
+			rec = append(rec, 0xcd, 0x03, 0xe8) // a field number of three bytes
+			rec = append(rec, raw...)
+			rec = append(rec, fieldPayload, formBin8, 1, 'p')
+			var p Packet
+			if err := DecodeRecord(rec, &p); err != nil || string(p.Key) != "k" || string(p.Payload) != "p" {
+				t.Errorf("%+v, %v", p, err)
+			}
+			var m Meta
+			if err := decodeMeta(rec, &m); err != nil || m.Size != 2 {
+				t.Errorf("%+v, %v", m, err)
+			}
+		})
+	}
+}
+
+func TestBytesThatAreNoRecordAreRefused(t *testing.T) {
+	deep := append([]byte{0x81, 20}, bytes.Repeat([]byte{0x91}, 40)...)
+	deep = append(deep, 1)
+	rows := map[string][]byte{
+		"nothing":                         {},
+		"not a map":                       {0x91, 1},
+		"a map longer than the record":    {0x8f, 1, 0xc4, 1, 'k'},
+		"a map of 4 G fields":             {0xdf, 0xff, 0xff, 0xff, 0xff},
+		"bytes after the last field":      {0x81, 1, 0xc4, 1, 'k', 0},
+		"a key cut short":                 {0x81, 1, 0xc4, 9, 'k'},
+		"a key of 4 GiB":                  {0x81, 1, 0xc6, 0xff, 0xff, 0xff, 0xff, 1},
+		"a key that is a string":          {0x81, 1, 0xa1, 'k'},
+		"a payload before another field":  {0x82, 9, 0xc4, 1, 'p', 1, 0xc4, 1, 'k'},
+		"attempts over 32 bits":           {0x81, 6, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0},
+		"negative attempts":               {0x81, 6, 0xff},
+		"an expiry over 63 bits":          {0x81, 2, 0xcf, 0xff, 0, 0, 0, 0, 0, 0, 0},
+		"an odd number of tag strings":    {0x81, 5, 0x91, 0xa1, 'a'},
+		"tags of 4 G strings":             {0x81, 5, 0xdd, 0xff, 0xff, 0xff, 0xfe},
+		"a field name that is no number":  {0x81, 0xa1, 'x', 1},
+		"a value nested too deep":         deep,
+		"a code that msgpack never gives": {0x81, 20, 0xc1},
+	}
+	for name, rec := range rows {
+		t.Run(name, func(t *testing.T) {
+			var p Packet
+			if err := DecodeRecord(rec, &p); !errors.Is(err, ErrRecord) {
+				t.Errorf("DecodeRecord gives %v", err)
+			}
+			var m Meta
+			if err := decodeMeta(rec, &m); !errors.Is(err, ErrRecord) {
+				t.Errorf("decodeMeta gives %v", err)
+			}
+		})
+	}
+	var p Packet
+	if err := DecodeRecord(appendHead(nil, &Packet{Payload: make([]byte, 2000)}), &p); !errors.Is(err, ErrRecord) {
+		t.Errorf("a record without its payload gives %v", err)
+	}
+}
+
+func TestEveryCutOfARecordIsRefused(t *testing.T) {
+	p := Packet{Key: []byte("key"), Payload: []byte("payload"), Expiry: 5, Tags: []Tag{{"a", "b"}}, Producer: "me", Attempts: 300}
+	rec := AppendRecord(nil, &p)
+	for n := range rec {
+		var got Packet
+		if err := DecodeRecord(rec[:n], &got); err == nil {
+			t.Errorf("the first %d of %d bytes are taken for a record", n, len(rec))
+		}
+		var m Meta
+		if err := decodeMeta(rec[:n], &m); err == nil {
+			t.Errorf("the first %d of %d bytes are taken for a record by a scan", n, len(rec))
+		}
+	}
+}
+
+func FuzzDecodeRecord(f *testing.F) {
+	f.Add(AppendRecord(nil, &Packet{Key: []byte("key"), Payload: []byte("payload"), Tags: []Tag{{"a", "b"}}, Producer: "me"}))
+	f.Add(appendHead(nil, &Packet{Key: []byte{}, Payload: make([]byte, 2000)}))
+	f.Fuzz(func(t *testing.T, rec []byte) {
+		var p, again Packet
+		if DecodeRecord(rec, &p) == nil {
+			if err := DecodeRecord(AppendRecord(nil, &p), &again); err != nil || !same(p, again) {
+				t.Errorf("%+v becomes %+v, %v", p, again, err)
+			}
+		}
+		var m Meta
+		_ = decodeMeta(rec, &m)
+		_, _, _, _ = splitHead(rec)
+		_ = decodeControl(rec, new(Control))
+		_ = decodeQueue(rec, new(Queue))
+	})
+}
+
+func TestDecodingTakesNoMemory(t *testing.T) {
+	p := Packet{Key: []byte("key"), Payload: []byte("payload"), Expiry: 5, Tags: []Tag{{"a", "b"}}, Producer: "me"}
+	rec := AppendRecord(nil, &p)
+	var m Meta
+	if n := testing.AllocsPerRun(100, func() {
+		if DecodeRecord(rec, &p) != nil || decodeMeta(rec, &m) != nil {
+			t.Fatal("not decoded")
+		}
+	}); n > 1 { // the tags of the first round
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
+	rec := []byte{formFixMap | 3, fieldName, formBin8, 4, 'j', 'o', 'b', 's', 7, 0xcd, 0x01, 0x00, 9, 0xa1, 'x'}
+	q := Queue{ID: 5}
+	if err := decodeQueue(rec, &q); err != nil {
+		t.Fatal(err)
+	}
+	if q.ID != 5 || string(q.Name) != "jobs" || q.RestFields != 2 {
+		t.Errorf("%+v", q)
+	}
+	if got := appendQueue(nil, &q); !bytes.Equal(got, rec) {
+		t.Errorf("written back as %x, was %x", got, rec)
+	}
+}
+
+func TestControlRecordReadsBackAndSkipsUnknownFields(t *testing.T) {
+	want := Control{Epoch: 3, Batch: 1 << 40, Live: 7, Hash: math.MaxUint64, Marks: Marks{1 << 63, 1<<63 - 1, 9}}
+	rec := appendControl(nil, &want)
+	newer := append([]byte(nil), rec...)
+	newer[0]++
+	newer = append(newer, 20, 0xa1, 'x')
+	for _, rec := range [][]byte{rec, newer} {
+		var got Control
+		if err := decodeControl(rec, &got); err != nil || got != want {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	for n := range rec {
+		if decodeControl(rec[:n], new(Control)) == nil {
+			t.Errorf("the first %d bytes are taken for a control record", n)
+		}
+	}
+	missing := append([]byte{rec[0] - 1}, rec[3:]...) // without the format
+	if decodeControl(missing, new(Control)) == nil {
+		t.Error("a control record without a field is taken")
+	}
+}
