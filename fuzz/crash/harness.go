@@ -97,6 +97,19 @@ func (e endKind) String() string { return [...]string{"", "kill", "stop", "stop+
 // Run loads, ends, restarts and judges a server for so many cycles, and finds nothing if the server
 // keeps its promises. The error is about the harness: it could not do its work.
 func Run(o Options) (Result, error) {
+	r := newRun(o)
+	err := r.cycles()
+	if r.server != nil {
+		r.server.Kill()
+	}
+	if r.MinRate > 0 && err == nil && r.result.Rate() < r.MinRate && r.result.Cycles == r.Cycles {
+		r.add(Idle, "%.0f operations a second under load, at least %.0f are needed", r.result.Rate(), r.MinRate)
+	}
+	r.result.Findings = r.list()
+	return r.result, err
+}
+
+func newRun(o Options) *run {
 	o.setDefaults()
 	r := &run{
 		Options: o,
@@ -116,15 +129,7 @@ func Run(o Options) (Result, error) {
 	for n := range o.Takers {
 		r.takers = append(r.takers, &subscriber{r: r, rng: rand.New(rand.NewPCG(o.Seed, uint64(1000+n)))})
 	}
-	err := r.cycles()
-	if r.server != nil {
-		r.server.Kill()
-	}
-	if r.MinRate > 0 && err == nil && r.result.Rate() < r.MinRate && r.result.Cycles == r.Cycles {
-		r.add(Idle, "%.0f operations a second under load, at least %.0f are needed", r.result.Rate(), r.MinRate)
-	}
-	r.result.Findings = r.list()
-	return r.result, err
+	return r
 }
 
 // cycles runs all cycles and ends with two restarts: one to take everything out, and one after a

@@ -1,0 +1,393 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// smallDisk mounts a file system of so many MiB and returns where. It skips the test where that
+// is not possible.
+func smallDisk(t *testing.T, mib int64) string {
+	t.Helper()
+	if runtime.GOOS != "linux" || os.Getuid() != 0 {
+		t.Skip("mounting a small file system needs Linux and root")
+	}
+	dir := t.TempDir()
+	image, mount := filepath.Join(dir, "image"), filepath.Join(dir, "mount")
+	file, err := os.Create(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(file.Truncate(mib<<20), file.Close(), os.Mkdir(mount, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"mkfs.ext4", "-q", "-F", image}, {"mount", "-o", "loop", image, mount}} {
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			t.Skipf("%v is not possible here: %v: %s", command, err, out)
+		}
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", mount).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	return mount
+}
+
+// disk is a server on a small file system, and clients that go on when they are refused.
+type disk struct {
+	t       *testing.T
+	r       *run
+	mount   string
+	stopped atomic.Bool
+	refused atomic.Int64 // connections that the server closed
+	popMu   sync.Mutex   // guards lostPops
+	lost    int          // pops without a reply
+}
+
+func newDisk(t *testing.T) *disk {
+	d := &disk{t: t, mount: smallDisk(t, 64)}
+	d.r = newRun(Options{
+		Command: serve(build(t, "cmd/holdfast")),
+		Data:    filepath.Join(d.mount, "data"),
+		Seed:    runSeed(),
+		Logf:    t.Logf,
+	})
+	t.Logf("seed %d", d.r.Seed)
+	d.start()
+	t.Cleanup(func() {
+		d.r.server.Kill()
+		for _, f := range d.r.list() {
+			t.Error(f)
+		}
+	})
+	return d
+}
+
+// start starts the server, which must find its folder in order.
+func (d *disk) start() {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	var err error
+	if d.r.server, err = Start(ctx, d.r.Command, d.r.Data); err != nil {
+		d.t.Fatalf("start with the disk as it is: %v", err)
+	}
+	if n := d.r.server.Findings(); n != 0 {
+		d.t.Errorf("the start report has %d findings; its log ends with:\n%s", n, d.r.server.Log())
+	}
+}
+
+// alive fails the test if the server has ended.
+func (d *disk) alive() {
+	d.t.Helper()
+	select {
+	case <-d.r.server.Exited():
+		d.t.Fatalf("the server has ended; its log ends with:\n%s", d.r.server.Log())
+	default:
+	}
+}
+
+// dial connects to a server that must be there.
+func (d *disk) dial() *link {
+	d.t.Helper()
+	link, err := dial(d.r.server.Addr())
+	if err != nil {
+		<-time.After(100 * time.Millisecond) // so that the log of a server that has ended is read
+		d.t.Fatalf("connect: %v; the server's log ends with:\n%s", err, d.r.server.Log())
+	}
+	return link
+}
+
+// push sends some packets as pusher n and returns whether they were acknowledged.
+func (d *disk) push(n int, link *link, rng *rand.Rand, q, count int) error {
+	now := d.r.ledger.now()
+	var sent []ID
+	for range count {
+		e := entry{sent: now, queue: int16(q), prio: randomPriority(rng, false)}
+		id, key := d.r.ledger.add(n, e, true)
+		link.addPush(d.r.queues.all[q].name, id, key, e.prio, 0, 20+rng.IntN(2000))
+		sent = append(sent, id)
+	}
+	link.add('P', d.r.queues.all[d.r.queues.own[n][0]].name) // always empty: its reply acknowledges
+	if err := link.send(); err != nil {
+		return err
+	}
+	if err := link.receive(func(_, _ []byte) {}); err != nil {
+		return err
+	}
+	for _, id := range sent {
+		d.r.ledger.ack(id, d.r.ledger.now())
+	}
+	d.r.pushed.Add(int64(count))
+	return nil
+}
+
+// fill pushes until the server refuses.
+func (d *disk) fill(q int) {
+	d.t.Helper()
+	rng := rand.New(rand.NewPCG(d.r.Seed, 1))
+	link := d.dial()
+	defer link.conn.Close()
+	before := d.r.pushed.Load()
+	for {
+		if err := d.push(0, link, rng, q, 32); err != nil {
+			d.alive()
+			d.t.Logf("pushes are refused after %d packets: %v", d.r.pushed.Load()-before, err)
+			return
+		}
+		if d.r.pushed.Load() > 10_000_000 {
+			d.t.Fatal("pushes are never refused")
+		}
+	}
+}
+
+// pops takes so many packets, or all if count is 0.
+func (d *disk) pops(q, count int) (took int) {
+	d.t.Helper()
+	link := d.dial()
+	defer link.conn.Close()
+	for took < count || count == 0 {
+		link.add('P', d.r.queues.all[q].name)
+		asked, got := d.r.ledger.now(), 0
+		err := link.send()
+		if err == nil {
+			err = link.receive(func(key, payload []byte) {
+				got++
+				d.r.take(q, key, payload, asked)
+			})
+		}
+		if err != nil {
+			d.alive()
+			d.t.Fatalf("pop %d on the full disk: %v; the server's log ends with:\n%s", took, err, d.r.server.Log())
+		}
+		if got == 0 {
+			break
+		}
+		took += got
+	}
+	return took
+}
+
+// pushWorks waits until a push is acknowledged again.
+func (d *disk) pushWorks(q int) {
+	d.t.Helper()
+	rng := rand.New(rand.NewPCG(d.r.Seed, 2))
+	for end := time.Now().Add(deadline); ; {
+		link := d.dial()
+		err := d.push(1, link, rng, q, 1)
+		link.conn.Close()
+		d.alive()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			d.t.Fatalf("pushes are still refused: %v; the server's log ends with:\n%s", err, d.r.server.Log())
+		}
+		time.Sleep(50 * time.Millisecond) // between two attempts, not for one to succeed
+	}
+}
+
+// judge empties the queues and compares.
+func (d *disk) judge() {
+	d.t.Helper()
+	d.r.ledger.settle(d.r.ledger.now())
+	for _, kind := range []queueKind{shared, standing} {
+		d.r.slack[d.r.queues.byKind[kind][0]] += d.lost
+	}
+	n, err := d.r.judge(true)
+	if err != nil {
+		d.t.Fatalf("drain: %v; the server's log ends with:\n%s", err, d.r.server.Log())
+	}
+	d.t.Logf("drained %d packets", n)
+}
+
+func (d *disk) restart(end func(context.Context) error) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	if err := end(ctx); err != nil {
+		d.t.Error(err)
+	}
+	d.start()
+}
+
+func (d *disk) kill(context.Context) error {
+	d.r.server.Kill()
+	return nil
+}
+
+func TestDiskFull(t *testing.T) {
+	t.Run("by pushes", func(t *testing.T) {
+		d := newDisk(t)
+		q := d.r.queues.byKind[standing][0]
+		d.fill(q)
+		t.Logf("popped %d on the full disk", d.pops(q, 500))
+		d.fill(q)
+		d.restart(d.kill)
+		d.fill(q)
+		d.restart(d.r.server.Terminate)
+		d.alive()
+		t.Logf("popped %d on the full disk after two restarts", d.pops(q, 0))
+		d.judge()
+		d.pushWorks(q)
+		d.restart(d.kill)
+		d.judge()
+	})
+	t.Run("by somebody else under load", func(t *testing.T) {
+		d := newDisk(t)
+		var load sync.WaitGroup
+		for n := range 4 {
+			load.Go(func() { d.pushAlong(n) })
+			load.Go(func() { d.popAlong(uint64(n)) })
+		}
+		d.waitForPushes(2000)
+		foreign := d.occupy()
+		d.wantRefusal()
+		d.stopped.Store(true)
+		d.alive()
+		d.r.server.Kill() // some connections may still wait for a batch that finds no room
+		load.Wait()
+		t.Logf("%d packets acknowledged, %d popped, %d connections refused, %d pops without a reply",
+			d.r.pushed.Load(), d.r.popped.Load(), d.refused.Load(), d.lost)
+		d.startOrRefuse()
+		if err := os.Remove(foreign); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-d.r.server.Exited():
+			d.start()
+		default:
+		}
+		d.pushWorks(d.r.queues.byKind[standing][0])
+		d.judge()
+	})
+}
+
+// startOrRefuse starts the server on a disk without any room. It may refuse that in a sentence, but
+// not by a fault.
+func (d *disk) startOrRefuse() {
+	d.t.Helper()
+	s, err := Spawn(d.r.Command, d.r.Data)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.r.server = s
+	select {
+	case <-s.listening:
+		d.t.Log("it starts without any room")
+	case <-s.Exited():
+		d.t.Logf("it does not start without any room; its log ends with:\n%s", s.Log())
+	case <-time.After(deadline):
+		d.t.Error("it neither starts nor ends without any room")
+	}
+	if s.Panicked() {
+		d.t.Errorf("a fault at the start; the log holds:\n%s", s.Log())
+	}
+}
+
+// pushAlong pushes, with a new connection when one is closed, until the test says stop.
+func (d *disk) pushAlong(n int) {
+	rng := rand.New(rand.NewPCG(d.r.Seed, uint64(10+n)))
+	queues := []int{d.r.queues.byKind[standing][0], d.r.queues.byKind[shared][0]}
+	d.along(func(link *link) error { return d.push(n, link, rng, pick(rng, queues), 8) })
+}
+
+// popAlong pops likewise.
+func (d *disk) popAlong(uint64) {
+	q := d.r.queues.byKind[shared][0]
+	d.along(func(link *link) error {
+		link.add('P', d.r.queues.all[q].name)
+		asked := d.r.ledger.now()
+		err := link.send()
+		if err == nil {
+			err = link.receive(func(key, payload []byte) {
+				d.r.take(q, key, payload, asked)
+				d.r.popped.Add(1)
+			})
+		}
+		if err != nil {
+			d.popMu.Lock()
+			d.lost++
+			d.popMu.Unlock()
+		}
+		return err
+	})
+}
+
+func (d *disk) along(do func(*link) error) {
+	for !d.stopped.Load() {
+		link, err := dial(d.r.server.Addr())
+		for err == nil && !d.stopped.Load() {
+			err = do(link)
+		}
+		if link != nil {
+			link.conn.Close()
+		}
+		if err != nil {
+			d.refused.Add(1)
+			time.Sleep(time.Millisecond) // so that being refused does not keep the machine busy
+		}
+	}
+}
+
+// waitForPushes returns when so many were acknowledged.
+func (d *disk) waitForPushes(n int64) {
+	d.t.Helper()
+	for end := time.Now().Add(deadline); d.r.pushed.Load() < n; time.Sleep(time.Millisecond) {
+		d.alive()
+		if time.Now().After(end) {
+			d.t.Fatalf("only %d pushes were acknowledged, waited for %d", d.r.pushed.Load(), n)
+		}
+	}
+}
+
+// wantRefusal pushes on a connection of its own until that is no longer acknowledged: the server
+// closes it, or leaves it waiting behind a batch that finds no room.
+func (d *disk) wantRefusal() {
+	d.t.Helper()
+	rng := rand.New(rand.NewPCG(d.r.Seed, 3))
+	link := d.dial()
+	defer link.conn.Close()
+	for began := time.Now(); ; {
+		if err := link.conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+			d.t.Fatal(err)
+		}
+		if err := d.push(5, link, rng, d.r.queues.byKind[standing][1], 1); err != nil {
+			d.t.Logf("a push on the full disk: %v", err)
+			return
+		}
+		if time.Since(began) > deadline {
+			d.t.Fatal("pushes on the full disk are acknowledged for ever")
+		}
+	}
+}
+
+// occupy fills the disk with a foreign file, to the last block, and returns its name.
+func (d *disk) occupy() string {
+	d.t.Helper()
+	file, err := os.Create(filepath.Join(d.mount, "foreign"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer file.Close()
+	for piece := make([]byte, 1<<20); len(piece) > 0; {
+		if _, err := file.Write(piece); err != nil {
+			if err := file.Sync(); err != nil && !errors.Is(err, io.ErrShortWrite) {
+				d.t.Logf("sync of the foreign file: %v", err)
+			}
+			piece = piece[:len(piece)/2]
+		}
+	}
+	return file.Name()
+}
