@@ -11,16 +11,18 @@ type SubscriberID uint32
 // the first subscription, one delivery from any queue uses one, and they stay when a subscription ends.
 //
 // Each queue has a line of its subscribers that can take a delivery, the one that waits longest first. A subscriber
-// joins the end of the lines of all its queues when it gets its first credit, when a delivery left it with credits, or
-// when it is resumed; it joins the line of a queue it subscribes to while it can take. It leaves all lines when its
-// credits are used up or it is held.
+// goes to the end of the lines of all its queues when it gets its first credit, when a delivery left it with credits,
+// or when it is resumed. When it subscribes to one more queue while it waits, it joins that line at the place that its
+// wait has earned. It leaves all lines when its credits are used up or it is held.
 //
-// Unknown subscribers are ignored everywhere. Operations on a subscriber cost O(its subscriptions), Waiting O(1).
+// Unknown subscribers are ignored everywhere. Operations on a subscriber cost O(its subscriptions), Waiting O(1), and
+// joining a line in the middle O(those that began to wait later).
 type Dispatch struct {
 	subscribers slab[subscriber, *subscriber]
 	links       slab[subscription, *subscription]
 	byPair      map[pair]uint32 // subscription of a subscriber to a queue
 	lines       map[QueueID]*line
+	turns       uint64 // moments that subscriber.since counts
 }
 
 type pair struct {
@@ -30,6 +32,7 @@ type pair struct {
 
 // subscriber is one consumer. Its subscriptions are chained from first in no useful order.
 type subscriber struct {
+	since   uint64 // when it began to wait, or had its last delivery: its place in all lines
 	first   uint32
 	credits uint32
 	used    bool
@@ -158,6 +161,8 @@ func (d *Dispatch) Spend(s SubscriberID) {
 	}
 	if u.credits > 1 && !u.held {
 		u.credits--
+		d.turns++
+		u.since = d.turns
 		d.requeue(u, true, true)
 		return
 	}
@@ -221,11 +226,13 @@ func (d *Dispatch) change(u *subscriber, credits uint32, held bool) {
 	was := u.waits()
 	u.credits, u.held = credits, held
 	if is := u.waits(); is != was {
+		d.turns++
+		u.since = d.turns
 		d.requeue(u, was, is)
 	}
 }
 
-// requeue moves all subscriptions of a subscriber to the end of the list they belong to.
+// requeue moves all subscriptions of a subscriber to their place in the list they belong to.
 func (d *Dispatch) requeue(u *subscriber, was, is bool) {
 	for id := u.first; id != 0; id = d.links.at(id).next {
 		d.dequeue(id, was)
@@ -252,17 +259,29 @@ func (d *Dispatch) unsubscribe(u *subscriber, id uint32) {
 	d.links.drop(id)
 }
 
-// enqueue puts a subscription at the end of one of its queue's lists.
+// enqueue puts a subscription into one of its queue's lists, behind those that waited before it.
 func (d *Dispatch) enqueue(id uint32, waiting bool) {
 	s := d.links.at(id)
 	l := s.line.list(waiting)
 	s.ahead, s.after = l.last, 0
-	if l.last != 0 {
-		d.links.at(l.last).after = id
+	for waiting && s.ahead != 0 && d.since(s.ahead) > d.since(id) {
+		s.ahead, s.after = d.links.at(s.ahead).ahead, s.ahead
+	}
+	if s.ahead != 0 {
+		d.links.at(s.ahead).after = id
 	} else {
 		l.first = id
 	}
-	l.last = id
+	if s.after != 0 {
+		d.links.at(s.after).ahead = id
+	} else {
+		l.last = id
+	}
+}
+
+// since is when the subscriber of a subscription began to wait.
+func (d *Dispatch) since(id uint32) uint64 {
+	return d.subscribers.at(uint32(d.links.at(id).subscriber)).since
 }
 
 // dequeue takes a subscription out of the list it is in.

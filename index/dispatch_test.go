@@ -7,10 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// modelSubscriber is a subscriber in the naive model, with the moment it joined the line of each of its queues.
+// modelSubscriber is a subscriber in the naive model, with its place in the line of each of its queues: the moment it
+// began to wait.
 type modelSubscriber struct {
 	credits uint32
 	held    bool
+	waiting int
 	since   map[QueueID]int
 }
 
@@ -26,6 +28,7 @@ type dispatchModel struct {
 // join puts a subscriber at the end of the lines of its queues.
 func (m *dispatchModel) join(s *modelSubscriber) {
 	m.clock++
+	s.waiting = m.clock
 	for q := range s.since {
 		s.since[q] = m.clock
 	}
@@ -81,8 +84,7 @@ func (m *dispatchModel) Subscribe(t *rapid.T) {
 		t.Fatalf("Subscribe = %v, want %v", got, want)
 	}
 	if want {
-		m.clock++
-		s.since[q] = m.clock
+		s.since[q] = s.waiting
 	}
 }
 

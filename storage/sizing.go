@@ -15,24 +15,37 @@ const (
 	minMemTable = 1 << 20
 	maxMemTable = 64 << 20
 
-	// defaultMemTable: half of it takes half the memory, twice of it saves a
-	// tenth of the work in compactions.
-	defaultMemTable = 8 << 20
-
 	// On a file system below smallSystem everything is kept as small as it
-	// can be, so that most of the room is for packets.
+	// can be, so that most of the room is for packets; from largeSystem on
+	// room is spent to save work.
 	smallSystem = 2 << 30
+	largeSystem = 32 << 30
+
+	// Compactions are most of the work of a push. Gathering more tables
+	// before one, and writing larger ones, has halved the processor time of
+	// pushes against Badger's defaults of 5 tables and 2 MiB (16 connections,
+	// 64 deep, 2 M packets); a memory table of 16 MiB saves another tenth
+	// against 8 MiB, one of 32 MiB nothing more.
+	mediumMemTable = 8 << 20
+	largeMemTable  = 16 << 20
+	mediumL0       = 5
+	largeL0        = 10
+	baseTables     = 2 // a table below level 0, in memory tables
+	baseLevel      = 8 // the smallest level below level 0, in memory tables
 )
 
 // sizingFor chooses for a file system of total bytes; memTable is the
 // caller's wish, or 0.
 func sizingFor(total, memTable int64) sizing {
-	s := sizing{memTable: memTable, memTables: 1, l0: 5, l0Stall: 15}
-	if memTable == 0 {
-		s.memTable = min(max(total/256, minMemTable), defaultMemTable)
+	s := sizing{memTable: largeMemTable, memTables: 1, l0: largeL0, l0Stall: 2 * largeL0}
+	if total < largeSystem {
+		s.memTable, s.l0, s.l0Stall = min(max(total/256, minMemTable), mediumMemTable), mediumL0, 3*mediumL0
 	}
 	if total < smallSystem {
-		s.memTables, s.l0, s.l0Stall = 1, 2, 4
+		s.l0, s.l0Stall = 2, 4
+	}
+	if memTable != 0 {
+		s.memTable = memTable
 	}
 	return s
 }
@@ -42,6 +55,8 @@ func (s sizing) options(path string) badger.Options {
 	opt.NumMemtables = int(s.memTables)
 	opt.NumLevelZeroTables = int(s.l0)
 	opt.NumLevelZeroTablesStall = int(s.l0Stall)
+	opt.BaseTableSize = baseTables * s.memTable
+	opt.BaseLevelSize = baseLevel * s.memTable
 	return opt
 }
 

@@ -10,7 +10,7 @@ const (
 	// garbage is how much may pile up between two collections. The index is large and holds no
 	// pointers, so a collection costs the same however much is queued; the default of 100 % would
 	// let resident memory double for nothing.
-	garbage = 48 << 20
+	garbage = 24 << 20
 
 	minPercent, maxPercent = 5, 400
 	tunePause              = 500 * time.Millisecond
