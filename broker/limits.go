@@ -5,7 +5,7 @@ import "github.com/holdfast-queue/holdfast/storage"
 // The broker's limits, each with its reason.
 const (
 	// DefaultCache keeps enough recent payloads that a consumer which keeps up never reads the disk.
-	DefaultCache = 32 << 20
+	DefaultCache = 16 << 20
 
 	// MaxGroup is the most packets one pop hands out: the pinpriq reply counts them in 16 bits.
 	MaxGroup = 0xffff

@@ -13,7 +13,7 @@ import (
 // and the next read finds them there.
 
 const (
-	residentEvery = 5 * time.Second
+	residentEvery = time.Second
 	// residentLeast is the size of all tables from which it is worth a look.
 	residentLeast = 16 << 20
 )

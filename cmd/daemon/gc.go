@@ -12,28 +12,32 @@ const (
 	// let resident memory double for nothing.
 	garbage = 24 << 20
 
-	minPercent, maxPercent = 5, 400
-	tunePause              = 500 * time.Millisecond
+	minPercent, maxPercent = 2, 400
+
+	tunePause = 500 * time.Millisecond
+	// A server that allocates less than quiet a pause, for idlePauses, gives its free memory back.
+	quiet      = 1 << 20
+	idlePauses = 6
 )
 
-// tuneGC keeps the collector's target at live memory plus garbage. The returned function stops it.
+// collector keeps the garbage collector's target at live memory plus garbage, and returns memory
+// to the system when the server has nothing to do.
+type collector struct {
+	samples []metrics.Sample // live heap, bytes allocated so far
+	percent int              // as set last
+	before  uint64           // bytes allocated at the last look
+	idle    int              // looks since the server did something
+}
+
+// tuneGC starts a collector. The returned function stops it.
 func tuneGC() (stop func()) {
 	done := make(chan struct{})
 	go func() { // ends when stop is called
+		c := collector{samples: []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}}
 		tick := time.NewTicker(tunePause)
 		defer tick.Stop()
-		set := 0
-		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		for {
-			metrics.Read(live)
-			percent := maxPercent
-			if n := live[0].Value.Uint64(); n > 0 {
-				percent = int(min(max(garbage*100/n, minPercent), maxPercent))
-			}
-			if percent != set { // setting it stops the world
-				set = percent
-				debug.SetGCPercent(percent)
-			}
+			c.look()
 			select {
 			case <-tick.C:
 			case <-done:
@@ -42,4 +46,28 @@ func tuneGC() (stop func()) {
 		}
 	}()
 	return func() { close(done) }
+}
+
+func (c *collector) look() {
+	metrics.Read(c.samples)
+	live, allocated := c.samples[0].Value.Uint64(), c.samples[1].Value.Uint64()
+	c.target(live)
+	if allocated-c.before > quiet {
+		c.idle = 0
+	} else if c.idle++; c.idle == idlePauses {
+		debug.FreeOSMemory()
+	}
+	c.before = allocated
+}
+
+// target sets the collector's percentage, but only when it changes: setting it stops the world.
+func (c *collector) target(live uint64) {
+	percent := maxPercent
+	if live > 0 {
+		percent = int(min(max(garbage*100/live, minPercent), maxPercent))
+	}
+	if percent != c.percent {
+		c.percent = percent
+		debug.SetGCPercent(percent)
+	}
 }
