@@ -77,6 +77,12 @@ func (t *batch) full(l batchLimits) bool {
 	return t.ops.Len() >= l.ops || t.ops.Bytes() >= l.bytes || t.ops.Held() >= maxBatchHeld || t.owed >= maxBatchReplies
 }
 
+// fits says that a push of so many bytes, and what surrounds them, can still go into the batch's
+// transaction. An empty batch takes any that Tx.Push lets through.
+func (t *batch) fits(l batchLimits, bytes int) bool {
+	return t.ops.Len() == 0 || t.ops.Bytes()+bytes+pushOverhead <= l.maxBytes
+}
+
 // pushed returns the op that pushed the packet with this sequence in this batch.
 func (t *batch) pushed(seq uint64) (op int, ok bool) {
 	if seq < t.firstSeq || seq-t.firstSeq >= uint64(len(t.pushes)) {

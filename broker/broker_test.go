@@ -297,3 +297,25 @@ func TestEmptiedQueuesAreForgottenInTime(t *testing.T) {
 		t.Fatalf("%d packets after the restart, want none", s.Packets)
 	}
 }
+
+func TestGroupIsPoppedWholeUpToTheProtocolsCount(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	const n = broker.MaxGroup + 10
+	for i := range n {
+		h.push("q", uint32(i%2), 0, "same key", fmt.Sprint(i))
+	}
+	r := &inbox{}
+	c := h.b.Attach(r)
+	h.pop(c, "q")
+	h.barrier()
+	h.pop(c, "q")
+	h.barrier()
+	if len(r.got) != 2 || len(r.got[0]) != broker.MaxGroup || len(r.got[1]) != 0 {
+		t.Fatalf("pops gave %d replies, the first of %d packets; want %d packets and then none: what is left has priority 0",
+			len(r.got), len(r.got[0]), broker.MaxGroup)
+	}
+	if got := len(h.store.packets); got != 10 {
+		t.Fatalf("%d packets are left, want the ten that the count had no room for", got)
+	}
+}

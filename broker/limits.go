@@ -32,27 +32,32 @@ const (
 	timersAtOnce    = 1024     // timers handled between two looks at the room in the batch
 )
 
-// batchLimits are the sizes at which the open batch takes no further call. Every call that
-// begins below them fits into one transaction of the storage.
+// batchLimits are the sizes at which the open batch takes no further call, so that one more call
+// that begins below them always fits into what the storage applies as a whole.
 type batchLimits struct {
 	ops      int // records at which a batch is full
 	bytes    int // bytes at which a batch is full
-	groupOps int // records that one pop may still add to a batch that is not full
-	record   int // bytes of key and payload of one packet
+	maxBytes int // bytes that a push must not take a batch beyond
+	group    int // packets that one pop may take
+	record   int // bytes of queue name, key and payload of one packet
 }
 
-// opsPerPush is the most records a push adds: packet, large payload, queue definition.
-const opsPerPush = 3
+const (
+	// pushOverhead is what a push may bring to disk beyond its queue name, key and payload.
+	pushOverhead = 512
+	// recordsPerPacket: a packet, and its payload if that is large.
+	recordsPerPacket = 2
+)
 
-// limitsFor leaves one call's worth of room between "full" and what the storage takes. A pop
-// removes up to two records a packet (record and large payload).
+// limitsFor uses half of what a transaction holds: the other half is the room for one more call.
+// A pop may delete more than that, which the storage allows for deletes.
 func limitsFor(l storage.Limits) batchLimits {
-	const worstPush = 512 << 10 // name, key and payload at their largest, with their encoding
 	half := l.MaxOps / 2
 	return batchLimits{
 		ops:      half,
-		bytes:    max(l.MaxBytes/2-worstPush, l.MaxBytes/4),
-		groupOps: (l.MaxOps - half - opsPerPush) / 2,
-		record:   l.MaxRecord,
+		bytes:    l.MaxBytes / 4,
+		maxBytes: l.MaxBytes / 2,
+		group:    min(MaxGroup, max((l.MaxOps-half)/recordsPerPacket, l.MaxDeletes-half)),
+		record:   min(l.MaxRecord, l.MaxBytes-pushOverhead),
 	}
 }

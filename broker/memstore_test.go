@@ -29,7 +29,7 @@ func newMemStore() *memStore {
 		packets: map[storage.PacketID][]byte{},
 		queues:  map[uint32][]byte{},
 		control: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}},
-		limits:  storage.Limits{MaxOps: 20_000, MaxBytes: 2 << 20, MaxRecord: 256 << 10},
+		limits:  storage.Limits{MaxOps: 20_000, MaxBytes: 2 << 20, MaxRecord: 256 << 10, MaxDeletes: 100_000},
 	}
 }
 
@@ -44,8 +44,8 @@ func (s *memStore) Apply(b *storage.Batch) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.Len() > s.limits.MaxOps || b.Bytes() > s.limits.MaxBytes {
-		return storage.ErrTooLarge
+	if err := s.check(b); err != nil {
+		return err
 	}
 	s.applied++
 	b.Each(func(op storage.Op) {
@@ -63,6 +63,21 @@ func (s *memStore) Apply(b *storage.Batch) error {
 	})
 	s.control.Batch++
 	s.control.Marks = b.Marks()
+	return nil
+}
+
+// check holds the batch against the limits, as the real store does.
+func (s *memStore) check(b *storage.Batch) error {
+	entries, deletes := 0, 0
+	b.Each(func(op storage.Op) {
+		if entries++; op.Kind == storage.OpDelete {
+			deletes++
+		}
+	})
+	fits := b.Len() <= s.limits.MaxOps && b.Bytes() <= s.limits.MaxBytes
+	if !fits && (deletes > s.limits.MaxDeletes || entries-deletes > s.limits.MaxOps) {
+		return storage.ErrTooLarge
+	}
 	return nil
 }
 

@@ -5,7 +5,7 @@ import "github.com/holdfast-queue/holdfast/index"
 // Subscribe makes c a subscriber of the queue, which need not exist yet; a redundant one is
 // ignored (pinpriq document, section subscribe). Deliveries need Ready.
 func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
-	if err := tx.begin(); err != nil {
+	if err := tx.begin(0); err != nil {
 		return err
 	}
 	b := tx.b
@@ -27,7 +27,7 @@ func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
 // Unsubscribe ends c's subscription of the queue, if there is one. Readiness that is left stays
 // with the consumer.
 func (tx *Tx) Unsubscribe(c *Consumer, name []byte) error {
-	if err := tx.begin(); err != nil {
+	if err := tx.begin(0); err != nil {
 		return err
 	}
 	b := tx.b
@@ -43,7 +43,7 @@ func (tx *Tx) Unsubscribe(c *Consumer, name []byte) error {
 
 // Ready lets c have n more deliveries, each from any queue it subscribes to, now or later.
 func (tx *Tx) Ready(c *Consumer, n uint32) error {
-	if err := tx.begin(); err != nil {
+	if err := tx.begin(0); err != nil {
 		return err
 	}
 	tx.b.dispatch.Credit(tx.b.subscriber(c), n)

@@ -32,14 +32,15 @@ func (b *Broker) Do(fn func(tx *Tx) error) error {
 }
 
 // begin makes sure that the broker accepts calls, that nothing that is due is left undone, and
-// that the open batch has room for one call. It may wait for a fresh batch.
-func (tx *Tx) begin() error {
+// that the open batch has room for one call that brings so many bytes to disk. It may wait for a
+// fresh batch.
+func (tx *Tx) begin(bytes int) error {
 	b := tx.b
 	for {
 		if b.closing || b.failure != nil {
 			return ErrClosed
 		}
-		if tx.advance() && !b.open.full(b.limits) {
+		if tx.advance() && !b.open.full(b.limits) && b.open.fits(b.limits, bytes) {
 			return nil
 		}
 		b.signal()
@@ -85,7 +86,11 @@ type PushRequest struct {
 // Push adds a packet. It is on disk when a later reply to any consumer is handed out. The
 // request's bytes are copied.
 func (tx *Tx) Push(r PushRequest) error {
-	if err := tx.begin(); err != nil {
+	size := len(r.Queue) + len(r.Key) + len(r.Payload)
+	if size > tx.b.limits.record {
+		return fmt.Errorf("%w: queue name, key and payload have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
+	}
+	if err := tx.begin(size); err != nil {
 		return err
 	}
 	b := tx.b
@@ -94,9 +99,6 @@ func (tx *Tx) Push(r PushRequest) error {
 		return ErrStopped
 	case level >= storage.NoPush:
 		return ErrNoSpace
-	}
-	if size := len(r.Key) + len(r.Payload); size > b.limits.record {
-		return fmt.Errorf("%w: key and payload have %d bytes, the limit is %d", ErrTooLarge, size, b.limits.record)
 	}
 	q, err := b.makeQueue(r.Queue)
 	if err != nil {
@@ -144,7 +146,7 @@ const (
 // that have its key, for c. The reply goes to c's receiver: no packets if none is selectable,
 // which an unknown queue answers as well (pinpriq document, section pop).
 func (tx *Tx) Pop(c *Consumer, name []byte, end End) error {
-	if err := tx.begin(); err != nil {
+	if err := tx.begin(0); err != nil {
 		return err
 	}
 	b := tx.b
@@ -160,7 +162,7 @@ func (tx *Tx) Pop(c *Consumer, name []byte, end End) error {
 
 // take pops from q for c. It returns false, and answers nothing, if nothing is selectable.
 func (b *Broker) take(q *queue, end End, c *Consumer) bool {
-	limit := index.Limit{Packets: min(MaxGroup, b.limits.groupOps), Bytes: MaxGroupBytes}
+	limit := index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes}
 	b.scratch = b.ix.Pop(q.ix, end, nil, true, limit, b.scratch[:0])
 	if len(b.scratch) == 0 {
 		return false

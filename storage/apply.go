@@ -49,9 +49,9 @@ func (s *Store) Apply(b *Batch) error {
 		return fmt.Errorf("%w: the store stopped before it: %w", ErrUnknown, failed)
 	case s.opt.ReadOnly:
 		return ErrReadOnly
-	case b.count > s.limits.MaxOps || b.bytes > s.limits.MaxBytes:
-		return fmt.Errorf("%w: %d operations and %d bytes, at most %d and %d",
-			ErrTooLarge, b.count, b.bytes, s.limits.MaxOps, s.limits.MaxBytes)
+	case !s.limits.hold(b):
+		return fmt.Errorf("%w: %d operations and %d bytes, at most %d and %d, or with %d deletes, at most %d",
+			ErrTooLarge, b.count, b.bytes, s.limits.MaxOps, s.limits.MaxBytes, b.deletes.packets, s.limits.MaxDeletes)
 	}
 	if err := s.guard.look(int64(b.bytes)); err != nil {
 		return err
@@ -71,46 +71,80 @@ func (s *Store) Apply(b *Batch) error {
 // commit writes the batch and next, which it brings up to it, and returns how
 // many packets the batch deletes.
 func (s *Store) commit(b *Batch, next *Control) (deleted uint64, err error) {
-	txn := s.db.NewTransaction(true)
-	defer txn.Discard()
+	later := s.postponed(b)
+	err = s.transact(func(txn *badger.Txn) error {
+		// The operations, and what they change in the control record.
+		if deleted, err = s.fill(txn, b, next, later != nil); err != nil {
+			return err
+		}
+		if later != nil {
+			if err := txn.Set([]byte(redoKey), appendRedo(nil, later)); err != nil {
+				return fmt.Errorf("cannot add the redo record: %w", err)
+			}
+		}
 
-	// The operations, and what they change in the control record.
-	if deleted, err = s.fill(txn, b, next); err != nil {
+		// The control record, last, in the same transaction.
+		next.Epoch = s.epoch
+		next.Batch++
+		if b.hasMarks {
+			next.Marks = b.marks
+		}
+		s.apply.control = appendControl(s.apply.control[:0], next)
+		if err := txn.Set([]byte(controlKey), s.apply.control); err != nil {
+			return fmt.Errorf("cannot add the control record: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
 		return 0, err
 	}
-
-	// The control record, last, in the same transaction.
-	next.Epoch = s.epoch
-	next.Batch++
-	if b.hasMarks {
-		next.Marks = b.marks
-	}
-	s.apply.control = appendControl(s.apply.control[:0], next)
-	if err := txn.Set([]byte(controlKey), s.apply.control); err != nil {
-		return 0, fmt.Errorf("cannot add the control record: %w", err)
-	}
-
-	// Written, then synced, then anchored.
-	if err := txn.Commit(); err != nil {
-		return 0, fmt.Errorf("cannot commit: %w", err)
-	}
-	if err := s.wal.committed(); err != nil {
+	if err := s.carryOut(later); err != nil {
 		return 0, err
 	}
 	if s.opt.Sync.kind != syncAlways {
 		return deleted, nil
 	}
-	if !s.badgerSyncs {
-		if err := s.wal.flush(); err != nil {
-			return 0, err
-		}
-	}
 	return deleted, s.anchor.write(s.mark(next.Batch))
 }
 
+// transact fills a transaction with fn and commits it: written, then synced
+// if every batch is.
+func (s *Store) transact(fn func(txn *badger.Txn) error) error {
+	txn := s.db.NewTransaction(true)
+	defer txn.Discard()
+	if err := fn(txn); err != nil {
+		return err
+	}
+	if err := txn.Commit(); err != nil {
+		return fmt.Errorf("cannot commit: %w", err)
+	}
+	if err := s.wal.committed(); err != nil {
+		return err
+	}
+	if s.opt.Sync.kind == syncAlways && !s.badgerSyncs {
+		return s.wal.flush()
+	}
+	return nil
+}
+
+// postponed returns the deletes of a batch that has too many for one
+// transaction, and nil for any other.
+func (s *Store) postponed(b *Batch) []removal {
+	if b.count <= s.limits.MaxOps && b.bytes <= s.limits.MaxBytes {
+		return nil
+	}
+	later := make([]removal, 0, b.deletes.packets)
+	for i := range b.ops {
+		if o := &b.ops[i]; o.kind == OpDelete && !o.cancelled {
+			later = append(later, removal{o.id, o.removed.Large})
+		}
+	}
+	return later
+}
+
 // fill adds the batch to a transaction, which keeps references to the keys
-// and values until it has committed.
-func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control) (deleted uint64, err error) {
+// and values until it has committed. With later its deletes are only counted.
+func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, later bool) (deleted uint64, err error) {
 	a := &s.apply
 	a.reset(b.count)
 	for i := range b.ops {
@@ -120,6 +154,10 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control) (deleted uint64, 
 		}
 		if o.kind == OpDelete {
 			deleted++
+		}
+		if o.kind == OpDelete && later {
+			next.count(o)
+			continue
 		}
 		if err := a.packet(txn, o); err != nil {
 			return 0, fmt.Errorf("cannot add packet %v to the transaction: %w", o.id, err)

@@ -17,6 +17,7 @@ type Batch struct {
 
 	count    int
 	bytes    int
+	deletes  struct{ packets, entries, bytes int } // the part of Delete in count and bytes
 	marks    Marks
 	hasMarks bool
 }
@@ -86,6 +87,7 @@ func (b *Batch) Reset() {
 	clear(b.chunks)
 	b.chunks = b.chunks[:0]
 	b.held, b.count, b.bytes = 0, 0, 0
+	b.deletes.packets, b.deletes.entries, b.deletes.bytes = 0, 0, 0
 	b.marks, b.hasMarks = Marks{}, false
 }
 
@@ -135,6 +137,9 @@ func (b *Batch) Delete(id PacketID, r Removed) {
 	b.ops = append(b.ops, o)
 	b.count += o.entries()
 	b.bytes += o.bytes()
+	b.deletes.packets++
+	b.deletes.entries += o.entries()
+	b.deletes.bytes += o.bytes()
 }
 
 // PutQueue writes a queue definition. Within one batch the last call for an

@@ -12,12 +12,14 @@ import (
 //	" b" queue u32 | sequence u64                   the payload of a large packet
 //	" n" queue u32                                  a queue definition
 //	" m" "control"                                  the control record
+//	" m" "redo"                                     deletes of the last batch that are still to be carried out
 //	" m" "filler"                                   nothing: fills a memory table up
 const (
 	packetPrefix  = " q"
 	payloadPrefix = " b"
 	queuePrefix   = " n"
 	controlKey    = " mcontrol"
+	redoKey       = " mredo"
 	fillerKey     = " mfiller"
 
 	packetKeyLen  = 18

@@ -7,6 +7,18 @@ type Limits struct {
 	MaxOps    int // entries: Batch.Len
 	MaxBytes  int // Batch.Bytes
 	MaxRecord int // bytes of one full record
+	// MaxDeletes is how many packets a batch may delete that is over the two
+	// limits only because of its deletes, and at half of MaxBytes without.
+	MaxDeletes int
+}
+
+// hold reports whether a batch keeps to the limits.
+func (l Limits) hold(b *Batch) bool {
+	if b.count <= l.MaxOps && b.bytes <= l.MaxBytes {
+		return true
+	}
+	d := b.deletes
+	return d.packets <= l.MaxDeletes && b.count-d.entries <= l.MaxOps && b.bytes-d.bytes <= l.MaxBytes/2
 }
 
 // opBytes is what one entry takes beyond its key and value, in the measure of
@@ -26,8 +38,10 @@ func limitsOf(db *badger.DB) Limits {
 	const ends = 8 // the control record and the end mark, and some room
 	bytes := int(db.MaxBatchSize()) - controlReserve
 	return Limits{
-		MaxOps:    int(db.MaxBatchCount()) - ends,
-		MaxBytes:  bytes,
-		MaxRecord: min(maxRecord, bytes) - 2*opBytes - packetKeyLen - payloadKeyLen - largePayload,
+		MaxOps:   int(db.MaxBatchCount()) - ends,
+		MaxBytes: bytes,
+
+		MaxDeletes: bytes / 2 / redoIDBytes,
+		MaxRecord:  min(maxRecord, bytes) - 2*opBytes - packetKeyLen - payloadKeyLen - largePayload,
 	}
 }

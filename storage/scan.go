@@ -33,6 +33,9 @@ func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 		if err != nil {
 			return err
 		}
+		if s.hidden[id] {
+			return nil
+		}
 		if err := decodeMeta(rec, &m); err != nil {
 			return fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err)
 		}

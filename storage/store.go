@@ -22,8 +22,9 @@ type Store struct {
 	db          *badger.DB
 	wal         *wal
 	limits      Limits
-	epoch       uint64 // of this start
-	badgerSyncs bool   // Badger flushes by itself, twice a commit
+	epoch       uint64            // of this start
+	badgerSyncs bool              // Badger flushes by itself, twice a commit
+	hidden      map[PacketID]bool // of a store that is read only: what a redo record deletes
 
 	// commitMu makes one commit at a time, from the transaction to its flush:
 	// wal relies on it.
@@ -258,9 +259,12 @@ func (s *Store) readControl() error {
 // opened, and runs what works beside Apply until Close.
 func (s *Store) start() error {
 	if s.opt.ReadOnly {
-		return nil
+		return s.redo()
 	}
 	if err := syncFiles(s.folder.name(dbName)); err != nil {
+		return err
+	}
+	if err := s.redo(); err != nil {
 		return err
 	}
 	if err := s.anchor.write(s.mark(s.control.Batch)); err != nil {

@@ -1,0 +1,160 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// A batch may delete more packets than one transaction of Badger holds: a pop takes up to 65,535
+// packets with it (pinpriq document, section pop). It still happens as a whole. The first
+// transaction carries everything else, the control record, and a redo record that lists the
+// deletes; from then on the batch is true, and what the redo record lists does not exist. Further
+// transactions carry the deletes out, and the last of them removes the redo record. Open does the
+// rest of a batch that a crash cut short, before anything is scanned.
+
+// redoIDBytes is what one packet takes in a redo record, at most for all that can happen: the
+// packets of a batch lie at most 2^40 sequences apart on average, and rarely change their queue
+// or priority.
+const redoIDBytes = 8
+
+// removal is a packet to delete.
+type removal struct {
+	id    PacketID
+	large bool
+}
+
+// appendRedo encodes the list, which it sorts: a msgpack map of one field with the bytes
+//
+//	(queue uvarint | priority uvarint | count uvarint | count × (step×2+large uvarint))…
+//
+// a run for each queue and priority, a step counting from the sequence before it, from 0 at first.
+func appendRedo(dst []byte, list []removal) []byte {
+	slices.SortFunc(list, func(a, b removal) int { return a.id.Compare(b.id) })
+	var body []byte
+	for len(list) > 0 {
+		first, n := list[0].id, 1
+		for n < len(list) && list[n].id.Queue == first.Queue && list[n].id.Priority == first.Priority {
+			n++
+		}
+		body = binary.AppendUvarint(body, uint64(first.Queue))
+		body = binary.AppendUvarint(body, uint64(first.Priority))
+		body = binary.AppendUvarint(body, uint64(n))
+		seq := uint64(0)
+		for _, r := range list[:n] {
+			body = binary.AppendUvarint(body, r.id.Seq-seq)
+			body = append(body, flagByte(r.large))
+			seq = r.id.Seq
+		}
+		list = list[n:]
+	}
+	return appendBin(append(dst, formFixMap|1, 1), body)
+}
+
+func flagByte(set bool) byte {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// decodeRedo reads what appendRedo wrote.
+func decodeRedo(rec []byte) ([]removal, error) {
+	bad := fmt.Errorf("%w: the redo record cannot be read", ErrDamaged)
+	r := reader{b: rec}
+	if n, ok := r.fields(); !ok || n != 1 {
+		return nil, bad
+	}
+	if field, ok := r.uint(); !ok || field != 1 {
+		return nil, bad
+	}
+	body, ok := r.bin()
+	if !ok || !r.end() {
+		return nil, bad
+	}
+	var list []removal
+	next := func() (v uint64) {
+		var n int
+		if v, n = binary.Uvarint(body); n <= 0 {
+			ok = false
+			return 0
+		}
+		body = body[n:]
+		return v
+	}
+	for ok && len(body) > 0 {
+		queue, priority, count, seq := next(), next(), next(), uint64(0)
+		for ; ok && count > 0; count-- {
+			seq += next()
+			if ok = ok && len(body) > 0; !ok {
+				break
+			}
+			list = append(list, removal{PacketID{uint32(queue), uint32(priority), seq}, body[0] == 1})
+			body = body[1:]
+		}
+	}
+	if !ok {
+		return nil, bad
+	}
+	return list, nil
+}
+
+// carryOut deletes what a redo record lists, and then the record.
+func (s *Store) carryOut(list []removal) error {
+	for len(list) > 0 {
+		// Two entries a packet at most, and one for the redo record.
+		chunk := list[:min(len(list), (s.limits.MaxOps-1)/2)]
+		list = list[len(chunk):]
+		err := s.transact(func(txn *badger.Txn) error {
+			a := &s.apply
+			a.reset(2 * len(chunk))
+			for _, r := range chunk {
+				op := batchOp{id: r.id, kind: OpDelete, removed: Removed{Large: r.large}}
+				if err := a.packet(txn, &op); err != nil {
+					return err
+				}
+			}
+			if len(list) == 0 {
+				return txn.Delete([]byte(redoKey))
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("cannot carry out the redo record: %w", err)
+		}
+	}
+	return nil
+}
+
+// redo finishes a batch that a crash cut short. A store that is read only leaves it, and hides
+// the packets instead.
+func (s *Store) redo() error {
+	var list []removal
+	err := s.db.View(func(txn *badger.Txn) error {
+		item, err := txn.Get([]byte(redoKey))
+		if errors.Is(err, badger.ErrKeyNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return item.Value(func(rec []byte) (err error) {
+			list, err = decodeRedo(rec)
+			return err
+		})
+	})
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	if !s.opt.ReadOnly {
+		return s.carryOut(list)
+	}
+	s.hidden = make(map[PacketID]bool, len(list))
+	for _, r := range list {
+		s.hidden[r.id] = true
+	}
+	return nil
+}

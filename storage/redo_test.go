@@ -1,0 +1,145 @@
+package storage
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestRedoRecordKeepsItsList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfDistinct(rapid.Custom(func(t *rapid.T) removal {
+			return removal{
+				id: PacketID{
+					Queue:    rapid.Uint32Range(0, 3).Draw(t, "queue"),
+					Priority: rapid.Uint32().Draw(t, "priority"),
+					Seq:      rapid.Uint64().Draw(t, "seq"),
+				},
+				large: rapid.Bool().Draw(t, "large"),
+			}
+		}), func(r removal) PacketID { return r.id }).Draw(t, "list")
+		rec := appendRedo(nil, slices.Clone(want))
+		got, err := decodeRedo(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(want, func(a, b removal) int { return a.id.Compare(b.id) })
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		if len(rec) > 0 && len(want) > 0 {
+			if cut := rec[:rapid.IntRange(0, len(rec)-1).Draw(t, "cut")]; len(cut) < len(rec) {
+				if _, err := decodeRedo(cut); !errors.Is(err, ErrDamaged) {
+					t.Fatalf("a cut record gave %v, want ErrDamaged", err)
+				}
+			}
+		}
+	})
+}
+
+// fillStore applies n packets in batches; every seventh is large.
+func fillStore(t *testing.T, s *Store, n int) []PacketID {
+	t.Helper()
+	var b Batch
+	large := make([]byte, 1100)
+	ids := make([]PacketID, n)
+	for i := range ids {
+		ids[i] = PacketID{Queue: 1, Priority: uint32(i % 3), Seq: 1<<63 + uint64(i)}
+		p := Packet{Key: []byte("k"), Payload: []byte("x")}
+		if i%7 == 0 {
+			p.Payload = large
+		}
+		b.Put(ids[i], &p)
+		if i%500 == 499 || i == n-1 {
+			if err := s.Apply(&b); err != nil {
+				t.Fatal(err)
+			}
+			b.Reset()
+		}
+	}
+	return ids
+}
+
+func deleteAll(b *Batch, ids []PacketID) {
+	for i, id := range ids {
+		b.Delete(id, Removed{Large: i%7 == 0})
+	}
+}
+
+func TestDeletesBeyondOneTransactionHappenAsAWhole(t *testing.T) {
+	const n = 15_000
+	for failAt := 2; failAt < 6; failAt++ {
+		dir := t.TempDir()
+		syncs, armed := 0, false
+		o := Options{MemTable: 2 << 20}
+		o.tune.sync = func(f *os.File) error {
+			if armed {
+				if syncs++; syncs >= failAt {
+					return errors.New("power is gone")
+				}
+			}
+			return fdatasync(f)
+		}
+		s, err := Open(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := fillStore(t, s, n)
+		if s.limits.MaxOps > n || s.limits.MaxDeletes < n {
+			t.Fatalf("limits %+v: the test wants more deletes than a transaction holds", s.limits)
+		}
+		var b Batch
+		deleteAll(&b, ids[:n-1])
+		b.Put(PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + n}, &Packet{Payload: []byte("new")})
+		armed = true
+		if err := s.Apply(&b); !errors.Is(err, ErrUnknown) {
+			t.Fatalf("sync %d failed and Apply gave %v, want ErrUnknown", failAt, err)
+		}
+		armed = false
+		_ = s.Close()
+
+		for _, o := range []Options{{MemTable: 2 << 20, ReadOnly: true}, {MemTable: 2 << 20}} {
+			s, err := Open(dir, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, live, hash := scanned(t, s)
+			if len(got) != 2 {
+				t.Fatalf("sync %d failed, read only %v: %d packets are left, want the one not deleted and the new one",
+					failAt, o.ReadOnly, len(got))
+			}
+			if err := s.Verify(live, hash); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestDeletesBeyondOneTransactionLeaveNothingBehind(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{MemTable: 2 << 20})
+	ids := fillStore(t, s, 15_000)
+	var b Batch
+	deleteAll(&b, ids)
+	if err := s.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, prefix := range []string{packetPrefix, payloadPrefix, redoKey} {
+		err := s.scan(prefix, func(key, _ []byte) error {
+			return errors.New("something is left")
+		})
+		if err != nil {
+			t.Errorf("under %q: %v", prefix, err)
+		}
+	}
+	b.Reset()
+	deleteAll(&b, make([]PacketID, s.limits.MaxDeletes+1))
+	if err := s.Apply(&b); !errors.Is(err, ErrTooLarge) {
+		t.Fatalf("a batch over the limit of deletes gave %v, want ErrTooLarge", err)
+	}
+}
