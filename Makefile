@@ -40,7 +40,7 @@ fuzz: ## run every fuzz target in turn, FUZZTIME (30s) each
 	echo "$$targets" | while IFS=: read -r file func; do \
 		target=$${func#func }; \
 		echo "== $$(dirname $$file) $$target"; \
-		go test $$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+		go test $$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x || exit 1; \
 	done
 
 crash: ## kill -9 a loaded server CYCLES (10) times and judge what it kept

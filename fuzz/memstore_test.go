@@ -1,0 +1,107 @@
+package fuzz
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// memStore is a store in memory: what the broker and recovery need of one, and nothing lost by a
+// restart.
+type memStore struct {
+	mu      sync.Mutex // guards what follows
+	packets map[storage.PacketID][]byte
+	queues  map[uint32]string
+	control storage.Control
+}
+
+func newMemStore() *memStore {
+	return &memStore{
+		packets: map[storage.PacketID][]byte{},
+		queues:  map[uint32]string{},
+		control: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}},
+	}
+}
+
+// Apply implements broker.Store. The marks follow from what is written.
+func (s *memStore) Apply(b *storage.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.Each(func(op storage.Op) {
+		switch op.Kind {
+		case storage.OpPut:
+			s.packets[op.ID] = slices.Clone(op.Record)
+			s.control.NextSeq = max(s.control.NextSeq, op.ID.Seq+1)
+		case storage.OpDelete:
+			delete(s.packets, op.ID)
+		case storage.OpPutQueue:
+			s.queues[op.Queue.ID] = string(op.Queue.Name)
+			s.control.NextQueue = max(s.control.NextQueue, op.Queue.ID+1)
+		case storage.OpDeleteQueue:
+			delete(s.queues, op.Queue.ID)
+		}
+	})
+	return nil
+}
+
+// Read implements broker.Store.
+func (s *memStore) Read(ids []storage.PacketID, fn func(i int, record []byte) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, id := range ids {
+		if err := fn(i, s.packets[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *memStore) Limits() storage.Limits {
+	return storage.Limits{MaxOps: 1 << 16, MaxBytes: 8 << 20, MaxRecord: 1 << 20}
+}
+
+func (s *memStore) Space() storage.Space { return storage.Space{Free: 1 << 40, Total: 1 << 40} }
+
+// Control implements recovery.Source.
+func (s *memStore) Control() storage.Control {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.control
+}
+
+// Queues implements recovery.Source.
+func (s *memStore) Queues(fn func(storage.Queue) error) error {
+	for _, id := range slices.Sorted(maps.Keys(s.queues)) {
+		if err := fn(storage.Queue{ID: id, Name: []byte(s.queues[id])}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Packets implements recovery.Source.
+func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
+	byID := func(a, b storage.PacketID) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(s.packets), byID) {
+		var p storage.Packet
+		if err := storage.DecodeRecord(s.packets[id], &p); err != nil {
+			return err
+		}
+		m := storage.Meta{
+			Key: p.Key, Expiry: p.Expiry, EnqueuedAt: p.EnqueuedAt,
+			Size: uint32(len(p.Key) + len(p.Payload)), Large: storage.IsLarge(len(p.Payload)),
+		}
+		if err := fn(id, &m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Verify implements recovery.Source: there is nothing here that could be lost.
+func (s *memStore) Verify(_, _ uint64) error { return nil }
