@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
 )
 
 // conn is the reading half of a connection. Its reader goroutine owns all fields but draining.
@@ -45,7 +47,8 @@ func (c *conn) run() {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, errDrained):
 		c.server.config.Logger.Debug("connection ended", "remote", c.remote, "unfinished_bytes", c.have)
-	case errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, broker.ErrClosed):
 		dead = true
 	default:
 		// The peer broke the protocol or a limit: say why here, since most protocols cannot say it there.

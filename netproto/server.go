@@ -75,29 +75,29 @@ type Server struct {
 	readers sync.WaitGroup // one per connection, and one for the accept loop
 }
 
-// Listen opens the address, HOST:PORT with port 0 for any free one, and logs it. Serve must follow.
+// Listen opens the address, HOST:PORT with port 0 for any free one. From then on the system lets
+// peers connect and wait; Serve or Close must follow.
 func Listen(address string, c Config) (*Server, error) {
 	c.setDefaults()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w", c.Protocol.Name(), err)
 	}
-	s := &Server{
+	return &Server{
 		config:   c,
 		listener: l.(*net.TCPListener),
 		conns:    make(map[*conn]struct{}),
 		perAddr:  make(map[netip.Addr]int),
-	}
-	c.Logger.Info("listening", "protocol", c.Protocol.Name(), "addr", s.Addr().String())
-	return s, nil
+	}, nil
 }
 
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Serve accepts connections until Shutdown or Close, and then returns nil. A passing error of the
-// system (no descriptors left, say) is waited out.
+// Serve logs that the server is listening and accepts connections until Shutdown or Close; then it
+// returns nil. A passing error of the system (no descriptors left, say) is waited out.
 func (s *Server) Serve() error {
+	s.config.Logger.Info("listening", "protocol", s.config.Protocol.Name(), "addr", s.Addr().String())
 	wait := time.Duration(0)
 	for {
 		nc, err := s.listener.AcceptTCP()

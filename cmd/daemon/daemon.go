@@ -28,6 +28,13 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err := c.checkAddress(c.Pinpriq); err != nil {
 		return err
 	}
+	// The address first: recovering a large folder only to find the port taken would be unkind.
+	protocol := &pinpriq.Protocol{}
+	server, err := netproto.Listen(c.Pinpriq, c.server(protocol))
+	if err != nil {
+		return err
+	}
+	defer server.Close()
 	store, err := open(&c)
 	if err != nil {
 		return err
@@ -42,7 +49,8 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	b := broker.New(store, state, broker.Options{Cache: c.Cache, Logger: c.Logger})
-	err = serve(ctx, b, &c)
+	protocol.Broker = b
+	err = serve(ctx, server, b, &c)
 	return errors.Join(err, b.Close())
 }
 
@@ -77,12 +85,8 @@ func restore(store Store, c *Config) (*recovery.State, error) {
 	return state, nil
 }
 
-// serve listens until ctx ends or the broker fails, and then drains.
-func serve(ctx context.Context, b *broker.Broker, c *Config) error {
-	server, err := netproto.Listen(c.Pinpriq, c.server(&pinpriq.Protocol{Broker: b}))
-	if err != nil {
-		return err
-	}
+// serve accepts connections until ctx ends or the broker fails, and then drains.
+func serve(ctx context.Context, server *netproto.Server, b *broker.Broker, c *Config) error {
 	if c.Listening != nil {
 		c.Listening("pinpriq", server.Addr())
 	}

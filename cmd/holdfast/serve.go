@@ -17,7 +17,7 @@ type serveCmd struct {
 	Data       string        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder, made if it is not there (default ${default})."`
 	Pinpriq    string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address to listen on; port 0 picks a free one, see the log (default ${default})."`
 	Sync       string        `default:"always" placeholder:"MODE" help:"When to force batches to the disk: always, interval:50ms (1ms to 1m) or never. No mode loses anything to kill -9; a power cut costs nothing, the last interval, or what the system had not written yet (default ${default})."`
-	Cache      byteSize      `default:"32MiB" placeholder:"SIZE" help:"Memory for recent payloads, rounded up to a power of two (default ${default})."`
+	Cache      byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, rounded up to a power of two (default ${default})."`
 	MaxConns   int           `default:"10000" placeholder:"N" help:"Most connections at a time (default ${default})."`
 	Drain      time.Duration `default:"8s" placeholder:"TIME" help:"How long to let connections finish after SIGTERM or SIGINT (default ${default})."`
 	Insecure   bool          `help:"Allow an address that other machines reach, although nothing is encrypted and nobody has to log in."`

@@ -10,7 +10,7 @@ import (
 
 // Protocol serves pinpriq on a broker; it is what netproto.Listen takes.
 type Protocol struct {
-	Broker *broker.Broker
+	Broker *broker.Broker // set before the server serves
 }
 
 // Name implements netproto.Protocol.
