@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
 // smallDisk mounts a file system of so many MiB and returns where. It skips the test where that
@@ -49,9 +51,10 @@ type disk struct {
 	t       *testing.T
 	r       *run
 	mount   string
+	size    int // bytes of each payload, 0 for random ones
 	stopped atomic.Bool
 	refused atomic.Int64 // connections that the server closed
-	popMu   sync.Mutex   // guards lostPops
+	popMu   sync.Mutex   // guards lost
 	lost    int          // pops without a reply
 }
 
@@ -116,7 +119,11 @@ func (d *disk) push(n int, link *link, rng *rand.Rand, q, count int) error {
 	for range count {
 		e := entry{sent: now, queue: int16(q), prio: randomPriority(rng, false)}
 		id, key := d.r.ledger.add(n, e, true)
-		link.addPush(d.r.queues.all[q].name, id, key, e.prio, 0, 20+rng.IntN(2000))
+		size := d.size
+		if size == 0 {
+			size = 20 + rng.IntN(2000)
+		}
+		link.addPush(d.r.queues.all[q].name, id, key, e.prio, 0, size)
 		sent = append(sent, id)
 	}
 	link.add('P', d.r.queues.all[d.r.queues.own[n][0]].name) // always empty: its reply acknowledges
@@ -152,16 +159,18 @@ func (d *disk) fill(q int) {
 	}
 }
 
-// pops takes so many packets, or all if count is 0.
+// pops takes packets by so many pops, or until nothing is left if count is 0.
 func (d *disk) pops(q, count int) (took int) {
 	d.t.Helper()
 	link := d.dial()
 	defer link.conn.Close()
-	for took < count || count == 0 {
-		link.add('P', d.r.queues.all[q].name)
+	for done := 0; done < count || count == 0; done += drainDepth {
+		for range drainDepth {
+			link.add('P', d.r.queues.all[q].name)
+		}
 		asked, got := d.r.ledger.now(), 0
 		err := link.send()
-		if err == nil {
+		for i := 0; i < drainDepth && err == nil; i++ {
 			err = link.receive(func(key, payload []byte) {
 				got++
 				d.r.take(q, key, payload, asked)
@@ -169,12 +178,11 @@ func (d *disk) pops(q, count int) (took int) {
 		}
 		if err != nil {
 			d.alive()
-			d.t.Fatalf("pop %d on the full disk: %v; the server's log ends with:\n%s", took, err, d.r.server.Log())
+			d.t.Fatalf("pop %d on the full disk: %v; the server's log ends with:\n%s", done, err, d.r.server.Log())
 		}
-		if got == 0 {
+		if took += got; got < drainDepth {
 			break
 		}
-		took += got
 	}
 	return took
 }
@@ -244,12 +252,21 @@ func TestDiskFull(t *testing.T) {
 		d.restart(d.kill)
 		d.judge()
 	})
+	t.Run("by the longest packets", func(t *testing.T) {
+		d := newDisk(t)
+		d.size = pinpriq.MaxPayload
+		q := d.r.queues.byKind[standing][0]
+		d.fill(q)
+		d.restart(d.kill)
+		t.Logf("popped %d on the full disk", d.pops(q, 0))
+		d.judge()
+	})
 	t.Run("by somebody else under load", func(t *testing.T) {
 		d := newDisk(t)
 		var load sync.WaitGroup
 		for n := range 4 {
 			load.Go(func() { d.pushAlong(n) })
-			load.Go(func() { d.popAlong(uint64(n)) })
+			load.Go(d.popAlong)
 		}
 		d.waitForPushes(2000)
 		foreign := d.occupy()
@@ -304,7 +321,7 @@ func (d *disk) pushAlong(n int) {
 }
 
 // popAlong pops likewise.
-func (d *disk) popAlong(uint64) {
+func (d *disk) popAlong() {
 	q := d.r.queues.byKind[shared][0]
 	d.along(func(link *link) error {
 		link.add('P', d.r.queues.all[q].name)
