@@ -184,6 +184,21 @@ func TestTornBatchIsThereWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
+func TestFileThatWasMadeOrRemovedHalfwayIsNoDamage(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"00000.mem", "00077.mem", "000000.vlog", "000077.vlog", "000077.sst", "MANIFEST-REWRITE", "REWRITE-KEYREGISTRY"} {
+		t.Run(name, func(t *testing.T) {
+			dir, _, _ := killed(t, 3)
+			if err := os.WriteFile(filepath.Join(dir, dbName, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := judge(t, dir, name, 3); err != nil || n != 3 {
+				t.Errorf("%d batches, %v", n, err)
+			}
+		})
+	}
+}
+
 func TestFlippedByteInTheLogIsReported(t *testing.T) {
 	t.Parallel()
 	const batches = 60

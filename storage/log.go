@@ -127,6 +127,28 @@ func laterBatch(b []byte, last uint64) bool {
 	return false
 }
 
+// removeEmpty removes the logs, and the files of the value log, that are
+// empty. A crash leaves them: Badger makes a file and sizes it after that, and
+// cuts one to nothing before it removes it. It cannot open them again.
+func removeEmpty(path string) error {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the database folder: %w", err)
+	}
+	for _, entry := range entries {
+		if ext := filepath.Ext(entry.Name()); ext != logSuffix && ext != valueLogSuffix {
+			continue
+		}
+		if info, err := entry.Info(); err != nil || info.Size() > 0 {
+			continue // what cannot be looked at is opened, and reported then
+		}
+		if err := os.Remove(filepath.Join(path, entry.Name())); err != nil {
+			return fmt.Errorf("cannot remove an empty log: %w", err)
+		}
+	}
+	return nil
+}
+
 // checkLogs reads every log of a database folder and cuts the torn tail off,
 // as Badger would. It returns an error that wraps ErrDamaged when batches in
 // the middle cannot be read, unless accept is set.
@@ -186,7 +208,10 @@ func logNames(path string) ([]string, error) {
 	return names, nil
 }
 
-const logSuffix = ".mem"
+const (
+	logSuffix      = ".mem"
+	valueLogSuffix = ".vlog"
+)
 
 func logName(number int) string { return fmt.Sprintf("%05d%s", number, logSuffix) }
 

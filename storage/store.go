@@ -172,6 +172,9 @@ func (s *Store) release() {
 // inspect judges the files of the database before Badger sees them.
 func (s *Store) inspect() error {
 	path := s.folder.name(dbName)
+	if err := removeEmpty(path); err != nil {
+		return err
+	}
 	// What a killed process wrote is still in the page cache: it will be
 	// served, so it must be as durable as what it looks like.
 	if err := syncFiles(path); err != nil {
