@@ -124,7 +124,9 @@ func (b *Broker) apply(ops *storage.Batch) error {
 		if !warned {
 			b.log.Error("disk is full: waiting for free space, nothing is answered meanwhile", "error", err)
 		}
+		level := b.store.Space().Level
 		b.mu.Lock()
+		b.space, b.spaceAt = level, b.clock() // so that calls are refused instead of waiting along
 		closing := b.closing
 		b.mu.Unlock()
 		if closing {
@@ -219,5 +221,6 @@ func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 	}
 	r.to.to.Packets(packets)
 	r.to.owed.Add(-int64(r.owed))
+	r.to.pending.Add(-1)
 	return packets
 }

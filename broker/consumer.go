@@ -30,9 +30,10 @@ type Consumer struct {
 	queues   int                // subscriptions
 	detached bool
 
-	held  atomic.Bool  // not delivered to until Resume: too much is unsent. Set with Broker.mu held
-	owed  atomic.Int64 // bytes of packets taken for it that the completer has not handed over yet
-	dirty bool         // completer only: it has to be flushed
+	held    atomic.Bool  // not delivered to until Resume: too much is unsent. Set with Broker.mu held
+	owed    atomic.Int64 // bytes of packets taken for it that the completer has not handed over yet
+	pending atomic.Int32 // replies and deliveries that the completer has not handed over yet
+	dirty   bool         // completer only: it has to be flushed
 }
 
 // Attach makes a consumer of to. Tx.Detach ends it.

@@ -52,11 +52,13 @@ func (tx *Tx) Ready(c *Consumer, n uint32) error {
 }
 
 // Detach ends the consumer: its subscriptions go, what it was already given stays given, and
-// its receiver is told to finish after that. Unlike other calls it works on a closing broker.
-func (tx *Tx) Detach(c *Consumer) {
+// its receiver is told to finish after that. It returns false if the receiver has been given
+// everything: then it is not told, so that no connection waits for others' batches to close.
+// Unlike other calls it works on a closing broker.
+func (tx *Tx) Detach(c *Consumer) (owed bool) {
 	b := tx.b
 	if c.detached {
-		return
+		return true
 	}
 	c.detached = true
 	if c.sub != 0 {
@@ -69,7 +71,11 @@ func (tx *Tx) Detach(c *Consumer) {
 		b.dispatch.Remove(c.sub)
 		b.consumers[c.sub] = nil
 	}
+	if c.pending.Load() == 0 {
+		return false
+	}
 	b.answer(c, len(b.open.records), replyFinish, 0)
+	return true
 }
 
 // deliver gives packets of q to its waiting subscribers, the one ready longest first.

@@ -33,16 +33,17 @@ func serve(t *testing.T) *server {
 
 func serveFolder(t *testing.T, data string) *server {
 	t.Helper()
+	return serveConfig(t, daemon.Config{Data: data})
+}
+
+func serveConfig(t *testing.T, config daemon.Config) *server {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	addr := make(chan string, 1)
-	s := &server{data: data, drain: cancel, done: make(chan error, 1)}
-	go func() { // ends when cancel is called
-		s.done <- daemon.Run(ctx, daemon.Config{
-			Data:      data,
-			Pinpriq:   "127.0.0.1:0",
-			Listening: func(_ string, a net.Addr) { addr <- a.String() },
-		})
-	}()
+	config.Pinpriq = "127.0.0.1:0"
+	config.Listening = func(_ string, a net.Addr) { addr <- a.String() }
+	s := &server{data: config.Data, drain: cancel, done: make(chan error, 1)}
+	go func() { s.done <- daemon.Run(ctx, config) }() // ends when cancel is called
 	select {
 	case s.addr = <-addr:
 	case err := <-s.done:

@@ -106,12 +106,17 @@ func (s *session) Unsent() int64 { return s.consumer.Owed() }
 
 // Close implements netproto.Session.
 func (s *session) Close(stop bool) {
+	owed := false
 	_ = s.broker.Do(func(tx *broker.Tx) error {
-		tx.Detach(s.consumer)
+		owed = tx.Detach(s.consumer)
 		return nil
 	})
-	if stop {
+	switch {
+	case stop:
 		s.out.Close()
+	case !owed:
+		s.out.Finish()
+		s.out.Flush()
 	}
 }
 
