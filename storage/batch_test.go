@@ -17,10 +17,12 @@ func TestCancelledPutIsNotWrittenButStillReadable(t *testing.T) {
 	var b Batch
 	kept := b.Put(PacketID{1, 1, 1}, &Packet{Payload: []byte("kept")})
 	gone := b.Put(PacketID{1, 1, 2}, &Packet{Payload: make([]byte, 5000)})
+	small := b.Put(PacketID{1, 1, 3}, &Packet{})
 	length, size := b.Len(), b.Bytes()
 	b.Cancel(gone)
 	b.Cancel(gone)
-	if length != 3 || b.Len() != 1 || b.Bytes() >= size-5000 {
+	b.Cancel(small)
+	if length != 4 || b.Len() != 1 || b.Bytes() >= size-5000 {
 		t.Errorf("%d entries and %d bytes before, %d and %d after", length, size, b.Len(), b.Bytes())
 	}
 	var p Packet

@@ -239,6 +239,56 @@ func TestFlippedByteInTheLogIsReported(t *testing.T) {
 	}
 }
 
+func TestLogsThatDoNotJoinAreDamage(t *testing.T) {
+	dir, log, ends := killed(t, 4)
+	whole, err := os.ReadFile(filepath.Join(dir, log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := func(from, to int) []byte { // batches from+1 to to as a log
+		b := append([]byte(nil), whole[:logHeader]...)
+		start := logHeader
+		if from > 0 {
+			start = ends[from-1]
+		}
+		return append(append(b, whole[start:ends[to-1]]...), make([]byte, 100)...)
+	}
+	torn := part(0, 2)
+	torn[ends[0]+30] ^= 1
+	rows := map[string]struct {
+		logs    [][]byte
+		damaged bool
+	}{
+		"one log":                              {[][]byte{part(0, 4)}, false},
+		"the second goes on where one ends":    {[][]byte{part(0, 2), part(2, 4)}, false},
+		"an empty one between":                 {[][]byte{part(0, 2), make([]byte, 100), part(2, 4)}, false},
+		"a torn batch written again":           {[][]byte{torn, part(1, 4)}, false},
+		"a torn batch at the end":              {[][]byte{torn}, false},
+		"a torn batch and the one after it":    {[][]byte{torn, part(2, 4)}, true},
+		"a log is missing":                     {[][]byte{part(0, 1), part(2, 4)}, true},
+		"the first log begins in the middle":   {[][]byte{part(2, 4)}, false},
+		"damage before a readable batch":       {[][]byte{append(torn[:len(torn)-100:len(torn)-100], part(2, 4)[logHeader:]...)}, true},
+		"damage at the start, two batches on":  {[][]byte{append(make([]byte, logHeader+5), whole[ends[0]:ends[3]]...)}, true},
+		"damage at the start, one batch stays": {[][]byte{append(make([]byte, logHeader+5), whole[ends[0]:ends[1]]...)}, false},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			db := t.TempDir()
+			for i, b := range row.logs {
+				if err := os.WriteFile(filepath.Join(db, logName(i+1)), b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := checkLogs(db, false); errors.Is(err, ErrDamaged) != row.damaged {
+				t.Errorf("it gives %v", err)
+			}
+			if err := checkLogs(db, true); err != nil {
+				t.Errorf("accepted, it gives %v", err)
+			}
+		})
+	}
+}
+
 func TestFlippedByteInAnyOtherFileIsReportedOrHarmless(t *testing.T) {
 	t.Parallel()
 	live := t.TempDir()

@@ -133,6 +133,10 @@ func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 	if err := s.Verify(live+1, hash); err != nil {
 		t.Errorf("the accepted totals give %v", err)
 	}
+	// Killed right after it was opened: the anchor is the new one all the same.
+	killed := t.TempDir()
+	copyFolder(t, dir, killed)
+	smallStore(t, killed)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

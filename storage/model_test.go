@@ -113,6 +113,18 @@ func (m *model) check(t *rapid.T, s *Store) {
 		t.Fatalf("control record %+v in epoch %d, want batch %d, marks %+v, epoch %d of %d",
 			c, s.Epoch(), m.batches, m.marks, m.stored, m.epoch)
 	}
+	payloads := 0
+	if err := s.scan(payloadPrefix, func(_, _ []byte) error { payloads++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range m.packets {
+		if IsLarge(len(p.Payload)) {
+			payloads--
+		}
+	}
+	if payloads != 0 {
+		t.Fatalf("%d payload records too many", payloads)
+	}
 	queues := map[uint32]string{}
 	if err := s.Queues(func(q Queue) error { queues[q.ID] = string(q.Name); return nil }); err != nil {
 		t.Fatal(err)
