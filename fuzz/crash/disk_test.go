@@ -3,7 +3,6 @@ package crash
 import (
 	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -399,11 +398,12 @@ func (d *disk) occupy() string {
 		d.t.Fatal(err)
 	}
 	defer file.Close()
-	for piece := make([]byte, 1<<20); len(piece) > 0; {
-		if _, err := file.Write(piece); err != nil {
-			if err := file.Sync(); err != nil && !errors.Is(err, io.ErrShortWrite) {
-				d.t.Logf("sync of the foreign file: %v", err)
-			}
+	for piece := make([]byte, 256<<10); len(piece) > 0; {
+		_, err := file.Write(piece)
+		if err == nil {
+			err = file.Sync() // as fast as the disk, not as fast as memory
+		}
+		if err != nil {
 			piece = piece[:len(piece)/2]
 		}
 	}
