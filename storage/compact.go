@@ -17,6 +17,7 @@ type tidier struct {
 	rotated uint64 // deletes up to which the memory table was written out
 	batch   uint64 // seen a second ago
 	quiet   int    // seconds without a batch
+	free    int64  // a second ago
 }
 
 const (
@@ -39,7 +40,9 @@ func (s *Store) tidy(t *tidier) {
 	garbage := deleted - t.deleted
 	short := space.Level != Normal && (garbage > live/8 || t.unknown)
 	idle := t.quiet >= quietSeconds && space.Stored > tidyTables*table && garbage > live
-	if failed != nil || !short && !idle || space.Stored > tidyLimit*table {
+	filling := space.Free < t.free-table/4 // by somebody else, if no batch came: what is left is for work under way
+	t.free = space.Free
+	if failed != nil || filling && t.quiet > 0 || !short && !idle || space.Stored > tidyLimit*table {
 		return
 	}
 	if deleted != t.rotated {
@@ -75,10 +78,12 @@ func (s *Store) rotate() error {
 }
 
 func (s *Store) commitFiller(fill func(*badger.Txn) error) error {
-	if err := s.db.Update(fill); err != nil {
+	// Synced like a batch: what checkLogs says of a torn log holds only as
+	// long as one transaction is in flight.
+	if err := s.transact(fill); err != nil {
 		return fmt.Errorf("cannot fill a memory table: %w", err)
 	}
-	return s.wal.committed()
+	return nil
 }
 
 // Compact merges all levels of the database, which gives back the room of

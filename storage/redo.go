@@ -29,7 +29,7 @@ type removal struct {
 
 // appendRedo encodes the list, which it sorts: a msgpack map of one field with the bytes
 //
-//	(queue uvarint | priority uvarint | count uvarint | count × (step×2+large uvarint))…
+//	(queue uvarint | priority uvarint | count uvarint | count × (step uvarint | large u8))…
 //
 // a run for each queue and priority, a step counting from the sequence before it, from 0 at first.
 func appendRedo(dst []byte, list []removal) []byte {

@@ -86,5 +86,6 @@ func (s sizing) reserve(total int64) int64 {
 	return (s.memTables+2)*s.oneTable() + min(total/8, 4*s.memTable)
 }
 
-// floor is the least that must be free without the reserve before a batch.
-func (s sizing) floor() int64 { return s.memTable + s.memTable/2 }
+// floor is the least that must be free without the reserve: below it the
+// reserve is given up.
+func (s sizing) floor() int64 { return 2 * s.oneTable() }

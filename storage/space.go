@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,7 +62,7 @@ type guard struct {
 // reserve goes, and where that does not help opening is refused.
 func newGuard(f *folder, o *Options, logs, lsm int64) (*guard, error) {
 	g := &guard{path: f.path, reserve: f.name(reserveName), stat: o.tune.stat, lsm: lsm}
-	free, total, err := g.stat(g.path)
+	_, total, err := g.stat(g.path)
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +71,8 @@ func newGuard(f *folder, o *Options, logs, lsm int64) (*guard, error) {
 		g.held = info.Size()
 	}
 	need := min(logs+logs/4+g.sizing.floor()+lsm, g.sizing.background(lsm))
-	if free < need {
-		g.drop()
-		if free, _, err = g.stat(g.path); err != nil {
-			return nil, err
-		}
-	}
-	if free < need {
-		return nil, fmt.Errorf("%w: %d bytes are free below %s and opening it may write %d; free some room",
-			ErrFull, free, g.path, need)
+	if err := g.room(need); err != nil {
+		return nil, err
 	}
 	_ = g.look(0) // Apply will say it
 	return g, nil
@@ -133,6 +127,33 @@ func (g *guard) refresh(lsm int64) {
 	if g.held == 0 && g.space.Free > want+g.sizing.background(lsm)+g.sizing.draining() {
 		g.make(want)
 	}
+}
+
+// room gives the reserve up if it must to have need bytes free, and returns an
+// error that wraps ErrFull if there are not as many.
+func (g *guard) room(need int64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	free, _, err := g.stat(g.path)
+	if err == nil && free < need {
+		g.drop()
+		free, _, err = g.stat(g.path)
+	}
+	if err == nil && free < need {
+		err = fmt.Errorf("%w: %d bytes are free below %s and %d may be written; free some room", ErrFull, free, g.path, need)
+	}
+	return err
+}
+
+// fillRate is how fast somebody else may fill the disk, in bytes a second.
+// Nothing holds against one who is faster while Badger is at work: the
+// process then dies of SIGBUS, as by a kill, and what was acknowledged stays.
+const fillRate = 1 << 30
+
+// again returns how long nothing can happen to the disk that matters.
+func (g *guard) again() time.Duration {
+	margin := g.get().Free - g.sizing.floor()
+	return min(max(time.Duration(margin)*time.Second/fillRate, 5*time.Millisecond), time.Second)
 }
 
 func (g *guard) get() Space {

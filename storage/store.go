@@ -106,7 +106,8 @@ const closeWait = 10 * time.Second
 
 // Close writes everything out and gives the folder up. It returns the error
 // that stopped the store, if one did. When a broken device keeps Badger from
-// ending, the folder stays locked until the process ends.
+// ending, or a full one gives an error that wraps ErrFull, nothing is lost
+// and the folder stays locked until the process ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	failed := s.failed
@@ -131,6 +132,10 @@ func (s *Store) Close() error {
 		}
 		return failed
 	}
+	if err := s.roomToClose(); err != nil {
+		// Badger would die of it. The logs are as good for the next start.
+		return errors.Join(err, s.wal.flush(), s.anchor.write(s.mark(last.Batch)), s.anchor.flush())
+	}
 	err := s.closeBadger()
 	if err == nil && !s.opt.ReadOnly {
 		// Badger has written its memory tables out and synced them.
@@ -140,6 +145,18 @@ func (s *Store) Close() error {
 	}
 	s.release()
 	return err
+}
+
+// roomToClose tells whether Badger can write its memory tables out.
+func (s *Store) roomToClose() error {
+	if s.opt.ReadOnly {
+		return nil
+	}
+	logs, _, err := filesOf(s.folder.name(dbName))
+	if err != nil {
+		return err
+	}
+	return s.guard.room(logs + logs/4)
 }
 
 func (s *Store) mark(batch uint64) anchorMark {
@@ -278,6 +295,7 @@ func (s *Store) start() error {
 	}
 	s.guard.refresh(s.tableBytes())
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
+	s.done.Go(s.watchSpace)
 	if !s.opt.tune.noAdvice {
 		s.done.Go(func() { s.every(residentEvery, s.dropResident) })
 	}
@@ -300,6 +318,21 @@ func (s *Store) every(d time.Duration, do func()) {
 			return
 		case <-tick.C:
 			do()
+		}
+	}
+}
+
+// watchSpace looks at the disk as often as it may fill, until Close.
+func (s *Store) watchSpace() {
+	wait := time.NewTimer(s.guard.again())
+	defer wait.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-wait.C:
+			_ = s.guard.look(0) // Apply will say it
+			wait.Reset(s.guard.again())
 		}
 	}
 }
