@@ -72,6 +72,9 @@ func (t *batch) reset() {
 
 func (t *batch) empty() bool { return t.ops.Len() == 0 && len(t.replies) == 0 }
 
+// size is how much work the batch is, in records and replies.
+func (t *batch) size() int { return t.ops.Len() + len(t.replies) }
+
 // full says that the batch takes no further call (see batchLimits).
 func (t *batch) full(l batchLimits) bool {
 	return t.ops.Len() >= l.ops || t.ops.Bytes() >= l.bytes || t.ops.Held() >= maxBatchHeld || t.owed >= maxBatchReplies

@@ -62,6 +62,7 @@ type Broker struct {
 	marks     storage.Marks
 	cache     *cache
 	open      *batch
+	worth     int         // size from which the open batch is committed while the completer is busy; 0 if it is not
 	consumers []*Consumer // by index.SubscriberID
 	starved   []*queue    // queues whose subscribers wait for room in a batch
 	tx        Tx          // the one in use

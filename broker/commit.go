@@ -16,7 +16,7 @@ const (
 
 // commitLoop is the committer: the one goroutine that reads and writes the store. It takes the
 // open batch, brings it to disk and passes it to the completer; meanwhile the next one fills.
-// There is no timer in it: a batch is what came in while the one before was written.
+// There is no timer in it: a batch is what came in while the one before was written and answered.
 func (b *Broker) commitLoop() {
 	defer b.stopped.Done()
 	defer close(b.durable)
@@ -32,12 +32,24 @@ func (b *Broker) commitLoop() {
 			b.fail(fmt.Errorf("commit failed: %w", err))
 			return
 		}
+		b.mu.Lock()
+		b.worth = t.size()
+		b.mu.Unlock()
 		b.durable <- t
 	}
 }
 
-// swap waits until the open batch has something in it, opens fresh in its place and returns it.
-// It returns nil when the broker closes and nothing is left.
+// ripe says that the open batch is to be committed now. Right after a commit the clients that it
+// answers are about to send their next requests: going ahead with the few that are there already
+// would cost a sync for each handful. So the next batch starts when the last one's replies are
+// out, or when it has become as large, whichever is first.
+func (b *Broker) ripe() bool {
+	t := b.open
+	return !t.empty() && (t.size() >= b.worth || t.full(b.limits) || b.closing)
+}
+
+// swap waits until the open batch is ripe, opens fresh in its place and returns it. It returns nil
+// when the broker closes and nothing is left.
 func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 	for {
 		level := b.store.Space().Level
@@ -45,7 +57,7 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 		b.tx = Tx{b: b, now: b.clock()}
 		b.space, b.spaceAt = level, b.tx.now
 		b.tx.advance()
-		if t := b.open; !t.empty() {
+		if t := b.open; b.ripe() {
 			t.ops.SetMarks(b.marks)
 			b.lookAhead(t)
 			fresh.firstSeq = b.marks.NextSeq
@@ -55,7 +67,7 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 			b.mu.Unlock()
 			return t
 		}
-		if b.closing || b.failure != nil {
+		if t := b.open; t.empty() && (b.closing || b.failure != nil) {
 			b.mu.Unlock()
 			return nil
 		}
@@ -200,6 +212,18 @@ func (b *Broker) completeLoop() {
 		dirty = dirty[:0]
 		t.reset()
 		b.free <- t
+		b.completed()
+	}
+}
+
+// completed lets the committer go on with whatever is open.
+func (b *Broker) completed() {
+	b.mu.Lock()
+	b.worth = 0
+	ripe := b.ripe()
+	b.mu.Unlock()
+	if ripe {
+		b.signal()
 	}
 }
 

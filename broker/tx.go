@@ -23,7 +23,7 @@ func (b *Broker) Do(fn func(tx *Tx) error) error {
 	tx := &b.tx
 	*tx = Tx{b: b, now: b.clock()}
 	err := fn(tx)
-	wake := !b.open.empty()
+	wake := b.ripe()
 	b.mu.Unlock()
 	if wake {
 		b.signal()
