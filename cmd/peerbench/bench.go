@@ -94,7 +94,7 @@ func (b *bench) each(ctx context.Context, c *benchCase, rounds int, turn func(ro
 			if out[i] {
 				continue
 			}
-			fmt.Fprintf(os.Stderr, "\r\x1b[K%s: %s, round %d of %d", c.name, contender.label, round+1, rounds)
+			progress("\r\x1b[K%s: %s, round %d of %d", c.name, contender.label, round+1, rounds)
 			err := turn(round, i)
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -106,8 +106,15 @@ func (b *bench) each(ctx context.Context, c *benchCase, rounds int, turn func(ro
 			}
 		}
 	}
-	fmt.Fprint(os.Stderr, "\r\x1b[K")
+	progress("\r\x1b[K")
 	return nil
+}
+
+// progress writes to a terminal that watches, and to nothing else.
+func progress(format string, args ...any) {
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		fmt.Fprintf(os.Stderr, format, args...)
+	}
 }
 
 // killAll ends whatever server still runs; the data stays until close.
