@@ -1,0 +1,182 @@
+package recovery
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// source is a Source of what a test wrote down.
+type source struct {
+	queues  []storage.Queue
+	packets []packet
+	control storage.Control
+	broken  error // given by Packets after the last packet
+}
+
+type packet struct {
+	id   storage.PacketID
+	meta storage.Meta
+}
+
+func (s *source) Control() storage.Control { return s.control }
+
+func (s *source) Queues(fn func(storage.Queue) error) error {
+	for _, q := range s.queues {
+		if err := fn(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Packets hands out one Meta again and again, as the store does.
+func (s *source) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
+	var m storage.Meta
+	for _, p := range s.packets {
+		m = p.meta
+		m.Key = slices.Clone(p.meta.Key)
+		if err := fn(p.id, &m); err != nil {
+			return err
+		}
+		for i := range m.Key {
+			m.Key[i] = 0xee // the bytes are valid during the call only
+		}
+	}
+	return s.broken
+}
+
+func (s *source) Verify(live, hash uint64) error {
+	if live == s.control.Live && hash == s.control.Hash {
+		return nil
+	}
+	return &storage.MismatchError{WantLive: s.control.Live, GotLive: live, WantHash: s.control.Hash, GotHash: hash}
+}
+
+// put adds a packet and, if it has no expiry, counts it.
+func (s *source) put(id storage.PacketID, m storage.Meta) {
+	s.packets = append(s.packets, packet{id, m})
+	if m.Expiry == 0 {
+		s.control.Live++
+		s.control.Hash += storage.SetHash(id)
+	}
+}
+
+const now = 1000
+
+func sound(n int) *source {
+	s := &source{queues: []storage.Queue{{ID: 7, Name: []byte("jobs")}}}
+	s.control.Marks = storage.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 8}
+	for i := range n {
+		s.put(storage.PacketID{Queue: 7, Priority: 1 + uint32(i%2), Seq: 1<<63 + uint64(i)}, storage.Meta{
+			Key: fmt.Append(nil, "key", i), Size: 10,
+		})
+	}
+	return s
+}
+
+func TestRestoredIndexHasTheOrderAndTheGroupsOfTheStore(t *testing.T) {
+	const n = 3 * scanBatch / 2 // more than one run
+	s := sound(n)
+	s.put(storage.PacketID{Queue: 7, Priority: 0, Seq: 1<<63 + n}, storage.Meta{Key: []byte("key2"), Size: 1})
+	state, err := Restore(s, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Marks != s.control.Marks || state.Report.Packets != n+1 || len(state.Report.Findings) != 0 {
+		t.Fatalf("marks %+v, report %+v", state.Marks, state.Report)
+	}
+	q := state.Queues[0]
+	if string(q.Name) != "jobs" || q.ID != 7 {
+		t.Fatalf("queue %+v", q)
+	}
+	got := state.Index.Pop(q.Index, index.Newest, nil, true, index.Limit{}, nil)
+	if len(got) != 1 || got[0].Seq != 1<<63+n-2 {
+		t.Fatalf("selected %+v, want the newest of priority 1", got)
+	}
+	got = state.Index.Pop(q.Index, index.Oldest, nil, true, index.Limit{}, nil)
+	if len(got) != 1 || got[0].Seq != 1<<63 {
+		t.Fatalf("selected %+v, want the oldest of priority 1", got)
+	}
+	got = state.Index.Pop(q.Index, index.Oldest, nil, true, index.Limit{}, nil)
+	if len(got) != 2 || got[0].Seq != 1<<63+2 || got[1].Priority != 0 {
+		t.Fatalf("selected %+v, want a packet and its companion of priority 0", got)
+	}
+}
+
+func TestExpiredPacketsAreLeftOutAndCounted(t *testing.T) {
+	s := sound(2)
+	for i, expiry := range []int64{now - 1, now, now + 1} {
+		s.put(storage.PacketID{Queue: 7, Priority: 1, Seq: 1<<63 + 10 + uint64(i)}, storage.Meta{Expiry: expiry})
+	}
+	state, err := Restore(s, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := state.Report; r.Expired != 2 || r.Packets != 3 {
+		t.Fatalf("report %+v, want 2 expired and 3 packets", r)
+	}
+	if due, ok := state.Index.Deadline(); !ok || due != now+1 {
+		t.Fatalf("next deadline %d %v, want that of the packet still alive", due, ok)
+	}
+}
+
+func TestScanThatDiffersFromTheControlRecordIsRefusedUnlessAccepted(t *testing.T) {
+	for name, damage := range map[string]func(*source){
+		"packet lost":        func(s *source) { s.packets = s.packets[1:] },
+		"packet resurrected": func(s *source) { s.control.Live--; s.control.Hash -= storage.SetHash(s.packets[0].id) },
+		"one for another": func(s *source) {
+			s.packets[0].id.Seq += 100
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sound(5)
+			damage(s)
+			if _, err := Restore(s, Options{Now: now}); !errors.Is(err, storage.ErrLoss) {
+				t.Fatalf("got %v, want ErrLoss", err)
+			}
+			state, err := Restore(s, Options{Now: now, AcceptLoss: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(state.Report.Findings) != 1 {
+				t.Fatalf("findings %q, want the one that was accepted", state.Report.Findings)
+			}
+		})
+	}
+}
+
+func TestPacketOfAnUndefinedQueueIsAFinding(t *testing.T) {
+	s := sound(1)
+	s.put(storage.PacketID{Queue: 9, Priority: 1, Seq: 5}, storage.Meta{})
+	state, err := Restore(s, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := state.Report.Findings; len(f) != 1 || !strings.Contains(f[0], "9/1/5") {
+		t.Fatalf("findings %q, want the packet's place", f)
+	}
+}
+
+func TestErrorOfTheScanIsReturned(t *testing.T) {
+	s := sound(2 * scanBatch)
+	s.broken = errors.New("disk is gone")
+	if _, err := Restore(s, Options{Now: now}); !errors.Is(err, s.broken) {
+		t.Fatalf("got %v, want the error of the scan", err)
+	}
+}
+
+func TestProgressIsReported(t *testing.T) {
+	var seen []int
+	if _, err := Restore(sound(1<<17), Options{Now: now, Progress: func(n int) { seen = append(seen, n) }}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(seen, []int{1 << 16, 1 << 17}) {
+		t.Fatalf("progress at %v", seen)
+	}
+}
