@@ -17,7 +17,7 @@ type tidier struct {
 	rotated uint64 // deletes up to which the memory table was written out
 	batch   uint64 // seen a second ago
 	quiet   int    // seconds without a batch
-	free    int64  // a second ago
+	free    int64  // a second ago, or 0 if this goroutine itself used some
 }
 
 const (
@@ -50,7 +50,7 @@ func (s *Store) tidy(t *tidier) {
 			s.fail(err)
 			return
 		}
-		t.rotated = deleted
+		t.rotated, t.free = deleted, 0
 		return // merged a second later, when the table is there
 	}
 	t.deleted, t.unknown = deleted, false

@@ -72,8 +72,11 @@ func (s sizing) oneTable() int64 { return s.memTable + s.memTable/4 }
 // lsm bytes there are, up to what one round takes of a large tree.
 func (s sizing) background(lsm int64) int64 {
 	const manifest = 1 << 20
-	return (s.memTables+2)*s.oneTable() + min(lsm, 64*s.memTable) + manifest
+	return (s.memTables+2)*s.oneTable() + s.compaction(lsm) + manifest
 }
+
+// compaction is the most that compactions write before they free anything.
+func (s sizing) compaction(lsm int64) int64 { return min(lsm, 64*s.memTable) }
 
 // draining is what pops may write before a compaction gives room back: every
 // log, and level 0 up to the stall.

@@ -51,10 +51,13 @@ type guard struct {
 	sizing  sizing
 	stat    func(path string) (free, total int64, err error)
 
-	mu    sync.Mutex // guards what follows
-	held  int64      // size of the reserve file, 0 when there is none
-	lsm   int64      // bytes of tables
-	space Space
+	mu sync.Mutex // guards what follows
+	// inflight tells how many bytes compactions under way have written so
+	// far; nil before Badger is open.
+	inflight func() int64
+	held     int64 // size of the reserve file, 0 when there is none
+	lsm      int64 // bytes of tables
+	space    Space
 }
 
 // newGuard looks at the disk and at the reserve. logs is what the logs hold,
@@ -96,7 +99,12 @@ func (g *guard) look(batch int64) error {
 	const page = 4096
 	stop := g.sizing.background(g.lsm) + 2*batch + page
 	g.space = Space{Free: free, Total: total, Stored: g.lsm}
-	switch avail := free + g.held; {
+	avail := free + g.held
+	if avail < stop+g.sizing.draining() && g.inflight != nil {
+		// What stop keeps for them is partly used, and not missing.
+		avail += min(g.inflight(), g.sizing.compaction(g.lsm))
+	}
+	switch {
 	case avail < stop:
 		g.space.Level = Stop
 		return fmt.Errorf("%w: %d bytes are free below %s and Badger may need %d; free some room", ErrFull, avail, g.path, stop)
@@ -154,6 +162,13 @@ const fillRate = 1 << 30
 func (g *guard) again() time.Duration {
 	margin := g.get().Free - g.sizing.floor()
 	return min(max(time.Duration(margin)*time.Second/fillRate, 5*time.Millisecond), time.Second)
+}
+
+// watch sets inflight.
+func (g *guard) watch(inflight func() int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inflight = inflight
 }
 
 func (g *guard) get() Space {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -212,6 +213,50 @@ func TestForeignFileThatFillsTheDiskLosesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	s.release()
+}
+
+func TestCompactionUnderWayDoesNotCountAsAFullDisk(t *testing.T) {
+	var free atomic.Int64
+	const tables, written = 20 << 20, 12 << 20
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, tune: tuning{
+		stat: func(string) (int64, int64, error) { return free.Load(), 1 << 30, nil }}})
+	g := s.guard
+	g.mu.Lock()
+	g.lsm, g.held = tables, 0
+	g.mu.Unlock()
+	free.Store(g.sizing.background(tables) + g.sizing.draining() - written)
+	g.watch(func() int64 { return 0 })
+	if _ = g.look(0); g.get().Level != Stop {
+		t.Errorf("without a compaction the level is %v", g.get().Level)
+	}
+	g.watch(func() int64 { return written })
+	if _ = g.look(0); g.get().Level != NoPush {
+		t.Errorf("with %d bytes written by a compaction the level is %v", written, g.get().Level)
+	}
+}
+
+func TestTableOfAnUnfinishedCompactionGivesItsRoomBack(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	if err := s.Apply(one(1, Packet{})); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stray := filepath.Join(dir, dbName, "000999"+tableSuffix)
+	if err := os.WriteFile(stray, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeStray(filepath.Join(dir, dbName)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(stray); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+	if ids, _, _ := scanned(t, smallStore(t, dir)); len(ids) != 1 {
+		t.Errorf("%v are there", ids)
+	}
 }
 
 // fillDisk writes to a file until there is no room, at the speed of the disk.

@@ -206,6 +206,9 @@ func (s *Store) inspect() error {
 	if err := checkTables(path, false); err != nil {
 		return err
 	}
+	if err := removeStray(path); err != nil {
+		return err
+	}
 	logs, lsm, err := filesOf(path)
 	if err != nil {
 		return err
@@ -293,6 +296,7 @@ func (s *Store) start() error {
 	if err := s.anchor.flush(); err != nil {
 		return err
 	}
+	s.guard.watch(s.inflight)
 	s.guard.refresh(s.tableBytes())
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
 	s.done.Go(s.watchSpace)
@@ -374,6 +378,15 @@ func (s *Store) newLog(log *os.File) {
 			_ = allocate(log, min(info.Size(), s.guard.sizing.oneTable()))
 		}
 	}
+}
+
+// inflight returns what compactions have written that is not part of a level yet.
+func (s *Store) inflight() int64 {
+	_, onDisk, err := filesOf(s.folder.name(dbName))
+	if err != nil {
+		return 0
+	}
+	return max(0, onDisk-s.tableBytes())
 }
 
 // tableBytes returns the size of all tables.

@@ -53,8 +53,35 @@ func checkTables(path string, all bool) error {
 	return errors.Join(errs...)
 }
 
-// tableFiles returns the tables that the manifest lists; others are what a
-// crash left of an unfinished compaction, and Badger removes them.
+// removeStray removes the tables that the manifest does not list: what a crash
+// left of an unfinished compaction. Badger does the same when it opens, but
+// the room they take is needed before that.
+func removeStray(path string) error {
+	listed, err := tableFiles(path)
+	if err != nil || listed == nil {
+		return err
+	}
+	keep := make(map[string]bool, len(listed))
+	for _, name := range listed {
+		keep[name] = true
+	}
+	found, err := filepath.Glob(filepath.Join(path, "*"+tableSuffix))
+	if err != nil {
+		return fmt.Errorf("cannot list the tables: %w", err)
+	}
+	for _, name := range found {
+		if _, ok := table.ParseFileID(name); !ok || keep[name] {
+			continue
+		}
+		if err := os.Remove(name); err != nil {
+			return fmt.Errorf("cannot remove a table of an unfinished compaction: %w", err)
+		}
+	}
+	return nil
+}
+
+// tableFiles returns the tables that the manifest lists, nil when there is no
+// manifest.
 func tableFiles(path string) ([]string, error) {
 	file, err := os.Open(filepath.Join(path, badger.ManifestFilename))
 	if errors.Is(err, fs.ErrNotExist) {
