@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -216,15 +215,10 @@ func TestForeignFileThatFillsTheDiskLosesNothing(t *testing.T) {
 }
 
 func TestCompactionUnderWayDoesNotCountAsAFullDisk(t *testing.T) {
-	var free atomic.Int64
 	const tables, written = 20 << 20, 12 << 20
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, tune: tuning{
-		stat: func(string) (int64, int64, error) { return free.Load(), 1 << 30, nil }}})
-	g := s.guard
-	g.mu.Lock()
-	g.lsm, g.held = tables, 0
-	g.mu.Unlock()
-	free.Store(g.sizing.background(tables) + g.sizing.draining() - written)
+	g := &guard{sizing: sizingFor(1<<30, minMemTable), lsm: tables}
+	free := g.sizing.background(tables) + g.sizing.draining()/2 - written
+	g.stat = func(string) (int64, int64, error) { return free, 1 << 30, nil }
 	g.watch(func() int64 { return 0 })
 	if _ = g.look(0); g.get().Level != Stop {
 		t.Errorf("without a compaction the level is %v", g.get().Level)
