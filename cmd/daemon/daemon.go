@@ -28,6 +28,9 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err := c.checkAddress(c.Pinpriq); err != nil {
 		return err
 	}
+	if err := c.limitConns(); err != nil {
+		return err
+	}
 	// The address first: recovering a large folder only to find the port taken would be unkind.
 	protocol := &pinpriq.Protocol{}
 	server, err := netproto.Listen(c.Pinpriq, c.server(protocol))

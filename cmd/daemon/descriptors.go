@@ -1,0 +1,33 @@
+package daemon
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/holdfast-queue/holdfast/netproto"
+)
+
+// storeDescriptors are kept for the store: logs, tables and what a compaction writes beside them.
+// A compaction that finds none left could lose a table, so connections must never take them.
+const storeDescriptors = 512
+
+// limitConns lowers the limit of connections to what the process may open beside the store.
+func (c *Config) limitConns() error {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return fmt.Errorf("read the limit of open files: %w", err)
+	}
+	if c.MaxConns <= 0 {
+		c.MaxConns = netproto.DefaultMaxConns
+	}
+	if l.Cur >= storeDescriptors+uint64(c.MaxConns) {
+		return nil
+	}
+	if l.Cur <= storeDescriptors {
+		return fmt.Errorf("the process may open %d files, expected more than %d: raise the limit (ulimit -n)", l.Cur, storeDescriptors)
+	}
+	most := int(l.Cur) - storeDescriptors
+	c.Logger.Warn("fewer connections than wished: the limit of open files is low", "connections", most, "wished", c.MaxConns, "open_files", l.Cur)
+	c.MaxConns = most
+	return nil
+}
