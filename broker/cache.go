@@ -54,7 +54,8 @@ func (c *cache) add(seq uint64, record []byte) uint32 {
 	}
 	binary.LittleEndian.PutUint64(c.ring[at:], c.tag(ref, seq))
 	binary.LittleEndian.PutUint32(c.ring[at+8:], uint32(len(record)))
-	copy(c.ring[at+cacheHeader:], record)
+	end := at + cacheHeader + copy(c.ring[at+cacheHeader:], record)
+	clear(c.ring[end : at+need]) // or an older head there would lose its first byte only, and chance may restore that
 	c.head += uint64(need)
 	return ref
 }
