@@ -52,22 +52,27 @@ func newBatch(firstSeq uint64) *batch {
 
 // reset empties the batch and keeps its memory, unless one large call has made it outsized.
 func (t *batch) reset() {
-	const keep = 4 << 20
-	if cap(t.copied) > keep {
-		t.copied = nil
-	}
+	const keep, keepBytes = 16 << 10, 4 << 20
 	t.ops.Reset()
-	clear(t.records) // so that the memory they point into can be freed
-	clear(t.replies)
 	*t = batch{
 		ops:     t.ops,
-		pushes:  t.pushes[:0],
-		replies: t.replies[:0],
-		records: t.records[:0],
-		misses:  t.misses[:0],
-		ahead:   t.ahead[:0],
-		copied:  t.copied[:0],
+		pushes:  emptied(t.pushes, keep),
+		replies: emptied(t.replies, keep),
+		records: emptied(t.records, keep),
+		misses:  emptied(t.misses, keep),
+		ahead:   emptied(t.ahead, keep),
+		copied:  emptied(t.copied, keepBytes),
 	}
+}
+
+// emptied returns s without its elements, so that what they point to can be freed, or nil if it
+// has become larger than is worth keeping.
+func emptied[T any](s []T, keep int) []T {
+	if cap(s) > keep {
+		return nil
+	}
+	clear(s)
+	return s[:0]
 }
 
 func (t *batch) empty() bool { return t.ops.Len() == 0 && len(t.replies) == 0 }
@@ -77,7 +82,8 @@ func (t *batch) size() int { return t.ops.Len() + len(t.replies) }
 
 // full says that the batch takes no further call (see batchLimits).
 func (t *batch) full(l batchLimits) bool {
-	return t.ops.Len() >= l.ops || t.ops.Bytes() >= l.bytes || t.ops.Held() >= maxBatchHeld || t.owed >= maxBatchReplies
+	return t.ops.Len() >= l.ops || t.ops.Bytes() >= l.bytes || t.ops.Held() >= maxBatchHeld ||
+		t.owed >= maxBatchOwed || len(t.replies) >= maxBatchReplies || len(t.records) >= maxBatchReplies
 }
 
 // fits says that a push of so many bytes, and what surrounds them, can still go into the batch's

@@ -45,8 +45,8 @@ type Options struct {
 // and replies to their receivers. Its invariants, each true whenever mu is free:
 //
 //  1. The index is the state of the store after all batches up to and including the open one.
-//  2. No queue has both a selectable packet and a waiting subscriber, unless the open batch
-//     has no room for the delivery; then the queue is listed in starved.
+//  2. No queue has both a selectable packet and a waiting subscriber, unless the open batch had
+//     no room for the delivery; then the queue is in starved or the subscriber in hungry.
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {
 	store  Store
@@ -65,6 +65,7 @@ type Broker struct {
 	worth     int         // size from which the open batch is committed while the completer is busy; 0 if it is not
 	consumers []*Consumer // by index.SubscriberID
 	starved   []*queue    // queues whose subscribers wait for room in a batch
+	hungry    []*Consumer // subscribers that wait for room in a batch, whichever their queue
 	tx        Tx          // the one in use
 	scratch   []index.Packet
 	events    []index.Event
@@ -113,6 +114,11 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	}
 	b.room.L = &b.mu
 	b.queues.load(state.Queues)
+	for _, q := range b.queues.all {
+		if q != nil {
+			b.retire(q) // of those that nothing is left of
+		}
+	}
 	b.space = store.Space().Level
 	b.open = newBatch(b.marks.NextSeq)
 	for range batchesInFlight - 1 {
@@ -170,7 +176,7 @@ func (b *Broker) signal() {
 // level is what the disk's free space allows. It is looked at after every batch; while it refuses
 // something there may be no batches, so it is then looked at by the clock.
 func (b *Broker) level(now int64) storage.Level {
-	if b.space != storage.Normal && now-b.spaceAt >= spaceCheck {
+	if passed := now - b.spaceAt; b.space != storage.Normal && (passed >= spaceCheck || passed < 0) {
 		b.space, b.spaceAt = b.store.Space().Level, now
 	}
 	return b.space

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,11 +113,29 @@ func TestFullDiskIsTriedAgainUntilThereIsRoom(t *testing.T) {
 		g.leave <- fmt.Errorf("no room: %w", storage.ErrFull)
 	}
 	<-g.entered
+	c := h.b.Attach(&inbox{})
+	pop := func() error {
+		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("other"), broker.Newest) })
+	}
+	if err := pop(); !errors.Is(err, broker.ErrStopped) {
+		t.Fatalf("a call while the batch waits for room gave %v, want that it is refused", err)
+	}
 	h.ungate()
 	g.leave <- nil
+	waitFor(t, func() bool { return pop() == nil })
 	h.barrier()
 	if len(h.store.packets) != 1 {
 		t.Fatal("the batch was not written after room was made")
+	}
+}
+
+// waitFor polls a condition that another goroutine brings about.
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("condition did not come true in 20 s")
+		}
 	}
 }
 
@@ -317,5 +336,214 @@ func TestGroupIsPoppedWholeUpToTheProtocolsCount(t *testing.T) {
 	}
 	if got := len(h.store.packets); got != 10 {
 		t.Fatalf("%d packets are left, want the ten that the count had no room for", got)
+	}
+}
+
+// subscribe makes c a subscriber of the queues with so many readies.
+func (h *harness) subscribe(c *broker.Consumer, readies uint32, queues ...string) {
+	h.t.Helper()
+	h.do(func(tx *broker.Tx) error {
+		for _, q := range queues {
+			if err := tx.Subscribe(c, []byte(q)); err != nil {
+				return err
+			}
+		}
+		return tx.Ready(c, readies)
+	})
+}
+
+func TestManyQueuesLeftAtOnceFitIntoBatches(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 150 << 10, MaxRecord: 140 << 10, MaxDeletes: 9000}
+	h.restart()
+	consumers := make([]*broker.Consumer, 6)
+	for i := range consumers {
+		consumers[i] = h.b.Attach(&inbox{})
+		for k := range 1000 {
+			name := fmt.Sprint(i, "/", k)
+			h.push(name, 1, 0, "k", "x")
+			h.pop(consumers[i], name)
+			h.subscribe(consumers[i], 0, name)
+		}
+	}
+	h.barrier()
+	h.do(func(tx *broker.Tx) error {
+		for _, c := range consumers {
+			tx.Detach(c)
+		}
+		return nil
+	})
+	for range 1000 {
+		h.barrier()
+	}
+	if n := len(h.store.queues); n > 1100 {
+		t.Fatalf("store keeps the definitions of %d queues that nobody uses", n)
+	}
+}
+
+func TestMassExpiryOfQueuesFitsIntoBatches(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 150 << 10, MaxRecord: 140 << 10, MaxDeletes: 9000}
+	h.restart()
+	for i := range 4000 {
+		h.push(fmt.Sprint("queue", i), 1, time.Millisecond, "k", "x")
+	}
+	h.barrier()
+	h.now.Add(2)
+	for i := range 2000 {
+		h.push("other", 1, 0, fmt.Sprint(i), "x")
+	}
+	h.barrier()
+	if n := len(h.store.packets); n != 2000 {
+		t.Fatalf("%d packets are on disk, want the 2000 that live", n)
+	}
+}
+
+// fillBatch pushes to a queue of its own until the open batch takes no more: the pusher then waits.
+// The returned channel is closed when it got through.
+func (h *harness) fillBatch() (through chan struct{}) {
+	through = make(chan struct{})
+	waiting := make(chan struct{})
+	go func() {
+		defer close(through)
+		for i := range h.store.limits.MaxOps {
+			if i == h.store.limits.MaxOps/2-10 {
+				close(waiting)
+			}
+			_ = h.b.Do(func(tx *broker.Tx) error {
+				return tx.Push(broker.PushRequest{Queue: []byte("filler"), Key: []byte(fmt.Sprint(i)), Priority: 1})
+			})
+		}
+	}()
+	<-waiting
+	return through
+}
+
+func TestNothingExpiredIsDeliveredAfterAStall(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	g := h.gate()
+	h.push("q", 1, 0, "a", "first")
+	<-g.entered // the next batch fills up meanwhile
+	r := &inbox{}
+	c := h.b.Attach(r)
+	h.push("q", 1, 10*time.Millisecond, "b", "short-lived")
+	through := h.fillBatch()
+	h.now.Add(5000)
+	h.ungate()
+	g.leave <- nil
+	<-through
+	h.subscribe(c, 5, "q")
+	h.barrier()
+	for _, reply := range r.got {
+		if reply[0] == "short-lived" {
+			t.Fatal("a packet was delivered 5 s after its 10 ms")
+		}
+	}
+	if len(r.got) != 1 {
+		t.Fatalf("got %q, want the packet that does not expire", r.got)
+	}
+}
+
+func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	r := &inbox{backlog: broker.MaxUnsent + 1}
+	c := h.b.Attach(r)
+	h.subscribe(c, 10, "a", "b")
+	h.push("a", 1, 0, "1", "a1")
+	h.push("b", 1, 0, "2", "b1")
+	h.push("b", 1, 10*time.Millisecond, "3", "expires")
+	h.push("b", 1, 0, "4", "b2")
+	h.barrier()
+	if !c.Held() || len(r.got) != 0 {
+		t.Fatalf("held %v, got %q before the resume", c.Held(), r.got)
+	}
+	g := h.gate()
+	h.push("q", 1, 0, "a", "opens a commit")
+	<-g.entered
+	through := h.fillBatch()
+	h.now.Add(5000)
+	h.do(func(*broker.Tx) error { r.backlog = 0; return nil })
+	h.b.Resume(c)
+	h.ungate()
+	g.leave <- nil
+	<-through
+	h.barrier()
+	if got := fmt.Sprint(r.got); got != "[[b2] [b1] [a1]]" {
+		t.Fatalf("resumed subscriber got %v, want b2, b1 and a1", got)
+	}
+}
+
+func TestRepliesOfOneBatchAreBounded(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	g := h.gate()
+	h.push("q", 1, 0, "a", "x")
+	<-g.entered
+	const pops = 200_000
+	r := &inbox{}
+	c := h.b.Attach(r)
+	done := make(chan struct{})
+	var answered atomic.Int64
+	go func() {
+		defer close(done)
+		for range pops {
+			_ = h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("nothing"), broker.Newest) })
+			answered.Add(1)
+		}
+	}()
+	select {
+	case <-done:
+		t.Fatalf("%d pops were taken in behind one commit", pops)
+	case <-time.After(time.Second): // long enough to take all of them in, if nothing stopped it
+	}
+	if n := answered.Load(); n > 70_000 {
+		t.Fatalf("%d pops were taken in behind one commit", n)
+	}
+	h.ungate()
+	g.leave <- nil
+	<-done
+	h.barrier()
+	if len(r.got) != pops {
+		t.Fatalf("%d replies, want %d", len(r.got), pops)
+	}
+}
+
+func TestRedundantSubscribeAtTheLimitIsIgnored(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	c := h.b.Attach(&inbox{})
+	for i := range broker.MaxSubscriptions {
+		h.subscribe(c, 0, fmt.Sprint(i))
+	}
+	h.subscribe(c, 0, "17")
+	err := h.b.Do(func(tx *broker.Tx) error { return tx.Subscribe(c, []byte("one more")) })
+	if !errors.Is(err, broker.ErrTooManySubscriptions) {
+		t.Fatalf("one subscription too many gave %v", err)
+	}
+}
+
+func TestDefinitionsOfEmptyQueuesDoNotPileUpOverRestarts(t *testing.T) {
+	h := newHarness(t)
+	defer func() { _ = h.b.Close() }()
+	for round := range 4 {
+		c := h.b.Attach(&inbox{})
+		for i := range 1000 {
+			name := fmt.Sprint(round, "/", i)
+			h.push(name, 1, 0, "k", "x")
+			h.barrier()
+			h.pop(c, name)
+		}
+		h.barrier()
+		h.restart()
+	}
+	for range 200 {
+		h.barrier()
+	}
+	if n := len(h.store.queues); n > 1100 {
+		t.Fatalf("store keeps the definitions of %d empty queues, want about a thousand", n)
 	}
 }

@@ -56,12 +56,15 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 		b.mu.Lock()
 		b.tx = Tx{b: b, now: b.clock()}
 		b.space, b.spaceAt = level, b.tx.now
-		b.tx.advance()
+		if b.tx.advance() && !b.open.full(b.limits) {
+			b.feed() // whom a full disk kept waiting
+		}
 		if t := b.open; b.ripe() {
 			t.ops.SetMarks(b.marks)
 			b.lookAhead(t)
 			fresh.firstSeq = b.marks.NextSeq
 			b.open = fresh
+			b.tx.advance() // what expired while the batch was full must not be fed
 			b.feed()
 			b.room.Broadcast()
 			b.mu.Unlock()
@@ -80,8 +83,11 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 	}
 }
 
-// sleep is how long nothing is due.
+// sleep is how long nothing is due, and how long until the next look at a disk that is too full.
 func (b *Broker) sleep() time.Duration {
+	if b.space != storage.Normal {
+		return fullRetry
+	}
 	due, ok := b.ix.Deadline()
 	if !ok {
 		return idle
@@ -100,7 +106,11 @@ func (b *Broker) lookAhead(t *batch) {
 		return
 	}
 	b.scratch = b.ix.Next(t.missed.ix, t.missedEnd, 0, readAhead, b.scratch[:0])
+	bytes := 0
 	for _, p := range b.scratch {
+		if bytes += int(p.Size); bytes > readAheadBytes {
+			return
+		}
 		if b.cache.get(p.Ref, p.Seq) == nil {
 			t.ahead = append(t.ahead, miss{id: t.missed.packet(p), entry: p.ID})
 		}
@@ -126,26 +136,33 @@ func (b *Broker) commit(t *batch) error {
 }
 
 // apply writes until it succeeds or is known to have failed. A full disk is neither: nothing was
-// written, nothing was answered, so it can be tried again when space has been freed.
+// written, nothing was answered, so it can be tried again when space has been freed. Meanwhile
+// calls are refused rather than waiting along.
 func (b *Broker) apply(ops *storage.Batch) error {
-	for warned := false; ; warned = true {
-		err := b.store.Apply(ops)
-		if !errors.Is(err, storage.ErrFull) {
-			return err
-		}
-		if !warned {
-			b.log.Error("disk is full: waiting for free space, nothing is answered meanwhile", "error", err)
-		}
-		level := b.store.Space().Level
-		b.mu.Lock()
-		b.space, b.spaceAt = level, b.clock() // so that calls are refused instead of waiting along
-		closing := b.closing
-		b.mu.Unlock()
-		if closing {
+	err := b.store.Apply(ops)
+	if !errors.Is(err, storage.ErrFull) {
+		return err
+	}
+	b.log.Error("disk is full: waiting for free space, nothing is answered meanwhile", "error", err)
+	for errors.Is(err, storage.ErrFull) {
+		if b.noteSpace(storage.Stop) {
 			return err
 		}
 		time.Sleep(fullRetry)
+		err = b.store.Apply(ops)
 	}
+	b.noteSpace(b.store.Space().Level)
+	return err
+}
+
+// noteSpace sets the level, tells those who wait for room in a batch, and returns whether the
+// broker is closing.
+func (b *Broker) noteSpace(level storage.Level) (closing bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.space, b.spaceAt = level, b.clock()
+	b.room.Broadcast()
+	return b.closing
 }
 
 // readMisses fills t.records and brings t's neighbours into the cache.

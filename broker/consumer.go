@@ -29,6 +29,7 @@ type Consumer struct {
 	sub      index.SubscriberID // 0 until it first subscribes or is ready
 	queues   int                // subscriptions
 	detached bool
+	hungry   bool // listed in Broker.hungry
 
 	held    atomic.Bool  // not delivered to until Resume: too much is unsent. Set with Broker.mu held
 	owed    atomic.Int64 // bytes of packets taken for it that the completer has not handed over yet
@@ -70,6 +71,7 @@ func (b *Broker) Resume(c *Consumer) {
 		if c.held.Load() && !c.detached {
 			c.held.Store(false)
 			b.dispatch.Resume(c.sub)
+			tx.advance() // if the batch is full before all is done, serve leaves c for the next
 			tx.serve(c)
 		}
 		return nil

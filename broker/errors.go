@@ -12,6 +12,8 @@ var (
 	ErrStopped = errors.New("disk is full: nothing is accepted until space is freed")
 	// ErrTooManyQueues: MaxQueues or MaxNameBytes is reached.
 	ErrTooManyQueues = errors.New("too many queues: empty or reuse some")
+	// ErrTooManyPackets: the index has no number left for one more.
+	ErrTooManyPackets = errors.New("too many packets: four billion are queued, pop some")
 	// ErrTooManySubscriptions: MaxSubscriptions is reached.
 	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
 	// ErrTooLarge: the packet does not fit the storage's limits.

@@ -75,7 +75,19 @@ func (s *memStore) check(b *storage.Batch) error {
 		}
 	})
 	fits := b.Len() <= s.limits.MaxOps && b.Bytes() <= s.limits.MaxBytes
-	if !fits && (deletes > s.limits.MaxDeletes || entries-deletes > s.limits.MaxOps) {
+	if fits {
+		return nil
+	}
+	without := storage.Batch{} // what is left when the deletes go through a redo record
+	b.Each(func(op storage.Op) {
+		if op.Kind == storage.OpPut {
+			var p storage.Packet
+			if storage.DecodeRecord(op.Record, &p) == nil {
+				without.Put(op.ID, &p)
+			}
+		}
+	})
+	if deletes > s.limits.MaxDeletes || entries-deletes > s.limits.MaxOps || without.Bytes() > s.limits.MaxBytes/2 {
 		return storage.ErrTooLarge
 	}
 	return nil

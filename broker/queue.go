@@ -69,20 +69,23 @@ func (b *Broker) makeQueue(name []byte) (*queue, error) {
 // define brings q's definition to disk with the open batch, once.
 func (b *Broker) define(q *queue) {
 	if !q.defined {
-		b.open.ops.PutQueue(storage.Queue{ID: q.id, Name: []byte(q.name)})
+		b.open.ops.PutQueue(storage.Queue{ID: q.id, Name: []byte(q.name), New: true})
 		q.defined = true
 	}
 }
 
-// retire remembers that q may be empty, and forgets the queues that have been empty longest
-// once there are many.
+// retire remembers that q may be empty.
 func (b *Broker) retire(q *queue) {
-	if q.idle || !b.unused(q) {
-		return
+	if !q.idle && b.unused(q) {
+		q.idle = true
+		b.queues.idle = append(b.queues.idle, q)
 	}
-	q.idle = true
-	b.queues.idle = append(b.queues.idle, q)
-	for len(b.queues.idle) > maxIdleQueues {
+}
+
+// trim forgets some of the queues that have been empty longest, once there are many. Each adds a
+// record to the open batch, so it belongs to a moment when that has room.
+func (b *Broker) trim() {
+	for n := 0; n < trimAtOnce && len(b.queues.idle) > maxIdleQueues; n++ {
 		old := b.queues.idle[0]
 		b.queues.idle = b.queues.idle[1:]
 		old.idle = false

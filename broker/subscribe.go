@@ -1,6 +1,11 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/index"
+import (
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
 
 // Subscribe makes c a subscriber of the queue, which need not exist yet; a redundant one is
 // ignored (pinpriq document, section subscribe). Deliveries need Ready.
@@ -10,6 +15,9 @@ func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
 	}
 	b := tx.b
 	if c.queues >= MaxSubscriptions {
+		if q := b.queues.find(name); q != nil && slices.Contains(b.dispatch.Queues(c.sub, nil), q.ix) {
+			return nil
+		}
 		return ErrTooManySubscriptions
 	}
 	q, err := b.makeQueue(name)
@@ -85,7 +93,7 @@ func (b *Broker) deliver(q *queue) {
 		if !ok {
 			return
 		}
-		if b.open.full(b.limits) {
+		if b.refuses() || b.open.full(b.limits) {
 			b.starve(q)
 			return
 		}
@@ -105,12 +113,12 @@ func (b *Broker) deliver(q *queue) {
 func (tx *Tx) serve(c *Consumer) {
 	b := tx.b
 	for c.queues > 0 && b.dispatch.Credits(c.sub) > 0 && !b.hold(c) {
-		q := b.bestOf(c)
-		if q == nil {
+		if b.refuses() || b.open.full(b.limits) {
+			b.starveConsumer(c)
 			return
 		}
-		if b.open.full(b.limits) {
-			b.starve(q)
+		q := b.bestOf(c)
+		if q == nil {
 			return
 		}
 		b.take(q, Newest, c)
@@ -145,10 +153,29 @@ func (b *Broker) starve(q *queue) {
 	}
 }
 
+// starveConsumer remembers to serve c with the next batch.
+func (b *Broker) starveConsumer(c *Consumer) {
+	if !c.hungry {
+		c.hungry = true
+		b.hungry = append(b.hungry, c)
+	}
+}
+
+// refuses says that no delivery may be begun: the broker is ending, or the disk is full.
+func (b *Broker) refuses() bool {
+	return b.closing || b.failure != nil || b.space >= storage.Stop
+}
+
 // feed delivers to the subscribers that the last batch had no room for.
 func (b *Broker) feed() {
-	starved := b.starved
-	b.starved = nil
+	hungry, starved := b.hungry, b.starved
+	b.hungry, b.starved = nil, nil
+	for _, c := range hungry {
+		c.hungry = false
+		if !c.detached {
+			b.tx.serve(c)
+		}
+	}
 	for _, q := range starved {
 		q.starved = false
 		b.deliver(q)

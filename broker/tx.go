@@ -41,7 +41,11 @@ func (tx *Tx) begin(bytes int) error {
 			return ErrClosed
 		}
 		if tx.advance() && !b.open.full(b.limits) && b.open.fits(b.limits, bytes) {
+			b.trim()
 			return nil
+		}
+		if b.level(tx.now) >= storage.Stop {
+			return ErrStopped // the batch ahead may be waiting for room on the disk
 		}
 		b.signal()
 		b.room.Wait()
@@ -109,13 +113,15 @@ func (tx *Tx) Push(r PushRequest) error {
 	if r.TTL > 0 {
 		p.Expiry = tx.now + max(1, r.TTL.Milliseconds())
 	}
-	b.insert(q, r.Priority, &p, tx.now)
+	if err := b.insert(q, r.Priority, &p, tx.now); err != nil {
+		return err
+	}
 	b.deliver(q)
 	return nil
 }
 
 // insert puts p at the newest end of its priority: into the open batch, the cache, the index.
-func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) {
+func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) error {
 	seq := b.marks.NextSeq
 	b.marks.NextSeq++
 	op := b.open.ops.Put(storage.PacketID{Queue: q.id, Priority: priority, Seq: seq}, p)
@@ -130,7 +136,11 @@ func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) {
 		Flags:    recovery.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload))),
 		Ref:      b.cache.add(seq, b.open.ops.Record(op)),
 	}
-	b.ix.Push(e, now)
+	if b.ix.Push(e, now) == 0 {
+		b.open.ops.Cancel(op)
+		return ErrTooManyPackets
+	}
+	return nil
 }
 
 // End is which end of equal priority a consumer takes from.
@@ -182,6 +192,7 @@ func (b *Broker) take(q *queue, end End, c *Consumer) bool {
 
 // answer appends a reply of the records from first on.
 func (b *Broker) answer(c *Consumer, first int, kind replyKind, owed int) {
+	owed += replyOverhead
 	c.owed.Add(int64(owed))
 	c.pending.Add(1)
 	b.open.owed += owed
