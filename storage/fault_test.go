@@ -146,6 +146,37 @@ func TestIntervalSyncsEveryLogBeforeItCountsAsDurable(t *testing.T) {
 	}
 }
 
+func TestLogsThatNobodySyncsAreNotKeptOpen(t *testing.T) {
+	for name, o := range map[string]Options{
+		"never":       {Sync: SyncNever()},
+		"by Badger":   {tune: tuning{badgerSync: true}},
+		"every batch": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.MemTable = minMemTable
+			s := openTest(t, t.TempDir(), o)
+			first := s.wal.next
+			payload := make([]byte, 900)
+			for i := range uint64(80) {
+				var b Batch
+				for j := range uint64(30) {
+					b.Put(PacketID{1, 1, 30*i + j}, &Packet{Payload: payload})
+				}
+				older := s.wal.files[0].file
+				if err := s.Apply(&b); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := older.Stat(); len(s.wal.files) != 1 || s.wal.files[0].file != older && !errors.Is(err, os.ErrClosed) {
+					t.Fatalf("%d logs are open, the one before: %v", len(s.wal.files), err)
+				}
+			}
+			if s.wal.next-first < 2 {
+				t.Fatalf("only %d rotations", s.wal.next-first)
+			}
+		})
+	}
+}
+
 func TestNativeExpiryIsSetWithSlack(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
 	const ms = 4_000_000_000_001 // far from now

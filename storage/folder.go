@@ -27,7 +27,7 @@ const (
 
 // folder is a data folder whose lock is held until close.
 type folder struct {
-	path string
+	path string // absolute and without links, as the kernel names what is mapped
 	lock *os.File
 	dir  *os.File // to sync the names in it
 }
@@ -37,6 +37,12 @@ type folder struct {
 func openFolder(path string) (_ *folder, err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	if path, err = filepath.Abs(path); err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the data folder: %w", err)
 	}
 	dir, err := os.Open(path)
 	if err != nil {

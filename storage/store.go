@@ -73,7 +73,8 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if err := s.openBadger(); err != nil {
 		return nil, err
 	}
-	if s.wal, err = openWAL(s.folder.name(dbName), o.tune.sync, s.newLog); err != nil {
+	flushed := o.Sync.kind == syncInterval || o.Sync.kind == syncAlways && !s.badgerSyncs
+	if s.wal, err = openWAL(s.folder.name(dbName), flushed, o.tune.sync, s.newLog); err != nil {
 		return nil, err
 	}
 	if err := s.readControl(); err != nil {
@@ -134,7 +135,7 @@ func (s *Store) Close() error {
 	}
 	if err := s.roomToClose(); err != nil {
 		// Badger would die of it. The logs are as good for the next start.
-		return errors.Join(err, s.wal.flush(), s.anchor.write(s.mark(last.Batch)), s.anchor.flush())
+		return errors.Join(err, s.leaveLogs(last.Batch))
 	}
 	err := s.closeBadger()
 	if err == nil && !s.opt.ReadOnly {
@@ -145,6 +146,18 @@ func (s *Store) Close() error {
 	}
 	s.release()
 	return err
+}
+
+// leaveLogs makes the logs durable as they are, for the next start to read.
+func (s *Store) leaveLogs(last uint64) error {
+	// All of them: wal does not know the older ones when nobody flushes.
+	if err := syncFiles(s.folder.name(dbName)); err != nil {
+		return err
+	}
+	if err := s.anchor.write(s.mark(last)); err != nil {
+		return err
+	}
+	return s.anchor.flush()
 }
 
 // roomToClose tells whether Badger can write its memory tables out.

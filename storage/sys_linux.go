@@ -34,7 +34,8 @@ type mapping struct {
 }
 
 // mappings returns the mappings of the files below a folder whose names end
-// in suffix.
+// in suffix. The folder is an absolute path without links: that is how the
+// kernel names the files.
 func mappings(folder, suffix string) ([]mapping, error) {
 	file, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -51,7 +52,7 @@ func mappings(folder, suffix string) ([]mapping, error) {
 		span, _, _ := strings.Cut(string(line), " ")
 		at := bytes.IndexByte(line, '/')
 		from, to, ok := strings.Cut(span, "-")
-		if at < 0 || !ok || !strings.HasPrefix(string(line[at:]), folder) {
+		if at < 0 || !ok || !strings.HasPrefix(string(line[at:]), folder+"/") {
 			continue
 		}
 		start, err1 := strconv.ParseUint(from, 16, 64)

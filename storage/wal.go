@@ -27,6 +27,8 @@ import (
 //     deletes a log (OnClose of its skiplist) after handleMemTableFlush has
 //     put its entries into a table that CreateTable synced, and
 //     addLevel0Table has written and synced the manifest.
+//     Where nobody calls flush (SyncNever, or Badger syncs by itself) they
+//     are not kept: no commit is promised to be on the device, or it is there.
 //  5. The name of a new log is on the device when the folder was synced,
 //     which flush does before the first commit in it is acknowledged.
 //
@@ -36,6 +38,7 @@ type wal struct {
 	dir    *os.File // the database folder
 	sync   func(*os.File) error
 	onMade func(*os.File) // called with each log when it is found
+	keep   bool           // older logs wait for flush
 
 	mu     sync.Mutex // guards what follows
 	next   int        // number of the log that follows the newest
@@ -48,13 +51,14 @@ type walFile struct {
 	dirty bool
 }
 
-// openWAL finds the newest log of an open database.
-func openWAL(path string, sync func(*os.File) error, onMade func(*os.File)) (*wal, error) {
+// openWAL finds the newest log of an open database. With keep somebody calls
+// flush again and again.
+func openWAL(path string, keep bool, sync func(*os.File) error, onMade func(*os.File)) (*wal, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the database folder: %w", err)
 	}
-	w := &wal{dir: dir, sync: sync, onMade: onMade}
+	w := &wal{dir: dir, keep: keep, sync: sync, onMade: onMade}
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		_ = dir.Close()
@@ -102,7 +106,14 @@ func (w *wal) committed() error {
 	if err := w.probe(); err != nil {
 		return err
 	}
-	w.files[len(w.files)-1].dirty = true
+	newest := len(w.files) - 1
+	w.files[newest].dirty = true
+	if !w.keep {
+		for _, f := range w.files[:newest] {
+			_ = f.file.Close()
+		}
+		w.files = append(w.files[:0], w.files[newest])
+	}
 	return nil
 }
 
