@@ -23,7 +23,7 @@ type conn struct {
 
 	buf   []byte // received and not served: buf[:have]
 	have  int
-	need  int  // size of the frame that is begun, 0 if not known
+	grow  bool // reads fill the buffer: a larger one saves system calls
 	timed bool // a read deadline is set for the rest of a frame
 
 	draining atomic.Bool // set by drain: take what has arrived, then finish
@@ -146,20 +146,20 @@ func (c *conn) readArrived() error {
 	return nil
 }
 
-// makeRoom gives the buffer room: for the frame that is begun, and more when reads have filled it.
-// A buffer that a rare long frame has grown shrinks when it is empty again.
+// makeRoom gives the buffer room, more when reads have filled it: memory follows the bytes that
+// have arrived, not those that were announced. A buffer that a rare long frame has grown shrinks
+// when it is empty again.
 func (c *conn) makeRoom() {
 	want := len(c.buf)
 	switch {
-	case c.need > want:
-		want = c.need
-	case c.have == len(c.buf):
+	case c.have == len(c.buf), c.grow && len(c.buf) < maxReadBuffer:
 		want = 2 * len(c.buf)
 	case c.have == 0 && len(c.buf) > maxReadBuffer:
 		want = maxReadBuffer
 	default:
 		return
 	}
+	c.grow = false
 	buf := make([]byte, want)
 	copy(buf, c.buf[:c.have])
 	c.buf = buf
@@ -172,9 +172,8 @@ func (c *conn) serve() error {
 	at := 0
 	defer func() { c.have = copy(c.buf, c.buf[at:c.have]) }()
 	for {
-		n, need, err := c.session.Serve(c.buf[at:c.have])
+		n, err := c.session.Serve(c.buf[at:c.have])
 		at += n
-		c.need = need
 		if n > 0 {
 			c.unlimitFrame()
 		}
@@ -188,9 +187,7 @@ func (c *conn) serve() error {
 			return net.ErrClosed
 		}
 	}
-	if full && len(c.buf) < maxReadBuffer && at > 0 {
-		c.need = max(c.need, 2*len(c.buf))
-	}
+	c.grow = full && at > 0
 	if !c.out.WaitBelow(c.server.config.MaxUnsent, c.session.Unsent) {
 		return net.ErrClosed
 	}

@@ -78,6 +78,7 @@ func (o *Output) Flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.carrier || o.err != nil {
+		o.drained.Broadcast() // what the session owes may have gone down
 		return
 	}
 	if len(o.pending) > 0 {
@@ -139,7 +140,7 @@ func (o *Output) carry() {
 
 // write sends all of out, giving the peer the time-out for each piece.
 func (o *Output) write(out []byte) error {
-	const piece = 256 << 10
+	const piece = 16 << 10
 	for len(out) > 0 {
 		if err := o.conn.SetWriteDeadline(time.Now().Add(o.timeout)); err != nil {
 			return err

@@ -24,10 +24,10 @@ type Protocol interface {
 // Session is one connection's side of a protocol. All calls come from the connection's reader.
 type Session interface {
 	// Serve carries out the complete requests at the start of buf and returns how many bytes they
-	// took. It may stop early, having taken something, to let replies leave. need is how many bytes
-	// the request that is begun but not complete will have, 0 if it cannot be told yet. An error
-	// closes the connection after what was carried out is answered.
-	Serve(buf []byte) (n, need int, err error)
+	// took. It may stop early, having taken something, to let replies leave. It must bound the length
+	// of a request: the buffer grows as long as nothing is taken. An error closes the connection
+	// after what was carried out is answered.
+	Serve(buf []byte) (n int, err error)
 	// Unsent counts the bytes of replies that out has not been given yet.
 	Unsent() int64
 	// Close ends the session: out is finished once all that it is owed has been appended. stop is
@@ -72,7 +72,7 @@ type Server struct {
 	conns   map[*conn]struct{}
 	perAddr map[netip.Addr]int
 	closing bool
-	readers sync.WaitGroup // one per connection, and one for the accept loop
+	readers sync.WaitGroup // one per connection, added while closing is false
 }
 
 // Listen opens the address, HOST:PORT with port 0 for any free one. From then on the system lets
@@ -129,22 +129,36 @@ func (s *Server) start(nc *net.TCPConn) {
 		_ = nc.Close()
 		return
 	}
-	s.mu.Lock()
-	s.conns[c] = struct{}{}
-	closing := s.closing
-	s.readers.Add(1)
-	s.mu.Unlock()
-	if closing {
-		c.drain()
+	if !s.add(c) {
+		c.out.Close()
 	}
 	go func() { // ends when the peer hangs up, breaks the protocol, or the server drains or closes it
-		defer s.readers.Done()
 		c.run()
-		s.mu.Lock()
-		delete(s.conns, c)
-		s.mu.Unlock()
 		s.release(addr)
+		s.remove(c)
 	}()
+}
+
+// add makes the connection one of those that Shutdown waits for; it returns false when that has
+// begun.
+func (s *Server) add(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	s.readers.Add(1)
+	return true
+}
+
+func (s *Server) remove(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.conns[c]; ok {
+		delete(s.conns, c)
+		s.readers.Done()
+	}
 }
 
 func (s *Server) admit(addr netip.Addr) error {
@@ -173,13 +187,13 @@ func (s *Server) release(addr netip.Addr) {
 
 // Shutdown drains: it stops accepting, lets every connection finish what the server's machine has
 // received, sends the replies and closes. When ctx ends, what is left is closed at once and ctx's
-// error returned.
+// error returned; a reader that waits for its session then may go on until the session gives up.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.stopAccepting() {
 		c.drain()
 	}
 	done := make(chan struct{})
-	go func() { // ends when the last reader has; Close below makes sure that they do
+	go func() { // ends when the last reader has
 		s.readers.Wait()
 		close(done)
 	}()
@@ -188,7 +202,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		s.Close()
-		<-done
 		return ctx.Err()
 	}
 }

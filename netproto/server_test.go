@@ -32,16 +32,16 @@ type lineSession struct{ out *Output }
 
 const bigReply = 6 << 20
 
-func (s *lineSession) Serve(buf []byte) (n, need int, err error) {
+func (s *lineSession) Serve(buf []byte) (n int, err error) {
 	for {
 		end := bytes.IndexByte(buf[n:], '\n')
 		if end < 0 {
-			return n, 0, nil
+			return n, nil
 		}
 		line := buf[n : n+end+1]
 		switch string(line) {
 		case "bad\n":
-			return n, 0, errors.New("bad line")
+			return n, errors.New("bad line")
 		case "big\n":
 			s.out.Append(func(dst []byte) []byte { return append(dst, make([]byte, bigReply)...) })
 		default:
@@ -50,7 +50,7 @@ func (s *lineSession) Serve(buf []byte) (n, need int, err error) {
 		s.out.Flush()
 		n += end + 1
 		if string(line) == "big\n" {
-			return n, 0, nil // let it leave first
+			return n, nil // let it leave first
 		}
 	}
 }

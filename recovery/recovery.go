@@ -80,7 +80,11 @@ func Restore(src Source, o Options) (*State, error) {
 	if err := r.scan(src); err != nil {
 		return nil, fmt.Errorf("read packets: %w", err)
 	}
-	if err := src.Verify(r.live, r.hash); err != nil {
+	err := src.Verify(r.live, r.hash)
+	if err == nil && r.orphans > 0 {
+		err = fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, r.orphans)
+	}
+	if err != nil {
 		if !o.AcceptLoss {
 			return nil, err
 		}
@@ -100,7 +104,12 @@ type restorer struct {
 	live   uint64 // packets without expiry, as the control record counts them
 	hash   uint64 // and their hash
 	seen   int
+
+	orphans int // packets of queues without a definition: nobody could ask for them
 }
+
+// maxOrphanFindings keeps a report readable in which a queue of millions has lost its name.
+const maxOrphanFindings = 10
 
 func (r *restorer) finding(format string, args ...any) {
 	r.state.Report.Findings = append(r.state.Report.Findings, fmt.Sprintf(format, args...))
@@ -127,8 +136,9 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 	}
 	q, ok := r.queues[id.Queue]
 	if !ok {
-		// Its name is lost, so nobody could ask for it; the control record judges whether it should be here.
-		r.finding("packet %d/%d/%d belongs to a queue without a definition and is left out", id.Queue, id.Priority, id.Seq)
+		if r.orphans++; r.orphans <= maxOrphanFindings {
+			r.finding("packet %d/%d/%d belongs to a queue without a definition and is left out", id.Queue, id.Priority, id.Seq)
+		}
 		return nil
 	}
 	r.state.Index.Push(Entry(q, id, m), r.Now)

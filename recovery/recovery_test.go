@@ -151,15 +151,18 @@ func TestScanThatDiffersFromTheControlRecordIsRefusedUnlessAccepted(t *testing.T
 	}
 }
 
-func TestPacketOfAnUndefinedQueueIsAFinding(t *testing.T) {
+func TestPacketOfAnUndefinedQueueIsALoss(t *testing.T) {
 	s := sound(1)
 	s.put(storage.PacketID{Queue: 9, Priority: 1, Seq: 5}, storage.Meta{})
-	state, err := Restore(s, Options{Now: now})
+	if _, err := Restore(s, Options{Now: now}); !errors.Is(err, storage.ErrLoss) {
+		t.Fatalf("got %v, want ErrLoss: nobody could pop that packet", err)
+	}
+	state, err := Restore(s, Options{Now: now, AcceptLoss: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := state.Report.Findings; len(f) != 1 || !strings.Contains(f[0], "9/1/5") {
-		t.Fatalf("findings %q, want the packet's place", f)
+	if f := state.Report.Findings; len(f) != 2 || !strings.Contains(f[0], "9/1/5") {
+		t.Fatalf("findings %q, want the packet's place and the loss that was accepted", f)
 	}
 }
 

@@ -45,16 +45,16 @@ const maxServe = 16 << 10
 
 // Serve implements netproto.Session: one broker transaction for all complete requests of buf, up
 // to a bound, so that a pipeline of pushes takes the lock once.
-func (s *session) Serve(buf []byte) (n, need int, err error) {
+func (s *session) Serve(buf []byte) (n int, err error) {
 	if n, err := s.request.Parse(buf); errors.Is(err, ErrShort) {
-		return 0, s.request.size(buf), nil
+		return 0, nil
 	} else if err != nil {
-		return n, 0, err
+		return n, err
 	}
 	s.buf, s.taken = buf, 0
 	err = s.broker.Do(s.run)
 	n, s.buf = s.taken, nil
-	return n, 0, err
+	return n, err
 }
 
 // serve carries out requests until one is incomplete or the bound is reached.
@@ -161,19 +161,4 @@ func (r *receiver) resume() {
 
 func (r *receiver) caughtUp() bool {
 	return r.consumer.Held() && r.consumer.Unsent() <= broker.MaxUnsent/2
-}
-
-// size is how many bytes the request begun in buf will have, or 0 if that cannot be told yet.
-func (r *Request) size(buf []byte) int {
-	if len(buf) < nameHeader {
-		return 0
-	}
-	name := int(buf[1])<<8 | int(buf[2])
-	if Op(buf[0]) != OpPush {
-		return nameHeader + name
-	}
-	if len(buf) < pushHeader+packetHeader {
-		return 0
-	}
-	return pushHeader + packetHeader + name + int(buf[6])<<8 + int(buf[7]) + int(buf[8])<<8 + int(buf[9])
 }

@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// stuckStore holds the first batch until release, and says from then on that the disk is full.
+type stuckStore struct {
+	Store
+	entered chan struct{} // closed by the first Apply
+	release chan struct{}
+	first   bool
+}
+
+func (s *stuckStore) Apply(*storage.Batch) error {
+	if !s.first {
+		s.first = true
+		close(s.entered)
+		<-s.release
+	}
+	return fmt.Errorf("no room: %w", storage.ErrFull)
+}
+
+func TestTerminationEndsAServerWhoseDiskIsFull(t *testing.T) {
+	stuck := &stuckStore{entered: make(chan struct{}), release: make(chan struct{})}
+	listening := make(chan net.Addr, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, Config{
+			Data:      t.TempDir(),
+			Pinpriq:   "127.0.0.1:0",
+			Drain:     500 * time.Millisecond,
+			WrapStore: func(s Store) Store { stuck.Store = s; return stuck },
+			Listening: func(_ string, addr net.Addr) { listening <- addr },
+		})
+	}()
+	addr := (<-listening).String()
+
+	first, second := dialClient(t, addr), dialClient(t, addr)
+	if err := errors.Join(first.Push("q", []byte("x"), pinpriq.PushOptions{Priority: 1}), first.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	<-stuck.entered
+	// More than a batch takes, so that this connection's reader waits for room.
+	for i := range stuck.Limits().MaxOps {
+		if err := second.Push("q", []byte("x"), pinpriq.PushOptions{Priority: 1, Key: fmt.Append(nil, i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = second.Flush()
+	cancel()
+	close(stuck.release)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, storage.ErrFull) {
+			t.Fatalf("Run gave %v, want the reason why batches were not written", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the server is still running")
+	}
+}
+
+func dialClient(t *testing.T, addr string) *pinpriq.Client {
+	t.Helper()
+	c, err := pinpriq.Dial(context.Background(), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
