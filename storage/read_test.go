@@ -1,0 +1,209 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// inOneTable returns an open store whose packets are all in one table, and
+// the table. Each payload has size bytes and begins with the packet's sequence.
+func inOneTable(t *testing.T, packets, size int) (s *Store, ids []PacketID, name string) {
+	t.Helper()
+	dir := t.TempDir()
+	s = openTest(t, dir, Options{})
+	var b Batch
+	for i := range packets {
+		ids = append(ids, PacketID{1, 1, uint64(i)})
+		b.Put(ids[i], &Packet{Payload: numbered(i, size)})
+	}
+	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, dbName, "*"+tableSuffix))
+	if err != nil || len(tables) != 1 {
+		t.Fatal(tables, err)
+	}
+	return openTest(t, dir, Options{}), ids, tables[0]
+}
+
+func numbered(i, size int) []byte {
+	return append(fmt.Appendf(nil, "<%06d>", i), bytes.Repeat([]byte{'.'}, size-8)...)
+}
+
+// unread reads all of ids, holds what it gets against numbered, and returns
+// those that Read has no record of.
+func unread(t *testing.T, s *Store, ids []PacketID, size int) (missing []int) {
+	t.Helper()
+	calls := 0
+	err := s.Read(ids, func(i int, rec []byte) error {
+		calls++
+		if rec == nil {
+			missing = append(missing, i)
+			return nil
+		}
+		var p Packet
+		if err := DecodeRecord(rec, &p); err != nil || !bytes.Equal(p.Payload, numbered(int(ids[i].Seq), size)) {
+			t.Errorf("packet %v reads as %.20q, %v", ids[i], p.Payload, err)
+		}
+		return nil
+	})
+	if err != nil || calls != len(ids) {
+		t.Errorf("%d calls for %d packets, %v", calls, len(ids), err)
+	}
+	return missing
+}
+
+// flip changes one byte of a file, and back when it is called again.
+func flip(t *testing.T, name string, at int64) {
+	t.Helper()
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var b [1]byte
+	if _, err := file.ReadAt(b[:], at); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 0x90
+	if _, err := file.WriteAt(b[:], at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamageOfOnePacketLeavesTheOthersReadable(t *testing.T) {
+	const size = 5000
+	set := func(key, value []byte) func(*badger.Txn) error {
+		return func(txn *badger.Txn) error { return txn.Set(key, value) }
+	}
+	bad := PacketID{1, 1, 7}
+	head, payload := appendPacketKey(nil, bad), appendPayloadKey(nil, bad)
+	rows := map[string]struct {
+		change func(*badger.Txn) error
+		says   string
+	}{
+		"payload block with a wrong checksum": {nil, "payload"},
+		"payload missing":                     {func(txn *badger.Txn) error { return txn.Delete(payload) }, "missing"},
+		"payload too short":                   {set(payload, make([]byte, size-1)), "4999 bytes instead of 5000"},
+		"record of nonsense":                  {set(head, []byte{0xff}), "not a valid record"},
+		"record missing":                      {func(txn *badger.Txn) error { return txn.Delete(head) }, "not there"},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			s, ids, table := inOneTable(t, 40, size)
+			if row.change != nil {
+				if err := s.db.Update(row.change); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				whole, err := os.ReadFile(table)
+				if err != nil {
+					t.Fatal(err)
+				}
+				flip(t, table, int64(bytes.Index(whole, numbered(7, size))+2000))
+			}
+			if missing := unread(t, s, ids, size); !slices.Equal(missing, []int{7}) {
+				t.Errorf("packets %v cannot be read", missing)
+			}
+			if missing := unread(t, s, ids[5:9], size); !slices.Equal(missing, []int{2}) {
+				t.Errorf("of a few packets, those at %v cannot be read", missing)
+			}
+			err := s.Damage(bad)
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), row.says) || !strings.Contains(err.Error(), fmt.Sprint(bad)) {
+				t.Errorf("Damage gives %v", err)
+			}
+			t.Log(err)
+			if err := s.Damage(ids[8]); err != nil {
+				t.Errorf("Damage of a sound packet gives %v", err)
+			}
+		})
+	}
+}
+
+func TestDamagedBlockHidesOnlyWhatIsInIt(t *testing.T) {
+	const packets, size = 400, 200
+	s, ids, table := inOneTable(t, packets, size)
+	whole, err := os.ReadFile(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := bytes.Index(whole, numbered(0, size)), bytes.Index(whole, numbered(packets-1, size))
+	if from < 0 || to < from {
+		t.Fatal("the packets are not in the table")
+	}
+	// Every place in a little more than a block, so also the bytes behind the entries that Badger
+	// trusts before it looks at the checksum.
+	const block = 4400
+	seen := 0
+	for at := from + block; at < from+2*block; at += step(1, 5) {
+		flip(t, table, int64(at))
+		missing := unread(t, s, ids, size)
+		flip(t, table, int64(at))
+		if len(missing) > 0 {
+			seen++
+		}
+		if len(missing) > block/size || len(missing) > 0 && missing[len(missing)-1]-missing[0] != len(missing)-1 {
+			t.Fatalf("byte %d: packets %v cannot be read", at, missing)
+		}
+	}
+	if seen < block/10 {
+		t.Errorf("only %d flips were seen", seen)
+	}
+	if missing := unread(t, s, ids, size); missing != nil {
+		t.Errorf("sound again, packets %v cannot be read", missing)
+	}
+}
+
+func TestDeviceThatGivesNoDataEndsRead(t *testing.T) {
+	s, ids, table := inOneTable(t, 40, 5000)
+	whole, err := os.ReadFile(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A page of a mapped file that is no longer there faults as one that the device does not give.
+	if err := os.Truncate(table, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, len(ids)} { // looked up, and read as a run
+		err := s.Read(ids[:n], func(i int, rec []byte) error {
+			t.Errorf("packet %v is given as %d bytes", ids[i], len(rec))
+			return nil
+		})
+		if err == nil || errors.Is(err, ErrDamaged) {
+			t.Errorf("Read of %d gives %v", n, err)
+		}
+	}
+	if err := s.Damage(ids[3]); err == nil || errors.Is(err, ErrDamaged) {
+		t.Errorf("Damage gives %v", err)
+	}
+	if err := os.WriteFile(table, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if missing := unread(t, s, ids, 5000); missing != nil {
+		t.Errorf("with the data there, packets %v cannot be read", missing)
+	}
+}
+
+func TestErrorOfTheCallerEndsReadEvenIfItSaysDamage(t *testing.T) {
+	s, ids, _ := inOneTable(t, 20, 1500)
+	for _, mine := range []error{ErrDamaged, badger.ErrKeyNotFound} {
+		for _, n := range []int{2, len(ids)} {
+			calls := 0
+			err := s.Read(ids[:n], func(int, []byte) error {
+				calls++
+				return mine
+			})
+			if !errors.Is(err, mine) || calls != 1 {
+				t.Errorf("%d calls, %v", calls, err)
+			}
+		}
+	}
+}
