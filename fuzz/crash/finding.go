@@ -16,7 +16,7 @@ const (
 	Expired    Kind = "expired"     // a packet was handed out after its time to live
 	Corrupt    Kind = "corrupt"     // bytes that nobody pushed, or not to this queue
 	Unanswered Kind = "unanswered"  // a clean stop left a request without its reply
-	Report     Kind = "report"      // the start report names findings
+	Report     Kind = "report"      // the server's own log names findings or errors
 	NotStarted Kind = "not started" // the server did not start
 	Died       Kind = "died"        // the server ended or hung up by itself
 	Idle       Kind = "idle"        // too few operations: the run proves nothing

@@ -274,6 +274,9 @@ func (r *run) load(cycle int) error {
 			ready += s.ready
 		}
 	}
+	for _, line := range r.server.Failures() {
+		r.add(Report, "the server's log has an error: %s", line)
+	}
 	if end == stop && unanswered > 0 {
 		r.add(Unanswered, "%d requests had no reply after a clean stop", unanswered)
 	}

@@ -27,6 +27,7 @@ type Server struct {
 	findings int // of the start report; -1 before it
 	tail     []string
 	panicked bool
+	failures []string // lines that the server itself calls errors
 	state    *os.ProcessState
 }
 
@@ -36,6 +37,9 @@ type Command func(data string) *exec.Cmd
 
 // tailLines is how much of a server's log is kept for the report of a failure.
 const tailLines = 40
+
+// maxFailures is how many error lines are kept.
+const maxFailures = 5
 
 // Spawn starts a server and does not wait until it listens. Kill or Terminate ends it.
 func Spawn(command Command, data string) (*Server, error) {
@@ -108,6 +112,13 @@ func (s *Server) Panicked() bool {
 	return s.panicked
 }
 
+// Failures returns the first lines of the log that have the level of an error.
+func (s *Server) Failures() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.failures...)
+}
+
 // Exited is closed when the process has ended.
 func (s *Server) Exited() <-chan struct{} { return s.exited }
 
@@ -145,6 +156,7 @@ func (s *Server) Terminate(ctx context.Context) error {
 var (
 	listeningLine = regexp.MustCompile(`msg"?[=:]"?listening"?.*addr"?[=:]"?([0-9.]+:[0-9]+)`)
 	recoveredLine = regexp.MustCompile(`msg"?[=:]"?recovered"?.*findings"?[=:]"?([0-9]+)`)
+	errorLine     = regexp.MustCompile(`level"?[=:]"?ERROR`)
 	panicLine     = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: |unexpected fault address|goroutine [0-9]+ )`)
 )
 
@@ -183,6 +195,9 @@ func (s *Server) line(line string) {
 	}
 	if len(s.tail) < tailLines { // of a panic the beginning tells
 		s.tail = append(s.tail, line)
+	}
+	if len(s.failures) < maxFailures && errorLine.MatchString(line) {
+		s.failures = append(s.failures, line)
 	}
 	if m := recoveredLine.FindStringSubmatch(line); m != nil {
 		s.findings, _ = strconv.Atoi(m[1])
