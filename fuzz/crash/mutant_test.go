@@ -21,7 +21,7 @@ func showsAs() map[string][]Kind {
 		"batch-torn":           {Order},
 		"batches-reordered":    {Lost, Returned},
 		"batch-applied-twice":  {NotStarted},
-		"definition-dropped":   {Report},
+		"definition-dropped":   {Report, NotStarted},
 		"sequence-reused":      {Order, Died},
 		"expiry-forgotten":     {Expired},
 		"key-forgotten":        {Order},
