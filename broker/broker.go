@@ -27,18 +27,23 @@ type Store interface {
 	// Apply makes the batch durable, all or nothing. Any error but storage.ErrTooLarge and
 	// storage.ErrFull leaves the outcome unknown and ends the broker.
 	Apply(b *storage.Batch) error
-	// Read calls fn with the record of each id, nil where there is none. The bytes are valid
-	// during the call only.
+	// Read calls fn with the record of each id, nil where there is none or it is damaged. The
+	// bytes are valid during the call only.
 	Read(ids []storage.PacketID, fn func(i int, record []byte) error) error
+	// Damage says why Read gave no record of a packet.
+	Damage(id storage.PacketID) error
 	Limits() storage.Limits
 	Space() storage.Space
 }
 
 // Options are the broker's settings; zero values mean the defaults named in limits.go.
 type Options struct {
-	Cache  int64        // bytes of recent payloads kept in memory, rounded up to a power of two
-	Clock  func() int64 // Unix milliseconds; time.Now if nil
-	Logger *slog.Logger
+	Cache int64 // bytes of recent payloads kept in memory, rounded up to a power of two
+	// AcceptLoss leaves a packet out of its pop, with a line in the log, when its payload on disk
+	// is damaged. Without it such a packet ends the broker.
+	AcceptLoss bool
+	Clock      func() int64 // Unix milliseconds; time.Now if nil
+	Logger     *slog.Logger
 }
 
 // Broker owns the index, the open batch and the two goroutines that carry batches to disk
@@ -53,6 +58,7 @@ type Broker struct {
 	clock  func() int64
 	log    *slog.Logger
 	limits batchLimits
+	accept bool // Options.AcceptLoss
 
 	mu        sync.Mutex
 	room      sync.Cond // signalled with mu held when a fresh batch is opened or the broker ends
@@ -103,6 +109,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		clock:    o.Clock,
 		log:      o.Logger,
 		limits:   limitsFor(store.Limits()),
+		accept:   o.AcceptLoss,
 		ix:       state.Index,
 		dispatch: index.NewDispatch(),
 		marks:    state.Marks,

@@ -547,3 +547,37 @@ func TestDefinitionsOfEmptyQueuesDoNotPileUpOverRestarts(t *testing.T) {
 		t.Fatalf("store keeps the definitions of %d empty queues, want about a thousand", n)
 	}
 }
+
+func TestDamagedPayloadEndsTheBrokerUnlessLossIsAccepted(t *testing.T) {
+	for _, accept := range []bool{false, true} {
+		h := newHarness(t)
+		h.o.AcceptLoss = accept
+		h.push("q", 1, 0, "a", "sound")
+		h.push("q", 1, 0, "b", "damaged")
+		h.barrier()
+		h.restart() // nothing is cached any more
+		h.store.mu.Lock()
+		for id := range h.store.packets {
+			if id.Seq == 1<<63+1 {
+				delete(h.store.packets, id)
+			}
+		}
+		h.store.mu.Unlock()
+		r := &inbox{}
+		c := h.b.Attach(r)
+		h.pop(c, "q")
+		if !accept {
+			<-h.b.Failed()
+			if err := h.b.Close(); !errors.Is(err, storage.ErrDamaged) {
+				t.Fatalf("got %v, want the damage", err)
+			}
+			continue
+		}
+		h.pop(c, "q")
+		h.barrier()
+		if got := fmt.Sprint(r.got); got != "[[] [sound]]" {
+			t.Fatalf("got %v, want the damaged packet left out and the other one", got)
+		}
+		_ = h.b.Close()
+	}
+}

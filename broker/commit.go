@@ -180,12 +180,10 @@ func (b *Broker) readMisses(t *batch) error {
 			}
 			return nil
 		}
-		m := t.misses[i]
-		if record != nil {
-			t.records[m.record] = t.copy(record)
-		} else if !m.expires { // the store's own expiry may have taken the others after a jump of the clock
-			return fmt.Errorf("packet %+v is in the index but not on disk: run verify on the data folder", m.id)
+		if record == nil {
+			return b.unreadable(t.misses[i])
 		}
+		t.records[t.misses[i].record] = t.copy(record)
 		return nil
 	})
 	if err != nil {
@@ -198,6 +196,23 @@ func (b *Broker) readMisses(t *batch) error {
 		}
 	}
 	b.mu.Unlock()
+	return nil
+}
+
+// unreadable decides what becomes of a popped packet whose record could not be read. The store's
+// own expiry may have taken one with a TTL after a jump of the clock; any other is damage.
+func (b *Broker) unreadable(m miss) error {
+	if m.expires {
+		return nil
+	}
+	why := b.store.Damage(m.id)
+	if why == nil {
+		why = fmt.Errorf("packet %+v is in the index but not on disk", m.id)
+	}
+	if !b.accept {
+		return fmt.Errorf("%w; restore a copy, or start with --accept-loss to leave such packets out", why)
+	}
+	b.log.Error("popped packet is damaged and is left out of its reply", "error", why)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -105,6 +106,10 @@ func (s *memStore) Read(ids []storage.PacketID, fn func(int, []byte) error) erro
 		}
 	}
 	return nil
+}
+
+func (s *memStore) Damage(id storage.PacketID) error {
+	return fmt.Errorf("%w: packet %v", storage.ErrDamaged, id)
 }
 
 func (s *memStore) Limits() storage.Limits { return s.limits }

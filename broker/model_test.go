@@ -47,6 +47,7 @@ type harness struct {
 	store *memStore
 	b     *broker.Broker
 	now   atomic.Int64
+	o     broker.Options // of the next start
 }
 
 // tester is what testing.T and rapid.T have in common.
@@ -74,7 +75,9 @@ func (h *harness) start() {
 	if len(state.Report.Findings) > 0 {
 		h.t.Fatalf("recovery found: %v", state.Report.Findings)
 	}
-	h.b = broker.New(h.store, state, broker.Options{Cache: 1 << 16, Clock: h.now.Load})
+	o := h.o
+	o.Cache, o.Clock = 1<<16, h.now.Load
+	h.b = broker.New(h.store, state, o)
 }
 
 func (h *harness) restart() {

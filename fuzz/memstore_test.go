@@ -59,6 +59,9 @@ func (s *memStore) Read(ids []storage.PacketID, fn func(i int, record []byte) er
 	return nil
 }
 
+// Damage implements broker.Store: nothing here is ever damaged.
+func (s *memStore) Damage(storage.PacketID) error { return nil }
+
 func (s *memStore) Limits() storage.Limits {
 	return storage.Limits{MaxOps: 1 << 16, MaxBytes: 8 << 20, MaxRecord: 1 << 20}
 }

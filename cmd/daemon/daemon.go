@@ -51,7 +51,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
-	b := broker.New(store, state, broker.Options{Cache: c.Cache, Logger: c.Logger})
+	b := broker.New(store, state, broker.Options{Cache: c.Cache, AcceptLoss: c.AcceptLoss, Logger: c.Logger})
 	protocol.Broker = b
 	err = serve(ctx, server, b, &c)
 	return errors.Join(err, b.Close())
