@@ -39,6 +39,11 @@ func (s *Store) Apply(b *Batch) error {
 	if b.count == 0 {
 		return nil
 	}
+	return s.write(b)
+}
+
+// write is Apply, also of a batch that changes nothing but the control record.
+func (s *Store) write(b *Batch) error {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	s.mu.Lock()
@@ -83,22 +88,17 @@ func (s *Store) commit(b *Batch, next *Control) (deleted uint64, err error) {
 			}
 		}
 
-		// The control record, last, in the same transaction.
 		next.Epoch = s.epoch
 		next.Batch++
 		if b.hasMarks {
 			next.Marks = b.marks
 		}
-		s.apply.control = appendControl(s.apply.control[:0], next)
-		if err := txn.Set([]byte(controlKey), s.apply.control); err != nil {
-			return fmt.Errorf("cannot add the control record: %w", err)
-		}
 		return nil
-	})
+	}, next)
 	if err != nil {
 		return 0, err
 	}
-	if err := s.carryOut(later); err != nil {
+	if err := s.carryOut(later, next); err != nil {
 		return 0, err
 	}
 	if s.opt.Sync.kind != syncAlways {
@@ -107,13 +107,18 @@ func (s *Store) commit(b *Batch, next *Control) (deleted uint64, err error) {
 	return deleted, s.anchor.write(s.mark(next.Batch))
 }
 
-// transact fills a transaction with fn and commits it: written, then synced
-// if every batch is.
-func (s *Store) transact(fn func(txn *badger.Txn) error) error {
+// transact fills a transaction with fn, adds the control record as fn left
+// it, and commits: written, then synced if every batch is. No transaction is
+// without a control record, by which laterBatch knows that it was there.
+func (s *Store) transact(fn func(txn *badger.Txn) error, control *Control) error {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
 	if err := fn(txn); err != nil {
 		return err
+	}
+	s.apply.control = appendControl(s.apply.control[:0], control, s.secret)
+	if err := txn.Set([]byte(controlKey), s.apply.control); err != nil {
+		return fmt.Errorf("cannot add the control record: %w", err)
 	}
 	if err := txn.Commit(); err != nil {
 		return fmt.Errorf("cannot commit: %w", err)

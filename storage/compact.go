@@ -80,7 +80,8 @@ func (s *Store) rotate() error {
 func (s *Store) commitFiller(fill func(*badger.Txn) error) error {
 	// Synced like a batch: what checkLogs says of a torn log holds only as
 	// long as one transaction is in flight.
-	if err := s.transact(fill); err != nil {
+	control := s.Control()
+	if err := s.transact(fill, &control); err != nil {
 		return fmt.Errorf("cannot fill a memory table: %w", err)
 	}
 	return nil

@@ -1,5 +1,7 @@
 package storage
 
+import "bytes"
+
 // Marks are the counters that must not run backwards over a restart.
 type Marks struct {
 	NextSeq   uint64 // sequence of the next packet at the newest end; goes up
@@ -32,19 +34,35 @@ const (
 	fieldNextSeq   = 6
 	fieldLowSeq    = 7
 	fieldNextQueue = 8
+	fieldSecret    = 9
 
-	controlFields = 8
+	controlFields = 8 // those that every record has
 )
 
-func appendControl(dst []byte, c *Control) []byte {
-	dst = append(dst, formFixMap|controlFields)
+// appendControl writes the secret last, where bears looks for it; of records
+// from before there were secrets it is nil.
+func appendControl(dst []byte, c *Control, secret []byte) []byte {
+	fields := byte(controlFields)
+	if secret != nil {
+		fields++
+	}
+	dst = append(dst, formFixMap|fields)
 	for i, v := range [controlFields]uint64{
 		FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
 	} {
 		dst = append(dst, byte(i+1))
 		dst = appendUint(dst, v)
 	}
+	if secret != nil {
+		dst = appendBin(append(dst, fieldSecret), secret)
+	}
 	return dst
+}
+
+// bears reports whether a control record carries the secret.
+func bears(rec, secret []byte) bool {
+	rest, ok := bytes.CutSuffix(rec, secret)
+	return ok && len(secret) == secretLen && bytes.HasSuffix(rest, []byte{fieldSecret, formBin8, secretLen})
 }
 
 func decodeControl(rec []byte, c *Control) error {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -39,6 +40,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 		"a format of nonsense":  {made(write(formatName, "what")), ErrDamaged, `"what"`},
 		"an empty format":       {made(write(formatName, "")), ErrDamaged, formatName},
 		"a corrupt anchor":      {made(write(anchorName, "HFAN")), ErrDamaged, "anchor"},
+		"a corrupt secret":      {made(write(secretName, "00")), ErrDamaged, "secret"},
 		"an anchor ahead of the store": {made(func(t *testing.T, dir string) { forget(t, dir, 9) }),
 			ErrLoss, "batches 2 to 9 are lost"},
 		"a file in the way": {func(t *testing.T, dir string) {
@@ -54,7 +56,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 			if err := os.Remove(tables[0]); err != nil {
 				t.Fatal(err)
 			}
-		}), ErrDamaged, "no such file"},
+		}), ErrDamaged, "no such file or directory; restore a copy"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -133,16 +135,57 @@ func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 	if err := s.Verify(live+1, hash); err != nil {
 		t.Errorf("the accepted totals give %v", err)
 	}
-	// Killed right after it was opened: the anchor is the new one all the same.
+	// Killed right after that: the anchor and the control record are the new ones all the same.
 	killed := t.TempDir()
 	copyFolder(t, dir, killed)
-	smallStore(t, killed)
+	if err := smallStore(t, killed).Verify(live+1, hash); err != nil {
+		t.Errorf("a start after it gives %v", err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = smallStore(t, dir)
-	if s.Control().Batch != 1 || s.Epoch() != 3 {
+	if s.Control().Batch != 2 || s.Epoch() != 3 {
 		t.Errorf("batch %d in epoch %d", s.Control().Batch, s.Epoch())
+	}
+	if err := s.Verify(live+1, hash); err != nil {
+		t.Errorf("a start after closing gives %v", err)
+	}
+}
+
+func TestAcceptedLossThatCannotBeWrittenIsReportedAndLeftToTheNextBatch(t *testing.T) {
+	var free atomic.Int64
+	free.Store(1 << 40)
+	o := Options{MemTable: minMemTable, AcceptLoss: true}
+	o.tune.stat = func(string) (int64, int64, error) { return free.Load(), 1 << 30, nil }
+	dir := t.TempDir()
+	s := openTest(t, dir, o)
+	free.Store(0)
+	s.guard.refresh(0)
+	var mismatch *MismatchError
+	if err := s.Verify(5, 7); !errors.As(err, &mismatch) || !errors.Is(err, ErrFull) {
+		t.Errorf("on a full disk a mismatch gives %v", err)
+	}
+	free.Store(1 << 40)
+	if err := errors.Join(s.Apply(one(1, Packet{})), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if c := smallStore(t, dir).Control(); c.Live != 6 {
+		t.Errorf("control record %+v", c)
+	}
+}
+
+func TestAcceptedLossOfAReadOnlyStoreIsNotWritten(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{MemTable: minMemTable, AcceptLoss: true, ReadOnly: true})
+	if err := s.Verify(5, 7); !errors.Is(err, ErrLoss) || errors.Is(err, ErrReadOnly) {
+		t.Errorf("a mismatch gives %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := smallStore(t, dir).Verify(5, 7); !errors.Is(err, ErrLoss) {
+		t.Errorf("the next start gives %v", err)
 	}
 }
 

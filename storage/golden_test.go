@@ -68,7 +68,7 @@ func goldenRecords() string {
 		}
 	}
 	control := goldenControl()
-	fmt.Fprintf(&out, "control - %x\n", appendControl(nil, &control))
+	fmt.Fprintf(&out, "control - %x\n", appendControl(nil, &control, nil))
 	fmt.Fprintf(&out, "queue jobs %x\n", appendQueue(nil, &Queue{Name: []byte("jobs")}))
 	fmt.Fprintf(&out, "queue - %x\n", appendQueue(nil, &Queue{Name: []byte{}}))
 	id := PacketID{1, 2, 1 << 63}
@@ -81,18 +81,48 @@ func goldenRecords() string {
 	return out.String()
 }
 
+func goldenSecret() []byte { return []byte("0123456789abcdef") }
+
+// goldenSecrets are what came with the secret.
+func goldenSecrets() string {
+	control := goldenControl()
+	return fmt.Sprintf("control - %x\nsecret - %x\n", appendControl(nil, &control, goldenSecret()), encodeSecret(goldenSecret()))
+}
+
 func TestVersion1RecordsAreWrittenAsEver(t *testing.T) {
-	name := filepath.Join(goldenFolder, "records.txt")
-	writeGolden(t, name, func(w io.Writer) error { _, err := io.WriteString(w, goldenRecords()); return err })
-	want, err := os.ReadFile(name)
+	for name, text := range map[string]string{"records.txt": goldenRecords(), "secret.txt": goldenSecrets()} {
+		name := filepath.Join(goldenFolder, name)
+		writeGolden(t, name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Split(text, "\n")
+		for i, line := range strings.Split(string(want), "\n") {
+			if i >= len(got) || got[i] != line {
+				t.Errorf("line %d of %s is no longer %.120s", i+1, name, line)
+			}
+		}
+	}
+}
+
+func TestVersion1SecretIsReadForEver(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(goldenFolder, "secret.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := strings.Split(goldenRecords(), "\n")
-	for i, line := range strings.Split(string(want), "\n") {
-		if i >= len(got) || got[i] != line {
-			t.Errorf("line %d is no longer %.120s", i+1, line)
+	var raw [2][]byte // of the control record and of the file
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		if raw[i], err = hex.DecodeString(strings.Fields(line)[2]); err != nil {
+			t.Fatal(err)
 		}
+	}
+	var c Control
+	if err := decodeControl(raw[0], &c); err != nil || c != goldenControl() || !bears(raw[0], goldenSecret()) {
+		t.Errorf("the control record reads as %+v, %v", c, err)
+	}
+	if secret, ok := decodeSecret(raw[1]); !ok || !bytes.Equal(secret, goldenSecret()) {
+		t.Errorf("the secret reads as %x", secret)
 	}
 }
 
@@ -162,7 +192,7 @@ func goldenBatches(s *Store) error {
 }
 
 func TestVersion1FoldersAreOpenedForEver(t *testing.T) {
-	for _, name := range []string{"closed.tar.gz", "killed.tar.gz"} {
+	for _, name := range []string{"closed.tar.gz", "killed.tar.gz", "killed-secret.tar.gz"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(goldenFolder, name)
 			writeGolden(t, path, func(w io.Writer) error { return packFolder(t, w, name == "closed.tar.gz") })

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -24,8 +25,11 @@ import (
 // The two are told apart by the versions of the transactions, which rise by
 // one. Only one batch is ever in flight, and every earlier one was on the
 // device before it began: so after the first unreadable record a crash can
-// have left pieces of that one batch and nothing else. A readable record of a
-// later batch behind it, or a gap to the next log, is damage.
+// have left pieces of that one batch and nothing else. The control record of a
+// later transaction behind it, or a gap to the next log, is damage. Every
+// transaction has a control record (transact), and it counts only when it
+// carries the folder's secret: the pieces of a torn batch are payloads, too,
+// and a client may send what looks like a record.
 //
 // The layout is that of Badger's memtable.go and structs.go:
 //
@@ -43,6 +47,7 @@ const (
 type logRecord struct {
 	meta    byte
 	version uint64
+	key     []byte // without the version
 	value   []byte
 	size    int
 }
@@ -74,57 +79,74 @@ func parseLogRecord(b []byte) (r logRecord, ok bool) {
 	value := at + int(n[0])
 	return logRecord{
 		meta:    b[0],
+		key:     b[at : value-8],
 		version: math.MaxUint64 - binary.BigEndian.Uint64(b[value-8:]),
 		value:   b[value:end],
 		size:    end + crc32.Size,
 	}, true
 }
 
-// readLog returns where the last whole transaction of a log ends and the
-// version of it, last when there is none.
-func readLog(b []byte, last uint64) (end int, _ uint64, gap bool) {
-	end = min(logHeader, len(b))
+// logEnd tells how far a log can be read.
+type logEnd struct {
+	at   int    // where the last whole transaction ends
+	last uint64 // version of it, or of the last one before this log
+	torn uint64 // version of the transaction that cannot be read whole; 0 when that is not known
+	gap  bool   // versions are missing
+}
+
+// readLog reads a log that follows transaction last, 0 when there is none.
+func readLog(b []byte, last uint64) logEnd {
+	end := logEnd{at: min(logHeader, len(b)), last: last}
 	version := uint64(0) // of the transaction being read
-	for at := end; ; {
+	for at := end.at; ; {
 		r, ok := parseLogRecord(b[at:])
-		if !ok {
-			return end, last, gap
-		}
 		at += r.size
 		switch {
-		case r.meta&metaTxn != 0 && (version == 0 || version == r.version):
+		case ok && r.meta&metaTxn != 0 && (version == 0 || version == r.version):
 			version = r.version
-		case r.meta&metaFinTxn != 0 && string(r.value) == strconv.FormatUint(version, 10):
-			gap = gap || last != 0 && version != last+1
-			last, version, end = version, 0, at
+		case ok && r.meta&metaFinTxn != 0 && string(r.value) == strconv.FormatUint(version, 10):
+			end.gap = end.gap || end.last != 0 && version != end.last+1
+			end.last, version, end.at = version, 0, at
 		default:
-			return end, last, gap
+			if end.torn = version; version == 0 && end.last != 0 {
+				end.torn = end.last + 1
+			}
+			return end
 		}
 	}
 }
 
 // laterBatch reports whether b, what follows the last whole transaction,
-// holds a readable record of a batch after the one that a crash may have cut.
-func laterBatch(b []byte, last uint64) bool {
-	torn := last + 1
-	for at := 0; at+2 < len(b); at++ {
-		// The cheap test first: what the records of this store begin with.
-		if meta := b[at]; meta&(metaTxn|metaFinTxn) == 0 || b[at+1] != 0 {
+// holds the control record of one after torn, the only one that a crash may
+// have cut. When torn is not known, two different ones tell as much.
+//
+// What is looked at for each place is bounded by the length of a control
+// record: a payload made of its beginnings cannot hold a start up.
+func laterBatch(b []byte, torn uint64, secret []byte) bool {
+	const (
+		before = 5          // meta, user, and three lengths of one byte each
+		most   = 1<<7 - 1   // the longest value whose length takes one byte
+		after  = most + 100 // the rest of the record
+	)
+	for at := 0; ; at++ {
+		next := bytes.Index(b[at:], []byte(controlKey))
+		if next < 0 {
+			return false
+		}
+		if at += next; at < before {
 			continue
 		}
-		r, ok := parseLogRecord(b[at:])
-		if !ok {
+		r, ok := parseLogRecord(b[at-before : min(len(b), at+after)])
+		if !ok || string(r.key) != controlKey || !bears(r.value, secret) {
 			continue
 		}
-		if last == 0 {
-			last, torn = r.version, r.version
+		if torn == 0 {
+			torn = r.version
 		}
 		if r.version > torn {
 			return true
 		}
-		at += r.size - 1
 	}
-	return false
 }
 
 // removeEmpty removes the logs, and the files of the value log, that are
@@ -152,24 +174,25 @@ func removeEmpty(path string) error {
 // checkLogs reads every log of a database folder and cuts the torn tail off,
 // as Badger would. It returns an error that wraps ErrDamaged when batches in
 // the middle cannot be read, unless accept is set.
-func checkLogs(path string, accept bool) error {
+func checkLogs(path string, secret []byte, accept bool) error {
 	names, err := logNames(path)
 	if err != nil {
 		return err
 	}
 	last := uint64(0)
 	for _, name := range names {
-		end, newest, damaged, err := checkLog(name, last)
+		end, damaged, err := checkLog(name, last, secret)
 		if err != nil {
-			return fmt.Errorf("%w: cannot read the log %s: %w", ErrDamaged, name, err)
+			return fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)
 		}
 		if damaged && !accept {
 			return fmt.Errorf("%w: the log %s cannot be read past byte %d, and acknowledged batches lie behind; "+
-				"restore a copy, or accept the loss", ErrDamaged, name, end)
+				"restore a copy, or serve what is left with --accept-loss", ErrDamaged, name, end.at)
 		}
-		last = newest
-		if end > logHeader {
-			if err := cutFile(name, int64(end)); err != nil {
+		last = end.last
+		// Also when nothing can be read: Badger would take the first record at its word.
+		if end.at >= logHeader {
+			if err := cutFile(name, int64(end.at)); err != nil {
 				return err
 			}
 		}
@@ -177,15 +200,15 @@ func checkLogs(path string, accept bool) error {
 	return nil
 }
 
-func checkLog(name string, last uint64) (end int, newest uint64, damaged bool, err error) {
+func checkLog(name string, last uint64, secret []byte) (end logEnd, damaged bool, err error) {
 	defer recoverFault(&err)()
 	b, err := mapFile(name)
 	if err != nil || len(b) == 0 {
-		return 0, last, false, err
+		return logEnd{last: last}, false, err
 	}
 	defer unix.Munmap(b)
-	end, newest, gap := readLog(b, last)
-	return end, newest, gap || laterBatch(b[end:], newest), nil
+	end = readLog(b, last)
+	return end, end.gap || laterBatch(b[end.at:], end.torn, secret), nil
 }
 
 // logNames returns the logs of a database folder, oldest first.

@@ -286,11 +286,11 @@ func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
 
 func TestControlRecordReadsBackAndSkipsUnknownFields(t *testing.T) {
 	want := Control{Epoch: 3, Batch: 1 << 40, Live: 7, Hash: math.MaxUint64, Marks: Marks{1 << 63, 1<<63 - 1, 9}}
-	rec := appendControl(nil, &want)
+	rec := appendControl(nil, &want, nil)
 	newer := append([]byte(nil), rec...)
 	newer[0]++
 	newer = append(newer, 20, 0xa1, 'x')
-	for _, rec := range [][]byte{rec, newer} {
+	for _, rec := range [][]byte{rec, newer, appendControl(nil, &want, make([]byte, secretLen))} {
 		var got Control
 		if err := decodeControl(rec, &got); err != nil || got != want {
 			t.Errorf("%+v, %v", got, err)

@@ -102,10 +102,11 @@ func decodeRedo(rec []byte) ([]removal, error) {
 	return list, nil
 }
 
-// carryOut deletes what a redo record lists, and then the record.
-func (s *Store) carryOut(list []removal) error {
+// carryOut deletes what a redo record lists, and then the record. The control
+// record stays the given one, which counts the packets no longer.
+func (s *Store) carryOut(list []removal, control *Control) error {
 	for len(list) > 0 {
-		// Two entries a packet at most, and one for the redo record.
+		// Two entries a packet at most, and one for the redo record. MaxOps is without the control record.
 		chunk := list[:min(len(list), (s.limits.MaxOps-1)/2)]
 		list = list[len(chunk):]
 		err := s.transact(func(txn *badger.Txn) error {
@@ -121,7 +122,7 @@ func (s *Store) carryOut(list []removal) error {
 				return txn.Delete([]byte(redoKey))
 			}
 			return nil
-		})
+		}, control)
 		if err != nil {
 			return fmt.Errorf("cannot carry out the redo record: %w", err)
 		}
@@ -150,7 +151,9 @@ func (s *Store) redo() error {
 		return err
 	}
 	if !s.opt.ReadOnly {
-		return s.carryOut(list)
+		s.commitMu.Lock()
+		defer s.commitMu.Unlock()
+		return s.carryOut(list, &s.control)
 	}
 	s.hidden = make(map[PacketID]bool, len(list))
 	for _, r := range list {

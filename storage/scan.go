@@ -46,20 +46,36 @@ func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 // Verify holds the totals of a scan, the number of packets without expiry and
 // the sum of their SetHash, against the control record. It returns a
 // *MismatchError, which is an ErrLoss, when they differ. With
-// Options.AcceptLoss the next batch writes the totals of the scan, so that a
-// loss is reported once.
+// Options.AcceptLoss it writes the totals of the scan to the control record
+// before it returns, so that a loss is reported once. When they cannot be
+// written the error says so, too, and they are left to the next batch.
 func (s *Store) Verify(live, hash uint64) error {
+	mismatch := s.adopt(live, hash)
+	if mismatch == nil {
+		return nil
+	}
+	if s.opt.AcceptLoss && !s.opt.ReadOnly {
+		if err := s.write(&Batch{}); err != nil {
+			return fmt.Errorf("%w; what was found is not written to the control record: %w", mismatch, err)
+		}
+	}
+	return mismatch
+}
+
+// adopt makes the totals those of the store when a loss is accepted. It
+// returns nil when they are already.
+func (s *Store) adopt(live, hash uint64) *MismatchError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &s.control
 	if c.Live == live && c.Hash == hash {
 		return nil
 	}
-	err := &MismatchError{WantLive: c.Live, GotLive: live, WantHash: c.Hash, GotHash: hash}
+	mismatch := &MismatchError{WantLive: c.Live, GotLive: live, WantHash: c.Hash, GotHash: hash}
 	if s.opt.AcceptLoss {
 		c.Live, c.Hash = live, hash
 	}
-	return err
+	return mismatch
 }
 
 func (s *Store) scan(prefix string, fn func(key, rec []byte) error) (err error) {

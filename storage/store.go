@@ -18,6 +18,7 @@ type Store struct {
 	opt         Options
 	folder      *folder
 	anchor      *anchor
+	secret      []byte // of the folder
 	guard       *guard
 	db          *badger.DB
 	wal         *wal
@@ -61,6 +62,9 @@ func Open(dir string, o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	if s.anchor, err = openAnchor(s.folder, o.tune.sync); err != nil {
+		return nil, err
+	}
+	if s.secret, err = openSecret(s.folder); err != nil {
 		return nil, err
 	}
 
@@ -213,7 +217,7 @@ func (s *Store) inspect() error {
 	// Without a flush for every batch a power cut may leave any of the last
 	// ones readable, so a hole in a log means nothing.
 	accept := s.opt.AcceptLoss || !s.anchor.last.always
-	if err := checkLogs(path, accept); err != nil {
+	if err := checkLogs(path, s.secret, accept); err != nil {
 		return err
 	}
 	if err := checkTables(path, false); err != nil {
@@ -233,7 +237,7 @@ func (s *Store) inspect() error {
 func (s *Store) openBadger() (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("%w: the database cannot be opened: %w", ErrDamaged, err)
+			err = fmt.Errorf("%w: the database cannot be opened: %w; unless the cause lies elsewhere, restore a copy", ErrDamaged, err)
 		}
 	}()
 	defer recoverFault(&err)()
@@ -279,7 +283,7 @@ func (s *Store) readControl() error {
 		return item.Value(func(rec []byte) error { return decodeControl(rec, &s.control) })
 	})
 	if err != nil {
-		return fmt.Errorf("%w: cannot read the control record: %w", ErrDamaged, err)
+		return fmt.Errorf("%w: cannot read the control record: %w; restore a copy", ErrDamaged, err)
 	}
 	was := s.anchor.last
 	if s.control.Batch < was.batch && !s.opt.AcceptLoss {

@@ -50,7 +50,10 @@ func checkTables(path string, all bool) error {
 		})
 	}
 	wait.Wait()
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w; restore a copy", err)
+	}
+	return nil
 }
 
 // removeStray removes the tables that the manifest does not list: what a crash
@@ -93,7 +96,7 @@ func tableFiles(path string) ([]string, error) {
 	defer file.Close()
 	manifest, _, err := badger.ReplayManifestFile(file, 0, badger.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("%w: cannot read the list of tables %s: %w", ErrDamaged, file.Name(), err)
+		return nil, fmt.Errorf("%w: cannot read the list of tables %s: %w; restore a copy", ErrDamaged, file.Name(), err)
 	}
 	files := make([]string, 0, len(manifest.Tables))
 	for number := range manifest.Tables {
