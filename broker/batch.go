@@ -40,10 +40,10 @@ const (
 
 // miss is a payload to read from the store before the batch deletes it.
 type miss struct {
-	id      storage.PacketID
-	entry   index.ID // ahead: the index entry to tell where the cache has it
-	record  int32    // misses: the place in records
-	expires bool     // misses: the store may have dropped it by itself
+	id     storage.PacketID
+	entry  index.ID // ahead: the index entry to tell where the cache has it
+	record int32    // misses: the place in records
+	expiry int64    // misses: past it the store may have dropped it by itself; 0 never
 }
 
 func newBatch(firstSeq uint64) *batch {

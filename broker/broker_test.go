@@ -549,11 +549,15 @@ func TestDefinitionsOfEmptyQueuesDoNotPileUpOverRestarts(t *testing.T) {
 }
 
 func TestDamagedPayloadEndsTheBrokerUnlessLossIsAccepted(t *testing.T) {
-	for _, accept := range []bool{false, true} {
+	for _, c := range []struct {
+		accept bool
+		ttl    time.Duration
+	}{{}, {ttl: time.Minute}, {accept: true}, {accept: true, ttl: time.Minute}} {
+		accept := c.accept
 		h := newHarness(t)
 		h.o.AcceptLoss = accept
 		h.push("q", 1, 0, "a", "sound")
-		h.push("q", 1, 0, "b", "damaged")
+		h.push("q", 1, c.ttl, "b", "damaged")
 		h.barrier()
 		h.restart() // nothing is cached any more
 		h.store.mu.Lock()

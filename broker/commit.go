@@ -200,9 +200,9 @@ func (b *Broker) readMisses(t *batch) error {
 }
 
 // unreadable decides what becomes of a popped packet whose record could not be read. The store's
-// own expiry may have taken one with a TTL after a jump of the clock; any other is damage.
+// own expiry may have taken one whose time is over after a jump of the clock; any other is damage.
 func (b *Broker) unreadable(m miss) error {
-	if m.expires {
+	if m.expiry != 0 && m.expiry <= b.clock() {
 		return nil
 	}
 	why := b.store.Damage(m.id)

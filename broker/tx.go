@@ -215,7 +215,7 @@ func (b *Broker) withdraw(q *queue, p index.Packet) []byte {
 		return b.open.copy(record)
 	}
 	b.stats.misses.Add(1)
-	b.open.misses = append(b.open.misses, miss{id: q.packet(p), record: int32(len(b.open.records)), expires: p.Expiry != 0})
+	b.open.misses = append(b.open.misses, miss{id: q.packet(p), record: int32(len(b.open.records)), expiry: p.Expiry})
 	return nil
 }
 

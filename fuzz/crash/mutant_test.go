@@ -22,7 +22,7 @@ func showsAs() map[string][]Kind {
 		"batches-reordered":    {Lost, Returned},
 		"batch-applied-twice":  {NotStarted},
 		"definition-dropped":   {Report, NotStarted},
-		"sequence-reused":      {Order, Died},
+		"sequence-reused":      {Order, Died, Returned, Lost, Corrupt},
 		"expiry-forgotten":     {Expired},
 		"key-forgotten":        {Order},
 		"packet-skipped":       {Lost, Order},
