@@ -66,6 +66,7 @@ func newDisk(t *testing.T) *disk {
 		Logf:    t.Logf,
 	})
 	t.Logf("seed %d", d.r.Seed)
+	d.r.plain = true
 	d.start()
 	t.Cleanup(func() {
 		d.r.server.Kill()

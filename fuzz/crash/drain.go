@@ -47,6 +47,9 @@ func (d *drainer) empty(q int) ([][]took, error) {
 		}
 	}
 	d.r.checkDrained(q, replies)
+	if d.r.plain {
+		return replies, nil
+	}
 	lifted, err := d.lift(q)
 	return append(replies, lifted...), err
 }

@@ -80,6 +80,10 @@ type run struct {
 	pending [][]op      // by worker: what was unanswered when the server was killed
 	server  *Server
 	result  Result
+
+	// plain: no packet has priority 0 or shares its key, so a drain needs no pushes, which a disk that
+	// is nearly full may refuse.
+	plain bool
 }
 
 // endKind is how a cycle ends.
