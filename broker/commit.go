@@ -173,6 +173,7 @@ func (b *Broker) readMisses(t *batch) error {
 		ids[i] = m.id
 	}
 	ahead := make([][]byte, len(t.ahead))
+	var decoded Packet
 	err := b.store.Read(ids, func(i int, record []byte) error {
 		if i >= len(t.misses) {
 			if record != nil { // nil: pushed by a batch that is not on disk yet
@@ -180,7 +181,8 @@ func (b *Broker) readMisses(t *batch) error {
 			}
 			return nil
 		}
-		if record == nil {
+		// Decoded here, before the batch deletes it: afterwards a reply could only leave it out.
+		if record == nil || storage.DecodeRecord(record, &decoded) != nil {
 			return b.unreadable(t.misses[i])
 		}
 		t.records[t.misses[i].record] = t.copy(record)
@@ -207,7 +209,7 @@ func (b *Broker) unreadable(m miss) error {
 	}
 	why := b.store.Damage(m.id)
 	if why == nil {
-		why = fmt.Errorf("packet %+v is in the index but not on disk", m.id)
+		why = fmt.Errorf("%w: packet %+v is in the index, and on disk it is not there or no packet", storage.ErrDamaged, m.id)
 	}
 	if !b.accept {
 		return fmt.Errorf("%w; restore a copy, or start with --accept-loss to leave such packets out", why)
