@@ -15,9 +15,11 @@ const (
 	minPercent, maxPercent = 2, 400
 
 	tunePause = 500 * time.Millisecond
-	// A server that allocates less than quiet a pause, for idlePauses, gives its free memory back.
-	quiet      = 1 << 20
-	idlePauses = 6
+	// A server that allocates less than quiet a pause gives its free memory back after every
+	// releasePauses of that, releases times: the database lets go of its buffers one by one.
+	quiet         = 1 << 20
+	releasePauses = 8
+	releases      = 6
 )
 
 // collector keeps the garbage collector's target at live memory plus garbage, and returns memory
@@ -54,7 +56,7 @@ func (c *collector) look() {
 	c.target(live)
 	if allocated-c.before > quiet {
 		c.idle = 0
-	} else if c.idle++; c.idle == idlePauses {
+	} else if c.idle++; c.idle%releasePauses == 0 && c.idle <= releases*releasePauses {
 		debug.FreeOSMemory()
 	}
 	c.before = allocated

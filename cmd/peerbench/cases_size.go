@@ -51,10 +51,11 @@ func (u startup) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error
 type memory struct{ low, high int }
 
 // A server gets time to finish what it does in the background, such as writing
-// its log anew or giving memory back, before it is weighed.
+// its log anew, and then to give back what that took, before it is weighed.
 const (
 	weighQuiet = 2 * time.Second
 	weighLimit = 15 * time.Second
+	weighIdle  = 20 * time.Second
 )
 
 func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
@@ -88,6 +89,11 @@ func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 func (m memory) weigh(ctx context.Context, s *server, c contender, packets int) (*row, error) {
 	if err := s.settle(ctx, weighQuiet, weighLimit); err != nil {
 		return nil, err
+	}
+	select {
+	case <-time.After(weighIdle):
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	r := &row{Case: memoryCase(packets), Server: c.label, Unit: "MB"}
 	if err := r.addMemory(s); err != nil {
