@@ -150,7 +150,7 @@ func (c *conn) readArrived() error {
 // have arrived, not those that were announced. A buffer that a rare long frame has grown shrinks
 // when it is empty again.
 func (c *conn) makeRoom() {
-	want := len(c.buf)
+	var want int
 	switch {
 	case c.have == len(c.buf), c.grow && len(c.buf) < maxReadBuffer:
 		want = 2 * len(c.buf)
