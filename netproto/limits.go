@@ -13,7 +13,7 @@ const (
 	// DefaultMaxUnsent is how many bytes of replies may wait for a peer before its requests are no
 	// longer read.
 	DefaultMaxUnsent = 4 << 20
-	// DefaultWriteTimeout ends a connection whose peer takes nothing for this long while bytes
+	// DefaultWriteTimeout ends a connection whose peer takes less than 16 KiB in this long while bytes
 	// wait for it.
 	DefaultWriteTimeout = 30 * time.Second
 	// DefaultFrameTimeout ends a connection that leaves a frame unfinished for this long. Between
