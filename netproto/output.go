@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Output is the sending half of a connection. Bytes are appended by one goroutine (the broker's
-// completer) and leave at Flush: at once if the kernel takes them, which is a single system call
+// Output is the sending half of a connection. Bytes are appended by one goroutine at a time (the
+// broker's completer) and leave at Flush: at once if the kernel takes them, which is a single system call
 // and no hand-over; otherwise a goroutine of the connection's own carries the rest, so that a
 // slow peer delays nobody else.
 type Output struct {
@@ -19,7 +19,7 @@ type Output struct {
 	onDrain func() // see OnDrain; set before the first Append
 
 	mu      sync.Mutex
-	drained sync.Cond // signalled when bytes have left or the output has ended
+	drained sync.Cond // signalled at Flush, when bytes have left, and when the output has ended
 	pending []byte    // appended, not yet with the kernel or the carrier
 	moving  int       // bytes the carrier is writing
 	carrier bool      // a carrier goroutine runs

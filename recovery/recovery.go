@@ -61,12 +61,13 @@ func (r Report) Log(log *slog.Logger) {
 // Options say how to recover.
 type Options struct {
 	Now        int64           // Unix milliseconds: what has expired by then is left out
-	AcceptLoss bool            // go on when the scan does not reproduce the control record
+	AcceptLoss bool            // go on where Restore would return storage.ErrLoss
 	Progress   func(count int) // called every 2^16 packets, if not nil
 }
 
 // Restore scans the store and builds the index. It returns an error that wraps storage.ErrLoss
-// when the scan does not reproduce the control record and the options do not accept that.
+// when the scan does not reproduce the control record, or finds packets of queues whose definitions
+// are gone, and the options do not accept that.
 func Restore(src Source, o Options) (*State, error) {
 	start := time.Now()
 	r := restorer{
