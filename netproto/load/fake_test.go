@@ -30,13 +30,20 @@ type fakeSub struct {
 // startFake serves until the test ends.
 func startFake(t *testing.T) *fakePinpriq {
 	t.Helper()
+	f := &fakePinpriq{
+		queues: map[string][][]byte{},
+		subs:   map[string][]*fakeSub{}, keys: map[uint64]int{}, levels: map[byte]int{},
+	}
+	f.addr = listenFake(t, f.serve)
+	return f
+}
+
+// listenFake serves each connection until the test ends, and returns the address.
+func listenFake(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
-	}
-	f := &fakePinpriq{
-		addr: l.Addr().String(), queues: map[string][][]byte{},
-		subs: map[string][]*fakeSub{}, keys: map[uint64]int{}, levels: map[byte]int{},
 	}
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -45,14 +52,14 @@ func startFake(t *testing.T) *fakePinpriq {
 			if err != nil {
 				return
 			}
-			done.Go(func() { f.serve(conn) })
+			done.Go(func() { serve(conn) })
 		}
 	})
 	t.Cleanup(func() {
 		l.Close()
 		done.Wait()
 	})
-	return f
+	return l.Addr().String()
 }
 
 func (f *fakePinpriq) serve(conn net.Conn) {

@@ -1,6 +1,6 @@
 // Package load drives a queue server with many connections and measures what it
-// gets out of it. It knows pinpriq, and the peers Holdfast is compared with:
-// sorted sets and lists of Redis, and beanstalkd.
+// gets out of it. It knows pinpriq and barbershop, and the peers Holdfast is
+// compared with: sorted sets and lists of Redis, and beanstalkd.
 //
 // Each connection is a closed loop: it writes a window of requests in one
 // write, waits until all of them are answered, and writes the next window. At

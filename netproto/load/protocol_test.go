@@ -8,6 +8,8 @@ import (
 
 var testPackets = Packets{Queue: "q", Size: 16}
 
+var testItems = Items{Queue: "q", Live: 1000}
+
 // conversations are replies of a server with what they must be counted as.
 var conversations = []struct {
 	name    string
@@ -98,6 +100,42 @@ var conversations = []struct {
 		want:    Progress{Done: 3, Empty: 1, Packets: 2},
 		sent:    "delete 7\r\ndelete 12\r\n",
 	},
+	{
+		name: "barbershop updates", begin: 3,
+		proto:   func() Protocol { return BarbershopUpdate(testItems) },
+		replies: "OK\r\nOK\nOK\r\n",
+		want:    Progress{Done: 3, Packets: 3},
+	},
+	{
+		name: "barbershop updates in the later dialect", begin: 2,
+		proto:   func() Protocol { return BarbershopFill(Items{Live: 7, Later: true}) },
+		replies: "+OK\r\n+OK\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+	},
+	{
+		name: "barbershop takes two, the lowest and the highest number, and finds none", begin: 3,
+		proto:   func() Protocol { return BarbershopNext(false) },
+		replies: "0\r\n-1\r\n4294967295\r\n",
+		want:    Progress{Done: 3, Empty: 1, Packets: 2},
+	},
+	{
+		name: "barbershop takes one and finds none in the later dialect", begin: 2,
+		proto:   func() Protocol { return BarbershopNext(true) },
+		replies: "+5001\r\n+-1\r\n",
+		want:    Progress{Done: 2, Empty: 1, Packets: 1},
+	},
+	{
+		name: "redis increments answer with the score", begin: 2,
+		proto:   func() Protocol { return RedisZIncrBy(testItems) },
+		replies: "$1\r\n7\r\n$10\r\n4294967295\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+	},
+	{
+		name: "redis takes the highest and finds none", begin: 2,
+		proto:   func() Protocol { return RedisZPopMax("q") },
+		replies: "*2\r\n$4\r\n5001\r\n$1\r\n3\r\n" + "*0\r\n",
+		want:    Progress{Done: 2, Empty: 1, Packets: 1},
+	},
 }
 
 // converse feeds the pieces as a connection would and returns the sum.
@@ -157,6 +195,16 @@ func TestRefusalsAndOtherProtocolsAreErrors(t *testing.T) {
 		"beanstalkd negative length": {BeanstalkdTake(true), "RESERVED 1 -5\r\n"},
 		"beanstalkd deletion lost":   {BeanstalkdTake(true), "NOT_FOUND\r\n"},
 		"pinpriq barrier not empty":  {PinpriqPush(testPackets), "\x00\x01"},
+		"redis increment refused":    {RedisZIncrBy(testItems), "-WRONGTYPE not a sorted set\r\n"},
+		"barbershop update refused":  {BarbershopUpdate(testItems), "OK\r\nSERVER_ERROR the disk is full\r\n"},
+		"barbershop wrong dialect":   {BarbershopUpdate(testItems), "+OK\r\n"},
+		"barbershop later refused":   {BarbershopUpdate(Items{Live: 1, Later: true}), "-ERROR\r\n"},
+		"barbershop next refused":    {BarbershopNext(false), "ERROR\r\n"},
+		"barbershop no item":         {BarbershopNext(false), "\r\n"},
+		"barbershop negative item":   {BarbershopNext(false), "-2\r\n"},
+		"barbershop sign missing":    {BarbershopNext(true), "5001\r\n"},
+		"barbershop only a sign":     {BarbershopNext(true), "+\r\n"},
+		"barbershop endless line":    {BarbershopNext(true), strings.Repeat("1", maxLine+2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.proto.Append(nil, 0, 1)
@@ -170,6 +218,8 @@ func TestRefusalsAndOtherProtocolsAreErrors(t *testing.T) {
 func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 	p := Packets{Queue: "jobs", Size: 20, Base: 171, Levels: 20}
 	payload := string(p.payload())
+	items := Items{Queue: "board", First: 100, Live: 12, Spread: 1}
+	later := Items{First: 100, Live: 12, Spread: 1, Later: true}
 	for name, row := range map[string]struct {
 		proto Protocol
 		want  string
@@ -188,6 +238,14 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 		"beanstalkd put": {BeanstalkdPut(p), "put 3 0 120 20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 			"put 4 0 120 20\r\n00000000000000b7" + payload[16:] + "\r\n"},
 		"beanstalkd take": {BeanstalkdTake(true), "reserve\r\nreserve\r\n"},
+
+		"barbershop fill": {BarbershopFill(items), "update 112 1\r\nupdate 101 1\r\n"},
+		"later fill":      {BarbershopFill(later), "UPDATE 112 1\r\nUPDATE 101 1\r\n"},
+		"barbershop next": {BarbershopNext(false), "next\r\nnext\r\n"},
+		"later next":      {BarbershopNext(true), "NEXT\r\nNEXT\r\n"},
+		"redis fill": {RedisZIncrByFill(items), "*4\r\n$7\r\nZINCRBY\r\n$5\r\nboard\r\n$1\r\n1\r\n$3\r\n112\r\n" +
+			"*4\r\n$7\r\nZINCRBY\r\n$5\r\nboard\r\n$1\r\n1\r\n$3\r\n101\r\n"},
+		"redis highest": {RedisZPopMax("board"), strings.Repeat("*2\r\n$7\r\nZPOPMAX\r\n$5\r\nboard\r\n", 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := row.proto.Append(nil, 11, 2); string(got) != row.want {

@@ -3,7 +3,6 @@ package load
 import (
 	"errors"
 	"fmt"
-	"strconv"
 )
 
 // The commands of a queue in Redis, in the arrays of bulk strings that its
@@ -73,14 +72,7 @@ func (c *redisPush) Append(dst []byte, first uint64, n int) []byte {
 func (c *redisPush) appendOne(dst []byte, i uint64) []byte {
 	dst = append(dst, c.head...)
 	if c.scored {
-		score := c.packets.priority(c.packets.Base + i)
-		digits := 1
-		for limit := uint64(10); score >= limit; limit *= 10 {
-			digits++
-		}
-		dst = append(dst, '$', byte('0'+digits), '\r', '\n')
-		dst = strconv.AppendUint(dst, score, 10)
-		dst = append(dst, '\r', '\n')
+		dst = appendBulkNumber(dst, c.packets.priority(c.packets.Base+i))
 	}
 	at := len(dst) + c.numAt
 	dst = append(dst, c.member...)
