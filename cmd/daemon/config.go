@@ -3,10 +3,8 @@
 package daemon
 
 import (
-	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -16,12 +14,20 @@ import (
 
 // Config says how a server runs. Zero values mean the defaults.
 type Config struct {
-	Data    string           // data folder, made if it does not exist
-	Pinpriq string           // HOST:PORT of the pinpriq listener; port 0 picks one
-	Sync    storage.SyncMode // when a batch is forced to the disk
-	Cache   int64            // bytes of payloads kept in memory
+	Data  string           // data folder, made if it does not exist
+	Sync  storage.SyncMode // when a batch is forced to the disk
+	Cache int64            // bytes of payloads kept in memory
 
-	MaxConns   int           // connections at a time, of one protocol
+	// Addresses to listen on, HOST:PORT with port 0 for any free one; empty or Off is none. At least
+	// one protocol must have an address.
+	Pinpriq string
+	// Barbershop serves the board BarbershopQueue.
+	Barbershop string
+	Admin      string // of the HTTP server for the operator, which hands out backups
+
+	BarbershopQueue string // name of the queue that is the board
+
+	MaxConns   int           // connections at a time, of each protocol
 	Drain      time.Duration // how long Run waits for connections to finish; DefaultDrain if 0
 	Insecure   bool          // allow addresses that are not loopback, although nothing is encrypted or authenticated
 	AcceptLoss bool          // start although the folder has lost acknowledged packets
@@ -42,23 +48,6 @@ type Store interface {
 	broker.Store
 	recoverySource
 	Close() error
-}
-
-// checkAddress refuses to serve strangers: there is neither encryption nor authentication, so an
-// address that other machines reach must be asked for.
-func (c *Config) checkAddress(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("address %q: expected HOST:PORT, such as 127.0.0.1:7070: %w", address, err)
-	}
-	if c.Insecure || host == "localhost" {
-		return nil
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("address %q can be reached from other machines, and the protocol has neither encryption nor passwords: "+
-		"use a loopback address such as 127.0.0.1, or --insecure on a network you trust", address)
 }
 
 func (c *Config) server(p netproto.Protocol) netproto.Config {

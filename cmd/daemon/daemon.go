@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/netproto"
-	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -25,19 +25,20 @@ func Run(ctx context.Context, c Config) (err error) {
 	if c.Drain <= 0 {
 		c.Drain = DefaultDrain
 	}
-	if err := c.checkAddress(c.Pinpriq); err != nil {
-		return err
-	}
-	if err := c.limitConns(); err != nil {
-		return err
-	}
-	// The address first: recovering a large folder only to find the port taken would be unkind.
-	protocol := &pinpriq.Protocol{}
-	server, err := netproto.Listen(c.Pinpriq, c.server(protocol))
+	var p protocols
+	p.backup = func(context.Context, io.Writer, admin.Request) error { return errors.New("not there yet") }
+	doors, err := c.doors(&p)
 	if err != nil {
 		return err
 	}
-	defer server.Close()
+	if err := c.limitConns(doors); err != nil {
+		return err
+	}
+	// The addresses first: recovering a large folder only to find a port taken would be unkind.
+	if err := doors.bind(); err != nil {
+		return err
+	}
+	defer doors.close()
 	store, err := open(&c)
 	if err != nil {
 		return err
@@ -52,8 +53,8 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	b := broker.New(store, state, broker.Options{Cache: c.Cache, AcceptLoss: c.AcceptLoss, Logger: c.Logger})
-	protocol.Broker = b
-	err = serve(ctx, server, b, &c)
+	p.serve(b)
+	err = serve(ctx, doors, b, &c)
 	return errors.Join(err, b.Close())
 }
 
@@ -89,26 +90,29 @@ func restore(store Store, c *Config) (*recovery.State, error) {
 }
 
 // serve accepts connections until ctx ends or the broker fails, and then drains.
-func serve(ctx context.Context, server *netproto.Server, b *broker.Broker, c *Config) error {
+func serve(ctx context.Context, doors doors, b *broker.Broker, c *Config) error {
 	if c.Listening != nil {
-		c.Listening("pinpriq", server.Addr())
+		for _, d := range doors {
+			c.Listening(d.protocol, d.listener.Addr())
+		}
 	}
 	stopTuning := tuneGC()
 	defer stopTuning()
-	served := make(chan error, 1)
-	go func() { served <- server.Serve() }() // ends with Shutdown or Close below
+	ended := doors.serve()
 	select {
 	case <-ctx.Done():
-	case <-b.Failed():
-		server.Close()
-		<-served
-		return nil // Broker.Close says why
+		c.Logger.Info("draining", "at_most", c.Drain)
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
+		defer cancel()
+		if err := doors.shutdown(drain); err != nil {
+			c.Logger.Warn("connections were cut: they did not finish in time")
+		}
+	case <-b.Failed(): // Broker.Close says why
+		doors.close()
 	}
-	c.Logger.Info("draining", "at_most", c.Drain)
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
-	defer cancel()
-	if err := server.Shutdown(drain); err != nil {
-		c.Logger.Warn("connections were cut: they did not finish in time")
+	var errs []error
+	for range doors {
+		errs = append(errs, <-ended)
 	}
-	return <-served
+	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
 // storeDescriptors are kept for the store: logs, tables and what a compaction writes beside them.
@@ -12,7 +13,7 @@ import (
 const storeDescriptors = 512
 
 // limitConns lowers the limit of connections to what the process may open beside the store.
-func (c *Config) limitConns() error {
+func (c *Config) limitConns(all doors) error {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return fmt.Errorf("read the limit of open files: %w", err)
@@ -20,14 +21,20 @@ func (c *Config) limitConns() error {
 	if c.MaxConns <= 0 {
 		c.MaxConns = netproto.DefaultMaxConns
 	}
-	if l.Cur >= storeDescriptors+uint64(c.MaxConns) {
+	queues := uint64(all.queues())
+	kept := uint64(storeDescriptors)
+	if uint64(len(all)) > queues {
+		kept += admin.DefaultMaxConns
+	}
+	if l.Cur >= kept+queues*uint64(c.MaxConns) {
 		return nil
 	}
-	if l.Cur <= storeDescriptors {
-		return fmt.Errorf("the process may open %d files, expected more than %d: raise the limit (ulimit -n)", l.Cur, storeDescriptors)
+	if l.Cur < kept+queues {
+		return fmt.Errorf("the process may open %d files, expected %d or more: raise the limit (ulimit -n)", l.Cur, kept+queues)
 	}
-	most := int(l.Cur) - storeDescriptors
-	c.Logger.Warn("fewer connections than wished: the limit of open files is low", "connections", most, "wished", c.MaxConns, "open_files", l.Cur)
+	most := int((l.Cur - kept) / queues)
+	c.Logger.Warn("fewer connections than wished: the limit of open files is low",
+		"connections_per_protocol", most, "wished", c.MaxConns, "open_files", l.Cur)
 	c.MaxConns = most
 	return nil
 }

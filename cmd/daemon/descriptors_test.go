@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
 func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
@@ -14,18 +16,26 @@ func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) })
 	for name, row := range map[string]struct {
 		files        uint64
+		doors        []string
 		wished, want int
 		refused      bool
 	}{
-		"plenty":          {files: storeDescriptors + 200, wished: 100, want: 100},
-		"not enough":      {files: storeDescriptors + 50, wished: 100, want: 50},
-		"none for anyone": {files: storeDescriptors, wished: 100, refused: true},
+		"plenty":               {files: storeDescriptors + 200, doors: []string{"pinpriq"}, wished: 100, want: 100},
+		"not enough":           {files: storeDescriptors + 50, doors: []string{"pinpriq"}, wished: 100, want: 50},
+		"not enough for two":   {files: storeDescriptors + 150, doors: []string{"pinpriq", "other"}, wished: 100, want: 75},
+		"some for the backups": {files: storeDescriptors + 150, doors: []string{"pinpriq", admin.Name}, wished: 100, want: 150 - admin.DefaultMaxConns},
+		"none for anyone":      {files: storeDescriptors, doors: []string{"pinpriq"}, wished: 100, refused: true},
+		"one for one of two":   {files: storeDescriptors + 1, doors: []string{"pinpriq", "other"}, wished: 100, refused: true},
 	} {
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: row.files, Max: was.Max}); err != nil {
 			t.Fatal(err)
 		}
+		var all doors
+		for _, protocol := range row.doors {
+			all = append(all, &door{protocol: protocol})
+		}
 		c := Config{MaxConns: row.wished, Logger: slog.New(slog.DiscardHandler)}
-		if err := c.limitConns(); (err != nil) != row.refused {
+		if err := c.limitConns(all); (err != nil) != row.refused {
 			t.Errorf("%s: error %v", name, err)
 		} else if err == nil && c.MaxConns != row.want {
 			t.Errorf("%s: %d connections, want %d", name, c.MaxConns, row.want)

@@ -73,7 +73,10 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 		args    []string               // behind --data DIR
 		want    string
 	}{
-		"port taken":             {args: []string{"--pinpriq", taken.addr}, want: "is taken"},
+		"port taken":             {args: []string{"--pinpriq", taken.addr}, want: "choose another with --pinpriq"},
+		"port of another taken":  {args: []string{"--admin", taken.addr}, want: "choose another with --admin"},
+		"nothing to serve":       {args: []string{"--pinpriq", "off"}, want: "no protocol is served"},
+		"admin open to others":   {args: []string{"--admin", "0.0.0.0:0"}, want: "of admin can be reached"},
 		"address of another":     {args: []string{"--pinpriq", "192.0.2.1:0", "--insecure"}, want: "192.0.2.1"},
 		"not an address":         {args: []string{"--pinpriq", "7070"}, want: "HOST:PORT"},
 		"open to other machines": {args: []string{"--pinpriq", "0.0.0.0:0"}, want: "--insecure"},
@@ -106,7 +109,7 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			args := append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0"}, c.args...)
+			args := append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off"}, c.args...)
 			oneSentence(t, command{}.run(ctx, args...), exitFailed, c.want)
 		})
 	}

@@ -74,7 +74,7 @@ func serve(t *testing.T, dir string, args ...string) *testServer {
 	ended := make(chan int, 1)
 	go func() { // ends with ctx, or when the server cannot start
 		p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: command{}.lookup}
-		ended <- p.run(ctx, append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--log", "json"}, args...))
+		ended <- p.run(ctx, append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off", "--log", "json"}, args...))
 		_ = write.Close()
 	}()
 	s := &testServer{stop: sync.OnceValue(func() int {
@@ -140,7 +140,7 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *testServer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe, append([]string{"serve", "--pinpriq", "127.0.0.1:0", "--log", "json"}, args...)...)
+	cmd := exec.Command(exe, append([]string{"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off", "--log", "json"}, args...)...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	read, write := io.Pipe()
 	cmd.Stderr = write

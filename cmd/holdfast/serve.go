@@ -15,10 +15,12 @@ import (
 // serveCmd runs the server.
 type serveCmd struct {
 	Data       string        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder, made if it is not there (default ${default})."`
-	Pinpriq    string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address to listen on; port 0 picks a free one, see the log (default ${default})."`
+	Pinpriq    string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for the pinpriq protocol, or off; port 0 picks a free one, see the log (default ${default})."`
+	Barbershop string        `default:"off" placeholder:"HOST:PORT" help:"Address for the barbershop protocol, or off (default ${default})."`
+	Admin      string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for HTTP requests of the operator, or off: GET /backup, which is what holdfast backup asks for, and GET /healthz (default ${default})."`
 	Sync       string        `default:"always" placeholder:"MODE" help:"When to force batches to the disk: always, interval:50ms (1ms to 1m) or never. No mode loses anything to kill -9; a power cut costs nothing, the last interval, or what the system had not written yet (default ${default})."`
 	Cache      byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, rounded up to a power of two (default ${default})."`
-	MaxConns   int           `default:"10000" placeholder:"N" help:"Most connections at a time (default ${default})."`
+	MaxConns   int           `default:"10000" placeholder:"N" help:"Most connections at a time, of each protocol (default ${default})."`
 	Drain      time.Duration `default:"8s" placeholder:"TIME" help:"How long to let connections finish after SIGTERM or SIGINT (default ${default})."`
 	Insecure   bool          `help:"Allow an address that other machines reach, although nothing is encrypted and nobody has to log in."`
 	AcceptLoss bool          `help:"Start although acknowledged packets are missing from the folder, and serve what is left."`
@@ -28,12 +30,12 @@ type serveCmd struct {
 
 // Help is shown below the usage line.
 func (c *serveCmd) Help() string {
-	return `The server logs a line "listening" once it is ready. SIGTERM or SIGINT drains it: no new connections, what was received is carried out and answered, then it ends with exit code 0. A second signal ends it at once; nothing that was acknowledged is lost by that.
+	return `The server logs a line "listening" for each address once it is ready. SIGTERM or SIGINT drains it: no new connections, what was received is carried out and answered, then it ends with exit code 0. A second signal ends it at once; nothing that was acknowledged is lost by that.
 
 Examples:
 
     holdfast serve
-    holdfast serve --data /var/lib/holdfast --pinpriq 127.0.0.1:7171
+    holdfast serve --data /var/lib/holdfast --pinpriq 127.0.0.1:7171 --admin off
     holdfast serve --pinpriq 0.0.0.0:7070 --insecure --log json
     HOLDFAST_SYNC=interval:50ms holdfast serve`
 }
@@ -70,6 +72,8 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 	err = daemon.Run(ctx, daemon.Config{
 		Data:       c.Data,
 		Pinpriq:    c.Pinpriq,
+		Barbershop: c.Barbershop,
+		Admin:      c.Admin,
 		Sync:       sync,
 		Cache:      int64(c.Cache),
 		MaxConns:   c.MaxConns,
@@ -79,9 +83,11 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 		Logger:     p.logger(c.Log, c.LogLevel),
 	})
 	var mismatch *storage.MismatchError
+	var listen *daemon.ListenError
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("address %s is taken: stop what listens there, or choose another with --pinpriq (port 0 picks a free one)", c.Pinpriq)
+	case errors.As(err, &listen) && errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("address %s is taken: stop what listens there, or choose another with --%s (port 0 picks a free one, off does without)",
+			listen.Address, listen.Protocol)
 	case errors.Is(err, storage.ErrLoss), errors.As(err, &mismatch):
 		return fmt.Errorf("%w; --accept-loss serves what is left", err)
 	}

@@ -45,7 +45,8 @@ func allPeers(holdfast string) []*peer {
 		{
 			name: "holdfast", binary: holdfast, versionArg: "version",
 			args: func(dir string, port int) []string {
-				return []string{"serve", "--data", filepath.Join(dir, "data"), "--pinpriq", address(port), "--sync", "always"}
+				return []string{"serve", "--data", filepath.Join(dir, "data"), "--pinpriq", address(port), "--sync", "always",
+					"--barbershop", "off", "--admin", "off"}
 			},
 			probe: func() load.Protocol { return load.PinpriqPop(load.BarrierQueue) },
 			push:  load.PinpriqPush, pop: load.PinpriqPop, pair: load.PinpriqPair,

@@ -27,7 +27,7 @@ func build(t *testing.T, command string) string {
 // serve starts the real binary.
 func serve(binary string) Command {
 	return func(data string) *exec.Cmd {
-		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0")
+		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off")
 	}
 }
 

@@ -1,0 +1,164 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+)
+
+// Off is an address that says that a listener is not wanted. The empty one says it, too.
+const Off = "off"
+
+// ListenError says which listener could not be opened.
+type ListenError struct {
+	Protocol string // as the flag that sets its address is called
+	Address  string
+	Err      error
+}
+
+// Error says what was tried.
+func (e *ListenError) Error() string {
+	return fmt.Sprintf("address %s of %s: %v", e.Address, e.Protocol, e.Err)
+}
+
+// Unwrap is the system's error.
+func (e *ListenError) Unwrap() error { return e.Err }
+
+// listener is what accepts connections on one address.
+type listener interface {
+	Addr() net.Addr
+	// Serve accepts until Shutdown or Close, and returns an error only if it had to stop earlier.
+	Serve() error
+	// Shutdown finishes what was received, at most until ctx ends; then it closes and returns its error.
+	Shutdown(ctx context.Context) error
+	// Close ends everything at once.
+	Close()
+}
+
+// door is a listener that is wanted.
+type door struct {
+	protocol string
+	address  string
+	listen   func(address string) (listener, error)
+	listener listener // set by bind
+}
+
+// doors are the listeners of a server. They belong to the goroutine of Run.
+type doors []*door
+
+// doors lists what the configuration wants, and refuses what must not be opened. The protocols get
+// their broker and the backups their store later, before anything is served.
+func (c *Config) doors(p *protocols) (doors, error) {
+	var all doors
+	for _, d := range []door{
+		{protocol: "pinpriq", address: c.Pinpriq, listen: func(a string) (listener, error) {
+			return netproto.Listen(a, c.server(&p.pinpriq))
+		}},
+		{protocol: "barbershop", address: c.Barbershop, listen: func(string) (listener, error) {
+			return nil, errors.New("it is not served yet")
+		}},
+		{protocol: admin.Name, address: c.Admin, listen: func(a string) (listener, error) {
+			return admin.Listen(a, admin.Config{Backup: p.backup, Logger: c.Logger, AnyHost: c.Insecure})
+		}},
+	} {
+		if d.address == "" || d.address == Off {
+			continue
+		}
+		if err := c.checkAddress(&d); err != nil {
+			return nil, err
+		}
+		all = append(all, &d)
+	}
+	if all.queues() == 0 {
+		return nil, errors.New("no protocol is served: pinpriq or barbershop must have an address")
+	}
+	return all, nil
+}
+
+// queues is how many doors lead to the queues.
+func (all doors) queues() (n int) {
+	for _, d := range all {
+		if d.protocol != admin.Name {
+			n++
+		}
+	}
+	return n
+}
+
+// protocols is what the doors serve.
+type protocols struct {
+	pinpriq pinpriq.Protocol
+	backup  admin.Backup
+}
+
+// serve gives every protocol its broker.
+func (p *protocols) serve(b *broker.Broker) {
+	p.pinpriq.Broker = b
+}
+
+// checkAddress refuses to serve strangers: there is neither encryption nor authentication, so an
+// address that other machines reach must be asked for.
+func (c *Config) checkAddress(d *door) error {
+	host, _, err := net.SplitHostPort(d.address)
+	if err != nil {
+		return fmt.Errorf("address %q of %s: expected HOST:PORT, such as 127.0.0.1:7070, or %s: %w", d.address, d.protocol, Off, err)
+	}
+	if c.Insecure || host == "localhost" {
+		return nil
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("address %q of %s can be reached from other machines, and the protocol has neither encryption nor passwords: "+
+		"use a loopback address such as 127.0.0.1, or --insecure on a network you trust", d.address, d.protocol)
+}
+
+// bind opens all listeners, or none.
+func (all doors) bind() error {
+	for _, d := range all {
+		l, err := d.listen(d.address)
+		if err != nil {
+			all.close()
+			return &ListenError{Protocol: d.protocol, Address: d.address, Err: err}
+		}
+		d.listener = l
+	}
+	return nil
+}
+
+// serve accepts on all listeners; the channel gets what each returned, in any order.
+func (all doors) serve() <-chan error {
+	ended := make(chan error, len(all))
+	for _, d := range all {
+		go func() { ended <- d.listener.Serve() }() // ends with shutdown or close
+	}
+	return ended
+}
+
+// shutdown drains all listeners at the same time; it returns an error if ctx ended before that was done.
+func (all doors) shutdown(ctx context.Context) error {
+	errs := make([]error, len(all))
+	var drained sync.WaitGroup
+	for i, d := range all {
+		drained.Go(func() { errs[i] = d.listener.Shutdown(ctx) }) // ends with ctx at the latest
+	}
+	drained.Wait()
+	return errors.Join(errs...)
+}
+
+// close ends all that bind opened at once.
+func (all doors) close() {
+	for _, d := range all {
+		if d.listener != nil {
+			d.listener.Close()
+		}
+	}
+}

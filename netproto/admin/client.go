@@ -1,0 +1,90 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Fetch asks the server at address for a backup and returns its body, which the caller reads to the
+// end and closes. A body that is cut short ends in an error, never in a plain io.EOF. ctx ends the
+// transfer too; timeout bounds how long a Read, or Fetch itself, waits for the server.
+func Fetch(ctx context.Context, address string, r Request, timeout time.Duration) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	transport := &http.Transport{
+		DisableCompression: true,
+		DisableKeepAlives:  true, // one request only
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		},
+	}
+	where := url.URL{Scheme: "http", Host: address, Path: "/backup", RawQuery: r.query()}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
+	if err != nil {
+		cancel(nil)
+		return nil, fmt.Errorf("address %q: expected HOST:PORT: %w", address, err)
+	}
+	t := &transfer{ctx: ctx, cancel: cancel, timeout: timeout}
+	t.silence = time.AfterFunc(timeout, func() {
+		cancel(fmt.Errorf("the server at %s sent nothing for %v: %w", address, timeout, context.DeadlineExceeded))
+	})
+	response, err := transport.RoundTrip(request)
+	t.silence.Stop()
+	if err != nil {
+		defer cancel(nil)
+		return nil, t.explain(err)
+	}
+	t.body = response.Body
+	if response.StatusCode != http.StatusOK {
+		defer t.Close()
+		const longest = 4096
+		why, _ := io.ReadAll(io.LimitReader(t, longest))
+		return nil, fmt.Errorf("the server at %s refuses: %s", address, strings.TrimSpace(string(why)))
+	}
+	return t, nil
+}
+
+// transfer is the body of a backup on its way. It belongs to one goroutine.
+type transfer struct {
+	ctx     context.Context // of the request
+	cancel  context.CancelCauseFunc
+	body    io.ReadCloser
+	timeout time.Duration
+	silence *time.Timer // cancels the request; runs while the server is waited for
+}
+
+// Read implements io.Reader.
+func (t *transfer) Read(p []byte) (int, error) {
+	t.silence.Reset(t.timeout)
+	n, err := t.body.Read(p)
+	t.silence.Stop()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = t.explain(err)
+	}
+	return n, err
+}
+
+// explain prefers the reason for which the request was cancelled.
+func (t *transfer) explain(err error) error {
+	if cause := context.Cause(t.ctx); cause != nil {
+		return cause
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("the server cut the backup short, its log says why: %w", err)
+	}
+	return err
+}
+
+// Close ends the transfer, whole or not.
+func (t *transfer) Close() error {
+	t.silence.Stop()
+	t.cancel(nil)
+	return t.body.Close()
+}

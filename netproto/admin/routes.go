@@ -1,0 +1,154 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// routes is every path there is.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", s.get(s.serveHealth))
+	mux.Handle("/backup", s.get(s.serveBackup))
+	mux.Handle("/", s.get(func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("path %q does not exist: there are /healthz and /backup", r.URL.Path))
+	}))
+	return mux
+}
+
+// get lets only GET requests pass, and those only that name this machine by its address.
+func (s *Server) get(serve http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 { // it is read after the answer, and must come then
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTimeout))
+		}
+		switch {
+		case !s.config.AnyHost && !isAddress(r.Host):
+			refuse(w, http.StatusForbidden, fmt.Sprintf("host %q is not an IP address or localhost: ask by the server's address", r.Host))
+		case r.Method != http.MethodGet:
+			w.Header().Set("Allow", http.MethodGet)
+			refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("method %s is not known here: use GET", r.Method))
+		default:
+			serve(w, r)
+		}
+	})
+}
+
+// isAddress tells whether a Host header names a machine as only its operator would.
+func isAddress(host string) bool {
+	if host == "" { // a request of HTTP/1.0 need not name one, and no browser sends that
+		return true
+	}
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// refuse answers with a sentence.
+func refuse(w http.ResponseWriter, code int, why string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, why+"\n")
+}
+
+func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// serveBackup streams a backup. What goes wrong before the first piece has left is answered with a
+// status and a sentence; later the connection is aborted, so that the client sees a body cut short.
+func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
+	request, err := parseRequest(r.URL.RawQuery)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	if !s.backup.TryLock() {
+		w.Header().Set("Retry-After", "10")
+		refuse(w, http.StatusServiceUnavailable, "another backup is under way and there is one at a time: try again when it has ended")
+		return
+	}
+	defer s.backup.Unlock()
+	ctx := r.Context()
+	if ctx.Err() != nil {
+		panic(http.ErrAbortHandler) // the server has begun to stop
+	}
+	body := &body{ctx: ctx, response: w, control: http.NewResponseController(w), request: request, stall: s.config.StallTimeout}
+	buffered := bufio.NewWriterSize(body, piece)
+	began := time.Now()
+	err = s.config.Backup(ctx, buffered, request)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	log := s.config.Logger.With("remote", r.RemoteAddr, "bytes", body.sent, "took", time.Since(began).Round(time.Millisecond))
+	switch {
+	case err == nil:
+		log.Info("backup done")
+	case body.sent == 0 && ctx.Err() == nil:
+		log.Warn("backup refused", "error", err)
+		code := http.StatusInternalServerError
+		if errors.Is(err, ErrRequest) {
+			code = http.StatusBadRequest
+		}
+		refuse(w, code, err.Error())
+	default:
+		log.Warn("backup cut short", "error", err)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// body sends the pieces of a backup. It belongs to the goroutine of its request.
+type body struct {
+	ctx      context.Context
+	response http.ResponseWriter
+	control  *http.ResponseController
+	request  Request
+	stall    time.Duration
+	sent     int64
+}
+
+// Write sends p in pieces, giving the client the stall time-out for each.
+func (b *body) Write(p []byte) (written int, err error) {
+	for len(p) > 0 {
+		n, err := b.write(p[:min(piece, len(p))])
+		written += n
+		if err != nil {
+			return written, err
+		}
+		p = p[n:]
+	}
+	return written, nil
+}
+
+func (b *body) write(p []byte) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		return 0, fmt.Errorf("the backup was stopped: %w", err)
+	}
+	if err := b.control.SetWriteDeadline(time.Now().Add(b.stall)); err != nil {
+		return 0, err
+	}
+	if b.sent == 0 { // the first piece brings the header with it
+		b.response.Header().Set("Content-Type", b.request.contentType())
+		b.response.Header().Set("Content-Disposition", "attachment; filename=holdfast."+b.request.Format)
+		b.response.Header().Set("X-Content-Type-Options", "nosniff")
+	}
+	n, err := b.response.Write(p)
+	b.sent += int64(n)
+	return n, err
+}

@@ -1,0 +1,323 @@
+package admin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait: far longer than any should take.
+const patience = 30 * time.Second
+
+// start serves until the test ends.
+func start(t *testing.T, c Config) *Server {
+	t.Helper()
+	s, err := Listen("127.0.0.1:0", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve() }() // ends with Close below
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// ask sends a request as bytes and returns the status and the body of the answer.
+func ask(t *testing.T, s *Server, request string) (int, string) {
+	t.Helper()
+	conn := dial(t, s)
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func dial(t *testing.T, s *Server) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn.(*net.TCPConn)
+}
+
+func fetch(t *testing.T, s *Server, r Request) ([]byte, error) {
+	t.Helper()
+	body, err := Fetch(t.Context(), s.Addr().String(), r, patience)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return io.ReadAll(body)
+}
+
+func TestBackupArrivesAsWritten(t *testing.T) {
+	want := bytes.Repeat([]byte("0123456789abcdef"), 40_000) // some pieces and a rest
+	queues := []string{"a*", "\xff\x00&queue=x", ""}
+	var got Request
+	s := start(t, Config{Backup: func(_ context.Context, w io.Writer, r Request) error {
+		got = r
+		_, err := w.Write(want[:100])
+		return errors.Join(err, func() error { _, err := w.Write(want[100:]); return err }())
+	}})
+	body, err := fetch(t, s, Request{Format: FormatJSONL, Queues: queues})
+	if err != nil || !bytes.Equal(body, want) {
+		t.Errorf("%d bytes, error %v; want %d bytes as written", len(body), err, len(want))
+	}
+	if got.Format != FormatJSONL || !slices.Equal(got.Queues, queues) {
+		t.Errorf("request %+v, want jsonl and queues %q", got, queues)
+	}
+}
+
+func TestRequestsAreAnsweredByStatus(t *testing.T) {
+	s := start(t, Config{Backup: func(_ context.Context, w io.Writer, r Request) error {
+		if slices.Contains(r.Queues, "[") {
+			_, _ = io.WriteString(w, "the beginning of what will not come")
+			return fmt.Errorf("%w: glob [", ErrRequest)
+		}
+		if slices.Contains(r.Queues, "broken") {
+			return errors.New("the disk is on fire")
+		}
+		_, err := io.WriteString(w, r.Format)
+		return err
+	}})
+	const get = " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+	for name, c := range map[string]struct {
+		request string
+		code    int
+		want    string
+	}{
+		"health":                     {"GET /healthz" + get, 200, "ok\n"},
+		"a backup is msgpack":        {"GET /backup" + get, 200, "msgpack"},
+		"a backup in JSON":           {"GET /backup?format=jsonl&queue=a" + get, 200, "jsonl"},
+		"unknown path":               {"GET /metrics" + get, 404, "/healthz and /backup"},
+		"the root":                   {"GET /" + get, 404, "/healthz and /backup"},
+		"unknown format":             {"GET /backup?format=csv" + get, 400, "msgpack or jsonl"},
+		"two formats":                {"GET /backup?format=jsonl&format=jsonl" + get, 400, "once"},
+		"unknown parameter":          {"GET /backup?queues=x" + get, 400, "queues"},
+		"broken query":               {"GET /backup?queue=%zz" + get, 400, "cannot be read"},
+		"a glob that is none":        {"GET /backup?queue=[" + get, 400, "glob ["},
+		"a failure before any byte":  {"GET /backup?queue=broken" + get, 500, "on fire"},
+		"another method":             {"POST /backup HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n", 405, "use GET"},
+		"a name of another site":     {"GET /backup HTTP/1.1\r\nHost: example.com:7072\r\n\r\n", 403, "IP address or localhost"},
+		"an address that looks like": {"GET /backup HTTP/1.1\r\nHost: 127.0.0.1.example.com\r\n\r\n", 403, "IP address or localhost"},
+		"localhost":                  {"GET /healthz HTTP/1.1\r\nHost: localhost:7072\r\n\r\n", 200, "ok"},
+		"IPv6":                       {"GET /healthz HTTP/1.1\r\nHost: [::1]:7072\r\n\r\n", 200, "ok"},
+		"no name at all":             {"GET /healthz HTTP/1.0\r\n\r\n", 200, "ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if code, body := ask(t, s, c.request); code != c.code || !strings.Contains(body, c.want) {
+				t.Errorf("status %d, %q; want %d and %q", code, body, c.code, c.want)
+			}
+		})
+	}
+	open := start(t, Config{AnyHost: true})
+	if code, _ := ask(t, open, "GET /healthz HTTP/1.1\r\nHost: example.com\r\n\r\n"); code != 200 {
+		t.Errorf("with any host: status %d, want 200", code)
+	}
+}
+
+func TestBackupThatFailsOnTheWayIsCutShort(t *testing.T) {
+	s := start(t, Config{Backup: func(_ context.Context, w io.Writer, _ Request) error {
+		_, err := w.Write(make([]byte, 3*piece))
+		return errors.Join(err, errors.New("unreadable"))
+	}})
+	if body, err := fetch(t, s, Request{Format: FormatMsgpack}); err == nil || len(body) < piece {
+		t.Errorf("%d bytes and error %v, want the bytes so far and an error", len(body), err)
+	}
+}
+
+// endless is a Backup that goes on until its client or its context ends it.
+type endless struct {
+	began chan struct{} // gets a value at each start
+	ended chan error
+}
+
+func newEndless() *endless { return &endless{make(chan struct{}, 1), make(chan error, 1)} }
+
+func (e *endless) backup(ctx context.Context, w io.Writer, _ Request) error {
+	e.began <- struct{}{}
+	for {
+		if _, err := w.Write(make([]byte, piece)); err != nil {
+			e.ended <- err
+			return err
+		}
+	}
+}
+
+func (e *endless) wantEnd(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-e.ended:
+		if err == nil {
+			t.Error("the backup ended without an error")
+		}
+	case <-time.After(patience):
+		t.Fatal("the backup goes on")
+	}
+}
+
+func TestOneBackupAtATime(t *testing.T) {
+	e := newEndless()
+	s := start(t, Config{Backup: e.backup})
+	first, err := Fetch(t.Context(), s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-e.began
+	if code, body := ask(t, s, "GET /backup HTTP/1.1\r\nHost: localhost\r\n\r\n"); code != 503 || !strings.Contains(body, "one at a time") {
+		t.Errorf("status %d, %q; want 503 and a sentence", code, body)
+	}
+	if code, _ := ask(t, s, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); code != 200 {
+		t.Errorf("health during a backup: status %d, want 200", code)
+	}
+	_ = first.Close() // its client goes away
+	e.wantEnd(t)
+	second, err := Fetch(t.Context(), s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	for err != nil && strings.Contains(err.Error(), "one at a time") { // the first has ended, its handler not quite
+		second, err = Fetch(t.Context(), s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = second.Close()
+	<-e.began
+	e.wantEnd(t)
+}
+
+func TestStalledReaderIsCut(t *testing.T) {
+	e := newEndless()
+	s := start(t, Config{Backup: e.backup, StallTimeout: 50 * time.Millisecond})
+	conn := dial(t, s)
+	if _, err := io.WriteString(conn, "GET /backup HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	e.wantEnd(t) // although the connection stays open
+}
+
+func TestShutdownEndsABackup(t *testing.T) {
+	e := newEndless()
+	s := start(t, Config{Backup: e.backup})
+	body, err := Fetch(t.Context(), s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	<-e.began
+	read := make(chan error, 1)
+	go func() { // ends with the backup
+		_, err := io.Copy(io.Discard, body)
+		read <- err
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	select {
+	case <-e.ended:
+	default:
+		t.Error("shutdown returned while the backup was under way")
+	}
+	if err := <-read; err == nil {
+		t.Error("the client took the backup for whole")
+	}
+}
+
+func TestShutdownEndsABackupOfAReaderThatStalls(t *testing.T) {
+	e := newEndless()
+	s := start(t, Config{Backup: e.backup, StallTimeout: time.Hour})
+	conn := dial(t, s)
+	if _, err := io.WriteString(conn, "GET /backup HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-e.began
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	e.wantEnd(t)
+}
+
+func TestTooManyConnectionsAreClosed(t *testing.T) {
+	s := start(t, Config{MaxConns: 2})
+	health := func(conn net.Conn) error {
+		if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			return err
+		}
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	first, second := dial(t, s), dial(t, s)
+	if err := errors.Join(health(first), health(second)); err != nil {
+		t.Fatal(err)
+	}
+	if err := health(dial(t, s)); err == nil {
+		t.Error("a third connection is served, want it closed")
+	}
+	_ = first.Close()
+	for end := time.Now().Add(patience); health(dial(t, s)) != nil; { // the server sees the end a moment later
+		if time.Now().After(end) {
+			t.Fatal("the place of a connection that ended stays taken")
+		}
+	}
+}
+
+func TestSilentServerIsGivenUp(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	_, err = Fetch(t.Context(), silent.Addr().String(), Request{Format: FormatMsgpack}, 20*time.Millisecond)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "sent nothing for 20ms") {
+		t.Errorf("error %v, want one that says how long nothing came", err)
+	}
+}
+
+func TestInterruptedFetchSaysSo(t *testing.T) {
+	e := newEndless()
+	s := start(t, Config{Backup: e.backup})
+	ctx, cancel := context.WithCancel(t.Context())
+	body, err := Fetch(ctx, s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	cancel()
+	if _, err := io.Copy(io.Discard, body); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+	e.wantEnd(t)
+}
