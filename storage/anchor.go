@@ -92,6 +92,22 @@ func (a *anchor) read() error {
 	return nil
 }
 
+// readAnchor reads the anchor of a folder and nothing else; of one that is
+// missing it is zero.
+func readAnchor(f *folder) (anchorMark, error) {
+	file, err := os.Open(f.name(anchorName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return anchorMark{}, nil
+	}
+	if err != nil {
+		return anchorMark{}, fmt.Errorf("cannot open the anchor: %w", err)
+	}
+	defer file.Close()
+	a := &anchor{file: file}
+	err = a.read()
+	return a.last, err
+}
+
 // write notes a durable batch. Nothing is forced to the device.
 func (a *anchor) write(m anchorMark) error {
 	var b [anchorBody + crc32.Size]byte

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -32,8 +33,8 @@ func nativeExpiry(ms int64) uint64 {
 // returns when it is as durable as Options.Sync says. A batch with nothing to
 // write touches no disk.
 //
-// The error is nil; one that wraps ErrTooLarge, ErrFull or ErrReadOnly, and
-// then nothing was written; or one that wraps ErrUnknown, and then the store
+// The error is nil; one that wraps ErrTooLarge or ErrFull, and then
+// nothing was written; or one that wraps ErrUnknown, and then the store
 // takes no more batches: the caller stops.
 func (s *Store) Apply(b *Batch) error {
 	if b.count == 0 {
@@ -52,8 +53,6 @@ func (s *Store) write(b *Batch) error {
 	switch {
 	case failed != nil:
 		return fmt.Errorf("%w: the store stopped before it: %w", ErrUnknown, failed)
-	case s.opt.ReadOnly:
-		return ErrReadOnly
 	case !s.limits.hold(b):
 		return fmt.Errorf("%w: %d operations and %d bytes, at most %d and %d, or with %d deletes, at most %d",
 			ErrTooLarge, b.count, b.bytes, s.limits.MaxOps, s.limits.MaxBytes, b.deletes.packets, s.limits.MaxDeletes)
@@ -69,6 +68,9 @@ func (s *Store) write(b *Batch) error {
 	s.mu.Lock()
 	s.control = next
 	s.deleted += deleted
+	if b.hasLoad {
+		s.load = bytes.Clone(b.load)
+	}
 	s.mu.Unlock()
 	return nil
 }
@@ -168,6 +170,9 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, later bool) (dele
 			return 0, fmt.Errorf("cannot add packet %v to the transaction: %w", o.id, err)
 		}
 		next.count(o)
+	}
+	if err := b.fillLoad(txn); err != nil {
+		return 0, err
 	}
 	for id, o := range b.queues {
 		a.keys = appendQueueKey(a.keys, id)

@@ -7,7 +7,7 @@ package storage
 //  1. ops[i].rec and ops[i].head lie in chunks that are not written again
 //     before Reset.
 //  2. count and bytes are those of the operations that are not cancelled,
-//     plus those of queues.
+//     plus those of queues and of the load record.
 type Batch struct {
 	ops    []batchOp
 	queues map[uint32]queueOp
@@ -20,6 +20,8 @@ type Batch struct {
 	deletes  struct{ packets, entries, bytes int } // the part of Delete in count and bytes
 	marks    Marks
 	hasMarks bool
+	load     []byte // the load record; empty removes it
+	hasLoad  bool
 }
 
 // OpKind says what an Op does.
@@ -89,6 +91,7 @@ func (b *Batch) Reset() {
 	b.held, b.count, b.bytes = 0, 0, 0
 	b.deletes.packets, b.deletes.entries, b.deletes.bytes = 0, 0, 0
 	b.marks, b.hasMarks = Marks{}, false
+	b.load, b.hasLoad = nil, false
 }
 
 // Put adds a packet, copying all it needs of p, and returns the number by

@@ -1,6 +1,12 @@
 package storage
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+)
 
 // Marks are the counters that must not run backwards over a restart.
 type Marks struct {
@@ -63,6 +69,30 @@ func appendControl(dst []byte, c *Control, secret []byte) []byte {
 func bears(rec, secret []byte) bool {
 	rest, ok := bytes.CutSuffix(rec, secret)
 	return ok && len(secret) == secretLen && bytes.HasSuffix(rest, []byte{fieldSecret, formBin8, secretLen})
+}
+
+// controlOf reads the control record; that of an empty store is what a first
+// batch starts from. The error wraps ErrDamaged.
+func controlOf(txn *badger.Txn) (Control, error) {
+	c := Control{Marks: firstMarks()}
+	err := readKey(txn, controlKey, func(rec []byte) error { return decodeControl(rec, &c) })
+	if err != nil {
+		return c, fmt.Errorf("%w: cannot read the control record: %w", ErrDamaged, err)
+	}
+	return c, nil
+}
+
+// readKey calls fn with the value of a key, and not at all when it is not there.
+func readKey(txn *badger.Txn, key string, fn func(rec []byte) error) (err error) {
+	defer recoverBlock(&err)()
+	item, err := txn.Get([]byte(key))
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return item.Value(fn)
 }
 
 func decodeControl(rec []byte, c *Control) error {

@@ -18,6 +18,9 @@ var (
 	// ErrLoss means that the store is older than its anchor: batches that were
 	// acknowledged are gone. Options.AcceptLoss opens it all the same.
 	ErrLoss = errors.New("acknowledged batches are missing")
+	// ErrUnfinished means that a load into the folder was cut short.
+	// Options.Unfinished opens it all the same.
+	ErrUnfinished = errors.New("a load into the data folder is not finished")
 )
 
 // Errors of Apply. The first two mean that nothing was written.
@@ -29,8 +32,6 @@ var (
 	// ErrUnknown means that the batch may or may not be on disk. The store
 	// accepts nothing more; the caller stops, and the next Open tells.
 	ErrUnknown = errors.New("the outcome of the batch is not known")
-	// ErrReadOnly means that the store was opened with Options.ReadOnly.
-	ErrReadOnly = errors.New("the store was opened read-only")
 )
 
 // Errors of the records.

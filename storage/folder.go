@@ -112,14 +112,9 @@ func (f *folder) takeLock() error {
 	if err != nil {
 		return fmt.Errorf("cannot open the lock of the data folder: %w", err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		defer lock.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("%w: %s is locked by process %s; stop it first", ErrInUse, f.path, holder(lock))
-		}
-		return fmt.Errorf("cannot lock the data folder %s: %w", f.path, err)
+	if err := f.flock(lock, unix.LOCK_EX); err != nil {
+		return err
 	}
-	f.lock = lock
 	pid := strconv.Itoa(os.Getpid()) + "\n"
 	if err := lock.Truncate(int64(len(pid))); err != nil {
 		return fmt.Errorf("cannot write the lock of the data folder: %w", err)
@@ -130,15 +125,40 @@ func (f *folder) takeLock() error {
 	return nil
 }
 
-// holder reads the process number from a lock held by another.
+// flock takes the lock, shared or not, and keeps the file as the folder's, or
+// closes it.
+func (f *folder) flock(lock *os.File, how int) error {
+	if err := unix.Flock(int(lock.Fd()), how|unix.LOCK_NB); err != nil {
+		defer lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("%w: %s is locked by %s; stop it first", ErrInUse, f.path, holder(lock))
+		}
+		return fmt.Errorf("cannot lock the data folder %s: %w", f.path, err)
+	}
+	f.lock = lock
+	return nil
+}
+
+// holder says who holds a lock. The number in the file is that of who served
+// the folder last, which is the holder unless somebody looks at it.
 func holder(lock *os.File) string {
+	if pids := lockHolders(lock); len(pids) > 0 {
+		text := "process " + strconv.Itoa(pids[0])
+		for _, pid := range pids[1:] {
+			text += " and " + strconv.Itoa(pid)
+		}
+		return text
+	}
+	if unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+		return "processes that look at it"
+	}
 	b := make([]byte, 20)
 	n, _ := lock.ReadAt(b, 0)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
 	if err != nil {
-		return "unknown"
+		return "process unknown"
 	}
-	return strconv.Itoa(pid)
+	return "process " + strconv.Itoa(pid)
 }
 
 func (f *folder) checkFormat() error {
@@ -150,6 +170,11 @@ func (f *folder) checkFormat() error {
 	if err != nil {
 		return fmt.Errorf("cannot read the format of the data folder: %w", err)
 	}
+	return f.judgeFormat(b)
+}
+
+// judgeFormat judges what the file format holds.
+func (f *folder) judgeFormat(b []byte) error {
 	version, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 32)
 	switch {
 	case err != nil || version == 0:

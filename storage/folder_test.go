@@ -175,20 +175,6 @@ func TestAcceptedLossThatCannotBeWrittenIsReportedAndLeftToTheNextBatch(t *testi
 	}
 }
 
-func TestAcceptedLossOfAReadOnlyStoreIsNotWritten(t *testing.T) {
-	dir := t.TempDir()
-	s := openTest(t, dir, Options{MemTable: minMemTable, AcceptLoss: true, ReadOnly: true})
-	if err := s.Verify(5, 7); !errors.Is(err, ErrLoss) || errors.Is(err, ErrReadOnly) {
-		t.Errorf("a mismatch gives %v", err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := smallStore(t, dir).Verify(5, 7); !errors.Is(err, ErrLoss) {
-		t.Errorf("the next start gives %v", err)
-	}
-}
-
 func TestEpochRisesWithEveryStart(t *testing.T) {
 	dir := t.TempDir()
 	for want := uint64(1); want <= 4; want++ {
@@ -207,35 +193,6 @@ func TestEpochRisesWithEveryStart(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func TestReadOnlyStoreIsReadAndLeftAlone(t *testing.T) {
-	dir := t.TempDir()
-	s := smallStore(t, dir)
-	if err := s.Apply(one(1, Packet{})); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadFile(filepath.Join(dir, anchorName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = openTest(t, dir, Options{MemTable: minMemTable, ReadOnly: true})
-	if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("Apply gives %v", err)
-	}
-	if ids, _, _ := scanned(t, s); len(ids) != 1 {
-		t.Errorf("%v are there", ids)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	after, err := os.ReadFile(filepath.Join(dir, anchorName))
-	if err != nil || string(after) != string(before) {
-		t.Errorf("the anchor changed: %v", err)
 	}
 }
 

@@ -74,7 +74,7 @@ func goldenRecords() string {
 	id := PacketID{1, 2, 1 << 63}
 	fmt.Fprintf(&out, "key packet %x\nkey payload %x\nkey queue %x\nkey control %x\n",
 		appendPacketKey(nil, id), appendPayloadKey(nil, id), appendQueueKey(nil, 7), controlKey)
-	fmt.Fprintf(&out, "hash %v %016x\n", strings.ReplaceAll(fmt.Sprint(id), " ", ","), SetHash(id))
+	fmt.Fprintf(&out, "hash {%d,%d,%d} %016x\n", id.Queue, id.Priority, id.Seq, SetHash(id))
 	var slot [anchorSlot]byte
 	encodeAnchor(slot[:], anchorMark{epoch: 3, batch: 1000, always: true})
 	fmt.Fprintf(&out, "anchor - %x\n", slot[:anchorBody+4])

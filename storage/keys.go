@@ -13,6 +13,7 @@ import (
 //	" n" queue u32                                  a queue definition
 //	" m" "control"                                  the control record
 //	" m" "redo"                                     deletes of the last batch that are still to be carried out
+//	" m" "load"                                     how far a load under way has come
 //	" m" "filler"                                   nothing: fills a memory table up
 const (
 	packetPrefix  = " q"
@@ -20,6 +21,7 @@ const (
 	queuePrefix   = " n"
 	controlKey    = " mcontrol"
 	redoKey       = " mredo"
+	loadKey       = " mload"
 	fillerKey     = " mfiller"
 
 	packetKeyLen  = 18
@@ -51,6 +53,13 @@ func appendPayloadKey(dst []byte, id PacketID) []byte {
 	dst = append(dst, payloadPrefix...)
 	dst = binary.BigEndian.AppendUint32(dst, id.Queue)
 	return binary.BigEndian.AppendUint64(dst, id.Seq)
+}
+
+func decodePayloadKey(key []byte) (queue uint32, seq uint64, err error) {
+	if len(key) != payloadKeyLen || string(key[:2]) != payloadPrefix {
+		return 0, 0, fmt.Errorf("%w: %x is not the key of a payload", ErrDamaged, key)
+	}
+	return binary.BigEndian.Uint32(key[2:]), binary.BigEndian.Uint64(key[6:]), nil
 }
 
 func appendQueueKey(dst []byte, id uint32) []byte {

@@ -46,14 +46,29 @@ const (
 
 type logRecord struct {
 	meta    byte
+	user    byte
 	version uint64
+	expires uint64
 	key     []byte // without the version
+	stored  []byte // the key with its version, as tables have it, too
 	value   []byte
 	size    int
 }
 
 // parseLogRecord reads the record at the start of b.
 func parseLogRecord(b []byte) (r logRecord, ok bool) {
+	if r, ok = splitLogRecord(b); !ok {
+		return logRecord{}, false
+	}
+	end := r.size - crc32.Size
+	if crc32.Checksum(b[:end], castagnoli()) != binary.BigEndian.Uint32(b[end:]) {
+		return logRecord{}, false
+	}
+	return r, true
+}
+
+// splitLogRecord is parseLogRecord of a record whose checksum is not looked at.
+func splitLogRecord(b []byte) (r logRecord, ok bool) {
 	if len(b) < 2 {
 		return r, false
 	}
@@ -73,13 +88,13 @@ func parseLogRecord(b []byte) (r logRecord, ok bool) {
 	if end+crc32.Size > len(b) {
 		return r, false
 	}
-	if crc32.Checksum(b[:end], castagnoli()) != binary.BigEndian.Uint32(b[end:]) {
-		return r, false
-	}
 	value := at + int(n[0])
 	return logRecord{
 		meta:    b[0],
+		user:    b[1],
+		expires: n[2],
 		key:     b[at : value-8],
+		stored:  b[at:value],
 		version: math.MaxUint64 - binary.BigEndian.Uint64(b[value-8:]),
 		value:   b[value:end],
 		size:    end + crc32.Size,

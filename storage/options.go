@@ -80,12 +80,12 @@ type Options struct {
 	// 0 chooses by the size of the file system.
 	MemTable int64
 
-	// ReadOnly refuses Apply and leaves the epoch and the anchor as they are.
-	// What a crash left in the log is still put in order.
-	ReadOnly bool
-
 	// AcceptLoss opens a store although it is older than its anchor.
 	AcceptLoss bool
+
+	// Unfinished opens a store although a load into it was cut short:
+	// Store.Load tells how far it came.
+	Unfinished bool
 
 	// Logger gets what Badger and the store have to say; nil is silence.
 	Logger *slog.Logger

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"encoding/binary"
+	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -31,6 +32,14 @@ func (id PacketID) Compare(other PacketID) int {
 
 // Tag is one name and value that a consumer may select by.
 type Tag struct{ Name, Value string }
+
+// String names the packet as every error and finding does: queue, priority
+// and sequence in digits, with slashes between.
+func (id PacketID) String() string {
+	b := strconv.AppendUint(make([]byte, 0, 42), uint64(id.Queue), 10)
+	b = strconv.AppendUint(append(b, '/'), uint64(id.Priority), 10)
+	return string(strconv.AppendUint(append(b, '/'), id.Seq, 10))
+}
 
 // Packet is what a record holds. Times are Unix milliseconds, 0 is none.
 type Packet struct {

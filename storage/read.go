@@ -30,6 +30,7 @@ type readState struct {
 	it     *badger.Iterator // made by the first run
 	placed bool             // it stands at or before what is looked for
 	fn     giveFunc
+	id     PacketID // of the record given, for a scan
 }
 
 // giveFunc gets the full record of a packet, or nil and why there is none.
@@ -182,32 +183,36 @@ func (r *readState) get(key []byte) (item *badger.Item, err error) {
 	return r.txn.Get(key)
 }
 
-// give passes one record to fn, joined with its payload when that is kept apart.
+// give passes the record of one item to fn.
 func (r *readState) give(item *badger.Item, id PacketID, i int) error {
-	return item.Value(func(rec []byte) error {
-		at, size, large, err := splitHead(rec)
-		if err != nil {
-			return r.fn(i, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
+	return item.Value(func(rec []byte) error { return r.giveRecord(rec, id, i) })
+}
+
+// giveRecord passes one record to fn, joined with its payload when that is
+// kept apart.
+func (r *readState) giveRecord(rec []byte, id PacketID, i int) error {
+	at, size, large, err := splitHead(rec)
+	if err != nil {
+		return r.fn(i, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
+	}
+	if !large {
+		return r.fn(i, rec, nil)
+	}
+	item, err := r.get(appendPayloadKey(nil, id))
+	switch {
+	case errors.Is(err, badger.ErrKeyNotFound):
+		return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v is missing or in a block with a wrong checksum", ErrDamaged, id))
+	case errors.Is(err, ErrDamaged):
+		return r.fn(i, nil, fmt.Errorf("cannot read the payload of packet %v: %w", id, err))
+	case err != nil:
+		return fmt.Errorf("cannot read the payload of packet %v: %w", id, err)
+	}
+	return item.Value(func(payload []byte) error {
+		if uint64(len(payload)) != size {
+			return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), size))
 		}
-		if !large {
-			return r.fn(i, rec, nil)
-		}
-		item, err := r.get(appendPayloadKey(nil, id))
-		switch {
-		case errors.Is(err, badger.ErrKeyNotFound):
-			return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v is missing or in a block with a wrong checksum", ErrDamaged, id))
-		case errors.Is(err, ErrDamaged):
-			return r.fn(i, nil, fmt.Errorf("cannot read the payload of packet %v: %w", id, err))
-		case err != nil:
-			return fmt.Errorf("cannot read the payload of packet %v: %w", id, err)
-		}
-		return item.Value(func(payload []byte) error {
-			if uint64(len(payload)) != size {
-				return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), size))
-			}
-			r.joined = appendJoined(r.joined[:0], rec, at, payload)
-			return r.fn(i, r.joined, nil)
-		})
+		r.joined = appendJoined(r.joined[:0], rec, at, payload)
+		return r.fn(i, r.joined, nil)
 	})
 }
 

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -130,34 +129,27 @@ func (s *Store) carryOut(list []removal, control *Control) error {
 	return nil
 }
 
-// redo finishes a batch that a crash cut short. A store that is read only leaves it, and hides
-// the packets instead.
+// redo finishes a batch that a crash cut short.
 func (s *Store) redo() error {
 	var list []removal
-	err := s.db.View(func(txn *badger.Txn) error {
-		item, err := txn.Get([]byte(redoKey))
-		if errors.Is(err, badger.ErrKeyNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return item.Value(func(rec []byte) (err error) {
-			list, err = decodeRedo(rec)
-			return err
-		})
+	err := s.db.View(func(txn *badger.Txn) (err error) {
+		list, err = redoOf(txn)
+		return err
 	})
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	if !s.opt.ReadOnly {
-		s.commitMu.Lock()
-		defer s.commitMu.Unlock()
-		return s.carryOut(list, &s.control)
-	}
-	s.hidden = make(map[PacketID]bool, len(list))
-	for _, r := range list {
-		s.hidden[r.id] = true
-	}
-	return nil
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	return s.carryOut(list, &s.control)
+}
+
+// redoOf reads the redo record; the list is in the order of the keys, and
+// empty when there is none.
+func redoOf(txn *badger.Txn) (list []removal, err error) {
+	err = readKey(txn, redoKey, func(rec []byte) (err error) {
+		list, err = decodeRedo(rec)
+		return err
+	})
+	return list, err
 }

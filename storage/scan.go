@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"bytes"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -9,17 +11,7 @@ import (
 // Queues calls fn for every queue definition, in order of identity; Name and
 // Rest are valid during the call. It stops at the first error of fn.
 func (s *Store) Queues(fn func(Queue) error) error {
-	return s.scan(queuePrefix, func(key, rec []byte) error {
-		id, err := decodeQueueKey(key)
-		if err != nil {
-			return err
-		}
-		q := Queue{ID: id}
-		if err := decodeQueue(rec, &q); err != nil {
-			return fmt.Errorf("%w: queue %d: %w", ErrDamaged, id, err)
-		}
-		return fn(q)
-	})
+	return s.scan(queuePrefix, func(key, rec []byte) error { return giveQueue(key, rec, fn, nil) })
 }
 
 // Packets calls fn for every packet on disk, in the order of their keys; the
@@ -28,19 +20,8 @@ func (s *Store) Queues(fn func(Queue) error) error {
 // the first error of fn.
 func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 	var m Meta
-	return s.scan(packetPrefix, func(key, rec []byte) error {
-		id, err := decodePacketKey(key)
-		if err != nil {
-			return err
-		}
-		if s.hidden[id] {
-			return nil
-		}
-		if err := decodeMeta(rec, &m); err != nil {
-			return fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err)
-		}
-		return fn(id, &m)
-	})
+	var hidden []removal // none: Open carried the redo record out
+	return s.scan(packetPrefix, func(key, rec []byte) error { return givePacket(key, rec, &m, &hidden, fn, nil) })
 }
 
 // Verify holds the totals of a scan, the number of packets without expiry and
@@ -54,7 +35,7 @@ func (s *Store) Verify(live, hash uint64) error {
 	if mismatch == nil {
 		return nil
 	}
-	if s.opt.AcceptLoss && !s.opt.ReadOnly {
+	if s.opt.AcceptLoss {
 		if err := s.write(&Batch{}); err != nil {
 			return fmt.Errorf("%w; what was found is not written to the control record: %w", mismatch, err)
 		}
@@ -78,9 +59,20 @@ func (s *Store) adopt(live, hash uint64) *MismatchError {
 	return mismatch
 }
 
-func (s *Store) scan(prefix string, fn func(key, rec []byte) error) (err error) {
+func (s *Store) scan(prefix string, fn func(key, rec []byte) error) error {
+	return s.db.View(func(txn *badger.Txn) error { return scan(txn, prefix, nil, nil, fn) })
+}
+
+// scan calls fn with every key that has the prefix, from one on and before
+// another when they are not nil, and its value, both valid during the call. It
+// stops at the first error of fn. What Badger itself cannot read is an error
+// that wraps ErrDamaged, but for bad blocks, at which it ends early and says
+// nothing: whoever scans has judged the blocks before.
+func scan(txn *badger.Txn, prefix string, from, to []byte, fn func(key, rec []byte) error) (err error) {
 	inside := false // fn's own panics are passed on
+	old := debug.SetPanicOnFault(true)
 	defer func() {
+		debug.SetPanicOnFault(old)
 		if inside {
 			return
 		}
@@ -88,21 +80,26 @@ func (s *Store) scan(prefix string, fn func(key, rec []byte) error) (err error) 
 			err = fmt.Errorf("%w: the database cannot be read: %v", ErrDamaged, p)
 		}
 	}()
-	return s.db.View(func(txn *badger.Txn) error {
-		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)})
-		defer it.Close()
-		for it.Rewind(); it.Valid(); it.Next() {
-			item := it.Item()
-			err := item.Value(func(rec []byte) error {
-				inside = true
-				err := fn(item.Key(), rec)
-				inside = false
-				return err
-			})
-			if err != nil {
-				return err
-			}
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)})
+	defer it.Close()
+	if from == nil {
+		from = []byte(prefix)
+	}
+	var item *badger.Item
+	give := func(rec []byte) error {
+		inside = true
+		err := fn(item.Key(), rec)
+		inside = false
+		return err
+	}
+	for it.Seek(from); it.Valid(); it.Next() {
+		item = it.Item()
+		if to != nil && bytes.Compare(item.Key(), to) >= 0 {
+			return nil
 		}
-		return nil
-	})
+		if err := item.Value(give); err != nil {
+			return err
+		}
+	}
+	return nil
 }

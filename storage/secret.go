@@ -23,12 +23,21 @@ const (
 // openSecret reads the secret of a folder, making it when there is none: of a
 // new folder, and of one from before there were secrets.
 func openSecret(f *folder) ([]byte, error) {
+	secret, err := readSecret(f)
+	if secret == nil && err == nil {
+		secret = make([]byte, secretLen)
+		_, _ = rand.Read(secret) // never fails
+		return secret, f.create(secretName, encodeSecret(secret))
+	}
+	return secret, err
+}
+
+// readSecret reads the secret of a folder, nil when there is none.
+func readSecret(f *folder) ([]byte, error) {
 	const limit = 64
 	b, err := readSmall(f.name(secretName), limit)
 	if errors.Is(err, fs.ErrNotExist) {
-		secret := make([]byte, secretLen)
-		_, _ = rand.Read(secret) // never fails
-		return secret, f.create(secretName, encodeSecret(secret))
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the secret of the data folder: %w", err)

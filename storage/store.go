@@ -23,9 +23,8 @@ type Store struct {
 	db          *badger.DB
 	wal         *wal
 	limits      Limits
-	epoch       uint64            // of this start
-	badgerSyncs bool              // Badger flushes by itself, twice a commit
-	hidden      map[PacketID]bool // of a store that is read only: what a redo record deletes
+	epoch       uint64 // of this start
+	badgerSyncs bool   // Badger flushes by itself, twice a commit
 
 	// commitMu makes one commit at a time, from the transaction to its flush:
 	// wal relies on it.
@@ -36,6 +35,7 @@ type Store struct {
 
 	mu      sync.Mutex // guards what follows
 	control Control    // of the last batch applied
+	load    []byte     // the load record; nil when there is none
 	deleted uint64     // packets deleted since Open
 	failed  error      // why nothing is accepted any more
 
@@ -82,6 +82,9 @@ func Open(dir string, o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	if err := s.readControl(); err != nil {
+		return nil, err
+	}
+	if err := s.readLoad(); err != nil {
 		return nil, err
 	}
 	return s, s.start()
@@ -142,7 +145,7 @@ func (s *Store) Close() error {
 		return errors.Join(err, s.leaveLogs(last.Batch))
 	}
 	err := s.closeBadger()
-	if err == nil && !s.opt.ReadOnly {
+	if err == nil {
 		// Badger has written its memory tables out and synced them.
 		if err = s.anchor.write(s.mark(last.Batch)); err == nil {
 			err = s.anchor.flush()
@@ -166,9 +169,6 @@ func (s *Store) leaveLogs(last uint64) error {
 
 // roomToClose tells whether Badger can write its memory tables out.
 func (s *Store) roomToClose() error {
-	if s.opt.ReadOnly {
-		return nil
-	}
 	logs, _, err := filesOf(s.folder.name(dbName))
 	if err != nil {
 		return err
@@ -271,19 +271,12 @@ func badgerOptions(path string, memTable int64) badger.Options {
 
 // readControl reads the control record and holds it against the anchor.
 func (s *Store) readControl() error {
-	s.control.Marks = firstMarks()
-	err := s.db.View(func(txn *badger.Txn) error {
-		item, err := txn.Get([]byte(controlKey))
-		if errors.Is(err, badger.ErrKeyNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return item.Value(func(rec []byte) error { return decodeControl(rec, &s.control) })
+	err := s.db.View(func(txn *badger.Txn) (err error) {
+		s.control, err = controlOf(txn)
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%w: cannot read the control record: %w; restore a copy", ErrDamaged, err)
+		return fmt.Errorf("%w; restore a copy", err)
 	}
 	was := s.anchor.last
 	if s.control.Batch < was.batch && !s.opt.AcceptLoss {
@@ -298,9 +291,6 @@ func (s *Store) readControl() error {
 // start notes the new epoch in the anchor, syncs what Badger made when it
 // opened, and runs what works beside Apply until Close.
 func (s *Store) start() error {
-	if s.opt.ReadOnly {
-		return s.redo()
-	}
 	if err := syncFiles(s.folder.name(dbName)); err != nil {
 		return err
 	}

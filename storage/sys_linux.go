@@ -3,6 +3,7 @@ package storage
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -83,6 +84,33 @@ func adviseLogs(dir string) {
 	for _, m := range maps {
 		_ = madvise(m, unix.MADV_RANDOM)
 	}
+}
+
+// lockHolders returns the processes that hold a lock on a file, by the
+// kernel's list of locks; none when that does not tell. The list names files
+// by device and inode, and some file systems give others than Stat does.
+func lockHolders(file *os.File) (pids []int) {
+	var st unix.Stat_t
+	if unix.Fstat(int(file.Fd()), &st) != nil {
+		return nil
+	}
+	list, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil
+	}
+	defer list.Close()
+	name := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+	for lines := bufio.NewScanner(list); lines.Scan(); {
+		// 1: FLOCK ADVISORY WRITE 4711 08:01:262148 0 EOF; "->" second for one that waits
+		field := strings.Fields(lines.Text())
+		if len(field) < 6 || field[1] != "FLOCK" || field[5] != name {
+			continue
+		}
+		if pid, err := strconv.Atoi(field[4]); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // allocate gives a file its blocks now. The contents stay as they are.

@@ -106,55 +106,126 @@ func tableFiles(path string) ([]string, error) {
 }
 
 func checkTable(name string, all bool) (err error) {
-	bad := func(what string) error { return fmt.Errorf("%w: table %s: %s", ErrDamaged, name, what) }
 	defer func() {
 		if err != nil && !errors.Is(err, ErrDamaged) {
-			err = bad(err.Error())
+			err = fmt.Errorf("%w: table %s: %w", ErrDamaged, name, err)
 		}
 	}()
 	defer recoverFault(&err)()
-	b, err := mapFile(name)
+	t, err := openTableFile(name)
 	if err != nil {
 		return err
 	}
-	if len(b) == 0 {
-		return bad("the file is empty")
-	}
-	defer unix.Munmap(b)
-
-	body, sum, ok := cutChecksum(b)
-	if !ok {
-		return bad("no footer")
-	}
-	body, size, ok := cutLength(body)
-	if !ok || size > len(body) {
-		return bad("no index")
-	}
-	index := body[len(body)-size:]
-	if crc32.Checksum(index, castagnoli()) != sum {
-		return bad("the checksum of the index is wrong")
-	}
-	// The index is what Badger wrote: its offsets can be trusted now.
-	root := fb.GetRootAsTableIndex(index, 0)
-	blocks := root.OffsetsLength()
-	for i := range blocks {
-		var block, after fb.BlockOffset
-		if !root.Offsets(&block, i) {
-			return bad("the index is cut short")
-		}
-		if !all && i > 0 && i < blocks-1 && root.Offsets(&after, i+1) && onlyPayloads(block.KeyBytes(), after.KeyBytes()) {
+	defer t.close()
+	for i := range t.blocks {
+		if !all && t.passedOver(i) {
 			continue
 		}
-		from, to := uint64(block.Offset()), uint64(block.Offset())+uint64(block.Len())
-		if to > uint64(len(body)-size) {
-			return bad("a block lies outside of the table")
-		}
-		data, sum, ok := cutChecksum(b[from:to])
-		if !ok || crc32.Checksum(data, castagnoli()) != sum {
-			return bad(fmt.Sprintf("the checksum of the block at byte %d is wrong", from))
+		if _, from, to := t.block(i); !soundBlock(t.data[from:to]) {
+			return fmt.Errorf("the checksum of the block at byte %d is wrong", from)
 		}
 	}
 	return nil
+}
+
+// tableFile is a table taken apart as far as its index, which is sound.
+type tableFile struct {
+	data   []byte // mapped
+	body   int    // bytes before the index
+	root   *fb.TableIndex
+	blocks int
+}
+
+// openTableFile maps a table and judges its footer, its index, and where the
+// index says that the blocks are.
+func openTableFile(name string) (_ *tableFile, err error) {
+	data, err := mapFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 {
+		return nil, errors.New("the file is empty")
+	}
+	t := &tableFile{data: data}
+	defer func() {
+		if p := recover(); p != nil { // the index is not one, although its checksum is right
+			err = fmt.Errorf("the index cannot be taken apart: %v", p)
+		}
+		if err != nil {
+			t.close()
+		}
+	}()
+	index, err := t.index()
+	if err != nil {
+		return nil, err
+	}
+	return t, t.setIndex(index)
+}
+
+func (t *tableFile) close() { _ = unix.Munmap(t.data) }
+
+// index returns the index that the footer describes.
+func (t *tableFile) index() ([]byte, error) {
+	body, sum, ok := cutChecksum(t.data)
+	if !ok {
+		return nil, errors.New("no footer")
+	}
+	body, size, ok := cutLength(body)
+	if !ok || size > len(body) {
+		return nil, errors.New("no index")
+	}
+	t.body = len(body) - size
+	index := body[t.body:]
+	if crc32.Checksum(index, castagnoli()) != sum {
+		return nil, errors.New("the checksum of the index is wrong")
+	}
+	return index, nil
+}
+
+// setIndex takes a sound index, whose offsets can be trusted: it is what
+// Badger wrote.
+func (t *tableFile) setIndex(index []byte) error {
+	t.root = fb.GetRootAsTableIndex(index, 0)
+	t.blocks = t.root.OffsetsLength()
+	if t.blocks == 0 {
+		return errors.New("the index names no block")
+	}
+	for i := range t.blocks {
+		var block fb.BlockOffset
+		if !t.root.Offsets(&block, i) || len(block.KeyBytes()) <= 8 {
+			return errors.New("the index is cut short")
+		}
+		if uint64(block.Offset())+uint64(block.Len()) > uint64(t.body) {
+			return errors.New("a block lies outside of the table")
+		}
+	}
+	return nil
+}
+
+// block returns the first key of a block, with its version, and where the
+// block is.
+func (t *tableFile) block(i int) (first []byte, from, to int) {
+	var block fb.BlockOffset
+	t.root.Offsets(&block, i)
+	from = int(block.Offset())
+	return block.KeyBytes(), from, from + int(block.Len())
+}
+
+// passedOver tells of a block that holds only payloads, and need not be read
+// at a start. Those at the ends Badger itself reads when it opens.
+func (t *tableFile) passedOver(i int) bool {
+	if i == 0 || i >= t.blocks-1 {
+		return false
+	}
+	first, _, _ := t.block(i)
+	next, _, _ := t.block(i + 1)
+	return onlyPayloads(first, next)
+}
+
+// soundBlock holds a block, whole with its checksum, against it.
+func soundBlock(b []byte) bool {
+	data, sum, ok := cutChecksum(b)
+	return ok && crc32.Checksum(data, castagnoli()) == sum
 }
 
 // onlyPayloads tells from the first key of a block and of the next one that
@@ -189,6 +260,24 @@ func cutLength(b []byte) (rest []byte, n int, ok bool) {
 	at := len(b) - 4
 	length := binary.BigEndian.Uint32(b[at:])
 	return b[:at], int(length), uint64(length) <= uint64(at)
+}
+
+// mapPrivate maps a file for reading and for changes that stay here.
+func mapPrivate(name string) (b []byte, unmap func(), err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return nil, nil, err
+	}
+	b, err = unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, func() { _ = unix.Munmap(b) }, nil
 }
 
 // mapFile maps a file for reading; an empty one gives no bytes.

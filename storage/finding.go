@@ -1,0 +1,71 @@
+package storage
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Finding is one thing that is wrong with a data folder.
+type Finding struct {
+	// Kind is one of the kinds below, or one of a caller's own.
+	Kind string
+	// Key names what it is about: a packet as PacketID.String gives it, a
+	// queue by its number, or a file of the folder and an offset in it.
+	Key string
+	// What is a sentence: what was found, what was expected, what it means.
+	What string
+}
+
+// Kinds of findings about files. Those about records are "record".
+const (
+	FindingFormat   = "format"   // the file that says the version
+	FindingSecret   = "secret"   // the file of the secret
+	FindingAnchor   = "anchor"   // the anchor, or what it says is missing
+	FindingManifest = "manifest" // the list of tables
+	FindingTable    = "table"
+	FindingLog      = "log"
+	FindingRecord   = "record"
+	FindingControl  = "control" // the control record
+)
+
+// String gives the finding as one line.
+func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Kind, f.Key, f.What) }
+
+// maxFindings bounds the memory that findings take: past it they are counted.
+const maxFindings = 10_000
+
+// findings gathers what a tolerant view meets. Its methods may be called from
+// any goroutine.
+type findings struct {
+	mu   sync.Mutex // guards what follows
+	list []Finding
+	seen map[Finding]bool // one thing is met as often as it is read
+	more int
+}
+
+func (f *findings) add(found Finding) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.seen[found]:
+	case len(f.list) == maxFindings:
+		f.more++
+	default:
+		if f.seen == nil {
+			f.seen = make(map[Finding]bool)
+		}
+		f.seen[found] = true
+		f.list = append(f.list, found)
+	}
+}
+
+// all returns what was added so far, in order.
+func (f *findings) all() []Finding {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := append([]Finding(nil), f.list...)
+	if f.more > 0 {
+		all = append(all, Finding{FindingRecord, "", fmt.Sprintf("more than %d findings; those after them are not listed", maxFindings)})
+	}
+	return all
+}

@@ -1,0 +1,185 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// QueueRange selects queues by identity: First ≤ identity ≤ Last. A Last of 0
+// is no upper end, so the zero value selects all of them.
+type QueueRange struct{ First, Last uint32 }
+
+// Snapshot is the state of a store after one batch, whatever is written
+// later. Its methods may be called from any goroutine, also at the same time.
+// It is closed before the store: while it is open, what it shows takes room on
+// the disk, deleted or not.
+//
+// A snapshot of a View with ViewOptions.Tolerant notes what it cannot read as
+// findings and goes on; any other stops with an error that wraps ErrDamaged.
+type Snapshot struct {
+	txn     *badger.Txn // reads only
+	control Control
+	load    []byte
+	hidden  []removal // by key: deleted by a redo record that is not carried out
+
+	tolerate func(Finding) // of a tolerant view; nil otherwise
+	blocks   func() error  // judges the blocks that hold only payloads, which opening passes over; may be nil
+}
+
+// Snapshot returns the state after the last batch that Apply wrote. It waits
+// for a batch under way, and gives an error when the store has stopped.
+func (s *Store) Snapshot() (*Snapshot, error) {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	s.mu.Lock()
+	control, load, failed := s.control, s.load, s.failed
+	s.mu.Unlock()
+	if failed != nil {
+		return nil, fmt.Errorf("no snapshot of a store that has stopped: %w", failed)
+	}
+	n := &Snapshot{txn: s.db.NewTransaction(false), control: control, load: load}
+	n.blocks = func() error { return checkTables(s.folder.name(dbName), true) }
+	return n, nil
+}
+
+// Control returns the control record.
+func (n *Snapshot) Control() Control { return n.control }
+
+// Load returns the load record, nil when there is none. The caller does not
+// change it.
+func (n *Snapshot) Load() []byte { return n.load }
+
+// Close gives the snapshot up. Nothing of it may run or be called then.
+func (n *Snapshot) Close() { n.txn.Discard() }
+
+// Queues calls fn for every queue definition, in order of identity; Name and
+// Rest are valid during the call. It stops at the first error of fn.
+func (n *Snapshot) Queues(fn func(Queue) error) error {
+	return n.scan(queuePrefix, nil, nil, func(key, rec []byte) error { return giveQueue(key, rec, fn, n.tolerate) })
+}
+
+// Packets calls fn for the packets of the queues in r, in the order of their
+// keys; the Meta is valid during the call and its payload is not read. Packets
+// that have expired are shown as long as Badger has not dropped them. It stops
+// at the first error of fn.
+func (n *Snapshot) Packets(r QueueRange, fn func(PacketID, *Meta) error) error {
+	var m Meta
+	hidden := n.hidden
+	from, to := r.keys()
+	return n.scan(packetPrefix, from, to, func(key, rec []byte) error {
+		return givePacket(key, rec, &m, &hidden, fn, n.tolerate)
+	})
+}
+
+// Records calls fn for the packets of the queues in r, in the order of their
+// keys, with the full record of each, valid during the call. The record is nil
+// when that one packet cannot be read: then damage, which wraps ErrDamaged,
+// says why, naming the packet. Records stops at the first error of fn.
+func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage error) error) error {
+	state := &readState{txn: n.txn}
+	state.fn = func(_ int, rec []byte, damage error) error { return fn(state.id, rec, damage) }
+	hidden := n.hidden
+	from, to := r.keys()
+	return n.scan(packetPrefix, from, to, func(key, rec []byte) (err error) {
+		if state.id, err = decodePacketKey(key); err != nil {
+			return tolerated(err, fmt.Sprintf("%x", key), n.tolerate)
+		}
+		if skipHidden(&hidden, state.id) {
+			return nil
+		}
+		return state.giveRecord(rec, state.id, 0)
+	})
+}
+
+// Payloads calls fn for the record of every large payload, in the order of
+// the keys: the queue and the sequence of the packet it belongs to, and its
+// size in bytes. Those of hidden packets are left out like these. It stops at
+// the first error of fn.
+func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error) error {
+	if n.blocks != nil {
+		// Badger ends an iteration early at a bad block and says nothing.
+		if err := n.blocks(); err != nil {
+			return err
+		}
+	}
+	gone := make(map[[2]uint64]bool)
+	for _, r := range n.hidden {
+		if r.large {
+			gone[[2]uint64{uint64(r.id.Queue), r.id.Seq}] = true
+		}
+	}
+	return n.scan(payloadPrefix, nil, nil, func(key, rec []byte) error {
+		queue, seq, err := decodePayloadKey(key)
+		if err != nil {
+			return tolerated(err, fmt.Sprintf("%x", key), n.tolerate)
+		}
+		if gone[[2]uint64{uint64(queue), seq}] {
+			return nil
+		}
+		return fn(queue, seq, int64(len(rec)))
+	})
+}
+
+// keys returns the first key of the range and the first one past it; nil is
+// no end.
+func (r QueueRange) keys() (from, to []byte) {
+	from = appendPacketKey(nil, PacketID{Queue: r.First})
+	if r.Last != 0 && r.Last != math.MaxUint32 {
+		to = appendPacketKey(nil, PacketID{Queue: r.Last + 1})
+	}
+	return from, to
+}
+
+func (n *Snapshot) scan(prefix string, from, to []byte, fn func(key, rec []byte) error) error {
+	return scan(n.txn, prefix, from, to, fn)
+}
+
+// giveQueue calls fn with a queue definition as it is stored.
+func giveQueue(key, rec []byte, fn func(Queue) error, tolerate func(Finding)) error {
+	id, err := decodeQueueKey(key)
+	if err != nil {
+		return tolerated(err, fmt.Sprintf("%x", key), tolerate)
+	}
+	q := Queue{ID: id}
+	if err := decodeQueue(rec, &q); err != nil {
+		return tolerated(fmt.Errorf("%w: queue %d: %w", ErrDamaged, id, err), fmt.Sprintf("queue %d", id), tolerate)
+	}
+	return fn(q)
+}
+
+// givePacket calls fn with what an index needs of a packet as it is stored.
+func givePacket(key, rec []byte, m *Meta, hidden *[]removal, fn func(PacketID, *Meta) error, tolerate func(Finding)) error {
+	id, err := decodePacketKey(key)
+	if err != nil {
+		return tolerated(err, fmt.Sprintf("%x", key), tolerate)
+	}
+	if skipHidden(hidden, id) {
+		return nil
+	}
+	if err := decodeMeta(rec, m); err != nil {
+		return tolerated(fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err), id.String(), tolerate)
+	}
+	return fn(id, m)
+}
+
+// skipHidden reports whether id is at the head of a list in the order of the
+// keys, of which it drops what lies before id.
+func skipHidden(hidden *[]removal, id PacketID) bool {
+	for len(*hidden) > 0 && (*hidden)[0].id.Compare(id) < 0 {
+		*hidden = (*hidden)[1:]
+	}
+	return len(*hidden) > 0 && (*hidden)[0].id == id
+}
+
+// tolerated makes a finding of what is wrong with one record, or returns it
+// where nothing is tolerated.
+func tolerated(err error, key string, tolerate func(Finding)) error {
+	if tolerate == nil || !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	tolerate(Finding{Kind: "record", Key: key, What: err.Error()})
+	return nil
+}
