@@ -15,22 +15,30 @@ type Options struct {
 	Data    string  // its data folder
 	Cycles  int     // how often it is loaded and ended; 3
 	Seed    uint64  // of all that is random, but for the machine's own timing
-	Workers int     // connections that push and pop; 13
-	Takers  int     // connections that subscribe; 3
+	Workers int     // connections that push and pop; 13, and None for none
+	Takers  int     // connections that subscribe; 3, and None for none
+	Barbers int     // connections to the board; none, and the server then needs no board
 
 	MinLoad, MaxLoad time.Duration // how long the server lives under load; 200 ms and 2 s
 	DrainEvery       int           // the shared queues are emptied and judged every so many cycles; 4
 	MinRate          float64       // operations a second under load, below which the run is a failure
+	MinBoardRate     float64       // the same of the board's
 	KillsOnly        bool          // no clean stops
 	StopAtFinding    bool          // end the run with the first cycle that finds something
 
 	Logf func(format string, args ...any)
 }
 
+// None is the number of connections of a kind that a run does without.
+const None = -1
+
 func (o *Options) setDefaults() {
 	set := func(v *int, def int) {
-		if *v == 0 {
+		switch *v {
+		case 0:
 			*v = def
+		case None:
+			*v = 0
 		}
 	}
 	set(&o.Cycles, 3)
@@ -54,12 +62,16 @@ type Result struct {
 	Kills    int // ends without a warning
 	Stops    int // clean ends
 	Ops      int64
+	BoardOps int64
 	Load     time.Duration
 	Findings []Finding // the first hundred
 }
 
 // Rate is operations a second under load: acknowledged pushes, pops that gave packets, deliveries.
 func (r Result) Rate() float64 { return float64(r.Ops) / max(r.Load.Seconds(), 1e-3) }
+
+// BoardRate is operations a second of the board: acknowledged updates, items handed out.
+func (r Result) BoardRate() float64 { return float64(r.BoardOps) / max(r.Load.Seconds(), 1e-3) }
 
 // run is one run of the harness. Its connections share what is safe to share and says so; all
 // else belongs to the goroutine of Run.
@@ -69,13 +81,15 @@ type run struct {
 	gate   gate
 	ledger *ledger
 	queues *queueSet // not changed once made
+	board  *board
 
-	pushed, popped, delivered atomic.Int64 // of this cycle
+	pushed, popped, delivered, shifted, called atomic.Int64 // of this cycle
 
 	end     atomic.Int32 // an endKind, set before the server is ended
 	rng     *rand.Rand
 	workers []*worker
 	takers  []*subscriber
+	barbers []*barber
 	slack   map[int]int // by slackClass: pops without a reply since the shared queues were emptied
 	pending [][]op      // by worker: what was unanswered when the server was killed
 	server  *Server
@@ -106,8 +120,13 @@ func Run(o Options) (Result, error) {
 	if r.server != nil {
 		r.server.Kill()
 	}
-	if r.MinRate > 0 && err == nil && r.result.Rate() < r.MinRate && r.result.Cycles == r.Cycles {
-		r.add(Idle, "%.0f operations a second under load, at least %.0f are needed", r.result.Rate(), r.MinRate)
+	if err == nil && r.result.Cycles == r.Cycles {
+		if rate := r.result.Rate(); rate < r.MinRate {
+			r.add(Idle, "%.0f operations a second under load, at least %.0f are needed", rate, r.MinRate)
+		}
+		if rate := r.result.BoardRate(); rate < r.MinBoardRate {
+			r.add(Idle, "%.0f operations of the board a second under load, at least %.0f are needed", rate, r.MinBoardRate)
+		}
 	}
 	r.result.Findings = r.list()
 	return r.result, err
@@ -119,6 +138,7 @@ func newRun(o Options) *run {
 		Options: o,
 		ledger:  newLedger(o.Workers + 1),
 		queues:  newQueueSet(o.Workers),
+		board:   newBoard(o.Barbers, itemsOfBarber),
 		rng:     rand.New(rand.NewPCG(o.Seed, 0)),
 		slack:   map[int]int{},
 		pending: make([][]op, o.Workers),
@@ -132,6 +152,9 @@ func newRun(o Options) *run {
 	}
 	for n := range o.Takers {
 		r.takers = append(r.takers, &subscriber{r: r, rng: rand.New(rand.NewPCG(o.Seed, uint64(1000+n)))})
+	}
+	for n := range o.Barbers {
+		r.barbers = append(r.barbers, &barber{r: r, number: n, rng: rand.New(rand.NewPCG(o.Seed, uint64(2000+n)))})
 	}
 	return r
 }
@@ -191,6 +214,14 @@ func (r *run) restart(all bool) (ok bool, err error) {
 		r.add(Died, "drain: %v; the server's log ends with:\n%s", err, r.server.Log())
 		return false, nil
 	}
+	if len(r.barbers) > 0 {
+		items, err := r.judgeBoard(all)
+		drained += items
+		if err != nil {
+			r.add(Died, "board: %v; the server's log ends with:\n%s", err, r.server.Log())
+			return false, nil
+		}
+	}
 	what := "private queues"
 	if all {
 		what = "all queues"
@@ -247,9 +278,9 @@ func (r *run) judge(all bool) (drained int, err error) {
 
 // load runs the connections for a random time, ends the server and notes what was unanswered.
 func (r *run) load(cycle int) error {
-	r.pushed.Store(0)
-	r.popped.Store(0)
-	r.delivered.Store(0)
+	for _, count := range []*atomic.Int64{&r.pushed, &r.popped, &r.delivered, &r.shifted, &r.called} {
+		count.Store(0)
+	}
 	var all sync.WaitGroup
 	if err := r.connect(&all); err != nil {
 		return err
@@ -270,6 +301,10 @@ func (r *run) load(cycle int) error {
 		r.pending[n] = w.unanswered()
 		unanswered += len(r.pending[n])
 	}
+	for _, b := range r.barbers {
+		b.line.conn.Close()
+		unanswered += len(b.unanswered()) // which judgeBoard looks at
+	}
 	ready := 0
 	for _, s := range r.takers {
 		s.link.conn.Close()
@@ -286,10 +321,12 @@ func (r *run) load(cycle int) error {
 	}
 	ops := r.pushed.Load() + r.popped.Load() + r.delivered.Load()
 	r.result.Ops += ops
+	r.result.BoardOps += r.shifted.Load() + r.called.Load()
 	r.result.Load += took
 	r.Logf("cycle %d: %v after %v, %d operations (%.0f/s): %d pushes acknowledged, %d pops, %d deliveries; "+
-		"unanswered: %d requests, %d ready", cycle, end, took.Round(time.Millisecond), ops,
-		float64(ops)/took.Seconds(), r.pushed.Load(), r.popped.Load(), r.delivered.Load(), unanswered, ready)
+		"board: %d updates, %d items called; unanswered: %d requests, %d ready", cycle, end, took.Round(time.Millisecond), ops,
+		float64(ops)/took.Seconds(), r.pushed.Load(), r.popped.Load(), r.delivered.Load(), r.shifted.Load(), r.called.Load(),
+		unanswered, ready)
 	return nil
 }
 
@@ -309,11 +346,21 @@ func (r *run) connect(all *sync.WaitGroup) error {
 		}
 		s.link = link
 	}
+	for _, b := range r.barbers {
+		line, err := r.dialBoard()
+		if err != nil {
+			return fmt.Errorf("connect a barber: %w", err)
+		}
+		b.line = line
+	}
 	for _, w := range r.workers {
 		all.Go(w.work)
 	}
 	for _, s := range r.takers {
 		all.Go(s.follow)
+	}
+	for _, b := range r.barbers {
+		all.Go(b.work)
 	}
 	return nil
 }

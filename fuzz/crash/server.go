@@ -20,11 +20,13 @@ import (
 type Server struct {
 	cmd       *exec.Cmd
 	listening chan struct{} // closed when Addr is known
+	boarding  chan struct{} // closed when the address of the board is known
 	exited    chan struct{} // closed when the process has ended and its log is read
 
 	mu       sync.Mutex // guards what follows
 	addr     string
-	findings int // of the start report; -1 before it
+	board    string // address of the barbershop listener
+	findings int    // of the start report; -1 before it
 	tail     []string
 	panicked bool
 	failures []string // lines that the server itself calls errors
@@ -32,7 +34,8 @@ type Server struct {
 }
 
 // Command says how a server on a data folder is started: it must log, on standard error, a line
-// with "listening" and its addr, and before it one with "recovered" and the number of findings.
+// with "listening", the protocol and the addr for each listener, among them pinpriq's, and before them
+// one with "recovered" and the number of findings.
 type Command func(data string) *exec.Cmd
 
 // tailLines is how much of a server's log is kept for the report of a failure.
@@ -46,6 +49,7 @@ func Spawn(command Command, data string) (*Server, error) {
 	s := &Server{
 		cmd:       command(data),
 		listening: make(chan struct{}),
+		boarding:  make(chan struct{}),
 		exited:    make(chan struct{}),
 		findings:  -1,
 	}
@@ -66,7 +70,7 @@ func Spawn(command Command, data string) (*Server, error) {
 	return s, nil
 }
 
-// Start starts a server and returns when it listens. It returns an error, with the end of its
+// Start starts a server and returns when it listens for pinpriq. It returns an error, with the end of its
 // log, if the server ends before that or has not begun when ctx ends.
 func Start(ctx context.Context, command Command, data string) (*Server, error) {
 	s, err := Spawn(command, data)
@@ -84,7 +88,21 @@ func Start(ctx context.Context, command Command, data string) (*Server, error) {
 	}
 }
 
-// Addr is where the server listens.
+// Board returns where the server listens for barbershop. It waits for that, at most for so long.
+func (s *Server) Board(atMost time.Duration) (string, error) {
+	select {
+	case <-s.boarding:
+	case <-s.exited:
+		return "", errors.New("server ended before it listened for barbershop")
+	case <-time.After(atMost):
+		return "", fmt.Errorf("server does not listen for barbershop after %v", atMost)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.board, nil
+}
+
+// Addr is where the server listens for pinpriq.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +172,7 @@ func (s *Server) Terminate(ctx context.Context) error {
 
 // Both of slog's formats are understood.
 var (
-	listeningLine = regexp.MustCompile(`msg"?[=:]"?listening"?.*addr"?[=:]"?([0-9.]+:[0-9]+)`)
+	listeningLine = regexp.MustCompile(`msg"?[=:]"?listening"?.*protocol"?[=:]"?([a-z]+).*addr"?[=:]"?([0-9.]+:[0-9]+)`)
 	recoveredLine = regexp.MustCompile(`msg"?[=:]"?recovered"?.*findings"?[=:]"?([0-9]+)`)
 	errorLine     = regexp.MustCompile(`level"?[=:]"?ERROR`)
 	panicLine     = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: |unexpected fault address|goroutine [0-9]+ )`)
@@ -202,9 +220,14 @@ func (s *Server) line(line string) {
 	if m := recoveredLine.FindStringSubmatch(line); m != nil {
 		s.findings, _ = strconv.Atoi(m[1])
 	}
-	if m := listeningLine.FindStringSubmatch(line); m != nil && s.addr == "" {
-		s.addr = m[1]
+	switch m := listeningLine.FindStringSubmatch(line); {
+	case m == nil:
+	case m[1] == "pinpriq" && s.addr == "":
+		s.addr = m[2]
 		close(s.listening)
+	case m[1] == "barbershop" && s.board == "":
+		s.board = m[2]
+		close(s.boarding)
 	}
 }
 

@@ -1,0 +1,163 @@
+package crash
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// update is one update of an item. Times are nanoseconds of the run.
+type update struct {
+	by   uint32 // what it adds to the score
+	sent int64  // it happened after this
+	done int64  // and before this; 0 while there is no reply
+}
+
+// handout is one reply that named an item: it was taken between the two times.
+type handout struct{ asked, got int64 }
+
+// item is what the clients know of an item of the board. One barber alone updates it, so its updates
+// have an order, in which the server carries them out; any barber may be handed it.
+//
+// After resolve, updates are those that may count for its score. The first early of them may have come
+// before the item was last handed out, and then count no more.
+type item struct {
+	mu       sync.Mutex // guards what follows
+	updates  []update   // the oldest first
+	acked    int        // so many of them, the first ones, have a reply
+	handouts []handout
+	early    int
+}
+
+// add notes that an update is about to be sent.
+func (t *item) add(by uint32, now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.updates = append(t.updates, update{by: by, sent: now})
+}
+
+// ack notes that the oldest update without a reply has one.
+func (t *item) ack(now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.updates[t.acked].done = now
+	t.acked++
+}
+
+// take notes that the item was handed out.
+func (t *item) take(h handout) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.handouts = append(t.handouts, h)
+}
+
+// resolve compares the handouts with the updates and forgets the updates that a handout has surely
+// ended. It returns how many handouts nothing explains: each needs an update of its own that came
+// before it, and one since any handout that surely came before it.
+func (t *item) resolve() (twice int) {
+	slices.SortFunc(t.handouts, func(a, b handout) int { return cmp.Compare(a.got, b.got) })
+	last := handout{} // the latest times of any
+	for i, h := range t.handouts {
+		made := t.sentBefore(h.got)
+		before := t.handouts[:i]
+		for len(before) > 0 && before[len(before)-1].got >= h.asked {
+			before = before[:len(before)-1]
+		}
+		if made <= i || len(before) > 0 && made <= t.doneBefore(before[len(before)-1].asked) {
+			twice++
+		}
+		last.asked, last.got = max(last.asked, h.asked), max(last.got, h.got)
+	}
+	ended := t.doneBefore(last.asked)
+	t.early = t.sentBefore(last.got) - ended
+	t.updates = slices.Delete(t.updates, 0, ended)
+	t.acked -= ended
+	t.handouts = t.handouts[:0]
+	return twice
+}
+
+// sentBefore is how many of the updates may have happened before then.
+func (t *item) sentBefore(then int64) int {
+	n, _ := slices.BinarySearchFunc(t.updates, then, func(u update, then int64) int { return cmp.Compare(u.sent, then) })
+	return n
+}
+
+// doneBefore is how many of the updates had surely happened then.
+func (t *item) doneBefore(then int64) int {
+	n, _ := slices.BinarySearchFunc(t.updates[:t.acked], then, func(u update, then int64) int { return cmp.Compare(u.done, then) })
+	return n
+}
+
+// missing is the score of an item that is not on the board, and the number of the next item of a board
+// that has none (barbershop's PROTOCOL.md).
+const missing = -1
+
+// allows says whether the item may have the score if the server carried out exactly count of its
+// updates, and those that count for the score begin with one of the places from least to most.
+func (t *item) allows(score int64, least, most, count int) bool {
+	if score == missing {
+		return least <= count && count <= most
+	}
+	sum := int64(0)
+	for from := count - 1; from >= least; from-- {
+		sum += int64(t.updates[from].by)
+		if sum == score && from <= most {
+			return true
+		}
+	}
+	return false
+}
+
+// bounds returns the lowest and the highest score that the item may have if the server carried out at
+// least what it answered.
+func (t *item) bounds() (low, high int64) {
+	for i, u := range t.updates {
+		high += int64(u.by)
+		if i >= t.early && i < t.acked {
+			low += int64(u.by)
+		}
+	}
+	if low == 0 {
+		low = missing
+	}
+	return low, high
+}
+
+// settle replaces the item's updates by one that made what it was found to have, in the time in which
+// its last update may have happened.
+func (t *item) settle(score, now int64) {
+	last := update{sent: now, done: now}
+	if t.acked > 0 {
+		last = t.updates[t.acked-1]
+	}
+	if t.acked < len(t.updates) {
+		last.sent, last.done = min(last.sent, t.updates[t.acked].sent), now
+	}
+	t.updates, t.acked, t.early = t.updates[:0], 0, 0
+	if score != missing {
+		last.by = uint32(score)
+		t.updates, t.acked = append(t.updates, last), 1
+	}
+}
+
+// board is all items of the run. Item number n, from 1, is items[n-1]; each barber updates a share of
+// its own.
+type board struct {
+	items []item
+	share int // items of one barber
+}
+
+func newBoard(barbers, share int) *board {
+	return &board{items: make([]item, barbers*share), share: share}
+}
+
+// of returns the item with the number, nil if no barber has it.
+func (b *board) of(number int64) *item {
+	if number < 1 || number > int64(len(b.items)) {
+		return nil
+	}
+	return &b.items[number-1]
+}
+
+// first is the number of the first item of a barber.
+func (b *board) first(barber int) int64 { return int64(1 + barber*b.share) }
