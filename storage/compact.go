@@ -1,101 +1,273 @@
 package storage
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Badger gives the room of deleted packets back only when compactions carry
-// their tombstones down to where the packets are. A queue that was drained
-// and left alone keeps both for ever: the tombstones wait in a memory table
-// that nothing fills, or in a level that nothing makes overflow. So when the
-// store is quiet and mostly garbage, or short of room, the levels are merged.
-type tidier struct {
-	deleted uint64 // deletes since the last merge; of a store just opened it is not known
-	unknown bool
-	rotated uint64 // deletes up to which the memory table was written out
-	batch   uint64 // seen a second ago
-	quiet   int    // seconds without a batch
-	free    int64  // a second ago, or 0 if this goroutine itself used some
+// CompactProgress is how far Compact is.
+type CompactProgress struct {
+	Step string // what is being done, for people: "count", "write out", "merge", "value log"
+	// Done and Total are bytes of tables: moved or written, and all that will be.
+	// 0 while that is not known. Total is an estimate, and Done never goes beyond
+	// it.
+	Done, Total int64
+}
+
+// compaction is one Compact under way. It belongs to one goroutine.
+//
+// What Badger's Flatten does and does not: it moves every table of an upper
+// level down into the tables of the next level that it overlaps, and in the
+// last one tombstones go, with what they cover. But
+//
+//  1. tables that lie in level 0 only stay there: it sees one level and is
+//     done. Store.sink moves them.
+//  2. a table of the last level that nothing above overlaps is not touched.
+//     Garbage can lie in it all the same: while a reader holds an old version,
+//     a compaction keeps what that reader could still see, and nothing comes
+//     back for it. So the entries are counted after a pass, and if any is dead
+//     the next one sends a table down that spans all keys.
+type compaction struct {
+	s        *Store
+	progress func(CompactProgress)
+	live     int64 // entries that are live
+	bytes    int64 // what they take in tables, at most
+	upper    int64 // bytes above the last level before the merge under way
+	done     int64 // told to progress last
 }
 
 const (
-	quietSeconds = 2
-	// tidyTables and tidyLimit bound what is merged without being asked, in
-	// memory tables: less is not worth it, and more would hold Close up.
-	tidyTables = 4
-	tidyLimit  = 64
+	// compactPasses is how often the levels are merged at most. The second
+	// pass rewrites everything; a third is for garbage that a reader held.
+	compactPasses = 3
+	// deadAllowed is how many entries may be dead after a pass: older versions
+	// of the control record, and what was written to start the pass.
+	deadAllowed = 64
+	// valueLogGarbage is the share of a value log file that must be garbage
+	// for it to be rewritten.
+	valueLogGarbage = 0.01
+
+	progressEvery = 200 * time.Millisecond
 )
 
-// tidy is called once a second by one goroutine.
-func (s *Store) tidy(t *tidier) {
-	s.mu.Lock()
-	batch, deleted, live, failed := s.control.Batch, s.deleted, s.control.Live, s.failed
-	s.mu.Unlock()
-	if t.quiet++; batch != t.batch {
-		t.batch, t.quiet = batch, 0
+// Compact gives the room of everything deleted back: it writes the memory
+// table out, merges all levels until no deleted version remains, and collects
+// the value log. It is for a store that nobody else uses: what works beside
+// Apply stops first and does not start again, so that Close is all that
+// should follow. progress may be nil; the calls come from one goroutine.
+//
+// When ctx ends Compact returns its error after the step under way, and the
+// store is sound, as it is when the process is killed at any moment. An error
+// that wraps ErrFull means that the disk has too little room for the tables to
+// be written anew, and that nothing was done.
+func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) error {
+	if progress == nil {
+		progress = func(CompactProgress) {}
 	}
-	space, table := s.guard.get(), s.guard.sizing.memTable
-	garbage := deleted - t.deleted
-	short := space.Level != Normal && (garbage > live/8 || t.unknown)
-	idle := t.quiet >= quietSeconds && space.Stored > tidyTables*table && garbage > live
-	filling := space.Free < t.free-table/4 // by somebody else, if no batch came: what is left is for work under way
-	t.free = space.Free
-	if failed != nil || filling && t.quiet > 0 || !short && !idle || space.Stored > tidyLimit*table {
-		return
+	// The store's own merging is stopped: Flatten must not run twice at a time.
+	close(s.stop)
+	s.done.Wait()
+	s.stop = make(chan struct{})
+
+	c := compaction{s: s, progress: progress}
+	if err := c.measure(ctx); err != nil {
+		return err
 	}
-	if deleted != t.rotated {
-		if err := s.rotate(); err != nil {
-			s.fail(err)
-			return
+	if err := s.guard.room(c.room()); err != nil {
+		return fmt.Errorf("cannot compact: %w", err)
+	}
+	for pass := range compactPasses {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		t.rotated, t.free = deleted, 0
-		return // merged a second later, when the table is there
-	}
-	t.deleted, t.unknown = deleted, false
-	if err := s.db.Flatten(1); err != nil {
-		s.opt.Logger.Warn("cannot merge the levels of the database", "error", err)
+		if err := c.merge(ctx, pass > 0); err != nil {
+			return err
+		}
+		if dead := c.entries() - c.live; dead <= deadAllowed {
+			break
+		}
 	}
 	s.guard.refresh(s.tableBytes())
+	return c.collect(ctx)
 }
 
-// rotate fills the active memory table up, so that Badger writes it out.
-func (s *Store) rotate() error {
-	s.commitMu.Lock()
-	defer s.commitMu.Unlock()
-	part := s.limits.MaxBytes / 2
-	if s.guard.look(s.guard.sizing.memTable) != nil {
-		return nil // no room even for that
-	}
-	filler := make([]byte, min(part, s.limits.MaxRecord))
-	for range s.guard.sizing.memTable/int64(len(filler)) + 1 {
-		if err := s.commitFiller(func(txn *badger.Txn) error { return txn.Set([]byte(fillerKey), filler) }); err != nil {
+// measure counts what is live.
+func (c *compaction) measure(ctx context.Context) (err error) {
+	defer recoverBlock(&err)()
+	c.progress(CompactProgress{Step: "count"})
+	c.live, c.bytes = 0, 0
+	return c.s.db.View(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{})
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			// In a table an entry also has its version, its share of the index
+			// and of the filter.
+			const around = 24
+			c.live++
+			c.bytes += it.Item().EstimatedSize() + around
+			if c.live%(1<<16) == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+}
+
+// room is the most that is written before anything is freed: the memory table
+// as a log and as a table, the levels above the last one merged with each
+// other, or the last one written anew.
+func (c *compaction) room() int64 {
+	upper, sizing := c.s.upperBytes(), c.s.guard.sizing
+	return max(upper+upper/16, c.bytes) + 3*sizing.oneTable() + sizing.floor()
+}
+
+// merge writes the memory table out and merges all levels into the last one;
+// with all it also rewrites the tables that nothing new overlaps.
+func (c *compaction) merge(ctx context.Context, all bool) error {
+	s := c.s
+	c.progress(CompactProgress{Step: "write out"})
+	if all {
+		if err := s.span(); err != nil {
 			return err
 		}
 	}
-	return s.commitFiller(func(txn *badger.Txn) error { return txn.Delete([]byte(fillerKey)) })
-}
-
-func (s *Store) commitFiller(fill func(*badger.Txn) error) error {
-	// Synced like a batch: what checkLogs says of a torn log holds only as
-	// long as one transaction is in flight.
-	control := s.Control()
-	if err := s.transact(fill, &control); err != nil {
-		return fmt.Errorf("cannot fill a memory table: %w", err)
+	sunk, err := s.sink()
+	if err == nil && !sunk {
+		if err = s.rotate(); err == nil {
+			err = c.waitFlushed(ctx)
+		}
 	}
-	return nil
-}
-
-// Compact merges all levels of the database, which gives back the room of
-// what was deleted. It takes a while, and batches may have to wait for it.
-func (s *Store) Compact() error {
-	if err := s.rotate(); err != nil {
+	if err != nil {
 		return err
 	}
-	if err := s.db.Flatten(2); err != nil {
+	c.upper, c.done = s.upperBytes(), 0
+	merged := make(chan error, 1)
+	go func() { merged <- s.flatten(1) }() // ends by itself; waited for below
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-merged:
+			if err == nil {
+				c.progress(CompactProgress{Step: "merge", Done: c.upper + c.bytes, Total: c.upper + c.bytes})
+			}
+			return err
+		case <-tick.C:
+			s.dropResident()
+			c.done = max(c.done, min(c.upper-s.upperBytes()+s.inflight(), c.upper+c.bytes))
+			c.progress(CompactProgress{Step: "merge", Done: c.done, Total: c.upper + c.bytes})
+		}
+	}
+}
+
+// flatten merges all levels, with so many compactions at a time.
+func (s *Store) flatten(workers int) error {
+	// Compactions keep what a reader may still see; one that ends here, after
+	// the last write, says that all older versions may go.
+	if err := s.db.View(func(*badger.Txn) error { return nil }); err != nil {
 		return fmt.Errorf("cannot merge the levels of the database: %w", err)
 	}
-	s.guard.refresh(s.tableBytes())
+	if err := s.db.Flatten(workers); err != nil {
+		return fmt.Errorf("cannot merge the levels of the database: %w", err)
+	}
 	return nil
 }
+
+// sink moves the memory table and the tables of level 0 into the last level
+// when all others are empty: Flatten does nothing then. It reports whether it
+// did. From then on the last level has the control record at least. Batches
+// wait for it, so it is for a store at rest.
+func (s *Store) sink() (bool, error) {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	levels := s.db.Levels()
+	for _, level := range levels[1:] {
+		if level.NumTables > 0 {
+			return false, nil
+		}
+	}
+	// Badger compacts level 0, however little is in it, to drop a prefix. It
+	// must be that of a key that is there.
+	err := s.commitFiller(func(txn *badger.Txn) error { return txn.Set([]byte(fillerKey), nil) })
+	if err != nil {
+		return false, err
+	}
+	if err := s.db.DropPrefix([]byte(fillerKey)); err != nil {
+		return false, fmt.Errorf("cannot merge level 0 of the database: %w", err)
+	}
+	return true, nil
+}
+
+// upperBytes returns the size of the tables above the last level.
+func (s *Store) upperBytes() (bytes int64) {
+	levels := s.db.Levels()
+	for _, level := range levels[:len(levels)-1] {
+		bytes += level.Size
+	}
+	return bytes
+}
+
+// waitFlushed waits until Badger has written every full memory table out: it
+// then removes the log. Badger gives no event for it.
+func (c *compaction) waitFlushed(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		logs, err := logNames(c.s.folder.name(dbName))
+		if err != nil || len(logs) <= 1 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// entries counts what is in tables, dead or live.
+func (c *compaction) entries() (n int64) {
+	for _, table := range c.s.db.Tables() {
+		n += int64(table.KeyCount)
+	}
+	return n
+}
+
+// collect rewrites the files of the value log until none has garbage. No
+// value is put there, so it finds something only where an older or foreign
+// program did.
+func (c *compaction) collect(ctx context.Context) error {
+	c.progress(CompactProgress{Step: "value log"})
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch err := c.s.db.RunValueLogGC(valueLogGarbage); {
+		case errors.Is(err, badger.ErrNoRewrite):
+			return nil
+		case err != nil:
+			return fmt.Errorf("cannot collect the value log: %w", err)
+		}
+	}
+}
+
+// span writes tombstones of two keys that no packet or record can have, one
+// before all others and one behind: the table they end up in overlaps every
+// other table, so that a merge rewrites them all.
+func (s *Store) span() error {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	return s.commitFiller(func(txn *badger.Txn) error {
+		return errors.Join(txn.Delete([]byte(firstKey)), txn.Delete([]byte(lastKey)))
+	})
+}
+
+// No key of the format is empty behind its space, or begins with another byte.
+const (
+	firstKey = " "
+	lastKey  = "\xff"
+)
