@@ -161,7 +161,7 @@ func (s *server) fill(ctx context.Context, p load.Packets, n int) error {
 	if !result.Groups[0].Finished {
 		return fmt.Errorf("only %d of %d packets were filled in %v", result.Packets(), n, fillLimit)
 	}
-	return s.settle(ctx, 200*time.Millisecond, 5*time.Second)
+	return s.rest(ctx)
 }
 
 // measure runs the groups against the server.

@@ -32,6 +32,9 @@ type sizes struct {
 	memoryLow, memoryHigh                                    int
 	growth                                                   []int
 	growthPairs                                              int
+	boardItems, boardEach, boardDeep                         int // items before the measurement, and operations at depth 1 and 16
+	boardGrowth                                              []int
+	boardUpdates                                             int
 	limit                                                    time.Duration // of one measurement
 }
 
@@ -40,6 +43,8 @@ func fullSizes() sizes {
 		pushDeep: 500_000, pushEach: 120_000, popEach: 120_000, drain: 1_000_000, mixedEach: 80_000, mixedDeep: 300_000,
 		start: 1_000_000, memoryLow: 1_000_000, memoryHigh: 5_000_000,
 		growth: []int{10_000, 100_000, 1_000_000, 10_000_000}, growthPairs: 200_000,
+		boardItems: 1_000_000, boardEach: 120_000, boardDeep: 300_000,
+		boardGrowth: []int{10_000, 100_000, 1_000_000, 5_000_000}, boardUpdates: 400_000,
 		limit: 3 * time.Second,
 	}
 }
@@ -49,6 +54,8 @@ func quickSizes() sizes {
 		pushDeep: 100_000, pushEach: 20_000, popEach: 20_000, drain: 100_000, mixedEach: 15_000, mixedDeep: 60_000,
 		start: 100_000, memoryLow: 100_000, memoryHigh: 500_000,
 		growth: []int{10_000, 100_000, 1_000_000}, growthPairs: 50_000,
+		boardItems: 100_000, boardEach: 20_000, boardDeep: 60_000,
+		boardGrowth: []int{10_000, 100_000, 1_000_000}, boardUpdates: 100_000,
 		limit: time.Second,
 	}
 }
@@ -59,7 +66,7 @@ func allCases(peers []*peer, s sizes) []benchCase {
 	mixed := asking
 	waiting := append(contenders(peers, true), only(asking, "redis")...)
 	drain := throughput{fill: s.drain, limit: time.Minute, groups: takers(16, 64, s.drain)}
-	return []benchCase{
+	cases := []benchCase{
 		{
 			name: "push-64", about: "pushes, 16 connections, 64 at a time (Holdfast: a barrier after every 64)",
 			contenders: asking, targets: []target{atLeast("redis", 1.2)},
@@ -117,6 +124,7 @@ func allCases(peers []*peer, s sizes) []benchCase {
 			run: growth{depths: s.growth, pairs: s.growthPairs}.run,
 		},
 	}
+	return append(cases, boardCases(contenders(onBoard(peers), false), s)...)
 }
 
 // contenders are the peers, used in one way.

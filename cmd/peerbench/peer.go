@@ -33,6 +33,11 @@ type peer struct {
 	wait  func(queue string, depth int) load.Protocol // takes and waits for packets, nil if that is not known
 	pair  func(load.Packets) load.Protocol            // push and pop in one, nil if that is not known
 
+	// A board of items whose scores shift, nil if the server has none.
+	make  func(load.Items) load.Protocol // makes each item once
+	shift func(load.Items) load.Protocol // updates random ones
+	next  func(queue string) load.Protocol
+
 	versionArg string
 }
 
@@ -63,6 +68,7 @@ func allPeers(holdfast string) []*peer {
 			probe: func() load.Protocol { return load.RedisZPopMin(unusedQueue) },
 			push:  load.RedisZAdd, pop: load.RedisZPopMin, pair: load.RedisPair,
 			wait: func(queue string, _ int) load.Protocol { return load.RedisBZPopMin(queue) },
+			make: load.RedisZIncrByFill, shift: load.RedisZIncrBy, next: load.RedisZPopMax,
 		},
 		{
 			name: "beanstalkd", binary: "beanstalkd", versionArg: "-v", slow: true,
@@ -80,6 +86,29 @@ func allPeers(holdfast string) []*peer {
 			},
 		},
 	}
+}
+
+// onBoard returns Holdfast listening for barbershop instead, and of the peers those
+// that have boards. Its folders and figures go by the same name.
+func onBoard(peers []*peer) []*peer {
+	var list []*peer
+	for _, p := range peers {
+		if p.name == "holdfast" {
+			board := *p
+			board.args = func(dir string, port int) []string {
+				return []string{"serve", "--data", filepath.Join(dir, "data"), "--barbershop", address(port), "--sync", "always",
+					"--pinpriq", "off", "--admin", "off"}
+			}
+			board.probe = func() load.Protocol { return load.BarbershopNext(false) }
+			board.make, board.shift = load.BarbershopFill, load.BarbershopUpdate
+			board.next = func(string) load.Protocol { return load.BarbershopNext(false) }
+			p = &board
+		}
+		if p.shift != nil {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // find replaces the command by its path.

@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve-empty" {
 		serveEmpty(os.Args[2])
 	}
+	if len(os.Args) == 3 && os.Args[1] == "serve-board" {
+		serveBoard(os.Args[2])
+	}
 	if len(os.Args) == 3 && os.Args[1] == "refuse" {
 		fmt.Fprintln(os.Stderr, "starting\nlevel=ERROR the folder is in use\nbye")
 		os.Exit(3)
@@ -274,7 +277,8 @@ func TestTheReportShowsRowsVerdictsAndFailures(t *testing.T) {
 func TestCasesAreChosenByPattern(t *testing.T) {
 	cases := allCases(allPeers("holdfast"), fullSizes())
 	for pattern, want := range map[string]string{
-		"push*": "push-64 push-1", "*-1": "push-1 pop-1 mixed-1 subscribe-1", "start": "start",
+		"push*": "push-64 push-1", "*-1": "push-1 pop-1 mixed-1 subscribe-1 update-1 next-1 shifts-1", "start": "start",
+		"*-16": "update-16 next-16 shifts-16",
 	} {
 		chosen, err := chooseCases(cases, pattern)
 		var names []string

@@ -109,6 +109,11 @@ func (s *server) remove() error {
 	return nil
 }
 
+// rest waits until the server has come to rest between two measurements.
+func (s *server) rest(ctx context.Context) error {
+	return s.settle(ctx, 200*time.Millisecond, 5*time.Second)
+}
+
 // settle waits until the server has had hardly anything to do for as long as
 // quiet, at most for limit: what it still does for the filling must not count
 // for what is measured next.

@@ -38,6 +38,32 @@ func ReadUsage(pid int) (Usage, error) {
 	return u, u.parseStatus(status)
 }
 
+// ReadWritten reads how many bytes a process has made dirty so far, in whole
+// pages: what it has caused to be written to disks, whoever writes it. It reads
+// /proc, which only Linux has.
+func ReadWritten(pid int) (int64, error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/io")
+	if err != nil {
+		return 0, fmt.Errorf("what process %d has written cannot be read: %w", pid, err)
+	}
+	return parseIO(text)
+}
+
+// parseIO returns write_bytes of /proc/PID/io.
+func parseIO(text []byte) (int64, error) {
+	for row := range bytes.Lines(text) {
+		name, rest, _ := bytes.Cut(row, []byte{':'})
+		if string(name) != "write_bytes" {
+			continue
+		}
+		if n, ok := number(bytes.TrimSpace(rest)); ok {
+			return n, nil
+		}
+		return 0, fmt.Errorf("/proc/PID/io says %q, expected a number of bytes", bytes.TrimSpace(row))
+	}
+	return 0, errors.New("/proc/PID/io has no line write_bytes, expected one")
+}
+
 // parseStat returns the sum of utime and stime, fields 14 and 15 of
 // /proc/PID/stat. The second field is the command in parentheses and may itself
 // hold spaces and parentheses, so fields are counted from the last one.
