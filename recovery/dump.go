@@ -1,0 +1,220 @@
+package recovery
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// DumpSource is what Dump reads; a *storage.Snapshot is one. Its calls are made from the goroutine
+// that called Dump.
+type DumpSource interface {
+	Control() storage.Control
+	// Queues calls fn for every queue definition, in order of identity.
+	Queues(fn func(storage.Queue) error) error
+	// Records calls fn for every packet of the queues in r in the order of the keys. rec is the
+	// full record, valid during the call, or nil and damage why there is none.
+	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
+	// Load returns the record of a load under way, nil if there is none.
+	Load() []byte
+}
+
+// DumpOptions say what to dump and how. The zero value but for Now dumps everything as JSONL.
+type DumpOptions struct {
+	Format  Format
+	Payload Encoding
+	Queues  []string // patterns (DUMP.md, section queues); a queue that one of them matches is dumped; none: all
+	Limit   int64    // the most packets; 0 is no limit
+	Now     int64    // Unix milliseconds: packets that have expired by then are left out
+
+	// Salvage goes on where a packet cannot be read, counting it, dumps packets whose queue has
+	// lost its name under the name lost-queue-N, and dumps a folder that was being loaded. Without
+	// it each of these is an error.
+	Salvage bool
+
+	// Progress, if not nil, is called now and then from a goroutine of Dump's.
+	Progress func(Progress)
+}
+
+// Progress is how far something is.
+type Progress struct {
+	Packets int64 // handled so far
+	Total   int64 // about how many there are; 0: not known
+	Bytes   int64 // of the dump, written or read so far
+}
+
+// Unreadable is a packet that a salvage could not bring out.
+type Unreadable struct {
+	ID  storage.PacketID
+	Err error
+}
+
+// DumpReport says what a dump holds and what it leaves out.
+type DumpReport struct {
+	Packets, Queues int64
+	Bytes           int64
+	Expired         int64        // packets on disk whose time had passed; left out
+	Lost            int64        // packets that cannot be read; left out
+	Unreadable      []Unreadable // the first thousand of them
+	Nameless        int64        // queues whose definitions are gone
+	Unfinished      bool         // the folder was being loaded
+	Took            time.Duration
+}
+
+// maxUnreadable bounds DumpReport.Unreadable.
+const maxUnreadable = 1000
+
+// Dump writes the packets and queues of src to w, in the order of their keys: by queue, best
+// priority first but for priority 0, which no consumer selects and which comes before, oldest first.
+// The same src and options give the same bytes. Memory does not grow with the number of packets.
+//
+// The error is that of w or of src, or names the packet that cannot be read, or wraps
+// storage.ErrUnfinished; what was written then has no end record, and Load refuses it.
+func Dump(src DumpSource, w io.Writer, o DumpOptions) (DumpReport, error) {
+	start := time.Now()
+	d := &dumper{DumpOptions: o, src: src, w: w, hash: xxhash.New()}
+	d.report.Unfinished = src.Load() != nil
+	if d.report.Unfinished && !o.Salvage {
+		return d.report, fmt.Errorf("%w: go on with the load, or salvage what is there", storage.ErrUnfinished)
+	}
+	err := d.run()
+	d.report.Nameless = d.lost
+	d.report.Took = time.Since(start)
+	return d.report, err
+}
+
+// dumper is one dump under way.
+type dumper struct {
+	DumpOptions
+	src    DumpSource
+	w      io.Writer
+	queues []*storage.Queue // those to be dumped, in order of identity
+	ranges []storage.QueueRange
+	next   int   // of queues: the first whose record is not written yet
+	lost   int64 // queues that were made up
+
+	// These belong to the goroutine that writes, while it runs.
+	report DumpReport
+	hash   *xxhash.Digest
+}
+
+func (d *dumper) run() error {
+	h := &header{version: DumpVersion, marks: d.src.Control().Marks, payload: d.Payload}
+	if err := d.chooseQueues(); err != nil {
+		return err
+	}
+	if d.Salvage {
+		if err := d.widen(&h.marks); err != nil {
+			return err
+		}
+	}
+	form := newForm(d.Format, d.Payload)
+	if err := d.write(form.header(nil, h)); err != nil {
+		return err
+	}
+	if err := d.packets(); err != nil {
+		return err
+	}
+	end := trailer{packets: uint64(d.report.Packets), queues: uint64(d.report.Queues), hash: d.hash.Sum64()}
+	if err := d.write(form.end(nil, &end)); err != nil {
+		return err
+	}
+	if d.Progress != nil {
+		d.Progress(d.progress())
+	}
+	return nil
+}
+
+func (d *dumper) write(b []byte) error {
+	if _, err := d.w.Write(b); err != nil {
+		return fmt.Errorf("cannot write the dump: %w", err)
+	}
+	_, _ = d.hash.Write(b)
+	d.report.Bytes += int64(len(b))
+	return nil
+}
+
+func (d *dumper) progress() Progress {
+	return Progress{Packets: d.report.Packets, Total: int64(d.src.Control().Live), Bytes: d.report.Bytes}
+}
+
+// chooseQueues fills queues and ranges: a range is a run of queues without one between them that
+// is not wanted.
+func (d *dumper) chooseQueues() error {
+	globs := make([]glob, 0, len(d.Queues))
+	for _, pattern := range d.Queues {
+		g, err := parseGlob(pattern)
+		if err != nil {
+			return err
+		}
+		globs = append(globs, g)
+	}
+	wanted := func(name []byte) bool {
+		for _, g := range globs {
+			if g.match(name) {
+				return true
+			}
+		}
+		return len(globs) == 0
+	}
+	joined := false
+	err := d.src.Queues(func(q storage.Queue) error {
+		if !wanted(q.Name) {
+			joined = false
+			return nil
+		}
+		q.Name, q.Rest = append([]byte{}, q.Name...), append([]byte(nil), q.Rest...)
+		d.queues = append(d.queues, &q)
+		if joined {
+			d.ranges[len(d.ranges)-1].Last = q.ID
+		} else {
+			d.ranges = append(d.ranges, storage.QueueRange{First: q.ID, Last: q.ID})
+		}
+		joined = true
+		return nil
+	})
+	if err != nil && !(d.Salvage && errors.Is(err, storage.ErrDamaged)) {
+		return fmt.Errorf("read queue definitions: %w", err)
+	}
+	if len(globs) == 0 {
+		d.ranges = []storage.QueueRange{{}} // also those that have lost their definition
+	}
+	return nil
+}
+
+// widen makes marks hold every packet that a salvage will find, as the control record may be lost.
+func (d *dumper) widen(m *storage.Marks) error {
+	for _, q := range d.queues {
+		m.NextQueue = max(m.NextQueue, q.ID+1)
+	}
+	for _, r := range d.ranges {
+		err := d.src.Records(r, func(id storage.PacketID, _ []byte, _ error) error {
+			m.NextQueue = max(m.NextQueue, id.Queue+1)
+			m.NextSeq = max(m.NextSeq, id.Seq+1)
+			m.LowSeq = min(m.LowSeq, id.Seq-1)
+			return nil
+		})
+		if err != nil && !errors.Is(err, storage.ErrDamaged) {
+			return fmt.Errorf("read packets: %w", err)
+		}
+	}
+	return nil
+}
+
+// lostName is the name that packets of a queue without a definition are dumped under. No queue has
+// that name: a dot is added until it is so.
+func (d *dumper) lostName(id uint32) []byte {
+	name := fmt.Appendf(nil, "lost-queue-%d", id)
+	for i := 0; i < len(d.queues); i++ {
+		if string(d.queues[i].Name) == string(name) {
+			name = append(name, '.')
+			i = -1
+		}
+	}
+	return name
+}
