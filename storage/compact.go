@@ -56,9 +56,10 @@ const (
 
 // Compact gives the room of everything deleted back: it writes the memory
 // table out, merges all levels until no deleted version remains, and collects
-// the value log. It is for a store that nobody else uses: what works beside
-// Apply stops first and does not start again, so that Close is all that
-// should follow. progress may be nil; the calls come from one goroutine.
+// the value log. The reserve file goes, too. It is for a store that nobody
+// else uses: what works beside Apply stops first and does not start again, so
+// Close is all that should follow. progress may be nil; the calls come from
+// one goroutine.
 //
 // When ctx ends Compact returns its error after the step under way, and the
 // store is sound, as it is when the process is killed at any moment. An error
@@ -91,8 +92,16 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 			break
 		}
 	}
-	s.guard.refresh(s.tableBytes())
+	s.guard.giveUp(s.tableBytes())
 	return c.collect(ctx)
+}
+
+// giveUp removes the reserve; the next start makes it again.
+func (g *guard) giveUp(lsm int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lsm = lsm
+	g.drop()
 }
 
 // measure counts what is live.

@@ -29,8 +29,12 @@ func (z FileSizes) Total() int64 {
 }
 
 // Sizes measures the data folder dir without opening it; a server may be
-// running on it. A file that goes away meanwhile counts nothing.
+// running on it. A file that goes away meanwhile counts nothing. The error
+// wraps ErrNotFolder when there is no data folder.
 func Sizes(dir string) (FileSizes, error) {
+	if _, err := os.Stat(filepath.Join(dir, formatName)); errors.Is(err, fs.ErrNotExist) {
+		return FileSizes{}, fmt.Errorf("%w: %s has no file %q", ErrNotFolder, dir, formatName)
+	}
 	var sizes FileSizes
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && path != dir {
