@@ -1,0 +1,277 @@
+package crash
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// compactDir names the folder that the test binary compacts in place of testing, when it is the
+// process that will be killed.
+const compactDir = "HOLDFAST_TEST_COMPACT"
+
+// compactNow is the time of all compactions, in Unix milliseconds: packets that expire by then go.
+// It is far ahead, so that Badger, which knows the wall clock, drops none by itself.
+const compactNow = 4_000_000_000_000
+
+// TestCompactionAsAProcess is no test: it is the process that TestKilledCompactionLosesNothing kills.
+func TestCompactionAsAProcess(t *testing.T) {
+	dir := os.Getenv(compactDir)
+	if dir == "" {
+		t.Skip("it runs only when another test starts it")
+	}
+	_, err := recovery.Compact(t.Context(), dir, recovery.CompactOptions{
+		Now:      compactNow,
+		Progress: func(step string, _, _ int64) { fmt.Println(step) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compaction is a process that compacts a folder.
+type compaction struct {
+	cmd    *exec.Cmd
+	out    *bufio.Reader
+	begun  chan struct{} // closed with the first step that writes
+	exited chan error    // gets the result of the process once
+	merges atomic.Bool   // the last step it told was that of merging
+}
+
+func startCompaction(t *testing.T, dir string) *compaction {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCompactionAsAProcess$", "-test.count=1")
+	cmd.Env = append(os.Environ(), compactDir+"="+dir)
+	dieWithParent(cmd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &compaction{cmd: cmd, out: bufio.NewReader(out), begun: make(chan struct{}), exited: make(chan error, 1)}
+	go c.follow() // ends with the process
+	return c
+}
+
+func (c *compaction) follow() {
+	begun := false
+	for {
+		line, err := c.out.ReadString('\n')
+		if err != nil {
+			break
+		}
+		if !begun && (line == "delete expired\n" || line == "write out\n") {
+			begun = true
+			close(c.begun)
+		}
+		c.merges.Store(line == "write out\n" || line == "merge\n")
+	}
+	if !begun {
+		close(c.begun) // nobody shall wait for it
+	}
+	c.exited <- c.cmd.Wait()
+}
+
+// kill ends the process so long after it began to write, and reports whether it was at work then.
+func (c *compaction) kill(after time.Duration) (atWork, merging bool) {
+	<-c.begun
+	select {
+	case err := <-c.exited:
+		c.exited <- err
+	case <-time.After(after): // the moment is what is tested
+	}
+	merging = c.merges.Load()
+	_ = c.cmd.Process.Kill()
+	atWork = <-c.exited != nil
+	return atWork, atWork && merging
+}
+
+// remains is what a folder must hold whatever happens to a compaction.
+type remains struct {
+	packets int
+	sum     [sha256.Size]byte // of the packets that have not expired: identities and records, in order
+	live    uint64            // of the control record
+	hash    uint64
+	marks   storage.Marks
+}
+
+// read opens a folder as a server does and returns what it holds.
+func (c *remains) read(t *testing.T, dir string) {
+	t.Helper()
+	s, err := storage.Open(dir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := recovery.Restore(s, recovery.Options{Now: compactNow}); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	control := snap.Control()
+	*c = remains{live: control.Live, hash: control.Hash, marks: control.Marks}
+	sum := sha256.New()
+	err = snap.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, damage error) error {
+		if damage != nil {
+			return damage
+		}
+		var p storage.Packet
+		if err := storage.DecodeRecord(rec, &p); err != nil {
+			return err
+		}
+		if p.Expiry != 0 && p.Expiry <= compactNow {
+			return nil // it may be there or not
+		}
+		c.packets++
+		fmt.Fprintf(sum, "%v %d ", id, len(rec))
+		_, err := sum.Write(rec)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum.Sum(c.sum[:0])
+}
+
+// fillMostlyPopped makes a folder with n packets, small and large, that expired, will, or never
+// do, of which most were popped.
+func fillMostlyPopped(t *testing.T, dir string, n int) {
+	t.Helper()
+	s, err := storage.Open(dir, storage.Options{Sync: storage.SyncNever()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, uint64(n)))
+	var b storage.Batch
+	apply := func() {
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+		b.Reset()
+	}
+	b.PutQueue(storage.Queue{ID: 1, Name: []byte("jobs"), New: true})
+	type popped struct {
+		id storage.PacketID
+		storage.Removed
+	}
+	var gone []popped
+	const run, large = 1000, 3000
+	for i := range n {
+		id := storage.PacketID{Queue: 1, Priority: 1 + rng.Uint32N(200), Seq: 1<<63 + uint64(i)}
+		p := storage.Packet{Key: binary.BigEndian.AppendUint64(nil, id.Seq), Payload: make([]byte, 128)}
+		if i%64 == 0 {
+			p.Payload = make([]byte, large)
+		}
+		for j := range p.Payload {
+			p.Payload[j] = byte(rng.Uint32())
+		}
+		switch i % 20 {
+		case 10:
+			p.Expiry = compactNow - int64(i)
+		case 11:
+			p.Expiry = compactNow + int64(time.Hour/time.Millisecond)
+		}
+		if b.Put(id, &p); i%10 > 1 {
+			gone = append(gone, popped{id, storage.Removed{Large: storage.IsLarge(len(p.Payload))}})
+		}
+		if i%run == run-1 {
+			apply()
+		}
+	}
+	b.SetMarks(storage.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 2})
+	apply()
+	rng.Shuffle(len(gone), func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
+	for i, p := range gone {
+		if b.Delete(p.id, p.Removed); i%run == run-1 {
+			apply()
+		}
+	}
+	apply()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKilledCompactionLosesNothing(t *testing.T) {
+	n, kills := 200_000, 10
+	if testing.Short() {
+		n, kills = 50_000, 3
+	}
+	seed := runSeed()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	full := t.TempDir()
+	fillMostlyPopped(t, full, n)
+	var want, got remains
+	want.read(t, full)
+
+	// How long it takes from its first write to its end.
+	dir := copyFolder(t, full)
+	c := startCompaction(t, dir)
+	<-c.begun
+	began := time.Now()
+	if err := <-c.exited; err != nil {
+		t.Fatalf("compaction: %v", err)
+	}
+	took := time.Since(began)
+	got.read(t, dir)
+	if got != want {
+		t.Fatalf("after a compaction that was not killed the folder holds %+v, want %+v", got, want)
+	}
+
+	atWork, merging := 0, 0
+	for i := range kills {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		dir = copyFolder(t, full)
+		// One part of the time after the other, and now and then a second kill on top.
+		part := (float64(i) + rng.Float64()) / float64(kills)
+		for again := true; again; again = rng.IntN(3) == 0 {
+			killed, inMerge := startCompaction(t, dir).kill(time.Duration(part * float64(took)))
+			atWork, merging = atWork+oneIf(killed), merging+oneIf(inMerge)
+			part = rng.Float64()
+		}
+		if got.read(t, dir); got != want {
+			t.Fatalf("after kill %d the folder holds %+v, want %+v", i, got, want)
+		}
+	}
+	t.Logf("a compaction writes for %v; %d kills met it at work, %d of them while it merged", took.Round(time.Millisecond), atWork, merging)
+	if atWork < kills/2 || merging < kills/3 {
+		t.Errorf("too few kills met a compaction at work: the test proves nothing")
+	}
+
+	report, err := recovery.Compact(t.Context(), dir, recovery.CompactOptions{Now: compactNow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.read(t, dir); got != want || report.Packets != int64(want.packets) {
+		t.Fatalf("after the last compaction the folder holds %+v, want %+v; report %+v", got, want, report)
+	}
+}
+
+func oneIf(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
