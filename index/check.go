@@ -128,6 +128,9 @@ func (c *checker) allLanes() error {
 		if err != nil {
 			return fmt.Errorf("lane %d: %w", id, err)
 		}
+		counts := c.queues[l.queue]
+		counts.Priorities += int(l.tree.priorities)
+		c.queues[l.queue] = counts
 	}
 	return c.same("lanes", x.lanes.live, live)
 }
@@ -209,6 +212,7 @@ func (c *checker) tree(t *tree, ok func(place, uint32) bool) error {
 	}
 	f := &c.x.forest
 	total, prev := uint32(0), uint32(0)
+	priorities, latest := uint32(0), uint32(0)
 	var visit func(id uint32, depth int, low, high place) error
 	visit = func(id uint32, depth int, low, high place) error {
 		c.nodes++
@@ -225,6 +229,9 @@ func (c *checker) tree(t *tree, ok func(place, uint32) bool) error {
 				return fmt.Errorf("index: node %d has packet %d at %v, where it does not belong", id, n.ids[i], k)
 			}
 			if n.leaf {
+				if priorities == 0 || k.priority != latest {
+					priorities, latest = priorities+1, k.priority
+				}
 				continue
 			}
 			if i > 0 && f.at(n.ids[i-1]).n <= small && f.at(n.ids[i]).n <= small {
@@ -252,6 +259,9 @@ func (c *checker) tree(t *tree, ok func(place, uint32) bool) error {
 	}
 	if total != t.count || t.last != prev || f.at(prev).next != 0 {
 		return fmt.Errorf("index: a tree of %d packets up to leaf %d says %d up to %d", total, prev, t.count, t.last)
+	}
+	if priorities != t.priorities {
+		return fmt.Errorf("index: a tree of %d priorities says %d", priorities, t.priorities)
 	}
 	return nil
 }

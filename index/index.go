@@ -101,6 +101,37 @@ func (x *Index) Find(q QueueID, key []byte) (ID, bool) {
 	return ID(x.anyMember(x.keys.groups.at(g))), true
 }
 
+// Only returns the packet of a queue with this key when there is just one. n is how many there are; 2 stands for more.
+// A nil key is an empty key here.
+func (x *Index) Only(q QueueID, key []byte) (p Packet, n int) {
+	if !x.knows(q) {
+		return Packet{}, 0
+	}
+	g := x.keys.find(q, key)
+	if g == 0 {
+		return Packet{}, 0
+	}
+	id := x.onlyMember(x.keys.groups.at(g))
+	if id == 0 {
+		return Packet{}, 2
+	}
+	return x.packet(id, x.entries.at(id)), 1
+}
+
+// Group appends to dst what a Pop that selects this packet takes with it, in the same order and under the same limit,
+// and takes nothing; nothing is appended when the number is not in use.
+func (x *Index) Group(id ID, lim Limit, dst []Packet) []Packet {
+	e := x.entry(id)
+	if e == nil {
+		return dst
+	}
+	for _, id := range x.pick(uint32(id), e, lim) {
+		dst = append(dst, x.packet(id, x.entries.at(id)))
+	}
+	x.unpick()
+	return dst
+}
+
 // Remove takes a packet away, in any state; false when the number is not in use.
 func (x *Index) Remove(id ID) bool {
 	e := x.entry(id)
@@ -175,7 +206,9 @@ func (x *Index) enter(id uint32, e *entry) {
 		x.join(id, e)
 	}
 	if e.selectable() {
+		before := l.tree.priorities
 		x.mustInsert(&l.tree, e.place(), id)
+		x.countPriorities(l, before)
 		x.refresh(e.lane)
 	}
 	if e.timer != 0 {
@@ -191,8 +224,17 @@ func (x *Index) leave(id uint32, e *entry) {
 		x.quit(id, e)
 	}
 	if e.selectable() {
+		before := l.tree.priorities
 		x.forest.remove(&l.tree, e.place())
+		x.countPriorities(l, before)
 		x.refresh(e.lane)
+	}
+}
+
+// countPriorities brings the queue's number of priorities up to date after the tree of a lane changed.
+func (x *Index) countPriorities(l *lane, before uint32) {
+	if l.tree.priorities != before {
+		x.queues.at(uint32(l.queue)).counts.Priorities += int(l.tree.priorities) - int(before)
 	}
 }
 

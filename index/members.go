@@ -88,6 +88,22 @@ func (x *Index) anyMember(g *group) uint32 {
 	return id
 }
 
+// onlyMember returns the member of a group that has just one, otherwise 0.
+func (x *Index) onlyMember(g *group) uint32 {
+	if g.info&0xff != crowded {
+		if x.entries.at(g.head).next == g.head {
+			return g.head
+		}
+		return 0
+	}
+	c := x.crowds.at(g.head)
+	if c.tree.count != 1 || c.others != 0 {
+		return 0
+	}
+	_, id := x.forest.lowest(&c.tree)
+	return id
+}
+
 // mates appends the ready members of a group but for one, in the order a pop takes them, until limit says stop.
 func (x *Index) mates(g *group, but uint32, limit func(e *entry) bool, dst []uint32) []uint32 {
 	if g.info&0xff == crowded {

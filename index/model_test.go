@@ -365,6 +365,40 @@ func (m *indexModel) Find(t *rapid.T) {
 	}
 }
 
+func (m *indexModel) Only(t *rapid.T) {
+	q, key := m.queue(t), m.drawKey(t)
+	if key == nil {
+		key = []byte("never pushed")
+	}
+	var with []*modelPacket
+	for _, p := range m.held {
+		if p.Queue == q && p.hasKey && bytes.Equal(p.key, key) {
+			with = append(with, p)
+		}
+	}
+	got, n := m.x.Only(q, key)
+	if n != min(len(with), 2) || n == 1 && got != with[0].Packet {
+		t.Fatalf("Only(%q) = %+v %d, want one of %d", key, got, n, len(with))
+	}
+}
+
+func (m *indexModel) Group(t *rapid.T) {
+	end := drawEnd(t)
+	list := m.order(m.queue(t), end, nil)
+	if len(list) == 0 {
+		t.Skip("nothing is selectable")
+	}
+	limit := rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "limit packets")
+	want := append(list[:1:1], m.group(list[0])...)
+	if limit > 0 {
+		want = want[:min(limit, len(want))]
+	}
+	got := m.x.Group(list[0].ID, Limit{Packets: limit}, nil)
+	if !slices.EqualFunc(got, want, func(p Packet, o *modelPacket) bool { return p == o.Packet }) {
+		t.Fatalf("Group gave %d packets, want %d", len(got), len(want))
+	}
+}
+
 func (m *indexModel) Advance(t *rapid.T) {
 	m.now += rapid.Int64Range(0, 20).Draw(t, "ms")
 	limit := rapid.SampledFrom([]int{1, 3, 1000}).Draw(t, "max")
@@ -406,6 +440,7 @@ func (m *indexModel) verify(t *rapid.T) {
 		t.Fatal(err)
 	}
 	counts := map[QueueID]Counts{}
+	priorities := map[[2]uint32]bool{} // by lane
 	deadline := int64(0)
 	for _, p := range m.held {
 		c := counts[p.Queue]
@@ -419,6 +454,10 @@ func (m *indexModel) verify(t *rapid.T) {
 			c.Unselectable++
 		default:
 			c.Ready++
+			if at := [2]uint32{uint32(p.Lane), p.Priority}; !priorities[at] {
+				priorities[at] = true
+				c.Priorities++
+			}
 		}
 		counts[p.Queue] = c
 		if w := p.moment(); w != 0 && (deadline == 0 || w < deadline) {
@@ -451,7 +490,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "Extend": m.Extend,
 			"Release": m.Release, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef, "Find": m.Find,
-			"Advance": m.Advance, "": m.verify,
+			"Only": m.Only, "Group": m.Group, "Advance": m.Advance, "": m.verify,
 		}
 		for range 3 {
 			t.Repeat(actions)

@@ -11,6 +11,7 @@ type Counts struct {
 	Unselectable int   // ready with priority 0
 	Delayed      int   // for a later moment
 	Claimed      int   // by a consumer
+	Priorities   int   // distinct ones of the Ready; what two lanes have counts twice
 	Bytes        int64 // sizes of all of them
 }
 

@@ -29,26 +29,39 @@ func (x *Index) Pop(q QueueID, end End, f Filter, group bool, lim Limit, dst []P
 	}
 	e := x.entries.at(id)
 	if group && e.group != 0 {
-		x.picked = append(x.picked[:0], id)
-		left, bytes := lim.Packets-1, lim.Bytes-int64(e.size)
-		x.picked = x.mates(x.keys.groups.at(e.group), id, func(m *entry) bool {
-			left--
-			bytes -= int64(m.size)
-			return (lim.Packets <= 0 || left >= 0) && (lim.Bytes <= 0 || bytes >= 0)
-		}, x.picked)
-		for _, id := range x.picked {
+		for _, id := range x.pick(id, e, lim) {
 			e := x.entries.at(id)
 			dst = append(dst, x.packet(id, e))
 			x.remove(id, e)
 		}
-		if cap(x.picked) > 1<<16 {
-			x.picked = nil
-		}
+		x.unpick()
 		return dst
 	}
 	dst = append(dst, x.packet(id, e))
 	x.remove(id, e)
 	return dst
+}
+
+// pick returns a packet and the members of its group that go with it, valid until the next call.
+func (x *Index) pick(id uint32, e *entry, lim Limit) []uint32 {
+	x.picked = append(x.picked[:0], id)
+	if e.group == 0 {
+		return x.picked
+	}
+	left, bytes := lim.Packets-1, lim.Bytes-int64(e.size)
+	x.picked = x.mates(x.keys.groups.at(e.group), id, func(m *entry) bool {
+		left--
+		bytes -= int64(m.size)
+		return (lim.Packets <= 0 || left >= 0) && (lim.Bytes <= 0 || bytes >= 0)
+	}, x.picked)
+	return x.picked
+}
+
+// unpick ends the use of what pick returned, and frees its memory if a large group has made it long.
+func (x *Index) unpick() {
+	if cap(x.picked) > 1<<16 {
+		x.picked = nil
+	}
 }
 
 // Claim lends the selected packet to a consumer until leaseEnd (Unix ms; 0 or less: until it answers) and counts the

@@ -121,7 +121,8 @@ type tree struct {
 	root        uint32 // 0 when empty
 	first, last uint32 // leaves
 	count       uint32
-	depth       uint8 // levels, 1 when the root is a leaf
+	priorities  uint32 // distinct ones
+	depth       uint8  // levels, 1 when the root is a leaf
 }
 
 // forest is the nodes of all trees.
@@ -155,10 +156,13 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 		n := f.at(t.root)
 		n.leaf = true
 		n.insert(0, k, id)
-		t.first, t.last, t.count, t.depth = t.root, t.root, 1, 1
+		t.first, t.last, t.count, t.priorities, t.depth = t.root, t.root, 1, 1, 1
 		return true
 	}
 	if n := f.at(t.last); n.n < fan && n.key(int(n.n)-1).before(k) {
+		if n.priorities[n.n-1] != k.priority {
+			t.priorities++
+		}
 		n.insert(int(n.n), k, id)
 		t.count++
 		return true
@@ -170,6 +174,9 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 		return false
 	}
 	t.count++
+	if !f.beside(n, i, i, k.priority) {
+		t.priorities++
+	}
 	if i == 0 {
 		f.lower(t, k, &p)
 	}
@@ -308,9 +315,30 @@ func (f *forest) removeFrom(t *tree, n *node, k place) bool {
 	if i == int(n.n) || n.key(i) != k {
 		return false
 	}
+	if !f.beside(n, i, i+1, k.priority) {
+		t.priorities--
+	}
 	n.remove(i)
 	t.count--
 	return true
+}
+
+// beside reports whether the key before position i of a leaf, or the one at position j, has a priority. The keys of one
+// priority stand together, so these two tell whether others have it.
+func (f *forest) beside(n *node, i, j int, priority uint32) bool {
+	if i > 0 {
+		if n.priorities[i-1] == priority {
+			return true
+		}
+	} else if n.prev != 0 {
+		if prev := f.at(n.prev); prev.priorities[prev.n-1] == priority {
+			return true
+		}
+	}
+	if j < int(n.n) {
+		return n.priorities[j] == priority
+	}
+	return n.next != 0 && f.at(n.next).priorities[0] == priority
 }
 
 // settle frees or merges the nodes of a path, from the leaf up, as far as a removal left them small.
