@@ -13,10 +13,10 @@ type batch struct {
 	firstSeq uint64   // sequence of the first packet pushed while the batch was open
 	pushes   []int32  // op number in ops by sequence-firstSeq
 	replies  []reply  // in the order of their calls
-	records  [][]byte // the packets of all replies; a nil is filled by the committer
+	records  [][]byte // the packets, or the bytes, of all replies; a nil is filled by the committer
 	misses   []miss   // the nils of records
 	ahead    []miss   // neighbours of the misses, read along with them for the cache
-	copied   []byte   // records copied out of the cache
+	copied   []byte   // records copied out of the cache, and bytes of replies
 	owed     int      // bytes of records
 
 	missed    *queue    // the queue of the first miss: where to read ahead
@@ -27,7 +27,7 @@ type batch struct {
 type reply struct {
 	to          *Consumer
 	first, last int32
-	owed        int // bytes of those packets
+	owed        int // bytes of those records
 	kind        replyKind
 }
 
@@ -35,6 +35,7 @@ type replyKind uint8
 
 const (
 	replyPackets replyKind = iota // a pop's reply or a delivery
+	replyBytes                    // what a session has put together itself: one record
 	replyFinish                   // the consumer is gone: nothing follows
 )
 
@@ -83,7 +84,8 @@ func (t *batch) size() int { return t.ops.Len() + len(t.replies) }
 // full says that the batch takes no further call (see batchLimits).
 func (t *batch) full(l batchLimits) bool {
 	return t.ops.Len() >= l.ops || t.ops.Bytes() >= l.bytes || t.ops.Held() >= maxBatchHeld ||
-		t.owed >= maxBatchOwed || len(t.replies) >= maxBatchReplies || len(t.records) >= maxBatchReplies
+		t.owed >= maxBatchOwed || len(t.replies) >= maxBatchReplies || len(t.records) >= maxBatchReplies ||
+		len(t.pushes) >= maxBatchPushes
 }
 
 // fits says that a push of so many bytes, and what surrounds them, can still go into the batch's

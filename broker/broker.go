@@ -195,7 +195,7 @@ type Stats struct {
 	Packets   int   // packets in all of them
 	Batches   int64 // batches committed
 	Records   int64 // records written and deleted by them
-	Cancelled int64 // packets pushed and popped again before their batch was sealed
+	Cancelled int64 // packets pushed, and popped or moved again before their batch was sealed
 	Misses    int64 // popped payloads that were read back from disk
 }
 

@@ -267,6 +267,11 @@ func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 		r.to.to.Finish()
 		return packets
 	}
+	if r.kind == replyBytes {
+		r.to.to.Reply(t.records[r.first])
+		r.handedOver()
+		return packets
+	}
 	for _, record := range t.records[r.first:r.last] {
 		if record == nil {
 			continue
@@ -278,7 +283,12 @@ func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 		}
 	}
 	r.to.to.Packets(packets)
+	r.handedOver()
+	return packets
+}
+
+// handedOver notes that the receiver has been given the reply.
+func (r *reply) handedOver() {
 	r.to.owed.Add(-int64(r.owed))
 	r.to.pending.Add(-1)
-	return packets
 }

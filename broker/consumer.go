@@ -14,6 +14,8 @@ type Receiver interface {
 	// Packets hands out the reply of one pop, or one delivery; none means that the queue had
 	// nothing to select. The slice and its bytes are valid during the call only.
 	Packets(p []Packet)
+	// Reply hands out the bytes of one Tx.Reply. They are valid during the call only.
+	Reply(data []byte)
 	// Finish says that nothing follows: the consumer was detached.
 	Finish()
 	// Flush follows a run of the calls above: what they appended should go out now.
@@ -32,7 +34,7 @@ type Consumer struct {
 	hungry   bool // listed in Broker.hungry
 
 	held    atomic.Bool  // not delivered to until Resume: too much is unsent. Set with Broker.mu held
-	owed    atomic.Int64 // bytes of packets taken for it that the completer has not handed over yet
+	owed    atomic.Int64 // bytes of replies and deliveries that the completer has not handed over yet
 	pending atomic.Int32 // replies and deliveries that the completer has not handed over yet
 	dirty   bool         // completer only: it has to be flushed
 }
@@ -40,11 +42,15 @@ type Consumer struct {
 // Attach makes a consumer of to. Tx.Detach ends it.
 func (b *Broker) Attach(to Receiver) *Consumer { return &Consumer{to: to} }
 
-// Unsent is how many bytes of packets are on their way to the consumer. Any goroutine may ask.
+// Unsent is how many bytes of replies and deliveries are on their way to the consumer. Any goroutine may ask.
 func (c *Consumer) Unsent() int64 { return c.owed.Load() + c.to.Backlog() }
 
 // Owed is the part of Unsent that its receiver has not been given yet. Any goroutine may ask.
 func (c *Consumer) Owed() int64 { return c.owed.Load() }
+
+// Idle says that the receiver has been given every reply and delivery. Any goroutine may ask; it
+// stays true as long as the consumer has no subscription and nothing is called for it.
+func (c *Consumer) Idle() bool { return c.pending.Load() == 0 }
 
 // Held says that the consumer waits for Resume: once Unsent is small again, the receiver must
 // call it. Any goroutine may ask.

@@ -16,6 +16,8 @@ var (
 	ErrTooManyPackets = errors.New("too many packets: four billion are queued, pop some")
 	// ErrTooManySubscriptions: MaxSubscriptions is reached.
 	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
+	// ErrNotBare: a packet is not just a key and a priority.
+	ErrNotBare = errors.New("packet is not just a key: it has none, shares it, or has a payload, tags or a time to live that would be lost; take it through another protocol")
 	// ErrTooLarge: the packet does not fit the storage's limits.
 	ErrTooLarge = errors.New("packet too large")
 )

@@ -26,6 +26,7 @@ const (
 	maxIdleQueues   = 1024     // empty queues whose definition is kept, so that a queue that empties often costs nothing
 	maxBatchOwed    = 8 << 20  // bytes that one batch may owe to receivers
 	maxBatchReplies = 1 << 16  // replies of one batch, and packets in them: full one call after that
+	maxBatchPushes  = 1 << 16  // packets that one batch may push, those that were popped or moved again included
 	maxBatchHeld    = 16 << 20 // bytes of pushed packets that one batch may hold, those that were popped again included
 	batchesInFlight = 4        // open, committing, completing, and one to swap
 	replyOverhead   = 8        // bytes that a reply counts for besides its packets

@@ -32,6 +32,8 @@ func (r *inbox) Packets(packets []broker.Packet) {
 	r.got = append(r.got, reply)
 }
 
+func (r *inbox) Reply(data []byte) { r.got = append(r.got, []string{string(data)}) }
+
 func (r *inbox) Finish()        { r.finished = true }
 func (r *inbox) Backlog() int64 { return r.backlog }
 

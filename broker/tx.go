@@ -97,23 +97,36 @@ func (tx *Tx) Push(r PushRequest) error {
 	if err := tx.begin(size); err != nil {
 		return err
 	}
-	b := tx.b
-	switch level := b.level(tx.now); {
+	if err := tx.pushable(); err != nil {
+		return err
+	}
+	p := Packet{Key: r.Key, Payload: r.Payload, EnqueuedAt: tx.now}
+	if r.TTL > 0 {
+		p.Expiry = tx.now + max(1, r.TTL.Milliseconds())
+	}
+	return tx.push(r.Queue, r.Priority, &p)
+}
+
+// pushable says whether the disk's free space allows pushes.
+func (tx *Tx) pushable() error {
+	switch level := tx.b.level(tx.now); {
 	case level >= storage.Stop:
 		return ErrStopped
 	case level >= storage.NoPush:
 		return ErrNoSpace
 	}
-	q, err := b.makeQueue(r.Queue)
+	return nil
+}
+
+// push adds p to the queue, known or new, and to what its waiting subscribers are given.
+func (tx *Tx) push(name []byte, priority uint32, p *Packet) error {
+	b := tx.b
+	q, err := b.makeQueue(name)
 	if err != nil {
 		return err
 	}
 	b.define(q)
-	p := Packet{Key: r.Key, Payload: r.Payload, EnqueuedAt: tx.now}
-	if r.TTL > 0 {
-		p.Expiry = tx.now + max(1, r.TTL.Milliseconds())
-	}
-	if err := b.insert(q, r.Priority, &p, tx.now); err != nil {
+	if err := b.insert(q, priority, p, tx.now); err != nil {
 		return err
 	}
 	b.deliver(q)
@@ -122,10 +135,7 @@ func (tx *Tx) Push(r PushRequest) error {
 
 // insert puts p at the newest end of its priority: into the open batch, the cache, the index.
 func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) error {
-	seq := b.marks.NextSeq
-	b.marks.NextSeq++
-	op := b.open.ops.Put(storage.PacketID{Queue: q.id, Priority: priority, Seq: seq}, p)
-	b.open.pushes = append(b.open.pushes, int32(op))
+	seq, op := b.put(q, priority, p)
 	e := index.Entry{
 		Queue:    q.ix,
 		Priority: priority,
@@ -141,6 +151,15 @@ func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) error {
 		return ErrTooManyPackets
 	}
 	return nil
+}
+
+// put appends p to the open batch, at the newest end of its priority.
+func (b *Broker) put(q *queue, priority uint32, p *Packet) (seq uint64, op int) {
+	seq = b.marks.NextSeq
+	b.marks.NextSeq++
+	op = b.open.ops.Put(storage.PacketID{Queue: q.id, Priority: priority, Seq: seq}, p)
+	b.open.pushes = append(b.open.pushes, int32(op))
+	return seq, op
 }
 
 // End is which end of equal priority a consumer takes from.

@@ -138,6 +138,11 @@ func (r *receiver) Packets(packets []broker.Packet) {
 	})
 }
 
+// Reply implements broker.Receiver. No request of this protocol is answered with bytes of its own.
+func (r *receiver) Reply(data []byte) {
+	r.out.Append(func(dst []byte) []byte { return append(dst, data...) })
+}
+
 // Finish implements broker.Receiver.
 func (r *receiver) Finish() { r.out.Finish() }
 

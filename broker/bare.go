@@ -1,0 +1,170 @@
+package broker
+
+import (
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// A bare packet is its key and its priority and nothing else: no payload, no tags, no expiry,
+// neither delayed nor claimed. So it can be moved and handed out without reading its record; the
+// calls of this file do that, and refuse what is not bare with ErrNotBare, because they would lose
+// what the record holds.
+
+// PrioritizeRequest is a bare packet to push or to move.
+type PrioritizeRequest struct {
+	Queue []byte
+	Key   []byte // never nil; an empty key is a key like any other
+	// To returns the priority that the packet is to have. It gets the one it has, or known false
+	// if the queue has no packet with this key. 1 is best, 0 is never selected.
+	To func(old uint32, known bool) uint32
+}
+
+// Prioritize pushes the bare packet with a key, or moves it to the newest end of another priority
+// if the queue has it; one that keeps its priority stays where it is. Old place and new are one
+// batch. ErrNotBare if the packet is more than its key, or not the only one that has it.
+func (tx *Tx) Prioritize(r PrioritizeRequest) error {
+	size := len(r.Queue) + len(r.Key)
+	if size > tx.b.limits.record {
+		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
+	}
+	if err := tx.begin(size); err != nil {
+		return err
+	}
+	b := tx.b
+	if b.level(tx.now) >= storage.Stop {
+		return ErrStopped
+	}
+	if q := b.queues.find(r.Queue); q != nil {
+		if p, n := b.ix.Only(q.ix, r.Key); n > 0 {
+			if n > 1 || !b.bare(p, r.Key) {
+				return ErrNotBare
+			}
+			return tx.move(q, p, r)
+		}
+	}
+	to := r.To(0, false)
+	if err := tx.pushable(); err != nil {
+		return err
+	}
+	return tx.push(r.Queue, to, &Packet{Key: r.Key, EnqueuedAt: tx.now})
+}
+
+// move gives a bare packet of q its new priority. It counts as enqueued now.
+func (tx *Tx) move(q *queue, p index.Packet, r PrioritizeRequest) error {
+	to := r.To(p.Priority, true)
+	if to == p.Priority {
+		return nil
+	}
+	if err := tx.pushable(); err != nil {
+		return err
+	}
+	b := tx.b
+	b.discard(q, p)
+	seq, op := b.put(q, to, &Packet{Key: r.Key, EnqueuedAt: tx.now, Attempts: uint32(p.Attempts)})
+	b.ix.Move(p.ID, to, seq)
+	b.ix.SetRef(p.ID, seq, b.cache.add(seq, b.open.ops.Record(op)))
+	b.deliver(q) // it may have had priority 0, which no subscriber was given
+	return nil
+}
+
+// PopKey takes the best packet of the queue, which must be bare, at the newest or oldest end of its
+// priority, with all that have its key, and appends that key to dst. ok is false if none is
+// selectable. accept, if not nil, looks at the key first: when it returns an error, that is
+// returned and nothing is taken. ErrNotBare likewise if one of the packets is more than its key.
+func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
+	if err := tx.begin(0); err != nil {
+		return dst, false, err
+	}
+	b := tx.b
+	if b.level(tx.now) >= storage.Stop {
+		return dst, false, ErrStopped
+	}
+	q := b.queues.find(name)
+	if q == nil {
+		return dst, false, nil
+	}
+	key, ok, err = b.bestKey(q, end, dst)
+	if !ok || err != nil {
+		return dst, false, err
+	}
+	if accept != nil {
+		if err := accept(key[len(dst):]); err != nil {
+			return dst, false, err
+		}
+	}
+	for _, p := range b.scratch {
+		b.ix.Remove(p.ID)
+		b.discard(q, p)
+	}
+	b.retire(q)
+	return key, true, nil
+}
+
+// PeekKey appends to dst the key that PopKey would take, under the same rules, and takes nothing.
+func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, err error) {
+	if err := tx.begin(0); err != nil {
+		return dst, false, err
+	}
+	q := tx.b.queues.find(name)
+	if q == nil {
+		return dst, false, nil
+	}
+	return tx.b.bestKey(q, end, dst)
+}
+
+// PriorityOf returns the priority of the bare packet with a key; ok is false if the queue has no
+// packet with it.
+func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error) {
+	if err := tx.begin(0); err != nil {
+		return 0, false, err
+	}
+	q := tx.b.queues.find(name)
+	if q == nil {
+		return 0, false, nil
+	}
+	p, n := tx.b.ix.Only(q.ix, key)
+	switch {
+	case n == 0:
+		return 0, false, nil
+	case n > 1 || !tx.b.bare(p, key):
+		return 0, false, ErrNotBare
+	}
+	return p.Priority, true, nil
+}
+
+// bestKey appends to dst the key of what q selects. The packets that a pop would take are then in
+// b.scratch.
+func (b *Broker) bestKey(q *queue, end End, dst []byte) (key []byte, ok bool, err error) {
+	best, ok := b.ix.Best(q.ix, end, nil)
+	if !ok {
+		return dst, false, nil
+	}
+	key, ok = b.ix.Key(best.ID, dst)
+	if !ok {
+		return dst, false, ErrNotBare
+	}
+	limit := index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes}
+	b.scratch = b.ix.Group(best.ID, limit, b.scratch[:0])
+	for _, p := range b.scratch {
+		if !b.bare(p, key[len(dst):]) {
+			return dst, false, ErrNotBare
+		}
+	}
+	return key, true, nil
+}
+
+// bare says that the packet is nothing but this key and its priority.
+func (b *Broker) bare(p index.Packet, key []byte) bool {
+	tags, _ := b.ix.Tags(p.Lane)
+	return p.State == index.Ready && p.Expiry == 0 && int(p.Size) == len(key) && len(tags) == 0
+}
+
+// discard removes a packet whose record nobody needs from the store.
+func (b *Broker) discard(q *queue, p index.Packet) {
+	if _, ok := b.open.pushed(p.Seq); ok {
+		b.stats.cancelled.Add(1)
+	}
+	b.delete(q, p)
+}

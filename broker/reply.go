@@ -1,0 +1,38 @@
+package broker
+
+// A session that puts its replies together itself computes them inside Do, from the state that the
+// calls before have left, and gives them to Reply. They leave when all that they may depend on is on disk.
+
+// Begin makes sure that the broker accepts calls and that the open batch has room for a reply; it
+// may wait for that. Every other call does so by itself. ErrClosed; ErrStopped if the batch is full
+// because the disk is.
+func (tx *Tx) Begin() error { return tx.begin(0) }
+
+// Reply answers c with data, which is copied, after everything that was called before. It takes part in
+// the open batch whether that has room or not, so it belongs behind a call or Begin, and what one
+// Do replies should be put together and replied at once.
+func (tx *Tx) Reply(c *Consumer, data []byte) {
+	b := tx.b
+	first := len(b.open.records)
+	b.open.records = append(b.open.records, b.open.copy(data))
+	b.answer(c, first, replyBytes, len(data))
+}
+
+// QueueCounts is how much a queue holds.
+type QueueCounts struct {
+	Selectable int // packets that a pop can select
+	Priorities int // how many different priorities they have; packets with other tags count theirs apart
+}
+
+// QueueCounts returns what the queue holds; nothing for an unknown one.
+func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
+	if err := tx.begin(0); err != nil {
+		return QueueCounts{}, err
+	}
+	q := tx.b.queues.find(name)
+	if q == nil {
+		return QueueCounts{}, nil
+	}
+	c := tx.b.ix.Counts(q.ix)
+	return QueueCounts{Selectable: c.Ready, Priorities: c.Priorities}, nil
+}
