@@ -196,19 +196,6 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-func BenchmarkPackets(b *testing.B) {
-	const n = 1_000_000
-	s := filled(b, n)
-	for b.Loop() {
-		count := 0
-		err := s.Packets(func(PacketID, *Meta) error { count++; return nil })
-		if err != nil || count != n {
-			b.Fatal(count, err)
-		}
-	}
-	b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds(), "packets/s")
-}
-
 func BenchmarkAppendRecord(b *testing.B) {
 	p := benchPacket()
 	dst := make([]byte, 0, 512)

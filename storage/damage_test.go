@@ -280,10 +280,10 @@ func TestLogsThatDoNotJoinAreDamage(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := checkLogs(db, secret, false); errors.Is(err, ErrDamaged) != row.damaged {
+			if _, err := checkLogs(db, secret, false); errors.Is(err, ErrDamaged) != row.damaged {
 				t.Errorf("it gives %v", err)
 			}
-			if err := checkLogs(db, secret, true); err != nil {
+			if _, err := checkLogs(db, secret, true); err != nil {
 				t.Errorf("accepted, it gives %v", err)
 			}
 		})

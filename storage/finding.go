@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -26,10 +27,15 @@ const (
 	FindingLog      = "log"
 	FindingRecord   = "record"
 	FindingControl  = "control" // the control record
+	FindingOther    = "other"   // another file of the database
 )
 
 // String gives the finding as one line.
 func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Kind, f.Key, f.What) }
+
+// plain is the text of an error as a finding has it, which says by itself that
+// something is damaged.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": ") }
 
 // maxFindings bounds the memory that findings take: past it they are counted.
 const maxFindings = 10_000

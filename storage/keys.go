@@ -72,3 +72,25 @@ func decodeQueueKey(key []byte) (uint32, error) {
 	}
 	return binary.BigEndian.Uint32(key[2:]), nil
 }
+
+// describeKey names what a key is about, for people. It may be any bytes.
+func describeKey(key []byte) string {
+	if id, err := decodePacketKey(key); err == nil {
+		return "packet " + id.String()
+	}
+	if queue, seq, err := decodePayloadKey(key); err == nil {
+		return fmt.Sprintf("the payload of sequence %d in queue %d", seq, queue)
+	}
+	if queue, err := decodeQueueKey(key); err == nil {
+		return fmt.Sprintf("queue %d", queue)
+	}
+	switch string(key) {
+	case controlKey:
+		return "the control record"
+	case redoKey:
+		return "the redo record"
+	case loadKey:
+		return "the load record"
+	}
+	return fmt.Sprintf("key %.40q", key)
+}

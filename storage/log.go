@@ -107,21 +107,39 @@ type logEnd struct {
 	last uint64 // version of it, or of the last one before this log
 	torn uint64 // version of the transaction that cannot be read whole; 0 when that is not known
 	gap  bool   // versions are missing
+
+	arena int64 // bytes that a memory table of the whole transactions takes
+}
+
+// nodeBytes is what an entry takes in a memory table beside its key and value:
+// a node of its list, of average height, and what stands before the value.
+const nodeBytes = 30 + 4
+
+// memTableFor returns the least memory table that Badger can read logs of
+// arena bytes into: it takes 1.3 times as much memory, and ends the process
+// where that is too little. A log may have been written with larger memory
+// tables than the ones asked for now.
+func memTableFor(arena int64) int64 {
+	const round = 1 << 20
+	least := (arena+arena/50)*10/13 + 4096
+	return (least + round - 1) / round * round
 }
 
 // readLog reads a log that follows transaction last, 0 when there is none.
 func readLog(b []byte, last uint64) logEnd {
 	end := logEnd{at: min(logHeader, len(b)), last: last}
 	version := uint64(0) // of the transaction being read
+	arena := int64(0)
 	for at := end.at; ; {
 		r, ok := parseLogRecord(b[at:])
 		at += r.size
 		switch {
 		case ok && r.meta&metaTxn != 0 && (version == 0 || version == r.version):
 			version = r.version
+			arena += int64(nodeBytes + len(r.stored) + len(r.value))
 		case ok && r.meta&metaFinTxn != 0 && string(r.value) == strconv.FormatUint(version, 10):
 			end.gap = end.gap || end.last != 0 && version != end.last+1
-			end.last, version, end.at = version, 0, at
+			end.last, version, end.at, end.arena = version, 0, at, arena
 		default:
 			if end.torn = version; version == 0 && end.last != 0 {
 				end.torn = end.last + 1
@@ -187,32 +205,34 @@ func removeEmpty(path string) error {
 }
 
 // checkLogs reads every log of a database folder and cuts the torn tail off,
-// as Badger would. It returns an error that wraps ErrDamaged when batches in
-// the middle cannot be read, unless accept is set.
-func checkLogs(path string, secret []byte, accept bool) error {
+// as Badger would. It returns the least memory table that Badger can read them
+// with, or an error that wraps ErrDamaged when batches in the middle cannot be
+// read, unless accept is set.
+func checkLogs(path string, secret []byte, accept bool) (memTable int64, err error) {
 	names, err := logNames(path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	last := uint64(0)
 	for _, name := range names {
 		end, damaged, err := checkLog(name, last, secret)
 		if err != nil {
-			return fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)
+			return 0, fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)
 		}
 		if damaged && !accept {
-			return fmt.Errorf("%w: the log %s cannot be read past byte %d, and acknowledged batches lie behind; "+
+			return 0, fmt.Errorf("%w: the log %s cannot be read past byte %d, and acknowledged batches lie behind; "+
 				"restore a copy, or serve what is left with --accept-loss", ErrDamaged, name, end.at)
 		}
 		last = end.last
+		memTable = max(memTable, memTableFor(end.arena))
 		// Also when nothing can be read: Badger would take the first record at its word.
 		if end.at >= logHeader {
 			if err := cutFile(name, int64(end.at)); err != nil {
-				return err
+				return 0, err
 			}
 		}
 	}
-	return nil
+	return memTable, nil
 }
 
 func checkLog(name string, last uint64, secret []byte) (end logEnd, damaged bool, err error) {

@@ -50,6 +50,22 @@ func (r *logRun) take(at int, rec *logRecord) {
 	r.records = append(r.records, logPlace{uint32(at), uint16(key), uint16(len(rec.stored))})
 }
 
+// secret returns the folder's secret as a control record bears it, nil when
+// none does.
+func (r *logRun) secret() []byte {
+	for _, p := range r.records {
+		if string(r.key(p)[:int(p.size)-8]) != controlKey {
+			continue
+		}
+		if rec, ok := splitLogRecord(r.log[p.at:]); ok && len(rec.value) > secretLen {
+			if secret := rec.value[len(rec.value)-secretLen:]; bears(rec.value, secret) {
+				return bytes.Clone(secret)
+			}
+		}
+	}
+	return nil
+}
+
 func (r *logRun) key(p logPlace) []byte { return r.log[p.at:][p.key:][:p.size] }
 
 // write adds the records to a shadow as tables. Of records with the same key

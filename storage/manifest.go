@@ -2,10 +2,16 @@ package storage
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dgraph-io/badger/v4"
 )
 
 // The manifest is Badger's list of tables: a log of changes, which is read to
@@ -18,6 +24,7 @@ import (
 //
 // Braces are protobuf messages.
 const (
+	manifestName  = badger.ManifestFilename
 	manifestMagic = "Bdgr\x00\x00\x00\x08"
 	manifestSet   = 8 // bytes before the changes of a set
 
@@ -31,13 +38,30 @@ type manifest struct {
 	end     int              // of the last whole set
 }
 
+// readManifest reads the list of tables of a database folder, and tells when
+// it is gone. An error that wraps ErrDamaged leaves what could be read.
+func readManifest(path string) (m manifest, gone bool, err error) {
+	name := filepath.Join(path, manifestName)
+	b, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return manifest{}, true, nil
+	}
+	if err != nil {
+		return manifest{}, false, fmt.Errorf("cannot read the list of tables: %w", err)
+	}
+	if m, err = parseManifest(b); err != nil {
+		err = fmt.Errorf("%w: the list of tables %s has %w", ErrDamaged, name, err)
+	}
+	return m, false, err
+}
+
 // parseManifest reads as far as it can. The error says what is wrong where;
 // what comes before it is in the manifest all the same. Bytes of a set that is
 // not whole at the end are what a crash leaves, and no error.
 func parseManifest(b []byte) (manifest, error) {
 	m := manifest{levels: make(map[uint64]uint8), removed: make(map[uint64]bool)}
 	if !strings.HasPrefix(string(b), manifestMagic) {
-		return m, fmt.Errorf("it does not begin as a list of tables of a version that this program reads")
+		return m, errors.New("no beginning of a version that this program reads")
 	}
 	for at := len(manifestMagic); ; {
 		m.end = at

@@ -30,7 +30,6 @@ type readState struct {
 	it     *badger.Iterator // made by the first run
 	placed bool             // it stands at or before what is looked for
 	fn     giveFunc
-	id     PacketID // of the record given, for a scan
 }
 
 // giveFunc gets the full record of a packet, or nil and why there is none.
@@ -191,14 +190,19 @@ func (r *readState) give(item *badger.Item, id PacketID, i int) error {
 // giveRecord passes one record to fn, joined with its payload when that is
 // kept apart.
 func (r *readState) giveRecord(rec []byte, id PacketID, i int) error {
-	at, size, large, err := splitHead(rec)
+	head, err := splitHead(rec)
 	if err != nil {
 		return r.fn(i, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
 	}
-	if !large {
+	if !head.large {
 		return r.fn(i, rec, nil)
 	}
-	item, err := r.get(appendPayloadKey(nil, id))
+	return r.giveLarge(rec, head, id, i)
+}
+
+func (r *readState) giveLarge(rec []byte, head recordHead, id PacketID, i int) error {
+	r.key = appendPayloadKey(r.key[:0], id)
+	item, err := r.get(r.key)
 	switch {
 	case errors.Is(err, badger.ErrKeyNotFound):
 		return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v is missing or in a block with a wrong checksum", ErrDamaged, id))
@@ -208,10 +212,10 @@ func (r *readState) giveRecord(rec []byte, id PacketID, i int) error {
 		return fmt.Errorf("cannot read the payload of packet %v: %w", id, err)
 	}
 	return item.Value(func(payload []byte) error {
-		if uint64(len(payload)) != size {
-			return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), size))
+		if uint64(len(payload)) != head.size {
+			return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), head.size))
 		}
-		r.joined = appendJoined(r.joined[:0], rec, at, payload)
+		r.joined = appendJoined(r.joined[:0], rec, head.at, payload)
 		return r.fn(i, r.joined, nil)
 	})
 }

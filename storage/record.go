@@ -164,35 +164,48 @@ func appendHead(dst []byte, p *Packet) []byte {
 	return appendUint(dst, uint64(len(p.Payload)))
 }
 
-// splitHead returns where field 8 of a record without payload begins, and the
-// size it tells; large is false for a record that has its payload.
-func splitHead(rec []byte) (at int, size uint64, large bool, err error) {
+// recordHead is what splitHead finds.
+type recordHead struct {
+	expires bool   // the packet has an expiry
+	large   bool   // the payload has a record of its own
+	at      int    // where field 8 begins, when it is large
+	size    uint64 // of the payload, when it is large
+}
+
+// splitHead reads a stored record as far as its payload.
+func splitHead(rec []byte) (h recordHead, err error) {
 	r := reader{b: rec}
 	n, ok := r.fields()
 	if !ok {
-		return 0, 0, false, r.bad("no map of fields")
+		return h, r.bad("no map of fields")
 	}
-	for ; n > 1; n-- {
-		if _, ok = r.uint(); !ok || !r.skip(0) {
-			return 0, 0, false, r.bad("field cut short or of a wrong form")
+	for ; n > 0; n-- {
+		h.at = r.pos
+		field, ok := r.uint()
+		if !ok {
+			return h, r.bad("no field number")
+		}
+		switch {
+		case field == fieldPayload && n == 1:
+			return h, nil // whoever decodes the record reads it
+		case field == fieldSize && n == 1:
+			if h.size, ok = r.uint(); !ok || !r.end() {
+				return h, r.bad("field 8 of a wrong form")
+			}
+			h.large = true
+			return h, nil
+		case field == fieldExpiry:
+			var expiry int64
+			expiry, ok = r.int()
+			h.expires = expiry != 0
+		default:
+			ok = r.skip(0)
+		}
+		if !ok {
+			return h, r.bad("field cut short or of a wrong form")
 		}
 	}
-	at = r.pos
-	if n == 0 {
-		return at, 0, false, nil
-	}
-	field, ok := r.uint()
-	if !ok {
-		return 0, 0, false, r.bad("no field number")
-	}
-	if field != fieldSize {
-		return at, 0, false, nil
-	}
-	size, ok = r.uint()
-	if !ok || !r.end() {
-		return 0, 0, false, r.bad("field 8 of a wrong form")
-	}
-	return at, size, true, nil
+	return h, nil
 }
 
 // appendJoined appends the full record made of a head, split at at, and its payload.

@@ -70,11 +70,11 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
 				}
 			}
-			at, size, large, err := splitHead(head)
-			if err != nil || !large || int(size) != len(want.Payload) {
-				t.Fatal(at, size, large, err)
+			h, err := splitHead(head)
+			if err != nil || !h.large || int(h.size) != len(want.Payload) || h.expires != (want.Expiry != 0) {
+				t.Fatal(h, err)
 			}
-			if joined := appendJoined(nil, head, at, want.Payload); len(want.Payload) > 0 && !bytes.Equal(joined, rec) {
+			if joined := appendJoined(nil, head, h.at, want.Payload); len(want.Payload) > 0 && !bytes.Equal(joined, rec) {
 				t.Fatalf("joined %x, full %x", joined, rec)
 			}
 		}
@@ -251,7 +251,9 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 		var m Meta
 		_ = decodeMeta(rec, &m)
-		_, _, _, _ = splitHead(rec)
+		_, _ = splitHead(rec)
+		_, _ = parseManifest(rec)
+		_, _ = findBlocks(rec)
 		_ = decodeControl(rec, new(Control))
 		_ = decodeQueue(rec, new(Queue))
 	})

@@ -173,7 +173,7 @@ func TestLogWhoseFirstRecordIsTornIsCutToItsHeader(t *testing.T) {
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkLogs(filepath.Join(dir, dbName), secretOf(t, dir), false); err != nil {
+	if _, err := checkLogs(filepath.Join(dir, dbName), secretOf(t, dir), false); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(name); err != nil || info.Size() != logHeader {

@@ -1,12 +1,15 @@
 package storage
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -42,8 +45,11 @@ type looker struct {
 func (l *looker) wrong(kind, key, format string, args ...any) error {
 	cause := fmt.Errorf(format, args...)
 	if l.findings != nil {
-		l.findings.add(Finding{kind, key, cause.Error()})
+		l.findings.add(Finding{kind, key, plain(cause)})
 		return nil
+	}
+	if errors.Is(cause, ErrDamaged) {
+		return fmt.Errorf("%w; restore a copy", cause)
 	}
 	return fmt.Errorf("%w: %s: %w; restore a copy", ErrDamaged, key, cause)
 }
@@ -53,7 +59,7 @@ func (l *looker) note(kind, key string, err error) error {
 	if l.findings == nil || !errors.Is(err, ErrDamaged) {
 		return err
 	}
-	l.findings.add(Finding{kind, key, err.Error()})
+	l.findings.add(Finding{kind, key, plain(err)})
 	return nil
 }
 
@@ -99,6 +105,9 @@ func (l *looker) build() error {
 	if err != nil {
 		return err
 	}
+	if err := l.others(); err != nil {
+		return err
+	}
 	logs, err := logNames(l.db)
 	if err != nil {
 		return err
@@ -113,29 +122,72 @@ func (l *looker) build() error {
 	return l.writeManifest()
 }
 
-// listed reads the list of tables into levels and returns their numbers.
+// listed reads the list of tables into levels and returns their numbers. When
+// it is damaged the tables that lie there are taken instead, all at level 0:
+// there they may overlap, and what counts is the version of each entry.
 func (l *looker) listed() ([]uint64, error) {
 	l.levels = make(map[uint64]uint8)
-	b, err := os.ReadFile(filepath.Join(l.db, badger.ManifestFilename))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	m, gone, damage := readManifest(l.db)
+	if damage != nil && !errors.Is(damage, ErrDamaged) {
+		return nil, damage
 	}
+	unlisted, err := unlistedTables(l.db, m)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the list of tables: %w", err)
+		return nil, err
 	}
-	m, err := parseManifest(b)
-	if err != nil {
-		if err := l.wrong(FindingManifest, l.key(badger.ManifestFilename), "%w", err); err != nil {
+	if damage == nil {
+		damage = judgeStrays(l.db, m, gone, unlisted)
+	}
+	if damage != nil {
+		err := l.wrong(FindingManifest, l.key(manifestName), "%w", damage)
+		if err != nil {
 			return nil, err
 		}
+		l.findings.add(Finding{FindingManifest, l.key(manifestName), fmt.Sprintf(
+			"%d tables that lie there are used beside the %d listed ones; what an unfinished compaction left among them may show packets that were popped",
+			len(unlisted), len(m.levels))})
+		for _, number := range unlisted {
+			l.levels[number] = 0
+		}
 	}
-	numbers := make([]uint64, 0, len(m.levels))
+	numbers := make([]uint64, 0, len(m.levels)+len(unlisted))
 	for number, level := range m.levels {
-		l.levels[number] = level
-		l.next = max(l.next, number+1)
-		numbers = append(numbers, number)
+		if l.levels[number] = level; damage != nil {
+			l.levels[number] = 0
+		}
 	}
+	for number := range l.levels {
+		numbers = append(numbers, number)
+		l.next = max(l.next, number+1)
+	}
+	slices.Sort(numbers)
 	return numbers, nil
+}
+
+// others judges the files that hold nothing of ours but keep Badger from
+// opening the folder when they are damaged.
+func (l *looker) others() error {
+	registry, err := badger.OpenKeyRegistry(badger.KeyRegistryOptions{ReadOnly: true, Dir: l.db})
+	if err == nil {
+		_ = registry.Close()
+	} else if err := l.wrong(FindingOther, l.key(badger.KeyRegistryFileName), "Badger cannot read its list of keys: %w", err); err != nil {
+		return err
+	}
+	values, err := filepath.Glob(filepath.Join(l.db, "*"+valueLogSuffix))
+	if err != nil {
+		return fmt.Errorf("cannot list the value log: %w", err)
+	}
+	for _, name := range values {
+		const keyID = 8
+		if header, err := readSmall(name, keyID); err != nil {
+			return fmt.Errorf("cannot read the value log: %w", err)
+		} else if len(header) == keyID && binary.BigEndian.Uint64(header) != 0 {
+			if err := l.wrong(FindingOther, l.key(name), "its header names an encryption key, and there is none"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // key names a file of the database in a finding.
@@ -185,8 +237,11 @@ func (l *looker) tables(numbers []uint64) error {
 func (l *looker) table(number uint64) error {
 	name := table.NewFilename(number, l.db)
 	defer l.progress(name)
-	if err := checkTable(name, l.opt.Deep || l.findings != nil); err != nil {
-		return fmt.Errorf("%w; restore a copy", err)
+	if err := checkTable(name, l.opt.Deep); err != nil {
+		if l.findings == nil {
+			return fmt.Errorf("%w; restore a copy", err)
+		}
+		return l.salvage(number)
 	}
 	if err := os.Symlink(name, table.NewFilename(number, l.shadow)); err != nil {
 		return fmt.Errorf("cannot link a table: %w", err)
@@ -223,21 +278,50 @@ func (l *looker) log(name string, last uint64) (_ uint64, err error) {
 	}
 	defer unmap()
 	end := readLog(b, last)
-	damaged := end.gap || laterBatch(b[end.at:], end.torn, l.secret)
-	if damaged && l.mark.always {
-		err := l.wrong(FindingLog, l.key(name), "it cannot be read past byte %d, and acknowledged batches lie behind", end.at)
-		if err != nil {
+	run := &logRun{log: b}
+	run.whole(logHeader, end.at)
+	if len(b) >= 8 && binary.BigEndian.Uint64(b) != 0 {
+		// Nothing is read with it here.
+		if err := l.wrong(FindingLog, l.key(name), "its header names an encryption key, and there is none"); err != nil {
 			return 0, err
 		}
 	}
-	run := &logRun{log: b}
-	run.whole(logHeader, end.at)
+	if l.mark.always { // else a power cut may leave any of the last batches
+		if err := l.damagedLog(name, run, &end); err != nil {
+			return 0, err
+		}
+	}
 	return end.last, run.write(l)
+}
+
+// damagedLog deals with what a log has behind its last whole transaction,
+// unless it is what a crash leaves.
+func (l *looker) damagedLog(name string, run *logRun, end *logEnd) error {
+	if end.gap {
+		err := l.wrong(FindingLog, l.key(name), "transactions are missing before it or in it; %s", lostWith)
+		if err != nil {
+			return err
+		}
+	}
+	if l.secret == nil && l.findings != nil {
+		l.secret = run.secret()
+	}
+	if !laterBatch(run.log[end.at:], end.torn, l.secret) {
+		return nil
+	}
+	err := l.wrong(FindingLog, l.key(name), "it cannot be read past byte %d, and acknowledged batches lie behind", end.at)
+	if err != nil {
+		return err
+	}
+	s := &logSalvager{looker: l, key: l.key(name), log: run.log, run: run, last: end.last}
+	s.readOn(end.at)
+	end.last = s.last
+	return nil
 }
 
 // writeManifest writes the list of the shadow's tables.
 func (l *looker) writeManifest() error {
-	name := filepath.Join(l.shadow, badger.ManifestFilename)
+	name := filepath.Join(l.shadow, manifestName)
 	if err := os.WriteFile(name, appendManifest(nil, l.levels), 0o600); err != nil {
 		return fmt.Errorf("cannot write into a temporary folder: %w", err)
 	}
@@ -258,15 +342,30 @@ func (l *looker) add(data []byte) error {
 }
 
 // open opens the shadow.
-func (l *looker) open() (db *badger.DB, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w: the database cannot be opened: %w; restore a copy", ErrDamaged, err)
+func (l *looker) open() (*badger.DB, error) {
+	db, err := openShadow(l.shadow, l.opt.Logger)
+	if err != nil && l.findings != nil {
+		// At level 0 nothing can be wrong with how the tables lie to each other.
+		l.findings.add(Finding{FindingManifest, l.key(manifestName), fmt.Sprintf(
+			"the tables cannot be opened as the list has them (%v); all are taken for tables of level 0", err)})
+		for number := range l.levels {
+			l.levels[number] = 0
 		}
-	}()
+		if err := l.writeManifest(); err != nil {
+			return nil, err
+		}
+		db, err = openShadow(l.shadow, l.opt.Logger)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: the database cannot be opened: %w; restore a copy", ErrDamaged, err)
+	}
+	return db, nil
+}
+
+func openShadow(path string, logger *slog.Logger) (db *badger.DB, err error) {
 	defer recoverFault(&err)()
-	opt := badgerOptions(l.shadow, minMemTable)
-	opt.Logger = badgerLog{l.opt.Logger}
+	opt := badgerOptions(path, minMemTable)
+	opt.Logger = badgerLog{logger}
 	opt.ReadOnly = true
 	opt.BypassLockGuard = true
 	return badger.Open(opt)
@@ -282,20 +381,17 @@ func (l *looker) snapshot(db *badger.DB) (_ *Snapshot, err error) {
 	}()
 	if l.findings != nil {
 		n.tolerate = l.findings.add
-	} else if !l.opt.Deep {
-		n.blocks = func() error { return checkTables(l.db, true) }
+	}
+	if !l.opt.Deep {
+		n.blocks = func() error { return l.note(FindingTable, dbName, checkTables(l.db, true)) }
 	}
 	if n.control, err = controlOf(n.txn); err != nil {
 		if err = l.note(FindingControl, "control record", err); err != nil {
 			return nil, err
 		}
 	}
-	if was := l.mark; n.control.Batch < was.batch {
-		what := fmt.Errorf("the store ends at batch %d, but batch %d was on disk", n.control.Batch, was.batch)
-		if l.findings == nil {
-			return nil, fmt.Errorf("%w: %w; restore a copy", ErrLoss, what)
-		}
-		l.findings.add(Finding{FindingAnchor, anchorName, what.Error()})
+	if err := l.judgeControl(n); err != nil {
+		return nil, err
 	}
 	if n.load, err = loadOf(n.txn); err != nil {
 		if err = l.note(FindingRecord, "load record", err); err != nil {
@@ -308,4 +404,36 @@ func (l *looker) snapshot(db *badger.DB) (_ *Snapshot, err error) {
 		}
 	}
 	return n, nil
+}
+
+// judgeControl holds the control record against the anchor, and against what
+// else must be there.
+func (l *looker) judgeControl(n *Snapshot) error {
+	c, was := n.control, l.mark
+	switch {
+	case c.Batch < was.batch && l.findings == nil:
+		return fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk; restore a copy", ErrLoss, c.Batch, was.batch)
+	case l.findings == nil:
+		return nil
+	case c.Batch < was.batch:
+		l.findings.add(Finding{FindingAnchor, anchorName, fmt.Sprintf(
+			"the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost", c.Batch, was.batch, c.Batch+1, was.batch)})
+	case was == anchorMark{} && c.Batch > 0:
+		l.findings.add(Finding{FindingAnchor, anchorName, "it is missing, so nothing tells whether the last batches are there"})
+	}
+	err := readKey(n.txn, controlKey, func(rec []byte) error {
+		if len(rec) > secretLen && bears(rec, rec[len(rec)-secretLen:]) && !bears(rec, l.secret) {
+			l.findings.add(Finding{FindingSecret, secretName, "it does not hold what the control record has, " +
+				"so a torn log cannot be told from a damaged one"})
+		}
+		return nil
+	})
+	if err != nil || c.Batch > 0 {
+		return nil // said before
+	}
+	stop := errors.New("one is enough")
+	if err := n.Packets(QueueRange{}, func(PacketID, *Meta) error { return stop }); errors.Is(err, stop) {
+		l.findings.add(Finding{FindingControl, "control record", "there is none, although there are packets: what is missing cannot be told"})
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/table"
 )
 
 // QueueRange selects queues by identity: First ≤ identity ≤ Last. A Last of 0
@@ -41,8 +42,26 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 		return nil, fmt.Errorf("no snapshot of a store that has stopped: %w", failed)
 	}
 	n := &Snapshot{txn: s.db.NewTransaction(false), control: control, load: load}
-	n.blocks = func() error { return checkTables(s.folder.name(dbName), true) }
+	n.blocks = s.checkBlocks
 	return n, nil
+}
+
+// checkBlocks judges every block of the tables there are.
+func (s *Store) checkBlocks() error {
+	before := s.tableNumbers()
+	release, err := s.holdTables() // no table that was there before and is now goes away
+	if err != nil {
+		return fmt.Errorf("%w: the database cannot be read: %w", ErrDamaged, err)
+	}
+	defer release()
+	for number := range s.tableNumbers() {
+		if before[number] {
+			if err := checkTable(table.NewFilename(number, s.folder.name(dbName)), true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Control returns the control record.
@@ -65,33 +84,60 @@ func (n *Snapshot) Queues(fn func(Queue) error) error {
 // keys; the Meta is valid during the call and its payload is not read. Packets
 // that have expired are shown as long as Badger has not dropped them. It stops
 // at the first error of fn.
+//
+// When r is all queues, what was shown is held against the control record in
+// the end: a difference is a *MismatchError, unless the view is tolerant.
 func (n *Snapshot) Packets(r QueueRange, fn func(PacketID, *Meta) error) error {
 	var m Meta
+	var sum tally
 	hidden := n.hidden
 	from, to := r.keys()
-	return n.scan(packetPrefix, from, to, func(key, rec []byte) error {
-		return givePacket(key, rec, &m, &hidden, fn, n.tolerate)
+	err := n.scan(packetPrefix, from, to, func(key, rec []byte) error {
+		return givePacket(key, rec, &m, &hidden, func(id PacketID, m *Meta) error {
+			sum.add(id, m.Expiry != 0)
+			return fn(id, m)
+		}, n.tolerate)
 	})
+	if err != nil {
+		return err
+	}
+	return n.compare(r, &sum)
 }
 
 // Records calls fn for the packets of the queues in r, in the order of their
 // keys, with the full record of each, valid during the call. The record is nil
 // when that one packet cannot be read: then damage, which wraps ErrDamaged,
-// says why, naming the packet. Records stops at the first error of fn.
+// says why, naming the packet. Records stops at the first error of fn. As in
+// Packets, all queues are held against the control record.
 func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage error) error) error {
+	var id PacketID
 	state := &readState{txn: n.txn}
-	state.fn = func(_ int, rec []byte, damage error) error { return fn(state.id, rec, damage) }
+	state.fn = func(_ int, rec []byte, damage error) error { return fn(id, rec, damage) }
+	var sum tally
 	hidden := n.hidden
 	from, to := r.keys()
-	return n.scan(packetPrefix, from, to, func(key, rec []byte) (err error) {
-		if state.id, err = decodePacketKey(key); err != nil {
+	err := n.scan(packetPrefix, from, to, func(key, rec []byte) (err error) {
+		if id, err = decodePacketKey(key); err != nil {
 			return tolerated(err, fmt.Sprintf("%x", key), n.tolerate)
 		}
-		if skipHidden(&hidden, state.id) {
+		if skipHidden(&hidden, id) {
 			return nil
 		}
-		return state.giveRecord(rec, state.id, 0)
+		head, err := splitHead(rec)
+		if err != nil {
+			sum.unknown = true
+			return fn(id, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
+		}
+		sum.add(id, head.expires)
+		if head.large {
+			return state.giveLarge(rec, head, id, 0)
+		}
+		return fn(id, rec, nil)
 	})
+	if err != nil {
+		return err
+	}
+	return n.compare(r, &sum)
 }
 
 // Payloads calls fn for the record of every large payload, in the order of
@@ -121,6 +167,29 @@ func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error)
 		}
 		return fn(queue, seq, int64(len(rec)))
 	})
+}
+
+// tally is what a scan is held against the control record by.
+type tally struct {
+	live, hash uint64 // of the packets without expiry
+	unknown    bool   // a record could not be read
+}
+
+func (t *tally) add(id PacketID, expires bool) {
+	if !expires {
+		t.live++
+		t.hash += SetHash(id)
+	}
+}
+
+// compare judges a scan that reached its end, or seems to: Badger ends an
+// iteration early at a block that became bad, and says nothing.
+func (n *Snapshot) compare(r QueueRange, sum *tally) error {
+	all := r.First == 0 && (r.Last == 0 || r.Last == math.MaxUint32)
+	if c := &n.control; all && n.tolerate == nil && !sum.unknown && (c.Live != sum.live || c.Hash != sum.hash) {
+		return &MismatchError{WantLive: c.Live, GotLive: sum.live, WantHash: c.Hash, GotHash: sum.hash}
+	}
+	return nil
 }
 
 // keys returns the first key of the range and the first one past it; nil is
@@ -180,6 +249,6 @@ func tolerated(err error, key string, tolerate func(Finding)) error {
 	if tolerate == nil || !errors.Is(err, ErrDamaged) {
 		return err
 	}
-	tolerate(Finding{Kind: "record", Key: key, What: err.Error()})
+	tolerate(Finding{Kind: FindingRecord, Key: key, What: plain(err)})
 	return nil
 }

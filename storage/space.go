@@ -62,14 +62,16 @@ type guard struct {
 
 // newGuard looks at the disk and at the reserve. logs is what the logs hold,
 // to be written out when Badger opens: where not even that has room the
-// reserve goes, and where that does not help opening is refused.
-func newGuard(f *folder, o *Options, logs, lsm int64) (*guard, error) {
+// reserve goes, and where that does not help opening is refused. Memory tables
+// have memTable bytes at least.
+func newGuard(f *folder, o *Options, memTable, logs, lsm int64) (*guard, error) {
 	g := &guard{path: f.path, reserve: f.name(reserveName), stat: o.tune.stat, lsm: lsm}
 	_, total, err := g.stat(g.path)
 	if err != nil {
 		return nil, err
 	}
 	g.sizing = sizingFor(total, o.MemTable)
+	g.sizing.memTable = max(g.sizing.memTable, memTable)
 	if info, err := os.Stat(g.reserve); err == nil {
 		g.held = info.Size()
 	}

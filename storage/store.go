@@ -217,10 +217,14 @@ func (s *Store) inspect() error {
 	// Without a flush for every batch a power cut may leave any of the last
 	// ones readable, so a hole in a log means nothing.
 	accept := s.opt.AcceptLoss || !s.anchor.last.always
-	if err := checkLogs(path, s.secret, accept); err != nil {
+	memTable, err := checkLogs(path, s.secret, accept)
+	if err != nil {
 		return err
 	}
 	if err := checkTables(path, false); err != nil {
+		return err
+	}
+	if err := checkList(path, s.opt.AcceptLoss); err != nil {
 		return err
 	}
 	if err := removeStray(path); err != nil {
@@ -230,7 +234,7 @@ func (s *Store) inspect() error {
 	if err != nil {
 		return err
 	}
-	s.guard, err = newGuard(s.folder, &s.opt, logs, lsm)
+	s.guard, err = newGuard(s.folder, &s.opt, memTable, logs, lsm)
 	return err
 }
 

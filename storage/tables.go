@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/fb"
 	"github.com/dgraph-io/badger/v4/table"
 	"golang.org/x/sys/unix"
@@ -31,6 +30,16 @@ import (
 //	block  entries | offsets of entries u32 each | their number u32 | checksum | checksum length u32
 
 const tableSuffix = ".sst"
+
+// tableNumber reads the number of a table from the name of its file.
+func tableNumber(name string) (number uint64, ok bool) {
+	digits, ok := strings.CutSuffix(filepath.Base(name), tableSuffix)
+	if !ok {
+		return 0, false
+	}
+	number, err := strconv.ParseUint(digits, 10, 32)
+	return number, err == nil && filepath.Base(name) == table.IDToFilename(number)
+}
 
 // checkTables returns an error that wraps ErrDamaged for a table that is
 // missing or has a bad checksum.
@@ -73,7 +82,7 @@ func removeStray(path string) error {
 		return fmt.Errorf("cannot list the tables: %w", err)
 	}
 	for _, name := range found {
-		if _, ok := table.ParseFileID(name); !ok || keep[name] {
+		if _, ok := tableNumber(name); !ok || keep[name] {
 			continue
 		}
 		if err := os.Remove(name); err != nil {
@@ -86,20 +95,18 @@ func removeStray(path string) error {
 // tableFiles returns the tables that the manifest lists, nil when there is no
 // manifest.
 func tableFiles(path string) ([]string, error) {
-	file, err := os.Open(filepath.Join(path, badger.ManifestFilename))
-	if errors.Is(err, fs.ErrNotExist) {
+	m, gone, err := readManifest(path)
+	if gone {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the list of tables: %w", err)
+		if errors.Is(err, ErrDamaged) {
+			err = fmt.Errorf("%w; restore a copy", err)
+		}
+		return nil, err
 	}
-	defer file.Close()
-	manifest, _, err := badger.ReplayManifestFile(file, 0, badger.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("%w: cannot read the list of tables %s: %w; restore a copy", ErrDamaged, file.Name(), err)
-	}
-	files := make([]string, 0, len(manifest.Tables))
-	for number := range manifest.Tables {
+	files := make([]string, 0, len(m.levels))
+	for number := range m.levels {
 		files = append(files, table.NewFilename(number, path))
 	}
 	return files, nil
@@ -121,7 +128,8 @@ func checkTable(name string, all bool) (err error) {
 		if !all && t.passedOver(i) {
 			continue
 		}
-		if _, from, to := t.block(i); !soundBlock(t.data[from:to]) {
+		_, from, to := t.block(i)
+		if _, ok := soundData(t.data[from:to]); !ok {
 			return fmt.Errorf("the checksum of the block at byte %d is wrong", from)
 		}
 	}
@@ -130,8 +138,8 @@ func checkTable(name string, all bool) (err error) {
 
 // tableFile is a table taken apart as far as its index, which is sound.
 type tableFile struct {
-	data   []byte // mapped
-	body   int    // bytes before the index
+	data   []byte
+	body   int // bytes before the index
 	root   *fb.TableIndex
 	blocks int
 }
@@ -143,26 +151,35 @@ func openTableFile(name string) (_ *tableFile, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(data) == 0 {
-		return nil, errors.New("the file is empty")
-	}
 	t := &tableFile{data: data}
+	if err := t.parse(); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *tableFile) close() {
+	if t.data != nil {
+		_ = unix.Munmap(t.data)
+	}
+}
+
+func (t *tableFile) parse() (err error) {
 	defer func() {
 		if p := recover(); p != nil { // the index is not one, although its checksum is right
 			err = fmt.Errorf("the index cannot be taken apart: %v", p)
 		}
-		if err != nil {
-			t.close()
-		}
 	}()
+	if len(t.data) == 0 {
+		return errors.New("the file is empty")
+	}
 	index, err := t.index()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return t, t.setIndex(index)
+	return t.setIndex(index)
 }
-
-func (t *tableFile) close() { _ = unix.Munmap(t.data) }
 
 // index returns the index that the footer describes.
 func (t *tableFile) index() ([]byte, error) {
@@ -220,12 +237,6 @@ func (t *tableFile) passedOver(i int) bool {
 	first, _, _ := t.block(i)
 	next, _, _ := t.block(i + 1)
 	return onlyPayloads(first, next)
-}
-
-// soundBlock holds a block, whole with its checksum, against it.
-func soundBlock(b []byte) bool {
-	data, sum, ok := cutChecksum(b)
-	return ok && crc32.Checksum(data, castagnoli()) == sum
 }
 
 // onlyPayloads tells from the first key of a block and of the next one that

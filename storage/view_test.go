@@ -67,12 +67,13 @@ func state(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// busyFolder is the copy of a folder that is being written to: with tables,
-// large payloads, expiry, and logs that a killed process left.
+// busyFolder is the copy of a folder that is being written to: with a table,
+// a log that a killed process left, large payloads, and expiry.
 func busyFolder(t *testing.T) (dir string, control Control, ids []PacketID) {
 	t.Helper()
 	live := t.TempDir()
-	s := smallStore(t, live)
+	open := func() *Store { return openTest(t, live, Options{MemTable: 4 << 20}) }
+	s := open()
 	var b Batch
 	for i := range uint64(60) {
 		b.Reset()
@@ -99,6 +100,12 @@ func busyFolder(t *testing.T) (dir string, control Control, ids []PacketID) {
 		}
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
+		}
+		if i == 35 {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = open()
 		}
 	}
 	ids = slices.DeleteFunc(ids, func(id PacketID) bool { return id.Seq == 0 })

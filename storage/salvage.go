@@ -1,0 +1,210 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4/table"
+	"github.com/dgraph-io/badger/v4/y"
+)
+
+// What follows a block that is lost. Deletes live in tables as packets do.
+const lostWith = "deletes may be lost with it, so packets that were popped may be there again"
+
+// salvage puts what can still be read of a damaged table into the shadow, under
+// the same number and level. All that is wrong becomes a finding.
+func (l *looker) salvage(number uint64) error {
+	s := &salvager{looker: l, key: l.key(table.IDToFilename(number))}
+	name := table.NewFilename(number, l.db)
+	if err := s.read(name); err != nil {
+		s.found(s.key, "it cannot be read (%v) and is left out; %s", err, lostWith)
+		l.leaveOut(number)
+		return nil
+	}
+	blocks, ok := s.blocks()
+	if !ok {
+		l.leaveOut(number)
+		return nil
+	}
+	var data []byte
+	switch {
+	case s.whole:
+		data = s.data
+	default:
+		data = s.rebuild(blocks)
+	}
+	if len(data) == 0 {
+		s.found(s.key, "nothing of it can be read, and it is left out; %s", lostWith)
+		l.leaveOut(number)
+		return nil
+	}
+	if err := os.WriteFile(table.NewFilename(number, l.shadow), data, 0o600); err != nil {
+		return fmt.Errorf("cannot write into a temporary folder: %w", err)
+	}
+	return nil
+}
+
+// leaveOut takes a table off the shadow's list.
+func (l *looker) leaveOut(number uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.levels, number)
+}
+
+// salvager works on one table, in memory.
+type salvager struct {
+	*looker
+	key   string // of findings
+	data  []byte
+	whole bool // every byte that was wrong is mended
+}
+
+func (s *salvager) found(key, format string, args ...any) {
+	s.findings.add(Finding{FindingTable, key, fmt.Sprintf(format, args...)})
+}
+
+func (s *salvager) at(offset int) string { return fmt.Sprintf("%s byte %d", s.key, offset) }
+
+// read reads the file as far as the device gives it; pages that it does not
+// give are zeros.
+func (s *salvager) read(name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	const page, most = 4096, 1 << 30
+	if info.Size() > most {
+		return fmt.Errorf("it has %d bytes, more than any table", info.Size())
+	}
+	s.data = make([]byte, info.Size())
+	for at := 0; at < len(s.data); {
+		n, err := file.ReadAt(s.data[at:], int64(at))
+		if at += n; err == nil || err == io.EOF {
+			break
+		}
+		s.found(s.at(at), "the device does not give this page: %v", err)
+		at += page - at%page
+	}
+	return nil
+}
+
+// blocks finds the blocks, mending the index or doing without it, and mends
+// them. It returns the sound ones, in order, without their checksums.
+func (s *salvager) blocks() (sound [][]byte, ok bool) {
+	t := &tableFile{data: s.data}
+	err := t.parse()
+	if err != nil {
+		if at, ok := mendIndex(s.data); ok {
+			if err = t.parse(); err == nil {
+				s.found(s.at(at), "this byte of the index was wrong and is mended by its checksum")
+			}
+		}
+	}
+	if err != nil {
+		return s.search(err)
+	}
+	s.whole = true
+	for i := range t.blocks {
+		first, from, to := t.block(i)
+		block := s.data[from:to]
+		data, ok := soundData(block)
+		if !ok {
+			if at, mended := mendBlock(block); mended {
+				data, ok = soundData(block)
+				s.mended(from, at, data)
+			}
+		}
+		if !ok {
+			s.whole = false
+			s.lost(t, i, first, from, block)
+			continue
+		}
+		sound = append(sound, data)
+	}
+	return sound, true
+}
+
+// mended reports a byte that was mended.
+func (s *salvager) mended(from, at int, data []byte) {
+	where := "the bytes that hold it together"
+	eachEntry(data, func(begin int, key, value []byte) {
+		if at >= begin && at < begin+entryHeader+len(key)+len(value) {
+			where = describeKey(key[:len(key)-8])
+		}
+	})
+	if _, _, ok := cutCount(data); ok && at >= len(data) {
+		where = "its checksum"
+	}
+	s.found(fmt.Sprintf("%s block at byte %d", s.key, from), "byte %d was wrong, in %s; it is mended by the checksum, and used", from+at, where)
+}
+
+// lost reports a block that cannot be mended.
+func (s *salvager) lost(t *tableFile, i int, first []byte, from int, block []byte) {
+	end := "the end of the table"
+	if i+1 < t.blocks {
+		next, _, _ := t.block(i + 1)
+		end = "before " + describeKey(next[:len(next)-8])
+	}
+	count := "an unknown number of records"
+	if data, _, ok := cutChecksum(block); ok {
+		n := 0
+		if eachEntry(data, func(int, []byte, []byte) { n++ }) {
+			count = fmt.Sprintf("%d records", n)
+		}
+	}
+	s.found(fmt.Sprintf("%s block at byte %d", s.key, from), "more than one byte is wrong: %s are lost, from %s to %s; %s",
+		count, describeKey(first[:len(first)-8]), end, lostWith)
+}
+
+// search finds blocks without an index.
+func (s *salvager) search(cause error) (sound [][]byte, ok bool) {
+	found, lost := findBlocks(s.data)
+	for _, f := range found {
+		data, _ := soundData(s.data[f.from:f.to])
+		sound = append(sound, data)
+	}
+	// Behind the last block is what is left of the index, or more blocks.
+	rest := len(s.data)
+	if len(found) > 0 {
+		rest -= found[len(found)-1].to
+	}
+	s.found(s.key, "%v: of %d bytes, %d blocks are found by their checksums; %d bytes between them and %d behind them are not known; %s",
+		cause, len(s.data), len(found), lost, rest, lostWith)
+	return sound, len(sound) > 0
+}
+
+// rebuild makes a table of sound blocks. Keys keep their versions and what
+// Badger notes of them.
+func (s *salvager) rebuild(blocks [][]byte) []byte {
+	type entry struct{ key, value []byte }
+	var entries []entry
+	for _, data := range blocks {
+		eachEntry(data, func(_ int, key, value []byte) {
+			entries = append(entries, entry{bytes.Clone(key), value})
+		})
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	// Blocks found by their checksums may be of anything.
+	slices.SortStableFunc(entries, func(a, b entry) int { return y.CompareKeys(a.key, b.key) })
+	b := newTableBuilder()
+	defer b.Close()
+	for i, e := range entries {
+		if i > 0 && bytes.Equal(e.key, entries[i-1].key) {
+			continue
+		}
+		expires, n := binary.Uvarint(e.value[2:])
+		b.Add(e.key, y.ValueStruct{Meta: e.value[0], UserMeta: e.value[1], ExpiresAt: expires, Value: e.value[2+n:]}, 0)
+	}
+	return b.Finish()
+}

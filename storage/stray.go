@@ -1,0 +1,126 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4/table"
+)
+
+// Tables that the list does not name are what a crash left of unfinished work,
+// and Badger removes them. But a list that lost its end, or is not there, does
+// not name tables that count. What they hold then is nowhere else: no log has
+// it, and no listed table is as new.
+
+// judgeStrays returns an error when the list of tables in m, which may not be
+// there at all, cannot be the whole one.
+func judgeStrays(path string, m manifest, gone bool, unlisted []uint64) error {
+	if len(unlisted) == 0 {
+		return nil
+	}
+	if gone {
+		return fmt.Errorf("it is missing, although %d tables lie there", len(unlisted))
+	}
+	logs, err := firstLogged(path)
+	if err != nil {
+		return err
+	}
+	newest := uint64(0)
+	for number := range m.levels {
+		version, _ := newestVersion(table.NewFilename(number, path))
+		newest = max(newest, version)
+	}
+	for _, number := range unlisted {
+		// One that cannot be read was being written.
+		version, ok := newestVersion(table.NewFilename(number, path))
+		if ok && version > newest && (logs == 0 || version < logs) {
+			return fmt.Errorf("it does not name table %s, which is newer than all that it names", table.IDToFilename(number))
+		}
+	}
+	return nil
+}
+
+// newestVersion returns the version of the newest transaction in a table.
+func newestVersion(name string) (version uint64, ok bool) {
+	var err error
+	defer func() { ok = ok && err == nil }()
+	defer recoverFault(&err)()
+	t, err := openTableFile(name)
+	if err != nil {
+		return 0, false
+	}
+	defer t.close()
+	return t.root.MaxVersion(), true
+}
+
+// firstLogged returns the version of the oldest transaction in the logs, 0
+// when there is none.
+func firstLogged(path string) (uint64, error) {
+	names, err := logNames(path)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		version, err := firstVersion(name)
+		if err != nil {
+			return 0, fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)
+		}
+		if version != 0 {
+			return version, nil
+		}
+	}
+	return 0, nil
+}
+
+func firstVersion(name string) (version uint64, err error) {
+	defer recoverFault(&err)()
+	b, unmap, err := mapPrivate(name)
+	if err != nil || len(b) <= logHeader {
+		return 0, err
+	}
+	defer unmap()
+	r, _ := parseLogRecord(b[logHeader:])
+	return r.version, nil
+}
+
+// unlistedTables returns the tables that lie in a database folder but are not
+// in the list, but for those that it says are gone.
+func unlistedTables(path string, m manifest) ([]uint64, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the database folder: %w", err)
+	}
+	var numbers []uint64
+	for _, entry := range entries {
+		number, ok := tableNumber(entry.Name())
+		_, listed := m.levels[number]
+		if ok && !listed && !m.removed[number] {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers, nil
+}
+
+// checkList refuses a database folder whose list of tables cannot be the
+// whole one: Badger would remove the tables that it does not name.
+func checkList(path string, accept bool) error {
+	m, gone, err := readManifest(path)
+	if err != nil {
+		return err
+	}
+	unlisted, err := unlistedTables(path, m)
+	if err != nil {
+		return err
+	}
+	err = judgeStrays(path, m, gone, unlisted)
+	switch {
+	case err == nil || accept && !gone:
+		return nil
+	case errors.Is(err, ErrDamaged):
+		return err
+	}
+	return fmt.Errorf("%w: the list of tables %s: %w; restore a copy, or dump what can be read with --salvage",
+		ErrDamaged, filepath.Join(path, manifestName), err)
+}
