@@ -1,0 +1,94 @@
+package barbershop
+
+import "bytes"
+
+// MaxLine is the most bytes of a line, its end apart: several times what the longest command needs.
+const MaxLine = 1024
+
+// maxWords is one more than the longest command has, so that too many are noticed.
+const maxWords = 4
+
+// lines cuts a stream into lines, which end with LF or CR LF. A line longer than MaxLine is
+// reported as soon as that is certain, and then dropped up to its end. What it finds does not depend on
+// how the stream was split.
+type lines struct {
+	dropping bool // the rest of a line that was reported already is still to come
+}
+
+type lineKind uint8
+
+const (
+	lineShort   lineKind = iota // nothing complete: wait for more
+	lineDropped                 // part of a line that was reported before
+	lineWhole
+	lineTooLong // longer than MaxLine; text is how it begins
+)
+
+// next looks at the start of buf. The text is without its end and part of buf; n is how many bytes
+// are done with.
+func (l *lines) next(buf []byte) (text []byte, n int, kind lineKind) {
+	if l.dropping {
+		if len(buf) == 0 {
+			return nil, 0, lineShort
+		}
+		end := bytes.IndexByte(buf, '\n')
+		if end < 0 {
+			return nil, len(buf), lineDropped
+		}
+		l.dropping = false
+		return nil, end + 1, lineDropped
+	}
+	head := buf[:min(len(buf), MaxLine+len("\r\n"))]
+	end := bytes.IndexByte(head, '\n')
+	if end < 0 {
+		if len(head) < MaxLine+len("\r\n") {
+			return nil, 0, lineShort
+		}
+		l.dropping = true
+		return head[:MaxLine], len(head), lineTooLong
+	}
+	text = bytes.TrimSuffix(head[:end], []byte{'\r'})
+	if len(text) > MaxLine {
+		return text[:MaxLine], end + 1, lineTooLong
+	}
+	return text, end + 1, lineWhole
+}
+
+// words are the first words of a line and how many there are, up to maxWords. Only spaces separate
+// them, any number of which count as one.
+type words struct {
+	at [maxWords][]byte
+	n  int
+}
+
+func (w *words) split(text []byte) {
+	w.n = 0
+	for i := 0; w.n < maxWords; {
+		for i < len(text) && text[i] == ' ' {
+			i++
+		}
+		if i == len(text) {
+			return
+		}
+		end := bytes.IndexByte(text[i:], ' ')
+		if end < 0 {
+			end = len(text) - i
+		}
+		w.at[w.n] = text[i : i+end]
+		w.n++
+		i += end
+	}
+}
+
+// isLater says that a command name belongs to the later dialect: it has upper-case letters and no
+// lower-case ones.
+func isLater(name []byte) bool {
+	upper := false
+	for _, c := range name {
+		if 'a' <= c && c <= 'z' {
+			return false
+		}
+		upper = upper || 'A' <= c && c <= 'Z'
+	}
+	return upper
+}

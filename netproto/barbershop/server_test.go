@@ -1,0 +1,152 @@
+package barbershop_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/barbershop"
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// limit bounds every wait: far longer than any should take.
+const limit = 30 * time.Second
+
+// board is a server on a store of its own, with a clock that only the test moves.
+type board struct {
+	t      testing.TB
+	dir    string
+	queue  string
+	store  *storage.Store
+	broker *broker.Broker
+	server *netproto.Server
+	served chan error
+	now    atomic.Int64 // seconds since the server started
+}
+
+func newBoard(t testing.TB) *board {
+	t.Helper()
+	b := &board{t: t, dir: t.TempDir(), queue: barbershop.DefaultQueue}
+	b.start()
+	t.Cleanup(b.stop)
+	return b
+}
+
+func (b *board) start() {
+	b.t.Helper()
+	store, err := storage.Open(b.dir, storage.Options{Sync: storage.SyncNever()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	state, err := recovery.Restore(store, recovery.Options{Now: time.Now().UnixMilli()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.store, b.broker = store, broker.New(store, state, broker.Options{Logger: slog.New(slog.DiscardHandler)})
+	started := time.Unix(1_700_000_000, 0)
+	b.now.Store(0)
+	b.server, err = netproto.Listen("127.0.0.1:0", netproto.Config{Protocol: &barbershop.Protocol{
+		Broker: b.broker, Queue: b.queue, Version: "1.2.3", Since: started,
+		Now: func() time.Time { return started.Add(time.Duration(b.now.Load()) * time.Second) },
+	}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.served = make(chan error, 1)
+	go func() { b.served <- b.server.Serve() }() // ends with stop
+}
+
+// stop drains and closes everything; a second call does nothing.
+func (b *board) stop() {
+	b.t.Helper()
+	if b.server == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	err := errors.Join(b.server.Shutdown(ctx), <-b.served, b.broker.Close(), b.store.Close())
+	if b.server = nil; err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *board) restart() {
+	b.t.Helper()
+	b.stop()
+	b.start()
+}
+
+// push brings a packet to the board through another door.
+func (b *board) push(key string, priority uint32, ttl time.Duration, payload string) {
+	b.t.Helper()
+	err := b.broker.Do(func(tx *broker.Tx) error {
+		return tx.Push(broker.PushRequest{
+			Queue: []byte(b.queue), Priority: priority, TTL: ttl, Key: []byte(key), Payload: []byte(payload),
+		})
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// client is one connection.
+type client struct {
+	t    testing.TB
+	conn *net.TCPConn
+}
+
+func (b *board) dial() *client {
+	b.t.Helper()
+	conn, err := net.Dial("tcp", b.server.Addr().String())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(limit))
+	return &client{b.t, conn.(*net.TCPConn)}
+}
+
+func (c *client) send(text string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.conn, text); err != nil {
+		c.t.Fatalf("send: %v", err)
+	}
+}
+
+// want reads as much as is expected, and compares.
+func (c *client) want(text string) {
+	c.t.Helper()
+	got := make([]byte, len(text))
+	n, err := io.ReadFull(c.conn, got)
+	if string(got[:n]) != text {
+		c.t.Fatalf("got\n%q (%v), want\n%q", got[:n], err, text)
+	}
+}
+
+// ask sends a line and expects replies, whose ends are added to both.
+func (c *client) ask(line string, replies ...string) {
+	c.t.Helper()
+	c.send(line + "\r\n")
+	for _, r := range replies {
+		c.want(r + "\r\n")
+	}
+}
+
+// wantEnd closes the sending half and expects that nothing more comes.
+func (c *client) wantEnd() {
+	c.t.Helper()
+	if err := c.conn.CloseWrite(); err != nil {
+		c.t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(c.conn); len(rest) > 0 || err != nil {
+		c.t.Fatalf("%q (%v) came before the end, want nothing", rest, err)
+	}
+}
