@@ -14,6 +14,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
+// later is the time in these tests: so far off that no database drops what expires around it.
+const later = 4_000_000_000_000
+
 // dumpFake is a DumpSource of what a test wrote down. Records come in the order of the list.
 type dumpFake struct {
 	control storage.Control
@@ -86,14 +89,14 @@ func anyDump() *dumpFake {
 	s.put(1, 1, base, storage.Packet{})
 	s.put(1, 1, base+1, storage.Packet{Key: []byte{}, Payload: []byte("text, \"quoted\" \\ and\r\n\tmore é 😀 \ufffd")})
 	s.put(1, 2, base+2, storage.Packet{Key: []byte{0xfe}, Payload: []byte{0, 1, 0xff}})
-	s.put(1, 2, base+3, storage.Packet{Payload: []byte("bell \a"), NotBefore: now + 1, Expiry: now + 2, EnqueuedAt: now - 1})
+	s.put(1, 2, base+3, storage.Packet{Payload: []byte("bell \a"), NotBefore: later + 1, Expiry: later + 2, EnqueuedAt: later - 1})
 	s.put(1, 1<<32-1, base+4, storage.Packet{
 		Attempts: 3, Producer: "worker-1", NotBefore: -5,
 		Tags: []storage.Tag{{Name: "a", Value: "b\""}, {Name: "c", Value: ""}},
 	})
 	s.put(5, 3, base+5, storage.Packet{Tags: []storage.Tag{{Name: "a", Value: "\xff"}, {Name: "a", Value: ""}}, Producer: "\xfd"})
-	s.put(5, 3, base+6, storage.Packet{Expiry: now, Payload: []byte("expired")})
-	s.put(6, 9, base+8, storage.Packet{Payload: bytes.Repeat([]byte("long "), 206), Expiry: now + 1})
+	s.put(5, 3, base+6, storage.Packet{Expiry: later, Payload: []byte("expired")})
+	s.put(6, 9, base+8, storage.Packet{Payload: bytes.Repeat([]byte("long "), 206), Expiry: later + 1})
 	return s
 }
 
@@ -101,7 +104,7 @@ func dumpOf(t testing.TB, src DumpSource, o DumpOptions) ([]byte, DumpReport) {
 	t.Helper()
 	var out bytes.Buffer
 	if o.Now == 0 {
-		o.Now = now
+		o.Now = later
 	}
 	report, err := Dump(src, &out, o)
 	if err != nil {
@@ -235,7 +238,7 @@ func TestDumpEndsAtWhatItCannotReadUnlessItSalvages(t *testing.T) {
 			s := anyDump()
 			c.harm(s)
 			var out bytes.Buffer
-			if _, err := Dump(s, &out, DumpOptions{Now: now}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Dump(s, &out, DumpOptions{Now: later}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error that says %q", err, c.want)
 			}
 			if bytes.Contains(out.Bytes(), []byte(`"end"`)) {
@@ -279,7 +282,7 @@ func (w *fullWriter) Write(b []byte) (int, error) {
 func TestErrorOfTheWriterEndsADump(t *testing.T) {
 	for _, room := range []fullWriter{0, 100, 300_000} {
 		w := room
-		if _, err := Dump(manyPackets(5*runPackets), &w, DumpOptions{Now: now}); err == nil || !strings.Contains(err.Error(), "no room") {
+		if _, err := Dump(manyPackets(5*runPackets), &w, DumpOptions{Now: later}); err == nil || !strings.Contains(err.Error(), "no room") {
 			t.Errorf("room for %d bytes: got %v", room, err)
 		}
 	}
