@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -69,7 +68,7 @@ func (s *Store) write(b *Batch) error {
 	s.control = next
 	s.deleted += deleted
 	if b.hasLoad {
-		s.load = bytes.Clone(b.load)
+		s.load = append([]byte(nil), b.load...) // nil when that is empty
 	}
 	s.mu.Unlock()
 	return nil

@@ -30,15 +30,11 @@ func (l *looker) salvage(number uint64) error {
 		l.leaveOut(number)
 		return nil
 	}
-	var data []byte
-	switch {
-	case s.whole:
-		data = s.data
-	default:
+	data := s.data
+	if !s.whole {
 		data = s.rebuild(blocks)
 	}
-	if len(data) == 0 {
-		s.found(s.key, "nothing of it can be read, and it is left out; %s", lostWith)
+	if len(data) == 0 { // every block is lost, as findings say
 		l.leaveOut(number)
 		return nil
 	}
@@ -172,14 +168,15 @@ func (s *salvager) search(cause error) (sound [][]byte, ok bool) {
 		data, _ := soundData(s.data[f.from:f.to])
 		sound = append(sound, data)
 	}
-	// Behind the last block is what is left of the index, or more blocks.
-	rest := len(s.data)
-	if len(found) > 0 {
-		rest -= found[len(found)-1].to
+	if len(found) == 0 {
+		s.found(s.key, "%v: nothing of its %d bytes can be read, and it is left out; %s", cause, len(s.data), lostWith)
+		return nil, false
 	}
+	// Behind the last block is what is left of the index, or more blocks.
+	rest := len(s.data) - found[len(found)-1].to
 	s.found(s.key, "%v: of %d bytes, %d blocks are found by their checksums; %d bytes between them and %d behind them are not known; %s",
 		cause, len(s.data), len(found), lost, rest, lostWith)
-	return sound, len(sound) > 0
+	return sound, true
 }
 
 // rebuild makes a table of sound blocks. Keys keep their versions and what

@@ -82,10 +82,10 @@ func (s *logSalvager) passHole(at int) (next int, ok bool) {
 		s.found(at, "byte %d was wrong, in %s; it is mended by the checksum, and used", at+off, describeKey(r.key))
 		return at, true
 	}
-	what := "the record there, whose key cannot be read"
+	what := "the record there, whose key cannot be read,"
 	r, ok := splitLogRecord(s.log[at:])
 	if ok {
-		what = "the record of " + describeKey(r.key)
+		what = describeRecord(r.key)
 		if _, sound := parseLogRecord(s.log[at+r.size:]); sound && plausibleKey(r.key) {
 			s.found(at, "%s has more than one wrong byte and is lost; %s", what, lostWith)
 			return at + r.size, true
@@ -122,6 +122,18 @@ func (s *logSalvager) resume(at int) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// describeRecord names a record that cannot be read by its key, of which the
+// length may be wrong.
+func describeRecord(key []byte) string {
+	if len(key) >= packetKeyLen && bytes.HasPrefix(key, []byte(packetPrefix)) {
+		key = key[:packetKeyLen]
+	}
+	if !plausibleKey(key) {
+		return "the record there, whose key cannot be read,"
+	}
+	return "the record there, of " + describeKey(key) + ","
 }
 
 // plausibleKey tells of a key that the store or Badger may have written.

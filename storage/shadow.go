@@ -30,7 +30,8 @@ type looker struct {
 	folder   *folder
 	db       string // the database folder that is looked at
 	shadow   string
-	secret   []byte
+	secret   []byte // nil when it is not known
+	filed    []byte // the secret as its file has it
 	mark     anchorMark
 	findings *findings // nil when nothing is tolerated
 
@@ -87,9 +88,10 @@ func (l *looker) witnesses() (err error) {
 		}
 		l.mark.always = true // what it said of a torn log is not known
 	}
-	if l.secret, err = readSecret(l.folder); err != nil {
+	if l.filed, err = readSecret(l.folder); err != nil {
 		return l.note(FindingSecret, secretName, err)
 	}
+	l.secret = l.filed
 	return nil
 }
 
@@ -422,7 +424,7 @@ func (l *looker) judgeControl(n *Snapshot) error {
 		l.findings.add(Finding{FindingAnchor, anchorName, "it is missing, so nothing tells whether the last batches are there"})
 	}
 	err := readKey(n.txn, controlKey, func(rec []byte) error {
-		if len(rec) > secretLen && bears(rec, rec[len(rec)-secretLen:]) && !bears(rec, l.secret) {
+		if len(rec) > secretLen && bears(rec, rec[len(rec)-secretLen:]) && !bears(rec, l.filed) {
 			l.findings.add(Finding{FindingSecret, secretName, "it does not hold what the control record has, " +
 				"so a torn log cannot be told from a damaged one"})
 		}

@@ -188,7 +188,7 @@ func (t *tableFile) index() ([]byte, error) {
 		return nil, errors.New("no footer")
 	}
 	body, size, ok := cutLength(body)
-	if !ok || size > len(body) {
+	if !ok || size == 0 {
 		return nil, errors.New("no index")
 	}
 	t.body = len(body) - size

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -167,4 +170,247 @@ func equalMaps(a, b map[string]string) bool {
 		}
 	}
 	return len(a) == len(b)
+}
+
+func TestFolderThatIsLookedAtCannotBeServedAndTheOtherWayRound(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	me := fmt.Sprint("process ", os.Getpid())
+	if _, err := OpenView(dir, ViewOptions{}); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), me) {
+		t.Errorf("looking at a folder that is served gives %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// Whoever served last left its number there; it must not be blamed.
+	if err := os.WriteFile(filepath.Join(dir, lockName), []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, second := openView(t, dir, ViewOptions{}), openView(t, dir, ViewOptions{})
+	for _, v := range []*View{first, second} {
+		if _, err := Open(dir, Options{}); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), me) {
+			t.Errorf("serving a folder that is looked at gives %v", err)
+		}
+		if err := errors.Join(v.Close(), v.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := smallStore(t, dir).Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsNoFolderIsNotLookedAtAndNotMade(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	foreign := filepath.Join(dir, "foreign")
+	if err := os.MkdirAll(filepath.Join(foreign, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	newer := filepath.Join(dir, "newer")
+	if err := errors.Join(os.Mkdir(newer, 0o700), os.WriteFile(filepath.Join(newer, formatName), []byte("2\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	before := state(t, dir)
+	for path, want := range map[string]error{
+		file: ErrNotFolder, foreign: ErrNotFolder, filepath.Join(dir, "missing"): fs.ErrNotExist, newer: ErrNewerFormat,
+	} {
+		for _, o := range []ViewOptions{{}, {Tolerant: true}} {
+			if _, err := OpenView(path, o); !errors.Is(err, want) {
+				t.Errorf("%s gives %v, want %v", filepath.Base(path), err, want)
+			}
+		}
+	}
+	if !equalMaps(before, state(t, dir)) {
+		t.Error("something was made")
+	}
+}
+
+func TestViewLeavesNothingBehind(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	f := newDamageFolder(t, true)
+	bad := f.copied(t, filepath.Join(dbName, manifestName), func(b []byte) []byte { b[20]++; return b })
+	if _, err := OpenView(bad, ViewOptions{}); !errors.Is(err, ErrDamaged) {
+		t.Fatal(err)
+	}
+	v := openView(t, f.dir, ViewOptions{})
+	if left, _ := filepath.Glob(filepath.Join(temp, "*view*")); len(left) != 1 {
+		t.Errorf("while a view is open %v is there", left)
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(temp, "*view*")); len(left) != 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+func TestQueueRangesSelectByIdentity(t *testing.T) {
+	f := newDamageFolder(t, true)
+	v := openView(t, f.dir, ViewOptions{})
+	all := viewed(t, v)
+	for _, r := range []QueueRange{{}, {1, 1}, {2, 2}, {1, 2}, {2, 0}, {0, 1}, {3, 9}, {2, 1<<32 - 1}} {
+		want := slices.DeleteFunc(slices.Clone(all), func(id PacketID) bool {
+			return id.Queue < r.First || r.Last != 0 && id.Queue > r.Last
+		})
+		var packets, records []PacketID
+		err := errors.Join(
+			v.Packets(r, func(id PacketID, _ *Meta) error { packets = append(packets, id); return nil }),
+			v.Records(r, func(id PacketID, _ []byte, _ error) error { records = append(records, id); return nil }))
+		if err != nil || !slices.Equal(packets, want) || !slices.Equal(records, want) {
+			t.Errorf("%v: %d packets and %d records of %d, %v", r, len(packets), len(records), len(want), err)
+		}
+	}
+}
+
+func TestScanOfASnapshotThatEndsEarlyIsAnError(t *testing.T) {
+	s, ids, table := inOneTable(t, 400, 400)
+	n, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	whole, err := os.ReadFile(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip(t, table, int64(bytes.Index(whole, numbered(200, 400)))+100)
+	seen := 0
+	err = n.Records(QueueRange{}, func(PacketID, []byte, error) error { seen++; return nil })
+	if !errors.Is(err, ErrLoss) {
+		t.Errorf("%d packets of %d, and %v", seen, len(ids), err)
+	}
+	if err := n.Packets(QueueRange{}, func(PacketID, *Meta) error { return nil }); !errors.Is(err, ErrLoss) {
+		t.Errorf("packets: %v", err)
+	}
+	if err := n.Payloads(func(uint32, uint64, int64) error { return nil }); !errors.Is(err, ErrDamaged) {
+		t.Errorf("payloads: %v", err)
+	}
+}
+
+func TestSnapshotStaysAsItWasWhileBatchesAreApplied(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	var b Batch
+	for i := range uint64(10) {
+		b.Put(PacketID{1, 1, i}, &Packet{Payload: make([]byte, 2000)})
+	}
+	b.SetLoad([]byte("half"))
+	if err := s.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	n, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	want := s.Control()
+	for i := range uint64(10) {
+		b.Reset()
+		b.Delete(PacketID{1, 1, i}, Removed{Large: true})
+		b.Put(PacketID{1, 1, 100 + i}, &Packet{})
+		b.SetLoad(nil)
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n.Control() != want || string(n.Load()) != "half" || s.Load() != nil {
+		t.Errorf("control record %+v, load %q; the store has %q", n.Control(), n.Load(), s.Load())
+	}
+	got := 0
+	err = n.Records(QueueRange{}, func(id PacketID, rec []byte, damage error) error {
+		var p Packet
+		if got++; damage != nil || DecodeRecord(rec, &p) != nil || len(p.Payload) != 2000 || id.Seq > 9 {
+			t.Errorf("packet %v: %v", id, damage)
+		}
+		return nil
+	})
+	if err != nil || got != 10 {
+		t.Errorf("%d packets, %v", got, err)
+	}
+}
+
+func TestFolderOfAnUnfinishedLoadIsOnlyOpenedWhenAsked(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	var b Batch
+	b.SetLoad([]byte("first"))
+	b.SetLoad([]byte("so far"))
+	if b.Len() != 1 || b.Bytes() != loadBytes([]byte("so far")) {
+		t.Errorf("a batch of %d entries and %d bytes", b.Len(), b.Bytes())
+	}
+	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrUnfinished) {
+		t.Fatalf("it opens with %v", err)
+	}
+	if v := openView(t, dir, ViewOptions{}); string(v.Load()) != "so far" || v.Close() != nil {
+		t.Errorf("a view shows %q", v.Load())
+	}
+	s = openTest(t, dir, Options{Unfinished: true})
+	if string(s.Load()) != "so far" {
+		t.Errorf("the load record is %q", s.Load())
+	}
+	b.Reset()
+	b.SetLoad(nil)
+	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if s = smallStore(t, dir); s.Load() != nil {
+		t.Errorf("the load record is %q", s.Load())
+	}
+}
+
+// Root may write anywhere, so the looking is done by somebody else.
+func TestFolderOfSomebodyElseCanBeLookedAt(t *testing.T) {
+	if dir := os.Getenv("HOLDFAST_TEST_VIEW"); dir != "" {
+		v := openView(t, dir, ViewOptions{})
+		fmt.Println("seen:", len(viewed(t, v)))
+		return
+	}
+	f := newDamageFolder(t, true)
+	base := filepath.Dir(filepath.Dir(f.dir))
+	program := filepath.Join(f.dir, "..", "program")
+	if err := copyFile(os.Args[0], program); err != nil {
+		t.Fatal(err)
+	}
+	temp := t.TempDir()
+	for path, mode := range map[string]os.FileMode{program: 0o755, base: 0o755, filepath.Dir(f.dir): 0o755, temp: 0o777} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := filepath.WalkDir(f.dir, func(path string, entry fs.DirEntry, err error) error {
+		mode := os.FileMode(0o444)
+		if entry.IsDir() {
+			mode = 0o555
+		}
+		return errors.Join(err, os.Chmod(path, mode))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // so that it can be removed
+		_ = os.Chmod(f.dir, 0o700)
+		_ = os.Chmod(filepath.Join(f.dir, dbName), 0o700)
+	})
+	before := state(t, f.dir)
+	run := exec.Command(program, "-test.run", "^TestFolderOfSomebodyElseCanBeLookedAt$")
+	run.Env = append(os.Environ(), "HOLDFAST_TEST_VIEW="+f.dir, "TMPDIR="+temp)
+	run.Dir = "/"
+	if os.Getuid() == 0 {
+		const nobody = 65534
+		run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	out, err := run.CombinedOutput()
+	if want := fmt.Sprint("seen: ", len(f.want)); err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if !equalMaps(before, state(t, f.dir)) {
+		t.Error("looking changed the folder")
+	}
 }

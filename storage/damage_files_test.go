@@ -1,0 +1,198 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// corruption is one way in which a file goes bad.
+type corruption struct {
+	name   string
+	change func(b []byte) []byte // nil: the file is removed
+}
+
+// corruptions truncate, zero and flip at the header, in the middle, at the
+// tail and in the footer of what a file uses: its zeros at the end apart.
+func corruptions() []corruption {
+	used := func(b []byte) int {
+		n := len(b)
+		for n > 0 && b[n-1] == 0 {
+			n--
+		}
+		return max(n, min(len(b), 16))
+	}
+	list := []corruption{
+		{"removed", func([]byte) []byte { return nil }},
+		{"emptied", func(b []byte) []byte { return b[:0] }},
+		{"all zeros", func(b []byte) []byte { clear(b); return b }},
+		{"doubled", func(b []byte) []byte { return append(b, b...) }},
+	}
+	places := map[string]func(n int) int{
+		"header": func(n int) int { return min(9, n-1) },
+		"early":  func(n int) int { return n / 4 },
+		"middle": func(n int) int { return n / 2 },
+		"tail":   func(n int) int { return n * 9 / 10 },
+		"footer": func(n int) int { return n - min(n, 3) },
+	}
+	for where, place := range places {
+		list = append(list,
+			corruption{"truncated at the " + where, func(b []byte) []byte { return b[:place(used(b))] }},
+			corruption{"zeroed at the " + where, func(b []byte) []byte {
+				at := place(used(b))
+				clear(b[at:min(at+100, len(b))])
+				return b
+			}},
+			corruption{"flipped at the " + where, func(b []byte) []byte { b[place(used(b))] ^= 0x10; return b }},
+			corruption{"shifted at the " + where, func(b []byte) []byte {
+				at := place(used(b))
+				copy(b[at:], b[at+1:])
+				return b
+			}},
+		)
+	}
+	slices.SortFunc(list, func(a, b corruption) int { return len(a.name) - len(b.name) })
+	return list
+}
+
+func TestDamageOfAnyFileIsReportedOrHarmless(t *testing.T) {
+	folders := map[string]damageFolder{"stopped": newDamageFolder(t, false), "killed": newDamageFolder(t, true)}
+	rows := []struct{ build, file string }{
+		{"stopped", folders["stopped"].file(t, tableSuffix, 0)},
+		{"stopped", folders["stopped"].file(t, tableSuffix, 2)},
+		{"stopped", filepath.Join(dbName, manifestName)},
+		{"stopped", anchorName},
+		{"stopped", secretName},
+		{"stopped", formatName},
+		{"stopped", lockName},
+		{"stopped", filepath.Join(dbName, "KEYREGISTRY")},
+		{"stopped", filepath.Join(dbName, "DISCARD")},
+		{"stopped", folders["stopped"].file(t, valueLogSuffix, 0)},
+		{"killed", folders["killed"].file(t, logSuffix, 0)},
+		{"killed", folders["killed"].file(t, tableSuffix, 1)},
+		{"killed", filepath.Join(dbName, manifestName)},
+		{"killed", folders["killed"].file(t, valueLogSuffix, 0)},
+	}
+	for _, row := range rows {
+		for _, c := range corruptions() {
+			if testing.Short() && len(c.name)%3 != 0 {
+				continue
+			}
+			t.Run(row.build+"/"+filepath.Base(row.file)+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				f := folders[row.build]
+				dir := f.copied(t, row.file, c.change)
+				tolerant(t, f, dir)
+				strict(t, f, dir)
+				opened(t, f, dir)
+			})
+		}
+	}
+}
+
+// whole tells whether a scan shows all that the folder had and nothing else.
+func (f *damageFolder) whole(scan func(fn func(PacketID, *Meta) error) error, control Control) error {
+	n := 0
+	err := scan(func(id PacketID, m *Meta) error {
+		if !f.want[id] {
+			return fmt.Errorf("packet %v should not be there", id)
+		}
+		n++
+		return nil
+	})
+	if err == nil && n != len(f.want) {
+		err = fmt.Errorf("%d packets of %d", n, len(f.want))
+	}
+	if err == nil && control != f.control {
+		err = fmt.Errorf("control record %+v instead of %+v", control, f.control)
+	}
+	return err
+}
+
+// reported fails the test when an error is not one that says what is wrong.
+func reported(t *testing.T, what string, err error) {
+	t.Helper()
+	for _, known := range []error{ErrLoss, ErrDamaged, ErrNotFolder, ErrNewerFormat} {
+		if errors.Is(err, known) {
+			return
+		}
+	}
+	t.Errorf("%s: not a sentence of ours: %v", what, err)
+}
+
+func opened(t *testing.T, f damageFolder, dir string) {
+	s, err := Open(dir, Options{MemTable: minMemTable})
+	if err != nil {
+		reported(t, "open", err)
+		return
+	}
+	control := s.Control()
+	_, live, hash := scanned(t, s)
+	if err := s.Verify(live, hash); err != nil {
+		reported(t, "open", err)
+	} else if err := f.whole(s.Packets, control); err != nil {
+		t.Errorf("open, without a word: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func strict(t *testing.T, f damageFolder, dir string) {
+	before := state(t, dir)
+	v, err := OpenView(dir, ViewOptions{})
+	if err != nil {
+		reported(t, "view", err)
+	} else {
+		records := v.Records(QueueRange{}, func(_ PacketID, _ []byte, damage error) error { return damage })
+		packets := func(fn func(PacketID, *Meta) error) error { return v.Packets(QueueRange{}, fn) }
+		if records != nil {
+			reported(t, "view", records)
+		} else if err := f.whole(packets, v.Control()); errors.Is(err, ErrLoss) || errors.Is(err, ErrDamaged) {
+			reported(t, "view", err)
+		} else if err != nil {
+			t.Errorf("view, without a word: %v", err)
+		}
+		if err := v.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	if !equalMaps(before, state(t, dir)) {
+		t.Error("looking changed the folder")
+	}
+}
+
+func tolerant(t *testing.T, f damageFolder, dir string) {
+	before := state(t, dir)
+	o, err := salvaged(t, f, dir)
+	switch {
+	case err != nil:
+		reported(t, "tolerant view", err)
+	case len(o.findings) == 0 && (o.lost > 0 || o.extra > 0 || !o.right):
+		t.Errorf("tolerant view, without a word: %d packets lost, %d returned, control record right: %v", o.lost, o.extra, o.right)
+	}
+	if !equalMaps(before, state(t, dir)) {
+		t.Error("looking changed the folder")
+	}
+}
+
+func TestDamagedListOfTablesIsRefusedAndNoTableIsRemoved(t *testing.T) {
+	f := newDamageFolder(t, false)
+	for name, change := range map[string]func(b []byte) []byte{
+		"removed": func([]byte) []byte { return nil },
+		"cut":     func(b []byte) []byte { return b[:len(b)-1] },
+		"empty":   func(b []byte) []byte { return b[:len(manifestMagic)] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := f.copied(t, filepath.Join(dbName, manifestName), change)
+			if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) {
+				t.Errorf("it opens with %v", err)
+			}
+			if left, err := filepath.Glob(filepath.Join(dir, dbName, "*"+tableSuffix)); err != nil || len(left) != 3 {
+				t.Errorf("of 3 tables %v are left, %v", left, err)
+			}
+		})
+	}
+}
