@@ -25,7 +25,8 @@ type Config struct {
 	Barbershop string
 	Admin      string // of the HTTP server for the operator, which hands out backups
 
-	BarbershopQueue string // name of the queue that is the board
+	BarbershopQueue string // name of the queue that is the board; any, and the empty name is one
+	Version         string // of the program, one word, for clients that ask
 
 	MaxConns   int           // connections at a time, of each protocol
 	Drain      time.Duration // how long Run waits for connections to finish; DefaultDrain if 0

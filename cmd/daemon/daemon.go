@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -26,7 +24,6 @@ func Run(ctx context.Context, c Config) (err error) {
 		c.Drain = DefaultDrain
 	}
 	var p protocols
-	p.backup = func(context.Context, io.Writer, admin.Request) error { return errors.New("not there yet") }
 	doors, err := c.doors(&p)
 	if err != nil {
 		return err
@@ -39,9 +36,14 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	defer doors.close()
-	store, err := open(&c)
+	opened, err := storage.Open(c.Data, storage.Options{Sync: c.Sync, AcceptLoss: c.AcceptLoss, Logger: c.Logger})
 	if err != nil {
 		return err
+	}
+	p.backup = backupOf(opened)
+	store := Store(opened)
+	if c.WrapStore != nil {
+		store = c.WrapStore(opened)
 	}
 	defer func() {
 		if e := store.Close(); e != nil && err == nil {
@@ -56,17 +58,6 @@ func Run(ctx context.Context, c Config) (err error) {
 	p.serve(b)
 	err = serve(ctx, doors, b, &c)
 	return errors.Join(err, b.Close())
-}
-
-func open(c *Config) (Store, error) {
-	opened, err := storage.Open(c.Data, storage.Options{Sync: c.Sync, AcceptLoss: c.AcceptLoss, Logger: c.Logger})
-	if err != nil {
-		return nil, err
-	}
-	if c.WrapStore != nil {
-		return c.WrapStore(opened), nil
-	}
-	return opened, nil
 }
 
 // restore builds the broker's starting state, with a line now and then while it takes long.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/netproto/barbershop"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
@@ -58,15 +61,16 @@ type doors []*door
 // their broker and the backups their store later, before anything is served.
 func (c *Config) doors(p *protocols) (doors, error) {
 	var all doors
+	p.barbershop.Queue, p.barbershop.Version, p.barbershop.Since = c.BarbershopQueue, c.Version, time.Now()
 	for _, d := range []door{
-		{protocol: "pinpriq", address: c.Pinpriq, listen: func(a string) (listener, error) {
+		{protocol: p.pinpriq.Name(), address: c.Pinpriq, listen: func(a string) (listener, error) {
 			return netproto.Listen(a, c.server(&p.pinpriq))
 		}},
-		{protocol: "barbershop", address: c.Barbershop, listen: func(string) (listener, error) {
-			return nil, errors.New("it is not served yet")
+		{protocol: p.barbershop.Name(), address: c.Barbershop, listen: func(a string) (listener, error) {
+			return netproto.Listen(a, c.server(&p.barbershop))
 		}},
 		{protocol: admin.Name, address: c.Admin, listen: func(a string) (listener, error) {
-			return admin.Listen(a, admin.Config{Backup: p.backup, Logger: c.Logger, AnyHost: c.Insecure})
+			return admin.Listen(a, admin.Config{Backup: p.copy, Logger: c.Logger, AnyHost: c.Insecure})
 		}},
 	} {
 		if d.address == "" || d.address == Off {
@@ -95,13 +99,19 @@ func (all doors) queues() (n int) {
 
 // protocols is what the doors serve.
 type protocols struct {
-	pinpriq pinpriq.Protocol
-	backup  admin.Backup
+	pinpriq    pinpriq.Protocol
+	barbershop barbershop.Protocol
+	backup     admin.Backup
+}
+
+// copy hands out a backup of the store that is open by the time of the call.
+func (p *protocols) copy(ctx context.Context, w io.Writer, r admin.Request) error {
+	return p.backup(ctx, w, r)
 }
 
 // serve gives every protocol its broker.
 func (p *protocols) serve(b *broker.Broker) {
-	p.pinpriq.Broker = b
+	p.pinpriq.Broker, p.barbershop.Broker = b, b
 }
 
 // checkAddress refuses to serve strangers: there is neither encryption nor authentication, so an

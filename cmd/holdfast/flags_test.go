@@ -11,18 +11,20 @@ import (
 )
 
 func TestEveryCommandHelps(t *testing.T) {
-	for _, name := range []string{"serve", "push", "pop", "subscribe", "bench", "version"} {
+	for _, name := range []string{
+		"serve", "push", "pop", "subscribe", "bench", "backup", "dump", "barbershop", "barbershop import", "barbershop export", "version",
+	} {
 		t.Run(name, func(t *testing.T) {
-			r := command{}.run(t.Context(), name, "--help")
+			r := command{}.run(t.Context(), append(strings.Fields(name), "--help")...)
 			if r.code != exitOK || r.stderr != "" {
 				t.Fatalf("exit code %d, stderr %q", r.code, r.stderr)
 			}
 			if !regexp.MustCompile(`Examples?:\n\n +holdfast ` + name).MatchString(r.stdout) {
 				t.Errorf("no examples in\n%s", r.stdout)
 			}
-			for _, flag := range regexp.MustCompile(`(?m)^ +--([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1) {
+			for _, flag := range regexp.MustCompile(`(?m)^ +(?:-[a-z], )?--([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1) {
 				variable := "($HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_")) + ")"
-				if !strings.Contains(r.stdout, variable) {
+				if flag[1] != "help" && !strings.Contains(r.stdout, variable) {
 					t.Errorf("flag %s does not name its variable %s in\n%s", flag[1], variable, r.stdout)
 				}
 			}

@@ -54,27 +54,31 @@ func (c command) lookup(name string) (string, bool) {
 
 // logLine is what the tests read of a line of the server's log.
 type logLine struct {
-	Msg     string `json:"msg"`
-	Addr    string `json:"addr"`
-	Packets int    `json:"packets"`
+	Msg      string `json:"msg"`
+	Protocol string `json:"protocol"`
+	Addr     string `json:"addr"`
+	Packets  int    `json:"packets"`
 }
 
 // testServer is a server that runs inside the test, or in a process of its own.
 type testServer struct {
-	addr      string
-	recovered int // packets it found at its start
+	addr      string            // of pinpriq
+	addrs     map[string]string // by protocol
+	recovered int               // packets it found at its start
 	stop      func() (code int)
 }
 
-// serve runs "holdfast serve" on a free port until the test ends or stop is called.
+// serve runs "holdfast serve" until the test ends or stop is called, for pinpriq on a free port and
+// for nothing else unless args say so.
 func serve(t *testing.T, dir string, args ...string) *testServer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	read, write := io.Pipe()
 	ended := make(chan int, 1)
+	args = append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off", "--log", "json"}, args...)
 	go func() { // ends with ctx, or when the server cannot start
 		p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: command{}.lookup}
-		ended <- p.run(ctx, append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off", "--log", "json"}, args...))
+		ended <- p.run(ctx, args)
 		_ = write.Close()
 	}()
 	s := &testServer{stop: sync.OnceValue(func() int {
@@ -82,13 +86,32 @@ func serve(t *testing.T, dir string, args ...string) *testServer {
 		return <-ended
 	})}
 	t.Cleanup(func() { s.stop() })
-	s.wait(t, read)
+	s.wait(t, read, args)
 	return s
 }
 
-// wait reads the log up to the line that says "listening", and the rest in the background.
-func (s *testServer) wait(t *testing.T, log io.Reader) {
+// doors is how many addresses a server started with args listens on.
+func doors(args []string) int {
+	wanted := map[string]bool{}
+	for i, flag := range args[:len(args)-1] {
+		switch flag {
+		case "--pinpriq", "--barbershop", "--admin":
+			wanted[flag] = args[i+1] != "off"
+		}
+	}
+	n := 0
+	for _, on := range wanted {
+		if on {
+			n++
+		}
+	}
+	return n
+}
+
+// wait reads the log up to the last line that says "listening", and the rest in the background.
+func (s *testServer) wait(t *testing.T, log io.Reader, args []string) {
 	t.Helper()
+	s.addrs = make(map[string]string)
 	lines := bufio.NewScanner(log)
 	var all []string
 	for lines.Scan() {
@@ -101,7 +124,11 @@ func (s *testServer) wait(t *testing.T, log io.Reader) {
 		case "recovered":
 			s.recovered = line.Packets
 		case "listening":
-			s.addr = line.Addr
+			s.addrs[line.Protocol] = line.Addr
+			if len(s.addrs) < doors(args) {
+				continue
+			}
+			s.addr = s.addrs["pinpriq"]
 			go func() { _, _ = io.Copy(io.Discard, log) }() // ends with the server
 			return
 		}
@@ -120,7 +147,11 @@ func (s *testServer) feed(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	return command{stdin: stdin, env: map[string]string{"HOLDFAST_PINPRIQ": s.addr}}.run(ctx, args...)
+	env := make(map[string]string)
+	for protocol, addr := range s.addrs {
+		env["HOLDFAST_"+strings.ToUpper(protocol)] = addr
+	}
+	return command{stdin: stdin, env: env}.run(ctx, args...)
 }
 
 // must runs a client command that has to succeed, and returns what it printed.
@@ -140,7 +171,8 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *testServer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe, append([]string{"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off", "--log", "json"}, args...)...)
+	args = append([]string{"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off", "--log", "json"}, args...)
+	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	read, write := io.Pipe()
 	cmd.Stderr = write
@@ -167,6 +199,6 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *testServer) {
 		_ = cmd.Process.Kill()
 		<-ended
 	})
-	s.wait(t, read)
+	s.wait(t, read, args)
 	return cmd, s
 }

@@ -31,7 +31,13 @@ type commands struct {
 	Pop       popCmd       `cmd:"" help:"Pop the best packet of a queue, with all that have its key."`
 	Subscribe subscribeCmd `cmd:"" help:"Print the packets of queues as they come."`
 	Bench     benchCmd     `cmd:"" help:"Measure a running server."`
-	Version   versionCmd   `cmd:"" help:"Print the versions of the program and of its data format."`
+
+	Backup backupCmd `cmd:"" help:"Copy a running server's packets to a file."`
+	Dump   dumpCmd   `cmd:"" help:"Write the packets of a data folder, without a server."`
+
+	Barbershop barbershopCmd `cmd:"" help:"Import or export the items of a running server's board."`
+
+	Version versionCmd `cmd:"" help:"Print the versions of the program and of its data format."`
 }
 
 // program is a process as the commands see it, so that tests can run it whole.

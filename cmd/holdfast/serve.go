@@ -14,18 +14,19 @@ import (
 
 // serveCmd runs the server.
 type serveCmd struct {
-	Data       string        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder, made if it is not there (default ${default})."`
-	Pinpriq    string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for the pinpriq protocol, or off; port 0 picks a free one, see the log (default ${default})."`
-	Barbershop string        `default:"off" placeholder:"HOST:PORT" help:"Address for the barbershop protocol, or off (default ${default})."`
-	Admin      string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for HTTP requests of the operator, or off: GET /backup, which is what holdfast backup asks for, and GET /healthz (default ${default})."`
-	Sync       string        `default:"always" placeholder:"MODE" help:"When to force batches to the disk: always, interval:50ms (1ms to 1m) or never. No mode loses anything to kill -9; a power cut costs nothing, the last interval, or what the system had not written yet (default ${default})."`
-	Cache      byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, rounded up to a power of two (default ${default})."`
-	MaxConns   int           `default:"10000" placeholder:"N" help:"Most connections at a time, of each protocol (default ${default})."`
-	Drain      time.Duration `default:"8s" placeholder:"TIME" help:"How long to let connections finish after SIGTERM or SIGINT (default ${default})."`
-	Insecure   bool          `help:"Allow an address that other machines reach, although nothing is encrypted and nobody has to log in."`
-	AcceptLoss bool          `help:"Start although acknowledged packets are missing from the folder, and serve what is left."`
-	Log        string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Form of the log on standard error: text or json (default ${default})."`
-	LogLevel   string        `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important lines to log: debug, info, warn or error (default ${default})."`
+	Data            string        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder, made if it is not there (default ${default})."`
+	Pinpriq         string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for the pinpriq protocol, or off; port 0 picks a free one, see the log (default ${default})."`
+	Barbershop      string        `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address for the barbershop protocol, or off (default ${default})."`
+	BarbershopQueue string        `default:"barbershop" placeholder:"NAME" help:"Queue that is the barbershop board (default ${default})."`
+	Admin           string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for HTTP requests of the operator, or off: GET /backup, which is what holdfast backup asks for, and GET /healthz (default ${default})."`
+	Sync            string        `default:"always" placeholder:"MODE" help:"When to force batches to the disk: always, interval:50ms (1ms to 1m) or never. No mode loses anything to kill -9; a power cut costs nothing, the last interval, or what the system had not written yet (default ${default})."`
+	Cache           byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, rounded up to a power of two (default ${default})."`
+	MaxConns        int           `default:"10000" placeholder:"N" help:"Most connections at a time, of each protocol (default ${default})."`
+	Drain           time.Duration `default:"8s" placeholder:"TIME" help:"How long to let connections finish after SIGTERM or SIGINT (default ${default})."`
+	Insecure        bool          `help:"Allow an address that other machines reach, although nothing is encrypted and nobody has to log in."`
+	AcceptLoss      bool          `help:"Start although acknowledged packets are missing from the folder, and serve what is left."`
+	Log             string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Form of the log on standard error: text or json (default ${default})."`
+	LogLevel        string        `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important lines to log: debug, info, warn or error (default ${default})."`
 }
 
 // Help is shown below the usage line.
@@ -36,7 +37,7 @@ Examples:
 
     holdfast serve
     holdfast serve --data /var/lib/holdfast --pinpriq 127.0.0.1:7171 --admin off
-    holdfast serve --pinpriq 0.0.0.0:7070 --insecure --log json
+    holdfast serve --pinpriq 0.0.0.0:7070 --barbershop off --insecure --log json
     HOLDFAST_SYNC=interval:50ms holdfast serve`
 }
 
@@ -70,17 +71,19 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	err = daemon.Run(ctx, daemon.Config{
-		Data:       c.Data,
-		Pinpriq:    c.Pinpriq,
-		Barbershop: c.Barbershop,
-		Admin:      c.Admin,
-		Sync:       sync,
-		Cache:      int64(c.Cache),
-		MaxConns:   c.MaxConns,
-		Drain:      c.Drain,
-		Insecure:   c.Insecure,
-		AcceptLoss: c.AcceptLoss,
-		Logger:     p.logger(c.Log, c.LogLevel),
+		Data:            c.Data,
+		Pinpriq:         c.Pinpriq,
+		Barbershop:      c.Barbershop,
+		BarbershopQueue: c.BarbershopQueue,
+		Version:         version(),
+		Admin:           c.Admin,
+		Sync:            sync,
+		Cache:           int64(c.Cache),
+		MaxConns:        c.MaxConns,
+		Drain:           c.Drain,
+		Insecure:        c.Insecure,
+		AcceptLoss:      c.AcceptLoss,
+		Logger:          p.logger(c.Log, c.LogLevel),
 	})
 	var mismatch *storage.MismatchError
 	var listen *daemon.ListenError

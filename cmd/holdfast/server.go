@@ -29,13 +29,24 @@ func (s *server) Validate() error {
 func (s *server) dial(ctx context.Context) (*net.TCPConn, error) {
 	d := net.Dialer{Timeout: s.Timeout}
 	conn, err := d.DialContext(ctx, "tcp", s.Pinpriq)
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("no server answers at %s: start one with \"holdfast serve\", or name its address with --pinpriq", s.Pinpriq)
-	case err != nil:
-		return nil, fmt.Errorf("connect to %s: %w", s.Pinpriq, err)
+	if err != nil {
+		return nil, dialError(err, s.Pinpriq, "--pinpriq")
 	}
 	return conn.(*net.TCPConn), nil
+}
+
+// dialError explains why nothing can be sent to an address that a flag gave.
+func dialError(err error, address, flag string) error {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("no server answers at %s: start one with \"holdfast serve\", or name its address with %s", address, flag)
+	}
+	return fmt.Errorf("connect to %s: %w", address, err)
+}
+
+// isDial tells whether an error is about making a connection.
+func isDial(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // call runs fn on a connection of its own, with a context that ends after the time-out.

@@ -51,3 +51,13 @@ func (s byteSize) String() string {
 	}
 	return strconv.FormatInt(int64(s), 10) + "B"
 }
+
+// approximate is a number of bytes as people read it, in the largest unit that leaves a whole number.
+func approximate(n int64) string {
+	for _, u := range units()[:3] {
+		if n >= u.bytes {
+			return strconv.FormatFloat(float64(n)/float64(u.bytes), 'f', 1, 64) + " " + u.suffix
+		}
+	}
+	return strconv.FormatInt(n, 10) + " B"
+}

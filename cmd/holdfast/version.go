@@ -32,13 +32,18 @@ type versions struct {
 
 // Run prints.
 func (c *versionCmd) Run(p *program) error {
-	v := versions{"(unknown)", runtime.Version(), runtime.GOOS, runtime.GOARCH, storage.FormatVersion}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
+	v := versions{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, storage.FormatVersion}
 	if c.JSON {
 		return json.NewEncoder(p.stdout).Encode(v)
 	}
 	_, err := fmt.Fprintf(p.stdout, "holdfast %s (%s %s/%s, data format %d)\n", v.Version, v.Go, v.OS, v.Arch, v.Format)
 	return err
+}
+
+// version is the version of the module, one word.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(unknown)"
 }

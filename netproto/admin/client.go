@@ -77,7 +77,8 @@ func (t *transfer) explain(err error) error {
 		return cause
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
-		return fmt.Errorf("the server cut the backup short, its log says why: %w", err)
+		// Not wrapped: to a reader of records an unexpected end is an end.
+		return fmt.Errorf("the server cut the backup short, its log says why: %v", err)
 	}
 	return err
 }

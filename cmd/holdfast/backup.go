@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/recovery"
+)
+
+// backupCmd copies a running server's store.
+type backupCmd struct {
+	To      string        `required:"" placeholder:"FILE" help:"File to write; - is standard output. It gets its name when it is whole and on disk, and takes the place of an older one then."`
+	Queue   []string      `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches; may be given more than once (default: all)."`
+	Format  string        `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
+	Admin   string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address of the server's operator port (default ${default})."`
+	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the server to go on (default ${default})."`
+
+	progress
+}
+
+// Help is shown below the usage line.
+func (c *backupCmd) Help() string {
+	return `Streams a consistent copy out of the running server, which goes on serving: all that was on disk at one moment. "holdfast load" makes a data folder of it. Exit code 0 means that the copy is whole: every record of it was read and its hash checked.
+
+Examples:
+
+    holdfast backup --to holdfast.backup
+    holdfast backup --to jobs.jsonl --format jsonl --queue 'jobs.*'
+    holdfast backup --to - | gzip > holdfast.backup.gz`
+}
+
+// Validate is called with the parsed flags.
+func (c *backupCmd) Validate() error {
+	if c.Timeout <= 0 {
+		return fmt.Errorf("--timeout %v: expected a time such as 30s", c.Timeout)
+	}
+	return nil
+}
+
+// Run copies, and returns nil once the copy is whole and on disk.
+func (c *backupCmd) Run(ctx context.Context, p *program) error {
+	body, err := fetch(ctx, c.Admin, c.Timeout, admin.Request{Format: c.Format, Queues: c.Queue})
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer body.Close()
+	o, err := p.create(c.To)
+	if err != nil {
+		return err
+	}
+	defer o.discard()
+	m := p.meter(c.Quiet)
+	defer m.end()
+	_, err = recovery.ReadDump(ctx, io.TeeReader(body, o), recovery.ReadOptions{
+		Progress: func(at recovery.Progress) { m.set("backup", inBytes, at.Bytes, 0) },
+	})
+	m.end()
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("backup: interrupted; " + o.left())
+	case err != nil:
+		return fmt.Errorf("backup: %w; %s", err, o.left())
+	}
+	return o.keep()
+}
+
+// fetch asks a server's operator port for a backup.
+func fetch(ctx context.Context, address string, timeout time.Duration, r admin.Request) (io.ReadCloser, error) {
+	body, err := admin.Fetch(ctx, address, r, timeout)
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.Is(err, context.Canceled):
+		return nil, errors.New("interrupted")
+	case isDial(err):
+		return nil, dialError(err, address, "--admin")
+	}
+	return nil, err
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestBackupHoldsWhatTheServerHolds(t *testing.T) {
+	dir := t.TempDir()
+	s := serve(t, filepath.Join(dir, "data"), "--admin", "127.0.0.1:0")
+	s.must(t, "push", "jobs.a", "1", "--key", "k")
+	s.must(t, "push", "jobs.b", "2", "--key", "k")
+	s.must(t, "push", "\xff[*", "3", "--key", "k")
+	for name, c := range map[string]struct {
+		args []string
+		want int // packets
+	}{
+		"all":               {nil, 3},
+		"two by a pattern":  {[]string{"--queue", "jobs.*"}, 2},
+		"two by two":        {[]string{"--queue", "jobs.a", "--queue", "?\\[\\*"}, 2},
+		"a name of bytes":   {[]string{"--queue", "\xff*"}, 1},
+		"a name with comma": {[]string{"--queue", "jobs.a,jobs.b"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "backup")
+			args := append([]string{"backup", "--format", "jsonl"}, c.args...)
+			if out := s.must(t, append(args, "--to", file)...); out != "" {
+				t.Errorf("printed %q, want silence", out)
+			}
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Count(string(b), `{"type":"packet"`); got != c.want {
+				t.Errorf("%d packets, want %d", got, c.want)
+			}
+			if out := s.must(t, append(args, "--to", "-")...); out != string(b) {
+				t.Errorf("standard output got %d bytes, the file %d", len(out), len(b))
+			}
+		})
+	}
+}
+
+func TestBackupOfABusyServerIsOneMoment(t *testing.T) {
+	dir := t.TempDir()
+	s := serve(t, filepath.Join(dir, "data"), "--admin", "127.0.0.1:0")
+	done := make(chan struct{})
+	var busy sync.WaitGroup
+	busy.Go(func() { // ends with done; moves one packet on and on, so that there is always one, or none between
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				s.run(t, "push", "q", "x", "--key", "k")
+				s.run(t, "pop", "q")
+			}
+		}
+	})
+	for range 20 {
+		out := s.must(t, "backup", "--to", "-", "--format", "jsonl")
+		if n := strings.Count(out, `{"type":"packet"`); n > 1 {
+			t.Errorf("%d packets in a backup, there is never more than one:\n%s", n, out)
+		}
+	}
+	close(done)
+	busy.Wait()
+}
+
+// adminOf is an operator's port that answers with what body writes.
+func adminOf(t *testing.T, body http.HandlerFunc) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: body, ReadHeaderTimeout: patience}
+	go func() { _ = server.Serve(l) }() // ends with Close
+	t.Cleanup(func() { _ = server.Close() })
+	return l.Addr().String()
+}
+
+func TestBackupThatIsNotWholeLeavesTheFileAsItWas(t *testing.T) {
+	const begins = `{"type":"holdfast","version":1,"next_sequence":"9223372036854775808","low_sequence":"9223372036854775807","next_queue":1}` + "\n"
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := nobody.Addr().String()
+	_ = nobody.Close()
+	for name, c := range map[string]struct {
+		addr string
+		want string
+	}{
+		"no server": {gone, "no server answers at"},
+		"refused": {adminOf(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, "another backup is under way\n")
+		}), "another backup is under way"},
+		"aborted": {adminOf(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, begins)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}), "cut the backup short"},
+		"without its end": {adminOf(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, begins)
+		}), "has no end record"},
+		"empty": {adminOf(t, func(http.ResponseWriter, *http.Request) {}), "the dump is empty"},
+		"with another hash": {adminOf(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, begins+`{"type":"end","packets":0,"queues":0,"hash":"0123456789abcdef"}`+"\n")
+		}), "the dump was changed"},
+		"stalled": {adminOf(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, begins)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}), "sent nothing for 200ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "backup")
+			if err := os.WriteFile(file, []byte("older"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := command{}.run(t.Context(), "backup", "--to", file, "--admin", c.addr, "--timeout", "200ms")
+			oneSentence(t, r, exitFailed, c.want)
+			if b, err := os.ReadFile(file); err != nil || string(b) != "older" {
+				t.Errorf("the file holds %q, %v", b, err)
+			}
+			if _, err := os.Stat(file + ".tmp"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a part of it is left: %v", err)
+			}
+		})
+	}
+}

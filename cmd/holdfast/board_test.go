@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestImportedItemsAreExportedInTheOrderOfTheBoard(t *testing.T) {
+	dir := t.TempDir()
+	s := serve(t, filepath.Join(dir, "data"), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	snapshot, exported := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+	lines := "17 250\n4294967295 0\n0 4294967295\n18 250\n5 1\n17 1\n19 250\n" // 17 gets 251, and 18 is in the pool before 19
+	if err := os.WriteFile(snapshot, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.must(t, "barbershop", "import", snapshot); got != "7 lines imported\n" {
+		t.Errorf("printed %q", got)
+	}
+	want := "0 4294967295\n17 251\n18 250\n19 250\n5 1\n4294967295 0\n"
+	if out := s.must(t, "barbershop", "export", exported); out != "" {
+		t.Errorf("printed %q, want silence", out)
+	}
+	if b, err := os.ReadFile(exported); err != nil || string(b) != want {
+		t.Errorf("exported\n%s%v, want\n%s", b, err, want)
+	}
+	if got := s.must(t, "barbershop", "export", "-"); got != want {
+		t.Errorf("standard output got\n%swant\n%s", got, want)
+	}
+	// What was exported makes the same board: nothing is lost on the way there and back.
+	other := serve(t, filepath.Join(dir, "other"), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--barbershop-queue", "*")
+	if got := other.must(t, "barbershop", "import", exported, "--json"); got != "{\"lines\":6}\n" {
+		t.Errorf("printed %q", got)
+	}
+	other.must(t, "push", "**", "of a queue that the board's name as a pattern would match", "--key", "1")
+	if got := other.must(t, "barbershop", "export", "-", "--barbershop-queue", "*"); got != want {
+		t.Errorf("the other board has\n%swant\n%s", got, want)
+	}
+}
+
+func TestExportTellsOfPacketsThatAreNoItems(t *testing.T) {
+	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	for _, args := range [][]string{
+		{"seventeen", "--key", "17x"}, {"", "--key", "017"}, {"", "--key", ""}, {"with a payload", "--key", "17"},
+		{"", "--key", "18", "--priority", "0"}, {"", "--key", "4294967296"}, {"", "--key", "19", "--ttl", "60s"},
+	} {
+		s.must(t, append([]string{"push", "barbershop"}, args...)...)
+	}
+	if r := s.feed(t, "20 7\n", "barbershop", "import", "-"); r.code != exitOK {
+		t.Fatalf("import: %+v", r)
+	}
+	r := s.run(t, "barbershop", "export", "-")
+	if r.code != exitFailed || r.stdout != "20 7\n" || !strings.Contains(r.stderr, "7 packets of queue \"barbershop\" are no items") {
+		t.Errorf("%+v, want the item, and a sentence about 7 others", r)
+	}
+}
+
+func TestExportOfNothingIsEmpty(t *testing.T) {
+	s := serve(t, t.TempDir(), "--admin", "127.0.0.1:0")
+	if got := s.must(t, "barbershop", "export", "-"); got != "" {
+		t.Errorf("exported %q, want nothing", got)
+	}
+}
+
+func TestBoardCommandsSayWhenNobodyAnswers(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.stop()
+	for name, args := range map[string][]string{
+		"import":                {"import", "-", "--barbershop", s.addr},
+		"export":                {"export", "-", "--admin", s.addr},
+		"import of no file":     {"import", filepath.Join(t.TempDir(), "none")},
+		"export to no folder":   {"export", filepath.Join(t.TempDir(), "none", "file"), "--admin", s.addr},
+		"import of a folder":    {"import", t.TempDir()},
+		"not an address":        {"import", "-", "--barbershop", "here"},
+		"not an admin's either": {"export", "-", "--admin", "http://here/"},
+	} {
+		want := "no server answers at"
+		switch {
+		case strings.Contains(name, "no file"):
+			want = "no such file"
+		case strings.Contains(name, "of a folder"):
+			want = "is a folder"
+		case strings.Contains(name, "not an"):
+			want = "here"
+		}
+		oneSentence(t, command{}.run(t.Context(), append([]string{"barbershop"}, args...)...), exitFailed, want)
+	}
+}

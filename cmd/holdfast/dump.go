@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// dumpCmd writes what is in a folder.
+type dumpCmd struct {
+	Dir     string   `arg:"" help:"Data folder; no server may be running on it."`
+	Queue   []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is any bytes, ? one, [a-z] one of a set; may be given more than once (default: all)."`
+	Format  string   `enum:"jsonl,csv,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl and msgpack, which load reads, or csv for spreadsheets (default ${default})."`
+	Payload string   `enum:"auto,text,base64,hex,none" default:"auto" placeholder:"FORM" help:"How payloads are written: text if they are UTF-8, else base64; auto also takes base64 for control characters; none leaves them out (default ${default})."`
+	Limit   int64    `placeholder:"N" help:"At most so many packets; 0 is no limit (default 0)."`
+	Salvage bool     `help:"Write what can still be read of a damaged folder, and say on standard error what cannot."`
+	Output  string   `short:"o" default:"-" placeholder:"FILE" help:"File to write; - is standard output. It gets its name when it is whole and on disk (default ${default})."`
+
+	progress
+}
+
+// Help is shown below the usage line.
+func (c *dumpCmd) Help() string {
+	return `Writes every live packet with all its fields, and the queues' settings, in order of delivery, and changes nothing in the folder. Bytes that are not text are written as base64 under another name, so nothing is lost: "holdfast load" makes the same folder of it. The last record counts and hashes the others; a dump without it was cut short. With --salvage the exit code is 0 although some packets could not be read; they are counted on standard error.
+
+Examples:
+
+    holdfast dump ./holdfast-data | head
+    holdfast dump ./holdfast-data --queue 'jobs.*' --limit 100 --payload none
+    holdfast dump ./holdfast-data --format msgpack -o holdfast.dump
+    holdfast dump ./damaged --salvage -o rest.jsonl`
+}
+
+// Validate is called with the parsed flags.
+func (c *dumpCmd) Validate() error {
+	if c.Limit < 0 {
+		return fmt.Errorf("--limit %d: expected 0 or more", c.Limit)
+	}
+	return nil
+}
+
+// Run dumps.
+func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
+	format, err := recovery.ParseFormat(c.Format)
+	if err != nil {
+		return err
+	}
+	payload, err := recovery.ParseEncoding(c.Payload)
+	if err != nil {
+		return err
+	}
+	m := p.meter(c.Quiet)
+	defer m.end()
+	view, err := storage.OpenView(c.Dir, storage.ViewOptions{
+		Tolerant: c.Salvage,
+		Progress: func(done, total int64) { m.set("check", inBytes, done, total) },
+	})
+	switch {
+	case errors.Is(err, storage.ErrInUse):
+		return fmt.Errorf("%w, or copy the running server with \"holdfast backup\"", err)
+	case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrLoss):
+		return fmt.Errorf("%w; --salvage writes what can be read", err)
+	case err != nil:
+		return err
+	}
+	defer func() {
+		if e := view.Close(); err == nil {
+			err = e
+		}
+	}()
+	o, err := p.create(c.Output)
+	if err != nil {
+		return err
+	}
+	defer o.discard()
+	report, err := recovery.Dump(view, &stoppable{ctx, o}, recovery.DumpOptions{
+		Format: format, Payload: payload, Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
+		Now:      time.Now().UnixMilli(),
+		Progress: func(at recovery.Progress) { m.set("dump", inPackets, at.Packets, at.Total) },
+	})
+	m.end()
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("dump: interrupted; " + o.left())
+	case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrUnfinished):
+		return fmt.Errorf("%w; %s, --salvage writes what can be read", err, o.left())
+	case err != nil:
+		return fmt.Errorf("%w; %s", err, o.left())
+	}
+	if err := o.keep(); err != nil {
+		return err
+	}
+	c.tell(p, &report, view.Findings())
+	return nil
+}
+
+// tell says on standard error what a dump left out, and nothing about one that is complete.
+func (c *dumpCmd) tell(p *program, r *recovery.DumpReport, findings []storage.Finding) {
+	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "holdfast: "+format+"\n", args...) }
+	for _, f := range findings {
+		say("%v", f)
+	}
+	for _, u := range r.Unreadable {
+		say("packet %v is lost: %v", u.ID, u.Err)
+	}
+	if r.Unfinished {
+		say("the folder was being loaded, so it holds a part of something")
+	}
+	if r.Nameless > 0 {
+		say("%d queues have lost their definitions; their packets have the names lost-queue-N", r.Nameless)
+	}
+	if r.Lost > 0 {
+		say("%d packets could not be read and are left out, %d were written", r.Lost, r.Packets)
+	}
+	if r.Expired > 0 {
+		say("%d packets had expired and are left out", r.Expired)
+	}
+}
+
+// stoppable is a writer that fails when a context has ended.
+type stoppable struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+// Write implements io.Writer.
+func (s *stoppable) Write(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.w.Write(p)
+}

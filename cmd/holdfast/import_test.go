@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// boardOf is a server that answers the n-th line it gets, from 1 on, with what reply returns, and
+// closes the connection when that is nothing.
+func boardOf(t *testing.T, reply func(n int, line string) string) (addr string, got func() []string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	all := make(chan []string, 1)
+	go func() { // ends with its connection or the listener
+		var lines []string
+		defer func() { all <- lines }()
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		in := bufio.NewScanner(conn)
+		for in.Scan() {
+			lines = append(lines, strings.TrimSuffix(in.Text(), "\r"))
+			answer := reply(len(lines), in.Text())
+			if _, err := io.WriteString(conn, answer); err != nil || answer == "" {
+				return
+			}
+		}
+	}()
+	return l.Addr().String(), func() []string { return <-all }
+}
+
+func TestImportSendsEachLineAsAnUpdate(t *testing.T) {
+	for name, c := range map[string]struct {
+		snapshot string
+		want     []string
+	}{
+		"two lines":           {"17 250\n4294967295 0\n", []string{"update 17 250", "update 4294967295 0"}},
+		"no end of line":      {"17 250\n1 2", []string{"update 17 250", "update 1 2"}},
+		"lines of CR LF":      {"17 250\r\n1 2\r\n", []string{"update 17 250", "update 1 2"}},
+		"an item twice":       {"1 2\n1 2\n", []string{"update 1 2", "update 1 2"}},
+		"nothing":             {"", nil},
+		"more than a segment": {strings.Repeat("4000000000 4000000000\n", 10_000), slicesOf("update 4000000000 4000000000", 10_000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr, got := boardOf(t, func(int, string) string { return "OK\r\n" })
+			r := command{stdin: c.snapshot}.run(t.Context(), "barbershop", "import", "-", "--barbershop", addr)
+			if want := fmt.Sprintf("%d lines imported\n", len(c.want)); r.code != exitOK || r.stdout != want || r.stderr != "" {
+				t.Errorf("%+v, want %q", r, want)
+			}
+			if lines := got(); strings.Join(lines, "|") != strings.Join(c.want, "|") {
+				t.Errorf("%d lines were sent, %.60q…; want %d", len(lines), lines, len(c.want))
+			}
+		})
+	}
+}
+
+func slicesOf(line string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = line
+	}
+	return all
+}
+
+func TestImportNamesTheLineThatIsWrong(t *testing.T) {
+	ok := func(int, string) string { return "OK\r\n" }
+	for name, c := range map[string]struct {
+		third string
+		reply func(n int, line string) string
+		want  string
+	}{
+		"a word":               {"seventeen 1", ok, "line 3"},
+		"one number":           {"17", ok, "line 3"},
+		"three numbers":        {"17 1 1", ok, "line 3"},
+		"two spaces":           {"17  1", ok, "line 3"},
+		"a sign":               {"17 +1", ok, "line 3"},
+		"below 0":              {"-1 1", ok, "line 3"},
+		"above 32 bits":        {"17 4294967296", ok, "line 3"},
+		"an empty line":        {"", ok, "line 3"},
+		"bytes":                {"\xff\xfe", ok, "line 3"},
+		"a line without end":   {strings.Repeat("1", 100_000), ok, "too long"},
+		"where to go on":       {"x", ok, "lines 1 to 2 are imported, go on with line 3"},
+		"what the server says": {"1 1", onLine(3, "SERVER_ERROR no room\r\n"), `line 3: the server answers "SERVER_ERROR no room" instead of OK; all other lines up to 4 are imported`},
+		"the server goes":      {"1 1", onLine(3, ""), "lines 1 to 2 are imported, of lines 3 to 4 it is not known"},
+		"two are refused": {"1 1", func(n int, _ string) string {
+			if n == 1 || n == 3 {
+				return "SERVER_ERROR\r\n"
+			}
+			return "OK\r\n"
+		}, "line 1: the server answers \"SERVER_ERROR\" instead of OK; 2 of the lines up to 4 are imported"},
+		"all are refused": {"1 1", func(int, string) string { return "CLIENT_ERROR\r\n" }, "nothing is imported"},
+		"the others, too": {"1 1", func(n int, _ string) string {
+			if n < 3 {
+				return "OK\r\n"
+			}
+			return "SERVER_ERROR\r\n"
+		}, "line 3: the server answers \"SERVER_ERROR\" instead of OK; lines 1 to 2 are imported, go on with line 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "snapshot")
+			if err := os.WriteFile(file, []byte("1 1\n2 2\n"+c.third+"\n4 4\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			addr, _ := boardOf(t, c.reply)
+			oneSentence(t, command{}.run(t.Context(), "barbershop", "import", file, "--barbershop", addr), exitFailed, c.want)
+		})
+	}
+}
+
+// onLine answers one line in its own way and the others OK.
+func onLine(line int, reply string) func(int, string) string {
+	return func(n int, _ string) string {
+		if n == line {
+			return reply
+		}
+		return "OK\r\n"
+	}
+}
+
+func TestImportGivesAMuteServerUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r := command{stdin: "1 1\n"}.run(t.Context(), "barbershop", "import", "-", "--timeout", "20ms", "--barbershop", l.Addr().String())
+	oneSentence(t, r, exitFailed, "the server did not go on within 20ms; whether lines 1 to 1 are imported is not known")
+}
+
+func TestImportWaitsForASlowSnapshot(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	addr, _ := boardOf(t, func(int, string) string { return "OK\r\n" })
+	read, write := io.Pipe()
+	ended := make(chan result, 1)
+	go func() { // ends with the pipe
+		var stdout, stderr strings.Builder
+		p := program{stdin: read, stdout: &stdout, stderr: &stderr, env: command{}.lookup}
+		code := p.run(t.Context(), []string{"barbershop", "import", "-", "--timeout", timeout.String(), "--barbershop", addr})
+		_ = read.Close()
+		ended <- result{code, stdout.String(), stderr.String()}
+	}()
+	_, _ = io.WriteString(write, strings.Repeat("1 1\n", 20_000))
+	time.Sleep(3 * timeout) // the server owes nothing meanwhile
+	_, _ = io.WriteString(write, "1 1\n")
+	_ = write.Close()
+	if r := <-ended; r.code != exitOK || r.stdout != "20001 lines imported\n" {
+		t.Errorf("%+v, want 20001 lines imported", r)
+	}
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progress is the flag of a command that may take long.
+type progress struct {
+	Quiet bool `short:"q" help:"Show no progress on standard error."`
+}
+
+const (
+	// Runs that are over before firstLine need no word about themselves, and a bar that flashes up
+	// for less than firstBar is only unrest.
+	firstLine = 3 * time.Second
+	firstBar  = 300 * time.Millisecond
+
+	lineEvery = 5 * time.Second
+	barEvery  = 100 * time.Millisecond
+)
+
+// measure is what a meter counts.
+type measure string
+
+const (
+	inPackets measure = "packets"
+	inBytes   measure = "bytes"
+)
+
+// meter shows how far a command is: a bar where standard error is a terminal, a line now and then
+// where it is not, nothing when it is to be quiet.
+type meter struct {
+	now func() time.Time
+
+	mu    sync.Mutex // guards what follows; work under way reports from any goroutine
+	view  view       // nil: nothing is shown
+	stage stage
+	began time.Time // of the command
+	due   time.Time // nothing is shown before
+}
+
+// stage is one part of a command's work.
+type stage struct {
+	name        string
+	unit        measure
+	began       time.Time
+	done, total int64 // total 0: not known
+}
+
+// view is the form in which a meter shows itself.
+type view interface {
+	wait() (first, next time.Duration) // after the command's beginning, between two times
+	begin(s *stage)
+	show(s *stage, now time.Time)
+	end() // of the stage, if one has begun; leaves nothing on a terminal
+}
+
+// meter begins a meter. Its end is up to the caller.
+func (p *program) meter(quiet bool) *meter {
+	m := &meter{now: time.Now}
+	file, ok := p.stderr.(*os.File)
+	kind, _ := p.env("TERM")
+	switch {
+	case quiet:
+	case ok && kind != "dumb" && term.IsTerminal(int(file.Fd())):
+		m.view = &bar{w: file}
+	default:
+		m.view = lines{p.stderr}
+	}
+	m.begin()
+	return m
+}
+
+func (m *meter) begin() {
+	m.began = m.now()
+	if m.view != nil {
+		first, _ := m.view.wait()
+		m.due = m.began.Add(first)
+	}
+}
+
+// set tells how far a stage is; the first call with another name begins that stage. Any goroutine
+// may call it.
+func (m *meter) set(name string, u measure, done, total int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.view == nil {
+		return
+	}
+	now := m.now()
+	if name != m.stage.name {
+		m.view.end()
+		m.stage = stage{name: name, unit: u, began: now, total: total}
+		m.view.begin(&m.stage)
+	}
+	m.stage.done, m.stage.total = done, total
+	if now.Before(m.due) {
+		return
+	}
+	_, next := m.view.wait()
+	m.due = now.Add(next)
+	m.view.show(&m.stage, now)
+}
+
+// end takes the meter away. What is set afterwards is not shown.
+func (m *meter) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.view != nil {
+		m.view.end()
+		m.view = nil
+	}
+}
+
+// lines shows a meter in a log or a pipe.
+type lines struct{ w io.Writer }
+
+func (lines) wait() (first, next time.Duration) { return firstLine, lineEvery }
+func (lines) begin(*stage)                      {}
+func (lines) end()                              {}
+
+func (l lines) show(s *stage, now time.Time) {
+	took := max(now.Sub(s.began).Seconds(), 1e-3)
+	rate := float64(s.done) / took
+	line := fmt.Sprintf("holdfast: %s: %s", s.name, s.unit.count(s.done))
+	if s.total > 0 {
+		line += fmt.Sprintf(", %d %% of %s", 100*min(s.done, s.total)/s.total, s.unit.count(s.total))
+	}
+	if rate > 0 {
+		line += fmt.Sprintf(", %s/s", s.unit.count(int64(rate)))
+	}
+	if s.total > s.done && rate > 0 {
+		left := time.Duration(float64(s.total-s.done) / rate * float64(time.Second))
+		line += fmt.Sprintf(", %v left", left.Round(time.Second))
+	}
+	fmt.Fprintln(l.w, line)
+}
+
+// count is a number of what the unit counts.
+func (u measure) count(n int64) string {
+	if u == inBytes {
+		return approximate(n)
+	}
+	return fmt.Sprintf("%d %s", n, u)
+}
+
+// bar shows a meter on a terminal. Of a stage without a total it shows what is done and the rate.
+type bar struct {
+	w     io.Writer
+	bar   *progressbar.ProgressBar // of the present stage
+	total int64                    // that the library has been told
+}
+
+func (b *bar) wait() (first, next time.Duration) { return firstBar, barEvery }
+
+func (b *bar) begin(s *stage) {
+	const width = 24
+	options := []progressbar.Option{
+		progressbar.OptionSetWriter(b.w),
+		progressbar.OptionSetDescription(s.name),
+		progressbar.OptionSetWidth(width),
+		progressbar.OptionSetTheme(progressbar.ThemeASCII),
+		progressbar.OptionShowCount(),
+		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionUseANSICodes(true),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSpinnerType(plainSpinner),
+		progressbar.OptionSetSpinnerChangeInterval(0), // no goroutine of its own
+	}
+	if s.unit == inBytes {
+		options = append(options, progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true))
+	} else {
+		options = append(options, progressbar.OptionShowIts(), progressbar.OptionSetItsString(string(s.unit)))
+	}
+	b.total = maxOf(s)
+	b.bar = progressbar.NewOptions64(b.total, options...)
+	b.bar.StartWithoutRender()
+}
+
+const plainSpinner = 9 // of the library's list: a stroke that turns
+
+// maxOf is a stage's total as the library wants it.
+func maxOf(s *stage) int64 {
+	if s.total <= 0 {
+		return -1
+	}
+	return s.total
+}
+
+func (b *bar) show(s *stage, _ time.Time) {
+	done, most := s.done, maxOf(s)
+	if most != b.total {
+		b.total = most
+		b.bar.ChangeMax64(most)
+	}
+	if most > 0 {
+		done = min(done, most-1) // at its end a bar would go, and the stage goes on
+	}
+	_ = b.bar.Set64(done)
+}
+
+func (b *bar) end() {
+	if b.bar != nil {
+		_ = b.bar.Clear()
+		b.bar = nil
+	}
+}
