@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -118,7 +120,15 @@ func (l *loader) open() (err error) {
 	return nil
 }
 
+// roomToRemove is free space beside which the reserve is nothing that closing could need.
+const roomToRemove = 16 * loadMemTable
+
+// close removes the reserve, too, where there is room: that of a store with memory tables as large
+// is half a gigabyte, and the next start makes its own.
 func (l *loader) close(err error) error {
+	if l.store.Space().Free > roomToRemove {
+		_ = os.Remove(filepath.Join(l.dir, "reserve"))
+	}
 	if e := l.store.Close(); e != nil && err == nil {
 		err = fmt.Errorf("close data folder: %w", e)
 	}

@@ -1,0 +1,246 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// VerifyOptions say how to verify.
+type VerifyOptions struct {
+	Deep bool  // check every block of every table, not only what a start checks
+	Now  int64 // Unix milliseconds: what has expired by then is counted as expired
+
+	// Progress is called now and then, from several goroutines: with "files" and bytes, then with
+	// "packets" and packets. total is 0 when it is not known. It may be nil.
+	Progress func(step string, done, total int64)
+	Logger   *slog.Logger // nil is silence
+}
+
+// VerifyReport says what a folder holds and what is wrong with it.
+type VerifyReport struct {
+	Findings []storage.Finding // nothing in a sound folder
+	More     int               // findings past the first ten thousand, which are not listed
+	Queues   []QueueCount      // those with a definition, in order of identity
+	Packets  int64             // that have not expired
+	Expired  int64             // on disk, their time has passed
+	Bytes    int64             // keys and payloads of the packets that have not expired
+	Took     time.Duration
+}
+
+// Sound reports whether nothing was found.
+func (r *VerifyReport) Sound() bool { return len(r.Findings) == 0 }
+
+// QueueCount counts the packets of one queue by their state.
+type QueueCount struct {
+	ID           uint32
+	Name         []byte
+	Ready        int64
+	Delayed      int64 // their time has not come
+	Unselectable int64 // of priority 0: they go only with others of their key
+	Expired      int64
+	Bytes        int64 // keys and payloads of those that have not expired
+}
+
+// Kinds of findings besides those of storage.
+const (
+	FindingLost        = "lost"        // packets that the control record counts are gone
+	FindingResurrected = "resurrected" // packets are there that it does not count
+	FindingOwner       = "owner"       // something belongs to what is not there
+	FindingQueue       = "queue"       // a queue definition
+	FindingLoad        = "load"        // a load was cut short
+)
+
+// maxFindings bounds VerifyReport.Findings.
+const maxFindings = 10_000
+
+// Verify looks at everything in the folder dir and changes nothing. Its error means that it could
+// not look, as when the folder is in use; what is wrong with the folder is in the report. Memory
+// does not grow with the number of packets.
+func Verify(ctx context.Context, dir string, o VerifyOptions) (VerifyReport, error) {
+	start := time.Now()
+	if err := ctx.Err(); err != nil {
+		return VerifyReport{}, err
+	}
+	view, err := storage.OpenView(dir, storage.ViewOptions{
+		Deep:     o.Deep,
+		Tolerant: true,
+		Logger:   o.Logger,
+		Progress: func(done, total int64) {
+			if o.Progress != nil {
+				o.Progress("files", done, total)
+			}
+		},
+	})
+	if err != nil {
+		return VerifyReport{}, err
+	}
+	defer view.Close()
+	v := &verifier{VerifyOptions: o, src: view.Snapshot}
+	err = v.run(ctx)
+	v.adopt(view.Findings())
+	v.report.Took = time.Since(start)
+	return v.report, err
+}
+
+// verifySource is what a verification reads; a *storage.Snapshot is one.
+type verifySource interface {
+	DumpSource
+	Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error
+	Payloads(fn func(queue uint32, seq uint64, size int64) error) error
+}
+
+// verifier is one verification under way. Its fields belong to the goroutine that called it, but
+// for those that verifyFlow says.
+type verifier struct {
+	VerifyOptions
+	src     verifySource
+	control storage.Control
+	counted bool // there is a control record to hold the scan against
+	report  VerifyReport
+	known   map[findingKey]bool
+
+	queues    map[uint32]int // by identity: where in report.Queues
+	orphans   map[uint32]*orphanCount
+	damaged   map[storage.PacketID]bool // records that cannot be read, some of them
+	damages   int64
+	live      uint64 // packets without expiry, as the control record counts them
+	hash      uint64
+	large     payloadSum // large payloads, by their packets
+	pairs     []pair     // queues and priorities that the scan met, some of them
+	last      storage.PacketID
+	any       bool
+	sequences *sequences
+}
+
+type findingKey struct{ kind, key string }
+
+// orphanCount counts packets of a queue without a definition.
+type orphanCount struct {
+	first storage.PacketID
+	n     int64
+}
+
+// payloadSum is a set of large payloads: how many, and a sum that forgets their order.
+type payloadSum struct{ n, sum uint64 }
+
+func (s *payloadSum) add(queue uint32, seq uint64, size int64) {
+	s.n++
+	s.sum += storage.SetHash(storage.PacketID{Queue: queue, Priority: uint32(size), Seq: seq})
+}
+
+func (v *verifier) finding(kind, key, format string, args ...any) {
+	v.known[findingKey{kind, key}] = true
+	if len(v.report.Findings) >= maxFindings {
+		v.report.More++
+		return
+	}
+	v.report.Findings = append(v.report.Findings, storage.Finding{Kind: kind, Key: key, What: fmt.Sprintf(format, args...)})
+}
+
+// adopt puts what the view found before what was found here, each record once.
+func (v *verifier) adopt(found []storage.Finding) {
+	found = slices.DeleteFunc(found, func(f storage.Finding) bool {
+		return f.Kind == storage.FindingRecord && v.known[findingKey{f.Kind, f.Key}]
+	})
+	v.report.Findings = append(found, v.report.Findings...)
+	if over := len(v.report.Findings) - maxFindings; over > 0 {
+		v.report.More += over
+		v.report.Findings = v.report.Findings[:maxFindings]
+	}
+}
+
+func (v *verifier) run(ctx context.Context) error {
+	v.control = v.src.Control()
+	v.known = make(map[findingKey]bool)
+	v.queues, v.orphans = make(map[uint32]int), make(map[uint32]*orphanCount)
+	v.damaged = make(map[storage.PacketID]bool)
+	v.sequences = newSequences(func(seq uint64) {
+		v.finding(storage.FindingRecord, fmt.Sprintf("%d/*/%d", v.last.Queue, seq),
+			"queue %d has two packets with the sequence %d", v.last.Queue, seq)
+	})
+	for _, step := range []func(context.Context) error{
+		v.definitions, v.scan, v.moreSequences, v.payloads, v.totals,
+	} {
+		if err := v.tolerate(step(ctx)); err != nil {
+			return err
+		}
+	}
+	v.unfinishedLoad()
+	return nil
+}
+
+// tolerate makes a finding of damage that ended a scan.
+func (v *verifier) tolerate(err error) error {
+	if !errors.Is(err, storage.ErrDamaged) {
+		return err
+	}
+	v.finding(storage.FindingRecord, "db", "a scan ended early: %v", err)
+	return nil
+}
+
+func (v *verifier) definitions(ctx context.Context) error {
+	names := make(map[string]uint32)
+	return v.src.Queues(func(q storage.Queue) error {
+		key := fmt.Sprintf("queue %d", q.ID)
+		if other, twice := names[string(q.Name)]; twice {
+			v.finding(FindingQueue, key, "it has the name %q, and so has queue %d: the packets of one of them cannot be asked for", q.Name, other)
+		}
+		names[string(q.Name)] = q.ID
+		if v.hasControl() && q.ID >= v.control.NextQueue {
+			v.finding(FindingQueue, key, "its number is not below that of the next queue, %d, which may become the same", v.control.NextQueue)
+		}
+		v.queues[q.ID] = len(v.report.Queues)
+		v.report.Queues = append(v.report.Queues, QueueCount{ID: q.ID, Name: slices.Clone(q.Name)})
+		return ctx.Err()
+	})
+}
+
+// hasControl reports whether the store has a control record: without one, which the view has said,
+// nothing can be held against it.
+func (v *verifier) hasControl() bool { return v.control.Epoch != 0 }
+
+// moreSequences goes through the shares of sequences that the first scan had no room for.
+func (v *verifier) moreSequences(ctx context.Context) error {
+	for s := v.sequences; s.share+1 < s.shares; {
+		s.share++
+		v.any = false
+		err := v.src.Packets(storage.QueueRange{}, func(id storage.PacketID, _ *storage.Meta) error {
+			v.follow(id)
+			return ctx.Err()
+		})
+		s.flush()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow adds a packet to the sequences of its queue.
+func (v *verifier) follow(id storage.PacketID) {
+	if v.any && id.Queue != v.last.Queue {
+		v.sequences.flush()
+	}
+	v.sequences.add(id.Priority, id.Seq)
+	v.last, v.any = id, true
+}
+
+func (v *verifier) unfinishedLoad() {
+	rec := v.src.Load()
+	if rec == nil {
+		return
+	}
+	state, err := decodeLoadState(rec)
+	if err != nil {
+		v.finding(FindingLoad, "load", "a load was cut short: %v", err)
+		return
+	}
+	v.finding(FindingLoad, "load", "a load %s was cut short after %d packets: load the same dump again to go on, or abandon the load to keep them",
+		mergeWords(state.Merge), state.Packets)
+}
