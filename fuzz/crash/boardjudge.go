@@ -1,6 +1,8 @@
 package crash
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -79,9 +81,13 @@ func (r *run) judgeBoard(all bool) (drained int, err error) {
 	return r.emptyBoard(line, scores)
 }
 
-// readScores asks for the score of every item.
-func (r *run) readScores(line *lineLink) ([]int64, error) {
-	scores := make([]int64, len(r.board.items))
+// errDoubled ends a run: a board that has an item twice answers nothing about it.
+var errDoubled = errors.New("items are on the board more than once")
+
+// readScores asks for the score of every item. A refusal means that the board cannot tell: nobody else
+// pushes to its queue, so the item must be there twice.
+func (r *run) readScores(line *lineLink) (scores []int64, err error) {
+	scores = make([]int64, len(r.board.items))
 	for i := range scores {
 		line.add("SCORE " + strconv.Itoa(i+1))
 	}
@@ -89,15 +95,20 @@ func (r *run) readScores(line *lineLink) ([]int64, error) {
 		return nil, err
 	}
 	for i := range scores {
-		reply, err := line.receive()
-		if err != nil {
-			return nil, err
+		reply, e := line.receive()
+		if e != nil {
+			return nil, e
 		}
-		if scores[i], err = parseNumber(reply, true); err != nil {
-			return nil, fmt.Errorf("score of item %d: %w", i+1, err)
+		if bytes.HasPrefix(reply, []byte("-ERROR")) {
+			r.add(Doubled, "the score of item %d is %q", i+1, reply)
+			err = errDoubled
+			continue
+		}
+		if scores[i], e = parseNumber(reply, true); e != nil {
+			return nil, fmt.Errorf("score of item %d: %w", i+1, e)
 		}
 	}
-	return scores, nil
+	return scores, err
 }
 
 // judgeStats compares the server's own counts with the scores.

@@ -31,6 +31,13 @@ func serve(binary string) Command {
 	}
 }
 
+// serveBoard starts the real binary with a board.
+func serveBoard(binary string) Command {
+	return func(data string) *exec.Cmd {
+		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "127.0.0.1:0", "--admin", "off")
+	}
+}
+
 func runSeed() uint64 {
 	if *seed != 0 {
 		return *seed
@@ -38,17 +45,23 @@ func runSeed() uint64 {
 	return uint64(time.Now().UnixNano())
 }
 
-// minRate is the load below which a crash test proves nothing.
-const minRate = 5000
+// The load below which a crash test proves nothing: operations a second, the board's apart.
+const (
+	minRate      = 5000
+	minBoardRate = 1000
+)
 
 func TestCrash(t *testing.T) {
 	o := Options{
-		Command: serve(build(t, "cmd/holdfast")),
+		Command: serveBoard(build(t, "cmd/holdfast")),
 		Data:    t.TempDir(),
 		Cycles:  *cycles,
 		Seed:    runSeed(),
+		Barbers: 4,
 		MinRate: minRate,
 		Logf:    t.Logf,
+
+		MinBoardRate: minBoardRate,
 	}
 	t.Logf("seed %d", o.Seed)
 	result, err := Run(o)
@@ -58,6 +71,7 @@ func TestCrash(t *testing.T) {
 	for _, f := range result.Findings {
 		t.Error(f)
 	}
-	t.Logf("%d cycles: %d kills, %d clean stops, %d operations in %v under load (%.0f/s), %d findings",
-		result.Cycles, result.Kills, result.Stops, result.Ops, result.Load.Round(time.Millisecond), result.Rate(), len(result.Findings))
+	t.Logf("%d cycles: %d kills, %d clean stops, %d operations in %v under load (%.0f/s), %d of the board (%.0f/s), %d findings",
+		result.Cycles, result.Kills, result.Stops, result.Ops, result.Load.Round(time.Millisecond), result.Rate(),
+		result.BoardOps, result.BoardRate(), len(result.Findings))
 }

@@ -12,6 +12,7 @@ type Kind string
 const (
 	Lost       Kind = "lost"        // an acknowledged packet is gone and nobody took it
 	Returned   Kind = "returned"    // a packet was handed out again
+	Doubled    Kind = "doubled"     // an item is on the board more than once
 	Order      Kind = "order"       // packets came in another order or grouping than promised
 	Expired    Kind = "expired"     // a packet was handed out after its time to live
 	Corrupt    Kind = "corrupt"     // bytes that nobody pushed, or not to this queue

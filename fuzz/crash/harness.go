@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -217,6 +218,9 @@ func (r *run) restart(all bool) (ok bool, err error) {
 	if len(r.barbers) > 0 {
 		items, err := r.judgeBoard(all)
 		drained += items
+		if errors.Is(err, errDoubled) {
+			return false, nil
+		}
 		if err != nil {
 			r.add(Died, "board: %v; the server's log ends with:\n%s", err, r.server.Log())
 			return false, nil

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"github.com/holdfast-queue/holdfast/fuzz/crash/mutant"
 )
 
-// showsAs says which kinds of finding give a planted bug away; every bug has a line here.
+// showsAs says which kinds of finding give a planted bug away under a load of pinpriq.
 func showsAs() map[string][]Kind {
 	return map[string][]Kind{
 		mutant.None:            nil,
@@ -31,32 +32,56 @@ func showsAs() map[string][]Kind {
 	}
 }
 
+// showsOnBoard says the same for a load of barbershop alone.
+func showsOnBoard() map[string][]Kind {
+	return map[string][]Kind{
+		mutant.None:           nil,
+		"ack-before-commit":   {Lost},
+		"delete-not-written":  {Returned, Doubled},
+		"last-record-dropped": {Lost, Returned, Doubled},
+		"batch-torn":          {Lost, Returned, Doubled},
+		"batches-reordered":   {Lost, Returned, Doubled},
+		"move-not-deleted":    {Doubled},
+		"move-not-put":        {Lost},
+		"packet-skipped":      {Lost, Returned, Doubled},
+	}
+}
+
+func TestEveryPlantedBugIsExpectedSomewhere(t *testing.T) {
+	for _, name := range mutant.Names() {
+		_, pinpriq := showsAs()[name]
+		if _, board := showsOnBoard()[name]; !pinpriq && !board {
+			t.Errorf("nothing says how %q shows", name)
+		}
+	}
+}
+
 func TestHarnessCatchesPlantedBugs(t *testing.T) {
+	catchPlantedBugs(t, showsAs(), Options{})
+}
+
+func TestHarnessCatchesPlantedBugsOfTheBoard(t *testing.T) {
+	catchPlantedBugs(t, showsOnBoard(), Options{Workers: None, Takers: None, Barbers: 6}, "-barbershop", "127.0.0.1:0")
+}
+
+// catchPlantedBugs runs the load of o against a server with each bug, and expects it to be found and to
+// show as one of its kinds.
+func catchPlantedBugs(t *testing.T, bugs map[string][]Kind, o Options, args ...string) {
 	binary := build(t, "fuzz/crash/mutantserver")
-	names := mutant.Names()
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(bugs)) {
 		t.Run(name, func(t *testing.T) {
-			want, known := showsAs()[name]
-			if !known {
-				t.Fatalf("nothing says how %q shows", name)
+			want := bugs[name]
+			o := o
+			o.Command = func(data string) *exec.Cmd {
+				cmd := exec.Command(binary, append([]string{"-data", data}, args...)...)
+				cmd.Env = append(os.Environ(), "MUTANT="+name)
+				return cmd
 			}
-			result, err := Run(Options{
-				Command: func(data string) *exec.Cmd {
-					cmd := exec.Command(binary, "-data", data)
-					cmd.Env = append(os.Environ(), "MUTANT="+name)
-					return cmd
-				},
-				Data:          t.TempDir(),
-				Cycles:        8,
-				Seed:          runSeed(),
-				MinLoad:       100 * time.Millisecond,
-				MaxLoad:       400 * time.Millisecond,
-				DrainEvery:    2,
-				KillsOnly:     name != mutant.None,
-				StopAtFinding: true,
-				Logf:          t.Logf,
-			})
+			o.Data, o.Seed, o.Logf = t.TempDir(), runSeed(), t.Logf
+			o.Cycles, o.DrainEvery, o.StopAtFinding = 8, 2, true
+			o.MinLoad, o.MaxLoad = 100*time.Millisecond, 400*time.Millisecond
+			o.KillsOnly = name != mutant.None
+			result, err := Run(o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ package mutant
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ func faults() map[string]func(*store) {
 		"packet-skipped":       func(s *store) { s.meta = skipSome(); s.unchecked = true },
 		"record-of-another":    func(s *store) { s.shiftReads = true },
 		"payload-of-large-cut": func(s *store) { s.cutLarge = true },
+		"move-not-deleted":     func(s *store) { move(s, storage.OpDelete) },
+		"move-not-put":         func(s *store) { move(s, storage.OpPut) },
 	}
 }
 
@@ -323,5 +326,54 @@ func skipSome() func(*storage.Meta) bool {
 	return func(*storage.Meta) bool {
 		n++
 		return n%1000 != 0
+	}
+}
+
+// move leaves out one half of each eighth move: of a packet that a batch deletes and puts again under
+// the same key at another place.
+func move(s *store, half storage.OpKind) {
+	s.unchecked = true
+	keys := map[storage.PacketID]string{} // of the packets that were put
+	n := 0
+	s.apply = func(b *storage.Batch) error {
+		ops, err := s.ops(b), error(nil)
+		there := map[string]int{} // by queue and key: place of the delete in ops
+		var left []int
+		for i, op := range ops {
+			switch op.Kind {
+			case storage.OpDelete:
+				if key, known := keys[op.ID]; known {
+					there[key] = i
+				}
+				delete(keys, op.ID)
+			case storage.OpPut:
+				var p storage.Packet
+				if err = storage.DecodeRecord(op.Record, &p); err != nil {
+					return err
+				}
+				key := fmt.Sprint(op.ID.Queue, p.Key)
+				keys[op.ID] = key
+				at, moved := there[key]
+				if !moved {
+					continue
+				}
+				if n++; n%8 != 0 {
+					continue
+				}
+				if half == storage.OpPut {
+					at = i
+				}
+				left = append(left, at)
+			}
+		}
+		slices.Sort(left)
+		for _, at := range slices.Backward(left) {
+			ops = slices.Delete(ops, at, at+1)
+		}
+		c, err := s.copy(ops)
+		if err != nil {
+			return err
+		}
+		return s.Store.Apply(c)
 	}
 }

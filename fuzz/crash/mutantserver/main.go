@@ -17,15 +17,15 @@ import (
 
 func main() {
 	data := flag.String("data", "", "data folder")
-	pinpriq := flag.String("pinpriq", "127.0.0.1:0", "address to listen on")
+	barbershop := flag.String("barbershop", daemon.Off, "address to listen on for barbershop")
 	flag.Parse()
-	if err := run(*data, *pinpriq, os.Getenv("MUTANT")); err != nil {
+	if err := run(*data, *barbershop, os.Getenv("MUTANT")); err != nil {
 		fmt.Fprintf(os.Stderr, "mutantserver: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(data, pinpriq, fault string) error {
+func run(data, barbershop, fault string) error {
 	wrap, err := mutant.Wrap(fault)
 	if err != nil {
 		return err
@@ -33,9 +33,12 @@ func run(data, pinpriq, fault string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	return daemon.Run(ctx, daemon.Config{
-		Data:      data,
-		Pinpriq:   pinpriq,
-		Logger:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		WrapStore: wrap,
+		Data:            data,
+		Pinpriq:         "127.0.0.1:0",
+		Barbershop:      barbershop,
+		BarbershopQueue: "board",
+		Version:         "mutant",
+		Logger:          slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		WrapStore:       wrap,
 	})
 }
