@@ -1,11 +1,15 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // corruption is one way in which a file goes bad.
@@ -195,4 +199,88 @@ func TestDamagedListOfTablesIsRefusedAndNoTableIsRemoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Many places at once, of several files: nothing that is given may be wrong,
+// and nothing may be missing without a word.
+func TestRandomDamageIsReportedAndNeverGivesWrongPackets(t *testing.T) {
+	folders := []damageFolder{newDamageFolder(t, false), newDamageFolder(t, true)}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for round := range step(60, 15) {
+		f := folders[round%2]
+		dir := t.TempDir()
+		copyFolder(t, f.dir, dir)
+		files, err := filepath.Glob(filepath.Join(dir, dbName, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 1 + random.IntN(3) {
+			name := files[random.IntN(len(files))]
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			garble(random, b)
+			if err := os.WriteFile(name, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tolerant(t, f, dir)
+		strict(t, f, dir)
+		opened(t, f, dir)
+		if t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+		os.RemoveAll(dir)
+	}
+}
+
+// garble changes some bytes of what a file uses.
+func garble(random *rand.Rand, b []byte) {
+	used := max(len(bytes.TrimRight(b, "\x00")), min(len(b), 16))
+	if used == 0 {
+		return
+	}
+	for range 1 + random.IntN(4) {
+		at := random.IntN(used)
+		to := min(used, at+1+random.IntN(1<<random.IntN(10)))
+		switch random.IntN(4) {
+		case 0:
+			b[at] ^= 1 << random.IntN(8)
+		case 1:
+			clear(b[at:to])
+		case 2:
+			for i := at; i < to; i++ {
+				b[i] = byte(random.Uint32())
+			}
+		case 3:
+			copy(b[at:to], b[random.IntN(used):])
+		}
+	}
+}
+
+func TestProgressOfAViewReachesItsEnd(t *testing.T) {
+	f := newDamageFolder(t, true)
+	last, end := int64(0), int64(0)
+	openView(t, f.dir, ViewOptions{Deep: true, Progress: func(done, total int64) {
+		if done < last || done > total {
+			t.Errorf("%d of %d bytes after %d", done, total, last)
+		}
+		last, end = done, total
+	}})
+	if last == 0 || last != end {
+		t.Errorf("it ends at %d of %d bytes", last, end)
+	}
+}
+
+func TestFileThatBadgerWouldDieOfIsRefused(t *testing.T) {
+	f := newDamageFolder(t, false)
+	dir := f.copied(t, lockName, func(b []byte) []byte { return b })
+	if err := os.WriteFile(filepath.Join(dir, dbName, "-00005"+tableSuffix), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened(t, f, dir)
+	strict(t, f, dir)
 }

@@ -198,6 +198,13 @@ func TestVersion1FoldersAreOpenedForEver(t *testing.T) {
 			writeGolden(t, path, func(w io.Writer) error { return packFolder(t, w, name == "closed.tar.gz") })
 			dir := t.TempDir()
 			unpackFolder(t, path, dir)
+			v := openView(t, dir, ViewOptions{Tolerant: true, Deep: true})
+			if ids := viewed(t, v); len(ids) != 14 || len(v.Findings()) > 0 {
+				t.Errorf("a view shows %d packets and %v", len(ids), v.Findings())
+			}
+			if err := v.Close(); err != nil {
+				t.Fatal(err)
+			}
 			s := openTest(t, dir, Options{MemTable: minMemTable})
 			if c := s.Control(); c.Batch != 2 || c.Epoch != 1 || c.NextSeq != 1<<63+16 {
 				t.Errorf("control record %+v", c)

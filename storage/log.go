@@ -152,10 +152,21 @@ func readLog(b []byte, last uint64) logEnd {
 // laterBatch reports whether b, what follows the last whole transaction,
 // holds the control record of one after torn, the only one that a crash may
 // have cut. When torn is not known, two different ones tell as much.
+func laterBatch(b []byte, torn uint64, secret []byte) bool {
+	return findControl(b, secret, func(r *logRecord) bool {
+		if torn == 0 {
+			torn = r.version
+		}
+		return r.version > torn
+	})
+}
+
+// findControl reports whether b holds a control record with the secret for
+// which is is true.
 //
 // What is looked at for each place is bounded by the length of a control
 // record: a payload made of its beginnings cannot hold a start up.
-func laterBatch(b []byte, torn uint64, secret []byte) bool {
+func findControl(b, secret []byte, is func(r *logRecord) bool) bool {
 	const (
 		before = 5          // meta, user, and three lengths of one byte each
 		most   = 1<<7 - 1   // the longest value whose length takes one byte
@@ -170,13 +181,7 @@ func laterBatch(b []byte, torn uint64, secret []byte) bool {
 			continue
 		}
 		r, ok := parseLogRecord(b[at-before : min(len(b), at+after)])
-		if !ok || string(r.key) != controlKey || !bears(r.value, secret) {
-			continue
-		}
-		if torn == 0 {
-			torn = r.version
-		}
-		if r.version > torn {
+		if ok && string(r.key) == controlKey && bears(r.value, secret) && is(&r) {
 			return true
 		}
 	}

@@ -15,12 +15,17 @@ import (
 // What follows a block that is lost. Deletes live in tables as packets do.
 const lostWith = "deletes may be lost with it, so packets that were popped may be there again"
 
+// noPage is what a device that does not read gives.
+const noPage = "the device does not give this page: %v"
+
 // salvage puts what can still be read of a damaged table into the shadow, under
 // the same number and level. All that is wrong becomes a finding.
 func (l *looker) salvage(number uint64) error {
 	s := &salvager{looker: l, key: l.key(table.IDToFilename(number))}
 	name := table.NewFilename(number, l.db)
-	if err := s.read(name); err != nil {
+	var err error
+	s.data, err = readPages(name, func(at int, err error) { s.found(s.at(at), noPage, err) })
+	if err != nil {
 		s.found(s.key, "it cannot be read (%v) and is left out; %s", err, lostWith)
 		l.leaveOut(number)
 		return nil
@@ -65,32 +70,32 @@ func (s *salvager) found(key, format string, args ...any) {
 
 func (s *salvager) at(offset int) string { return fmt.Sprintf("%s byte %d", s.key, offset) }
 
-// read reads the file as far as the device gives it; pages that it does not
-// give are zeros.
-func (s *salvager) read(name string) error {
+// readPages reads a file as far as the device gives it; pages that it does not
+// give are zeros, and bad is called with where they are.
+func readPages(name string, bad func(at int, err error)) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	const page, most = 4096, 1 << 30
 	if info.Size() > most {
-		return fmt.Errorf("it has %d bytes, more than any table", info.Size())
+		return nil, fmt.Errorf("it has %d bytes, more than any table or log", info.Size())
 	}
-	s.data = make([]byte, info.Size())
-	for at := 0; at < len(s.data); {
-		n, err := file.ReadAt(s.data[at:], int64(at))
+	data := make([]byte, info.Size())
+	for at := 0; at < len(data); {
+		n, err := file.ReadAt(data[at:], int64(at))
 		if at += n; err == nil || err == io.EOF {
 			break
 		}
-		s.found(s.at(at), "the device does not give this page: %v", err)
+		bad(at, err)
 		at += page - at%page
 	}
-	return nil
+	return data, nil
 }
 
 // blocks finds the blocks, mending the index or doing without it, and mends

@@ -221,6 +221,15 @@ func TestSalvageBringsOutWhatCanBeReadAndSaysWhatCannot(t *testing.T) {
 			clear(b[place(t, b, id)-100:][:4096])
 			return b
 		}, 16, "cannot be read and is lost"},
+		{"one byte of the last batch", killed, logFile, func(t *testing.T, b []byte, _ PacketID) []byte {
+			b[place(t, b, PacketID{2, 0, 156})+70] ^= 3
+			return b
+		}, 0, "in packet 2/0/156"},
+		{"two bytes of the last batch", killed, logFile, func(t *testing.T, b []byte, _ PacketID) []byte {
+			at := place(t, b, PacketID{2, 0, 156})
+			b[at+70], b[at+80] = 0, 0
+			return b
+		}, 1, "of packet 2/0/156"},
 		{"the beginning of a log", killed, logFile, end(func(b []byte) []byte { clear(b[:200]); return b }), 4, "acknowledged batches lie behind"},
 		{"the list of tables, one byte", stopped, manifestFile, end(func(b []byte) []byte { b[20] ^= 4; return b }), 0, "list of tables"},
 		{"the list of tables, cut", stopped, manifestFile, end(func(b []byte) []byte { return b[:len(b)-5] }), 0, "does not name table"},

@@ -23,13 +23,25 @@ type logSalvager struct {
 	run  *logRun
 	last uint64 // the last transaction taken
 
+	mends int // records that it was tried to mend
+
 	version uint64     // of the transaction that is being read
 	pending []logPlace // its records
+	sure    bool       // it was on the device, although its end may not be found
 }
+
+// maxMends bounds how many records of a log it is tried to mend, which takes
+// up to a tenth of a second each.
+const maxMends = 200
 
 // readOn takes what can be read from at on, where the first transaction begins
 // that is not whole. It ends at the tail that a crash may have left.
 func (s *logSalvager) readOn(at int) {
+	defer func() {
+		if s.sure {
+			s.take()
+		}
+	}()
 	for at < len(s.log) {
 		r, ok := parseLogRecord(s.log[at:])
 		if ok {
@@ -41,7 +53,7 @@ func (s *logSalvager) readOn(at int) {
 		if torn == 0 && s.last != 0 {
 			torn = s.last + 1
 		}
-		if !laterBatch(s.log[at:], torn, s.secret) {
+		if !laterBatch(s.log[at:], torn, s.secret) && !s.durable(s.log[at:]) && !s.sure {
 			return
 		}
 		if at, ok = s.passHole(at); !ok {
@@ -63,6 +75,9 @@ func (s *logSalvager) record(at int, r *logRecord) {
 		s.take()
 	}
 	s.version = r.version
+	if string(r.key) == controlKey && bears(r.value, s.secret) && s.anchored(r) {
+		s.sure = true
+	}
 	one := logRun{log: s.log}
 	one.take(at, r)
 	s.pending = append(s.pending, one.records...)
@@ -71,13 +86,15 @@ func (s *logSalvager) record(at int, r *logRecord) {
 func (s *logSalvager) take() {
 	s.run.records = append(s.run.records, s.pending...)
 	s.last = max(s.last, s.version)
-	s.version, s.pending = 0, s.pending[:0]
+	s.version, s.pending, s.sure = 0, s.pending[:0], false
 }
 
 // passHole mends the record at a place that cannot be read, or finds the next
 // one behind it.
 func (s *logSalvager) passHole(at int) (next int, ok bool) {
-	if off, ok := mendRecord(s.log[at:]); ok {
+	if s.mends++; s.mends > maxMends {
+		// No single byte that went bad: a log of nonsense takes no longer.
+	} else if off, ok := mendRecord(s.log[at:]); ok {
 		r, _ := parseLogRecord(s.log[at:])
 		s.found(at, "byte %d was wrong, in %s; it is mended by the checksum, and used", at+off, describeKey(r.key))
 		return at, true

@@ -33,11 +33,13 @@ type looker struct {
 	secret   []byte // nil when it is not known
 	filed    []byte // the secret as its file has it
 	mark     anchorMark
+	unmarked bool      // no anchor tells anything
 	findings *findings // nil when nothing is tolerated
 
-	done, total atomic.Int64 // bytes checked, for Progress
+	total int64 // bytes to be checked, for Progress
 
 	mu     sync.Mutex       // guards what follows while tables are checked
+	done   int64            // of total
 	levels map[uint64]uint8 // the tables of the shadow
 	next   uint64           // number for a table made here
 }
@@ -86,8 +88,8 @@ func (l *looker) witnesses() (err error) {
 		if err = l.note(FindingAnchor, anchorName, err); err != nil {
 			return err
 		}
-		l.mark.always = true // what it said of a torn log is not known
 	}
+	l.unmarked = l.mark == anchorMark{}
 	if l.filed, err = readSecret(l.folder); err != nil {
 		return l.note(FindingSecret, secretName, err)
 	}
@@ -130,7 +132,7 @@ func (l *looker) build() error {
 func (l *looker) listed() ([]uint64, error) {
 	l.levels = make(map[uint64]uint8)
 	m, gone, damage := readManifest(l.db)
-	if damage != nil && !errors.Is(damage, ErrDamaged) {
+	if damage != nil && !errors.Is(damage, ErrDamaged) && l.findings == nil {
 		return nil, damage
 	}
 	unlisted, err := unlistedTables(l.db, m)
@@ -146,7 +148,7 @@ func (l *looker) listed() ([]uint64, error) {
 			return nil, err
 		}
 		l.findings.add(Finding{FindingManifest, l.key(manifestName), fmt.Sprintf(
-			"%d tables that lie there are used beside the %d listed ones; what an unfinished compaction left among them may show packets that were popped",
+			"what lies there is used, %d tables beside the %d listed ones; what an unfinished compaction left among them may show packets that were popped",
 			len(unlisted), len(m.levels))})
 		for _, number := range unlisted {
 			l.levels[number] = 0
@@ -203,7 +205,7 @@ func (l *looker) measure(numbers []uint64, logs []string) {
 	}
 	for _, name := range names {
 		if info, err := os.Stat(name); err == nil {
-			l.total.Add(info.Size())
+			l.total += info.Size()
 		}
 	}
 }
@@ -214,9 +216,10 @@ func (l *looker) progress(name string) {
 	if err != nil {
 		return
 	}
-	done := l.done.Add(info.Size())
-	if l.opt.Progress != nil {
-		l.opt.Progress(done, l.total.Load())
+	l.mu.Lock() // so that it never seems to go back
+	defer l.mu.Unlock()
+	if l.done += info.Size(); l.opt.Progress != nil {
+		l.opt.Progress(l.done, l.total)
 	}
 }
 
@@ -265,33 +268,46 @@ func (l *looker) logs(names []string) error {
 	return nil
 }
 
-// log makes tables of the whole transactions of one log, which follows
-// transaction last. It returns the last one now.
-func (l *looker) log(name string, last uint64) (_ uint64, err error) {
+// log makes tables of one log, which follows transaction last. It returns the
+// last one now.
+func (l *looker) log(name string, last uint64) (uint64, error) {
+	b, unmap, err := mapPrivate(name)
+	if err == nil && len(b) > 0 {
+		defer unmap()
+		last, err = l.transactions(name, b, last)
+	}
+	if err == nil || errors.Is(err, ErrDamaged) || l.findings == nil {
+		return last, err
+	}
+	b, err = readPages(name, func(at int, err error) {
+		l.findings.add(Finding{FindingLog, fmt.Sprintf("%s byte %d", l.key(name), at), fmt.Sprintf(noPage, err)})
+	})
+	if err != nil {
+		l.findings.add(Finding{FindingLog, l.key(name), fmt.Sprintf("it cannot be read (%v) and is left out; %s", err, lostWith)})
+		return last, nil
+	}
+	return l.transactions(name, b, last)
+}
+
+// transactions makes tables of what a log holds.
+func (l *looker) transactions(name string, b []byte, last uint64) (_ uint64, err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			err = fmt.Errorf("cannot read the log %s: %w", name, err)
 		}
 	}()
 	defer recoverFault(&err)()
-	b, unmap, err := mapPrivate(name)
-	if err != nil || len(b) == 0 {
-		return last, err
-	}
-	defer unmap()
 	end := readLog(b, last)
 	run := &logRun{log: b}
 	run.whole(logHeader, end.at)
 	if len(b) >= 8 && binary.BigEndian.Uint64(b) != 0 {
 		// Nothing is read with it here.
 		if err := l.wrong(FindingLog, l.key(name), "its header names an encryption key, and there is none"); err != nil {
-			return 0, err
+			return last, err
 		}
 	}
-	if l.mark.always { // else a power cut may leave any of the last batches
-		if err := l.damagedLog(name, run, &end); err != nil {
-			return 0, err
-		}
+	if err := l.damagedLog(name, run, &end); err != nil {
+		return last, err
 	}
 	return end.last, run.write(l)
 }
@@ -299,16 +315,23 @@ func (l *looker) log(name string, last uint64) (_ uint64, err error) {
 // damagedLog deals with what a log has behind its last whole transaction,
 // unless it is what a crash leaves.
 func (l *looker) damagedLog(name string, run *logRun, end *logEnd) error {
-	if end.gap {
-		err := l.wrong(FindingLog, l.key(name), "transactions are missing before it or in it; %s", lostWith)
-		if err != nil {
-			return err
-		}
-	}
 	if l.secret == nil && l.findings != nil {
 		l.secret = run.secret()
 	}
-	if !laterBatch(run.log[end.at:], end.torn, l.secret) {
+	rest := run.log[end.at:]
+	switch {
+	case l.mark.always || l.unmarked && l.findings != nil:
+		if end.gap {
+			err := l.wrong(FindingLog, l.key(name), "transactions are missing before it or in it; %s", lostWith)
+			if err != nil {
+				return err
+			}
+		}
+		if !laterBatch(rest, end.torn, l.secret) && !l.durable(rest) {
+			return nil
+		}
+	case !l.durable(rest):
+		// A power cut may leave any of the last batches.
 		return nil
 	}
 	err := l.wrong(FindingLog, l.key(name), "it cannot be read past byte %d, and acknowledged batches lie behind", end.at)
@@ -319,6 +342,19 @@ func (l *looker) damagedLog(name string, run *logRun, end *logEnd) error {
 	s.readOn(end.at)
 	end.last = s.last
 	return nil
+}
+
+// durable tells whether a log holds a batch that was on the device by the
+// anchor, so that what cannot be read before it or in it is damage. A start
+// sees that by the batches that are missing then.
+func (l *looker) durable(b []byte) bool {
+	return l.findings != nil && findControl(b, l.secret, l.anchored)
+}
+
+// anchored tells of a control record whether its batch was on the device.
+func (l *looker) anchored(r *logRecord) bool {
+	var c Control
+	return decodeControl(r.value, &c) == nil && c.Batch <= l.mark.batch
 }
 
 // writeManifest writes the list of the shadow's tables.
@@ -420,7 +456,7 @@ func (l *looker) judgeControl(n *Snapshot) error {
 	case c.Batch < was.batch:
 		l.findings.add(Finding{FindingAnchor, anchorName, fmt.Sprintf(
 			"the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost", c.Batch, was.batch, c.Batch+1, was.batch)})
-	case was == anchorMark{} && c.Batch > 0:
+	case l.unmarked && c.Batch > 0:
 		l.findings.add(Finding{FindingAnchor, anchorName, "it is missing, so nothing tells whether the last batches are there"})
 	}
 	err := readKey(n.txn, controlKey, func(rec []byte) error {

@@ -82,6 +82,10 @@ func removeStray(path string) error {
 		return fmt.Errorf("cannot list the tables: %w", err)
 	}
 	for _, name := range found {
+		if strings.HasPrefix(filepath.Base(name), "-") {
+			// Badger ends the process when it reads that name.
+			return fmt.Errorf("%w: %s is not a file of the database; move it away", ErrDamaged, name)
+		}
 		if _, ok := tableNumber(name); !ok || keep[name] {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 type ViewOptions struct {
 	Deep     bool                    // check every block of every table, not only what a start checks
 	Tolerant bool                    // go on where the folder is damaged with what can be read; Findings says what was wrong
-	Progress func(done, total int64) // bytes of the database checked, called from several goroutines; may be nil
+	Progress func(done, total int64) // bytes of the database checked so far, in one call at a time; may be nil
 	Logger   *slog.Logger            // nil is silence
 }
 
