@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,13 +25,13 @@ type DumpSource interface {
 	Load() []byte
 }
 
-// DumpOptions say what to dump and how. The zero value but for Now dumps everything as JSONL.
+// DumpOptions say what to dump and how. The zero value dumps everything as JSONL.
 type DumpOptions struct {
 	Format  Format
 	Payload Encoding
 	Queues  []string // patterns (DUMP.md, section queues); a queue that one of them matches is dumped; none: all
 	Limit   int64    // the most packets; 0 is no limit
-	Now     int64    // Unix milliseconds: packets that have expired by then are left out
+	Now     int64    // Unix milliseconds: packets that have expired by then are left out; 0 is the wall clock
 
 	// Salvage goes on where a packet cannot be read, counting it, dumps packets whose queue has
 	// lost its name under the name lost-queue-N, and dumps a folder that was being loaded. Without
@@ -77,6 +78,7 @@ const maxUnreadable = 1000
 // storage.ErrUnfinished; what was written then has no end record, and Load refuses it.
 func Dump(src DumpSource, w io.Writer, o DumpOptions) (DumpReport, error) {
 	start := time.Now()
+	o.Now = cmp.Or(o.Now, start.UnixMilli())
 	d := &dumper{DumpOptions: o, src: src, w: w, hash: xxhash.New()}
 	d.report.Unfinished = src.Load() != nil
 	if d.report.Unfinished && !o.Salvage {

@@ -18,6 +18,7 @@ type input struct {
 	format Format
 	newer  bool // the dump is of a later version
 	first  entry
+	passed int64 // fields of the header that were passed over
 
 	// These belong to openInput, and then to the goroutine that cuts.
 	carry  []byte // read, and not part of a chunk yet
@@ -84,18 +85,26 @@ func openInput(r io.Reader) (*input, error) {
 	c := &chunk{}
 	in.count = 1
 	in.hand(c, in.carry, end)
+	return in, in.readHead(c)
+}
+
+// readHead reads the header, first as one of a later version: only it can tell whether it is one.
+func (in *input) readHead(c *chunk) error {
+	in.newer = true
 	in.newDecoder()(c)
-	if len(c.entries) > 0 {
-		in.first = c.entries[0]
+	if c.err == nil && (len(c.entries) != 1 || c.entries[0].kind != entryHeader) {
+		return fmt.Errorf("%s: expected the header of a dump, a record of type holdfast", in.place(1))
+	}
+	if c.err == nil && c.entries[0].other.header.version <= DumpVersion {
+		in.newer = false
+		c.entries = c.entries[:0]
+		in.newDecoder()(c)
 	}
 	if c.err != nil {
-		return nil, c.err
+		return c.err
 	}
-	if len(c.entries) != 1 || in.first.kind != entryHeader {
-		return nil, fmt.Errorf("%s: expected the header of a dump, a record of type holdfast", in.place(1))
-	}
-	in.newer = in.first.other.header.version > DumpVersion
-	return in, nil
+	in.first, in.passed = c.entries[0], c.ignored
+	return nil
 }
 
 // more reads on; carry grows. Without more it returns an error.

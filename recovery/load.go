@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type LoadOptions struct {
 	// Abandon keeps what an earlier load has stored and gives the rest of it up; r is not read.
 	Abandon bool
 
-	Now      int64          // Unix milliseconds: packets that have expired by then are left out
+	Now      int64          // Unix milliseconds: packets that have expired by then are left out; 0 is the wall clock
 	Progress func(Progress) // called now and then from the goroutine of Load, if not nil
 	Logger   *slog.Logger   // nil is silence
 
@@ -68,6 +69,7 @@ type LoadReport struct {
 // Every record of the dump is checked before it is stored, and the error names its line or number.
 func Load(ctx context.Context, dir string, r io.Reader, o LoadOptions) (LoadReport, error) {
 	start := time.Now()
+	o.Now = cmp.Or(o.Now, start.UnixMilli())
 	l := &loader{LoadOptions: o, dir: dir}
 	var err error
 	if o.Abandon {

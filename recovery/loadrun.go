@@ -18,6 +18,7 @@ const batchBytes = 4 << 20
 func (l *loader) run(ctx context.Context) error {
 	l.in.start(cmp.Or(l.tune.chunk, min(chunkBytes, l.limits.MaxBytes/8)), l.resume.Offset)
 	defer l.in.close()
+	l.report.Ignored = l.in.passed
 	l.apply, l.applied = make(chan *storage.Batch), make(chan error, 1)
 	go func() { // ends when apply is closed
 		for b := range l.apply {

@@ -33,7 +33,7 @@ func ReadDump(ctx context.Context, r io.Reader, o ReadOptions) (ReadReport, erro
 	if err != nil {
 		return ReadReport{}, err
 	}
-	d := &dumpReading{ReadOptions: o, in: in}
+	d := &dumpReading{ReadOptions: o, in: in, ignored: in.passed}
 	if d.check, err = newChecker(&in.first); err != nil {
 		return ReadReport{}, fmt.Errorf("%s: %w", in.place(1), err)
 	}

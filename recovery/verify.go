@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 // VerifyOptions say how to verify.
 type VerifyOptions struct {
 	Deep bool  // check every block of every table, not only what a start checks
-	Now  int64 // Unix milliseconds: what has expired by then is counted as expired
+	Now  int64 // Unix milliseconds: what has expired by then is counted as expired; 0 is the wall clock
 
 	// Progress is called now and then, from several goroutines: with "files" and bytes, then with
 	// "packets" and packets. total is 0 when it is not known. It may be nil.
@@ -64,6 +65,7 @@ const maxFindings = 10_000
 // does not grow with the number of packets.
 func Verify(ctx context.Context, dir string, o VerifyOptions) (VerifyReport, error) {
 	start := time.Now()
+	o.Now = cmp.Or(o.Now, start.UnixMilli())
 	if err := ctx.Err(); err != nil {
 		return VerifyReport{}, err
 	}
@@ -101,7 +103,6 @@ type verifier struct {
 	VerifyOptions
 	src     verifySource
 	control storage.Control
-	counted bool // there is a control record to hold the scan against
 	report  VerifyReport
 	known   map[findingKey]bool
 
