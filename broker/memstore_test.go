@@ -21,6 +21,7 @@ type memStore struct {
 	level   storage.Level
 	applied int           // batches
 	written int           // packet records put by them
+	held    int           // the most bytes that one of them held, those of cancelled records included
 	before  func() error  // called by Apply first; an error fails it
 	reads   func(ids int) // called by Read
 }
@@ -49,6 +50,7 @@ func (s *memStore) Apply(b *storage.Batch) error {
 		return err
 	}
 	s.applied++
+	s.held = max(s.held, b.Held())
 	b.Each(func(op storage.Op) {
 		switch op.Kind {
 		case storage.OpPut:

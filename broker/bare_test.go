@@ -1,0 +1,512 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// prioritize gives a key a priority that depends on nothing.
+func (h *harness) prioritize(queue, key string, priority uint32) error {
+	return h.b.Do(func(tx *broker.Tx) error {
+		return tx.Prioritize(broker.PrioritizeRequest{
+			Queue: []byte(queue), Key: []byte(key), To: func(uint32, bool) uint32 { return priority },
+		})
+	})
+}
+
+// popKey takes the best key; "" if there is none.
+func (h *harness) popKey(queue string, end broker.End) (key string, err error) {
+	err = h.b.Do(func(tx *broker.Tx) error {
+		got, ok, err := tx.PopKey([]byte(queue), end, nil, []byte("before "))
+		if key = ""; ok {
+			key = string(got[len("before "):])
+		}
+		return err
+	})
+	return key, err
+}
+
+// isBare says that a packet of the model is nothing but its key.
+func (p *modelPacket) isBare() bool { return p.payload == "" && p.expiry == 0 }
+
+// withKey are the packets of the model's queue with a key, in the order of their arrival.
+func (m *model) withKey(key string) []modelPacket {
+	var found []modelPacket
+	for _, p := range m.packets {
+		if p.key == key {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// first returns the index of the packet that stands first with the given end, or -1.
+func (m *model) first(end broker.End) int {
+	best := -1
+	for i, p := range m.packets {
+		if p.priority == 0 {
+			continue
+		}
+		switch {
+		case best < 0 || p.priority < m.packets[best].priority:
+			best = i
+		case p.priority == m.packets[best].priority && (p.seq < m.packets[best].seq) == (end == broker.Oldest):
+			best = i
+		}
+	}
+	return best
+}
+
+// popKey is what PopKey must answer, with its error.
+func (m *model) popKey(end broker.End, take bool) (string, error) {
+	i := m.first(end)
+	if i < 0 {
+		return "", nil
+	}
+	key := m.packets[i].key
+	for _, p := range m.withKey(key) {
+		if !p.isBare() {
+			return "", broker.ErrNotBare
+		}
+	}
+	if take {
+		m.packets = slices.DeleteFunc(m.packets, func(p modelPacket) bool { return p.key == key })
+	}
+	return key, nil
+}
+
+// prioritize is what Prioritize must do: add to what is there, and go to the end if that changes it.
+func (m *model) prioritize(key string, add uint32) error {
+	with := m.withKey(key)
+	switch {
+	case len(with) == 0:
+		m.seq++
+		m.packets = append(m.packets, modelPacket{queue: "q", key: key, priority: add, seq: m.seq})
+	case len(with) > 1 || !with[0].isBare():
+		return broker.ErrNotBare
+	case add > 0:
+		m.packets = slices.DeleteFunc(m.packets, func(p modelPacket) bool { return p.key == key })
+		m.seq++
+		m.packets = append(m.packets, modelPacket{queue: "q", key: key, priority: with[0].priority + add, seq: m.seq})
+	}
+	return nil
+}
+
+func TestBarePacketsDoWhatTheModelDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHarness(t)
+		defer func() { _ = h.b.Close() }()
+		var m model
+		key := rapid.SampledFrom([]string{"1", "2", "3", "4", "5", "a longer key than fits", ""})
+		end := rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest})
+		box := &inbox{}
+		c := h.b.Attach(box)
+		sub := &modelSub{}
+		t.Repeat(map[string]func(*rapid.T){
+			"prioritize": func(t *rapid.T) {
+				for range rapid.IntRange(1, 6).Draw(t, "n") {
+					k, add := key.Draw(t, "key"), rapid.Uint32Range(0, 3).Draw(t, "add")
+					err := h.b.Do(func(tx *broker.Tx) error {
+						return tx.Prioritize(broker.PrioritizeRequest{Queue: []byte("q"), Key: []byte(k), To: func(old uint32, known bool) uint32 {
+							if with := m.withKey(k); known != (len(with) > 0) || known && old != with[0].priority {
+								t.Fatalf("%q had priority %d (%v), want that of one of %v", k, old, known, with)
+							}
+							return old + add
+						}})
+					})
+					if want := m.prioritize(k, add); err != want {
+						t.Fatalf("Prioritize(%q) = %v, want %v", k, err, want)
+					}
+				}
+			},
+			"pop key": func(t *rapid.T) {
+				e := end.Draw(t, "end")
+				got, err := h.popKey("q", e)
+				want, wantErr := m.popKey(e, true)
+				if got != want || err != wantErr {
+					t.Fatalf("PopKey gave %q %v, want %q %v", got, err, want, wantErr)
+				}
+			},
+			"peek, priority, counts": func(t *rapid.T) {
+				e, k := end.Draw(t, "end"), key.Draw(t, "key")
+				h.do(func(tx *broker.Tx) error {
+					m.lookThrough(t, tx, e, k)
+					return nil
+				})
+			},
+			"push": func(t *rapid.T) {
+				m.seq++
+				p := modelPacket{
+					queue: "q", key: key.Draw(t, "key"), seq: m.seq, priority: rapid.Uint32Range(0, 4).Draw(t, "priority"),
+					payload: rapid.SampledFrom([]string{"", "", "", "payload"}).Draw(t, "payload"),
+				}
+				var ttl time.Duration
+				if rapid.IntRange(0, 4).Draw(t, "expires") == 0 {
+					ttl = time.Duration(rapid.IntRange(1, 50).Draw(t, "ttl")) * time.Millisecond
+					p.expiry = h.now.Load() + ttl.Milliseconds()
+				}
+				h.push("q", p.priority, ttl, p.key, p.payload)
+				m.packets = append(m.packets, p)
+			},
+			"pop": func(t *rapid.T) {
+				h.pop(c, "q")
+				out := []string{}
+				if i := m.first(broker.Newest); i >= 0 {
+					out = m.take(i)
+				}
+				sub.want = append(sub.want, out)
+			},
+			"time passes": func(t *rapid.T) { m.expire(h.now.Add(rapid.Int64Range(1, 40).Draw(t, "ms"))) },
+			"restart": func(*rapid.T) {
+				h.barrier()
+				h.restart()
+				box, sub = &inbox{}, &modelSub{}
+				c = h.b.Attach(box)
+			},
+			"": func(t *rapid.T) {
+				h.barrier()
+				if !slices.EqualFunc(box.got, sub.want, slices.Equal) {
+					t.Fatalf("pops gave %q, want %q", box.got, sub.want)
+				}
+			},
+		})
+	})
+}
+
+// lookThrough compares everything that changes nothing.
+func (m *model) lookThrough(t *rapid.T, tx *broker.Tx, end broker.End, key string) {
+	got, ok, err := tx.PeekKey([]byte("q"), end, nil)
+	want, wantErr := m.popKey(end, false)
+	if string(got) != want || err != wantErr || ok != (m.first(end) >= 0 && wantErr == nil) {
+		t.Fatalf("PeekKey gave %q %v %v, want %q %v", got, ok, err, want, wantErr)
+	}
+	with := m.withKey(key)
+	priority, ok, err := tx.PriorityOf([]byte("q"), []byte(key))
+	switch {
+	case len(with) == 0:
+		if ok || err != nil {
+			t.Fatalf("PriorityOf(%q) = %d %v %v, want none", key, priority, ok, err)
+		}
+	case len(with) > 1 || !with[0].isBare():
+		if err != broker.ErrNotBare {
+			t.Fatalf("PriorityOf(%q) of %v gave %v", key, with, err)
+		}
+	case !ok || err != nil || priority != with[0].priority:
+		t.Fatalf("PriorityOf(%q) = %d %v %v, want %d", key, priority, ok, err, with[0].priority)
+	}
+	counts, wantCounts, seen := broker.QueueCounts{}, broker.QueueCounts{}, map[uint32]bool{}
+	for _, p := range m.packets {
+		if p.priority > 0 {
+			wantCounts.Selectable++
+			seen[p.priority] = true
+		}
+	}
+	wantCounts.Priorities = len(seen)
+	if counts, err = tx.QueueCounts([]byte("q")); err != nil || counts != wantCounts {
+		t.Fatalf("QueueCounts = %+v %v, want %+v", counts, err, wantCounts)
+	}
+}
+
+func TestAMoveIsOneBatchAndLeavesOnePacket(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	if err := h.prioritize("q", "k", 5); err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	before := h.store.applied
+	if err := h.prioritize("q", "k", 3); err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	if h.store.applied != before+1 || len(h.store.packets) != 1 {
+		t.Fatalf("%d batches and %d packets after a move, want one of each", h.store.applied-before, len(h.store.packets))
+	}
+	for id := range h.store.packets {
+		if id.Priority != 3 {
+			t.Fatalf("the store has the packet at %v, want priority 3", id)
+		}
+	}
+	h.restart()
+	if key, err := h.popKey("q", broker.Oldest); key != "k" || err != nil {
+		t.Fatalf("after a restart the best is %q (%v), want k", key, err)
+	}
+	h.barrier()
+	if len(h.store.packets) != 0 {
+		t.Fatalf("%d packets are left after the pop", len(h.store.packets))
+	}
+}
+
+func TestAKeptPriorityWritesNothing(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	for range 2 {
+		if err := h.prioritize("q", "k", 5); err != nil {
+			t.Fatal(err)
+		}
+		h.barrier()
+	}
+	if h.store.written != 1 {
+		t.Fatalf("%d records were written, want the first one only", h.store.written)
+	}
+}
+
+func TestMovesInOneBatchWriteTheLastPlaceOnly(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	g := h.gate()
+	h.push("other", 1, 0, "", "x")
+	<-g.entered // what follows goes into one batch
+	for i := range uint32(100) {
+		if err := h.prioritize("q", "k", 200-i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.prioritize("q", "gone", 1); err != nil {
+		t.Fatal(err)
+	}
+	if key, err := h.popKey("q", broker.Oldest); key != "gone" || err != nil {
+		t.Fatalf("PopKey gave %q %v", key, err)
+	}
+	g.leave <- nil
+	h.ungate()
+	h.barrier()
+	if h.store.written != 2 || len(h.store.packets) != 2 {
+		t.Fatalf("%d records were written and %d are there, want the push and the last place", h.store.written, len(h.store.packets))
+	}
+}
+
+func TestOneBatchTakesABoundedNumberOfMoves(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	g := h.gate()
+	h.push("other", 1, 0, "", "")
+	<-g.entered
+	const bound, many = 1 << 16, 1 << 17
+	var count atomic.Int32
+	moved := make(chan struct{})
+	go func() { // ends after many moves; those over the bound wait for the gate
+		defer close(moved)
+		for i := range uint32(many) {
+			if err := h.prioritize("q", "k", 1+i%1000); err != nil {
+				t.Error(err)
+				return
+			}
+			count.Add(1)
+		}
+	}()
+	waitFor(t, func() bool { return count.Load() >= bound })
+	h.ungate()
+	g.leave <- nil
+	<-moved
+	h.barrier()
+	record := 0
+	for _, r := range h.store.packets {
+		record = max(record, len(r))
+	}
+	if h.store.held > bound*record+64 { // and the definition of the queue
+		t.Errorf("a batch held %d bytes of %d each, want at most %d of them", h.store.held, record, bound)
+	}
+}
+
+func TestABarePacketMovedToASelectablePriorityIsDelivered(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	r := &inbox{}
+	c := h.b.Attach(r)
+	h.do(func(tx *broker.Tx) error {
+		return errors.Join(tx.Subscribe(c, []byte("q")), tx.Ready(c, 2))
+	})
+	if err := errors.Join(h.prioritize("q", "new", 1), h.prioritize("q", "k", 0), h.prioritize("q", "k", 1)); err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	if len(r.got) != 2 {
+		t.Fatalf("%d deliveries, want the new packet and the moved one", len(r.got))
+	}
+}
+
+func TestARefusedKeyIsNotTaken(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	if err := h.prioritize("q", "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	no := errors.New("no")
+	h.do(func(tx *broker.Tx) error {
+		key, ok, err := tx.PopKey([]byte("q"), broker.Oldest, func(key []byte) error {
+			if string(key) != "k" {
+				t.Errorf("asked about %q, want k", key)
+			}
+			return no
+		}, []byte("kept"))
+		if err != no || ok || string(key) != "kept" {
+			t.Errorf("PopKey gave %q %v %v, want only the refusal", key, ok, err)
+		}
+		return nil
+	})
+	if key, err := h.popKey("q", broker.Oldest); key != "k" || err != nil {
+		t.Fatalf("then PopKey gave %q %v, want k", key, err)
+	}
+}
+
+func TestAPacketWithoutAKeyIsNotBare(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.do(func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
+	if key, err := h.popKey("q", broker.Oldest); err != broker.ErrNotBare {
+		t.Fatalf("PopKey gave %q %v, want ErrNotBare", key, err)
+	}
+}
+
+func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	if err := errors.Join(h.prioritize("q", "a", 2), h.prioritize("q", "b", 2)); err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	setLevel := func(l storage.Level) {
+		h.store.mu.Lock()
+		h.store.level = l
+		h.store.mu.Unlock()
+		if err := h.prioritize("q", "a", 2); err != nil && l == storage.Normal {
+			t.Fatal(err)
+		}
+	}
+	setLevel(storage.NoPush)
+	h.barrier() // its batch notices
+	h.barrier()
+	if err := h.prioritize("q", "a", 1); err != broker.ErrNoSpace {
+		t.Fatalf("a move gave %v, want ErrNoSpace", err)
+	}
+	if err := h.prioritize("q", "new", 1); err != broker.ErrNoSpace {
+		t.Fatalf("a new key gave %v, want ErrNoSpace", err)
+	}
+	if err := h.prioritize("q", "a", 2); err != nil {
+		t.Fatalf("a kept priority gave %v, want that nothing needs to be written", err)
+	}
+	if key, err := h.popKey("q", broker.Oldest); key != "a" || err != nil {
+		t.Fatalf("PopKey gave %q %v, want a", key, err)
+	}
+	setLevel(storage.Stop)
+	waitFor(t, func() bool { _, err := h.popKey("none", broker.Oldest); return err == broker.ErrStopped })
+	if err := h.prioritize("q", "b", 2); err != broker.ErrStopped {
+		t.Fatalf("an update gave %v, want ErrStopped", err)
+	}
+	h.do(func(tx *broker.Tx) error {
+		if priority, ok, err := tx.PriorityOf([]byte("q"), []byte("b")); priority != 2 || !ok || err != nil {
+			t.Errorf("PriorityOf gave %d %v %v: looking needs no disk", priority, ok, err)
+		}
+		return nil
+	})
+}
+
+func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	g := h.gate()
+	r := &inbox{flushed: make(chan struct{}, 16)}
+	c := h.b.Attach(r)
+	if !c.Idle() {
+		t.Fatal("a fresh consumer is not idle")
+	}
+	data := []byte("first")
+	h.do(func(tx *broker.Tx) error {
+		if err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("second")}); err != nil {
+			return err
+		}
+		tx.Reply(c, data)
+		copy(data, "XXXXX")
+		if err := tx.Pop(c, []byte("q"), broker.Newest); err != nil {
+			return err
+		}
+		tx.Reply(c, []byte("third"))
+		return nil
+	})
+	if c.Idle() || c.Owed() < int64(len("firstsecondthird")) {
+		t.Fatalf("idle %v with %d bytes owed before the batch is on disk", c.Idle(), c.Owed())
+	}
+	h.push("q", 1, 0, "", "x") // a batch that the gate stops at
+	<-g.entered
+	g.leave <- nil
+	h.ungate()
+	h.barrier()
+	if want := [][]string{{"first"}, {"second"}, {"third"}}; !slices.EqualFunc(r.got, want, slices.Equal) {
+		t.Fatalf("got %q, want %q", r.got, want)
+	}
+	if !c.Idle() || c.Owed() != 0 {
+		t.Fatalf("idle %v with %d bytes owed after everything was handed out", c.Idle(), c.Owed())
+	}
+}
+
+// nullStore takes every batch and keeps nothing.
+type nullStore struct{ *memStore }
+
+func (nullStore) Apply(*storage.Batch) error { return nil }
+
+// BenchmarkPrioritize is the cost of moving a random one of so many keys: check, index and record,
+// without a disk.
+func BenchmarkPrioritize(b *testing.B) {
+	for _, n := range []int{10_000, 100_000, 1_000_000, 5_000_000} {
+		b.Run(fmt.Sprintf("items=%d", n), func(b *testing.B) {
+			store := newMemStore()
+			state, err := recovery.Restore(store, recovery.Options{Now: startTime})
+			if err != nil {
+				b.Fatal(err)
+			}
+			br := broker.New(nullStore{store}, state, broker.Options{})
+			defer br.Close()
+			chance := rand.New(rand.NewPCG(1, 2))
+			r := broker.PrioritizeRequest{Queue: []byte("q")}
+			add := uint32(0)
+			r.To = func(old uint32, known bool) uint32 {
+				if !known {
+					return 1<<32 - 1 - add
+				}
+				return old - add
+			}
+			update := func(tx *broker.Tx) error {
+				for range 16 { // as a pipeline does
+					r.Key, add = strconv.AppendUint(r.Key[:0], chance.Uint64N(uint64(n)), 10), 1+chance.Uint32N(100)
+					if err := tx.Prioritize(r); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			for i := 0; i < n; {
+				if err := br.Do(func(tx *broker.Tx) error {
+					for range min(n-i, 1000) {
+						r.Key, add = strconv.AppendUint(r.Key[:0], uint64(i), 10), chance.Uint32N(1_000_000)
+						if err := tx.Prioritize(r); err != nil {
+							return err
+						}
+						i++
+					}
+					return nil
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ResetTimer()
+			for i := 0; i < b.N; i += 16 {
+				if err := br.Do(update); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
