@@ -12,7 +12,7 @@ import (
 
 func TestEveryCommandHelps(t *testing.T) {
 	for _, name := range []string{
-		"serve", "push", "pop", "subscribe", "bench", "backup", "dump", "barbershop", "barbershop import", "barbershop export", "version",
+		"serve", "push", "pop", "subscribe", "bench", "backup", "dump", "load", "verify", "compact", "barbershop", "barbershop import", "barbershop export", "version",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := command{}.run(t.Context(), append(strings.Fields(name), "--help")...)
@@ -34,7 +34,7 @@ func TestEveryCommandHelps(t *testing.T) {
 
 func TestHelpTellsTheExitCodes(t *testing.T) {
 	r := command{}.run(t.Context(), "--help")
-	if r.code != exitOK || !strings.Contains(r.stdout, "0 done, 1 error, 2 wrong usage, 3 the queue has nothing to pop") {
+	if r.code != exitOK || !strings.Contains(r.stdout, "0 done, 1 error, 2 wrong usage, 3 the queue has nothing to pop.\nOf verify: 0 sound, 1 something is wrong") {
 		t.Errorf("%+v, want the exit codes", r)
 	}
 }

@@ -44,11 +44,11 @@ func (c *importCmd) Validate() error {
 
 // Run imports, and returns nil once all lines are on the server's disk.
 func (c *importCmd) Run(ctx context.Context, p *program) error {
-	file, size, err := p.input(c.File)
+	file, err := p.input(c.File)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer file.close()
 	dialer := net.Dialer{Timeout: c.Timeout}
 	conn, err := dialer.DialContext(ctx, "tcp", c.Barbershop)
 	if err != nil {
@@ -57,8 +57,8 @@ func (c *importCmd) Run(ctx context.Context, p *program) error {
 	defer conn.Close()
 	m := p.meter(c.Quiet)
 	defer m.end()
-	i := importing{conn: conn.(*net.TCPConn), timeout: c.Timeout, report: func(read int64) { m.set("import", inBytes, read, size) }}
-	err = i.run(ctx, file)
+	i := importing{conn: conn.(*net.TCPConn), timeout: c.Timeout, report: func(read int64) { m.set("import", inBytes, read, file.size) }}
+	err = i.run(ctx, file.Reader)
 	m.end()
 	if err != nil {
 		return fmt.Errorf("%w; %s", err, i.state())

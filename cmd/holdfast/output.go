@@ -108,25 +108,33 @@ func syncFolder(name string) error {
 	return dir.Sync()
 }
 
-// input opens a file to read, and returns its size, 0 where that is not known; "-" is standard input.
-func (p *program) input(name string) (io.ReadCloser, int64, error) {
+// input is a file that a command reads, or standard input.
+type input struct {
+	io.Reader       // an io.Seeker where the file is one: who reads it may want to look ahead
+	size      int64 // 0 where it is not known
+	close     func()
+}
+
+// input opens a file to read; "-" is standard input.
+func (p *program) input(name string) (*input, error) {
 	if name == "-" {
-		return io.NopCloser(p.stdin), 0, nil
+		return &input{Reader: p.stdin, close: func() {}}, nil
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read %s: %w", name, err)
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
+	in := &input{Reader: file, close: func() { _ = file.Close() }}
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		_ = file.Close()
-		return nil, 0, fmt.Errorf("read %s: %w", name, err)
+		in.close()
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	case info.IsDir():
-		_ = file.Close()
-		return nil, 0, fmt.Errorf("%s is a folder: expected a file", name)
-	case !info.Mode().IsRegular():
-		return file, 0, nil
+		in.close()
+		return nil, fmt.Errorf("%s is a folder: expected a file", name)
+	case info.Mode().IsRegular():
+		in.size = info.Size()
 	}
-	return file, info.Size(), nil
+	return in, nil
 }

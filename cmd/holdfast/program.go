@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -16,13 +17,16 @@ const (
 	exitFailed  = 1 // an error, told in one sentence on standard error
 	exitUsage   = 2 // a command line that cannot be understood; nothing was done
 	exitNothing = 3 // the queue has nothing to select
+
+	exitUnsound = exitFailed // verify: something is wrong with the folder
+	exitBlind   = exitUsage  // verify: it could not look
 )
 
 const description = `A durable priority queue: one binary, one folder.
 
 Every flag can also be given as an environment variable, named in its help; the flag wins, and an empty variable counts as not set.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 the queue has nothing to pop.`
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 the queue has nothing to pop. Of verify: 0 sound, 1 something is wrong, 2 it could not look.`
 
 // commands is the command line: one field for each command.
 type commands struct {
@@ -32,8 +36,11 @@ type commands struct {
 	Subscribe subscribeCmd `cmd:"" help:"Print the packets of queues as they come."`
 	Bench     benchCmd     `cmd:"" help:"Measure a running server."`
 
-	Backup backupCmd `cmd:"" help:"Copy a running server's packets to a file."`
-	Dump   dumpCmd   `cmd:"" help:"Write the packets of a data folder, without a server."`
+	Backup  backupCmd  `cmd:"" help:"Copy a running server's packets to a file."`
+	Dump    dumpCmd    `cmd:"" help:"Write the packets of a data folder, without a server."`
+	Load    loadCmd    `cmd:"" help:"Make a data folder of a dump or a backup."`
+	Verify  verifyCmd  `cmd:"" help:"Prove that a data folder is sound, or say what is wrong with it."`
+	Compact compactCmd `cmd:"" help:"Make a data folder as small as it gets."`
 
 	Barbershop barbershopCmd `cmd:"" help:"Import or export the items of a running server's board."`
 
@@ -76,11 +83,14 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	err = parsed.Run()
 	var nothing *nothingError
+	var blind *blindError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &nothing):
 		return p.report(err, exitNothing)
+	case errors.As(err, &blind):
+		return p.report(err, exitBlind)
 	}
 	return p.report(err, exitFailed)
 }
@@ -117,4 +127,12 @@ type nothingError struct{ queue string }
 
 func (e *nothingError) Error() string {
 	return fmt.Sprintf("queue %q has nothing to pop", e.queue)
+}
+
+// interrupted puts a word for people in place of the context's when that is why something ended.
+func interrupted(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return errors.New(strings.Replace(err.Error(), ctx.Err().Error(), "interrupted", 1))
 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// compactCmd makes a folder small.
+type compactCmd struct {
+	Dir        string `arg:"" help:"Data folder; no server may be running on it."`
+	AcceptLoss bool   `help:"Go on although acknowledged packets are missing from the folder."`
+	JSON       bool   `help:"Print a JSON object."`
+
+	progress
+}
+
+// Help is shown below the usage line.
+func (c *compactCmd) Help() string {
+	return `Deletes expired packets and what has been popped, writes the tables anew and gives the room back to the file system. A running server does the same bit by bit; this does all of it at once. Whenever it is stopped, by Ctrl-C or kill -9, the folder is sound and holds all its packets.
+
+Examples:
+
+    holdfast compact ./holdfast-data
+    holdfast compact ./holdfast-data --json --quiet`
+}
+
+// Run compacts.
+func (c *compactCmd) Run(ctx context.Context, p *program) error {
+	m := p.meter(c.Quiet)
+	defer m.end()
+	report, err := recovery.Compact(ctx, c.Dir, recovery.CompactOptions{
+		Now:        time.Now().UnixMilli(),
+		AcceptLoss: c.AcceptLoss,
+		Progress: func(step string, done, total int64) {
+			if step == "read" || step == "delete expired" {
+				m.set(step, inPackets, done, total)
+			} else {
+				m.set(step, inBytes, done, total)
+			}
+		},
+	})
+	m.end()
+	if err != nil {
+		return fmt.Errorf("compact: %w", lossHint(interrupted(ctx, err)))
+	}
+	for _, finding := range report.Findings {
+		fmt.Fprintf(p.stderr, "holdfast: %s\n", finding)
+	}
+	return c.print(p.stdout, &report)
+}
+
+// sizesJSON is the JSON form of a folder's sizes, in bytes on disk.
+type sizesJSON struct {
+	Tables   int64 `json:"tables"`
+	Logs     int64 `json:"logs"`
+	ValueLog int64 `json:"value_log"`
+	Manifest int64 `json:"manifest"`
+	Reserve  int64 `json:"reserve"`
+	Other    int64 `json:"other"`
+	Total    int64 `json:"total"`
+}
+
+func newSizesJSON(z *storage.FileSizes) sizesJSON {
+	return sizesJSON{z.Tables, z.Logs, z.ValueLog, z.Manifest, z.Reserve, z.Other, z.Total()}
+}
+
+// compactJSON is the JSON form of a report.
+type compactJSON struct {
+	Packets int64     `json:"packets"`
+	Expired int64     `json:"expired"` // deleted
+	Before  sizesJSON `json:"before"`
+	After   sizesJSON `json:"after"`
+	Seconds float64   `json:"seconds"`
+}
+
+func (c *compactCmd) print(w io.Writer, r *recovery.CompactReport) error {
+	before, after := newSizesJSON(&r.Before), newSizesJSON(&r.After)
+	if c.JSON {
+		return json.NewEncoder(w).Encode(compactJSON{r.Packets, r.Expired, before, after, r.Took.Seconds()})
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tbefore\tafter\t")
+	for _, line := range []struct {
+		kind          string
+		before, after int64
+	}{
+		{"tables", before.Tables, after.Tables},
+		{"logs", before.Logs, after.Logs},
+		{"value log", before.ValueLog, after.ValueLog},
+		{"manifest", before.Manifest, after.Manifest},
+		{"reserve", before.Reserve, after.Reserve},
+		{"other", before.Other, after.Other},
+		{"total", before.Total, after.Total},
+	} {
+		fmt.Fprintf(t, "%s\t%s\t%s\t\n", line.kind, approximate(line.before), approximate(line.after))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d packets kept, %d that had expired deleted, in %v\n", r.Packets, r.Expired, r.Took.Round(time.Millisecond))
+	return err
+}

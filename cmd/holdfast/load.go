@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// loadCmd makes a folder of a dump.
+type loadCmd struct {
+	Dir     string `arg:"" help:"Data folder, made if it is not there; no server may be running on it."`
+	File    string `arg:"" optional:"" help:"Dump or backup to read, jsonl or msgpack; - is standard input."`
+	Merge   bool   `xor:"how" help:"Add to what the folder holds: packets go to the queues of the same names, as the newest of their priority, in their order."`
+	Abandon bool   `xor:"how" help:"Read nothing: keep what a load that was cut short has stored, and give the rest of it up."`
+	JSON    bool   `help:"Print a JSON object."`
+
+	progress
+}
+
+// Help is shown below the usage line.
+func (c *loadCmd) Help() string {
+	return `Into a new folder everything comes as it was: dump it, and you get the same file. Packets that have expired since the dump are left out. A load that is cut short, by Ctrl-C, kill -9 or a power cut, is not begun anew: the same command goes on where it stopped, and each packet is there once. Until then no server takes the folder.
+
+Examples:
+
+    holdfast load ./restored holdfast.backup
+    gunzip < holdfast.backup.gz | holdfast load ./restored -
+    holdfast load ./holdfast-data jobs.jsonl --merge
+    holdfast load ./restored --abandon`
+}
+
+// Validate is called with the parsed flags.
+func (c *loadCmd) Validate() error {
+	if c.Abandon != (c.File == "") {
+		if c.Abandon {
+			return errors.New("--abandon reads nothing: expected only the folder")
+		}
+		return errors.New("expected \"<file>\", the dump to load, or - for standard input")
+	}
+	return nil
+}
+
+// Run loads.
+func (c *loadCmd) Run(ctx context.Context, p *program) error {
+	in := &input{Reader: strings.NewReader(""), close: func() {}}
+	if !c.Abandon {
+		var err error
+		if in, err = p.input(c.File); err != nil {
+			return err
+		}
+	}
+	defer in.close()
+	m := p.meter(c.Quiet)
+	defer m.end()
+	report, err := recovery.Load(ctx, c.Dir, in.Reader, recovery.LoadOptions{
+		Merge:    c.Merge,
+		Abandon:  c.Abandon,
+		Now:      time.Now().UnixMilli(),
+		Progress: func(at recovery.Progress) { m.set("load", inPackets, at.Packets, expected(&at, in.size)) },
+	})
+	m.end()
+	err = interrupted(ctx, err)
+	switch {
+	case errors.Is(err, recovery.ErrNotEmpty):
+		return fmt.Errorf("%w; --merge adds to it", err)
+	case errors.Is(err, recovery.ErrOtherDump):
+		return fmt.Errorf("%w; --abandon keeps that part as it is", err)
+	case err != nil:
+		return fmt.Errorf("load: %w", err)
+	}
+	return c.print(p.stdout, &report)
+}
+
+// expected is about how many packets there are, told by how far a file of so many bytes is read.
+func expected(at *recovery.Progress, size int64) int64 {
+	if at.Total > 0 || at.Bytes <= 0 {
+		return at.Total
+	}
+	return int64(float64(at.Packets) * float64(size) / float64(at.Bytes))
+}
+
+// loadJSON is the JSON form of a report.
+type loadJSON struct {
+	Packets int64   `json:"packets"`
+	Queues  int64   `json:"queues"`
+	Resumed int64   `json:"resumed"` // packets that an earlier run had stored
+	Expired int64   `json:"expired"` // left out
+	Ignored int64   `json:"ignored"` // fields and records of a later version
+	Seconds float64 `json:"seconds"`
+}
+
+func (c *loadCmd) print(w io.Writer, r *recovery.LoadReport) error {
+	if c.JSON {
+		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Ignored, r.Took.Seconds()})
+	}
+	if c.Abandon {
+		_, err := fmt.Fprintf(w, "the folder keeps %d packets of %d queues; a server may take it\n", r.Packets, r.Queues)
+		return err
+	}
+	line := fmt.Sprintf("%d packets of %d queues loaded in %v", r.Packets, r.Queues, r.Took.Round(time.Millisecond))
+	if r.Resumed > 0 {
+		line += fmt.Sprintf(", %d of them by the load that was cut short", r.Resumed)
+	}
+	if r.Expired > 0 {
+		line += fmt.Sprintf(", %d that had expired left out", r.Expired)
+	}
+	if r.Ignored > 0 {
+		line += fmt.Sprintf(", %d fields or records of a later version passed over", r.Ignored)
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+// lossHint adds what to do to the errors of opening a folder that is not as it should be.
+func lossHint(err error) error {
+	var mismatch *storage.MismatchError
+	if errors.Is(err, storage.ErrLoss) || errors.As(err, &mismatch) {
+		return fmt.Errorf("%w; --accept-loss goes on with what is left", err)
+	}
+	return err
+}

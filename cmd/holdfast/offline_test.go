@@ -1,0 +1,390 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// cli runs a command that needs no server.
+func cli(t *testing.T, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return command{}.run(ctx, args...)
+}
+
+// done runs a command that has to succeed without a word on standard error, and returns what it printed.
+func done(t *testing.T, args ...string) string {
+	t.Helper()
+	r := cli(t, args...)
+	if r.code != exitOK || r.stderr != "" {
+		t.Fatalf("%q: exit code %d, stderr %q", args, r.code, r.stderr)
+	}
+	return r.stdout
+}
+
+// filled makes a folder with packets of all kinds in two queues, and a third one that is empty again.
+func filled(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	s := serve(t, dir)
+	for i, args := range [][]string{
+		{"jobs", "plain", "--priority", "7"}, {"jobs", "of a key", "--key", "k"}, {"jobs", "of the empty key", "--key", ""},
+		{"jobs", "hidden", "--key", "k", "--priority", "0"}, {"jobs", "\xff\x00bytes", "--key", "\xfe"},
+		{"\xffqueue, of \"bytes\"", "", "--key", "x"}, {"jobs", strings.Repeat("large ", 10_000), "--priority", "1"},
+		{"jobs", "goes", "--ttl", "65s", "--key", "t"}, {"empty", "gone"},
+	} {
+		if r := s.run(t, append([]string{"push"}, args...)...); r.code != exitOK {
+			t.Fatalf("push %d: %+v", i, r)
+		}
+	}
+	s.must(t, "pop", "empty")
+	if code := s.stop(); code != exitOK {
+		t.Fatalf("server ended with exit code %d", code)
+	}
+	return dir
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestDumpOfALoadedDumpIsTheSame(t *testing.T) {
+	dir, work := filled(t), t.TempDir()
+	for _, format := range []string{"jsonl", "msgpack"} {
+		first, second, copied := filepath.Join(work, format+"1"), filepath.Join(work, format+"2"), filepath.Join(work, format)
+		if out := done(t, "dump", dir, "--format", format, "-o", first); out != "" {
+			t.Errorf("dump to a file printed %q", out)
+		}
+		if out := done(t, "dump", dir, "--format", format); out != string(readFile(t, first)) {
+			t.Error("a second dump, to standard output, is another one")
+		}
+		if out := done(t, "load", copied, first); !strings.HasPrefix(out, "8 packets of 3 queues loaded in ") {
+			t.Errorf("load printed %q", out)
+		}
+		done(t, "dump", copied, "--format", format, "-o", second)
+		if !bytes.Equal(readFile(t, first), readFile(t, second)) {
+			t.Errorf("%s: the dump of the copy is not that of the folder", format)
+		}
+		if out := done(t, "verify", copied, "--deep"); !strings.Contains(out, "sound: 8 packets") {
+			t.Errorf("verify of the copy printed\n%s", out)
+		}
+	}
+	// The packets leave the copy as they would leave the original.
+	var popped [2]string
+	for i, from := range []string{dir, filepath.Join(work, "jsonl")} {
+		s := serve(t, from)
+		for range 6 {
+			popped[i] += s.run(t, "pop", "jobs", "--json").stdout
+		}
+		s.stop()
+	}
+	if popped[0] != popped[1] || strings.Count(popped[0], "\n") != 7 {
+		t.Errorf("popped from the folder\n%s\nfrom the copy\n%s", popped[0], popped[1])
+	}
+}
+
+func TestDumpHasTheFormThatIsAskedFor(t *testing.T) {
+	dir := filled(t)
+	for name, c := range map[string]struct {
+		args []string
+		want string // a part
+		not  string
+	}{
+		"jsonl":               {nil, `{"type":"end","packets":8,"queues":3,`, ""},
+		"csv":                 {[]string{"--format", "csv"}, "of a key", "{"},
+		"base64":              {[]string{"--payload", "base64"}, `"payload_base64":"cGxhaW4="`, "plain"},
+		"hex":                 {[]string{"--payload", "hex"}, `"payload_hex":"706c61696e"`, "plain"},
+		"no payload":          {[]string{"--payload", "none"}, `"payload":"none"`, "plain"},
+		"one queue":           {[]string{"--queue", "j?bs"}, `"packets":7,"queues":1,`, ""},
+		"two queues":          {[]string{"--queue", "jobs", "--queue", "\xff*"}, `"packets":8,"queues":2,`, ""},
+		"no queue":            {[]string{"--queue", "nothing"}, `"packets":0,"queues":0,`, ""},
+		"at most two packets": {[]string{"--limit", "2"}, `"packets":2,"queues":1,`, ""},
+		"a name with commas":  {[]string{"--queue", "\xffqueue, of \"bytes\""}, `"packets":1,"queues":1,`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := done(t, append([]string{"dump", dir}, c.args...)...)
+			if !strings.Contains(out, c.want) || c.not != "" && strings.Contains(out, c.not) {
+				t.Errorf("dumped\n%.2000s\nwant %q and no %q", out, c.want, c.not)
+			}
+		})
+	}
+}
+
+// unfinished makes a folder whose load was cut short.
+func unfinished(t *testing.T) string {
+	t.Helper()
+	dir := filled(t)
+	store, err := storage.Open(dir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b storage.Batch
+	b.SetLoad([]byte("a load"))
+	if err := errors.Join(store.Apply(&b), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
+	dump := filepath.Join(t.TempDir(), "dump")
+	done(t, "dump", filled(t), "-o", dump)
+	inUse := filepath.Join(t.TempDir(), "data")
+	serve(t, inUse)
+	holder := "process " + strconv.Itoa(os.Getpid())
+	half := unfinished(t)
+	write := func(name, text string) func(dir string) error {
+		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) }
+	}
+	const all = "dump load verify compact"
+	for name, c := range map[string]struct {
+		dir     string
+		prepare func(dir string) error // makes dir what it should not be
+		which   string
+		want    string
+	}{
+		"in use":                   {inUse, nil, all, holder},
+		"in use, for a dump":       {inUse, nil, "dump", `copy the running server with "holdfast backup"`},
+		"of a newer format":        {"", write("format", "99\n"), all, "newer"},
+		"of something else":        {"", write("letter.txt", ""), all, "not a holdfast data folder"},
+		"a file":                   {"", func(dir string) error { return errors.Join(os.Remove(dir), write("", "")(dir)) }, all, "data"},
+		"nothing":                  {"", os.Remove, "dump verify compact", "data folder"},
+		"a load cut short":         {half, nil, "dump compact", "a load"},
+		"a load, for a compaction": {half, nil, "compact", "--abandon"},
+		"packets already":          {filled(t), nil, "load", "--merge adds to it"},
+	} {
+		for command := range strings.FieldsSeq(c.which) {
+			t.Run(command+" "+name, func(t *testing.T) {
+				dir := c.dir
+				if dir == "" {
+					dir = filepath.Join(t.TempDir(), "data")
+					if err := errors.Join(os.Mkdir(dir, 0o700), c.prepare(dir)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				args, code := []string{command, dir}, exitFailed
+				switch command {
+				case "load":
+					args = append(args, dump)
+				case "verify":
+					code = exitBlind
+				}
+				oneSentence(t, cli(t, args...), code, c.want)
+			})
+		}
+	}
+	if r := cli(t, "verify", half); r.code != exitUnsound || !strings.Contains(r.stdout, "load: load: ") {
+		t.Errorf("verify of a load cut short: %+v, want a finding", r)
+	}
+	if r := cli(t, "serve", "--data", half, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off"); r.code != exitFailed || !strings.Contains(r.stderr, "--abandon") {
+		t.Errorf("serve of a load cut short: %+v, want a sentence that says how to go on", r)
+	}
+	if out := done(t, "load", half, "--abandon"); !strings.Contains(out, "a server may take it") {
+		t.Errorf("load --abandon printed %q", out)
+	}
+	done(t, "verify", half)
+	oneSentence(t, cli(t, "load", half, "--abandon"), exitFailed, "no load")
+}
+
+func TestLoadThatWasCutShortGoesOn(t *testing.T) {
+	dir, file := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "dump")
+	const packets, half = 100, 60
+	var dump bytes.Buffer
+	dump.WriteString(`{"type":"holdfast","version":1,"next_sequence":"9223372036854775908","low_sequence":"9223372036854775807","next_queue":2}` + "\n")
+	dump.WriteString(`{"type":"queue","id":1,"queue":"q"}` + "\n")
+	for i := range packets {
+		if i == half { // a part that is not a dump yet
+			if err := os.WriteFile(file, dump.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seq := uint64(1)<<63 + uint64(i)
+		fmt.Fprintf(&dump, `{"type":"packet","queue":"q","id":"1/1/%d","priority":1,"sequence":"%d","payload":"%s","state":"ready"}`+"\n",
+			seq, seq, strings.Repeat("x", 500_000))
+	}
+	fmt.Fprintf(&dump, `{"type":"end","packets":%d,"queues":1}`+"\n", packets)
+
+	oneSentence(t, cli(t, "load", dir, file), exitFailed, "load the same dump again to go on where it stopped")
+	if err := os.WriteFile(file, dump.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var report loadJSON
+	if err := json.Unmarshal([]byte(done(t, "load", dir, file, "--json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Packets != packets || report.Resumed <= 0 || report.Resumed > half || report.Queues != 1 {
+		t.Errorf("report %+v, want %d packets, some of them by the first run", report, packets)
+	}
+	if out := done(t, "verify", dir); !strings.Contains(out, "sound: 100 packets") {
+		t.Errorf("verify printed\n%s", out)
+	}
+}
+
+func TestMergedPacketsComeBeside(t *testing.T) {
+	dir, file := filled(t), filepath.Join(t.TempDir(), "dump")
+	done(t, "dump", dir, "--queue", "jobs", "-o", file)
+	done(t, "load", dir, file, "--merge")
+	in := readFile(t, file)
+	r := command{stdin: string(in)}.run(t.Context(), "load", dir, "-", "--merge")
+	if r.code != exitOK {
+		t.Fatalf("load from standard input: %+v", r)
+	}
+	if out := done(t, "verify", dir); !strings.Contains(out, "sound: 22 packets") {
+		t.Errorf("verify printed\n%s", out)
+	}
+}
+
+func TestCompactPrintsSizesAndKeepsEverything(t *testing.T) {
+	dir := filled(t)
+	before := done(t, "dump", dir)
+	var report compactJSON
+	if err := json.Unmarshal([]byte(done(t, "compact", dir, "--json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	sum := func(z sizesJSON) int64 { return z.Tables + z.Logs + z.ValueLog + z.Manifest + z.Reserve + z.Other }
+	if report.Packets != 8 || report.Before.Total != sum(report.Before) || report.After.Total != sum(report.After) || report.After.Total <= 0 {
+		t.Errorf("report %+v, want 8 packets and sums", report)
+	}
+	out := done(t, "compact", dir)
+	for _, want := range []string{"before", "after", "tables", "value log", "total", "8 packets kept, 0 that had expired deleted"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("printed\n%swant %q", out, want)
+		}
+	}
+	if after := done(t, "dump", dir); after != before {
+		t.Error("the folder holds something else than before")
+	}
+}
+
+// damage changes some bytes of the large payload in a table.
+func damage(t *testing.T, dir string, bytesChanged int) {
+	t.Helper()
+	tables, err := filepath.Glob(filepath.Join(dir, "db", "*.sst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range tables {
+		b := readFile(t, name)
+		if at := bytes.Index(b, []byte("large large")); at >= 0 {
+			for i := range bytesChanged {
+				b[at+20_000+100*i] ^= 1
+			}
+			if err := os.WriteFile(name, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatal("the payload is in no table")
+}
+
+func TestVerifyNamesWhatIsWrong(t *testing.T) {
+	dir := filled(t)
+	if out := done(t, "verify", dir, "--deep"); !strings.Contains(out, "jobs\n") || !strings.Contains(out, `"\xffqueue, of \"bytes\""`) {
+		t.Errorf("printed\n%s\nwant the queues", out)
+	}
+	damage(t, dir, 1)
+	r := cli(t, "verify", dir, "--deep")
+	if r.code != exitUnsound || !strings.HasPrefix(r.stdout, "table: ") || !strings.Contains(r.stdout, "sequence 9223372036854775814 in queue 1") ||
+		!strings.Contains(r.stderr, "the folder has 1 finding") {
+		t.Errorf("%+v, want a finding that names the packet", r)
+	}
+	r = cli(t, "verify", dir, "--deep", "--json")
+	var report verifyJSON
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+		t.Fatalf("%v in %q", err, r.stdout)
+	}
+	if r.code != exitUnsound || report.Sound || len(report.Findings) == 0 || len(report.Queues) != 3 || report.Queues[1].NameBase64 == nil {
+		t.Errorf("%d %+v, want findings and queues", r.code, report)
+	}
+}
+
+func TestSalvageWritesWhatCanBeRead(t *testing.T) {
+	dir := filled(t)
+	damage(t, dir, 3)
+	file := filepath.Join(t.TempDir(), "dump")
+	oneSentence(t, cli(t, "dump", dir, "-o", file), exitFailed, "--salvage writes what can be read")
+	if _, err := os.Stat(file); err == nil {
+		t.Error("there is a dump")
+	}
+	r := cli(t, "dump", dir, "--salvage", "-o", file)
+	if r.code != exitOK || !strings.Contains(r.stderr, "1/1/") {
+		t.Errorf("salvage: %+v, want a line that names the packet", r)
+	}
+	copied := filepath.Join(t.TempDir(), "data")
+	done(t, "load", copied, file)
+	if out := done(t, "verify", copied); !strings.Contains(out, "sound: ") {
+		t.Errorf("verify of what was salvaged printed\n%s", out)
+	}
+}
+
+func TestInterruptedCommandsSayWhatStateThingsAreIn(t *testing.T) {
+	dir := filled(t)
+	file := filepath.Join(t.TempDir(), "dump")
+	done(t, "dump", dir, "-o", file)
+	whole := readFile(t, file)
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"dump":    {[]string{"dump", dir, "-o", file}, exitFailed, "interrupted; nothing was written to " + file},
+		"verify":  {[]string{"verify", dir}, exitBlind, "interrupted"},
+		"compact": {[]string{"compact", dir}, exitFailed, "interrupted; the folder is sound"},
+		"load":    {[]string{"load", filepath.Join(t.TempDir(), "new"), file}, exitFailed, "interrupted; nothing was stored"},
+		"backup":  {[]string{"backup", "--to", file, "--admin", "127.0.0.1:1"}, exitFailed, "interrupted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			oneSentence(t, command{}.run(ctx, c.args...), c.code, c.want)
+		})
+	}
+	if !bytes.Equal(readFile(t, file), whole) {
+		t.Error("the dump that was there is not what it was")
+	}
+	if after := done(t, "dump", dir); after != string(whole) {
+		t.Error("the folder is not what it was")
+	}
+}
+
+func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no folder":              {[]string{"dump"}, "<dir>"},
+		"unknown format":         {[]string{"dump", "d", "--format", "xml"}, "--format"},
+		"unknown payload form":   {[]string{"dump", "d", "--payload", "rot13"}, "--payload"},
+		"negative limit":         {[]string{"dump", "d", "--limit=-1"}, "--limit"},
+		"load of nothing":        {[]string{"load", "d"}, "<file>"},
+		"abandon with a file":    {[]string{"load", "d", "f", "--abandon"}, "--abandon reads nothing"},
+		"merge and abandon":      {[]string{"load", "d", "--abandon", "--merge"}, "--merge"},
+		"backup to nowhere":      {[]string{"backup"}, "--to"},
+		"backup as a table":      {[]string{"backup", "--to", "f", "--format", "csv"}, "--format"},
+		"backup without a time":  {[]string{"backup", "--to", "f", "--timeout", "0s"}, "--timeout"},
+		"import of nothing":      {[]string{"barbershop", "import"}, "<file>"},
+		"import without a time":  {[]string{"barbershop", "import", "f", "--timeout", "0s"}, "--timeout"},
+		"export without a time":  {[]string{"barbershop", "export", "f", "--timeout", "0s"}, "--timeout"},
+		"barbershop and nothing": {[]string{"barbershop"}, "import"},
+	} {
+		t.Run(name, func(t *testing.T) { oneSentence(t, cli(t, c.args...), exitUsage, c.want) })
+	}
+	oneSentence(t, cli(t, "dump", filled(t), "--queue", "["), exitFailed, `queue pattern "["`)
+}
