@@ -364,3 +364,54 @@ func TestOneWrongByteIsFoundByItsChecksum(t *testing.T) {
 		}
 	}
 }
+
+func TestBadBlockOfPayloadsIsFoundWhenPayloadsAreRead(t *testing.T) {
+	const size = 5000
+	s, ids, name := inOneTable(t, 40, size)
+	dir := s.folder.path
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := int64(bytes.Index(whole, numbered(7, size)) + 2000)
+	flip(t, name, at)
+	damaged := func(v *View) (bad []PacketID) {
+		err := v.Records(QueueRange{}, func(id PacketID, rec []byte, damage error) error {
+			if damage != nil {
+				bad = append(bad, id)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return bad
+	}
+	none := func(uint32, uint64, int64) error { return nil }
+
+	v := openView(t, dir, ViewOptions{})
+	if bad := damaged(v); !slices.Equal(bad, ids[7:8]) {
+		t.Errorf("as a start sees it, %v cannot be read", bad)
+	}
+	if err := v.Payloads(none); !errors.Is(err, ErrDamaged) {
+		t.Errorf("payloads: %v", err)
+	}
+	v = openView(t, dir, ViewOptions{Tolerant: true})
+	if bad := damaged(v); !slices.Equal(bad, ids[7:8]) || len(v.Findings()) != 0 {
+		t.Errorf("tolerant, %v cannot be read, findings %v", bad, v.Findings())
+	}
+	if err := errors.Join(v.Payloads(none), v.Payloads(none)); err != nil || len(v.Findings()) != 1 {
+		t.Errorf("payloads: %v, findings %v", err, v.Findings())
+	}
+	if _, err := OpenView(dir, ViewOptions{Deep: true}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("deep: %v", err)
+	}
+	v = openView(t, dir, ViewOptions{Tolerant: true, Deep: true})
+	if bad := damaged(v); len(bad) != 0 || len(v.Findings()) != 1 || !strings.Contains(v.Findings()[0].What, fmt.Sprintf("byte %d was wrong, in the payload of sequence 7", at)) {
+		// 0x90 is two bits, but a block of one payload is short enough
+		t.Errorf("deep and tolerant, %v cannot be read, findings %v", bad, v.Findings())
+	}
+}

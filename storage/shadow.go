@@ -8,10 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/table"
@@ -41,6 +39,7 @@ type looker struct {
 	mu     sync.Mutex       // guards what follows while tables are checked
 	done   int64            // of total
 	levels map[uint64]uint8 // the tables of the shadow
+	linked []uint64         // those that are links
 	next   uint64           // number for a table made here
 }
 
@@ -59,7 +58,7 @@ func (l *looker) wrong(kind, key, format string, args ...any) error {
 
 // note is wrong about an error that says itself what it is.
 func (l *looker) note(kind, key string, err error) error {
-	if l.findings == nil || !errors.Is(err, ErrDamaged) {
+	if err == nil || l.findings == nil || !errors.Is(err, ErrDamaged) {
 		return err
 	}
 	l.findings.add(Finding{kind, key, plain(err)})
@@ -224,20 +223,7 @@ func (l *looker) progress(name string) {
 }
 
 // tables checks every table and puts it into the shadow.
-func (l *looker) tables(numbers []uint64) error {
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	errs := make([]error, len(numbers))
-	for range min(len(numbers), runtime.GOMAXPROCS(0)) {
-		wait.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(numbers)); i = next.Add(1) - 1 {
-				errs[i] = l.table(numbers[i])
-			}
-		})
-	}
-	wait.Wait()
-	return errors.Join(errs...)
-}
+func (l *looker) tables(numbers []uint64) error { return eachTable(numbers, l.table) }
 
 func (l *looker) table(number uint64) error {
 	name := table.NewFilename(number, l.db)
@@ -251,7 +237,18 @@ func (l *looker) table(number uint64) error {
 	if err := os.Symlink(name, table.NewFilename(number, l.shadow)); err != nil {
 		return fmt.Errorf("cannot link a table: %w", err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.linked = append(l.linked, number)
 	return nil
+}
+
+// payloadBlocks judges the blocks of linked tables that opening passed over.
+func (l *looker) payloadBlocks() error {
+	return eachTable(l.linked, func(number uint64) error {
+		name := table.NewFilename(number, l.db)
+		return l.note(FindingTable, l.key(name), checkTable(name, true))
+	})
 }
 
 // logs makes tables of the logs, oldest first.
@@ -421,7 +418,7 @@ func (l *looker) snapshot(db *badger.DB) (_ *Snapshot, err error) {
 		n.tolerate = l.findings.add
 	}
 	if !l.opt.Deep {
-		n.blocks = func() error { return l.note(FindingTable, dbName, checkTables(l.db, true)) }
+		n.blocks = sync.OnceValue(l.payloadBlocks)
 	}
 	if n.control, err = controlOf(n.txn); err != nil {
 		if err = l.note(FindingControl, "control record", err); err != nil {

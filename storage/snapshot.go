@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/table"
@@ -42,7 +43,7 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 		return nil, fmt.Errorf("no snapshot of a store that has stopped: %w", failed)
 	}
 	n := &Snapshot{txn: s.db.NewTransaction(false), control: control, load: load}
-	n.blocks = s.checkBlocks
+	n.blocks = sync.OnceValue(s.checkBlocks)
 	return n, nil
 }
 

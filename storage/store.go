@@ -221,7 +221,7 @@ func (s *Store) inspect() error {
 	if err != nil {
 		return err
 	}
-	if err := checkTables(path, false); err != nil {
+	if err := checkTables(path); err != nil {
 		return err
 	}
 	if err := checkList(path, s.opt.AcceptLoss); err != nil {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,40 +44,45 @@ func tableNumber(name string) (number uint64, ok bool) {
 }
 
 // checkTables returns an error that wraps ErrDamaged for a table that is
-// missing or has a bad checksum.
-func checkTables(path string, all bool) error {
-	files, err := tableFiles(path)
+// missing, or has a bad checksum in what a start must be able to read.
+func checkTables(path string) error {
+	m, _, err := readManifest(path)
 	if err != nil {
+		if errors.Is(err, ErrDamaged) {
+			err = fmt.Errorf("%w; restore a copy", err)
+		}
 		return err
 	}
+	numbers := slices.Collect(maps.Keys(m.levels))
+	if err := eachTable(numbers, func(number uint64) error { return checkTable(table.NewFilename(number, path), false) }); err != nil {
+		return fmt.Errorf("%w; restore a copy", err)
+	}
+	return nil
+}
+
+// eachTable calls fn for every table, for several at a time.
+func eachTable(numbers []uint64, fn func(number uint64) error) error {
 	var next atomic.Int64
 	var wait sync.WaitGroup
-	errs := make([]error, len(files))
-	for range min(len(files), runtime.GOMAXPROCS(0)) {
-		wait.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
-				errs[i] = checkTable(files[i], all)
+	errs := make([]error, len(numbers))
+	for range min(len(numbers), runtime.GOMAXPROCS(0)) {
+		wait.Go(func() { // ends when there is no more
+			for i := next.Add(1) - 1; i < int64(len(numbers)); i = next.Add(1) - 1 {
+				errs[i] = fn(numbers[i])
 			}
 		})
 	}
 	wait.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w; restore a copy", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // removeStray removes the tables that the manifest does not list: what a crash
 // left of an unfinished compaction. Badger does the same when it opens, but
 // the room they take is needed before that.
 func removeStray(path string) error {
-	listed, err := tableFiles(path)
-	if err != nil || listed == nil {
+	m, gone, err := readManifest(path)
+	if err != nil || gone {
 		return err
-	}
-	keep := make(map[string]bool, len(listed))
-	for _, name := range listed {
-		keep[name] = true
 	}
 	found, err := filepath.Glob(filepath.Join(path, "*"+tableSuffix))
 	if err != nil {
@@ -86,7 +93,8 @@ func removeStray(path string) error {
 			// Badger ends the process when it reads that name.
 			return fmt.Errorf("%w: %s is not a file of the database; move it away", ErrDamaged, name)
 		}
-		if _, ok := tableNumber(name); !ok || keep[name] {
+		number, ok := tableNumber(name)
+		if _, listed := m.levels[number]; !ok || listed {
 			continue
 		}
 		if err := os.Remove(name); err != nil {
@@ -94,26 +102,6 @@ func removeStray(path string) error {
 		}
 	}
 	return nil
-}
-
-// tableFiles returns the tables that the manifest lists, nil when there is no
-// manifest.
-func tableFiles(path string) ([]string, error) {
-	m, gone, err := readManifest(path)
-	if gone {
-		return nil, nil
-	}
-	if err != nil {
-		if errors.Is(err, ErrDamaged) {
-			err = fmt.Errorf("%w; restore a copy", err)
-		}
-		return nil, err
-	}
-	files := make([]string, 0, len(m.levels))
-	for number := range m.levels {
-		files = append(files, table.NewFilename(number, path))
-	}
-	return files, nil
 }
 
 func checkTable(name string, all bool) (err error) {
