@@ -75,7 +75,8 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 	s.stop = make(chan struct{})
 
 	c := compaction{s: s, progress: progress}
-	if err := c.measure(ctx); err != nil {
+	progress(CompactProgress{Step: "count"})
+	if err := c.measure(ctx.Err); err != nil {
 		return err
 	}
 	if err := s.guard.room(c.room()); err != nil {
@@ -104,10 +105,9 @@ func (g *guard) giveUp(lsm int64) {
 	g.drop()
 }
 
-// measure counts what is live.
-func (c *compaction) measure(ctx context.Context) (err error) {
+// measure counts what is live. It asks ended now and then whether to go on.
+func (c *compaction) measure(ended func() error) (err error) {
 	defer recoverBlock(&err)()
-	c.progress(CompactProgress{Step: "count"})
 	c.live, c.bytes = 0, 0
 	return c.s.db.View(func(txn *badger.Txn) error {
 		it := txn.NewIterator(badger.IteratorOptions{})
@@ -118,8 +118,11 @@ func (c *compaction) measure(ctx context.Context) (err error) {
 			const around = 24
 			c.live++
 			c.bytes += it.Item().EstimatedSize() + around
-			if c.live%(1<<16) == 0 && ctx.Err() != nil {
-				return ctx.Err()
+			if c.live%(1<<16) != 0 {
+				continue
+			}
+			if err := ended(); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
@@ -157,23 +158,24 @@ func TestCompactLeavesNothingThatWasDeleted(t *testing.T) {
 }
 
 func TestCompactIsRefusedWhereTheTablesHaveNoRoomToBeWrittenAnew(t *testing.T) {
-	free := int64(1 << 40)
+	var free atomic.Int64
+	free.Store(1 << 40)
 	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, tune: tuning{
-		stat: func(string) (int64, int64, error) { return free, 1 << 40, nil },
+		stat: func(string) (int64, int64, error) { return free.Load(), 1 << 40, nil },
 	}})
 	left := popped(t, s, 20_000, 2)
 	if err := s.rotate(); err != nil {
 		t.Fatal(err)
 	}
 	before := s.db.Tables()
-	free = left.bytes
+	free.Store(left.bytes)
 	if err := s.Compact(t.Context(), nil); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "free some room") {
 		t.Errorf("compacting gives %v", err)
 	}
 	if len(before) > len(s.db.Tables()) {
 		t.Error("tables were merged all the same")
 	}
-	free = 1 << 40
+	free.Store(1 << 40)
 	left.check(t, s)
 }
 

@@ -82,3 +82,27 @@ func (z *FileSizes) of(name string, top bool) *int64 {
 		return &z.Other
 	}
 }
+
+// maxDead is how many dead bytes a running server leaves for each live one.
+const maxDead = 4
+
+// Bound says how large the folder of a running server gets. Dead bytes are
+// those of packets that are gone, and of what says that they are.
+type Bound struct {
+	// Allowance is what may always be there, whatever is live.
+	Allowance int64
+}
+
+// BoundOf returns the bound of the data folder dir, which depends on the size
+// of its file system.
+func BoundOf(dir string) (Bound, error) {
+	_, total, err := statSpace(dir)
+	if err != nil {
+		return Bound{}, err
+	}
+	return Bound{Allowance: sizingFor(total, 0).allowance()}, nil
+}
+
+// Most returns the most that a folder takes without its reserve file while
+// its live packets, keys and records, take live bytes.
+func (b Bound) Most(live int64) int64 { return (1+maxDead)*live + b.Allowance }

@@ -7,57 +7,213 @@ import (
 )
 
 // Badger gives the room of deleted packets back only when compactions carry
-// their tombstones down to where the packets are. A queue that was drained
-// and left alone keeps both for ever: the tombstones wait in a memory table
-// that nothing fills, or in a level that nothing makes overflow. So when the
-// store is quiet and mostly garbage, or short of room, the levels are merged.
+// their tombstones down to where the packets are, and it compacts a level only
+// when that overflows. At full speed levels overflow all the time, so what is
+// dead stays in proportion (sizing.allowance says what is always there). When
+// little is written, or nothing, a queue that was drained would keep its room:
+// the tombstones wait in a memory table that nothing fills, or in a level that
+// nothing makes overflow. So when too much is dead, or room is short, the
+// levels are merged here.
+//
+// Not at full speed: a merge is not over while level 0 gets new tables, and
+// keeps Badger's own compactions from working. Those do it then.
 type tidier struct {
-	deleted uint64 // deletes since the last merge; of a store just opened it is not known
-	unknown bool
-	rotated uint64 // deletes up to which the memory table was written out
 	batch   uint64 // seen a second ago
 	quiet   int    // seconds without a batch
 	free    int64  // a second ago, or 0 if this goroutine itself used some
+	rotated uint64 // deletes up to which the memory table was written out
+	logs    []int  // number of the newest log in the last seconds
+
+	unknown bool   // there was no merge since the store was opened
+	deleted uint64 // packets deleted before the last merge
+
+	wait  int // seconds until the next merge at the earliest
+	pause int // what a merge that gained little waits for; more each time
+	// spanned is set when all tables were rewritten and still are mostly dead:
+	// a reader holds them.
+	spanned bool
 }
 
 const (
 	quietSeconds = 2
+	rateSeconds  = 16 // over which the speed of writing is taken
+
 	// tidyTables and tidyLimit bound what is merged without being asked, in
-	// memory tables: less is not worth it, and more would hold Close up.
+	// memory tables: less garbage is not worth it, and more work would hold
+	// Close up.
 	tidyTables = 4
-	tidyLimit  = 64
+	tidyLimit  = 256
+
+	// Dead bytes for each live one, at rest and while something is written:
+	// then half of maxDead, because more dies while a merge runs.
+	deadAtRest = 1
+	deadAtWork = maxDead / 2
+
+	mergeSpeed  = 64 << 20 // bytes a second, on a slow machine
+	littleShare = 4        // a merge that gives less than this part back gained little
+	minPause    = 8
+	maxPause    = 4096
 )
+
+// scene is what one look sees.
+type scene struct {
+	stored, upper int64 // bytes of tables: all, and those above the last level
+	table         int64 // bytes of a memory table
+	live, dying   int64 // bytes that live packets take, and those deleted since the last merge took: estimates
+	deleted       uint64
+	short         bool // of room
+	filling       bool // little room is left and it becomes less
+	seconds, logs int  // logs made in the last seconds
+}
 
 // tidy is called once a second by one goroutine.
 func (s *Store) tidy(t *tidier) {
-	s.mu.Lock()
-	batch, deleted, live, failed := s.control.Batch, s.deleted, s.control.Live, s.failed
-	s.mu.Unlock()
-	if t.quiet++; batch != t.batch {
-		t.batch, t.quiet = batch, 0
-	}
-	space, table := s.guard.get(), s.guard.sizing.memTable
-	garbage := deleted - t.deleted
-	short := space.Level != Normal && (garbage > live/8 || t.unknown)
-	idle := t.quiet >= quietSeconds && space.Stored > tidyTables*table && garbage > live
-	filling := space.Free < t.free-table/4 // by somebody else, if no batch came: what is left is for work under way
-	t.free = space.Free
-	if failed != nil || filling && t.quiet > 0 || !short && !idle || space.Stored > tidyLimit*table {
+	now, ok := t.look(s)
+	if !ok || !t.wants(&now) {
 		return
 	}
-	if deleted != t.rotated {
-		if err := s.rotate(); err != nil {
-			s.fail(err)
-			return
-		}
-		t.rotated, t.free = deleted, 0
+	ready, err := t.prepare(s, &now)
+	if err != nil {
+		s.fail(err)
+	}
+	if err != nil || !ready {
 		return // merged a second later, when the table is there
 	}
-	t.deleted, t.unknown = deleted, false
-	if err := s.db.Flatten(1); err != nil {
+	if err := s.flatten(1); err != nil {
 		s.opt.Logger.Warn("cannot merge the levels of the database", "error", err)
 	}
-	s.guard.refresh(s.tableBytes())
+	left := s.tableBytes()
+	s.guard.refresh(left)
+	t.learn(&now, left)
+}
+
+// prepare writes what a merge needs into level 0, or at rest does what Flatten
+// does not. It reports whether all of it is there.
+func (t *tidier) prepare(s *Store, now *scene) (ready bool, err error) {
+	rest := t.quiet >= quietSeconds
+	if rest {
+		if sunk, err := s.sink(); sunk || err != nil {
+			return sunk, err
+		}
+	}
+	span := rest && t.pause > minPause && !t.spanned && s.mostlyDead()
+	// At work the memory table fills by itself, and rotating holds batches up.
+	needed := t.quiet > 0 || now.short || t.pause > minPause
+	if !span && (now.deleted == t.rotated || !needed) {
+		return true, nil
+	}
+	if span {
+		t.spanned = true
+		if err := s.span(); err != nil {
+			return false, err
+		}
+	}
+	t.rotated, t.free = now.deleted, 0
+	return false, s.rotate()
+}
+
+// mostlyDead counts whether the tables hold more dead entries than live ones.
+func (s *Store) mostlyDead() bool {
+	c := compaction{s: s}
+	err := c.measure(func() error {
+		select {
+		case <-s.stop:
+			return ErrClosed
+		default:
+			return nil
+		}
+	})
+	return err == nil && c.entries() > 2*c.live+deadAllowed
+}
+
+// look takes the second's readings; ok is false when the store has failed.
+func (t *tidier) look(s *Store) (now scene, ok bool) {
+	s.mu.Lock()
+	control, failed := s.control, s.failed
+	now.deleted = s.deleted
+	s.mu.Unlock()
+	if t.quiet++; control.Batch != t.batch {
+		t.batch, t.quiet = control.Batch, 0
+	}
+	t.wait = max(0, t.wait-1)
+	s.wal.mu.Lock()
+	t.logs = append(t.logs, s.wal.next)
+	s.wal.mu.Unlock()
+	t.logs = t.logs[max(0, len(t.logs)-rateSeconds):]
+	now.seconds, now.logs = len(t.logs), t.logs[len(t.logs)-1]-t.logs[0]
+
+	space := s.guard.get()
+	now.stored, now.upper, now.table = s.tableBytes(), s.upperBytes(), s.guard.sizing.memTable
+	now.short = space.Level != Normal && (now.deleted-t.deleted > control.Live/8 || t.unknown)
+	now.filling = s.guard.tight() && space.Free < t.free-now.table/4
+	t.free = space.Free
+	// Packets with an expiry are not counted: a merge for them gains little,
+	// and then the next one waits.
+	packet := s.packetBytes()
+	now.live, now.dying = int64(float64(control.Live)*packet), int64(float64(now.deleted-t.deleted)*packet)
+	return now, failed == nil
+}
+
+// wants decides whether to merge.
+func (t *tidier) wants(now *scene) bool {
+	if now.filling && t.quiet > 0 {
+		return false // by somebody else: what is left is for work under way
+	}
+	work := now.upper + min(now.live, now.stored)
+	if work > tidyLimit*now.table {
+		return false
+	}
+	if now.short {
+		return true
+	}
+	dead, allowed := now.stored-now.live, deadAtWork*now.live
+	if t.quiet >= quietSeconds {
+		allowed = deadAtRest * now.live
+	}
+	switch {
+	case t.wait > 0 && now.dying < now.stored:
+		return false
+	case dead <= allowed+tidyTables*now.table:
+		return false
+	case now.upper == now.stored && t.quiet < quietSeconds:
+		return false // Flatten does nothing, and sink holds batches up
+	}
+	// While a merge runs, no table must come into level 0, or it goes on.
+	needed := 2 * float64(work) / mergeSpeed
+	return now.logs == 0 || float64(now.seconds)/float64(now.logs) > needed
+}
+
+// learn looks at what a merge left.
+func (t *tidier) learn(before *scene, left int64) {
+	t.deleted, t.unknown = before.deleted, false
+	if before.stored-left >= before.stored/littleShare {
+		t.pause, t.spanned = minPause, false
+	} else {
+		t.pause = min(max(2*t.pause, 2*minPause), maxPause)
+	}
+	t.wait = t.pause
+}
+
+// packetBytes is what a packet takes in the last level, where most are live,
+// or in all while that is empty. The entry of a payload that is kept apart is
+// no packet of its own.
+func (s *Store) packetBytes() float64 {
+	tables := s.db.Tables()
+	last := 0
+	for _, table := range tables {
+		last = max(last, table.Level)
+	}
+	bytes, packets := 0.0, 0.0
+	for _, table := range tables {
+		if table.Level != last {
+			continue
+		}
+		bytes += float64(table.OnDiskSize)
+		if !onlyPayloads(table.Left, table.Right) {
+			packets += float64(table.KeyCount)
+		}
+	}
+	return bytes / max(1, packets)
 }
 
 // rotate fills the active memory table up, so that Badger writes it out.

@@ -1,0 +1,124 @@
+package soak
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// sample is one look at the server.
+type sample struct {
+	at    time.Duration // since the load began
+	sizes storage.FileSizes
+	live  int64 // packets
+	ops   int64 // pushes and pops so far
+	usage load.Usage
+	fds   int
+}
+
+// watcher takes samples of one server. It belongs to one goroutine.
+type watcher struct {
+	dir     string
+	pid     int
+	all     *traffic
+	filled  int64 // packets that were there before the load
+	record  int64 // live bytes of one packet: key and record
+	bound   storage.Bound
+	began   time.Time
+	samples []sample
+}
+
+func (w *watcher) look() error {
+	s := sample{at: time.Since(w.began)}
+	pushed, popped := w.all.pushed.Load(), w.all.popped.Load()
+	s.ops, s.live = pushed+popped, w.filled+pushed-popped
+	var err error
+	if s.sizes, err = storage.Sizes(w.dir); err != nil {
+		return err
+	}
+	if s.usage, err = load.ReadUsage(w.pid); err != nil {
+		return err
+	}
+	names, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(w.pid), "fd"))
+	if err != nil {
+		return fmt.Errorf("count the server's descriptors: %w", err)
+	}
+	s.fds = len(names)
+	w.samples = append(w.samples, s)
+	return nil
+}
+
+// ratio is dead bytes over live bytes, with nothing allowed for what is always there.
+func (w *watcher) ratio(s *sample) float64 {
+	live := float64(s.live * w.record)
+	return (float64(s.sizes.Total()-s.sizes.Reserve) - live) / live
+}
+
+const header = "   time     ops/s  cpu us/op    live MB  tables MB  logs MB  other MB  dead/live  highest    of bound  rss MB  anon MB  fds"
+
+// row describes the samples from the from-th on: rates over all of them, sizes of the last one.
+func (w *watcher) row(from int) string {
+	first, last := &w.samples[max(0, from-1)], &w.samples[len(w.samples)-1]
+	ops := float64(last.ops - first.ops)
+	highest, bound := 0.0, 0.0
+	for i := from; i < len(w.samples); i++ {
+		highest = max(highest, w.ratio(&w.samples[i]))
+		bound = max(bound, w.ofBound(&w.samples[i]))
+	}
+	z := last.sizes
+	return fmt.Sprintf("%7s %9.0f %10.2f %10.1f %10.1f %8.1f %9.1f %10.2f %8.2f %10.0f%% %7.0f %8.0f %4d",
+		last.at.Round(time.Second), ops/(last.at-first.at).Seconds(), float64((last.usage.CPU-first.usage.CPU).Microseconds())/max(ops, 1),
+		mb(last.live*w.record), mb(z.Tables), mb(z.Logs), mb(z.Total()-z.Tables-z.Logs-z.Reserve), w.ratio(last), highest, 100*bound,
+		mb(last.usage.RSS), mb(last.usage.Anon), last.fds)
+}
+
+func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
+
+// ofBound is the part of what the folder may take that it does take.
+func (w *watcher) ofBound(s *sample) float64 {
+	return float64(s.sizes.Total()-s.sizes.Reserve) / float64(w.bound.Most(s.live*w.record))
+}
+
+// judge returns what is wrong with the run, a sentence each.
+func (w *watcher) judge(minRate float64) (wrong []string) {
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	for i := range w.samples {
+		if s := &w.samples[i]; w.ofBound(s) > 1 {
+			complain("after %v the folder takes %+v with %d live bytes, at most %d are allowed",
+				s.at.Round(time.Second), s.sizes, s.live*w.record, w.bound.Most(s.live*w.record))
+			break
+		}
+	}
+	last := &w.samples[len(w.samples)-1]
+	if rate := float64(last.ops) / last.at.Seconds(); rate < minRate {
+		complain("%.0f operations a second, at least %.0f are needed for the run to prove anything", rate, minRate)
+	}
+	third := len(w.samples) / 3
+	if third < 10 {
+		return wrong // too short to tell a trend
+	}
+	middle, end := w.samples[third:2*third], w.samples[2*third:]
+	memory := func(s *sample) float64 { return float64(s.usage.RSS) }
+	const growth, room = 1.1, 32 << 20
+	if m, e := mean(middle, memory), mean(end, memory); e > m*growth+room {
+		complain("resident memory grows: %.0f MB in the middle third, %.0f MB in the last one", m/1e6, e/1e6)
+	}
+	descriptors := func(s *sample) float64 { return float64(s.fds) }
+	const files = 32 // tables come and go
+	if m, e := mean(middle, descriptors), mean(end, descriptors); e > m*growth+files {
+		complain("descriptors grow: %.0f in the middle third, %.0f in the last one", m, e)
+	}
+	return wrong
+}
+
+func mean(samples []sample, of func(*sample) float64) (m float64) {
+	for i := range samples {
+		m += of(&samples[i])
+	}
+	return m / float64(len(samples))
+}

@@ -1,0 +1,89 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+)
+
+// serveDir names the folder that the test binary serves in place of testing, when it is the server.
+const serveDir = "HOLDFAST_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(serveDir)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	if err := serve(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// serve is the server as the program runs it, until SIGTERM.
+func serve(dir string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	return daemon.Run(ctx, daemon.Config{
+		Data:      dir,
+		Pinpriq:   "127.0.0.1:0",
+		Cache:     64 << 20,
+		Drain:     time.Minute,
+		Listening: func(_ string, addr net.Addr) { fmt.Println(addr) },
+	})
+}
+
+// server is the server's process.
+type server struct {
+	cmd  *exec.Cmd
+	addr string
+	end  chan error // gets the result of the process once
+}
+
+func startServer(t *testing.T, dir string) *server {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), serveDir+"="+dir)
+	var log strings.Builder
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	s := &server{cmd: cmd, addr: strings.TrimSpace(line), end: make(chan error, 1)}
+	if err != nil {
+		t.Fatalf("the server does not listen: %v, %v; it says %s", err, cmd.Wait(), log.String())
+	}
+	go func() { // ends with the process
+		err := cmd.Wait()
+		if err != nil {
+			err = fmt.Errorf("the server ended: %w; it says %s", err, log.String())
+		}
+		s.end <- err
+	}()
+	return s
+}
+
+// stop ends the server in order.
+func (s *server) stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return errors.Join(err, <-s.end)
+	}
+	return <-s.end
+}

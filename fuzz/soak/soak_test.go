@@ -1,0 +1,154 @@
+package soak
+
+import (
+	"context"
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+var (
+	duration = flag.Duration("duration", 10*time.Second, "how long TestSoak loads the server")
+	backlog  = flag.Int64("backlog", 0, "packets that stand in the queues, 0 for 1,000,000, or 100,000 in a run under a minute")
+)
+
+const (
+	conns = 16
+	depth = 64
+
+	// minRate is the load below which a run proves nothing. Machines that build and test are slow
+	// and shared.
+	minRate = 5000
+
+	fillLimit = 10 * time.Minute
+)
+
+func TestSoak(t *testing.T) {
+	if *backlog == 0 {
+		*backlog = 1_000_000
+		if *duration < time.Minute {
+			*backlog = 100_000
+		}
+	}
+	dir := t.TempDir()
+	s := startServer(t, dir)
+	fill(t, s)
+	w := watch(t, s, dir)
+	loaded := loadServer(t, s, w)
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range w.judge(minRate) {
+		t.Error(wrong)
+	}
+	count(t, dir, w.filled+loaded.pushed.Load()-loaded.popped.Load())
+}
+
+// fill pushes the backlog, an equal part of it to a queue of each connection.
+func fill(t *testing.T, s *server) {
+	t.Helper()
+	var groups []load.Group
+	for conn := range conns {
+		packets := load.Packets{Queue: queueName(conn, false), Size: payloadBytes, Levels: levels}
+		groups = append(groups, load.Group{
+			Name: packets.Queue, Conns: 1, Depth: depth, Count: *backlog / conns,
+			New: func() load.Protocol { return load.PinpriqPush(packets) },
+		})
+	}
+	result, err := load.Run(t.Context(), load.Spec{Addr: s.addr, Groups: groups, Limit: fillLimit})
+	if err != nil {
+		t.Fatalf("fill: %v", err)
+	}
+	if got := result.Packets(); got != *backlog/conns*conns {
+		t.Fatalf("filled %d packets in %v, want %d", got, result.Elapsed, *backlog)
+	}
+	t.Logf("filled with %d packets in %v", *backlog/conns*conns, result.Elapsed.Round(time.Millisecond))
+}
+
+func watch(t *testing.T, s *server, dir string) *watcher {
+	t.Helper()
+	bound, err := storage.BoundOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keyOnDisk = 18 // FORMAT.md, section keys
+	record := storage.AppendRecord(nil, &storage.Packet{
+		Key: make([]byte, keyBytes), Payload: make([]byte, payloadBytes), EnqueuedAt: time.Now().UnixMilli(),
+	})
+	return &watcher{
+		dir: dir, pid: s.cmd.Process.Pid, all: &traffic{}, bound: bound,
+		filled: *backlog / conns * conns, record: keyOnDisk + int64(len(record)),
+	}
+}
+
+// loadServer runs the load for the duration, samples meanwhile, and prints a row now and then.
+func loadServer(t *testing.T, s *server, w *watcher) *traffic {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	next := make(chan int, conns) // the numbers of the connections
+	for conn := range conns {
+		next <- conn
+	}
+	ended := make(chan error, 1)
+	w.began = time.Now()
+	go func() { // ends with the duration, or with ctx
+		_, err := load.Run(ctx, load.Spec{Addr: s.addr, Limit: *duration, Groups: []load.Group{{
+			Name: "churn", Conns: conns, Depth: depth,
+			New: func() load.Protocol { return newChurn(w.all, <-next) },
+		}}})
+		ended <- err
+	}()
+	tick := time.NewTicker(max(*duration/1800, min(2*time.Second, *duration/50)))
+	defer tick.Stop()
+	rows, printed := min(time.Minute, *duration/5), 0
+	t.Log(header)
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("load: %v", err)
+			}
+			return w.all
+		case err := <-s.end:
+			t.Fatalf("under load: %v", err)
+		case <-tick.C:
+			if err := w.look(); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(w.samples); w.samples[n-1].at-w.samples[max(0, printed-1)].at >= rows {
+				t.Log(w.row(printed))
+				printed = n
+			}
+		}
+	}
+}
+
+// count opens the folder that the server left and counts. The last window of each connection was
+// cut: its pushes may be there or not, and its pops carried out or not.
+func count(t *testing.T, dir string, want int64) {
+	t.Helper()
+	store, err := storage.Open(dir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	state, err := recovery.Restore(store, recovery.Options{Now: time.Now().UnixMilli()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := int64(state.Report.Packets)
+	const cut = conns * depth
+	if got < want-cut || got > want+cut || len(state.Report.Findings) > 0 {
+		t.Errorf("%d packets are left, want %d and at most %d more or less; findings %q", got, want, cut, state.Report.Findings)
+	}
+	t.Logf("%d packets are left", got)
+}
