@@ -13,21 +13,24 @@ import (
 
 // benchCmd measures a running server.
 type benchCmd struct {
-	Mode        string        `arg:"" enum:"push,pop,mixed" default:"mixed" help:"push, pop, or mixed: half of the connections push what the other half pops (default ${default})."`
+	Mode        string        `arg:"" enum:"push,pop,update,next,mixed" default:"mixed" help:"push or pop (barbershop: update or next), or mixed: half of the connections do the one, half the other (default ${default})."`
+	Protocol    string        `enum:"pinpriq,barbershop" default:"pinpriq" placeholder:"NAME" help:"pinpriq or barbershop (default ${default})."`
 	Connections int           `default:"16" placeholder:"N" help:"Connections, 1 to 4096; mixed needs 2 (default ${default})."`
 	Depth       int           `default:"64" placeholder:"N" help:"Requests that a connection sends before it waits for their answers, 1 to 4096 (default ${default})."`
-	Size        int           `default:"128" placeholder:"BYTES" help:"Payload bytes, 16 to 65535 (default ${default})."`
-	Count       int64         `default:"100000" placeholder:"N" help:"Packets to push, to pop, or both; 0 goes on until the duration is over, but not for pop (default ${default})."`
+	Size        int           `default:"128" placeholder:"BYTES" help:"Payload bytes, 16 to 65535; pinpriq (default ${default})."`
+	Items       int           `default:"100000" placeholder:"N" help:"Items on the board, made before the measurement, 1 to 100000000; barbershop (default ${default})."`
+	Count       int64         `default:"100000" placeholder:"N" help:"Packets to push, to pop, or both (barbershop: updates, items to take, or both); 0 goes on until the duration is over, but not for pop and next (default ${default})."`
 	Duration    time.Duration `default:"1m" placeholder:"TIME" help:"Longest time of the measurement (default ${default})."`
-	Keep        bool          `help:"Leave what was pushed and not popped in the queue, and print its name, instead of removing it."`
+	Keep        bool          `help:"Leave what was pushed and not popped where it is, and print the queue's name, instead of removing it."`
 	JSON        bool          `help:"Print a JSON object."`
 
 	server
+	Barbershop string `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address of the server's board (default ${default})."`
 }
 
 // Help is shown below the usage line.
 func (c *benchCmd) Help() string {
-	return `Works on a queue of its own with a random name, so that nobody's packets are touched. A packet counts as pushed when it is proven to be on disk, by a barrier behind each window of --depth pushes. p50 and p99 are the time from sending a window to an answer of it; with --depth 1 that is the time of one request.
+	return `With pinpriq it works on a queue of its own with a random name, so that nobody's packets are touched. With barbershop there is only the one board, so it must be empty; the updates are of random items among --items. A packet counts as pushed when it is proven to be on disk, by a barrier behind each window of --depth pushes. p50 and p99 are the time from sending a window to an answer of it; with --depth 1 that is the time of one request.
 
 Examples:
 
@@ -35,12 +38,19 @@ Examples:
     holdfast bench push --connections 64 --depth 1
     holdfast bench pop --count 1000000
     holdfast bench mixed --count 0 --duration 10s --json
-    holdfast bench push --count 1000000 --keep`
+    holdfast bench push --count 1000000 --keep
+    holdfast bench update --protocol barbershop --items 1000000 --depth 16`
 }
 
 // Validate is called with the parsed flags.
 func (c *benchCmd) Validate() error {
 	switch {
+	case c.board() && (c.Mode == "push" || c.Mode == "pop"):
+		return fmt.Errorf("%s is not of barbershop: expected update, next or mixed", c.Mode)
+	case !c.board() && (c.Mode == "update" || c.Mode == "next"):
+		return fmt.Errorf("%s is not of pinpriq: expected push, pop or mixed, or --protocol barbershop", c.Mode)
+	case c.Items < 1 || c.Items > load.MaxItems:
+		return fmt.Errorf("--items %d: expected 1 to %d", c.Items, load.MaxItems)
 	case c.Connections < 1 || c.Connections > load.MaxConns:
 		return fmt.Errorf("--connections %d: expected 1 to %d", c.Connections, load.MaxConns)
 	case c.Mode == "mixed" && c.Connections < 2:
@@ -49,8 +59,8 @@ func (c *benchCmd) Validate() error {
 		return fmt.Errorf("--depth %d: expected 1 to %d", c.Depth, load.MaxDepth)
 	case c.Size < load.MinSize || c.Size > load.MaxSize:
 		return fmt.Errorf("--size %d: expected %d to %d", c.Size, load.MinSize, load.MaxSize)
-	case c.Count < 0 || c.Count == 0 && c.Mode == "pop":
-		return fmt.Errorf("--count %d: expected more than 0 (push and mixed: or 0)", c.Count)
+	case c.Count < 0 || c.Count == 0 && (c.Mode == "pop" || c.Mode == "next"):
+		return fmt.Errorf("--count %d: expected more than 0 (push, update and mixed: or 0)", c.Count)
 	case c.Duration <= 0 || c.Duration > load.MaxLimit:
 		return fmt.Errorf("--duration %v: expected more than 0 and at most %v", c.Duration, load.MaxLimit)
 	}
@@ -59,6 +69,9 @@ func (c *benchCmd) Validate() error {
 
 // Run measures and prints.
 func (c *benchCmd) Run(ctx context.Context, p *program) error {
+	if c.board() {
+		return c.runBoard(ctx, p)
+	}
 	conn, err := c.dial(ctx) // before the load: its error is the better sentence
 	if err != nil {
 		return err
@@ -111,7 +124,11 @@ func (c *benchCmd) measure(ctx context.Context, queue string) (load.Result, erro
 }
 
 func (c *benchCmd) spec(groups ...load.Group) load.Spec {
-	return load.Spec{Addr: c.Pinpriq, Groups: groups, Limit: c.Duration}
+	addr := c.Pinpriq
+	if c.board() {
+		addr = c.Barbershop
+	}
+	return load.Spec{Addr: addr, Groups: groups, Limit: c.Duration}
 }
 
 // clean pops what is left of the bench's own queue, also after an interruption. It goes on for some

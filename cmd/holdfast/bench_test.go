@@ -56,3 +56,43 @@ func TestBenchEndsAfterItsDuration(t *testing.T) {
 		t.Errorf("%d packets are left, want none", s.recovered)
 	}
 }
+
+func TestBenchOfTheBoardCountsWhatItDid(t *testing.T) {
+	for name, c := range map[string]struct {
+		args   []string
+		groups map[string]int64 // operations
+		left   int              // items on the board afterwards
+	}{
+		"update":      {[]string{"update"}, map[string]int64{"update": 500}, 0},
+		"next":        {[]string{"next"}, map[string]int64{"next": 500}, 0},
+		"mixed":       {[]string{"mixed"}, map[string]int64{"update": 500, "next": 500}, 0},
+		"update keep": {[]string{"update", "--keep"}, map[string]int64{"update": 500}, 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := serve(t, dir, "--barbershop", "127.0.0.1:0")
+			args := append([]string{"bench", "--protocol", "barbershop", "--connections", "4", "--depth", "8", "--count", "500", "--items", "1000"}, c.args...)
+			var report benchReport
+			if err := json.Unmarshal([]byte(s.must(t, append(args, "--json")...)), &report); err != nil {
+				t.Fatal(err)
+			}
+			for _, g := range report.Groups {
+				if g.Packets != c.groups[g.Name] || g.Rate <= 0 || g.P50 <= 0 {
+					t.Errorf("group %+v, want %d operations and figures", g, c.groups[g.Name])
+				}
+			}
+			if len(report.Groups) != len(c.groups) || report.Items != 1000 {
+				t.Errorf("report %+v, want groups %v", report, c.groups)
+			}
+			if c.left > 0 {
+				oneSentence(t, s.run(t, args...), exitFailed, "has 1000 items")
+			} else if out := s.must(t, args...); !strings.Contains(out, "operations/s in all, 1000 items") {
+				t.Errorf("printed %q, want a table", out)
+			}
+			s.stop()
+			if s = serve(t, dir); s.recovered != c.left {
+				t.Errorf("%d items are left, want %d", s.recovered, c.left)
+			}
+		})
+	}
+}

@@ -15,6 +15,7 @@ import (
 type benchReport struct {
 	Mode    string       `json:"mode"`
 	Size    int          `json:"size"`            // payload bytes
+	Items   int          `json:"items,omitempty"` // on the board, with barbershop; the packets are then updates and items taken
 	Seconds float64      `json:"seconds"`         // of the measurement
 	Packets int64        `json:"packets"`         // pushed and popped together
 	Rate    float64      `json:"packets_per_s"`   // of those
@@ -39,6 +40,9 @@ func newBenchReport(c *benchCmd, result *load.Result) benchReport {
 		Mode: c.Mode, Size: c.Size,
 		Seconds: result.Elapsed.Seconds(), Packets: result.Packets(), Rate: math.Round(result.Rate()),
 	}
+	if c.board() {
+		r.Size, r.Items = 0, c.Items
+	}
 	for i := range result.Groups {
 		g := &result.Groups[i]
 		r.Groups = append(r.Groups, benchGroup{
@@ -62,7 +66,7 @@ func (c *benchCmd) connectionsOf(group string) int {
 	switch {
 	case c.Mode != "mixed":
 		return c.Connections
-	case group == "push":
+	case group == "push" || group == "update":
 		return (c.Connections + 1) / 2
 	}
 	return c.Connections / 2
@@ -73,14 +77,22 @@ func (r *benchReport) print(w io.Writer, asJSON bool) error {
 		return json.NewEncoder(w).Encode(r)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tconnections\tdepth\tpackets\tpackets/s\tp50\tp99\t")
+	what := "packets"
+	if r.Items > 0 {
+		what = "operations"
+	}
+	fmt.Fprintf(t, "\tconnections\tdepth\t%s\t%s/s\tp50\tp99\t\n", what, what)
 	for _, g := range r.Groups {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%.0f\t%.3f ms\t%.3f ms\t\n", g.Name, g.Connections, g.Depth, g.Packets, g.Rate, g.P50/1e3, g.P99/1e3)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "%.0f packets/s in all, %d-byte payloads, %.2f s\n", r.Rate, r.Size, r.Seconds); err != nil {
+	load := fmt.Sprintf("%d-byte payloads", r.Size)
+	if r.Items > 0 {
+		load = fmt.Sprintf("%d items", r.Items)
+	}
+	if _, err := fmt.Fprintf(w, "%.0f %s/s in all, %s, %.2f s\n", r.Rate, what, load, r.Seconds); err != nil {
 		return err
 	}
 	if r.Queue != "" {
