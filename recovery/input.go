@@ -52,6 +52,8 @@ type chunk struct {
 
 const (
 	chunkBytes = 256 << 10
+	// headBytes is read at first: more than a header is.
+	headBytes = 4 << 10
 	// maxEntry bounds one record of a dump: the longest packet, each byte escaped, and some room.
 	maxEntry = 8 << 20
 )
@@ -61,7 +63,7 @@ var errSeam = errors.New("no record ends where an earlier load stopped")
 
 // openInput reads the header of a dump, and of its rest nothing but what came along.
 func openInput(r io.Reader) (*input, error) {
-	in := &input{r: r, size: chunkBytes, at: 1}
+	in := &input{r: r, at: 1}
 	in.hash.Reset()
 	if err := in.more(); err != nil {
 		return nil, err
@@ -122,7 +124,7 @@ func (in *input) more() error {
 		return fmt.Errorf("%s: the record is longer than %d bytes, which none is", in.place(in.at), maxEntry)
 	}
 	have := len(in.carry)
-	buf := make([]byte, max(in.size, 2*have))
+	buf := make([]byte, max(headBytes, 2*have))
 	copy(buf, in.carry)
 	n, err := io.ReadAtLeast(in.r, buf[have:], 1)
 	in.note(err)

@@ -161,7 +161,9 @@ func TestErrorOfTheReaderIsReturned(t *testing.T) {
 
 func TestDumpThatIsCutOrChangedIsNeverTakenForWhole(t *testing.T) {
 	for _, format := range []Format{JSONL, Msgpack} {
-		dump, _ := dumpOf(t, anyDump(), DumpOptions{Format: format})
+		src := anyDump()
+		src.packets = src.packets[:len(src.packets)-1] // the last is long, and no other in its kind
+		dump, _ := dumpOf(t, src, DumpOptions{Format: format})
 		for n := range len(dump) - 1 { // the last byte of JSON lines is a line feed that may be missing
 			if _, err := ReadDump(t.Context(), bytes.NewReader(dump[:n]), ReadOptions{}); err == nil {
 				t.Fatalf("%v: %d of %d bytes are taken for a dump", format, n, len(dump))

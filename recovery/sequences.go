@@ -9,10 +9,11 @@ import (
 // their priority. They are added by rising priority, and by rising sequence within one: as the keys
 // are ordered. A run of one priority is kept as the steps from one sequence to the next, one or two
 // bytes a packet. Where even that is too much, only a share of all sequences is kept, and a further
-// pass looks at the next share: shares and share.
+// pass over the same packets looks at the next share.
 type sequences struct {
 	runs  []sequenceRun
 	bytes int
+	room  int              // what bytes may come to
 	found func(seq uint64) // called by flush for each sequence that is there twice
 
 	shares uint64 // a power of two; sequences whose mix modulo shares is share are kept
@@ -29,7 +30,9 @@ type sequenceRun struct {
 // maxSequenceBytes bounds what the runs of one queue take: some 30 million packets.
 const maxSequenceBytes = 48 << 20
 
-func newSequences(found func(seq uint64)) *sequences { return &sequences{found: found, shares: 1} }
+func newSequences(found func(seq uint64)) *sequences {
+	return &sequences{found: found, shares: 1, room: maxSequenceBytes}
+}
 
 // mix spreads neighbours over the shares.
 func mix(seq uint64) uint64 { return seq * 0x9e3779b97f4a7c15 >> 40 }
@@ -48,7 +51,7 @@ func (s *sequences) add(priority uint32, seq uint64) {
 	before := len(run.steps)
 	run.steps = binary.AppendUvarint(run.steps, seq-run.last)
 	run.last = seq
-	if s.bytes += len(run.steps) - before; s.bytes > maxSequenceBytes {
+	if s.bytes += len(run.steps) - before; s.bytes > s.room {
 		s.halve()
 	}
 }
@@ -56,7 +59,8 @@ func (s *sequences) add(priority uint32, seq uint64) {
 // runOverhead is what a run takes besides its steps, which are several bytes at first.
 const runOverhead = 64
 
-// halve forgets half of what is kept. Shares of an odd number come with a later pass.
+// halve forgets half of what is kept: a later pass sees it. Runs of one packet each take room, too,
+// so that any number of priorities comes to an end.
 func (s *sequences) halve() {
 	s.shares *= 2
 	old := s.runs
