@@ -16,6 +16,10 @@ import (
 func backupOf(store *storage.Store) admin.Backup {
 	return func(_ context.Context, w io.Writer, r admin.Request) error {
 		format, err := recovery.ParseFormat(r.Format)
+		o := recovery.DumpOptions{Format: format, Queues: r.Queues, Now: time.Now().UnixMilli()}
+		if err == nil {
+			_, err = recovery.Dump(nothing{}, io.Discard, o)
+		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", admin.ErrRequest, err)
 		}
@@ -24,11 +28,18 @@ func backupOf(store *storage.Store) admin.Backup {
 			return err
 		}
 		defer snapshot.Close()
-		_, err = recovery.Dump(snapshot, w, recovery.DumpOptions{
-			Format: format,
-			Queues: r.Queues,
-			Now:    time.Now().UnixMilli(),
-		})
+		_, err = recovery.Dump(snapshot, w, o)
 		return err
 	}
+}
+
+// nothing is an empty store: what cannot be dumped of it is a mistake of whoever asks.
+type nothing struct{}
+
+func (nothing) Control() (c storage.Control)           { return c }
+func (nothing) Queues(func(storage.Queue) error) error { return nil }
+func (nothing) Load() []byte                           { return nil }
+
+func (nothing) Records(storage.QueueRange, func(storage.PacketID, []byte, error) error) error {
+	return nil
 }

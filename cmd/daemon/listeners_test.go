@@ -1,0 +1,188 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/admin"
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+	"github.com/holdfast-queue/holdfast/recovery"
+)
+
+// patience is how long a test waits for what must happen; only a failing one waits that long.
+const patience = 30 * time.Second
+
+// running is a server inside the test.
+type running struct {
+	addrs map[string]string // by protocol
+	stop  context.CancelFunc
+	ended chan error // what Run returned
+}
+
+// run starts a server on all protocols and on free ports, and returns when it listens on all.
+func run(t *testing.T, c Config) *running {
+	t.Helper()
+	type found struct{ protocol, addr string }
+	listening := make(chan found, 3)
+	c.Pinpriq, c.Barbershop, c.Admin = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	c.Listening = func(protocol string, addr net.Addr) { listening <- found{protocol, addr.String()} }
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	r := &running{addrs: make(map[string]string), stop: cancel, ended: make(chan error, 1)}
+	go func() { r.ended <- Run(ctx, c) }() // ends with ctx
+	for range cap(listening) {
+		select {
+		case f := <-listening:
+			r.addrs[f.protocol] = f.addr
+		case err := <-r.ended:
+			t.Fatalf("the server did not start: %v", err)
+		}
+	}
+	return r
+}
+
+// end waits for the end of the server.
+func (r *running) end(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-r.ended:
+		return err
+	case <-time.After(patience):
+		t.Fatal("the server is still running")
+		return nil
+	}
+}
+
+func TestAllProtocolsServeTheSameQueues(t *testing.T) {
+	r := run(t, Config{Data: t.TempDir(), BarbershopQueue: "board", Version: "v1"})
+	client := dialClient(t, r.addrs["pinpriq"])
+	if err := errors.Join(client.Push("board", nil, pinpriq.PushOptions{Key: []byte("17"), Priority: 1}), client.Sync(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", r.addrs["barbershop"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	const want = "OK\r\n"
+	got := make([]byte, len(want))
+	if _, err := io.WriteString(conn, "update 18 5\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != want {
+		t.Fatalf("update: %q, %v", got, err)
+	}
+	body, err := admin.Fetch(t.Context(), r.addrs["admin"], admin.Request{Format: admin.FormatMsgpack}, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	report, err := recovery.ReadDump(t.Context(), body, recovery.ReadOptions{})
+	if err != nil || report.Packets != 2 || report.Queues != 1 {
+		t.Errorf("backup %+v, %v; want what came through both protocols", report, err)
+	}
+	r.stop()
+	if err := r.end(t); err != nil {
+		t.Errorf("Run gave %v", err)
+	}
+	for protocol, addr := range r.addrs {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			_ = conn.Close()
+			t.Errorf("%s still listens", protocol)
+		}
+	}
+}
+
+func TestAWrongPatternIsTheClientsMistake(t *testing.T) {
+	r := run(t, Config{Data: t.TempDir()})
+	_, err := admin.Fetch(t.Context(), r.addrs["admin"], admin.Request{Format: admin.FormatJSONL, Queues: []string{"["}}, patience)
+	if err == nil || !strings.Contains(err.Error(), "bad request") {
+		t.Errorf("error %v, want one that says that the request is bad", err)
+	}
+}
+
+func TestAReaderOfABackupThatStallsDoesNotKeepTheServer(t *testing.T) {
+	r := run(t, Config{Data: t.TempDir(), Drain: patience})
+	client := dialClient(t, r.addrs["pinpriq"])
+	for i := range 300 { // more than the buffers between server and client hold
+		if err := client.Push("q", make([]byte, pinpriq.MaxPayload), pinpriq.PushOptions{Priority: 1, Key: []byte{byte(i), byte(i >> 8)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := client.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", r.addrs["admin"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(conn, "GET /backup HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // it has begun, and nothing more is read
+		t.Fatal(err)
+	}
+	began := time.Now()
+	r.stop()
+	if err := r.end(t); err != nil {
+		t.Errorf("Run gave %v", err)
+	}
+	if took := time.Since(began); took >= patience {
+		t.Errorf("the server ended after %v, not before its time to drain was over", took)
+	}
+}
+
+func TestNothingIsOpenedWhenAnAddressIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for protocol, c := range map[string]Config{
+		"pinpriq":    {Pinpriq: taken.Addr().String()},
+		"barbershop": {Pinpriq: "127.0.0.1:0", Barbershop: taken.Addr().String()},
+		"admin":      {Pinpriq: "127.0.0.1:0", Admin: taken.Addr().String()},
+	} {
+		c.Data = filepath.Join(t.TempDir(), "data")
+		err := Run(t.Context(), c)
+		var listen *ListenError
+		if !errors.As(err, &listen) || listen.Protocol != protocol || !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("%s: error %v, want one that names it", protocol, err)
+		}
+		if _, err := os.Stat(c.Data); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the folder was opened: %v", protocol, err)
+		}
+	}
+}
+
+func TestAddressesAreJudgedBeforeAnyIsOpened(t *testing.T) {
+	for name, row := range map[string]struct {
+		config Config
+		want   string
+	}{
+		"none at all":              {Config{}, "no protocol is served"},
+		"all off":                  {Config{Pinpriq: Off, Barbershop: Off, Admin: Off}, "no protocol is served"},
+		"only the operator's":      {Config{Admin: "127.0.0.1:0"}, "no protocol is served"},
+		"no port":                  {Config{Pinpriq: "127.0.0.1"}, "of pinpriq: expected HOST:PORT"},
+		"board open to strangers":  {Config{Pinpriq: "127.0.0.1:0", Barbershop: "0.0.0.0:0"}, "of barbershop can be reached"},
+		"backup open to strangers": {Config{Pinpriq: "127.0.0.1:0", Admin: ":0"}, "of admin can be reached"},
+		"a name of another":        {Config{Pinpriq: "example.com:0"}, "of pinpriq can be reached"},
+	} {
+		row.config.Data = filepath.Join(t.TempDir(), "data")
+		if err := Run(t.Context(), row.config); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: error %v, want %q", name, err, row.want)
+		}
+	}
+}
