@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,11 +27,13 @@ type board struct {
 	t      testing.TB
 	dir    string
 	queue  string
-	store  *storage.Store
+	disk   *disk
 	broker *broker.Broker
 	server *netproto.Server
 	served chan error
 	now    atomic.Int64 // seconds since the server started
+	failed bool         // the broker has ended with an error, as it should
+	log    logText
 }
 
 func newBoard(t testing.TB) *board {
@@ -50,13 +54,17 @@ func (b *board) start() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.store, b.broker = store, broker.New(store, state, broker.Options{Logger: slog.New(slog.DiscardHandler)})
+	b.disk = &disk{Store: store}
+	b.broker = broker.New(b.disk, state, broker.Options{})
 	started := time.Unix(1_700_000_000, 0)
 	b.now.Store(0)
-	b.server, err = netproto.Listen("127.0.0.1:0", netproto.Config{Protocol: &barbershop.Protocol{
-		Broker: b.broker, Queue: b.queue, Version: "1.2.3", Since: started,
-		Now: func() time.Time { return started.Add(time.Duration(b.now.Load()) * time.Second) },
-	}})
+	b.server, err = netproto.Listen("127.0.0.1:0", netproto.Config{
+		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
+		Protocol: &barbershop.Protocol{
+			Broker: b.broker, Queue: b.queue, Version: "1.2.3", Since: started,
+			Now: func() time.Time { return started.Add(time.Duration(b.now.Load()) * time.Second) },
+		},
+	})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -72,7 +80,11 @@ func (b *board) stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	err := errors.Join(b.server.Shutdown(ctx), <-b.served, b.broker.Close(), b.store.Close())
+	err := errors.Join(b.server.Shutdown(ctx), <-b.served)
+	if e := b.broker.Close(); !b.failed {
+		err = errors.Join(err, e)
+	}
+	err = errors.Join(err, b.disk.Close())
 	if b.server = nil; err != nil {
 		b.t.Fatal(err)
 	}
@@ -82,6 +94,25 @@ func (b *board) restart() {
 	b.t.Helper()
 	b.stop()
 	b.start()
+}
+
+// logText is a log as one text.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+// logged says whether the server's log has the words.
+func (b *board) logged(words string) bool {
+	b.log.mu.Lock()
+	defer b.log.mu.Unlock()
+	return strings.Contains(b.log.text.String(), words)
 }
 
 // push brings a packet to the board through another door.

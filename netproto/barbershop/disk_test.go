@@ -1,0 +1,179 @@
+package barbershop_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// disk is a store whose free space, and whose commits, the test decides about.
+type disk struct {
+	*storage.Store
+	level atomic.Int32                 // a storage.Level
+	apply atomic.Pointer[func() error] // called before a commit; an error is its outcome
+}
+
+func (d *disk) Space() storage.Space { return storage.Space{Level: storage.Level(d.level.Load())} }
+
+func (d *disk) Apply(b *storage.Batch) error {
+	if fn := d.apply.Load(); fn != nil {
+		if err := (*fn)(); err != nil {
+			return err
+		}
+	}
+	return d.Store.Apply(b)
+}
+
+func (d *disk) onApply(fn func() error) { d.apply.Store(&fn) }
+
+// waitFor polls a condition that another goroutine brings about.
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("condition did not come true in time")
+		}
+	}
+}
+
+func TestOKWaitsForTheDiskAndErrorsDoNot(t *testing.T) {
+	b := newBoard(t)
+	entered, leave := make(chan struct{}, 8), make(chan struct{})
+	b.disk.onApply(func() error { entered <- struct{}{}; <-leave; return nil })
+	c, wrong := b.dial(), b.dial()
+	c.send("update 1 5\r\nnonsense\r\n")
+	<-entered
+	// Nothing is on its way to this one, and an error reports nothing that could be lost.
+	wrong.ask("nonsense", "ERROR")
+	wrong.send("update 2 5\nnonsense\n")
+	_ = c.conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	if n, err := c.conn.Read(make([]byte, 1)); n > 0 || err == nil {
+		t.Fatal("a reply left before its update was on disk")
+	}
+	_ = c.conn.SetReadDeadline(time.Now().Add(limit))
+	close(leave)
+	c.want("OK\r\nERROR\r\n")
+	wrong.want("OK\r\nERROR\r\n")
+}
+
+func TestAFullDiskRefusesUpdatesAndGivesItemsOut(t *testing.T) {
+	b := newBoard(t)
+	c := b.dial()
+	c.ask("update 1 5", "OK")
+	b.disk.level.Store(int32(storage.NoPush))
+	// Levels are looked at with each commit.
+	waitFor(t, func() bool {
+		c.send("update 2 1\n")
+		return !strings.HasPrefix(c.line(), "OK")
+	})
+	const refused = "disk is nearly full: pushes are refused until space is freed, pops go on"
+	c.ask("update 2 5", "SERVER_ERROR "+refused)
+	c.ask("UPDATE 2 5", "-ERROR "+refused)
+	c.ask("update 1 0", "OK") // needs no space
+	c.ask("next", "1")
+	b.disk.level.Store(int32(storage.Stop))
+	waitFor(t, func() bool {
+		c.send("next\n")
+		return strings.HasPrefix(c.line(), "SERVER_ERROR")
+	})
+	c.ask("next", "SERVER_ERROR disk is full: nothing is accepted until space is freed")
+	c.ask("UPDATE 2 1", "-ERROR disk is full: nothing is accepted until space is freed")
+	b.disk.level.Store(int32(storage.Normal))
+	waitFor(t, func() bool {
+		c.send("update 3 5\n")
+		return strings.HasPrefix(c.line(), "OK")
+	})
+}
+
+// line reads one line.
+func (c *client) line() string {
+	c.t.Helper()
+	var line strings.Builder
+	for b := make([]byte, 1); !strings.HasSuffix(line.String(), "\n"); {
+		if _, err := io.ReadFull(c.conn, b); err != nil {
+			c.t.Fatalf("read a line: %v", err)
+		}
+		line.Write(b)
+	}
+	return line.String()
+}
+
+func TestAServerWithoutRoomForRepliesSaysSoAndCloses(t *testing.T) {
+	b := newBoard(t)
+	full, tried := atomic.Bool{}, make(chan struct{}, 1)
+	full.Store(true)
+	b.disk.onApply(func() error {
+		if !full.Load() {
+			return nil
+		}
+		select {
+		case tried <- struct{}{}:
+		default:
+		}
+		return fmt.Errorf("no room: %w", storage.ErrFull)
+	})
+	b.dial().send("update 1 1\n")
+	<-tried
+	waitFor(t, func() bool { // calls are refused while the batch is tried again
+		c := b.dial()
+		c.send("next\n")
+		_ = c.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		got, _ := io.ReadAll(io.LimitReader(c.conn, 12))
+		return strings.HasPrefix(string(got), "SERVER_ERROR")
+	})
+	// Statistics are still given, with the next batch, until that is full.
+	const each = 30_000
+	var all []*client
+	for range 5 {
+		c := b.dial()
+		go func() { _, _ = io.WriteString(c.conn, strings.Repeat("stats\n", each)) }() // ends when it is read, or closed
+		all = append(all, c)
+	}
+	closed := make(chan string, len(all))
+	for _, c := range all {
+		go func() { // ends with the connection, or when all is answered
+			got, n := 0, 0
+			tail := ""
+			for buf := make([]byte, 64<<10); got < each; {
+				var err error
+				if n, err = c.conn.Read(buf); err != nil {
+					break
+				}
+				tail += string(buf[:n])
+				got += strings.Count(tail, "END\r\n")
+				tail = tail[strings.LastIndex(tail, "END\r\n")+1:]
+			}
+			closed <- tail
+		}()
+	}
+	waitFor(t, func() bool { return b.logged("connection closed") })
+	full.Store(false)
+	refused := 0
+	for range all {
+		if strings.HasSuffix(<-closed, "SERVER_ERROR disk is full: nothing is accepted until space is freed\r\n") {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("no connection ended with the reason")
+	}
+}
+
+func TestAServerThatHasFailedClosesItsConnections(t *testing.T) {
+	b := newBoard(t)
+	b.disk.onApply(func() error { return errors.New("device is gone") })
+	c := b.dial()
+	c.send("update 1 1\n")
+	<-b.broker.Failed()
+	c.send("next\n")
+	if rest, _ := io.ReadAll(c.conn); len(rest) > 0 {
+		t.Fatalf("got %q from a server that has failed, want nothing", rest)
+	}
+	b.failed = true
+}
