@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -75,6 +78,48 @@ func TestBackupOfABusyServerIsOneMoment(t *testing.T) {
 	busy.Wait()
 }
 
+func TestBackupsUnderLoadAreSoundFolders(t *testing.T) {
+	work := t.TempDir()
+	s := serve(t, filepath.Join(work, "data"), "--admin", "127.0.0.1:0", "--barbershop", "127.0.0.1:0")
+	const standing = 2000
+	s.must(t, "bench", "push", "--count", fmt.Sprint(standing), "--keep")
+	if r := s.feed(t, strings.Repeat("1 1\n", standing), "barbershop", "import", "-"); r.code != exitOK {
+		t.Fatalf("import: %+v", r)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	for _, args := range [][]string{ // both end with ctx
+		{"bench", "mixed", "--count", "0", "--pinpriq", s.addr, "--depth", "8"},
+		{"bench", "push", "--count", "0", "--size", "20000", "--pinpriq", s.addr, "--depth", "1", "--connections", "2"},
+	} {
+		busy.Go(func() { command{}.run(ctx, args...) })
+	}
+	for i, caught := 0, 0; caught < 2; i++ { // two copies at least were made while packets came and went
+		file, copied := filepath.Join(work, fmt.Sprint("backup", i)), filepath.Join(work, fmt.Sprint("copy", i))
+		s.must(t, "backup", "--to", file)
+		done(t, "load", copied, file, "--quiet")
+		out := done(t, "verify", copied, "--json", "--quiet")
+		var report verifyJSON
+		if err := json.Unmarshal([]byte(out), &report); err != nil {
+			t.Fatal(err)
+		}
+		whole := 0 // queues that nobody works on: all of their packets are in every copy
+		for _, q := range report.Queues {
+			if q.Ready == standing || q.Name != nil && *q.Name == "barbershop" && q.Ready == 1 {
+				whole++
+			}
+		}
+		if !report.Sound || whole < 2 {
+			t.Fatalf("copy %d: %+v, want a sound one with both queues that rest", i, report)
+		}
+		if report.Packets > standing+1 {
+			caught++
+		}
+	}
+	cancel()
+	busy.Wait()
+}
+
 // adminOf is an operator's port that answers with what body writes.
 func adminOf(t *testing.T, body http.HandlerFunc) string {
 	t.Helper()
@@ -135,6 +180,29 @@ func TestBackupThatIsNotWholeLeavesTheFileAsItWas(t *testing.T) {
 			}
 			if _, err := os.Stat(file + ".tmp"); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a part of it is left: %v", err)
+			}
+		})
+	}
+}
+
+func TestInterruptedTransfersLeaveTheFileAsItWas(t *testing.T) {
+	for name, args := range map[string][]string{
+		"backup": {"backup", "--to"},
+		"export": {"barbershop", "export"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			addr := adminOf(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, `{"type":"holdfast",`)
+				w.(http.Flusher).Flush()
+				cancel()
+				<-r.Context().Done()
+			})
+			file := filepath.Join(t.TempDir(), "file")
+			r := command{}.run(ctx, append(args, file, "--admin", addr)...)
+			oneSentence(t, r, exitFailed, "interrupted")
+			if names, err := os.ReadDir(filepath.Dir(file)); err != nil || len(names) > 0 {
+				t.Errorf("the folder holds %v, %v; want nothing", names, err)
 			}
 		})
 	}

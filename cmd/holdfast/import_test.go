@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -158,5 +159,31 @@ func TestImportWaitsForASlowSnapshot(t *testing.T) {
 	_ = write.Close()
 	if r := <-ended; r.code != exitOK || r.stdout != "20001 lines imported\n" {
 		t.Errorf("%+v, want 20001 lines imported", r)
+	}
+}
+
+func TestInterruptedImportSaysWhereToGoOn(t *testing.T) {
+	addr, got := boardOf(t, func(int, string) string { return "OK\r\n" })
+	read, write := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan result, 1)
+	go func() { // ends with ctx
+		var stdout, stderr strings.Builder
+		p := program{stdin: read, stdout: &stdout, stderr: &stderr, env: command{}.lookup}
+		code := p.run(ctx, []string{"barbershop", "import", "-", "--barbershop", addr})
+		_ = read.Close()
+		ended <- result{code, stdout.String(), stderr.String()}
+	}()
+	// Each write returns when it has been read, and a next one is only asked for after what was read is sent.
+	for range 3 {
+		_, _ = io.WriteString(write, "1 1\n")
+	}
+	cancel()
+	_, _ = io.WriteString(write, "1 1\n")
+	r := <-ended
+	sent := len(got())
+	oneSentence(t, r, exitFailed, fmt.Sprintf("interrupted; lines 1 to %d are imported, go on with line %d", sent, sent+1))
+	if sent < 2 {
+		t.Errorf("%d lines were sent, want at least 2", sent)
 	}
 }

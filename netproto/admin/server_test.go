@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -265,6 +266,28 @@ func TestShutdownEndsABackupOfAReaderThatStalls(t *testing.T) {
 		t.Errorf("shutdown: %v", err)
 	}
 	e.wantEnd(t)
+}
+
+func TestCloseReturnsWhenNoBackupReadsTheStoreAnyMore(t *testing.T) {
+	began := make(chan struct{})
+	var reads atomic.Bool
+	s := start(t, Config{Backup: func(ctx context.Context, _ io.Writer, _ Request) error {
+		reads.Store(true)
+		close(began)
+		<-ctx.Done()
+		time.Sleep(50 * time.Millisecond) // it notices late
+		reads.Store(false)
+		return ctx.Err()
+	}})
+	conn := dial(t, s)
+	if _, err := io.WriteString(conn, "GET /backup HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	s.Close()
+	if reads.Load() {
+		t.Error("the backup still reads the store")
+	}
 }
 
 func TestTooManyConnectionsAreClosed(t *testing.T) {
