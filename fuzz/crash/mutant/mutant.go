@@ -320,12 +320,12 @@ func forgetKey(m *storage.Meta) bool {
 	return true
 }
 
-// skipSome hides one packet in a thousand.
+// skipSome hides one packet in two hundred.
 func skipSome() func(*storage.Meta) bool {
 	n := 0
 	return func(*storage.Meta) bool {
 		n++
-		return n%1000 != 0
+		return n%200 != 0
 	}
 }
 
