@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -40,9 +41,12 @@ const (
 
 	// tidyTables and tidyLimit bound what is merged without being asked, in
 	// memory tables: less garbage is not worth it, and more work would hold
-	// Close up.
+	// Close up, or batches.
 	tidyTables = 4
-	tidyLimit  = 256
+	tidyLimit  = 64
+	// surgeLogs is how many logs may be made while a merge runs.
+	surgeLogs  = 2
+	surgeEvery = 50 * time.Millisecond
 
 	// Dead bytes for each live one, at rest and while something is written:
 	// then half of maxDead, because more dies while a merge runs.
@@ -79,12 +83,40 @@ func (s *Store) tidy(t *tidier) {
 	if err != nil || !ready {
 		return // merged a second later, when the table is there
 	}
-	if err := s.flatten(1); err != nil {
+	if err := s.mergeAlone(); err != nil {
 		s.opt.Logger.Warn("cannot merge the levels of the database", "error", err)
 	}
 	left := s.tableBytes()
 	s.guard.refresh(left)
 	t.learn(&now, left)
+}
+
+// mergeAlone merges the levels. When batches begin to come at full speed
+// meanwhile they are held until it is done, which is soon then: it would go on
+// as long as they come, without Badger's own compactions.
+func (s *Store) mergeAlone() error {
+	newest := func() int {
+		s.wal.mu.Lock()
+		defer s.wal.mu.Unlock()
+		return s.wal.next
+	}
+	first := newest()
+	merged := make(chan error, 1)
+	go func() { merged <- s.flatten(1) }() // ends by itself; waited for below
+	tick := time.NewTicker(surgeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-merged:
+			return err
+		case <-tick.C:
+			if newest() >= first+surgeLogs {
+				s.commitMu.Lock()
+				defer s.commitMu.Unlock()
+				return <-merged
+			}
+		}
+	}
 }
 
 // prepare writes what a merge needs into level 0, or at rest does what Flatten

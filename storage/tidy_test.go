@@ -64,6 +64,35 @@ func TestStoreWithLittleToDoGivesRoomBackAtWork(t *testing.T) {
 	p.check()
 }
 
+func TestMergeEndsAlthoughBatchesComeAtFullSpeed(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
+	p := newPusher(t, s)
+	for range 600 {
+		p.push(64)
+	}
+	merged := make(chan error, 1)
+	go func() { merged <- s.mergeAlone() }()
+	const most = 400 // batches, of which 16 fill a log
+	for pushed := 0; ; pushed++ {
+		select {
+		case err := <-merged:
+			if err != nil || pushed == 0 {
+				t.Errorf("error %v, %d batches were pushed meanwhile", err, pushed)
+			}
+			p.check()
+			return
+		default:
+		}
+		if pushed == most {
+			t.Errorf("the merge goes on after %d batches", pushed)
+			<-merged
+			return
+		}
+		p.push(64)
+	}
+}
+
 func TestMergeIsWantedWhenTooMuchIsDeadAndNotAtFullSpeed(t *testing.T) {
 	const table = 8 << 20
 	for name, row := range map[string]struct {
@@ -81,7 +110,7 @@ func TestMergeIsWantedWhenTooMuchIsDeadAndNotAtFullSpeed(t *testing.T) {
 		"much was deleted since":        {tidier{quiet: 5, wait: 1}, scene{stored: 340 << 20, live: 100 << 20, dying: 340 << 20}, true},
 		"level 0 only, at work":         {tidier{}, scene{stored: 340 << 20, upper: 340 << 20, live: 100 << 20}, false},
 		"the last merge gained little":  {tidier{quiet: 5, wait: 1}, scene{stored: 340 << 20, live: 100 << 20}, false},
-		"a long merge":                  {tidier{quiet: 5}, scene{stored: 30 << 30, live: 10 << 30}, false},
+		"a long merge":                  {tidier{quiet: 5}, scene{stored: 3 << 30, live: 1 << 30}, false},
 		"a short merge of much garbage": {tidier{quiet: 5}, scene{stored: 30 << 30, live: 1 << 20}, true},
 		"short of room":                 {tidier{wait: 1}, scene{stored: 100 << 20, live: 90 << 20, short: true}, true},
 		"somebody else fills the disk":  {tidier{quiet: 5}, scene{stored: 340 << 20, short: true, filling: true}, false},
