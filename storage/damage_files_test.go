@@ -284,3 +284,50 @@ func TestFileThatBadgerWouldDieOfIsRefused(t *testing.T) {
 	opened(t, f, dir)
 	strict(t, f, dir)
 }
+
+// What a power cut leaves where batches are not synced one by one: a table
+// that was just written is on the device, its log is not, and the list does
+// not name it yet.
+func TestTableWithoutItsLogIsNoDamageWhereBatchesAreNotSynced(t *testing.T) {
+	for _, sync := range []SyncMode{SyncAlways(), SyncInterval(time.Minute), SyncNever()} {
+		t.Run(sync.String(), func(t *testing.T) {
+			dir, late := t.TempDir(), t.TempDir()
+			o := Options{MemTable: minMemTable, Sync: sync}
+			s := openTest(t, dir, o)
+			if err := errors.Join(s.Apply(one(1, Packet{})), s.Close()); err != nil {
+				t.Fatal(err)
+			}
+			copyFolder(t, dir, late)
+			s = openTest(t, late, o)
+			if err := errors.Join(s.Apply(one(2, Packet{})), s.Close()); err != nil {
+				t.Fatal(err)
+			}
+			stray, err := filepath.Glob(filepath.Join(late, dbName, "*2"+tableSuffix))
+			if err != nil || len(stray) != 1 {
+				t.Fatal(stray, err)
+			}
+			if err := copyFile(stray[0], filepath.Join(dir, dbName, filepath.Base(stray[0]))); err != nil {
+				t.Fatal(err)
+			}
+			want := error(nil)
+			if sync == SyncAlways() {
+				want = ErrDamaged
+			}
+			v, err := OpenView(dir, ViewOptions{})
+			if !errors.Is(err, want) {
+				t.Errorf("looking gives %v", err)
+			}
+			if err == nil {
+				v.Close()
+			}
+			if s, err = Open(dir, o); !errors.Is(err, want) {
+				t.Errorf("serving gives %v", err)
+			}
+			if err == nil {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

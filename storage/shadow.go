@@ -138,7 +138,7 @@ func (l *looker) listed() ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if damage == nil {
+	if damage == nil && (gone || l.synced()) {
 		damage = judgeStrays(l.db, m, gone, unlisted)
 	}
 	if damage != nil {
@@ -149,8 +149,12 @@ func (l *looker) listed() ([]uint64, error) {
 		l.findings.add(Finding{FindingManifest, l.key(manifestName), fmt.Sprintf(
 			"what lies there is used, %d tables beside the %d listed ones; what an unfinished compaction left among them may show packets that were popped",
 			len(unlisted), len(m.levels))})
+		newest := newestListed(l.db, m)
 		for _, number := range unlisted {
-			l.levels[number] = 0
+			// A number may be used again after its table was removed.
+			if version, _ := newestVersion(table.NewFilename(number, l.db)); !m.removed[number] || version > newest {
+				l.levels[number] = 0
+			}
 		}
 	}
 	numbers := make([]uint64, 0, len(m.levels)+len(unlisted))
@@ -317,7 +321,7 @@ func (l *looker) damagedLog(name string, run *logRun, end *logEnd) error {
 	}
 	rest := run.log[end.at:]
 	switch {
-	case l.mark.always || l.unmarked && l.findings != nil:
+	case l.synced():
 		if end.gap {
 			err := l.wrong(FindingLog, l.key(name), "transactions are missing before it or in it; %s", lostWith)
 			if err != nil {
@@ -340,6 +344,10 @@ func (l *looker) damagedLog(name string, run *logRun, end *logEnd) error {
 	end.last = s.last
 	return nil
 }
+
+// synced tells whether each batch was on the device before the next began, by
+// the anchor. A salvage would rather believe it.
+func (l *looker) synced() bool { return l.mark.always || l.unmarked && l.findings != nil }
 
 // durable tells whether a log holds a batch that was on the device by the
 // anchor, so that what cannot be read before it or in it is damage. A start

@@ -224,7 +224,7 @@ func (s *Store) inspect() error {
 	if err := checkTables(path); err != nil {
 		return err
 	}
-	if err := checkList(path, s.opt.AcceptLoss); err != nil {
+	if err := checkList(path, accept); err != nil {
 		return err
 	}
 	if err := removeStray(path); err != nil {

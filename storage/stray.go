@@ -27,11 +27,7 @@ func judgeStrays(path string, m manifest, gone bool, unlisted []uint64) error {
 	if err != nil {
 		return err
 	}
-	newest := uint64(0)
-	for number := range m.levels {
-		version, _ := newestVersion(table.NewFilename(number, path))
-		newest = max(newest, version)
-	}
+	newest := newestListed(path, m)
 	for _, number := range unlisted {
 		// One that cannot be read was being written.
 		version, ok := newestVersion(table.NewFilename(number, path))
@@ -40,6 +36,16 @@ func judgeStrays(path string, m manifest, gone bool, unlisted []uint64) error {
 		}
 	}
 	return nil
+}
+
+// newestListed returns the version of the newest transaction in the tables of
+// a list.
+func newestListed(path string, m manifest) (newest uint64) {
+	for number := range m.levels {
+		version, _ := newestVersion(table.NewFilename(number, path))
+		newest = max(newest, version)
+	}
+	return newest
 }
 
 // newestVersion returns the version of the newest transaction in a table.
@@ -86,7 +92,7 @@ func firstVersion(name string) (version uint64, err error) {
 }
 
 // unlistedTables returns the tables that lie in a database folder but are not
-// in the list, but for those that it says are gone.
+// in the list.
 func unlistedTables(path string, m manifest) ([]uint64, error) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -95,8 +101,7 @@ func unlistedTables(path string, m manifest) ([]uint64, error) {
 	var numbers []uint64
 	for _, entry := range entries {
 		number, ok := tableNumber(entry.Name())
-		_, listed := m.levels[number]
-		if ok && !listed && !m.removed[number] {
+		if _, listed := m.levels[number]; ok && !listed {
 			numbers = append(numbers, number)
 		}
 	}
@@ -104,7 +109,9 @@ func unlistedTables(path string, m manifest) ([]uint64, error) {
 }
 
 // checkList refuses a database folder whose list of tables cannot be the
-// whole one: Badger would remove the tables that it does not name.
+// whole one: Badger would remove the tables that it does not name. With accept
+// only one that is gone is refused: where batches are not synced one by one a
+// power cut may leave a new table, which is synced, without the log of it.
 func checkList(path string, accept bool) error {
 	m, gone, err := readManifest(path)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -64,6 +65,9 @@ func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	}
 	if v.shadow, err = os.MkdirTemp("", "holdfast-view-"); err != nil {
 		return nil, fmt.Errorf("cannot make a temporary folder: %w", err)
+	}
+	if v.shadow, err = filepath.EvalSymlinks(v.shadow); err != nil { // the kernel names what is mapped so
+		return nil, fmt.Errorf("cannot find a temporary folder: %w", err)
 	}
 	l.shadow = v.shadow
 	if err := l.build(); err != nil {

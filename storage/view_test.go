@@ -414,3 +414,20 @@ func TestFolderOfSomebodyElseCanBeLookedAt(t *testing.T) {
 		t.Error("looking changed the folder")
 	}
 }
+
+func TestFolderOfAFirstStartCutShortIsLookedAtAsEmpty(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, formatName), []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := state(t, dir)
+	for _, o := range []ViewOptions{{}, {Tolerant: true}} {
+		v := openView(t, dir, o)
+		if ids := viewed(t, v); len(ids) > 0 || len(v.Findings()) > 0 || v.Control() != (Control{Marks: firstMarks()}) {
+			t.Errorf("%v, %v, %+v", ids, v.Findings(), v.Control())
+		}
+	}
+	if !equalMaps(before, state(t, dir)) {
+		t.Error("looking changed the folder")
+	}
+}
