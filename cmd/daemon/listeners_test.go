@@ -167,6 +167,29 @@ func TestNothingIsOpenedWhenAnAddressIsTaken(t *testing.T) {
 	}
 }
 
+func TestListenersAreClosedWhenAnotherCannotBeOpened(t *testing.T) {
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	_ = free.Close()
+	c := Config{Data: t.TempDir(), Pinpriq: addr, Admin: first.Addr().String()}
+	if err := Run(t.Context(), c); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("error %v, want that an address is taken", err)
+	}
+	again, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatalf("the first address is still taken: %v", err)
+	}
+	_ = again.Close()
+}
+
 func TestAddressesAreJudgedBeforeAnyIsOpened(t *testing.T) {
 	for name, row := range map[string]struct {
 		config Config

@@ -101,7 +101,7 @@ func (m *meter) set(name string, u measure, done, total int64) {
 		m.view.begin(&m.stage)
 	}
 	m.stage.done, m.stage.total = done, total
-	if now.Before(m.due) {
+	if now.Before(m.due) || done == 0 && total > 0 { // of a stage that has not done anything there is no rate
 		return
 	}
 	_, next := m.view.wait()
