@@ -211,7 +211,8 @@ func (s *Store) sink() (bool, error) {
 	if err := s.db.DropPrefix([]byte(fillerKey)); err != nil {
 		return false, fmt.Errorf("cannot merge level 0 of the database: %w", err)
 	}
-	return true, nil
+	// It began a new log, and wal may not miss one.
+	return true, s.wal.committed()
 }
 
 // upperBytes returns the size of the tables above the last level.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -120,4 +121,28 @@ func TestMergeIsWantedWhenTooMuchIsDeadAndNotAtFullSpeed(t *testing.T) {
 			t.Errorf("%s: wanted is %v", name, got)
 		}
 	}
+}
+
+func TestLogThatSinkingBeginsIsSynced(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{MemTable: minMemTable})
+	p := newPusher(t, s)
+	p.push(10)
+	if sunk, err := s.sink(); !sunk || err != nil {
+		t.Fatal(sunk, err)
+	}
+	logs, err := logNames(filepath.Join(dir, dbName))
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("logs %q, error %v", logs, err)
+	}
+	s.wal.mu.Lock()
+	newest := s.wal.files[len(s.wal.files)-1].file.Name()
+	s.wal.mu.Unlock()
+	if newest != logs[0] {
+		t.Errorf("the log that is synced is %s, and batches go to %s", newest, logs[0])
+	}
+	if sunk, err := s.sink(); sunk || err != nil {
+		t.Errorf("a second time: sunk %v, error %v", sunk, err)
+	}
+	p.check()
 }
