@@ -126,7 +126,7 @@ func TestCompactLeavesNothingThatWasDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			s := openTest(t, dir, Options{MemTable: minMemTable})
+			s := openTest(t, dir, Options{MemTable: minMemTable, Sync: SyncNever()})
 			txn := s.db.NewTransaction(false)
 			if !reader {
 				txn.Discard()
@@ -160,7 +160,7 @@ func TestCompactLeavesNothingThatWasDeleted(t *testing.T) {
 func TestCompactIsRefusedWhereTheTablesHaveNoRoomToBeWrittenAnew(t *testing.T) {
 	var free atomic.Int64
 	free.Store(1 << 40)
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, tune: tuning{
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever(), tune: tuning{
 		stat: func(string) (int64, int64, error) { return free.Load(), 1 << 40, nil },
 	}})
 	left := popped(t, s, 20_000, 2)
@@ -180,7 +180,7 @@ func TestCompactIsRefusedWhereTheTablesHaveNoRoomToBeWrittenAnew(t *testing.T) {
 }
 
 func TestCompactEndsBetweenTwoStepsWhenItIsCancelled(t *testing.T) {
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
 	left := popped(t, s, 20_000, 10)
 	for _, step := range []string{"count", "write out", "value log"} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -197,7 +197,7 @@ func TestCompactEndsBetweenTwoStepsWhenItIsCancelled(t *testing.T) {
 }
 
 func TestProgressOfCompactRisesToItsTotal(t *testing.T) {
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
 	popped(t, s, 30_000, 10)
 	var last CompactProgress
 	err := s.Compact(t.Context(), func(p CompactProgress) {
@@ -215,7 +215,7 @@ func TestProgressOfCompactRisesToItsTotal(t *testing.T) {
 
 func TestSizesAreThoseOfTheFileSystem(t *testing.T) {
 	dir := t.TempDir()
-	s := openTest(t, dir, Options{MemTable: minMemTable})
+	s := openTest(t, dir, Options{MemTable: minMemTable, Sync: SyncNever()})
 	popped(t, s, 20_000, 2)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

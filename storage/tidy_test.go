@@ -39,7 +39,7 @@ func tidied(t *testing.T, s *Store, meanwhile func()) {
 func TestStoreAtRestGivesTheRoomOfLevelZeroBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := openTest(t, dir, Options{MemTable: minMemTable})
+	s := openTest(t, dir, Options{MemTable: minMemTable, Sync: SyncNever()})
 	p := drained(t, s)
 	tidied(t, s, func() {})
 	p.check()
@@ -47,7 +47,7 @@ func TestStoreAtRestGivesTheRoomOfLevelZeroBack(t *testing.T) {
 
 func TestStoreWithLittleToDoGivesRoomBackAtWork(t *testing.T) {
 	t.Parallel()
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
 	p := drained(t, s)
 	// Once it has been merged, merging needs no rest.
 	if _, err := s.sink(); err != nil {
@@ -67,7 +67,7 @@ func TestStoreWithLittleToDoGivesRoomBackAtWork(t *testing.T) {
 
 func TestMergeEndsAlthoughBatchesComeAtFullSpeed(t *testing.T) {
 	t.Parallel()
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
 	p := newPusher(t, s)
 	for range 600 {
 		p.push(64)
