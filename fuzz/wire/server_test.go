@@ -19,7 +19,8 @@ const limit = 30 * time.Second
 
 // server is a daemon in this process.
 type server struct {
-	addr  string
+	addr  string // of the pinpriq listener
+	board string // of the barbershop listener, if the configuration asks for one
 	data  string
 	drain func()     // what SIGTERM does
 	done  chan error // what Run returned
@@ -39,17 +40,25 @@ func serveFolder(t *testing.T, data string) *server {
 func serveConfig(t *testing.T, config daemon.Config) *server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	addr := make(chan string, 1)
+	type listener struct{ protocol, addr string }
+	listening := make(chan listener, 2)
 	config.Pinpriq = "127.0.0.1:0"
-	config.Listening = func(_ string, a net.Addr) { addr <- a.String() }
+	config.Listening = func(protocol string, a net.Addr) { listening <- listener{protocol, a.String()} }
 	s := &server{data: config.Data, drain: cancel, done: make(chan error, 1)}
 	go func() { s.done <- daemon.Run(ctx, config) }() // ends when cancel is called
-	select {
-	case s.addr = <-addr:
-	case err := <-s.done:
-		t.Fatalf("server did not start: %v", err)
-	case <-time.After(limit):
-		t.Fatal("server did not start in time")
+	for s.addr == "" || s.board == "" && config.Barbershop != "" {
+		select {
+		case l := <-listening:
+			if l.protocol == "pinpriq" {
+				s.addr = l.addr
+			} else {
+				s.board = l.addr
+			}
+		case err := <-s.done:
+			t.Fatalf("server did not start: %v", err)
+		case <-time.After(limit):
+			t.Fatal("server did not start in time")
+		}
 	}
 	t.Cleanup(func() { s.stop(t) })
 	return s
@@ -80,7 +89,12 @@ type socket struct {
 
 func (s *server) dial(t *testing.T) *socket {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.addr)
+	return dialAddr(t, s.addr)
+}
+
+func dialAddr(t *testing.T, addr string) *socket {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
