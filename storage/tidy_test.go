@@ -74,7 +74,7 @@ func TestMergeEndsAlthoughBatchesComeAtFullSpeed(t *testing.T) {
 	}
 	merged := make(chan error, 1)
 	go func() { merged <- s.mergeAlone() }()
-	const most = 400 // batches, of which 16 fill a log
+	const most = 1500 // batches, of which 16 fill a log
 	for pushed := 0; ; pushed++ {
 		select {
 		case err := <-merged:
