@@ -87,7 +87,7 @@ func serve(ctx context.Context, doors doors, b *broker.Broker, c *Config) error 
 			c.Listening(d.protocol, d.listener.Addr())
 		}
 	}
-	stopTuning := tuneGC()
+	stopTuning := TuneGC()
 	defer stopTuning()
 	ended := doors.serve()
 	select {

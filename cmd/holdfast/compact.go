@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -35,6 +36,7 @@ Examples:
 func (c *compactCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
+	defer daemon.TuneGC()()
 	report, err := recovery.Compact(ctx, c.Dir, recovery.CompactOptions{
 		Now:        time.Now().UnixMilli(),
 		AcceptLoss: c.AcceptLoss,

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -59,6 +60,7 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	defer in.close()
 	m := p.meter(c.Quiet)
 	defer m.end()
+	defer daemon.TuneGC()()
 	report, err := recovery.Load(ctx, c.Dir, in.Reader, recovery.LoadOptions{
 		Merge:    c.Merge,
 		Abandon:  c.Abandon,

@@ -87,13 +87,14 @@ func TestBarShowsRateAndTimeLeftAndGoes(t *testing.T) {
 				t.Errorf("%s: shown %q, want %q", c.s.name, shown, want)
 			}
 		}
-		if !strings.HasSuffix(shown, "\x1b[2K\r") {
-			t.Errorf("%s: shown %q, want the line cleared at last", c.s.name, shown)
-		}
 	}
 }
 
-// openTerminal returns a terminal of 80 columns, and what reads what was written to it so far.
+// cleared is what takes a bar away.
+const cleared = "\x1b[2K\r"
+
+// openTerminal returns a terminal of 80 columns, and what reads what is written to it until a bar is
+// taken away.
 func openTerminal(t *testing.T) (terminal *os.File, seen func() string) {
 	t.Helper()
 	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -117,11 +118,16 @@ func openTerminal(t *testing.T) (terminal *os.File, seen func() string) {
 	}
 	t.Cleanup(func() { terminal.Close() })
 	return terminal, func() string {
+		_ = control.SetReadDeadline(time.Now().Add(patience))
+		var all strings.Builder
 		buf := make([]byte, 64<<10)
-		n, err := control.Read(buf)
-		if err != nil {
-			t.Fatal(err)
+		for !strings.HasSuffix(all.String(), cleared) {
+			n, err := control.Read(buf)
+			if err != nil {
+				t.Fatalf("shown %q, want the line cleared at last: %v", all.String(), err)
+			}
+			all.Write(buf[:n])
 		}
-		return string(buf[:n])
+		return all.String()
 	}
 }
