@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 )
 
 // A block of a table, in the layout of Badger's table/builder.go:
@@ -42,7 +43,7 @@ func eachEntry(data []byte, fn func(at int, key, value []byte)) bool {
 		}
 		key = append(append(key[:0], first[:overlap]...), entry[entryHeader:][:rest]...)
 		value := entry[entryHeader+rest:]
-		if len(key) <= 8 || len(value) < 3 {
+		if len(key) <= 8 || len(key) > math.MaxUint16 || len(value) < 3 {
 			return false
 		}
 		if _, n := binary.Uvarint(value[2:]); n <= 0 {

@@ -16,7 +16,8 @@
 //	            manifest.go, stray.go: the same of tables and their list
 //	wal.go      how a commit reaches the device
 //	view.go     View: a folder that is only looked at; look.go: its lock,
-//	            shadow.go, logtable.go: what Badger opens in its place
+//	            witness.go: what vouches for it, shadow.go, logtable.go: what
+//	            Badger opens in its place
 //	salvage.go  what can still be read of a damaged table; salvagelog.go: of a
 //	            log; block.go, mend.go: how; finding.go: Finding
 //	space.go    the free-space guard and the reserve file

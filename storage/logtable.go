@@ -3,6 +3,9 @@ package storage
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/crc32"
 	"slices"
 
@@ -116,4 +119,111 @@ func newTableBuilder() *table.Builder {
 		ChkMode:            opt.ChecksumVerificationMode,
 		Compression:        opt.Compression,
 	})
+}
+
+// logs makes tables of the logs, oldest first.
+func (l *looker) logs(names []string) error {
+	last := uint64(0)
+	for _, name := range names {
+		end, err := l.log(name, last)
+		if err != nil {
+			return err
+		}
+		last = end
+		l.progress(name)
+	}
+	return nil
+}
+
+// log makes tables of one log, which follows transaction last. It returns the
+// last one now.
+func (l *looker) log(name string, last uint64) (uint64, error) {
+	b, unmap, err := mapPrivate(name)
+	if err == nil && len(b) > 0 {
+		defer unmap()
+		last, err = l.transactions(name, b, last)
+	}
+	if err == nil || errors.Is(err, ErrDamaged) || l.findings == nil {
+		return last, err
+	}
+	b, err = readPages(name, func(at int, err error) {
+		l.findings.add(Finding{FindingLog, fmt.Sprintf("%s byte %d", l.key(name), at), fmt.Sprintf(noPage, err)})
+	})
+	if err != nil {
+		l.findings.add(Finding{FindingLog, l.key(name), fmt.Sprintf("it cannot be read (%v) and is left out; %s", err, lostWith)})
+		return last, nil
+	}
+	return l.transactions(name, b, last)
+}
+
+// transactions makes tables of what a log holds.
+func (l *looker) transactions(name string, b []byte, last uint64) (_ uint64, err error) {
+	defer func() {
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			err = fmt.Errorf("cannot read the log %s: %w", name, err)
+		}
+	}()
+	defer recoverFault(&err)()
+	end := readLog(b, last)
+	run := &logRun{log: b}
+	run.whole(logHeader, end.at)
+	if len(b) >= 8 && binary.BigEndian.Uint64(b) != 0 {
+		// Nothing is read with it here.
+		if err := l.wrong(FindingLog, l.key(name), "its header names an encryption key, and there is none"); err != nil {
+			return last, err
+		}
+	}
+	if err := l.damagedLog(name, run, &end); err != nil {
+		return last, err
+	}
+	return end.last, run.write(l)
+}
+
+// damagedLog deals with what a log has behind its last whole transaction,
+// unless it is what a crash leaves.
+func (l *looker) damagedLog(name string, run *logRun, end *logEnd) error {
+	if l.secret == nil && l.findings != nil {
+		l.secret = run.secret()
+	}
+	rest := run.log[end.at:]
+	switch {
+	case l.synced():
+		if end.gap {
+			err := l.wrong(FindingLog, l.key(name), "transactions are missing before it or in it; %s", lostWith)
+			if err != nil {
+				return err
+			}
+		}
+		if !laterBatch(rest, end.torn, l.secret) && !l.durable(rest) {
+			return nil
+		}
+	case !l.durable(rest):
+		// A power cut may leave any of the last batches.
+		return nil
+	}
+	err := l.wrong(FindingLog, l.key(name), "it cannot be read past byte %d, and acknowledged batches lie behind", end.at)
+	if err != nil {
+		return err
+	}
+	s := &logSalvager{looker: l, key: l.key(name), log: run.log, run: run, last: end.last}
+	s.readOn(end.at)
+	end.last = s.last
+	return nil
+}
+
+// synced tells whether each batch was on the device before the next began, by
+// the anchor. A salvage would rather believe it.
+func (l *looker) synced() bool { return l.mark.always || l.unmarked && l.findings != nil }
+
+// durable tells whether a log holds a batch that was on the device by the
+// anchor, so that what cannot be read before it or in it is damage. A start
+// sees that by the batches that are missing then.
+func (l *looker) durable(b []byte) bool {
+	return l.findings != nil && findControl(b, l.secret, l.anchored)
+}
+
+// anchored tells of a control record whether its batch was on the device.
+func (l *looker) anchored(r *logRecord) bool {
+	var c Control
+	return decodeControl(r.value, &c) == nil && c.Batch <= l.mark.batch
 }

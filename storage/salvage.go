@@ -22,25 +22,14 @@ const noPage = "the device does not give this page: %v"
 // the same number and level. All that is wrong becomes a finding.
 func (l *looker) salvage(number uint64) error {
 	s := &salvager{looker: l, key: l.key(table.IDToFilename(number))}
-	name := table.NewFilename(number, l.db)
-	var err error
-	s.data, err = readPages(name, func(at int, err error) { s.found(s.at(at), noPage, err) })
+	data, err := s.bringOut(table.NewFilename(number, l.db))
 	if err != nil {
 		s.found(s.key, "it cannot be read (%v) and is left out; %s", err, lostWith)
-		l.leaveOut(number)
-		return nil
 	}
-	blocks, ok := s.blocks()
-	if !ok {
-		l.leaveOut(number)
-		return nil
-	}
-	data := s.data
-	if !s.whole {
-		data = s.rebuild(blocks)
-	}
-	if len(data) == 0 { // every block is lost, as findings say
-		l.leaveOut(number)
+	if err != nil || len(data) == 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.levels, number)
 		return nil
 	}
 	if err := os.WriteFile(table.NewFilename(number, l.shadow), data, 0o600); err != nil {
@@ -49,19 +38,26 @@ func (l *looker) salvage(number uint64) error {
 	return nil
 }
 
-// leaveOut takes a table off the shadow's list.
-func (l *looker) leaveOut(number uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.levels, number)
-}
-
 // salvager works on one table, in memory.
 type salvager struct {
 	*looker
 	key   string // of findings
 	data  []byte
 	whole bool // every byte that was wrong is mended
+}
+
+// bringOut returns the table as it can be used: mended, or made of the blocks
+// that are sound, or nothing when there is none.
+func (s *salvager) bringOut(name string) (data []byte, err error) {
+	defer recoverFault(&err)()
+	if s.data, err = readPages(name, func(at int, err error) { s.found(s.at(at), noPage, err) }); err != nil {
+		return nil, err
+	}
+	blocks := s.blocks()
+	if s.whole {
+		return s.data, nil
+	}
+	return s.rebuild(blocks), nil
 }
 
 func (s *salvager) found(key, format string, args ...any) {
@@ -100,7 +96,7 @@ func readPages(name string, bad func(at int, err error)) ([]byte, error) {
 
 // blocks finds the blocks, mending the index or doing without it, and mends
 // them. It returns the sound ones, in order, without their checksums.
-func (s *salvager) blocks() (sound [][]byte, ok bool) {
+func (s *salvager) blocks() (sound [][]byte) {
 	t := &tableFile{data: s.data}
 	err := t.parse()
 	if err != nil {
@@ -131,7 +127,7 @@ func (s *salvager) blocks() (sound [][]byte, ok bool) {
 		}
 		sound = append(sound, data)
 	}
-	return sound, true
+	return sound
 }
 
 // mended reports a byte that was mended.
@@ -167,7 +163,7 @@ func (s *salvager) lost(t *tableFile, i int, first []byte, from int, block []byt
 }
 
 // search finds blocks without an index.
-func (s *salvager) search(cause error) (sound [][]byte, ok bool) {
+func (s *salvager) search(cause error) (sound [][]byte) {
 	found, lost := findBlocks(s.data)
 	for _, f := range found {
 		data, _ := soundData(s.data[f.from:f.to])
@@ -175,13 +171,13 @@ func (s *salvager) search(cause error) (sound [][]byte, ok bool) {
 	}
 	if len(found) == 0 {
 		s.found(s.key, "%v: nothing of its %d bytes can be read, and it is left out; %s", cause, len(s.data), lostWith)
-		return nil, false
+		return nil
 	}
 	// Behind the last block is what is left of the index, or more blocks.
 	rest := len(s.data) - found[len(found)-1].to
 	s.found(s.key, "%v: of %d bytes, %d blocks are found by their checksums; %d bytes between them and %d behind them are not known; %s",
 		cause, len(s.data), len(found), lost, rest, lostWith)
-	return sound, true
+	return sound
 }
 
 // rebuild makes a table of sound blocks. Keys keep their versions and what

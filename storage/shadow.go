@@ -65,37 +65,6 @@ func (l *looker) note(kind, key string, err error) error {
 	return nil
 }
 
-// witnesses reads the small files beside the database.
-func (l *looker) witnesses() (err error) {
-	const limit = 64
-	b, err := readSmall(l.folder.name(formatName), limit)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, serr := os.Stat(l.db); serr != nil || l.findings == nil {
-			return fmt.Errorf("%w: %s has no file %q", ErrNotFolder, l.folder.path, formatName)
-		}
-		err = l.wrong(FindingFormat, formatName, "the file is missing: what is there is read as version %d", FormatVersion)
-	case err != nil:
-		return fmt.Errorf("cannot read the format of the data folder: %w", err)
-	default:
-		err = l.note(FindingFormat, formatName, l.folder.judgeFormat(b))
-	}
-	if err != nil {
-		return err
-	}
-	if l.mark, err = readAnchor(l.folder); err != nil {
-		if err = l.note(FindingAnchor, anchorName, err); err != nil {
-			return err
-		}
-	}
-	l.unmarked = l.mark == anchorMark{}
-	if l.filed, err = readSecret(l.folder); err != nil {
-		return l.note(FindingSecret, secretName, err)
-	}
-	l.secret = l.filed
-	return nil
-}
-
 // build fills the shadow.
 func (l *looker) build() error {
 	if _, err := os.Stat(l.db); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -118,6 +87,9 @@ func (l *looker) build() error {
 	l.measure(numbers, logs)
 	if err := l.tables(numbers); err != nil {
 		return err
+	}
+	if l.findings != nil {
+		l.findings.sort()
 	}
 	if err := l.logs(logs); err != nil {
 		return err
@@ -255,113 +227,6 @@ func (l *looker) payloadBlocks() error {
 	})
 }
 
-// logs makes tables of the logs, oldest first.
-func (l *looker) logs(names []string) error {
-	last := uint64(0)
-	for _, name := range names {
-		end, err := l.log(name, last)
-		if err != nil {
-			return err
-		}
-		last = end
-		l.progress(name)
-	}
-	return nil
-}
-
-// log makes tables of one log, which follows transaction last. It returns the
-// last one now.
-func (l *looker) log(name string, last uint64) (uint64, error) {
-	b, unmap, err := mapPrivate(name)
-	if err == nil && len(b) > 0 {
-		defer unmap()
-		last, err = l.transactions(name, b, last)
-	}
-	if err == nil || errors.Is(err, ErrDamaged) || l.findings == nil {
-		return last, err
-	}
-	b, err = readPages(name, func(at int, err error) {
-		l.findings.add(Finding{FindingLog, fmt.Sprintf("%s byte %d", l.key(name), at), fmt.Sprintf(noPage, err)})
-	})
-	if err != nil {
-		l.findings.add(Finding{FindingLog, l.key(name), fmt.Sprintf("it cannot be read (%v) and is left out; %s", err, lostWith)})
-		return last, nil
-	}
-	return l.transactions(name, b, last)
-}
-
-// transactions makes tables of what a log holds.
-func (l *looker) transactions(name string, b []byte, last uint64) (_ uint64, err error) {
-	defer func() {
-		if err != nil && !errors.Is(err, ErrDamaged) {
-			err = fmt.Errorf("cannot read the log %s: %w", name, err)
-		}
-	}()
-	defer recoverFault(&err)()
-	end := readLog(b, last)
-	run := &logRun{log: b}
-	run.whole(logHeader, end.at)
-	if len(b) >= 8 && binary.BigEndian.Uint64(b) != 0 {
-		// Nothing is read with it here.
-		if err := l.wrong(FindingLog, l.key(name), "its header names an encryption key, and there is none"); err != nil {
-			return last, err
-		}
-	}
-	if err := l.damagedLog(name, run, &end); err != nil {
-		return last, err
-	}
-	return end.last, run.write(l)
-}
-
-// damagedLog deals with what a log has behind its last whole transaction,
-// unless it is what a crash leaves.
-func (l *looker) damagedLog(name string, run *logRun, end *logEnd) error {
-	if l.secret == nil && l.findings != nil {
-		l.secret = run.secret()
-	}
-	rest := run.log[end.at:]
-	switch {
-	case l.synced():
-		if end.gap {
-			err := l.wrong(FindingLog, l.key(name), "transactions are missing before it or in it; %s", lostWith)
-			if err != nil {
-				return err
-			}
-		}
-		if !laterBatch(rest, end.torn, l.secret) && !l.durable(rest) {
-			return nil
-		}
-	case !l.durable(rest):
-		// A power cut may leave any of the last batches.
-		return nil
-	}
-	err := l.wrong(FindingLog, l.key(name), "it cannot be read past byte %d, and acknowledged batches lie behind", end.at)
-	if err != nil {
-		return err
-	}
-	s := &logSalvager{looker: l, key: l.key(name), log: run.log, run: run, last: end.last}
-	s.readOn(end.at)
-	end.last = s.last
-	return nil
-}
-
-// synced tells whether each batch was on the device before the next began, by
-// the anchor. A salvage would rather believe it.
-func (l *looker) synced() bool { return l.mark.always || l.unmarked && l.findings != nil }
-
-// durable tells whether a log holds a batch that was on the device by the
-// anchor, so that what cannot be read before it or in it is damage. A start
-// sees that by the batches that are missing then.
-func (l *looker) durable(b []byte) bool {
-	return l.findings != nil && findControl(b, l.secret, l.anchored)
-}
-
-// anchored tells of a control record whether its batch was on the device.
-func (l *looker) anchored(r *logRecord) bool {
-	var c Control
-	return decodeControl(r.value, &c) == nil && c.Batch <= l.mark.batch
-}
-
 // writeManifest writes the list of the shadow's tables.
 func (l *looker) writeManifest() error {
 	name := filepath.Join(l.shadow, manifestName)
@@ -412,71 +277,4 @@ func openShadow(path string, logger *slog.Logger) (db *badger.DB, err error) {
 	opt.ReadOnly = true
 	opt.BypassLockGuard = true
 	return badger.Open(opt)
-}
-
-// snapshot is what the shadow holds, held against the anchor.
-func (l *looker) snapshot(db *badger.DB) (_ *Snapshot, err error) {
-	n := &Snapshot{txn: db.NewTransaction(false)}
-	defer func() {
-		if err != nil {
-			n.Close()
-		}
-	}()
-	if l.findings != nil {
-		n.tolerate = l.findings.add
-	}
-	if !l.opt.Deep {
-		n.blocks = sync.OnceValue(l.payloadBlocks)
-	}
-	if n.control, err = controlOf(n.txn); err != nil {
-		if err = l.note(FindingControl, "control record", err); err != nil {
-			return nil, err
-		}
-	}
-	if err := l.judgeControl(n); err != nil {
-		return nil, err
-	}
-	if n.load, err = loadOf(n.txn); err != nil {
-		if err = l.note(FindingRecord, "load record", err); err != nil {
-			return nil, err
-		}
-	}
-	if n.hidden, err = redoOf(n.txn); err != nil {
-		if err = l.note(FindingRecord, "redo record", err); err != nil {
-			return nil, err
-		}
-	}
-	return n, nil
-}
-
-// judgeControl holds the control record against the anchor, and against what
-// else must be there.
-func (l *looker) judgeControl(n *Snapshot) error {
-	c, was := n.control, l.mark
-	switch {
-	case c.Batch < was.batch && l.findings == nil:
-		return fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk; restore a copy", ErrLoss, c.Batch, was.batch)
-	case l.findings == nil:
-		return nil
-	case c.Batch < was.batch:
-		l.findings.add(Finding{FindingAnchor, anchorName, fmt.Sprintf(
-			"the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost", c.Batch, was.batch, c.Batch+1, was.batch)})
-	case l.unmarked && c.Batch > 0:
-		l.findings.add(Finding{FindingAnchor, anchorName, "it is missing, so nothing tells whether the last batches are there"})
-	}
-	err := readKey(n.txn, controlKey, func(rec []byte) error {
-		if len(rec) > secretLen && bears(rec, rec[len(rec)-secretLen:]) && !bears(rec, l.filed) {
-			l.findings.add(Finding{FindingSecret, secretName, "it does not hold what the control record has, " +
-				"so a torn log cannot be told from a damaged one"})
-		}
-		return nil
-	})
-	if err != nil || c.Batch > 0 {
-		return nil // said before
-	}
-	stop := errors.New("one is enough")
-	if err := n.Packets(QueueRange{}, func(PacketID, *Meta) error { return stop }); errors.Is(err, stop) {
-		l.findings.add(Finding{FindingControl, "control record", "there is none, although there are packets: what is missing cannot be told"})
-	}
-	return nil
 }

@@ -1,0 +1,113 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// What vouches for a database that is looked at: the small files beside it,
+// before it is opened, and its control record after that.
+
+// witnesses reads the small files beside the database.
+func (l *looker) witnesses() (err error) {
+	const limit = 64
+	b, err := readSmall(l.folder.name(formatName), limit)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, serr := os.Stat(l.db); serr != nil || l.findings == nil {
+			return fmt.Errorf("%w: %s has no file %q", ErrNotFolder, l.folder.path, formatName)
+		}
+		err = l.wrong(FindingFormat, formatName, "the file is missing: what is there is read as version %d", FormatVersion)
+	case err != nil:
+		return fmt.Errorf("cannot read the format of the data folder: %w", err)
+	default:
+		err = l.note(FindingFormat, formatName, l.folder.judgeFormat(b))
+	}
+	if err != nil {
+		return err
+	}
+	if l.mark, err = readAnchor(l.folder); err != nil {
+		if err = l.note(FindingAnchor, anchorName, err); err != nil {
+			return err
+		}
+	}
+	l.unmarked = l.mark == anchorMark{}
+	if l.filed, err = readSecret(l.folder); err != nil {
+		return l.note(FindingSecret, secretName, err)
+	}
+	l.secret = l.filed
+	return nil
+}
+
+// snapshot is what the shadow holds, held against the anchor.
+func (l *looker) snapshot(db *badger.DB) (_ *Snapshot, err error) {
+	n := &Snapshot{txn: db.NewTransaction(false)}
+	defer func() {
+		if err != nil {
+			n.Close()
+		}
+	}()
+	if l.findings != nil {
+		n.tolerate = l.findings.add
+	}
+	if !l.opt.Deep {
+		n.blocks = sync.OnceValue(l.payloadBlocks)
+	}
+	if n.control, err = controlOf(n.txn); err != nil {
+		if err = l.note(FindingControl, "control record", err); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.judgeControl(n); err != nil {
+		return nil, err
+	}
+	if n.load, err = loadOf(n.txn); err != nil {
+		if err = l.note(FindingRecord, "load record", err); err != nil {
+			return nil, err
+		}
+	}
+	if n.hidden, err = redoOf(n.txn); err != nil {
+		if err = l.note(FindingRecord, "redo record", err); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// judgeControl holds the control record against the anchor, and against what
+// else must be there.
+func (l *looker) judgeControl(n *Snapshot) error {
+	c, was := n.control, l.mark
+	switch {
+	case c.Batch < was.batch && l.findings == nil:
+		return fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk; restore a copy", ErrLoss, c.Batch, was.batch)
+	case l.findings == nil:
+		return nil
+	case c.Batch < was.batch:
+		l.findings.add(Finding{FindingAnchor, anchorName, fmt.Sprintf(
+			"the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost, or at least the control record of them",
+			c.Batch, was.batch, c.Batch+1, was.batch)})
+	case l.unmarked && c.Batch > 0:
+		l.findings.add(Finding{FindingAnchor, anchorName, "it is missing, so nothing tells whether the last batches are there"})
+	}
+	err := readKey(n.txn, controlKey, func(rec []byte) error {
+		if len(rec) > secretLen && bears(rec, rec[len(rec)-secretLen:]) && !bears(rec, l.filed) {
+			l.findings.add(Finding{FindingSecret, secretName, "it does not hold what the control record has, " +
+				"so a torn log cannot be told from a damaged one"})
+		}
+		return nil
+	})
+	if err != nil || c.Batch > 0 {
+		return nil // said before
+	}
+	stop := errors.New("one is enough")
+	if err := n.Packets(QueueRange{}, func(PacketID, *Meta) error { return stop }); errors.Is(err, stop) {
+		l.findings.add(Finding{FindingControl, "control record", "there is none, although there are packets: what is missing cannot be told"})
+	}
+	return nil
+}
