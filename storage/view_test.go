@@ -431,3 +431,55 @@ func TestFolderOfAFirstStartCutShortIsLookedAtAsEmpty(t *testing.T) {
 		t.Error("looking changed the folder")
 	}
 }
+
+func TestSnapshotsAgreeWithTheirControlRecordsWhileBatchesAreApplied(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() { // ends when stop is closed, or with the first error
+		var b Batch
+		for seq := uint64(0); ; seq += 20 {
+			b.Reset()
+			for i := range uint64(20) {
+				b.Put(PacketID{1, 1, seq + i}, &Packet{Payload: make([]byte, 100+1200*(i&1))})
+				if seq >= 400 && i%4 != 0 {
+					b.Delete(PacketID{1, 1, seq + i - 400}, Removed{Large: i&1 == 1})
+				}
+			}
+			if err := s.Apply(&b); err != nil {
+				done <- err
+				return
+			}
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+		}
+	}()
+	for batch := uint64(0); batch < 600; {
+		n, err := s.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		large := 0
+		err = errors.Join(
+			n.Records(QueueRange{}, func(id PacketID, rec []byte, damage error) error { return damage }),
+			n.Packets(QueueRange{}, func(_ PacketID, m *Meta) error {
+				if m.Large {
+					large++
+				}
+				return nil
+			}),
+			n.Payloads(func(uint32, uint64, int64) error { large--; return nil }))
+		if err != nil || large != 0 {
+			t.Fatalf("after batch %d: %v, %d payloads too many or too few", n.Control().Batch, err, large)
+		}
+		batch = n.Control().Batch
+		n.Close()
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
