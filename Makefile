@@ -12,7 +12,7 @@ BIN := bin/holdfast
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-run: build ## build and serve on the defaults: ./holdfast-data, 127.0.0.1:7070
+run: build ## build and serve ./holdfast-data on the default addresses
 	@exec $(BIN) serve
 
 build: ## build bin/holdfast, one static binary

@@ -58,6 +58,7 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	defer m.end()
 	view, err := storage.OpenView(c.Dir, storage.ViewOptions{
 		Tolerant: c.Salvage,
+		Deep:     c.Salvage, // what only payloads are in is mended, too
 		Progress: func(done, total int64) { m.set("check", inBytes, done, total) },
 	})
 	switch {
@@ -87,7 +88,7 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("dump: interrupted; " + o.left())
-	case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrUnfinished):
+	case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrLoss), errors.Is(err, storage.ErrUnfinished):
 		return fmt.Errorf("%w; %s, --salvage writes what can be read", err, o.left())
 	case err != nil:
 		return fmt.Errorf("%w; %s", err, o.left())
