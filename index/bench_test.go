@@ -3,7 +3,10 @@ package index
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -84,4 +87,40 @@ func BenchmarkMemory(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkMove shows the cost of finding a random key and moving its packet up a little, as a board of scores does.
+// Beside the time it reports the processor's, which other work of the machine disturbs less.
+func BenchmarkMove(b *testing.B) {
+	for _, n := range []int{10_000, 100_000, 1_000_000, 5_000_000} {
+		b.Run(fmt.Sprintf("queued=%d", n), func(b *testing.B) {
+			x := New()
+			q := x.AddQueue()
+			chance := rand.New(rand.NewPCG(1, 2))
+			var key []byte
+			for i := range n {
+				key = strconv.AppendInt(key[:0], int64(i), 10)
+				x.Push(Entry{Queue: q, Priority: 1<<31 - chance.Uint32N(1_000_000), Seq: uint64(i) + 1, Key: key, Size: uint32(len(key))}, 0)
+			}
+			seq := uint64(n)
+			b.ResetTimer()
+			before := processorTime(b)
+			for range b.N {
+				key = strconv.AppendInt(key[:0], chance.Int64N(int64(n)), 10)
+				p, _ := x.Only(q, key)
+				seq++
+				x.Move(p.ID, p.Priority-1-chance.Uint32N(100), seq)
+			}
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
+// processorTime is what this process has used of it, in nanoseconds.
+func processorTime(b *testing.B) int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
 }
