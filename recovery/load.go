@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -81,9 +79,6 @@ func Load(ctx context.Context, dir string, r io.Reader, o LoadOptions) (LoadRepo
 	return l.report, err
 }
 
-// loadMemTable allows batches of some ten megabytes, so that each is synced and little is lost by it.
-const loadMemTable = 64 << 20
-
 // loader is one load under way.
 type loader struct {
 	LoadOptions
@@ -109,12 +104,9 @@ type loader struct {
 }
 
 func (l *loader) open() (err error) {
-	o := storage.Options{MemTable: loadMemTable, Unfinished: true, Logger: l.Logger}
-	l.store, err = storage.Open(l.dir, o)
-	if errors.Is(err, storage.ErrFull) {
-		o.MemTable = 0 // as small as a small disk needs it
-		l.store, err = storage.Open(l.dir, o)
-	}
+	// Larger memory tables would make larger batches, of which each is synced; but a compaction
+	// maps twenty tables of that size, and memory must not grow with what is loaded.
+	l.store, err = storage.Open(l.dir, storage.Options{Unfinished: true, Logger: l.Logger})
 	if err != nil {
 		return err
 	}
@@ -122,15 +114,7 @@ func (l *loader) open() (err error) {
 	return nil
 }
 
-// roomToRemove is free space beside which the reserve is nothing that closing could need.
-const roomToRemove = 16 * loadMemTable
-
-// close removes the reserve, too, where there is room: that of a store with memory tables as large
-// is half a gigabyte, and the next start makes its own.
 func (l *loader) close(err error) error {
-	if l.store.Space().Free > roomToRemove {
-		_ = os.Remove(filepath.Join(l.dir, "reserve"))
-	}
 	if e := l.store.Close(); e != nil && err == nil {
 		err = fmt.Errorf("close data folder: %w", e)
 	}

@@ -16,7 +16,7 @@ const batchBytes = 4 << 20
 // run stores the dump, from where an earlier run stopped. One batch is written while the next one
 // is filled. Batches end where chunks end.
 func (l *loader) run(ctx context.Context) error {
-	l.in.start(cmp.Or(l.tune.chunk, min(chunkBytes, l.limits.MaxBytes/8)), l.resume.Offset)
+	l.in.start(cmp.Or(l.tune.chunk, min(chunkBytes, l.limits.MaxBytes/16)), l.resume.Offset)
 	defer l.in.close()
 	l.report.Ignored = l.in.passed
 	l.apply, l.applied = make(chan *storage.Batch), make(chan error, 1)
@@ -110,7 +110,7 @@ func (l *loader) chunk(c *chunk) error {
 		return nil
 	}
 	l.state.Offset, l.state.Hash = c.end, c.hash
-	if l.batch.Bytes() < cmp.Or(l.tune.batch, min(batchBytes, l.limits.MaxBytes/2)) {
+	if l.batch.Bytes() < cmp.Or(l.tune.batch, min(batchBytes, l.limits.MaxBytes*5/8)) {
 		return nil
 	}
 	return l.send()
