@@ -113,6 +113,9 @@ func loadServer(t *testing.T, s *server, w *watcher) *traffic {
 			if err != nil {
 				t.Fatalf("load: %v", err)
 			}
+			if printed < len(w.samples) {
+				t.Log(w.row(printed))
+			}
 			return w.all
 		case err := <-s.end:
 			t.Fatalf("under load: %v", err)
