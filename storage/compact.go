@@ -121,6 +121,7 @@ func (c *compaction) measure(ended func() error) (err error) {
 			if c.live%(1<<16) != 0 {
 				continue
 			}
+			c.s.releaseMapped()
 			if err := ended(); err != nil {
 				return err
 			}
@@ -169,7 +170,7 @@ func (c *compaction) merge(ctx context.Context, all bool) error {
 			}
 			return err
 		case <-tick.C:
-			s.dropResident()
+			s.releaseMapped()
 			c.done = max(c.done, min(c.upper-s.upperBytes()+s.inflight(), c.upper+c.bytes))
 			c.progress(CompactProgress{Step: "merge", Done: c.done, Total: c.upper + c.bytes})
 		}

@@ -1,6 +1,9 @@
 package storage
 
 import (
+	"bytes"
+	"os"
+	"strconv"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -13,16 +16,44 @@ import (
 // and the next read finds them there.
 
 const (
-	residentEvery = time.Second
+	// Once a second all pages are given back; a scan at full speed would map
+	// hundreds of megabytes meanwhile, so above residentMost four times.
+	residentEvery = 250 * time.Millisecond
+	residentFully = time.Second
+	residentMost  = 64 << 20
 	// residentLeast is the size of all tables from which it is worth a look.
 	residentLeast = 16 << 20
 )
 
-// dropResident releases the mapped pages of the tables. The one danger is a
+// dropResident is called every residentEvery by one goroutine.
+func (s *Store) dropResident() {
+	inSecond := time.Duration(time.Now().Nanosecond()) % residentFully
+	if inSecond < residentEvery || sharedMemory() > residentMost {
+		s.releaseMapped()
+	}
+}
+
+// sharedMemory returns the resident bytes of mapped files, 0 where it cannot
+// be told.
+func sharedMemory() int64 {
+	statm, err := os.ReadFile("/proc/self/statm")
+	const shared = 2 // the field, in pages
+	fields := bytes.Fields(statm)
+	if err != nil || len(fields) <= shared {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[shared]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// releaseMapped releases the mapped pages of the tables. The one danger is a
 // mapping that goes away in between and leaves its addresses to the heap; so
 // an iterator holds a reference to every table meanwhile, and only tables
 // that were there before and after it was made are touched.
-func (s *Store) dropResident() {
+func (s *Store) releaseMapped() {
 	if s.guard.get().Stored < residentLeast {
 		return
 	}
