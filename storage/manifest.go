@@ -33,9 +33,10 @@ const (
 
 // manifest is what a list of tables says in the end.
 type manifest struct {
-	levels  map[uint64]uint8 // of the tables that are there
-	removed map[uint64]bool  // tables that are not there any more
-	end     int              // of the last whole set
+	levels     map[uint64]uint8 // of the tables that are there
+	compressed map[uint64]bool  // of those: see expand
+	removed    map[uint64]bool  // tables that are not there any more
+	end        int              // of the last whole set
 }
 
 // readManifest reads the list of tables of a database folder, and tells when
@@ -59,7 +60,7 @@ func readManifest(path string) (m manifest, gone bool, err error) {
 // what comes before it is in the manifest all the same. Bytes of a set that is
 // not whole at the end are what a crash leaves, and no error.
 func parseManifest(b []byte) (manifest, error) {
-	m := manifest{levels: make(map[uint64]uint8), removed: make(map[uint64]bool)}
+	m := manifest{levels: make(map[uint64]uint8), compressed: make(map[uint64]bool), removed: make(map[uint64]bool)}
 	if !strings.HasPrefix(string(b), manifestMagic) {
 		return m, errors.New("no beginning of a version that this program reads")
 	}
@@ -110,11 +111,15 @@ func (m *manifest) change(b []byte) bool {
 	table, op, level, key, compression := fields[1], fields[2], fields[3], fields[4], fields[6]
 	_, there := m.levels[table]
 	switch {
-	case op == 0 && !there && level < maxLevels && key == 0 && compression == 0 && table < 1<<32:
+	case op == 0 && !there && level < maxLevels && key == 0 && compression <= snappyCompression && table < 1<<32:
 		m.levels[table] = uint8(level)
+		if compression != 0 {
+			m.compressed[table] = true
+		}
 		delete(m.removed, table)
 	case op == 1:
 		delete(m.levels, table)
+		delete(m.compressed, table)
 		m.removed[table] = true
 	default:
 		return false

@@ -39,6 +39,7 @@ type looker struct {
 	mu     sync.Mutex       // guards what follows while tables are checked
 	done   int64            // of total
 	levels map[uint64]uint8 // the tables of the shadow
+	packed map[uint64]bool  // tables of the folder that are compressed
 	linked []uint64         // those that are links
 	next   uint64           // number for a table made here
 }
@@ -103,6 +104,7 @@ func (l *looker) build() error {
 func (l *looker) listed() ([]uint64, error) {
 	l.levels = make(map[uint64]uint8)
 	m, gone, damage := readManifest(l.db)
+	l.packed = m.compressed
 	if damage != nil && !errors.Is(damage, ErrDamaged) && l.findings == nil {
 		return nil, damage
 	}
@@ -204,7 +206,10 @@ func (l *looker) tables(numbers []uint64) error { return eachTable(numbers, l.ta
 func (l *looker) table(number uint64) error {
 	name := table.NewFilename(number, l.db)
 	defer l.progress(name)
-	if err := checkTable(name, l.opt.Deep); err != nil {
+	if l.packed[number] {
+		return l.unpack(number)
+	}
+	if err := checkTable(name, false, l.opt.Deep); err != nil {
 		if l.findings == nil {
 			return fmt.Errorf("%w; restore a copy", err)
 		}
@@ -223,7 +228,7 @@ func (l *looker) table(number uint64) error {
 func (l *looker) payloadBlocks() error {
 	return eachTable(l.linked, func(number uint64) error {
 		name := table.NewFilename(number, l.db)
-		return l.note(FindingTable, l.key(name), checkTable(name, true))
+		return l.note(FindingTable, l.key(name), checkTable(name, false, true))
 	})
 }
 

@@ -50,6 +50,10 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 // checkBlocks judges every block of the tables there are.
 func (s *Store) checkBlocks() error {
 	before := s.tableNumbers()
+	m, _, err := readManifest(s.folder.name(dbName))
+	if err != nil {
+		return err
+	}
 	release, err := s.holdTables() // no table that was there before and is now goes away
 	if err != nil {
 		return fmt.Errorf("%w: the database cannot be read: %w", ErrDamaged, err)
@@ -57,7 +61,7 @@ func (s *Store) checkBlocks() error {
 	defer release()
 	for number := range s.tableNumbers() {
 		if before[number] {
-			if err := checkTable(table.NewFilename(number, s.folder.name(dbName)), true); err != nil {
+			if err := checkTable(table.NewFilename(number, s.folder.name(dbName)), m.compressed[number], true); err != nil {
 				return err
 			}
 		}

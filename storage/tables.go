@@ -54,7 +54,10 @@ func checkTables(path string) error {
 		return err
 	}
 	numbers := slices.Collect(maps.Keys(m.levels))
-	if err := eachTable(numbers, func(number uint64) error { return checkTable(table.NewFilename(number, path), false) }); err != nil {
+	err = eachTable(numbers, func(number uint64) error {
+		return checkTable(table.NewFilename(number, path), m.compressed[number], false)
+	})
+	if err != nil {
 		return fmt.Errorf("%w; restore a copy", err)
 	}
 	return nil
@@ -104,7 +107,9 @@ func removeStray(path string) error {
 	return nil
 }
 
-func checkTable(name string, all bool) (err error) {
+// checkTable returns an error that wraps ErrDamaged for a table that cannot be
+// read, without all but for what passedOver tells.
+func checkTable(name string, compressed, all bool) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			err = fmt.Errorf("%w: table %s: %w", ErrDamaged, name, err)
@@ -121,7 +126,13 @@ func checkTable(name string, all bool) (err error) {
 			continue
 		}
 		_, from, to := t.block(i)
-		if _, ok := soundData(t.data[from:to]); !ok {
+		block := t.data[from:to]
+		if compressed {
+			if block, err = expand(block); err != nil {
+				return fmt.Errorf("the block at byte %d: %w", from, err)
+			}
+		}
+		if _, ok := soundData(block); !ok {
 			return fmt.Errorf("the checksum of the block at byte %d is wrong", from)
 		}
 	}
