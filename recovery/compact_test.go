@@ -21,6 +21,7 @@ func mostlyPopped(tb testing.TB, dir string, n int) (live int64) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var b storage.Batch
 	b.PutQueue(storage.Queue{ID: 1, Name: []byte("jobs"), New: true})
+	b.SetMarks(storage.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 2})
 	p := storage.Packet{Key: make([]byte, 8), Payload: make([]byte, 128), EnqueuedAt: now}
 	var gone []storage.PacketID
 	for i := range n {
@@ -36,7 +37,6 @@ func mostlyPopped(tb testing.TB, dir string, n int) (live int64) {
 			applyBatch(tb, s, &b)
 		}
 	}
-	b.SetMarks(storage.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 2})
 	applyBatch(tb, s, &b)
 	rng.Shuffle(len(gone), func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
 	for i, id := range gone {

@@ -152,6 +152,18 @@ func (c *remains) read(t *testing.T, dir string) {
 	sum.Sum(c.sum[:0])
 }
 
+// verify looks at all of a folder, and fails the test if anything is wrong.
+func verify(t *testing.T, dir string) {
+	t.Helper()
+	report, err := recovery.Verify(t.Context(), dir, recovery.VerifyOptions{Deep: true, Now: compactNow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		t.Errorf("verify: %+v", f)
+	}
+}
+
 // fillMostlyPopped makes a folder with n packets, small and large, that expired, will, or never
 // do, of which most were popped.
 func fillMostlyPopped(t *testing.T, dir string, n int) {
@@ -169,6 +181,7 @@ func fillMostlyPopped(t *testing.T, dir string, n int) {
 		b.Reset()
 	}
 	b.PutQueue(storage.Queue{ID: 1, Name: []byte("jobs"), New: true})
+	b.SetMarks(storage.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 2})
 	type popped struct {
 		id storage.PacketID
 		storage.Removed
@@ -197,7 +210,6 @@ func fillMostlyPopped(t *testing.T, dir string, n int) {
 			apply()
 		}
 	}
-	b.SetMarks(storage.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 2})
 	apply()
 	rng.Shuffle(len(gone), func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
 	for i, p := range gone {
@@ -251,6 +263,7 @@ func TestKilledCompactionLosesNothing(t *testing.T) {
 			atWork, merging = atWork+oneIf(killed), merging+oneIf(inMerge)
 			part = rng.Float64()
 		}
+		verify(t, dir)
 		if got.read(t, dir); got != want {
 			t.Fatalf("after kill %d the folder holds %+v, want %+v", i, got, want)
 		}
@@ -264,6 +277,7 @@ func TestKilledCompactionLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	verify(t, dir)
 	if got.read(t, dir); got != want || report.Packets != int64(want.packets) {
 		t.Fatalf("after the last compaction the folder holds %+v, want %+v; report %+v", got, want, report)
 	}
