@@ -55,7 +55,8 @@ func (n *node) search(k place) int {
 	lo, hi := 0, int(n.n)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		if n.key(mid).before(k) {
+		// The sequence is looked at only where it decides: it stands in another line of the processor's cache.
+		if p := n.priorities[mid]; p < k.priority || p == k.priority && n.seqs[mid] < k.seq {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -81,7 +82,7 @@ func (n *node) past(priority uint32) int {
 // child returns the position of the child that covers k.
 func (n *node) child(k place) int {
 	i := n.search(k)
-	if i < int(n.n) && n.key(i) == k {
+	if i < int(n.n) && n.priorities[i] == k.priority && n.seqs[i] == k.seq {
 		return i
 	}
 	return max(i-1, 0)
