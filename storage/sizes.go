@@ -83,14 +83,16 @@ func (z *FileSizes) of(name string, top bool) *int64 {
 	}
 }
 
-// maxDead is how many dead bytes a running server leaves for each live one.
+// maxDead is how many dead bytes a running server leaves for each live one,
+// once there are more than the allowance.
 const maxDead = 4
 
-// Bound says how large the folder of a running server gets. Dead bytes are
-// those of packets that are gone, and of what says that they are.
+// Bound says how large the folder of a running server gets in steady traffic.
+// Dead bytes are those of packets that are gone, and of what says that they
+// are. A queue that is drained all at once leaves more for a while: until as
+// much again was written, or until there is little to do.
 type Bound struct {
-	// Allowance is what may always be there, whatever is live.
-	Allowance int64
+	Allowance int64 // dead bytes that there may always be, however little is live
 }
 
 // BoundOf returns the bound of the data folder dir, which depends on the size
@@ -105,4 +107,4 @@ func BoundOf(dir string) (Bound, error) {
 
 // Most returns the most that a folder takes without its reserve file while
 // its live packets, keys and records, take live bytes.
-func (b Bound) Most(live int64) int64 { return (1+maxDead)*live + b.Allowance }
+func (b Bound) Most(live int64) int64 { return live + max(maxDead*live, b.Allowance) }

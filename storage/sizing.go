@@ -84,9 +84,9 @@ func (s sizing) draining() int64 {
 	return (s.memTables + 2 + s.l0Stall) * s.oneTable()
 }
 
-// allowance is what a folder may take beside what is live and what is dead in
-// proportion to that: every log and memory table, and level 0 up to where a
-// compaction of it has ended that began when it was due.
+// allowance is the dead bytes that there may be however little is live: every
+// log and memory table, and level 0 up to where a compaction of it has ended
+// that began when it was due.
 func (s sizing) allowance() int64 {
 	return (s.memTables + 2 + s.l0 + s.l0/2) * s.oneTable()
 }

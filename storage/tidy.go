@@ -10,11 +10,10 @@ import (
 // Badger gives the room of deleted packets back only when compactions carry
 // their tombstones down to where the packets are, and it compacts a level only
 // when that overflows. At full speed levels overflow all the time, so what is
-// dead stays in proportion (sizing.allowance says what is always there). When
-// little is written, or nothing, a queue that was drained would keep its room:
-// the tombstones wait in a memory table that nothing fills, or in a level that
-// nothing makes overflow. So when too much is dead, or room is short, the
-// levels are merged here.
+// dead stays within Bound. When little is written, or nothing, a queue that was
+// drained would keep its room: the tombstones wait in a memory table that
+// nothing fills, or in a level that nothing makes overflow. So when too much
+// is dead, or room is short, the levels are merged here.
 //
 // Not at full speed: a merge is not over while level 0 gets new tables, and
 // keeps Badger's own compactions from working. Those do it then.
