@@ -80,16 +80,30 @@ func TestExpiredPacketsOfADumpAreNotStored(t *testing.T) {
 	}
 }
 
-func TestFolderWithPacketsIsNotLoadedInto(t *testing.T) {
-	dump, _ := dumpOf(t, anyDump(), DumpOptions{})
-	dir := inFolder(t, anyDump())
-	before := folderDump(t, dir, DumpOptions{})
-	_, err := Load(t.Context(), dir, bytes.NewReader(dump), LoadOptions{Now: later})
-	if !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), "merge") {
-		t.Errorf("got %v, want ErrNotEmpty and what to do", err)
+func TestFolderThatHoldsSomethingIsNotLoadedInto(t *testing.T) {
+	settings := &dumpFake{control: anyDump().control, queues: anyDump().queues}
+	for name, src := range map[string]*dumpFake{"packets": manyPackets(10), "settings": settings} {
+		dump, _ := dumpOf(t, anyDump(), DumpOptions{})
+		dir := inFolder(t, src)
+		before := folderDump(t, dir, DumpOptions{})
+		_, err := Load(t.Context(), dir, bytes.NewReader(dump), LoadOptions{Now: later})
+		if !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), "merge") {
+			t.Errorf("%s: got %v, want ErrNotEmpty and what to do", name, err)
+		}
+		if after := folderDump(t, dir, DumpOptions{}); !bytes.Equal(before, after) {
+			t.Errorf("%s: a refused load has changed the folder", name)
+		}
 	}
-	if after := folderDump(t, dir, DumpOptions{}); !bytes.Equal(before, after) {
-		t.Error("a refused load has changed the folder")
+}
+
+func TestFolderThatHasLostAPacketIsNotMergedInto(t *testing.T) {
+	dir := inFolder(t, manyPackets(10))
+	tamper(t, dir, func(b *storage.Batch) {
+		b.Delete(storage.PacketID{Queue: 1, Priority: 1, Seq: 1 << 63}, storage.Removed{Expires: true})
+	})
+	dump, _ := dumpOf(t, anyDump(), DumpOptions{})
+	if _, err := Load(t.Context(), dir, bytes.NewReader(dump), LoadOptions{Merge: true, Now: later}); !errors.Is(err, storage.ErrLoss) {
+		t.Errorf("got %v, want ErrLoss", err)
 	}
 }
 
