@@ -3,11 +3,12 @@
 CYCLES   ?= 10
 # A count, not a time: at the end of a time go test can fail with "context deadline exceeded" although nothing was found.
 FUZZTIME ?= 30000x
+DURATION ?= 1h
 BENCH    ?=
 
 BIN := bin/holdfast
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash bench clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -46,6 +47,9 @@ fuzz: ## run every fuzz target in turn, FUZZTIME (30000x) inputs each
 
 crash: ## kill -9 a loaded server CYCLES (10) times and judge what it kept
 	go test ./fuzz/crash -count=1 -run 'TestCrash$$' -cycles $(CYCLES) -timeout 60m -v
+
+soak: ## load a server for DURATION (1h): its folder, memory and descriptors must stay bounded
+	go test ./fuzz/soak -count=1 -run 'TestSoak$$' -duration $(DURATION) -timeout 0 -v
 
 bench: build ## compare with Redis and beanstalkd where they are installed; BENCH=--quick for a short run
 	go run ./cmd/peerbench --holdfast $(BIN) $(BENCH)

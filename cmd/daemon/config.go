@@ -26,7 +26,7 @@ type Config struct {
 	Admin      string // of the HTTP server for the operator, which hands out backups
 
 	BarbershopQueue string // name of the queue that is the board; any, and the empty name is one
-	Version         string // of the program, one word, for clients that ask
+	Version         string // of the program, one word, for clients that ask; unknown if empty
 
 	MaxConns   int           // connections at a time, of each protocol
 	Drain      time.Duration // how long Run waits for connections to finish; DefaultDrain if 0

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	if c.Drain <= 0 {
 		c.Drain = DefaultDrain
 	}
+	c.Version = cmp.Or(c.Version, "unknown")
 	var p protocols
 	doors, err := c.doors(&p)
 	if err != nil {
