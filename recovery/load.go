@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -95,7 +96,6 @@ type loader struct {
 	queue  uint32 // that packets are put into
 	limits storage.Limits
 	batch  *storage.Batch // being filled
-	began  bool           // a batch of this load is, or may be, on disk
 
 	apply   chan *storage.Batch // to the goroutine that writes
 	applied chan error          // an answer for each
@@ -123,6 +123,9 @@ func (l *loader) close(err error) error {
 
 // abandon removes the load record.
 func (l *loader) abandon() error {
+	if _, err := os.Stat(l.dir); err != nil { // opening would make the folder
+		return fmt.Errorf("%w: %w", ErrNothingToAbandon, err)
+	}
 	if err := l.open(); err != nil {
 		return err
 	}
@@ -199,7 +202,9 @@ func (l *loader) explain(err error) error {
 		return nil
 	case errors.Is(err, ErrNotEmpty), errors.Is(err, ErrOtherDump), errors.Is(err, storage.ErrLoss):
 		return err // they say it themselves
-	case !l.began && l.resume.Offset == 0:
+	case errors.Is(err, storage.ErrUnknown):
+		return fmt.Errorf("%w; how much of the dump is stored shows when it is loaded again", err)
+	case l.store.Load() == nil:
 		return fmt.Errorf("%w; nothing was stored: the folder is as it was", err)
 	}
 	return fmt.Errorf("%w; a part of the dump is stored, and the folder cannot be served yet: "+

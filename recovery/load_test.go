@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -313,6 +314,13 @@ func TestAbandonedLoadKeepsWhatItStored(t *testing.T) {
 	}
 	if _, err := Load(t.Context(), dir, nil, LoadOptions{Abandon: true}); !errors.Is(err, ErrNothingToAbandon) {
 		t.Errorf("a second time: got %v", err)
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	if _, err := Load(t.Context(), none, nil, LoadOptions{Abandon: true}); !errors.Is(err, ErrNothingToAbandon) || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no folder: got %v", err)
+	}
+	if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder was made: %v", err)
 	}
 }
 

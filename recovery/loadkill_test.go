@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 }
 
 func TestKilledLoadGoesOnWhereItWas(t *testing.T) {
-	packets, kills := 60_000, 10
+	packets, kills := 30_000, 8
 	if testing.Short() {
-		packets, kills = 20_000, 3
+		packets, kills = 15_000, 3
 	}
 	dir := filepath.Join(t.TempDir(), "data")
 	dump, _ := dumpOf(t, manyPackets(packets), DumpOptions{})

@@ -171,7 +171,6 @@ func (l *loader) send() error {
 func (l *loader) finish() error {
 	l.batch.SetLoad(nil)
 	l.batch.SetMarks(l.marks)
-	l.began = true
 	if err := l.store.Apply(l.batch); err != nil {
 		return fmt.Errorf("store packets: %w", err)
 	}
@@ -188,7 +187,7 @@ func (l *loader) write() error {
 		return err
 	}
 	l.batch.SetMarks(l.marks)
-	l.began, l.writing = true, true
+	l.writing = true
 	l.apply <- l.batch
 	l.batch, l.spare = l.spare, l.batch
 	l.batch.Reset()

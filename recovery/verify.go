@@ -104,7 +104,7 @@ type verifier struct {
 	src     verifySource
 	control storage.Control
 	report  VerifyReport
-	known   map[findingKey]bool
+	known   map[findingKey]bool // what report.Findings holds
 
 	queues    map[uint32]int // by identity: where in report.Queues
 	orphans   map[uint32]*orphanCount
@@ -136,11 +136,11 @@ func (s *payloadSum) add(queue uint32, seq uint64, size int64) {
 }
 
 func (v *verifier) finding(kind, key, format string, args ...any) {
-	v.known[findingKey{kind, key}] = true
 	if len(v.report.Findings) >= maxFindings {
 		v.report.More++
 		return
 	}
+	v.known[findingKey{kind, key}] = true
 	v.report.Findings = append(v.report.Findings, storage.Finding{Kind: kind, Key: key, What: fmt.Sprintf(format, args...)})
 }
 
