@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -136,6 +137,22 @@ func TestJSONOfOtherProgramsIsRead(t *testing.T) {
 	}
 	if fmt.Sprint(got.Tags) != "[{a 2} {z 1}]" {
 		t.Errorf("tags %v are not in order", got.Tags)
+	}
+}
+
+func TestExampleOfTheDocumentIsADump(t *testing.T) {
+	text, err := os.ReadFile("DUMP.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var example strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if object, ok := strings.CutPrefix(line, "    {"); ok {
+			example.WriteString("{" + object)
+		}
+	}
+	if report, err := ReadDump(t.Context(), strings.NewReader(example.String()), ReadOptions{}); err != nil || report.Packets != 2 {
+		t.Errorf("%+v %v", report, err)
 	}
 }
 
