@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -157,8 +158,7 @@ func (b *Broker) bestKey(q *queue, end End, dst []byte) (key []byte, ok bool, er
 
 // bare says that the packet is nothing but this key and its priority.
 func (b *Broker) bare(p index.Packet, key []byte) bool {
-	tags, _ := b.ix.Tags(p.Lane)
-	return p.State == index.Ready && p.Expiry == 0 && int(p.Size) == len(key) && len(tags) == 0
+	return p.State == index.Ready && p.Expiry == 0 && int(p.Size) == len(key) && p.Flags&recovery.FlagMore == 0
 }
 
 // discard removes a packet whose record nobody needs from the store.

@@ -371,6 +371,42 @@ func TestAPacketWithoutAKeyIsNotBare(t *testing.T) {
 	}
 }
 
+func TestWhatARecordHoldsBesidesItsPayloadIsNotLostByAMove(t *testing.T) {
+	for name, p := range map[string]storage.Packet{
+		"tags":     {Tags: []storage.Tag{{Name: "a", Value: "b"}}},
+		"attempts": {Attempts: 1},
+		"producer": {Producer: "somebody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, err := storage.Open(t.TempDir(), storage.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			var batch storage.Batch
+			p.Key = []byte("k")
+			batch.PutQueue(storage.Queue{ID: 1, Name: []byte("q")})
+			batch.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1 << 63}, &p)
+			batch.SetMarks(storage.Marks{NextSeq: 1<<63 + 1, LowSeq: 1<<63 - 1, NextQueue: 2})
+			if err := store.Apply(&batch); err != nil {
+				t.Fatal(err)
+			}
+			state, err := recovery.Restore(store, recovery.Options{Now: startTime})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &harness{t: t, b: broker.New(store, state, broker.Options{})}
+			defer h.b.Close()
+			if err := h.prioritize("q", "k", 7); err != broker.ErrNotBare {
+				t.Errorf("a move gave %v, want ErrNotBare", err)
+			}
+			if key, err := h.popKey("q", broker.Oldest); err != broker.ErrNotBare {
+				t.Errorf("PopKey gave %q %v, want ErrNotBare", key, err)
+			}
+		})
+	}
+}
+
 func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()

@@ -143,7 +143,7 @@ func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) error {
 		Key:      p.Key,
 		Size:     uint32(len(p.Key) + len(p.Payload)),
 		Expiry:   p.Expiry,
-		Flags:    recovery.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload))),
+		Flags:    recovery.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload)), false),
 		Ref:      b.cache.add(seq, b.open.ops.Record(op)),
 	}
 	if b.ix.Push(e, now) == 0 {

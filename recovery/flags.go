@@ -4,16 +4,20 @@ package recovery
 const (
 	FlagExpires = 1 << iota // the packet has an expiry; the control record does not count it
 	FlagLarge               // its payload has a record of its own
+	FlagMore                // its record has what the index does not hold, besides a payload
 )
 
-// Flags packs what the removal of a packet from the store must know.
-func Flags(expires, large bool) uint8 {
+// Flags packs what a change of a packet in the store must know.
+func Flags(expires, large, more bool) uint8 {
 	var f uint8
 	if expires {
 		f |= FlagExpires
 	}
 	if large {
 		f |= FlagLarge
+	}
+	if more {
+		f |= FlagMore
 	}
 	return f
 }

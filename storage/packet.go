@@ -9,7 +9,7 @@ import (
 
 // PacketID is a packet's place in the order of delivery and its identity on
 // disk. No two packets of a store have the same queue and sequence, whatever
-// their priority: a packet that moves in the order keeps both.
+// their priority.
 type PacketID struct {
 	Queue    uint32
 	Priority uint32 // 1 is best, 0 is never selected
@@ -63,6 +63,7 @@ type Meta struct {
 	Attempts   uint32
 	Size       uint32 // len(key) + len(payload)
 	Large      bool   // the payload has a record of its own
+	More       bool   // there is more than key, times and payload: tags, attempts, a producer, or what a later version wrote
 }
 
 // SetHash is one packet's share of Control.Hash, which is the sum, modulo

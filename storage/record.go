@@ -128,8 +128,10 @@ func decodeMeta(rec []byte, m *Meta) error {
 			m.EnqueuedAt, ok = r.int()
 		case fieldTags:
 			m.Tags, ok = r.tags(tags)
+			m.More = true
 		case fieldAttempts:
 			m.Attempts, ok = r.uint32()
+			m.More = true
 		case fieldSize:
 			size, ok = r.uint()
 			m.Large, ok = true, ok && n == 1
@@ -139,6 +141,7 @@ func decodeMeta(rec []byte, m *Meta) error {
 			r.pos += int(size)
 		default:
 			ok = r.skip(0)
+			m.More = true
 		}
 		if !ok {
 			return r.bad("field value cut short or of a wrong form")

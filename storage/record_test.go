@@ -65,7 +65,8 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 					t.Fatal(name, err)
 				}
 				wantMeta := Meta{want.Expiry, want.NotBefore, want.EnqueuedAt, want.Key, m.Tags, want.Attempts,
-					uint32(len(want.Key) + len(want.Payload)), name == "head"}
+					uint32(len(want.Key) + len(want.Payload)), name == "head",
+					len(want.Tags) > 0 || want.Attempts > 0 || want.Producer != ""}
 				if !reflect.DeepEqual(m, wantMeta) || !slices.Equal(m.Tags, want.Tags) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
 				}
