@@ -188,15 +188,8 @@ func (c *checker) checkPacket(e *entry) error {
 
 // checkSize encodes only records whose length an estimate cannot tell to be small.
 func (c *checker) checkSize(p *storage.Packet) error {
-	const overhead, tagOverhead = 128, 10
-	n := overhead + len(p.Key) + len(p.Payload) + len(p.Producer)
-	for i := range p.Tags {
-		n += tagOverhead + len(p.Tags[i].Name) + len(p.Tags[i].Value)
-	}
-	if n <= maxRecord {
-		return nil
-	}
-	if n <= 2*maxRecord {
+	n := recordBound(p)
+	if n > maxRecord && n <= 2*maxRecord {
 		c.scratch = storage.AppendRecord(c.scratch[:0], p)
 		n = len(c.scratch)
 	}
@@ -204,6 +197,16 @@ func (c *checker) checkSize(p *storage.Packet) error {
 		return fmt.Errorf("the packet has a record of %d bytes: at most %d", n, maxRecord)
 	}
 	return nil
+}
+
+// recordBound is at least the length of a packet's full record.
+func recordBound(p *storage.Packet) int {
+	const overhead, tagOverhead = 128, 10
+	n := overhead + len(p.Key) + len(p.Payload) + len(p.Producer)
+	for i := range p.Tags {
+		n += tagOverhead + len(p.Tags[i].Name) + len(p.Tags[i].Value)
+	}
+	return n
 }
 
 func (c *checker) checkEnd(e *entry) error {

@@ -312,38 +312,63 @@ func (in *input) fill(c *chunk) (more bool, err error) {
 	}
 }
 
-// wholeRecords returns where the last whole record of data ends, 0 if none does. It counts records
-// of msgpack: those before the end are the chunk's.
+// wholeRecords returns where the next chunk ends: as many whole records as have room in its usual
+// size, or one that is longer; 0 if data holds no whole one. It counts records of msgpack.
 func (in *input) wholeRecords(data []byte) (end int, err error) {
-	visible := data
-	beforeSeam := in.seam > in.offset && in.offset+int64(len(data)) >= in.seam
-	if beforeSeam {
-		visible = data[:in.seam-in.offset]
+	atSeam := in.seam > in.offset && in.offset+int64(len(data)) >= in.seam
+	if atSeam {
+		data = data[:in.seam-in.offset]
 	}
-	if in.format == Msgpack {
-		in.count = 0
-		u := unpacker{b: visible}
-		for u.pos < len(visible) {
-			s := u.skip()
-			if s == malformed {
-				return 0, fmt.Errorf("%s and some after it: not msgpack", in.place(in.at))
-			}
-			if s == cutShort {
-				break
-			}
-			end = u.pos
-			in.count++
-		}
-	} else {
-		end = bytes.LastIndexByte(visible, '\n') + 1
-		if !beforeSeam && errors.Is(in.ended, io.EOF) {
-			end = len(visible)
-		}
+	last := !atSeam && errors.Is(in.ended, io.EOF)
+	window := data[:min(len(data), in.size)]
+	all := len(window) == len(data)
+	if end, err = in.lastWhole(window, last && all); err == nil && end == 0 {
+		end, err = in.firstWhole(data, last)
 	}
-	if beforeSeam && end != len(visible) {
-		return 0, errSeam
+	if err == nil && atSeam && (end == 0 || all && end != len(data)) {
+		err = errSeam
+	}
+	return end, err
+}
+
+// lastWhole returns where the last whole record ends; last says that the input ends with data.
+func (in *input) lastWhole(data []byte, last bool) (end int, err error) {
+	if in.format == JSONL {
+		if last {
+			return len(data), nil
+		}
+		return bytes.LastIndexByte(data, '\n') + 1, nil
+	}
+	in.count = 0
+	for u := (unpacker{b: data}); u.pos < len(data); end = u.pos {
+		switch u.skip() {
+		case malformed:
+			return 0, fmt.Errorf("%s and some after it: not msgpack", in.place(in.at))
+		case cutShort:
+			return end, nil
+		}
+		in.count++
 	}
 	return end, nil
+}
+
+// firstWhole returns where the first record ends.
+func (in *input) firstWhole(data []byte, last bool) (end int, err error) {
+	if in.format == JSONL {
+		if end = bytes.IndexByte(data, '\n') + 1; end == 0 && last {
+			end = len(data)
+		}
+		return end, nil
+	}
+	in.count = 1
+	u := unpacker{b: data}
+	switch u.skip() {
+	case malformed:
+		return 0, fmt.Errorf("%s: not msgpack", in.place(in.at))
+	case cutShort:
+		return 0, nil
+	}
+	return u.pos, nil
 }
 
 // newDecoder returns a function that takes the records of chunks apart; one goroutine uses it.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -95,6 +96,8 @@ type loader struct {
 	marks  storage.Marks
 	queue  uint32 // that packets are put into
 	limits storage.Limits
+	closed bool
+	roomy  bool           // the memory tables are those of a server
 	batch  *storage.Batch // being filled
 
 	apply   chan *storage.Batch // to the goroutine that writes
@@ -103,18 +106,53 @@ type loader struct {
 	writing bool // a batch is with the goroutine
 }
 
+// loadMemTable keeps memory below 300 MB: a compaction maps twenty tables of this size, and what it
+// makes of them. A server's, twice as large, load no faster; half of it is slower by the syncs, one a batch.
+const loadMemTable = 4 << 20
+
 func (l *loader) open() (err error) {
-	// Larger memory tables would make larger batches, of which each is synced; but a compaction
-	// maps twenty tables of that size, and memory must not grow with what is loaded.
-	l.store, err = storage.Open(l.dir, storage.Options{Unfinished: true, Logger: l.Logger})
+	var s *storage.Store
+	o := storage.Options{MemTable: loadMemTable, Unfinished: true, Logger: l.Logger}
+	if !l.roomy {
+		s, err = storage.Open(l.dir, o)
+	}
+	if l.roomy || errors.Is(err, storage.ErrFull) {
+		o.MemTable = 0 // as a server chooses, which on a small disk is less
+		l.roomy = true
+		s, err = storage.Open(l.dir, o)
+	}
 	if err != nil {
 		return err
 	}
-	l.limits = l.store.Limits()
+	l.store, l.limits, l.closed = s, s.Limits(), false
 	return nil
 }
 
+// enlarge opens the store again, with memory tables that take longer records.
+func (l *loader) enlarge() error {
+	if err := l.settle(); err != nil {
+		return err
+	}
+	if err := l.close(nil); err != nil {
+		return err
+	}
+	l.roomy = true
+	return l.open()
+}
+
+// roomToRemove is free space beside which the reserve is nothing that closing could need.
+const roomToRemove = 1 << 30
+
+// close removes the reserve, too, where there is room: that of small memory tables is small, and
+// the next start makes its own.
 func (l *loader) close(err error) error {
+	if l.closed {
+		return err
+	}
+	l.closed = true
+	if l.store.Space().Free > roomToRemove {
+		_ = os.Remove(filepath.Join(l.dir, "reserve"))
+	}
 	if e := l.store.Close(); e != nil && err == nil {
 		err = fmt.Errorf("close data folder: %w", e)
 	}

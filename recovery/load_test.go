@@ -134,6 +134,26 @@ func TestEmptiedFolderTakesADumpAsANewOneDoes(t *testing.T) {
 	}
 }
 
+func TestLongestPacketsAreLoadedAmongOthers(t *testing.T) {
+	for _, o := range []DumpOptions{{Payload: Hex}, {Format: Msgpack}} {
+		src := manyPackets(3000)
+		for i := range src.packets {
+			switch {
+			case i%1000 == 500:
+				src.packets[i].packet.Payload = bytes.Repeat([]byte{byte(i)}, maxRecord-200)
+			case i%100 == 7:
+				src.packets[i].packet.Payload = bytes.Repeat([]byte{byte(i)}, 60_000)
+			}
+		}
+		dump, _ := dumpOf(t, src, o)
+		dir := t.TempDir()
+		load(t, dir, dump, LoadOptions{})
+		if got := folderDump(t, dir, o); !bytes.Equal(got, dump) {
+			t.Errorf("%v: %d bytes are dumped of %d", o.Format, len(got), len(dump))
+		}
+	}
+}
+
 // lists are the payloads of each queue in the order of the keys, by the queue's name.
 func lists(t testing.TB, dir string) map[string][]string {
 	t.Helper()

@@ -150,6 +150,11 @@ func (l *loader) putPacket(e *entry) error {
 	if l.Merge {
 		id.Seq = l.merged(id.Seq)
 	}
+	if n := recordBound(p); n > l.limits.MaxRecord && !l.roomy {
+		if err := l.enlarge(); err != nil {
+			return err
+		}
+	}
 	if n := len(l.batch.Record(l.batch.Put(id, p))); n > l.limits.MaxRecord {
 		return fmt.Errorf("the packet has a record of %d bytes: a folder on a disk this small takes at most %d", n, l.limits.MaxRecord)
 	}
