@@ -63,7 +63,7 @@ type Meta struct {
 	Attempts   uint32
 	Size       uint32 // len(key) + len(payload)
 	Large      bool   // the payload has a record of its own
-	More       bool   // there is more than key, times and payload: tags, attempts, a producer, or what a later version wrote
+	More       bool   // there is more than key, times, attempts and payload: tags, a producer, or what a later version wrote
 }
 
 // SetHash is one packet's share of Control.Hash, which is the sum, modulo

@@ -131,7 +131,6 @@ func decodeMeta(rec []byte, m *Meta) error {
 			m.More = true
 		case fieldAttempts:
 			m.Attempts, ok = r.uint32()
-			m.More = true
 		case fieldSize:
 			size, ok = r.uint()
 			m.Large, ok = true, ok && n == 1
