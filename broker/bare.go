@@ -11,7 +11,7 @@ import (
 // A bare packet is its key and its priority and nothing else: no payload, no tags, no expiry,
 // neither delayed nor claimed. So it can be moved and handed out without reading its record; the
 // calls of this file do that, and refuse what is not bare with ErrNotBare, because they would lose
-// what the record holds.
+// what the record holds. How often a packet was claimed is kept.
 
 // PrioritizeRequest is a bare packet to push or to move.
 type PrioritizeRequest struct {
@@ -24,7 +24,8 @@ type PrioritizeRequest struct {
 
 // Prioritize pushes the bare packet with a key, or moves it to the newest end of another priority
 // if the queue has it; one that keeps its priority stays where it is. Old place and new are one
-// batch. ErrNotBare if the packet is more than its key, or not the only one that has it.
+// batch. ErrNotBare if the packet is more than its key, ErrShared if it is not the only one that
+// has it.
 func (tx *Tx) Prioritize(r PrioritizeRequest) error {
 	size := len(r.Queue) + len(r.Key)
 	if size > tx.b.limits.record {
@@ -39,7 +40,10 @@ func (tx *Tx) Prioritize(r PrioritizeRequest) error {
 	}
 	if q := b.queues.find(r.Queue); q != nil {
 		if p, n := b.ix.Only(q.ix, r.Key); n > 0 {
-			if n > 1 || !b.bare(p, r.Key) {
+			switch {
+			case n > 1:
+				return ErrShared
+			case !b.bare(p, r.Key):
 				return ErrNotBare
 			}
 			return tx.move(q, p, r)
@@ -73,7 +77,8 @@ func (tx *Tx) move(q *queue, p index.Packet, r PrioritizeRequest) error {
 // PopKey takes the best packet of the queue, which must be bare, at the newest or oldest end of its
 // priority, with all that have its key, and appends that key to dst. ok is false if none is
 // selectable. accept, if not nil, looks at the key first: when it returns an error, that is
-// returned and nothing is taken. ErrNotBare likewise if one of the packets is more than its key.
+// returned and nothing is taken. ErrNotBare likewise if one of the packets is more than its key,
+// ErrManyShare if more than MaxBareGroup have it.
 func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
 	if err := tx.begin(0); err != nil {
 		return dst, false, err
@@ -116,7 +121,7 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 }
 
 // PriorityOf returns the priority of the bare packet with a key; ok is false if the queue has no
-// packet with it.
+// packet with it. Errors are those of Prioritize.
 func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error) {
 	if err := tx.begin(0); err != nil {
 		return 0, false, err
@@ -129,7 +134,9 @@ func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error)
 	switch {
 	case n == 0:
 		return 0, false, nil
-	case n > 1 || !tx.b.bare(p, key):
+	case n > 1:
+		return 0, false, ErrShared
+	case !tx.b.bare(p, key):
 		return 0, false, ErrNotBare
 	}
 	return p.Priority, true, nil
@@ -146,8 +153,10 @@ func (b *Broker) bestKey(q *queue, end End, dst []byte) (key []byte, ok bool, er
 	if !ok {
 		return dst, false, ErrNotBare
 	}
-	limit := index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes}
-	b.scratch = b.ix.Group(best.ID, limit, b.scratch[:0])
+	b.scratch = b.ix.Group(best.ID, index.Limit{Packets: MaxBareGroup + 1}, b.scratch[:0])
+	if len(b.scratch) > MaxBareGroup {
+		return dst, false, ErrManyShare
+	}
 	for _, p := range b.scratch {
 		if !b.bare(p, key[len(dst):]) {
 			return dst, false, ErrNotBare

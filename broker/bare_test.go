@@ -76,7 +76,11 @@ func (m *model) popKey(end broker.End, take bool) (string, error) {
 		return "", nil
 	}
 	key := m.packets[i].key
-	for _, p := range m.withKey(key) {
+	with := m.withKey(key)
+	if len(with) > broker.MaxBareGroup {
+		return "", broker.ErrManyShare
+	}
+	for _, p := range with {
 		if !p.isBare() {
 			return "", broker.ErrNotBare
 		}
@@ -94,7 +98,9 @@ func (m *model) prioritize(key string, add uint32) error {
 	case len(with) == 0:
 		m.seq++
 		m.packets = append(m.packets, modelPacket{queue: "q", key: key, priority: add, seq: m.seq})
-	case len(with) > 1 || !with[0].isBare():
+	case len(with) > 1:
+		return broker.ErrShared
+	case !with[0].isBare():
 		return broker.ErrNotBare
 	case add > 0:
 		m.packets = slices.DeleteFunc(m.packets, func(p modelPacket) bool { return p.key == key })
@@ -199,7 +205,11 @@ func (m *model) lookThrough(t *rapid.T, tx *broker.Tx, end broker.End, key strin
 		if ok || err != nil {
 			t.Fatalf("PriorityOf(%q) = %d %v %v, want none", key, priority, ok, err)
 		}
-	case len(with) > 1 || !with[0].isBare():
+	case len(with) > 1:
+		if err != broker.ErrShared {
+			t.Fatalf("PriorityOf(%q) of %v gave %v", key, with, err)
+		}
+	case !with[0].isBare():
 		if err != broker.ErrNotBare {
 			t.Fatalf("PriorityOf(%q) of %v gave %v", key, with, err)
 		}
@@ -371,31 +381,50 @@ func TestAPacketWithoutAKeyIsNotBare(t *testing.T) {
 	}
 }
 
+func TestManyPacketsWithOneKeyAreTakenUpToALimit(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	peek := func() (key string, err error) {
+		err = h.b.Do(func(tx *broker.Tx) error {
+			got, _, err := tx.PeekKey([]byte("q"), broker.Oldest, nil)
+			key = string(got)
+			return err
+		})
+		return key, err
+	}
+	for i := range broker.MaxBareGroup {
+		h.push("q", uint32(i%3), 0, "k", "")
+	}
+	if key, err := peek(); key != "k" || err != nil {
+		t.Errorf("PeekKey gave %q %v, want k", key, err)
+	}
+	h.push("q", 0, 0, "k", "")
+	if key, err := peek(); err != broker.ErrManyShare {
+		t.Errorf("PeekKey of one more gave %q %v, want ErrManyShare", key, err)
+	}
+	if key, err := h.popKey("q", broker.Oldest); err != broker.ErrManyShare {
+		t.Errorf("PopKey of one more gave %q %v, want ErrManyShare", key, err)
+	}
+	h.pop(h.b.Attach(&inbox{}), "q") // all of them
+	for range broker.MaxBareGroup {
+		h.push("q", 1, 0, "k", "")
+	}
+	if key, err := h.popKey("q", broker.Oldest); key != "k" || err != nil {
+		t.Errorf("PopKey gave %q %v, want k", key, err)
+	}
+	h.barrier()
+	if len(h.store.packets) != 0 {
+		t.Errorf("%d packets are left, want that all were taken", len(h.store.packets))
+	}
+}
+
 func TestWhatARecordHoldsBesidesItsPayloadIsNotLostByAMove(t *testing.T) {
 	for name, p := range map[string]storage.Packet{
 		"tags":     {Tags: []storage.Tag{{Name: "a", Value: "b"}}},
-		"attempts": {Attempts: 1},
 		"producer": {Producer: "somebody"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, err := storage.Open(t.TempDir(), storage.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			var batch storage.Batch
-			p.Key = []byte("k")
-			batch.PutQueue(storage.Queue{ID: 1, Name: []byte("q")})
-			batch.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1 << 63}, &p)
-			batch.SetMarks(storage.Marks{NextSeq: 1<<63 + 1, LowSeq: 1<<63 - 1, NextQueue: 2})
-			if err := store.Apply(&batch); err != nil {
-				t.Fatal(err)
-			}
-			state, err := recovery.Restore(store, recovery.Options{Now: startTime})
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := &harness{t: t, b: broker.New(store, state, broker.Options{})}
+			h, _ := onDisk(t, p)
 			defer h.b.Close()
 			if err := h.prioritize("q", "k", 7); err != broker.ErrNotBare {
 				t.Errorf("a move gave %v, want ErrNotBare", err)
@@ -405,6 +434,59 @@ func TestWhatARecordHoldsBesidesItsPayloadIsNotLostByAMove(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAttemptsAreKeptByAMove(t *testing.T) {
+	h, store := onDisk(t, storage.Packet{Attempts: 3})
+	if err := h.prioritize("q", "k", 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := store.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snapshot.Close()
+	packets := 0
+	err = snapshot.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, damage error) error {
+		packets++
+		var p storage.Packet
+		if err := errors.Join(damage, storage.DecodeRecord(rec, &p)); err != nil {
+			return err
+		}
+		if string(p.Key) != "k" || id.Priority != 7 || p.Attempts != 3 {
+			t.Errorf("%+v is on disk at %v, want k with 3 attempts at priority 7", p, id)
+		}
+		return nil
+	})
+	if err != nil || packets != 1 {
+		t.Errorf("%d packets are on disk (%v), want one", packets, err)
+	}
+}
+
+// onDisk is a broker on a folder with one packet of queue q, whose key is k and whose priority is 1.
+func onDisk(t *testing.T, p storage.Packet) (*harness, *storage.Store) {
+	t.Helper()
+	store, err := storage.Open(t.TempDir(), storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	var batch storage.Batch
+	p.Key = []byte("k")
+	batch.PutQueue(storage.Queue{ID: 1, Name: []byte("q")})
+	batch.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1 << 63}, &p)
+	batch.SetMarks(storage.Marks{NextSeq: 1<<63 + 1, LowSeq: 1<<63 - 1, NextQueue: 2})
+	if err := store.Apply(&batch); err != nil {
+		t.Fatal(err)
+	}
+	state, err := recovery.Restore(store, recovery.Options{Now: startTime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &harness{t: t, b: broker.New(store, state, broker.Options{})}, store
 }
 
 func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {

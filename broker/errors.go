@@ -1,6 +1,9 @@
 package broker
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors of calls. Each is a sentence for the user; none of them has changed anything.
 var (
@@ -17,7 +20,11 @@ var (
 	// ErrTooManySubscriptions: MaxSubscriptions is reached.
 	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
 	// ErrNotBare: a packet is not just a key and a priority.
-	ErrNotBare = errors.New("packet is not just a key: it has none, shares it, or has a payload, tags or a time to live that would be lost; take it through another protocol")
+	ErrNotBare = errors.New("packet is not just a key: it has none, or has a payload, tags, a producer or a time to live that would be lost; take it through another protocol")
+	// ErrShared: a packet is not the only one with its key, so that key has no one priority.
+	ErrShared = errors.New("several packets have this key: take them first")
+	// ErrManyShare: more than MaxBareGroup packets have a key.
+	ErrManyShare = fmt.Errorf("more than %d packets have the best one's key: take them through another protocol", MaxBareGroup)
 	// ErrTooLarge: the packet does not fit the storage's limits.
 	ErrTooLarge = errors.New("packet too large")
 )

@@ -13,6 +13,10 @@ const (
 	// the server hold: what is past it stays queued.
 	MaxGroupBytes = 16 << 20
 
+	// MaxBareGroup is the most packets of one key that a call on bare packets looks at, for each of
+	// which it holds the broker's lock a little longer, also when it then refuses.
+	MaxBareGroup = 32
+
 	// MaxQueues bounds what clients can make the server remember of names.
 	MaxQueues = 1 << 20
 	// MaxNameBytes bounds the bytes of all queue names together.

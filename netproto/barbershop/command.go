@@ -251,8 +251,11 @@ func (s *session) refuse(err error) error {
 	if errors.Is(err, broker.ErrClosed) {
 		return err
 	}
-	if errors.Is(err, errNoItem) || errors.Is(err, broker.ErrNotBare) {
+	switch {
+	case errors.Is(err, errNoItem), errors.Is(err, broker.ErrNotBare), errors.Is(err, broker.ErrManyShare):
 		err = fmt.Errorf("queue %.80q holds what is no item: %w", s.queue, err)
+	case errors.Is(err, broker.ErrShared):
+		err = fmt.Errorf("queue %.80q has several packets of this number, so it has no one score: take them with next, or through another protocol", s.queue)
 	}
 	s.serverError(err)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
 )
 
@@ -130,8 +131,21 @@ func TestTheBoardIsAnyQueue(t *testing.T) {
 	c.ask("update 2 5", "OK")
 	b.push("x", 1, 0, "payload")
 	c.ask("next", `SERVER_ERROR queue "other \xff\n board" holds what is no item: packet is not just a key: it has none, `+
-		"shares it, or has a payload, tags or a time to live that would be lost; take it through another protocol")
+		"or has a payload, tags, a producer or a time to live that would be lost; take it through another protocol")
 	b.queue = barbershop.DefaultQueue
 	b.restart()
 	b.dial().ask("next", "1")
+}
+
+func TestManyPacketsOfOneNumberAreNoItem(t *testing.T) {
+	b := newBoard(t)
+	c := b.dial()
+	for range broker.MaxBareGroup + 1 {
+		b.push("7", 1, 0, "")
+	}
+	const refused = `queue "barbershop" holds what is no item: more than 32 packets have the best one's key: take them through another protocol`
+	c.ask("next", "SERVER_ERROR "+refused)
+	c.ask("PEEK", "-ERROR "+refused)
+	c.ask("update 8 4294967295", "OK")
+	c.ask("next", `SERVER_ERROR `+refused) // it is of the same pool, and came later
 }
