@@ -8,9 +8,11 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
-// storeDescriptors are kept for the store: logs, tables and what a compaction writes beside them.
-// A compaction that finds none left could lose a table, so connections must never take them.
-const storeDescriptors = 512
+// The store needs one descriptor for each log and table, and for what a compaction writes beside
+// them. A compaction that finds none left could lose a table (Badger v4.9.6 drops that error), so
+// connections must never take them: half of all are kept, since tables become more as the folder
+// grows, some hundred to the gigabyte at first and fewer later, and never less than minStoreDescriptors.
+const minStoreDescriptors = 512
 
 // limitConns lowers the limit of connections to what the process may open beside the store.
 func (c *Config) limitConns(all doors) error {
@@ -22,7 +24,7 @@ func (c *Config) limitConns(all doors) error {
 		c.MaxConns = netproto.DefaultMaxConns
 	}
 	queues := uint64(all.queues())
-	kept := uint64(storeDescriptors)
+	kept := max(minStoreDescriptors, l.Cur/2)
 	if uint64(len(all)) > queues {
 		kept += admin.DefaultMaxConns
 	}

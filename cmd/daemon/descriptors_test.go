@@ -20,12 +20,13 @@ func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 		wished, want int
 		refused      bool
 	}{
-		"plenty":               {files: storeDescriptors + 200, doors: []string{"pinpriq"}, wished: 100, want: 100},
-		"not enough":           {files: storeDescriptors + 50, doors: []string{"pinpriq"}, wished: 100, want: 50},
-		"not enough for two":   {files: storeDescriptors + 150, doors: []string{"pinpriq", "other"}, wished: 100, want: 75},
-		"some for the backups": {files: storeDescriptors + 150, doors: []string{"pinpriq", admin.Name}, wished: 100, want: 150 - admin.DefaultMaxConns},
-		"none for anyone":      {files: storeDescriptors, doors: []string{"pinpriq"}, wished: 100, refused: true},
-		"one for one of two":   {files: storeDescriptors + 1, doors: []string{"pinpriq", "other"}, wished: 100, refused: true},
+		"plenty":               {files: minStoreDescriptors + 200, doors: []string{"pinpriq"}, wished: 100, want: 100},
+		"not enough":           {files: minStoreDescriptors + 50, doors: []string{"pinpriq"}, wished: 100, want: 50},
+		"not enough for two":   {files: minStoreDescriptors + 150, doors: []string{"pinpriq", "other"}, wished: 100, want: 75},
+		"some for the backups": {files: minStoreDescriptors + 150, doors: []string{"pinpriq", admin.Name}, wished: 100, want: 150 - admin.DefaultMaxConns},
+		"half for the store":   {files: 4000, doors: []string{"pinpriq"}, wished: 3000, want: 2000},
+		"none for anyone":      {files: minStoreDescriptors, doors: []string{"pinpriq"}, wished: 100, refused: true},
+		"one for one of two":   {files: minStoreDescriptors + 1, doors: []string{"pinpriq", "other"}, wished: 100, refused: true},
 	} {
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: row.files, Max: was.Max}); err != nil {
 			t.Fatal(err)
