@@ -55,14 +55,29 @@ func (m *boardModel) answer(stream string) string {
 		line = strings.TrimSuffix(line, "\r")
 		if len(line) > barbershop.MaxLine {
 			out.WriteString(m.tooLong(line))
-			continue
+		} else {
+			out.WriteString(m.line(line))
 		}
-		out.WriteString(m.line(line))
+		if isHTTP(line) { // the connection is closed
+			return out.String()
+		}
 	}
 }
 
+// isHTTP says that a line is a browser's.
+func isHTTP(line string) bool {
+	words := split(line[:min(len(line), barbershop.MaxLine)])
+	return len(words) > 0 && (words[0] == "POST" || words[0] == "Host:") ||
+		len(line) <= barbershop.MaxLine && (strings.HasSuffix(line, " HTTP/1.0") || strings.HasSuffix(line, " HTTP/1.1"))
+}
+
+const noHTTP = "HTTP is not spoken here: the connection is closed"
+
 func (m *boardModel) tooLong(line string) string {
 	m.dialect(split(line[:barbershop.MaxLine]))
+	if isHTTP(line) {
+		return m.client(noHTTP)
+	}
 	return m.client("line too long: expected at most 1024 bytes")
 }
 
@@ -88,6 +103,9 @@ func (m *boardModel) client(why string) string {
 func (m *boardModel) line(line string) string {
 	words := split(line)
 	m.dialect(words)
+	if isHTTP(line) {
+		return m.client(noHTTP)
+	}
 	bad := "ERROR\r\n"
 	if m.later {
 		bad = "-ERROR\r\n"
@@ -315,6 +333,8 @@ func FuzzBoard(f *testing.F) {
 	f.Add([]byte("UPDATE 5001 1\r\nPEEK\r\nSCORE 5001\r\nINFO\nNEXT\r\n\r\nQUIT\r\nupdate"), uint16(7), false)
 	f.Add([]byte(strings.Repeat("x", 1024)+"\r\n"+strings.Repeat("X", 1025)+"\nnext 1\n update  1 2 \n"), uint16(100), false)
 	f.Add([]byte(strings.Repeat("update", 300)), uint16(0), false)
+	f.Add([]byte("update 1 1\nPOST / HTTP/1.1\r\nHost: x\r\n\r\nupdate 2 1\n"), uint16(1), false)
+	f.Add([]byte("GET / HTTP/1.1\r\nupdate 2 1\n"), uint16(0), false)
 	seed := make([]byte, 600)
 	for x, i := uint32(1), 0; i < len(seed); i++ {
 		x = x*1664525 + 1013904223

@@ -80,6 +80,17 @@ func (w *words) split(text []byte) {
 	}
 }
 
+// A page in a browser can make it send lines of the page's choice, but only behind the head of a request, which the
+// next two know.
+
+func (w *words) isHTTP() bool {
+	return w.n > 0 && (string(w.at[0]) == "POST" || string(w.at[0]) == "Host:")
+}
+
+func endsLikeHTTP(line []byte) bool {
+	return bytes.HasSuffix(line, []byte(" HTTP/1.1")) || bytes.HasSuffix(line, []byte(" HTTP/1.0"))
+}
+
 // isLater says that a command name belongs to the later dialect: it has upper-case letters and no
 // lower-case ones.
 func isLater(name []byte) bool {

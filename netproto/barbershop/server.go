@@ -119,6 +119,9 @@ func (s *session) serve(tx *broker.Tx) error {
 	return err
 }
 
+// errHTTP is why nothing more of a connection is carried out.
+var errHTTP = errors.New("a line is of HTTP: perhaps a page in a browser on this machine tries to use the board")
+
 func (s *session) serveLines(tx *broker.Tx) error {
 	for s.taken < len(s.buf) && s.taken < maxServe && len(s.replies) < maxReplies {
 		text, n, kind := s.lines.next(s.buf[s.taken:])
@@ -131,6 +134,10 @@ func (s *session) serveLines(tx *broker.Tx) error {
 		}
 		if s.words.split(text); s.words.n > 0 {
 			s.later = isLater(s.words.at[0])
+		}
+		if s.words.isHTTP() || kind == lineWhole && endsLikeHTTP(text) {
+			s.clientError("HTTP is not spoken here: the connection is closed")
+			return errHTTP
 		}
 		if kind == lineTooLong {
 			s.clientError("line too long: expected at most %d bytes", MaxLine)
