@@ -9,9 +9,9 @@ import (
 )
 
 // Output is the sending half of a connection. Bytes are appended by the broker's completer, and by
-// the connection's reader while the completer owes it nothing, and leave at Flush: at once if the kernel takes them, which is a single system call
-// and no hand-over; otherwise a goroutine of the connection's own carries the rest, so that a
-// slow peer delays nobody else.
+// the connection's reader while the completer owes it nothing, and leave at Flush: at once if the
+// kernel takes them, which is a single system call and no hand-over; otherwise a goroutine of the
+// connection's own carries the rest, so that a slow peer delays nobody else.
 type Output struct {
 	conn    *net.TCPConn
 	raw     syscall.RawConn
