@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -67,6 +68,9 @@ func (s *Store) write(b *Batch) error {
 	s.mu.Lock()
 	s.control = next
 	s.deleted += deleted
+	if b.count > 0 {
+		s.loaded = bytes.Clone(b.loaded)
+	}
 	if b.hasLoad {
 		s.load = append([]byte(nil), b.load...) // nil when that is empty
 	}
@@ -81,6 +85,9 @@ func (s *Store) commit(b *Batch, next *Control) (deleted uint64, err error) {
 	err = s.transact(func(txn *badger.Txn) error {
 		// The operations, and what they change in the control record.
 		if deleted, err = s.fill(txn, b, next, later != nil); err != nil {
+			return err
+		}
+		if err := s.fillLoaded(txn, b); err != nil {
 			return err
 		}
 		if later != nil {

@@ -7,7 +7,7 @@ package storage
 //  1. ops[i].rec and ops[i].head lie in chunks that are not written again
 //     before Reset.
 //  2. count and bytes are those of the operations that are not cancelled,
-//     plus those of queues and of the load record.
+//     plus those of queues, of the load record and of the loaded record.
 type Batch struct {
 	ops    []batchOp
 	queues map[uint32]queueOp
@@ -22,6 +22,7 @@ type Batch struct {
 	hasMarks bool
 	load     []byte // the load record; empty removes it
 	hasLoad  bool
+	loaded   []byte // the loaded record; nil leaves it out
 }
 
 // OpKind says what an Op does.
@@ -91,7 +92,7 @@ func (b *Batch) Reset() {
 	b.held, b.count, b.bytes = 0, 0, 0
 	b.deletes.packets, b.deletes.entries, b.deletes.bytes = 0, 0, 0
 	b.marks, b.hasMarks = Marks{}, false
-	b.load, b.hasLoad = nil, false
+	b.load, b.hasLoad, b.loaded = nil, false, nil
 }
 
 // Put adds a packet, copying all it needs of p, and returns the number by

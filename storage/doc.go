@@ -9,7 +9,7 @@
 //	control.go  the control record, rewritten by every batch
 //	batch.go    Batch: what one Apply writes, filled by one goroutine
 //	store.go    Store: Open, Close; apply.go, read.go, scan.go: its work
-//	load.go     the load record: how far a load under way has come
+//	load.go     the load record: how far a load under way has come; and the loaded record
 //	snapshot.go Snapshot: the state after one batch, whatever comes later
 //	folder.go   the data folder: lock, format version; anchor.go: the anchor
 //	log.go      what a crash leaves of a log, and what is damage; tables.go,
