@@ -78,6 +78,8 @@ func fetch(ctx context.Context, address string, timeout time.Duration, r admin.R
 		return nil, errors.New("interrupted")
 	case isDial(err):
 		return nil, dialError(err, address, "--admin")
+	case errors.Is(err, admin.ErrRefused):
+		return nil, err
 	}
-	return nil, err
+	return nil, fmt.Errorf("%w; check that --admin %s is the server's operator port", err, address)
 }

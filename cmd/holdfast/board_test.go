@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 func TestImportedItemsAreExportedInTheOrderOfTheBoard(t *testing.T) {
@@ -19,14 +21,14 @@ func TestImportedItemsAreExportedInTheOrderOfTheBoard(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	want := "0 4294967295\n17 251\n18 250\n19 250\n5 1\n4294967295 0\n"
-	if out := s.must(t, "barbershop", "export", exported); out != "" {
-		t.Errorf("printed %q, want silence", out)
+	if out := s.must(t, "barbershop", "export", exported); out != "6 items exported\n" {
+		t.Errorf("printed %q, want how many items", out)
 	}
 	if b, err := os.ReadFile(exported); err != nil || string(b) != want {
 		t.Errorf("exported\n%s%v, want\n%s", b, err, want)
 	}
-	if got := s.must(t, "barbershop", "export", "-"); got != want {
-		t.Errorf("standard output got\n%swant\n%s", got, want)
+	if r := s.run(t, "barbershop", "export", "-"); r != (result{exitOK, want, "holdfast: 6 items exported\n"}) {
+		t.Errorf("%+v, want all items and a line on standard error", r)
 	}
 	// What was exported makes the same board: nothing is lost on the way there and back.
 	other := serve(t, filepath.Join(dir, "other"), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--barbershop-queue", "*")
@@ -51,15 +53,55 @@ func TestExportTellsOfPacketsThatAreNoItems(t *testing.T) {
 		t.Fatalf("import: %+v", r)
 	}
 	r := s.run(t, "barbershop", "export", "-")
-	if r.code != exitFailed || r.stdout != "20 7\n" || !strings.Contains(r.stderr, "7 packets of queue \"barbershop\" are no items") {
+	if r.code != exitFailed || r.stdout != "20 7\n" || !strings.Contains(r.stderr, "queue \"barbershop\" has 7 packets that are no items: left out") {
 		t.Errorf("%+v, want the item, and a sentence about 7 others", r)
 	}
 }
 
-func TestExportOfNothingIsEmpty(t *testing.T) {
-	s := serve(t, t.TempDir(), "--admin", "127.0.0.1:0")
-	if got := s.must(t, "barbershop", "export", "-"); got != "" {
-		t.Errorf("exported %q, want nothing", got)
+func TestExportLeavesOutWhatCameWithAProducer(t *testing.T) {
+	packet := storage.Packet{Key: []byte("17"), Producer: "somebody"}
+	var out strings.Builder
+	e := exporting{out: &out}
+	if err := e.packet(nil, storage.PacketID{Queue: 1, Priority: 1}, &packet); err != nil || out.Len() > 0 || e.foreign != 1 {
+		t.Errorf("%q was exported (%v), want that it is left out and counted", out.String(), err)
+	}
+}
+
+func TestExportWritesAnItemOnce(t *testing.T) {
+	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	for _, priority := range []string{"9", "4", "5"} {
+		s.must(t, "push", "barbershop", "", "--key", "17", "--priority", priority)
+	}
+	r := s.run(t, "barbershop", "export", "-")
+	if r.code != exitFailed || r.stdout != "17 4294967291\n" || !strings.Contains(r.stderr, "2 packets besides the best of an item: left out") {
+		t.Errorf("%+v, want the item with its best score, and a sentence about 2 others", r)
+	}
+}
+
+func TestExportOfAQueueThatIsNotThereKeepsTheOlderSnapshot(t *testing.T) {
+	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	if r := s.feed(t, "20 7\n", "barbershop", "import", "-"); r != (result{exitOK, "1 line imported\n", ""}) {
+		t.Fatalf("import: %+v", r)
+	}
+	file := filepath.Join(t.TempDir(), "snapshot")
+	if out := s.must(t, "barbershop", "export", file); out != "1 item exported\n" {
+		t.Errorf("printed %q", out)
+	}
+	oneSentence(t, s.run(t, "barbershop", "export", file, "--barbershop-queue", "barbreshop"), exitFailed, `has no queue "barbreshop"`)
+	oneSentence(t, s.run(t, "barbershop", "export", "-", "--barbershop-queue", "barbreshop"), exitFailed, "check --barbershop-queue")
+	if b, err := os.ReadFile(file); err != nil || string(b) != "20 7\n" {
+		t.Errorf("the older snapshot is now %q (%v)", b, err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(file))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the folder has %v (%v), want the snapshot alone", entries, err)
+	}
+}
+
+func TestExportHintsAtTheOperatorPort(t *testing.T) {
+	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
+	for _, protocol := range []string{"pinpriq", "barbershop"} {
+		oneSentence(t, s.run(t, "barbershop", "export", "-", "--admin", s.addrs[protocol]), exitFailed, "check that --admin "+s.addrs[protocol])
 	}
 }
 

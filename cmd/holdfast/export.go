@@ -27,7 +27,7 @@ type exportCmd struct {
 
 // Help is shown below the usage line.
 func (c *exportCmd) Help() string {
-	return `Writes the items as they were at one moment, while the server goes on: the highest score first, and within a score the item that is there longest, which is the order in which "next" hands them out. Packets of the queue that are no items (they came through another door, with a payload or under another key) are left out; then the exit code is 1.
+	return `Writes the items as they were at one moment, while the server goes on: the highest score first, and within a score the item that is there longest, which is the order in which "next" hands them out. Packets of the queue that are no items (they came through another door, with a payload or under another key) are left out, and so is all but the best packet of an item that has several; then the exit code is 1. The server makes one copy at a time: while a backup runs, an export is refused, and the other way round.
 
 Examples:
 
@@ -58,22 +58,28 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
 	e := exporting{out: o, report: func(items int64) { m.set("export", inPackets, items, 0) }}
-	err = e.run(ctx, body)
+	report, err := e.run(ctx, body)
 	m.end()
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("export: interrupted; " + o.left())
 	case err != nil:
 		return fmt.Errorf("export: %w; %s", err, o.left())
+	case report.Queues == 0:
+		return fmt.Errorf("export: the server has no queue %q, or has forgotten it because it is empty: check --barbershop-queue; nothing was written", c.Queue)
 	}
 	if err := o.keep(); err != nil {
 		return err
 	}
-	if e.foreign > 0 {
-		return fmt.Errorf("export: %d packets of queue %q are no items and were left out, the first of them packet %v; all items were written",
-			e.foreign, c.Queue, e.first)
+	if err := e.leftOut(c.Queue); err != nil {
+		return fmt.Errorf("export: %w", err)
 	}
-	return nil
+	if c.File == "-" {
+		_, err = fmt.Fprintf(p.stderr, "holdfast: %s exported\n", plural(int(e.items), "item"))
+	} else {
+		_, err = fmt.Fprintf(p.stdout, "%s exported\n", plural(int(e.items), "item"))
+	}
+	return err
 }
 
 // literal is the pattern that matches one name only.
@@ -87,23 +93,27 @@ type exporting struct {
 	report func(items int64)
 
 	items   int64
+	written itemSet
 	foreign int64            // packets that are no items
-	first   storage.PacketID // of them
+	again   int64            // packets of items that were written
+	first   storage.PacketID // of both
 	line    []byte
 }
 
 // run reads a dump, which is in the order of the board already.
-func (e *exporting) run(ctx context.Context, dump io.Reader) error {
-	_, err := recovery.ReadDump(ctx, dump, recovery.ReadOptions{Packet: e.packet})
-	return err
+func (e *exporting) run(ctx context.Context, dump io.Reader) (recovery.ReadReport, error) {
+	return recovery.ReadDump(ctx, dump, recovery.ReadOptions{Packet: e.packet})
 }
 
 func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Packet) error {
 	item, ok := barbershop.ParseKey(p.Key)
-	if !ok || id.Priority == 0 || len(p.Payload) > 0 || len(p.Tags) > 0 || p.Expiry != 0 || p.NotBefore != 0 {
-		if e.foreign++; e.foreign == 1 {
-			e.first = id
-		}
+	more := len(p.Payload) > 0 || len(p.Tags) > 0 || p.Producer != "" || p.Expiry != 0 || p.NotBefore != 0
+	switch {
+	case !ok || more || id.Priority == 0:
+		e.leave(&e.foreign, id)
+		return nil
+	case !e.written.add(item):
+		e.leave(&e.again, id)
 		return nil
 	}
 	e.line = append(barbershop.AppendKey(e.line[:0], item), ' ')
@@ -113,4 +123,30 @@ func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Pac
 	}
 	_, err := e.out.Write(e.line)
 	return err
+}
+
+func (e *exporting) leave(count *int64, id storage.PacketID) {
+	if e.foreign+e.again == 0 {
+		e.first = id
+	}
+	*count++
+}
+
+// leftOut says what of the queue is not in the snapshot, nil if nothing.
+func (e *exporting) leftOut(queue string) error {
+	if e.foreign+e.again == 0 {
+		return nil
+	}
+	var what []string
+	switch {
+	case e.foreign == 1:
+		what = append(what, "1 packet that is no item")
+	case e.foreign > 1:
+		what = append(what, fmt.Sprintf("%d packets that are no items", e.foreign))
+	}
+	if e.again > 0 {
+		what = append(what, plural(int(e.again), "packet")+" besides the best of an item")
+	}
+	return fmt.Errorf("queue %q has %s: left out, beginning with packet %v; %s exported",
+		queue, strings.Join(what, ", and "), e.first, plural(int(e.items), "item"))
 }

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// ErrRefused: the server has said why it hands out no backup.
+var ErrRefused = errors.New("refuses")
+
 // Fetch asks the server at address for a backup and returns its body, which the caller reads to the
 // end and closes. A body that is cut short ends in an error, never in a plain io.EOF. ctx ends the
 // transfer too; timeout bounds how long a Read, or Fetch itself, waits for the server.
@@ -46,7 +49,7 @@ func Fetch(ctx context.Context, address string, r Request, timeout time.Duration
 		defer t.Close()
 		const longest = 4096
 		why, _ := io.ReadAll(io.LimitReader(t, longest))
-		return nil, fmt.Errorf("the server at %s refuses: %s", address, strings.TrimSpace(string(why)))
+		return nil, fmt.Errorf("the server at %s %w: %s", address, ErrRefused, strings.TrimSpace(string(why)))
 	}
 	return t, nil
 }
