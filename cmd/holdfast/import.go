@@ -25,7 +25,7 @@ type importCmd struct {
 
 // Help is shown below the usage line.
 func (c *importCmd) Help() string {
-	return `Each line becomes one update: it makes the item with that score, and adds the score to that of an item which is there already, be it from the same file. So import twice, and all scores are doubled. The command returns when all lines are on the server's disk, and says how many there were; when it has to stop earlier, it says from which line on to import the rest.
+	return `Each line becomes one update: it makes the item with that score, and adds the score to that of an item which is there already, be it from the same file; blank lines are passed over. So import twice, and all scores are doubled. The command returns when all lines are on the server's disk, and says how many there were; when it has to stop earlier, it says from which line on to import the rest.
 
 Examples:
 
@@ -78,14 +78,19 @@ type importing struct {
 	timeout time.Duration
 	report  func(read int64) // bytes of the snapshot
 
-	sent    int64        // lines; owned by the sender
+	sent    int64        // updates; owned by the sender
+	cut     bool         // the connection took no more of them; owned by the sender
 	flushed atomic.Int64 // those that the sender no longer holds
 	refused atomic.Bool  // set by the reader: nothing more need be sent
 	stalled atomic.Bool  // set by watch: the connection was closed for it
 
 	answered atomic.Int64 // replies; the reader counts
-	done     int64        // those that were OK; owned by the reader until it has ended, as is wrong
-	wrong    int64        // line of the first that was not, 0 for none
+	done     int64        // those that were OK; owned by the reader until it has ended, as the next three
+	wrong    int64        // number of the first that was not, 0 for none
+	at       int64        // line of that
+	strange  bool         // that was no reply of this protocol
+
+	lines lineNumbers
 }
 
 // maxLine is far longer than a line with two numbers.
@@ -105,11 +110,16 @@ func (i *importing) run(ctx context.Context, snapshot io.Reader) error {
 	replyErr := <-replies       // why sending failed, if it did
 	switch {
 	case i.stalled.Load():
-		return fmt.Errorf("the server did not go on within %v", i.timeout)
+		err = fmt.Errorf("the server did not go on within %v", i.timeout)
 	case replyErr != nil:
-		return replyErr
+		err = replyErr
 	case err == nil && i.answered.Load() < i.sent:
-		return errors.New("the server closed the connection")
+		err = errors.New("the server closed the connection")
+	case !i.cut:
+		return err
+	}
+	if i.strange || i.answered.Load() == 0 {
+		return fmt.Errorf("%w; check that the server at %v speaks barbershop", err, i.conn.RemoteAddr())
 	}
 	return err
 }
@@ -139,26 +149,31 @@ func (i *importing) send(ctx context.Context, snapshot io.Reader) (err error) {
 	in, out := bufio.NewReaderSize(snapshot, 64<<10), bufio.NewWriterSize(i.conn, 64<<10)
 	defer func() { // what came before a wrong line is imported, so that the line is where to go on
 		if e := out.Flush(); err == nil && e != nil {
-			err = fmt.Errorf("send updates: %w", e)
+			i.cut, err = true, fmt.Errorf("send updates: %w", e)
 		}
 		i.flushed.Store(i.sent)
 	}()
-	var read int64
+	var read, line int64
 	for !i.refused.Load() {
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
-		line, err := in.ReadSlice('\n')
-		if errors.Is(err, io.EOF) && len(line) == 0 {
+		text, err := in.ReadSlice('\n')
+		if errors.Is(err, io.EOF) && len(text) == 0 {
 			return nil
 		}
+		line++
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
-			return fmt.Errorf("read line %d: %w", i.sent+1, err)
+			return fmt.Errorf("read line %d: %w", line, err)
 		}
-		read += int64(len(line))
-		item, score, err := parseItem(line)
+		read += int64(len(text))
+		item, score, blank, err := parseItem(text)
 		if err != nil {
-			return fmt.Errorf("line %d: %w", i.sent+1, err)
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+		if blank {
+			i.lines.skip(i.sent+1, i.answered.Load())
+			continue
 		}
 		if i.sent%1024 == 0 {
 			i.report(read)
@@ -169,29 +184,34 @@ func (i *importing) send(ctx context.Context, snapshot io.Reader) (err error) {
 		request = strconv.AppendUint(request, score, 10)
 		i.sent++
 		if _, err := out.Write(append(request, "\r\n"...)); err != nil {
-			return fmt.Errorf("send line %d: %w", i.sent, err)
+			i.cut = true
+			return fmt.Errorf("send line %d: %w", line, err)
 		}
-		if out.Buffered() < len(request) { // some left, and of this line perhaps a part
+		if out.Buffered() < len(request) { // some left, and of this one perhaps a part
 			i.flushed.Store(i.sent - 1)
 		}
 	}
 	return nil
 }
 
-// parseItem reads "id score", with the end of a line.
-func parseItem(line []byte) (item, score uint64, err error) {
+// parseItem reads "id score", with the end of a line. Spaces around them, and lines of nothing else,
+// are let pass: people edit snapshots.
+func parseItem(line []byte) (item, score uint64, blank bool, err error) {
 	if len(line) > maxLine {
-		return 0, 0, fmt.Errorf("%.20q… is too long: expected an item and its score, such as 17 250", line)
+		return 0, 0, false, fmt.Errorf("%.20q… is too long: expected an item and its score, such as 17 250", line)
 	}
-	text := strings.TrimRight(string(line), "\r\n")
+	text := strings.Trim(strings.TrimRight(string(line), "\r\n"), " ")
+	if text == "" {
+		return 0, 0, true, nil
+	}
 	first, second, _ := strings.Cut(text, " ")
 	if item, err = strconv.ParseUint(first, 10, 32); err == nil {
-		score, err = strconv.ParseUint(second, 10, 32)
+		score, err = strconv.ParseUint(strings.TrimLeft(second, " "), 10, 32)
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("%q: expected an item and its score, whole numbers from 0 to 4294967295 with a space between, such as 17 250", text)
+		return 0, 0, false, fmt.Errorf("%q: expected an item and its score, whole numbers from 0 to 4294967295 with a space between, such as 17 250", text)
 	}
-	return item, score, nil
+	return item, score, false, nil
 }
 
 // read reads replies until the server closes the connection. The first that is not OK is its error.
@@ -205,36 +225,66 @@ func (i *importing) read() (err error) {
 		n := i.answered.Load() + 1
 		if e != nil {
 			i.refused.Store(true)
-			return fmt.Errorf("read the reply to line %d: %w", n, e)
+			if err != nil { // the first to go wrong explains more
+				return err
+			}
+			return fmt.Errorf("read the reply to line %d: %w", i.lines.of(n), e)
 		}
 		i.answered.Store(n)
 		if reply := strings.TrimRight(string(line), "\r\n"); reply == "OK" {
 			i.done++
 		} else if err == nil {
-			i.wrong = n
+			i.wrong, i.at, i.strange = n, i.lines.of(n), !isRefusal(reply)
 			i.refused.Store(true)
-			err = fmt.Errorf("line %d: the server answers %.200q instead of OK", n, reply)
+			err = fmt.Errorf("line %d: the server answers %.200q instead of OK", i.at, reply)
 		}
 	}
+}
+
+// isRefusal tells a reply that a board may give to an update from that of another server.
+func isRefusal(reply string) bool {
+	class, _, _ := strings.Cut(reply, " ")
+	return class == "CLIENT_ERROR" || class == "SERVER_ERROR" || class == "ERROR"
 }
 
 // state says, after an error, which lines are imported.
 func (i *importing) state() string {
 	answered := i.answered.Load()
+	last := i.lines.of(i.sent)
 	switch rest := i.sent - answered; {
+	case i.strange && i.done == 0:
+		return "nothing is imported"
 	case rest > 0 && answered == 0:
-		return fmt.Sprintf("whether lines 1 to %d are imported is not known", i.sent)
+		return fmt.Sprintf("whether %s imported is not known", linesAre(1, last))
 	case rest > 0 && i.wrong == 0:
-		return fmt.Sprintf("lines 1 to %d are imported, of lines %d to %d it is not known", i.done, answered+1, i.sent)
+		return fmt.Sprintf("%s imported, of %s it is not known", linesAre(1, i.lines.of(answered)), lineRange(i.lines.of(answered+1), last))
 	case rest > 0:
-		return fmt.Sprintf("%d of the lines up to %d are imported, of the lines up to %d it is not known", i.done, answered, i.sent)
+		return fmt.Sprintf("%d of the lines up to %d are imported, of the lines up to %d it is not known", i.done, i.lines.of(answered), last)
 	case i.done == 0:
 		return "nothing is imported"
-	case i.wrong == 0 || i.done == i.wrong-1:
-		return fmt.Sprintf("lines 1 to %d are imported, go on with line %d", i.done, i.done+1)
+	case i.wrong == 0:
+		return fmt.Sprintf("%s imported, go on with line %d", linesAre(1, last), last+1)
+	case i.done == i.wrong-1:
+		return fmt.Sprintf("%s imported, go on with line %d", linesAre(1, i.at-1), i.at)
 	case i.done == i.sent-1:
-		return fmt.Sprintf("all other lines up to %d are imported, go on with line %d", i.sent, i.sent+1)
+		return fmt.Sprintf("all other lines up to %d are imported, go on with line %d", last, last+1)
 	default:
-		return fmt.Sprintf("%d of the lines up to %d are imported, among them all before line %d", i.done, i.sent, i.wrong)
+		return fmt.Sprintf("%d of the lines up to %d are imported, among them all before line %d", i.done, last, i.at)
 	}
+}
+
+// lineRange names some lines.
+func lineRange(first, last int64) string {
+	if first == last {
+		return fmt.Sprintf("line %d", first)
+	}
+	return fmt.Sprintf("lines %d to %d", first, last)
+}
+
+// linesAre is the same with its verb.
+func linesAre(first, last int64) string {
+	if first == last {
+		return lineRange(first, last) + " is"
+	}
+	return lineRange(first, last) + " are"
 }

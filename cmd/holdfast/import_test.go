@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -53,12 +54,16 @@ func TestImportSendsEachLineAsAnUpdate(t *testing.T) {
 		"lines of CR LF":      {"17 250\r\n1 2\r\n", []string{"update 17 250", "update 1 2"}},
 		"an item twice":       {"1 2\n1 2\n", []string{"update 1 2", "update 1 2"}},
 		"nothing":             {"", nil},
+		"one line":            {"17 250\n", []string{"update 17 250"}},
+		"blank lines":         {"\n17 250\n\r\n  \n1 2\n\n", []string{"update 17 250", "update 1 2"}},
+		"only blank lines":    {"\n\n", nil},
+		"spaces":              {"  17 250\n1   2  \r\n", []string{"update 17 250", "update 1 2"}},
 		"more than a segment": {strings.Repeat("4000000000 4000000000\n", 10_000), slicesOf("update 4000000000 4000000000", 10_000)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, got := boardOf(t, func(int, string) string { return "OK\r\n" })
 			r := command{stdin: c.snapshot}.run(t.Context(), "barbershop", "import", "-", "--barbershop", addr)
-			if want := fmt.Sprintf("%d lines imported\n", len(c.want)); r.code != exitOK || r.stdout != want || r.stderr != "" {
+			if want := plural(len(c.want), "line") + " imported\n"; r.code != exitOK || r.stdout != want || r.stderr != "" {
 				t.Errorf("%+v, want %q", r, want)
 			}
 			if lines := got(); strings.Join(lines, "|") != strings.Join(c.want, "|") {
@@ -86,11 +91,13 @@ func TestImportNamesTheLineThatIsWrong(t *testing.T) {
 		"a word":               {"seventeen 1", ok, "line 3"},
 		"one number":           {"17", ok, "line 3"},
 		"three numbers":        {"17 1 1", ok, "line 3"},
-		"two spaces":           {"17  1", ok, "line 3"},
+		"a tab":                {"17\t1", ok, "line 3"},
 		"a sign":               {"17 +1", ok, "line 3"},
 		"below 0":              {"-1 1", ok, "line 3"},
 		"above 32 bits":        {"17 4294967296", ok, "line 3"},
-		"an empty line":        {"", ok, "line 3"},
+		"behind blank lines":   {"\n \n1 1\n\nx", ok, "line 7: \"x\": expected an item and its score, whole numbers from 0 to 4294967295 with a space between, such as 17 250; lines 1 to 5 are imported, go on with line 6"},
+		"refused behind blank": {"\n\n1 1", onLine(3, "SERVER_ERROR\r\n"), "line 5: the server answers \"SERVER_ERROR\" instead of OK; all other lines up to 6 are imported, go on with line 7"},
+		"gone behind blank":    {"\n\n1 1", onLine(3, ""), "lines 1 to 2 are imported, of lines 5 to 6 it is not known"},
 		"bytes":                {"\xff\xfe", ok, "line 3"},
 		"a line without end":   {strings.Repeat("1", 100_000), ok, "too long"},
 		"where to go on":       {"x", ok, "lines 1 to 2 are imported, go on with line 3"},
@@ -138,7 +145,46 @@ func TestImportGivesAMuteServerUp(t *testing.T) {
 	}
 	defer l.Close()
 	r := command{stdin: "1 1\n"}.run(t.Context(), "barbershop", "import", "-", "--timeout", "20ms", "--barbershop", l.Addr().String())
-	oneSentence(t, r, exitFailed, "the server did not go on within 20ms; whether lines 1 to 1 are imported is not known")
+	oneSentence(t, r, exitFailed, "the server did not go on within 20ms; check that the server at "+l.Addr().String()+" speaks barbershop; whether line 1 is imported is not known")
+}
+
+func TestImportHintsAtTheBoardsPort(t *testing.T) {
+	s := serve(t, t.TempDir(), "--admin", "127.0.0.1:0")
+	for name, c := range map[string]struct{ protocol, snapshot, want string }{
+		"a short snapshot to pinpriq": {"pinpriq", "17 250\n", "whether line 1 is imported is not known"},
+		"a short snapshot to admin":   {"admin", "17 250\n", "nothing is imported"},
+		"a long snapshot to admin":    {"admin", strings.Repeat("17 250\n", 1_000_000), "imported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := s.feed(t, c.snapshot, "barbershop", "import", "-", "--barbershop", s.addrs[c.protocol])
+			oneSentence(t, r, exitFailed, "; check that the server at "+s.addrs[c.protocol]+" speaks barbershop; ")
+			if !strings.Contains(r.stderr, c.want) {
+				t.Errorf("%q does not say %q", r.stderr, c.want)
+			}
+		})
+	}
+}
+
+func TestLinesAreCountedWithThoseThatAreBlank(t *testing.T) {
+	var l lineNumbers
+	line, r := int64(0), rand.New(rand.NewPCG(1, 2))
+	want := []int64{0} // by update
+	for update := int64(1); update <= 10_000; update++ {
+		for r.IntN(3) == 0 {
+			line++
+			l.skip(update, max(0, update-10))
+		}
+		line++
+		want = append(want, line)
+		for n := max(0, update-10); n <= update; n++ {
+			if got := l.of(n); got != want[n] {
+				t.Fatalf("update %d of %d came from line %d, want %d", n, update, got, want[n])
+			}
+		}
+	}
+	if n := len(l.blanks); n > 12 {
+		t.Errorf("%d places with blank lines are remembered, want those of the last updates", n)
+	}
 }
 
 func TestImportWaitsForASlowSnapshot(t *testing.T) {
