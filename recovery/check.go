@@ -3,6 +3,7 @@ package recovery
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -20,10 +21,17 @@ const (
 	maxQueues    = 1 << 20
 	maxNameBytes = 256 << 20
 
+	// lastQueueMark is the last mark of the next queue, and above every number of a queue. With it
+	// a server gives free numbers.
+	lastQueueMark = math.MaxUint32
+
 	// Sequences begin in the middle of their range and no server lives long enough to hand out
 	// half of it: marks nearer to the ends than this are wrong.
 	sequenceMargin = 1 << 62
 )
+
+// errNoNumbers is of a merge into a folder.
+var errNoNumbers = errors.New("the folder has no numbers left for new queues: dump it and merge the dump into a new folder, which numbers them anew")
 
 // checker judges the records of a dump in their order: what a single record cannot tell. What it
 // accepts can be stored.

@@ -20,6 +20,10 @@ var (
 	ErrNotEmpty = errors.New("the data folder holds packets")
 	// ErrOtherDump means that the folder holds a part of another dump.
 	ErrOtherDump = errors.New("the data folder holds a part of another dump")
+	// ErrAlike means that the dump begins like the one that was loaded last and is another one,
+	// which showed only at its end, and that it was read from where nobody can go back to its start.
+	ErrAlike = errors.New("the dump is another one than that which was loaded last, but begins like it: " +
+		"it must be read twice, and what it is read from can be read only once")
 	// ErrNothingToAbandon means that no load into the folder was cut short.
 	ErrNothingToAbandon = errors.New("no load into the data folder was cut short")
 )
@@ -30,6 +34,10 @@ type LoadOptions struct {
 	// newest of their priority, in their order. If r is an io.Seeker the whole dump is checked
 	// before the first packet is stored.
 	Merge bool
+
+	// Again loads the dump even if it is the very one that was loaded last, in the same way, and
+	// nothing was stored or removed since: else such a load does nothing, and LoadReport.Already says so.
+	Again bool
 
 	// Abandon keeps what an earlier load has stored and gives the rest of it up; r is not read.
 	Abandon bool
@@ -52,6 +60,7 @@ type LoadReport struct {
 	Resumed         int64 // packets that earlier runs had stored
 	Expired         int64 // packets of the dump whose time had passed; left out
 	Bytes           int64 // of the dump
+	Already         bool  // it was loaded already, and nothing was done: the counts are those of then
 	Ignored         int64 // fields and records of a later version that were passed over
 	Took            time.Duration
 }
@@ -65,6 +74,7 @@ type LoadReport struct {
 // ctx, by an error or by the end of the process, the folder is either as it was, or holds a part of
 // the dump and is refused with storage.ErrUnfinished by everything that serves it. The same Load
 // goes on where that one was, each packet is stored once; Abandon ends it. The error says which.
+// Also when it was stopped after its last batch: then the same Load finds that all was done.
 //
 // Every record of the dump is checked before it is stored, and the error names its line or number.
 func Load(ctx context.Context, dir string, r io.Reader, o LoadOptions) (LoadReport, error) {
@@ -86,19 +96,24 @@ type loader struct {
 	LoadOptions
 	dir    string
 	store  *storage.Store
+	r      io.Reader // of the dump
+	seeker io.Seeker // goes back to begin in r; nil if r cannot
+	begin  int64     // where the dump begins in r
+	head   uint64    // hash of its beginning
 	in     *input
 	check  *checker
 	report LoadReport
 
-	state  loadState         // as of the packets put so far
-	resume loadState         // as the folder was found; its Offset is 0 in a new load
-	names  map[string]uint32 // of a merge: the queues of the store
-	marks  storage.Marks
-	queue  uint32 // that packets are put into
-	limits storage.Limits
-	closed bool
-	roomy  bool           // the memory tables are those of a server
-	batch  *storage.Batch // being filled
+	state   loadState         // as of the packets put so far
+	resume  loadState         // as the folder was found; its Offset is 0 in a new load
+	names   map[string]uint32 // of a merge: the queues of the store
+	marks   storage.Marks
+	queue   uint32 // that packets are put into
+	limits  storage.Limits
+	closed  bool
+	cleared bool           // what was of no use in the folder was removed
+	roomy   bool           // the memory tables are those of a server
+	batch   *storage.Batch // being filled
 
 	apply   chan *storage.Batch // to the goroutine that writes
 	applied chan error          // an answer for each
@@ -182,24 +197,25 @@ func (l *loader) abandon() error {
 	return l.close(err)
 }
 
-func (l *loader) load(ctx context.Context, r io.Reader) error {
-	begin, seekable := startOf(r)
-	var err error
-	if l.in, err = openInput(r); err != nil {
+func (l *loader) load(ctx context.Context, r io.Reader) (err error) {
+	l.r = r
+	l.seeker, l.begin = startOf(r)
+	if l.head, r, err = headOf(r); err != nil {
 		return err
 	}
-	if l.check, err = newChecker(&l.in.first); err != nil {
-		return fmt.Errorf("%s: %w", l.in.place(1), err)
-	}
-	if l.check.header.payload == None {
-		return errors.New("the dump was made without payloads: its packets cannot be stored; dump them again with their payloads")
+	if err := l.begun(r); err != nil {
+		return err
 	}
 	if err := l.open(); err != nil {
 		return err
 	}
-	err = l.prepare()
-	if err == nil && l.Merge && seekable {
-		err = l.rehearse(ctx, r.(io.Seeker), begin, r)
+	already, err := l.loaded(ctx)
+	if already || err != nil {
+		return l.close(l.explain(err))
+	}
+	err = l.prepare(ctx)
+	if err == nil && l.Merge && l.seeker != nil {
+		err = l.rehearse(ctx)
 	}
 	if err == nil {
 		err = l.run(ctx)
@@ -207,30 +223,17 @@ func (l *loader) load(ctx context.Context, r io.Reader) error {
 	return l.close(l.explain(err))
 }
 
-// startOf returns where r stands, if it can be brought back there.
-func startOf(r io.Reader) (at int64, seekable bool) {
+// startOf returns where r stands, and what brings it back there if it can.
+func startOf(r io.Reader) (s io.Seeker, at int64) {
 	s, ok := r.(io.Seeker)
 	if !ok {
-		return 0, false
+		return nil, 0
 	}
 	at, err := s.Seek(0, io.SeekCurrent)
-	return at, err == nil
-}
-
-// rehearse reads the whole dump before anything is stored, and goes back to its start.
-func (l *loader) rehearse(ctx context.Context, s io.Seeker, begin int64, r io.Reader) error {
-	for _, then := range []func() error{
-		func() error { _, err := ReadDump(ctx, r, ReadOptions{}); return err },
-		func() (err error) { l.in, err = openInput(r); return err },
-	} {
-		if _, err := s.Seek(begin, io.SeekStart); err != nil {
-			return fmt.Errorf("cannot go back to the start of the dump: %w", err)
-		}
-		if err := then(); err != nil {
-			return err
-		}
+	if err != nil {
+		return nil, 0
 	}
-	return nil
+	return s, at
 }
 
 // explain adds to an error the state of the folder.
@@ -238,10 +241,12 @@ func (l *loader) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrNotEmpty), errors.Is(err, ErrOtherDump), errors.Is(err, storage.ErrLoss):
+	case errors.Is(err, ErrNotEmpty), errors.Is(err, ErrOtherDump), errors.Is(err, ErrAlike), errors.Is(err, storage.ErrLoss):
 		return err // they say it themselves
 	case errors.Is(err, storage.ErrUnknown):
 		return fmt.Errorf("%w; how much of the dump is stored shows when it is loaded again", err)
+	case l.store.Load() == nil && l.cleared:
+		return fmt.Errorf("%w; nothing was stored: from the folder only expired packets and the names of empty queues were removed", err)
 	case l.store.Load() == nil:
 		return fmt.Errorf("%w; nothing was stored: the folder is as it was", err)
 	}
@@ -250,10 +255,10 @@ func (l *loader) explain(err error) error {
 }
 
 // prepare judges the folder, and makes state what the first batch starts from.
-func (l *loader) prepare() error {
+func (l *loader) prepare(ctx context.Context) error {
 	l.batch, l.spare = &storage.Batch{}, &storage.Batch{}
 	l.state = loadState{Version: loadVersion, Merge: l.Merge}
-	found, err := l.scan()
+	found, err := l.scan(ctx)
 	if err != nil {
 		return err
 	}
@@ -276,7 +281,7 @@ func (l *loader) prepare() error {
 		return l.prepareMerge(control.Marks)
 	}
 	if l.resume.Offset == 0 {
-		return l.clear(found)
+		return l.clear(ctx, found.expired > 0)
 	}
 	return nil
 }
@@ -308,20 +313,13 @@ func (l *loader) merged(seq uint64) uint64 {
 	return l.state.Base + (seq - l.check.header.marks.LowSeq - 1)
 }
 
-// loadScan is what a folder holds.
+// loadScan counts the packets of a folder.
 type loadScan struct {
-	live    int64 // packets that have not expired
-	expired []loadLeftover
-}
-
-type loadLeftover struct {
-	id    storage.PacketID
-	large bool
+	live, expired int64
 }
 
 // scan looks at every packet of the folder: what is lost must not be taken for what was never there.
-// More expired ones than a clearing takes at once are left for the next.
-func (l *loader) scan() (loadScan, error) {
+func (l *loader) scan(ctx context.Context) (loadScan, error) {
 	var found loadScan
 	var live, hash uint64
 	err := l.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
@@ -329,12 +327,12 @@ func (l *loader) scan() (loadScan, error) {
 			live++
 			hash += storage.SetHash(id)
 		}
-		if m.Expiry == 0 || m.Expiry > l.Now {
+		if l.gone(m) {
+			found.expired++
+		} else {
 			found.live++
-		} else if len(found.expired) < l.clearAtOnce() {
-			found.expired = append(found.expired, loadLeftover{id, m.Large})
 		}
-		return nil
+		return ended(ctx, found.live+found.expired)
 	})
 	if err != nil {
 		return found, fmt.Errorf("read packets: %w", err)
@@ -342,41 +340,59 @@ func (l *loader) scan() (loadScan, error) {
 	return found, l.store.Verify(live, hash)
 }
 
-// clearAtOnce is how many leftovers one batch removes: each may be two entries.
-func (l *loader) clearAtOnce() int { return l.limits.MaxOps / 4 }
+// gone is the judgement of the index: a packet lives up to its expiry, and not at it.
+func (l *loader) gone(m *storage.Meta) bool { return m.Expiry != 0 && m.Expiry <= l.Now }
+
+// ended returns the error of ctx at every 2^12th of many short steps.
+func ended(ctx context.Context, step int64) error {
+	if step&0xfff != 0 {
+		return nil
+	}
+	return ctx.Err()
+}
 
 // clear takes expired packets and the names of empty queues out of a folder that the numbers of the
 // dump are about to be used in.
-func (l *loader) clear(found loadScan) error {
-	for len(found.expired) > 0 {
-		var b storage.Batch
-		for _, p := range found.expired {
-			b.Delete(p.id, storage.Removed{Expires: true, Large: p.large})
+func (l *loader) clear(ctx context.Context, expired bool) error {
+	err := l.store.Queues(func(q storage.Queue) error {
+		if q.RestFields > 0 {
+			return fmt.Errorf("%w, and settings of queue %q that this version does not know: load into a new folder, or merge", ErrNotEmpty, q.Name)
 		}
-		if err := l.store.Apply(&b); err != nil {
-			return fmt.Errorf("remove expired packets: %w", err)
-		}
-		var err error
-		if found, err = l.scan(); err != nil {
-			return err
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	for {
-		var b storage.Batch
-		err := l.store.Queues(func(q storage.Queue) error {
-			if q.RestFields > 0 {
-				return fmt.Errorf("%w, and settings of queue %q that this version does not know: load into a new folder, or merge", ErrNotEmpty, q.Name)
-			}
-			if b.Len() < l.clearAtOnce() {
-				b.DeleteQueue(q.ID)
-			}
+	var b storage.Batch
+	apply := func(atLeast int) error {
+		if b.Len() < atLeast {
 			return nil
-		})
-		if err != nil || b.Len() == 0 {
-			return err
 		}
 		if err := l.store.Apply(&b); err != nil {
-			return fmt.Errorf("remove the names of empty queues: %w", err)
+			return fmt.Errorf("remove expired packets and the names of empty queues: %w", err)
+		}
+		b.Reset()
+		l.cleared = true
+		return ctx.Err()
+	}
+	full := l.limits.MaxOps / 4 // their bytes are few
+	if expired {                // what is read is the store as it was before the first batch
+		err = l.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
+			if l.gone(m) {
+				b.Delete(id, storage.Removed{Expires: true, Large: m.Large})
+			}
+			return apply(full)
+		})
+		if err != nil {
+			return err
 		}
 	}
+	err = l.store.Queues(func(q storage.Queue) error {
+		b.DeleteQueue(q.ID)
+		return apply(full)
+	})
+	if err != nil {
+		return err
+	}
+	return apply(1)
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,7 +20,20 @@ import (
 // childLoad tells a copy of the test program to load what it reads into a folder.
 const childLoad = "HOLDFAST_TEST_LOAD"
 
+// childMerge tells it to merge, and to end itself once everything is stored.
+const childMerge = "HOLDFAST_TEST_MERGE"
+
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(childMerge); dir != "" {
+		calls := 0
+		_, err := Load(context.Background(), dir, os.Stdin, LoadOptions{Merge: true, Now: later, Progress: func(Progress) {
+			if calls++; calls == 2 { // the first is of the only chunk
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
+		}})
+		fmt.Println(err)
+		os.Exit(1)
+	}
 	if dir := os.Getenv(childLoad); dir != "" {
 		_, err := Load(context.Background(), dir, os.Stdin, LoadOptions{Now: later, tune: loadTuning{chunk: 16 << 10, batch: 64 << 10}})
 		fmt.Println(err)
@@ -74,5 +89,27 @@ func killLoad(t *testing.T, dir string, begin []byte) {
 	_ = cmd.Wait()
 	if err != nil || out.Len() > 0 {
 		t.Fatalf("the load ended by itself: %v %s", err, out.Bytes())
+	}
+}
+
+func TestMergeKilledAfterItsLastBatchIsNotCarriedOutTwice(t *testing.T) {
+	dump, _ := dumpOf(t, manyPackets(20), DumpOptions{})
+	dir := inFolder(t, anyDump())
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childMerge+"="+dir)
+	cmd.Stdin = bytes.NewReader(dump)
+	if out, err := cmd.Output(); err == nil || len(out) > 0 || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("the merge ended with %v %s", err, out)
+	}
+	before := folderDump(t, dir, DumpOptions{})
+	if n := bytes.Count(before, []byte(`"packet"`)); n != 28 {
+		t.Fatalf("the killed merge has left %d packets, want 8 and 20", n)
+	}
+	report := load(t, dir, dump, LoadOptions{Merge: true})
+	if !report.Already || report.Packets != 20 || report.Queues != 7 {
+		t.Errorf("report %+v, want 20 packets that are there already", report)
+	}
+	if after := folderDump(t, dir, DumpOptions{}); !bytes.Equal(before, after) {
+		t.Error("the same merge again has changed the folder")
 	}
 }

@@ -91,7 +91,9 @@ func (l *loader) chunk(c *chunk) error {
 		}
 		switch e.kind {
 		case entryQueue:
-			l.putQueue(stored)
+			if err := l.putQueue(stored); err != nil {
+				return fmt.Errorf("%s: %w", l.in.place(e.at), err)
+			}
 		case entryPacket:
 			if stored {
 				continue
@@ -117,7 +119,7 @@ func (l *loader) chunk(c *chunk) error {
 }
 
 // putQueue makes the checker's queue the one that packets are put into.
-func (l *loader) putQueue(stored bool) {
+func (l *loader) putQueue(stored bool) error {
 	q := *l.check.queue
 	l.queue = q.ID
 	if !stored {
@@ -126,18 +128,21 @@ func (l *loader) putQueue(stored bool) {
 	if l.Merge {
 		id, there := l.names[string(q.Name)]
 		if !there {
-			id = l.marks.NextQueue
+			if id = l.marks.NextQueue; id >= lastQueueMark {
+				return errNoNumbers
+			}
 			l.marks.NextQueue++
 			l.names[string(q.Name)] = id
 		}
 		l.queue, q.ID = id, id
 		if there {
-			return // its own settings stay
+			return nil // its own settings stay
 		}
 	}
 	if !stored {
 		l.batch.PutQueue(q)
 	}
+	return nil
 }
 
 func (l *loader) putPacket(e *entry) error {
@@ -162,8 +167,12 @@ func (l *loader) putPacket(e *entry) error {
 	return nil
 }
 
-// send has the batch written, with the load record as of its last packet.
+// send has the batch written, with the load record as of its last packet. Without packets there is
+// no need for either: what was read is read again.
 func (l *loader) send() error {
+	if l.batch.Len() == 0 {
+		return nil
+	}
 	rec, err := l.state.encode()
 	if err != nil {
 		return err
@@ -172,14 +181,22 @@ func (l *loader) send() error {
 	return l.write()
 }
 
-// finish writes what is left, and takes the load record away.
+// finish writes what is left, and puts the loaded record in the place of the load record.
 func (l *loader) finish() error {
+	s := &l.state
+	loaded := loadedState{Version: loadedVersion, Merge: l.Merge, Size: s.Offset, Hash: s.Hash, Head: l.head,
+		Packets: s.Packets, Queues: s.Queues, Expired: s.Expired}
+	rec, err := loaded.encode()
+	if err != nil {
+		return err
+	}
 	l.batch.SetLoad(nil)
+	l.batch.SetLoaded(rec)
 	l.batch.SetMarks(l.marks)
 	if err := l.store.Apply(l.batch); err != nil {
 		return fmt.Errorf("store packets: %w", err)
 	}
-	l.report.Packets, l.report.Queues, l.report.Expired = l.state.Packets, l.state.Queues, l.state.Expired
+	l.report.Packets, l.report.Queues, l.report.Expired = s.Packets, s.Queues, s.Expired
 	if l.Progress != nil {
 		l.Progress(Progress{Packets: int64(l.check.packets), Bytes: l.report.Bytes})
 	}

@@ -27,6 +27,9 @@ type loadState struct {
 
 const loadVersion = 1
 
+// maxLoadRecord is far more bytes than the record of a load takes.
+const maxLoadRecord = 4096
+
 func (s *loadState) encode() ([]byte, error) {
 	rec, err := msgpack.Marshal(s)
 	if err != nil {
@@ -37,8 +40,7 @@ func (s *loadState) encode() ([]byte, error) {
 
 func decodeLoadState(rec []byte) (loadState, error) {
 	var s loadState
-	const limit = 4096
-	if len(rec) > limit {
+	if len(rec) > maxLoadRecord {
 		return s, fmt.Errorf("%w: the load record has %d bytes", storage.ErrDamaged, len(rec))
 	}
 	if err := msgpack.Unmarshal(rec, &s); err != nil {

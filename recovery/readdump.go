@@ -37,9 +37,7 @@ func ReadDump(ctx context.Context, r io.Reader, o ReadOptions) (ReadReport, erro
 	if d.check, err = newChecker(&in.first); err != nil {
 		return ReadReport{}, fmt.Errorf("%s: %w", in.place(1), err)
 	}
-	in.start(chunkBytes, 0)
-	defer in.close()
-	err = d.run(ctx)
+	err = d.runAll(ctx)
 	return ReadReport{
 		Format:   in.format,
 		Packets:  int64(d.check.packets),
@@ -56,7 +54,14 @@ type dumpReading struct {
 	in      *input
 	check   *checker
 	bytes   int64
+	hash    uint64 // of these bytes
 	ignored int64
+}
+
+func (d *dumpReading) runAll(ctx context.Context) error {
+	d.in.start(chunkBytes, 0)
+	defer d.in.close()
+	return d.run(ctx)
 }
 
 func (d *dumpReading) run(ctx context.Context) error {
@@ -77,7 +82,7 @@ func (d *dumpReading) run(ctx context.Context) error {
 		if c.err != nil {
 			return c.err
 		}
-		d.bytes = c.end
+		d.bytes, d.hash = c.end, c.hash
 		d.ignored += c.ignored
 		d.in.release(c)
 		if now := time.Now(); d.Progress != nil && now.After(tell) {

@@ -19,7 +19,8 @@ type loadCmd struct {
 	Dir     string `arg:"" help:"Data folder, made if it is not there; no server may be running on it."`
 	File    string `arg:"" optional:"" help:"Dump or backup to read, jsonl or msgpack; - is standard input."`
 	Merge   bool   `xor:"how" help:"Add to what the folder holds: packets go to the queues of the same names, as the newest of their priority, in their order."`
-	Abandon bool   `xor:"how" help:"Read nothing: keep what a load that was cut short has stored, and give the rest of it up."`
+	Abandon bool   `xor:"how,what" help:"Read nothing: keep what a load that was cut short has stored, and give the rest of it up."`
+	Again   bool   `xor:"what" help:"Load the dump also if it is the one that was loaded last."`
 	JSON    bool   `help:"Print a JSON object."`
 
 	progress
@@ -28,6 +29,8 @@ type loadCmd struct {
 // Help is shown below the usage line.
 func (c *loadCmd) Help() string {
 	return `Into a new folder everything comes as it was: dump it, and you get the same file. Packets that have expired since the dump are left out. A load that is cut short, by Ctrl-C, kill -9 or a power cut, is not begun anew: the same command goes on where it stopped, and each packet is there once. Until then no server takes the folder.
+
+A command that had done everything when it was cut short may be repeated, too: the very dump that was loaded last is not loaded a second time, with --merge neither, unless packets have come or gone since. --again does.
 
 Examples:
 
@@ -63,6 +66,7 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	defer daemon.TuneGC()()
 	report, err := recovery.Load(ctx, c.Dir, in.Reader, recovery.LoadOptions{
 		Merge:    c.Merge,
+		Again:    c.Again,
 		Abandon:  c.Abandon,
 		Now:      time.Now().UnixMilli(),
 		Progress: func(at recovery.Progress) { m.set("load", inPackets, at.Packets, expected(&at, in.size)) },
@@ -74,6 +78,8 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("%w; --merge adds to it", err)
 	case errors.Is(err, recovery.ErrOtherDump):
 		return fmt.Errorf("%w; --abandon keeps that part as it is", err)
+	case errors.Is(err, recovery.ErrAlike):
+		return fmt.Errorf("%w; load it from a file, or with --again", err)
 	case err != nil:
 		return fmt.Errorf("load: %w", err)
 	}
@@ -95,15 +101,21 @@ type loadJSON struct {
 	Resumed int64   `json:"resumed"` // packets that an earlier run had stored
 	Expired int64   `json:"expired"` // left out
 	Ignored int64   `json:"ignored"` // fields and records of a later version
+	Already bool    `json:"already"` // all was there, and nothing was done: the counts are those of then
 	Seconds float64 `json:"seconds"`
 }
 
 func (c *loadCmd) print(w io.Writer, r *recovery.LoadReport) error {
 	if c.JSON {
-		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Ignored, r.Took.Seconds()})
+		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Ignored, r.Already, r.Took.Seconds()})
 	}
 	if c.Abandon {
 		_, err := fmt.Fprintf(w, "the folder keeps %d packets of %d queues; a server may take it\n", r.Packets, r.Queues)
+		return err
+	}
+	if r.Already {
+		_, err := fmt.Fprintf(w, "already loaded, nothing was done: %d packets of %d queues came with this dump, which was the last one; --again loads it again\n",
+			r.Packets, r.Queues)
 		return err
 	}
 	line := fmt.Sprintf("%d packets of %d queues loaded in %v", r.Packets, r.Queues, r.Took.Round(time.Millisecond))

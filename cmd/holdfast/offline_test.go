@@ -240,8 +240,11 @@ func TestMergedPacketsComeBeside(t *testing.T) {
 	dir, file := filled(t), filepath.Join(t.TempDir(), "dump")
 	done(t, "dump", dir, "--queue", "jobs", "-o", file)
 	done(t, "load", dir, file, "--merge")
+	if out := done(t, "load", dir, file, "--merge"); !strings.HasPrefix(out, "already loaded, nothing was done: 7 packets of 1 queues") {
+		t.Errorf("the same merge again printed %q", out)
+	}
 	in := readFile(t, file)
-	r := command{stdin: string(in)}.run(t.Context(), "load", dir, "-", "--merge")
+	r := command{stdin: string(in)}.run(t.Context(), "load", dir, "-", "--merge", "--again")
 	if r.code != exitOK {
 		t.Fatalf("load from standard input: %+v", r)
 	}
