@@ -11,7 +11,7 @@ import (
 
 // CompactProgress is how far Compact is.
 type CompactProgress struct {
-	Step string // what is being done, for people: "count", "write out", "merge", "value log"
+	Step string // what is being done, for people: "count", "write out", "merge", "value log", "check"
 	// Done and Total are bytes of tables: moved or written, and all that will be.
 	// 0 while that is not known. Total is an estimate, and Done never goes beyond
 	// it.
@@ -64,7 +64,9 @@ const (
 // When ctx ends Compact returns its error after the step under way, and the
 // store is sound, as it is when the process is killed at any moment. An error
 // that wraps ErrFull means that the disk has too little room for the tables to
-// be written anew, and that nothing was done.
+// be written anew, and that nothing was done; one that wraps ErrDamaged, that a
+// block of a table is bad and was not touched. In the end the packets are held
+// against the control record: a difference is a *MismatchError.
 func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) error {
 	if progress == nil {
 		progress = func(CompactProgress) {}
@@ -94,7 +96,27 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 		}
 	}
 	s.guard.giveUp(s.tableBytes())
-	return c.collect(ctx)
+	if err := c.collect(ctx); err != nil {
+		return err
+	}
+	return c.compare()
+}
+
+// compare scans what is left.
+func (c *compaction) compare() error {
+	c.progress(CompactProgress{Step: "check"})
+	n, err := c.s.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	scanned := 0
+	return n.Packets(QueueRange{}, func(PacketID, *Meta) error {
+		if scanned++; scanned%(1<<16) == 0 {
+			c.s.releaseMapped()
+		}
+		return nil
+	})
 }
 
 // giveUp removes the reserve; the next start makes it again.
@@ -143,6 +165,9 @@ func (c *compaction) room() int64 {
 func (c *compaction) merge(ctx context.Context, all bool) error {
 	s := c.s
 	c.progress(CompactProgress{Step: "write out"})
+	if err := s.checkBlocks(); err != nil {
+		return fmt.Errorf("cannot compact: %w", err)
+	}
 	if all {
 		if err := s.span(); err != nil {
 			return err
@@ -197,11 +222,8 @@ func (s *Store) flatten(workers int) error {
 func (s *Store) sink() (bool, error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
-	levels := s.db.Levels()
-	for _, level := range levels[1:] {
-		if level.NumTables > 0 {
-			return false, nil
-		}
+	if !s.shallow() {
+		return false, nil
 	}
 	// Badger compacts level 0, however little is in it, to drop a prefix. It
 	// must be that of a key that is there.
@@ -214,6 +236,16 @@ func (s *Store) sink() (bool, error) {
 	}
 	// It began a new log, and wal may not miss one.
 	return true, s.wal.committed()
+}
+
+// shallow tells whether all levels but level 0 are empty.
+func (s *Store) shallow() bool {
+	for _, level := range s.db.Levels()[1:] {
+		if level.NumTables > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // upperBytes returns the size of the tables above the last level.

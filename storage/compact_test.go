@@ -204,7 +204,7 @@ func TestProgressOfCompactRisesToItsTotal(t *testing.T) {
 		if p.Step == last.Step && p.Done < last.Done || p.Done > p.Total {
 			t.Errorf("%+v came after %+v", p, last)
 		}
-		if p.Step != "value log" {
+		if p.Total > 0 {
 			last = p
 		}
 	})

@@ -11,6 +11,7 @@
 //	store.go    Store: Open, Close; apply.go, read.go, scan.go: its work
 //	load.go     the load record: how far a load under way has come; and the loaded record
 //	snapshot.go Snapshot: the state after one batch, whatever comes later
+//	held.go     tables held while their blocks are judged at work
 //	folder.go   the data folder: lock, format version; anchor.go: the anchor
 //	log.go      what a crash leaves of a log, and what is damage; tables.go,
 //	            manifest.go, stray.go: the same of tables and their list

@@ -189,7 +189,11 @@ func TestStoreDoesWhatTheModelDoes(t *testing.T) {
 			m.epoch++
 		}
 		reopen()
-		defer func() { s.Close() }()
+		defer func() {
+			if s != nil { // nil when it did not open again
+				s.Close()
+			}
+		}()
 		var b Batch
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			b.Reset()

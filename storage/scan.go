@@ -60,15 +60,33 @@ func (s *Store) adopt(live, hash uint64) *MismatchError {
 }
 
 func (s *Store) scan(prefix string, fn func(key, rec []byte) error) error {
-	return s.db.View(func(txn *badger.Txn) error { return scan(txn, prefix, nil, nil, fn) })
+	return s.db.View(func(txn *badger.Txn) error { return scan(txn, prefix, prefixRange(prefix), fn) })
 }
 
-// scan calls fn with every key that has the prefix, from one on and before
-// another when they are not nil, and its value, both valid during the call. It
-// stops at the first error of fn. What Badger itself cannot read is an error
-// that wraps ErrDamaged, but for bad blocks, at which it ends early and says
-// nothing: whoever scans has judged the blocks before.
-func scan(txn *badger.Txn, prefix string, from, to []byte, fn func(key, rec []byte) error) (err error) {
+// prefixRange returns the range of all keys that have the prefix, which does
+// not end in the last byte there is.
+func prefixRange(prefix string) keyRange {
+	to := []byte(prefix)
+	to[len(to)-1]++
+	return keyRange{[]byte(prefix), to}
+}
+
+// scan calls fn with every key of a range that has the prefix, and its value,
+// both valid during the call. It stops at the first error of fn. What Badger
+// itself cannot read is an error that wraps ErrDamaged, but for bad blocks, at
+// which it ends early and says nothing: whoever scans judges the blocks before,
+// or after.
+func scan(txn *badger.Txn, prefix string, keys keyRange, fn func(key, rec []byte) error) (err error) {
+	it := newIterator(txn, prefix)
+	defer it.Close()
+	return scanWith(it, keys, fn)
+}
+
+func newIterator(txn *badger.Txn, prefix string) *badger.Iterator {
+	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)})
+}
+
+func scanWith(it *badger.Iterator, keys keyRange, fn func(key, rec []byte) error) (err error) {
 	inside := false // fn's own panics are passed on
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -80,11 +98,6 @@ func scan(txn *badger.Txn, prefix string, from, to []byte, fn func(key, rec []by
 			err = fmt.Errorf("%w: the database cannot be read: %v", ErrDamaged, p)
 		}
 	}()
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)})
-	defer it.Close()
-	if from == nil {
-		from = []byte(prefix)
-	}
 	var item *badger.Item
 	give := func(rec []byte) error {
 		inside = true
@@ -92,9 +105,9 @@ func scan(txn *badger.Txn, prefix string, from, to []byte, fn func(key, rec []by
 		inside = false
 		return err
 	}
-	for it.Seek(from); it.Valid(); it.Next() {
+	for it.Seek(keys.from); it.Valid(); it.Next() {
 		item = it.Item()
-		if to != nil && bytes.Compare(item.Key(), to) >= 0 {
+		if bytes.Compare(item.Key(), keys.to) >= 0 {
 			return nil
 		}
 		if err := item.Value(give); err != nil {

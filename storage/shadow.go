@@ -209,7 +209,11 @@ func (l *looker) table(number uint64) error {
 	if l.packed[number] {
 		return l.unpack(number)
 	}
-	if err := checkTable(name, false, l.opt.Deep); err != nil {
+	judged := blockFilter(notOnlyPayloads)
+	if l.opt.Deep {
+		judged = everyBlock
+	}
+	if err := checkTable(name, false, judged); err != nil {
 		if l.findings == nil {
 			return fmt.Errorf("%w; restore a copy", err)
 		}
@@ -228,7 +232,7 @@ func (l *looker) table(number uint64) error {
 func (l *looker) payloadBlocks() error {
 	return eachTable(l.linked, func(number uint64) error {
 		name := table.NewFilename(number, l.db)
-		return l.note(FindingTable, l.key(name), checkTable(name, false, true))
+		return l.note(FindingTable, l.key(name), checkTable(name, false, everyBlock))
 	})
 }
 

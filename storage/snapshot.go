@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/badger/v4/table"
 )
 
 // QueueRange selects queues by identity: First ≤ identity ≤ Last. A Last of 0
@@ -28,7 +26,8 @@ type Snapshot struct {
 	hidden  []removal // by key: deleted by a redo record that is not carried out
 
 	tolerate func(Finding) // of a tolerant view; nil otherwise
-	blocks   func() error  // judges the blocks that hold only payloads, which opening passes over; may be nil
+	blocks   func() error  // of a view: judges the blocks that hold only payloads, which opening passes over; may be nil
+	store    *Store        // whose snapshot it is; nil of a view, whose tables never change
 }
 
 // Snapshot returns the state after the last batch that Apply wrote. It waits
@@ -42,31 +41,7 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	if failed != nil {
 		return nil, fmt.Errorf("no snapshot of a store that has stopped: %w", failed)
 	}
-	n := &Snapshot{txn: s.db.NewTransaction(false), control: control, load: load}
-	n.blocks = sync.OnceValue(s.checkBlocks)
-	return n, nil
-}
-
-// checkBlocks judges every block of the tables there are.
-func (s *Store) checkBlocks() error {
-	before := s.tableNumbers()
-	m, _, err := readManifest(s.folder.name(dbName))
-	if err != nil {
-		return err
-	}
-	release, err := s.holdTables() // no table that was there before and is now goes away
-	if err != nil {
-		return fmt.Errorf("%w: the database cannot be read: %w", ErrDamaged, err)
-	}
-	defer release()
-	for number := range s.tableNumbers() {
-		if before[number] {
-			if err := checkTable(table.NewFilename(number, s.folder.name(dbName)), m.compressed[number], true); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return &Snapshot{txn: s.db.NewTransaction(false), control: control, load: load, store: s}, nil
 }
 
 // Control returns the control record.
@@ -82,7 +57,7 @@ func (n *Snapshot) Close() { n.txn.Discard() }
 // Queues calls fn for every queue definition, in order of identity; Name and
 // Rest are valid during the call. It stops at the first error of fn.
 func (n *Snapshot) Queues(fn func(Queue) error) error {
-	return n.scan(queuePrefix, nil, nil, func(key, rec []byte) error { return giveQueue(key, rec, fn, n.tolerate) })
+	return n.scan(queuePrefix, prefixRange(queuePrefix), nil, func(key, rec []byte) error { return giveQueue(key, rec, fn, n.tolerate) })
 }
 
 // Packets calls fn for the packets of the queues in r, in the order of their
@@ -96,8 +71,7 @@ func (n *Snapshot) Packets(r QueueRange, fn func(PacketID, *Meta) error) error {
 	var m Meta
 	var sum tally
 	hidden := n.hidden
-	from, to := r.keys()
-	err := n.scan(packetPrefix, from, to, func(key, rec []byte) error {
+	err := n.scan(packetPrefix, r.packets(), nil, func(key, rec []byte) error {
 		return givePacket(key, rec, &m, &hidden, func(id PacketID, m *Meta) error {
 			sum.add(id, m.Expiry != 0)
 			return fn(id, m)
@@ -120,8 +94,8 @@ func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage
 	state.fn = func(_ int, rec []byte, damage error) error { return fn(id, rec, damage) }
 	var sum tally
 	hidden := n.hidden
-	from, to := r.keys()
-	err := n.scan(packetPrefix, from, to, func(key, rec []byte) (err error) {
+	payloads := r.payloads()
+	err := n.scan(packetPrefix, r.packets(), &payloads, func(key, rec []byte) (err error) {
 		if id, err = decodePacketKey(key); err != nil {
 			return tolerated(err, fmt.Sprintf("%x", key), n.tolerate)
 		}
@@ -162,7 +136,7 @@ func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error)
 			gone[[2]uint64{uint64(r.id.Queue), r.id.Seq}] = true
 		}
 	}
-	return n.scan(payloadPrefix, nil, nil, func(key, rec []byte) error {
+	return n.scan(payloadPrefix, prefixRange(payloadPrefix), nil, func(key, rec []byte) error {
 		queue, seq, err := decodePayloadKey(key)
 		if err != nil {
 			return tolerated(err, fmt.Sprintf("%x", key), n.tolerate)
@@ -197,18 +171,33 @@ func (n *Snapshot) compare(r QueueRange, sum *tally) error {
 	return nil
 }
 
-// keys returns the first key of the range and the first one past it; nil is
-// no end.
-func (r QueueRange) keys() (from, to []byte) {
-	from = appendPacketKey(nil, PacketID{Queue: r.First})
+// packets returns the keys of the packets in the range.
+func (r QueueRange) packets() keyRange { return r.keys(packetPrefix, appendPacketKey) }
+
+// payloads returns the keys of their payloads.
+func (r QueueRange) payloads() keyRange { return r.keys(payloadPrefix, appendPayloadKey) }
+
+func (r QueueRange) keys(prefix string, appendKey func([]byte, PacketID) []byte) keyRange {
+	keys := prefixRange(prefix)
+	keys.from = appendKey(nil, PacketID{Queue: r.First})
 	if r.Last != 0 && r.Last != math.MaxUint32 {
-		to = appendPacketKey(nil, PacketID{Queue: r.Last + 1})
+		keys.to = appendKey(nil, PacketID{Queue: r.Last + 1})
 	}
-	return from, to
+	return keys
 }
 
-func (n *Snapshot) scan(prefix string, from, to []byte, fn func(key, rec []byte) error) error {
-	return scan(n.txn, prefix, from, to, fn)
+// scan is the scan of a snapshot. Blocks are judged when a view is opened; in
+// a live store they may have become bad since, and then those that hold keys,
+// or also what fn reads beside, are judged when the scan has reached its end.
+func (n *Snapshot) scan(prefix string, keys keyRange, also *keyRange, fn func(key, rec []byte) error) error {
+	if n.store == nil {
+		return scan(n.txn, prefix, keys, fn)
+	}
+	ranges := []keyRange{keys}
+	if also != nil {
+		ranges = append(ranges, *also)
+	}
+	return n.store.scanHeld(n.txn, prefix, keys, blocksOf(ranges...), fn)
 }
 
 // giveQueue calls fn with a queue definition as it is stored.

@@ -23,8 +23,9 @@ type Store struct {
 	db          *badger.DB
 	wal         *wal
 	limits      Limits
-	epoch       uint64 // of this start
-	badgerSyncs bool   // Badger flushes by itself, twice a commit
+	epoch       uint64          // of this start
+	badgerSyncs bool            // Badger flushes by itself, twice a commit
+	compressed  map[uint64]bool // tables that were compressed when the store was opened; none is made since
 
 	// commitMu makes one commit at a time, from the transaction to its flush:
 	// wal relies on it.
@@ -222,7 +223,7 @@ func (s *Store) inspect() error {
 	if err != nil {
 		return err
 	}
-	if err := checkTables(path); err != nil {
+	if s.compressed, err = checkTables(path); err != nil {
 		return err
 	}
 	if err := checkList(path, accept); err != nil {

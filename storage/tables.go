@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,11 +21,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Before Badger opens a folder its tables are checked here: Badger leaves a
-// table with a bad index out and goes on without it, ends the process on a
-// bad footer (y.Check, in goroutines of its own), and ends an iteration early
-// at a bad block. Blocks that hold only payloads of large packets are passed
-// over unless all is asked for, so that a start stays short.
+// Before Badger opens a folder its tables are checked here, every block of
+// them: Badger leaves a table with a bad index out and goes on without it,
+// ends the process on a bad footer (y.Check, in goroutines of its own), and
+// ends an iteration early at a bad block. A compaction is an iteration, too,
+// and removes the tables it read: all that lay behind the bad block is gone
+// then, so nothing may be compacted that was not sound.
+//
+// It takes 0.3 s for 1 GB of large payloads that are in the page cache, and
+// otherwise as long as the device needs to read all tables once: 1 s for the
+// same from an NVMe disk.
 //
 // The layout is that of Badger's table/builder.go:
 //
@@ -44,24 +50,28 @@ func tableNumber(name string) (number uint64, ok bool) {
 }
 
 // checkTables returns an error that wraps ErrDamaged for a table that is
-// missing, or has a bad checksum in what a start must be able to read.
-func checkTables(path string) error {
+// missing or cannot be read whole, and which tables are compressed.
+func checkTables(path string) (compressed map[uint64]bool, err error) {
 	m, _, err := readManifest(path)
 	if err != nil {
 		if errors.Is(err, ErrDamaged) {
-			err = fmt.Errorf("%w; restore a copy", err)
+			err = fmt.Errorf("%w; %s", err, insteadOfTables)
 		}
-		return err
+		return nil, err
 	}
 	numbers := slices.Collect(maps.Keys(m.levels))
 	err = eachTable(numbers, func(number uint64) error {
-		return checkTable(table.NewFilename(number, path), m.compressed[number], false)
+		return checkTable(table.NewFilename(number, path), m.compressed[number], everyBlock)
 	})
 	if err != nil {
-		return fmt.Errorf("%w; restore a copy", err)
+		return nil, fmt.Errorf("%w; %s", err, insteadOfTables)
 	}
-	return nil
+	return m.compressed, nil
 }
+
+// insteadOfTables says what to do about a damaged table. No start goes on
+// without it, also where a loss is accepted: a compaction would lose more.
+const insteadOfTables = "restore a copy, or dump what can be read with --salvage and load that into a new folder"
 
 // eachTable calls fn for every table, for several at a time.
 func eachTable(numbers []uint64, fn func(number uint64) error) error {
@@ -108,8 +118,8 @@ func removeStray(path string) error {
 }
 
 // checkTable returns an error that wraps ErrDamaged for a table that cannot be
-// read, without all but for what passedOver tells.
-func checkTable(name string, compressed, all bool) (err error) {
+// read: its index, and the blocks that judged tells to judge.
+func checkTable(name string, compressed bool, judged blockFilter) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			err = fmt.Errorf("%w: table %s: %w", ErrDamaged, name, err)
@@ -122,10 +132,10 @@ func checkTable(name string, compressed, all bool) (err error) {
 	}
 	defer t.close()
 	for i := range t.blocks {
-		if !all && t.passedOver(i) {
+		first, from, to := t.block(i)
+		if !judged(i, first, t.nextBlock(i)) {
 			continue
 		}
-		_, from, to := t.block(i)
 		block := t.data[from:to]
 		if compressed {
 			if block, err = expand(block); err != nil {
@@ -231,15 +241,40 @@ func (t *tableFile) block(i int) (first []byte, from, to int) {
 	return block.KeyBytes(), from, from + int(block.Len())
 }
 
-// passedOver tells of a block that holds only payloads, and need not be read
-// at a start. Those at the ends Badger itself reads when it opens.
-func (t *tableFile) passedOver(i int) bool {
-	if i == 0 || i >= t.blocks-1 {
-		return false
+// nextBlock returns the first key of the block after block i, with its
+// version, and nil behind the last one.
+func (t *tableFile) nextBlock(i int) []byte {
+	if i+1 >= t.blocks {
+		return nil
 	}
-	first, _, _ := t.block(i)
 	next, _, _ := t.block(i + 1)
-	return onlyPayloads(first, next)
+	return next
+}
+
+// blockFilter tells which blocks to judge, by their number, their first key
+// and that of the block behind it, nil when there is none, with versions.
+type blockFilter func(i int, first, next []byte) bool
+
+func everyBlock(int, []byte, []byte) bool { return true }
+
+// notOnlyPayloads passes blocks over that hold nothing but payloads. Those at
+// the ends Badger itself reads when it opens.
+func notOnlyPayloads(i int, first, next []byte) bool {
+	return i == 0 || next == nil || !onlyPayloads(first, next)
+}
+
+// keyRange is the keys from ≤ key < to.
+type keyRange struct{ from, to []byte }
+
+// blocksOf judges the blocks that may hold a key of one of the ranges.
+func blocksOf(ranges ...keyRange) blockFilter {
+	return func(_ int, first, next []byte) bool {
+		return slices.ContainsFunc(ranges, func(r keyRange) bool {
+			const version = 8
+			return bytes.Compare(first[:len(first)-version], r.to) < 0 &&
+				(next == nil || bytes.Compare(next[:len(next)-version], r.from) >= 0)
+		})
+	}
 }
 
 // onlyPayloads tells from the first key of a block and of the next one that

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,8 @@ type tidier struct {
 
 	unknown bool   // there was no merge since the store was opened
 	deleted uint64 // packets deleted before the last merge
+
+	damaged int // seconds until bad blocks are looked for again, which no merge may meet
 
 	wait  int // seconds until the next merge at the earliest
 	pause int // what a merge that gained little waits for; more each time
@@ -56,6 +59,8 @@ const (
 	littleShare = 4        // a merge that gives less than this part back gained little
 	minPause    = 8
 	maxPause    = 4096
+
+	damagePause = 600
 )
 
 // scene is what one look sees.
@@ -75,6 +80,9 @@ func (s *Store) tidy(t *tidier) {
 	if !ok || !t.wants(&now) {
 		return
 	}
+	if !t.sound(s) {
+		return
+	}
 	ready, err := t.prepare(s, &now)
 	if err != nil {
 		s.fail(err)
@@ -88,6 +96,20 @@ func (s *Store) tidy(t *tidier) {
 	left := s.tableBytes()
 	s.guard.refresh(left)
 	t.learn(&now, left)
+}
+
+// sound judges the tables before they are merged: a merge ends early at a bad
+// block and removes what it read all the same. The room of what is dead is
+// then not given back here.
+func (t *tidier) sound(s *Store) bool {
+	err := s.checkBlocks()
+	if err == nil || errors.Is(err, ErrClosed) {
+		return err == nil
+	}
+	t.damaged = damagePause
+	s.opt.Logger.Error("the levels of the database are not merged: a table became bad; stop the server and "+
+		"dump what can be read before Badger meets it", "error", err)
+	return false
 }
 
 // mergeAlone merges the levels. When batches begin to come at full speed
@@ -166,7 +188,7 @@ func (t *tidier) look(s *Store) (now scene, ok bool) {
 	if t.quiet++; control.Batch != t.batch {
 		t.batch, t.quiet = control.Batch, 0
 	}
-	t.wait = max(0, t.wait-1)
+	t.wait, t.damaged = max(0, t.wait-1), max(0, t.damaged-1)
 	s.wal.mu.Lock()
 	t.logs = append(t.logs, s.wal.next)
 	s.wal.mu.Unlock()
@@ -187,6 +209,9 @@ func (t *tidier) look(s *Store) (now scene, ok bool) {
 
 // wants decides whether to merge.
 func (t *tidier) wants(now *scene) bool {
+	if t.damaged > 0 {
+		return false
+	}
 	if now.filling && t.quiet > 0 {
 		return false // by somebody else: what is left is for work under way
 	}

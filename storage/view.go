@@ -13,7 +13,7 @@ import (
 
 // ViewOptions say how to look.
 type ViewOptions struct {
-	Deep     bool                    // check every block of every table, not only what a start checks
+	Deep     bool                    // check every block of every table before anything is shown, also those of payloads only
 	Tolerant bool                    // go on where the folder is damaged with what can be read; Findings says what was wrong
 	Progress func(done, total int64) // bytes of the database checked so far, in one call at a time; may be nil
 	Logger   *slog.Logger            // nil is silence

@@ -267,31 +267,6 @@ func TestQueueRangesSelectByIdentity(t *testing.T) {
 	}
 }
 
-func TestScanOfASnapshotThatEndsEarlyIsAnError(t *testing.T) {
-	s, ids, table := inOneTable(t, 400, 400)
-	n, err := s.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	whole, err := os.ReadFile(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flip(t, table, int64(bytes.Index(whole, numbered(200, 400)))+100)
-	seen := 0
-	err = n.Records(QueueRange{}, func(PacketID, []byte, error) error { seen++; return nil })
-	if !errors.Is(err, ErrLoss) {
-		t.Errorf("%d packets of %d, and %v", seen, len(ids), err)
-	}
-	if err := n.Packets(QueueRange{}, func(PacketID, *Meta) error { return nil }); !errors.Is(err, ErrLoss) {
-		t.Errorf("packets: %v", err)
-	}
-	if err := n.Payloads(func(uint32, uint64, int64) error { return nil }); !errors.Is(err, ErrDamaged) {
-		t.Errorf("payloads: %v", err)
-	}
-}
-
 func TestSnapshotStaysAsItWasWhileBatchesAreApplied(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	var b Batch

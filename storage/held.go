@@ -1,0 +1,91 @@
+package storage
+
+import (
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/table"
+)
+
+// heldTables are the tables of an open store at one moment. None of them goes
+// away until release is called, so their files can be read.
+type heldTables struct {
+	numbers []uint64
+	release func()
+}
+
+// holdNow holds the tables there are, and calls also, which may be nil, at a
+// moment when these are all. Badger names and holds tables in two steps, so it
+// is tried until none came or went between them: that is seldom.
+func (s *Store) holdNow(also func() (release func())) (h heldTables, err error) {
+	defer recoverBlock(&err)()
+	for {
+		before := s.tableNumbers()
+		release, err := s.holdTables()
+		if err != nil {
+			return heldTables{}, fmt.Errorf("%w: the database cannot be read: %w", ErrDamaged, err)
+		}
+		undo := func() {}
+		if also != nil {
+			undo = also()
+		}
+		after := s.tableNumbers()
+		h.numbers = h.numbers[:0]
+		for number := range after {
+			if before[number] {
+				h.numbers = append(h.numbers, number)
+			}
+		}
+		h.release = func() { undo(); release() }
+		if len(h.numbers) == len(before) && len(h.numbers) == len(after) {
+			return h, nil
+		}
+		h.release()
+	}
+}
+
+// checkHeld judges blocks of held tables. It ends early, with ErrClosed, when
+// the store closes.
+func (s *Store) checkHeld(h heldTables, judged blockFilter) error {
+	return eachTable(h.numbers, func(number uint64) error {
+		select {
+		case <-s.stop:
+			return ErrClosed
+		default:
+			return checkTable(table.NewFilename(number, s.folder.name(dbName)), s.compressed[number], judged)
+		}
+	})
+}
+
+// checkBlocks judges every block of the tables there are. It comes before all
+// merging that is not Badger's own.
+func (s *Store) checkBlocks() error {
+	h, err := s.holdNow(nil)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	if err := s.checkHeld(h, everyBlock); err != nil {
+		return fmt.Errorf("%w; %s", err, insteadOfTables)
+	}
+	return nil
+}
+
+// scanHeld is scan of a store at work, whose blocks may have become bad since
+// it was opened. When it has reached its end, or seems to, the blocks of the
+// tables it went through are judged.
+func (s *Store) scanHeld(txn *badger.Txn, prefix string, keys keyRange, judged blockFilter, fn func(key, rec []byte) error) error {
+	var it *badger.Iterator
+	h, err := s.holdNow(func() func() {
+		it = newIterator(txn, prefix)
+		return it.Close
+	})
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	if err := scanWith(it, keys, fn); err != nil {
+		return err
+	}
+	return s.checkHeld(h, judged)
+}
