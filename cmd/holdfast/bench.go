@@ -18,10 +18,10 @@ type benchCmd struct {
 	Connections int           `default:"16" placeholder:"N" help:"Connections, 1 to 4096; mixed needs 2 (default ${default})."`
 	Depth       int           `default:"64" placeholder:"N" help:"Requests that a connection sends before it waits for their answers, 1 to 4096 (default ${default})."`
 	Size        int           `default:"128" placeholder:"BYTES" help:"Payload bytes, 16 to 65535; pinpriq (default ${default})."`
-	Items       int           `default:"100000" placeholder:"N" help:"Items on the board, made before the measurement, 1 to 100000000; barbershop (default ${default})."`
+	Items       int           `default:"100000" placeholder:"N" help:"Items on the board, made before the measurement, 1 to 100000000, but for next and mixed no fewer than --count; barbershop (default ${default})."`
 	Count       int64         `default:"100000" placeholder:"N" help:"Packets to push, to pop, or both (barbershop: updates, items to take, or both); 0 goes on until the duration is over, but not for pop and next (default ${default})."`
 	Duration    time.Duration `default:"1m" placeholder:"TIME" help:"Longest time of the measurement (default ${default})."`
-	Keep        bool          `help:"Leave what was pushed and not popped where it is, and print the queue's name, instead of removing it."`
+	Keep        bool          `help:"Leave what was pushed and not popped where it is, and print the queue's name, instead of removing it (barbershop: leave the items that were not taken on the board)."`
 	JSON        bool          `help:"Print a JSON object."`
 
 	server
@@ -30,7 +30,7 @@ type benchCmd struct {
 
 // Help is shown below the usage line.
 func (c *benchCmd) Help() string {
-	return `With pinpriq it works on a queue of its own with a random name, so that nobody's packets are touched. With barbershop there is only the one board, so it must be empty; the updates are of random items among --items. A packet counts as pushed when it is proven to be on disk, by a barrier behind each window of --depth pushes. p50 and p99 are the time from sending a window to an answer of it; with --depth 1 that is the time of one request.
+	return `With pinpriq it works on a queue of its own with a random name, so that nobody's packets are touched. With barbershop there is only the one board, so it must be empty, and left alone until the end: the items that are left are taken off it then. When one of them is not of the measurement, it stops and says so. The updates are of random items among --items. A packet counts as pushed when it is proven to be on disk, by a barrier behind each window of --depth pushes. p50 and p99 are the time from sending a window to an answer of it; with --depth 1 that is the time of one request.
 
 Examples:
 
@@ -53,6 +53,8 @@ func (c *benchCmd) Validate() error {
 		return fmt.Errorf("--items %d: expected 1 to %d", c.Items, load.MaxItems)
 	case c.Connections < 1 || c.Connections > load.MaxConns:
 		return fmt.Errorf("--connections %d: expected 1 to %d", c.Connections, load.MaxConns)
+	case c.board() && c.Mode == "mixed" && c.Connections < 2:
+		return errors.New("--connections 1: expected at least 2, one for updates and one for next")
 	case c.Mode == "mixed" && c.Connections < 2:
 		return errors.New("--connections 1: expected at least 2, one that pushes and one that pops")
 	case c.Depth < 1 || c.Depth > load.MaxDepth:
@@ -61,6 +63,8 @@ func (c *benchCmd) Validate() error {
 		return fmt.Errorf("--size %d: expected %d to %d", c.Size, load.MinSize, load.MaxSize)
 	case c.Count < 0 || c.Count == 0 && (c.Mode == "pop" || c.Mode == "next"):
 		return fmt.Errorf("--count %d: expected more than 0 (push, update and mixed: or 0)", c.Count)
+	case c.board() && c.liveItems() > load.MaxItems:
+		return fmt.Errorf("--count %d: expected at most %d, since next and mixed need as many items on the board", c.Count, load.MaxItems)
 	case c.Duration <= 0 || c.Duration > load.MaxLimit:
 		return fmt.Errorf("--duration %v: expected more than 0 and at most %v", c.Duration, load.MaxLimit)
 	}

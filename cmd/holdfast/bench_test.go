@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -92,6 +93,60 @@ func TestBenchOfTheBoardCountsWhatItDid(t *testing.T) {
 			s.stop()
 			if s = serve(t, dir); s.recovered != c.left {
 				t.Errorf("%d items are left, want %d", s.recovered, c.left)
+			}
+		})
+	}
+}
+
+func TestBenchOfTheBoardMakesAsManyItemsAsItTakes(t *testing.T) {
+	for _, mode := range []string{"next", "mixed"} {
+		s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
+		var report benchReport
+		out := s.must(t, "bench", mode, "--protocol", "barbershop", "--connections", "4", "--depth", "8", "--count", "500", "--items", "1", "--json")
+		if err := json.Unmarshal([]byte(out), &report); err != nil {
+			t.Fatal(err)
+		}
+		if report.Items != 500 {
+			t.Errorf("%s reports %d items, want 500", mode, report.Items)
+		}
+		for _, g := range report.Groups {
+			if g.Packets != 500 || g.Empty != 0 {
+				t.Errorf("%s: group %+v, want 500 operations, and none that found nothing", mode, g)
+			}
+		}
+	}
+}
+
+func TestBenchStopsAtItemsOfOthers(t *testing.T) {
+	for mode, ending := range map[string]string{
+		"mixed":  "are left there", // it takes the item, and ends by itself
+		"update": "items may be left on the board",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			ended := make(chan result, 1)
+			go func() { // ends with the measurement
+				ended <- command{}.run(ctx, "bench", mode, "--protocol", "barbershop", "--connections", "2", "--depth", "8",
+					"--count", "0", "--items", "1000", "--duration", "1h", "--barbershop", s.addrs["barbershop"])
+			}()
+			count := benchCmd{Barbershop: s.addrs["barbershop"], server: server{Timeout: patience}}
+			for n := int64(0); n == 0; { // the items of the measurement are being made, or more
+				var err error
+				if n, err = count.countItems(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r := s.feed(t, "17 4294967295\n", "barbershop", "import", "-"); r.code != exitOK {
+				t.Fatalf("import: %+v", r)
+			}
+			if mode == "update" {
+				cancel()
+			}
+			r := <-ended
+			if r.code != exitFailed || !strings.Contains(r.stderr, "item 17 was taken") || !strings.Contains(r.stderr, ending) {
+				t.Errorf("%+v, want an error that names the item and says that items %s", r, ending)
 			}
 		})
 	}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -27,9 +30,14 @@ func (c *benchCmd) runBoard(ctx context.Context, p *program) error {
 	if items > 0 {
 		return fmt.Errorf("the board at %s has %d items, which a measurement would change: start a server of its own for it", c.Barbershop, items)
 	}
-	result, err := c.measureBoard(ctx)
-	if !c.Keep {
-		err = errors.Join(err, c.cleanBoard(ctx))
+	own := c.ownItems()
+	result, err := c.measureBoard(ctx, own)
+	var foreign *foreignItemError
+	switch {
+	case errors.As(err, &foreign):
+		err = fmt.Errorf("%w; items %d to %d of the measurement are left there", err, own.First+1, own.First+uint32(own.Live))
+	case !c.Keep:
+		err = errors.Join(err, c.cleanBoard(ctx, own))
 	}
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -67,15 +75,23 @@ func (c *benchCmd) countItems(ctx context.Context) (int64, error) {
 	return 0, fmt.Errorf("the server at %s does not say how many items it has; check that it speaks barbershop", c.Barbershop)
 }
 
+// liveItems is how many items are made: enough that nobody finds the board empty.
+func (c *benchCmd) liveItems() int64 {
+	if c.Mode == "update" {
+		return int64(c.Items)
+	}
+	return max(c.Count, int64(c.Items))
+}
+
+// ownItems chooses the items of a measurement: high numbers, so that other people's are told from them.
+func (c *benchCmd) ownItems() load.Items {
+	const low = 1 << 31
+	live := uint32(c.liveItems()) // at most load.MaxItems
+	return load.Items{First: low + rand.Uint32N(math.MaxUint32-low-live), Live: int(live), Seed: 1}
+}
+
 // measureBoard runs the load; the items are made beforehand, outside the measurement.
-func (c *benchCmd) measureBoard(ctx context.Context) (load.Result, error) {
-	items := load.Items{Live: c.Items, Seed: 1}
-	if c.Mode == "next" {
-		items.Live = int(max(c.Count, int64(c.Items)))
-	}
-	if err := items.Check(); err != nil {
-		return load.Result{}, err
-	}
+func (c *benchCmd) measureBoard(ctx context.Context, items load.Items) (load.Result, error) {
 	fill := load.Group{Name: "fill", Conns: 1, Depth: load.MaxDepth / 4, Count: int64(items.Live),
 		New: func() load.Protocol { return load.BarbershopFill(items) }}
 	filled, err := load.Run(ctx, c.spec(fill))
@@ -88,7 +104,7 @@ func (c *benchCmd) measureBoard(ctx context.Context) (load.Result, error) {
 	update := load.Group{Name: "update", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("update"),
 		New: func() load.Protocol { return load.BarbershopUpdate(items) }}
 	next := load.Group{Name: "next", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("next"),
-		New: func() load.Protocol { return load.BarbershopNext(false) }}
+		New: func() load.Protocol { return takeOwn(items) }}
 	switch c.Mode {
 	case "update":
 		return load.Run(ctx, c.spec(update))
@@ -98,8 +114,8 @@ func (c *benchCmd) measureBoard(ctx context.Context) (load.Result, error) {
 	return load.Run(ctx, c.spec(update, next))
 }
 
-// cleanBoard takes what is left on the board, which was empty, also after an interruption.
-func (c *benchCmd) cleanBoard(ctx context.Context) error {
+// cleanBoard takes what is left of the measurement's items, also after an interruption.
+func (c *benchCmd) cleanBoard(ctx context.Context, own load.Items) error {
 	const (
 		window  = 512
 		empties = 8 * window // what the last connections had sent may still be coming in
@@ -109,10 +125,45 @@ func (c *benchCmd) cleanBoard(ctx context.Context) error {
 	defer cancel()
 	_, err := load.Run(limited, load.Spec{Addr: c.Barbershop, Limit: atMost, Groups: []load.Group{{
 		Name: "clean", Conns: 1, Depth: window, Count: empties,
-		New: func() load.Protocol { return emptying{load.BarbershopNext(false)} },
+		New: func() load.Protocol { return emptying{takeOwn(own)} },
 	}}})
 	if err != nil {
 		return fmt.Errorf("items may be left on the board: %w", err)
 	}
 	return nil
+}
+
+// ownTaking takes items, and fails when one of them is not of the measurement.
+type ownTaking struct {
+	load.Protocol
+	items load.Items
+}
+
+func takeOwn(items load.Items) load.Protocol {
+	return ownTaking{load.BarbershopNext(false), items}
+}
+
+// Consume implements load.Protocol.
+func (o ownTaking) Consume(dst, src []byte) ([]byte, load.Progress, error) {
+	dst, p, err := o.Protocol.Consume(dst, src)
+	for replies := src[:p.Used]; len(replies) > 0; {
+		var item uint64
+		i := 0
+		for ; replies[i] >= '0' && replies[i] <= '9'; i++ { // it is a number, or -1, as each of them has been checked
+			item = item*10 + uint64(replies[i]-'0')
+		}
+		if i > 0 && item-uint64(o.items.First)-1 >= uint64(o.items.Live) {
+			return dst, p, &foreignItemError{item}
+		}
+		replies = replies[bytes.IndexByte(replies, '\n')+1:]
+	}
+	return dst, p, err
+}
+
+// foreignItemError: an item was taken that is not of the measurement.
+type foreignItemError struct{ item uint64 }
+
+// Error says what has happened and what is to be done.
+func (e *foreignItemError) Error() string {
+	return fmt.Sprintf("somebody else uses the board: item %d was taken off it, and perhaps others behind it; update them anew, and measure where nobody does", e.item)
 }

@@ -41,7 +41,7 @@ func newBenchReport(c *benchCmd, result *load.Result) benchReport {
 		Seconds: result.Elapsed.Seconds(), Packets: result.Packets(), Rate: math.Round(result.Rate()),
 	}
 	if c.board() {
-		r.Size, r.Items = 0, c.Items
+		r.Size, r.Items = 0, int(c.liveItems())
 	}
 	for i := range result.Groups {
 		g := &result.Groups[i]
