@@ -332,3 +332,65 @@ func TestFullDiskRefusesBatchesUntilThereIsRoom(t *testing.T) {
 		t.Errorf("%v are there, want 1, 3 and 4", ids)
 	}
 }
+
+var errGone = errors.New("the device is gone")
+
+// syncless opens a store that cannot sync while fails is set.
+func syncless(t *testing.T, dir string, fails *atomic.Bool) *Store {
+	t.Helper()
+	s, err := Open(dir, Options{MemTable: minMemTable, tune: tuning{sync: func(f *os.File) error {
+		if fails.Load() {
+			return errGone
+		}
+		return fdatasync(f)
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // it has stopped, and says so
+	return s
+}
+
+func TestNothingIsWrittenBehindABatchWhoseOutcomeIsNotKnown(t *testing.T) {
+	for name, work := range map[string]func(s *Store) error{
+		"rotate": (*Store).rotate,
+		"sink":   func(s *Store) error { _, err := s.sink(); return err },
+		"span":   (*Store).span,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var fails atomic.Bool
+			dir, left := t.TempDir(), t.TempDir()
+			s := syncless(t, dir, &fails)
+			if err := s.Apply(one(1, Packet{})); err != nil {
+				t.Fatal(err)
+			}
+			fails.Store(true)
+			if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrUnknown) {
+				t.Fatal(err)
+			}
+			fails.Store(false)
+			if err := work(s); !errors.Is(err, errGone) {
+				t.Errorf("it gives %v", err)
+			}
+			copyFolder(t, dir, left)
+			s = openTest(t, left, Options{})
+			_, live, hash := scanned(t, s)
+			if err := s.Verify(live, hash); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestStoreStopsWhenWhatIsNoBatchCannotBeSynced(t *testing.T) {
+	var fails atomic.Bool
+	s := syncless(t, t.TempDir(), &fails)
+	fails.Store(true)
+	if err := s.span(); !errors.Is(err, errGone) {
+		t.Errorf("it gives %v", err)
+	}
+	fails.Store(false)
+	if err := s.Apply(one(1, Packet{})); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a batch behind it gives %v", err)
+	}
+}

@@ -289,11 +289,22 @@ func (s *Store) rotate() error {
 	return s.commitFiller(func(txn *badger.Txn) error { return txn.Delete([]byte(fillerKey)) })
 }
 
+// commitFiller commits what is no batch, with the control record as it is. The
+// caller holds commitMu. After a batch whose outcome is not known the control
+// record here may be older than the one on disk, and putting it there would
+// make the packets of that batch look like ones that came back: so a store that
+// has stopped gets nothing more.
 func (s *Store) commitFiller(fill func(*badger.Txn) error) error {
+	s.mu.Lock()
+	control, failed := s.control, s.failed
+	s.mu.Unlock()
+	if failed != nil {
+		return fmt.Errorf("cannot fill a memory table: the store stopped before it: %w", failed)
+	}
 	// Synced like a batch: what checkLogs says of a torn log holds only as
 	// long as one transaction is in flight.
-	control := s.Control()
 	if err := s.transact(fill, &control); err != nil {
+		s.fail(err)
 		return fmt.Errorf("cannot fill a memory table: %w", err)
 	}
 	return nil
