@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"math"
+
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -10,7 +12,7 @@ import (
 // emptied a short while ago. A queue that is none of these does not exist.
 type queue struct {
 	name        string
-	id          uint32        // storage's number; never used again once its definition is deleted
+	id          uint32        // storage's number; used again only when all numbers were used once
 	ix          index.QueueID // index's number; used again after the queue is dropped
 	defined     bool          // the store, or the open batch, holds the definition
 	subscribers int           // consumers subscribed
@@ -24,6 +26,9 @@ type queueTable struct {
 	all    []*queue // by index.QueueID; nil where the number is free
 	idle   []*queue // emptied queues, the longest empty first; some may be in use again
 	bytes  int      // of all names
+
+	taken  map[uint32]bool // numbers of storage in use; nil until the mark of the next queue is at its end
+	number uint32          // of storage: the last one that was free then
 }
 
 func (t *queueTable) load(restored []recovery.Queue) {
@@ -44,12 +49,39 @@ func (t *queueTable) add(q *queue) {
 	t.all[q.ix] = q
 	t.byName[q.name] = q
 	t.bytes += len(q.name)
+	if t.taken != nil {
+		t.taken[q.id] = true
+	}
 }
 
 func (t *queueTable) drop(q *queue) {
 	t.all[q.ix] = nil
 	delete(t.byName, q.name)
 	t.bytes -= len(q.name)
+	delete(t.taken, q.id)
+}
+
+// nextNumber returns a number of storage that no queue has. It moves the mark of the next queue up
+// to its end, above all numbers, and then gives those out again that have become free: clients that
+// make queues and leave them empty use all numbers up in days. MaxQueues leaves some free.
+func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
+	const end = math.MaxUint32
+	if m.NextQueue < end {
+		m.NextQueue++
+		return m.NextQueue - 1
+	}
+	if t.taken == nil {
+		t.taken = make(map[uint32]bool, len(t.byName))
+		for _, q := range t.byName {
+			t.taken[q.id] = true
+		}
+	}
+	for ok := false; !ok; ok = !t.taken[t.number] {
+		if t.number++; t.number == end {
+			t.number = 1
+		}
+	}
+	return t.number
 }
 
 // makeQueue returns the queue called name, known or new.
@@ -60,8 +92,7 @@ func (b *Broker) makeQueue(name []byte) (*queue, error) {
 	if len(b.queues.byName) >= MaxQueues || b.queues.bytes+len(name) > MaxNameBytes {
 		return nil, ErrTooManyQueues
 	}
-	q := &queue{name: string(name), id: b.marks.NextQueue, ix: b.ix.AddQueue()}
-	b.marks.NextQueue++
+	q := &queue{name: string(name), id: b.queues.nextNumber(&b.marks), ix: b.ix.AddQueue()}
 	b.queues.add(q)
 	return q, nil
 }
