@@ -108,7 +108,7 @@ func run(ctx context.Context, o *options) error {
 
 // choosePeers returns Holdfast, without which there is nothing to compare unless
 // it is left out on purpose, and the peers that are wanted and installed; and a
-// line for each peer that is not.
+// line for each peer that is not. For a list of the cases none need be installed.
 func choosePeers(o *options) (peers []*peer, skipped []string, err error) {
 	wanted := map[string]bool{}
 	if o.Holdfast != "" {
@@ -124,6 +124,10 @@ func choosePeers(o *options) (peers []*peer, skipped []string, err error) {
 			continue
 		}
 		delete(wanted, p.name)
+		if o.List { // nothing will be started
+			peers = append(peers, p)
+			continue
+		}
 		err := p.find()
 		if err != nil && p.name == "holdfast" {
 			return nil, nil, fmt.Errorf("%w; build it with make build, or name it with --holdfast", err)

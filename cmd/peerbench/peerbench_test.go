@@ -325,3 +325,17 @@ func TestALogIsShownFromItsFirstError(t *testing.T) {
 		t.Errorf("got %d bytes", len(got))
 	}
 }
+
+func TestCasesAreListedWithoutServers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("PATH", "")
+	o := options{Holdfast: "bin/holdfast", Peers: "redis,beanstalkd", List: true}
+	peers, skipped, err := choosePeers(&o)
+	if err != nil || len(skipped) > 0 {
+		t.Fatalf("%v %v, want that none is looked for", skipped, err)
+	}
+	cases, err := chooseCases(allCases(peers, quickSizes()), "*")
+	if err != nil || len(cases) != len(allCases(peers, quickSizes())) {
+		t.Errorf("%d cases (%v), want all", len(cases), err)
+	}
+}
