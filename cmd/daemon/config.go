@@ -25,7 +25,7 @@ type Config struct {
 	Barbershop string
 	Admin      string // of the HTTP server for the operator, which hands out backups
 
-	BarbershopQueue string // name of the queue that is the board; any, and the empty name is one
+	BarbershopQueue string // name of the queue that is the board, at most 65,535 bytes; any, and the empty name is one
 	Version         string // of the program, one word, for clients that ask; unknown if empty
 
 	MaxConns   int           // connections at a time, of each protocol

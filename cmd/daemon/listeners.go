@@ -49,6 +49,7 @@ type listener interface {
 // door is a listener that is wanted.
 type door struct {
 	protocol string
+	example  string // of an address, for who has given none
 	address  string
 	listen   func(address string) (listener, error)
 	listener listener // set by bind
@@ -61,15 +62,18 @@ type doors []*door
 // their broker and the backups their store later, before anything is served.
 func (c *Config) doors(p *protocols) (doors, error) {
 	var all doors
+	if n := len(c.BarbershopQueue); n > pinpriq.MaxQueueName {
+		return nil, fmt.Errorf("the name of the barbershop queue has %d bytes: expected at most %d", n, pinpriq.MaxQueueName)
+	}
 	p.barbershop.Queue, p.barbershop.Version, p.barbershop.Since = c.BarbershopQueue, c.Version, time.Now()
 	for _, d := range []door{
-		{protocol: p.pinpriq.Name(), address: c.Pinpriq, listen: func(a string) (listener, error) {
+		{protocol: p.pinpriq.Name(), example: "127.0.0.1:7070", address: c.Pinpriq, listen: func(a string) (listener, error) {
 			return netproto.Listen(a, c.server(&p.pinpriq))
 		}},
-		{protocol: p.barbershop.Name(), address: c.Barbershop, listen: func(a string) (listener, error) {
+		{protocol: p.barbershop.Name(), example: "127.0.0.1:8002", address: c.Barbershop, listen: func(a string) (listener, error) {
 			return netproto.Listen(a, c.server(&p.barbershop))
 		}},
-		{protocol: admin.Name, address: c.Admin, listen: func(a string) (listener, error) {
+		{protocol: admin.Name, example: "127.0.0.1:7072", address: c.Admin, listen: func(a string) (listener, error) {
 			return admin.Listen(a, admin.Config{Backup: p.copy, Logger: c.Logger, AnyHost: c.Insecure})
 		}},
 	} {
@@ -119,7 +123,7 @@ func (p *protocols) serve(b *broker.Broker) {
 func (c *Config) checkAddress(d *door) error {
 	host, _, err := net.SplitHostPort(d.address)
 	if err != nil {
-		return fmt.Errorf("address %q of %s: expected HOST:PORT, such as 127.0.0.1:7070, or %s: %w", d.address, d.protocol, Off, err)
+		return fmt.Errorf("address %q of %s: expected HOST:PORT, such as %s, or %s: %w", d.address, d.protocol, d.example, Off, err)
 	}
 	if c.Insecure || host == "localhost" {
 		return nil

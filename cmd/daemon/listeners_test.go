@@ -195,13 +195,16 @@ func TestAddressesAreJudgedBeforeAnyIsOpened(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"none at all":              {Config{}, "no protocol is served"},
-		"all off":                  {Config{Pinpriq: Off, Barbershop: Off, Admin: Off}, "no protocol is served"},
-		"only the operator's":      {Config{Admin: "127.0.0.1:0"}, "no protocol is served"},
-		"no port":                  {Config{Pinpriq: "127.0.0.1"}, "of pinpriq: expected HOST:PORT"},
-		"board open to strangers":  {Config{Pinpriq: "127.0.0.1:0", Barbershop: "0.0.0.0:0"}, "of barbershop can be reached"},
-		"backup open to strangers": {Config{Pinpriq: "127.0.0.1:0", Admin: ":0"}, "of admin can be reached"},
-		"a name of another":        {Config{Pinpriq: "example.com:0"}, "of pinpriq can be reached"},
+		"none at all":                {Config{}, "no protocol is served"},
+		"all off":                    {Config{Pinpriq: Off, Barbershop: Off, Admin: Off}, "no protocol is served"},
+		"only the operator's":        {Config{Admin: "127.0.0.1:0"}, "no protocol is served"},
+		"no port":                    {Config{Pinpriq: "127.0.0.1"}, "of pinpriq: expected HOST:PORT, such as 127.0.0.1:7070,"},
+		"no host of the board":       {Config{Barbershop: "8002"}, "of barbershop: expected HOST:PORT, such as 127.0.0.1:8002,"},
+		"no host of the operator's":  {Config{Admin: "7072"}, "of admin: expected HOST:PORT, such as 127.0.0.1:7072,"},
+		"board with a name too long": {Config{Barbershop: "127.0.0.1:0", BarbershopQueue: strings.Repeat("x", 1<<16)}, "has 65536 bytes: expected at most 65535"},
+		"board open to strangers":    {Config{Pinpriq: "127.0.0.1:0", Barbershop: "0.0.0.0:0"}, "of barbershop can be reached"},
+		"backup open to strangers":   {Config{Pinpriq: "127.0.0.1:0", Admin: ":0"}, "of admin can be reached"},
+		"a name of another":          {Config{Pinpriq: "example.com:0"}, "of pinpriq can be reached"},
 	} {
 		row.config.Data = filepath.Join(t.TempDir(), "data")
 		if err := Run(t.Context(), row.config); err == nil || !strings.Contains(err.Error(), row.want) {
