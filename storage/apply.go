@@ -141,15 +141,27 @@ func (s *Store) transact(fn func(txn *badger.Txn) error, control *Control) error
 }
 
 // postponed returns the deletes of a batch that has too many for one
-// transaction, and nil for any other.
+// transaction, and nil for any other. They come after the puts then, so the
+// payload of a large packet that moves, which has the same key before and
+// after, is left to the put.
 func (s *Store) postponed(b *Batch) []removal {
 	if b.count <= s.limits.MaxOps && b.bytes <= s.limits.MaxBytes {
 		return nil
 	}
+	type place struct { // of a payload
+		queue uint32
+		seq   uint64
+	}
+	stays := make(map[place]bool)
+	for i := range b.ops {
+		if o := &b.ops[i]; o.head != nil && !o.cancelled {
+			stays[place{o.id.Queue, o.id.Seq}] = true
+		}
+	}
 	later := make([]removal, 0, b.deletes.packets)
 	for i := range b.ops {
 		if o := &b.ops[i]; o.kind == OpDelete && !o.cancelled {
-			later = append(later, removal{o.id, o.removed.Large})
+			later = append(later, removal{o.id, o.removed.Large && !stays[place{o.id.Queue, o.id.Seq}]})
 		}
 	}
 	return later

@@ -149,3 +149,31 @@ func TestDeletesBeyondOneTransactionLeaveNothingBehind(t *testing.T) {
 		t.Fatalf("a batch over the limit of deletes gave %v, want ErrTooLarge", err)
 	}
 }
+
+func TestLargePacketThatMovesInABatchOfManyDeletesKeepsItsPayload(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{MemTable: 2 << 20})
+	ids := fillStore(t, s, 15_000)
+	var b Batch
+	deleteAll(&b, ids)
+	moved := ids[7]
+	moved.Priority++
+	want := Packet{Key: []byte("k"), Payload: make([]byte, 1100)}
+	b.Put(moved, &want)
+	if err := s.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Read([]PacketID{moved}, func(_ int, rec []byte) error {
+		var p Packet
+		if err := DecodeRecord(rec, &p); err != nil || !same(p, want) {
+			t.Errorf("it reads as %+v, %v", p, err)
+		}
+		return nil
+	})
+	if err := errors.Join(err, s.Damage(moved)); err != nil {
+		t.Error(err)
+	}
+	payloads := 0
+	if err := s.scan(payloadPrefix, func(_, _ []byte) error { payloads++; return nil }); err != nil || payloads != 1 {
+		t.Errorf("%d payloads are left, %v", payloads, err)
+	}
+}
