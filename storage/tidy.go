@@ -43,9 +43,13 @@ const (
 
 	// tidyTables and tidyLimit bound what is merged without being asked, in
 	// memory tables: less garbage is not worth it, and more work would hold
-	// Close up, or batches.
-	tidyTables = 4
-	tidyLimit  = 64
+	// Close up, or batches that begin to come at full speed, for more than a
+	// second or so. urgentLimit is the bound where dead bytes have passed
+	// Bound, as those of a large queue that was drained slowly do, or where
+	// room is short: some seconds are better than that.
+	tidyTables  = 4
+	tidyLimit   = 16
+	urgentLimit = 64
 	// surgeLogs is how many logs may be made while a merge runs.
 	surgeLogs  = 2
 	surgeEvery = 50 * time.Millisecond
@@ -67,6 +71,7 @@ const (
 type scene struct {
 	stored, upper int64 // bytes of tables: all, and those above the last level
 	table         int64 // bytes of a memory table
+	allowance     int64 // dead bytes that there may always be
 	live, dying   int64 // bytes that live packets take, and those deleted since the last merge took: estimates
 	deleted       uint64
 	short         bool // of room
@@ -196,7 +201,8 @@ func (t *tidier) look(s *Store) (now scene, ok bool) {
 	now.seconds, now.logs = len(t.logs), t.logs[len(t.logs)-1]-t.logs[0]
 
 	space := s.guard.get()
-	now.stored, now.upper, now.table = s.tableBytes(), s.upperBytes(), s.guard.sizing.memTable
+	now.stored, now.upper = s.tableBytes(), s.upperBytes()
+	now.table, now.allowance = s.guard.sizing.memTable, s.guard.sizing.allowance()
 	now.short = space.Level != Normal && (now.deleted-t.deleted > control.Live/8 || t.unknown)
 	now.filling = s.guard.tight() && space.Free < t.free-now.table/4
 	t.free = space.Free
@@ -215,14 +221,17 @@ func (t *tidier) wants(now *scene) bool {
 	if now.filling && t.quiet > 0 {
 		return false // by somebody else: what is left is for work under way
 	}
-	work := now.upper + min(now.live, now.stored)
-	if work > tidyLimit*now.table {
+	work, limit := now.upper+min(now.live, now.stored), tidyLimit*now.table
+	dead, allowed := now.stored-now.live, deadAtWork*now.live
+	if now.short || dead > max(maxDead*now.live, now.allowance) {
+		limit = urgentLimit * now.table
+	}
+	if work > limit {
 		return false
 	}
 	if now.short {
 		return true
 	}
-	dead, allowed := now.stored-now.live, deadAtWork*now.live
 	if t.quiet >= quietSeconds {
 		allowed = deadAtRest * now.live
 	}

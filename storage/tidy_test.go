@@ -109,14 +109,19 @@ func TestMergeIsWantedWhenTooMuchIsDeadAndNotAtFullSpeed(t *testing.T) {
 		"a table now and then":          {tidier{}, scene{stored: 340 << 20, live: 100 << 20, seconds: 16, logs: 2}, true},
 		"a table each second":           {tidier{}, scene{stored: 340 << 20, live: 100 << 20, seconds: 16, logs: 16}, false},
 		"much was deleted since":        {tidier{quiet: 5, wait: 1}, scene{stored: 340 << 20, live: 100 << 20, dying: 340 << 20}, true},
-		"level 0 only, at work":         {tidier{}, scene{stored: 340 << 20, upper: 340 << 20, live: 100 << 20}, false},
+		"level 0 only, at work":         {tidier{}, scene{stored: 120 << 20, upper: 120 << 20}, false},
 		"the last merge gained little":  {tidier{quiet: 5, wait: 1}, scene{stored: 340 << 20, live: 100 << 20}, false},
-		"a long merge":                  {tidier{quiet: 5}, scene{stored: 3 << 30, live: 1 << 30}, false},
+		"a merge of over a second":      {tidier{quiet: 5}, scene{stored: 900 << 20, live: 200 << 20}, false},
+		"the same, beyond the bound":    {tidier{quiet: 5}, scene{stored: 1100 << 20, live: 200 << 20}, true},
+		"the same, short of room":       {tidier{quiet: 5}, scene{stored: 900 << 20, live: 200 << 20, short: true}, true},
+		"a large queue drained slowly":  {tidier{quiet: 5}, scene{stored: 2 << 30, upper: 350 << 20}, true},
+		"tombstones, within the bound":  {tidier{quiet: 5}, scene{stored: 250 << 20, upper: 150 << 20}, false},
+		"a long merge":                  {tidier{quiet: 5}, scene{stored: 6 << 30, live: 1 << 30}, false},
 		"a short merge of much garbage": {tidier{quiet: 5}, scene{stored: 30 << 30, live: 1 << 20}, true},
 		"short of room":                 {tidier{wait: 1}, scene{stored: 100 << 20, live: 90 << 20, short: true}, true},
 		"somebody else fills the disk":  {tidier{quiet: 5}, scene{stored: 340 << 20, short: true, filling: true}, false},
 	} {
-		row.now.table = table
+		row.now.table, row.now.allowance = table, 300<<20
 		if got := row.t.wants(&row.now); got != row.want {
 			t.Errorf("%s: wanted is %v", name, got)
 		}
