@@ -15,7 +15,7 @@ import (
 
 // compactCmd makes a folder small.
 type compactCmd struct {
-	Dir        string `arg:"" help:"Data folder; no server may be running on it."`
+	Dir        folder `arg:"" help:"Data folder; no server may be running on it."`
 	AcceptLoss bool   `help:"Go on although acknowledged packets are missing from the folder."`
 	JSON       bool   `help:"Print a JSON object."`
 
@@ -37,7 +37,7 @@ func (c *compactCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
 	defer daemon.TuneGC()()
-	report, err := recovery.Compact(ctx, c.Dir, recovery.CompactOptions{
+	report, err := recovery.Compact(ctx, string(c.Dir), recovery.CompactOptions{
 		Now:        time.Now().UnixMilli(),
 		AcceptLoss: c.AcceptLoss,
 		Progress: func(step string, done, total int64) {

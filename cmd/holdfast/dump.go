@@ -13,7 +13,7 @@ import (
 
 // dumpCmd writes what is in a folder.
 type dumpCmd struct {
-	Dir     string   `arg:"" help:"Data folder; no server may be running on it."`
+	Dir     folder   `arg:"" help:"Data folder; no server may be running on it."`
 	Queue   []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is any bytes, ? one, [a-z] one of a set; may be given more than once (default: all)."`
 	Format  string   `enum:"jsonl,csv,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl and msgpack, which load reads, or csv for spreadsheets (default ${default})."`
 	Payload string   `enum:"auto,text,base64,hex,none" default:"auto" placeholder:"FORM" help:"How payloads are written: text if they are UTF-8, else base64; auto also takes base64 for control characters; none leaves them out (default ${default})."`
@@ -54,9 +54,14 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.Output != "" && c.Output != "-" {
+		if err := c.Dir.keepsOut(c.Output); err != nil {
+			return err
+		}
+	}
 	m := p.meter(c.Quiet)
 	defer m.end()
-	view, err := storage.OpenView(c.Dir, storage.ViewOptions{
+	view, err := storage.OpenView(string(c.Dir), storage.ViewOptions{
 		Tolerant: c.Salvage,
 		Deep:     c.Salvage, // what only payloads are in is mended, too
 		Progress: func(done, total int64) { m.set("check", inBytes, done, total) },
@@ -79,7 +84,7 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer o.discard()
-	report, err := recovery.Dump(view, &stoppable{ctx, o}, recovery.DumpOptions{
+	report, err := recovery.Dump(view, &endable{ctx, o}, recovery.DumpOptions{
 		Format: format, Payload: payload, Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
 		Now:      time.Now().UnixMilli(),
 		Progress: func(at recovery.Progress) { m.set("dump", inPackets, at.Packets, at.Total) },
@@ -88,10 +93,13 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("dump: interrupted; " + o.left())
-	case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrLoss), errors.Is(err, storage.ErrUnfinished):
-		return fmt.Errorf("%w; %s, --salvage writes what can be read", err, o.left())
+	case errors.Is(err, storage.ErrUnfinished):
+		return fmt.Errorf("%w: \"holdfast load\" of the same dump goes on with it, \"holdfast load --abandon\" keeps the part that is stored, and --salvage writes that part; %s",
+			storage.ErrUnfinished, o.left())
+	case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrLoss):
+		return fmt.Errorf("%w; %s; --salvage writes what can be read", err, o.left())
 	case err != nil:
-		return fmt.Errorf("%w; %s", err, o.left())
+		return fmt.Errorf("dump: %w; %s", o.cause(err), o.left())
 	}
 	if err := o.keep(); err != nil {
 		return err
@@ -123,14 +131,14 @@ func (c *dumpCmd) tell(p *program, r *recovery.DumpReport, findings []storage.Fi
 	}
 }
 
-// stoppable is a writer that fails when a context has ended.
-type stoppable struct {
+// endable is a writer that fails when a context has ended, also while what it writes to takes all.
+type endable struct {
 	ctx context.Context
 	w   io.Writer
 }
 
 // Write implements io.Writer.
-func (s *stoppable) Write(p []byte) (int, error) {
+func (s *endable) Write(p []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, err
 	}

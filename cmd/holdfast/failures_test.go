@@ -30,6 +30,8 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		want string
 	}{
 		"no command":               {nil, nil, "see holdfast --help"},
+		"version of something":     {[]string{"--version", "pop"}, nil, "unexpected argument pop; see holdfast version --help"},
+		"no folder's name":         {[]string{"serve", "--data", ""}, nil, "--data: the name is empty"},
 		"unknown command":          {[]string{"nope"}, nil, "nope"},
 		"unknown flag":             {[]string{"pop", "q", "--nope"}, nil, "see holdfast pop --help"},
 		"no queue":                 {[]string{"push"}, nil, "<queue>"},

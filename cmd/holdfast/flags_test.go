@@ -71,8 +71,15 @@ func TestVersionTellsProgramAndFormat(t *testing.T) {
 	if v.Version == "" || v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Format != storage.FormatVersion {
 		t.Errorf("%+v, want this build and format %d", v, storage.FormatVersion)
 	}
-	if plain := (command{}).run(t.Context(), "version").stdout; !strings.Contains(plain, v.Version) || !strings.Contains(plain, "data format") {
-		t.Errorf("plain %q, want version and format", plain)
+	plain := (command{}).run(t.Context(), "version")
+	if !strings.Contains(plain.stdout, v.Version) || !strings.Contains(plain.stdout, "data format") {
+		t.Errorf("plain %+v, want version and format", plain)
+	}
+	if asFlag := (command{}).run(t.Context(), "--version"); asFlag != plain {
+		t.Errorf("as a flag %+v, want %+v", asFlag, plain)
+	}
+	if asFlag := (command{}).run(t.Context(), "--version", "--json"); asFlag != r {
+		t.Errorf("as a flag %+v, want %+v", asFlag, r)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 // loadCmd makes a folder of a dump.
 type loadCmd struct {
-	Dir     string `arg:"" help:"Data folder, made if it is not there; no server may be running on it."`
+	Dir     folder `arg:"" help:"Data folder, made if it is not there; no server may be running on it."`
 	File    string `arg:"" optional:"" help:"Dump or backup to read, jsonl or msgpack; - is standard input."`
 	Merge   bool   `xor:"how" help:"Add to what the folder holds: packets go to the queues of the same names, as the newest of their priority, in their order."`
 	Abandon bool   `xor:"how,what" help:"Read nothing: keep what a load that was cut short has stored, and give the rest of it up."`
@@ -64,7 +64,7 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
 	defer daemon.TuneGC()()
-	report, err := recovery.Load(ctx, c.Dir, in.Reader, recovery.LoadOptions{
+	report, err := recovery.Load(ctx, string(c.Dir), in.Reader, recovery.LoadOptions{
 		Merge:    c.Merge,
 		Again:    c.Again,
 		Abandon:  c.Abandon,

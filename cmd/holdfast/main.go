@@ -7,19 +7,20 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() { // ends with the process
-		<-signals
-		cancel()
-		<-signals
+	// A reader that goes away makes a write fail. The signal would end the process with its
+	// temporary files left behind.
+	signal.Ignore(syscall.SIGPIPE)
+	go obey(signals, time.Now, cancel, func() { // ends with the process
 		fmt.Fprintln(os.Stderr, "holdfast: ended at once by a second signal")
 		os.Exit(exitFailed)
-	}()
+	})
 	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}
 	os.Exit(p.run(ctx, os.Args[1:]))
 }

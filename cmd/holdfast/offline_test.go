@@ -373,6 +373,10 @@ func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
 		want string
 	}{
 		"no folder":              {[]string{"dump"}, "<dir>"},
+		"no name, to dump":       {[]string{"dump", ""}, "name is empty: expected that of a data folder"},
+		"no name, to verify":     {[]string{"verify", ""}, "name is empty"},
+		"no name, to compact":    {[]string{"compact", ""}, "name is empty"},
+		"no name, to load":       {[]string{"load", "", "f"}, "name is empty"},
 		"unknown format":         {[]string{"dump", "d", "--format", "xml"}, "--format"},
 		"unknown payload form":   {[]string{"dump", "d", "--payload", "rot13"}, "--payload"},
 		"negative limit":         {[]string{"dump", "d", "--limit=-1"}, "--limit"},
@@ -383,6 +387,7 @@ func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
 		"backup as a table":      {[]string{"backup", "--to", "f", "--format", "csv"}, "--format"},
 		"backup without a time":  {[]string{"backup", "--to", "f", "--timeout", "0s"}, "--timeout"},
 		"import of nothing":      {[]string{"barbershop", "import"}, "<file>"},
+		"export of nothing":      {[]string{"barbershop", "export"}, "see holdfast barbershop export --help"},
 		"import without a time":  {[]string{"barbershop", "import", "f", "--timeout", "0s"}, "--timeout"},
 		"export without a time":  {[]string{"barbershop", "export", "f", "--timeout", "0s"}, "--timeout"},
 		"barbershop and nothing": {[]string{"barbershop"}, "import"},

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,8 +37,8 @@ func TestFileHasItsNameOnlyWhenItIsWhole(t *testing.T) {
 		if b, err := os.ReadFile(name); err != nil || string(b) != want {
 			t.Errorf("kept %t: the file holds %d bytes %.10q, %v", keep, len(b), b, err)
 		}
-		if _, err := os.Stat(name + ".tmp"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("kept %t: the file written beside it is still there: %v", keep, err)
+		if names, err := os.ReadDir(filepath.Dir(name)); err != nil || len(names) != 1 {
+			t.Errorf("kept %t: the folder holds %v, %v; want the file only", keep, names, err)
 		}
 	}
 }
@@ -63,7 +62,57 @@ func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 	if err := full.keep(); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("a full device: %v, want its error", err)
 	}
-	if _, err := os.Stat("/dev/full.tmp"); err == nil {
-		t.Error("a file was written beside a device")
+}
+
+func TestTwoOutputsOfOneNameDoNotMix(t *testing.T) {
+	dir := t.TempDir()
+	name, precious := filepath.Join(dir, "out"), filepath.Join(dir, "precious")
+	if err := errors.Join(
+		os.WriteFile(precious, []byte("precious"), 0o644),
+		os.WriteFile(name+".tmp", []byte("somebody's"), 0o644),
+		os.Symlink(precious, filepath.Join(dir, ".out.tmp")),
+	); err != nil {
+		t.Fatal(err)
 	}
+	p := program{stdout: io.Discard}
+	first, err := p.create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := p.create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, _ = first.WriteString("first")
+		_, _ = second.WriteString("second")
+		_, _ = first.Flush(), second.Flush()
+	}
+	for o, want := range map[*output]string{first: "firstfirstfirst", second: "secondsecondsecond"} {
+		if err := o.keep(); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(name)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("mode %v, %v; want the owner's only", info.Mode(), err)
+		}
+		if got := string(readFile(t, name)); got != want {
+			t.Errorf("the file holds %q, want %q", got, want)
+		}
+	}
+	if got := string(readFile(t, name+".tmp")) + string(readFile(t, precious)); got != "somebody'sprecious" {
+		t.Errorf("the files of others hold %q", got)
+	}
+}
+
+func TestOutputOfALongNameIsWritten(t *testing.T) {
+	name := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
+	o, err := (&program{stdout: io.Discard}).create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.keep(); err != nil {
+		t.Fatal(err)
+	}
+	readFile(t, name)
 }

@@ -2,9 +2,12 @@ package main
 
 import (
 	"net"
+	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestSIGTERMDrainsAndEndsWellTheFirstTime(t *testing.T) {
@@ -25,15 +28,38 @@ func TestSIGTERMDrainsAndEndsWellTheFirstTime(t *testing.T) {
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	cmd, s := process(t, "--data", t.TempDir(), "--drain", "1h")
 	stuck(t, s)
-	for range 2 {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		refused(t, s.addr) // the signal has arrived when nothing listens any more
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, s.addr)                               // the signal has arrived when nothing listens any more
+	for cmd.Process.Signal(syscall.SIGTERM) == nil { // until one of them is late enough to count
+		runtime.Gosched()
 	}
 	if code := s.stop(); code != exitFailed {
 		t.Errorf("exit code %d, want 1", code)
 	}
+}
+
+func TestSignalsAtOneStrokeAreOne(t *testing.T) {
+	signals, times := make(chan os.Signal), make(chan time.Time)
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	now := func() time.Time { return <-times }
+	go obey(signals, now, func() { close(stopped) }, func() { close(ended) }) // ends with the last signal of the test
+	first := time.Unix(1000, 0)
+	arrive := func(after time.Duration) {
+		select {
+		case <-ended:
+			t.Fatalf("ended at once before the signal after %v", after)
+		case signals <- syscall.SIGTERM:
+			times <- first.Add(after)
+		}
+	}
+	arrive(0)
+	<-stopped
+	arrive(0)
+	arrive(oneSignal - 1)
+	arrive(oneSignal)
+	<-ended
 }
 
 // stuck makes a connection that cannot finish: it has asked for more than all buffers between here

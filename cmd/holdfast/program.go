@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"reflect"
 	"strings"
 
@@ -44,7 +45,7 @@ type commands struct {
 
 	Barbershop barbershopCmd `cmd:"" help:"Import or export the items of a running server's board."`
 
-	Version versionCmd `cmd:"" help:"Print the versions of the program and of its data format."`
+	Version versionCmd `cmd:"" help:"Print the versions of the program and of its data format, as --version does."`
 }
 
 // program is a process as the commands see it, so that tests can run it whole.
@@ -53,11 +54,20 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 	env    func(name string) (string, bool)
+
+	stop <-chan struct{} // closed when the command is to end; set by run
 }
 
 // run carries out the command line, without the program's name, and returns the exit code. The end
 // of ctx makes a server drain and a client stop.
 func (p *program) run(ctx context.Context, args []string) int {
+	p.stop = ctx.Done()
+	if file, ok := p.stdin.(*os.File); ok {
+		p.stdin = stoppableFile(file, p.stop)
+	}
+	if len(args) > 0 && args[0] == "--version" { // no flag: each command would take it, and its variable
+		args = append([]string{"version"}, args[1:]...)
+	}
 	helped := false
 	parser, err := kong.New(&commands{},
 		kong.Name("holdfast"),
@@ -91,8 +101,18 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.report(err, exitNothing)
 	case errors.As(err, &blind):
 		return p.report(err, exitBlind)
+	case errors.Is(err, errReaderGone):
+		return exitFailed
 	}
-	return p.report(err, exitFailed)
+	return p.report(interrupted(ctx, err), exitFailed)
+}
+
+// stoppableOut is standard output, which stop ends the writes to.
+func (p *program) stoppableOut() io.Writer {
+	if file, ok := p.stdout.(*os.File); ok {
+		return stoppableFile(file, p.stop)
+	}
+	return p.stdout
 }
 
 func (p *program) report(err error, code int) int {
@@ -115,9 +135,11 @@ func decodeBytes(ctx *kong.DecodeContext, target reflect.Value) error {
 func commandOf(err error) string {
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil {
-		if c := parse.Context.Selected(); c != nil {
-			return "holdfast " + c.Name
+		name := ""
+		for node := parse.Context.Selected(); node != nil && node.Type == kong.CommandNode; node = node.Parent {
+			name = " " + node.Name + name
 		}
+		return "holdfast" + name
 	}
 	return "holdfast"
 }

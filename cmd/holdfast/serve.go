@@ -14,7 +14,7 @@ import (
 
 // serveCmd runs the server.
 type serveCmd struct {
-	Data            string        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder, made if it is not there (default ${default})."`
+	Data            folder        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder, made if it is not there (default ${default})."`
 	Pinpriq         string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for the pinpriq protocol, or off; port 0 picks a free one, see the log (default ${default})."`
 	Barbershop      string        `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address for the barbershop protocol, or off (default ${default})."`
 	BarbershopQueue string        `default:"barbershop" placeholder:"NAME" help:"Queue that is the barbershop board (default ${default})."`
@@ -71,7 +71,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	err = daemon.Run(ctx, daemon.Config{
-		Data:            c.Data,
+		Data:            string(c.Data),
 		Pinpriq:         c.Pinpriq,
 		Barbershop:      c.Barbershop,
 		BarbershopQueue: c.BarbershopQueue,

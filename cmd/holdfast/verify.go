@@ -16,7 +16,7 @@ import (
 
 // verifyCmd looks at a folder.
 type verifyCmd struct {
-	Dir  string `arg:"" help:"Data folder; no server may be running on it."`
+	Dir  folder `arg:"" help:"Data folder; no server may be running on it."`
 	Deep bool   `help:"Check every block of every table against its checksum, too."`
 	JSON bool   `help:"Print a JSON object."`
 
@@ -46,7 +46,7 @@ func (e *blindError) Unwrap() error { return e.err }
 func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
-	report, err := recovery.Verify(ctx, c.Dir, recovery.VerifyOptions{
+	report, err := recovery.Verify(ctx, string(c.Dir), recovery.VerifyOptions{
 		Deep: c.Deep,
 		Now:  time.Now().UnixMilli(),
 		Progress: func(step string, done, total int64) {
