@@ -18,10 +18,10 @@ type benchCmd struct {
 	Connections int           `default:"16" placeholder:"N" help:"Connections, 1 to 4096; mixed needs 2 (default ${default})."`
 	Depth       int           `default:"64" placeholder:"N" help:"Requests that a connection sends before it waits for their answers, 1 to 4096 (default ${default})."`
 	Size        int           `default:"128" placeholder:"BYTES" help:"Payload bytes, 16 to 65535; pinpriq (default ${default})."`
-	Items       int           `default:"100000" placeholder:"N" help:"Items on the board, made before the measurement, 1 to 100000000, but for next and mixed no fewer than --count; barbershop (default ${default})."`
+	Items       int           `default:"100000" placeholder:"N" help:"Items on the board, made before the measurement, 1 to 100000000; next and mixed make --count of them if that is more, so that none is missing; barbershop (default ${default})."`
 	Count       int64         `default:"100000" placeholder:"N" help:"Packets to push, to pop, or both (barbershop: updates, items to take, or both); 0 goes on until the duration is over, but not for pop and next (default ${default})."`
 	Duration    time.Duration `default:"1m" placeholder:"TIME" help:"Longest time of the measurement (default ${default})."`
-	Keep        bool          `help:"Leave what was pushed and not popped where it is, and print the queue's name, instead of removing it (barbershop: leave the items that were not taken on the board)."`
+	Keep        bool          `help:"Leave what was pushed and not popped where it is, and print the queue's name, instead of removing it (barbershop: leave the items that were not taken on the board, and print their numbers; the next bench refuses that board)."`
 	JSON        bool          `help:"Print a JSON object."`
 
 	server

@@ -85,6 +85,9 @@ func TestBenchOfTheBoardCountsWhatItDid(t *testing.T) {
 			if len(report.Groups) != len(c.groups) || report.Items != 1000 {
 				t.Errorf("report %+v, want groups %v", report, c.groups)
 			}
+			if made := report.LastItem - report.FirstItem + 1; c.left > 0 && made != 1000 || c.left == 0 && report.LastItem != 0 {
+				t.Errorf("items %d to %d are named, want all of them, and that only where they are kept", report.FirstItem, report.LastItem)
+			}
 			if c.left > 0 {
 				oneSentence(t, s.run(t, args...), exitFailed, "has 1000 items")
 			} else if out := s.must(t, args...); !strings.Contains(out, "operations/s in all, 1000 items") {
@@ -150,4 +153,31 @@ func TestBenchStopsAtItemsOfOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestBenchReportsAreSentences(t *testing.T) {
+	for name, c := range map[string]struct {
+		report benchReport
+		want   string
+	}{
+		"one item":      {benchReport{Items: 1}, " in all, 1 item, 0.00 s\n"},
+		"items":         {benchReport{Items: 2}, " in all, 2 items, 0.00 s\n"},
+		"packets":       {benchReport{Size: 16}, " in all, 16-byte payloads, 0.00 s\n"},
+		"found nothing": {benchReport{Groups: []benchGroup{{Name: "update"}, {Name: "next", Empty: 1}, {Name: "pop", Empty: 2}}}, " s\n1 more request of next found nothing\n2 more requests of pop found nothing\n"},
+		"queue left":    {benchReport{Queue: "q"}, " s\npackets left in queue q\n"},
+		"items left":    {benchReport{Items: 3, FirstItem: 7, LastItem: 9}, " s\nitems 7 to 9 were made, those that were not taken are left on the board\n"},
+	} {
+		var out strings.Builder
+		if err := c.report.print(&out, false); err != nil || !strings.HasSuffix(out.String(), c.want) {
+			t.Errorf("%s: printed %q (%v), want the end %q", name, out.String(), err, c.want)
+		}
+	}
+}
+
+func TestBenchOfABoardInUseSaysHowManyItemsItHas(t *testing.T) {
+	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
+	if r := s.feed(t, "20 7\n", "barbershop", "import", "-"); r.code != exitOK {
+		t.Fatalf("import: %+v", r)
+	}
+	oneSentence(t, s.run(t, "bench", "update", "--protocol", "barbershop"), exitFailed, "has 1 item, which a measurement would change")
 }

@@ -28,7 +28,7 @@ func (c *benchCmd) runBoard(ctx context.Context, p *program) error {
 		return err
 	}
 	if items > 0 {
-		return fmt.Errorf("the board at %s has %d items, which a measurement would change: start a server of its own for it", c.Barbershop, items)
+		return fmt.Errorf("the board at %s has %s, which a measurement would change: start a server of its own for it", c.Barbershop, plural(int(items), "item"))
 	}
 	own := c.ownItems()
 	result, err := c.measureBoard(ctx, own)
@@ -43,6 +43,9 @@ func (c *benchCmd) runBoard(ctx context.Context, p *program) error {
 		return fmt.Errorf("bench: %w", err)
 	}
 	report := newBenchReport(c, &result)
+	if c.Keep {
+		report.FirstItem, report.LastItem = own.First+1, own.First+uint32(own.Live)
+	}
 	return report.print(p.stdout, c.JSON)
 }
 

@@ -21,6 +21,10 @@ type benchReport struct {
 	Rate    float64      `json:"packets_per_s"`   // of those
 	Queue   string       `json:"queue,omitempty"` // where packets were left
 	Groups  []benchGroup `json:"groups"`
+
+	// The items of the measurement, if those that nobody took were left on the board.
+	FirstItem uint32 `json:"first_item,omitempty"`
+	LastItem  uint32 `json:"last_item,omitempty"`
 }
 
 // benchGroup is what the connections that did the same measured.
@@ -29,7 +33,7 @@ type benchGroup struct {
 	Connections int     `json:"connections"`
 	Depth       int     `json:"depth"`
 	Packets     int64   `json:"packets"`
-	Empty       int64   `json:"empty"` // pops that found nothing
+	Empty       int64   `json:"empty"` // requests to take something that found nothing
 	Rate        float64 `json:"packets_per_s"`
 	P50         float64 `json:"p50_us"`
 	P99         float64 `json:"p99_us"`
@@ -90,14 +94,20 @@ func (r *benchReport) print(w io.Writer, asJSON bool) error {
 	}
 	load := fmt.Sprintf("%d-byte payloads", r.Size)
 	if r.Items > 0 {
-		load = fmt.Sprintf("%d items", r.Items)
+		load = plural(r.Items, "item")
 	}
-	if _, err := fmt.Fprintf(w, "%.0f %s/s in all, %s, %.2f s\n", r.Rate, what, load, r.Seconds); err != nil {
-		return err
+	notes := fmt.Sprintf("%.0f %s/s in all, %s, %.2f s\n", r.Rate, what, load, r.Seconds)
+	for _, g := range r.Groups {
+		if g.Empty > 0 {
+			notes += fmt.Sprintf("%s of %s found nothing\n", plural(int(g.Empty), "more request"), g.Name)
+		}
 	}
 	if r.Queue != "" {
-		_, err := fmt.Fprintf(w, "packets left in queue %s\n", r.Queue)
-		return err
+		notes += fmt.Sprintf("packets left in queue %s\n", r.Queue)
 	}
-	return nil
+	if r.LastItem > 0 {
+		notes += fmt.Sprintf("items %d to %d were made, those that were not taken are left on the board\n", r.FirstItem, r.LastItem)
+	}
+	_, err := io.WriteString(w, notes)
+	return err
 }
