@@ -27,9 +27,10 @@ type input struct {
 	hash   xxhash.Digest
 	ended  error // of r: io.EOF or worse
 
-	size  int   // of a chunk, about
-	seam  int64 // a place where one chunk must end and another begin; 0 is none
-	count int64 // records of msgpack in what wholeRecords found
+	size  int       // of a chunk, about
+	room  chunkRoom // belongs to the goroutine that cuts
+	seam  int64     // a place where one chunk must end and another begin; 0 is none
+	count int64     // records of msgpack in what wholeRecords found
 	free  chan *chunk
 	work  chan *chunk
 	order chan *chunk
@@ -48,10 +49,14 @@ type chunk struct {
 	ignored int64 // fields and records of a later version
 	err     error // what comes after the entries
 	ready   chan struct{}
+	held    int // bytes of buf as it was handed out
 }
 
 const (
 	chunkBytes = 256 << 10
+	// chunkRecords bounds what the entries of a chunk take: more than its bytes, if records are as
+	// short as only those of later versions can be.
+	chunkRecords = 4096
 	// headBytes is read at first: more than a header is.
 	headBytes = 4 << 10
 	// maxEntry bounds one record of a dump: the longest packet, each byte escaped, and some room.
@@ -126,7 +131,7 @@ func (in *input) more() error {
 	have := len(in.carry)
 	buf := make([]byte, max(headBytes, 2*have))
 	copy(buf, in.carry)
-	n, err := io.ReadAtLeast(in.r, buf[have:], 1)
+	n, err := io.ReadFull(in.r, buf[have:])
 	in.note(err)
 	in.carry = buf[:have+n]
 	if n == 0 {
@@ -214,6 +219,7 @@ func (in *input) start(size int, seam int64) {
 	for range n {
 		in.free <- &chunk{ready: make(chan struct{}, 1)}
 	}
+	in.room = chunkRoom{free: in.free, stop: in.stop}
 	for range workers {
 		go func() { // ends when work is closed
 			decode := in.newDecoder()
@@ -241,6 +247,10 @@ func (in *input) next(ctx context.Context) (*chunk, error) {
 }
 
 func (in *input) release(c *chunk) {
+	if cap(c.buf) > 4*in.size { // of a long record
+		c.buf = nil
+	}
+	c.data = nil
 	for i := range c.entries {
 		c.entries[i] = entry{}
 	}
@@ -255,18 +265,20 @@ func (in *input) cut() {
 	defer close(in.work)
 	defer close(in.order)
 	for {
-		var c *chunk
-		select {
-		case <-in.stop:
+		c, err := in.room.take()
+		if err != nil {
 			return
-		case c = <-in.free:
 		}
 		more, err := in.fill(c)
+		if errors.Is(err, errStopped) {
+			return
+		}
 		if err != nil {
 			c.data, c.err = nil, err
 		} else if len(c.data) == 0 {
 			return
 		}
+		in.room.give(c)
 		in.work <- c // has room for every chunk, as order has
 		in.order <- c
 		if !more || err != nil {
@@ -278,10 +290,23 @@ func (in *input) cut() {
 // fill makes a chunk of the whole records in about the next size bytes; more says whether others follow.
 func (in *input) fill(c *chunk) (more bool, err error) {
 	data := c.buf[:0]
-	if cap(data) < in.size || cap(data) > 4*in.size {
+	if cap(data) < in.size {
 		data = make([]byte, 0, in.size)
 	}
+	if len(in.carry) >= in.size { // left of a buffer that was made for a long record
+		end, err := in.wholeRecords(in.carry)
+		if err != nil {
+			return false, err
+		}
+		if end > 0 {
+			return true, in.part(c, end)
+		}
+		if err := in.room.wait(len(in.carry)); err != nil {
+			return false, err
+		}
+	}
 	data = append(data, in.carry...)
+	in.carry = nil
 	for {
 		if in.ended == nil && len(data) < cap(data) {
 			n, err := io.ReadAtLeast(in.r, data[len(data):cap(data)], cap(data)-len(data))
@@ -308,12 +333,29 @@ func (in *input) fill(c *chunk) (more bool, err error) {
 		case len(data) > maxEntry:
 			return false, fmt.Errorf("%s: the record is longer than %d bytes, which none is", in.place(in.at), maxEntry)
 		}
-		data = append(data, make([]byte, len(data))...)[:len(data)]
+		n := min(2*len(data), maxEntry+1)
+		if err := in.room.wait(n); err != nil {
+			return false, err
+		}
+		data = append(make([]byte, 0, n), data...)
 	}
 }
 
+// part makes a chunk of the first end bytes of carry, and leaves the buffer that carry lies in alone.
+func (in *input) part(c *chunk, end int) error {
+	if err := in.room.wait(end); err != nil {
+		return err
+	}
+	rest := in.carry[end:]
+	c.buf = append(c.buf[:0], in.carry[:end]...)
+	in.hand(c, c.buf, end)
+	in.carry = rest
+	return nil
+}
+
 // wholeRecords returns where the next chunk ends: as many whole records as have room in its usual
-// size, or one that is longer; 0 if data holds no whole one. It counts records of msgpack.
+// size, but at most chunkRecords, or one that is longer; 0 if data holds no whole one. It counts
+// records of msgpack.
 func (in *input) wholeRecords(data []byte) (end int, err error) {
 	atSeam := in.seam > in.offset && in.offset+int64(len(data)) >= in.seam
 	if atSeam {
@@ -325,7 +367,7 @@ func (in *input) wholeRecords(data []byte) (end int, err error) {
 	if end, err = in.lastWhole(window, last && all); err == nil && end == 0 {
 		end, err = in.firstWhole(data, last)
 	}
-	if err == nil && atSeam && (end == 0 || all && end != len(data)) {
+	if err == nil && atSeam && (end == 0 || all && end != len(data) && in.count < chunkRecords) {
 		err = errSeam
 	}
 	return end, err
@@ -334,6 +376,11 @@ func (in *input) wholeRecords(data []byte) (end int, err error) {
 // lastWhole returns where the last whole record ends; last says that the input ends with data.
 func (in *input) lastWhole(data []byte, last bool) (end int, err error) {
 	if in.format == JSONL {
+		if lines := bytes.Count(data, []byte{'\n'}); lines > chunkRecords {
+			in.count = chunkRecords
+			return endOfLines(data, chunkRecords), nil
+		}
+		in.count = 0
 		if last {
 			return len(data), nil
 		}
@@ -347,9 +394,19 @@ func (in *input) lastWhole(data []byte, last bool) (end int, err error) {
 		case cutShort:
 			return end, nil
 		}
-		in.count++
+		if in.count++; in.count == chunkRecords {
+			return u.pos, nil
+		}
 	}
 	return end, nil
+}
+
+// endOfLines returns where the first n lines end, of which data has as many.
+func endOfLines(data []byte, n int) (end int) {
+	for range n {
+		end += bytes.IndexByte(data[end:], '\n') + 1
+	}
+	return end
 }
 
 // firstWhole returns where the first record ends.
@@ -383,7 +440,7 @@ func (in *input) newDecoder() func(c *chunk) {
 
 func (in *input) decodeLines(r *jsonReader, c *chunk) {
 	r.newer, r.ignored = in.newer, 0
-	r.scanner.arena, r.entryReader.arena = nil, nil
+	defer r.forget()
 	at, from := c.at, 0
 	for ; from < len(c.data); at++ {
 		end := len(c.data)
@@ -405,7 +462,8 @@ func (in *input) decodeLines(r *jsonReader, c *chunk) {
 }
 
 func (in *input) decodePacks(r *packReader, c *chunk) {
-	r.newer, r.ignored, r.arena = in.newer, 0, nil
+	r.newer, r.ignored = in.newer, 0
+	defer r.forget()
 	u := unpacker{b: c.data}
 	for at := c.at; u.pos < len(c.data); at++ {
 		from := u.pos

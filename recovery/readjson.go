@@ -33,6 +33,12 @@ func (r *jsonReader) read(line []byte, e *entry) error {
 	return r.finish()
 }
 
+// forget lets go of what was read.
+func (r *jsonReader) forget() {
+	r.scanner = scanner{}
+	r.entry, r.entryReader.arena = nil, nil
+}
+
 func (r *jsonReader) bytes() ([]byte, bool) { return r.str() }
 
 func (r *jsonReader) isText() bool { return r.peek() == '"' }

@@ -35,6 +35,12 @@ func (r *packReader) read(record []byte, e *entry) error {
 	return r.finish()
 }
 
+// forget lets go of what was read.
+func (r *packReader) forget() {
+	r.in.unpacker = unpacker{}
+	r.entry, r.arena = nil, nil
+}
+
 func (v *packValues) uint(bool) (uint64, bool) { return v.unpacker.uint() }
 
 func (v *packValues) isText() bool { return !v.isNumber() }
