@@ -267,10 +267,12 @@ func TestLogsThatDoNotJoinAreDamage(t *testing.T) {
 		"a torn batch at the end":              {[][]byte{torn}, false},
 		"a torn batch and the one after it":    {[][]byte{torn, part(2, 4)}, true},
 		"a log is missing":                     {[][]byte{part(0, 1), part(2, 4)}, true},
-		"the first log begins in the middle":   {[][]byte{part(2, 4)}, false},
+		"the first log begins in the middle":   {[][]byte{part(2, 4)}, true},
+		"the first log is zeros":               {[][]byte{make([]byte, 100), part(2, 4)}, true},
 		"damage before a readable batch":       {[][]byte{append(torn[:len(torn)-100:len(torn)-100], part(2, 4)[logHeader:]...)}, true},
 		"damage at the start, two batches on":  {[][]byte{append(make([]byte, logHeader+5), whole[ends[0]:ends[3]]...)}, true},
-		"damage at the start, one batch stays": {[][]byte{append(make([]byte, logHeader+5), whole[ends[0]:ends[1]]...)}, false},
+		"damage at the start, one batch stays": {[][]byte{append(make([]byte, logHeader+5), whole[ends[0]:ends[1]]...)}, true},
+		"the first batch of all is torn":       {[][]byte{append(make([]byte, logHeader+5), whole[logHeader+5:ends[0]]...)}, false},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,8 @@ import (
 // one. Only one batch is ever in flight, and every earlier one was on the
 // device before it began: so after the first unreadable record a crash can
 // have left pieces of that one batch and nothing else. The control record of a
-// later transaction behind it, or a gap to the next log, is damage. Every
+// later transaction behind it, or a gap to the next log, is damage, and so is
+// one between the tables and the oldest log. Every
 // transaction has a control record (transact), and it counts only when it
 // carries the folder's secret: the pieces of a torn batch are payloads, too,
 // and a client may send what looks like a record.
@@ -104,7 +105,7 @@ func splitLogRecord(b []byte) (r logRecord, ok bool) {
 // logEnd tells how far a log can be read.
 type logEnd struct {
 	at   int    // where the last whole transaction ends
-	last uint64 // version of it, or of the last one before this log
+	last uint64 // version of it, or of the last one before this log, or anyVersion
 	torn uint64 // version of the transaction that cannot be read whole; 0 when that is not known
 	gap  bool   // versions are missing
 
@@ -125,7 +126,11 @@ func memTableFor(arena int64) int64 {
 	return (least + round - 1) / round * round
 }
 
-// readLog reads a log that follows transaction last, 0 when there is none.
+// anyVersion stands for the version before a log where nothing tells it.
+const anyVersion = math.MaxUint64
+
+// readLog reads a log that follows transaction last: 0 when it is the first
+// log ever, anyVersion when that is not known.
 func readLog(b []byte, last uint64) logEnd {
 	end := logEnd{at: min(logHeader, len(b)), last: last}
 	version := uint64(0) // of the transaction being read
@@ -138,10 +143,10 @@ func readLog(b []byte, last uint64) logEnd {
 			version = r.version
 			arena += int64(nodeBytes + len(r.stored) + len(r.value))
 		case ok && r.meta&metaFinTxn != 0 && string(r.value) == strconv.FormatUint(version, 10):
-			end.gap = end.gap || end.last != 0 && version != end.last+1
+			end.gap = end.gap || end.last != anyVersion && version != end.last+1
 			end.last, version, end.at, end.arena = version, 0, at, arena
 		default:
-			if end.torn = version; version == 0 && end.last != 0 {
+			if end.torn = version; version == 0 && end.last != anyVersion {
 				end.torn = end.last + 1
 			}
 			return end
@@ -218,15 +223,23 @@ func checkLogs(path string, secret []byte, accept bool) (memTable int64, err err
 	if err != nil {
 		return 0, err
 	}
-	last := uint64(0)
+	last, err := beforeLogs(path)
+	if err != nil {
+		return 0, err
+	}
 	for _, name := range names {
-		end, damaged, err := checkLog(name, last, secret)
+		end, later, err := checkLog(name, last, secret)
 		if err != nil {
 			return 0, fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)
 		}
-		if damaged && !accept {
-			return 0, fmt.Errorf("%w: the log %s cannot be read past byte %d, and acknowledged batches lie behind; "+
-				"restore a copy, or serve what is left with --accept-loss", ErrDamaged, name, end.at)
+		const instead = "restore a copy, or serve what is left with --accept-loss"
+		switch {
+		case accept:
+		case later:
+			return 0, fmt.Errorf("%w: the log %s cannot be read past byte %d, and acknowledged batches lie behind; %s",
+				ErrDamaged, name, end.at, instead)
+		case end.gap:
+			return 0, fmt.Errorf("%w: acknowledged batches are missing before the log %s or in it; %s", ErrDamaged, name, instead)
 		}
 		last = end.last
 		memTable = max(memTable, memTableFor(end.arena))
@@ -240,7 +253,9 @@ func checkLogs(path string, secret []byte, accept bool) (memTable int64, err err
 	return memTable, nil
 }
 
-func checkLog(name string, last uint64, secret []byte) (end logEnd, damaged bool, err error) {
+// checkLog reads one log, and reports whether a later batch than a crash can
+// have cut lies behind its end.
+func checkLog(name string, last uint64, secret []byte) (end logEnd, later bool, err error) {
 	defer recoverFault(&err)()
 	b, err := mapFile(name)
 	if err != nil || len(b) == 0 {
@@ -248,7 +263,7 @@ func checkLog(name string, last uint64, secret []byte) (end logEnd, damaged bool
 	}
 	defer unix.Munmap(b)
 	end = readLog(b, last)
-	return end, end.gap || laterBatch(b[end.at:], end.torn, secret), nil
+	return end, laterBatch(b[end.at:], end.torn, secret), nil
 }
 
 // logNames returns the logs of a database folder, oldest first.

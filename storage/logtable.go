@@ -123,7 +123,13 @@ func newTableBuilder() *table.Builder {
 
 // logs makes tables of the logs, oldest first.
 func (l *looker) logs(names []string) error {
-	last := uint64(0)
+	last, err := beforeLogs(l.db)
+	if err != nil && l.findings == nil {
+		return err
+	}
+	if err != nil {
+		last = anyVersion // what cannot be read is reported when it is its turn
+	}
 	for _, name := range names {
 		end, err := l.log(name, last)
 		if err != nil {

@@ -21,7 +21,7 @@ type logSalvager struct {
 	key  string // of findings
 	log  []byte
 	run  *logRun
-	last uint64 // the last transaction taken
+	last uint64 // the last transaction taken, or anyVersion
 
 	mends int // records that it was tried to mend
 
@@ -50,7 +50,7 @@ func (s *logSalvager) readOn(at int) {
 			continue
 		}
 		torn := s.version
-		if torn == 0 && s.last != 0 {
+		if torn == 0 && s.last != anyVersion {
 			torn = s.last + 1
 		}
 		if !laterBatch(s.log[at:], torn, s.secret) && !s.durable(s.log[at:]) && !s.sure {
@@ -85,6 +85,9 @@ func (s *logSalvager) record(at int, r *logRecord) {
 
 func (s *logSalvager) take() {
 	s.run.records = append(s.run.records, s.pending...)
+	if s.last == anyVersion && s.version != 0 {
+		s.last = s.version
+	}
 	s.last = max(s.last, s.version)
 	s.version, s.pending, s.sure = 0, s.pending[:0], false
 }

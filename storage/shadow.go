@@ -123,7 +123,7 @@ func (l *looker) listed() ([]uint64, error) {
 		l.findings.add(Finding{FindingManifest, l.key(manifestName), fmt.Sprintf(
 			"what lies there is used, %d tables beside the %d listed ones; what an unfinished compaction left among them may show packets that were popped",
 			len(unlisted), len(m.levels))})
-		newest := newestListed(l.db, m)
+		newest, _ := newestListed(l.db, m)
 		for _, number := range unlisted {
 			// A number may be used again after its table was removed.
 			if version, _ := newestVersion(table.NewFilename(number, l.db)); !m.removed[number] || version > newest {

@@ -27,7 +27,7 @@ func judgeStrays(path string, m manifest, gone bool, unlisted []uint64) error {
 	if err != nil {
 		return err
 	}
-	newest := newestListed(path, m)
+	newest, _ := newestListed(path, m)
 	for _, number := range unlisted {
 		// One that cannot be read was being written.
 		version, ok := newestVersion(table.NewFilename(number, path))
@@ -39,13 +39,39 @@ func judgeStrays(path string, m manifest, gone bool, unlisted []uint64) error {
 }
 
 // newestListed returns the version of the newest transaction in the tables of
-// a list.
-func newestListed(path string, m manifest) (newest uint64) {
+// a list, and whether all of them could be read.
+func newestListed(path string, m manifest) (newest uint64, all bool) {
+	all = true
 	for number := range m.levels {
-		version, _ := newestVersion(table.NewFilename(number, path))
-		newest = max(newest, version)
+		version, ok := newestVersion(table.NewFilename(number, path))
+		newest, all = max(newest, version), all && ok
 	}
-	return newest
+	return newest, all
+}
+
+// beforeLogs returns the version of the transaction before the first one that
+// the logs of a database folder must hold, and anyVersion where the tables do
+// not tell. They hold every transaction up to their newest: no compaction
+// drops the newest control record, and every transaction has one. The logs
+// hold what follows, and those that a crash kept from being removed, some of
+// what is in tables, too.
+func beforeLogs(path string) (uint64, error) {
+	m, gone, err := readManifest(path)
+	if err != nil && !errors.Is(err, ErrDamaged) {
+		return 0, err
+	}
+	newest, all := newestListed(path, m)
+	if unlisted, uerr := unlistedTables(path, m); uerr != nil || err != nil || !all || gone && len(unlisted) > 0 {
+		return anyVersion, uerr // the list is judged by checkTables and checkList
+	}
+	first, err := firstLogged(path)
+	if err != nil {
+		return 0, err
+	}
+	if first > 0 && first <= newest {
+		return first - 1, nil
+	}
+	return newest, nil
 }
 
 // newestVersion returns the version of the newest transaction in a table.
