@@ -134,10 +134,9 @@ func TestBenchStopsAtItemsOfOthers(t *testing.T) {
 				ended <- command{}.run(ctx, "bench", mode, "--protocol", "barbershop", "--connections", "2", "--depth", "8",
 					"--count", "0", "--items", "1000", "--duration", "1h", "--barbershop", s.addrs["barbershop"])
 			}()
-			count := benchCmd{Barbershop: s.addrs["barbershop"], server: server{Timeout: patience}}
 			for n := int64(0); n == 0; { // the items of the measurement are being made, or more
 				var err error
-				if n, err = count.countItems(ctx); err != nil {
+				if n, err = countItems(ctx, s.addrs["barbershop"], patience); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
-	"net"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/load"
@@ -23,7 +18,7 @@ func (c *benchCmd) board() bool { return c.Protocol == "barbershop" }
 // runBoard measures the board and prints. There is no other board to measure on, so whoever's items
 // are on it come first.
 func (c *benchCmd) runBoard(ctx context.Context, p *program) error {
-	items, err := c.countItems(ctx)
+	items, err := countItems(ctx, c.Barbershop, c.Timeout)
 	if err != nil {
 		return err
 	}
@@ -47,35 +42,6 @@ func (c *benchCmd) runBoard(ctx context.Context, p *program) error {
 		report.FirstItem, report.LastItem = own.First+1, own.First+uint32(own.Live)
 	}
 	return report.print(p.stdout, c.JSON)
-}
-
-// countItems asks the server how many items are on the board.
-func (c *benchCmd) countItems(ctx context.Context) (int64, error) {
-	dialer := net.Dialer{Timeout: c.Timeout}
-	conn, err := dialer.DialContext(ctx, "tcp", c.Barbershop)
-	if err != nil {
-		return 0, dialError(err, c.Barbershop, "--barbershop")
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(c.Timeout)); err != nil {
-		return 0, err
-	}
-	if _, err := io.WriteString(conn, "stats\r\n"); err != nil {
-		return 0, fmt.Errorf("ask %s for its statistics: %w", c.Barbershop, err)
-	}
-	in := bufio.NewScanner(conn)
-	for in.Scan() {
-		if number, ok := strings.CutPrefix(in.Text(), "STAT items "); ok {
-			return strconv.ParseInt(number, 10, 64)
-		}
-		if !strings.HasPrefix(in.Text(), "STAT ") {
-			break
-		}
-	}
-	if err := in.Err(); err != nil {
-		return 0, fmt.Errorf("the server at %s does not say how many items it has: %w; check that it speaks barbershop", c.Barbershop, err)
-	}
-	return 0, fmt.Errorf("the server at %s does not say how many items it has; check that it speaks barbershop", c.Barbershop)
 }
 
 // liveItems is how many items are made: enough that nobody finds the board empty.
