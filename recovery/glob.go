@@ -23,6 +23,16 @@ func parseGlob(pattern string) (glob, error) {
 	return glob(pattern), nil
 }
 
+// CheckQueues refuses what Dump would refuse as DumpOptions.Queues; the error names the pattern.
+func CheckQueues(patterns []string) error {
+	for _, pattern := range patterns {
+		if _, err := parseGlob(pattern); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // match goes back to the last star only: what an earlier one could take more of, the last can.
 func (g glob) match(name []byte) bool {
 	rest, at := string(g), 0

@@ -51,6 +51,15 @@ func TestGlobsMatchWholeNamesByTheByte(t *testing.T) {
 	}
 }
 
+func TestOnePatternWithoutEndIsEnoughToRefuseThemAll(t *testing.T) {
+	if err := CheckQueues([]string{"a*", `b\`, "c"}); err == nil || !strings.Contains(err.Error(), `"b\\"`) {
+		t.Errorf("%v, want an error that names the pattern", err)
+	}
+	if err := CheckQueues([]string{"a*", "[a-z]", ""}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestGlobsWithoutEndAreRefused(t *testing.T) {
 	for _, pattern := range []string{"[", "[]", "[a", "[a-", "[!", `[\`, `a\`, "x[^]"} {
 		if _, err := parseGlob(pattern); err == nil || !strings.Contains(err.Error(), "write") {

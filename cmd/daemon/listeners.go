@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -109,7 +108,7 @@ type protocols struct {
 }
 
 // copy hands out a backup of the store that is open by the time of the call.
-func (p *protocols) copy(ctx context.Context, w io.Writer, r admin.Request) error {
+func (p *protocols) copy(ctx context.Context, w admin.Writer, r admin.Request) error {
 	return p.backup(ctx, w, r)
 }
 

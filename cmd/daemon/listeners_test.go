@@ -91,6 +91,9 @@ func TestAllProtocolsServeTheSameQueues(t *testing.T) {
 	if err != nil || report.Packets != 2 || report.Queues != 1 {
 		t.Errorf("backup %+v, %v; want what came through both protocols", report, err)
 	}
+	if body.Packets != report.Packets {
+		t.Errorf("%d packets were announced, want %d", body.Packets, report.Packets)
+	}
 	r.stop()
 	if err := r.end(t); err != nil {
 		t.Errorf("Run gave %v", err)

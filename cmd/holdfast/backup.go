@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,10 +36,7 @@ Examples:
 
 // Validate is called with the parsed flags.
 func (c *backupCmd) Validate() error {
-	if c.Timeout <= 0 {
-		return fmt.Errorf("--timeout %v: expected a time such as 30s", c.Timeout)
-	}
-	return nil
+	return cmp.Or(checkAddress("--admin", c.Admin, "127.0.0.1:7072"), checkTimeout(c.Timeout), checkQueues(c.Queue))
 }
 
 // Run copies, and returns nil once the copy is whole and on disk.
@@ -56,20 +54,20 @@ func (c *backupCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
 	_, err = recovery.ReadDump(ctx, io.TeeReader(body, o), recovery.ReadOptions{
-		Progress: func(at recovery.Progress) { m.set("backup", inBytes, at.Bytes, 0) },
+		Progress: func(at recovery.Progress) { m.set("backup", inPackets, at.Packets, body.Packets) },
 	})
 	m.end()
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("backup: interrupted; " + o.left())
 	case err != nil:
-		return fmt.Errorf("backup: %w; %s", err, o.left())
+		return fmt.Errorf("backup: %w; %s", o.cause(err), o.left())
 	}
 	return o.keep()
 }
 
 // fetch asks a server's operator port for a backup.
-func fetch(ctx context.Context, address string, timeout time.Duration, r admin.Request) (io.ReadCloser, error) {
+func fetch(ctx context.Context, address string, timeout time.Duration, r admin.Request) (*admin.Transfer, error) {
 	body, err := admin.Fetch(ctx, address, r, timeout)
 	switch {
 	case err == nil:

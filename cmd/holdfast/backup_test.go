@@ -183,6 +183,29 @@ func TestBackupThatIsNotWholeLeavesTheFileAsItWas(t *testing.T) {
 	}
 }
 
+func TestOutputThatCannotBeWrittenIsNotBlamedOnTheServer(t *testing.T) {
+	var snapshot strings.Builder // more than the buffer of an output holds, as the packets of the bench
+	for item := range 100_000 {
+		fmt.Fprintf(&snapshot, "%d 1\n", item)
+	}
+	for name, c := range map[string]struct {
+		stdin string
+		fill  []string
+		args  []string
+	}{
+		"backup": {"", []string{"bench", "push", "--count", "100", "--size", "20000", "--keep"}, []string{"backup", "--to", "/dev/full"}},
+		"export": {snapshot.String(), []string{"barbershop", "import", "-"}, []string{"barbershop", "export", "/dev/full"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0", "--barbershop", "127.0.0.1:0")
+			if r := s.feed(t, c.stdin, c.fill...); r.code != exitOK {
+				t.Fatalf("%+v", r)
+			}
+			oneSentence(t, s.run(t, c.args...), exitFailed, name+": write /dev/full: no space left on device; nothing was written")
+		})
+	}
+}
+
 func TestInterruptedTransfersLeaveTheFileAsItWas(t *testing.T) {
 	for name, args := range map[string][]string{
 		"backup": {"backup", "--to"},

@@ -109,13 +109,11 @@ func TestBoardCommandsSayWhenNobodyAnswers(t *testing.T) {
 	s := serve(t, t.TempDir())
 	s.stop()
 	for name, args := range map[string][]string{
-		"import":                {"import", "-", "--barbershop", s.addr},
-		"export":                {"export", "-", "--admin", s.addr},
-		"import of no file":     {"import", filepath.Join(t.TempDir(), "none")},
-		"export to no folder":   {"export", filepath.Join(t.TempDir(), "none", "file"), "--admin", s.addr},
-		"import of a folder":    {"import", t.TempDir()},
-		"not an address":        {"import", "-", "--barbershop", "here"},
-		"not an admin's either": {"export", "-", "--admin", "http://here/"},
+		"import":              {"import", "-", "--barbershop", s.addr},
+		"export":              {"export", "-", "--admin", s.addr},
+		"import of no file":   {"import", filepath.Join(t.TempDir(), "none")},
+		"export to no folder": {"export", filepath.Join(t.TempDir(), "none", "file"), "--admin", s.addr},
+		"import of a folder":  {"import", t.TempDir()},
 	} {
 		want := "no server answers at"
 		switch {
@@ -123,8 +121,6 @@ func TestBoardCommandsSayWhenNobodyAnswers(t *testing.T) {
 			want = "no such file"
 		case strings.Contains(name, "of a folder"):
 			want = "is a folder"
-		case strings.Contains(name, "not an"):
-			want = "here"
 		}
 		oneSentence(t, command{}.run(t.Context(), append([]string{"barbershop"}, args...)...), exitFailed, want)
 	}

@@ -41,6 +41,14 @@ func (c *dumpCmd) Validate() error {
 	if c.Limit < 0 {
 		return fmt.Errorf("--limit %d: expected 0 or more", c.Limit)
 	}
+	return checkQueues(c.Queue)
+}
+
+// checkQueues refuses patterns for the names of queues that no name can match.
+func checkQueues(patterns []string) error {
+	if err := recovery.CheckQueues(patterns); err != nil {
+		return fmt.Errorf("--queue: %w", err)
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,10 +38,7 @@ Examples:
 
 // Validate is called with the parsed flags.
 func (c *exportCmd) Validate() error {
-	if c.Timeout <= 0 {
-		return fmt.Errorf("--timeout %v: expected a time such as 30s", c.Timeout)
-	}
-	return nil
+	return cmp.Or(checkAddress("--admin", c.Admin, "127.0.0.1:7072"), checkTimeout(c.Timeout))
 }
 
 // Run exports, and returns nil once the snapshot is whole.
@@ -64,7 +62,7 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	case ctx.Err() != nil:
 		return errors.New("export: interrupted; " + o.left())
 	case err != nil:
-		return fmt.Errorf("export: %w; %s", err, o.left())
+		return fmt.Errorf("export: %w; %s", o.cause(err), o.left())
 	case report.Queues == 0:
 		return fmt.Errorf("export: the server has no queue %q, or has forgotten it because it is empty: check --barbershop-queue; nothing was written", c.Queue)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,10 +37,7 @@ Examples:
 
 // Validate is called with the parsed flags.
 func (c *importCmd) Validate() error {
-	if c.Timeout <= 0 {
-		return fmt.Errorf("--timeout %v: expected a time such as 30s", c.Timeout)
-	}
-	return nil
+	return cmp.Or(checkAddress("--barbershop", c.Barbershop, "127.0.0.1:8002"), checkTimeout(c.Timeout))
 }
 
 // Run imports, and returns nil once all lines are on the server's disk.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,24 @@ type server struct {
 
 // Validate is called with the parsed flags.
 func (s *server) Validate() error {
-	if s.Timeout <= 0 {
-		return fmt.Errorf("--timeout %v: expected a time such as 30s", s.Timeout)
+	return cmp.Or(checkAddress("--pinpriq", s.Pinpriq, "127.0.0.1:7070"), checkTimeout(s.Timeout))
+}
+
+// checkAddress refuses what nobody can connect to, before anything is done.
+func checkAddress(flag, address, example string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil && port != "" {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || port == "" {
+		return fmt.Errorf("%s %q: expected HOST:PORT, such as %s", flag, address, example)
+	}
+	return nil
+}
+
+func checkTimeout(t time.Duration) error {
+	if t <= 0 {
+		return fmt.Errorf("--timeout %v: expected a time such as 30s", t)
 	}
 	return nil
 }

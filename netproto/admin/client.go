@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,10 +17,10 @@ import (
 // ErrRefused: the server has said why it hands out no backup.
 var ErrRefused = errors.New("refuses")
 
-// Fetch asks the server at address for a backup and returns its body, which the caller reads to the
+// Fetch asks the server at address for a backup and returns it, which the caller reads to the
 // end and closes. A body that is cut short ends in an error, never in a plain io.EOF. ctx ends the
 // transfer too; timeout bounds how long a Read, or Fetch itself, waits for the server.
-func Fetch(ctx context.Context, address string, r Request, timeout time.Duration) (io.ReadCloser, error) {
+func Fetch(ctx context.Context, address string, r Request, timeout time.Duration) (*Transfer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	transport := &http.Transport{
 		DisableCompression: true,
@@ -28,13 +29,17 @@ func Fetch(ctx context.Context, address string, r Request, timeout time.Duration
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		},
 	}
-	where := url.URL{Scheme: "http", Host: address, Path: "/backup", RawQuery: r.query()}
+	host := address
+	if strings.HasPrefix(host, ":") { // what is dialled then is this machine, and a request must name one
+		host = "localhost" + host
+	}
+	where := url.URL{Scheme: "http", Host: host, Path: "/backup", RawQuery: r.query()}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
 	if err != nil {
 		cancel(nil)
 		return nil, fmt.Errorf("address %q: expected HOST:PORT: %w", address, err)
 	}
-	t := &transfer{ctx: ctx, cancel: cancel, timeout: timeout}
+	t := &Transfer{ctx: ctx, cancel: cancel, timeout: timeout}
 	t.silence = time.AfterFunc(timeout, func() {
 		cancel(fmt.Errorf("the server at %s sent nothing for %v: %w", address, timeout, context.DeadlineExceeded))
 	})
@@ -45,6 +50,7 @@ func Fetch(ctx context.Context, address string, r Request, timeout time.Duration
 		return nil, t.explain(err)
 	}
 	t.body = response.Body
+	t.Packets = expected(response.Header)
 	if response.StatusCode != http.StatusOK {
 		defer t.Close()
 		const longest = 4096
@@ -54,8 +60,11 @@ func Fetch(ctx context.Context, address string, r Request, timeout time.Duration
 	return t, nil
 }
 
-// transfer is the body of a backup on its way. It belongs to one goroutine.
-type transfer struct {
+// Transfer is the body of a backup on its way. It belongs to one goroutine.
+type Transfer struct {
+	// Packets is about how many packets will come; 0 where the server does not say.
+	Packets int64
+
 	ctx     context.Context // of the request
 	cancel  context.CancelCauseFunc
 	body    io.ReadCloser
@@ -63,8 +72,17 @@ type transfer struct {
 	silence *time.Timer // cancels the request; runs while the server is waited for
 }
 
+// expected is how many packets a server announces.
+func expected(h http.Header) int64 {
+	n, err := strconv.ParseInt(h.Get(packetsHeader), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
 // Read implements io.Reader.
-func (t *transfer) Read(p []byte) (int, error) {
+func (t *Transfer) Read(p []byte) (int, error) {
 	t.silence.Reset(t.timeout)
 	n, err := t.body.Read(p)
 	t.silence.Stop()
@@ -75,7 +93,7 @@ func (t *transfer) Read(p []byte) (int, error) {
 }
 
 // explain prefers the reason for which the request was cancelled.
-func (t *transfer) explain(err error) error {
+func (t *Transfer) explain(err error) error {
 	if cause := context.Cause(t.ctx); cause != nil {
 		return cause
 	}
@@ -87,7 +105,7 @@ func (t *transfer) explain(err error) error {
 }
 
 // Close ends the transfer, whole or not.
-func (t *transfer) Close() error {
+func (t *Transfer) Close() error {
 	t.silence.Stop()
 	t.cancel(nil)
 	return t.body.Close()

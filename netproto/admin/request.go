@@ -17,6 +17,9 @@ type Request struct {
 	Queues []string // globs; a queue that one of them matches is in, and all are when there is none
 }
 
+// packetsHeader tells about how many packets a backup holds.
+const packetsHeader = "Holdfast-Packets"
+
 func (r *Request) contentType() string {
 	if r.Format == FormatJSONL {
 		return "application/x-ndjson"

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -90,7 +91,7 @@ func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // the server has begun to stop
 	}
 	body := &body{ctx: ctx, response: w, control: http.NewResponseController(w), request: request, stall: s.config.StallTimeout}
-	buffered := bufio.NewWriterSize(body, piece)
+	buffered := &buffered{bufio.NewWriterSize(body, piece), body}
 	began := time.Now()
 	err = s.config.Backup(ctx, buffered, request)
 	if err == nil {
@@ -120,8 +121,18 @@ type body struct {
 	control  *http.ResponseController
 	request  Request
 	stall    time.Duration
+	expected uint64 // packets; 0: not known
 	sent     int64
 }
+
+// buffered makes pieces of what a Backup writes.
+type buffered struct {
+	*bufio.Writer
+	body *body
+}
+
+// Expect implements Writer.
+func (b *buffered) Expect(packets uint64) { b.body.expected = packets }
 
 // Write sends p in pieces, giving the client the stall time-out for each.
 func (b *body) Write(p []byte) (written int, err error) {
@@ -147,6 +158,9 @@ func (b *body) write(p []byte) (int, error) {
 		b.response.Header().Set("Content-Type", b.request.contentType())
 		b.response.Header().Set("Content-Disposition", "attachment; filename=holdfast."+b.request.Format)
 		b.response.Header().Set("X-Content-Type-Options", "nosniff")
+		if b.expected > 0 {
+			b.response.Header().Set(packetsHeader, strconv.FormatUint(b.expected, 10))
+		}
 	}
 	n, err := b.response.Write(p)
 	b.sent += int64(n)

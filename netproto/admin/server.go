@@ -17,7 +17,15 @@ import (
 // Backup writes a consistent copy of the store, as of the moment of the call, to w. It returns soon
 // after ctx has ended or w has failed. An error that wraps ErrRequest says that the request cannot
 // be carried out as it stands; nothing has been written then.
-type Backup func(ctx context.Context, w io.Writer, r Request) error
+type Backup func(ctx context.Context, w Writer, r Request) error
+
+// Writer takes a backup. It belongs to the goroutine of the call that it was handed to.
+type Writer interface {
+	io.Writer
+	// Expect tells the client about how many packets will come, so that it can say how far it is. It
+	// counts only before the first Write; 0 is not known.
+	Expect(packets uint64)
+}
 
 // ErrRequest marks errors of a Backup that the client can mend.
 var ErrRequest = errors.New("bad request")

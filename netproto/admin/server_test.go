@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -83,7 +84,7 @@ func TestBackupArrivesAsWritten(t *testing.T) {
 	want := bytes.Repeat([]byte("0123456789abcdef"), 40_000) // some pieces and a rest
 	queues := []string{"a*", "\xff\x00&queue=x", ""}
 	var got Request
-	s := start(t, Config{Backup: func(_ context.Context, w io.Writer, r Request) error {
+	s := start(t, Config{Backup: func(_ context.Context, w Writer, r Request) error {
 		got = r
 		_, err := w.Write(want[:100])
 		return errors.Join(err, func() error { _, err := w.Write(want[100:]); return err }())
@@ -97,8 +98,57 @@ func TestBackupArrivesAsWritten(t *testing.T) {
 	}
 }
 
+func TestClientIsToldHowManyPacketsToExpect(t *testing.T) {
+	for name, c := range map[string]struct {
+		header string // what a server says
+		backup Backup // what this one does
+		want   int64
+	}{
+		"told":                      {backup: func(_ context.Context, w Writer, _ Request) error { w.Expect(1_000_000); return write(w) }, want: 1_000_000},
+		"not known":                 {backup: func(_ context.Context, w Writer, _ Request) error { return write(w) }},
+		"a number that is none":     {header: "many"},
+		"a number below 0":          {header: "-1"},
+		"a number that is too long": {header: "99999999999999999999"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var address string
+			if c.backup != nil {
+				address = start(t, Config{Backup: c.backup}).Addr().String()
+			} else {
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set(packetsHeader, c.header)
+				}))
+				defer server.Close()
+				address = server.Listener.Addr().String()
+			}
+			body, err := Fetch(t.Context(), address, Request{Format: FormatMsgpack}, patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer body.Close()
+			if body.Packets != c.want {
+				t.Errorf("%d packets are expected, want %d", body.Packets, c.want)
+			}
+		})
+	}
+}
+
+func TestAddressWithoutAHostIsThisMachine(t *testing.T) {
+	s := start(t, Config{Backup: func(_ context.Context, w Writer, _ Request) error { return write(w) }})
+	body, err := Fetch(t.Context(), fmt.Sprintf(":%d", s.Addr().(*net.TCPAddr).Port), Request{Format: FormatMsgpack}, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = body.Close()
+}
+
+func write(w io.Writer) error {
+	_, err := io.WriteString(w, "a backup")
+	return err
+}
+
 func TestRequestsAreAnsweredByStatus(t *testing.T) {
-	s := start(t, Config{Backup: func(_ context.Context, w io.Writer, r Request) error {
+	s := start(t, Config{Backup: func(_ context.Context, w Writer, r Request) error {
 		if slices.Contains(r.Queues, "[") {
 			_, _ = io.WriteString(w, "the beginning of what will not come")
 			return fmt.Errorf("%w: glob [", ErrRequest)
@@ -146,7 +196,7 @@ func TestRequestsAreAnsweredByStatus(t *testing.T) {
 }
 
 func TestBackupThatFailsOnTheWayIsCutShort(t *testing.T) {
-	s := start(t, Config{Backup: func(_ context.Context, w io.Writer, _ Request) error {
+	s := start(t, Config{Backup: func(_ context.Context, w Writer, _ Request) error {
 		_, err := w.Write(make([]byte, 3*piece))
 		return errors.Join(err, errors.New("unreadable"))
 	}})
@@ -163,7 +213,7 @@ type endless struct {
 
 func newEndless() *endless { return &endless{make(chan struct{}, 1), make(chan error, 1)} }
 
-func (e *endless) backup(ctx context.Context, w io.Writer, _ Request) error {
+func (e *endless) backup(ctx context.Context, w Writer, _ Request) error {
 	e.began <- struct{}{}
 	for {
 		if _, err := w.Write(make([]byte, piece)); err != nil {
@@ -271,7 +321,7 @@ func TestShutdownEndsABackupOfAReaderThatStalls(t *testing.T) {
 func TestCloseReturnsWhenNoBackupReadsTheStoreAnyMore(t *testing.T) {
 	began := make(chan struct{})
 	var reads atomic.Bool
-	s := start(t, Config{Backup: func(ctx context.Context, _ io.Writer, _ Request) error {
+	s := start(t, Config{Backup: func(ctx context.Context, _ Writer, _ Request) error {
 		reads.Store(true)
 		close(began)
 		<-ctx.Done()
