@@ -75,7 +75,7 @@ func stopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err
 	}
-	return fmt.Errorf("compaction stopped: %w; the folder is sound, with all its packets", err)
+	return fmt.Errorf("compaction stopped: %w; the folder is sound, with all its packets that have not expired", err)
 }
 
 // compactor is one compaction under way.

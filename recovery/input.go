@@ -66,6 +66,9 @@ const (
 // errSeam means that no record ends at the seam.
 var errSeam = errors.New("no record ends where an earlier load stopped")
 
+// errRead means that there may be more of the dump, and that it could not be read.
+var errRead = errors.New("cannot read the dump")
+
 // openInput reads the header of a dump, and of its rest nothing but what came along.
 func openInput(r io.Reader) (*input, error) {
 	in := &input{r: r, at: 1}
@@ -146,7 +149,7 @@ func (in *input) note(err error) {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		in.ended = io.EOF
 	default:
-		in.ended = fmt.Errorf("cannot read the dump: %w", err)
+		in.ended = fmt.Errorf("%w: %w", errRead, err)
 	}
 }
 

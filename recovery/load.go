@@ -16,10 +16,11 @@ import (
 
 // Errors of Load.
 var (
-	// ErrNotEmpty means that the folder holds packets, and LoadOptions.Merge was not given.
-	ErrNotEmpty = errors.New("the data folder holds packets")
-	// ErrOtherDump means that the folder holds a part of another dump.
-	ErrOtherDump = errors.New("the data folder holds a part of another dump")
+	// ErrNotEmpty means that the folder holds packets or settings, and LoadOptions.Merge was not given.
+	ErrNotEmpty = errors.New("the data folder is not empty")
+	// ErrOtherDump means that the folder holds a part of another dump, or of one that was loaded in
+	// another way.
+	ErrOtherDump = errors.New("the data folder holds a part of what another load brings")
 	// ErrAlike means that the dump begins like the one that was loaded last and is another one,
 	// which showed only at its end, and that it was read from where nobody can go back to its start.
 	ErrAlike = errors.New("the dump is another one than that which was loaded last, but begins like it: " +
@@ -112,6 +113,7 @@ type loader struct {
 	limits  storage.Limits
 	closed  bool
 	cleared bool           // what was of no use in the folder was removed
+	faulty  bool           // the error is about what is in the dump
 	roomy   bool           // the memory tables are those of a server
 	batch   *storage.Batch // being filled
 
@@ -241,8 +243,12 @@ func (l *loader) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrNotEmpty), errors.Is(err, ErrOtherDump), errors.Is(err, ErrAlike), errors.Is(err, storage.ErrLoss):
+	case errors.Is(err, ErrNotEmpty), errors.Is(err, ErrOtherDump), errors.Is(err, ErrAlike), errors.Is(err, errLoadRecord):
 		return err // they say it themselves
+	case errors.Is(err, storage.ErrLoss) && l.store.Load() == nil:
+		return fmt.Errorf("%w; nothing was stored: load into a new folder, or compact this one first, accepting the loss", err)
+	case errors.Is(err, storage.ErrLoss):
+		return fmt.Errorf("%w; it happened to a folder that holds a part of the dump: load it into a new folder", err)
 	case errors.Is(err, storage.ErrUnknown):
 		return fmt.Errorf("%w; how much of the dump is stored shows when it is loaded again", err)
 	case l.store.Load() == nil && l.cleared:
@@ -250,8 +256,15 @@ func (l *loader) explain(err error) error {
 	case l.store.Load() == nil:
 		return fmt.Errorf("%w; nothing was stored: the folder is as it was", err)
 	}
+	again := "load the same dump again"
+	switch {
+	case l.check.twice != nil: // found at the end of the queue
+		return fmt.Errorf("%w; a part of the dump is stored, which may be these very packets: mend the dump and load it into a new folder", err)
+	case l.faulty:
+		again = "mend the dump and load it again"
+	}
 	return fmt.Errorf("%w; a part of the dump is stored, and the folder cannot be served yet: "+
-		"load the same dump again to go on where it stopped, or abandon the load to keep the part", err)
+		"%s to go on where it stopped, or abandon the load to keep the part", err, again)
 }
 
 // prepare judges the folder, and makes state what the first batch starts from.
@@ -269,16 +282,16 @@ func (l *loader) prepare(ctx context.Context) error {
 			return err
 		}
 		if l.resume.Merge != l.Merge {
-			return fmt.Errorf("%w: a load %s was cut short; go on with it as it was begun, or abandon it", ErrOtherDump, mergeWords(l.resume.Merge))
+			return fmt.Errorf("%w: a load %s was cut short; go on with it as it was begun, or abandon it to keep the part", ErrOtherDump, mergeWords(l.resume.Merge))
 		}
 		l.state, l.report.Resumed = l.resume, l.resume.Packets
 	} else if found.live > 0 && !l.Merge {
-		return fmt.Errorf("%w: %s; load into a new folder, or merge", ErrNotEmpty, l.dir)
+		return fmt.Errorf("%w: %s holds %d packets; load into a new folder, or merge", ErrNotEmpty, l.dir, found.live)
 	} else {
 		l.state.Base = control.NextSeq
 	}
 	if l.Merge {
-		return l.prepareMerge(control.Marks)
+		return l.prepareMerge(ctx, control.Marks)
 	}
 	if l.resume.Offset == 0 {
 		return l.clear(ctx, found.expired > 0)
@@ -295,16 +308,16 @@ func mergeWords(merge bool) string {
 
 // prepareMerge makes room for the sequences of the dump above those of the store. They keep the
 // distances they had, so that their order stays and no list of them is needed.
-func (l *loader) prepareMerge(m storage.Marks) error {
+func (l *loader) prepareMerge(ctx context.Context, m storage.Marks) error {
 	span := l.check.header.marks.NextSeq - l.check.header.marks.LowSeq - 1
 	if l.state.Base > 1<<64-1-sequenceMargin-span {
-		return fmt.Errorf("the folder's sequences end at %d and the dump needs %d more: there is no room for them", l.state.Base, span)
+		return fmt.Errorf("the folder's next sequence is %d and the dump needs %d from there on, which is more than there are: load it into a folder of its own", l.state.Base, span)
 	}
 	l.marks = storage.Marks{NextSeq: l.state.Base + span, LowSeq: m.LowSeq, NextQueue: m.NextQueue}
 	l.names = make(map[string]uint32)
 	return l.store.Queues(func(q storage.Queue) error {
 		l.names[string(q.Name)] = q.ID
-		return nil
+		return ended(ctx, int64(len(l.names)))
 	})
 }
 
@@ -354,11 +367,13 @@ func ended(ctx context.Context, step int64) error {
 // clear takes expired packets and the names of empty queues out of a folder that the numbers of the
 // dump are about to be used in.
 func (l *loader) clear(ctx context.Context, expired bool) error {
+	names := int64(0)
 	err := l.store.Queues(func(q storage.Queue) error {
 		if q.RestFields > 0 {
-			return fmt.Errorf("%w, and settings of queue %q that this version does not know: load into a new folder, or merge", ErrNotEmpty, q.Name)
+			return fmt.Errorf("%w: queue %q has settings that this version does not know; load into a new folder, or merge", ErrNotEmpty, q.Name)
 		}
-		return nil
+		names++
+		return ended(ctx, names)
 	})
 	if err != nil {
 		return err

@@ -83,13 +83,19 @@ func TestExpiredPacketsOfADumpAreNotStored(t *testing.T) {
 
 func TestFolderThatHoldsSomethingIsNotLoadedInto(t *testing.T) {
 	settings := &dumpFake{control: anyDump().control, queues: anyDump().queues}
-	for name, src := range map[string]*dumpFake{"packets": manyPackets(10), "settings": settings} {
+	for name, c := range map[string]struct {
+		src  *dumpFake
+		says string
+	}{
+		"packets":  {manyPackets(10), "holds 10 packets"},
+		"settings": {settings, "not empty: queue"},
+	} {
 		dump, _ := dumpOf(t, anyDump(), DumpOptions{})
-		dir := inFolder(t, src)
+		dir := inFolder(t, c.src)
 		before := folderDump(t, dir, DumpOptions{})
 		_, err := Load(t.Context(), dir, bytes.NewReader(dump), LoadOptions{Now: later})
-		if !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), "merge") {
-			t.Errorf("%s: got %v, want ErrNotEmpty and what to do", name, err)
+		if !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), "merge") || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want ErrNotEmpty, %q and what to do", name, err, c.says)
 		}
 		if after := folderDump(t, dir, DumpOptions{}); !bytes.Equal(before, after) {
 			t.Errorf("%s: a refused load has changed the folder", name)
@@ -103,8 +109,9 @@ func TestFolderThatHasLostAPacketIsNotMergedInto(t *testing.T) {
 		b.Delete(storage.PacketID{Queue: 1, Priority: 1, Seq: 1 << 63}, storage.Removed{Expires: true})
 	})
 	dump, _ := dumpOf(t, anyDump(), DumpOptions{})
-	if _, err := Load(t.Context(), dir, bytes.NewReader(dump), LoadOptions{Merge: true, Now: later}); !errors.Is(err, storage.ErrLoss) {
-		t.Errorf("got %v, want ErrLoss", err)
+	_, err := Load(t.Context(), dir, bytes.NewReader(dump), LoadOptions{Merge: true, Now: later})
+	if !errors.Is(err, storage.ErrLoss) || !strings.Contains(err.Error(), "nothing was stored") {
+		t.Errorf("got %v, want ErrLoss, and that nothing was stored", err)
 	}
 }
 

@@ -59,7 +59,7 @@ func headOf(r io.Reader) (hash uint64, whole io.Reader, err error) {
 	head := make([]byte, headBytes)
 	n, err := io.ReadFull(r, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, nil, fmt.Errorf("cannot read the dump: %w", err)
+		return 0, nil, fmt.Errorf("%w: %w", errRead, err)
 	}
 	return xxhash.Sum64(head[:n]), io.MultiReader(bytes.NewReader(head[:n]), r), nil
 }

@@ -58,23 +58,31 @@ func (l *loader) chunks(ctx context.Context) error {
 	if l.report.Bytes < l.resume.Offset {
 		return l.otherDump(errSeam)
 	}
-	return l.check.finish()
+	err := l.check.finish()
+	l.faulty = err != nil
+	return err
 }
 
 // otherDump tells that the input does not begin like the one that is stored in part.
 func (l *loader) otherDump(err error) error {
 	if errors.Is(err, errSeam) {
-		return fmt.Errorf("%w: its first %d bytes are not those of this one; go on with the dump that was begun, or abandon it",
+		return fmt.Errorf("%w: that dump's first %d bytes are not those of this one; go on with that dump, or abandon its load to keep the part",
 			ErrOtherDump, l.resume.Offset)
 	}
 	return err
+}
+
+// inDump notes that an error is about what is in the dump, unless the dump could not be read.
+func (l *loader) inDump(err error) error {
+	l.faulty = !errors.Is(err, errRead)
+	return l.otherDump(err)
 }
 
 // chunk puts the packets of a chunk into the batch, unless an earlier run has stored them.
 func (l *loader) chunk(c *chunk) error {
 	stored := c.end <= l.resume.Offset
 	if c.err != nil && len(c.entries) == 0 {
-		return l.otherDump(c.err)
+		return l.inDump(c.err)
 	}
 	if c.end == l.resume.Offset && c.hash != l.resume.Hash {
 		return l.otherDump(errSeam)
@@ -87,7 +95,7 @@ func (l *loader) chunk(c *chunk) error {
 	for i := range c.entries {
 		e := &c.entries[i]
 		if err := l.check.check(e); err != nil {
-			return fmt.Errorf("%s: %w", l.in.place(e.at), err)
+			return l.inDump(fmt.Errorf("%s: %w", l.in.place(e.at), err))
 		}
 		switch e.kind {
 		case entryQueue:
@@ -104,7 +112,7 @@ func (l *loader) chunk(c *chunk) error {
 		}
 	}
 	if c.err != nil {
-		return c.err
+		return l.inDump(c.err)
 	}
 	l.report.Bytes = c.end
 	l.report.Ignored += c.ignored

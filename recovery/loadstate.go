@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -27,6 +28,9 @@ type loadState struct {
 
 const loadVersion = 1
 
+// errLoadRecord means that nobody here can go on with the load that the record is of.
+var errLoadRecord = errors.New("abandon the load to keep the part of the dump that is stored")
+
 // maxLoadRecord is far more bytes than the record of a load takes.
 const maxLoadRecord = 4096
 
@@ -41,14 +45,14 @@ func (s *loadState) encode() ([]byte, error) {
 func decodeLoadState(rec []byte) (loadState, error) {
 	var s loadState
 	if len(rec) > maxLoadRecord {
-		return s, fmt.Errorf("%w: the load record has %d bytes", storage.ErrDamaged, len(rec))
+		return s, fmt.Errorf("%w: the load record has %d bytes, at most %d were expected; %w", storage.ErrDamaged, len(rec), maxLoadRecord, errLoadRecord)
 	}
 	if err := msgpack.Unmarshal(rec, &s); err != nil {
-		return s, fmt.Errorf("%w: the load record cannot be read: %w", storage.ErrDamaged, err)
+		return s, fmt.Errorf("%w: the load record cannot be read: %w; %w", storage.ErrDamaged, err, errLoadRecord)
 	}
 	if s.Version != loadVersion {
-		return s, fmt.Errorf("%w: the load was begun by a version of holdfast with other load records (%d, here %d); go on with that version",
-			storage.ErrNewerFormat, s.Version, loadVersion)
+		return s, fmt.Errorf("%w: the load was begun by a version of holdfast with other load records (%d, here %d); go on with that version, or %w",
+			storage.ErrNewerFormat, s.Version, loadVersion, errLoadRecord)
 	}
 	return s, nil
 }

@@ -1,0 +1,82 @@
+package recovery
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// loadError loads a dump from a pipe into a folder, in small steps, and returns why that failed.
+func loadError(t *testing.T, dir string, r io.Reader) error {
+	t.Helper()
+	_, err := Load(t.Context(), dir, io.MultiReader(r), LoadOptions{Now: later, tune: smallSteps()})
+	if err == nil {
+		t.Fatal("the load went well")
+	}
+	return err
+}
+
+func TestFailedLoadSaysWhatIsStoredAndWhatToDo(t *testing.T) {
+	dump, _ := dumpOf(t, manyPackets(300), DumpOptions{})
+	lines := bytes.SplitAfter(dump, []byte{'\n'})
+	at := func(n int) []byte { return bytes.Join(lines[:n], nil) }
+	broken := append(at(200), "{}\n"...)
+	for name, c := range map[string]struct {
+		in        io.Reader
+		want, not string
+	}{
+		"fault at the start":      {strings.NewReader(head + "{}\n"), "nothing was stored: the folder is as it was", "part of the dump"},
+		"fault behind some":       {bytes.NewReader(broken), "a part of the dump is stored, and the folder cannot be served yet: mend the dump and load it again", "same dump"},
+		"cut short":               {bytes.NewReader(at(250)), "mend the dump and load it again", "same dump"},
+		"cannot be read":          {io.MultiReader(bytes.NewReader(at(250)), iotest.ErrReader(io.ErrClosedPipe)), "load the same dump again", "mend"},
+		"cannot be read at first": {iotest.ErrReader(io.ErrClosedPipe), "cannot read the dump", "stored"},
+		"one sequence twice":      {strings.NewReader(dumpWithOneSequenceTwice()), "mend the dump and load it into a new folder", "go on"},
+	} {
+		err := loadError(t, t.TempDir(), c.in)
+		if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), c.not) {
+			t.Errorf("%s: got %q, want %q and not %q", name, err, c.want, c.not)
+		}
+	}
+}
+
+// dumpWithOneSequenceTwice has forty packets in one queue, the last with the sequence of the first.
+func dumpWithOneSequenceTwice() string {
+	var b strings.Builder
+	b.WriteString(head + first)
+	for i := range 39 {
+		b.WriteString(packetLine(strings.Replace(seq8, "5808", fmt.Sprint(5808+i), 1)))
+	}
+	b.WriteString(strings.Replace(packetLine(seq8), `"priority":1`, `"priority":2`, 1))
+	return b.String() + endLine(40, 1)
+}
+
+func TestLoadRecordThatCannotBeReadLeavesOnlyAbandoning(t *testing.T) {
+	newer, err := msgpack.Marshal(loadState{Version: loadVersion + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dump, _ := dumpOf(t, anyDump(), DumpOptions{})
+	for name, rec := range map[string][]byte{"not a map": []byte("x"), "too long": make([]byte, maxLoadRecord+1), "newer": newer} {
+		dir := t.TempDir()
+		tamper(t, dir, func(b *storage.Batch) { b.SetLoad(rec) })
+		err := loadError(t, dir, bytes.NewReader(dump))
+		if !strings.Contains(err.Error(), "abandon the load") || strings.Contains(err.Error(), "load the same dump again") {
+			t.Errorf("%s: got %q, want that only abandoning helps", name, err)
+		}
+		if newer := errors.Is(err, storage.ErrNewerFormat); newer != (name == "newer") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if _, err := Load(t.Context(), dir, nil, LoadOptions{Abandon: true}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		load(t, dir, dump, LoadOptions{})
+	}
+}
