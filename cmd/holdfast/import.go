@@ -47,6 +47,10 @@ func (c *importCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	defer file.close()
+	// A server of another protocol would make something else of the lines, so it is asked first what it is.
+	if _, err := countItems(ctx, c.Barbershop, c.Timeout); err != nil {
+		return fmt.Errorf("%w; nothing is imported", err)
+	}
 	dialer := net.Dialer{Timeout: c.Timeout}
 	conn, err := dialer.DialContext(ctx, "tcp", c.Barbershop)
 	if err != nil {
@@ -77,16 +81,14 @@ type importing struct {
 	report  func(read int64) // bytes of the snapshot
 
 	sent    int64        // updates; owned by the sender
-	cut     bool         // the connection took no more of them; owned by the sender
 	flushed atomic.Int64 // those that the sender no longer holds
 	refused atomic.Bool  // set by the reader: nothing more need be sent
 	stalled atomic.Bool  // set by watch: the connection was closed for it
 
 	answered atomic.Int64 // replies; the reader counts
-	done     int64        // those that were OK; owned by the reader until it has ended, as the next three
+	done     int64        // those that were OK; owned by the reader until it has ended, as the next two
 	wrong    int64        // number of the first that was not, 0 for none
 	at       int64        // line of that
-	strange  bool         // that was no reply of this protocol
 
 	lines lineNumbers
 }
@@ -108,16 +110,11 @@ func (i *importing) run(ctx context.Context, snapshot io.Reader) error {
 	replyErr := <-replies       // why sending failed, if it did
 	switch {
 	case i.stalled.Load():
-		err = fmt.Errorf("the server did not go on within %v", i.timeout)
+		return fmt.Errorf("the server did not go on within %v", i.timeout)
 	case replyErr != nil:
-		err = replyErr
+		return replyErr
 	case err == nil && i.answered.Load() < i.sent:
-		err = errors.New("the server closed the connection")
-	case !i.cut:
-		return err
-	}
-	if i.strange || i.answered.Load() == 0 {
-		return fmt.Errorf("%w; check that the server at %v speaks barbershop", err, i.conn.RemoteAddr())
+		return errors.New("the server closed the connection")
 	}
 	return err
 }
@@ -147,7 +144,7 @@ func (i *importing) send(ctx context.Context, snapshot io.Reader) (err error) {
 	in, out := bufio.NewReaderSize(snapshot, 64<<10), bufio.NewWriterSize(i.conn, 64<<10)
 	defer func() { // what came before a wrong line is imported, so that the line is where to go on
 		if e := out.Flush(); err == nil && e != nil {
-			i.cut, err = true, fmt.Errorf("send updates: %w", e)
+			err = fmt.Errorf("send updates: %w", e)
 		}
 		i.flushed.Store(i.sent)
 	}()
@@ -182,7 +179,6 @@ func (i *importing) send(ctx context.Context, snapshot io.Reader) (err error) {
 		request = strconv.AppendUint(request, score, 10)
 		i.sent++
 		if _, err := out.Write(append(request, "\r\n"...)); err != nil {
-			i.cut = true
 			return fmt.Errorf("send line %d: %w", line, err)
 		}
 		if out.Buffered() < len(request) { // some left, and of this one perhaps a part
@@ -232,17 +228,11 @@ func (i *importing) read() (err error) {
 		if reply := strings.TrimRight(string(line), "\r\n"); reply == "OK" {
 			i.done++
 		} else if err == nil {
-			i.wrong, i.at, i.strange = n, i.lines.of(n), !isRefusal(reply)
+			i.wrong, i.at = n, i.lines.of(n)
 			i.refused.Store(true)
 			err = fmt.Errorf("line %d: the server answers %.200q instead of OK", i.at, reply)
 		}
 	}
-}
-
-// isRefusal tells a reply that a board may give to an update from that of another server.
-func isRefusal(reply string) bool {
-	class, _, _ := strings.Cut(reply, " ")
-	return class == "CLIENT_ERROR" || class == "SERVER_ERROR" || class == "ERROR"
 }
 
 // state says, after an error, which lines are imported.
@@ -250,8 +240,6 @@ func (i *importing) state() string {
 	answered := i.answered.Load()
 	last := i.lines.of(i.sent)
 	switch rest := i.sent - answered; {
-	case i.strange && i.done == 0:
-		return "nothing is imported"
 	case rest > 0 && answered == 0:
 		return fmt.Sprintf("whether %s imported is not known", linesAre(1, last))
 	case rest > 0 && i.wrong == 0:
