@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -39,7 +40,8 @@ Examples:
     holdfast bench pop --count 1000000
     holdfast bench mixed --count 0 --duration 10s --json
     holdfast bench push --count 1000000 --keep
-    holdfast bench update --protocol barbershop --items 1000000 --depth 16`
+    holdfast bench update --protocol barbershop --items 1000000 --depth 16
+    holdfast bench mixed --protocol barbershop --barbershop 127.0.0.1:8003`
 }
 
 // Validate is called with the parsed flags.
@@ -68,7 +70,7 @@ func (c *benchCmd) Validate() error {
 	case c.Duration <= 0 || c.Duration > load.MaxLimit:
 		return fmt.Errorf("--duration %v: expected more than 0 and at most %v", c.Duration, load.MaxLimit)
 	}
-	return c.server.Validate()
+	return cmp.Or(c.server.Validate(), checkAddress("--barbershop", c.Barbershop, "127.0.0.1:8002"))
 }
 
 // Run measures and prints.

@@ -180,3 +180,8 @@ func TestBenchOfABoardInUseSaysHowManyItemsItHas(t *testing.T) {
 	}
 	oneSentence(t, s.run(t, "bench", "update", "--protocol", "barbershop"), exitFailed, "has 1 item, which a measurement would change")
 }
+
+func TestBenchWithoutAPortIsWrongUsage(t *testing.T) {
+	r := command{}.run(t.Context(), "bench", "update", "--protocol", "barbershop", "--barbershop", "foo")
+	oneSentence(t, r, exitUsage, `--barbershop "foo": expected HOST:PORT, such as 127.0.0.1:8002`)
+}

@@ -33,7 +33,8 @@ func (c *exportCmd) Help() string {
 Examples:
 
     holdfast barbershop export barbershop.snapshot
-    holdfast barbershop export - | head`
+    holdfast barbershop export - | head
+    holdfast barbershop export board.snapshot --barbershop-queue board --admin 127.0.0.1:7073`
 }
 
 // Validate is called with the parsed flags.
