@@ -86,7 +86,7 @@ func (c *benchCmd) Run(ctx context.Context, p *program) error {
 	queue := benchQueue()
 	result, err := c.measure(ctx, queue)
 	if !c.Keep {
-		err = errors.Join(err, c.clean(ctx, queue))
+		err = errors.Join(err, c.clean(ctx, queue, c.cleanTime()))
 	}
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -137,24 +137,34 @@ func (c *benchCmd) spec(groups ...load.Group) load.Spec {
 	return load.Spec{Addr: addr, Groups: groups, Limit: c.Duration}
 }
 
-// clean pops what is left of the bench's own queue, also after an interruption. It goes on for some
-// windows after the first empty reply: what the last connections had sent may still be coming in.
-func (c *benchCmd) clean(ctx context.Context, queue string) error {
-	const (
-		window  = 512
-		empties = 8 * window
-		atMost  = time.Minute
-	)
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), atMost)
-	defer cancel()
-	_, err := load.Run(limited, load.Spec{Addr: c.Pinpriq, Limit: atMost, Groups: []load.Group{{
-		Name: "clean", Conns: 1, Depth: window, Count: empties,
-		New: func() load.Protocol { return emptying{load.PinpriqPop(queue)} },
-	}}})
-	if err != nil {
+// cleanTime is how long the removal of what is left may take: making it took no longer than --duration.
+func (c *benchCmd) cleanTime() time.Duration { return c.Duration + time.Minute }
+
+// clean pops what is left of the bench's own queue, also after an interruption.
+func (c *benchCmd) clean(ctx context.Context, queue string, atMost time.Duration) error {
+	if err := c.empty(ctx, atMost, func() load.Protocol { return load.PinpriqPop(queue) }); err != nil {
 		return fmt.Errorf("packets may be left in queue %q: %w", queue, err)
 	}
 	return nil
+}
+
+// empty takes until nothing is left. It goes on for some windows after the first empty reply: what the last
+// connections had sent may still be coming in.
+func (c *benchCmd) empty(ctx context.Context, atMost time.Duration, take func() load.Protocol) error {
+	const (
+		window  = 512
+		empties = 8 * window
+	)
+	spec := c.spec(load.Group{
+		Name: "clean", Conns: 1, Depth: window, Count: empties,
+		New: func() load.Protocol { return emptying{take()} },
+	})
+	spec.Limit = min(atMost, load.MaxLimit)
+	result, err := load.Run(context.WithoutCancel(ctx), spec)
+	if err == nil && !result.Groups[0].Finished {
+		err = fmt.Errorf("they could not all be removed in %v", atMost)
+	}
+	return err
 }
 
 // emptying counts the pops that found nothing instead of the packets, so that a run of it ends when

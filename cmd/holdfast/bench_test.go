@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/load"
 )
 
 func TestBenchCountsWhatItDid(t *testing.T) {
@@ -184,4 +187,16 @@ func TestBenchOfABoardInUseSaysHowManyItemsItHas(t *testing.T) {
 func TestBenchWithoutAPortIsWrongUsage(t *testing.T) {
 	r := command{}.run(t.Context(), "bench", "update", "--protocol", "barbershop", "--barbershop", "foo")
 	oneSentence(t, r, exitUsage, `--barbershop "foo": expected HOST:PORT, such as 127.0.0.1:8002`)
+}
+
+func TestBenchSaysThatItCouldNotRemoveEverything(t *testing.T) {
+	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
+	c := benchCmd{Protocol: "pinpriq", Barbershop: s.addrs["barbershop"], server: server{Pinpriq: s.addr}}
+	if err := c.clean(t.Context(), "q", time.Nanosecond); err == nil || !strings.Contains(err.Error(), `left in queue "q": they could not all be removed in 1ns`) {
+		t.Errorf("%v, want an error that says where packets are left", err)
+	}
+	c.Protocol = "barbershop"
+	if err := c.cleanBoard(t.Context(), load.Items{Live: 1}, time.Nanosecond); err == nil || !strings.Contains(err.Error(), "left on the board: they could not all") {
+		t.Errorf("%v, want an error that says where items are left", err)
+	}
 }

@@ -32,7 +32,7 @@ func (c *benchCmd) runBoard(ctx context.Context, p *program) error {
 	case errors.As(err, &foreign):
 		err = fmt.Errorf("%w; items %d to %d of the measurement are left there", err, own.First+1, own.First+uint32(own.Live))
 	case !c.Keep:
-		err = errors.Join(err, c.cleanBoard(ctx, own))
+		err = errors.Join(err, c.cleanBoard(ctx, own, c.cleanTime()))
 	}
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -84,19 +84,8 @@ func (c *benchCmd) measureBoard(ctx context.Context, items load.Items) (load.Res
 }
 
 // cleanBoard takes what is left of the measurement's items, also after an interruption.
-func (c *benchCmd) cleanBoard(ctx context.Context, own load.Items) error {
-	const (
-		window  = 512
-		empties = 8 * window // what the last connections had sent may still be coming in
-		atMost  = time.Minute
-	)
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), atMost)
-	defer cancel()
-	_, err := load.Run(limited, load.Spec{Addr: c.Barbershop, Limit: atMost, Groups: []load.Group{{
-		Name: "clean", Conns: 1, Depth: window, Count: empties,
-		New: func() load.Protocol { return emptying{takeOwn(own)} },
-	}}})
-	if err != nil {
+func (c *benchCmd) cleanBoard(ctx context.Context, own load.Items, atMost time.Duration) error {
+	if err := c.empty(ctx, atMost, func() load.Protocol { return takeOwn(own) }); err != nil {
 		return fmt.Errorf("items may be left on the board: %w", err)
 	}
 	return nil
