@@ -40,9 +40,9 @@ import (
 //	key     as given | ^version u64
 const (
 	logHeader   = 20
-	metaTxn     = 1 << 6 // a record of a transaction
-	metaFinTxn  = 1 << 7 // its end; the value is the version in digits
-	maxLogBytes = 2<<30 - 1
+	metaTxn     = 1 << 6    // a record of a transaction
+	metaFinTxn  = 1 << 7    // its end; the value is the version in digits
+	maxLogBytes = 2<<30 - 1 // of a log or table: Badger makes none that is larger
 )
 
 type logRecord struct {

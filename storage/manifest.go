@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,6 +30,13 @@ const (
 	manifestSet   = 8 // bytes before the changes of a set
 
 	maxLevels = 7 // of Badger's tree
+
+	// A list is written anew when it has more than 10,000 removed tables and
+	// ten times as many as are there; a change takes 26 bytes at most. So it
+	// has less than manifestBase, and manifestEach for each table that lies
+	// beside it, and a damaged one is not read at any size.
+	manifestBase = 4 << 20
+	manifestEach = 1 << 10
 )
 
 // manifest is what a list of tables says in the end.
@@ -43,14 +51,29 @@ type manifest struct {
 // it is gone. An error that wraps ErrDamaged leaves what could be read.
 func readManifest(path string) (m manifest, gone bool, err error) {
 	name := filepath.Join(path, manifestName)
-	b, err := os.ReadFile(name)
+	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return manifest{}, true, nil
 	}
 	if err != nil {
 		return manifest{}, false, fmt.Errorf("cannot read the list of tables: %w", err)
 	}
-	if m, err = parseManifest(b); err != nil {
+	defer file.Close()
+	tables, err := unlistedTables(path, manifest{})
+	if err != nil {
+		return manifest{}, false, err
+	}
+	most := int64(manifestBase + manifestEach*len(tables))
+	b, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err != nil {
+		return manifest{}, false, fmt.Errorf("cannot read the list of tables: %w", err)
+	}
+	if int64(len(b)) > most {
+		err = fmt.Errorf("more than %d bytes, and beside it lie %d tables", most, len(tables))
+	} else {
+		m, err = parseManifest(b)
+	}
+	if err != nil {
 		err = fmt.Errorf("%w: the list of tables %s has %w", ErrDamaged, name, err)
 	}
 	return m, false, err

@@ -21,6 +21,8 @@ const noPage = "the device does not give this page: %v"
 // salvage puts what can still be read of a damaged table into the shadow, under
 // the same number and level. All that is wrong becomes a finding.
 func (l *looker) salvage(number uint64) error {
+	l.salvaging.Lock() // in memory, so one at a time
+	defer l.salvaging.Unlock()
 	s := &salvager{looker: l, key: l.key(table.IDToFilename(number))}
 	data, err := s.bringOut(table.NewFilename(number, l.db))
 	if err != nil {
@@ -78,7 +80,7 @@ func readPages(name string, bad func(at int, err error)) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	const page, most = 4096, 1 << 30
+	const page, most = 4096, 4 * maxMemTable
 	if info.Size() > most {
 		return nil, fmt.Errorf("it has %d bytes, more than any table or log", info.Size())
 	}

@@ -36,6 +36,8 @@ type looker struct {
 
 	total int64 // bytes to be checked, for Progress
 
+	salvaging sync.Mutex // held while a table is salvaged
+
 	mu     sync.Mutex       // guards what follows while tables are checked
 	done   int64            // of total
 	levels map[uint64]uint8 // the tables of the shadow
@@ -148,11 +150,10 @@ func (l *looker) listed() ([]uint64, error) {
 // others judges the files that hold nothing of ours but keep Badger from
 // opening the folder when they are damaged.
 func (l *looker) others() error {
-	registry, err := badger.OpenKeyRegistry(badger.KeyRegistryOptions{ReadOnly: true, Dir: l.db})
-	if err == nil {
-		_ = registry.Close()
-	} else if err := l.wrong(FindingOther, l.key(badger.KeyRegistryFileName), "Badger cannot read its list of keys: %w", err); err != nil {
-		return err
+	if err := judgeRegistry(l.db); err != nil {
+		if err := l.wrong(FindingOther, l.key(badger.KeyRegistryFileName), "Badger cannot read its list of keys: %w", err); err != nil {
+			return err
+		}
 	}
 	values, err := filepath.Glob(filepath.Join(l.db, "*"+valueLogSuffix))
 	if err != nil {

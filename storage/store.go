@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -228,6 +229,10 @@ func (s *Store) inspect() error {
 	}
 	if err := checkList(path, accept); err != nil {
 		return err
+	}
+	if err := judgeRegistry(path); err != nil {
+		return fmt.Errorf("%w: the list of encryption keys %s cannot be read: %w; restore a copy",
+			ErrDamaged, filepath.Join(path, badger.KeyRegistryFileName), err)
 	}
 	if err := removeStray(path); err != nil {
 		return err

@@ -319,6 +319,9 @@ func mapPrivate(name string) (b []byte, unmap func(), err error) {
 	}
 	defer file.Close()
 	info, err := file.Stat()
+	if err == nil {
+		err = judgeSize(info.Size())
+	}
 	if err != nil || info.Size() == 0 {
 		return nil, nil, err
 	}
@@ -337,11 +340,20 @@ func mapFile(name string) ([]byte, error) {
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	if err != nil {
+	if err == nil {
+		err = judgeSize(info.Size())
+	}
+	if err != nil || info.Size() == 0 {
 		return nil, err
 	}
-	if info.Size() == 0 {
-		return nil, nil
-	}
 	return unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+}
+
+// judgeSize returns an error for a file that is larger than Badger makes any,
+// which is not worth the time it takes to look through.
+func judgeSize(size int64) error {
+	if size > maxLogBytes {
+		return fmt.Errorf("it has %d bytes, more than any table or log", size)
+	}
+	return nil
 }

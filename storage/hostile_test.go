@@ -1,0 +1,81 @@
+package storage
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// grown gives a file a size without taking room on the disk.
+func grown(t *testing.T, name string, size int64) {
+	t.Helper()
+	if err := os.Truncate(name, size); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHugeFilesAreReportedWithoutMemoryForThem(t *testing.T) {
+	folders := map[bool]damageFolder{false: newDamageFolder(t, false), true: newDamageFolder(t, true)}
+	const huge = 1 << 30
+	for name, row := range map[string]struct {
+		kill   bool
+		suffix string
+		damage func(t *testing.T, name string)
+	}{
+		"a list of tables":   {false, manifestName, func(t *testing.T, name string) { grown(t, name, huge) }},
+		"a table":            {false, tableSuffix, func(t *testing.T, name string) { grown(t, name, huge) }},
+		"a table beyond all": {false, tableSuffix, func(t *testing.T, name string) { grown(t, name, maxLogBytes+1) }},
+		"a log beyond all":   {true, logSuffix, func(t *testing.T, name string) { grown(t, name, maxLogBytes+1) }},
+		"a key that claims 1 GiB": {false, badger.KeyRegistryFileName, func(t *testing.T, name string) {
+			b, err := os.ReadFile(name)
+			if err == nil {
+				b = append(binary.BigEndian.AppendUint32(b, huge), make([]byte, 100)...)
+				err = os.WriteFile(name, b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := folders[row.kill]
+			dir := t.TempDir()
+			copyFolder(t, f.dir, dir)
+			found, err := filepath.Glob(filepath.Join(dir, dbName, "*"+row.suffix))
+			if err != nil || len(found) == 0 {
+				t.Fatal(found, err)
+			}
+			row.damage(t, found[0])
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			v, err := OpenView(dir, ViewOptions{Tolerant: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(v.Findings()) == 0 {
+				t.Error("nothing was found wrong")
+			}
+			v.Close()
+			if v, err = OpenView(dir, ViewOptions{}); err == nil {
+				v.Close()
+				t.Error("it can be looked at")
+			} else {
+				reported(t, "view", err)
+			}
+			s, err := Open(dir, Options{MemTable: minMemTable})
+			if err == nil {
+				s.Close()
+				t.Fatal("it opens")
+			}
+			reported(t, "open", err)
+			runtime.ReadMemStats(&after)
+			if took := after.TotalAlloc - before.TotalAlloc; took > huge/4 {
+				t.Errorf("it took %d bytes of memory", took)
+			}
+		})
+	}
+}
