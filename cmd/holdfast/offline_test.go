@@ -220,7 +220,7 @@ func TestLoadThatWasCutShortGoesOn(t *testing.T) {
 	}
 	fmt.Fprintf(&dump, `{"type":"end","packets":%d,"queues":1}`+"\n", packets)
 
-	oneSentence(t, cli(t, "load", dir, file), exitFailed, "load the same dump again to go on where it stopped")
+	oneSentence(t, cli(t, "load", dir, file), exitFailed, "to go on where it stopped")
 	if err := os.WriteFile(file, dump.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -295,6 +295,13 @@ func damage(t *testing.T, dir string, bytesChanged int) {
 		}
 	}
 	t.Fatal("the payload is in no table")
+}
+
+// verifyJSON is the JSON form of a report.
+type verifyJSON struct {
+	verdictJSON
+	Queues  []queueJSON `json:"queues"`
+	Seconds float64     `json:"seconds"`
 }
 
 func TestVerifyNamesWhatIsWrong(t *testing.T) {

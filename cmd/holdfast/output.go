@@ -32,11 +32,11 @@ const (
 // Whoever ended it knows, so nothing is said about it.
 var errReaderGone = errors.New("nobody reads standard output any more")
 
-// create opens an output; "-" or nothing is standard output. Either keep or discard must follow. It
+// create opens an output; "-" or nothing is standard output, which run has prepared. Either keep or discard must follow. It
 // refuses a file in a data folder, which a server would refuse afterwards or a start remove.
 func (p *program) create(name string) (*output, error) {
 	if name == "" || name == "-" {
-		return newOutput("", p.stoppableOut()), nil
+		return newOutput("", p.long), nil
 	}
 	inPlace := false
 	switch info, err := os.Stat(name); {

@@ -14,7 +14,7 @@ func TestFileHasItsNameOnlyWhenItIsWhole(t *testing.T) {
 	if err := os.WriteFile(name, []byte("older"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := program{stdout: io.Discard}
+	p := program{long: io.Discard}
 	for _, keep := range []bool{false, true} {
 		o, err := p.create(name)
 		if err != nil {
@@ -45,7 +45,7 @@ func TestFileHasItsNameOnlyWhenItIsWhole(t *testing.T) {
 
 func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	p := program{stdout: io.Discard}
+	p := program{long: io.Discard}
 	for name, want := range map[string]string{
 		dir:                               "is a folder",
 		filepath.Join(dir, "none", "out"): "no such file",
@@ -74,7 +74,7 @@ func TestTwoOutputsOfOneNameDoNotMix(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	p := program{stdout: io.Discard}
+	p := program{long: io.Discard}
 	first, err := p.create(name)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestTwoOutputsOfOneNameDoNotMix(t *testing.T) {
 
 func TestOutputOfALongNameIsWritten(t *testing.T) {
 	name := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
-	o, err := (&program{stdout: io.Discard}).create(name)
+	o, err := (&program{long: io.Discard}).create(name)
 	if err != nil {
 		t.Fatal(err)
 	}

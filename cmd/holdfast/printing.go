@@ -42,7 +42,8 @@ func (p *printing) print(w io.Writer, packets []pinpriq.Packet) error {
 		}
 	}
 	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("print %d packets, which are now lost: %w", len(packets), err)
+		// Not wrapped: also when the reader just went away, somebody has to know of it.
+		return fmt.Errorf("print %s, gone from the queue: %v", plural(len(packets), "packet"), err)
 	}
 	return nil
 }

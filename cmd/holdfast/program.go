@@ -55,7 +55,9 @@ type program struct {
 	stderr io.Writer
 	env    func(name string) (string, bool)
 
-	stop <-chan struct{} // closed when the command is to end; set by run
+	// These are set by run.
+	stop <-chan struct{} // closed when the command is to end
+	long io.Writer       // standard output for what may be long: a write to it ends with stop
 }
 
 // run carries out the command line, without the program's name, and returns the exit code. The end
@@ -65,6 +67,12 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if file, ok := p.stdin.(*os.File); ok {
 		p.stdin = stoppableFile(file, p.stop)
 	}
+	p.long = p.stdout
+	if file, ok := p.stdout.(*os.File); ok {
+		p.long = stoppableFile(file, p.stop)
+	}
+	help := p.stdout // of a file the parser knows how wide its terminal is
+	p.stdout = &sink{w: p.stdout}
 	if len(args) > 0 && args[0] == "--version" { // no flag: each command would take it, and its variable
 		args = append([]string{"version"}, args[1:]...)
 	}
@@ -72,7 +80,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	parser, err := kong.New(&commands{},
 		kong.Name("holdfast"),
 		kong.Description(description),
-		kong.Writers(p.stdout, p.stderr),
+		kong.Writers(help, p.stderr),
 		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(helpWithVariable),
@@ -105,14 +113,6 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return exitFailed
 	}
 	return p.report(interrupted(ctx, err), exitFailed)
-}
-
-// stoppableOut is standard output, which stop ends the writes to.
-func (p *program) stoppableOut() io.Writer {
-	if file, ok := p.stdout.(*os.File); ok {
-		return stoppableFile(file, p.stop)
-	}
-	return p.stdout
 }
 
 func (p *program) report(err error, code int) int {
