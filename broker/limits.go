@@ -1,6 +1,9 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/storage"
+import (
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
 
 // The broker's limits, each with its reason.
 const (
@@ -18,9 +21,9 @@ const (
 	MaxBareGroup = 32
 
 	// MaxQueues bounds what clients can make the server remember of names.
-	MaxQueues = 1 << 20
+	MaxQueues = recovery.MaxQueues
 	// MaxNameBytes bounds the bytes of all queue names together.
-	MaxNameBytes = 256 << 20
+	MaxNameBytes = recovery.MaxNameBytes
 	// MaxSubscriptions bounds the queues that one consumer can subscribe to.
 	MaxSubscriptions = 1024
 	// MaxUnsent is how many bytes of replies a consumer may have outstanding before the server

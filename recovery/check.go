@@ -3,7 +3,6 @@ package recovery
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -17,21 +16,11 @@ const (
 	maxRecord = 1<<20 - 2048
 	// maxRest bounds the unknown fields of a queue definition.
 	maxRest = 64 << 10
-	// A server holds no more queues, and no more bytes of their names.
-	maxQueues    = 1 << 20
-	maxNameBytes = 256 << 20
-
-	// lastQueueMark is the last mark of the next queue, and above every number of a queue. With it
-	// a server gives free numbers.
-	lastQueueMark = math.MaxUint32
 
 	// Sequences begin in the middle of their range and no server lives long enough to hand out
 	// half of it: marks nearer to the ends than this are wrong.
 	sequenceMargin = 1 << 62
 )
-
-// errNoNumbers is of a merge into a folder.
-var errNoNumbers = errors.New("the folder has no numbers left for new queues: dump it and merge the dump into a new folder, which numbers them anew")
 
 // checker judges the records of a dump in their order: what a single record cannot tell. What it
 // accepts can be stored.
@@ -124,8 +113,9 @@ func (c *checker) checkQueue(e *entry) error {
 		return fmt.Errorf("a queue's name has %d bytes: at most %d", len(name), maxNameLen)
 	case c.names[name]:
 		return fmt.Errorf("two queues have the name %q", name)
-	case c.queues >= maxQueues || c.bytes+len(name) > maxNameBytes:
-		return fmt.Errorf("there are more than %d queues, or their names have more than %d bytes", maxQueues, maxNameBytes)
+	case c.queues >= MaxQueues || c.bytes+len(name) > MaxNameBytes:
+		return fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
+			MaxQueues, MaxNameBytes)
 	}
 	q := &storage.Queue{ID: id, Name: []byte(name), Rest: append([]byte(nil), e.other.rest...), RestFields: int(min(e.other.restLen, maxRest))}
 	if err := c.checkRest(q, e); err != nil {

@@ -105,9 +105,9 @@ type loader struct {
 	check  *checker
 	report LoadReport
 
-	state   loadState         // as of the packets put so far
-	resume  loadState         // as the folder was found; its Offset is 0 in a new load
-	names   map[string]uint32 // of a merge: the queues of the store
+	state   loadState    // as of the packets put so far
+	resume  loadState    // as the folder was found; its Offset is 0 in a new load
+	names   *mergeQueues // of a merge: the queues of the store
 	marks   storage.Marks
 	queue   uint32 // that packets are put into
 	limits  storage.Limits
@@ -314,10 +314,10 @@ func (l *loader) prepareMerge(ctx context.Context, m storage.Marks) error {
 		return fmt.Errorf("the folder's next sequence is %d and the dump needs %d from there on, which is more than there are: load it into a folder of its own", l.state.Base, span)
 	}
 	l.marks = storage.Marks{NextSeq: l.state.Base + span, LowSeq: m.LowSeq, NextQueue: m.NextQueue}
-	l.names = make(map[string]uint32)
+	l.names = newMergeQueues(m.NextQueue)
 	return l.store.Queues(func(q storage.Queue) error {
-		l.names[string(q.Name)] = q.ID
-		return ended(ctx, int64(len(l.names)))
+		l.names.add(string(q.Name), q.ID)
+		return ended(ctx, int64(len(l.names.numbers)))
 	})
 }
 

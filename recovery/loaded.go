@@ -114,19 +114,18 @@ func (l *loader) begun(r io.Reader) (err error) {
 
 // rehearse reads the whole dump before anything of it is merged, and goes back to its start.
 func (l *loader) rehearse(ctx context.Context) error {
-	fresh := int64(0)
+	fresh, bytes := 0, 0
 	d := &dumpReading{in: l.in, check: l.check}
 	d.Queue = func(q *storage.Queue) error {
-		if _, there := l.names[string(q.Name)]; !there {
-			fresh++
+		if _, there := l.names.numbers[string(q.Name)]; there {
+			return nil
 		}
-		return nil
+		fresh++
+		bytes += len(q.Name)
+		return l.names.room(fresh, bytes)
 	}
 	if err := d.runAll(ctx); err != nil {
 		return err
-	}
-	if int64(l.marks.NextQueue)+fresh > lastQueueMark {
-		return errNoNumbers
 	}
 	return l.rewind()
 }

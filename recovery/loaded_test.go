@@ -139,23 +139,3 @@ func TestMergeThatHasStoredNothingSaysSo(t *testing.T) {
 		t.Errorf("a server cannot take the folder: %v", err)
 	}
 }
-
-func TestMergeIsRefusedWhenTheNumbersOfQueuesRunOut(t *testing.T) {
-	dump, _ := dumpOf(t, manyPackets(20), DumpOptions{}) // of 7 queues
-	for left, fits := range map[uint32]bool{7: true, 6: false, 0: false} {
-		for name, stream := range map[string]bool{"file": false, "pipe": true} {
-			dir := inFolder(t, &dumpFake{control: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: lastQueueMark - left}}})
-			var in io.Reader = bytes.NewReader(dump)
-			if stream {
-				in = io.MultiReader(in)
-			}
-			_, err := Load(t.Context(), dir, in, LoadOptions{Merge: true, Now: later})
-			if fits != (err == nil) || !fits && !(errors.Is(err, errNoNumbers) && strings.Contains(err.Error(), "nothing was stored")) {
-				t.Errorf("%s, %d numbers left: %v", name, left, err)
-			}
-			if err == nil && packetsIn(t, dir) != 20 {
-				t.Errorf("%s: %d packets", name, packetsIn(t, dir))
-			}
-		}
-	}
-}

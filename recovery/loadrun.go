@@ -134,16 +134,13 @@ func (l *loader) putQueue(stored bool) error {
 		l.state.Queues++
 	}
 	if l.Merge {
-		id, there := l.names[string(q.Name)]
-		if !there {
-			if id = l.marks.NextQueue; id >= lastQueueMark {
-				return errNoNumbers
-			}
-			l.marks.NextQueue++
-			l.names[string(q.Name)] = id
+		id, fresh, err := l.names.number(string(q.Name), l.store.Packets)
+		if err != nil {
+			return err
 		}
+		l.marks.NextQueue = l.names.next
 		l.queue, q.ID = id, id
-		if there {
+		if !fresh {
 			return nil // its own settings stay
 		}
 	}
