@@ -38,6 +38,7 @@ type LoadOptions struct {
 
 	// Again loads the dump even if it is the very one that was loaded last, in the same way, and
 	// nothing was stored or removed since: else such a load does nothing, and LoadReport.Already says so.
+	// Such a load that ended without a word is begun again without it.
 	Again bool
 
 	// Abandon keeps what an earlier load has stored and gives the rest of it up; r is not read.

@@ -31,6 +31,9 @@ type loadedState struct {
 
 const loadedVersion = 1
 
+// errLoadedRecord means that nobody can tell whether the dump was loaded already.
+var errLoadedRecord = errors.New("if this dump was not loaded into the folder yet, ask to load it again")
+
 func (s *loadedState) encode() ([]byte, error) {
 	rec, err := msgpack.Marshal(s)
 	if err != nil {
@@ -43,10 +46,10 @@ func (s *loadedState) encode() ([]byte, error) {
 func decodeLoadedState(rec []byte) (*loadedState, error) {
 	var s loadedState
 	if len(rec) > maxLoadRecord {
-		return nil, fmt.Errorf("%w: the loaded record has %d bytes", storage.ErrDamaged, len(rec))
+		return nil, fmt.Errorf("%w: the loaded record has %d bytes, at most %d were expected; %w", storage.ErrDamaged, len(rec), maxLoadRecord, errLoadedRecord)
 	}
 	if err := msgpack.Unmarshal(rec, &s); err != nil {
-		return nil, fmt.Errorf("%w: the loaded record cannot be read: %w", storage.ErrDamaged, err)
+		return nil, fmt.Errorf("%w: the loaded record cannot be read: %w; %w", storage.ErrDamaged, err, errLoadedRecord)
 	}
 	if s.Version != loadedVersion {
 		return nil, nil
@@ -81,6 +84,9 @@ func (l *loader) loaded(ctx context.Context) (bool, error) {
 	}
 	if d.bytes != last.Size || d.hash != last.Hash {
 		return false, l.rewind()
+	}
+	if _, err := l.scan(ctx); err != nil { // what is lost since is not there
+		return false, err
 	}
 	l.report.Already = true
 	l.report.Packets, l.report.Queues, l.report.Expired, l.report.Bytes = last.Packets, last.Queues, last.Expired, last.Size

@@ -68,6 +68,82 @@ func TestDumpThatBeginsLikeTheLastIsMergedFromAFileAndRefusedFromAPipe(t *testin
 	}
 }
 
+func TestDumpsInTurnsAreEachLoaded(t *testing.T) {
+	a, _ := dumpOf(t, manyPackets(100), DumpOptions{})
+	b, _ := dumpOf(t, manyPackets(10), DumpOptions{})
+	dir := t.TempDir()
+	for i, c := range []struct {
+		dump    []byte
+		already bool
+		packets int
+	}{{a, false, 100}, {b, false, 110}, {a, false, 210}, {a, true, 210}, {b, false, 220}} {
+		report := load(t, dir, c.dump, LoadOptions{Merge: true})
+		if n := packetsIn(t, dir); report.Already != c.already || n != c.packets {
+			t.Fatalf("step %d: report %+v and %d packets, want %d", i, report, n, c.packets)
+		}
+	}
+}
+
+func TestPoppedPacketsDoNotComeBackWithALoadThatIsRepeated(t *testing.T) {
+	src := manyPackets(100)
+	dump, _ := dumpOf(t, src, DumpOptions{})
+	dir := t.TempDir()
+	load(t, dir, dump, LoadOptions{})
+	for _, p := range src.packets {
+		if p.packet.Expiry == 0 {
+			tamper(t, dir, func(b *storage.Batch) {
+				b.Delete(p.id, storage.Removed{Large: storage.IsLarge(len(p.packet.Payload))})
+			})
+			break
+		}
+	}
+	for _, again := range []bool{false, true} {
+		_, err := Load(t.Context(), dir, bytes.NewReader(dump), LoadOptions{Again: again, Now: later})
+		if n := packetsIn(t, dir); !errors.Is(err, ErrNotEmpty) || n != 99 {
+			t.Errorf("again %v: got %v and %d packets, want ErrNotEmpty and 99", again, err, n)
+		}
+	}
+}
+
+func TestLoadedDumpWhosePacketsAreLostIsNotSaidToBeThere(t *testing.T) {
+	src := manyPackets(100)
+	dump, _ := dumpOf(t, src, DumpOptions{})
+	dir := t.TempDir()
+	load(t, dir, dump, LoadOptions{})
+	rec := loadedRecord(t, dir)
+	tamper(t, dir, func(b *storage.Batch) {
+		b.Delete(storage.PacketID{Queue: 1, Priority: 1, Seq: 1 << 63}, storage.Removed{Expires: true}) // which it has not
+		b.SetLoaded(rec)
+	})
+	_, err := Load(t.Context(), dir, bytes.NewReader(dump), LoadOptions{Now: later})
+	if !errors.Is(err, storage.ErrLoss) || !strings.Contains(err.Error(), "nothing was stored") {
+		t.Errorf("got %v, want ErrLoss, and that nothing was stored", err)
+	}
+}
+
+func loadedRecord(t *testing.T, dir string) []byte {
+	t.Helper()
+	s, err := storage.Open(dir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	return bytes.Clone(s.Loaded())
+}
+
+func TestLoadedRecordThatCannotBeReadSaysWhatHelps(t *testing.T) {
+	dump, _ := dumpOf(t, manyPackets(10), DumpOptions{})
+	for name, rec := range map[string][]byte{"not a map": []byte("x"), "too long": make([]byte, maxLoadRecord+1)} {
+		dir := t.TempDir()
+		tamper(t, dir, func(b *storage.Batch) { b.SetLoaded(rec) })
+		_, err := Load(t.Context(), dir, bytes.NewReader(dump), LoadOptions{Now: later})
+		if !errors.Is(err, storage.ErrDamaged) || !strings.Contains(err.Error(), "load it again") {
+			t.Errorf("%s: got %v, want ErrDamaged, and to load it again", name, err)
+		}
+		load(t, dir, dump, LoadOptions{Again: true})
+	}
+}
+
 // withRubbish is a folder of n expired packets and n queues.
 func withRubbish(t *testing.T, n int) (dir string) {
 	t.Helper()
