@@ -95,7 +95,7 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	report, err := recovery.Dump(view, &endable{ctx, o}, recovery.DumpOptions{
 		Format: format, Payload: payload, Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
 		Now:      time.Now().UnixMilli(),
-		Progress: func(at recovery.Progress) { m.set("dump", inPackets, at.Packets, at.Total) },
+		Progress: func(at recovery.Progress) { m.set("dump", inPackets, at.Packets, c.expected(at.Total)) },
 	})
 	m.end()
 	switch {
@@ -114,6 +114,17 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	}
 	c.tell(p, &report, view.Findings())
 	return nil
+}
+
+// expected is about how many packets will be written of a folder that holds total, 0 if that is not known.
+func (c *dumpCmd) expected(total int64) int64 {
+	switch {
+	case len(c.Queue) > 0:
+		return 0
+	case c.Limit > 0:
+		return min(c.Limit, total)
+	}
+	return total
 }
 
 // tell says on standard error what a dump left out, and nothing about one that is complete.

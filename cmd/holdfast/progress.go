@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,6 +25,8 @@ const (
 
 	lineEvery = 5 * time.Second
 	barEvery  = 100 * time.Millisecond
+
+	firstRate = time.Second // of a stage: what it did in less says little of how fast it is
 )
 
 // measure is what a meter counts.
@@ -51,7 +54,22 @@ type stage struct {
 	name        string
 	unit        measure
 	began       time.Time
+	first       int64 // done when it began: of a load that goes on, what was stored before
 	done, total int64 // total 0: not known
+}
+
+// pace is how fast a stage is, a second, and how long it will go on if it stays so; 0 while that
+// cannot be told.
+func (s *stage) pace(now time.Time) (rate int64, left time.Duration) {
+	took, done := now.Sub(s.began), s.done-s.first
+	if took < firstRate || done <= 0 {
+		return 0, 0
+	}
+	perSecond := float64(done) / took.Seconds()
+	if s.total > s.done {
+		left = time.Duration(float64(s.total-s.done) / perSecond * float64(time.Second)).Round(time.Second)
+	}
+	return int64(perSecond), left
 }
 
 // view is the form in which a meter shows itself.
@@ -97,7 +115,7 @@ func (m *meter) set(name string, u measure, done, total int64) {
 	now := m.now()
 	if name != m.stage.name {
 		m.view.end()
-		m.stage = stage{name: name, unit: u, began: now, total: total}
+		m.stage = stage{name: name, unit: u, began: now, first: done, total: total}
 		m.view.begin(&m.stage)
 	}
 	m.stage.done, m.stage.total = done, total
@@ -127,21 +145,30 @@ func (lines) begin(*stage)                      {}
 func (lines) end()                              {}
 
 func (l lines) show(s *stage, now time.Time) {
-	took := max(now.Sub(s.began).Seconds(), 1e-3)
-	rate := float64(s.done) / took
-	line := fmt.Sprintf("holdfast: %s: %s", s.name, s.unit.count(s.done))
+	line := "holdfast: " + s.name
+	if s.done > 0 {
+		line += ": " + s.unit.count(s.done)
+	}
 	if s.total > 0 {
-		line += fmt.Sprintf(", %d %% of %s", 100*min(s.done, s.total)/s.total, s.unit.count(s.total))
+		line += fmt.Sprintf(", %d %% of ", 100*min(s.done, s.total)/s.total)
+		if s.unit.estimated() {
+			line += "about "
+		}
+		line += s.unit.count(s.total)
 	}
+	rate, left := s.pace(now)
 	if rate > 0 {
-		line += fmt.Sprintf(", %s/s", s.unit.count(int64(rate)))
+		line += fmt.Sprintf(", %s/s", s.unit.count(rate))
 	}
-	if s.total > s.done && rate > 0 {
-		left := time.Duration(float64(s.total-s.done) / rate * float64(time.Second))
-		line += fmt.Sprintf(", %v left", left.Round(time.Second))
+	if left > 0 {
+		line += fmt.Sprintf(", about %v left", left)
 	}
 	fmt.Fprintln(l.w, line)
 }
+
+// estimated tells whether totals are estimates. Packets with an expiry are not counted anywhere, and
+// how many are in a file is known only at its end.
+func (u measure) estimated() bool { return u == inPackets }
 
 // count is a number of what the unit counts.
 func (u measure) count(n int64) string {
@@ -149,6 +176,14 @@ func (u measure) count(n int64) string {
 		return approximate(n)
 	}
 	return fmt.Sprintf("%d %s", n, u)
+}
+
+// number is the same where it is clear what is counted.
+func (u measure) number(n int64) string {
+	if u == inBytes {
+		return approximate(n)
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // bar shows a meter on a terminal. Of a stage without a total it shows what is done and the rate.
@@ -165,19 +200,15 @@ func (b *bar) begin(s *stage) {
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(b.w),
 		progressbar.OptionSetDescription(s.name),
+		progressbar.OptionShowDescriptionAtLineEnd(), // with all numbers: the library's rates begin with nonsense
 		progressbar.OptionSetWidth(width),
 		progressbar.OptionSetTheme(progressbar.ThemeASCII),
-		progressbar.OptionShowCount(),
-		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionUseANSICodes(true),
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionSpinnerType(plainSpinner),
 		progressbar.OptionSetSpinnerChangeInterval(0), // no goroutine of its own
-	}
-	if s.unit == inBytes {
-		options = append(options, progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true))
-	} else {
-		options = append(options, progressbar.OptionShowIts(), progressbar.OptionSetItsString(string(s.unit)))
 	}
 	b.total = maxOf(s)
 	b.bar = progressbar.NewOptions64(b.total, options...)
@@ -194,7 +225,7 @@ func maxOf(s *stage) int64 {
 	return s.total
 }
 
-func (b *bar) show(s *stage, _ time.Time) {
+func (b *bar) show(s *stage, now time.Time) {
 	done, most := s.done, maxOf(s)
 	if most != b.total {
 		b.total = most
@@ -204,6 +235,29 @@ func (b *bar) show(s *stage, _ time.Time) {
 		done = min(done, most-1) // at its end a bar would go, and the stage goes on
 	}
 	_ = b.bar.Set64(done)
+	b.bar.Describe(b.text(s, now))
+}
+
+// text is what stands beside the bar, short, as a line that is too long for the terminal cannot be
+// taken away.
+func (b *bar) text(s *stage, now time.Time) string {
+	text := s.name
+	if s.done > 0 {
+		text += ": " + s.unit.number(s.done)
+		if s.total > 0 && s.unit.estimated() {
+			text += "/~" + s.unit.count(s.total)
+		} else if s.total > 0 {
+			text += "/" + s.unit.count(s.total)
+		}
+	}
+	rate, left := s.pace(now)
+	if rate > 0 {
+		text += fmt.Sprintf(", %s/s", s.unit.number(rate))
+	}
+	if left > 0 {
+		text += fmt.Sprintf(", ~%v left", left)
+	}
+	return text
 }
 
 func (b *bar) end() {

@@ -30,10 +30,27 @@ func TestLinesOfProgressComeNowAndThen(t *testing.T) {
 	m.set("merge", inBytes, 3<<20, 0)
 	m.end()
 	m.set("merge", inBytes, 4<<20, 0)
-	want := "holdfast: verify: 300 packets, 30 % of 1000 packets, 100 packets/s, 7s left\n" +
-		"holdfast: verify: 800 packets, 80 % of 1000 packets, 100 packets/s, 2s left\n"
+	want := "holdfast: verify: 300 packets, 30 % of about 1000 packets, 100 packets/s, about 7s left\n" +
+		"holdfast: verify: 800 packets, 80 % of about 1000 packets, 100 packets/s, about 2s left\n"
 	if out.String() != want {
 		t.Errorf("printed\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestDumpExpectsWhatItWillWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		dump  dumpCmd
+		total int64
+		want  int64
+	}{
+		"all":         {dumpCmd{}, 1000, 1000},
+		"some queues": {dumpCmd{Queue: []string{"q"}}, 1000, 0},
+		"a few":       {dumpCmd{Limit: 10}, 1000, 10},
+		"fewer":       {dumpCmd{Limit: 10}, 5, 5},
+	} {
+		if got := c.dump.expected(c.total); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
 	}
 }
 
@@ -67,24 +84,78 @@ func TestMeterChoosesItsForm(t *testing.T) {
 	}
 }
 
+func TestFirstSecondOfAStageHasNoRate(t *testing.T) {
+	began := time.Unix(1000, 0)
+	const done, total = 3000, 9000
+	for name, c := range map[string]struct {
+		stage stage
+		after time.Duration
+		want  string // of a line, behind the name and what is done
+	}{
+		"at once":           {stage{done: done, total: total}, 0, ", 33 % of about 9000 packets"},
+		"too early":         {stage{done: done, total: total}, firstRate - 1, ", 33 % of about 9000 packets"},
+		"after a second":    {stage{done: done, total: total}, firstRate, ", 33 % of about 9000 packets, 3000 packets/s, about 2s left"},
+		"of a load":         {stage{first: 2000, done: done, total: total}, firstRate, ", 33 % of about 9000 packets, 1000 packets/s, about 6s left"},
+		"nothing so far":    {stage{first: done, done: done, total: total}, time.Minute, ", 33 % of about 9000 packets"},
+		"going back":        {stage{first: done + 1, done: done, total: total}, time.Minute, ", 33 % of about 9000 packets"},
+		"slow":              {stage{done: done, total: total}, 2 * time.Hour, ", 33 % of about 9000 packets, about 4h0m0s left"},
+		"without a total":   {stage{done: done}, firstRate, ", 3000 packets/s"},
+		"more than thought": {stage{done: done, total: 2000}, firstRate, ", 100 % of about 2000 packets, 3000 packets/s"},
+	} {
+		var out bytes.Buffer
+		c.stage.name, c.stage.unit, c.stage.began = "load", inPackets, began
+		lines{&out}.show(&c.stage, began.Add(c.after))
+		if want := "holdfast: load: 3000 packets" + c.want + "\n"; out.String() != want {
+			t.Errorf("%s: %q, want %q", name, out.String(), want)
+		}
+	}
+}
+
+func TestStageBeginsWithWhatIsDone(t *testing.T) {
+	clock := &steps{time.Unix(1000, 0)}
+	var out bytes.Buffer
+	m := &meter{now: clock.now, view: lines{&out}}
+	m.begin()
+	m.set("count", inBytes, 0, 0)
+	clock.at = clock.at.Add(firstLine)
+	m.set("count", inBytes, 0, 0)
+	m.set("load", inPackets, 5000, 10_000)
+	clock.at = clock.at.Add(lineEvery)
+	m.set("load", inPackets, 6000, 10_000)
+	want := "holdfast: count\nholdfast: load: 6000 packets, 60 % of about 10000 packets, 200 packets/s, about 20s left\n"
+	if out.String() != want {
+		t.Errorf("printed\n%swant\n%s", out.String(), want)
+	}
+}
+
 func TestBarShowsRateAndTimeLeftAndGoes(t *testing.T) {
 	terminal, seen := openTerminal(t)
 	b := &bar{w: terminal}
+	now := time.Unix(1000, 0)
 	for _, c := range []struct {
 		s    stage
-		want []string
+		took time.Duration
+		want string
 	}{
-		{stage{name: "verify", unit: inPackets, done: 300, total: 1000}, []string{"verify  30%", "300/1000", "packets/", ":"}},
-		{stage{name: "read", unit: inBytes, done: 3 << 20}, []string{"read", "3.0 MiB", "/s"}},
-		{stage{name: "all", unit: inPackets, done: 5, total: 5}, []string{"all  80%"}}, // the stage may go on
+		{stage{name: "verify", unit: inPackets, done: 300, total: 1000}, time.Second, "  verify: 300/~1000 packets, 300/s, ~2s left "},
+		{stage{name: "verify", unit: inPackets, done: 300, total: 1000}, time.Second - 1, "  verify: 300/~1000 packets "},
+		{stage{name: "read", unit: inBytes, done: 3 << 20}, time.Second, "  read: 3.0 MiB, 3.0 MiB/s "},
+		{stage{name: "merge", unit: inBytes, done: 3 << 20, total: 4 << 20}, time.Second, " 75% [=================>......]  merge: 3.0 MiB/4.0 MiB, 3.0 MiB/s "},
+		{stage{name: "count", unit: inBytes}, time.Minute, "  count "},
+		{stage{name: "all", unit: inPackets, done: 5, total: 5}, time.Second, " 80% [==================>.....]  all: 5/~5 packets, 5/s "}, // the stage may go on
+		{stage{name: "check packets", unit: inPackets, done: 1e6, total: 1e8}, time.Second, " 1% [....]  check packets: 1000000/~100000000 packets, 1000000/s, ~1m39s left "},
 	} {
+		c.s.began = now.Add(-c.took)
 		b.begin(&c.s)
-		b.show(&c.s, time.Now())
+		b.show(&c.s, now)
 		b.end()
 		shown := seen()
-		for _, want := range c.want {
-			if !strings.Contains(shown, want) {
-				t.Errorf("%s: shown %q, want %q", c.s.name, shown, want)
+		if !strings.Contains(shown, c.want+"\x1b[0K") {
+			t.Errorf("%s: shown %q, want %q", c.s.name, shown, c.want)
+		}
+		for _, line := range strings.Split(shown, "\r") {
+			if line, _, _ = strings.Cut(line, "\x1b"); len(line) > 80 {
+				t.Errorf("%s: a line of %d columns: %q", c.s.name, len(line), line)
 			}
 		}
 	}
