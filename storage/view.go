@@ -1,10 +1,8 @@
 package storage
 
 import (
-	"fmt"
+	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -30,7 +28,7 @@ type ViewOptions struct {
 type View struct {
 	*Snapshot
 	folder   *folder
-	shadow   string // a temporary folder
+	shadow   *shadowFolder // nil until there is one
 	db       *badger.DB
 	findings findings
 
@@ -63,13 +61,13 @@ func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	if err := l.witnesses(); err != nil {
 		return nil, err
 	}
-	if v.shadow, err = os.MkdirTemp("", "holdfast-view-"); err != nil {
-		return nil, fmt.Errorf("cannot make a temporary folder: %w", err)
+	if err := removeLeftShadows(); err != nil {
+		o.Logger.Warn("what a killed command left is still there", "error", err)
 	}
-	if v.shadow, err = filepath.EvalSymlinks(v.shadow); err != nil { // the kernel names what is mapped so
-		return nil, fmt.Errorf("cannot find a temporary folder: %w", err)
+	if v.shadow, err = makeShadow(); err != nil {
+		return nil, err
 	}
-	l.shadow = v.shadow
+	l.shadow = v.shadow.path
 	if err := l.build(); err != nil {
 		return nil, err
 	}
@@ -104,10 +102,8 @@ func (v *View) release() (err error) {
 	if v.db != nil {
 		err = closeView(v.db)
 	}
-	if v.shadow != "" {
-		if rerr := os.RemoveAll(v.shadow); err == nil && rerr != nil {
-			err = fmt.Errorf("cannot remove a temporary folder: %w", rerr)
-		}
+	if v.shadow != nil {
+		err = errors.Join(err, v.shadow.remove())
 	}
 	if v.folder != nil {
 		v.folder.close()
@@ -135,7 +131,7 @@ func (v *View) dropResident() {
 		case <-v.stop:
 			return
 		case <-tick.C:
-			for _, dir := range []string{v.folder.name(dbName), v.shadow} {
+			for _, dir := range []string{v.folder.name(dbName), v.shadow.path} {
 				dropMappings(dir, func(uint64) bool { return true })
 			}
 		}
