@@ -8,7 +8,7 @@ BENCH    ?=
 
 BIN := bin/holdfast
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash soak bench clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash soak bench offline clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -53,6 +53,9 @@ soak: ## load a server for DURATION (1h): its folder, memory and descriptors mus
 
 bench: build ## compare with Redis and beanstalkd where they are installed; BENCH=--quick for a short run
 	go run ./cmd/peerbench --holdfast $(BIN) $(BENCH)
+
+offline: ## measure dump, verify and load of 1 M packets of 128 bytes, without a server
+	go test ./recovery -run '^$$' -bench '^Benchmark(Dump|ReadDump|Verify|Load)$$' -benchtime 3x -timeout 30m
 
 clean: ## remove what was built; data folders stay
 	rm -rf bin
