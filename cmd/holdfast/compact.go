@@ -34,6 +34,9 @@ Examples:
 
 // Run compacts.
 func (c *compactCmd) Run(ctx context.Context, p *program) error {
+	if err := c.Dir.check(true); err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
 	m := p.meter(c.Quiet)
 	defer m.end()
 	defer daemon.TuneGC()()

@@ -62,6 +62,9 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := c.Dir.check(true); err != nil {
+		return fmt.Errorf("dump: %w", err)
+	}
 	if c.Output != "" && c.Output != "-" {
 		if err := c.Dir.keepsOut(c.Output); err != nil {
 			return err
@@ -80,7 +83,7 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrLoss):
 		return fmt.Errorf("%w; --salvage writes what can be read", err)
 	case err != nil:
-		return err
+		return fmt.Errorf("dump: %w", tempHint(err))
 	}
 	defer func() {
 		if e := view.Close(); err == nil {

@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // folder is the argument that names a data folder.
@@ -16,6 +18,38 @@ func (f folder) Validate() error {
 		return errors.New("the name is empty: expected that of a data folder")
 	}
 	return nil
+}
+
+// check refuses a name that cannot be a data folder's; there says that the folder must exist already.
+func (f folder) check(there bool) error {
+	info, err := os.Stat(string(f))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !there:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s does not exist: expected a data folder, as \"holdfast serve\" and \"holdfast load\" make one", f)
+	case err != nil:
+		return fmt.Errorf("cannot look at the data folder %s: %w", f, pathless(err))
+	case !info.IsDir():
+		return fmt.Errorf("%s is no folder: expected a data folder", f)
+	}
+	return nil
+}
+
+// viewPrefix begins the names of the temporary folders in which a data folder is looked at.
+const viewPrefix = "holdfast-view-"
+
+// tempHint adds what to do to an error about such a folder, or about where they are made.
+func tempHint(err error) error {
+	var path *fs.PathError
+	if !errors.As(err, &path) {
+		return err
+	}
+	temp := os.TempDir()
+	if filepath.Clean(path.Path) != filepath.Clean(temp) && !strings.Contains(path.Path, string(filepath.Separator)+viewPrefix) {
+		return err
+	}
+	return fmt.Errorf("%w; temporary files go to %s: set TMPDIR to a folder that has room and may be written", err, temp)
 }
 
 // keepsOut refuses the name of a file to write in the folder or below it.

@@ -53,6 +53,9 @@ func (c *loadCmd) Validate() error {
 
 // Run loads.
 func (c *loadCmd) Run(ctx context.Context, p *program) error {
+	if err := c.Dir.check(c.Abandon); err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
 	in := &input{Reader: strings.NewReader(""), close: func() {}}
 	if !c.Abandon {
 		var err error

@@ -70,6 +70,9 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if err := c.Data.check(false); err != nil {
+		return err
+	}
 	err = daemon.Run(ctx, daemon.Config{
 		Data:            string(c.Data),
 		Pinpriq:         c.Pinpriq,

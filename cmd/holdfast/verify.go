@@ -43,6 +43,9 @@ func (e *blindError) Unwrap() error { return e.err }
 
 // Run verifies, and returns an error unless the folder is sound.
 func (c *verifyCmd) Run(ctx context.Context, p *program) error {
+	if err := c.Dir.check(true); err != nil {
+		return &blindError{"look", err}
+	}
 	m := p.meter(c.Quiet)
 	defer m.end()
 	defer daemon.TuneGC()()
@@ -59,7 +62,7 @@ func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	})
 	m.end()
 	if err != nil {
-		return &blindError{"look", interrupted(ctx, err)}
+		return &blindError{"look", interrupted(ctx, tempHint(err))}
 	}
 	// Whoever has read enough of it still gets the verdict, by the exit code.
 	if err := c.print(p, &report); err != nil && !errors.Is(err, errReaderGone) {
