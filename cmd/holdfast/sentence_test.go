@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestAnErrorIsOneLine(t *testing.T) {
+	a, b, c := errors.New("a"), errors.New("b"), errors.New("c")
+	for want, err := range map[string]error{
+		"a":                                a,
+		"open: a":                          fmt.Errorf("open: %w", a),
+		"open: a (and 2 more); copy":       fmt.Errorf("open: %w; copy", errors.Join(a, b, c)),
+		"alone":                            errors.Join(errors.New("alone")),
+		"a: b; c":                          fmt.Errorf("%w: %w; c", a, b),
+		"c: a (and 1 more)":                fmt.Errorf("%w: %w", c, errors.Join(a, b)),
+		"a (and 1 more) (and 1 more) deep": fmt.Errorf("%w deep", errors.Join(fmt.Errorf("%w", errors.Join(a, b)), c)),
+		"a (and 1 more) (and 1 more) flat": fmt.Errorf("%w flat", errors.Join(errors.Join(a, b), c)),
+		"two lines":                        errors.New("two\nlines"),
+	} {
+		if got := sentence(err); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestFolderThatLacksManyTablesIsToldInOneSentence(t *testing.T) {
+	dir := filled(t)
+	done(t, "compact", dir)
+	for range 2 { // more tables than one
+		dump := filepath.Join(t.TempDir(), "dump")
+		done(t, "dump", dir, "-o", dump)
+		done(t, "load", dir, dump, "--merge", "--again")
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "db", "*.sst"))
+	if err != nil || len(tables) < 2 {
+		t.Fatalf("tables %v, %v; want some", tables, err)
+	}
+	for _, table := range tables {
+		if err := os.Remove(table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := fmt.Sprintf("(and %d more); --salvage", len(tables)-1)
+	oneSentence(t, cli(t, "dump", dir), exitFailed, want)
+	oneSentence(t, cli(t, "compact", dir), exitFailed, fmt.Sprintf("(and %d more); restore a copy", len(tables)-1))
+}
