@@ -29,7 +29,8 @@ func (c *compactCmd) Help() string {
 Examples:
 
     holdfast compact ./holdfast-data
-    holdfast compact ./holdfast-data --json --quiet`
+    holdfast compact ./holdfast-data --json --quiet
+    holdfast compact ./damaged --accept-loss`
 }
 
 // Run compacts.

@@ -33,6 +33,7 @@ Examples:
     holdfast dump ./holdfast-data | head
     holdfast dump ./holdfast-data --queue 'jobs.*' --limit 100 --payload none
     holdfast dump ./holdfast-data --format msgpack -o holdfast.dump
+    holdfast dump ./holdfast-data --format csv --payload hex -o packets.csv
     holdfast dump ./damaged --salvage -o rest.jsonl`
 }
 

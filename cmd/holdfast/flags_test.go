@@ -4,16 +4,22 @@ import (
 	"encoding/json"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-func TestEveryCommandHelps(t *testing.T) {
-	for _, name := range []string{
+// allCommands is every command there is.
+func allCommands() []string {
+	return []string{
 		"serve", "push", "pop", "subscribe", "bench", "backup", "dump", "load", "verify", "compact", "barbershop", "barbershop import", "barbershop export", "version",
-	} {
+	}
+}
+
+func TestEveryCommandHelps(t *testing.T) {
+	for _, name := range allCommands() {
 		t.Run(name, func(t *testing.T) {
 			r := command{}.run(t.Context(), append(strings.Fields(name), "--help")...)
 			if r.code != exitOK || r.stderr != "" {
@@ -29,6 +35,48 @@ func TestEveryCommandHelps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// flagsInREADME is the flags of each command that the README has, "command --flag" each. A row of a
+// table without the commands that have a flag belongs to serve.
+func flagsInREADME(t *testing.T) []string {
+	t.Helper()
+	_, text, _ := strings.Cut(string(readFile(t, "../../README.md")), "\n## Commands\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	var all []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "| `-") {
+			continue
+		}
+		cells := strings.Split(line, "|")[1:]
+		commands := []string{"`serve`"}
+		if len(cells) == 5 { // flag, of, default, meaning, the end of the line
+			commands = regexp.MustCompile("`[a-z ]+`").FindAllString(cells[1], -1)
+		}
+		for _, flag := range regexp.MustCompile("--[a-z-]+").FindAllString(cells[0], -1) {
+			for _, command := range commands {
+				all = append(all, strings.Trim(command, "`")+" "+flag)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestREADMEHasTheFlagsOfEveryCommand(t *testing.T) {
+	var want []string
+	for _, name := range allCommands() {
+		help := command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout
+		for _, flag := range regexp.MustCompile(`(?m)^ +(?:-[a-z], |    )--([a-z-]+)`).FindAllStringSubmatch(help, -1) {
+			if flag[1] != "help" {
+				want = append(want, name+" --"+flag[1])
+			}
+		}
+	}
+	slices.Sort(want)
+	if got := flagsInREADME(t); !slices.Equal(got, want) {
+		t.Errorf("the README has\n%q\nwant\n%q", got, want)
 	}
 }
 

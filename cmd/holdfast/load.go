@@ -37,6 +37,7 @@ Examples:
     holdfast load ./restored holdfast.backup
     gunzip < holdfast.backup.gz | holdfast load ./restored -
     holdfast load ./holdfast-data jobs.jsonl --merge
+    holdfast load ./holdfast-data jobs.jsonl --merge --again
     holdfast load ./restored --abandon`
 }
 

@@ -31,7 +31,7 @@ type serveCmd struct {
 
 // Help is shown below the usage line.
 func (c *serveCmd) Help() string {
-	return `The server logs a line "listening" for each address once it is ready. SIGTERM or SIGINT drains it: no new connections, what was received is carried out and answered, then it ends with exit code 0. A second signal ends it at once; nothing that was acknowledged is lost by that.
+	return `The server logs a line "listening" for each address once it is ready. SIGTERM or SIGINT drains it: no new connections, what was received is carried out and answered, then it ends with exit code 0. A second signal, half a second later or more, ends it at once; nothing that was acknowledged is lost by that.
 
 Examples:
 
