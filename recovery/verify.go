@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -106,7 +107,7 @@ type verifier struct {
 	report  VerifyReport
 	known   map[findingKey]bool // what report.Findings holds
 
-	queues    map[uint32]int // by identity: where in report.Queues
+	met       int // where in report.Queues queueAt looked last
 	orphans   map[uint32]*orphanCount
 	damaged   map[storage.PacketID]bool // records that cannot be read, some of them
 	damages   int64
@@ -159,7 +160,7 @@ func (v *verifier) adopt(found []storage.Finding) {
 func (v *verifier) run(ctx context.Context) error {
 	v.control = v.src.Control()
 	v.known = make(map[findingKey]bool)
-	v.queues, v.orphans = make(map[uint32]int), make(map[uint32]*orphanCount)
+	v.orphans = make(map[uint32]*orphanCount)
 	v.damaged = make(map[storage.PacketID]bool)
 	v.sequences = newSequences(func(seq uint64) {
 		v.finding(storage.FindingRecord, fmt.Sprintf("%d/*/%d", v.last.Queue, seq),
@@ -186,20 +187,47 @@ func (v *verifier) tolerate(err error) error {
 }
 
 func (v *verifier) definitions(ctx context.Context) error {
-	names := make(map[string]uint32)
-	return v.src.Queues(func(q storage.Queue) error {
-		key := fmt.Sprintf("queue %d", q.ID)
-		if other, twice := names[string(q.Name)]; twice {
-			v.finding(FindingQueue, key, "it has the name %q, and so has queue %d: the packets of one of them cannot be asked for", q.Name, other)
-		}
-		names[string(q.Name)] = q.ID
+	err := v.src.Queues(func(q storage.Queue) error {
 		if v.hasControl() && q.ID >= v.control.NextQueue {
-			v.finding(FindingQueue, key, "its number is not below that of the next queue, %d, which may become the same", v.control.NextQueue)
+			v.finding(FindingQueue, queueKey(q.ID), "its number is not below that of the next queue, %d, which may become the same", v.control.NextQueue)
 		}
-		v.queues[q.ID] = len(v.report.Queues)
 		v.report.Queues = append(v.report.Queues, QueueCount{ID: q.ID, Name: slices.Clone(q.Name)})
 		return ctx.Err()
 	})
+	v.sameNames()
+	return err
+}
+
+func queueKey(id uint32) string { return fmt.Sprintf("queue %d", id) }
+
+// sameNames makes findings of queues that have the name of another: sorted they are neighbours, and
+// that takes less memory than a map of all names.
+func (v *verifier) sameNames() {
+	queues := v.report.Queues
+	order := make([]int32, len(queues))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(bytes.Compare(queues[a].Name, queues[b].Name), cmp.Compare(a, b))
+	})
+	for i := 1; i < len(order); i++ {
+		other, q := &queues[order[i-1]], &queues[order[i]]
+		if bytes.Equal(other.Name, q.Name) {
+			v.finding(FindingQueue, queueKey(q.ID), "it has the name %q, and so has queue %d: the packets of one of them cannot be asked for", q.Name, other.ID)
+		}
+	}
+}
+
+// queueAt returns where in report.Queues a queue is, if it is defined. Neighbours are asked for.
+func (v *verifier) queueAt(id uint32) (at int, ok bool) {
+	queues := v.report.Queues
+	if v.met < len(queues) && queues[v.met].ID == id {
+		return v.met, true
+	}
+	at, ok = slices.BinarySearchFunc(queues, id, func(q QueueCount, id uint32) int { return cmp.Compare(q.ID, id) })
+	v.met = at
+	return at, ok
 }
 
 // hasControl reports whether the store has a control record: without one, which the view has said,

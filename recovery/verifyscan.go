@@ -171,7 +171,7 @@ func (v *verifier) count(c *QueueCount) {
 	v.report.Packets += n
 	v.report.Expired += c.Expired
 	v.report.Bytes += c.Bytes
-	at, ok := v.queues[c.ID]
+	at, ok := v.queueAt(c.ID)
 	if !ok {
 		return
 	}
@@ -191,7 +191,7 @@ func (v *verifier) place(id storage.PacketID) {
 		v.pairs[n-1].high = id.Seq
 	}
 	v.follow(id)
-	if _, ok := v.queues[id.Queue]; !ok {
+	if _, ok := v.queueAt(id.Queue); !ok {
 		o := v.orphans[id.Queue]
 		if o == nil && len(v.orphans) < maxFindings {
 			o = &orphanCount{first: id}
@@ -211,7 +211,7 @@ func (v *verifier) place(id storage.PacketID) {
 func (v *verifier) missingQueues() {
 	for _, id := range slices.Sorted(maps.Keys(v.orphans)) {
 		o := v.orphans[id]
-		v.finding(FindingOwner, fmt.Sprintf("queue %d", id),
+		v.finding(FindingOwner, queueKey(id),
 			"it has no definition, so nobody can ask for its %d packets, of which the first is %v", o.n, o.first)
 	}
 }
