@@ -65,6 +65,19 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 	}
 }
 
+func TestPacketsOfManyRunsAreCountedForTheirQueues(t *testing.T) {
+	const each = 3 * runPackets
+	report := verify(t, inFolder(t, manyPackets(7*each)), VerifyOptions{})
+	if !report.Sound() || len(report.Queues) != 7 || report.Packets != 7*each {
+		t.Errorf("findings %v, %d packets of %d queues", report.Findings, report.Packets, len(report.Queues))
+	}
+	for _, q := range report.Queues {
+		if q.Ready != each {
+			t.Errorf("queue %d: %d packets, want %d", q.ID, q.Ready, each)
+		}
+	}
+}
+
 // at is a packet of manyPackets.
 func at(i int) storage.PacketID {
 	const n = 2100
