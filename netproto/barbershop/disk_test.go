@@ -118,8 +118,10 @@ func TestAServerWithoutRoomForRepliesSaysSoAndCloses(t *testing.T) {
 		}
 		return fmt.Errorf("no room: %w", storage.ErrFull)
 	})
-	b.dial().send("update 1 1\n")
+	first := b.dial()
+	first.send("update 1 1\n")
 	<-tried
+	first.send("nonsense\n") // waits behind the update
 	waitFor(t, func() bool { // calls are refused while the batch is tried again
 		c := b.dial()
 		c.send("next\n")
@@ -163,6 +165,7 @@ func TestAServerWithoutRoomForRepliesSaysSoAndCloses(t *testing.T) {
 	if refused == 0 {
 		t.Error("no connection ended with the reason")
 	}
+	first.want("OK\r\nERROR\r\n")
 }
 
 func TestAServerThatHasFailedClosesItsConnections(t *testing.T) {
