@@ -56,7 +56,7 @@ func Compact(ctx context.Context, dir string, o CompactOptions) (report CompactR
 	if report.Before, err = storage.Sizes(dir); err != nil {
 		return report, err
 	}
-	store, err := storage.Open(dir, storage.Options{AcceptLoss: o.AcceptLoss, Logger: o.Logger})
+	store, err := storage.Open(dir, storage.Options{AcceptLoss: o.AcceptLoss, Offline: true, Logger: o.Logger})
 	if err != nil {
 		return report, err
 	}

@@ -130,7 +130,7 @@ const loadMemTable = 4 << 20
 
 func (l *loader) open() (err error) {
 	var s *storage.Store
-	o := storage.Options{MemTable: loadMemTable, Unfinished: true, Logger: l.Logger}
+	o := storage.Options{MemTable: loadMemTable, Unfinished: true, Offline: true, Logger: l.Logger}
 	if !l.roomy {
 		s, err = storage.Open(l.dir, o)
 	}

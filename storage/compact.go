@@ -75,6 +75,9 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 	close(s.stop)
 	s.done.Wait()
 	s.stop = make(chan struct{})
+	if !s.opt.tune.noAdvice {
+		s.done.Go(func() { s.watchResident(true) })
+	}
 
 	c := compaction{s: s, progress: progress}
 	progress(CompactProgress{Step: "count"})
@@ -113,7 +116,7 @@ func (c *compaction) compare() error {
 	scanned := 0
 	return n.Packets(QueueRange{}, func(PacketID, *Meta) error {
 		if scanned++; scanned%(1<<16) == 0 {
-			c.s.releaseMapped()
+			c.s.releaseMapped(false)
 		}
 		return nil
 	})
@@ -143,7 +146,7 @@ func (c *compaction) measure(ended func() error) (err error) {
 			if c.live%(1<<16) != 0 {
 				continue
 			}
-			c.s.releaseMapped()
+			c.s.releaseMapped(false)
 			if err := ended(); err != nil {
 				return err
 			}
@@ -195,7 +198,6 @@ func (c *compaction) merge(ctx context.Context, all bool) error {
 			}
 			return err
 		case <-tick.C:
-			s.releaseMapped()
 			c.done = max(c.done, min(c.upper-s.upperBytes()+s.inflight(), c.upper+c.bytes))
 			c.progress(CompactProgress{Step: "merge", Done: c.done, Total: c.upper + c.bytes})
 		}

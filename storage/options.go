@@ -80,6 +80,11 @@ type Options struct {
 	// 0 chooses by the size of the file system.
 	MemTable int64
 
+	// Offline is for a command that works on the whole store at full speed and
+	// that nobody waits for: few mapped pages stay in memory, at the price of
+	// mapping and reading some of them again.
+	Offline bool
+
 	// AcceptLoss opens a store although it is older than its anchor.
 	AcceptLoss bool
 

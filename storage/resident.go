@@ -21,15 +21,53 @@ const (
 	residentEvery = 250 * time.Millisecond
 	residentFully = time.Second
 	residentMost  = 64 << 20
+	// Where nobody waits for a reply, looks come as often as it takes to hold
+	// a gigabyte a second down: to map a page again costs little.
+	offlineEvery = 10 * time.Millisecond
+	offlineMost  = 32 << 20
 	// residentLeast is the size of all tables from which it is worth a look.
 	residentLeast = 16 << 20
 )
 
-// dropResident is called every residentEvery by one goroutine.
-func (s *Store) dropResident() {
-	inSecond := time.Duration(time.Now().Nanosecond()) % residentFully
-	if inSecond < residentEvery || sharedMemory() > residentMost {
-		s.releaseMapped()
+// offlineTable is the size in bytes of the tables that are made offline, on
+// every level.
+const offlineTable = 8 << 20
+
+// evenTables bounds what a compaction takes of the heap: it builds several
+// tables at a time, and Badger's own become twice as large with each level
+// that the store grows by.
+func evenTables(opt *badger.Options) {
+	opt.BaseTableSize = offlineTable
+	opt.TableSizeMultiplier = 1
+}
+
+// residentWatch keeps the mapped pages few. It belongs to one goroutine.
+type residentWatch struct {
+	// offline says that memory counts more than speed: tables that are still
+	// being built are given back, too, although they are read again from the
+	// device then.
+	offline bool
+	fully   time.Time // when all pages were given back last
+}
+
+// watchResident gives mapped pages back until Close.
+func (s *Store) watchResident(offline bool) {
+	w, every := residentWatch{offline: offline}, residentEvery
+	if offline {
+		every = offlineEvery
+	}
+	s.every(every, func() { w.look(s) })
+}
+
+// look gives pages back if they are many or have been there for long.
+func (w *residentWatch) look(s *Store) {
+	shared, most := sharedMemory(), int64(residentMost)
+	if w.offline {
+		most = offlineMost
+	}
+	if now := time.Now(); shared > most || now.Sub(w.fully) >= residentFully {
+		w.fully = now
+		s.releaseMapped(w.offline)
 	}
 }
 
@@ -53,7 +91,12 @@ func sharedMemory() int64 {
 // mapping that goes away in between and leaves its addresses to the heap; so
 // an iterator holds a reference to every table meanwhile, and only tables
 // that were there before and after it was made are touched.
-func (s *Store) releaseMapped() {
+//
+// Nothing can hold a table that a compaction is still building, and one
+// compaction may build as much as there is. If they leave much and evict is
+// set, the kernel is asked to reclaim their pages: that loses nothing whatever
+// is at the addresses by then, but the pages leave the page cache, too.
+func (s *Store) releaseMapped(evict bool) {
 	if s.guard.get().Stored < residentLeast {
 		return
 	}
@@ -64,7 +107,11 @@ func (s *Store) releaseMapped() {
 	}
 	defer release()
 	after := s.tableNumbers()
-	dropMappings(s.folder.name(dbName), func(number uint64) bool { return before[number] && after[number] })
+	held := func(number uint64) bool { return before[number] && after[number] }
+	dropMappings(s.folder.name(dbName), held)
+	if evict && sharedMemory() > offlineMost {
+		evictMappings(s.folder.name(dbName), func(number uint64) bool { return !held(number) })
+	}
 }
 
 func (s *Store) tableNumbers() map[uint64]bool {

@@ -256,6 +256,9 @@ func (s *Store) openBadger() (err error) {
 	opt := s.guard.sizing.options(s.folder.name(dbName))
 	opt.Logger = badgerLog{s.opt.Logger}
 	opt.SyncWrites = s.badgerSyncs
+	if s.opt.Offline {
+		evenTables(&opt)
+	}
 	if s.db, err = badger.Open(opt); err != nil {
 		return err
 	}
@@ -319,7 +322,7 @@ func (s *Store) start() error {
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
 	s.done.Go(s.watchSpace)
 	if !s.opt.tune.noAdvice {
-		s.done.Go(func() { s.every(residentEvery, s.dropResident) })
+		s.done.Go(func() { s.watchResident(s.opt.Offline) })
 	}
 	tidier := tidier{unknown: true}
 	s.done.Go(func() { s.every(time.Second, func() { s.tidy(&tidier) }) })

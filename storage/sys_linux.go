@@ -34,8 +34,9 @@ type mapping struct {
 	name          string // path of the file
 }
 
-// mappings returns the mappings of the files below a folder whose names end
-// in suffix. The folder is an absolute path without links: that is how the
+// mappings returns the shared mappings of the files below a folder whose names
+// end in suffix: those that Badger made, because what this package maps for a
+// while is private. The folder is an absolute path without links: that is how the
 // kernel names the files.
 func mappings(folder, suffix string) ([]mapping, error) {
 	file, err := os.Open("/proc/self/maps")
@@ -43,6 +44,7 @@ func mappings(folder, suffix string) ([]mapping, error) {
 		return nil, err
 	}
 	defer file.Close()
+	const shared = 3 // the place of the s in "rw-s"
 	var found []mapping
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
@@ -50,10 +52,10 @@ func mappings(folder, suffix string) ([]mapping, error) {
 		if !bytes.HasSuffix(line, []byte(suffix)) {
 			continue
 		}
-		span, _, _ := strings.Cut(string(line), " ")
+		span, rest, _ := strings.Cut(string(line), " ")
 		at := bytes.IndexByte(line, '/')
 		from, to, ok := strings.Cut(span, "-")
-		if at < 0 || !ok || !strings.HasPrefix(string(line[at:]), folder+"/") {
+		if at < 0 || !ok || !strings.HasPrefix(rest[min(len(rest), shared):], "s") || !strings.HasPrefix(string(line[at:]), folder+"/") {
 			continue
 		}
 		start, err1 := strconv.ParseUint(from, 16, 64)
@@ -65,8 +67,11 @@ func mappings(folder, suffix string) ([]mapping, error) {
 	return found, lines.Err()
 }
 
+// madvise gives advice about one mapping. It does not go through Go's
+// scheduler, where a call that takes long loses its processor and, among
+// compactions at full speed, waits a tenth of a second for another.
 func madvise(m mapping, advice int) error {
-	_, _, errno := unix.Syscall(unix.SYS_MADVISE, m.start, m.length, uintptr(advice))
+	_, _, errno := unix.RawSyscall(unix.SYS_MADVISE, m.start, m.length, uintptr(advice))
 	if errno != 0 {
 		return errno
 	}
@@ -121,13 +126,30 @@ func allocate(f *os.File, size int64) error {
 // dropMappings gives the pages of the mapped tables back for which held is
 // true. The caller keeps those mapped.
 func dropMappings(dir string, held func(number uint64) bool) {
+	adviseTables(dir, held, unix.MADV_DONTNEED)
+}
+
+// reclaim is advice that changes no byte, whatever it is given to: pages of
+// files go to their file, all others to swap, if there is any. Linux has it
+// since 5.4.
+const reclaim = unix.MADV_PAGEOUT
+
+// evictMappings has the kernel reclaim the pages of the mapped tables for
+// which chosen is true. Those may be unmapped meanwhile.
+func evictMappings(dir string, chosen func(number uint64) bool) {
+	adviseTables(dir, chosen, reclaim)
+}
+
+// adviseTables gives advice about the mapped tables for which chosen is true.
+// Best effort.
+func adviseTables(dir string, chosen func(number uint64) bool, advice int) {
 	maps, err := mappings(dir, tableSuffix)
 	if err != nil {
 		return
 	}
 	for _, m := range maps {
-		if number, ok := table.ParseFileID(m.name); ok && held(number) {
-			_ = madvise(m, unix.MADV_DONTNEED)
+		if number, ok := table.ParseFileID(m.name); ok && chosen(number) {
+			_ = madvise(m, advice)
 		}
 	}
 }

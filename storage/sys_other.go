@@ -19,4 +19,6 @@ func allocate(*os.File, int64) error { return errors.ErrUnsupported }
 
 func dropMappings(string, func(uint64) bool) {}
 
+func evictMappings(string, func(uint64) bool) {}
+
 func lockHolders(*os.File) []int { return nil }

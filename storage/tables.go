@@ -332,7 +332,9 @@ func mapPrivate(name string) (b []byte, unmap func(), err error) {
 	return b, func() { _ = unix.Munmap(b) }, nil
 }
 
-// mapFile maps a file for reading; an empty one gives no bytes.
+// mapFile maps a file for reading; an empty one gives no bytes. The mapping is
+// private, so that who lets go of the pages of Badger's mappings does not take
+// it for one of them: it can be gone by then.
 func mapFile(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -346,7 +348,7 @@ func mapFile(name string) ([]byte, error) {
 	if err != nil || info.Size() == 0 {
 		return nil, err
 	}
-	return unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	return unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
 }
 
 // judgeSize returns an error for a file that is larger than Badger makes any,
