@@ -54,8 +54,9 @@ soak: ## load a server for DURATION (1h): its folder, memory and descriptors mus
 bench: build ## compare with Redis and beanstalkd where they are installed; BENCH=--quick for a short run
 	go run ./cmd/peerbench --holdfast $(BIN) $(BENCH)
 
-offline: ## measure dump, verify and load of 1 M packets of 128 bytes, without a server
+offline: ## measure dump, verify and load of 1 M packets of 128 bytes, and the memory that 2 M take, without a server
 	go test ./recovery -run '^$$' -bench '^Benchmark(Dump|ReadDump|Verify|Load)$$' -benchtime 3x -timeout 30m
+	go test ./cmd/holdfast -run '^$$' -bench '^BenchmarkMemory$$' -benchtime 1x -timeout 30m
 
 clean: ## remove what was built; data folders stay
 	rm -rf bin

@@ -41,6 +41,7 @@ func (c *compactCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
 	defer daemon.TuneGC()()
+	defer daemon.LimitHeap()()
 	report, err := recovery.Compact(ctx, string(c.Dir), recovery.CompactOptions{
 		Now:        time.Now().UnixMilli(),
 		AcceptLoss: c.AcceptLoss,

@@ -68,6 +68,7 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
 	defer daemon.TuneGC()()
+	defer daemon.LimitHeap()()
 	report, err := recovery.Load(ctx, string(c.Dir), in.Reader, recovery.LoadOptions{
 		Merge:    c.Merge,
 		Again:    c.Again,
