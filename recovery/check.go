@@ -30,7 +30,8 @@ type checker struct {
 	queue   *storage.Queue // the one that packets belong to; nil before the first
 	last    storage.PacketID
 	any     bool // last is a packet of queue
-	names   map[string]bool
+	hasher  nameHasher
+	names   map[nameHash]struct{}
 	bytes   int // of names
 	packets uint64
 	queues  uint64
@@ -43,7 +44,7 @@ type checker struct {
 }
 
 func newChecker(first *entry) (*checker, error) {
-	c := &checker{header: first.other.header, names: make(map[string]bool)}
+	c := &checker{header: first.other.header, hasher: newNameHasher(), names: make(map[nameHash]struct{})}
 	h := &c.header
 	c.newer = h.version > DumpVersion
 	if len(first.packet.Payload) > 0 {
@@ -101,7 +102,8 @@ func (c *checker) checkQueue(e *entry) error {
 	if err := c.leaveQueue(); err != nil {
 		return err
 	}
-	id, name := e.id.Queue, string(e.name)
+	id, name, hash := e.id.Queue, e.name, c.hasher.of(e.name)
+	_, twice := c.names[hash]
 	switch {
 	case id == 0 || id >= c.header.marks.NextQueue:
 		return fmt.Errorf("queue %q has the id %d: expected 1 to %d, as the header's next_queue is %d",
@@ -111,17 +113,17 @@ func (c *checker) checkQueue(e *entry) error {
 			name, id, c.queue.ID)
 	case len(name) > maxNameLen:
 		return fmt.Errorf("a queue's name has %d bytes: at most %d", len(name), maxNameLen)
-	case c.names[name]:
+	case twice:
 		return fmt.Errorf("two queues have the name %q", name)
 	case c.queues >= MaxQueues || c.bytes+len(name) > MaxNameBytes:
 		return fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
 			MaxQueues, MaxNameBytes)
 	}
-	q := &storage.Queue{ID: id, Name: []byte(name), Rest: append([]byte(nil), e.other.rest...), RestFields: int(min(e.other.restLen, maxRest))}
+	q := &storage.Queue{ID: id, Name: append([]byte{}, name...), Rest: append([]byte(nil), e.other.rest...), RestFields: int(min(e.other.restLen, maxRest))}
 	if err := c.checkRest(q, e); err != nil {
 		return err
 	}
-	c.names[name] = true
+	c.names[hash] = struct{}{}
 	c.bytes += len(name)
 	c.queue, c.any = q, false
 	c.queues++

@@ -317,7 +317,7 @@ func (l *loader) prepareMerge(ctx context.Context, m storage.Marks) error {
 	l.marks = storage.Marks{NextSeq: l.state.Base + span, LowSeq: m.LowSeq, NextQueue: m.NextQueue}
 	l.names = newMergeQueues(m.NextQueue)
 	return l.store.Queues(func(q storage.Queue) error {
-		l.names.add(string(q.Name), q.ID)
+		l.names.add(q.Name, q.ID)
 		return ended(ctx, int64(len(l.names.numbers)))
 	})
 }

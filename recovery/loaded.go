@@ -123,7 +123,7 @@ func (l *loader) rehearse(ctx context.Context) error {
 	fresh, bytes := 0, 0
 	d := &dumpReading{in: l.in, check: l.check}
 	d.Queue = func(q *storage.Queue) error {
-		if _, there := l.names.numbers[string(q.Name)]; there {
+		if l.names.has(q.Name) {
 			return nil
 		}
 		fresh++

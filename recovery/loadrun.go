@@ -134,7 +134,7 @@ func (l *loader) putQueue(stored bool) error {
 		l.state.Queues++
 	}
 	if l.Merge {
-		id, fresh, err := l.names.number(string(q.Name), l.store.Packets)
+		id, fresh, err := l.names.number(q.Name, l.store.Packets)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,8 @@ const lastQueueMark = math.MaxUint32
 // mergeQueues are the queues of a folder that a dump is merged into, and gives numbers to new ones:
 // the next ones, and when these have come to their end those that nothing in the folder has.
 type mergeQueues struct {
-	numbers map[string]uint32
+	hasher  nameHasher
+	numbers map[nameHash]uint32
 	bytes   int    // of names
 	next    uint32 // the mark of the next queue
 
@@ -23,12 +24,12 @@ type mergeQueues struct {
 }
 
 func newMergeQueues(next uint32) *mergeQueues {
-	return &mergeQueues{numbers: make(map[string]uint32), next: next}
+	return &mergeQueues{hasher: newNameHasher(), numbers: make(map[nameHash]uint32), next: next}
 }
 
 // add notes a queue that is there.
-func (m *mergeQueues) add(name string, id uint32) {
-	m.numbers[name] = id
+func (m *mergeQueues) add(name []byte, id uint32) {
+	m.numbers[m.hasher.of(name)] = id
 	m.bytes += len(name)
 	if m.taken != nil {
 		m.taken[id] = true
@@ -44,10 +45,16 @@ func (m *mergeQueues) room(queues, bytes int) error {
 	return nil
 }
 
+// has reports whether there is a queue called name.
+func (m *mergeQueues) has(name []byte) bool {
+	_, there := m.numbers[m.hasher.of(name)]
+	return there
+}
+
 // number returns the number of the queue called name, which is new if it was not there. Packets of
 // the folder are asked for only when the next numbers have come to their end.
-func (m *mergeQueues) number(name string, packets func(func(storage.PacketID, *storage.Meta) error) error) (id uint32, fresh bool, err error) {
-	if id, there := m.numbers[name]; there {
+func (m *mergeQueues) number(name []byte, packets func(func(storage.PacketID, *storage.Meta) error) error) (id uint32, fresh bool, err error) {
+	if id, there := m.numbers[m.hasher.of(name)]; there {
 		return id, false, nil
 	}
 	if err := m.room(1, len(name)); err != nil {

@@ -94,14 +94,14 @@ func TestMergeToMoreQueuesThanAServerHoldsIsRefused(t *testing.T) {
 	none := func(func(storage.PacketID, *storage.Meta) error) error { return nil }
 	many := newMergeQueues(1)
 	for i := range MaxQueues {
-		if _, fresh, err := many.number(fmt.Sprint(i), none); !fresh || err != nil {
+		if _, fresh, err := many.number(fmt.Append(nil, i), none); !fresh || err != nil {
 			t.Fatalf("queue %d: %v %v", i, fresh, err)
 		}
 	}
-	if id, fresh, err := many.number("7", none); id != 8 || fresh || err != nil {
+	if id, fresh, err := many.number([]byte("7"), none); id != 8 || fresh || err != nil {
 		t.Errorf("a queue that is there: %d %v %v", id, fresh, err)
 	}
-	if _, _, err := many.number("one more", none); err == nil || !strings.Contains(err.Error(), "folder of its own") {
+	if _, _, err := many.number([]byte("one more"), none); err == nil || !strings.Contains(err.Error(), "folder of its own") {
 		t.Errorf("one more: %v", err)
 	}
 	long := newMergeQueues(1)
@@ -109,7 +109,7 @@ func TestMergeToMoreQueuesThanAServerHoldsIsRefused(t *testing.T) {
 	if err := long.room(1, 4); err == nil {
 		t.Error("names of more bytes than a server holds have room")
 	}
-	if _, _, err := long.number("abc", none); err != nil {
+	if _, _, err := long.number([]byte("abc"), none); err != nil {
 		t.Errorf("names of as many bytes as a server holds: %v", err)
 	}
 	if err := many.room(0, 0); err != nil {
@@ -143,5 +143,22 @@ func TestQueuesThatDoNotFitAreSeenBeforeAnythingIsMerged(t *testing.T) {
 	}
 	if err := l.rehearse(t.Context()); err == nil || !strings.Contains(err.Error(), "folder of its own") {
 		t.Errorf("got %v, want that the queues do not fit", err)
+	}
+}
+
+func TestQueuesThatAreThereNeedNoRoomInAMerge(t *testing.T) {
+	src := manyPackets(20)
+	dump, _ := dumpOf(t, src, DumpOptions{})
+	r := bytes.NewReader(dump)
+	l := &loader{r: r, seeker: r, names: newMergeQueues(1)}
+	for _, q := range src.queues {
+		l.names.add(q.Name, q.ID)
+	}
+	l.names.bytes = MaxNameBytes
+	if err := l.begun(l.r); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.rehearse(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

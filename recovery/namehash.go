@@ -1,0 +1,16 @@
+package recovery
+
+import "hash/maphash"
+
+// nameHash stands for the name of a queue where a million of them, of up to 256 MiB, are remembered.
+// The seeds are secret, so nobody finds two names with one hash, and by chance there are none.
+type nameHash [2]uint64
+
+// nameHasher makes hashes that can be compared with those it made itself.
+type nameHasher [2]maphash.Seed
+
+func newNameHasher() nameHasher { return nameHasher{maphash.MakeSeed(), maphash.MakeSeed()} }
+
+func (h *nameHasher) of(name []byte) nameHash {
+	return nameHash{maphash.Bytes(h[0], name), maphash.Bytes(h[1], name)}
+}
