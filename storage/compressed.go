@@ -38,6 +38,9 @@ func (l *looker) unpack(number uint64) error {
 	name := table.NewFilename(number, l.db)
 	s := &salvager{looker: l, key: l.key(name)}
 	blocks, err := s.unpacked(name)
+	if starved(err) {
+		return err
+	}
 	if err != nil {
 		if err := l.wrong(FindingTable, s.key, "%w, and it is left out; %s", err, lostWith); err != nil {
 			return err

@@ -21,6 +21,9 @@ var (
 	// ErrUnfinished means that a load into the folder was cut short.
 	// Options.Unfinished opens it all the same.
 	ErrUnfinished = errors.New("a load into the data folder is not finished")
+	// ErrTooManyFiles means that the process, or the system, may not have as many
+	// files open as the folder needs.
+	ErrTooManyFiles = errors.New("the limit of open files is reached")
 )
 
 // Errors of Apply. The first two mean that nothing was written.

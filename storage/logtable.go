@@ -124,10 +124,10 @@ func newTableBuilder() *table.Builder {
 // logs makes tables of the logs, oldest first.
 func (l *looker) logs(names []string) error {
 	last, err := beforeLogs(l.db)
-	if err != nil && l.findings == nil {
+	switch {
+	case starved(err) || err != nil && l.findings == nil:
 		return err
-	}
-	if err != nil {
+	case err != nil:
 		last = anyVersion // what cannot be read is reported when it is its turn
 	}
 	for _, name := range names {
@@ -149,7 +149,7 @@ func (l *looker) log(name string, last uint64) (uint64, error) {
 		defer unmap()
 		last, err = l.transactions(name, b, last)
 	}
-	if err == nil || errors.Is(err, ErrDamaged) || l.findings == nil {
+	if err == nil || errors.Is(err, ErrDamaged) || l.findings == nil || starved(err) {
 		return last, err
 	}
 	b, err = readPages(name, func(at int, err error) {

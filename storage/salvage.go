@@ -25,6 +25,9 @@ func (l *looker) salvage(number uint64) error {
 	defer l.salvaging.Unlock()
 	s := &salvager{looker: l, key: l.key(table.IDToFilename(number))}
 	data, err := s.bringOut(table.NewFilename(number, l.db))
+	if starved(err) {
+		return err
+	}
 	if err != nil {
 		s.found(s.key, "it cannot be read (%v) and is left out; %s", err, lostWith)
 	}

@@ -76,6 +76,9 @@ func (l *looker) build() error {
 		// A first start was cut short; what the anchor knows tells of any other case.
 		return l.writeManifest()
 	}
+	if err := judgeLimit(l.db, lookFiles); err != nil {
+		return err
+	}
 	numbers, err := l.listed()
 	if err != nil {
 		return err
@@ -107,7 +110,7 @@ func (l *looker) listed() ([]uint64, error) {
 	l.levels = make(map[uint64]uint8)
 	m, gone, damage := readManifest(l.db)
 	l.packed = m.compressed
-	if damage != nil && !errors.Is(damage, ErrDamaged) && l.findings == nil {
+	if damage != nil && (starved(damage) || !errors.Is(damage, ErrDamaged) && l.findings == nil) {
 		return nil, damage
 	}
 	unlisted, err := unlistedTables(l.db, m)
@@ -150,7 +153,9 @@ func (l *looker) listed() ([]uint64, error) {
 // others judges the files that hold nothing of ours but keep Badger from
 // opening the folder when they are damaged.
 func (l *looker) others() error {
-	if err := judgeRegistry(l.db); err != nil {
+	if err := judgeRegistry(l.db); starved(err) {
+		return err
+	} else if err != nil {
 		if err := l.wrong(FindingOther, l.key(badger.KeyRegistryFileName), "Badger cannot read its list of keys: %w", err); err != nil {
 			return err
 		}
@@ -215,7 +220,7 @@ func (l *looker) table(number uint64) error {
 		judged = everyBlock
 	}
 	if err := checkTable(name, false, judged); err != nil {
-		if l.findings == nil {
+		if l.findings == nil || starved(err) {
 			return fmt.Errorf("%w; restore a copy", err)
 		}
 		return l.salvage(number)
@@ -233,7 +238,11 @@ func (l *looker) table(number uint64) error {
 func (l *looker) payloadBlocks() error {
 	return eachTable(l.linked, func(number uint64) error {
 		name := table.NewFilename(number, l.db)
-		return l.note(FindingTable, l.key(name), checkTable(name, false, everyBlock))
+		err := checkTable(name, false, everyBlock)
+		if starved(err) {
+			return whenStarved(err)
+		}
+		return l.note(FindingTable, l.key(name), err)
 	})
 }
 
@@ -262,7 +271,7 @@ func (l *looker) add(data []byte) error {
 // open opens the shadow.
 func (l *looker) open() (*badger.DB, error) {
 	db, err := openShadow(l.shadow, l.opt.Logger)
-	if err != nil && l.findings != nil {
+	if err != nil && l.findings != nil && !starved(err) {
 		// At level 0 nothing can be wrong with how the tables lie to each other.
 		l.findings.add(Finding{FindingManifest, l.key(manifestName), fmt.Sprintf(
 			"the tables cannot be opened as the list has them (%v); all are taken for tables of level 0", err)})

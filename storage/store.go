@@ -56,6 +56,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	s := &Store{opt: o, stop: make(chan struct{})}
 	defer func() {
 		if err != nil {
+			err = whenStarved(err)
 			s.release()
 		}
 	}()
@@ -209,6 +210,9 @@ func (s *Store) release() {
 // inspect judges the files of the database before Badger sees them.
 func (s *Store) inspect() error {
 	path := s.folder.name(dbName)
+	if err := judgeLimit(path, workFiles); err != nil {
+		return err
+	}
 	if err := removeEmpty(path); err != nil {
 		return err
 	}

@@ -48,6 +48,7 @@ func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	v := &View{stop: make(chan struct{})}
 	defer func() {
 		if err != nil {
+			err = whenStarved(err)
 			_ = v.release()
 		}
 	}()

@@ -1,0 +1,64 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Badger holds a descriptor for each table and log, and what cannot be opened
+// looks to it, and to what is checked here, as if it were damaged. Worse, a
+// compaction that cannot open what it wrote drops that error (Badger v4.9.6),
+// and removes the tables it read. So a limit of open files that is too low is
+// told before anything is opened, and what the limit stops is never damage.
+const (
+	// workFiles is what a store may open beside the tables there are: what
+	// compactions write before they remove anything, logs, and small files.
+	workFiles = 256
+	// lookFiles is the same for a view: logs as tables, and small files.
+	lookFiles = 64
+)
+
+// judgeLimit returns an error that wraps ErrTooManyFiles when the process may
+// not open all tables of a database folder and some files beside.
+func judgeLimit(path string, beside int) error {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return fmt.Errorf("cannot read the limit of open files: %w", err)
+	}
+	tables, err := unlistedTables(path, manifest{})
+	if err != nil {
+		return err
+	}
+	if need := uint64(len(tables) + beside); need > uint64(l.Cur) {
+		return fmt.Errorf("%w: this process may have %d open, and %d may be needed for the data folder, which has %d tables; "+
+			"raise the limit (ulimit -n %d) and try again", ErrTooManyFiles, l.Cur, need, len(tables), max(need, 1024))
+	}
+	return nil
+}
+
+// starved tells whether an error says that no more files can be opened. Not
+// every error of Badger wraps its cause.
+func starved(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, cause := range []error{unix.EMFILE, unix.ENFILE} {
+		if errors.Is(err, cause) || strings.Contains(err.Error(), cause.Error()) {
+			return true
+		}
+	}
+	return false
+}
+
+// whenStarved returns an error that wraps ErrTooManyFiles, and nothing that
+// calls the folder damaged, for one that starved is true of.
+func whenStarved(err error) error {
+	if !starved(err) {
+		return err
+	}
+	return fmt.Errorf("%w: nothing was found wrong with the data folder; raise the limit of the process (ulimit -n) "+
+		"or of the system (fs.file-max), and try again", ErrTooManyFiles)
+}
