@@ -39,7 +39,8 @@ type View struct {
 // OpenView opens the data folder dir for looking. It returns one of the
 // opening errors of this package, wrapped in a sentence that says what to do:
 // ErrNotFolder also when there is nothing. Without Tolerant what would keep
-// Open from opening is an error, ErrUnfinished alone excepted: Load tells.
+// Open from opening is an error, ErrUnfinished excepted, which Load tells, and without
+// Deep bad blocks of nothing but payloads, which Payloads and Records tell.
 // With it only what leaves nothing to look at is one.
 func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	if o.Logger == nil {
