@@ -57,8 +57,11 @@ func (s *Store) write(b *Batch) error {
 		return fmt.Errorf("%w: %d operations and %d bytes, at most %d and %d, or with %d deletes, at most %d",
 			ErrTooLarge, b.count, b.bytes, s.limits.MaxOps, s.limits.MaxBytes, b.deletes.packets, s.limits.MaxDeletes)
 	}
-	if err := s.guard.look(int64(b.bytes)); err != nil {
+	if err := s.guard.look(int64(b.bytes)); errors.Is(err, ErrFull) {
 		return err
+	} else if err != nil {
+		s.fail(err)
+		return fmt.Errorf("%w: the store stopped before it: %w", ErrUnknown, err)
 	}
 	deleted, err := s.commit(b, &next)
 	if err != nil {

@@ -84,14 +84,18 @@ func newGuard(f *folder, o *Options, memTable, logs, lsm int64) (*guard, error) 
 }
 
 // look brings Space up to date; a batch of batch bytes is about to be
-// written. It returns an error that wraps ErrFull when it must not be.
+// written. It returns an error that wraps ErrFull when it must not be, and
+// another one when the file system does not tell, as when the folder was
+// removed. Waiting for room would not help then, so the level lets the batch
+// come that fails.
 func (g *guard) look(batch int64) error {
 	free, total, err := g.stat(g.path)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrFull, err)
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err != nil {
+		g.space.Level = Normal
+		return err
+	}
 	if free < g.sizing.floor() && g.held > 0 {
 		free += g.held
 		g.drop()
@@ -208,7 +212,11 @@ func (g *guard) drop() {
 
 func statSpace(path string) (free, total int64, err error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
+	err = unix.Statfs(path, &st)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Statfs(path, &st)
+	}
+	if err != nil {
 		return 0, 0, fmt.Errorf("cannot tell the free space of %s: %w", path, err)
 	}
 	size := int64(st.Bsize)

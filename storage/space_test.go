@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // mountImage makes a file of mib MiB, an ext4 file system in it, and mounts it.
@@ -271,5 +274,42 @@ func fillDisk(t *testing.T, name string) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestStoreWhoseFolderIsGoneStopsAndDoesNotWaitForRoom(t *testing.T) {
+	var gone atomic.Bool
+	var free atomic.Int64
+	free.Store(1 << 30)
+	o := Options{MemTable: minMemTable}
+	o.tune.stat = func(string) (int64, int64, error) {
+		if gone.Load() {
+			return 0, 0, unix.ENOENT
+		}
+		return free.Load(), 1 << 30, nil
+	}
+	s, err := Open(t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); !errors.Is(err, unix.ENOENT) {
+			t.Errorf("closing gives %v", err)
+		}
+	}()
+	free.Store(0)
+	s.guard.refresh(0) // gives the reserve up
+	if s.guard.refresh(0); s.Space().Level != Stop {
+		t.Errorf("the level of a full disk is %v", s.Space().Level)
+	}
+	gone.Store(true)
+	if s.guard.refresh(0); s.Space().Level != Normal {
+		t.Errorf("the level is %v, which lets no batch come", s.Space().Level)
+	}
+	for range 2 {
+		if err := s.Apply(one(1, Packet{})); !errors.Is(err, ErrUnknown) || !errors.Is(err, unix.ENOENT) || errors.Is(err, ErrFull) {
+			t.Errorf("a batch gives %v", err)
+		}
+		gone.Store(false) // it may be another one, mounted since
 	}
 }
