@@ -120,6 +120,10 @@ const closeWait = 10 * time.Second
 // that stopped the store, if one did. When a broken device keeps Badger from
 // ending, or a full one gives an error that wraps ErrFull, nothing is lost
 // and the folder stays locked until the process ends.
+//
+// A merge of levels under way is waited for, since Badger's cannot be stopped:
+// a second or so, some where much more was dead than the bound allows. To
+// kill the process meanwhile loses nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	failed := s.failed

@@ -39,9 +39,9 @@ type View struct {
 // OpenView opens the data folder dir for looking. It returns one of the
 // opening errors of this package, wrapped in a sentence that says what to do:
 // ErrNotFolder also when there is nothing. Without Tolerant what would keep
-// Open from opening is an error, ErrUnfinished excepted, which Load tells, and without
-// Deep bad blocks of nothing but payloads, which Payloads and Records tell.
-// With it only what leaves nothing to look at is one.
+// Open from opening is an error, but for ErrUnfinished, which Load tells, and
+// without Deep for bad blocks of nothing but payloads, which Payloads and
+// Records tell. With Tolerant only what leaves nothing to look at is one.
 func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
