@@ -23,7 +23,7 @@ func (c *benchCmd) runBoard(ctx context.Context, p *program) error {
 		return err
 	}
 	if items > 0 {
-		return fmt.Errorf("the board at %s has %s, which a measurement would change: start a server of its own for it", c.Barbershop, plural(int(items), "item"))
+		return fmt.Errorf("the board at %s has %s, which a measurement would change: start a server of its own for it", c.Barbershop, plural(items, "item"))
 	}
 	own := c.ownItems()
 	result, err := c.measureBoard(ctx, own)

@@ -74,9 +74,9 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("export: %w", err)
 	}
 	if c.File == "-" {
-		_, err = fmt.Fprintf(p.stderr, "holdfast: %s exported\n", plural(int(e.items), "item"))
+		_, err = fmt.Fprintf(p.stderr, "holdfast: %s exported\n", plural(e.items, "item"))
 	} else {
-		_, err = fmt.Fprintf(p.stdout, "%s exported\n", plural(int(e.items), "item"))
+		_, err = fmt.Fprintf(p.stdout, "%s exported\n", plural(e.items, "item"))
 	}
 	return err
 }
@@ -144,8 +144,8 @@ func (e *exporting) leftOut(queue string) error {
 		what = append(what, fmt.Sprintf("%d packets that are no items", e.foreign))
 	}
 	if e.again > 0 {
-		what = append(what, plural(int(e.again), "packet")+" besides the best of an item")
+		what = append(what, plural(e.again, "packet")+" besides the best of an item")
 	}
 	return fmt.Errorf("queue %q has %s: left out, beginning with packet %v; %s exported",
-		queue, strings.Join(what, ", and "), e.first, plural(int(e.items), "item"))
+		queue, strings.Join(what, ", and "), e.first, plural(e.items, "item"))
 }

@@ -68,7 +68,7 @@ func (c *importCmd) Run(ctx context.Context, p *program) error {
 	if c.JSON {
 		_, err = fmt.Fprintf(p.stdout, "{\"lines\":%d}\n", i.sent)
 	} else {
-		_, err = fmt.Fprintf(p.stdout, "%s imported\n", plural(int(i.sent), "line"))
+		_, err = fmt.Fprintf(p.stdout, "%s imported\n", plural(i.sent, "line"))
 	}
 	return err
 }

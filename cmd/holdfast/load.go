@@ -115,15 +115,15 @@ func (c *loadCmd) print(w io.Writer, r *recovery.LoadReport) error {
 		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Ignored, r.Already, r.Took.Seconds()})
 	}
 	if c.Abandon {
-		_, err := fmt.Fprintf(w, "the folder keeps %d packets of %d queues; a server may take it\n", r.Packets, r.Queues)
+		_, err := fmt.Fprintf(w, "the folder keeps %s of %s; a server may take it\n", plural(r.Packets, "packet"), plural(r.Queues, "queue"))
 		return err
 	}
 	if r.Already {
-		_, err := fmt.Fprintf(w, "already loaded, nothing was done: %d packets of %d queues came with this dump, which was the last one; --again loads it again\n",
-			r.Packets, r.Queues)
+		_, err := fmt.Fprintf(w, "already loaded, nothing was done: %s of %s came with this dump, which was the last one; --again loads it again\n",
+			plural(r.Packets, "packet"), plural(r.Queues, "queue"))
 		return err
 	}
-	line := fmt.Sprintf("%d packets of %d queues loaded in %v", r.Packets, r.Queues, r.Took.Round(time.Millisecond))
+	line := fmt.Sprintf("%s of %s loaded in %v", plural(r.Packets, "packet"), plural(r.Queues, "queue"), r.Took.Round(time.Millisecond))
 	if r.Resumed > 0 {
 		line += fmt.Sprintf(", %d of them by the load that was cut short", r.Resumed)
 	}

@@ -240,7 +240,7 @@ func TestMergedPacketsComeBeside(t *testing.T) {
 	dir, file := filled(t), filepath.Join(t.TempDir(), "dump")
 	done(t, "dump", dir, "--queue", "jobs", "-o", file)
 	done(t, "load", dir, file, "--merge")
-	if out := done(t, "load", dir, file, "--merge"); !strings.HasPrefix(out, "already loaded, nothing was done: 7 packets of 1 queues") {
+	if out := done(t, "load", dir, file, "--merge"); !strings.HasPrefix(out, "already loaded, nothing was done: 7 packets of 1 queue ") {
 		t.Errorf("the same merge again printed %q", out)
 	}
 	in := readFile(t, file)

@@ -90,8 +90,8 @@ func printVerdict(w *bufio.Writer, r *recovery.VerifyReport) {
 	if !r.Sound() {
 		verdict = "not sound"
 	}
-	fmt.Fprintf(w, "%s: %d packets of %d bytes in %d queues, %d have expired, %v\n",
-		verdict, r.Packets, r.Bytes, len(r.Queues), r.Expired, r.Took.Round(time.Millisecond))
+	fmt.Fprintf(w, "%s: %s of %s in %s, expired: %d, %v\n",
+		verdict, plural(r.Packets, "packet"), plural(r.Bytes, "byte"), plural(len(r.Queues), "queue"), r.Expired, r.Took.Round(time.Millisecond))
 }
 
 // printQueues writes a table. A first pass finds how wide its columns are, so that nothing is kept.
@@ -134,9 +134,10 @@ func readable(name []byte) string {
 	return strconv.Quote(string(name))
 }
 
-func plural(n int, what string) string {
+// plural counts things whose name takes an s.
+func plural[N int | int64 | uint64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -46,13 +46,13 @@ func TestVerdictIsATable(t *testing.T) {
     ready  delayed  priority 0  expired  bytes  queue
   1234567        2           0        0     12  jobs
         0        0           3        4      0  "\xff of \"bytes\""
-not sound: 1234572 packets of 12 bytes in 2 queues, 4 have expired, 1.5s
+not sound: 1234572 packets of 12 bytes in 2 queues, expired: 4, 1.5s
 `
 	if got := printed(t, func(w *bufio.Writer) { printVerdict(w, anyReport()) }); got != want {
 		t.Errorf("printed\n%swant\n%s", got, want)
 	}
 	empty := &recovery.VerifyReport{}
-	if got, want := printed(t, func(w *bufio.Writer) { printVerdict(w, empty) }), "sound: 0 packets of 0 bytes in 0 queues, 0 have expired, 0s\n"; got != want {
+	if got, want := printed(t, func(w *bufio.Writer) { printVerdict(w, empty) }), "sound: 0 packets of 0 bytes in 0 queues, expired: 0, 0s\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
 	}
 }
