@@ -2,7 +2,9 @@ package recovery
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -148,5 +150,36 @@ func TestMemoryForDumpsOfStrangersIsBounded(t *testing.T) {
 		if used > c.limit {
 			t.Errorf("%s: %d MiB were in use, more than %d", name, used>>20, c.limit>>20)
 		}
+	}
+}
+
+func TestLoadGoesOnBehindManyShortRecords(t *testing.T) {
+	dump, _ := dumpOf(t, manyPackets(60), DumpOptions{})
+	want := t.TempDir()
+	load(t, want, dump, LoadOptions{})
+	lines := bytes.SplitAfter(bytes.Replace(dump, []byte(`"version":1`), []byte(`"version":2`), 1), []byte{'\n'})
+	lines = lines[:len(lines)-2]
+	short := strings.Repeat(`{"type":"x"}`+"\n", 3*chunkRecords)
+	var b strings.Builder
+	for i, line := range lines {
+		if b.Write(line); i == 30 {
+			b.WriteString(short)
+		}
+	}
+	at := b.Len() - 500 // within the last packets
+	long := []byte(b.String() + endLine(60, 7))
+	dir := t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	_, err := Load(ctx, dir, &stopper{bytes.NewReader(long), at, stop}, LoadOptions{Now: later, tune: smallSteps()})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "go on where it stopped") {
+		t.Fatal(err)
+	}
+	report := load(t, dir, long, LoadOptions{tune: loadTuning{chunk: chunkBytes}})
+	if report.Resumed < 30 || report.Packets != 60 || report.Ignored != 3*chunkRecords {
+		t.Errorf("report %+v", report)
+	}
+	if got, want := folderDump(t, dir, DumpOptions{}), folderDump(t, want, DumpOptions{}); !bytes.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
