@@ -4,8 +4,8 @@ import "runtime/debug"
 
 // offlineHeap is what the Go runtime may take for a command that works on a whole folder, in bytes.
 // The tables that one compaction builds at a time take some 100 MB of it. Less would be had by
-// collecting garbage most of the time, and mapped files come on top: together they stay below 300 MB.
-const offlineHeap = 160 << 20
+// collecting garbage. Mapped files come on top: together they stay below 300 MB.
+const offlineHeap = 192 << 20
 
 // LimitHeap makes the collector work harder, and give memory back at once, before the heap grows
 // beyond what an offline command needs. It is no hard limit: what is in use stays. A lower limit in the
