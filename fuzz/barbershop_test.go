@@ -360,6 +360,9 @@ func FuzzBoard(f *testing.F) {
 		defer b.stop()
 		m.updates, m.later = 0, false
 		rest := "INFO\n"
+		for _, it := range m.items { // a lost update need not change the order
+			rest += fmt.Sprintf("SCORE %d\n", it.id)
+		}
 		for range len(m.items) + 1 {
 			rest += "PEEK\nnext\n"
 		}
