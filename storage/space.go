@@ -72,8 +72,8 @@ func newGuard(f *folder, o *Options, memTable, logs, lsm int64) (*guard, error) 
 	}
 	g.sizing = sizingFor(total, o.MemTable)
 	g.sizing.memTable = max(g.sizing.memTable, memTable)
-	if info, err := os.Stat(g.reserve); err == nil {
-		g.held = info.Size()
+	if err := g.judgeReserve(total); err != nil {
+		return nil, err
 	}
 	need := min(logs+logs/4+g.sizing.floor()+lsm, g.sizing.background(lsm))
 	if err := g.room(need); err != nil {
@@ -81,6 +81,36 @@ func newGuard(f *folder, o *Options, memTable, logs, lsm int64) (*guard, error) 
 	}
 	_ = g.look(0) // Apply will say it
 	return g, nil
+}
+
+// judgeReserve takes in the reserve that is there. One of another size than
+// wanted is of another memory table or file system, and one that does not have
+// the blocks of its size is a copy of the folder, which made a hole of it: what
+// it counts for must be there. It goes when there is room for the right one,
+// which the first refresh makes.
+func (g *guard) judgeReserve(total int64) error {
+	var st unix.Stat_t
+	err := unix.Lstat(g.reserve, &st)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot look at the reserve file: %w", &os.PathError{Op: "lstat", Path: g.reserve, Err: err})
+	}
+	g.held = min(st.Size, st.Blocks*statBlock)
+	free, _, err := g.stat(g.path)
+	if err != nil {
+		return err
+	}
+	if want := g.sizing.reserve(total); g.held != want && (g.held == 0 || g.fits(free+g.held, want)) {
+		g.drop()
+	}
+	return nil
+}
+
+// fits tells whether free bytes are enough for a reserve and everything else.
+func (g *guard) fits(free, reserve int64) bool {
+	return free > reserve+g.sizing.background(g.lsm)+g.sizing.draining()
 }
 
 // look brings Space up to date; a batch of batch bytes is about to be
@@ -138,7 +168,7 @@ func (g *guard) refresh(lsm int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	want := g.sizing.reserve(g.space.Total)
-	if g.held == 0 && g.space.Free > want+g.sizing.background(lsm)+g.sizing.draining() {
+	if g.held == 0 && g.fits(g.space.Free, want) {
 		g.make(want)
 	}
 }
