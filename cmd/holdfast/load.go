@@ -119,8 +119,12 @@ func (c *loadCmd) print(w io.Writer, r *recovery.LoadReport) error {
 		return err
 	}
 	if r.Already {
-		_, err := fmt.Fprintf(w, "already loaded, nothing was done: %s of %s came with this dump, which was the last one; --again loads it again\n",
+		line := fmt.Sprintf("already loaded, nothing was done: %s of %s came with this dump, which was the last one",
 			plural(r.Packets, "packet"), plural(r.Queues, "queue"))
+		if c.Merge {
+			line += "; --again loads it again"
+		}
+		_, err := fmt.Fprintln(w, line)
 		return err
 	}
 	line := fmt.Sprintf("%s of %s loaded in %v", plural(r.Packets, "packet"), plural(r.Queues, "queue"), r.Took.Round(time.Millisecond))

@@ -240,8 +240,14 @@ func TestMergedPacketsComeBeside(t *testing.T) {
 	dir, file := filled(t), filepath.Join(t.TempDir(), "dump")
 	done(t, "dump", dir, "--queue", "jobs", "-o", file)
 	done(t, "load", dir, file, "--merge")
-	if out := done(t, "load", dir, file, "--merge"); !strings.HasPrefix(out, "already loaded, nothing was done: 7 packets of 1 queue ") {
+	const already = "already loaded, nothing was done: 7 packets of 1 queue came with this dump, which was the last one"
+	if out := done(t, "load", dir, file, "--merge"); out != already+"; --again loads it again\n" {
 		t.Errorf("the same merge again printed %q", out)
+	}
+	fresh := filepath.Join(t.TempDir(), "new")
+	done(t, "load", fresh, file)
+	if out := done(t, "load", fresh, file); out != already+"\n" { // loaded once more it would not be empty
+		t.Errorf("the same load again printed %q", out)
 	}
 	in := readFile(t, file)
 	r := command{stdin: string(in)}.run(t.Context(), "load", dir, "-", "--merge", "--again")
