@@ -3,8 +3,9 @@ package daemon
 import "runtime/debug"
 
 // offlineHeap is what the Go runtime may take for a command that works on a whole folder, in bytes.
-// The tables that one compaction builds at a time take some 100 MB of it. Less would be had by
-// collecting garbage. Mapped files come on top: together they stay below 300 MB.
+// The tables that one compaction builds at a time take some 100 MB of it. With a lower
+// limit much of the processor's time would go into collecting garbage. Mapped files come on top: together
+// they stay below 300 MB.
 const offlineHeap = 192 << 20
 
 // LimitHeap makes the collector work harder, and give memory back at once, before the heap grows
