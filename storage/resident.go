@@ -30,8 +30,9 @@ const (
 )
 
 // offlineTable is the size in bytes of the tables that are made offline, on
-// every level.
-const offlineTable = 8 << 20
+// every level. Some 26 may wait for a slow device at a time, each mapped, dirty
+// and twice as large on the heap; smaller ones would take too many descriptors.
+const offlineTable = 4 << 20
 
 // evenTables bounds what a compaction takes of the heap: it builds several
 // tables at a time, and Badger's own become twice as large with each level
