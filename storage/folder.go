@@ -80,7 +80,10 @@ func (f *folder) syncDir() error {
 
 func (f *folder) close() {
 	if f.lock != nil {
-		_ = f.lock.Close() // gives the lock up
+		// Not by closing alone: a child that another goroutine is starting has a
+		// copy of the descriptor until it runs.
+		_ = unix.Flock(int(f.lock.Fd()), unix.LOCK_UN)
+		_ = f.lock.Close()
 	}
 	_ = f.dir.Close()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -267,11 +268,26 @@ func (s *Store) openBadger() (err error) {
 	if s.opt.Offline {
 		evenTables(&opt)
 	}
-	if s.db, err = badger.Open(opt); err != nil {
+	if s.db, err = openUnlocked(opt); err != nil {
 		return err
 	}
 	s.limits = limitsOf(s.db)
 	return nil
+}
+
+// openUnlocked opens a database. The folder is locked by this process, so who
+// has Badger's own lock is a child that another goroutine is starting, which
+// has copies of all descriptors until it runs: that is waited for.
+func openUnlocked(opt badger.Options) (db *badger.DB, err error) {
+	const tries, pause = 100, 5 * time.Millisecond
+	for range tries {
+		db, err = badger.Open(opt)
+		if err == nil || !strings.Contains(err.Error(), "Cannot acquire directory lock") {
+			return db, err
+		}
+		time.Sleep(pause)
+	}
+	return nil, err
 }
 
 // badgerOptions are the same for every store of one memory table size.
