@@ -15,7 +15,7 @@ import (
 
 // VerifyOptions say how to verify.
 type VerifyOptions struct {
-	Deep bool  // check every block of every table, not only what a start checks
+	Deep bool  // check every block of every table before anything is read, which names the packets of blocks with nothing but payloads
 	Now  int64 // Unix milliseconds: what has expired by then is counted as expired; 0 is the wall clock
 
 	// Progress is called now and then, from several goroutines: with "files" and bytes, then with

@@ -13,7 +13,7 @@ import (
 // verifyCmd looks at a folder.
 type verifyCmd struct {
 	Dir  folder `arg:"" help:"Data folder; no server may be running on it."`
-	Deep bool   `help:"Check every block of every table against its checksum, too."`
+	Deep bool   `help:"Check every block of every table by itself, too: where a byte of a payload over 1 KiB has changed, that names the packet and not only the table."`
 	JSON bool   `help:"Print a JSON object."`
 
 	progress
