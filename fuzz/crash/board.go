@@ -92,20 +92,53 @@ func (t *item) doneBefore(then int64) int {
 // that has none (barbershop's PROTOCOL.md).
 const missing = -1
 
-// allows says whether the item may have the score if the server carried out exactly count of its
-// updates, and those that count for the score begin with one of the places from least to most.
-func (t *item) allows(score int64, least, most, count int) bool {
+// began returns the place of the update that made the item, if the server carried out exactly count of its
+// updates and left it with the score: count itself if it is missing. ok is false if no update can be it.
+func (t *item) began(score int64, count int) (from int, ok bool) {
 	if score == missing {
-		return least <= count && count <= most
+		return count, true
 	}
-	sum := int64(0)
-	for from := count - 1; from >= least; from-- {
-		sum += int64(t.updates[from].by)
-		if sum == score && from <= most {
-			return true
+	for from, rest := count-1, score; from >= 0 && rest > 0; from-- {
+		if rest -= int64(t.updates[from].by); rest == 0 {
+			return from, true
 		}
 	}
-	return false
+	return 0, false
+}
+
+// allows says whether the item may have the score if the server carried out exactly count of its updates,
+// and nobody took it without a reply.
+func (t *item) allows(score int64, count int) bool {
+	from, ok := t.began(score, count)
+	return ok && from <= t.early
+}
+
+// stood returns the least that the score of the item surely was from then on, if it has the score in the
+// end, and when it was that at the latest; 0 if it may not have been on the board then.
+func (t *item) stood(score, then int64) (least, by int64) {
+	known := t.doneBefore(then)
+	for count := t.acked; count <= len(t.updates); count++ {
+		from, ok := t.began(score, count)
+		switch {
+		case !ok:
+		case from >= known:
+			return 0, 0
+		case least == 0:
+			least, by = sum(t.updates[from:known]), t.updates[known-1].done
+		default:
+			least = min(least, sum(t.updates[from:known]))
+		}
+	}
+	return least, by
+}
+
+// sum is what updates add to a score together.
+func sum(updates []update) int64 {
+	n := int64(0)
+	for _, u := range updates {
+		n += int64(u.by)
+	}
+	return n
 }
 
 // bounds returns the lowest and the highest score that the item may have if the server carried out at

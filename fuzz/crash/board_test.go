@@ -1,9 +1,6 @@
 package crash
 
-import (
-	"math"
-	"testing"
-)
+import "testing"
 
 // sent is an update with a reply, lost one without.
 func sent(by uint32, from, to int64) update { return update{by: by, sent: from, done: to} }
@@ -48,12 +45,12 @@ func TestAScoreIsTheSumOfWhatMayHaveComeSinceTheLastHandout(t *testing.T) {
 			t.Errorf("%s: %d handouts are not explained", name, n)
 		}
 		for _, score := range row.allowed {
-			if !it.allows(score, 0, it.early, row.count) {
+			if !it.allows(score, row.count) {
 				t.Errorf("%s: score %d is refused", name, score)
 			}
 		}
 		for _, score := range row.refused {
-			if it.allows(score, 0, it.early, row.count) {
+			if it.allows(score, row.count) {
 				t.Errorf("%s: score %d is allowed", name, score)
 			}
 		}
@@ -104,49 +101,136 @@ func TestAnItemIsSettledWithTheTimeOfItsLastUpdate(t *testing.T) {
 	}
 }
 
+// judged is what judgeBarbers finds on a board of these items of the first barber, with these scores after
+// the restart and these requests without a reply, sent at 5. All other items are missing.
+func judged(items [][]update, scores []int64, unanswered []boardOp) *run {
+	r := newRun(Options{Workers: None, Takers: None, Barbers: 1})
+	for i, updates := range items {
+		r.board.items[i].with(updates, nil)
+	}
+	r.barbers[0].ops, r.barbers[0].asked = unanswered, 5
+	all := make([]int64, len(r.board.items))
+	for i := range all {
+		all[i] = missing
+	}
+	copy(all, scores)
+	r.judgeBarbers(all)
+	return r
+}
+
 // Of two items of one barber number 1 has updates of 1, 2 and 4, and number 2 of 100 and 200; only the
 // first of each has a reply.
 func TestABarbersItemsAreJudgedTogether(t *testing.T) {
-	unanswered := []boardOp{{item: 1}, {item: 2}, {}, {item: 1}}
+	items := [][]update{{sent(1, 1, 2), lost(2, 5), lost(4, 5)}, {sent(100, 1, 2), lost(200, 5)}}
+	updates := []boardOp{{item: 1}, {item: 2}, {item: 1}}
+	withNext := []boardOp{{item: 1}, {item: 2}, {}, {item: 1}}
+	nextFirst := []boardOp{{}, {item: 1}, {item: 2}, {item: 1}}
 	for name, row := range map[string]struct {
-		scores []int64
-		lost   int // requests for the next item without a reply
-		used   int
-		kind   Kind // of a finding, "" for none
+		unanswered []boardOp
+		scores     []int64
+		kind       Kind // of a finding, "" for none
 	}{
-		"nothing of the rest":          {[]int64{1, 100}, 0, 0, ""},
-		"the first of the rest":        {[]int64{3, 100}, 0, 0, ""},
-		"two of the rest":              {[]int64{3, 300}, 0, 0, ""},
-		"all of it":                    {[]int64{7, 300}, 0, 0, ""},
-		"a later one without a former": {[]int64{1, 300}, 0, 0, Order},
-		"the last without the second":  {[]int64{7, 100}, 0, 0, Order},
-		"an answered update is gone":   {[]int64{missing, 100}, 0, 0, Lost},
-		"gone, and called perhaps":     {[]int64{missing, 100}, 1, 1, ""},
-		"called and made anew":         {[]int64{4, 300}, 1, 1, ""},
-		"too much":                     {[]int64{8, 300}, 1, 0, Returned},
-		"no sum":                       {[]int64{1, 150}, 1, 0, Corrupt},
+		"nothing of the rest":          {updates, []int64{1, 100}, ""},
+		"the first of the rest":        {updates, []int64{3, 100}, ""},
+		"two of the rest":              {updates, []int64{3, 300}, ""},
+		"all of it":                    {updates, []int64{7, 300}, ""},
+		"a later one without a former": {updates, []int64{1, 300}, Order},
+		"the last without the second":  {updates, []int64{7, 100}, Order},
+		"an answered update is gone":   {updates, []int64{1, missing}, Lost},
+		"gone, and called perhaps":     {withNext, []int64{3, missing}, ""},
+		"gone, and called before more": {withNext, []int64{7, missing}, ""},
+		"gone, and not called yet":     {withNext, []int64{1, missing}, Lost},
+		"called and made anew":         {nextFirst, []int64{3, 200}, ""},
+		"made anew, and not called":    {updates, []int64{3, 200}, Order},
+		"two are gone, and one called": {withNext, []int64{missing, missing}, Lost},
+		"too much":                     {withNext, []int64{8, 300}, Returned},
+		"no sum":                       {withNext, []int64{1, 150}, Corrupt},
 	} {
-		r := newRun(Options{Workers: None, Takers: None, Barbers: 1})
-		b := r.barbers[0]
-		for number, updates := range map[int64][]update{
-			1: {sent(1, 1, 2), lost(2, 5), lost(4, 5)},
-			2: {sent(100, 1, 2), lost(200, 5)},
-		} {
-			r.board.of(number).with(updates, nil)
+		r := judged(items, row.scores, row.unanswered)
+		if row.kind == "" && len(r.list()) > 0 || row.kind != "" && r.of(row.kind) == 0 {
+			t.Errorf("%s: findings %v; expected %q", name, r.list(), row.kind)
 		}
-		b.ops, b.asked = unanswered, 5
+	}
+}
+
+func TestAnItemWithoutAnAnswerIsLostIfLaterOnesAreThere(t *testing.T) {
+	items := [][]update{{lost(1, 5)}, {lost(2, 5)}, {lost(3, 5)}}
+	r := judged(items, []int64{missing, 2, 3}, []boardOp{{item: 1}, {item: 2}, {item: 3}})
+	if r.of(Lost) != 1 || r.of(Order) != 1 {
+		t.Errorf("findings %v; expected that item 1 is lost", r.list())
+	}
+}
+
+// Item 1 is gone or was made anew, and a request for the next item, sent at 5, had no reply.
+func TestOnlyTheHeadOfTheBoardMayHaveBeenTakenWithoutAReply(t *testing.T) {
+	for name, row := range map[string]struct {
+		first  []update // of item 1
+		other  []update // of item 2
+		scores []int64
+		taken  bool
+	}{
+		"the only item":                  {[]update{sent(10, 1, 2)}, nil, []int64{missing}, true},
+		"the higher one":                 {[]update{sent(10, 1, 2)}, []update{sent(9, 1, 2)}, []int64{missing, 9}, true},
+		"the lower one":                  {[]update{sent(10, 1, 2)}, []update{sent(11, 1, 2)}, []int64{missing, 11}, false},
+		"the lower one, made anew":       {[]update{sent(10, 1, 2), sent(3, 6, 7)}, []update{sent(11, 1, 2)}, []int64{3, 11}, false},
+		"the higher one, made anew":      {[]update{sent(10, 1, 2), sent(3, 6, 7)}, []update{sent(9, 1, 2)}, []int64{3, 9}, true},
+		"made anew before the request":   {[]update{sent(10, 1, 2), sent(3, 3, 4)}, nil, []int64{3}, false},
+		"higher by two updates":          {[]update{sent(6, 1, 2), sent(6, 3, 4)}, []update{sent(9, 1, 2)}, []int64{missing, 9}, true},
+		"equal, and there next":          {[]update{sent(10, 2, 3)}, []update{sent(10, 1, 2)}, []int64{missing, 10}, false},
+		"equal, and there before":        {[]update{sent(10, 1, 2)}, []update{sent(10, 3, 4)}, []int64{missing, 10}, true},
+		"equal, and perhaps before":      {[]update{sent(10, 1, 3)}, []update{sent(10, 1, 2)}, []int64{missing, 10}, true},
+		"equal, and there later":         {[]update{sent(10, 3, 4)}, []update{sent(10, 1, 2)}, []int64{missing, 10}, false},
+		"the other rose perhaps later":   {[]update{sent(10, 1, 2)}, []update{sent(9, 1, 2), sent(9, 4, 6)}, []int64{missing, 18}, true},
+		"the other came perhaps later":   {[]update{sent(10, 1, 2)}, []update{sent(11, 4, 6)}, []int64{missing, 11}, true},
+		"the other rose before":          {[]update{sent(10, 1, 2)}, []update{sent(9, 1, 2), sent(9, 3, 4)}, []int64{missing, 18}, false},
+		"the other rose before the last": {[]update{sent(1, 1, 2), sent(9, 8, 9)}, []update{sent(11, 6, 7)}, []int64{missing, 11}, false},
+		"the other was taken as well":    {[]update{sent(10, 1, 2)}, []update{sent(90, 1, 2), sent(9, 6, 7)}, []int64{missing, 9}, true},
+	} {
+		r := judged([][]update{row.first, row.other}, row.scores, []boardOp{{}, {}})
+		if found := r.list(); row.taken != (len(found) == 0) || !row.taken && r.of(Lost) == 0 {
+			t.Errorf("%s: findings %v, expected none: %v", name, found, row.taken)
+		}
+	}
+}
+
+// An item had updates of 10 and 2, was handed out at about the time of the first, and had perhaps one of 10
+// more: a score of 12 is that of the first two, or of the last two.
+func TestAnItemStoodWhereItMayHaveStoodAtLeast(t *testing.T) {
+	it := new(item).with([]update{sent(10, 1, 2), sent(2, 3, 4), lost(10, 5)}, []handout{{1, 3}})
+	it.resolve()
+	for _, row := range []struct{ score, then, least, by int64 }{
+		{12, 5, 2, 4},
+		{22, 5, 12, 4},
+		{12, 4, 0, 0},
+		{22, 4, 10, 2},
+		{missing, 5, 0, 0},
+		{7, 5, 0, 0},
+	} {
+		if least, by := it.stood(row.score, row.then); least != row.least || by != row.by {
+			t.Errorf("with score %d it stood at %d from %d on, by %d; expected %d by %d", row.score, least, row.then, by, row.least, row.by)
+		}
+	}
+}
+
+func TestRequestsWithoutAReplyExplainOtherBarbersItems(t *testing.T) {
+	for name, row := range map[string]struct {
+		nexts int // of the second barber
+		kind  Kind
+	}{
+		"enough":      {2, ""},
+		"one too few": {1, Lost},
+	} {
+		r := newRun(Options{Workers: None, Takers: None, Barbers: 2})
+		r.board.items[0].with([]update{sent(10, 1, 2)}, nil)
+		r.board.items[1].with([]update{sent(20, 1, 2)}, nil)
+		r.barbers[1].ops, r.barbers[1].asked = make([]boardOp, row.nexts), 5
 		scores := make([]int64, len(r.board.items))
 		for i := range scores {
 			scores[i] = missing
 		}
-		copy(scores, row.scores)
-		lost := lostNexts{count: row.lost, since: math.MaxInt64}
-		if row.lost > 0 {
-			lost.since = 5
-		}
-		used := r.judgeBarber(b, scores, lost)
-		if used != row.used || row.kind == "" && len(r.list()) > 0 || row.kind != "" && r.of(row.kind) == 0 {
-			t.Errorf("%s: %d explained by lost requests, findings %v; expected %d and %q", name, used, r.list(), row.used, row.kind)
+		r.judgeBarbers(scores)
+		if row.kind == "" && len(r.list()) > 0 || row.kind != "" && r.of(row.kind) == 0 {
+			t.Errorf("%s: findings %v; expected %q", name, r.list(), row.kind)
 		}
 	}
 }

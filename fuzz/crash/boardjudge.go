@@ -10,13 +10,6 @@ import (
 	"time"
 )
 
-// lostNexts is what the requests for the next item without a reply may have done: each may have taken
-// one item, after it was sent.
-type lostNexts struct {
-	count int
-	since int64 // when the first of them was sent
-}
-
 // handed notes that a client was handed an item.
 func (r *run) handed(number int64, h handout) {
 	if t := r.board.of(number); t != nil {
@@ -54,23 +47,7 @@ func (r *run) judgeBoard(all bool) (drained int, err error) {
 	if err := r.judgeStats(line, scores); err != nil {
 		return 0, err
 	}
-	lost := lostNexts{since: math.MaxInt64}
-	for _, b := range r.barbers {
-		for _, op := range b.unanswered() {
-			if op.item == 0 {
-				lost.count++
-				lost.since = min(lost.since, b.asked)
-			}
-		}
-	}
-	used := 0
-	for _, b := range r.barbers {
-		used += r.judgeBarber(b, scores, lost)
-		b.ops, b.done = b.ops[:0], 0
-	}
-	if used > lost.count {
-		r.add(Lost, "%d items of the board are gone, or lost what they had, and only %d requests for the next item had no reply", used, lost.count)
-	}
+	r.judgeBarbers(scores)
 	now := r.ledger.now()
 	for i := range r.board.items {
 		r.board.items[i].settle(scores[i], now)
@@ -153,48 +130,86 @@ func (r *run) judgeStats(line *lineLink, scores []int64) error {
 	return nil
 }
 
+// judgeBarbers compares the items of all barbers.
+func (r *run) judgeBarbers(scores []int64) {
+	lost := r.lost(scores)
+	var all verdict
+	for _, b := range r.barbers {
+		v := r.judgeBarber(b, lost)
+		all.taken += v.taken
+		all.nexts += v.nexts
+		b.ops, b.done = b.ops[:0], 0
+	}
+	if all.taken > all.nexts {
+		r.add(Lost, "%d items of the board are gone, or lost what they had, and of the requests for the next item without a reply at most %d were carried out",
+			all.taken, all.nexts)
+	}
+}
+
+// verdict is how the items of a barber are if the server carried out some beginning of its requests that
+// had no reply.
+type verdict struct {
+	wrong []int64 // items that nothing explains
+	taken int     // items that only a request for the next one without a reply explains
+	nexts int     // such requests of this barber in the beginning
+}
+
+// better says that v explains more than w, or the same with more requests left for other barbers' items.
+func (v verdict) better(w verdict) bool {
+	if len(v.wrong) != len(w.wrong) {
+		return len(v.wrong) < len(w.wrong)
+	}
+	return v.nexts-v.taken > w.nexts-w.taken
+}
+
 // judgeBarber compares the items of a barber: they must be as after some beginning of its requests
-// that had no reply. It returns how many of the items only a lost request for the next one explains.
-func (r *run) judgeBarber(b *barber, scores []int64, lost lostNexts) (used int) {
+// that had no reply. It returns the best verdict on any.
+func (r *run) judgeBarber(b *barber, lost *lostNexts) verdict {
 	first := r.board.first(b.number)
 	counts := make([]int, r.board.share) // by item: updates carried out
 	for i := range counts {
 		counts[i] = r.board.items[int(first)-1+i].acked
 	}
+	best, nexts := r.compare(first, counts, lost), 0
 	unanswered := b.unanswered()
-	best, bestUsed := math.MaxInt, 0
-	var worst []int64
-	for n := 0; ; n++ {
-		used, wrong := 0, []int64(nil)
-		for i, count := range counts {
-			number := first + int64(i)
-			t, score := r.board.of(number), scores[number-1]
-			switch {
-			case t.allows(score, 0, t.early, count):
-			case lost.count > 0 && t.allows(score, t.doneBefore(lost.since), count, count):
-				used++
-			default:
-				wrong = append(wrong, number)
-			}
-		}
-		if len(wrong) < best || len(wrong) == best && used < bestUsed {
-			best, bestUsed, worst = len(wrong), used, wrong
-		}
-		if n == len(unanswered) {
-			break
-		}
-		if op := unanswered[n]; op.item != 0 {
+	for _, op := range unanswered {
+		if op.item == 0 {
+			nexts++
+		} else {
 			counts[op.item-first]++
 		}
+		v := r.compare(first, counts, lost)
+		v.nexts = nexts
+		if v.better(best) {
+			best = v
+		}
 	}
-	for _, number := range worst {
-		r.wrongScore(number, scores[number-1])
+	for _, number := range best.wrong {
+		r.wrongScore(number, lost.scores[number-1])
 	}
-	if len(worst) > 0 {
+	if n := len(best.wrong); n > 0 {
 		r.add(Order, "the items of barber %d are not as they were at any moment: %d requests were unanswered, and %d items are wrong",
-			b.number, len(unanswered), len(worst))
+			b.number, len(unanswered), n)
 	}
-	return bestUsed
+	return best
+}
+
+// compare returns the verdict on the items from the first on, of each of which so many updates were
+// carried out.
+func (r *run) compare(first int64, counts []int, lost *lostNexts) (v verdict) {
+	for i, count := range counts {
+		number := first + int64(i)
+		t, score := r.board.of(number), lost.scores[number-1]
+		if t.allows(score, count) {
+			continue
+		}
+		if from, ok := t.began(score, count); ok && lost.mayHaveTaken(number, from) {
+			v.taken++
+		} else {
+			v.wrong = append(v.wrong, number)
+		}
+	}
+	return v
 }
 
 // wrongScore names what is wrong with an item.
@@ -203,12 +218,12 @@ func (r *run) wrongScore(number, score int64) {
 	kind := Corrupt
 	low, high := t.bounds()
 	switch {
-	case score < low:
+	case score < low || score == missing: // it may have none by itself, and not beside the others
 		kind = Lost
 	case score > high:
 		kind = Returned
 	}
-	r.add(kind, "item %d of the board has score %d, expected %d to %d: %d updates that may count, of which %d have an answer",
+	r.add(kind, "item %d of the board has score %d, expected %d to %d: %d updates that may count, of which %d have an answer, and no request for the next item without a reply may have taken it",
 		number, score, low, high, len(t.updates), t.acked)
 }
 

@@ -12,6 +12,7 @@
 //	model.go       what one connection's own queues must hold, exactly
 //	ledger.go      what may and must be in the queues that connections share
 //	board.go       what may and must be on the board
+//	lostnexts.go   what requests without a reply may have taken off the board
 //	judge.go       the comparison; boardjudge.go: that of the board; finding.go: what they can find
 //	identity.go    payloads that prove themselves
 //
@@ -25,5 +26,7 @@
 // The items of the board are judged by their scores: each item is updated by one connection, so its
 // score must be the sum of that connection's updates up to some moment not before the last answered
 // one, from the first that came after the item was last handed out. Where requests overlapped, either
-// order is allowed. An item may be handed out again only if an update came in between.
+// order is allowed. An item may be handed out again only if an update came in between. A request for the
+// next item whose reply never came may have taken one, if it was carried out: no item that is still there
+// may surely have stood above that one.
 package crash

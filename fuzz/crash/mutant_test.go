@@ -43,6 +43,7 @@ func showsOnBoard() map[string][]Kind {
 		"batches-reordered":   {Lost, Returned, Doubled},
 		"move-not-deleted":    {Doubled},
 		"move-not-put":        {Lost},
+		"first-put-dropped":   {Lost},
 		"packet-skipped":      {Lost, Returned, Doubled},
 	}
 }

@@ -36,6 +36,7 @@ func faults() map[string]func(*store) {
 		"payload-of-large-cut": func(s *store) { s.cutLarge = true },
 		"move-not-deleted":     func(s *store) { move(s, storage.OpDelete) },
 		"move-not-put":         func(s *store) { move(s, storage.OpPut) },
+		"first-put-dropped":    firstPutDropped,
 	}
 }
 
@@ -329,6 +330,50 @@ func skipSome() func(*storage.Meta) bool {
 	}
 }
 
+// firstPutDropped leaves out one in 128 packets with a key that no packet is deleted for in the same batch:
+// of a board, the update that makes an item anew. The item's next update writes it again.
+func firstPutDropped(s *store) {
+	s.unchecked = true
+	keys := map[storage.PacketID]string{} // of the packets that were put
+	n := 0
+	s.apply = func(b *storage.Batch) error {
+		var ops []storage.Op
+		deleted := map[string]bool{} // by queue and key
+		for _, op := range s.ops(b) {
+			switch op.Kind {
+			case storage.OpDelete:
+				deleted[keys[op.ID]] = true
+				delete(keys, op.ID)
+			case storage.OpPut:
+				key, err := keyOf(op)
+				if err != nil {
+					return err
+				}
+				keys[op.ID] = key
+				if deleted[key] {
+					break
+				}
+				if n++; n%128 == 0 {
+					continue
+				}
+			}
+			ops = append(ops, op)
+		}
+		c, err := s.copy(ops)
+		if err != nil {
+			return err
+		}
+		return s.Store.Apply(c)
+	}
+}
+
+// keyOf tells packets apart by queue and key.
+func keyOf(put storage.Op) (string, error) {
+	var p storage.Packet
+	err := storage.DecodeRecord(put.Record, &p)
+	return fmt.Sprint(put.ID.Queue, p.Key), err
+}
+
 // move leaves out one half of each eighth move: of a packet that a batch deletes and puts again under
 // the same key at another place.
 func move(s *store, half storage.OpKind) {
@@ -336,7 +381,7 @@ func move(s *store, half storage.OpKind) {
 	keys := map[storage.PacketID]string{} // of the packets that were put
 	n := 0
 	s.apply = func(b *storage.Batch) error {
-		ops, err := s.ops(b), error(nil)
+		ops := s.ops(b)
 		there := map[string]int{} // by queue and key: place of the delete in ops
 		var left []int
 		for i, op := range ops {
@@ -347,11 +392,10 @@ func move(s *store, half storage.OpKind) {
 				}
 				delete(keys, op.ID)
 			case storage.OpPut:
-				var p storage.Packet
-				if err = storage.DecodeRecord(op.Record, &p); err != nil {
+				key, err := keyOf(op)
+				if err != nil {
 					return err
 				}
-				key := fmt.Sprint(op.ID.Queue, p.Key)
 				keys[op.ID] = key
 				at, moved := there[key]
 				if !moved {
