@@ -218,7 +218,7 @@ func (r *run) wrongScore(number, score int64) {
 	kind := Corrupt
 	low, high := t.bounds()
 	switch {
-	case score < low || score == missing: // it may have none by itself, and not beside the others
+	case score < low || score == missing: // alone it may be missing, but not beside the others
 		kind = Lost
 	case score > high:
 		kind = Returned
