@@ -29,7 +29,7 @@ type anchor struct {
 	file *os.File
 	sync func(*os.File) error
 
-	// Of the goroutine that makes batches durable: Apply, or the one of the
+	// Of who makes batches durable: the holder of commitMu, or the goroutine of the
 	// sync interval; of Open and Close when neither runs.
 	slot int64
 	last anchorMark

@@ -210,3 +210,46 @@ func TestFolderWithoutASecretGetsOne(t *testing.T) {
 		t.Error("the next start has another one")
 	}
 }
+
+func TestTornTransactionOfACompactionIsNoDamage(t *testing.T) {
+	live, dir := t.TempDir(), t.TempDir()
+	s := smallStore(t, live)
+	for i := range uint64(3) {
+		if err := s.Apply(one(i, Packet{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.span(); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(dbName, filepath.Base(s.wal.files[0].file.Name()))
+	copyFolder(t, live, dir)
+	forget(t, dir, 3) // the anchor follows the transaction
+	b, err := os.ReadFile(filepath.Join(dir, log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const before = 5 // the key in a record
+	at := bytes.LastIndex(b, []byte(controlKey)) - before
+	r, ok := parseLogRecord(b[at:])
+	if !ok {
+		t.Fatal("the last control record cannot be read")
+	}
+	clear(b[at+r.size:])
+	if err := os.WriteFile(filepath.Join(dir, log), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := openView(t, dir, ViewOptions{Tolerant: true})
+	if found := v.Findings(); len(found) > 0 {
+		t.Errorf("findings %v", found)
+	}
+	if ids := viewed(t, v); len(ids) != 3 {
+		t.Errorf("%d packets, want 3", len(ids))
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c := smallStore(t, dir).Control(); c.Batch != 3 || c.Live != 3 {
+		t.Errorf("the control record is %+v", c)
+	}
+}

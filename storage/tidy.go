@@ -148,6 +148,7 @@ func (s *Store) mergeAlone() error {
 // prepare writes what a merge needs into level 0, or at rest does what Flatten
 // does not. It reports whether all of it is there.
 func (t *tidier) prepare(s *Store, now *scene) (ready bool, err error) {
+	defer func() { t.batch = s.Control().Batch }() // fillers are no sign of work
 	rest := t.quiet >= quietSeconds
 	if rest {
 		if sunk, err := s.sink(); sunk || err != nil {
@@ -298,23 +299,33 @@ func (s *Store) rotate() error {
 	return s.commitFiller(func(txn *badger.Txn) error { return txn.Delete([]byte(fillerKey)) })
 }
 
-// commitFiller commits what is no batch, with the control record as it is. The
-// caller holds commitMu. After a batch whose outcome is not known the control
-// record here may be older than the one on disk, and putting it there would
-// make the packets of that batch look like ones that came back: so a store that
-// has stopped gets nothing more.
+// commitFiller commits what changes no packet. It counts as a batch: with the
+// number of the one before, pieces of a filler that a crash cut would look like
+// pieces of a batch that was on the device. The caller holds commitMu. After a
+// batch whose outcome is not known the control record here may be older than
+// the one on disk, and putting it there would make the packets of that batch
+// look like ones that came back: so a store that has stopped gets nothing more.
 func (s *Store) commitFiller(fill func(*badger.Txn) error) error {
 	s.mu.Lock()
-	control, failed := s.control, s.failed
+	next, failed := s.control, s.failed
 	s.mu.Unlock()
 	if failed != nil {
 		return fmt.Errorf("cannot fill a memory table: the store stopped before it: %w", failed)
 	}
+	next.Epoch = s.epoch
+	next.Batch++
 	// Synced like a batch: what checkLogs says of a torn log holds only as
 	// long as one transaction is in flight.
-	if err := s.transact(fill, &control); err != nil {
+	err := s.transact(fill, &next)
+	if err == nil && s.opt.Sync.kind == syncAlways {
+		err = s.anchor.write(s.mark(next.Batch))
+	}
+	if err != nil {
 		s.fail(err)
 		return fmt.Errorf("cannot fill a memory table: %w", err)
 	}
+	s.mu.Lock()
+	s.control = next
+	s.mu.Unlock()
 	return nil
 }
