@@ -14,6 +14,9 @@ func main() {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	// A reader that goes away makes a write fail. The signal would end the process with its
 	// temporary files left behind.
 	signal.Ignore(syscall.SIGPIPE)

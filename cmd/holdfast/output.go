@@ -56,6 +56,9 @@ func (p *program) create(name string) (*output, error) {
 		o.file = file
 		return o, nil
 	}
+	if target, err := filepath.EvalSymlinks(name); err == nil { // a link stays one
+		name = target
+	}
 	if err := outsideOfDataFolders(name); err != nil {
 		return nil, err
 	}

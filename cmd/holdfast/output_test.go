@@ -105,6 +105,25 @@ func TestTwoOutputsOfOneNameDoNotMix(t *testing.T) {
 	}
 }
 
+func TestOutputToALinkIsWrittenToWhereItLeads(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "target"), filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.WriteFile(target, []byte("older"), 0o600), os.Symlink(target, link)); err != nil {
+		t.Fatal(err)
+	}
+	o, err := (&program{stdout: io.Discard}).create(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = o.WriteString("newer")
+	if err := o.keep(); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != target || string(readFile(t, target)) != "newer" {
+		t.Errorf("the link leads to %q, %v, where %q is", to, err, readFile(t, target))
+	}
+}
+
 func TestOutputOfALongNameIsWritten(t *testing.T) {
 	name := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
 	o, err := (&program{long: io.Discard}).create(name)
