@@ -111,6 +111,7 @@ type verifier struct {
 	orphans   map[uint32]*orphanCount
 	damaged   map[storage.PacketID]bool // records that cannot be read, some of them
 	damages   int64
+	scanned   uint64 // records, whether they can be read or not
 	live      uint64 // packets without expiry, as the control record counts them
 	hash      uint64
 	large     payloadSum // large payloads, by their packets

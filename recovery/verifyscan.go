@@ -148,6 +148,7 @@ func (v *verifier) judge(run *verifyRun) {
 	for i := range run.counts {
 		v.count(&run.counts[i])
 	}
+	v.scanned += uint64(len(run.ids))
 	v.live += run.live
 	v.hash += run.hash
 	v.large.n += run.large.n

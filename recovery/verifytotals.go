@@ -15,42 +15,21 @@ func (v *verifier) totals(ctx context.Context) error {
 	if !v.hasControl() {
 		return nil
 	}
-	live, hash := v.live, v.hash
+	c := census{live: v.live, hash: v.hash}
 	if v.damages > 0 {
-		// A start counts packets whose payload cannot be read, too.
-		unread := maps.Clone(v.damaged)
-		live, hash = 0, 0
-		err := v.src.Packets(storage.QueueRange{}, func(id storage.PacketID, m *storage.Meta) error {
-			delete(unread, id)
-			if m.Expiry == 0 {
-				live++
-				hash += storage.SetHash(id)
-			}
-			return ctx.Err()
-		})
-		if err != nil {
+		if err := c.recount(ctx, v.src, v.scanned, maps.Clone(v.damaged)); err != nil {
 			return err
 		}
-		for id := range unread {
-			live++ // whether it expires cannot be read: most do not
-			hash += storage.SetHash(id)
-		}
 	}
-	c := &v.control
-	switch missing := c.Hash - hash; {
-	case live == c.Live && hash == c.Hash:
-		return nil
-	case live == c.Live:
-		v.finding(FindingLost, "packets", "the control record and the scan both count %d packets without expiry, but not the same: "+
-			"at least one is lost and one came back or was changed", live)
-	case live+1 == c.Live:
-		return v.oneLost(ctx, missing)
-	case live < c.Live:
-		v.finding(FindingLost, "packets", "%d packets are lost: the control record counts %d without expiry, the scan found %d", c.Live-live, c.Live, live)
-	case live == c.Live+1:
-		return v.oneBack(ctx, -missing)
+	kind, what := c.differs(&v.control)
+	switch {
+	case kind == "":
+	case c.unknown == 0 && c.live+1 == v.control.Live:
+		return v.oneLost(ctx, v.control.Hash-c.hash)
+	case c.unknown == 0 && c.live == v.control.Live+1:
+		return v.oneBack(ctx, c.hash-v.control.Hash)
 	default:
-		v.finding(FindingResurrected, "packets", "%d packets came back: the control record counts %d without expiry, the scan found %d", live-c.Live, c.Live, live)
+		v.finding(kind, "packets", "%s", what)
 	}
 	return nil
 }

@@ -1,0 +1,85 @@
+package recovery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// misfits are folders whose packets are not, or may not be, those that the control record counts,
+// and what is said of the difference: nothing if want is empty.
+var misfits = map[string]struct {
+	harm func(s *dumpFake) // of forty packets, of which every second one expires
+	want string
+}{
+	"sound":                      {func(*dumpFake) {}, ""},
+	"unreadable, with expiry":    {func(s *dumpFake) { s.spoil(1) }, ""},
+	"unreadable, without expiry": {func(s *dumpFake) { s.spoil(0) }, ""},
+	"unreadable, of both kinds":  {func(s *dumpFake) { s.spoil(0, 1, 2, 3, 5, 7) }, ""},
+	"nothing else is readable": {
+		func(s *dumpFake) { s.packets = s.packets[1:2]; s.control.Live, s.control.Hash = 0, 0; s.spoil(0) }, "",
+	},
+	"many unreadable": {func(s *dumpFake) { s.spoil(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13) }, ""},
+	"one lost":        {func(s *dumpFake) { s.drop(4, 1) }, "is lost: the control record counts 20 packets without expiry, the scan found 19"},
+	"some lost":       {func(s *dumpFake) { s.drop(4, 3) }, "2 packets are lost: the control record counts 20 packets without expiry, the scan found 18"},
+	"some came back": {
+		func(s *dumpFake) { s.put(7, 9, 1<<63+50, storage.Packet{}); s.put(7, 9, 1<<63+51, storage.Packet{}) },
+		"2 packets came back: the control record counts 20 packets without expiry, the scan found 22",
+	},
+	"one for another": {func(s *dumpFake) { s.packets[4].id.Seq += 100 }, "count 20 packets without expiry, but not the same"},
+	"one lost and one unreadable": {
+		func(s *dumpFake) { s.spoil(1); s.drop(2, 1) },
+		"at least one packet is lost, came back or was changed: the control record counts 20 packets without expiry, the scan found 19, and 1 that cannot be read",
+	},
+	"two lost and one unreadable": {
+		func(s *dumpFake) { s.spoil(6); s.drop(2, 1) },
+		"at least one packet is lost: the control record counts 20 packets without expiry, the scan found 18, and 1 that cannot be read",
+	},
+	"one back and one unreadable": {
+		func(s *dumpFake) { s.spoil(1); s.put(7, 9, 1<<63+50, storage.Packet{}) },
+		"at least one packet came back: the control record counts 20 packets without expiry, the scan found 21, and 1 that cannot be read",
+	},
+}
+
+// spoil makes records that nobody can read.
+func (s *dumpFake) spoil(at ...int) {
+	for _, i := range at {
+		s.packets[i].rec = []byte{0x91}
+	}
+}
+
+func (s *dumpFake) drop(from, n int) { s.packets = slices.Delete(s.packets, from, from+n) }
+
+func misfit(harm func(s *dumpFake)) *dumpFake {
+	s := manyPackets(40)
+	for i := range s.packets {
+		if i%2 == 1 {
+			s.packets[i].packet.Expiry = later + 1
+		}
+	}
+	s.control.NextSeq = 1<<63 + 200
+	s.counted()
+	harm(s)
+	return s
+}
+
+func TestOnlyWhatIsCertainIsHeldAgainstTheControlRecord(t *testing.T) {
+	for name, c := range misfits {
+		t.Run(name, func(t *testing.T) {
+			v := &verifier{VerifyOptions: VerifyOptions{Now: later}, src: misfit(c.harm)}
+			if err := v.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			said := slices.DeleteFunc(v.report.Findings, func(f storage.Finding) bool { return f.Kind == storage.FindingRecord })
+			if c.want == "" && len(said) == 0 {
+				return
+			}
+			if c.want == "" || len(said) != 1 || !strings.Contains(fmt.Sprint(said), c.want) {
+				t.Errorf("findings %v, want %q", said, c.want)
+			}
+		})
+	}
+}
