@@ -1,9 +1,7 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,28 +35,4 @@ func judgeLimit(path string, beside int) error {
 			"raise the limit (ulimit -n %d) and try again", ErrTooManyFiles, l.Cur, need, len(tables), max(need, 1024))
 	}
 	return nil
-}
-
-// starved tells whether an error says that no more files can be opened. Not
-// every error of Badger wraps its cause.
-func starved(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, cause := range []error{unix.EMFILE, unix.ENFILE} {
-		if errors.Is(err, cause) || strings.Contains(err.Error(), cause.Error()) {
-			return true
-		}
-	}
-	return false
-}
-
-// whenStarved returns an error that wraps ErrTooManyFiles, and nothing that
-// calls the folder damaged, for one that starved is true of.
-func whenStarved(err error) error {
-	if !starved(err) {
-		return err
-	}
-	return fmt.Errorf("%w: nothing was found wrong with the data folder; raise the limit of the process (ulimit -n) "+
-		"or of the system (fs.file-max), and try again", ErrTooManyFiles)
 }

@@ -24,6 +24,9 @@ var (
 	// ErrTooManyFiles means that the process, or the system, may not have as many
 	// files open as the folder needs.
 	ErrTooManyFiles = errors.New("the limit of open files is reached")
+	// ErrRefused means that the system refuses the process the right to read or
+	// write a file of the folder, or memory for it.
+	ErrRefused = errors.New("the system refuses access to the data folder")
 )
 
 // Errors of Apply. The first two mean that nothing was written.

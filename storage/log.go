@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Before Badger opens a folder the logs of its memory tables are read once
@@ -256,14 +254,15 @@ func checkLogs(path string, secret []byte, accept bool) (memTable int64, err err
 // checkLog reads one log, and reports whether a later batch than a crash can
 // have cut lies behind its end.
 func checkLog(name string, last uint64, secret []byte) (end logEnd, later bool, err error) {
-	defer recoverFault(&err)()
-	b, err := mapFile(name)
-	if err != nil || len(b) == 0 {
-		return logEnd{last: last}, false, err
-	}
-	defer unix.Munmap(b)
-	end = readLog(b, last)
-	return end, laterBatch(b[end.at:], end.torn, secret), nil
+	end.last = last
+	err = withLog(name, func(b []byte) error {
+		if len(b) > 0 {
+			end = readLog(b, last)
+			later = laterBatch(b[end.at:], end.torn, secret)
+		}
+		return nil
+	})
+	return end, later, err
 }
 
 // logNames returns the logs of a database folder, oldest first.
@@ -324,7 +323,7 @@ func recoverFault(err *error) func() {
 	return func() {
 		debug.SetPanicOnFault(old)
 		if p := recover(); p != nil {
-			*err = fmt.Errorf("%v", p)
+			*err = faultError(p)
 		}
 	}
 }

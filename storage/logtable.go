@@ -144,32 +144,38 @@ func (l *looker) logs(names []string) error {
 // log makes tables of one log, which follows transaction last. It returns the
 // last one now.
 func (l *looker) log(name string, last uint64) (uint64, error) {
-	b, unmap, err := mapPrivate(name)
-	if err == nil && len(b) > 0 {
-		defer unmap()
-		last, err = l.transactions(name, b, last)
-	}
-	if err == nil || errors.Is(err, ErrDamaged) || l.findings == nil || starved(err) {
+	end := last
+	err := withLog(name, func(b []byte) (err error) {
+		if len(b) > 0 {
+			end, err = l.transactions(name, b, last)
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return end, nil
+	case errors.Is(err, ErrDamaged) || starved(err):
 		return last, err
+	case l.findings == nil:
+		return last, fmt.Errorf("cannot read the log %s: %w", name, err)
 	}
-	b, err = readPages(name, func(at int, err error) {
+	b, err := readPages(name, func(at int, err error) {
 		l.findings.add(Finding{FindingLog, fmt.Sprintf("%s byte %d", l.key(name), at), fmt.Sprintf(noPage, err)})
 	})
 	if err != nil {
 		l.findings.add(Finding{FindingLog, l.key(name), fmt.Sprintf("it cannot be read (%v) and is left out; %s", err, lostWith)})
 		return last, nil
 	}
-	return l.transactions(name, b, last)
+	end = last
+	err = guarded(b, func(b []byte) (err error) {
+		end, err = l.transactions(name, b, last)
+		return err
+	})
+	return end, err
 }
 
 // transactions makes tables of what a log holds.
-func (l *looker) transactions(name string, b []byte, last uint64) (_ uint64, err error) {
-	defer func() {
-		if err != nil && !errors.Is(err, ErrDamaged) {
-			err = fmt.Errorf("cannot read the log %s: %w", name, err)
-		}
-	}()
-	defer recoverFault(&err)()
+func (l *looker) transactions(name string, b []byte, last uint64) (uint64, error) {
 	end := readLog(b, last)
 	run := &logRun{log: b}
 	run.whole(logHeader, end.at)

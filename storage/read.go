@@ -232,10 +232,8 @@ func recoverBlock(err *error) func() {
 		if p == nil {
 			return
 		}
-		if fault, ok := p.(interface{ Addr() uintptr }); ok {
-			*err = fmt.Errorf("the device does not give the data: %v", fault)
-			return
+		if *err = faultError(p); !errors.Is(*err, errFault) {
+			*err = fmt.Errorf("%w: a block cannot be taken apart: %w", ErrDamaged, *err)
 		}
-		*err = fmt.Errorf("%w: a block cannot be taken apart: %v", ErrDamaged, p)
 	}
 }

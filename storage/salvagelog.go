@@ -123,9 +123,13 @@ func (s *logSalvager) found(at int, format string, args ...any) {
 	s.findings.add(Finding{FindingLog, fmt.Sprintf("%s byte %d", s.key, at), fmt.Sprintf(format, args...)})
 }
 
+// resumeWork is in bytes what resume looks at in a log of any length, besides
+// 64 times its length: one of nonsense takes no longer.
+const resumeWork = 128 << 20
+
 // resume finds the first place from at on where records can be read again.
 func (s *logSalvager) resume(at int) (int, bool) {
-	work := 64 * len(s.log) // a log of nonsense takes no longer
+	work := resumeWork + 64*len(s.log)
 	for ; at < len(s.log) && work > 0; at++ {
 		if r, ok := splitLogRecord(s.log[at:]); !ok || r.user != 0 || r.meta&^1 != metaTxn && r.meta != metaFinTxn || !plausibleKey(r.key) {
 			continue

@@ -95,7 +95,7 @@ func scanWith(it *badger.Iterator, keys keyRange, fn func(key, rec []byte) error
 			return
 		}
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the database cannot be read: %v", ErrDamaged, p)
+			err = fmt.Errorf("%w: the database cannot be read: %w", ErrDamaged, faultError(p))
 		}
 	}()
 	var item *badger.Item

@@ -220,7 +220,10 @@ func (l *looker) table(number uint64) error {
 		judged = everyBlock
 	}
 	if err := checkTable(name, false, judged); err != nil {
-		if l.findings == nil || starved(err) {
+		switch {
+		case starved(err) || l.findings == nil && errors.Is(err, errNoRoom):
+			return err
+		case l.findings == nil:
 			return fmt.Errorf("%w; restore a copy", err)
 		}
 		return l.salvage(number)

@@ -256,7 +256,10 @@ func (s *Store) inspect() error {
 
 func (s *Store) openBadger() (err error) {
 	defer func() {
-		if err != nil {
+		switch {
+		case errors.Is(err, errFault): // all of it was read before
+			err = fmt.Errorf("the database cannot be opened: %w", errNoRoom)
+		case err != nil:
 			err = fmt.Errorf("%w: the database cannot be opened: %w; unless the cause lies elsewhere, restore a copy", ErrDamaged, err)
 		}
 	}()

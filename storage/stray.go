@@ -107,14 +107,14 @@ func firstLogged(path string) (uint64, error) {
 }
 
 func firstVersion(name string) (version uint64, err error) {
-	defer recoverFault(&err)()
-	b, unmap, err := mapPrivate(name)
-	if err != nil || len(b) <= logHeader {
-		return 0, err
-	}
-	defer unmap()
-	r, _ := parseLogRecord(b[logHeader:])
-	return r.version, nil
+	err = withLog(name, func(b []byte) error {
+		if len(b) > logHeader {
+			r, _ := parseLogRecord(b[logHeader:])
+			version = r.version
+		}
+		return nil
+	})
+	return version, err
 }
 
 // unlistedTables returns the tables that lie in a database folder but are not

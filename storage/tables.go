@@ -121,7 +121,13 @@ func removeStray(path string) error {
 // read: its index, and the blocks that judged tells to judge.
 func checkTable(name string, compressed bool, judged blockFilter) (err error) {
 	defer func() {
-		if err != nil && !errors.Is(err, ErrDamaged) {
+		if errors.Is(err, errFault) {
+			err = whyFault(name)
+		}
+		switch {
+		case errors.Is(err, errNoRoom):
+			err = fmt.Errorf("table %s: %w", name, err)
+		case err != nil && !errors.Is(err, ErrDamaged):
 			err = fmt.Errorf("%w: table %s: %w", ErrDamaged, name, err)
 		}
 	}()
@@ -181,7 +187,9 @@ func (t *tableFile) close() {
 func (t *tableFile) parse() (err error) {
 	defer func() {
 		if p := recover(); p != nil { // the index is not one, although its checksum is right
-			err = fmt.Errorf("the index cannot be taken apart: %v", p)
+			if err = faultError(p); !errors.Is(err, errFault) {
+				err = fmt.Errorf("the index cannot be taken apart: %w", err)
+			}
 		}
 	}()
 	if len(t.data) == 0 {
@@ -309,53 +317,4 @@ func cutLength(b []byte) (rest []byte, n int, ok bool) {
 	at := len(b) - 4
 	length := binary.BigEndian.Uint32(b[at:])
 	return b[:at], int(length), uint64(length) <= uint64(at)
-}
-
-// mapPrivate maps a file for reading and for changes that stay here.
-func mapPrivate(name string) (b []byte, unmap func(), err error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err == nil {
-		err = judgeSize(info.Size())
-	}
-	if err != nil || info.Size() == 0 {
-		return nil, nil, err
-	}
-	b, err = unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-	if err != nil {
-		return nil, nil, err
-	}
-	return b, func() { _ = unix.Munmap(b) }, nil
-}
-
-// mapFile maps a file for reading; an empty one gives no bytes. The mapping is
-// private, so that who lets go of the pages of Badger's mappings does not take
-// it for one of them: it can be gone by then.
-func mapFile(name string) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err == nil {
-		err = judgeSize(info.Size())
-	}
-	if err != nil || info.Size() == 0 {
-		return nil, err
-	}
-	return unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
-}
-
-// judgeSize returns an error for a file that is larger than Badger makes any,
-// which is not worth the time it takes to look through.
-func judgeSize(size int64) error {
-	if size > maxLogBytes {
-		return fmt.Errorf("it has %d bytes, more than any table or log", size)
-	}
-	return nil
 }
