@@ -83,3 +83,20 @@ func TestOnlyWhatIsCertainIsHeldAgainstTheControlRecord(t *testing.T) {
 		})
 	}
 }
+
+func TestSalvageSaysHowItDiffersFromTheControlRecord(t *testing.T) {
+	for name, c := range misfits {
+		for _, o := range []DumpOptions{{}, {Limit: 3}, {Queues: []string{"queue 1"}}} {
+			t.Run(fmt.Sprint(name, o.Limit, o.Queues), func(t *testing.T) {
+				o.Salvage = true
+				_, report := dumpOf(t, misfit(c.harm), o)
+				if c.want == "" && len(report.Findings) == 0 {
+					return
+				}
+				if c.want == "" || len(report.Findings) != 1 || !strings.Contains(fmt.Sprint(report.Findings), c.want) {
+					t.Errorf("findings %v, want %q", report.Findings, c.want)
+				}
+			})
+		}
+	}
+}

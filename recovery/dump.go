@@ -23,6 +23,7 @@ type DumpSource interface {
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
 	// Load returns the record of a load under way, nil if there is none.
 	Load() []byte
+	packetScan
 }
 
 // DumpOptions say what to dump and how. The zero value dumps everything as JSONL.
@@ -64,7 +65,12 @@ type DumpReport struct {
 	Unreadable      []Unreadable // the first thousand of them
 	Nameless        int64        // queues whose definitions are gone
 	Unfinished      bool         // the folder was being loaded
-	Took            time.Duration
+
+	// Findings, of a salvage, say how what is there differs from what the control record counts,
+	// and what was changed so that Load takes the dump.
+	Findings []storage.Finding
+
+	Took time.Duration
 }
 
 // maxUnreadable bounds DumpReport.Unreadable.
@@ -97,8 +103,9 @@ type dumper struct {
 	w      io.Writer
 	queues []*storage.Queue // those to be dumped, in order of identity
 	ranges []storage.QueueRange
-	next   int   // of queues: the first whose record is not written yet
-	lost   int64 // queues that were made up
+	next   int            // of queues: the first whose record is not written yet
+	lost   int64          // queues that were made up
+	twice  map[place]bool // of a salvage: taken by several packets; true when one of them was met
 
 	// These belong to the goroutine that writes, while it runs.
 	report DumpReport
@@ -111,7 +118,7 @@ func (d *dumper) run() error {
 		return err
 	}
 	if d.Salvage {
-		if err := d.widen(&h.marks); err != nil {
+		if err := d.survey(&h.marks); err != nil {
 			return err
 		}
 	}
@@ -130,6 +137,12 @@ func (d *dumper) run() error {
 		d.Progress(d.progress())
 	}
 	return nil
+}
+
+func (d *dumper) finding(kind, key, format string, args ...any) {
+	if len(d.report.Findings) < maxFindings {
+		d.report.Findings = append(d.report.Findings, storage.Finding{Kind: kind, Key: key, What: fmt.Sprintf(format, args...)})
+	}
 }
 
 func (d *dumper) write(b []byte) error {
@@ -185,25 +198,6 @@ func (d *dumper) chooseQueues() error {
 	}
 	if len(globs) == 0 {
 		d.ranges = []storage.QueueRange{{}} // also those that have lost their definition
-	}
-	return nil
-}
-
-// widen makes marks hold every packet that a salvage will find, as the control record may be lost.
-func (d *dumper) widen(m *storage.Marks) error {
-	for _, q := range d.queues {
-		m.NextQueue = max(m.NextQueue, q.ID+1)
-	}
-	for _, r := range d.ranges {
-		err := d.src.Records(r, func(id storage.PacketID, _ []byte, _ error) error {
-			m.NextQueue = max(m.NextQueue, id.Queue+1)
-			m.NextSeq = max(m.NextSeq, id.Seq+1)
-			m.LowSeq = min(m.LowSeq, id.Seq-1)
-			return nil
-		})
-		if err != nil && !errors.Is(err, storage.ErrDamaged) {
-			return fmt.Errorf("read packets: %w", err)
-		}
 	}
 	return nil
 }

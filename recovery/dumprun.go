@@ -108,6 +108,12 @@ func (f *dumpFlow) read() error {
 
 // take adds one packet to the run.
 func (f *dumpFlow) take(id storage.PacketID, rec []byte, damage error) error {
+	if err := f.misplaced(id, rec != nil); err != nil {
+		if !f.Salvage {
+			return err
+		}
+		return f.add(dumpItem{id: id, end: len(f.run.recs), err: err})
+	}
 	if f.queue == nil || f.queue.ID != id.Queue {
 		if err := f.queuesUpTo(id.Queue); err != nil {
 			return err
@@ -131,6 +137,23 @@ func (f *dumpFlow) take(id storage.PacketID, rec []byte, damage error) error {
 	}
 	f.run.recs = append(f.run.recs, rec...)
 	return f.add(dumpItem{id: id, end: len(f.run.recs), err: damage})
+}
+
+// misplaced says why load would refuse the dump if the packet were in it.
+func (f *dumpFlow) misplaced(id storage.PacketID, readable bool) error {
+	if err := impossible(id); err != nil {
+		return err
+	}
+	at := place{id.Queue, id.Seq}
+	met, twice := f.twice[at]
+	if !twice {
+		return nil
+	}
+	f.twice[at] = readable || met
+	if met {
+		return fmt.Errorf("%w: packet %v: another packet of the queue has its sequence, and is written", storage.ErrDamaged, id)
+	}
+	return nil
 }
 
 // queuesUpTo adds the records of all queues up to one, so that they stand in order also when no

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/recovery"
@@ -26,7 +27,7 @@ type dumpCmd struct {
 
 // Help is shown below the usage line.
 func (c *dumpCmd) Help() string {
-	return `Writes every live packet with all its fields, and the queues' settings, in order of delivery, and changes nothing in the folder. Bytes that are not text are written as base64 under another name, so nothing is lost: "holdfast load" makes the same folder of it. The last record counts and hashes the others; a dump without it was cut short. With --salvage the exit code is 0 although some packets could not be read; they are counted on standard error.
+	return `Writes every live packet with all its fields, and the queues' settings, in order of delivery, and changes nothing in the folder. Bytes that are not text are written as base64 under another name, so nothing is lost: "holdfast load" makes the same folder of it. The last record counts and hashes the others; a dump without it was cut short. With --salvage the exit code is 0 although some packets could not be read; standard error counts them, says how what is there differs from what the last batch had counted, and whether packets that had been popped may be among it.
 
 Examples:
 
@@ -134,11 +135,20 @@ func (c *dumpCmd) expected(total int64) int64 {
 // tell says on standard error what a dump left out, and nothing about one that is complete.
 func (c *dumpCmd) tell(p *program, r *recovery.DumpReport, findings []storage.Finding) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "holdfast: "+format+"\n", args...) }
-	for _, f := range findings {
-		say("%v", f)
+	named := make(map[string]bool)
+	for _, u := range r.Unreadable {
+		named[u.ID.String()] = true
+	}
+	for _, f := range slices.Concat(findings, r.Findings) {
+		if f.Kind != storage.FindingRecord || !named[f.Key] { // else it is said below
+			say("%v", f)
+		}
 	}
 	for _, u := range r.Unreadable {
-		say("packet %v is lost: %v", u.ID, u.Err)
+		say("packet %v is left out: %v", u.ID, u.Err)
+	}
+	if mayHoldPopped(findings, r.Findings) {
+		say("packets that had been popped may be among those that were written, and others be missing")
 	}
 	if r.Unfinished {
 		say("the folder was being loaded, so it holds a part of something")
@@ -147,11 +157,32 @@ func (c *dumpCmd) tell(p *program, r *recovery.DumpReport, findings []storage.Fi
 		say("%d queues have lost their definitions; their packets have the names lost-queue-N", r.Nameless)
 	}
 	if r.Lost > 0 {
-		say("%d packets could not be read and are left out, %d were written", r.Lost, r.Packets)
+		say("%d packets are left out because of damage, %d were written", r.Lost, r.Packets)
 	}
 	if r.Expired > 0 {
 		say("%d packets had expired and are left out", r.Expired)
 	}
+}
+
+// mayHoldPopped reports whether deletes may be lost: with the last batches, or with what is damaged
+// in a folder whose packets are not those that the control record counts.
+func mayHoldPopped(files, packets []storage.Finding) bool {
+	damaged, differs := false, false
+	for _, f := range files {
+		switch f.Kind {
+		case storage.FindingAnchor, storage.FindingControl:
+			return true
+		case storage.FindingLog, storage.FindingTable, storage.FindingManifest:
+			damaged = true
+		}
+	}
+	for _, f := range packets {
+		if f.Kind == recovery.FindingResurrected {
+			return true
+		}
+		differs = differs || f.Kind == recovery.FindingLost
+	}
+	return damaged && differs
 }
 
 // endable is a writer that fails when a context has ended, also while what it writes to takes all.

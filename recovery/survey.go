@@ -1,0 +1,155 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// survey is what a salvage has to know of a whole folder before it writes the first record: whether
+// the packets are those that the control record counts, and what has to be changed so that load
+// takes the dump.
+type survey struct {
+	*dumper
+	marks   *storage.Marks // of the dump, which the survey makes wide enough
+	packet  storage.Packet
+	census  census
+	records uint64
+	unread  map[storage.PacketID]bool // records that cannot be read, some of them
+	outside uint64                    // packets beyond the marks of the control record
+	first   storage.PacketID          // of these
+	twins   *twins
+}
+
+// place is a queue and a sequence: no two packets have the same.
+type place struct {
+	queue uint32
+	seq   uint64
+}
+
+// maxTwins bounds the memory that places taken twice need.
+const maxTwins = 1 << 20
+
+// survey looks at all packets, also where only some queues are dumped: the control record does not
+// count by queues. m are the marks of the control record, and become those of the dump.
+func (d *dumper) survey(m *storage.Marks) error {
+	s := &survey{dumper: d, marks: m, unread: make(map[storage.PacketID]bool)}
+	d.twice = make(map[place]bool)
+	s.twins = newTwins(func(queue uint32, seq uint64) {
+		if len(d.twice) < maxTwins {
+			d.twice[place{queue, seq}] = false
+		}
+	})
+	mendMarks(m)
+	for _, q := range d.queues {
+		m.NextQueue = max(m.NextQueue, q.ID+1)
+	}
+	err := s.scan(s.record)
+	if err == nil {
+		err = s.twins.rest(func() error { return s.scan(s.follow) })
+	}
+	if err == nil && len(s.unread) > 0 {
+		err = unlessDamaged(s.census.recount(context.Background(), d.src, s.records, s.unread))
+	}
+	if err != nil {
+		return fmt.Errorf("read packets: %w", err)
+	}
+	s.conclude()
+	return nil
+}
+
+// mendMarks gives marks that no store has those of an empty one.
+func mendMarks(m *storage.Marks) {
+	if m.LowSeq >= m.NextSeq || m.LowSeq < sequenceMargin || m.NextSeq > 1<<64-1-sequenceMargin {
+		m.NextSeq, m.LowSeq = 1<<63, 1<<63-1
+	}
+	m.NextQueue = max(m.NextQueue, 1)
+}
+
+func unlessDamaged(err error) error {
+	if errors.Is(err, storage.ErrDamaged) {
+		return nil
+	}
+	return err
+}
+
+func (s *survey) scan(fn func(id storage.PacketID, rec []byte, damage error) error) error {
+	err := unlessDamaged(s.src.Records(storage.QueueRange{}, fn))
+	s.twins.flush()
+	return err
+}
+
+func (s *survey) record(id storage.PacketID, rec []byte, _ error) error {
+	s.records++
+	if rec == nil || storage.DecodeRecord(rec, &s.packet) != nil {
+		if len(s.unread) < maxFindings {
+			s.unread[id] = true
+		}
+		return nil
+	}
+	if s.packet.Expiry == 0 {
+		s.census.add(id)
+	}
+	if impossible(id) != nil {
+		return nil
+	}
+	if c := s.src.Control(); id.Seq >= c.NextSeq || id.Seq <= c.LowSeq {
+		if s.outside++; s.outside == 1 {
+			s.first = id
+		}
+	}
+	m := s.marks
+	m.NextQueue = max(m.NextQueue, id.Queue+1)
+	m.NextSeq = max(m.NextSeq, id.Seq+1)
+	m.LowSeq = min(m.LowSeq, id.Seq-1)
+	s.add(id)
+	return nil
+}
+
+// follow is record for a further pass.
+func (s *survey) follow(id storage.PacketID, rec []byte, _ error) error {
+	if rec != nil && storage.DecodeRecord(rec, &s.packet) == nil && impossible(id) == nil {
+		s.add(id)
+	}
+	return nil
+}
+
+// add holds a packet that will be written against the others of its queue.
+func (s *survey) add(id storage.PacketID) {
+	if s.packet.Expiry == 0 || s.packet.Expiry > s.Now {
+		s.twins.add(id)
+	}
+}
+
+// conclude makes findings of what the scans met.
+func (s *survey) conclude() {
+	c := s.src.Control()
+	if c.Epoch == 0 {
+		return // nothing to hold it against, which the view has said
+	}
+	if kind, what := s.census.differs(&c); kind != "" {
+		s.finding(kind, "packets", "%s", what)
+	}
+	if s.outside > 0 {
+		s.finding(storage.FindingControl, "control record",
+			"the sequences of %s are not between those of the next packets at the two ends, %d and %d, the first that of packet %v: the dump has wider marks",
+			packets(s.outside), c.LowSeq, c.NextSeq, s.first)
+	}
+}
+
+// impossible says why load would take no dump with a packet in it, whatever the marks are.
+func impossible(id storage.PacketID) error {
+	const least, most = sequenceMargin + 1, 1<<64 - 2 - sequenceMargin
+	switch {
+	case !possibleQueue(id.Queue):
+		return fmt.Errorf("%w: packet %v: no queue has the number %d", storage.ErrDamaged, id, id.Queue)
+	case id.Seq < least || id.Seq > most:
+		return fmt.Errorf("%w: packet %v: its sequence is out of range: no store lives long enough to come below %d or above %d",
+			storage.ErrDamaged, id, uint64(least), uint64(most))
+	}
+	return nil
+}
+
+func possibleQueue(id uint32) bool { return id > 0 && id < 1<<32-1 }
