@@ -14,7 +14,8 @@
 //	held.go     tables held while their blocks are judged at work
 //	folder.go   the data folder: lock, format version; anchor.go: the anchor
 //	log.go      what a crash leaves of a log, and what is damage; tables.go,
-//	            manifest.go, stray.go: the same of tables and their list
+//	            manifest.go, stray.go: the same of tables and their list;
+//	            stale.go: logs of what is in tables; dblock.go: Badger's lock
 //	wal.go      how a commit reaches the device
 //	view.go     View: a folder that is only looked at; look.go: its lock,
 //	            witness.go: what vouches for it, shadow.go, logtable.go: what

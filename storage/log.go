@@ -221,7 +221,7 @@ func checkLogs(path string, secret []byte, accept bool) (memTable int64, err err
 	if err != nil {
 		return 0, err
 	}
-	last, err := beforeLogs(path)
+	last, err := beforeLogs(path, names)
 	if err != nil {
 		return 0, err
 	}

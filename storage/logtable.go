@@ -123,7 +123,11 @@ func newTableBuilder() *table.Builder {
 
 // logs makes tables of the logs, oldest first.
 func (l *looker) logs(names []string) error {
-	last, err := beforeLogs(l.db)
+	names, err := l.withoutStale(names)
+	if err != nil {
+		return err
+	}
+	last, err := beforeLogs(l.db, names)
 	switch {
 	case starved(err) || err != nil && l.findings == nil:
 		return err

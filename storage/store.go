@@ -213,8 +213,11 @@ func (s *Store) release() {
 }
 
 // inspect judges the files of the database before Badger sees them.
-func (s *Store) inspect() error {
+func (s *Store) inspect() (err error) {
 	path := s.folder.name(dbName)
+	if err := judgeLock(path); err != nil {
+		return err
+	}
 	if err := judgeLimit(path, workFiles); err != nil {
 		return err
 	}
@@ -229,11 +232,14 @@ func (s *Store) inspect() error {
 	// Without a flush for every batch a power cut may leave any of the last
 	// ones readable, so a hole in a log means nothing.
 	accept := s.opt.AcceptLoss || !s.anchor.last.always
-	memTable, err := checkLogs(path, s.secret, accept)
-	if err != nil {
+	if s.compressed, err = checkTables(path); err != nil {
 		return err
 	}
-	if s.compressed, err = checkTables(path); err != nil {
+	if err := removeStale(path, s.secret); err != nil {
+		return err
+	}
+	memTable, err := checkLogs(path, s.secret, accept)
+	if err != nil {
 		return err
 	}
 	if err := checkList(path, accept); err != nil {
@@ -278,17 +284,14 @@ func (s *Store) openBadger() (err error) {
 	return nil
 }
 
-// openUnlocked opens a database. The folder is locked by this process, so who
-// has Badger's own lock is a child that another goroutine is starting, which
-// has copies of all descriptors until it runs: that is waited for.
+// openUnlocked opens a database whose lock nobody else keeps.
 func openUnlocked(opt badger.Options) (db *badger.DB, err error) {
-	const tries, pause = 100, 5 * time.Millisecond
-	for range tries {
+	for range lockTries {
 		db, err = badger.Open(opt)
 		if err == nil || !strings.Contains(err.Error(), "Cannot acquire directory lock") {
 			return db, err
 		}
-		time.Sleep(pause)
+		time.Sleep(lockPause)
 	}
 	return nil, err
 }

@@ -23,7 +23,11 @@ func judgeStrays(path string, m manifest, gone bool, unlisted []uint64) error {
 	if gone {
 		return fmt.Errorf("it is missing, although %d tables lie there", len(unlisted))
 	}
-	logs, err := firstLogged(path)
+	names, err := logNames(path)
+	if err != nil {
+		return err
+	}
+	logs, err := firstLogged(names)
 	if err != nil {
 		return err
 	}
@@ -50,12 +54,11 @@ func newestListed(path string, m manifest) (newest uint64, all bool) {
 }
 
 // beforeLogs returns the version of the transaction before the first one that
-// the logs of a database folder must hold, and anyVersion where the tables do
-// not tell. They hold every transaction up to their newest: no compaction
-// drops the newest control record, and every transaction has one. The logs
-// hold what follows, and those that a crash kept from being removed, some of
-// what is in tables, too.
-func beforeLogs(path string) (uint64, error) {
+// the given logs of a database folder, none of them stale, must hold, and
+// anyVersion where the tables do not tell. The tables hold every transaction
+// up to their newest: no compaction drops the newest control record, and every
+// transaction has one. The logs hold what follows.
+func beforeLogs(path string, logs []string) (uint64, error) {
 	m, gone, err := readManifest(path)
 	if err != nil && !errors.Is(err, ErrDamaged) {
 		return 0, err
@@ -64,7 +67,7 @@ func beforeLogs(path string) (uint64, error) {
 	if unlisted, uerr := unlistedTables(path, m); uerr != nil || err != nil || !all || gone && len(unlisted) > 0 {
 		return anyVersion, uerr // the list is judged by checkTables and checkList
 	}
-	first, err := firstLogged(path)
+	first, err := firstLogged(logs)
 	if err != nil {
 		return 0, err
 	}
@@ -89,11 +92,7 @@ func newestVersion(name string) (version uint64, ok bool) {
 
 // firstLogged returns the version of the oldest transaction in the logs, 0
 // when there is none.
-func firstLogged(path string) (uint64, error) {
-	names, err := logNames(path)
-	if err != nil {
-		return 0, err
-	}
+func firstLogged(names []string) (uint64, error) {
 	for _, name := range names {
 		version, err := firstVersion(name)
 		if err != nil {

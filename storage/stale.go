@@ -1,0 +1,93 @@
+package storage
+
+import (
+	"fmt"
+	"os"
+)
+
+// Badger removes a log when the tables hold all of it and nobody reads its
+// memory table any more: a reader, such as a backup, keeps it, also while
+// newer logs come and go. What is killed then leaves a log that is older than
+// tables, with a gap behind it. It must not be read again: a packet in it may
+// have been deleted since, and the tombstone, once it reached the last level,
+// is gone, so the packet would come back.
+//
+// Memory tables are written out one by one, the oldest first, and a
+// transaction is in one log whole. So the tables hold every transaction up to
+// their newest, and a log that has no later one is stale.
+
+// removeStale removes the logs of a database folder that the tables, which
+// were judged before, hold all of. They are removed again if a power cut
+// brings them back.
+func removeStale(path string, secret []byte) error {
+	names, err := logNames(path)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	m, _, err := readManifest(path)
+	if err != nil {
+		return err
+	}
+	newest, all := newestListed(path, m)
+	for _, name := range names {
+		if !all {
+			break
+		}
+		stale, err := staleLog(name, newest, secret)
+		if err != nil {
+			return fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)
+		}
+		if !stale {
+			continue
+		}
+		if err := os.Remove(name); err != nil {
+			return fmt.Errorf("cannot remove a log of what is in tables: %w", err)
+		}
+	}
+	return nil
+}
+
+// staleLog tells whether a log holds transactions, and none after newest. Each
+// has a control record, by which it is known also where another record of it
+// is damaged.
+func staleLog(name string, newest uint64, secret []byte) (stale bool, err error) {
+	err = withLog(name, func(b []byte) error {
+		stale = isStale(b, newest, secret)
+		return nil
+	})
+	return stale, err
+}
+
+func isStale(b []byte, newest uint64, secret []byte) bool {
+	end := readLog(b, anyVersion)
+	if end.last == anyVersion || end.last > newest {
+		return false
+	}
+	return !findControl(b[end.at:], secret, func(r *logRecord) bool { return r.version > newest })
+}
+
+// withoutStale is removeStale of a view, which removes nothing: it returns the
+// logs that are to be read.
+func (l *looker) withoutStale(names []string) ([]string, error) {
+	m, _, err := readManifest(l.db)
+	if err != nil {
+		return names, nil // it is judged where the tables are linked
+	}
+	newest, all := newestListed(l.db, m)
+	if !all {
+		return names, nil
+	}
+	var kept []string
+	for _, name := range names {
+		stale, err := staleLog(name, newest, l.secret)
+		if starved(err) {
+			return nil, err
+		}
+		if err == nil && stale {
+			l.progress(name)
+			continue
+		}
+		kept = append(kept, name) // also what cannot be read: it is judged when it is its turn
+	}
+	return kept, nil
+}

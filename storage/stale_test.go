@@ -1,0 +1,161 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// heldLog makes a folder as a kill leaves it while somebody reads: packets
+// were pushed, then a reader came, and so many others came that newer logs came
+// and went. In one of those the first packets were deleted. want is what must
+// be there, and secret the folder's.
+func heldLog(t *testing.T, expiry int64, sync SyncMode) (dir string, want []PacketID, secret []byte) {
+	t.Helper()
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: sync})
+	var b Batch
+	old := make([]PacketID, 50)
+	for i := range old {
+		old[i] = PacketID{1, 1, uint64(i)}
+		b.Put(old[i], &Packet{Expiry: expiry})
+	}
+	if err := s.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	held := logName(s.wal.next - 1)
+	n, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	dir = t.TempDir()
+	done := errors.New("done")
+	err = n.Packets(QueueRange{}, func(PacketID, *Meta) error { // an iterator is open now
+		deleted := false
+		for seq := uint64(1000); ; seq++ {
+			id := PacketID{1, 1, seq}
+			want = append(want, id)
+			b.Reset()
+			b.Put(id, &Packet{Payload: make([]byte, 1000), Expiry: expiry})
+			if err := s.Apply(&b); err != nil {
+				return err
+			}
+			names, err := logNames(s.folder.name(dbName))
+			if err != nil {
+				return err
+			}
+			numbers := make([]int, len(names))
+			for i, name := range names {
+				numbers[i], _ = logNumber(filepath.Base(name))
+			}
+			if !deleted && len(names) == 2 {
+				b.Reset()
+				for _, id := range old {
+					b.Delete(id, Removed{Expires: expiry != 0})
+				}
+				if err := s.Apply(&b); err != nil {
+					return err
+				}
+				deleted = true
+			}
+			if deleted && len(names) == 2 && filepath.Base(names[0]) == held && numbers[1] > numbers[0]+2 {
+				copyFolder(t, s.folder.path, dir)
+				return done
+			}
+		}
+	})
+	if !errors.Is(err, done) {
+		t.Fatal(err)
+	}
+	return dir, want, s.secret
+}
+
+func TestLogThatAReaderKeptIsNotReadAgain(t *testing.T) {
+	later := time.Now().Add(time.Hour).UnixMilli()
+	for name, row := range map[string]struct {
+		expiry int64
+		sync   SyncMode
+	}{
+		"packets that stay":       {0, SyncAlways()},
+		"packets that expire":     {later, SyncAlways()},
+		"without flushes":         {0, SyncNever()},
+		"expiry, without flushes": {later, SyncNever()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, want, _ := heldLog(t, row.expiry, row.sync)
+			for _, tolerant := range []bool{false, true} {
+				v := openView(t, dir, ViewOptions{Tolerant: tolerant})
+				if found := v.Findings(); len(found) > 0 {
+					t.Errorf("findings %v", found)
+				}
+				if got := viewed(t, v); !slices.Equal(got, want) {
+					t.Errorf("%d packets are seen, want %d", len(got), len(want))
+				}
+				if err := v.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := openTest(t, dir, Options{MemTable: minMemTable, Sync: row.sync})
+			if err := s.Compact(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			got, live, hash := scanned(t, s)
+			if err := s.Verify(live, hash); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%d packets are there, want %d: %v", len(got), len(want), err)
+			}
+		})
+	}
+}
+
+func TestStaleLogIsGoneBeforeTheDatabaseIsOpened(t *testing.T) {
+	dir, _, secret := heldLog(t, 0, SyncNever())
+	path := filepath.Join(dir, dbName)
+	before, err := logNames(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := removeStale(path, secret); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := logNames(path); err != nil || !slices.Equal(left, before[1:]) {
+		t.Errorf("of the logs %q there are %q, %v; want the newest", before, left, err)
+	}
+}
+
+func TestLogIsStaleOnlyWhenNothingInItIsNewerThanTables(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	for i := range uint64(4) {
+		if err := s.Apply(one(i, Packet{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, err := os.ReadFile(s.wal.files[0].file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := readLog(whole, anyVersion).last
+	torn := bytes.Clone(whole)
+	second := bytes.Index(torn, []byte(controlKey)) // of the first transaction, or a later one
+	torn[second] ^= 1
+	for name, row := range map[string]struct {
+		b      []byte
+		newest uint64
+		want   bool
+	}{
+		"all in tables":             {whole, last, true},
+		"more in tables":            {whole, last + 5, true},
+		"the last one not":          {whole, last - 1, false},
+		"none":                      {whole, 0, false},
+		"damaged, the last one not": {torn, last - 1, false},
+		"empty":                     {make([]byte, 100), last, false},
+	} {
+		if got := isStale(row.b, row.newest, s.secret); got != row.want {
+			t.Errorf("%s: stale is %t", name, got)
+		}
+	}
+}
