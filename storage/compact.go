@@ -168,7 +168,7 @@ func (c *compaction) room() int64 {
 func (c *compaction) merge(ctx context.Context, all bool) error {
 	s := c.s
 	c.progress(CompactProgress{Step: "write out"})
-	if err := s.checkBlocks(); err != nil {
+	if err := errors.Join(s.checkBlocks(), s.judgeMerge()); err != nil {
 		return fmt.Errorf("cannot compact: %w", err)
 	}
 	if all {
@@ -202,6 +202,18 @@ func (c *compaction) merge(ctx context.Context, all bool) error {
 			c.progress(CompactProgress{Step: "merge", Done: c.done, Total: c.upper + c.bytes})
 		}
 	}
+}
+
+// judgeMerge returns an error that wraps ErrTooManyFiles when a merge might
+// not get the files it needs: all tables there are and those it makes of them.
+// Badger loses the error of a table that it cannot make, and with it all that
+// was to be in the table.
+func (s *Store) judgeMerge() error {
+	made := len(s.db.Tables())
+	if s.opt.Offline {
+		made = max(made, int(s.tableBytes()/offlineTable))
+	}
+	return judgeLimit(s.folder.name(dbName), made+workFiles)
 }
 
 // flatten merges all levels, with so many compactions at a time.

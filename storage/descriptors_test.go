@@ -105,3 +105,29 @@ func TestFilesThatCannotBeOpenedAreNotDamage(t *testing.T) {
 		})
 	}
 }
+
+func TestMergeThatMightNotGetItsFilesIsNotBegun(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
+	left := popped(t, s, 20_000, 2)
+	if err := s.rotate(); err != nil {
+		t.Fatal(err)
+	}
+	tables := len(s.db.Tables())
+	if tables < 3 {
+		t.Fatalf("there are %d tables", tables)
+	}
+	openFiles(t, uint64(tables+workFiles)) // which Open is content with
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, ErrTooManyFiles) {
+		t.Errorf("compacting gives %v", err)
+	}
+	var tidier tidier
+	if tidier.sound(s) || tidier.hindered == 0 {
+		t.Error("a merge would be begun without being asked")
+	}
+	left.check(t, s)
+	openFiles(t, uint64(2*tables+2*workFiles))
+	if err := s.Compact(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	left.check(t, s)
+}

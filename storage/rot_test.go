@@ -79,7 +79,7 @@ func TestTablesWithABadBlockAreNotMerged(t *testing.T) {
 	if missing := unread(t, s, ids, size); len(missing) > 0 {
 		t.Errorf("packets %v are missing", missing)
 	}
-	for range damagePause {
+	for range hinderedPause {
 		if _, ok := wanting.look(s); !ok {
 			t.Fatal("the store has failed")
 		}

@@ -28,7 +28,7 @@ type tidier struct {
 	unknown bool   // there was no merge since the store was opened
 	deleted uint64 // packets deleted before the last merge
 
-	damaged int // seconds until bad blocks are looked for again, which no merge may meet
+	hindered int // seconds until it is looked again whether a merge would be safe
 
 	wait  int // seconds until the next merge at the earliest
 	pause int // what a merge that gained little waits for; more each time
@@ -64,7 +64,7 @@ const (
 	minPause    = 8
 	maxPause    = 4096
 
-	damagePause = 600
+	hinderedPause = 600
 )
 
 // scene is what one look sees.
@@ -104,16 +104,20 @@ func (s *Store) tidy(t *tidier) {
 }
 
 // sound judges the tables before they are merged: a merge ends early at a bad
-// block and removes what it read all the same. The room of what is dead is
-// then not given back here.
+// block and removes what it read all the same, and one that may not open more
+// files may lose what it writes. The room of what is dead is then not given
+// back here.
 func (t *tidier) sound(s *Store) bool {
 	err := s.checkBlocks()
+	what := "a table became bad; stop the server and dump what can be read before Badger meets it"
+	if err == nil {
+		err, what = s.judgeMerge(), "there are too many tables"
+	}
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err == nil
 	}
-	t.damaged = damagePause
-	s.opt.Logger.Error("the levels of the database are not merged: a table became bad; stop the server and "+
-		"dump what can be read before Badger meets it", "error", err)
+	t.hindered = hinderedPause
+	s.opt.Logger.Error("the levels of the database are not merged: "+what, "error", err)
 	return false
 }
 
@@ -194,7 +198,7 @@ func (t *tidier) look(s *Store) (now scene, ok bool) {
 	if t.quiet++; control.Batch != t.batch {
 		t.batch, t.quiet = control.Batch, 0
 	}
-	t.wait, t.damaged = max(0, t.wait-1), max(0, t.damaged-1)
+	t.wait, t.hindered = max(0, t.wait-1), max(0, t.hindered-1)
 	s.wal.mu.Lock()
 	t.logs = append(t.logs, s.wal.next)
 	s.wal.mu.Unlock()
@@ -216,7 +220,7 @@ func (t *tidier) look(s *Store) (now scene, ok bool) {
 
 // wants decides whether to merge.
 func (t *tidier) wants(now *scene) bool {
-	if t.damaged > 0 {
+	if t.hindered > 0 {
 		return false
 	}
 	if now.filling && t.quiet > 0 {
