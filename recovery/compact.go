@@ -60,6 +60,9 @@ func Compact(ctx context.Context, dir string, o CompactOptions) (report CompactR
 	if err != nil {
 		return report, err
 	}
+	for _, f := range store.Accepted() {
+		report.Findings = append(report.Findings, f.String()+" (accepted)")
+	}
 	c := compactor{CompactOptions: o, ctx: ctx, store: store, report: &report}
 	err = errors.Join(c.run(), store.Close())
 	report.Took = time.Since(start)

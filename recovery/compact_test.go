@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -166,6 +168,36 @@ func TestCompactRefusesAFolderThatHasLostPacketsUnlessAccepted(t *testing.T) {
 	report, err := Compact(t.Context(), dir, CompactOptions{Now: now, AcceptLoss: true})
 	if err != nil || len(report.Findings) != 1 || report.Packets != 1 {
 		t.Fatalf("report %+v, error %v", report, err)
+	}
+}
+
+func TestCompactTellsWhatOpeningAccepted(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	var b storage.Batch
+	for i := range uint64(5) {
+		b.Reset()
+		b.PutQueue(storage.Queue{ID: 1, Name: []byte("q")})
+		b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + i}, &storage.Packet{})
+		applyBatch(t, s, &b)
+	}
+	lost := t.TempDir() // as a kill leaves it, but for its logs
+	if err := os.CopyFS(lost, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	logs, err := filepath.Glob(filepath.Join(lost, "db", "*.mem"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("%d logs, %v", len(logs), err)
+	}
+	for _, log := range logs {
+		if err := os.Remove(log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report, err := Compact(t.Context(), lost, CompactOptions{Now: now, AcceptLoss: true})
+	if err != nil || len(report.Findings) != 1 || !strings.Contains(report.Findings[0], "batches 1 to 5 are lost") {
+		t.Errorf("findings %q, error %v; want the batches that are lost", report.Findings, err)
 	}
 }
 

@@ -63,6 +63,10 @@ type Options struct {
 	Now        int64           // Unix milliseconds: what has expired by then is left out
 	AcceptLoss bool            // go on where Restore would return storage.ErrLoss
 	Progress   func(count int) // called every 2^16 packets, if not nil
+
+	// Accepted is what opening the store accepted, see storage.Store.Accepted:
+	// findings of the report, too.
+	Accepted []storage.Finding
 }
 
 // Restore scans the store and builds the index. It returns an error that wraps storage.ErrLoss
@@ -74,6 +78,9 @@ func Restore(src Source, o Options) (*State, error) {
 		Options: o,
 		state:   State{Index: index.New(), Marks: src.Control().Marks},
 		queues:  make(map[uint32]index.QueueID),
+	}
+	for _, f := range o.Accepted {
+		r.finding("%v (accepted)", f)
 	}
 	if err := src.Queues(r.queue); err != nil {
 		return nil, fmt.Errorf("read queue definitions: %w", err)

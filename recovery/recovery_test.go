@@ -151,6 +151,17 @@ func TestScanThatDiffersFromTheControlRecordIsRefusedUnlessAccepted(t *testing.T
 	}
 }
 
+func TestWhatOpeningAcceptedIsAFinding(t *testing.T) {
+	lost := storage.Finding{Kind: storage.FindingLog, Key: "db/00001.mem", What: "the end is gone"}
+	state, err := Restore(sound(3), Options{Now: now, AcceptLoss: true, Accepted: []storage.Finding{lost}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := state.Report.Findings; len(f) != 1 || f[0] != "log: db/00001.mem: the end is gone (accepted)" {
+		t.Errorf("findings %q, want what was accepted", f)
+	}
+}
+
 func TestPacketOfAnUndefinedQueueIsALoss(t *testing.T) {
 	s := sound(1)
 	s.put(storage.PacketID{Queue: 9, Priority: 1, Seq: 5}, storage.Meta{})

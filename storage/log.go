@@ -212,11 +212,16 @@ func removeEmpty(path string) error {
 	return nil
 }
 
+// insteadOfLogs says what to do about a damaged log. What is behind the bad
+// place is gone once a loss was accepted, and a salvage reads it.
+const insteadOfLogs = "dump what can be read with --salvage and load that into a new folder, or restore a copy; " +
+	"--accept-loss serves what is left, and gives the rest up for good"
+
 // checkLogs reads every log of a database folder and cuts the torn tail off,
 // as Badger would. It returns the least memory table that Badger can read them
 // with, or an error that wraps ErrDamaged when batches in the middle cannot be
-// read, unless accept is set.
-func checkLogs(path string, secret []byte, accept bool) (memTable int64, err error) {
+// read, unless accept is set: that is told of such a loss, and the rest is cut off.
+func checkLogs(path string, secret []byte, accept acceptance) (memTable int64, err error) {
 	names, err := logNames(path)
 	if err != nil {
 		return 0, err
@@ -230,14 +235,14 @@ func checkLogs(path string, secret []byte, accept bool) (memTable int64, err err
 		if err != nil {
 			return 0, fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)
 		}
-		const instead = "restore a copy, or serve what is left with --accept-loss"
-		switch {
-		case accept:
-		case later:
-			return 0, fmt.Errorf("%w: the log %s cannot be read past byte %d, and acknowledged batches lie behind; %s",
-				ErrDamaged, name, end.at, instead)
-		case end.gap:
-			return 0, fmt.Errorf("%w: acknowledged batches are missing before the log %s or in it; %s", ErrDamaged, name, instead)
+		if end.gap {
+			err = accept.loss(FindingLog, name, "acknowledged batches are missing before the log %s or in it", name)
+		}
+		if later && err == nil {
+			err = accept.loss(FindingLog, name, "the log %s cannot be read past byte %d, and acknowledged batches lie behind", name, end.at)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%w; %s", err, insteadOfLogs)
 		}
 		last = end.last
 		memTable = max(memTable, memTableFor(end.arena))

@@ -83,7 +83,7 @@ func TestSparseLogIsReadWhereItsHolesHaveNoRoomInMemory(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := checkLogs(filepath.Join(dir, dbName), secretOf(t, dir), false); err != nil {
+	if _, err := checkLogs(filepath.Join(dir, dbName), secretOf(t, dir), nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -178,7 +178,7 @@ func TestLogWhoseFirstRecordIsTornIsCutToItsHeader(t *testing.T) {
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := checkLogs(filepath.Join(dir, dbName), secretOf(t, dir), false); err != nil {
+	if _, err := checkLogs(filepath.Join(dir, dbName), secretOf(t, dir), nil); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(name); err != nil || info.Size() != logHeader {

@@ -27,6 +27,7 @@ type Store struct {
 	limits      Limits
 	epoch       uint64          // of this start
 	badgerSyncs bool            // Badger flushes by itself, twice a commit
+	accepted    findings        // losses that Open accepted
 	compressed  map[uint64]bool // tables that were compressed when the store was opened; none is made since
 
 	// commitMu makes one commit at a time, from the transaction to its flush:
@@ -229,9 +230,7 @@ func (s *Store) inspect() (err error) {
 	if err := syncFiles(path); err != nil {
 		return err
 	}
-	// Without a flush for every batch a power cut may leave any of the last
-	// ones readable, so a hole in a log means nothing.
-	accept := s.opt.AcceptLoss || !s.anchor.last.always
+	accept := s.acceptance()
 	if s.compressed, err = checkTables(path); err != nil {
 		return err
 	}
@@ -323,10 +322,16 @@ func (s *Store) readControl() error {
 		return fmt.Errorf("%w; restore a copy", err)
 	}
 	was := s.anchor.last
-	if s.control.Batch < was.batch && !s.opt.AcceptLoss {
+	switch {
+	case s.control.Batch >= was.batch:
+	case !s.opt.AcceptLoss:
 		return fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk; restore a copy, "+
 			"or accept that batches %d to %d are lost",
 			ErrLoss, s.control.Batch, was.batch, s.control.Batch+1, was.batch)
+	default:
+		s.accepted.add(Finding{FindingAnchor, anchorName, fmt.Sprintf(
+			"the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost, and packets that were popped in them are there again",
+			s.control.Batch, was.batch, s.control.Batch+1, was.batch)})
 	}
 	s.epoch = max(s.control.Epoch, was.epoch) + 1
 	return nil

@@ -137,7 +137,7 @@ func unlistedTables(path string, m manifest) ([]uint64, error) {
 // whole one: Badger would remove the tables that it does not name. With accept
 // only one that is gone is refused: where batches are not synced one by one a
 // power cut may leave a new table, which is synced, without the log of it.
-func checkList(path string, accept bool) error {
+func checkList(path string, accept acceptance) error {
 	m, gone, err := readManifest(path)
 	if err != nil {
 		return err
@@ -148,8 +148,10 @@ func checkList(path string, accept bool) error {
 	}
 	err = judgeStrays(path, m, gone, unlisted)
 	switch {
-	case err == nil || accept && !gone:
+	case err == nil:
 		return nil
+	case accept != nil && !gone:
+		return accept.loss(FindingManifest, path, "the list of tables: %w; what that table holds is given up", err)
 	case errors.Is(err, ErrDamaged):
 		return err
 	}

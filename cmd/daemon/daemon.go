@@ -52,7 +52,7 @@ func Run(ctx context.Context, c Config) (err error) {
 			err = fmt.Errorf("close data folder: %w", e)
 		}
 	}()
-	state, err := restore(store, &c)
+	state, err := restore(store, opened.Accepted(), &c)
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,14 @@ func Run(ctx context.Context, c Config) (err error) {
 	return errors.Join(err, b.Close())
 }
 
-// restore builds the broker's starting state, with a line now and then while it takes long.
-func restore(store Store, c *Config) (*recovery.State, error) {
+// restore builds the broker's starting state, with a line now and then while it takes long;
+// accepted is what opening the store passed over.
+func restore(store Store, accepted []storage.Finding, c *Config) (*recovery.State, error) {
 	next := time.Now().Add(time.Second)
 	state, err := recovery.Restore(store, recovery.Options{
 		Now:        time.Now().UnixMilli(),
 		AcceptLoss: c.AcceptLoss,
+		Accepted:   accepted,
 		Progress: func(count int) {
 			if now := time.Now(); now.After(next) {
 				next = now.Add(time.Second)

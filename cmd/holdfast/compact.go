@@ -85,12 +85,16 @@ type compactJSON struct {
 	Before  sizesJSON `json:"before"`
 	After   sizesJSON `json:"after"`
 	Seconds float64   `json:"seconds"`
+
+	Findings []string `json:"findings"` // what --accept-loss accepted
 }
 
 func (c *compactCmd) print(w io.Writer, r *recovery.CompactReport) error {
 	before, after := newSizesJSON(&r.Before), newSizesJSON(&r.After)
 	if c.JSON {
-		return json.NewEncoder(w).Encode(compactJSON{r.Packets, r.Expired, before, after, r.Took.Seconds()})
+		return json.NewEncoder(w).Encode(compactJSON{
+			r.Packets, r.Expired, before, after, r.Took.Seconds(), append([]string{}, r.Findings...),
+		})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tbefore\tafter\t")

@@ -267,6 +267,9 @@ func TestCompactPrintsSizesAndKeepsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := func(z sizesJSON) int64 { return z.Tables + z.Logs + z.ValueLog + z.Manifest + z.Reserve + z.Other }
+	if report.Findings == nil || len(report.Findings) > 0 {
+		t.Errorf("findings %q, want none in a list", report.Findings)
+	}
 	if report.Packets != 8 || report.Before.Total != sum(report.Before) || report.After.Total != sum(report.After) || report.After.Total <= 0 {
 		t.Errorf("report %+v, want 8 packets and sums", report)
 	}
