@@ -1,10 +1,12 @@
 package recovery
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -35,8 +37,9 @@ type DumpOptions struct {
 	Now     int64    // Unix milliseconds: packets that have expired by then are left out; 0 is the wall clock
 
 	// Salvage goes on where a packet cannot be read, counting it, dumps packets whose queue has
-	// lost its name under the name lost-queue-N, and dumps a folder that was being loaded. Without
-	// it each of these is an error.
+	// lost its name, or that has the name of another queue, under the name lost-queue-N, and dumps a
+	// folder that was being loaded. Where sequences lie outside of the marks the dump has wider ones;
+	// of packets of a queue with one sequence it writes the first. Without it each of these is an error.
 	Salvage bool
 
 	// Progress, if not nil, is called now and then from a goroutine of Dump's.
@@ -80,8 +83,9 @@ const maxUnreadable = 1000
 // priority first but for priority 0, which no consumer selects and which comes before, oldest first.
 // The same src and options give the same bytes. Memory does not grow with the number of packets.
 //
-// The error is that of w or of src, or names the packet that cannot be read, or wraps
-// storage.ErrUnfinished; what was written then has no end record, and Load refuses it.
+// The error is that of w or of src, or names the packet that cannot be read or that Load would not
+// take, or wraps storage.ErrUnfinished; what was written then has no end record, and Load refuses it.
+// What Dump makes without an error Load takes.
 func Dump(src DumpSource, w io.Writer, o DumpOptions) (DumpReport, error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())
@@ -105,6 +109,7 @@ type dumper struct {
 	ranges []storage.QueueRange
 	next   int            // of queues: the first whose record is not written yet
 	lost   int64          // queues that were made up
+	names  *nameSet       // of a salvage: of queues; nil until it is asked
 	twice  map[place]bool // of a salvage: taken by several packets; true when one of them was met
 
 	// These belong to the goroutine that writes, while it runs.
@@ -183,6 +188,12 @@ func (d *dumper) chooseQueues() error {
 			joined = false
 			return nil
 		}
+		if err := d.judgeNumber(q.ID); err != nil {
+			return err
+		}
+		if !possibleQueue(q.ID) {
+			return nil
+		}
 		q.Name, q.Rest = append([]byte{}, q.Name...), append([]byte(nil), q.Rest...)
 		d.queues = append(d.queues, &q)
 		if joined {
@@ -199,18 +210,58 @@ func (d *dumper) chooseQueues() error {
 	if len(globs) == 0 {
 		d.ranges = []storage.QueueRange{{}} // also those that have lost their definition
 	}
+	return d.sameNames()
+}
+
+// judgeNumber refuses the number of a queue that load would refuse. A salvage passes over one that
+// no queue can have, and makes the marks wide enough for others.
+func (d *dumper) judgeNumber(id uint32) error {
+	next := d.src.Control().NextQueue
+	switch {
+	case d.Salvage && !possibleQueue(id):
+		d.finding(FindingQueue, queueKey(id), "no queue can have this number: its definition and its packets are left out")
+	case d.Salvage || possibleQueue(id) && id < next:
+	default:
+		return fmt.Errorf("%w: the number of queue %d is not below that of the next queue, %d", storage.ErrDamaged, id, next)
+	}
 	return nil
 }
 
-// lostName is the name that packets of a queue without a definition are dumped under. No queue has
-// that name: a dot is added until it is so.
-func (d *dumper) lostName(id uint32) []byte {
-	name := fmt.Appendf(nil, "lost-queue-%d", id)
-	for i := 0; i < len(d.queues); i++ {
-		if string(d.queues[i].Name) == string(name) {
-			name = append(name, '.')
-			i = -1
+// sameNames refuses queues that have the name of another, as load does. A salvage gives all but the
+// first of them other names.
+func (d *dumper) sameNames() error {
+	order := slices.Clone(d.queues)
+	slices.SortStableFunc(order, func(a, b *storage.Queue) int { return bytes.Compare(a.Name, b.Name) })
+	var again []*storage.Queue
+	for i := 1; i < len(order); i++ {
+		if !bytes.Equal(order[i-1].Name, order[i].Name) {
+			continue
 		}
+		if !d.Salvage {
+			return fmt.Errorf("%w: queues %d and %d both have the name %q", storage.ErrDamaged, order[i-1].ID, order[i].ID, order[i].Name)
+		}
+		again = append(again, order[i])
+	}
+	for _, q := range again {
+		name := d.lostName(q.ID)
+		d.finding(FindingQueue, queueKey(q.ID), "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
+		q.Name = name
+	}
+	return nil
+}
+
+// lostName is the name under which a queue is dumped that has none of its own. No other queue of the
+// dump has that name: a dot is added until it is so.
+func (d *dumper) lostName(id uint32) []byte {
+	if d.names == nil {
+		d.names = newNameSet()
+		for _, q := range d.queues {
+			d.names.add(q.Name)
+		}
+	}
+	name := fmt.Appendf(nil, "lost-queue-%d", id)
+	for !d.names.add(name) {
+		name = append(name, '.')
 	}
 	return name
 }

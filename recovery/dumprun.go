@@ -58,18 +58,23 @@ type dumpFlow struct {
 	wait  sync.WaitGroup
 	err   error // of the writer, once wait is over
 
-	run   *dumpRun // being filled; the reader's
-	queue *storage.Queue
+	// These are the reader's.
+	run     *dumpRun // being filled
+	queue   *storage.Queue
+	control storage.Control
+	twins   *twins // nil in a salvage, which knows them already
+	twin    error  // the first pair
 }
 
 func (d *dumper) packets() error {
 	workers := runtime.GOMAXPROCS(0)
 	f := &dumpFlow{
-		dumper: d,
-		free:   make(chan *dumpRun, 2*workers+2),
-		work:   make(chan *dumpRun, 2*workers+2),
-		order:  make(chan *dumpRun, 2*workers+2),
-		stop:   make(chan struct{}),
+		dumper:  d,
+		control: d.src.Control(),
+		free:    make(chan *dumpRun, 2*workers+2),
+		work:    make(chan *dumpRun, 2*workers+2),
+		order:   make(chan *dumpRun, 2*workers+2),
+		stop:    make(chan struct{}),
 	}
 	for range cap(f.free) {
 		f.free <- &dumpRun{encoded: make(chan struct{}, 1)}
@@ -79,15 +84,21 @@ func (d *dumper) packets() error {
 	}
 	f.wait.Go(f.writeRuns) // ends when order is closed
 	f.run = <-f.free
+	if !f.Salvage {
+		f.twins = newTwins(f.foundTwin)
+	}
 	err := f.read()
-	if err == nil {
-		f.send()
+	if err == nil || f.Limit > 0 && !errors.Is(err, errEnough) { // what was read may be all that is wanted
+		_ = f.send()
 	}
 	close(f.work)
 	close(f.order)
 	f.wait.Wait()
-	if err == nil || errors.Is(err, errEnough) {
-		return f.err
+	if err == nil || errors.Is(err, errEnough) || f.enough() { // what lies behind the limit is of no concern
+		err = f.err
+	}
+	if err == nil && f.twins != nil {
+		err = f.moreTwins()
 	}
 	return err
 }
@@ -104,6 +115,51 @@ func (f *dumpFlow) read() error {
 		}
 	}
 	return f.queuesUpTo(1<<32 - 1)
+}
+
+func (f *dumpFlow) foundTwin(queue uint32, seq uint64) {
+	if f.twin == nil {
+		f.twin = fmt.Errorf("%w: queue %d has two packets with the sequence %d", storage.ErrDamaged, queue, seq)
+	}
+}
+
+// moreTwins ends the search for packets with one sequence. With a limit it is done here as a whole:
+// the reader may have gone beyond the limit, by how much is a matter of chance.
+func (f *dumpFlow) moreTwins() error {
+	var err error
+	if f.Limit > 0 {
+		err = f.followTwins()
+	}
+	f.twins.flush()
+	if err == nil {
+		err = f.twins.rest(f.followTwins)
+	}
+	if f.twin != nil {
+		return f.twin
+	}
+	return err
+}
+
+// followTwins adds all packets that were written.
+func (f *dumpFlow) followTwins() error {
+	written := int64(0)
+	for _, r := range f.ranges {
+		err := f.src.Packets(r, func(id storage.PacketID, m *storage.Meta) error {
+			if m.Expiry != 0 && m.Expiry <= f.Now {
+				return nil
+			}
+			if written == f.report.Packets {
+				return errEnough
+			}
+			written++
+			f.twins.add(id)
+			return f.twin
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			return fmt.Errorf("read packets: %w", err)
+		}
+	}
+	return nil
 }
 
 // take adds one packet to the run.
@@ -143,6 +199,16 @@ func (f *dumpFlow) take(id storage.PacketID, rec []byte, damage error) error {
 func (f *dumpFlow) misplaced(id storage.PacketID, readable bool) error {
 	if err := impossible(id); err != nil {
 		return err
+	}
+	if c := &f.control; !f.Salvage {
+		if id.Seq >= c.NextSeq || id.Seq <= c.LowSeq {
+			return fmt.Errorf("%w: packet %v: its sequence is not between those of the next packets at the two ends, %d and %d",
+				storage.ErrDamaged, id, c.LowSeq, c.NextSeq)
+		}
+		if f.Limit == 0 {
+			f.twins.add(id)
+		}
+		return f.twin
 	}
 	at := place{id.Queue, id.Seq}
 	met, twice := f.twice[at]
@@ -232,6 +298,8 @@ func (run *dumpRun) encode(d *dumper, form form, p *storage.Packet) {
 		if err == nil {
 			if err = storage.DecodeRecord(rec, p); err != nil {
 				err = fmt.Errorf("packet %d/%d/%d cannot be read: %w", item.id.Queue, item.id.Priority, item.id.Seq, err)
+			} else if len(p.Key) > maxKeyLen {
+				err = fmt.Errorf("packet %v has a key of %d bytes: at most %d", item.id, len(p.Key), maxKeyLen)
 			}
 		}
 		switch {

@@ -42,7 +42,10 @@ func TestSameDumpIsLoadedOnceUntilSomethingElseHappens(t *testing.T) {
 			step(LoadOptions{Merge: true}, true, 200)
 			step(LoadOptions{Merge: true, Again: true}, false, 300)
 			step(LoadOptions{Merge: true}, true, 300)
-			tamper(t, dir, func(b *storage.Batch) { b.PutQueue(storage.Queue{ID: 1000, Name: []byte("pushed")}) })
+			tamper(t, dir, func(b *storage.Batch) {
+				b.PutQueue(storage.Queue{ID: 1000, Name: []byte("pushed")})
+				b.SetMarks(storage.Marks{NextSeq: 1<<63 + 10_000, LowSeq: 1<<63 - 1, NextQueue: 1001})
+			})
 			step(LoadOptions{Merge: true}, false, 400)
 		})
 	}

@@ -14,3 +14,21 @@ func newNameHasher() nameHasher { return nameHasher{maphash.MakeSeed(), maphash.
 func (h *nameHasher) of(name []byte) nameHash {
 	return nameHash{maphash.Bytes(h[0], name), maphash.Bytes(h[1], name)}
 }
+
+// nameSet is a set of names.
+type nameSet struct {
+	hasher nameHasher
+	names  map[nameHash]struct{}
+}
+
+func newNameSet() *nameSet {
+	return &nameSet{hasher: newNameHasher(), names: make(map[nameHash]struct{})}
+}
+
+// add reports whether the name was not there yet.
+func (s *nameSet) add(name []byte) bool {
+	hash := s.hasher.of(name)
+	_, there := s.names[hash]
+	s.names[hash] = struct{}{}
+	return !there
+}
