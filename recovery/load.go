@@ -73,10 +73,11 @@ type LoadReport struct {
 // a dump of it is the dump that was loaded, byte for byte. One that holds packets needs Merge.
 //
 // Load writes in batches, each with a record that says how far it has come. When it is stopped, by
-// ctx, by an error or by the end of the process, the folder is either as it was, or holds a part of
-// the dump and is refused with storage.ErrUnfinished by everything that serves it. The same Load
-// goes on where that one was, each packet is stored once; Abandon ends it. The error says which.
-// Also when it was stopped after its last batch: then the same Load finds that all was done.
+// ctx, by an error or by the end of the process, the folder is either as it was, or new and empty,
+// or holds a part of the dump and is refused with storage.ErrUnfinished by everything that serves
+// it. The same Load goes on where that one was, each packet is stored once; Abandon ends it. The
+// error says which. Also when it was stopped after its last batch: then the same Load finds that
+// all was done.
 //
 // Every record of the dump is checked before it is stored, and the error names its line or number.
 func Load(ctx context.Context, dir string, r io.Reader, o LoadOptions) (LoadReport, error) {
@@ -113,6 +114,7 @@ type loader struct {
 	queue   uint32 // that packets are put into
 	limits  storage.Limits
 	closed  bool
+	fresh   bool           // the data folder was made by this load
 	cleared bool           // what was of no use in the folder was removed
 	faulty  bool           // the error is about what is in the dump
 	roomy   bool           // the memory tables are those of a server
@@ -212,6 +214,7 @@ func (l *loader) load(ctx context.Context, r io.Reader) (err error) {
 	if err := l.open(); err != nil {
 		return err
 	}
+	l.fresh = l.store.Epoch() == 1
 	already, err := l.loaded(ctx)
 	if already || err != nil {
 		return l.close(l.explain(err))
@@ -254,6 +257,8 @@ func (l *loader) explain(err error) error {
 		return fmt.Errorf("%w; how much of the dump is stored shows when it is loaded again", err)
 	case l.store.Load() == nil && l.cleared:
 		return fmt.Errorf("%w; nothing was stored: from the folder only expired packets and the names of empty queues were removed", err)
+	case l.store.Load() == nil && l.fresh:
+		return fmt.Errorf("%w; nothing was stored: the folder is new and empty", err)
 	case l.store.Load() == nil:
 		return fmt.Errorf("%w; nothing was stored: the folder is as it was", err)
 	}

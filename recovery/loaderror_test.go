@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -33,7 +34,7 @@ func TestFailedLoadSaysWhatIsStoredAndWhatToDo(t *testing.T) {
 		in        io.Reader
 		want, not string
 	}{
-		"fault at the start":      {strings.NewReader(head + "{}\n"), "nothing was stored: the folder is as it was", "part of the dump"},
+		"fault at the start":      {strings.NewReader(head + "{}\n"), "nothing was stored: the folder is new and empty", "as it was"},
 		"fault behind some":       {bytes.NewReader(broken), "a part of the dump is stored, and the folder cannot be served yet: mend the dump and load it again", "same dump"},
 		"cut short":               {bytes.NewReader(at(250)), "mend the dump and load it again", "same dump"},
 		"cannot be read":          {io.MultiReader(bytes.NewReader(at(250)), iotest.ErrReader(io.ErrClosedPipe)), "load the same dump again", "mend"},
@@ -43,6 +44,15 @@ func TestFailedLoadSaysWhatIsStoredAndWhatToDo(t *testing.T) {
 		err := loadError(t, t.TempDir(), c.in)
 		if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), c.not) {
 			t.Errorf("%s: got %q, want %q and not %q", name, err, c.want, c.not)
+		}
+	}
+}
+
+func TestFailedLoadTellsANewFolderFromOneThatIsAsItWas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	for _, want := range []string{"the folder is new and empty", "the folder is as it was"} {
+		if err := loadError(t, dir, strings.NewReader(head+"{}\n")); !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("got %q, want %q", err, want)
 		}
 	}
 }
