@@ -68,6 +68,16 @@ func (l *looker) note(kind, key string, err error) error {
 	return nil
 }
 
+// unread is note about a file that nothing can be read of, or not what it
+// should hold: what the device does not give is a finding, too.
+func (l *looker) unread(kind, key string, err error) error {
+	if l.findings == nil || starved(err) {
+		return err
+	}
+	l.findings.add(Finding{kind, key, plain(err)})
+	return nil
+}
+
 // build fills the shadow.
 func (l *looker) build() error {
 	if _, err := os.Stat(l.db); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -160,6 +170,11 @@ func (l *looker) others() error {
 			return err
 		}
 	}
+	if err := judgeDiscard(l.db); err != nil {
+		if err := l.unread(FindingOther, l.key(discardName), fmt.Errorf("%w: %w", ErrDamaged, err)); err != nil {
+			return err
+		}
+	}
 	values, err := filepath.Glob(filepath.Join(l.db, "*"+valueLogSuffix))
 	if err != nil {
 		return fmt.Errorf("cannot list the value log: %w", err)
@@ -167,7 +182,9 @@ func (l *looker) others() error {
 	for _, name := range values {
 		const keyID = 8
 		if header, err := readSmall(name, keyID); err != nil {
-			return fmt.Errorf("cannot read the value log: %w", err)
+			if err := l.unread(FindingOther, l.key(name), fmt.Errorf("cannot read the value log: %w", err)); err != nil {
+				return err
+			}
 		} else if len(header) == keyID && binary.BigEndian.Uint64(header) != 0 {
 			if err := l.wrong(FindingOther, l.key(name), "its header names an encryption key, and there is none"); err != nil {
 				return err

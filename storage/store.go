@@ -244,6 +244,9 @@ func (s *Store) inspect() (err error) {
 	if err := checkList(path, accept); err != nil {
 		return err
 	}
+	if err := judgeDiscard(path); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
 	if err := judgeRegistry(path); err != nil {
 		return fmt.Errorf("%w: the list of encryption keys %s cannot be read: %w; restore a copy",
 			ErrDamaged, filepath.Join(path, badger.KeyRegistryFileName), err)

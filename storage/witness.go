@@ -24,7 +24,7 @@ func (l *looker) witnesses() (err error) {
 		}
 		err = l.wrong(FindingFormat, formatName, "the file is missing: what is there is read as version %d", FormatVersion)
 	case err != nil:
-		return fmt.Errorf("cannot read the format of the data folder: %w", err)
+		err = l.unread(FindingFormat, formatName, fmt.Errorf("cannot read the format of the data folder: %w", err))
 	default:
 		err = l.note(FindingFormat, formatName, l.folder.judgeFormat(b))
 	}
@@ -38,7 +38,7 @@ func (l *looker) witnesses() (err error) {
 	}
 	l.unmarked = l.mark == anchorMark{}
 	if l.filed, err = readSecret(l.folder); err != nil {
-		return l.note(FindingSecret, secretName, err)
+		return l.unread(FindingSecret, secretName, err)
 	}
 	l.secret = l.filed
 	return nil
