@@ -270,7 +270,7 @@ func (l *loader) explain(err error) error {
 		again = "mend the dump and load it again"
 	}
 	return fmt.Errorf("%w; a part of the dump is stored, and the folder cannot be served yet: "+
-		"%s to go on where it stopped, or abandon the load to keep the part", err, again)
+		"%s to go on where it stopped, or abandon the load with --abandon, which keeps the part", err, again)
 }
 
 // prepare judges the folder, and makes state what the first batch starts from.
@@ -288,7 +288,7 @@ func (l *loader) prepare(ctx context.Context) error {
 			return err
 		}
 		if l.resume.Merge != l.Merge {
-			return fmt.Errorf("%w: a load %s was cut short; go on with it as it was begun, or abandon it to keep the part", ErrOtherDump, mergeWords(l.resume.Merge))
+			return fmt.Errorf("%w: a load %s was cut short; go on with it as it was begun", ErrOtherDump, mergeWords(l.resume.Merge))
 		}
 		l.state, l.report.Resumed = l.resume, l.resume.Packets
 	} else if found.live > 0 && !l.Merge {

@@ -327,6 +327,9 @@ func TestUnfinishedLoadGoesOnWithNoOtherDump(t *testing.T) {
 func TestAbandonedLoadKeepsWhatItStored(t *testing.T) {
 	dump, _ := dumpOf(t, manyPackets(300), DumpOptions{})
 	dir := halfLoaded(t, dump)
+	if found := verify(t, dir, VerifyOptions{}).Findings; len(found) != 1 || !strings.Contains(found[0].What, "load with --abandon to keep them") {
+		t.Errorf("findings %v, want the load and how to end it", found)
+	}
 	report, err := Load(t.Context(), dir, nil, LoadOptions{Abandon: true})
 	if err != nil || report.Packets == 0 || report.Packets >= 300 {
 		t.Fatal(report, err)

@@ -37,7 +37,7 @@ func TestFailedLoadSaysWhatIsStoredAndWhatToDo(t *testing.T) {
 		"fault at the start":      {strings.NewReader(head + "{}\n"), "nothing was stored: the folder is new and empty", "as it was"},
 		"fault behind some":       {bytes.NewReader(broken), "a part of the dump is stored, and the folder cannot be served yet: mend the dump and load it again", "same dump"},
 		"cut short":               {bytes.NewReader(at(250)), "mend the dump and load it again", "same dump"},
-		"cannot be read":          {io.MultiReader(bytes.NewReader(at(250)), iotest.ErrReader(io.ErrClosedPipe)), "load the same dump again", "mend"},
+		"cannot be read":          {io.MultiReader(bytes.NewReader(at(250)), iotest.ErrReader(io.ErrClosedPipe)), "load the same dump again to go on where it stopped, or abandon the load with --abandon", "mend"},
 		"cannot be read at first": {iotest.ErrReader(io.ErrClosedPipe), "cannot read the dump", "stored"},
 		"one sequence twice":      {strings.NewReader(dumpWithOneSequenceTwice()), "mend the dump and load it into a new folder", "go on"},
 	} {
@@ -78,7 +78,7 @@ func TestLoadRecordThatCannotBeReadLeavesOnlyAbandoning(t *testing.T) {
 		dir := t.TempDir()
 		tamper(t, dir, func(b *storage.Batch) { b.SetLoad(rec) })
 		err := loadError(t, dir, bytes.NewReader(dump))
-		if !strings.Contains(err.Error(), "abandon the load") || strings.Contains(err.Error(), "load the same dump again") {
+		if !strings.Contains(err.Error(), "abandon the load with --abandon") || strings.Contains(err.Error(), "load the same dump again") {
 			t.Errorf("%s: got %q, want that only abandoning helps", name, err)
 		}
 		if newer := errors.Is(err, storage.ErrNewerFormat); newer != (name == "newer") {

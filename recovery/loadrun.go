@@ -66,7 +66,7 @@ func (l *loader) chunks(ctx context.Context) error {
 // otherDump tells that the input does not begin like the one that is stored in part.
 func (l *loader) otherDump(err error) error {
 	if errors.Is(err, errSeam) {
-		return fmt.Errorf("%w: that dump's first %d bytes are not those of this one; go on with that dump, or abandon its load to keep the part",
+		return fmt.Errorf("%w: that dump's first %d bytes are not those of this one; go on with that dump",
 			ErrOtherDump, l.resume.Offset)
 	}
 	return err

@@ -29,7 +29,7 @@ type loadState struct {
 const loadVersion = 1
 
 // errLoadRecord means that nobody here can go on with the load that the record is of.
-var errLoadRecord = errors.New("abandon the load to keep the part of the dump that is stored")
+var errLoadRecord = errors.New("abandon the load with --abandon, which keeps the part of the dump that is stored")
 
 // maxLoadRecord is far more bytes than the record of a load takes.
 const maxLoadRecord = 4096

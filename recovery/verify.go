@@ -271,6 +271,6 @@ func (v *verifier) unfinishedLoad() {
 		v.finding(FindingLoad, "load", "a load was cut short: %v", err)
 		return
 	}
-	v.finding(FindingLoad, "load", "a load %s was cut short after %d packets: load the same dump again to go on, or abandon the load to keep them",
+	v.finding(FindingLoad, "load", "a load %s was cut short after %d packets: load the same dump again to go on, or load with --abandon to keep them",
 		mergeWords(state.Merge), state.Packets)
 }

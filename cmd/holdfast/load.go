@@ -82,7 +82,7 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	case errors.Is(err, recovery.ErrNotEmpty):
 		return fmt.Errorf("%w; --merge adds to it", err)
 	case errors.Is(err, recovery.ErrOtherDump):
-		return fmt.Errorf("%w; --abandon keeps that part as it is", err)
+		return fmt.Errorf("%w, or keep the part that is stored with --abandon", err)
 	case errors.Is(err, recovery.ErrAlike):
 		return fmt.Errorf("%w; load it from a file, or with --again", err)
 	case err != nil:
