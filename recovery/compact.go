@@ -58,7 +58,7 @@ func Compact(ctx context.Context, dir string, o CompactOptions) (report CompactR
 	}
 	store, err := storage.Open(dir, storage.Options{AcceptLoss: o.AcceptLoss, Offline: true, Logger: o.Logger})
 	if err != nil {
-		return report, err
+		return report, whenFull(dir, &report.Before, err)
 	}
 	for _, f := range store.Accepted() {
 		report.Findings = append(report.Findings, f.String()+" (accepted)")
@@ -71,6 +71,22 @@ func Compact(ctx context.Context, dir string, o CompactOptions) (report CompactR
 	}
 	report.After, err = storage.Sizes(dir)
 	return report, err
+}
+
+// whenFull says of a disk without room for opening what else stands against a compaction, so that
+// nobody makes room only to be told: a load that was cut short, or the room that the tables take.
+func whenFull(dir string, before *storage.FileSizes, err error) error {
+	if !errors.Is(err, storage.ErrFull) {
+		return err
+	}
+	if view, e := storage.OpenView(dir, storage.ViewOptions{}); e == nil {
+		load := view.Load()
+		if e = view.Close(); e == nil && load != nil {
+			return fmt.Errorf("%w: %s; run the same load again to go on with it, or load with --abandon to keep what is there; either needs room: %w",
+				storage.ErrUnfinished, dir, err)
+		}
+	}
+	return fmt.Errorf("%w; to write the tables anew takes up to about %d bytes beside that", err, before.Tables+before.Logs)
 }
 
 // stopped says of an error that ctx caused how the folder is left.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -243,5 +244,22 @@ func BenchmarkCompact(b *testing.B) {
 		b.ReportMetric(float64(report.Before.Total())/1e6, "MB-before")
 		b.ReportMetric(float64(report.After.Total())/1e6, "MB-after")
 		b.ReportMetric(float64(live)/1e6, "MB-live")
+	}
+}
+
+func TestFullDiskIsToldTogetherWithWhatElseACompactionNeeds(t *testing.T) {
+	full := fmt.Errorf("%w: 5 bytes are free", storage.ErrFull)
+	dump, _ := dumpOf(t, manyPackets(300), DumpOptions{})
+	half, whole := halfLoaded(t, dump), inFolder(t, manyPackets(300))
+	sizes := storage.FileSizes{Tables: 1000, Logs: 234, Reserve: 7}
+	err := whenFull(half, &sizes, full)
+	if !errors.Is(err, storage.ErrUnfinished) || !errors.Is(err, storage.ErrFull) || !strings.HasPrefix(err.Error(), storage.ErrUnfinished.Error()) {
+		t.Errorf("a load cut short: %v, want that first", err)
+	}
+	if err := whenFull(whole, &sizes, full); !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrUnfinished) || !strings.Contains(err.Error(), "about 1234 bytes") {
+		t.Errorf("a whole folder: %v, want the room for the tables", err)
+	}
+	if err := whenFull(whole, &sizes, storage.ErrInUse); err != storage.ErrInUse {
+		t.Errorf("another error became %v", err)
 	}
 }
