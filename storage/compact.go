@@ -179,7 +179,7 @@ func (c *compaction) merge(ctx context.Context, all bool) error {
 	sunk, err := s.sink()
 	if err == nil && !sunk {
 		if err = s.rotate(); err == nil {
-			err = c.waitFlushed(ctx)
+			err = s.waitFlushed(ctx)
 		}
 	}
 	if err != nil {
@@ -273,11 +273,11 @@ func (s *Store) upperBytes() (bytes int64) {
 
 // waitFlushed waits until Badger has written every full memory table out: it
 // then removes the log. Badger gives no event for it.
-func (c *compaction) waitFlushed(ctx context.Context) error {
+func (s *Store) waitFlushed(ctx context.Context) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		logs, err := logNames(c.s.folder.name(dbName))
+		logs, err := logNames(s.folder.name(dbName))
 		if err != nil || len(logs) <= 1 {
 			return err
 		}

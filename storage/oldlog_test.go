@@ -164,3 +164,23 @@ func TestLogOfWhatIsInTablesIsHarmlessWhateverItHolds(t *testing.T) {
 		})
 	}
 }
+
+func TestStartThatForgivesGapsSaysSoUntilTheLogsAreInTables(t *testing.T) {
+	live, dir := t.TempDir(), t.TempDir()
+	s := openTest(t, live, Options{MemTable: 8 << 20, Sync: SyncNever()})
+	var b Batch
+	for i := range uint64(30) {
+		b.Reset()
+		for j := range uint64(100) {
+			b.Put(PacketID{1, 1, 100*i + j}, &Packet{Payload: make([]byte, 1000)})
+		}
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copyFolder(t, live, dir)
+	s = openTest(t, dir, Options{MemTable: 8 << 20})
+	if names, err := logNames(s.folder.name(dbName)); err != nil || len(names) != 1 || !s.anchor.last.always {
+		t.Errorf("the anchor is %+v while there are the logs %q, %v", s.anchor.last, names, err)
+	}
+}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -349,6 +350,9 @@ func (s *Store) start() error {
 	if err := s.redo(); err != nil {
 		return err
 	}
+	if err := s.outliveGaps(); err != nil {
+		return err
+	}
 	if err := s.anchor.write(s.mark(s.control.Batch)); err != nil {
 		return err
 	}
@@ -367,6 +371,22 @@ func (s *Store) start() error {
 	if s.opt.Sync.kind == syncInterval {
 		durable := s.control.Batch
 		s.done.Go(func() { s.every(s.opt.Sync.every, func() { s.syncInterval(&durable) }) })
+	}
+	return nil
+}
+
+// outliveGaps waits until the logs that were there are in tables, when a gap
+// between them may have been accepted: the anchor is about to say that each
+// batch is synced, by which the next start would refuse them.
+func (s *Store) outliveGaps() error {
+	if s.opt.Sync.kind != syncAlways || s.anchor.last.always && !s.opt.AcceptLoss {
+		return nil
+	}
+	const enough = 10 * time.Second // on a full disk Badger waits, too
+	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	defer cancel()
+	if err := s.waitFlushed(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
 	return nil
 }
