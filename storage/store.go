@@ -334,7 +334,7 @@ func (s *Store) readControl() error {
 			ErrLoss, s.control.Batch, was.batch, s.control.Batch+1, was.batch)
 	default:
 		s.accepted.add(Finding{FindingAnchor, anchorName, fmt.Sprintf(
-			"the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost, and packets that were popped in them are there again",
+			"the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost, and packets that were popped in them may be there again",
 			s.control.Batch, was.batch, s.control.Batch+1, was.batch)})
 	}
 	s.epoch = max(s.control.Epoch, was.epoch) + 1
