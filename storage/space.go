@@ -51,6 +51,8 @@ type guard struct {
 	sizing  sizing
 	stat    func(path string) (free, total int64, err error)
 
+	looking sync.Mutex // one look at a time: no older reading follows a newer one
+
 	mu sync.Mutex // guards what follows
 	// inflight tells how many bytes compactions under way have written so
 	// far; nil before Badger is open.
@@ -119,6 +121,8 @@ func (g *guard) fits(free, reserve int64) bool {
 // removed. Waiting for room would not help then, so the level lets the batch
 // come that fails.
 func (g *guard) look(batch int64) error {
+	g.looking.Lock()
+	defer g.looking.Unlock()
 	free, total, err := g.stat(g.path)
 	g.mu.Lock()
 	defer g.mu.Unlock()
