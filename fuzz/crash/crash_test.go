@@ -31,10 +31,15 @@ func serve(binary string) Command {
 	}
 }
 
-// serveBoard starts the real binary with a board.
-func serveBoard(binary string) Command {
+// serveAll starts the real binary with all listeners, in one mode of flushing after the other. None may
+// lose anything to a kill.
+func serveAll(binary string, modes ...string) Command {
+	starts := 0
 	return func(data string) *exec.Cmd {
-		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "127.0.0.1:0", "--admin", "off")
+		mode := modes[starts%len(modes)]
+		starts++
+		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "127.0.0.1:0",
+			"--admin", "127.0.0.1:0", "--sync", mode)
 	}
 }
 
@@ -52,17 +57,34 @@ const (
 )
 
 func TestCrash(t *testing.T) {
-	o := Options{
-		Command: serveBoard(build(t, "cmd/holdfast")),
-		Data:    t.TempDir(),
-		Cycles:  *cycles,
-		Seed:    runSeed(),
-		Barbers: 4,
-		MinRate: minRate,
-		Logf:    t.Logf,
+	binary := build(t, "cmd/holdfast")
+	t.Run("any moment", func(t *testing.T) {
+		crash(t, Options{
+			// Every third cycle has a slow reader: in each mode some time, and in the one that forgives nothing first.
+			Command:   serveAll(binary, "interval:5ms", "always", "never", "always"),
+			Data:      t.TempDir(),
+			Cycles:    *cycles,
+			SlowEvery: 3,
+		})
+	})
+	// On a small disk logs and tables are small and soon merged, tombstones with them, so what a log
+	// brings back shows.
+	t.Run("slow readers on a small disk", func(t *testing.T) {
+		crash(t, Options{
+			Command:   serveAll(binary, "never", "interval:5ms"),
+			Data:      filepath.Join(smallDisk(t, 512), "data"),
+			Cycles:    *cycles * 2 / 3,
+			SlowEvery: 2, // merges drop no tombstone that a reader may need, so one cycle has none
+			MaxLoad:   1500 * time.Millisecond,
+		})
+	})
+}
 
-		MinBoardRate: minBoardRate,
-	}
+// crash is a run of the harness with all protocols, which must find nothing.
+func crash(t *testing.T, o Options) {
+	o.Seed, o.Logf = runSeed(), t.Logf
+	o.Barbers = 4
+	o.MinRate, o.MinBoardRate = minRate, minBoardRate
 	t.Logf("seed %d", o.Seed)
 	result, err := Run(o)
 	if err != nil {
@@ -71,7 +93,7 @@ func TestCrash(t *testing.T) {
 	for _, f := range result.Findings {
 		t.Error(f)
 	}
-	t.Logf("%d cycles: %d kills, %d clean stops, %d operations in %v under load (%.0f/s), %d of the board (%.0f/s), %d findings",
-		result.Cycles, result.Kills, result.Stops, result.Ops, result.Load.Round(time.Millisecond), result.Rate(),
+	t.Logf("%d cycles: %d kills (%d with a log that a reader kept), %d clean stops, %d operations in %v under load (%.0f/s), %d of the board (%.0f/s), %d findings",
+		result.Cycles, result.Kills, result.Held, result.Stops, result.Ops, result.Load.Round(time.Millisecond), result.Rate(),
 		result.BoardOps, result.BoardRate(), len(result.Findings))
 }

@@ -302,7 +302,7 @@ func (d *disk) startOrRefuse() {
 	}
 	d.r.server = s
 	select {
-	case <-s.listening:
+	case <-s.listening[pinpriqDoor]:
 		d.t.Log("it starts without any room")
 	case <-s.Exited():
 		d.t.Logf("it does not start without any room; its log ends with:\n%s", s.Log())

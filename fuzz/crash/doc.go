@@ -7,6 +7,7 @@
 //	server.go      the server process: start, kill, terminate, its log
 //	traffic.go     the queues of the load, and who does what to them
 //	worker.go      a connection that pushes and pops; subscriber.go: one that subscribes
+//	reader.go      a client that reads a backup slowly until the end; heldlog.go: the log that it keeps
 //	drain.go       emptying queues after a restart
 //	barber.go      a connection to the board of barbershop
 //	model.go       what one connection's own queues must hold, exactly

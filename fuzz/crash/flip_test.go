@@ -325,7 +325,7 @@ func judgeBinary(t *testing.T, p place, binary Command, dir string, want map[str
 		}
 		t.Logf("%v: refused: %s", p, s.Log())
 		return
-	case <-s.listening:
+	case <-s.listening[pinpriqDoor]:
 	case <-time.After(deadline):
 		t.Fatalf("%v: neither listens nor ends", p)
 	}

@@ -20,6 +20,8 @@ type Options struct {
 	Takers  int     // connections that subscribe; 3, and None for none
 	Barbers int     // connections to the board; none, and the server then needs no board
 
+	SlowEvery int // in one of so many cycles a client reads a backup slowly; 0 for never, and the server then needs no admin port
+
 	MinLoad, MaxLoad time.Duration // how long the server lives under load; 200 ms and 2 s
 	DrainEvery       int           // the shared queues are emptied and judged every so many cycles; 4
 	MinRate          float64       // operations a second under load, below which the run is a failure
@@ -62,6 +64,7 @@ type Result struct {
 	Cycles   int
 	Kills    int // ends without a warning
 	Stops    int // clean ends
+	Held     int // ends that left a log which a reader had kept
 	Ops      int64
 	BoardOps int64
 	Load     time.Duration
@@ -91,6 +94,7 @@ type run struct {
 	workers []*worker
 	takers  []*subscriber
 	barbers []*barber
+	reader  *slowReader // of a cycle that has one
 	slack   map[int]int // by slackClass: pops without a reply since the shared queues were emptied
 	pending [][]op      // by worker: what was unanswered when the server was killed
 	server  *Server
@@ -164,8 +168,13 @@ func newRun(o Options) *run {
 // kill to see that nothing of it is back.
 func (r *run) cycles() error {
 	for n := range r.Cycles {
-		if ok, err := r.restart(n%r.DrainEvery == 0); !ok || err != nil {
+		// After a slow reader all is judged at once: what comes back by that may soon be gone again.
+		if ok, err := r.restart(n%r.DrainEvery == 0 || r.reader != nil); !ok || err != nil {
 			return err
+		}
+		r.reader = nil
+		if r.SlowEvery > 0 && n%r.SlowEvery == 1%r.SlowEvery {
+			r.reader = newSlowReader(r)
 		}
 		if err := r.load(n); err != nil {
 			return err
@@ -295,9 +304,15 @@ func (r *run) load(cycle int) error {
 	case <-time.After(length):
 	case <-r.server.Exited(): // by itself; the connections report it
 	}
+	if r.reader != nil {
+		r.awaitHeldLog()
+	}
 	took := time.Since(began)
 	end := r.endServer()
 	all.Wait()
+	if r.reader != nil && end != stop {
+		r.countHeldLogs(cycle)
+	}
 	r.ledger.settle(r.ledger.now())
 	unanswered := 0
 	for n, w := range r.workers {
@@ -336,6 +351,11 @@ func (r *run) load(cycle int) error {
 
 // connect opens all connections and starts their goroutines.
 func (r *run) connect(all *sync.WaitGroup) error {
+	if r.reader != nil {
+		if err := r.reader.fill(); err != nil {
+			return fmt.Errorf("fill the server for a slow reader: %w", err)
+		}
+	}
 	for _, w := range r.workers {
 		link, err := dial(r.server.Addr())
 		if err != nil {
@@ -365,6 +385,9 @@ func (r *run) connect(all *sync.WaitGroup) error {
 	}
 	for _, b := range r.barbers {
 		all.Go(b.work)
+	}
+	if r.reader != nil {
+		return r.reader.start(all)
 	}
 	return nil
 }

@@ -19,14 +19,12 @@ import (
 // Server is a server process. Its methods may be called by any goroutine.
 type Server struct {
 	cmd       *exec.Cmd
-	listening chan struct{} // closed when Addr is known
-	boarding  chan struct{} // closed when the address of the board is known
-	exited    chan struct{} // closed when the process has ended and its log is read
+	listening map[string]chan struct{} // by protocol: closed when its address is known
+	exited    chan struct{}            // closed when the process has ended and its log is read
 
-	mu       sync.Mutex // guards what follows
-	addr     string
-	board    string // address of the barbershop listener
-	findings int    // of the start report; -1 before it
+	mu       sync.Mutex        // guards what follows
+	addrs    map[string]string // by protocol
+	findings int               // of the start report; -1 before it
 	tail     []string
 	panicked bool
 	failures []string // lines that the server itself calls errors
@@ -48,10 +46,13 @@ const maxFailures = 5
 func Spawn(command Command, data string) (*Server, error) {
 	s := &Server{
 		cmd:       command(data),
-		listening: make(chan struct{}),
-		boarding:  make(chan struct{}),
+		listening: map[string]chan struct{}{},
 		exited:    make(chan struct{}),
+		addrs:     map[string]string{},
 		findings:  -1,
+	}
+	for _, protocol := range []string{pinpriqDoor, boardDoor, adminDoor} {
+		s.listening[protocol] = make(chan struct{})
 	}
 	dieWithParent(s.cmd)
 	// A pipe of our own: Wait would close exec's before all of it is read.
@@ -78,7 +79,7 @@ func Start(ctx context.Context, command Command, data string) (*Server, error) {
 		return nil, err
 	}
 	select {
-	case <-s.listening:
+	case <-s.listening[pinpriqDoor]:
 		return s, nil
 	case <-s.exited:
 		return nil, fmt.Errorf("server ended with %v before it listened; its log ends with:\n%s", s.state, s.Log())
@@ -89,24 +90,37 @@ func Start(ctx context.Context, command Command, data string) (*Server, error) {
 }
 
 // Board returns where the server listens for barbershop. It waits for that, at most for so long.
-func (s *Server) Board(atMost time.Duration) (string, error) {
-	select {
-	case <-s.boarding:
-	case <-s.exited:
-		return "", errors.New("server ended before it listened for barbershop")
-	case <-time.After(atMost):
-		return "", fmt.Errorf("server does not listen for barbershop after %v", atMost)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.board, nil
-}
+func (s *Server) Board(atMost time.Duration) (string, error) { return s.door(boardDoor, atMost) }
+
+// Admin returns where the server listens for the operator. It waits for that, at most for so long.
+func (s *Server) Admin(atMost time.Duration) (string, error) { return s.door(adminDoor, atMost) }
 
 // Addr is where the server listens for pinpriq.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.addr
+	return s.addrs[pinpriqDoor]
+}
+
+// The names of the listeners in the log.
+const (
+	pinpriqDoor = "pinpriq"
+	boardDoor   = "barbershop"
+	adminDoor   = "admin"
+)
+
+// door returns the address of the listener for a protocol as soon as there is one.
+func (s *Server) door(protocol string, atMost time.Duration) (string, error) {
+	select {
+	case <-s.listening[protocol]:
+	case <-s.exited:
+		return "", fmt.Errorf("server ended before it listened for %s", protocol)
+	case <-time.After(atMost):
+		return "", fmt.Errorf("server does not listen for %s after %v", protocol, atMost)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addrs[protocol], nil
 }
 
 // Findings is how many findings the start report names, -1 before there is one.
@@ -220,14 +234,12 @@ func (s *Server) line(line string) {
 	if m := recoveredLine.FindStringSubmatch(line); m != nil {
 		s.findings, _ = strconv.Atoi(m[1])
 	}
-	switch m := listeningLine.FindStringSubmatch(line); {
-	case m == nil:
-	case m[1] == "pinpriq" && s.addr == "":
-		s.addr = m[2]
-		close(s.listening)
-	case m[1] == "barbershop" && s.board == "":
-		s.board = m[2]
-		close(s.boarding)
+	if m := listeningLine.FindStringSubmatch(line); m != nil {
+		protocol, addr := m[1], m[2]
+		if known, wanted := s.listening[protocol]; wanted && s.addrs[protocol] == "" {
+			s.addrs[protocol] = addr
+			close(known)
+		}
 	}
 }
 

@@ -108,6 +108,15 @@ func randomTTL(rng *rand.Rand) int {
 	return 40_000 + rng.IntN(25_000)
 }
 
+// farTTL is in milliseconds: for ever, or about the longest that there is, so that a packet which nobody
+// took is there at the next judgement. What is popped of these must stay away like any other.
+func farTTL(rng *rand.Rand) int {
+	if rng.IntN(4) > 0 {
+		return 0
+	}
+	return 60_000 + rng.IntN(5_000)
+}
+
 // link is a connection to the server, for one goroutine.
 type link struct {
 	conn    net.Conn

@@ -102,8 +102,11 @@ func (w *worker) push(q int, now int64) {
 		e.key = keyOf(w.rng.IntN(groupKeys))
 	}
 	e.prio = randomPriority(w.rng, grouped)
-	if w.r.queues.all[q].kind == expiring {
+	switch w.r.queues.all[q].kind {
+	case expiring:
 		e.ttl = int32(randomTTL(w.rng))
+	case private, shared:
+		e.ttl = int32(farTTL(w.rng))
 	}
 	id, key := w.r.ledger.add(w.number, e, !grouped)
 	w.link.addPush(w.r.queues.all[q].name, id, key, e.prio, int(e.ttl), randomSize(w.rng))
