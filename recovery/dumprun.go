@@ -153,9 +153,15 @@ func (f *dumpFlow) followTwins() error {
 			}
 			written++
 			f.twins.add(id)
+			if f.twin == nil && written == f.report.Packets {
+				return errEnough
+			}
 			return f.twin
 		})
-		if err != nil && !errors.Is(err, errEnough) {
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("read packets: %w", err)
 		}
 	}

@@ -51,6 +51,13 @@ type findings struct {
 	more int
 }
 
+// of tells whether there is a finding of a kind.
+func (f *findings) of(kind string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.list, func(found Finding) bool { return found.Kind == kind })
+}
+
 func (f *findings) add(found Finding) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

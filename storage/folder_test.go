@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -221,5 +222,46 @@ func TestSyncModesAreReadAndWritten(t *testing.T) {
 		if got, err := ParseSync(text); err == nil {
 			t.Errorf("%q is taken for %v", text, got)
 		}
+	}
+}
+
+func TestAcceptedLossStaysAcceptedWhileAFillerIsWritten(t *testing.T) {
+	var armed atomic.Bool
+	entered, release := make(chan struct{}), make(chan struct{})
+	o := Options{MemTable: minMemTable, AcceptLoss: true}
+	o.tune.sync = func(file *os.File) error {
+		if armed.CompareAndSwap(true, false) {
+			close(entered)
+			<-release
+		}
+		return fdatasync(file)
+	}
+	dir := t.TempDir()
+	s := openTest(t, dir, o)
+	if err := s.Apply(one(1, Packet{})); err != nil {
+		t.Fatal(err)
+	}
+	armed.Store(true)
+	written := make(chan error, 1)
+	go func() { written <- s.span() }() // ends below
+	<-entered
+	verified := make(chan error, 1)
+	go func() { verified <- s.Verify(5, 7) }() // ends below
+	for range 100_000 {                        // it would be adopted by then
+		if s.Control().Live == 5 {
+			break
+		}
+		runtime.Gosched()
+	}
+	close(release)
+	var mismatch *MismatchError
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	if err := <-verified; !errors.As(err, &mismatch) {
+		t.Errorf("a mismatch gives %v", err)
+	}
+	if c := s.Control(); c.Live != 5 || c.Hash != 7 {
+		t.Errorf("control record %+v", c)
 	}
 }

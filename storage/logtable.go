@@ -123,7 +123,10 @@ func newTableBuilder() *table.Builder {
 
 // logs makes tables of the logs, oldest first.
 func (l *looker) logs(names []string) error {
-	names, err := l.withoutStale(names)
+	names, stale, err := l.partStale(names)
+	if err == nil {
+		err = l.stale(stale)
+	}
 	if err != nil {
 		return err
 	}

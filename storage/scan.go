@@ -44,8 +44,11 @@ func (s *Store) Verify(live, hash uint64) error {
 }
 
 // adopt makes the totals those of the store when a loss is accepted. It
-// returns nil when they are already.
+// returns nil when they are already. It comes between two commits: each starts
+// from the control record that the one before it left.
 func (s *Store) adopt(live, hash uint64) *MismatchError {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &s.control

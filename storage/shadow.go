@@ -113,6 +113,18 @@ func (l *looker) build() error {
 	return l.writeManifest()
 }
 
+// strays is judgeStrays beside the logs that are not stale.
+func (l *looker) strays(m manifest, gone bool, unlisted []uint64) error {
+	names, err := logNames(l.db)
+	if err == nil {
+		names, _, err = l.partStale(names)
+	}
+	if err != nil {
+		return err
+	}
+	return judgeStrays(l.db, names, m, gone, unlisted)
+}
+
 // listed reads the list of tables into levels and returns their numbers. When
 // it is damaged the tables that lie there are taken instead, all at level 0:
 // there they may overlap, and what counts is the version of each entry.
@@ -128,7 +140,7 @@ func (l *looker) listed() ([]uint64, error) {
 		return nil, err
 	}
 	if damage == nil && (gone || l.synced()) {
-		damage = judgeStrays(l.db, m, gone, unlisted)
+		damage = l.strays(m, gone, unlisted)
 	}
 	if damage != nil {
 		err := l.wrong(FindingManifest, l.key(manifestName), "%w", damage)

@@ -66,28 +66,45 @@ func isStale(b []byte, newest uint64, secret []byte) bool {
 	return !findControl(b[end.at:], secret, func(r *logRecord) bool { return r.version > newest })
 }
 
-// withoutStale is removeStale of a view, which removes nothing: it returns the
-// logs that are to be read.
-func (l *looker) withoutStale(names []string) ([]string, error) {
+// partStale is removeStale of a view, which removes nothing: it parts the logs
+// that are to be read from the stale ones. What cannot be read is judged when
+// it is its turn.
+func (l *looker) partStale(names []string) (fresh, stale []string, err error) {
 	m, _, err := readManifest(l.db)
 	if err != nil {
-		return names, nil // it is judged where the tables are linked
+		return names, nil, nil
 	}
 	newest, all := newestListed(l.db, m)
 	if !all {
-		return names, nil
+		return names, nil, nil
 	}
-	var kept []string
 	for _, name := range names {
-		stale, err := staleLog(name, newest, l.secret)
+		is, err := staleLog(name, newest, l.secret)
 		if starved(err) {
-			return nil, err
+			return nil, nil, err
 		}
-		if err == nil && stale {
-			l.progress(name)
-			continue
+		if err == nil && is {
+			stale = append(stale, name)
+		} else {
+			fresh = append(fresh, name)
 		}
-		kept = append(kept, name) // also what cannot be read: it is judged when it is its turn
 	}
-	return kept, nil
+	return fresh, stale, nil
+}
+
+// stale makes tables of the stale logs where a table is damaged, which may have
+// had the same. Otherwise nothing of them is read.
+func (l *looker) stale(names []string) error {
+	damaged := l.findings != nil && l.findings.of(FindingTable)
+	for _, name := range names {
+		if damaged {
+			l.findings.add(Finding{FindingLog, l.key(name), "tables had taken over what it holds, and one of them is damaged; " +
+				"it is read, too, so packets that were popped may be there again"})
+			if _, err := l.log(name, anyVersion); err != nil {
+				return err
+			}
+		}
+		l.progress(name)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -157,5 +158,37 @@ func TestLogIsStaleOnlyWhenNothingInItIsNewerThanTables(t *testing.T) {
 		if got := isStale(row.b, row.newest, s.secret); got != row.want {
 			t.Errorf("%s: stale is %t", name, got)
 		}
+	}
+}
+
+func TestSalvageReadsAStaleLogWhereATableIsDamaged(t *testing.T) {
+	dir, want, _ := heldLog(t, 0, SyncAlways())
+	tables, err := filepath.Glob(filepath.Join(dir, dbName, "*"+tableSuffix))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("tables %q, %v", tables, err)
+	}
+	b, err := os.ReadFile(tables[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < len(b)*8/10; at += 500 {
+		b[at] ^= 0x5a
+		b[at+9] ^= 0x5a
+	}
+	if err := os.WriteFile(tables[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := openView(t, dir, ViewOptions{Tolerant: true, Deep: true})
+	got := viewed(t, v)
+	for _, id := range want {
+		if !slices.Contains(got, id) {
+			t.Fatalf("packet %v, which is in the log, is not there", id)
+		}
+	}
+	told := slices.ContainsFunc(v.Findings(), func(f Finding) bool {
+		return f.Kind == FindingLog && strings.Contains(f.What, "popped may be there again")
+	})
+	if !told {
+		t.Errorf("findings %v do not tell that the log was read", v.Findings())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -27,6 +28,7 @@ type Store struct {
 	wal         *wal
 	limits      Limits
 	epoch       uint64          // of this start
+	gaps        atomic.Bool     // the logs before this start may have gaps, and are not yet in tables
 	badgerSyncs bool            // Badger flushes by itself, twice a commit
 	accepted    findings        // losses that Open accepted
 	compressed  map[uint64]bool // tables that were compressed when the store was opened; none is made since
@@ -43,6 +45,7 @@ type Store struct {
 	load    []byte     // the load record; nil when there is none
 	loaded  []byte     // the loaded record; nil when there is none; read under commitMu, too
 	deleted uint64     // packets deleted since Open
+	fillers uint64     // batches since Open that changed no packet
 	failed  error      // why nothing is accepted any more
 
 	stop chan struct{}  // closed by Close
@@ -131,13 +134,13 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	failed := s.failed
 	s.failed = ErrClosed
-	last := s.control
 	s.mu.Unlock()
 	if errors.Is(failed, ErrClosed) {
 		return nil
 	}
 	close(s.stop)
 	s.done.Wait()
+	last := s.Control()
 	if failed != nil {
 		ended := make(chan struct{})
 		go func() { // ends when Badger does
@@ -188,7 +191,7 @@ func (s *Store) roomToClose() error {
 }
 
 func (s *Store) mark(batch uint64) anchorMark {
-	return anchorMark{epoch: s.epoch, batch: batch, always: s.opt.Sync.kind == syncAlways}
+	return anchorMark{epoch: s.epoch, batch: batch, always: s.opt.Sync.kind == syncAlways && !s.gaps.Load()}
 }
 
 func (s *Store) closeBadger() (err error) {
@@ -377,18 +380,31 @@ func (s *Store) start() error {
 
 // outliveGaps waits until the logs that were there are in tables, when a gap
 // between them may have been accepted: the anchor is about to say that each
-// batch is synced, by which the next start would refuse them.
+// batch is synced, by which the next start would refuse them. Where that takes
+// long the anchor says so later.
 func (s *Store) outliveGaps() error {
 	if s.opt.Sync.kind != syncAlways || s.anchor.last.always && !s.opt.AcceptLoss {
 		return nil
 	}
-	const enough = 10 * time.Second // on a full disk Badger waits, too
+	const enough = 2 * time.Second // on a full disk Badger waits, too
 	ctx, cancel := context.WithTimeout(context.Background(), enough)
 	defer cancel()
-	if err := s.waitFlushed(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
+	err := s.waitFlushed(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.gaps.Store(true)
+		return nil
 	}
-	return nil
+	return err
+}
+
+// closeGaps notes when the logs that may have gaps between them are in tables.
+func (s *Store) closeGaps() {
+	if !s.gaps.Load() {
+		return
+	}
+	if logs, err := logNames(s.folder.name(dbName)); err == nil && len(logs) <= 1 {
+		s.gaps.Store(false)
+	}
 }
 
 // every runs do on a clock until Close.
@@ -421,6 +437,7 @@ func (s *Store) watchSpace() {
 }
 
 func (s *Store) housekeeping() {
+	s.closeGaps()
 	if err := s.anchor.flush(); err != nil {
 		s.fail(err)
 	}

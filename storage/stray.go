@@ -15,17 +15,13 @@ import (
 // it, and no listed table is as new.
 
 // judgeStrays returns an error when the list of tables in m, which may not be
-// there at all, cannot be the whole one.
-func judgeStrays(path string, m manifest, gone bool, unlisted []uint64) error {
+// there at all, cannot be the whole one. names are the logs, none of them stale.
+func judgeStrays(path string, names []string, m manifest, gone bool, unlisted []uint64) error {
 	if len(unlisted) == 0 {
 		return nil
 	}
 	if gone {
 		return fmt.Errorf("it is missing, although %d tables lie there", len(unlisted))
-	}
-	names, err := logNames(path)
-	if err != nil {
-		return err
 	}
 	logs, err := firstLogged(names)
 	if err != nil {
@@ -146,7 +142,11 @@ func checkList(path string, accept acceptance) error {
 	if err != nil {
 		return err
 	}
-	err = judgeStrays(path, m, gone, unlisted)
+	names, err := logNames(path)
+	if err != nil {
+		return err
+	}
+	err = judgeStrays(path, names, m, gone, unlisted)
 	switch {
 	case err == nil:
 		return nil

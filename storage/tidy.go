@@ -19,7 +19,7 @@ import (
 // Not at full speed: a merge is not over while level 0 gets new tables, and
 // keeps Badger's own compactions from working. Those do it then.
 type tidier struct {
-	batch   uint64 // seen a second ago
+	batch   uint64 // seen a second ago, without fillers
 	quiet   int    // seconds without a batch
 	free    int64  // a second ago, or 0 if this goroutine itself used some
 	rotated uint64 // deletes up to which the memory table was written out
@@ -152,7 +152,6 @@ func (s *Store) mergeAlone() error {
 // prepare writes what a merge needs into level 0, or at rest does what Flatten
 // does not. It reports whether all of it is there.
 func (t *tidier) prepare(s *Store, now *scene) (ready bool, err error) {
-	defer func() { t.batch = s.Control().Batch }() // fillers are no sign of work
 	rest := t.quiet >= quietSeconds
 	if rest {
 		if sunk, err := s.sink(); sunk || err != nil {
@@ -192,11 +191,11 @@ func (s *Store) mostlyDead() bool {
 // look takes the second's readings; ok is false when the store has failed.
 func (t *tidier) look(s *Store) (now scene, ok bool) {
 	s.mu.Lock()
-	control, failed := s.control, s.failed
+	control, failed, batch := s.control, s.failed, s.control.Batch-s.fillers
 	now.deleted = s.deleted
 	s.mu.Unlock()
-	if t.quiet++; control.Batch != t.batch {
-		t.batch, t.quiet = control.Batch, 0
+	if t.quiet++; batch != t.batch {
+		t.batch, t.quiet = batch, 0
 	}
 	t.wait, t.hindered = max(0, t.wait-1), max(0, t.hindered-1)
 	s.wal.mu.Lock()
@@ -330,6 +329,7 @@ func (s *Store) commitFiller(fill func(*badger.Txn) error) error {
 	}
 	s.mu.Lock()
 	s.control = next
+	s.fillers++
 	s.mu.Unlock()
 	return nil
 }
