@@ -90,7 +90,7 @@ type outcome struct {
 }
 
 // salvaged reads all that a tolerant view gives. A packet that it gives as
-// read must be the right one.
+// read must be the right one, but for what a checksum cannot tell (mend.go).
 func salvaged(t *testing.T, f damageFolder, dir string) (o outcome, err error) {
 	t.Helper()
 	v, err := OpenView(dir, ViewOptions{Tolerant: true, Deep: true})
@@ -111,7 +111,9 @@ func salvaged(t *testing.T, f damageFolder, dir string) (o outcome, err error) {
 			damaged++
 			return nil
 		case DecodeRecord(rec, &p) != nil || !bytes.Equal(p.Payload, saltedPayload(id)):
-			t.Errorf("packet %v is given with a wrong payload", id)
+			if !slices.ContainsFunc(v.Findings(), func(f Finding) bool { return strings.HasSuffix(f.What, byChance) }) {
+				t.Errorf("packet %v is given with a wrong payload", id)
+			}
 		case read[id]:
 			t.Errorf("packet %v is given twice", id)
 		}
