@@ -15,7 +15,8 @@
 //	folder.go   the data folder: lock, format version; anchor.go: the anchor
 //	log.go      what a crash leaves of a log, and what is damage; tables.go,
 //	            manifest.go, stray.go: the same of tables and their list;
-//	            stale.go: logs of what is in tables; dblock.go: Badger's lock
+//	            stale.go: logs of what is in tables; gaps.go: gaps that were
+//	            forgiven; dblock.go: Badger's lock
 //	wal.go      how a commit reaches the device
 //	view.go     View: a folder that is only looked at; look.go: its lock,
 //	            witness.go: what vouches for it, shadow.go, logtable.go: what
