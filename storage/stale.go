@@ -29,10 +29,10 @@ func removeStale(path string, secret []byte) error {
 		return err
 	}
 	newest, all := newestListed(path, m)
+	if !all {
+		return nil
+	}
 	for _, name := range names {
-		if !all {
-			break
-		}
 		stale, err := staleLog(name, newest, secret)
 		if err != nil {
 			return fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)

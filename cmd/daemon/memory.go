@@ -3,9 +3,8 @@ package daemon
 import "runtime/debug"
 
 // offlineHeap is what the Go runtime may take for a command that works on a whole folder, in bytes.
-// The tables that one compaction builds at a time take some 80 MB of it. With a lower limit much of
-// the processor's time would go into collecting garbage: with this one a compaction takes a fifth
-// more of it than without any. Mapped files come on top, some 100 MB.
+// The tables that one compaction builds at a time take some 80 MB of it. A lower limit costs more of
+// the processor's time for collecting garbage. Mapped files come on top, some 100 MB.
 const offlineHeap = 112 << 20
 
 // LimitHeap makes the collector work harder, and give memory back at once, before the heap grows
