@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // benchCmd measures a running server.
@@ -51,24 +51,24 @@ func (c *benchCmd) Validate() error {
 		return fmt.Errorf("%s is not of barbershop: expected update, next or mixed", c.Mode)
 	case !c.board() && (c.Mode == "update" || c.Mode == "next"):
 		return fmt.Errorf("%s is not of pinpriq: expected push, pop or mixed, or --protocol barbershop", c.Mode)
-	case c.Items < 1 || c.Items > load.MaxItems:
-		return fmt.Errorf("--items %d: expected 1 to %d", c.Items, load.MaxItems)
-	case c.Connections < 1 || c.Connections > load.MaxConns:
-		return fmt.Errorf("--connections %d: expected 1 to %d", c.Connections, load.MaxConns)
+	case c.Items < 1 || c.Items > loadgen.MaxItems:
+		return fmt.Errorf("--items %d: expected 1 to %d", c.Items, loadgen.MaxItems)
+	case c.Connections < 1 || c.Connections > loadgen.MaxConns:
+		return fmt.Errorf("--connections %d: expected 1 to %d", c.Connections, loadgen.MaxConns)
 	case c.board() && c.Mode == "mixed" && c.Connections < 2:
 		return errors.New("--connections 1: expected at least 2, one for updates and one for next")
 	case c.Mode == "mixed" && c.Connections < 2:
 		return errors.New("--connections 1: expected at least 2, one that pushes and one that pops")
-	case c.Depth < 1 || c.Depth > load.MaxDepth:
-		return fmt.Errorf("--depth %d: expected 1 to %d", c.Depth, load.MaxDepth)
-	case c.Size < load.MinSize || c.Size > load.MaxSize:
-		return fmt.Errorf("--size %d: expected %d to %d", c.Size, load.MinSize, load.MaxSize)
+	case c.Depth < 1 || c.Depth > loadgen.MaxDepth:
+		return fmt.Errorf("--depth %d: expected 1 to %d", c.Depth, loadgen.MaxDepth)
+	case c.Size < loadgen.MinSize || c.Size > loadgen.MaxSize:
+		return fmt.Errorf("--size %d: expected %d to %d", c.Size, loadgen.MinSize, loadgen.MaxSize)
 	case c.Count < 0 || c.Count == 0 && (c.Mode == "pop" || c.Mode == "next"):
 		return fmt.Errorf("--count %d: expected more than 0 (push, update and mixed: or 0)", c.Count)
-	case c.board() && c.liveItems() > load.MaxItems:
-		return fmt.Errorf("--count %d: expected at most %d, since next and mixed need as many items on the board", c.Count, load.MaxItems)
-	case c.Duration <= 0 || c.Duration > load.MaxLimit:
-		return fmt.Errorf("--duration %v: expected more than 0 and at most %v", c.Duration, load.MaxLimit)
+	case c.board() && c.liveItems() > loadgen.MaxItems:
+		return fmt.Errorf("--count %d: expected at most %d, since next and mixed need as many items on the board", c.Count, loadgen.MaxItems)
+	case c.Duration <= 0 || c.Duration > loadgen.MaxLimit:
+		return fmt.Errorf("--duration %v: expected more than 0 and at most %v", c.Duration, loadgen.MaxLimit)
 	}
 	return cmp.Or(c.server.Validate(), checkAddress("--barbershop", c.Barbershop, "127.0.0.1:8002"))
 }
@@ -105,18 +105,18 @@ func benchQueue() string {
 }
 
 // measure runs the load; pop has its packets pushed beforehand, outside the measurement.
-func (c *benchCmd) measure(ctx context.Context, queue string) (load.Result, error) {
-	packets := load.Packets{Queue: queue, Size: c.Size}
-	push := load.Group{Name: "push", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("push"),
-		New: func() load.Protocol { return load.PinpriqPush(packets) }}
-	pop := load.Group{Name: "pop", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("pop"),
-		New: func() load.Protocol { return load.PinpriqPop(queue) }}
-	groups := []load.Group{push}
+func (c *benchCmd) measure(ctx context.Context, queue string) (loadgen.Result, error) {
+	packets := loadgen.Packets{Queue: queue, Size: c.Size}
+	push := loadgen.Group{Name: "push", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("push"),
+		New: func() loadgen.Protocol { return loadgen.PinpriqPush(packets) }}
+	pop := loadgen.Group{Name: "pop", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("pop"),
+		New: func() loadgen.Protocol { return loadgen.PinpriqPop(queue) }}
+	groups := []loadgen.Group{push}
 	switch c.Mode {
 	case "mixed":
-		groups = []load.Group{push, pop}
+		groups = []loadgen.Group{push, pop}
 	case "pop":
-		filled, err := load.Run(ctx, c.spec(push))
+		filled, err := loadgen.Run(ctx, c.spec(push))
 		if err != nil {
 			return filled, err
 		}
@@ -124,17 +124,17 @@ func (c *benchCmd) measure(ctx context.Context, queue string) (load.Result, erro
 			return filled, fmt.Errorf("only %d of %d packets could be pushed for it in %v: use a longer --duration",
 				filled.Packets(), c.Count, c.Duration)
 		}
-		groups = []load.Group{pop}
+		groups = []loadgen.Group{pop}
 	}
-	return load.Run(ctx, c.spec(groups...))
+	return loadgen.Run(ctx, c.spec(groups...))
 }
 
-func (c *benchCmd) spec(groups ...load.Group) load.Spec {
+func (c *benchCmd) spec(groups ...loadgen.Group) loadgen.Spec {
 	addr := c.Pinpriq
 	if c.board() {
 		addr = c.Barbershop
 	}
-	return load.Spec{Addr: addr, Groups: groups, Limit: c.Duration}
+	return loadgen.Spec{Addr: addr, Groups: groups, Limit: c.Duration}
 }
 
 // cleanTime is how long the removal of what is left may take: making it took no longer than --duration.
@@ -142,7 +142,7 @@ func (c *benchCmd) cleanTime() time.Duration { return c.Duration + time.Minute }
 
 // clean pops what is left of the bench's own queue, also after an interruption.
 func (c *benchCmd) clean(ctx context.Context, queue string, atMost time.Duration) error {
-	if err := c.empty(ctx, atMost, func() load.Protocol { return load.PinpriqPop(queue) }); err != nil {
+	if err := c.empty(ctx, atMost, func() loadgen.Protocol { return loadgen.PinpriqPop(queue) }); err != nil {
 		return fmt.Errorf("packets may be left in queue %q: %w", queue, err)
 	}
 	return nil
@@ -150,17 +150,17 @@ func (c *benchCmd) clean(ctx context.Context, queue string, atMost time.Duration
 
 // empty takes until nothing is left. It goes on for some windows after the first empty reply: what the last
 // connections had sent may still be coming in.
-func (c *benchCmd) empty(ctx context.Context, atMost time.Duration, take func() load.Protocol) error {
+func (c *benchCmd) empty(ctx context.Context, atMost time.Duration, take func() loadgen.Protocol) error {
 	const (
 		window  = 512
 		empties = 8 * window
 	)
-	spec := c.spec(load.Group{
+	spec := c.spec(loadgen.Group{
 		Name: "clean", Conns: 1, Depth: window, Count: empties,
-		New: func() load.Protocol { return emptying{take()} },
+		New: func() loadgen.Protocol { return emptying{take()} },
 	})
-	spec.Limit = min(atMost, load.MaxLimit)
-	result, err := load.Run(context.WithoutCancel(ctx), spec)
+	spec.Limit = min(atMost, loadgen.MaxLimit)
+	result, err := loadgen.Run(context.WithoutCancel(ctx), spec)
 	if err == nil && !result.Groups[0].Finished {
 		err = fmt.Errorf("they could not all be removed in %v", atMost)
 	}
@@ -169,10 +169,10 @@ func (c *benchCmd) empty(ctx context.Context, atMost time.Duration, take func() 
 
 // emptying counts the pops that found nothing instead of the packets, so that a run of it ends when
 // the queue is empty.
-type emptying struct{ load.Protocol }
+type emptying struct{ loadgen.Protocol }
 
-// Consume implements load.Protocol.
-func (e emptying) Consume(dst, src []byte) ([]byte, load.Progress, error) {
+// Consume implements loadgen.Protocol.
+func (e emptying) Consume(dst, src []byte) ([]byte, loadgen.Progress, error) {
 	dst, p, err := e.Protocol.Consume(dst, src)
 	p.Packets = p.Empty
 	return dst, p, err

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 func TestBenchCountsWhatItDid(t *testing.T) {
@@ -202,7 +202,7 @@ func TestBenchSaysThatItCouldNotRemoveEverything(t *testing.T) {
 		t.Errorf("%v, want an error that says where packets are left", err)
 	}
 	c.Protocol = "barbershop"
-	if err := c.cleanBoard(t.Context(), load.Items{Live: 1}, time.Millisecond); err == nil || !strings.Contains(err.Error(), "left on the board: they could not all") {
+	if err := c.cleanBoard(t.Context(), loadgen.Items{Live: 1}, time.Millisecond); err == nil || !strings.Contains(err.Error(), "left on the board: they could not all") {
 		t.Errorf("%v, want an error that says where items are left", err)
 	}
 }

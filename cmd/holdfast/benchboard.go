@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // board tells whether the measurement is of the board.
@@ -53,39 +53,39 @@ func (c *benchCmd) liveItems() int64 {
 }
 
 // ownItems chooses the items of a measurement: high numbers, so that other people's are told from them.
-func (c *benchCmd) ownItems() load.Items {
+func (c *benchCmd) ownItems() loadgen.Items {
 	const low = 1 << 31
-	live := uint32(c.liveItems()) // at most load.MaxItems
-	return load.Items{First: low + rand.Uint32N(math.MaxUint32-low-live), Live: int(live), Seed: 1}
+	live := uint32(c.liveItems()) // at most loadgen.MaxItems
+	return loadgen.Items{First: low + rand.Uint32N(math.MaxUint32-low-live), Live: int(live), Seed: 1}
 }
 
 // measureBoard runs the load; the items are made beforehand, outside the measurement.
-func (c *benchCmd) measureBoard(ctx context.Context, items load.Items) (load.Result, error) {
-	fill := load.Group{Name: "fill", Conns: 1, Depth: load.MaxDepth / 4, Count: int64(items.Live),
-		New: func() load.Protocol { return load.BarbershopFill(items) }}
-	filled, err := load.Run(ctx, c.spec(fill))
+func (c *benchCmd) measureBoard(ctx context.Context, items loadgen.Items) (loadgen.Result, error) {
+	fill := loadgen.Group{Name: "fill", Conns: 1, Depth: loadgen.MaxDepth / 4, Count: int64(items.Live),
+		New: func() loadgen.Protocol { return loadgen.BarbershopFill(items) }}
+	filled, err := loadgen.Run(ctx, c.spec(fill))
 	if err != nil {
 		return filled, err
 	}
 	if !filled.Groups[0].Finished {
 		return filled, fmt.Errorf("only %d of %d items could be made for it in %v: use a longer --duration", filled.Packets(), items.Live, c.Duration)
 	}
-	update := load.Group{Name: "update", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("update"),
-		New: func() load.Protocol { return load.BarbershopUpdate(items) }}
-	next := load.Group{Name: "next", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("next"),
-		New: func() load.Protocol { return takeOwn(items) }}
+	update := loadgen.Group{Name: "update", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("update"),
+		New: func() loadgen.Protocol { return loadgen.BarbershopUpdate(items) }}
+	next := loadgen.Group{Name: "next", Depth: c.Depth, Count: c.Count, Conns: c.connectionsOf("next"),
+		New: func() loadgen.Protocol { return takeOwn(items) }}
 	switch c.Mode {
 	case "update":
-		return load.Run(ctx, c.spec(update))
+		return loadgen.Run(ctx, c.spec(update))
 	case "next":
-		return load.Run(ctx, c.spec(next))
+		return loadgen.Run(ctx, c.spec(next))
 	}
-	return load.Run(ctx, c.spec(update, next))
+	return loadgen.Run(ctx, c.spec(update, next))
 }
 
 // cleanBoard takes what is left of the measurement's items, also after an interruption.
-func (c *benchCmd) cleanBoard(ctx context.Context, own load.Items, atMost time.Duration) error {
-	if err := c.empty(ctx, atMost, func() load.Protocol { return takeOwn(own) }); err != nil {
+func (c *benchCmd) cleanBoard(ctx context.Context, own loadgen.Items, atMost time.Duration) error {
+	if err := c.empty(ctx, atMost, func() loadgen.Protocol { return takeOwn(own) }); err != nil {
 		return fmt.Errorf("items may be left on the board: %w", err)
 	}
 	return nil
@@ -93,16 +93,16 @@ func (c *benchCmd) cleanBoard(ctx context.Context, own load.Items, atMost time.D
 
 // ownTaking takes items, and fails when one of them is not of the measurement.
 type ownTaking struct {
-	load.Protocol
-	items load.Items
+	loadgen.Protocol
+	items loadgen.Items
 }
 
-func takeOwn(items load.Items) load.Protocol {
-	return ownTaking{load.BarbershopNext(false), items}
+func takeOwn(items loadgen.Items) loadgen.Protocol {
+	return ownTaking{loadgen.BarbershopNext(false), items}
 }
 
-// Consume implements load.Protocol.
-func (o ownTaking) Consume(dst, src []byte) ([]byte, load.Progress, error) {
+// Consume implements loadgen.Protocol.
+func (o ownTaking) Consume(dst, src []byte) ([]byte, loadgen.Progress, error) {
 	dst, p, err := o.Protocol.Consume(dst, src)
 	for replies := src[:p.Used]; len(replies) > 0; {
 		var item uint64

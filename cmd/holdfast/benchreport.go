@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // benchReport is what a bench prints.
@@ -39,7 +39,7 @@ type benchGroup struct {
 	P99         float64 `json:"p99_us"`
 }
 
-func newBenchReport(c *benchCmd, result *load.Result) benchReport {
+func newBenchReport(c *benchCmd, result *loadgen.Result) benchReport {
 	r := benchReport{
 		Mode: c.Mode, Size: c.Size,
 		Seconds: result.Elapsed.Seconds(), Packets: result.Packets(), Rate: math.Round(result.Rate()),

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // bench is what the cases share: the folder, the number of rounds, and the
@@ -130,7 +130,7 @@ func (b *bench) filled(ctx context.Context, p *peer, n int) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	packets := load.Packets{Queue: queueName, Size: payloadSize}
+	packets := loadgen.Packets{Queue: queueName, Size: payloadSize}
 	if n == 0 || p.fillArgs == nil {
 		if err := s.serve(ctx); err != nil {
 			return nil, err
@@ -148,12 +148,12 @@ func (b *bench) filled(ctx context.Context, p *peer, n int) (*server, error) {
 }
 
 // fill pushes n packets and waits until the server has come to rest.
-func (s *server) fill(ctx context.Context, p load.Packets, n int) error {
+func (s *server) fill(ctx context.Context, p loadgen.Packets, n int) error {
 	if n == 0 {
 		return nil
 	}
-	result, err := load.Run(ctx, load.Spec{Addr: s.addr, Limit: fillLimit, Groups: []load.Group{
-		{Name: "fill", Conns: 16, Depth: 64, Count: int64(n), New: func() load.Protocol { return s.peer.push(p) }},
+	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: fillLimit, Groups: []loadgen.Group{
+		{Name: "fill", Conns: 16, Depth: 64, Count: int64(n), New: func() loadgen.Protocol { return s.peer.push(p) }},
 	}})
 	if err != nil {
 		return fmt.Errorf("filling failed: %w; the server's log says: %s", err, s.log())
@@ -165,8 +165,8 @@ func (s *server) fill(ctx context.Context, p load.Packets, n int) error {
 }
 
 // measure runs the groups against the server.
-func (s *server) measure(ctx context.Context, groups []load.Group, limit time.Duration) (load.Result, error) {
-	result, err := load.Run(ctx, load.Spec{Addr: s.addr, Limit: limit, PID: s.cmd.Process.Pid, Groups: groups})
+func (s *server) measure(ctx context.Context, groups []loadgen.Group, limit time.Duration) (loadgen.Result, error) {
+	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: limit, PID: s.cmd.Process.Pid, Groups: groups})
 	if err != nil {
 		return result, fmt.Errorf("%w; the server's log says: %s", err, s.log())
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // benchCase is one comparison: what it is called, who takes part, how it is
@@ -162,35 +162,35 @@ func without(list []contender, name string) []contender {
 
 // grouping makes the load of a contender, with n packets to take where packets
 // were filled before.
-type grouping func(c contender, filled int) []load.Group
+type grouping func(c contender, filled int) []loadgen.Group
 
 func pushers(conns, depth, count int) grouping {
-	return func(c contender, _ int) []load.Group {
-		p := load.Packets{Queue: queueName, Size: payloadSize}
-		return []load.Group{{
+	return func(c contender, _ int) []loadgen.Group {
+		p := loadgen.Packets{Queue: queueName, Size: payloadSize}
+		return []loadgen.Group{{
 			Name: "push", Conns: conns, Depth: depth, Count: int64(count),
-			New: func() load.Protocol { return c.peer.push(p) },
+			New: func() loadgen.Protocol { return c.peer.push(p) },
 		}}
 	}
 }
 
 func takers(conns, depth, count int) grouping {
-	return func(c contender, filled int) []load.Group {
-		return []load.Group{{
+	return func(c contender, filled int) []loadgen.Group {
+		return []loadgen.Group{{
 			Name: "pop", Conns: conns, Depth: depth, Count: int64(min(count, filled)),
-			New: func() load.Protocol { return c.taker(depth) },
+			New: func() loadgen.Protocol { return c.taker(depth) },
 		}}
 	}
 }
 
 func both(producers, consumers, depth, count int) grouping {
-	return func(c contender, _ int) []load.Group {
+	return func(c contender, _ int) []loadgen.Group {
 		groups := pushers(producers, depth, count)(c, 0)
 		return append(groups, takers(consumers, depth, count)(c, count)...)
 	}
 }
 
-func (c contender) taker(depth int) load.Protocol {
+func (c contender) taker(depth int) loadgen.Protocol {
 	if c.wait {
 		return c.peer.wait(queueName, depth)
 	}

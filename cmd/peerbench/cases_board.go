@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // The cases about boards: items whose scores shift, by update and next of
@@ -57,28 +57,28 @@ func atATime(depth int) string {
 }
 
 // boardGrouping makes the load of a contender on a board.
-type boardGrouping func(p *peer, items load.Items) []load.Group
+type boardGrouping func(p *peer, items loadgen.Items) []loadgen.Group
 
 func updaters(conns, depth, count int) boardGrouping {
-	return func(p *peer, items load.Items) []load.Group {
-		return []load.Group{{
+	return func(p *peer, items loadgen.Items) []loadgen.Group {
+		return []loadgen.Group{{
 			Name: "update", Conns: conns, Depth: depth, Count: int64(count),
-			New: func() load.Protocol { return p.shift(items) },
+			New: func() loadgen.Protocol { return p.shift(items) },
 		}}
 	}
 }
 
 func callers(conns, depth, count int) boardGrouping {
-	return func(p *peer, items load.Items) []load.Group {
-		return []load.Group{{
+	return func(p *peer, items loadgen.Items) []loadgen.Group {
+		return []loadgen.Group{{
 			Name: "next", Conns: conns, Depth: depth, Count: int64(count),
-			New: func() load.Protocol { return p.next(items.Queue) },
+			New: func() loadgen.Protocol { return p.next(items.Queue) },
 		}}
 	}
 }
 
 func shifters(conns, depth, count int) boardGrouping {
-	return func(p *peer, items load.Items) []load.Group {
+	return func(p *peer, items loadgen.Items) []loadgen.Group {
 		groups := updaters(conns/2, depth, count/2)(p, items)
 		return append(groups, callers(conns/2, depth, count/2)(p, items)...)
 	}
@@ -97,7 +97,7 @@ func (t boardLoad) run(ctx context.Context, b *bench, c *benchCase) ([]*row, err
 	rows := newRows(c, "operations/s", true)
 	servers := make([]*server, len(c.contenders))
 	err := b.each(ctx, c, b.rounds, func(round, i int) error {
-		p, items := c.contenders[i].peer, load.Items{Queue: queueName, Live: t.items + b.rounds*t.extra}
+		p, items := c.contenders[i].peer, loadgen.Items{Queue: queueName, Live: t.items + b.rounds*t.extra}
 		if servers[i] == nil || servers[i].cmd == nil { // not there yet, or killed because another contender failed
 			s, err := b.withBoard(ctx, p, items)
 			if err != nil {
@@ -124,7 +124,7 @@ func (t boardLoad) run(ctx context.Context, b *bench, c *benchCase) ([]*row, err
 }
 
 // withBoard returns a running server with all of the items.
-func (b *bench) withBoard(ctx context.Context, p *peer, items load.Items) (*server, error) {
+func (b *bench) withBoard(ctx context.Context, p *peer, items loadgen.Items) (*server, error) {
 	s, err := b.newServer(p)
 	if err != nil {
 		return nil, err
@@ -136,12 +136,12 @@ func (b *bench) withBoard(ctx context.Context, p *peer, items load.Items) (*serv
 }
 
 // makeItems puts the items on the board and waits until the server has come to rest.
-func (s *server) makeItems(ctx context.Context, items load.Items) error {
+func (s *server) makeItems(ctx context.Context, items loadgen.Items) error {
 	if err := items.Check(); err != nil {
 		return err
 	}
-	result, err := load.Run(ctx, load.Spec{Addr: s.addr, Limit: fillLimit, Groups: []load.Group{
-		{Name: "make", Conns: 16, Depth: 64, Count: int64(items.Live), New: func() load.Protocol { return s.peer.make(items) }},
+	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: fillLimit, Groups: []loadgen.Group{
+		{Name: "make", Conns: 16, Depth: 64, Count: int64(items.Live), New: func() loadgen.Protocol { return s.peer.make(items) }},
 	}})
 	if err != nil {
 		return fmt.Errorf("making the items failed: %w; the server's log says: %s", err, s.log())
@@ -159,7 +159,7 @@ type boardGrowth struct {
 }
 
 func (g boardGrowth) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
-	s, err := b.withBoard(ctx, c.contenders[0].peer, load.Items{Live: g.items[0]})
+	s, err := b.withBoard(ctx, c.contenders[0].peer, loadgen.Items{Live: g.items[0]})
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (g boardGrowth) run(ctx context.Context, b *bench, c *benchCase) ([]*row, e
 		failed := true
 		err := b.each(ctx, &step, 1, func(int, int) error {
 			if n > 0 {
-				more := load.Items{First: uint32(g.items[n-1]), Live: items - g.items[n-1]}
+				more := loadgen.Items{First: uint32(g.items[n-1]), Live: items - g.items[n-1]}
 				if err := s.makeItems(ctx, more); err != nil {
 					return err
 				}
@@ -207,7 +207,7 @@ func (g boardGrowth) measure(ctx context.Context, rounds int, s *server, items i
 		if err != nil {
 			return figures, err
 		}
-		seeded := load.Items{Live: items, Seed: uint64(1+round) * seedStep}
+		seeded := loadgen.Items{Live: items, Seed: uint64(1+round) * seedStep}
 		result, err := s.measure(ctx, updaters(boardConns, 16, g.updates)(s.peer, seeded), time.Minute)
 		if err != nil {
 			return figures, err
@@ -232,11 +232,11 @@ func (g boardGrowth) measure(ctx context.Context, rounds int, s *server, items i
 
 // spent is the processor time of a process and the bytes it has written.
 func spent(pid int) (time.Duration, int64, error) {
-	usage, err := load.ReadUsage(pid)
+	usage, err := loadgen.ReadUsage(pid)
 	if err != nil {
 		return 0, 0, err
 	}
-	written, err := load.ReadWritten(pid)
+	written, err := loadgen.ReadWritten(pid)
 	return usage.CPU, written, err
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // serveBoard answers every barbershop update with OK, and every request for the
@@ -49,9 +49,9 @@ func serveBoard(addr string) {
 func boardHelper(t *testing.T) *peer {
 	t.Helper()
 	p := helper(t, "serve-board")
-	p.make, p.shift = load.BarbershopFill, load.BarbershopUpdate
-	p.next = func(string) load.Protocol { return load.BarbershopNext(false) }
-	p.probe = func() load.Protocol { return load.BarbershopNext(false) }
+	p.make, p.shift = loadgen.BarbershopFill, loadgen.BarbershopUpdate
+	p.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext(false) }
+	p.probe = func() loadgen.Protocol { return loadgen.BarbershopNext(false) }
 	return p
 }
 
@@ -59,9 +59,9 @@ func TestABoardIsMadeOnceAndMeasuredInEveryRound(t *testing.T) {
 	b := testBench(t)
 	c := &benchCase{name: "update", contenders: []contender{{label: "good", peer: boardHelper(t)}}}
 	updates := 0
-	groups := func(p *peer, items load.Items) []load.Group {
+	groups := func(p *peer, items loadgen.Items) []loadgen.Group {
 		s := b.servers[0]
-		got, err := load.Ask(t.Context(), s.addr, tell{p.next(""), &updates})
+		got, err := loadgen.Ask(t.Context(), s.addr, tell{p.next(""), &updates})
 		if err != nil || got.Done != 1 {
 			t.Errorf("the server was asked in vain: %+v, %v", got, err)
 		}
@@ -81,11 +81,11 @@ func TestABoardIsMadeOnceAndMeasuredInEveryRound(t *testing.T) {
 
 // tell notes the number that the server gave last.
 type tell struct {
-	load.Protocol
+	loadgen.Protocol
 	number *int
 }
 
-func (c tell) Consume(dst, src []byte) ([]byte, load.Progress, error) {
+func (c tell) Consume(dst, src []byte) ([]byte, loadgen.Progress, error) {
 	_, _ = fmt.Sscan(string(src), c.number)
 	return c.Protocol.Consume(dst, src)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // The cases about how large a queue is: how long a start takes, how much memory
@@ -30,7 +30,7 @@ func (u startup) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error
 			servers[i] = s
 		}
 		s := servers[i]
-		took, err := s.start(ctx, p.args, func() load.Protocol { return p.pop(queueName) }, aPacket)
+		took, err := s.start(ctx, p.args, func() loadgen.Protocol { return p.pop(queueName) }, aPacket)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 		if err != nil {
 			return err
 		}
-		more := load.Packets{Queue: queueName, Size: payloadSize, Base: uint64(m.low)}
+		more := loadgen.Packets{Queue: queueName, Size: payloadSize, Base: uint64(m.low)}
 		if err := s.fill(ctx, more, m.high-m.low); err != nil {
 			return err
 		}
@@ -150,18 +150,18 @@ func (g growth) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 func (g growth) measure(ctx context.Context, rounds int, s *server, depth int) (*row, error) {
 	r := &row{Case: growthCase(depth), Server: s.peer.name, Unit: "µs/op"}
 	total := uint64(depth + rounds*g.pairs)
-	packets := load.Packets{
+	packets := loadgen.Packets{
 		Queue: growthCase(depth), Size: payloadSize,
-		Levels: load.MaxLevels, Block: total/load.MaxLevels + 1,
+		Levels: loadgen.MaxLevels, Block: total/loadgen.MaxLevels + 1,
 	}
 	if err := s.fill(ctx, packets, depth); err != nil {
 		return nil, err
 	}
 	for round := range rounds {
 		packets.Base = uint64(depth + round*g.pairs)
-		result, err := s.measure(ctx, []load.Group{{
+		result, err := s.measure(ctx, []loadgen.Group{{
 			Name: "pair", Conns: 16, Depth: 64, Count: int64(g.pairs),
-			New: func() load.Protocol { return s.peer.pair(packets) },
+			New: func() loadgen.Protocol { return s.peer.pair(packets) },
 		}}, time.Minute)
 		if err != nil {
 			return nil, err

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // peer is a kind of server: how to start it, and how a queue is spoken there.
@@ -27,16 +27,16 @@ type peer struct {
 	// are under way: only few packets are filled for a case that pops.
 	slow bool
 
-	probe func() load.Protocol // a request that a server answers, with a packet or nothing, when it serves
-	push  func(load.Packets) load.Protocol
-	pop   func(queue string) load.Protocol            // takes without waiting
-	wait  func(queue string, depth int) load.Protocol // takes and waits for packets, nil if that is not known
-	pair  func(load.Packets) load.Protocol            // push and pop in one, nil if that is not known
+	probe func() loadgen.Protocol // a request that a server answers, with a packet or nothing, when it serves
+	push  func(loadgen.Packets) loadgen.Protocol
+	pop   func(queue string) loadgen.Protocol            // takes without waiting
+	wait  func(queue string, depth int) loadgen.Protocol // takes and waits for packets, nil if that is not known
+	pair  func(loadgen.Packets) loadgen.Protocol         // push and pop in one, nil if that is not known
 
 	// A board of items whose scores shift, nil if the server has none.
-	make  func(load.Items) load.Protocol // makes each item once
-	shift func(load.Items) load.Protocol // updates random ones
-	next  func(queue string) load.Protocol
+	make  func(loadgen.Items) loadgen.Protocol // makes each item once
+	shift func(loadgen.Items) loadgen.Protocol // updates random ones
+	next  func(queue string) loadgen.Protocol
 
 	versionArg string
 }
@@ -53,9 +53,9 @@ func allPeers(holdfast string) []*peer {
 				return []string{"serve", "--data", filepath.Join(dir, "data"), "--pinpriq", address(port), "--sync", "always",
 					"--barbershop", "off", "--admin", "off"}
 			},
-			probe: func() load.Protocol { return load.PinpriqPop(load.BarrierQueue) },
-			push:  load.PinpriqPush, pop: load.PinpriqPop, pair: load.PinpriqPair,
-			wait: func(queue string, _ int) load.Protocol { return load.PinpriqSubscribe(queue) },
+			probe: func() loadgen.Protocol { return loadgen.PinpriqPop(loadgen.BarrierQueue) },
+			push:  loadgen.PinpriqPush, pop: loadgen.PinpriqPop, pair: loadgen.PinpriqPair,
+			wait: func(queue string, _ int) loadgen.Protocol { return loadgen.PinpriqSubscribe(queue) },
 		},
 		{
 			name: "redis", binary: "redis-server", versionArg: "--version",
@@ -65,10 +65,10 @@ func allPeers(holdfast string) []*peer {
 					"--appendonly", "yes", "--appendfsync", "always", "--save", "",
 				}
 			},
-			probe: func() load.Protocol { return load.RedisZPopMin(unusedQueue) },
-			push:  load.RedisZAdd, pop: load.RedisZPopMin, pair: load.RedisPair,
-			wait: func(queue string, _ int) load.Protocol { return load.RedisBZPopMin(queue) },
-			make: load.RedisZIncrByFill, shift: load.RedisZIncrBy, next: load.RedisZPopMax,
+			probe: func() loadgen.Protocol { return loadgen.RedisZPopMin(unusedQueue) },
+			push:  loadgen.RedisZAdd, pop: loadgen.RedisZPopMin, pair: loadgen.RedisPair,
+			wait: func(queue string, _ int) loadgen.Protocol { return loadgen.RedisBZPopMin(queue) },
+			make: loadgen.RedisZIncrByFill, shift: loadgen.RedisZIncrBy, next: loadgen.RedisZPopMax,
 		},
 		{
 			name: "beanstalkd", binary: "beanstalkd", versionArg: "-v", slow: true,
@@ -78,11 +78,11 @@ func allPeers(holdfast string) []*peer {
 			fillArgs: func(dir string, port int) []string {
 				return []string{"-l", "127.0.0.1", "-p", strconv.Itoa(port), "-b", dir, "-F"}
 			},
-			probe: func() load.Protocol { return load.BeanstalkdTake(false) },
-			push:  load.BeanstalkdPut,
-			pop:   func(string) load.Protocol { return load.BeanstalkdTake(false) },
-			wait: func(_ string, depth int) load.Protocol {
-				return load.BeanstalkdTake(depth == 1) // a waiting reservation keeps the deletions behind it waiting
+			probe: func() loadgen.Protocol { return loadgen.BeanstalkdTake(false) },
+			push:  loadgen.BeanstalkdPut,
+			pop:   func(string) loadgen.Protocol { return loadgen.BeanstalkdTake(false) },
+			wait: func(_ string, depth int) loadgen.Protocol {
+				return loadgen.BeanstalkdTake(depth == 1) // a waiting reservation keeps the deletions behind it waiting
 			},
 		},
 	}
@@ -99,9 +99,9 @@ func onBoard(peers []*peer) []*peer {
 				return []string{"serve", "--data", filepath.Join(dir, "data"), "--barbershop", address(port), "--sync", "always",
 					"--pinpriq", "off", "--admin", "off"}
 			}
-			board.probe = func() load.Protocol { return load.BarbershopNext(false) }
-			board.make, board.shift = load.BarbershopFill, load.BarbershopUpdate
-			board.next = func(string) load.Protocol { return load.BarbershopNext(false) }
+			board.probe = func() loadgen.Protocol { return loadgen.BarbershopNext(false) }
+			board.make, board.shift = loadgen.BarbershopFill, loadgen.BarbershopUpdate
+			board.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext(false) }
 			p = &board
 		}
 		if p.shift != nil {

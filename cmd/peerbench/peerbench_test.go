@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // The test program doubles as a server that this package can start and kill:
@@ -51,7 +51,7 @@ func serveEmpty(addr string) {
 		}
 		go func() { // ends when the client hangs up
 			defer conn.Close()
-			frame := load.PinpriqPop(load.BarrierQueue).Append(nil, 0, 1)
+			frame := loadgen.PinpriqPop(loadgen.BarrierQueue).Append(nil, 0, 1)
 			for {
 				if _, err := io.ReadFull(conn, frame); err != nil {
 					return
@@ -74,8 +74,8 @@ func helper(t *testing.T, behaviour string) *peer {
 	return &peer{
 		name: "helper", binary: self,
 		args:  func(_ string, port int) []string { return []string{behaviour, address(port)} },
-		probe: func() load.Protocol { return load.PinpriqPop(load.BarrierQueue) },
-		pop:   func(string) load.Protocol { return load.PinpriqPop(load.BarrierQueue) },
+		probe: func() loadgen.Protocol { return loadgen.PinpriqPop(loadgen.BarrierQueue) },
+		pop:   func(string) loadgen.Protocol { return loadgen.PinpriqPop(loadgen.BarrierQueue) },
 	}
 }
 
@@ -106,7 +106,7 @@ func TestAServerIsStartedKilledAndStartedAgain(t *testing.T) {
 		default:
 			t.Error("kill returned before the process was gone")
 		}
-		if _, err := load.Ask(t.Context(), addr, s.peer.probe()); err == nil {
+		if _, err := loadgen.Ask(t.Context(), addr, s.peer.probe()); err == nil {
 			t.Error("a killed server answered")
 		}
 	}
@@ -154,7 +154,7 @@ func TestACancelledStartLeavesNothingRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	never := func(load.Progress) bool { cancel(); return false }
+	never := func(loadgen.Progress) bool { cancel(); return false }
 	if _, err := s.start(ctx, s.peer.args, s.peer.probe, never); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v, expected context.Canceled", err)
 	}
@@ -168,8 +168,8 @@ func TestACaseMeasuresEveryRoundAndAFailedServerHasNoFurtherTurn(t *testing.T) {
 	c := &benchCase{name: "pop", contenders: []contender{
 		{label: "good", peer: helper(t, "serve-empty")}, {label: "bad", peer: helper(t, "refuse")},
 	}}
-	groups := func(c contender, _ int) []load.Group {
-		return []load.Group{{Name: "pop", Conns: 2, Depth: 2, New: func() load.Protocol { return c.taker(2) }}}
+	groups := func(c contender, _ int) []loadgen.Group {
+		return []loadgen.Group{{Name: "pop", Conns: 2, Depth: 2, New: func() loadgen.Protocol { return c.taker(2) }}}
 	}
 	rows, err := throughput{limit: 20 * time.Millisecond, groups: groups}.run(t.Context(), b, c)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // row is one line of the table: one server in one case. Each list has an
@@ -86,9 +86,9 @@ func newRows(c *benchCase, unit string, higher bool) []*row {
 
 // addResult adds a round's rate, latency and processor time; operations is how
 // many a packet counts for.
-func (r *row) addResult(result *load.Result, operations float64) {
+func (r *row) addResult(result *loadgen.Result, operations float64) {
 	r.Samples = append(r.Samples, result.Rate()*operations)
-	var latency load.Histogram
+	var latency loadgen.Histogram
 	for i := range result.Groups {
 		latency.Merge(&result.Groups[i].Latency)
 	}
@@ -102,7 +102,7 @@ func (r *row) addResult(result *load.Result, operations float64) {
 
 // addMemory adds what a running server holds.
 func (r *row) addMemory(s *server) error {
-	usage, err := load.ReadUsage(s.cmd.Process.Pid)
+	usage, err := loadgen.ReadUsage(s.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}

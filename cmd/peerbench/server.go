@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 // server is one server with a data folder of its own, running or killed.
@@ -42,7 +42,7 @@ func (b *bench) newServer(p *peer) (*server, error) {
 
 // start runs the server on its folder and returns how long it took from the
 // start of the process to the first answer that accept takes for the real one.
-func (s *server) start(ctx context.Context, args func(string, int) []string, ask func() load.Protocol, accept func(load.Progress) bool) (time.Duration, error) {
+func (s *server) start(ctx context.Context, args func(string, int) []string, ask func() loadgen.Protocol, accept func(loadgen.Progress) bool) (time.Duration, error) {
 	port, err := freePort()
 	if err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (s *server) start(ctx context.Context, args func(string, int) []string, ask
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		progress, err := load.Ask(ctx, s.addr, ask())
+		progress, err := loadgen.Ask(ctx, s.addr, ask())
 		if err == nil && accept(progress) {
 			return time.Since(began), nil
 		}
@@ -87,8 +87,8 @@ func (s *server) serve(ctx context.Context) error {
 	return err
 }
 
-func anyAnswer(load.Progress) bool { return true }
-func aPacket(p load.Progress) bool { return p.Packets > 0 }
+func anyAnswer(loadgen.Progress) bool { return true }
+func aPacket(p loadgen.Progress) bool { return p.Packets > 0 }
 
 // kill ends the process at once and returns when it is gone.
 func (s *server) kill() {
@@ -119,15 +119,15 @@ func (s *server) rest(ctx context.Context) error {
 // for what is measured next.
 func (s *server) settle(ctx context.Context, quiet, limit time.Duration) error {
 	const step = 100 * time.Millisecond
-	before, err := load.ReadUsage(s.cmd.Process.Pid)
+	before, err := loadgen.ReadUsage(s.cmd.Process.Pid)
 	for rest := time.Duration(0); err == nil && rest < quiet && limit > 0; limit -= step {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(step):
 		}
-		var now load.Usage
-		now, err = load.ReadUsage(s.cmd.Process.Pid)
+		var now loadgen.Usage
+		now, err = loadgen.ReadUsage(s.cmd.Process.Pid)
 		rest += step
 		if now.CPU-before.CPU > step/10 {
 			rest = 0

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
 const (
@@ -29,7 +29,7 @@ type traffic struct {
 // part of the disk is always dying. Any other pushes with random priorities to the queue that it
 // pops: most of the backlog never moves, and what is new dies young.
 //
-// It is a load.Protocol, used by one goroutine.
+// It is a loadgen.Protocol, used by one goroutine.
 type churn struct {
 	all      *traffic
 	rng      *rand.Rand
@@ -57,7 +57,7 @@ func newChurn(all *traffic, conn int) *churn {
 	return c
 }
 
-// Append implements load.Protocol. The frames are those of the pinpriq document.
+// Append implements loadgen.Protocol. The frames are those of the pinpriq document.
 func (c *churn) Append(dst []byte, first uint64, n int) []byte {
 	if c.empty && c.swapping {
 		c.to, c.from = c.from, c.to
@@ -94,9 +94,9 @@ func (c *churn) push(dst []byte, number uint64) []byte {
 
 var errGroup = errors.New("a pop gave more than one packet although every key is another")
 
-// Consume implements load.Protocol.
-func (c *churn) Consume(dst, src []byte) ([]byte, load.Progress, error) {
-	p := load.Progress{}
+// Consume implements loadgen.Protocol.
+func (c *churn) Consume(dst, src []byte) ([]byte, loadgen.Progress, error) {
+	p := loadgen.Progress{}
 	const head = 4 // key length and payload length
 	for {
 		if c.part.packets > 0 && c.part.skip == 0 {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -17,7 +17,7 @@ type sample struct {
 	sizes storage.FileSizes
 	live  int64 // packets
 	ops   int64 // pushes and pops so far
-	usage load.Usage
+	usage loadgen.Usage
 	fds   int
 }
 
@@ -41,7 +41,7 @@ func (w *watcher) look() error {
 	if s.sizes, err = storage.Sizes(w.dir); err != nil {
 		return err
 	}
-	if s.usage, err = load.ReadUsage(w.pid); err != nil {
+	if s.usage, err = loadgen.ReadUsage(w.pid); err != nil {
 		return err
 	}
 	names, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(w.pid), "fd"))

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/load"
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -51,15 +51,15 @@ func TestSoak(t *testing.T) {
 // fill pushes the backlog, an equal part of it to a queue of each connection.
 func fill(t *testing.T, s *server) {
 	t.Helper()
-	var groups []load.Group
+	var groups []loadgen.Group
 	for conn := range conns {
-		packets := load.Packets{Queue: queueName(conn, false), Size: payloadBytes, Levels: levels}
-		groups = append(groups, load.Group{
+		packets := loadgen.Packets{Queue: queueName(conn, false), Size: payloadBytes, Levels: levels}
+		groups = append(groups, loadgen.Group{
 			Name: packets.Queue, Conns: 1, Depth: depth, Count: *backlog / conns,
-			New: func() load.Protocol { return load.PinpriqPush(packets) },
+			New: func() loadgen.Protocol { return loadgen.PinpriqPush(packets) },
 		})
 	}
-	result, err := load.Run(t.Context(), load.Spec{Addr: s.addr, Groups: groups, Limit: fillLimit})
+	result, err := loadgen.Run(t.Context(), loadgen.Spec{Addr: s.addr, Groups: groups, Limit: fillLimit})
 	if err != nil {
 		t.Fatalf("fill: %v", err)
 	}
@@ -97,9 +97,9 @@ func loadServer(t *testing.T, s *server, w *watcher) *traffic {
 	ended := make(chan error, 1)
 	w.began = time.Now()
 	go func() { // ends with the duration, or with ctx
-		_, err := load.Run(ctx, load.Spec{Addr: s.addr, Limit: *duration, Groups: []load.Group{{
+		_, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: *duration, Groups: []loadgen.Group{{
 			Name: "churn", Conns: conns, Depth: depth,
-			New: func() load.Protocol { return newChurn(w.all, <-next) },
+			New: func() loadgen.Protocol { return newChurn(w.all, <-next) },
 		}}})
 		ended <- err
 	}()

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package load
+package loadgen
 
 // drive serves the connections until the run is over.
 func (r *run) drive(conns []dialed) { r.driveGoroutines(conns) }

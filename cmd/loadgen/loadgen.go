@@ -1,4 +1,4 @@
-// Package load drives a queue server with many connections and measures what it
+// Package loadgen drives a queue server with many connections and measures what it
 // gets out of it. It knows pinpriq and barbershop, and the peers Holdfast is
 // compared with: sorted sets and lists of Redis, and beanstalkd.
 //
@@ -8,7 +8,7 @@
 // with the server, so it spends as little as it can on each request: frames are
 // made from templates, replies are counted rather than decoded, nothing is
 // allocated, and on Linux one thread serves all connections.
-package load
+package loadgen
 
 import (
 	"context"
