@@ -231,6 +231,27 @@ func (x *Index) leave(id uint32, e *entry) {
 	}
 }
 
+// turn gives a packet another state and the moment that ends it.
+func (x *Index) turn(id uint32, e *entry, s State, until int64) {
+	x.leave(id, e)
+	e.state = s
+	until = max(until, 0)
+	if e.timer == 0 && until > 0 {
+		e.timer = x.timers.take()
+		x.timers.at(e.timer).entry = id
+	}
+	if e.timer != 0 {
+		t := x.timers.at(e.timer)
+		t.until = halves(until)
+		if t.expiry == halves(0) && until == 0 {
+			x.timers.schedule(e.timer, 0)
+			x.timers.drop(e.timer)
+			e.timer = 0
+		}
+	}
+	x.enter(id, e)
+}
+
 // countPriorities brings the queue's number of priorities up to date after the tree of a lane changed.
 func (x *Index) countPriorities(l *lane, before uint32) {
 	if l.tree.priorities != before {

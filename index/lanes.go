@@ -3,11 +3,6 @@ package index
 // LaneID is the number of a lane in an [Index]; 0 stands for the default lane of a queue.
 type LaneID uint32
 
-// Filter says which lanes a consumer takes from, by the tags given to [Index.Lane] (empty for the default lane).
-// It is asked at most once a lane and call, must not keep or change the tags, and must not call the index. A nil
-// Filter takes from all.
-type Filter func(tags []byte) bool
-
 // lane is the packets of a queue with the same tags.
 //
 // heads and pos are only kept up to date while the queue has more than one lane.

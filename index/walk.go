@@ -1,21 +1,5 @@
 package index
 
-// End is which end of equal priority is taken.
-type End uint8
-
-const (
-	Newest End = iota // the highest sequence first: pinpriq document, section pop
-	Oldest            // the lowest sequence first
-)
-
-// earlier is the order of selection: best priority, then the chosen end of the sequences.
-func (end End) earlier(a, b place) bool {
-	if a.priority != b.priority || end == Oldest {
-		return a.before(b)
-	}
-	return a.seq > b.seq
-}
-
 // walk goes over a tree in order of selection. It is valid until the tree changes.
 type walk struct {
 	f    *forest

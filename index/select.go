@@ -1,5 +1,26 @@
 package index
 
+// End is which end of equal priority is taken.
+type End uint8
+
+const (
+	Newest End = iota // the highest sequence first: pinpriq document, section pop
+	Oldest            // the lowest sequence first
+)
+
+// earlier is the order of selection: best priority, then the chosen end of the sequences.
+func (end End) earlier(a, b place) bool {
+	if a.priority != b.priority || end == Oldest {
+		return a.before(b)
+	}
+	return a.seq > b.seq
+}
+
+// Filter says which lanes a consumer takes from, by the tags given to [Index.Lane] (empty for the default lane).
+// It is asked at most once a lane and call, must not keep or change the tags, and must not call the index. A nil
+// Filter takes from all.
+type Filter func(tags []byte) bool
+
 // Limit is the most that one Pop takes. The selected packet is taken whatever the limit says.
 type Limit struct {
 	Packets int   // the selected one included; 0 or less: no limit
@@ -145,25 +166,4 @@ func (x *Index) bestLane(u *queue, end End, f Filter) LaneID {
 		}
 	}
 	return best
-}
-
-// turn gives a packet another state and the moment that ends it.
-func (x *Index) turn(id uint32, e *entry, s State, until int64) {
-	x.leave(id, e)
-	e.state = s
-	until = max(until, 0)
-	if e.timer == 0 && until > 0 {
-		e.timer = x.timers.take()
-		x.timers.at(e.timer).entry = id
-	}
-	if e.timer != 0 {
-		t := x.timers.at(e.timer)
-		t.until = halves(until)
-		if t.expiry == halves(0) && until == 0 {
-			x.timers.schedule(e.timer, 0)
-			x.timers.drop(e.timer)
-			e.timer = 0
-		}
-	}
-	x.enter(id, e)
 }
