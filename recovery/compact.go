@@ -82,8 +82,8 @@ func whenFull(dir string, before *storage.FileSizes, err error) error {
 	if view, e := storage.OpenView(dir, storage.ViewOptions{}); e == nil {
 		load := view.Load()
 		if e = view.Close(); e == nil && load != nil {
-			return fmt.Errorf("%w: %s; run the same load again to go on with it, or load with --abandon to keep what is there; either needs room: %w",
-				storage.ErrUnfinished, dir, err)
+			return fmt.Errorf("%w: %s, and to end it needs room, too: %w",
+				storage.ErrLoadUnfinished, dir, err)
 		}
 	}
 	return fmt.Errorf("%w; to write the tables anew takes up to about %d bytes beside that", err, before.Tables+before.Logs)

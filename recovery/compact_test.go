@@ -253,10 +253,10 @@ func TestFullDiskIsToldTogetherWithWhatElseACompactionNeeds(t *testing.T) {
 	half, whole := halfLoaded(t, dump), inFolder(t, manyPackets(300))
 	sizes := storage.FileSizes{Tables: 1000, Logs: 234, Reserve: 7}
 	err := whenFull(half, &sizes, full)
-	if !errors.Is(err, storage.ErrUnfinished) || !errors.Is(err, storage.ErrFull) || !strings.HasPrefix(err.Error(), storage.ErrUnfinished.Error()) {
+	if !errors.Is(err, storage.ErrLoadUnfinished) || !errors.Is(err, storage.ErrFull) || !strings.HasPrefix(err.Error(), storage.ErrLoadUnfinished.Error()) {
 		t.Errorf("a load cut short: %v, want that first", err)
 	}
-	if err := whenFull(whole, &sizes, full); !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrUnfinished) || !strings.Contains(err.Error(), "about 1234 bytes") {
+	if err := whenFull(whole, &sizes, full); !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrLoadUnfinished) || !strings.Contains(err.Error(), "about 1234 bytes") {
 		t.Errorf("a whole folder: %v, want the room for the tables", err)
 	}
 	if err := whenFull(whole, &sizes, storage.ErrInUse); err != storage.ErrInUse {

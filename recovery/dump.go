@@ -84,7 +84,7 @@ const maxUnreadable = 1000
 // The same src and options give the same bytes. Memory does not grow with the number of packets.
 //
 // The error is that of w or of src, or names the packet that cannot be read or that Load would not
-// take, or wraps storage.ErrUnfinished; what was written then has no end record, and Load refuses it.
+// take, or wraps storage.ErrLoadUnfinished; what was written then has no end record, and Load refuses it.
 // What Dump makes without an error Load takes.
 func Dump(src DumpSource, w io.Writer, o DumpOptions) (DumpReport, error) {
 	start := time.Now()
@@ -92,7 +92,7 @@ func Dump(src DumpSource, w io.Writer, o DumpOptions) (DumpReport, error) {
 	d := &dumper{DumpOptions: o, src: src, w: w, hash: xxhash.New()}
 	d.report.Unfinished = src.Load() != nil
 	if d.report.Unfinished && !o.Salvage {
-		return d.report, fmt.Errorf("%w: go on with the load, or salvage what is there", storage.ErrUnfinished)
+		return d.report, fmt.Errorf("%w: go on with the load, or salvage what is there", storage.ErrLoadUnfinished)
 	}
 	err := d.run()
 	d.report.Nameless = d.lost

@@ -255,7 +255,7 @@ func TestDumpEndsAtWhatItCannotReadUnlessItSalvages(t *testing.T) {
 		"damaged packet":       {func(s *dumpFake) { s.packets[2].damage = damage }, "1/1/9223372036854775809", 7, 1, 0},
 		"record of other form": {func(s *dumpFake) { s.packets[3].rec = []byte{0x91} }, "1/2/9223372036854775810", 7, 1, 0},
 		"queue without a name": {func(s *dumpFake) { s.queues = s.queues[:2] }, "5/3/9223372036854775813", 8, 0, 2},
-		"unfinished load":      {func(s *dumpFake) { s.load = []byte{1} }, storage.ErrUnfinished.Error(), 8, 0, 0},
+		"unfinished load":      {func(s *dumpFake) { s.load = []byte{1} }, storage.ErrLoadUnfinished.Error(), 8, 0, 0},
 		"scan cut short":       {func(s *dumpFake) { s.broken = damage }, "a block is gone", 8, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,7 +74,7 @@ type LoadReport struct {
 //
 // Load writes in batches, each with a record that says how far it has come. When it is stopped, by
 // ctx, by an error or by the end of the process, the folder is either as it was, or new and empty,
-// or holds a part of the dump and is refused with storage.ErrUnfinished by everything that serves
+// or holds a part of the dump and is refused with storage.ErrLoadUnfinished by everything that serves
 // it. The same Load goes on where that one was, each packet is stored once; Abandon ends it. The
 // error says which. Also when it was stopped after its last batch: then the same Load finds that
 // all was done.

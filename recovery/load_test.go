@@ -276,7 +276,7 @@ func TestStoppedLoadGoesOnWhereItWas(t *testing.T) {
 				if stops++; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "go on where it stopped") {
 					t.Fatalf("got %v, want what stopped it and how to go on", err)
 				}
-				if _, err := storage.Open(dir, storage.Options{}); !errors.Is(err, storage.ErrUnfinished) {
+				if _, err := storage.Open(dir, storage.Options{}); !errors.Is(err, storage.ErrLoadUnfinished) {
 					t.Fatalf("a server can open the folder: %v", err)
 				}
 			}

@@ -56,7 +56,7 @@ func TestKilledLoadGoesOnWhereItWas(t *testing.T) {
 		share := len(dump) / (kills + 1)
 		killLoad(t, dir, dump[:(i+1)*share+chance.IntN(share)])
 		_, err := storage.Open(dir, storage.Options{})
-		if !errors.Is(err, storage.ErrUnfinished) {
+		if !errors.Is(err, storage.ErrLoadUnfinished) {
 			t.Fatalf("kill %d: a server that opens the folder gets %v", i, err)
 		}
 	}

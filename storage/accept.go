@@ -9,12 +9,12 @@ import (
 // them.
 type acceptance func(Finding)
 
-// loss passes a loss in a file of the database over, or returns it as an error
-// that wraps ErrDamaged.
+// loss accepts a loss in a file of the database, or returns it as an error that wraps ErrDamaged
+// and ErrLoss.
 func (a acceptance) loss(kind, name, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	if a == nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+		return fmt.Errorf("%w: %w: %w", ErrDamaged, ErrLoss, err)
 	}
 	a(Finding{kind, filepath.Join(dbName, filepath.Base(name)), err.Error() + "; " + lostWith})
 	return nil

@@ -13,14 +13,16 @@ var (
 	ErrNewerFormat = errors.New("the data folder has a newer format")
 	// ErrNotFolder means that the folder exists but holds something else.
 	ErrNotFolder = errors.New("not a holdfast data folder")
-	// ErrDamaged means that a file of the folder cannot be read as what it should be.
+	// ErrDamaged means that a file of the folder cannot be read as what it should be. A copy helps,
+	// or a tolerant View, which reads what can still be read. Options.AcceptLoss does not open it,
+	// unless the error is an ErrLoss, too.
 	ErrDamaged = errors.New("the data folder is damaged")
-	// ErrLoss means that the store is older than its anchor: batches that were
-	// acknowledged are gone. Options.AcceptLoss opens it all the same.
+	// ErrLoss means that batches are missing that were acknowledged: the anchor, a damaged log or
+	// the control record tell. Options.AcceptLoss opens the folder without them.
 	ErrLoss = errors.New("acknowledged batches are missing")
-	// ErrUnfinished means that a load into the folder was cut short.
-	// Options.Unfinished opens it all the same.
-	ErrUnfinished = errors.New("a load into the data folder is not finished")
+	// ErrLoadUnfinished means that a load into the folder was cut short. To run the same load
+	// again finishes it; Options.Unfinished opens the folder as it is.
+	ErrLoadUnfinished = errors.New("a load into the data folder is not finished")
 	// ErrTooManyFiles means that the process, or the system, may not have as many
 	// files open as the folder needs.
 	ErrTooManyFiles = errors.New("the limit of open files is reached")

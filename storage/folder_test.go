@@ -57,7 +57,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 			if err := os.Remove(tables[0]); err != nil {
 				t.Fatal(err)
 			}
-		}), ErrDamaged, "no such file or directory; restore a copy"},
+		}), ErrDamaged, "no such file or directory"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {

@@ -65,10 +65,7 @@ func (s *Store) checkBlocks() error {
 		return err
 	}
 	defer h.release()
-	if err := s.checkHeld(h, everyBlock); err != nil {
-		return fmt.Errorf("%w; %s", err, insteadOfTables)
-	}
-	return nil
+	return s.checkHeld(h, everyBlock)
 }
 
 // scanHeld is scan of a store at work, whose blocks may have become bad since

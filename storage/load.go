@@ -110,11 +110,10 @@ func (s *Store) readLoad() error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w; restore a copy", err)
+		return err
 	}
 	if s.load != nil && !s.opt.Unfinished {
-		return fmt.Errorf("%w: %s; run the same load again to go on with it, or load with --abandon to keep what is there",
-			ErrUnfinished, s.folder.path)
+		return fmt.Errorf("%w: %s", ErrLoadUnfinished, s.folder.path)
 	}
 	return nil
 }

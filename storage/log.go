@@ -212,11 +212,6 @@ func removeEmpty(path string) error {
 	return nil
 }
 
-// insteadOfLogs says what to do about a damaged log. What is behind the bad
-// place is gone once a loss was accepted, and a salvage reads it.
-const insteadOfLogs = "dump what can be read with --salvage and load that into a new folder, or restore a copy; " +
-	"--accept-loss serves what is left, and gives the rest up for good"
-
 // checkLogs reads every log of a database folder and cuts the torn tail off,
 // as Badger would. It returns the least memory table that Badger can read them
 // with, or an error that wraps ErrDamaged when batches in the middle cannot be
@@ -233,16 +228,16 @@ func checkLogs(path string, secret []byte, accept acceptance) (memTable int64, e
 	for _, name := range names {
 		end, later, err := checkLog(name, last, secret)
 		if err != nil {
-			return 0, fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)
+			return 0, fmt.Errorf("%w: cannot read the log %s: %w", ErrDamaged, name, err)
 		}
 		if end.gap {
-			err = accept.loss(FindingLog, name, "acknowledged batches are missing before the log %s or in it", name)
+			err = accept.loss(FindingLog, name, "there is a gap in the log %s or before it", name)
 		}
 		if later && err == nil {
-			err = accept.loss(FindingLog, name, "the log %s cannot be read past byte %d, and acknowledged batches lie behind", name, end.at)
+			err = accept.loss(FindingLog, name, "they lie behind byte %[2]d of the log %[1]s, which cannot be read from there on", name, end.at)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("%w; %s", err, insteadOfLogs)
+			return 0, err
 		}
 		last = end.last
 		memTable = max(memTable, memTableFor(end.arena))

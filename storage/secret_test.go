@@ -152,7 +152,7 @@ func TestDamageIsSeenByAnyTransactionBehindIt(t *testing.T) {
 				if err == nil {
 					refused.Close()
 				}
-				if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "--accept-loss") {
+				if !errors.Is(err, ErrDamaged) || !errors.Is(err, ErrLoss) {
 					t.Fatalf("Open gives %v", err)
 				}
 			}

@@ -54,9 +54,9 @@ func (l *looker) wrong(kind, key, format string, args ...any) error {
 		return nil
 	}
 	if errors.Is(cause, ErrDamaged) {
-		return fmt.Errorf("%w; restore a copy", cause)
+		return cause
 	}
-	return fmt.Errorf("%w: %s: %w; restore a copy", ErrDamaged, key, cause)
+	return fmt.Errorf("%w: %s: %w", ErrDamaged, key, cause)
 }
 
 // note is wrong about an error that says itself what it is.
@@ -253,7 +253,7 @@ func (l *looker) table(number uint64) error {
 		case starved(err) || l.findings == nil && errors.Is(err, errNoRoom):
 			return err
 		case l.findings == nil:
-			return fmt.Errorf("%w; restore a copy", err)
+			return err
 		}
 		return l.salvage(number)
 	}
@@ -316,7 +316,7 @@ func (l *looker) open() (*badger.DB, error) {
 		db, err = openShadow(l.shadow, l.opt.Logger)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: the database cannot be opened: %w; restore a copy", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: the database cannot be opened: %w", ErrDamaged, err)
 	}
 	return db, nil
 }

@@ -35,7 +35,7 @@ func removeStale(path string, secret []byte) error {
 	for _, name := range names {
 		stale, err := staleLog(name, newest, secret)
 		if err != nil {
-			return fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)
+			return fmt.Errorf("%w: cannot read the log %s: %w", ErrDamaged, name, err)
 		}
 		if !stale {
 			continue

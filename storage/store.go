@@ -251,7 +251,7 @@ func (s *Store) inspect() (err error) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err := judgeRegistry(path); err != nil {
-		return fmt.Errorf("%w: the list of encryption keys %s cannot be read: %w; restore a copy",
+		return fmt.Errorf("%w: the list of encryption keys %s cannot be read: %w",
 			ErrDamaged, filepath.Join(path, badger.KeyRegistryFileName), err)
 	}
 	if err := removeStray(path); err != nil {
@@ -271,7 +271,7 @@ func (s *Store) openBadger() (err error) {
 		case errors.Is(err, errFault): // all of it was read before
 			err = fmt.Errorf("the database cannot be opened: %w", errNoRoom)
 		case err != nil:
-			err = fmt.Errorf("%w: the database cannot be opened: %w; unless the cause lies elsewhere, restore a copy", ErrDamaged, err)
+			err = fmt.Errorf("%w: the database cannot be opened: %w", ErrDamaged, err)
 		}
 	}()
 	defer recoverFault(&err)()
@@ -325,14 +325,13 @@ func (s *Store) readControl() error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%w; restore a copy", err)
+		return err
 	}
 	was := s.anchor.last
 	switch {
 	case s.control.Batch >= was.batch:
 	case !s.opt.AcceptLoss:
-		return fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk; restore a copy, "+
-			"or accept that batches %d to %d are lost",
+		return fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost",
 			ErrLoss, s.control.Batch, was.batch, s.control.Batch+1, was.batch)
 	default:
 		s.accepted.add(Finding{FindingAnchor, anchorName, fmt.Sprintf(

@@ -92,7 +92,7 @@ func firstLogged(names []string) (uint64, error) {
 	for _, name := range names {
 		version, err := firstVersion(name)
 		if err != nil {
-			return 0, fmt.Errorf("%w: cannot read the log %s: %w; restore a copy", ErrDamaged, name, err)
+			return 0, fmt.Errorf("%w: cannot read the log %s: %w", ErrDamaged, name, err)
 		}
 		if version != 0 {
 			return version, nil
@@ -155,6 +155,6 @@ func checkList(path string, accept acceptance) error {
 	case errors.Is(err, ErrDamaged):
 		return err
 	}
-	return fmt.Errorf("%w: the list of tables %s: %w; restore a copy, or dump what can be read with --salvage",
+	return fmt.Errorf("%w: the list of tables %s: %w",
 		ErrDamaged, filepath.Join(path, manifestName), err)
 }

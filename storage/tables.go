@@ -50,28 +50,19 @@ func tableNumber(name string) (number uint64, ok bool) {
 }
 
 // checkTables returns an error that wraps ErrDamaged for a table that is
-// missing or cannot be read whole, and which tables are compressed.
+// missing or cannot be read whole, and which tables are compressed. No start goes on without such a
+// table, also where a loss is accepted: a compaction would lose more.
 func checkTables(path string) (compressed map[uint64]bool, err error) {
 	m, _, err := readManifest(path)
 	if err != nil {
-		if errors.Is(err, ErrDamaged) {
-			err = fmt.Errorf("%w; %s", err, insteadOfTables)
-		}
 		return nil, err
 	}
 	numbers := slices.Collect(maps.Keys(m.levels))
 	err = eachTable(numbers, func(number uint64) error {
 		return checkTable(table.NewFilename(number, path), m.compressed[number], everyBlock)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%w; %s", err, insteadOfTables)
-	}
-	return m.compressed, nil
+	return m.compressed, err
 }
-
-// insteadOfTables says what to do about a damaged table. No start goes on
-// without it, also where a loss is accepted: a compaction would lose more.
-const insteadOfTables = "restore a copy, or dump what can be read with --salvage and load that into a new folder"
 
 // eachTable calls fn for every table, for several at a time.
 func eachTable(numbers []uint64, fn func(number uint64) error) error {

@@ -39,7 +39,7 @@ type View struct {
 // OpenView opens the data folder dir for looking. It returns one of the
 // opening errors of this package, wrapped in a sentence that says what to do:
 // ErrNotFolder also when there is nothing. Without Tolerant what would keep
-// Open from opening is an error, but for ErrUnfinished, which Load tells, and
+// Open from opening is an error, but for ErrLoadUnfinished, which Load tells, and
 // without Deep for bad blocks of nothing but payloads, which Payloads and
 // Records tell. With Tolerant only what leaves nothing to look at is one.
 func OpenView(dir string, o ViewOptions) (_ *View, err error) {

@@ -320,7 +320,7 @@ func TestFolderOfAnUnfinishedLoadIsOnlyOpenedWhenAsked(t *testing.T) {
 	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrUnfinished) {
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrLoadUnfinished) {
 		t.Fatalf("it opens with %v", err)
 	}
 	if v := openView(t, dir, ViewOptions{}); string(v.Load()) != "so far" || v.Close() != nil {

@@ -77,7 +77,7 @@ func openWAL(path string, keep bool, sync func(*os.File) error, onMade func(*os.
 	}
 	if len(w.files) == 0 {
 		_ = dir.Close()
-		return nil, fmt.Errorf("%w: the database folder %s has no log; restore a copy", ErrDamaged, path)
+		return nil, fmt.Errorf("%w: the database folder %s has no log", ErrDamaged, path)
 	}
 	return w, nil
 }

@@ -85,7 +85,7 @@ func (l *looker) judgeControl(n *Snapshot) error {
 	c, was := n.control, l.mark
 	switch {
 	case c.Batch < was.batch && l.findings == nil:
-		return fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk; restore a copy", ErrLoss, c.Batch, was.batch)
+		return fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk", ErrLoss, c.Batch, was.batch)
 	case l.findings == nil:
 		return nil
 	case c.Batch < was.batch:

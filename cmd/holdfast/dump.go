@@ -82,8 +82,6 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	switch {
 	case errors.Is(err, storage.ErrInUse):
 		return fmt.Errorf("%w, or copy the running server with \"holdfast backup\"", err)
-	case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrLoss):
-		return fmt.Errorf("%w; --salvage writes what can be read", err)
 	case err != nil:
 		return fmt.Errorf("dump: %w", tempHint(err))
 	}
@@ -106,11 +104,10 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("dump: interrupted; " + o.left())
-	case errors.Is(err, storage.ErrUnfinished):
-		return fmt.Errorf("%w: \"holdfast load\" of the same dump goes on with it, \"holdfast load --abandon\" keeps the part that is stored, and --salvage writes that part; %s",
-			storage.ErrUnfinished, o.left())
+	case errors.Is(err, storage.ErrLoadUnfinished):
+		return fmt.Errorf("%w; %s; --salvage writes the part that is stored", storage.ErrLoadUnfinished, o.left())
 	case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrLoss):
-		return fmt.Errorf("%w; %s; --salvage writes what can be read", err, o.left())
+		return fmt.Errorf("%w; %s", err, o.left())
 	case err != nil:
 		return fmt.Errorf("dump: %w; %s", o.cause(err), o.left())
 	}

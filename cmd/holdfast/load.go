@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/recovery"
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // loadCmd makes a folder of a dump.
@@ -138,14 +137,5 @@ func (c *loadCmd) print(w io.Writer, r *recovery.LoadReport) error {
 		line += fmt.Sprintf(", %d fields or records of a later version passed over", r.Ignored)
 	}
 	_, err := fmt.Fprintln(w, line)
-	return err
-}
-
-// lossHint adds what to do to the errors of opening a folder that is not as it should be.
-func lossHint(err error) error {
-	var mismatch *storage.MismatchError
-	if errors.Is(err, storage.ErrLoss) || errors.As(err, &mismatch) {
-		return fmt.Errorf("%w; --accept-loss goes on with what is left", err)
-	}
 	return err
 }

@@ -44,7 +44,7 @@ func TestFolderThatLacksManyTablesIsToldInOneSentence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := fmt.Sprintf("(and %d more); --salvage", len(tables)-1)
+	want := fmt.Sprintf("(and %d more); restore a copy", len(tables)-1)
 	oneSentence(t, cli(t, "dump", dir), exitFailed, want)
 	oneSentence(t, cli(t, "compact", dir), exitFailed, fmt.Sprintf("(and %d more); restore a copy", len(tables)-1))
 }

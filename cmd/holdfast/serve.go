@@ -88,14 +88,10 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 		AcceptLoss:      c.AcceptLoss,
 		Logger:          p.logger(c.Log, c.LogLevel),
 	})
-	var mismatch *storage.MismatchError
 	var listen *daemon.ListenError
-	switch {
-	case errors.As(err, &listen) && errors.Is(err, syscall.EADDRINUSE):
+	if errors.As(err, &listen) && errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("address %s is taken: stop what listens there, or choose another with --%s (port 0 picks a free one, off does without)",
 			listen.Address, listen.Protocol)
-	case errors.Is(err, storage.ErrLoss), errors.As(err, &mismatch):
-		return fmt.Errorf("%w; --accept-loss serves what is left", err)
 	}
 	return err
 }
