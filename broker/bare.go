@@ -13,8 +13,8 @@ import (
 // calls of this file do that, and refuse what is not bare with ErrNotBare, because they would lose
 // what the record holds. How often a packet was claimed is kept.
 
-// PrioritizeRequest is a bare packet to push or to move.
-type PrioritizeRequest struct {
+// UpdatePriorityRequest is a bare packet to push or to move.
+type UpdatePriorityRequest struct {
 	Queue []byte
 	Key   []byte // never nil; an empty key is a key like any other
 	// To returns the priority that the packet is to have. It gets the one it has, or known false
@@ -22,11 +22,11 @@ type PrioritizeRequest struct {
 	To func(old uint32, known bool) uint32
 }
 
-// Prioritize pushes the bare packet with a key, or moves it to the newest end of another priority
+// UpdatePriority pushes the bare packet with a key, or moves it to the newest end of another priority
 // if the queue has it; one that keeps its priority stays where it is. Old place and new are one
 // batch. ErrNotBare if the packet is more than its key, ErrShared if it is not the only one that
 // has it.
-func (tx *Tx) Prioritize(r PrioritizeRequest) error {
+func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	size := len(r.Queue) + len(r.Key)
 	if size > tx.b.limits.record {
 		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
@@ -57,7 +57,7 @@ func (tx *Tx) Prioritize(r PrioritizeRequest) error {
 }
 
 // move gives a bare packet of q its new priority. It counts as enqueued now.
-func (tx *Tx) move(q *queue, p index.Packet, r PrioritizeRequest) error {
+func (tx *Tx) move(q *queue, p index.Packet, r UpdatePriorityRequest) error {
 	to := r.To(p.Priority, true)
 	if to == p.Priority {
 		return nil

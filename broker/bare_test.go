@@ -20,7 +20,7 @@ import (
 // prioritize gives a key a priority that depends on nothing.
 func (h *harness) prioritize(queue, key string, priority uint32) error {
 	return h.b.Do(func(tx *broker.Tx) error {
-		return tx.Prioritize(broker.PrioritizeRequest{
+		return tx.UpdatePriority(broker.UpdatePriorityRequest{
 			Queue: []byte(queue), Key: []byte(key), To: func(uint32, bool) uint32 { return priority },
 		})
 	})
@@ -125,7 +125,7 @@ func TestBarePacketsDoWhatTheModelDoes(t *testing.T) {
 				for range rapid.IntRange(1, 6).Draw(t, "n") {
 					k, add := key.Draw(t, "key"), rapid.Uint32Range(0, 3).Draw(t, "add")
 					err := h.b.Do(func(tx *broker.Tx) error {
-						return tx.Prioritize(broker.PrioritizeRequest{Queue: []byte("q"), Key: []byte(k), To: func(old uint32, known bool) uint32 {
+						return tx.UpdatePriority(broker.UpdatePriorityRequest{Queue: []byte("q"), Key: []byte(k), To: func(old uint32, known bool) uint32 {
 							if with := m.withKey(k); known != (len(with) > 0) || known && old != with[0].priority {
 								t.Fatalf("%q had priority %d (%v), want that of one of %v", k, old, known, with)
 							}
@@ -554,8 +554,8 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 		tx.Reply(c, []byte("third"))
 		return nil
 	})
-	if c.Idle() || c.Owed() < int64(len("firstsecondthird")) {
-		t.Fatalf("idle %v with %d bytes owed before the batch is on disk", c.Idle(), c.Owed())
+	if c.Idle() || c.QueuedBytes() < int64(len("firstsecondthird")) {
+		t.Fatalf("idle %v with %d bytes owed before the batch is on disk", c.Idle(), c.QueuedBytes())
 	}
 	h.push("q", 1, 0, "", "x") // a batch that the gate stops at
 	<-g.entered
@@ -565,8 +565,8 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 	if want := [][]string{{"first"}, {"second"}, {"third"}}; !slices.EqualFunc(r.got, want, slices.Equal) {
 		t.Fatalf("got %q, want %q", r.got, want)
 	}
-	if !c.Idle() || c.Owed() != 0 {
-		t.Fatalf("idle %v with %d bytes owed after everything was handed out", c.Idle(), c.Owed())
+	if !c.Idle() || c.QueuedBytes() != 0 {
+		t.Fatalf("idle %v with %d bytes owed after everything was handed out", c.Idle(), c.QueuedBytes())
 	}
 }
 
@@ -588,7 +588,7 @@ func BenchmarkPrioritize(b *testing.B) {
 			br := broker.New(nullStore{store}, state, broker.Options{})
 			defer br.Close()
 			chance := rand.New(rand.NewPCG(1, 2))
-			r := broker.PrioritizeRequest{Queue: []byte("q")}
+			r := broker.UpdatePriorityRequest{Queue: []byte("q")}
 			add := uint32(0)
 			r.To = func(old uint32, known bool) uint32 {
 				if !known {
@@ -599,7 +599,7 @@ func BenchmarkPrioritize(b *testing.B) {
 			update := func(tx *broker.Tx) error {
 				for range 16 { // as a pipeline does
 					r.Key, add = strconv.AppendUint(r.Key[:0], chance.Uint64N(uint64(n)), 10), 1+chance.Uint32N(100)
-					if err := tx.Prioritize(r); err != nil {
+					if err := tx.UpdatePriority(r); err != nil {
 						return err
 					}
 				}
@@ -609,7 +609,7 @@ func BenchmarkPrioritize(b *testing.B) {
 				if err := br.Do(func(tx *broker.Tx) error {
 					for range min(n-i, 1000) {
 						r.Key, add = strconv.AppendUint(r.Key[:0], uint64(i), 10), chance.Uint32N(1_000_000)
-						if err := tx.Prioritize(r); err != nil {
+						if err := tx.UpdatePriority(r); err != nil {
 							return err
 						}
 						i++

@@ -211,7 +211,7 @@ func TestSubscriberThatDoesNotReadIsHeldUntilItHasReadOn(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	slow, fast := &inbox{}, &inbox{}
-	slow.backlog = broker.MaxUnsent + 1
+	slow.backlog = broker.MaxOutstandingBytes + 1
 	cs, cf := h.b.Attach(slow), h.b.Attach(fast)
 	for _, c := range []*broker.Consumer{cs, cf} {
 		h.do(func(tx *broker.Tx) error {
@@ -228,7 +228,7 @@ func TestSubscriberThatDoesNotReadIsHeldUntilItHasReadOn(t *testing.T) {
 	if len(slow.got) != 0 || len(fast.got) != 2 {
 		t.Fatalf("slow subscriber got %v and the other %v, want none and two", slow.got, fast.got)
 	}
-	if !cs.Held() {
+	if !cs.Paused() {
 		t.Fatal("slow subscriber is not held")
 	}
 	h.do(func(*broker.Tx) error { slow.backlog = 0; return nil })
@@ -450,7 +450,7 @@ func TestNothingExpiredIsDeliveredAfterAStall(t *testing.T) {
 func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
-	r := &inbox{backlog: broker.MaxUnsent + 1}
+	r := &inbox{backlog: broker.MaxOutstandingBytes + 1}
 	c := h.b.Attach(r)
 	h.subscribe(c, 10, "a", "b")
 	h.push("a", 1, 0, "1", "a1")
@@ -458,8 +458,8 @@ func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.
 	h.push("b", 1, 10*time.Millisecond, "3", "expires")
 	h.push("b", 1, 0, "4", "b2")
 	h.barrier()
-	if !c.Held() || len(r.got) != 0 {
-		t.Fatalf("held %v, got %q before the resume", c.Held(), r.got)
+	if !c.Paused() || len(r.got) != 0 {
+		t.Fatalf("held %v, got %q before the resume", c.Paused(), r.got)
 	}
 	g := h.gate()
 	h.push("q", 1, 0, "a", "opens a commit")

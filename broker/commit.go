@@ -289,6 +289,6 @@ func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 
 // handedOver notes that the receiver has been given the reply.
 func (r *reply) handedOver() {
-	r.to.owed.Add(-int64(r.owed))
-	r.to.pending.Add(-1)
+	r.to.queuedBytes.Add(-int64(r.owed))
+	r.to.queuedReplies.Add(-1)
 }

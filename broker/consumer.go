@@ -9,7 +9,7 @@ import (
 // Receiver is where a consumer's replies and deliveries go: one for each connection. The
 // completer goroutine calls it, in the order of the calls that caused them, and only with what
 // is on disk. No method may block for long or call the broker; a slow peer is the receiver's to
-// buffer, and Backlog keeps that bounded.
+// buffer, and UnwrittenBytes lets the broker keep that bounded.
 type Receiver interface {
 	// Packets hands out the reply of one pop, or one delivery; none means that the queue had
 	// nothing to select. The slice and its bytes are valid during the call only.
@@ -20,8 +20,8 @@ type Receiver interface {
 	Finish()
 	// Flush follows a run of the calls above: what they appended should go out now.
 	Flush()
-	// Backlog is how many bytes are appended and have not left yet. Any goroutine may ask.
-	Backlog() int64
+	// UnwrittenBytes is how many bytes are appended and have not left yet. Any goroutine may ask.
+	UnwrittenBytes() int64
 }
 
 // Consumer is one receiver as the broker sees it. Its fields belong to Broker.mu but
@@ -33,28 +33,35 @@ type Consumer struct {
 	detached bool
 	hungry   bool // listed in Broker.hungry
 
-	held    atomic.Bool  // not delivered to until Resume: too much is unsent. Set with Broker.mu held
-	owed    atomic.Int64 // bytes of replies and deliveries that the completer has not handed over yet
-	pending atomic.Int32 // replies and deliveries that the completer has not handed over yet
-	dirty   bool         // completer only: it has to be flushed
+	paused        atomic.Bool  // nothing is delivered until Resume; set with Broker.mu held
+	queuedBytes   atomic.Int64 // of the replies and deliveries that the receiver has not been given
+	queuedReplies atomic.Int32 // how many these are
+	dirty         bool         // completer only: it has to be flushed
 }
 
 // Attach makes a consumer of to. Tx.Detach ends it.
 func (b *Broker) Attach(to Receiver) *Consumer { return &Consumer{to: to} }
 
-// Unsent is how many bytes of replies and deliveries are on their way to the consumer. Any goroutine may ask.
-func (c *Consumer) Unsent() int64 { return c.owed.Load() + c.to.Backlog() }
+// outstandingBytes is how much the client has not been sent yet: in the broker and in the receiver.
+func (c *Consumer) outstandingBytes() int64 { return c.QueuedBytes() + c.to.UnwrittenBytes() }
 
-// Owed is the part of Unsent that its receiver has not been given yet. Any goroutine may ask.
-func (c *Consumer) Owed() int64 { return c.owed.Load() }
+// QueuedBytes is the size of the replies and deliveries that the receiver has not been given yet.
+// Any goroutine may ask.
+func (c *Consumer) QueuedBytes() int64 { return c.queuedBytes.Load() }
 
 // Idle says that the receiver has been given every reply and delivery. Any goroutine may ask; it
 // stays true as long as the consumer has no subscription and nothing is called for it.
-func (c *Consumer) Idle() bool { return c.pending.Load() == 0 }
+func (c *Consumer) Idle() bool { return c.queuedReplies.Load() == 0 }
 
-// Held says that the consumer waits for Resume: once Unsent is small again, the receiver must
-// call it. Any goroutine may ask.
-func (c *Consumer) Held() bool { return c.held.Load() }
+// Paused says that nothing is delivered to the consumer because too much is outstanding. Its
+// receiver must call Resume once CaughtUp. Any goroutine may ask.
+func (c *Consumer) Paused() bool { return c.paused.Load() }
+
+// CaughtUp says that a paused consumer has half of MaxOutstandingBytes outstanding or less: it is
+// time for Resume. Any goroutine may ask.
+func (c *Consumer) CaughtUp() bool {
+	return c.Paused() && c.outstandingBytes() <= MaxOutstandingBytes/2
+}
 
 func (b *Broker) consumer(s index.SubscriberID) *Consumer { return b.consumers[s] }
 
@@ -74,8 +81,8 @@ func (b *Broker) subscriber(c *Consumer) index.SubscriberID {
 // any goroutine but the completer, when their backlog has gone down.
 func (b *Broker) Resume(c *Consumer) {
 	_ = b.Do(func(tx *Tx) error {
-		if c.held.Load() && !c.detached {
-			c.held.Store(false)
+		if c.paused.Load() && !c.detached {
+			c.paused.Store(false)
 			b.dispatch.Resume(c.sub)
 			tx.advance() // if the batch is full before all is done, serve leaves c for the next
 			tx.serve(c)

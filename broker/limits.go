@@ -26,9 +26,9 @@ const (
 	MaxNameBytes = recovery.MaxNameBytes
 	// MaxSubscriptions bounds the queues that one consumer can subscribe to.
 	MaxSubscriptions = 1024
-	// MaxUnsent is how many bytes of replies a consumer may have outstanding before the server
+	// MaxOutstandingBytes is how many bytes of replies a consumer may have outstanding before the server
 	// stops reading its requests and delivering to it.
-	MaxUnsent = 4 << 20
+	MaxOutstandingBytes = 4 << 20
 
 	maxIdleQueues   = 1024     // empty queues whose definition is kept, so that a queue that empties often costs nothing
 	maxBatchOwed    = 8 << 20  // bytes that one batch may owe to receivers

@@ -34,8 +34,8 @@ func (r *inbox) Packets(packets []broker.Packet) {
 
 func (r *inbox) Reply(data []byte) { r.got = append(r.got, []string{string(data)}) }
 
-func (r *inbox) Finish()        { r.finished = true }
-func (r *inbox) Backlog() int64 { return r.backlog }
+func (r *inbox) Finish()               { r.finished = true }
+func (r *inbox) UnwrittenBytes() int64 { return r.backlog }
 
 func (r *inbox) Flush() {
 	if r.flushed != nil {

@@ -79,7 +79,7 @@ func (tx *Tx) Detach(c *Consumer) (owed bool) {
 		b.dispatch.Remove(c.sub)
 		b.consumers[c.sub] = nil
 	}
-	if c.pending.Load() == 0 {
+	if c.queuedReplies.Load() == 0 {
 		return false
 	}
 	b.answer(c, len(b.open.records), replyFinish, 0)
@@ -185,15 +185,15 @@ func (b *Broker) feed() {
 // hold reports whether c has too much unsent to be given more. Its readiness is kept, and its
 // receiver calls Resume when the backlog has gone down.
 func (b *Broker) hold(c *Consumer) bool {
-	if c.held.Load() {
+	if c.paused.Load() {
 		return true
 	}
-	if c.Unsent() <= MaxUnsent {
+	if c.outstandingBytes() <= MaxOutstandingBytes {
 		return false
 	}
-	c.held.Store(true)
-	if c.Unsent() <= MaxUnsent { // it went down meanwhile, and the receiver may not have seen held
-		c.held.Store(false)
+	c.paused.Store(true)
+	if c.outstandingBytes() <= MaxOutstandingBytes { // it went down meanwhile, and the receiver may not have seen held
+		c.paused.Store(false)
 		return false
 	}
 	b.dispatch.Hold(c.sub)

@@ -212,8 +212,8 @@ func (b *Broker) take(q *queue, end End, c *Consumer) bool {
 // answer appends a reply of the records from first on.
 func (b *Broker) answer(c *Consumer, first int, kind replyKind, owed int) {
 	owed += replyOverhead
-	c.owed.Add(int64(owed))
-	c.pending.Add(1)
+	c.queuedBytes.Add(int64(owed))
+	c.queuedReplies.Add(1)
 	b.open.owed += owed
 	b.open.replies = append(b.open.replies, reply{
 		to: c, first: int32(first), last: int32(len(b.open.records)), kind: kind, owed: owed,

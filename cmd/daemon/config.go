@@ -56,6 +56,6 @@ func (c *Config) server(p netproto.Protocol) netproto.Config {
 		Protocol:  p,
 		Logger:    c.Logger,
 		MaxConns:  c.MaxConns,
-		MaxUnsent: broker.MaxUnsent,
+		MaxUnsent: broker.MaxOutstandingBytes,
 	}
 }

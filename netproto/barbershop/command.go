@@ -198,7 +198,7 @@ const none = "-1"
 // add carries out an update. If it is refused, that has been answered; err is for command.
 func (s *session) add(tx *broker.Tx, item, score uint32) (ok bool, err error) {
 	s.key, s.delta = AppendKey(s.key[:0], item), score
-	err = tx.Prioritize(broker.PrioritizeRequest{Queue: s.queue, Key: s.key, To: s.to})
+	err = tx.UpdatePriority(broker.UpdatePriorityRequest{Queue: s.queue, Key: s.key, To: s.to})
 	if !s.called(err) {
 		return false, s.refuse(err)
 	}

@@ -162,7 +162,7 @@ func (s *session) end(tx *broker.Tx, err error) error {
 }
 
 // Unsent implements netproto.Session.
-func (s *session) Unsent() int64 { return s.consumer.Owed() }
+func (s *session) Unsent() int64 { return s.consumer.QueuedBytes() }
 
 // Close implements netproto.Session.
 func (s *session) Close(stop bool) {
@@ -199,5 +199,5 @@ func (r *receiver) Finish() { r.out.Finish() }
 // Flush implements broker.Receiver.
 func (r *receiver) Flush() { r.out.Flush() }
 
-// Backlog implements broker.Receiver.
-func (r *receiver) Backlog() int64 { return r.out.Backlog() }
+// UnwrittenBytes implements broker.Receiver.
+func (r *receiver) UnwrittenBytes() int64 { return r.out.Backlog() }

@@ -73,7 +73,7 @@ func (s *session) Serve(buf []byte) (n int, err error) {
 // serve carries out requests until one is incomplete or the bound is reached.
 func (s *session) serve(tx *broker.Tx) error {
 	for s.taken < len(s.buf) {
-		if s.taken >= maxServe || s.taken > 0 && s.consumer.Owed() >= broker.MaxUnsent {
+		if s.taken >= maxServe || s.taken > 0 && s.consumer.QueuedBytes() >= broker.MaxOutstandingBytes {
 			return nil
 		}
 		n, err := s.request.Parse(s.buf[s.taken:])
@@ -115,7 +115,7 @@ func (s *session) call(tx *broker.Tx) error {
 }
 
 // Unsent implements netproto.Session.
-func (s *session) Unsent() int64 { return s.consumer.Owed() }
+func (s *session) Unsent() int64 { return s.consumer.QueuedBytes() }
 
 // Close implements netproto.Session.
 func (s *session) Close(stop bool) {
@@ -162,21 +162,17 @@ func (r *receiver) Finish() { r.out.Finish() }
 // Flush implements broker.Receiver.
 func (r *receiver) Flush() {
 	r.out.Flush()
-	if r.caughtUp() {
+	if r.consumer.CaughtUp() {
 		go r.broker.Resume(r.consumer) // ends when the broker's lock was free once
 	}
 }
 
-// Backlog implements broker.Receiver.
-func (r *receiver) Backlog() int64 { return r.out.Backlog() }
+// UnwrittenBytes implements broker.Receiver.
+func (r *receiver) UnwrittenBytes() int64 { return r.out.Backlog() }
 
 // resume asks for deliveries again once a slow peer has caught up.
 func (r *receiver) resume() {
-	if r.caughtUp() {
+	if r.consumer.CaughtUp() {
 		r.broker.Resume(r.consumer)
 	}
-}
-
-func (r *receiver) caughtUp() bool {
-	return r.consumer.Held() && r.consumer.Unsent() <= broker.MaxUnsent/2
 }
