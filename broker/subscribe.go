@@ -196,6 +196,6 @@ func (b *Broker) hold(c *Consumer) bool {
 		c.paused.Store(false)
 		return false
 	}
-	b.dispatch.Hold(c.sub)
+	b.dispatch.Pause(c.sub)
 	return true
 }

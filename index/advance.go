@@ -46,7 +46,7 @@ func (x *Index) Advance(now int64, max int, dst []Event) []Event {
 			break
 		}
 		e := x.entries.at(id)
-		expiry := whole(x.timers.at(e.timer).expiry)
+		expiry := join64(x.timers.at(e.timer).expiry)
 		ev := Event{Kind: Due, Packet: x.packet(id, e)}
 		switch {
 		case expiry != 0 && expiry <= now:
@@ -56,7 +56,7 @@ func (x *Index) Advance(now int64, max int, dst []Event) []Event {
 			if e.state == Claimed {
 				ev.Kind = LeaseEnded
 			}
-			x.turn(id, e, Ready, 0)
+			x.setState(id, e, Ready, 0)
 			ev.Packet.State = Ready
 		}
 		dst = append(dst, ev)

@@ -8,26 +8,26 @@ func (c *checker) allGroups() error {
 	for id, want := range c.groups {
 		g := x.keys.groups.at(id)
 		ring, ready := g.head, g.info&0xff
-		if ready == crowded {
-			c.crowds++
-			crowd := x.crowds.at(g.head)
-			err := c.tree(&crowd.tree, func(k place, p uint32) bool {
+		if ready == largeMark {
+			c.largeGroups++
+			largeGroup := x.largeGroups.at(g.head)
+			err := c.tree(&largeGroup.tree, func(k place, p uint32) bool {
 				e := x.entry(ID(p))
 				return e != nil && e.group == id && e.state == Ready && e.rank() == k
 			})
 			if err != nil {
 				return fmt.Errorf("group %d: %w", id, err)
 			}
-			if crowd.tree.count != want.ready {
-				return fmt.Errorf("index: group %d has %d ready members: expected %d", id, crowd.tree.count, want.ready)
+			if largeGroup.tree.count != want.ready {
+				return fmt.Errorf("index: group %d has %d ready members: expected %d", id, largeGroup.tree.count, want.ready)
 			}
-			ring, ready, want.ready = crowd.others, 0, 0
+			ring, ready, want.ready = largeGroup.others, 0, 0
 		}
 		if err := c.ring(id, ring, ready, want); err != nil {
 			return err
 		}
 	}
-	return c.same("crowds", x.crowds.live, c.crowds)
+	return c.same("largeGroups", x.largeGroups.live, c.largeGroups)
 }
 
 // ring checks that a ring holds ready members first, then the others, each linked both ways.
@@ -81,7 +81,7 @@ func (c *checker) table() error {
 func (c *checker) heap() error {
 	t := &c.x.timers
 	for i := uint32(1); i < t.n; i++ {
-		if whole(t.heap.at(i).when) < whole(t.heap.at((i-1)/4).when) {
+		if join64(t.heap.at(i).when) < join64(t.heap.at((i-1)/4).when) {
 			return fmt.Errorf("index: timer at %d of the heap is earlier than the one above it", i)
 		}
 	}

@@ -19,15 +19,15 @@ func (x *Index) Check() error {
 
 // checker compares what the entries say with what every other structure says.
 type checker struct {
-	x      *Index
-	seen   uint32 // entries in use
-	timed  uint32 // of them with a timer
-	due    uint32 // of them scheduled
-	nodes  uint32 // of all trees
-	crowds uint32
-	queues map[QueueID]Counts
-	lanes  map[LaneID]laneTally
-	groups map[uint32]groupTally
+	x           *Index
+	seen        uint32 // entries in use
+	timed       uint32 // of them with a timer
+	due         uint32 // of them scheduled
+	nodes       uint32 // of all trees
+	largeGroups uint32
+	queues      map[QueueID]Counts
+	lanes       map[LaneID]laneTally
+	groups      map[uint32]groupTally
 }
 
 type laneTally struct{ packets, selectable uint32 }
@@ -43,7 +43,7 @@ func (c *checker) entries() error {
 			continue
 		}
 		c.seen++
-		if e.state > Claimed || !x.knowsLane(e.lane) {
+		if e.state > Claimed || !x.hasLane(e.lane) {
 			return fmt.Errorf("index: packet %d has state %d and lane %d: expected known ones", id, e.state, e.lane)
 		}
 		l := x.lanes.at(uint32(e.lane))
@@ -90,7 +90,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	if t.entry != id {
 		return fmt.Errorf("index: timer %d of packet %d belongs to packet %d", e.timer, id, t.entry)
 	}
-	when := t.moment(e.state)
+	when := t.dueAt(e.state)
 	if when == 0 {
 		if t.pos != 0 {
 			return fmt.Errorf("index: packet %d waits for nothing but is scheduled", id)
@@ -101,8 +101,8 @@ func (c *checker) timer(id uint32, e *entry) error {
 	if t.pos == 0 || t.pos > c.x.timers.n {
 		return fmt.Errorf("index: packet %d waits for %d but is not scheduled", id, when)
 	}
-	if s := c.x.timers.heap.at(t.pos - 1); s.timer != e.timer || whole(s.when) != when {
-		return fmt.Errorf("index: packet %d waits for %d but its place in the heap says %d", id, when, whole(s.when))
+	if s := c.x.timers.heap.at(t.pos - 1); s.timer != e.timer || join64(s.when) != when {
+		return fmt.Errorf("index: packet %d waits for %d but its place in the heap says %d", id, when, join64(s.when))
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (c *checker) allLanes() error {
 	x := c.x
 	live := uint32(0)
 	for id := uint32(1); id < x.lanes.used; id++ {
-		if !x.knowsLane(LaneID(id)) {
+		if !x.hasLane(LaneID(id)) {
 			continue
 		}
 		live++
@@ -141,7 +141,7 @@ func (c *checker) allQueues() error {
 	live := uint32(0)
 	for id := uint32(1); id < x.queues.used; id++ {
 		q := QueueID(id)
-		if !x.knows(q) {
+		if !x.hasQueue(q) {
 			continue
 		}
 		live++
@@ -149,9 +149,9 @@ func (c *checker) allQueues() error {
 		if u.counts != c.queues[q] {
 			return fmt.Errorf("index: queue %d counts %+v: its packets are %+v", id, u.counts, c.queues[q])
 		}
-		lanes := []LaneID{u.main}
+		lanes := []LaneID{u.defaultLane}
 		for tags, l := range u.byTags {
-			if !x.knowsLane(l) || string(x.lanes.at(uint32(l)).tags) != tags {
+			if !x.hasLane(l) || string(x.lanes.at(uint32(l)).tags) != tags {
 				return fmt.Errorf("index: queue %d has lane %d under the tags %q, which are not its own", id, l, tags)
 			}
 			if x.lanes.at(uint32(l)).packets == 0 && u.unused != l {

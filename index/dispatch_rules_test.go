@@ -101,7 +101,7 @@ func TestLineRules(t *testing.T) {
 				d.Subscribe(s, q)
 				d.Credit(s, 1)
 			}
-			d.Hold(a)
+			d.Pause(a)
 			d.waits(q, b)
 			d.Resume(a)
 			d.waits(q, b)

@@ -11,12 +11,12 @@ import (
 // began to wait.
 type modelSubscriber struct {
 	credits uint32
-	held    bool
+	paused  bool
 	waiting int
 	since   map[QueueID]int
 }
 
-func (s *modelSubscriber) waits() bool { return s.credits > 0 && !s.held }
+func (s *modelSubscriber) canTake() bool { return s.credits > 0 && !s.paused }
 
 // dispatchModel drives a dispatch and the naive model with the same calls.
 type dispatchModel struct {
@@ -25,7 +25,7 @@ type dispatchModel struct {
 	clock int
 }
 
-// join puts a subscriber at the end of the lines of its queues.
+// join puts a subscriber at the end of the waitLists of its queues.
 func (m *dispatchModel) join(s *modelSubscriber) {
 	m.clock++
 	s.waiting = m.clock
@@ -39,8 +39,8 @@ func (m *dispatchModel) change(s *modelSubscriber, f func()) {
 	if s == nil {
 		return
 	}
-	was := s.waits()
-	if f(); !was && s.waits() {
+	was := s.canTake()
+	if f(); !was && s.canTake() {
 		m.join(s)
 	}
 }
@@ -112,22 +112,22 @@ func (m *dispatchModel) Spend(t *rapid.T) {
 	id, s := m.pick(t)
 	m.d.Spend(id)
 	if s != nil && s.credits > 0 {
-		if s.credits--; s.waits() {
+		if s.credits--; s.canTake() {
 			m.join(s)
 		}
 	}
 }
 
-func (m *dispatchModel) Hold(t *rapid.T) {
+func (m *dispatchModel) Pause(t *rapid.T) {
 	id, s := m.pick(t)
-	m.d.Hold(id)
-	m.change(s, func() { s.held = true })
+	m.d.Pause(id)
+	m.change(s, func() { s.paused = true })
 }
 
 func (m *dispatchModel) Resume(t *rapid.T) {
 	id, s := m.pick(t)
 	m.d.Resume(id)
-	m.change(s, func() { s.held = false })
+	m.change(s, func() { s.paused = false })
 }
 
 func (m *dispatchModel) DropQueue(t *rapid.T) {
@@ -145,7 +145,7 @@ func (m *dispatchModel) verify(t *rapid.T) {
 		for id, s := range m.held {
 			since, ok := s.since[q]
 			subscribed = subscribed || ok
-			if ok && s.waits() && (want == 0 || since < best) {
+			if ok && s.canTake() && (want == 0 || since < best) {
 				want, best = id, since
 			}
 		}
@@ -170,7 +170,7 @@ func (m *dispatchModel) verify(t *rapid.T) {
 			t.Fatalf("subscriber %d has queues %v and %d credits, want %v and %d", id, got, m.d.Credits(id), want, s.credits)
 		}
 	}
-	if int(m.d.links.live) != links || len(m.d.byPair) != links || int(m.d.subscribers.live) != len(m.held) {
+	if int(m.d.subscriptions.live) != links || len(m.d.byPair) != links || int(m.d.subscribers.live) != len(m.held) {
 		t.Fatal("subscriptions or subscribers leaked")
 	}
 }
@@ -180,7 +180,7 @@ func TestDispatchDoesWhatTheNaiveModelDoes(t *testing.T) {
 		m := &dispatchModel{d: NewDispatch(), held: map[SubscriberID]*modelSubscriber{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"Add": m.Add, "Remove": m.Remove, "Subscribe": m.Subscribe, "Unsubscribe": m.Unsubscribe, "Credit": m.Credit,
-			"Spend": m.Spend, "Hold": m.Hold, "Resume": m.Resume, "DropQueue": m.DropQueue, "": m.verify,
+			"Spend": m.Spend, "Pause": m.Pause, "Resume": m.Resume, "DropQueue": m.DropQueue, "": m.verify,
 		})
 	})
 }

@@ -63,7 +63,7 @@ type entry struct {
 	priority   uint32
 	lane       LaneID
 	group      uint32 // 0: none
-	next, prev uint32 // ring of the group, see members.go; next is the free link of a free slot
+	next, prev uint32 // ring of the group, see groups.go; next is the free link of a free slot
 	timer      uint32 // 0: none
 	size       uint32
 	ref        uint32
@@ -72,7 +72,7 @@ type entry struct {
 	flags      uint8
 }
 
-func (e *entry) link() *uint32 { return &e.next }
+func (e *entry) freeLink() *uint32 { return &e.next }
 
 func (e *entry) seqNumber() uint64 { return uint64(e.seq[1])<<32 | uint64(e.seq[0]) }
 

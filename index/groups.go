@@ -2,29 +2,29 @@ package index
 
 // The members of a group form a ring through their entries: the ready ones first, then the others, so that a pop never
 // looks at a delayed or claimed packet. A ring holds at most ringMax ready members, which a pop sorts; a group that
-// gets more becomes a crowd, whose ready members stand in a tree of their own, and stays one until none is ready.
+// gets more becomes large: its ready members stand in a tree of their own, and stays one until none is ready.
 
 const (
-	ringMax = 32
-	crowded = 255 // in the low byte of group.info: head is a crowd, not an entry
+	ringMax   = 32
+	largeMark = 255 // in the low byte of group.info: head is a largeGroup, not an entry
 )
 
-// crowd is the members of a large group.
-type crowd struct {
+// largeGroup is the members of a large group.
+type largeGroup struct {
 	tree   tree   // ready members by rank
 	others uint32 // ring of the others; free link of a free slot
 }
 
-func (c *crowd) link() *uint32 { return &c.others }
+func (c *largeGroup) freeLink() *uint32 { return &c.others }
 
 // join makes a packet a member of its group, by its state.
-func (x *Index) join(id uint32, e *entry) {
+func (x *Index) addToGroup(id uint32, e *entry) {
 	g := x.keys.groups.at(e.group)
 	if e.state == Ready && g.info&0xff == ringMax {
-		x.promote(g)
+		x.makeLarge(g)
 	}
-	if g.info&0xff == crowded {
-		c := x.crowds.at(g.head)
+	if g.info&0xff == largeMark {
+		c := x.largeGroups.at(g.head)
 		if e.state == Ready {
 			x.mustInsert(&c.tree, e.rank(), id)
 			return
@@ -40,18 +40,18 @@ func (x *Index) join(id uint32, e *entry) {
 }
 
 // quit ends the membership of a packet; the group stays even if it was the last.
-func (x *Index) quit(id uint32, e *entry) {
+func (x *Index) removeFromGroup(id uint32, e *entry) {
 	g := x.keys.groups.at(e.group)
-	if g.info&0xff != crowded {
-		x.ringPull(&g.head, id, e)
+	if g.info&0xff != largeMark {
+		x.ringRemove(&g.head, id, e)
 		if e.state == Ready {
 			g.info--
 		}
 		return
 	}
-	c := x.crowds.at(g.head)
+	c := x.largeGroups.at(g.head)
 	if e.state != Ready {
-		x.ringPull(&c.others, id, e)
+		x.ringRemove(&c.others, id, e)
 		return
 	}
 	x.forest.remove(&c.tree, e.rank())
@@ -59,44 +59,44 @@ func (x *Index) quit(id uint32, e *entry) {
 		head := g.head
 		g.head = c.others
 		g.info &^= 0xff
-		x.crowds.drop(head)
+		x.largeGroups.free(head)
 	}
 }
 
-// promote turns the ring of a group into a crowd.
-func (x *Index) promote(g *group) {
-	id := x.crowds.take()
-	c := x.crowds.at(id)
+// makeLarge turns the ring of a group into a large group.
+func (x *Index) makeLarge(g *group) {
+	id := x.largeGroups.alloc()
+	c := x.largeGroups.at(id)
 	for g.info&0xff > 0 {
 		m := g.head
 		e := x.entries.at(m)
-		x.ringPull(&g.head, m, e)
+		x.ringRemove(&g.head, m, e)
 		x.mustInsert(&c.tree, e.rank(), m)
 		g.info--
 	}
 	c.others = g.head
 	g.head = id
-	g.info |= crowded
+	g.info |= largeMark
 }
 
 // anyMember returns a member of a group, a ready one if there is one.
 func (x *Index) anyMember(g *group) uint32 {
-	if g.info&0xff != crowded {
+	if g.info&0xff != largeMark {
 		return g.head
 	}
-	_, id := x.forest.lowest(&x.crowds.at(g.head).tree)
+	_, id := x.forest.lowest(&x.largeGroups.at(g.head).tree)
 	return id
 }
 
 // onlyMember returns the member of a group that has just one, otherwise 0.
 func (x *Index) onlyMember(g *group) uint32 {
-	if g.info&0xff != crowded {
+	if g.info&0xff != largeMark {
 		if x.entries.at(g.head).next == g.head {
 			return g.head
 		}
 		return 0
 	}
-	c := x.crowds.at(g.head)
+	c := x.largeGroups.at(g.head)
 	if c.tree.count != 1 || c.others != 0 {
 		return 0
 	}
@@ -105,9 +105,9 @@ func (x *Index) onlyMember(g *group) uint32 {
 }
 
 // mates appends the ready members of a group but for one, in the order a pop takes them, until limit says stop.
-func (x *Index) mates(g *group, but uint32, limit func(e *entry) bool, dst []uint32) []uint32 {
-	if g.info&0xff == crowded {
-		for w := x.forest.walk(&x.crowds.at(g.head).tree, Newest); !w.done(); w.next() {
+func (x *Index) others(g *group, but uint32, limit func(e *entry) bool, dst []uint32) []uint32 {
+	if g.info&0xff == largeMark {
+		for w := x.forest.walk(&x.largeGroups.at(g.head).tree, Newest); !w.done(); w.next() {
 			_, id := w.at()
 			if id == but {
 				continue
@@ -154,8 +154,8 @@ func (x *Index) ringPush(head *uint32, id uint32, e *entry) {
 	first.prev = id
 }
 
-// ringPull takes an entry out of its ring.
-func (x *Index) ringPull(head *uint32, id uint32, e *entry) {
+// ringRemove takes an entry out of its ring.
+func (x *Index) ringRemove(head *uint32, id uint32, e *entry) {
 	if e.next == id {
 		*head = 0
 	} else {

@@ -4,14 +4,14 @@ import "unsafe"
 
 // Index is the order of all queues. See the package comment for what it does and does not do.
 type Index struct {
-	entries slab[entry, *entry]
-	forest  forest
-	keys    keyTable
-	crowds  slab[crowd, *crowd]
-	timers  timers
-	lanes   slab[lane, *lane]
-	queues  slab[queue, *queue]
-	picked  []uint32 // of one Pop; kept for the next
+	entries     slab[entry, *entry]
+	forest      forest
+	keys        keyTable
+	largeGroups slab[largeGroup, *largeGroup]
+	timers      timers
+	lanes       slab[lane, *lane]
+	queues      slab[queue, *queue]
+	picked      []uint32 // of one Pop; kept for the next
 }
 
 // New returns an index without queues.
@@ -24,23 +24,23 @@ func New() *Index {
 //
 // A packet that is expired already is added nonetheless: the next Advance reports it, so that its record can go too.
 func (x *Index) Push(e Entry, now int64) ID {
-	if !x.knows(e.Queue) || len(e.Key) > MaxKey {
+	if !x.hasQueue(e.Queue) || len(e.Key) > MaxKey {
 		return 0
 	}
 	if e.Lane == 0 {
-		e.Lane = x.queues.at(uint32(e.Queue)).main
+		e.Lane = x.queues.at(uint32(e.Queue)).defaultLane
 	}
-	if !x.knowsLane(e.Lane) || x.lanes.at(uint32(e.Lane)).queue != e.Queue {
+	if !x.hasLane(e.Lane) || x.lanes.at(uint32(e.Lane)).queue != e.Queue {
 		return 0
 	}
-	id := x.entries.take()
+	id := x.entries.alloc()
 	if id == 0 {
 		return 0
 	}
 	p := x.entries.at(id)
 	if e.Key != nil {
-		if p.group = x.keys.obtain(e.Queue, e.Key); p.group == 0 {
-			x.entries.drop(id)
+		if p.group = x.keys.findOrAdd(e.Queue, e.Key); p.group == 0 {
+			x.entries.free(id)
 			return 0
 		}
 	}
@@ -55,9 +55,9 @@ func (x *Index) Push(e Entry, now int64) ID {
 		p.state, until = Delayed, e.NotBefore
 	}
 	if e.Expiry > 0 || until > 0 {
-		p.timer = x.timers.take()
+		p.timer = x.timers.alloc()
 		t := x.timers.at(p.timer)
-		t.entry, t.expiry, t.until = id, halves(max(e.Expiry, 0)), halves(until)
+		t.entry, t.expiry, t.until = id, split64(max(e.Expiry, 0)), split64(until)
 	}
 	l := x.lanes.at(uint32(e.Lane))
 	l.packets++
@@ -66,7 +66,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 		u.unused = 0
 	}
 	u.counts.Bytes += int64(e.Size)
-	x.enter(id, p)
+	x.link(id, p)
 	return ID(id)
 }
 
@@ -91,7 +91,7 @@ func (x *Index) Key(id ID, dst []byte) ([]byte, bool) {
 // Find returns a packet of a queue with this key, a ready one if there is one; false when there is none. A nil key is
 // an empty key here.
 func (x *Index) Find(q QueueID, key []byte) (ID, bool) {
-	if !x.knows(q) {
+	if !x.hasQueue(q) {
 		return 0, false
 	}
 	g := x.keys.find(q, key)
@@ -104,7 +104,7 @@ func (x *Index) Find(q QueueID, key []byte) (ID, bool) {
 // Only returns the packet of a queue with this key when there is just one. n is how many there are; 2 stands for more.
 // A nil key is an empty key here.
 func (x *Index) Only(q QueueID, key []byte) (p Packet, n int) {
-	if !x.knows(q) {
+	if !x.hasQueue(q) {
 		return Packet{}, 0
 	}
 	g := x.keys.find(q, key)
@@ -128,7 +128,7 @@ func (x *Index) Group(id ID, lim Limit, dst []Packet) []Packet {
 	for _, id := range x.pick(uint32(id), e, lim) {
 		dst = append(dst, x.packet(id, x.entries.at(id)))
 	}
-	x.unpick()
+	x.trimPicked()
 	return dst
 }
 
@@ -149,10 +149,10 @@ func (x *Index) Move(id ID, priority uint32, seq uint64) bool {
 	if e == nil {
 		return false
 	}
-	x.leave(uint32(id), e)
+	x.unlink(uint32(id), e)
 	e.priority = priority
 	e.setSeq(seq)
-	x.enter(uint32(id), e)
+	x.link(uint32(id), e)
 	return true
 }
 
@@ -170,7 +170,7 @@ func (x *Index) SetRef(id ID, seq uint64, ref uint32) bool {
 // Memory is the bytes held, in use or free, but for the maps that find lanes by tags and the allocator's own share.
 func (x *Index) Memory() int64 {
 	return int64(unsafe.Sizeof(*x)) + x.entries.bytes() + x.forest.bytes() +
-		x.keys.groups.bytes() + x.keys.blocks.bytes() + x.keys.buckets.bytes() + x.crowds.bytes() +
+		x.keys.groups.bytes() + x.keys.blocks.bytes() + x.keys.buckets.bytes() + x.largeGroups.bytes() +
 		x.timers.bytes() + x.timers.heap.bytes() + x.lanes.bytes() + x.queues.bytes() +
 		int64(cap(x.picked)+cap(x.keys.scratch)/4)*4
 }
@@ -193,63 +193,63 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 		Size: e.size, Flags: e.flags, State: e.state, Attempts: e.attempts, Ref: e.ref,
 	}
 	if e.timer != 0 {
-		p.Expiry = whole(x.timers.at(e.timer).expiry)
+		p.Expiry = join64(x.timers.at(e.timer).expiry)
 	}
 	return p
 }
 
 // enter puts a packet, by its state, into the order, its group, the heap of timers and the counts.
-func (x *Index) enter(id uint32, e *entry) {
+func (x *Index) link(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	*x.count(l, e)++
 	if e.group != 0 {
-		x.join(id, e)
+		x.addToGroup(id, e)
 	}
 	if e.selectable() {
 		before := l.tree.priorities
 		x.mustInsert(&l.tree, e.place(), id)
 		x.countPriorities(l, before)
-		x.refresh(e.lane)
+		x.updateHeads(e.lane)
 	}
 	if e.timer != 0 {
-		x.timers.schedule(e.timer, x.timers.at(e.timer).moment(e.state))
+		x.timers.schedule(e.timer, x.timers.at(e.timer).dueAt(e.state))
 	}
 }
 
 // leave is the reverse of enter. The timer stays scheduled: enter or remove follows.
-func (x *Index) leave(id uint32, e *entry) {
+func (x *Index) unlink(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	*x.count(l, e)--
 	if e.group != 0 {
-		x.quit(id, e)
+		x.removeFromGroup(id, e)
 	}
 	if e.selectable() {
 		before := l.tree.priorities
 		x.forest.remove(&l.tree, e.place())
 		x.countPriorities(l, before)
-		x.refresh(e.lane)
+		x.updateHeads(e.lane)
 	}
 }
 
 // turn gives a packet another state and the moment that ends it.
-func (x *Index) turn(id uint32, e *entry, s State, until int64) {
-	x.leave(id, e)
+func (x *Index) setState(id uint32, e *entry, s State, until int64) {
+	x.unlink(id, e)
 	e.state = s
 	until = max(until, 0)
 	if e.timer == 0 && until > 0 {
-		e.timer = x.timers.take()
+		e.timer = x.timers.alloc()
 		x.timers.at(e.timer).entry = id
 	}
 	if e.timer != 0 {
 		t := x.timers.at(e.timer)
-		t.until = halves(until)
-		if t.expiry == halves(0) && until == 0 {
+		t.until = split64(until)
+		if t.expiry == split64(0) && until == 0 {
 			x.timers.schedule(e.timer, 0)
-			x.timers.drop(e.timer)
+			x.timers.free(e.timer)
 			e.timer = 0
 		}
 	}
-	x.enter(id, e)
+	x.link(id, e)
 }
 
 // countPriorities brings the queue's number of priorities up to date after the tree of a lane changed.
@@ -261,10 +261,10 @@ func (x *Index) countPriorities(l *lane, before uint32) {
 
 // remove takes a packet away and what nothing else needs then: its timer, its group, its lane.
 func (x *Index) remove(id uint32, e *entry) {
-	x.leave(id, e)
+	x.unlink(id, e)
 	if e.timer != 0 {
 		x.timers.schedule(e.timer, 0)
-		x.timers.drop(e.timer)
+		x.timers.free(e.timer)
 	}
 	if e.group != 0 && x.keys.groups.at(e.group).head == 0 {
 		x.keys.remove(e.group)
@@ -273,10 +273,10 @@ func (x *Index) remove(id uint32, e *entry) {
 	u := x.queues.at(uint32(l.queue))
 	u.counts.Bytes -= int64(e.size)
 	l.packets--
-	if l.packets == 0 && u.main != e.lane {
+	if l.packets == 0 && u.defaultLane != e.lane {
 		x.freeLane(e.lane)
 	}
-	x.entries.drop(id)
+	x.entries.free(id)
 }
 
 // count is the counter a packet belongs to.

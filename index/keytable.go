@@ -10,21 +10,21 @@ import (
 const MaxKey = 1<<24 - 1
 
 const (
-	inlineKey  = 12 // a key up to this length is in its group
-	inlinePart = 8  // of a longer one so many bytes are, and then the number of its first block
-	blockKey   = 12 // bytes of a key in a block
+	inlineKey    = 12 // a key up to this length is in its group
+	inlinePrefix = 8  // of a longer one so many bytes are, and then the number of its first block
+	blockKey     = 12 // bytes of a key in a block
 )
 
 // group is the packets of one queue with one key. It lives as long as it has a member.
 type group struct {
 	next  uint32 // chain of the bucket; free link of a free slot
 	queue QueueID
-	head  uint32          // members: an entry of a ring, or a crowd; see members.go
-	info  uint32          // key length << 8 | ready members in the ring, or crowded
+	head  uint32          // members: an entry of a ring, or a large group; see groups.go
+	info  uint32          // key length << 8 | ready members in the ring, or largeMark
 	key   [inlineKey]byte // the key, or its start and the number of the block with the rest
 }
 
-func (g *group) link() *uint32 { return &g.next }
+func (g *group) freeLink() *uint32 { return &g.next }
 
 func (g *group) keyLen() int { return int(g.info >> 8) }
 
@@ -34,7 +34,7 @@ type block struct {
 	data [blockKey]byte
 }
 
-func (b *block) link() *uint32 { return &b.next }
+func (b *block) freeLink() *uint32 { return &b.next }
 
 // keyTable finds the group of a key by linear hashing: it grows and shrinks one bucket at a time, so no operation
 // pays for a rehash of the whole. Keys are compared byte for byte; the hash only picks the bucket, and its seed is
@@ -52,7 +52,7 @@ const minBuckets = 64
 
 func newKeyTable() keyTable {
 	t := keyTable{seed: maphash.MakeSeed(), size: minBuckets}
-	t.buckets.fit(t.size)
+	t.buckets.resize(t.size)
 	return t
 }
 
@@ -90,25 +90,25 @@ func (t *keyTable) findIn(id uint32, q QueueID, key []byte) uint32 {
 }
 
 // obtain returns the group of a key, new if there is none; 0 when memory for numbers is exhausted.
-func (t *keyTable) obtain(q QueueID, key []byte) uint32 {
+func (t *keyTable) findOrAdd(q QueueID, key []byte) uint32 {
 	h := t.hash(q, key)
 	if id := t.findIn(*t.bucket(h), q, key); id != 0 {
 		return id
 	}
-	id := t.groups.take()
+	id := t.groups.alloc()
 	if id == 0 {
 		return 0
 	}
 	g := t.groups.at(id)
 	g.queue = q
-	if !t.store(g, key) {
-		t.free(id)
+	if !t.storeKey(g, key) {
+		t.freeGroup(id)
 		return 0
 	}
 	b := t.bucket(h)
 	g.next, *b = *b, id
 	if t.groups.live > t.size {
-		t.split()
+		t.splitBucket()
 	}
 	return id
 }
@@ -120,32 +120,32 @@ func (t *keyTable) remove(id uint32) {
 		b = &t.groups.at(*b).next
 	}
 	*b = t.groups.at(id).next
-	t.free(id)
+	t.freeGroup(id)
 	// Up to four, so that the table follows when everything is removed.
 	for i := 0; i < 4 && t.size > minBuckets && t.groups.live < t.size/4; i++ {
-		t.join()
+		t.mergeBucket()
 	}
 }
 
 // free gives back the slot and the blocks of a group that is in no chain.
-func (t *keyTable) free(id uint32) {
+func (t *keyTable) freeGroup(id uint32) {
 	g := t.groups.at(id)
 	for b := g.firstBlock(); b != 0; {
 		next := t.blocks.at(b).next
-		t.blocks.drop(b)
+		t.blocks.free(b)
 		b = next
 	}
-	t.groups.drop(id)
+	t.groups.free(id)
 }
 
 // split opens one more bucket and moves into it what belongs there of the bucket it splits off.
-func (t *keyTable) split() {
+func (t *keyTable) splitBucket() {
 	if t.size == 1<<31 {
 		return
 	}
 	from := t.size &^ (1 << (bits.Len32(t.size) - 1))
 	t.size++
-	t.buckets.fit(t.size)
+	t.buckets.resize(t.size)
 	b := t.buckets.at(from)
 	id := *b
 	*b, *t.buckets.at(t.size - 1) = 0, 0
@@ -159,7 +159,7 @@ func (t *keyTable) split() {
 }
 
 // join closes the last bucket: the reverse of split.
-func (t *keyTable) join() {
+func (t *keyTable) mergeBucket() {
 	t.size--
 	from := t.buckets.at(t.size)
 	to := t.buckets.at(t.size &^ (1 << (bits.Len32(t.size) - 1)))
@@ -167,7 +167,7 @@ func (t *keyTable) join() {
 		to = &t.groups.at(*to).next
 	}
 	*to, *from = *from, 0
-	t.buckets.fit(t.size)
+	t.buckets.resize(t.size)
 }
 
 // hashOf is the hash of a group that is in the table.
@@ -191,8 +191,8 @@ func (t *keyTable) appendKey(dst []byte, id uint32) []byte {
 	if n <= inlineKey {
 		return append(dst, g.key[:n]...)
 	}
-	dst = append(dst, g.key[:inlinePart]...)
-	n -= inlinePart
+	dst = append(dst, g.key[:inlinePrefix]...)
+	n -= inlinePrefix
 	for b := g.firstBlock(); b != 0; b = t.blocks.at(b).next {
 		part := min(n, blockKey)
 		dst = append(dst, t.blocks.at(b).data[:part]...)
@@ -208,10 +208,10 @@ func (t *keyTable) equal(g *group, key []byte) bool {
 		return false
 	case n <= inlineKey:
 		return string(g.key[:n]) == string(key)
-	case string(g.key[:inlinePart]) != string(key[:inlinePart]):
+	case string(g.key[:inlinePrefix]) != string(key[:inlinePrefix]):
 		return false
 	}
-	key = key[inlinePart:]
+	key = key[inlinePrefix:]
 	for b := g.firstBlock(); b != 0; b = t.blocks.at(b).next {
 		part := min(len(key), blockKey)
 		if string(t.blocks.at(b).data[:part]) != string(key[:part]) {
@@ -223,16 +223,16 @@ func (t *keyTable) equal(g *group, key []byte) bool {
 }
 
 // store writes the key of a new group; false when blocks ran out. What was taken then is chained to the group.
-func (t *keyTable) store(g *group, key []byte) bool {
+func (t *keyTable) storeKey(g *group, key []byte) bool {
 	g.info = uint32(len(key)) << 8
 	if len(key) <= inlineKey {
 		copy(g.key[:], key)
 		return true
 	}
-	rest := key[copy(g.key[:inlinePart], key):]
+	rest := key[copy(g.key[:inlinePrefix], key):]
 	// Built from the end, so that each block is written once with its link.
 	for len(rest) > 0 {
-		id := t.blocks.take()
+		id := t.blocks.alloc()
 		if id == 0 {
 			return false
 		}
@@ -240,7 +240,7 @@ func (t *keyTable) store(g *group, key []byte) bool {
 		cut := (len(rest) - 1) / blockKey * blockKey
 		copy(b.data[:], rest[cut:])
 		b.next = g.firstBlock()
-		binary.LittleEndian.PutUint32(g.key[inlinePart:], id)
+		binary.LittleEndian.PutUint32(g.key[inlinePrefix:], id)
 		rest = rest[:cut]
 	}
 	return true
@@ -251,5 +251,5 @@ func (g *group) firstBlock() uint32 {
 	if g.keyLen() <= inlineKey {
 		return 0
 	}
-	return binary.LittleEndian.Uint32(g.key[inlinePart:])
+	return binary.LittleEndian.Uint32(g.key[inlinePrefix:])
 }

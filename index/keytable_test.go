@@ -33,7 +33,7 @@ func (m *keyModel) each(t *rapid.T, f func(keyOwner)) {
 
 func (m *keyModel) Obtain(t *rapid.T) {
 	m.each(t, func(o keyOwner) {
-		id := m.kt.obtain(o.queue, []byte(o.key))
+		id := m.kt.findOrAdd(o.queue, []byte(o.key))
 		if had, ok := m.want[o]; ok && had != id {
 			t.Fatalf("obtain of %v = %d, want %d", o, id, had)
 		}
@@ -105,7 +105,7 @@ func TestKeysAreComparedByteForByte(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			kt := newKeyTable()
 			key := bytes.Repeat([]byte{0xff}, n)
-			id := kt.obtain(1, key)
+			id := kt.findOrAdd(1, key)
 			for _, i := range []int{0, n / 2, n - 1} {
 				other := slices.Clone(key)
 				other[i] = 0

@@ -15,18 +15,18 @@ type lane struct {
 	pos     [2]uint32 // place in each heap of the queue plus 1; 0 when not in it; [0] is the free link of a free slot
 }
 
-func (l *lane) link() *uint32 { return &l.pos[0] }
+func (l *lane) freeLink() *uint32 { return &l.pos[0] }
 
 // Lane returns the lane of a queue for packets with these tags, whose encoding must be canonical: equal sets, equal
 // bytes. The number is good for a Push that follows; a lane without a packet is given up when its last packet goes or,
 // if it never had one, by the next call of Lane for the queue. 0 when the queue is unknown.
 func (x *Index) Lane(q QueueID, tags []byte) LaneID {
-	if !x.knows(q) {
+	if !x.hasQueue(q) {
 		return 0
 	}
 	u := x.queues.at(uint32(q))
 	if len(tags) == 0 {
-		return u.main
+		return u.defaultLane
 	}
 	if id, ok := u.byTags[string(tags)]; ok {
 		return id
@@ -41,7 +41,7 @@ func (x *Index) Lane(q QueueID, tags []byte) LaneID {
 	x.lanes.at(uint32(id)).tags = append([]byte(nil), tags...)
 	if u.byTags == nil {
 		u.byTags = make(map[string]LaneID)
-		x.refresh(u.main)
+		x.updateHeads(u.defaultLane)
 	}
 	u.byTags[string(tags)] = id
 	u.unused = id
@@ -51,18 +51,18 @@ func (x *Index) Lane(q QueueID, tags []byte) LaneID {
 // Tags returns the tags of a lane, empty for a default lane; false when there is no such lane. The bytes are the
 // index's own.
 func (x *Index) Tags(l LaneID) ([]byte, bool) {
-	if !x.knowsLane(l) {
+	if !x.hasLane(l) {
 		return nil, false
 	}
 	return x.lanes.at(uint32(l)).tags, true
 }
 
-func (x *Index) knowsLane(l LaneID) bool {
+func (x *Index) hasLane(l LaneID) bool {
 	return x.lanes.has(uint32(l)) && x.lanes.at(uint32(l)).queue != 0
 }
 
 func (x *Index) newLane(q QueueID) LaneID {
-	id := x.lanes.take()
+	id := x.lanes.alloc()
 	if id != 0 {
 		x.lanes.at(id).queue = q
 	}
@@ -77,10 +77,10 @@ func (x *Index) freeLane(id LaneID) {
 	if u.unused == id {
 		u.unused = 0
 	}
-	x.lanes.drop(uint32(id))
+	x.lanes.free(uint32(id))
 	if len(u.byTags) == 0 {
 		u.byTags, u.heaps = nil, [2][]LaneID{}
-		x.lanes.at(uint32(u.main)).pos = [2]uint32{}
+		x.lanes.at(uint32(u.defaultLane)).pos = [2]uint32{}
 	}
 }
 
@@ -93,7 +93,7 @@ func (x *Index) head(l *lane, end End) (place, uint32) {
 }
 
 // refresh brings the heaps of a queue with several lanes up to date after the tree of a lane changed.
-func (x *Index) refresh(id LaneID) {
+func (x *Index) updateHeads(id LaneID) {
 	l := x.lanes.at(uint32(id))
 	u := x.queues.at(uint32(l.queue))
 	if u.byTags == nil {

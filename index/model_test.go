@@ -19,7 +19,7 @@ type modelPacket struct {
 }
 
 // moment is what the packet waits for; 0 for nothing.
-func (p *modelPacket) moment() int64 {
+func (p *modelPacket) dueAt() int64 {
 	switch p.State {
 	case Claimed:
 		return p.until
@@ -406,10 +406,10 @@ func (m *indexModel) Advance(t *rapid.T) {
 	last := int64(0)
 	for _, ev := range got {
 		p := m.byID(ev.Packet.ID)
-		if p == nil || p.moment() == 0 || p.moment() > m.now || p.moment() < last {
+		if p == nil || p.dueAt() == 0 || p.dueAt() > m.now || p.dueAt() < last {
 			t.Fatalf("Advance(%d) gave %v of %+v, which waits for %+v", m.now, ev.Kind, ev.Packet, p)
 		}
-		last = p.moment()
+		last = p.dueAt()
 		kind := Due
 		switch {
 		case p.Expiry != 0 && p.Expiry <= m.now:
@@ -427,7 +427,7 @@ func (m *indexModel) Advance(t *rapid.T) {
 	}
 	if len(got) < limit {
 		for _, p := range m.held {
-			if w := p.moment(); w != 0 && w <= m.now {
+			if w := p.dueAt(); w != 0 && w <= m.now {
 				t.Fatalf("Advance(%d) stopped after %d and left %+v", m.now, len(got), p)
 			}
 		}
@@ -460,7 +460,7 @@ func (m *indexModel) verify(t *rapid.T) {
 			}
 		}
 		counts[p.Queue] = c
-		if w := p.moment(); w != 0 && (deadline == 0 || w < deadline) {
+		if w := p.dueAt(); w != 0 && (deadline == 0 || w < deadline) {
 			deadline = w
 		}
 		if got, ok := m.x.Get(p.ID); !ok || got != p.Packet {
@@ -499,7 +499,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 			m.Remove(t)
 		}
 		m.verify(t)
-		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.crowds.live+m.x.timers.live != 0 {
+		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.largeGroups.live+m.x.timers.live != 0 {
 			t.Fatal("an empty index still holds slots")
 		}
 	})

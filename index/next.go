@@ -4,14 +4,14 @@ package index
 // most, after leaving out skip. See Best for times. O((skip+n) log) at most; with one lane and the oldest end, or few
 // priorities, skipping goes a leaf at a time.
 func (x *Index) Next(q QueueID, end End, skip, n int, dst []Packet) []Packet {
-	if !x.knows(q) || end > Oldest {
+	if !x.hasQueue(q) || end > Oldest {
 		return dst
 	}
 	u := x.queues.at(uint32(q))
 	if u.byTags != nil {
 		return x.nextOfLanes(u, end, skip, n, dst)
 	}
-	w := x.forest.walk(&x.lanes.at(uint32(u.main)).tree, end)
+	w := x.forest.walk(&x.lanes.at(uint32(u.defaultLane)).tree, end)
 	w.skip(skip)
 	for ; n > 0 && !w.done(); n-- {
 		_, id := w.at()
@@ -58,7 +58,7 @@ func (x *Index) nextOfLanes(u *queue, end End, skip, n int, dst []Packet) []Pack
 		} else {
 			top.at, _ = top.walk.at()
 		}
-		sinkWalk(open, end)
+		siftDownWalk(open, end)
 		if lane != 0 {
 			add(2*lane - 1)
 			add(2 * lane)
@@ -67,8 +67,8 @@ func (x *Index) nextOfLanes(u *queue, end End, skip, n int, dst []Packet) []Pack
 	return dst
 }
 
-// sinkWalk moves the first of a heap of walks to where it belongs.
-func sinkWalk(open []laneWalk, end End) {
+// siftDownWalk moves the first of a heap of walks to where it belongs.
+func siftDownWalk(open []laneWalk, end End) {
 	for i := 0; ; {
 		c := 2*i + 1
 		if c >= len(open) {

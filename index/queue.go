@@ -26,34 +26,34 @@ var (
 
 // queue is one ordered set of packets.
 type queue struct {
-	counts Counts
-	main   LaneID            // the default lane; 0 while the slot is free
-	unused LaneID            // the lane that Lane made and no packet came to yet
-	byTags map[string]LaneID // all other lanes; nil when there are none
-	heaps  [2][]LaneID       // with other lanes: those with a selectable packet, by what each End selects there
-	next   uint32            // free link of a free slot
+	counts      Counts
+	defaultLane LaneID            // the default lane; 0 while the slot is free
+	unused      LaneID            // the lane that Lane made and no packet came to yet
+	byTags      map[string]LaneID // all other lanes; nil when there are none
+	heaps       [2][]LaneID       // with other lanes: those with a selectable packet, by what each End selects there
+	next        uint32            // free link of a free slot
 }
 
-func (u *queue) link() *uint32 { return &u.next }
+func (u *queue) freeLink() *uint32 { return &u.next }
 
 // AddQueue makes an empty queue; 0 when all numbers are in use. Numbers of dropped queues are used again.
 func (x *Index) AddQueue() QueueID {
-	q := QueueID(x.queues.take())
+	q := QueueID(x.queues.alloc())
 	if q == 0 {
 		return 0
 	}
 	main := x.newLane(q)
 	if main == 0 {
-		x.queues.drop(uint32(q))
+		x.queues.free(uint32(q))
 		return 0
 	}
-	x.queues.at(uint32(q)).main = main
+	x.queues.at(uint32(q)).defaultLane = main
 	return q
 }
 
 // DropQueue forgets an empty queue and its lanes. ErrUnknownQueue, ErrNotEmpty.
 func (x *Index) DropQueue(q QueueID) error {
-	if !x.knows(q) {
+	if !x.hasQueue(q) {
 		return ErrUnknownQueue
 	}
 	u := x.queues.at(uint32(q))
@@ -63,19 +63,19 @@ func (x *Index) DropQueue(q QueueID) error {
 	if u.unused != 0 {
 		x.freeLane(u.unused)
 	}
-	x.lanes.drop(uint32(u.main))
-	x.queues.drop(uint32(q))
+	x.lanes.free(uint32(u.defaultLane))
+	x.queues.free(uint32(q))
 	return nil
 }
 
 // Counts returns what a queue holds; nothing for an unknown one. O(1).
 func (x *Index) Counts(q QueueID) Counts {
-	if !x.knows(q) {
+	if !x.hasQueue(q) {
 		return Counts{}
 	}
 	return x.queues.at(uint32(q)).counts
 }
 
-func (x *Index) knows(q QueueID) bool {
-	return x.queues.has(uint32(q)) && x.queues.at(uint32(q)).main != 0
+func (x *Index) hasQueue(q QueueID) bool {
+	return x.queues.has(uint32(q)) && x.queues.at(uint32(q)).defaultLane != 0
 }

@@ -55,7 +55,7 @@ func (x *Index) Pop(q QueueID, end End, f Filter, group bool, lim Limit, dst []P
 			dst = append(dst, x.packet(id, e))
 			x.remove(id, e)
 		}
-		x.unpick()
+		x.trimPicked()
 		return dst
 	}
 	dst = append(dst, x.packet(id, e))
@@ -70,7 +70,7 @@ func (x *Index) pick(id uint32, e *entry, lim Limit) []uint32 {
 		return x.picked
 	}
 	left, bytes := lim.Packets-1, lim.Bytes-int64(e.size)
-	x.picked = x.mates(x.keys.groups.at(e.group), id, func(m *entry) bool {
+	x.picked = x.others(x.keys.groups.at(e.group), id, func(m *entry) bool {
 		left--
 		bytes -= int64(m.size)
 		return (lim.Packets <= 0 || left >= 0) && (lim.Bytes <= 0 || bytes >= 0)
@@ -78,8 +78,8 @@ func (x *Index) pick(id uint32, e *entry, lim Limit) []uint32 {
 	return x.picked
 }
 
-// unpick ends the use of what pick returned, and frees its memory if a large group has made it long.
-func (x *Index) unpick() {
+// trimPicked ends the use of what pick returned, and frees its memory if a large group has made it long.
+func (x *Index) trimPicked() {
 	if cap(x.picked) > 1<<16 {
 		x.picked = nil
 	}
@@ -97,7 +97,7 @@ func (x *Index) Claim(q QueueID, end End, f Filter, leaseEnd int64) (Packet, boo
 	if e.attempts < ^uint16(0) {
 		e.attempts++
 	}
-	x.turn(id, e, Claimed, leaseEnd)
+	x.setState(id, e, Claimed, leaseEnd)
 	return x.packet(id, e), true
 }
 
@@ -107,7 +107,7 @@ func (x *Index) Extend(id ID, leaseEnd int64) bool {
 	if e == nil || e.state != Claimed {
 		return false
 	}
-	x.turn(uint32(id), e, Claimed, leaseEnd)
+	x.setState(uint32(id), e, Claimed, leaseEnd)
 	return true
 }
 
@@ -119,20 +119,20 @@ func (x *Index) Release(id ID, notBefore, now int64) bool {
 		return false
 	}
 	if notBefore > max(now, 0) {
-		x.turn(uint32(id), e, Delayed, notBefore)
+		x.setState(uint32(id), e, Delayed, notBefore)
 	} else {
-		x.turn(uint32(id), e, Ready, 0)
+		x.setState(uint32(id), e, Ready, 0)
 	}
 	return true
 }
 
 // best returns what is selected, or 0.
 func (x *Index) best(q QueueID, end End, f Filter) uint32 {
-	if !x.knows(q) || end > Oldest {
+	if !x.hasQueue(q) || end > Oldest {
 		return 0
 	}
 	u := x.queues.at(uint32(q))
-	lane := u.main
+	lane := u.defaultLane
 	if u.byTags != nil {
 		lane = x.bestLane(u, end, f)
 	} else if f != nil && !f(nil) {

@@ -25,7 +25,7 @@ func (p *paged[T]) at(i uint32) *T {
 
 // fit makes room for n elements and gives back pages past them, but for one: a length that swings around the edge
 // of a page does not allocate each time.
-func (p *paged[T]) fit(n uint32) {
+func (p *paged[T]) resize(n uint32) {
 	need := (int(n) + pageLen - 1) >> pageBits
 	for len(p.pages) < need {
 		p.pages = append(p.pages, new([pageLen]T))
@@ -43,26 +43,26 @@ func (p *paged[T]) bytes() int64 {
 }
 
 // linked is an element of a slab: it lends the slab one of its fields while its slot is free.
-type linked[T any] interface {
+type element[T any] interface {
 	*T
-	link() *uint32
+	freeLink() *uint32
 }
 
 // slab hands out numbered slots, from 1; 0 is none. Free slots below used are zero but for their link. A slab that
 // becomes empty gives its pages back, but for keepPages.
-type slab[T any, P linked[T]] struct {
+type slab[T any, P element[T]] struct {
 	paged[T]
-	used uint32 // slots below this were handed out at least once; 0 before the first
-	free uint32 // first of the free slots below used
-	live uint32 // slots in use
+	used      uint32 // slots below this were handed out at least once; 0 before the first
+	firstFree uint32 // first of the free slots below used
+	live      uint32 // slots in use
 }
 
 // take returns a zeroed slot, or 0 when all 2^32-1 are in use.
-func (s *slab[T, P]) take() uint32 {
+func (s *slab[T, P]) alloc() uint32 {
 	var zero T
-	if id := s.free; id != 0 {
+	if id := s.firstFree; id != 0 {
 		p := P(s.at(id))
-		s.free = *p.link()
+		s.firstFree = *p.freeLink()
 		*p = zero
 		s.live++
 		return id
@@ -81,16 +81,16 @@ func (s *slab[T, P]) take() uint32 {
 }
 
 // drop zeroes the slot and frees it.
-func (s *slab[T, P]) drop(id uint32) {
+func (s *slab[T, P]) free(id uint32) {
 	var zero T
 	p := P(s.at(id))
 	*p = zero
 	if s.live--; s.live > 0 {
-		*p.link() = s.free
-		s.free = id
+		*p.freeLink() = s.firstFree
+		s.firstFree = id
 		return
 	}
-	s.free, s.used = 0, 0
+	s.firstFree, s.used = 0, 0
 	if len(s.pages) > keepPages {
 		clear(s.pages[keepPages:])
 		s.pages = s.pages[:keepPages]

@@ -12,19 +12,19 @@ type timer struct {
 	pos    uint32 // place in the heap plus 1; 0 when not in it; free link of a free slot
 }
 
-func (t *timer) link() *uint32 { return &t.pos }
+func (t *timer) freeLink() *uint32 { return &t.pos }
 
 // moment is what the timer is scheduled for while its packet is in state s; 0 for never.
-func (t *timer) moment(s State) int64 {
-	expiry, until := whole(t.expiry), whole(t.until)
+func (t *timer) dueAt(s State) int64 {
+	expiry, until := join64(t.expiry), join64(t.until)
 	if s == Ready || s == Delayed && expiry != 0 && expiry < until {
 		return expiry
 	}
 	return until
 }
 
-func halves(v int64) [2]uint32 { return [2]uint32{uint32(v), uint32(v >> 32)} }
-func whole(h [2]uint32) int64  { return int64(h[1])<<32 | int64(h[0]) }
+func split64(v int64) [2]uint32 { return [2]uint32{uint32(v), uint32(v >> 32)} }
+func join64(h [2]uint32) int64  { return int64(h[1])<<32 | int64(h[0]) }
 
 // slot is an element of the heap.
 type slot struct {
@@ -45,7 +45,7 @@ func (t *timers) next() (when int64, entry uint32, ok bool) {
 		return 0, 0, false
 	}
 	s := t.heap.at(0)
-	return whole(s.when), t.at(s.timer).entry, true
+	return join64(s.when), t.at(s.timer).entry, true
 }
 
 // schedule puts a timer into the heap under a moment, moves it there, or with 0 takes it out.
@@ -57,10 +57,10 @@ func (t *timers) schedule(id uint32, when int64) {
 		t.unschedule(pos - 1)
 	case pos == 0:
 		t.n++
-		t.heap.fit(t.n)
-		t.rise(t.n-1, slot{halves(when), id})
+		t.heap.resize(t.n)
+		t.siftUp(t.n-1, slot{split64(when), id})
 	default:
-		t.fix(pos-1, slot{halves(when), id})
+		t.fix(pos-1, slot{split64(when), id})
 	}
 }
 
@@ -72,25 +72,25 @@ func (t *timers) unschedule(i uint32) {
 	if i != t.n {
 		t.fix(i, last)
 	}
-	t.heap.fit(t.n)
+	t.heap.resize(t.n)
 }
 
 // fix puts s at i and then where it belongs.
 func (t *timers) fix(i uint32, s slot) {
-	if i > 0 && whole(s.when) < whole(t.heap.at((i-1)/4).when) {
-		t.rise(i, s)
+	if i > 0 && join64(s.when) < join64(t.heap.at((i-1)/4).when) {
+		t.siftUp(i, s)
 		return
 	}
-	t.sink(i, s)
+	t.siftDown(i, s)
 }
 
 // rise puts s at i or above.
-func (t *timers) rise(i uint32, s slot) {
-	when := whole(s.when)
+func (t *timers) siftUp(i uint32, s slot) {
+	when := join64(s.when)
 	for i > 0 {
 		parent := (i - 1) / 4
 		p := *t.heap.at(parent)
-		if whole(p.when) <= when {
+		if join64(p.when) <= when {
 			break
 		}
 		t.put(i, p)
@@ -100,14 +100,14 @@ func (t *timers) rise(i uint32, s slot) {
 }
 
 // sink puts s at i or below.
-func (t *timers) sink(i uint32, s slot) {
-	when := whole(s.when)
+func (t *timers) siftDown(i uint32, s slot) {
+	when := join64(s.when)
 	for {
 		// In 64 bits: four times the highest place does not fit 32.
 		first := uint64(i)*4 + 1
 		best, bestWhen := uint32(0), when
 		for c := first; c < min(first+4, uint64(t.n)); c++ {
-			if w := whole(t.heap.at(uint32(c)).when); w < bestWhen {
+			if w := join64(t.heap.at(uint32(c)).when); w < bestWhen {
 				best, bestWhen = uint32(c), w
 			}
 		}

@@ -41,7 +41,7 @@ type node struct {
 	leaf       bool
 }
 
-func (n *node) link() *uint32 { return &n.next }
+func (n *node) freeLink() *uint32 { return &n.next }
 
 // key is the place at position i.
 func (n *node) key(i int) place { return place{n.priorities[i], n.seqs[i]} }
@@ -66,7 +66,7 @@ func (n *node) search(k place) int {
 }
 
 // past returns the first position whose priority is higher than the given one.
-func (n *node) past(priority uint32) int {
+func (n *node) firstAfter(priority uint32) int {
 	lo, hi := 0, int(n.n)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -153,7 +153,7 @@ func (f *forest) descend(t *tree, k place, p *path) uint32 {
 // insert adds a packet at its place; false when the place is taken.
 func (f *forest) insert(t *tree, k place, id uint32) bool {
 	if t.count == 0 {
-		t.root = f.take()
+		t.root = f.alloc()
 		n := f.at(t.root)
 		n.leaf = true
 		n.insert(0, k, id)
@@ -175,11 +175,11 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 		return false
 	}
 	t.count++
-	if !f.beside(n, i, i, k.priority) {
+	if !f.neighbourHas(n, i, i, k.priority) {
 		t.priorities++
 	}
 	if i == 0 {
-		f.lower(t, k, &p)
+		f.lowerBounds(t, k, &p)
 	}
 	for level := int(t.depth) - 1; ; level-- {
 		n := f.at(p.node[level])
@@ -190,7 +190,7 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 		var right uint32
 		k, right = f.split(t, p.node[level], i, k, id)
 		if level == 0 {
-			f.grow(t, k, right)
+			f.growRoot(t, k, right)
 			return true
 		}
 		if f.absorb(t, f.at(p.node[level-1]), p.pos[level-1], k, right) {
@@ -201,7 +201,7 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 }
 
 // lower makes room at the left for a key below all others under the first children of a path.
-func (f *forest) lower(t *tree, k place, p *path) {
+func (f *forest) lowerBounds(t *tree, k place, p *path) {
 	for level := int(t.depth) - 2; level >= 0; level-- {
 		n, i := f.at(p.node[level]), p.pos[level]
 		if !k.before(n.key(i)) {
@@ -215,17 +215,17 @@ func (f *forest) lower(t *tree, k place, p *path) {
 // bound and number it returns. A run of inserts, ascending or descending, is cut where it inserts and goes on in a node
 // of its own, so that it leaves full nodes behind; others are cut in half.
 func (f *forest) split(t *tree, left uint32, i int, k place, id uint32) (place, uint32) {
-	right := f.take()
+	right := f.alloc()
 	l, r := f.at(left), f.at(right)
 	r.leaf = l.leaf
-	cut, toLeft, falling := fan/2, i <= fan/2, false
+	cut, toLeft, descending := fan/2, i <= fan/2, false
 	switch {
 	case i == fan:
 		cut, toLeft = fan, false
 	case i == 0 || i == int(l.last)+1:
 		cut, toLeft = i, true
 	case i == int(l.last):
-		cut, toLeft, falling = i, false, true
+		cut, toLeft, descending = i, false, true
 		if !l.leaf && i > 1 {
 			cut-- // the child that the run splits goes along
 		}
@@ -247,7 +247,7 @@ func (f *forest) split(t *tree, left uint32, i int, k place, id uint32) (place, 
 	} else {
 		t.last = right
 	}
-	if falling {
+	if descending {
 		return l.key(int(l.n) - 1).plusOne(), right // what comes below the run's last goes right, too
 	}
 	return r.key(0), right
@@ -262,17 +262,17 @@ func (f *forest) absorb(t *tree, parent *node, i int, k place, right uint32) boo
 	if i+1 < int(parent.n) && r.n <= small {
 		if next := f.at(parent.ids[i+1]); next.n <= small {
 			last := r.last
-			f.move(t, r, next)
+			f.appendNode(t, r, next)
 			r.last = last
-			f.unlink(t, parent.ids[i+1])
+			f.freeNode(t, parent.ids[i+1])
 			parent.set(i+1, k, right)
 			return true
 		}
 	}
 	if i > 0 && l.n <= small {
 		if prev := f.at(parent.ids[i-1]); prev.n <= small {
-			f.move(t, prev, l)
-			f.unlink(t, left)
+			f.appendNode(t, prev, l)
+			f.freeNode(t, left)
 			parent.set(i, k, right)
 			return true
 		}
@@ -281,8 +281,8 @@ func (f *forest) absorb(t *tree, parent *node, i int, k place, right uint32) boo
 }
 
 // grow puts a new root above the old one and its new sibling.
-func (f *forest) grow(t *tree, k place, right uint32) {
-	root := f.take()
+func (f *forest) growRoot(t *tree, k place, right uint32) {
+	root := f.alloc()
 	n := f.at(root)
 	n.insert(0, f.at(t.root).key(0), t.root)
 	n.insert(1, k, right)
@@ -306,7 +306,7 @@ func (f *forest) remove(t *tree, k place) bool {
 	if !f.removeFrom(t, n, k) {
 		return false
 	}
-	f.settle(t, &p)
+	f.rebalance(t, &p)
 	return true
 }
 
@@ -316,7 +316,7 @@ func (f *forest) removeFrom(t *tree, n *node, k place) bool {
 	if i == int(n.n) || n.key(i) != k {
 		return false
 	}
-	if !f.beside(n, i, i+1, k.priority) {
+	if !f.neighbourHas(n, i, i+1, k.priority) {
 		t.priorities--
 	}
 	n.remove(i)
@@ -326,7 +326,7 @@ func (f *forest) removeFrom(t *tree, n *node, k place) bool {
 
 // beside reports whether the key before position i of a leaf, or the one at position j, has a priority. The keys of one
 // priority stand together, so these two tell whether others have it.
-func (f *forest) beside(n *node, i, j int, priority uint32) bool {
+func (f *forest) neighbourHas(n *node, i, j int, priority uint32) bool {
 	if i > 0 {
 		if n.priorities[i-1] == priority {
 			return true
@@ -343,20 +343,20 @@ func (f *forest) beside(n *node, i, j int, priority uint32) bool {
 }
 
 // settle frees or merges the nodes of a path, from the leaf up, as far as a removal left them small.
-func (f *forest) settle(t *tree, p *path) {
+func (f *forest) rebalance(t *tree, p *path) {
 	for level := int(t.depth) - 1; level > 0; level-- {
 		parent, i := f.at(p.node[level-1]), p.pos[level-1]
 		before := parent.n
 		if id := p.node[level]; f.at(id).n == 0 {
-			f.unlink(t, id)
+			f.freeNode(t, id)
 			parent.remove(i)
 			continue
 		}
 		for f.at(parent.ids[i]).n <= small {
-			if i > 0 && f.fits(parent, i) {
+			if i > 0 && f.canMerge(parent, i) {
 				f.merge(t, parent, i)
 				i--
-			} else if i+1 < int(parent.n) && f.fits(parent, i+1) {
+			} else if i+1 < int(parent.n) && f.canMerge(parent, i+1) {
 				f.merge(t, parent, i+1)
 			} else {
 				break
@@ -366,25 +366,25 @@ func (f *forest) settle(t *tree, p *path) {
 			return
 		}
 	}
-	f.shrink(t)
+	f.shrinkRoot(t)
 }
 
 // fits reports whether child i of parent and the one before it can be merged.
-func (f *forest) fits(parent *node, i int) bool {
+func (f *forest) canMerge(parent *node, i int) bool {
 	return f.at(parent.ids[i-1]).n+f.at(parent.ids[i]).n <= mergeMax
 }
 
 // merge moves child i of parent into child i-1.
 func (f *forest) merge(t *tree, parent *node, i int) {
 	id := parent.ids[i]
-	f.move(t, f.at(parent.ids[i-1]), f.at(id))
-	f.unlink(t, id)
+	f.appendNode(t, f.at(parent.ids[i-1]), f.at(id))
+	f.freeNode(t, id)
 	parent.remove(i)
 }
 
 // move puts the pairs of a node behind those of the one before it. Two small children that become neighbours by that
 // are merged, too.
-func (f *forest) move(t *tree, to, from *node) {
+func (f *forest) appendNode(t *tree, to, from *node) {
 	seam := int(to.n)
 	to.append(from, 0)
 	to.last = fan
@@ -394,7 +394,7 @@ func (f *forest) move(t *tree, to, from *node) {
 }
 
 // unlink takes a node out of the chain of leaves and frees it.
-func (f *forest) unlink(t *tree, id uint32) {
+func (f *forest) freeNode(t *tree, id uint32) {
 	n := f.at(id)
 	if n.leaf {
 		if n.prev != 0 {
@@ -408,16 +408,16 @@ func (f *forest) unlink(t *tree, id uint32) {
 			t.last = n.prev
 		}
 	}
-	f.drop(id)
+	f.free(id)
 }
 
 // shrink takes away an empty root and roots with a single child.
-func (f *forest) shrink(t *tree) {
+func (f *forest) shrinkRoot(t *tree) {
 	for {
 		id := t.root
 		n := f.at(id)
 		if n.n == 0 {
-			f.drop(id)
+			f.free(id)
 			*t = tree{}
 			return
 		}
@@ -426,7 +426,7 @@ func (f *forest) shrink(t *tree) {
 		}
 		t.root = n.ids[0]
 		t.depth--
-		f.drop(id)
+		f.free(id)
 	}
 }
 
@@ -438,13 +438,13 @@ func (f *forest) lowest(t *tree) (place, uint32) {
 
 // newest returns the highest sequence of the lowest priority; the tree is not empty.
 func (f *forest) newest(t *tree) (place, uint32) {
-	leaf, i := f.endOf(t, f.at(t.first).priorities[0])
+	leaf, i := f.lastOf(t, f.at(t.first).priorities[0])
 	n := f.at(leaf)
 	return n.key(i), n.ids[i]
 }
 
-// endOf returns where the last place of a priority is; the tree holds one of it.
-func (f *forest) endOf(t *tree, priority uint32) (leaf uint32, i int) {
+// lastOf returns where the last place of a priority is; the tree holds one of it.
+func (f *forest) lastOf(t *tree, priority uint32) (leaf uint32, i int) {
 	n := f.at(t.last)
 	if n.priorities[n.n-1] == priority {
 		return t.last, int(n.n) - 1
@@ -455,7 +455,7 @@ func (f *forest) endOf(t *tree, priority uint32) (leaf uint32, i int) {
 		leaf = f.descend(t, place{priority, ^uint64(0)}, &p)
 		n = f.at(leaf)
 	}
-	if i = n.past(priority); i > 0 {
+	if i = n.firstAfter(priority); i > 0 {
 		return leaf, i - 1
 	}
 	// A lower bound may be lower than every key left under it.

@@ -13,7 +13,7 @@ type walk struct {
 func (f *forest) walk(t *tree, end End) walk {
 	w := walk{f: f, t: t, end: end, leaf: t.first}
 	if end == Newest && t.count > 0 {
-		w.leaf, w.pos = f.endOf(t, f.at(t.first).priorities[0])
+		w.leaf, w.pos = f.lastOf(t, f.at(t.first).priorities[0])
 	}
 	return w
 }
@@ -73,13 +73,13 @@ func (w *walk) backward(n int) int {
 			return n
 		}
 	}
-	end, i := w.f.endOf(w.t, priority)
+	end, i := w.f.lastOf(w.t, priority)
 	last := w.f.at(end)
 	if i++; i == int(last.n) {
 		end, i = last.next, 0
 	}
 	if w.leaf, w.pos = end, i; end != 0 {
-		w.leaf, w.pos = w.f.endOf(w.t, w.f.at(end).priorities[i])
+		w.leaf, w.pos = w.f.lastOf(w.t, w.f.at(end).priorities[i])
 	}
 	return n
 }
