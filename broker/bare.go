@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -167,7 +166,7 @@ func (b *Broker) bestKey(q *queue, end End, dst []byte) (key []byte, ok bool, er
 
 // bare says that the packet is nothing but this key and its priority.
 func (b *Broker) bare(p index.Packet, key []byte) bool {
-	return p.State == index.Ready && p.Expiry == 0 && int(p.Size) == len(key) && p.Flags&recovery.FlagMore == 0
+	return p.State == index.Ready && p.Expiry == 0 && int(p.Size) == len(key) && p.Flags&storage.FlagMore == 0
 }
 
 // discard removes a packet whose record nobody needs from the store.

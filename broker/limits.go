@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -21,9 +20,9 @@ const (
 	MaxBareGroup = 32
 
 	// MaxQueues bounds what clients can make the server remember of names.
-	MaxQueues = recovery.MaxQueues
+	MaxQueues = storage.MaxQueues
 	// MaxNameBytes bounds the bytes of all queue names together.
-	MaxNameBytes = recovery.MaxNameBytes
+	MaxNameBytes = storage.MaxNameBytes
 	// MaxSubscriptions bounds the queues that one consumer can subscribe to.
 	MaxSubscriptions = 1024
 	// MaxOutstandingBytes is how many bytes of replies a consumer may have outstanding before the server

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -143,7 +142,7 @@ func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) error {
 		Key:      p.Key,
 		Size:     uint32(len(p.Key) + len(p.Payload)),
 		Expiry:   p.Expiry,
-		Flags:    recovery.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload)), false),
+		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload)), false),
 		Ref:      b.cache.add(seq, b.open.ops.Record(op)),
 	}
 	if b.ix.Push(e, now) == 0 {
@@ -245,8 +244,8 @@ func (b *Broker) delete(q *queue, p index.Packet) {
 		return
 	}
 	b.open.ops.Delete(q.packet(p), storage.Removed{
-		Expires: p.Flags&recovery.FlagExpires != 0,
-		Large:   p.Flags&recovery.FlagLarge != 0,
+		Expires: p.Flags&storage.FlagExpires != 0,
+		Large:   p.Flags&storage.FlagLarge != 0,
 	})
 }
 

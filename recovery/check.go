@@ -115,9 +115,9 @@ func (c *checker) checkQueue(e *entry) error {
 		return fmt.Errorf("a queue's name has %d bytes: at most %d", len(name), maxNameLen)
 	case twice:
 		return fmt.Errorf("two queues have the name %q", name)
-	case c.queues >= MaxQueues || c.bytes+len(name) > MaxNameBytes:
+	case c.queues >= storage.MaxQueues || c.bytes+len(name) > storage.MaxNameBytes:
 		return fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
-			MaxQueues, MaxNameBytes)
+			storage.MaxQueues, storage.MaxNameBytes)
 	}
 	q := &storage.Queue{ID: id, Name: append([]byte{}, name...), Rest: append([]byte(nil), e.other.rest...), RestFields: int(min(e.other.restLen, maxRest))}
 	if err := c.checkRest(q, e); err != nil {

@@ -38,9 +38,9 @@ func (m *mergeQueues) add(name []byte, id uint32) {
 
 // room returns an error if so many new queues, with so many bytes of names, are more than a server holds.
 func (m *mergeQueues) room(queues, bytes int) error {
-	if len(m.numbers)+queues > MaxQueues || m.bytes+bytes > MaxNameBytes {
+	if len(m.numbers)+queues > storage.MaxQueues || m.bytes+bytes > storage.MaxNameBytes {
 		return fmt.Errorf("the folder and the dump together have more than %d queues, or names of more than %d bytes, "+
-			"and no server holds more: load the dump into a folder of its own", MaxQueues, MaxNameBytes)
+			"and no server holds more: load the dump into a folder of its own", storage.MaxQueues, storage.MaxNameBytes)
 	}
 	return nil
 }

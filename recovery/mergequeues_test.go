@@ -93,7 +93,7 @@ func TestMergeGivesFreeNumbersWhenTheNextOnesHaveComeToTheirEnd(t *testing.T) {
 func TestMergeToMoreQueuesThanAServerHoldsIsRefused(t *testing.T) {
 	none := func(func(storage.PacketID, *storage.Meta) error) error { return nil }
 	many := newMergeQueues(1)
-	for i := range MaxQueues {
+	for i := range storage.MaxQueues {
 		if _, fresh, err := many.number(fmt.Append(nil, i), none); !fresh || err != nil {
 			t.Fatalf("queue %d: %v %v", i, fresh, err)
 		}
@@ -105,7 +105,7 @@ func TestMergeToMoreQueuesThanAServerHoldsIsRefused(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 	long := newMergeQueues(1)
-	long.bytes = MaxNameBytes - 3
+	long.bytes = storage.MaxNameBytes - 3
 	if err := long.room(1, 4); err == nil {
 		t.Error("names of more bytes than a server holds have room")
 	}
@@ -137,7 +137,7 @@ func TestQueueWithTheLastNumberIsLoaded(t *testing.T) {
 func TestQueuesThatDoNotFitAreSeenBeforeAnythingIsMerged(t *testing.T) {
 	dump, _ := dumpOf(t, manyPackets(20), DumpOptions{})
 	l := &loader{r: bytes.NewReader(dump), names: newMergeQueues(1)}
-	l.names.bytes = MaxNameBytes - 20
+	l.names.bytes = storage.MaxNameBytes - 20
 	if err := l.begun(l.r); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestQueuesThatAreThereNeedNoRoomInAMerge(t *testing.T) {
 	for _, q := range src.queues {
 		l.names.add(q.Name, q.ID)
 	}
-	l.names.bytes = MaxNameBytes
+	l.names.bytes = storage.MaxNameBytes
 	if err := l.begun(l.r); err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,7 @@ func Entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 		Seq:       id.Seq,
 		Key:       m.Key,
 		Size:      m.Size,
-		Flags:     Flags(m.Expiry != 0, m.Large, m.More),
+		Flags:     storage.Flags(m.Expiry != 0, m.Large, m.More),
 		Expiry:    m.Expiry,
 		NotBefore: m.NotBefore,
 		Attempts:  uint16(min(m.Attempts, 0xffff)),

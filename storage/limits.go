@@ -2,6 +2,14 @@ package storage
 
 import "github.com/dgraph-io/badger/v4"
 
+// What a folder may hold of queues.
+const (
+	// MaxQueues bounds what clients can make a server remember of names.
+	MaxQueues = 1 << 20
+	// MaxNameBytes bounds the bytes of all queue names together.
+	MaxNameBytes = 256 << 20
+)
+
 // Limits bound one batch. Room for the control record is kept apart.
 type Limits struct {
 	MaxOps    int // entries: Batch.Len
