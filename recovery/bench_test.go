@@ -144,15 +144,3 @@ func BenchmarkVerify(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkSearch looks for a packet that is nowhere: all that verifying spends on it.
-func BenchmarkSearch(b *testing.B) {
-	v := &verifier{control: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1 << 62}}}
-	v.pairs = []pair{{1, 5, 1<<63 - 1000, 1<<63 - 1}}
-	v.report.Queues = []QueueCount{{ID: 1}}
-	for b.Loop() {
-		if _, ok, err := v.search(b.Context(), 1); ok || err != nil {
-			b.Fatal(ok, err)
-		}
-	}
-}

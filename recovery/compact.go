@@ -130,14 +130,12 @@ func (c *compactor) read() (expired int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("read queue definitions: %w", err)
 	}
-	var live, hash, orphans uint64
+	var tally storage.Tally
+	orphans := 0
 	all := int64(c.store.Control().Live)
 	err = c.packets("read", all, func(id storage.PacketID, m *storage.Meta) error {
-		if m.Expiry == 0 {
-			live++
-			hash += storage.SetHash(id)
-		}
-		if c.gone(m) {
+		tally.Add(id, m.Expiry)
+		if m.Expired(c.Now) {
 			expired++
 			return nil
 		}
@@ -150,7 +148,7 @@ func (c *compactor) read() (expired int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = c.store.Verify(live, hash)
+	err = c.store.Verify(tally)
 	if err == nil && orphans > 0 {
 		err = fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, orphans)
 	}
@@ -162,9 +160,6 @@ func (c *compactor) read() (expired int64, err error) {
 	}
 	return expired, nil
 }
-
-// gone is the judgement of the index: a packet lives up to its expiry, and not at it.
-func (c *compactor) gone(m *storage.Meta) bool { return m.Expiry != 0 && m.Expiry <= c.Now }
 
 // deleteExpired deletes so many packets whose time has passed.
 func (c *compactor) deleteExpired(expired int64) error {
@@ -181,7 +176,7 @@ func (c *compactor) deleteExpired(expired int64) error {
 	const two = 2 // the most entries that one packet takes
 	// What is read is the store as it was before the first batch.
 	err := c.packets("", 0, func(id storage.PacketID, m *storage.Meta) error {
-		if !c.gone(m) {
+		if !m.Expired(c.Now) {
 			return nil
 		}
 		b.Delete(id, storage.Removed{Expires: true, Large: m.Large})

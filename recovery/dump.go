@@ -25,7 +25,7 @@ type DumpSource interface {
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
 	// Load returns the record of a load under way, nil if there is none.
 	Load() []byte
-	packetScan
+	Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error
 }
 
 // DumpOptions say what to dump and how. The zero value dumps everything as JSONL.
@@ -219,7 +219,7 @@ func (d *dumper) judgeNumber(id uint32) error {
 	next := d.src.Control().NextQueue
 	switch {
 	case d.Salvage && !possibleQueue(id):
-		d.finding(FindingQueue, queueKey(id), "no queue can have this number: its definition and its packets are left out")
+		d.finding(storage.FindingQueue, queueKey(id), "no queue can have this number: its definition and its packets are left out")
 	case d.Salvage || possibleQueue(id) && id < next:
 	default:
 		return fmt.Errorf("%w: the number of queue %d is not below that of the next queue, %d", storage.ErrDamaged, id, next)
@@ -244,7 +244,7 @@ func (d *dumper) sameNames() error {
 	}
 	for _, q := range again {
 		name := d.lostName(q.ID)
-		d.finding(FindingQueue, queueKey(q.ID), "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
+		d.finding(storage.FindingQueue, queueKey(q.ID), "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
 		q.Name = name
 	}
 	return nil

@@ -83,12 +83,9 @@ func (s *dumpFake) Payloads(func(uint32, uint64, int64) error) error { return ni
 
 // counted makes the control record that of what is there now.
 func (s *dumpFake) counted() {
-	s.control.Epoch, s.control.Batch, s.control.Live, s.control.Hash = 1, 1, 0, 0
+	s.control.Epoch, s.control.Batch, s.control.Tally = 1, 1, storage.Tally{}
 	for _, p := range s.packets {
-		if p.packet.Expiry == 0 {
-			s.control.Live++
-			s.control.Hash += storage.SetHash(p.id)
-		}
+		s.control.Add(p.id, p.packet.Expiry)
 	}
 }
 
@@ -100,7 +97,7 @@ func (s *dumpFake) put(queue, priority uint32, seq uint64, p storage.Packet) *du
 // anyDump has one packet of each shape.
 func anyDump() *dumpFake {
 	s := &dumpFake{
-		control: storage.Control{Live: 10, Marks: storage.Marks{NextSeq: 1<<63 + 100, LowSeq: 1<<63 - 1, NextQueue: 10}},
+		control: storage.Control{Tally: storage.Tally{Live: 10}, Marks: storage.Marks{NextSeq: 1<<63 + 100, LowSeq: 1<<63 - 1, NextQueue: 10}},
 		queues: []storage.Queue{
 			{ID: 1, Name: []byte("jobs")},
 			{ID: 2, Name: []byte("empty \"\n")},

@@ -145,7 +145,7 @@ func (f *dumpFlow) followTwins() error {
 	written := int64(0)
 	for _, r := range f.ranges {
 		err := f.src.Packets(r, func(id storage.PacketID, m *storage.Meta) error {
-			if m.Expiry != 0 && m.Expiry <= f.Now {
+			if m.Expired(f.Now) {
 				return nil
 			}
 			if written == f.report.Packets {
@@ -311,7 +311,7 @@ func (run *dumpRun) encode(d *dumper, form form, p *storage.Packet) {
 		switch {
 		case err != nil:
 			run.lost = append(run.lost, Unreadable{item.id, err})
-		case p.Expiry != 0 && p.Expiry <= d.Now:
+		case p.Expired(d.Now):
 			run.expired++
 		default:
 			run.out = form.packet(run.out, item.id, p, d.Now)

@@ -340,13 +340,10 @@ type loadScan struct {
 // scan looks at every packet of the folder: what is lost must not be taken for what was never there.
 func (l *loader) scan(ctx context.Context) (loadScan, error) {
 	var found loadScan
-	var live, hash uint64
+	var tally storage.Tally
 	err := l.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
-		if m.Expiry == 0 {
-			live++
-			hash += storage.SetHash(id)
-		}
-		if l.gone(m) {
+		tally.Add(id, m.Expiry)
+		if m.Expired(l.Now) {
 			found.expired++
 		} else {
 			found.live++
@@ -356,11 +353,8 @@ func (l *loader) scan(ctx context.Context) (loadScan, error) {
 	if err != nil {
 		return found, fmt.Errorf("read packets: %w", err)
 	}
-	return found, l.store.Verify(live, hash)
+	return found, l.store.Verify(tally)
 }
-
-// gone is the judgement of the index: a packet lives up to its expiry, and not at it.
-func (l *loader) gone(m *storage.Meta) bool { return m.Expiry != 0 && m.Expiry <= l.Now }
 
 // ended returns the error of ctx at every 2^12th of many short steps.
 func ended(ctx context.Context, step int64) error {
@@ -399,7 +393,7 @@ func (l *loader) clear(ctx context.Context, expired bool) error {
 	full := l.limits.MaxOps / 4 // their bytes are few
 	if expired {                // what is read is the store as it was before the first batch
 		err = l.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
-			if l.gone(m) {
+			if m.Expired(l.Now) {
 				b.Delete(id, storage.Removed{Expires: true, Large: m.Large})
 			}
 			return apply(full)

@@ -29,9 +29,9 @@ func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T)
 		kept  int64  // packets of it
 	}{
 		"sequence above the marks": {put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 + 5000}),
-			"packet 2/9/9223372036854780808: its sequence is not between", "the sequences of one packet are not between", packets + 1},
+			"packet 2/9/9223372036854780808: its sequence is not between", "has a sequence that is not between", packets + 1},
 		"sequences below the marks": {put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 - 1}, storage.PacketID{Queue: 3, Priority: 9, Seq: 1<<63 - 70}),
-			"its sequence is not between", "the sequences of 2 packets are not between", packets + 2},
+			"its sequence is not between", "packets like this: 2", packets + 2},
 		"sequence that no store gives": {put(storage.PacketID{Queue: 2, Priority: 9, Seq: 0}),
 			"packet 2/9/0: its sequence is out of range", "packet 2/9/0: its sequence is out of range", packets},
 		"packet of no possible queue": {put(storage.PacketID{Queue: 1<<32 - 1, Priority: 9, Seq: 1 << 63}),

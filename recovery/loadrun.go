@@ -152,7 +152,7 @@ func (l *loader) putQueue(stored bool) error {
 
 func (l *loader) putPacket(e *entry) error {
 	p := &e.packet
-	if p.Expiry != 0 && p.Expiry <= l.Now {
+	if p.Expired(l.Now) {
 		l.state.Expired++
 		return nil
 	}

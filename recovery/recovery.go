@@ -17,7 +17,7 @@ type Source interface {
 	Control() storage.Control
 	Queues(fn func(storage.Queue) error) error
 	Packets(fn func(storage.PacketID, *storage.Meta) error) error
-	Verify(live, hash uint64) error
+	Verify(scan storage.Tally) error
 }
 
 // Queue ties a queue's number in the store to its number in the index.
@@ -88,7 +88,7 @@ func Restore(src Source, o Options) (*State, error) {
 	if err := r.scan(src); err != nil {
 		return nil, fmt.Errorf("read packets: %w", err)
 	}
-	err := src.Verify(r.live, r.hash)
+	err := src.Verify(r.tally)
 	if err == nil && r.orphans > 0 {
 		err = fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, r.orphans)
 	}
@@ -109,8 +109,7 @@ type restorer struct {
 	Options
 	state  State
 	queues map[uint32]index.QueueID
-	live   uint64 // packets without expiry, as the control record counts them
-	hash   uint64 // and their hash
+	tally  storage.Tally
 	seen   int
 
 	orphans int // packets of queues without a definition: nobody could ask for them
@@ -131,14 +130,11 @@ func (r *restorer) queue(q storage.Queue) error {
 }
 
 func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
-	if m.Expiry == 0 {
-		r.live++
-		r.hash += storage.SetHash(id)
-	}
+	r.tally.Add(id, m.Expiry)
 	if r.seen++; r.Progress != nil && r.seen&0xffff == 0 {
 		r.Progress(r.seen)
 	}
-	if m.Expiry != 0 && m.Expiry <= r.Now {
+	if m.Expired(r.Now) {
 		r.state.Report.Expired++
 		return nil
 	}

@@ -51,20 +51,12 @@ func (s *source) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
 	return s.broken
 }
 
-func (s *source) Verify(live, hash uint64) error {
-	if live == s.control.Live && hash == s.control.Hash {
-		return nil
-	}
-	return &storage.MismatchError{WantLive: s.control.Live, GotLive: live, WantHash: s.control.Hash, GotHash: hash}
-}
+func (s *source) Verify(scan storage.Tally) error { return s.control.Check(scan, 0) }
 
 // put adds a packet and, if it has no expiry, counts it.
 func (s *source) put(id storage.PacketID, m storage.Meta) {
 	s.packets = append(s.packets, packet{id, m})
-	if m.Expiry == 0 {
-		s.control.Live++
-		s.control.Hash += storage.SetHash(id)
-	}
+	s.control.Add(id, m.Expiry)
 }
 
 const now = 1000

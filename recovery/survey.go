@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -15,11 +14,10 @@ type survey struct {
 	*dumper
 	marks   *storage.Marks // of the dump, which the survey makes wide enough
 	packet  storage.Packet
-	census  census
-	records uint64
-	unread  map[storage.PacketID]bool // records that cannot be read, some of them
-	outside uint64                    // packets beyond the marks of the control record
-	first   storage.PacketID          // of these
+	tally   storage.Tally
+	unread  uint64           // records that cannot be read
+	outside uint64           // packets beyond the marks of the control record
+	first   storage.PacketID // of these
 	twins   *twins
 }
 
@@ -35,7 +33,7 @@ const maxTwins = 1 << 20
 // survey looks at all packets, also where only some queues are dumped: the control record does not
 // count by queues. m are the marks of the control record, and become those of the dump.
 func (d *dumper) survey(m *storage.Marks) error {
-	s := &survey{dumper: d, marks: m, unread: make(map[storage.PacketID]bool)}
+	s := &survey{dumper: d, marks: m}
 	d.twice = make(map[place]bool)
 	s.twins = newTwins(func(queue uint32, seq uint64) {
 		if len(d.twice) < maxTwins {
@@ -49,9 +47,6 @@ func (d *dumper) survey(m *storage.Marks) error {
 	err := s.scan(s.record)
 	if err == nil {
 		err = s.twins.rest(func() error { return s.scan(s.follow) })
-	}
-	if err == nil && len(s.unread) > 0 {
-		err = unlessDamaged(s.census.recount(context.Background(), d.src, s.records, s.unread))
 	}
 	if err != nil {
 		return fmt.Errorf("read packets: %w", err)
@@ -82,16 +77,11 @@ func (s *survey) scan(fn func(id storage.PacketID, rec []byte, damage error) err
 }
 
 func (s *survey) record(id storage.PacketID, rec []byte, _ error) error {
-	s.records++
 	if rec == nil || storage.DecodeRecord(rec, &s.packet) != nil {
-		if len(s.unread) < maxFindings {
-			s.unread[id] = true
-		}
+		s.unread++
 		return nil
 	}
-	if s.packet.Expiry == 0 {
-		s.census.add(id)
-	}
+	s.tally.Add(id, s.packet.Expiry)
 	if impossible(id) != nil {
 		return nil
 	}
@@ -118,7 +108,7 @@ func (s *survey) follow(id storage.PacketID, rec []byte, _ error) error {
 
 // add holds a packet that will be written against the others of its queue.
 func (s *survey) add(id storage.PacketID) {
-	if s.packet.Expiry == 0 || s.packet.Expiry > s.Now {
+	if !s.packet.Expired(s.Now) {
 		s.twins.add(id)
 	}
 }
@@ -129,13 +119,15 @@ func (s *survey) conclude() {
 	if c.Epoch == 0 {
 		return // nothing to hold it against, which the view has said
 	}
-	if kind, what := s.census.differs(&c); kind != "" {
-		s.finding(kind, "packets", "%s", what)
+	var mismatch *storage.MismatchError
+	if errors.As(c.Check(s.tally, s.unread), &mismatch) {
+		f := mismatch.Finding()
+		s.finding(f.Kind, f.Key, "%s", f.What)
 	}
 	if s.outside > 0 {
 		s.finding(storage.FindingControl, "control record",
-			"the sequences of %s are not between those of the next packets at the two ends, %d and %d, the first that of packet %v: the dump has wider marks",
-			packets(s.outside), c.LowSeq, c.NextSeq, s.first)
+			"packet %v has a sequence that is not between those of the next packets at the two ends, %d and %d (packets like this: %d); the dump has wider marks",
+			s.first, c.LowSeq, c.NextSeq, s.outside)
 	}
 }
 

@@ -49,15 +49,6 @@ type QueueCount struct {
 	Bytes        int64 // keys and payloads of those that have not expired
 }
 
-// Kinds of findings besides those of storage.
-const (
-	FindingLost        = "lost"        // packets that the control record counts are gone
-	FindingResurrected = "resurrected" // packets are there that it does not count
-	FindingOwner       = "owner"       // something belongs to what is not there
-	FindingQueue       = "queue"       // a queue definition
-	FindingLoad        = "load"        // a load was cut short
-)
-
 // maxFindings bounds VerifyReport.Findings.
 const maxFindings = 10_000
 
@@ -110,12 +101,9 @@ type verifier struct {
 	met       int // where in report.Queues queueAt looked last
 	orphans   map[uint32]*orphanCount
 	damaged   map[storage.PacketID]bool // records that cannot be read, some of them
-	damages   int64
-	scanned   uint64 // records, whether they can be read or not
-	live      uint64 // packets without expiry, as the control record counts them
-	hash      uint64
+	damages   uint64
+	tally     storage.Tally
 	large     payloadSum // large payloads, by their packets
-	pairs     []pair     // queues and priorities that the scan met, some of them
 	last      storage.PacketID
 	any       bool
 	sequences *sequences
@@ -190,7 +178,7 @@ func (v *verifier) tolerate(err error) error {
 func (v *verifier) definitions(ctx context.Context) error {
 	err := v.src.Queues(func(q storage.Queue) error {
 		if v.hasControl() && q.ID >= v.control.NextQueue {
-			v.finding(FindingQueue, queueKey(q.ID), "its number is not below that of the next queue, %d, which may become the same", v.control.NextQueue)
+			v.finding(storage.FindingQueue, queueKey(q.ID), "its number is not below that of the next queue, %d, which may become the same", v.control.NextQueue)
 		}
 		v.report.Queues = append(v.report.Queues, QueueCount{ID: q.ID, Name: slices.Clone(q.Name)})
 		return ctx.Err()
@@ -215,7 +203,7 @@ func (v *verifier) sameNames() {
 	for i := 1; i < len(order); i++ {
 		other, q := &queues[order[i-1]], &queues[order[i]]
 		if bytes.Equal(other.Name, q.Name) {
-			v.finding(FindingQueue, queueKey(q.ID), "it has the name %q, and so has queue %d: the packets of one of them cannot be asked for", q.Name, other.ID)
+			v.finding(storage.FindingQueue, queueKey(q.ID), "it has the name %q, and so has queue %d: the packets of one of them cannot be asked for", q.Name, other.ID)
 		}
 	}
 }
@@ -268,9 +256,9 @@ func (v *verifier) unfinishedLoad() {
 	}
 	state, err := decodeLoadState(rec)
 	if err != nil {
-		v.finding(FindingLoad, "load", "a load was cut short: %v", err)
+		v.finding(storage.FindingLoad, "load", "a load was cut short: %v", err)
 		return
 	}
-	v.finding(FindingLoad, "load", "a load %s was cut short after %d packets: load the same dump again to go on, or load with --abandon to keep them",
+	v.finding(storage.FindingLoad, "load", "a load %s was cut short after %d packets: load the same dump again to go on, or load with --abandon to keep them",
 		mergeWords(state.Merge), state.Packets)
 }

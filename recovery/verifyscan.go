@@ -21,8 +21,7 @@ type verifyRun struct {
 	errs []verifyError // of the packets that cannot be read, in order
 
 	counts  []QueueCount // one for each queue in the run, in order
-	live    uint64
-	hash    uint64
+	tally   storage.Tally
 	large   payloadSum
 	decoded chan struct{} // holds one token when the fields above are filled
 }
@@ -107,10 +106,7 @@ func (run *verifyRun) decode(p *storage.Packet, now int64) {
 			run.errs = append(run.errs, verifyError{i, fmt.Errorf("the record cannot be read: %w", err)})
 			continue
 		}
-		if p.Expiry == 0 {
-			run.live++
-			run.hash += storage.SetHash(id)
-		}
+		run.tally.Add(id, p.Expiry)
 		if storage.IsLarge(len(p.Payload)) {
 			run.large.add(id.Queue, id.Seq, int64(len(p.Payload)))
 		}
@@ -125,7 +121,7 @@ func (run *verifyRun) count(id storage.PacketID, p *storage.Packet, now int64) {
 		n++
 	}
 	q := &run.counts[n-1]
-	if p.Expiry != 0 && p.Expiry <= now {
+	if p.Expired(now) {
 		q.Expired++
 		return
 	}
@@ -148,9 +144,7 @@ func (v *verifier) judge(run *verifyRun) {
 	for i := range run.counts {
 		v.count(&run.counts[i])
 	}
-	v.scanned += uint64(len(run.ids))
-	v.live += run.live
-	v.hash += run.hash
+	v.tally.Merge(run.tally)
 	v.large.n += run.large.n
 	v.large.sum += run.large.sum
 	for _, id := range run.ids {
@@ -186,11 +180,6 @@ func (v *verifier) count(c *QueueCount) {
 
 // place judges where a packet is: its queue, its sequence, and that no other has both.
 func (v *verifier) place(id storage.PacketID) {
-	if !v.any || id.Queue != v.last.Queue || id.Priority != v.last.Priority {
-		v.pairs = appendPair(v.pairs, id)
-	} else if n := len(v.pairs); n > 0 && v.pairs[n-1].is(id) {
-		v.pairs[n-1].high = id.Seq
-	}
 	v.follow(id)
 	if _, ok := v.queueAt(id.Queue); !ok {
 		o := v.orphans[id.Queue]
@@ -212,7 +201,7 @@ func (v *verifier) place(id storage.PacketID) {
 func (v *verifier) missingQueues() {
 	for _, id := range slices.Sorted(maps.Keys(v.orphans)) {
 		o := v.orphans[id]
-		v.finding(FindingOwner, queueKey(id),
+		v.finding(storage.FindingOwner, queueKey(id),
 			"it has no definition, so nobody can ask for its %d packets, of which the first is %v", o.n, o.first)
 	}
 }
@@ -220,5 +209,5 @@ func (v *verifier) missingQueues() {
 func (run *verifyRun) reset() {
 	clear(run.errs)
 	run.ids, run.ends, run.recs, run.errs = run.ids[:0], run.ends[:0], run.recs[:0], run.errs[:0]
-	run.counts, run.live, run.hash, run.large = run.counts[:0], 0, 0, payloadSum{}
+	run.counts, run.tally, run.large = run.counts[:0], storage.Tally{}, payloadSum{}
 }

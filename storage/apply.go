@@ -256,9 +256,8 @@ func (a *applyState) set(txn *badger.Txn, key, value []byte, expires uint64) err
 // count brings the totals of the control record up to an operation.
 func (c *Control) count(o *batchOp) {
 	switch {
-	case o.kind == OpPut && o.expiry == 0:
-		c.Live++
-		c.Hash += SetHash(o.id)
+	case o.kind == OpPut:
+		c.Add(o.id, o.expiry)
 	case o.kind == OpDelete && !o.removed.Expires:
 		c.Live--
 		c.Hash -= SetHash(o.id)

@@ -32,7 +32,7 @@ func TestCancelledPutIsNotWrittenButStillReadable(t *testing.T) {
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
-	if ids, _, _ := scanned(t, s); !slices.Equal(ids, []PacketID{{1, 1, 1}}) {
+	if ids, _ := scanned(t, s); !slices.Equal(ids, []PacketID{{1, 1, 1}}) {
 		t.Errorf("%v are there", ids)
 	}
 	if err := DecodeRecord(b.Record(kept), &p); err != nil || string(p.Payload) != "kept" {

@@ -26,8 +26,7 @@ func firstMarks() Marks {
 type Control struct {
 	Epoch uint64 // one more at each start that writes
 	Batch uint64 // one more with each batch
-	Live  uint64 // packets without expiry
-	Hash  uint64 // sum of SetHash over them
+	Tally
 	Marks
 }
 

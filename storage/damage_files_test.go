@@ -133,8 +133,8 @@ func opened(t *testing.T, f damageFolder, dir string) {
 		return
 	}
 	control := s.Control()
-	_, live, hash := scanned(t, s)
-	if err := s.Verify(live, hash); err != nil {
+	_, tally := scanned(t, s)
+	if err := s.Verify(tally); err != nil {
 		reported(t, "open", err)
 	} else if err := f.whole(s.Packets, control); err != nil {
 		t.Errorf("open, without a word: %v", err)

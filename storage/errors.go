@@ -1,9 +1,6 @@
 package storage
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // Errors when opening a folder.
 var (
@@ -49,28 +46,3 @@ var (
 	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
-
-// MismatchError reports that a scan did not reproduce the control record: a
-// packet was lost or came back.
-type MismatchError struct {
-	WantLive, GotLive uint64 // packets without expiry
-	WantHash, GotHash uint64 // sums of SetHash over them
-}
-
-// Error says what was expected and what was found.
-func (e *MismatchError) Error() string {
-	switch {
-	case e.GotLive < e.WantLive:
-		return fmt.Sprintf("packets are missing: the control record counts %d without expiry, the scan found %d",
-			e.WantLive, e.GotLive)
-	case e.GotLive > e.WantLive:
-		return fmt.Sprintf("packets came back: the control record counts %d without expiry, the scan found %d",
-			e.WantLive, e.GotLive)
-	default:
-		return fmt.Sprintf("packets are not the ones written: the control record and the scan both count %d without expiry, "+
-			"but the set hash is %016x instead of %016x", e.GotLive, e.GotHash, e.WantHash)
-	}
-}
-
-// Unwrap makes a mismatch an ErrLoss.
-func (e *MismatchError) Unwrap() error { return ErrLoss }

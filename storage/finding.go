@@ -19,7 +19,7 @@ type Finding struct {
 	What string
 }
 
-// Kinds of findings about files. Those about records are "record".
+// Kinds of findings about files.
 const (
 	FindingFormat   = "format"   // the file that says the version
 	FindingSecret   = "secret"   // the file of the secret
@@ -27,9 +27,18 @@ const (
 	FindingManifest = "manifest" // the list of tables
 	FindingTable    = "table"
 	FindingLog      = "log"
-	FindingRecord   = "record"
-	FindingControl  = "control" // the control record
-	FindingOther    = "other"   // another file of the database
+	FindingOther    = "other" // another file of the database
+)
+
+// Kinds of findings about what the database holds.
+const (
+	FindingRecord      = "record"      // one that cannot be read, or whose key is wrong
+	FindingControl     = "control"     // the control record
+	FindingLost        = "lost"        // packets that the control record counts are missing
+	FindingResurrected = "resurrected" // there are packets that it does not count
+	FindingOwner       = "owner"       // something belongs to what is not there
+	FindingQueue       = "queue"       // a queue definition
+	FindingLoad        = "load"        // a load was cut short
 )
 
 // String gives the finding as one line.

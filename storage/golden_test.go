@@ -52,7 +52,7 @@ func goldenPackets() []struct {
 }
 
 func goldenControl() Control {
-	return Control{Epoch: 2, Batch: 1000, Live: 70_000, Hash: 0xfedcba9876543210, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300}}
+	return Control{Epoch: 2, Batch: 1000, Tally: Tally{70_000, 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300}}
 }
 
 // goldenRecords are lines of name and hex.
@@ -209,8 +209,8 @@ func TestVersion1FoldersAreOpenedForEver(t *testing.T) {
 			if c := s.Control(); c.Batch != 2 || c.Epoch != 1 || c.NextSeq != 1<<63+16 {
 				t.Errorf("control record %+v", c)
 			}
-			ids, live, hash := scanned(t, s)
-			if err := s.Verify(live, hash); err != nil || len(ids) != 14 {
+			ids, tally := scanned(t, s)
+			if err := s.Verify(tally); err != nil || len(ids) != 14 {
 				t.Errorf("%d packets, %v", len(ids), err)
 			}
 			packets := goldenPackets()

@@ -82,7 +82,7 @@ func (m *model) draw(t *rapid.T, b *Batch) {
 
 // check holds a store against the model.
 func (m *model) check(t *rapid.T, s *Store) {
-	var live, hash uint64
+	var tally Tally
 	var found []PacketID
 	err := s.Packets(func(id PacketID, meta *Meta) error {
 		want, has := m.packets[id]
@@ -93,10 +93,7 @@ func (m *model) check(t *rapid.T, s *Store) {
 			int(meta.Size) != len(want.Key)+len(want.Payload) || meta.Large != IsLarge(len(want.Payload)) {
 			return fmt.Errorf("packet %v is %+v", id, meta)
 		}
-		if meta.Expiry == 0 {
-			live++
-			hash += SetHash(id)
-		}
+		tally.Add(id, meta.Expiry)
 		found = append(found, id)
 		return nil
 	})
@@ -106,7 +103,7 @@ func (m *model) check(t *rapid.T, s *Store) {
 	if len(found) != len(m.packets) || !slices.IsSortedFunc(found, PacketID.Compare) {
 		t.Fatalf("%d packets instead of %d, or out of order: %v", len(found), len(m.packets), found)
 	}
-	if err := s.Verify(live, hash); err != nil {
+	if err := s.Verify(tally); err != nil {
 		t.Fatal(err)
 	}
 	if c := s.Control(); c.Batch != m.batches || c.Marks != m.marks || c.Epoch != m.stored || s.Epoch() != m.epoch {

@@ -121,7 +121,7 @@ func TestDamageOfAnOlderLogIsReportedThoughAllPacketsExpire(t *testing.T) {
 				}
 			}
 			defer s.Close()
-			if ids, _, _ := scanned(t, s); !row.damaged && uint64(len(ids)) != batches {
+			if ids, _ := scanned(t, s); !row.damaged && uint64(len(ids)) != batches {
 				t.Errorf("%d packets of %d", len(ids), batches)
 			}
 		})
@@ -158,7 +158,7 @@ func TestLogOfWhatIsInTablesIsHarmlessWhateverItHolds(t *testing.T) {
 			}
 			v.Close()
 			s = smallStore(t, dir)
-			if ids, _, _ := scanned(t, s); uint64(len(ids)) != batches {
+			if ids, _ := scanned(t, s); uint64(len(ids)) != batches {
 				t.Errorf("%d packets of %d", len(ids), batches)
 			}
 		})

@@ -66,6 +66,13 @@ type Meta struct {
 	More       bool   // there is more than key, times, attempts and payload: tags, a producer, or what a later version wrote
 }
 
+// Expired reports whether the packet's time has passed at now, in Unix milliseconds: it lives up to
+// its expiry, and not at it.
+func (p *Packet) Expired(now int64) bool { return p.Expiry != 0 && p.Expiry <= now }
+
+// Expired is that of Packet.
+func (m *Meta) Expired(now int64) bool { return m.Expiry != 0 && m.Expiry <= now }
+
 // SetHash is one packet's share of Control.Hash, which is the sum, modulo
 // 2^64, over the live packets without expiry. A sum forgets the order, so
 // adding and taking away need no other state.

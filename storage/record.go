@@ -168,10 +168,10 @@ func appendHead(dst []byte, p *Packet) []byte {
 
 // recordHead is what splitHead finds.
 type recordHead struct {
-	expires bool   // the packet has an expiry
-	large   bool   // the payload has a record of its own
-	at      int    // where field 8 begins, when it is large
-	size    uint64 // of the payload, when it is large
+	expiry int64  // of the packet, 0 for none
+	large  bool   // the payload has a record of its own
+	at     int    // where field 8 begins, when it is large
+	size   uint64 // of the payload, when it is large
 }
 
 // splitHead reads a stored record as far as its payload.
@@ -197,9 +197,7 @@ func splitHead(rec []byte) (h recordHead, err error) {
 			h.large = true
 			return h, nil
 		case field == fieldExpiry:
-			var expiry int64
-			expiry, ok = r.int()
-			h.expires = expiry != 0
+			h.expiry, ok = r.int()
 		default:
 			ok = r.skip(0)
 		}

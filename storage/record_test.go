@@ -72,7 +72,7 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 				}
 			}
 			h, err := splitHead(head)
-			if err != nil || !h.large || int(h.size) != len(want.Payload) || h.expires != (want.Expiry != 0) {
+			if err != nil || !h.large || int(h.size) != len(want.Payload) || h.expiry != want.Expiry {
 				t.Fatal(h, err)
 			}
 			if joined := appendJoined(nil, head, h.at, want.Payload); len(want.Payload) > 0 && !bytes.Equal(joined, rec) {
@@ -291,7 +291,7 @@ func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
 }
 
 func TestControlRecordReadsBackAndSkipsUnknownFields(t *testing.T) {
-	want := Control{Epoch: 3, Batch: 1 << 40, Live: 7, Hash: math.MaxUint64, Marks: Marks{1 << 63, 1<<63 - 1, 9}}
+	want := Control{Epoch: 3, Batch: 1 << 40, Tally: Tally{7, math.MaxUint64}, Marks: Marks{1 << 63, 1<<63 - 1, 9}}
 	rec := appendControl(nil, &want, nil)
 	newer := append([]byte(nil), rec...)
 	newer[0]++

@@ -24,14 +24,12 @@ func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 	return s.scan(packetPrefix, func(key, rec []byte) error { return givePacket(key, rec, &m, &hidden, fn, nil) })
 }
 
-// Verify holds the totals of a scan, the number of packets without expiry and
-// the sum of their SetHash, against the control record. It returns a
-// *MismatchError, which is an ErrLoss, when they differ. With
-// Options.AcceptLoss it writes the totals of the scan to the control record
-// before it returns, so that a loss is reported once. When they cannot be
-// written the error says so, too, and they are left to the next batch.
-func (s *Store) Verify(live, hash uint64) error {
-	mismatch := s.adopt(live, hash)
+// Verify compares the tally of a scan with the control record. It returns a *MismatchError, which
+// is an ErrLoss, when they differ. With Options.AcceptLoss it writes the tally to the control
+// record before it returns, so that a loss is reported once. When that fails the error says so,
+// too, and the next batch writes it.
+func (s *Store) Verify(scan Tally) error {
+	mismatch := s.adopt(scan)
 	if mismatch == nil {
 		return nil
 	}
@@ -43,21 +41,16 @@ func (s *Store) Verify(live, hash uint64) error {
 	return mismatch
 }
 
-// adopt makes the totals those of the store when a loss is accepted. It
-// returns nil when they are already. It comes between two commits: each starts
-// from the control record that the one before it left.
-func (s *Store) adopt(live, hash uint64) *MismatchError {
+// adopt makes the tally that of the store when a loss is accepted. It returns nil when they agree.
+// It runs between two commits: each starts from the control record that the one before it left.
+func (s *Store) adopt(scan Tally) error {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := &s.control
-	if c.Live == live && c.Hash == hash {
-		return nil
-	}
-	mismatch := &MismatchError{WantLive: c.Live, GotLive: live, WantHash: c.Hash, GotHash: hash}
+	mismatch := s.control.Check(scan, 0)
 	if s.opt.AcceptLoss {
-		c.Live, c.Hash = live, hash
+		s.control.Tally = scan
 	}
 	return mismatch
 }

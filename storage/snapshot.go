@@ -69,18 +69,18 @@ func (n *Snapshot) Queues(fn func(Queue) error) error {
 // the end: a difference is a *MismatchError, unless the view is tolerant.
 func (n *Snapshot) Packets(r QueueRange, fn func(PacketID, *Meta) error) error {
 	var m Meta
-	var sum tally
+	var sum Tally
 	hidden := n.hidden
 	err := n.scan(packetPrefix, r.packets(), nil, func(key, rec []byte) error {
 		return givePacket(key, rec, &m, &hidden, func(id PacketID, m *Meta) error {
-			sum.add(id, m.Expiry != 0)
+			sum.Add(id, m.Expiry)
 			return fn(id, m)
 		}, n.tolerate)
 	})
 	if err != nil {
 		return err
 	}
-	return n.compare(r, &sum)
+	return n.compare(r, sum, 0)
 }
 
 // Records calls fn for the packets of the queues in r, in the order of their
@@ -92,7 +92,8 @@ func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage
 	var id PacketID
 	state := &readState{txn: n.txn}
 	state.fn = func(_ int, rec []byte, damage error) error { return fn(id, rec, damage) }
-	var sum tally
+	var sum Tally
+	unread := uint64(0)
 	hidden := n.hidden
 	payloads := r.payloads()
 	err := n.scan(packetPrefix, r.packets(), &payloads, func(key, rec []byte) (err error) {
@@ -104,10 +105,10 @@ func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage
 		}
 		head, err := splitHead(rec)
 		if err != nil {
-			sum.unknown = true
+			unread++
 			return fn(id, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
 		}
-		sum.add(id, head.expires)
+		sum.Add(id, head.expiry)
 		if head.large {
 			return state.giveLarge(rec, head, id, 0)
 		}
@@ -116,7 +117,7 @@ func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage
 	if err != nil {
 		return err
 	}
-	return n.compare(r, &sum)
+	return n.compare(r, sum, unread)
 }
 
 // Payloads calls fn for the record of every large payload, in the order of
@@ -148,27 +149,14 @@ func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error)
 	})
 }
 
-// tally is what a scan is held against the control record by.
-type tally struct {
-	live, hash uint64 // of the packets without expiry
-	unknown    bool   // a record could not be read
-}
-
-func (t *tally) add(id PacketID, expires bool) {
-	if !expires {
-		t.live++
-		t.hash += SetHash(id)
-	}
-}
-
 // compare judges a scan that reached its end, or seems to: Badger ends an
 // iteration early at a block that became bad, and says nothing.
-func (n *Snapshot) compare(r QueueRange, sum *tally) error {
+func (n *Snapshot) compare(r QueueRange, scan Tally, unread uint64) error {
 	all := r.First == 0 && (r.Last == 0 || r.Last == math.MaxUint32)
-	if c := &n.control; all && n.tolerate == nil && !sum.unknown && (c.Live != sum.live || c.Hash != sum.hash) {
-		return &MismatchError{WantLive: c.Live, GotLive: sum.live, WantHash: c.Hash, GotHash: sum.hash}
+	if !all || n.tolerate != nil {
+		return nil
 	}
-	return nil
+	return n.control.Check(scan, unread)
 }
 
 // packets returns the keys of the packets in the range.

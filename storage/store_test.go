@@ -21,20 +21,17 @@ func openTest(t *testing.T, dir string, o Options) *Store {
 }
 
 // scanned returns the packets and totals of a store.
-func scanned(t *testing.T, s *Store) (ids []PacketID, live, hash uint64) {
+func scanned(t *testing.T, s *Store) (ids []PacketID, tally Tally) {
 	t.Helper()
 	err := s.Packets(func(id PacketID, m *Meta) error {
 		ids = append(ids, id)
-		if m.Expiry == 0 {
-			live++
-			hash += SetHash(id)
-		}
+		tally.Add(id, m.Expiry)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ids, live, hash
+	return ids, tally
 }
 
 func TestAppliedBatchIsThereAfterReopening(t *testing.T) {
@@ -69,15 +66,15 @@ func TestAppliedBatchIsThereAfterReopening(t *testing.T) {
 	if got := s.Control(); got.Marks != marks || got.Batch != 2 || got.Epoch != 1 || got.Live != 9 {
 		t.Errorf("control record is %+v", got)
 	}
-	ids, live, hash := scanned(t, s)
+	ids, tally := scanned(t, s)
 	if len(ids) != 9 {
 		t.Errorf("%d packets, want 9", len(ids))
 	}
-	if err := s.Verify(live, hash); err != nil {
+	if err := s.Verify(tally); err != nil {
 		t.Error(err)
 	}
 	var mismatch *MismatchError
-	if err := s.Verify(live-1, hash); !errors.As(err, &mismatch) {
+	if err := s.Verify(Tally{tally.Live - 1, tally.Hash}); !errors.As(err, &mismatch) {
 		t.Errorf("a missing packet gives %v", err)
 	}
 	var p Packet

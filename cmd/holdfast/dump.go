@@ -174,10 +174,10 @@ func mayHoldPopped(files, packets []storage.Finding) bool {
 		}
 	}
 	for _, f := range packets {
-		if f.Kind == recovery.FindingResurrected {
+		if f.Kind == storage.FindingResurrected {
 			return true
 		}
-		differs = differs || f.Kind == recovery.FindingLost
+		differs = differs || f.Kind == storage.FindingLost
 	}
 	return damaged && differs
 }

@@ -110,7 +110,7 @@ func TestSalvageCountsWhatIsLostOrCameBack(t *testing.T) {
 		"sound": {func(b *storage.Batch) {}, "", false},
 		"lost": {
 			func(b *storage.Batch) { b.Delete(salvaged(7), storage.Removed{Expires: true}) },
-			"lost: packets: one packet is lost: the control record counts 300 packets without expiry, the scan found 299", false,
+			"lost: packets: packets are missing: the control record counts 300 without expiry, the scan found 299", false,
 		},
 		"came back": {
 			func(b *storage.Batch) {
@@ -118,7 +118,7 @@ func TestSalvageCountsWhatIsLostOrCameBack(t *testing.T) {
 				b.Delete(salvaged(7), storage.Removed{})
 				b.Put(salvaged(7), &storage.Packet{})
 			},
-			"resurrected: packets: one packet came back: the control record counts 299 packets without expiry, the scan found 300", true,
+			"resurrected: packets: packets came back: the control record counts 299 without expiry, the scan found 300", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

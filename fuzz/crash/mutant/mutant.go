@@ -91,11 +91,11 @@ func (s *store) Control() storage.Control {
 }
 
 // Verify implements recovery.Source.
-func (s *store) Verify(live, hash uint64) error {
+func (s *store) Verify(scan storage.Tally) error {
 	if s.unchecked {
 		return nil
 	}
-	return s.Store.Verify(live, hash)
+	return s.Store.Verify(scan)
 }
 
 // Packets implements recovery.Source.

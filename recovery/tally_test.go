@@ -23,24 +23,23 @@ var misfits = map[string]struct {
 		func(s *dumpFake) { s.packets = s.packets[1:2]; s.control.Live, s.control.Hash = 0, 0; s.spoil(0) }, "",
 	},
 	"many unreadable": {func(s *dumpFake) { s.spoil(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13) }, ""},
-	"one lost":        {func(s *dumpFake) { s.drop(4, 1) }, "is lost: the control record counts 20 packets without expiry, the scan found 19"},
-	"some lost":       {func(s *dumpFake) { s.drop(4, 3) }, "2 packets are lost: the control record counts 20 packets without expiry, the scan found 18"},
+	"one lost":        {func(s *dumpFake) { s.drop(4, 1) }, "packets are missing: the control record counts 20 without expiry, the scan found 19"},
+	"some lost":       {func(s *dumpFake) { s.drop(4, 3) }, "packets are missing: the control record counts 20 without expiry, the scan found 18"},
 	"some came back": {
 		func(s *dumpFake) { s.put(7, 9, 1<<63+50, storage.Packet{}); s.put(7, 9, 1<<63+51, storage.Packet{}) },
-		"2 packets came back: the control record counts 20 packets without expiry, the scan found 22",
+		"packets came back: the control record counts 20 without expiry, the scan found 22",
 	},
-	"one for another": {func(s *dumpFake) { s.packets[4].id.Seq += 100 }, "count 20 packets without expiry, but not the same"},
+	"one for another": {func(s *dumpFake) { s.packets[4].id.Seq += 100 }, "both count 20 without expiry, but the set hash is"},
 	"one lost and one unreadable": {
-		func(s *dumpFake) { s.spoil(1); s.drop(2, 1) },
-		"at least one packet is lost, came back or was changed: the control record counts 20 packets without expiry, the scan found 19, and 1 that cannot be read",
+		func(s *dumpFake) { s.spoil(1); s.drop(2, 1) }, "",
 	},
 	"two lost and one unreadable": {
 		func(s *dumpFake) { s.spoil(6); s.drop(2, 1) },
-		"at least one packet is lost: the control record counts 20 packets without expiry, the scan found 18, and 1 that cannot be read",
+		"packets are missing: the control record counts 20 without expiry, the scan found 18, and 1 records that cannot be read",
 	},
 	"one back and one unreadable": {
 		func(s *dumpFake) { s.spoil(1); s.put(7, 9, 1<<63+50, storage.Packet{}) },
-		"at least one packet came back: the control record counts 20 packets without expiry, the scan found 21, and 1 that cannot be read",
+		"packets came back: the control record counts 20 without expiry, the scan found 21, and 1 records that cannot be read",
 	},
 }
 
