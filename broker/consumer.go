@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -75,6 +76,85 @@ func (b *Broker) subscriber(c *Consumer) index.SubscriberID {
 		b.consumers[c.sub] = c
 	}
 	return c.sub
+}
+
+// Subscribe makes c a subscriber of the queue, which need not exist yet; a redundant one is
+// ignored (pinpriq document, section subscribe). Deliveries need Ready.
+func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
+	if err := tx.begin(0); err != nil {
+		return err
+	}
+	b := tx.b
+	if c.queues >= MaxSubscriptions {
+		if q := b.queues.find(name); q != nil && slices.Contains(b.dispatch.Queues(c.sub, nil), q.ix) {
+			return nil
+		}
+		return ErrTooManySubscriptions
+	}
+	q, err := b.makeQueue(name)
+	if err != nil {
+		return err
+	}
+	if b.dispatch.Subscribe(b.subscriber(c), q.ix) {
+		c.queues++
+		q.subscribers++
+		tx.serve(c)
+	}
+	return nil
+}
+
+// Unsubscribe ends c's subscription of the queue, if there is one. Readiness that is left stays
+// with the consumer.
+func (tx *Tx) Unsubscribe(c *Consumer, name []byte) error {
+	if err := tx.begin(0); err != nil {
+		return err
+	}
+	b := tx.b
+	q := b.queues.find(name)
+	if q == nil || c.sub == 0 || !b.dispatch.Unsubscribe(c.sub, q.ix) {
+		return nil
+	}
+	c.queues--
+	q.subscribers--
+	b.retire(q)
+	return nil
+}
+
+// Ready lets c have n more deliveries, each from any queue it subscribes to, now or later.
+func (tx *Tx) Ready(c *Consumer, n uint32) error {
+	if err := tx.begin(0); err != nil {
+		return err
+	}
+	tx.b.dispatch.Credit(tx.b.subscriber(c), n)
+	tx.serve(c)
+	return nil
+}
+
+// Detach ends the consumer: its subscriptions go, what it was already given stays given, and
+// its receiver is told to finish after that. It returns false if the receiver has been given
+// everything: then it is not told, so that no connection waits for others' batches to close.
+// Unlike other calls it works on a closing broker.
+func (tx *Tx) Detach(c *Consumer) (owed bool) {
+	b := tx.b
+	if c.detached {
+		return true
+	}
+	c.detached = true
+	if c.sub != 0 {
+		for _, id := range b.dispatch.Queues(c.sub, nil) {
+			q := b.queues.of(id)
+			q.subscribers--
+			b.dispatch.Unsubscribe(c.sub, id)
+			b.retire(q)
+		}
+		b.dispatch.Remove(c.sub)
+		b.consumers[c.sub] = nil
+	}
+	if c.queuedReplies.Load() == 0 {
+		return false
+	}
+	b.answer(c, len(b.open.records), replyFinish, 0)
+	return true
 }
 
 // Resume delivers to c again after it was held back for a slow peer. Receivers call it, from

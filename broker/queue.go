@@ -140,3 +140,7 @@ func (b *Broker) forget(q *queue) {
 	b.dispatch.DropQueue(q.ix)
 	b.queues.drop(q)
 }
+
+func (q *queue) packet(p index.Packet) storage.PacketID {
+	return storage.PacketID{Queue: q.id, Priority: p.Priority, Seq: p.Seq}
+}

@@ -36,3 +36,14 @@ func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
 	c := tx.b.ix.Counts(q.ix)
 	return QueueCounts{Selectable: c.Ready, Priorities: c.Priorities}, nil
 }
+
+// answer appends a reply of the records from first on.
+func (b *Broker) answer(c *Consumer, first int, kind replyKind, owed int) {
+	owed += replyOverhead
+	c.queuedBytes.Add(int64(owed))
+	c.queuedReplies.Add(1)
+	b.open.owed += owed
+	b.open.replies = append(b.open.replies, reply{
+		to: c, first: int32(first), last: int32(len(b.open.records)), kind: kind, owed: owed,
+	})
+}

@@ -1,0 +1,71 @@
+package broker
+
+import "github.com/holdfast-queue/holdfast/storage"
+
+// completeLoop is the completer: it hands the replies of durable batches to their receivers, in
+// order, flushes each receiver once a batch, and returns the batch for use again.
+func (b *Broker) completeLoop() {
+	defer b.stopped.Done()
+	var packets []Packet
+	var dirty []*Consumer
+	for t := range b.durable {
+		for _, r := range t.replies {
+			packets = b.handOut(t, r, packets[:0])
+			if !r.to.dirty {
+				r.to.dirty = true
+				dirty = append(dirty, r.to)
+			}
+		}
+		for _, c := range dirty {
+			c.dirty = false
+			c.to.Flush()
+		}
+		dirty = dirty[:0]
+		t.reset()
+		b.free <- t
+		b.completed()
+	}
+}
+
+// completed lets the committer go on with whatever is open.
+func (b *Broker) completed() {
+	b.mu.Lock()
+	b.worth = 0
+	ripe := b.ripe()
+	b.mu.Unlock()
+	if ripe {
+		b.signal()
+	}
+}
+
+// handOut gives one reply to its receiver. It returns packets, grown, to be used again.
+func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
+	if r.kind == replyFinish {
+		r.to.to.Finish()
+		return packets
+	}
+	if r.kind == replyBytes {
+		r.to.to.Reply(t.records[r.first])
+		r.handedOver()
+		return packets
+	}
+	for _, record := range t.records[r.first:r.last] {
+		if record == nil {
+			continue
+		}
+		packets = append(packets, Packet{})
+		if err := storage.DecodeRecord(record, &packets[len(packets)-1]); err != nil {
+			packets = packets[:len(packets)-1]
+			b.log.Error("popped packet cannot be decoded and is left out of its reply", "error", err)
+		}
+	}
+	r.to.to.Packets(packets)
+	r.handedOver()
+	return packets
+}
+
+// handedOver notes that the receiver has been given the reply.
+func (r *reply) handedOver() {
+	r.to.queuedBytes.Add(-int64(r.owed))
+	r.to.queuedReplies.Add(-1)
+}

@@ -1,0 +1,85 @@
+package broker
+
+import (
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// lookAhead notes the packets that the next pops are likely to take, when this batch found that
+// they are not cached: reading them along costs a tenth of reading each by itself.
+func (b *Broker) lookAhead(t *batch) {
+	if t.missed == nil || b.queues.all[t.missed.ix] != t.missed {
+		return
+	}
+	b.scratch = b.ix.Next(t.missed.ix, t.missedEnd, 0, readAhead, b.scratch[:0])
+	bytes := 0
+	for _, p := range b.scratch {
+		if bytes += int(p.Size); bytes > readAheadBytes {
+			return
+		}
+		if b.cache.get(p.Ref, p.Seq) == nil {
+			t.ahead = append(t.ahead, miss{id: t.missed.packet(p), entry: p.ID})
+		}
+	}
+}
+
+// readMisses fills t.records and brings t's neighbours into the cache.
+func (b *Broker) readMisses(t *batch) error {
+	all := append(t.misses, t.ahead...)
+	ids := make([]storage.PacketID, len(all))
+	for i, m := range all {
+		ids[i] = m.id
+	}
+	ahead := make([][]byte, len(t.ahead))
+	var decoded Packet
+	err := b.store.Read(ids, func(i int, record []byte) error {
+		if i >= len(t.misses) {
+			if record != nil { // nil: pushed by a batch that is not on disk yet
+				ahead[i-len(t.misses)] = t.copy(record)
+			}
+			return nil
+		}
+		// Decoded here, before the batch deletes it: afterwards a reply could only leave it out.
+		if record == nil || storage.DecodeRecord(record, &decoded) != nil {
+			return b.unreadable(t.misses[i])
+		}
+		t.records[t.misses[i].record] = t.copy(record)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read popped payloads: %w", err)
+	}
+	b.mu.Lock()
+	for i, record := range ahead {
+		if record != nil {
+			b.keep(t.ahead[i], record)
+		}
+	}
+	b.mu.Unlock()
+	return nil
+}
+
+// unreadable decides what becomes of a popped packet whose record could not be read. The store's
+// own expiry may have taken one whose time is over after a jump of the clock; any other is damage.
+func (b *Broker) unreadable(m miss) error {
+	if m.expiry != 0 && m.expiry <= b.clock() {
+		return nil
+	}
+	why := b.store.Damage(m.id)
+	if why == nil {
+		why = fmt.Errorf("%w: packet %+v is in the index, and on disk it is not there or no packet", storage.ErrDamaged, m.id)
+	}
+	if !b.accept {
+		return fmt.Errorf("%w; restore a copy, or start with --accept-loss to leave such packets out", why)
+	}
+	b.log.Error("popped packet is damaged and is left out of its reply", "error", why)
+	return nil
+}
+
+// keep caches a record that was read ahead, unless its packet is gone.
+func (b *Broker) keep(m miss, record []byte) {
+	if p, ok := b.ix.Get(m.entry); ok && p.Seq == m.id.Seq {
+		b.ix.SetRef(m.entry, m.id.Seq, b.cache.add(m.id.Seq, record))
+	}
+}
