@@ -98,7 +98,7 @@ type ownTaking struct {
 }
 
 func takeOwn(items loadgen.Items) loadgen.Protocol {
-	return ownTaking{loadgen.BarbershopNext(false), items}
+	return ownTaking{loadgen.BarbershopNext(), items}
 }
 
 // Consume implements loadgen.Protocol.

@@ -56,8 +56,8 @@ func newBenchReport(c *benchCmd, result *loadgen.Result) benchReport {
 			Packets:     g.Packets,
 			Empty:       g.Empty,
 			Rate:        math.Round(float64(g.Packets) / max(g.Elapsed.Seconds(), 1e-9)),
-			P50:         microseconds(g.Latency.Quantile(0.50)),
-			P99:         microseconds(g.Latency.Quantile(0.99)),
+			P50:         microseconds(g.Quantile(0.50)),
+			P99:         microseconds(g.Quantile(0.99)),
 		})
 	}
 	return r

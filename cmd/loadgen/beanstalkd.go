@@ -19,13 +19,6 @@ type beanstalkdPut struct {
 	payload []byte
 }
 
-var (
-	wordInserted = []byte("INSERTED ")
-	wordReserved = []byte("RESERVED ")
-	wordDeleted  = []byte("DELETED")
-	wordTimedOut = []byte("TIMED_OUT")
-)
-
 func (c *beanstalkdPut) Append(dst []byte, first uint64, n int) []byte {
 	for i := first; i < first+uint64(n); i++ {
 		dst = append(dst, "put "...)
@@ -39,42 +32,24 @@ func (c *beanstalkdPut) Append(dst []byte, first uint64, n int) []byte {
 }
 
 func (c *beanstalkdPut) Consume(dst, src []byte) ([]byte, Progress, error) {
-	var p Progress
-	for {
-		text, size, err := line(src[p.Used:])
-		if err != nil || size == 0 {
-			return dst, p, err
+	p, err := eachLine(src, func(text []byte) (bool, error) {
+		if !bytes.HasPrefix(text, []byte("INSERTED ")) {
+			return false, fmt.Errorf("the server answered %q to a put, expected INSERTED and a job number", text)
 		}
-		if !bytes.HasPrefix(text, wordInserted) {
-			return dst, p, fmt.Errorf("the server answered %q to a put, expected INSERTED and a job number", text)
-		}
-		p.Used += size
-		p.Done++
-		p.Packets++
-	}
+		return true, nil
+	})
+	return dst, p, err
 }
 
-// BeanstalkdTake reserves a job and deletes it; the request is complete when the
-// deletion is confirmed. With wait the reservation waits for a job: only for a
-// window of one, because deletions would queue up behind waiting reservations.
-func BeanstalkdTake(wait bool) Protocol {
-	request := "reserve-with-timeout 0\r\n"
-	if wait {
-		request = "reserve\r\n"
-	}
-	return &beanstalkdTake{request: request}
+// BeanstalkdTake reserves a job without waiting, and deletes it. The request is answered when the
+// deletion is confirmed.
+func BeanstalkdTake() Protocol {
+	return &beanstalkdTake{repeated: repeated("reserve-with-timeout 0\r\n")}
 }
 
 type beanstalkdTake struct {
-	request string
-	skip    int64 // bytes still to come of a reserved job, its CR LF included
-}
-
-func (c *beanstalkdTake) Append(dst []byte, _ uint64, n int) []byte {
-	for range n {
-		dst = append(dst, c.request...)
-	}
-	return dst
+	repeated
+	skip int64 // bytes of a reserved job that are still to come, its CR LF included
 }
 
 func (c *beanstalkdTake) Consume(dst, src []byte) ([]byte, Progress, error) {
@@ -87,21 +62,20 @@ func (c *beanstalkdTake) Consume(dst, src []byte) ([]byte, Progress, error) {
 		if c.skip > 0 || err != nil || size == 0 {
 			return dst, p, err
 		}
+		rest, reserved := bytes.CutPrefix(text, []byte("RESERVED "))
 		switch {
-		case bytes.HasPrefix(text, wordReserved):
-			id, length, ok := bytes.Cut(text[len(wordReserved):], []byte{' '})
-			bytesLeft, isNumber := number(length)
-			if !ok || !isNumber || bytesLeft < 0 {
+		case reserved:
+			id, length, _ := bytes.Cut(rest, []byte{' '})
+			n, ok := number(length)
+			if !ok || n < 0 {
 				return dst, p, fmt.Errorf("the server sent %q, expected RESERVED, a job number and a length", text)
 			}
-			c.skip = bytesLeft + 2
+			c.skip = n + 2
 			dst = append(append(append(dst, "delete "...), id...), "\r\n"...)
-		case bytes.Equal(text, wordDeleted):
-			p.Done++
-			p.Packets++
-		case bytes.Equal(text, wordTimedOut):
-			p.Done++
-			p.Empty++
+		case string(text) == "DELETED":
+			p.answer(true)
+		case string(text) == "TIMED_OUT":
+			p.answer(false)
 		default:
 			return dst, p, fmt.Errorf("the server answered %q, expected RESERVED, DELETED or TIMED_OUT", text)
 		}

@@ -31,11 +31,7 @@ func startFakeBarbershop(t *testing.T) *fakeBarbershop {
 func (f *fakeBarbershop) serve(conn net.Conn) {
 	defer conn.Close()
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
-		text, sign := lines.Text(), ""
-		if text == strings.ToUpper(text) {
-			text, sign = strings.ToLower(text), "+"
-		}
-		if _, err := fmt.Fprintf(conn, "%s%s\r\n", sign, f.answer(strings.Fields(text))); err != nil {
+		if _, err := fmt.Fprintf(conn, "%s\r\n", f.answer(strings.Fields(lines.Text()))); err != nil {
 			return
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
 // fakePinpriq is a pinpriq server without a disk, for the loops to run against.
@@ -72,21 +74,21 @@ func (f *fakePinpriq) serve(conn net.Conn) {
 			f.leave(sub)
 			return
 		}
-		switch frame {
-		case framePush:
+		switch pinpriq.Op(frame) {
+		case pinpriq.OpPush:
 			head := readN(r, 5)
 			packet := readN(r, 4)
 			packet = append(packet, readN(r, int(binary.BigEndian.Uint16(packet))+int(binary.BigEndian.Uint16(packet[2:])))...)
 			f.push(string(readN(r, int(binary.BigEndian.Uint16(head)))), head[4], packet)
-		case framePop:
+		case pinpriq.OpPop:
 			name := string(readN(r, int(binary.BigEndian.Uint16(readN(r, 2)))))
 			f.pop(conn, name)
-		case frameSubscribe:
+		case pinpriq.OpSubscribe:
 			name := string(readN(r, int(binary.BigEndian.Uint16(readN(r, 2)))))
 			f.mu.Lock()
 			f.subs[name] = append(f.subs[name], sub)
 			f.mu.Unlock()
-		case frameReady:
+		case pinpriq.OpReady:
 			f.mu.Lock()
 			sub.credits++
 			for name := range f.subs {

@@ -1,78 +1,51 @@
 package loadgen
 
 import (
-	"errors"
 	"math"
 	"math/bits"
 )
 
-// Items says which items a group's updates shift, and by how much. The items
-// are numbered First+1 to First+Live. Which of them a request shifts, and by how
-// much, follows from Seed and the number of the request alone, so two servers
-// are given the same work in whatever order the connections take their turns.
+// Items says which items of a board a group updates, and by how much. The items have the numbers
+// First+1 to First+Live, at most 4,294,967,295. Each update depends only on Seed and the number of
+// its request. So two servers get the same work, in whatever order the connections ask.
 type Items struct {
-	// Queue is the sorted set of Redis. A barbershop server has one board to
-	// each port, so its protocol names none.
+	// Queue is the sorted set of Redis. A barbershop server has one board a port, without a name.
 	Queue string
 	First uint32 // items up to this number are left alone
-	Live  int    // how many items are shifted, 1 to MaxItems
+	Live  int    // how many items are updated, 1 to MaxItems
 	Seed  uint64
-	// Spread is the most that an update adds, the least being 1; 0 means 1000,
-	// and MaxSpread is the most.
+	// Spread is the most that an update adds, at most MaxSpread; 0 means 1000. The least is 1.
 	Spread int
-	// Later speaks the upper-case dialect instead of the document's.
-	Later bool
+
+	inOrder bool // whether request n updates item n, so that Live requests make each item once
 }
 
 const (
-	// MaxItems bounds the items of a load: each takes memory and disk of the server.
+	// MaxItems bounds the memory and the disk space of the server that the items take.
 	MaxItems = 100_000_000
-	// MaxSpread keeps the sum of some thousand updates below 2^32, where the
-	// scores of barbershop end.
+	// MaxSpread keeps the sum of some thousand updates below 2^32, the highest score of barbershop.
 	MaxSpread = 1_000_000
 
 	defaultSpread = 1000
 )
 
-// Check reports the first field that is out of its range.
-func (i Items) Check() error {
-	switch {
-	case i.Live < 1 || i.Live > MaxItems:
-		return errors.New("the number of items must be 1 to 100000000")
-	case uint64(i.First)+uint64(i.Live) > math.MaxUint32:
-		return errors.New("the last item must have a number below 4294967296")
-	case i.Spread < 0 || i.Spread > MaxSpread:
-		return errors.New("the most that an update adds must be 0 (for 1000) to 1000000")
-	}
-	return nil
-}
-
-// shift is the item that request n shifts, and by how much: every item and every
-// amount is equally likely.
-func (i *Items) shift(n uint64) (item uint32, by uint32) {
+// update is the item that request n updates and how much it adds. Unless the items are in order,
+// every item and every amount is equally likely. The item is drawn from the upper half of a random
+// number, the amount from the lower half.
+func (i *Items) update(n uint64) (item uint32, by uint32) {
 	x := scramble(i.Seed + n)
 	at, _ := bits.Mul64(x, uint64(i.Live))
-	return i.First + 1 + uint32(at), i.amount(x)
-}
-
-// fill is the same for a group that fills the board: a count of Live requests
-// makes every item once.
-func (i *Items) fill(n uint64) (item uint32, by uint32) {
-	return i.First + 1 + uint32(n%uint64(i.Live)), i.amount(scramble(i.Seed + n))
-}
-
-// amount takes its chance from the lower half of x, shift takes the item's from
-// the upper one.
-func (i *Items) amount(x uint64) uint32 {
-	spread := i.Spread
+	if i.inOrder {
+		at = n % uint64(i.Live)
+	}
+	spread := uint64(i.Spread)
 	if spread == 0 {
 		spread = defaultSpread
 	}
-	return 1 + uint32(x&math.MaxUint32*uint64(spread)>>32)
+	return i.First + 1 + uint32(at), 1 + uint32(x&math.MaxUint32*spread>>32)
 }
 
-// scramble makes numbers without a pattern of numbers that follow one another: it
-// is the step of the splitmix64 generator.
+// scramble turns consecutive numbers into random ones. It is the step of the generator splitmix64.
 func scramble(x uint64) uint64 {
 	x *= 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

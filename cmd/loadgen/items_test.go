@@ -3,22 +3,23 @@ package loadgen
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 )
 
 func TestUpdatesAreSpreadEvenlyAndFillingMakesEachItemOnce(t *testing.T) {
 	items := Items{First: 500, Live: 100, Spread: 10}
-	shifted, amounts, filled := map[uint32]int{}, map[uint32]int{}, map[uint32]int{}
+	ordered := items
+	ordered.inOrder = true
+	updated, amounts, filled := map[uint32]int{}, map[uint32]int{}, map[uint32]int{}
 	const requests = 100_000
 	for n := range uint64(requests) {
-		item, by := items.shift(n)
-		shifted[item]++
+		item, by := items.update(n)
+		updated[item]++
 		amounts[by]++
 	}
 	for n := range uint64(items.Live) {
-		item, by := items.fill(n)
+		item, by := ordered.update(n)
 		filled[item]++
 		if by < 1 || by > 10 {
 			t.Errorf("filling adds %d, expected 1 to 10", by)
@@ -26,8 +27,8 @@ func TestUpdatesAreSpreadEvenlyAndFillingMakesEachItemOnce(t *testing.T) {
 	}
 	for item := uint32(501); item <= 600; item++ {
 		// 1000 are expected; 5 standard deviations are 160
-		if shifted[item] < 840 || shifted[item] > 1160 || filled[item] != 1 {
-			t.Errorf("item %d is shifted %d times and filled %d times, expected about 1000 and 1", item, shifted[item], filled[item])
+		if updated[item] < 840 || updated[item] > 1160 || filled[item] != 1 {
+			t.Errorf("item %d is updated %d times and filled %d times, expected about 1000 and 1", item, updated[item], filled[item])
 		}
 	}
 	for by := uint32(1); by <= 10; by++ {
@@ -35,16 +36,16 @@ func TestUpdatesAreSpreadEvenlyAndFillingMakesEachItemOnce(t *testing.T) {
 			t.Errorf("%d is added %d times, expected about 10000", by, amounts[by])
 		}
 	}
-	if len(shifted) != 100 || len(amounts) != 10 || len(filled) != 100 {
-		t.Errorf("%d items, %d amounts, %d filled; expected 100, 10, 100", len(shifted), len(amounts), len(filled))
+	if len(updated) != 100 || len(amounts) != 10 || len(filled) != 100 {
+		t.Errorf("%d items, %d amounts, %d filled; expected 100, 10, 100", len(updated), len(amounts), len(filled))
 	}
 }
 
-func TestTheSeedDecidesWhichItemsAreShifted(t *testing.T) {
+func TestTheSeedDecidesWhichItemsAreUpdated(t *testing.T) {
 	sequence := func(seed uint64) string {
 		items, s := Items{Live: 1000, Seed: seed}, ""
 		for n := range uint64(20) {
-			item, by := items.shift(n)
+			item, by := items.update(n)
 			s += fmt.Sprintln(item, by)
 		}
 		return s
@@ -70,25 +71,8 @@ func TestBothServersAreGivenTheSameUpdates(t *testing.T) {
 	}
 }
 
-func TestItemsOutOfRangeAreRefused(t *testing.T) {
-	for name, items := range map[string]Items{
-		"none":        {},
-		"too many":    {Live: MaxItems + 1},
-		"numbers end": {First: math.MaxUint32 - 9, Live: 10},
-		"negative":    {Live: 1, Spread: -1},
-		"wide":        {Live: 1, Spread: MaxSpread + 1},
-	} {
-		if items.Check() == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	if err := (Items{First: math.MaxUint32 - 10, Live: 10, Spread: MaxSpread}).Check(); err != nil {
-		t.Error(err)
-	}
-}
-
-// runs is one load of a board: fill it, shift it, and take from it while it is shifted.
-func runs(ctx context.Context, t *testing.T, engine func(*run, []dialed), addr string, items Items) {
+// runs fills a board, updates it, and takes from it while it is updated.
+func runs(ctx context.Context, t *testing.T, addr string, items Items) {
 	t.Helper()
 	group := func(name string, conns, depth int, count int64, proto func() Protocol) Group {
 		return Group{Name: name, Conns: conns, Depth: depth, Count: count, New: proto}
@@ -98,10 +82,10 @@ func runs(ctx context.Context, t *testing.T, engine func(*run, []dialed), addr s
 		{group("update", 4, 16, 1000, func() Protocol { return BarbershopUpdate(items) })},
 		{
 			group("update", 2, 1, 100, func() Protocol { return BarbershopUpdate(items) }),
-			group("next", 2, 7, 200, func() Protocol { return BarbershopNext(items.Later) }),
+			group("next", 2, 7, 200, func() Protocol { return BarbershopNext() }),
 		},
 	} {
-		result, err := runOn(ctx, t, engine, Spec{Addr: addr, Limit: testLimit, Groups: groups})
+		result, err := Run(ctx, Spec{Addr: addr, Limit: testLimit, Groups: groups})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,19 +97,12 @@ func runs(ctx context.Context, t *testing.T, engine func(*run, []dialed), addr s
 	}
 }
 
-func TestABoardIsFilledShiftedAndTakenFrom(t *testing.T) {
-	for name, engine := range engines() {
-		for dialect, later := range map[string]bool{"document": false, "later": true} {
-			t.Run(name+" in dialect "+dialect, func(t *testing.T) {
-				f := startFakeBarbershop(t)
-				items := Items{Live: 500, Spread: 50, Later: later}
-				runs(t.Context(), t, engine, f.addr, items)
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				if f.updates != 1600 || f.taken != 200 || len(f.scores) < 300 || len(f.scores) > 500 {
-					t.Errorf("the server saw %d updates, gave %d items and has %d, expected 1600, 200 and 300 to 500", f.updates, f.taken, len(f.scores))
-				}
-			})
-		}
+func TestABoardIsFilledUpdatedAndTakenFrom(t *testing.T) {
+	f := startFakeBarbershop(t)
+	runs(t.Context(), t, f.addr, Items{Live: 500, Spread: 50})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.updates != 1600 || f.taken != 200 || len(f.scores) < 300 || len(f.scores) > 500 {
+		t.Errorf("the server saw %d updates, gave %d items and has %d, expected 1600, 200 and 300 to 500", f.updates, f.taken, len(f.scores))
 	}
 }

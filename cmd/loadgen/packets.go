@@ -1,73 +1,48 @@
 package loadgen
 
-import "errors"
+import "github.com/holdfast-queue/holdfast/netproto/pinpriq"
 
-// Packets says what a group pushes. The packet of request i has the number
-// Base+i, which makes it unique (as the key of a pinpriq packet, in the first
-// bytes of the payload elsewhere) and gives it its priority.
+// Packets says what a group pushes. The packet of request i has the number Base+i. The number gives
+// the packet its priority and makes it unique: it is the key of a pinpriq packet, and elsewhere the
+// first bytes of the payload.
 type Packets struct {
-	Queue string // the name of the queue, list or sorted set; beanstalkd uses its default tube
+	Queue string // name of the queue or sorted set, at most 65,535 bytes; beanstalkd uses its default tube
 	Size  int    // payload bytes, MinSize to MaxSize
-	Base  uint64 // number of the first packet; choose it so that two runs on one queue do not overlap
-	// Levels spreads the packets over the priorities 1 to Levels; 0 means 8, and
-	// MaxLevels is the most that pinpriq's byte can say.
+	Base  uint64 // number of the first packet; two runs on one queue must not use the same numbers
+	// Levels spreads the packets over the priorities 1 to Levels, at most MaxLevels; 0 means 8.
 	Levels int
-	// Block is how many consecutive packets share a priority before the next
-	// level begins; 0 means 1. With Block×Levels at least the number of
-	// packets pushed, a priority queue behaves like a FIFO of Levels steps.
+	// Block is how many consecutive packets have the same priority; 0 means 1. When Block×Levels
+	// is at least the number of packets, the queue is nearly first in, first out.
 	Block uint64
 }
 
 const (
 	// MinSize leaves room for the number that makes a payload unique.
 	MinSize = 16
-	// MaxSize is the largest payload a pinpriq packet can carry, its length
-	// being 16 bits wide.
-	MaxSize = 65535
-	// MaxLevels is the number of selectable priorities of pinpriq.
+	// MaxSize is the largest payload of a pinpriq packet.
+	MaxSize = pinpriq.MaxPayload
+	// MaxLevels is how many priorities of pinpriq can be selected.
 	MaxLevels = 255
-	// maxQueueName is the longest name a pinpriq frame can carry.
-	maxQueueName = 65535
 
 	defaultLevels = 8
 )
 
-// Check reports the first field that is out of its range.
-func (p Packets) Check() error {
-	switch {
-	case p.Size < MinSize || p.Size > MaxSize:
-		return errors.New("the payload size must be 16 to 65535 bytes")
-	case p.Levels < 0 || p.Levels > MaxLevels:
-		return errors.New("the number of priority levels must be 0 (for 8) to 255")
-	case len(p.Queue) > maxQueueName:
-		return errors.New("the queue name must be at most 65535 bytes")
-	}
-	return nil
-}
-
-// priority is the rank of the packet with that number, 1 being the best.
+// priority is the priority of the packet with that number; 1 is best.
 func (p *Packets) priority(number uint64) uint64 {
-	levels, block := uint64(p.Levels), p.Block
+	levels, block := uint64(p.Levels), max(p.Block, 1)
 	if levels == 0 {
 		levels = defaultLevels
-	}
-	if block == 0 {
-		block = 1
 	}
 	return 1 + number/block%levels
 }
 
-// payload makes the bytes every packet shares: printable, and without the
-// repetition that a compressing file system would shrink.
+// payload makes the bytes that all packets share. They are printable, and random so that a file
+// system cannot compress them.
 func (p *Packets) payload() []byte {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	payload := make([]byte, p.Size)
-	state := uint64(0x9e3779b97f4a7c15)
 	for i := range payload {
-		state ^= state << 13
-		state ^= state >> 7
-		state ^= state << 17
-		payload[i] = letters[state>>58]
+		payload[i] = letters[scramble(uint64(i))>>58]
 	}
 	return payload
 }

@@ -1,31 +1,32 @@
 package loadgen
 
-import "errors"
+import (
+	"bytes"
+	"errors"
+	"strconv"
+)
 
-// Protocol is one connection's side of a conversation: it writes requests and
-// counts the replies to them. A value belongs to one connection and is used by
-// one goroutine at a time. Neither method may allocate once it is warm: the
-// cost of the generator must not show in the figures of the server.
+// Protocol is the client's side of one connection: it writes requests and counts the replies. A
+// value belongs to one connection and is used by one goroutine at a time. After their first calls
+// neither method may allocate: the cost of the generator must not show in the server's figures.
 type Protocol interface {
-	// Append appends n requests to dst. They are numbered from first, and
-	// two connections of a group are never given the same number, so that
-	// a packet named after its number is unique. The connection sends what
-	// was appended in one write.
+	// Append appends n requests to dst, which the connection sends in one write. They are
+	// numbered from first. No two requests of a group have the same number, so a packet that is
+	// named after its number is unique.
 	Append(dst []byte, first uint64, n int) []byte
 
-	// Consume deals with the replies at the front of src, which may be cut
-	// anywhere; what it did not use is shown again with more behind it. It
-	// appends to dst whatever must be sent because of a reply (the deletion
-	// of a reserved job, the next credit of a subscription). An error means
-	// that the server refused, or that it does not speak this protocol.
+	// Consume counts the replies at the front of src, which may end anywhere inside a reply. The
+	// next call gets the bytes that were not used again, with more behind them. Consume appends
+	// to dst what a reply calls for: the deletion of a reserved job, the next credit of a
+	// subscription. An error means that the server refused, or does not speak this protocol.
 	Consume(dst, src []byte) ([]byte, Progress, error)
 }
 
 // Progress is what one call of Consume found.
 type Progress struct {
-	Used    int // bytes of src that need not be shown again
+	Used    int // bytes of src that were used
 	Done    int // requests that are answered, empty answers included
-	Empty   int // of those, the ones that found no packet to take
+	Empty   int // answered requests that found nothing to take
 	Packets int // packets acknowledged (pushes) or received (pops)
 }
 
@@ -36,52 +37,65 @@ func (p *Progress) add(o Progress) {
 	p.Packets += o.Packets
 }
 
-// maxLine bounds the text line of a reply: a status, a length, an error. The
-// longest legitimate one is an error sentence of Redis, far below this.
+// answer counts one answered request.
+func (p *Progress) answer(packet bool) {
+	p.Done++
+	if packet {
+		p.Packets++
+	} else {
+		p.Empty++
+	}
+}
+
+// repeated writes the same request again and again.
+type repeated []byte
+
+func (r repeated) Append(dst []byte, _ uint64, n int) []byte {
+	for range n {
+		dst = append(dst, r...)
+	}
+	return dst
+}
+
+// maxLine bounds a line of text in a reply: a status, a length, an error. No server here sends a
+// longer one.
 const maxLine = 1024
 
 var errLongLine = errors.New("the server sent a line of more than 1024 bytes where a reply was expected; check that it speaks this protocol")
 
-// line returns the text of the first line of src without its CR LF, and the
-// bytes it takes; 0 bytes when the line is not complete yet.
+// line returns the first line of src without its line end, and the bytes it takes; 0 bytes when the
+// line is not complete.
 func line(src []byte) ([]byte, int, error) {
-	for i, c := range src {
-		if i > maxLine {
-			return nil, 0, errLongLine
-		}
-		if c != '\n' {
-			continue
-		}
-		end := i
-		if end > 0 && src[end-1] == '\r' {
-			end--
-		}
-		return src[:end], i + 1, nil
-	}
-	if len(src) > maxLine {
+	end := bytes.IndexByte(src[:min(len(src), maxLine+1)], '\n')
+	if end < 0 && len(src) > maxLine {
 		return nil, 0, errLongLine
 	}
-	return nil, 0, nil
+	if end < 0 {
+		return nil, 0, nil
+	}
+	return bytes.TrimSuffix(src[:end], []byte{'\r'}), end + 1, nil
 }
 
-// number reads a decimal integer of at most 18 digits, with an optional minus.
-func number(text []byte) (int64, bool) {
-	negative := len(text) > 0 && text[0] == '-'
-	if negative {
-		text = text[1:]
-	}
-	if len(text) == 0 || len(text) > 18 {
-		return 0, false
-	}
-	var n int64
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			return 0, false
+// eachLine counts the complete lines of src as one answered request each. For each of them reply says
+// whether it brought a packet, or why it is refused.
+func eachLine(src []byte, reply func(text []byte) (packet bool, err error)) (Progress, error) {
+	var p Progress
+	for {
+		text, size, err := line(src[p.Used:])
+		if err != nil || size == 0 {
+			return p, err
 		}
-		n = n*10 + int64(c-'0')
+		packet, err := reply(text)
+		if err != nil {
+			return p, err
+		}
+		p.answer(packet)
+		p.Used += size
 	}
-	if negative {
-		n = -n
-	}
-	return n, true
+}
+
+// number reads a decimal integer.
+func number(text []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	return n, err == nil
 }

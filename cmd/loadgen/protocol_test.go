@@ -52,12 +52,6 @@ var conversations = []struct {
 		want:    Progress{Done: 3, Packets: 3},
 	},
 	{
-		name: "redis list pushes answer with the length", begin: 2,
-		proto:   func() Protocol { return RedisLPush(testPackets) },
-		replies: ":1\r\n:1000000\r\n",
-		want:    Progress{Done: 2, Packets: 2},
-	},
-	{
 		name: "redis pops find one, none, one with an empty member and line ends inside", begin: 3,
 		proto:   func() Protocol { return RedisZPopMin("q") },
 		replies: "*2\r\n$4\r\nab\r\n\r\n$1\r\n3\r\n" + "*0\r\n" + "*2\r\n$0\r\n\r\n$1\r\n3\r\n",
@@ -70,8 +64,8 @@ var conversations = []struct {
 		want:    Progress{Done: 2, Empty: 1, Packets: 1},
 	},
 	{
-		name: "redis list pops find none and one", begin: 2,
-		proto:   func() Protocol { return RedisRPop("q") },
+		name: "redis nil is nothing, and a string may look like it", begin: 2,
+		proto:   func() Protocol { return RedisZPopMin("q") },
 		replies: "$-1\r\n$3\r\n$-1\r\n",
 		want:    Progress{Done: 2, Empty: 1, Packets: 1},
 	},
@@ -82,12 +76,6 @@ var conversations = []struct {
 		want:    Progress{Done: 2, Packets: 2},
 	},
 	{
-		name: "redis pairs are two replies each", begin: 2,
-		proto:   func() Protocol { return RedisPair(testPackets) },
-		replies: ":1\r\n*2\r\n$1\r\na\r\n$1\r\n3\r\n:1\r\n*2\r\n$1\r\na\r\n$1\r\n3\r\n",
-		want:    Progress{Done: 2, Packets: 2},
-	},
-	{
 		name: "beanstalkd puts", begin: 2,
 		proto:   func() Protocol { return BeanstalkdPut(testPackets) },
 		replies: "INSERTED 1\r\nINSERTED 1234567\r\n",
@@ -95,7 +83,7 @@ var conversations = []struct {
 	},
 	{
 		name: "beanstalkd reservations are deleted, and one finds nothing", begin: 3,
-		proto:   func() Protocol { return BeanstalkdTake(false) },
+		proto:   func() Protocol { return BeanstalkdTake() },
 		replies: "RESERVED 7 4\r\na\r\nb\r\nTIMED_OUT\r\nRESERVED 12 0\r\n\r\nDELETED\r\nDELETED\r\n",
 		want:    Progress{Done: 3, Empty: 1, Packets: 2},
 		sent:    "delete 7\r\ndelete 12\r\n",
@@ -107,22 +95,10 @@ var conversations = []struct {
 		want:    Progress{Done: 3, Packets: 3},
 	},
 	{
-		name: "barbershop updates in the later dialect", begin: 2,
-		proto:   func() Protocol { return BarbershopFill(Items{Live: 7, Later: true}) },
-		replies: "+OK\r\n+OK\r\n",
-		want:    Progress{Done: 2, Packets: 2},
-	},
-	{
 		name: "barbershop takes two, the lowest and the highest number, and finds none", begin: 3,
-		proto:   func() Protocol { return BarbershopNext(false) },
+		proto:   func() Protocol { return BarbershopNext() },
 		replies: "0\r\n-1\r\n4294967295\r\n",
 		want:    Progress{Done: 3, Empty: 1, Packets: 2},
-	},
-	{
-		name: "barbershop takes one and finds none in the later dialect", begin: 2,
-		proto:   func() Protocol { return BarbershopNext(true) },
-		replies: "+5001\r\n+-1\r\n",
-		want:    Progress{Done: 2, Empty: 1, Packets: 1},
 	},
 	{
 		name: "redis increments answer with the score", begin: 2,
@@ -189,22 +165,18 @@ func TestRefusalsAndOtherProtocolsAreErrors(t *testing.T) {
 		"redis length below nil":     {RedisZPopMin("q"), "*-2\r\n"},
 		"redis length beyond a word": {RedisZPopMin("q"), "*99999999999999999999\r\n"},
 		"redis endless line":         {RedisZPopMin("q"), "+" + strings.Repeat("x", maxLine+1)},
-		"redis pair finds nothing":   {RedisPair(testPackets), ":1\r\n*0\r\n"},
 		"beanstalkd put refused":     {BeanstalkdPut(testPackets), "JOB_TOO_BIG\r\n"},
-		"beanstalkd bad reservation": {BeanstalkdTake(true), "RESERVED 1\r\n"},
-		"beanstalkd negative length": {BeanstalkdTake(true), "RESERVED 1 -5\r\n"},
-		"beanstalkd deletion lost":   {BeanstalkdTake(true), "NOT_FOUND\r\n"},
+		"beanstalkd bad reservation": {BeanstalkdTake(), "RESERVED 1\r\n"},
+		"beanstalkd negative length": {BeanstalkdTake(), "RESERVED 1 -5\r\n"},
+		"beanstalkd deletion lost":   {BeanstalkdTake(), "NOT_FOUND\r\n"},
 		"pinpriq barrier not empty":  {PinpriqPush(testPackets), "\x00\x01"},
 		"redis increment refused":    {RedisZIncrBy(testItems), "-WRONGTYPE not a sorted set\r\n"},
 		"barbershop update refused":  {BarbershopUpdate(testItems), "OK\r\nSERVER_ERROR the disk is full\r\n"},
 		"barbershop wrong dialect":   {BarbershopUpdate(testItems), "+OK\r\n"},
-		"barbershop later refused":   {BarbershopUpdate(Items{Live: 1, Later: true}), "-ERROR\r\n"},
-		"barbershop next refused":    {BarbershopNext(false), "ERROR\r\n"},
-		"barbershop no item":         {BarbershopNext(false), "\r\n"},
-		"barbershop negative item":   {BarbershopNext(false), "-2\r\n"},
-		"barbershop sign missing":    {BarbershopNext(true), "5001\r\n"},
-		"barbershop only a sign":     {BarbershopNext(true), "+\r\n"},
-		"barbershop endless line":    {BarbershopNext(true), strings.Repeat("1", maxLine+2)},
+		"barbershop next refused":    {BarbershopNext(), "ERROR\r\n"},
+		"barbershop no item":         {BarbershopNext(), "\r\n"},
+		"barbershop negative item":   {BarbershopNext(), "-2\r\n"},
+		"barbershop endless line":    {BarbershopNext(), strings.Repeat("1", maxLine+2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.proto.Append(nil, 0, 1)
@@ -219,7 +191,6 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 	p := Packets{Queue: "jobs", Size: 20, Base: 171, Levels: 20}
 	payload := string(p.payload())
 	items := Items{Queue: "board", First: 100, Live: 12, Spread: 1}
-	later := Items{First: 100, Live: 12, Spread: 1, Later: true}
 	for name, row := range map[string]struct {
 		proto Protocol
 		want  string
@@ -231,18 +202,14 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 		"pinpriq subscribe": {PinpriqSubscribe("jobs"), "\x73\x00\x04jobsAA"},
 		"redis add": {RedisZAdd(p), "*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$1\r\n3\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 			"*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$1\r\n4\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
-		"redis list push": {RedisLPush(p), "*3\r\n$5\r\nLPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
-			"*3\r\n$5\r\nLPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
 		"redis pop":         {RedisZPopMin("jobs"), strings.Repeat("*2\r\n$7\r\nZPOPMIN\r\n$4\r\njobs\r\n", 2)},
 		"redis waiting pop": {RedisBZPopMin("jobs"), strings.Repeat("*3\r\n$8\r\nBZPOPMIN\r\n$4\r\njobs\r\n$1\r\n0\r\n", 2)},
 		"beanstalkd put": {BeanstalkdPut(p), "put 3 0 120 20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 			"put 4 0 120 20\r\n00000000000000b7" + payload[16:] + "\r\n"},
-		"beanstalkd take": {BeanstalkdTake(true), "reserve\r\nreserve\r\n"},
+		"beanstalkd take": {BeanstalkdTake(), strings.Repeat("reserve-with-timeout 0\r\n", 2)},
 
 		"barbershop fill": {BarbershopFill(items), "update 112 1\r\nupdate 101 1\r\n"},
-		"later fill":      {BarbershopFill(later), "UPDATE 112 1\r\nUPDATE 101 1\r\n"},
-		"barbershop next": {BarbershopNext(false), "next\r\nnext\r\n"},
-		"later next":      {BarbershopNext(true), "NEXT\r\nNEXT\r\n"},
+		"barbershop next": {BarbershopNext(), "next\r\nnext\r\n"},
 		"redis fill": {RedisZIncrByFill(items), "*4\r\n$7\r\nZINCRBY\r\n$5\r\nboard\r\n$1\r\n1\r\n$3\r\n112\r\n" +
 			"*4\r\n$7\r\nZINCRBY\r\n$5\r\nboard\r\n$1\r\n1\r\n$3\r\n101\r\n"},
 		"redis highest": {RedisZPopMax("board"), strings.Repeat("*2\r\n$7\r\nZPOPMAX\r\n$5\r\nboard\r\n", 2)},
@@ -263,22 +230,6 @@ func TestBlocksOfPacketsShareAPriority(t *testing.T) {
 	}
 	if string(got) != "11223311" {
 		t.Errorf("the priorities are %s, expected 11223311", got)
-	}
-}
-
-func TestPacketsOutOfRangeAreRefused(t *testing.T) {
-	for name, p := range map[string]Packets{
-		"small payload": {Size: 15},
-		"large payload": {Size: 65536},
-		"levels":        {Size: 128, Levels: 256},
-		"name":          {Size: 128, Queue: strings.Repeat("q", 65536)},
-	} {
-		if p.Check() == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	if err := (Packets{Size: 65535, Levels: 255}).Check(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -178,7 +178,7 @@ func takers(conns, depth, count int) grouping {
 	return func(c contender, filled int) []loadgen.Group {
 		return []loadgen.Group{{
 			Name: "pop", Conns: conns, Depth: depth, Count: int64(min(count, filled)),
-			New: func() loadgen.Protocol { return c.taker(depth) },
+			New: func() loadgen.Protocol { return c.taker() },
 		}}
 	}
 }
@@ -190,9 +190,9 @@ func both(producers, consumers, depth, count int) grouping {
 	}
 }
 
-func (c contender) taker(depth int) loadgen.Protocol {
+func (c contender) taker() loadgen.Protocol {
 	if c.wait {
-		return c.peer.wait(queueName, depth)
+		return c.peer.wait(queueName)
 	}
 	return c.peer.pop(queueName)
 }

@@ -137,9 +137,6 @@ func (b *bench) withBoard(ctx context.Context, p *peer, items loadgen.Items) (*s
 
 // makeItems puts the items on the board and waits until the server has come to rest.
 func (s *server) makeItems(ctx context.Context, items loadgen.Items) error {
-	if err := items.Check(); err != nil {
-		return err
-	}
 	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: fillLimit, Groups: []loadgen.Group{
 		{Name: "make", Conns: 16, Depth: 64, Count: int64(items.Live), New: func() loadgen.Protocol { return s.peer.make(items) }},
 	}})

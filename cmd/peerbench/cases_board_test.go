@@ -50,8 +50,8 @@ func boardHelper(t *testing.T) *peer {
 	t.Helper()
 	p := helper(t, "serve-board")
 	p.make, p.shift = loadgen.BarbershopFill, loadgen.BarbershopUpdate
-	p.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext(false) }
-	p.probe = func() loadgen.Protocol { return loadgen.BarbershopNext(false) }
+	p.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext() }
+	p.probe = func() loadgen.Protocol { return loadgen.BarbershopNext() }
 	return p
 }
 

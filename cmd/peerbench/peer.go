@@ -29,9 +29,9 @@ type peer struct {
 
 	probe func() loadgen.Protocol // a request that a server answers, with a packet or nothing, when it serves
 	push  func(loadgen.Packets) loadgen.Protocol
-	pop   func(queue string) loadgen.Protocol            // takes without waiting
-	wait  func(queue string, depth int) loadgen.Protocol // takes and waits for packets, nil if that is not known
-	pair  func(loadgen.Packets) loadgen.Protocol         // push and pop in one, nil if that is not known
+	pop   func(queue string) loadgen.Protocol    // takes without waiting
+	wait  func(queue string) loadgen.Protocol    // takes and waits for packets, nil if that is not known
+	pair  func(loadgen.Packets) loadgen.Protocol // push and pop in one, nil if that is not known
 
 	// A board of items whose scores shift, nil if the server has none.
 	make  func(loadgen.Items) loadgen.Protocol // makes each item once
@@ -55,7 +55,7 @@ func allPeers(holdfast string) []*peer {
 			},
 			probe: func() loadgen.Protocol { return loadgen.PinpriqPop(loadgen.BarrierQueue) },
 			push:  loadgen.PinpriqPush, pop: loadgen.PinpriqPop, pair: loadgen.PinpriqPair,
-			wait: func(queue string, _ int) loadgen.Protocol { return loadgen.PinpriqSubscribe(queue) },
+			wait: loadgen.PinpriqSubscribe,
 		},
 		{
 			name: "redis", binary: "redis-server", versionArg: "--version",
@@ -66,8 +66,8 @@ func allPeers(holdfast string) []*peer {
 				}
 			},
 			probe: func() loadgen.Protocol { return loadgen.RedisZPopMin(unusedQueue) },
-			push:  loadgen.RedisZAdd, pop: loadgen.RedisZPopMin, pair: loadgen.RedisPair,
-			wait: func(queue string, _ int) loadgen.Protocol { return loadgen.RedisBZPopMin(queue) },
+			push:  loadgen.RedisZAdd, pop: loadgen.RedisZPopMin,
+			wait: loadgen.RedisBZPopMin,
 			make: loadgen.RedisZIncrByFill, shift: loadgen.RedisZIncrBy, next: loadgen.RedisZPopMax,
 		},
 		{
@@ -78,12 +78,9 @@ func allPeers(holdfast string) []*peer {
 			fillArgs: func(dir string, port int) []string {
 				return []string{"-l", "127.0.0.1", "-p", strconv.Itoa(port), "-b", dir, "-F"}
 			},
-			probe: func() loadgen.Protocol { return loadgen.BeanstalkdTake(false) },
+			probe: func() loadgen.Protocol { return loadgen.BeanstalkdTake() },
 			push:  loadgen.BeanstalkdPut,
-			pop:   func(string) loadgen.Protocol { return loadgen.BeanstalkdTake(false) },
-			wait: func(_ string, depth int) loadgen.Protocol {
-				return loadgen.BeanstalkdTake(depth == 1) // a waiting reservation keeps the deletions behind it waiting
-			},
+			pop:   func(string) loadgen.Protocol { return loadgen.BeanstalkdTake() },
 		},
 	}
 }
@@ -99,9 +96,9 @@ func onBoard(peers []*peer) []*peer {
 				return []string{"serve", "--data", filepath.Join(dir, "data"), "--barbershop", address(port), "--sync", "always",
 					"--pinpriq", "off", "--admin", "off"}
 			}
-			board.probe = func() loadgen.Protocol { return loadgen.BarbershopNext(false) }
+			board.probe = func() loadgen.Protocol { return loadgen.BarbershopNext() }
 			board.make, board.shift = loadgen.BarbershopFill, loadgen.BarbershopUpdate
-			board.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext(false) }
+			board.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext() }
 			p = &board
 		}
 		if p.shift != nil {

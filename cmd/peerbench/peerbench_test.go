@@ -169,7 +169,7 @@ func TestACaseMeasuresEveryRoundAndAFailedServerHasNoFurtherTurn(t *testing.T) {
 		{label: "good", peer: helper(t, "serve-empty")}, {label: "bad", peer: helper(t, "refuse")},
 	}}
 	groups := func(c contender, _ int) []loadgen.Group {
-		return []loadgen.Group{{Name: "pop", Conns: 2, Depth: 2, New: func() loadgen.Protocol { return c.taker(2) }}}
+		return []loadgen.Group{{Name: "pop", Conns: 2, Depth: 2, New: func() loadgen.Protocol { return c.taker() }}}
 	}
 	rows, err := throughput{limit: 20 * time.Millisecond, groups: groups}.run(t.Context(), b, c)
 	if err != nil {

@@ -88,12 +88,8 @@ func newRows(c *benchCase, unit string, higher bool) []*row {
 // many a packet counts for.
 func (r *row) addResult(result *loadgen.Result, operations float64) {
 	r.Samples = append(r.Samples, result.Rate()*operations)
-	var latency loadgen.Histogram
-	for i := range result.Groups {
-		latency.Merge(&result.Groups[i].Latency)
-	}
-	r.P50 = append(r.P50, millis(latency.Quantile(0.50)))
-	r.P99 = append(r.P99, millis(latency.Quantile(0.99)))
+	r.P50 = append(r.P50, millis(result.Quantile(0.50)))
+	r.P99 = append(r.P99, millis(result.Quantile(0.99)))
 	if packets := float64(result.Packets()) * operations; packets > 0 {
 		r.CPU = append(r.CPU, millis(result.Server)*1000/packets)
 		r.Client = append(r.Client, millis(result.Client)*1000/packets)

@@ -1,0 +1,44 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+)
+
+// Ask sends one request on a connection of its own and waits for the answer, which shows whether a
+// starting server is ready.
+func Ask(ctx context.Context, addr string, p Protocol) (Progress, error) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	socket, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return Progress{}, fmt.Errorf("no connection to %s: %w", addr, err)
+	}
+	defer socket.Close()
+	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+
+	var total Progress
+	out, in, held := p.Append(nil, 0, 1), make([]byte, readBuffer), 0
+	for total.Done == 0 && total.Packets == 0 {
+		n := 0
+		if _, err = socket.Write(out); err == nil {
+			n, err = socket.Read(in[held:])
+		}
+		if ctx.Err() != nil {
+			return total, ctx.Err()
+		}
+		if err != nil {
+			return total, fmt.Errorf("the connection to %s failed before the answer: %w", addr, err)
+		}
+		held += n
+		var progress Progress
+		if out, progress, err = p.Consume(out[:0], in[:held]); err != nil {
+			return total, err
+		}
+		held = copy(in, in[progress.Used:held])
+		total.add(progress)
+	}
+	return total, nil
+}

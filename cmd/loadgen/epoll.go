@@ -1,0 +1,174 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// loop serves all connections from the goroutine that calls run. It makes two system calls a
+// window, and no other goroutine is woken. At depth 1 that takes a quarter to a third less
+// processor time than a goroutine for each connection.
+type loop struct {
+	r     *run
+	epoll int
+	conns []*conn
+}
+
+// conn is a window with its socket.
+type conn struct {
+	window
+	fd      int
+	index   int32 // in loop.conns; epoll reports it
+	written int   // bytes of out that are written
+	blocked bool  // whether epoll watches the socket for room to write
+}
+
+const (
+	dialTimeout = 10 * time.Second
+	// tickMillis bounds how long the loop sleeps before it looks at the time and the context.
+	tickMillis = 20
+)
+
+// dial opens the connections of all groups, or none.
+func dial(ctx context.Context, r *run) (*loop, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("the connections cannot be watched: %w", err)
+	}
+	l := &loop{r: r, epoll: epoll}
+	for _, g := range r.groups {
+		for range g.Conns {
+			if err := l.add(ctx, g); err != nil {
+				l.close()
+				return nil, fmt.Errorf("connection %d, of group %q to %s: %w", len(l.conns)+1, g.Name, r.spec.Addr, err)
+			}
+		}
+	}
+	return l, nil
+}
+
+// add opens one connection. The loop keeps a duplicate of its descriptor and closes the original,
+// so that the runtime's own poller no longer watches the socket.
+func (l *loop) add(ctx context.Context, g *group) error {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	socket, err := dialer.DialContext(ctx, "tcp", l.r.spec.Addr)
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	raw, err := socket.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	copied, copyErr := -1, error(nil)
+	err = raw.Control(func(fd uintptr) {
+		copied, copyErr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err := errors.Join(err, copyErr); err != nil {
+		return err
+	}
+	index := int32(len(l.conns))
+	l.conns = append(l.conns, &conn{window: *newWindow(g), fd: copied, index: index})
+	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, copied, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: index})
+}
+
+func (l *loop) close() {
+	for _, c := range l.conns {
+		_ = unix.Close(c.fd)
+	}
+	_ = unix.Close(l.epoll)
+}
+
+// run returns when the run is over, or why it failed.
+func (l *loop) run(ctx context.Context) error {
+	l.r.begin = time.Now()
+	defer func() {
+		if !l.r.over {
+			l.r.end(time.Now())
+		}
+	}()
+	for _, c := range l.conns {
+		c.fill(time.Now())
+		if err := l.write(c); err != nil {
+			return c.failed(err)
+		}
+	}
+	events := make([]unix.EpollEvent, len(l.conns))
+	for ctx.Err() == nil {
+		if now := time.Now(); now.Sub(l.r.begin) >= l.r.spec.Limit {
+			l.r.end(now)
+			return nil
+		}
+		n, err := unix.EpollWait(l.epoll, events, tickMillis)
+		if err != nil && err != unix.EINTR {
+			return fmt.Errorf("the connections cannot be watched: %w", err)
+		}
+		for _, e := range events[:max(n, 0)] {
+			c := l.conns[e.Fd]
+			if err := l.serve(c, e.Events); err != nil {
+				return c.failed(err)
+			}
+			if l.r.over {
+				return nil
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// serve reads what has come in, and writes the requests that follow from it.
+func (l *loop) serve(c *conn, events uint32) error {
+	if events&^unix.EPOLLOUT != 0 {
+		n, err := unix.Read(c.fd, c.in[c.held:])
+		switch {
+		case err == unix.EAGAIN || err == unix.EINTR:
+		case err != nil:
+			return err
+		case n == 0:
+			return errHungUp
+		default:
+			now := time.Now()
+			if err := c.reply(n, now); err != nil {
+				return err
+			}
+			c.fill(now)
+		}
+	}
+	return l.write(c)
+}
+
+// write sends as much of out as the socket takes now.
+func (l *loop) write(c *conn) error {
+	for c.written < len(c.out) {
+		n, err := unix.Write(c.fd, c.out[c.written:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err == unix.EAGAIN {
+			return l.watch(c, true)
+		}
+		if err != nil {
+			return err
+		}
+		c.written += n
+	}
+	c.out, c.written = c.out[:0], 0
+	return l.watch(c, false)
+}
+
+func (l *loop) watch(c *conn, blocked bool) error {
+	if c.blocked == blocked {
+		return nil
+	}
+	c.blocked = blocked
+	events := uint32(unix.EPOLLIN)
+	if blocked {
+		events |= unix.EPOLLOUT
+	}
+	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: c.index})
+}
