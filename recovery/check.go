@@ -37,10 +37,8 @@ type checker struct {
 	queues  uint64
 	ended   bool
 
-	sequences *sequences
-	twice     error
-	scratch   []byte
-	batch     storage.Batch
+	scratch []byte
+	batch   storage.Batch
 }
 
 func newChecker(first *entry) (*checker, error) {
@@ -64,11 +62,6 @@ func newChecker(first *entry) (*checker, error) {
 	case m.NextQueue == 0:
 		return nil, errors.New("the header's next_queue is 0: the numbers of queues begin at 1")
 	}
-	c.sequences = newSequences(func(seq uint64) {
-		if c.twice == nil {
-			c.twice = fmt.Errorf("queue %q has two packets with the sequence %d", c.queue.Name, seq)
-		}
-	})
 	return c, nil
 }
 
@@ -99,9 +92,6 @@ func (c *checker) finish() error {
 }
 
 func (c *checker) checkQueue(e *entry) error {
-	if err := c.leaveQueue(); err != nil {
-		return err
-	}
 	id, name, hash := e.id.Queue, e.name, c.hasher.of(e.name)
 	_, twice := c.names[hash]
 	switch {
@@ -150,14 +140,6 @@ func (c *checker) checkRest(q *storage.Queue, e *entry) error {
 	return nil
 }
 
-// leaveQueue ends the packets of a queue.
-func (c *checker) leaveQueue() error {
-	if c.queue != nil {
-		c.sequences.flush()
-	}
-	return c.twice
-}
-
 func (c *checker) checkPacket(e *entry) error {
 	if c.queue == nil || string(e.name) != string(c.queue.Name) {
 		if c.queue == nil {
@@ -180,7 +162,6 @@ func (c *checker) checkPacket(e *entry) error {
 	if err := c.checkSize(&e.packet); err != nil {
 		return err
 	}
-	c.sequences.add(id.Priority, id.Seq)
 	c.last, c.any = id, true
 	c.packets++
 	return nil
@@ -210,9 +191,6 @@ func recordBound(p *storage.Packet) int {
 }
 
 func (c *checker) checkEnd(e *entry) error {
-	if err := c.leaveQueue(); err != nil {
-		return err
-	}
 	end := &e.other.end
 	switch {
 	case end.packets != c.packets || end.queues != c.queues:

@@ -38,8 +38,8 @@ type DumpOptions struct {
 
 	// Salvage goes on where a packet cannot be read, counting it, dumps packets whose queue has
 	// lost its name, or that has the name of another queue, under the name lost-queue-N, and dumps a
-	// folder that was being loaded. Where sequences lie outside of the marks the dump has wider ones;
-	// of packets of a queue with one sequence it writes the first. Without it each of these is an error.
+	// folder that was being loaded. Where sequences lie outside of the marks the dump has wider ones.
+	// Without it each of these is an error.
 	Salvage bool
 
 	// Progress, if not nil, is called now and then from a goroutine of Dump's.
@@ -107,10 +107,9 @@ type dumper struct {
 	w      io.Writer
 	queues []*storage.Queue // those to be dumped, in order of identity
 	ranges []storage.QueueRange
-	next   int            // of queues: the first whose record is not written yet
-	lost   int64          // queues that were made up
-	names  *nameSet       // of a salvage: of queues; nil until it is asked
-	twice  map[place]bool // of a salvage: taken by several packets; true when one of them was met
+	next   int      // of queues: the first whose record is not written yet
+	lost   int64    // queues that were made up
+	names  *nameSet // of a salvage: of queues; nil until it is asked
 
 	// These belong to the goroutine that writes, while it runs.
 	report DumpReport

@@ -62,8 +62,6 @@ type dumpFlow struct {
 	run     *dumpRun // being filled
 	queue   *storage.Queue
 	control storage.Control
-	twins   *twins // nil in a salvage, which knows them already
-	twin    error  // the first pair
 }
 
 func (d *dumper) packets() error {
@@ -84,9 +82,6 @@ func (d *dumper) packets() error {
 	}
 	f.wait.Go(f.writeRuns) // ends when order is closed
 	f.run = <-f.free
-	if !f.Salvage {
-		f.twins = newTwins(f.foundTwin)
-	}
 	err := f.read()
 	if err == nil || f.Limit > 0 && !errors.Is(err, errEnough) { // what was read may be all that is wanted
 		_ = f.send()
@@ -96,9 +91,6 @@ func (d *dumper) packets() error {
 	f.wait.Wait()
 	if err == nil || errors.Is(err, errEnough) || f.enough() { // what lies behind the limit is of no concern
 		err = f.err
-	}
-	if err == nil && f.twins != nil {
-		err = f.moreTwins()
 	}
 	return err
 }
@@ -117,60 +109,9 @@ func (f *dumpFlow) read() error {
 	return f.queuesUpTo(1<<32 - 1)
 }
 
-func (f *dumpFlow) foundTwin(queue uint32, seq uint64) {
-	if f.twin == nil {
-		f.twin = fmt.Errorf("%w: queue %d has two packets with the sequence %d", storage.ErrDamaged, queue, seq)
-	}
-}
-
-// moreTwins ends the search for packets with one sequence. With a limit it is done here as a whole:
-// the reader may have gone beyond the limit, by how much is a matter of chance.
-func (f *dumpFlow) moreTwins() error {
-	var err error
-	if f.Limit > 0 {
-		err = f.followTwins()
-	}
-	f.twins.flush()
-	if err == nil {
-		err = f.twins.rest(f.followTwins)
-	}
-	if f.twin != nil {
-		return f.twin
-	}
-	return err
-}
-
-// followTwins adds all packets that were written.
-func (f *dumpFlow) followTwins() error {
-	written := int64(0)
-	for _, r := range f.ranges {
-		err := f.src.Packets(r, func(id storage.PacketID, m *storage.Meta) error {
-			if m.Expired(f.Now) {
-				return nil
-			}
-			if written == f.report.Packets {
-				return errEnough
-			}
-			written++
-			f.twins.add(id)
-			if f.twin == nil && written == f.report.Packets {
-				return errEnough
-			}
-			return f.twin
-		})
-		if errors.Is(err, errEnough) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read packets: %w", err)
-		}
-	}
-	return nil
-}
-
 // take adds one packet to the run.
 func (f *dumpFlow) take(id storage.PacketID, rec []byte, damage error) error {
-	if err := f.misplaced(id, rec != nil); err != nil {
+	if err := f.misplaced(id); err != nil {
 		if !f.Salvage {
 			return err
 		}
@@ -202,28 +143,13 @@ func (f *dumpFlow) take(id storage.PacketID, rec []byte, damage error) error {
 }
 
 // misplaced says why load would refuse the dump if the packet were in it.
-func (f *dumpFlow) misplaced(id storage.PacketID, readable bool) error {
+func (f *dumpFlow) misplaced(id storage.PacketID) error {
 	if err := impossible(id); err != nil {
 		return err
 	}
-	if c := &f.control; !f.Salvage {
-		if id.Seq >= c.NextSeq || id.Seq <= c.LowSeq {
-			return fmt.Errorf("%w: packet %v: its sequence is not between those of the next packets at the two ends, %d and %d",
-				storage.ErrDamaged, id, c.LowSeq, c.NextSeq)
-		}
-		if f.Limit == 0 {
-			f.twins.add(id)
-		}
-		return f.twin
-	}
-	at := place{id.Queue, id.Seq}
-	met, twice := f.twice[at]
-	if !twice {
-		return nil
-	}
-	f.twice[at] = readable || met
-	if met {
-		return fmt.Errorf("%w: packet %v: another packet of the queue has its sequence, and is written", storage.ErrDamaged, id)
+	if c := &f.control; !f.Salvage && (id.Seq >= c.NextSeq || id.Seq <= c.LowSeq) {
+		return fmt.Errorf("%w: packet %v: its sequence is not between those of the next packets at the two ends, %d and %d",
+			storage.ErrDamaged, id, c.LowSeq, c.NextSeq)
 	}
 	return nil
 }

@@ -264,8 +264,6 @@ func (l *loader) explain(err error) error {
 	}
 	again := "load the same dump again"
 	switch {
-	case l.check.twice != nil: // found at the end of the queue
-		return fmt.Errorf("%w; a part of the dump is stored, which may be these very packets: mend the dump and load it into a new folder", err)
 	case l.faulty:
 		again = "mend the dump and load it again"
 	}

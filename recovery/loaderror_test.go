@@ -3,7 +3,6 @@ package recovery
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -39,7 +38,6 @@ func TestFailedLoadSaysWhatIsStoredAndWhatToDo(t *testing.T) {
 		"cut short":               {bytes.NewReader(at(250)), "mend the dump and load it again", "same dump"},
 		"cannot be read":          {io.MultiReader(bytes.NewReader(at(250)), iotest.ErrReader(io.ErrClosedPipe)), "load the same dump again to go on where it stopped, or abandon the load with --abandon", "mend"},
 		"cannot be read at first": {iotest.ErrReader(io.ErrClosedPipe), "cannot read the dump", "stored"},
-		"one sequence twice":      {strings.NewReader(dumpWithOneSequenceTwice()), "mend the dump and load it into a new folder", "go on"},
 	} {
 		err := loadError(t, t.TempDir(), c.in)
 		if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), c.not) {
@@ -55,17 +53,6 @@ func TestFailedLoadTellsANewFolderFromOneThatIsAsItWas(t *testing.T) {
 			t.Errorf("got %q, want %q", err, want)
 		}
 	}
-}
-
-// dumpWithOneSequenceTwice has forty packets in one queue, the last with the sequence of the first.
-func dumpWithOneSequenceTwice() string {
-	var b strings.Builder
-	b.WriteString(head + first)
-	for i := range 39 {
-		b.WriteString(packetLine(strings.Replace(seq8, "5808", fmt.Sprint(5808+i), 1)))
-	}
-	b.WriteString(strings.Replace(packetLine(seq8), `"priority":1`, `"priority":2`, 1))
-	return b.String() + endLine(40, 1)
 }
 
 func TestLoadRecordThatCannotBeReadLeavesOnlyAbandoning(t *testing.T) {

@@ -18,37 +18,17 @@ type survey struct {
 	unread  uint64           // records that cannot be read
 	outside uint64           // packets beyond the marks of the control record
 	first   storage.PacketID // of these
-	twins   *twins
 }
-
-// place is a queue and a sequence: no two packets have the same.
-type place struct {
-	queue uint32
-	seq   uint64
-}
-
-// maxTwins bounds the memory that places taken twice need.
-const maxTwins = 1 << 20
 
 // survey looks at all packets, also where only some queues are dumped: the control record does not
 // count by queues. m are the marks of the control record, and become those of the dump.
 func (d *dumper) survey(m *storage.Marks) error {
 	s := &survey{dumper: d, marks: m}
-	d.twice = make(map[place]bool)
-	s.twins = newTwins(func(queue uint32, seq uint64) {
-		if len(d.twice) < maxTwins {
-			d.twice[place{queue, seq}] = false
-		}
-	})
 	mendMarks(m)
 	for _, q := range d.queues {
 		m.NextQueue = max(m.NextQueue, q.ID+1)
 	}
-	err := s.scan(s.record)
-	if err == nil {
-		err = s.twins.rest(func() error { return s.scan(s.follow) })
-	}
-	if err != nil {
+	if err := s.src.Records(storage.QueueRange{}, s.record); err != nil && !errors.Is(err, storage.ErrDamaged) {
 		return fmt.Errorf("read packets: %w", err)
 	}
 	s.conclude()
@@ -61,19 +41,6 @@ func mendMarks(m *storage.Marks) {
 		m.NextSeq, m.LowSeq = 1<<63, 1<<63-1
 	}
 	m.NextQueue = max(m.NextQueue, 1)
-}
-
-func unlessDamaged(err error) error {
-	if errors.Is(err, storage.ErrDamaged) {
-		return nil
-	}
-	return err
-}
-
-func (s *survey) scan(fn func(id storage.PacketID, rec []byte, damage error) error) error {
-	err := unlessDamaged(s.src.Records(storage.QueueRange{}, fn))
-	s.twins.flush()
-	return err
 }
 
 func (s *survey) record(id storage.PacketID, rec []byte, _ error) error {
@@ -94,23 +61,7 @@ func (s *survey) record(id storage.PacketID, rec []byte, _ error) error {
 	m.NextQueue = max(m.NextQueue, id.Queue+1)
 	m.NextSeq = max(m.NextSeq, id.Seq+1)
 	m.LowSeq = min(m.LowSeq, id.Seq-1)
-	s.add(id)
 	return nil
-}
-
-// follow is record for a further pass.
-func (s *survey) follow(id storage.PacketID, rec []byte, _ error) error {
-	if rec != nil && storage.DecodeRecord(rec, &s.packet) == nil && impossible(id) == nil {
-		s.add(id)
-	}
-	return nil
-}
-
-// add holds a packet that will be written against the others of its queue.
-func (s *survey) add(id storage.PacketID) {
-	if !s.packet.Expired(s.Now) {
-		s.twins.add(id)
-	}
 }
 
 // conclude makes findings of what the scans met.
