@@ -52,7 +52,7 @@ func (s *memStore) Apply(b *storage.Batch) error {
 	s.held = max(s.held, b.Held())
 	b.Each(func(op storage.Op) {
 		switch op.Kind {
-		case storage.OpPut:
+		case storage.OpPut, storage.OpReplace:
 			s.written++
 			s.packets[op.ID] = bytes.Clone(op.Record)
 		case storage.OpDelete:
@@ -82,7 +82,7 @@ func (s *memStore) check(b *storage.Batch) error {
 	}
 	without := storage.Batch{} // what is left when the deletes go through a redo record
 	b.Each(func(op storage.Op) {
-		if op.Kind == storage.OpPut {
+		if op.Kind == storage.OpPut || op.Kind == storage.OpReplace {
 			var p storage.Packet
 			if storage.DecodeRecord(op.Record, &p) == nil {
 				without.Put(op.ID, &p)

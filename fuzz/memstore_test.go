@@ -32,7 +32,7 @@ func (s *memStore) Apply(b *storage.Batch) error {
 	defer s.mu.Unlock()
 	b.Each(func(op storage.Op) {
 		switch op.Kind {
-		case storage.OpPut:
+		case storage.OpPut, storage.OpReplace:
 			s.packets[op.ID] = slices.Clone(op.Record)
 			s.control.NextSeq = max(s.control.NextSeq, op.ID.Seq+1)
 		case storage.OpDelete:

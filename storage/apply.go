@@ -50,12 +50,12 @@ func (s *Store) write(b *Batch) error {
 	s.mu.Lock()
 	next, failed := s.control, s.failed
 	s.mu.Unlock()
-	switch {
-	case failed != nil:
+	if failed != nil {
 		return fmt.Errorf("%w: the store stopped before it: %w", ErrUnknown, failed)
-	case !s.limits.hold(b):
-		return fmt.Errorf("%w: %d operations and %d bytes, at most %d and %d, or with %d deletes, at most %d",
-			ErrTooLarge, b.count, b.bytes, s.limits.MaxOps, s.limits.MaxBytes, b.deletes.packets, s.limits.MaxDeletes)
+	}
+	postponed, err := s.limits.postpone(b)
+	if err != nil {
+		return err
 	}
 	if err := s.guard.look(int64(b.bytes)); errors.Is(err, ErrFull) {
 		return err
@@ -63,7 +63,7 @@ func (s *Store) write(b *Batch) error {
 		s.fail(err)
 		return fmt.Errorf("%w: the store stopped before it: %w", ErrUnknown, err)
 	}
-	deleted, err := s.commit(b, &next)
+	deleted, err := s.commit(b, postponed, &next)
 	if err != nil {
 		s.fail(err)
 		return fmt.Errorf("%w: batch %d: %w", ErrUnknown, next.Batch, err)
@@ -81,20 +81,19 @@ func (s *Store) write(b *Batch) error {
 	return nil
 }
 
-// commit writes the batch and next, which it brings up to it, and returns how
-// many packets the batch deletes.
-func (s *Store) commit(b *Batch, next *Control) (deleted uint64, err error) {
-	later := s.postponed(b)
+// commit writes the batch and next, which it brings up to date, and returns how many packets the
+// batch deletes or replaces.
+func (s *Store) commit(b *Batch, postponed *postponed, next *Control) (deleted uint64, err error) {
 	err = s.transact(func(txn *badger.Txn) error {
 		// The operations, and what they change in the control record.
-		if deleted, err = s.fill(txn, b, next, later != nil); err != nil {
+		if deleted, err = s.fill(txn, b, next, postponed); err != nil {
 			return err
 		}
 		if err := s.fillLoaded(txn, b); err != nil {
 			return err
 		}
-		if later != nil {
-			if err := txn.Set([]byte(redoKey), appendRedo(nil, later)); err != nil {
+		if postponed != nil {
+			if err := txn.Set([]byte(redoKey), appendRedo(nil, postponed.deletes)); err != nil {
 				return fmt.Errorf("cannot add the redo record: %w", err)
 			}
 		}
@@ -109,8 +108,10 @@ func (s *Store) commit(b *Batch, next *Control) (deleted uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := s.carryOut(later, next); err != nil {
-		return 0, err
+	if postponed != nil {
+		if err := s.carryOut(postponed.deletes, next); err != nil {
+			return 0, err
+		}
 	}
 	if s.opt.Sync.kind != syncAlways {
 		return deleted, nil
@@ -143,36 +144,9 @@ func (s *Store) transact(fn func(txn *badger.Txn) error, control *Control) error
 	return nil
 }
 
-// postponed returns the deletes of a batch that has too many for one
-// transaction, and nil for any other. They come after the puts then, so the
-// payload of a large packet that moves, which has the same key before and
-// after, is left to the put.
-func (s *Store) postponed(b *Batch) []removal {
-	if b.count <= s.limits.MaxOps && b.bytes <= s.limits.MaxBytes {
-		return nil
-	}
-	type place struct { // of a payload
-		queue uint32
-		seq   uint64
-	}
-	stays := make(map[place]bool)
-	for i := range b.ops {
-		if o := &b.ops[i]; o.head != nil && !o.cancelled {
-			stays[place{o.id.Queue, o.id.Seq}] = true
-		}
-	}
-	later := make([]removal, 0, b.deletes.packets)
-	for i := range b.ops {
-		if o := &b.ops[i]; o.kind == OpDelete && !o.cancelled {
-			later = append(later, removal{o.id, o.removed.Large && !stays[place{o.id.Queue, o.id.Seq}]})
-		}
-	}
-	return later
-}
-
-// fill adds the batch to a transaction, which keeps references to the keys
-// and values until it has committed. With later its deletes are only counted.
-func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, later bool) (deleted uint64, err error) {
+// fill adds the batch to a transaction, which keeps references to the keys and values until it has
+// committed. Postponed deletes are only counted.
+func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, postponed *postponed) (deleted uint64, err error) {
 	a := &s.apply
 	a.reset(b.count)
 	for i := range b.ops {
@@ -180,10 +154,10 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, later bool) (dele
 		if o.cancelled {
 			continue
 		}
-		if o.kind == OpDelete {
+		if o.kind != OpPut {
 			deleted++
 		}
-		if o.kind == OpDelete && later {
+		if postponed.has(o) {
 			next.count(o)
 			continue
 		}
@@ -225,6 +199,8 @@ func (a *applyState) packet(txn *badger.Txn, o *batchOp) error {
 		return errors.Join(txn.Delete(key), txn.Delete(payload))
 	case payload == nil:
 		return a.set(txn, key, o.rec, nativeExpiry(o.expiry))
+	case o.head == nil: // it replaces a large packet by one that is not
+		return errors.Join(a.set(txn, key, o.rec, nativeExpiry(o.expiry)), txn.Delete(payload))
 	default:
 		expiry := nativeExpiry(o.expiry)
 		return errors.Join(a.set(txn, key, o.head, expiry), a.set(txn, payload, o.payload, expiry))
@@ -255,11 +231,19 @@ func (a *applyState) set(txn *badger.Txn, key, value []byte, expires uint64) err
 
 // count brings the totals of the control record up to an operation.
 func (c *Control) count(o *batchOp) {
+<<<<<<< Updated upstream
 	switch {
 	case o.kind == OpPut:
 		c.Add(o.id, o.expiry)
 	case o.kind == OpDelete && !o.removed.Expires:
+=======
+	if o.kind != OpPut && !o.removed.Expires {
+>>>>>>> Stashed changes
 		c.Live--
 		c.Hash -= SetHash(o.id)
+	}
+	if o.kind != OpDelete && o.expiry == 0 {
+		c.Live++
+		c.Hash += SetHash(o.id)
 	}
 }

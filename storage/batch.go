@@ -8,6 +8,7 @@ package storage
 //     before Reset.
 //  2. count and bytes are those of the operations that are not cancelled,
 //     plus those of queues, of the load record and of the loaded record.
+//  3. Apply carries the operations of one packet out in the order of the calls.
 type Batch struct {
 	ops    []batchOp
 	queues map[uint32]queueOp
@@ -17,7 +18,6 @@ type Batch struct {
 
 	count    int
 	bytes    int
-	deletes  struct{ packets, entries, bytes int } // the part of Delete in count and bytes
 	marks    Marks
 	hasMarks bool
 	load     []byte // the load record; empty removes it
@@ -32,6 +32,7 @@ type OpKind uint8
 const (
 	OpPut OpKind = iota + 1
 	OpDelete
+	OpReplace
 	OpPutQueue
 	OpDeleteQueue
 )
@@ -39,13 +40,13 @@ const (
 // Op is one operation of a batch as Each shows it.
 type Op struct {
 	Kind    OpKind
-	ID      PacketID // of OpPut and OpDelete
-	Record  []byte   // of OpPut: the full record
-	Removed Removed  // of OpDelete
+	ID      PacketID // of OpPut, OpDelete and OpReplace
+	Record  []byte   // of OpPut and OpReplace: the full record
+	Removed Removed  // of OpDelete and OpReplace
 	Queue   Queue    // of OpPutQueue; only its ID of OpDeleteQueue
 }
 
-// Removed tells what Delete must know of the packet that goes.
+// Removed tells what Delete and Replace must know of the packet that goes.
 type Removed struct {
 	Expires bool // the packet had an expiry
 	Large   bool // its payload has a record of its own: Meta.Large, or IsLarge
@@ -57,9 +58,9 @@ func IsLarge(n int) bool { return n > largePayload }
 type batchOp struct {
 	id        PacketID
 	expiry    int64
-	rec       []byte // full record of a put
-	head      []byte // of a large put: its record without the payload
-	payload   []byte // of a large put: the payload inside rec
+	rec       []byte // full record of a put or a replace
+	head      []byte // where that is large: the record without the payload
+	payload   []byte // where that is large: the payload inside rec
 	kind      OpKind
 	cancelled bool
 	removed   Removed
@@ -90,21 +91,31 @@ func (b *Batch) Reset() {
 	clear(b.chunks)
 	b.chunks = b.chunks[:0]
 	b.held, b.count, b.bytes = 0, 0, 0
-	b.deletes.packets, b.deletes.entries, b.deletes.bytes = 0, 0, 0
 	b.marks, b.hasMarks = Marks{}, false
 	b.load, b.hasLoad, b.loaded = nil, false, nil
 }
 
 // Put adds a packet, copying all it needs of p, and returns the number by
-// which Record and Cancel know the operation.
+// which Record and Cancel know the operation. Nothing has that id on disk, or
+// the batch deleted it before.
 func (b *Batch) Put(id PacketID, p *Packet) (op int) {
+	return b.put(batchOp{kind: OpPut, id: id, expiry: p.Expiry}, p)
+}
+
+// Replace puts a packet in the place of one that an earlier batch put, in one
+// operation: whatever happens, one of the two is there. For a packet that
+// this batch put, use Cancel and Put.
+func (b *Batch) Replace(id PacketID, p *Packet, r Removed) (op int) {
+	return b.put(batchOp{kind: OpReplace, id: id, expiry: p.Expiry, removed: r}, p)
+}
+
+func (b *Batch) put(o batchOp, p *Packet) (op int) {
 	large := IsLarge(len(p.Payload))
 	room := recordRoom(p)
 	if large {
 		room += room - len(p.Payload)
 	}
 	buf := b.grow(room)
-	o := batchOp{kind: OpPut, id: id, expiry: p.Expiry}
 	o.rec = AppendRecord(buf, p)
 	o.rec = o.rec[:len(o.rec):len(o.rec)]
 	if large {
@@ -118,32 +129,37 @@ func (b *Batch) Put(id PacketID, p *Packet) (op int) {
 	return len(b.ops) - 1
 }
 
-// Record returns the full record of a Put, cancelled or not, valid until Reset.
+// Record returns the full record of a Put or a Replace, cancelled or not,
+// valid until Reset.
 func (b *Batch) Record(op int) []byte { return b.ops[op].rec }
 
 // Cancel takes a Put back: its packet was popped again before the batch was
-// sealed, so neither needs the disk. A second Cancel does nothing.
+// sealed, so neither needs the disk. Of a Replace it leaves a Delete of what
+// is on disk. A second Cancel does nothing.
 func (b *Batch) Cancel(op int) {
 	o := &b.ops[op]
-	if o.cancelled || o.kind != OpPut {
+	if o.cancelled || o.kind == OpDelete {
 		return
 	}
-	o.cancelled = true
 	b.count -= o.entries()
 	b.bytes -= o.bytes()
+	if o.kind == OpPut {
+		o.cancelled = true
+		return
+	}
+	o.kind, o.head, o.payload = OpDelete, nil, nil
+	b.count += o.entries()
+	b.bytes += o.bytes()
 }
 
 // Delete removes a packet that an earlier batch put. For one that this batch
 // put, use Cancel. A packet that moves to another priority is deleted first
-// and put then, in one batch.
+// and put then, in one batch; it may move back.
 func (b *Batch) Delete(id PacketID, r Removed) {
 	o := batchOp{kind: OpDelete, id: id, removed: r}
 	b.ops = append(b.ops, o)
 	b.count += o.entries()
 	b.bytes += o.bytes()
-	b.deletes.packets++
-	b.deletes.entries += o.entries()
-	b.deletes.bytes += o.bytes()
 }
 
 // PutQueue writes a queue definition. Within one batch the last call for an
@@ -269,11 +285,14 @@ func (o *batchOp) entries() int {
 
 func (o *batchOp) bytes() int {
 	n := packetKeyLen + opBytes
+	if o.head != nil || o.removed.Large {
+		n += payloadKeyLen + opBytes
+	}
 	switch {
+	case o.kind == OpDelete:
+		return n
 	case o.head != nil:
-		return n + len(o.head) + payloadKeyLen + opBytes + len(o.payload)
-	case o.removed.Large:
-		return n + payloadKeyLen + opBytes
+		return n + len(o.head) + len(o.payload)
 	}
 	return n + len(o.rec)
 }

@@ -40,6 +40,69 @@ func TestCancelledPutIsNotWrittenButStillReadable(t *testing.T) {
 	}
 }
 
+func TestReplacedPacketIsThereOnceAndItsOldPayloadIsNot(t *testing.T) {
+	small, large := []byte("x"), make([]byte, 1100)
+	for name, row := range map[string]struct {
+		old, new Packet
+		entries  int
+	}{
+		"small by small":              {Packet{Payload: small}, Packet{}, 1},
+		"small by large":              {Packet{Payload: small}, Packet{Payload: large}, 2},
+		"large by small":              {Packet{Payload: large}, Packet{Payload: small}, 2},
+		"large by large":              {Packet{Payload: large}, Packet{Payload: large[1:]}, 2},
+		"one without expiry by one":   {Packet{}, Packet{Expiry: 4_000_000_000_000}, 1},
+		"one with expiry by one less": {Packet{Expiry: 4_000_000_000_000}, Packet{}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := smallStore(t, t.TempDir())
+			id, removed := PacketID{1, 1, 1}, Removed{Expires: row.old.Expiry != 0, Large: IsLarge(len(row.old.Payload))}
+			var b Batch
+			apply := func(want ...PacketID) {
+				t.Helper()
+				if err := s.Apply(&b); err != nil {
+					t.Fatal(err)
+				}
+				b.Reset()
+				got, live, hash := scanned(t, s)
+				if err := s.Verify(live, hash); err != nil || !slices.Equal(got, want) {
+					t.Errorf("%v are there, want %v; %v", got, want, err)
+				}
+			}
+			payloads := func() (n int) {
+				if err := s.scan(payloadPrefix, func(_, _ []byte) error { n++; return nil }); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			b.Put(id, &row.old)
+			apply(id)
+			b.Replace(id, &row.new, removed)
+			if b.Len() != row.entries {
+				t.Errorf("%d entries, want %d", b.Len(), row.entries)
+			}
+			apply(id)
+			err := s.Read([]PacketID{id}, func(_ int, rec []byte) error {
+				var p Packet
+				if err := DecodeRecord(rec, &p); err != nil || !same(p, row.new) {
+					t.Errorf("it reads as %+v, %v", p, err)
+				}
+				return nil
+			})
+			if n := payloads(); err != nil || n != len(row.new.Payload)/1000 {
+				t.Errorf("%d payload records, %v", n, err)
+			}
+			b.Cancel(b.Replace(id, &row.old, Removed{Expires: row.new.Expiry != 0, Large: IsLarge(len(row.new.Payload))}))
+			if b.Len() > 2 || b.Bytes() > 200 {
+				t.Errorf("a replace that was taken back has %d entries and %d bytes", b.Len(), b.Bytes())
+			}
+			apply()
+			if n := payloads(); n != 0 {
+				t.Errorf("%d payload records are left", n)
+			}
+		})
+	}
+}
+
 func TestBatchWithNothingToWriteTouchesNoDisk(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	var b Batch

@@ -20,15 +20,6 @@ type Limits struct {
 	MaxDeletes int
 }
 
-// hold reports whether a batch keeps to the limits.
-func (l Limits) hold(b *Batch) bool {
-	if b.count <= l.MaxOps && b.bytes <= l.MaxBytes {
-		return true
-	}
-	d := b.deletes
-	return d.packets <= l.MaxDeletes && b.count-d.entries <= l.MaxOps && b.bytes-d.bytes <= l.MaxBytes/2
-}
-
 // opBytes is what one entry takes beyond its key and value, in the measure of
 // Limits.MaxBytes: Badger's own estimate adds 12 bytes for version and flags.
 const opBytes = 16

@@ -32,7 +32,14 @@ func (m *model) draw(t *rapid.T, b *Batch) {
 		live[place{id.Queue, id.Seq}] = id
 	}
 	put := map[PacketID]int{}
-	for range rapid.IntRange(0, 30).Draw(t, "operations") {
+	most := 30
+	if rapid.IntRange(0, 9).Draw(t, "oversized") == 0 { // more deletes than one transaction holds
+		for seq := range uint64(2000) {
+			b.Delete(PacketID{Queue: 4, Priority: 1, Seq: seq}, Removed{Expires: true})
+		}
+		most = 8 // such a batch holds half of the bytes
+	}
+	for range rapid.IntRange(0, most).Draw(t, "operations") {
 		id := PacketID{
 			Queue:    rapid.Uint32Range(1, 3).Draw(t, "queue"),
 			Priority: rapid.Uint32Range(0, 2).Draw(t, "priority"),
@@ -40,23 +47,28 @@ func (m *model) draw(t *rapid.T, b *Batch) {
 		}
 		at := place{id.Queue, id.Seq}
 		if old, has := live[at]; has {
-			if op, here := put[old]; here {
+			removed := Removed{Expires: m.packets[old].Expiry != 0, Large: IsLarge(len(m.packets[old].Payload))}
+			op, here := put[old]
+			if !here && rapid.Bool().Draw(t, "replace") {
+				p := modelPacket(t, id.Seq)
+				put[old], m.packets[old] = b.Replace(old, &p, removed), p
+				continue
+			}
+			if here {
 				b.Cancel(op)
 				delete(put, old)
 			} else {
-				b.Delete(old, Removed{Expires: m.packets[old].Expiry != 0, Large: IsLarge(len(m.packets[old].Payload))})
+				b.Delete(old, removed)
 			}
 			delete(live, at)
 			delete(m.packets, old)
+			if !here && rapid.Bool().Draw(t, "put again") {
+				p := modelPacket(t, id.Seq)
+				put[old], live[at], m.packets[old] = b.Put(old, &p), old, p
+			}
 			continue
 		}
-		p := Packet{Payload: bytes.Repeat([]byte{byte(id.Seq)}, rapid.SampledFrom([]int{0, 10, 1024, 1025, 9000}).Draw(t, "payload"))}
-		if rapid.Bool().Draw(t, "expires") {
-			p.Expiry = 4_000_000_000_000
-		}
-		if rapid.Bool().Draw(t, "key") {
-			p.Key = fmt.Append([]byte{}, id.Seq%3)
-		}
+		p := modelPacket(t, id.Seq)
 		put[id], live[at], m.packets[id] = b.Put(id, &p), id, p
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "queue operations") {
@@ -78,6 +90,17 @@ func (m *model) draw(t *rapid.T, b *Batch) {
 		m.marks = Marks{NextSeq: 1<<63 + m.batches, LowSeq: 1<<63 - m.batches, NextQueue: uint32(m.batches)}
 		b.SetMarks(m.marks)
 	}
+}
+
+func modelPacket(t *rapid.T, seq uint64) Packet {
+	p := Packet{Payload: bytes.Repeat([]byte{byte(seq)}, rapid.SampledFrom([]int{0, 10, 1024, 1025, 9000}).Draw(t, "payload"))}
+	if rapid.Bool().Draw(t, "expires") {
+		p.Expiry = 4_000_000_000_000
+	}
+	if rapid.Bool().Draw(t, "key") {
+		p.Key = fmt.Append([]byte{}, seq%3)
+	}
+	return p
 }
 
 // check holds a store against the model.

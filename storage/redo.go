@@ -26,6 +26,50 @@ type removal struct {
 	large bool
 }
 
+// postponed are the deletes of a batch that has too many for one transaction.
+type postponed struct {
+	deletes []removal
+	puts    map[PacketID]bool // what the batch puts
+}
+
+// has reports whether an operation of the batch is postponed. It is not where the batch puts the
+// same packet: the delete would undo the put, which comes before all that is postponed.
+func (p *postponed) has(o *batchOp) bool {
+	return p != nil && o.kind == OpDelete && !o.cancelled && !p.puts[o.id]
+}
+
+// postpone returns the deletes to postpone, nil where all of the batch fits into one transaction,
+// and an error that wraps ErrTooLarge where it does not without them.
+func (l Limits) postpone(b *Batch) (*postponed, error) {
+	if b.count <= l.MaxOps && b.bytes <= l.MaxBytes {
+		return nil, nil
+	}
+	type place struct { // of a payload, the same whatever the priority
+		queue uint32
+		seq   uint64
+	}
+	p := &postponed{puts: make(map[PacketID]bool)}
+	stays := make(map[place]bool) // payloads that the batch puts
+	for i := range b.ops {
+		if o := &b.ops[i]; o.kind != OpDelete && !o.cancelled {
+			p.puts[o.id] = true
+			stays[place{o.id.Queue, o.id.Seq}] = o.head != nil
+		}
+	}
+	count, bytes := b.count, b.bytes
+	for i := range b.ops {
+		if o := &b.ops[i]; p.has(o) {
+			count, bytes = count-o.entries(), bytes-o.bytes()
+			p.deletes = append(p.deletes, removal{o.id, o.removed.Large && !stays[place{o.id.Queue, o.id.Seq}]})
+		}
+	}
+	if len(p.deletes) > l.MaxDeletes || count > l.MaxOps || bytes > l.MaxBytes/2 {
+		return nil, fmt.Errorf("%w: %d operations and %d bytes, at most %d and %d; without its %d deletes, at most %d, they are %d and %d, at most %d and %d",
+			ErrTooLarge, b.count, b.bytes, l.MaxOps, l.MaxBytes, len(p.deletes), l.MaxDeletes, count, bytes, l.MaxOps, l.MaxBytes/2)
+	}
+	return p, nil
+}
+
 // appendRedo encodes the list, which it sorts: a msgpack map of one field with the bytes
 //
 //	(queue uvarint | priority uvarint | count uvarint | count × (step uvarint | large u8))…

@@ -177,3 +177,38 @@ func TestLargePacketThatMovesInABatchOfManyDeletesKeepsItsPayload(t *testing.T) 
 		t.Errorf("%d payloads are left, %v", payloads, err)
 	}
 }
+
+func TestPacketDeletedAndPutAgainInABatchOfManyDeletesIsThere(t *testing.T) {
+	small, large := []byte("new"), make([]byte, 1100)
+	for name, row := range map[string]struct {
+		was     int // of the packets that fillStore puts
+		payload []byte
+	}{
+		"small, small": {1, small},
+		"small, large": {1, large},
+		"large, small": {7, small},
+		"large, large": {7, large},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
+			ids := fillStore(t, s, 3000)
+			var b Batch
+			deleteAll(&b, ids)
+			b.Put(ids[row.was], &Packet{Payload: row.payload})
+			if err := s.Apply(&b); err != nil {
+				t.Fatal(err)
+			}
+			got, live, hash := scanned(t, s)
+			if !slices.Equal(got, ids[row.was:row.was+1]) {
+				t.Errorf("%d packets are there, want the one that was put", len(got))
+			}
+			if err := s.Verify(live, hash); err != nil {
+				t.Error(err)
+			}
+			payloads := 0
+			if err := s.scan(payloadPrefix, func(_, _ []byte) error { payloads++; return nil }); err != nil || payloads != len(row.payload)/1100 {
+				t.Errorf("%d payload records are there, %v", payloads, err)
+			}
+		})
+	}
+}

@@ -160,7 +160,7 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 	b := new(storage.Batch)
 	for _, op := range ops {
 		switch op.Kind {
-		case storage.OpPut:
+		case storage.OpPut, storage.OpReplace:
 			var p storage.Packet
 			if err := storage.DecodeRecord(op.Record, &p); err != nil {
 				return nil, err
@@ -168,7 +168,11 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 			if s.cutLarge && storage.IsLarge(len(p.Payload)) {
 				p.Payload = p.Payload[:len(p.Payload)-1]
 			}
-			b.Put(op.ID, &p)
+			if op.Kind == storage.OpReplace {
+				b.Replace(op.ID, &p, op.Removed)
+			} else {
+				b.Put(op.ID, &p)
+			}
 			s.marks.NextSeq = max(s.marks.NextSeq, op.ID.Seq+1)
 		case storage.OpDelete:
 			b.Delete(op.ID, op.Removed)
