@@ -229,21 +229,13 @@ func (a *applyState) set(txn *badger.Txn, key, value []byte, expires uint64) err
 	return txn.SetEntry(&a.entries[len(a.entries)-1])
 }
 
-// count brings the totals of the control record up to an operation.
+// count brings the totals of the control record up to date with an operation.
 func (c *Control) count(o *batchOp) {
-<<<<<<< Updated upstream
-	switch {
-	case o.kind == OpPut:
-		c.Add(o.id, o.expiry)
-	case o.kind == OpDelete && !o.removed.Expires:
-=======
 	if o.kind != OpPut && !o.removed.Expires {
->>>>>>> Stashed changes
 		c.Live--
 		c.Hash -= SetHash(o.id)
 	}
-	if o.kind != OpDelete && o.expiry == 0 {
-		c.Live++
-		c.Hash += SetHash(o.id)
+	if o.kind != OpDelete {
+		c.Add(o.id, o.expiry)
 	}
 }
