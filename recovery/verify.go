@@ -98,15 +98,12 @@ type verifier struct {
 	report  VerifyReport
 	known   map[findingKey]bool // what report.Findings holds
 
-	met       int // where in report.Queues queueAt looked last
-	orphans   map[uint32]*orphanCount
-	damaged   map[storage.PacketID]bool // records that cannot be read, some of them
-	damages   uint64
-	tally     storage.Tally
-	large     payloadSum // large payloads, by their packets
-	last      storage.PacketID
-	any       bool
-	sequences *sequences
+	met     int // where in report.Queues queueAt looked last
+	orphans map[uint32]*orphanCount
+	damaged map[storage.PacketID]bool // records that cannot be read, some of them
+	damages uint64
+	tally   storage.Tally
+	large   payloadSum // large payloads, by their packets
 }
 
 type findingKey struct{ kind, key string }
@@ -151,12 +148,8 @@ func (v *verifier) run(ctx context.Context) error {
 	v.known = make(map[findingKey]bool)
 	v.orphans = make(map[uint32]*orphanCount)
 	v.damaged = make(map[storage.PacketID]bool)
-	v.sequences = newSequences(func(seq uint64) {
-		v.finding(storage.FindingRecord, fmt.Sprintf("%d/*/%d", v.last.Queue, seq),
-			"queue %d has two packets with the sequence %d", v.last.Queue, seq)
-	})
 	for _, step := range []func(context.Context) error{
-		v.definitions, v.scan, v.moreSequences, v.payloads, v.totals,
+		v.definitions, v.scan, v.payloads, v.totals,
 	} {
 		if err := v.tolerate(step(ctx)); err != nil {
 			return err
@@ -223,42 +216,9 @@ func (v *verifier) queueAt(id uint32) (at int, ok bool) {
 // nothing can be held against it.
 func (v *verifier) hasControl() bool { return v.control.Epoch != 0 }
 
-// moreSequences goes through the shares of sequences that the first scan had no room for.
-func (v *verifier) moreSequences(ctx context.Context) error {
-	for s := v.sequences; s.share+1 < s.shares; {
-		s.share++
-		v.any = false
-		err := v.src.Packets(storage.QueueRange{}, func(id storage.PacketID, _ *storage.Meta) error {
-			v.follow(id)
-			return ctx.Err()
-		})
-		s.flush()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// follow adds a packet to the sequences of its queue.
-func (v *verifier) follow(id storage.PacketID) {
-	if v.any && id.Queue != v.last.Queue {
-		v.sequences.flush()
-	}
-	v.sequences.add(id.Priority, id.Seq)
-	v.last, v.any = id, true
-}
-
 func (v *verifier) unfinishedLoad() {
-	rec := v.src.Load()
-	if rec == nil {
+	if v.src.Load() == nil {
 		return
 	}
-	state, err := decodeLoadState(rec)
-	if err != nil {
-		v.finding(storage.FindingLoad, "load", "a load was cut short: %v", err)
-		return
-	}
-	v.finding(storage.FindingLoad, "load", "a load %s was cut short after %d packets: load the same dump again to go on, or load with --abandon to keep them",
-		mergeWords(state.Merge), state.Packets)
+	v.finding(storage.FindingLoad, "load", "a load was cut short: load the same dump again to go on, or abandon the load to keep what is stored")
 }

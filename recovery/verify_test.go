@@ -146,10 +146,6 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			harm{func(b *storage.Batch) { b.PutQueue(storage.Queue{ID: 8, Name: []byte("x")}) }},
 			"queue: queue 8: its number",
 		},
-		"sequence twice": {
-			harm{func(b *storage.Batch) { p := at(900); p.Priority++; b.Put(p, &storage.Packet{}) }},
-			"record: 4/*/9223372036854776708: queue 4 has two packets",
-		},
 		"sequence not given out": {
 			harm{func(b *storage.Batch) { b.Put(id, &storage.Packet{}) }},
 			"record: " + id.String() + ": its sequence",

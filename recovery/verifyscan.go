@@ -62,7 +62,6 @@ func (v *verifier) scan(ctx context.Context) error {
 			run.reset()
 			free <- run
 		}
-		v.sequences.flush()
 	})
 	run := <-free
 	err := v.src.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, damage error) error {
@@ -178,9 +177,8 @@ func (v *verifier) count(c *QueueCount) {
 	q.Bytes += c.Bytes
 }
 
-// place judges where a packet is: its queue, its sequence, and that no other has both.
+// place judges where a packet is: its queue and its sequence.
 func (v *verifier) place(id storage.PacketID) {
-	v.follow(id)
 	if _, ok := v.queueAt(id.Queue); !ok {
 		o := v.orphans[id.Queue]
 		if o == nil && len(v.orphans) < maxFindings {
