@@ -130,17 +130,3 @@ func BenchmarkLoad(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkVerify(b *testing.B) {
-	dir := benchFolder(b, benchPackets)
-	for name, deep := range map[string]bool{"plain": false, "deep": true} {
-		b.Run(name, func(b *testing.B) {
-			measure(b, benchPackets, func() {
-				report, err := Verify(b.Context(), dir, VerifyOptions{Deep: deep, Now: later})
-				if err != nil || report.Packets != benchPackets || !report.Sound() {
-					b.Fatal(report, err)
-				}
-			})
-		})
-	}
-}

@@ -143,6 +143,9 @@ func (d *dumper) run() error {
 	return nil
 }
 
+// maxFindings bounds DumpReport.Findings.
+const maxFindings = 10_000
+
 func (d *dumper) finding(kind, key, format string, args ...any) {
 	if len(d.report.Findings) < maxFindings {
 		d.report.Findings = append(d.report.Findings, storage.Finding{Kind: kind, Key: key, What: fmt.Sprintf(format, args...)})
@@ -248,6 +251,8 @@ func (d *dumper) sameNames() error {
 	}
 	return nil
 }
+
+func queueKey(id uint32) string { return fmt.Sprintf("queue %d", id) }
 
 // lostName is the name under which a queue is dumped that has none of its own. No other queue of the
 // dump has that name: a dot is added until it is so.

@@ -327,7 +327,7 @@ func TestUnfinishedLoadGoesOnWithNoOtherDump(t *testing.T) {
 func TestAbandonedLoadKeepsWhatItStored(t *testing.T) {
 	dump, _ := dumpOf(t, manyPackets(300), DumpOptions{})
 	dir := halfLoaded(t, dump)
-	if found := verify(t, dir, VerifyOptions{}).Findings; len(found) != 1 || !strings.Contains(found[0].What, "abandon the load to keep what is stored") {
+	if found := verified(t, dir).Findings; len(found) != 1 || !strings.Contains(found[0].What, "abandon the load to keep what is stored") {
 		t.Errorf("findings %v, want the load and how to end it", found)
 	}
 	report, err := Load(t.Context(), dir, nil, LoadOptions{Abandon: true})

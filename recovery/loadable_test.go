@@ -87,8 +87,8 @@ func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T)
 			if loaded := load(t, to, dump, LoadOptions{}); loaded.Packets != c.kept {
 				t.Errorf("%d packets can be loaded of %d", loaded.Packets, c.kept)
 			}
-			if verified := verify(t, to, VerifyOptions{}); !verified.Sound() {
-				t.Errorf("what was loaded: %v", verified.Findings)
+			if report := verified(t, to); !report.Sound() {
+				t.Errorf("what was loaded: %v", report.Findings)
 			}
 		})
 	}

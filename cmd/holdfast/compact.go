@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
-	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/compact"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -42,7 +42,7 @@ func (c *compactCmd) Run(ctx context.Context, p *program) error {
 	defer m.end()
 	defer daemon.TuneGC()()
 	defer daemon.LimitHeap()()
-	report, err := recovery.Compact(ctx, string(c.Dir), recovery.CompactOptions{
+	report, err := compact.Folder(ctx, string(c.Dir), compact.Options{
 		Now:        time.Now().UnixMilli(),
 		AcceptLoss: c.AcceptLoss,
 		Progress: func(step string, done, total int64) {
@@ -89,7 +89,7 @@ type compactJSON struct {
 	Findings []string `json:"findings"` // what --accept-loss accepted
 }
 
-func (c *compactCmd) print(w io.Writer, r *recovery.CompactReport) error {
+func (c *compactCmd) print(w io.Writer, r *compact.Report) error {
 	before, after := newSizesJSON(&r.Before), newSizesJSON(&r.After)
 	if c.JSON {
 		return json.NewEncoder(w).Encode(compactJSON{

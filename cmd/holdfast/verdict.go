@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/verify"
 )
 
 // verdictJSON begins the JSON form of a report. Behind it come the queues, one queueJSON each, and
@@ -41,7 +41,7 @@ type queueJSON struct {
 	Bytes        int64   `json:"bytes"`
 }
 
-func newQueueJSON(q *recovery.QueueCount) queueJSON {
+func newQueueJSON(q *verify.QueueCount) queueJSON {
 	j := queueJSON{ID: q.ID, Ready: q.Ready, Delayed: q.Delayed, Unselectable: q.Unselectable, Expired: q.Expired, Bytes: q.Bytes}
 	j.Name, j.NameBase64 = textOrBytes(q.Name)
 	return j
@@ -49,7 +49,7 @@ func newQueueJSON(q *recovery.QueueCount) queueJSON {
 
 // printVerdictJSON writes an object a queue at a time: of a million queues all of it would take some
 // hundred megabytes. What goes wrong is in w, whose Flush tells.
-func printVerdictJSON(w *bufio.Writer, r *recovery.VerifyReport) error {
+func printVerdictJSON(w *bufio.Writer, r *verify.Report) error {
 	v := verdictJSON{
 		Sound: r.Sound(), Findings: make([]findingJSON, 0, len(r.Findings)), More: r.More,
 		Packets: r.Packets, Expired: r.Expired, Bytes: r.Bytes,
@@ -78,7 +78,7 @@ func printVerdictJSON(w *bufio.Writer, r *recovery.VerifyReport) error {
 
 // printVerdict writes a line a finding, a line a queue, and what it comes to. What goes wrong is in
 // w, whose Flush tells.
-func printVerdict(w *bufio.Writer, r *recovery.VerifyReport) {
+func printVerdict(w *bufio.Writer, r *verify.Report) {
 	for _, f := range r.Findings {
 		fmt.Fprintln(w, f)
 	}
@@ -95,12 +95,12 @@ func printVerdict(w *bufio.Writer, r *recovery.VerifyReport) {
 }
 
 // printQueues writes a table. A first pass finds how wide its columns are, so that nothing is kept.
-func printQueues(w *bufio.Writer, queues []recovery.QueueCount) {
+func printQueues(w *bufio.Writer, queues []verify.QueueCount) {
 	if len(queues) == 0 {
 		return
 	}
 	labels := [...]string{"ready", "delayed", "priority 0", "expired", "bytes"}
-	counts := func(q *recovery.QueueCount) [len(labels)]int64 {
+	counts := func(q *verify.QueueCount) [len(labels)]int64 {
 		return [...]int64{q.Ready, q.Delayed, q.Unselectable, q.Expired, q.Bytes}
 	}
 	var most [len(labels)]int64

@@ -11,16 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/verify"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // anyReport is a report with something of everything.
-func anyReport() *recovery.VerifyReport {
-	return &recovery.VerifyReport{
+func anyReport() *verify.Report {
+	return &verify.Report{
 		Findings: []storage.Finding{{Kind: "lost", Key: "packets", What: "1 packet is <lost>"}},
 		More:     1,
-		Queues: []recovery.QueueCount{
+		Queues: []verify.QueueCount{
 			{ID: 1, Name: []byte("jobs"), Ready: 1234567, Delayed: 2, Bytes: 12},
 			{ID: 3, Name: []byte("\xff of \"bytes\""), Unselectable: 3, Expired: 4},
 		},
@@ -51,7 +51,7 @@ not sound: 1234572 packets of 12 bytes in 2 queues, expired: 4, 1.5s
 	if got := printed(t, func(w *bufio.Writer) { printVerdict(w, anyReport()) }); got != want {
 		t.Errorf("printed\n%swant\n%s", got, want)
 	}
-	empty := &recovery.VerifyReport{}
+	empty := &verify.Report{}
 	if got, want := printed(t, func(w *bufio.Writer) { printVerdict(w, empty) }), "sound: 0 packets of 0 bytes in 0 queues, expired: 0, 0s\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
 	}
@@ -60,10 +60,10 @@ not sound: 1234572 packets of 12 bytes in 2 queues, expired: 4, 1.5s
 func TestVerdictIsOneJSONObject(t *testing.T) {
 	name := "jobs"
 	for _, c := range []struct {
-		report *recovery.VerifyReport
+		report *verify.Report
 		want   verifyJSON
 	}{
-		{&recovery.VerifyReport{}, verifyJSON{verdictJSON{Sound: true, Findings: []findingJSON{}}, []queueJSON{}, 0}},
+		{&verify.Report{}, verifyJSON{verdictJSON{Sound: true, Findings: []findingJSON{}}, []queueJSON{}, 0}},
 		{anyReport(), verifyJSON{
 			verdictJSON{false, []findingJSON{{"lost", "packets", "1 packet is <lost>"}}, 1, 1234572, 4, 12},
 			[]queueJSON{{ID: 1, Name: &name, Ready: 1234567, Delayed: 2, Bytes: 12}, {ID: 3, NameBase64: []byte("\xff of \"bytes\""), Unselectable: 3, Expired: 4}},

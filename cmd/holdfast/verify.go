@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
-	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/verify"
 )
 
 // verifyCmd looks at a folder.
@@ -49,7 +49,7 @@ func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
 	defer daemon.TuneGC()()
-	report, err := recovery.Verify(ctx, string(c.Dir), recovery.VerifyOptions{
+	report, err := verify.Folder(ctx, string(c.Dir), verify.Options{
 		Deep: c.Deep,
 		Now:  time.Now().UnixMilli(),
 		Progress: func(step string, done, total int64) {
@@ -74,7 +74,7 @@ func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-func (c *verifyCmd) print(p *program, r *recovery.VerifyReport) error {
+func (c *verifyCmd) print(p *program, r *verify.Report) error {
 	o, err := p.create("-")
 	if err != nil {
 		return err

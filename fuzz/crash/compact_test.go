@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/compact"
+	"github.com/holdfast-queue/holdfast/recovery/verify"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -30,7 +32,7 @@ func TestCompactionAsAProcess(t *testing.T) {
 	if dir == "" {
 		t.Skip("it runs only when another test starts it")
 	}
-	_, err := recovery.Compact(t.Context(), dir, recovery.CompactOptions{
+	_, err := compact.Folder(t.Context(), dir, compact.Options{
 		Now:      compactNow,
 		Progress: func(step string, _, _ int64) { fmt.Println(step) },
 	})
@@ -152,10 +154,10 @@ func (c *remains) read(t *testing.T, dir string) {
 	sum.Sum(c.sum[:0])
 }
 
-// verify looks at all of a folder, and fails the test if anything is wrong.
-func verify(t *testing.T, dir string) {
+// wantSound looks at all of a folder, and fails the test if anything is wrong.
+func wantSound(t *testing.T, dir string) {
 	t.Helper()
-	report, err := recovery.Verify(t.Context(), dir, recovery.VerifyOptions{Deep: true, Now: compactNow})
+	report, err := verify.Folder(t.Context(), dir, verify.Options{Deep: true, Now: compactNow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +238,7 @@ func TestKilledCompactionLosesNothing(t *testing.T) {
 	t.Run("of a folder that never was compacted", func(t *testing.T) { killCompactions(t, rng, dir, kills) })
 
 	// Its packets then lie in another place, and what is new above them.
-	if _, err := recovery.Compact(t.Context(), dir, recovery.CompactOptions{Now: compactNow}); err != nil {
+	if _, err := compact.Folder(t.Context(), dir, compact.Options{Now: compactNow}); err != nil {
 		t.Fatal(err)
 	}
 	fillMostlyPopped(t, dir, n, n)
@@ -276,7 +278,7 @@ func killCompactions(t *testing.T, rng *rand.Rand, full string, kills int) {
 			atWork, merging = atWork+oneIf(killed), merging+oneIf(inMerge)
 			part = rng.Float64()
 		}
-		verify(t, dir)
+		wantSound(t, dir)
 		if got.read(t, dir); got != want {
 			t.Fatalf("after kill %d the folder holds %+v, want %+v", i, got, want)
 		}
@@ -286,11 +288,11 @@ func killCompactions(t *testing.T, rng *rand.Rand, full string, kills int) {
 		t.Errorf("too few kills met a compaction at work: the test proves nothing")
 	}
 
-	report, err := recovery.Compact(t.Context(), dir, recovery.CompactOptions{Now: compactNow})
+	report, err := compact.Folder(t.Context(), dir, compact.Options{Now: compactNow})
 	if err != nil {
 		t.Fatal(err)
 	}
-	verify(t, dir)
+	wantSound(t, dir)
 	if got.read(t, dir); got != want || report.Packets != int64(want.packets) {
 		t.Fatalf("after the last compaction the folder holds %+v, want %+v; report %+v", got, want, report)
 	}

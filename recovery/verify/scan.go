@@ -1,4 +1,4 @@
-package recovery
+package verify
 
 import (
 	"context"
@@ -10,6 +10,13 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// A run of packets, the room for its records, and how often progress is told.
+const (
+	runPackets    = 1024
+	runBytes      = 256 << 10
+	progressEvery = 100 * time.Millisecond
 )
 
 // verifyRun is a run of packets on its way from the reader to a decoder and to the judge. Whoever
@@ -125,10 +132,10 @@ func (run *verifyRun) count(id storage.PacketID, p *storage.Packet, now int64) {
 		return
 	}
 	q.Bytes += int64(len(p.Key) + len(p.Payload))
-	switch stateOf(id.Priority, p.NotBefore, now) {
-	case stateUnselectable:
+	switch {
+	case id.Priority == 0:
 		q.Unselectable++
-	case stateDelayed:
+	case p.NotBefore > now:
 		q.Delayed++
 	default:
 		q.Ready++

@@ -1,4 +1,5 @@
-package recovery
+// Package compact makes a data folder as small as it gets.
+package compact
 
 import (
 	"context"
@@ -10,8 +11,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// CompactOptions say how to compact.
-type CompactOptions struct {
+// Options say how to compact.
+type Options struct {
 	// Now is the time in Unix milliseconds: packets that have expired by then
 	// are deleted. 0 is the wall clock.
 	Now int64
@@ -25,8 +26,8 @@ type CompactOptions struct {
 	Logger *slog.Logger
 }
 
-// CompactReport says what a compaction did.
-type CompactReport struct {
+// Report says what a compaction did.
+type Report struct {
 	Packets       int64 // kept
 	Expired       int64 // deleted, because their time had passed
 	Findings      []string
@@ -34,7 +35,7 @@ type CompactReport struct {
 	Took          time.Duration
 }
 
-// Compact makes the data folder dir as small as it gets: it deletes expired
+// Folder makes the data folder dir as small as it gets: it deletes expired
 // packets, merges all tables, collects the value log and removes the reserve
 // file, which the next start makes again.
 //
@@ -42,10 +43,10 @@ type CompactReport struct {
 // the opening errors of package storage, or storage.ErrLoss when the packets
 // are not those that the control record counts. It wraps storage.ErrFull, and
 // nothing was done, when the disk has no room for the tables to be written
-// anew. When ctx ends Compact stops after the step under way and returns an
+// anew. When ctx ends Folder stops after the step under way and returns an
 // error that wraps that of ctx. Whenever it ends, and however, nothing is
 // lost, and it can be begun again.
-func Compact(ctx context.Context, dir string, o CompactOptions) (report CompactReport, err error) {
+func Folder(ctx context.Context, dir string, o Options) (report Report, err error) {
 	start := time.Now()
 	if o.Now == 0 {
 		o.Now = start.UnixMilli()
@@ -63,7 +64,7 @@ func Compact(ctx context.Context, dir string, o CompactOptions) (report CompactR
 	for _, f := range store.Accepted() {
 		report.Findings = append(report.Findings, f.String()+" (accepted)")
 	}
-	c := compactor{CompactOptions: o, ctx: ctx, store: store, report: &report}
+	c := compactor{Options: o, ctx: ctx, store: store, report: &report}
 	err = errors.Join(c.run(), store.Close())
 	report.Took = time.Since(start)
 	if err != nil {
@@ -99,10 +100,10 @@ func stopped(ctx context.Context, err error) error {
 
 // compactor is one compaction under way.
 type compactor struct {
-	CompactOptions
+	Options
 	ctx    context.Context
 	store  *storage.Store
-	report *CompactReport
+	report *Report
 }
 
 func (c *compactor) run() error {

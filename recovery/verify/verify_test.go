@@ -1,12 +1,10 @@
-package recovery
+package verify
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,50 +12,53 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-func verify(t testing.TB, dir string, o VerifyOptions) VerifyReport {
+func look(t testing.TB, dir string, o Options) Report {
 	t.Helper()
 	o.Now = later
-	report, err := Verify(t.Context(), dir, o)
+	report, err := Folder(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return report
 }
 
-// tamper changes a closed folder with batches.
-func tamper(t testing.TB, dir string, fns ...func(b *storage.Batch)) {
-	t.Helper()
-	s, err := storage.Open(dir, storage.Options{Unfinished: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fn := range fns {
-		var b storage.Batch
-		fn(&b)
-		if err := s.Apply(&b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
-	dir := inFolder(t, anyDump())
+	queues := []storage.Queue{
+		{ID: 1, Name: []byte("jobs")},
+		{ID: 2, Name: []byte("empty \"\n")},
+		{ID: 5, Name: []byte{0xff, 0}, Rest: []byte{2, 0xc3, 3, 0xa1, 'x'}, RestFields: 2},
+		{ID: 6, Name: []byte{}},
+	}
+	packets := []struct {
+		queue, priority uint32
+		packet          storage.Packet
+	}{
+		{1, 0, storage.Packet{Key: []byte("k")}},
+		{1, 1, storage.Packet{Key: []byte{}, Payload: []byte("text")}},
+		{1, 2, storage.Packet{Key: []byte{0xfe}, Payload: []byte{0, 1, 0xff}}},
+		{1, 2, storage.Packet{Payload: []byte("delayed"), NotBefore: later + 1, Expiry: later + 2, EnqueuedAt: later - 1}},
+		{1, 1<<32 - 1, storage.Packet{Attempts: 3, Producer: "worker-1", NotBefore: -5, Tags: []storage.Tag{{Name: "a", Value: "b"}}}},
+		{5, 3, storage.Packet{Tags: []storage.Tag{{Name: "a", Value: "\xff"}, {Name: "a", Value: ""}}, Producer: "\xfd"}},
+		{5, 3, storage.Packet{Expiry: later, Payload: []byte("expired")}},
+		{6, 9, storage.Packet{Payload: bytes.Repeat([]byte("large "), 200), Expiry: later + 1}},
+	}
+	dir := fill(t, queues, len(packets), func(i int) (storage.PacketID, storage.Packet) {
+		p := &packets[i]
+		return storage.PacketID{Queue: p.queue, Priority: p.priority, Seq: first + uint64(i)}, p.packet
+	})
 	for _, deep := range []bool{false, true} {
-		report := verify(t, dir, VerifyOptions{Deep: deep})
+		report := look(t, dir, Options{Deep: deep})
 		if !report.Sound() || report.More != 0 {
 			t.Errorf("deep %v: findings %v", deep, report.Findings)
 		}
-		if report.Packets != 8 || report.Expired != 1 || report.Bytes != 1080 {
+		if report.Packets != 7 || report.Expired != 1 || report.Bytes != 1216 {
 			t.Errorf("deep %v: %d packets, %d expired, %d bytes", deep, report.Packets, report.Expired, report.Bytes)
 		}
 		want := []QueueCount{
-			{ID: 1, Name: []byte("jobs"), Ready: 4, Delayed: 1, Unselectable: 1, Bytes: 50},
+			{ID: 1, Name: []byte("jobs"), Ready: 3, Delayed: 1, Unselectable: 1, Bytes: 16},
 			{ID: 2, Name: []byte("empty \"\n")},
 			{ID: 5, Name: []byte{0xff, 0}, Ready: 1, Expired: 1},
-			{ID: 6, Name: []byte{}, Ready: 1, Bytes: 1030},
+			{ID: 6, Name: []byte{}, Ready: 1, Bytes: 1200},
 		}
 		if got := fmt.Sprint(report.Queues); got != fmt.Sprint(want) {
 			t.Errorf("deep %v: queues %v, want %v", deep, got, want)
@@ -67,7 +68,7 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 
 func TestPacketsOfManyRunsAreCountedForTheirQueues(t *testing.T) {
 	const each = 3 * runPackets
-	report := verify(t, inFolder(t, manyPackets(7*each)), VerifyOptions{})
+	report := look(t, manyPackets(t, 7*each), Options{})
 	if !report.Sound() || len(report.Queues) != 7 || report.Packets != 7*each {
 		t.Errorf("findings %v, %d packets of %d queues", report.Findings, report.Packets, len(report.Queues))
 	}
@@ -78,18 +79,13 @@ func TestPacketsOfManyRunsAreCountedForTheirQueues(t *testing.T) {
 	}
 }
 
-// at is a packet of manyPackets.
-func at(i int) storage.PacketID {
-	const n = 2100
-	return storage.PacketID{Queue: uint32(1 + i*7/n), Priority: uint32(1 + i*21/n), Seq: 1<<63 + uint64(i)}
-}
-
 func TestEachHarmIsAFinding(t *testing.T) {
-	base := inFolder(t, manyPackets(2100))
-	const seq = 1<<63 + 5000 // after all others
+	const n = 2100
+	base := manyPackets(t, n)
+	const seq = first + 5000 // after all others
 	large := &storage.Packet{Payload: bytes.Repeat([]byte("large"), 1000)}
 	marks := func(b *storage.Batch) {
-		b.SetMarks(storage.Marks{NextSeq: seq + 10, LowSeq: 1<<63 - 1, NextQueue: 8})
+		b.SetMarks(storage.Marks{NextSeq: seq + 10, LowSeq: first - 1, NextQueue: 8})
 	}
 	id := storage.PacketID{Queue: 2, Priority: 9, Seq: seq}
 	// What expires is not counted, so nobody sees it go.
@@ -100,24 +96,24 @@ func TestEachHarmIsAFinding(t *testing.T) {
 		want string // kind, key and the first words of the one finding
 	}{
 		"one lost": {
-			harm{func(b *storage.Batch) { b.Delete(at(77), behind) }},
+			harm{func(b *storage.Batch) { b.Delete(at(77, n), behind) }},
 			"lost: packets: packets are missing: the control record counts 2100 without expiry, the scan found 2099",
 		},
 		"several lost": {
-			harm{func(b *storage.Batch) { b.Delete(at(7), behind); b.Delete(at(9), behind) }},
+			harm{func(b *storage.Batch) { b.Delete(at(7, n), behind); b.Delete(at(9, n), behind) }},
 			"lost: packets: packets are missing: the control record counts 2100 without expiry, the scan found 2098",
 		},
 		"one came back": {
 			harm{func(b *storage.Batch) {
-				b.Delete(at(77), counted)
-				b.Delete(at(77), counted)
-				b.Put(at(77), &storage.Packet{})
+				b.Delete(at(77, n), counted)
+				b.Delete(at(77, n), counted)
+				b.Put(at(77, n), &storage.Packet{})
 			}},
 			"resurrected: packets: packets came back: the control record counts 2099 without expiry, the scan found 2100",
 		},
 		"one lost and one that nobody put": {
 			harm{func(b *storage.Batch) {
-				b.Delete(at(7), behind)
+				b.Delete(at(7, n), behind)
 				b.Put(id, large)
 				b.Delete(storage.PacketID{Queue: 1, Priority: 1, Seq: 5}, counted)
 				marks(b)
@@ -156,7 +152,7 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			t.Parallel()
 			dir := copyOf(t, base)
 			tamper(t, dir, c.harm...)
-			report := verify(t, dir, VerifyOptions{})
+			report := look(t, dir, Options{})
 			if len(report.Findings) != 1 || !strings.HasPrefix(report.Findings[0].String(), c.want) {
 				t.Fatalf("findings %v, want %s", report.Findings, c.want)
 			}
@@ -164,31 +160,59 @@ func TestEachHarmIsAFinding(t *testing.T) {
 	}
 }
 
-func copyOf(t testing.TB, dir string) string {
-	t.Helper()
-	to := filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+// spoiled is a source in which the records of some packets cannot be decoded.
+type spoiled struct {
+	source
+	bad []storage.PacketID
+}
+
+func (s *spoiled) Records(r storage.QueueRange, fn func(storage.PacketID, []byte, error) error) error {
+	return s.source.Records(r, func(id storage.PacketID, rec []byte, damage error) error {
+		if slices.Contains(s.bad, id) {
+			rec = []byte{0x91}
+		}
+		return fn(id, rec, damage)
+	})
+}
+
+func TestRecordsThatCannotBeReadAreNotCalledLost(t *testing.T) {
+	const n = 2100
+	view, err := storage.OpenView(manyPackets(t, n), storage.ViewOptions{Tolerant: true})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return to
+	defer view.Close()
+	bad := []storage.PacketID{at(5, n), at(6, n), at(2000, n)}
+	v := &verifier{Options: Options{Now: later}, src: &spoiled{view.Snapshot, bad}}
+	if err := v.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for _, f := range v.report.Findings {
+		named = append(named, f.Kind+" "+f.Key)
+	}
+	if want := fmt.Sprintf("[record %v record %v record %v]", bad[0], bad[1], bad[2]); fmt.Sprint(named) != want {
+		t.Errorf("findings %v, want %s", named, want)
+	}
 }
 
 func TestFlippedByteIsFoundWithTheKeyOfItsPacket(t *testing.T) {
-	dir := inFolder(t, manyPackets(2100))
-	harmTable(t, dir, "payload 1234", func(b []byte, at int) { b[at+3] ^= 0x10 })
+	const n = 2100
+	dir := manyPackets(t, n)
+	flip(t, dir, "payload 1234", 3)
 	for _, deep := range []bool{false, true} {
-		report := verify(t, dir, VerifyOptions{Deep: deep})
+		report := look(t, dir, Options{Deep: deep})
 		named := slices.ContainsFunc(report.Findings, func(f storage.Finding) bool {
-			return strings.Contains(f.Key+f.What, at(1234).String())
+			return strings.Contains(f.Key+f.What, at(1234, n).String())
 		})
 		if !named {
-			t.Errorf("deep %v: findings %v, want one that names %v", deep, report.Findings, at(1234))
+			t.Errorf("deep %v: findings %v, want one that names %v", deep, report.Findings, at(1234, n))
 		}
 	}
 }
 
 func TestFolderThatCannotBeLookedAtIsAnError(t *testing.T) {
-	if _, err := Verify(t.Context(), t.TempDir(), VerifyOptions{}); !errors.Is(err, storage.ErrNotFolder) {
+	if _, err := Folder(t.Context(), t.TempDir(), Options{}); !errors.Is(err, storage.ErrNotFolder) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	dir := t.TempDir()
@@ -197,12 +221,12 @@ func TestFolderThatCannotBeLookedAtIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := Verify(t.Context(), dir, VerifyOptions{}); !errors.Is(err, storage.ErrInUse) {
+	if _, err := Folder(t.Context(), dir, Options{}); !errors.Is(err, storage.ErrInUse) {
 		t.Errorf("a folder in use: %v", err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := Verify(ctx, dir, VerifyOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := Folder(ctx, dir, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

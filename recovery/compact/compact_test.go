@@ -1,4 +1,4 @@
-package recovery
+package compact
 
 import (
 	"context"
@@ -11,8 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
+
+const now = 1000 // the time in these tests
 
 // mostlyPopped makes a folder with n packets of 128 bytes of which every
 // tenth is left, and returns the bytes of keys and records of those.
@@ -76,11 +79,11 @@ func applyBatch(tb testing.TB, s *storage.Store, b *storage.Batch) {
 }
 
 // restored starts on a folder and returns what a server would.
-func restored(tb testing.TB, dir string, at int64) *State {
+func restored(tb testing.TB, dir string, at int64) *recovery.State {
 	tb.Helper()
 	s := openStore(tb, dir)
 	defer closeStore(tb, s)
-	state, err := Restore(s, Options{Now: at})
+	state, err := recovery.Restore(s, recovery.Options{Now: at})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -91,7 +94,7 @@ func TestCompactedFolderIsLittleLargerThanItsPackets(t *testing.T) {
 	dir := t.TempDir()
 	const n = 60_000
 	live := mostlyPopped(t, dir, n)
-	report, err := Compact(t.Context(), dir, CompactOptions{Now: now})
+	report, err := Folder(t.Context(), dir, Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +135,7 @@ func TestCompactDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 	closeStore(t, s)
 
 	var steps []string
-	report, err := Compact(t.Context(), dir, CompactOptions{Now: at, Progress: func(step string, _, _ int64) {
+	report, err := Folder(t.Context(), dir, Options{Now: at, Progress: func(step string, _, _ int64) {
 		if len(steps) == 0 || steps[len(steps)-1] != step {
 			steps = append(steps, step)
 		}
@@ -163,10 +166,10 @@ func TestCompactRefusesAFolderThatHasLostPacketsUnlessAccepted(t *testing.T) {
 	b.Put(storage.PacketID{Queue: 9, Priority: 1, Seq: 1 << 63}, &storage.Packet{}) // of a queue without a definition
 	applyBatch(t, s, &b)
 	closeStore(t, s)
-	if _, err := Compact(t.Context(), dir, CompactOptions{Now: now}); !errors.Is(err, storage.ErrLoss) {
+	if _, err := Folder(t.Context(), dir, Options{Now: now}); !errors.Is(err, storage.ErrLoss) {
 		t.Fatalf("got %v, want ErrLoss", err)
 	}
-	report, err := Compact(t.Context(), dir, CompactOptions{Now: now, AcceptLoss: true})
+	report, err := Folder(t.Context(), dir, Options{Now: now, AcceptLoss: true})
 	if err != nil || len(report.Findings) != 1 || report.Packets != 1 {
 		t.Fatalf("report %+v, error %v", report, err)
 	}
@@ -196,7 +199,7 @@ func TestCompactTellsWhatOpeningAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	report, err := Compact(t.Context(), lost, CompactOptions{Now: now, AcceptLoss: true})
+	report, err := Folder(t.Context(), lost, Options{Now: now, AcceptLoss: true})
 	if err != nil || len(report.Findings) != 1 || !strings.Contains(report.Findings[0], "batches 1 to 5 are lost") {
 		t.Errorf("findings %q, error %v; want the batches that are lost", report.Findings, err)
 	}
@@ -206,7 +209,7 @@ func TestCompactThatIsCancelledSaysThatTheFolderIsSound(t *testing.T) {
 	dir := t.TempDir()
 	mostlyPopped(t, dir, 20_000)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Compact(ctx, dir, CompactOptions{Now: now, Progress: func(step string, _, _ int64) {
+	_, err := Folder(ctx, dir, Options{Now: now, Progress: func(step string, _, _ int64) {
 		if step == "write out" {
 			cancel()
 		}
@@ -221,7 +224,7 @@ func TestCompactThatIsCancelledSaysThatTheFolderIsSound(t *testing.T) {
 
 func TestCompactMakesNoFolder(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Compact(t.Context(), dir, CompactOptions{}); !errors.Is(err, storage.ErrNotFolder) {
+	if _, err := Folder(t.Context(), dir, Options{}); !errors.Is(err, storage.ErrNotFolder) {
 		t.Errorf("got %v, want ErrNotFolder", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
@@ -237,7 +240,7 @@ func BenchmarkCompact(b *testing.B) {
 		dir := b.TempDir()
 		live := mostlyPopped(b, dir, 1_000_000)
 		b.StartTimer()
-		report, err := Compact(b.Context(), dir, CompactOptions{Now: now})
+		report, err := Folder(b.Context(), dir, Options{Now: now})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -249,8 +252,13 @@ func BenchmarkCompact(b *testing.B) {
 
 func TestFullDiskIsToldTogetherWithWhatElseACompactionNeeds(t *testing.T) {
 	full := fmt.Errorf("%w: 5 bytes are free", storage.ErrFull)
-	dump, _ := dumpOf(t, manyPackets(300), DumpOptions{})
-	half, whole := halfLoaded(t, dump), inFolder(t, manyPackets(300))
+	half, whole := t.TempDir(), t.TempDir()
+	closeStore(t, openStore(t, whole))
+	s := openStore(t, half)
+	var b storage.Batch
+	b.SetLoad([]byte("half"))
+	applyBatch(t, s, &b)
+	closeStore(t, s)
 	sizes := storage.FileSizes{Tables: 1000, Logs: 234, Reserve: 7}
 	err := whenFull(half, &sizes, full)
 	if !errors.Is(err, storage.ErrLoadUnfinished) || !errors.Is(err, storage.ErrFull) || !strings.HasPrefix(err.Error(), storage.ErrLoadUnfinished.Error()) {

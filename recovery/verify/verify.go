@@ -1,4 +1,5 @@
-package recovery
+// Package verify looks at everything in a data folder and says what is wrong with it.
+package verify
 
 import (
 	"bytes"
@@ -13,8 +14,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// VerifyOptions say how to verify.
-type VerifyOptions struct {
+// Options say how to verify.
+type Options struct {
 	Deep bool  // check every block of every table before anything is read, which names the packets of blocks with nothing but payloads
 	Now  int64 // Unix milliseconds: what has expired by then is counted as expired; 0 is the wall clock
 
@@ -24,8 +25,8 @@ type VerifyOptions struct {
 	Logger   *slog.Logger // nil is silence
 }
 
-// VerifyReport says what a folder holds and what is wrong with it.
-type VerifyReport struct {
+// Report says what a folder holds and what is wrong with it.
+type Report struct {
 	Findings []storage.Finding // nothing in a sound folder
 	More     int               // findings past the first ten thousand, which are not listed
 	Queues   []QueueCount      // those with a definition, in order of identity
@@ -36,7 +37,7 @@ type VerifyReport struct {
 }
 
 // Sound reports whether nothing was found.
-func (r *VerifyReport) Sound() bool { return len(r.Findings) == 0 }
+func (r *Report) Sound() bool { return len(r.Findings) == 0 }
 
 // QueueCount counts the packets of one queue by their state.
 type QueueCount struct {
@@ -49,17 +50,17 @@ type QueueCount struct {
 	Bytes        int64 // keys and payloads of those that have not expired
 }
 
-// maxFindings bounds VerifyReport.Findings.
+// maxFindings bounds Report.Findings.
 const maxFindings = 10_000
 
-// Verify looks at everything in the folder dir and changes nothing. Its error means that it could
+// Folder looks at everything in the folder dir and changes nothing. Its error means that it could
 // not look, as when the folder is in use; what is wrong with the folder is in the report. Memory
 // does not grow with the number of packets.
-func Verify(ctx context.Context, dir string, o VerifyOptions) (VerifyReport, error) {
+func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())
 	if err := ctx.Err(); err != nil {
-		return VerifyReport{}, err
+		return Report{}, err
 	}
 	view, err := storage.OpenView(dir, storage.ViewOptions{
 		Deep:     o.Deep,
@@ -72,19 +73,22 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (VerifyReport, err
 		},
 	})
 	if err != nil {
-		return VerifyReport{}, err
+		return Report{}, err
 	}
 	defer view.Close()
-	v := &verifier{VerifyOptions: o, src: view.Snapshot}
+	v := &verifier{Options: o, src: view.Snapshot}
 	err = v.run(ctx)
 	v.adopt(view.Findings())
 	v.report.Took = time.Since(start)
 	return v.report, err
 }
 
-// verifySource is what a verification reads; a *storage.Snapshot is one.
-type verifySource interface {
-	DumpSource
+// source is what a verification reads; a *storage.Snapshot is one.
+type source interface {
+	Control() storage.Control
+	Queues(fn func(storage.Queue) error) error
+	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
+	Load() []byte
 	Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error
 	Payloads(fn func(queue uint32, seq uint64, size int64) error) error
 }
@@ -92,10 +96,10 @@ type verifySource interface {
 // verifier is one verification under way. Its fields belong to the goroutine that called it, but
 // for those that verifyFlow says.
 type verifier struct {
-	VerifyOptions
-	src     verifySource
+	Options
+	src     source
 	control storage.Control
-	report  VerifyReport
+	report  Report
 	known   map[findingKey]bool // what report.Findings holds
 
 	met     int // where in report.Queues queueAt looked last
