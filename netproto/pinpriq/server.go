@@ -1,7 +1,6 @@
 package pinpriq
 
 import (
-	"bytes"
 	"errors"
 	"time"
 
@@ -35,7 +34,7 @@ type session struct {
 	consumer *broker.Consumer
 
 	request Request
-	begun   bool   // a request was carried out
+	guard   httpGuard
 	buf     []byte // what serve works on
 	taken   int
 	run     func(tx *broker.Tx) error // serve, bound once
@@ -45,18 +44,11 @@ type session struct {
 // and the connection's unsent replies are looked at.
 const maxServe = 16 << 10
 
-// httpRequest is how a browser begins what a page has it send, with bytes of the page's choice
-// behind it. It is also the beginning of a pop of a queue whose name has 20,307 bytes.
-const httpRequest = "POST /"
-
-// errHTTP is why nothing of a connection is carried out.
-var errHTTP = errors.New("it begins like a request of HTTP: perhaps a page in a browser on this machine tries to use the server")
-
 // Serve implements netproto.Session: one broker transaction for all complete requests of buf, up
 // to a bound, so that a pipeline of pushes takes the lock once.
 func (s *session) Serve(buf []byte) (n int, err error) {
-	if !s.begun && bytes.HasPrefix(buf, []byte(httpRequest)) {
-		return 0, errHTTP
+	if err := s.guard.check(buf); err != nil {
+		return 0, err
 	}
 	if n, err := s.request.Parse(buf); errors.Is(err, ErrShort) {
 		return 0, nil
@@ -66,7 +58,7 @@ func (s *session) Serve(buf []byte) (n int, err error) {
 	s.buf, s.taken = buf, 0
 	err = s.broker.Do(s.run)
 	n, s.buf = s.taken, nil
-	s.begun = s.begun || n > 0
+	s.guard.served(n)
 	return n, err
 }
 

@@ -1,10 +1,8 @@
 package pinpriq_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -92,65 +90,4 @@ func frames(t *testing.T, requests ...pinpriq.Request) (all []byte) {
 		}
 	}
 	return all
-}
-
-// postName is the name of the queue that a pop beginning "POST /" is of.
-func postName(rest string) []byte {
-	name := make([]byte, int('O')<<8|int('S'))
-	copy(name, "T /"+rest)
-	return name
-}
-
-func TestABrowserCannotDriveTheServer(t *testing.T) {
-	addr, log := serve(t)
-	post := frames(t,
-		pinpriq.Request{Op: pinpriq.OpPop, Queue: postName(" HTTP/1.1\r\nHost: localhost\r\n\r\n")},
-		pinpriq.Request{Op: pinpriq.OpPush, Queue: []byte("q"), Priority: 1},
-	)
-	if !bytes.HasPrefix(post, []byte("POST / HTTP/1.1\r\n")) {
-		t.Fatalf("the request begins with %q", post[:20])
-	}
-	whole, apart := dial(t, addr), dial(t, addr)
-	if _, err := whole.Write(post); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 6 { // what is behind them might find the connection closed
-		if _, err := apart.Write(post[i : i+1]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, conn := range []net.Conn{whole, apart} {
-		if got, err := io.ReadAll(conn); len(got) > 0 || err != nil {
-			t.Errorf("got %q (%v), want the end and nothing before", got, err)
-		}
-	}
-	if !log.has("it begins like a request of HTTP") {
-		t.Error("the log does not say why the connections were closed")
-	}
-	client := pinpriq.NewClient(dial(t, addr))
-	if got, err := client.Pop(t.Context(), "q"); len(got) > 0 || err != nil {
-		t.Errorf("then queue q has %v (%v), want that nothing was pushed", got, err)
-	}
-}
-
-func TestAQueueWhoseNameLooksLikeHTTPCanBeUsedLater(t *testing.T) {
-	addr, _ := serve(t)
-	name := postName("")
-	for what, first := range map[string][]pinpriq.Request{
-		"in the same segment": {{Op: pinpriq.OpUnsubscribe, Queue: name}, {Op: pinpriq.OpPop, Queue: name}},
-		"after a reply":       {{Op: pinpriq.OpPop}},
-	} {
-		t.Run(what, func(t *testing.T) {
-			conn := dial(t, addr)
-			for _, send := range [][]byte{frames(t, first...), frames(t, pinpriq.Request{Op: pinpriq.OpPop, Queue: name})} {
-				if _, err := conn.Write(send); err != nil {
-					t.Fatal(err)
-				}
-				reply := make([]byte, 2)
-				if _, err := io.ReadFull(conn, reply); err != nil || string(reply) != "\x00\x00" {
-					t.Fatalf("a pop was answered % x (%v), want that there is nothing", reply, err)
-				}
-			}
-		})
-	}
 }
