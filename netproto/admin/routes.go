@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +26,8 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// get lets only GET requests pass, and those only that name this machine by its address.
+// get passes on GET requests that name the server by its address and do not come from a web page of
+// another site.
 func (s *Server) get(serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 { // it is read after the answer, and must come then
@@ -34,6 +36,8 @@ func (s *Server) get(serve http.HandlerFunc) http.Handler {
 		switch {
 		case !s.config.AnyHost && !isAddress(r.Host):
 			refuse(w, http.StatusForbidden, fmt.Sprintf("host %q is not an IP address or localhost: ask by the server's address", r.Host))
+		case isCrossSite(r):
+			refuse(w, http.StatusForbidden, "a web page of another site sent this request: ask directly, not through a page")
 		case r.Method != http.MethodGet:
 			w.Header().Set("Allow", http.MethodGet)
 			refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("method %s is not known here: use GET", r.Method))
@@ -57,6 +61,22 @@ func isAddress(host string) bool {
 	}
 	_, err := netip.ParseAddr(host)
 	return err == nil
+}
+
+// isCrossSite tells whether a browser says that a page of another site made the request. Unlike
+// http.CrossOriginProtection it does not let GET requests pass: they take the one slot for backups.
+func isCrossSite(r *http.Request) bool {
+	for _, site := range r.Header.Values("Sec-Fetch-Site") {
+		if site != "none" && site != "same-origin" {
+			return true
+		}
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		if u, err := url.Parse(origin); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
+			return true
+		}
+	}
+	return false
 }
 
 // refuse answers with a sentence.

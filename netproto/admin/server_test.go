@@ -179,6 +179,16 @@ func TestRequestsAreAnsweredByStatus(t *testing.T) {
 		"another method":             {"POST /backup HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n", 405, "use GET"},
 		"a name of another site":     {"GET /backup HTTP/1.1\r\nHost: example.com:7072\r\n\r\n", 403, "IP address or localhost"},
 		"an address that looks like": {"GET /backup HTTP/1.1\r\nHost: 127.0.0.1.example.com\r\n\r\n", 403, "IP address or localhost"},
+		"a page of another site":     {browser("/backup", "Sec-Fetch-Site: cross-site"), 403, "another site"},
+		"a page of another port":     {browser("/backup", "Sec-Fetch-Site: same-site"), 403, "another site"},
+		"health from another site":   {browser("/healthz", "Sec-Fetch-Site: cross-site"), 403, "another site"},
+		"two sites":                  {browser("/backup", "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site"), 403, "another site"},
+		"an old browser":             {browser("/backup", "Origin: http://example.com"), 403, "another site"},
+		"the origin of another port": {browser("/backup", "Origin: http://127.0.0.1:8080"), 403, "another site"},
+		"an origin that is hidden":   {browser("/backup", "Origin: null"), 403, "another site"},
+		"a foreign origin after all": {browser("/backup", "Sec-Fetch-Site: same-origin\r\nOrigin: http://example.com"), 403, "another site"},
+		"an address typed by a user": {browser("/backup", "Sec-Fetch-Site: none"), 200, "msgpack"},
+		"a page of the server's own": {browser("/backup", "Sec-Fetch-Site: same-origin\r\nOrigin: http://127.0.0.1:7072"), 200, "msgpack"},
 		"localhost":                  {"GET /healthz HTTP/1.1\r\nHost: localhost:7072\r\n\r\n", 200, "ok"},
 		"IPv6":                       {"GET /healthz HTTP/1.1\r\nHost: [::1]:7072\r\n\r\n", 200, "ok"},
 		"no name at all":             {"GET /healthz HTTP/1.0\r\n\r\n", 200, "ok"},
@@ -193,6 +203,14 @@ func TestRequestsAreAnsweredByStatus(t *testing.T) {
 	if code, _ := ask(t, open, "GET /healthz HTTP/1.1\r\nHost: example.com\r\n\r\n"); code != 200 {
 		t.Errorf("with any host: status %d, want 200", code)
 	}
+	if code, _ := ask(t, open, browser("/healthz", "Sec-Fetch-Site: cross-site")); code != 403 {
+		t.Errorf("with any host, from another site: status %d, want 403", code)
+	}
+}
+
+// browser is a GET request with a header of a browser's.
+func browser(path, header string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1:7072\r\n" + header + "\r\n\r\n"
 }
 
 func TestBackupThatFailsOnTheWayIsCutShort(t *testing.T) {
