@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -110,7 +112,10 @@ func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 	if ctx.Err() != nil {
 		panic(http.ErrAbortHandler) // the server has begun to stop
 	}
-	body := &body{ctx: ctx, response: w, control: http.NewResponseController(w), request: request, stall: s.config.StallTimeout}
+	body := &body{
+		ctx: ctx, response: w, control: http.NewResponseController(w), request: request, stall: s.config.StallTimeout,
+		pace: pace{least: s.config.MinRate, window: s.config.StallTimeout},
+	}
 	buffered := &buffered{bufio.NewWriterSize(body, piece), body}
 	began := time.Now()
 	err = s.config.Backup(ctx, buffered, request)
@@ -141,6 +146,7 @@ type body struct {
 	control  *http.ResponseController
 	request  Request
 	stall    time.Duration
+	pace     pace
 	expected uint64 // packets; 0: not known
 	sent     int64
 }
@@ -171,7 +177,8 @@ func (b *body) write(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, fmt.Errorf("the backup was stopped: %w", err)
 	}
-	if err := b.control.SetWriteDeadline(time.Now().Add(b.stall)); err != nil {
+	began := time.Now()
+	if err := b.control.SetWriteDeadline(began.Add(b.stall)); err != nil {
 		return 0, err
 	}
 	if b.sent == 0 { // the first piece brings the header with it
@@ -184,5 +191,8 @@ func (b *body) write(p []byte) (int, error) {
 	}
 	n, err := b.response.Write(p)
 	b.sent += int64(n)
-	return n, err
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, fmt.Errorf("the client took less than %d bytes in %v", piece, b.stall)
+	}
+	return n, cmp.Or(err, b.pace.add(n, time.Since(began)))
 }

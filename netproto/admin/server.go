@@ -37,6 +37,7 @@ type Config struct {
 
 	MaxConns     int
 	StallTimeout time.Duration // how long a client may take for a piece of a backup
+	MinRate      int64         // bytes a second that a client must take, on average over StallTimeout
 
 	// AnyHost lets requests name the server as they like. Otherwise it must be an IP address or
 	// localhost: a web page that another site has bound to this address cannot read packets.
@@ -49,6 +50,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.StallTimeout <= 0 {
 		c.StallTimeout = DefaultStallTimeout
+	}
+	if c.MinRate <= 0 {
+		c.MinRate = DefaultMinRate
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

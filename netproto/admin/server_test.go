@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -289,6 +291,78 @@ func TestStalledReaderIsCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.wantEnd(t) // although the connection stays open
+}
+
+func TestReaderThatIsSlowOnAverageIsCutAndTheLogSaysSo(t *testing.T) {
+	e, log := newEndless(), &logText{}
+	s := start(t, Config{
+		Backup: e.backup, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		StallTimeout: time.Second, MinRate: 1 << 40, // more than any reader can take
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	body, err := Fetch(ctx, s.Addr().String(), Request{Format: FormatMsgpack}, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	<-e.began
+	if _, err := io.Copy(io.Discard, body); err == nil { // it never stalls
+		t.Error("the client took the backup for whole")
+	}
+	e.wantEnd(t)
+	s.Close() // so that the log is complete
+	if text := log.String(); !strings.Contains(text, "backup cut short") || !strings.Contains(text, "expected 1099511627776 or more on average over 1s") {
+		t.Errorf("the log says %q, want why the backup was cut", text)
+	}
+}
+
+// logText is a log as one text.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func TestPaceIsAveragedOverTheTimeThatTheClientIsWaitedFor(t *testing.T) {
+	const least, window = 1000, 30 * time.Second
+	type taken struct {
+		bytes  int
+		waited time.Duration
+	}
+	for name, c := range map[string]struct {
+		taken []taken
+		cut   bool
+	}{
+		"fast":                         {[]taken{{1 << 20, time.Second}, {1 << 20, 40 * time.Second}}, false},
+		"as slow as may be":            {[]taken{{30_000, window}, {30_000, window}}, false},
+		"slower":                       {[]taken{{29_000, window}}, true},
+		"slow for a moment":            {[]taken{{1, 29 * time.Second}, {40_000, 2 * time.Second}}, false},
+		"not asked for long":           {[]taken{{1, 29 * time.Second}}, false},
+		"what was fast earlier is old": {[]taken{{1 << 30, window}, {1000, 15 * time.Second}, {1000, 15 * time.Second}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pace{least: least, window: window}
+			var err error
+			for _, x := range c.taken {
+				err = errors.Join(err, p.add(x.bytes, x.waited))
+			}
+			if (err != nil) != c.cut {
+				t.Errorf("error %v, want one: %v", err, c.cut)
+			}
+		})
+	}
 }
 
 func TestShutdownEndsABackup(t *testing.T) {
