@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -59,7 +60,8 @@ func (c *importCmd) Run(ctx context.Context, p *program) error {
 	defer conn.Close()
 	m := p.meter(c.Quiet)
 	defer m.end()
-	i := importing{conn: conn.(*net.TCPConn), timeout: c.Timeout, report: func(read int64) { m.set("import", inBytes, read, file.size) }}
+	i := newImporting(conn.(*net.TCPConn), c.Timeout)
+	i.report = func(read int64) { m.set("import", inBytes, read, file.size) }
 	err = i.run(ctx, file.Reader)
 	m.end()
 	if err != nil {
@@ -73,83 +75,73 @@ func (c *importCmd) Run(ctx context.Context, p *program) error {
 	return err
 }
 
-// importing is one import under way. One goroutine sends, and another reads the replies, so that
-// the server is never kept from sending them.
+// maxLine is far longer than a line with two numbers.
+const maxLine = 128
+
+// maxInFlight is how many updates may be without a reply. It is more than the send buffer holds, so
+// that the sender never waits for the reply to an update that it has not sent.
+const maxInFlight = 1 << 16
+
+// importing is one import under way. One goroutine sends and another reads the replies: if one did
+// both, it could wait for a server that waits for it.
 type importing struct {
 	conn    *net.TCPConn
 	timeout time.Duration
 	report  func(read int64) // bytes of the snapshot
 
-	sent    int64        // updates; owned by the sender
-	flushed atomic.Int64 // those that the sender no longer holds
-	refused atomic.Bool  // set by the reader: nothing more need be sent
-	stalled atomic.Bool  // set by watch: the connection was closed for it
+	lines  chan int64  // line numbers of the updates in flight; the sender adds, the reader takes
+	failed atomic.Bool // set by the reader: there is no point in sending more
 
-	answered atomic.Int64 // replies; the reader counts
-	done     int64        // those that were OK; owned by the reader until it has ended, as the next two
-	wrong    int64        // number of the first that was not, 0 for none
-	at       int64        // line of that
+	sent int64 // updates; owned by the sender
+	last int64 // line of the last of them
 
-	lines lineNumbers
+	// Owned by the reader until it has ended.
+	imported int64 // line of the last update before the first that failed
+	unknown  bool  // some update after imported may have been carried out
 }
 
-// maxLine is far longer than a line with two numbers.
-const maxLine = 128
+func newImporting(conn *net.TCPConn, timeout time.Duration) *importing {
+	return &importing{conn: conn, timeout: timeout, lines: make(chan int64, maxInFlight)}
+}
 
-// run sends updates until the snapshot ends, a line is wrong, the server refuses one, or ctx ends,
-// and returns when all that was sent is answered.
+// run sends updates until the snapshot ends, a line is wrong, the server refuses one, or ctx ends. It
+// returns when every update has its reply or can get none.
 func (i *importing) run(ctx context.Context, snapshot io.Reader) error {
 	replies := make(chan error, 1)
-	go func() { replies <- i.read() }() // ends when the server closes, as it does once nothing more comes
-	ended := make(chan struct{})
-	defer close(ended)
-	go i.watch(ended) // ends with run
+	go func() { replies <- i.read() }() // ends after the sender, or when the server fails
 	err := i.send(ctx, snapshot)
-	_ = i.conn.CloseWrite()
-	i.flushed.Store(i.sent + 1) // its own end is what the server owes at last
-	replyErr := <-replies       // why sending failed, if it did
-	switch {
-	case i.stalled.Load():
-		return fmt.Errorf("the server did not go on within %v", i.timeout)
-	case replyErr != nil:
+	close(i.lines)
+	if replyErr := <-replies; replyErr != nil { // it explains why sending failed, if it did
 		return replyErr
-	case err == nil && i.answered.Load() < i.sent:
-		return errors.New("the server closed the connection")
 	}
 	return err
 }
 
-// watch closes the connection when the server has owed a reply for the time-out and sent none.
-func (i *importing) watch(ended <-chan struct{}) {
-	tick := time.NewTicker(i.timeout)
-	defer tick.Stop()
-	var answered, owed int64 // at the last tick
-	for {
-		select {
-		case <-ended:
-			return
-		case <-tick.C:
-		}
-		if n := i.answered.Load(); n == answered && n < owed {
-			i.stalled.Store(true)
-			_ = i.conn.Close()
-			return
-		}
-		answered, owed = i.answered.Load(), i.flushed.Load()
-	}
+// flushFirst reads a snapshot. Before it waits for more of it, it sends the updates that it has.
+type flushFirst struct {
+	snapshot io.Reader
+	updates  *bufio.Writer
 }
 
-// send turns lines into requests.
+// Read implements io.Reader.
+func (f flushFirst) Read(p []byte) (int, error) {
+	if err := f.updates.Flush(); err != nil {
+		return 0, fmt.Errorf("send updates: %w", err)
+	}
+	return f.snapshot.Read(p)
+}
+
+// send turns lines into updates. It sends those before a wrong line, too.
 func (i *importing) send(ctx context.Context, snapshot io.Reader) (err error) {
-	in, out := bufio.NewReaderSize(snapshot, 64<<10), bufio.NewWriterSize(i.conn, 64<<10)
-	defer func() { // what came before a wrong line is imported, so that the line is where to go on
+	out := bufio.NewWriterSize(i.conn, 64<<10)
+	in := bufio.NewReaderSize(flushFirst{snapshot, out}, 64<<10)
+	defer func() {
 		if e := out.Flush(); err == nil && e != nil {
 			err = fmt.Errorf("send updates: %w", e)
 		}
-		i.flushed.Store(i.sent)
 	}()
 	var read, line int64
-	for !i.refused.Load() {
+	for !i.failed.Load() {
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
@@ -167,22 +159,15 @@ func (i *importing) send(ctx context.Context, snapshot io.Reader) (err error) {
 			return fmt.Errorf("line %d: %w", line, err)
 		}
 		if blank {
-			i.lines.skip(i.sent+1, i.answered.Load())
 			continue
 		}
 		if i.sent%1024 == 0 {
 			i.report(read)
 		}
-		request := append(out.AvailableBuffer(), "update "...)
-		request = strconv.AppendUint(request, item, 10)
-		request = append(request, ' ')
-		request = strconv.AppendUint(request, score, 10)
-		i.sent++
-		if _, err := out.Write(append(request, "\r\n"...)); err != nil {
+		i.lines <- line
+		i.sent, i.last = i.sent+1, line
+		if _, err := fmt.Fprintf(out, "update %d %d\r\n", item, score); err != nil {
 			return fmt.Errorf("send line %d: %w", line, err)
-		}
-		if out.Buffered() < len(request) { // some left, and of this one perhaps a part
-			i.flushed.Store(i.sent - 1)
 		}
 	}
 	return nil
@@ -208,69 +193,57 @@ func parseItem(line []byte) (item, score uint64, blank bool, err error) {
 	return item, score, false, nil
 }
 
-// read reads replies until the server closes the connection. The first that is not OK is its error.
+// read takes the reply to each update. The first that is not OK is its error. When the server sends
+// none within the time-out, or closes the connection, it gives the connection up.
 func (i *importing) read() (err error) {
 	in := bufio.NewReaderSize(i.conn, 64<<10)
-	for {
-		line, e := in.ReadSlice('\n')
-		if errors.Is(e, io.EOF) && len(line) == 0 {
-			return err
+	for line := range i.lines {
+		if in.Buffered() == 0 {
+			_ = i.conn.SetReadDeadline(time.Now().Add(i.timeout))
 		}
-		n := i.answered.Load() + 1
+		reply, e := in.ReadSlice('\n')
 		if e != nil {
-			i.refused.Store(true)
-			if err != nil { // the first to go wrong explains more
-				return err
+			i.failed.Store(true)
+			i.unknown = true
+			_ = i.conn.Close()  // ends a write that the server does not take
+			for range i.lines { // so that the sender never waits
 			}
-			return fmt.Errorf("read the reply to line %d: %w", i.lines.of(n), e)
+			return cmp.Or(err, i.noReply(line, e))
 		}
-		i.answered.Store(n)
-		if reply := strings.TrimRight(string(line), "\r\n"); reply == "OK" {
-			i.done++
-		} else if err == nil {
-			i.wrong, i.at = n, i.lines.of(n)
-			i.refused.Store(true)
-			err = fmt.Errorf("line %d: the server answers %.200q instead of OK", i.at, reply)
+		switch text := strings.TrimRight(string(reply), "\r\n"); {
+		case text != "OK" && err == nil:
+			i.failed.Store(true)
+			err = fmt.Errorf("line %d: the server answers %.200q instead of OK", line, text)
+		case text == "OK" && err == nil:
+			i.imported = line
+		case text == "OK":
+			i.unknown = true
 		}
 	}
+	return err
 }
 
-// state says, after an error, which lines are imported.
+// noReply explains why there is no reply to a line.
+func (i *importing) noReply(line int64, err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("the server did not answer within %v", i.timeout)
+	case errors.Is(err, io.EOF):
+		return errors.New("the server closed the connection")
+	}
+	return fmt.Errorf("read the reply to line %d: %w", line, err)
+}
+
+// state says, after an error, which lines are imported and where to go on.
 func (i *importing) state() string {
-	answered := i.answered.Load()
-	last := i.lines.of(i.sent)
-	switch rest := i.sent - answered; {
-	case rest > 0 && answered == 0:
-		return fmt.Sprintf("whether %s imported is not known", linesAre(1, last))
-	case rest > 0 && i.wrong == 0:
-		return fmt.Sprintf("%s imported, of %s it is not known", linesAre(1, i.lines.of(answered)), lineRange(i.lines.of(answered+1), last))
-	case rest > 0:
-		return fmt.Sprintf("%d of the lines up to %d are imported, of the lines up to %d it is not known", i.done, i.lines.of(answered), last)
-	case i.done == 0:
+	switch next := i.imported + 1; {
+	case i.unknown && i.imported == 0:
+		return fmt.Sprintf("lines up to %d may be imported", i.last)
+	case i.unknown:
+		return fmt.Sprintf("lines before %d are imported, those up to %d may be", next, i.last)
+	case i.imported == 0:
 		return "nothing is imported"
-	case i.wrong == 0:
-		return fmt.Sprintf("%s imported, go on with line %d", linesAre(1, last), last+1)
-	case i.done == i.wrong-1:
-		return fmt.Sprintf("%s imported, go on with line %d", linesAre(1, i.at-1), i.at)
-	case i.done == i.sent-1:
-		return fmt.Sprintf("all other lines up to %d are imported, go on with line %d", last, last+1)
 	default:
-		return fmt.Sprintf("%d of the lines up to %d are imported, among them all before line %d", i.done, last, i.at)
+		return fmt.Sprintf("lines before %d are imported, go on with line %d", next, next)
 	}
-}
-
-// lineRange names some lines.
-func lineRange(first, last int64) string {
-	if first == last {
-		return fmt.Sprintf("line %d", first)
-	}
-	return fmt.Sprintf("lines %d to %d", first, last)
-}
-
-// linesAre is the same with its verb.
-func linesAre(first, last int64) string {
-	if first == last {
-		return lineRange(first, last) + " is"
-	}
-	return lineRange(first, last) + " are"
 }
