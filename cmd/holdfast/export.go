@@ -56,7 +56,7 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	defer o.discard()
 	m := p.meter(c.Quiet)
 	defer m.end()
-	e := exporting{out: o, report: func(items int64) { m.set("export", inPackets, items, 0) }}
+	e := exporting{out: o, written: make(map[uint32]bool), report: func(items int64) { m.set("export", inPackets, items, 0) }}
 	report, err := e.run(ctx, body)
 	m.end()
 	switch {
@@ -92,7 +92,7 @@ type exporting struct {
 	report func(items int64)
 
 	items   int64
-	written itemSet
+	written map[uint32]bool
 	foreign int64            // packets that are no items
 	again   int64            // packets of items that were written
 	first   storage.PacketID // of both
@@ -111,10 +111,11 @@ func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Pac
 	case !ok || more || id.Priority == 0:
 		e.leave(&e.foreign, id)
 		return nil
-	case !e.written.add(item):
+	case e.written[item]:
 		e.leave(&e.again, id)
 		return nil
 	}
+	e.written[item] = true
 	e.line = append(barbershop.AppendKey(e.line[:0], item), ' ')
 	e.line = append(strconv.AppendUint(e.line, uint64(barbershop.Score(id.Priority)), 10), '\n')
 	if e.items++; e.items%1024 == 0 {
