@@ -67,11 +67,6 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	if err := c.Dir.check(true); err != nil {
 		return fmt.Errorf("dump: %w", err)
 	}
-	if c.Output != "" && c.Output != "-" {
-		if err := c.Dir.keepsOut(c.Output); err != nil {
-			return err
-		}
-	}
 	m := p.meter(c.Quiet)
 	defer m.end()
 	view, err := storage.OpenView(string(c.Dir), storage.ViewOptions{

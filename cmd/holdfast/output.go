@@ -32,8 +32,7 @@ const (
 // Whoever ended it knows, so nothing is said about it.
 var errReaderGone = errors.New("nobody reads standard output any more")
 
-// create opens an output; "-" or nothing is standard output, which run has prepared. Either keep or discard must follow. It
-// refuses a file in a data folder, which a server would refuse afterwards or a start remove.
+// create opens an output; "-" or nothing is standard output. Either keep or discard must follow.
 func (p *program) create(name string) (*output, error) {
 	if name == "" || name == "-" {
 		return newOutput("", p.long), nil
@@ -58,9 +57,6 @@ func (p *program) create(name string) (*output, error) {
 	}
 	if target, err := filepath.EvalSymlinks(name); err == nil { // a link stays one
 		name = target
-	}
-	if err := outsideOfDataFolders(name); err != nil {
-		return nil, err
 	}
 	base := filepath.Base(name)
 	// Its mode is 0600: packets are for those only who may read the data folder.
