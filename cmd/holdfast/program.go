@@ -116,7 +116,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 }
 
 func (p *program) report(err error, code int) int {
-	fmt.Fprintf(p.stderr, "holdfast: %s%s\n", sentence(err), remedy(err))
+	fmt.Fprintf(p.stderr, "holdfast: %s%s\n", oneLine(err), remedy(err))
 	return code
 }
 
