@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"net"
 	"strings"
@@ -124,40 +123,6 @@ func TestBenchOfTheBoardMakesAsManyItemsAsItTakes(t *testing.T) {
 	}
 }
 
-func TestBenchStopsAtItemsOfOthers(t *testing.T) {
-	for mode, ending := range map[string]string{
-		"mixed":  "are left there", // it takes the item, and ends by itself
-		"update": "items may be left on the board",
-	} {
-		t.Run(mode, func(t *testing.T) {
-			s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			ended := make(chan result, 1)
-			go func() { // ends with the measurement
-				ended <- command{}.run(ctx, "bench", mode, "--protocol", "barbershop", "--connections", "2", "--depth", "8",
-					"--count", "0", "--items", "1000", "--duration", "1h", "--barbershop", s.addrs["barbershop"])
-			}()
-			for n := int64(0); n == 0; { // the items of the measurement are being made, or more
-				var err error
-				if n, err = countItems(ctx, s.addrs["barbershop"], patience); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if r := s.feed(t, "17 4294967295\n", "barbershop", "import", "-"); r.code != exitOK {
-				t.Fatalf("import: %+v", r)
-			}
-			if mode == "update" {
-				cancel()
-			}
-			r := <-ended
-			if r.code != exitFailed || !strings.Contains(r.stderr, "item 17 was taken") || !strings.Contains(r.stderr, ending) {
-				t.Errorf("%+v, want an error that names the item and says that items %s", r, ending)
-			}
-		})
-	}
-}
-
 func TestBenchReportsAreSentences(t *testing.T) {
 	for name, c := range map[string]struct {
 		report benchReport
@@ -167,8 +132,8 @@ func TestBenchReportsAreSentences(t *testing.T) {
 		"items":         {benchReport{Items: 2}, " in all, 2 items, 0.00 s\n"},
 		"packets":       {benchReport{Size: 16}, " in all, 16-byte payloads, 0.00 s\n"},
 		"found nothing": {benchReport{Groups: []benchGroup{{Name: "update"}, {Name: "next", Empty: 1}, {Name: "pop", Empty: 2}}}, " s\n1 more request of next found nothing\n2 more requests of pop found nothing\n"},
-		"queue left":    {benchReport{Queue: "q"}, " s\npackets left in queue q\n"},
-		"items left":    {benchReport{Items: 3, FirstItem: 7, LastItem: 9}, " s\nitems 7 to 9 were made, those that were not taken are left on the board\n"},
+		"queue left":    {benchReport{Queue: "q"}, " s\nwhat nobody took is left in queue q\n"},
+		"items left":    {benchReport{Items: 3, FirstItem: 7, LastItem: 9}, " s\nof items 7 to 9 those that nobody took are left on the board\n"},
 	} {
 		var out strings.Builder
 		if err := c.report.print(&out, false); err != nil || !strings.HasSuffix(out.String(), c.want) {
@@ -182,7 +147,7 @@ func TestBenchOfABoardInUseSaysHowManyItemsItHas(t *testing.T) {
 	if r := s.feed(t, "20 7\n", "barbershop", "import", "-"); r.code != exitOK {
 		t.Fatalf("import: %+v", r)
 	}
-	oneSentence(t, s.run(t, "bench", "update", "--protocol", "barbershop"), exitFailed, "has 1 item, which a measurement would change")
+	oneSentence(t, s.run(t, "bench", "update", "--protocol", "barbershop"), exitFailed, "has 1 item, which a bench would change")
 }
 
 func TestBenchWithoutAPortIsWrongUsage(t *testing.T) {
@@ -197,12 +162,9 @@ func TestBenchSaysThatItCouldNotRemoveEverything(t *testing.T) {
 	}
 	defer silent.Close()
 	addr := silent.Addr().String()
-	c := benchCmd{Protocol: "pinpriq", Barbershop: addr, server: server{Pinpriq: addr}}
-	if err := c.clean(t.Context(), "q", time.Millisecond); err == nil || !strings.Contains(err.Error(), `left in queue "q": they could not all be removed in 1ms`) {
+	c := benchCmd{}
+	w := workload{addr: addr, where: "in queue \"q\"", take: c.group("pop", func() loadgen.Protocol { return loadgen.PinpriqPop("q") })}
+	if err := c.clean(t.Context(), &w, time.Millisecond); err == nil || !strings.Contains(err.Error(), `left in queue "q": they could not all be removed in 1ms`) {
 		t.Errorf("%v, want an error that says where packets are left", err)
-	}
-	c.Protocol = "barbershop"
-	if err := c.cleanBoard(t.Context(), loadgen.Items{Live: 1}, time.Millisecond); err == nil || !strings.Contains(err.Error(), "left on the board: they could not all") {
-		t.Errorf("%v, want an error that says where items are left", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 type benchReport struct {
 	Mode    string       `json:"mode"`
 	Size    int          `json:"size"`            // payload bytes
-	Items   int          `json:"items,omitempty"` // on the board, with barbershop; the packets are then updates and items taken
+	Items   int          `json:"items,omitempty"` // on the board; the packets below are then updates and items taken
 	Seconds float64      `json:"seconds"`         // of the measurement
 	Packets int64        `json:"packets"`         // pushed and popped together
 	Rate    float64      `json:"packets_per_s"`   // of those
@@ -39,19 +39,17 @@ type benchGroup struct {
 	P99         float64 `json:"p99_us"`
 }
 
-func newBenchReport(c *benchCmd, result *loadgen.Result) benchReport {
-	r := benchReport{
-		Mode: c.Mode, Size: c.Size,
-		Seconds: result.Elapsed.Seconds(), Packets: result.Packets(), Rate: math.Round(result.Rate()),
-	}
-	if c.board() {
-		r.Size, r.Items = 0, int(c.liveItems())
+func (c *benchCmd) newReport(w *workload, result *loadgen.Result) *benchReport {
+	r := w.report
+	r.Mode, r.Seconds, r.Packets, r.Rate = c.Mode, result.Elapsed.Seconds(), result.Packets(), math.Round(result.Rate())
+	if !c.Keep {
+		r.Queue, r.FirstItem, r.LastItem = "", 0, 0
 	}
 	for i := range result.Groups {
 		g := &result.Groups[i]
 		r.Groups = append(r.Groups, benchGroup{
 			Name:        g.Name,
-			Connections: c.connectionsOf(g.Name),
+			Connections: c.group(g.Name, nil).Conns,
 			Depth:       c.Depth,
 			Packets:     g.Packets,
 			Empty:       g.Empty,
@@ -60,21 +58,10 @@ func newBenchReport(c *benchCmd, result *loadgen.Result) benchReport {
 			P99:         microseconds(g.Quantile(0.99)),
 		})
 	}
-	return r
+	return &r
 }
 
 func microseconds(d time.Duration) float64 { return math.Round(float64(d.Nanoseconds())/1e2) / 10 }
-
-// connectionsOf is how many connections a group of the measurement has.
-func (c *benchCmd) connectionsOf(group string) int {
-	switch {
-	case c.Mode != "mixed":
-		return c.Connections
-	case group == "push" || group == "update":
-		return (c.Connections + 1) / 2
-	}
-	return c.Connections / 2
-}
 
 func (r *benchReport) print(w io.Writer, asJSON bool) error {
 	if asJSON {
@@ -103,10 +90,10 @@ func (r *benchReport) print(w io.Writer, asJSON bool) error {
 		}
 	}
 	if r.Queue != "" {
-		notes += fmt.Sprintf("packets left in queue %s\n", r.Queue)
+		notes += fmt.Sprintf("what nobody took is left in queue %s\n", r.Queue)
 	}
 	if r.LastItem > 0 {
-		notes += fmt.Sprintf("items %d to %d were made, those that were not taken are left on the board\n", r.FirstItem, r.LastItem)
+		notes += fmt.Sprintf("of items %d to %d those that nobody took are left on the board\n", r.FirstItem, r.LastItem)
 	}
 	_, err := io.WriteString(w, notes)
 	return err

@@ -55,15 +55,15 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		"unknown bench":            {[]string{"bench", "dance"}, nil, "dance"},
 		"bench without depth":      {[]string{"bench", "--depth", "0"}, nil, "1 to 4096"},
 		"bench of large payloads":  {[]string{"bench", "--size", "65536"}, nil, "16 to 65535"},
-		"bench mixed alone":        {[]string{"bench", "mixed", "--connections", "1"}, nil, "at least 2"},
-		"bench of the board alone": {[]string{"bench", "mixed", "--protocol", "barbershop", "--connections", "1"}, nil, "one for updates and one for next"},
+		"bench mixed alone":        {[]string{"bench", "mixed", "--connections", "1"}, nil, "mixed needs at least 2"},
+		"bench of the board alone": {[]string{"bench", "mixed", "--protocol", "barbershop", "--connections", "1"}, nil, "mixed needs at least 2"},
 		"bench of too many items":  {[]string{"bench", "next", "--protocol", "barbershop", "--count", "100000001"}, nil, "--count 100000001"},
 		"bench push of the board":  {[]string{"bench", "push", "--protocol", "barbershop"}, nil, "update, next or mixed"},
 		"bench update of a queue":  {[]string{"bench", "update"}, nil, "--protocol barbershop"},
 		"bench without items":      {[]string{"bench", "--items", "0"}, nil, "--items"},
 		"bench next without end":   {[]string{"bench", "next", "--protocol", "barbershop", "--count", "0"}, nil, "more than 0"},
 		"bench of unknown":         {[]string{"bench", "--protocol", "gopher"}, nil, "--protocol"},
-		"bench pop without end":    {[]string{"bench", "pop", "--count", "0"}, nil, "more than 0"},
+		"bench pop without end":    {[]string{"bench", "pop", "--count", "0"}, nil, "pop needs more than 0"},
 		"wrong variable":           {[]string{"serve"}, map[string]string{"HOLDFAST_MAX_CONNS": "many"}, "--max-conns"},
 	} {
 		t.Run(name, func(t *testing.T) {

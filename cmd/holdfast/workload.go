@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/loadgen"
+)
+
+// workload is what a bench works on: a queue of its own, or items on the board.
+type workload struct {
+	addr  string
+	where string // for people
+	fill  int64  // how many packets or items have to be there before the measurement
+
+	filler, put, take loadgen.Group
+
+	report benchReport // what it says of the workload
+}
+
+// queueWorkload chooses a queue that nobody else uses.
+func (c *benchCmd) queueWorkload(ctx context.Context) (*workload, error) {
+	conn, err := c.dial(ctx) // its error says more than the load generator's
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.Close()
+	queue := "holdfast.bench." + strings.ToLower(rand.Text()[:12])
+	packets := loadgen.Packets{Queue: queue, Size: c.Size}
+	w := &workload{addr: c.Pinpriq, where: fmt.Sprintf("in queue %q", queue), report: benchReport{Size: c.Size, Queue: queue}}
+	w.put = c.group("push", func() loadgen.Protocol { return loadgen.PinpriqPush(packets) })
+	w.take = c.group("pop", func() loadgen.Protocol { return loadgen.PinpriqPop(queue) })
+	w.filler = w.put
+	if c.Mode == "pop" {
+		w.fill = c.Count
+	}
+	return w, nil
+}
+
+// boardWorkload chooses items for the one board there is, which must be empty.
+func (c *benchCmd) boardWorkload(ctx context.Context) (*workload, error) {
+	there, err := countItems(ctx, c.Barbershop, c.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	if there > 0 {
+		return nil, fmt.Errorf("the board at %s has %s, which a bench would change: start a server of its own for it", c.Barbershop, plural(there, "item"))
+	}
+	const first = 1 << 31 // far from the numbers that people use
+	items := loadgen.Items{First: first, Live: int(c.itemCount()), Seed: 1}
+	w := &workload{addr: c.Barbershop, where: "on the board", fill: c.itemCount()}
+	w.report = benchReport{Items: items.Live, FirstItem: first + 1, LastItem: first + uint32(items.Live)}
+	w.put = c.group("update", func() loadgen.Protocol { return loadgen.BarbershopUpdate(items) })
+	w.take = c.group("next", func() loadgen.Protocol { return loadgen.BarbershopNext() })
+	w.filler = c.group("fill", func() loadgen.Protocol { return loadgen.BarbershopFill(items) })
+	w.filler.Conns, w.filler.Depth = 1, loadgen.MaxDepth/4
+	return w, nil
+}
+
+// group is connections that do the same.
+func (c *benchCmd) group(name string, protocol func() loadgen.Protocol) loadgen.Group {
+	g := loadgen.Group{Name: name, Conns: c.Connections, Depth: c.Depth, Count: c.Count, New: protocol}
+	switch {
+	case c.Mode != "mixed":
+	case name == "push" || name == "update":
+		g.Conns = (c.Connections + 1) / 2
+	default:
+		g.Conns = c.Connections / 2
+	}
+	return g
+}
+
+// measure runs the load. What has to be there first is made outside the measurement.
+func (c *benchCmd) measure(ctx context.Context, w *workload) (loadgen.Result, error) {
+	spec := func(groups ...loadgen.Group) loadgen.Spec {
+		return loadgen.Spec{Addr: w.addr, Groups: groups, Limit: c.Duration}
+	}
+	if w.filler.Count = w.fill; w.fill > 0 {
+		made, err := loadgen.Run(ctx, spec(w.filler))
+		if err != nil {
+			return made, err
+		}
+		if !made.Groups[0].Finished {
+			return made, fmt.Errorf("only %d of the %d needed could be made in %v: use a longer --duration", made.Packets(), w.fill, c.Duration)
+		}
+	}
+	switch c.Mode {
+	case "mixed":
+		return loadgen.Run(ctx, spec(w.put, w.take))
+	case "pop", "next":
+		return loadgen.Run(ctx, spec(w.take))
+	}
+	return loadgen.Run(ctx, spec(w.put))
+}
+
+// clean takes what the measurement has left, also after an interruption. It goes on for some windows
+// after the first empty reply, since the last requests of a connection that was cut may still arrive.
+func (c *benchCmd) clean(ctx context.Context, w *workload, atMost time.Duration) error {
+	const (
+		window  = 512
+		empties = 8 * window
+	)
+	take := w.take.New
+	result, err := loadgen.Run(context.WithoutCancel(ctx), loadgen.Spec{
+		Addr:  w.addr,
+		Limit: min(atMost, loadgen.MaxLimit),
+		Groups: []loadgen.Group{{
+			Name: "clean", Conns: 1, Depth: window, Count: empties,
+			New: func() loadgen.Protocol { return countEmpty{take()} },
+		}},
+	})
+	if err == nil && !result.Groups[0].Finished {
+		err = fmt.Errorf("they could not all be removed in %v", atMost)
+	}
+	if err != nil {
+		return fmt.Errorf("some may be left %s: %w", w.where, err)
+	}
+	return nil
+}
+
+// countEmpty counts the requests that found nothing in place of the packets. A run of it ends when
+// there is nothing more to take.
+type countEmpty struct{ loadgen.Protocol }
+
+// Consume implements loadgen.Protocol.
+func (e countEmpty) Consume(dst, src []byte) ([]byte, loadgen.Progress, error) {
+	dst, p, err := e.Protocol.Consume(dst, src)
+	p.Packets = p.Empty
+	return dst, p, err
+}
