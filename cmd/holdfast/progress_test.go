@@ -20,8 +20,7 @@ func (s *steps) now() time.Time { return s.at }
 func TestLinesOfProgressComeNowAndThen(t *testing.T) {
 	var out bytes.Buffer
 	clock := &steps{time.Unix(1000, 0)}
-	m := &meter{now: clock.now, view: lines{&out}}
-	m.begin()
+	m := newMeter(&out, false, clock.now)
 	for range 9 { // seconds
 		m.set("verify", inPackets, m.stage.done, 1000)
 		m.set("verify", inPackets, m.stage.done+100, 1000)
@@ -30,8 +29,8 @@ func TestLinesOfProgressComeNowAndThen(t *testing.T) {
 	m.set("merge", inBytes, 3<<20, 0)
 	m.end()
 	m.set("merge", inBytes, 4<<20, 0)
-	want := "holdfast: verify: 300 packets, 30 % of about 1000 packets, 100 packets/s, about 7s left\n" +
-		"holdfast: verify: 800 packets, 80 % of about 1000 packets, 100 packets/s, about 2s left\n"
+	want := "holdfast: verify: 300/~1000 packets, 100/s, ~7s left\n" +
+		"holdfast: verify: 800/~1000 packets, 100/s, ~2s left\n"
 	if out.String() != want {
 		t.Errorf("printed\n%swant\n%s", out.String(), want)
 	}
@@ -62,25 +61,23 @@ func TestMeterChoosesItsForm(t *testing.T) {
 	}
 	defer file.Close()
 	for name, c := range map[string]struct {
-		stderr io.Writer
-		quiet  bool
-		term   string
-		want   string
+		stderr          io.Writer
+		quiet           bool
+		term            string
+		shown, terminal bool
 	}{
-		"terminal":         {terminal, false, "xterm", "*main.bar"},
-		"dumb terminal":    {terminal, false, "dumb", "main.lines"},
-		"file":             {file, false, "xterm", "main.lines"},
-		"not even a file":  {io.Discard, false, "", "main.lines"},
-		"quiet":            {file, true, "", "<nil>"},
-		"quiet terminal":   {terminal, true, "xterm", "<nil>"},
-		"unknown terminal": {terminal, false, "", "*main.bar"},
+		"terminal":         {terminal, false, "xterm", true, true},
+		"dumb terminal":    {terminal, false, "dumb", true, false},
+		"file":             {file, false, "xterm", true, false},
+		"not even a file":  {io.Discard, false, "", true, false},
+		"quiet":            {file, true, "", false, false},
+		"quiet terminal":   {terminal, true, "xterm", false, false},
+		"unknown terminal": {terminal, false, "", true, true},
 	} {
 		p := program{stderr: c.stderr, env: command{env: map[string]string{"TERM": c.term}}.lookup}
-		m := p.meter(c.quiet)
-		if got := fmt.Sprintf("%T", m.view); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+		if m := p.meter(c.quiet); (m.w != nil) != c.shown || m.terminal != c.terminal {
+			t.Errorf("%s: shown %t, as on a terminal %t; want %t, %t", name, m.w != nil, m.terminal, c.shown, c.terminal)
 		}
-		m.end()
 	}
 }
 
@@ -90,23 +87,21 @@ func TestFirstSecondOfAStageHasNoRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		stage stage
 		after time.Duration
-		want  string // of a line, behind the name and what is done
+		want  string // behind the name and what is done
 	}{
-		"at once":           {stage{done: done, total: total}, 0, ", 33 % of about 9000 packets"},
-		"too early":         {stage{done: done, total: total}, firstRate - 1, ", 33 % of about 9000 packets"},
-		"after a second":    {stage{done: done, total: total}, firstRate, ", 33 % of about 9000 packets, 3000 packets/s, about 2s left"},
-		"of a load":         {stage{first: 2000, done: done, total: total}, firstRate, ", 33 % of about 9000 packets, 1000 packets/s, about 6s left"},
-		"nothing so far":    {stage{first: done, done: done, total: total}, time.Minute, ", 33 % of about 9000 packets"},
-		"going back":        {stage{first: done + 1, done: done, total: total}, time.Minute, ", 33 % of about 9000 packets"},
-		"slow":              {stage{done: done, total: total}, 2 * time.Hour, ", 33 % of about 9000 packets, about 4h0m0s left"},
-		"without a total":   {stage{done: done}, firstRate, ", 3000 packets/s"},
-		"more than thought": {stage{done: done, total: 2000}, firstRate, ", 100 % of about 2000 packets, 3000 packets/s"},
+		"at once":           {stage{done: done, total: total}, 0, "/~9000 packets"},
+		"too early":         {stage{done: done, total: total}, firstRate - 1, "/~9000 packets"},
+		"after a second":    {stage{done: done, total: total}, firstRate, "/~9000 packets, 3000/s, ~2s left"},
+		"of a load":         {stage{first: 2000, done: done, total: total}, firstRate, "/~9000 packets, 1000/s, ~6s left"},
+		"nothing so far":    {stage{first: done, done: done, total: total}, time.Minute, "/~9000 packets"},
+		"going back":        {stage{first: done + 1, done: done, total: total}, time.Minute, "/~9000 packets"},
+		"slow":              {stage{done: done, total: total}, 2 * time.Hour, "/~9000 packets, ~4h0m0s left"},
+		"without a total":   {stage{done: done}, firstRate, " packets, 3000/s"},
+		"more than thought": {stage{done: done, total: 2000}, firstRate, "/~2000 packets, 3000/s"},
 	} {
-		var out bytes.Buffer
 		c.stage.name, c.stage.unit, c.stage.began = "load", inPackets, began
-		lines{&out}.show(&c.stage, began.Add(c.after))
-		if want := "holdfast: load: 3000 packets" + c.want + "\n"; out.String() != want {
-			t.Errorf("%s: %q, want %q", name, out.String(), want)
+		if got, want := c.stage.text(began.Add(c.after)), "load: 3000"+c.want; got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }
@@ -114,15 +109,14 @@ func TestFirstSecondOfAStageHasNoRate(t *testing.T) {
 func TestStageBeginsWithWhatIsDone(t *testing.T) {
 	clock := &steps{time.Unix(1000, 0)}
 	var out bytes.Buffer
-	m := &meter{now: clock.now, view: lines{&out}}
-	m.begin()
+	m := newMeter(&out, false, clock.now)
 	m.set("count", inBytes, 0, 0)
 	clock.at = clock.at.Add(firstLine)
 	m.set("count", inBytes, 0, 0)
 	m.set("load", inPackets, 5000, 10_000)
 	clock.at = clock.at.Add(lineEvery)
 	m.set("load", inPackets, 6000, 10_000)
-	want := "holdfast: count\nholdfast: load: 6000 packets, 60 % of about 10000 packets, 200 packets/s, about 20s left\n"
+	want := "holdfast: count\nholdfast: load: 6000/~10000 packets, 200/s, ~20s left\n"
 	if out.String() != want {
 		t.Errorf("printed\n%swant\n%s", out.String(), want)
 	}
@@ -130,7 +124,6 @@ func TestStageBeginsWithWhatIsDone(t *testing.T) {
 
 func TestBarShowsRateAndTimeLeftAndGoes(t *testing.T) {
 	terminal, seen := openTerminal(t)
-	b := &bar{w: terminal}
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
 		s    stage
@@ -146,9 +139,9 @@ func TestBarShowsRateAndTimeLeftAndGoes(t *testing.T) {
 		{stage{name: "check packets", unit: inPackets, done: 1e6, total: 1e8}, time.Second, " 1% [....]  check packets: 1000000/~100000000 packets, 1000000/s, ~1m39s left "},
 	} {
 		c.s.began = now.Add(-c.took)
-		b.begin(&c.s)
-		b.show(&c.s, now)
-		b.end()
+		m := meter{w: terminal, stage: c.s}
+		m.showBar(c.s.text(now))
+		m.end()
 		shown := seen()
 		if !strings.Contains(shown, c.want+"\x1b[0K") {
 			t.Errorf("%s: shown %q, want %q", c.s.name, shown, c.want)
