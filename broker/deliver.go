@@ -50,7 +50,7 @@ func (b *Broker) bestOf(c *Consumer) *queue {
 	var best index.Packet
 	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
 	for _, id := range b.ids {
-		p, ok := b.ix.Best(id, Newest, nil)
+		p, ok := b.ix.Best(id, index.Selection{End: Newest})
 		if !ok {
 			continue
 		}

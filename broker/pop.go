@@ -34,8 +34,9 @@ func (tx *Tx) Pop(c *Consumer, name []byte, end End) error {
 
 // take pops from q for c. It returns false, and answers nothing, if nothing is selectable.
 func (b *Broker) take(q *queue, end End, c *Consumer) bool {
-	limit := index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes}
-	b.scratch = b.ix.Pop(q.ix, end, nil, true, limit, b.scratch[:0])
+	b.scratch = b.ix.Pop(q.ix, index.Selection{
+		End: end, Group: true, Limit: index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes},
+	}, b.scratch[:0])
 	if len(b.scratch) == 0 {
 		return false
 	}

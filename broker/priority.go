@@ -144,7 +144,7 @@ func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error)
 // bestKey appends to dst the key of what q selects. The packets that a pop would take are then in
 // b.scratch.
 func (b *Broker) bestKey(q *queue, end End, dst []byte) (key []byte, ok bool, err error) {
-	best, ok := b.ix.Best(q.ix, end, nil)
+	best, ok := b.ix.Best(q.ix, index.Selection{End: end})
 	if !ok {
 		return dst, false, nil
 	}
@@ -152,7 +152,7 @@ func (b *Broker) bestKey(q *queue, end End, dst []byte) (key []byte, ok bool, er
 	if !ok {
 		return dst, false, ErrNotBare
 	}
-	b.scratch = b.ix.Group(best.ID, index.Limit{Packets: MaxBareGroup + 1}, b.scratch[:0])
+	b.scratch = b.ix.Group(best.ID, index.Selection{Limit: index.Limit{Packets: MaxBareGroup + 1}}, b.scratch[:0])
 	if len(b.scratch) > MaxBareGroup {
 		return dst, false, ErrManyShare
 	}

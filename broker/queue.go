@@ -137,7 +137,6 @@ func (b *Broker) forget(q *queue) {
 	if q.defined {
 		b.open.ops.DeleteQueue(q.id)
 	}
-	b.dispatch.DropQueue(q.ix)
 	b.queues.drop(q)
 }
 

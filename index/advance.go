@@ -1,6 +1,6 @@
 package index
 
-// EventKind is what a moment brought about.
+// EventKind says what happened to a packet when its moment came.
 type EventKind uint8
 
 const (
@@ -9,36 +9,25 @@ const (
 	LeaseEnded                      // Claimed → Ready, at its own place in the order
 )
 
-// String names the kind.
-func (k EventKind) String() string {
-	switch k {
-	case Expired:
-		return "expired"
-	case Due:
-		return "due"
-	case LeaseEnded:
-		return "lease ended"
-	}
-	return "none"
-}
-
-// Event is one change that Advance made. Packet is as it is afterwards or, if it expired, as it was before: its number
-// is free then.
+// Event is one change that Advance made. Packet is the packet after the change. If it expired,
+// Packet is as it was before, and its ID is free already.
 type Event struct {
 	Kind   EventKind
 	Packet Packet
 }
 
-// Deadline is the earliest moment (Unix ms) at which Advance has something to do; false when there is none.
+// Deadline is the earliest moment (Unix milliseconds) at which Advance has something to do; false
+// when there is none.
 func (x *Index) Deadline() (int64, bool) {
 	when, _, ok := x.timers.next()
 	return when, ok
 }
 
-// Advance does what is due at now (Unix ms, moments up to and including it), earliest first, at most max changes, and
-// appends them to dst. When it made max changes there may be more: call it again before taking packets.
+// Advance makes the changes that are due at now (Unix milliseconds, inclusive), earliest first, at
+// most max of them, and appends them to dst. When it made max changes there may be more: call it
+// again before a packet is selected.
 //
-// A moment that has come stays come: a later call with an earlier now changes nothing back.
+// A change is final: a later call with an earlier now does not undo it.
 func (x *Index) Advance(now int64, max int, dst []Event) []Event {
 	for ; max > 0; max-- {
 		when, id, ok := x.timers.next()

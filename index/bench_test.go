@@ -38,7 +38,7 @@ func BenchmarkPushPop(b *testing.B) {
 				for range b.N {
 					seq++
 					pushUnique(x, q, seq)
-					dst = x.Pop(q, end, nil, true, Limit{}, dst[:0])
+					dst = x.Pop(q, Selection{End: end, Group: true}, dst[:0])
 				}
 			})
 		}
@@ -57,7 +57,7 @@ func BenchmarkFillDrain(b *testing.B) {
 					x, q := fill(n)
 					filled := time.Now()
 					for range n {
-						dst = x.Pop(q, end, nil, true, Limit{}, dst[:0])
+						dst = x.Pop(q, Selection{End: end, Group: true}, dst[:0])
 					}
 					push += filled.Sub(start)
 					pop += time.Since(filled)

@@ -10,24 +10,24 @@ func (c *checker) allGroups() error {
 		ring, ready := g.head, g.info&0xff
 		if ready == largeMark {
 			c.largeGroups++
-			largeGroup := x.largeGroups.at(g.head)
-			err := c.tree(&largeGroup.tree, func(k place, p uint32) bool {
+			large := x.largeGroups.at(g.head)
+			err := c.tree(&large.ready, func(k place, p uint32) bool {
 				e := x.entry(ID(p))
 				return e != nil && e.group == id && e.state == Ready && e.rank() == k
 			})
 			if err != nil {
 				return fmt.Errorf("group %d: %w", id, err)
 			}
-			if largeGroup.tree.count != want.ready {
-				return fmt.Errorf("index: group %d has %d ready members: expected %d", id, largeGroup.tree.count, want.ready)
+			if large.ready.count != want.ready {
+				return fmt.Errorf("index: group %d has %d ready members: expected %d", id, large.ready.count, want.ready)
 			}
-			ring, ready, want.ready = largeGroup.others, 0, 0
+			ring, ready, want.ready = large.notReady, 0, 0
 		}
 		if err := c.ring(id, ring, ready, want); err != nil {
 			return err
 		}
 	}
-	return c.same("largeGroups", x.largeGroups.live, c.largeGroups)
+	return c.same("large groups", x.largeGroups.live, c.largeGroups)
 }
 
 // ring checks that a ring holds ready members first, then the others, each linked both ways.

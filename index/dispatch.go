@@ -1,28 +1,32 @@
 package index
 
-// SubscriberID is the number of a subscriber in a [Dispatch]; 0 is none. Numbers of removed ones are used again.
+// SubscriberID is the number of a subscriber in a [Dispatch]; 0 is none. The numbers of removed
+// subscribers are used again.
 type SubscriberID uint32
 
-// Dispatch decides which subscriber gets the next packet of a queue. It knows no packets: the owner asks [Index] what
-// there is, Dispatch who takes it, and then reports the delivery with Spend.
+// Dispatch decides which subscriber gets the next packet of a queue. It knows no packets: the owner
+// asks [Index] what there is and Dispatch who takes it, and then reports the delivery with Spend.
 //
-// A subscriber may take as many deliveries as it has credits: one for each ready byte of the pinpriq document (section
-// subscribe). The byte names no queue, so credits belong to the subscriber, not to a subscription: they may come before
-// the first subscription, one delivery from any queue uses one, and they stay when a subscription ends.
+// A subscriber may take as many deliveries as it has credits: one for each ready byte of the
+// pinpriq document (section subscribe). That byte names no queue, so credits belong to the
+// subscriber, not to a subscription. They may come before the first subscription, a delivery from
+// any queue uses one, and they stay when a subscription ends.
 //
-// Each queue has a line of its subscribers that can take a delivery, the one that waits longest first. A subscriber
-// goes to the end of the waitLists of all its queues when it gets its first credit, when a delivery left it with credits,
-// or when it is resumed. When it subscribes to one more queue while it waits, it joins that line at the place that its
-// wait has earned. It leaves all waitLists when its credits are used up or it is held.
+// Each queue has a wait list: its subscribers that can take a delivery, the one that waits longest
+// first. A subscriber goes to the end of the wait lists of all its queues when it gets its first
+// credit, when a delivery leaves it with credits, and when it is resumed. If it subscribes to
+// another queue while it waits, it enters that list at the place that its wait has earned. It
+// leaves all wait lists when its credits are used up or it is paused.
 //
-// Unknown subscribers are ignored everywhere. Operations on a subscriber cost O(its subscriptions), Waiting O(1), and
-// joining a line in the middle O(those that began to wait later).
+// Calls for unknown subscribers do nothing. An operation on a subscriber costs O(its
+// subscriptions), Waiting O(1), and entering a wait list in the middle O(those that began to wait
+// later).
 type Dispatch struct {
 	subscribers   slab[subscriber, *subscriber]
 	subscriptions slab[subscription, *subscription]
-	byPair        map[pair]uint32 // subscription of a subscriber to a queue
+	byPair        map[pair]uint32 // the subscription of a subscriber to a queue
 	waitLists     map[QueueID]*waitList
-	clock         uint64 // moments that subscriber.since counts
+	clock         uint64 // counts the moments that subscriber.since names
 }
 
 type pair struct {
@@ -30,34 +34,35 @@ type pair struct {
 	queue      QueueID
 }
 
-// subscriber is one consumer. Its subscriptions are chained from first in no useful order.
+// subscriber is one consumer. Its subscriptions are chained from first in no particular order.
 type subscriber struct {
-	since   uint64 // when it began to wait, or had its last delivery: its place in all waitLists
+	since   uint64 // when it began to wait, or had its last delivery: its place in all wait lists
 	first   uint32
 	credits uint32
 	used    bool
 	paused  bool
-	next    uint32 // free link of a free slot
+	next    uint32 // links free slots
 }
 
 func (s *subscriber) freeLink() *uint32 { return &s.next }
 
-// waits reports whether the subscriber can take a delivery.
+// canTake reports whether the subscriber can take a delivery.
 func (s *subscriber) canTake() bool { return s.credits > 0 && !s.paused }
 
-// subscription ties a subscriber to a queue. It is in one of the two lists of its queue.
+// subscription ties a subscriber to a queue. It is in one of the two lists of that queue.
 type subscription struct {
 	pair
-	waitList           *waitList
-	next, prev         uint32 // subscriptions of the subscriber; next is the free link of a free slot
-	listPrev, listNext uint32 // neighbours in the list of the queue
+	lists              *waitList
+	next, prev         uint32 // the subscriber's other subscriptions; next links free slots
+	listNext, listPrev uint32 // neighbours in the queue's list
 }
 
 func (s *subscription) freeLink() *uint32 { return &s.next }
 
-// line is the subscriptions to one queue. It exists while there is one.
+// waitList is the subscriptions to one queue. It exists while there is one.
 type waitList struct {
-	waiting, idle list
+	waiting list // of subscribers that can take a delivery, the longest waiting first
+	idle    list // the others, in no particular order
 }
 
 // list is a chain of subscriptions.
@@ -102,11 +107,11 @@ func (d *Dispatch) Subscribe(s SubscriberID, q QueueID) bool {
 	if id == 0 {
 		return false
 	}
-	l := d.subscriptions.at(id)
-	l.pair, l.waitList, l.next = key, d.waitLists[q], u.first
-	if l.waitList == nil {
-		l.waitList = new(waitList)
-		d.waitLists[q] = l.waitList
+	n := d.subscriptions.at(id)
+	n.pair, n.lists, n.next = key, d.waitLists[q], u.first
+	if n.lists == nil {
+		n.lists = new(waitList)
+		d.waitLists[q] = n.lists
 	}
 	if u.first != 0 {
 		d.subscriptions.at(u.first).prev = id
@@ -128,14 +133,14 @@ func (d *Dispatch) Unsubscribe(s SubscriberID, q QueueID) bool {
 	return true
 }
 
-// Credit adds n credits; more than 2^32-1 together are that many.
+// Credit adds n credits; the sum stops at 2^32-1.
 func (d *Dispatch) Credit(s SubscriberID, n uint32) {
 	if u := d.subscriber(s); u != nil {
 		d.update(u, min(u.credits, ^uint32(0)-n)+n, u.paused)
 	}
 }
 
-// Credits is how many deliveries a subscriber may take, held or not.
+// Credits is how many deliveries a subscriber may take, paused or not.
 func (d *Dispatch) Credits(s SubscriberID) uint32 {
 	if u := d.subscriber(s); u != nil {
 		return u.credits
@@ -143,47 +148,46 @@ func (d *Dispatch) Credits(s SubscriberID) uint32 {
 	return 0
 }
 
-// Waiting returns the subscriber whose turn the next packet of a queue is; false when none can take one.
+// Waiting returns the subscriber that gets the next packet of a queue; false when none can take it.
 func (d *Dispatch) Waiting(q QueueID) (SubscriberID, bool) {
-	n := d.waitLists[q]
-	if n == nil || n.waiting.first == 0 {
+	w := d.waitLists[q]
+	if w == nil || w.waiting.first == 0 {
 		return 0, false
 	}
-	return d.subscriptions.at(n.waiting.first).subscriber, true
+	return d.subscriptions.at(w.waiting.first).subscriber, true
 }
 
-// Spend uses one credit for a delivery and sends the subscriber, if it still can take one, to the end of its waitLists.
-// Without credits it does nothing.
+// Spend uses one credit for a delivery. A subscriber that can take another one goes to the end of
+// its wait lists.
 func (d *Dispatch) Spend(s SubscriberID) {
 	u := d.subscriber(s)
 	if u == nil || u.credits == 0 {
 		return
 	}
 	if u.credits > 1 && !u.paused {
-		u.credits--
 		d.clock++
 		u.since = d.clock
 		d.moveAll(u, true, true)
-		return
 	}
 	d.update(u, u.credits-1, u.paused)
 }
 
-// Pause takes a subscriber, whose client does not read what it is sent, out of all waitLists; it keeps its credits.
+// Pause takes a subscriber out of all wait lists, because its client does not read what it is
+// sent. Its credits stay.
 func (d *Dispatch) Pause(s SubscriberID) {
 	if u := d.subscriber(s); u != nil {
 		d.update(u, u.credits, true)
 	}
 }
 
-// Resume ends a hold.
+// Resume ends a pause.
 func (d *Dispatch) Resume(s SubscriberID) {
 	if u := d.subscriber(s); u != nil {
 		d.update(u, u.credits, false)
 	}
 }
 
-// Queues appends the queues a subscriber is subscribed to, in no particular order.
+// Queues appends the queues of a subscriber to dst, in no particular order.
 func (d *Dispatch) Queues(s SubscriberID, dst []QueueID) []QueueID {
 	if u := d.subscriber(s); u != nil {
 		for id := u.first; id != 0; id = d.subscriptions.at(id).next {
@@ -191,24 +195,6 @@ func (d *Dispatch) Queues(s SubscriberID, dst []QueueID) []QueueID {
 		}
 	}
 	return dst
-}
-
-// Subscribed reports whether a queue has subscriptions.
-func (d *Dispatch) Subscribed(q QueueID) bool {
-	_, ok := d.waitLists[q]
-	return ok
-}
-
-// DropQueue ends all subscriptions to a queue, so that its number can be used again.
-func (d *Dispatch) DropQueue(q QueueID) {
-	for {
-		l, ok := d.waitLists[q]
-		if !ok {
-			return
-		}
-		id := max(l.waiting.first, l.idle.first)
-		d.unsubscribe(d.subscriber(d.subscriptions.at(id).subscriber), id)
-	}
 }
 
 func (d *Dispatch) subscriber(s SubscriberID) *subscriber {
@@ -221,7 +207,8 @@ func (d *Dispatch) subscriber(s SubscriberID) *subscriber {
 	return nil
 }
 
-// change sets credits and hold, and moves the subscriptions when that changes whether the subscriber waits.
+// update sets credits and pause. If that changes whether the subscriber can take a delivery, its
+// subscriptions change lists.
 func (d *Dispatch) update(u *subscriber, credits uint32, paused bool) {
 	was := u.canTake()
 	u.credits, u.paused = credits, paused
@@ -232,7 +219,7 @@ func (d *Dispatch) update(u *subscriber, credits uint32, paused bool) {
 	}
 }
 
-// moveAll moves all subscriptions of a subscriber to their place in the list they belong to.
+// moveAll moves all subscriptions of a subscriber to their places in the lists they belong to.
 func (d *Dispatch) moveAll(u *subscriber, was, is bool) {
 	for id := u.first; id != 0; id = d.subscriptions.at(id).next {
 		d.removeFromList(id, was)
@@ -240,40 +227,40 @@ func (d *Dispatch) moveAll(u *subscriber, was, is bool) {
 	}
 }
 
-// unsubscribe forgets a subscription.
+// unsubscribe frees a subscription.
 func (d *Dispatch) unsubscribe(u *subscriber, id uint32) {
-	l := d.subscriptions.at(id)
+	n := d.subscriptions.at(id)
 	d.removeFromList(id, u.canTake())
-	if n := l.waitList; n.waiting.first == 0 && n.idle.first == 0 {
-		delete(d.waitLists, l.queue)
+	if n.lists.waiting.first == 0 && n.lists.idle.first == 0 {
+		delete(d.waitLists, n.queue)
 	}
-	if l.next != 0 {
-		d.subscriptions.at(l.next).prev = l.prev
+	if n.next != 0 {
+		d.subscriptions.at(n.next).prev = n.prev
 	}
-	if l.prev != 0 {
-		d.subscriptions.at(l.prev).next = l.next
+	if n.prev != 0 {
+		d.subscriptions.at(n.prev).next = n.next
 	} else {
-		u.first = l.next
+		u.first = n.next
 	}
-	delete(d.byPair, l.pair)
+	delete(d.byPair, n.pair)
 	d.subscriptions.free(id)
 }
 
 // addToList puts a subscription into one of its queue's lists, behind those that waited before it.
 func (d *Dispatch) addToList(id uint32, waiting bool) {
-	s := d.subscriptions.at(id)
-	l := s.waitList.list(waiting)
-	s.listPrev, s.listNext = l.last, 0
-	for waiting && s.listPrev != 0 && d.since(s.listPrev) > d.since(id) {
-		s.listPrev, s.listNext = d.subscriptions.at(s.listPrev).listPrev, s.listPrev
+	n := d.subscriptions.at(id)
+	l := n.lists.list(waiting)
+	n.listPrev, n.listNext = l.last, 0
+	for waiting && n.listPrev != 0 && d.since(n.listPrev) > d.since(id) {
+		n.listPrev, n.listNext = d.subscriptions.at(n.listPrev).listPrev, n.listPrev
 	}
-	if s.listPrev != 0 {
-		d.subscriptions.at(s.listPrev).listNext = id
+	if n.listPrev != 0 {
+		d.subscriptions.at(n.listPrev).listNext = id
 	} else {
 		l.first = id
 	}
-	if s.listNext != 0 {
-		d.subscriptions.at(s.listNext).listPrev = id
+	if n.listNext != 0 {
+		d.subscriptions.at(n.listNext).listPrev = id
 	} else {
 		l.last = id
 	}
@@ -286,23 +273,23 @@ func (d *Dispatch) since(id uint32) uint64 {
 
 // removeFromList takes a subscription out of the list it is in.
 func (d *Dispatch) removeFromList(id uint32, waiting bool) {
-	s := d.subscriptions.at(id)
-	l := s.waitList.list(waiting)
-	if s.listPrev != 0 {
-		d.subscriptions.at(s.listPrev).listNext = s.listNext
+	n := d.subscriptions.at(id)
+	l := n.lists.list(waiting)
+	if n.listPrev != 0 {
+		d.subscriptions.at(n.listPrev).listNext = n.listNext
 	} else {
-		l.first = s.listNext
+		l.first = n.listNext
 	}
-	if s.listNext != 0 {
-		d.subscriptions.at(s.listNext).listPrev = s.listPrev
+	if n.listNext != 0 {
+		d.subscriptions.at(n.listNext).listPrev = n.listPrev
 	} else {
-		l.last = s.listPrev
+		l.last = n.listPrev
 	}
 }
 
-func (n *waitList) list(waiting bool) *list {
+func (w *waitList) list(waiting bool) *list {
 	if waiting {
-		return &n.waiting
+		return &w.waiting
 	}
-	return &n.idle
+	return &w.idle
 }

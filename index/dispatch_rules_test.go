@@ -69,7 +69,7 @@ func TestReadyRules(t *testing.T) {
 			if d.Subscribe(a, q) {
 				d.t.Fatal("the second subscription is not redundant")
 			}
-			if !d.Unsubscribe(a, q) || d.Unsubscribe(a, q) || d.Subscribed(q) {
+			if !d.Unsubscribe(a, q) || d.Unsubscribe(a, q) || len(d.waitLists) > 0 {
 				d.t.Fatal("the subscription did not end at once")
 			}
 		},

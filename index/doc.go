@@ -1,15 +1,17 @@
 // Package index decides, in memory, which packet is next.
 //
-// An [Index] holds what selection needs of every queued packet and nothing else: its place in the order, its key,
-// its lane, its times and its state. Payloads live elsewhere. A [Dispatch] holds who waits for packets.
-// Both are pure: they read no clock, start no goroutine and do no I/O. Time is an argument, in Unix milliseconds.
-// Neither is safe for concurrent use; one owner calls them under its own lock.
+// An [Index] holds what selection needs of every queued packet and nothing else: its place in the
+// order, its key, its lane, its times and its state. Payloads live elsewhere. A [Dispatch] holds
+// who waits for packets. Both are pure: they read no clock, start no goroutine and do no I/O. Time
+// is an argument, in Unix milliseconds. Neither is safe for concurrent use: one owner calls them
+// under its own lock.
 //
 // # Order
 //
-// Packets of a queue are ordered by (priority ascending, sequence). Priority 1 is the best; a packet with priority 0
-// is never selected and leaves only together with a selected packet of its key. Of equal priority the consumer
-// chooses the [End] it takes: the newest (highest sequence) or the oldest.
+// Packets of a queue are ordered by (priority ascending, sequence). Priority 1 is the best. A
+// packet with priority 0 is never selected; it leaves only together with a selected packet of its
+// key. Among equal priorities the consumer chooses the [End] it takes from: the newest (highest
+// sequence) or the oldest.
 //
 // # States
 //
@@ -21,13 +23,30 @@
 //	  ▲ └──expiry, Remove──► gone                     │
 //	  └──────────────────────Release with a delay─────┘
 //
-// Expiry ends a packet that is Ready or Delayed. A Claimed packet that expires stays claimed, so that its consumer
-// can still acknowledge it; when its lease ends it expires instead of coming back.
+// Expiry ends a packet that is Ready or Delayed. A Claimed packet that expires stays claimed, so
+// that its consumer can still acknowledge it; when its lease ends it is gone instead of Ready.
 //
 // # Structure
 //
-// Everything about one packet is a fixed-size record without pointers in a paged slab, addressed by a 32-bit number,
-// so that the garbage collector has nothing to follow and growing copies nothing. Per lane a B+tree orders the ready
-// packets; a linear-hashing table finds the group of a key; a 4-ary heap orders the deadlines. Every operation on
-// one packet is O(log n); nothing depends on the number of queues.
+// A packet is a fixed-size record without pointers in a paged slab, addressed by a 32-bit number.
+// So the garbage collector has nothing to follow, and growth copies nothing. Per lane a B+tree
+// orders the ready packets, a linear-hashing table finds the group of a key, and a 4-ary heap
+// orders the deadlines. Every operation on one packet is O(log n); nothing depends on the number
+// of queues.
+//
+// # Files
+//
+//	index.go      Index: push, get, remove, move, and a packet's way from state to state
+//	entry.go      what goes in (Entry), what comes out (Packet), what is kept (entry)
+//	queue.go      queues and what they count
+//	lanes.go      the packets of a queue with equal tags, and which lane is next
+//	select.go     which packet is next: Best, Pop, Claim, and the words of a selection
+//	next.go       the packets after that
+//	groups.go     the packets of a queue with equal keys
+//	keytable.go   from a key to its group
+//	advance.go    what a moment changes: expiry, delays, lease ends
+//	timers.go     the heap of those moments
+//	tree.go       the B+tree; walk.go goes over it in order of selection
+//	slab.go       numbered slots in pages
+//	dispatch.go   Dispatch: which subscriber is next
 package index

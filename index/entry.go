@@ -1,10 +1,10 @@
 package index
 
-// ID is the number of a packet in an [Index] while it is held; 0 is none. Numbers of packets that are gone are
-// used again.
+// ID is the number of a packet in an [Index] while the packet is held; 0 is none. The numbers of
+// packets that are gone are used again.
 type ID uint32
 
-// State is what a packet waits for. Its zero value is no state of a packet.
+// State is what a packet waits for. The zero value is not a state of a packet.
 type State uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 	Claimed                  // for its consumer's answer or the end of the lease
 )
 
-// String names the state.
+// String returns the name of the state.
 func (s State) String() string {
 	switch s {
 	case Ready:
@@ -26,30 +26,31 @@ func (s State) String() string {
 	return "none"
 }
 
-// Entry is what Push wants to know of a packet.
+// Entry is what Push needs to know about a packet.
 type Entry struct {
 	Queue    QueueID
 	Lane     LaneID // 0 is the default lane of the queue
 	Priority uint32 // 1 is best; 0 is never selected
-	Seq      uint64 // unique in the queue among packets of equal priority; higher is newer
+	Seq      uint64 // unique among the queue's packets of equal priority; higher is newer
 	Key      []byte // nil: no group; empty: a key like any other. Copied
 	Size     uint32 // counted in Counts.Bytes and Limit.Bytes
-	Flags    uint8  // the caller's
-	// Times in Unix ms, 0 for none. A packet with a LeaseEnd starts Claimed, even if that is past (a restored claim);
-	// otherwise one whose NotBefore is in the future starts Delayed.
+	Flags    uint8  // the caller's own
+	// Times are in Unix milliseconds, 0 for none. A packet with a LeaseEnd starts Claimed, even if
+	// that moment is past: it is a restored claim. Otherwise a packet with a NotBefore in the
+	// future starts Delayed.
 	Expiry, NotBefore, LeaseEnd int64
 	Attempts                    uint16 // claims so far
-	Ref                         uint32 // the caller's; see SetRef
+	Ref                         uint32 // the caller's own; SetRef changes it
 }
 
-// Packet is a packet as the index sees it. It is a copy.
+// Packet is a copy of what the index holds about a packet.
 type Packet struct {
 	ID       ID
 	Queue    QueueID
 	Lane     LaneID
 	Priority uint32
 	Seq      uint64
-	Expiry   int64 // Unix ms, 0 for none
+	Expiry   int64 // Unix milliseconds, 0 for none
 	Size     uint32
 	Flags    uint8
 	State    State
@@ -63,7 +64,7 @@ type entry struct {
 	priority   uint32
 	lane       LaneID
 	group      uint32 // 0: none
-	next, prev uint32 // ring of the group, see groups.go; next is the free link of a free slot
+	next, prev uint32 // ring of the group, see groups.go; next links free slots
 	timer      uint32 // 0: none
 	size       uint32
 	ref        uint32
@@ -78,11 +79,12 @@ func (e *entry) seqNumber() uint64 { return uint64(e.seq[1])<<32 | uint64(e.seq[
 
 func (e *entry) setSeq(seq uint64) { e.seq = [2]uint32{uint32(seq), uint32(seq >> 32)} }
 
-// place is where the packet stands in the tree of its lane.
+// place is the packet's place in the tree of its lane.
 func (e *entry) place() place { return place{e.priority, e.seqNumber()} }
 
-// rank is its place among the members of its group: like place, with priority 0 behind every other.
+// rank is the packet's place among the members of its group. It is like place, but priority 0
+// comes after all others.
 func (e *entry) rank() place { return place{e.priority - 1, e.seqNumber()} }
 
-// selectable reports whether the packet stands in the tree of its lane.
+// selectable reports whether the packet is in the tree of its lane.
 func (e *entry) selectable() bool { return e.state == Ready && e.priority != 0 }

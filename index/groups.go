@@ -1,35 +1,39 @@
 package index
 
-// The members of a group form a ring through their entries: the ready ones first, then the others, so that a pop never
-// looks at a delayed or claimed packet. A ring holds at most ringMax ready members, which a pop sorts; a group that
-// gets more becomes large: its ready members stand in a tree of their own, and stays one until none is ready.
+// The members of a group form a ring through their entries: the ready ones first, then the
+// delayed and claimed ones, so that a pop never looks at those. A ring holds at most ringMax ready
+// members, which a pop sorts. A group with more becomes large: its ready members move into a tree
+// of their own. It stays large until none is ready.
 
 const (
 	ringMax   = 32
 	largeMark = 255 // in the low byte of group.info: head is a largeGroup, not an entry
 )
 
-// largeGroup is the members of a large group.
+// largeGroup is the members of a group that is large.
 type largeGroup struct {
-	tree   tree   // ready members by rank
-	others uint32 // ring of the others; free link of a free slot
+	ready    tree   // by rank
+	notReady uint32 // ring of the delayed and claimed members; links free slots
 }
 
-func (c *largeGroup) freeLink() *uint32 { return &c.others }
+func (l *largeGroup) freeLink() *uint32 { return &l.notReady }
 
-// join makes a packet a member of its group, by its state.
+// readyInRing is the number of ready members in the ring, or largeMark.
+func (g *group) readyInRing() uint32 { return g.info & 0xff }
+
+// addToGroup makes a packet a member of its group, by its state.
 func (x *Index) addToGroup(id uint32, e *entry) {
 	g := x.keys.groups.at(e.group)
-	if e.state == Ready && g.info&0xff == ringMax {
+	if e.state == Ready && g.readyInRing() == ringMax {
 		x.makeLarge(g)
 	}
-	if g.info&0xff == largeMark {
-		c := x.largeGroups.at(g.head)
+	if g.readyInRing() == largeMark {
+		l := x.largeGroups.at(g.head)
 		if e.state == Ready {
-			x.mustInsert(&c.tree, e.rank(), id)
+			x.mustInsert(&l.ready, e.rank(), id)
 			return
 		}
-		x.ringPush(&c.others, id, e)
+		x.ringPush(&l.notReady, id, e)
 		return
 	}
 	x.ringPush(&g.head, id, e)
@@ -39,80 +43,72 @@ func (x *Index) addToGroup(id uint32, e *entry) {
 	}
 }
 
-// quit ends the membership of a packet; the group stays even if it was the last.
+// removeFromGroup ends the membership of a packet. The group stays, even without members.
 func (x *Index) removeFromGroup(id uint32, e *entry) {
 	g := x.keys.groups.at(e.group)
-	if g.info&0xff != largeMark {
+	if g.readyInRing() != largeMark {
 		x.ringRemove(&g.head, id, e)
 		if e.state == Ready {
 			g.info--
 		}
 		return
 	}
-	c := x.largeGroups.at(g.head)
+	l := x.largeGroups.at(g.head)
 	if e.state != Ready {
-		x.ringRemove(&c.others, id, e)
+		x.ringRemove(&l.notReady, id, e)
 		return
 	}
-	x.forest.remove(&c.tree, e.rank())
-	if c.tree.count == 0 {
-		head := g.head
-		g.head = c.others
+	x.forest.remove(&l.ready, e.rank())
+	if l.ready.count == 0 {
+		old := g.head
+		g.head = l.notReady
 		g.info &^= 0xff
-		x.largeGroups.free(head)
+		x.largeGroups.free(old)
 	}
 }
 
-// makeLarge turns the ring of a group into a large group.
+// makeLarge moves the ready members of a ring into a tree.
 func (x *Index) makeLarge(g *group) {
 	id := x.largeGroups.alloc()
-	c := x.largeGroups.at(id)
-	for g.info&0xff > 0 {
+	l := x.largeGroups.at(id)
+	for g.readyInRing() > 0 {
 		m := g.head
 		e := x.entries.at(m)
 		x.ringRemove(&g.head, m, e)
-		x.mustInsert(&c.tree, e.rank(), m)
+		x.mustInsert(&l.ready, e.rank(), m)
 		g.info--
 	}
-	c.others = g.head
+	l.notReady = g.head
 	g.head = id
 	g.info |= largeMark
 }
 
-// anyMember returns a member of a group, a ready one if there is one.
-func (x *Index) anyMember(g *group) uint32 {
-	if g.info&0xff != largeMark {
-		return g.head
-	}
-	_, id := x.forest.lowest(&x.largeGroups.at(g.head).tree)
-	return id
-}
-
 // onlyMember returns the member of a group that has just one, otherwise 0.
 func (x *Index) onlyMember(g *group) uint32 {
-	if g.info&0xff != largeMark {
+	if g.readyInRing() != largeMark {
 		if x.entries.at(g.head).next == g.head {
 			return g.head
 		}
 		return 0
 	}
-	c := x.largeGroups.at(g.head)
-	if c.tree.count != 1 || c.others != 0 {
+	l := x.largeGroups.at(g.head)
+	if l.ready.count != 1 || l.notReady != 0 {
 		return 0
 	}
-	_, id := x.forest.lowest(&c.tree)
+	_, id := x.forest.lowest(&l.ready)
 	return id
 }
 
-// mates appends the ready members of a group but for one, in the order a pop takes them, until limit says stop.
-func (x *Index) others(g *group, but uint32, limit func(e *entry) bool, dst []uint32) []uint32 {
-	if g.info&0xff == largeMark {
-		for w := x.forest.walk(&x.largeGroups.at(g.head).tree, Newest); !w.done(); w.next() {
+// others appends the ready members of a group except one, in the order a pop takes them, up to the
+// first that fits refuses.
+func (x *Index) others(g *group, except uint32, fits func(e *entry) bool, dst []uint32) []uint32 {
+	if g.readyInRing() == largeMark {
+		for w := x.forest.walk(&x.largeGroups.at(g.head).ready, Newest); !w.done(); w.next() {
 			_, id := w.at()
-			if id == but {
+			if id == except {
 				continue
 			}
-			if !limit(x.entries.at(id)) {
+			if !fits(x.entries.at(id)) {
 				break
 			}
 			dst = append(dst, id)
@@ -120,11 +116,12 @@ func (x *Index) others(g *group, but uint32, limit func(e *entry) bool, dst []ui
 		return dst
 	}
 	start := len(dst)
-	for id, n := g.head, g.info&0xff; n > 0; n-- {
+	for id, n := g.head, g.readyInRing(); n > 0; n-- {
 		e := x.entries.at(id)
-		if id != but {
+		if id != except {
 			dst = append(dst, id)
-			// Insertion: a ring holds few, and the newest, which come first, stand first.
+			// Insertion sort: a ring is short, and its newest members, which mostly come first in
+			// the order, stand first in it.
 			r := e.rank()
 			i := len(dst) - 1
 			for ; i > start && Newest.earlier(r, x.entries.at(dst[i-1]).rank()); i-- {
@@ -135,7 +132,7 @@ func (x *Index) others(g *group, but uint32, limit func(e *entry) bool, dst []ui
 		id = e.next
 	}
 	for i := start; i < len(dst); i++ {
-		if !limit(x.entries.at(dst[i])) {
+		if !fits(x.entries.at(dst[i])) {
 			return dst[:i]
 		}
 	}

@@ -1,8 +1,6 @@
 package index
 
-import "unsafe"
-
-// Index is the order of all queues. See the package comment for what it does and does not do.
+// Index is the order of all queues, see the package comment.
 type Index struct {
 	entries     slab[entry, *entry]
 	forest      forest
@@ -11,7 +9,7 @@ type Index struct {
 	timers      timers
 	lanes       slab[lane, *lane]
 	queues      slab[queue, *queue]
-	picked      []uint32 // of one Pop; kept for the next
+	picked      []uint32 // what pick returned last: its memory is used again
 }
 
 // New returns an index without queues.
@@ -19,10 +17,12 @@ func New() *Index {
 	return &Index{keys: newKeyTable()}
 }
 
-// Push adds a packet and returns its number. 0, and nothing is added, when the queue or the lane is unknown, the lane
-// belongs to another queue, the key is longer than MaxKey, or all 2^32-1 numbers are in use.
+// Push adds a packet and returns its number. It returns 0 and adds nothing when the queue or the
+// lane is unknown, the lane belongs to another queue, the key is longer than MaxKey, or all 2^32-1
+// numbers are in use.
 //
-// A packet that is expired already is added nonetheless: the next Advance reports it, so that its record can go too.
+// A packet that has expired is added all the same: the next Advance reports it, so that its record
+// can go too.
 func (x *Index) Push(e Entry, now int64) ID {
 	if !x.hasQueue(e.Queue) || len(e.Key) > MaxKey {
 		return 0
@@ -45,7 +45,8 @@ func (x *Index) Push(e Entry, now int64) ID {
 		}
 	}
 	p.setSeq(e.Seq)
-	p.priority, p.lane, p.size, p.ref, p.attempts, p.flags = e.Priority, e.Lane, e.Size, e.Ref, e.Attempts, e.Flags
+	p.priority, p.lane, p.size = e.Priority, e.Lane, e.Size
+	p.ref, p.attempts, p.flags = e.Ref, e.Attempts, e.Flags
 	p.state = Ready
 	until := int64(0)
 	switch {
@@ -88,21 +89,8 @@ func (x *Index) Key(id ID, dst []byte) ([]byte, bool) {
 	return x.keys.appendKey(dst, e.group), true
 }
 
-// Find returns a packet of a queue with this key, a ready one if there is one; false when there is none. A nil key is
-// an empty key here.
-func (x *Index) Find(q QueueID, key []byte) (ID, bool) {
-	if !x.hasQueue(q) {
-		return 0, false
-	}
-	g := x.keys.find(q, key)
-	if g == 0 {
-		return 0, false
-	}
-	return ID(x.anyMember(x.keys.groups.at(g))), true
-}
-
-// Only returns the packet of a queue with this key when there is just one. n is how many there are; 2 stands for more.
-// A nil key is an empty key here.
+// Only returns the packet of a queue with this key, in any state, when there is just one. n is how
+// many there are, 2 for two or more. A nil key is an empty key here.
 func (x *Index) Only(q QueueID, key []byte) (p Packet, n int) {
 	if !x.hasQueue(q) {
 		return Packet{}, 0
@@ -118,21 +106,7 @@ func (x *Index) Only(q QueueID, key []byte) (p Packet, n int) {
 	return x.packet(id, x.entries.at(id)), 1
 }
 
-// Group appends to dst what a Pop that selects this packet takes with it, in the same order and under the same limit,
-// and takes nothing; nothing is appended when the number is not in use.
-func (x *Index) Group(id ID, lim Limit, dst []Packet) []Packet {
-	e := x.entry(id)
-	if e == nil {
-		return dst
-	}
-	for _, id := range x.pick(uint32(id), e, lim) {
-		dst = append(dst, x.packet(id, x.entries.at(id)))
-	}
-	x.trimPicked()
-	return dst
-}
-
-// Remove takes a packet away, in any state; false when the number is not in use.
+// Remove removes a packet, in any state; false when the number is not in use.
 func (x *Index) Remove(id ID) bool {
 	e := x.entry(id)
 	if e == nil {
@@ -142,8 +116,8 @@ func (x *Index) Remove(id ID) bool {
 	return true
 }
 
-// Move gives a packet a new place in the order, in any state; false when the number is not in use. The sequence must
-// be unique as for Push.
+// Move gives a packet, in any state, a new place in the order; false when the number is not in use.
+// The sequence must be unique as for Push.
 func (x *Index) Move(id ID, priority uint32, seq uint64) bool {
 	e := x.entry(id)
 	if e == nil {
@@ -156,8 +130,8 @@ func (x *Index) Move(id ID, priority uint32, seq uint64) bool {
 	return true
 }
 
-// SetRef sets the caller's reference, but only while the number still is the packet with that sequence; so a number
-// kept for too long does no harm.
+// SetRef sets the caller's reference if the number is still that of the packet with this sequence.
+// So a number that was kept for too long does no harm.
 func (x *Index) SetRef(id ID, seq uint64, ref uint32) bool {
 	e := x.entry(id)
 	if e == nil || e.seqNumber() != seq {
@@ -165,14 +139,6 @@ func (x *Index) SetRef(id ID, seq uint64, ref uint32) bool {
 	}
 	e.ref = ref
 	return true
-}
-
-// Memory is the bytes held, in use or free, but for the maps that find lanes by tags and the allocator's own share.
-func (x *Index) Memory() int64 {
-	return int64(unsafe.Sizeof(*x)) + x.entries.bytes() + x.forest.bytes() +
-		x.keys.groups.bytes() + x.keys.blocks.bytes() + x.keys.buckets.bytes() + x.largeGroups.bytes() +
-		x.timers.bytes() + x.timers.heap.bytes() + x.lanes.bytes() + x.queues.bytes() +
-		int64(cap(x.picked)+cap(x.keys.scratch)/4)*4
 }
 
 // entry returns the slot of a packet, nil when it is free.
@@ -198,7 +164,7 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 	return p
 }
 
-// enter puts a packet, by its state, into the order, its group, the heap of timers and the counts.
+// link puts a packet, by its state, into the order, its group, the heap of timers and the counts.
 func (x *Index) link(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	*x.count(l, e)++
@@ -216,7 +182,7 @@ func (x *Index) link(id uint32, e *entry) {
 	}
 }
 
-// leave is the reverse of enter. The timer stays scheduled: enter or remove follows.
+// unlink is the reverse of link. The timer stays in the heap: link or remove follows.
 func (x *Index) unlink(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	*x.count(l, e)--
@@ -231,7 +197,7 @@ func (x *Index) unlink(id uint32, e *entry) {
 	}
 }
 
-// turn gives a packet another state and the moment that ends it.
+// setState gives a packet another state, and the moment that ends it (0 or less: none).
 func (x *Index) setState(id uint32, e *entry, s State, until int64) {
 	x.unlink(id, e)
 	e.state = s
@@ -252,14 +218,14 @@ func (x *Index) setState(id uint32, e *entry, s State, until int64) {
 	x.link(id, e)
 }
 
-// countPriorities brings the queue's number of priorities up to date after the tree of a lane changed.
+// countPriorities adds to the queue's number of priorities what a change of a lane's tree added.
 func (x *Index) countPriorities(l *lane, before uint32) {
 	if l.tree.priorities != before {
 		x.queues.at(uint32(l.queue)).counts.Priorities += int(l.tree.priorities) - int(before)
 	}
 }
 
-// remove takes a packet away and what nothing else needs then: its timer, its group, its lane.
+// remove removes a packet and what nothing else needs then: its timer, its group, its lane.
 func (x *Index) remove(id uint32, e *entry) {
 	x.unlink(id, e)
 	if e.timer != 0 {
@@ -279,7 +245,7 @@ func (x *Index) remove(id uint32, e *entry) {
 	x.entries.free(id)
 }
 
-// count is the counter a packet belongs to.
+// count is the counter that counts a packet.
 func (x *Index) count(l *lane, e *entry) *int {
 	c := &x.queues.at(uint32(l.queue)).counts
 	switch {
@@ -293,7 +259,7 @@ func (x *Index) count(l *lane, e *entry) *int {
 	return &c.Ready
 }
 
-// mustInsert adds to a tree what cannot be there yet.
+// mustInsert adds a packet to a tree. It panics if the place is taken.
 func (x *Index) mustInsert(t *tree, k place, id uint32) {
 	if !x.forest.insert(t, k, id) {
 		panic("index: two packets of one queue have the same priority and sequence: the caller must keep them unique")

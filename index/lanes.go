@@ -5,21 +5,23 @@ type LaneID uint32
 
 // lane is the packets of a queue with the same tags.
 //
-// heads and pos are only kept up to date while the queue has more than one lane.
+// heads and pos are kept up to date only while the queue has more than one lane.
 type lane struct {
-	tree    tree // ready packets with a priority
+	tree    tree // the selectable packets
 	tags    []byte
 	queue   QueueID
 	packets uint32    // in any state
-	heads   [2]place  // what each End selects, while the tree is not empty
-	pos     [2]uint32 // place in each heap of the queue plus 1; 0 when not in it; [0] is the free link of a free slot
+	heads   [2]place  // by End: the place of what it selects, while the tree is not empty
+	pos     [2]uint32 // by End: place in the queue's heap plus 1, 0 when not in it; [0] links free slots
 }
 
 func (l *lane) freeLink() *uint32 { return &l.pos[0] }
 
-// Lane returns the lane of a queue for packets with these tags, whose encoding must be canonical: equal sets, equal
-// bytes. The number is good for a Push that follows; a lane without a packet is given up when its last packet goes or,
-// if it never had one, by the next call of Lane for the queue. 0 when the queue is unknown.
+// Lane returns the lane of a queue for packets with these tags; 0 when the queue is unknown. The
+// encoding of the tags must be canonical: equal sets, equal bytes.
+//
+// The number is good for a Push that follows. A lane is freed when its last packet goes; one that
+// never had a packet is freed by the next call of Lane for the queue.
 func (x *Index) Lane(q QueueID, tags []byte) LaneID {
 	if !x.hasQueue(q) {
 		return 0
@@ -48,8 +50,8 @@ func (x *Index) Lane(q QueueID, tags []byte) LaneID {
 	return id
 }
 
-// Tags returns the tags of a lane, empty for a default lane; false when there is no such lane. The bytes are the
-// index's own.
+// Tags returns the tags of a lane, empty for a default lane; false when there is no such lane. The
+// bytes are the index's own.
 func (x *Index) Tags(l LaneID) ([]byte, bool) {
 	if !x.hasLane(l) {
 		return nil, false
@@ -69,7 +71,8 @@ func (x *Index) newLane(q QueueID) LaneID {
 	return LaneID(id)
 }
 
-// freeLane gives up a lane without packets that is not a default lane. With the last one the queue forgets its heaps.
+// freeLane frees a lane without packets that is not a default lane. With the last one go the
+// queue's heaps.
 func (x *Index) freeLane(id LaneID) {
 	l := x.lanes.at(uint32(id))
 	u := x.queues.at(uint32(l.queue))
@@ -92,7 +95,8 @@ func (x *Index) head(l *lane, end End) (place, uint32) {
 	return x.forest.newest(&l.tree)
 }
 
-// refresh brings the heaps of a queue with several lanes up to date after the tree of a lane changed.
+// updateHeads brings the heaps of a queue with several lanes up to date after the tree of a lane
+// changed.
 func (x *Index) updateHeads(id LaneID) {
 	l := x.lanes.at(uint32(id))
 	u := x.queues.at(uint32(l.queue))
@@ -120,7 +124,7 @@ func (x *Index) updateHeads(id LaneID) {
 	}
 }
 
-// heapRemove takes place i out of one of a queue's heaps of lanes; the lane's own record of it is the caller's.
+// heapRemove takes place i out of one of a queue's heaps. The caller clears the lane's own pos.
 func (x *Index) heapRemove(u *queue, end End, i int) {
 	h := u.heaps[end]
 	last := len(h) - 1

@@ -210,7 +210,7 @@ func (m *indexModel) Push(t *rapid.T) {
 
 func (m *indexModel) Best(t *rapid.T) {
 	q, end, f := m.queue(t), drawEnd(t), drawFilter(t)
-	got, ok := m.x.Best(q, end, f)
+	got, ok := m.x.Best(q, Selection{End: end, Filter: f})
 	want := m.order(q, end, f)
 	if ok != (len(want) > 0) || ok && got != want[0].Packet {
 		t.Fatalf("Best = %+v %v, want the first of %d", got, ok, len(want))
@@ -240,7 +240,7 @@ func (m *indexModel) Pop(t *rapid.T) {
 		}
 	}
 	before := Packet{ID: 77}
-	got := m.x.Pop(q, end, f, group, lim, []Packet{before})
+	got := m.x.Pop(q, Selection{End: end, Filter: f, Group: group, Limit: lim}, []Packet{before})
 	if len(got) != len(want)+1 || got[0] != before {
 		t.Fatalf("Pop appended %d packets, want %d", len(got)-1, len(want))
 	}
@@ -271,7 +271,7 @@ func (m *indexModel) Next(t *rapid.T) {
 
 func (m *indexModel) Claim(t *rapid.T) {
 	q, end, f, until := m.queue(t), drawEnd(t), drawFilter(t), m.drawTime(t, "lease end")
-	got, ok := m.x.Claim(q, end, f, until)
+	got, ok := m.x.Claim(q, Selection{End: end, Filter: f}, until)
 	list := m.order(q, end, f)
 	if ok != (len(list) > 0) {
 		t.Fatalf("Claim = %v with %d selectable", ok, len(list))
@@ -342,29 +342,6 @@ func (m *indexModel) SetRef(t *rapid.T) {
 	p.Ref++
 }
 
-func (m *indexModel) Find(t *rapid.T) {
-	q, key := m.queue(t), m.drawKey(t)
-	if key == nil {
-		key = []byte("never pushed")
-	}
-	found, ready := false, false
-	for _, p := range m.held {
-		if p.Queue == q && p.hasKey && bytes.Equal(p.key, key) {
-			found, ready = true, ready || p.State == Ready
-		}
-	}
-	id, ok := m.x.Find(q, key)
-	if ok != found {
-		t.Fatalf("Find(%q) = %v, want %v", key, ok, found)
-	}
-	if !ok {
-		return
-	}
-	if p := m.byID(id); p == nil || p.Queue != q || !bytes.Equal(p.key, key) || ready && p.State != Ready {
-		t.Fatalf("Find(%q) gave %+v", key, p)
-	}
-}
-
 func (m *indexModel) Only(t *rapid.T) {
 	q, key := m.queue(t), m.drawKey(t)
 	if key == nil {
@@ -393,7 +370,7 @@ func (m *indexModel) Group(t *rapid.T) {
 	if limit > 0 {
 		want = want[:min(limit, len(want))]
 	}
-	got := m.x.Group(list[0].ID, Limit{Packets: limit}, nil)
+	got := m.x.Group(list[0].ID, Selection{Limit: Limit{Packets: limit}}, nil)
 	if !slices.EqualFunc(got, want, func(p Packet, o *modelPacket) bool { return p == o.Packet }) {
 		t.Fatalf("Group gave %d packets, want %d", len(got), len(want))
 	}
@@ -489,7 +466,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 		actions := map[string]func(*rapid.T){
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "Extend": m.Extend,
-			"Release": m.Release, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef, "Find": m.Find,
+			"Release": m.Release, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
 			"Only": m.Only, "Group": m.Group, "Advance": m.Advance, "": m.verify,
 		}
 		for range 3 {

@@ -1,8 +1,9 @@
 package index
 
-// Next appends to dst the packets that the next selections would take, without filter or groups, in that order: n at
-// most, after leaving out skip. See Best for times. O((skip+n) log) at most; with one lane and the oldest end, or few
-// priorities, skipping goes a leaf at a time.
+// Next appends to dst the packets that the next selections at one end would take, without filter
+// or groups, in that order: at most n, after the first skip ones. See Best for times. It costs
+// O((skip+n) log(skip+n)) at most. With one lane, skipping goes a leaf at a time at the oldest end,
+// and at the newest end where priorities are few.
 func (x *Index) Next(q QueueID, end End, skip, n int, dst []Packet) []Packet {
 	if !x.hasQueue(q) || end > Oldest {
 		return dst
@@ -21,12 +22,12 @@ func (x *Index) Next(q QueueID, end End, skip, n int, dst []Packet) []Packet {
 	return dst
 }
 
-// laneWalk is a walk over one lane, and where that is in the queue's heap of lanes.
+// laneWalk is a walk over one lane.
 type laneWalk struct {
 	walk
 	at place
-	// heap is the lane's place in the heap of lanes plus 1 until the walk is first taken from: only then can the lanes
-	// below it be next. So the cost does not depend on the number of lanes.
+	// heap is the lane's place in the queue's heap plus 1 until the walk is first taken from. Only
+	// then can the lanes below it be next, so the cost does not depend on the number of lanes.
 	heap int
 }
 

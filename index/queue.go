@@ -5,13 +5,13 @@ import "errors"
 // QueueID is the number of a queue in an [Index]; 0 is none.
 type QueueID uint32
 
-// Counts is what a queue holds. Expired packets count until Advance takes them away.
+// Counts is what a queue holds. An expired packet counts until Advance removes it.
 type Counts struct {
-	Ready        int   // that a pop can select
-	Unselectable int   // ready with priority 0
-	Delayed      int   // for a later moment
-	Claimed      int   // by a consumer
-	Priorities   int   // distinct ones of the Ready; what two lanes have counts twice
+	Ready        int   // packets that a selection can take
+	Unselectable int   // ready packets of priority 0
+	Delayed      int   // packets that wait for their not-before time
+	Claimed      int   // packets that a consumer has claimed
+	Priorities   int   // distinct priorities of the Ready; one that two lanes have counts twice
 	Bytes        int64 // sizes of all of them
 }
 
@@ -27,31 +27,32 @@ var (
 // queue is one ordered set of packets.
 type queue struct {
 	counts      Counts
-	defaultLane LaneID            // the default lane; 0 while the slot is free
-	unused      LaneID            // the lane that Lane made and no packet came to yet
+	defaultLane LaneID            // 0 while the slot is free
+	unused      LaneID            // the lane that Lane made last, while it has had no packet; or 0
 	byTags      map[string]LaneID // all other lanes; nil when there are none
-	heaps       [2][]LaneID       // with other lanes: those with a selectable packet, by what each End selects there
-	next        uint32            // free link of a free slot
+	heaps       [2][]LaneID       // by End: the lanes with a selectable packet; empty if byTags is nil
+	next        uint32            // links free slots
 }
 
 func (u *queue) freeLink() *uint32 { return &u.next }
 
-// AddQueue makes an empty queue; 0 when all numbers are in use. Numbers of dropped queues are used again.
+// AddQueue makes an empty queue; 0 when all numbers are in use. The numbers of dropped queues are
+// used again.
 func (x *Index) AddQueue() QueueID {
 	q := QueueID(x.queues.alloc())
 	if q == 0 {
 		return 0
 	}
-	main := x.newLane(q)
-	if main == 0 {
+	lane := x.newLane(q)
+	if lane == 0 {
 		x.queues.free(uint32(q))
 		return 0
 	}
-	x.queues.at(uint32(q)).defaultLane = main
+	x.queues.at(uint32(q)).defaultLane = lane
 	return q
 }
 
-// DropQueue forgets an empty queue and its lanes. ErrUnknownQueue, ErrNotEmpty.
+// DropQueue removes an empty queue and its lanes. ErrUnknownQueue, ErrNotEmpty.
 func (x *Index) DropQueue(q QueueID) error {
 	if !x.hasQueue(q) {
 		return ErrUnknownQueue

@@ -41,7 +41,7 @@ func (b *bench) push(priority uint32, key string, expiry int64) uint64 {
 // pop takes as a pinpriq pop does and returns the sequences.
 func (b *bench) pop(lim Limit) []uint64 {
 	var seqs []uint64
-	for _, p := range b.Pop(b.q, Newest, nil, true, lim, nil) {
+	for _, p := range b.Pop(b.q, Selection{Group: true, Limit: lim}, nil) {
 		seqs = append(seqs, p.Seq)
 	}
 	return seqs
@@ -79,7 +79,7 @@ func TestSelectionRules(t *testing.T) {
 			first := b.push(2, "a", 0)
 			b.push(2, "b", 0)
 			b.push(3, "c", 0)
-			if p, ok := b.Best(b.q, Oldest, nil); !ok || p.Seq != first {
+			if p, ok := b.Best(b.q, Selection{End: Oldest}); !ok || p.Seq != first {
 				b.t.Fatalf("best is %+v", p)
 			}
 		},
@@ -94,7 +94,7 @@ func TestSelectionRules(t *testing.T) {
 		"a pop without groups takes the selected packet only": func(b *bench) {
 			b.push(1, "a", 0)
 			two := b.push(1, "a", 0)
-			if got := b.Pop(b.q, Newest, nil, false, Limit{}, nil); len(got) != 1 || got[0].Seq != two {
+			if got := b.Pop(b.q, Selection{}, nil); len(got) != 1 || got[0].Seq != two {
 				b.t.Fatalf("pop gave %+v", got)
 			}
 		},
@@ -105,7 +105,7 @@ func TestSelectionRules(t *testing.T) {
 		"a returned packet keeps its place in the order": func(b *bench) {
 			one, two, three := b.push(1, "a", 0), b.push(1, "b", 0), b.push(1, "c", 0)
 			b.popIs(three)
-			p, _ := b.Claim(b.q, Newest, nil, 0)
+			p, _ := b.Claim(b.q, Selection{}, 0)
 			four := b.push(1, "d", 0)
 			b.Release(p.ID, 0, 0)
 			b.popIs(four)
@@ -134,7 +134,7 @@ func TestGroupRules(t *testing.T) {
 		},
 		"the packet selected at the oldest end comes first all the same": func(b *bench) {
 			one, two, three := b.push(1, "a", 0), b.push(1, "a", 0), b.push(1, "a", 0)
-			got := b.Pop(b.q, Oldest, nil, true, Limit{}, nil)
+			got := b.Pop(b.q, Selection{End: Oldest, Group: true}, nil)
 			if len(got) != 3 || got[0].Seq != one || got[1].Seq != three || got[2].Seq != two {
 				b.t.Fatalf("pop gave %+v", got)
 			}
@@ -160,7 +160,7 @@ func TestGroupRules(t *testing.T) {
 		},
 		"a claimed packet of the key stays out of the group": func(b *bench) {
 			one, two := b.push(1, "a", 0), b.push(1, "a", 0)
-			p, _ := b.Claim(b.q, Newest, nil, 50)
+			p, _ := b.Claim(b.q, Selection{}, 50)
 			if p.Seq != two || p.Attempts != 1 {
 				b.t.Fatalf("claimed %+v", p)
 			}
@@ -245,7 +245,7 @@ func TestTimeRules(t *testing.T) {
 		},
 		"a claimed packet that expires stays until the end of its lease and never comes back": func(b *bench) {
 			b.push(1, "a", 20)
-			p, _ := b.Claim(b.q, Newest, nil, 50)
+			p, _ := b.Claim(b.q, Selection{}, 50)
 			if ev := b.Advance(49, 10, nil); len(ev) != 0 {
 				b.t.Fatalf("events at 49 are %+v", ev)
 			}
@@ -294,9 +294,9 @@ func TestWhatIsUnknownIsRefused(t *testing.T) {
 		}
 	}
 	for _, q := range []QueueID{0, 99, math.MaxUint32} {
-		_, best := b.Best(q, Newest, nil)
-		_, found := b.Find(q, nil)
-		if best || found || b.Lane(q, nil) != 0 || b.DropQueue(q) != ErrUnknownQueue || b.Counts(q) != (Counts{}) ||
+		_, best := b.Best(q, Selection{})
+		_, found := b.Only(q, nil)
+		if best || found != 0 || b.Lane(q, nil) != 0 || b.DropQueue(q) != ErrUnknownQueue || b.Counts(q) != (Counts{}) ||
 			len(b.Next(q, Newest, 0, 1, nil)) != 0 {
 			t.Errorf("queue %d is known", q)
 		}
@@ -329,10 +329,10 @@ func TestAFilterIsAskedOnceALane(t *testing.T) {
 	}
 	for _, end := range []End{Newest, Oldest} {
 		asked := map[string]int{}
-		p, ok := x.Best(q, end, func(tags []byte) bool {
+		p, ok := x.Best(q, Selection{End: end, Filter: func(tags []byte) bool {
 			asked[string(tags)]++
 			return string(tags) == "lane 7"
-		})
+		}})
 		if tags, _ := x.Tags(p.Lane); !ok || string(tags) != "lane 7" {
 			t.Errorf("best is %+v", p)
 		}
@@ -351,7 +351,7 @@ func TestMemoryFollowsUse(t *testing.T) {
 	full := x.Memory()
 	var dst []Packet
 	for range n {
-		dst = x.Pop(q, Newest, nil, true, Limit{}, dst[:0])
+		dst = x.Pop(q, Selection{Group: true}, dst[:0])
 	}
 	if empty := x.Memory(); empty > full/2 || empty > 16<<20 {
 		t.Errorf("empty, the index holds %d bytes of %d", empty, full)
@@ -363,7 +363,7 @@ func TestMemoryFollowsUse(t *testing.T) {
 	if allocs := testing.AllocsPerRun(1000, func() {
 		seq++
 		pushUnique(x, q, seq)
-		dst = x.Pop(q, Newest, nil, true, Limit{}, dst[:0])
+		dst = x.Pop(q, Selection{Group: true}, dst[:0])
 	}); allocs > 0 {
 		t.Errorf("a push and a pop allocate %v times", allocs)
 	}

@@ -1,6 +1,6 @@
 package index
 
-// End is which end of equal priority is taken.
+// End is the end of equal priority that a consumer takes from.
 type End uint8
 
 const (
@@ -16,9 +16,9 @@ func (end End) earlier(a, b place) bool {
 	return a.seq > b.seq
 }
 
-// Filter says which lanes a consumer takes from, by the tags given to [Index.Lane] (empty for the default lane).
-// It is asked at most once a lane and call, must not keep or change the tags, and must not call the index. A nil
-// Filter takes from all.
+// Filter says which lanes a consumer takes from, by the tags given to [Index.Lane] (empty for the
+// default lane). It is asked at most once a lane and call, must not keep or change the tags, and
+// must not call the index. A nil Filter takes from all.
 type Filter func(tags []byte) bool
 
 // Limit is the most that one Pop takes. The selected packet is taken whatever the limit says.
@@ -27,30 +27,39 @@ type Limit struct {
 	Bytes   int64 // sum of sizes, the selected one included; 0 or less: no limit
 }
 
+// Selection is what a consumer takes from a queue.
+type Selection struct {
+	End    End
+	Filter Filter
+	Group  bool  // take with the selected packet every ready packet of its key
+	Limit  Limit // of the group
+}
+
 // Best returns the packet that would be selected now; false when there is none.
 //
-// Best, Pop, Next and Claim do not look at times: call Advance with the present moment until it is done, then these
-// never see an expired packet. O(log n); with a filter O(lanes).
-func (x *Index) Best(q QueueID, end End, f Filter) (Packet, bool) {
-	id := x.best(q, end, f)
+// Best, Pop, Claim and Next do not look at times. They never see an expired packet if Advance was
+// called before with the present moment, until it was done. O(log n); with a filter O(lanes).
+func (x *Index) Best(q QueueID, s Selection) (Packet, bool) {
+	id := x.best(q, &s)
 	if id == 0 {
 		return Packet{}, false
 	}
 	return x.packet(id, x.entries.at(id)), true
 }
 
-// Pop takes the selected packet and, if group is set, with it every ready packet of its key (priority 0 and other
-// lanes included), and appends them to dst: the selected one first, then by priority, newest first, priority 0 last.
-// From the first one on that would exceed the limit they stay. Delayed and claimed packets of the key stay. Nothing is
-// appended when nothing can be selected. See Best for times.
-func (x *Index) Pop(q QueueID, end End, f Filter, group bool, lim Limit, dst []Packet) []Packet {
-	id := x.best(q, end, f)
+// Pop removes the selected packet, with its group if s.Group is set, and appends them to dst. The
+// group is every other ready packet of the same key, in any lane and priority 0 included; delayed
+// and claimed packets stay. The selected packet comes first, then the group by priority, newest
+// first, priority 0 last. The first packet that would exceed the limit stays, and all behind it.
+// Nothing is appended when nothing can be selected. See Best for times.
+func (x *Index) Pop(q QueueID, s Selection, dst []Packet) []Packet {
+	id := x.best(q, &s)
 	if id == 0 {
 		return dst
 	}
 	e := x.entries.at(id)
-	if group && e.group != 0 {
-		for _, id := range x.pick(id, e, lim) {
+	if s.Group && e.group != 0 {
+		for _, id := range x.pick(id, e, &s) {
 			e := x.entries.at(id)
 			dst = append(dst, x.packet(id, e))
 			x.remove(id, e)
@@ -63,33 +72,11 @@ func (x *Index) Pop(q QueueID, end End, f Filter, group bool, lim Limit, dst []P
 	return dst
 }
 
-// pick returns a packet and the members of its group that go with it, valid until the next call.
-func (x *Index) pick(id uint32, e *entry, lim Limit) []uint32 {
-	x.picked = append(x.picked[:0], id)
-	if e.group == 0 {
-		return x.picked
-	}
-	left, bytes := lim.Packets-1, lim.Bytes-int64(e.size)
-	x.picked = x.others(x.keys.groups.at(e.group), id, func(m *entry) bool {
-		left--
-		bytes -= int64(m.size)
-		return (lim.Packets <= 0 || left >= 0) && (lim.Bytes <= 0 || bytes >= 0)
-	}, x.picked)
-	return x.picked
-}
-
-// trimPicked ends the use of what pick returned, and frees its memory if a large group has made it long.
-func (x *Index) trimPicked() {
-	if cap(x.picked) > 1<<16 {
-		x.picked = nil
-	}
-}
-
-// Claim lends the selected packet to a consumer until leaseEnd (Unix ms; 0 or less: until it answers) and counts the
-// attempt, which stops at 65,535; false when nothing can be selected. The packet returned is as it is afterwards.
-// See Best for times.
-func (x *Index) Claim(q QueueID, end End, f Filter, leaseEnd int64) (Packet, bool) {
-	id := x.best(q, end, f)
+// Claim lends the selected packet to a consumer until leaseEnd (Unix milliseconds; 0 or less: until
+// it answers) and counts the attempt, up to 65,535. It returns the packet as it is then; false when
+// nothing can be selected. It takes no group. See Best for times.
+func (x *Index) Claim(q QueueID, s Selection, leaseEnd int64) (Packet, bool) {
+	id := x.best(q, &s)
 	if id == 0 {
 		return Packet{}, false
 	}
@@ -101,7 +88,8 @@ func (x *Index) Claim(q QueueID, end End, f Filter, leaseEnd int64) (Packet, boo
 	return x.packet(id, e), true
 }
 
-// Extend sets a new lease end for a claimed packet (0 or less: none); false when there is no such claim.
+// Extend sets a new lease end for a claimed packet (0 or less: none); false when there is no such
+// claim.
 func (x *Index) Extend(id ID, leaseEnd int64) bool {
 	e := x.entry(id)
 	if e == nil || e.state != Claimed {
@@ -111,8 +99,9 @@ func (x *Index) Extend(id ID, leaseEnd int64) bool {
 	return true
 }
 
-// Release returns a claimed packet to its own place in the order, at once or, when notBefore (Unix ms) is after now,
-// then; false when there is no such claim. One that expired meanwhile is what the next Advance reports.
+// Release returns a claimed packet to its own place in the order: at once, or at notBefore (Unix
+// milliseconds) if that is after now. False when there is no such claim. If the packet expired
+// meanwhile, the next Advance removes it.
 func (x *Index) Release(id ID, notBefore, now int64) bool {
 	e := x.entry(id)
 	if e == nil || e.state != Claimed {
@@ -126,16 +115,54 @@ func (x *Index) Release(id ID, notBefore, now int64) bool {
 	return true
 }
 
+// Group appends to dst the packets that a Pop with s takes when it selects this one, in the same
+// order and within the same limit. It removes none. Nothing is appended when the number is not in
+// use.
+func (x *Index) Group(id ID, s Selection, dst []Packet) []Packet {
+	e := x.entry(id)
+	if e == nil {
+		return dst
+	}
+	for _, id := range x.pick(uint32(id), e, &s) {
+		dst = append(dst, x.packet(id, x.entries.at(id)))
+	}
+	x.trimPicked()
+	return dst
+}
+
+// pick returns a packet and the members of its group that go with it, valid until the next call.
+func (x *Index) pick(id uint32, e *entry, s *Selection) []uint32 {
+	x.picked = append(x.picked[:0], id)
+	if e.group == 0 {
+		return x.picked
+	}
+	lim := s.Limit
+	left, bytes := lim.Packets-1, lim.Bytes-int64(e.size)
+	x.picked = x.others(x.keys.groups.at(e.group), id, func(m *entry) bool {
+		left--
+		bytes -= int64(m.size)
+		return (lim.Packets <= 0 || left >= 0) && (lim.Bytes <= 0 || bytes >= 0)
+	}, x.picked)
+	return x.picked
+}
+
+// trimPicked frees the memory of what pick returned if a large group has made it long.
+func (x *Index) trimPicked() {
+	if cap(x.picked) > 1<<16 {
+		x.picked = nil
+	}
+}
+
 // best returns what is selected, or 0.
-func (x *Index) best(q QueueID, end End, f Filter) uint32 {
-	if !x.hasQueue(q) || end > Oldest {
+func (x *Index) best(q QueueID, s *Selection) uint32 {
+	if !x.hasQueue(q) || s.End > Oldest {
 		return 0
 	}
 	u := x.queues.at(uint32(q))
 	lane := u.defaultLane
 	if u.byTags != nil {
-		lane = x.bestLane(u, end, f)
-	} else if f != nil && !f(nil) {
+		lane = x.bestLane(u, s)
+	} else if s.Filter != nil && !s.Filter(nil) {
 		return 0
 	}
 	if lane == 0 {
@@ -145,23 +172,23 @@ func (x *Index) best(q QueueID, end End, f Filter) uint32 {
 	if l.tree.count == 0 {
 		return 0
 	}
-	_, id := x.head(l, end)
+	_, id := x.head(l, s.End)
 	return id
 }
 
 // bestLane returns the lane of a queue with several whose head is selected, or 0.
-func (x *Index) bestLane(u *queue, end End, f Filter) LaneID {
-	h := u.heaps[end]
+func (x *Index) bestLane(u *queue, s *Selection) LaneID {
+	h := u.heaps[s.End]
 	if len(h) == 0 {
 		return 0
 	}
-	if f == nil {
+	if s.Filter == nil {
 		return h[0]
 	}
 	best := LaneID(0)
 	for _, id := range h {
 		// The filter costs more than the comparison, so it comes second.
-		if (best == 0 || x.laneBefore(end, id, best)) && f(x.lanes.at(uint32(id)).tags) {
+		if (best == 0 || x.laneBefore(s.End, id, best)) && s.Filter(x.lanes.at(uint32(id)).tags) {
 			best = id
 		}
 	}

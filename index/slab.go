@@ -1,16 +1,15 @@
 package index
 
-import "unsafe"
-
-// Pages hold 2048 elements: whole allocator pages for every element size that is a multiple of four bytes, and small
-// enough that taking a new one is no noticeable pause.
+// A page holds 2048 elements. That makes it a whole number of allocator pages for every element
+// size that is a multiple of four bytes, and small enough that a new one is no noticeable pause.
 const (
 	pageBits = 11
 	pageLen  = 1 << pageBits
 	pageMask = pageLen - 1
 )
 
-// keepPages is how many pages an emptied slab keeps, so that a queue that swings around zero allocates nothing.
+// keepPages is how many pages an emptied slab keeps, so that a queue whose length swings around
+// zero allocates nothing.
 const keepPages = 16
 
 // paged is an array that grows and shrinks a page at a time and never moves an element.
@@ -18,13 +17,13 @@ type paged[T any] struct {
 	pages []*[pageLen]T
 }
 
-// at returns element i, which must be below the length given to the last fit.
+// at returns element i, which must be below the length given to the last resize.
 func (p *paged[T]) at(i uint32) *T {
 	return &p.pages[i>>pageBits][i&pageMask]
 }
 
-// fit makes room for n elements and gives back pages past them, but for one: a length that swings around the edge
-// of a page does not allocate each time.
+// resize makes room for n elements and frees all pages past them but one: a length that swings
+// around the edge of a page does not allocate each time.
 func (p *paged[T]) resize(n uint32) {
 	need := (int(n) + pageLen - 1) >> pageBits
 	for len(p.pages) < need {
@@ -36,20 +35,14 @@ func (p *paged[T]) resize(n uint32) {
 	}
 }
 
-// bytes is the memory held.
-func (p *paged[T]) bytes() int64 {
-	var page [pageLen]T
-	return int64(len(p.pages))*int64(unsafe.Sizeof(page)) + int64(cap(p.pages))*int64(unsafe.Sizeof(uintptr(0)))
-}
-
-// linked is an element of a slab: it lends the slab one of its fields while its slot is free.
+// element is what a slab holds. It lends the slab one of its fields while its slot is free.
 type element[T any] interface {
 	*T
 	freeLink() *uint32
 }
 
-// slab hands out numbered slots, from 1; 0 is none. Free slots below used are zero but for their link. A slab that
-// becomes empty gives its pages back, but for keepPages.
+// slab hands out numbered slots, from 1; 0 is none. Free slots below used are zero but for their
+// link. A slab that becomes empty frees its pages, all but keepPages of them.
 type slab[T any, P element[T]] struct {
 	paged[T]
 	used      uint32 // slots below this were handed out at least once; 0 before the first
@@ -57,7 +50,7 @@ type slab[T any, P element[T]] struct {
 	live      uint32 // slots in use
 }
 
-// take returns a zeroed slot, or 0 when all 2^32-1 are in use.
+// alloc returns a zeroed slot, or 0 when all 2^32-1 are in use.
 func (s *slab[T, P]) alloc() uint32 {
 	var zero T
 	if id := s.firstFree; id != 0 {
@@ -74,13 +67,13 @@ func (s *slab[T, P]) alloc() uint32 {
 	if int(id>>pageBits) >= len(s.pages) {
 		s.pages = append(s.pages, new([pageLen]T))
 	}
-	*s.at(id) = zero // a slot from before the last reset holds its old link
+	*s.at(id) = zero // a slot used before the slab was last empty still holds its link
 	s.used = id + 1
 	s.live++
 	return id
 }
 
-// drop zeroes the slot and frees it.
+// free zeroes the slot and takes it back.
 func (s *slab[T, P]) free(id uint32) {
 	var zero T
 	p := P(s.at(id))
@@ -97,5 +90,6 @@ func (s *slab[T, P]) free(id uint32) {
 	}
 }
 
-// has reports whether the slot was ever handed out, so that at may be called.
+// has reports whether the slot was handed out since the slab was last empty: only then may at be
+// called.
 func (s *slab[T, P]) has(id uint32) bool { return id != 0 && id < s.used }

@@ -87,15 +87,15 @@ func TestRestoredIndexHasTheOrderAndTheGroupsOfTheStore(t *testing.T) {
 	if string(q.Name) != "jobs" || q.ID != 7 {
 		t.Fatalf("queue %+v", q)
 	}
-	got := state.Index.Pop(q.Index, index.Newest, nil, true, index.Limit{}, nil)
+	got := state.Index.Pop(q.Index, index.Selection{End: index.Newest, Group: true}, nil)
 	if len(got) != 1 || got[0].Seq != 1<<63+n-2 {
 		t.Fatalf("selected %+v, want the newest of priority 1", got)
 	}
-	got = state.Index.Pop(q.Index, index.Oldest, nil, true, index.Limit{}, nil)
+	got = state.Index.Pop(q.Index, index.Selection{End: index.Oldest, Group: true}, nil)
 	if len(got) != 1 || got[0].Seq != 1<<63 {
 		t.Fatalf("selected %+v, want the oldest of priority 1", got)
 	}
-	got = state.Index.Pop(q.Index, index.Oldest, nil, true, index.Limit{}, nil)
+	got = state.Index.Pop(q.Index, index.Selection{End: index.Oldest, Group: true}, nil)
 	if len(got) != 2 || got[0].Seq != 1<<63+2 || got[1].Priority != 0 {
 		t.Fatalf("selected %+v, want a packet and its companion of priority 0", got)
 	}

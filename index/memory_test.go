@@ -1,0 +1,18 @@
+package index
+
+import "unsafe"
+
+// Memory is the bytes held, in use or free, without the maps that find lanes by tags and the
+// allocator's own share.
+func (x *Index) Memory() int64 {
+	return int64(unsafe.Sizeof(*x)) + x.entries.bytes() + x.forest.bytes() +
+		x.keys.groups.bytes() + x.keys.blocks.bytes() + x.keys.buckets.bytes() + x.largeGroups.bytes() +
+		x.timers.bytes() + x.timers.heap.bytes() + x.lanes.bytes() + x.queues.bytes() +
+		int64(cap(x.picked)+cap(x.keys.scratch)/4)*4
+}
+
+// bytes is the memory held.
+func (p *paged[T]) bytes() int64 {
+	var page [pageLen]T
+	return int64(len(p.pages))*int64(unsafe.Sizeof(page)) + int64(cap(p.pages))*int64(unsafe.Sizeof(uintptr(0)))
+}
