@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// fill pushes n packets with unique 8-byte keys and ten priorities, and returns the index and its queue.
+// fill pushes n packets with unique 8-byte keys and ten priorities, and returns the index and its
+// queue.
 func fill(n int) (*Index, QueueID) {
 	x := New()
 	q := x.AddQueue()
@@ -45,7 +46,8 @@ func BenchmarkPushPop(b *testing.B) {
 	}
 }
 
-// BenchmarkFillDrain reports the cost of a push into a queue that grows to a length and of a pop from there to empty.
+// BenchmarkFillDrain reports the cost of a push while a queue grows to a length, and of a pop from
+// there to empty.
 func BenchmarkFillDrain(b *testing.B) {
 	for _, n := range []int{10_000, 1_000_000, 10_000_000} {
 		for _, end := range []End{Newest, Oldest} {
@@ -69,8 +71,8 @@ func BenchmarkFillDrain(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports the bytes held for each packet with a unique 8-byte key: what Memory says and what the
-// runtime says.
+// BenchmarkMemory reports the bytes held for each packet with a unique 8-byte key, by Memory and by
+// the runtime.
 func BenchmarkMemory(b *testing.B) {
 	for _, n := range []int{1_000_000, 5_000_000} {
 		b.Run(fmt.Sprintf("queued=%d", n), func(b *testing.B) {
@@ -89,8 +91,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkMove shows the cost of finding a random key and moving its packet up a little, as a board of scores does.
-// Beside the time it reports the processor's, which other work of the machine disturbs less.
+// BenchmarkMove shows the cost of finding a random key and moving its packet up a little, as a board
+// of scores does. It also reports the processor time, which other work of the machine disturbs less.
 func BenchmarkMove(b *testing.B) {
 	for _, n := range []int{10_000, 100_000, 1_000_000, 5_000_000} {
 		b.Run(fmt.Sprintf("queued=%d", n), func(b *testing.B) {
@@ -116,7 +118,7 @@ func BenchmarkMove(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has used of it, in nanoseconds.
+// processorTime is the processor time of this process so far, in nanoseconds.
 func processorTime(b *testing.B) int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

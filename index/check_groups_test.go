@@ -77,7 +77,8 @@ func (c *checker) table() error {
 	return c.same("groups", t.groups.live, uint32(len(c.groups)))
 }
 
-// heap checks the order of the heap of timers; that each packet is where it belongs in it was checked before.
+// heap checks the order of the heap of timers. The check of entries has shown that each packet is
+// where it belongs in it.
 func (c *checker) heap() error {
 	t := &c.x.timers
 	for i := uint32(1); i < t.n; i++ {

@@ -2,8 +2,8 @@ package index
 
 import "fmt"
 
-// Check verifies every invariant of the index, at a cost of O(packets), and describes the first violation it finds.
-// For tests and for offline verification.
+// Check verifies every invariant of the index, at a cost of O(packets), and describes the first
+// violation it finds.
 func (x *Index) Check() error {
 	c := checker{x: x, queues: make(map[QueueID]Counts), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally)}
 	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.heap} {

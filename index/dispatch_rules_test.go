@@ -8,7 +8,7 @@ type dispatchBench struct {
 	t *testing.T
 }
 
-// waits fails the test unless a subscriber is the first in the line of a queue; 0 for nobody.
+// waits fails the test unless a subscriber is the first in the wait list of a queue; 0 for nobody.
 func (d *dispatchBench) waits(q QueueID, want SubscriberID) {
 	d.t.Helper()
 	if got, _ := d.Waiting(q); got != want {
@@ -76,7 +76,7 @@ func TestReadyRules(t *testing.T) {
 	})
 }
 
-func TestLineRules(t *testing.T) {
+func TestWaitListRules(t *testing.T) {
 	const q = QueueID(7)
 	checkDispatch(t, map[string]func(d *dispatchBench, a, b SubscriberID){
 		"the one that is ready longest comes first": func(d *dispatchBench, a, b SubscriberID) {
@@ -96,7 +96,7 @@ func TestLineRules(t *testing.T) {
 				d.Spend(s)
 			}
 		},
-		"a held subscriber is passed over and comes back last": func(d *dispatchBench, a, b SubscriberID) {
+		"a paused subscriber is passed over and comes back last": func(d *dispatchBench, a, b SubscriberID) {
 			for _, s := range []SubscriberID{a, b} {
 				d.Subscribe(s, q)
 				d.Credit(s, 1)

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// modelSubscriber is a subscriber in the naive model, with its place in the line of each of its queues: the moment it
-// began to wait.
+// modelSubscriber is a subscriber in the naive model. Its place in the wait list of each of its
+// queues is the moment it began to wait.
 type modelSubscriber struct {
 	credits uint32
 	paused  bool
@@ -25,8 +25,8 @@ type dispatchModel struct {
 	clock int
 }
 
-// join puts a subscriber at the end of the waitLists of its queues.
-func (m *dispatchModel) join(s *modelSubscriber) {
+// toEnd puts a subscriber at the end of the wait lists of its queues.
+func (m *dispatchModel) toEnd(s *modelSubscriber) {
 	m.clock++
 	s.waiting = m.clock
 	for q := range s.since {
@@ -34,14 +34,14 @@ func (m *dispatchModel) join(s *modelSubscriber) {
 	}
 }
 
-// change lets the subscriber, if it is known, join when f makes it wait.
+// change calls f and, if that makes a known subscriber wait, puts it at the end of its wait lists.
 func (m *dispatchModel) change(s *modelSubscriber, f func()) {
 	if s == nil {
 		return
 	}
 	was := s.canTake()
 	if f(); !was && s.canTake() {
-		m.join(s)
+		m.toEnd(s)
 	}
 }
 
@@ -113,7 +113,7 @@ func (m *dispatchModel) Spend(t *rapid.T) {
 	m.d.Spend(id)
 	if s != nil && s.credits > 0 {
 		if s.credits--; s.canTake() {
-			m.join(s)
+			m.toEnd(s)
 		}
 	}
 }

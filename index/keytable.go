@@ -6,20 +6,20 @@ import (
 	"math/bits"
 )
 
-// MaxKey is the longest key in bytes. It leaves room beyond the 65,535 of the pinpriq document's length field.
+// MaxKey is the longest key in bytes: group.info has 24 bits for its length.
 const MaxKey = 1<<24 - 1
 
 const (
-	inlineKey    = 12 // a key up to this length is in its group
-	inlinePrefix = 8  // of a longer one so many bytes are, and then the number of its first block
+	inlineKey    = 12 // a key up to this length is stored in its group
+	inlinePrefix = 8  // bytes of a longer key in its group; the number of its first block follows
 	blockKey     = 12 // bytes of a key in a block
 )
 
 // group is the packets of one queue with one key. It lives as long as it has a member.
 type group struct {
-	next  uint32 // chain of the bucket; free link of a free slot
+	next  uint32 // chain of the bucket; links free slots
 	queue QueueID
-	head  uint32          // members: an entry of a ring, or a large group; see groups.go
+	head  uint32          // an entry of a ring, or a largeGroup; see groups.go
 	info  uint32          // key length << 8 | ready members in the ring, or largeMark
 	key   [inlineKey]byte // the key, or its start and the number of the block with the rest
 }
@@ -28,7 +28,7 @@ func (g *group) freeLink() *uint32 { return &g.next }
 
 func (g *group) keyLen() int { return int(g.info >> 8) }
 
-// block is a part of a long key.
+// block is the next bytes of a long key.
 type block struct {
 	next uint32
 	data [blockKey]byte
@@ -36,16 +36,16 @@ type block struct {
 
 func (b *block) freeLink() *uint32 { return &b.next }
 
-// keyTable finds the group of a key by linear hashing: it grows and shrinks one bucket at a time, so no operation
-// pays for a rehash of the whole. Keys are compared byte for byte; the hash only picks the bucket, and its seed is
-// the table's own, so that no client can aim at one bucket.
+// keyTable finds the group of a key by linear hashing: it grows and shrinks one bucket at a time,
+// so no operation pays for a rehash of the whole. Keys are compared byte for byte; the hash only
+// picks the bucket. Its seed is the table's own, so that no client can aim at one bucket.
 type keyTable struct {
 	seed    maphash.Seed
 	groups  slab[group, *group]
 	blocks  slab[block, *block]
 	buckets paged[uint32] // first group of each chain
 	size    uint32        // buckets in use; a power of two plus those already split
-	scratch []byte        // a long key gathered for hashing
+	scratch []byte        // a long key, put together for hashing
 }
 
 const minBuckets = 64
@@ -89,7 +89,7 @@ func (t *keyTable) findIn(id uint32, q QueueID, key []byte) uint32 {
 	return 0
 }
 
-// obtain returns the group of a key, new if there is none; 0 when memory for numbers is exhausted.
+// findOrAdd returns the group of a key, a new one if there is none; 0 when all numbers are in use.
 func (t *keyTable) findOrAdd(q QueueID, key []byte) uint32 {
 	h := t.hash(q, key)
 	if id := t.findIn(*t.bucket(h), q, key); id != 0 {
@@ -113,7 +113,7 @@ func (t *keyTable) findOrAdd(q QueueID, key []byte) uint32 {
 	return id
 }
 
-// remove forgets a group without members.
+// remove frees a group without members.
 func (t *keyTable) remove(id uint32) {
 	b := t.bucket(t.hashOf(id))
 	for *b != id {
@@ -121,13 +121,13 @@ func (t *keyTable) remove(id uint32) {
 	}
 	*b = t.groups.at(id).next
 	t.freeGroup(id)
-	// Up to four, so that the table follows when everything is removed.
+	// Up to four at once, so that the table shrinks as fast as groups go.
 	for i := 0; i < 4 && t.size > minBuckets && t.groups.live < t.size/4; i++ {
 		t.mergeBucket()
 	}
 }
 
-// free gives back the slot and the blocks of a group that is in no chain.
+// freeGroup frees the slot and the blocks of a group that is in no chain.
 func (t *keyTable) freeGroup(id uint32) {
 	g := t.groups.at(id)
 	for b := g.firstBlock(); b != 0; {
@@ -138,7 +138,8 @@ func (t *keyTable) freeGroup(id uint32) {
 	t.groups.free(id)
 }
 
-// split opens one more bucket and moves into it what belongs there of the bucket it splits off.
+// splitBucket adds a bucket and moves into it the groups that belong there from the bucket it
+// splits off.
 func (t *keyTable) splitBucket() {
 	if t.size == 1<<31 {
 		return
@@ -158,7 +159,7 @@ func (t *keyTable) splitBucket() {
 	}
 }
 
-// join closes the last bucket: the reverse of split.
+// mergeBucket removes the last bucket: the reverse of splitBucket.
 func (t *keyTable) mergeBucket() {
 	t.size--
 	from := t.buckets.at(t.size)
@@ -194,14 +195,14 @@ func (t *keyTable) appendKey(dst []byte, id uint32) []byte {
 	dst = append(dst, g.key[:inlinePrefix]...)
 	n -= inlinePrefix
 	for b := g.firstBlock(); b != 0; b = t.blocks.at(b).next {
-		part := min(n, blockKey)
-		dst = append(dst, t.blocks.at(b).data[:part]...)
-		n -= part
+		m := min(n, blockKey)
+		dst = append(dst, t.blocks.at(b).data[:m]...)
+		n -= m
 	}
 	return dst
 }
 
-// equal compares a key with that of a group.
+// equal reports whether a key is that of a group.
 func (t *keyTable) equal(g *group, key []byte) bool {
 	switch n := g.keyLen(); {
 	case n != len(key):
@@ -213,16 +214,17 @@ func (t *keyTable) equal(g *group, key []byte) bool {
 	}
 	key = key[inlinePrefix:]
 	for b := g.firstBlock(); b != 0; b = t.blocks.at(b).next {
-		part := min(len(key), blockKey)
-		if string(t.blocks.at(b).data[:part]) != string(key[:part]) {
+		n := min(len(key), blockKey)
+		if string(t.blocks.at(b).data[:n]) != string(key[:n]) {
 			return false
 		}
-		key = key[part:]
+		key = key[n:]
 	}
 	return true
 }
 
-// store writes the key of a new group; false when blocks ran out. What was taken then is chained to the group.
+// storeKey writes the key of a new group; false when all block numbers are in use. The blocks taken
+// so far are then chained to the group.
 func (t *keyTable) storeKey(g *group, key []byte) bool {
 	g.info = uint32(len(key)) << 8
 	if len(key) <= inlineKey {
@@ -230,18 +232,18 @@ func (t *keyTable) storeKey(g *group, key []byte) bool {
 		return true
 	}
 	rest := key[copy(g.key[:inlinePrefix], key):]
-	// Built from the end, so that each block is written once with its link.
+	// From the end, so that each block is written once, with its link.
 	for len(rest) > 0 {
 		id := t.blocks.alloc()
 		if id == 0 {
 			return false
 		}
 		b := t.blocks.at(id)
-		cut := (len(rest) - 1) / blockKey * blockKey
-		copy(b.data[:], rest[cut:])
+		start := (len(rest) - 1) / blockKey * blockKey
+		copy(b.data[:], rest[start:])
 		b.next = g.firstBlock()
 		binary.LittleEndian.PutUint32(g.key[inlinePrefix:], id)
-		rest = rest[:cut]
+		rest = rest[:start]
 	}
 	return true
 }

@@ -12,7 +12,7 @@ type lane struct {
 	queue   QueueID
 	packets uint32    // in any state
 	heads   [2]place  // by End: the place of what it selects, while the tree is not empty
-	pos     [2]uint32 // by End: place in the queue's heap plus 1, 0 when not in it; [0] links free slots
+	pos     [2]uint32 // by End: place in the queue's heap plus 1; 0: not in it; [0] links free slots
 }
 
 func (l *lane) freeLink() *uint32 { return &l.pos[0] }

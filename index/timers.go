@@ -6,7 +6,7 @@ package index
 // packet's expiry, the earlier of a Delayed packet's expiry and not-before, a Claimed packet's
 // lease end. A moment of 0 means never; such a timer is not in the heap.
 type timer struct {
-	expiry [2]uint32 // Unix milliseconds, low and high half: keeps the record at 24 bytes of alignment 4
+	expiry [2]uint32 // Unix milliseconds, in halves: keeps the record at 24 bytes of alignment 4
 	until  [2]uint32 // not-before or lease end
 	entry  uint32
 	pos    uint32 // place in the heap plus 1, 0 when not in it; links free slots

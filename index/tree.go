@@ -1,6 +1,6 @@
 package index
 
-// place is a packet's place in the order of its lane.
+// place is a packet's place in the order of its lane: the key of the trees.
 type place struct {
 	priority uint32
 	seq      uint64
@@ -22,28 +22,30 @@ func (a place) plusOne() place {
 const (
 	fan      = 31        // keys of a node: makes a node 512 bytes
 	small    = 14        // keys of a node that looks for a sibling to merge with
-	mergeMax = 2 * small // keys of a merged node at most, so that the next insert does not split it again
+	mergeMax = 2 * small // most keys of a merged node: the next insert does not split it again
 	maxDepth = 16        // of two neighbours one is not small, so 2^32 keys need fewer levels
 )
 
-// node is a leaf (ids are packets) or an inner node (ids are nodes, keys their lower bounds) of a B+tree.
+// node is a leaf (ids are packets) or an inner node (ids are nodes, keys their lower bounds) of a
+// B+tree.
 //
-// Invariants: 1 ≤ n ≤ fan; keys ascend strictly; every key below ids[i] of an inner node is ≥ key i and < key i+1. Of
-// two neighbours with one parent at most one is small; that bounds space and depth whatever is inserted and removed.
-// Leaves of a tree are linked in order; prev and next of inner nodes are 0.
+// Invariants: 1 ≤ n ≤ fan. Keys ascend strictly. Every key below ids[i] of an inner node is ≥ key i
+// and < key i+1. Of two neighbours with one parent at most one is small; that bounds space and
+// depth whatever is inserted and removed. The leaves of a tree are linked in order; prev and next
+// of inner nodes are 0.
 type node struct {
 	seqs       [fan]uint64
 	priorities [fan]uint32
 	ids        [fan]uint32
-	prev, next uint32 // next is the free link of a free slot
+	prev, next uint32 // next links free slots
 	n          uint8
-	last       uint8 // where the latest insert went: shows an ascending or descending run
+	last       uint8 // where the last insert went: shows an ascending or descending run
 	leaf       bool
 }
 
 func (n *node) freeLink() *uint32 { return &n.next }
 
-// key is the place at position i.
+// key returns the key at position i.
 func (n *node) key(i int) place { return place{n.priorities[i], n.seqs[i]} }
 
 func (n *node) set(i int, k place, id uint32) {
@@ -55,7 +57,7 @@ func (n *node) search(k place) int {
 	lo, hi := 0, int(n.n)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		// The sequence is looked at only where it decides: it stands in another line of the processor's cache.
+		// The sequence is in another cache line, so it is read only where it decides.
 		if p := n.priorities[mid]; p < k.priority || p == k.priority && n.seqs[mid] < k.seq {
 			lo = mid + 1
 		} else {
@@ -65,7 +67,7 @@ func (n *node) search(k place) int {
 	return lo
 }
 
-// past returns the first position whose priority is higher than the given one.
+// firstAfter returns the first position whose priority is higher than the given one.
 func (n *node) firstAfter(priority uint32) int {
 	lo, hi := 0, int(n.n)
 	for lo < hi {
@@ -88,7 +90,7 @@ func (n *node) child(k place) int {
 	return max(i-1, 0)
 }
 
-// insert makes room at position i and puts the pair there; the node is not full.
+// insert puts a pair at position i; the node is not full.
 func (n *node) insert(i int, k place, id uint32) {
 	m := int(n.n)
 	copy(n.seqs[i+1:m+1], n.seqs[i:m])
@@ -108,7 +110,7 @@ func (n *node) remove(i int) {
 	n.n--
 }
 
-// append copies the pairs of o from position i on behind those of n.
+// append copies the pairs of o, from position i on, to the end of n.
 func (n *node) append(o *node, i int) {
 	m, c := int(n.n), int(o.n)-i
 	copy(n.seqs[m:], o.seqs[i:o.n])
@@ -131,7 +133,7 @@ type forest struct {
 	slab[node, *node]
 }
 
-// path is the way from the root to a leaf: the node of each level and the position taken in it.
+// path is the way from the root to a leaf: each level's node and the position taken in it.
 type path struct {
 	node [maxDepth]uint32
 	pos  [maxDepth]int
@@ -200,7 +202,7 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 	}
 }
 
-// lower makes room at the left for a key below all others under the first children of a path.
+// lowerBounds lowers the bounds along a path to k, where k is below all keys that they cover.
 func (f *forest) lowerBounds(t *tree, k place, p *path) {
 	for level := int(t.depth) - 2; level >= 0; level-- {
 		n, i := f.at(p.node[level]), p.pos[level]
@@ -211,31 +213,33 @@ func (f *forest) lowerBounds(t *tree, k place, p *path) {
 	}
 }
 
-// split inserts a pair at position i of a full node by moving its upper part to a new right sibling, whose lower
-// bound and number it returns. A run of inserts, ascending or descending, is cut where it inserts and goes on in a node
-// of its own, so that it leaves full nodes behind; others are cut in half.
+// split inserts a pair at position i of a full node. It moves the upper part of the node to a new
+// right sibling, and returns that one's lower bound and number.
+//
+// A node is split in half, unless the inserts are an ascending or descending run. Then it is split
+// where the run inserts, so that the run goes on in a node of its own and leaves full nodes behind.
 func (f *forest) split(t *tree, left uint32, i int, k place, id uint32) (place, uint32) {
 	right := f.alloc()
 	l, r := f.at(left), f.at(right)
 	r.leaf = l.leaf
-	cut, toLeft, descending := fan/2, i <= fan/2, false
+	at, toLeft, descending := fan/2, i <= fan/2, false
 	switch {
 	case i == fan:
-		cut, toLeft = fan, false
+		at, toLeft = fan, false
 	case i == 0 || i == int(l.last)+1:
-		cut, toLeft = i, true
+		at, toLeft = i, true
 	case i == int(l.last):
-		cut, toLeft, descending = i, false, true
+		at, toLeft, descending = i, false, true
 		if !l.leaf && i > 1 {
-			cut-- // the child that the run splits goes along
+			at-- // the child that the run splits goes along
 		}
 	}
-	r.append(l, cut)
-	l.n = uint8(cut)
+	r.append(l, at)
+	l.n = uint8(at)
 	if toLeft {
 		l.insert(i, k, id)
 	} else {
-		r.insert(i-cut, k, id)
+		r.insert(i-at, k, id)
 	}
 	if !l.leaf {
 		return r.key(0), right
@@ -248,14 +252,15 @@ func (f *forest) split(t *tree, left uint32, i int, k place, id uint32) (place, 
 		t.last = right
 	}
 	if descending {
-		return l.key(int(l.n) - 1).plusOne(), right // what comes below the run's last goes right, too
+		return l.key(int(l.n) - 1).plusOne(), right // the run goes on at the right
 	}
 	return r.key(0), right
 }
 
-// absorb keeps a split from leaving two small neighbours: where the child of parent at i or its new right sibling is
-// small and so is the neighbour on its other side, those two become one and the parent needs no room for another child.
-// False when there are none such; then the new sibling is not in the parent yet.
+// absorb keeps a split from leaving two small neighbours. The child of parent at i was split, and
+// right is its new sibling. If one of the two is small, and so is the neighbour on its other side,
+// these become one node, and the parent needs no room for another child. Otherwise it returns
+// false, and the new sibling is not in the parent yet.
 func (f *forest) absorb(t *tree, parent *node, i int, k place, right uint32) bool {
 	left := parent.ids[i]
 	l, r := f.at(left), f.at(right)
@@ -280,7 +285,7 @@ func (f *forest) absorb(t *tree, parent *node, i int, k place, right uint32) boo
 	return false
 }
 
-// grow puts a new root above the old one and its new sibling.
+// growRoot puts a new root above the old one and its new sibling.
 func (f *forest) growRoot(t *tree, k place, right uint32) {
 	root := f.alloc()
 	n := f.at(root)
@@ -290,7 +295,7 @@ func (f *forest) growRoot(t *tree, k place, right uint32) {
 	t.depth++
 }
 
-// remove takes the packet at k out; false when there is none.
+// remove takes out the packet at k; false when there is none.
 func (f *forest) remove(t *tree, k place) bool {
 	if t.count == 0 {
 		return false
@@ -310,7 +315,8 @@ func (f *forest) remove(t *tree, k place) bool {
 	return true
 }
 
-// removeFrom takes k out of a leaf without looking at the leaf's size.
+// removeFrom takes k out of a leaf and leaves the leaf's size to the caller; false when k is not
+// there.
 func (f *forest) removeFrom(t *tree, n *node, k place) bool {
 	i := n.search(k)
 	if i == int(n.n) || n.key(i) != k {
@@ -324,8 +330,9 @@ func (f *forest) removeFrom(t *tree, n *node, k place) bool {
 	return true
 }
 
-// beside reports whether the key before position i of a leaf, or the one at position j, has a priority. The keys of one
-// priority stand together, so these two tell whether others have it.
+// neighbourHas reports whether the key before position i of a leaf, or the one at position j, has
+// this priority. Keys of one priority are next to each other, so these two tell whether any other
+// key has it.
 func (f *forest) neighbourHas(n *node, i, j int, priority uint32) bool {
 	if i > 0 {
 		if n.priorities[i-1] == priority {
@@ -342,7 +349,8 @@ func (f *forest) neighbourHas(n *node, i, j int, priority uint32) bool {
 	return n.next != 0 && f.at(n.next).priorities[0] == priority
 }
 
-// settle frees or merges the nodes of a path, from the leaf up, as far as a removal left them small.
+// rebalance frees or merges nodes of a path, from the leaf up, where a removal left them empty or
+// small.
 func (f *forest) rebalance(t *tree, p *path) {
 	for level := int(t.depth) - 1; level > 0; level-- {
 		parent, i := f.at(p.node[level-1]), p.pos[level-1]
@@ -369,7 +377,7 @@ func (f *forest) rebalance(t *tree, p *path) {
 	f.shrinkRoot(t)
 }
 
-// fits reports whether child i of parent and the one before it can be merged.
+// canMerge reports whether child i of parent and the one before it fit into one node.
 func (f *forest) canMerge(parent *node, i int) bool {
 	return f.at(parent.ids[i-1]).n+f.at(parent.ids[i]).n <= mergeMax
 }
@@ -382,18 +390,18 @@ func (f *forest) merge(t *tree, parent *node, i int) {
 	parent.remove(i)
 }
 
-// move puts the pairs of a node behind those of the one before it. Two small children that become neighbours by that
-// are merged, too.
+// appendNode moves the pairs of a node to the end of the one before it. If that makes two small
+// children neighbours, they are merged too.
 func (f *forest) appendNode(t *tree, to, from *node) {
-	seam := int(to.n)
+	first := int(to.n)
 	to.append(from, 0)
 	to.last = fan
-	if !to.leaf && f.at(to.ids[seam-1]).n <= small && f.at(to.ids[seam]).n <= small {
-		f.merge(t, to, seam)
+	if !to.leaf && f.at(to.ids[first-1]).n <= small && f.at(to.ids[first]).n <= small {
+		f.merge(t, to, first)
 	}
 }
 
-// unlink takes a node out of the chain of leaves and frees it.
+// freeNode frees a node and, if it is a leaf, unlinks it from its neighbours.
 func (f *forest) freeNode(t *tree, id uint32) {
 	n := f.at(id)
 	if n.leaf {
@@ -411,7 +419,7 @@ func (f *forest) freeNode(t *tree, id uint32) {
 	f.free(id)
 }
 
-// shrink takes away an empty root and roots with a single child.
+// shrinkRoot frees an empty root, and roots with a single child.
 func (f *forest) shrinkRoot(t *tree) {
 	for {
 		id := t.root
@@ -443,7 +451,7 @@ func (f *forest) newest(t *tree) (place, uint32) {
 	return n.key(i), n.ids[i]
 }
 
-// lastOf returns where the last place of a priority is; the tree holds one of it.
+// lastOf returns the leaf and position of the last key of a priority, which the tree holds.
 func (f *forest) lastOf(t *tree, priority uint32) (leaf uint32, i int) {
 	n := f.at(t.last)
 	if n.priorities[n.n-1] == priority {
@@ -458,7 +466,7 @@ func (f *forest) lastOf(t *tree, priority uint32) (leaf uint32, i int) {
 	if i = n.firstAfter(priority); i > 0 {
 		return leaf, i - 1
 	}
-	// A lower bound may be lower than every key left under it.
+	// Every key under this lower bound may be above it: then the key is in the leaf before.
 	leaf = n.prev
 	return leaf, int(f.at(leaf).n) - 1
 }

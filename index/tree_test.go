@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkTree verifies a lone tree: shape, order, links, and that it holds just the wanted places in order.
+// checkTree verifies a lone tree: its shape, order and links, and that it holds the wanted places.
 func checkTree(t interface{ Fatal(...any) }, f *forest, tr *tree, want []place) {
 	c := checker{x: &Index{forest: *f}}
 	got := make([]place, 0, len(want))

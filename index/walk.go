@@ -9,7 +9,7 @@ type walk struct {
 	pos  int
 }
 
-// walk starts at the packet that is selected first.
+// walk starts at the packet that is first in the order.
 func (f *forest) walk(t *tree, end End) walk {
 	w := walk{f: f, t: t, end: end, leaf: t.first}
 	if end == Newest && t.count > 0 {
@@ -27,7 +27,7 @@ func (w *walk) at() (place, uint32) {
 	return n.key(w.pos), n.ids[w.pos]
 }
 
-// next goes one packet on.
+// next goes to the next packet.
 func (w *walk) next() { w.skip(1) }
 
 // skip goes n packets on, a leaf at a time where it can.
@@ -41,7 +41,8 @@ func (w *walk) skip(n int) {
 	}
 }
 
-// forward goes at most n packets up, but not past the next leaf, and returns how many are left to go.
+// forward goes at most n packets up, but no further than the start of the next leaf, and returns
+// how many of the n are left.
 func (w *walk) forward(n int) int {
 	leaf := w.f.at(w.leaf)
 	rest := int(leaf.n) - w.pos
@@ -53,8 +54,8 @@ func (w *walk) forward(n int) int {
 	return n - rest
 }
 
-// backward goes at most n packets down within one priority and one leaf, or to the newest of the next priority, and
-// returns how many are left to go.
+// backward goes at most n packets down within one priority and one leaf, then one more to the leaf
+// before or to the newest packet of the next priority. It returns how many of the n are left.
 func (w *walk) backward(n int) int {
 	leaf := w.f.at(w.leaf)
 	priority := leaf.priorities[w.pos]
