@@ -1,42 +1,46 @@
-# Needs Go and nothing else; `make check` also needs a C compiler, for the race detector.
+# Building needs Go and nothing else. `make check` also needs a C compiler, for the race detector.
 
+# These may be set on the command line, as in: make crash CYCLES=100
 CYCLES   ?= 10
-# A count, not a time: at the end of a time go test can fail with "context deadline exceeded" although nothing was found.
+# A number of inputs, not a time: when a time is over, go test can fail with "context deadline exceeded".
 FUZZTIME ?= 30000x
 DURATION ?= 1h
 BENCH    ?=
 
 BIN := bin/holdfast
 
+# The binary records its commit, which "holdfast version" prints, unless git does not answer here.
+VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
+
 .PHONY: help run build test check fmt vet staticcheck race fuzz crash soak bench offline clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-run: build ## build and serve ./holdfast-data on the default addresses
+run: build ## build, and serve ./holdfast-data on the default addresses
 	@exec $(BIN) serve
 
 build: ## build bin/holdfast, one static binary
-	CGO_ENABLED=0 go build -trimpath -o $(BIN) ./cmd/holdfast
+	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -ldflags '-s -w' -o $(BIN) ./cmd/holdfast
 
 test: ## run all tests
 	CGO_ENABLED=0 go test ./...
 
-check: fmt vet staticcheck race ## the whole gate: format, vet, staticcheck, all tests (arrows too) with the race detector
+check: fmt vet staticcheck race ## run fmt, vet, staticcheck and race
 
-fmt:
+fmt: ## fail if a Go file is not formatted
 	@files=$$(gofmt -l .); test -z "$$files" || { printf 'not formatted, run gofmt -w on:\n%s\n' "$$files"; exit 1; }
 
-vet:
+vet: ## run go vet
 	go vet ./...
 
-staticcheck:
+staticcheck: ## run staticcheck
 	go tool staticcheck ./...
 
-race:
+race: ## run all tests with the race detector, in random order
 	CGO_ENABLED=1 go test -race -shuffle=on ./...
 
-fuzz: ## run every fuzz target in turn, FUZZTIME (30000x) inputs each
+fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 	@targets=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
 	test -n "$$targets" || { echo 'no fuzz target was found'; exit 1; }; \
 	echo "$$targets" | while IFS=: read -r file func; do \
@@ -45,18 +49,18 @@ fuzz: ## run every fuzz target in turn, FUZZTIME (30000x) inputs each
 		go test $$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x || exit 1; \
 	done
 
-crash: ## kill -9 a loaded server CYCLES (10) times and judge what it kept
+crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
 	go test ./fuzz/crash -count=1 -run 'TestCrash$$' -cycles $(CYCLES) -timeout 60m -v
 
-soak: ## load a server for DURATION (1h): its folder, memory and descriptors must stay bounded
+soak: ## load a server for DURATION (1h) and check that its folder, memory and open files stay bounded
 	go test ./fuzz/soak -count=1 -run 'TestSoak$$' -duration $(DURATION) -timeout 0 -v
 
-bench: build ## compare with Redis and beanstalkd where they are installed; BENCH=--quick for a short run
+bench: build ## compare with Redis and beanstalkd, where installed; BENCH=--quick for a short run
 	go run ./cmd/peerbench --holdfast $(BIN) $(BENCH)
 
-offline: ## measure dump, verify and load of 1 M packets of 128 bytes, and the memory that 2 M take, without a server
-	go test ./recovery -run '^$$' -bench '^Benchmark(Dump|ReadDump|Verify|Load)$$' -benchtime 3x -timeout 30m
+offline: ## measure the speed and memory of dump, load, verify and compact
+	go test ./recovery/... -run '^$$' -bench '^Benchmark(Dump|ReadDump|Verify|Load)$$' -benchtime 3x -timeout 30m
 	go test ./cmd/holdfast -run '^$$' -bench '^BenchmarkMemory$$' -benchtime 1x -timeout 30m
 
-clean: ## remove what was built; data folders stay
+clean: ## remove bin; data folders stay
 	rm -rf bin

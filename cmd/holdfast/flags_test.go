@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -110,24 +111,41 @@ func TestVariablesStandInForFlags(t *testing.T) {
 	}
 }
 
-func TestVersionTellsProgramAndFormat(t *testing.T) {
+func TestVersionSaysWhatTheBinaryIs(t *testing.T) {
 	r := command{}.run(t.Context(), "version", "--json")
 	var v versions
 	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
 		t.Fatal(err)
 	}
-	if v.Version == "" || v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Format != storage.FormatVersion {
+	if v.Version == "" || v.Commit == "" || v.Date == "" || v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Format != storage.FormatVersion {
 		t.Errorf("%+v, want this build and format %d", v, storage.FormatVersion)
 	}
 	plain := (command{}).run(t.Context(), "version")
-	if !strings.Contains(plain.stdout, v.Version) || !strings.Contains(plain.stdout, "data format") {
-		t.Errorf("plain %+v, want version and format", plain)
+	for _, want := range []string{"holdfast " + v.Version + " (", "commit " + v.Commit[:min(12, len(v.Commit))], "date " + v.Date, "data format"} {
+		if !strings.Contains(plain.stdout, want) {
+			t.Errorf("plain %+v, want %q", plain, want)
+		}
 	}
 	if asFlag := (command{}).run(t.Context(), "--version"); asFlag != plain {
 		t.Errorf("as a flag %+v, want %+v", asFlag, plain)
 	}
 	if asFlag := (command{}).run(t.Context(), "--version", "--json"); asFlag != r {
 		t.Errorf("as a flag %+v, want %+v", asFlag, r)
+	}
+}
+
+func TestVersionReadsWhatTheBuildRecorded(t *testing.T) {
+	stamped := debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-11-20T15:00:00Z"}, {Key: "vcs.modified", Value: "true"},
+	}}
+	v := versionsOf(&stamped)
+	if v.Version != "v1.2.3" || v.Commit != "abc" || v.Date != "2026-11-20T15:00:00Z" || !v.Modified {
+		t.Errorf("%+v, want what the build recorded", v)
+	}
+	for name, info := range map[string]*debug.BuildInfo{"no record": nil, "no git": {Main: debug.Module{Version: "(devel)"}}} {
+		if v := versionsOf(info); v.Version != "unknown" || v.Commit != "unknown" || v.Date != "unknown" || v.Modified {
+			t.Errorf("%s: %+v, want unknown", name, v)
+		}
 	}
 }
 

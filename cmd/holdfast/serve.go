@@ -78,7 +78,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 		Pinpriq:         c.Pinpriq,
 		Barbershop:      c.Barbershop,
 		BarbershopQueue: c.BarbershopQueue,
-		Version:         version(),
+		Version:         thisBuild().Version,
 		Admin:           c.Admin,
 		Sync:            sync,
 		Cache:           int64(c.Cache),

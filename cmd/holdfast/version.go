@@ -9,41 +9,72 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// versionCmd prints versions.
+// versionCmd prints what a binary was made of.
 type versionCmd struct {
 	JSON bool `help:"Print a JSON object."`
 }
 
 // Help is shown below the usage line.
 func (c *versionCmd) Help() string {
-	return `Example:
+	return `Prints the version and the commit that the program was built from, the date of that commit, and the data format that it writes. A build outside of a git checkout says "unknown".
+
+Example:
 
     holdfast version --json`
 }
 
+const unknown = "unknown"
+
 // versions is what there is to know of a binary.
 type versions struct {
-	Version string `json:"version"` // of the module, as the build recorded it
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
-	Format  int    `json:"format"` // the newest data format it reads, and the one it writes
+	Version  string `json:"version"`  // of the module, one word
+	Commit   string `json:"commit"`   // that it was built from
+	Date     string `json:"date"`     // of the commit, as RFC 3339 has it
+	Modified bool   `json:"modified"` // the files were not those of the commit
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	Format   int    `json:"format"` // the newest data format it reads, and the one it writes
 }
 
 // Run prints.
 func (c *versionCmd) Run(p *program) error {
-	v := versions{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, storage.FormatVersion}
+	v := thisBuild()
 	if c.JSON {
 		return json.NewEncoder(p.stdout).Encode(v)
 	}
-	_, err := fmt.Fprintf(p.stdout, "holdfast %s (%s %s/%s, data format %d)\n", v.Version, v.Go, v.OS, v.Arch, v.Format)
+	changed := ""
+	if v.Modified {
+		changed = " with changes"
+	}
+	_, err := fmt.Fprintf(p.stdout, "holdfast %s (commit %.12s%s, date %s, %s %s/%s, data format %d)\n",
+		v.Version, v.Commit, changed, v.Date, v.Go, v.OS, v.Arch, v.Format)
 	return err
 }
 
-// version is the version of the module, one word.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+func thisBuild() versions {
+	info, _ := debug.ReadBuildInfo()
+	return versionsOf(info)
+}
+
+// versionsOf reads what the build has recorded, nil if nothing.
+func versionsOf(info *debug.BuildInfo) versions {
+	v := versions{unknown, unknown, unknown, false, runtime.Version(), runtime.GOOS, runtime.GOARCH, storage.FormatVersion}
+	if info == nil {
+		return v
 	}
-	return "(unknown)"
+	if name := info.Main.Version; name != "" && name != "(devel)" { // without git there is no version
+		v.Version = name
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.time":
+			v.Date = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
 }
