@@ -9,15 +9,15 @@ import (
 // is open it belongs to Broker.mu; from the swap on to the committer, then to the completer,
 // which hands it back empty.
 type batch struct {
-	ops      *storage.Batch
-	firstSeq uint64   // sequence of the first packet pushed while the batch was open
-	pushes   []int32  // op number in ops by sequence-firstSeq
-	replies  []reply  // in the order of their calls
-	records  [][]byte // the packets, or the bytes, of all replies; a nil is filled by the committer
-	misses   []miss   // the nils of records
-	ahead    []miss   // neighbours of the misses, read along with them for the cache
-	copied   []byte   // records copied out of the cache, and bytes of replies
-	owed     int      // bytes of records
+	ops         *storage.Batch
+	firstSeq    uint64   // sequence of the first packet pushed while the batch was open
+	pushes      []int32  // op number in ops by sequence-firstSeq
+	replies     []reply  // in the order of their calls
+	records     [][]byte // the packets, or the bytes, of all replies; a nil is filled by the committer
+	misses      []miss   // the nils of records
+	ahead       []miss   // neighbours of the misses, read along with them for the cache
+	copied      []byte   // records copied out of the cache, and bytes of replies
+	queuedBytes int      // bytes of records
 
 	missed    *queue    // the queue of the first miss: where to read ahead
 	missedEnd index.End // and which way
@@ -27,7 +27,7 @@ type batch struct {
 type reply struct {
 	to          *Consumer
 	first, last int32
-	owed        int // bytes of those records
+	queuedBytes int // bytes of those records
 	kind        replyKind
 }
 
@@ -84,7 +84,7 @@ func (t *batch) size() int { return t.ops.Len() + len(t.replies) }
 // full says that the batch takes no further call (see batchLimits).
 func (t *batch) full(l batchLimits) bool {
 	return t.ops.Len() >= l.ops || t.ops.Bytes() >= l.bytes || t.ops.Held() >= maxBatchHeld ||
-		t.owed >= maxBatchOwed || len(t.replies) >= maxBatchReplies || len(t.records) >= maxBatchReplies ||
+		t.queuedBytes >= maxBatchQueuedBytes || len(t.replies) >= maxBatchReplies || len(t.records) >= maxBatchReplies ||
 		len(t.pushes) >= maxBatchPushes
 }
 

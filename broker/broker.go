@@ -54,32 +54,32 @@ type Options struct {
 //     no room for the delivery; then the queue is in starved or the subscriber in hungry.
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {
-	store  Store
-	clock  func() int64
-	log    *slog.Logger
-	limits batchLimits
-	accept bool // Options.AcceptLoss
+	store      Store
+	clock      func() int64
+	log        *slog.Logger
+	limits     batchLimits
+	acceptLoss bool // Options.AcceptLoss
 
-	mu        sync.Mutex
-	room      sync.Cond // signalled with mu held when a fresh batch is opened or the broker ends
-	ix        *index.Index
-	dispatch  *index.Dispatch
-	queues    queueTable
-	marks     storage.Marks
-	cache     *cache
-	open      *batch
-	worth     int         // size from which the open batch is committed while the completer is busy; 0 if it is not
-	consumers []*Consumer // by index.SubscriberID
-	starved   []*queue    // queues whose subscribers wait for room in a batch
-	hungry    []*Consumer // subscribers that wait for room in a batch, whichever their queue
-	tx        Tx          // the one in use
-	scratch   []index.Packet
-	events    []index.Event
-	ids       []index.QueueID
-	space     storage.Level // as of the last batch, or of spaceAt if it was not Normal
-	spaceAt   int64
-	closing   bool
-	failure   error // set once, by fail
+	mu                sync.Mutex
+	room              sync.Cond // signalled with mu held when a fresh batch is opened or the broker ends
+	ix                *index.Index
+	dispatch          *index.Dispatch
+	queues            queueTable
+	marks             storage.Marks
+	cache             *cache
+	open              *batch
+	minBatch          int         // size from which the open batch is committed while the completer is busy; 0 if it is not
+	consumers         []*Consumer // by index.SubscriberID
+	deferredQueues    []*queue    // queues whose subscribers wait for room in a batch
+	deferredConsumers []*Consumer // subscribers that wait for room in a batch, whichever their queue
+	tx                Tx          // the one in use
+	scratch           []index.Packet
+	events            []index.Event
+	ids               []index.QueueID
+	space             storage.Level // as of the last batch, or of spaceAt if it was not Normal
+	spaceAt           int64
+	closing           bool
+	failure           error // set once, by fail
 
 	wake    chan struct{} // holds one token when the open batch may have become worth committing
 	free    chan *batch   // empty batches, for the committer to open
@@ -105,25 +105,25 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	b := &Broker{
-		store:    store,
-		clock:    o.Clock,
-		log:      o.Logger,
-		limits:   limitsFor(store.Limits()),
-		accept:   o.AcceptLoss,
-		ix:       state.Index,
-		dispatch: index.NewDispatch(),
-		marks:    state.Marks,
-		cache:    newCache(o.Cache),
-		wake:     make(chan struct{}, 1),
-		free:     make(chan *batch, batchesInFlight),
-		durable:  make(chan *batch, batchesInFlight),
-		failed:   make(chan struct{}),
+		store:      store,
+		clock:      o.Clock,
+		log:        o.Logger,
+		limits:     limitsFor(store.Limits()),
+		acceptLoss: o.AcceptLoss,
+		ix:         state.Index,
+		dispatch:   index.NewDispatch(),
+		marks:      state.Marks,
+		cache:      newCache(o.Cache),
+		wake:       make(chan struct{}, 1),
+		free:       make(chan *batch, batchesInFlight),
+		durable:    make(chan *batch, batchesInFlight),
+		failed:     make(chan struct{}),
 	}
 	b.room.L = &b.mu
 	b.queues.load(state.Queues)
 	for _, q := range b.queues.all {
 		if q != nil {
-			b.retire(q) // of those that nothing is left of
+			b.markEmpty(q) // of those that nothing is left of
 		}
 	}
 	b.space = store.Space().Level
@@ -180,9 +180,9 @@ func (b *Broker) signal() {
 	}
 }
 
-// level is what the disk's free space allows. It is looked at after every batch; while it refuses
+// spaceLevel is what the disk's free space allows. It is looked at after every batch; while it refuses
 // something there may be no batches, so it is then looked at by the clock.
-func (b *Broker) level(now int64) storage.Level {
+func (b *Broker) spaceLevel(now int64) storage.Level {
 	if passed := now - b.spaceAt; b.space != storage.Normal && (passed >= spaceCheck || passed < 0) {
 		b.space, b.spaceAt = b.store.Space().Level, now
 	}

@@ -33,19 +33,19 @@ func (b *Broker) commitLoop() {
 			return
 		}
 		b.mu.Lock()
-		b.worth = t.size()
+		b.minBatch = t.size()
 		b.mu.Unlock()
 		b.durable <- t
 	}
 }
 
-// ripe says that the open batch is to be committed now. Right after a commit the clients that it
+// readyToCommit says that the open batch is to be committed now. Right after a commit the clients that it
 // answers are about to send their next requests: going ahead with the few that are there already
 // would cost a sync for each handful. So the next batch starts when the last one's replies are
 // out, or when it has become as large, whichever is first.
-func (b *Broker) ripe() bool {
+func (b *Broker) readyToCommit() bool {
 	t := b.open
-	return !t.empty() && (t.size() >= b.worth || t.full(b.limits) || b.closing)
+	return !t.empty() && (t.size() >= b.minBatch || t.full(b.limits) || b.closing)
 }
 
 // swap waits until the open batch is ripe, opens fresh in its place and returns it. It returns nil
@@ -57,15 +57,15 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 		b.tx = Tx{b: b, now: b.clock()}
 		b.space, b.spaceAt = level, b.tx.now
 		if b.tx.advance() && !b.open.full(b.limits) {
-			b.feed() // whom a full disk kept waiting
+			b.deliverDeferred() // whom a full disk kept waiting
 		}
-		if t := b.open; b.ripe() {
+		if t := b.open; b.readyToCommit() {
 			t.ops.SetMarks(b.marks)
-			b.lookAhead(t)
+			b.planReadAhead(t)
 			fresh.firstSeq = b.marks.NextSeq
 			b.open = fresh
 			b.tx.advance() // what expired while the batch was full must not be fed
-			b.feed()
+			b.deliverDeferred()
 			b.room.Broadcast()
 			b.mu.Unlock()
 			return t
@@ -127,19 +127,19 @@ func (b *Broker) apply(ops *storage.Batch) error {
 	}
 	b.log.Error("disk is full: waiting for free space, nothing is answered meanwhile", "error", err)
 	for errors.Is(err, storage.ErrFull) {
-		if b.noteSpace(storage.Stop) {
+		if b.setSpaceLevel(storage.Stop) {
 			return err
 		}
 		time.Sleep(fullRetry)
 		err = b.store.Apply(ops)
 	}
-	b.noteSpace(b.store.Space().Level)
+	b.setSpaceLevel(b.store.Space().Level)
 	return err
 }
 
-// noteSpace sets the level, tells those who wait for room in a batch, and returns whether the
+// setSpaceLevel sets the level, tells those who wait for room in a batch, and returns whether the
 // broker is closing.
-func (b *Broker) noteSpace(level storage.Level) (closing bool) {
+func (b *Broker) setSpaceLevel(level storage.Level) (closing bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.space, b.spaceAt = level, b.clock()

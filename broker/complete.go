@@ -30,8 +30,8 @@ func (b *Broker) completeLoop() {
 // completed lets the committer go on with whatever is open.
 func (b *Broker) completed() {
 	b.mu.Lock()
-	b.worth = 0
-	ripe := b.ripe()
+	b.minBatch = 0
+	ripe := b.readyToCommit()
 	b.mu.Unlock()
 	if ripe {
 		b.signal()
@@ -66,6 +66,6 @@ func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 
 // handedOver notes that the receiver has been given the reply.
 func (r *reply) handedOver() {
-	r.to.queuedBytes.Add(-int64(r.owed))
+	r.to.queuedBytes.Add(-int64(r.queuedBytes))
 	r.to.queuedReplies.Add(-1)
 }

@@ -32,7 +32,7 @@ type Consumer struct {
 	sub      index.SubscriberID // 0 until it first subscribes or is ready
 	queues   int                // subscriptions
 	detached bool
-	hungry   bool // listed in Broker.hungry
+	deferred bool // listed in Broker.hungry
 
 	paused        atomic.Bool  // nothing is delivered until Resume; set with Broker.mu held
 	queuedBytes   atomic.Int64 // of the replies and deliveries that the receiver has not been given
@@ -98,7 +98,7 @@ func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
 	if b.dispatch.Subscribe(b.subscriber(c), q.ix) {
 		c.queues++
 		q.subscribers++
-		tx.serve(c)
+		tx.fillConsumer(c)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (tx *Tx) Unsubscribe(c *Consumer, name []byte) error {
 	}
 	c.queues--
 	q.subscribers--
-	b.retire(q)
+	b.markEmpty(q)
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (tx *Tx) Ready(c *Consumer, n uint32) error {
 		return err
 	}
 	tx.b.dispatch.Credit(tx.b.subscriber(c), n)
-	tx.serve(c)
+	tx.fillConsumer(c)
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (tx *Tx) Detach(c *Consumer) (owed bool) {
 			q := b.queues.of(id)
 			q.subscribers--
 			b.dispatch.Unsubscribe(c.sub, id)
-			b.retire(q)
+			b.markEmpty(q)
 		}
 		b.dispatch.Remove(c.sub)
 		b.consumers[c.sub] = nil
@@ -153,7 +153,7 @@ func (tx *Tx) Detach(c *Consumer) (owed bool) {
 	if c.queuedReplies.Load() == 0 {
 		return false
 	}
-	b.answer(c, len(b.open.records), replyFinish, 0)
+	b.queueReply(c, len(b.open.records), replyFinish, 0)
 	return true
 }
 
@@ -165,7 +165,7 @@ func (b *Broker) Resume(c *Consumer) {
 			c.paused.Store(false)
 			b.dispatch.Resume(c.sub)
 			tx.advance() // if the batch is full before all is done, serve leaves c for the next
-			tx.serve(c)
+			tx.fillConsumer(c)
 		}
 		return nil
 	})

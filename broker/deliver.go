@@ -5,42 +5,42 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// deliver gives packets of q to its waiting subscribers, the one ready longest first.
-func (b *Broker) deliver(q *queue) {
+// deliverQueue gives packets of q to its waiting subscribers, the one ready longest first.
+func (b *Broker) deliverQueue(q *queue) {
 	for q.subscribers > 0 {
 		s, ok := b.dispatch.Waiting(q.ix)
 		if !ok {
 			return
 		}
 		if b.refuses() || b.open.full(b.limits) {
-			b.starve(q)
+			b.deferQueue(q)
 			return
 		}
 		c := b.consumer(s)
-		if b.hold(c) {
+		if b.pauseIfBehind(c) {
 			continue
 		}
-		if !b.take(q, Newest, c) {
+		if !b.popGroup(q, Newest, c) {
 			return
 		}
 		b.dispatch.Spend(s)
 	}
 }
 
-// serve gives c what its readiness allows from the queues it subscribes to: the best priority
+// fillConsumer gives c what its readiness allows from the queues it subscribes to: the best priority
 // among them, then the newest.
-func (tx *Tx) serve(c *Consumer) {
+func (tx *Tx) fillConsumer(c *Consumer) {
 	b := tx.b
-	for c.queues > 0 && b.dispatch.Credits(c.sub) > 0 && !b.hold(c) {
+	for c.queues > 0 && b.dispatch.Credits(c.sub) > 0 && !b.pauseIfBehind(c) {
 		if b.refuses() || b.open.full(b.limits) {
-			b.starveConsumer(c)
+			b.deferConsumer(c)
 			return
 		}
 		q := b.bestOf(c)
 		if q == nil {
 			return
 		}
-		b.take(q, Newest, c)
+		b.popGroup(q, Newest, c)
 		b.dispatch.Spend(c.sub)
 	}
 }
@@ -64,19 +64,19 @@ func (b *Broker) bestOf(c *Consumer) *queue {
 	return b.queues.of(best.Queue)
 }
 
-// starve remembers to deliver q's packets with the next batch.
-func (b *Broker) starve(q *queue) {
-	if !q.starved {
-		q.starved = true
-		b.starved = append(b.starved, q)
+// deferQueue remembers to deliver q's packets with the next batch.
+func (b *Broker) deferQueue(q *queue) {
+	if !q.deferred {
+		q.deferred = true
+		b.deferredQueues = append(b.deferredQueues, q)
 	}
 }
 
-// starveConsumer remembers to serve c with the next batch.
-func (b *Broker) starveConsumer(c *Consumer) {
-	if !c.hungry {
-		c.hungry = true
-		b.hungry = append(b.hungry, c)
+// deferConsumer remembers to serve c with the next batch.
+func (b *Broker) deferConsumer(c *Consumer) {
+	if !c.deferred {
+		c.deferred = true
+		b.deferredConsumers = append(b.deferredConsumers, c)
 	}
 }
 
@@ -85,25 +85,25 @@ func (b *Broker) refuses() bool {
 	return b.closing || b.failure != nil || b.space >= storage.Stop
 }
 
-// feed delivers to the subscribers that the last batch had no room for.
-func (b *Broker) feed() {
-	hungry, starved := b.hungry, b.starved
-	b.hungry, b.starved = nil, nil
+// deliverDeferred delivers to the subscribers that the last batch had no room for.
+func (b *Broker) deliverDeferred() {
+	hungry, starved := b.deferredConsumers, b.deferredQueues
+	b.deferredConsumers, b.deferredQueues = nil, nil
 	for _, c := range hungry {
-		c.hungry = false
+		c.deferred = false
 		if !c.detached {
-			b.tx.serve(c)
+			b.tx.fillConsumer(c)
 		}
 	}
 	for _, q := range starved {
-		q.starved = false
-		b.deliver(q)
+		q.deferred = false
+		b.deliverQueue(q)
 	}
 }
 
-// hold reports whether c has too much unsent to be given more. Its readiness is kept, and its
+// pauseIfBehind reports whether c has too much unsent to be given more. Its readiness is kept, and its
 // receiver calls Resume when the backlog has gone down.
-func (b *Broker) hold(c *Consumer) bool {
+func (b *Broker) pauseIfBehind(c *Consumer) bool {
 	if c.paused.Load() {
 		return true
 	}

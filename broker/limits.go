@@ -29,18 +29,18 @@ const (
 	// stops reading its requests and delivering to it.
 	MaxOutstandingBytes = 4 << 20
 
-	maxIdleQueues   = 1024     // empty queues whose definition is kept, so that a queue that empties often costs nothing
-	maxBatchOwed    = 8 << 20  // bytes that one batch may owe to receivers
-	maxBatchReplies = 1 << 16  // replies of one batch, and packets in them: full one call after that
-	maxBatchPushes  = 1 << 16  // packets that one batch may push, those that were popped or moved again included
-	maxBatchHeld    = 16 << 20 // bytes of pushed packets that one batch may hold, those that were popped again included
-	batchesInFlight = 4        // open, committing, completing, and one to swap
-	replyOverhead   = 8        // bytes that a reply counts for besides its packets
-	readAhead       = 512      // neighbours read with a payload that was not cached
-	readAheadBytes  = 1 << 20  // and how large they may be together
-	spaceCheck      = 100      // milliseconds between two looks at the disk while it is too full
-	timersAtOnce    = 128      // timers handled between two looks at the room in the batch
-	trimAtOnce      = 16       // queues forgotten by one call
+	maxIdleQueues       = 1024     // empty queues whose definition is kept, so that a queue that empties often costs nothing
+	maxBatchQueuedBytes = 8 << 20  // bytes that one batch may owe to receivers
+	maxBatchReplies     = 1 << 16  // replies of one batch, and packets in them: full one call after that
+	maxBatchPushes      = 1 << 16  // packets that one batch may push, those that were popped or moved again included
+	maxBatchHeld        = 16 << 20 // bytes of pushed packets that one batch may hold, those that were popped again included
+	batchesInFlight     = 4        // open, committing, completing, and one to swap
+	replyOverhead       = 8        // bytes that a reply counts for besides its packets
+	readAhead           = 512      // neighbours read with a payload that was not cached
+	readAheadBytes      = 1 << 20  // and how large they may be together
+	spaceCheck          = 100      // milliseconds between two looks at the disk while it is too full
+	timersAtOnce        = 128      // timers handled between two looks at the room in the batch
+	evictAtOnce         = 16       // queues forgotten by one call
 )
 
 // batchLimits are the sizes at which the open batch takes no further call, so that one more call

@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// lookAhead notes the packets that the next pops are likely to take, when this batch found that
+// planReadAhead notes the packets that the next pops are likely to take, when this batch found that
 // they are not cached: reading them along costs a tenth of reading each by itself.
-func (b *Broker) lookAhead(t *batch) {
+func (b *Broker) planReadAhead(t *batch) {
 	if t.missed == nil || b.queues.all[t.missed.ix] != t.missed {
 		return
 	}
@@ -53,7 +53,7 @@ func (b *Broker) readMisses(t *batch) error {
 	b.mu.Lock()
 	for i, record := range ahead {
 		if record != nil {
-			b.keep(t.ahead[i], record)
+			b.cacheRecord(t.ahead[i], record)
 		}
 	}
 	b.mu.Unlock()
@@ -70,15 +70,15 @@ func (b *Broker) unreadable(m miss) error {
 	if why == nil {
 		why = fmt.Errorf("%w: packet %+v is in the index, and on disk it is not there or no packet", storage.ErrDamaged, m.id)
 	}
-	if !b.accept {
+	if !b.acceptLoss {
 		return fmt.Errorf("%w; restore a copy, or start with --accept-loss to leave such packets out", why)
 	}
 	b.log.Error("popped packet is damaged and is left out of its reply", "error", why)
 	return nil
 }
 
-// keep caches a record that was read ahead, unless its packet is gone.
-func (b *Broker) keep(m miss, record []byte) {
+// cacheRecord caches a record that was read ahead, unless its packet is gone.
+func (b *Broker) cacheRecord(m miss, record []byte) {
 	if p, ok := b.ix.Get(m.entry); ok && p.Seq == m.id.Seq {
 		b.ix.SetRef(m.entry, m.id.Seq, b.cache.add(m.id.Seq, record))
 	}

@@ -22,18 +22,18 @@ func (tx *Tx) Pop(c *Consumer, name []byte, end End) error {
 		return err
 	}
 	b := tx.b
-	if b.level(tx.now) >= storage.Stop {
+	if b.spaceLevel(tx.now) >= storage.Stop {
 		return ErrStopped
 	}
 	q := b.queues.find(name)
-	if q == nil || !b.take(q, end, c) {
-		b.answer(c, len(b.open.records), replyPackets, 0)
+	if q == nil || !b.popGroup(q, end, c) {
+		b.queueReply(c, len(b.open.records), replyPackets, 0)
 	}
 	return nil
 }
 
-// take pops from q for c. It returns false, and answers nothing, if nothing is selectable.
-func (b *Broker) take(q *queue, end End, c *Consumer) bool {
+// popGroup pops from q for c. It returns false, and answers nothing, if nothing is selectable.
+func (b *Broker) popGroup(q *queue, end End, c *Consumer) bool {
 	b.scratch = b.ix.Pop(q.ix, index.Selection{
 		End: end, Group: true, Limit: index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes},
 	}, b.scratch[:0])
@@ -42,27 +42,27 @@ func (b *Broker) take(q *queue, end End, c *Consumer) bool {
 	}
 	first, owed := len(b.open.records), 0
 	for _, p := range b.scratch {
-		b.open.records = append(b.open.records, b.withdraw(q, p))
+		b.open.records = append(b.open.records, b.popRecord(q, p))
 		owed += int(p.Size)
 	}
 	if len(b.open.misses) > 0 && b.open.missed == nil {
 		b.open.missed, b.open.missedEnd = q, end
 	}
-	b.answer(c, first, replyPackets, owed)
-	b.retire(q)
+	b.queueReply(c, first, replyPackets, owed)
+	b.markEmpty(q)
 	return true
 }
 
-// withdraw removes a packet that left the index and returns its record, or nil after noting
+// popRecord removes a packet that left the index and returns its record, or nil after noting
 // that the committer has to read it.
-func (b *Broker) withdraw(q *queue, p index.Packet) []byte {
+func (b *Broker) popRecord(q *queue, p index.Packet) []byte {
 	if op, ok := b.open.pushed(p.Seq); ok {
 		b.stats.cancelled.Add(1)
 		record := b.open.ops.Record(op)
 		b.open.ops.Cancel(op)
 		return record
 	}
-	b.delete(q, p)
+	b.deletePacket(q, p)
 	if record := b.cache.get(p.Ref, p.Seq); record != nil {
 		return b.open.copy(record)
 	}
@@ -71,8 +71,8 @@ func (b *Broker) withdraw(q *queue, p index.Packet) []byte {
 	return nil
 }
 
-// delete removes a packet that left the index from the store.
-func (b *Broker) delete(q *queue, p index.Packet) {
+// deletePacket removes a packet that left the index from the store.
+func (b *Broker) deletePacket(q *queue, p index.Packet) {
 	if op, ok := b.open.pushed(p.Seq); ok {
 		b.open.ops.Cancel(op)
 		return

@@ -34,7 +34,7 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 		return err
 	}
 	b := tx.b
-	if b.level(tx.now) >= storage.Stop {
+	if b.spaceLevel(tx.now) >= storage.Stop {
 		return ErrStopped
 	}
 	if q := b.queues.find(r.Queue); q != nil {
@@ -65,11 +65,11 @@ func (tx *Tx) move(q *queue, p index.Packet, r UpdatePriorityRequest) error {
 		return err
 	}
 	b := tx.b
-	b.discard(q, p)
+	b.dropRecord(q, p)
 	seq, op := b.put(q, to, &Packet{Key: r.Key, EnqueuedAt: tx.now, Attempts: uint32(p.Attempts)})
 	b.ix.Move(p.ID, to, seq)
 	b.ix.SetRef(p.ID, seq, b.cache.add(seq, b.open.ops.Record(op)))
-	b.deliver(q) // it may have had priority 0, which no subscriber was given
+	b.deliverQueue(q) // it may have had priority 0, which no subscriber was given
 	return nil
 }
 
@@ -83,7 +83,7 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 		return dst, false, err
 	}
 	b := tx.b
-	if b.level(tx.now) >= storage.Stop {
+	if b.spaceLevel(tx.now) >= storage.Stop {
 		return dst, false, ErrStopped
 	}
 	q := b.queues.find(name)
@@ -101,9 +101,9 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 	}
 	for _, p := range b.scratch {
 		b.ix.Remove(p.ID)
-		b.discard(q, p)
+		b.dropRecord(q, p)
 	}
-	b.retire(q)
+	b.markEmpty(q)
 	return key, true, nil
 }
 
@@ -169,10 +169,10 @@ func (b *Broker) bare(p index.Packet, key []byte) bool {
 	return p.State == index.Ready && p.Expiry == 0 && int(p.Size) == len(key) && p.Flags&storage.FlagMore == 0
 }
 
-// discard removes a packet whose record nobody needs from the store.
-func (b *Broker) discard(q *queue, p index.Packet) {
+// dropRecord removes a packet whose record nobody needs from the store.
+func (b *Broker) dropRecord(q *queue, p index.Packet) {
 	if _, ok := b.open.pushed(p.Seq); ok {
 		b.stats.cancelled.Add(1)
 	}
-	b.delete(q, p)
+	b.deletePacket(q, p)
 }

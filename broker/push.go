@@ -39,7 +39,7 @@ func (tx *Tx) Push(r PushRequest) error {
 
 // pushable says whether the disk's free space allows pushes.
 func (tx *Tx) pushable() error {
-	switch level := tx.b.level(tx.now); {
+	switch level := tx.b.spaceLevel(tx.now); {
 	case level >= storage.Stop:
 		return ErrStopped
 	case level >= storage.NoPush:
@@ -59,7 +59,7 @@ func (tx *Tx) push(name []byte, priority uint32, p *Packet) error {
 	if err := b.insert(q, priority, p, tx.now); err != nil {
 		return err
 	}
-	b.deliver(q)
+	b.deliverQueue(q)
 	return nil
 }
 

@@ -17,7 +17,7 @@ type queue struct {
 	defined     bool          // the store, or the open batch, holds the definition
 	subscribers int           // consumers subscribed
 	idle        bool          // listed in queueTable.idle
-	starved     bool          // listed in Broker.starved
+	deferred    bool          // listed in Broker.starved
 }
 
 // queueTable finds queues by name and by index number. It belongs to Broker.mu.
@@ -105,23 +105,23 @@ func (b *Broker) define(q *queue) {
 	}
 }
 
-// retire remembers that q may be empty.
-func (b *Broker) retire(q *queue) {
+// markEmpty remembers that q may be empty.
+func (b *Broker) markEmpty(q *queue) {
 	if !q.idle && b.unused(q) {
 		q.idle = true
 		b.queues.idle = append(b.queues.idle, q)
 	}
 }
 
-// trim forgets some of the queues that have been empty longest, once there are many. Each adds a
+// evictEmpty forgets some of the queues that have been empty longest, once there are many. Each adds a
 // record to the open batch, so it belongs to a moment when that has room.
-func (b *Broker) trim() {
-	for n := 0; n < trimAtOnce && len(b.queues.idle) > maxIdleQueues; n++ {
+func (b *Broker) evictEmpty() {
+	for n := 0; n < evictAtOnce && len(b.queues.idle) > maxIdleQueues; n++ {
 		old := b.queues.idle[0]
 		b.queues.idle = b.queues.idle[1:]
 		old.idle = false
 		if b.unused(old) {
-			b.forget(old)
+			b.dropQueue(old)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (b *Broker) unused(q *queue) bool {
 	return q.subscribers == 0 && b.ix.Counts(q.ix).Len() == 0
 }
 
-func (b *Broker) forget(q *queue) {
+func (b *Broker) dropQueue(q *queue) {
 	if err := b.ix.DropQueue(q.ix); err != nil {
 		return // it holds packets after all; it will be retired again when they are gone
 	}

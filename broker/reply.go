@@ -15,7 +15,7 @@ func (tx *Tx) Reply(c *Consumer, data []byte) {
 	b := tx.b
 	first := len(b.open.records)
 	b.open.records = append(b.open.records, b.open.copy(data))
-	b.answer(c, first, replyBytes, len(data))
+	b.queueReply(c, first, replyBytes, len(data))
 }
 
 // QueueCounts is how much a queue holds.
@@ -37,13 +37,13 @@ func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
 	return QueueCounts{Selectable: c.Ready, Priorities: c.Priorities}, nil
 }
 
-// answer appends a reply of the records from first on.
-func (b *Broker) answer(c *Consumer, first int, kind replyKind, owed int) {
+// queueReply appends a reply of the records from first on.
+func (b *Broker) queueReply(c *Consumer, first int, kind replyKind, owed int) {
 	owed += replyOverhead
 	c.queuedBytes.Add(int64(owed))
 	c.queuedReplies.Add(1)
-	b.open.owed += owed
+	b.open.queuedBytes += owed
 	b.open.replies = append(b.open.replies, reply{
-		to: c, first: int32(first), last: int32(len(b.open.records)), kind: kind, owed: owed,
+		to: c, first: int32(first), last: int32(len(b.open.records)), kind: kind, queuedBytes: owed,
 	})
 }

@@ -19,7 +19,7 @@ func (b *Broker) Do(fn func(tx *Tx) error) error {
 	tx := &b.tx
 	*tx = Tx{b: b, now: b.clock()}
 	err := fn(tx)
-	wake := b.ripe()
+	wake := b.readyToCommit()
 	b.mu.Unlock()
 	if wake {
 		b.signal()
@@ -37,10 +37,10 @@ func (tx *Tx) begin(bytes int) error {
 			return ErrClosed
 		}
 		if tx.advance() && !b.open.full(b.limits) && b.open.fits(b.limits, bytes) {
-			b.trim()
+			b.evictEmpty()
 			return nil
 		}
-		if b.level(tx.now) >= storage.Stop {
+		if b.spaceLevel(tx.now) >= storage.Stop {
 			return ErrStopped // the batch ahead may be waiting for room on the disk
 		}
 		b.signal()
@@ -65,11 +65,11 @@ func (tx *Tx) advance() bool {
 		for _, e := range b.events {
 			q := b.queues.of(e.Packet.Queue)
 			if e.Packet.Expiry != 0 && e.Kind == index.Expired {
-				b.delete(q, e.Packet)
-				b.retire(q)
+				b.deletePacket(q, e.Packet)
+				b.markEmpty(q)
 				continue
 			}
-			b.deliver(q)
+			b.deliverQueue(q)
 		}
 	}
 }
