@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
-	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -14,9 +14,9 @@ import (
 // Config.WrapStore made of it: a copy is of what is on disk. w fails when ctx ends, which ends the copy.
 func backupOf(store *storage.Store) admin.Backup {
 	return func(_ context.Context, w admin.Writer, r admin.Request) error {
-		format, err := recovery.ParseFormat(r.Format)
+		format, err := dump.ParseFormat(r.Format)
 		if err == nil {
-			err = recovery.CheckQueues(r.Queues)
+			err = dump.CheckPatterns(r.Queues)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", admin.ErrRequest, err)
@@ -29,7 +29,7 @@ func backupOf(store *storage.Store) admin.Backup {
 		if len(r.Queues) == 0 {
 			w.Expect(snapshot.Control().Live)
 		}
-		_, err = recovery.Dump(snapshot, w, recovery.DumpOptions{Format: format, Queues: r.Queues, Now: time.Now().UnixMilli()})
+		_, err = dump.Dump(snapshot, w, dump.Options{Format: format, Queues: r.Queues, Now: time.Now().UnixMilli()})
 		return err
 	}
 }

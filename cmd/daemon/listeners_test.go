@@ -15,7 +15,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
-	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/dump"
 )
 
 // patience is how long a test waits for what must happen; only a failing one waits that long.
@@ -87,7 +87,7 @@ func TestAllProtocolsServeTheSameQueues(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer body.Close()
-	report, err := recovery.ReadDump(t.Context(), body, recovery.ReadOptions{})
+	report, err := dump.Read(t.Context(), body, dump.ReadOptions{})
 	if err != nil || report.Packets != 2 || report.Queues != 1 {
 		t.Errorf("backup %+v, %v; want what came through both protocols", report, err)
 	}

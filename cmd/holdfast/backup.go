@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
-	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/dump"
 )
 
 // backupCmd copies a running server's store.
@@ -53,8 +53,8 @@ func (c *backupCmd) Run(ctx context.Context, p *program) error {
 	defer o.discard()
 	m := p.meter(c.Quiet)
 	defer m.end()
-	_, err = recovery.ReadDump(ctx, io.TeeReader(body, o), recovery.ReadOptions{
-		Progress: func(at recovery.Progress) { m.set("backup", inPackets, at.Packets, body.Packets) },
+	_, err = dump.Read(ctx, io.TeeReader(body, o), dump.ReadOptions{
+		Progress: func(at dump.Progress) { m.set("backup", inPackets, at.Packets, body.Packets) },
 	})
 	m.end()
 	switch {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -48,7 +48,7 @@ func (c *dumpCmd) Validate() error {
 
 // checkQueues refuses patterns for the names of queues that no name can match.
 func checkQueues(patterns []string) error {
-	if err := recovery.CheckQueues(patterns); err != nil {
+	if err := dump.CheckPatterns(patterns); err != nil {
 		return fmt.Errorf("--queue: %w", err)
 	}
 	return nil
@@ -56,11 +56,11 @@ func checkQueues(patterns []string) error {
 
 // Run dumps.
 func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
-	format, err := recovery.ParseFormat(c.Format)
+	format, err := dump.ParseFormat(c.Format)
 	if err != nil {
 		return err
 	}
-	payload, err := recovery.ParseEncoding(c.Payload)
+	payload, err := dump.ParseEncoding(c.Payload)
 	if err != nil {
 		return err
 	}
@@ -90,10 +90,10 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer o.discard()
-	report, err := recovery.Dump(view, &endable{ctx, o}, recovery.DumpOptions{
+	report, err := dump.Dump(view, &endable{ctx, o}, dump.Options{
 		Format: format, Payload: payload, Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
 		Now:      time.Now().UnixMilli(),
-		Progress: func(at recovery.Progress) { m.set("dump", inPackets, at.Packets, c.expected(at.Total)) },
+		Progress: func(at dump.Progress) { m.set("dump", inPackets, at.Packets, c.expected(at.Total)) },
 	})
 	m.end()
 	switch {
@@ -125,7 +125,7 @@ func (c *dumpCmd) expected(total int64) int64 {
 }
 
 // tell says on standard error what a dump left out, and nothing about one that is complete.
-func (c *dumpCmd) tell(p *program, r *recovery.DumpReport, findings []storage.Finding) {
+func (c *dumpCmd) tell(p *program, r *dump.Report, findings []storage.Finding) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "holdfast: "+format+"\n", args...) }
 	named := make(map[string]bool)
 	for _, u := range r.Unreadable {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
-	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -100,8 +100,8 @@ type exporting struct {
 }
 
 // run reads a dump, which is in the order of the board already.
-func (e *exporting) run(ctx context.Context, dump io.Reader) (recovery.ReadReport, error) {
-	return recovery.ReadDump(ctx, dump, recovery.ReadOptions{Packet: e.packet})
+func (e *exporting) run(ctx context.Context, in io.Reader) (dump.ReadReport, error) {
+	return dump.Read(ctx, in, dump.ReadOptions{Packet: e.packet})
 }
 
 func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Packet) error {

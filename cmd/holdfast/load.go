@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
-	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/dump"
 )
 
 // loadCmd makes a folder of a dump.
@@ -68,21 +68,21 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	defer m.end()
 	defer daemon.TuneGC()()
 	defer daemon.LimitHeap()()
-	report, err := recovery.Load(ctx, string(c.Dir), in.Reader, recovery.LoadOptions{
+	report, err := dump.Load(ctx, string(c.Dir), in.Reader, dump.LoadOptions{
 		Merge:    c.Merge,
 		Again:    c.Again,
 		Abandon:  c.Abandon,
 		Now:      time.Now().UnixMilli(),
-		Progress: func(at recovery.Progress) { m.set("load", inPackets, at.Packets, expected(&at, in.size)) },
+		Progress: func(at dump.Progress) { m.set("load", inPackets, at.Packets, expected(&at, in.size)) },
 	})
 	m.end()
 	err = interrupted(ctx, err)
 	switch {
-	case errors.Is(err, recovery.ErrNotEmpty):
+	case errors.Is(err, dump.ErrNotEmpty):
 		return fmt.Errorf("%w; --merge adds to it", err)
-	case errors.Is(err, recovery.ErrOtherDump):
+	case errors.Is(err, dump.ErrOtherDump):
 		return fmt.Errorf("%w, or keep the part that is stored with --abandon", err)
-	case errors.Is(err, recovery.ErrAlike):
+	case errors.Is(err, dump.ErrAlike):
 		return fmt.Errorf("%w; load it from a file, or with --again", err)
 	case err != nil:
 		return fmt.Errorf("load: %w", err)
@@ -91,7 +91,7 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 }
 
 // expected is about how many packets there are, told by how far a file of so many bytes is read.
-func expected(at *recovery.Progress, size int64) int64 {
+func expected(at *dump.Progress, size int64) int64 {
 	if at.Total > 0 || at.Bytes <= 0 {
 		return at.Total
 	}
@@ -109,7 +109,7 @@ type loadJSON struct {
 	Seconds float64 `json:"seconds"`
 }
 
-func (c *loadCmd) print(w io.Writer, r *recovery.LoadReport) error {
+func (c *loadCmd) print(w io.Writer, r *dump.LoadReport) error {
 	if c.JSON {
 		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Ignored, r.Already, r.Took.Seconds()})
 	}

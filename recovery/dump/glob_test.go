@@ -1,0 +1,81 @@
+package dump
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestGlobsMatchWholeNamesByTheByte(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"", "", true},
+		{"", "a", false},
+		{"a", "", false},
+		{"jobs", "jobs", true},
+		{"jobs", "jobs2", false},
+		{"*", "", true},
+		{"*", "a/b", true},
+		{"a*c", "abbbc", true},
+		{"a*c", "abbb", false},
+		{"*a*b", "xaxaxb", true},
+		{"*a*b", "xaxax", false},
+		{"**", "x", true},
+		{"?", "\xff", true},
+		{"?", "", false},
+		{"?", "ab", false},
+		{"\xff*", "\xff\x00", true},
+		{"[a-c]", "b", true},
+		{"[a-c]", "d", false},
+		{"[!a-c]", "d", true},
+		{"[^a-c]", "b", false},
+		{"[]x]", "]", true},
+		{"[a-]", "-", true},
+		{`[\]]`, "]", true},
+		{`[\a-c]`, "b", true},
+		{`\*`, "*", true},
+		{`\*`, "x", false},
+		{"x[0-9]*", "x7", true},
+	} {
+		g, err := parseGlob(c.pattern)
+		if err != nil {
+			t.Fatalf("%q: %v", c.pattern, err)
+		}
+		if got := g.match([]byte(c.name)); got != c.want {
+			t.Errorf("pattern %q and name %q: %v, want %v", c.pattern, c.name, got, c.want)
+		}
+	}
+}
+
+func TestOnePatternWithoutEndIsEnoughToRefuseThemAll(t *testing.T) {
+	if err := CheckPatterns([]string{"a*", `b\`, "c"}); err == nil || !strings.Contains(err.Error(), `"b\\"`) {
+		t.Errorf("%v, want an error that names the pattern", err)
+	}
+	if err := CheckPatterns([]string{"a*", "[a-z]", ""}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGlobsWithoutEndAreRefused(t *testing.T) {
+	for _, pattern := range []string{"[", "[]", "[a", "[a-", "[!", `[\`, `a\`, "x[^]"} {
+		if _, err := parseGlob(pattern); err == nil || !strings.Contains(err.Error(), "write") {
+			t.Errorf("%q: got %v, want a sentence that says what to write", pattern, err)
+		}
+	}
+}
+
+func TestGlobsAgreeWithThoseOfPaths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := rapid.StringMatching(`([ab*?]|\[\^?[ab]\]|\\[ab*])*`).Draw(t, "pattern")
+		name := rapid.StringMatching(`[ab*]*`).Draw(t, "name")
+		want, err := path.Match(pattern, name)
+		g, gerr := parseGlob(pattern)
+		if (err == nil) != (gerr == nil) || g.match([]byte(name)) != want && err == nil {
+			t.Fatalf("pattern %q and name %q: %v %v, want %v %v", pattern, name, g.match([]byte(name)), gerr, want, err)
+		}
+	})
+}

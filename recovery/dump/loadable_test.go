@@ -1,0 +1,112 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T) {
+	const packets = 2100
+	base := inFolder(t, manyPackets(packets))
+	put := func(ids ...storage.PacketID) func(b *storage.Batch) {
+		return func(b *storage.Batch) {
+			for _, id := range ids {
+				b.Put(id, &storage.Packet{Payload: []byte("put")})
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		harm  func(b *storage.Batch)
+		plain string // the dump's error
+		say   string // findings and packets left out of a salvage
+		kept  int64  // packets of it
+	}{
+		"sequence above the marks": {put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 + 5000}),
+			"packet 2/9/9223372036854780808: its sequence is not between", "has a sequence that is not between", packets + 1},
+		"sequences below the marks": {put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 - 1}, storage.PacketID{Queue: 3, Priority: 9, Seq: 1<<63 - 70}),
+			"its sequence is not between", "packets like this: 2", packets + 2},
+		"sequence that no store gives": {put(storage.PacketID{Queue: 2, Priority: 9, Seq: 0}),
+			"packet 2/9/0: its sequence is out of range", "packet 2/9/0: its sequence is out of range", packets},
+		"packet of no possible queue": {put(storage.PacketID{Queue: 1<<32 - 1, Priority: 9, Seq: 1 << 63}),
+			"no queue has the number 4294967295", "no queue has the number 4294967295", packets},
+		"one name for two queues": {func(b *storage.Batch) { b.PutQueue(storage.Queue{ID: 3, Name: []byte("queue 2")}) },
+			`queues 2 and 3 both have the name "queue 2"`, `queue 3: it has the name "queue 2", and so has another queue: it is dumped as "lost-queue-3"`, packets},
+		"one name for three, and a lost queue of that name": {
+			func(b *storage.Batch) {
+				for id, name := range map[uint32]string{3: "queue 2", 4: "queue 2", 5: "lost-queue-3"} {
+					b.PutQueue(storage.Queue{ID: id, Name: []byte(name)})
+				}
+				b.DeleteQueue(6)
+			},
+			"both have the name", `it is dumped as "lost-queue-3."`, packets,
+		},
+		"queue beyond the marks": {
+			func(b *storage.Batch) { b.PutQueue(storage.Queue{ID: 80, Name: []byte("x")}) },
+			"the number of queue 80 is not below that of the next queue, 8", "", packets,
+		},
+		"queue of no possible number": {
+			func(b *storage.Batch) { b.PutQueue(storage.Queue{ID: 1<<32 - 1, Name: []byte("x")}) },
+			"the number of queue 4294967295 is not below", "no queue can have this number", packets,
+		},
+		"key too long": {
+			func(b *storage.Batch) {
+				b.Put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 + 5000}, &storage.Packet{Key: make([]byte, maxKeyLen+1)})
+				b.SetMarks(storage.Marks{NextSeq: 1<<63 + 6000, LowSeq: 1<<63 - 1, NextQueue: 8})
+			},
+			"has a key of 65536 bytes", "has a key of 65536 bytes", packets,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyOf(t, base)
+			tamper(t, dir, c.harm)
+			view, err := storage.OpenView(dir, storage.ViewOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range []Options{{Now: later}, {Now: later, Limit: 2 * packets}} {
+				if _, err := Dump(view, io.Discard, o); !errors.Is(err, storage.ErrDamaged) || !strings.Contains(err.Error(), c.plain) {
+					t.Errorf("a plain dump with limit %d: %v, want %q", o.Limit, err, c.plain)
+				}
+			}
+			_ = view.Close()
+			if view, err = storage.OpenView(dir, storage.ViewOptions{Tolerant: true, Deep: true}); err != nil {
+				t.Fatal(err)
+			}
+			defer view.Close()
+			dump, report := dumpOf(t, view, Options{Salvage: true})
+			if said := fmt.Sprint(report.Findings, report.Unreadable); report.Packets != c.kept || !strings.Contains(said, c.say) {
+				t.Errorf("salvage: %d packets, said %s; want %d and %q", report.Packets, said, c.kept, c.say)
+			}
+			to := t.TempDir()
+			if loaded := load(t, to, dump, LoadOptions{}); loaded.Packets != c.kept {
+				t.Errorf("%d packets can be loaded of %d", loaded.Packets, c.kept)
+			}
+			if report := verified(t, to); !report.Sound() {
+				t.Errorf("what was loaded: %v", report.Findings)
+			}
+		})
+	}
+}
+
+func TestLimitedDumpIsOnlyRefusedForPacketsThatItHolds(t *testing.T) {
+	s := manyPackets(3 * runPackets)
+	last := s.packets[len(s.packets)-1].id
+	s.put(last.Queue, last.Priority+2, 1<<63-5, storage.Packet{}) // outside of the marks
+	for limit, want := range map[int64]string{100: "", 3 * runPackets: "", 3*runPackets + 1: "is not between"} {
+		var out bytes.Buffer
+		_, err := Dump(s, &out, Options{Now: later, Limit: limit})
+		if want == "" && err == nil {
+			load(t, t.TempDir(), out.Bytes(), LoadOptions{})
+			continue
+		}
+		if want == "" || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("limit %d: %v, want %q", limit, err, want)
+		}
+	}
+}

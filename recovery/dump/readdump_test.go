@@ -1,0 +1,347 @@
+package dump
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+const (
+	head  = `{"type":"holdfast","version":1,"next_sequence":"9223372036854775908","low_sequence":"9223372036854775807","next_queue":10}` + "\n"
+	first = `{"type":"queue","id":1,"queue":"a"}` + "\n"
+	seq8  = `"sequence":"9223372036854775808"`
+	seq9  = `"sequence":"9223372036854775809"`
+)
+
+// packetLine is a packet of queue a.
+func packetLine(fields string) string {
+	return `{"type":"packet","queue":"a","priority":1,` + fields + "}\n"
+}
+
+func endLine(packets, queues int) string {
+	return fmt.Sprintf(`{"type":"end","packets":%d,"queues":%d}`+"\n", packets, queues)
+}
+
+func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
+	long := strings.Repeat("x", maxKeyLen+1)
+	for name, c := range map[string]struct{ in, want string }{
+		"two dumps":                  {head + endLine(0, 0) + head, "line 3: there is more after the end record"},
+		"two headers":                {head + head, "line 2: a second header"},
+		"no end":                     {head + first + packetLine(seq8), "cut short: after 1 packets of 1 queues"},
+		"cut inside a line":          {head + first + packetLine(seq8)[:40], "line 3"},
+		"wrong count":                {head + first + packetLine(seq8) + endLine(2, 1), "line 4: the end record counts 2 packets of 1 queues, but there are 1 of 1"},
+		"wrong hash":                 {head + `{"type":"end","packets":0,"queues":0,"hash":"0000000000000000"}`, "line 2: the end record has the hash"},
+		"hash of letters":            {head + `{"type":"end","packets":0,"queues":0,"hash":"zz00000000000000"}`, "16 hexadecimal digits"},
+		"no JSON":                    {head + "hello\n", "line 2: at byte 1: expected an object"},
+		"more on a line":             {head + strings.TrimSpace(first) + " 1\n", "line 2: at byte 37: expected nothing more"},
+		"array":                      {head + "[]\n", "line 2: at byte 1: expected an object"},
+		"no type":                    {head + `{"id":1,"queue":"a"}`, `line 2: field "type" is missing`},
+		"other type":                 {head + `{"type":"claim"}`, `line 2: field "type": "claim" is not holdfast`},
+		"type of other form":         {head + `{"type":1}`, `line 2: at byte 9: expected a string`},
+		"unknown field":              {head + `{"type":"queue","id":1,"queue":"a","size":1}`, `line 2: field "size" is not known in a dump of version 1`},
+		"unknown encoding":           {head + `{"type":"queue","id":1,"queue_base32":"a"}`, `field "queue_base32" is not known`},
+		"number that is encoded":     {head + `{"type":"queue","id_hex":"00","queue":"a"}`, `field "id_hex" is not known`},
+		"field twice":                {head + `{"type":"queue","id":1,"id":1,"queue":"a"}`, `field "id" is there twice`},
+		"payload twice":              {head + first + packetLine(seq8+`,"payload":"a","payload_hex":"00"`), `line 3: field "payload_hex" is there twice, or in two encodings`},
+		"field of another type":      {head + `{"type":"queue","id":1,"queue":"a","payload":"a"}`, `cannot have the field "payload"`},
+		"missing fields":             {head + `{"type":"queue"}`, `must have the field "queue", "id"`},
+		"queue with an id as text":   {head + `{"type":"queue","id":"1","queue":"a"}`, `field "id": expected a number in the record of a queue`},
+		"queue 0":                    {head + `{"type":"queue","id":0,"queue":"a"}`, "has the id 0"},
+		"queue past the last":        {head + `{"type":"queue","id":10,"queue":"a"}`, "has the id 10: expected 1 to 9"},
+		"queue number too large":     {head + `{"type":"queue","id":4294967296,"queue":"a"}`, "from 0 to 4294967295"},
+		"queues out of order":        {head + `{"type":"queue","id":2,"queue":"b"}` + "\n" + first, "line 3: queue \"a\" has the id 1, which does not follow"},
+		"queue twice":                {head + first + `{"type":"queue","id":2,"queue":"a"}`, `line 3: two queues have the name "a"`},
+		"queue name too long":        {head + `{"type":"queue","id":1,"queue":"` + long + `"}`, "name has 65536 bytes"},
+		"unknown fields are none":    {head + `{"type":"queue","id":1,"queue":"a","unknown_fields":1,"unknown_base64":"wQ=="}`, "unknown is not the 1 fields"},
+		"unknown fields miscounted":  {head + `{"type":"queue","id":1,"queue":"a","unknown_fields":9,"unknown_base64":"AsM="}`, "unknown is not the 9 fields"},
+		"unknown fields with a name": {head + `{"type":"queue","id":1,"queue":"a","unknown_fields":1,"unknown_base64":"AcQBYg=="}`, "unknown is not"},
+		"packet before its queue":    {head + packetLine(seq8), "line 2: a packet of queue \"a\": expected the record of the queue"},
+		"packet of another queue":    {head + `{"type":"queue","id":1,"queue":"b"}` + "\n" + packetLine(seq8), `line 3: a packet of queue "a" after the record of queue "b"`},
+		"packets out of order":       {head + first + packetLine(seq9) + packetLine(seq8), "line 4: the packet of priority 1 and sequence 9223372036854775808 does not follow"},
+		"packet twice":               {head + first + packetLine(seq8) + packetLine(seq8), "line 4"},
+		"sequence past the marks":    {head + first + packetLine(`"sequence":"9223372036854775908"`), "line 3: the packet has the sequence 9223372036854775908"},
+		"sequence too large":         {head + first + packetLine(`"sequence":"18446744073709551616"`), "from 0 to 18446744073709551615"},
+		"sequence of zeros":          {head + first + packetLine(`"sequence":"09223372036854775808"`), "whole number"},
+		"empty sequence":             {head + first + packetLine(`"sequence":""`), "whole number"},
+		"priority below 0":           {head + first + `{"type":"packet","queue":"a","priority":-1,` + seq8 + "}", "whole number"},
+		"priority that is a float":   {head + first + `{"type":"packet","queue":"a","priority":1.5,` + seq8 + "}", "whole number"},
+		"time as text":               {head + first + packetLine(seq8+`,"expires":"1"`), "expected a whole number"},
+		"time that is a float":       {head + first + packetLine(seq8+`,"expires":1e3`), "milliseconds"},
+		"null":                       {head + first + packetLine(seq8+`,"key":null`), "expected a string"},
+		"key too long":               {head + first + packetLine(seq8+`,"key":"`+long+`"`), "line 3: the packet's key has 65536 bytes"},
+		"record too long":            {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", maxRecord)+`"`), "line 3: the packet has a record of"},
+		"line too long":              {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", 2*maxEntry)+`"`), "line 3: the record is longer than"},
+		"not base64":                 {head + first + packetLine(seq8+`,"key_base64":"!"`), `field "key_base64": not base64`},
+		"not hex":                    {head + first + packetLine(seq8+`,"payload_hex":"0"`), `field "payload_hex": not hex`},
+		"not UTF-8":                  {head + first + packetLine(seq8+`,"key":"`+"\xff"+`"`), "not UTF-8"},
+		"half a pair":                {head + first + packetLine(seq8+`,"key":"\ud800"`), "half a surrogate pair"},
+		"escape that is none":        {head + first + packetLine(seq8+`,"key":"\x"`), "unknown escape"},
+		"control character":          {head + first + packetLine(seq8+`,"key":"`+"\x01"+`"`), "must be escaped"},
+		"state that is none":         {head + first + packetLine(seq8+`,"state":"claimed"`), "ready, delayed or unselectable"},
+		"tag twice":                  {head + first + packetLine(seq8+`,"tags":{"a":"","a":""}`), "each name once"},
+		"half a tag":                 {head + first + packetLine(seq8+`,"tags_base64":["YQ=="]`), "names and values"},
+		"tags as text":               {head + first + packetLine(seq8+`,"tags":"a"`), "expected an object"},
+		"attempts too many":          {head + first + packetLine(seq8+`,"attempts":4294967296`), "from 0 to 4294967295"},
+		"version 0":                  {strings.Replace(head, `version":1`, `version":0`, 1), "line 1: the dump has version 0"},
+		"marks the wrong way":        {strings.Replace(head, "908", "807", 1), "line 1: the header's low_sequence"},
+		"marks out of range":         {strings.Replace(head, `"9223372036854775908"`, `"18446744073709551615"`, 1), "out of range"},
+		"no next queue":              {strings.Replace(head, `next_queue":10`, `next_queue":0`, 1), "line 1: the header's next_queue is 0"},
+		"header with odd payload":    {strings.Replace(head, `}`, `,"payload":"some"}`, 1), "line 1: the payload field"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, r := range []io.Reader{strings.NewReader(c.in), iotest.HalfReader(strings.NewReader(c.in))} {
+				_, err := Read(t.Context(), r, ReadOptions{})
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, want an error that says %q", err, c.want)
+				}
+			}
+		})
+	}
+}
+
+func TestJSONOfOtherProgramsIsRead(t *testing.T) {
+	in := "  \n" // only behind the header
+	in = head + in + "\t{ \"queue\" : \"\\u0061\\/\", \"id\":1 , \"type\":\"queue\" }\r\n\n" +
+		`{"state":"ready","payload":"\ud83d\ude00\b\f\n\r\t\"\\","sequence":9223372036854775808,"queue":"a/","priority":7,"type":"packet","id":"whatever","tags":{"z":"1","a":"2"}}` + "\n" +
+		`{"type":"end","queues":1,"packets":1}` // and no line feed
+	var got storage.Packet
+	report, err := Read(t.Context(), iotest.OneByteReader(strings.NewReader(in)), ReadOptions{
+		Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet) error {
+			if string(q.Name) != "a/" || id != (storage.PacketID{Queue: 1, Priority: 7, Seq: 1 << 63}) {
+				t.Errorf("packet %v of queue %q", id, q.Name)
+			}
+			got = *p
+			got.Payload = bytes.Clone(p.Payload)
+			return nil
+		},
+	})
+	if err != nil || report.Packets != 1 || report.Bytes != int64(len(in)) {
+		t.Fatal(report, err)
+	}
+	if want := "😀\b\f\n\r\t\"\\"; string(got.Payload) != want {
+		t.Errorf("payload %q, want %q", got.Payload, want)
+	}
+	if fmt.Sprint(got.Tags) != "[{a 2} {z 1}]" {
+		t.Errorf("tags %v are not in order", got.Tags)
+	}
+}
+
+func TestExampleOfTheDocumentIsADump(t *testing.T) {
+	text, err := os.ReadFile("DUMP.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var example strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if object, ok := strings.CutPrefix(line, "    {"); ok {
+			example.WriteString("{" + object)
+		}
+	}
+	if report, err := Read(t.Context(), strings.NewReader(example.String()), ReadOptions{}); err != nil || report.Packets != 2 {
+		t.Errorf("%+v %v", report, err)
+	}
+}
+
+func TestWhatALaterVersionAddsIsPassedOverAndCounted(t *testing.T) {
+	in := strings.Replace(head, `version":1`, `version":2,"more":[{"a":[1,true,null,"x"]}]`, 1) + first +
+		`{"type":"claim","lease":7,"packet":{}}` + "\n" + packetLine(seq8+`,"color":"red"`) + endLine(1, 1)
+	report, err := Read(t.Context(), strings.NewReader(in), ReadOptions{})
+	if err != nil || report.Packets != 1 || report.Ignored != 5 {
+		t.Errorf("%+v %v, want 1 packet and 5 things passed over", report, err)
+	}
+}
+
+func TestErrorOfTheReaderIsReturned(t *testing.T) {
+	broken := errors.New("the pipe is gone")
+	dump, _ := dumpOf(t, manyPackets(5000), Options{})
+	for _, n := range []int{0, 10, len(head) + 5, len(dump) / 2, len(dump)} {
+		in := io.MultiReader(bytes.NewReader(dump[:n]), iotest.ErrReader(broken))
+		if _, err := Read(t.Context(), in, ReadOptions{}); !errors.Is(err, broken) {
+			t.Errorf("after %d bytes: got %v", n, err)
+		}
+	}
+}
+
+func TestDumpThatIsCutOrChangedIsNeverTakenForWhole(t *testing.T) {
+	for _, format := range []Format{JSONL, Msgpack} {
+		src := anyDump()
+		src.packets = src.packets[:len(src.packets)-1] // the last is long, and no other in its kind
+		dump, _ := dumpOf(t, src, Options{Format: format})
+		for n := range len(dump) - 1 { // the last byte of JSON lines is a line feed that may be missing
+			if _, err := Read(t.Context(), bytes.NewReader(dump[:n]), ReadOptions{}); err == nil {
+				t.Fatalf("%v: %d of %d bytes are taken for a dump", format, n, len(dump))
+			}
+		}
+		for i := range dump {
+			changed := bytes.Clone(dump)
+			changed[i] ^= 0x01
+			if _, err := Read(t.Context(), bytes.NewReader(changed), ReadOptions{}); err == nil && !harmless(dump, changed) {
+				t.Fatalf("%v: byte %d of %d is changed from %q to %q, and nobody sees it", format, i, len(dump), dump[i], changed[i])
+			}
+		}
+	}
+}
+
+// harmless reports whether two dumps differ only in the case of a digit of the hash.
+func harmless(a, b []byte) bool { return bytes.EqualFold(a, b) }
+
+// anyPacket draws a packet of any shape.
+func anyPacket(t *rapid.T) storage.Packet {
+	odd := rapid.OneOf(
+		rapid.SliceOf(rapid.Byte()),
+		rapid.Custom(func(t *rapid.T) []byte { return []byte(rapid.String().Draw(t, "text")) }),
+		rapid.SampledFrom([][]byte{{}, {0}, []byte("\"\\/\b\f\n\r\t"), []byte("\u2028\u2029\ufffd\ufeff"), []byte("\xed\xa0\x80"), []byte("\xc0\x80"), []byte("<&>")}),
+	)
+	p := storage.Packet{
+		Payload:    odd.Draw(t, "payload"),
+		Expiry:     rapid.SampledFrom([]int64{0, later + 1, math.MaxInt64}).Draw(t, "expiry"),
+		NotBefore:  rapid.SampledFrom([]int64{0, 1, later, later + 1, math.MinInt64}).Draw(t, "not before"),
+		EnqueuedAt: rapid.Int64().Draw(t, "enqueued at"),
+		Attempts:   rapid.Uint32().Draw(t, "attempts"),
+		Producer:   string(odd.Draw(t, "producer")),
+	}
+	if rapid.Bool().Draw(t, "has a key") {
+		p.Key = append([]byte{}, odd.Draw(t, "key")...)
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "tags") {
+		p.Tags = append(p.Tags, storage.Tag{Name: string(odd.Draw(t, "name")), Value: string(odd.Draw(t, "value"))})
+	}
+	for i := range p.Tags { // in the order of their names, as stored
+		for j := i; j > 0 && p.Tags[j-1].Name > p.Tags[j].Name; j-- {
+			p.Tags[j-1], p.Tags[j] = p.Tags[j], p.Tags[j-1]
+		}
+	}
+	return p
+}
+
+// source draws what a store holds.
+func anySource(t *rapid.T) *dumpFake {
+	s := &dumpFake{control: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 1000, LowSeq: 1<<63 - 1, NextQueue: 100}}}
+	seq := uint64(1 << 63)
+	for i := range rapid.IntRange(0, 3).Draw(t, "queues") {
+		id := uint32(i*7 + 1)
+		name := append([]byte{byte(i)}, rapid.SliceOf(rapid.Byte()).Draw(t, "name")...)
+		s.queues = append(s.queues, storage.Queue{ID: id, Name: name})
+		priority := rapid.Uint32Range(0, 3).Draw(t, "priority")
+		for range rapid.IntRange(0, 4).Draw(t, "packets") {
+			seq++
+			priority += rapid.SampledFrom([]uint32{0, 1, 1 << 30}).Draw(t, "step") % (math.MaxUint32 - priority)
+			s.put(id, priority, seq, anyPacket(t))
+		}
+	}
+	return s
+}
+
+func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src := anySource(t)
+		for _, o := range []Options{{}, {Payload: Text}, {Payload: Base64}, {Payload: Hex}, {Format: Msgpack}} {
+			var out bytes.Buffer
+			o.Now = later
+			if _, err := Dump(src, &out, o); err != nil {
+				t.Fatal(err)
+			}
+			got := &dumpFake{control: src.control}
+			_, err := Read(t.Context(), bytes.NewReader(out.Bytes()), ReadOptions{
+				Queue: func(q *storage.Queue) error { got.queues = append(got.queues, *q); return nil },
+				Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet) error {
+					got.packets = append(got.packets, dumpPacket{id: id, rec: storage.AppendRecord(nil, p)})
+					return nil
+				},
+			})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out.Bytes())
+			}
+			if len(got.packets) != len(src.packets) {
+				t.Fatalf("%d packets of %d", len(got.packets), len(src.packets))
+			}
+			for i := range got.packets {
+				if want := storage.AppendRecord(nil, &src.packets[i].packet); !bytes.Equal(got.packets[i].rec, want) || got.packets[i].id != src.packets[i].id {
+					t.Fatalf("packet %v: %x, want %v: %x", got.packets[i].id, got.packets[i].rec, src.packets[i].id, want)
+				}
+			}
+		}
+	})
+}
+
+func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyPacket(t)
+		id := storage.PacketID{Queue: 1, Priority: 2, Seq: rapid.Uint64().Draw(t, "seq")}
+		q := &storage.Queue{ID: 1, Name: rapid.SliceOf(rapid.Byte()).Draw(t, "queue")}
+		lines := &jsonl{}
+		lines.enter(q)
+		var object struct {
+			Queue, QueueBase64     []byte
+			Key, Payload, Sequence *string
+			KeyBase64              []byte            `json:"key_base64"`
+			PayloadBase64          []byte            `json:"payload_base64"`
+			Tags                   map[string]string `json:"tags"`
+			TagsBase64             [][]byte          `json:"tags_base64"`
+			NotBefore              int64             `json:"not_before"`
+			ID                     string
+		}
+		line := lines.packet(nil, id, &p, later)
+		d := json.NewDecoder(bytes.NewReader(bytes.ReplaceAll(line, []byte(`"queue":`), []byte(`"queue_text":`))))
+		if err := d.Decode(&object); err != nil || !utf8.Valid(line) || bytes.IndexByte(line, '\n') != len(line)-1 {
+			t.Fatalf("%v: %s", err, line)
+		}
+		same := func(want []byte, text *string, coded []byte) bool {
+			if text != nil {
+				return string(want) == *text && coded == nil
+			}
+			return bytes.Equal(want, coded)
+		}
+		if !same(p.Payload, object.Payload, object.PayloadBase64) || !same(p.Key, object.Key, object.KeyBase64) ||
+			(p.Key == nil) != (object.Key == nil && object.KeyBase64 == nil) ||
+			*object.Sequence != fmt.Sprint(id.Seq) || object.ID != id.String() || object.NotBefore != p.NotBefore {
+			t.Fatalf("%s is read as %+v", line, object)
+		}
+		if len(object.Tags)+len(object.TagsBase64)/2 != len(p.Tags) {
+			t.Fatalf("%s has other tags than %q", line, p.Tags)
+		}
+		pack := newPacked(Auto)
+		pack.enter(q)
+		var fields map[string]any
+		if err := msgpack.Unmarshal(pack.packet(nil, id, &p, later), &fields); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(fields["queue"].([]byte), q.Name) || fields["id"] != id.String() || fmt.Sprint(fields["sequence"]) != fmt.Sprint(id.Seq) {
+			t.Fatalf("read as %v", fields)
+		}
+	})
+}
+
+// FuzzReadDump reads anything without harm, and what it takes as a line of JSON is JSON.
+func FuzzReadDump(f *testing.F) {
+	for _, o := range []Options{{}, {Payload: Hex}, {Format: Msgpack}} {
+		dump, _ := dumpOf(f, anyDump(), o)
+		f.Add(dump, 100)
+	}
+	f.Fuzz(func(t *testing.T, in []byte, split int) {
+		split = max(0, min(split, len(in)))
+		r := io.MultiReader(bytes.NewReader(in[:split]), bytes.NewReader(in[split:]))
+		report, err := Read(t.Context(), r, ReadOptions{})
+		if err != nil || report.Format != JSONL {
+			return
+		}
+		for _, line := range bytes.Split(in, []byte{'\n'}) {
+			if line = bytes.Trim(line, " \t\r"); len(line) > 0 && !json.Valid(line) {
+				t.Errorf("taken for JSON: %q", line)
+			}
+		}
+	})
+}
