@@ -3,130 +3,129 @@ package verify
 import (
 	"context"
 	"fmt"
-	"maps"
-	"runtime"
-	"slices"
-	"sync"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/recovery/pipeline"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// A run of packets, the room for its records, and how often progress is told.
+// A run ends at so many packets, or so many bytes of records.
 const (
-	runPackets    = 1024
-	runBytes      = 256 << 10
-	progressEvery = 100 * time.Millisecond
+	runPackets = 1024
+	runBytes   = 256 << 10
 )
 
-// verifyRun is a run of packets on its way from the reader to a decoder and to the judge. Whoever
-// holds it may touch it.
-type verifyRun struct {
-	ids  []storage.PacketID
-	ends []int // of each record in recs; a record that cannot be read is empty
-	recs []byte
-	errs []verifyError // of the packets that cannot be read, in order
+// progressEvery is how often Progress is called.
+const progressEvery = 100 * time.Millisecond
 
-	counts  []QueueCount // one for each queue in the run, in order
-	tally   storage.Tally
-	large   payloadSum
-	decoded chan struct{} // holds one token when the fields above are filled
+// run is a run of neighbouring packets on its way through the pipeline.
+type run struct {
+	packets []packet
+	records []byte
+
+	// The workers fill these in.
+	queues   []runOfQueue // in the order of the packets
+	findings []storage.Finding
+	tally    storage.Tally
+	unread   uint64
+	large    payloadSum
 }
 
-type verifyError struct {
-	at  int // which of ids
-	err error
+// packet is one packet of a run.
+type packet struct {
+	id     storage.PacketID
+	end    int   // of its record in run.records
+	damage error // why there is no record, or nil
 }
 
-// scan reads every record on this goroutine, decodes on several and judges on another.
-func (v *verifier) scan(ctx context.Context) error {
-	workers := runtime.GOMAXPROCS(0)
-	n := 2*workers + 2
-	free, work, order := make(chan *verifyRun, n), make(chan *verifyRun, n), make(chan *verifyRun, n)
-	for range n {
-		free <- &verifyRun{decoded: make(chan struct{}, 1)}
-	}
-	var wait sync.WaitGroup
-	for range workers {
-		wait.Go(func() { // ends when work is closed
+// runOfQueue is what a run holds of one queue.
+type runOfQueue struct {
+	QueueCount
+	first storage.PacketID
+	n     int64 // packets, also those that cannot be read
+}
+
+// checkPackets reads, decodes and counts every packet.
+func (v *verifier) checkPackets(ctx context.Context) error {
+	err := pipeline.Run(ctx, pipeline.Stages[*run]{
+		New:  func() *run { return &run{} },
+		Read: v.read,
+		Work: func() func(*run) {
 			var p storage.Packet
-			for run := range work {
-				run.decode(&p, v.Now)
-				run.decoded <- struct{}{}
-			}
-		})
+			return func(r *run) { v.check(r, &p) }
+		},
+		Deliver: v.deliver,
+	})
+	for _, q := range v.orphans {
+		v.finding(storage.FindingOwner, queueKey(q.ID),
+			"it has no definition, so no client can reach its packets: there are %d, the first is %v", q.n, q.first)
 	}
-	wait.Go(func() { // ends when order is closed; what v holds is this goroutine's until then
-		tell, seen := time.Now(), int64(0)
-		for run := range order {
-			<-run.decoded
-			v.judge(run)
-			seen += int64(len(run.ids))
-			if now := time.Now(); v.Progress != nil && now.After(tell) {
-				tell = now.Add(progressEvery)
-				v.Progress("packets", seen, int64(v.control.Live))
-			}
-			run.reset()
-			free <- run
-		}
-	})
-	run := <-free
-	err := v.src.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, damage error) error {
-		run.ids = append(run.ids, id)
-		run.recs = append(run.recs, rec...)
-		run.ends = append(run.ends, len(run.recs))
-		if rec == nil {
-			run.errs = append(run.errs, verifyError{len(run.ids) - 1, damage})
-		}
-		if len(run.ids) < runPackets && len(run.recs) < runBytes {
-			return nil
-		}
-		work <- run
-		order <- run
-		run = <-free
-		return ctx.Err()
-	})
-	work <- run
-	order <- run
-	close(work)
-	close(order)
-	wait.Wait()
-	v.missingQueues()
 	return err
 }
 
-// decode reads every record of the run in full.
-func (run *verifyRun) decode(p *storage.Packet, now int64) {
-	damaged := run.errs
-	run.errs = nil
+// read fills runs with records. It looks into none of them.
+func (v *verifier) read(_ context.Context, next func() (*run, error)) error {
+	r, err := next()
+	if err != nil {
+		return err
+	}
+	err = v.src.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, damage error) (err error) {
+		r.records = append(r.records, rec...)
+		r.packets = append(r.packets, packet{id, len(r.records), damage})
+		if len(r.packets) == runPackets || len(r.records) >= runBytes {
+			r, err = next()
+		}
+		return err
+	})
+	if _, e := next(); err == nil { // hands the last run over
+		err = e
+	}
+	return err
+}
+
+// check decodes the records of a run and counts them. It is the work of several goroutines.
+func (v *verifier) check(r *run, p *storage.Packet) {
 	from := 0
-	for i, id := range run.ids {
-		rec := run.recs[from:run.ends[i]]
-		from = run.ends[i]
-		if len(damaged) > 0 && damaged[0].at == i {
-			run.errs = append(run.errs, damaged[0])
-			damaged = damaged[1:]
+	for _, at := range r.packets {
+		rec := r.records[from:at.end]
+		from = at.end
+		q := r.queue(at.id)
+		if c := &v.control; v.hasControl() && (at.id.Seq >= c.NextSeq || at.id.Seq <= c.LowSeq) {
+			r.finding(at.id, fmt.Sprintf("its sequence is not between %d and %d, those of the next packets at the two ends: "+
+				"another packet may get the same", c.LowSeq, c.NextSeq))
+		}
+		err := at.damage
+		if err == nil {
+			err = storage.DecodeRecord(rec, p)
+		}
+		if err != nil {
+			r.unread++
+			r.finding(at.id, "the record cannot be read: "+plain(err))
 			continue
 		}
-		if err := storage.DecodeRecord(rec, p); err != nil {
-			run.errs = append(run.errs, verifyError{i, fmt.Errorf("the record cannot be read: %w", err)})
-			continue
-		}
-		run.tally.Add(id, p.Expiry)
+		r.tally.Add(at.id, p.Expiry)
 		if storage.IsLarge(len(p.Payload)) {
-			run.large.add(id.Queue, id.Seq, int64(len(p.Payload)))
+			r.large.add(at.id.Queue, at.id.Seq, int64(len(p.Payload)))
 		}
-		run.count(id, p, now)
+		q.count(at.id, p, v.Now)
 	}
 }
 
-func (run *verifyRun) count(id storage.PacketID, p *storage.Packet, now int64) {
-	n := len(run.counts)
-	if n == 0 || run.counts[n-1].ID != id.Queue {
-		run.counts = append(run.counts, QueueCount{ID: id.Queue})
-		n++
+// queue returns the counts of the queue of the next packet.
+func (r *run) queue(id storage.PacketID) *runOfQueue {
+	if n := len(r.queues); n == 0 || r.queues[n-1].ID != id.Queue {
+		r.queues = append(r.queues, runOfQueue{QueueCount: QueueCount{ID: id.Queue}, first: id})
 	}
-	q := &run.counts[n-1]
+	q := &r.queues[len(r.queues)-1]
+	q.n++
+	return q
+}
+
+func (r *run) finding(id storage.PacketID, what string) {
+	r.findings = append(r.findings, storage.Finding{Kind: storage.FindingRecord, Key: id.String(), What: what})
+}
+
+func (q *QueueCount) count(id storage.PacketID, p *storage.Packet, now int64) {
 	if p.Expired(now) {
 		q.Expired++
 		return
@@ -142,77 +141,55 @@ func (run *verifyRun) count(id storage.PacketID, p *storage.Packet, now int64) {
 	}
 }
 
-// judge takes in a decoded run.
-func (v *verifier) judge(run *verifyRun) {
-	for _, bad := range run.errs {
-		v.damage(run.ids[bad.at], bad.err)
+// deliver adds a run to the report.
+func (v *verifier) deliver(r *run) error {
+	for _, f := range r.findings {
+		v.add(f)
 	}
-	for i := range run.counts {
-		v.count(&run.counts[i])
+	for i := range r.queues {
+		v.addQueue(&r.queues[i])
 	}
-	v.tally.Merge(run.tally)
-	v.large.n += run.large.n
-	v.large.sum += run.large.sum
-	for _, id := range run.ids {
-		v.place(id)
+	v.tally.Merge(r.tally)
+	v.unread += r.unread
+	v.large.merge(r.large)
+	v.scanned += int64(len(r.packets))
+	if now := time.Now(); now.Sub(v.told) > progressEvery {
+		v.told = now
+		v.Progress("packets", v.scanned, int64(v.control.Live))
 	}
+	clear(r.packets)
+	*r = run{packets: r.packets[:0], records: r.records[:0], queues: r.queues[:0]}
+	return nil
 }
 
-// damage makes a finding of a record that cannot be read.
-func (v *verifier) damage(id storage.PacketID, err error) {
-	v.damages++
-	if len(v.damaged) < maxFindings {
-		v.damaged[id] = true
+// addQueue adds the counts of a run to those of the queue. Queues and packets come in the same order.
+func (v *verifier) addQueue(q *runOfQueue) {
+	v.report.Packets += q.Ready + q.Delayed + q.Unselectable
+	v.report.Expired += q.Expired
+	v.report.Bytes += q.Bytes
+	queues := v.report.Queues
+	for v.at < len(queues) && queues[v.at].ID < q.ID {
+		v.at++
 	}
-	v.finding(storage.FindingRecord, id.String(), "%v", err)
-}
-
-func (v *verifier) count(c *QueueCount) {
-	n := c.Ready + c.Delayed + c.Unselectable
-	v.report.Packets += n
-	v.report.Expired += c.Expired
-	v.report.Bytes += c.Bytes
-	at, ok := v.queueAt(c.ID)
-	if !ok {
+	if v.at == len(queues) || queues[v.at].ID != q.ID {
+		v.addOrphans(q)
 		return
 	}
-	q := &v.report.Queues[at]
-	q.Ready += c.Ready
-	q.Delayed += c.Delayed
-	q.Unselectable += c.Unselectable
-	q.Expired += c.Expired
-	q.Bytes += c.Bytes
+	sum := &queues[v.at]
+	sum.Ready += q.Ready
+	sum.Delayed += q.Delayed
+	sum.Unselectable += q.Unselectable
+	sum.Expired += q.Expired
+	sum.Bytes += q.Bytes
 }
 
-// place judges where a packet is: its queue and its sequence.
-func (v *verifier) place(id storage.PacketID) {
-	if _, ok := v.queueAt(id.Queue); !ok {
-		o := v.orphans[id.Queue]
-		if o == nil && len(v.orphans) < maxFindings {
-			o = &orphanCount{first: id}
-			v.orphans[id.Queue] = o
-		}
-		if o != nil {
-			o.n++
-		}
+// addOrphans notes packets of a queue without a definition: their queue becomes one finding.
+func (v *verifier) addOrphans(q *runOfQueue) {
+	n := len(v.orphans)
+	switch {
+	case n > 0 && v.orphans[n-1].ID == q.ID:
+		v.orphans[n-1].n += q.n
+	case n < maxFindings:
+		v.orphans = append(v.orphans, *q)
 	}
-	if c := &v.control; v.hasControl() && (id.Seq >= c.NextSeq || id.Seq <= c.LowSeq) {
-		v.finding(storage.FindingRecord, id.String(),
-			"its sequence is not between those of the next packets at the two ends, %d and %d: another packet may get the same", c.LowSeq, c.NextSeq)
-	}
-}
-
-// missingQueues makes findings of packets that belong to no queue, one for each number.
-func (v *verifier) missingQueues() {
-	for _, id := range slices.Sorted(maps.Keys(v.orphans)) {
-		o := v.orphans[id]
-		v.finding(storage.FindingOwner, queueKey(id),
-			"it has no definition, so nobody can ask for its %d packets, of which the first is %v", o.n, o.first)
-	}
-}
-
-func (run *verifyRun) reset() {
-	clear(run.errs)
-	run.ids, run.ends, run.recs, run.errs = run.ids[:0], run.ends[:0], run.recs[:0], run.errs[:0]
-	run.counts, run.tally, run.large = run.counts[:0], storage.Tally{}, payloadSum{}
 }

@@ -128,11 +128,11 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			harm{func(b *storage.Batch) { b.Put(id, large); marks(b) }, func(b *storage.Batch) {
 				b.Delete(storage.PacketID{Queue: 2, Priority: 1, Seq: seq}, storage.Removed{Expires: true, Large: true})
 			}},
-			"record: " + id.String() + ": the data folder is damaged: the payload",
+			"record: " + id.String() + ": the record cannot be read: the payload",
 		},
 		"queue without name": {
 			harm{func(b *storage.Batch) { b.DeleteQueue(3) }},
-			"owner: queue 3: it has no definition, so nobody can ask for its 300 packets, of which the first is 3/7/",
+			"owner: queue 3: it has no definition, so no client can reach its packets: there are 300, the first is 3/7/",
 		},
 		"one name for two queues": {
 			harm{func(b *storage.Batch) { b.PutQueue(storage.Queue{ID: 3, Name: []byte("queue 2")}) }},
@@ -183,7 +183,8 @@ func TestRecordsThatCannotBeReadAreNotCalledLost(t *testing.T) {
 	}
 	defer view.Close()
 	bad := []storage.PacketID{at(5, n), at(6, n), at(2000, n)}
-	v := &verifier{Options: Options{Now: later}, src: &spoiled{view.Snapshot, bad}}
+	o := Options{Now: later, Progress: func(string, int64, int64) {}}
+	v := &verifier{Options: o, src: &spoiled{view.Snapshot, bad}, control: view.Control()}
 	if err := v.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
