@@ -253,12 +253,13 @@ func (b *boardServer) start() {
 	}
 	at := time.Unix(1_000_000, 0)
 	b.broker = broker.New(b.store, state, broker.Options{Cache: 1})
-	b.server, err = netproto.Listen("127.0.0.1:0", netproto.Config{Protocol: &barbershop.Protocol{
-		Broker: b.broker, Queue: "b", Version: "v", Since: at, Now: func() time.Time { return at },
-	}})
+	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.server = netproto.NewServer(l, netproto.Config{Broker: b.broker, Protocol: &barbershop.Protocol{
+		Queue: "b", Version: "v", Since: at, Now: func() time.Time { return at },
+	}})
 	b.served = make(chan error, 1)
 	go func() { b.served <- b.server.Serve() }() // ends with stop
 }

@@ -74,10 +74,11 @@ func (w *world) start() {
 		w.t.Fatalf("findings: %v", state.Report.Findings)
 	}
 	w.broker = broker.New(w.store, state, broker.Options{Clock: w.clock.Load, Cache: 1})
-	w.server, err = netproto.Listen("127.0.0.1:0", netproto.Config{Protocol: &pinpriq.Protocol{Broker: w.broker}})
+	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.server = netproto.NewServer(l, netproto.Config{Protocol: pinpriq.Protocol{}, Broker: w.broker})
 	w.served = make(chan error, 1)
 	go func() { w.served <- w.server.Serve() }() // ends with stop
 	w.conns, w.readers = nil, nil

@@ -2,6 +2,7 @@ package netproto
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -15,18 +16,18 @@ import (
 
 // conn is the reading half of a connection. Its reader goroutine owns all fields but draining.
 type conn struct {
-	server  *Server
-	nc      *net.TCPConn
-	out     *Output
-	session Session
-	remote  netip.Addr
+	server *Server
+	nc     *net.TCPConn
+	out    *output
+	peer   *Peer
+	remote netip.Addr
 
-	buf   []byte // received and not served: buf[:have]
+	buf   []byte // buf[:have] was received and not served
 	have  int
 	grow  bool // reads fill the buffer: a larger one saves system calls
-	timed bool // a read deadline is set for the rest of a frame
+	timed bool // the deadline for the rest of a frame runs
 
-	draining atomic.Bool // set by drain: take what has arrived, then finish
+	draining atomic.Bool // set by drain
 }
 
 func newConn(s *Server, nc *net.TCPConn, remote netip.Addr) (*conn, error) {
@@ -36,11 +37,11 @@ func newConn(s *Server, nc *net.TCPConn, remote netip.Addr) (*conn, error) {
 	}
 	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
 	c := &conn{server: s, nc: nc, out: out, remote: remote, buf: make([]byte, minReadBuffer)}
-	c.session = s.config.Protocol.Open(out)
+	c.peer = newPeer(s.config.Protocol, s.config.Broker, out)
 	return c, nil
 }
 
-// run reads and serves until the end, and returns when the connection is closed.
+// run reads and serves until the end. It returns when the connection is closed.
 func (c *conn) run() {
 	err := c.loop()
 	dead := false
@@ -51,11 +52,11 @@ func (c *conn) run() {
 		errors.Is(err, broker.ErrClosed):
 		dead = true
 	default:
-		// The peer broke the protocol or a limit: say why here, since most protocols cannot say it there.
+		// The peer broke the protocol or a limit. Most protocols cannot tell the peer, so the log does.
 		c.server.config.Logger.Warn("connection closed", "protocol", c.server.config.Protocol.Name(), "remote", c.remote, "error", err)
-		c.out.Linger()
+		c.out.linger()
 	}
-	c.session.Close(dead)
+	c.peer.close(dead)
 	c.buf = nil
 	c.out.waitEnd()
 }
@@ -73,10 +74,10 @@ func (c *conn) loop() error {
 	}
 }
 
-// read appends what has arrived to the buffer, waiting for at least one byte.
+// read waits for at least one byte and appends what has arrived to the buffer.
 func (c *conn) read() error {
 	c.makeRoom()
-	if err := c.limitFrame(); err != nil {
+	if err := c.armFrameDeadline(); err != nil {
 		return err
 	}
 	if c.draining.Load() {
@@ -90,13 +91,14 @@ func (c *conn) read() error {
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.draining.Load():
 		return c.readArrived()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errors.New("frame was not finished in time")
+		return fmt.Errorf("frame is not complete %v after its first byte", c.server.config.FrameTimeout)
 	}
 	return err
 }
 
-// limitFrame sets the deadline for the rest of a begun frame, and lifts it when none is begun.
-func (c *conn) limitFrame() error {
+// armFrameDeadline bounds the time for the rest of a frame that has begun, and clears the bound when
+// none has.
+func (c *conn) armFrameDeadline() error {
 	begun := c.have > 0
 	if begun == c.timed || c.draining.Load() {
 		return nil
@@ -109,13 +111,13 @@ func (c *conn) limitFrame() error {
 	if err := c.nc.SetReadDeadline(deadline); err != nil {
 		return err
 	}
-	if c.draining.Load() { // its deadline may have been overwritten
+	if c.draining.Load() { // drain came between, and its deadline may have been overwritten
 		return c.nc.SetReadDeadline(time.Now())
 	}
 	return nil
 }
 
-// readArrived takes what the kernel holds without waiting for more.
+// readArrived takes what the kernel holds, without waiting for more.
 func (c *conn) readArrived() error {
 	if err := c.nc.SetReadDeadline(time.Time{}); err != nil {
 		return err
@@ -146,9 +148,9 @@ func (c *conn) readArrived() error {
 	return nil
 }
 
-// makeRoom gives the buffer room, more when reads have filled it: memory follows the bytes that
-// have arrived, not those that were announced. A buffer that a rare long frame has grown shrinks
-// when it is empty again.
+// makeRoom makes room for a read. The buffer doubles when reads fill it, so memory follows the bytes
+// that have arrived, not those that a frame announces. A buffer that a long frame has grown shrinks
+// when it is empty.
 func (c *conn) makeRoom() {
 	var want int
 	switch {
@@ -165,37 +167,31 @@ func (c *conn) makeRoom() {
 	c.buf = buf
 }
 
-// serve hands the session what was received. It returns when only the beginning of a frame is
-// left, and pauses while too much is unsent: a peer that does not read is not read.
+// serve hands the session what was received, until only the beginning of a frame is left. It pauses
+// while too much is outstanding: a peer that does not read is not read.
 func (c *conn) serve() error {
 	full := c.have == len(c.buf)
 	at := 0
 	defer func() { c.have = copy(c.buf, c.buf[at:c.have]) }()
-	for {
-		n, err := c.session.Serve(c.buf[at:c.have])
-		at += n
+	for more := true; more && at < c.have; {
+		n, again, err := c.peer.serve(c.buf[at:c.have])
+		at, more = at+n, again
 		if n > 0 {
-			c.unlimitFrame()
+			c.clearFrameDeadline()
 		}
 		if err != nil {
 			return err
 		}
-		if n == 0 || at == c.have {
-			break
-		}
-		if !c.out.WaitBelow(c.server.config.MaxUnsent, c.session.Unsent) {
+		if !c.peer.waitBelow(c.server.config.MaxOutstandingBytes) {
 			return net.ErrClosed
 		}
 	}
 	c.grow = full && at > 0
-	if !c.out.WaitBelow(c.server.config.MaxUnsent, c.session.Unsent) {
-		return net.ErrClosed
-	}
 	return nil
 }
 
-// unlimitFrame notes that a frame was completed, so the next unfinished one gets its own time.
-func (c *conn) unlimitFrame() {
+// clearFrameDeadline notes that a frame was completed: the next one gets its own time.
+func (c *conn) clearFrameDeadline() {
 	if c.timed {
 		c.timed = false
 		_ = c.nc.SetReadDeadline(time.Time{})

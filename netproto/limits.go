@@ -10,17 +10,14 @@ const (
 	// DefaultMaxConnsPerAddress is the most connections from one address that is not loopback,
 	// so that one host cannot take all places.
 	DefaultMaxConnsPerAddress = 1_000
-	// DefaultMaxUnsent is how many bytes of replies may wait for a peer before its requests are no
-	// longer read.
-	DefaultMaxUnsent = 4 << 20
-	// DefaultWriteTimeout ends a connection whose peer takes less than 16 KiB in this long while bytes
-	// wait for it.
+	// DefaultWriteTimeout ends a connection whose peer takes less than 16 KiB in this long while more
+	// waits for it.
 	DefaultWriteTimeout = 30 * time.Second
 	// DefaultFrameTimeout ends a connection that leaves a frame unfinished for this long. Between
-	// frames a connection may be idle for ever: a subscriber waits.
+	// frames a connection may be idle for ever, as subscribers are.
 	DefaultFrameTimeout = 30 * time.Second
 
-	keepAlive = 30 * time.Second // TCP keep-alive: a vanished peer is noticed within some minutes
+	keepAlive = 30 * time.Second // of TCP: a peer that vanished is noticed after about two minutes
 
 	minReadBuffer = 4 << 10  // of an idle connection
 	maxReadBuffer = 64 << 10 // of a busy one; a longer frame gets what it needs

@@ -8,87 +8,85 @@ import (
 	"time"
 )
 
-// Output is the sending half of a connection. Bytes are appended by the broker's completer, and by
-// the connection's reader while the completer owes it nothing, and leave at Flush: at once if the
-// kernel takes them, which is a single system call and no hand-over; otherwise a goroutine of the
-// connection's own carries the rest, so that a slow peer delays nobody else.
-type Output struct {
+// output is the sending half of a connection. The broker's completer appends to it, and so does the
+// connection's reader while the broker has no reply queued for it. Bytes leave at flush: in one
+// system call if the kernel takes them all. Otherwise a goroutine of the connection's own writes
+// the rest, so that a slow peer delays nobody else.
+type output struct {
 	conn    *net.TCPConn
 	raw     syscall.RawConn
 	timeout time.Duration
-	onDrain func() // see OnDrain; set before the first Append
+	// onProgress is called, without a lock held, when a slow peer has taken some of what waited for
+	// it. It is set before the first append.
+	onProgress func()
 
-	mu      sync.Mutex
-	drained sync.Cond // signalled at Flush, when bytes have left, and when the output has ended
-	pending []byte    // appended, not yet with the kernel or the carrier
-	moving  int       // bytes the carrier is writing
-	carrier bool      // a carrier goroutine runs
-	finish  bool      // close when pending is empty
-	linger  bool      // see Linger
-	err     error     // set when the connection can take no more
+	mu        sync.Mutex
+	changed   sync.Cond // signalled by flush, when bytes have left, and at the end
+	unwritten []byte    // appended, and neither with the kernel nor with writeLoop
+	inFlight  int       // bytes that writeLoop is writing
+	writing   bool      // writeLoop runs
+	finishing bool      // close when nothing is unwritten
+	lingering bool      // see linger
+	err       error     // why the connection takes no more; nil while it does
 
-	n      int   // result of the system call in try, which runs under mu
-	tryErr error // the same
+	// The one system call of flush; mu is held.
 	try    func(fd uintptr) bool
+	n      int
+	tryErr error
 }
 
 const (
-	keepPending = 64 << 10    // the most buffer that an output with nothing to send holds on to
+	keepBuffer  = 64 << 10    // the largest buffer that an output with nothing to send keeps
 	lingerTime  = time.Second // how long a lingering end waits for the peer's
-	lingerBytes = 64 << 20    // and how much it reads meanwhile
+	lingerBytes = 64 << 20    // how much it reads meanwhile
 )
 
-func newOutput(conn *net.TCPConn, timeout time.Duration) (*Output, error) {
+func newOutput(conn *net.TCPConn, timeout time.Duration) (*output, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	o := &Output{conn: conn, raw: raw, timeout: timeout}
-	o.drained.L = &o.mu
+	o := &output{conn: conn, raw: raw, timeout: timeout}
+	o.changed.L = &o.mu
 	o.try = func(fd uintptr) bool {
-		o.n, o.tryErr = syscall.Write(int(fd), o.pending)
-		return true // never wait here: the carrier does that
+		o.n, o.tryErr = syscall.Write(int(fd), o.unwritten)
+		return true // never wait here: writeLoop does that
 	}
 	return o, nil
 }
 
-// Append adds bytes with fn, which gets the unsent bytes and returns them grown. It reports
-// nothing: what is appended to an ended output goes nowhere.
-func (o *Output) Append(fn func(dst []byte) []byte) {
+// append lets encode add bytes to those that are unwritten. After the end it does nothing.
+func (o *output) append(encode func(dst []byte) []byte) {
 	o.mu.Lock()
 	if o.err == nil {
-		o.pending = fn(o.pending)
+		o.unwritten = encode(o.unwritten)
 	}
 	o.mu.Unlock()
 }
 
-// OnDrain has fn called, without a lock held, after a slow peer has taken some of what waited for
-// it. It must be set before the first Append.
-func (o *Output) OnDrain(fn func()) { o.onDrain = fn }
-
-// Backlog is how many bytes wait to leave.
-func (o *Output) Backlog() int64 {
+// unwrittenBytes is how many bytes have not left yet.
+func (o *output) unwrittenBytes() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return int64(len(o.pending) + o.moving)
+	return int64(len(o.unwritten) + o.inFlight)
 }
 
-// Flush sends what was appended. It does not block.
-func (o *Output) Flush() {
+// flush sends what was appended. It does not block.
+func (o *output) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.carrier || o.err != nil {
-		o.drained.Broadcast() // what the session owes may have gone down
+	if o.writing || o.err != nil {
+		o.changed.Broadcast() // the broker may have fewer bytes queued
 		return
 	}
-	if len(o.pending) > 0 {
+	if len(o.unwritten) > 0 {
 		o.n, o.tryErr = 0, nil
 		if err := o.raw.Write(o.try); err != nil {
 			o.end(err)
 			return
 		}
 		if o.n > 0 {
-			o.pending = o.pending[:copy(o.pending, o.pending[o.n:])]
+			o.unwritten = o.unwritten[:copy(o.unwritten, o.unwritten[o.n:])]
 		}
 		if o.tryErr != nil && o.tryErr != syscall.EAGAIN && o.tryErr != syscall.EINTR {
 			o.end(o.tryErr)
@@ -96,50 +94,48 @@ func (o *Output) Flush() {
 		}
 	}
 	switch {
-	case len(o.pending) > 0:
-		o.carrier = true
-		go o.carry() // ends when nothing is pending or the connection fails; Close makes it fail
-	case o.finish:
+	case len(o.unwritten) > 0:
+		o.writing = true
+		go o.writeLoop() // ends when nothing is unwritten or the connection fails; close makes it fail
+	case o.finishing:
 		o.finished()
-	case cap(o.pending) > keepPending:
-		o.pending = nil
+	case cap(o.unwritten) > keepBuffer:
+		o.unwritten = nil
 	}
-	o.drained.Broadcast()
+	o.changed.Broadcast()
 }
 
-// carry writes what is pending until nothing is.
-func (o *Output) carry() {
+// writeLoop writes until nothing is unwritten.
+func (o *output) writeLoop() {
 	var spare []byte
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.err == nil && len(o.pending) > 0 {
-		out := o.pending
-		o.pending, o.moving = spare[:0], len(out)
+	for o.err == nil && len(o.unwritten) > 0 {
+		out := o.unwritten
+		o.unwritten, o.inFlight = spare[:0], len(out)
 		o.mu.Unlock()
 		err := o.write(out)
 		o.mu.Lock()
-		o.moving = 0
-		if spare = out; cap(spare) > keepPending {
+		o.inFlight = 0
+		if spare = out; cap(spare) > keepBuffer {
 			spare = nil
 		}
 		if err != nil {
 			o.end(err)
 		}
-		o.drained.Broadcast()
-		if o.onDrain != nil {
-			o.mu.Unlock()
-			o.onDrain()
-			o.mu.Lock()
-		}
+		o.changed.Broadcast()
+		o.mu.Unlock()
+		o.onProgress()
+		o.mu.Lock()
 	}
-	o.carrier = false
-	if o.finish && o.err == nil {
+	o.writing = false
+	if o.finishing && o.err == nil {
 		o.finished()
 	}
 }
 
 // write sends all of out, giving the peer the time-out for each piece.
-func (o *Output) write(out []byte) error {
+func (o *output) write(out []byte) error {
 	const piece = 16 << 10
 	for len(out) > 0 {
 		if err := o.conn.SetWriteDeadline(time.Now().Add(o.timeout)); err != nil {
@@ -155,54 +151,54 @@ func (o *Output) write(out []byte) error {
 	return o.conn.SetWriteDeadline(time.Time{})
 }
 
-// Finish closes the connection once all that was appended has left; the next Flush at the latest
-// begins with that.
-func (o *Output) Finish() {
+// finish closes the connection once all that was appended has left. It takes effect at the next
+// flush at the latest.
+func (o *output) finish() {
 	o.mu.Lock()
-	o.finish = true
+	o.finishing = true
 	o.mu.Unlock()
 }
 
-// WaitBelow blocks until fewer than limit bytes are unsent, those that owed counts included, or
-// the output has ended; it then returns false. Whatever lowers owed must be followed by Flush.
-func (o *Output) WaitBelow(limit int64, owed func() int64) bool {
+// waitBelow blocks until fewer than limit bytes are outstanding: unwritten here, or queued with the
+// broker. It returns false if the output has ended. Whatever lowers queued calls flush afterwards.
+func (o *output) waitBelow(limit int64, queued func() int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.err == nil {
-		if owed()+int64(len(o.pending)+o.moving) < limit {
+		if queued()+int64(len(o.unwritten)+o.inFlight) < limit {
 			return true
 		}
-		o.drained.Wait()
+		o.changed.Wait()
 	}
 	return false
 }
 
 // waitEnd blocks until the output has ended.
-func (o *Output) waitEnd() {
+func (o *output) waitEnd() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.err == nil {
-		o.drained.Wait()
+		o.changed.Wait()
 	}
 }
 
-// Linger makes the end of the connection wait, for a short while, until the peer has seen it.
-// Closing with requests unread would otherwise reset the connection, and the peer might lose
-// replies that are on their way.
-func (o *Output) Linger() {
+// linger makes the end of the connection wait, for a short while, until the peer has seen it.
+// Closing with requests unread would reset the connection, and the peer might lose replies that
+// are on their way.
+func (o *output) linger() {
 	o.mu.Lock()
-	o.linger = true
+	o.lingering = true
 	o.mu.Unlock()
 }
 
 // finished ends an output whose bytes have all left; mu is held.
-func (o *Output) finished() {
-	if !o.linger {
+func (o *output) finished() {
+	if !o.lingering {
 		o.end(net.ErrClosed)
 		return
 	}
 	o.err = net.ErrClosed
-	o.drained.Broadcast()
+	o.changed.Broadcast()
 	go func() { // ends at the deadline
 		defer o.conn.Close()
 		if o.conn.CloseWrite() != nil || o.conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
@@ -213,17 +209,17 @@ func (o *Output) finished() {
 }
 
 // end closes the connection; mu is held.
-func (o *Output) end(err error) {
+func (o *output) end(err error) {
 	if o.err == nil {
 		o.err = err
-		o.pending = nil
+		o.unwritten = nil
 		_ = o.conn.Close()
-		o.drained.Broadcast()
+		o.changed.Broadcast()
 	}
 }
 
-// Close ends the connection at once; what has not left is lost.
-func (o *Output) Close() {
+// close ends the connection at once; what has not left is lost.
+func (o *output) close() {
 	o.mu.Lock()
 	o.end(net.ErrClosed)
 	o.mu.Unlock()

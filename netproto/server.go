@@ -1,5 +1,7 @@
-// Package netproto is the edge: bytes in, bytes out. Server accepts TCP connections and drives
-// the session of a protocol on each; the protocols live in the folders below.
+// Package netproto is the edge: bytes in, bytes out. A Server accepts TCP connections and reads them
+// (conn.go), hands what arrives to the session of a protocol in a transaction of the broker, and
+// sends the replies that the broker hands back (peer.go, output.go). The folders below hold the
+// protocols pinpriq and barbershop, which are sessions, and admin, an HTTP server of its own.
 package netproto
 
 import (
@@ -11,45 +13,46 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
 )
 
 // Protocol makes the session of each accepted connection.
 type Protocol interface {
 	// Name is the protocol's name in logs: lower case, one word.
 	Name() string
-	// Open starts a session whose replies go to out.
-	Open(out *Output) Session
+	// Open starts the session of a peer.
+	Open(p *Peer) Session
 }
 
-// Session is one connection's side of a protocol. All calls come from the connection's reader.
+// Session is one connection's side of a protocol.
 type Session interface {
-	// Serve carries out the complete requests at the start of buf and returns how many bytes they
-	// took. It may stop early, having taken something, to let replies leave. It must bound the length
-	// of a request: the buffer grows as long as nothing is taken. An error closes the connection
-	// after what was carried out is answered.
-	Serve(buf []byte) (n int, err error)
-	// Unsent counts the bytes of replies that out has not been given yet.
-	Unsent() int64
-	// Close ends the session: out is finished once all that it is owed has been appended. stop is
-	// true when the peer can no longer be answered.
-	Close(stop bool)
+	// Serve carries out the complete requests at the start of buf, which is not empty, and returns how
+	// many bytes they took. It never waits. It may stop early to let replies leave; more then says
+	// that the rest of buf may hold another complete request. It must bound the length of a request:
+	// the buffer grows as long as nothing is taken. An error closes the connection after what was
+	// carried out is answered. The connection's reader calls it.
+	Serve(tx *broker.Tx, buf []byte) (n int, more bool, err error)
+	// AppendPackets encodes the reply of a pop, or a delivery. The broker's completer calls it.
+	AppendPackets(dst []byte, packets []broker.Packet) []byte
 }
 
-// Config says how a Server listens; zero values mean the defaults of limits.go.
+// Config says how a Server works; zero values mean the defaults of limits.go.
 type Config struct {
-	Protocol           Protocol
-	Logger             *slog.Logger
-	MaxConns           int
-	MaxConnsPerAddress int // not counted for loopback addresses
-	MaxUnsent          int64
-	WriteTimeout       time.Duration
-	FrameTimeout       time.Duration
+	Protocol            Protocol
+	Broker              *broker.Broker
+	Logger              *slog.Logger
+	MaxConns            int
+	MaxConnsPerAddress  int   // not counted for loopback addresses
+	MaxOutstandingBytes int64 // of replies to one peer before its requests are no longer read
+	WriteTimeout        time.Duration
+	FrameTimeout        time.Duration
 }
 
 func (c *Config) setDefaults() {
 	setDefault(&c.MaxConns, DefaultMaxConns)
 	setDefault(&c.MaxConnsPerAddress, DefaultMaxConnsPerAddress)
-	setDefault(&c.MaxUnsent, DefaultMaxUnsent)
+	setDefault(&c.MaxOutstandingBytes, broker.MaxOutstandingBytes)
 	setDefault(&c.WriteTimeout, DefaultWriteTimeout)
 	setDefault(&c.FrameTimeout, DefaultFrameTimeout)
 	if c.Logger == nil {
@@ -76,26 +79,31 @@ type Server struct {
 }
 
 // Listen opens the address, HOST:PORT with port 0 for any free one. From then on the system lets
-// peers connect and wait; Serve or Close must follow.
-func Listen(address string, c Config) (*Server, error) {
-	c.setDefaults()
+// peers connect and wait for a server.
+func Listen(address string) (*net.TCPListener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen for %s: %w", c.Protocol.Name(), err)
+		return nil, err
 	}
+	return l.(*net.TCPListener), nil
+}
+
+// NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow.
+func NewServer(l *net.TCPListener, c Config) *Server {
+	c.setDefaults()
 	return &Server{
 		config:   c,
-		listener: l.(*net.TCPListener),
+		listener: l,
 		conns:    make(map[*conn]struct{}),
 		perAddr:  make(map[netip.Addr]int),
-	}, nil
+	}
 }
 
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Serve logs that the server is listening and accepts connections until Shutdown or Close; then it
-// returns nil. A passing error of the system (no descriptors left, say) is waited out.
+// returns nil. After an error that may pass, such as no descriptor being left, it tries again.
 func (s *Server) Serve() error {
 	s.config.Logger.Info("listening", "protocol", s.config.Protocol.Name(), "addr", s.Addr().String())
 	wait := time.Duration(0)
@@ -130,7 +138,7 @@ func (s *Server) start(nc *net.TCPConn) {
 		return
 	}
 	if !s.add(c) {
-		c.out.Close()
+		c.out.close()
 	}
 	go func() { // ends when the peer hangs up, breaks the protocol, or the server drains or closes it
 		c.run()
@@ -139,8 +147,7 @@ func (s *Server) start(nc *net.TCPConn) {
 	}()
 }
 
-// add makes the connection one of those that Shutdown waits for; it returns false when that has
-// begun.
+// add makes the connection one that Shutdown waits for. It returns false when Shutdown has begun.
 func (s *Server) add(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,9 +192,9 @@ func (s *Server) release(addr netip.Addr) {
 	}
 }
 
-// Shutdown drains: it stops accepting, lets every connection finish what the server's machine has
-// received, sends the replies and closes. When ctx ends, what is left is closed at once and ctx's
-// error returned; a reader that waits for its session then may go on until the session gives up.
+// Shutdown drains: it stops accepting, carries out every complete request that has arrived, sends the
+// replies and closes the connections. When ctx ends, it closes what is left at once and returns
+// ctx's error; a reader that waits for room in a batch then ends after it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.stopAccepting() {
 		c.drain()
@@ -206,10 +213,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close closes the listener and all connections at once; what has not been answered is not.
+// Close closes the listener and all connections at once. Requests that are not answered yet get no
+// answer.
 func (s *Server) Close() {
 	for _, c := range s.stopAccepting() {
-		c.out.Close()
+		c.out.close()
 	}
 }
 

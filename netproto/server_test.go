@@ -11,69 +11,72 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // lines is a protocol for tests: a line is answered by itself, "big N" by N bytes, "bad" is an error.
 type lines struct {
-	mu   sync.Mutex
-	outs []*Output
+	mu    sync.Mutex
+	peers []*Peer
 }
 
 func (p *lines) Name() string { return "lines" }
 
-func (p *lines) Open(out *Output) Session {
+func (p *lines) Open(peer *Peer) Session {
 	p.mu.Lock()
-	p.outs = append(p.outs, out)
+	p.peers = append(p.peers, peer)
 	p.mu.Unlock()
-	return &lineSession{out: out}
+	return lineSession{peer}
 }
 
-type lineSession struct{ out *Output }
+// out is the output of the first connection, once there is one.
+func (p *lines) out() *output {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.peers) == 0 {
+		return nil
+	}
+	return p.peers[0].out
+}
+
+type lineSession struct{ peer *Peer }
 
 const bigReply = 6 << 20
 
-func (s *lineSession) Serve(buf []byte) (n int, err error) {
+func (s lineSession) Serve(_ *broker.Tx, buf []byte) (n int, more bool, err error) {
 	for {
 		end := bytes.IndexByte(buf[n:], '\n')
 		if end < 0 {
-			return n, nil
+			return n, false, nil
 		}
 		line := buf[n : n+end+1]
+		n += end + 1
 		switch string(line) {
 		case "bad\n":
-			return n, errors.New("bad line")
+			return n, false, errors.New("bad line")
 		case "big\n":
-			s.out.Append(func(dst []byte) []byte { return append(dst, make([]byte, bigReply)...) })
+			s.peer.Send(make([]byte, bigReply))
+			return n, true, nil // let it leave first
 		default:
-			s.out.Append(func(dst []byte) []byte { return append(dst, line...) })
-		}
-		s.out.Flush()
-		n += end + 1
-		if string(line) == "big\n" {
-			return n, nil // let it leave first
+			s.peer.Send(line)
 		}
 	}
 }
 
-func (s *lineSession) Unsent() int64 { return 0 }
-
-func (s *lineSession) Close(stop bool) {
-	if stop {
-		s.out.Close()
-		return
-	}
-	s.out.Finish()
-	s.out.Flush()
-}
+func (s lineSession) AppendPackets(dst []byte, _ []broker.Packet) []byte { return dst }
 
 func serveLines(t *testing.T, c Config) (*Server, *lines) {
 	t.Helper()
 	p := &lines{}
-	c.Protocol = p
-	s, err := Listen("127.0.0.1:0", c)
+	c.Protocol, c.Broker = p, newBroker(t)
+	l, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := NewServer(l, c)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }()
 	t.Cleanup(func() {
@@ -84,6 +87,26 @@ func serveLines(t *testing.T, c Config) (*Server, *lines) {
 		s.readers.Wait()
 	})
 	return s, p
+}
+
+// newBroker is a broker that is closed after the test's server.
+func newBroker(t *testing.T) *broker.Broker {
+	t.Helper()
+	store, err := storage.Open(t.TempDir(), storage.Options{Sync: storage.SyncNever()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := recovery.Restore(store, recovery.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := broker.New(store, state, broker.Options{})
+	t.Cleanup(func() {
+		if err := errors.Join(b.Close(), store.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
 }
 
 func dial(t *testing.T, s *Server) *net.TCPConn {
@@ -163,7 +186,7 @@ func TestConnectionLivesOnLongAfterASlowPeerCaughtUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-time.After(2 * timeout) // let the deadline of the big write pass
-	p.outs[0].Flush()
+	p.out().flush()
 	send(t, c, "still here\n")
 	wantRead(t, c, "still here\n")
 }
@@ -174,20 +197,19 @@ func TestPeerThatReadsNothingIsCutAfterTheWriteTimeout(t *testing.T) {
 	for range 8 {
 		send(t, c, "big\n")
 	}
-	waitFor(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.outs) == 1 })
-	p.outs[0].waitEnd()
+	waitFor(t, func() bool { return p.out() != nil })
+	p.out().waitEnd()
 }
 
 func TestRequestsOfAPeerThatDoesNotReadWait(t *testing.T) {
-	s, p := serveLines(t, Config{MaxUnsent: 1 << 20})
+	s, p := serveLines(t, Config{MaxOutstandingBytes: 1 << 20})
 	c := dial(t, s)
 	const replies = 20
 	go func() { _, _ = io.WriteString(c, strings.Repeat("big\n", replies)) }()
-	waitFor(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.outs) == 1 })
-	waitFor(t, func() bool { return p.outs[0].Backlog() > 0 })
+	waitFor(t, func() bool { return p.out() != nil && p.out().unwrittenBytes() > 0 })
 	r := bufio.NewReaderSize(c, 1<<20)
 	for range replies * bigReply / (1 << 20) {
-		if n := p.outs[0].Backlog(); n > 2*bigReply {
+		if n := p.out().unwrittenBytes(); n > 2*bigReply {
 			t.Fatalf("%d bytes are pending for a peer that does not keep up", n)
 		}
 		if _, err := r.Discard(1 << 20); err != nil {
@@ -223,13 +245,12 @@ func TestConnectionsOverTheLimitAreClosed(t *testing.T) {
 }
 
 func TestShutdownServesWhatHasArrived(t *testing.T) {
-	s, p := serveLines(t, Config{})
+	s, _ := serveLines(t, Config{})
 	c := dial(t, s)
 	send(t, c, "a\n")
 	wantRead(t, c, "a\n")
 	text := strings.Repeat("in flight\n", 1000)
 	send(t, c, text)
-	_ = p
 	if err := s.Shutdown(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +267,7 @@ func TestShutdownCutsWhatDoesNotFinishInTime(t *testing.T) {
 	for range 8 {
 		send(t, c, "big\n")
 	}
-	waitFor(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.outs) == 1 && p.outs[0].Backlog() > 0 })
+	waitFor(t, func() bool { return p.out() != nil && p.out().unwrittenBytes() > 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {

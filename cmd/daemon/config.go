@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -49,13 +48,4 @@ type Store interface {
 	broker.Store
 	recoverySource
 	Close() error
-}
-
-func (c *Config) server(p netproto.Protocol) netproto.Config {
-	return netproto.Config{
-		Protocol:  p,
-		Logger:    c.Logger,
-		MaxConns:  c.MaxConns,
-		MaxUnsent: broker.MaxOutstandingBytes,
-	}
 }

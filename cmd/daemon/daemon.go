@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -25,24 +26,22 @@ func Run(ctx context.Context, c Config) (err error) {
 		c.Drain = DefaultDrain
 	}
 	c.Version = cmp.Or(c.Version, "unknown")
-	var p protocols
-	doors, err := c.doors(&p)
+	all, err := c.listeners()
 	if err != nil {
 		return err
 	}
-	if err := c.limitConns(doors); err != nil {
+	if err := c.limitConns(all); err != nil {
 		return err
 	}
-	// The addresses first: recovering a large folder only to find a port taken would be unkind.
-	if err := doors.bind(); err != nil {
+	// The addresses first: to recover a large folder only to find a port taken would be unkind.
+	if err := all.bind(); err != nil {
 		return err
 	}
-	defer doors.close()
+	defer all.close()
 	opened, err := storage.Open(c.Data, storage.Options{Sync: c.Sync, AcceptLoss: c.AcceptLoss, Logger: c.Logger})
 	if err != nil {
 		return err
 	}
-	p.backup = backupOf(opened)
 	store := Store(opened)
 	if c.WrapStore != nil {
 		store = c.WrapStore(opened)
@@ -57,8 +56,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	b := broker.New(store, state, broker.Options{Cache: c.Cache, AcceptLoss: c.AcceptLoss, Logger: c.Logger})
-	p.serve(b)
-	err = serve(ctx, doors, b, &c)
+	err = serve(ctx, all, b, backupOf(opened), &c)
 	return errors.Join(err, b.Close())
 }
 
@@ -85,28 +83,28 @@ func restore(store Store, accepted []storage.Finding, c *Config) (*recovery.Stat
 }
 
 // serve accepts connections until ctx ends or the broker fails, and then drains.
-func serve(ctx context.Context, doors doors, b *broker.Broker, c *Config) error {
-	if c.Listening != nil {
-		for _, d := range doors {
-			c.Listening(d.protocol, d.listener.Addr())
-		}
-	}
+func serve(ctx context.Context, all listeners, b *broker.Broker, backup admin.Backup, c *Config) error {
 	stopTuning := TuneGC()
 	defer stopTuning()
-	ended := doors.serve()
+	ended := all.serve(c, b, backup)
+	if c.Listening != nil {
+		for _, l := range all {
+			c.Listening(l.protocol, l.socket.Addr())
+		}
+	}
 	select {
 	case <-ctx.Done():
 		c.Logger.Info("draining", "at_most", c.Drain)
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
 		defer cancel()
-		if err := doors.shutdown(drain); err != nil {
+		if err := all.shutdown(drain); err != nil {
 			c.Logger.Warn("connections were cut: they did not finish in time")
 		}
 	case <-b.Failed(): // Broker.Close says why
-		doors.close()
+		all.close()
 	}
 	var errs []error
-	for range doors {
+	for range all {
 		errs = append(errs, <-ended)
 	}
 	return errors.Join(errs...)

@@ -15,7 +15,7 @@ import (
 const minStoreDescriptors = 512
 
 // limitConns lowers the limit of connections to what the process may open beside the store.
-func (c *Config) limitConns(all doors) error {
+func (c *Config) limitConns(all listeners) error {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return fmt.Errorf("read the limit of open files: %w", err)

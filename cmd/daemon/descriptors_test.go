@@ -16,24 +16,24 @@ func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) })
 	for name, row := range map[string]struct {
 		files        uint64
-		doors        []string
+		protocols    []string
 		wished, want int
 		refused      bool
 	}{
-		"plenty":               {files: minStoreDescriptors + 200, doors: []string{"pinpriq"}, wished: 100, want: 100},
-		"not enough":           {files: minStoreDescriptors + 50, doors: []string{"pinpriq"}, wished: 100, want: 50},
-		"not enough for two":   {files: minStoreDescriptors + 150, doors: []string{"pinpriq", "other"}, wished: 100, want: 75},
-		"some for the backups": {files: minStoreDescriptors + 150, doors: []string{"pinpriq", admin.Name}, wished: 100, want: 150 - admin.DefaultMaxConns},
-		"half for the store":   {files: 4000, doors: []string{"pinpriq"}, wished: 3000, want: 2000},
-		"none for anyone":      {files: minStoreDescriptors, doors: []string{"pinpriq"}, wished: 100, refused: true},
-		"one for one of two":   {files: minStoreDescriptors + 1, doors: []string{"pinpriq", "other"}, wished: 100, refused: true},
+		"plenty":               {files: minStoreDescriptors + 200, protocols: []string{"pinpriq"}, wished: 100, want: 100},
+		"not enough":           {files: minStoreDescriptors + 50, protocols: []string{"pinpriq"}, wished: 100, want: 50},
+		"not enough for two":   {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", "other"}, wished: 100, want: 75},
+		"some for the backups": {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", admin.Name}, wished: 100, want: 150 - admin.DefaultMaxConns},
+		"half for the store":   {files: 4000, protocols: []string{"pinpriq"}, wished: 3000, want: 2000},
+		"none for anyone":      {files: minStoreDescriptors, protocols: []string{"pinpriq"}, wished: 100, refused: true},
+		"one for one of two":   {files: minStoreDescriptors + 1, protocols: []string{"pinpriq", "other"}, wished: 100, refused: true},
 	} {
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: row.files, Max: was.Max}); err != nil {
 			t.Fatal(err)
 		}
-		var all doors
-		for _, protocol := range row.doors {
-			all = append(all, &door{protocol: protocol})
+		var all listeners
+		for _, protocol := range row.protocols {
+			all = append(all, &listener{protocol: protocol})
 		}
 		c := Config{MaxConns: row.wished, Logger: slog.New(slog.DiscardHandler)}
 		if err := c.limitConns(all); (err != nil) != row.refused {

@@ -34,9 +34,8 @@ func (e *ListenError) Error() string {
 // Unwrap is the system's error.
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// listener is what accepts connections on one address.
-type listener interface {
-	Addr() net.Addr
+// server serves one protocol on one listener.
+type server interface {
 	// Serve accepts until Shutdown or Close, and returns an error only if it had to stop earlier.
 	Serve() error
 	// Shutdown finishes what was received, at most until ctx ends; then it closes and returns its error.
@@ -45,44 +44,35 @@ type listener interface {
 	Close()
 }
 
-// door is a listener that is wanted.
-type door struct {
+// listener is an address that is wanted. bind opens it, serve gives it a server.
+type listener struct {
 	protocol string
-	example  string // of an address, for who has given none
 	address  string
-	listen   func(address string) (listener, error)
-	listener listener // set by bind
+	socket   *net.TCPListener // nil before bind
+	server   server           // nil before serve
 }
 
-// doors are the listeners of a server. They belong to the goroutine of Run.
-type doors []*door
+// listeners belong to the goroutine of Run.
+type listeners []*listener
 
-// doors lists what the configuration wants, and refuses what must not be opened. The protocols get
-// their broker and the backups their store later, before anything is served.
-func (c *Config) doors(p *protocols) (doors, error) {
-	var all doors
+// listeners lists what the configuration wants, and refuses what must not be opened.
+func (c *Config) listeners() (listeners, error) {
 	if n := len(c.BarbershopQueue); n > pinpriq.MaxQueueName {
 		return nil, fmt.Errorf("the name of the barbershop queue has %d bytes: expected at most %d", n, pinpriq.MaxQueueName)
 	}
-	p.barbershop.Queue, p.barbershop.Version, p.barbershop.Since = c.BarbershopQueue, c.Version, time.Now()
-	for _, d := range []door{
-		{protocol: p.pinpriq.Name(), example: "127.0.0.1:7070", address: c.Pinpriq, listen: func(a string) (listener, error) {
-			return netproto.Listen(a, c.server(&p.pinpriq))
-		}},
-		{protocol: p.barbershop.Name(), example: "127.0.0.1:8002", address: c.Barbershop, listen: func(a string) (listener, error) {
-			return netproto.Listen(a, c.server(&p.barbershop))
-		}},
-		{protocol: admin.Name, example: "127.0.0.1:7072", address: c.Admin, listen: func(a string) (listener, error) {
-			return admin.Listen(a, admin.Config{Backup: p.copy, Logger: c.Logger, AnyHost: c.Insecure})
-		}},
+	var all listeners
+	for _, l := range []struct{ protocol, address, example string }{
+		{pinpriq.Name, c.Pinpriq, "127.0.0.1:7070"},
+		{barbershop.Name, c.Barbershop, "127.0.0.1:8002"},
+		{admin.Name, c.Admin, "127.0.0.1:7072"},
 	} {
-		if d.address == "" || d.address == Off {
+		if l.address == "" || l.address == Off {
 			continue
 		}
-		if err := c.checkAddress(&d); err != nil {
+		if err := c.checkAddress(l.protocol, l.address, l.example); err != nil {
 			return nil, err
 		}
-		all = append(all, &d)
+		all = append(all, &listener{protocol: l.protocol, address: l.address})
 	}
 	if all.queues() == 0 {
 		return nil, errors.New("no protocol is served: pinpriq or barbershop must have an address")
@@ -90,39 +80,22 @@ func (c *Config) doors(p *protocols) (doors, error) {
 	return all, nil
 }
 
-// queues is how many doors lead to the queues.
-func (all doors) queues() (n int) {
-	for _, d := range all {
-		if d.protocol != admin.Name {
+// queues is how many listeners lead to the queues.
+func (all listeners) queues() (n int) {
+	for _, l := range all {
+		if l.protocol != admin.Name {
 			n++
 		}
 	}
 	return n
 }
 
-// protocols is what the doors serve.
-type protocols struct {
-	pinpriq    pinpriq.Protocol
-	barbershop barbershop.Protocol
-	backup     admin.Backup
-}
-
-// copy hands out a backup of the store that is open by the time of the call.
-func (p *protocols) copy(ctx context.Context, w admin.Writer, r admin.Request) error {
-	return p.backup(ctx, w, r)
-}
-
-// serve gives every protocol its broker.
-func (p *protocols) serve(b *broker.Broker) {
-	p.pinpriq.Broker, p.barbershop.Broker = b, b
-}
-
 // checkAddress refuses to serve strangers: there is neither encryption nor authentication, so an
 // address that other machines reach must be asked for.
-func (c *Config) checkAddress(d *door) error {
-	host, _, err := net.SplitHostPort(d.address)
+func (c *Config) checkAddress(protocol, address, example string) error {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("address %q of %s: expected HOST:PORT, such as %s, or %s: %w", d.address, d.protocol, d.example, Off, err)
+		return fmt.Errorf("address %q of %s: expected HOST:PORT, such as %s, or %s: %w", address, protocol, example, Off, err)
 	}
 	if c.Insecure || host == "localhost" {
 		return nil
@@ -131,47 +104,66 @@ func (c *Config) checkAddress(d *door) error {
 		return nil
 	}
 	return fmt.Errorf("address %q of %s can be reached from other machines, and the protocol has neither encryption nor passwords: "+
-		"use a loopback address such as 127.0.0.1, or --insecure on a network you trust", d.address, d.protocol)
+		"use a loopback address such as 127.0.0.1, or --insecure on a network you trust", address, protocol)
 }
 
 // bind opens all listeners, or none.
-func (all doors) bind() error {
-	for _, d := range all {
-		l, err := d.listen(d.address)
+func (all listeners) bind() error {
+	for _, l := range all {
+		socket, err := netproto.Listen(l.address)
 		if err != nil {
 			all.close()
-			return &ListenError{Protocol: d.protocol, Address: d.address, Err: err}
+			return &ListenError{Protocol: l.protocol, Address: l.address, Err: err}
 		}
-		d.listener = l
+		l.socket = socket
 	}
 	return nil
 }
 
-// serve accepts on all listeners; the channel gets what each returned, in any order.
-func (all doors) serve() <-chan error {
+// serve gives every listener its server and accepts on all. The channel gets what each server
+// returned, in any order.
+func (all listeners) serve(c *Config, b *broker.Broker, backup admin.Backup) <-chan error {
 	ended := make(chan error, len(all))
-	for _, d := range all {
-		go func() { ended <- d.listener.Serve() }() // ends with shutdown or close
+	for _, l := range all {
+		l.server = c.server(l, b, backup)
+		go func() { ended <- l.server.Serve() }() // ends with shutdown or close
 	}
 	return ended
 }
 
-// shutdown drains all listeners at the same time; it returns an error if ctx ended before that was done.
-func (all doors) shutdown(ctx context.Context) error {
+// server makes the server of a listener.
+func (c *Config) server(l *listener, b *broker.Broker, backup admin.Backup) server {
+	config := netproto.Config{Broker: b, Logger: c.Logger, MaxConns: c.MaxConns}
+	switch l.protocol {
+	case pinpriq.Name:
+		config.Protocol = pinpriq.Protocol{}
+	case barbershop.Name:
+		config.Protocol = &barbershop.Protocol{Queue: c.BarbershopQueue, Version: c.Version, Since: time.Now()}
+	default:
+		return admin.NewServer(l.socket, admin.Config{Backup: backup, Logger: c.Logger, AnyHost: c.Insecure})
+	}
+	return netproto.NewServer(l.socket, config)
+}
+
+// shutdown drains all listeners at the same time. It returns an error if ctx ended before that was done.
+func (all listeners) shutdown(ctx context.Context) error {
 	errs := make([]error, len(all))
 	var drained sync.WaitGroup
-	for i, d := range all {
-		drained.Go(func() { errs[i] = d.listener.Shutdown(ctx) }) // ends with ctx at the latest
+	for i, l := range all {
+		drained.Go(func() { errs[i] = l.server.Shutdown(ctx) }) // ends with ctx at the latest
 	}
 	drained.Wait()
 	return errors.Join(errs...)
 }
 
-// close ends all that bind opened at once.
-func (all doors) close() {
-	for _, d := range all {
-		if d.listener != nil {
-			d.listener.Close()
+// close ends at once all that bind and serve began.
+func (all listeners) close() {
+	for _, l := range all {
+		switch {
+		case l.server != nil:
+			l.server.Close()
+		case l.socket != nil:
+			_ = l.socket.Close()
 		}
 	}
 }

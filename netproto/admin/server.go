@@ -32,7 +32,7 @@ var ErrRequest = errors.New("bad request")
 
 // Config says how a Server works; zero values mean the defaults of limits.go.
 type Config struct {
-	Backup Backup // must be ready when Serve is called, not before
+	Backup Backup
 	Logger *slog.Logger
 
 	MaxConns     int
@@ -74,14 +74,9 @@ type Server struct {
 // Name is the protocol's name in logs.
 const Name = "admin"
 
-// Listen opens the address, HOST:PORT with port 0 for any free one. From then on the system lets
-// clients connect and wait; Serve or Close must follow.
-func Listen(address string, c Config) (*Server, error) {
+// NewServer makes a server of a listener, which then belongs to it. Serve or Close must follow.
+func NewServer(l net.Listener, c Config) *Server {
 	c.setDefaults()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen for %s: %w", Name, err)
-	}
 	s := &Server{config: c, listener: &limited{Listener: l, most: c.MaxConns, logger: c.Logger}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.http = http.Server{
@@ -93,7 +88,7 @@ func Listen(address string, c Config) (*Server, error) {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	}
-	return s, nil
+	return s
 }
 
 // Addr is the address that the server listens on.

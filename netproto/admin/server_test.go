@@ -25,10 +25,11 @@ const patience = 30 * time.Second
 // start serves until the test ends.
 func start(t *testing.T, c Config) *Server {
 	t.Helper()
-	s, err := Listen("127.0.0.1:0", c)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := NewServer(l, c)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }() // ends with Close below
 	t.Cleanup(func() {

@@ -23,9 +23,9 @@ func (s *session) command(tx *broker.Tx) error {
 	case "stats": // stats
 		return s.stats(tx)
 	case "UPDATE": // UPDATE <item> <score>
-		return s.laterUpdate(tx)
+		return s.v2Update(tx)
 	case "NEXT": // NEXT
-		return s.laterNext(tx)
+		return s.v2Next(tx)
 	case "PEEK": // PEEK
 		return s.peek(tx)
 	case "SCORE": // SCORE <item>
@@ -95,9 +95,9 @@ func (s *session) stats(tx *broker.Tx) error {
 	return nil
 }
 
-// The commands of the later dialect.
+// The commands of the second dialect.
 
-func (s *session) laterUpdate(tx *broker.Tx) error {
+func (s *session) v2Update(tx *broker.Tx) error {
 	if s.words.n != 3 {
 		s.unknown()
 		return nil
@@ -119,7 +119,7 @@ func (s *session) laterUpdate(tx *broker.Tx) error {
 	return nil
 }
 
-func (s *session) laterNext(tx *broker.Tx) error {
+func (s *session) v2Next(tx *broker.Tx) error {
 	if s.words.n != 1 {
 		s.unknown()
 		return nil
@@ -241,7 +241,7 @@ func (s *session) acceptItem(key []byte) error {
 // waits for the disk then, unless the broker did not even look.
 func (s *session) called(err error) bool {
 	if !errors.Is(err, broker.ErrStopped) && !errors.Is(err, broker.ErrNoSpace) && !errors.Is(err, broker.ErrTooLarge) {
-		s.free = false
+		s.unsynced = false
 	}
 	return err == nil
 }
@@ -264,7 +264,7 @@ func (s *session) refuse(err error) error {
 // The forms of replies that several commands share.
 
 func (s *session) unknown() {
-	if s.later {
+	if s.v2 {
 		s.replies = append(s.replies, "-ERROR\r\n"...)
 		return
 	}
@@ -278,7 +278,7 @@ func (s *session) clientError(format string, args ...any) {
 func (s *session) serverError(err error) { s.failure("SERVER_ERROR ", err.Error()) }
 
 func (s *session) failure(class, why string) {
-	if s.later {
+	if s.v2 {
 		class = "-ERROR "
 	}
 	s.replies = append(append(append(s.replies, class...), why...), "\r\n"...)

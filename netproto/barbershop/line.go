@@ -91,9 +91,9 @@ func endsLikeHTTP(line []byte) bool {
 	return bytes.HasSuffix(line, []byte(" HTTP/1.1")) || bytes.HasSuffix(line, []byte(" HTTP/1.0"))
 }
 
-// isLater says that a command name belongs to the later dialect: it has upper-case letters and no
+// isV2 says that a command name belongs to the second dialect: it has upper-case letters and no
 // lower-case ones.
-func isLater(name []byte) bool {
+func isV2(name []byte) bool {
 	upper := false
 	for _, c := range name {
 		if 'a' <= c && c <= 'z' {

@@ -2,7 +2,6 @@ package barbershop
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,30 +9,26 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto"
 )
 
-// Protocol serves one queue as a board; it is what netproto.Listen takes.
+// Name is the protocol's name in logs.
+const Name = "barbershop"
+
+// Protocol serves one queue as a board.
 type Protocol struct {
-	Broker  *broker.Broker   // set before the server serves
 	Queue   string           // the queue that is the board, any name; see DefaultQueue
 	Version string           // of the server, one word
-	Since   time.Time        // when the server started, for its uptime; the time of the first connection if zero
+	Since   time.Time        // when the server started, for its uptime
 	Now     func() time.Time // time.Now if nil
 
-	first   sync.Once     // sets Since if it was not
 	updates atomic.Uint64 // accepted since the start
 }
 
 // Name implements netproto.Protocol.
-func (p *Protocol) Name() string { return "barbershop" }
+func (p *Protocol) Name() string { return Name }
 
 // Open implements netproto.Protocol.
-func (p *Protocol) Open(out *netproto.Output) netproto.Session {
-	p.first.Do(func() {
-		if p.Since.IsZero() {
-			p.Since = p.now()
-		}
-	})
-	s := &session{protocol: p, out: out, queue: []byte(p.Queue), consumer: p.Broker.Attach(&receiver{out: out})}
-	s.run, s.to, s.accept = s.serve, s.raise, s.acceptItem
+func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
+	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), queue: []byte(p.Queue)}
+	s.to, s.accept = s.raise, s.acceptItem
 	return s
 }
 
@@ -44,114 +39,102 @@ func (p *Protocol) now() time.Time {
 	return p.Now()
 }
 
-// session turns the lines of one connection into broker calls and their replies. It belongs to the
-// connection's reader.
+// session turns the lines of one connection into broker calls and their replies.
 type session struct {
 	protocol *Protocol
-	out      *netproto.Output
+	peer     *netproto.Peer
 	consumer *broker.Consumer
 	queue    []byte
 
 	lines   lines
 	words   words
-	later   bool   // the dialect of the latest line with a word
+	v2      bool   // the dialect of the latest line with a word
 	delta   uint32 // what the present update adds
 	key     []byte // of the present item
-	replies []byte // of the present run of lines
-	// free: nothing in replies depends on the broker, and nothing before them is on its way, so they
-	// may leave without waiting for the disk.
-	free bool
-
-	buf   []byte // what serve works on
-	taken int
+	replies []byte // to the lines of this call of Serve
+	// unsynced: no reply before these, nor one of these, depends on the broker. So they may leave
+	// without waiting for the disk.
+	unsynced bool
 
 	// Methods, bound once.
-	run    func(tx *broker.Tx) error
 	to     func(old uint32, known bool) uint32
 	accept func(key []byte) error
 }
 
 const (
-	// maxServe is how many bytes of lines are carried out before the broker's lock is given up and
-	// the connection's unsent replies are looked at.
+	// maxServe is how many bytes of lines are carried out before others get the broker's lock.
 	maxServe = 16 << 10
-	// maxReplies is how many bytes of replies end a run of lines early: a line of statistics is far
+	// maxReplies is how many bytes of replies end a call of Serve early: a reply of statistics is far
 	// longer than the line that asks for it.
 	maxReplies = 64 << 10
-	// keepReplies is the most buffer for replies that a connection holds on to.
+	// keepReplies is the largest buffer for replies that a connection keeps.
 	keepReplies = 16 << 10
 )
 
-// Serve implements netproto.Session: one broker transaction and one reply for all complete lines
-// of buf, up to a bound.
-func (s *session) Serve(buf []byte) (n int, err error) {
+// Serve implements netproto.Session: the lines of one call get one reply.
+func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, more bool, err error) {
 	before := s.lines
 	_, _, kind := s.lines.next(buf)
 	s.lines = before
 	if kind == lineShort {
-		return 0, nil
+		return 0, false, nil
 	}
-	s.buf, s.taken, s.replies = buf, 0, s.replies[:0]
-	err = s.protocol.Broker.Do(s.run)
-	n, s.buf = s.taken, nil
-	if s.free && len(s.replies) > 0 {
-		s.out.Append(func(dst []byte) []byte { return append(dst, s.replies...) })
-		s.out.Flush()
+	s.replies = s.replies[:0]
+	if s.unsynced = s.consumer.Idle(); !s.unsynced {
+		if err := tx.Begin(); err != nil {
+			return 0, false, s.end(tx, err)
+		}
+	}
+	n, more, err = s.serveLines(tx, buf)
+	switch {
+	case len(s.replies) == 0:
+	case s.unsynced:
+		s.peer.Send(s.replies)
+	default:
+		tx.Reply(s.consumer, s.replies)
 	}
 	if cap(s.replies) > keepReplies {
 		s.replies = nil
 	}
-	return n, err
-}
-
-// serve carries out lines until one is incomplete or a bound is reached, and replies to them at once.
-func (s *session) serve(tx *broker.Tx) error {
-	s.free = s.consumer.Idle()
-	if !s.free {
-		if err := tx.Begin(); err != nil {
-			return s.end(tx, err)
-		}
-	}
-	err := s.serveLines(tx)
-	if !s.free && len(s.replies) > 0 {
-		tx.Reply(s.consumer, s.replies)
-	}
-	return err
+	return n, more, err
 }
 
 // errHTTP is why nothing more of a connection is carried out.
 var errHTTP = errors.New("a line is of HTTP: perhaps a page in a browser on this machine tries to use the board")
 
-func (s *session) serveLines(tx *broker.Tx) error {
-	for s.taken < len(s.buf) && s.taken < maxServe && len(s.replies) < maxReplies {
-		text, n, kind := s.lines.next(s.buf[s.taken:])
-		if kind == lineShort {
-			return nil
+func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, more bool, err error) {
+	for n < len(buf) {
+		if n >= maxServe || len(s.replies) >= maxReplies {
+			return n, true, nil
 		}
-		s.taken += n
+		text, size, kind := s.lines.next(buf[n:])
+		if kind == lineShort {
+			return n, false, nil
+		}
+		n += size
 		if kind == lineDropped {
 			continue
 		}
 		if s.words.split(text); s.words.n > 0 {
-			s.later = isLater(s.words.at[0])
+			s.v2 = isV2(s.words.at[0])
 		}
 		if s.words.isHTTP() || kind == lineWhole && endsLikeHTTP(text) {
 			s.clientError("HTTP is not spoken here: the connection is closed")
-			return errHTTP
+			return n, false, errHTTP
 		}
 		if kind == lineTooLong {
 			s.clientError("line too long: expected at most %d bytes", MaxLine)
 			continue
 		}
 		if err := s.command(tx); err != nil {
-			return err
+			return n, false, err
 		}
 	}
-	return nil
+	return n, false, nil
 }
 
-// end is what becomes of a connection that the broker has no room to answer any more: the error is
-// the last line, and the connection closes (barbershop document, section error responses).
+// end sends the error as the last line of a connection that the broker has no room to answer any
+// more (barbershop document, section error responses).
 func (s *session) end(tx *broker.Tx, err error) error {
 	if errors.Is(err, broker.ErrClosed) {
 		return err
@@ -161,43 +144,5 @@ func (s *session) end(tx *broker.Tx, err error) error {
 	return err
 }
 
-// Unsent implements netproto.Session.
-func (s *session) Unsent() int64 { return s.consumer.QueuedBytes() }
-
-// Close implements netproto.Session.
-func (s *session) Close(stop bool) {
-	owed := false
-	_ = s.protocol.Broker.Do(func(tx *broker.Tx) error {
-		owed = tx.Detach(s.consumer)
-		return nil
-	})
-	switch {
-	case stop:
-		s.out.Close()
-	case !owed:
-		s.out.Finish()
-		s.out.Flush()
-	}
-}
-
-// receiver passes on the replies that the session has put together.
-type receiver struct {
-	out *netproto.Output
-}
-
-// Packets implements broker.Receiver. No command of this protocol asks for packets.
-func (r *receiver) Packets([]broker.Packet) {}
-
-// Reply implements broker.Receiver.
-func (r *receiver) Reply(data []byte) {
-	r.out.Append(func(dst []byte) []byte { return append(dst, data...) })
-}
-
-// Finish implements broker.Receiver.
-func (r *receiver) Finish() { r.out.Finish() }
-
-// Flush implements broker.Receiver.
-func (r *receiver) Flush() { r.out.Flush() }
-
-// UnwrittenBytes implements broker.Receiver.
-func (r *receiver) UnwrittenBytes() int64 { return r.out.Backlog() }
+// AppendPackets implements netproto.Session. No command of this protocol asks for packets.
+func (s *session) AppendPackets(dst []byte, _ []broker.Packet) []byte { return dst }

@@ -58,16 +58,18 @@ func (b *board) start() {
 	b.broker = broker.New(b.disk, state, broker.Options{})
 	started := time.Unix(1_700_000_000, 0)
 	b.now.Store(0)
-	b.server, err = netproto.Listen("127.0.0.1:0", netproto.Config{
-		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
-		Protocol: &barbershop.Protocol{
-			Broker: b.broker, Queue: b.queue, Version: "1.2.3", Since: started,
-			Now: func() time.Time { return started.Add(time.Duration(b.now.Load()) * time.Second) },
-		},
-	})
+	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.server = netproto.NewServer(l, netproto.Config{
+		Broker: b.broker,
+		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
+		Protocol: &barbershop.Protocol{
+			Queue: b.queue, Version: "1.2.3", Since: started,
+			Now: func() time.Time { return started.Add(time.Duration(b.now.Load()) * time.Second) },
+		},
+	})
 	b.served = make(chan error, 1)
 	go func() { b.served <- b.server.Serve() }() // ends with stop
 }

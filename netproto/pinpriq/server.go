@@ -8,79 +8,59 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto"
 )
 
-// Protocol serves pinpriq on a broker; it is what netproto.Listen takes.
-type Protocol struct {
-	Broker *broker.Broker // set before the server serves
-}
+// Name is the protocol's name in logs.
+const Name = "pinpriq"
+
+// Protocol serves pinpriq.
+type Protocol struct{}
 
 // Name implements netproto.Protocol.
-func (p *Protocol) Name() string { return "pinpriq" }
+func (Protocol) Name() string { return Name }
 
 // Open implements netproto.Protocol.
-func (p *Protocol) Open(out *netproto.Output) netproto.Session {
-	r := &receiver{out: out}
-	s := &session{broker: p.Broker, out: out, consumer: p.Broker.Attach(r)}
-	r.broker, r.consumer = p.Broker, s.consumer
-	out.OnDrain(r.resume)
-	s.run = s.serve
-	return s
+func (Protocol) Open(p *netproto.Peer) netproto.Session {
+	return &session{peer: p, consumer: p.Consumer()}
 }
 
-// session turns the requests of one connection into broker calls. It belongs to the
-// connection's reader.
+// session turns the requests of one connection into broker calls.
 type session struct {
-	broker   *broker.Broker
-	out      *netproto.Output
+	peer     *netproto.Peer
 	consumer *broker.Consumer
-
-	request Request
-	guard   httpGuard
-	buf     []byte // what serve works on
-	taken   int
-	run     func(tx *broker.Tx) error // serve, bound once
+	request  Request
+	guard    httpGuard
 }
 
-// maxServe is how many bytes of requests are carried out before the broker's lock is given up
-// and the connection's unsent replies are looked at.
+// maxServe is how many bytes of requests are carried out before others get the broker's lock.
 const maxServe = 16 << 10
 
-// Serve implements netproto.Session: one broker transaction for all complete requests of buf, up
-// to a bound, so that a pipeline of pushes takes the lock once.
-func (s *session) Serve(buf []byte) (n int, err error) {
+// Serve implements netproto.Session.
+func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, more bool, err error) {
 	if err := s.guard.check(buf); err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	if n, err := s.request.Parse(buf); errors.Is(err, ErrShort) {
-		return 0, nil
-	} else if err != nil {
-		return n, err
-	}
-	s.buf, s.taken = buf, 0
-	err = s.broker.Do(s.run)
-	n, s.buf = s.taken, nil
+	n, more, err = s.serve(tx, buf)
 	s.guard.served(n)
-	return n, err
+	return n, more, err
 }
 
-// serve carries out requests until one is incomplete or the bound is reached.
-func (s *session) serve(tx *broker.Tx) error {
-	for s.taken < len(s.buf) {
-		if s.taken >= maxServe || s.taken > 0 && s.consumer.QueuedBytes() >= broker.MaxOutstandingBytes {
-			return nil
+func (s *session) serve(tx *broker.Tx, buf []byte) (n int, more bool, err error) {
+	for n < len(buf) {
+		if n >= maxServe || n > 0 && s.peer.Full() {
+			return n, true, nil
 		}
-		n, err := s.request.Parse(s.buf[s.taken:])
+		size, err := s.request.Parse(buf[n:])
 		if errors.Is(err, ErrShort) {
-			return nil
+			return n, false, nil
+		}
+		if err == nil {
+			err = s.call(tx)
 		}
 		if err != nil {
-			return err
+			return n, false, err
 		}
-		if err := s.call(tx); err != nil {
-			return err
-		}
-		s.taken += n
+		n += size
 	}
-	return nil
+	return n, false, nil
 }
 
 // call carries out the parsed request.
@@ -106,65 +86,11 @@ func (s *session) call(tx *broker.Tx) error {
 	}
 }
 
-// Unsent implements netproto.Session.
-func (s *session) Unsent() int64 { return s.consumer.QueuedBytes() }
-
-// Close implements netproto.Session.
-func (s *session) Close(stop bool) {
-	owed := false
-	_ = s.broker.Do(func(tx *broker.Tx) error {
-		owed = tx.Detach(s.consumer)
-		return nil
-	})
-	switch {
-	case stop:
-		s.out.Close()
-	case !owed:
-		s.out.Finish()
-		s.out.Flush()
+// AppendPackets implements netproto.Session.
+func (s *session) AppendPackets(dst []byte, packets []broker.Packet) []byte {
+	dst = AppendCount(dst, len(packets))
+	for i := range packets {
+		dst = AppendPacket(dst, packets[i].Key, packets[i].Payload)
 	}
-}
-
-// receiver encodes what the broker hands out: replies and deliveries look the same.
-type receiver struct {
-	out      *netproto.Output
-	broker   *broker.Broker
-	consumer *broker.Consumer
-}
-
-// Packets implements broker.Receiver.
-func (r *receiver) Packets(packets []broker.Packet) {
-	r.out.Append(func(dst []byte) []byte {
-		dst = AppendCount(dst, len(packets))
-		for i := range packets {
-			dst = AppendPacket(dst, packets[i].Key, packets[i].Payload)
-		}
-		return dst
-	})
-}
-
-// Reply implements broker.Receiver. No request of this protocol is answered with bytes of its own.
-func (r *receiver) Reply(data []byte) {
-	r.out.Append(func(dst []byte) []byte { return append(dst, data...) })
-}
-
-// Finish implements broker.Receiver.
-func (r *receiver) Finish() { r.out.Finish() }
-
-// Flush implements broker.Receiver.
-func (r *receiver) Flush() {
-	r.out.Flush()
-	if r.consumer.CaughtUp() {
-		go r.broker.Resume(r.consumer) // ends when the broker's lock was free once
-	}
-}
-
-// UnwrittenBytes implements broker.Receiver.
-func (r *receiver) UnwrittenBytes() int64 { return r.out.Backlog() }
-
-// resume asks for deliveries again once a slow peer has caught up.
-func (r *receiver) resume() {
-	if r.consumer.CaughtUp() {
-		r.broker.Resume(r.consumer)
-	}
+	return dst
 }

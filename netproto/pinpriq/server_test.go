@@ -51,12 +51,13 @@ func serve(t *testing.T) (addr string, log *logText) {
 	}
 	b := broker.New(store, state, broker.Options{})
 	log = &logText{}
-	server, err := netproto.Listen("127.0.0.1:0", netproto.Config{
-		Logger: slog.New(slog.NewTextHandler(log, nil)), Protocol: &pinpriq.Protocol{Broker: b},
-	})
+	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := netproto.NewServer(l, netproto.Config{
+		Protocol: pinpriq.Protocol{}, Broker: b, Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve() }() // ends with the test
 	t.Cleanup(func() {

@@ -1,0 +1,103 @@
+package netproto
+
+import "github.com/holdfast-queue/holdfast/broker"
+
+// Peer is one connection as its session and the broker see it: a consumer, and the receiver of the
+// consumer's replies and deliveries. The connection's reader calls all methods but those of
+// broker.Receiver.
+type Peer struct {
+	broker   *broker.Broker
+	consumer *broker.Consumer
+	out      *output
+	session  Session
+	unsynced bool // Send was called since the last flush
+}
+
+func newPeer(p Protocol, b *broker.Broker, out *output) *Peer {
+	peer := &Peer{broker: b, out: out}
+	peer.consumer = b.Attach(peer)
+	out.onProgress = peer.resume
+	peer.session = p.Open(peer)
+	return peer
+}
+
+// Consumer is whom the broker answers.
+func (p *Peer) Consumer() *broker.Consumer { return p.consumer }
+
+// Full says that the peer has so many replies outstanding that it should be asked to read them
+// before more of its requests are carried out.
+func (p *Peer) Full() bool { return p.consumer.QueuedBytes() >= broker.MaxOutstandingBytes }
+
+// Send answers with bytes that wait for no batch. It must be called during Serve, and only while the
+// consumer is idle: what is queued for it would otherwise be overtaken.
+func (p *Peer) Send(data []byte) {
+	p.out.append(func(dst []byte) []byte { return append(dst, data...) })
+	p.unsynced = true
+}
+
+// serve carries out requests at the start of buf in one transaction, so that a pipeline takes the
+// broker's lock once.
+func (p *Peer) serve(buf []byte) (n int, more bool, err error) {
+	err = p.broker.Do(func(tx *broker.Tx) error {
+		var err error
+		n, more, err = p.session.Serve(tx, buf)
+		return err
+	})
+	if p.unsynced { // after the transaction: nobody waits for the broker's lock during a system call
+		p.unsynced = false
+		p.out.flush()
+	}
+	return n, more, err
+}
+
+// waitBelow blocks until fewer than limit bytes are outstanding. It returns false if the connection
+// has ended.
+func (p *Peer) waitBelow(limit int64) bool { return p.out.waitBelow(limit, p.consumer.QueuedBytes) }
+
+// close detaches the consumer. The connection ends when everything queued for it has left, or at
+// once if it is dead.
+func (p *Peer) close(dead bool) {
+	queued := false
+	_ = p.broker.Do(func(tx *broker.Tx) error {
+		queued = tx.Detach(p.consumer)
+		return nil
+	})
+	switch {
+	case dead:
+		p.out.close()
+	case !queued:
+		p.out.finish()
+		p.out.flush()
+	}
+}
+
+// Packets implements broker.Receiver.
+func (p *Peer) Packets(packets []broker.Packet) {
+	p.out.append(func(dst []byte) []byte { return p.session.AppendPackets(dst, packets) })
+}
+
+// Reply implements broker.Receiver.
+func (p *Peer) Reply(data []byte) {
+	p.out.append(func(dst []byte) []byte { return append(dst, data...) })
+}
+
+// Finish implements broker.Receiver.
+func (p *Peer) Finish() { p.out.finish() }
+
+// Flush implements broker.Receiver.
+func (p *Peer) Flush() {
+	p.out.flush()
+	if p.consumer.CaughtUp() {
+		go p.broker.Resume(p.consumer) // ends when it had the broker's lock once
+	}
+}
+
+// UnwrittenBytes implements broker.Receiver.
+func (p *Peer) UnwrittenBytes() int64 { return p.out.unwrittenBytes() }
+
+// resume asks for deliveries again once a slow peer has caught up.
+func (p *Peer) resume() {
+	if p.consumer.CaughtUp() {
+		p.broker.Resume(p.consumer)
+	}
+}
