@@ -2,6 +2,7 @@
 package compact
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,44 +14,39 @@ import (
 
 // Options say how to compact.
 type Options struct {
-	// Now is the time in Unix milliseconds: packets that have expired by then
-	// are deleted. 0 is the wall clock.
+	// Now is the time in Unix milliseconds; packets that have expired by then are deleted. 0 is the
+	// wall clock.
 	Now int64
-	// AcceptLoss goes on with a folder that has lost acknowledged packets.
+	// AcceptLoss compacts a folder that has lost acknowledged packets, too.
 	AcceptLoss bool
-	// Progress is told what is being done and how far it is: packets for the
-	// steps "read" and "delete expired", else bytes of tables; total is 0
-	// while it is not known. The calls come from one goroutine. May be nil.
+	// Progress is told the step under way and how far it is: packets in the steps "read" and
+	// "delete expired", else bytes of tables. total is 0 while it is not known. The calls come from
+	// one goroutine. It may be nil.
 	Progress func(step string, done, total int64)
-	// Logger gets what the store and the recovery have to say; nil is silence.
+	// Logger gets what the store reports; nil is silence.
 	Logger *slog.Logger
 }
 
 // Report says what a compaction did.
 type Report struct {
-	Packets       int64 // kept
-	Expired       int64 // deleted, because their time had passed
-	Findings      []string
+	Packets       int64    // kept
+	Expired       int64    // deleted, because their time had passed
+	Findings      []string // losses that were accepted, a sentence each
 	Before, After storage.FileSizes
 	Took          time.Duration
 }
 
-// Folder makes the data folder dir as small as it gets: it deletes expired
-// packets, merges all tables, collects the value log and removes the reserve
-// file, which the next start makes again.
+// Folder compacts the data folder dir: it deletes expired packets, merges all tables, collects the
+// value log and removes the reserve file, which the next start makes again.
 //
-// The folder must be one that a server could start on: the error wraps one of
-// the opening errors of package storage, or storage.ErrLoss when the packets
-// are not those that the control record counts. It wraps storage.ErrFull, and
-// nothing was done, when the disk has no room for the tables to be written
-// anew. When ctx ends Folder stops after the step under way and returns an
-// error that wraps that of ctx. Whenever it ends, and however, nothing is
-// lost, and it can be begun again.
+// The folder must be one that a server could start on: the error wraps one of the opening errors of
+// package storage, or storage.ErrLoss when the packets are not those that the control record counts.
+// It wraps storage.ErrFull, and nothing was done, when the disk has no room for new tables beside the
+// old ones. When ctx ends, Folder stops after the step under way, and the error wraps that of ctx.
+// However it ends, also by a kill, no packet is lost and it can be run again.
 func Folder(ctx context.Context, dir string, o Options) (report Report, err error) {
 	start := time.Now()
-	if o.Now == 0 {
-		o.Now = start.UnixMilli()
-	}
+	o.Now = cmp.Or(o.Now, start.UnixMilli())
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
 	}
@@ -59,43 +55,22 @@ func Folder(ctx context.Context, dir string, o Options) (report Report, err erro
 	}
 	store, err := storage.Open(dir, storage.Options{AcceptLoss: o.AcceptLoss, Offline: true, Logger: o.Logger})
 	if err != nil {
-		return report, whenFull(dir, &report.Before, err)
-	}
-	for _, f := range store.Accepted() {
-		report.Findings = append(report.Findings, f.String()+" (accepted)")
+		return report, err
 	}
 	c := compactor{Options: o, ctx: ctx, store: store, report: &report}
+	for _, f := range store.Accepted() {
+		c.accepted(f)
+	}
 	err = errors.Join(c.run(), store.Close())
 	report.Took = time.Since(start)
 	if err != nil {
-		return report, stopped(ctx, err)
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = fmt.Errorf("compaction stopped: %w; the folder is sound, with all its packets that have not expired", err)
+		}
+		return report, err
 	}
 	report.After, err = storage.Sizes(dir)
 	return report, err
-}
-
-// whenFull says of a disk without room for opening what else stands against a compaction, so that
-// nobody makes room only to be told: a load that was cut short, or the room that the tables take.
-func whenFull(dir string, before *storage.FileSizes, err error) error {
-	if !errors.Is(err, storage.ErrFull) {
-		return err
-	}
-	if view, e := storage.OpenView(dir, storage.ViewOptions{}); e == nil {
-		load := view.Load()
-		if e = view.Close(); e == nil && load != nil {
-			return fmt.Errorf("%w: %s, and to end it needs room, too: %w",
-				storage.ErrLoadUnfinished, dir, err)
-		}
-	}
-	return fmt.Errorf("%w; to write the tables anew takes up to about %d bytes beside that", err, before.Tables+before.Logs)
-}
-
-// stopped says of an error that ctx caused how the folder is left.
-func stopped(ctx context.Context, err error) error {
-	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
-		return err
-	}
-	return fmt.Errorf("compaction stopped: %w; the folder is sound, with all its packets that have not expired", err)
 }
 
 // compactor is one compaction under way.
@@ -119,9 +94,13 @@ func (c *compactor) run() error {
 	return c.store.Compact(c.ctx, func(p storage.CompactProgress) { c.Progress(p.Step, p.Done, p.Total) })
 }
 
-// read holds the packets against the control record, as a start does, and
-// counts those that have expired. It builds no index: the order of packets
-// does not matter here, and their memory would.
+// accepted notes a loss that Options.AcceptLoss passes over.
+func (c *compactor) accepted(loss any) {
+	c.report.Findings = append(c.report.Findings, fmt.Sprintf("%v (accepted)", loss))
+}
+
+// read compares the packets with the control record, as a start does, and counts those that have
+// expired. It builds no index, which would take memory for an order that does not matter here.
 func (c *compactor) read() (expired int64, err error) {
 	queues := make(map[uint32]bool)
 	err = c.store.Queues(func(q storage.Queue) error {
@@ -133,8 +112,8 @@ func (c *compactor) read() (expired int64, err error) {
 	}
 	var tally storage.Tally
 	orphans := 0
-	all := int64(c.store.Control().Live)
-	err = c.packets("read", all, func(id storage.PacketID, m *storage.Meta) error {
+	total := int64(c.store.Control().Live)
+	err = c.packets(func(n int64) { c.Progress("read", n, max(n, total)) }, func(id storage.PacketID, m *storage.Meta) error {
 		tally.Add(id, m.Expiry)
 		if m.Expired(c.Now) {
 			expired++
@@ -153,16 +132,17 @@ func (c *compactor) read() (expired int64, err error) {
 	if err == nil && orphans > 0 {
 		err = fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, orphans)
 	}
-	if err != nil && !c.AcceptLoss {
-		return 0, err
-	}
 	if err != nil {
-		c.report.Findings = append(c.report.Findings, err.Error()+" (accepted)")
+		if !c.AcceptLoss {
+			return 0, err
+		}
+		c.accepted(err)
 	}
 	return expired, nil
 }
 
-// deleteExpired deletes so many packets whose time has passed.
+// deleteExpired deletes the packets whose time has passed: there are as many as expired. The
+// database drops them by itself, but only some time later.
 func (c *compactor) deleteExpired(expired int64) error {
 	var b storage.Batch
 	limits := c.store.Limits()
@@ -174,15 +154,15 @@ func (c *compactor) deleteExpired(expired int64) error {
 		c.Progress("delete expired", c.report.Expired, expired)
 		return c.ctx.Err()
 	}
-	const two = 2 // the most entries that one packet takes
-	// What is read is the store as it was before the first batch.
-	err := c.packets("", 0, func(id storage.PacketID, m *storage.Meta) error {
+	const entries = 2 // that one packet takes at most
+	// The scan shows the store as it was before the first batch.
+	err := c.packets(func(int64) {}, func(id storage.PacketID, m *storage.Meta) error {
 		if !m.Expired(c.Now) {
 			return nil
 		}
 		b.Delete(id, storage.Removed{Expires: true, Large: m.Large})
 		c.report.Expired++
-		if b.Len()+two <= limits.MaxOps && b.Bytes() < limits.MaxBytes/2 {
+		if b.Len()+entries <= limits.MaxOps && b.Bytes() < limits.MaxBytes/2 {
 			return nil
 		}
 		return apply()
@@ -193,15 +173,12 @@ func (c *compactor) deleteExpired(expired int64) error {
 	return apply()
 }
 
-// packets reads all packets and reports the step every 2^16 of them; step may
-// be empty.
-func (c *compactor) packets(step string, total int64, fn func(storage.PacketID, *storage.Meta) error) error {
+// packets reads all packets. Every 2^16 of them it calls progress and looks whether ctx has ended.
+func (c *compactor) packets(progress func(n int64), fn func(storage.PacketID, *storage.Meta) error) error {
 	var n int64
 	err := c.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
 		if n++; n&0xffff == 0 {
-			if step != "" {
-				c.Progress(step, n, max(n, total))
-			}
+			progress(n)
 			if err := c.ctx.Err(); err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -247,27 +246,5 @@ func BenchmarkCompact(b *testing.B) {
 		b.ReportMetric(float64(report.Before.Total())/1e6, "MB-before")
 		b.ReportMetric(float64(report.After.Total())/1e6, "MB-after")
 		b.ReportMetric(float64(live)/1e6, "MB-live")
-	}
-}
-
-func TestFullDiskIsToldTogetherWithWhatElseACompactionNeeds(t *testing.T) {
-	full := fmt.Errorf("%w: 5 bytes are free", storage.ErrFull)
-	half, whole := t.TempDir(), t.TempDir()
-	closeStore(t, openStore(t, whole))
-	s := openStore(t, half)
-	var b storage.Batch
-	b.SetLoad([]byte("half"))
-	applyBatch(t, s, &b)
-	closeStore(t, s)
-	sizes := storage.FileSizes{Tables: 1000, Logs: 234, Reserve: 7}
-	err := whenFull(half, &sizes, full)
-	if !errors.Is(err, storage.ErrLoadUnfinished) || !errors.Is(err, storage.ErrFull) || !strings.HasPrefix(err.Error(), storage.ErrLoadUnfinished.Error()) {
-		t.Errorf("a load cut short: %v, want that first", err)
-	}
-	if err := whenFull(whole, &sizes, full); !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrLoadUnfinished) || !strings.Contains(err.Error(), "about 1234 bytes") {
-		t.Errorf("a whole folder: %v, want the room for the tables", err)
-	}
-	if err := whenFull(whole, &sizes, storage.ErrInUse); err != storage.ErrInUse {
-		t.Errorf("another error became %v", err)
 	}
 }
