@@ -28,3 +28,7 @@ var (
 	// ErrTooLarge: the packet does not fit the storage's limits.
 	ErrTooLarge = errors.New("packet too large")
 )
+
+// ErrUnreadable ends a broker: a packet was popped and cannot be read from disk. With Config.AcceptLoss
+// the broker leaves such packets out.
+var ErrUnreadable = errors.New("a popped packet cannot be read")

@@ -71,7 +71,7 @@ func (b *Broker) unreadable(m miss) error {
 		why = fmt.Errorf("%w: packet %+v is in the index, and on disk it is not there or no packet", storage.ErrDamaged, m.id)
 	}
 	if !b.acceptLoss {
-		return fmt.Errorf("%w; restore a copy, or start with --accept-loss to leave such packets out", why)
+		return fmt.Errorf("%w: %w", ErrUnreadable, why)
 	}
 	b.log.Error("popped packet is damaged and is left out of its reply", "error", why)
 	return nil

@@ -74,11 +74,8 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 		Deep:     c.Salvage, // what only payloads are in is mended, too
 		Progress: func(done, total int64) { m.set("check", inBytes, done, total) },
 	})
-	switch {
-	case errors.Is(err, storage.ErrInUse):
-		return fmt.Errorf("%w, or copy the running server with \"holdfast backup\"", err)
-	case err != nil:
-		return fmt.Errorf("dump: %w", tempHint(err))
+	if err != nil {
+		return fmt.Errorf("dump: %w", err)
 	}
 	defer func() {
 		if e := view.Close(); err == nil {
@@ -99,10 +96,6 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("dump: interrupted; " + o.left())
-	case errors.Is(err, storage.ErrLoadUnfinished):
-		return fmt.Errorf("%w; %s; --salvage writes the part that is stored", storage.ErrLoadUnfinished, o.left())
-	case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrLoss):
-		return fmt.Errorf("%w; %s", err, o.left())
 	case err != nil:
 		return fmt.Errorf("dump: %w; %s", o.cause(err), o.left())
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 )
 
 // folder is the argument that names a data folder.
@@ -34,20 +32,4 @@ func (f folder) check(there bool) error {
 		return fmt.Errorf("%s is no folder: expected a data folder", f)
 	}
 	return nil
-}
-
-// viewPrefix begins the names of the temporary folders in which a data folder is looked at.
-const viewPrefix = "holdfast-view-"
-
-// tempHint adds what to do to an error about such a folder, or about where they are made.
-func tempHint(err error) error {
-	var path *fs.PathError
-	if !errors.As(err, &path) {
-		return err
-	}
-	temp := os.TempDir()
-	if filepath.Clean(path.Path) != filepath.Clean(temp) && !strings.Contains(path.Path, string(filepath.Separator)+viewPrefix) {
-		return err
-	}
-	return fmt.Errorf("%w; temporary files go to %s: set TMPDIR to a folder that has room and may be written", err, temp)
 }

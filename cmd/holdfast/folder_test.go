@@ -1,14 +1,9 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -37,22 +32,6 @@ func TestArgumentsThatAreNoFoldersAreRefused(t *testing.T) {
 				all = append(all, dump)
 			}
 			t.Run(command+" "+filepath.Base(name), func(t *testing.T) { oneSentence(t, cli(t, all...), code, want) })
-		}
-	}
-}
-
-func TestErrorsOfTemporaryFilesNameWhereTheyGo(t *testing.T) {
-	dir := filled(t)
-	temp := filepath.Join(t.TempDir(), "missing")
-	t.Setenv("TMPDIR", temp)
-	oneSentence(t, cli(t, "dump", dir), exitFailed, "; temporary files go to "+temp+": set TMPDIR to a folder")
-	oneSentence(t, cli(t, "verify", dir), exitBlind, "; temporary files go to "+temp+": set TMPDIR to a folder")
-	for path, hint := range map[string]bool{
-		temp: true, filepath.Join(temp, viewPrefix+"17", "00001.mem"): true, filepath.Join(temp, "data", "format"): false,
-	} {
-		err := fmt.Errorf("look: %w", &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC})
-		if got := tempHint(err); !errors.Is(got, syscall.ENOSPC) || strings.Contains(got.Error(), "TMPDIR") != hint {
-			t.Errorf("%s: %v, want a hint: %t", path, got, hint)
 		}
 	}
 }

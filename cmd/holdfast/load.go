@@ -76,16 +76,8 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 		Progress: func(at dump.Progress) { m.set("load", inPackets, at.Packets, expected(&at, in.size)) },
 	})
 	m.end()
-	err = interrupted(ctx, err)
-	switch {
-	case errors.Is(err, dump.ErrNotEmpty):
-		return fmt.Errorf("%w; --merge adds to it", err)
-	case errors.Is(err, dump.ErrOtherDump):
-		return fmt.Errorf("%w, or keep the part that is stored with --abandon", err)
-	case errors.Is(err, dump.ErrAlike):
-		return fmt.Errorf("%w; load it from a file, or with --again", err)
-	case err != nil:
-		return fmt.Errorf("load: %w", err)
+	if err != nil {
+		return fmt.Errorf("load: %w", interrupted(ctx, err))
 	}
 	return c.print(p.stdout, &report)
 }

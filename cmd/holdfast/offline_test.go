@@ -160,7 +160,7 @@ func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
 		want    string
 	}{
 		"in use":                   {inUse, nil, all, holder},
-		"in use, for a dump":       {inUse, nil, "dump", `copy the running server with "holdfast backup"`},
+		"in use, for a dump":       {inUse, nil, "dump", `"holdfast backup" copies a running server`},
 		"of a newer format":        {"", write("format", "99\n"), all, "newer"},
 		"of something else":        {"", write("letter.txt", ""), all, "not a holdfast data folder"},
 		"a file":                   {"", func(dir string) error { return errors.Join(os.Remove(dir), write("", "")(dir)) }, all, "data"},

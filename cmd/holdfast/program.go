@@ -116,7 +116,11 @@ func (p *program) run(ctx context.Context, args []string) int {
 }
 
 func (p *program) report(err error, code int) int {
-	fmt.Fprintf(p.stderr, "holdfast: %s%s\n", oneLine(err), remedy(err))
+	text := oneLine(err)
+	if do := remedyOf(err); do != "" {
+		text += "; " + do
+	}
+	fmt.Fprintln(p.stderr, "holdfast: "+text)
 	return code
 }
 
@@ -151,10 +155,19 @@ func (e *nothingError) Error() string {
 	return fmt.Sprintf("queue %q has nothing to pop", e.queue)
 }
 
-// interrupted puts a word for people in place of the context's when that is why something ended.
+// interruptedError is an error that the end of a context has caused, in words for people.
+type interruptedError struct{ err, end error }
+
+func (e *interruptedError) Error() string {
+	return strings.Replace(e.err.Error(), e.end.Error(), "interrupted", 1)
+}
+
+func (e *interruptedError) Unwrap() error { return e.err }
+
+// interrupted gives an error that the end of ctx has caused words for people.
 func interrupted(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err
 	}
-	return errors.New(strings.Replace(err.Error(), ctx.Err().Error(), "interrupted", 1))
+	return &interruptedError{err, ctx.Err()}
 }

@@ -62,7 +62,7 @@ func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	})
 	m.end()
 	if err != nil {
-		return &blindError{"look", interrupted(ctx, tempHint(err))}
+		return &blindError{"look", interrupted(ctx, err)}
 	}
 	// Whoever has read enough of it still gets the verdict, by the exit code.
 	if err := c.print(p, &report); err != nil && !errors.Is(err, errReaderGone) {

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestEachKnownErrorIsPrintedWithItsRemedy(t *testing.T) {
+	for _, r := range remedies() {
+		var stderr bytes.Buffer
+		p := program{stderr: &stderr}
+		p.report(fmt.Errorf("open: %w: a detail", r.is), exitFailed)
+		if want := fmt.Sprintf("holdfast: open: %v: a detail; %s\n", r.is, r.do); stderr.String() != want {
+			t.Errorf("printed %q, want %q", stderr.String(), want)
+		}
+	}
+}
+
+func TestRemediesNameFlagsThatThereAre(t *testing.T) {
+	var help strings.Builder
+	for _, name := range allCommands() {
+		help.WriteString(command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout)
+	}
+	for _, r := range remedies() {
+		for _, flag := range regexp.MustCompile("--[a-z-]+").FindAllString(r.do, -1) {
+			if !strings.Contains(help.String(), " "+flag) {
+				t.Errorf("the remedy of %q names %s, which no command has", r.is, flag)
+			}
+		}
+	}
+}
+
+func TestErrorsOfTemporaryFilesNameWhereTheyGo(t *testing.T) {
+	dir := filled(t)
+	temp := filepath.Join(t.TempDir(), "missing")
+	t.Setenv("TMPDIR", temp)
+	oneSentence(t, cli(t, "dump", dir), exitFailed, "; temporary files go to "+temp+": set TMPDIR to a folder")
+	oneSentence(t, cli(t, "verify", dir), exitBlind, "; temporary files go to "+temp+": set TMPDIR to a folder")
+	for path, hint := range map[string]bool{
+		temp: true, filepath.Join(temp, "holdfast-view-17", "00001.mem"): true, filepath.Join(temp, "data", "format"): false,
+	} {
+		err := fmt.Errorf("look: %w", &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC})
+		if got := remedyOf(err); (got != "") != hint {
+			t.Errorf("%s: %q, want a remedy: %t", path, got, hint)
+		}
+	}
+	if got := remedyOf(os.ErrPermission); got != "" {
+		t.Errorf("an error that is not known: %q, want no remedy", got)
+	}
+}
