@@ -11,15 +11,17 @@ func (c *checker) allGroups() error {
 		if ready == largeMark {
 			c.largeGroups++
 			large := x.largeGroups.at(g.head)
-			err := c.tree(&large.ready, func(k place, p uint32) bool {
-				e := x.entry(ID(p))
-				return e != nil && e.group == id && e.state == Ready && e.rank() == k
-			})
-			if err != nil {
-				return fmt.Errorf("group %d: %w", id, err)
+			for _, t := range []*tree{&large.narrow, &large.wide} {
+				err := c.tree(t, func(k place, p uint32) bool {
+					e := x.entry(ID(p))
+					return e != nil && e.group == id && e.state == Ready && e.rank() == k && x.readyTree(large, e) == t
+				})
+				if err != nil {
+					return fmt.Errorf("group %d: %w", id, err)
+				}
 			}
-			if large.ready.count != want.ready {
-				return fmt.Errorf("index: group %d has %d ready members: expected %d", id, large.ready.count, want.ready)
+			if n := large.narrow.count + large.wide.count; n != want.ready {
+				return fmt.Errorf("index: group %d has %d ready members: expected %d", id, n, want.ready)
 			}
 			ring, ready, want.ready = large.notReady, 0, 0
 		}

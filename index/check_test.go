@@ -1,6 +1,9 @@
 package index
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Check verifies every invariant of the index, at a cost of O(packets), and describes the first
 // violation it finds.
@@ -150,14 +153,19 @@ func (c *checker) allQueues() error {
 			return fmt.Errorf("index: queue %d counts %+v: its packets are %+v", id, u.counts, c.queues[q])
 		}
 		lanes := []LaneID{u.defaultLane}
-		for tags, l := range u.byTags {
-			if !x.hasLane(l) || string(x.lanes.at(uint32(l)).tags) != tags {
-				return fmt.Errorf("index: queue %d has lane %d under the tags %q, which are not its own", id, l, tags)
+		if u.lanes != nil {
+			if len(u.lanes.byKey) == 0 {
+				return fmt.Errorf("index: queue %d has a set of no lanes", id)
 			}
-			if x.lanes.at(uint32(l)).packets == 0 && u.unused != l {
-				return fmt.Errorf("index: queue %d keeps lane %d, which is empty", id, l)
+			for key, l := range u.lanes.byKey {
+				if !x.hasLane(l) || (laneKey{string(x.lanes.at(uint32(l)).tags), x.lanes.at(uint32(l)).wide}) != key {
+					return fmt.Errorf("index: queue %d has lane %d under %+v, which is not its own", id, l, key)
+				}
+				if x.lanes.at(uint32(l)).packets == 0 {
+					return fmt.Errorf("index: queue %d keeps lane %d, which is empty", id, l)
+				}
+				lanes = append(lanes, l)
 			}
-			lanes = append(lanes, l)
 		}
 		for _, l := range lanes {
 			if x.lanes.at(uint32(l)).queue != q {
@@ -173,30 +181,36 @@ func (c *checker) allQueues() error {
 
 func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {
 	x := c.x
+	if u.lanes == nil {
+		if l := x.lanes.at(uint32(u.defaultLane)); l.pos != [2]uint32{} {
+			return errors.New("index: a lone lane is in a heap")
+		}
+		return nil
+	}
 	for _, end := range [2]End{Newest, Oldest} {
 		want := 0
 		for _, id := range lanes {
 			l := x.lanes.at(uint32(id))
-			if u.byTags == nil || l.tree.count == 0 {
+			if l.tree.count == 0 {
 				if l.pos[end] != 0 {
-					return fmt.Errorf("index: lane %d is in a heap it does not belong in", id)
+					return fmt.Errorf("index: lane %d is in a heap and empty", id)
 				}
 				continue
 			}
 			want++
-			pos := int(l.pos[end])
-			if pos == 0 || pos > len(u.heaps[end]) || u.heaps[end][pos-1] != id {
+			heap, pos := u.lanes.heapsOf(l)[end], int(l.pos[end])
+			if pos == 0 || pos > len(heap) || heap[pos-1] != id {
 				return fmt.Errorf("index: lane %d is not where it says in its heap", id)
 			}
 			if head, _ := x.head(l, end); head != l.heads[end] {
 				return fmt.Errorf("index: lane %d selects %v but says %v", id, head, l.heads[end])
 			}
-			if pos > 1 && x.laneBefore(end, id, u.heaps[end][pos/2-1]) {
+			if pos > 1 && x.laneBefore(end, id, heap[pos/2-1]) {
 				return fmt.Errorf("index: lane %d is below a lane that comes after it", id)
 			}
 		}
-		if len(u.heaps[end]) != want {
-			return fmt.Errorf("index: a heap has %d lanes: expected %d", len(u.heaps[end]), want)
+		if n := len(u.lanes.narrow[end]) + len(u.lanes.wide[end]); n != want {
+			return fmt.Errorf("index: the heaps of one end have %d lanes: expected %d", n, want)
 		}
 	}
 	return nil

@@ -12,6 +12,8 @@ type SubscriberID uint32
 // subscriber, not to a subscription. They may come before the first subscription, a delivery from
 // any queue uses one, and they stay when a subscription ends.
 //
+// A subscriber is narrow or wide, see Selection.Narrow: only a wide one takes wide packets.
+//
 // Each queue has a wait list: its subscribers that can take a delivery, the one that waits longest
 // first. A subscriber goes to the end of the wait lists of all its queues when it gets its first
 // credit, when a delivery leaves it with credits, and when it is resumed. If it subscribes to
@@ -40,6 +42,7 @@ type subscriber struct {
 	first   uint32
 	credits uint32
 	used    bool
+	narrow  bool
 	paused  bool
 	next    uint32 // links free slots
 }
@@ -49,7 +52,7 @@ func (s *subscriber) freeLink() *uint32 { return &s.next }
 // canTake reports whether the subscriber can take a delivery.
 func (s *subscriber) canTake() bool { return s.credits > 0 && !s.paused }
 
-// subscription ties a subscriber to a queue. It is in one of the two lists of that queue.
+// subscription ties a subscriber to a queue. It is in one of the lists of that queue.
 type subscription struct {
 	pair
 	lists              *waitList
@@ -61,8 +64,8 @@ func (s *subscription) freeLink() *uint32 { return &s.next }
 
 // waitList is the subscriptions to one queue. It exists while there is one.
 type waitList struct {
-	waiting list // of subscribers that can take a delivery, the longest waiting first
-	idle    list // the others, in no particular order
+	narrow, wide list // of subscribers that can take a delivery, the longest waiting first
+	idle         list // of the others, in no particular order
 }
 
 // list is a chain of subscriptions.
@@ -76,10 +79,11 @@ func NewDispatch() *Dispatch {
 }
 
 // Add makes a subscriber without credits or subscriptions; 0 when all numbers are in use.
-func (d *Dispatch) Add() SubscriberID {
+func (d *Dispatch) Add(narrow bool) SubscriberID {
 	id := d.subscribers.alloc()
 	if id != 0 {
-		d.subscribers.at(id).used = true
+		u := d.subscribers.at(id)
+		u.used, u.narrow = true, narrow
 	}
 	return SubscriberID(id)
 }
@@ -148,13 +152,21 @@ func (d *Dispatch) Credits(s SubscriberID) uint32 {
 	return 0
 }
 
-// Waiting returns the subscriber that gets the next packet of a queue; false when none can take it.
-func (d *Dispatch) Waiting(q QueueID) (SubscriberID, bool) {
+// Waiting returns the subscriber that gets the next narrow packet of a queue, or with wide the next
+// wide one; false when none can take it.
+func (d *Dispatch) Waiting(q QueueID, wide bool) (SubscriberID, bool) {
 	w := d.waitLists[q]
-	if w == nil || w.waiting.first == 0 {
+	if w == nil {
 		return 0, false
 	}
-	return d.subscriptions.at(w.waiting.first).subscriber, true
+	id := w.wide.first
+	if n := w.narrow.first; !wide && n != 0 && (id == 0 || d.since(n) < d.since(id)) {
+		id = n
+	}
+	if id == 0 {
+		return 0, false
+	}
+	return d.subscriptions.at(id).subscriber, true
 }
 
 // Spend uses one credit for a delivery. A subscriber that can take another one goes to the end of
@@ -231,7 +243,7 @@ func (d *Dispatch) moveAll(u *subscriber, was, is bool) {
 func (d *Dispatch) unsubscribe(u *subscriber, id uint32) {
 	n := d.subscriptions.at(id)
 	d.removeFromList(id, u.canTake())
-	if n.lists.waiting.first == 0 && n.lists.idle.first == 0 {
+	if *n.lists == (waitList{}) {
 		delete(d.waitLists, n.queue)
 	}
 	if n.next != 0 {
@@ -249,7 +261,7 @@ func (d *Dispatch) unsubscribe(u *subscriber, id uint32) {
 // addToList puts a subscription into one of its queue's lists, behind those that waited before it.
 func (d *Dispatch) addToList(id uint32, waiting bool) {
 	n := d.subscriptions.at(id)
-	l := n.lists.list(waiting)
+	l := d.list(n, waiting)
 	n.listPrev, n.listNext = l.last, 0
 	for waiting && n.listPrev != 0 && d.since(n.listPrev) > d.since(id) {
 		n.listPrev, n.listNext = d.subscriptions.at(n.listPrev).listPrev, n.listPrev
@@ -274,7 +286,7 @@ func (d *Dispatch) since(id uint32) uint64 {
 // removeFromList takes a subscription out of the list it is in.
 func (d *Dispatch) removeFromList(id uint32, waiting bool) {
 	n := d.subscriptions.at(id)
-	l := n.lists.list(waiting)
+	l := d.list(n, waiting)
 	if n.listPrev != 0 {
 		d.subscriptions.at(n.listPrev).listNext = n.listNext
 	} else {
@@ -287,9 +299,13 @@ func (d *Dispatch) removeFromList(id uint32, waiting bool) {
 	}
 }
 
-func (w *waitList) list(waiting bool) *list {
-	if waiting {
-		return &w.waiting
+// list is the list that a subscription belongs to while its subscriber waits, or does not.
+func (d *Dispatch) list(n *subscription, waiting bool) *list {
+	switch {
+	case !waiting:
+		return &n.lists.idle
+	case d.subscribers.at(uint32(n.subscriber)).narrow:
+		return &n.lists.narrow
 	}
-	return &w.idle
+	return &n.lists.wide
 }

@@ -11,7 +11,7 @@ type dispatchBench struct {
 // waits fails the test unless a subscriber is the first in the wait list of a queue; 0 for nobody.
 func (d *dispatchBench) waits(q QueueID, want SubscriberID) {
 	d.t.Helper()
-	if got, _ := d.Waiting(q); got != want {
+	if got, _ := d.Waiting(q, false); got != want {
 		d.t.Fatalf("subscriber %d waits first, want %d", got, want)
 	}
 }
@@ -21,7 +21,7 @@ func checkDispatch(t *testing.T, rules map[string]func(d *dispatchBench, a, b Su
 	for name, rule := range rules {
 		t.Run(name, func(t *testing.T) {
 			d := NewDispatch()
-			rule(&dispatchBench{d, t}, d.Add(), d.Add())
+			rule(&dispatchBench{d, t}, d.Add(false), d.Add(true))
 		})
 	}
 }
@@ -94,6 +94,16 @@ func TestWaitListRules(t *testing.T) {
 			for _, s := range []SubscriberID{a, b, a, b} {
 				d.waits(q, s)
 				d.Spend(s)
+			}
+		},
+		"a wide packet is for a wide subscriber, however long a narrow one has waited": func(d *dispatchBench, wide, narrow SubscriberID) {
+			for _, s := range []SubscriberID{narrow, wide} {
+				d.Subscribe(s, q)
+				d.Credit(s, 1)
+			}
+			d.waits(q, narrow)
+			if got, _ := d.Waiting(q, true); got != wide {
+				d.t.Fatalf("a wide packet is for subscriber %d, want %d", got, wide)
 			}
 		},
 		"a paused subscriber is passed over and comes back last": func(d *dispatchBench, a, b SubscriberID) {

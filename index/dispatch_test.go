@@ -10,6 +10,7 @@ import (
 // modelSubscriber is a subscriber in the naive model. Its place in the wait list of each of its
 // queues is the moment it began to wait.
 type modelSubscriber struct {
+	narrow  bool
 	credits uint32
 	paused  bool
 	waiting int
@@ -59,11 +60,12 @@ func (m *dispatchModel) Add(t *rapid.T) {
 	if len(m.held) == 5 {
 		t.Skip("enough subscribers")
 	}
-	id := m.d.Add()
+	narrow := rapid.Bool().Draw(t, "narrow")
+	id := m.d.Add(narrow)
 	if id == 0 || m.held[id] != nil {
 		t.Fatalf("Add gave %d", id)
 	}
-	m.held[id] = &modelSubscriber{since: map[QueueID]int{}}
+	m.held[id] = &modelSubscriber{narrow: narrow, since: map[QueueID]int{}}
 }
 
 func (m *dispatchModel) Remove(t *rapid.T) {
@@ -133,16 +135,19 @@ func (m *dispatchModel) Resume(t *rapid.T) {
 // verify compares all that can be asked without changing anything.
 func (m *dispatchModel) verify(t *rapid.T) {
 	for q := QueueID(1); q <= 3; q++ {
-		want, subscribed, best := SubscriberID(0), false, 0
-		for id, s := range m.held {
-			since, ok := s.since[q]
-			subscribed = subscribed || ok
-			if ok && s.canTake() && (want == 0 || since < best) {
-				want, best = id, since
+		subscribed := false
+		for _, wide := range []bool{false, true} {
+			want, best := SubscriberID(0), 0
+			for id, s := range m.held {
+				since, ok := s.since[q]
+				subscribed = subscribed || ok
+				if ok && s.canTake() && !(wide && s.narrow) && (want == 0 || since < best) {
+					want, best = id, since
+				}
 			}
-		}
-		if got, ok := m.d.Waiting(q); got != want || ok != (want != 0) {
-			t.Fatalf("Waiting(%d) = %d %v, want %d", q, got, ok, want)
+			if got, ok := m.d.Waiting(q, wide); got != want || ok != (want != 0) {
+				t.Fatalf("Waiting(%d, %v) = %d %v, want %d", q, wide, got, ok, want)
+			}
 		}
 		if _, got := m.d.waitLists[q]; got != subscribed {
 			t.Fatalf("queue %d has a wait list: %v", q, got)

@@ -29,7 +29,8 @@ func (s State) String() string {
 // Entry is what Push needs to know about a packet.
 type Entry struct {
 	Queue    QueueID
-	Lane     LaneID // 0 is the default lane of the queue
+	Tags     []byte // what a Filter sees; equal sets must be equal bytes. Copied
+	Wide     bool   // only a consumer of wide packets takes it, see Selection.Narrow
 	Priority uint32 // 1 is best; 0 is never selected
 	Seq      uint64 // unique among the queue's packets of equal priority; higher is newer
 	Key      []byte // nil: no group; empty: a key like any other. Copied

@@ -2,8 +2,9 @@ package index
 
 // The members of a group form a ring through their entries: the ready ones first, then the
 // delayed and claimed ones, so that a pop never looks at those. A ring holds at most ringMax ready
-// members, which a pop sorts. A group with more becomes large: its ready members move into a tree
-// of their own. It stays large until none is ready.
+// members, which a pop sorts. A group with more becomes large: its ready members move into trees of
+// their own, the wide ones apart, so that a pop that leaves them never looks at them. It stays
+// large until none is ready.
 
 const (
 	ringMax   = 32
@@ -12,11 +13,19 @@ const (
 
 // largeGroup is the members of a group that is large.
 type largeGroup struct {
-	ready    tree   // by rank
-	notReady uint32 // ring of the delayed and claimed members; links free slots
+	narrow, wide tree   // the ready members by rank
+	notReady     uint32 // ring of the delayed and claimed members; links free slots
 }
 
 func (l *largeGroup) freeLink() *uint32 { return &l.notReady }
+
+// readyTree returns the tree of a large group that a ready member belongs in.
+func (x *Index) readyTree(l *largeGroup, e *entry) *tree {
+	if x.lanes.at(uint32(e.lane)).wide {
+		return &l.wide
+	}
+	return &l.narrow
+}
 
 // readyInRing is the number of ready members in the ring, or largeMark.
 func (g *group) readyInRing() uint32 { return g.info & 0xff }
@@ -30,7 +39,7 @@ func (x *Index) addToGroup(id uint32, e *entry) {
 	if g.readyInRing() == largeMark {
 		l := x.largeGroups.at(g.head)
 		if e.state == Ready {
-			x.mustInsert(&l.ready, e.rank(), id)
+			x.mustInsert(x.readyTree(l, e), e.rank(), id)
 			return
 		}
 		x.ringPush(&l.notReady, id, e)
@@ -58,8 +67,8 @@ func (x *Index) removeFromGroup(id uint32, e *entry) {
 		x.ringRemove(&l.notReady, id, e)
 		return
 	}
-	x.forest.remove(&l.ready, e.rank())
-	if l.ready.count == 0 {
+	x.forest.remove(x.readyTree(l, e), e.rank())
+	if l.narrow.count+l.wide.count == 0 {
 		old := g.head
 		g.head = l.notReady
 		g.info &^= 0xff
@@ -67,7 +76,7 @@ func (x *Index) removeFromGroup(id uint32, e *entry) {
 	}
 }
 
-// makeLarge moves the ready members of a ring into a tree.
+// makeLarge moves the ready members of a ring into trees.
 func (x *Index) makeLarge(g *group) {
 	id := x.largeGroups.alloc()
 	l := x.largeGroups.at(id)
@@ -75,7 +84,7 @@ func (x *Index) makeLarge(g *group) {
 		m := g.head
 		e := x.entries.at(m)
 		x.ringRemove(&g.head, m, e)
-		x.mustInsert(&l.ready, e.rank(), m)
+		x.mustInsert(x.readyTree(l, e), e.rank(), m)
 		g.info--
 	}
 	l.notReady = g.head
@@ -92,19 +101,19 @@ func (x *Index) onlyMember(g *group) uint32 {
 		return 0
 	}
 	l := x.largeGroups.at(g.head)
-	if l.ready.count != 1 || l.notReady != 0 {
+	if l.narrow.count+l.wide.count != 1 || l.notReady != 0 {
 		return 0
 	}
-	_, id := x.forest.lowest(&l.ready)
-	return id
+	w := x.walkLarge(l, false)
+	return w.take()
 }
 
 // others appends the ready members of a group except one, in the order a pop takes them, up to the
-// first that fits refuses.
-func (x *Index) others(g *group, except uint32, fits func(e *entry) bool, dst []uint32) []uint32 {
+// first that fits refuses. With narrow it leaves out the wide ones.
+func (x *Index) others(g *group, except uint32, narrow bool, fits func(e *entry) bool, dst []uint32) []uint32 {
 	if g.readyInRing() == largeMark {
-		for w := x.forest.walk(&x.largeGroups.at(g.head).ready, Newest); !w.done(); w.next() {
-			_, id := w.at()
+		w := x.walkLarge(x.largeGroups.at(g.head), narrow)
+		for id := w.take(); id != 0; id = w.take() {
 			if id == except {
 				continue
 			}
@@ -118,7 +127,7 @@ func (x *Index) others(g *group, except uint32, fits func(e *entry) bool, dst []
 	start := len(dst)
 	for id, n := g.head, g.readyInRing(); n > 0; n-- {
 		e := x.entries.at(id)
-		if id != except {
+		if id != except && !(narrow && x.lanes.at(uint32(e.lane)).wide) {
 			dst = append(dst, id)
 			// Insertion sort: a ring is short, and its newest members, which mostly come first in
 			// the order, stand first in it.
@@ -137,6 +146,32 @@ func (x *Index) others(g *group, except uint32, fits func(e *entry) bool, dst []
 		}
 	}
 	return dst
+}
+
+// largeWalk goes over the ready members of a large group in the order a pop takes them.
+type largeWalk struct{ narrow, wide walk }
+
+// walkLarge starts at the first of the ready members, without the wide ones if narrow is set.
+func (x *Index) walkLarge(l *largeGroup, narrow bool) largeWalk {
+	w := largeWalk{narrow: x.forest.walk(&l.narrow, Newest)}
+	if !narrow {
+		w.wide = x.forest.walk(&l.wide, Newest)
+	}
+	return w
+}
+
+// take returns the next member; 0 at the end.
+func (w *largeWalk) take() uint32 {
+	next := &w.narrow
+	if next.done() || !w.wide.done() && Newest.earlier(w.wide.place(), next.place()) {
+		next = &w.wide
+	}
+	if next.done() {
+		return 0
+	}
+	_, id := next.at()
+	next.next()
+	return id
 }
 
 // ringPush adds an entry at the end of a ring.

@@ -17,9 +17,8 @@ func New() *Index {
 	return &Index{keys: newKeyTable()}
 }
 
-// Push adds a packet and returns its number. It returns 0 and adds nothing when the queue or the
-// lane is unknown, the lane belongs to another queue, the key is longer than MaxKey, or all 2^32-1
-// numbers are in use.
+// Push adds a packet and returns its number. It returns 0 and adds nothing when the queue is
+// unknown, the key is longer than MaxKey, or all 2^32-1 numbers are in use.
 //
 // A packet that has expired is added all the same: the next Advance reports it, so that its record
 // can go too.
@@ -27,25 +26,24 @@ func (x *Index) Push(e Entry, now int64) ID {
 	if !x.hasQueue(e.Queue) || len(e.Key) > MaxKey {
 		return 0
 	}
-	if e.Lane == 0 {
-		e.Lane = x.queues.at(uint32(e.Queue)).defaultLane
-	}
-	if !x.hasLane(e.Lane) || x.lanes.at(uint32(e.Lane)).queue != e.Queue {
-		return 0
-	}
 	id := x.entries.alloc()
 	if id == 0 {
 		return 0
 	}
 	p := x.entries.at(id)
+	if p.lane = x.laneFor(e.Queue, e.Tags, e.Wide); p.lane == 0 {
+		x.entries.free(id)
+		return 0
+	}
 	if e.Key != nil {
 		if p.group = x.keys.findOrAdd(e.Queue, e.Key); p.group == 0 {
+			x.freeIfEmpty(p.lane)
 			x.entries.free(id)
 			return 0
 		}
 	}
 	p.setSeq(e.Seq)
-	p.priority, p.lane, p.size = e.Priority, e.Lane, e.Size
+	p.priority, p.size = e.Priority, e.Size
 	p.ref, p.attempts, p.flags = e.Ref, e.Attempts, e.Flags
 	p.state = Ready
 	until := int64(0)
@@ -60,13 +58,8 @@ func (x *Index) Push(e Entry, now int64) ID {
 		t := x.timers.at(p.timer)
 		t.entry, t.expiry, t.until = id, split64(max(e.Expiry, 0)), split64(until)
 	}
-	l := x.lanes.at(uint32(e.Lane))
-	l.packets++
-	u := x.queues.at(uint32(e.Queue))
-	if u.unused == e.Lane {
-		u.unused = 0
-	}
-	u.counts.Bytes += int64(e.Size)
+	x.lanes.at(uint32(p.lane)).packets++
+	x.queues.at(uint32(e.Queue)).counts.Bytes += int64(e.Size)
 	x.link(id, p)
 	return ID(id)
 }
@@ -236,12 +229,9 @@ func (x *Index) remove(id uint32, e *entry) {
 		x.keys.remove(e.group)
 	}
 	l := x.lanes.at(uint32(e.lane))
-	u := x.queues.at(uint32(l.queue))
-	u.counts.Bytes -= int64(e.size)
+	x.queues.at(uint32(l.queue)).counts.Bytes -= int64(e.size)
 	l.packets--
-	if l.packets == 0 && u.defaultLane != e.lane {
-		x.freeLane(e.lane)
-	}
+	x.freeIfEmpty(e.lane)
 	x.entries.free(id)
 }
 

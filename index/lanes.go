@@ -1,52 +1,68 @@
 package index
 
-// LaneID is the number of a lane in an [Index]; 0 stands for the default lane of a queue.
+// LaneID is the number of a lane in an [Index].
 type LaneID uint32
 
-// lane is the packets of a queue with the same tags.
+// lane is the packets of a queue with equal tags, all wide or all narrow. Every queue has a default
+// lane: narrow, without tags. Any other lane exists while it has packets.
 //
-// heads and pos are kept up to date only while the queue has more than one lane.
+// heads and pos are kept up to date only while the queue has more than its default lane.
 type lane struct {
 	tree    tree // the selectable packets
 	tags    []byte
 	queue   QueueID
 	packets uint32    // in any state
 	heads   [2]place  // by End: the place of what it selects, while the tree is not empty
-	pos     [2]uint32 // by End: place in the queue's heap plus 1; 0: not in it; [0] links free slots
+	pos     [2]uint32 // by End: place in its heap plus 1; 0: not in it; [0] links free slots
+	wide    bool
 }
 
 func (l *lane) freeLink() *uint32 { return &l.pos[0] }
 
-// Lane returns the lane of a queue for packets with these tags; 0 when the queue is unknown. The
-// encoding of the tags must be canonical: equal sets, equal bytes.
-//
-// The number is good for a Push that follows. A lane is freed when its last packet goes; one that
-// never had a packet is freed by the next call of Lane for the queue.
-func (x *Index) Lane(q QueueID, tags []byte) LaneID {
-	if !x.hasQueue(q) {
-		return 0
+// laneSet is the lanes of a queue with more than one.
+type laneSet struct {
+	byKey        map[laneKey]LaneID // all but the default lane; never empty
+	narrow, wide laneHeaps
+}
+
+type laneKey struct {
+	tags string
+	wide bool
+}
+
+// laneHeaps holds the lanes with a selectable packet, by End: a heap of what each of them selects.
+type laneHeaps [2][]LaneID
+
+func (s *laneSet) heapsOf(l *lane) *laneHeaps {
+	if l.wide {
+		return &s.wide
 	}
+	return &s.narrow
+}
+
+// laneFor returns the lane of a queue for packets with these tags, a new one if there is none; 0
+// when all numbers are in use.
+func (x *Index) laneFor(q QueueID, tags []byte, wide bool) LaneID {
 	u := x.queues.at(uint32(q))
-	if len(tags) == 0 {
+	if len(tags) == 0 && !wide {
 		return u.defaultLane
 	}
-	if id, ok := u.byTags[string(tags)]; ok {
-		return id
+	if u.lanes != nil {
+		if id, ok := u.lanes.byKey[laneKey{string(tags), wide}]; ok {
+			return id
+		}
 	}
-	if u.unused != 0 {
-		x.freeLane(u.unused)
-	}
-	id := x.newLane(q)
+	id := LaneID(x.lanes.alloc())
 	if id == 0 {
 		return 0
 	}
-	x.lanes.at(uint32(id)).tags = append([]byte(nil), tags...)
-	if u.byTags == nil {
-		u.byTags = make(map[string]LaneID)
+	l := x.lanes.at(uint32(id))
+	l.queue, l.tags, l.wide = q, append([]byte(nil), tags...), wide
+	if u.lanes == nil {
+		u.lanes = &laneSet{byKey: make(map[laneKey]LaneID)}
 		x.updateHeads(u.defaultLane)
 	}
-	u.byTags[string(tags)] = id
-	u.unused = id
+	u.lanes.byKey[laneKey{string(tags), wide}] = id
 	return id
 }
 
@@ -63,28 +79,32 @@ func (x *Index) hasLane(l LaneID) bool {
 	return x.lanes.has(uint32(l)) && x.lanes.at(uint32(l)).queue != 0
 }
 
-func (x *Index) newLane(q QueueID) LaneID {
-	id := x.lanes.alloc()
-	if id != 0 {
-		x.lanes.at(id).queue = q
-	}
-	return LaneID(id)
-}
-
-// freeLane frees a lane without packets that is not a default lane. With the last one go the
-// queue's heaps.
-func (x *Index) freeLane(id LaneID) {
+// freeIfEmpty frees a lane without packets that is not a default lane.
+func (x *Index) freeIfEmpty(id LaneID) {
 	l := x.lanes.at(uint32(id))
 	u := x.queues.at(uint32(l.queue))
-	delete(u.byTags, string(l.tags))
-	if u.unused == id {
-		u.unused = 0
+	if l.packets > 0 || u.defaultLane == id {
+		return
 	}
+	delete(u.lanes.byKey, laneKey{string(l.tags), l.wide})
 	x.lanes.free(uint32(id))
-	if len(u.byTags) == 0 {
-		u.byTags, u.heaps = nil, [2][]LaneID{}
+	if len(u.lanes.byKey) == 0 {
+		u.lanes = nil
 		x.lanes.at(uint32(u.defaultLane)).pos = [2]uint32{}
 	}
+}
+
+// Widths reports whether a queue has selectable packets that are narrow, and such that are wide.
+// O(1).
+func (x *Index) Widths(q QueueID) (narrow, wide bool) {
+	if !x.hasQueue(q) {
+		return false, false
+	}
+	u := x.queues.at(uint32(q))
+	if u.lanes == nil {
+		return u.counts.Ready > 0, false
+	}
+	return len(u.lanes.narrow[Newest]) > 0, len(u.lanes.wide[Newest]) > 0
 }
 
 // head returns what an end of a lane selects; the lane's tree is not empty.
@@ -99,14 +119,15 @@ func (x *Index) head(l *lane, end End) (place, uint32) {
 // changed.
 func (x *Index) updateHeads(id LaneID) {
 	l := x.lanes.at(uint32(id))
-	u := x.queues.at(uint32(l.queue))
-	if u.byTags == nil {
+	set := x.queues.at(uint32(l.queue)).lanes
+	if set == nil {
 		return
 	}
+	heaps := set.heapsOf(l)
 	for _, end := range [2]End{Newest, Oldest} {
 		if l.tree.count == 0 {
 			if l.pos[end] != 0 {
-				x.heapRemove(u, end, int(l.pos[end]-1))
+				x.heapRemove(heaps, end, int(l.pos[end]-1))
 				l.pos[end] = 0
 			}
 			continue
@@ -117,28 +138,27 @@ func (x *Index) updateHeads(id LaneID) {
 		}
 		l.heads[end] = head
 		if l.pos[end] == 0 {
-			u.heaps[end] = append(u.heaps[end], id)
-			l.pos[end] = uint32(len(u.heaps[end]))
+			heaps[end] = append(heaps[end], id)
+			l.pos[end] = uint32(len(heaps[end]))
 		}
-		x.heapFix(u, end, int(l.pos[end]-1))
+		x.heapFix(heaps[end], end, int(l.pos[end]-1))
 	}
 }
 
-// heapRemove takes place i out of one of a queue's heaps. The caller clears the lane's own pos.
-func (x *Index) heapRemove(u *queue, end End, i int) {
-	h := u.heaps[end]
+// heapRemove takes place i out of a heap of lanes. The caller clears the lane's own pos.
+func (x *Index) heapRemove(heaps *laneHeaps, end End, i int) {
+	h := heaps[end]
 	last := len(h) - 1
 	h[i] = h[last]
-	u.heaps[end] = h[:last]
+	heaps[end] = h[:last]
 	if i < last {
 		x.lanes.at(uint32(h[i])).pos[end] = uint32(i + 1)
-		x.heapFix(u, end, i)
+		x.heapFix(heaps[end], end, i)
 	}
 }
 
 // heapFix moves the lane at i to where its head belongs.
-func (x *Index) heapFix(u *queue, end End, i int) {
-	h := u.heaps[end]
+func (x *Index) heapFix(h []LaneID, end End, i int) {
 	for i > 0 && x.laneBefore(end, h[i], h[(i-1)/2]) {
 		x.heapSwap(h, end, i, (i-1)/2)
 		i = (i - 1) / 2

@@ -15,6 +15,7 @@ type modelPacket struct {
 	key    []byte
 	hasKey bool
 	tags   string
+	wide   bool
 	until  int64 // not-before or lease end
 }
 
@@ -72,11 +73,11 @@ func (m *indexModel) byID(id ID) *modelPacket {
 	return nil
 }
 
-// order is every selectable packet of a queue that the filter lets through, in order of selection.
-func (m *indexModel) order(q QueueID, end End, f Filter) []*modelPacket {
+// order is every packet of a queue that a selection can take, in order of selection.
+func (m *indexModel) order(q QueueID, s Selection) []*modelPacket {
 	var list []*modelPacket
 	for _, p := range m.held {
-		if p.Queue == q && p.State == Ready && p.Priority > 0 && (f == nil || f([]byte(p.tags))) {
+		if p.Queue == q && p.State == Ready && p.Priority > 0 && !(s.Narrow && p.wide) && (s.Filter == nil || s.Filter([]byte(p.tags))) {
 			list = append(list, p)
 		}
 	}
@@ -85,16 +86,16 @@ func (m *indexModel) order(q QueueID, end End, f Filter) []*modelPacket {
 		if a.Priority != b.Priority {
 			return a.Priority < b.Priority
 		}
-		return (a.Seq < b.Seq) == (end == Oldest)
+		return (a.Seq < b.Seq) == (s.End == Oldest)
 	})
 	return list
 }
 
 // group is what a pop takes with p, in order.
-func (m *indexModel) group(p *modelPacket) []*modelPacket {
+func (m *indexModel) group(p *modelPacket, narrow bool) []*modelPacket {
 	var list []*modelPacket
 	for _, o := range m.held {
-		if o != p && o.Queue == p.Queue && o.State == Ready && p.hasKey && o.hasKey && bytes.Equal(o.key, p.key) {
+		if o != p && !(narrow && o.wide) && o.Queue == p.Queue && o.State == Ready && p.hasKey && o.hasKey && bytes.Equal(o.key, p.key) {
 			list = append(list, o)
 		}
 	}
@@ -109,6 +110,10 @@ func (m *indexModel) group(p *modelPacket) []*modelPacket {
 }
 
 func drawEnd(t *rapid.T) End { return rapid.SampledFrom([]End{Newest, Oldest}).Draw(t, "end") }
+
+func drawSelection(t *rapid.T) Selection {
+	return Selection{End: drawEnd(t), Filter: drawFilter(t), Narrow: rapid.Bool().Draw(t, "narrow")}
+}
 
 func drawFilter(t *rapid.T) Filter {
 	switch tags := rapid.SampledFrom(append([]string{"all", "not x"}, modelTags...)).Draw(t, "filter"); tags {
@@ -184,15 +189,11 @@ func (m *indexModel) Push(t *rapid.T) {
 		e.Priority = ^uint32(0)
 	}
 	tags := rapid.SampledFrom(modelTags).Draw(t, "tags")
-	e.Lane = m.x.Lane(e.Queue, []byte(tags))
-	if rapid.Bool().Draw(t, "another lane first") {
-		m.x.Lane(e.Queue, []byte("unused"))
-		e.Lane = m.x.Lane(e.Queue, []byte(tags))
-	}
+	e.Tags, e.Wide = []byte(tags), rapid.Bool().Draw(t, "wide")
 	for range rapid.SampledFrom([]int{1, 2, 40}).Draw(t, "burst") {
 		e.Seq = m.nextSeq(t)
-		p := &modelPacket{key: bytes.Clone(e.Key), hasKey: e.Key != nil, tags: tags, Packet: Packet{
-			ID: m.x.Push(e, m.now), Queue: e.Queue, Lane: e.Lane, Priority: e.Priority, Seq: e.Seq, Expiry: max(e.Expiry, 0),
+		p := &modelPacket{key: bytes.Clone(e.Key), hasKey: e.Key != nil, tags: tags, wide: e.Wide, Packet: Packet{
+			ID: m.x.Push(e, m.now), Queue: e.Queue, Priority: e.Priority, Seq: e.Seq, Expiry: max(e.Expiry, 0),
 			Size: e.Size, Flags: e.Flags, State: Ready, Attempts: e.Attempts, Ref: e.Ref,
 		}}
 		switch {
@@ -204,33 +205,35 @@ func (m *indexModel) Push(t *rapid.T) {
 		if p.ID == 0 || m.byID(p.ID) != nil {
 			t.Fatalf("Push gave %d", p.ID)
 		}
+		got, _ := m.x.Get(p.ID)
+		p.Lane = got.Lane
 		m.held = append(m.held, p)
 	}
 }
 
 func (m *indexModel) Best(t *rapid.T) {
-	q, end, f := m.queue(t), drawEnd(t), drawFilter(t)
-	got, ok := m.x.Best(q, Selection{End: end, Filter: f})
-	want := m.order(q, end, f)
+	q, s := m.queue(t), drawSelection(t)
+	got, ok := m.x.Best(q, s)
+	want := m.order(q, s)
 	if ok != (len(want) > 0) || ok && got != want[0].Packet {
 		t.Fatalf("Best = %+v %v, want the first of %d", got, ok, len(want))
 	}
 }
 
 func (m *indexModel) Pop(t *rapid.T) {
-	q, end, f := m.queue(t), drawEnd(t), drawFilter(t)
-	group := rapid.Bool().Draw(t, "group")
-	lim := Limit{
+	q, s := m.queue(t), drawSelection(t)
+	s.Group = rapid.Bool().Draw(t, "group")
+	s.Limit = Limit{
 		Packets: rapid.SampledFrom([]int{0, 1, 2, 35, 1000}).Draw(t, "limit packets"),
 		Bytes:   rapid.SampledFrom([]int64{0, 1, 10, 200}).Draw(t, "limit bytes"),
 	}
 	var want []*modelPacket
-	if list := m.order(q, end, f); len(list) > 0 {
+	if list := m.order(q, s); len(list) > 0 {
 		want = list[:1]
-		if group {
-			want = append(want[:1:1], m.group(list[0])...)
+		if s.Group {
+			want = append(want[:1:1], m.group(list[0], s.Narrow)...)
 		}
-		bytes := int64(0)
+		lim, bytes := s.Limit, int64(0)
 		for i, p := range want {
 			bytes += int64(p.Size)
 			if i > 0 && (lim.Packets > 0 && i >= lim.Packets || lim.Bytes > 0 && bytes > lim.Bytes) {
@@ -240,7 +243,7 @@ func (m *indexModel) Pop(t *rapid.T) {
 		}
 	}
 	before := Packet{ID: 77}
-	got := m.x.Pop(q, Selection{End: end, Filter: f, Group: group, Limit: lim}, []Packet{before})
+	got := m.x.Pop(q, s, []Packet{before})
 	if len(got) != len(want)+1 || got[0] != before {
 		t.Fatalf("Pop appended %d packets, want %d", len(got)-1, len(want))
 	}
@@ -253,12 +256,12 @@ func (m *indexModel) Pop(t *rapid.T) {
 }
 
 func (m *indexModel) Next(t *rapid.T) {
-	q, end := m.queue(t), drawEnd(t)
+	q, s := m.queue(t), Selection{End: drawEnd(t), Narrow: rapid.Bool().Draw(t, "narrow")}
 	skip, n := rapid.IntRange(0, 90).Draw(t, "skip"), rapid.IntRange(0, 60).Draw(t, "n")
-	want := m.order(q, end, nil)
+	want := m.order(q, s)
 	want = want[min(skip, len(want)):]
 	want = want[:min(n, len(want))]
-	got := m.x.Next(q, end, skip, n, nil)
+	got := m.x.Next(q, s, skip, n, nil)
 	if len(got) != len(want) {
 		t.Fatalf("Next gave %d packets, want %d", len(got), len(want))
 	}
@@ -270,9 +273,9 @@ func (m *indexModel) Next(t *rapid.T) {
 }
 
 func (m *indexModel) Claim(t *rapid.T) {
-	q, end, f, until := m.queue(t), drawEnd(t), drawFilter(t), m.drawTime(t, "lease end")
-	got, ok := m.x.Claim(q, Selection{End: end, Filter: f}, until)
-	list := m.order(q, end, f)
+	q, s, until := m.queue(t), drawSelection(t), m.drawTime(t, "lease end")
+	got, ok := m.x.Claim(q, s, until)
+	list := m.order(q, s)
 	if ok != (len(list) > 0) {
 		t.Fatalf("Claim = %v with %d selectable", ok, len(list))
 	}
@@ -360,17 +363,17 @@ func (m *indexModel) Only(t *rapid.T) {
 }
 
 func (m *indexModel) Group(t *rapid.T) {
-	end := drawEnd(t)
-	list := m.order(m.queue(t), end, nil)
+	s := Selection{End: drawEnd(t), Narrow: rapid.Bool().Draw(t, "narrow")}
+	list := m.order(m.queue(t), s)
 	if len(list) == 0 {
 		t.Skip("nothing is selectable")
 	}
-	limit := rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "limit packets")
-	want := append(list[:1:1], m.group(list[0])...)
-	if limit > 0 {
-		want = want[:min(limit, len(want))]
+	s.Limit.Packets = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "limit packets")
+	want := append(list[:1:1], m.group(list[0], s.Narrow)...)
+	if s.Limit.Packets > 0 {
+		want = want[:min(s.Limit.Packets, len(want))]
 	}
-	got := m.x.Group(list[0].ID, Selection{Limit: Limit{Packets: limit}}, nil)
+	got := m.x.Group(list[0].ID, s, nil)
 	if !slices.EqualFunc(got, want, func(p Packet, o *modelPacket) bool { return p == o.Packet }) {
 		t.Fatalf("Group gave %d packets, want %d", len(got), len(want))
 	}
@@ -451,6 +454,10 @@ func (m *indexModel) verify(t *rapid.T) {
 		}
 	}
 	for _, q := range m.queues {
+		all, narrow := m.order(q, Selection{}), m.order(q, Selection{Narrow: true})
+		if n, w := m.x.Widths(q); n != (len(narrow) > 0) || w != (len(all) > len(narrow)) {
+			t.Fatalf("Widths = %v %v with %d narrow ones of %d", n, w, len(narrow), len(all))
+		}
 		if got := m.x.Counts(q); got != counts[q] {
 			t.Fatalf("Counts(%d) = %+v, want %+v", q, got, counts[q])
 		}

@@ -1,18 +1,18 @@
 package index
 
-// Next appends to dst the packets that the next selections at one end would take, without filter
-// or groups, in that order: at most n, after the first skip ones. See Best for times. It costs
-// O((skip+n) log(skip+n)) at most. With one lane, skipping goes a leaf at a time at the oldest end,
-// and at the newest end where priorities are few.
-func (x *Index) Next(q QueueID, end End, skip, n int, dst []Packet) []Packet {
-	if !x.hasQueue(q) || end > Oldest {
+// Next appends to dst the packets that the next selections would take, without filter or groups, in
+// that order: at most n, after the first skip ones. See Best for times. It costs O((skip+n)
+// log(skip+n)) at most. With one lane, skipping goes a leaf at a time at the oldest end, and at the
+// newest end where priorities are few.
+func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet {
+	if !x.hasQueue(q) || s.End > Oldest {
 		return dst
 	}
 	u := x.queues.at(uint32(q))
-	if u.byTags != nil {
-		return x.nextOfLanes(u, end, skip, n, dst)
+	if u.lanes != nil {
+		return x.nextOfLanes(u.lanes, s, skip, n, dst)
 	}
-	w := x.forest.walk(&x.lanes.at(uint32(u.defaultLane)).tree, end)
+	w := x.forest.walk(&x.lanes.at(uint32(u.defaultLane)).tree, s.End)
 	w.skip(skip)
 	for ; n > 0 && !w.done(); n-- {
 		_, id := w.at()
@@ -26,43 +26,50 @@ func (x *Index) Next(q QueueID, end End, skip, n int, dst []Packet) []Packet {
 type laneWalk struct {
 	walk
 	at place
-	// heap is the lane's place in the queue's heap plus 1 until the walk is first taken from. Only
-	// then can the lanes below it be next, so the cost does not depend on the number of lanes.
-	heap int
+	// heap is the lane's heap, and pos its place in that plus 1, until the walk is first taken from.
+	// Only then can the lanes below it be next, so the cost does not depend on the number of lanes.
+	heap []LaneID
+	pos  int
 }
 
 // nextOfLanes merges the lanes of a queue.
-func (x *Index) nextOfLanes(u *queue, end End, skip, n int, dst []Packet) []Packet {
+func (x *Index) nextOfLanes(set *laneSet, s Selection, skip, n int, dst []Packet) []Packet {
 	var open []laneWalk // heap by at
-	add := func(i int) {
-		if i >= len(u.heaps[end]) {
+	add := func(h []LaneID, i int) {
+		if i >= len(h) {
 			return
 		}
-		l := x.lanes.at(uint32(u.heaps[end][i]))
-		open = append(open, laneWalk{walk: x.forest.walk(&l.tree, end), at: l.heads[end], heap: i + 1})
-		for c := len(open) - 1; c > 0 && end.earlier(open[c].at, open[(c-1)/2].at); c = (c - 1) / 2 {
+		l := x.lanes.at(uint32(h[i]))
+		open = append(open, laneWalk{
+			walk: x.forest.walk(&l.tree, s.End), at: l.heads[s.End], heap: h, pos: i + 1,
+		})
+		for c := len(open) - 1; c > 0 && s.End.earlier(open[c].at, open[(c-1)/2].at); c = (c - 1) / 2 {
 			open[c], open[(c-1)/2] = open[(c-1)/2], open[c]
 		}
 	}
-	for add(0); n > 0 && len(open) > 0; skip-- {
+	add(set.narrow[s.End], 0)
+	if !s.Narrow {
+		add(set.wide[s.End], 0)
+	}
+	for ; n > 0 && len(open) > 0; skip-- {
 		top := &open[0]
 		_, id := top.walk.at()
 		if skip <= 0 {
 			dst = append(dst, x.packet(id, x.entries.at(id)))
 			n--
 		}
-		lane := top.heap
-		top.heap = 0
+		heap, pos := top.heap, top.pos
+		top.pos = 0
 		if top.next(); top.done() {
 			open[0] = open[len(open)-1]
 			open = open[:len(open)-1]
 		} else {
 			top.at, _ = top.walk.at()
 		}
-		siftDownWalk(open, end)
-		if lane != 0 {
-			add(2*lane - 1)
-			add(2 * lane)
+		siftDownWalk(open, s.End)
+		if pos != 0 {
+			add(heap, 2*pos-1)
+			add(heap, 2*pos)
 		}
 	}
 	return dst

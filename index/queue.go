@@ -27,11 +27,9 @@ var (
 // queue is one ordered set of packets.
 type queue struct {
 	counts      Counts
-	defaultLane LaneID            // 0 while the slot is free
-	unused      LaneID            // the lane that Lane made last, while it has had no packet; or 0
-	byTags      map[string]LaneID // all other lanes; nil when there are none
-	heaps       [2][]LaneID       // by End: the lanes with a selectable packet; empty if byTags is nil
-	next        uint32            // links free slots
+	defaultLane LaneID   // 0 while the slot is free
+	next        uint32   // links free slots
+	lanes       *laneSet // nil while the queue has only its default lane
 }
 
 func (u *queue) freeLink() *uint32 { return &u.next }
@@ -43,16 +41,17 @@ func (x *Index) AddQueue() QueueID {
 	if q == 0 {
 		return 0
 	}
-	lane := x.newLane(q)
+	lane := x.lanes.alloc()
 	if lane == 0 {
 		x.queues.free(uint32(q))
 		return 0
 	}
-	x.queues.at(uint32(q)).defaultLane = lane
+	x.lanes.at(lane).queue = q
+	x.queues.at(uint32(q)).defaultLane = LaneID(lane)
 	return q
 }
 
-// DropQueue removes an empty queue and its lanes. ErrUnknownQueue, ErrNotEmpty.
+// DropQueue removes an empty queue. ErrUnknownQueue, ErrNotEmpty.
 func (x *Index) DropQueue(q QueueID) error {
 	if !x.hasQueue(q) {
 		return ErrUnknownQueue
@@ -60,9 +59,6 @@ func (x *Index) DropQueue(q QueueID) error {
 	u := x.queues.at(uint32(q))
 	if u.counts.Len() > 0 {
 		return ErrNotEmpty
-	}
-	if u.unused != 0 {
-		x.freeLane(u.unused)
 	}
 	x.lanes.free(uint32(u.defaultLane))
 	x.queues.free(uint32(q))

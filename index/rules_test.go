@@ -171,6 +171,79 @@ func TestGroupRules(t *testing.T) {
 	})
 }
 
+// pushWide adds a wide packet with the next sequence, which it returns.
+func (b *bench) pushWide(priority uint32, key string) uint64 {
+	b.seq++
+	if b.Push(Entry{Queue: b.q, Wide: true, Priority: priority, Seq: b.seq, Key: []byte(key), Size: 10}, 0) == 0 {
+		b.t.Fatal("the push was refused")
+	}
+	return b.seq
+}
+
+// narrowIs fails the test unless a narrow pop with groups at an end takes these sequences.
+func (b *bench) narrowIs(end End, want ...uint64) {
+	b.t.Helper()
+	var got []uint64
+	for _, p := range b.Pop(b.q, Selection{End: end, Narrow: true, Group: true}, nil) {
+		got = append(got, p.Seq)
+	}
+	if !slices.Equal(got, want) {
+		b.t.Fatalf("a narrow pop gave %v, want %v", got, want)
+	}
+}
+
+func TestNarrowRules(t *testing.T) {
+	checkRules(t, map[string]func(b *bench){
+		"a narrow selection leaves wide packets at both ends": func(b *bench) {
+			oldest, old := b.pushWide(1, "a"), b.push(2, "b", 0)
+			new, newest := b.push(2, "c", 0), b.pushWide(1, "d")
+			b.narrowIs(Newest, new)
+			b.narrowIs(Oldest, old)
+			b.narrowIs(Newest)
+			b.popIs(newest)
+			b.popIs(oldest)
+		},
+		"a queue of wide packets has nothing for a narrow selection": func(b *bench) {
+			b.pushWide(1, "a")
+			_, best := b.Best(b.q, Selection{Narrow: true})
+			_, claimed := b.Claim(b.q, Selection{Narrow: true}, 0)
+			if next := b.Next(b.q, Selection{Narrow: true}, 0, 9, nil); best || claimed || len(next) > 0 {
+				b.t.Fatalf("best is %v, claimed is %v, next are %v", best, claimed, next)
+			}
+			if narrow, wide := b.Widths(b.q); narrow || !wide {
+				b.t.Fatalf("widths are %v and %v", narrow, wide)
+			}
+		},
+		"a narrow pop leaves the wide packets of its group": func(b *bench) {
+			wide, one, two := b.pushWide(1, "a"), b.push(2, "a", 0), b.push(0, "a", 0)
+			b.narrowIs(Newest, one, two)
+			b.popIs(wide)
+		},
+		"a narrow pop leaves the wide packets of a large group": func(b *bench) {
+			var wide, narrow []uint64
+			for range 100 {
+				wide = slices.Insert(wide, 0, b.pushWide(1, "a"))
+				narrow = slices.Insert(narrow, 0, b.push(1, "a", 0))
+			}
+			b.narrowIs(Newest, narrow...)
+			b.popIs(wide...)
+		},
+		"a selection that takes wide packets takes a group in one order": func(b *bench) {
+			one, two, three, four := b.pushWide(1, "a"), b.push(1, "a", 0), b.pushWide(1, "a"), b.push(2, "a", 0)
+			b.popIs(three, two, one, four)
+		},
+		"wide packets that a narrow pop leaves do not count towards its limit": func(b *bench) {
+			one := b.push(1, "a", 0)
+			b.pushWide(1, "a")
+			two := b.push(1, "a", 0)
+			got := b.Pop(b.q, Selection{Narrow: true, Group: true, Limit: Limit{Packets: 2}}, nil)
+			if len(got) != 2 || got[0].Seq != two || got[1].Seq != one {
+				b.t.Fatalf("pop gave %+v", got)
+			}
+		},
+	})
+}
+
 func TestLimitRules(t *testing.T) {
 	checkRules(t, map[string]func(b *bench){
 		"a group that just fits the limit is taken whole": func(b *bench) {
@@ -270,16 +343,12 @@ func TestTimeRules(t *testing.T) {
 
 func TestWhatIsUnknownIsRefused(t *testing.T) {
 	b := newBench(t)
-	other := b.AddQueue()
-	lane := b.Lane(b.q, []byte("x"))
 	gone := b.Push(Entry{Queue: b.q, Priority: 1, Seq: 1}, 0)
 	b.Remove(gone)
 	pushes := map[string]Entry{
-		"queue 0":                 {Priority: 1, Seq: 1},
-		"a queue never made":      {Queue: 99, Priority: 1, Seq: 1},
-		"a lane of another queue": {Queue: other, Lane: lane, Priority: 1, Seq: 1},
-		"a lane never made":       {Queue: b.q, Lane: 9999999, Priority: 1, Seq: 1},
-		"a key that is too long":  {Queue: b.q, Priority: 1, Seq: 1, Key: make([]byte, MaxKey+1)},
+		"queue 0":                {Priority: 1, Seq: 1},
+		"a queue never made":     {Queue: 99, Priority: 1, Seq: 1},
+		"a key that is too long": {Queue: b.q, Priority: 1, Seq: 1, Key: make([]byte, MaxKey+1)},
 	}
 	for name, e := range pushes {
 		if id := b.Push(e, 0); id != 0 {
@@ -296,8 +365,8 @@ func TestWhatIsUnknownIsRefused(t *testing.T) {
 	for _, q := range []QueueID{0, 99, math.MaxUint32} {
 		_, best := b.Best(q, Selection{})
 		_, found := b.Only(q, nil)
-		if best || found != 0 || b.Lane(q, nil) != 0 || b.DropQueue(q) != ErrUnknownQueue || b.Counts(q) != (Counts{}) ||
-			len(b.Next(q, Newest, 0, 1, nil)) != 0 {
+		if best || found != 0 || b.DropQueue(q) != ErrUnknownQueue || b.Counts(q) != (Counts{}) ||
+			len(b.Next(q, Selection{}, 0, 1, nil)) != 0 {
 			t.Errorf("queue %d is known", q)
 		}
 	}
@@ -325,7 +394,7 @@ func TestAFilterIsAskedOnceALane(t *testing.T) {
 	x := New()
 	q := x.AddQueue()
 	for i := range uint64(3000) {
-		x.Push(Entry{Queue: q, Lane: x.Lane(q, fmt.Append(nil, "lane ", i%30)), Priority: uint32(i%7) + 1, Seq: i}, 0)
+		x.Push(Entry{Queue: q, Tags: fmt.Append(nil, "lane ", i%30), Priority: uint32(i%7) + 1, Seq: i}, 0)
 	}
 	for _, end := range []End{Newest, Oldest} {
 		asked := map[string]int{}

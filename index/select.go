@@ -16,9 +16,9 @@ func (end End) earlier(a, b place) bool {
 	return a.seq > b.seq
 }
 
-// Filter says which lanes a consumer takes from, by the tags given to [Index.Lane] (empty for the
-// default lane). It is asked at most once a lane and call, must not keep or change the tags, and
-// must not call the index. A nil Filter takes from all.
+// Filter says which packets a consumer takes, by their tags. Packets with equal tags share a lane,
+// and a call asks a filter at most once a lane. A filter must not keep or change the tags, and must
+// not call the index. A nil Filter takes all.
 type Filter func(tags []byte) bool
 
 // Limit is the most that one Pop takes. The selected packet is taken whatever the limit says.
@@ -31,6 +31,7 @@ type Limit struct {
 type Selection struct {
 	End    End
 	Filter Filter
+	Narrow bool  // leave the wide packets, also those of a group: they cost nothing
 	Group  bool  // take with the selected packet every ready packet of its key
 	Limit  Limit // of the group
 }
@@ -48,8 +49,8 @@ func (x *Index) Best(q QueueID, s Selection) (Packet, bool) {
 }
 
 // Pop removes the selected packet, with its group if s.Group is set, and appends them to dst. The
-// group is every other ready packet of the same key, in any lane and priority 0 included; delayed
-// and claimed packets stay. The selected packet comes first, then the group by priority, newest
+// group is every other ready packet of the same key, whatever its tags, priority 0 included, but no
+// wide one if s.Narrow is set; delayed and claimed packets stay. The selected packet comes first, then the group by priority, newest
 // first, priority 0 last. The first packet that would exceed the limit stays, and all behind it.
 // Nothing is appended when nothing can be selected. See Best for times.
 func (x *Index) Pop(q QueueID, s Selection, dst []Packet) []Packet {
@@ -138,7 +139,7 @@ func (x *Index) pick(id uint32, e *entry, s *Selection) []uint32 {
 	}
 	lim := s.Limit
 	left, bytes := lim.Packets-1, lim.Bytes-int64(e.size)
-	x.picked = x.others(x.keys.groups.at(e.group), id, func(m *entry) bool {
+	x.picked = x.others(x.keys.groups.at(e.group), id, s.Narrow, func(m *entry) bool {
 		left--
 		bytes -= int64(m.size)
 		return (lim.Packets <= 0 || left >= 0) && (lim.Bytes <= 0 || bytes >= 0)
@@ -160,8 +161,8 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 	}
 	u := x.queues.at(uint32(q))
 	lane := u.defaultLane
-	if u.byTags != nil {
-		lane = x.bestLane(u, s)
+	if u.lanes != nil {
+		lane = x.bestLane(u.lanes, s)
 	} else if s.Filter != nil && !s.Filter(nil) {
 		return 0
 	}
@@ -177,8 +178,20 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 }
 
 // bestLane returns the lane of a queue with several whose head is selected, or 0.
-func (x *Index) bestLane(u *queue, s *Selection) LaneID {
-	h := u.heaps[s.End]
+func (x *Index) bestLane(set *laneSet, s *Selection) LaneID {
+	best := x.bestInHeap(set.narrow[s.End], s)
+	if s.Narrow {
+		return best
+	}
+	wide := x.bestInHeap(set.wide[s.End], s)
+	if best == 0 || wide != 0 && x.laneBefore(s.End, wide, best) {
+		return wide
+	}
+	return best
+}
+
+// bestInHeap returns the first lane of a heap that the filter accepts, or 0.
+func (x *Index) bestInHeap(h []LaneID, s *Selection) LaneID {
 	if len(h) == 0 {
 		return 0
 	}

@@ -27,6 +27,12 @@ func (w *walk) at() (place, uint32) {
 	return n.key(w.pos), n.ids[w.pos]
 }
 
+// place returns the place the walk is at.
+func (w *walk) place() place {
+	k, _ := w.at()
+	return k
+}
+
 // next goes to the next packet.
 func (w *walk) next() { w.skip(1) }
 
