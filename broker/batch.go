@@ -19,8 +19,8 @@ type batch struct {
 	copied      []byte   // records copied out of the cache, and bytes of replies
 	queuedBytes int      // bytes of records
 
-	missed    *queue    // the queue of the first miss: where to read ahead
-	missedEnd index.End // and which way
+	missed          *queue          // the queue of the first miss: where to read ahead
+	missedSelection index.Selection // and what
 }
 
 // reply is what one call answers: records[first:last] of its batch.

@@ -50,7 +50,7 @@ type Options struct {
 // and replies to their receivers. Its invariants, each true whenever mu is free:
 //
 //  1. The index is the state of the store after all batches up to and including the open one.
-//  2. No queue has both a selectable packet and a waiting subscriber, unless the open batch had
+//  2. No queue has both a packet and a waiting subscriber that can take it, unless the open batch had
 //     no room for the delivery; then the queue is in starved or the subscriber in hungry.
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {

@@ -42,7 +42,7 @@ func TestReplyWaitsUntilWhatItReportsIsOnDisk(t *testing.T) {
 	defer h.b.Close()
 	g := h.gate()
 	r := &inbox{flushed: make(chan struct{}, 4)}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "first")
 	<-g.entered // the push is being committed
 	h.pop(c, "nothing here")
@@ -63,7 +63,7 @@ func TestPushAndPopInOneBatchTouchNoDisk(t *testing.T) {
 	defer h.b.Close()
 	g := h.gate()
 	r := &inbox{}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "on disk")
 	<-g.entered // what follows goes into one batch
 	for i := range 100 {
@@ -85,14 +85,14 @@ func TestFailedCommitEndsTheBrokerAndAnswersNothing(t *testing.T) {
 	h := newHarness(t)
 	g := h.gate()
 	r := &inbox{}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "x")
 	h.pop(c, "other")
 	<-g.entered
 	broken := errors.New("device is gone")
 	g.leave <- broken
 	<-h.b.Failed()
-	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), broker.Newest) }); !errors.Is(err, broker.ErrClosed) {
+	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups) }); !errors.Is(err, broker.ErrClosed) {
 		t.Fatalf("call after the failure gave %v, want ErrClosed", err)
 	}
 	if err := h.b.Close(); !errors.Is(err, broken) {
@@ -113,9 +113,9 @@ func TestFullDiskIsTriedAgainUntilThereIsRoom(t *testing.T) {
 		g.leave <- fmt.Errorf("no room: %w", storage.ErrFull)
 	}
 	<-g.entered
-	c := h.b.Attach(&inbox{})
+	c := h.b.Attach(&inbox{}, groups)
 	pop := func() error {
-		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("other"), broker.Newest) })
+		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("other"), groups) })
 	}
 	if err := pop(); !errors.Is(err, broker.ErrStopped) {
 		t.Fatalf("a call while the batch waits for room gave %v, want that it is refused", err)
@@ -143,13 +143,13 @@ func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	r := &inbox{}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "x")
 	push := func() error {
 		return h.b.Do(func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
 	}
 	pop := func() error {
-		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), broker.Newest) })
+		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups) })
 	}
 	level := func(l storage.Level) {
 		h.store.mu.Lock()
@@ -189,7 +189,7 @@ func TestPayloadsThatLeftTheCacheAreReadBack(t *testing.T) {
 	h.store.reads = func(int) { reads++ }
 	h.store.mu.Unlock()
 	r := &inbox{}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	for i := range n {
 		h.pop(c, "q")
 		if i%10 == 0 {
@@ -212,7 +212,7 @@ func TestSubscriberThatDoesNotReadIsHeldUntilItHasReadOn(t *testing.T) {
 	defer h.b.Close()
 	slow, fast := &inbox{}, &inbox{}
 	slow.backlog = broker.MaxOutstandingBytes + 1
-	cs, cf := h.b.Attach(slow), h.b.Attach(fast)
+	cs, cf := h.b.Attach(slow, groups), h.b.Attach(fast, groups)
 	for _, c := range []*broker.Consumer{cs, cf} {
 		h.do(func(tx *broker.Tx) error {
 			if err := tx.Subscribe(c, []byte("q")); err != nil {
@@ -243,7 +243,7 @@ func TestDetachedConsumerIsFinishedAfterItsLastReply(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	r := &inbox{}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "x")
 	h.do(func(tx *broker.Tx) error {
 		if err := tx.Subscribe(c, []byte("p")); err != nil {
@@ -252,7 +252,7 @@ func TestDetachedConsumerIsFinishedAfterItsLastReply(t *testing.T) {
 		if err := tx.Ready(c, 1); err != nil {
 			return err
 		}
-		if err := tx.Pop(c, []byte("q"), broker.Newest); err != nil {
+		if err := tx.Pop(c, []byte("q"), groups); err != nil {
 			return err
 		}
 		tx.Detach(c)
@@ -300,7 +300,7 @@ func TestOversizedPacketIsRefusedWithItsLimit(t *testing.T) {
 func TestEmptiedQueuesAreForgottenInTime(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
-	c := h.b.Attach(&inbox{})
+	c := h.b.Attach(&inbox{}, groups)
 	for i := range 5000 {
 		name := fmt.Sprint("queue", i)
 		h.push(name, 1, 0, "k", "x")
@@ -325,7 +325,7 @@ func TestGroupIsPoppedWholeUpToTheProtocolsCount(t *testing.T) {
 		h.push("q", uint32(i%2), 0, "same key", fmt.Sprint(i))
 	}
 	r := &inbox{}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	h.pop(c, "q")
 	h.barrier()
 	h.pop(c, "q")
@@ -359,7 +359,7 @@ func TestManyQueuesLeftAtOnceFitIntoBatches(t *testing.T) {
 	h.restart()
 	consumers := make([]*broker.Consumer, 6)
 	for i := range consumers {
-		consumers[i] = h.b.Attach(&inbox{})
+		consumers[i] = h.b.Attach(&inbox{}, groups)
 		for k := range 1000 {
 			name := fmt.Sprint(i, "/", k)
 			h.push(name, 1, 0, "k", "x")
@@ -428,7 +428,7 @@ func TestNothingExpiredIsDeliveredAfterAStall(t *testing.T) {
 	h.push("q", 1, 0, "a", "first")
 	<-g.entered // the next batch fills up meanwhile
 	r := &inbox{}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	h.push("q", 1, 10*time.Millisecond, "b", "short-lived")
 	through := h.fillBatch()
 	h.now.Add(5000)
@@ -451,7 +451,7 @@ func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.
 	h := newHarness(t)
 	defer h.b.Close()
 	r := &inbox{backlog: broker.MaxOutstandingBytes + 1}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	h.subscribe(c, 10, "a", "b")
 	h.push("a", 1, 0, "1", "a1")
 	h.push("b", 1, 0, "2", "b1")
@@ -485,13 +485,13 @@ func TestRepliesOfOneBatchAreBounded(t *testing.T) {
 	<-g.entered
 	const pops = 200_000
 	r := &inbox{}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	done := make(chan struct{})
 	var answered atomic.Int64
 	go func() {
 		defer close(done)
 		for range pops {
-			_ = h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("nothing"), broker.Newest) })
+			_ = h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("nothing"), groups) })
 			answered.Add(1)
 		}
 	}()
@@ -515,7 +515,7 @@ func TestRepliesOfOneBatchAreBounded(t *testing.T) {
 func TestRedundantSubscribeAtTheLimitIsIgnored(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
-	c := h.b.Attach(&inbox{})
+	c := h.b.Attach(&inbox{}, groups)
 	for i := range broker.MaxSubscriptions {
 		h.subscribe(c, 0, fmt.Sprint(i))
 	}
@@ -530,7 +530,7 @@ func TestDefinitionsOfEmptyQueuesDoNotPileUpOverRestarts(t *testing.T) {
 	h := newHarness(t)
 	defer func() { _ = h.b.Close() }()
 	for round := range 4 {
-		c := h.b.Attach(&inbox{})
+		c := h.b.Attach(&inbox{}, groups)
 		for i := range 1000 {
 			name := fmt.Sprint(round, "/", i)
 			h.push(name, 1, 0, "k", "x")
@@ -572,7 +572,7 @@ func TestDamagedPayloadEndsTheBrokerUnlessLossIsAccepted(t *testing.T) {
 		}
 		h.store.mu.Unlock()
 		r := &inbox{}
-		c := h.b.Attach(r)
+		c := h.b.Attach(r, groups)
 		h.pop(c, "q")
 		if !accept {
 			<-h.b.Failed()

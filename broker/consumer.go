@@ -29,6 +29,7 @@ type Receiver interface {
 // for those that say otherwise.
 type Consumer struct {
 	to       Receiver
+	delivery Selection          // what its subscriptions take
 	sub      index.SubscriberID // 0 until it first subscribes or is ready
 	queues   int                // subscriptions
 	detached bool
@@ -40,8 +41,10 @@ type Consumer struct {
 	dirty         bool         // completer only: it has to be flushed
 }
 
-// Attach makes a consumer of to. Tx.Detach ends it.
-func (b *Broker) Attach(to Receiver) *Consumer { return &Consumer{to: to} }
+// Attach makes a consumer of to. Its subscriptions take what the selection says. Tx.Detach ends it.
+func (b *Broker) Attach(to Receiver, delivery Selection) *Consumer {
+	return &Consumer{to: to, delivery: delivery}
+}
 
 // outstandingBytes is how much the client has not been sent yet: in the broker and in the receiver.
 func (c *Consumer) outstandingBytes() int64 { return c.QueuedBytes() + c.to.UnwrittenBytes() }
@@ -69,7 +72,7 @@ func (b *Broker) consumer(s index.SubscriberID) *Consumer { return b.consumers[s
 // subscriber gives c a number in the dispatch.
 func (b *Broker) subscriber(c *Consumer) index.SubscriberID {
 	if c.sub == 0 {
-		c.sub = b.dispatch.Add()
+		c.sub = b.dispatch.Add(c.delivery.Narrow)
 		for int(c.sub) >= len(b.consumers) {
 			b.consumers = append(b.consumers, nil)
 		}

@@ -8,7 +8,7 @@ import (
 // deliverQueue gives packets of q to its waiting subscribers, the one ready longest first.
 func (b *Broker) deliverQueue(q *queue) {
 	for q.subscribers > 0 {
-		s, ok := b.dispatch.Waiting(q.ix)
+		s, ok := b.nextSubscriber(q)
 		if !ok {
 			return
 		}
@@ -20,11 +20,23 @@ func (b *Broker) deliverQueue(q *queue) {
 		if b.pauseIfBehind(c) {
 			continue
 		}
-		if !b.popGroup(q, Newest, c) {
+		if !b.popGroup(q, c.delivery, c) {
 			return
 		}
 		b.dispatch.Spend(s)
 	}
+}
+
+// nextSubscriber returns the subscriber that gets the next packet of q; false if none can take it.
+func (b *Broker) nextSubscriber(q *queue) (index.SubscriberID, bool) {
+	narrow, wide := b.ix.Widths(q.ix)
+	if narrow || !wide {
+		return b.dispatch.Waiting(q.ix, false)
+	}
+	if s, ok := b.dispatch.Waiting(q.ix, false); ok {
+		b.noteWide(q, b.consumer(s).delivery)
+	}
+	return b.dispatch.Waiting(q.ix, true)
 }
 
 // fillConsumer gives c what its readiness allows from the queues it subscribes to: the best priority
@@ -40,7 +52,7 @@ func (tx *Tx) fillConsumer(c *Consumer) {
 		if q == nil {
 			return
 		}
-		b.popGroup(q, Newest, c)
+		b.popGroup(q, c.delivery, c)
 		b.dispatch.Spend(c.sub)
 	}
 }
@@ -50,8 +62,9 @@ func (b *Broker) bestOf(c *Consumer) *queue {
 	var best index.Packet
 	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
 	for _, id := range b.ids {
-		p, ok := b.ix.Best(id, index.Selection{End: Newest})
+		p, ok := b.ix.Best(id, c.delivery.ofIndex(b))
 		if !ok {
+			b.noteWide(b.queues.of(id), c.delivery)
 			continue
 		}
 		if best.ID == 0 || p.Priority < best.Priority || p.Priority == best.Priority && p.Seq > best.Seq {

@@ -11,6 +11,8 @@ const (
 
 	// MaxGroup is the most packets one pop hands out: the pinpriq reply counts them in 16 bits.
 	MaxGroup = 0xffff
+	// MaxNarrow is the longest key or payload that a consumer of narrow packets is given.
+	MaxNarrow = storage.MaxNarrow
 	// MaxGroupBytes bounds the keys and payloads of one pop, and so what one client can make
 	// the server hold: what is past it stays queued.
 	MaxGroupBytes = 16 << 20

@@ -15,6 +15,9 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery"
 )
 
+// groups is what most tests pop: the newest packet and its group, whatever their length.
+var groups = broker.Selection{End: broker.Newest, Group: true}
+
 // inbox is a Receiver that keeps what it gets. Its fields may be read once a barrier has been
 // answered that was asked for after the calls in question.
 type inbox struct {
@@ -108,14 +111,14 @@ func (h *harness) push(queue string, priority uint32, ttl time.Duration, key, pa
 
 func (h *harness) pop(c *broker.Consumer, queue string) {
 	h.t.Helper()
-	h.do(func(tx *broker.Tx) error { return tx.Pop(c, []byte(queue), broker.Newest) })
+	h.do(func(tx *broker.Tx) error { return tx.Pop(c, []byte(queue), groups) })
 }
 
 // barrier returns when everything before it is on disk and handed out.
 func (h *harness) barrier() {
 	h.t.Helper()
 	r := &inbox{flushed: make(chan struct{}, 1)}
-	h.pop(h.b.Attach(r), "barrier")
+	h.pop(h.b.Attach(r, groups), "barrier")
 	select {
 	case <-r.flushed:
 	case <-h.b.Failed():
@@ -233,7 +236,7 @@ func TestBrokerDoesWhatTheModelDoes(t *testing.T) {
 			boxes, consumers, m.subs, m.line = nil, nil, nil, nil
 			for range 3 {
 				box := &inbox{}
-				boxes, consumers = append(boxes, box), append(consumers, h.b.Attach(box))
+				boxes, consumers = append(boxes, box), append(consumers, h.b.Attach(box, groups))
 				m.subs = append(m.subs, &modelSub{})
 			}
 		}

@@ -12,7 +12,7 @@ func (b *Broker) planReadAhead(t *batch) {
 	if t.missed == nil || b.queues.all[t.missed.ix] != t.missed {
 		return
 	}
-	b.scratch = b.ix.Next(t.missed.ix, t.missedEnd, 0, readAhead, b.scratch[:0])
+	b.scratch = b.ix.Next(t.missed.ix, t.missedSelection, 0, readAhead, b.scratch[:0])
 	bytes := 0
 	for _, p := range b.scratch {
 		if bytes += int(p.Size); bytes > readAheadBytes {

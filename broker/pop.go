@@ -14,10 +14,24 @@ const (
 	Oldest = index.Oldest // first pushed first
 )
 
-// Pop takes the best packet of the queue, at the newest or oldest end of its priority, with all
-// that have its key, for c. The reply goes to c's receiver: no packets if none is selectable,
-// which an unknown queue answers as well (pinpriq document, section pop).
-func (tx *Tx) Pop(c *Consumer, name []byte, end End) error {
+// Selection says which packets of a queue a consumer takes.
+type Selection struct {
+	End    End
+	Group  bool // with the selected packet, every other of its key
+	Narrow bool // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
+}
+
+func (s Selection) ofIndex(b *Broker) index.Selection {
+	return index.Selection{
+		End: s.End, Group: s.Group, Narrow: s.Narrow,
+		Limit: index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes},
+	}
+}
+
+// Pop takes the best packet of the queue, and what else the selection says, for c. The reply goes to
+// c's receiver: no packets if none can be selected, as in an unknown queue (pinpriq document,
+// section pop).
+func (tx *Tx) Pop(c *Consumer, name []byte, s Selection) error {
 	if err := tx.begin(0); err != nil {
 		return err
 	}
@@ -26,17 +40,17 @@ func (tx *Tx) Pop(c *Consumer, name []byte, end End) error {
 		return ErrStopped
 	}
 	q := b.queues.find(name)
-	if q == nil || !b.popGroup(q, end, c) {
+	if q == nil || !b.popGroup(q, s, c) {
 		b.queueReply(c, len(b.open.records), replyPackets, 0)
 	}
 	return nil
 }
 
-// popGroup pops from q for c. It returns false, and answers nothing, if nothing is selectable.
-func (b *Broker) popGroup(q *queue, end End, c *Consumer) bool {
-	b.scratch = b.ix.Pop(q.ix, index.Selection{
-		End: end, Group: true, Limit: index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes},
-	}, b.scratch[:0])
+// popGroup pops from q for c. It returns false, and answers nothing, if nothing can be selected.
+func (b *Broker) popGroup(q *queue, s Selection, c *Consumer) bool {
+	b.noteWide(q, s)
+	selection := s.ofIndex(b)
+	b.scratch = b.ix.Pop(q.ix, selection, b.scratch[:0])
 	if len(b.scratch) == 0 {
 		return false
 	}
@@ -46,11 +60,23 @@ func (b *Broker) popGroup(q *queue, end End, c *Consumer) bool {
 		owed += int(p.Size)
 	}
 	if len(b.open.misses) > 0 && b.open.missed == nil {
-		b.open.missed, b.open.missedEnd = q, end
+		b.open.missed, b.open.missedSelection = q, selection
 	}
 	b.queueReply(c, first, replyPackets, owed)
 	b.markEmpty(q)
 	return true
+}
+
+// noteWide logs, once a queue, that a selection leaves packets in it.
+func (b *Broker) noteWide(q *queue, s Selection) {
+	if !s.Narrow || q.wideNoted {
+		return
+	}
+	if _, wide := b.ix.Widths(q.ix); wide {
+		q.wideNoted = true
+		b.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
+			"queue", q.name, "limit", MaxNarrow)
+	}
 }
 
 // popRecord removes a packet that left the index and returns its record, or nil after noting

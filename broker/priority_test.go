@@ -118,7 +118,7 @@ func TestBarePacketsDoWhatTheModelDoes(t *testing.T) {
 		key := rapid.SampledFrom([]string{"1", "2", "3", "4", "5", "a longer key than fits", ""})
 		end := rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest})
 		box := &inbox{}
-		c := h.b.Attach(box)
+		c := h.b.Attach(box, groups)
 		sub := &modelSub{}
 		t.Repeat(map[string]func(*rapid.T){
 			"prioritize": func(t *rapid.T) {
@@ -179,7 +179,7 @@ func TestBarePacketsDoWhatTheModelDoes(t *testing.T) {
 				h.barrier()
 				h.restart()
 				box, sub = &inbox{}, &modelSub{}
-				c = h.b.Attach(box)
+				c = h.b.Attach(box, groups)
 			},
 			"": func(t *rapid.T) {
 				h.barrier()
@@ -335,7 +335,7 @@ func TestABarePacketMovedToASelectablePriorityIsDelivered(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	r := &inbox{}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	h.do(func(tx *broker.Tx) error {
 		return errors.Join(tx.Subscribe(c, []byte("q")), tx.Ready(c, 2))
 	})
@@ -405,7 +405,7 @@ func TestManyPacketsWithOneKeyAreTakenUpToALimit(t *testing.T) {
 	if key, err := h.popKey("q", broker.Oldest); err != broker.ErrManyShare {
 		t.Errorf("PopKey of one more gave %q %v, want ErrManyShare", key, err)
 	}
-	h.pop(h.b.Attach(&inbox{}), "q") // all of them
+	h.pop(h.b.Attach(&inbox{}, groups), "q") // all of them
 	for range broker.MaxBareGroup {
 		h.push("q", 1, 0, "k", "")
 	}
@@ -537,7 +537,7 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 	defer h.b.Close()
 	g := h.gate()
 	r := &inbox{flushed: make(chan struct{}, 16)}
-	c := h.b.Attach(r)
+	c := h.b.Attach(r, groups)
 	if !c.Idle() {
 		t.Fatal("a fresh consumer is not idle")
 	}
@@ -548,7 +548,7 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 		}
 		tx.Reply(c, data)
 		copy(data, "XXXXX")
-		if err := tx.Pop(c, []byte("q"), broker.Newest); err != nil {
+		if err := tx.Pop(c, []byte("q"), groups); err != nil {
 			return err
 		}
 		tx.Reply(c, []byte("third"))

@@ -68,6 +68,7 @@ func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) error {
 	seq, op := b.put(q, priority, p)
 	e := index.Entry{
 		Queue:    q.ix,
+		Wide:     storage.IsWide(len(p.Key), len(p.Payload)),
 		Priority: priority,
 		Seq:      seq,
 		Key:      p.Key,

@@ -14,6 +14,7 @@ type queue struct {
 	name        string
 	id          uint32        // storage's number; used again only when all numbers were used once
 	ix          index.QueueID // index's number; used again after the queue is dropped
+	wideNoted   bool          // noteWide has logged it
 	defined     bool          // the store, or the open batch, holds the definition
 	subscribers int           // consumers subscribed
 	idle        bool          // listed in queueTable.idle

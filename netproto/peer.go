@@ -15,7 +15,7 @@ type Peer struct {
 
 func newPeer(p Protocol, b *broker.Broker, out *output) *Peer {
 	peer := &Peer{broker: b, out: out}
-	peer.consumer = b.Attach(peer)
+	peer.consumer = b.Attach(peer, p.Delivery())
 	out.onProgress = peer.resume
 	peer.session = p.Open(peer)
 	return peer

@@ -21,6 +21,8 @@ import (
 type Protocol interface {
 	// Name is the protocol's name in logs: lower case, one word.
 	Name() string
+	// Delivery says which packets the subscriptions of a connection take.
+	Delivery() broker.Selection
 	// Open starts the session of a peer.
 	Open(p *Peer) Session
 }

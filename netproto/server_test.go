@@ -25,6 +25,8 @@ type lines struct {
 
 func (p *lines) Name() string { return "lines" }
 
+func (p *lines) Delivery() broker.Selection { return broker.Selection{} }
+
 func (p *lines) Open(peer *Peer) Session {
 	p.mu.Lock()
 	p.peers = append(p.peers, peer)

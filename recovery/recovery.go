@@ -154,6 +154,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 func Entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 	return index.Entry{
 		Queue:     q,
+		Wide:      m.Wide(),
 		Priority:  id.Priority,
 		Seq:       id.Seq,
 		Key:       m.Key,

@@ -66,6 +66,16 @@ type Meta struct {
 	More       bool   // there is more than key, times, attempts and payload: tags, a producer, or what a later version wrote
 }
 
+// MaxNarrow is the longest key or payload of a narrow packet: the most that a length of 16 bits can
+// say. Any other packet is wide.
+const MaxNarrow = 0xffff
+
+// IsWide reports whether a packet with a key and a payload of so many bytes is wide.
+func IsWide(key, payload int) bool { return key > MaxNarrow || payload > MaxNarrow }
+
+// Wide reports whether the packet is wide.
+func (m *Meta) Wide() bool { return IsWide(len(m.Key), int(m.Size)-len(m.Key)) }
+
 // Expired reports whether the packet's time has passed at now, in Unix milliseconds: it lives up to
 // its expiry, and not at it.
 func (p *Packet) Expired(now int64) bool { return p.Expiry != 0 && p.Expiry <= now }

@@ -25,6 +25,9 @@ type Protocol struct {
 // Name implements netproto.Protocol.
 func (p *Protocol) Name() string { return Name }
 
+// Delivery implements netproto.Protocol. No command of this protocol subscribes.
+func (p *Protocol) Delivery() broker.Selection { return broker.Selection{} }
+
 // Open implements netproto.Protocol.
 func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
 	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), queue: []byte(p.Queue)}

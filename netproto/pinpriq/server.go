@@ -17,6 +17,13 @@ type Protocol struct{}
 // Name implements netproto.Protocol.
 func (Protocol) Name() string { return Name }
 
+// selection is what a pop and a delivery take (pinpriq document, section pop). The 16 bits of a
+// length cannot say how long a wide packet is.
+var selection = broker.Selection{End: broker.Newest, Group: true, Narrow: true}
+
+// Delivery implements netproto.Protocol.
+func (Protocol) Delivery() broker.Selection { return selection }
+
 // Open implements netproto.Protocol.
 func (Protocol) Open(p *netproto.Peer) netproto.Session {
 	return &session{peer: p, consumer: p.Consumer()}
@@ -76,7 +83,7 @@ func (s *session) call(tx *broker.Tx) error {
 			Payload:  r.Packet.Payload,
 		})
 	case OpPop:
-		return tx.Pop(s.consumer, r.Queue, broker.Newest)
+		return tx.Pop(s.consumer, r.Queue, selection)
 	case OpSubscribe:
 		return tx.Subscribe(s.consumer, r.Queue)
 	case OpUnsubscribe:
