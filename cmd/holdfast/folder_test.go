@@ -21,7 +21,7 @@ func TestArgumentsThatAreNoFoldersAreRefused(t *testing.T) {
 	} {
 		code := exitFailed
 		if command == "verify" {
-			code = exitBlind
+			code = exitNotChecked
 		}
 		for name, want := range map[string]string{file: isFile, filepath.Join(file, "x"): below, filepath.Join(dir, "missing"): missing} {
 			if want == missing && (command == "load" || command == "serve") { // they make one

@@ -22,7 +22,7 @@ func (p *program) input(name string) (*input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, pathless(err))
 	}
-	in := &input{Reader: stoppableFile(file, p.stop), close: func() { _ = file.Close() }}
+	in := &input{Reader: interruptibleFile(file, p.stop), close: func() { _ = file.Close() }}
 	info, err := file.Stat()
 	switch {
 	case err != nil:

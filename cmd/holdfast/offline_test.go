@@ -183,7 +183,7 @@ func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
 				case "load":
 					args = append(args, dump)
 				case "verify":
-					code = exitBlind
+					code = exitNotChecked
 				}
 				oneSentence(t, cli(t, args...), code, c.want)
 			})
@@ -315,7 +315,7 @@ type verifyJSON struct {
 
 func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	dir := filled(t)
-	if out := done(t, "verify", dir, "--deep"); !strings.Contains(out, "jobs\n") || !strings.Contains(out, `"\xffqueue, of \"bytes\""`) {
+	if out := done(t, "verify", dir, "--deep"); !strings.Contains(out, "\"jobs\"\n") || !strings.Contains(out, `"\xffqueue, of \"bytes\""`) {
 		t.Errorf("printed\n%s\nwant the queues", out)
 	}
 	damage(t, dir, 1)
@@ -364,7 +364,7 @@ func TestInterruptedCommandsSayWhatStateThingsAreIn(t *testing.T) {
 		want string
 	}{
 		"dump":    {[]string{"dump", dir, "-o", file}, exitFailed, "interrupted; nothing was written to " + file},
-		"verify":  {[]string{"verify", dir}, exitBlind, "interrupted"},
+		"verify":  {[]string{"verify", dir}, exitNotChecked, "interrupted"},
 		"compact": {[]string{"compact", dir}, exitFailed, "interrupted; the folder is sound"},
 		"load":    {[]string{"load", filepath.Join(t.TempDir(), "new"), file}, exitFailed, "interrupted; nothing was stored"},
 		"backup":  {[]string{"backup", "--to", file, "--admin", "127.0.0.1:1"}, exitFailed, "interrupted"},

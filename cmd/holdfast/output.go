@@ -12,24 +12,20 @@ import (
 	"syscall"
 )
 
-// output is where a command writes what may be long. A file has its name only when it is whole: it
-// is written beside it, under a hidden name of its own, and renamed when it is on disk.
+// output is where a command writes what may be long. A regular file is written under a hidden name
+// beside its own, and gets its own when it is whole and on disk.
 type output struct {
 	*bufio.Writer
 	sink *sink
 	name string   // "" for standard output
 	file *os.File // nil for standard output
-	tmp  string   // name of the file until it is whole; "" when it is written in place
+	tmp  string   // hidden name; "" when the output is written in place
 }
 
-const (
-	outputBuffer = 256 << 10
-
-	longestBase = 200 // of a name that is a part of a hidden one: file systems take names of 255 bytes
-)
+const outputBuffer = 256 << 10
 
 // errReaderGone means that nobody reads standard output any more, as when "head" has seen enough.
-// Whoever ended it knows, so nothing is said about it.
+// No message is printed for it: whoever stopped reading knows.
 var errReaderGone = errors.New("nobody reads standard output any more")
 
 // create opens an output; "-" or nothing is standard output. Either keep or discard must follow.
@@ -37,35 +33,35 @@ func (p *program) create(name string) (*output, error) {
 	if name == "" || name == "-" {
 		return newOutput("", p.long), nil
 	}
-	inPlace := false
-	switch info, err := os.Stat(name); {
+	info, err := os.Stat(name)
+	switch {
 	case err == nil && info.IsDir():
 		return nil, fmt.Errorf("%s is a folder: expected the name of a file to write", name)
-	case err == nil && !info.Mode().IsRegular(): // a pipe or a device, which nothing may take the place of
-		inPlace = true
+	case err == nil && !info.Mode().IsRegular(): // a pipe or a device, which no file may replace
+		return p.createInPlace(name)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("write %s: %w", name, pathless(err))
-	}
-	if inPlace {
-		file, err := openFile(p.stop, name, os.O_WRONLY)
-		if err != nil {
-			return nil, fmt.Errorf("write %s: %w", name, pathless(err))
-		}
-		o := newOutput(name, stoppableFile(file, p.stop))
-		o.file = file
-		return o, nil
 	}
 	if target, err := filepath.EvalSymlinks(name); err == nil { // a link stays one
 		name = target
 	}
-	base := filepath.Base(name)
-	// Its mode is 0600: packets are for those only who may read the data folder.
-	file, err := os.CreateTemp(filepath.Dir(name), "."+base[:min(len(base), longestBase)]+".*.tmp")
+	// Its mode is 0600: only who may read the data folder may read its packets.
+	file, err := os.CreateTemp(filepath.Dir(name), ".holdfast-*.tmp")
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, pathless(err))
 	}
 	o := newOutput(name, file)
 	o.file, o.tmp = file, file.Name()
+	return o, nil
+}
+
+func (p *program) createInPlace(name string) (*output, error) {
+	file, err := openFile(p.stop, name, os.O_WRONLY)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", name, pathless(err))
+	}
+	o := newOutput(name, interruptibleFile(file, p.stop))
+	o.file = file
 	return o, nil
 }
 
@@ -75,7 +71,7 @@ func newOutput(name string, w io.Writer) *output {
 	return o
 }
 
-// keep makes what was written whole and durable, and gives it its name.
+// keep writes the rest, waits until the file is on disk, and gives it its name.
 func (o *output) keep() error {
 	err := o.Flush()
 	if o.file == nil {
@@ -100,7 +96,7 @@ func (o *output) keep() error {
 	return o.sink.failed(syncFolder(filepath.Dir(o.name)))
 }
 
-// discard removes a file that did not become whole. After keep it does nothing.
+// discard removes a file that is not whole. After keep it does nothing.
 func (o *output) discard() {
 	if o.file != nil {
 		_ = o.file.Close()
@@ -121,8 +117,8 @@ func (o *output) left() string {
 	return "nothing was written"
 }
 
-// cause is why something that writes an output has failed with err: the output's own error if it
-// has one, which whoever was writing may have taken for something else.
+// cause is the output's own error if it has one, and err if not. Who writes an output may report its
+// error as something else.
 func (o *output) cause(err error) error {
 	if err != nil && o.sink.err != nil {
 		return o.sink.err
@@ -130,18 +126,19 @@ func (o *output) cause(err error) error {
 	return err
 }
 
-// sink is below the buffer of an output. One goroutine at a time writes to it.
+// sink is below the buffer of an output. It gives errors a name and keeps the first. One goroutine at
+// a time writes to it.
 type sink struct {
 	name string // "" for standard output
 	w    io.Writer
-	any  bool  // something got through, or may have
+	any  bool  // something was written, or may have been
 	err  error // the first
 }
 
 // Write implements io.Writer.
 func (s *sink) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
-	s.any = s.any || n > 0 || errors.Is(err, context.Canceled) // one that was given up may have written
+	s.any = s.any || n > 0 || errors.Is(err, context.Canceled) // an interrupted write may go on
 	if err != nil && s.err == nil {
 		s.err = s.failed(err)
 	}
@@ -160,7 +157,7 @@ func (s *sink) failed(err error) error {
 	return fmt.Errorf("write to standard output: %w", pathless(err))
 }
 
-// pathless is the error without the name of the file and the call, for a sentence that says both.
+// pathless is an error without the file and the call, for a sentence that already names them.
 func pathless(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError

@@ -123,15 +123,3 @@ func TestOutputToALinkIsWrittenToWhereItLeads(t *testing.T) {
 		t.Errorf("the link leads to %q, %v, where %q is", to, err, readFile(t, target))
 	}
 }
-
-func TestOutputOfALongNameIsWritten(t *testing.T) {
-	name := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
-	o, err := (&program{long: io.Discard}).create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.keep(); err != nil {
-		t.Fatal(err)
-	}
-	readFile(t, name)
-}

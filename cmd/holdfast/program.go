@@ -19,15 +19,15 @@ const (
 	exitUsage   = 2 // a command line that cannot be understood; nothing was done
 	exitNothing = 3 // the queue has nothing to select
 
-	exitUnsound = exitFailed // verify: something is wrong with the folder
-	exitBlind   = exitUsage  // verify: it could not look
+	exitUnsound    = exitFailed // verify: something is wrong with the folder
+	exitNotChecked = exitUsage  // verify: the folder was not checked
 )
 
 const description = `A durable priority queue: one binary, one folder.
 
 Every flag can also be given as an environment variable, named in its help; the flag wins, and an empty variable counts as not set.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 the queue has nothing to pop. Of verify: 0 sound, 1 something is wrong, 2 it could not look.`
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 the queue has nothing to pop. Of verify: 0 sound, 1 something is wrong, 2 it was not checked.`
 
 // commands is the command line: one field for each command.
 type commands struct {
@@ -65,11 +65,11 @@ type program struct {
 func (p *program) run(ctx context.Context, args []string) int {
 	p.stop = ctx.Done()
 	if file, ok := p.stdin.(*os.File); ok {
-		p.stdin = stoppableFile(file, p.stop)
+		p.stdin = interruptibleFile(file, p.stop)
 	}
 	p.long = p.stdout
 	if file, ok := p.stdout.(*os.File); ok {
-		p.long = stoppableFile(file, p.stop)
+		p.long = interruptibleFile(file, p.stop)
 	}
 	help := p.stdout // of a file the parser knows how wide its terminal is
 	p.stdout = &sink{w: p.stdout}
@@ -101,14 +101,13 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	err = parsed.Run()
 	var nothing *nothingError
-	var blind *blindError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &nothing):
 		return p.report(err, exitNothing)
-	case errors.As(err, &blind):
-		return p.report(err, exitBlind)
+	case errors.Is(err, errNotChecked):
+		return p.report(err, exitNotChecked)
 	case errors.Is(err, errReaderGone):
 		return exitFailed
 	}

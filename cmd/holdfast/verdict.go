@@ -4,15 +4,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 )
 
-// verdictJSON begins the JSON form of a report. Behind it come the queues, one queueJSON each, and
+// verdictJSON is the beginning of the JSON form of a report. The queues follow, one queueJSON each, and
 // the seconds that it took.
 type verdictJSON struct {
 	Sound    bool          `json:"sound"`
@@ -47,15 +44,15 @@ func newQueueJSON(q *verify.QueueCount) queueJSON {
 	return j
 }
 
-// printVerdictJSON writes an object a queue at a time: of a million queues all of it would take some
-// hundred megabytes. What goes wrong is in w, whose Flush tells.
+// printVerdictJSON encodes one queue at a time: a million of them together would take some hundred
+// megabytes. Errors of w show at its Flush.
 func printVerdictJSON(w *bufio.Writer, r *verify.Report) error {
 	v := verdictJSON{
 		Sound: r.Sound(), Findings: make([]findingJSON, 0, len(r.Findings)), More: r.More,
 		Packets: r.Packets, Expired: r.Expired, Bytes: r.Bytes,
 	}
 	for _, f := range r.Findings {
-		v.Findings = append(v.Findings, findingJSON{f.Kind, f.Key, f.What})
+		v.Findings = append(v.Findings, findingJSON(f))
 	}
 	head, err := json.Marshal(v)
 	if err != nil {
@@ -76,8 +73,8 @@ func printVerdictJSON(w *bufio.Writer, r *verify.Report) error {
 	return nil
 }
 
-// printVerdict writes a line a finding, a line a queue, and what it comes to. What goes wrong is in
-// w, whose Flush tells.
+// printVerdict writes a line for each finding, a line for each queue, and the verdict. Errors of w show
+// at its Flush.
 func printVerdict(w *bufio.Writer, r *verify.Report) {
 	for _, f := range r.Findings {
 		fmt.Fprintln(w, f)
@@ -94,44 +91,16 @@ func printVerdict(w *bufio.Writer, r *verify.Report) {
 		verdict, plural(r.Packets, "packet"), plural(r.Bytes, "byte"), plural(len(r.Queues), "queue"), r.Expired, r.Took.Round(time.Millisecond))
 }
 
-// printQueues writes a table. A first pass finds how wide its columns are, so that nothing is kept.
+// printQueues writes a table with a line for each queue, and keeps none of it.
 func printQueues(w *bufio.Writer, queues []verify.QueueCount) {
 	if len(queues) == 0 {
 		return
 	}
-	labels := [...]string{"ready", "delayed", "priority 0", "expired", "bytes"}
-	counts := func(q *verify.QueueCount) [len(labels)]int64 {
-		return [...]int64{q.Ready, q.Delayed, q.Unselectable, q.Expired, q.Bytes}
-	}
-	var most [len(labels)]int64
+	fmt.Fprintf(w, "%12s%12s%12s%12s%16s  %s\n", "ready", "delayed", "priority 0", "expired", "bytes", "queue")
 	for i := range queues {
-		for column, n := range counts(&queues[i]) {
-			most[column] = max(most[column], n)
-		}
+		q := &queues[i]
+		fmt.Fprintf(w, "%12d%12d%12d%12d%16d  %q\n", q.Ready, q.Delayed, q.Unselectable, q.Expired, q.Bytes, q.Name)
 	}
-	var widths [len(labels)]int
-	for column, label := range labels {
-		widths[column] = 2 + max(len(label), len(strconv.FormatInt(most[column], 10)))
-		fmt.Fprintf(w, "%*s", widths[column], label)
-	}
-	fmt.Fprintln(w, "  queue")
-	for i := range queues {
-		for column, n := range counts(&queues[i]) {
-			fmt.Fprintf(w, "%*d", widths[column], n)
-		}
-		fmt.Fprintf(w, "  %s\n", readable(queues[i].Name))
-	}
-}
-
-// readable is a name as it is, or quoted where that could not be told apart from the rest of a line.
-func readable(name []byte) string {
-	plain := len(name) > 0 && utf8.Valid(name) && !strings.ContainsFunc(string(name), func(r rune) bool {
-		return r == ' ' || r == '"' || !strconv.IsPrint(r)
-	})
-	if plain {
-		return string(name)
-	}
-	return strconv.Quote(string(name))
 }
 
 // plural counts things whose name takes an s.

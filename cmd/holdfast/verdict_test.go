@@ -43,9 +43,9 @@ func printed(t *testing.T, print func(w *bufio.Writer)) string {
 func TestVerdictIsATable(t *testing.T) {
 	want := `lost: packets: 1 packet is <lost>
 1 more finding not listed
-    ready  delayed  priority 0  expired  bytes  queue
-  1234567        2           0        0     12  jobs
-        0        0           3        4      0  "\xff of \"bytes\""
+       ready     delayed  priority 0     expired           bytes  queue
+     1234567           2           0           0              12  "jobs"
+           0           0           3           4               0  "\xff of \"bytes\""
 not sound: 1234572 packets of 12 bytes in 2 queues, expired: 4, 1.5s
 `
 	if got := printed(t, func(w *bufio.Writer) { printVerdict(w, anyReport()) }); got != want {
@@ -109,8 +109,8 @@ func TestExitCodeOfVerifyTellsWhatWasNotRead(t *testing.T) {
 	}{
 		"sound, read no further":   {sound, gone, exitOK, ""},
 		"damaged, read no further": {damaged, gone, exitUnsound, "holdfast: verify: the folder has 1 finding\n"},
-		"sound, not written":       {sound, full, exitBlind, "holdfast: verify: could not tell: write to standard output: no space left on device\n"},
-		"damaged, not written":     {damaged, full, exitBlind, "holdfast: verify: could not tell: write to standard output: no space left on device\n"},
+		"sound, not written":       {sound, full, exitNotChecked, "holdfast: verify: no result: write to standard output: no space left on device\n"},
+		"damaged, not written":     {damaged, full, exitNotChecked, "holdfast: verify: no result: write to standard output: no space left on device\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer

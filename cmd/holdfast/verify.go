@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 )
 
-// verifyCmd looks at a folder.
+// verifyCmd checks a folder.
 type verifyCmd struct {
 	Dir  folder `arg:"" help:"Data folder; no server may be running on it."`
 	Deep bool   `help:"Check every block of every table by itself, too: where a byte of a payload over 1 KiB has changed, that names the packet and not only the table."`
@@ -21,9 +21,9 @@ type verifyCmd struct {
 
 // Help is shown below the usage line.
 func (c *verifyCmd) Help() string {
-	return `Reads everything in a data folder and changes nothing: whether the packets are those that the control record counts, whether every record can be read and stands where it belongs, and whether claims and payloads have their owners. Each finding is a line: what kind it is, the key it is about, and a sentence. Then come the queues and what they hold.
+	return `Reads everything in a data folder and changes nothing. It checks that the packets are those that the last batch counted, that every record can be read and stands where it belongs, and that every block of the tables has its checksum. It prints a line for each finding (its kind, the key it is about, and what is wrong), then the queues and what they hold.
 
-Exit codes: 0 the folder is sound, 1 something is wrong with it, 2 it could not be looked at.
+Exit codes: 0 the folder is sound, 1 something is wrong with it, 2 it was not checked.
 
 Examples:
 
@@ -32,19 +32,13 @@ Examples:
     holdfast verify ./holdfast-data --quiet && echo sound`
 }
 
-// blindError says that a folder could not be looked at, or that it could not be told what was seen.
-type blindError struct {
-	what string // "look" or "tell"
-	err  error
-}
-
-func (e *blindError) Error() string { return fmt.Sprintf("verify: could not %s: %v", e.what, e.err) }
-func (e *blindError) Unwrap() error { return e.err }
+// errNotChecked means that a folder was not checked, or that nobody could be told what was found.
+var errNotChecked = errors.New("verify: no result")
 
 // Run verifies, and returns an error unless the folder is sound.
 func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	if err := c.Dir.check(true); err != nil {
-		return &blindError{"look", err}
+		return fmt.Errorf("%w: %w", errNotChecked, err)
 	}
 	m := p.meter(c.Quiet)
 	defer m.end()
@@ -62,11 +56,11 @@ func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	})
 	m.end()
 	if err != nil {
-		return &blindError{"look", interrupted(ctx, err)}
+		return fmt.Errorf("%w: %w", errNotChecked, interrupted(ctx, err))
 	}
-	// Whoever has read enough of it still gets the verdict, by the exit code.
+	// A reader that has seen enough still gets the verdict, by the exit code.
 	if err := c.print(p, &report); err != nil && !errors.Is(err, errReaderGone) {
-		return &blindError{"tell", interrupted(ctx, err)}
+		return fmt.Errorf("%w: %w", errNotChecked, interrupted(ctx, err))
 	}
 	if !report.Sound() {
 		return fmt.Errorf("verify: the folder has %s", plural(len(report.Findings)+report.More, "finding"))

@@ -157,7 +157,7 @@ func TestCallThatIsGivenUpKeepsItsBuffer(t *testing.T) {
 	}
 	defer read.Close()
 	defer write.Close()
-	s := &stoppable{file: read, stop: stop}
+	s := &interruptible{file: read, stop: stop}
 	go func() { // ends with the test
 		_, _ = write.WriteString("one")
 		close(stop)

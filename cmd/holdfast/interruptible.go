@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+)
+
+// interruptible is a file whose reads and writes end when the command is to end. The system alone
+// lets a read of a pipe or a terminal wait for its other side, perhaps for ever.
+type interruptible struct {
+	file *os.File
+	stop <-chan struct{}
+	buf  []byte // for the next call; nil after a call that was given up, which may still use its own
+}
+
+// interruptibleFile wraps a file unless it is a regular one, whose reads and writes end soon. The
+// regular file itself can also be sought.
+func interruptibleFile(file *os.File, stop <-chan struct{}) io.ReadWriter {
+	if info, err := file.Stat(); stop == nil || err == nil && info.Mode().IsRegular() {
+		return file
+	}
+	return &interruptible{file: file, stop: stop}
+}
+
+// Write implements io.Writer.
+func (f *interruptible) Write(p []byte) (int, error) {
+	buf := append(f.buf[:0], p...)
+	return f.call(buf, func() (int, error) { return f.file.Write(buf) })
+}
+
+// Read implements io.Reader.
+func (f *interruptible) Read(p []byte) (int, error) {
+	buf := slices.Grow(f.buf[:0], len(p))[:len(p)]
+	n, err := f.call(buf, func() (int, error) { return f.file.Read(buf) })
+	return copy(p, buf[:n]), err
+}
+
+// call carries out a read or a write of buf, which is kept for the next one.
+func (f *interruptible) call(buf []byte, do func() (int, error)) (int, error) {
+	f.buf = nil
+	n, err := interruptibly(f.stop, do)
+	if !errors.Is(err, context.Canceled) {
+		f.buf = buf
+	}
+	return n, err
+}
+
+// openFile is os.OpenFile. It waits for the other side of a named pipe until stop is closed.
+func openFile(stop <-chan struct{}, name string, flags int) (*os.File, error) {
+	open := func() (*os.File, error) { return os.OpenFile(name, flags, 0) }
+	if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() {
+		return open()
+	}
+	return interruptibly(stop, open)
+}
+
+// interruptibly calls do. When stop is closed before do returns, the result is context.Canceled, and
+// do goes on until the process ends: nothing that it uses may be touched.
+func interruptibly[T any](stop <-chan struct{}, do func() (T, error)) (value T, err error) {
+	select {
+	case <-stop:
+		return value, context.Canceled
+	default:
+	}
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() { // ends with do, or with the process
+		v, e := do()
+		done <- result{v, e}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-stop:
+		return value, context.Canceled
+	}
+}
