@@ -3,7 +3,6 @@ package pinpriq
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +11,12 @@ import (
 	"time"
 )
 
-// Client is one connection to a pinpriq server. Its methods may be called by several goroutines;
-// a deadline or cancellation of a call's context while it waits for the server closes the
-// connection, because there is no way to know afterwards which reply belongs to which call.
+// Client is one connection to a pinpriq server. Several goroutines may call its methods. If a call's
+// context ends while the call waits for the server, the connection is closed: nobody could tell
+// which call the next reply belongs to.
 //
-// On the wire a delivery to a subscriber looks like the reply of a pop. So a client that has
-// subscribed uses Receive and does not Pop; open a second one for that.
+// On the wire a delivery looks like the reply to a pop. So a client that has subscribed calls Receive
+// and not Pop. Use a second client for that.
 type Client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -27,16 +26,16 @@ type Client struct {
 	err error
 }
 
-// barrierQueue is the queue that Sync pops. Nothing is ever pushed to it by this client; its name
-// begins with a zero byte so that no name typed by a person meets it.
+// barrierQueue is the queue that Sync pops and that must stay empty. Its name begins with a zero byte
+// because no person types one.
 const barrierQueue = "\x00holdfast.barrier"
 
-// autoFlush is how much Push gathers before it sends.
+// autoFlush is how many bytes of requests are gathered before they are sent.
 const autoFlush = 32 << 10
 
-// ErrBarrierUsed means that somebody has pushed to the queue which Sync pops, so that its reply
-// was not empty. The packets in it are gone; the barrier held all the same.
-var ErrBarrierUsed = errors.New("barrier queue was not empty: do not push to names that begin with a zero byte")
+// ErrBarrierUsed means that Sync popped packets that somebody had pushed to its queue. They are gone.
+// What Sync proves holds all the same.
+var ErrBarrierUsed = errors.New("the barrier queue was not empty: do not push to names that begin with a zero byte")
 
 // Dial connects to a server.
 func Dial(ctx context.Context, address string) (*Client, error) {
@@ -48,23 +47,23 @@ func Dial(ctx context.Context, address string) (*Client, error) {
 	return NewClient(conn), nil
 }
 
-// NewClient makes a client of an open connection, which then belongs to the client.
+// NewClient makes a client of an open connection, which then belongs to it.
 func NewClient(conn net.Conn) *Client {
 	return &Client{conn: conn, in: bufio.NewReaderSize(conn, 32<<10)}
 }
 
-// Close ends the connection. Pushes that were not followed by Sync may be lost.
+// Close ends the connection. Pushes without a later Sync or Pop may be lost.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// PushOptions are what the protocol can say of a packet besides its bytes.
+// PushOptions is what the protocol says of a packet besides its payload.
 type PushOptions struct {
 	Key      []byte
-	Priority uint8         // 1 is best; 0 is never selected by itself
+	Priority uint8         // 1 is best; 0 is never selected
 	TTL      time.Duration // 0 never expires; at most 65.535 s, in whole milliseconds
 }
 
-// Push queues a packet. It may be gathered with others; Flush sends it and Sync proves that it is
-// on the server's disk. The protocol has no reply for it.
+// Push queues a packet. The request may be gathered with others until Flush. The protocol has no
+// reply to it: Sync proves that it is on the server's disk.
 func (c *Client) Push(queue string, payload []byte, o PushOptions) error {
 	ttl, err := wireTTL(o.TTL)
 	if err != nil {
@@ -81,20 +80,20 @@ func (c *Client) Push(queue string, payload []byte, o PushOptions) error {
 func wireTTL(ttl time.Duration) (uint16, error) {
 	ms := (ttl + time.Millisecond - 1).Milliseconds()
 	if ms < 0 || ms > MaxTTL {
-		return 0, fmt.Errorf("time to live %v: the protocol takes 0 (never expires) to %v", ttl, MaxTTL*time.Millisecond)
+		return 0, fmt.Errorf("time to live %v: expected 0 (never expires) to %v", ttl, MaxTTL*time.Millisecond)
 	}
 	return uint16(ms), nil
 }
 
-// Flush sends what Push and the subscription calls have gathered.
+// Flush sends the requests that were gathered.
 func (c *Client) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.flush()
 }
 
-// Sync returns when everything sent before it is carried out and on the server's disk (with the
-// server's default of --sync=always). It is a pop of a queue that holds nothing.
+// Sync returns when every earlier request is carried out and on the server's disk, unless the server
+// was told to sync more rarely. It pops a queue that is always empty.
 func (c *Client) Sync(ctx context.Context) error {
 	packets, err := c.Pop(ctx, barrierQueue)
 	if err == nil && len(packets) > 0 {
@@ -103,8 +102,8 @@ func (c *Client) Sync(ctx context.Context) error {
 	return err
 }
 
-// Pop takes the best packet of the queue, first in the result, and all that have its key. None
-// means that the queue has nothing to select.
+// Pop takes the best packet of the queue, first in the result, and all that have its key. It returns
+// no packets if the queue has nothing to select.
 func (c *Client) Pop(ctx context.Context, queue string) ([]Packet, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,11 +116,11 @@ func (c *Client) Pop(ctx context.Context, queue string) ([]Packet, error) {
 	return c.receive(ctx)
 }
 
-// Subscribe asks for the queue's packets, and Unsubscribe ends that. Each Ready allows one
-// delivery from any subscribed queue. The calls are sent by the next Flush or Receive.
+// Subscribe subscribes to the queue. Each Ready then allows one delivery from any subscribed queue.
+// The requests may be gathered until Flush or Receive.
 func (c *Client) Subscribe(queue string) error { return c.simple(OpSubscribe, queue) }
 
-// Unsubscribe ends the subscription of the queue.
+// Unsubscribe ends the subscription to the queue.
 func (c *Client) Unsubscribe(queue string) error { return c.simple(OpUnsubscribe, queue) }
 
 // Ready allows one more delivery.
@@ -179,47 +178,16 @@ func (c *Client) receive(ctx context.Context) ([]Packet, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	packets, err := readReply(c.in)
+	packets, err := ReadReply(c.in)
 	if err == nil {
 		return packets, nil
 	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("server closed the connection, its log says why: %w", err)
+		err = fmt.Errorf("the server closed the connection; its log says why: %w", err)
 	}
 	return nil, c.fail(err)
-}
-
-// readReply reads a reply packet by packet, so that memory follows what arrives, not what was
-// announced.
-func readReply(in *bufio.Reader) ([]Packet, error) {
-	var head [packetHeader]byte
-	if _, err := io.ReadFull(in, head[:replyHeader]); err != nil {
-		return nil, err
-	}
-	count := int(binary.BigEndian.Uint16(head[:]))
-	packets := make([]Packet, 0, min(count, 64))
-	for range count {
-		if _, err := io.ReadFull(in, head[:]); err != nil {
-			return nil, noEOF(err)
-		}
-		key, payload := int(binary.BigEndian.Uint16(head[:])), int(binary.BigEndian.Uint16(head[2:]))
-		both := make([]byte, key+payload)
-		if _, err := io.ReadFull(in, both); err != nil {
-			return nil, noEOF(err)
-		}
-		packets = append(packets, Packet{Key: both[:key:key], Payload: both[key:]})
-	}
-	return packets, nil
-}
-
-// noEOF makes the end of the stream inside a reply an error of its own.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // fail ends the client: later calls get the same error.

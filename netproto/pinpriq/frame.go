@@ -1,12 +1,15 @@
-// Package pinpriq speaks the binary protocol of the pinpriq document: push, pop,
-// subscribe, ready and unsubscribe over TCP, integers big endian. PROTOCOL.md in this
-// folder draws every byte and says how the document's open questions are read.
+// Package pinpriq speaks the binary protocol of the pinpriq document: push, pop, subscribe, ready
+// and unsubscribe over TCP, with big-endian integers. PROTOCOL.md draws every byte and says how the
+// document's open questions are read. frame.go encodes and decodes, server.go is the server's side,
+// http.go keeps browsers out, client.go is a client.
 package pinpriq
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // Op is the first byte of a request (pinpriq document, one section each).
@@ -27,35 +30,31 @@ const (
 	MaxKey       = 0xffff // bytes of a packet's key
 	MaxPayload   = 0xffff // bytes of a packet's payload
 	MaxTTL       = 0xffff // milliseconds; 0 means that the packet never expires
-	MaxPackets   = 0xffff // packets in one reply
 
 	pushHeader   = 6 // op, queue name length, TTL, priority
 	packetHeader = 4 // key length, payload length
 	nameHeader   = 3 // op, queue name length
 	replyHeader  = 2 // number of packets
-
-	// MaxRequest is the longest request: a push whose three fields are all full.
-	MaxRequest = pushHeader + packetHeader + MaxKey + MaxPayload + MaxQueueName
 )
 
 var (
-	// ErrShort means that the bytes so far are the beginning of a frame; more must be read.
+	// ErrShort means that the bytes so far are the beginning of a frame.
 	ErrShort = errors.New("frame is not complete")
-	// ErrUnknownOp means that a frame began with a byte that is no request. There is no
-	// way back into step, so the connection must be closed (PROTOCOL.md, "Bad input").
+	// ErrUnknownOp means that a frame begins with a byte that is no request. There is no way back
+	// into step, so the connection must be closed (PROTOCOL.md, section Bad input).
 	ErrUnknownOp = errors.New("unknown request byte")
 	// ErrTooLong means that a field is longer than its u16 length can say.
 	ErrTooLong = errors.New("field too long")
 )
 
-// Packet is a key and a payload (pinpriq document, "packet"). Both may be empty; packets
-// of a queue whose keys are equal, empty ones included, are popped together.
+// Packet is a key and a payload. Both may be empty. Packets of a queue with equal keys, empty ones
+// included, are popped together.
 type Packet struct {
 	Key     []byte
 	Payload []byte
 }
 
-// Request is one decoded request. Queue, Key and Payload alias the bytes it was parsed from.
+// Request is one decoded request. Its slices alias the bytes that it was parsed from.
 type Request struct {
 	Op       Op
 	Queue    []byte // all but OpReady
@@ -64,8 +63,8 @@ type Request struct {
 	Packet   Packet // OpPush
 }
 
-// Parse decodes the request at the start of buf into r and returns how many bytes it took.
-// It returns ErrShort when buf holds only a beginning, ErrUnknownOp when it cannot be one.
+// Parse decodes the request at the start of buf into r and returns how many bytes it took. It
+// returns ErrShort if buf holds only a beginning, ErrUnknownOp if that is no request's.
 func (r *Request) Parse(buf []byte) (int, error) {
 	if len(buf) == 0 {
 		return 0, ErrShort
@@ -114,7 +113,8 @@ func (r *Request) parsePush(buf []byte) (int, error) {
 	return n, nil
 }
 
-// Append encodes r behind dst. It returns ErrTooLong when a field does not fit its length.
+// Append appends the encoded request to dst. It returns ErrTooLong if a field does not fit its
+// length.
 func (r *Request) Append(dst []byte) ([]byte, error) {
 	if err := checkLength("queue name", r.Queue, MaxQueueName); err != nil {
 		return dst, err
@@ -151,12 +151,12 @@ func checkLength(what string, b []byte, limit int) error {
 	return nil
 }
 
-// AppendCount encodes the head of a reply or delivery: how many packets follow.
+// AppendCount appends the head of a reply or delivery: how many packets follow.
 func AppendCount(dst []byte, packets int) []byte {
 	return binary.BigEndian.AppendUint16(dst, uint16(packets))
 }
 
-// AppendPacket encodes one packet. Both lengths must be at most 65,535.
+// AppendPacket appends one packet. Key and payload must have at most 65,535 bytes each.
 func AppendPacket(dst, key, payload []byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(key)))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(payload)))
@@ -164,27 +164,33 @@ func AppendPacket(dst, key, payload []byte) []byte {
 	return append(dst, payload...)
 }
 
-// ParseReply decodes the reply or delivery at the start of buf: it appends its packets, which
-// alias buf, to dst and returns how many bytes it took. Incomplete bytes give ErrShort and dst
-// as it was.
-func ParseReply(buf []byte, dst []Packet) ([]Packet, int, error) {
-	if len(buf) < replyHeader {
-		return dst, 0, ErrShort
+// ReadReply reads a reply or a delivery. It returns io.EOF if nothing came, and io.ErrUnexpectedEOF
+// if the reply is cut short. Memory follows what arrives, not what is announced.
+func ReadReply(in *bufio.Reader) ([]Packet, error) {
+	var head [packetHeader]byte
+	if _, err := io.ReadFull(in, head[:replyHeader]); err != nil {
+		return nil, err
 	}
-	count := int(binary.BigEndian.Uint16(buf))
-	out, n := dst, replyHeader
+	count := int(binary.BigEndian.Uint16(head[:]))
+	packets := make([]Packet, 0, min(count, 64))
 	for range count {
-		if len(buf)-n < packetHeader {
-			return dst, 0, ErrShort
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			return nil, noEOF(err)
 		}
-		key := n + packetHeader
-		payload := key + int(binary.BigEndian.Uint16(buf[n:]))
-		end := payload + int(binary.BigEndian.Uint16(buf[n+2:]))
-		if len(buf) < end {
-			return dst, 0, ErrShort
+		key, payload := int(binary.BigEndian.Uint16(head[:])), int(binary.BigEndian.Uint16(head[2:]))
+		both := make([]byte, key+payload)
+		if _, err := io.ReadFull(in, both); err != nil {
+			return nil, noEOF(err)
 		}
-		out = append(out, Packet{Key: buf[key:payload:payload], Payload: buf[payload:end:end]})
-		n = end
+		packets = append(packets, Packet{Key: both[:key:key], Payload: both[key:]})
 	}
-	return out, n, nil
+	return packets, nil
+}
+
+// noEOF makes the end of the stream inside a reply an error of its own.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }

@@ -1,9 +1,11 @@
 package pinpriq
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -70,7 +72,7 @@ func TestRepliesHaveTheBytesOfTheDocument(t *testing.T) {
 		packets []Packet
 		bytes   string
 	}{
-		"nothing":     {nil, "0000"},
+		"nothing":     {[]Packet{}, "0000"},
 		"one packet":  {[]Packet{{Key: []byte("k"), Payload: []byte("hello")}}, "0001 0001 0005 6b 68656c6c6f"},
 		"a key group": {[]Packet{{Key: []byte("k"), Payload: []byte{}}, {Key: []byte("k"), Payload: []byte("b")}}, "0002 0001 0000 6b 0001 0001 6b 62"},
 	} {
@@ -83,13 +85,18 @@ func TestRepliesHaveTheBytesOfTheDocument(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Fatalf("encoded to % x, want % x", got, want)
 			}
-			packets, n, err := ParseReply(append(want, "rest"...), nil)
-			if err != nil || n != len(want) || !reflect.DeepEqual(packets, row.packets) {
-				t.Fatalf("decoded to %+v, %d bytes, %v; want %+v", packets, n, err, row.packets)
+			in := bufio.NewReader(bytes.NewReader(append(want, "rest"...)))
+			packets, err := ReadReply(in)
+			if err != nil || !reflect.DeepEqual(packets, row.packets) {
+				t.Fatalf("decoded to %+v, %v; want %+v", packets, err, row.packets)
+			}
+			if rest, _ := io.ReadAll(in); string(rest) != "rest" {
+				t.Fatalf("%q is left, want what came behind the reply", rest)
 			}
 			for cut := range want {
-				if _, n, err := ParseReply(want[:cut], nil); n != 0 || !errors.Is(err, ErrShort) {
-					t.Fatalf("cut at %d: %d bytes, %v; want ErrShort", cut, n, err)
+				_, err := ReadReply(bufio.NewReader(bytes.NewReader(want[:cut])))
+				if !errors.Is(err, io.ErrUnexpectedEOF) && (cut > 0 || !errors.Is(err, io.EOF)) {
+					t.Fatalf("cut at %d: %v; want that it is cut short", cut, err)
 				}
 			}
 		})
