@@ -13,18 +13,18 @@ type update struct {
 	done int64  // and before this; 0 while there is no reply
 }
 
-// handout is one reply that named an item: it was taken between the two times.
+// handout is one reply that named an item: the item was taken between the two times.
 type handout struct{ asked, got int64 }
 
-// item is what the clients know of an item of the board. One barber alone updates it, so its updates
-// have an order, in which the server carries them out; any barber may be handed it.
+// item is what the clients know of an item of the board. One client alone updates it, so the server carries
+// out its updates in their order. Any client may be handed it.
 //
 // After resolve, updates are those that may count for its score. The first early of them may have come
-// before the item was last handed out, and then count no more.
+// before the last handout; then they do not count.
 type item struct {
 	mu       sync.Mutex // guards what follows
 	updates  []update   // the oldest first
-	acked    int        // so many of them, the first ones, have a reply
+	acked    int        // how many of them, from the first on, have a reply
 	handouts []handout
 	early    int
 }
@@ -44,16 +44,16 @@ func (t *item) ack(now int64) {
 	t.acked++
 }
 
-// take notes that the item was handed out.
-func (t *item) take(h handout) {
+// handOut notes that the item was handed out.
+func (t *item) handOut(h handout) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.handouts = append(t.handouts, h)
 }
 
-// resolve compares the handouts with the updates and forgets the updates that a handout has surely
-// ended. It returns how many handouts nothing explains: each needs an update of its own that came
-// before it, and one since any handout that surely came before it.
+// resolve compares the handouts with the updates, and drops the handouts and every update that surely came
+// before one. It returns how many handouts nothing explains. Each needs an update of its own before it, and
+// one after any handout that surely came earlier.
 func (t *item) resolve() (twice int) {
 	slices.SortFunc(t.handouts, func(a, b handout) int { return cmp.Compare(a.got, b.got) })
 	last := handout{} // the latest times of any
@@ -88,13 +88,14 @@ func (t *item) doneBefore(then int64) int {
 	return n
 }
 
-// missing is the score of an item that is not on the board, and the number of the next item of a board
-// that has none (barbershop's PROTOCOL.md).
+// missing is the score of an item that is not on the board, and the answer to a request for the next item of
+// an empty board (netproto/barbershop/PROTOCOL.md).
 const missing = -1
 
-// began returns the place of the update that made the item, if the server carried out exactly count of its
-// updates and left it with the score: count itself if it is missing. ok is false if no update can be it.
-func (t *item) began(score int64, count int) (from int, ok bool) {
+// madeBy returns the place of the update that made the item, if the server carried out exactly count of its
+// updates and left it with the score. It is count itself if the item is missing. ok is false if no update
+// can have made it.
+func (t *item) madeBy(score int64, count int) (from int, ok bool) {
 	if score == missing {
 		return count, true
 	}
@@ -107,18 +108,18 @@ func (t *item) began(score int64, count int) (from int, ok bool) {
 }
 
 // allows says whether the item may have the score if the server carried out exactly count of its updates,
-// and nobody took it without a reply.
+// and no request without a reply took it.
 func (t *item) allows(score int64, count int) bool {
-	from, ok := t.began(score, count)
+	from, ok := t.madeBy(score, count)
 	return ok && from <= t.early
 }
 
-// stood returns the least that the score of the item surely was from then on, if it has the score in the
-// end, and when it was that at the latest; 0 if it may not have been on the board then.
-func (t *item) stood(score, then int64) (least, by int64) {
+// leastScore returns the least that the item's score can have been from then on, if it has the score in the
+// end, and the time by which it was at least that. Both are 0 if the item may not have been on the board.
+func (t *item) leastScore(score, then int64) (least, by int64) {
 	known := t.doneBefore(then)
 	for count := t.acked; count <= len(t.updates); count++ {
-		from, ok := t.began(score, count)
+		from, ok := t.madeBy(score, count)
 		switch {
 		case !ok:
 		case from >= known:
@@ -141,8 +142,8 @@ func sum(updates []update) int64 {
 	return n
 }
 
-// bounds returns the lowest and the highest score that the item may have if the server carried out at
-// least what it answered.
+// bounds returns the lowest and the highest score that the item may have if the server carried out at least
+// what it answered.
 func (t *item) bounds() (low, high int64) {
 	for i, u := range t.updates {
 		high += int64(u.by)
@@ -156,8 +157,8 @@ func (t *item) bounds() (low, high int64) {
 	return low, high
 }
 
-// settle replaces the item's updates by one that made what it was found to have, in the time in which
-// its last update may have happened.
+// settle replaces the item's updates by one with the score that was found. It happened in the time of the
+// last update.
 func (t *item) settle(score, now int64) {
 	last := update{sent: now, done: now}
 	if t.acked > 0 {
@@ -173,18 +174,18 @@ func (t *item) settle(score, now int64) {
 	}
 }
 
-// board is all items of the run. Item number n, from 1, is items[n-1]; each barber updates a share of
-// its own.
+// board is all items of the run. Item number n, from 1, is items[n-1]. Each client updates a share of its
+// own.
 type board struct {
 	items []item
-	share int // items of one barber
+	share int // items of one client
 }
 
-func newBoard(barbers, share int) *board {
-	return &board{items: make([]item, barbers*share), share: share}
+func newBoard(clients, share int) *board {
+	return &board{items: make([]item, clients*share), share: share}
 }
 
-// of returns the item with the number, nil if no barber has it.
+// of returns the item with the number; nil if no client has it.
 func (b *board) of(number int64) *item {
 	if number < 1 || number > int64(len(b.items)) {
 		return nil
@@ -192,5 +193,5 @@ func (b *board) of(number int64) *item {
 	return &b.items[number-1]
 }
 
-// first is the number of the first item of a barber.
-func (b *board) first(barber int) int64 { return int64(1 + barber*b.share) }
+// first is the number of the first item of a client.
+func (b *board) first(client int) int64 { return int64(1 + client*b.share) }

@@ -15,7 +15,7 @@ func (t *item) with(updates []update, handouts []handout) *item {
 		}
 	}
 	for _, h := range handouts {
-		t.take(h)
+		t.handOut(h)
 	}
 	return t
 }
@@ -101,26 +101,26 @@ func TestAnItemIsSettledWithTheTimeOfItsLastUpdate(t *testing.T) {
 	}
 }
 
-// judged is what judgeBarbers finds on a board of these items of the first barber, with these scores after
-// the restart and these requests without a reply, sent at 5. All other items are missing.
-func judged(items [][]update, scores []int64, unanswered []boardOp) *run {
-	r := newRun(Options{Workers: None, Takers: None, Barbers: 1})
+// checked is what checkBoardClients finds on a board of these items of the first client, with these scores
+// after the restart and these requests without a reply, sent at 5. All other items are missing.
+func checked(items [][]update, scores []int64, unanswered []boardOp) *run {
+	r := newRun(Options{Workers: None, Subscribers: None, BoardClients: 1})
 	for i, updates := range items {
 		r.board.items[i].with(updates, nil)
 	}
-	r.barbers[0].ops, r.barbers[0].asked = unanswered, 5
+	r.boardClients[0].ops, r.boardClients[0].asked = unanswered, 5
 	all := make([]int64, len(r.board.items))
 	for i := range all {
 		all[i] = missing
 	}
 	copy(all, scores)
-	r.judgeBarbers(all)
+	r.checkBoardClients(all)
 	return r
 }
 
-// Of two items of one barber number 1 has updates of 1, 2 and 4, and number 2 of 100 and 200; only the
+// Of two items of one client number 1 has updates of 1, 2 and 4, and number 2 of 100 and 200. Only the
 // first of each has a reply.
-func TestABarbersItemsAreJudgedTogether(t *testing.T) {
+func TestTheItemsOfAClientAreCheckedTogether(t *testing.T) {
 	items := [][]update{{sent(1, 1, 2), lost(2, 5), lost(4, 5)}, {sent(100, 1, 2), lost(200, 5)}}
 	updates := []boardOp{{item: 1}, {item: 2}, {item: 1}}
 	withNext := []boardOp{{item: 1}, {item: 2}, {}, {item: 1}}
@@ -146,8 +146,8 @@ func TestABarbersItemsAreJudgedTogether(t *testing.T) {
 		"too much":                     {withNext, []int64{8, 300}, Returned},
 		"no sum":                       {withNext, []int64{1, 150}, Corrupt},
 	} {
-		r := judged(items, row.scores, row.unanswered)
-		if row.kind == "" && len(r.list()) > 0 || row.kind != "" && r.of(row.kind) == 0 {
+		r := checked(items, row.scores, row.unanswered)
+		if row.kind == "" && len(r.list()) > 0 || row.kind != "" && r.count(row.kind) == 0 {
 			t.Errorf("%s: findings %v; expected %q", name, r.list(), row.kind)
 		}
 	}
@@ -155,8 +155,8 @@ func TestABarbersItemsAreJudgedTogether(t *testing.T) {
 
 func TestAnItemWithoutAnAnswerIsLostIfLaterOnesAreThere(t *testing.T) {
 	items := [][]update{{lost(1, 5)}, {lost(2, 5)}, {lost(3, 5)}}
-	r := judged(items, []int64{missing, 2, 3}, []boardOp{{item: 1}, {item: 2}, {item: 3}})
-	if r.of(Lost) != 1 || r.of(Order) != 1 {
+	r := checked(items, []int64{missing, 2, 3}, []boardOp{{item: 1}, {item: 2}, {item: 3}})
+	if r.count(Lost) != 1 || r.count(Order) != 1 {
 		t.Errorf("findings %v; expected that item 1 is lost", r.list())
 	}
 }
@@ -186,8 +186,8 @@ func TestOnlyTheHeadOfTheBoardMayHaveBeenTakenWithoutAReply(t *testing.T) {
 		"the other rose before the last": {[]update{sent(1, 1, 2), sent(9, 8, 9)}, []update{sent(11, 6, 7)}, []int64{missing, 11}, false},
 		"the other was taken as well":    {[]update{sent(10, 1, 2)}, []update{sent(90, 1, 2), sent(9, 6, 7)}, []int64{missing, 9}, true},
 	} {
-		r := judged([][]update{row.first, row.other}, row.scores, []boardOp{{}, {}})
-		if found := r.list(); row.taken != (len(found) == 0) || !row.taken && r.of(Lost) == 0 {
+		r := checked([][]update{row.first, row.other}, row.scores, []boardOp{{}, {}})
+		if found := r.list(); row.taken != (len(found) == 0) || !row.taken && r.count(Lost) == 0 {
 			t.Errorf("%s: findings %v, expected none: %v", name, found, row.taken)
 		}
 	}
@@ -195,7 +195,7 @@ func TestOnlyTheHeadOfTheBoardMayHaveBeenTakenWithoutAReply(t *testing.T) {
 
 // An item had updates of 10 and 2, was handed out at about the time of the first, and had perhaps one of 10
 // more: a score of 12 is that of the first two, or of the last two.
-func TestAnItemStoodWhereItMayHaveStoodAtLeast(t *testing.T) {
+func TestTheLeastScoreIsThatOfAnyPossibleHistory(t *testing.T) {
 	it := new(item).with([]update{sent(10, 1, 2), sent(2, 3, 4), lost(10, 5)}, []handout{{1, 3}})
 	it.resolve()
 	for _, row := range []struct{ score, then, least, by int64 }{
@@ -206,30 +206,30 @@ func TestAnItemStoodWhereItMayHaveStoodAtLeast(t *testing.T) {
 		{missing, 5, 0, 0},
 		{7, 5, 0, 0},
 	} {
-		if least, by := it.stood(row.score, row.then); least != row.least || by != row.by {
+		if least, by := it.leastScore(row.score, row.then); least != row.least || by != row.by {
 			t.Errorf("with score %d it stood at %d from %d on, by %d; expected %d by %d", row.score, least, row.then, by, row.least, row.by)
 		}
 	}
 }
 
-func TestRequestsWithoutAReplyExplainOtherBarbersItems(t *testing.T) {
+func TestRequestsWithoutAReplyExplainItemsOfOtherClients(t *testing.T) {
 	for name, row := range map[string]struct {
-		nexts int // of the second barber
+		nexts int // of the second client
 		kind  Kind
 	}{
 		"enough":      {2, ""},
 		"one too few": {1, Lost},
 	} {
-		r := newRun(Options{Workers: None, Takers: None, Barbers: 2})
+		r := newRun(Options{Workers: None, Subscribers: None, BoardClients: 2})
 		r.board.items[0].with([]update{sent(10, 1, 2)}, nil)
 		r.board.items[1].with([]update{sent(20, 1, 2)}, nil)
-		r.barbers[1].ops, r.barbers[1].asked = make([]boardOp, row.nexts), 5
+		r.boardClients[1].ops, r.boardClients[1].asked = make([]boardOp, row.nexts), 5
 		scores := make([]int64, len(r.board.items))
 		for i := range scores {
 			scores[i] = missing
 		}
-		r.judgeBarbers(scores)
-		if row.kind == "" && len(r.list()) > 0 || row.kind != "" && r.of(row.kind) == 0 {
+		r.checkBoardClients(scores)
+		if row.kind == "" && len(r.list()) > 0 || row.kind != "" && r.count(row.kind) == 0 {
 			t.Errorf("%s: findings %v; expected %q", name, r.list(), row.kind)
 		}
 	}

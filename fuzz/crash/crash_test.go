@@ -83,7 +83,7 @@ func TestCrash(t *testing.T) {
 // crash is a run of the harness with all protocols, which must find nothing.
 func crash(t *testing.T, o Options) {
 	o.Seed, o.Logf = runSeed(), t.Logf
-	o.Barbers = 4
+	o.BoardClients = 4
 	o.MinRate, o.MinBoardRate = minRate, minBoardRate
 	t.Logf("seed %d", o.Seed)
 	result, err := Run(o)
@@ -94,6 +94,6 @@ func crash(t *testing.T, o Options) {
 		t.Error(f)
 	}
 	t.Logf("%d cycles: %d kills (%d with a log that a reader kept), %d clean stops, %d operations in %v under load (%.0f/s), %d of the board (%.0f/s), %d findings",
-		result.Cycles, result.Kills, result.Held, result.Stops, result.Ops, result.Load.Round(time.Millisecond), result.Rate(),
+		result.Cycles, result.Kills, result.Kept, result.Stops, result.Ops, result.Load.Round(time.Millisecond), result.Rate(),
 		result.BoardOps, result.BoardRate(), len(result.Findings))
 }

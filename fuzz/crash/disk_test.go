@@ -104,7 +104,7 @@ func (d *disk) alive() {
 // dial connects to a server that must be there.
 func (d *disk) dial() *link {
 	d.t.Helper()
-	link, err := dial(d.r.server.Addr())
+	link, err := d.r.server.dial(pinpriqListener)
 	if err != nil {
 		<-time.After(100 * time.Millisecond) // so that the log of a server that has ended is read
 		d.t.Fatalf("connect: %v; the server's log ends with:\n%s", err, d.r.server.Log())
@@ -126,7 +126,7 @@ func (d *disk) push(n int, link *link, rng *rand.Rand, q, count int) error {
 		link.addPush(d.r.queues.all[q].name, id, key, e.prio, 0, size)
 		sent = append(sent, id)
 	}
-	link.add('P', d.r.queues.all[d.r.queues.own[n][0]].name) // always empty: its reply acknowledges
+	link.add(pinpriq.OpPop, d.r.queues.all[d.r.queues.own[n][0]].name) // always empty: its reply acknowledges
 	if err := link.send(); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (d *disk) pops(q, count int) (took int) {
 	defer link.conn.Close()
 	for done := 0; done < count || count == 0; done += drainDepth {
 		for range drainDepth {
-			link.add('P', d.r.queues.all[q].name)
+			link.add(pinpriq.OpPop, d.r.queues.all[q].name)
 		}
 		asked, got := d.r.ledger.now(), 0
 		err := link.send()
@@ -206,14 +206,14 @@ func (d *disk) pushWorks(q int) {
 	}
 }
 
-// judge empties the queues and compares.
-func (d *disk) judge() {
+// check empties the queues and compares.
+func (d *disk) check() {
 	d.t.Helper()
 	d.r.ledger.settle(d.r.ledger.now())
 	for _, kind := range []queueKind{shared, standing} {
 		d.r.slack[d.r.queues.byKind[kind][0]] += d.lost
 	}
-	n, err := d.r.judge(true)
+	n, err := d.r.check(true)
 	if err != nil {
 		d.t.Fatalf("drain: %v; the server's log ends with:\n%s", err, d.r.server.Log())
 	}
@@ -248,9 +248,9 @@ func TestDiskFull(t *testing.T) {
 		d.alive()
 		t.Logf("popped %d on the full disk after two restarts", d.pops(q, 0))
 		d.pushWorks(q) // the room of what was popped is given back
-		d.judge()
+		d.check()
 		d.restart(d.kill)
-		d.judge()
+		d.check()
 	})
 	t.Run("by the longest packets", func(t *testing.T) {
 		d := newDisk(t)
@@ -260,7 +260,7 @@ func TestDiskFull(t *testing.T) {
 		d.restart(d.kill)
 		t.Logf("popped %d on the full disk", d.pops(q, 0))
 		d.pushWorks(q)
-		d.judge()
+		d.check()
 	})
 	t.Run("by somebody else under load", func(t *testing.T) {
 		d := newDisk(t)
@@ -288,7 +288,7 @@ func TestDiskFull(t *testing.T) {
 		default:
 		}
 		d.pushWorks(d.r.queues.byKind[standing][0])
-		d.judge()
+		d.check()
 	})
 }
 
@@ -302,7 +302,7 @@ func (d *disk) startOrRefuse() {
 	}
 	d.r.server = s
 	select {
-	case <-s.listening[pinpriqDoor]:
+	case <-s.listening[pinpriqListener]:
 		d.t.Log("it starts without any room")
 	case <-s.Exited():
 		d.t.Logf("it does not start without any room; its log ends with:\n%s", s.Log())
@@ -325,7 +325,7 @@ func (d *disk) pushAlong(n int) {
 func (d *disk) popAlong() {
 	q := d.r.queues.byKind[shared][0]
 	d.along(func(link *link) error {
-		link.add('P', d.r.queues.all[q].name)
+		link.add(pinpriq.OpPop, d.r.queues.all[q].name)
 		asked := d.r.ledger.now()
 		err := link.send()
 		if err == nil {
@@ -345,7 +345,7 @@ func (d *disk) popAlong() {
 
 func (d *disk) along(do func(*link) error) {
 	for !d.stopped.Load() {
-		link, err := dial(d.r.server.Addr())
+		link, err := d.r.server.dial(pinpriqListener)
 		for err == nil && !d.stopped.Load() {
 			err = do(link)
 		}

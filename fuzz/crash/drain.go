@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// drainer empties queues by pops, alone with the server, so that what comes out is what was in
-// there, in its order.
+// drainer empties queues by pops while no other client is connected. So what comes out is what was in a
+// queue, in its order.
 type drainer struct {
 	r     *run
 	part  int // its own pushes in the ledger
@@ -18,8 +18,8 @@ type drainer struct {
 // drainDepth is how many pops are sent at a time.
 const drainDepth = 64
 
-// empty takes all packets out of the queue and returns them by reply. Those of priority 0 that no
-// other packet of their key brings along are lifted out by one pushed for that.
+// empty takes all packets out of the queue and returns them by reply. A packet of priority 0 comes only
+// with another packet of its key, so lift pushes one for each key.
 func (d *drainer) empty(q int) ([][]took, error) {
 	name := d.r.queues.all[q].name
 	var replies [][]took
@@ -41,7 +41,7 @@ func (d *drainer) empty(q int) ([][]took, error) {
 				continue
 			}
 			if nothing > 0 {
-				d.r.add(Order, "a pop of %s gave nothing, and the next one gave %s", name, d.r.describe(idsTaken(group)))
+				d.r.report(Order, "a pop of %s gave nothing, and the next one gave %s", name, d.r.describe(idsTaken(group)))
 			}
 			replies = append(replies, group)
 		}
@@ -54,7 +54,8 @@ func (d *drainer) empty(q int) ([][]took, error) {
 	return append(replies, lifted...), err
 }
 
-// lift takes out what is left under the group keys, one key after the other, without the lifters.
+// lift takes out what is left under the group keys, one key after the other. It returns the replies
+// without the packets that it pushed.
 func (d *drainer) lift(q int) ([][]took, error) {
 	name := d.r.queues.all[q].name
 	asked := d.r.ledger.now()
@@ -75,7 +76,7 @@ func (d *drainer) lift(q int) ([][]took, error) {
 			return nil, err
 		}
 		if len(group) == 0 || group[0].id != lifter {
-			d.r.add(Order, "a pop of %s after a push of %v gave %s", name, lifter, d.r.describe(idsTaken(group)))
+			d.r.report(Order, "a pop of %s after a push of %v gave %s", name, lifter, d.r.describe(idsTaken(group)))
 			continue
 		}
 		d.count--

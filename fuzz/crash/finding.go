@@ -17,7 +17,7 @@ const (
 	Expired    Kind = "expired"     // a packet was handed out after its time to live
 	Corrupt    Kind = "corrupt"     // bytes that nobody pushed, or not to this queue
 	Unanswered Kind = "unanswered"  // a clean stop left a request without its reply
-	Report     Kind = "report"      // the server's own log names findings or errors
+	Logged     Kind = "logged"      // the server's own log names findings or errors
 	NotStarted Kind = "not started" // the server did not start
 	Died       Kind = "died"        // the server ended or hung up by itself
 	Idle       Kind = "idle"        // too few operations: the run proves nothing
@@ -31,32 +31,32 @@ type Finding struct {
 
 func (f Finding) String() string { return string(f.Kind) + ": " + f.Text }
 
-// maxFindings bounds what one run keeps: the first ones tell.
+// maxFindings bounds what one run keeps. The first findings tell most.
 const maxFindings = 100
 
-// findings collects from all connections of a run. Any goroutine may use it.
+// findings collects what all clients of a run find. Any goroutine may use it.
 type findings struct {
 	mu    sync.Mutex // guards what follows
 	all   []Finding
-	count map[Kind]int
+	kinds map[Kind]int
 }
 
-func (f *findings) add(kind Kind, format string, args ...any) {
+func (f *findings) report(kind Kind, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.count == nil {
-		f.count = make(map[Kind]int)
+	if f.kinds == nil {
+		f.kinds = make(map[Kind]int)
 	}
-	f.count[kind]++
+	f.kinds[kind]++
 	if len(f.all) < maxFindings {
 		f.all = append(f.all, Finding{kind, fmt.Sprintf(format, args...)})
 	}
 }
 
-func (f *findings) of(kind Kind) int {
+func (f *findings) count(kind Kind) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.count[kind]
+	return f.kinds[kind]
 }
 
 func (f *findings) list() []Finding {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -49,7 +50,7 @@ func TestFlippedByteIsDetectedOrHarmless(t *testing.T) {
 	}
 }
 
-// flipAll flips one byte in copy after copy and judges what the server makes of each.
+// flipAll flips one byte in copy after copy and checks what the server makes of each.
 func flipAll(t *testing.T, rng *rand.Rand, folder string, whole contents, binary Command, want map[string]bool) {
 	places := flipPlaces(t, rng, folder)
 	detected := map[string]int{}
@@ -58,7 +59,7 @@ func flipAll(t *testing.T, rng *rand.Rand, folder string, whole contents, binary
 		dir := copyFolder(t, folder)
 		p.flip(t, dir)
 		if i < viaBinary {
-			judgeBinary(t, p, binary, dir, want)
+			checkBinary(t, p, binary, dir, want)
 			continue
 		}
 		got, err := openFolder(dir)
@@ -96,7 +97,7 @@ func filledFolder(t *testing.T, binary Command, end func(*Server, context.Contex
 		t.Fatal(err)
 	}
 	defer s.Kill()
-	link, err := dial(s.Addr())
+	link, err := s.dial(pinpriqListener)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func filledFolder(t *testing.T, binary Command, end func(*Server, context.Contex
 		}
 		pops := 8
 		for i := range pops {
-			link.add('P', fmt.Sprint("queue ", i%3))
+			link.add(pinpriq.OpPop, fmt.Sprint("queue ", i%3))
 		}
 		if err := link.send(); err != nil {
 			t.Fatal(err)
@@ -309,9 +310,9 @@ func flipPlaces(t *testing.T, rng *rand.Rand, folder string) []place {
 	return places
 }
 
-// judgeBinary starts the real binary on a damaged folder: it must refuse with a sentence, report
+// checkBinary starts the real binary on a damaged folder: it must refuse with a sentence, report
 // findings, or hold exactly what was there.
-func judgeBinary(t *testing.T, p place, binary Command, dir string, want map[string]bool) {
+func checkBinary(t *testing.T, p place, binary Command, dir string, want map[string]bool) {
 	t.Helper()
 	s, err := Spawn(binary, dir)
 	if err != nil {
@@ -325,7 +326,7 @@ func judgeBinary(t *testing.T, p place, binary Command, dir string, want map[str
 		}
 		t.Logf("%v: refused: %s", p, s.Log())
 		return
-	case <-s.listening[pinpriqDoor]:
+	case <-s.listening[pinpriqListener]:
 	case <-time.After(deadline):
 		t.Fatalf("%v: neither listens nor ends", p)
 	}
@@ -333,7 +334,7 @@ func judgeBinary(t *testing.T, p place, binary Command, dir string, want map[str
 		t.Logf("%v: reported: %s", p, s.Log())
 		return
 	}
-	link, err := dial(s.Addr())
+	link, err := s.dial(pinpriqListener)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +343,7 @@ func judgeBinary(t *testing.T, p place, binary Command, dir string, want map[str
 	for i := range 4 {
 		for some := true; some; {
 			some = false
-			link.add('P', fmt.Sprint("queue ", i))
+			link.add(pinpriq.OpPop, fmt.Sprint("queue ", i))
 			if err := link.send(); err != nil {
 				t.Fatal(err)
 			}

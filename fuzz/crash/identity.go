@@ -1,11 +1,9 @@
 package crash
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
-// ID names one pushed packet for the length of a run: who pushed it in the upper 16 bits, and a
-// number that rises with each push of that one. 0 is nobody.
+// ID names one pushed packet of a run: who pushed it in the upper 16 bits, and a number that rises with each
+// push of that client. 0 is no packet.
 type ID uint64
 
 const serialBits = 48
@@ -15,7 +13,7 @@ func makeID(part int, serial uint64) ID { return ID(uint64(part)<<serialBits | s
 func (id ID) part() int      { return int(id >> serialBits) }
 func (id ID) serial() uint64 { return uint64(id) & (1<<serialBits - 1) }
 
-// A payload proves itself: identity, length, and bytes that follow from both.
+// A payload proves itself. It holds its identity, its length, and bytes that follow from the identity.
 //
 //	id u64 | length u32 | filler
 const payloadHeader = 12
@@ -34,7 +32,7 @@ func appendPayload(dst []byte, id ID, size int) []byte {
 	return dst
 }
 
-// parsePayload returns who a payload belongs to, and whether it is whole.
+// parsePayload returns the identity of a payload, and whether the payload is whole.
 func parsePayload(payload []byte) (id ID, whole bool) {
 	if len(payload) < payloadHeader {
 		return 0, false
@@ -57,7 +55,7 @@ func parsePayload(payload []byte) (id ID, whole bool) {
 	return id, true
 }
 
-// mix is one step of a generator whose output shows every bit of its input (splitmix64).
+// mix is one step of the generator splitmix64, whose output depends on every bit of its input.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -65,8 +63,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// keyOf tells packets apart by the key they carry: a key of its own, or one of the few group keys
-// of the run, of which the first is the empty one.
+// keyOf stands for the key of a packet: a key of its own, or one of the few group keys of the run. The first
+// group key is the empty one.
 type keyOf uint64
 
 const uniqueKey keyOf = 1 << 63

@@ -13,7 +13,7 @@ const (
 	maybe  state = iota // sent; no later reply on its connection yet
 	acked               // a later reply came: it was on disk
 	popped              // some client holds it
-	gone                // it was not there when all were taken out, and must never be
+	gone                // it was not there when all were taken out, and must never come
 )
 
 // entry is one packet in the ledger. Times are nanoseconds of the run; 0 is not known.
@@ -27,7 +27,7 @@ type entry struct {
 	state state
 }
 
-// pushedBy is a time at which the push had surely happened.
+// pushedBy is a time by which the push had surely happened.
 func (e *entry) pushedBy() int64 {
 	if e.by == 0 {
 		return math.MaxInt64
@@ -45,21 +45,21 @@ func (e *entry) mustExpire(now int64) bool {
 	return e.ttl != 0 && e.by != 0 && now > e.by+int64(e.ttl)*int64(time.Millisecond)+int64(clockSlack)
 }
 
-// clockSlack covers that the run has a monotonic clock and the server the time of day, in whole
-// milliseconds.
+// clockSlack covers the difference between the run's monotonic clock and the server's time of day, which
+// has whole milliseconds.
 const clockSlack = 20 * time.Millisecond
 
-// ledger knows every packet of a run that may still be queued, and that all older ones are gone.
-// It has one part for each pusher, so that they do not wait for one another.
+// ledger knows every packet of a run that may still be queued. All older packets are gone. It has one part
+// for each client that pushes, so that they do not wait for one another.
 type ledger struct {
 	start time.Time
 	parts []part
 }
 
-// part holds the packets of one pusher: entries[i] has serial first+i.
+// part holds the packets of one client: entries[i] has serial first+i.
 type part struct {
 	mu      sync.Mutex // guards what follows
-	first   uint64     // all serials below it are settled
+	first   uint64     // all packets with lower serials are gone
 	entries []entry
 }
 
@@ -99,7 +99,7 @@ func (l *ledger) ack(id ID, now int64) {
 	}
 }
 
-// settle notes that the server has died: what was not acknowledged was pushed before now or never.
+// settle notes that the server has ended: what was not acknowledged was pushed before now or never.
 func (l *ledger) settle(now int64) {
 	l.each(func(_ ID, e *entry) {
 		if e.by == 0 {
@@ -108,9 +108,9 @@ func (l *ledger) settle(now int64) {
 	})
 }
 
-// take notes that a client was handed the packet, and returns what is known of it. Kind is empty,
-// or says what is wrong with that.
-func (l *ledger) take(id ID) (e entry, wrong Kind) {
+// take notes that a client was handed the packet, and returns what is known of it. broken is empty, or
+// says which promise that breaks.
+func (l *ledger) take(id ID) (e entry, broken Kind) {
 	if id.part() >= len(l.parts) {
 		return entry{}, Corrupt
 	}
@@ -131,7 +131,7 @@ func (l *ledger) take(id ID) (e entry, wrong Kind) {
 	return *at, ""
 }
 
-// each calls fn with every packet that is not settled. fn may change it.
+// each calls fn with every packet that may still be queued. fn may change it.
 func (l *ledger) each(fn func(ID, *entry)) {
 	for n := range l.parts {
 		p := &l.parts[n]
@@ -143,7 +143,7 @@ func (l *ledger) each(fn func(ID, *entry)) {
 	}
 }
 
-// forget settles all packets: every queue was emptied, so none may ever be handed out again.
+// forget drops all packets: every queue was emptied, so none of them may be handed out again.
 func (l *ledger) forget() {
 	for n := range l.parts {
 		p := &l.parts[n]

@@ -12,11 +12,11 @@ type stored struct {
 	prio uint8
 }
 
-// model is what a queue must hold: its packets, the oldest first. It is slow and plain on purpose.
+// model is what a queue must hold: its packets, the oldest first. It is slow and simple on purpose.
 type model []stored
 
-// pop takes the best packet and all that have its key, in the order of a reply (pinpriq document,
-// section pop; PROTOCOL.md says the order inside a group).
+// pop takes the best packet and all that have its key, in the order of a reply (netproto/pinpriq/PROTOCOL.md,
+// "pop").
 func (m *model) pop() []stored {
 	best := -1
 	for i, p := range *m {
@@ -56,8 +56,8 @@ func rank(prio uint8) int {
 // clone returns a copy that pop does not share.
 func (m model) clone() model { return slices.Clone(m) }
 
-// drain returns the replies that emptying the queue must give: pops until there is nothing to
-// select, then for each group key those that are left under it, lifter aside (see drainer.empty).
+// drain returns the replies that emptying the queue must give: pops until there is nothing to select, then
+// for each group key what is left under it (see drainer.empty).
 func (m model) drain(groups int) (replies [][]ID) {
 	for {
 		group := m.pop()

@@ -22,7 +22,7 @@ func showsAs() map[string][]Kind {
 		"batch-torn":           {Order},
 		"batches-reordered":    {Lost, Returned},
 		"batch-applied-twice":  {NotStarted},
-		"definition-dropped":   {Report, NotStarted},
+		"definition-dropped":   {Logged, NotStarted},
 		"sequence-reused":      {Order, Died, Returned, Lost, Corrupt},
 		"expiry-forgotten":     {Expired},
 		"key-forgotten":        {Order},
@@ -62,7 +62,7 @@ func TestHarnessCatchesPlantedBugs(t *testing.T) {
 }
 
 func TestHarnessCatchesPlantedBugsOfTheBoard(t *testing.T) {
-	catchPlantedBugs(t, showsOnBoard(), Options{Workers: None, Takers: None, Barbers: 6}, "-barbershop", "127.0.0.1:0")
+	catchPlantedBugs(t, showsOnBoard(), Options{Workers: None, Subscribers: None, BoardClients: 6}, "-barbershop", "127.0.0.1:0")
 }
 
 // catchPlantedBugs runs the load of o against a server with each bug, and expects it to be found and to

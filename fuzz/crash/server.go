@@ -3,9 +3,9 @@ package crash
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -31,16 +31,26 @@ type Server struct {
 	state    *os.ProcessState
 }
 
-// Command says how a server on a data folder is started: it must log, on standard error, a line
-// with "listening", the protocol and the addr for each listener, among them pinpriq's, and before them
-// one with "recovered" and the number of findings.
+// Command says how a server is started on a data folder. The server must log to standard error: first a
+// line with "recovered" and the number of findings, then one with "listening", the protocol and the addr
+// for each listener.
 type Command func(data string) *exec.Cmd
 
-// tailLines is how much of a server's log is kept for the report of a failure.
-const tailLines = 40
+const (
+	// tailLines is how much of a server's log is kept for a report.
+	tailLines = 40
+	// maxFailures is how many error lines are kept.
+	maxFailures = 5
+	// deadline bounds every wait for a server. It is far longer than any should take.
+	deadline = time.Minute
+)
 
-// maxFailures is how many error lines are kept.
-const maxFailures = 5
+// The names of the listeners in the log.
+const (
+	pinpriqListener = "pinpriq"
+	boardListener   = "barbershop"
+	adminListener   = "admin"
+)
 
 // Spawn starts a server and does not wait until it listens. Kill or Terminate ends it.
 func Spawn(command Command, data string) (*Server, error) {
@@ -51,11 +61,11 @@ func Spawn(command Command, data string) (*Server, error) {
 		addrs:     map[string]string{},
 		findings:  -1,
 	}
-	for _, protocol := range []string{pinpriqDoor, boardDoor, adminDoor} {
+	for _, protocol := range []string{pinpriqListener, boardListener, adminListener} {
 		s.listening[protocol] = make(chan struct{})
 	}
 	dieWithParent(s.cmd)
-	// A pipe of our own: Wait would close exec's before all of it is read.
+	// A pipe of our own: Wait would close that of exec before all of it is read.
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -71,15 +81,20 @@ func Spawn(command Command, data string) (*Server, error) {
 	return s, nil
 }
 
-// Start starts a server and returns when it listens for pinpriq. It returns an error, with the end of its
-// log, if the server ends before that or has not begun when ctx ends.
+// dieWithParent makes the kernel end the process when the harness is gone.
+func dieWithParent(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+// Start starts a server and returns when it listens for pinpriq. It returns an error, with the end of the
+// log, if the server ends before that, or does not listen when ctx ends.
 func Start(ctx context.Context, command Command, data string) (*Server, error) {
 	s, err := Spawn(command, data)
 	if err != nil {
 		return nil, err
 	}
 	select {
-	case <-s.listening[pinpriqDoor]:
+	case <-s.listening[pinpriqListener]:
 		return s, nil
 	case <-s.exited:
 		return nil, fmt.Errorf("server ended with %v before it listened; its log ends with:\n%s", s.state, s.Log())
@@ -89,41 +104,26 @@ func Start(ctx context.Context, command Command, data string) (*Server, error) {
 	}
 }
 
-// Board returns where the server listens for barbershop. It waits for that, at most for so long.
-func (s *Server) Board(atMost time.Duration) (string, error) { return s.door(boardDoor, atMost) }
-
-// Admin returns where the server listens for the operator. It waits for that, at most for so long.
-func (s *Server) Admin(atMost time.Duration) (string, error) { return s.door(adminDoor, atMost) }
-
-// Addr is where the server listens for pinpriq.
-func (s *Server) Addr() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.addrs[pinpriqDoor]
-}
-
-// The names of the listeners in the log.
-const (
-	pinpriqDoor = "pinpriq"
-	boardDoor   = "barbershop"
-	adminDoor   = "admin"
-)
-
-// door returns the address of the listener for a protocol as soon as there is one.
-func (s *Server) door(protocol string, atMost time.Duration) (string, error) {
+// dial connects to the listener of a protocol as soon as there is one.
+func (s *Server) dial(protocol string) (*link, error) {
 	select {
 	case <-s.listening[protocol]:
 	case <-s.exited:
-		return "", fmt.Errorf("server ended before it listened for %s", protocol)
-	case <-time.After(atMost):
-		return "", fmt.Errorf("server does not listen for %s after %v", protocol, atMost)
+		return nil, fmt.Errorf("server ended before it listened for %s", protocol)
+	case <-time.After(deadline):
+		return nil, fmt.Errorf("server does not listen for %s after %v", protocol, deadline)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.addrs[protocol], nil
+	addr := s.addrs[protocol]
+	s.mu.Unlock()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &link{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// Findings is how many findings the start report names, -1 before there is one.
+// Findings is how many findings the start report names; -1 before there is one.
 func (s *Server) Findings() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,9 +163,10 @@ func (s *Server) Kill() {
 // Interrupt asks the process to drain and end, and does not wait.
 func (s *Server) Interrupt() { _ = s.cmd.Process.Signal(syscall.SIGTERM) }
 
-// Wait waits until the process has ended, and kills it if ctx ends first. It returns an error
-// unless the exit status is 0.
-func (s *Server) Wait(ctx context.Context) error {
+// Terminate drains the server and waits for its end. It kills the server if ctx ends first. It returns an
+// error unless the exit status is 0.
+func (s *Server) Terminate(ctx context.Context) error {
+	s.Interrupt()
 	select {
 	case <-s.exited:
 	case <-ctx.Done():
@@ -176,12 +177,6 @@ func (s *Server) Wait(ctx context.Context) error {
 		return fmt.Errorf("server ended with %v; its log ends with:\n%s", s.state, s.Log())
 	}
 	return nil
-}
-
-// Terminate drains the server and waits for its end, as Wait does.
-func (s *Server) Terminate(ctx context.Context) error {
-	s.Interrupt()
-	return s.Wait(ctx)
 }
 
 // Both of slog's formats are understood.
@@ -205,11 +200,8 @@ func (s *Server) follow(r io.ReadCloser) {
 			break
 		}
 	}
-	err := s.cmd.Wait()
+	_ = s.cmd.Wait() // state says how it ended
 	s.mu.Lock()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		s.tail = append(s.tail, err.Error())
-	}
 	s.state = s.cmd.ProcessState
 	s.mu.Unlock()
 	close(s.exited)
@@ -225,7 +217,7 @@ func (s *Server) line(line string) {
 	if len(s.tail) == tailLines && !s.panicked {
 		s.tail = s.tail[1:]
 	}
-	if len(s.tail) < tailLines { // of a panic the beginning tells
+	if len(s.tail) < tailLines { // of a panic the beginning is kept
 		s.tail = append(s.tail, line)
 	}
 	if len(s.failures) < maxFailures && errorLine.MatchString(line) {
@@ -242,6 +234,3 @@ func (s *Server) line(line string) {
 		}
 	}
 }
-
-// deadline bounds every wait for a server: far longer than any should take.
-const deadline = time.Minute

@@ -8,8 +8,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// subscriber is one connection that takes deliveries and keeps some readiness ahead. It belongs to
-// its goroutine while that runs, then to the harness; the goroutine ends with the connection.
+// subscriber is a client that takes deliveries. It always asks for some more than it has got.
 type subscriber struct {
 	r     *run
 	rng   *rand.Rand
@@ -23,10 +22,14 @@ const (
 	readyLow  = 20
 )
 
-// follow subscribes and takes deliveries until the server is gone.
-func (s *subscriber) follow() {
+func (s *subscriber) connect() (err error) {
+	s.link, err = s.r.server.dial(pinpriqListener)
+	return err
+}
+
+func (s *subscriber) work() {
 	s.ready = 0
-	for _, q := range s.r.queues.byKind[fed] {
+	for _, q := range s.r.queues.byKind[subscribed] {
 		s.link.add(pinpriq.OpSubscribe, s.r.queues.all[q].name)
 	}
 	for {
@@ -38,13 +41,11 @@ func (s *subscriber) follow() {
 				return
 			}
 		}
-		queue := -1
+		queue := -1 // a delivery does not name it; its first packet tells
 		s.group = s.group[:0]
 		err := s.link.receive(func(key, payload []byte) {
-			if queue < 0 { // a delivery does not say; its first packet does
-				if queue = s.r.queueOf(payload); queue < 0 {
-					queue = s.r.queues.byKind[fed][0]
-				}
+			if queue < 0 {
+				queue = s.r.queueOf(payload)
 			}
 			if t, ok := s.r.take(queue, key, payload, 0); ok {
 				s.group = append(s.group, t)
@@ -62,9 +63,9 @@ func (s *subscriber) follow() {
 	}
 }
 
-// ask renews the readiness, at times with subscriptions that change nothing in the end.
+// ask asks for more deliveries, at times with subscriptions that change nothing in the end.
 func (s *subscriber) ask() error {
-	q := s.r.queues.all[pick(s.rng, s.r.queues.byKind[fed])].name
+	q := s.r.queues.all[pick(s.rng, s.r.queues.byKind[subscribed])].name
 	switch s.rng.IntN(10) {
 	case 0:
 		s.link.add(pinpriq.OpSubscribe, q)
@@ -72,7 +73,7 @@ func (s *subscriber) ask() error {
 		s.link.add(pinpriq.OpUnsubscribe, q)
 		defer func() {
 			s.link.add(pinpriq.OpSubscribe, q)
-			_ = s.link.send() // the next receive says what is wrong
+			_ = s.link.send() // an error also shows at the next receive
 		}()
 	}
 	for ; s.ready < readyHigh; s.ready++ {
@@ -81,8 +82,11 @@ func (s *subscriber) ask() error {
 	return s.link.send()
 }
 
-// unanswered counts the deliveries that may be lost on their way.
-func (s *subscriber) unanswered() {
-	class := s.r.queues.slackClass(s.r.queues.byKind[fed][0])
-	s.r.slack[class] += s.ready
+// hangUp counts the deliveries that may be lost on their way. A clean stop loses none.
+func (s *subscriber) hangUp(end endKind) int {
+	s.link.conn.Close()
+	if end != stop {
+		s.r.slack[s.r.queues.slackClass(s.r.queues.byKind[subscribed][0])] += s.ready
+	}
+	return 0
 }

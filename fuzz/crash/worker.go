@@ -1,9 +1,10 @@
 package crash
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
 // op is one request of a worker.
@@ -13,18 +14,10 @@ type op struct {
 	at    stored // of a push
 }
 
-// worker is one connection that pushes and pops, a pipeline of random length at a time. While it
-// runs all of it belongs to its goroutine, which ends with the connection or when the run's load
-// is over; then it belongs to the harness.
+// worker is a client that pushes and pops.
 type worker struct {
-	r      *run
-	number int
-	rng    *rand.Rand
-	link   *link
+	pipeline[op]
 	models map[int]*model // its private queues, as of the last reply
-	ops    []op           // what was sent; those before done are answered
-	done   int
-	asked  int64 // when they were sent
 	group  []took
 }
 
@@ -34,49 +27,27 @@ type took struct {
 	e  entry
 }
 
-const maxPipeline = 64
-
-// work loads the server until it is gone or the load is over. It leaves in ops[done:] what was sent
-// and not answered.
-func (w *worker) work() {
-	w.ops, w.done = w.ops[:0], 0
-	for {
-		if !w.r.gate.enter() {
-			return
-		}
-		w.build()
-		w.asked = w.r.ledger.now()
-		err := w.link.send()
-		w.r.gate.leave()
-		for err == nil && w.done < len(w.ops) {
-			err = w.answer()
-		}
-		if err != nil {
-			w.r.broken("a worker", err)
-			return
-		}
-	}
+func (w *worker) connect() (err error) {
+	w.link, err = w.r.server.dial(pinpriqListener)
+	return err
 }
 
-// build makes the next pipeline; its last request has a reply, which acknowledges the rest.
-func (w *worker) build() {
-	w.ops, w.done = w.ops[:0], 0
-	n := 1 + w.rng.IntN(maxPipeline)
-	if w.rng.IntN(4) == 0 {
-		n = 1
-	}
-	now := w.r.ledger.now()
-	for range n - 1 {
+func (w *worker) work() { w.follow("a worker", w.build, w.answer) }
+
+// build makes the next pipeline. Its last request has a reply, which acknowledges the rest.
+func (w *worker) build(requests int) {
+	for range requests - 1 {
 		if q, push := w.choose(); push {
-			w.push(q, now)
+			w.push(q)
 		} else {
 			w.pop(q)
 		}
 	}
 	w.pop(pick(w.rng, w.r.queues.own[w.number]))
+	w.asked = w.r.ledger.now() // as late as possible: what had expired by then must not come
 }
 
-// choose picks what the next request does. Queues that are popped stay about as long as they are.
+// choose picks what the next request does. Queues that are popped keep about their length.
 func (w *worker) choose() (q int, push bool) {
 	set := w.r.queues
 	n := w.rng.IntN(100)
@@ -91,12 +62,12 @@ func (w *worker) choose() (q int, push bool) {
 	case n < 80:
 		return pick(w.rng, set.byKind[expiring]), w.rng.IntN(100) < 90
 	default:
-		return pick(w.rng, set.byKind[fed]), true
+		return pick(w.rng, set.byKind[subscribed]), true
 	}
 }
 
-func (w *worker) push(q int, now int64) {
-	e := entry{sent: now, queue: int16(q)}
+func (w *worker) push(q int) {
+	e := entry{sent: w.asked, queue: int16(q)}
 	grouped := w.rng.IntN(10) < 3
 	if grouped {
 		e.key = keyOf(w.rng.IntN(groupKeys))
@@ -114,11 +85,11 @@ func (w *worker) push(q int, now int64) {
 }
 
 func (w *worker) pop(q int) {
-	w.link.add('P', w.r.queues.all[q].name)
+	w.link.add(pinpriq.OpPop, w.r.queues.all[q].name)
 	w.ops = append(w.ops, op{pop: true, queue: q})
 }
 
-// answer reads the next reply. What was sent before its pop is now known to be on disk.
+// answer reads the next reply. It proves that everything sent before its pop is on disk.
 func (w *worker) answer() error {
 	at := w.done + slices.IndexFunc(w.ops[w.done:], func(o op) bool { return o.pop })
 	pop := w.ops[at]
@@ -133,7 +104,9 @@ func (w *worker) answer() error {
 	now := w.r.ledger.now()
 	for _, o := range w.ops[w.done:at] {
 		w.r.ledger.ack(o.at.id, now)
-		w.apply(o)
+		if m := w.models[o.queue]; m != nil {
+			*m = append(*m, o.at)
+		}
 	}
 	w.r.pushed.Add(int64(at - w.done))
 	w.done = at + 1
@@ -143,7 +116,7 @@ func (w *worker) answer() error {
 	if m := w.models[pop.queue]; m != nil {
 		want, got := ids(m.pop()), idsTaken(w.group)
 		if !slices.Equal(want, got) {
-			w.r.add(Order, "pop of %s gave %s instead of %s", w.r.queues.all[pop.queue].name, w.r.describe(got), w.r.describe(want))
+			w.r.report(Order, "pop of %s gave %s instead of %s", w.r.queues.all[pop.queue].name, w.r.describe(got), w.r.describe(want))
 		}
 	} else {
 		w.r.checkGroup(pop.queue, w.group)
@@ -151,22 +124,15 @@ func (w *worker) answer() error {
 	return nil
 }
 
-// apply brings the models up to a push.
-func (w *worker) apply(o op) {
-	if m := w.models[o.queue]; m != nil {
-		*m = append(*m, o.at)
-	}
-}
-
-// unanswered returns what was sent without a reply, and counts its pops of queues that others use.
-func (w *worker) unanswered() []op {
-	rest := w.ops[w.done:]
-	for _, o := range rest {
+// hangUp counts the pops without a reply of queues that others use, too.
+func (w *worker) hangUp(endKind) int {
+	w.link.conn.Close()
+	for _, o := range w.unanswered() {
 		if o.pop && w.models[o.queue] == nil {
 			w.r.slack[w.r.queues.slackClass(o.queue)]++
 		}
 	}
-	return rest
+	return len(w.unanswered())
 }
 
 func idsTaken(group []took) []ID {
@@ -177,7 +143,7 @@ func idsTaken(group []took) []ID {
 	return all
 }
 
-// describe lists packets for people, not too many.
+// describe lists the first packets for a report.
 func (r *run) describe(all []ID) string {
 	if len(all) == 0 {
 		return "nothing"

@@ -1,19 +1,17 @@
 package crash
 
 import (
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// slowReader is a client that asks for a backup while the load goes on, and then takes little of it or
-// nothing: the server's iterator stays open until the end. It belongs to the harness until start, then to
-// its goroutine, which ends with the connection or the server, then to the harness again.
+// slowReader asks for a backup while the load goes on, and then takes little of it or nothing. So the
+// server's iterator stays open until the end. It belongs to its goroutine while work runs, which ends with
+// the connection or the server, and otherwise to the harness.
 type slowReader struct {
 	r    *run
 	rng  *rand.Rand
@@ -21,13 +19,13 @@ type slowReader struct {
 }
 
 const (
-	// fillPackets of the largest size are more than what is on its way between iterator and client:
-	// the 2 MB or so that a backup reads ahead, and the system's buffers of a connection.
+	// fillPackets of the largest size are more than what is between iterator and client: the 2 MB or
+	// so that a backup reads ahead, and the system's buffers of a connection.
 	fillPackets = 384
-	// readPause is between two looks of a slow reader, and readAtOnce what it takes at most each time.
+	// readPause is the time between two reads, and readAtOnce the most that one read takes.
 	readPause  = 20 * time.Millisecond
 	readAtOnce = 4 << 10
-	// readBuffer is the client's end of the connection.
+	// readBuffer is the system's buffer at the client's end of the connection.
 	readBuffer = 8 << 10
 )
 
@@ -35,9 +33,9 @@ func newSlowReader(r *run) *slowReader {
 	return &slowReader{r: r, rng: rand.New(rand.NewPCG(r.Seed, r.rng.Uint64()))}
 }
 
-// fill pushes so much that a backup is long.
+// fill pushes so many packets that a backup is long.
 func (s *slowReader) fill() error {
-	link, err := dial(s.r.server.Addr())
+	link, err := s.r.server.dial(pinpriqListener)
 	if err != nil {
 		return err
 	}
@@ -69,32 +67,25 @@ func (s *slowReader) fill() error {
 	return nil
 }
 
-// start begins to read in a goroutine.
-func (s *slowReader) start(all *sync.WaitGroup) error {
-	addr, err := s.r.server.Admin(deadline)
-	if err != nil {
-		return fmt.Errorf("connect a slow reader: %w", err)
+func (s *slowReader) work() {
+	if err := s.follow(); err != nil && endKind(s.r.end.Load()) == notYet { // a clean stop cuts a backup, too
+		s.r.broken("a slow reader", err)
 	}
-	all.Go(func() {
-		if err := s.follow(addr); err != nil && endKind(s.r.end.Load()) == notYet { // a clean stop cuts a backup, too
-			s.r.broken("a slow reader", err)
-		}
-	})
-	return nil
 }
 
-// follow asks for the backup at some moment of the load and takes it until the server is gone: a little
-// now and then, or only the beginning.
-func (s *slowReader) follow(addr string) error {
+// follow asks for the backup at some moment of the load. Until the server is gone it takes a little now and
+// then, or only the beginning.
+func (s *slowReader) follow() error {
 	for after := s.rng.Int64N(20_000); s.r.pushed.Load() < after; {
 		if !s.pause() {
 			return nil
 		}
 	}
-	conn, err := net.Dial("tcp", addr)
+	link, err := s.r.server.dial(adminListener)
 	if err != nil {
 		return err
 	}
+	conn := link.conn
 	defer conn.Close()
 	if err := conn.(*net.TCPConn).SetReadBuffer(readBuffer); err != nil {
 		return err

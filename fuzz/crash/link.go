@@ -1,0 +1,91 @@
+package crash
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+
+	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+)
+
+// link is a connection to the server, for one goroutine. It speaks pinpriq and barbershop.
+type link struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	request pinpriq.Request
+	out     []byte // what send will write
+	key     []byte
+	packet  []byte
+}
+
+// add appends a request of pinpriq to what send will write. Requests of the load keep to the lengths of
+// the protocol, so it cannot fail.
+func (l *link) add(op pinpriq.Op, queue string) {
+	l.request = pinpriq.Request{Op: op, Queue: []byte(queue)}
+	l.out, _ = l.request.Append(l.out)
+}
+
+func (l *link) addPush(queue string, id ID, key keyOf, prio uint8, ttl, size int) {
+	l.key = key.append(l.key[:0])
+	l.packet = appendPayload(l.packet[:0], id, size)
+	l.request = pinpriq.Request{
+		Op: pinpriq.OpPush, Queue: []byte(queue), Priority: prio, TTL: uint16(ttl),
+		Packet: pinpriq.Packet{Key: l.key, Payload: l.packet},
+	}
+	l.out, _ = l.request.Append(l.out)
+}
+
+// addLine appends a line of barbershop.
+func (l *link) addLine(line string) { l.out = append(append(l.out, line...), '\r', '\n') }
+
+// send writes what was added.
+func (l *link) send() error {
+	_, err := l.conn.Write(l.out)
+	l.out = l.out[:0]
+	return err
+}
+
+// errCut means that the connection ended inside a reply.
+var errCut = errors.New("connection ended in the middle of a reply")
+
+// receive reads one reply or delivery of pinpriq and calls fn with each packet, whose bytes are valid
+// during the call. It returns io.EOF only if the stream ended between two replies.
+func (l *link) receive(fn func(key, payload []byte)) error {
+	var head [4]byte
+	if _, err := io.ReadFull(l.in, head[:2]); errors.Is(err, io.ErrUnexpectedEOF) {
+		return errCut
+	} else if err != nil {
+		return err
+	}
+	for range binary.BigEndian.Uint16(head[:]) {
+		if _, err := io.ReadFull(l.in, head[:]); err != nil {
+			return errors.Join(errCut, err)
+		}
+		key, payload := int(binary.BigEndian.Uint16(head[:])), int(binary.BigEndian.Uint16(head[2:]))
+		if cap(l.packet) < key+payload {
+			l.packet = make([]byte, key+payload)
+		}
+		b := l.packet[:key+payload]
+		if _, err := io.ReadFull(l.in, b); err != nil {
+			return errors.Join(errCut, err)
+		}
+		fn(b[:key], b[key:])
+	}
+	return nil
+}
+
+// receiveLine reads one line of barbershop without its end, valid until the next call. It returns io.EOF
+// only if the stream ended between two lines.
+func (l *link) receiveLine() ([]byte, error) {
+	line, err := l.in.ReadSlice('\n')
+	if errors.Is(err, io.EOF) && len(line) > 0 {
+		return nil, errCut
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'}), nil
+}

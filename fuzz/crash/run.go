@@ -1,0 +1,311 @@
+// Package crash puts load on a real server, kills it at random moments, starts it again on the same
+// folder, and compares what it finds with what the clients were promised. Its map:
+//
+//	run.go          Run: the cycles of load, end, restart and check
+//	options.go      what a run is told, and what it returns
+//	server.go       the server process: start, kill, terminate, its log
+//	traffic.go      the queues of the load and the packets that go there
+//	link.go         a connection to the server
+//	client.go       what all clients of the load have in common
+//	worker.go       a client that pushes and pops
+//	subscriber.go   a client that subscribes
+//	boardclient.go  a client of the board
+//	slowreader.go   a client that reads a backup slowly; keptlog.go: the log that the server keeps for it
+//	drain.go        emptying queues after a restart
+//	identity.go     payloads that prove themselves
+//	model.go        what a worker's own queues must hold, exactly
+//	ledger.go       what may and must be in the queues that clients share
+//	check.go        the comparison of queues with both
+//	board.go        what may and must be on the board
+//	boardcheck.go   the comparison of the board with it; lostnext.go: requests without a reply
+//	finding.go      what a comparison can find
+//
+// Three references are used side by side. A queue that only one worker uses is modelled exactly. The
+// server carries out a connection's requests in order, so after a crash the queue must be as it was
+// after some of the requests: at least all that were answered, then a first part of the others.
+//
+// Queues that clients share are checked packet by packet. A packet is never sent, maybe there (sent but
+// not acknowledged), or acknowledged. A pop without a reply may have taken one group of packets, so no
+// more groups may be missing than there were such pops.
+//
+// The items of the board are checked by their scores. One client alone updates an item. So its score is
+// the sum of that client's updates up to some moment, at least of all answered ones, since the item was
+// last handed out. Where requests overlap, either order is allowed. An item may be handed out again only
+// after another update. A request for the next item without a reply may have taken one item, but none
+// that surely stood below an item which is still there.
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// run is one run of the harness. Clients share what is safe to share and says so. All else belongs to
+// the goroutine of Run.
+type run struct {
+	Options
+	findings
+	gate   gate
+	ledger *ledger
+	queues *queueSet // not changed once made
+	board  *board
+
+	pushed, popped, delivered, updated, taken atomic.Int64 // of this cycle
+
+	end          atomic.Int32 // an endKind, set before the server is ended
+	rng          *rand.Rand
+	workers      []*worker
+	boardClients []*boardClient
+	clients      []client    // those, and the subscribers
+	reader       *slowReader // of a cycle that has one
+	slack        map[int]int // by slackClass: pops without a reply since the shared queues were emptied
+	server       *Server
+	result       Result
+
+	// plain says that no packet has priority 0 or shares its key. Then a drain pushes nothing, which a
+	// disk that is nearly full may refuse.
+	plain bool
+}
+
+// endKind is how a cycle ends.
+type endKind int32
+
+const (
+	notYet   endKind = iota
+	kill             // SIGKILL
+	stop             // SIGTERM, and all that was received is answered
+	stopKill         // SIGTERM, and SIGKILL while the server drains
+)
+
+func (e endKind) String() string { return [...]string{"", "kill", "stop", "stop+kill"}[e] }
+
+// Run loads, ends, restarts and checks a server for so many cycles. It finds nothing if the server keeps
+// its promises. The error is about the harness: it could not do its work.
+func Run(o Options) (Result, error) {
+	r := newRun(o)
+	err := r.cycles()
+	if r.server != nil {
+		r.server.Kill()
+	}
+	if err == nil && r.result.Cycles == r.Cycles {
+		if rate := r.result.Rate(); rate < r.MinRate {
+			r.report(Idle, "%.0f operations a second under load, at least %.0f are needed", rate, r.MinRate)
+		}
+		if rate := r.result.BoardRate(); rate < r.MinBoardRate {
+			r.report(Idle, "%.0f operations of the board a second under load, at least %.0f are needed", rate, r.MinBoardRate)
+		}
+	}
+	r.result.Findings = r.list()
+	return r.result, err
+}
+
+func newRun(o Options) *run {
+	o.setDefaults()
+	r := &run{
+		Options: o,
+		ledger:  newLedger(o.Workers + 1),
+		queues:  newQueueSet(o.Workers),
+		board:   newBoard(o.BoardClients, itemsPerClient),
+		rng:     rand.New(rand.NewPCG(o.Seed, 0)),
+		slack:   map[int]int{},
+	}
+	random := func(n int) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, uint64(n))) }
+	for n := range o.Workers {
+		w := &worker{pipeline: pipeline[op]{r: r, number: n, rng: random(1 + n)}, models: map[int]*model{}}
+		for _, q := range r.queues.own[n] {
+			w.models[q] = &model{}
+		}
+		r.workers = append(r.workers, w)
+		r.clients = append(r.clients, w)
+	}
+	for n := range o.Subscribers {
+		r.clients = append(r.clients, &subscriber{r: r, rng: random(1000 + n)})
+	}
+	for n := range o.BoardClients {
+		b := &boardClient{pipeline[boardOp]{r: r, number: n, rng: random(2000 + n)}}
+		r.boardClients = append(r.boardClients, b)
+		r.clients = append(r.clients, b)
+	}
+	return r
+}
+
+// cycles runs all cycles and ends with two restarts: one to take everything out, and one after a kill to
+// see that nothing comes back.
+func (r *run) cycles() error {
+	for n := range r.Cycles {
+		// After a slow reader everything is checked at once, because what comes back by it may soon be gone.
+		if ok, err := r.restart(n%r.DrainEvery == 0 || r.reader != nil); !ok || err != nil {
+			return err
+		}
+		r.reader = nil
+		if r.SlowEvery > 0 && n%r.SlowEvery == 1%r.SlowEvery {
+			r.reader = newSlowReader(r)
+		}
+		if err := r.load(n); err != nil {
+			return err
+		}
+		r.result.Cycles++
+		if r.StopAtFinding && len(r.list()) > 0 {
+			return nil
+		}
+	}
+	for range 2 {
+		if ok, err := r.restart(true); !ok || err != nil {
+			return err
+		}
+		r.server.Kill()
+	}
+	return nil
+}
+
+// restart starts the server on what it left, and checks that. ok is false if the run cannot go on.
+func (r *run) restart(all bool) (ok bool, err error) {
+	if r.rng.IntN(6) == 0 { // killed while it recovers, too
+		s, err := Spawn(r.Command, r.Data)
+		if err != nil {
+			return false, err
+		}
+		select {
+		case <-s.Exited():
+		case <-time.After(time.Duration(r.rng.IntN(60)) * time.Millisecond):
+		}
+		s.Kill()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	began := time.Now()
+	if r.server, err = Start(ctx, r.Command, r.Data); err != nil {
+		r.report(NotStarted, "%v", err)
+		return false, nil
+	}
+	took := time.Since(began)
+	if n := r.server.Findings(); n != 0 {
+		r.report(Logged, "the start report has %d findings; the log ends with:\n%s", n, r.server.Log())
+	}
+	r.end.Store(int32(notYet))
+	r.gate.set(false)
+	drained, err := r.check(all)
+	if err == nil && len(r.boardClients) > 0 {
+		var items int
+		items, err = r.checkBoard(all)
+		drained += items
+	}
+	if errors.Is(err, errDoubled) {
+		return false, nil
+	}
+	if err != nil {
+		r.report(Died, "check: %v; the server's log ends with:\n%s", err, r.server.Log())
+		return false, nil
+	}
+	what := "private queues"
+	if all {
+		what = "all queues"
+	}
+	r.Logf("started in %v, drained %d packets of %s: %d findings, lost=%d returned=%d order=%d", took.Round(time.Millisecond),
+		drained, what, len(r.list()), r.count(Lost), r.count(Returned), r.count(Order))
+	return true, nil
+}
+
+// load runs the clients for a random time, ends the server and counts what was unanswered.
+func (r *run) load(cycle int) error {
+	for _, count := range []*atomic.Int64{&r.pushed, &r.popped, &r.delivered, &r.updated, &r.taken} {
+		count.Store(0)
+	}
+	var all sync.WaitGroup
+	if err := r.start(&all); err != nil {
+		return err
+	}
+	began := time.Now()
+	length := r.MinLoad + time.Duration(r.rng.Int64N(int64(r.MaxLoad-r.MinLoad)+1))
+	select {
+	case <-time.After(length):
+	case <-r.server.Exited(): // by itself; the clients report it
+	}
+	if r.reader != nil {
+		r.awaitKeptLog()
+	}
+	took := time.Since(began)
+	end := r.endServer()
+	all.Wait()
+	if r.reader != nil && end != stop {
+		r.countKeptLogs(cycle)
+	}
+	r.ledger.settle(r.ledger.now())
+	unanswered := 0
+	for _, c := range r.clients {
+		unanswered += c.hangUp(end)
+	}
+	for _, line := range r.server.Failures() {
+		r.report(Logged, "the server's log has an error: %s", line)
+	}
+	if end == stop && unanswered > 0 {
+		r.report(Unanswered, "%d requests had no reply after a clean stop", unanswered)
+	}
+	ops := r.pushed.Load() + r.popped.Load() + r.delivered.Load()
+	r.result.Ops += ops
+	r.result.BoardOps += r.updated.Load() + r.taken.Load()
+	r.result.Load += took
+	r.Logf("cycle %d: %v after %v, %d operations (%.0f/s): %d pushes acknowledged, %d pops, %d deliveries; "+
+		"board: %d updates, %d items taken; %d requests unanswered", cycle, end, took.Round(time.Millisecond), ops,
+		float64(ops)/took.Seconds(), r.pushed.Load(), r.popped.Load(), r.delivered.Load(), r.updated.Load(), r.taken.Load(), unanswered)
+	return nil
+}
+
+// start connects all clients and starts their goroutines.
+func (r *run) start(all *sync.WaitGroup) error {
+	if r.reader != nil {
+		if err := r.reader.fill(); err != nil {
+			return fmt.Errorf("fill the server for a slow reader: %w", err)
+		}
+	}
+	for _, c := range r.clients {
+		if err := c.connect(); err != nil {
+			return fmt.Errorf("connect a client: %w", err)
+		}
+	}
+	for _, c := range r.clients {
+		all.Go(c.work)
+	}
+	if r.reader != nil {
+		all.Go(r.reader.work)
+	}
+	return nil
+}
+
+// endServer ends the server in one of the ways and waits until it is gone.
+func (r *run) endServer() endKind {
+	end := kill
+	switch n := r.rng.IntN(10); {
+	case r.KillsOnly:
+	case n < 2:
+		end = stop
+	case n == 2:
+		end = stopKill
+	}
+	if end == stop {
+		// When the gate is closed, every request is written as a whole. So the server receives all of
+		// them before the signal, and must answer them.
+		r.gate.set(true)
+		r.end.Store(int32(end))
+		ctx, cancel := context.WithTimeout(context.Background(), deadline)
+		defer cancel()
+		if err := r.server.Terminate(ctx); err != nil {
+			r.report(Died, "clean stop: %v", err)
+		}
+		r.result.Stops++
+		return end
+	}
+	r.end.Store(int32(end))
+	if end == stopKill {
+		r.server.Interrupt()
+		time.Sleep(time.Duration(r.rng.IntN(3000)) * time.Microsecond) // the moment is what is tested
+	}
+	r.server.Kill()
+	r.result.Kills++
+	return end
+}
