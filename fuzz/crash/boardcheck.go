@@ -30,22 +30,22 @@ func (r *run) checkHandouts() {
 
 // checkBoard compares the scores of all items after a restart with what the clients know. It empties the
 // board if all is true.
-func (r *run) checkBoard(all bool) (drained int, err error) {
+func (r *run) checkBoard(all bool) error {
 	link, err := r.server.dial(boardListener)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer link.conn.Close()
 	if err := link.conn.SetDeadline(time.Now().Add(deadline)); err != nil {
-		return 0, err
+		return err
 	}
 	r.checkHandouts()
 	scores, err := r.readScores(link)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if err := r.checkStats(link, scores); err != nil {
-		return 0, err
+		return err
 	}
 	r.checkBoardClients(scores)
 	now := r.ledger.now()
@@ -53,7 +53,7 @@ func (r *run) checkBoard(all bool) (drained int, err error) {
 		r.board.items[i].settle(scores[i], now)
 	}
 	if !all {
-		return 0, nil
+		return nil
 	}
 	return r.emptyBoard(link, scores)
 }
@@ -225,7 +225,7 @@ func (r *run) reportScore(number, score int64) {
 
 // emptyBoard takes all items and checks that each comes once, by falling score, and of several with one score
 // first the item that had it longest.
-func (r *run) emptyBoard(link *link, scores []int64) (drained int, err error) {
+func (r *run) emptyBoard(link *link, scores []int64) error {
 	score, since := int64(math.MaxInt64), int64(0) // of the last item; when the last of those with its score got it
 	for empty := false; !empty; {
 		for range drainDepth {
@@ -233,16 +233,16 @@ func (r *run) emptyBoard(link *link, scores []int64) (drained int, err error) {
 		}
 		asked := r.ledger.now()
 		if err := link.send(); err != nil {
-			return drained, err
+			return err
 		}
 		for range drainDepth {
 			reply, err := link.receiveLine()
 			if err != nil {
-				return drained, err
+				return err
 			}
 			number, err := v2().number(reply)
 			if err != nil {
-				return drained, err
+				return err
 			}
 			if number == missing {
 				empty = true
@@ -251,7 +251,6 @@ func (r *run) emptyBoard(link *link, scores []int64) (drained int, err error) {
 			if empty {
 				r.report(Order, "a request for the next item gave none, and the one after it item %d", number)
 			}
-			drained++
 			if t := r.board.of(number); t != nil && len(t.updates) > 0 {
 				own, at := scores[number-1], t.updates[0]
 				if own > score {
@@ -275,5 +274,5 @@ func (r *run) emptyBoard(link *link, scores []int64) (drained int, err error) {
 			t.settle(missing, 0)
 		}
 	}
-	return drained, nil
+	return nil
 }

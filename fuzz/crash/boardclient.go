@@ -77,14 +77,14 @@ func (b *boardClient) answer() error {
 		}
 		if number != missing {
 			b.r.handedOut(number, handout{b.asked, now})
-			b.r.taken.Add(1)
+			b.r.boardOps.Add(1)
 		}
 	} else {
 		if string(reply) != op.ok {
 			return fmt.Errorf("the answer to an update of item %d is %q", op.item, reply)
 		}
 		b.r.board.of(op.item).ack(now)
-		b.r.updated.Add(1)
+		b.r.boardOps.Add(1)
 	}
 	b.done++
 	return nil

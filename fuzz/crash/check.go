@@ -8,21 +8,21 @@ import (
 )
 
 // check empties queues and compares them: the workers' own always, the shared ones if all is true.
-func (r *run) check(all bool) (drained int, err error) {
+func (r *run) check(all bool) error {
 	link, err := r.server.dial(pinpriqListener)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer link.conn.Close()
 	if err := link.conn.SetDeadline(time.Now().Add(deadline)); err != nil {
-		return 0, err
+		return err
 	}
-	d := &drainer{r: r, part: r.Workers, link: link}
+	d := &drainer{r: r, part: len(r.workers), link: link}
 	for _, w := range r.workers {
 		got := make(map[int][][]took)
 		for _, q := range r.queues.own[w.number] {
 			if got[q], err = d.empty(q); err != nil {
-				return d.count, err
+				return err
 			}
 		}
 		r.checkWorker(w, got)
@@ -33,19 +33,19 @@ func (r *run) check(all bool) (drained int, err error) {
 				e.state = gone
 			}
 		})
-		return d.count, nil
+		return nil
 	}
 	for q, queue := range r.queues.all {
 		if queue.kind != private {
 			if _, err := d.empty(q); err != nil {
-				return d.count, err
+				return err
 			}
 		}
 	}
 	r.checkShared(r.ledger.now())
 	r.ledger.forget()
 	clear(r.slack)
-	return d.count, nil
+	return nil
 }
 
 // String shows who pushed the packet, and the number of the push.
@@ -164,12 +164,12 @@ func (r *run) checkWorker(w *worker, drained map[int][][]took) {
 	got := make(map[int][][]ID, len(drained))
 	for q, replies := range drained {
 		for _, group := range replies {
-			got[q] = append(got[q], idsTaken(group))
+			got[q] = append(got[q], ids(group))
 		}
 	}
 	models := make(map[int]model, len(w.models))
 	for q, m := range w.models {
-		models[q] = m.clone()
+		models[q] = slices.Clone(*m)
 	}
 	agreed := r.agree(models, got)
 	for _, o := range w.unanswered() {
@@ -196,7 +196,7 @@ func (r *run) checkWorker(w *worker, drained map[int][][]took) {
 
 func (r *run) agree(models map[int]model, got map[int][][]ID) bool {
 	for q, m := range models {
-		if !slices.EqualFunc(m.clone().drain(groupKeys), got[q], slices.Equal) {
+		if !slices.EqualFunc(slices.Clone(m).drain(groupKeys), got[q], slices.Equal) {
 			return false
 		}
 	}
@@ -217,7 +217,7 @@ func (r *run) disagree(w *worker, models map[int]model, got map[int][][]ID) {
 		}
 		for _, p := range *m {
 			if !there[p.id] && kept[p.id] { // no pop that was sent could have taken it
-				r.report(Lost, "packet %v of %s, priority %d, was acknowledged", p.id, name, p.prio)
+				r.report(Lost, "packet %v of %s, priority %d, was acknowledged", p.id, name, p.e.prio)
 			}
 		}
 	}

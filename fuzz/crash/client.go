@@ -94,10 +94,3 @@ func (g *gate) set(closed bool) {
 	defer g.mu.Unlock()
 	g.closed = closed
 }
-
-// shut says whether the gate is closed.
-func (g *gate) shut() bool {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.closed
-}

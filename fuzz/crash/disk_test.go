@@ -1,13 +1,11 @@
 package crash
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,8 +18,8 @@ import (
 // is not possible.
 func smallDisk(t *testing.T, mib int64) string {
 	t.Helper()
-	if runtime.GOOS != "linux" || os.Getuid() != 0 {
-		t.Skip("mounting a small file system needs Linux and root")
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small file system needs root")
 	}
 	dir := t.TempDir()
 	image, mount := filepath.Join(dir, "image"), filepath.Join(dir, "mount")
@@ -80,10 +78,8 @@ func newDisk(t *testing.T) *disk {
 // start starts the server, which must find its folder in order.
 func (d *disk) start() {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	defer cancel()
 	var err error
-	if d.r.server, err = Start(ctx, d.r.Command, d.r.Data); err != nil {
+	if d.r.server, err = Start(d.r.Command, d.r.Data); err != nil {
 		d.t.Fatalf("start with the disk as it is: %v", err)
 	}
 	if n := d.r.server.Findings(); n != 0 {
@@ -112,32 +108,13 @@ func (d *disk) dial() *link {
 	return link
 }
 
-// push sends some packets as pusher n and returns whether they were acknowledged.
+// push pushes some packets as client n, and returns whether they were acknowledged.
 func (d *disk) push(n int, link *link, rng *rand.Rand, q, count int) error {
-	now := d.r.ledger.now()
-	var sent []ID
-	for range count {
-		e := entry{sent: now, queue: int16(q), prio: randomPriority(rng, false)}
-		id, key := d.r.ledger.add(n, e, true)
-		size := d.size
-		if size == 0 {
-			size = 20 + rng.IntN(2000)
-		}
-		link.addPush(d.r.queues.all[q].name, id, key, e.prio, 0, size)
-		sent = append(sent, id)
+	err := d.r.pushAcked(link, rng, n, q, count, d.size)
+	if err == nil {
+		d.r.pushed.Add(int64(count))
 	}
-	link.add(pinpriq.OpPop, d.r.queues.all[d.r.queues.own[n][0]].name) // always empty: its reply acknowledges
-	if err := link.send(); err != nil {
-		return err
-	}
-	if err := link.receive(func(_, _ []byte) {}); err != nil {
-		return err
-	}
-	for _, id := range sent {
-		d.r.ledger.ack(id, d.r.ledger.now())
-	}
-	d.r.pushed.Add(int64(count))
-	return nil
+	return err
 }
 
 // fill pushes until the server refuses.
@@ -213,24 +190,20 @@ func (d *disk) check() {
 	for _, kind := range []queueKind{shared, standing} {
 		d.r.slack[d.r.queues.byKind[kind][0]] += d.lost
 	}
-	n, err := d.r.check(true)
-	if err != nil {
+	if err := d.r.check(true); err != nil {
 		d.t.Fatalf("drain: %v; the server's log ends with:\n%s", err, d.r.server.Log())
 	}
-	d.t.Logf("drained %d packets", n)
 }
 
-func (d *disk) restart(end func(context.Context) error) {
+func (d *disk) restart(end func() error) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	defer cancel()
-	if err := end(ctx); err != nil {
+	if err := end(); err != nil {
 		d.t.Error(err)
 	}
 	d.start()
 }
 
-func (d *disk) kill(context.Context) error {
+func (d *disk) kill() error {
 	d.r.server.Kill()
 	return nil
 }
@@ -277,7 +250,7 @@ func TestDiskFull(t *testing.T) {
 		d.r.server.Kill() // some connections may still wait for a batch that finds no room
 		load.Wait()
 		t.Logf("%d packets acknowledged, %d popped, %d connections refused, %d pops without a reply",
-			d.r.pushed.Load(), d.r.popped.Load(), d.refused.Load(), d.lost)
+			d.r.pushed.Load(), d.r.ops.Load(), d.refused.Load(), d.lost)
 		d.startOrRefuse()
 		if err := os.Remove(foreign); err != nil {
 			t.Fatal(err)
@@ -331,7 +304,7 @@ func (d *disk) popAlong() {
 		if err == nil {
 			err = link.receive(func(key, payload []byte) {
 				d.r.take(q, key, payload, asked)
-				d.r.popped.Add(1)
+				d.r.ops.Add(1)
 			})
 		}
 		if err != nil {

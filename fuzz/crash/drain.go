@@ -9,10 +9,9 @@ import (
 // drainer empties queues by pops while no other client is connected. So what comes out is what was in a
 // queue, in its order.
 type drainer struct {
-	r     *run
-	part  int // its own pushes in the ledger
-	link  *link
-	count int // packets taken out
+	r    *run
+	part int // its own pushes in the ledger
+	link *link
 }
 
 // drainDepth is how many pops are sent at a time.
@@ -41,7 +40,7 @@ func (d *drainer) empty(q int) ([][]took, error) {
 				continue
 			}
 			if nothing > 0 {
-				d.r.report(Order, "a pop of %s gave nothing, and the next one gave %s", name, d.r.describe(idsTaken(group)))
+				d.r.report(Order, "a pop of %s gave nothing, and the next one gave %s", name, describe(ids(group)))
 			}
 			replies = append(replies, group)
 		}
@@ -76,10 +75,9 @@ func (d *drainer) lift(q int) ([][]took, error) {
 			return nil, err
 		}
 		if len(group) == 0 || group[0].id != lifter {
-			d.r.report(Order, "a pop of %s after a push of %v gave %s", name, lifter, d.r.describe(idsTaken(group)))
+			d.r.report(Order, "a pop of %s after a push of %v gave %s", name, lifter, describe(ids(group)))
 			continue
 		}
-		d.count--
 		d.r.checkGroup(q, group)
 		if len(group) > 1 {
 			replies = append(replies, group[1:])
@@ -95,6 +93,5 @@ func (d *drainer) reply(q int, asked int64) ([]took, error) {
 			group = append(group, t)
 		}
 	})
-	d.count += len(group)
 	return slices.Clip(group), err
 }

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -36,31 +37,31 @@ const maxFindings = 100
 
 // findings collects what all clients of a run find. Any goroutine may use it.
 type findings struct {
-	mu    sync.Mutex // guards what follows
-	all   []Finding
-	kinds map[Kind]int
+	mu  sync.Mutex // guards what follows
+	all []Finding
 }
 
 func (f *findings) report(kind Kind, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.kinds == nil {
-		f.kinds = make(map[Kind]int)
-	}
-	f.kinds[kind]++
 	if len(f.all) < maxFindings {
 		f.all = append(f.all, Finding{kind, fmt.Sprintf(format, args...)})
 	}
 }
 
+// count is how many of them are of a kind.
 func (f *findings) count(kind Kind) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.kinds[kind]
+	n := 0
+	for _, found := range f.list() {
+		if found.Kind == kind {
+			n++
+		}
+	}
+	return n
 }
 
 func (f *findings) list() []Finding {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]Finding(nil), f.all...)
+	return slices.Clone(f.all)
 }

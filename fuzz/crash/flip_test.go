@@ -2,7 +2,6 @@ package crash
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,9 +27,9 @@ const viaBinary = 4
 
 func TestFlippedByteIsDetectedOrHarmless(t *testing.T) {
 	binary := serve(build(t, "cmd/holdfast"))
-	for name, end := range map[string]func(*Server, context.Context) error{
+	for name, end := range map[string]func(*Server) error{
 		"stopped cleanly": (*Server).Terminate,
-		"killed":          func(s *Server, _ context.Context) error { s.Kill(); return nil },
+		"killed":          func(s *Server) error { s.Kill(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder, want := filledFolder(t, binary, end)
@@ -87,12 +86,10 @@ func flipAll(t *testing.T, rng *rand.Rand, folder string, whole contents, binary
 
 // filledFolder runs the real binary, pushes and pops some thousand packets, all acknowledged, ends
 // it and returns the folder and the payloads that are in it.
-func filledFolder(t *testing.T, binary Command, end func(*Server, context.Context) error) (string, map[string]bool) {
+func filledFolder(t *testing.T, binary Command, end func(*Server) error) (string, map[string]bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	defer cancel()
 	dir := t.TempDir()
-	s, err := Start(ctx, binary, dir)
+	s, err := Start(binary, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +128,7 @@ func filledFolder(t *testing.T, binary Command, end func(*Server, context.Contex
 			}
 		}
 	}
-	if err := end(s, ctx); err != nil {
+	if err := end(s); err != nil {
 		t.Fatal(err)
 	}
 	return dir, want

@@ -1,6 +1,9 @@
 package crash
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // ID names one pushed packet of a run: who pushed it in the upper 16 bits, and a number that rises with each
 // push of that client. 0 is no packet.
@@ -38,21 +41,7 @@ func parsePayload(payload []byte) (id ID, whole bool) {
 		return 0, false
 	}
 	id = ID(binary.BigEndian.Uint64(payload))
-	if int(binary.BigEndian.Uint32(payload[8:])) != len(payload) {
-		return id, false
-	}
-	x := uint64(id)
-	for rest := payload[payloadHeader:]; len(rest) > 0; {
-		x = mix(x)
-		var b [8]byte
-		binary.BigEndian.PutUint64(b[:], x)
-		n := min(len(rest), 8)
-		if string(rest[:n]) != string(b[:n]) {
-			return id, false
-		}
-		rest = rest[n:]
-	}
-	return id, true
+	return id, bytes.Equal(payload, appendPayload(nil, id, len(payload)))
 }
 
 // mix is one step of the generator splitmix64, whose output depends on every bit of its input.

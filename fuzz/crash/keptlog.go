@@ -61,16 +61,3 @@ func (r *run) awaitKeptLog() {
 		}
 	}
 }
-
-// countKeptLogs notes whether the end of the cycle left logs that were kept for the slow reader.
-func (r *run) countKeptLogs(cycle int) {
-	kept, err := keptLogs(r.Data)
-	if err != nil {
-		r.report(Idle, "cannot look for logs that are kept for a reader: %v", err)
-		return
-	}
-	r.Logf("cycle %d: a slow reader read %d bytes of a backup, and %d logs were kept for it", cycle, r.reader.read, kept)
-	if kept > 0 {
-		r.result.Kept++
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"io"
 	"net"
 
@@ -48,42 +47,42 @@ func (l *link) send() error {
 	return err
 }
 
-// errCut means that the connection ended inside a reply.
-var errCut = errors.New("connection ended in the middle of a reply")
-
 // receive reads one reply or delivery of pinpriq and calls fn with each packet, whose bytes are valid
 // during the call. It returns io.EOF only if the stream ended between two replies.
 func (l *link) receive(fn func(key, payload []byte)) error {
 	var head [4]byte
-	if _, err := io.ReadFull(l.in, head[:2]); errors.Is(err, io.ErrUnexpectedEOF) {
-		return errCut
-	} else if err != nil {
+	if _, err := io.ReadFull(l.in, head[:2]); err != nil {
 		return err
 	}
 	for range binary.BigEndian.Uint16(head[:]) {
-		if _, err := io.ReadFull(l.in, head[:]); err != nil {
-			return errors.Join(errCut, err)
+		if err := l.rest(head[:]); err != nil {
+			return err
 		}
 		key, payload := int(binary.BigEndian.Uint16(head[:])), int(binary.BigEndian.Uint16(head[2:]))
 		if cap(l.packet) < key+payload {
 			l.packet = make([]byte, key+payload)
 		}
 		b := l.packet[:key+payload]
-		if _, err := io.ReadFull(l.in, b); err != nil {
-			return errors.Join(errCut, err)
+		if err := l.rest(b); err != nil {
+			return err
 		}
 		fn(b[:key], b[key:])
 	}
 	return nil
 }
 
-// receiveLine reads one line of barbershop without its end, valid until the next call. It returns io.EOF
-// only if the stream ended between two lines.
+// rest reads bytes inside a reply, where the stream must not end.
+func (l *link) rest(b []byte) error {
+	_, err := io.ReadFull(l.in, b)
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// receiveLine reads one line of barbershop without its end, valid until the next call.
 func (l *link) receiveLine() ([]byte, error) {
 	line, err := l.in.ReadSlice('\n')
-	if errors.Is(err, io.EOF) && len(line) > 0 {
-		return nil, errCut
-	}
 	if err != nil {
 		return nil, err
 	}

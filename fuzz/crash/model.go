@@ -5,22 +5,15 @@ import (
 	"slices"
 )
 
-// stored is a packet in a model.
-type stored struct {
-	id   ID
-	key  keyOf
-	prio uint8
-}
-
 // model is what a queue must hold: its packets, the oldest first. It is slow and simple on purpose.
-type model []stored
+type model []took
 
-// pop takes the best packet and all that have its key, in the order of a reply (netproto/pinpriq/PROTOCOL.md,
-// "pop").
-func (m *model) pop() []stored {
+// pop takes the best packet and all that have its key, in the order of a reply
+// (netproto/pinpriq/PROTOCOL.md, "pop").
+func (m *model) pop() []took {
 	best := -1
 	for i, p := range *m {
-		if p.prio > 0 && (best < 0 || p.prio <= (*m)[best].prio) {
+		if p.e.prio > 0 && (best < 0 || p.e.prio <= (*m)[best].e.prio) {
 			best = i
 		}
 	}
@@ -28,20 +21,14 @@ func (m *model) pop() []stored {
 		return nil
 	}
 	selected := (*m)[best]
-	group := []stored{selected}
-	var rest model
-	for i := len(*m) - 1; i >= 0; i-- { // the newest first
-		switch p := (*m)[i]; {
-		case i == best:
-		case p.key == selected.key:
+	group := []took{selected}
+	for i, p := range slices.Backward(*m) { // the newest first
+		if p.e.key == selected.e.key && i != best {
 			group = append(group, p)
-		default:
-			rest = append(rest, p)
 		}
 	}
-	slices.SortStableFunc(group[1:], func(a, b stored) int { return cmp.Compare(rank(a.prio), rank(b.prio)) })
-	slices.Reverse(rest)
-	*m = rest
+	slices.SortStableFunc(group[1:], func(a, b took) int { return cmp.Compare(rank(a.e.prio), rank(b.e.prio)) })
+	*m = slices.DeleteFunc(*m, func(p took) bool { return p.e.key == selected.e.key })
 	return group
 }
 
@@ -52,9 +39,6 @@ func rank(prio uint8) int {
 	}
 	return int(prio)
 }
-
-// clone returns a copy that pop does not share.
-func (m model) clone() model { return slices.Clone(m) }
 
 // drain returns the replies that emptying the queue must give: pops until there is nothing to select, then
 // for each group key what is left under it (see drainer.empty).
@@ -69,7 +53,7 @@ func (m model) drain(groups int) (replies [][]ID) {
 	for g := range groups {
 		var left []ID
 		for _, p := range slices.Backward(m) {
-			if p.key == keyOf(g) {
+			if p.e.key == keyOf(g) {
 				left = append(left, p.id)
 			}
 		}
@@ -80,7 +64,7 @@ func (m model) drain(groups int) (replies [][]ID) {
 	return replies
 }
 
-func ids(group []stored) []ID {
+func ids(group []took) []ID {
 	all := make([]ID, len(group))
 	for i, p := range group {
 		all[i] = p.id

@@ -1,6 +1,9 @@
 package crash
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Options say what a run does. Zero values mean the defaults.
 type Options struct {
@@ -8,9 +11,8 @@ type Options struct {
 	Data         string  // its data folder
 	Cycles       int     // how often it is loaded and ended; 3
 	Seed         uint64  // of all that is random, except the machine's own timing
-	Workers      int     // clients that push and pop; 13, and None for none
-	Subscribers  int     // clients that subscribe; 3, and None for none
-	BoardClients int     // clients of the board; 0, and then the server needs no board
+	BoardClients int     // clients of the board; with 0 the server needs no board
+	BoardOnly    bool    // no other clients
 
 	SlowEvery int // in one of so many cycles a client reads a backup slowly; with 0 in none, and then the server needs no admin port
 
@@ -24,28 +26,17 @@ type Options struct {
 	Logf func(format string, args ...any)
 }
 
-// None is the number of clients of a kind that a run does without.
-const None = -1
+// The clients of the queues: those that push and pop, and those that subscribe.
+const (
+	workers     = 13
+	subscribers = 3
+)
 
 func (o *Options) setDefaults() {
-	set := func(v *int, def int) {
-		switch *v {
-		case 0:
-			*v = def
-		case None:
-			*v = 0
-		}
-	}
-	set(&o.Cycles, 3)
-	set(&o.Workers, 13)
-	set(&o.Subscribers, 3)
-	set(&o.DrainEvery, 4)
-	if o.MinLoad == 0 {
-		o.MinLoad = 200 * time.Millisecond
-	}
-	if o.MaxLoad == 0 {
-		o.MaxLoad = 2 * time.Second
-	}
+	o.Cycles = cmp.Or(o.Cycles, 3)
+	o.DrainEvery = cmp.Or(o.DrainEvery, 4)
+	o.MinLoad = cmp.Or(o.MinLoad, 200*time.Millisecond)
+	o.MaxLoad = cmp.Or(o.MaxLoad, 2*time.Second)
 	if o.Logf == nil {
 		o.Logf = func(string, ...any) {}
 	}

@@ -36,7 +36,6 @@
 package crash
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -55,7 +54,7 @@ type run struct {
 	queues *queueSet // not changed once made
 	board  *board
 
-	pushed, popped, delivered, updated, taken atomic.Int64 // of this cycle
+	pushed, ops, boardOps atomic.Int64 // of this cycle, as in Result; pushed are the acknowledged pushes
 
 	end          atomic.Int32 // an endKind, set before the server is ended
 	rng          *rand.Rand
@@ -106,16 +105,20 @@ func Run(o Options) (Result, error) {
 
 func newRun(o Options) *run {
 	o.setDefaults()
+	workers, subscribers := workers, subscribers
+	if o.BoardOnly {
+		workers, subscribers = 0, 0
+	}
 	r := &run{
 		Options: o,
-		ledger:  newLedger(o.Workers + 1),
-		queues:  newQueueSet(o.Workers),
+		ledger:  newLedger(workers + 1),
+		queues:  newQueueSet(workers),
 		board:   newBoard(o.BoardClients, itemsPerClient),
 		rng:     rand.New(rand.NewPCG(o.Seed, 0)),
 		slack:   map[int]int{},
 	}
 	random := func(n int) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, uint64(n))) }
-	for n := range o.Workers {
+	for n := range workers {
 		w := &worker{pipeline: pipeline[op]{r: r, number: n, rng: random(1 + n)}, models: map[int]*model{}}
 		for _, q := range r.queues.own[n] {
 			w.models[q] = &model{}
@@ -123,7 +126,7 @@ func newRun(o Options) *run {
 		r.workers = append(r.workers, w)
 		r.clients = append(r.clients, w)
 	}
-	for n := range o.Subscribers {
+	for n := range subscribers {
 		r.clients = append(r.clients, &subscriber{r: r, rng: random(1000 + n)})
 	}
 	for n := range o.BoardClients {
@@ -176,10 +179,8 @@ func (r *run) restart(all bool) (ok bool, err error) {
 		}
 		s.Kill()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	defer cancel()
 	began := time.Now()
-	if r.server, err = Start(ctx, r.Command, r.Data); err != nil {
+	if r.server, err = Start(r.Command, r.Data); err != nil {
 		r.report(NotStarted, "%v", err)
 		return false, nil
 	}
@@ -189,11 +190,9 @@ func (r *run) restart(all bool) (ok bool, err error) {
 	}
 	r.end.Store(int32(notYet))
 	r.gate.set(false)
-	drained, err := r.check(all)
+	err = r.check(all)
 	if err == nil && len(r.boardClients) > 0 {
-		var items int
-		items, err = r.checkBoard(all)
-		drained += items
+		err = r.checkBoard(all)
 	}
 	if errors.Is(err, errDoubled) {
 		return false, nil
@@ -202,20 +201,16 @@ func (r *run) restart(all bool) (ok bool, err error) {
 		r.report(Died, "check: %v; the server's log ends with:\n%s", err, r.server.Log())
 		return false, nil
 	}
-	what := "private queues"
-	if all {
-		what = "all queues"
-	}
-	r.Logf("started in %v, drained %d packets of %s: %d findings, lost=%d returned=%d order=%d", took.Round(time.Millisecond),
-		drained, what, len(r.list()), r.count(Lost), r.count(Returned), r.count(Order))
+	r.Logf("started in %v; %d findings so far, lost=%d returned=%d order=%d", took.Round(time.Millisecond),
+		len(r.list()), r.count(Lost), r.count(Returned), r.count(Order))
 	return true, nil
 }
 
 // load runs the clients for a random time, ends the server and counts what was unanswered.
 func (r *run) load(cycle int) error {
-	for _, count := range []*atomic.Int64{&r.pushed, &r.popped, &r.delivered, &r.updated, &r.taken} {
-		count.Store(0)
-	}
+	r.pushed.Store(0)
+	r.ops.Store(0)
+	r.boardOps.Store(0)
 	var all sync.WaitGroup
 	if err := r.start(&all); err != nil {
 		return err
@@ -232,8 +227,8 @@ func (r *run) load(cycle int) error {
 	took := time.Since(began)
 	end := r.endServer()
 	all.Wait()
-	if r.reader != nil && end != stop {
-		r.countKeptLogs(cycle)
+	if kept, _ := keptLogs(r.Data); r.reader != nil && end != stop && kept > 0 {
+		r.result.Kept++
 	}
 	r.ledger.settle(r.ledger.now())
 	unanswered := 0
@@ -246,13 +241,11 @@ func (r *run) load(cycle int) error {
 	if end == stop && unanswered > 0 {
 		r.report(Unanswered, "%d requests had no reply after a clean stop", unanswered)
 	}
-	ops := r.pushed.Load() + r.popped.Load() + r.delivered.Load()
-	r.result.Ops += ops
-	r.result.BoardOps += r.updated.Load() + r.taken.Load()
+	r.result.Ops += r.ops.Load()
+	r.result.BoardOps += r.boardOps.Load()
 	r.result.Load += took
-	r.Logf("cycle %d: %v after %v, %d operations (%.0f/s): %d pushes acknowledged, %d pops, %d deliveries; "+
-		"board: %d updates, %d items taken; %d requests unanswered", cycle, end, took.Round(time.Millisecond), ops,
-		float64(ops)/took.Seconds(), r.pushed.Load(), r.popped.Load(), r.delivered.Load(), r.updated.Load(), r.taken.Load(), unanswered)
+	r.Logf("cycle %d: %v after %v: %d operations, %d of them pushes, %d operations of the board, %d requests unanswered",
+		cycle, end, took.Round(time.Millisecond), r.ops.Load(), r.pushed.Load(), r.boardOps.Load(), unanswered)
 	return nil
 }
 
@@ -292,9 +285,7 @@ func (r *run) endServer() endKind {
 		// them before the signal, and must answer them.
 		r.gate.set(true)
 		r.end.Store(int32(end))
-		ctx, cancel := context.WithTimeout(context.Background(), deadline)
-		defer cancel()
-		if err := r.server.Terminate(ctx); err != nil {
+		if err := r.server.Terminate(); err != nil {
 			r.report(Died, "clean stop: %v", err)
 		}
 		r.result.Stops++

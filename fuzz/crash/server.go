@@ -2,7 +2,6 @@ package crash
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -87,8 +86,8 @@ func dieWithParent(cmd *exec.Cmd) {
 }
 
 // Start starts a server and returns when it listens for pinpriq. It returns an error, with the end of the
-// log, if the server ends before that, or does not listen when ctx ends.
-func Start(ctx context.Context, command Command, data string) (*Server, error) {
+// log, if the server ends before that.
+func Start(command Command, data string) (*Server, error) {
 	s, err := Spawn(command, data)
 	if err != nil {
 		return nil, err
@@ -98,9 +97,9 @@ func Start(ctx context.Context, command Command, data string) (*Server, error) {
 		return s, nil
 	case <-s.exited:
 		return nil, fmt.Errorf("server ended with %v before it listened; its log ends with:\n%s", s.state, s.Log())
-	case <-ctx.Done():
+	case <-time.After(deadline):
 		s.Kill()
-		return nil, fmt.Errorf("server does not listen: %w; its log ends with:\n%s", ctx.Err(), s.Log())
+		return nil, fmt.Errorf("server does not listen after %v; its log ends with:\n%s", deadline, s.Log())
 	}
 }
 
@@ -163,15 +162,14 @@ func (s *Server) Kill() {
 // Interrupt asks the process to drain and end, and does not wait.
 func (s *Server) Interrupt() { _ = s.cmd.Process.Signal(syscall.SIGTERM) }
 
-// Terminate drains the server and waits for its end. It kills the server if ctx ends first. It returns an
-// error unless the exit status is 0.
-func (s *Server) Terminate(ctx context.Context) error {
+// Terminate drains the server and waits for its end. It returns an error unless the exit status is 0.
+func (s *Server) Terminate() error {
 	s.Interrupt()
 	select {
 	case <-s.exited:
-	case <-ctx.Done():
+	case <-time.After(deadline):
 		s.Kill()
-		return fmt.Errorf("server does not end: %w; its log ends with:\n%s", ctx.Err(), s.Log())
+		return fmt.Errorf("server does not end after %v; its log ends with:\n%s", deadline, s.Log())
 	}
 	if !s.state.Success() {
 		return fmt.Errorf("server ended with %v; its log ends with:\n%s", s.state, s.Log())

@@ -44,27 +44,7 @@ func (s *slowReader) fill() error {
 		return err
 	}
 	q := pick(s.rng, s.r.queues.byKind[standing])
-	sent := make([]ID, fillPackets)
-	for i := range sent {
-		e := entry{sent: s.r.ledger.now(), queue: int16(q), prio: randomPriority(s.rng, false)}
-		id, key := s.r.ledger.add(s.r.Workers, e, true)
-		sent[i] = id
-		link.addPush(s.r.queues.all[q].name, id, key, e.prio, 0, pinpriq.MaxPayload)
-		if err := link.send(); err != nil {
-			return err
-		}
-	}
-	link.add(pinpriq.OpPop, "a queue without packets") // its reply acknowledges the pushes
-	if err := link.send(); err != nil {
-		return err
-	}
-	if err := link.receive(func(_, _ []byte) {}); err != nil {
-		return err
-	}
-	for _, id := range sent {
-		s.r.ledger.ack(id, s.r.ledger.now())
-	}
-	return nil
+	return s.r.pushAcked(link, s.rng, len(s.r.workers), q, fillPackets, pinpriq.MaxPayload)
 }
 
 func (s *slowReader) work() {

@@ -52,13 +52,13 @@ func (s *subscriber) work() {
 			}
 		})
 		if err != nil {
-			if !errors.Is(err, io.EOF) || !s.r.gate.shut() {
+			if endKind(s.r.end.Load()) != stop || !errors.Is(err, io.EOF) { // a clean stop ends between deliveries
 				s.r.broken("a subscriber", err)
 			}
 			return
 		}
 		s.ready--
-		s.r.delivered.Add(1)
+		s.r.ops.Add(1)
 		s.r.checkGroup(queue, s.group)
 	}
 }

@@ -111,3 +111,30 @@ func farTTL(rng *rand.Rand) int {
 	}
 	return 60_000 + rng.IntN(5_000)
 }
+
+// pushAcked pushes packets without a group as client part, and returns when they are acknowledged. Size is
+// in bytes; 0 means random sizes.
+func (r *run) pushAcked(link *link, rng *rand.Rand, part, q, count, size int) error {
+	sent := make([]ID, count)
+	for i := range sent {
+		e := entry{sent: r.ledger.now(), queue: int16(q), prio: randomPriority(rng, false)}
+		id, key := r.ledger.add(part, e, true)
+		bytes := size
+		if bytes == 0 {
+			bytes = 20 + rng.IntN(2000)
+		}
+		link.addPush(r.queues.all[q].name, id, key, e.prio, 0, bytes)
+		sent[i] = id
+	}
+	link.add(pinpriq.OpPop, "a queue without packets") // its reply acknowledges the pushes
+	if err := link.send(); err != nil {
+		return err
+	}
+	if err := link.receive(func(_, _ []byte) {}); err != nil {
+		return err
+	}
+	for _, id := range sent {
+		r.ledger.ack(id, r.ledger.now())
+	}
+	return nil
+}

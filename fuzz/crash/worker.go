@@ -1,8 +1,8 @@
 package crash
 
 import (
+	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
@@ -11,7 +11,7 @@ import (
 type op struct {
 	pop   bool
 	queue int
-	at    stored // of a push
+	at    took // of a push
 }
 
 // worker is a client that pushes and pops.
@@ -79,9 +79,10 @@ func (w *worker) push(q int) {
 	case private, shared:
 		e.ttl = int32(farTTL(w.rng))
 	}
-	id, key := w.r.ledger.add(w.number, e, !grouped)
-	w.link.addPush(w.r.queues.all[q].name, id, key, e.prio, int(e.ttl), randomSize(w.rng))
-	w.ops = append(w.ops, op{queue: q, at: stored{id: id, key: key, prio: e.prio}})
+	var id ID
+	id, e.key = w.r.ledger.add(w.number, e, !grouped)
+	w.link.addPush(w.r.queues.all[q].name, id, e.key, e.prio, int(e.ttl), randomSize(w.rng))
+	w.ops = append(w.ops, op{queue: q, at: took{id, e}})
 }
 
 func (w *worker) pop(q int) {
@@ -109,14 +110,15 @@ func (w *worker) answer() error {
 		}
 	}
 	w.r.pushed.Add(int64(at - w.done))
+	w.r.ops.Add(int64(at - w.done))
 	w.done = at + 1
 	if len(w.group) > 0 {
-		w.r.popped.Add(1)
+		w.r.ops.Add(1)
 	}
 	if m := w.models[pop.queue]; m != nil {
-		want, got := ids(m.pop()), idsTaken(w.group)
+		want, got := ids(m.pop()), ids(w.group)
 		if !slices.Equal(want, got) {
-			w.r.report(Order, "pop of %s gave %s instead of %s", w.r.queues.all[pop.queue].name, w.r.describe(got), w.r.describe(want))
+			w.r.report(Order, "pop of %s gave %s instead of %s", w.r.queues.all[pop.queue].name, describe(got), describe(want))
 		}
 	} else {
 		w.r.checkGroup(pop.queue, w.group)
@@ -135,29 +137,10 @@ func (w *worker) hangUp(endKind) int {
 	return len(w.unanswered())
 }
 
-func idsTaken(group []took) []ID {
-	all := make([]ID, len(group))
-	for i, t := range group {
-		all[i] = t.id
-	}
-	return all
-}
-
 // describe lists the first packets for a report.
-func (r *run) describe(all []ID) string {
+func describe(all []ID) string {
 	if len(all) == 0 {
 		return "nothing"
 	}
-	var b strings.Builder
-	for i, id := range all {
-		if i == 8 {
-			b.WriteString(" …")
-			break
-		}
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(id.String())
-	}
-	return b.String()
+	return fmt.Sprint(all[:min(len(all), 8)])
 }
