@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// bench is what the cases share: the folder, the number of rounds, and the
-// servers that must not outlive it. It belongs to one goroutine.
+// bench is what the cases share: the folder, the number of rounds, and the servers that must not outlive it.
+// It belongs to one goroutine.
 type bench struct {
 	dir     string // made by newBench, deleted by close
 	parent  string // deleted by close if it is empty then; "" if it was named by the user
@@ -25,12 +25,12 @@ const (
 	queueName   = "peerbench"
 	payloadSize = 128
 	fillLimit   = 10 * time.Minute
-	// slowFill is how many packets are filled where each pop costs a sync:
-	// more than can be taken in the time of a case.
+	// slowFill is how many packets are filled in where each pop costs a sync: more than can be popped
+	// in the time of a case.
 	slowFill = 30_000
 )
 
-// newBench makes a folder for the run inside dir, or inside .bench.
+// newBench makes a folder for the run inside dir; "" means .bench.
 func newBench(dir string, rounds int) (*bench, error) {
 	parent := ""
 	if dir == "" {
@@ -56,12 +56,12 @@ func (b *bench) close() {
 		fmt.Fprintf(os.Stderr, "peerbench: the folder %s cannot be deleted: %v\n", b.dir, err)
 	}
 	if b.parent != "" {
-		_ = os.Remove(b.parent) // fails where something else is in it, and shall
+		_ = os.Remove(b.parent) // fails if something else is in it, as it should
 	}
 }
 
-// measureSync returns the median time of a synced append of 4 KiB in
-// microseconds: every figure of every server depends on it.
+// measureSync returns the median time of a synced append of 4 KiB in microseconds. Every figure of every
+// server depends on it.
 func (b *bench) measureSync() (float64, error) {
 	f, err := os.Create(filepath.Join(b.dir, "sync"))
 	if err != nil {
@@ -84,10 +84,9 @@ func (b *bench) measureSync() (float64, error) {
 	return median(samples), nil
 }
 
-// each has every contender take its turn in every round, so that what changes
-// on the machine meanwhile changes for all of them. A contender that fails is
-// noted and has no further turn; the error is that of ctx.
-func (b *bench) each(ctx context.Context, c *benchCase, rounds int, turn func(round, contender int) error) error {
+// each measures every contender once in every round, so that changes on the machine meet all of them. A
+// contender that fails is noted and left out of further rounds. The error is that of ctx.
+func (b *bench) each(ctx context.Context, c *benchCase, rounds int, measure func(round, contender int) error) error {
 	out := make([]bool, len(c.contenders))
 	for round := range rounds {
 		for i, contender := range c.contenders {
@@ -95,7 +94,7 @@ func (b *bench) each(ctx context.Context, c *benchCase, rounds int, turn func(ro
 				continue
 			}
 			progress("\r\x1b[K%s: %s, round %d of %d", c.name, contender.label, round+1, rounds)
-			err := turn(round, i)
+			err := measure(round, i)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -110,14 +109,14 @@ func (b *bench) each(ctx context.Context, c *benchCase, rounds int, turn func(ro
 	return nil
 }
 
-// progress writes to a terminal that watches, and to nothing else.
+// progress writes to standard error if that is a terminal.
 func progress(format string, args ...any) {
 	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		fmt.Fprintf(os.Stderr, format, args...)
 	}
 }
 
-// killAll ends whatever server still runs; the data stays until close.
+// killAll ends every server that still runs. The data stays until close.
 func (b *bench) killAll() {
 	for _, s := range b.servers {
 		s.kill()
@@ -130,36 +129,32 @@ func (b *bench) filled(ctx context.Context, p *peer, n int) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	args := p.args
+	if n > 0 && p.fillArgs != nil {
+		args = p.fillArgs
+	}
+	if _, err := s.start(ctx, args, p.probe, anyAnswer); err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return s, nil
+	}
 	packets := loadgen.Packets{Queue: queueName, Size: payloadSize}
-	if n == 0 || p.fillArgs == nil {
-		if err := s.serve(ctx); err != nil {
-			return nil, err
-		}
-		return s, s.fill(ctx, packets, n)
-	}
-	if _, err := s.start(ctx, p.fillArgs, p.probe, anyAnswer); err != nil {
-		return nil, err
-	}
-	if err := s.fill(ctx, packets, n); err != nil {
-		return nil, err
+	if err := s.fill(ctx, n, func() loadgen.Protocol { return p.push(packets) }); err != nil || p.fillArgs == nil {
+		return s, err
 	}
 	s.kill()
 	return s, s.serve(ctx)
 }
 
-// fill pushes n packets and waits until the server has come to rest.
-func (s *server) fill(ctx context.Context, p loadgen.Packets, n int) error {
-	if n == 0 {
-		return nil
-	}
-	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: fillLimit, Groups: []loadgen.Group{
-		{Name: "fill", Conns: 16, Depth: 64, Count: int64(n), New: func() loadgen.Protocol { return s.peer.push(p) }},
-	}})
+// fill makes n packets or items and waits until the server is at rest.
+func (s *server) fill(ctx context.Context, n int, protocol func() loadgen.Protocol) error {
+	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: fillLimit, Groups: group("fill", 16, 64, n, protocol)})
 	if err != nil {
 		return fmt.Errorf("filling failed: %w; the server's log says: %s", err, s.log())
 	}
 	if !result.Groups[0].Finished {
-		return fmt.Errorf("only %d of %d packets were filled in %v", result.Packets(), n, fillLimit)
+		return fmt.Errorf("only %d of %d packets or items were filled in within %v", result.Packets(), n, fillLimit)
 	}
 	return s.rest(ctx)
 }
@@ -173,7 +168,16 @@ func (s *server) measure(ctx context.Context, groups []loadgen.Group, limit time
 	return result, nil
 }
 
-// discard removes a server whose turn is over.
+// measureAll runs one group until its count is reached.
+func (s *server) measureAll(ctx context.Context, groups []loadgen.Group) (loadgen.Result, error) {
+	result, err := s.measure(ctx, groups, time.Minute)
+	if err == nil && !result.Groups[0].Finished {
+		err = fmt.Errorf("only %d of %d requests were done in a minute", result.Packets(), groups[0].Count)
+	}
+	return result, err
+}
+
+// discard removes a server that is no longer needed.
 func (b *bench) discard(s *server) error {
 	b.servers = slices.DeleteFunc(b.servers, func(o *server) bool { return o == s })
 	return s.remove()

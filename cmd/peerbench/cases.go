@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// benchCase is one comparison: what it is called, who takes part, how it is
-// measured, and what Holdfast shall reach in it.
+// benchCase is one comparison: its name, the servers in it, how they are measured, and what Holdfast
+// shall reach.
 type benchCase struct {
 	name       string
 	about      string
@@ -18,11 +19,11 @@ type benchCase struct {
 	targets    []target
 }
 
-// contender is a server in one of the ways it can be used.
+// contender is a server in one of the ways to use it.
 type contender struct {
 	label string
 	peer  *peer
-	wait  bool // whether consumers wait for packets rather than ask again
+	wait  bool // whether consumers wait for packets instead of asking again
 }
 
 // sizes are the counts of the cases, in packets.
@@ -63,71 +64,71 @@ func quickSizes() sizes {
 // allCases lists the cases in the order they are run.
 func allCases(peers []*peer, s sizes) []benchCase {
 	asking := contenders(peers, false)
-	mixed := asking
-	waiting := append(contenders(peers, true), only(asking, "redis")...)
-	drain := throughput{fill: s.drain, limit: time.Minute, groups: takers(16, 64, s.drain)}
+	waiting := append(contenders(peers, true), named(asking, "redis")...)
+	mixedEach := both(pushers(32, 1, s.mixedEach), poppers(32, 1, s.mixedEach))
+	mixedDeep := both(pushers(32, 64, s.mixedDeep), poppers(32, 64, s.mixedDeep))
+	twice := []target{atLeast("redis waiting", 2), atLeast("redis", 2)}
 	cases := []benchCase{
 		{
 			name: "push-64", about: "pushes, 16 connections, 64 at a time (Holdfast: a barrier after every 64)",
 			contenders: asking, targets: []target{atLeast("redis", 1.2)},
-			run: throughput{limit: s.limit, groups: pushers(16, 64, s.pushDeep)}.run,
+			run: throughput{limit: s.limit, traffic: pushers(16, 64, s.pushDeep)}.run,
 		},
 		{
 			name: "push-1", about: "pushes, 64 connections, one at a time (Holdfast: a barrier after each)",
 			contenders: asking, targets: []target{atLeast("redis", 1.1)},
-			run: throughput{limit: s.limit, groups: pushers(64, 1, s.pushEach)}.run,
+			run: throughput{limit: s.limit, traffic: pushers(64, 1, s.pushEach)}.run,
 		},
 		{
 			name: "pop-1", about: "pops, 64 connections, one at a time",
 			contenders: asking, targets: []target{atLeast("redis", 1.2)},
-			run: throughput{fill: s.popEach, limit: s.limit, groups: takers(64, 1, s.popEach)}.run,
+			run: throughput{fill: s.popEach, limit: s.limit, traffic: poppers(64, 1, s.popEach)}.run,
 		},
 		{
 			name: "pop-64", about: fmt.Sprintf("drain of %s packets, 16 connections, 64 at a time", short(s.drain)),
-			contenders: without(asking, "beanstalkd"), targets: []target{atLeast("redis", 1.0)},
-			run: drain.run,
+			contenders: named(asking, "holdfast", "redis"), targets: []target{atLeast("redis", 1.0)},
+			run: throughput{fill: s.drain, limit: time.Minute, traffic: poppers(16, 64, s.drain)}.run,
 		},
 		{
 			name: "mixed-1", about: "32 producers and 32 consumers, one at a time; pushes and pops",
-			contenders: mixed, targets: []target{atLeast("redis", 2)},
-			run: throughput{limit: s.limit, groups: both(32, 32, 1, s.mixedEach)}.run,
+			contenders: asking, targets: []target{atLeast("redis", 2)},
+			run: throughput{limit: s.limit, traffic: mixedEach}.run,
 		},
 		{
 			name: "mixed-64", about: "32 producers and 32 consumers, 64 at a time; pushes and pops",
-			contenders: mixed, targets: []target{atLeast("redis", 2)},
-			run: throughput{limit: s.limit, groups: both(32, 32, 64, s.mixedDeep)}.run,
+			contenders: asking, targets: []target{atLeast("redis", 2)},
+			run: throughput{limit: s.limit, traffic: mixedDeep}.run,
 		},
 		{
-			name: "subscribe-1", about: "as mixed-1, consumers wait (subscriptions, BZPOPMIN); and Redis polled",
-			contenders: without(waiting, "beanstalkd"), targets: []target{atLeast("redis waiting", 2), atLeast("redis", 2)},
-			run: throughput{limit: s.limit, groups: both(32, 32, 1, s.mixedEach)}.run,
+			name: "subscribe-1", about: "as mixed-1, but consumers wait (subscriptions, BZPOPMIN); also Redis without waiting",
+			contenders: named(waiting, "holdfast", "redis"), targets: twice,
+			run: throughput{limit: s.limit, traffic: mixedEach}.run,
 		},
 		{
-			name: "subscribe-64", about: "as mixed-64, consumers wait (subscriptions, BZPOPMIN); and Redis polled",
-			contenders: without(waiting, "beanstalkd"), targets: []target{atLeast("redis waiting", 2), atLeast("redis", 2)},
-			run: throughput{limit: s.limit, groups: both(32, 32, 64, s.mixedDeep)}.run,
+			name: "subscribe-64", about: "as mixed-64, but consumers wait (subscriptions, BZPOPMIN); also Redis without waiting",
+			contenders: named(waiting, "holdfast", "redis"), targets: twice,
+			run: throughput{limit: s.limit, traffic: mixedDeep}.run,
 		},
 		{
-			name: "start", about: fmt.Sprintf("from kill -9 with %s packets queued, start of the process to the first packet popped", short(s.start)),
+			name: "start", about: fmt.Sprintf("after kill -9 with %s packets queued, from the start of the process to the first packet popped", short(s.start)),
 			contenders: asking, targets: []target{atMost("redis", 1), atMost("beanstalkd", 0.25)},
 			run: startup{packets: s.start}.run,
 		},
 		{
 			name: "memory", about: fmt.Sprintf("resident memory with %s and %s packets queued", short(s.memoryLow), short(s.memoryHigh)),
-			contenders: without(asking, "beanstalkd"),
-			targets:    memoryTargets(s),
-			run:        memory{low: s.memoryLow, high: s.memoryHigh}.run,
+			contenders: named(asking, "holdfast", "redis"), targets: memoryTargets(s),
+			run: memory{low: s.memoryLow, high: s.memoryHigh}.run,
 		},
 		{
 			name: "growth", about: "time of one operation in push and pop pairs (16 connections, 64 at a time, oldest packets first) as the queue grows",
-			contenders: only(asking, "holdfast"), targets: growthTargets(s),
+			contenders: named(asking, "holdfast"), targets: growthTargets("growth ", s.growth),
 			run: growth{depths: s.growth, pairs: s.growthPairs}.run,
 		},
 	}
 	return append(cases, boardCases(contenders(onBoard(peers), false), s)...)
 }
 
-// contenders are the peers, used in one way.
+// contenders are the peers, all used in one way.
 func contenders(peers []*peer, wait bool) []contender {
 	var list []contender
 	for _, p := range peers {
@@ -140,83 +141,75 @@ func contenders(peers []*peer, wait bool) []contender {
 	return list
 }
 
-func only(list []contender, name string) []contender {
+// named keeps the contenders with these names.
+func named(list []contender, names ...string) []contender {
 	var kept []contender
 	for _, c := range list {
-		if c.peer.name == name {
+		if slices.Contains(names, c.peer.name) {
 			kept = append(kept, c)
 		}
 	}
 	return kept
 }
 
-func without(list []contender, name string) []contender {
-	var kept []contender
-	for _, c := range list {
-		if c.peer.name != name {
-			kept = append(kept, c)
-		}
-	}
-	return kept
+// state is what a server holds before a measurement.
+type state struct {
+	packets int // 0 where none were filled in
+	items   loadgen.Items
 }
 
-// grouping makes the load of a contender, with n packets to take where packets
-// were filled before.
-type grouping func(c contender, filled int) []loadgen.Group
+// traffic makes the groups of a measurement.
+type traffic func(c contender, s state) []loadgen.Group
 
-func pushers(conns, depth, count int) grouping {
-	return func(c contender, _ int) []loadgen.Group {
+func pushers(conns, depth, count int) traffic {
+	return func(c contender, _ state) []loadgen.Group {
 		p := loadgen.Packets{Queue: queueName, Size: payloadSize}
-		return []loadgen.Group{{
-			Name: "push", Conns: conns, Depth: depth, Count: int64(count),
-			New: func() loadgen.Protocol { return c.peer.push(p) },
-		}}
+		return group("push", conns, depth, count, func() loadgen.Protocol { return c.peer.push(p) })
 	}
 }
 
-func takers(conns, depth, count int) grouping {
-	return func(c contender, filled int) []loadgen.Group {
-		return []loadgen.Group{{
-			Name: "pop", Conns: conns, Depth: depth, Count: int64(min(count, filled)),
-			New: func() loadgen.Protocol { return c.taker() },
-		}}
+func poppers(conns, depth, count int) traffic {
+	return func(c contender, s state) []loadgen.Group {
+		if s.packets > 0 {
+			count = min(count, s.packets)
+		}
+		return group("pop", conns, depth, count, func() loadgen.Protocol {
+			if c.wait {
+				return c.peer.wait(queueName)
+			}
+			return c.peer.pop(queueName)
+		})
 	}
 }
 
-func both(producers, consumers, depth, count int) grouping {
-	return func(c contender, _ int) []loadgen.Group {
-		groups := pushers(producers, depth, count)(c, 0)
-		return append(groups, takers(consumers, depth, count)(c, count)...)
-	}
+func both(a, b traffic) traffic {
+	return func(c contender, s state) []loadgen.Group { return append(a(c, s), b(c, s)...) }
 }
 
-func (c contender) taker() loadgen.Protocol {
-	if c.wait {
-		return c.peer.wait(queueName)
-	}
-	return c.peer.pop(queueName)
+func group(name string, conns, depth, count int, protocol func() loadgen.Protocol) []loadgen.Group {
+	return []loadgen.Group{{Name: name, Conns: conns, Depth: depth, Count: int64(count), New: protocol}}
 }
 
-// throughput counts packets in a time, on a server of its own for each turn.
+// throughput counts packets in a time. Every round has a server of its own.
 type throughput struct {
-	fill   int // packets queued before
-	limit  time.Duration
-	groups grouping
+	fill    int // packets queued before
+	limit   time.Duration
+	traffic traffic
 }
 
 func (t throughput) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
 	rows := newRows(c, "packets/s", true)
 	err := b.each(ctx, c, b.rounds, func(_, i int) error {
-		fill := t.fill
-		if c.contenders[i].peer.slow {
+		p, fill := c.contenders[i].peer, t.fill
+		if p.slow {
 			fill = min(fill, slowFill)
 		}
-		s, err := b.filled(ctx, c.contenders[i].peer, fill)
+		s, err := b.filled(ctx, p, fill)
 		if err != nil {
 			return err
 		}
-		left := fill - 1 // asking whether the server serves can have taken one
-		result, err := s.measure(ctx, t.groups(c.contenders[i], left), t.limit)
+		left := fill - 1 // the request that asks whether the server serves may have taken one
+		result, err := s.measure(ctx, t.traffic(c.contenders[i], state{packets: left}), t.limit)
 		if err != nil {
 			return err
 		}

@@ -3,102 +3,85 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// The cases about boards: items whose scores shift, by update and next of
-// barbershop, by ZINCRBY and ZPOPMAX of Redis.
+// The cases of the board: items whose scores change, by update and next of barbershop, and by ZINCRBY
+// and ZPOPMAX of Redis.
 
-// boardConns are the connections of these cases.
-const boardConns = 50
-
-// seedStep keeps apart the seeds of rounds, whose requests are numbered from them.
-const seedStep = 1 << 40
+const (
+	boardConns = 50
+	// seedStep keeps the seeds of two rounds apart, because the requests of a round are numbered from
+	// its seed.
+	seedStep = 1 << 40
+)
 
 func boardCases(list []contender, s sizes) []benchCase {
 	about := fmt.Sprintf("with %s items, %d connections, ", short(s.boardItems), boardConns)
+	halves := func(conns, depth, count int) traffic {
+		return both(updaters(conns/2, depth, count/2), takers(conns/2, depth, count/2))
+	}
 	var cases []benchCase
 	for _, kind := range []struct {
 		name, about string
 		taken       bool // whether items leave the board
-		groups      func(conns, depth, count int) boardGrouping
+		traffic     func(conns, depth, count int) traffic
 	}{
 		{"update", "updates of random ones (Redis: ZINCRBY), ", false, updaters},
-		{"next", "the highest is taken (Redis: ZPOPMAX), ", true, callers},
-		{"shifts", "half of them update, half take the highest, ", true, shifters},
+		{"next", "the highest is taken (Redis: ZPOPMAX), ", true, takers},
+		{"shifts", "half of them update, half take the highest, ", true, halves},
 	} {
-		for _, at := range []struct{ depth, count int }{{1, s.boardEach}, {16, s.boardDeep}} {
+		for _, at := range []struct {
+			depth, count int
+			about        string
+		}{{1, s.boardEach, "one at a time"}, {16, s.boardDeep, "16 at a time"}} {
 			extra := 0
 			if kind.taken {
 				extra = at.count
 			}
 			cases = append(cases, benchCase{
-				name: fmt.Sprintf("%s-%d", kind.name, at.depth), about: about + kind.about + atATime(at.depth),
+				name: fmt.Sprintf("%s-%d", kind.name, at.depth), about: about + kind.about + at.about,
 				contenders: list, targets: []target{atLeast("redis", 1.2)},
-				run: boardLoad{items: s.boardItems, extra: extra, limit: s.limit, groups: kind.groups(boardConns, at.depth, at.count)}.run,
+				run: boardThroughput{items: s.boardItems, extra: extra, limit: s.limit, traffic: kind.traffic(boardConns, at.depth, at.count)}.run,
 			})
 		}
 	}
 	return append(cases, benchCase{
 		name: "board growth", about: "time, processor time and bytes written of one update (50 connections, 16 at a time) as the board grows",
-		contenders: only(list, "holdfast"), targets: boardGrowthTargets(s),
+		contenders: named(list, "holdfast"), targets: boardGrowthTargets(s.boardGrowth),
 		run: boardGrowth{items: s.boardGrowth, updates: s.boardUpdates}.run,
 	})
 }
 
-func atATime(depth int) string {
-	if depth == 1 {
-		return "one at a time"
-	}
-	return fmt.Sprintf("%d at a time", depth)
-}
-
-// boardGrouping makes the load of a contender on a board.
-type boardGrouping func(p *peer, items loadgen.Items) []loadgen.Group
-
-func updaters(conns, depth, count int) boardGrouping {
-	return func(p *peer, items loadgen.Items) []loadgen.Group {
-		return []loadgen.Group{{
-			Name: "update", Conns: conns, Depth: depth, Count: int64(count),
-			New: func() loadgen.Protocol { return p.shift(items) },
-		}}
+func updaters(conns, depth, count int) traffic {
+	return func(c contender, s state) []loadgen.Group {
+		return group("update", conns, depth, count, func() loadgen.Protocol { return c.peer.update(s.items) })
 	}
 }
 
-func callers(conns, depth, count int) boardGrouping {
-	return func(p *peer, items loadgen.Items) []loadgen.Group {
-		return []loadgen.Group{{
-			Name: "next", Conns: conns, Depth: depth, Count: int64(count),
-			New: func() loadgen.Protocol { return p.next(items.Queue) },
-		}}
+func takers(conns, depth, count int) traffic {
+	return func(c contender, s state) []loadgen.Group {
+		return group("next", conns, depth, count, func() loadgen.Protocol { return c.peer.next(s.items.Queue) })
 	}
 }
 
-func shifters(conns, depth, count int) boardGrouping {
-	return func(p *peer, items loadgen.Items) []loadgen.Group {
-		groups := updaters(conns/2, depth, count/2)(p, items)
-		return append(groups, callers(conns/2, depth, count/2)(p, items)...)
-	}
+// boardThroughput counts operations in a time. A contender keeps its server and the board through all
+// rounds.
+type boardThroughput struct {
+	items   int // on the board in every round at least
+	extra   int // made beforehand for each round, because it may take so many
+	limit   time.Duration
+	traffic traffic
 }
 
-// boardLoad counts operations in a time. A contender keeps its server, and with it
-// the board, through all rounds.
-type boardLoad struct {
-	items  int // on the board in every round at least
-	extra  int // made beforehand for each round, because it may take so many
-	limit  time.Duration
-	groups boardGrouping
-}
-
-func (t boardLoad) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
+func (t boardThroughput) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
 	rows := newRows(c, "operations/s", true)
 	servers := make([]*server, len(c.contenders))
 	err := b.each(ctx, c, b.rounds, func(round, i int) error {
 		p, items := c.contenders[i].peer, loadgen.Items{Queue: queueName, Live: t.items + b.rounds*t.extra}
-		if servers[i] == nil || servers[i].cmd == nil { // not there yet, or killed because another contender failed
+		if servers[i] == nil || servers[i].cmd == nil { // not started yet, or killed because another contender failed
 			s, err := b.withBoard(ctx, p, items)
 			if err != nil {
 				return err
@@ -107,7 +90,7 @@ func (t boardLoad) run(ctx context.Context, b *bench, c *benchCase) ([]*row, err
 		}
 		s := servers[i]
 		items.Seed = uint64(1+round) * seedStep
-		result, err := s.measure(ctx, t.groups(p, items), t.limit)
+		result, err := s.measure(ctx, t.traffic(c.contenders[i], state{items: items}), t.limit)
 		if err != nil {
 			return err
 		}
@@ -125,28 +108,15 @@ func (t boardLoad) run(ctx context.Context, b *bench, c *benchCase) ([]*row, err
 
 // withBoard returns a running server with all of the items.
 func (b *bench) withBoard(ctx context.Context, p *peer, items loadgen.Items) (*server, error) {
-	s, err := b.newServer(p)
+	s, err := b.filled(ctx, p, 0)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.serve(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.makeItems(ctx, items)
 }
 
-// makeItems puts the items on the board and waits until the server has come to rest.
 func (s *server) makeItems(ctx context.Context, items loadgen.Items) error {
-	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: fillLimit, Groups: []loadgen.Group{
-		{Name: "make", Conns: 16, Depth: 64, Count: int64(items.Live), New: func() loadgen.Protocol { return s.peer.make(items) }},
-	}})
-	if err != nil {
-		return fmt.Errorf("making the items failed: %w; the server's log says: %s", err, s.log())
-	}
-	if !result.Groups[0].Finished {
-		return fmt.Errorf("only %d of %d items were made in %v", result.Packets(), items.Live, fillLimit)
-	}
-	return s.rest(ctx)
+	return s.fill(ctx, items.Live, func() loadgen.Protocol { return s.peer.make(items) })
 }
 
 // boardGrowth measures updates on a board of rising size, on one server.
@@ -156,69 +126,52 @@ type boardGrowth struct {
 }
 
 func (g boardGrowth) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
-	s, err := b.withBoard(ctx, c.contenders[0].peer, loadgen.Items{Live: g.items[0]})
+	s, err := b.filled(ctx, c.contenders[0].peer, 0)
 	if err != nil {
 		return nil, err
 	}
-	var rows [3][]*row // of time, processor time, bytes
-	for n, items := range g.items {
-		step := *c
-		step.name = boardGrowthCase("", items)
-		failed := true
-		err := b.each(ctx, &step, 1, func(int, int) error {
-			if n > 0 {
-				more := loadgen.Items{First: uint32(g.items[n-1]), Live: items - g.items[n-1]}
-				if err := s.makeItems(ctx, more); err != nil {
-					return err
-				}
-			}
-			figures, err := g.measure(ctx, b.rounds, s, items)
-			if err != nil {
-				return err
-			}
-			failed = false
-			for i, r := range figures {
-				rows[i] = append(rows[i], r)
-			}
-			return nil
-		})
-		if err != nil {
+	made := 0
+	rows, err := b.eachSize(ctx, c, s, g.items, func(items int) ([]*row, error) {
+		if err := s.makeItems(ctx, loadgen.Items{First: uint32(made), Live: items - made}); err != nil {
 			return nil, err
 		}
-		if failed {
-			return slices.Concat(rows[:]...), nil // this size failed, and the server with it
+		made = items
+		return g.measure(ctx, b.rounds, s, items)
+	})
+	var sorted []*row // by figure, then by size
+	figures := len(boardFigures())
+	for figure := range figures {
+		for i := figure; i < len(rows); i += figures {
+			sorted = append(sorted, rows[i])
 		}
 	}
-	return slices.Concat(rows[:]...), b.discard(s)
+	return sorted, err
 }
 
-// measure returns the time, the processor time and the bytes of an update. The last
-// two include what the server does for it afterwards, until it has come to rest.
-func (g boardGrowth) measure(ctx context.Context, rounds int, s *server, items int) (figures [3]*row, err error) {
-	for i, what := range boardFigures() {
-		figures[i] = &row{Case: boardGrowthCase(what.name, items), Server: s.peer.name, Unit: what.unit}
+// measure returns the time, the processor time and the written bytes of an update. The last two include
+// what the server still does for it afterwards.
+func (g boardGrowth) measure(ctx context.Context, rounds int, s *server, items int) (figures []*row, err error) {
+	for _, what := range boardFigures() {
+		figures = append(figures, &row{Case: what.name + short(items), Server: s.peer.name, Unit: what.unit})
 	}
 	pid, updates := s.cmd.Process.Pid, float64(g.updates)
 	for round := range rounds {
 		usedBefore, writtenBefore, err := spent(pid)
 		if err != nil {
-			return figures, err
+			return nil, err
 		}
 		seeded := loadgen.Items{Live: items, Seed: uint64(1+round) * seedStep}
-		result, err := s.measure(ctx, updaters(boardConns, 16, g.updates)(s.peer, seeded), time.Minute)
+		result, err := s.measureAll(ctx, updaters(boardConns, 16, g.updates)(contender{peer: s.peer}, state{items: seeded}))
 		if err != nil {
-			return figures, err
-		}
-		if !result.Groups[0].Finished {
-			return figures, fmt.Errorf("only %d of %d updates were done in a minute", result.Packets(), g.updates)
+			return nil, err
 		}
 		figures[0].addResult(&result, 1)
 		if err := s.rest(ctx); err != nil {
-			return figures, err
+			return nil, err
 		}
 		used, written, err := spent(pid)
 		if err != nil {
-			return figures, err
+			return nil, err
 		}
 		figures[0].Samples[round] = result.Elapsed.Seconds() * 1e6 / updates
 		figures[1].Samples = append(figures[1].Samples, (used-usedBefore).Seconds()*1e6/updates)
@@ -237,25 +190,17 @@ func spent(pid int) (time.Duration, int64, error) {
 	return usage.CPU, written, err
 }
 
-// boardFigure is something that an update costs.
+// boardFigure is something that an update costs. The size of the board follows its name.
 type boardFigure struct{ name, unit string }
 
-func boardFigures() [3]boardFigure {
-	return [3]boardFigure{{"", "µs/op"}, {"CPU ", "µs/op"}, {"disk ", "B/op"}}
+func boardFigures() []boardFigure {
+	return []boardFigure{{"board ", "µs/op"}, {"board CPU ", "µs/op"}, {"board disk ", "B/op"}}
 }
 
-func boardGrowthCase(what string, items int) string { return "board " + what + short(items) }
-
-// boardGrowthTargets compares each size with the first.
-func boardGrowthTargets(s sizes) []target {
+func boardGrowthTargets(sizes []int) []target {
 	var targets []target
-	for _, what := range boardFigures() {
-		for _, items := range s.boardGrowth[1:] {
-			targets = append(targets, target{
-				row: boardGrowthCase(what.name, items), baseRow: boardGrowthCase(what.name, s.boardGrowth[0]), against: "holdfast",
-				limit: 1.5, text: "at most 1.5 × " + short(s.boardGrowth[0]),
-			})
-		}
+	for _, figure := range boardFigures() {
+		targets = append(targets, growthTargets(figure.name, sizes)...)
 	}
 	return targets
 }

@@ -49,7 +49,7 @@ func serveBoard(addr string) {
 func boardHelper(t *testing.T) *peer {
 	t.Helper()
 	p := helper(t, "serve-board")
-	p.make, p.shift = loadgen.BarbershopFill, loadgen.BarbershopUpdate
+	p.make, p.update = loadgen.BarbershopFill, loadgen.BarbershopUpdate
 	p.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext() }
 	p.probe = func() loadgen.Protocol { return loadgen.BarbershopNext() }
 	return p
@@ -59,18 +59,18 @@ func TestABoardIsMadeOnceAndMeasuredInEveryRound(t *testing.T) {
 	b := testBench(t)
 	c := &benchCase{name: "update", contenders: []contender{{label: "good", peer: boardHelper(t)}}}
 	updates := 0
-	groups := func(p *peer, items loadgen.Items) []loadgen.Group {
-		s := b.servers[0]
-		got, err := loadgen.Ask(t.Context(), s.addr, tell{p.next(""), &updates})
+	groups := func(c contender, before state) []loadgen.Group {
+		s, items := b.servers[0], before.items
+		got, err := loadgen.Ask(t.Context(), s.addr, tell{c.peer.next(""), &updates})
 		if err != nil || got.Done != 1 {
 			t.Errorf("the server was asked in vain: %+v, %v", got, err)
 		}
 		if items.Live != 100+2*10 || items.Seed == 0 {
 			t.Errorf("the items are %+v, expected 120 with a seed", items)
 		}
-		return updaters(2, 3, 30)(p, items)
+		return updaters(2, 3, 30)(c, before)
 	}
-	rows, err := boardLoad{items: 100, extra: 10, limit: time.Minute, groups: groups}.run(t.Context(), b, c)
+	rows, err := boardThroughput{items: 100, extra: 10, limit: time.Minute, traffic: groups}.run(t.Context(), b, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestBoardGrowthComparesEachSizeWithTheFirst(t *testing.T) {
 	growth := boardGrowth{items: []int{20, 50}, updates: 500}
 	c := &benchCase{
 		name: "board growth", contenders: []contender{{label: "holdfast", peer: boardHelper(t)}},
-		targets: boardGrowthTargets(sizes{boardGrowth: growth.items}),
+		targets: boardGrowthTargets(growth.items),
 	}
 	c.contenders[0].peer.name = "holdfast"
 	rows, err := growth.run(t.Context(), b, c)

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// The cases about how large a queue is: how long a start takes, how much memory
-// is held, and whether operations become slower.
+// The cases of large queues: how long a start takes, how much memory is held, and whether operations
+// become slower.
 
-// startup measures starts on the same data, each after a kill -9. Every start
-// pops one packet, which proves that the queue is there.
+// startup measures starts on the same data, each after a kill -9. Every start pops one packet, which proves
+// that the queue is there.
 type startup struct{ packets int }
 
 func (u startup) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
@@ -47,15 +47,15 @@ func (u startup) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error
 	return rows, err
 }
 
-// memory measures once: what a server holds hardly differs between runs.
+// memory measures once, because what a server holds hardly differs between runs.
 type memory struct{ low, high int }
 
-// A server gets time to finish what it does in the background, such as writing
-// its log anew, and then to give back what that took, before it is weighed.
+// Before a measurement the server gets time to finish its background work, such as rewriting its log, and
+// then to give back the memory that this took.
 const (
-	weighQuiet = 2 * time.Second
-	weighLimit = 15 * time.Second
-	weighIdle  = 20 * time.Second
+	memoryQuiet = 2 * time.Second
+	memoryLimit = 15 * time.Second
+	memoryIdle  = 20 * time.Second
 )
 
 func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
@@ -66,15 +66,15 @@ func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 		if err != nil {
 			return err
 		}
-		low, err := m.weigh(ctx, s, contender, m.low)
+		low, err := m.measure(ctx, s, contender, m.low)
 		if err != nil {
 			return err
 		}
 		more := loadgen.Packets{Queue: queueName, Size: payloadSize, Base: uint64(m.low)}
-		if err := s.fill(ctx, more, m.high-m.low); err != nil {
+		if err := s.fill(ctx, m.high-m.low, func() loadgen.Protocol { return s.peer.push(more) }); err != nil {
 			return err
 		}
-		high, err := m.weigh(ctx, s, contender, m.high)
+		high, err := m.measure(ctx, s, contender, m.high)
 		if err != nil {
 			return err
 		}
@@ -86,12 +86,12 @@ func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 	return slices.Concat(lows, highs, slopes), err
 }
 
-func (m memory) weigh(ctx context.Context, s *server, c contender, packets int) (*row, error) {
-	if err := s.settle(ctx, weighQuiet, weighLimit); err != nil {
+func (m memory) measure(ctx context.Context, s *server, c contender, packets int) (*row, error) {
+	if err := s.settle(ctx, memoryQuiet, memoryLimit); err != nil {
 		return nil, err
 	}
 	select {
-	case <-time.After(weighIdle):
+	case <-time.After(memoryIdle):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -112,62 +112,61 @@ func memoryTargets(s sizes) []target {
 	}
 }
 
-// growth measures pairs of push and pop on queues of rising length, one after
-// the other on one server. Priorities rise with time, so that every pop takes a
-// packet that was pushed about a queue's length before, never a fresh one.
+// growth measures pairs of push and pop on queues of rising length, one after the other on one server.
+// Priorities rise with time. So every pop takes a packet that was pushed about a queue's length before,
+// never a fresh one.
 type growth struct {
 	depths []int
 	pairs  int // in each measurement
 }
 
 func (g growth) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
-	p := c.contenders[0].peer
-	s, err := b.filled(ctx, p, 0)
+	s, err := b.filled(ctx, c.contenders[0].peer, 0)
 	if err != nil {
 		return nil, err
 	}
+	return b.eachSize(ctx, c, s, g.depths, func(depth int) ([]*row, error) {
+		r, err := g.measure(ctx, b.rounds, s, depth)
+		return []*row{r}, err
+	})
+}
+
+// eachSize measures one size after the other on one server. It ends with the first size that fails, because
+// then the server is killed.
+func (b *bench) eachSize(ctx context.Context, c *benchCase, s *server, sizes []int, measure func(size int) ([]*row, error)) ([]*row, error) {
 	var rows []*row
-	for _, depth := range g.depths {
-		step := *c
-		step.name = growthCase(depth)
+	for _, size := range sizes {
+		step, failed := *c, len(b.failed)
+		step.name = c.name + " " + short(size)
 		err := b.each(ctx, &step, 1, func(int, int) error {
-			r, err := g.measure(ctx, b.rounds, s, depth)
+			measured, err := measure(size)
 			if err == nil {
-				rows = append(rows, r)
+				rows = append(rows, measured...)
 			}
 			return err
 		})
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) == 0 || rows[len(rows)-1].Case != step.name {
-			return rows, nil // this length failed, and the server with it
+		if err != nil || len(b.failed) > failed {
+			return rows, err
 		}
 	}
 	return rows, b.discard(s)
 }
 
 func (g growth) measure(ctx context.Context, rounds int, s *server, depth int) (*row, error) {
-	r := &row{Case: growthCase(depth), Server: s.peer.name, Unit: "µs/op"}
+	r := &row{Case: "growth " + short(depth), Server: s.peer.name, Unit: "µs/op"}
 	total := uint64(depth + rounds*g.pairs)
 	packets := loadgen.Packets{
-		Queue: growthCase(depth), Size: payloadSize,
+		Queue: r.Case, Size: payloadSize,
 		Levels: loadgen.MaxLevels, Block: total/loadgen.MaxLevels + 1,
 	}
-	if err := s.fill(ctx, packets, depth); err != nil {
+	if err := s.fill(ctx, depth, func() loadgen.Protocol { return s.peer.push(packets) }); err != nil {
 		return nil, err
 	}
 	for round := range rounds {
 		packets.Base = uint64(depth + round*g.pairs)
-		result, err := s.measure(ctx, []loadgen.Group{{
-			Name: "pair", Conns: 16, Depth: 64, Count: int64(g.pairs),
-			New: func() loadgen.Protocol { return s.peer.pair(packets) },
-		}}, time.Minute)
+		result, err := s.measureAll(ctx, group("pair", 16, 64, g.pairs, func() loadgen.Protocol { return s.peer.pair(packets) }))
 		if err != nil {
 			return nil, err
-		}
-		if !result.Groups[0].Finished {
-			return nil, fmt.Errorf("only %d of %d pairs were done in a minute", result.Packets(), g.pairs)
 		}
 		const operations = 2 // of a pair
 		r.addResult(&result, operations)
@@ -176,21 +175,19 @@ func (g growth) measure(ctx context.Context, rounds int, s *server, depth int) (
 	return r, r.addMemory(s)
 }
 
-func growthCase(depth int) string { return "growth " + short(depth) }
-
-// growthTargets compares each length with the first.
-func growthTargets(s sizes) []target {
+// growthTargets compares each size with the first. The size follows the name of a row.
+func growthTargets(name string, sizes []int) []target {
 	var targets []target
-	for _, depth := range s.growth[1:] {
+	for _, size := range sizes[1:] {
 		targets = append(targets, target{
-			row: growthCase(depth), baseRow: growthCase(s.growth[0]), against: "holdfast", limit: 1.5,
-			text: "at most 1.5 × " + short(s.growth[0]),
+			row: name + short(size), baseRow: name + short(sizes[0]), against: "holdfast", limit: 1.5,
+			text: "at most 1.5 × " + short(sizes[0]),
 		})
 	}
 	return targets
 }
 
-// short writes a round number as people say it: 10 k, 5 M.
+// short writes a round number as 10 k or 5 M.
 func short(n int) string {
 	switch {
 	case n >= 1_000_000 && n%1_000_000 == 0:

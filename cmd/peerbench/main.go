@@ -1,7 +1,14 @@
-// Command peerbench compares Holdfast with other queue servers: it starts each
-// of them on this machine with the same promise (a reply is sent after the data
-// is synced), drives them with the same generator in turn, and prints medians,
-// spreads and ratios. Compare ratios, not figures, between machines.
+// Command peerbench compares Holdfast with other queue servers. It starts each of them on this machine with
+// the same promise (a reply is sent after the data is synced), drives them with the same generator in turn,
+// and prints medians, spreads and ratios. Compare ratios between machines, not figures. BENCHMARKS.md holds
+// the results. The map:
+//
+//	main.go     flags, and the choice of peers and cases
+//	peer.go     the servers that are compared
+//	server.go   one running server
+//	bench.go    rounds, filling and measuring
+//	cases.go    the list of cases, and throughput; cases_size.go and cases_board.go: the other kinds
+//	report.go   rows, targets and the table
 package main
 
 import (
@@ -22,12 +29,12 @@ import (
 type options struct {
 	Holdfast string `help:"Holdfast binary to measure; empty to measure only the peers." default:"bin/holdfast" placeholder:"PATH"`
 	Peers    string `help:"Peers to compare with, separated by commas; one that is not installed is skipped." default:"redis,beanstalkd"`
-	Cases    string `help:"Cases to run, as a pattern such as 'push*'; --list names them." default:"*" placeholder:"GLOB"`
+	Cases    string `help:"Cases to run, as a pattern such as 'push*'; --list shows them." default:"*" placeholder:"GLOB"`
 	Rounds   int    `help:"Rounds of each case; 5, or 2 with --quick." placeholder:"N"`
 	Quick    bool   `help:"Small counts: a look in under two minutes, not a measurement."`
 	JSON     bool   `help:"Print the result as JSON."`
 	Dir      string `help:"Folder for the servers' data, on the disk to be measured; a folder of its own is made inside and deleted. Default: .bench in the current folder." placeholder:"PATH"`
-	List     bool   `help:"Name the cases and end."`
+	List     bool   `help:"List the cases and end."`
 }
 
 // maxRounds bounds a run that would otherwise last for days.
@@ -106,9 +113,8 @@ func run(ctx context.Context, o *options) error {
 	return nil
 }
 
-// choosePeers returns Holdfast, without which there is nothing to compare unless
-// it is left out on purpose, and the peers that are wanted and installed; and a
-// line for each peer that is not. For a list of the cases none need be installed.
+// choosePeers returns Holdfast and the wanted peers that are installed, and a line for each that is not.
+// Holdfast must be there unless it is left out on purpose. For a list of the cases nothing need be installed.
 func choosePeers(o *options) (peers []*peer, skipped []string, err error) {
 	wanted := map[string]bool{}
 	if o.Holdfast != "" {
@@ -124,7 +130,7 @@ func choosePeers(o *options) (peers []*peer, skipped []string, err error) {
 			continue
 		}
 		delete(wanted, p.name)
-		if o.List { // nothing will be started
+		if o.List {
 			peers = append(peers, p)
 			continue
 		}
@@ -159,7 +165,7 @@ func chooseCases(cases []benchCase, pattern string) ([]benchCase, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("--cases %q matches no case that can run; --list names them", pattern)
+		return nil, fmt.Errorf("--cases %q matches no case that can run; --list shows them", pattern)
 	}
 	return chosen, nil
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// peer is a kind of server: how to start it, and how a queue is spoken there.
+// peer is a kind of server: how to start it, and which protocol its queues speak.
 type peer struct {
 	name   string
 	binary string // command, replaced by its path in find
 
-	// args starts the server on a port of the loopback address and a data
-	// folder, with every reply after a sync.
+	// args starts the server on a port of the loopback address and a data folder. It then replies
+	// only after a sync.
 	args func(dir string, port int) []string
-	// fillArgs, if set, starts it for filling, without syncs: killing a
-	// process does not lose what it has written.
+	// fillArgs, if set, starts it without syncs, for filling. A killed process does not lose what it
+	// has written.
 	fillArgs func(dir string, port int) []string
-	// slow is set where each operation costs a sync of its own, however many
-	// are under way: only few packets are filled for a case that pops.
+	// slow is set where each operation costs a sync of its own. Then a case that pops fills in only a
+	// few packets.
 	slow bool
 
 	probe func() loadgen.Protocol // a request that a server answers, with a packet or nothing, when it serves
@@ -33,10 +33,10 @@ type peer struct {
 	wait  func(queue string) loadgen.Protocol    // takes and waits for packets, nil if that is not known
 	pair  func(loadgen.Packets) loadgen.Protocol // push and pop in one, nil if that is not known
 
-	// A board of items whose scores shift, nil if the server has none.
-	make  func(loadgen.Items) loadgen.Protocol // makes each item once
-	shift func(loadgen.Items) loadgen.Protocol // updates random ones
-	next  func(queue string) loadgen.Protocol
+	// A board of items whose scores change; nil if the server has none.
+	make   func(loadgen.Items) loadgen.Protocol // makes each item once
+	update func(loadgen.Items) loadgen.Protocol // updates random ones
+	next   func(queue string) loadgen.Protocol
 
 	versionArg string
 }
@@ -44,7 +44,7 @@ type peer struct {
 // unusedQueue is a queue that no case pushes to.
 const unusedQueue = "peerbench:unused"
 
-// allPeers lists the servers in the order they take turns; Holdfast is first.
+// allPeers lists the servers in the order of a round. Holdfast is first.
 func allPeers(holdfast string) []*peer {
 	return []*peer{
 		{
@@ -68,7 +68,7 @@ func allPeers(holdfast string) []*peer {
 			probe: func() loadgen.Protocol { return loadgen.RedisZPopMin(unusedQueue) },
 			push:  loadgen.RedisZAdd, pop: loadgen.RedisZPopMin,
 			wait: loadgen.RedisBZPopMin,
-			make: loadgen.RedisZIncrByFill, shift: loadgen.RedisZIncrBy, next: loadgen.RedisZPopMax,
+			make: loadgen.RedisZIncrByFill, update: loadgen.RedisZIncrBy, next: loadgen.RedisZPopMax,
 		},
 		{
 			name: "beanstalkd", binary: "beanstalkd", versionArg: "-v", slow: true,
@@ -85,8 +85,7 @@ func allPeers(holdfast string) []*peer {
 	}
 }
 
-// onBoard returns Holdfast listening for barbershop instead, and of the peers those
-// that have boards. Its folders and figures go by the same name.
+// onBoard returns Holdfast listening for barbershop instead of pinpriq, and the peers that have boards.
 func onBoard(peers []*peer) []*peer {
 	var list []*peer
 	for _, p := range peers {
@@ -97,11 +96,11 @@ func onBoard(peers []*peer) []*peer {
 					"--pinpriq", "off", "--admin", "off"}
 			}
 			board.probe = func() loadgen.Protocol { return loadgen.BarbershopNext() }
-			board.make, board.shift = loadgen.BarbershopFill, loadgen.BarbershopUpdate
+			board.make, board.update = loadgen.BarbershopFill, loadgen.BarbershopUpdate
 			board.next = func(string) loadgen.Protocol { return loadgen.BarbershopNext() }
 			p = &board
 		}
-		if p.shift != nil {
+		if p.update != nil {
 			list = append(list, p)
 		}
 	}

@@ -163,15 +163,12 @@ func TestACancelledStartLeavesNothingRunning(t *testing.T) {
 	<-exited
 }
 
-func TestACaseMeasuresEveryRoundAndAFailedServerHasNoFurtherTurn(t *testing.T) {
+func TestACaseMeasuresEveryRoundAndLeavesOutAFailedServer(t *testing.T) {
 	b := testBench(t)
 	c := &benchCase{name: "pop", contenders: []contender{
 		{label: "good", peer: helper(t, "serve-empty")}, {label: "bad", peer: helper(t, "refuse")},
 	}}
-	groups := func(c contender, _ int) []loadgen.Group {
-		return []loadgen.Group{{Name: "pop", Conns: 2, Depth: 2, New: func() loadgen.Protocol { return c.taker() }}}
-	}
-	rows, err := throughput{limit: 20 * time.Millisecond, groups: groups}.run(t.Context(), b, c)
+	rows, err := throughput{limit: 20 * time.Millisecond, traffic: poppers(2, 2, 0)}.run(t.Context(), b, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +182,7 @@ func TestACaseMeasuresEveryRoundAndAFailedServerHasNoFurtherTurn(t *testing.T) {
 	}
 }
 
-func TestTurnsAlternateBetweenServers(t *testing.T) {
+func TestEveryRoundMeasuresAllServers(t *testing.T) {
 	b := &bench{}
 	c := &benchCase{contenders: []contender{{label: "a"}, {label: "b"}, {label: "c"}}}
 	var order strings.Builder
@@ -216,7 +213,7 @@ func TestMedianAndSpread(t *testing.T) {
 	}
 }
 
-func TestTargetsAreJudgedByTheMedian(t *testing.T) {
+func TestTargetsAreComparedWithTheMedian(t *testing.T) {
 	rows := []*row{
 		{Case: "x", Server: "holdfast", Samples: []float64{1, 120, 500}},
 		{Case: "x", Server: "redis", Samples: []float64{100}},

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// row is one line of the table: one server in one case. Each list has an
-// element for every round in which the figure was measured.
+// row is one line of the table: one server in one case. Each list has an element for every round in which
+// the figure was measured.
 type row struct {
 	Case    string    `json:"case"`
 	Server  string    `json:"server"`
@@ -30,7 +30,7 @@ type row struct {
 	RSS     []float64 `json:"rss_mb,omitempty"`
 	Anon    []float64 `json:"rss_anon_mb,omitempty"`
 	File    []float64 `json:"rss_file_mb,omitempty"`
-	Ratio   float64   `json:"holdfast_ratio,omitempty"` // Holdfast's median by this one's; 0 where Holdfast is not in the case
+	Ratio   float64   `json:"holdfast_ratio,omitempty"` // Holdfast's median divided by this one; 0 where Holdfast is not in the case
 }
 
 // target is what Holdfast shall reach: a ratio to another row, or a figure.
@@ -38,7 +38,7 @@ type target struct {
 	row      string  // "" for the case's own name
 	baseRow  string  // the row compared with; "" for the same as row
 	against  string  // the server compared with
-	absolute bool    // the figure itself is judged
+	absolute bool    // the figure itself is compared with limit
 	limit    float64 // ratio or figure
 	higher   bool    // whether limit is the least rather than the most
 	text     string
@@ -56,7 +56,7 @@ type verdict struct {
 type report struct {
 	Processors int       `json:"processors"`
 	SyncMicros float64   `json:"synced_append_us"`
-	LoadBefore string    `json:"load_before,omitempty"` // load average of the last minute, where the system tells it
+	LoadBefore string    `json:"load_before,omitempty"` // load average of the last minute
 	Rounds     int       `json:"rounds"`
 	Quick      bool      `json:"quick"`
 	Servers    []string  `json:"servers"`
@@ -84,8 +84,7 @@ func newRows(c *benchCase, unit string, higher bool) []*row {
 	return rows
 }
 
-// addResult adds a round's rate, latency and processor time; operations is how
-// many a packet counts for.
+// addResult adds a round's rate, latency and processor time. A packet counts as so many operations.
 func (r *row) addResult(result *loadgen.Result, operations float64) {
 	r.Samples = append(r.Samples, result.Rate()*operations)
 	r.P50 = append(r.P50, millis(result.Quantile(0.50)))
@@ -96,7 +95,7 @@ func (r *row) addResult(result *loadgen.Result, operations float64) {
 	}
 }
 
-// addMemory adds what a running server holds.
+// addMemory adds the memory of a running server.
 func (r *row) addMemory(s *server) error {
 	usage, err := loadgen.ReadUsage(s.cmd.Process.Pid)
 	if err != nil {
@@ -115,12 +114,12 @@ func (r *report) describe(ctx context.Context, peers []*peer) {
 	for _, p := range peers {
 		r.Servers = append(r.Servers, p.name+": "+p.version(ctx))
 	}
-	if load, err := os.ReadFile("/proc/loadavg"); err == nil { // only Linux has it
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		r.LoadBefore, _, _ = strings.Cut(string(load), " ")
 	}
 }
 
-// add takes the rows of a case, and judges its targets.
+// add takes the rows of a case, and compares its targets.
 func (r *report) add(c *benchCase, rows []*row) {
 	rows = slices.DeleteFunc(rows, func(row *row) bool { return len(row.Samples) == 0 })
 	for _, to := range rows {
@@ -182,7 +181,7 @@ func (r *report) writeText(w io.Writer) error {
 		fmt.Fprintln(&text, "small counts (--quick): a look, not a measurement")
 	}
 	if r.LoadBefore != "" {
-		fmt.Fprintf(&text, "load average before the run %s: what else runs here takes its share of every figure\n", r.LoadBefore)
+		fmt.Fprintf(&text, "load average before the run %s: other programs also slow every server\n", r.LoadBefore)
 	}
 	fmt.Fprintln(&text)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -227,7 +226,7 @@ func (r *row) cells(name string) []string {
 	}
 }
 
-// figure writes three digits or whole numbers.
+// figure writes three digits, or a whole number.
 func figure(v float64) string {
 	switch {
 	case math.Abs(v) >= 100:
@@ -254,8 +253,7 @@ func spread(samples []float64) string {
 	return fmt.Sprintf("%+.0f %+.0f %%", (slices.Min(samples)/m-1)*100, (slices.Max(samples)/m-1)*100)
 }
 
-// median is the middle of the samples, or the mean of the two in the middle; 0
-// where there are none.
+// median is the middle sample, or the mean of the two in the middle; 0 if there are none.
 func median(samples []float64) float64 {
 	if len(samples) == 0 {
 		return 0
@@ -268,7 +266,7 @@ func median(samples []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// divide is a by b, and 0 where there is nothing to divide by.
+// divide is a divided by b; 0 if b is 0.
 func divide(a, b float64) float64 {
 	if b == 0 {
 		return 0

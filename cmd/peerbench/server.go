@@ -20,7 +20,7 @@ type server struct {
 	dir    string
 	addr   string
 	cmd    *exec.Cmd     // nil while not running
-	exited chan struct{} // closed by the goroutine that waits for cmd, which ends with the process
+	exited chan struct{} // closed when the process has ended
 }
 
 const (
@@ -40,8 +40,8 @@ func (b *bench) newServer(p *peer) (*server, error) {
 	return s, nil
 }
 
-// start runs the server on its folder and returns how long it took from the
-// start of the process to the first answer that accept takes for the real one.
+// start runs the server on its folder. It returns the time from the start of the process to the first answer
+// that accept lets pass.
 func (s *server) start(ctx context.Context, args func(string, int) []string, ask func() loadgen.Protocol, accept func(loadgen.Progress) bool) (time.Duration, error) {
 	port, err := freePort()
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *server) start(ctx context.Context, args func(string, int) []string, ask
 	}
 	exited := make(chan struct{})
 	s.cmd, s.addr, s.exited = cmd, address(port), exited
-	go func() { // ends with the process, which kill sees to
+	go func() { // ends with the process
 		_ = cmd.Wait()
 		close(exited)
 	}()
@@ -109,14 +109,13 @@ func (s *server) remove() error {
 	return nil
 }
 
-// rest waits until the server has come to rest between two measurements.
+// rest waits between two measurements until the server is at rest.
 func (s *server) rest(ctx context.Context) error {
 	return s.settle(ctx, 200*time.Millisecond, 5*time.Second)
 }
 
-// settle waits until the server has had hardly anything to do for as long as
-// quiet, at most for limit: what it still does for the filling must not count
-// for what is measured next.
+// settle waits until the server has done hardly anything for as long as quiet, at most for limit. What it
+// still does for earlier requests must not count in the next measurement.
 func (s *server) settle(ctx context.Context, quiet, limit time.Duration) error {
 	const step = 100 * time.Millisecond
 	before, err := loadgen.ReadUsage(s.cmd.Process.Pid)
@@ -137,8 +136,8 @@ func (s *server) settle(ctx context.Context, quiet, limit time.Duration) error {
 	return err
 }
 
-// log returns what the server has logged about its end: from the first line
-// that tells of an error, or else the last lines.
+// log returns what the server has logged about its end: from the first line with an error, or else the last
+// lines.
 func (s *server) log() string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil {
