@@ -26,7 +26,7 @@ func judgeLimit(path string, beside int) error {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 		return fmt.Errorf("cannot read the limit of open files: %w", err)
 	}
-	tables, err := unlistedTables(path, manifest{})
+	tables, err := unlistedTables(path, nil)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (s *Store) checkHeld(h heldTables, judged blockFilter) error {
 		case <-s.stop:
 			return ErrClosed
 		default:
-			return checkTable(table.NewFilename(number, s.folder.name(dbName)), s.compressed[number], judged)
+			return checkTable(table.NewFilename(number, s.folder.name(dbName)), judged)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math/bits"
 	"os"
 	"slices"
 
@@ -47,23 +46,17 @@ func (l *looker) salvage(number uint64) error {
 // salvager works on one table, in memory.
 type salvager struct {
 	*looker
-	key   string // of findings
-	data  []byte
-	whole bool // every byte that was wrong is mended
+	key  string // of findings
+	data []byte
 }
 
-// bringOut returns the table as it can be used: mended, or made of the blocks
-// that are sound, or nothing when there is none.
+// bringOut returns a table of the blocks that are sound, nothing when there is none.
 func (s *salvager) bringOut(name string) (data []byte, err error) {
 	defer recoverFault(&err)()
 	if s.data, err = readPages(name, func(at int, err error) { s.found(s.at(at), noPage, err) }); err != nil {
 		return nil, err
 	}
-	blocks := s.blocks()
-	if s.whole {
-		return s.data, nil
-	}
-	return s.rebuild(blocks), nil
+	return s.rebuild(s.blocks()), nil
 }
 
 func (s *salvager) found(key, format string, args ...any) {
@@ -100,81 +93,27 @@ func readPages(name string, bad func(at int, err error)) ([]byte, error) {
 	return data, nil
 }
 
-// blocks finds the blocks, mending the index or doing without it, and mends
-// them. It returns the sound ones, in order, without their checksums.
+// blocks returns the sound blocks in order, without their checksums. Where the index is damaged
+// they are found without it.
 func (s *salvager) blocks() (sound [][]byte) {
 	t := &tableFile{data: s.data}
-	err := t.parse()
-	if err != nil {
-		if at, ok := mendIndex(s.data); ok {
-			if err = t.parse(); err == nil {
-				s.found(s.at(at), "this byte of the index was wrong and is mended by its checksum")
-			}
-		}
-	}
-	if err != nil {
+	if err := t.parse(); err != nil {
 		return s.search(err)
 	}
-	s.whole = true
 	for i := range t.blocks {
 		first, from, to := t.block(i)
-		block := s.data[from:to]
-		data, ok := soundData(block)
-		if !ok {
-			was := bytes.Clone(block)
-			if at, mended := mendBlock(block); mended {
-				data, ok = soundData(block)
-				s.mended(from, at, data, was[at]^block[at])
-			}
-		}
-		if !ok {
-			s.whole = false
-			s.lost(t, i, first, from, block)
+		if data, ok := soundData(s.data[from:to]); ok {
+			sound = append(sound, data)
 			continue
 		}
-		sound = append(sound, data)
+		end := "the end of the table"
+		if next := t.nextBlock(i); next != nil {
+			end = "before " + describeKey(next[:len(next)-8])
+		}
+		s.found(fmt.Sprintf("%s block at byte %d", s.key, from), "its checksum is wrong and its records are lost, from %s to %s; %s",
+			describeKey(first[:len(first)-8]), end, lostWith)
 	}
 	return sound
-}
-
-// byChance says that a mended block may be wrong all the same: where a bit
-// explains the checksum that happens once in a hundred thousand times.
-const byChance = "; of several damaged bytes that would be wrong, and happens once in some thousand times"
-
-// mended reports a byte that was mended, and the bits that were wrong in it.
-func (s *salvager) mended(from, at int, data []byte, bad byte) {
-	where := "the bytes that hold it together"
-	eachEntry(data, func(begin int, key, value []byte) {
-		if at >= begin && at < begin+entryHeader+len(key)+len(value) {
-			where = describeKey(key[:len(key)-8])
-		}
-	})
-	if _, _, ok := cutCount(data); ok && at >= len(data) {
-		where = "its checksum"
-	}
-	doubt := ""
-	if bits.OnesCount8(bad) > 1 {
-		doubt = byChance
-	}
-	s.found(fmt.Sprintf("%s block at byte %d", s.key, from), "byte %d was wrong, in %s; it is mended by the checksum, and used%s", from+at, where, doubt)
-}
-
-// lost reports a block that cannot be mended.
-func (s *salvager) lost(t *tableFile, i int, first []byte, from int, block []byte) {
-	end := "the end of the table"
-	if i+1 < t.blocks {
-		next, _, _ := t.block(i + 1)
-		end = "before " + describeKey(next[:len(next)-8])
-	}
-	count := "an unknown number of records"
-	if data, _, ok := cutChecksum(block); ok {
-		n := 0
-		if eachEntry(data, func(int, []byte, []byte) { n++ }) {
-			count = fmt.Sprintf("%d records", n)
-		}
-	}
-	s.found(fmt.Sprintf("%s block at byte %d", s.key, from), "more than one byte is wrong: %s are lost, from %s to %s; %s",
-		count, describeKey(first[:len(first)-8]), end, lostWith)
 }
 
 // search finds blocks without an index.

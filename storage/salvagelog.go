@@ -2,15 +2,12 @@ package storage
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"strconv"
 )
 
 // logSalvager reads on in a log past what cannot be read, which Badger never
-// does: what lies behind are batches that were acknowledged. The log is a
-// private copy, and mended in place.
+// does: what lies behind are batches that were acknowledged.
 //
 // Who could write into the middle of a payload what looks like the next record
 // would put packets of his own there. So after a place that cannot be read the
@@ -23,16 +20,10 @@ type logSalvager struct {
 	run  *logRun
 	last uint64 // the last transaction taken, or anyVersion
 
-	mends int // records that it was tried to mend
-
 	version uint64     // of the transaction that is being read
 	pending []logPlace // its records
 	sure    bool       // it was on the device, although its end may not be found
 }
-
-// maxMends bounds how many records of a log it is tried to mend, which takes
-// up to a tenth of a second each.
-const maxMends = 200
 
 // readOn takes what can be read from at on, where the first transaction begins
 // that is not whole. It ends at the tail that a crash may have left.
@@ -92,22 +83,14 @@ func (s *logSalvager) take() {
 	s.version, s.pending, s.sure = 0, s.pending[:0], false
 }
 
-// passHole mends the record at a place that cannot be read, or finds the next
-// one behind it.
+// passHole finds the next record behind one that cannot be read.
 func (s *logSalvager) passHole(at int) (next int, ok bool) {
-	if s.mends++; s.mends > maxMends {
-		// No single byte that went bad: a log of nonsense takes no longer.
-	} else if off, ok := mendRecord(s.log[at:]); ok {
-		r, _ := parseLogRecord(s.log[at:])
-		s.found(at, "byte %d was wrong, in %s; it is mended by the checksum, and used", at+off, describeKey(r.key))
-		return at, true
-	}
 	what := "the record there, whose key cannot be read,"
 	r, ok := splitLogRecord(s.log[at:])
 	if ok {
 		what = describeRecord(r.key)
 		if _, sound := parseLogRecord(s.log[at+r.size:]); sound && plausibleKey(r.key) {
-			s.found(at, "%s has more than one wrong byte and is lost; %s", what, lostWith)
+			s.found(at, "%s has a wrong checksum and is lost; %s", what, lostWith)
 			return at + r.size, true
 		}
 	}
@@ -163,41 +146,4 @@ func describeRecord(key []byte) string {
 // plausibleKey tells of a key that the store or Badger may have written.
 func plausibleKey(key []byte) bool {
 	return len(key) > 2 && (key[0] == ' ' && key[1] >= 'a' && key[1] <= 'z' || bytes.HasPrefix(key, []byte("!badger!")))
-}
-
-// mendRecord mends the record at the start of b in place when one byte of it
-// is wrong. It returns where.
-func mendRecord(b []byte) (at int, ok bool) {
-	r, ok := splitLogRecord(b)
-	if ok && plausibleKey(r.key) {
-		data, stored := b[:r.size-crc32.Size], b[r.size-crc32.Size:r.size]
-		want := binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli()))
-		if at, ok := oneByteOff(stored, want); ok {
-			stored[at] = want[at]
-			return len(data) + at, true
-		}
-		if at, diff, ok := mendByte(data, binary.BigEndian.Uint32(stored)); ok {
-			data[at] ^= diff
-			if r, ok := parseLogRecord(b); ok && plausibleKey(r.key) {
-				return at, true
-			}
-			data[at] ^= diff
-		}
-	}
-	// A wrong length makes the checksum one of something else: any value of
-	// any byte before the key is tried.
-	const header = 2 + 3 + 4 + 6
-	for at := range min(header, len(b)) {
-		was := b[at]
-		for v := range 256 {
-			b[at] = byte(v)
-			if r, ok := splitLogRecord(b); ok && plausibleKey(r.key) && r.size <= 2*maxRecord {
-				if _, ok := parseLogRecord(b); ok {
-					return at, true
-				}
-			}
-		}
-		b[at] = was
-	}
-	return 0, false
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,12 +39,11 @@ type looker struct {
 
 	salvaging sync.Mutex // held while a table is salvaged
 
-	mu     sync.Mutex       // guards what follows while tables are checked
-	done   int64            // of total
-	levels map[uint64]uint8 // the tables of the shadow
-	packed map[uint64]bool  // tables of the folder that are compressed
-	linked []uint64         // those that are links
-	next   uint64           // number for a table made here
+	mu     sync.Mutex // guards what follows while tables are checked
+	done   int64      // of total
+	levels manifest   // the tables of the shadow
+	linked []uint64   // those that are links
+	next   uint64     // number for a table made here
 }
 
 // wrong notes a finding, or returns it as an error where nothing is tolerated.
@@ -129,9 +129,7 @@ func (l *looker) strays(m manifest, gone bool, unlisted []uint64) error {
 // it is damaged the tables that lie there are taken instead, all at level 0:
 // there they may overlap, and what counts is the version of each entry.
 func (l *looker) listed() ([]uint64, error) {
-	l.levels = make(map[uint64]uint8)
 	m, gone, damage := readManifest(l.db)
-	l.packed = m.compressed
 	if damage != nil && (starved(damage) || !errors.Is(damage, ErrDamaged) && l.findings == nil) {
 		return nil, damage
 	}
@@ -149,26 +147,19 @@ func (l *looker) listed() ([]uint64, error) {
 		}
 		l.findings.add(Finding{FindingManifest, l.key(manifestName), fmt.Sprintf(
 			"what lies there is used, %d tables beside the %d listed ones; what an unfinished compaction left among them may show packets that were popped",
-			len(unlisted), len(m.levels))})
-		newest, _ := newestListed(l.db, m)
-		for _, number := range unlisted {
-			// A number may be used again after its table was removed.
-			if version, _ := newestVersion(table.NewFilename(number, l.db)); !m.removed[number] || version > newest {
-				l.levels[number] = 0
-			}
+			len(unlisted), len(m))})
+		all := slices.AppendSeq(unlisted, maps.Keys(m))
+		m = make(manifest)
+		for _, number := range all {
+			m[number] = 0
 		}
 	}
-	numbers := make([]uint64, 0, len(m.levels)+len(unlisted))
-	for number, level := range m.levels {
-		if l.levels[number] = level; damage != nil {
-			l.levels[number] = 0
-		}
+	l.levels = make(manifest)
+	maps.Copy(l.levels, m)
+	numbers := slices.Sorted(maps.Keys(m))
+	if len(numbers) > 0 {
+		l.next = numbers[len(numbers)-1] + 1
 	}
-	for number := range l.levels {
-		numbers = append(numbers, number)
-		l.next = max(l.next, number+1)
-	}
-	slices.Sort(numbers)
 	return numbers, nil
 }
 
@@ -241,14 +232,11 @@ func (l *looker) tables(numbers []uint64) error { return eachTable(numbers, l.ta
 func (l *looker) table(number uint64) error {
 	name := table.NewFilename(number, l.db)
 	defer l.progress(name)
-	if l.packed[number] {
-		return l.unpack(number)
-	}
 	judged := blockFilter(notOnlyPayloads)
 	if l.opt.Deep {
 		judged = everyBlock
 	}
-	if err := checkTable(name, false, judged); err != nil {
+	if err := checkTable(name, judged); err != nil {
 		switch {
 		case starved(err) || l.findings == nil && errors.Is(err, errNoRoom):
 			return err
@@ -270,7 +258,7 @@ func (l *looker) table(number uint64) error {
 func (l *looker) payloadBlocks() error {
 	return eachTable(l.linked, func(number uint64) error {
 		name := table.NewFilename(number, l.db)
-		err := checkTable(name, false, everyBlock)
+		err := checkTable(name, everyBlock)
 		if starved(err) {
 			return whenStarved(err)
 		}

@@ -30,7 +30,6 @@ type Store struct {
 	gaps        atomic.Bool     // the logs before this start may have gaps, and are not yet in tables
 	badgerSyncs bool            // Badger flushes by itself, twice a commit
 	accepted    findings        // losses that Open accepted
-	compressed  map[uint64]bool // tables that were compressed when the store was opened; none is made since
 
 	// commitMu makes one commit at a time, from the transaction to its flush:
 	// wal relies on it.
@@ -234,7 +233,7 @@ func (s *Store) inspect() (err error) {
 		return err
 	}
 	accept := s.acceptance()
-	if s.compressed, err = checkTables(path); err != nil {
+	if err := checkTables(path); err != nil {
 		return err
 	}
 	if err := removeStale(path, s.secret); err != nil {

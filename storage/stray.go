@@ -42,7 +42,7 @@ func judgeStrays(path string, names []string, m manifest, gone bool, unlisted []
 // a list, and whether all of them could be read.
 func newestListed(path string, m manifest) (newest uint64, all bool) {
 	all = true
-	for number := range m.levels {
+	for number := range m {
 		version, ok := newestVersion(table.NewFilename(number, path))
 		newest, all = max(newest, version), all && ok
 	}
@@ -122,7 +122,7 @@ func unlistedTables(path string, m manifest) ([]uint64, error) {
 	var numbers []uint64
 	for _, entry := range entries {
 		number, ok := tableNumber(entry.Name())
-		if _, listed := m.levels[number]; ok && !listed {
+		if _, listed := m[number]; ok && !listed {
 			numbers = append(numbers, number)
 		}
 	}

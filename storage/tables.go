@@ -50,18 +50,17 @@ func tableNumber(name string) (number uint64, ok bool) {
 }
 
 // checkTables returns an error that wraps ErrDamaged for a table that is
-// missing or cannot be read whole, and which tables are compressed. No start goes on without such a
-// table, also where a loss is accepted: a compaction would lose more.
-func checkTables(path string) (compressed map[uint64]bool, err error) {
+// missing or cannot be read whole. No start goes on without such a table, also where a loss is
+// accepted: a compaction would lose more.
+func checkTables(path string) error {
 	m, _, err := readManifest(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	numbers := slices.Collect(maps.Keys(m.levels))
-	err = eachTable(numbers, func(number uint64) error {
-		return checkTable(table.NewFilename(number, path), m.compressed[number], everyBlock)
+	numbers := slices.Collect(maps.Keys(m))
+	return eachTable(numbers, func(number uint64) error {
+		return checkTable(table.NewFilename(number, path), everyBlock)
 	})
-	return m.compressed, err
 }
 
 // eachTable calls fn for every table, for several at a time.
@@ -98,7 +97,7 @@ func removeStray(path string) error {
 			return fmt.Errorf("%w: %s is not a file of the database; move it away", ErrDamaged, name)
 		}
 		number, ok := tableNumber(name)
-		if _, listed := m.levels[number]; !ok || listed {
+		if _, listed := m[number]; !ok || listed {
 			continue
 		}
 		if err := os.Remove(name); err != nil {
@@ -110,7 +109,7 @@ func removeStray(path string) error {
 
 // checkTable returns an error that wraps ErrDamaged for a table that cannot be
 // read: its index, and the blocks that judged tells to judge.
-func checkTable(name string, compressed bool, judged blockFilter) (err error) {
+func checkTable(name string, judged blockFilter) (err error) {
 	defer func() {
 		if errors.Is(err, errFault) {
 			err = whyFault(name)
@@ -133,13 +132,7 @@ func checkTable(name string, compressed bool, judged blockFilter) (err error) {
 		if !judged(i, first, t.nextBlock(i)) {
 			continue
 		}
-		block := t.data[from:to]
-		if compressed {
-			if block, err = expand(block); err != nil {
-				return fmt.Errorf("the block at byte %d: %w", from, err)
-			}
-		}
-		if _, ok := soundData(block); !ok {
+		if _, ok := soundData(t.data[from:to]); !ok {
 			return fmt.Errorf("the checksum of the block at byte %d is wrong", from)
 		}
 	}

@@ -197,17 +197,20 @@ func TestRecordsThatCannotBeReadAreNotCalledLost(t *testing.T) {
 	}
 }
 
-func TestFlippedByteIsFoundWithTheKeyOfItsPacket(t *testing.T) {
+func TestFlippedByteIsFoundWithThePacketsAroundIt(t *testing.T) {
 	const n = 2100
 	dir := manyPackets(t, n)
 	flip(t, dir, "payload 1234", 3)
 	for _, deep := range []bool{false, true} {
 		report := look(t, dir, Options{Deep: deep})
-		named := slices.ContainsFunc(report.Findings, func(f storage.Finding) bool {
-			return strings.Contains(f.Key+f.What, at(1234, n).String())
+		between := slices.ContainsFunc(report.Findings, func(f storage.Finding) bool {
+			var from, to storage.PacketID
+			_, where, _ := strings.Cut(f.What, "from packet ")
+			_, err := fmt.Sscanf(where, "%d/%d/%d to before packet %d/%d/%d", &from.Queue, &from.Priority, &from.Seq, &to.Queue, &to.Priority, &to.Seq)
+			return err == nil && from.Compare(at(1234, n)) <= 0 && at(1234, n).Compare(to) < 0
 		})
-		if !named {
-			t.Errorf("deep %v: findings %v, want one that names %v", deep, report.Findings, at(1234, n))
+		if !between {
+			t.Errorf("deep %v: findings %v, want a block that begins before %v and ends behind it", deep, report.Findings, at(1234, n))
 		}
 	}
 }
