@@ -68,7 +68,7 @@ func (e *MismatchError) Error() string {
 		what = "packets came back"
 	}
 	if e.Unread > 0 {
-		unread = fmt.Sprintf(", and %d records that cannot be read", e.Unread)
+		unread = fmt.Sprintf("; records that cannot be read: %d", e.Unread)
 	}
 	return fmt.Sprintf("%s: the control record counts %d without expiry, the scan found %d%s", what, e.Want.Live, e.Got.Live, unread)
 }
