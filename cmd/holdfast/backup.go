@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
@@ -14,12 +13,11 @@ import (
 
 // backupCmd copies a running server's store.
 type backupCmd struct {
-	To      string        `required:"" placeholder:"FILE" help:"File to write; - is standard output. It gets its name when it is whole and on disk, and takes the place of an older one then."`
-	Queue   []string      `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches; may be given more than once (default: all)."`
-	Format  string        `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
-	Admin   string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address of the server's operator port (default ${default})."`
-	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the server to go on (default ${default})."`
+	To     string   `required:"" placeholder:"FILE" help:"File to write; - is standard output. It gets its name when it is whole and on disk, and takes the place of an older one then."`
+	Queue  []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches; may be given more than once (default: all)."`
+	Format string   `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
 
+	operatorPort
 	progress
 }
 
@@ -36,12 +34,12 @@ Examples:
 
 // Validate is called with the parsed flags.
 func (c *backupCmd) Validate() error {
-	return cmp.Or(checkAddress("--admin", c.Admin, "127.0.0.1:7072"), checkTimeout(c.Timeout), checkQueues(c.Queue))
+	return cmp.Or(c.operatorPort.Validate(), checkQueues(c.Queue))
 }
 
 // Run copies, and returns nil once the copy is whole and on disk.
 func (c *backupCmd) Run(ctx context.Context, p *program) error {
-	body, err := fetch(ctx, c.Admin, c.Timeout, admin.Request{Format: c.Format, Queues: c.Queue})
+	body, err := c.fetch(ctx, admin.Request{Format: c.Format, Queues: c.Queue})
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -64,20 +62,4 @@ func (c *backupCmd) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("backup: %w; %s", o.cause(err), o.left())
 	}
 	return o.keep()
-}
-
-// fetch asks a server's operator port for a backup.
-func fetch(ctx context.Context, address string, timeout time.Duration, r admin.Request) (*admin.Transfer, error) {
-	body, err := admin.Fetch(ctx, address, r, timeout)
-	switch {
-	case err == nil:
-		return body, nil
-	case errors.Is(err, context.Canceled):
-		return nil, errors.New("interrupted")
-	case isDial(err):
-		return nil, dialError(err, address, "--admin")
-	case errors.Is(err, admin.ErrRefused):
-		return nil, err
-	}
-	return nil, fmt.Errorf("%w; check that --admin %s is the server's operator port", err, address)
 }

@@ -11,23 +11,21 @@ import (
 	"time"
 )
 
-// countItems asks the server at an address that --barbershop gave how many items are on its board. It has a
-// connection of its own, which it ends behind the request, so a server of another protocol sees that nothing
-// more comes. An answer that takes longer than timeout, or is not one of this protocol, is an error that hints at
-// the address.
+// countItems asks the server at an address that --barbershop gave how many items its board has. It ends
+// the connection behind the request, so that a server of another protocol does not wait for more of it.
+// The answer of another protocol, or one that takes longer than timeout, is an error.
 func countItems(ctx context.Context, address string, timeout time.Duration) (int64, error) {
-	dialer := net.Dialer{Timeout: timeout}
-	socket, err := dialer.DialContext(ctx, "tcp", address)
+	conn, err := dial(ctx, address, "--barbershop", timeout)
 	if err != nil {
-		return 0, dialError(err, address, "--barbershop")
-	}
-	defer socket.Close()
-	if err := socket.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return 0, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return 0, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	count, err := askItems(socket.(*net.TCPConn))
+	count, err := askItems(conn)
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
@@ -37,7 +35,7 @@ func countItems(ctx context.Context, address string, timeout time.Duration) (int
 	return count, nil
 }
 
-// maxStats is far more than the statistics of a board have, and bounds what another server is listened to.
+// maxStats bounds what is read of an answer. It is far more than the statistics of a board take.
 const maxStats = 4 << 10
 
 func askItems(conn *net.TCPConn) (int64, error) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
@@ -96,25 +95,7 @@ func (c *compactCmd) print(w io.Writer, r *compact.Report) error {
 			r.Packets, r.Expired, before, after, r.Took.Seconds(), append([]string{}, r.Findings...),
 		})
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tbefore\tafter\t")
-	for _, line := range []struct {
-		kind          string
-		before, after int64
-	}{
-		{"tables", before.Tables, after.Tables},
-		{"logs", before.Logs, after.Logs},
-		{"value log", before.ValueLog, after.ValueLog},
-		{"manifest", before.Manifest, after.Manifest},
-		{"reserve", before.Reserve, after.Reserve},
-		{"other", before.Other, after.Other},
-		{"total", before.Total, after.Total},
-	} {
-		fmt.Fprintf(t, "%s\t%s\t%s\t\n", line.kind, approximate(line.before), approximate(line.after))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%d packets kept, %d that had expired deleted, in %v\n", r.Packets, r.Expired, r.Took.Round(time.Millisecond))
+	_, err := fmt.Fprintf(w, "%s before, %s after: %s kept, %d expired deleted, in %v\n",
+		approximate(before.Total), approximate(after.Total), plural(r.Packets, "packet"), r.Expired, r.Took.Round(time.Millisecond))
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -87,7 +86,7 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer o.discard()
-	report, err := dump.Dump(view, &endable{ctx, o}, dump.Options{
+	report, err := dump.Dump(view, o, dump.Options{
 		Format: format, Payload: payload, Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
 		Now:      time.Now().UnixMilli(),
 		Progress: func(at dump.Progress) { m.set("dump", inPackets, at.Packets, c.expected(at.Total)) },
@@ -168,18 +167,4 @@ func mayHoldPopped(files, packets []storage.Finding) bool {
 		differs = differs || f.Kind == storage.FindingLost
 	}
 	return damaged && differs
-}
-
-// endable is a writer that fails when a context has ended, also while what it writes to takes all.
-type endable struct {
-	ctx context.Context
-	w   io.Writer
-}
-
-// Write implements io.Writer.
-func (s *endable) Write(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.w.Write(p)
 }

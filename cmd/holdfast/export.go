@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
@@ -18,11 +16,10 @@ import (
 
 // exportCmd writes the items of a board as a snapshot.
 type exportCmd struct {
-	File    string        `arg:"" help:"Snapshot to write; - is standard output. It gets its name when it is whole and on disk, and takes the place of an older one then."`
-	Queue   string        `name:"barbershop-queue" default:"barbershop" placeholder:"NAME" help:"Queue that is the board (default ${default})."`
-	Admin   string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address of the server's operator port (default ${default})."`
-	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the server to go on (default ${default})."`
+	File  string `arg:"" help:"Snapshot to write; - is standard output. It gets its name when it is whole and on disk, and takes the place of an older one then."`
+	Queue string `name:"barbershop-queue" default:"barbershop" placeholder:"NAME" help:"Queue that is the board (default ${default})."`
 
+	operatorPort
 	progress
 }
 
@@ -37,14 +34,9 @@ Examples:
     holdfast barbershop export board.snapshot --barbershop-queue board --admin 127.0.0.1:7073`
 }
 
-// Validate is called with the parsed flags.
-func (c *exportCmd) Validate() error {
-	return cmp.Or(checkAddress("--admin", c.Admin, "127.0.0.1:7072"), checkTimeout(c.Timeout))
-}
-
 // Run exports, and returns nil once the snapshot is whole.
 func (c *exportCmd) Run(ctx context.Context, p *program) error {
-	body, err := fetch(ctx, c.Admin, c.Timeout, admin.Request{Format: admin.FormatMsgpack, Queues: []string{literal(c.Queue)}})
+	body, err := c.fetch(ctx, admin.Request{Format: admin.FormatMsgpack, Queues: []string{literal(c.Queue)}})
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}

@@ -52,15 +52,14 @@ func (c *importCmd) Run(ctx context.Context, p *program) error {
 	if _, err := countItems(ctx, c.Barbershop, c.Timeout); err != nil {
 		return fmt.Errorf("%w; nothing is imported", err)
 	}
-	dialer := net.Dialer{Timeout: c.Timeout}
-	conn, err := dialer.DialContext(ctx, "tcp", c.Barbershop)
+	conn, err := dial(ctx, c.Barbershop, "--barbershop", c.Timeout)
 	if err != nil {
-		return dialError(err, c.Barbershop, "--barbershop")
+		return err
 	}
 	defer conn.Close()
 	m := p.meter(c.Quiet)
 	defer m.end()
-	i := newImporting(conn.(*net.TCPConn), c.Timeout)
+	i := newImporting(conn, c.Timeout)
 	i.report = func(read int64) { m.set("import", inBytes, read, file.size) }
 	err = i.run(ctx, file.Reader)
 	m.end()

@@ -31,7 +31,7 @@ var errReaderGone = errors.New("nobody reads standard output any more")
 // create opens an output; "-" or nothing is standard output. Either keep or discard must follow.
 func (p *program) create(name string) (*output, error) {
 	if name == "" || name == "-" {
-		return newOutput("", p.long), nil
+		return p.newOutput("", p.long), nil
 	}
 	info, err := os.Stat(name)
 	switch {
@@ -50,7 +50,7 @@ func (p *program) create(name string) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, pathless(err))
 	}
-	o := newOutput(name, file)
+	o := p.newOutput(name, file)
 	o.file, o.tmp = file, file.Name()
 	return o, nil
 }
@@ -60,13 +60,13 @@ func (p *program) createInPlace(name string) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, pathless(err))
 	}
-	o := newOutput(name, interruptibleFile(file, p.stop))
+	o := p.newOutput(name, interruptibleFile(file, p.stop))
 	o.file = file
 	return o, nil
 }
 
-func newOutput(name string, w io.Writer) *output {
-	o := &output{name: name, sink: &sink{name: name, w: w}}
+func (p *program) newOutput(name string, w io.Writer) *output {
+	o := &output{name: name, sink: &sink{name: name, w: w, stop: p.stop}}
 	o.Writer = bufio.NewWriterSize(o.sink, outputBuffer)
 	return o
 }
@@ -131,13 +131,19 @@ func (o *output) cause(err error) error {
 type sink struct {
 	name string // "" for standard output
 	w    io.Writer
-	any  bool  // something was written, or may have been
-	err  error // the first
+	stop <-chan struct{} // once it is closed, nothing more is written
+	any  bool            // something was written, or may have been
+	err  error           // the first
 }
 
 // Write implements io.Writer.
-func (s *sink) Write(p []byte) (int, error) {
-	n, err := s.w.Write(p)
+func (s *sink) Write(p []byte) (n int, err error) {
+	select {
+	case <-s.stop:
+		err = context.Canceled
+	default:
+		n, err = s.w.Write(p)
+	}
 	s.any = s.any || n > 0 || errors.Is(err, context.Canceled) // an interrupted write may go on
 	if err != nil && s.err == nil {
 		s.err = s.failed(err)

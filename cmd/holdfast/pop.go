@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
@@ -36,7 +37,7 @@ func (c *popCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	if len(packets) == 0 {
-		return &nothingError{c.Queue}
+		return fmt.Errorf("queue %q has %w", c.Queue, errNothing)
 	}
 	return c.print(p.stdout, packets)
 }

@@ -100,11 +100,10 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.report(fmt.Errorf("%w; see %s --help", err, commandOf(err)), exitUsage)
 	}
 	err = parsed.Run()
-	var nothing *nothingError
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &nothing):
+	case errors.Is(err, errNothing):
 		return p.report(err, exitNothing)
 	case errors.Is(err, errNotChecked):
 		return p.report(err, exitNotChecked)
@@ -147,12 +146,8 @@ func commandOf(err error) string {
 	return "holdfast"
 }
 
-// nothingError says that a queue has nothing to select.
-type nothingError struct{ queue string }
-
-func (e *nothingError) Error() string {
-	return fmt.Sprintf("queue %q has nothing to pop", e.queue)
-}
+// errNothing means that a queue has nothing to select.
+var errNothing = errors.New("nothing to pop")
 
 // interruptedError is an error that the end of a context has caused, in words for people.
 type interruptedError struct{ err, end error }

@@ -44,10 +44,15 @@ func checkTimeout(t time.Duration) error {
 
 // dial connects to the server.
 func (s *server) dial(ctx context.Context) (*net.TCPConn, error) {
-	d := net.Dialer{Timeout: s.Timeout}
-	conn, err := d.DialContext(ctx, "tcp", s.Pinpriq)
+	return dial(ctx, s.Pinpriq, "--pinpriq", s.Timeout)
+}
+
+// dial connects to an address that a flag gave.
+func dial(ctx context.Context, address, flag string, timeout time.Duration) (*net.TCPConn, error) {
+	d := net.Dialer{Timeout: timeout}
+	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, dialError(err, s.Pinpriq, "--pinpriq")
+		return nil, dialError(err, address, flag)
 	}
 	return conn.(*net.TCPConn), nil
 }
