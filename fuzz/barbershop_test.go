@@ -153,11 +153,11 @@ func number(word string) (uint64, bool) {
 func (m *boardModel) update(item, score string) string {
 	id, ok := number(item)
 	if !ok {
-		return m.client("item is no number: expected digits, at most 4294967295")
+		return m.client("item is not a number: expected digits, at most 4294967295")
 	}
 	by, ok := number(score)
 	if !ok {
-		return m.client("score is no number: expected digits, at most 4294967295")
+		return m.client("score is not a number: expected digits, at most 4294967295")
 	}
 	m.add(id, by)
 	return "OK\r\n"

@@ -172,7 +172,7 @@ func TestTheSameItemsAreSeenThroughBothDoors(t *testing.T) {
 	other.send(unsubscribe(boardQueue), push(boardQueue, packet{"word", "payload"}, 1, 0))
 	other.barrier()
 	s.send([]byte("next\r\nPEEK\r\n"))
-	s.lines("", `SERVER_ERROR queue "the board" holds what is no item: `)
+	s.lines("", `SERVER_ERROR queue "the board" holds a packet that is not an item: `)
 	other.send(pop(boardQueue))
 	other.want(packet{"word", "payload"})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // command carries out the line in s.words and appends its reply. It returns an error only if the
-// broker accepts nothing any more.
+// broker has closed.
 func (s *session) command(tx *broker.Tx) error {
 	if s.words.n == 0 {
 		s.unknown()
@@ -37,7 +37,7 @@ func (s *session) command(tx *broker.Tx) error {
 	return nil
 }
 
-// The commands of the document.
+// The commands of the first dialect, the document's.
 
 func (s *session) update(tx *broker.Tx) error {
 	if s.words.n != 3 {
@@ -46,12 +46,12 @@ func (s *session) update(tx *broker.Tx) error {
 	}
 	item, ok := parseNumber(s.words.at[1])
 	if !ok {
-		s.clientError("item is no number: expected digits, at most 4294967295")
+		s.clientError("item is not a number: expected digits, at most 4294967295")
 		return nil
 	}
 	score, ok := parseNumber(s.words.at[2])
 	if !ok {
-		s.clientError("score is no number: expected digits, at most 4294967295")
+		s.clientError("score is not a number: expected digits, at most 4294967295")
 		return nil
 	}
 	if ok, err := s.add(tx, item, score); !ok {
@@ -195,7 +195,7 @@ func (s *session) info(tx *broker.Tx) error {
 // none is the answer in place of an item or score that does not exist.
 const none = "-1"
 
-// add carries out an update. If it is refused, that has been answered; err is for command.
+// add carries out an update. If ok is false the refusal is answered, or err is for command to return.
 func (s *session) add(tx *broker.Tx, item, score uint32) (ok bool, err error) {
 	s.key, s.delta = AppendKey(s.key[:0], item), score
 	err = tx.UpdatePriority(broker.UpdatePriorityRequest{Queue: s.queue, Key: s.key, To: s.to})
@@ -207,7 +207,7 @@ func (s *session) add(tx *broker.Tx, item, score uint32) (ok bool, err error) {
 }
 
 // raise is the priority that the present update gives its item. A packet that another protocol pushed
-// with priority 0 is not on the board: it comes there with the update's score.
+// with priority 0 is not on the board; it gets the update's score.
 func (s *session) raise(old uint32, known bool) uint32 {
 	if !known || old == 0 {
 		return Priority(s.delta)
@@ -215,7 +215,8 @@ func (s *session) raise(old uint32, known bool) uint32 {
 	return Priority(add(Score(old), s.delta))
 }
 
-// take carries out a next and returns what to answer. If it is refused, that has been answered.
+// take carries out a next and returns what to answer. If ok is false the refusal is answered, or err
+// is for command to return.
 func (s *session) take(tx *broker.Tx) (item []byte, ok bool, err error) {
 	key, found, err := tx.PopKey(s.queue, broker.Oldest, s.accept, s.key[:0])
 	if !s.called(err) {
@@ -227,8 +228,8 @@ func (s *session) take(tx *broker.Tx) (item []byte, ok bool, err error) {
 	return s.key, true, nil
 }
 
-// errNoItem is why the best packet of the board cannot be handed out here.
-var errNoItem = errors.New("its key is no item number; take it through another protocol")
+// errNoItem is why the best packet of the board cannot be taken here.
+var errNoItem = errors.New("its key is not an item number; take it through another protocol")
 
 func (s *session) acceptItem(key []byte) error {
 	if _, ok := ParseKey(key); !ok {
@@ -237,8 +238,8 @@ func (s *session) acceptItem(key []byte) error {
 	return nil
 }
 
-// called notes that the broker was asked and says whether it did what it was asked for. An answer
-// waits for the disk then, unless the broker did not even look.
+// called notes the outcome of a broker call and says whether it succeeded. The answer to a call that
+// looked at the queue waits for the disk; errors that come before that need not.
 func (s *session) called(err error) bool {
 	if !errors.Is(err, broker.ErrStopped) && !errors.Is(err, broker.ErrNoSpace) && !errors.Is(err, broker.ErrTooLarge) {
 		s.unsynced = false
@@ -246,14 +247,15 @@ func (s *session) called(err error) bool {
 	return err == nil
 }
 
-// refuse answers that a command could not be carried out; a broker that has ended cannot even send that.
+// refuse answers that a command could not be carried out. A broker that has closed cannot answer: then
+// the error is returned.
 func (s *session) refuse(err error) error {
 	if errors.Is(err, broker.ErrClosed) {
 		return err
 	}
 	switch {
 	case errors.Is(err, errNoItem), errors.Is(err, broker.ErrNotBare), errors.Is(err, broker.ErrManyShare):
-		err = fmt.Errorf("queue %.80q holds what is no item: %w", s.queue, err)
+		err = fmt.Errorf("queue %.80q holds a packet that is not an item: %w", s.queue, err)
 	case errors.Is(err, broker.ErrShared):
 		err = fmt.Errorf("queue %.80q has several packets of this number, so it has no one score: take them with next, or through another protocol", s.queue)
 	}
@@ -261,7 +263,7 @@ func (s *session) refuse(err error) error {
 	return nil
 }
 
-// The forms of replies that several commands share.
+// Replies that several commands share.
 
 func (s *session) unknown() {
 	if s.v2 {
@@ -293,8 +295,8 @@ func (s *session) stat(name string, value uint64) {
 	s.replies = append(s.replies, "\r\n"...)
 }
 
-// uptime and updates are 32-bit numbers (barbershop document, section statistics): they begin again
-// at 0 past the highest.
+// uptime and updates are 32-bit numbers that wrap around to 0 (barbershop document, section
+// statistics).
 
 func (s *session) uptime() uint64 {
 	return uint64(uint32(s.protocol.now().Sub(s.protocol.Since).Seconds()))

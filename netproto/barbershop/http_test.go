@@ -9,16 +9,16 @@ import (
 )
 
 func TestABrowserCannotDriveTheBoard(t *testing.T) {
-	const document, later = "CLIENT_ERROR HTTP is not spoken here: the connection is closed", "-ERROR HTTP is not spoken here: the connection is closed"
+	const v1, v2 = "CLIENT_ERROR HTTP is not spoken here: the connection is closed", "-ERROR HTTP is not spoken here: the connection is closed"
 	long := strings.Repeat("x", barbershop.MaxLine)
 	for name, c := range map[string]struct{ line, want string }{
-		"a request with a body":    {"POST / HTTP/1.1", later},
-		"its first word is enough": {"POST", later},
-		"a long address":           {"POST /" + long + " HTTP/1.1", later},
-		"the name of the host":     {"Host: 127.0.0.1:8002", document},
-		"any other request":        {"OPTIONS /next HTTP/1.1", later},
-		"an older version":         {"put / HTTP/1.0", document},
-		"a command with a version": {"update 1 7 HTTP/1.1", document},
+		"a request with a body":    {"POST / HTTP/1.1", v2},
+		"its first word is enough": {"POST", v2},
+		"a long address":           {"POST /" + long + " HTTP/1.1", v2},
+		"the name of the host":     {"Host: 127.0.0.1:8002", v1},
+		"any other request":        {"OPTIONS /next HTTP/1.1", v2},
+		"an older version":         {"put / HTTP/1.0", v1},
+		"a command with a version": {"update 1 7 HTTP/1.1", v1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBoard(t)
@@ -33,7 +33,7 @@ func TestABrowserCannotDriveTheBoard(t *testing.T) {
 			other := b.dial()
 			other.ask("next", "1")
 			other.ask("next", "-1")
-			if !b.logged("a line is of HTTP") {
+			if !b.logged("a line belongs to an HTTP request") {
 				t.Error("the log does not say why the connections were closed")
 			}
 		})
@@ -45,7 +45,7 @@ func TestWordsLikeThoseOfHTTPAreUnknownCommands(t *testing.T) {
 	c.ask("Post / 1", "ERROR")
 	c.ask("POSTS / 1", "-ERROR")
 	c.ask("Hosts: x", "ERROR")
-	c.ask("update POST Host:", "CLIENT_ERROR item is no number: expected digits, at most 4294967295")
+	c.ask("update POST Host:", "CLIENT_ERROR item is not a number: expected digits, at most 4294967295")
 	c.ask("next HTTP/1.1 ", "CLIENT_ERROR wrong number of words: expected next alone")
 	c.ask("HTTP/1.1", "-ERROR")
 	c.ask("x HTTP/1.1"+strings.Repeat(" ", barbershop.MaxLine), tooLong)

@@ -1,8 +1,10 @@
-// Package barbershop speaks the text protocol of the barbershop document, in both of its dialects,
-// on a broker: a board of items whose scores grow. PROTOCOL.md in this folder is its description.
+// Package barbershop speaks the text protocol of the barbershop document, in both of its dialects: a
+// board of items whose scores grow. PROTOCOL.md describes it. line.go splits the stream into lines and
+// words, command.go carries them out, server.go is the session of a connection, item.go maps items and
+// scores to packets.
 //
-// An item is a packet whose key is the item's number in decimal and which holds nothing else; its
-// score is its priority, turned over.
+// An item is a packet whose key is the item's number in decimal and which holds nothing else. Its
+// priority is its score counted down from the highest.
 package barbershop
 
 import (
@@ -13,14 +15,13 @@ import (
 // DefaultQueue is the queue that serves as the board unless another is named.
 const DefaultQueue = "barbershop"
 
-// maxDigits is how long a number of 32 bits can be without leading zeros.
+// maxDigits is the length of the highest 32-bit number.
 const maxDigits = 10
 
-// AppendKey appends the key of the packet that stands for an item.
+// AppendKey appends the key of an item's packet.
 func AppendKey(dst []byte, item uint32) []byte { return strconv.AppendUint(dst, uint64(item), 10) }
 
-// ParseKey returns the item that a packet with this key stands for; false if it is no item's: only
-// what AppendKey makes is one.
+// ParseKey returns the item whose packet has this key. ok is false if AppendKey makes no such key.
 func ParseKey(key []byte) (item uint32, ok bool) {
 	if len(key) == 0 || len(key) > maxDigits || key[0] == '0' && len(key) > 1 {
 		return 0, false
@@ -28,8 +29,8 @@ func ParseKey(key []byte) (item uint32, ok bool) {
 	return parseNumber(key)
 }
 
-// Priority is the priority of an item with this score: the highest score has the best. Priority 0
-// is never selected, so the two highest scores share priority 1.
+// Priority is the priority of an item with this score; the highest score has the best. Priority 0 is
+// never selected, so the two highest scores share priority 1.
 func Priority(score uint32) uint32 { return max(1, math.MaxUint32-score) }
 
 // Score is the score of a packet with this priority, which is not 0.
@@ -40,7 +41,7 @@ func Score(priority uint32) uint32 {
 	return math.MaxUint32 - priority
 }
 
-// add is the sum of two scores, or the highest score if that is less.
+// add is the sum of two scores, at most the highest score.
 func add(a, b uint32) uint32 {
 	if b > math.MaxUint32-a {
 		return math.MaxUint32
@@ -48,7 +49,7 @@ func add(a, b uint32) uint32 {
 	return a + b
 }
 
-// parseNumber reads a word of decimal digits, leading zeros allowed, with a value below 2^32.
+// parseNumber parses decimal digits whose value is below 2^32. Leading zeros are allowed.
 func parseNumber(word []byte) (n uint32, ok bool) {
 	if len(word) == 0 {
 		return 0, false

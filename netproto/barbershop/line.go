@@ -2,30 +2,29 @@ package barbershop
 
 import "bytes"
 
-// MaxLine is the most bytes of a line, its end apart: several times what the longest command needs.
+// MaxLine is the most bytes of a line without its end: several times what the longest command needs.
 const MaxLine = 1024
 
-// maxWords is one more than the longest command has, so that too many are noticed.
+// maxWords is one more than any command has, so that too many are noticed.
 const maxWords = 4
 
-// lines cuts a stream into lines, which end with LF or CR LF. A line longer than MaxLine is
-// reported as soon as that is certain, and then dropped up to its end. What it finds does not depend on
-// how the stream was split.
+// lines splits a stream into lines, which end with LF or CR LF. It reports a line longer than MaxLine
+// as soon as that is certain, and drops the rest of it. What it finds does not depend on where the
+// stream was cut into reads.
 type lines struct {
-	dropping bool // the rest of a line that was reported already is still to come
+	dropping bool // the rest of a line that was too long is still to come
 }
 
 type lineKind uint8
 
 const (
 	lineShort   lineKind = iota // nothing complete: wait for more
-	lineDropped                 // part of a line that was reported before
-	lineWhole
-	lineTooLong // longer than MaxLine; text is how it begins
+	lineDropped                 // part of a line that was reported as too long
+	lineWhole                   // text is the line without its end
+	lineTooLong                 // text is how it begins
 )
 
-// next looks at the start of buf. The text is without its end and part of buf; n is how many bytes
-// are done with.
+// next looks at the start of buf. The text aliases buf; n is how many bytes are done with.
 func (l *lines) next(buf []byte) (text []byte, n int, kind lineKind) {
 	if l.dropping {
 		if len(buf) == 0 {
@@ -54,8 +53,8 @@ func (l *lines) next(buf []byte) (text []byte, n int, kind lineKind) {
 	return text, end + 1, lineWhole
 }
 
-// words are the first words of a line and how many there are, up to maxWords. Only spaces separate
-// them, any number of which count as one.
+// words holds the words of a line, of which it counts no more than maxWords. Any number of spaces, and
+// nothing else, separates two of them.
 type words struct {
 	at [maxWords][]byte
 	n  int
@@ -80,18 +79,20 @@ func (w *words) split(text []byte) {
 	}
 }
 
-// A page in a browser can make it send lines of the page's choice, but only behind the head of a request, which the
-// next two know.
+// A page in a browser can make it send lines of the page's choice, but only behind the header of an
+// HTTP request. The first line of one ends like HTTP, and a line that begins with Host follows.
 
+// isHTTP tells by its first word that a line belongs to the header of a request.
 func (w *words) isHTTP() bool {
 	return w.n > 0 && (string(w.at[0]) == "POST" || string(w.at[0]) == "Host:")
 }
 
+// endsLikeHTTP tells by its end that a line is the first of a request.
 func endsLikeHTTP(line []byte) bool {
 	return bytes.HasSuffix(line, []byte(" HTTP/1.1")) || bytes.HasSuffix(line, []byte(" HTTP/1.0"))
 }
 
-// isV2 says that a command name belongs to the second dialect: it has upper-case letters and no
+// isV2 tells whether a command name belongs to the second dialect: it has upper-case letters and no
 // lower-case ones.
 func isV2(name []byte) bool {
 	upper := false

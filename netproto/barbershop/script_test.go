@@ -69,7 +69,7 @@ func (b *board) happen(words []string) {
 			b.t.Fatal(err)
 		}
 		b.now.Add(int64(n))
-	case "push": // key, priority, time to live, payload: through another door
+	case "push": // key, priority, time to live, payload: through another protocol
 		priority, err := strconv.ParseUint(words[2], 10, 32)
 		if err != nil {
 			b.t.Fatal(err)

@@ -51,15 +51,15 @@ type session struct {
 
 	lines   lines
 	words   words
-	v2      bool   // the dialect of the latest line with a word
+	v2      bool   // the latest line with a word was of the second dialect
 	delta   uint32 // what the present update adds
 	key     []byte // of the present item
 	replies []byte // to the lines of this call of Serve
-	// unsynced: no reply before these, nor one of these, depends on the broker. So they may leave
-	// without waiting for the disk.
+	// unsynced: no earlier reply is queued, and none of replies depends on the broker, so they may
+	// leave without waiting for the disk.
 	unsynced bool
 
-	// Methods, bound once.
+	// Methods that are bound once: binding allocates.
 	to     func(old uint32, known bool) uint32
 	accept func(key []byte) error
 }
@@ -67,8 +67,8 @@ type session struct {
 const (
 	// maxServe is how many bytes of lines are carried out before others get the broker's lock.
 	maxServe = 16 << 10
-	// maxReplies is how many bytes of replies end a call of Serve early: a reply of statistics is far
-	// longer than the line that asks for it.
+	// maxReplies is how many bytes of replies end a call of Serve early: the reply to stats is far longer
+	// than the line.
 	maxReplies = 64 << 10
 	// keepReplies is the largest buffer for replies that a connection keeps.
 	keepReplies = 16 << 10
@@ -103,7 +103,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, more bool, err error)
 }
 
 // errHTTP is why nothing more of a connection is carried out.
-var errHTTP = errors.New("a line is of HTTP: perhaps a page in a browser on this machine tries to use the board")
+var errHTTP = errors.New("a line belongs to an HTTP request: perhaps a page in a browser on this machine tries to use the board")
 
 func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, more bool, err error) {
 	for n < len(buf) {

@@ -117,7 +117,7 @@ func (b *board) logged(words string) bool {
 	return strings.Contains(b.log.text.String(), words)
 }
 
-// push brings a packet to the board through another door.
+// push brings a packet to the board through another protocol.
 func (b *board) push(key string, priority uint32, ttl time.Duration, payload string) {
 	b.t.Helper()
 	err := b.broker.Do(func(tx *broker.Tx) error {

@@ -16,9 +16,9 @@ const tooLong = "CLIENT_ERROR line too long: expected at most 1024 bytes"
 func TestALineMayHaveTheLongestLengthAndNoMore(t *testing.T) {
 	c := newBoard(t).dial()
 	longest := "update 1 1" + strings.Repeat(" ", barbershop.MaxLine-len("update 1 1"))
-	later := "UPDATE 1 1" + strings.Repeat(" ", barbershop.MaxLine-len("UPDATE 1 1"))
+	v2 := "UPDATE 1 1" + strings.Repeat(" ", barbershop.MaxLine-len("UPDATE 1 1"))
 	for _, end := range []string{"\n", "\r\n"} {
-		c.send(longest + end + later + end + later + " " + end + longest + " " + end + "next" + end)
+		c.send(longest + end + v2 + end + v2 + " " + end + longest + " " + end + "next" + end)
 		c.want("OK\r\n+OK\r\n-ERROR line too long: expected at most 1024 bytes\r\n" + tooLong + "\r\n1\r\n")
 	}
 	// A CR that is not before the LF is one byte of the line.
@@ -130,7 +130,7 @@ func TestTheBoardIsAnyQueue(t *testing.T) {
 	c.ask("next", "-1")
 	c.ask("update 2 5", "OK")
 	b.push("x", 1, 0, "payload")
-	c.ask("next", `SERVER_ERROR queue "other \xff\n board" holds what is no item: packet is not just a key: it has none, `+
+	c.ask("next", `SERVER_ERROR queue "other \xff\n board" holds a packet that is not an item: packet is not just a key: it has none, `+
 		"or has a payload, tags, a producer or a time to live that would be lost; take it through another protocol")
 	b.queue = barbershop.DefaultQueue
 	b.restart()
@@ -143,7 +143,7 @@ func TestManyPacketsOfOneNumberAreNoItem(t *testing.T) {
 	for range broker.MaxBareGroup + 1 {
 		b.push("7", 1, 0, "")
 	}
-	const refused = `queue "barbershop" holds what is no item: more than 32 packets have the best one's key: take them through another protocol`
+	const refused = `queue "barbershop" holds a packet that is not an item: more than 32 packets have the best one's key: take them through another protocol`
 	c.ask("next", "SERVER_ERROR "+refused)
 	c.ask("PEEK", "-ERROR "+refused)
 	c.ask("update 8 4294967295", "OK")
