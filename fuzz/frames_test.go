@@ -109,7 +109,9 @@ func FuzzReplies(f *testing.F) {
 		}
 		encoded := pinpriq.AppendCount(nil, len(packets))
 		for _, p := range packets {
-			encoded = pinpriq.AppendPacket(encoded, p.Key, p.Payload)
+			if encoded, err = pinpriq.AppendPacket(encoded, p.Key, p.Payload); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if !bytes.HasPrefix(stream, encoded) {
 			t.Fatalf("% x was encoded again to % x", stream, encoded)

@@ -127,18 +127,15 @@ func (r *Request) Append(dst []byte) ([]byte, error) {
 		dst = binary.BigEndian.AppendUint16(dst, uint16(len(r.Queue)))
 		return append(dst, r.Queue...), nil
 	case OpPush:
-		if err := checkLength("key", r.Packet.Key, MaxKey); err != nil {
+		frame := append(dst, byte(OpPush))
+		frame = binary.BigEndian.AppendUint16(frame, uint16(len(r.Queue)))
+		frame = binary.BigEndian.AppendUint16(frame, r.TTL)
+		frame = append(frame, r.Priority)
+		frame, err := AppendPacket(frame, r.Packet.Key, r.Packet.Payload)
+		if err != nil {
 			return dst, err
 		}
-		if err := checkLength("payload", r.Packet.Payload, MaxPayload); err != nil {
-			return dst, err
-		}
-		dst = append(dst, byte(OpPush))
-		dst = binary.BigEndian.AppendUint16(dst, uint16(len(r.Queue)))
-		dst = binary.BigEndian.AppendUint16(dst, r.TTL)
-		dst = append(dst, r.Priority)
-		dst = AppendPacket(dst, r.Packet.Key, r.Packet.Payload)
-		return append(dst, r.Queue...), nil
+		return append(frame, r.Queue...), nil
 	default:
 		return dst, fmt.Errorf("%w 0x%02x", ErrUnknownOp, byte(r.Op))
 	}
@@ -156,12 +153,19 @@ func AppendCount(dst []byte, packets int) []byte {
 	return binary.BigEndian.AppendUint16(dst, uint16(packets))
 }
 
-// AppendPacket appends one packet. Key and payload must have at most 65,535 bytes each.
-func AppendPacket(dst, key, payload []byte) []byte {
+// AppendPacket appends one packet. It returns ErrTooLong, and dst as it was, when a length does not
+// fit into 16 bits.
+func AppendPacket(dst, key, payload []byte) ([]byte, error) {
+	if err := checkLength("key", key, MaxKey); err != nil {
+		return dst, err
+	}
+	if err := checkLength("payload", payload, MaxPayload); err != nil {
+		return dst, err
+	}
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(key)))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(payload)))
 	dst = append(dst, key...)
-	return append(dst, payload...)
+	return append(dst, payload...), nil
 }
 
 // ReadReply reads a reply or a delivery. It returns io.EOF if nothing came, and io.ErrUnexpectedEOF

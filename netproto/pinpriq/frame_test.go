@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
 )
 
 // golden holds every kind of request as the pinpriq document draws it. The bytes never change.
@@ -80,7 +82,10 @@ func TestRepliesHaveTheBytesOfTheDocument(t *testing.T) {
 			want := unhex(t, row.bytes)
 			got := AppendCount(nil, len(row.packets))
 			for _, p := range row.packets {
-				got = AppendPacket(got, p.Key, p.Payload)
+				var err error
+				if got, err = AppendPacket(got, p.Key, p.Payload); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if !bytes.Equal(got, want) {
 				t.Fatalf("encoded to % x, want % x", got, want)
@@ -129,5 +134,28 @@ func TestFieldsOverTheirLengthAreRefused(t *testing.T) {
 		if got, err := r.Append(nil); !errors.Is(err, ErrTooLong) || len(got) != 0 || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s of 65,536 bytes gave %d bytes, %v; want ErrTooLong", name, len(got), err)
 		}
+	}
+}
+
+func TestAPacketOverItsLengthIsRefusedAndWritesNothing(t *testing.T) {
+	long := make([]byte, 0x10000)
+	for name, p := range map[string]Packet{"key": {Key: long}, "payload": {Payload: long}} {
+		got, err := AppendPacket([]byte("before"), p.Key, p.Payload)
+		if !errors.Is(err, ErrTooLong) || string(got) != "before" || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s of 65,536 bytes gave %d bytes, %v; want ErrTooLong", name, len(got), err)
+		}
+	}
+	if got, err := AppendPacket(nil, long[1:], long[1:]); err != nil || len(got) != packetHeader+2*0xffff {
+		t.Errorf("a packet of twice 65,535 bytes gave %d bytes, %v", len(got), err)
+	}
+}
+
+func TestAReplyStaysInStepWhateverItIsGiven(t *testing.T) {
+	long := make([]byte, 0x10000)
+	got := (&session{}).AppendPackets([]byte{}, []broker.Packet{{Payload: long}, {Payload: []byte("fits")}, {Key: long}})
+	in := bufio.NewReader(bytes.NewReader(got))
+	packets, err := ReadReply(in)
+	if _, end := in.ReadByte(); err != nil || end != io.EOF || len(packets) != 1 || string(packets[0].Payload) != "fits" {
+		t.Fatalf("%d packets (%v), then %v; want the one that fits, then the end", len(packets), err, end)
 	}
 }

@@ -35,7 +35,7 @@ func attack(t *testing.T, line string) []byte {
 var longMethod = "P!!" + strings.Repeat("x", 0x2121) + "p!!!!!!!!!" + strings.Repeat("y", 3*0x2121)
 
 func TestABrowserCannotDriveTheServer(t *testing.T) {
-	addr, log := serve(t)
+	addr, log := serve(t, nil)
 	for what, line := range map[string]string{
 		"POST":                    "POST /",
 		"PUT":                     "PUT /",
@@ -105,7 +105,7 @@ func wantEmptyReply(t *testing.T, conn io.Reader) {
 }
 
 func TestARequestThatIsNoRequestLineIsCarriedOutWhenItIsComplete(t *testing.T) {
-	addr, _ := serve(t)
+	addr, _ := serve(t, nil)
 	for what, frame := range map[string][]byte{
 		"a pop of a short name":         frames(t, pinpriq.Request{Op: pinpriq.OpPop, Queue: []byte("UT /")}),
 		"readies before it":             append([]byte("AAAAA"), frames(t, pinpriq.Request{Op: pinpriq.OpPop})...),
@@ -133,7 +133,7 @@ func TestARequestThatIsNoRequestLineIsCarriedOutWhenItIsComplete(t *testing.T) {
 }
 
 func TestAQueueWhoseNameLooksLikeHTTPCanBeUsedLater(t *testing.T) {
-	addr, _ := serve(t)
+	addr, _ := serve(t, nil)
 	pop := popBeginning(t, "POST /", "")
 	var r pinpriq.Request
 	if _, err := r.Parse(pop); err != nil {

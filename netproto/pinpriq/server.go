@@ -1,6 +1,7 @@
 package pinpriq
 
 import (
+	"encoding/binary"
 	"errors"
 	"time"
 
@@ -93,11 +94,17 @@ func (s *session) call(tx *broker.Tx) error {
 	}
 }
 
-// AppendPackets implements netproto.Session.
+// AppendPackets implements netproto.Session. A packet that does not fit the frame cannot come, as the
+// selection leaves it queued. If one came, it would be left out: the stream stays in step.
 func (s *session) AppendPackets(dst []byte, packets []broker.Packet) []byte {
-	dst = AppendCount(dst, len(packets))
+	head, count := len(dst), 0
+	dst = AppendCount(dst, 0)
 	for i := range packets {
-		dst = AppendPacket(dst, packets[i].Key, packets[i].Payload)
+		var err error
+		if dst, err = AppendPacket(dst, packets[i].Key, packets[i].Payload); err == nil {
+			count++
+		}
 	}
+	binary.BigEndian.PutUint16(dst[head:], uint16(count))
 	return dst
 }

@@ -1,10 +1,12 @@
 package pinpriq_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,25 +40,38 @@ func (l *logText) has(words string) bool {
 	return strings.Contains(l.text.String(), words)
 }
 
-// serve runs a server on a store of its own until the test ends.
-func serve(t *testing.T) (addr string, log *logText) {
+func (l *logText) count(words string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), words)
+}
+
+// serve runs a server on a store of its own until the test ends. The batch, if not nil, is in the
+// store when it starts.
+func serve(t *testing.T, batch *storage.Batch) (addr string, log *logText) {
 	t.Helper()
 	store, err := storage.Open(t.TempDir(), storage.Options{Sync: storage.SyncNever()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	if batch != nil {
+		if err := store.Apply(batch); err != nil {
+			t.Fatal(err)
+		}
+	}
 	state, err := recovery.Restore(store, recovery.Options{Now: time.Now().UnixMilli()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := broker.New(store, state, broker.Options{})
 	log = &logText{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	b := broker.New(store, state, broker.Options{Logger: logger})
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := netproto.NewServer(l, netproto.Config{
-		Protocol: pinpriq.Protocol{}, Broker: b, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Protocol: pinpriq.Protocol{}, Broker: b, Logger: logger,
 	})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve() }() // ends with the test
@@ -91,4 +106,68 @@ func frames(t *testing.T, requests ...pinpriq.Request) (all []byte) {
 		}
 	}
 	return all
+}
+
+// wideBatch holds queue q with small packets and one of 100 KiB, two of the small ones with its key,
+// and queue wide with nothing small.
+func wideBatch() *storage.Batch {
+	b := new(storage.Batch)
+	for i, name := range []string{"q", "wide"} {
+		b.PutQueue(storage.Queue{ID: uint32(i) + 1, Name: []byte(name), New: true})
+	}
+	long := bytes.Repeat([]byte("x"), 100<<10)
+	for i, p := range []struct {
+		queue, priority uint32
+		key, payload    []byte
+	}{
+		{1, 1, []byte("k"), []byte("one")},
+		{1, 1, []byte("k"), long},
+		{1, 2, []byte("k"), []byte("two")},
+		{1, 1, []byte("other"), long},
+		{1, 3, []byte("other"), []byte("three")},
+		{2, 1, long[:pinpriq.MaxKey+1], []byte("long key")},
+	} {
+		id := storage.PacketID{Queue: p.queue, Priority: p.priority, Seq: uint64(i) + 1}
+		b.Put(id, &storage.Packet{Key: p.key, Payload: p.payload})
+	}
+	b.SetMarks(storage.Marks{NextSeq: 100, NextQueue: 3})
+	return b
+}
+
+func TestPacketsThatDoNotFitStayQueuedAndTheStreamStaysInStep(t *testing.T) {
+	addr, log := serve(t, wideBatch())
+	client := pinpriq.NewClient(dial(t, addr))
+	for _, row := range []struct {
+		queue string
+		want  []string
+	}{
+		{"q", []string{"one", "two"}}, {"q", []string{"three"}}, {"q", nil}, {"wide", nil}, {"wide", nil},
+	} {
+		packets, err := client.Pop(t.Context(), row.queue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range packets {
+			got = append(got, string(p.Payload))
+		}
+		if !slices.Equal(got, row.want) {
+			t.Fatalf("a pop of %s gave %.20q, want %q", row.queue, got, row.want)
+		}
+	}
+	subscriber := pinpriq.NewClient(dial(t, addr))
+	err := errors.Join(subscriber.Subscribe("q"), subscriber.Subscribe("wide"), subscriber.Ready(), subscriber.Flush(),
+		client.Push("wide", []byte("small"), pinpriq.PushOptions{Priority: 1}), client.Flush())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := subscriber.Receive(t.Context())
+	if err != nil || len(got) != 1 || string(got[0].Payload) != "small" {
+		t.Fatalf("delivered %d packets (%v), want the small one", len(got), err)
+	}
+	for _, q := range []string{"q", "wide"} {
+		if n := log.count("queue=" + q + " "); n != 1 {
+			t.Errorf("%d lines in the log about queue %s, want 1", n, q)
+		}
+	}
 }
