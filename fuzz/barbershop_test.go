@@ -18,17 +18,17 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery"
 )
 
-// boardModel says what a board must answer, slowly and plainly: items in a slice, in the order in
-// which they came to their pools. PROTOCOL.md of netproto/barbershop is where its rules come from.
+// boardModel says what a board must answer. It is slow and simple: items in a slice, in the order
+// in which they came to their pools. Its rules are those of netproto/barbershop/PROTOCOL.md.
 type boardModel struct {
 	items   []boardItem
 	updates int
-	later   bool // dialect of the latest line with a word
+	v2      bool // dialect of the latest line with a word
 }
 
 type boardItem struct{ id, score uint64 }
 
-// topScore and the one below are one pool, shown as topScore.
+// topScore and the score below it are one pool, shown as topScore.
 const topScore = 1<<32 - 1
 
 func pooled(score uint64) uint64 {
@@ -38,14 +38,14 @@ func pooled(score uint64) uint64 {
 	return score
 }
 
-// answer is the reply to a whole stream: unfinished lines bring nothing.
+// answer is the reply to a whole stream. An unfinished line has none.
 func (m *boardModel) answer(stream string) string {
 	var out strings.Builder
 	for {
 		line, rest, whole := strings.Cut(stream, "\n")
 		if !whole {
-			// A line that is longer than any may be is answered before its end comes. A CR at its end may belong
-			// to that.
+			// A line that is too long is answered before its end comes. A CR at its end may belong
+			// to the line end.
 			if len(line) > barbershop.MaxLine+1 {
 				out.WriteString(m.tooLong(line))
 			}
@@ -64,7 +64,7 @@ func (m *boardModel) answer(stream string) string {
 	}
 }
 
-// isHTTP says that a line is a browser's.
+// isHTTP says whether a browser sends such a line.
 func isHTTP(line string) bool {
 	words := split(line[:min(len(line), barbershop.MaxLine)])
 	return len(words) > 0 && (words[0] == "POST" || words[0] == "Host:") ||
@@ -88,13 +88,13 @@ func split(line string) []string {
 
 func (m *boardModel) dialect(words []string) {
 	if len(words) > 0 {
-		m.later = strings.ContainsAny(words[0], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") &&
+		m.v2 = strings.ContainsAny(words[0], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") &&
 			!strings.ContainsAny(words[0], "abcdefghijklmnopqrstuvwxyz")
 	}
 }
 
 func (m *boardModel) client(why string) string {
-	if m.later {
+	if m.v2 {
 		return "-ERROR " + why + "\r\n"
 	}
 	return "CLIENT_ERROR " + why + "\r\n"
@@ -107,7 +107,7 @@ func (m *boardModel) line(line string) string {
 		return m.client(noHTTP)
 	}
 	bad := "ERROR\r\n"
-	if m.later {
+	if m.v2 {
 		bad = "-ERROR\r\n"
 	}
 	if len(words) == 0 {
@@ -126,7 +126,7 @@ func (m *boardModel) line(line string) string {
 	case name == "stats":
 		return m.stats()
 	case name == "UPDATE" && n == 3:
-		return m.laterUpdate(words[1], words[2])
+		return m.updateV2(words[1], words[2])
 	case name == "NEXT" && n == 1:
 		return "+" + m.next(true) + "\r\n"
 	case name == "PEEK" && n == 1:
@@ -163,7 +163,7 @@ func (m *boardModel) update(item, score string) string {
 	return "OK\r\n"
 }
 
-func (m *boardModel) laterUpdate(item, score string) string {
+func (m *boardModel) updateV2(item, score string) string {
 	id, ok := number(item)
 	if !ok || id == 0 {
 		return "-ERROR INVALID ITEM ID\r\n"
@@ -176,7 +176,7 @@ func (m *boardModel) laterUpdate(item, score string) string {
 	return "+OK\r\n"
 }
 
-// add keeps an item whose score does not change where it is.
+// add leaves an item where it is if its score does not change.
 func (m *boardModel) add(id, by uint64) {
 	m.updates++
 	sum := pooled(by)
@@ -193,7 +193,7 @@ func (m *boardModel) add(id, by uint64) {
 	m.items = append(m.items, boardItem{id, sum})
 }
 
-// next is the item to be handed out, "-1" if there is none.
+// next is the item to be handed out; "-1" if there is none.
 func (m *boardModel) next(take bool) string {
 	best := -1
 	for i, it := range m.items {
@@ -281,7 +281,7 @@ func (b *boardServer) say(stream []byte, piece int) string {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(longWait))
-	_ = conn.(*net.TCPConn).SetLinger(0) // ports would run out otherwise
+	_ = conn.(*net.TCPConn).SetLinger(0) // otherwise ports would run out
 	for rest := stream; len(rest) > 0; {
 		n := min(piece, len(rest))
 		if _, err := conn.Write(rest[:n]); err != nil {
@@ -297,7 +297,7 @@ func (b *boardServer) say(stream []byte, piece int) string {
 	return string(got)
 }
 
-// boardLines turns bytes into lines that are mostly right, so that a run reaches more than errors.
+// boardLines turns bytes into lines that are mostly right, so that few of them are refused.
 func boardLines(input []byte) []byte {
 	var out bytes.Buffer
 	scores := []uint64{0, 1, 2, 3, 1 << 31, topScore - 3, topScore - 2, topScore - 1, topScore, topScore + 1}
@@ -327,8 +327,8 @@ func boardLines(input []byte) []byte {
 	return out.Bytes()
 }
 
-// FuzzBoard sends streams, as they are and made of lines, in pieces, and compares every byte that comes
-// back with the model, before and after a restart.
+// FuzzBoard sends streams in pieces: the input itself, or lines made of it. It compares every byte
+// of the answers with the model, before and after a restart.
 func FuzzBoard(f *testing.F) {
 	f.Add([]byte("update 5001 1\r\nupdate 5002 2\nnext\r\nstats\r\n"), uint16(1), false)
 	f.Add([]byte("UPDATE 5001 1\r\nPEEK\r\nSCORE 5001\r\nINFO\nNEXT\r\n\r\nQUIT\r\nupdate"), uint16(7), false)
@@ -352,16 +352,16 @@ func FuzzBoard(f *testing.F) {
 		b := &boardServer{t: t, store: newMemStore()}
 		b.start()
 		var m boardModel
-		step := max(int(piece), len(input)/50, 1) // few writes: each is a system call
+		step := max(int(piece), len(input)/50, 1) // few writes, because each is a system call
 		if got, want := b.say(input, step), m.answer(string(input)); got != want {
 			t.Fatalf("%q in pieces of %d was answered\n%q, expected\n%q", input, step, got, want)
 		}
 		b.stop()
-		b.start() // the counter of updates and the dialect begin anew; items, scores and order do not
+		b.start() // this resets the counter of updates and the dialect, but not items, scores and order
 		defer b.stop()
-		m.updates, m.later = 0, false
+		m.updates, m.v2 = 0, false
 		rest := "INFO\n"
-		for _, it := range m.items { // a lost update need not change the order
+		for _, it := range m.items { // a lost update may leave the order as it is
 			rest += fmt.Sprintf("SCORE %d\n", it.id)
 		}
 		for range len(m.items) + 1 {

@@ -20,12 +20,12 @@ import (
 
 const (
 	brokerConns = 3
-	maxSteps    = 100 // of one input: keeps an execution short
+	maxSteps    = 100 // of one input, so that it does not take long
 	longWait    = 5 * time.Second
 )
 
-// world is a server on a store in memory, with a clock that the test turns, its connections, and
-// the model of it all.
+// world is a server on a store in memory, with a clock that the test sets, its connections, and the
+// model of all of them.
 type world struct {
 	t       *testing.T
 	store   *memStore
@@ -64,7 +64,7 @@ func FuzzBroker(f *testing.F) {
 	})
 }
 
-// start recovers the store and connects everybody.
+// start recovers the store and opens all connections.
 func (w *world) start() {
 	state, err := recovery.Restore(w.store, recovery.Options{Now: w.clock.Load()})
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *world) start() {
 			w.t.Fatal(err)
 		}
 		_ = conn.SetDeadline(time.Now().Add(longWait))
-		_ = conn.(*net.TCPConn).SetLinger(0) // ports would run out otherwise
+		_ = conn.(*net.TCPConn).SetLinger(0) // otherwise ports would run out
 		w.conns = append(w.conns, conn)
 		w.readers = append(w.readers, bufio.NewReader(conn))
 	}
@@ -111,7 +111,7 @@ func (w *world) stop() {
 	}
 }
 
-// step carries out one operation, for the server and for the model.
+// step carries out one operation on the server and on the model.
 func (w *world) step(what, a, b byte) {
 	c, queue := int(a)%brokerConns, string('p'+rune(a>>2)%3)
 	switch what % 16 {
@@ -133,7 +133,7 @@ func (w *world) step(what, a, b byte) {
 		w.model.now += int64(a) + 1
 		w.clock.Add(int64(a) + 1)
 	case 15:
-		if b%4 == 0 { // rare: it costs as much as all the others
+		if b%4 == 0 { // rarely: it takes as long as all the others
 			w.stop()
 			w.model.connect(brokerConns)
 			w.start()
@@ -166,8 +166,8 @@ func (w *world) push(c int, queue string, a, b byte) {
 // barrierQueue is popped and never pushed to.
 const barrierQueue = "barrier"
 
-// send sends a request and a barrier, so that the next operation of another connection comes
-// after it.
+// send sends a request and a barrier, so that the server carries it out before the next operation
+// of another connection.
 func (w *world) send(c int, r pinpriq.Request) {
 	out, err := r.Append(nil)
 	if err != nil {
@@ -199,7 +199,7 @@ func (w *world) compare() {
 	}
 }
 
-// finish makes sure that nobody was sent more, and that the queues hold what they should.
+// finish checks that no connection was sent more, and that the queues hold what they should.
 func (w *world) finish() {
 	for c := range w.conns {
 		w.model.pop(c, barrierQueue)

@@ -1,5 +1,11 @@
-// Package fuzz holds the fuzz targets: request and reply frames, stored records, and the broker
-// behind real sockets against a plain model. Inputs that once failed stay under testdata/fuzz and
-// are run by go test. The folders below run whole servers: crash kills them and fills their disk,
-// wire speaks to them byte by byte.
+// Package fuzz holds the fuzz targets. They compare frames, stored records, and whole servers
+// behind real sockets with simple models. Inputs that once failed stay under testdata/fuzz, and go
+// test runs them. The folders below run whole servers: crash kills them and fills their disk, soak
+// loads one for hours, wire speaks to them byte by byte. The map:
+//
+//	frames_test.go      FuzzRequests and FuzzReplies: the frames of pinpriq
+//	records_test.go     FuzzRecord and FuzzPacket: what storage writes of a packet
+//	broker_test.go      FuzzBroker: a server of pinpriq against the model in model_test.go
+//	barbershop_test.go  FuzzBoard: a server of barbershop against a model
+//	memstore_test.go    the store in memory that both servers use
 package fuzz

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// requestSeeds are streams of every request, whole, cut and followed by nonsense.
+// requestSeeds are streams of every request: whole, cut off, and followed by nonsense.
 func requestSeeds() [][]byte {
 	all := []byte("\x70\x00\x04\x00\x00\x01\x00\x01\x00\x05khellojobs" + "\x50\x00\x04jobs" +
 		"\x73\x00\x00" + "\x41\x41" + "\x75\x00\x02ab")
@@ -24,14 +24,14 @@ func requestSeeds() [][]byte {
 	}
 }
 
-// parsed is a request of a stream, and how it stood there.
+// parsed is a request of a stream, with its bytes there.
 type parsed struct {
 	request pinpriq.Request
 	bytes   []byte
 }
 
-// parseAll parses requests from the start of stream until one is incomplete or impossible. what it
-// returns shares no memory with stream.
+// parseAll parses requests from the start of stream until one is incomplete or impossible. Its
+// results share no memory with stream.
 func parseAll(t *testing.T, stream []byte) (all []parsed, rest []byte, err error) {
 	var r pinpriq.Request
 	for {
@@ -57,8 +57,8 @@ func clone(r pinpriq.Request) pinpriq.Request {
 	return r
 }
 
-// FuzzRequests: what is parsed is encoded to the bytes it came from, and a stream gives the same
-// requests wherever it is cut in two.
+// FuzzRequests checks that a parsed request is encoded to the bytes it came from, and that a stream
+// gives the same requests wherever it is cut in two.
 func FuzzRequests(f *testing.F) {
 	for _, seed := range requestSeeds() {
 		f.Add(seed, uint16(3))
@@ -87,8 +87,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// FuzzReplies: what the client reads is encoded to the bytes it came from, and a reply that is cut
-// is never taken for a whole one.
+// FuzzReplies checks that a reply which the client reads is encoded to the bytes it came from, and
+// that a reply without its end is never taken for a whole one.
 func FuzzReplies(f *testing.F) {
 	f.Add([]byte("\x00\x00"), uint16(1))
 	f.Add([]byte("\x00\x02\x00\x01\x00\x05khello\x00\x00\x00\x00"), uint16(8))
@@ -121,7 +121,7 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// fakeConn is a connection whose peer has sent everything already.
+// fakeConn is a connection whose peer has already sent everything.
 type fakeConn struct {
 	net.Conn
 	in io.Reader

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// memStore is a store in memory: what the broker and recovery need of one, and nothing lost by a
-// restart.
+// memStore is a store in memory, with what the broker and recovery need of one. A restart loses
+// nothing.
 type memStore struct {
 	mu      sync.Mutex // guards what follows
 	packets map[storage.PacketID][]byte

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The model says what a server must send, slowly and plainly: packets in slices, and a search for
-// whatever comes next. PROTOCOL.md of netproto/pinpriq is where its rules come from.
+// The model says what a server must send. It is slow and simple: packets in slices, and a search
+// for whatever comes next. Its rules are those of netproto/pinpriq/PROTOCOL.md.
 
 // modelPacket is a packet in a queue. seq rises with each push.
 type modelPacket struct {
@@ -30,7 +30,7 @@ type model struct {
 	seq    int
 	queues map[string][]modelPacket
 	conns  []*modelConn
-	turns  int // of becoming ready
+	clock  int // of since
 }
 
 func newModel(conns int) *model {
@@ -39,7 +39,7 @@ func newModel(conns int) *model {
 	return m
 }
 
-// connect starts over with fresh connections; the packets stay.
+// connect starts over with new connections. The packets stay.
 func (m *model) connect(conns int) {
 	m.conns = nil
 	for range conns {
@@ -47,7 +47,7 @@ func (m *model) connect(conns int) {
 	}
 }
 
-// expire drops what is not alive any more.
+// expire drops the expired packets.
 func (m *model) expire() {
 	for name, q := range m.queues {
 		m.queues[name] = slices.DeleteFunc(q, func(p modelPacket) bool { return p.expiry != 0 && p.expiry <= m.now })
@@ -70,7 +70,7 @@ func (m *model) push(queue string, p modelPacket) {
 
 func (m *model) pop(c int, queue string) {
 	m.expire()
-	m.conns[c].sent = append(m.conns[c].sent, m.take(queue))
+	m.conns[c].sent = append(m.conns[c].sent, m.popGroup(queue))
 }
 
 func (m *model) subscribe(c int, queue string) {
@@ -79,7 +79,7 @@ func (m *model) subscribe(c int, queue string) {
 		return
 	}
 	m.conns[c].subscribed[queue] = true
-	m.serve(c)
+	m.fillConsumer(c)
 }
 
 func (m *model) unsubscribe(c int, queue string) {
@@ -91,11 +91,12 @@ func (m *model) ready(c int) {
 	if m.conns[c].ready++; m.conns[c].ready == 1 {
 		m.wait(c)
 	}
-	m.serve(c)
+	m.fillConsumer(c)
 }
 
-// serve gives a connection what its readiness allows: the best priority among its queues, then the newest.
-func (m *model) serve(c int) {
+// fillConsumer gives a connection what its readiness allows: the best priority among its queues,
+// then the newest.
+func (m *model) fillConsumer(c int) {
 	for m.conns[c].ready > 0 {
 		var best *modelPacket
 		from := ""
@@ -111,21 +112,21 @@ func (m *model) serve(c int) {
 	}
 }
 
-// deliver sends a connection the next packet of a queue and moves it to the end of the line.
+// deliver sends a connection the next packet of a queue and moves it to the end of the wait list.
 func (m *model) deliver(c int, queue string) {
 	conn := m.conns[c]
-	conn.sent = append(conn.sent, m.take(queue))
+	conn.sent = append(conn.sent, m.popGroup(queue))
 	conn.ready--
 	m.wait(c)
 }
 
-// wait puts a connection at the end of the line.
+// wait puts a connection at the end of the wait list.
 func (m *model) wait(c int) {
-	m.turns++
-	m.conns[c].since = m.turns
+	m.clock++
+	m.conns[c].since = m.clock
 }
 
-// first is the connection that the next packet of a queue goes to, -1 if to none.
+// first is the connection that the next packet of a queue goes to; -1 if to none.
 func (m *model) first(queue string) int {
 	first := -1
 	for c, conn := range m.conns {
@@ -136,7 +137,7 @@ func (m *model) first(queue string) int {
 	return first
 }
 
-// best is the packet of a queue that would be selected, nil if none.
+// best is the packet of a queue that would be selected; nil if none.
 func (m *model) best(queue string) *modelPacket {
 	var best *modelPacket
 	for i := range m.queues[queue] {
@@ -148,8 +149,8 @@ func (m *model) best(queue string) *modelPacket {
 	return best
 }
 
-// take removes the selected packet and its group, and returns them in the order of a reply.
-func (m *model) take(queue string) []modelPacket {
+// popGroup removes the selected packet and its group, and returns them in the order of a reply.
+func (m *model) popGroup(queue string) []modelPacket {
 	best := m.best(queue)
 	if best == nil {
 		return nil
@@ -167,7 +168,7 @@ func (m *model) take(queue string) []modelPacket {
 	}
 	m.queues[queue] = rest
 	slices.SortFunc(group, func(a, b modelPacket) int {
-		// Priority 0 comes last: less one it is 255, and no other is.
+		// Priority 0 comes last: minus one it is 255, and no other is.
 		return cmp.Or(cmp.Compare(int(a.prio-1), int(b.prio-1)), cmp.Compare(b.seq, a.seq))
 	})
 	return append([]modelPacket{selected}, group...)

@@ -26,8 +26,8 @@ func packetSeeds() []storage.Packet {
 	}
 }
 
-// FuzzRecord: arbitrary bytes are refused with ErrRecord or decode to a packet that survives a
-// round trip.
+// FuzzRecord checks that arbitrary bytes are refused with ErrRecord, or decode to a packet that
+// survives a round trip.
 func FuzzRecord(f *testing.F) {
 	for _, p := range packetSeeds() {
 		f.Add(storage.AppendRecord(nil, &p))
@@ -51,7 +51,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzPacket: every packet is read back as it was written, by our decoder and by the library's.
+// FuzzPacket checks that every packet is read back as it was written, by our decoder and by the
+// library.
 func FuzzPacket(f *testing.F) {
 	for _, p := range packetSeeds() {
 		f.Add(p.Key, p.Key != nil, p.Payload, p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts, p.Producer, "tag", uint8(len(p.Tags)))
@@ -112,7 +113,7 @@ func same(a, b *storage.Packet) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// fieldsOf lists the fields that the record of p has, by their numbers in FORMAT.md.
+// fieldsOf lists the fields of the record of p, by their numbers in FORMAT.md.
 func fieldsOf(p *storage.Packet) map[int]string {
 	fields := map[int]string{}
 	if p.Key != nil {

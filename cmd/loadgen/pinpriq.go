@@ -12,7 +12,8 @@ import (
 // proves all earlier pushes. The zero byte keeps it apart from any name that a person would choose.
 const BarrierQueue = "\x00barrier"
 
-// Bytes of a packet's key, and where they and the priority are in a push (netproto/pinpriq/PROTOCOL.md).
+// Bytes of a packet's key, and where they and the priority are in a push
+// (netproto/pinpriq/PROTOCOL.md).
 const (
 	keySize    = 8 // the packet's number, big endian
 	priorityAt = 5
@@ -69,8 +70,8 @@ func (c *pinpriqPop) Consume(dst, src []byte) ([]byte, Progress, error) {
 	return dst, c.replies.read(src), nil
 }
 
-// PinpriqPair makes each request a push and a pop of the same queue, whose depth stays the same. The
-// pop's reply proves the push.
+// PinpriqPair makes each request a push and a pop of the same queue, whose depth stays the same.
+// The pop's reply proves the push.
 func PinpriqPair(p Packets) Protocol {
 	return &pinpriqPair{packets: p, push: pushFrame(&p), pinpriqPop: pinpriqPop{repeated: nameFrame(pinpriq.OpPop, p.Queue)}}
 }
@@ -89,8 +90,9 @@ func (c *pinpriqPair) Append(dst []byte, first uint64, n int) []byte {
 	return dst
 }
 
-// PinpriqSubscribe subscribes to a queue and gives the server as many credits as the window is deep.
-// It answers each delivery with a new credit. So the window never ends, and there is no latency.
+// PinpriqSubscribe subscribes to a queue and gives the server as many credits as the window is
+// deep. It answers each delivery with a new credit. So the window never ends, and there is no
+// latency.
 func PinpriqSubscribe(queue string) Protocol {
 	return &pinpriqSubscribe{frame: nameFrame(pinpriq.OpSubscribe, queue)}
 }

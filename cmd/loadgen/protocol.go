@@ -76,8 +76,8 @@ func line(src []byte) ([]byte, int, error) {
 	return bytes.TrimSuffix(src[:end], []byte{'\r'}), end + 1, nil
 }
 
-// eachLine counts the complete lines of src as one answered request each. For each of them reply says
-// whether it brought a packet, or why it is refused.
+// eachLine counts the complete lines of src as one answered request each. For each of them reply
+// says whether it brought a packet, or why it is refused.
 func eachLine(src []byte, reply func(text []byte) (packet bool, err error)) (Progress, error) {
 	var p Progress
 	for {

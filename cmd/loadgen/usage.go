@@ -59,9 +59,9 @@ func parseIO(text []byte) (int64, error) {
 	return 0, errors.New("/proc/PID/io has no line write_bytes, expected one")
 }
 
-// parseStat returns the sum of utime and stime, the fields 14 and 15 of /proc/PID/stat. Field 2 is the
-// command in parentheses and may itself hold spaces and parentheses. So fields are counted from the
-// last parenthesis.
+// parseStat returns the sum of utime and stime, the fields 14 and 15 of /proc/PID/stat. Field 2 is
+// the command in parentheses and may itself hold spaces and parentheses. So fields are counted from
+// the last parenthesis.
 func parseStat(stat []byte) (time.Duration, error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const user, system = 14 - 3, 15 - 3
@@ -76,8 +76,8 @@ func parseStat(stat []byte) (time.Duration, error) {
 	return time.Duration(u+s) * clockTick, nil
 }
 
-// parseStatus reads the memory lines of /proc/PID/status, such as "VmRSS:     1234 kB". A process that
-// has ended has none of them.
+// parseStatus reads the memory lines of /proc/PID/status, such as "VmRSS:     1234 kB". A process
+// that has ended has none of them.
 func (u *Usage) parseStatus(status []byte) error {
 	memory := map[string]*int64{"VmRSS": &u.RSS, "RssAnon": &u.Anon, "RssFile": &u.File}
 	for row := range bytes.Lines(status) {

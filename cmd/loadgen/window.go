@@ -54,9 +54,9 @@ func (r *run) result() Result {
 	return result
 }
 
-// take reserves the numbers of up to Depth requests. It returns none when the requests under way can
-// bring all that is left of Count. A connection that gets none may rest for good: when a request
-// comes back empty, its own connection asks again.
+// take reserves the numbers of up to Depth requests. It returns none when the requests under way
+// can bring all that is left of Count. A connection that gets none may rest for good: when a
+// request comes back empty, its own connection asks again.
 func (g *group) take() (first uint64, n int) {
 	n = g.Depth
 	if g.Count > 0 {

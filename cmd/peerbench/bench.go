@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// bench is what the cases share: the folder, the number of rounds, and the servers that must not outlive it.
-// It belongs to one goroutine.
+// bench is what the cases share: the folder, the number of rounds, and the servers that must not
+// outlive it. It belongs to one goroutine.
 type bench struct {
 	dir     string // made by newBench, deleted by close
 	parent  string // deleted by close if it is empty then; "" if it was named by the user
@@ -25,8 +25,8 @@ const (
 	queueName   = "peerbench"
 	payloadSize = 128
 	fillLimit   = 10 * time.Minute
-	// slowFill is how many packets are filled in where each pop costs a sync: more than can be popped
-	// in the time of a case.
+	// slowFill is how many packets are filled in where each pop costs a sync: more than can be
+	// popped in the time of a case.
 	slowFill = 30_000
 )
 
@@ -60,8 +60,8 @@ func (b *bench) close() {
 	}
 }
 
-// measureSync returns the median time of a synced append of 4 KiB in microseconds. Every figure of every
-// server depends on it.
+// measureSync returns the median time of a synced append of 4 KiB in microseconds. Every figure of
+// every server depends on it.
 func (b *bench) measureSync() (float64, error) {
 	f, err := os.Create(filepath.Join(b.dir, "sync"))
 	if err != nil {
@@ -84,8 +84,8 @@ func (b *bench) measureSync() (float64, error) {
 	return median(samples), nil
 }
 
-// each measures every contender once in every round, so that changes on the machine meet all of them. A
-// contender that fails is noted and left out of further rounds. The error is that of ctx.
+// each measures every contender once in every round, so that changes on the machine meet all of
+// them. A contender that fails is noted and left out of further rounds. The error is that of ctx.
 func (b *bench) each(ctx context.Context, c *benchCase, rounds int, measure func(round, contender int) error) error {
 	out := make([]bool, len(c.contenders))
 	for round := range rounds {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// benchCase is one comparison: its name, the servers in it, how they are measured, and what Holdfast
-// shall reach.
+// benchCase is one comparison: its name, the servers in it, how they are measured, and what
+// Holdfast shall reach.
 type benchCase struct {
 	name       string
 	about      string

@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// The cases of the board: items whose scores change, by update and next of barbershop, and by ZINCRBY
-// and ZPOPMAX of Redis.
+// The cases of the board: items whose scores change, by update and next of barbershop, and by
+// ZINCRBY and ZPOPMAX of Redis.
 
 const (
 	boardConns = 50
-	// seedStep keeps the seeds of two rounds apart, because the requests of a round are numbered from
-	// its seed.
+	// seedStep keeps the seeds of two rounds apart, because the requests of a round are numbered
+	// from its seed.
 	seedStep = 1 << 40
 )
 
@@ -67,8 +67,8 @@ func takers(conns, depth, count int) traffic {
 	}
 }
 
-// boardThroughput counts operations in a time. A contender keeps its server and the board through all
-// rounds.
+// boardThroughput counts operations in a time. A contender keeps its server and the board through
+// all rounds.
 type boardThroughput struct {
 	items   int // on the board in every round at least
 	extra   int // made beforehand for each round, because it may take so many
@@ -148,8 +148,8 @@ func (g boardGrowth) run(ctx context.Context, b *bench, c *benchCase) ([]*row, e
 	return sorted, err
 }
 
-// measure returns the time, the processor time and the written bytes of an update. The last two include
-// what the server still does for it afterwards.
+// measure returns the time, the processor time and the written bytes of an update. The last two
+// include what the server still does for it afterwards.
 func (g boardGrowth) measure(ctx context.Context, rounds int, s *server, items int) (figures []*row, err error) {
 	for _, what := range boardFigures() {
 		figures = append(figures, &row{Case: what.name + short(items), Server: s.peer.name, Unit: what.unit})

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// The cases of large queues: how long a start takes, how much memory is held, and whether operations
-// become slower.
+// The cases of large queues: how long a start takes, how much memory is held, and whether
+// operations become slower.
 
-// startup measures starts on the same data, each after a kill -9. Every start pops one packet, which proves
-// that the queue is there.
+// startup measures starts on the same data, each after a kill -9. Every start pops one packet,
+// which proves that the queue is there.
 type startup struct{ packets int }
 
 func (u startup) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
@@ -50,8 +50,8 @@ func (u startup) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error
 // memory measures once, because what a server holds hardly differs between runs.
 type memory struct{ low, high int }
 
-// Before a measurement the server gets time to finish its background work, such as rewriting its log, and
-// then to give back the memory that this took.
+// Before a measurement the server gets time to finish its background work, such as rewriting its
+// log, and then to give back the memory that this took.
 const (
 	memoryQuiet = 2 * time.Second
 	memoryLimit = 15 * time.Second
@@ -112,9 +112,9 @@ func memoryTargets(s sizes) []target {
 	}
 }
 
-// growth measures pairs of push and pop on queues of rising length, one after the other on one server.
-// Priorities rise with time. So every pop takes a packet that was pushed about a queue's length before,
-// never a fresh one.
+// growth measures pairs of push and pop on queues of rising length, one after the other on one
+// server. Priorities rise with time. So every pop takes a packet that was pushed about a queue's
+// length before, never a fresh one.
 type growth struct {
 	depths []int
 	pairs  int // in each measurement
@@ -131,8 +131,8 @@ func (g growth) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 	})
 }
 
-// eachSize measures one size after the other on one server. It ends with the first size that fails, because
-// then the server is killed.
+// eachSize measures one size after the other on one server. It ends with the first size that fails,
+// because then the server is killed.
 func (b *bench) eachSize(ctx context.Context, c *benchCase, s *server, sizes []int, measure func(size int) ([]*row, error)) ([]*row, error) {
 	var rows []*row
 	for _, size := range sizes {

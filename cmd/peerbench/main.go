@@ -1,7 +1,7 @@
-// Command peerbench compares Holdfast with other queue servers. It starts each of them on this machine with
-// the same promise (a reply is sent after the data is synced), drives them with the same generator in turn,
-// and prints medians, spreads and ratios. Compare ratios between machines, not figures. BENCHMARKS.md holds
-// the results. The map:
+// Command peerbench compares Holdfast with other queue servers. It starts each of them on this
+// machine with the same promise (a reply is sent after the data is synced), drives them with the
+// same generator in turn, and prints medians, spreads and ratios. Compare ratios between machines,
+// not figures. BENCHMARKS.md holds the results. The map:
 //
 //	main.go     flags, and the choice of peers and cases
 //	peer.go     the servers that are compared
@@ -113,8 +113,9 @@ func run(ctx context.Context, o *options) error {
 	return nil
 }
 
-// choosePeers returns Holdfast and the wanted peers that are installed, and a line for each that is not.
-// Holdfast must be there unless it is left out on purpose. For a list of the cases nothing need be installed.
+// choosePeers returns Holdfast and the wanted peers that are installed, and a line for each that is
+// not. Holdfast must be there unless it is left out on purpose. For a list of the cases nothing
+// need be installed.
 func choosePeers(o *options) (peers []*peer, skipped []string, err error) {
 	wanted := map[string]bool{}
 	if o.Holdfast != "" {

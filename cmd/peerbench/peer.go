@@ -20,11 +20,11 @@ type peer struct {
 	// args starts the server on a port of the loopback address and a data folder. It then replies
 	// only after a sync.
 	args func(dir string, port int) []string
-	// fillArgs, if set, starts it without syncs, for filling. A killed process does not lose what it
-	// has written.
+	// fillArgs, if set, starts it without syncs, for filling. A killed process does not lose what
+	// it has written.
 	fillArgs func(dir string, port int) []string
-	// slow is set where each operation costs a sync of its own. Then a case that pops fills in only a
-	// few packets.
+	// slow is set where each operation costs a sync of its own. Then a case that pops fills in only
+	// a few packets.
 	slow bool
 
 	probe func() loadgen.Protocol // a request that a server answers, with a packet or nothing, when it serves
@@ -85,7 +85,8 @@ func allPeers(holdfast string) []*peer {
 	}
 }
 
-// onBoard returns Holdfast listening for barbershop instead of pinpriq, and the peers that have boards.
+// onBoard returns Holdfast listening for barbershop instead of pinpriq, and the peers that have
+// boards.
 func onBoard(peers []*peer) []*peer {
 	var list []*peer
 	for _, p := range peers {

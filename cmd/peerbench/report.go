@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// row is one line of the table: one server in one case. Each list has an element for every round in which
-// the figure was measured.
+// row is one line of the table: one server in one case. Each list has an element for every round in
+// which the figure was measured.
 type row struct {
 	Case    string    `json:"case"`
 	Server  string    `json:"server"`

@@ -40,8 +40,8 @@ func (b *bench) newServer(p *peer) (*server, error) {
 	return s, nil
 }
 
-// start runs the server on its folder. It returns the time from the start of the process to the first answer
-// that accept lets pass.
+// start runs the server on its folder. It returns the time from the start of the process to the
+// first answer that accept lets pass.
 func (s *server) start(ctx context.Context, args func(string, int) []string, ask func() loadgen.Protocol, accept func(loadgen.Progress) bool) (time.Duration, error) {
 	port, err := freePort()
 	if err != nil {
@@ -114,8 +114,8 @@ func (s *server) rest(ctx context.Context) error {
 	return s.settle(ctx, 200*time.Millisecond, 5*time.Second)
 }
 
-// settle waits until the server has done hardly anything for as long as quiet, at most for limit. What it
-// still does for earlier requests must not count in the next measurement.
+// settle waits until the server has done hardly anything for as long as quiet, at most for limit.
+// What it still does for earlier requests must not count in the next measurement.
 func (s *server) settle(ctx context.Context, quiet, limit time.Duration) error {
 	const step = 100 * time.Millisecond
 	before, err := loadgen.ReadUsage(s.cmd.Process.Pid)
@@ -136,8 +136,8 @@ func (s *server) settle(ctx context.Context, quiet, limit time.Duration) error {
 	return err
 }
 
-// log returns what the server has logged about its end: from the first line with an error, or else the last
-// lines.
+// log returns what the server has logged about its end: from the first line with an error, or else
+// the last lines.
 func (s *server) log() string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil {

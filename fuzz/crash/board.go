@@ -16,11 +16,11 @@ type update struct {
 // handout is one reply that named an item: the item was taken between the two times.
 type handout struct{ asked, got int64 }
 
-// item is what the clients know of an item of the board. One client alone updates it, so the server carries
-// out its updates in their order. Any client may be handed it.
+// item is what the clients know of an item of the board. One client alone updates it, so the server
+// carries out its updates in their order. Any client may be handed it.
 //
-// After resolve, updates are those that may count for its score. The first early of them may have come
-// before the last handout; then they do not count.
+// After resolve, updates are those that may count for its score. The first early of them may have
+// come before the last handout; then they do not count.
 type item struct {
 	mu       sync.Mutex // guards what follows
 	updates  []update   // the oldest first
@@ -51,9 +51,9 @@ func (t *item) handOut(h handout) {
 	t.handouts = append(t.handouts, h)
 }
 
-// resolve compares the handouts with the updates, and drops the handouts and every update that surely came
-// before one. It returns how many handouts nothing explains. Each needs an update of its own before it, and
-// one after any handout that surely came earlier.
+// resolve compares the handouts with the updates, and drops the handouts and every update that
+// surely came before one. It returns how many handouts nothing explains. Each needs an update of
+// its own before it, and one after any handout that surely came earlier.
 func (t *item) resolve() (twice int) {
 	slices.SortFunc(t.handouts, func(a, b handout) int { return cmp.Compare(a.got, b.got) })
 	last := handout{} // the latest times of any
@@ -88,13 +88,13 @@ func (t *item) doneBefore(then int64) int {
 	return n
 }
 
-// missing is the score of an item that is not on the board, and the answer to a request for the next item of
-// an empty board (netproto/barbershop/PROTOCOL.md).
+// missing is the score of an item that is not on the board, and the answer to a request for the
+// next item of an empty board (netproto/barbershop/PROTOCOL.md).
 const missing = -1
 
-// madeBy returns the place of the update that made the item, if the server carried out exactly count of its
-// updates and left it with the score. It is count itself if the item is missing. ok is false if no update
-// can have made it.
+// madeBy returns the place of the update that made the item, if the server carried out exactly
+// count of its updates and left it with the score. It is count itself if the item is missing. ok is
+// false if no update can have made it.
 func (t *item) madeBy(score int64, count int) (from int, ok bool) {
 	if score == missing {
 		return count, true
@@ -107,15 +107,16 @@ func (t *item) madeBy(score int64, count int) (from int, ok bool) {
 	return 0, false
 }
 
-// allows says whether the item may have the score if the server carried out exactly count of its updates,
-// and no request without a reply took it.
+// allows says whether the item may have the score if the server carried out exactly count of its
+// updates, and no request without a reply took it.
 func (t *item) allows(score int64, count int) bool {
 	from, ok := t.madeBy(score, count)
 	return ok && from <= t.early
 }
 
-// leastScore returns the least that the item's score can have been from then on, if it has the score in the
-// end, and the time by which it was at least that. Both are 0 if the item may not have been on the board.
+// leastScore returns the least that the item's score can have been from then on, if it has the
+// score in the end, and the time by which it was at least that. Both are 0 if the item may not have
+// been on the board.
 func (t *item) leastScore(score, then int64) (least, by int64) {
 	known := t.doneBefore(then)
 	for count := t.acked; count <= len(t.updates); count++ {
@@ -142,8 +143,8 @@ func sum(updates []update) int64 {
 	return n
 }
 
-// bounds returns the lowest and the highest score that the item may have if the server carried out at least
-// what it answered.
+// bounds returns the lowest and the highest score that the item may have if the server carried out
+// at least what it answered.
 func (t *item) bounds() (low, high int64) {
 	for i, u := range t.updates {
 		high += int64(u.by)
@@ -157,8 +158,8 @@ func (t *item) bounds() (low, high int64) {
 	return low, high
 }
 
-// settle replaces the item's updates by one with the score that was found. It happened in the time of the
-// last update.
+// settle replaces the item's updates by one with the score that was found. It happened in the time
+// of the last update.
 func (t *item) settle(score, now int64) {
 	last := update{sent: now, done: now}
 	if t.acked > 0 {
@@ -174,8 +175,8 @@ func (t *item) settle(score, now int64) {
 	}
 }
 
-// board is all items of the run. Item number n, from 1, is items[n-1]. Each client updates a share of its
-// own.
+// board is all items of the run. Item number n, from 1, is items[n-1]. Each client updates a share
+// of its own.
 type board struct {
 	items []item
 	share int // items of one client

@@ -101,8 +101,9 @@ func TestAnItemIsSettledWithTheTimeOfItsLastUpdate(t *testing.T) {
 	}
 }
 
-// checked is what checkBoardClients finds on a board of these items of the first client, with these scores
-// after the restart and these requests without a reply, sent at 5. All other items are missing.
+// checked is what checkBoardClients finds on a board of these items of the first client, with these
+// scores after the restart and these requests without a reply, sent at 5. All other items are
+// missing.
 func checked(items [][]update, scores []int64, unanswered []boardOp) *run {
 	r := newRun(Options{BoardOnly: true, BoardClients: 1})
 	for i, updates := range items {
@@ -118,8 +119,8 @@ func checked(items [][]update, scores []int64, unanswered []boardOp) *run {
 	return r
 }
 
-// Of two items of one client number 1 has updates of 1, 2 and 4, and number 2 of 100 and 200. Only the
-// first of each has a reply.
+// Of two items of one client number 1 has updates of 1, 2 and 4, and number 2 of 100 and 200. Only
+// the first of each has a reply.
 func TestTheItemsOfAClientAreCheckedTogether(t *testing.T) {
 	items := [][]update{{sent(1, 1, 2), lost(2, 5), lost(4, 5)}, {sent(100, 1, 2), lost(200, 5)}}
 	updates := []boardOp{{item: 1}, {item: 2}, {item: 1}}
@@ -193,8 +194,8 @@ func TestOnlyTheHeadOfTheBoardMayHaveBeenTakenWithoutAReply(t *testing.T) {
 	}
 }
 
-// An item had updates of 10 and 2, was handed out at about the time of the first, and had perhaps one of 10
-// more: a score of 12 is that of the first two, or of the last two.
+// An item had updates of 10 and 2, was handed out at about the time of the first, and had perhaps
+// one of 10 more: a score of 12 is that of the first two, or of the last two.
 func TestTheLeastScoreIsThatOfAnyPossibleHistory(t *testing.T) {
 	it := new(item).with([]update{sent(10, 1, 2), sent(2, 3, 4), lost(10, 5)}, []handout{{1, 3}})
 	it.resolve()

@@ -28,8 +28,8 @@ func (r *run) checkHandouts() {
 	}
 }
 
-// checkBoard compares the scores of all items after a restart with what the clients know. It empties the
-// board if all is true.
+// checkBoard compares the scores of all items after a restart with what the clients know. It
+// empties the board if all is true.
 func (r *run) checkBoard(all bool) error {
 	link, err := r.server.dial(boardListener)
 	if err != nil {
@@ -61,8 +61,8 @@ func (r *run) checkBoard(all bool) error {
 // errDoubled ends a run: a board that holds an item twice answers nothing about it.
 var errDoubled = errors.New("items are on the board more than once")
 
-// readScores asks for the score of every item. The server refuses that only if its queue has several
-// packets for the item.
+// readScores asks for the score of every item. The server refuses that only if its queue has
+// several packets for the item.
 func (r *run) readScores(link *link) (scores []int64, err error) {
 	scores = make([]int64, len(r.board.items))
 	for i := range scores {
@@ -143,15 +143,16 @@ func (r *run) checkBoardClients(scores []int64) {
 	}
 }
 
-// verdict is how the items of a client are if the server carried out a certain first part of its requests
-// without a reply.
+// verdict is how the items of a client are if the server carried out a certain first part of its
+// requests without a reply.
 type verdict struct {
 	wrong []int64 // items that nothing explains
 	taken int     // items that only a request for the next one without a reply explains
 	nexts int     // such requests of this client in the first part
 }
 
-// better says whether v explains more than w, or the same with more requests left for the items of others.
+// better says whether v explains more than w, or the same with more requests left for the items of
+// others.
 func (v verdict) better(w verdict) bool {
 	if len(v.wrong) != len(w.wrong) {
 		return len(v.wrong) < len(w.wrong)
@@ -159,8 +160,8 @@ func (v verdict) better(w verdict) bool {
 	return v.nexts-v.taken > w.nexts-w.taken
 }
 
-// checkBoardClient compares the items of a client. They must be as after a first part of its requests
-// without a reply. It returns the best verdict on any first part.
+// checkBoardClient compares the items of a client. They must be as after a first part of its
+// requests without a reply. It returns the best verdict on any first part.
 func (r *run) checkBoardClient(b *boardClient, lost *lostNexts) verdict {
 	first := r.board.first(b.number)
 	counts := make([]int, r.board.share) // by item: updates carried out
@@ -190,8 +191,8 @@ func (r *run) checkBoardClient(b *boardClient, lost *lostNexts) verdict {
 	return best
 }
 
-// compare returns the verdict on a client's items, from number first on, if counts says how many updates of
-// each were carried out.
+// compare returns the verdict on a client's items, from number first on, if counts says how many
+// updates of each were carried out.
 func (r *run) compare(first int64, counts []int, lost *lostNexts) (v verdict) {
 	for i, count := range counts {
 		number := first + int64(i)
@@ -223,8 +224,8 @@ func (r *run) reportScore(number, score int64) {
 		number, score, low, high, len(t.updates), t.acked)
 }
 
-// emptyBoard takes all items and checks that each comes once, by falling score, and of several with one score
-// first the item that had it longest.
+// emptyBoard takes all items and checks that each comes once, by falling score, and of several with
+// one score first the item that had it longest.
 func (r *run) emptyBoard(link *link, scores []int64) error {
 	score, since := int64(math.MaxInt64), int64(0) // of the last item; when the last of those with its score got it
 	for empty := false; !empty; {

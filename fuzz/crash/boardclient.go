@@ -22,10 +22,11 @@ func v2() dialect { return dialect{"UPDATE", "NEXT", "+OK", "+"} }
 type boardClient struct{ pipeline[boardOp] }
 
 const (
-	// itemsPerClient is how many items each client updates: few enough to be taken again and again, and
-	// enough for several with one score.
+	// itemsPerClient is how many items each client updates: few enough to be taken again and again,
+	// and enough for several with one score.
 	itemsPerClient = 250
-	// maxBy is the most that an update of the load adds. A sum of a few updates then tells which they were.
+	// maxBy is the most that an update of the load adds. A sum of a few updates then tells which
+	// they were.
 	maxBy = 1000
 )
 

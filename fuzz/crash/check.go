@@ -51,8 +51,8 @@ func (r *run) check(all bool) error {
 // String shows who pushed the packet, and the number of the push.
 func (id ID) String() string { return fmt.Sprintf("%d:%d", id.part(), id.serial()) }
 
-// queueOf is the queue that the packet of a delivery was pushed to. It is any that has subscribers if the
-// packet is not known, which take reports.
+// queueOf is the queue that the packet of a delivery was pushed to. It is any that has subscribers
+// if the packet is not known, which take reports.
 func (r *run) queueOf(payload []byte) int {
 	unknown := r.queues.byKind[subscribed][0]
 	id, whole := parsePayload(payload)
@@ -68,8 +68,8 @@ func (r *run) queueOf(payload []byte) int {
 	return unknown
 }
 
-// take checks a packet that came out of queue q by a request that was sent at asked (0 for a delivery), and
-// enters it into the ledger. ok is false if it should not have come.
+// take checks a packet that came out of queue q by a request that was sent at asked (0 for a
+// delivery), and enters it into the ledger. ok is false if it should not have come.
 func (r *run) take(q int, key, payload []byte, asked int64) (t took, ok bool) {
 	name := r.queues.all[q].name
 	id, whole := parsePayload(payload)
@@ -104,8 +104,8 @@ func newer(a, b *took) bool {
 	return a.e.sent > b.e.pushedBy()
 }
 
-// checkGroup checks the packets of one reply. All have one key. The selected packet is first; the others
-// follow by priority, the newest first, those of priority 0 last.
+// checkGroup checks the packets of one reply. All have one key. The selected packet is first; the
+// others follow by priority, the newest first, those of priority 0 last.
 func (r *run) checkGroup(q int, group []took) {
 	for i := 1; i < len(group); i++ {
 		a, b := &group[i-1], &group[i]
@@ -124,8 +124,8 @@ func (r *run) checkGroup(q int, group []took) {
 	}
 }
 
-// checkDrained checks the replies of a queue that one client emptied while nobody else used it. Each
-// selected packet was the best of what was left, and took all of its key along.
+// checkDrained checks the replies of a queue that one client emptied while nobody else used it.
+// Each selected packet was the best of what was left, and took all of its key along.
 func (r *run) checkDrained(q int, replies [][]took) {
 	name := r.queues.all[q].name
 	level := uint8(0)          // priority of the last selected packet
@@ -158,8 +158,8 @@ func (r *run) checkDrained(q int, replies [][]took) {
 	}
 }
 
-// checkWorker compares a worker's own queues, as they came out after the restart, with its models. They
-// must be as after a first part of the requests without a reply. It leaves the models empty.
+// checkWorker compares a worker's own queues, as they came out after the restart, with its models.
+// They must be as after a first part of the requests without a reply. It leaves the models empty.
 func (r *run) checkWorker(w *worker, drained map[int][][]took) {
 	got := make(map[int][][]ID, len(drained))
 	for q, replies := range drained {
@@ -225,8 +225,8 @@ func (r *run) disagree(w *worker, models map[int]model, got map[int][][]ID) {
 		w.number, len(w.unanswered()))
 }
 
-// checkShared compares the ledger with queues that were all emptied. No packet may be missing that was
-// acknowledged, not handed out and not expired, except one group for each pop without a reply.
+// checkShared compares the ledger with queues that were all emptied. No packet may be missing that
+// was acknowledged, not handed out and not expired, except one group for each pop without a reply.
 func (r *run) checkShared(now int64) {
 	type group struct {
 		class int

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// client is one connection of the load. It belongs to its goroutine while work runs, which ends with the
-// connection or when the load is over. Otherwise it belongs to the harness.
+// client is one connection of the load. It belongs to its goroutine while work runs, which ends
+// with the connection or when the load is over. Otherwise it belongs to the harness.
 type client interface {
 	connect() error
 	work()
@@ -70,8 +70,8 @@ func (r *run) broken(who string, err error) {
 	}
 }
 
-// gate lets clients send until it is closed. When set(true) returns, every request that was begun is
-// written, and no other will be.
+// gate lets clients send until it is closed. When set(true) returns, every request that was begun
+// is written, and no other will be.
 type gate struct {
 	mu     sync.RWMutex // held for reading while something is sent
 	closed bool

@@ -26,7 +26,8 @@ const compactDir = "HOLDFAST_TEST_COMPACT"
 // It is far ahead, so that Badger, which knows the wall clock, drops none by itself.
 const compactNow = 4_000_000_000_000
 
-// TestCompactionAsAProcess is no test: it is the process that TestKilledCompactionLosesNothing kills.
+// TestCompactionAsAProcess is no test: it is the process that TestKilledCompactionLosesNothing
+// kills.
 func TestCompactionAsAProcess(t *testing.T) {
 	dir := os.Getenv(compactDir)
 	if dir == "" {

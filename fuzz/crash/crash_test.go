@@ -31,8 +31,8 @@ func serve(binary string) Command {
 	}
 }
 
-// serveAll starts the real binary with all listeners, in one mode of flushing after the other. None may
-// lose anything to a kill.
+// serveAll starts the real binary with all listeners, in one mode of flushing after the other. None
+// may lose anything to a kill.
 func serveAll(binary string, modes ...string) Command {
 	starts := 0
 	return func(data string) *exec.Cmd {
@@ -60,15 +60,16 @@ func TestCrash(t *testing.T) {
 	binary := build(t, "cmd/holdfast")
 	t.Run("any moment", func(t *testing.T) {
 		crash(t, Options{
-			// Every third cycle has a slow reader: in each mode some time, and in the one that forgives nothing first.
+			// Every third cycle has a slow reader: in each mode some time, and in the one that
+			// forgives nothing first.
 			Command:   serveAll(binary, "interval:5ms", "always", "never", "always"),
 			Data:      t.TempDir(),
 			Cycles:    *cycles,
 			SlowEvery: 3,
 		})
 	})
-	// On a small disk logs and tables are small and soon merged, tombstones with them, so what a log
-	// brings back shows.
+	// On a small disk logs and tables are small and soon merged, tombstones with them, so what a
+	// log brings back shows.
 	t.Run("slow readers on a small disk", func(t *testing.T) {
 		crash(t, Options{
 			Command:   serveAll(binary, "never", "interval:5ms"),

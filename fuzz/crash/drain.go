@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// drainer empties queues by pops while no other client is connected. So what comes out is what was in a
-// queue, in its order.
+// drainer empties queues by pops while no other client is connected. So what comes out is what was
+// in a queue, in its order.
 type drainer struct {
 	r    *run
 	part int // its own pushes in the ledger
@@ -17,8 +17,8 @@ type drainer struct {
 // drainDepth is how many pops are sent at a time.
 const drainDepth = 64
 
-// empty takes all packets out of the queue and returns them by reply. A packet of priority 0 comes only
-// with another packet of its key, so lift pushes one for each key.
+// empty takes all packets out of the queue and returns them by reply. A packet of priority 0 comes
+// only with another packet of its key, so lift pushes one for each key.
 func (d *drainer) empty(q int) ([][]took, error) {
 	name := d.r.queues.all[q].name
 	var replies [][]took

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// ID names one pushed packet of a run: who pushed it in the upper 16 bits, and a number that rises with each
-// push of that client. 0 is no packet.
+// ID names one pushed packet of a run: who pushed it in the upper 16 bits, and a number that rises
+// with each push of that client. 0 is no packet.
 type ID uint64
 
 const serialBits = 48
@@ -16,7 +16,8 @@ func makeID(part int, serial uint64) ID { return ID(uint64(part)<<serialBits | s
 func (id ID) part() int      { return int(id >> serialBits) }
 func (id ID) serial() uint64 { return uint64(id) & (1<<serialBits - 1) }
 
-// A payload proves itself. It holds its identity, its length, and bytes that follow from the identity.
+// A payload proves itself. It holds its identity, its length, and bytes that follow from the
+// identity.
 //
 //	id u64 | length u32 | filler
 const payloadHeader = 12
@@ -52,8 +53,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// keyOf stands for the key of a packet: a key of its own, or one of the few group keys of the run. The first
-// group key is the empty one.
+// keyOf stands for the key of a packet: a key of its own, or one of the few group keys of the run.
+// The first group key is the empty one.
 type keyOf uint64
 
 const uniqueKey keyOf = 1 << 63

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// keptLogs is how many logs of a data folder are older than a gap in their numbers. Newer logs have come and
-// gone, so the server keeps these for a reader.
+// keptLogs is how many logs of a data folder are older than a gap in their numbers. Newer logs have
+// come and gone, so the server keeps these for a reader.
 func keptLogs(data string) (kept int, err error) {
 	names, err := filepath.Glob(filepath.Join(data, "*", "*.mem")) // in the order of their numbers
 	if err != nil {
@@ -36,8 +36,8 @@ const (
 	keptLogWait = 20 * time.Second
 )
 
-// awaitKeptLog lets the load go on until the server keeps a log for the slow reader, and a random while
-// longer. If that takes too long, the run proves nothing about it.
+// awaitKeptLog lets the load go on until the server keeps a log for the slow reader, and a random
+// while longer. If that takes too long, the run proves nothing about it.
 func (r *run) awaitKeptLog() {
 	more := time.Duration(r.rng.IntN(200)) * time.Millisecond
 	tooLate := time.After(keptLogWait)

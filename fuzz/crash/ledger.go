@@ -45,12 +45,12 @@ func (e *entry) mustExpire(now int64) bool {
 	return e.ttl != 0 && e.by != 0 && now > e.by+int64(e.ttl)*int64(time.Millisecond)+int64(clockSlack)
 }
 
-// clockSlack covers the difference between the run's monotonic clock and the server's time of day, which
-// has whole milliseconds.
+// clockSlack covers the difference between the run's monotonic clock and the server's time of day,
+// which has whole milliseconds.
 const clockSlack = 20 * time.Millisecond
 
-// ledger knows every packet of a run that may still be queued. All older packets are gone. It has one part
-// for each client that pushes, so that they do not wait for one another.
+// ledger knows every packet of a run that may still be queued. All older packets are gone. It has
+// one part for each client that pushes, so that they do not wait for one another.
 type ledger struct {
 	start time.Time
 	parts []part
@@ -108,8 +108,8 @@ func (l *ledger) settle(now int64) {
 	})
 }
 
-// take notes that a client was handed the packet, and returns what is known of it. broken is empty, or
-// says which promise that breaks.
+// take notes that a client was handed the packet, and returns what is known of it. broken is empty,
+// or says which promise that breaks.
 func (l *ledger) take(id ID) (e entry, broken Kind) {
 	if id.part() >= len(l.parts) {
 		return entry{}, Corrupt

@@ -20,8 +20,8 @@ type link struct {
 	packet  []byte
 }
 
-// add appends a request of pinpriq to what send will write. Requests of the load keep to the lengths of
-// the protocol, so it cannot fail.
+// add appends a request of pinpriq to what send will write. Requests of the load keep to the
+// lengths of the protocol, so it cannot fail.
 func (l *link) add(op pinpriq.Op, queue string) {
 	l.request = pinpriq.Request{Op: op, Queue: []byte(queue)}
 	l.out, _ = l.request.Append(l.out)
@@ -47,8 +47,8 @@ func (l *link) send() error {
 	return err
 }
 
-// receive reads one reply or delivery of pinpriq and calls fn with each packet, whose bytes are valid
-// during the call. It returns io.EOF only if the stream ended between two replies.
+// receive reads one reply or delivery of pinpriq and calls fn with each packet, whose bytes are
+// valid during the call. It returns io.EOF only if the stream ended between two replies.
 func (l *link) receive(fn func(key, payload []byte)) error {
 	var head [4]byte
 	if _, err := io.ReadFull(l.in, head[:2]); err != nil {

@@ -2,8 +2,9 @@ package crash
 
 import "math"
 
-// lostNexts are the requests for the next item that had no reply when the server was killed. Each may have
-// taken one item: the one with the highest score then, and of several the one that had it longest.
+// lostNexts are the requests for the next item that had no reply when the server was killed. Each
+// may have taken one item: the one with the highest score then, and of several the one that had it
+// longest.
 type lostNexts struct {
 	board  *board
 	scores []int64 // of all items after the restart
@@ -23,9 +24,9 @@ func (r *run) lostNexts(scores []int64) *lostNexts {
 	return l
 }
 
-// mayHaveTaken says whether a request may have taken the item after its first updates, at least one, and
-// before the update that follows them. That is impossible if the update that follows had surely come before
-// the requests, or if an item that is still there surely stood above it.
+// mayHaveTaken says whether a request may have taken the item after its first updates, at least
+// one, and before the update that follows them. That is impossible if the update that follows had
+// surely come before the requests, or if an item that is still there surely stood above it.
 func (l *lostNexts) mayHaveTaken(number int64, updates int) bool {
 	t := l.board.of(number)
 	if l.since == math.MaxInt64 || updates < t.doneBefore(l.since) {

@@ -40,8 +40,8 @@ func rank(prio uint8) int {
 	return int(prio)
 }
 
-// drain returns the replies that emptying the queue must give: pops until there is nothing to select, then
-// for each group key what is left under it (see drainer.empty).
+// drain returns the replies that emptying the queue must give: pops until there is nothing to
+// select, then for each group key what is left under it (see drainer.empty).
 func (m model) drain(groups int) (replies [][]ID) {
 	for {
 		group := m.pop()

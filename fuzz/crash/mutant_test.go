@@ -65,8 +65,8 @@ func TestHarnessCatchesPlantedBugsOfTheBoard(t *testing.T) {
 	catchPlantedBugs(t, showsOnBoard(), Options{BoardOnly: true, BoardClients: 6}, "-barbershop", "127.0.0.1:0")
 }
 
-// catchPlantedBugs runs the load of o against a server with each bug, and expects it to be found and to
-// show as one of its kinds.
+// catchPlantedBugs runs the load of o against a server with each bug, and expects it to be found
+// and to show as one of its kinds.
 func catchPlantedBugs(t *testing.T, bugs map[string][]Kind, o Options, args ...string) {
 	binary := build(t, "fuzz/crash/mutantserver")
 	for _, name := range slices.Sorted(maps.Keys(bugs)) {

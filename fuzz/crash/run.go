@@ -20,19 +20,19 @@
 //	boardcheck.go   the comparison of the board with it; lostnext.go: requests without a reply
 //	finding.go      what a comparison can find
 //
-// Three references are used side by side. A queue that only one worker uses is modelled exactly. The
-// server carries out a connection's requests in order, so after a crash the queue must be as it was
-// after some of the requests: at least all that were answered, then a first part of the others.
+// Three references are used side by side. A queue that only one worker uses is modelled exactly.
+// The server carries out a connection's requests in order, so after a crash the queue must be as it
+// was after some of the requests: at least all that were answered, then a first part of the others.
 //
-// Queues that clients share are checked packet by packet. A packet is never sent, maybe there (sent but
-// not acknowledged), or acknowledged. A pop without a reply may have taken one group of packets, so no
-// more groups may be missing than there were such pops.
+// Queues that clients share are checked packet by packet. A packet is never sent, maybe there (sent
+// but not acknowledged), or acknowledged. A pop without a reply may have taken one group of
+// packets, so no more groups may be missing than there were such pops.
 //
-// The items of the board are checked by their scores. One client alone updates an item. So its score is
-// the sum of that client's updates up to some moment, at least of all answered ones, since the item was
-// last handed out. Where requests overlap, either order is allowed. An item may be handed out again only
-// after another update. A request for the next item without a reply may have taken one item, but none
-// that surely stood below an item which is still there.
+// The items of the board are checked by their scores. One client alone updates an item. So its
+// score is the sum of that client's updates up to some moment, at least of all answered ones, since
+// the item was last handed out. Where requests overlap, either order is allowed. An item may be
+// handed out again only after another update. A request for the next item without a reply may have
+// taken one item, but none that surely stood below an item which is still there.
 package crash
 
 import (
@@ -44,8 +44,8 @@ import (
 	"time"
 )
 
-// run is one run of the harness. Clients share what is safe to share and says so. All else belongs to
-// the goroutine of Run.
+// run is one run of the harness. Clients share what is safe to share and says so. All else belongs
+// to the goroutine of Run.
 type run struct {
 	Options
 	findings
@@ -66,8 +66,8 @@ type run struct {
 	server       *Server
 	result       Result
 
-	// plain says that no packet has priority 0 or shares its key. Then a drain pushes nothing, which a
-	// disk that is nearly full may refuse.
+	// plain says that no packet has priority 0 or shares its key. Then a drain pushes nothing,
+	// which a disk that is nearly full may refuse.
 	plain bool
 }
 
@@ -83,8 +83,8 @@ const (
 
 func (e endKind) String() string { return [...]string{"", "kill", "stop", "stop+kill"}[e] }
 
-// Run loads, ends, restarts and checks a server for so many cycles. It finds nothing if the server keeps
-// its promises. The error is about the harness: it could not do its work.
+// Run loads, ends, restarts and checks a server for so many cycles. It finds nothing if the server
+// keeps its promises. The error is about the harness: it could not do its work.
 func Run(o Options) (Result, error) {
 	r := newRun(o)
 	err := r.cycles()
@@ -137,11 +137,12 @@ func newRun(o Options) *run {
 	return r
 }
 
-// cycles runs all cycles and ends with two restarts: one to take everything out, and one after a kill to
-// see that nothing comes back.
+// cycles runs all cycles and ends with two restarts: one to take everything out, and one after a
+// kill to see that nothing comes back.
 func (r *run) cycles() error {
 	for n := range r.Cycles {
-		// After a slow reader everything is checked at once, because what comes back by it may soon be gone.
+		// After a slow reader everything is checked at once, because what comes back by it may soon
+		// be gone.
 		if ok, err := r.restart(n%r.DrainEvery == 0 || r.reader != nil); !ok || err != nil {
 			return err
 		}
@@ -281,8 +282,8 @@ func (r *run) endServer() endKind {
 		end = stopKill
 	}
 	if end == stop {
-		// When the gate is closed, every request is written as a whole. So the server receives all of
-		// them before the signal, and must answer them.
+		// When the gate is closed, every request is written as a whole. So the server receives all
+		// of them before the signal, and must answer them.
 		r.gate.set(true)
 		r.end.Store(int32(end))
 		if err := r.server.Terminate(); err != nil {

@@ -30,9 +30,9 @@ type Server struct {
 	state    *os.ProcessState
 }
 
-// Command says how a server is started on a data folder. The server must log to standard error: first a
-// line with "recovered" and the number of findings, then one with "listening", the protocol and the addr
-// for each listener.
+// Command says how a server is started on a data folder. The server must log to standard error:
+// first a line with "recovered" and the number of findings, then one with "listening", the protocol
+// and the addr for each listener.
 type Command func(data string) *exec.Cmd
 
 const (
@@ -85,8 +85,8 @@ func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// Start starts a server and returns when it listens for pinpriq. It returns an error, with the end of the
-// log, if the server ends before that.
+// Start starts a server and returns when it listens for pinpriq. It returns an error, with the end
+// of the log, if the server ends before that.
 func Start(command Command, data string) (*Server, error) {
 	s, err := Spawn(command, data)
 	if err != nil {
@@ -162,7 +162,8 @@ func (s *Server) Kill() {
 // Interrupt asks the process to drain and end, and does not wait.
 func (s *Server) Interrupt() { _ = s.cmd.Process.Signal(syscall.SIGTERM) }
 
-// Terminate drains the server and waits for its end. It returns an error unless the exit status is 0.
+// Terminate drains the server and waits for its end. It returns an error unless the exit status is
+// 0.
 func (s *Server) Terminate() error {
 	s.Interrupt()
 	select {

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// slowReader asks for a backup while the load goes on, and then takes little of it or nothing. So the
-// server's iterator stays open until the end. It belongs to its goroutine while work runs, which ends with
-// the connection or the server, and otherwise to the harness.
+// slowReader asks for a backup while the load goes on, and then takes little of it or nothing. So
+// the server's iterator stays open until the end. It belongs to its goroutine while work runs,
+// which ends with the connection or the server, and otherwise to the harness.
 type slowReader struct {
 	r    *run
 	rng  *rand.Rand
@@ -19,8 +19,8 @@ type slowReader struct {
 }
 
 const (
-	// fillPackets of the largest size are more than what is between iterator and client: the 2 MB or
-	// so that a backup reads ahead, and the system's buffers of a connection.
+	// fillPackets of the largest size are more than what is between iterator and client: the 2 MB
+	// or so that a backup reads ahead, and the system's buffers of a connection.
 	fillPackets = 384
 	// readPause is the time between two reads, and readAtOnce the most that one read takes.
 	readPause  = 20 * time.Millisecond
@@ -53,8 +53,8 @@ func (s *slowReader) work() {
 	}
 }
 
-// follow asks for the backup at some moment of the load. Until the server is gone it takes a little now and
-// then, or only the beginning.
+// follow asks for the backup at some moment of the load. Until the server is gone it takes a little
+// now and then, or only the beginning.
 func (s *slowReader) follow() error {
 	for after := s.rng.Int64N(20_000); s.r.pushed.Load() < after; {
 		if !s.pause() {

@@ -59,8 +59,8 @@ func (s *queueSet) add(kind queueKind, name string) int {
 	return n
 }
 
-// slackClass is the queue at which a pop without a reply counts. A subscriber may get a delivery from any
-// of its queues, so these count together.
+// slackClass is the queue at which a pop without a reply counts. A subscriber may get a delivery
+// from any of its queues, so these count together.
 func (s *queueSet) slackClass(q int) int {
 	if s.all[q].kind == subscribed {
 		return s.byKind[subscribed][0]
@@ -82,8 +82,8 @@ func randomPriority(rng *rand.Rand, grouped bool) uint8 {
 	}
 }
 
-// randomSize is mostly some tens of bytes, at times more than a packet's record holds by itself, and
-// rarely the most that a packet can have.
+// randomSize is mostly some tens of bytes, at times more than a packet's record holds by itself,
+// and rarely the most that a packet can have.
 func randomSize(rng *rand.Rand) int {
 	switch n := rng.IntN(1000); {
 	case n == 0:
@@ -103,8 +103,8 @@ func randomTTL(rng *rand.Rand) int {
 	return 40_000 + rng.IntN(25_000)
 }
 
-// farTTL is in milliseconds: 0 for ever, or about the longest that there is. So a packet that nobody took
-// is there at the next check, and one that was popped must stay away like any other.
+// farTTL is in milliseconds: 0 for ever, or about the longest that there is. So a packet that
+// nobody took is there at the next check, and one that was popped must stay away like any other.
 func farTTL(rng *rand.Rand) int {
 	if rng.IntN(4) > 0 {
 		return 0
@@ -112,8 +112,8 @@ func farTTL(rng *rand.Rand) int {
 	return 60_000 + rng.IntN(5_000)
 }
 
-// pushAcked pushes packets without a group as client part, and returns when they are acknowledged. Size is
-// in bytes; 0 means random sizes.
+// pushAcked pushes packets without a group as client part, and returns when they are acknowledged.
+// Size is in bytes; 0 means random sizes.
 func (r *run) pushAcked(link *link, rng *rand.Rand, part, q, count, size int) error {
 	sent := make([]ID, count)
 	for i := range sent {

@@ -53,7 +53,7 @@ func (w *watcher) look() error {
 	return nil
 }
 
-// ratio is dead bytes over live bytes, with nothing allowed for what is always there.
+// ratio is dead bytes divided by live bytes. Dead is all but the live packets and the reserve file.
 func (w *watcher) ratio(s *sample) float64 {
 	live := float64(s.live * w.record)
 	return (float64(s.sizes.Total()-s.sizes.Reserve) - live) / live
@@ -61,7 +61,7 @@ func (w *watcher) ratio(s *sample) float64 {
 
 const header = "   time     ops/s  cpu us/op    live MB  tables MB  logs MB  other MB  dead/live  highest    of bound  rss MB  anon MB  fds"
 
-// row describes the samples from the from-th on: rates over all of them, sizes of the last one.
+// row describes the samples from number from on: rates over all of them, sizes of the last one.
 func (w *watcher) row(from int) string {
 	first, last := &w.samples[max(0, from-1)], &w.samples[len(w.samples)-1]
 	ops := float64(last.ops - first.ops)
@@ -79,24 +79,24 @@ func (w *watcher) row(from int) string {
 
 func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// ofBound is the part of what the folder may take that it does take.
+// ofBound is the size of the folder as a part of the most that is allowed.
 func (w *watcher) ofBound(s *sample) float64 {
 	return float64(s.sizes.Total()-s.sizes.Reserve) / float64(w.bound.Most(s.live*w.record))
 }
 
-// judge returns what is wrong with the run, a sentence each.
-func (w *watcher) judge(minRate float64) (wrong []string) {
-	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+// check returns what is wrong with the run, a sentence each.
+func (w *watcher) check(minRate float64) (wrong []string) {
+	report := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	for i := range w.samples {
 		if s := &w.samples[i]; w.ofBound(s) > 1 {
-			complain("after %v the folder takes %+v with %d live bytes, at most %d are allowed",
+			report("after %v the folder takes %+v with %d live bytes, at most %d are allowed",
 				s.at.Round(time.Second), s.sizes, s.live*w.record, w.bound.Most(s.live*w.record))
 			break
 		}
 	}
 	last := &w.samples[len(w.samples)-1]
 	if rate := float64(last.ops) / last.at.Seconds(); rate < minRate {
-		complain("%.0f operations a second, at least %.0f are needed for the run to prove anything", rate, minRate)
+		report("%.0f operations a second, at least %.0f are needed for the run to prove anything", rate, minRate)
 	}
 	third := len(w.samples) / 3
 	if third < 10 {
@@ -106,12 +106,12 @@ func (w *watcher) judge(minRate float64) (wrong []string) {
 	memory := func(s *sample) float64 { return float64(s.usage.RSS) }
 	const growth, room = 1.1, 32 << 20
 	if m, e := mean(middle, memory), mean(end, memory); e > m*growth+room {
-		complain("resident memory grows: %.0f MB in the middle third, %.0f MB in the last one", m/1e6, e/1e6)
+		report("resident memory grows: %.0f MB in the middle third, %.0f MB in the last one", m/1e6, e/1e6)
 	}
 	descriptors := func(s *sample) float64 { return float64(s.fds) }
 	const files = 32 // tables come and go
 	if m, e := mean(middle, descriptors), mean(end, descriptors); e > m*growth+files {
-		complain("descriptors grow: %.0f in the middle third, %.0f in the last one", m, e)
+		report("descriptors grow: %.0f in the middle third, %.0f in the last one", m, e)
 	}
 	return wrong
 }

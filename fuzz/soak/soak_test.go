@@ -20,8 +20,8 @@ const (
 	conns = 16
 	depth = 64
 
-	// minRate is the load below which a run proves nothing. Machines that build and test are slow
-	// and shared.
+	// minRate is the load below which a run proves nothing. It is low because machines that build
+	// and test are slow and shared.
 	minRate = 5000
 
 	fillLimit = 10 * time.Minute
@@ -42,7 +42,7 @@ func TestSoak(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Error(err)
 	}
-	for _, wrong := range w.judge(minRate) {
+	for _, wrong := range w.check(minRate) {
 		t.Error(wrong)
 	}
 	count(t, dir, w.filled+loaded.pushed.Load()-loaded.popped.Load())
@@ -85,7 +85,8 @@ func watch(t *testing.T, s *server, dir string) *watcher {
 	}
 }
 
-// loadServer runs the load for the duration, samples meanwhile, and prints a row now and then.
+// loadServer runs the load for the duration. Meanwhile it takes samples and prints a row now and
+// then.
 func loadServer(t *testing.T, s *server, w *watcher) *traffic {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -131,8 +132,8 @@ func loadServer(t *testing.T, s *server, w *watcher) *traffic {
 	}
 }
 
-// count opens the folder that the server left and counts. The last window of each connection was
-// cut: its pushes may be there or not, and its pops carried out or not.
+// count opens the folder that the server left and counts its packets. The last window of each
+// connection was cut off. So each of its pushes and pops may or may not have been carried out.
 func count(t *testing.T, dir string, want int64) {
 	t.Helper()
 	store, err := storage.Open(dir, storage.Options{})

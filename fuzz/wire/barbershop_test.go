@@ -13,13 +13,13 @@ import (
 
 const boardQueue = "the board"
 
-// serveBoard starts a server with both doors on a folder, and one board.
+// serveBoard starts a server with both listeners on a folder, and one board.
 func serveBoard(t *testing.T, data string) *server {
 	t.Helper()
 	return serveConfig(t, daemon.Config{Data: data, Barbershop: "127.0.0.1:0", BarbershopQueue: boardQueue})
 }
 
-// lines sends a text and expects another, line ends as they are.
+// lines sends a text and expects another, with their line ends.
 func (s *socket) lines(sent, want string) {
 	s.t.Helper()
 	s.send([]byte(sent))
@@ -45,7 +45,7 @@ func TestASessionOfTheBarbershopDocument(t *testing.T) {
 	s.hangUpAfter("END\r\n")
 }
 
-// hangUpAfter reads up to the end of a text and expects nothing behind it.
+// hangUpAfter reads a text and expects nothing behind it.
 func (s *socket) hangUpAfter(end string) {
 	s.t.Helper()
 	for got := ""; !strings.HasSuffix(got, end); {
@@ -54,8 +54,8 @@ func (s *socket) hangUpAfter(end string) {
 	s.hangUp()
 }
 
-// TestTheLaterClientsWork plays what the clients of the later dialect send in their tests.
-func TestTheLaterClientsWork(t *testing.T) {
+// TestTheClientsOfV2Work plays what the clients of the second dialect send in their tests.
+func TestTheClientsOfV2Work(t *testing.T) {
 	s := dialAddr(t, serveBoard(t, t.TempDir()).board)
 	for _, row := range [][2]string{
 		{"NEXT", "+-1"}, {"PEEK", "+-1"}, {"UPDATE 5001 1", "+OK"}, {"PEEK", "+5001"}, {"NEXT", "+5001"}, {"NEXT", "+-1"},
@@ -73,7 +73,8 @@ func TestTheLaterClientsWork(t *testing.T) {
 	s.hangUpAfter("updates:1002\r\nitems:500\r\npools:1\r\n")
 }
 
-// board is the dumbest thing that obeys the document: a slice in the order in which items came to their pools.
+// board is the simplest thing that obeys the document: a slice in the order in which items came to
+// their pools.
 type board struct{ items []boardItem }
 
 type boardItem struct{ id, score uint32 }
@@ -168,7 +169,7 @@ func TestTheSameItemsAreSeenThroughBothDoors(t *testing.T) {
 	other.want(packet{"9", ""})
 	s.lines("next\r\nupdate 10 1\r\nnext\r\n", "-1\r\nOK\r\n-1\r\n")
 	other.want(packet{"10", ""})
-	// What is no item stays where it is.
+	// A packet that is no item stays where it is.
 	other.send(unsubscribe(boardQueue), push(boardQueue, packet{"word", "payload"}, 1, 0))
 	other.barrier()
 	s.send([]byte("next\r\nPEEK\r\n"))

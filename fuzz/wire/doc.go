@@ -1,7 +1,7 @@
-// Package wire speaks to a running server in the bytes of the pinpriq document, over a plain
-// socket and with no code of the server's own, and checks one behaviour a test.
+// Package wire speaks to a running server in the bytes of the pinpriq and barbershop documents,
+// over a plain socket and without code of the server. Each test checks one behaviour.
 //
-// A test that nothing arrives sends a pop of an empty queue after the cause: replies and deliveries
-// come in the order of what caused them, so when the two bytes of its reply come first, there was
-// nothing before.
+// To prove that nothing arrives, a test sends a pop of an empty queue after the cause. Replies and
+// deliveries come in the order of their causes. So when the two bytes of that reply come first,
+// nothing came before.
 package wire

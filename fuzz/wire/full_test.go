@@ -15,7 +15,7 @@ import (
 type fullStore struct {
 	daemon.Store
 	full  *atomic.Bool
-	tried chan struct{} // one for each batch that found no room
+	tried chan struct{} // gets a value for each batch that found no room
 }
 
 func (s fullStore) Apply(b *storage.Batch) error {

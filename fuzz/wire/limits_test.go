@@ -110,7 +110,7 @@ func TestAPeerThatDoesNotReadStallsNobodyAndTakesLittle(t *testing.T) {
 		slow.send(pop("q"))
 	}
 	slow.send(subscribe("q"), ready)
-	// The others' work goes on, while the server gives the slow one what it will give it.
+	// The others are still served while the server sends the slow one as much as it ever will.
 	for range 150 {
 		other.send(push("quick", packet{"k", "p"}, 1, 0), pop("quick"), pop("q"))
 		other.wantPayloads("p")
@@ -125,7 +125,7 @@ func TestAPeerThatDoesNotReadStallsNobodyAndTakesLittle(t *testing.T) {
 		}
 		left++
 	}
-	// What the slow one was given is lost with it: that much the server and the sockets held.
+	// What the slow one was sent is lost with it: the server and the sockets held that much.
 	if left < many/2 {
 		t.Errorf("only %d of %d packets are left: a peer that reads nothing was given the others", left, many)
 	}
@@ -153,7 +153,7 @@ func TestASubscriberThatDoesNotReadIsNotGivenEverything(t *testing.T) {
 	if left < many/2 {
 		t.Errorf("only %d of %d packets are left: a subscriber that reads nothing was given the others", left, many)
 	}
-	// It gets what it was given as soon as it reads, and then goes on.
+	// As soon as it reads, it gets what it was sent, and then goes on.
 	for range many - left {
 		slow.reply()
 	}

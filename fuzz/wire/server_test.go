@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
 
-// limit bounds every wait: far longer than any should take.
+// limit bounds every wait. It is far longer than any should take.
 const limit = 30 * time.Second
 
 // server is a daemon in this process.
@@ -108,7 +108,8 @@ func dialAddr(t *testing.T, addr string) *socket {
 // packet is a key and a payload.
 type packet struct{ key, payload string }
 
-// push is the bytes of a push: 70 | name length | TTL | priority | key length | payload length | key | payload | name.
+// push is the bytes of a push: 70 | name length | TTL | priority | key length | payload length |
+// key | payload | name.
 func push(queue string, p packet, priority byte, ttl int) []byte {
 	b := []byte{0x70}
 	b = binary.BigEndian.AppendUint16(b, uint16(len(queue)))

@@ -16,7 +16,7 @@ func TestTenThousandPushesInOneWrite(t *testing.T) {
 		pops.Write(pop("q"))
 	}
 	s.send(pushes.Bytes())
-	go s.conn.Write(pops.Bytes()) // beside the reading: its replies fill both sockets' buffers; ends when they are read
+	go s.conn.Write(pops.Bytes()) // at the same time as the reads, because the replies fill both sockets; ends when they are read
 	for i := many - 1; i >= 0; i-- {
 		s.want(packet{fmt.Sprint("key ", i), fmt.Sprint("payload ", i)})
 	}
@@ -55,7 +55,7 @@ func TestAnUnknownFirstByteClosesAndWhatCameBeforeCounts(t *testing.T) {
 		s.send(
 			push("q", packet{"1", "before"}, 1, 0), push("q", packet{"2", "too"}, 2, 0), pop("q"), pop("empty"),
 			[]byte{unknown}, push("q", packet{"3", "after"}, 1, 0), pop("q"))
-		// A close with something unread would reset the connection and take the replies along.
+		// A close with unread bytes would reset the connection, and the replies would be lost.
 		_, _ = s.conn.Write(bytes.Repeat(pop("q"), 50_000))
 		s.wantPayloads("before")
 		s.want()

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// past returns when the moment has passed, which only the server's own work fills.
+// past returns when the moment has passed. Meanwhile only the server works.
 func (s *socket) past(moment time.Time) {
 	for !time.Now().After(moment) {
 		s.barrier()
 	}
 }
 
-// granularity is what the two clocks involved may differ by: the server counts whole milliseconds.
+// granularity is the most by which the two clocks may differ: the server counts whole milliseconds.
 const granularity = 2 * time.Millisecond
 
 func TestAPacketLivesAsLongAsItsTTLToTheMillisecond(t *testing.T) {
 	s := serve(t).dial(t)
-	// A pop whose reply is here before the time must have found the packet; one that is sent after
-	// it must not. What falls between proves nothing, so go on until both were seen often enough.
+	// A pop whose reply comes before the time must have found the packet, and one that is sent
+	// after it must not. Others prove nothing, so go on until both were seen often enough.
 	const enough = 20
 	alive, dead := 0, 0
 	for i, end := 0, time.Now().Add(limit/2); alive < enough || dead < enough; i++ {

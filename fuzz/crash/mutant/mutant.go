@@ -1,5 +1,5 @@
-// Package mutant plants faults between the broker and the storage, one at a time, to show that the
-// crash harness finds them: a harness that has never failed proves nothing.
+// Package mutant plants one fault at a time between the broker and the storage, to show that the
+// crash harness finds it. A harness that has never failed proves nothing.
 package mutant
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// None is the wrapper without a fault: it takes every batch apart and puts it together again, as
-// the others do, so it shows that the findings are not the wrapper's own.
+// None is the wrapper without a fault. Like the others it takes every batch apart and puts it
+// together again, so it shows that the findings do not come from the wrapper.
 const None = "none"
 
 // faults lists the planted bugs by name.
@@ -22,20 +22,20 @@ func faults() map[string]func(*store) {
 		None: func(*store) {},
 
 		"ack-before-commit":    ackBeforeCommit,
-		"delete-not-written":   func(s *store) { s.drop = isDelete },
+		"delete-not-written":   func(s *store) { s.edit = without(storage.OpDelete) },
 		"last-record-dropped":  lastRecordDropped,
 		"batch-torn":           batchTorn,
 		"batches-reordered":    batchesReordered,
 		"batch-applied-twice":  batchAppliedTwice,
-		"definition-dropped":   func(s *store) { s.drop = isDefinition },
+		"definition-dropped":   func(s *store) { s.edit = without(storage.OpPutQueue) },
 		"sequence-reused":      sequenceReused,
 		"expiry-forgotten":     func(s *store) { s.meta = forgetExpiry; s.unchecked = true },
 		"key-forgotten":        func(s *store) { s.meta = forgetKey },
 		"packet-skipped":       func(s *store) { s.meta = skipSome(); s.unchecked = true },
 		"record-of-another":    func(s *store) { s.shiftReads = true },
 		"payload-of-large-cut": func(s *store) { s.cutLarge = true },
-		"move-not-deleted":     func(s *store) { move(s, storage.OpDelete) },
-		"move-not-put":         func(s *store) { move(s, storage.OpPut) },
+		"move-not-deleted":     func(s *store) { halfMove(s, storage.OpDelete) },
+		"move-not-put":         func(s *store) { halfMove(s, storage.OpPut) },
 		"first-put-dropped":    firstPutDropped,
 	}
 }
@@ -63,18 +63,18 @@ func Wrap(name string) (func(daemon.Store) daemon.Store, error) {
 	}, nil
 }
 
-// store is a daemon.Store with a fault. Its fields are set before it is used; the committer alone
-// touches what changes afterwards, but for what mu guards.
+// store is a daemon.Store with a fault. Its fields are set before it is used. Only the committer
+// uses what changes afterwards.
 type store struct {
 	daemon.Store
 	apply      func(*storage.Batch) error
-	drop       func(storage.Op) bool      // operations that are not written
-	meta       func(m *storage.Meta) bool // changes what a restart sees of a packet; false hides it
-	control    func(c *storage.Control)   // changes what a restart sees of the control record
-	settle     func() error               // brings what is held back to the store
-	unchecked  bool                       // the control record is not compared
-	shiftReads bool                       // a read of several packets mixes them up
-	cutLarge   bool                       // a long payload loses its end
+	edit       func([]storage.Op) []storage.Op // what is written of a batch; nil for all
+	meta       func(m *storage.Meta) bool      // changes what a restart sees of a packet; false hides it
+	control    func(c *storage.Control)        // changes what a restart sees of the control record
+	settle     func() error                    // writes what was delayed
+	unchecked  bool                            // the control record is not compared
+	shiftReads bool                            // a read of several packets mixes them up
+	cutLarge   bool                            // a long payload loses its end
 	marks      storage.Marks
 }
 
@@ -136,22 +136,24 @@ func (s *store) Close() error {
 }
 
 // rebuilt applies a copy of the batch.
-func (s *store) rebuilt(b *storage.Batch) error {
-	c, err := s.copy(s.ops(b))
+func (s *store) rebuilt(b *storage.Batch) error { return s.write(s.ops(b)) }
+
+// write applies a batch of operations.
+func (s *store) write(ops []storage.Op) error {
+	b, err := s.copy(ops)
 	if err != nil {
 		return err
 	}
-	return s.Store.Apply(c)
+	return s.Store.Apply(b)
 }
 
-// ops lists what the batch would write and the fault lets through.
+// ops lists what the fault lets through of a batch.
 func (s *store) ops(b *storage.Batch) []storage.Op {
 	var all []storage.Op
-	b.Each(func(op storage.Op) {
-		if s.drop == nil || !s.drop(op) {
-			all = append(all, op)
-		}
-	})
+	b.Each(func(op storage.Op) { all = append(all, op) })
+	if s.edit != nil {
+		all = s.edit(all)
+	}
 	return all
 }
 
@@ -187,10 +189,14 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 	return b, nil
 }
 
-func isDelete(op storage.Op) bool     { return op.Kind == storage.OpDelete }
-func isDefinition(op storage.Op) bool { return op.Kind == storage.OpPutQueue }
+// without leaves out the operations of a kind.
+func without(kind storage.OpKind) func([]storage.Op) []storage.Op {
+	return func(ops []storage.Op) []storage.Op {
+		return slices.DeleteFunc(ops, func(op storage.Op) bool { return op.Kind == kind })
+	}
+}
 
-// late is how far a faulty commit trails behind: the time in which a kill shows it.
+// late is the delay of a faulty commit: the time in which a kill shows the fault.
 const late = 10 * time.Millisecond
 
 // ackBeforeCommit reports a batch as durable and writes it a little later.
@@ -227,26 +233,20 @@ func ackBeforeCommit(s *store) {
 	}
 }
 
-// lastRecordDropped leaves out the last packet operation of every eighth batch. A dropped delete of
-// a dropped put would show in the control record at the next start, which is a second net: it is off
-// here and in other faults, so that the clients' ledger is what must find them.
+// lastRecordDropped leaves out the last packet operation of every eighth batch. The control record
+// would show that at the next start, too. So its check is off here and in other faults, and the
+// clients' ledger must find them.
 func lastRecordDropped(s *store) {
 	s.unchecked = true
 	n := 0
-	s.apply = func(b *storage.Batch) error {
-		ops := s.ops(b)
+	s.edit = func(ops []storage.Op) []storage.Op {
 		n++
 		for i := len(ops) - 1; i >= 0 && n%8 == 0; i-- {
 			if ops[i].Kind == storage.OpPut || ops[i].Kind == storage.OpDelete {
-				ops = append(ops[:i], ops[i+1:]...)
-				break
+				return slices.Delete(ops, i, i+1)
 			}
 		}
-		c, err := s.copy(ops)
-		if err != nil {
-			return err
-		}
-		return s.Store.Apply(c)
+		return ops
 	}
 }
 
@@ -258,11 +258,7 @@ func batchTorn(s *store) {
 			parts[i%2] = append(parts[i%2], op)
 		}
 		for i, part := range parts {
-			c, err := s.copy(part)
-			if err != nil {
-				return err
-			}
-			if err := s.Store.Apply(c); err != nil {
+			if err := s.write(part); err != nil {
 				return err
 			}
 			if i == 0 {
@@ -273,16 +269,15 @@ func batchTorn(s *store) {
 	}
 }
 
-// batchesReordered writes each second batch before the one that came before it.
+// batchesReordered writes every second batch before its predecessor.
 func batchesReordered(s *store) {
 	s.unchecked = true
-	var held *storage.Batch
+	var delayed *storage.Batch
 	s.settle = func() error {
-		if held == nil {
+		b := delayed
+		if delayed = nil; b == nil {
 			return nil
 		}
-		b := held
-		held = nil
 		return s.Store.Apply(b)
 	}
 	s.apply = func(b *storage.Batch) error {
@@ -290,8 +285,8 @@ func batchesReordered(s *store) {
 		if err != nil {
 			return err
 		}
-		if held == nil {
-			held = c
+		if delayed == nil {
+			delayed = c
 			return nil
 		}
 		if err := s.Store.Apply(c); err != nil {
@@ -334,94 +329,76 @@ func skipSome() func(*storage.Meta) bool {
 	}
 }
 
-// firstPutDropped leaves out one in 128 packets with a key that no packet is deleted for in the same batch:
-// of a board, the update that makes an item anew. The item's next update writes it again.
+// keys knows the queue and key of the packets that were put.
+type keys map[storage.PacketID]string
+
+// of returns the queue and key of a packet that is put or deleted, "" if it is not known.
+func (k keys) of(op storage.Op) string {
+	key := k[op.ID]
+	switch op.Kind {
+	case storage.OpDelete:
+		delete(k, op.ID)
+	case storage.OpPut:
+		var p storage.Packet
+		if err := storage.DecodeRecord(op.Record, &p); err != nil {
+			panic(err) // the broker has just encoded it
+		}
+		key = fmt.Sprint(op.ID.Queue, p.Key)
+		k[op.ID] = key
+	}
+	return key
+}
+
+// firstPutDropped leaves out one in 128 packets whose key no packet was deleted for in the same
+// batch. On a board that is the update that makes an item. The item's next update writes it again.
 func firstPutDropped(s *store) {
 	s.unchecked = true
-	keys := map[storage.PacketID]string{} // of the packets that were put
-	n := 0
-	s.apply = func(b *storage.Batch) error {
-		var ops []storage.Op
-		deleted := map[string]bool{} // by queue and key
-		for _, op := range s.ops(b) {
-			switch op.Kind {
-			case storage.OpDelete:
-				deleted[keys[op.ID]] = true
-				delete(keys, op.ID)
-			case storage.OpPut:
-				key, err := keyOf(op)
-				if err != nil {
-					return err
-				}
-				keys[op.ID] = key
-				if deleted[key] {
-					break
-				}
-				if n++; n%128 == 0 {
-					continue
-				}
+	known, n := keys{}, 0
+	s.edit = func(ops []storage.Op) []storage.Op {
+		deleted := map[string]bool{}
+		return slices.DeleteFunc(ops, func(op storage.Op) bool {
+			key := known.of(op)
+			if op.Kind == storage.OpDelete {
+				deleted[key] = true
 			}
-			ops = append(ops, op)
-		}
-		c, err := s.copy(ops)
-		if err != nil {
-			return err
-		}
-		return s.Store.Apply(c)
+			if op.Kind != storage.OpPut || deleted[key] {
+				return false
+			}
+			n++
+			return n%128 == 0
+		})
 	}
 }
 
-// keyOf tells packets apart by queue and key.
-func keyOf(put storage.Op) (string, error) {
-	var p storage.Packet
-	err := storage.DecodeRecord(put.Record, &p)
-	return fmt.Sprint(put.ID.Queue, p.Key), err
-}
-
-// move leaves out one half of each eighth move: of a packet that a batch deletes and puts again under
-// the same key at another place.
-func move(s *store, half storage.OpKind) {
+// halfMove leaves out one half of every eighth move. A move deletes a packet and puts it again, in
+// the same batch and under the same key, at another place.
+func halfMove(s *store, half storage.OpKind) {
 	s.unchecked = true
-	keys := map[storage.PacketID]string{} // of the packets that were put
-	n := 0
-	s.apply = func(b *storage.Batch) error {
-		ops := s.ops(b)
-		there := map[string]int{} // by queue and key: place of the delete in ops
-		var left []int
+	known, n := keys{}, 0
+	s.edit = func(ops []storage.Op) []storage.Op {
+		deletes := map[string]int{} // by key: place in ops
+		left := map[int]bool{}
 		for i, op := range ops {
-			switch op.Kind {
-			case storage.OpDelete:
-				if key, known := keys[op.ID]; known {
-					there[key] = i
-				}
-				delete(keys, op.ID)
-			case storage.OpPut:
-				key, err := keyOf(op)
-				if err != nil {
-					return err
-				}
-				keys[op.ID] = key
-				at, moved := there[key]
-				if !moved {
-					continue
-				}
-				if n++; n%8 != 0 {
-					continue
-				}
-				if half == storage.OpPut {
-					at = i
-				}
-				left = append(left, at)
+			key := known.of(op)
+			if op.Kind == storage.OpDelete && key != "" {
+				deletes[key] = i
+			}
+			at, moved := deletes[key]
+			if op.Kind != storage.OpPut || !moved {
+				continue
+			}
+			if n++; n%8 == 0 && half == storage.OpPut {
+				left[i] = true
+			} else if n%8 == 0 {
+				left[at] = true
 			}
 		}
-		slices.Sort(left)
-		for _, at := range slices.Backward(left) {
-			ops = slices.Delete(ops, at, at+1)
+		var rest []storage.Op
+		for i, op := range ops {
+			if !left[i] {
+				rest = append(rest, op)
+			}
 		}
-		c, err := s.copy(ops)
-		if err != nil {
-			return err
-		}
-		return s.Store.Apply(c)
+		return rest
 	}
 }
