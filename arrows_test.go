@@ -11,8 +11,8 @@ import (
 
 const module = "github.com/holdfast-queue/holdfast/"
 
-// mayImport says which layers a layer may use, itself apart. The command line wires, so it also
-// reaches what lies under the broker; the harness in fuzz may use everything.
+// mayImport says which other layers a layer may import. A command wires the layers, so it may also
+// import what is below the broker. The harness in fuzz may import everything.
 func mayImport(layer string) []string {
 	switch layer {
 	case "cmd":
@@ -29,14 +29,13 @@ func mayImport(layer string) []string {
 	return nil
 }
 
-// impure is what index must not import: clocks, input and output, chance that is not the caller's.
-// The hash/maphash seed stays, as it decides nothing that can be seen.
+// impure is what index must not import: clocks, input and output, goroutines, random numbers.
+// hash/maphash is allowed: its random seed decides nothing that can be seen.
 func impure() []string {
 	return []string{"time", "os", "io", "net", "syscall", "math/rand", "crypto", "log", "sync", "runtime", "bufio", "context"}
 }
 
-// breaksArrows checks the imports of a file. Tests may use every layer but fuzz: they build what
-// they test from the parts below and beside it.
+// breaksArrows checks the imports of a file. A test may import every layer except fuzz.
 func breaksArrows(s *source) []string {
 	if s.file == nil {
 		return nil
@@ -63,16 +62,18 @@ func breaksArrows(s *source) []string {
 	return found
 }
 
-// refuses says why a file may not import a package, or nothing.
+// refuses says why a file may not import a package; "" if it may.
 func refuses(s *source, name string) string {
 	layer := s.layer()
 	if below, ours := strings.CutPrefix(name, module); ours {
-		target, _, _ := strings.Cut(below, "/")
+		target, inner, _ := strings.Cut(below, "/")
 		switch {
 		case target == layer:
 			return ""
 		case target == "fuzz":
 			return "nothing imports fuzz"
+		case layer == "broker" && target == "recovery" && inner != "" && !s.isTest():
+			return "broker needs the state that recovery makes, not the commands below it"
 		case !s.isTest() && !slices.Contains(mayImport(layer), target):
 			return fmt.Sprintf("%s may import of this module only itself and %q", layer, mayImport(layer))
 		}
@@ -87,7 +88,7 @@ func refuses(s *source, name string) string {
 		}
 		for _, p := range impure() {
 			if name == p || strings.HasPrefix(name, p+"/") {
-				return "index reads no clock, does no input or output and starts no goroutine"
+				return "index reads no clock, draws no random number and does no input or output"
 			}
 		}
 	}
@@ -114,13 +115,18 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"only storage imports Badger":              {"recovery/x.go", file("recovery", badger), "only storage"},
 		"not even a test elsewhere imports Badger": {"fuzz/x_test.go", file("fuzz", badger), "only storage"},
 		"index reads no clock":                     {"index/x.go", file("index", "time"), "no clock"},
-		"index draws no chance":                    {"index/x.go", file("index", "math/rand/v2"), "no clock"},
+		"index draws no random number":             {"index/x.go", file("index", "math/rand/v2"), "no clock"},
+		"broker may not use an offline command":    {"broker/x.go", file("broker", module+"recovery/dump"), "not the commands"},
+		"dump may not know the broker":             {"recovery/dump/x.go", file("dump", module+"broker"), "only itself"},
 		"index does no output":                     {"index/x.go", file("index", "os"), "no clock"},
 		"index uses no other module":               {"index/x.go", file("index", "golang.org/x/sys/unix"), "standard library"},
 		"index starts no goroutine":                {"index/x.go", "package index\n\nfunc f() { go f() }\n", "starts a goroutine"},
 
 		"the whole chain is allowed":        {"broker/x.go", file("broker", module+"index"), ""},
 		"a command may use the storage":     {"cmd/x/x.go", file("main", module+"storage"), ""},
+		"a generator may speak a protocol":  {"cmd/loadgen/x.go", file("loadgen", module+"netproto/pinpriq"), ""},
+		"broker may use recovery":           {"broker/x.go", file("broker", module+"recovery"), ""},
+		"a command's work may use storage":  {"recovery/dump/x.go", file("dump", module+"storage"), ""},
 		"a protocol may use the server":     {"netproto/x/x.go", file("x", module+"netproto"), ""},
 		"storage may import Badger":         {"storage/x.go", file("storage", badger), ""},
 		"a test may build what it tests on": {"netproto/x_test.go", file("netproto", module+"storage"), ""},

@@ -1,5 +1,5 @@
 // Package holdfast is the root of a durable single-node priority-queue server. It holds no code,
-// only the tests of the rules that the folders below it keep:
+// only tests of the rules for the folders below it:
 //
 //	cmd        the programs: wiring only
 //	netproto   the edge: bytes in, bytes out, a folder for each protocol

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// source is one file of the project.
+// source is a file of the project.
 type source struct {
 	path string // from the root, with slashes
 	text string
@@ -48,7 +48,7 @@ func parse(t *testing.T, path, text string) *source {
 	return s
 }
 
-// project reads what people wrote: no build output, no data, no corpora of the fuzzer.
+// project reads all files that people write: no build output, no data folders, no fuzz corpora.
 func project(t *testing.T) []*source {
 	t.Helper()
 	var all []*source
@@ -84,7 +84,7 @@ func project(t *testing.T) []*source {
 	return all
 }
 
-// rule is one check of one file: a sentence for each breach.
+// rule is a check of one file. It returns a sentence for each breach.
 type rule func(s *source) []string
 
 // enforce applies a rule to the project.
@@ -97,7 +97,7 @@ func enforce(t *testing.T, check rule) {
 	}
 }
 
-// planted is a file that a rule must object to, or, with no want, must not.
+// planted is a file that a rule must object to; without want it must not.
 type planted struct {
 	path, text string
 	want       string // part of the one breach

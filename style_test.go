@@ -3,12 +3,15 @@ package holdfast_test
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
-// The longest that fit a reader's head; tests are exempt from the first.
+// The limits of a file and of a function. Tests have neither.
 const (
 	maxFileLines     = 500
 	maxFunctionLines = 70
@@ -34,8 +37,8 @@ func tooLong(s *source) []string {
 	return found
 }
 
-// unfinished finds notes of things left to do. The words are put together here so that this file
-// does not find itself.
+// unfinished finds notes of work left to do. The words are put together here, so that this file
+// does not break the rule.
 func unfinished(s *source) []string {
 	return matches(s, regexp.MustCompile(`\b(TO`+`DO|FIX`+`ME|XX`+`X)\b`), "is left open")
 }
@@ -43,6 +46,53 @@ func unfinished(s *source) []string {
 // machineBound finds paths that exist on one machine only.
 func machineBound(s *source) []string {
 	return matches(s, regexp.MustCompile(`(^|[\s"'`+"`"+`(=])/(wo`+`rk|ro`+`ot|ho`+`me|fa`+`rm)/`), "is a path of one machine")
+}
+
+// namesFlag finds comments and strings of libraries that name a command-line flag. A library
+// returns an error; only the commands know which flag helps.
+func namesFlag(s *source) []string {
+	if s.file == nil || s.isTest() || !slices.Contains([]string{"storage", "index", "broker", "recovery", "netproto"}, s.layer()) {
+		return nil
+	}
+	flag := regexp.MustCompile("(^|[\\s\"'`(])--[a-z]")
+	var found []string
+	report := func(at token.Pos, text string) {
+		if flag.MatchString(text) {
+			found = append(found, fmt.Sprintf("line %d names a command-line flag: only the commands do", s.line(at)))
+		}
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			report(lit.Pos(), lit.Value)
+		}
+		return true
+	})
+	for _, group := range s.file.Comments {
+		for _, c := range group.List {
+			report(c.Pos(), c.Text)
+		}
+	}
+	return found
+}
+
+// maxCommentWidth is in characters, a tab counting as one.
+const maxCommentWidth = 100
+
+// wideComments finds lines with nothing but a comment that are too long. The comments of storage
+// are not wrapped yet.
+func wideComments(s *source) []string {
+	if s.file == nil || s.layer() == "storage" {
+		return nil
+	}
+	var found []string
+	for i, line := range strings.Split(s.text, "\n") {
+		text := strings.TrimSpace(line)
+		width := utf8.RuneCountInString(line)
+		if width > maxCommentWidth && strings.HasPrefix(text, "//") && !strings.HasPrefix(text, "//go:") {
+			found = append(found, fmt.Sprintf("line %d: a comment of %d characters, at most %d", i+1, width, maxCommentWidth))
+		}
+	}
+	return found
 }
 
 func matches(s *source, words *regexp.Regexp, what string) []string {
@@ -90,6 +140,31 @@ func TestPathsOfOneMachineAreFound(t *testing.T) {
 		"quoted":   {"x/x.go", "package x\n\nconst dir = \"/ro" + "ot/data\"\n", "line 3"},
 		"in text":  {"README.md", "see /wo" + "rk/main\n", "line 1"},
 		"relative": {"README.md", "the net" + "wo" + "rk/main and a/ho" + "me/b\n", ""},
+	})
+}
+
+func TestNamedFlagsAreFound(t *testing.T) {
+	prove(t, namesFlag, map[string]planted{
+		"in an error":             {"broker/x.go", "package broker\n\nconst e = \"give it room with --cache\"\n", "line 3"},
+		"at the start":            {"netproto/x.go", "package netproto\n\nconst e = \"--pinpriq is not an address\"\n", "line 3"},
+		"in a comment":            {"recovery/dump/x.go", "package dump\n\n// f is what --again calls.\nfunc f() {}\n", "line 3"},
+		"behind code":             {"storage/x.go", "package storage\n\nconst a = 1 // of (--sync)\n", "line 3"},
+		"a command may":           {"cmd/x/x.go", "package main\n\nconst e = \"use --force\"\n", ""},
+		"a test may":              {"broker/x_test.go", "package broker\n\nconst e = \"use --force\"\n", ""},
+		"a dash is no flag":       {"broker/x.go", "package broker\n\nconst e = \"a -- b, --- and x--y\" // i--\n", ""},
+		"a decrement is no flag":  {"index/x.go", "package index\n\nfunc f(i int) { i-- }\n", ""},
+		"the harness of fuzz may": {"fuzz/x.go", "package fuzz\n\nconst e = \"--data\"\n", ""},
+	})
+}
+
+func TestWideCommentsAreFound(t *testing.T) {
+	comment := func(n int) string { return "// " + strings.Repeat("é", n-3) + "\n" }
+	prove(t, wideComments, map[string]planted{
+		"at the margin":     {"x/x.go", "package x\n\n" + comment(101), "line 3"},
+		"indented":          {"x/x_test.go", "package x\n\nfunc f() {\n\t" + comment(100) + "}\n", "101 characters"},
+		"at the limit":      {"x/x.go", "package x\n\n" + comment(100), ""},
+		"behind code":       {"x/x.go", "package x\n\nvar x int " + comment(101), ""},
+		"storage comes yet": {"storage/x.go", "package storage\n\n" + comment(101), ""},
 	})
 }
 

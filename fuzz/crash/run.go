@@ -10,7 +10,8 @@
 //	worker.go       a client that pushes and pops
 //	subscriber.go   a client that subscribes
 //	boardclient.go  a client of the board
-//	slowreader.go   a client that reads a backup slowly; keptlog.go: the log that the server keeps for it
+//	slowreader.go   a client that reads a backup slowly
+//	keptlog.go      the log that the server keeps for it
 //	drain.go        emptying queues after a restart
 //	identity.go     payloads that prove themselves
 //	model.go        what a worker's own queues must hold, exactly
