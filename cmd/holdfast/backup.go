@@ -13,8 +13,8 @@ import (
 
 // backupCmd copies a running server's store.
 type backupCmd struct {
-	To     string   `required:"" placeholder:"FILE" help:"File to write; - is standard output. It gets its name when it is whole and on disk, and takes the place of an older one then."`
-	Queue  []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches; may be given more than once (default: all)."`
+	To     string   `required:"" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays."`
+	Queue  []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is any bytes, ? one, [a-z] one of a set. May be given more than once (default: all)."`
 	Format string   `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
 
 	operatorPort
@@ -23,7 +23,7 @@ type backupCmd struct {
 
 // Help is shown below the usage line.
 func (c *backupCmd) Help() string {
-	return `Streams a consistent copy out of the running server, which goes on serving: all that was on disk at one moment. "holdfast load" makes a data folder of it. Exit code 0 means that the copy is whole: every record of it was read and its hash checked.
+	return `Streams a consistent copy out of a running server: all that was on disk at one moment. The server goes on meanwhile. "holdfast load" makes a data folder from the copy. Exit code 0 means that the copy is whole: every record was read, and the hash matched.
 
 Examples:
 

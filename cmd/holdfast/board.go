@@ -2,13 +2,13 @@ package main
 
 // barbershopCmd works on the board of a running server: its items and their scores.
 type barbershopCmd struct {
-	Import importCmd `cmd:"" help:"Send the lines of a snapshot to a running server."`
+	Import importCmd `cmd:"" help:"Send a snapshot to a running server."`
 	Export exportCmd `cmd:"" help:"Write the items of a running server as a snapshot."`
 }
 
 // Help is shown below the usage line.
 func (c *barbershopCmd) Help() string {
-	return `A snapshot is text, a line for each item: its number, a space, its score, both whole numbers from 0 to 4294967295.
+	return `A snapshot is a text file with a line for each item: its number, a space, and its score. Both are whole numbers from 0 to 4294967295.
 
 Examples:
 

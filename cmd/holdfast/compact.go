@@ -15,7 +15,7 @@ import (
 // compactCmd makes a folder small.
 type compactCmd struct {
 	Dir        folder `arg:"" help:"Data folder; no server may be running on it."`
-	AcceptLoss bool   `help:"Go on although acknowledged packets are missing from the folder."`
+	AcceptLoss bool   `help:"Go on although acknowledged packets are missing, and give those up."`
 	JSON       bool   `help:"Print a JSON object."`
 
 	progress
@@ -23,7 +23,7 @@ type compactCmd struct {
 
 // Help is shown below the usage line.
 func (c *compactCmd) Help() string {
-	return `Deletes expired packets and what has been popped, writes the tables anew and gives the room back to the file system. A running server does the same bit by bit; this does all of it at once. Whenever it is stopped, by Ctrl-C or kill -9, the folder is sound and holds all its packets.
+	return `Deletes expired packets, writes the tables anew without what was popped, and gives the space back to the file system. A running server does the same bit by bit. Ctrl-C and kill -9 do no harm at any moment: the folder stays sound and keeps its packets.
 
 Examples:
 

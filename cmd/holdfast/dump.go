@@ -14,19 +14,21 @@ import (
 // dumpCmd writes what is in a folder.
 type dumpCmd struct {
 	Dir     folder   `arg:"" help:"Data folder; no server may be running on it."`
-	Queue   []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is any bytes, ? one, [a-z] one of a set; may be given more than once (default: all)."`
-	Format  string   `enum:"jsonl,csv,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl and msgpack, which load reads, or csv for spreadsheets (default ${default})."`
-	Payload string   `enum:"auto,text,base64,hex,none" default:"auto" placeholder:"FORM" help:"How payloads are written: text if they are UTF-8, else base64; auto also takes base64 for control characters; none leaves them out (default ${default})."`
-	Limit   int64    `placeholder:"N" help:"At most so many packets; 0 is no limit (default 0)."`
-	Salvage bool     `help:"Write what can still be read of a damaged folder, and say on standard error what cannot."`
-	Output  string   `short:"o" default:"-" placeholder:"FILE" help:"File to write; - is standard output. It gets its name when it is whole and on disk (default ${default})."`
+	Queue   []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is any bytes, ? one, [a-z] one of a set. May be given more than once (default: all)."`
+	Format  string   `enum:"jsonl,csv,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack, which load reads, or csv for spreadsheets (default ${default})."`
+	Payload string   `enum:"auto,text,base64,hex,none" default:"auto" placeholder:"FORM" help:"How to write payloads: text (base64 where they are not UTF-8), base64, hex, none, or auto, which is text unless there are control characters (default ${default})."`
+	Limit   int64    `placeholder:"N" help:"At most N packets; 0 is no limit (default 0)."`
+	Salvage bool     `help:"Write what can be read of a damaged folder, and say on standard error what cannot."`
+	Output  string   `short:"o" default:"-" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays (default ${default})."`
 
 	progress
 }
 
 // Help is shown below the usage line.
 func (c *dumpCmd) Help() string {
-	return `Writes every live packet with all its fields, and the queues' settings, in order of delivery, and changes nothing in the folder. Bytes that are not text are written as base64 under another name, so nothing is lost: "holdfast load" makes the same folder of it. The last record counts and hashes the others; a dump without it was cut short. With --salvage the exit code is 0 although some packets could not be read; standard error counts them, says how what is there differs from what the last batch had counted, and whether packets that had been popped may be among it.
+	return `Writes the settings of the queues and every packet that has not expired, with all its fields, in the order of delivery. It changes nothing in the folder. Bytes that are not UTF-8 are written as base64 under another name, so "holdfast load" makes the same folder again. The last record counts and hashes the others: a dump without it is not whole.
+
+With --salvage the exit code is 0 although some packets cannot be read. Standard error counts them, tells how the others differ from what the last batch had counted, and whether popped packets may be among them.
 
 Examples:
 

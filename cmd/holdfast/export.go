@@ -16,7 +16,7 @@ import (
 
 // exportCmd writes the items of a board as a snapshot.
 type exportCmd struct {
-	File  string `arg:"" help:"Snapshot to write; - is standard output. It gets its name when it is whole and on disk, and takes the place of an older one then."`
+	File  string `arg:"" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays."`
 	Queue string `name:"barbershop-queue" default:"barbershop" placeholder:"NAME" help:"Queue that is the board (default ${default})."`
 
 	operatorPort
@@ -25,7 +25,9 @@ type exportCmd struct {
 
 // Help is shown below the usage line.
 func (c *exportCmd) Help() string {
-	return `Writes the items as they were at one moment, while the server goes on: the highest score first, and within a score the item that is there longest, which is the order in which "next" hands them out. Packets of the queue that are no items (they came through another door, with a payload or under another key) are left out, and so is all but the best packet of an item that has several; then the exit code is 1. The server makes one copy at a time: while a backup runs, an export is refused, and the other way round.
+	return `Writes the items as they were at one moment, in the order in which "next" takes them: the highest score first, and the oldest of equal scores. The server goes on meanwhile.
+
+Packets of the queue that are not items are left out, and the exit code is then 1: packets with a payload, with another key than an item's number, and all but the best packet of one item. A server makes one copy at a time: it refuses an export during a backup, and the other way round.
 
 Examples:
 

@@ -83,7 +83,7 @@ func TestREADMEHasTheFlagsOfEveryCommand(t *testing.T) {
 
 func TestHelpTellsTheExitCodes(t *testing.T) {
 	r := command{}.run(t.Context(), "--help")
-	if r.code != exitOK || !strings.Contains(r.stdout, "0 done, 1 error, 2 wrong usage, 3 the queue has nothing to pop.\nOf verify: 0 sound, 1 something is wrong") {
+	if r.code != exitOK || !strings.Contains(r.stdout, "0 done, 1 error, 2 wrong usage, 3 nothing to pop. Of verify:\n0 sound, 1 not sound, 2 not checked.") {
 		t.Errorf("%+v, want the exit codes", r)
 	}
 }

@@ -17,9 +17,9 @@ import (
 
 // importCmd sends a snapshot as updates.
 type importCmd struct {
-	File       string        `arg:"" help:"Snapshot to read; - is standard input."`
+	File       string        `arg:"" help:"Snapshot to read, or - for standard input."`
 	Barbershop string        `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
-	Timeout    time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the server to go on (default ${default})."`
+	Timeout    time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the next reply (default ${default})."`
 	JSON       bool          `help:"Print a JSON object."`
 
 	progress
@@ -27,7 +27,7 @@ type importCmd struct {
 
 // Help is shown below the usage line.
 func (c *importCmd) Help() string {
-	return `Each line becomes one update: it makes the item with that score, and adds the score to that of an item which is there already, be it from the same file; blank lines are passed over. So import twice, and all scores are doubled. The command returns when all lines are on the server's disk, and says how many there were; when it has to stop earlier, it says from which line on to import the rest.
+	return `Sends each line as an update: it puts a new item on the board with that score, and adds the score to that of an item which is there. So a second import of the same file doubles the scores. Blank lines are skipped. The command returns when every line is on the server's disk. When it stops before, it says which lines are imported.
 
 Examples:
 

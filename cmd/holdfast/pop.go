@@ -17,7 +17,7 @@ type popCmd struct {
 
 // Help is shown below the usage line.
 func (c *popCmd) Help() string {
-	return `Prints the payloads, the selected packet's first, each with a newline behind it. The packets are then gone from the server: the protocol has no acknowledgement. When the queue has nothing to select, nothing is printed and the exit code is 3.
+	return `Prints the payloads, a line each, the selected packet first. The packets are then gone from the server: there is no acknowledgement. If the queue has nothing to select, nothing is printed and the exit code is 3.
 
 Examples:
 

@@ -13,8 +13,8 @@ import (
 
 // printing is the flags of a command that prints packets.
 type printing struct {
-	Raw  bool `xor:"form" help:"Print the payloads and nothing else, not even a newline."`
-	JSON bool `xor:"form" help:"Print a JSON object a packet and line: selected, key and payload; key_base64 and payload_base64 instead where the bytes are not UTF-8."`
+	Raw  bool `xor:"form" help:"Print payloads only, without newlines."`
+	JSON bool `xor:"form" help:"Print a JSON object for each packet, one a line: selected, key, payload. Bytes that are not UTF-8 come as key_base64 and payload_base64."`
 }
 
 // packetJSON is the JSON form of a packet. One of each pair is set.

@@ -23,29 +23,35 @@ const (
 	exitNotChecked = exitUsage  // verify: the folder was not checked
 )
 
-const description = `A durable priority queue: one binary, one folder.
+const description = `A durable priority queue: one binary, one data folder.
 
-Every flag can also be given as an environment variable, named in its help; the flag wins, and an empty variable counts as not set.
+Each flag can also be given as an environment variable, which its help names. The flag wins, and an empty variable counts as not set.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 the queue has nothing to pop. Of verify: 0 sound, 1 something is wrong, 2 it was not checked.`
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing to pop. Of verify: 0 sound, 1 not sound, 2 not checked.
+
+Examples:
+
+    holdfast serve --data ./holdfast-data
+    holdfast push jobs hello --priority 1
+    holdfast pop jobs`
 
 // commands is the command line: one field for each command.
 type commands struct {
 	Serve     serveCmd     `cmd:"" help:"Serve queues from a data folder."`
 	Push      pushCmd      `cmd:"" help:"Push a packet and wait until it is on disk."`
-	Pop       popCmd       `cmd:"" help:"Pop the best packet of a queue, with all that have its key."`
-	Subscribe subscribeCmd `cmd:"" help:"Print the packets of queues as they come."`
+	Pop       popCmd       `cmd:"" help:"Pop the best packet of a queue, and all others with its key."`
+	Subscribe subscribeCmd `cmd:"" help:"Print packets of queues as they come."`
 	Bench     benchCmd     `cmd:"" help:"Measure a running server."`
 
-	Backup  backupCmd  `cmd:"" help:"Copy a running server's packets to a file."`
-	Dump    dumpCmd    `cmd:"" help:"Write the packets of a data folder, without a server."`
-	Load    loadCmd    `cmd:"" help:"Make a data folder of a dump or a backup."`
-	Verify  verifyCmd  `cmd:"" help:"Prove that a data folder is sound, or say what is wrong with it."`
-	Compact compactCmd `cmd:"" help:"Make a data folder as small as it gets."`
+	Backup  backupCmd  `cmd:"" help:"Copy the packets of a running server to a file."`
+	Dump    dumpCmd    `cmd:"" help:"Write out the packets of a data folder, without a server."`
+	Load    loadCmd    `cmd:"" help:"Make a data folder from a dump or a backup."`
+	Verify  verifyCmd  `cmd:"" help:"Check that a data folder is sound, or say what is wrong with it."`
+	Compact compactCmd `cmd:"" help:"Make a data folder as small as possible."`
 
-	Barbershop barbershopCmd `cmd:"" help:"Import or export the items of a running server's board."`
+	Barbershop barbershopCmd `cmd:"" help:"Import or export the items of a running server."`
 
-	Version versionCmd `cmd:"" help:"Print the versions of the program and of its data format, as --version does."`
+	Version versionCmd `cmd:"" help:"Print the version of the program, as --version does."`
 }
 
 // program is a process as the commands see it, so that tests can run it whole.

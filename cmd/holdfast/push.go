@@ -13,18 +13,18 @@ import (
 
 // pushCmd pushes one packet.
 type pushCmd struct {
-	Queue    string        `arg:"" help:"Queue to push to; the first push makes it."`
-	Payload  string        `arg:"" default:"-" help:"Payload, at most 65535 bytes; - or nothing reads standard input."`
-	Key      *string       `placeholder:"KEY" help:"Key of the packet. A pop takes, with the packet it selects, all packets of the queue with the same key. Without this flag the key is random, so the packet is in no group; an empty KEY is a key like any other."`
-	Priority uint8         `default:"128" placeholder:"N" help:"1 is best, 255 last; 0 is never selected and only leaves with a packet of the same key (default ${default})."`
-	TTL      time.Duration `default:"0s" placeholder:"TIME" help:"Time after which the packet is gone, at most 65.535s; 0 never expires (default ${default})."`
+	Queue    string        `arg:"" help:"Queue to push to. The first push makes it."`
+	Payload  string        `arg:"" default:"-" help:"Payload, at most 65535 bytes. If it is - or missing, standard input is read."`
+	Key      *string       `placeholder:"KEY" help:"Key of the packet (default: a random one). A pop takes the selected packet and all others of the queue with its key. An empty KEY is a key like any other."`
+	Priority uint8         `default:"128" placeholder:"N" help:"Priority: 1 is best, 255 last. A packet of priority 0 is never selected: it leaves only with one of the same key (default ${default})."`
+	TTL      time.Duration `default:"0s" placeholder:"TIME" help:"Time to live, at most 65.535s; 0 never expires (default ${default})."`
 
 	server
 }
 
 // Help is shown below the usage line.
 func (c *pushCmd) Help() string {
-	return `Exit code 0 means that the packet is on the server's disk (with the server's default of --sync always).
+	return `Returns with exit code 0 once the packet is on the server's disk. (A server with --sync other than always answers before that.)
 
 Examples:
 

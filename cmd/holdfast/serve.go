@@ -14,24 +14,24 @@ import (
 
 // serveCmd runs the server.
 type serveCmd struct {
-	Data            folder        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder, made if it is not there (default ${default})."`
-	Pinpriq         string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for the pinpriq protocol, or off; port 0 picks a free one, see the log (default ${default})."`
-	Barbershop      string        `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address for the barbershop protocol, or off (default ${default})."`
-	BarbershopQueue string        `default:"barbershop" placeholder:"NAME" help:"Queue that is the barbershop board (default ${default})."`
-	Admin           string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for HTTP requests of the operator, or off: GET /backup, which is what holdfast backup asks for, and GET /healthz (default ${default})."`
-	Sync            string        `default:"always" placeholder:"MODE" help:"When to force batches to the disk: always, interval:50ms (1ms to 1m) or never. No mode loses anything to kill -9; a power cut costs nothing, the last interval, or what the system had not written yet (default ${default})."`
-	Cache           byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, rounded up to a power of two (default ${default})."`
-	MaxConns        int           `default:"10000" placeholder:"N" help:"Most connections at a time, of each protocol (default ${default})."`
-	Drain           time.Duration `default:"8s" placeholder:"TIME" help:"How long to let connections finish after SIGTERM or SIGINT (default ${default})."`
-	Insecure        bool          `help:"Allow an address that other machines reach, although nothing is encrypted and nobody has to log in."`
-	AcceptLoss      bool          `help:"Start although acknowledged packets are missing from the folder, and serve what is left."`
-	Log             string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Form of the log on standard error: text or json (default ${default})."`
-	LogLevel        string        `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important lines to log: debug, info, warn or error (default ${default})."`
+	Data            folder        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder; made if it does not exist (default ${default})."`
+	Pinpriq         string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for pinpriq, or off. Port 0 takes a free port, which the log names (default ${default})."`
+	Barbershop      string        `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address for barbershop, or off (default ${default})."`
+	BarbershopQueue string        `default:"barbershop" placeholder:"NAME" help:"Queue that holds the items of barbershop (default ${default})."`
+	Admin           string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for the operator's HTTP requests, or off: GET /backup (for holdfast backup) and GET /healthz (default ${default})."`
+	Sync            string        `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
+	Cache           byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
+	MaxConns        int           `default:"10000" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
+	Drain           time.Duration `default:"8s" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
+	Insecure        bool          `help:"Allow addresses that other machines can reach. There is no encryption and no login."`
+	AcceptLoss      bool          `help:"Start although acknowledged packets are missing, and give those up."`
+	Log             string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on standard error: text or json (default ${default})."`
+	LogLevel        string        `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important level to log: debug, info, warn or error (default ${default})."`
 }
 
 // Help is shown below the usage line.
 func (c *serveCmd) Help() string {
-	return `The server logs a line "listening" for each address once it is ready. SIGTERM or SIGINT drains it: no new connections, what was received is carried out and answered, then it ends with exit code 0. A second signal, half a second later or more, ends it at once; nothing that was acknowledged is lost by that.
+	return `Logs a line "listening" for each address once it serves there. SIGTERM, SIGINT or SIGHUP makes it drain: it takes no new connections, answers what it has received, and ends with exit code 0. A second signal, half a second later or more, ends it at once. Neither loses anything that was acknowledged.
 
 Examples:
 

@@ -14,8 +14,8 @@ import (
 
 // subscribeCmd prints deliveries.
 type subscribeCmd struct {
-	Queues []string `arg:"" name:"queue" help:"Queues to subscribe to; they need not exist yet."`
-	Count  int      `placeholder:"N" help:"End after so many deliveries, the packets of one key together being one; 0 goes on until SIGINT or SIGTERM (default 0)."`
+	Queues []string `arg:"" name:"queue" help:"Queues to subscribe to. They need not exist yet."`
+	Count  int      `placeholder:"N" help:"End after N deliveries; packets of one key come as one delivery. 0 goes on until a signal (default 0)."`
 
 	printing
 	server
@@ -23,7 +23,7 @@ type subscribeCmd struct {
 
 // Help is shown below the usage line.
 func (c *subscribeCmd) Help() string {
-	return `Asks for one delivery at a time and prints it before it asks for the next, so a slow reader loses nothing. With several queues the best priority comes first, then the newest packet.
+	return `Prints each delivery before it asks for the next, so a slow reader loses nothing. Of several queues, the packet with the best priority comes first, then the newest.
 
 Examples:
 
