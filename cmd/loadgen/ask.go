@@ -20,11 +20,11 @@ func Ask(ctx context.Context, addr string, p Protocol) (Progress, error) {
 	defer stop()
 
 	var total Progress
-	out, in, held := p.Append(nil, 0, 1), make([]byte, readBuffer), 0
+	out, in, partial := p.Append(nil, 0, 1), make([]byte, readBuffer), 0
 	for total.Done == 0 && total.Packets == 0 {
 		n := 0
 		if _, err = socket.Write(out); err == nil {
-			n, err = socket.Read(in[held:])
+			n, err = socket.Read(in[partial:])
 		}
 		if ctx.Err() != nil {
 			return total, ctx.Err()
@@ -32,12 +32,12 @@ func Ask(ctx context.Context, addr string, p Protocol) (Progress, error) {
 		if err != nil {
 			return total, fmt.Errorf("the connection to %s failed before the answer: %w", addr, err)
 		}
-		held += n
+		partial += n
 		var progress Progress
-		if out, progress, err = p.Consume(out[:0], in[:held]); err != nil {
+		if out, progress, err = p.Consume(out[:0], in[:partial]); err != nil {
 			return total, err
 		}
-		held = copy(in, in[progress.Used:held])
+		partial = copy(in, in[progress.Used:partial])
 		total.add(progress)
 	}
 	return total, nil

@@ -124,7 +124,7 @@ func (l *loop) run(ctx context.Context) error {
 // serve reads what has come in, and writes the requests that follow from it.
 func (l *loop) serve(c *conn, events uint32) error {
 	if events&^unix.EPOLLOUT != 0 {
-		n, err := unix.Read(c.fd, c.in[c.held:])
+		n, err := unix.Read(c.fd, c.in[c.partial:])
 		switch {
 		case err == unix.EAGAIN || err == unix.EINTR:
 		case err != nil:

@@ -119,19 +119,19 @@ func converse(t *testing.T, p Protocol, begin int, pieces ...string) (Progress, 
 	t.Helper()
 	p.Append(nil, 0, begin)
 	var total Progress
-	var sent, held []byte
+	var sent, partial []byte
 	for _, piece := range pieces {
-		held = append(held, piece...)
+		partial = append(partial, piece...)
 		var progress Progress
 		var err error
-		if sent, progress, err = p.Consume(sent, held); err != nil {
+		if sent, progress, err = p.Consume(sent, partial); err != nil {
 			t.Fatalf("pieces %q: %v", pieces, err)
 		}
-		held = held[progress.Used:]
+		partial = partial[progress.Used:]
 		total.add(progress)
 	}
-	if len(held) > 0 {
-		t.Fatalf("pieces %q: %q was not used", pieces, held)
+	if len(partial) > 0 {
+		t.Fatalf("pieces %q: %q was not used", pieces, partial)
 	}
 	return total, string(sent)
 }

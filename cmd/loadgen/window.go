@@ -95,8 +95,8 @@ func (g *group) answered(p Progress, sent, now time.Time) {
 type window struct {
 	group   *group
 	proto   Protocol
-	in      []byte // read buffer; the first held bytes wait for the rest of a reply
-	held    int
+	in      []byte // read buffer; its first partial bytes are the beginning of a reply
+	partial int
 	out     []byte // bytes to write
 	waiting int    // requests that are not answered
 	sent    time.Time
@@ -119,15 +119,15 @@ func (w *window) fill(now time.Time) {
 	}
 }
 
-// reply takes the n bytes that were read into in[held:].
+// reply takes the n bytes that were read into in[partial:].
 func (w *window) reply(n int, now time.Time) error {
-	w.held += n
-	out, p, err := w.proto.Consume(w.out, w.in[:w.held])
+	w.partial += n
+	out, p, err := w.proto.Consume(w.out, w.in[:w.partial])
 	w.out = out
 	if err != nil {
 		return err
 	}
-	w.held = copy(w.in, w.in[p.Used:w.held])
+	w.partial = copy(w.in, w.in[p.Used:w.partial])
 	if p.Done > w.waiting {
 		return fmt.Errorf("the server sent %d replies more than there were requests", p.Done-w.waiting)
 	}

@@ -65,29 +65,29 @@ func quickSizes() sizes {
 func allCases(peers []*peer, s sizes) []benchCase {
 	asking := contenders(peers, false)
 	waiting := append(contenders(peers, true), named(asking, "redis")...)
-	mixedEach := both(pushers(32, 1, s.mixedEach), poppers(32, 1, s.mixedEach))
-	mixedDeep := both(pushers(32, 64, s.mixedDeep), poppers(32, 64, s.mixedDeep))
+	mixedEach := both(pushes(32, 1, s.mixedEach), pops(32, 1, s.mixedEach))
+	mixedDeep := both(pushes(32, 64, s.mixedDeep), pops(32, 64, s.mixedDeep))
 	twice := []target{atLeast("redis waiting", 2), atLeast("redis", 2)}
 	cases := []benchCase{
 		{
 			name: "push-64", about: "pushes, 16 connections, 64 at a time (Holdfast: a barrier after every 64)",
 			contenders: asking, targets: []target{atLeast("redis", 1.2)},
-			run: throughput{limit: s.limit, traffic: pushers(16, 64, s.pushDeep)}.run,
+			run: throughput{limit: s.limit, traffic: pushes(16, 64, s.pushDeep)}.run,
 		},
 		{
 			name: "push-1", about: "pushes, 64 connections, one at a time (Holdfast: a barrier after each)",
 			contenders: asking, targets: []target{atLeast("redis", 1.1)},
-			run: throughput{limit: s.limit, traffic: pushers(64, 1, s.pushEach)}.run,
+			run: throughput{limit: s.limit, traffic: pushes(64, 1, s.pushEach)}.run,
 		},
 		{
 			name: "pop-1", about: "pops, 64 connections, one at a time",
 			contenders: asking, targets: []target{atLeast("redis", 1.2)},
-			run: throughput{fill: s.popEach, limit: s.limit, traffic: poppers(64, 1, s.popEach)}.run,
+			run: throughput{fill: s.popEach, limit: s.limit, traffic: pops(64, 1, s.popEach)}.run,
 		},
 		{
 			name: "pop-64", about: fmt.Sprintf("drain of %s packets, 16 connections, 64 at a time", short(s.drain)),
 			contenders: named(asking, "holdfast", "redis"), targets: []target{atLeast("redis", 1.0)},
-			run: throughput{fill: s.drain, limit: time.Minute, traffic: poppers(16, 64, s.drain)}.run,
+			run: throughput{fill: s.drain, limit: time.Minute, traffic: pops(16, 64, s.drain)}.run,
 		},
 		{
 			name: "mixed-1", about: "32 producers and 32 consumers, one at a time; pushes and pops",
@@ -161,14 +161,14 @@ type state struct {
 // traffic makes the groups of a measurement.
 type traffic func(c contender, s state) []loadgen.Group
 
-func pushers(conns, depth, count int) traffic {
+func pushes(conns, depth, count int) traffic {
 	return func(c contender, _ state) []loadgen.Group {
 		p := loadgen.Packets{Queue: queueName, Size: payloadSize}
 		return group("push", conns, depth, count, func() loadgen.Protocol { return c.peer.push(p) })
 	}
 }
 
-func poppers(conns, depth, count int) traffic {
+func pops(conns, depth, count int) traffic {
 	return func(c contender, s state) []loadgen.Group {
 		if s.packets > 0 {
 			count = min(count, s.packets)

@@ -21,7 +21,7 @@ const (
 func boardCases(list []contender, s sizes) []benchCase {
 	about := fmt.Sprintf("with %s items, %d connections, ", short(s.boardItems), boardConns)
 	halves := func(conns, depth, count int) traffic {
-		return both(updaters(conns/2, depth, count/2), takers(conns/2, depth, count/2))
+		return both(updates(conns/2, depth, count/2), nexts(conns/2, depth, count/2))
 	}
 	var cases []benchCase
 	for _, kind := range []struct {
@@ -29,8 +29,8 @@ func boardCases(list []contender, s sizes) []benchCase {
 		taken       bool // whether items leave the board
 		traffic     func(conns, depth, count int) traffic
 	}{
-		{"update", "updates of random ones (Redis: ZINCRBY), ", false, updaters},
-		{"next", "the highest is taken (Redis: ZPOPMAX), ", true, takers},
+		{"update", "updates of random ones (Redis: ZINCRBY), ", false, updates},
+		{"next", "the highest is taken (Redis: ZPOPMAX), ", true, nexts},
 		{"shifts", "half of them update, half take the highest, ", true, halves},
 	} {
 		for _, at := range []struct {
@@ -55,13 +55,13 @@ func boardCases(list []contender, s sizes) []benchCase {
 	})
 }
 
-func updaters(conns, depth, count int) traffic {
+func updates(conns, depth, count int) traffic {
 	return func(c contender, s state) []loadgen.Group {
 		return group("update", conns, depth, count, func() loadgen.Protocol { return c.peer.update(s.items) })
 	}
 }
 
-func takers(conns, depth, count int) traffic {
+func nexts(conns, depth, count int) traffic {
 	return func(c contender, s state) []loadgen.Group {
 		return group("next", conns, depth, count, func() loadgen.Protocol { return c.peer.next(s.items.Queue) })
 	}
@@ -154,14 +154,14 @@ func (g boardGrowth) measure(ctx context.Context, rounds int, s *server, items i
 	for _, what := range boardFigures() {
 		figures = append(figures, &row{Case: what.name + short(items), Server: s.peer.name, Unit: what.unit})
 	}
-	pid, updates := s.cmd.Process.Pid, float64(g.updates)
+	pid, n := s.cmd.Process.Pid, float64(g.updates)
 	for round := range rounds {
 		usedBefore, writtenBefore, err := spent(pid)
 		if err != nil {
 			return nil, err
 		}
 		seeded := loadgen.Items{Live: items, Seed: uint64(1+round) * seedStep}
-		result, err := s.measureAll(ctx, updaters(boardConns, 16, g.updates)(contender{peer: s.peer}, state{items: seeded}))
+		result, err := s.measureAll(ctx, updates(boardConns, 16, g.updates)(contender{peer: s.peer}, state{items: seeded}))
 		if err != nil {
 			return nil, err
 		}
@@ -173,9 +173,9 @@ func (g boardGrowth) measure(ctx context.Context, rounds int, s *server, items i
 		if err != nil {
 			return nil, err
 		}
-		figures[0].Samples[round] = result.Elapsed.Seconds() * 1e6 / updates
-		figures[1].Samples = append(figures[1].Samples, (used-usedBefore).Seconds()*1e6/updates)
-		figures[2].Samples = append(figures[2].Samples, float64(written-writtenBefore)/updates)
+		figures[0].Samples[round] = result.Elapsed.Seconds() * 1e6 / n
+		figures[1].Samples = append(figures[1].Samples, (used-usedBefore).Seconds()*1e6/n)
+		figures[2].Samples = append(figures[2].Samples, float64(written-writtenBefore)/n)
 	}
 	return figures, figures[0].addMemory(s)
 }

@@ -58,28 +58,28 @@ func boardHelper(t *testing.T) *peer {
 func TestABoardIsMadeOnceAndMeasuredInEveryRound(t *testing.T) {
 	b := testBench(t)
 	c := &benchCase{name: "update", contenders: []contender{{label: "good", peer: boardHelper(t)}}}
-	updates := 0
+	seen := 0
 	groups := func(c contender, before state) []loadgen.Group {
 		s, items := b.servers[0], before.items
-		got, err := loadgen.Ask(t.Context(), s.addr, tell{c.peer.next(""), &updates})
+		got, err := loadgen.Ask(t.Context(), s.addr, tell{c.peer.next(""), &seen})
 		if err != nil || got.Done != 1 {
 			t.Errorf("the server was asked in vain: %+v, %v", got, err)
 		}
 		if items.Live != 100+2*10 || items.Seed == 0 {
 			t.Errorf("the items are %+v, expected 120 with a seed", items)
 		}
-		return updaters(2, 3, 30)(c, before)
+		return updates(2, 3, 30)(c, before)
 	}
 	rows, err := boardThroughput{items: 100, extra: 10, limit: time.Minute, traffic: groups}.run(t.Context(), b, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(b.failed) > 0 || len(rows[0].Samples) != 2 || updates != 150 || len(b.servers) != 0 {
-		t.Errorf("%d rounds, %d updates before the last one, failures %q; expected 2 and 150 (120 items and a round of 30), none", len(rows[0].Samples), updates, b.failed)
+	if len(b.failed) > 0 || len(rows[0].Samples) != 2 || seen != 150 || len(b.servers) != 0 {
+		t.Errorf("%d rounds, %d updates before the last one, failures %q; expected 2 and 150 (120 items and a round of 30), none", len(rows[0].Samples), seen, b.failed)
 	}
 }
 
-// tell notes the number that the server gave last.
+// tell keeps the number that the server gave last.
 type tell struct {
 	loadgen.Protocol
 	number *int

@@ -168,7 +168,7 @@ func TestACaseMeasuresEveryRoundAndLeavesOutAFailedServer(t *testing.T) {
 	c := &benchCase{name: "pop", contenders: []contender{
 		{label: "good", peer: helper(t, "serve-empty")}, {label: "bad", peer: helper(t, "refuse")},
 	}}
-	rows, err := throughput{limit: 20 * time.Millisecond, traffic: poppers(2, 2, 0)}.run(t.Context(), b, c)
+	rows, err := throughput{limit: 20 * time.Millisecond, traffic: pops(2, 2, 0)}.run(t.Context(), b, c)
 	if err != nil {
 		t.Fatal(err)
 	}
