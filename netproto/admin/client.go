@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// ErrRefused: the server has said why it hands out no backup.
+// ErrRefused: the server answered that it gives no backup, and why.
 var ErrRefused = errors.New("refuses")
 
-// Fetch asks the server at address for a backup and returns it, which the caller reads to the
-// end and closes. A body that is cut short ends in an error, never in a plain io.EOF. ctx ends the
-// transfer too; timeout bounds how long a Read, or Fetch itself, waits for the server.
+// Fetch asks the server at address for a backup. The caller reads the transfer to its end and closes
+// it. A body that is cut short ends in an error, never in io.EOF. ctx ends the transfer; timeout bounds
+// how long Fetch, and each Read, waits for the server.
 func Fetch(ctx context.Context, address string, r Request, timeout time.Duration) (*Transfer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	transport := &http.Transport{
@@ -30,7 +30,7 @@ func Fetch(ctx context.Context, address string, r Request, timeout time.Duration
 		},
 	}
 	host := address
-	if strings.HasPrefix(host, ":") { // what is dialled then is this machine, and a request must name one
+	if strings.HasPrefix(host, ":") { // this machine is dialled, but a request must name a host
 		host = "localhost" + host
 	}
 	where := url.URL{Scheme: "http", Host: host, Path: "/backup", RawQuery: r.query()}
@@ -60,19 +60,19 @@ func Fetch(ctx context.Context, address string, r Request, timeout time.Duration
 	return t, nil
 }
 
-// Transfer is the body of a backup on its way. It belongs to one goroutine.
+// Transfer is a backup under way. It belongs to one goroutine.
 type Transfer struct {
-	// Packets is about how many packets will come; 0 where the server does not say.
+	// Packets is about how many packets will come; 0 if the server does not say.
 	Packets int64
 
 	ctx     context.Context // of the request
 	cancel  context.CancelCauseFunc
 	body    io.ReadCloser
 	timeout time.Duration
-	silence *time.Timer // cancels the request; runs while the server is waited for
+	silence *time.Timer // cancels the request; runs while a call waits for the server
 }
 
-// expected is how many packets a server announces.
+// expected is how many packets the server announces; 0 if it does not.
 func expected(h http.Header) int64 {
 	n, err := strconv.ParseInt(h.Get(packetsHeader), 10, 64)
 	if err != nil || n < 0 {
@@ -92,19 +92,19 @@ func (t *Transfer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// explain prefers the reason for which the request was cancelled.
+// explain replaces an error by why the request was cancelled, if it was.
 func (t *Transfer) explain(err error) error {
 	if cause := context.Cause(t.ctx); cause != nil {
 		return cause
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
-		// Not wrapped: to a reader of records an unexpected end is an end.
-		return fmt.Errorf("the server cut the backup short, its log says why: %v", err)
+		// Not wrapped: whoever reads records takes io.ErrUnexpectedEOF for the end of the file.
+		return fmt.Errorf("the server cut the backup short; its log says why: %v", err)
 	}
 	return err
 }
 
-// Close ends the transfer, whole or not.
+// Close ends the transfer, whether it is whole or not.
 func (t *Transfer) Close() error {
 	t.silence.Stop()
 	t.cancel(nil)

@@ -3,21 +3,21 @@ package admin
 import "time"
 
 const (
-	// DefaultMaxConns is far more than operators and their monitors need; it keeps what belongs to
-	// the queues' clients, descriptors above all, out of their reach.
+	// DefaultMaxConns is far more than operators and their monitors need. It keeps most descriptors
+	// for the clients of the queues.
 	DefaultMaxConns = 64
 	// DefaultStallTimeout ends a backup whose client takes less than a piece of 64 KiB in this long.
 	// The client's rate is averaged over the same time.
 	DefaultStallTimeout = 30 * time.Second
-	// DefaultMinRate ends a backup whose client takes fewer bytes a second: it would hold the one slot
-	// for hours, and on the disk what was popped since. Half a megabit a second is less than any line
-	// that an operator moves a backup over, and a gigabyte still has more than four hours.
+	// DefaultMinRate ends a backup whose client takes fewer bytes a second. Such a client would keep the
+	// one slot for hours, and so long the disk keeps what was popped since. Half a megabit a second
+	// is less than any network over which an operator takes backups.
 	DefaultMinRate = 64 << 10
 
-	headerTimeout = 10 * time.Second // for a request, from its first byte or the connection's beginning
+	headerTimeout = 10 * time.Second // for a request, from its first byte or the start of the connection
 	idleTimeout   = 60 * time.Second // between two requests of a connection
-	shutdownWait  = time.Second      // for requests under way, which take microseconds, backups apart
+	shutdownWait  = time.Second      // for requests under way: all but backups take microseconds
 
-	maxHeader = 256 << 10 // has room for the longest queue name, each of its bytes in three
-	piece     = 64 << 10  // of a backup, written in one go
+	maxHeader = 256 << 10 // fits the longest queue name, percent-encoded
+	piece     = 64 << 10  // bytes of a backup that are written at a time
 )

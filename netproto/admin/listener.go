@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// limited is a listener that closes what it accepts while too many connections are open.
+// limited is a listener that closes new connections while too many are open.
 type limited struct {
 	net.Listener
 	most   int
 	logger *slog.Logger
-	open   atomic.Int64 // connections that are not closed yet
+	open   atomic.Int64 // connections that are open
 }
 
-// Accept waits for the next connection that is under the limit.
+// Accept waits for the next connection within the limit.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -31,13 +31,13 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// counted is a connection that gives its place up when it is closed.
+// counted is a connection that frees its place when it is closed.
 type counted struct {
 	net.Conn
 	release func()
 }
 
-// Close closes the connection. It may be called more than once and by any goroutine.
+// Close closes the connection. Any goroutine may call it, more than once.
 func (c *counted) Close() error {
 	c.release()
 	return c.Conn.Close()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace is how fast a client takes a backup. Only the time counts that the server waits for the
-// client: a backup whose packets are hard to find is not the client's fault.
+// pace measures how fast a client takes a backup. Only the time that the server waits for the client
+// counts: a backup whose packets are hard to find is not the client's fault.
 type pace struct {
 	least  int64         // bytes a second, on average over window
 	window time.Duration // of waiting
@@ -14,8 +14,8 @@ type pace struct {
 	waited time.Duration // in this window
 }
 
-// add notes that n bytes were taken after the server had waited for so long. Its error says that
-// the client is too slow.
+// add notes that the client took n bytes while the server waited. The error says that the client is
+// too slow.
 func (p *pace) add(n int, waited time.Duration) error {
 	p.bytes += int64(n)
 	p.waited += waited

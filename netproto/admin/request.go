@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// Forms of a backup: those of a dump that can be loaded.
+// Formats of a backup: those of dumps that can be loaded.
 const (
 	FormatMsgpack = "msgpack"
 	FormatJSONL   = "jsonl"
@@ -14,10 +14,10 @@ const (
 // Request says what a backup is to hold.
 type Request struct {
 	Format string   // FormatMsgpack or FormatJSONL
-	Queues []string // globs; a queue that one of them matches is in, and all are when there is none
+	Queues []string // globs: a queue that one of them matches is included; all are if there is none
 }
 
-// packetsHeader tells about how many packets a backup holds.
+// packetsHeader says about how many packets a backup holds.
 const packetsHeader = "Holdfast-Packets"
 
 func (r *Request) contentType() string {
@@ -27,30 +27,30 @@ func (r *Request) contentType() string {
 	return "application/msgpack"
 }
 
-// parseRequest reads the query of a backup's address.
+// parseRequest parses the query of a request for a backup.
 func parseRequest(query string) (Request, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return Request{}, fmt.Errorf("the query cannot be read, expected format=%s|%s and queue=GLOB: %w", FormatMsgpack, FormatJSONL, err)
+		return Request{}, fmt.Errorf("query cannot be parsed: expected format=%s|%s and queue=GLOB: %w", FormatMsgpack, FormatJSONL, err)
 	}
 	r := Request{Format: FormatMsgpack}
 	for name, given := range values {
 		switch name {
 		case "format":
 			if len(given) != 1 || given[0] != FormatMsgpack && given[0] != FormatJSONL {
-				return Request{}, fmt.Errorf("format %q is not known: expected %s or %s, once", given, FormatMsgpack, FormatJSONL)
+				return Request{}, fmt.Errorf("format %q: expected %s or %s, once", given, FormatMsgpack, FormatJSONL)
 			}
 			r.Format = given[0]
 		case "queue":
 			r.Queues = given
 		default:
-			return Request{}, fmt.Errorf("parameter %q is not known: expected format and queue", name)
+			return Request{}, fmt.Errorf("unknown parameter %q: expected format and queue", name)
 		}
 	}
 	return r, nil
 }
 
-// query is what parseRequest reads.
+// query is what parseRequest parses.
 func (r *Request) query() string {
 	values := url.Values{"format": {r.Format}}
 	if len(r.Queues) > 0 {

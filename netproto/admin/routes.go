@@ -23,7 +23,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("/healthz", s.get(s.serveHealth))
 	mux.Handle("/backup", s.get(s.serveBackup))
 	mux.Handle("/", s.get(func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, fmt.Sprintf("path %q does not exist: there are /healthz and /backup", r.URL.Path))
+		refuse(w, http.StatusNotFound, fmt.Sprintf("path %q does not exist: expected /healthz or /backup", r.URL.Path))
 	}))
 	return mux
 }
@@ -32,26 +32,27 @@ func (s *Server) routes() http.Handler {
 // another site.
 func (s *Server) get(serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 { // it is read after the answer, and must come then
+		if r.ContentLength != 0 { // the server reads the body after its answer: do not wait for it long
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTimeout))
 		}
 		switch {
 		case !s.config.AnyHost && !isAddress(r.Host):
-			refuse(w, http.StatusForbidden, fmt.Sprintf("host %q is not an IP address or localhost: ask by the server's address", r.Host))
+			refuse(w, http.StatusForbidden, fmt.Sprintf("host %q is not an IP address or localhost: use the server's IP address", r.Host))
 		case isCrossSite(r):
-			refuse(w, http.StatusForbidden, "a web page of another site sent this request: ask directly, not through a page")
+			refuse(w, http.StatusForbidden, "this request comes from a web page of another site: send it with a program, or type its address")
 		case r.Method != http.MethodGet:
 			w.Header().Set("Allow", http.MethodGet)
-			refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("method %s is not known here: use GET", r.Method))
+			refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("method %s is not allowed: use GET", r.Method))
 		default:
 			serve(w, r)
 		}
 	})
 }
 
-// isAddress tells whether a Host header names a machine as only its operator would.
+// isAddress tells whether a Host header is an IP address or localhost. A web page of another site is
+// loaded by that site's name.
 func isAddress(host string) bool {
-	if host == "" { // a request of HTTP/1.0 need not name one, and no browser sends that
+	if host == "" { // HTTP/1.0 need not name a host, and no browser speaks it
 		return true
 	}
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -81,7 +82,7 @@ func isCrossSite(r *http.Request) bool {
 	return false
 }
 
-// refuse answers with a sentence.
+// refuse answers with a status and a sentence.
 func refuse(w http.ResponseWriter, code int, why string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -94,8 +95,8 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// serveBackup streams a backup. What goes wrong before the first piece has left is answered with a
-// status and a sentence; later the connection is aborted, so that the client sees a body cut short.
+// serveBackup streams a backup. An error before the first piece has left is answered with a status
+// and a sentence. Later ones abort the connection, so that the client sees that the body is cut short.
 func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 	request, err := parseRequest(r.URL.RawQuery)
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 	}
 	if !s.backup.TryLock() {
 		w.Header().Set("Retry-After", "10")
-		refuse(w, http.StatusServiceUnavailable, "another backup is under way and there is one at a time: try again when it has ended")
+		refuse(w, http.StatusServiceUnavailable, "another backup is under way, and there is one at a time: try again when it has ended")
 		return
 	}
 	defer s.backup.Unlock()
@@ -147,11 +148,11 @@ type body struct {
 	request  Request
 	stall    time.Duration
 	pace     pace
-	expected uint64 // packets; 0: not known
-	sent     int64
+	expected uint64 // packets; 0 if not known
+	sent     int64  // bytes
 }
 
-// buffered makes pieces of what a Backup writes.
+// buffered collects what a Backup writes into pieces.
 type buffered struct {
 	*bufio.Writer
 	body *body

@@ -1,5 +1,7 @@
-// Package admin is the operator's door: an HTTP server that streams a backup of the running store
-// and says whether the server serves. PROTOCOL.md describes it.
+// Package admin serves the operator over HTTP: it streams backups of the running store and says
+// whether the server is healthy. PROTOCOL.md describes it. server.go and listener.go are the server,
+// routes.go answers requests, pace.go finds slow readers, request.go is what a backup is asked with,
+// client.go fetches one.
 package admin
 
 import (
@@ -15,19 +17,19 @@ import (
 )
 
 // Backup writes a consistent copy of the store, as of the moment of the call, to w. It returns soon
-// after ctx has ended or w has failed. An error that wraps ErrRequest says that the request cannot
-// be carried out as it stands; nothing has been written then.
+// after ctx has ended or w has failed. An error that wraps ErrRequest says that the request itself is
+// wrong; nothing has been written then.
 type Backup func(ctx context.Context, w Writer, r Request) error
 
-// Writer takes a backup. It belongs to the goroutine of the call that it was handed to.
+// Writer takes a backup. It belongs to the goroutine that calls the Backup.
 type Writer interface {
 	io.Writer
-	// Expect tells the client about how many packets will come, so that it can say how far it is. It
-	// counts only before the first Write; 0 is not known.
+	// Expect tells the client about how many packets will come, so that it can show its progress. It
+	// must be called before the first Write; 0 means that the number is not known.
 	Expect(packets uint64)
 }
 
-// ErrRequest marks errors of a Backup that the client can mend.
+// ErrRequest marks errors of a Backup that the client can correct.
 var ErrRequest = errors.New("bad request")
 
 // Config says how a Server works; zero values mean the defaults of limits.go.
@@ -39,8 +41,8 @@ type Config struct {
 	StallTimeout time.Duration // how long a client may take for a piece of a backup
 	MinRate      int64         // bytes a second that a client must take, on average over StallTimeout
 
-	// AnyHost lets requests name the server as they like. Otherwise it must be an IP address or
-	// localhost: a web page that another site has bound to this address cannot read packets.
+	// AnyHost accepts every Host header. Otherwise it must be an IP address or localhost, so that a
+	// web page whose site has bound its name to this address cannot read packets.
 	AnyHost bool
 }
 
@@ -65,7 +67,7 @@ type Server struct {
 	listener net.Listener
 	http     http.Server
 
-	stopping context.Context // of every request; ends with stop
+	stopping context.Context // the parent of every request's; ends with stop
 	stop     context.CancelFunc
 
 	backup sync.Mutex // held by the one backup under way
@@ -104,11 +106,12 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Shutdown stops accepting, aborts a backup under way, which its client sees, and returns when no
-// request is left. When ctx ends the connections are closed at once and ctx's error is returned.
+// Shutdown stops accepting, aborts a backup under way, and returns when no request is left. The
+// backup's client sees that it was aborted. When ctx ends, Shutdown closes the connections at once and
+// returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
-	// Whoever has connected and not asked for anything is not worth waiting for.
+	// Do not wait for clients that have connected and not asked for anything.
 	brief, cancel := context.WithTimeout(ctx, shutdownWait)
 	defer cancel()
 	_ = s.http.Shutdown(brief)
@@ -121,7 +124,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) Close() {
 	s.stop()
 	_ = s.http.Close()
-	_ = s.listener.Close() // not known to http before Serve
+	_ = s.listener.Close() // http does not know it before Serve
 	s.backup.Lock()        // a backup ends soon: its context has ended and its connection is closed
 	defer s.backup.Unlock()
 }
