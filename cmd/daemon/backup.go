@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// backupOf makes what hands out copies of a store. It reads the store as it was opened, not what
-// Config.WrapStore made of it: a copy is of what is on disk. w fails when ctx ends, which ends the copy.
+// backupOf makes backups of a store. It reads the store itself, not what Config.WrapStore returned,
+// because a backup is of what is on disk. A backup ends with its context, because w then fails.
 func backupOf(store *storage.Store) admin.Backup {
 	return func(_ context.Context, w admin.Writer, r admin.Request) error {
 		format, err := dump.ParseFormat(r.Format)

@@ -1,5 +1,7 @@
-// Package daemon is the server as a whole: it opens a data folder, recovers it, listens, and
-// drains at the end. The command line, and the harness that kills servers, run the same one.
+// Package daemon is the whole server: it listens, opens and recovers a data folder, serves, and drains
+// at the end. The command line and the harness that kills servers both run it. daemon.go is the run,
+// listeners.go the addresses and what is served there, backup.go what the operator copies; config.go
+// holds the settings, descriptors.go keeps files for the store, gc.go and memory.go keep memory small.
 package daemon
 
 import (
@@ -13,34 +15,33 @@ import (
 
 // Config says how a server runs. Zero values mean the defaults.
 type Config struct {
-	Data  string           // data folder, made if it does not exist
+	Data  string           // data folder, created if it does not exist
 	Sync  storage.SyncMode // when a batch is forced to the disk
 	Cache int64            // bytes of payloads kept in memory
 
-	// Addresses to listen on, HOST:PORT with port 0 for any free one; empty or Off is none. At least
-	// one protocol must have an address.
-	Pinpriq string
-	// Barbershop serves the board BarbershopQueue.
+	// Addresses to listen on, HOST:PORT with port 0 for any free one; empty or Off is none. Pinpriq or
+	// Barbershop must have one.
+	Pinpriq    string
 	Barbershop string
-	Admin      string // of the HTTP server for the operator, which hands out backups
+	Admin      string // the operator's
 
-	BarbershopQueue string // name of the queue that is the board, at most 65,535 bytes; any, and the empty name is one
+	BarbershopQueue string // the queue that is the board; any name of at most 65,535 bytes, the empty one too
 	Version         string // of the program, one word, for clients that ask; unknown if empty
 
-	MaxConns   int           // connections at a time, of each protocol
+	MaxConns   int           // connections of each protocol at a time
 	Drain      time.Duration // how long Run waits for connections to finish; DefaultDrain if 0
-	Insecure   bool          // allow addresses that are not loopback, although nothing is encrypted or authenticated
+	Insecure   bool          // allow addresses that other machines reach, without encryption or passwords
 	AcceptLoss bool          // start although the folder has lost acknowledged packets
 
 	Logger *slog.Logger
 
-	// WrapStore, if not nil, stands between broker and storage: the seam for planting faults.
+	// WrapStore, if not nil, puts a store between broker and storage, so that a test can plant faults.
 	WrapStore func(Store) Store
 	// Listening, if not nil, is called with the protocol and address of each listener.
 	Listening func(protocol string, addr net.Addr)
 }
 
-// DefaultDrain is as long as most supervisors wait after SIGTERM before they kill, less a margin.
+// DefaultDrain is less than supervisors wait between SIGTERM and SIGKILL; ten seconds are common.
 const DefaultDrain = 8 * time.Second
 
 // Store is what the daemon needs of the storage: what recovery reads and what the broker uses.

@@ -16,8 +16,8 @@ import (
 
 type recoverySource = recovery.Source
 
-// Run serves until ctx ends, then drains and returns nil. It returns an error if the folder cannot
-// be opened, recovered or served, or if a commit failed; what was acknowledged is then on disk.
+// Run serves until ctx ends, then drains and returns nil. It returns an error if the folder cannot be
+// opened, recovered or served, or if a commit failed. What was acknowledged is on disk in every case.
 func Run(ctx context.Context, c Config) (err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -33,7 +33,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err := c.limitConns(all); err != nil {
 		return err
 	}
-	// The addresses first: to recover a large folder only to find a port taken would be unkind.
+	// The addresses come first: recovery may take long, and a port that is taken should be known before.
 	if err := all.bind(); err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func Run(ctx context.Context, c Config) (err error) {
 	return errors.Join(err, b.Close())
 }
 
-// restore builds the broker's starting state, with a line now and then while it takes long;
-// accepted is what opening the store passed over.
+// restore builds the broker's starting state and logs its progress every second. accepted is the
+// damage that opening the store passed over.
 func restore(store Store, accepted []storage.Finding, c *Config) (*recovery.State, error) {
 	next := time.Now().Add(time.Second)
 	state, err := recovery.Restore(store, recovery.Options{
@@ -98,7 +98,7 @@ func serve(ctx context.Context, all listeners, b *broker.Broker, backup admin.Ba
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
 		defer cancel()
 		if err := all.shutdown(drain); err != nil {
-			c.Logger.Warn("connections were cut: they did not finish in time")
+			c.Logger.Warn("connections were closed that did not finish in time")
 		}
 	case <-b.Failed(): // Broker.Close says why
 		all.close()

@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 )
 
-// The store needs one descriptor for each log and table, and for what a compaction writes beside
-// them. A compaction that finds none left could lose a table (Badger v4.9.6 drops that error), so
-// connections must never take them: half of all are kept, since tables become more as the folder
-// grows, some hundred to the gigabyte at first and fewer later, and never less than minStoreDescriptors.
+// minStoreDescriptors is the fewest descriptors that are kept for the store; otherwise it is half of
+// all. The store needs one for each log and table, which a folder has more of as it grows, and for
+// what a compaction writes. A compaction that finds none left could lose a table (Badger v4.9.6 drops
+// that error), so connections must never take them.
 const minStoreDescriptors = 512
 
-// limitConns lowers the limit of connections to what the process may open beside the store.
+// limitConns lowers the limit of connections to the descriptors that the store leaves.
 func (c *Config) limitConns(all listeners) error {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -35,8 +35,8 @@ func (c *Config) limitConns(all listeners) error {
 		return fmt.Errorf("the process may open %d files, expected %d or more: raise the limit (ulimit -n)", l.Cur, kept+queues)
 	}
 	most := int((l.Cur - kept) / queues)
-	c.Logger.Warn("fewer connections than wished: the limit of open files is low",
-		"connections_per_protocol", most, "wished", c.MaxConns, "open_files", l.Cur)
+	c.Logger.Warn("fewer connections than configured: the limit of open files is low",
+		"connections_per_protocol", most, "configured", c.MaxConns, "open_files", l.Cur)
 	c.MaxConns = most
 	return nil
 }

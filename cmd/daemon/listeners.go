@@ -16,17 +16,17 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// Off is an address that says that a listener is not wanted. The empty one says it, too.
+// Off is the address of a listener that is not wanted, like the empty one.
 const Off = "off"
 
 // ListenError says which listener could not be opened.
 type ListenError struct {
-	Protocol string // as the flag that sets its address is called
+	Protocol string // the same word as the flag that sets its address
 	Address  string
 	Err      error
 }
 
-// Error says what was tried.
+// Error names the listener.
 func (e *ListenError) Error() string {
 	return fmt.Sprintf("address %s of %s: %v", e.Address, e.Protocol, e.Err)
 }
@@ -90,8 +90,8 @@ func (all listeners) queues() (n int) {
 	return n
 }
 
-// checkAddress refuses to serve strangers: there is neither encryption nor authentication, so an
-// address that other machines reach must be asked for.
+// checkAddress refuses an address that other machines reach, unless the configuration allows it: there
+// is neither encryption nor authentication.
 func (c *Config) checkAddress(protocol, address, example string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *Config) server(l *listener, b *broker.Broker, backup admin.Backup) serv
 	return netproto.NewServer(l.socket, config)
 }
 
-// shutdown drains all listeners at the same time. It returns an error if ctx ended before that was done.
+// shutdown drains all listeners at the same time. It returns an error if ctx ended first.
 func (all listeners) shutdown(ctx context.Context) error {
 	errs := make([]error, len(all))
 	var drained sync.WaitGroup
