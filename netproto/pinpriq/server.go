@@ -38,7 +38,7 @@ type session struct {
 	guard    httpGuard
 }
 
-// maxServe is how many bytes of requests are carried out before others get the broker's lock.
+// maxServe is how many bytes of requests are carried out before others may take the broker's lock.
 const maxServe = 16 << 10
 
 // Serve implements netproto.Session.
