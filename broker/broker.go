@@ -1,10 +1,27 @@
-// Package broker keeps the index and the storage in step. Every protocol calls it and
-// nothing else: a call is checked, applied to the index and appended to the open batch
-// under one lock, so the order of the batches is the order of the world; its reply is
-// handed out only after its batch is on disk.
+// Package broker keeps the index and the storage in step. Every protocol calls it and nothing
+// else. Under one lock a call is checked, applied to the index and appended to the open batch, so
+// the order of the batches is the order of the world. Its reply is handed out only after its
+// batch is on disk.
 //
-// The path of one push: Tx.Push (tx.go) → batch (batch.go) → commit (commit.go) →
-// Receiver (consumer.go).
+//	broker.go    Broker, New, Close
+//	tx.go        Do and DoAtomic: the right to make calls
+//	push.go      a packet comes
+//	pop.go       packets go
+//	priority.go  packets that are nothing but a key and a priority move and go
+//	reply.go     replies that a session puts together itself
+//	consumer.go  a connection as the broker sees it: subscriptions, bytes on their way
+//	deliver.go   the rule by which subscribers get packets
+//	queue.go     the queues that are known
+//	batch.go     one group commit
+//	commit.go    batches go to disk
+//	payloads.go  popped payloads come from the disk
+//	complete.go  replies go to their receivers
+//	cache.go     recent payloads
+//	limits.go    every limit with its reason
+//	errors.go    why a call is refused
+//
+// The path of one push: Tx.Push (push.go), batch (batch.go), commitLoop (commit.go), completeLoop
+// (complete.go), Receiver (consumer.go).
 package broker
 
 import (
@@ -21,8 +38,8 @@ import (
 // Packet is what the broker takes in and hands out: key, payload and times.
 type Packet = storage.Packet
 
-// Store is what the broker needs of the storage. Apply and Read are called by the committer
-// goroutine only, one at a time; the other methods may be called at any time.
+// Store is what the broker needs of the storage. Only the committer goroutine calls Apply, Read
+// and Damage. The other methods may be called at any time.
 type Store interface {
 	// Apply makes the batch durable, all or nothing. Any error but storage.ErrTooLarge and
 	// storage.ErrFull leaves the outcome unknown and ends the broker.
@@ -39,19 +56,20 @@ type Store interface {
 // Options are the broker's settings; zero values mean the defaults named in limits.go.
 type Options struct {
 	Cache int64 // bytes of recent payloads kept in memory, rounded up to a power of two
-	// AcceptLoss leaves a packet out of its pop, with a line in the log, when its payload on disk
-	// is damaged. Without it such a packet ends the broker.
+	// AcceptLoss leaves a packet out of its reply, with a line in the log, when its record on disk
+	// is damaged. Without it such a packet ends the broker with ErrUnreadable.
 	AcceptLoss bool
 	Clock      func() int64 // Unix milliseconds; time.Now if nil
 	Logger     *slog.Logger
 }
 
-// Broker owns the index, the open batch and the two goroutines that carry batches to disk
-// and replies to their receivers. Its invariants, each true whenever mu is free:
+// Broker owns the index, the open batch and two goroutines: the committer takes batches to disk,
+// the completer takes replies to their receivers. Its invariants, each true whenever mu is free:
 //
 //  1. The index is the state of the store after all batches up to and including the open one.
-//  2. No queue has both a packet and a waiting subscriber that can take it, unless the open batch had
-//     no room for the delivery; then the queue is in starved or the subscriber in hungry.
+//  2. No queue has both a packet and a waiting subscriber that can take it, unless the open batch
+//     was full or the broker refused deliveries (refusesDelivery). Then the queue is in
+//     deferredQueues or the subscriber in deferredConsumers.
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {
 	store      Store
@@ -61,27 +79,27 @@ type Broker struct {
 	acceptLoss bool // Options.AcceptLoss
 
 	mu                sync.Mutex
-	room              sync.Cond // signalled with mu held when a fresh batch is opened or the broker ends
+	room              sync.Cond // signalled when a fresh batch is opened, the disk's level changes or the broker ends
 	ix                *index.Index
 	dispatch          *index.Dispatch
 	queues            queueTable
 	marks             storage.Marks
 	cache             *cache
 	open              *batch
-	minBatch          int         // size from which the open batch is committed while the completer is busy; 0 if it is not
+	minBatch          int         // size from which the open batch is committed while the completer is busy
 	consumers         []*Consumer // by index.SubscriberID
-	deferredQueues    []*queue    // queues whose subscribers wait for room in a batch
-	deferredConsumers []*Consumer // subscribers that wait for room in a batch, whichever their queue
-	tx                Tx          // the one in use
+	deferredQueues    []*queue    // see deliver.go
+	deferredConsumers []*Consumer
+	tx                Tx // the only one, so that Do allocates nothing
 	scratch           []index.Packet
 	events            []index.Event
 	ids               []index.QueueID
-	space             storage.Level // as of the last batch, or of spaceAt if it was not Normal
+	space             storage.Level // at spaceAt
 	spaceAt           int64
 	closing           bool
 	failure           error // set once, by fail
 
-	wake    chan struct{} // holds one token when the open batch may have become worth committing
+	wake    chan struct{} // holds one token when the committer may have something to do
 	free    chan *batch   // empty batches, for the committer to open
 	durable chan *batch   // batches on disk, for the completer
 	failed  chan struct{} // closed by fail
@@ -121,9 +139,10 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	}
 	b.room.L = &b.mu
 	b.queues.load(state.Queues)
+	b.begin()
 	for _, q := range b.queues.all {
 		if q != nil {
-			b.markEmpty(q) // of those that nothing is left of
+			b.markEmpty(q)
 		}
 	}
 	b.space = store.Space().Level
@@ -151,8 +170,8 @@ func (b *Broker) Close() error {
 	return b.failure
 }
 
-// Failed is closed when a batch could not be committed. Nothing more is accepted or answered;
-// the process should exit and start again from the disk (design: a failed commit is the end).
+// Failed is closed when a batch could not be committed. Nothing more is accepted or answered. The
+// process should exit: an fsync is never tried again, the next start recovers from the disk.
 func (b *Broker) Failed() <-chan struct{} { return b.failed }
 
 // Err says why the broker failed, or nil.
@@ -172,7 +191,7 @@ func (b *Broker) fail(err error) {
 	b.mu.Unlock()
 }
 
-// signal tells the committer that the open batch, or the earliest timer, may have changed.
+// signal tells the committer to look at the open batch, the timers and the empty queues.
 func (b *Broker) signal() {
 	select {
 	case b.wake <- struct{}{}:
@@ -180,8 +199,8 @@ func (b *Broker) signal() {
 	}
 }
 
-// spaceLevel is what the disk's free space allows. It is looked at after every batch; while it refuses
-// something there may be no batches, so it is then looked at by the clock.
+// spaceLevel is what the disk's free space allows. The committer looks at the disk for every batch.
+// While the level refuses something there may be no batches, so then calls look, every spaceCheck.
 func (b *Broker) spaceLevel(now int64) storage.Level {
 	if passed := now - b.spaceAt; b.space != storage.Normal && (passed >= spaceCheck || passed < 0) {
 		b.space, b.spaceAt = b.store.Space().Level, now
@@ -189,21 +208,23 @@ func (b *Broker) spaceLevel(now int64) storage.Level {
 	return b.space
 }
 
-// Stats are counters since the start of the process.
+// Stats is how much the broker holds, and what it has done since New.
 type Stats struct {
 	Queues    int   // queues that hold packets
+	Known     int   // those, queues with subscribers, and some that are empty
 	Packets   int   // packets in all of them
 	Batches   int64 // batches committed
 	Records   int64 // records written and deleted by them
-	Cancelled int64 // packets pushed, and popped or moved again before their batch was sealed
-	Misses    int64 // popped payloads that were read back from disk
+	Cancelled int64 // packets popped or moved while the batch that brought them was open
+	Misses    int64 // popped payloads that were read from the disk
 }
 
-// Stats returns the counters as of now.
+// Stats returns the figures of this moment.
 func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Stats{
+		Known:     len(b.queues.byName),
 		Batches:   b.stats.batches.Load(),
 		Records:   b.stats.records.Load(),
 		Cancelled: b.stats.cancelled.Load(),

@@ -576,7 +576,7 @@ func TestDamagedPayloadEndsTheBrokerUnlessLossIsAccepted(t *testing.T) {
 		h.pop(c, "q")
 		if !accept {
 			<-h.b.Failed()
-			if err := h.b.Close(); !errors.Is(err, storage.ErrDamaged) {
+			if err := h.b.Close(); !errors.Is(err, broker.ErrUnreadable) || !errors.Is(err, storage.ErrDamaged) {
 				t.Fatalf("got %v, want the damage", err)
 			}
 			continue

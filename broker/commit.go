@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	idle       = time.Hour              // how long the committer sleeps when no timer runs
-	fullRetry  = 200 * time.Millisecond // pause before a batch that found the disk full is tried again
-	neverUntil = 100 * 365 * 24 * time.Hour
+	longestSleep = time.Hour              // of the committer, however far the next deadline is
+	fullRetry    = 200 * time.Millisecond // pause before a batch that found the disk full is tried again
 )
 
-// commitLoop is the committer: the one goroutine that reads and writes the store. It takes the
-// open batch, brings it to disk and passes it to the completer; meanwhile the next one fills.
-// There is no timer in it: a batch is what came in while the one before was written and answered.
+// commitLoop is the committer: it takes the open batch, brings it to disk and passes it to the
+// completer, while the next batch fills. No timer makes a batch wait: a batch is what came in while
+// the one before it was written and answered. The committer does have a clock, for what is due by
+// itself: deadlines of packets, queues that stay empty, and looks at a disk that is too full.
 func (b *Broker) commitLoop() {
 	defer b.stopped.Done()
 	defer close(b.durable)
-	clock := time.NewTimer(idle)
+	clock := time.NewTimer(longestSleep)
 	defer clock.Stop()
 	for fresh := range b.free {
 		t := b.swap(fresh, clock)
@@ -39,43 +39,49 @@ func (b *Broker) commitLoop() {
 	}
 }
 
-// readyToCommit says that the open batch is to be committed now. Right after a commit the clients that it
-// answers are about to send their next requests: going ahead with the few that are there already
-// would cost a sync for each handful. So the next batch starts when the last one's replies are
-// out, or when it has become as large, whichever is first.
+// readyToCommit says that the open batch is to be committed now. Right after a commit, the clients
+// that it answers are about to send their next requests: a commit of the few that are there
+// already would cost a sync for each handful. So the next commit waits until the last one's
+// replies are out, or until its batch has become as large as the last.
 func (b *Broker) readyToCommit() bool {
 	t := b.open
 	return !t.empty() && (t.size() >= b.minBatch || t.full(b.limits) || b.closing)
 }
 
-// swap waits until the open batch is ripe, opens fresh in its place and returns it. It returns nil
-// when the broker closes and nothing is left.
+// swap waits until the open batch is ready, opens fresh in its place and returns it. It returns nil
+// when the broker closes and nothing is left. While it waits it does what is due by itself: timers,
+// deferred deliveries, and the eviction of empty queues.
 func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 	for {
 		level := b.store.Space().Level
 		b.mu.Lock()
-		b.tx = Tx{b: b, now: b.clock()}
-		b.space, b.spaceAt = level, b.tx.now
-		if b.tx.advance() && !b.open.full(b.limits) {
-			b.deliverDeferred() // whom a full disk kept waiting
+		tx := b.begin()
+		b.space, b.spaceAt = level, tx.now
+		evicting := false
+		if tx.advance() && !b.open.full(b.limits) {
+			b.deliverDeferred() // what a full disk kept waiting
+			evicting = b.evictDue()
 		}
 		if t := b.open; b.readyToCommit() {
 			t.ops.SetMarks(b.marks)
 			b.planReadAhead(t)
 			fresh.firstSeq = b.marks.NextSeq
 			b.open = fresh
-			b.tx.advance() // what expired while the batch was full must not be fed
+			tx.advance() // what expired while the batch was full must not be delivered
 			b.deliverDeferred()
 			b.room.Broadcast()
 			b.mu.Unlock()
 			return t
 		}
-		if t := b.open; t.empty() && (b.closing || b.failure != nil) {
+		if b.open.empty() && (b.closing || b.failure != nil) {
 			b.mu.Unlock()
 			return nil
 		}
-		clock.Reset(b.sleep())
+		clock.Reset(b.sleep(tx.now))
 		b.mu.Unlock()
+		if evicting {
+			continue // queues that were never on disk add nothing to the batch
+		}
 		select {
 		case <-b.wake:
 		case <-clock.C:
@@ -83,32 +89,31 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 	}
 }
 
-// sleep is how long nothing is due, and how long until the next look at a disk that is too full.
-func (b *Broker) sleep() time.Duration {
+// sleep is how long the committer has nothing to do by itself.
+func (b *Broker) sleep(now int64) time.Duration {
 	if b.space != storage.Normal {
 		return fullRetry
 	}
-	due, ok := b.ix.Deadline()
-	if !ok {
-		return idle
+	wait := longestSleep.Milliseconds()
+	if due, ok := b.ix.Deadline(); ok {
+		wait = min(wait, due-now)
 	}
-	wait := due - b.tx.now
-	if wait > int64(neverUntil/time.Millisecond) {
-		return idle
+	if len(b.queues.idle) > 0 {
+		wait = min(wait, b.queues.idle[0].emptied+maxIdleTime-now)
 	}
-	return min(idle, max(time.Millisecond, time.Duration(wait)*time.Millisecond))
+	return time.Duration(max(1, wait)) * time.Millisecond
 }
 
 // commit brings t to disk.
 func (b *Broker) commit(t *batch) error {
-	// The payloads that this batch pops are read before it deletes them. They are on disk: what
-	// this very batch pushed never misses, and all earlier batches are durable.
+	// The payloads that this batch pops are read before it deletes them. They are on disk: a packet
+	// that this batch pushed is never a miss, and all earlier batches are durable.
 	if len(t.misses) > 0 {
 		if err := b.readMisses(t); err != nil {
 			return err
 		}
 	}
-	// Replies alone (of pops that found nothing) need no write; they only wait for their turn.
+	// Replies alone (of pops that found nothing) need no write.
 	if t.ops.Len() == 0 {
 		return nil
 	}
@@ -117,9 +122,8 @@ func (b *Broker) commit(t *batch) error {
 	return b.apply(t.ops)
 }
 
-// apply writes until it succeeds or is known to have failed. A full disk is neither: nothing was
-// written, nothing was answered, so it can be tried again when space has been freed. Meanwhile
-// calls are refused rather than waiting along.
+// apply writes until that succeeds or has failed. A full disk is neither: nothing was written and
+// nothing answered, so apply tries again until space has been freed. Meanwhile calls are refused.
 func (b *Broker) apply(ops *storage.Batch) error {
 	err := b.store.Apply(ops)
 	if !errors.Is(err, storage.ErrFull) {
@@ -137,8 +141,8 @@ func (b *Broker) apply(ops *storage.Batch) error {
 	return err
 }
 
-// setSpaceLevel sets the level, tells those who wait for room in a batch, and returns whether the
-// broker is closing.
+// setSpaceLevel sets the level, wakes the calls that wait for room in a batch, and returns whether
+// the broker is closing.
 func (b *Broker) setSpaceLevel(level storage.Level) (closing bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -3,7 +3,7 @@ package broker
 import "github.com/holdfast-queue/holdfast/storage"
 
 // completeLoop is the completer: it hands the replies of durable batches to their receivers, in
-// order, flushes each receiver once a batch, and returns the batch for use again.
+// order, and flushes each receiver once a batch.
 func (b *Broker) completeLoop() {
 	defer b.stopped.Done()
 	var packets []Packet
@@ -27,18 +27,18 @@ func (b *Broker) completeLoop() {
 	}
 }
 
-// completed lets the committer go on with whatever is open.
+// completed lets the committer go on with whatever is open, however little that is.
 func (b *Broker) completed() {
 	b.mu.Lock()
 	b.minBatch = 0
-	ripe := b.readyToCommit()
+	ready := b.readyToCommit()
 	b.mu.Unlock()
-	if ripe {
+	if ready {
 		b.signal()
 	}
 }
 
-// handOut gives one reply to its receiver. It returns packets, grown, to be used again.
+// handOut gives one reply to its receiver. It returns packets grown, for the next call.
 func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 	if r.kind == replyFinish {
 		r.to.to.Finish()
@@ -64,7 +64,7 @@ func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 	return packets
 }
 
-// handedOver notes that the receiver has been given the reply.
+// handedOver takes the reply out of what is queued for its consumer.
 func (r *reply) handedOver() {
 	r.to.queuedBytes.Add(-int64(r.queuedBytes))
 	r.to.queuedReplies.Add(-1)

@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 )
 
-// Receiver is where a consumer's replies and deliveries go: one for each connection. The
-// completer goroutine calls it, in the order of the calls that caused them, and only with what
-// is on disk. No method may block for long or call the broker; a slow peer is the receiver's to
-// buffer, and UnwrittenBytes lets the broker keep that bounded.
+// Receiver is where a consumer's replies and deliveries go: one for each connection. The completer
+// goroutine calls it, in the order of the calls that caused them, and only with what is on disk.
+// No method may block for long or call the broker. For a slow peer the receiver buffers; the broker
+// asks for UnwrittenBytes and pauses deliveries to keep that bounded.
 type Receiver interface {
 	// Packets hands out the reply of one pop, or one delivery; none means that the queue had
 	// nothing to select. The slice and its bytes are valid during the call only.
@@ -25,15 +25,19 @@ type Receiver interface {
 	UnwrittenBytes() int64
 }
 
-// Consumer is one receiver as the broker sees it. Its fields belong to Broker.mu but
-// for those that say otherwise.
+// Consumer is one receiver as the broker sees it. Broker.mu guards its fields unless they say
+// otherwise.
+//
+// What is on its way to the client lies first in the broker (queuedBytes, until the batch is on
+// disk and the completer hands it over) and then in the receiver (UnwrittenBytes). Both together
+// are outstanding.
 type Consumer struct {
 	to       Receiver
 	delivery Selection          // what its subscriptions take
 	sub      index.SubscriberID // 0 until it first subscribes or is ready
 	queues   int                // subscriptions
 	detached bool
-	deferred bool // listed in Broker.hungry
+	deferred bool // listed in Broker.deferredConsumers
 
 	paused        atomic.Bool  // nothing is delivered until Resume; set with Broker.mu held
 	queuedBytes   atomic.Int64 // of the replies and deliveries that the receiver has not been given
@@ -41,7 +45,8 @@ type Consumer struct {
 	dirty         bool         // completer only: it has to be flushed
 }
 
-// Attach makes a consumer of to. Its subscriptions take what the selection says. Tx.Detach ends it.
+// Attach makes a consumer of to, whose subscriptions take what the selection says. Tx.Detach ends
+// it.
 func (b *Broker) Attach(to Receiver, delivery Selection) *Consumer {
 	return &Consumer{to: to, delivery: delivery}
 }
@@ -53,12 +58,12 @@ func (c *Consumer) outstandingBytes() int64 { return c.QueuedBytes() + c.to.Unwr
 // Any goroutine may ask.
 func (c *Consumer) QueuedBytes() int64 { return c.queuedBytes.Load() }
 
-// Idle says that the receiver has been given every reply and delivery. Any goroutine may ask; it
-// stays true as long as the consumer has no subscription and nothing is called for it.
+// Idle says that the receiver has been given every reply and delivery. Any goroutine may ask. It
+// stays true while the consumer has no subscription and no call is made for it.
 func (c *Consumer) Idle() bool { return c.queuedReplies.Load() == 0 }
 
-// Paused says that nothing is delivered to the consumer because too much is outstanding. Its
-// receiver must call Resume once CaughtUp. Any goroutine may ask.
+// Paused says that nothing is delivered because too much is outstanding. The receiver must call
+// Resume as soon as CaughtUp is true. Any goroutine may ask.
 func (c *Consumer) Paused() bool { return c.paused.Load() }
 
 // CaughtUp says that a paused consumer has half of MaxOutstandingBytes outstanding or less: it is
@@ -81,10 +86,10 @@ func (b *Broker) subscriber(c *Consumer) index.SubscriberID {
 	return c.sub
 }
 
-// Subscribe makes c a subscriber of the queue, which need not exist yet; a redundant one is
+// Subscribe makes c a subscriber of the queue, which need not exist yet. A second subscription is
 // ignored (pinpriq document, section subscribe). Deliveries need Ready.
 func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
-	if err := tx.begin(0); err != nil {
+	if err := tx.begin(0, 0); err != nil {
 		return err
 	}
 	b := tx.b
@@ -101,7 +106,7 @@ func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
 	if b.dispatch.Subscribe(b.subscriber(c), q.ix) {
 		c.queues++
 		q.subscribers++
-		tx.fillConsumer(c)
+		b.fillConsumer(c)
 	}
 	return nil
 }
@@ -109,7 +114,7 @@ func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
 // Unsubscribe ends c's subscription of the queue, if there is one. Readiness that is left stays
 // with the consumer.
 func (tx *Tx) Unsubscribe(c *Consumer, name []byte) error {
-	if err := tx.begin(0); err != nil {
+	if err := tx.begin(0, 0); err != nil {
 		return err
 	}
 	b := tx.b
@@ -125,19 +130,18 @@ func (tx *Tx) Unsubscribe(c *Consumer, name []byte) error {
 
 // Ready lets c have n more deliveries, each from any queue it subscribes to, now or later.
 func (tx *Tx) Ready(c *Consumer, n uint32) error {
-	if err := tx.begin(0); err != nil {
+	if err := tx.begin(0, 0); err != nil {
 		return err
 	}
 	tx.b.dispatch.Credit(tx.b.subscriber(c), n)
-	tx.fillConsumer(c)
+	tx.b.fillConsumer(c)
 	return nil
 }
 
-// Detach ends the consumer: its subscriptions go, what it was already given stays given, and
-// its receiver is told to finish after that. It returns false if the receiver has been given
-// everything: then it is not told, so that no connection waits for others' batches to close.
-// Unlike other calls it works on a closing broker.
-func (tx *Tx) Detach(c *Consumer) (owed bool) {
+// Detach ends the consumer: its subscriptions go, and Finish is called after all that is queued for
+// its receiver. It returns false if nothing is queued: then Finish is not called, so that no
+// connection waits for others' batches to close. Unlike other calls it works on a closing broker.
+func (tx *Tx) Detach(c *Consumer) (queued bool) {
 	b := tx.b
 	if c.detached {
 		return true
@@ -160,15 +164,15 @@ func (tx *Tx) Detach(c *Consumer) (owed bool) {
 	return true
 }
 
-// Resume delivers to c again after it was held back for a slow peer. Receivers call it, from
-// any goroutine but the completer, when their backlog has gone down.
+// Resume ends a pause. Receivers call it when CaughtUp is true, from any goroutine but the
+// completer's.
 func (b *Broker) Resume(c *Consumer) {
 	_ = b.Do(func(tx *Tx) error {
 		if c.paused.Load() && !c.detached {
 			c.paused.Store(false)
 			b.dispatch.Resume(c.sub)
-			tx.advance() // if the batch is full before all is done, serve leaves c for the next
-			tx.fillConsumer(c)
+			tx.advance() // if the batch is full before all is done, c is deferred
+			b.fillConsumer(c)
 		}
 		return nil
 	})

@@ -5,14 +5,30 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// deliverQueue gives packets of q to its waiting subscribers, the one ready longest first.
+// A delivery is a pop that the broker makes for a subscriber. One rule says when: no queue keeps a
+// packet while a subscriber waits that can take it. It has two sides:
+//
+//	a packet comes, deliverQueue              a consumer becomes ready, fillConsumer
+//
+//	  queue                                     queue A   queue B   queue C
+//	    │ best packet                               └─────────┼─────────┘ best packet of all
+//	    ▼                                                     ▼
+//	  the consumer that waits longest                     consumer
+//	  (again while both are there)                        (again while it has readiness)
+//
+// Both end early in two cases. A consumer with too much outstanding is paused: it leaves the wait
+// lists of all its queues until Resume. And where a delivery cannot be made now (refusesDelivery,
+// or the open batch is full) the queue or the consumer is deferred: deliverDeferred tries again
+// when a fresh batch is opened, when the disk has space again, and when a DoAtomic ends.
+
+// deliverQueue gives packets of q to the subscribers that wait for them, the longest waiting first.
 func (b *Broker) deliverQueue(q *queue) {
 	for q.subscribers > 0 {
 		s, ok := b.nextSubscriber(q)
 		if !ok {
 			return
 		}
-		if b.refuses() || b.open.full(b.limits) {
+		if b.refusesDelivery() || b.open.full(b.limits) {
 			b.deferQueue(q)
 			return
 		}
@@ -34,21 +50,19 @@ func (b *Broker) nextSubscriber(q *queue) (index.SubscriberID, bool) {
 		return b.dispatch.Waiting(q.ix, false)
 	}
 	if s, ok := b.dispatch.Waiting(q.ix, false); ok {
-		b.noteWide(q, b.consumer(s).delivery)
+		b.logWide(q, b.consumer(s).delivery)
 	}
 	return b.dispatch.Waiting(q.ix, true)
 }
 
-// fillConsumer gives c what its readiness allows from the queues it subscribes to: the best priority
-// among them, then the newest.
-func (tx *Tx) fillConsumer(c *Consumer) {
-	b := tx.b
+// fillConsumer gives c what its readiness allows from the queues it subscribes to.
+func (b *Broker) fillConsumer(c *Consumer) {
 	for c.queues > 0 && b.dispatch.Credits(c.sub) > 0 && !b.pauseIfBehind(c) {
-		if b.refuses() || b.open.full(b.limits) {
+		if b.refusesDelivery() || b.open.full(b.limits) {
 			b.deferConsumer(c)
 			return
 		}
-		q := b.bestOf(c)
+		q := b.bestQueue(c)
 		if q == nil {
 			return
 		}
@@ -57,17 +71,19 @@ func (tx *Tx) fillConsumer(c *Consumer) {
 	}
 }
 
-// bestOf returns the subscribed queue whose selection comes first, or nil.
-func (b *Broker) bestOf(c *Consumer) *queue {
+// bestQueue returns the queue of c's that has the best packet: the lowest priority number, then the
+// end of the sequences that c takes from. It is nil if none has one that can be selected.
+func (b *Broker) bestQueue(c *Consumer) *queue {
 	var best index.Packet
 	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
 	for _, id := range b.ids {
-		p, ok := b.ix.Best(id, c.delivery.ofIndex(b))
+		p, ok := b.ix.Best(id, b.selection(c.delivery))
 		if !ok {
-			b.noteWide(b.queues.of(id), c.delivery)
+			b.logWide(b.queues.of(id), c.delivery)
 			continue
 		}
-		if best.ID == 0 || p.Priority < best.Priority || p.Priority == best.Priority && p.Seq > best.Seq {
+		if best.ID == 0 || p.Priority < best.Priority ||
+			p.Priority == best.Priority && (p.Seq < best.Seq) == (c.delivery.End == Oldest) {
 			best = p
 		}
 	}
@@ -77,46 +93,15 @@ func (b *Broker) bestOf(c *Consumer) *queue {
 	return b.queues.of(best.Queue)
 }
 
-// deferQueue remembers to deliver q's packets with the next batch.
-func (b *Broker) deferQueue(q *queue) {
-	if !q.deferred {
-		q.deferred = true
-		b.deferredQueues = append(b.deferredQueues, q)
-	}
+// refusesDelivery says that no delivery may be made now: the broker is ending, the disk is full, or
+// a DoAtomic is under way, whose room is not for deliveries.
+func (b *Broker) refusesDelivery() bool {
+	return b.closing || b.failure != nil || b.space >= storage.Stop || b.tx.atomic
 }
 
-// deferConsumer remembers to serve c with the next batch.
-func (b *Broker) deferConsumer(c *Consumer) {
-	if !c.deferred {
-		c.deferred = true
-		b.deferredConsumers = append(b.deferredConsumers, c)
-	}
-}
-
-// refuses says that no delivery may be begun: the broker is ending, or the disk is full.
-func (b *Broker) refuses() bool {
-	return b.closing || b.failure != nil || b.space >= storage.Stop
-}
-
-// deliverDeferred delivers to the subscribers that the last batch had no room for.
-func (b *Broker) deliverDeferred() {
-	hungry, starved := b.deferredConsumers, b.deferredQueues
-	b.deferredConsumers, b.deferredQueues = nil, nil
-	for _, c := range hungry {
-		c.deferred = false
-		if !c.detached {
-			b.tx.fillConsumer(c)
-		}
-	}
-	for _, q := range starved {
-		q.deferred = false
-		b.deliverQueue(q)
-	}
-}
-
-// pauseIfBehind reports whether c has too much unsent to be given more. Its readiness is kept, and its
-// receiver calls Resume when the backlog has gone down.
-func (b *Broker) pauseIfBehind(c *Consumer) bool {
+// pauseIfBehind says whether c is paused, after pausing it if too much is outstanding. It keeps its
+// readiness.
+func (b *Broker) pauseIfBehind(c *Consumer) (paused bool) {
 	if c.paused.Load() {
 		return true
 	}
@@ -124,10 +109,41 @@ func (b *Broker) pauseIfBehind(c *Consumer) bool {
 		return false
 	}
 	c.paused.Store(true)
-	if c.outstandingBytes() <= MaxOutstandingBytes { // it went down meanwhile, and the receiver may not have seen held
+	if c.outstandingBytes() <= MaxOutstandingBytes { // the receiver may have caught up without seeing the pause
 		c.paused.Store(false)
 		return false
 	}
 	b.dispatch.Pause(c.sub)
 	return true
+}
+
+func (b *Broker) deferQueue(q *queue) {
+	if !q.deferred {
+		q.deferred = true
+		b.deferredQueues = append(b.deferredQueues, q)
+	}
+}
+
+func (b *Broker) deferConsumer(c *Consumer) {
+	if !c.deferred {
+		c.deferred = true
+		b.deferredConsumers = append(b.deferredConsumers, c)
+	}
+}
+
+// deliverDeferred makes the deliveries that were deferred. What still cannot be made is deferred
+// again.
+func (b *Broker) deliverDeferred() {
+	consumers, queues := b.deferredConsumers, b.deferredQueues
+	b.deferredConsumers, b.deferredQueues = nil, nil
+	for _, c := range consumers {
+		c.deferred = false
+		if !c.detached {
+			b.fillConsumer(c)
+		}
+	}
+	for _, q := range queues {
+		q.deferred = false
+		b.deliverQueue(q)
+	}
 }

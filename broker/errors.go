@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Errors of calls. Each is a sentence for the user; none of them has changed anything.
+// Why a call was refused; it has changed nothing. Each is a sentence for the user.
 var (
 	// ErrClosed: the broker is closing or has failed.
 	ErrClosed = errors.New("server is shutting down: nothing more is accepted")
@@ -19,16 +19,21 @@ var (
 	ErrTooManyPackets = errors.New("too many packets: four billion are queued, pop some")
 	// ErrTooManySubscriptions: MaxSubscriptions is reached.
 	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
+	// ErrTooLarge: the packet does not fit the storage's limits.
+	ErrTooLarge = errors.New("packet too large")
+	// ErrTooLargeForBatch: a DoAtomic announced more than one batch takes.
+	ErrTooLargeForBatch = errors.New("transaction too large")
+	// ErrNotReserved: a call inside DoAtomic goes beyond what was announced.
+	ErrNotReserved = errors.New("transaction goes beyond what was announced for it")
+
 	// ErrNotBare: a packet is not just a key and a priority.
 	ErrNotBare = errors.New("packet is not just a key: it has none, or has a payload, tags, a producer or a time to live that would be lost; take it through another protocol")
 	// ErrShared: a packet is not the only one with its key, so that key has no one priority.
 	ErrShared = errors.New("several packets have this key: take them first")
 	// ErrManyShare: more than MaxBareGroup packets have a key.
 	ErrManyShare = fmt.Errorf("more than %d packets have the best one's key: take them through another protocol", MaxBareGroup)
-	// ErrTooLarge: the packet does not fit the storage's limits.
-	ErrTooLarge = errors.New("packet too large")
 )
 
-// ErrUnreadable ends a broker: a packet was popped and cannot be read from disk. With Config.AcceptLoss
-// the broker leaves such packets out.
+// ErrUnreadable ends the broker: the record of a popped packet is damaged or gone. With
+// Options.AcceptLoss the packet is left out of its reply instead. It wraps a storage.ErrDamaged.
 var ErrUnreadable = errors.New("a popped packet cannot be read")

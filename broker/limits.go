@@ -13,12 +13,12 @@ const (
 	MaxGroup = 0xffff
 	// MaxNarrow is the longest key or payload that a consumer of narrow packets is given.
 	MaxNarrow = storage.MaxNarrow
-	// MaxGroupBytes bounds the keys and payloads of one pop, and so what one client can make
-	// the server hold: what is past it stays queued.
+	// MaxGroupBytes bounds the keys and payloads of one pop, and so what one client can make the
+	// server hold. What is past it stays queued.
 	MaxGroupBytes = 16 << 20
 
-	// MaxBareGroup is the most packets of one key that a call on bare packets looks at, for each of
-	// which it holds the broker's lock a little longer, also when it then refuses.
+	// MaxBareGroup is the most packets of one key that a call on bare packets looks at. Each keeps the
+	// broker's lock a little longer, even if the call is refused in the end.
 	MaxBareGroup = 32
 
 	// MaxQueues bounds what clients can make the server remember of names.
@@ -27,50 +27,75 @@ const (
 	MaxNameBytes = storage.MaxNameBytes
 	// MaxSubscriptions bounds the queues that one consumer can subscribe to.
 	MaxSubscriptions = 1024
-	// MaxOutstandingBytes is how many bytes of replies a consumer may have outstanding before the server
-	// stops reading its requests and delivering to it.
+	// MaxOutstandingBytes is how much may be on its way to a consumer before the server stops
+	// delivering to it and reading its requests.
 	MaxOutstandingBytes = 4 << 20
 
-	maxIdleQueues       = 1024     // empty queues whose definition is kept, so that a queue that empties often costs nothing
-	maxBatchQueuedBytes = 8 << 20  // bytes that one batch may owe to receivers
-	maxBatchReplies     = 1 << 16  // replies of one batch, and packets in them: full one call after that
-	maxBatchPushes      = 1 << 16  // packets that one batch may push, those that were popped or moved again included
-	maxBatchHeld        = 16 << 20 // bytes of pushed packets that one batch may hold, those that were popped again included
-	batchesInFlight     = 4        // open, committing, completing, and one to swap
-	replyOverhead       = 8        // bytes that a reply counts for besides its packets
-	readAhead           = 512      // neighbours read with a payload that was not cached
-	readAheadBytes      = 1 << 20  // and how large they may be together
-	spaceCheck          = 100      // milliseconds between two looks at the disk while it is too full
-	timersAtOnce        = 128      // timers handled between two looks at the room in the batch
-	evictAtOnce         = 16       // queues forgotten by one call
+	// maxIdleQueues bounds the empty queues whose definitions are kept, so that a queue that empties
+	// often costs nothing, and maxIdleTime, in milliseconds, how long. Past them the committer
+	// evicts. Calls evict already from keepIdleQueues on, so that it is not woken for each call.
+	maxIdleQueues  = 1024
+	maxIdleTime    = 10_000
+	keepIdleQueues = maxIdleQueues - 2*evictAtOnce
+	evictAtOnce    = 16   // queues that one call evicts
+	evictSlice     = 1024 // queues that the committer evicts before it lets others have the lock
+
+	// The table of queues is made anew when it has fallen to one in shrinkTable of its peak, if that
+	// was above minShrinkTable.
+	shrinkTable    = 8
+	minShrinkTable = 8192
+
+	// A batch takes no further call when it has one of these; a call may go past.
+	maxBatchQueuedBytes = 8 << 20  // bytes of replies
+	maxBatchReplies     = 1 << 16  // replies, or packets in them
+	maxBatchPushes      = 1 << 16  // packets pushed, those that were popped or moved again included
+	maxBatchHeld        = 16 << 20 // bytes of packets pushed, those that were popped or moved again included
+
+	batchesInFlight = 4       // open, committing, completing, and one to swap
+	replyOverhead   = 8       // bytes that a reply counts for besides its packets
+	readAhead       = 512     // neighbours read with a payload that was not cached
+	readAheadBytes  = 1 << 20 // and how large they may be together
+	spaceCheck      = 100     // milliseconds between two looks at the disk while it is too full
+	timersAtOnce    = 128     // timers handled between two looks at the room in the batch
 )
 
-// batchLimits are the sizes at which the open batch takes no further call, so that one more call
-// that begins below them always fits into what the storage applies as a whole.
+// batchLimits are the sizes at which the open batch takes no further call. They leave room for one
+// more call, or one DoAtomic, in what the storage applies as a whole.
 type batchLimits struct {
 	ops      int // records at which a batch is full
 	bytes    int // bytes at which a batch is full
 	maxBytes int // bytes that a push must not take a batch beyond
 	group    int // packets that one pop may take
 	record   int // bytes of queue name, key and payload of one packet
+
+	atomicPackets int // packets that one DoAtomic may change
+	atomicRoom    int // bytes that they may bring, pushOverhead of each included
 }
 
 const (
 	// pushOverhead is what a push may bring to disk beyond its queue name, key and payload.
-	pushOverhead = 512
+	pushOverhead = 256
 	// recordsPerPacket: a packet, and its payload if that is large.
 	recordsPerPacket = 2
+	// recordsPerPush: those, and the queue's definition.
+	recordsPerPush = recordsPerPacket + 1
 )
 
-// limitsFor uses half of what a transaction holds: the other half is the room for one more call.
-// A pop may delete more than that, which the storage allows for deletes.
+// limitsFor uses half of the operations and a quarter of the bytes of a transaction; the rest is
+// room for one more call. A pop may delete more than that, which the storage allows for deletes.
 func limitsFor(l storage.Limits) batchLimits {
 	half := l.MaxOps / 2
-	return batchLimits{
-		ops:      half,
-		bytes:    l.MaxBytes / 4,
-		maxBytes: l.MaxBytes / 2,
-		group:    min(MaxGroup, max((l.MaxOps-half)/recordsPerPacket, l.MaxDeletes-half)),
-		record:   min(l.MaxRecord, l.MaxBytes-pushOverhead),
+	lim := batchLimits{
+		ops:        half,
+		bytes:      l.MaxBytes / 4,
+		maxBytes:   l.MaxBytes / 2,
+		group:      min(MaxGroup, max((l.MaxOps-half)/recordsPerPacket, l.MaxDeletes-half)),
+		record:     min(l.MaxRecord, l.MaxBytes-pushOverhead),
+		atomicRoom: l.MaxBytes - l.MaxBytes/4 - evictAtOnce*pushOverhead,
 	}
+	lim.atomicPackets = min((l.MaxOps-half-evictAtOnce)/recordsPerPush, lim.atomicRoom/pushOverhead)
+	return lim
 }
+
+// atomicBytes is how many bytes so many packets of one DoAtomic may bring.
+func (l batchLimits) atomicBytes(packets int) int { return l.atomicRoom - packets*pushOverhead }

@@ -23,6 +23,8 @@ type memStore struct {
 	held    int           // the most bytes that one of them held, those of cancelled records included
 	before  func() error  // called by Apply first; an error fails it
 	reads   func(ids int) // called by Read
+
+	after func(b *storage.Batch) // called by Apply last, with mu held
 }
 
 func newMemStore() *memStore {
@@ -65,6 +67,9 @@ func (s *memStore) Apply(b *storage.Batch) error {
 	})
 	s.control.Batch++
 	s.control.Marks = b.Marks()
+	if s.after != nil {
+		s.after(b)
+	}
 	return nil
 }
 

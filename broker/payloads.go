@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// planReadAhead notes the packets that the next pops are likely to take, when this batch found that
-// they are not cached: reading them along costs a tenth of reading each by itself.
+// planReadAhead lists in t.ahead the packets that the next pops are likely to take, if a pop of t
+// missed the cache. Reading them along with it costs a tenth of reading each by itself.
 func (b *Broker) planReadAhead(t *batch) {
 	if t.missed == nil || b.queues.all[t.missed.ix] != t.missed {
 		return
@@ -24,7 +24,7 @@ func (b *Broker) planReadAhead(t *batch) {
 	}
 }
 
-// readMisses fills t.records and brings t's neighbours into the cache.
+// readMisses reads the nils of t.records, and t.ahead into the cache.
 func (b *Broker) readMisses(t *batch) error {
 	all := append(t.misses, t.ahead...)
 	ids := make([]storage.PacketID, len(all))
@@ -35,12 +35,12 @@ func (b *Broker) readMisses(t *batch) error {
 	var decoded Packet
 	err := b.store.Read(ids, func(i int, record []byte) error {
 		if i >= len(t.misses) {
-			if record != nil { // nil: pushed by a batch that is not on disk yet
+			if record != nil { // it is nil when the batch that pushed it is not on disk yet
 				ahead[i-len(t.misses)] = t.copy(record)
 			}
 			return nil
 		}
-		// Decoded here, before the batch deletes it: afterwards a reply could only leave it out.
+		// It is decoded before the batch deletes it: later a reply could only leave it out.
 		if record == nil || storage.DecodeRecord(record, &decoded) != nil {
 			return b.unreadable(t.misses[i])
 		}
@@ -60,15 +60,15 @@ func (b *Broker) readMisses(t *batch) error {
 	return nil
 }
 
-// unreadable decides what becomes of a popped packet whose record could not be read. The store's
-// own expiry may have taken one whose time is over after a jump of the clock; any other is damage.
+// unreadable decides what becomes of a popped packet whose record is not there or no packet. If the
+// packet has expired meanwhile, the store's own expiry may have taken it. Otherwise it is damage.
 func (b *Broker) unreadable(m miss) error {
 	if m.expiry != 0 && m.expiry <= b.clock() {
 		return nil
 	}
 	why := b.store.Damage(m.id)
 	if why == nil {
-		why = fmt.Errorf("%w: packet %+v is in the index, and on disk it is not there or no packet", storage.ErrDamaged, m.id)
+		why = fmt.Errorf("%w: packet %v is in the index, but its record is gone or no packet", storage.ErrDamaged, m.id)
 	}
 	if !b.acceptLoss {
 		return fmt.Errorf("%w: %w", ErrUnreadable, why)

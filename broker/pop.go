@@ -5,7 +5,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// End is which end of equal priority a consumer takes from.
+// End is the end of equal priority that a consumer takes from.
 type End = index.End
 
 // The two ends. The choice is the consumer's, not the queue's.
@@ -21,18 +21,10 @@ type Selection struct {
 	Narrow bool // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
 }
 
-func (s Selection) ofIndex(b *Broker) index.Selection {
-	return index.Selection{
-		End: s.End, Group: s.Group, Narrow: s.Narrow,
-		Limit: index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes},
-	}
-}
-
-// Pop takes the best packet of the queue, and what else the selection says, for c. The reply goes to
-// c's receiver: no packets if none can be selected, as in an unknown queue (pinpriq document,
-// section pop).
+// Pop takes what s selects from the queue, for c. The reply goes to c's receiver. It has no packets
+// if none can be selected or the queue is unknown (pinpriq document, section pop).
 func (tx *Tx) Pop(c *Consumer, name []byte, s Selection) error {
-	if err := tx.begin(0); err != nil {
+	if err := tx.begin(0, 0); err != nil {
 		return err
 	}
 	b := tx.b
@@ -40,47 +32,80 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection) error {
 		return ErrStopped
 	}
 	q := b.queues.find(name)
+	if q != nil && tx.atomic {
+		if err := tx.useGroup(q, s); err != nil {
+			return err
+		}
+	}
 	if q == nil || !b.popGroup(q, s, c) {
 		b.queueReply(c, len(b.open.records), replyPackets, 0)
 	}
 	return nil
 }
 
-// popGroup pops from q for c. It returns false, and answers nothing, if nothing can be selected.
+// useGroup takes what a pop would take from what DoAtomic reserved.
+func (tx *Tx) useGroup(q *queue, s Selection) error {
+	b := tx.b
+	selection := b.selection(s)
+	best, ok := b.ix.Best(q.ix, selection)
+	if !ok {
+		return nil
+	}
+	r := reserved{packets: 1, popped: int(best.Size)}
+	if s.Group {
+		b.scratch = b.ix.Group(best.ID, selection, b.scratch[:0])
+		r.packets, r.popped = len(b.scratch), 0
+		for _, p := range b.scratch {
+			r.popped += int(p.Size)
+		}
+	}
+	return tx.use(r)
+}
+
+// selection is s for the index, with a limit that one reply can hold.
+func (b *Broker) selection(s Selection) index.Selection {
+	return index.Selection{
+		End: s.End, Group: s.Group, Narrow: s.Narrow,
+		Limit: index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes},
+	}
+}
+
+// popGroup pops what s selects from q and queues the reply for c. It returns false, and queues
+// nothing, if nothing can be selected. Every pop and delivery goes through it.
 func (b *Broker) popGroup(q *queue, s Selection, c *Consumer) bool {
-	b.noteWide(q, s)
-	selection := s.ofIndex(b)
+	b.logWide(q, s)
+	selection := b.selection(s)
 	b.scratch = b.ix.Pop(q.ix, selection, b.scratch[:0])
 	if len(b.scratch) == 0 {
 		return false
 	}
-	first, owed := len(b.open.records), 0
+	first, bytes := len(b.open.records), 0
 	for _, p := range b.scratch {
 		b.open.records = append(b.open.records, b.popRecord(q, p))
-		owed += int(p.Size)
+		bytes += int(p.Size)
 	}
 	if len(b.open.misses) > 0 && b.open.missed == nil {
 		b.open.missed, b.open.missedSelection = q, selection
 	}
-	b.queueReply(c, first, replyPackets, owed)
+	b.queueReply(c, first, replyPackets, bytes)
 	b.markEmpty(q)
 	return true
 }
 
-// noteWide logs, once a queue, that a selection leaves packets in it.
-func (b *Broker) noteWide(q *queue, s Selection) {
-	if !s.Narrow || q.wideNoted {
+// logWide logs, once a queue, that a selection leaves packets in it.
+func (b *Broker) logWide(q *queue, s Selection) {
+	if !s.Narrow || q.wideLogged {
 		return
 	}
 	if _, wide := b.ix.Widths(q.ix); wide {
-		q.wideNoted = true
+		q.wideLogged = true
 		b.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
 			"queue", q.name, "limit", MaxNarrow)
 	}
 }
 
-// popRecord removes a packet that left the index and returns its record, or nil after noting
-// that the committer has to read it.
+// popRecord removes a packet that has left the index from the store and returns its record. If that
+// is on disk only, it returns nil and notes that the committer has to read it.
 func (b *Broker) popRecord(q *queue, p index.Packet) []byte {
 	if op, ok := b.open.pushed(p.Seq); ok {
 		b.stats.cancelled.Add(1)
@@ -97,7 +122,7 @@ func (b *Broker) popRecord(q *queue, p index.Packet) []byte {
 	return nil
 }
 
-// deletePacket removes a packet that left the index from the store.
+// deletePacket removes a packet that has left the index, or its place there, from the store.
 func (b *Broker) deletePacket(q *queue, p index.Packet) {
 	if op, ok := b.open.pushed(p.Seq); ok {
 		b.open.ops.Cancel(op)

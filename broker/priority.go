@@ -7,30 +7,30 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// A bare packet is its key and its priority and nothing else: no payload, no tags, no expiry,
-// neither delayed nor claimed. So it can be moved and handed out without reading its record; the
-// calls of this file do that, and refuse what is not bare with ErrNotBare, because they would lose
-// what the record holds. How often a packet was claimed is kept.
+// This file works on bare packets only: a key and a priority, and no payload, tags or expiry,
+// neither delayed nor claimed. The index holds all of a bare packet, so it is moved and handed out
+// without its record, and how often it was claimed is kept. Any other packet is refused with
+// ErrNotBare: what only its record holds would be lost. The limit goes when the storage can move a
+// record as it is.
 
 // UpdatePriorityRequest is a bare packet to push or to move.
 type UpdatePriorityRequest struct {
 	Queue []byte
 	Key   []byte // never nil; an empty key is a key like any other
-	// To returns the priority that the packet is to have. It gets the one it has, or known false
-	// if the queue has no packet with this key. 1 is best, 0 is never selected.
+	// To returns the priority that the packet is to have: 1 is best, 0 is never selected. It gets
+	// the one that the packet has, or known false if the queue has no packet with this key.
 	To func(old uint32, known bool) uint32
 }
 
-// UpdatePriority pushes the bare packet with a key, or moves it to the newest end of another priority
-// if the queue has it; one that keeps its priority stays where it is. Old place and new are one
-// batch. ErrNotBare if the packet is more than its key, ErrShared if it is not the only one that
-// has it.
+// UpdatePriority pushes the bare packet with a key. If the queue has it, it moves to the newest end
+// of its new priority, and stays where it is if that does not change. Both places are in one batch.
+// ErrNotBare if the packet is more than its key, ErrShared if others have the key.
 func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	size := len(r.Queue) + len(r.Key)
 	if size > tx.b.limits.record {
 		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
 	}
-	if err := tx.begin(size); err != nil {
+	if err := tx.begin(1, size); err != nil {
 		return err
 	}
 	b := tx.b
@@ -69,17 +69,17 @@ func (tx *Tx) move(q *queue, p index.Packet, r UpdatePriorityRequest) error {
 	seq, op := b.put(q, to, &Packet{Key: r.Key, EnqueuedAt: tx.now, Attempts: uint32(p.Attempts)})
 	b.ix.Move(p.ID, to, seq)
 	b.ix.SetRef(p.ID, seq, b.cache.add(seq, b.open.ops.Record(op)))
-	b.deliverQueue(q) // it may have had priority 0, which no subscriber was given
+	b.deliverQueue(q) // with priority 0 no subscriber was given it
 	return nil
 }
 
-// PopKey takes the best packet of the queue, which must be bare, at the newest or oldest end of its
-// priority, with all that have its key, and appends that key to dst. ok is false if none is
-// selectable. accept, if not nil, looks at the key first: when it returns an error, that is
-// returned and nothing is taken. ErrNotBare likewise if one of the packets is more than its key,
-// ErrManyShare if more than MaxBareGroup have it.
+// PopKey takes the best packet of the queue, at the given end of its priority, with all that have
+// its key, and appends that key to dst. ok is false if none is selectable. accept, if not nil, sees
+// the key first; if it returns an error, PopKey takes nothing and returns that. It also takes
+// nothing if one of the packets is not bare (ErrNotBare) or more than MaxBareGroup have the key
+// (ErrManyShare).
 func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
-	if err := tx.begin(0); err != nil {
+	if err := tx.begin(0, 0); err != nil {
 		return dst, false, err
 	}
 	b := tx.b
@@ -99,6 +99,11 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 			return dst, false, err
 		}
 	}
+	if tx.atomic {
+		if err := tx.use(reserved{packets: len(b.scratch)}); err != nil {
+			return dst, false, err
+		}
+	}
 	for _, p := range b.scratch {
 		b.ix.Remove(p.ID)
 		b.dropRecord(q, p)
@@ -107,9 +112,9 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 	return key, true, nil
 }
 
-// PeekKey appends to dst the key that PopKey would take, under the same rules, and takes nothing.
+// PeekKey appends to dst the key that PopKey would take, with the same errors, and takes nothing.
 func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, err error) {
-	if err := tx.begin(0); err != nil {
+	if err := tx.begin(0, 0); err != nil {
 		return dst, false, err
 	}
 	q := tx.b.queues.find(name)
@@ -120,9 +125,9 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 }
 
 // PriorityOf returns the priority of the bare packet with a key; ok is false if the queue has no
-// packet with it. Errors are those of Prioritize.
+// packet with it. ErrNotBare and ErrShared as for UpdatePriority.
 func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error) {
-	if err := tx.begin(0); err != nil {
+	if err := tx.begin(0, 0); err != nil {
 		return 0, false, err
 	}
 	q := tx.b.queues.find(name)
@@ -141,8 +146,8 @@ func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error)
 	return p.Priority, true, nil
 }
 
-// bestKey appends to dst the key of what q selects. The packets that a pop would take are then in
-// b.scratch.
+// bestKey appends to dst the key of the packet that q selects, and leaves in b.scratch the packets
+// that a pop would take.
 func (b *Broker) bestKey(q *queue, end End, dst []byte) (key []byte, ok bool, err error) {
 	best, ok := b.ix.Best(q.ix, index.Selection{End: end})
 	if !ok {
@@ -164,12 +169,12 @@ func (b *Broker) bestKey(q *queue, end End, dst []byte) (key []byte, ok bool, er
 	return key, true, nil
 }
 
-// bare says that the packet is nothing but this key and its priority.
+// bare says that the packet is only this key and a priority.
 func (b *Broker) bare(p index.Packet, key []byte) bool {
 	return p.State == index.Ready && p.Expiry == 0 && int(p.Size) == len(key) && p.Flags&storage.FlagMore == 0
 }
 
-// dropRecord removes a packet whose record nobody needs from the store.
+// dropRecord removes a packet from the store whose record no reply needs.
 func (b *Broker) dropRecord(q *queue, p index.Packet) {
 	if _, ok := b.open.pushed(p.Seq); ok {
 		b.stats.cancelled.Add(1)

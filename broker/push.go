@@ -12,19 +12,19 @@ import (
 type PushRequest struct {
 	Queue    []byte
 	Priority uint32        // 1 is best; 0 is never selected (pinpriq document, section push)
-	TTL      time.Duration // 0 never expires; counted in whole milliseconds
+	TTL      time.Duration // 0 never expires; cut to whole milliseconds, at least one
 	Key      []byte        // nil: belongs to no key group; an empty key is a key like any other
 	Payload  []byte
 }
 
-// Push adds a packet. It is on disk when a later reply to any consumer is handed out. The
-// request's bytes are copied.
+// Push adds a packet at the newest end of its priority. It is on disk when the reply of any later
+// call is handed out, whoever made that. The request's bytes are copied.
 func (tx *Tx) Push(r PushRequest) error {
 	size := len(r.Queue) + len(r.Key) + len(r.Payload)
 	if size > tx.b.limits.record {
 		return fmt.Errorf("%w: queue name, key and payload have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
 	}
-	if err := tx.begin(size); err != nil {
+	if err := tx.begin(1, size); err != nil {
 		return err
 	}
 	if err := tx.pushable(); err != nil {
@@ -37,7 +37,7 @@ func (tx *Tx) Push(r PushRequest) error {
 	return tx.push(r.Queue, r.Priority, &p)
 }
 
-// pushable says whether the disk's free space allows pushes.
+// pushable returns the error of a push that the disk's free space does not allow.
 func (tx *Tx) pushable() error {
 	switch level := tx.b.spaceLevel(tx.now); {
 	case level >= storage.Stop:
@@ -48,7 +48,7 @@ func (tx *Tx) pushable() error {
 	return nil
 }
 
-// push adds p to the queue, known or new, and to what its waiting subscribers are given.
+// push adds p to the queue, which is made if it is not known, and delivers from that.
 func (tx *Tx) push(name []byte, priority uint32, p *Packet) error {
 	b := tx.b
 	q, err := b.makeQueue(name)
@@ -57,13 +57,14 @@ func (tx *Tx) push(name []byte, priority uint32, p *Packet) error {
 	}
 	b.define(q)
 	if err := b.insert(q, priority, p, tx.now); err != nil {
+		b.markEmpty(q)
 		return err
 	}
 	b.deliverQueue(q)
 	return nil
 }
 
-// insert puts p at the newest end of its priority: into the open batch, the cache, the index.
+// insert puts p into the open batch, the cache and the index.
 func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) error {
 	seq, op := b.put(q, priority, p)
 	e := index.Entry{
@@ -84,7 +85,7 @@ func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) error {
 	return nil
 }
 
-// put appends p to the open batch, at the newest end of its priority.
+// put appends p to the open batch under a new sequence, the highest so far.
 func (b *Broker) put(q *queue, priority uint32, p *Packet) (seq uint64, op int) {
 	seq = b.marks.NextSeq
 	b.marks.NextSeq++

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"math"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
@@ -9,27 +10,29 @@ import (
 )
 
 // queue is one queue that the server knows: one that holds packets, has subscribers, or was
-// emptied a short while ago. A queue that is none of these does not exist.
+// emptied a short while ago. Any other queue does not exist.
 type queue struct {
 	name        string
 	id          uint32        // storage's number; used again only when all numbers were used once
 	ix          index.QueueID // index's number; used again after the queue is dropped
-	wideNoted   bool          // noteWide has logged it
-	defined     bool          // the store, or the open batch, holds the definition
 	subscribers int           // consumers subscribed
+	emptied     int64         // while idle: when it was listed, in Unix milliseconds
 	idle        bool          // listed in queueTable.idle
-	deferred    bool          // listed in Broker.starved
+	defined     bool          // the store, or the open batch, holds the definition
+	deferred    bool          // listed in Broker.deferredQueues
+	wideLogged  bool          // logWide has logged it
 }
 
 // queueTable finds queues by name and by index number. It belongs to Broker.mu.
 type queueTable struct {
 	byName map[string]*queue
+	peak   int      // the most names that byName has held: Go's maps never shrink
 	all    []*queue // by index.QueueID; nil where the number is free
 	idle   []*queue // emptied queues, the longest empty first; some may be in use again
 	bytes  int      // of all names
 
 	taken  map[uint32]bool // numbers of storage in use; nil until the mark of the next queue is at its end
-	number uint32          // of storage: the last one that was free then
+	number uint32          // of storage: the last one that was given out since then
 }
 
 func (t *queueTable) load(restored []recovery.Queue) {
@@ -49,6 +52,7 @@ func (t *queueTable) add(q *queue) {
 	}
 	t.all[q.ix] = q
 	t.byName[q.name] = q
+	t.peak = max(t.peak, len(t.byName))
 	t.bytes += len(q.name)
 	if t.taken != nil {
 		t.taken[q.id] = true
@@ -60,11 +64,26 @@ func (t *queueTable) drop(q *queue) {
 	delete(t.byName, q.name)
 	t.bytes -= len(q.name)
 	delete(t.taken, q.id)
+	if len(t.byName) < t.peak/shrinkTable && t.peak > minShrinkTable {
+		t.shrink()
+	}
 }
 
-// nextNumber returns a number of storage that no queue has. It moves the mark of the next queue up
-// to its end, above all numbers, and then gives those out again that have become free: clients that
-// make queues and leave them empty use all numbers up in days. MaxQueues leaves some free.
+// shrink gives back the memory of a table that has become much smaller.
+func (t *queueTable) shrink() {
+	byName := make(map[string]*queue, len(t.byName))
+	last := 0
+	for name, q := range t.byName {
+		byName[name] = q
+		last = max(last, int(q.ix))
+	}
+	t.byName, t.peak = byName, len(byName)
+	t.all = slices.Clone(t.all[:min(last+1, len(t.all))])
+}
+
+// nextNumber returns a number of storage that no queue has. The mark of the next queue rises until
+// all numbers were used once, which clients that make queues and leave them empty reach in days.
+// From then on it returns numbers that are free again; MaxQueues leaves some.
 func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 	const end = math.MaxUint32
 	if m.NextQueue < end {
@@ -106,24 +125,51 @@ func (b *Broker) define(q *queue) {
 	}
 }
 
-// markEmpty remembers that q may be empty.
+// markEmpty lists q as idle if nothing uses it. It is dropped later, since it may be used again soon.
 func (b *Broker) markEmpty(q *queue) {
 	if !q.idle && b.unused(q) {
-		q.idle = true
+		q.idle, q.emptied = true, b.tx.now
 		b.queues.idle = append(b.queues.idle, q)
 	}
 }
 
-// evictEmpty forgets some of the queues that have been empty longest, once there are many. Each adds a
-// record to the open batch, so it belongs to a moment when that has room.
-func (b *Broker) evictEmpty() {
-	for n := 0; n < evictAtOnce && len(b.queues.idle) > maxIdleQueues; n++ {
-		old := b.queues.idle[0]
-		b.queues.idle = b.queues.idle[1:]
-		old.idle = false
-		if b.unused(old) {
-			b.dropQueue(old)
+// tooManyIdle says that the committer has to evict empty queues now.
+func (t *queueTable) tooManyIdle() bool { return len(t.idle) > maxIdleQueues }
+
+// evictEmpty drops the queues that have been empty longest, n at most, while there are many. Each
+// adds a record to the open batch, so that must have room.
+func (b *Broker) evictEmpty(n int) {
+	for ; n > 0 && len(b.queues.idle) > keepIdleQueues; n-- {
+		b.evictFirst()
+	}
+}
+
+// evictDue drops the empty queues that are too many, or have been empty for long. It is the
+// committer's, and returns true if it has to go on once others had the lock.
+func (b *Broker) evictDue() (more bool) {
+	for n := 0; len(b.queues.idle) > 0; n++ {
+		age := b.tx.now - b.queues.idle[0].emptied
+		due := b.queues.tooManyIdle() || age >= maxIdleTime || age < 0
+		if !due || b.open.full(b.limits) || b.refusesDelivery() {
+			return false
 		}
+		if n == evictSlice {
+			return true
+		}
+		b.evictFirst()
+	}
+	return false
+}
+
+// evictFirst drops the queue that has been empty longest, unless it is in use again.
+func (b *Broker) evictFirst() {
+	q := b.queues.idle[0]
+	if b.queues.idle = b.queues.idle[1:]; len(b.queues.idle) == 0 {
+		b.queues.idle = nil
+	}
+	q.idle = false
+	if b.unused(q) {
+		b.dropQueue(q)
 	}
 }
 
@@ -133,7 +179,7 @@ func (b *Broker) unused(q *queue) bool {
 
 func (b *Broker) dropQueue(q *queue) {
 	if err := b.ix.DropQueue(q.ix); err != nil {
-		return // it holds packets after all; it will be retired again when they are gone
+		return // it holds packets after all: markEmpty lists it again when they are gone
 	}
 	if q.defined {
 		b.open.ops.DeleteQueue(q.id)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
+	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -41,4 +43,72 @@ func TestNumbersOfQueuesGoOnFromOneWhenAllWereUsedAndNoneIsTheNumberOfTwo(t *tes
 			t.Errorf("the packet of %q lies in %q: %v", p.Payload, h.store.queues[id.Queue], err)
 		}
 	}
+}
+
+// untilQueues waits, commit by commit, until the store holds at most n definitions.
+func (h *harness) untilQueues(n int) {
+	h.t.Helper()
+	applied := make(chan int, 1)
+	h.store.mu.Lock()
+	left := len(h.store.queues)
+	h.store.after = func(*storage.Batch) {
+		select {
+		case <-applied:
+		default:
+		}
+		applied <- len(h.store.queues)
+	}
+	h.store.mu.Unlock()
+	for left > n {
+		select {
+		case left = <-applied:
+		case <-time.After(20 * time.Second):
+			h.store.mu.Lock()
+			defer h.store.mu.Unlock()
+			h.t.Fatalf("%d queues are defined and no batch comes, want %d at most", len(h.store.queues), n)
+		}
+	}
+}
+
+func TestQueuesThatEmptyByThemselvesAreDroppedWithoutACall(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	const n, kept = 5000, 1024
+	h.push("in use", 1, 0, "k", "x")
+	for i := range n {
+		h.push(fmt.Sprint("queue", i), 1, time.Millisecond, "k", "x")
+	}
+	h.barrier()
+	if got := len(h.store.queues); got != n+1 {
+		t.Fatalf("%d queues are defined, want %d", got, n+1)
+	}
+	h.now.Add(2) // all but one have expired
+	h.barrier()
+	h.untilQueues(kept + 1)
+	h.now.Add(10_000)
+	h.barrier()
+	h.untilQueues(1)
+	h.restart()
+	if s := h.b.Stats(); s.Packets != 1 || s.Queues != 1 {
+		t.Fatalf("%d packets in %d queues are left, want the one", s.Packets, s.Queues)
+	}
+}
+
+func TestQueuesThatOnlyHadSubscribersAreDroppedWithoutACall(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	consumers := make([]*broker.Consumer, 6)
+	for i := range consumers {
+		consumers[i] = h.b.Attach(&inbox{}, groups)
+		for k := range broker.MaxSubscriptions {
+			h.subscribe(consumers[i], 0, fmt.Sprint(i, "/", k))
+		}
+	}
+	h.do(func(tx *broker.Tx) error {
+		for _, c := range consumers {
+			tx.Detach(c)
+		}
+		return nil
+	})
+	waitFor(t, func() bool { return h.b.Stats().Known <= 1024 })
 }

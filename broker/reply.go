@@ -1,16 +1,17 @@
 package broker
 
 // A session that puts its replies together itself computes them inside Do, from the state that the
-// calls before have left, and gives them to Reply. They leave when all that they may depend on is on disk.
+// calls before have left, and gives them to Reply. They leave when all that they may depend on is
+// on disk.
 
-// Begin makes sure that the broker accepts calls and that the open batch has room for a reply; it
-// may wait for that. Every other call does so by itself. ErrClosed; ErrStopped if the batch is full
-// because the disk is.
-func (tx *Tx) Begin() error { return tx.begin(0) }
+// Begin makes sure that the broker accepts calls and that the open batch has room for a reply. It
+// may wait for room. Every call but Reply and Detach does the same by itself. ErrClosed; ErrStopped
+// if the batch is full because the disk is.
+func (tx *Tx) Begin() error { return tx.begin(0, 0) }
 
-// Reply answers c with data, which is copied, after everything that was called before. It takes part in
-// the open batch whether that has room or not, so it belongs behind a call or Begin, and what one
-// Do replies should be put together and replied at once.
+// Reply answers c with data, which is copied, after all earlier calls. It joins the open batch even
+// if that is full, so it must follow another call or Begin, and one Do should make one Reply of all
+// that it answers.
 func (tx *Tx) Reply(c *Consumer, data []byte) {
 	b := tx.b
 	first := len(b.open.records)
@@ -21,12 +22,12 @@ func (tx *Tx) Reply(c *Consumer, data []byte) {
 // QueueCounts is how much a queue holds.
 type QueueCounts struct {
 	Selectable int // packets that a pop can select
-	Priorities int // how many different priorities they have; packets with other tags count theirs apart
+	Priorities int // distinct priorities of those; one that packets of two tag sets have counts twice
 }
 
 // QueueCounts returns what the queue holds; nothing for an unknown one.
 func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
-	if err := tx.begin(0); err != nil {
+	if err := tx.begin(0, 0); err != nil {
 		return QueueCounts{}, err
 	}
 	q := tx.b.queues.find(name)
@@ -37,13 +38,13 @@ func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
 	return QueueCounts{Selectable: c.Ready, Priorities: c.Priorities}, nil
 }
 
-// queueReply appends a reply of the records from first on.
-func (b *Broker) queueReply(c *Consumer, first int, kind replyKind, owed int) {
-	owed += replyOverhead
-	c.queuedBytes.Add(int64(owed))
+// queueReply appends a reply of the records from first on, whose packets or data have so many bytes.
+func (b *Broker) queueReply(c *Consumer, first int, kind replyKind, bytes int) {
+	bytes += replyOverhead
+	c.queuedBytes.Add(int64(bytes))
 	c.queuedReplies.Add(1)
-	b.open.queuedBytes += owed
+	b.open.queuedBytes += bytes
 	b.open.replies = append(b.open.replies, reply{
-		to: c, first: int32(first), last: int32(len(b.open.records)), kind: kind, queuedBytes: owed,
+		to: c, first: int32(first), last: int32(len(b.open.records)), kind: kind, queuedBytes: bytes,
 	})
 }

@@ -1,43 +1,99 @@
 package broker
 
 import (
+	"fmt"
+
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Tx is the right to change queues: it holds the broker's lock, so the calls of one Do are one
-// after the other in the order of the world, with nobody else's between them, unless the open
-// batch is full and a call has to wait for the next. Valid only inside Do.
+// Tx is the right to make calls: whoever has it holds the broker's lock. It is valid only inside
+// Do or DoAtomic.
 type Tx struct {
-	b   *Broker
-	now int64 // Unix milliseconds
+	b      *Broker
+	now    int64    // Unix milliseconds
+	atomic bool     // inside DoAtomic: no call gives the lock up
+	left   reserved // of what DoAtomic reserved
 }
 
-// Do runs fn with the lock held. fn must not block or call the broker but through tx.
+// reserved is room in the open batch.
+type reserved struct {
+	packets int // to push, move or take
+	bytes   int // of queue names, keys and payloads to push
+	popped  int // bytes of packets to answer pops with
+}
+
+// Do runs fn with the lock held, so its calls follow one another in the order of the world. Only a
+// call that finds the open batch full gives the lock up: it waits for the next batch, and calls of
+// others may come before it. DoAtomic has no such gap. fn must not block, nor call the broker but
+// through tx.
 func (b *Broker) Do(fn func(tx *Tx) error) error {
 	b.mu.Lock()
-	tx := &b.tx
-	*tx = Tx{b: b, now: b.clock()}
+	tx := b.begin()
 	err := fn(tx)
-	wake := b.readyToCommit()
+	b.end()
+	return err
+}
+
+// DoAtomic is Do for calls that belong together: nobody else's come between them, and they reach
+// the disk all in one batch or not at all. The caller announces how many packets fn pushes, moves
+// and takes at most, and how many bytes of queue names, keys and payloads it pushes at most.
+// DoAtomic waits until the open batch has room for that; from then on no call waits. Subscribers
+// get what fn pushed when fn is done.
+//
+// It returns ErrTooLargeForBatch, before fn runs, if more is announced than one batch takes. A call
+// inside fn that goes beyond what was announced changes nothing and returns ErrNotReserved. What fn
+// did before an error stays done.
+func (b *Broker) DoAtomic(packets, bytes int, fn func(tx *Tx) error) error {
+	if packets > b.limits.atomicPackets {
+		return fmt.Errorf("%w: %d packets, the limit is %d", ErrTooLargeForBatch, packets, b.limits.atomicPackets)
+	}
+	if limit := b.limits.atomicBytes(packets); bytes > limit {
+		return fmt.Errorf("%w: %d bytes of queue names, keys and payloads, the limit for %d packets is %d",
+			ErrTooLargeForBatch, bytes, packets, limit)
+	}
+	b.mu.Lock()
+	tx := b.begin()
+	err := tx.begin(0, 0) // a batch that is not full has room for all that the limits allow
+	if err == nil {
+		tx.atomic, tx.left = true, reserved{packets: packets, bytes: bytes, popped: MaxGroupBytes}
+		err = fn(tx)
+		tx.atomic = false
+		b.deliverDeferred()
+	}
+	b.end()
+	return err
+}
+
+// begin starts a run of calls; mu is held.
+func (b *Broker) begin() *Tx {
+	b.tx = Tx{b: b, now: b.clock()}
+	return &b.tx
+}
+
+// end gives the lock up and wakes the committer if there is something for it to do.
+func (b *Broker) end() {
+	wake := b.readyToCommit() || b.queues.tooManyIdle()
 	b.mu.Unlock()
 	if wake {
 		b.signal()
 	}
-	return err
 }
 
-// begin makes sure that the broker accepts calls, that nothing that is due is left undone, and
-// that the open batch has room for one call that brings so many bytes to disk. It may wait for a
-// fresh batch.
-func (tx *Tx) begin(bytes int) error {
+// begin makes sure that the broker accepts calls, that nothing that is due is left undone, and that
+// the open batch has room for one call that brings so many packets and bytes to disk. It waits for
+// a fresh batch if need be; inside DoAtomic it takes from what was reserved instead.
+func (tx *Tx) begin(packets, bytes int) error {
 	b := tx.b
+	if tx.atomic {
+		return tx.use(reserved{packets: packets, bytes: bytes})
+	}
 	for {
 		if b.closing || b.failure != nil {
 			return ErrClosed
 		}
-		if tx.advance() && !b.open.full(b.limits) && b.open.fits(b.limits, bytes) {
-			b.evictEmpty()
+		if tx.advance() && !b.open.full(b.limits) && b.open.fits(b.limits, bytes+packets*pushOverhead) {
+			b.evictEmpty(evictAtOnce)
 			return nil
 		}
 		if b.spaceLevel(tx.now) >= storage.Stop {
@@ -47,6 +103,25 @@ func (tx *Tx) begin(bytes int) error {
 		b.room.Wait()
 		tx.now = b.clock()
 	}
+}
+
+// use takes from what DoAtomic reserved, or takes nothing and returns ErrNotReserved.
+func (tx *Tx) use(r reserved) error {
+	left := reserved{
+		packets: tx.left.packets - r.packets,
+		bytes:   tx.left.bytes - r.bytes,
+		popped:  tx.left.popped - r.popped,
+	}
+	switch {
+	case left.packets < 0:
+		return fmt.Errorf("%w: %d packets, %d are left of those announced", ErrNotReserved, r.packets, tx.left.packets)
+	case left.bytes < 0:
+		return fmt.Errorf("%w: %d bytes, %d are left of those announced", ErrNotReserved, r.bytes, tx.left.bytes)
+	case left.popped < 0:
+		return fmt.Errorf("%w: its pops take more than %d bytes together", ErrNotReserved, MaxGroupBytes)
+	}
+	tx.left = left
+	return nil
 }
 
 // advance does what is due by now: expired packets go, delayed and leased ones come back. It

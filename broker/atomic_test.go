@@ -1,0 +1,203 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// together pushes n packets to the queue "pair" in one run of calls, and before the last one fills
+// the batch behind a commit that is held up. It returns the numbers of the batches that they came
+// in.
+func together(t *testing.T, n int, run func(b *broker.Broker, fn func(tx *broker.Tx) error) error) (batches []int) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits = storage.Limits{MaxOps: 400, MaxBytes: 1 << 20, MaxRecord: 64 << 10, MaxDeletes: 1000}
+	h.restart()
+	seen := 0
+	h.store.mu.Lock()
+	h.store.after = func(b *storage.Batch) {
+		seen++
+		b.Each(func(op storage.Op) {
+			if op.Kind == storage.OpPut && strings.Contains(string(op.Record), "of the pair") {
+				batches = append(batches, seen)
+			}
+		})
+	}
+	h.store.mu.Unlock()
+	g := h.gate()
+	h.push("other", 1, 0, "opens a commit", "x")
+	<-g.entered
+	for i := range 199 { // of the 200 that fill the batch
+		h.push("other", 1, 0, fmt.Sprint(i), "x")
+	}
+	done, started := make(chan error), make(chan struct{})
+	go func() {
+		done <- run(h.b, func(tx *broker.Tx) error {
+			for i := range n {
+				if i == 1 {
+					close(started)
+				}
+				err := tx.Push(broker.PushRequest{Queue: []byte("pair"), Priority: 1, Key: []byte(fmt.Sprint(i)), Payload: []byte("of the pair")})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}()
+	<-started
+	h.ungate()
+	g.leave <- nil
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	return batches
+}
+
+func TestOneDoMayComeInTwoBatchesAndOneDoAtomicDoesNot(t *testing.T) {
+	batches := together(t, 5, (*broker.Broker).Do)
+	if len(batches) != 5 || batches[0] == batches[4] {
+		t.Fatalf("the packets of a Do came in batches %v, want two: the test fills the first", batches)
+	}
+	batches = together(t, 5, func(b *broker.Broker, fn func(tx *broker.Tx) error) error {
+		return b.DoAtomic(5, 1000, fn)
+	})
+	if len(batches) != 5 || batches[0] != batches[4] {
+		t.Fatalf("the packets of a DoAtomic came in batches %v, want one", batches)
+	}
+}
+
+func TestAnAtomicRunAsLargeAsTheLimitsAllowFitsIntoABatch(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 4 << 20, MaxRecord: 100 << 10, MaxDeletes: 3000}
+	h.restart()
+	// The limits are those that the errors name.
+	limit := func(packets, bytes int) (n int) {
+		err := h.b.DoAtomic(packets, bytes, nil)
+		if !errors.Is(err, broker.ErrTooLargeForBatch) {
+			t.Fatalf("got %v", err)
+		}
+		if _, err := fmt.Sscan(err.Error()[strings.LastIndexByte(err.Error(), ' '):], &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	most := limit(1<<30, 0)
+	for _, packets := range []int{40, most} {
+		bytes := limit(packets, 1<<30)
+		each := bytes/packets - 8
+		for i := range 3 { // alone, and behind what others left in the batch
+			h.push("other", 1, 0, fmt.Sprint(i), "x")
+			err := h.b.DoAtomic(packets, bytes, func(tx *broker.Tx) error {
+				for k := range packets {
+					r := broker.PushRequest{Queue: fmt.Appendf(nil, "%4d%4d", i, k), Priority: 1, Payload: make([]byte, each)}
+					if err := tx.Push(r); err != nil {
+						return fmt.Errorf("push %d of %d: %w", k, packets, err)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.barrier() // the store refuses a batch over its limits
+	}
+}
+
+func TestACallBeyondWhatWasAnnouncedIsRefusedAndChangesNothing(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	c := h.b.Attach(&inbox{}, groups)
+	for range 3 {
+		h.push("group", 1, 0, "k", "x")
+		h.push("bare", 1, 0, "k", "")
+	}
+	push := func(tx *broker.Tx, bytes int) error {
+		return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: make([]byte, bytes)})
+	}
+	update := func(tx *broker.Tx, key string) error {
+		return tx.UpdatePriority(broker.UpdatePriorityRequest{
+			Queue: []byte("q"), Key: []byte(key), To: func(uint32, bool) uint32 { return 1 },
+		})
+	}
+	for _, row := range []struct {
+		name  string
+		done  int // packets more than before
+		calls []func(tx *broker.Tx) error
+	}{
+		{"a packet too many", 2, []func(tx *broker.Tx) error{
+			func(tx *broker.Tx) error { return push(tx, 1) },
+			func(tx *broker.Tx) error { return push(tx, 1) },
+			func(tx *broker.Tx) error { return push(tx, 1) },
+		}},
+		{"a byte too many", 0, []func(tx *broker.Tx) error{
+			func(tx *broker.Tx) error { return push(tx, 100) },
+		}},
+		{"a group too large", 0, []func(tx *broker.Tx) error{
+			func(tx *broker.Tx) error { return tx.Pop(c, []byte("group"), groups) },
+		}},
+		{"a key of too many", 0, []func(tx *broker.Tx) error{
+			func(tx *broker.Tx) error { _, _, err := tx.PopKey([]byte("bare"), broker.Oldest, nil, nil); return err },
+		}},
+		{"an update too many", 0, []func(tx *broker.Tx) error{
+			func(tx *broker.Tx) error { return tx.Pop(c, []byte("group"), broker.Selection{}) },
+			func(tx *broker.Tx) error { return update(tx, "a") },
+			func(tx *broker.Tx) error { return update(tx, "b") },
+		}},
+	} {
+		before := h.b.Stats().Packets
+		err := h.b.DoAtomic(2, 100, func(tx *broker.Tx) error {
+			for i, call := range row.calls {
+				if err := call(tx); err != nil {
+					if i < len(row.calls)-1 {
+						t.Errorf("%s: call %d was refused: %v", row.name, i, err)
+					}
+					return err
+				}
+			}
+			return nil
+		})
+		if !errors.Is(err, broker.ErrNotReserved) {
+			t.Errorf("%s: %v, want that it is refused", row.name, err)
+		}
+		if after := h.b.Stats().Packets; after != before+row.done {
+			t.Errorf("%s: %d packets are queued, want %d", row.name, after, before+row.done)
+		}
+	}
+}
+
+func TestSubscribersGetWhatAnAtomicRunLeavesBehind(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	waiting, late := &inbox{}, &inbox{}
+	cw, cl := h.b.Attach(waiting, groups), h.b.Attach(late, groups)
+	h.subscribe(cw, 5, "q")
+	popped := &inbox{}
+	cp := h.b.Attach(popped, groups)
+	err := h.b.DoAtomic(4, 100, func(tx *broker.Tx) error {
+		for _, p := range []string{"1", "2", "3"} {
+			if err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Key: []byte(p), Payload: []byte(p)}); err != nil {
+				return err
+			}
+		}
+		if err := tx.Pop(cp, []byte("q"), groups); err != nil {
+			return err
+		}
+		return errors.Join(tx.Subscribe(cl, []byte("q")), tx.Ready(cl, 1))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	if got := fmt.Sprint(popped.got, late.got, waiting.got); got != "[[3]] [[2]] [[1]]" {
+		t.Fatalf("the pop, the new subscriber and the waiting one got %s, want 3, 2 and 1", got)
+	}
+}
