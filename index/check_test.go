@@ -158,7 +158,7 @@ func (c *checker) allQueues() error {
 				return fmt.Errorf("index: queue %d has a set of no lanes", id)
 			}
 			for key, l := range u.lanes.byKey {
-				if !x.hasLane(l) || (laneKey{string(x.lanes.at(uint32(l)).tags), x.lanes.at(uint32(l)).wide}) != key {
+				if !x.hasLane(l) || (laneKey{x.lanes.at(uint32(l)).tags, x.lanes.at(uint32(l)).wide}) != key {
 					return fmt.Errorf("index: queue %d has lane %d under %+v, which is not its own", id, l, key)
 				}
 				if x.lanes.at(uint32(l)).packets == 0 {
@@ -199,13 +199,13 @@ func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {
 			}
 			want++
 			heap, pos := u.lanes.heapsOf(l)[end], int(l.pos[end])
-			if pos == 0 || pos > len(heap) || heap[pos-1] != id {
+			if pos == 0 || pos > len(heap) || heap[pos-1].lane != id {
 				return fmt.Errorf("index: lane %d is not where it says in its heap", id)
 			}
-			if head, _ := x.head(l, end); head != l.heads[end] {
-				return fmt.Errorf("index: lane %d selects %v but says %v", id, head, l.heads[end])
+			if head, _ := x.head(l, end); head != heap[pos-1].place {
+				return fmt.Errorf("index: lane %d selects %v but its heap says %v", id, head, heap[pos-1].place)
 			}
-			if pos > 1 && x.laneBefore(end, id, heap[pos/2-1]) {
+			if pos > 1 && end.earlier(heap[pos-1].place, heap[pos/2-1].place) {
 				return fmt.Errorf("index: lane %d is below a lane that comes after it", id)
 			}
 		}
@@ -221,6 +221,12 @@ func (c *checker) tree(t *tree, ok func(place, uint32) bool) error {
 	if t.count == 0 {
 		if *t != (tree{}) {
 			return fmt.Errorf("index: an empty tree is %+v", *t)
+		}
+		return nil
+	}
+	if t.depth == 0 {
+		if want := (tree{root: t.root, count: 1, priorities: 1, lone: t.lone}); *t != want || !ok(t.lonePlace(), t.root) {
+			return fmt.Errorf("index: a tree without nodes is %+v", *t)
 		}
 		return nil
 	}

@@ -46,7 +46,7 @@
 //	keytable.go   from a key to its group
 //	advance.go    what a moment changes: expiry, delays, lease ends
 //	timers.go     the heap of those moments
-//	tree.go       the B+tree; walk.go goes over it in order of selection
+//	tree.go       the B+tree; node.go is a node of it, walk.go goes over it in order of selection
 //	slab.go       numbered slots in pages
 //	dispatch.go   Dispatch: which subscriber is next
 package index

@@ -6,13 +6,12 @@ type LaneID uint32
 // lane is the packets of a queue with equal tags, all wide or all narrow. Every queue has a default
 // lane: narrow, without tags. Any other lane exists while it has packets.
 //
-// heads and pos are kept up to date only while the queue has more than its default lane.
+// pos is kept up to date only while the queue has more than its default lane.
 type lane struct {
 	tree    tree // the selectable packets
-	tags    []byte
+	tags    string
 	queue   QueueID
 	packets uint32    // in any state
-	heads   [2]place  // by End: the place of what it selects, while the tree is not empty
 	pos     [2]uint32 // by End: place in its heap plus 1; 0: not in it; [0] links free slots
 	wide    bool
 }
@@ -31,7 +30,12 @@ type laneKey struct {
 }
 
 // laneHeaps holds the lanes with a selectable packet, by End: a heap of what each of them selects.
-type laneHeaps [2][]LaneID
+type laneHeaps [2][]laneHead
+
+type laneHead struct {
+	place place
+	lane  LaneID
+}
 
 func (s *laneSet) heapsOf(l *lane) *laneHeaps {
 	if l.wide {
@@ -57,20 +61,19 @@ func (x *Index) laneFor(q QueueID, tags []byte, wide bool) LaneID {
 		return 0
 	}
 	l := x.lanes.at(uint32(id))
-	l.queue, l.tags, l.wide = q, append([]byte(nil), tags...), wide
+	l.queue, l.tags, l.wide = q, string(tags), wide
 	if u.lanes == nil {
 		u.lanes = &laneSet{byKey: make(map[laneKey]LaneID)}
 		x.updateHeads(u.defaultLane)
 	}
-	u.lanes.byKey[laneKey{string(tags), wide}] = id
+	u.lanes.byKey[laneKey{l.tags, wide}] = id
 	return id
 }
 
-// Tags returns the tags of a lane, empty for a default lane; false when there is no such lane. The
-// bytes are the index's own.
-func (x *Index) Tags(l LaneID) ([]byte, bool) {
+// Tags returns the tags of a lane, empty for a default lane; false when there is no such lane.
+func (x *Index) Tags(l LaneID) (string, bool) {
 	if !x.hasLane(l) {
-		return nil, false
+		return "", false
 	}
 	return x.lanes.at(uint32(l)).tags, true
 }
@@ -86,7 +89,7 @@ func (x *Index) freeIfEmpty(id LaneID) {
 	if l.packets > 0 || u.defaultLane == id {
 		return
 	}
-	delete(u.lanes.byKey, laneKey{string(l.tags), l.wide})
+	delete(u.lanes.byKey, laneKey{l.tags, l.wide})
 	x.lanes.free(uint32(id))
 	if len(u.lanes.byKey) == 0 {
 		u.lanes = nil
@@ -133,15 +136,14 @@ func (x *Index) updateHeads(id LaneID) {
 			continue
 		}
 		head, _ := x.head(l, end)
-		if l.pos[end] != 0 && head == l.heads[end] {
-			continue
-		}
-		l.heads[end] = head
 		if l.pos[end] == 0 {
-			heaps[end] = append(heaps[end], id)
+			heaps[end] = append(heaps[end], laneHead{lane: id})
 			l.pos[end] = uint32(len(heaps[end]))
 		}
-		x.heapFix(heaps[end], end, int(l.pos[end]-1))
+		if h := &heaps[end][l.pos[end]-1]; h.place != head {
+			h.place = head
+			x.heapFix(heaps[end], end, int(l.pos[end]-1))
+		}
 	}
 }
 
@@ -152,14 +154,15 @@ func (x *Index) heapRemove(heaps *laneHeaps, end End, i int) {
 	h[i] = h[last]
 	heaps[end] = h[:last]
 	if i < last {
-		x.lanes.at(uint32(h[i])).pos[end] = uint32(i + 1)
+		x.lanes.at(uint32(h[i].lane)).pos[end] = uint32(i + 1)
 		x.heapFix(heaps[end], end, i)
 	}
 }
 
 // heapFix moves the lane at i to where its head belongs.
-func (x *Index) heapFix(h []LaneID, end End, i int) {
-	for i > 0 && x.laneBefore(end, h[i], h[(i-1)/2]) {
+func (x *Index) heapFix(h []laneHead, end End, i int) {
+	before := func(a, b int) bool { return end.earlier(h[a].place, h[b].place) }
+	for i > 0 && before(i, (i-1)/2) {
 		x.heapSwap(h, end, i, (i-1)/2)
 		i = (i - 1) / 2
 	}
@@ -168,10 +171,10 @@ func (x *Index) heapFix(h []LaneID, end End, i int) {
 		if c >= len(h) {
 			return
 		}
-		if c+1 < len(h) && x.laneBefore(end, h[c+1], h[c]) {
+		if c+1 < len(h) && before(c+1, c) {
 			c++
 		}
-		if !x.laneBefore(end, h[c], h[i]) {
+		if !before(c, i) {
 			return
 		}
 		x.heapSwap(h, end, i, c)
@@ -179,12 +182,8 @@ func (x *Index) heapFix(h []LaneID, end End, i int) {
 	}
 }
 
-func (x *Index) laneBefore(end End, a, b LaneID) bool {
-	return end.earlier(x.lanes.at(uint32(a)).heads[end], x.lanes.at(uint32(b)).heads[end])
-}
-
-func (x *Index) heapSwap(h []LaneID, end End, i, j int) {
+func (x *Index) heapSwap(h []laneHead, end End, i, j int) {
 	h[i], h[j] = h[j], h[i]
-	x.lanes.at(uint32(h[i])).pos[end] = uint32(i + 1)
-	x.lanes.at(uint32(h[j])).pos[end] = uint32(j + 1)
+	x.lanes.at(uint32(h[i].lane)).pos[end] = uint32(i + 1)
+	x.lanes.at(uint32(h[j].lane)).pos[end] = uint32(j + 1)
 }

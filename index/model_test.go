@@ -77,7 +77,7 @@ func (m *indexModel) byID(id ID) *modelPacket {
 func (m *indexModel) order(q QueueID, s Selection) []*modelPacket {
 	var list []*modelPacket
 	for _, p := range m.held {
-		if p.Queue == q && p.State == Ready && p.Priority > 0 && !(s.Narrow && p.wide) && (s.Filter == nil || s.Filter([]byte(p.tags))) {
+		if p.Queue == q && p.State == Ready && p.Priority > 0 && !(s.Narrow && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
 			list = append(list, p)
 		}
 	}
@@ -120,9 +120,9 @@ func drawFilter(t *rapid.T) Filter {
 	case "all":
 		return nil
 	case "not x":
-		return func(b []byte) bool { return string(b) != "x" }
+		return func(b string) bool { return b != "x" }
 	default:
-		return func(b []byte) bool { return string(b) == tags }
+		return func(b string) bool { return b == tags }
 	}
 }
 
@@ -449,7 +449,7 @@ func (m *indexModel) verify(t *rapid.T) {
 		if key, ok := m.x.Key(p.ID, nil); ok != p.hasKey || !bytes.Equal(key, p.key) {
 			t.Fatalf("Key = %q %v, want %q %v", key, ok, p.key, p.hasKey)
 		}
-		if tags, ok := m.x.Tags(p.Lane); !ok || string(tags) != p.tags {
+		if tags, ok := m.x.Tags(p.Lane); !ok || tags != p.tags {
 			t.Fatalf("Tags = %q %v, want %q", tags, ok, p.tags)
 		}
 	}

@@ -28,21 +28,19 @@ type laneWalk struct {
 	at place
 	// heap is the lane's heap, and pos its place in that plus 1, until the walk is first taken from.
 	// Only then can the lanes below it be next, so the cost does not depend on the number of lanes.
-	heap []LaneID
+	heap []laneHead
 	pos  int
 }
 
 // nextOfLanes merges the lanes of a queue.
 func (x *Index) nextOfLanes(set *laneSet, s Selection, skip, n int, dst []Packet) []Packet {
 	var open []laneWalk // heap by at
-	add := func(h []LaneID, i int) {
+	add := func(h []laneHead, i int) {
 		if i >= len(h) {
 			return
 		}
-		l := x.lanes.at(uint32(h[i]))
-		open = append(open, laneWalk{
-			walk: x.forest.walk(&l.tree, s.End), at: l.heads[s.End], heap: h, pos: i + 1,
-		})
+		w := x.forest.walk(&x.lanes.at(uint32(h[i].lane)).tree, s.End)
+		open = append(open, laneWalk{walk: w, at: h[i].place, heap: h, pos: i + 1})
 		for c := len(open) - 1; c > 0 && s.End.earlier(open[c].at, open[(c-1)/2].at); c = (c - 1) / 2 {
 			open[c], open[(c-1)/2] = open[(c-1)/2], open[c]
 		}

@@ -398,11 +398,11 @@ func TestAFilterIsAskedOnceALane(t *testing.T) {
 	}
 	for _, end := range []End{Newest, Oldest} {
 		asked := map[string]int{}
-		p, ok := x.Best(q, Selection{End: end, Filter: func(tags []byte) bool {
-			asked[string(tags)]++
-			return string(tags) == "lane 7"
+		p, ok := x.Best(q, Selection{End: end, Filter: func(tags string) bool {
+			asked[tags]++
+			return tags == "lane 7"
 		}})
-		if tags, _ := x.Tags(p.Lane); !ok || string(tags) != "lane 7" {
+		if tags, _ := x.Tags(p.Lane); !ok || tags != "lane 7" {
 			t.Errorf("best is %+v", p)
 		}
 		for tags, n := range asked {
@@ -442,5 +442,22 @@ func TestMemoryFollowsUse(t *testing.T) {
 	}
 	if err := x.Check(); err != nil {
 		t.Errorf("filled again: %v", err)
+	}
+}
+
+// Servers have many queues that hold a packet or none.
+func TestAQueueIsSmall(t *testing.T) {
+	const n = 100_000
+	x := New()
+	for i := range uint64(n) {
+		if q := x.AddQueue(); x.Push(Entry{Queue: q, Priority: 1, Seq: i + 1, Key: []byte("key")}, 0) == 0 {
+			t.Fatal("the push was refused")
+		}
+	}
+	if perQueue := x.Memory() / n; perQueue > 256 {
+		t.Errorf("a queue with one packet takes %d bytes, want 256 at most", perQueue)
+	}
+	if err := x.Check(); err != nil {
+		t.Error(err)
 	}
 }

@@ -17,9 +17,9 @@ func (end End) earlier(a, b place) bool {
 }
 
 // Filter says which packets a consumer takes, by their tags. Packets with equal tags share a lane,
-// and a call asks a filter at most once a lane. A filter must not keep or change the tags, and must
-// not call the index. A nil Filter takes all.
-type Filter func(tags []byte) bool
+// and a call asks a filter at most once a lane. A filter must not call the index. A nil Filter takes
+// all.
+type Filter func(tags string) bool
 
 // Limit is the most that one Pop takes. The selected packet is taken whatever the limit says.
 type Limit struct {
@@ -163,7 +163,7 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 	lane := u.defaultLane
 	if u.lanes != nil {
 		lane = x.bestLane(u.lanes, s)
-	} else if s.Filter != nil && !s.Filter(nil) {
+	} else if s.Filter != nil && !s.Filter("") {
 		return 0
 	}
 	if lane == 0 {
@@ -179,31 +179,29 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 
 // bestLane returns the lane of a queue with several whose head is selected, or 0.
 func (x *Index) bestLane(set *laneSet, s *Selection) LaneID {
-	best := x.bestInHeap(set.narrow[s.End], s)
+	best, ok := x.bestInHeap(set.narrow[s.End], s)
 	if s.Narrow {
-		return best
+		return best.lane
 	}
-	wide := x.bestInHeap(set.wide[s.End], s)
-	if best == 0 || wide != 0 && x.laneBefore(s.End, wide, best) {
-		return wide
+	if wide, found := x.bestInHeap(set.wide[s.End], s); found && (!ok || s.End.earlier(wide.place, best.place)) {
+		return wide.lane
 	}
-	return best
+	return best.lane
 }
 
-// bestInHeap returns the first lane of a heap that the filter accepts, or 0.
-func (x *Index) bestInHeap(h []LaneID, s *Selection) LaneID {
-	if len(h) == 0 {
-		return 0
-	}
-	if s.Filter == nil {
-		return h[0]
-	}
-	best := LaneID(0)
-	for _, id := range h {
+// bestInHeap returns the first lane of a heap that the filter accepts; false when there is none.
+func (x *Index) bestInHeap(heap []laneHead, s *Selection) (best laneHead, ok bool) {
+	for _, h := range heap {
 		// The filter costs more than the comparison, so it comes second.
-		if (best == 0 || x.laneBefore(s.End, id, best)) && s.Filter(x.lanes.at(uint32(id)).tags) {
-			best = id
+		if ok && !s.End.earlier(h.place, best.place) {
+			continue
+		}
+		if s.Filter == nil {
+			return h, true
+		}
+		if s.Filter(x.lanes.at(uint32(h.lane)).tags) {
+			best, ok = h, true
 		}
 	}
-	return best
+	return best, ok
 }

@@ -1,131 +1,21 @@
 package index
 
-// place is a packet's place in the order of its lane: the key of the trees.
-type place struct {
-	priority uint32
-	seq      uint64
-}
-
-// before is the order of places: priority ascending, then sequence ascending.
-func (a place) before(b place) bool {
-	return a.priority < b.priority || (a.priority == b.priority && a.seq < b.seq)
-}
-
-// plusOne is the place just after.
-func (a place) plusOne() place {
-	if a.seq++; a.seq == 0 {
-		a.priority++
-	}
-	return a
-}
-
-const (
-	fan      = 31        // keys of a node: makes a node 512 bytes
-	small    = 14        // keys of a node that looks for a sibling to merge with
-	mergeMax = 2 * small // most keys of a merged node: the next insert does not split it again
-	maxDepth = 16        // of two neighbours one is not small, so 2^32 keys need fewer levels
-)
-
-// node is a leaf (ids are packets) or an inner node (ids are nodes, keys their lower bounds) of a
-// B+tree.
-//
-// Invariants: 1 ≤ n ≤ fan. Keys ascend strictly. Every key below ids[i] of an inner node is ≥ key i
-// and < key i+1. Of two neighbours with one parent at most one is small; that bounds space and
-// depth whatever is inserted and removed. The leaves of a tree are linked in order; prev and next
-// of inner nodes are 0.
-type node struct {
-	seqs       [fan]uint64
-	priorities [fan]uint32
-	ids        [fan]uint32
-	prev, next uint32 // next links free slots
-	n          uint8
-	last       uint8 // where the last insert went: shows an ascending or descending run
-	leaf       bool
-}
-
-func (n *node) freeLink() *uint32 { return &n.next }
-
-// key returns the key at position i.
-func (n *node) key(i int) place { return place{n.priorities[i], n.seqs[i]} }
-
-func (n *node) set(i int, k place, id uint32) {
-	n.seqs[i], n.priorities[i], n.ids[i] = k.seq, k.priority, id
-}
-
-// search returns the first position whose key is not before k.
-func (n *node) search(k place) int {
-	lo, hi := 0, int(n.n)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		// The sequence is in another cache line, so it is read only where it decides.
-		if p := n.priorities[mid]; p < k.priority || p == k.priority && n.seqs[mid] < k.seq {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
-}
-
-// firstAfter returns the first position whose priority is higher than the given one.
-func (n *node) firstAfter(priority uint32) int {
-	lo, hi := 0, int(n.n)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if n.priorities[mid] <= priority {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
-}
-
-// child returns the position of the child that covers k.
-func (n *node) child(k place) int {
-	i := n.search(k)
-	if i < int(n.n) && n.priorities[i] == k.priority && n.seqs[i] == k.seq {
-		return i
-	}
-	return max(i-1, 0)
-}
-
-// insert puts a pair at position i; the node is not full.
-func (n *node) insert(i int, k place, id uint32) {
-	m := int(n.n)
-	copy(n.seqs[i+1:m+1], n.seqs[i:m])
-	copy(n.priorities[i+1:m+1], n.priorities[i:m])
-	copy(n.ids[i+1:m+1], n.ids[i:m])
-	n.set(i, k, id)
-	n.n++
-	n.last = uint8(i)
-}
-
-// remove takes position i out.
-func (n *node) remove(i int) {
-	m := int(n.n)
-	copy(n.seqs[i:m-1], n.seqs[i+1:m])
-	copy(n.priorities[i:m-1], n.priorities[i+1:m])
-	copy(n.ids[i:m-1], n.ids[i+1:m])
-	n.n--
-}
-
-// append copies the pairs of o, from position i on, to the end of n.
-func (n *node) append(o *node, i int) {
-	m, c := int(n.n), int(o.n)-i
-	copy(n.seqs[m:], o.seqs[i:o.n])
-	copy(n.priorities[m:], o.priorities[i:o.n])
-	copy(n.ids[m:], o.ids[i:o.n])
-	n.n += uint8(c)
-}
-
 // tree is one ordered set of (place, packet). Its zero value is empty.
+//
+// The first packet of an empty tree needs no node: the tree itself holds it until a second one
+// comes. Most queues of a server with many queues hold one packet or none.
 type tree struct {
-	root        uint32 // 0 when empty
-	first, last uint32 // leaves
-	count       uint32
-	priorities  uint32 // distinct ones
-	depth       uint8  // levels, 1 when the root is a leaf
+	root        uint32    // the packet itself when depth is 0
+	first, last uint32    // leaves
+	count       uint32    // of packets
+	priorities  uint32    // distinct ones
+	depth       uint8     // levels, 1 when the root is a leaf
+	lone        [3]uint32 // place of the packet when depth is 0: priority, sequence low and high
+}
+
+// lonePlace is the place of the only packet of a tree without nodes.
+func (t *tree) lonePlace() place {
+	return place{t.lone[0], uint64(t.lone[2])<<32 | uint64(t.lone[1])}
 }
 
 // forest is the nodes of all trees.
@@ -155,12 +45,11 @@ func (f *forest) descend(t *tree, k place, p *path) uint32 {
 // insert adds a packet at its place; false when the place is taken.
 func (f *forest) insert(t *tree, k place, id uint32) bool {
 	if t.count == 0 {
-		t.root = f.alloc()
-		n := f.at(t.root)
-		n.leaf = true
-		n.insert(0, k, id)
-		t.first, t.last, t.count, t.priorities, t.depth = t.root, t.root, 1, 1, 1
+		*t = tree{root: id, count: 1, priorities: 1, lone: [3]uint32{k.priority, uint32(k.seq), uint32(k.seq >> 32)}}
 		return true
+	}
+	if t.depth == 0 {
+		f.plant(t)
 	}
 	if n := f.at(t.last); n.n < fan && n.key(int(n.n)-1).before(k) {
 		if n.priorities[n.n-1] != k.priority {
@@ -200,6 +89,15 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 		}
 		i, id = p.pos[level-1]+1, right
 	}
+}
+
+// plant moves the only packet of a tree without nodes into a leaf.
+func (f *forest) plant(t *tree) {
+	root := f.alloc()
+	n := f.at(root)
+	n.leaf = true
+	n.insert(0, t.lonePlace(), t.root)
+	*t = tree{root: root, first: root, last: root, count: 1, priorities: 1, depth: 1}
 }
 
 // lowerBounds lowers the bounds along a path to k, where k is below all keys that they cover.
@@ -297,8 +195,12 @@ func (f *forest) growRoot(t *tree, k place, right uint32) {
 
 // remove takes out the packet at k; false when there is none.
 func (f *forest) remove(t *tree, k place) bool {
-	if t.count == 0 {
-		return false
+	if t.depth == 0 {
+		if t.count == 0 || t.lonePlace() != k {
+			return false
+		}
+		*t = tree{}
+		return true
 	}
 	if n := f.at(t.last); n.n > small+1 && !k.before(n.key(0)) {
 		return f.removeFrom(t, n, k)
@@ -440,18 +342,25 @@ func (f *forest) shrinkRoot(t *tree) {
 
 // lowest returns the lowest place and its packet; the tree is not empty.
 func (f *forest) lowest(t *tree) (place, uint32) {
+	if t.depth == 0 {
+		return t.lonePlace(), t.root
+	}
 	n := f.at(t.first)
 	return n.key(0), n.ids[0]
 }
 
 // newest returns the highest sequence of the lowest priority; the tree is not empty.
 func (f *forest) newest(t *tree) (place, uint32) {
+	if t.depth == 0 {
+		return t.lonePlace(), t.root
+	}
 	leaf, i := f.lastOf(t, f.at(t.first).priorities[0])
 	n := f.at(leaf)
 	return n.key(i), n.ids[i]
 }
 
-// lastOf returns the leaf and position of the last key of a priority, which the tree holds.
+// lastOf returns the leaf and position of the last key of a priority, which the tree holds in a
+// node.
 func (f *forest) lastOf(t *tree, priority uint32) (leaf uint32, i int) {
 	n := f.at(t.last)
 	if n.priorities[n.n-1] == priority {

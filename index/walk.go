@@ -7,22 +7,26 @@ type walk struct {
 	end  End
 	leaf uint32 // 0 at the end
 	pos  int
+	lone bool // at the packet of a tree without nodes
 }
 
 // walk starts at the packet that is first in the order.
 func (f *forest) walk(t *tree, end End) walk {
-	w := walk{f: f, t: t, end: end, leaf: t.first}
-	if end == Newest && t.count > 0 {
+	w := walk{f: f, t: t, end: end, leaf: t.first, lone: t.depth == 0 && t.count > 0}
+	if end == Newest && t.depth > 0 {
 		w.leaf, w.pos = f.lastOf(t, f.at(t.first).priorities[0])
 	}
 	return w
 }
 
 // done reports whether the walk is past the last packet.
-func (w *walk) done() bool { return w.leaf == 0 }
+func (w *walk) done() bool { return w.leaf == 0 && !w.lone }
 
 // at returns the packet the walk is at.
 func (w *walk) at() (place, uint32) {
+	if w.lone {
+		return w.t.lonePlace(), w.t.root
+	}
 	n := w.f.at(w.leaf)
 	return n.key(w.pos), n.ids[w.pos]
 }
@@ -38,6 +42,7 @@ func (w *walk) next() { w.skip(1) }
 
 // skip goes n packets on, a leaf at a time where it can.
 func (w *walk) skip(n int) {
+	w.lone = w.lone && n <= 0
 	for n > 0 && w.leaf != 0 {
 		if w.end == Oldest {
 			n = w.forward(n)
