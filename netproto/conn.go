@@ -96,8 +96,8 @@ func (c *conn) read() error {
 	return err
 }
 
-// armFrameDeadline bounds the time for the rest of a frame that has begun, and clears the bound when
-// none has.
+// armFrameDeadline bounds the time for the rest of a frame that has begun, and clears the bound
+// when none has.
 func (c *conn) armFrameDeadline() error {
 	begun := c.have > 0
 	if begun == c.timed || c.draining.Load() {
@@ -148,9 +148,9 @@ func (c *conn) readArrived() error {
 	return nil
 }
 
-// makeRoom makes room for a read. The buffer doubles when reads fill it, so memory follows the bytes
-// that have arrived, not those that a frame announces. A buffer that a long frame has grown shrinks
-// when it is empty.
+// makeRoom makes room for a read. The buffer doubles when reads fill it, so memory follows the
+// bytes that have arrived, not those that a frame announces. A buffer that a long frame has grown
+// shrinks when it is empty.
 func (c *conn) makeRoom() {
 	var want int
 	switch {

@@ -24,11 +24,12 @@ func newPeer(p Protocol, b *broker.Broker, out *output) *Peer {
 // Consumer is whom the broker answers.
 func (p *Peer) Consumer() *broker.Consumer { return p.consumer }
 
-// Full says that so many bytes of replies are queued that Serve should stop early and let them leave.
+// Full says that so many bytes of replies are queued that Serve should stop early and let them
+// leave.
 func (p *Peer) Full() bool { return p.consumer.QueuedBytes() >= broker.MaxOutstandingBytes }
 
-// Send replies with bytes that wait for no batch. A session calls it during Serve, and only while its
-// consumer is idle: otherwise they would overtake queued replies.
+// Send replies with bytes that wait for no batch. A session calls it during Serve, and only while
+// its consumer is idle: otherwise they would overtake queued replies.
 func (p *Peer) Send(data []byte) {
 	p.out.append(func(dst []byte) []byte { return append(dst, data...) })
 	p.unsynced = true

@@ -1,6 +1,6 @@
-// Package netproto is the edge: bytes in, bytes out. A Server accepts TCP connections and reads them
-// (conn.go), hands what arrives to the session of a protocol in a transaction of the broker, and
-// sends the replies that the broker hands back (peer.go, output.go). The folders below hold the
+// Package netproto is the edge: bytes in, bytes out. A Server accepts TCP connections and reads
+// them (conn.go), hands what arrives to the session of a protocol in a transaction of the broker,
+// and sends the replies that the broker hands back (peer.go, output.go). The folders below hold the
 // protocols pinpriq and barbershop, which are sessions, and admin, an HTTP server of its own.
 package netproto
 
@@ -194,8 +194,8 @@ func (s *Server) release(addr netip.Addr) {
 	}
 }
 
-// Shutdown drains: it stops accepting, carries out every complete request that has arrived, sends the
-// replies and closes the connections. When ctx ends, it closes what is left at once and returns
+// Shutdown drains: it stops accepting, carries out every complete request that has arrived, sends
+// the replies and closes the connections. When ctx ends, it closes what is left at once and returns
 // ctx's error; a reader that waits for room in a batch then ends after it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.stopAccepting() {

@@ -17,7 +17,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// lines is a protocol for tests: a line is answered by itself, "big N" by N bytes, "bad" is an error.
+// lines is a protocol for tests: a line is answered by itself, "big N" by N bytes, "bad" is an
+// error.
 type lines struct {
 	mu    sync.Mutex
 	peers []*Peer

@@ -1,7 +1,8 @@
-// Package daemon is the whole server: it listens, opens and recovers a data folder, serves, and drains
-// at the end. The command line and the harness that kills servers both run it. daemon.go is the run,
-// listeners.go the addresses and what is served there, backup.go what the operator copies; config.go
-// holds the settings, descriptors.go keeps files for the store, gc.go and memory.go keep memory small.
+// Package daemon is the whole server: it listens, opens and recovers a data folder, serves, and
+// drains at the end. The command line and the harness that kills servers both run it. daemon.go is
+// the run, listeners.go the addresses and what is served there, backup.go what the operator copies;
+// config.go holds the settings, descriptors.go keeps files for the store, gc.go and memory.go keep
+// memory small.
 package daemon
 
 import (

@@ -16,8 +16,9 @@ import (
 
 type recoverySource = recovery.Source
 
-// Run serves until ctx ends, then drains and returns nil. It returns an error if the folder cannot be
-// opened, recovered or served, or if a commit failed. What was acknowledged is on disk in every case.
+// Run serves until ctx ends, then drains and returns nil. It returns an error if the folder cannot
+// be opened, recovered or served, or if a commit failed. What was acknowledged is on disk in every
+// case.
 func Run(ctx context.Context, c Config) (err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -33,7 +34,8 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err := c.limitConns(all); err != nil {
 		return err
 	}
-	// The addresses come first: recovery may take long, and a port that is taken should be known before.
+	// The addresses come first: recovery may take long, and a port that is taken should be known
+	// before.
 	if err := all.bind(); err != nil {
 		return err
 	}

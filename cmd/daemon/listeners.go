@@ -38,7 +38,8 @@ func (e *ListenError) Unwrap() error { return e.Err }
 type server interface {
 	// Serve accepts until Shutdown or Close, and returns an error only if it had to stop earlier.
 	Serve() error
-	// Shutdown finishes what was received, at most until ctx ends; then it closes and returns its error.
+	// Shutdown finishes what was received, at most until ctx ends; then it closes and returns its
+	// error.
 	Shutdown(ctx context.Context) error
 	// Close ends everything at once.
 	Close()
@@ -90,8 +91,8 @@ func (all listeners) queues() (n int) {
 	return n
 }
 
-// checkAddress refuses an address that other machines reach, unless the configuration allows it: there
-// is neither encryption nor authentication.
+// checkAddress refuses an address that other machines reach, unless the configuration allows it:
+// there is neither encryption nor authentication.
 func (c *Config) checkAddress(protocol, address, example string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -8,8 +8,8 @@ import "runtime/debug"
 const offlineHeap = 112 << 20
 
 // LimitHeap makes the collector work harder, and give memory back at once, before the heap grows
-// beyond what an offline command needs. It is a soft limit: what is in use stays. A lower limit in the
-// environment (GOMEMLIMIT) stands. The returned function restores the limit of before.
+// beyond what an offline command needs. It is a soft limit: what is in use stays. A lower limit in
+// the environment (GOMEMLIMIT) stands. The returned function restores the limit of before.
 func LimitHeap() (undo func()) {
 	before := debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(min(before, offlineHeap))

@@ -17,9 +17,9 @@ import (
 // ErrRefused: the server answered that it gives no backup, and why.
 var ErrRefused = errors.New("refuses")
 
-// Fetch asks the server at address for a backup. The caller reads the transfer to its end and closes
-// it. A body that is cut short ends in an error, never in io.EOF. ctx ends the transfer; timeout bounds
-// how long Fetch, and each Read, waits for the server.
+// Fetch asks the server at address for a backup. The caller reads the transfer to its end and
+// closes it. A body that is cut short ends in an error, never in io.EOF. ctx ends the transfer;
+// timeout bounds how long Fetch, and each Read, waits for the server.
 func Fetch(ctx context.Context, address string, r Request, timeout time.Duration) (*Transfer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	transport := &http.Transport{

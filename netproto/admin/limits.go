@@ -9,9 +9,9 @@ const (
 	// DefaultStallTimeout ends a backup whose client takes less than a piece of 64 KiB in this long.
 	// The client's rate is averaged over the same time.
 	DefaultStallTimeout = 30 * time.Second
-	// DefaultMinRate ends a backup whose client takes fewer bytes a second. Such a client would keep the
-	// one slot for hours, and so long the disk keeps what was popped since. Half a megabit a second
-	// is less than any network over which an operator takes backups.
+	// DefaultMinRate ends a backup whose client takes fewer bytes a second. Such a client would keep
+	// the one slot for hours, and so long the disk keeps what was popped since. Half a megabit a
+	// second is less than any network over which an operator takes backups.
 	DefaultMinRate = 64 << 10
 
 	headerTimeout = 10 * time.Second // for a request, from its first byte or the start of the connection

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace measures how fast a client takes a backup. Only the time that the server waits for the client
-// counts: a backup whose packets are hard to find is not the client's fault.
+// pace measures how fast a client takes a backup. Only the time that the server waits for the
+// client counts: a backup whose packets are hard to find is not the client's fault.
 type pace struct {
 	least  int64         // bytes a second, on average over window
 	window time.Duration // of waiting

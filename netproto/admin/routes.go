@@ -49,8 +49,8 @@ func (s *Server) get(serve http.HandlerFunc) http.Handler {
 	})
 }
 
-// isAddress tells whether a Host header is an IP address or localhost. A web page of another site is
-// loaded by that site's name.
+// isAddress tells whether a Host header is an IP address or localhost. A web page of another site
+// is loaded by that site's name.
 func isAddress(host string) bool {
 	if host == "" { // HTTP/1.0 need not name a host, and no browser speaks it
 		return true
@@ -96,7 +96,8 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveBackup streams a backup. An error before the first piece has left is answered with a status
-// and a sentence. Later ones abort the connection, so that the client sees that the body is cut short.
+// and a sentence. Later ones abort the connection, so that the client sees that the body is cut
+// short.
 func (s *Server) serveBackup(w http.ResponseWriter, r *http.Request) {
 	request, err := parseRequest(r.URL.RawQuery)
 	if err != nil {

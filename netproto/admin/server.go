@@ -1,7 +1,7 @@
 // Package admin serves the operator over HTTP: it streams backups of the running store and says
-// whether the server is healthy. PROTOCOL.md describes it. server.go and listener.go are the server,
-// routes.go answers requests, pace.go finds slow readers, request.go is what a backup is asked with,
-// client.go fetches one.
+// whether the server is healthy. PROTOCOL.md describes it. server.go and listener.go are the
+// server, routes.go answers requests, pace.go finds slow readers, request.go is what a backup is
+// asked with, client.go fetches one.
 package admin
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 // Backup writes a consistent copy of the store, as of the moment of the call, to w. It returns soon
-// after ctx has ended or w has failed. An error that wraps ErrRequest says that the request itself is
-// wrong; nothing has been written then.
+// after ctx has ended or w has failed. An error that wraps ErrRequest says that the request itself
+// is wrong; nothing has been written then.
 type Backup func(ctx context.Context, w Writer, r Request) error
 
 // Writer takes a backup. It belongs to the goroutine that calls the Backup.
@@ -107,8 +107,8 @@ func (s *Server) Serve() error {
 }
 
 // Shutdown stops accepting, aborts a backup under way, and returns when no request is left. The
-// backup's client sees that it was aborted. When ctx ends, Shutdown closes the connections at once and
-// returns ctx's error.
+// backup's client sees that it was aborted. When ctx ends, Shutdown closes the connections at once
+// and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	// Do not wait for clients that have connected and not asked for anything.

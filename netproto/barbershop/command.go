@@ -195,7 +195,8 @@ func (s *session) info(tx *broker.Tx) error {
 // none is the answer in place of an item or score that does not exist.
 const none = "-1"
 
-// add carries out an update. If ok is false the refusal is answered, or err is for command to return.
+// add carries out an update. If ok is false the refusal is answered, or err is for command to
+// return.
 func (s *session) add(tx *broker.Tx, item, score uint32) (ok bool, err error) {
 	s.key, s.delta = AppendKey(s.key[:0], item), score
 	err = tx.UpdatePriority(broker.UpdatePriorityRequest{Queue: s.queue, Key: s.key, To: s.to})
@@ -206,8 +207,8 @@ func (s *session) add(tx *broker.Tx, item, score uint32) (ok bool, err error) {
 	return true, nil
 }
 
-// raise is the priority that the present update gives its item. A packet that another protocol pushed
-// with priority 0 is not on the board; it gets the update's score.
+// raise is the priority that the present update gives its item. A packet that another protocol
+// pushed with priority 0 is not on the board; it gets the update's score.
 func (s *session) raise(old uint32, known bool) uint32 {
 	if !known || old == 0 {
 		return Priority(s.delta)
@@ -215,8 +216,8 @@ func (s *session) raise(old uint32, known bool) uint32 {
 	return Priority(add(Score(old), s.delta))
 }
 
-// take carries out a next and returns what to answer. If ok is false the refusal is answered, or err
-// is for command to return.
+// take carries out a next and returns what to answer. If ok is false the refusal is answered, or
+// err is for command to return.
 func (s *session) take(tx *broker.Tx) (item []byte, ok bool, err error) {
 	key, found, err := tx.PopKey(s.queue, broker.Oldest, s.accept, s.key[:0])
 	if !s.called(err) {
@@ -238,8 +239,8 @@ func (s *session) acceptItem(key []byte) error {
 	return nil
 }
 
-// called notes the outcome of a broker call and says whether it succeeded. The answer to a call that
-// looked at the queue waits for the disk; errors that come before that need not.
+// called notes the outcome of a broker call and says whether it succeeded. The answer to a call
+// that looked at the queue waits for the disk; errors that come before that need not.
 func (s *session) called(err error) bool {
 	if !errors.Is(err, broker.ErrStopped) && !errors.Is(err, broker.ErrNoSpace) && !errors.Is(err, broker.ErrTooLarge) {
 		s.unsynced = false
@@ -247,8 +248,8 @@ func (s *session) called(err error) bool {
 	return err == nil
 }
 
-// refuse answers that a command could not be carried out. A broker that has closed cannot answer: then
-// the error is returned.
+// refuse answers that a command could not be carried out. A broker that has closed cannot answer:
+// then the error is returned.
 func (s *session) refuse(err error) error {
 	if errors.Is(err, broker.ErrClosed) {
 		return err

@@ -1,7 +1,7 @@
-// Package barbershop speaks the text protocol of the barbershop document, in both of its dialects: a
-// board of items whose scores grow. PROTOCOL.md describes it. line.go splits the stream into lines and
-// words, command.go carries them out, server.go is the session of a connection, item.go maps items and
-// scores to packets.
+// Package barbershop speaks the text protocol of the barbershop document, in both of its dialects:
+// a board of items whose scores grow. PROTOCOL.md describes it. line.go splits the stream into
+// lines and words, command.go carries them out, server.go is the session of a connection, item.go
+// maps items and scores to packets.
 //
 // An item is a packet whose key is the item's number in decimal and which holds nothing else. Its
 // priority is its score counted down from the highest.
@@ -29,8 +29,8 @@ func ParseKey(key []byte) (item uint32, ok bool) {
 	return parseNumber(key)
 }
 
-// Priority is the priority of an item with this score; the highest score has the best. Priority 0 is
-// never selected, so the two highest scores share priority 1.
+// Priority is the priority of an item with this score; the highest score has the best. Priority 0
+// is never selected, so the two highest scores share priority 1.
 func Priority(score uint32) uint32 { return max(1, math.MaxUint32-score) }
 
 // Score is the score of a packet with this priority, which is not 0.

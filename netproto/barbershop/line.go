@@ -2,15 +2,16 @@ package barbershop
 
 import "bytes"
 
-// MaxLine is the most bytes of a line without its end: several times what the longest command needs.
+// MaxLine is the most bytes of a line without its end: several times what the longest command
+// needs.
 const MaxLine = 1024
 
 // maxWords is one more than any command has, so that too many are noticed.
 const maxWords = 4
 
-// lines splits a stream into lines, which end with LF or CR LF. It reports a line longer than MaxLine
-// as soon as that is certain, and drops the rest of it. What it finds does not depend on where the
-// stream was cut into reads.
+// lines splits a stream into lines, which end with LF or CR LF. It reports a line longer than
+// MaxLine as soon as that is certain, and drops the rest of it. What it finds does not depend on
+// where the stream was cut into reads.
 type lines struct {
 	dropping bool // the rest of a line that was too long is still to come
 }
@@ -53,8 +54,8 @@ func (l *lines) next(buf []byte) (text []byte, n int, kind lineKind) {
 	return text, end + 1, lineWhole
 }
 
-// words holds the words of a line, of which it counts no more than maxWords. Any number of spaces, and
-// nothing else, separates two of them.
+// words holds the words of a line, of which it counts no more than maxWords. Any number of spaces,
+// and nothing else, separates two of them.
 type words struct {
 	at [maxWords][]byte
 	n  int

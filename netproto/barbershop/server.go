@@ -67,8 +67,8 @@ type session struct {
 const (
 	// maxServe is how many bytes of lines are carried out before others may take the broker's lock.
 	maxServe = 16 << 10
-	// maxReplies is how many bytes of replies end a call of Serve early: the reply to stats is far longer
-	// than the line.
+	// maxReplies is how many bytes of replies end a call of Serve early: the reply to stats is far
+	// longer than the line.
 	maxReplies = 64 << 10
 	// keepReplies is the largest buffer for replies that a connection keeps.
 	keepReplies = 16 << 10

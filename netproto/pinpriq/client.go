@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Client is one connection to a pinpriq server. Several goroutines may call its methods. If a call's
-// context ends while the call waits for the server, the connection is closed: nobody could tell
-// which call the next reply belongs to.
+// Client is one connection to a pinpriq server. Several goroutines may call its methods. If a
+// call's context ends while the call waits for the server, the connection is closed: nobody could
+// tell which call the next reply belongs to.
 //
-// On the wire a delivery looks like the reply to a pop. So a client that has subscribed calls Receive
-// and not Pop. Use a second client for that.
+// On the wire a delivery looks like the reply to a pop. So a client that has subscribed calls
+// Receive and not Pop. Use a second client for that.
 type Client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -26,15 +26,15 @@ type Client struct {
 	err error
 }
 
-// barrierQueue is the queue that Sync pops and that must stay empty. Its name begins with a zero byte
-// because no person types one.
+// barrierQueue is the queue that Sync pops and that must stay empty. Its name begins with a zero
+// byte because no person types one.
 const barrierQueue = "\x00holdfast.barrier"
 
 // autoFlush is how many bytes of requests are gathered before they are sent.
 const autoFlush = 32 << 10
 
-// ErrBarrierUsed means that Sync popped packets that somebody had pushed to its queue. They are gone.
-// What Sync proves holds all the same.
+// ErrBarrierUsed means that Sync popped packets that somebody had pushed to its queue. They are
+// gone. What Sync proves holds all the same.
 var ErrBarrierUsed = errors.New("the barrier queue was not empty: do not push to names that begin with a zero byte")
 
 // Dial connects to a server.
@@ -92,8 +92,8 @@ func (c *Client) Flush() error {
 	return c.flush()
 }
 
-// Sync returns when every earlier request is carried out and on the server's disk, unless the server
-// was told to sync more rarely. It pops a queue that is always empty.
+// Sync returns when every earlier request is carried out and on the server's disk, unless the
+// server was told to sync more rarely. It pops a queue that is always empty.
 func (c *Client) Sync(ctx context.Context) error {
 	packets, err := c.Pop(ctx, barrierQueue)
 	if err == nil && len(packets) > 0 {
@@ -102,8 +102,8 @@ func (c *Client) Sync(ctx context.Context) error {
 	return err
 }
 
-// Pop takes the best packet of the queue, first in the result, and all that have its key. It returns
-// no packets if the queue has nothing to select.
+// Pop takes the best packet of the queue, first in the result, and all that have its key. It
+// returns no packets if the queue has nothing to select.
 func (c *Client) Pop(ctx context.Context, queue string) ([]Packet, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

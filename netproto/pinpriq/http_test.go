@@ -31,7 +31,8 @@ func attack(t *testing.T, line string) []byte {
 	return append(all, frames(t, pinpriq.Request{Op: pinpriq.OpPush, Queue: []byte("q"), Priority: 1})...)
 }
 
-// longMethod is a method that holds whole requests of pinpriq: a pop and a push, of queues with long names.
+// longMethod is a method that holds whole requests of pinpriq: a pop and a push, of queues with
+// long names.
 var longMethod = "P!!" + strings.Repeat("x", 0x2121) + "p!!!!!!!!!" + strings.Repeat("y", 3*0x2121)
 
 func TestABrowserCannotDriveTheServer(t *testing.T) {

@@ -94,8 +94,8 @@ func (s *session) call(tx *broker.Tx) error {
 	}
 }
 
-// AppendPackets implements netproto.Session. A packet that does not fit the frame cannot come, as the
-// selection leaves it queued. If one came, it would be left out: the stream stays in step.
+// AppendPackets implements netproto.Session. A packet that does not fit the frame cannot come, as
+// the selection leaves it queued. If one came, it would be left out: the stream stays in step.
 func (s *session) AppendPackets(dst []byte, packets []broker.Packet) []byte {
 	head, count := len(dst), 0
 	dst = AppendCount(dst, 0)

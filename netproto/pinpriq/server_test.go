@@ -108,8 +108,8 @@ func frames(t *testing.T, requests ...pinpriq.Request) (all []byte) {
 	return all
 }
 
-// wideBatch holds queue q with small packets and one of 100 KiB, two of the small ones with its key,
-// and queue wide with nothing small.
+// wideBatch holds queue q with small packets and one of 100 KiB, two of the small ones with its
+// key, and queue wide with nothing small.
 func wideBatch() *storage.Batch {
 	b := new(storage.Batch)
 	for i, name := range []string{"q", "wide"} {
