@@ -3,8 +3,8 @@ package netproto
 import "github.com/holdfast-queue/holdfast/broker"
 
 // Peer is one connection as its session and the broker see it: a consumer, and the receiver of the
-// consumer's replies and deliveries. The connection's reader calls all methods but those of
-// broker.Receiver.
+// consumer's replies and deliveries. The connection's reader owns it. The methods of
+// broker.Receiver, and resume, are for others.
 type Peer struct {
 	broker   *broker.Broker
 	consumer *broker.Consumer

@@ -1,7 +1,8 @@
 // Package netproto is the edge: bytes in, bytes out. A Server accepts TCP connections and reads
 // them (conn.go), hands what arrives to the session of a protocol in a transaction of the broker,
-// and sends the replies that the broker hands back (peer.go, output.go). The folders below hold the
-// protocols pinpriq and barbershop, which are sessions, and admin, an HTTP server of its own.
+// and sends the replies that the broker returns (peer.go, output.go), within the limits of
+// limits.go. The folders below hold the protocols pinpriq and barbershop, which are sessions, and
+// admin, an HTTP server of its own.
 package netproto
 
 import (
@@ -30,10 +31,10 @@ type Protocol interface {
 // Session is one connection's side of a protocol.
 type Session interface {
 	// Serve carries out the complete requests at the start of buf, which is not empty, and returns how
-	// many bytes they took. It never waits. It may stop early to let replies leave; more then says
-	// that the rest of buf may hold another complete request. It must bound the length of a request:
-	// the buffer grows as long as nothing is taken. An error closes the connection after what was
-	// carried out is answered. The connection's reader calls it.
+	// many bytes they took. It never waits for the peer. It may stop early to let replies leave; more
+	// then says that the rest of buf may hold another complete request. It must bound the length of a
+	// request: the buffer grows as long as nothing is taken. An error closes the connection after what
+	// was carried out is answered. The connection's reader calls it.
 	Serve(tx *broker.Tx, buf []byte) (n int, more bool, err error)
 	// AppendPackets encodes the reply of a pop, or a delivery. The broker's completer calls it.
 	AppendPackets(dst []byte, packets []broker.Packet) []byte
