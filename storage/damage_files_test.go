@@ -264,7 +264,7 @@ func garble(random *rand.Rand, b []byte) {
 func TestProgressOfAViewReachesItsEnd(t *testing.T) {
 	f := newDamageFolder(t, true)
 	last, end := int64(0), int64(0)
-	openView(t, f.dir, ViewOptions{Deep: true, Progress: func(done, total int64) {
+	openView(t, f.dir, ViewOptions{Progress: func(done, total int64) {
 		if done < last || done > total {
 			t.Errorf("%d of %d bytes after %d", done, total, last)
 		}

@@ -32,7 +32,7 @@ var openings = map[string]func(dir string) ([]Finding, error){
 	},
 	"look": func(dir string) ([]Finding, error) { return look(dir, ViewOptions{}) },
 	"salvage": func(dir string) ([]Finding, error) {
-		return look(dir, ViewOptions{Tolerant: true, Deep: true})
+		return look(dir, ViewOptions{Tolerant: true})
 	},
 }
 

@@ -198,7 +198,7 @@ func TestVersion1FoldersAreOpenedForEver(t *testing.T) {
 			writeGolden(t, path, func(w io.Writer) error { return packFolder(t, w, name == "closed.tar.gz") })
 			dir := t.TempDir()
 			unpackFolder(t, path, dir)
-			v := openView(t, dir, ViewOptions{Tolerant: true, Deep: true})
+			v := openView(t, dir, ViewOptions{Tolerant: true})
 			if ids := viewed(t, v); len(ids) != 14 || len(v.Findings()) > 0 {
 				t.Errorf("a view shows %d packets and %v", len(ids), v.Findings())
 			}

@@ -42,7 +42,6 @@ type looker struct {
 	mu     sync.Mutex // guards what follows while tables are checked
 	done   int64      // of total
 	levels manifest   // the tables of the shadow
-	linked []uint64   // those that are links
 	next   uint64     // number for a table made here
 }
 
@@ -232,11 +231,7 @@ func (l *looker) tables(numbers []uint64) error { return eachTable(numbers, l.ta
 func (l *looker) table(number uint64) error {
 	name := table.NewFilename(number, l.db)
 	defer l.progress(name)
-	judged := blockFilter(notOnlyPayloads)
-	if l.opt.Deep {
-		judged = everyBlock
-	}
-	if err := checkTable(name, judged); err != nil {
+	if err := checkTable(name, everyBlock); err != nil {
 		switch {
 		case starved(err) || l.findings == nil && errors.Is(err, errNoRoom):
 			return err
@@ -248,22 +243,7 @@ func (l *looker) table(number uint64) error {
 	if err := os.Symlink(name, table.NewFilename(number, l.shadow)); err != nil {
 		return fmt.Errorf("cannot link a table: %w", err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.linked = append(l.linked, number)
 	return nil
-}
-
-// payloadBlocks judges the blocks of linked tables that opening passed over.
-func (l *looker) payloadBlocks() error {
-	return eachTable(l.linked, func(number uint64) error {
-		name := table.NewFilename(number, l.db)
-		err := checkTable(name, everyBlock)
-		if starved(err) {
-			return whenStarved(err)
-		}
-		return l.note(FindingTable, l.key(name), err)
-	})
 }
 
 // writeManifest writes the list of the shadow's tables.

@@ -26,7 +26,6 @@ type Snapshot struct {
 	hidden  []removal // by key: deleted by a redo record that is not carried out
 
 	tolerate func(Finding) // of a tolerant view; nil otherwise
-	blocks   func() error  // of a view: judges the blocks that hold only payloads, which opening passes over; may be nil
 	store    *Store        // whose snapshot it is; nil of a view, whose tables never change
 }
 
@@ -125,12 +124,6 @@ func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage
 // size in bytes. Those of hidden packets are left out like these. It stops at
 // the first error of fn.
 func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error) error {
-	if n.blocks != nil {
-		// Badger ends an iteration early at a bad block and says nothing.
-		if err := n.blocks(); err != nil {
-			return err
-		}
-	}
 	gone := make(map[[2]uint64]bool)
 	for _, r := range n.hidden {
 		if r.large {

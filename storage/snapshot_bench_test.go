@@ -25,7 +25,7 @@ func BenchmarkRecords(b *testing.B) {
 // BenchmarkOpenView opens a folder of a million packets, and deeply.
 func BenchmarkOpenView(b *testing.B) {
 	dir := benchFolder(b)
-	for name, o := range map[string]ViewOptions{"start": {}, "deep": {Deep: true}, "tolerant": {Tolerant: true}} {
+	for name, o := range map[string]ViewOptions{"start": {}, "tolerant": {Tolerant: true}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				v, err := OpenView(dir, o)

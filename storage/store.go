@@ -26,10 +26,10 @@ type Store struct {
 	db          *badger.DB
 	wal         *wal
 	limits      Limits
-	epoch       uint64          // of this start
-	gaps        atomic.Bool     // the logs before this start may have gaps, and are not yet in tables
-	badgerSyncs bool            // Badger flushes by itself, twice a commit
-	accepted    findings        // losses that Open accepted
+	epoch       uint64      // of this start
+	gaps        atomic.Bool // the logs before this start may have gaps, and are not yet in tables
+	badgerSyncs bool        // Badger flushes by itself, twice a commit
+	accepted    findings    // losses that Open accepted
 
 	// commitMu makes one commit at a time, from the transaction to its flush:
 	// wal relies on it.

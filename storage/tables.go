@@ -129,7 +129,7 @@ func checkTable(name string, judged blockFilter) (err error) {
 	defer t.close()
 	for i := range t.blocks {
 		first, from, to := t.block(i)
-		if !judged(i, first, t.nextBlock(i)) {
+		if !judged(first, t.nextBlock(i)) {
 			continue
 		}
 		if _, ok := soundData(t.data[from:to]); !ok {
@@ -243,24 +243,18 @@ func (t *tableFile) nextBlock(i int) []byte {
 	return next
 }
 
-// blockFilter tells which blocks to judge, by their number, their first key
-// and that of the block behind it, nil when there is none, with versions.
-type blockFilter func(i int, first, next []byte) bool
+// blockFilter tells which blocks to judge, by their first key and that of the
+// block behind it, nil when there is none, with versions.
+type blockFilter func(first, next []byte) bool
 
-func everyBlock(int, []byte, []byte) bool { return true }
-
-// notOnlyPayloads passes blocks over that hold nothing but payloads. Those at
-// the ends Badger itself reads when it opens.
-func notOnlyPayloads(i int, first, next []byte) bool {
-	return i == 0 || next == nil || !onlyPayloads(first, next)
-}
+func everyBlock([]byte, []byte) bool { return true }
 
 // keyRange is the keys from ≤ key < to.
 type keyRange struct{ from, to []byte }
 
 // blocksOf judges the blocks that may hold a key of one of the ranges.
 func blocksOf(ranges ...keyRange) blockFilter {
-	return func(_ int, first, next []byte) bool {
+	return func(first, next []byte) bool {
 		return slices.ContainsFunc(ranges, func(r keyRange) bool {
 			const version = 8
 			return bytes.Compare(first[:len(first)-version], r.to) < 0 &&

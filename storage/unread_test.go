@@ -35,7 +35,7 @@ func TestSmallFileThatCannotBeReadIsAFindingOfASalvage(t *testing.T) {
 					t.Errorf("to %s it gives %v", how, err)
 				}
 			}
-			v := openView(t, dir, ViewOptions{Tolerant: true, Deep: true})
+			v := openView(t, dir, ViewOptions{Tolerant: true})
 			found := v.Findings()
 			if len(found) == 0 || slices.ContainsFunc(found, func(f Finding) bool { return f.Kind != kind }) {
 				t.Errorf("findings %v, want some of kind %s", found, kind)

@@ -11,7 +11,6 @@ import (
 
 // ViewOptions say how to look.
 type ViewOptions struct {
-	Deep     bool                    // check every block of every table before anything is shown, also those of payloads only
 	Tolerant bool                    // go on where the folder is damaged with what can be read; Findings says what was wrong
 	Progress func(done, total int64) // bytes of the database checked so far, in one call at a time; may be nil
 	Logger   *slog.Logger            // nil is silence
@@ -39,9 +38,8 @@ type View struct {
 // OpenView opens the data folder dir for looking. It returns one of the
 // opening errors of this package, wrapped in a sentence that says what to do:
 // ErrNotFolder also when there is nothing. Without Tolerant what would keep
-// Open from opening is an error, but for ErrLoadUnfinished, which Load tells, and
-// without Deep for bad blocks of nothing but payloads, which Payloads and
-// Records tell. With Tolerant only what leaves nothing to look at is one.
+// Open from opening is an error, but for ErrLoadUnfinished, which Load tells.
+// With Tolerant only what leaves nothing to look at is one.
 func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -54,9 +53,6 @@ func (l *looker) snapshot(db *badger.DB) (_ *Snapshot, err error) {
 	}()
 	if l.findings != nil {
 		n.tolerate = l.findings.add
-	}
-	if !l.opt.Deep {
-		n.blocks = sync.OnceValue(l.payloadBlocks)
 	}
 	if n.control, err = controlOf(n.txn); err != nil {
 		if err = l.note(FindingControl, "control record", err); err != nil {

@@ -72,7 +72,6 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	defer m.end()
 	view, err := storage.OpenView(string(c.Dir), storage.ViewOptions{
 		Tolerant: c.Salvage,
-		Deep:     c.Salvage, // a bad block of nothing but payloads is left out, too
 		Progress: func(done, total int64) { m.set("check", inBytes, done, total) },
 	})
 	if err != nil {

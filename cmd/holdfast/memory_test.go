@@ -23,7 +23,7 @@ func BenchmarkMemory(b *testing.B) {
 		args []string
 	}{
 		{"load", []string{"load", folder, dump}},
-		{"verify", []string{"verify", "--deep", folder}},
+		{"verify", []string{"verify", folder}},
 		{"dump", []string{"dump", folder, "-o", filepath.Join(dir, "again")}},
 		{"compact", []string{"compact", folder}},
 	} {

@@ -82,7 +82,7 @@ func TestDumpOfALoadedDumpIsTheSame(t *testing.T) {
 		if !bytes.Equal(readFile(t, first), readFile(t, second)) {
 			t.Errorf("%s: the dump of the copy is not that of the folder", format)
 		}
-		if out := done(t, "verify", copied, "--deep"); !strings.Contains(out, "sound: 8 packets") {
+		if out := done(t, "verify", copied); !strings.Contains(out, "sound: 8 packets") {
 			t.Errorf("verify of the copy printed\n%s", out)
 		}
 	}
@@ -314,16 +314,16 @@ type verifyJSON struct {
 
 func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	dir := filled(t)
-	if out := done(t, "verify", dir, "--deep"); !strings.Contains(out, "\"jobs\"\n") || !strings.Contains(out, `"\xffqueue, of \"bytes\""`) {
+	if out := done(t, "verify", dir); !strings.Contains(out, "\"jobs\"\n") || !strings.Contains(out, `"\xffqueue, of \"bytes\""`) {
 		t.Errorf("printed\n%s\nwant the queues", out)
 	}
 	damage(t, dir, 1)
-	r := cli(t, "verify", dir, "--deep")
+	r := cli(t, "verify", dir)
 	if r.code != exitUnsound || !strings.HasPrefix(r.stdout, "table: ") || !strings.Contains(r.stdout, "sequence 9223372036854775814 in queue 1") ||
 		!strings.Contains(r.stderr, "the folder has 2 findings") {
 		t.Errorf("%+v, want findings that name the block and the packet", r)
 	}
-	r = cli(t, "verify", dir, "--deep", "--json")
+	r = cli(t, "verify", dir, "--json")
 	var report verifyJSON
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
 		t.Fatalf("%v in %q", err, r.stdout)

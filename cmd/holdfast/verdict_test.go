@@ -115,7 +115,7 @@ func TestExitCodeOfVerifyTellsWhatWasNotRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			p := program{stdin: strings.NewReader(""), stdout: c.stdout, stderr: &stderr, env: command{}.lookup}
-			if code := p.run(t.Context(), []string{"verify", c.dir, "--deep"}); code != c.code || stderr.String() != c.stderr {
+			if code := p.run(t.Context(), []string{"verify", c.dir}); code != c.code || stderr.String() != c.stderr {
 				t.Errorf("exit code %d, stderr %q; want %d, %q", code, stderr.String(), c.code, c.stderr)
 			}
 		})

@@ -13,7 +13,6 @@ import (
 // verifyCmd checks a folder.
 type verifyCmd struct {
 	Dir  folder `arg:"" help:"Data folder; no server may be running on it."`
-	Deep bool   `help:"Check every block of every table by itself, too: where a byte of a payload over 1 KiB has changed, that names the packet and not only the table."`
 	JSON bool   `help:"Print a JSON object."`
 
 	progress
@@ -28,7 +27,7 @@ Exit codes: 0 the folder is sound, 1 something is wrong with it, 2 it was not ch
 Examples:
 
     holdfast verify ./holdfast-data
-    holdfast verify ./holdfast-data --deep --json
+    holdfast verify ./holdfast-data --json
     holdfast verify ./holdfast-data --quiet && echo sound`
 }
 
@@ -44,8 +43,7 @@ func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	defer m.end()
 	defer daemon.TuneGC()()
 	report, err := verify.Folder(ctx, string(c.Dir), verify.Options{
-		Deep: c.Deep,
-		Now:  time.Now().UnixMilli(),
+		Now: time.Now().UnixMilli(),
 		Progress: func(step string, done, total int64) {
 			if step == "files" {
 				m.set("check files", inBytes, done, total)

@@ -158,7 +158,7 @@ func (c *remains) read(t *testing.T, dir string) {
 // wantSound looks at all of a folder, and fails the test if anything is wrong.
 func wantSound(t *testing.T, dir string) {
 	t.Helper()
-	report, err := verify.Folder(t.Context(), dir, verify.Options{Deep: true, Now: compactNow})
+	report, err := verify.Folder(t.Context(), dir, verify.Options{Now: compactNow})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // verified is what a verification says of a closed folder.
 func verified(t testing.TB, dir string) verify.Report {
 	t.Helper()
-	report, err := verify.Folder(t.Context(), dir, verify.Options{Deep: true, Now: later})
+	report, err := verify.Folder(t.Context(), dir, verify.Options{Now: later})
 	if err != nil {
 		t.Fatal(err)
 	}

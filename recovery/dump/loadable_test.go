@@ -75,7 +75,7 @@ func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T)
 				}
 			}
 			_ = view.Close()
-			if view, err = storage.OpenView(dir, storage.ViewOptions{Tolerant: true, Deep: true}); err != nil {
+			if view, err = storage.OpenView(dir, storage.ViewOptions{Tolerant: true}); err != nil {
 				t.Fatal(err)
 			}
 			defer view.Close()

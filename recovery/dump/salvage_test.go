@@ -56,7 +56,7 @@ func TestSalvageOfADamagedFolderCanBeLoaded(t *testing.T) {
 				t.Error(err)
 			}
 
-			view, err := storage.OpenView(dir, storage.ViewOptions{Tolerant: true, Deep: true})
+			view, err := storage.OpenView(dir, storage.ViewOptions{Tolerant: true})
 			if err != nil {
 				t.Fatal(err)
 			}

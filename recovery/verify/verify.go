@@ -24,8 +24,7 @@ import (
 
 // Options say how to verify.
 type Options struct {
-	Deep bool  // check every block of every table before anything is read, also blocks of payloads only
-	Now  int64 // Unix milliseconds: decides which packets have expired; 0 is the wall clock
+	Now int64 // Unix milliseconds: decides which packets have expired; 0 is the wall clock
 
 	// Progress is called now and then, from several goroutines: with "files" and bytes, then with
 	// "packets" and packets. total is 0 when it is not known. It may be nil.
@@ -74,7 +73,6 @@ func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 		return Report{}, err
 	}
 	view, err := storage.OpenView(dir, storage.ViewOptions{
-		Deep:     o.Deep,
 		Tolerant: true,
 		Logger:   o.Logger,
 		Progress: func(done, total int64) { o.Progress("files", done, total) },

@@ -46,23 +46,21 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 		p := &packets[i]
 		return storage.PacketID{Queue: p.queue, Priority: p.priority, Seq: first + uint64(i)}, p.packet
 	})
-	for _, deep := range []bool{false, true} {
-		report := look(t, dir, Options{Deep: deep})
-		if !report.Sound() || report.More != 0 {
-			t.Errorf("deep %v: findings %v", deep, report.Findings)
-		}
-		if report.Packets != 7 || report.Expired != 1 || report.Bytes != 1216 {
-			t.Errorf("deep %v: %d packets, %d expired, %d bytes", deep, report.Packets, report.Expired, report.Bytes)
-		}
-		want := []QueueCount{
-			{ID: 1, Name: []byte("jobs"), Ready: 3, Delayed: 1, Unselectable: 1, Bytes: 16},
-			{ID: 2, Name: []byte("empty \"\n")},
-			{ID: 5, Name: []byte{0xff, 0}, Ready: 1, Expired: 1},
-			{ID: 6, Name: []byte{}, Ready: 1, Bytes: 1200},
-		}
-		if got := fmt.Sprint(report.Queues); got != fmt.Sprint(want) {
-			t.Errorf("deep %v: queues %v, want %v", deep, got, want)
-		}
+	report := look(t, dir, Options{})
+	if !report.Sound() || report.More != 0 {
+		t.Errorf("findings %v", report.Findings)
+	}
+	if report.Packets != 7 || report.Expired != 1 || report.Bytes != 1216 {
+		t.Errorf("%d packets, %d expired, %d bytes", report.Packets, report.Expired, report.Bytes)
+	}
+	want := []QueueCount{
+		{ID: 1, Name: []byte("jobs"), Ready: 3, Delayed: 1, Unselectable: 1, Bytes: 16},
+		{ID: 2, Name: []byte("empty \"\n")},
+		{ID: 5, Name: []byte{0xff, 0}, Ready: 1, Expired: 1},
+		{ID: 6, Name: []byte{}, Ready: 1, Bytes: 1200},
+	}
+	if got := fmt.Sprint(report.Queues); got != fmt.Sprint(want) {
+		t.Errorf("queues %v, want %v", got, want)
 	}
 }
 
@@ -201,17 +199,15 @@ func TestFlippedByteIsFoundWithThePacketsAroundIt(t *testing.T) {
 	const n = 2100
 	dir := manyPackets(t, n)
 	flip(t, dir, "payload 1234", 3)
-	for _, deep := range []bool{false, true} {
-		report := look(t, dir, Options{Deep: deep})
-		between := slices.ContainsFunc(report.Findings, func(f storage.Finding) bool {
-			var from, to storage.PacketID
-			_, where, _ := strings.Cut(f.What, "from packet ")
-			_, err := fmt.Sscanf(where, "%d/%d/%d to before packet %d/%d/%d", &from.Queue, &from.Priority, &from.Seq, &to.Queue, &to.Priority, &to.Seq)
-			return err == nil && from.Compare(at(1234, n)) <= 0 && at(1234, n).Compare(to) < 0
-		})
-		if !between {
-			t.Errorf("deep %v: findings %v, want a block that begins before %v and ends behind it", deep, report.Findings, at(1234, n))
-		}
+	report := look(t, dir, Options{})
+	between := slices.ContainsFunc(report.Findings, func(f storage.Finding) bool {
+		var from, to storage.PacketID
+		_, where, _ := strings.Cut(f.What, "from packet ")
+		_, err := fmt.Sscanf(where, "%d/%d/%d to before packet %d/%d/%d", &from.Queue, &from.Priority, &from.Seq, &to.Queue, &to.Priority, &to.Seq)
+		return err == nil && from.Compare(at(1234, n)) <= 0 && at(1234, n).Compare(to) < 0
+	})
+	if !between {
+		t.Errorf("findings %v, want a block that begins before %v and ends behind it", report.Findings, at(1234, n))
 	}
 }
 
