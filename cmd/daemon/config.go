@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -48,6 +49,6 @@ const DefaultDrain = 8 * time.Second
 // Store is what the daemon needs of the storage: what recovery reads and what the broker uses.
 type Store interface {
 	broker.Store
-	recoverySource
+	recovery.Source
 	Close() error
 }

@@ -14,8 +14,6 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-type recoverySource = recovery.Source
-
 // Run serves until ctx ends, then drains and returns nil. It returns an error if the folder cannot
 // be opened, recovered or served, or if a commit failed. What was acknowledged is on disk in every
 // case.
