@@ -30,7 +30,7 @@ func (h *harness) gate() *gate {
 	return g
 }
 
-// open ends the gate: later commits do not stop.
+// ungate ends the gate: commits after it do not stop.
 func (h *harness) ungate() {
 	h.store.mu.Lock()
 	h.store.before = nil
@@ -207,11 +207,11 @@ func TestPayloadsThatLeftTheCacheAreReadBack(t *testing.T) {
 	}
 }
 
-func TestSubscriberThatDoesNotReadIsHeldUntilItHasReadOn(t *testing.T) {
+func TestSubscriberThatDoesNotReadIsPausedUntilItHasReadOn(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	slow, fast := &inbox{}, &inbox{}
-	slow.backlog = broker.MaxOutstandingBytes + 1
+	slow.unwritten = broker.MaxOutstandingBytes + 1
 	cs, cf := h.b.Attach(slow, groups), h.b.Attach(fast, groups)
 	for _, c := range []*broker.Consumer{cs, cf} {
 		h.do(func(tx *broker.Tx) error {
@@ -229,9 +229,9 @@ func TestSubscriberThatDoesNotReadIsHeldUntilItHasReadOn(t *testing.T) {
 		t.Fatalf("slow subscriber got %v and the other %v, want none and two", slow.got, fast.got)
 	}
 	if !cs.Paused() {
-		t.Fatal("slow subscriber is not held")
+		t.Fatal("slow subscriber is not paused")
 	}
-	h.do(func(*broker.Tx) error { slow.backlog = 0; return nil })
+	h.do(func(*broker.Tx) error { slow.unwritten = 0; return nil })
 	h.b.Resume(cs)
 	h.barrier()
 	if len(slow.got) != 1 || slow.got[0][0] != "2" {
@@ -297,7 +297,7 @@ func TestOversizedPacketIsRefusedWithItsLimit(t *testing.T) {
 	}
 }
 
-func TestEmptiedQueuesAreForgottenInTime(t *testing.T) {
+func TestEmptiedQueuesAreEvicted(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	c := h.b.Attach(&inbox{}, groups)
@@ -450,7 +450,7 @@ func TestNothingExpiredIsDeliveredAfterAStall(t *testing.T) {
 func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
-	r := &inbox{backlog: broker.MaxOutstandingBytes + 1}
+	r := &inbox{unwritten: broker.MaxOutstandingBytes + 1}
 	c := h.b.Attach(r, groups)
 	h.subscribe(c, 10, "a", "b")
 	h.push("a", 1, 0, "1", "a1")
@@ -459,14 +459,14 @@ func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.
 	h.push("b", 1, 0, "4", "b2")
 	h.barrier()
 	if !c.Paused() || len(r.got) != 0 {
-		t.Fatalf("held %v, got %q before the resume", c.Paused(), r.got)
+		t.Fatalf("paused %v, got %q before the resume", c.Paused(), r.got)
 	}
 	g := h.gate()
 	h.push("q", 1, 0, "a", "opens a commit")
 	<-g.entered
 	through := h.fillBatch()
 	h.now.Add(5000)
-	h.do(func(*broker.Tx) error { r.backlog = 0; return nil })
+	h.do(func(*broker.Tx) error { r.unwritten = 0; return nil })
 	h.b.Resume(c)
 	h.ungate()
 	g.leave <- nil

@@ -6,17 +6,16 @@ import (
 	"math/bits"
 )
 
-// cache keeps the records of recently pushed and read-ahead packets in one ring of bytes: the
-// newest overwrite the oldest, nothing is allocated and nothing needs to be freed. The index
-// entry of a packet holds the place (a ref), so a lookup is one read. It is a copy of what the
-// store holds or the open batches will bring there; losing a record costs a read, no more.
+// cache keeps the records of recently pushed and read-ahead packets in one ring of bytes, where the
+// newest overwrite the oldest. The index entry of a packet holds its place in the ring (a ref), so
+// a lookup is one read. All of it is also in the store or in a batch on its way there: a record
+// that is overwritten costs a read from disk, no more.
 //
 //	record: tag u64 | length u32 | bytes, beginning at a multiple of 16
 //
 // The ring is written upwards, so a record's head is overwritten before its bytes are: an intact
-// tag proves an intact record.
-// The tag is a keyed hash of place and sequence: bytes that a client chose can never pass for
-// a record's head, whatever place an outdated ref names.
+// tag proves an intact record. The tag is a keyed hash of place and sequence: bytes that a client
+// chose can never pass for a record's head, whatever place an outdated ref names.
 type cache struct {
 	ring []byte // length is a power of two
 	head uint64 // where the next record begins, counted from the first ever written
@@ -28,7 +27,7 @@ const (
 	cacheHeader = 12
 )
 
-// newCache makes a cache of at least size bytes.
+// newCache makes a cache of size bytes, rounded up to a power of two from 64 KiB to 32 GiB.
 func newCache(size int64) *cache {
 	size = max(size, 1<<16)
 	size = min(size, 1<<35)
@@ -55,7 +54,7 @@ func (c *cache) add(seq uint64, record []byte) uint32 {
 	binary.LittleEndian.PutUint64(c.ring[at:], c.tag(ref, seq))
 	binary.LittleEndian.PutUint32(c.ring[at+8:], uint32(len(record)))
 	end := at + cacheHeader + copy(c.ring[at+cacheHeader:], record)
-	clear(c.ring[end : at+need]) // or an older head there would lose its first byte only, and chance may restore that
+	clear(c.ring[end : at+need]) // or chance might restore an older head there that lost a byte only
 	c.head += uint64(need)
 	return ref
 }

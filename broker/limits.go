@@ -21,9 +21,9 @@ const (
 	// broker's lock a little longer, even if the call is refused in the end.
 	MaxBareGroup = 32
 
-	// MaxQueues bounds what clients can make the server remember of names.
+	// MaxQueues bounds the queues that are known at a time.
 	MaxQueues = storage.MaxQueues
-	// MaxNameBytes bounds the bytes of all queue names together.
+	// MaxNameBytes bounds the bytes of their names together.
 	MaxNameBytes = storage.MaxNameBytes
 	// MaxSubscriptions bounds the queues that one consumer can subscribe to.
 	MaxSubscriptions = 1024

@@ -21,10 +21,10 @@ var groups = broker.Selection{End: broker.Newest, Group: true}
 // inbox is a Receiver that keeps what it gets. Its fields may be read once a barrier has been
 // answered that was asked for after the calls in question.
 type inbox struct {
-	got      [][]string // payloads of each reply or delivery
-	finished bool
-	backlog  int64
-	flushed  chan struct{} // gets a token at each Flush, if not nil
+	got       [][]string // payloads of each reply or delivery
+	finished  bool
+	unwritten int64
+	flushed   chan struct{} // gets a token at each Flush, if not nil
 }
 
 func (r *inbox) Packets(packets []broker.Packet) {
@@ -38,7 +38,7 @@ func (r *inbox) Packets(packets []broker.Packet) {
 func (r *inbox) Reply(data []byte) { r.got = append(r.got, []string{string(data)}) }
 
 func (r *inbox) Finish()               { r.finished = true }
-func (r *inbox) UnwrittenBytes() int64 { return r.backlog }
+func (r *inbox) UnwrittenBytes() int64 { return r.unwritten }
 
 func (r *inbox) Flush() {
 	if r.flushed != nil {

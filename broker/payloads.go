@@ -35,7 +35,7 @@ func (b *Broker) readMisses(t *batch) error {
 	var decoded Packet
 	err := b.store.Read(ids, func(i int, record []byte) error {
 		if i >= len(t.misses) {
-			if record != nil { // it is nil when the batch that pushed it is not on disk yet
+			if record != nil { // nil: the batch that pushed it is not on disk yet
 				ahead[i-len(t.misses)] = t.copy(record)
 			}
 			return nil

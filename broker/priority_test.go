@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// prioritize gives a key a priority that depends on nothing.
-func (h *harness) prioritize(queue, key string, priority uint32) error {
+// updatePriority gives a key a priority that depends on nothing.
+func (h *harness) updatePriority(queue, key string, priority uint32) error {
 	return h.b.Do(func(tx *broker.Tx) error {
 		return tx.UpdatePriority(broker.UpdatePriorityRequest{
 			Queue: []byte(queue), Key: []byte(key), To: func(uint32, bool) uint32 { return priority },
@@ -91,8 +91,8 @@ func (m *model) popKey(end broker.End, take bool) (string, error) {
 	return key, nil
 }
 
-// prioritize is what Prioritize must do: add to what is there, and go to the end if that changes it.
-func (m *model) prioritize(key string, add uint32) error {
+// updatePriority is what UpdatePriority must do: add to what is there, and go to the end if that changes it.
+func (m *model) updatePriority(key string, add uint32) error {
 	with := m.withKey(key)
 	switch {
 	case len(with) == 0:
@@ -121,7 +121,7 @@ func TestBarePacketsDoWhatTheModelDoes(t *testing.T) {
 		c := h.b.Attach(box, groups)
 		sub := &modelSub{}
 		t.Repeat(map[string]func(*rapid.T){
-			"prioritize": func(t *rapid.T) {
+			"update priority": func(t *rapid.T) {
 				for range rapid.IntRange(1, 6).Draw(t, "n") {
 					k, add := key.Draw(t, "key"), rapid.Uint32Range(0, 3).Draw(t, "add")
 					err := h.b.Do(func(tx *broker.Tx) error {
@@ -132,8 +132,8 @@ func TestBarePacketsDoWhatTheModelDoes(t *testing.T) {
 							return old + add
 						}})
 					})
-					if want := m.prioritize(k, add); err != want {
-						t.Fatalf("Prioritize(%q) = %v, want %v", k, err, want)
+					if want := m.updatePriority(k, add); err != want {
+						t.Fatalf("UpdatePriority(%q) = %v, want %v", k, err, want)
 					}
 				}
 			},
@@ -232,12 +232,12 @@ func (m *model) lookThrough(t *rapid.T, tx *broker.Tx, end broker.End, key strin
 func TestAMoveIsOneBatchAndLeavesOnePacket(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
-	if err := h.prioritize("q", "k", 5); err != nil {
+	if err := h.updatePriority("q", "k", 5); err != nil {
 		t.Fatal(err)
 	}
 	h.barrier()
 	before := h.store.applied
-	if err := h.prioritize("q", "k", 3); err != nil {
+	if err := h.updatePriority("q", "k", 3); err != nil {
 		t.Fatal(err)
 	}
 	h.barrier()
@@ -263,7 +263,7 @@ func TestAKeptPriorityWritesNothing(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	for range 2 {
-		if err := h.prioritize("q", "k", 5); err != nil {
+		if err := h.updatePriority("q", "k", 5); err != nil {
 			t.Fatal(err)
 		}
 		h.barrier()
@@ -280,11 +280,11 @@ func TestMovesInOneBatchWriteTheLastPlaceOnly(t *testing.T) {
 	h.push("other", 1, 0, "", "x")
 	<-g.entered // what follows goes into one batch
 	for i := range uint32(100) {
-		if err := h.prioritize("q", "k", 200-i); err != nil {
+		if err := h.updatePriority("q", "k", 200-i); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := h.prioritize("q", "gone", 1); err != nil {
+	if err := h.updatePriority("q", "gone", 1); err != nil {
 		t.Fatal(err)
 	}
 	if key, err := h.popKey("q", broker.Oldest); key != "gone" || err != nil {
@@ -310,7 +310,7 @@ func TestOneBatchTakesABoundedNumberOfMoves(t *testing.T) {
 	go func() { // ends after many moves; those over the bound wait for the gate
 		defer close(moved)
 		for i := range uint32(many) {
-			if err := h.prioritize("q", "k", 1+i%1000); err != nil {
+			if err := h.updatePriority("q", "k", 1+i%1000); err != nil {
 				t.Error(err)
 				return
 			}
@@ -339,7 +339,7 @@ func TestABarePacketMovedToASelectablePriorityIsDelivered(t *testing.T) {
 	h.do(func(tx *broker.Tx) error {
 		return errors.Join(tx.Subscribe(c, []byte("q")), tx.Ready(c, 2))
 	})
-	if err := errors.Join(h.prioritize("q", "new", 1), h.prioritize("q", "k", 0), h.prioritize("q", "k", 1)); err != nil {
+	if err := errors.Join(h.updatePriority("q", "new", 1), h.updatePriority("q", "k", 0), h.updatePriority("q", "k", 1)); err != nil {
 		t.Fatal(err)
 	}
 	h.barrier()
@@ -351,7 +351,7 @@ func TestABarePacketMovedToASelectablePriorityIsDelivered(t *testing.T) {
 func TestARefusedKeyIsNotTaken(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
-	if err := h.prioritize("q", "k", 1); err != nil {
+	if err := h.updatePriority("q", "k", 1); err != nil {
 		t.Fatal(err)
 	}
 	no := errors.New("no")
@@ -426,7 +426,7 @@ func TestWhatARecordHoldsBesidesItsPayloadIsNotLostByAMove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, _ := onDisk(t, p)
 			defer h.b.Close()
-			if err := h.prioritize("q", "k", 7); err != broker.ErrNotBare {
+			if err := h.updatePriority("q", "k", 7); err != broker.ErrNotBare {
 				t.Errorf("a move gave %v, want ErrNotBare", err)
 			}
 			if key, err := h.popKey("q", broker.Oldest); err != broker.ErrNotBare {
@@ -438,7 +438,7 @@ func TestWhatARecordHoldsBesidesItsPayloadIsNotLostByAMove(t *testing.T) {
 
 func TestAttemptsAreKeptByAMove(t *testing.T) {
 	h, store := onDisk(t, storage.Packet{Attempts: 3})
-	if err := h.prioritize("q", "k", 7); err != nil {
+	if err := h.updatePriority("q", "k", 7); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.b.Close(); err != nil {
@@ -492,7 +492,7 @@ func onDisk(t *testing.T, p storage.Packet) (*harness, *storage.Store) {
 func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
-	if err := errors.Join(h.prioritize("q", "a", 2), h.prioritize("q", "b", 2)); err != nil {
+	if err := errors.Join(h.updatePriority("q", "a", 2), h.updatePriority("q", "b", 2)); err != nil {
 		t.Fatal(err)
 	}
 	h.barrier()
@@ -500,20 +500,20 @@ func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
 		h.store.mu.Lock()
 		h.store.level = l
 		h.store.mu.Unlock()
-		if err := h.prioritize("q", "a", 2); err != nil && l == storage.Normal {
+		if err := h.updatePriority("q", "a", 2); err != nil && l == storage.Normal {
 			t.Fatal(err)
 		}
 	}
 	setLevel(storage.NoPush)
 	h.barrier() // its batch notices
 	h.barrier()
-	if err := h.prioritize("q", "a", 1); err != broker.ErrNoSpace {
+	if err := h.updatePriority("q", "a", 1); err != broker.ErrNoSpace {
 		t.Fatalf("a move gave %v, want ErrNoSpace", err)
 	}
-	if err := h.prioritize("q", "new", 1); err != broker.ErrNoSpace {
+	if err := h.updatePriority("q", "new", 1); err != broker.ErrNoSpace {
 		t.Fatalf("a new key gave %v, want ErrNoSpace", err)
 	}
-	if err := h.prioritize("q", "a", 2); err != nil {
+	if err := h.updatePriority("q", "a", 2); err != nil {
 		t.Fatalf("a kept priority gave %v, want that nothing needs to be written", err)
 	}
 	if key, err := h.popKey("q", broker.Oldest); key != "a" || err != nil {
@@ -521,7 +521,7 @@ func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
 	}
 	setLevel(storage.Stop)
 	waitFor(t, func() bool { _, err := h.popKey("none", broker.Oldest); return err == broker.ErrStopped })
-	if err := h.prioritize("q", "b", 2); err != broker.ErrStopped {
+	if err := h.updatePriority("q", "b", 2); err != broker.ErrStopped {
 		t.Fatalf("an update gave %v, want ErrStopped", err)
 	}
 	h.do(func(tx *broker.Tx) error {
@@ -555,7 +555,7 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 		return nil
 	})
 	if c.Idle() || c.QueuedBytes() < int64(len("firstsecondthird")) {
-		t.Fatalf("idle %v with %d bytes owed before the batch is on disk", c.Idle(), c.QueuedBytes())
+		t.Fatalf("idle %v with %d bytes queued before the batch is on disk", c.Idle(), c.QueuedBytes())
 	}
 	h.push("q", 1, 0, "", "x") // a batch that the gate stops at
 	<-g.entered
@@ -566,7 +566,7 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 		t.Fatalf("got %q, want %q", r.got, want)
 	}
 	if !c.Idle() || c.QueuedBytes() != 0 {
-		t.Fatalf("idle %v with %d bytes owed after everything was handed out", c.Idle(), c.QueuedBytes())
+		t.Fatalf("idle %v with %d bytes queued after everything was handed out", c.Idle(), c.QueuedBytes())
 	}
 }
 

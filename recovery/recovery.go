@@ -1,6 +1,12 @@
-// Package recovery turns a data folder into what the broker starts from: it scans the store,
-// builds the index and holds the result against the control record, so that a lost or
-// resurrected packet is seen before the first client is served.
+// Package recovery turns a data folder into what the broker starts from. It scans the store, builds
+// the index and compares the result with the control record, so that a lost or resurrected packet is
+// seen before the first client is served.
+//
+//	recovery.go  Restore: from a store to a State
+//	scan.go      reading packets and building the index at the same time
+//	README.md    damage and salvage, for operators
+//
+// The folders below work on a data folder while no server does: dump (and load), verify, compact.
 package recovery
 
 import (
@@ -12,11 +18,15 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Source is what recovery reads. Its calls are made from one goroutine at a time.
+// Source is what recovery reads, a storage.Store. Its methods are called by one goroutine at a time.
 type Source interface {
+	// Control returns the control record as of opening.
 	Control() storage.Control
+	// Queues calls fn with every queue definition, Packets with every packet in the order of their
+	// ids. What fn gets is valid during the call. An error of fn ends the scan and is returned.
 	Queues(fn func(storage.Queue) error) error
 	Packets(fn func(storage.PacketID, *storage.Meta) error) error
+	// Verify compares a tally of all packets with the control record. An error wraps storage.ErrLoss.
 	Verify(scan storage.Tally) error
 }
 
@@ -39,12 +49,12 @@ type State struct {
 type Report struct {
 	Packets  int           // queued packets
 	Queues   int           // queues with a definition
-	Expired  int           // packets on disk whose time had passed; left out
-	Findings []string      // what does not agree, a sentence each; empty in a sound folder
-	Took     time.Duration // from the first record to the last
+	Expired  int           // packets on disk that had expired; left out
+	Findings []string      // losses that were accepted, and what was left out; empty in a sound folder
+	Took     time.Duration // to read all records
 }
 
-// PerSecond is how many packets were read a second.
+// PerSecond is how many packets were read a second, expired ones included.
 func (r Report) PerSecond() int {
 	return int(float64(r.Packets+r.Expired) / max(r.Took.Seconds(), 1e-6))
 }
@@ -64,14 +74,14 @@ type Options struct {
 	AcceptLoss bool            // go on where Restore would return storage.ErrLoss
 	Progress   func(count int) // called every 2^16 packets, if not nil
 
-	// Accepted is what opening the store accepted, see storage.Store.Accepted:
-	// findings of the report, too.
+	// Accepted are the losses that opening the store accepted (storage.Store.Accepted). They become
+	// findings of the report.
 	Accepted []storage.Finding
 }
 
-// Restore scans the store and builds the index. It returns an error that wraps storage.ErrLoss
-// when the scan does not reproduce the control record, or finds packets of queues whose definitions
-// are gone, and the options do not accept that.
+// Restore scans the store and builds the index. It returns an error that wraps storage.ErrLoss when
+// the scan disagrees with the control record or finds packets without a queue definition, unless
+// the options accept that.
 func Restore(src Source, o Options) (*State, error) {
 	start := time.Now()
 	r := restorer{
@@ -112,10 +122,10 @@ type restorer struct {
 	tally  storage.Tally
 	seen   int
 
-	orphans int // packets of queues without a definition: nobody could ask for them
+	orphans int // packets of queues without a definition: nobody can name those
 }
 
-// maxOrphanFindings keeps a report readable in which a queue of millions has lost its name.
+// maxOrphanFindings keeps the report short when a queue of millions has lost its definition.
 const maxOrphanFindings = 10
 
 func (r *restorer) finding(format string, args ...any) {
@@ -141,17 +151,19 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 	q, ok := r.queues[id.Queue]
 	if !ok {
 		if r.orphans++; r.orphans <= maxOrphanFindings {
-			r.finding("packet %d/%d/%d belongs to a queue without a definition and is left out", id.Queue, id.Priority, id.Seq)
+			r.finding("packet %v belongs to a queue without a definition and is left out", id)
 		}
 		return nil
 	}
-	r.state.Index.Push(Entry(q, id, m), r.Now)
+	if r.state.Index.Push(entry(q, id, m), r.Now) == 0 {
+		return fmt.Errorf("packet %v does not fit the index: its key has %d bytes, or four billion packets are queued", id, len(m.Key))
+	}
 	r.state.Report.Packets++
 	return nil
 }
 
-// Entry is the index entry of a stored packet.
-func Entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
+// entry is the index entry of a stored packet.
+func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 	return index.Entry{
 		Queue:     q,
 		Wide:      m.Wide(),

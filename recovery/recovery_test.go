@@ -186,3 +186,11 @@ func TestProgressIsReported(t *testing.T) {
 		t.Fatalf("progress at %v", seen)
 	}
 }
+
+func TestAPacketThatTheIndexRefusesEndsTheRecovery(t *testing.T) {
+	s := sound(3)
+	s.put(storage.PacketID{Queue: 7, Priority: 1, Seq: 1<<63 + 3}, storage.Meta{Key: make([]byte, index.MaxKey+1)})
+	if _, err := Restore(s, Options{Now: now, AcceptLoss: true}); err == nil || !strings.Contains(err.Error(), "packet 7/1/9223372036854775811 does not fit") {
+		t.Fatalf("got %v, want that the packet does not fit the index", err)
+	}
+}

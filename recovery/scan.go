@@ -5,7 +5,7 @@ import "github.com/holdfast-queue/holdfast/storage"
 // scanBatch is how many packets go from the reader to the builder at a time.
 const scanBatch = 2048
 
-// scanned is a run of packets on its way from the reader to the builder. Keys live in bytes.
+// scanned is a run of packets on its way from the reader to the builder. bytes holds their keys.
 type scanned struct {
 	ids   []storage.PacketID
 	metas []storage.Meta
@@ -27,12 +27,12 @@ func (s *scanned) reset() {
 	s.ids, s.metas, s.bytes = s.ids[:0], s.metas[:0], s.bytes[:0]
 }
 
-// scan reads all packets on this goroutine and builds the index on a second one, so that
-// reading and building overlap. It returns when both are done.
+// scan reads all packets on this goroutine and builds the index on a second one, at the same time.
+// It returns when both are done.
 func (r *restorer) scan(src Source) error {
 	full, empty, built := make(chan *scanned, 2), make(chan *scanned, 3), make(chan error, 1)
 	for range cap(empty) {
-		empty <- &scanned{bytes: []byte{}} // never nil: a slice of it says that there is a key, though an empty one
+		empty <- &scanned{bytes: []byte{}} // never nil: an empty key is a slice of it, and a nil key is none
 	}
 	go func() { // ends when full is closed
 		var first error
