@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// lines is a protocol for tests: a line is answered by itself, "big N" by N bytes, "bad" is an
+// lines is a protocol that echoes lines, but answers "big" with bigReply bytes and "bad" with an
 // error.
 type lines struct {
 	mu    sync.Mutex
@@ -175,7 +175,7 @@ func TestHalfClosedPeerGetsItsReplies(t *testing.T) {
 func TestRepliesBeforeAnErrorArriveAndTheConnectionEnds(t *testing.T) {
 	s, _ := serveLines(t, Config{})
 	c := dial(t, s)
-	send(t, c, "a\nbad\n"+strings.Repeat("x", 100_000)) // what is not read must not reset the connection
+	send(t, c, "a\nbad\n"+strings.Repeat("x", 100_000)) // bytes that the server does not read must not reset the connection
 	wantRead(t, c, "a\n")
 	wantEnd(t, c)
 }

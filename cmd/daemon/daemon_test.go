@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// stuckStore holds the first batch until release, and says from then on that the disk is full.
+// stuckStore keeps the first batch waiting until release, and then says that the disk is full.
 type stuckStore struct {
 	Store
 	entered chan struct{} // closed by the first Apply
@@ -51,7 +51,7 @@ func TestTerminationEndsAServerWhoseDiskIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-stuck.entered
-	// More than a batch takes, so that this connection's reader waits for room.
+	// More than fits a batch, so that the connection's reader waits for the next.
 	for i := range stuck.Limits().MaxOps {
 		if err := second.Push("q", []byte("x"), pinpriq.PushOptions{Priority: 1, Key: fmt.Append(nil, i)}); err != nil {
 			t.Fatal(err)

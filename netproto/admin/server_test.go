@@ -84,7 +84,7 @@ func fetch(t *testing.T, s *Server, r Request) ([]byte, error) {
 }
 
 func TestBackupArrivesAsWritten(t *testing.T) {
-	want := bytes.Repeat([]byte("0123456789abcdef"), 40_000) // some pieces and a rest
+	want := bytes.Repeat([]byte("0123456789abcdef"), 40_000) // not a multiple of a piece
 	queues := []string{"a*", "\xff\x00&queue=x", ""}
 	var got Request
 	s := start(t, Config{Backup: func(_ context.Context, w Writer, r Request) error {
@@ -103,8 +103,8 @@ func TestBackupArrivesAsWritten(t *testing.T) {
 
 func TestClientIsToldHowManyPacketsToExpect(t *testing.T) {
 	for name, c := range map[string]struct {
-		header string // what a server says
-		backup Backup // what this one does
+		header string // of the answer of a fake server
+		backup Backup // of a real one, if not nil
 		want   int64
 	}{
 		"told":                      {backup: func(_ context.Context, w Writer, _ Request) error { w.Expect(1_000_000); return write(w) }, want: 1_000_000},
@@ -211,7 +211,7 @@ func TestRequestsAreAnsweredByStatus(t *testing.T) {
 	}
 }
 
-// browser is a GET request with a header of a browser's.
+// browser is a GET request with a header as browsers send it.
 func browser(path, header string) string {
 	return "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1:7072\r\n" + header + "\r\n\r\n"
 }
@@ -273,7 +273,7 @@ func TestOneBackupAtATime(t *testing.T) {
 	_ = first.Close() // its client goes away
 	e.wantEnd(t)
 	second, err := Fetch(t.Context(), s.Addr().String(), Request{Format: FormatMsgpack}, patience)
-	for err != nil && strings.Contains(err.Error(), "one at a time") { // the first has ended, its handler not quite
+	for err != nil && strings.Contains(err.Error(), "one at a time") { // the handler of the first may not have ended
 		second, err = Fetch(t.Context(), s.Addr().String(), Request{Format: FormatMsgpack}, patience)
 	}
 	if err != nil {
@@ -418,7 +418,7 @@ func TestCloseReturnsWhenNoBackupReadsTheStoreAnyMore(t *testing.T) {
 		reads.Store(true)
 		close(began)
 		<-ctx.Done()
-		time.Sleep(50 * time.Millisecond) // it notices late
+		time.Sleep(50 * time.Millisecond) // it notices the end late
 		reads.Store(false)
 		return ctx.Err()
 	}})
@@ -453,7 +453,7 @@ func TestTooManyConnectionsAreClosed(t *testing.T) {
 		t.Error("a third connection is served, want it closed")
 	}
 	_ = first.Close()
-	for end := time.Now().Add(patience); health(dial(t, s)) != nil; { // the server sees the end a moment later
+	for end := time.Now().Add(patience); health(dial(t, s)) != nil; { // the server notices the end a moment later
 		if time.Now().After(end) {
 			t.Fatal("the place of a connection that ended stays taken")
 		}

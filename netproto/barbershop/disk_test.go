@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// disk is a store whose free space, and whose commits, the test decides about.
+// disk is a store whose free space and commits the test controls.
 type disk struct {
 	*storage.Store
 	level atomic.Int32                 // a storage.Level
@@ -49,7 +49,7 @@ func TestOKWaitsForTheDiskAndErrorsDoNot(t *testing.T) {
 	c, wrong := b.dial(), b.dial()
 	c.send("update 1 5\r\nnonsense\r\n")
 	<-entered
-	// Nothing is on its way to this one, and an error reports nothing that could be lost.
+	// No reply to this client is queued, and an error reports nothing that could be lost.
 	wrong.ask("nonsense", "ERROR")
 	wrong.send("update 2 5\nnonsense\n")
 	_ = c.conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
@@ -67,7 +67,7 @@ func TestAFullDiskRefusesUpdatesAndGivesItemsOut(t *testing.T) {
 	c := b.dial()
 	c.ask("update 1 5", "OK")
 	b.disk.level.Store(int32(storage.NoPush))
-	// Levels are looked at with each commit.
+	// The broker checks the level after each commit.
 	waitFor(t, func() bool {
 		c.send("update 2 1\n")
 		return !strings.HasPrefix(c.line(), "OK")
@@ -122,14 +122,14 @@ func TestAServerWithoutRoomForRepliesSaysSoAndCloses(t *testing.T) {
 	first.send("update 1 1\n")
 	<-tried
 	first.send("nonsense\n") // waits behind the update
-	waitFor(t, func() bool { // calls are refused while the batch is tried again
+	waitFor(t, func() bool { // calls are refused while the batch is retried
 		c := b.dial()
 		c.send("next\n")
 		_ = c.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		got, _ := io.ReadAll(io.LimitReader(c.conn, 12))
 		return strings.HasPrefix(string(got), "SERVER_ERROR")
 	})
-	// Statistics are still given, with the next batch, until that is full.
+	// Replies to stats wait for the next batch, until that is full.
 	const each = 30_000
 	var all []*client
 	for range 5 {

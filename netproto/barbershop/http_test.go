@@ -26,7 +26,7 @@ func TestABrowserCannotDriveTheBoard(t *testing.T) {
 			request := c.line + "\r\nupdate 2 9\r\n\r\nupdate 2 9\r\nnext\r\n"
 			c1.send("update 1 5\r\n" + request)
 			c1.wantLast("OK\r\n" + c.want + "\r\n")
-			for i := 0; i < len(c.line)+2; i++ { // what is behind the line might find the connection closed
+			for i := 0; i < len(c.line)+2; i++ { // the connection may be closed after that
 				apart.send(request[i : i+1])
 			}
 			apart.wantLast(c.want + "\r\n")
@@ -53,7 +53,7 @@ func TestWordsLikeThoseOfHTTPAreUnknownCommands(t *testing.T) {
 	c.wantEnd()
 }
 
-// wantLast expects the last that the server sends before it closes the connection.
+// wantLast expects text and then the end of the connection.
 func (c *client) wantLast(text string) {
 	c.t.Helper()
 	got, err := io.ReadAll(c.conn)

@@ -11,16 +11,15 @@ import (
 	"time"
 )
 
-// A script is a session: lines that are sent (>), lines that must come back (<), and things that
-// happen meanwhile (!). In double quotes a sent line is a Go string. What is sent up to the
-// next thing that happens goes out together.
+// A script is a session: lines to send (>), replies that must come (<), and events (!). A line to
+// send may be a Go string in double quotes. What is sent before an event goes out in one write.
 
-// step is what is sent between two happenings, and what that must bring.
+// step is what is sent between two events, and the replies to it.
 type step struct {
 	line    int
 	sent    []string
 	replies string
-	happens []string // the words of a line with !, if that ends the step
+	happens []string // the words of the event that ends the step
 }
 
 func readScript(t *testing.T, name string) []step {
@@ -57,7 +56,7 @@ func readScript(t *testing.T, name string) []step {
 	return steps
 }
 
-// happen carries out a line with !.
+// happen carries out an event.
 func (b *board) happen(words []string) {
 	b.t.Helper()
 	switch words[0] {
@@ -129,7 +128,7 @@ func play(t *testing.T, b *board, steps []step, ending string, apart bool) {
 	c.wantEnd()
 }
 
-// read reads n bytes, fewer if the connection ends or they do not come.
+// read reads n bytes, or fewer if the connection ends or the time is over.
 func (c *client) read(n int) string {
 	buf := make([]byte, n)
 	have := 0

@@ -32,7 +32,7 @@ type board struct {
 	server *netproto.Server
 	served chan error
 	now    atomic.Int64 // seconds since the server started
-	failed bool         // the broker has ended with an error, as it should
+	failed bool         // the broker ends with an error, as the test expects
 	log    logText
 }
 
@@ -154,7 +154,7 @@ func (c *client) send(text string) {
 	}
 }
 
-// want reads as much as is expected, and compares.
+// want reads as many bytes as text has, and compares.
 func (c *client) want(text string) {
 	c.t.Helper()
 	got := make([]byte, len(text))
@@ -164,7 +164,7 @@ func (c *client) want(text string) {
 	}
 }
 
-// ask sends a line and expects replies, whose ends are added to both.
+// ask sends a line and expects replies. It adds the line ends.
 func (c *client) ask(line string, replies ...string) {
 	c.t.Helper()
 	c.send(line + "\r\n")

@@ -70,14 +70,14 @@ func TestManyLinesInOneWriteAreAnsweredInOrder(t *testing.T) {
 		fmt.Fprintf(&sent, "update %d %d\nUPDATE %d 1\n", i, i, i+1)
 		want.WriteString("OK\r\n+OK\r\n")
 	}
-	// The last has 1; every other has its number and one more, but for 0.
+	// The last item has score 1, item 0 has 0, every other its number and one more.
 	for i := many - 1; i > 0; i-- {
 		fmt.Fprintf(&sent, "next\nstats x\n")
 		fmt.Fprintf(&want, "%d\r\nCLIENT_ERROR wrong number of words: expected stats alone\r\n", i)
 	}
 	sent.WriteString("next\nnext\nnext\n")
 	fmt.Fprintf(&want, "%d\r\n0\r\n-1\r\n", many)
-	go c.send(sent.String()) // beside the reading; ends when the replies are read
+	go c.send(sent.String()) // ends when the replies are read
 	c.want(want.String())
 	c.wantEnd()
 }
@@ -88,7 +88,7 @@ func TestALineMayBeSplitAtEveryByte(t *testing.T) {
 	text := "update 12 34\r\nUPDATE 12 6\nSCORE 12\r\n\r\nnext\nINFO x\r\n"
 	for at := range len(text) + 1 {
 		c.send(text[:at])
-		other.ask("SCORE 99", "+-1") // so that the server has most likely read the first part by itself
+		other.ask("SCORE 99", "+-1") // the server has most likely read the first part by then
 		c.send(text[at:])
 		c.want("OK\r\n+OK\r\n+40\r\n-ERROR\r\n12\r\n-ERROR\r\n")
 	}
@@ -113,7 +113,7 @@ func TestDrainAnswersWhatHasArrived(t *testing.T) {
 	c := b.dial()
 	const many = 1000
 	c.send("update 7 1\n")
-	c.want("OK\r\n") // so that it is one of the connections that are drained
+	c.want("OK\r\n") // the server knows the connection before it drains
 	c.send(strings.Repeat("update 7 1\n", many) + "update 7")
 	b.restart()
 	c.want(strings.Repeat("OK\r\n", many))

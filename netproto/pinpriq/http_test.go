@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// attack is an HTTP request whose body pushes to queue q if the request is read as pinpriq: what
-// the request line and the header make a server expect is filled up first.
+// attack is an HTTP request whose body pushes to queue q if the request is read as pinpriq. Before
+// the push, the body completes the frame that the request line and the header begin.
 func attack(t *testing.T, line string) []byte {
 	t.Helper()
 	all := []byte(line + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -65,7 +65,7 @@ func TestABrowserCannotDriveTheServer(t *testing.T) {
 			}
 			cut := max(0, len(line)-30)
 			_, _ = apart.Write(all[:cut])
-			for i := range all[cut:len(line)] { // what is behind the line might find the connection closed
+			for i := range all[cut:len(line)] { // the connection may be closed after that
 				_, _ = apart.Write(all[cut+i : cut+i+1])
 			}
 			for _, conn := range []io.Reader{whole, apart} { // a pop within the method is answered 00 00
@@ -84,7 +84,8 @@ func TestABrowserCannotDriveTheServer(t *testing.T) {
 	}
 }
 
-// popBeginning is a pop that begins with these bytes, the length of its name among them.
+// popBeginning is a pop that begins with the bytes of head, which hold the length of its name, and
+// ends with those of tail.
 func popBeginning(t *testing.T, head, tail string) []byte {
 	t.Helper()
 	name := bytes.Repeat([]byte{'x'}, int(head[1])<<8|int(head[2]))
