@@ -16,8 +16,8 @@ import (
 
 const now = 1000 // the time in these tests
 
-// mostlyPopped makes a folder with n packets of 128 bytes of which every
-// tenth is left, and returns the bytes of keys and records of those.
+// mostlyPopped makes a folder of n packets of 128 bytes and pops all but every tenth. It returns the
+// bytes that the keys and records of the rest take.
 func mostlyPopped(tb testing.TB, dir string, n int) (live int64) {
 	tb.Helper()
 	const keyBytes, run, keep = 18, 1000, 10
@@ -28,7 +28,7 @@ func mostlyPopped(tb testing.TB, dir string, n int) (live int64) {
 	b.PutQueue(storage.Queue{ID: 1, Name: []byte("jobs"), New: true})
 	b.SetMarks(storage.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 2})
 	p := storage.Packet{Key: make([]byte, 8), Payload: make([]byte, 128), EnqueuedAt: now}
-	var gone []storage.PacketID
+	var popped []storage.PacketID
 	for i := range n {
 		id := storage.PacketID{Queue: 1, Priority: 1 + rng.Uint32N(250), Seq: 1<<63 + uint64(i)}
 		binary.BigEndian.PutUint64(p.Key, id.Seq)
@@ -36,15 +36,15 @@ func mostlyPopped(tb testing.TB, dir string, n int) (live int64) {
 		if i%keep == 0 {
 			live += keyBytes + int64(len(b.Record(op)))
 		} else {
-			gone = append(gone, id)
+			popped = append(popped, id)
 		}
 		if i%run == run-1 {
 			applyBatch(tb, s, &b)
 		}
 	}
 	applyBatch(tb, s, &b)
-	rng.Shuffle(len(gone), func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
-	for i, id := range gone {
+	rng.Shuffle(len(popped), func(i, j int) { popped[i], popped[j] = popped[j], popped[i] })
+	for i, id := range popped {
 		if b.Delete(id, storage.Removed{}); i%run == run-1 {
 			applyBatch(tb, s, &b)
 		}
@@ -162,7 +162,7 @@ func TestCompactRefusesAFolderThatHasLostPacketsUnlessAccepted(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir)
 	var b storage.Batch
-	b.Put(storage.PacketID{Queue: 9, Priority: 1, Seq: 1 << 63}, &storage.Packet{}) // of a queue without a definition
+	b.Put(storage.PacketID{Queue: 9, Priority: 1, Seq: 1 << 63}, &storage.Packet{}) // its queue has no definition
 	applyBatch(t, s, &b)
 	closeStore(t, s)
 	if _, err := Folder(t.Context(), dir, Options{Now: now}); !errors.Is(err, storage.ErrLoss) {
@@ -231,8 +231,7 @@ func TestCompactMakesNoFolder(t *testing.T) {
 	}
 }
 
-// BenchmarkCompact reports the size of a folder of a million packets after
-// nine of ten were popped, over their live bytes.
+// BenchmarkCompact compacts a folder of a million packets of which nine in ten were popped.
 func BenchmarkCompact(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()

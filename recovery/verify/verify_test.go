@@ -12,10 +12,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-func look(t testing.TB, dir string, o Options) Report {
+func verified(t testing.TB, dir string) Report {
 	t.Helper()
-	o.Now = later
-	report, err := Folder(t.Context(), dir, o)
+	report, err := Folder(t.Context(), dir, Options{Now: later})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +45,7 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 		p := &packets[i]
 		return storage.PacketID{Queue: p.queue, Priority: p.priority, Seq: first + uint64(i)}, p.packet
 	})
-	report := look(t, dir, Options{})
+	report := verified(t, dir)
 	if !report.Sound() || report.More != 0 {
 		t.Errorf("findings %v", report.Findings)
 	}
@@ -66,7 +65,7 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 
 func TestPacketsOfManyRunsAreCountedForTheirQueues(t *testing.T) {
 	const each = 3 * runPackets
-	report := look(t, manyPackets(t, 7*each), Options{})
+	report := verified(t, manyPackets(t, 7*each))
 	if !report.Sound() || len(report.Queues) != 7 || report.Packets != 7*each {
 		t.Errorf("findings %v, %d packets of %d queues", report.Findings, report.Packets, len(report.Queues))
 	}
@@ -86,7 +85,7 @@ func TestEachHarmIsAFinding(t *testing.T) {
 		b.SetMarks(storage.Marks{NextSeq: seq + 10, LowSeq: first - 1, NextQueue: 8})
 	}
 	id := storage.PacketID{Queue: 2, Priority: 9, Seq: seq}
-	// What expires is not counted, so nobody sees it go.
+	// The control record does not count packets that expire, so a delete of one leaves it as it is.
 	behind, counted := storage.Removed{Expires: true}, storage.Removed{}
 	type harm []func(b *storage.Batch)
 	for name, c := range map[string]struct {
@@ -109,7 +108,7 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			}},
 			"resurrected: packets: packets came back: the control record counts 2099 without expiry, the scan found 2100",
 		},
-		"one lost and one that nobody put": {
+		"one lost, another that nobody put": {
 			harm{func(b *storage.Batch) {
 				b.Delete(at(7, n), behind)
 				b.Put(id, large)
@@ -150,7 +149,7 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			t.Parallel()
 			dir := copyOf(t, base)
 			tamper(t, dir, c.harm...)
-			report := look(t, dir, Options{})
+			report := verified(t, dir)
 			if len(report.Findings) != 1 || !strings.HasPrefix(report.Findings[0].String(), c.want) {
 				t.Fatalf("findings %v, want %s", report.Findings, c.want)
 			}
@@ -199,7 +198,7 @@ func TestFlippedByteIsFoundWithThePacketsAroundIt(t *testing.T) {
 	const n = 2100
 	dir := manyPackets(t, n)
 	flip(t, dir, "payload 1234", 3)
-	report := look(t, dir, Options{})
+	report := verified(t, dir)
 	between := slices.ContainsFunc(report.Findings, func(f storage.Finding) bool {
 		var from, to storage.PacketID
 		_, where, _ := strings.Cut(f.What, "from packet ")
@@ -211,7 +210,7 @@ func TestFlippedByteIsFoundWithThePacketsAroundIt(t *testing.T) {
 	}
 }
 
-func TestFolderThatCannotBeLookedAtIsAnError(t *testing.T) {
+func TestFolderThatCannotBeReadIsAnError(t *testing.T) {
 	if _, err := Folder(t.Context(), t.TempDir(), Options{}); !errors.Is(err, storage.ErrNotFolder) {
 		t.Errorf("an empty folder: %v", err)
 	}
