@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/load"
 )
 
 // loadCmd makes a folder of a dump.
@@ -18,8 +18,7 @@ type loadCmd struct {
 	Dir     folder `arg:"" help:"Data folder, made if it is not there; no server may be running on it."`
 	File    string `arg:"" optional:"" help:"Dump or backup to read, jsonl or msgpack; - is standard input."`
 	Merge   bool   `xor:"how" help:"Add to what the folder holds: packets go to the queues of the same names, as the newest of their priority, in their order."`
-	Abandon bool   `xor:"how,what" help:"Read nothing: keep what a load that was cut short has stored, and give the rest of it up."`
-	Again   bool   `xor:"what" help:"Load the dump also if it is the one that was loaded last."`
+	Abandon bool   `xor:"how" help:"Read nothing: keep what a load that was cut short has stored, and give the rest of it up."`
 	JSON    bool   `help:"Print a JSON object."`
 
 	progress
@@ -29,14 +28,13 @@ type loadCmd struct {
 func (c *loadCmd) Help() string {
 	return `Into a new folder everything comes as it was: dump it, and you get the same file. Packets that have expired since the dump are left out. A load that is cut short, by Ctrl-C, kill -9 or a power cut, is not begun anew: the same command goes on where it stopped, and each packet is there once. Until then no server takes the folder.
 
-A command that had done everything when it was cut short may be repeated, too: the very dump that was loaded last is not loaded a second time, with --merge neither, unless packets have come or gone since. --again does.
+A dump that is loaded twice with --merge adds its packets twice.
 
 Examples:
 
     holdfast load ./restored holdfast.backup
     gunzip < holdfast.backup.gz | holdfast load ./restored -
     holdfast load ./holdfast-data jobs.jsonl --merge
-    holdfast load ./holdfast-data jobs.jsonl --merge --again
     holdfast load ./restored --abandon`
 }
 
@@ -56,22 +54,24 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	if err := c.Dir.check(c.Abandon); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	in := &input{Reader: strings.NewReader(""), close: func() {}}
-	if !c.Abandon {
-		var err error
-		if in, err = p.input(c.File); err != nil {
-			return err
+	if c.Abandon {
+		report, err := load.Abandon(string(c.Dir), nil)
+		if err != nil {
+			return fmt.Errorf("load: %w", err)
 		}
+		return c.print(p.stdout, &report)
+	}
+	in, err := p.input(c.File)
+	if err != nil {
+		return err
 	}
 	defer in.close()
 	m := p.meter(c.Quiet)
 	defer m.end()
 	defer daemon.TuneGC()()
 	defer daemon.LimitHeap()()
-	report, err := dump.Load(ctx, string(c.Dir), in.Reader, dump.LoadOptions{
+	report, err := load.Load(ctx, string(c.Dir), in.Reader, load.Options{
 		Merge:    c.Merge,
-		Again:    c.Again,
-		Abandon:  c.Abandon,
 		Now:      time.Now().UnixMilli(),
 		Progress: func(at dump.Progress) { m.set("load", inPackets, at.Packets, expected(&at, in.size)) },
 	})
@@ -96,26 +96,15 @@ type loadJSON struct {
 	Queues  int64   `json:"queues"`
 	Resumed int64   `json:"resumed"` // packets that an earlier run had stored
 	Expired int64   `json:"expired"` // left out
-	Ignored int64   `json:"ignored"` // fields and records of a later version
-	Already bool    `json:"already"` // all was there, and nothing was done: the counts are those of then
 	Seconds float64 `json:"seconds"`
 }
 
-func (c *loadCmd) print(w io.Writer, r *dump.LoadReport) error {
+func (c *loadCmd) print(w io.Writer, r *load.Report) error {
 	if c.JSON {
-		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Ignored, r.Already, r.Took.Seconds()})
+		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Took.Seconds()})
 	}
 	if c.Abandon {
 		_, err := fmt.Fprintf(w, "the folder keeps %s of %s; a server may take it\n", plural(r.Packets, "packet"), plural(r.Queues, "queue"))
-		return err
-	}
-	if r.Already {
-		line := fmt.Sprintf("already loaded, nothing was done: %s of %s came with this dump, which was the last one",
-			plural(r.Packets, "packet"), plural(r.Queues, "queue"))
-		if c.Merge {
-			line += "; --again loads it again"
-		}
-		_, err := fmt.Fprintln(w, line)
 		return err
 	}
 	line := fmt.Sprintf("%s of %s loaded in %v", plural(r.Packets, "packet"), plural(r.Queues, "queue"), r.Took.Round(time.Millisecond))
@@ -124,9 +113,6 @@ func (c *loadCmd) print(w io.Writer, r *dump.LoadReport) error {
 	}
 	if r.Expired > 0 {
 		line += fmt.Sprintf(", %d that had expired left out", r.Expired)
-	}
-	if r.Ignored > 0 {
-		line += fmt.Sprintf(", %d fields or records of a later version passed over", r.Ignored)
 	}
 	_, err := fmt.Fprintln(w, line)
 	return err

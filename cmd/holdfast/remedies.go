@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/load"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -24,9 +24,8 @@ func remedies() []remedy {
 	const salvage = `write what can be read with "holdfast dump --salvage" and load that into a new folder`
 	return []remedy{
 		{broker.ErrUnreadable, `restore a copy, or serve without such packets with "holdfast serve --accept-loss"`},
-		{dump.ErrNotEmpty, `--merge adds to it`},
-		{dump.ErrOtherDump, `"holdfast load --abandon" keeps the part that is stored`},
-		{dump.ErrAlike, `give a file in place of standard input, or load it again with --again`},
+		{load.ErrNotEmpty, `--merge adds to it`},
+		{load.ErrOtherDump, `"holdfast load --abandon" keeps the part that is stored`},
 		{storage.ErrInUse, `"holdfast backup" copies a running server`},
 		{storage.ErrLoadUnfinished, `finish it with the same "holdfast load" again, keep the part that is stored with "holdfast load --abandon", or write that part with "holdfast dump --salvage"`},
 		{storage.ErrLoss, `restore a copy, or ` + salvage + `, or give up what is missing with --accept-loss ("holdfast serve" and "holdfast compact")`},

@@ -1,86 +1,66 @@
 package dump
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // The limits of what a dump may hold.
 const (
-	// The u16 length fields of the pinpriq document: what is longer could never be asked for.
+	// The length fields of the pinpriq protocol have 16 bits: what is longer could never be asked for.
 	maxNameLen = 0xffff
 	maxKeyLen  = 0xffff
-	// maxRecord is the longest full record: what every store takes that is not on a small disk.
-	maxRecord = 1<<20 - 2048
+	// MaxRecord is the longest full record of a packet: what every store takes that is not on a small disk.
+	MaxRecord = 1<<20 - 2048
 	// maxRest bounds the unknown fields of a queue definition.
 	maxRest = 64 << 10
-
-	// Sequences begin in the middle of their range and no server lives long enough to hand out
-	// half of it: marks nearer to the ends than this are wrong.
-	sequenceMargin = 1 << 62
+	// SequenceMargin is how near to the ends of their range sequences may come. They begin in the
+	// middle, and no server lives long enough to hand out half of the rest.
+	SequenceMargin = 1 << 62
 )
 
-// checker judges the records of a dump in their order: what a single record cannot tell. What it
+var errAfterEnd = errors.New("there is more after the end record: is it two dumps in one file")
+
+// checker checks the records of a dump in their order: what a single record cannot tell. What it
 // accepts can be stored.
 type checker struct {
-	header  header
-	newer   bool
-	queue   *storage.Queue // the one that packets belong to; nil before the first
-	last    storage.PacketID
-	any     bool // last is a packet of queue
-	hasher  nameHasher
-	names   map[nameHash]struct{}
-	bytes   int // of names
-	packets uint64
-	queues  uint64
-	ended   bool
+	marks    storage.Marks
+	payloads bool
+	queue    *storage.Queue // the one that packets belong to; nil before the first
+	last     storage.PacketID
+	names    map[string]struct{}
+	bytes    int // of names
+	packets  uint64
+	queues   uint64
+	ended    bool
 
+	packet  storage.Packet // of the last record
 	scratch []byte
 	batch   storage.Batch
 }
 
-func newChecker(first *entry) (*checker, error) {
-	c := &checker{header: first.other.header, hasher: newNameHasher(), names: make(map[nameHash]struct{})}
-	h := &c.header
-	c.newer = h.version > Version
-	if len(first.packet.Payload) > 0 {
-		if string(first.packet.Payload) != None.String() {
-			return nil, errors.New("the payload field of a header can only be none")
-		}
-		h.payload = None
-	}
-	switch m := h.marks; {
-	case h.version == 0:
+func newChecker(h *headerRecord) (*checker, error) {
+	m := storage.Marks{NextSeq: uint64(h.NextSequence), LowSeq: uint64(h.LowSequence), NextQueue: h.NextQueue}
+	switch {
+	case h.Payload != "" && h.Payload != None.String():
+		return nil, errors.New("the payload field of a header can only be none")
+	case h.Version == 0:
 		return nil, errors.New("the dump has version 0: versions begin at 1")
 	case m.LowSeq >= m.NextSeq:
 		return nil, fmt.Errorf("the header's low_sequence %d is not below its next_sequence %d", m.LowSeq, m.NextSeq)
-	case m.LowSeq < sequenceMargin || m.NextSeq > 1<<64-1-sequenceMargin:
-		return nil, fmt.Errorf("the header's low_sequence %d or next_sequence %d is out of range: no store lives long enough to come below %d or above %d",
-			m.LowSeq, m.NextSeq, uint64(sequenceMargin), uint64(1<<64-1-sequenceMargin))
+	case m.LowSeq < SequenceMargin || m.NextSeq > math.MaxUint64-SequenceMargin:
+		return nil, fmt.Errorf("the header's low_sequence %d or next_sequence %d is out of range: no store comes below %d or above %d",
+			m.LowSeq, m.NextSeq, uint64(SequenceMargin), uint64(math.MaxUint64-SequenceMargin))
 	case m.NextQueue == 0:
 		return nil, errors.New("the header's next_queue is 0: the numbers of queues begin at 1")
 	}
-	return c, nil
-}
-
-// check judges the next record. Its error says what is wrong with it, not where it is.
-func (c *checker) check(e *entry) error {
-	if c.ended {
-		return errors.New("there is more after the end record: is it two dumps in one file")
-	}
-	switch e.kind {
-	case entryHeader:
-		return errors.New("a second header: is it two dumps in one file")
-	case entryQueue:
-		return c.checkQueue(e)
-	case entryPacket:
-		return c.checkPacket(e)
-	case entryEnd:
-		return c.checkEnd(e)
-	}
-	return nil // of a later version
+	return &checker{marks: m, payloads: h.Payload == "", names: make(map[string]struct{})}, nil
 }
 
 // finish is called at the end of the input.
@@ -91,97 +71,129 @@ func (c *checker) finish() error {
 	return nil
 }
 
-func (c *checker) checkQueue(e *entry) error {
-	id, name, hash := e.id.Queue, e.name, c.hasher.of(e.name)
-	_, twice := c.names[hash]
+// queueRecord checks the definition of a queue and makes it the one that packets belong to.
+func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
+	_, again := c.names[string(r.Queue)]
 	switch {
-	case id == 0 || id >= c.header.marks.NextQueue:
-		return fmt.Errorf("queue %q has the id %d: expected 1 to %d, as the header's next_queue is %d",
-			name, id, c.header.marks.NextQueue-1, c.header.marks.NextQueue)
-	case c.queue != nil && id <= c.queue.ID:
-		return fmt.Errorf("queue %q has the id %d, which does not follow that of the queue before it, %d: queues stand in the order of their ids",
-			name, id, c.queue.ID)
-	case len(name) > maxNameLen:
-		return fmt.Errorf("a queue's name has %d bytes: at most %d", len(name), maxNameLen)
-	case twice:
-		return fmt.Errorf("two queues have the name %q", name)
-	case c.queues >= storage.MaxQueues || c.bytes+len(name) > storage.MaxNameBytes:
-		return fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
+	case c.ended:
+		return nil, errAfterEnd
+	case r.Queue == nil:
+		return nil, errors.New(`a queue must have the field "queue"`)
+	case r.ID == 0 || r.ID >= c.marks.NextQueue:
+		return nil, fmt.Errorf("queue %q has the id %d: expected 1 to %d, as the header's next_queue is %d",
+			r.Queue, r.ID, c.marks.NextQueue-1, c.marks.NextQueue)
+	case c.queue != nil && r.ID <= c.queue.ID:
+		return nil, fmt.Errorf("queue %q has the id %d, which does not follow that of the queue before it, %d: queues stand in the order of their ids",
+			r.Queue, r.ID, c.queue.ID)
+	case len(r.Queue) > maxNameLen:
+		return nil, fmt.Errorf("a queue's name has %d bytes: at most %d", len(r.Queue), maxNameLen)
+	case again:
+		return nil, fmt.Errorf("two queues have the name %q", r.Queue)
+	case c.queues >= storage.MaxQueues || c.bytes+len(r.Queue) > storage.MaxNameBytes:
+		return nil, fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
 			storage.MaxQueues, storage.MaxNameBytes)
 	}
-	q := &storage.Queue{ID: id, Name: append([]byte{}, name...), Rest: append([]byte(nil), e.other.rest...), RestFields: int(min(e.other.restLen, maxRest))}
-	if err := c.checkRest(q, e); err != nil {
-		return err
+	q := &storage.Queue{ID: r.ID, Name: r.Queue, Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest))}
+	if err := c.checkRest(q, r.UnknownFields); err != nil {
+		return nil, err
 	}
-	c.names[hash] = struct{}{}
-	c.bytes += len(name)
-	c.queue, c.any = q, false
+	c.names[string(q.Name)] = struct{}{}
+	c.bytes += len(q.Name)
+	c.queue, c.last = q, storage.PacketID{}
 	c.queues++
-	return nil
+	return q, nil
 }
 
-// checkRest makes sure that the store can read what it does not know.
-func (c *checker) checkRest(q *storage.Queue, e *entry) error {
+// checkRest makes sure that the store can read the unknown fields of a definition.
+func (c *checker) checkRest(q *storage.Queue, fields uint64) error {
 	if len(q.Rest) > maxRest {
 		return fmt.Errorf("queue %q has %d bytes of unknown fields: at most %d", q.Name, len(q.Rest), maxRest)
 	}
-	if len(q.Rest) == 0 && e.other.restLen == 0 {
+	if len(q.Rest) == 0 && fields == 0 {
 		return nil
 	}
 	c.batch.Reset()
 	c.batch.PutQueue(*q)
 	ok := false
 	c.batch.Each(func(op storage.Op) {
-		ok = op.Queue.RestFields == q.RestFields && string(op.Queue.Rest) == string(q.Rest) && uint64(q.RestFields) == e.other.restLen
+		ok = op.Queue.RestFields == q.RestFields && string(op.Queue.Rest) == string(q.Rest) && uint64(q.RestFields) == fields
 	})
 	if !ok {
-		return fmt.Errorf("queue %q: unknown is not the %d fields of msgpack that unknown_fields says", q.Name, e.other.restLen)
+		return fmt.Errorf("queue %q: unknown is not the %d fields of msgpack that unknown_fields says", q.Name, fields)
 	}
 	return nil
 }
 
-func (c *checker) checkPacket(e *entry) error {
-	if c.queue == nil || string(e.name) != string(c.queue.Name) {
-		if c.queue == nil {
-			return fmt.Errorf("a packet of queue %q: expected the record of the queue before its packets", e.name)
-		}
-		return fmt.Errorf("a packet of queue %q after the record of queue %q: the packets of a queue follow its record", e.name, c.queue.Name)
-	}
-	e.id.Queue = c.queue.ID
-	m, id := &c.header.marks, e.id
+// packetRecord checks a packet. What it returns is valid until the next call.
+func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Packet, error) {
+	var id storage.PacketID
 	switch {
-	case id.Seq <= m.LowSeq || id.Seq >= m.NextSeq:
-		return fmt.Errorf("the packet has the sequence %d: expected one between the header's low_sequence %d and next_sequence %d",
-			id.Seq, m.LowSeq, m.NextSeq)
-	case c.any && c.last.Compare(id) >= 0:
-		return fmt.Errorf("the packet of priority %d and sequence %d does not follow the one before it, of priority %d and sequence %d: "+
+	case c.ended:
+		return id, nil, errAfterEnd
+	case r.Queue == nil || r.Priority == nil:
+		return id, nil, errors.New(`a packet must have the fields "queue", "priority" and "sequence"`)
+	case c.queue == nil:
+		return id, nil, fmt.Errorf("a packet of queue %q: expected the record of the queue before its packets", r.Queue)
+	case string(r.Queue) != string(c.queue.Name):
+		return id, nil, fmt.Errorf("a packet of queue %q after the record of queue %q: the packets of a queue follow its record", r.Queue, c.queue.Name)
+	}
+	id = storage.PacketID{Queue: c.queue.ID, Priority: *r.Priority, Seq: uint64(r.Sequence)}
+	switch {
+	case id.Seq <= c.marks.LowSeq || id.Seq >= c.marks.NextSeq:
+		return id, nil, fmt.Errorf("the packet has the sequence %d: expected one between the header's low_sequence %d and next_sequence %d",
+			id.Seq, c.marks.LowSeq, c.marks.NextSeq)
+	case c.last.Compare(id) >= 0:
+		return id, nil, fmt.Errorf("the packet of priority %d and sequence %d does not follow the one before it, of priority %d and sequence %d: "+
 			"the packets of a queue stand in the order of priority, then sequence", id.Priority, id.Seq, c.last.Priority, c.last.Seq)
-	case len(e.packet.Key) > maxKeyLen:
-		return fmt.Errorf("the packet's key has %d bytes: at most %d", len(e.packet.Key), maxKeyLen)
+	case len(r.Key) > maxKeyLen:
+		return id, nil, fmt.Errorf("the packet's key has %d bytes: at most %d", len(r.Key), maxKeyLen)
+	case r.State != "" && r.State != stateReady && r.State != stateDelayed && r.State != stateUnselectable:
+		return id, nil, fmt.Errorf("the packet has the state %q: expected ready, delayed or unselectable", r.State)
 	}
-	if err := c.checkSize(&e.packet); err != nil {
-		return err
+	tags, err := tagsOf(r.Tags)
+	if err != nil {
+		return id, nil, err
 	}
-	c.last, c.any = id, true
+	c.packet = storage.Packet{
+		Key: r.Key, Payload: r.Payload, Expiry: r.Expires, NotBefore: r.NotBefore, Tags: tags,
+		Attempts: r.Attempts, EnqueuedAt: r.EnqueuedAt, Producer: string(r.Producer),
+	}
+	if err := c.checkSize(); err != nil {
+		return id, nil, err
+	}
+	c.last = id
 	c.packets++
-	return nil
+	return id, &c.packet, nil
 }
 
-// checkSize encodes only records whose length an estimate cannot tell to be small.
-func (c *checker) checkSize(p *storage.Packet) error {
-	n := recordBound(p)
-	if n > maxRecord && n <= 2*maxRecord {
-		c.scratch = storage.AppendRecord(c.scratch[:0], p)
+// tagsOf makes tags of names and values, sorted by name.
+func tagsOf(pairs [][]byte) ([]storage.Tag, error) {
+	if len(pairs)%2 != 0 || len(pairs) > 2*storage.MaxTags {
+		return nil, fmt.Errorf("field \"tags\": expected names and values of at most %d tags", storage.MaxTags)
+	}
+	var tags []storage.Tag
+	for ; len(pairs) > 0; pairs = pairs[2:] {
+		tags = append(tags, storage.Tag{Name: string(pairs[0]), Value: string(pairs[1])})
+	}
+	slices.SortStableFunc(tags, func(a, b storage.Tag) int { return cmp.Compare(a.Name, b.Name) })
+	return tags, nil
+}
+
+// checkSize encodes the packet only if an estimate cannot tell that its record is short.
+func (c *checker) checkSize() error {
+	n := RecordBound(&c.packet)
+	if n > MaxRecord {
+		c.scratch = storage.AppendRecord(c.scratch[:0], &c.packet)
 		n = len(c.scratch)
 	}
-	if n > maxRecord {
-		return fmt.Errorf("the packet has a record of %d bytes: at most %d", n, maxRecord)
+	if n > MaxRecord {
+		return fmt.Errorf("the packet has a record of %d bytes: at most %d", n, MaxRecord)
 	}
 	return nil
 }
 
-// recordBound is at least the length of a packet's full record.
-func recordBound(p *storage.Packet) int {
+// RecordBound is at least the length of a packet's full record.
+func RecordBound(p *storage.Packet) int {
 	const overhead, tagOverhead = 128, 10
 	n := overhead + len(p.Key) + len(p.Payload) + len(p.Producer)
 	for i := range p.Tags {
@@ -190,15 +202,17 @@ func recordBound(p *storage.Packet) int {
 	return n
 }
 
-func (c *checker) checkEnd(e *entry) error {
-	end := &e.other.end
-	switch {
-	case end.packets != c.packets || end.queues != c.queues:
+// endRecord checks the last record; hash is that of all bytes before it.
+func (c *checker) endRecord(r *endRecord, hash uint64) error {
+	switch want := hashDigits(hash); {
+	case c.ended:
+		return errAfterEnd
+	case r.Packets != c.packets || r.Queues != c.queues:
 		return fmt.Errorf("the end record counts %d packets of %d queues, but there are %d of %d: some are missing or were added",
-			end.packets, end.queues, c.packets, c.queues)
-	case end.hashed && end.hash != e.other.want:
-		return fmt.Errorf("the end record has the hash %016x, but that of what comes before it is %016x: the dump was changed; "+
-			"leave hash out if that was on purpose", end.hash, e.other.want)
+			r.Packets, r.Queues, c.packets, c.queues)
+	case r.Hash != "" && !strings.EqualFold(r.Hash, want):
+		return fmt.Errorf("the end record has the hash %s, but that of what comes before it is %s: the dump was changed; "+
+			"leave hash out if that was on purpose", r.Hash, want)
 	}
 	c.ended = true
 	return nil

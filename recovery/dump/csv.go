@@ -2,52 +2,40 @@ package dump
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// csv writes packets as rows of RFC 4180 (DUMP.md, section csv).
-type csv struct {
-	payload Encoding
-	name    []byte // of the queue, as cells
-}
+// csvEncoder writes packets as rows of RFC 4180 (DUMP.md, section csv). It is not encoding/csv,
+// which changes the line ends inside payloads.
+type csvEncoder struct{ payload Encoding }
 
 const csvHead = "queue,queue_encoding,id,priority,sequence,key,key_encoding,payload,payload_encoding," +
 	"expires,not_before,tags,state,attempts,enqueued_at,producer,producer_encoding\r\n"
 
-func (f *csv) header(dst []byte, _ *header) []byte { return append(dst, csvHead...) }
+func (e *csvEncoder) header(dst []byte, _ storage.Marks) []byte { return append(dst, csvHead...) }
 
-func (f *csv) queue(dst []byte, q *storage.Queue) []byte {
-	f.enter(q)
-	return dst
-}
+func (e *csvEncoder) queue(dst []byte, _ *storage.Queue) []byte { return dst }
 
-func (f *csv) enter(q *storage.Queue) { f.name = appendCells(f.name[:0], q.Name, Text) }
-
-func (f *csv) packet(dst []byte, id storage.PacketID, p *storage.Packet, now int64) []byte {
-	dst = append(dst, f.name...)
-	dst = append(appendID(dst, id), ',')
-	dst = append(strconv.AppendUint(dst, uint64(id.Priority), 10), ',')
-	dst = append(strconv.AppendUint(dst, id.Seq, 10), ',')
+func (e *csvEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, now int64) []byte {
+	dst = appendCells(dst, q.Name, Text)
+	dst = fmt.Appendf(dst, "%v,%d,%d,", id, id.Priority, id.Seq)
 	if p.Key == nil {
 		dst = append(dst, ",,"...)
 	} else {
 		dst = appendCells(dst, p.Key, Text)
 	}
-	dst = appendCells(dst, p.Payload, f.payload)
-	dst = append(appendTime(dst, "", p.Expiry), ',')
-	dst = append(appendTime(dst, "", p.NotBefore), ',')
-	switch {
-	case len(p.Tags) == 0:
-	case plainTags(p.Tags):
-		dst = appendCell(dst, appendTagObject(nil, p.Tags))
-	default:
-		dst = appendCell(dst, appendTagPairs(nil, p.Tags))
+	dst = appendCells(dst, p.Payload, e.payload)
+	dst = appendTime(dst, p.Expiry)
+	dst = appendTime(dst, p.NotBefore)
+	if len(p.Tags) > 0 {
+		tags, _ := appendTags(nil, p.Tags)
+		dst = appendCell(dst, tags)
 	}
-	dst = append(append(append(dst, ','), stateOf(id.Priority, p.NotBefore, now)...), ',')
-	dst = append(strconv.AppendUint(dst, uint64(p.Attempts), 10), ',')
-	dst = append(appendTime(dst, "", p.EnqueuedAt), ',')
+	dst = fmt.Appendf(dst, ",%s,%d,", stateOf(id.Priority, p.NotBefore, now), p.Attempts)
+	dst = appendTime(dst, p.EnqueuedAt)
 	if p.Producer == "" {
 		return append(dst, ",\r\n"...)
 	}
@@ -55,7 +43,7 @@ func (f *csv) packet(dst []byte, id storage.PacketID, p *storage.Packet, now int
 	return append(dst[:len(dst)-1], "\r\n"...)
 }
 
-func (f *csv) end(dst []byte, _ *trailer) []byte { return dst }
+func (e *csvEncoder) end(dst []byte, _ endRecord) []byte { return dst }
 
 // appendCells appends a value and its encoding, each with a comma behind it. Control characters
 // make it base64: RFC 4180 has none but line ends.
@@ -63,7 +51,7 @@ func appendCells(dst, b []byte, e Encoding) []byte {
 	if e == Text {
 		e = Auto
 	}
-	switch e = e.choose(kindOf(b)); e {
+	switch e = e.choose(b); e {
 	case Text:
 		dst = appendCell(dst, b)
 	case None:
@@ -79,12 +67,14 @@ func appendCell(dst, b []byte) []byte {
 	if !bytes.ContainsAny(b, "\",\r\n") && !bytes.HasPrefix(b, []byte(" ")) && !bytes.HasSuffix(b, []byte(" ")) {
 		return append(dst, b...)
 	}
-	dst = append(dst, '"')
-	for _, c := range b {
-		if c == '"' {
-			dst = append(dst, '"')
-		}
-		dst = append(dst, c)
-	}
+	dst = append(append(dst, '"'), bytes.ReplaceAll(b, []byte{'"'}, []byte(`""`))...)
 	return append(dst, '"')
+}
+
+// appendTime appends a cell, an empty one for no time, and a comma.
+func appendTime(dst []byte, ms int64) []byte {
+	if ms != 0 {
+		dst = strconv.AppendInt(dst, ms, 10)
+	}
+	return append(dst, ',')
 }

@@ -3,108 +3,105 @@ package dump
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 )
 
-// glob is a pattern for the names of queues. Names are bytes, and so are the patterns: a byte that
-// is not ASCII stands for itself. `*` is any number of bytes, also none, also slashes; `?` is one
-// byte; `[a-z_]` is one byte of a set and `[!a-z]` or `[^a-z]` one outside it; `\` takes the byte
-// after it as it is. It matches whole names.
-type glob string
+// globs are patterns for the names of queues (DUMP.md, section queues). Names and patterns are bytes;
+// here each byte is a character of its own. path.Match does not do: its * ends at a slash.
+type globs []*regexp.Regexp
 
-// parseGlob refuses a pattern whose set or escape has no end.
-func parseGlob(pattern string) (glob, error) {
-	for rest := pattern; rest != ""; {
-		_, after, err := globStep(rest, 0)
-		if err != nil {
-			return "", fmt.Errorf("queue pattern %q: %w", pattern, err)
-		}
-		rest = after
-	}
-	return glob(pattern), nil
-}
-
-// CheckPatterns refuses what Dump would refuse as Options.Queues; the error names the pattern.
-func CheckPatterns(patterns []string) error {
+// parseGlobs refuses a pattern whose set or escape has no end.
+func parseGlobs(patterns []string) (globs, error) {
+	var g globs
 	for _, pattern := range patterns {
-		if _, err := parseGlob(pattern); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// match goes back to the last star only: what an earlier one could take more of, the last can.
-func (g glob) match(name []byte) bool {
-	rest, at := string(g), 0
-	star, starAt := "", -1
-	for rest != "" || at < len(name) {
-		if rest != "" && rest[0] == '*' {
-			star, starAt = rest[1:], at
-			rest = star
-			continue
-		}
-		if rest != "" && at < len(name) {
-			if ok, after, err := globStep(rest, name[at]); ok && err == nil {
-				rest = after
-				at++
-				continue
-			}
-		}
-		if starAt < 0 || starAt == len(name) {
-			return false
-		}
-		starAt++
-		rest, at = star, starAt
-	}
-	return true
-}
-
-// globStep holds one byte against the first element of a pattern and returns what follows it.
-func globStep(pattern string, c byte) (ok bool, after string, err error) {
-	switch pattern[0] {
-	case '*', '?':
-		return true, pattern[1:], nil
-	case '\\':
-		if len(pattern) == 1 {
-			return false, "", errors.New(`ends in a single \: write \\ for a backslash`)
-		}
-		return pattern[1] == c, pattern[2:], nil
-	case '[':
-		return globSet(pattern[1:], c)
-	}
-	return pattern[0] == c, pattern[1:], nil
-}
-
-func globSet(pattern string, c byte) (ok bool, after string, err error) {
-	negated := pattern != "" && (pattern[0] == '!' || pattern[0] == '^')
-	if negated {
-		pattern = pattern[1:]
-	}
-	for first := true; ; first = false {
-		if pattern != "" && pattern[0] == ']' && !first {
-			return ok != negated, pattern[1:], nil
-		}
-		low, rest, err := globMember(pattern)
+		text, err := globText(pattern)
 		if err != nil {
-			return false, "", err
+			return nil, fmt.Errorf("queue pattern %q: %w", pattern, err)
 		}
-		high := low
-		if len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
-			if high, rest, err = globMember(rest[1:]); err != nil {
-				return false, "", err
-			}
+		compiled, err := regexp.Compile(text)
+		if err != nil {
+			return nil, fmt.Errorf("queue pattern %q: write the ends of a range in order: %w", pattern, err)
 		}
-		ok = ok || low <= c && c <= high
-		pattern = rest
+		g = append(g, compiled)
 	}
+	return g, nil
 }
 
-func globMember(pattern string) (c byte, rest string, err error) {
-	if pattern != "" && pattern[0] == '\\' {
-		pattern = pattern[1:]
+// CheckPatterns refuses what Dump would refuse as Options.Queues. The error names the pattern.
+func CheckPatterns(patterns []string) error {
+	_, err := parseGlobs(patterns)
+	return err
+}
+
+// match reports whether one of the patterns matches the whole name, or there are none.
+func (g globs) match(name []byte) bool {
+	characters := make([]rune, len(name))
+	for i, c := range name {
+		characters[i] = rune(c)
 	}
-	if pattern == "" {
-		return 0, "", errors.New(`a set has no end: write ] after it, or \[ for a bracket`)
+	for _, pattern := range g {
+		if pattern.MatchString(string(characters)) {
+			return true
+		}
 	}
-	return pattern[0], pattern[1:], nil
+	return len(g) == 0
+}
+
+// globText translates a pattern into a regular expression.
+func globText(pattern string) (string, error) {
+	var text strings.Builder
+	text.WriteString(`(?s)\A`)
+	for rest := pattern; rest != ""; {
+		c := rest[0]
+		rest = rest[1:]
+		switch c {
+		case '*':
+			text.WriteString(".*")
+			continue
+		case '?':
+			text.WriteString(".")
+			continue
+		case '[':
+			set, after, err := globSet(rest)
+			if err != nil {
+				return "", err
+			}
+			text.WriteString(set)
+			rest = after
+			continue
+		case '\\':
+			if rest == "" {
+				return "", errors.New(`it ends in a single \: write \\ for a backslash`)
+			}
+			c, rest = rest[0], rest[1:]
+		}
+		fmt.Fprintf(&text, `\x%02x`, c)
+	}
+	return text.String() + `\z`, nil
+}
+
+// globSet translates what follows a bracket, and returns what follows the set.
+func globSet(rest string) (set, after string, err error) {
+	set = "["
+	if rest != "" && (rest[0] == '!' || rest[0] == '^') {
+		set, rest = "[^", rest[1:]
+	}
+	for first := true; rest != ""; first = false {
+		switch c := rest[0]; {
+		case c == ']' && !first:
+			return set + "]", rest[1:], nil
+		case c == '-' && !first && len(rest) > 1 && rest[1] != ']':
+			set += "-"
+			rest = rest[1:]
+			continue
+		case c == '\\':
+			rest = rest[1:]
+		}
+		if rest != "" {
+			set += fmt.Sprintf(`\x%02x`, rest[0])
+			rest = rest[1:]
+		}
+	}
+	return "", "", errors.New(`a set has no end: write ] after it, or \[ for a bracket`)
 }

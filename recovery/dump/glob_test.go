@@ -41,7 +41,7 @@ func TestGlobsMatchWholeNamesByTheByte(t *testing.T) {
 		{`\*`, "x", false},
 		{"x[0-9]*", "x7", true},
 	} {
-		g, err := parseGlob(c.pattern)
+		g, err := parseGlobs([]string{c.pattern})
 		if err != nil {
 			t.Fatalf("%q: %v", c.pattern, err)
 		}
@@ -62,7 +62,7 @@ func TestOnePatternWithoutEndIsEnoughToRefuseThemAll(t *testing.T) {
 
 func TestGlobsWithoutEndAreRefused(t *testing.T) {
 	for _, pattern := range []string{"[", "[]", "[a", "[a-", "[!", `[\`, `a\`, "x[^]"} {
-		if _, err := parseGlob(pattern); err == nil || !strings.Contains(err.Error(), "write") {
+		if _, err := parseGlobs([]string{pattern}); err == nil || !strings.Contains(err.Error(), "write") {
 			t.Errorf("%q: got %v, want a sentence that says what to write", pattern, err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestGlobsAgreeWithThoseOfPaths(t *testing.T) {
 		pattern := rapid.StringMatching(`([ab*?]|\[\^?[ab]\]|\\[ab*])*`).Draw(t, "pattern")
 		name := rapid.StringMatching(`[ab*]*`).Draw(t, "name")
 		want, err := path.Match(pattern, name)
-		g, gerr := parseGlob(pattern)
+		g, gerr := parseGlobs([]string{pattern})
 		if (err == nil) != (gerr == nil) || g.match([]byte(name)) != want && err == nil {
 			t.Fatalf("pattern %q and name %q: %v %v, want %v %v", pattern, name, g.match([]byte(name)), gerr, want, err)
 		}

@@ -1,147 +1,86 @@
 package dump
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// jsonl writes one JSON object a line (DUMP.md, section jsonl).
-type jsonl struct {
-	payload Encoding
-	prefix  []byte // of every packet of the queue: type and queue
-}
+// jsonEncoder writes one JSON object a line (DUMP.md, section jsonl).
+type jsonEncoder struct{ payload Encoding }
 
-func (f *jsonl) header(dst []byte, h *header) []byte {
-	dst = append(dst, `{"type":"holdfast","version":`...)
-	dst = strconv.AppendUint(dst, h.version, 10)
-	dst = append(dst, `,"next_sequence":"`...)
-	dst = strconv.AppendUint(dst, h.marks.NextSeq, 10)
-	dst = append(dst, `","low_sequence":"`...)
-	dst = strconv.AppendUint(dst, h.marks.LowSeq, 10)
-	dst = append(dst, `","next_queue":`...)
-	dst = strconv.AppendUint(dst, uint64(h.marks.NextQueue), 10)
-	if h.payload == None {
+func (e *jsonEncoder) header(dst []byte, m storage.Marks) []byte {
+	dst = fmt.Appendf(dst, `{"type":"holdfast","version":%d,"next_sequence":"%d","low_sequence":"%d","next_queue":%d`,
+		Version, m.NextSeq, m.LowSeq, m.NextQueue)
+	if e.payload == None {
 		dst = append(dst, `,"payload":"none"`...)
 	}
 	return append(dst, "}\n"...)
 }
 
-func (f *jsonl) queue(dst []byte, q *storage.Queue) []byte {
-	f.enter(q)
-	dst = append(dst, `{"type":"queue","id":`...)
-	dst = strconv.AppendUint(dst, uint64(q.ID), 10)
-	dst = appendBytes(dst, `,"queue`, q.Name, Text)
+func (e *jsonEncoder) queue(dst []byte, q *storage.Queue) []byte {
+	dst = fmt.Appendf(dst, `{"type":"queue","id":%d`, q.ID)
+	dst = appendBytes(dst, "queue", q.Name, Text)
 	if q.RestFields > 0 {
-		dst = append(dst, `,"unknown_fields":`...)
-		dst = strconv.AppendInt(dst, int64(q.RestFields), 10)
-		dst = appendBytes(dst, `,"unknown`, q.Rest, Base64)
+		dst = appendInt(dst, "unknown_fields", int64(q.RestFields))
+		dst = appendBytes(dst, "unknown", q.Rest, Base64)
 	}
 	return append(dst, "}\n"...)
 }
 
-func (f *jsonl) enter(q *storage.Queue) {
-	f.prefix = append(f.prefix[:0], `{"type":"packet"`...)
-	f.prefix = appendBytes(f.prefix, `,"queue`, q.Name, Text)
-	f.prefix = append(f.prefix, `,"id":"`...)
-}
-
-func (f *jsonl) packet(dst []byte, id storage.PacketID, p *storage.Packet, now int64) []byte {
-	dst = append(dst, f.prefix...)
-	dst = appendID(dst, id)
-	dst = append(dst, `","priority":`...)
-	dst = strconv.AppendUint(dst, uint64(id.Priority), 10)
-	dst = append(dst, `,"sequence":"`...)
-	dst = strconv.AppendUint(dst, id.Seq, 10)
+func (e *jsonEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, now int64) []byte {
+	dst = append(dst, `{"type":"packet"`...)
+	dst = appendBytes(dst, "queue", q.Name, Text)
+	dst = append(append(dst, `,"id":"`...), id.String()...)
+	dst = strconv.AppendUint(append(dst, `","priority":`...), uint64(id.Priority), 10)
+	dst = strconv.AppendUint(append(dst, `,"sequence":"`...), id.Seq, 10)
 	dst = append(dst, '"')
 	if p.Key != nil {
-		dst = appendBytes(dst, `,"key`, p.Key, Text)
+		dst = appendBytes(dst, "key", p.Key, Text)
 	}
-	if len(p.Payload) > 0 && f.payload != None {
-		dst = appendBytes(dst, `,"payload`, p.Payload, f.payload)
+	if len(p.Payload) > 0 && e.payload != None {
+		dst = appendBytes(dst, "payload", p.Payload, e.payload)
 	}
-	dst = appendTime(dst, `,"expires":`, p.Expiry)
-	dst = appendTime(dst, `,"not_before":`, p.NotBefore)
-	dst = appendTags(dst, p.Tags)
-	dst = append(dst, `,"state":"`...)
-	dst = append(dst, stateOf(id.Priority, p.NotBefore, now)...)
+	dst = appendInt(dst, "expires", p.Expiry)
+	dst = appendInt(dst, "not_before", p.NotBefore)
+	if len(p.Tags) > 0 {
+		name := `,"tags":`
+		tags, plain := appendTags(nil, p.Tags)
+		if !plain {
+			name = `,"tags_base64":`
+		}
+		dst = append(append(dst, name...), tags...)
+	}
+	dst = append(append(dst, `,"state":"`...), stateOf(id.Priority, p.NotBefore, now)...)
 	dst = append(dst, '"')
-	if p.Attempts != 0 {
-		dst = append(dst, `,"attempts":`...)
-		dst = strconv.AppendUint(dst, uint64(p.Attempts), 10)
-	}
-	dst = appendTime(dst, `,"enqueued_at":`, p.EnqueuedAt)
+	dst = appendInt(dst, "attempts", int64(p.Attempts))
+	dst = appendInt(dst, "enqueued_at", p.EnqueuedAt)
 	if p.Producer != "" {
-		dst = appendBytes(dst, `,"producer`, []byte(p.Producer), Text)
+		dst = appendBytes(dst, "producer", []byte(p.Producer), Text)
 	}
 	return append(dst, "}\n"...)
 }
 
-func (f *jsonl) end(dst []byte, e *trailer) []byte {
-	dst = append(dst, `{"type":"end","packets":`...)
-	dst = strconv.AppendUint(dst, e.packets, 10)
-	dst = append(dst, `,"queues":`...)
-	dst = strconv.AppendUint(dst, e.queues, 10)
-	dst = append(dst, `,"hash":"`...)
-	return append(appendHash(dst, e.hash), "\"}\n"...)
+func (e *jsonEncoder) end(dst []byte, end endRecord) []byte {
+	return fmt.Appendf(dst, `{"type":"end","packets":%d,"queues":%d,"hash":"%s"}`+"\n", end.Packets, end.Queues, end.Hash)
 }
 
-// appendBytes appends a field; start is all before the quote that ends its name, to which the
-// encoding is added.
-func appendBytes(dst []byte, start string, b []byte, e Encoding) []byte {
-	dst = append(dst, start...)
-	k := kindOf(b)
-	if e = e.choose(k); e == Text {
-		dst = append(dst, `":"`...)
-		dst = appendText(dst, b, k)
-	} else {
-		dst = append(dst, '_')
-		dst = append(dst, e.String()...)
-		dst = append(dst, `":"`...)
-		dst = appendEncoded(dst, b, e)
+// appendBytes appends a field. Its encoding becomes a part of its name, unless that is text.
+func appendBytes(dst []byte, name string, b []byte, e Encoding) []byte {
+	dst = append(append(dst, `,"`...), name...)
+	if e = e.choose(b); e == Text {
+		return appendString(append(dst, `":`...), b)
 	}
-	return append(dst, '"')
+	dst = append(append(append(dst, '_'), e.String()...), `":"`...)
+	return append(appendEncoded(dst, b, e), '"')
 }
 
-func appendTime(dst []byte, start string, ms int64) []byte {
-	if ms == 0 {
+// appendInt appends a field, or nothing for 0.
+func appendInt(dst []byte, name string, v int64) []byte {
+	if v == 0 {
 		return dst
 	}
-	return strconv.AppendInt(append(dst, start...), ms, 10)
-}
-
-func appendTags(dst []byte, tags []storage.Tag) []byte {
-	switch {
-	case len(tags) == 0:
-		return dst
-	case plainTags(tags):
-		return appendTagObject(append(dst, `,"tags":`...), tags)
-	}
-	return appendTagPairs(append(dst, `,"tags_base64":`...), tags)
-}
-
-func appendTagObject(dst []byte, tags []storage.Tag) []byte {
-	dst = append(dst, '{')
-	for i := range tags {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		name, value := []byte(tags[i].Name), []byte(tags[i].Value)
-		dst = append(appendText(append(dst, '"'), name, kindOf(name)), `":"`...)
-		dst = append(appendText(dst, value, kindOf(value)), '"')
-	}
-	return append(dst, '}')
-}
-
-// appendTagPairs appends an array of base64: name, value, name, value, ….
-func appendTagPairs(dst []byte, tags []storage.Tag) []byte {
-	dst = append(dst, '[')
-	for i := range tags {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(appendEncoded(append(dst, '"'), []byte(tags[i].Name), Base64), `","`...)
-		dst = append(appendEncoded(dst, []byte(tags[i].Value), Base64), '"')
-	}
-	return append(dst, ']')
+	dst = append(append(append(dst, `,"`...), name...), `":`...)
+	return strconv.AppendInt(dst, v, 10)
 }

@@ -5,24 +5,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 func TestSalvageSaysHowItDiffersFromTheControlRecord(t *testing.T) {
 	for name, c := range map[string]struct {
-		harm func(s *dumpFake) // of forty packets
-		want string            // in the one finding; "" for none
+		harm func(s *recoverytest.Fake) // of forty packets
+		want string                     // in the one finding; "" for none
 	}{
-		"sound":      {func(*dumpFake) {}, ""},
-		"unreadable": {func(s *dumpFake) { s.packets[3].rec = []byte{0x91} }, ""},
-		"lost":       {func(s *dumpFake) { s.packets = s.packets[1:] }, "packets are missing: the control record counts 40"},
-		"came back":  {func(s *dumpFake) { s.put(7, 21, 1<<63+40, storage.Packet{}) }, "packets came back: the control record counts 40"},
+		"sound":      {func(*recoverytest.Fake) {}, ""},
+		"unreadable": {func(s *recoverytest.Fake) { s.Stored[3].Rec = []byte{0x91} }, ""},
+		"lost":       {func(s *recoverytest.Fake) { s.Stored = s.Stored[1:] }, "packets are missing: the control record counts 40"},
+		"came back":  {func(s *recoverytest.Fake) { s.Put(7, 21, 1<<63+40, storage.Packet{}) }, "packets came back: the control record counts 40"},
 	} {
 		for _, o := range []Options{{}, {Limit: 3}, {Queues: []string{"queue 1"}}} {
 			t.Run(fmt.Sprint(name, o.Limit, o.Queues), func(t *testing.T) {
-				s := manyPackets(40)
-				s.control.NextSeq++
-				s.counted()
+				s := recoverytest.Many(40)
+				s.Counted.NextSeq++
+				s.Count()
 				c.harm(s)
 				o.Salvage = true
 				_, report := dumpOf(t, s, o)

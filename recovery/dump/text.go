@@ -3,51 +3,24 @@ package dump
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"unicode/utf8"
+
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// kind says what some bytes hold; a sum of the constants below.
-type kind uint8
-
-const (
-	kindEscaped kind = 1 << iota // characters that JSON escapes
-	kindControl                  // control characters other than tab, line feed and return
-	kindHigh                     // bytes that are not ASCII; never seen from outside kindOf's loop alone
-	kindBinary                   // not UTF-8
-)
-
-// kinds holds the kind of each single byte. A constant, as nobody may change it.
-const kinds = "" +
-	"\x03\x03\x03\x03\x03\x03\x03\x03\x03\x01\x01\x03\x03\x01\x03\x03\x03\x03\x03\x03\x03\x03\x03\x03\x03\x03\x03\x03\x03\x03\x03\x03" +
-	"\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
-	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00" +
-	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
-	"\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04" +
-	"\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04" +
-	"\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04" +
-	"\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04"
-
-func kindOf(b []byte) kind {
-	var k byte
-	for _, c := range b {
-		k |= kinds[c]
-	}
-	if kind(k)&kindHigh != 0 && !utf8.Valid(b) {
-		return kind(k) | kindBinary
-	}
-	return kind(k)
-}
-
-// choose settles an encoding for bytes of a kind: the answer is Text, Base64, Hex or None.
-func (e Encoding) choose(k kind) Encoding {
+// choose settles an encoding for some bytes: the answer is Text, Base64, Hex or None.
+func (e Encoding) choose(b []byte) Encoding {
 	switch {
-	case e == Auto && k&(kindBinary|kindControl) != 0, e == Text && k&kindBinary != 0:
+	case e > Text:
+		return e
+	case !utf8.Valid(b), e == Auto && slices.ContainsFunc(b, isControl):
 		return Base64
-	case e == Auto:
-		return Text
 	}
-	return e
+	return Text
 }
+
+func isControl(c byte) bool { return c < ' ' && c != '\t' && c != '\n' && c != '\r' }
 
 // appendEncoded appends bytes as Base64 or Hex.
 func appendEncoded(dst, b []byte, e Encoding) []byte {
@@ -57,34 +30,62 @@ func appendEncoded(dst, b []byte, e Encoding) []byte {
 	return base64.StdEncoding.AppendEncode(dst, b)
 }
 
-// appendText appends UTF-8 between the quotes of a JSON string.
-func appendText(dst, b []byte, k kind) []byte {
-	if k&kindEscaped == 0 {
-		return append(dst, b...)
-	}
+// appendString appends UTF-8 as a JSON string. It escapes quotes, backslashes and control
+// characters, and nothing else; encoding/json escapes more, and dumps would change.
+func appendString(dst, b []byte) []byte {
+	dst = append(dst, '"')
 	from := 0
 	for i, c := range b {
-		if kind(kinds[c])&kindEscaped == 0 {
+		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
 		dst = append(dst, b[from:i]...)
-		dst = appendEscape(dst, c)
 		from = i + 1
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\t':
+			dst = append(dst, `\t`...)
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\r':
+			dst = append(dst, `\r`...)
+		default:
+			dst = hex.AppendEncode(append(dst, `\u00`...), []byte{c})
+		}
 	}
-	return append(dst, b[from:]...)
+	return append(append(dst, b[from:]...), '"')
 }
 
-func appendEscape(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\t':
-		return append(dst, '\\', 't')
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
+// appendTags appends tags as a JSON object if each name is there once and all is UTF-8, and says so.
+// Else it appends an array of base64: name, value, name, value, ….
+func appendTags(dst []byte, tags []storage.Tag) (out []byte, plain bool) {
+	plain = plainTags(tags)
+	open, end, colon := byte('['), byte(']'), byte(',')
+	put := func(dst []byte, s string) []byte {
+		return append(appendEncoded(append(dst, '"'), []byte(s), Base64), '"')
 	}
-	const digits = "0123456789abcdef"
-	return append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+	if plain {
+		open, end, colon = '{', '}', ':'
+		put = func(dst []byte, s string) []byte { return appendString(dst, []byte(s)) }
+	}
+	dst = append(dst, open)
+	for i := range tags {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(put(dst, tags[i].Name), colon)
+		dst = put(dst, tags[i].Value)
+	}
+	return append(dst, end), plain
+}
+
+func plainTags(tags []storage.Tag) bool {
+	for i := range tags {
+		again := i > 0 && tags[i-1].Name >= tags[i].Name
+		if again || !utf8.ValidString(tags[i].Name) || !utf8.ValidString(tags[i].Value) {
+			return false
+		}
+	}
+	return true
 }

@@ -65,7 +65,10 @@ func Run[T any](ctx context.Context, s Stages[T]) error {
 	for j := range order {
 		<-j.done
 		if err == nil {
-			if err = s.Deliver(j.item); err != nil {
+			if err = ctx.Err(); err == nil {
+				err = s.Deliver(j.item)
+			}
+			if err != nil {
 				cancel()
 			}
 		}

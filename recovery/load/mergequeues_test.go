@@ -1,4 +1,4 @@
-package dump
+package load
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -16,13 +18,13 @@ import (
 // packet says that it is of queue 2, which is not defined.
 func numbersUsed(t *testing.T, left uint32) (dir string) {
 	t.Helper()
-	src := &dumpFake{control: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: lastQueueMark - left}}}
+	src := &recoverytest.Fake{Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: lastQueueMark - left}}}
 	for _, id := range []uint32{1, 3} {
-		src.queues = append(src.queues, storage.Queue{ID: id, Name: fmt.Append(nil, "old ", id)})
-		src.put(id, 1, 1<<63, storage.Packet{Payload: fmt.Append(nil, "of ", id)})
+		src.Defined = append(src.Defined, storage.Queue{ID: id, Name: fmt.Append(nil, "old ", id)})
+		src.Put(id, 1, 1<<63, storage.Packet{Payload: fmt.Append(nil, "of ", id)})
 	}
-	dir = inFolder(t, src)
-	tamper(t, dir, func(b *storage.Batch) {
+	dir = recoverytest.InFolder(t, src)
+	recoverytest.Tamper(t, dir, func(b *storage.Batch) {
 		b.Put(storage.PacketID{Queue: 2, Priority: 1, Seq: 1<<63 + 5}, &storage.Packet{Payload: []byte("of 2")})
 	})
 	return dir
@@ -46,25 +48,25 @@ func queuesIn(t *testing.T, dir string) (numbers map[string]uint32, m storage.Ma
 
 func TestMergeGivesFreeNumbersWhenTheNextOnesHaveComeToTheirEnd(t *testing.T) {
 	const queues = 7
-	src := manyPackets(60)
-	dump, _ := dumpOf(t, src, Options{})
-	want := inFolder(t, src)
+	src := recoverytest.Many(60)
+	text, _ := dumpOf(t, src, dump.Options{})
+	want := recoverytest.InFolder(t, src)
 	for _, left := range []uint32{queues, 3, 0} {
 		for _, how := range []string{"file", "pipe", "stopped"} {
 			name := fmt.Sprint(how, ", ", left, " numbers left")
 			dir := numbersUsed(t, left)
 			if how == "stopped" {
 				ctx, stop := context.WithCancel(t.Context())
-				_, err := Load(ctx, dir, &stopper{bytes.NewReader(dump), len(dump) / 2, stop}, LoadOptions{Merge: true, Now: later, tune: smallSteps()})
-				if stop(); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "go on where it stopped") {
+				_, err := Load(ctx, dir, &stopper{bytes.NewReader(text), len(text) / 2, stop}, Options{Merge: true, Now: recoverytest.Later, batchBytes: 1, chunkBytes: 512})
+				if stop(); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "a part of the dump is stored") {
 					t.Fatal(name, err)
 				}
 			}
-			var in io.Reader = bytes.NewReader(dump)
+			var in io.Reader = bytes.NewReader(text)
 			if how != "file" {
 				in = io.MultiReader(in)
 			}
-			if _, err := Load(t.Context(), dir, in, LoadOptions{Merge: true, Now: later, tune: smallSteps()}); err != nil {
+			if _, err := Load(t.Context(), dir, in, Options{Merge: true, Now: recoverytest.Later, batchBytes: 1, chunkBytes: 512}); err != nil {
 				t.Fatal(name, err)
 			}
 			numbers, marks := queuesIn(t, dir)
@@ -78,7 +80,7 @@ func TestMergeGivesFreeNumbersWhenTheNextOnesHaveComeToTheirEnd(t *testing.T) {
 				}
 				seen[id] = true
 			}
-			tamper(t, dir, func(b *storage.Batch) { // a dump is of defined queues
+			recoverytest.Tamper(t, dir, func(b *storage.Batch) { // a dump is of defined queues
 				b.Delete(storage.PacketID{Queue: 2, Priority: 1, Seq: 1<<63 + 5}, storage.Removed{})
 			})
 			got, all := lists(t, dir), lists(t, want)
@@ -106,59 +108,59 @@ func TestMergeToMoreQueuesThanAServerHoldsIsRefused(t *testing.T) {
 	}
 	long := newMergeQueues(1)
 	long.bytes = storage.MaxNameBytes - 3
-	if err := long.room(1, 4); err == nil {
+	if err := long.checkRoom(1, 4); err == nil {
 		t.Error("names of more bytes than a server holds have room")
 	}
 	if _, _, err := long.number([]byte("abc"), none); err != nil {
 		t.Errorf("names of as many bytes as a server holds: %v", err)
 	}
-	if err := many.room(0, 0); err != nil {
+	if err := many.checkRoom(0, 0); err != nil {
 		t.Errorf("as many queues as a server holds: %v", err)
 	}
 }
 
 func TestQueueWithTheLastNumberIsLoaded(t *testing.T) {
-	src := &dumpFake{control: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: lastQueueMark}}}
-	src.queues = []storage.Queue{{ID: lastQueueMark - 1, Name: []byte("last")}}
-	src.put(lastQueueMark-1, 1, 1<<63, storage.Packet{Payload: []byte("x")})
-	dump, _ := dumpOf(t, src, Options{})
+	src := &recoverytest.Fake{Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: lastQueueMark}}}
+	src.Defined = []storage.Queue{{ID: lastQueueMark - 1, Name: []byte("last")}}
+	src.Put(lastQueueMark-1, 1, 1<<63, storage.Packet{Payload: []byte("x")})
+	text, _ := dumpOf(t, src, dump.Options{})
 	dir := t.TempDir()
-	load(t, dir, dump, LoadOptions{})
-	if got := folderDump(t, dir, Options{}); !bytes.Equal(got, dump) {
-		t.Errorf("got\n%s\nwant\n%s", got, dump)
+	load(t, dir, text, Options{})
+	if got := folderDump(t, dir, dump.Options{}); !bytes.Equal(got, text) {
+		t.Errorf("got\n%s\nwant\n%s", got, text)
 	}
-	past := bytes.Replace(dump, []byte(`"id":4294967294`), []byte(`"id":4294967295`), 1)
-	if _, err := Load(t.Context(), t.TempDir(), bytes.NewReader(past), LoadOptions{Now: later}); err == nil ||
+	past := bytes.Replace(text, []byte(`"id":4294967294`), []byte(`"id":4294967295`), 1)
+	if _, err := Load(t.Context(), t.TempDir(), bytes.NewReader(past), Options{Now: recoverytest.Later}); err == nil ||
 		!strings.Contains(err.Error(), "expected 1 to 4294967294") {
 		t.Errorf("a queue past the last number: %v", err)
 	}
 }
 
 func TestQueuesThatDoNotFitAreSeenBeforeAnythingIsMerged(t *testing.T) {
-	dump, _ := dumpOf(t, manyPackets(20), Options{})
-	l := &loader{r: bytes.NewReader(dump), names: newMergeQueues(1)}
+	text, _ := dumpOf(t, recoverytest.Many(20), dump.Options{})
+	l := &loader{source: bytes.NewReader(text), names: newMergeQueues(1)}
 	l.names.bytes = storage.MaxNameBytes - 20
-	if err := l.begun(l.r); err != nil {
+	if err := l.readHeader(); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.rehearse(t.Context()); err == nil || !strings.Contains(err.Error(), "folder of its own") {
+	if err := l.validate(t.Context()); err == nil || !strings.Contains(err.Error(), "folder of its own") {
 		t.Errorf("got %v, want that the queues do not fit", err)
 	}
 }
 
 func TestQueuesThatAreThereNeedNoRoomInAMerge(t *testing.T) {
-	src := manyPackets(20)
-	dump, _ := dumpOf(t, src, Options{})
-	r := bytes.NewReader(dump)
-	l := &loader{r: r, seeker: r, names: newMergeQueues(1)}
-	for _, q := range src.queues {
+	src := recoverytest.Many(20)
+	text, _ := dumpOf(t, src, dump.Options{})
+	r := bytes.NewReader(text)
+	l := &loader{source: r, names: newMergeQueues(1)}
+	for _, q := range src.Defined {
 		l.names.add(q.Name, q.ID)
 	}
 	l.names.bytes = storage.MaxNameBytes
-	if err := l.begun(l.r); err != nil {
+	if err := l.readHeader(); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.rehearse(t.Context()); err != nil {
+	if err := l.validate(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package dump
+package load
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -77,10 +79,10 @@ func BenchmarkDump(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer view.Close()
-	for _, format := range []Format{JSONL, Msgpack, CSV} {
+	for _, format := range []dump.Format{dump.JSONL, dump.Msgpack, dump.CSV} {
 		b.Run(format.String(), func(b *testing.B) {
 			measure(b, benchPackets, func() {
-				report, err := Dump(view.Snapshot, io.Discard, Options{Format: format, Now: later})
+				report, err := dump.Dump(view.Snapshot, io.Discard, dump.Options{Format: format, Now: recoverytest.Later})
 				if err != nil || report.Packets != benchPackets {
 					b.Fatal(report, err)
 				}
@@ -90,22 +92,22 @@ func BenchmarkDump(b *testing.B) {
 }
 
 // benchDump is the dump of a folder of n packets.
-func benchDump(b testing.TB, n int, format Format) []byte {
+func benchDump(b testing.TB, n int, format dump.Format) []byte {
 	view, err := storage.OpenView(benchFolder(b, n), storage.ViewOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer view.Close()
-	out, _ := dumpOf(b, view.Snapshot, Options{Format: format})
+	out, _ := dumpOf(b, view.Snapshot, dump.Options{Format: format})
 	return out
 }
 
 func BenchmarkReadDump(b *testing.B) {
-	for _, format := range []Format{JSONL, Msgpack} {
-		dump := benchDump(b, benchPackets, format)
+	for _, format := range []dump.Format{dump.JSONL, dump.Msgpack} {
+		text := benchDump(b, benchPackets, format)
 		b.Run(format.String(), func(b *testing.B) {
 			measure(b, benchPackets, func() {
-				report, err := Read(b.Context(), bytes.NewReader(dump), ReadOptions{})
+				report, err := dump.Read(b.Context(), bytes.NewReader(text), dump.ReadOptions{})
 				if err != nil || report.Packets != benchPackets {
 					b.Fatal(report, err)
 				}
@@ -115,14 +117,14 @@ func BenchmarkReadDump(b *testing.B) {
 }
 
 func BenchmarkLoad(b *testing.B) {
-	for _, format := range []Format{JSONL, Msgpack} {
-		dump := benchDump(b, benchPackets, format)
+	for _, format := range []dump.Format{dump.JSONL, dump.Msgpack} {
+		text := benchDump(b, benchPackets, format)
 		b.Run(format.String(), func(b *testing.B) {
 			round := 0
 			measure(b, benchPackets, func() {
 				round++
 				dir := filepath.Join(b.TempDir(), strconv.Itoa(round))
-				report, err := Load(b.Context(), dir, bytes.NewReader(dump), LoadOptions{Now: later})
+				report, err := Load(b.Context(), dir, bytes.NewReader(text), Options{Now: recoverytest.Later})
 				if err != nil || report.Packets != benchPackets {
 					b.Fatal(report, err)
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -44,21 +45,20 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"cut inside a line":          {head + first + packetLine(seq8)[:40], "line 3"},
 		"wrong count":                {head + first + packetLine(seq8) + endLine(2, 1), "line 4: the end record counts 2 packets of 1 queues, but there are 1 of 1"},
 		"wrong hash":                 {head + `{"type":"end","packets":0,"queues":0,"hash":"0000000000000000"}`, "line 2: the end record has the hash"},
-		"hash of letters":            {head + `{"type":"end","packets":0,"queues":0,"hash":"zz00000000000000"}`, "16 hexadecimal digits"},
-		"no JSON":                    {head + "hello\n", "line 2: at byte 1: expected an object"},
-		"more on a line":             {head + strings.TrimSpace(first) + " 1\n", "line 2: at byte 37: expected nothing more"},
-		"array":                      {head + "[]\n", "line 2: at byte 1: expected an object"},
+		"hash of letters":            {head + `{"type":"end","packets":0,"queues":0,"hash":"zz00000000000000"}`, "the end record has the hash zz00000000000000"},
+		"no JSON":                    {head + "hello\n", "line 2: at byte 1: invalid character 'h'"},
+		"more on a line":             {head + strings.TrimSpace(first) + " 1\n", "line 2: at byte 37: invalid character '1' after"},
+		"array":                      {head + "[]\n", "line 2: expected an object, got array"},
 		"no type":                    {head + `{"id":1,"queue":"a"}`, `line 2: field "type" is missing`},
 		"other type":                 {head + `{"type":"claim"}`, `line 2: field "type": "claim" is not holdfast`},
-		"type of other form":         {head + `{"type":1}`, `line 2: at byte 9: expected a string`},
-		"unknown field":              {head + `{"type":"queue","id":1,"queue":"a","size":1}`, `line 2: field "size" is not known in a dump of version 1`},
-		"unknown encoding":           {head + `{"type":"queue","id":1,"queue_base32":"a"}`, `field "queue_base32" is not known`},
-		"number that is encoded":     {head + `{"type":"queue","id_hex":"00","queue":"a"}`, `field "id_hex" is not known`},
-		"field twice":                {head + `{"type":"queue","id":1,"id":1,"queue":"a"}`, `field "id" is there twice`},
-		"payload twice":              {head + first + packetLine(seq8+`,"payload":"a","payload_hex":"00"`), `line 3: field "payload_hex" is there twice, or in two encodings`},
-		"field of another type":      {head + `{"type":"queue","id":1,"queue":"a","payload":"a"}`, `cannot have the field "payload"`},
-		"missing fields":             {head + `{"type":"queue"}`, `must have the field "queue", "id"`},
-		"queue with an id as text":   {head + `{"type":"queue","id":"1","queue":"a"}`, `field "id": expected a number in the record of a queue`},
+		"type of other form":         {head + `{"type":1}`, `line 2: field "type": got a number, expected a string`},
+		"unknown field":              {head + `{"type":"queue","id":1,"queue":"a","size":1}`, `line 2: unknown field "size"`},
+		"unknown encoding":           {head + `{"type":"queue","id":1,"queue_base32":"a"}`, `line 2: unknown field "queue_base32"`},
+		"number that is encoded":     {head + `{"type":"queue","id_hex":"00","queue":"a"}`, `unknown field "id_hex"`},
+		"payload twice":              {head + first + packetLine(seq8+`,"payload":"a","payload_hex":"00"`), `line 3: field "payload" is there in two encodings`},
+		"field of another type":      {head + `{"type":"queue","id":1,"queue":"a","payload":"a"}`, `line 2: unknown field "payload"`},
+		"missing fields":             {head + `{"type":"queue"}`, `line 2: a queue must have the field "queue"`},
+		"queue with an id as text":   {head + `{"type":"queue","id":"1","queue":"a"}`, `line 2: field "id": got a string, expected a whole number`},
 		"queue 0":                    {head + `{"type":"queue","id":0,"queue":"a"}`, "has the id 0"},
 		"queue past the last":        {head + `{"type":"queue","id":10,"queue":"a"}`, "has the id 10: expected 1 to 9"},
 		"queue number too large":     {head + `{"type":"queue","id":4294967296,"queue":"a"}`, "from 0 to 4294967295"},
@@ -80,18 +80,16 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"priority that is a float":   {head + first + `{"type":"packet","queue":"a","priority":1.5,` + seq8 + "}", "whole number"},
 		"time as text":               {head + first + packetLine(seq8+`,"expires":"1"`), "expected a whole number"},
 		"time that is a float":       {head + first + packetLine(seq8+`,"expires":1e3`), "milliseconds"},
-		"null":                       {head + first + packetLine(seq8+`,"key":null`), "expected a string"},
 		"key too long":               {head + first + packetLine(seq8+`,"key":"`+long+`"`), "line 3: the packet's key has 65536 bytes"},
-		"record too long":            {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", maxRecord)+`"`), "line 3: the packet has a record of"},
-		"line too long":              {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", 2*maxEntry)+`"`), "line 3: the record is longer than"},
-		"not base64":                 {head + first + packetLine(seq8+`,"key_base64":"!"`), `field "key_base64": not base64`},
+		"record too long":            {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", MaxRecord)+`"`), "line 3: the packet has a record of"},
+		"line too long":              {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", maxLine)+`"`), "line 3: the line is longer than"},
+		"not base64":                 {head + first + packetLine(seq8+`,"key_base64":"!"`), "line 3: illegal base64"},
 		"not hex":                    {head + first + packetLine(seq8+`,"payload_hex":"0"`), `field "payload_hex": not hex`},
 		"not UTF-8":                  {head + first + packetLine(seq8+`,"key":"`+"\xff"+`"`), "not UTF-8"},
 		"half a pair":                {head + first + packetLine(seq8+`,"key":"\ud800"`), "half a surrogate pair"},
-		"escape that is none":        {head + first + packetLine(seq8+`,"key":"\x"`), "unknown escape"},
-		"control character":          {head + first + packetLine(seq8+`,"key":"`+"\x01"+`"`), "must be escaped"},
+		"escape that is none":        {head + first + packetLine(seq8+`,"key":"\x"`), "line 3: at byte 84: invalid character 'x' in string escape"},
+		"control character":          {head + first + packetLine(seq8+`,"key":"`+"\x01"+`"`), "line 3: at byte 83: invalid character"},
 		"state that is none":         {head + first + packetLine(seq8+`,"state":"claimed"`), "ready, delayed or unselectable"},
-		"tag twice":                  {head + first + packetLine(seq8+`,"tags":{"a":"","a":""}`), "each name once"},
 		"half a tag":                 {head + first + packetLine(seq8+`,"tags_base64":["YQ=="]`), "names and values"},
 		"tags as text":               {head + first + packetLine(seq8+`,"tags":"a"`), "expected an object"},
 		"attempts too many":          {head + first + packetLine(seq8+`,"attempts":4294967296`), "from 0 to 4294967295"},
@@ -139,6 +137,19 @@ func TestJSONOfOtherProgramsIsRead(t *testing.T) {
 	}
 }
 
+func TestOfAFieldThatIsThereTwiceTheLastCountsAndNullIsNone(t *testing.T) {
+	in := head + `{"type":"queue","id":2,"id":1,"queue":"a"}` + "\n" + packetLine(seq8+`,"key":null,"tags":{"a":"1","a":"2"}`) + endLine(1, 1)
+	_, err := Read(t.Context(), strings.NewReader(in), ReadOptions{Packet: func(q *storage.Queue, _ storage.PacketID, p *storage.Packet) error {
+		if q.ID != 1 || p.Key != nil || fmt.Sprint(p.Tags) != "[{a 2}]" {
+			t.Errorf("queue %d, packet %+v", q.ID, p)
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestExampleOfTheDocumentIsADump(t *testing.T) {
 	text, err := os.ReadFile("DUMP.md")
 	if err != nil {
@@ -155,18 +166,19 @@ func TestExampleOfTheDocumentIsADump(t *testing.T) {
 	}
 }
 
-func TestWhatALaterVersionAddsIsPassedOverAndCounted(t *testing.T) {
-	in := strings.Replace(head, `version":1`, `version":2,"more":[{"a":[1,true,null,"x"]}]`, 1) + first +
-		`{"type":"claim","lease":7,"packet":{}}` + "\n" + packetLine(seq8+`,"color":"red"`) + endLine(1, 1)
-	report, err := Read(t.Context(), strings.NewReader(in), ReadOptions{})
-	if err != nil || report.Packets != 1 || report.Ignored != 5 {
-		t.Errorf("%+v %v, want 1 packet and 5 things passed over", report, err)
+func TestDumpOfALaterVersionIsRefused(t *testing.T) {
+	later := strings.Replace(head, `version":1`, `version":2,"more":[{"a":[1,true,null,"x"]}]`, 1)
+	packed := "\x83\xa4type\xa8holdfast\xa7version\x02\xa4more\x91\x80"
+	for _, in := range []string{later, packed} {
+		if _, err := Read(t.Context(), strings.NewReader(in), ReadOptions{}); err == nil || !strings.Contains(err.Error(), "1: the dump has version 2") {
+			t.Errorf("got %v, want its version", err)
+		}
 	}
 }
 
 func TestErrorOfTheReaderIsReturned(t *testing.T) {
 	broken := errors.New("the pipe is gone")
-	dump, _ := dumpOf(t, manyPackets(5000), Options{})
+	dump, _ := dumpOf(t, recoverytest.Many(5000), Options{})
 	for _, n := range []int{0, 10, len(head) + 5, len(dump) / 2, len(dump)} {
 		in := io.MultiReader(bytes.NewReader(dump[:n]), iotest.ErrReader(broken))
 		if _, err := Read(t.Context(), in, ReadOptions{}); !errors.Is(err, broken) {
@@ -177,8 +189,8 @@ func TestErrorOfTheReaderIsReturned(t *testing.T) {
 
 func TestDumpThatIsCutOrChangedIsNeverTakenForWhole(t *testing.T) {
 	for _, format := range []Format{JSONL, Msgpack} {
-		src := anyDump()
-		src.packets = src.packets[:len(src.packets)-1] // the last is long, and no other in its kind
+		src := recoverytest.OneOfEach()
+		src.Stored = src.Stored[:len(src.Stored)-1] // the last is long, and no other in its kind
 		dump, _ := dumpOf(t, src, Options{Format: format})
 		for n := range len(dump) - 1 { // the last byte of JSON lines is a line feed that may be missing
 			if _, err := Read(t.Context(), bytes.NewReader(dump[:n]), ReadOptions{}); err == nil {
@@ -207,8 +219,8 @@ func anyPacket(t *rapid.T) storage.Packet {
 	)
 	p := storage.Packet{
 		Payload:    odd.Draw(t, "payload"),
-		Expiry:     rapid.SampledFrom([]int64{0, later + 1, math.MaxInt64}).Draw(t, "expiry"),
-		NotBefore:  rapid.SampledFrom([]int64{0, 1, later, later + 1, math.MinInt64}).Draw(t, "not before"),
+		Expiry:     rapid.SampledFrom([]int64{0, recoverytest.Later + 1, math.MaxInt64}).Draw(t, "expiry"),
+		NotBefore:  rapid.SampledFrom([]int64{0, 1, recoverytest.Later, recoverytest.Later + 1, math.MinInt64}).Draw(t, "not before"),
 		EnqueuedAt: rapid.Int64().Draw(t, "enqueued at"),
 		Attempts:   rapid.Uint32().Draw(t, "attempts"),
 		Producer:   string(odd.Draw(t, "producer")),
@@ -228,18 +240,18 @@ func anyPacket(t *rapid.T) storage.Packet {
 }
 
 // source draws what a store holds.
-func anySource(t *rapid.T) *dumpFake {
-	s := &dumpFake{control: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 1000, LowSeq: 1<<63 - 1, NextQueue: 100}}}
+func anySource(t *rapid.T) *recoverytest.Fake {
+	s := &recoverytest.Fake{Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 1000, LowSeq: 1<<63 - 1, NextQueue: 100}}}
 	seq := uint64(1 << 63)
 	for i := range rapid.IntRange(0, 3).Draw(t, "queues") {
 		id := uint32(i*7 + 1)
 		name := append([]byte{byte(i)}, rapid.SliceOf(rapid.Byte()).Draw(t, "name")...)
-		s.queues = append(s.queues, storage.Queue{ID: id, Name: name})
+		s.Defined = append(s.Defined, storage.Queue{ID: id, Name: name})
 		priority := rapid.Uint32Range(0, 3).Draw(t, "priority")
 		for range rapid.IntRange(0, 4).Draw(t, "packets") {
 			seq++
 			priority += rapid.SampledFrom([]uint32{0, 1, 1 << 30}).Draw(t, "step") % (math.MaxUint32 - priority)
-			s.put(id, priority, seq, anyPacket(t))
+			s.Put(id, priority, seq, anyPacket(t))
 		}
 	}
 	return s
@@ -250,27 +262,27 @@ func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
 		src := anySource(t)
 		for _, o := range []Options{{}, {Payload: Text}, {Payload: Base64}, {Payload: Hex}, {Format: Msgpack}} {
 			var out bytes.Buffer
-			o.Now = later
+			o.Now = recoverytest.Later
 			if _, err := Dump(src, &out, o); err != nil {
 				t.Fatal(err)
 			}
-			got := &dumpFake{control: src.control}
+			got := &recoverytest.Fake{Counted: src.Counted}
 			_, err := Read(t.Context(), bytes.NewReader(out.Bytes()), ReadOptions{
-				Queue: func(q *storage.Queue) error { got.queues = append(got.queues, *q); return nil },
+				Queue: func(q *storage.Queue) error { got.Defined = append(got.Defined, *q); return nil },
 				Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet) error {
-					got.packets = append(got.packets, dumpPacket{id: id, rec: storage.AppendRecord(nil, p)})
+					got.Stored = append(got.Stored, recoverytest.Packet{ID: id, Rec: storage.AppendRecord(nil, p)})
 					return nil
 				},
 			})
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out.Bytes())
 			}
-			if len(got.packets) != len(src.packets) {
-				t.Fatalf("%d packets of %d", len(got.packets), len(src.packets))
+			if len(got.Stored) != len(src.Stored) {
+				t.Fatalf("%d packets of %d", len(got.Stored), len(src.Stored))
 			}
-			for i := range got.packets {
-				if want := storage.AppendRecord(nil, &src.packets[i].packet); !bytes.Equal(got.packets[i].rec, want) || got.packets[i].id != src.packets[i].id {
-					t.Fatalf("packet %v: %x, want %v: %x", got.packets[i].id, got.packets[i].rec, src.packets[i].id, want)
+			for i := range got.Stored {
+				if want := storage.AppendRecord(nil, &src.Stored[i].Packet); !bytes.Equal(got.Stored[i].Rec, want) || got.Stored[i].ID != src.Stored[i].ID {
+					t.Fatalf("packet %v: %x, want %v: %x", got.Stored[i].ID, got.Stored[i].Rec, src.Stored[i].ID, want)
 				}
 			}
 		}
@@ -282,8 +294,7 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 		p := anyPacket(t)
 		id := storage.PacketID{Queue: 1, Priority: 2, Seq: rapid.Uint64().Draw(t, "seq")}
 		q := &storage.Queue{ID: 1, Name: rapid.SliceOf(rapid.Byte()).Draw(t, "queue")}
-		lines := &jsonl{}
-		lines.enter(q)
+		lines := newEncoder(JSONL, Auto)
 		var object struct {
 			Queue, QueueBase64     []byte
 			Key, Payload, Sequence *string
@@ -294,7 +305,7 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 			NotBefore              int64             `json:"not_before"`
 			ID                     string
 		}
-		line := lines.packet(nil, id, &p, later)
+		line := lines.packet(nil, q, id, &p, recoverytest.Later)
 		d := json.NewDecoder(bytes.NewReader(bytes.ReplaceAll(line, []byte(`"queue":`), []byte(`"queue_text":`))))
 		if err := d.Decode(&object); err != nil || !utf8.Valid(line) || bytes.IndexByte(line, '\n') != len(line)-1 {
 			t.Fatalf("%v: %s", err, line)
@@ -313,10 +324,9 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 		if len(object.Tags)+len(object.TagsBase64)/2 != len(p.Tags) {
 			t.Fatalf("%s has other tags than %q", line, p.Tags)
 		}
-		pack := newPacked(Auto)
-		pack.enter(q)
+		pack := newEncoder(Msgpack, Auto)
 		var fields map[string]any
-		if err := msgpack.Unmarshal(pack.packet(nil, id, &p, later), &fields); err != nil {
+		if err := msgpack.Unmarshal(pack.packet(nil, q, id, &p, recoverytest.Later), &fields); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(fields["queue"].([]byte), q.Name) || fields["id"] != id.String() || fmt.Sprint(fields["sequence"]) != fmt.Sprint(id.Seq) {
@@ -328,7 +338,7 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 // FuzzReadDump reads anything without harm, and what it takes as a line of JSON is JSON.
 func FuzzReadDump(f *testing.F) {
 	for _, o := range []Options{{}, {Payload: Hex}, {Format: Msgpack}} {
-		dump, _ := dumpOf(f, anyDump(), o)
+		dump, _ := dumpOf(f, recoverytest.OneOfEach(), o)
 		f.Add(dump, 100)
 	}
 	f.Fuzz(func(t *testing.T, in []byte, split int) {

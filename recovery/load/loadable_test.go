@@ -1,4 +1,4 @@
-package dump
+package load
 
 import (
 	"bytes"
@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T) {
 	const packets = 2100
-	base := inFolder(t, manyPackets(packets))
+	base := recoverytest.InFolder(t, recoverytest.Many(packets))
 	put := func(ids ...storage.PacketID) func(b *storage.Batch) {
 		return func(b *storage.Batch) {
 			for _, id := range ids {
@@ -56,21 +58,21 @@ func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T)
 		},
 		"key too long": {
 			func(b *storage.Batch) {
-				b.Put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 + 5000}, &storage.Packet{Key: make([]byte, maxKeyLen+1)})
+				b.Put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 + 5000}, &storage.Packet{Key: make([]byte, 1<<16)})
 				b.SetMarks(storage.Marks{NextSeq: 1<<63 + 6000, LowSeq: 1<<63 - 1, NextQueue: 8})
 			},
 			"has a key of 65536 bytes", "has a key of 65536 bytes", packets,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := copyOf(t, base)
-			tamper(t, dir, c.harm)
+			dir := recoverytest.CopyOf(t, base)
+			recoverytest.Tamper(t, dir, c.harm)
 			view, err := storage.OpenView(dir, storage.ViewOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, o := range []Options{{Now: later}, {Now: later, Limit: 2 * packets}} {
-				if _, err := Dump(view, io.Discard, o); !errors.Is(err, storage.ErrDamaged) || !strings.Contains(err.Error(), c.plain) {
+			for _, o := range []dump.Options{{Now: recoverytest.Later}, {Now: recoverytest.Later, Limit: 2 * packets}} {
+				if _, err := dump.Dump(view, io.Discard, o); !errors.Is(err, storage.ErrDamaged) || !strings.Contains(err.Error(), c.plain) {
 					t.Errorf("a plain dump with limit %d: %v, want %q", o.Limit, err, c.plain)
 				}
 			}
@@ -79,12 +81,12 @@ func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T)
 				t.Fatal(err)
 			}
 			defer view.Close()
-			dump, report := dumpOf(t, view, Options{Salvage: true})
+			text, report := dumpOf(t, view, dump.Options{Salvage: true})
 			if said := fmt.Sprint(report.Findings, report.Unreadable); report.Packets != c.kept || !strings.Contains(said, c.say) {
 				t.Errorf("salvage: %d packets, said %s; want %d and %q", report.Packets, said, c.kept, c.say)
 			}
 			to := t.TempDir()
-			if loaded := load(t, to, dump, LoadOptions{}); loaded.Packets != c.kept {
+			if loaded := load(t, to, text, Options{}); loaded.Packets != c.kept {
 				t.Errorf("%d packets can be loaded of %d", loaded.Packets, c.kept)
 			}
 			if report := verified(t, to); !report.Sound() {
@@ -95,14 +97,14 @@ func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T)
 }
 
 func TestLimitedDumpIsOnlyRefusedForPacketsThatItHolds(t *testing.T) {
-	s := manyPackets(3 * runPackets)
-	last := s.packets[len(s.packets)-1].id
-	s.put(last.Queue, last.Priority+2, 1<<63-5, storage.Packet{}) // outside of the marks
-	for limit, want := range map[int64]string{100: "", 3 * runPackets: "", 3*runPackets + 1: "is not between"} {
+	s := recoverytest.Many(3 * 1024)
+	last := s.Stored[len(s.Stored)-1].ID
+	s.Put(last.Queue, last.Priority+2, 1<<63-5, storage.Packet{}) // outside of the marks
+	for limit, want := range map[int64]string{100: "", 3 * 1024: "", 3*1024 + 1: "is not between"} {
 		var out bytes.Buffer
-		_, err := Dump(s, &out, Options{Now: later, Limit: limit})
+		_, err := dump.Dump(s, &out, dump.Options{Now: recoverytest.Later, Limit: limit})
 		if want == "" && err == nil {
-			load(t, t.TempDir(), out.Bytes(), LoadOptions{})
+			load(t, t.TempDir(), out.Bytes(), Options{})
 			continue
 		}
 		if want == "" || err == nil || !strings.Contains(err.Error(), want) {

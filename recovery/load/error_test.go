@@ -1,4 +1,4 @@
-package dump
+package load
 
 import (
 	"bytes"
@@ -11,13 +11,15 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // loadError loads a dump from a pipe into a folder, in small steps, and returns why that failed.
 func loadError(t *testing.T, dir string, r io.Reader) error {
 	t.Helper()
-	_, err := Load(t.Context(), dir, io.MultiReader(r), LoadOptions{Now: later, tune: smallSteps()})
+	_, err := Load(t.Context(), dir, io.MultiReader(r), Options{Now: recoverytest.Later, batchBytes: 1, chunkBytes: 512})
 	if err == nil {
 		t.Fatal("the load went well")
 	}
@@ -25,18 +27,19 @@ func loadError(t *testing.T, dir string, r io.Reader) error {
 }
 
 func TestFailedLoadSaysWhatIsStoredAndWhatToDo(t *testing.T) {
-	dump, _ := dumpOf(t, manyPackets(300), Options{})
-	lines := bytes.SplitAfter(dump, []byte{'\n'})
+	text, _ := dumpOf(t, recoverytest.Many(300), dump.Options{})
+	lines := bytes.SplitAfter(text, []byte{'\n'})
 	at := func(n int) []byte { return bytes.Join(lines[:n], nil) }
+	unfinished := storage.ErrLoadUnfinished.Error() + ": a part of the dump is stored"
 	broken := append(at(200), "{}\n"...)
 	for name, c := range map[string]struct {
 		in        io.Reader
 		want, not string
 	}{
 		"fault at the start":      {strings.NewReader(head + "{}\n"), "nothing was stored: the folder is new and empty", "as it was"},
-		"fault behind some":       {bytes.NewReader(broken), "a part of the dump is stored, and the folder cannot be served yet: mend the dump and load it again", "same dump"},
-		"cut short":               {bytes.NewReader(at(250)), "mend the dump and load it again", "same dump"},
-		"cannot be read":          {io.MultiReader(bytes.NewReader(at(250)), iotest.ErrReader(io.ErrClosedPipe)), "load the same dump again to go on where it stopped, or abandon the load with --abandon", "mend"},
+		"fault behind some":       {bytes.NewReader(broken), "line 201: field \"type\" is missing: every record has it; " + unfinished, "nothing was stored"},
+		"cut short":               {bytes.NewReader(at(250)), "the dump is cut short: after 243 packets of 6 queues it has no end record; " + unfinished, "nothing was stored"},
+		"cannot be read":          {io.MultiReader(bytes.NewReader(at(250)), iotest.ErrReader(io.ErrClosedPipe)), "line 251: io: read/write on closed pipe; " + unfinished, "nothing was stored"},
 		"cannot be read at first": {iotest.ErrReader(io.ErrClosedPipe), "cannot read the dump", "stored"},
 	} {
 		err := loadError(t, t.TempDir(), c.in)
@@ -56,24 +59,24 @@ func TestFailedLoadTellsANewFolderFromOneThatIsAsItWas(t *testing.T) {
 }
 
 func TestLoadRecordThatCannotBeReadLeavesOnlyAbandoning(t *testing.T) {
-	newer, err := msgpack.Marshal(loadState{Version: loadVersion + 1})
+	newer, err := msgpack.Marshal(checkpoint{Version: checkpointVersion + 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dump, _ := dumpOf(t, anyDump(), Options{})
-	for name, rec := range map[string][]byte{"not a map": []byte("x"), "too long": make([]byte, maxLoadRecord+1), "newer": newer} {
+	text, _ := dumpOf(t, recoverytest.OneOfEach(), dump.Options{})
+	for name, rec := range map[string][]byte{"not a map": []byte("x"), "too long": make([]byte, maxCheckpoint+1), "newer": newer} {
 		dir := t.TempDir()
-		tamper(t, dir, func(b *storage.Batch) { b.SetLoad(rec) })
-		err := loadError(t, dir, bytes.NewReader(dump))
-		if !strings.Contains(err.Error(), "abandon the load with --abandon") || strings.Contains(err.Error(), "load the same dump again") {
+		recoverytest.Tamper(t, dir, func(b *storage.Batch) { b.SetLoad(rec) })
+		err := loadError(t, dir, bytes.NewReader(text))
+		if !errors.Is(err, storage.ErrLoadUnfinished) || name != "newer" && !strings.Contains(err.Error(), "can only be abandoned") {
 			t.Errorf("%s: got %q, want that only abandoning helps", name, err)
 		}
 		if newer := errors.Is(err, storage.ErrNewerFormat); newer != (name == "newer") {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if _, err := Load(t.Context(), dir, nil, LoadOptions{Abandon: true}); err != nil {
+		if _, err := Abandon(dir, nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		load(t, dir, dump, LoadOptions{})
+		load(t, dir, text, Options{})
 	}
 }

@@ -1,4 +1,4 @@
-package dump
+package load
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -36,19 +38,19 @@ func harmTable(t *testing.T, dir, payload string, harm func(b []byte, at int)) {
 
 func TestSalvageOfADamagedFolderCanBeLoaded(t *testing.T) {
 	const packets = 2100
-	whole := inFolder(t, manyPackets(packets))
+	whole := recoverytest.InFolder(t, recoverytest.Many(packets))
 	for name, harm := range map[string]func(b []byte, at int){
 		"zeroed block":  func(b []byte, at int) { clear(b[at : at+3000]) },
 		"several bytes": func(b []byte, at int) { b[at] ^= 1; b[at+200] ^= 1; b[at+500] ^= 1 },
 		"cut table":     func(b []byte, at int) { clear(b[at:]) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := copyOf(t, whole)
+			dir := recoverytest.CopyOf(t, whole)
 			harmTable(t, dir, "payload 1000", harm)
 
 			// Without salvage nobody gets a dump that looks whole.
 			if view, err := storage.OpenView(dir, storage.ViewOptions{}); err == nil {
-				if _, err = Dump(view, io.Discard, Options{Now: later}); err == nil {
+				if _, err = dump.Dump(view, io.Discard, dump.Options{Now: recoverytest.Later}); err == nil {
 					t.Error("the damage is dumped in silence")
 				}
 				_ = view.Close()
@@ -61,7 +63,7 @@ func TestSalvageOfADamagedFolderCanBeLoaded(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer view.Close()
-			dump, report := dumpOf(t, view, Options{Salvage: true})
+			text, report := dumpOf(t, view, dump.Options{Salvage: true})
 			if len(view.Findings()) == 0 || report.Packets >= packets {
 				t.Errorf("%d packets without a loss, findings %v", report.Packets, view.Findings())
 			}
@@ -69,7 +71,7 @@ func TestSalvageOfADamagedFolderCanBeLoaded(t *testing.T) {
 				t.Errorf("only %d packets of %d are brought out", report.Packets, packets)
 			}
 			to := t.TempDir()
-			if loaded := load(t, to, dump, LoadOptions{}); loaded.Packets != report.Packets {
+			if loaded := load(t, to, text, Options{}); loaded.Packets != report.Packets {
 				t.Errorf("%d of %d packets can be loaded", loaded.Packets, report.Packets)
 			}
 			if report := verified(t, to); !report.Sound() {

@@ -1,0 +1,322 @@
+package dump
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// decoder makes records of raw ones. One goroutine uses it.
+type decoder interface {
+	// decode returns a pointer to one of the four records, or nil for an empty line.
+	decode(raw []byte) (any, error)
+}
+
+func newDecoder(f Format) decoder {
+	if f == Msgpack {
+		return &msgpackDecoder{msgpack.NewDecoder(nil)}
+	}
+	return jsonDecoder{}
+}
+
+// decode decodes the records of a chunk. An error takes the place of the record that has it.
+func (c *chunk) decode(d decoder) {
+	from := 0
+	for _, end := range c.ends {
+		record, err := d.decode(c.buf[from:end])
+		if err != nil {
+			record = err
+		}
+		c.records = append(c.records, record)
+		from = end
+	}
+}
+
+// decodeHeader decodes the first record. It tells a dump of a later version before it looks at fields
+// that only that version has.
+func decodeHeader(f Format, raw []byte) (*headerRecord, error) {
+	var begin struct {
+		Type    string `json:"type" msgpack:"type"`
+		Version uint64 `json:"version" msgpack:"version"`
+	}
+	unmarshal := json.Unmarshal
+	if f == Msgpack {
+		unmarshal = msgpack.Unmarshal
+	}
+	if err := unmarshal(raw, &begin); err == nil && begin.Type == typeHeader && begin.Version > Version {
+		return nil, fmt.Errorf("the dump has version %d, and this program reads version %d", begin.Version, Version)
+	}
+	record, err := newDecoder(f).decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	header, ok := record.(*headerRecord)
+	if !ok {
+		return nil, errors.New("expected the header of a dump, a record of type holdfast")
+	}
+	return header, nil
+}
+
+func errType(recordType string) error {
+	if recordType == "" {
+		return errors.New(`field "type" is missing: every record has it`)
+	}
+	return fmt.Errorf("field \"type\": %q is not holdfast, queue, packet or end", recordType)
+}
+
+// msgpackDecoder decodes maps.
+type msgpackDecoder struct{ dec *msgpack.Decoder }
+
+func (d *msgpackDecoder) decode(raw []byte) (any, error) {
+	kind := struct {
+		Type string `msgpack:"type"`
+	}{typePacket}
+	if len(raw) == 0 || !bytes.HasPrefix(raw[1:], []byte("\xa4type\xa6packet")) { // as Dump begins a packet
+		kind.Type = ""
+		if err := msgpack.Unmarshal(raw, &kind); err != nil {
+			return nil, err
+		}
+	}
+	record := newRecord(kind.Type)
+	if record == nil {
+		return nil, errType(kind.Type)
+	}
+	d.dec.Reset(bytes.NewReader(raw))
+	d.dec.DisallowUnknownFields(true)
+	return record, d.dec.Decode(record)
+}
+
+// jsonDecoder decodes lines.
+type jsonDecoder struct{}
+
+func (jsonDecoder) decode(line []byte) (any, error) {
+	line = bytes.Trim(line, " \t\r\n")
+	if len(line) == 0 {
+		return nil, nil
+	}
+	if err := checkText(line); err != nil {
+		return nil, err
+	}
+	kind := struct {
+		Type string `json:"type"`
+	}{typePacket}
+	if !bytes.HasPrefix(line, []byte(`{"type":"packet",`)) { // as Dump begins a packet
+		kind.Type = ""
+		if err := json.Unmarshal(line, &kind); err != nil {
+			return nil, plainError(err)
+		}
+	}
+	switch kind.Type {
+	case typeQueue:
+		var q jsonQueue
+		if err := strictJSON(line, &q); err != nil {
+			return nil, err
+		}
+		return q.record()
+	case typePacket:
+		var p jsonPacket
+		if err := strictJSON(line, &p); err != nil {
+			return nil, err
+		}
+		return p.record()
+	}
+	record := newRecord(kind.Type)
+	if record == nil {
+		return nil, errType(kind.Type)
+	}
+	return record, strictJSON(line, record)
+}
+
+// strictJSON decodes one line and refuses unknown fields.
+func strictJSON(line []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return plainError(err)
+	}
+	if d.InputOffset() != int64(len(line)) {
+		return fmt.Errorf("at byte %d: expected nothing more on the line", d.InputOffset()+1)
+	}
+	return nil
+}
+
+// plainError leaves the words of Go's types out of an error of encoding/json.
+func plainError(err error) error {
+	var field *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &field) && field.Field == "":
+		return fmt.Errorf("expected an object, got %s", field.Value)
+	case errors.As(err, &field):
+		return fmt.Errorf("field %q: got a %s, expected %s", field.Field, field.Value, wanted(field.Type.Kind()))
+	case errors.As(err, &syntax):
+		return fmt.Errorf("at byte %d: %w", syntax.Offset, err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the line ends inside a value")
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+func wanted(kind reflect.Kind) string {
+	switch kind {
+	case reflect.Uint32:
+		return "a whole number from 0 to 4294967295"
+	case reflect.Uint64:
+		return "a whole number from 0 on"
+	case reflect.Int64:
+		return "a whole number of milliseconds"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "base64"
+	}
+	return "an object of strings"
+}
+
+// checkText refuses what encoding/json replaces in silence: bytes that are not UTF-8, and escapes of
+// half a surrogate pair.
+func checkText(line []byte) error {
+	if !utf8.Valid(line) {
+		return errors.New("the line is not UTF-8: bytes that are not go into a field whose name ends in _base64")
+	}
+	if !bytes.Contains(line, []byte(`\u`)) {
+		return nil
+	}
+	for _, part := range surrogates.FindAll(line, -1) {
+		if len(part) == len(`\ud800`) {
+			return errors.New("half a surrogate pair is no character")
+		}
+	}
+	return nil
+}
+
+// surrogates finds escaped backslashes, surrogate pairs, and surrogates without their other half.
+var surrogates = regexp.MustCompile(`\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..`)
+
+// UnmarshalJSON reads a string of digits, or a number.
+func (s *sequence) UnmarshalJSON(b []byte) error {
+	digits := strings.Trim(string(b), `"`)
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || len(digits) > 1 && digits[0] == '0' {
+		return fmt.Errorf("sequence %s: expected a whole number from 0 to 18446744073709551615, as a string", b)
+	}
+	*s = sequence(n)
+	return nil
+}
+
+// jsonBytes is a field that may be written in one of three encodings.
+type jsonBytes struct {
+	text   *string
+	base64 []byte
+	hex    *string
+}
+
+// bytes returns the value, nil if there is none.
+func (j jsonBytes) bytes(name string) ([]byte, error) {
+	there := 0
+	var b []byte
+	var err error
+	if j.text != nil {
+		there++
+		b = []byte(*j.text)
+	}
+	if j.base64 != nil {
+		there++
+		b = j.base64
+	}
+	if j.hex != nil {
+		there++
+		if b, err = hex.DecodeString(*j.hex); err != nil {
+			return nil, fmt.Errorf("field %q: not hex: %w", name+"_hex", err)
+		}
+	}
+	if there > 1 {
+		return nil, fmt.Errorf("field %q is there in two encodings", name)
+	}
+	return b, nil
+}
+
+// jsonQueue is a queueRecord as JSON has it.
+type jsonQueue struct {
+	Type          string  `json:"type"`
+	ID            uint32  `json:"id"`
+	Queue         *string `json:"queue"`
+	QueueBase64   []byte  `json:"queue_base64"`
+	QueueHex      *string `json:"queue_hex"`
+	UnknownFields uint64  `json:"unknown_fields"`
+	Unknown       *string `json:"unknown"`
+	UnknownBase64 []byte  `json:"unknown_base64"`
+	UnknownHex    *string `json:"unknown_hex"`
+}
+
+func (q *jsonQueue) record() (*queueRecord, error) {
+	name, err := jsonBytes{q.Queue, q.QueueBase64, q.QueueHex}.bytes("queue")
+	if err != nil {
+		return nil, err
+	}
+	unknown, err := jsonBytes{q.Unknown, q.UnknownBase64, q.UnknownHex}.bytes("unknown")
+	return &queueRecord{Type: q.Type, ID: q.ID, Queue: name, UnknownFields: q.UnknownFields, Unknown: unknown}, err
+}
+
+// jsonPacket is a packetRecord as JSON has it.
+type jsonPacket struct {
+	Type           string            `json:"type"`
+	Queue          *string           `json:"queue"`
+	QueueBase64    []byte            `json:"queue_base64"`
+	QueueHex       *string           `json:"queue_hex"`
+	ID             string            `json:"id"`
+	Priority       *uint32           `json:"priority"`
+	Sequence       sequence          `json:"sequence"`
+	Key            *string           `json:"key"`
+	KeyBase64      []byte            `json:"key_base64"`
+	KeyHex         *string           `json:"key_hex"`
+	Payload        *string           `json:"payload"`
+	PayloadBase64  []byte            `json:"payload_base64"`
+	PayloadHex     *string           `json:"payload_hex"`
+	Expires        int64             `json:"expires"`
+	NotBefore      int64             `json:"not_before"`
+	Tags           map[string]string `json:"tags"`
+	TagsBase64     [][]byte          `json:"tags_base64"`
+	State          string            `json:"state"`
+	Attempts       uint32            `json:"attempts"`
+	EnqueuedAt     int64             `json:"enqueued_at"`
+	Producer       *string           `json:"producer"`
+	ProducerBase64 []byte            `json:"producer_base64"`
+	ProducerHex    *string           `json:"producer_hex"`
+}
+
+func (p *jsonPacket) record() (*packetRecord, error) {
+	r := &packetRecord{
+		Type: p.Type, ID: p.ID, Priority: p.Priority, Sequence: p.Sequence, Expires: p.Expires, NotBefore: p.NotBefore,
+		Tags: p.TagsBase64, State: p.State, Attempts: p.Attempts, EnqueuedAt: p.EnqueuedAt,
+	}
+	for name, value := range p.Tags {
+		r.Tags = append(r.Tags, []byte(name), []byte(value))
+	}
+	for _, field := range []struct {
+		name string
+		from jsonBytes
+		to   *[]byte
+	}{
+		{"queue", jsonBytes{p.Queue, p.QueueBase64, p.QueueHex}, &r.Queue},
+		{"key", jsonBytes{p.Key, p.KeyBase64, p.KeyHex}, (*[]byte)(&r.Key)},
+		{"payload", jsonBytes{p.Payload, p.PayloadBase64, p.PayloadHex}, &r.Payload},
+		{"producer", jsonBytes{p.Producer, p.ProducerBase64, p.ProducerHex}, &r.Producer},
+	} {
+		var err error
+		if *field.to, err = field.from.bytes(field.name); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}

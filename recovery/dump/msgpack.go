@@ -1,0 +1,65 @@
+package dump
+
+import (
+	"bytes"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// msgpackEncoder writes msgpack maps, one after the other (DUMP.md, section msgpack).
+type msgpackEncoder struct {
+	payload Encoding
+	out     bytes.Buffer
+	enc     *msgpack.Encoder
+}
+
+func newMsgpackEncoder(payload Encoding) *msgpackEncoder {
+	e := &msgpackEncoder{payload: payload}
+	e.enc = msgpack.NewEncoder(&e.out)
+	e.enc.UseCompactInts(true)
+	return e
+}
+
+// append appends a record. Writing to a buffer never fails.
+func (e *msgpackEncoder) append(dst []byte, record any) []byte {
+	e.out.Reset()
+	_ = e.enc.Encode(record)
+	return append(dst, e.out.Bytes()...)
+}
+
+func (e *msgpackEncoder) header(dst []byte, m storage.Marks) []byte {
+	return e.append(dst, newHeader(m, e.payload))
+}
+
+func (e *msgpackEncoder) queue(dst []byte, q *storage.Queue) []byte {
+	return e.append(dst, &queueRecord{
+		Type: typeQueue, ID: q.ID, Queue: notNil(q.Name), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
+	})
+}
+
+func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, now int64) []byte {
+	r := packetRecord{
+		Type: typePacket, Queue: notNil(q.Name), ID: id.String(), Priority: &id.Priority, Sequence: sequence(id.Seq),
+		Key: p.Key, Payload: p.Payload, Expires: p.Expiry, NotBefore: p.NotBefore,
+		State: stateOf(id.Priority, p.NotBefore, now), Attempts: p.Attempts, EnqueuedAt: p.EnqueuedAt, Producer: []byte(p.Producer),
+	}
+	if e.payload == None {
+		r.Payload = nil
+	}
+	for i := range p.Tags {
+		r.Tags = append(r.Tags, []byte(p.Tags[i].Name), []byte(p.Tags[i].Value))
+	}
+	return e.append(dst, &r)
+}
+
+func (e *msgpackEncoder) end(dst []byte, end endRecord) []byte { return e.append(dst, &end) }
+
+// notNil returns b as bytes that the library does not write as nil.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

@@ -1,0 +1,240 @@
+package dump
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/recovery/pipeline"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// A run of packets goes through the pipeline at a time. With a limit a run is one packet, so that a
+// dump can end behind any of them.
+const (
+	runPackets = 1024
+	runBytes   = 256 << 10
+)
+
+// run is some packets and queues on their way from the folder to the dump.
+type run struct {
+	items []runItem
+	recs  []byte // of the packets
+
+	out             []byte // encoded
+	packets, queues int64  // in out
+	expired         int64
+	lost            []Unreadable
+}
+
+// runItem is a packet, or the record of a queue.
+type runItem struct {
+	queue  *storage.Queue
+	packet bool
+	id     storage.PacketID
+	end    int   // of the packet's record in recs
+	err    error // why there is no record
+}
+
+var errEnough = errors.New("the dump has as many packets as were asked for")
+
+// packets writes all records but the first and the last.
+func (d *dumper) packets(ctx context.Context) error {
+	tell := time.Now()
+	err := pipeline.Run(ctx, pipeline.Stages[*run]{
+		New: func() *run { return &run{} },
+		Read: func(_ context.Context, next func() (*run, error)) error {
+			r := &runReader{dumper: d, next: next, unwritten: d.queues}
+			return r.readAll()
+		},
+		Work: func() func(*run) {
+			enc, p := newEncoder(d.Format, d.Payload), new(storage.Packet)
+			return func(r *run) { r.encode(enc, p, d.Now) }
+		},
+		Deliver: func(r *run) error {
+			defer r.reset()
+			if err := d.writeRun(r); err != nil {
+				return err
+			}
+			if now := time.Now(); d.Progress != nil && now.After(tell) {
+				tell = now.Add(progressEvery)
+				d.Progress(d.progress())
+			}
+			return nil
+		},
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// runReader fills runs with the records of the source. It is the pipeline's first stage.
+type runReader struct {
+	*dumper
+	next      func() (*run, error)
+	run       *run
+	queue     *storage.Queue   // the last one whose record was added
+	unwritten []*storage.Queue // those after it
+}
+
+func (r *runReader) readAll() (err error) {
+	if r.run, err = r.next(); err != nil {
+		return err
+	}
+	err = r.records()
+	if _, e := r.next(); err == nil { // the last run goes on its way also after an error: it may be all that a limit asks for
+		err = e
+	}
+	return err
+}
+
+func (r *runReader) records() error {
+	for _, queues := range r.ranges {
+		err := r.src.Records(queues, r.packet)
+		if err != nil && !(r.Salvage && errors.Is(err, storage.ErrDamaged)) {
+			return fmt.Errorf("read packets: %w", err)
+		}
+	}
+	return r.queuesUpTo(1<<32 - 1)
+}
+
+// packet adds one packet to the run.
+func (r *runReader) packet(id storage.PacketID, rec []byte, damage error) error {
+	err := checkID(id)
+	switch {
+	case err != nil:
+	case !r.Salvage && !r.within(id):
+		err = fmt.Errorf("%w: packet %v: its sequence is not between those of the next packets at the two ends, %d and %d",
+			storage.ErrDamaged, id, r.control.LowSeq, r.control.NextSeq)
+	case rec == nil:
+		err = unreadable(id, damage)
+	}
+	if err != nil && !r.Salvage {
+		return err
+	}
+	if checkID(id) == nil {
+		if wanted, err := r.enterQueue(id); err != nil || !wanted {
+			return err
+		}
+	}
+	if err == nil {
+		r.run.recs = append(r.run.recs, rec...)
+	}
+	return r.add(runItem{queue: r.queue, packet: true, id: id, end: len(r.run.recs), err: err})
+}
+
+func unreadable(id storage.PacketID, err error) error {
+	return fmt.Errorf("packet %v cannot be read: %w", id, err)
+}
+
+// enterQueue makes the packet's queue the one whose record was written last. A queue without a
+// definition has no name that could be asked for, so its packets are wanted only in a whole dump.
+func (r *runReader) enterQueue(id storage.PacketID) (wanted bool, err error) {
+	if r.queue != nil && r.queue.ID == id.Queue {
+		return true, nil
+	}
+	if err := r.queuesUpTo(id.Queue); err != nil {
+		return false, err
+	}
+	switch {
+	case r.queue != nil && r.queue.ID == id.Queue:
+		return true, nil
+	case len(r.Queues) > 0:
+		return false, nil
+	case !r.Salvage:
+		return false, fmt.Errorf("%w: packet %v belongs to a queue without a definition", storage.ErrDamaged, id)
+	}
+	r.nameless++
+	r.queue = &storage.Queue{ID: id.Queue, Name: r.lostName(id.Queue)}
+	return true, r.add(runItem{queue: r.queue, end: len(r.run.recs)})
+}
+
+// queuesUpTo adds the records of all queues up to one, so that also queues without packets stand in order.
+func (r *runReader) queuesUpTo(id uint32) error {
+	for len(r.unwritten) > 0 && r.unwritten[0].ID <= id {
+		r.queue, r.unwritten = r.unwritten[0], r.unwritten[1:]
+		if err := r.add(runItem{queue: r.queue, end: len(r.run.recs)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add hands the run on when it is full.
+func (r *runReader) add(item runItem) (err error) {
+	r.run.items = append(r.run.items, item)
+	if r.Limit == 0 && len(r.run.items) < runPackets && len(r.run.recs) < runBytes {
+		return nil
+	}
+	r.run, err = r.next()
+	return err
+}
+
+// encode fills what the run needs to be written.
+func (run *run) encode(enc encoder, p *storage.Packet, now int64) {
+	from := 0
+	for i := range run.items {
+		item := &run.items[i]
+		rec := run.recs[from:item.end]
+		from = item.end
+		if !item.packet {
+			run.out = enc.queue(run.out, item.queue)
+			run.queues++
+			continue
+		}
+		err := item.err
+		if err == nil {
+			err = decodeRecord(item.id, rec, p)
+		}
+		switch {
+		case err != nil:
+			run.lost = append(run.lost, Unreadable{item.id, err})
+		case p.Expired(now):
+			run.expired++
+		default:
+			run.out = enc.packet(run.out, item.queue, item.id, p, now)
+			run.packets++
+		}
+	}
+}
+
+func decodeRecord(id storage.PacketID, rec []byte, p *storage.Packet) error {
+	if err := storage.DecodeRecord(rec, p); err != nil {
+		return unreadable(id, err)
+	}
+	if len(p.Key) > maxKeyLen {
+		return fmt.Errorf("packet %v has a key of %d bytes: at most %d", id, len(p.Key), maxKeyLen)
+	}
+	return nil
+}
+
+// writeRun is the pipeline's last stage. It returns errEnough once the limit is reached.
+func (d *dumper) writeRun(run *run) error {
+	for _, lost := range run.lost {
+		if !d.Salvage {
+			return fmt.Errorf("%w: %w", storage.ErrDamaged, lost.Err)
+		}
+		if d.report.Lost++; len(d.report.Unreadable) < maxUnreadable {
+			d.report.Unreadable = append(d.report.Unreadable, lost)
+		}
+	}
+	d.report.Expired += run.expired
+	d.report.Packets += run.packets
+	d.report.Queues += run.queues
+	if err := d.write(run.out); err != nil {
+		return err
+	}
+	if d.Limit > 0 && d.report.Packets >= d.Limit {
+		return errEnough
+	}
+	return nil
+}
+
+func (run *run) reset() {
+	clear(run.items)
+	clear(run.lost)
+	run.items, run.recs, run.out, run.lost = run.items[:0], run.recs[:0], run.out[:0], run.lost[:0]
+	run.packets, run.queues, run.expired = 0, 0, 0
+}

@@ -1,0 +1,95 @@
+package dump
+
+import "github.com/holdfast-queue/holdfast/storage"
+
+// The records of a dump, with the fields of DUMP.md in the order in which they are written. The
+// msgpack format is these structs as the library writes them. JSON has some fields in several
+// encodings, see jsondecode.go.
+
+// headerRecord begins a dump.
+type headerRecord struct {
+	Type         string   `json:"type" msgpack:"type"`
+	Version      uint64   `json:"version" msgpack:"version"`
+	NextSequence sequence `json:"next_sequence" msgpack:"next_sequence"`
+	LowSequence  sequence `json:"low_sequence" msgpack:"low_sequence"`
+	NextQueue    uint32   `json:"next_queue" msgpack:"next_queue"`
+	Payload      string   `json:"payload" msgpack:"payload,omitempty"`
+}
+
+// queueRecord is a queue's definition.
+type queueRecord struct {
+	Type          string `msgpack:"type"`
+	ID            uint32 `msgpack:"id"`
+	Queue         []byte `msgpack:"queue"`
+	UnknownFields uint64 `msgpack:"unknown_fields,omitempty"`
+	Unknown       []byte `msgpack:"unknown,omitempty"`
+}
+
+// packetRecord is one packet.
+type packetRecord struct {
+	Type       string        `msgpack:"type"`
+	Queue      []byte        `msgpack:"queue"`
+	ID         string        `msgpack:"id"`
+	Priority   *uint32       `msgpack:"priority"`
+	Sequence   sequence      `msgpack:"sequence"`
+	Key        optionalBytes `msgpack:"key,omitempty"`
+	Payload    []byte        `msgpack:"payload,omitempty"`
+	Expires    int64         `msgpack:"expires,omitempty"`
+	NotBefore  int64         `msgpack:"not_before,omitempty"`
+	Tags       [][]byte      `msgpack:"tags,omitempty"` // name, value, name, value, …
+	State      string        `msgpack:"state"`
+	Attempts   uint32        `msgpack:"attempts,omitempty"`
+	EnqueuedAt int64         `msgpack:"enqueued_at,omitempty"`
+	Producer   []byte        `msgpack:"producer,omitempty"`
+}
+
+// endRecord ends a dump.
+type endRecord struct {
+	Type    string `json:"type" msgpack:"type"`
+	Packets uint64 `json:"packets" msgpack:"packets"`
+	Queues  uint64 `json:"queues" msgpack:"queues"`
+	Hash    string `json:"hash" msgpack:"hash"` // xxhash64 of all bytes before the record, 16 digits
+}
+
+// The types of records, the values of their first field.
+const (
+	typeHeader = "holdfast"
+	typeQueue  = "queue"
+	typePacket = "packet"
+	typeEnd    = "end"
+)
+
+// newRecord makes an empty record of a type, nil if there is no such type.
+func newRecord(recordType string) any {
+	switch recordType {
+	case typeHeader:
+		return &headerRecord{}
+	case typeQueue:
+		return &queueRecord{}
+	case typePacket:
+		return &packetRecord{}
+	case typeEnd:
+		return &endRecord{}
+	}
+	return nil
+}
+
+// optionalBytes is nil where the field is not there. Empty bytes are there.
+type optionalBytes []byte
+
+// IsZero tells the msgpack library what omitempty leaves out.
+func (b optionalBytes) IsZero() bool { return b == nil }
+
+// sequence is a packet's sequence. In JSON, whose numbers have no 64 bits, it is a string of digits.
+type sequence uint64
+
+func newHeader(marks storage.Marks, payload Encoding) *headerRecord {
+	h := &headerRecord{
+		Type: typeHeader, Version: Version,
+		NextSequence: sequence(marks.NextSeq), LowSequence: sequence(marks.LowSeq), NextQueue: marks.NextQueue,
+	}
+	if payload == None {
+		h.Payload = None.String()
+	}
+	return h
+}

@@ -1,0 +1,42 @@
+package load
+
+import (
+	"bytes"
+	"cmp"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
+	"github.com/holdfast-queue/holdfast/recovery/verify"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// verified is what a verification says of a closed folder.
+func verified(t testing.TB, dir string) verify.Report {
+	t.Helper()
+	report, err := verify.Folder(t.Context(), dir, verify.Options{Now: recoverytest.Later})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// at is a packet of manyPackets.
+func at(i int) storage.PacketID {
+	const n = 2100
+	return storage.PacketID{Queue: uint32(1 + i*7/n), Priority: uint32(1 + i*21/n), Seq: 1<<63 + uint64(i)}
+}
+
+func dumpOf(t testing.TB, src dump.Source, o dump.Options) ([]byte, dump.Report) {
+	t.Helper()
+	var out bytes.Buffer
+	o.Now = cmp.Or(o.Now, recoverytest.Later)
+	report, err := dump.Dump(src, &out, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes(), report
+}
+
+// head is the header of a dump.
+const head = `{"type":"holdfast","version":1,"next_sequence":"9223372036854775908","low_sequence":"9223372036854775807","next_queue":10}` + "\n"

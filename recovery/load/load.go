@@ -1,0 +1,340 @@
+// Package load stores the packets of a dump in a data folder.
+//
+// Load opens and prepares the folder (load.go), gives new numbers to queues that are merged
+// (mergequeues.go), and stores packets in batches (run.go). Each batch holds a checkpoint
+// (checkpoint.go), so that a load that was cut short goes on where it stopped.
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// Errors of Load and Abandon. A load that was cut short, now or earlier, is storage.ErrLoadUnfinished.
+var (
+	// ErrNotEmpty means that the folder holds packets or settings, and Options.Merge was not given.
+	ErrNotEmpty = errors.New("the data folder is not empty")
+	// ErrOtherDump means that a part of another dump is stored, or of one that was loaded in another
+	// way. To load that dump again, or Abandon, ends the earlier load.
+	ErrOtherDump = errors.New("the data folder holds a part of what another load brings")
+	// ErrNothingToAbandon means that no load into the folder was cut short.
+	ErrNothingToAbandon = errors.New("no load into the data folder was cut short")
+)
+
+// Options say how to load.
+type Options struct {
+	// Merge adds the packets to what the folder holds: to the queues of the same names, as the
+	// newest of their priority, in their order. If the dump can be read twice, being an io.Seeker,
+	// all of it is checked before the first packet is stored.
+	Merge bool
+
+	Now      int64               // Unix milliseconds: packets that have expired by then are left out; 0 is the wall clock
+	Progress func(dump.Progress) // called now and then from the goroutine of Load, if not nil
+	Logger   *slog.Logger        // nil is silence
+
+	batchBytes, chunkBytes int // of a test: see loader.makeRoom and dump.Reader; 0 is the usual size
+}
+
+// Report says what a load stored.
+type Report struct {
+	Packets, Queues int64 // of the dump, those stored by earlier runs included
+	Resumed         int64 // packets that earlier runs had stored
+	Expired         int64 // packets of the dump that have expired; left out
+	Bytes           int64 // of the dump
+	Took            time.Duration
+}
+
+// Load stores the packets of a dump in the folder dir, which it makes if there is none.
+//
+// A folder without packets takes the dump as it is, with the numbers of queues, the sequences and the
+// marks: a dump of that folder is the same dump, byte for byte. A folder with packets needs Merge.
+//
+// Load writes in batches, each with a checkpoint. When it is stopped, by ctx, by an error or by the
+// end of the process, a part of the dump may be stored. Then everything that serves the folder
+// refuses it with storage.ErrLoadUnfinished. The same Load again goes on where it stopped and
+// stores each packet once; Abandon keeps the part. The error says in what state the folder is.
+//
+// Every record of the dump is checked before it is stored. The error names its line or number.
+func Load(ctx context.Context, dir string, r io.Reader, o Options) (Report, error) {
+	start := time.Now()
+	o.Now = cmp.Or(o.Now, start.UnixMilli())
+	l := &loader{Options: o, dir: dir, source: r}
+	err := l.load(ctx)
+	l.report.Took = time.Since(start)
+	return l.report, err
+}
+
+// Abandon ends a load into the folder dir that was cut short, and keeps the part that is stored,
+// which the report counts.
+func Abandon(dir string, log *slog.Logger) (Report, error) {
+	l := &loader{Options: Options{Logger: log}, dir: dir}
+	if _, err := os.Stat(dir); err != nil { // opening would make the folder
+		return l.report, fmt.Errorf("%w: %w", ErrNothingToAbandon, err)
+	}
+	if err := l.open(); err != nil {
+		return l.report, err
+	}
+	return l.report, l.close(l.abandon())
+}
+
+// loader is one load under way.
+type loader struct {
+	Options
+	dir    string
+	report Report
+
+	source io.Reader // of the dump
+	begin  int64     // where the dump begins in source, if that is an io.Seeker
+	in     *dump.Reader
+
+	store       *storage.Store
+	limits      storage.Limits
+	largeTables bool // the memory tables are those of a server
+	fresh       bool // this load made the folder
+	cleared     bool // what was of no use in the folder was removed
+
+	resume checkpoint    // of the earlier load; its Offset is 0 if there is none
+	passed bool          // the dump was read beyond resume.Offset
+	state  checkpoint    // as of the packets put so far, but for Offset and Hash
+	names  *mergeQueues  // of a merge: the queues of the folder
+	marks  storage.Marks // of the folder, once the load is done
+	queue  uint32        // that packets are put into
+	batch  *storage.Batch
+	writer *batchWriter
+}
+
+func (l *loader) load(ctx context.Context) error {
+	if s, ok := l.source.(io.Seeker); ok {
+		if at, err := s.Seek(0, io.SeekCurrent); err == nil {
+			l.begin = at
+		} else { // a pipe is an *os.File, too
+			l.source = io.MultiReader(l.source)
+		}
+	}
+	if err := l.readHeader(); err != nil {
+		return err
+	}
+	if err := l.open(); err != nil {
+		return err
+	}
+	l.fresh = l.store.Epoch() == 1
+	err := l.prepare(ctx)
+	if err == nil && l.Merge {
+		err = l.validate(ctx)
+	}
+	if err == nil {
+		err = l.run(ctx)
+	}
+	return l.close(l.explain(err))
+}
+
+func (l *loader) readHeader() (err error) {
+	if l.in, err = dump.NewReader(l.source); err != nil {
+		return err
+	}
+	if !l.in.Payloads() {
+		return errors.New("the dump was made without payloads: its packets cannot be stored; dump them again with their payloads")
+	}
+	l.in.ChunkBytes = cmp.Or(l.chunkBytes, l.in.ChunkBytes)
+	return nil
+}
+
+// memTable keeps memory below 300 MB: a compaction maps twenty tables of this size, and what it makes
+// of them. A server's are twice as large and load no faster; smaller ones need more syncs.
+const memTable = 4 << 20
+
+func (l *loader) open() (err error) {
+	o := storage.Options{MemTable: memTable, Unfinished: true, Offline: true, Logger: l.Logger}
+	if !l.largeTables {
+		l.store, err = storage.Open(l.dir, o)
+	}
+	if l.largeTables || errors.Is(err, storage.ErrFull) {
+		o.MemTable = 0 // as a server chooses, which on a small disk is less
+		l.largeTables = true
+		l.store, err = storage.Open(l.dir, o)
+	}
+	if err != nil {
+		l.store = nil
+		return err
+	}
+	l.limits = l.store.Limits()
+	return nil
+}
+
+// reserveSize is free space beside which the reserve is nothing that closing could need.
+const reserveSize = 1 << 30
+
+// close closes the store and returns err, or else the error of closing. Where there is room it removes
+// the reserve: that of small memory tables is small, and the next start makes its own.
+func (l *loader) close(err error) error {
+	if l.store == nil {
+		return err
+	}
+	if l.store.Space().Free > reserveSize {
+		_ = os.Remove(filepath.Join(l.dir, "reserve"))
+	}
+	if e := l.store.Close(); e != nil && err == nil {
+		err = fmt.Errorf("close data folder: %w", e)
+	}
+	l.store = nil
+	return err
+}
+
+func (l *loader) abandon() error {
+	rec := l.store.Load()
+	if rec == nil {
+		return fmt.Errorf("%w: %s", ErrNothingToAbandon, l.dir)
+	}
+	if state, err := decodeCheckpoint(rec); err == nil {
+		l.report.Packets, l.report.Queues, l.report.Expired = state.Packets, state.Queues, state.Expired
+	}
+	var b storage.Batch
+	b.SetLoad(nil)
+	return l.store.Apply(&b)
+}
+
+// explain adds to an error in what state the folder is.
+func (l *loader) explain(err error) error {
+	if err == nil || l.store == nil || errors.Is(err, ErrNotEmpty) || errors.Is(err, ErrOtherDump) {
+		return err
+	}
+	unfinished := l.store.Load() != nil
+	switch {
+	case errors.Is(err, storage.ErrUnknown):
+		return fmt.Errorf("%w; load the dump again to see how much of it is stored", err)
+	case unfinished && errors.Is(err, storage.ErrLoss):
+		return fmt.Errorf("%w; a part of the dump is stored: load it into a new folder", err)
+	case unfinished && !errors.Is(err, storage.ErrLoadUnfinished):
+		return fmt.Errorf("%w; %w: a part of the dump is stored", err, storage.ErrLoadUnfinished)
+	case unfinished:
+		return err
+	case l.cleared:
+		return fmt.Errorf("%w; nothing was stored: only expired packets and the names of empty queues were removed from the folder", err)
+	case l.fresh:
+		return fmt.Errorf("%w; nothing was stored: the folder is new and empty", err)
+	}
+	return fmt.Errorf("%w; nothing was stored: the folder is as it was", err)
+}
+
+// prepare decides whether the folder may be loaded into, and from where on.
+func (l *loader) prepare(ctx context.Context) error {
+	l.batch = &storage.Batch{}
+	l.state = checkpoint{Version: checkpointVersion, Merge: l.Merge}
+	live, expired, err := l.count(ctx)
+	if err != nil {
+		return err
+	}
+	control := l.store.Control()
+	l.marks = l.in.Marks()
+	rec := l.store.Load()
+	switch {
+	case rec != nil:
+		if l.resume, err = decodeCheckpoint(rec); err != nil {
+			return err
+		}
+		if l.resume.Merge != l.Merge {
+			return fmt.Errorf("%w: a load %s was cut short; go on with it as it was begun", ErrOtherDump, mergeWords(l.resume.Merge))
+		}
+		l.state, l.report.Resumed = l.resume, l.resume.Packets
+	case live > 0 && !l.Merge:
+		return fmt.Errorf("%w: %s holds %d packets; load into a new folder, or merge", ErrNotEmpty, l.dir, live)
+	default:
+		l.state.Base = control.NextSeq
+	}
+	if l.Merge {
+		return l.prepareMerge(ctx, control.Marks)
+	}
+	if l.resume.Offset == 0 {
+		return l.clear(ctx, expired > 0)
+	}
+	return nil
+}
+
+func mergeWords(merge bool) string {
+	if merge {
+		return "that merges"
+	}
+	return "into a new folder"
+}
+
+// count counts the packets of the folder and holds them against the control record: what is lost
+// must not be taken for what was never there.
+func (l *loader) count(ctx context.Context) (live, expired int64, err error) {
+	var tally storage.Tally
+	err = l.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
+		tally.Add(id, m.Expiry)
+		if m.Expired(l.Now) {
+			expired++
+		} else {
+			live++
+		}
+		return ended(ctx, live+expired)
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("read packets: %w", err)
+	}
+	return live, expired, l.store.Verify(tally)
+}
+
+// ended returns the error of ctx at every 2^12th of many short steps.
+func ended(ctx context.Context, step int64) error {
+	if step&0xfff != 0 {
+		return nil
+	}
+	return ctx.Err()
+}
+
+// clear removes expired packets and empty queues from a folder whose numbers the dump is about to use.
+func (l *loader) clear(ctx context.Context, expired bool) error {
+	err := l.store.Queues(func(q storage.Queue) error {
+		if q.RestFields > 0 {
+			return fmt.Errorf("%w: queue %q has settings that this version does not know; load into a new folder, or merge", ErrNotEmpty, q.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var b storage.Batch
+	apply := func(atLeast int) error {
+		if b.Len() < atLeast {
+			return nil
+		}
+		if err := l.store.Apply(&b); err != nil {
+			return fmt.Errorf("remove expired packets and the names of empty queues: %w", err)
+		}
+		b.Reset()
+		l.cleared = true
+		return ctx.Err()
+	}
+	full := l.limits.MaxOps / 4 // their bytes are few
+	if expired {                // what is read is the store as it was before the first batch
+		err = l.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
+			if m.Expired(l.Now) {
+				b.Delete(id, storage.Removed{Expires: true, Large: m.Large})
+			}
+			return apply(full)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err = l.store.Queues(func(q storage.Queue) error {
+		b.DeleteQueue(q.ID)
+		return apply(full)
+	})
+	if err != nil {
+		return err
+	}
+	return apply(1)
+}

@@ -1,0 +1,205 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// batchBytes is what a batch grows to: enough that the sync at its end costs little.
+const batchBytes = 4 << 20
+
+// validate reads the whole dump before anything of it is merged, and goes back to its start. It
+// does nothing if the dump cannot be read twice.
+func (l *loader) validate(ctx context.Context) error {
+	seeker, ok := l.source.(io.Seeker)
+	if !ok {
+		return nil
+	}
+	queues, bytes := 0, 0
+	err := l.in.Run(ctx, dump.ReadOptions{Queue: func(q *storage.Queue) error {
+		if l.names.has(q.Name) {
+			return nil
+		}
+		queues++
+		bytes += len(q.Name)
+		return l.names.checkRoom(queues, bytes)
+	}})
+	if err != nil {
+		return err
+	}
+	if _, err := seeker.Seek(l.begin, io.SeekStart); err != nil {
+		return fmt.Errorf("cannot go back to the start of the dump: %w", err)
+	}
+	return l.readHeader()
+}
+
+// run stores the dump, from where an earlier load stopped. One batch is written while the next is filled.
+func (l *loader) run(ctx context.Context) error {
+	l.writer = newBatchWriter()
+	err := l.in.Run(ctx, dump.ReadOptions{Queue: l.putQueue, Packet: l.putPacket, Progress: l.Progress})
+	if err == nil && !l.passed && l.resume.Offset > 0 {
+		err = l.otherDump()
+	}
+	if e := l.writer.wait(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	l.batch.SetLoad(nil)
+	l.batch.SetMarks(l.marks)
+	if err := l.store.Apply(l.batch); err != nil {
+		return fmt.Errorf("store packets: %w", err)
+	}
+	s := &l.state
+	l.report.Packets, l.report.Queues, l.report.Expired, l.report.Bytes = s.Packets, s.Queues, s.Expired, l.in.Offset()
+	if l.Progress != nil {
+		l.Progress(dump.Progress{Packets: s.Packets + s.Expired, Bytes: l.report.Bytes})
+	}
+	return nil
+}
+
+// stored reports whether an earlier load has stored the record that is being handed out. The first
+// that is not stored must follow the same bytes as then.
+func (l *loader) stored() (bool, error) {
+	at := l.in.Offset()
+	if at < l.resume.Offset {
+		return true, nil
+	}
+	if !l.passed && l.resume.Offset > 0 && (at != l.resume.Offset || l.in.Hash() != l.resume.Hash) {
+		return false, l.otherDump()
+	}
+	l.passed = true
+	return false, nil
+}
+
+func (l *loader) otherDump() error {
+	return fmt.Errorf("%w: that dump's first %d bytes are not those of this one; go on with that dump", ErrOtherDump, l.resume.Offset)
+}
+
+// putQueue makes a queue the one that packets are put into.
+func (l *loader) putQueue(defined *storage.Queue) error {
+	stored, err := l.stored()
+	if err != nil {
+		return err
+	}
+	q, fresh := *defined, true
+	if l.Merge {
+		if q.ID, fresh, err = l.names.number(q.Name, l.store.Packets); err != nil {
+			return err
+		}
+		l.marks.NextQueue = l.names.next
+	}
+	l.queue = q.ID
+	if stored {
+		return nil
+	}
+	if err := l.makeRoom(len(q.Name) + len(q.Rest)); err != nil {
+		return err
+	}
+	l.state.Queues++
+	if fresh { // else its own settings stay
+		l.batch.PutQueue(q)
+	}
+	return nil
+}
+
+func (l *loader) putPacket(_ *storage.Queue, id storage.PacketID, p *storage.Packet) error {
+	if stored, err := l.stored(); stored || err != nil {
+		return err
+	}
+	if p.Expired(l.Now) {
+		l.state.Expired++
+		return nil
+	}
+	id.Queue = l.queue
+	if l.Merge {
+		id.Seq = l.merged(id.Seq)
+	}
+	n := dump.RecordBound(p)
+	if n > l.limits.MaxRecord && !l.largeTables {
+		if err := l.enlarge(); err != nil {
+			return err
+		}
+	}
+	if err := l.makeRoom(n); err != nil {
+		return err
+	}
+	if n := len(l.batch.Record(l.batch.Put(id, p))); n > l.limits.MaxRecord {
+		return fmt.Errorf("the packet has a record of %d bytes: a folder on a disk this small takes at most %d", n, l.limits.MaxRecord)
+	}
+	l.state.Packets++
+	return nil
+}
+
+// enlarge opens the store again, with memory tables that take longer records.
+func (l *loader) enlarge() error {
+	if err := l.writer.wait(); err != nil {
+		return err
+	}
+	if err := l.close(nil); err != nil {
+		return err
+	}
+	l.largeTables = true
+	return l.open()
+}
+
+// makeRoom has the batch written if it is full, or would be with the record that is being handed out,
+// of n bytes. The checkpoint is what lies before that record.
+func (l *loader) makeRoom(n int) error {
+	size, ops := l.batch.Bytes(), l.batch.Len()
+	if size < cmp.Or(l.batchBytes, min(batchBytes, l.limits.MaxBytes*5/8)) &&
+		size+n <= l.limits.MaxBytes*3/4 && ops < l.limits.MaxOps*3/4 || ops == 0 {
+		return nil
+	}
+	l.state.Offset, l.state.Hash = l.in.Offset(), l.in.Hash()
+	rec, err := l.state.encode()
+	if err != nil {
+		return err
+	}
+	l.batch.SetLoad(rec)
+	l.batch.SetMarks(l.marks)
+	l.batch, err = l.writer.write(l.store, l.batch)
+	return err
+}
+
+// batchWriter writes one batch while the caller fills another.
+type batchWriter struct {
+	spare   *storage.Batch
+	done    chan error
+	writing bool
+}
+
+func newBatchWriter() *batchWriter {
+	return &batchWriter{spare: &storage.Batch{}, done: make(chan error, 1)}
+}
+
+// write begins to write a batch, once the one before is written, and returns an empty one.
+func (w *batchWriter) write(s *storage.Store, b *storage.Batch) (*storage.Batch, error) {
+	if err := w.wait(); err != nil {
+		return b, err
+	}
+	w.writing = true
+	go func() { w.done <- s.Apply(b) }() // ends before wait returns
+	empty := w.spare
+	w.spare = b
+	empty.Reset()
+	return empty, nil
+}
+
+// wait waits for the batch that is being written.
+func (w *batchWriter) wait() error {
+	if !w.writing {
+		return nil
+	}
+	w.writing = false
+	if err := <-w.done; err != nil {
+		return fmt.Errorf("store packets: %w", err)
+	}
+	return nil
+}

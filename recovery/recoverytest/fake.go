@@ -1,0 +1,135 @@
+// Package recoverytest holds what the tests of the packages below recovery share: packets of every
+// shape, and folders that hold them.
+package recoverytest
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// Later is the time in these tests: so far off that no database drops what expires around it.
+const Later = 4_000_000_000_000
+
+// Fake is a snapshot of what a test wrote down. Records come in the order of the list.
+type Fake struct {
+	Counted   storage.Control
+	Defined   []storage.Queue
+	Stored    []Packet
+	LoadState []byte
+	Broken    error // of Records, after the last packet
+}
+
+// Packet is a stored packet, or what is left of one.
+type Packet struct {
+	ID     storage.PacketID
+	Packet storage.Packet
+	Damage error
+	Rec    []byte // in place of the record of Packet
+}
+
+// Control is part of a snapshot.
+func (s *Fake) Control() storage.Control { return s.Counted }
+
+// Load is part of a snapshot.
+func (s *Fake) Load() []byte { return s.LoadState }
+
+// Queues is part of a snapshot.
+func (s *Fake) Queues(fn func(storage.Queue) error) error {
+	for _, q := range s.Defined {
+		if err := fn(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Records hands the same bytes out again and again, as the store does.
+func (s *Fake) Records(r storage.QueueRange, fn func(storage.PacketID, []byte, error) error) error {
+	var buf []byte
+	for _, p := range s.Stored {
+		if p.ID.Queue < r.First || r.Last != 0 && p.ID.Queue > r.Last {
+			continue
+		}
+		var rec []byte
+		if p.Damage == nil {
+			buf = storage.AppendRecord(buf[:0], &p.Packet)
+			if p.Rec != nil {
+				buf = append(buf[:0], p.Rec...)
+			}
+			rec = buf
+		}
+		if err := fn(p.ID, rec, p.Damage); err != nil {
+			return err
+		}
+		clear(buf)
+	}
+	return s.Broken
+}
+
+// Packets leaves out what Records gives no packet of, but for payloads.
+func (s *Fake) Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error {
+	return s.Records(r, func(id storage.PacketID, rec []byte, _ error) error {
+		var p storage.Packet
+		if rec == nil || storage.DecodeRecord(rec, &p) != nil {
+			return nil
+		}
+		return fn(id, &storage.Meta{Key: p.Key, Expiry: p.Expiry, NotBefore: p.NotBefore})
+	})
+}
+
+// Payloads is part of a snapshot.
+func (s *Fake) Payloads(func(uint32, uint64, int64) error) error { return nil }
+
+// Count makes the control record that of what is there now.
+func (s *Fake) Count() {
+	s.Counted.Epoch, s.Counted.Batch, s.Counted.Tally = 1, 1, storage.Tally{}
+	for _, p := range s.Stored {
+		s.Counted.Add(p.ID, p.Packet.Expiry)
+	}
+}
+
+// Put adds a packet behind the others.
+func (s *Fake) Put(queue, priority uint32, seq uint64, p storage.Packet) {
+	s.Stored = append(s.Stored, Packet{ID: storage.PacketID{Queue: queue, Priority: priority, Seq: seq}, Packet: p})
+}
+
+// OneOfEach has one packet of each shape.
+func OneOfEach() *Fake {
+	s := &Fake{
+		Counted: storage.Control{Tally: storage.Tally{Live: 10}, Marks: storage.Marks{NextSeq: 1<<63 + 100, LowSeq: 1<<63 - 1, NextQueue: 10}},
+		Defined: []storage.Queue{
+			{ID: 1, Name: []byte("jobs")},
+			{ID: 2, Name: []byte("empty \"\n")},
+			{ID: 5, Name: []byte{0xff, 0}, Rest: []byte{2, 0xc3, 3, 0xa1, 'x'}, RestFields: 2},
+			{ID: 6, Name: []byte{}},
+		},
+	}
+	const base = 1 << 63
+	s.Put(1, 0, base+7, storage.Packet{Key: []byte("k")})
+	s.Put(1, 1, base, storage.Packet{})
+	s.Put(1, 1, base+1, storage.Packet{Key: []byte{}, Payload: []byte("text, \"quoted\" \\ and\r\n\tmore é 😀 \ufffd")})
+	s.Put(1, 2, base+2, storage.Packet{Key: []byte{0xfe}, Payload: []byte{0, 1, 0xff}})
+	s.Put(1, 2, base+3, storage.Packet{Payload: []byte("bell \a"), NotBefore: Later + 1, Expiry: Later + 2, EnqueuedAt: Later - 1})
+	s.Put(1, 1<<32-1, base+4, storage.Packet{
+		Attempts: 3, Producer: "worker-1", NotBefore: -5,
+		Tags: []storage.Tag{{Name: "a", Value: "b\""}, {Name: "c", Value: ""}},
+	})
+	s.Put(5, 3, base+5, storage.Packet{Tags: []storage.Tag{{Name: "a", Value: "\xff"}, {Name: "a", Value: ""}}, Producer: "\xfd"})
+	s.Put(5, 3, base+6, storage.Packet{Expiry: Later, Payload: []byte("expired")})
+	s.Put(6, 9, base+8, storage.Packet{Payload: bytes.Repeat([]byte("long "), 206), Expiry: Later + 1})
+	return s
+}
+
+// Many has n packets in seven queues, three priorities in each.
+func Many(n int) *Fake {
+	s := &Fake{Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + uint64(n), LowSeq: 1<<63 - 1, NextQueue: 8}}}
+	for q := range uint32(7) {
+		s.Defined = append(s.Defined, storage.Queue{ID: q + 1, Name: fmt.Append(nil, "queue ", q+1)})
+	}
+	for i := range n {
+		s.Put(uint32(1+i*7/n), uint32(1+i*21/n), 1<<63+uint64(i), storage.Packet{Key: fmt.Append(nil, i), Payload: fmt.Append(nil, "payload ", i)})
+	}
+	return s
+}
