@@ -2,7 +2,7 @@ package crash
 
 import "testing"
 
-// sent is an update with a reply, lost one without.
+// sent is an update with a reply, lost is one without.
 func sent(by uint32, from, to int64) update { return update{by: by, sent: from, done: to} }
 func lost(by uint32, from int64) update     { return update{by: by, sent: from} }
 
@@ -24,7 +24,7 @@ func TestAScoreIsTheSumOfWhatMayHaveComeSinceTheLastHandout(t *testing.T) {
 	for name, row := range map[string]struct {
 		updates  []update
 		handouts []handout
-		count    int // updates carried out of those that are left after resolve
+		count    int // of the updates that resolve leaves, how many were carried out
 		allowed  []int64
 		refused  []int64
 	}{
@@ -194,8 +194,8 @@ func TestOnlyTheHeadOfTheBoardMayHaveBeenTakenWithoutAReply(t *testing.T) {
 	}
 }
 
-// An item had updates of 10 and 2, was handed out at about the time of the first, and had perhaps
-// one of 10 more: a score of 12 is that of the first two, or of the last two.
+// An item had updates of 10 and 2, and perhaps another of 10. It was handed out at about the time
+// of the first. So a score of 12 is that of the first two updates, or of the last two.
 func TestTheLeastScoreIsThatOfAnyPossibleHistory(t *testing.T) {
 	it := new(item).with([]update{sent(10, 1, 2), sent(2, 3, 4), lost(10, 5)}, []handout{{1, 3}})
 	it.resolve()

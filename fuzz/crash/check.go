@@ -19,7 +19,7 @@ func (r *run) check(all bool) error {
 	}
 	d := &drainer{r: r, part: len(r.workers), link: link}
 	for _, w := range r.workers {
-		got := make(map[int][][]took)
+		got := make(map[int][][]packet)
 		for _, q := range r.queues.own[w.number] {
 			if got[q], err = d.empty(q); err != nil {
 				return err
@@ -28,9 +28,9 @@ func (r *run) check(all bool) error {
 		r.checkWorker(w, got)
 	}
 	if !all {
-		r.ledger.each(func(_ ID, e *entry) {
-			if r.queues.all[e.queue].kind == private && e.state != popped {
-				e.state = gone
+		r.ledger.each(func(p *packet) {
+			if r.queues.all[p.queue].kind == private && p.state != popped {
+				p.state = gone
 			}
 		})
 		return nil
@@ -62,71 +62,71 @@ func (r *run) queueOf(payload []byte) int {
 	p := &r.ledger.parts[id.part()]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at := id.serial() - p.first; at < uint64(len(p.entries)) {
-		return int(p.entries[at].queue)
+	if at := id.serial() - p.first; at < uint64(len(p.packets)) {
+		return int(p.packets[at].queue)
 	}
 	return unknown
 }
 
 // take checks a packet that came out of queue q by a request that was sent at asked (0 for a
 // delivery), and enters it into the ledger. ok is false if it should not have come.
-func (r *run) take(q int, key, payload []byte, asked int64) (t took, ok bool) {
+func (r *run) take(q int, key, payload []byte, asked int64) (p packet, ok bool) {
 	name := r.queues.all[q].name
 	id, whole := parsePayload(payload)
 	if !whole {
 		r.report(Corrupt, "a packet of %s has a payload of %d bytes that nobody pushed (near %v)", name, len(payload), id)
-		return took{}, false
+		return packet{}, false
 	}
-	e, broken := r.ledger.take(id)
+	p, broken := r.ledger.take(id)
 	switch {
 	case broken == Corrupt:
 		r.report(Corrupt, "packet %v of %s was never pushed", id, name)
 	case broken == Returned:
 		r.report(Returned, "packet %v of %s had been handed out, or had been found gone, before", id, name)
-	case int(e.queue) != q:
-		r.report(Corrupt, "packet %v of %s came out of %s", id, r.queues.all[e.queue].name, name)
-	case string(key) != string(e.key.append(nil)):
-		r.report(Corrupt, "packet %v of %s has key %x instead of %x", id, name, key, e.key.append(nil))
-	case asked != 0 && e.mustExpire(asked):
+	case int(p.queue) != q:
+		r.report(Corrupt, "packet %v of %s came out of %s", id, r.queues.all[p.queue].name, name)
+	case string(key) != string(p.key.append(nil)):
+		r.report(Corrupt, "packet %v of %s has key %x instead of %x", id, name, key, p.key.append(nil))
+	case asked != 0 && p.mustExpire(asked):
 		r.report(Expired, "packet %v of %s lives %d ms and was handed out %d ms after its push",
-			id, name, e.ttl, (asked-e.by)/1e6)
+			id, name, p.ttl, (asked-p.by)/1e6)
 	default:
-		return took{id, e}, true
+		return p, true
 	}
-	return took{}, false
+	return packet{}, false
 }
 
 // newer says whether a was surely pushed after b.
-func newer(a, b *took) bool {
+func newer(a, b *packet) bool {
 	if a.id.part() == b.id.part() {
 		return a.id > b.id
 	}
-	return a.e.sent > b.e.pushedBy()
+	return a.sent > b.pushedBy()
 }
 
 // checkGroup checks the packets of one reply. All have one key. The selected packet is first; the
 // others follow by priority, the newest first, those of priority 0 last.
-func (r *run) checkGroup(q int, group []took) {
+func (r *run) checkGroup(q int, group []packet) {
 	for i := 1; i < len(group); i++ {
 		a, b := &group[i-1], &group[i]
 		switch {
-		case b.e.key != a.e.key:
+		case b.key != a.key:
 			r.report(Order, "a reply of %s holds %v and %v, which have different keys", r.queues.all[q].name, a.id, b.id)
-		case rank(b.e.prio) < rank(a.e.prio):
+		case rank(b.prio) < rank(a.prio):
 			r.report(Order, "a reply of %s has %v of priority %d before %v of priority %d",
-				r.queues.all[q].name, a.id, a.e.prio, b.id, b.e.prio)
-		case a.e.prio == b.e.prio && newer(b, a):
+				r.queues.all[q].name, a.id, a.prio, b.id, b.prio)
+		case a.prio == b.prio && newer(b, a):
 			r.report(Order, "a reply of %s has %v before %v, which is newer", r.queues.all[q].name, a.id, b.id)
 		}
 	}
-	if len(group) > 0 && group[0].e.prio == 0 {
+	if len(group) > 0 && group[0].prio == 0 {
 		r.report(Order, "a reply of %s begins with %v, whose priority is 0", r.queues.all[q].name, group[0].id)
 	}
 }
 
 // checkDrained checks the replies of a queue that one client emptied while nobody else used it.
 // Each selected packet was the best of what was left, and took all of its key along.
-func (r *run) checkDrained(q int, replies [][]took) {
+func (r *run) checkDrained(q int, replies [][]packet) {
 	name := r.queues.all[q].name
 	level := uint8(0)          // priority of the last selected packet
 	by := int64(math.MaxInt64) // when the earliest of those selected at that priority was there
@@ -136,31 +136,31 @@ func (r *run) checkDrained(q int, replies [][]took) {
 		r.checkGroup(q, group)
 		for i := range group {
 			t := &group[i]
-			if t.e.prio != 0 && t.e.prio < level {
-				r.report(Order, "%s gave %v of priority %d after one of priority %d", name, t.id, t.e.prio, level)
+			if t.prio != 0 && t.prio < level {
+				r.report(Order, "%s gave %v of priority %d after one of priority %d", name, t.id, t.prio, level)
 			}
-			newest := t.e.sent > by || last[t.id.part()] != 0 && t.id > last[t.id.part()]
-			if t.e.prio == level && newest {
+			newest := t.sent > by || last[t.id.part()] != 0 && t.id > last[t.id.part()]
+			if t.prio == level && newest {
 				r.report(Order, "%s gave %v after an older one of its priority %d", name, t.id, level)
 			}
 		}
 		selected := &group[0]
-		if selected.e.prio != level {
-			level, by = selected.e.prio, math.MaxInt64
+		if selected.prio != level {
+			level, by = selected.prio, math.MaxInt64
 			clear(last)
 		}
-		by = min(by, selected.e.pushedBy())
+		by = min(by, selected.pushedBy())
 		last[selected.id.part()] = selected.id
-		if before, again := closed[selected.e.key]; again {
+		if before, again := closed[selected.key]; again {
 			r.report(Order, "%s gave %v after %v, which has the same key and was popped by itself", name, selected.id, before)
 		}
-		closed[selected.e.key] = selected.id
+		closed[selected.key] = selected.id
 	}
 }
 
 // checkWorker compares a worker's own queues, as they came out after the restart, with its models.
 // They must be as after a first part of the requests without a reply. It leaves the models empty.
-func (r *run) checkWorker(w *worker, drained map[int][][]took) {
+func (r *run) checkWorker(w *worker, drained map[int][][]packet) {
 	got := make(map[int][][]ID, len(drained))
 	for q, replies := range drained {
 		for _, group := range replies {
@@ -180,7 +180,7 @@ func (r *run) checkWorker(w *worker, drained map[int][][]took) {
 		case o.pop:
 			m.pop()
 		default:
-			m = append(m, o.at)
+			m = append(m, o.sent)
 		}
 		models[o.queue] = m
 		agreed = r.agree(models, got)
@@ -217,7 +217,7 @@ func (r *run) disagree(w *worker, models map[int]model, got map[int][][]ID) {
 		}
 		for _, p := range *m {
 			if !there[p.id] && kept[p.id] { // no pop that was sent could have taken it
-				r.report(Lost, "packet %v of %s, priority %d, was acknowledged", p.id, name, p.e.prio)
+				r.report(Lost, "packet %v of %s, priority %d, was acknowledged", p.id, name, p.prio)
 			}
 		}
 	}
@@ -234,9 +234,9 @@ func (r *run) checkShared(now int64) {
 		key   keyOf
 	}
 	missing := map[group]ID{}
-	r.ledger.each(func(id ID, e *entry) {
-		if e.state == acked && !e.mayExpire(now) && r.queues.all[e.queue].kind != private {
-			missing[group{r.queues.slackClass(int(e.queue)), e.queue, e.key}] = id
+	r.ledger.each(func(p *packet) {
+		if p.state == acked && !p.mayExpire(now) && r.queues.all[p.queue].kind != private {
+			missing[group{r.queues.slackClass(int(p.queue)), p.queue, p.key}] = p.id
 		}
 	})
 	count := map[int]int{}

@@ -18,15 +18,15 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// compactDir names the folder that the test binary compacts in place of testing, when it is the
-// process that will be killed.
+// compactDir is the environment variable with the folder to compact. It is set for the test binary
+// that runs as the process to be killed.
 const compactDir = "HOLDFAST_TEST_COMPACT"
 
-// compactNow is the time of all compactions, in Unix milliseconds: packets that expire by then go.
-// It is far ahead, so that Badger, which knows the wall clock, drops none by itself.
+// compactNow is the time of all compactions, in Unix milliseconds. It is far ahead, so that Badger,
+// which uses the wall clock, drops no packet by itself.
 const compactNow = 4_000_000_000_000
 
-// TestCompactionAsAProcess is no test: it is the process that TestKilledCompactionLosesNothing
+// TestCompactionAsAProcess is not a test but the process that TestKilledCompactionLosesNothing
 // kills.
 func TestCompactionAsAProcess(t *testing.T) {
 	dir := os.Getenv(compactDir)
@@ -48,7 +48,7 @@ type compaction struct {
 	out    *bufio.Reader
 	begun  chan struct{} // closed with the first step that writes
 	exited chan error    // gets the result of the process once
-	merges atomic.Bool   // the last step it told was that of merging
+	merges atomic.Bool   // the last step that it reported was the merge
 }
 
 func startCompaction(t *testing.T, dir string) *compaction {
@@ -82,12 +82,12 @@ func (c *compaction) follow() {
 		c.merges.Store(line == "write out\n" || line == "merge\n")
 	}
 	if !begun {
-		close(c.begun) // nobody shall wait for it
+		close(c.begun) // so that nobody waits for it
 	}
 	c.exited <- c.cmd.Wait()
 }
 
-// kill ends the process so long after it began to write, and reports whether it was at work then.
+// kill ends the process some time after its first write, and reports whether it was still at work.
 func (c *compaction) kill(after time.Duration) (atWork, merging bool) {
 	<-c.begun
 	select {
@@ -142,7 +142,7 @@ func (c *remains) read(t *testing.T, dir string) {
 			return err
 		}
 		if p.Expiry != 0 && p.Expiry <= compactNow {
-			return nil // it may be there or not
+			return nil // it may or may not be there
 		}
 		c.packets++
 		fmt.Fprintf(sum, "%v %d ", id, len(rec))
@@ -155,7 +155,7 @@ func (c *remains) read(t *testing.T, dir string) {
 	sum.Sum(c.sum[:0])
 }
 
-// wantSound looks at all of a folder, and fails the test if anything is wrong.
+// wantSound verifies a folder, and fails the test if there is a finding.
 func wantSound(t *testing.T, dir string) {
 	t.Helper()
 	report, err := verify.Folder(t.Context(), dir, verify.Options{Now: compactNow})
@@ -167,8 +167,8 @@ func wantSound(t *testing.T, dir string) {
 	}
 }
 
-// fillMostlyPopped puts n packets, numbered from first, into a folder: small and large ones, that
-// expired, will, or never do. Most are popped again.
+// fillMostlyPopped puts n packets, numbered from first, into a folder, and pops most of them. Some
+// are large, some have expired, some will expire.
 func fillMostlyPopped(t *testing.T, dir string, first, n int) {
 	t.Helper()
 	s, err := storage.Open(dir, storage.Options{Sync: storage.SyncNever()})
@@ -238,7 +238,7 @@ func TestKilledCompactionLosesNothing(t *testing.T) {
 	fillMostlyPopped(t, dir, 0, n)
 	t.Run("of a folder that never was compacted", func(t *testing.T) { killCompactions(t, rng, dir, kills) })
 
-	// Its packets then lie in another place, and what is new above them.
+	// Then the packets are in other files, and new ones lie above them.
 	if _, err := compact.Folder(t.Context(), dir, compact.Options{Now: compactNow}); err != nil {
 		t.Fatal(err)
 	}
@@ -246,12 +246,12 @@ func TestKilledCompactionLosesNothing(t *testing.T) {
 	t.Run("of one that was", func(t *testing.T) { killCompactions(t, rng, dir, kills) })
 }
 
-// killCompactions kills so many compactions of copies of a folder, and compares what they leave.
+// killCompactions kills compactions of copies of a folder, and compares what they leave.
 func killCompactions(t *testing.T, rng *rand.Rand, full string, kills int) {
 	var want, got remains
 	want.read(t, full)
 
-	// How long it takes from its first write to its end.
+	// Measure the time from its first write to its end.
 	dir := copyFolder(t, full)
 	c := startCompaction(t, dir)
 	<-c.begun
@@ -266,13 +266,13 @@ func killCompactions(t *testing.T, rng *rand.Rand, full string, kills int) {
 
 	atWork, merging := 0, 0
 	few := func() bool { return atWork < kills/2 || merging < kills/3 }
-	// More than kills only where compactions have become much faster than the first one.
+	// There are more than kills only if compactions have become much faster than the first one.
 	for i := 0; i < kills || few() && i < 4*kills; i++ {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
 		dir = copyFolder(t, full)
-		// One part of the time after the other, and now and then a second kill on top.
+		// Each kill has its own part of the time; now and then a second kill follows.
 		part := (float64(i%kills) + rng.Float64()) / float64(kills)
 		for again := true; again; again = rng.IntN(3) == 0 {
 			killed, inMerge := startCompaction(t, dir).kill(time.Duration(part * float64(took)))

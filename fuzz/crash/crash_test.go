@@ -31,8 +31,8 @@ func serve(binary string) Command {
 	}
 }
 
-// serveAll starts the real binary with all listeners, in one mode of flushing after the other. None
-// may lose anything to a kill.
+// serveAll starts the real binary with all listeners, in one sync mode after the other. A kill may
+// lose nothing in any of them.
 func serveAll(binary string, modes ...string) Command {
 	starts := 0
 	return func(data string) *exec.Cmd {
@@ -50,7 +50,7 @@ func runSeed() uint64 {
 	return uint64(time.Now().UnixNano())
 }
 
-// The load below which a crash test proves nothing: operations a second, the board's apart.
+// Operations a second below which a crash test proves nothing, without the board and on the board.
 const (
 	minRate      = 5000
 	minBoardRate = 1000
@@ -60,28 +60,28 @@ func TestCrash(t *testing.T) {
 	binary := build(t, "cmd/holdfast")
 	t.Run("any moment", func(t *testing.T) {
 		crash(t, Options{
-			// Every third cycle has a slow reader: in each mode some time, and in the one that
-			// forgives nothing first.
+			// Every third cycle has a slow reader. So each mode has one some time, the strictest
+			// mode first.
 			Command:   serveAll(binary, "interval:5ms", "always", "never", "always"),
 			Data:      t.TempDir(),
 			Cycles:    *cycles,
 			SlowEvery: 3,
 		})
 	})
-	// On a small disk logs and tables are small and soon merged, tombstones with them, so what a
-	// log brings back shows.
+	// On a small disk logs, tables and tombstones are soon merged. So a packet that a log brings
+	// back is found.
 	t.Run("slow readers on a small disk", func(t *testing.T) {
 		crash(t, Options{
 			Command:   serveAll(binary, "never", "interval:5ms"),
 			Data:      filepath.Join(smallDisk(t, 512), "data"),
 			Cycles:    *cycles * 2 / 3,
-			SlowEvery: 2, // merges drop no tombstone that a reader may need, so one cycle has none
+			SlowEvery: 2, // one cycle has none, because merges keep the tombstones that a reader may need
 			MaxLoad:   1500 * time.Millisecond,
 		})
 	})
 }
 
-// crash is a run of the harness with all protocols, which must find nothing.
+// crash runs the harness with all protocols. It must find nothing.
 func crash(t *testing.T, o Options) {
 	o.Seed, o.Logf = runSeed(), t.Logf
 	o.BoardClients = 4

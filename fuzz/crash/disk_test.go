@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// smallDisk mounts a file system of so many MiB and returns where. It skips the test where that
+// smallDisk mounts a file system of so many MiB and returns its folder. It skips the test if that
 // is not possible.
 func smallDisk(t *testing.T, mib int64) string {
 	t.Helper()
@@ -43,7 +43,7 @@ func smallDisk(t *testing.T, mib int64) string {
 	return mount
 }
 
-// disk is a server on a small file system, and clients that go on when they are refused.
+// disk is a server on a small file system, with clients that go on after a refusal.
 type disk struct {
 	t       *testing.T
 	r       *run
@@ -75,7 +75,7 @@ func newDisk(t *testing.T) *disk {
 	return d
 }
 
-// start starts the server, which must find its folder in order.
+// start starts the server, which must have no finding.
 func (d *disk) start() {
 	d.t.Helper()
 	var err error
@@ -97,7 +97,7 @@ func (d *disk) alive() {
 	}
 }
 
-// dial connects to a server that must be there.
+// dial connects to the server, which must run.
 func (d *disk) dial() *link {
 	d.t.Helper()
 	link, err := d.r.server.dial(pinpriqListener)
@@ -136,7 +136,7 @@ func (d *disk) fill(q int) {
 	}
 }
 
-// pops takes packets by so many pops, or until nothing is left if count is 0.
+// pops sends count pops and returns how many packets came. With 0 it goes on until nothing is left.
 func (d *disk) pops(q, count int) (took int) {
 	d.t.Helper()
 	link := d.dial()
@@ -220,7 +220,7 @@ func TestDiskFull(t *testing.T) {
 		d.restart(d.r.server.Terminate)
 		d.alive()
 		t.Logf("popped %d on the full disk after two restarts", d.pops(q, 0))
-		d.pushWorks(q) // the room of what was popped is given back
+		d.pushWorks(q) // the space of the popped packets is free again
 		d.check()
 		d.restart(d.kill)
 		d.check()
@@ -265,8 +265,8 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
-// startOrRefuse starts the server on a disk without any room. It may refuse that in a sentence, but
-// not by a fault.
+// startOrRefuse starts the server on a full disk. It may refuse with an error, but it must not
+// crash.
 func (d *disk) startOrRefuse() {
 	d.t.Helper()
 	s, err := Spawn(d.r.Command, d.r.Data)
@@ -275,7 +275,7 @@ func (d *disk) startOrRefuse() {
 	}
 	d.r.server = s
 	select {
-	case <-s.listening[pinpriqListener]:
+	case <-s.listeners[pinpriqListener].known:
 		d.t.Log("it starts without any room")
 	case <-s.Exited():
 		d.t.Logf("it does not start without any room; its log ends with:\n%s", s.Log())
@@ -287,14 +287,14 @@ func (d *disk) startOrRefuse() {
 	}
 }
 
-// pushAlong pushes, with a new connection when one is closed, until the test says stop.
+// pushAlong pushes until the test stops it, with a new connection when one is closed.
 func (d *disk) pushAlong(n int) {
 	rng := rand.New(rand.NewPCG(d.r.Seed, uint64(10+n)))
 	queues := []int{d.r.queues.byKind[standing][0], d.r.queues.byKind[shared][0]}
 	d.along(func(link *link) error { return d.push(n, link, rng, pick(rng, queues), 8) })
 }
 
-// popAlong pops likewise.
+// popAlong pops in the same way.
 func (d *disk) popAlong() {
 	q := d.r.queues.byKind[shared][0]
 	d.along(func(link *link) error {
@@ -327,7 +327,7 @@ func (d *disk) along(do func(*link) error) {
 		}
 		if err != nil {
 			d.refused.Add(1)
-			time.Sleep(time.Millisecond) // so that being refused does not keep the machine busy
+			time.Sleep(time.Millisecond) // so that refusals do not keep the machine busy
 		}
 	}
 }
@@ -343,8 +343,8 @@ func (d *disk) waitForPushes(n int64) {
 	}
 }
 
-// wantRefusal pushes on a connection of its own until that is no longer acknowledged: the server
-// closes it, or leaves it waiting behind a batch that finds no room.
+// wantRefusal pushes on a connection of its own until a push is not acknowledged: the server closes
+// the connection, or lets it wait behind a batch that finds no room.
 func (d *disk) wantRefusal() {
 	d.t.Helper()
 	rng := rand.New(rand.NewPCG(d.r.Seed, 3))
@@ -364,7 +364,7 @@ func (d *disk) wantRefusal() {
 	}
 }
 
-// occupy fills the disk with a foreign file, to the last block, and returns its name.
+// occupy fills the disk to the last block with a file of its own, and returns its name.
 func (d *disk) occupy() string {
 	d.t.Helper()
 	file, err := os.Create(filepath.Join(d.mount, "foreign"))

@@ -19,9 +19,9 @@ const drainDepth = 64
 
 // empty takes all packets out of the queue and returns them by reply. A packet of priority 0 comes
 // only with another packet of its key, so lift pushes one for each key.
-func (d *drainer) empty(q int) ([][]took, error) {
+func (d *drainer) empty(q int) ([][]packet, error) {
 	name := d.r.queues.all[q].name
-	var replies [][]took
+	var replies [][]packet
 	for nothing := 0; nothing == 0; {
 		for range drainDepth {
 			d.link.add(pinpriq.OpPop, name)
@@ -55,20 +55,20 @@ func (d *drainer) empty(q int) ([][]took, error) {
 
 // lift takes out what is left under the group keys, one key after the other. It returns the replies
 // without the packets that it pushed.
-func (d *drainer) lift(q int) ([][]took, error) {
+func (d *drainer) lift(q int) ([][]packet, error) {
 	name := d.r.queues.all[q].name
 	asked := d.r.ledger.now()
 	var lifters [groupKeys]ID
 	for k := range lifters {
-		e := entry{sent: asked, queue: int16(q), prio: 1, key: keyOf(k)}
-		lifters[k], _ = d.r.ledger.add(d.part, e, false)
-		d.link.addPush(name, lifters[k], e.key, e.prio, 0, payloadHeader)
+		p := d.r.ledger.add(d.part, packet{sent: asked, queue: int16(q), prio: 1, key: keyOf(k)}, false)
+		lifters[k] = p.id
+		d.link.addPush(name, &p, payloadHeader)
 		d.link.add(pinpriq.OpPop, name)
 	}
 	if err := d.link.send(); err != nil {
 		return nil, err
 	}
-	var replies [][]took
+	var replies [][]packet
 	for _, lifter := range lifters {
 		group, err := d.reply(q, asked)
 		if err != nil {
@@ -86,8 +86,8 @@ func (d *drainer) lift(q int) ([][]took, error) {
 	return replies, nil
 }
 
-func (d *drainer) reply(q int, asked int64) ([]took, error) {
-	var group []took
+func (d *drainer) reply(q int, asked int64) ([]packet, error) {
+	var group []packet
 	err := d.link.receive(func(key, payload []byte) {
 		if t, ok := d.r.take(q, key, payload, asked); ok {
 			group = append(group, t)

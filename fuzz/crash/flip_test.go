@@ -49,7 +49,7 @@ func TestFlippedByteIsDetectedOrHarmless(t *testing.T) {
 	}
 }
 
-// flipAll flips one byte in copy after copy and checks what the server makes of each.
+// flipAll flips one byte in each of many copies, and checks what the server makes of it.
 func flipAll(t *testing.T, rng *rand.Rand, folder string, whole contents, binary Command, want map[string]bool) {
 	places := flipPlaces(t, rng, folder)
 	detected := map[string]int{}
@@ -69,8 +69,8 @@ func flipAll(t *testing.T, rng *rand.Rand, folder string, whole contents, binary
 				kind += " by a pop"
 			}
 			detected[kind]++
-			if !isSentence(err) {
-				t.Errorf("%v: not a sentence of ours: %v", p, err)
+			if !isOurs(err) {
+				t.Errorf("%v: not an error of ours: %v", p, err)
 			}
 		case !got.equal(whole):
 			t.Errorf("%v: silent: %s", p, got.difference(whole))
@@ -84,8 +84,8 @@ func flipAll(t *testing.T, rng *rand.Rand, folder string, whole contents, binary
 	t.Logf("detected %v, harmless %v", detected, harmless)
 }
 
-// filledFolder runs the real binary, pushes and pops some thousand packets, all acknowledged, ends
-// it and returns the folder and the payloads that are in it.
+// filledFolder runs the real binary and pushes and pops some thousand packets. It returns the
+// folder after the end of the server, and the payloads in it.
 func filledFolder(t *testing.T, binary Command, end func(*Server) error) (string, map[string]bool) {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,15 +104,15 @@ func filledFolder(t *testing.T, binary Command, end func(*Server) error) (string
 	for round := range 60 {
 		for i := range 64 {
 			id := makeID(1, uint64(1+round*64+i))
-			key := ownKey(id)
+			p := packet{id: id, key: ownKey(id), prio: uint8(1 + i%3), ttl: int32(60_000 * (i % 8 / 7))}
 			if i%5 == 0 {
-				key = keyOf(round % groupKeys)
+				p.key = keyOf(round % groupKeys)
 			}
 			size := payloadHeader + rng.IntN(300)
 			if i == 7 {
 				size = 3000
 			}
-			link.addPush(fmt.Sprint("queue ", i%4), id, key, uint8(1+i%3), 60_000*(i%8/7), size)
+			link.addPush(fmt.Sprint("queue ", i%4), &p, size)
 			want[string(appendPayload(nil, id, size))] = true
 		}
 		pops := 8
@@ -162,8 +162,8 @@ func (c contents) difference(o contents) string {
 		missing, extra, other, len(c.queues), len(o.queues))
 }
 
-// openFolder does what the server does at its start, and then reads all there is. Findings and
-// panics are errors.
+// openFolder does what the server does at its start, and then reads everything. Findings and panics
+// are errors.
 func openFolder(dir string) (c contents, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -206,12 +206,12 @@ func openFolder(dir string) (c contents, err error) {
 
 var (
 	errFinding = errors.New("the start report has a finding")
-	// errAtPop: a start does not read the payloads that have records of their own, so damage there
-	// shows when the packet is popped, and ends the server before anything is answered.
+	// errAtPop: a start does not read the payloads of large packets. Damage there is found when the
+	// packet is popped, and ends the server before it answers.
 	errAtPop = errors.New("found by a pop")
 )
 
-func isSentence(err error) bool {
+func isOurs(err error) bool {
 	var mismatch *storage.MismatchError
 	return errors.Is(err, errFinding) || errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrLoss) ||
 		errors.Is(err, storage.ErrNewerFormat) || errors.Is(err, storage.ErrNotFolder) || errors.As(err, &mismatch)
@@ -228,7 +228,7 @@ func (p place) String() string {
 	return fmt.Sprintf("%s byte %d ^ %02x", p.file, p.at, p.mask)
 }
 
-// kind is the sort of file, for the tally.
+// kind is the kind of file, for the summary.
 func (p place) kind() string {
 	if ext := filepath.Ext(p.file); ext != "" {
 		return ext
@@ -253,8 +253,8 @@ func (p place) flip(t *testing.T, dir string) {
 	}
 }
 
-// flipPlaces spreads the flips over the files of a folder: nine in ten over those that hold
-// packets, by what they hold, and the rest over all others.
+// flipPlaces spreads the flips over the files of a folder: nine in ten over the bytes of those that
+// hold packets, and the rest over all other files.
 func flipPlaces(t *testing.T, rng *rand.Rand, folder string) []place {
 	t.Helper()
 	type used struct {
@@ -307,7 +307,7 @@ func flipPlaces(t *testing.T, rng *rand.Rand, folder string) []place {
 	return places
 }
 
-// checkBinary starts the real binary on a damaged folder: it must refuse with a sentence, report
+// checkBinary starts the real binary on a damaged folder. It must refuse with an error, report
 // findings, or hold exactly what was there.
 func checkBinary(t *testing.T, p place, binary Command, dir string, want map[string]bool) {
 	t.Helper()
@@ -318,12 +318,12 @@ func checkBinary(t *testing.T, p place, binary Command, dir string, want map[str
 	defer s.Kill()
 	select {
 	case <-s.Exited():
-		if s.Panicked() || s.state.ExitCode() != 1 {
-			t.Errorf("%v: ended with %v; its log:\n%s", p, s.state, s.Log())
+		if s.Panicked() || s.cmd.ProcessState.ExitCode() != 1 {
+			t.Errorf("%v: ended with %v; its log:\n%s", p, s.cmd.ProcessState, s.Log())
 		}
 		t.Logf("%v: refused: %s", p, s.Log())
 		return
-	case <-s.listening[pinpriqListener]:
+	case <-s.listeners[pinpriqListener].known:
 	case <-time.After(deadline):
 		t.Fatalf("%v: neither listens nor ends", p)
 	}
@@ -352,8 +352,8 @@ func checkBinary(t *testing.T, p place, binary Command, dir string, want map[str
 				delete(left, string(payload))
 			}); err != nil {
 				<-s.Exited()
-				if s.Panicked() || s.state.ExitCode() != 1 {
-					t.Errorf("%v: a pop ended it with %v (%v); its log:\n%s", p, s.state, err, s.Log())
+				if s.Panicked() || s.cmd.ProcessState.ExitCode() != 1 {
+					t.Errorf("%v: a pop ended it with %v (%v); its log:\n%s", p, s.cmd.ProcessState, err, s.Log())
 				}
 				t.Logf("%v: found by a pop: %s", p, s.Log())
 				return
@@ -366,8 +366,7 @@ func checkBinary(t *testing.T, p place, binary Command, dir string, want map[str
 	t.Logf("%v: harmless", p)
 }
 
-// copyFolder copies a data folder, without the reserve file and without what is zero in the
-// sparse files of the database.
+// copyFolder copies a data folder without the reserve file. Zeros at the end of a file stay sparse.
 func copyFolder(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()

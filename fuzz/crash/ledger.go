@@ -16,8 +16,9 @@ const (
 	gone                // it was not there when all were taken out, and must never come
 )
 
-// entry is one packet in the ledger. Times are nanoseconds of the run; 0 is not known.
-type entry struct {
+// packet is what the clients know of a packet. Times are nanoseconds of the run; 0 is not known.
+type packet struct {
+	id    ID
 	key   keyOf
 	sent  int64 // it was pushed after this
 	by    int64 // and before this, if it was pushed at all
@@ -28,21 +29,21 @@ type entry struct {
 }
 
 // pushedBy is a time by which the push had surely happened.
-func (e *entry) pushedBy() int64 {
-	if e.by == 0 {
+func (p *packet) pushedBy() int64 {
+	if p.by == 0 {
 		return math.MaxInt64
 	}
-	return e.by
+	return p.by
 }
 
 // mayExpire says that the packet's time to live may have passed at now.
-func (e *entry) mayExpire(now int64) bool {
-	return e.ttl != 0 && now+int64(clockSlack) >= e.sent+int64(e.ttl)*int64(time.Millisecond)
+func (p *packet) mayExpire(now int64) bool {
+	return p.ttl != 0 && now+int64(clockSlack) >= p.sent+int64(p.ttl)*int64(time.Millisecond)
 }
 
 // mustExpire says that it has surely passed.
-func (e *entry) mustExpire(now int64) bool {
-	return e.ttl != 0 && e.by != 0 && now > e.by+int64(e.ttl)*int64(time.Millisecond)+int64(clockSlack)
+func (p *packet) mustExpire(now int64) bool {
+	return p.ttl != 0 && p.by != 0 && now > p.by+int64(p.ttl)*int64(time.Millisecond)+int64(clockSlack)
 }
 
 // clockSlack covers the difference between the run's monotonic clock and the server's time of day,
@@ -56,11 +57,11 @@ type ledger struct {
 	parts []part
 }
 
-// part holds the packets of one client: entries[i] has serial first+i.
+// part holds the packets of one client: packets[i] has serial first+i.
 type part struct {
 	mu      sync.Mutex // guards what follows
 	first   uint64     // all packets with lower serials are gone
-	entries []entry
+	packets []packet
 }
 
 func newLedger(parts int) *ledger {
@@ -74,17 +75,17 @@ func newLedger(parts int) *ledger {
 // now is the time of the run.
 func (l *ledger) now() int64 { return int64(time.Since(l.start)) + 1 }
 
-// add notes that a packet is about to be sent, and names it.
-func (l *ledger) add(by int, e entry, unique bool) (ID, keyOf) {
+// add notes that a packet is about to be sent, and gives it its identity.
+func (l *ledger) add(by int, sent packet, unique bool) packet {
 	p := &l.parts[by]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id := makeID(by, p.first+uint64(len(p.entries)))
+	sent.id = makeID(by, p.first+uint64(len(p.packets)))
 	if unique {
-		e.key = ownKey(id)
+		sent.key = ownKey(sent.id)
 	}
-	p.entries = append(p.entries, e)
-	return id, e.key
+	p.packets = append(p.packets, sent)
+	return sent
 }
 
 // ack notes that a push was acknowledged, at now at the latest.
@@ -92,7 +93,7 @@ func (l *ledger) ack(id ID, now int64) {
 	p := &l.parts[id.part()]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := &p.entries[id.serial()-p.first]
+	e := &p.packets[id.serial()-p.first]
 	e.by = now
 	if e.state == maybe {
 		e.state = acked
@@ -101,29 +102,29 @@ func (l *ledger) ack(id ID, now int64) {
 
 // settle notes that the server has ended: what was not acknowledged was pushed before now or never.
 func (l *ledger) settle(now int64) {
-	l.each(func(_ ID, e *entry) {
-		if e.by == 0 {
-			e.by = now
+	l.each(func(p *packet) {
+		if p.by == 0 {
+			p.by = now
 		}
 	})
 }
 
 // take notes that a client was handed the packet, and returns what is known of it. broken is empty,
 // or says which promise that breaks.
-func (l *ledger) take(id ID) (e entry, broken Kind) {
+func (l *ledger) take(id ID) (known packet, broken Kind) {
 	if id.part() >= len(l.parts) {
-		return entry{}, Corrupt
+		return packet{}, Corrupt
 	}
 	p := &l.parts[id.part()]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch serial := id.serial(); {
-	case serial == 0 || serial >= p.first+uint64(len(p.entries)):
-		return entry{}, Corrupt
+	case serial == 0 || serial >= p.first+uint64(len(p.packets)):
+		return packet{}, Corrupt
 	case serial < p.first:
-		return entry{}, Returned
+		return packet{}, Returned
 	}
-	at := &p.entries[id.serial()-p.first]
+	at := &p.packets[id.serial()-p.first]
 	if at.state >= popped {
 		return *at, Returned
 	}
@@ -132,14 +133,14 @@ func (l *ledger) take(id ID) (e entry, broken Kind) {
 }
 
 // each calls fn with every packet that may still be queued. fn may change it.
-func (l *ledger) each(fn func(ID, *entry)) {
+func (l *ledger) each(fn func(*packet)) {
 	for n := range l.parts {
-		p := &l.parts[n]
-		p.mu.Lock()
-		for i := range p.entries {
-			fn(makeID(n, p.first+uint64(i)), &p.entries[i])
+		part := &l.parts[n]
+		part.mu.Lock()
+		for i := range part.packets {
+			fn(&part.packets[i])
 		}
-		p.mu.Unlock()
+		part.mu.Unlock()
 	}
 }
 
@@ -148,8 +149,8 @@ func (l *ledger) forget() {
 	for n := range l.parts {
 		p := &l.parts[n]
 		p.mu.Lock()
-		p.first += uint64(len(p.entries))
-		p.entries = p.entries[:0]
+		p.first += uint64(len(p.packets))
+		p.packets = p.packets[:0]
 		p.mu.Unlock()
 	}
 }

@@ -27,11 +27,12 @@ func (l *link) add(op pinpriq.Op, queue string) {
 	l.out, _ = l.request.Append(l.out)
 }
 
-func (l *link) addPush(queue string, id ID, key keyOf, prio uint8, ttl, size int) {
-	l.key = key.append(l.key[:0])
-	l.packet = appendPayload(l.packet[:0], id, size)
+// addPush appends the push of a packet with a payload of so many bytes.
+func (l *link) addPush(queue string, p *packet, size int) {
+	l.key = p.key.append(l.key[:0])
+	l.packet = appendPayload(l.packet[:0], p.id, size)
 	l.request = pinpriq.Request{
-		Op: pinpriq.OpPush, Queue: []byte(queue), Priority: prio, TTL: uint16(ttl),
+		Op: pinpriq.OpPush, Queue: []byte(queue), Priority: p.prio, TTL: uint16(p.ttl),
 		Packet: pinpriq.Packet{Key: l.key, Payload: l.packet},
 	}
 	l.out, _ = l.request.Append(l.out)

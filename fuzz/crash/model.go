@@ -6,14 +6,14 @@ import (
 )
 
 // model is what a queue must hold: its packets, the oldest first. It is slow and simple on purpose.
-type model []took
+type model []packet
 
 // pop takes the best packet and all that have its key, in the order of a reply
 // (netproto/pinpriq/PROTOCOL.md, "pop").
-func (m *model) pop() []took {
+func (m *model) pop() []packet {
 	best := -1
 	for i, p := range *m {
-		if p.e.prio > 0 && (best < 0 || p.e.prio <= (*m)[best].e.prio) {
+		if p.prio > 0 && (best < 0 || p.prio <= (*m)[best].prio) {
 			best = i
 		}
 	}
@@ -21,14 +21,14 @@ func (m *model) pop() []took {
 		return nil
 	}
 	selected := (*m)[best]
-	group := []took{selected}
+	group := []packet{selected}
 	for i, p := range slices.Backward(*m) { // the newest first
-		if p.e.key == selected.e.key && i != best {
+		if p.key == selected.key && i != best {
 			group = append(group, p)
 		}
 	}
-	slices.SortStableFunc(group[1:], func(a, b took) int { return cmp.Compare(rank(a.e.prio), rank(b.e.prio)) })
-	*m = slices.DeleteFunc(*m, func(p took) bool { return p.e.key == selected.e.key })
+	slices.SortStableFunc(group[1:], func(a, b packet) int { return cmp.Compare(rank(a.prio), rank(b.prio)) })
+	*m = slices.DeleteFunc(*m, func(p packet) bool { return p.key == selected.key })
 	return group
 }
 
@@ -53,7 +53,7 @@ func (m model) drain(groups int) (replies [][]ID) {
 	for g := range groups {
 		var left []ID
 		for _, p := range slices.Backward(m) {
-			if p.e.key == keyOf(g) {
+			if p.key == keyOf(g) {
 				left = append(left, p.id)
 			}
 		}
@@ -64,7 +64,7 @@ func (m model) drain(groups int) (replies [][]ID) {
 	return replies
 }
 
-func ids(group []took) []ID {
+func ids(group []packet) []ID {
 	all := make([]ID, len(group))
 	for i, p := range group {
 		all[i] = p.id

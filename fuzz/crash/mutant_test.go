@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-queue/holdfast/fuzz/crash/mutant"
 )
 
-// showsAs says which kinds of finding give a planted bug away under a load of pinpriq.
+// showsAs says which kinds of finding show a planted bug under a load of pinpriq.
 func showsAs() map[string][]Kind {
 	return map[string][]Kind{
 		mutant.None:            nil,

@@ -2,10 +2,9 @@ package crash
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -18,16 +17,21 @@ import (
 // Server is a server process. Its methods may be called by any goroutine.
 type Server struct {
 	cmd       *exec.Cmd
-	listening map[string]chan struct{} // by protocol: closed when its address is known
-	exited    chan struct{}            // closed when the process has ended and its log is read
+	listeners map[string]*listener // by protocol
+	exited    chan struct{}        // closed when the process has ended and its log is read
 
-	mu       sync.Mutex        // guards what follows
-	addrs    map[string]string // by protocol
-	findings int               // of the start report; -1 before it
+	mu       sync.Mutex // guards what follows
+	line     []byte     // the beginning of a line of the log
+	findings int        // of the start report; -1 before it
 	tail     []string
 	panicked bool
-	failures []string // lines that the server itself calls errors
-	state    *os.ProcessState
+	failures []string // lines with the level of an error
+}
+
+// listener is where the server listens for a protocol.
+type listener struct {
+	known chan struct{} // closed when addr is set
+	addr  string
 }
 
 // Command says how a server is started on a data folder. The server must log to standard error:
@@ -53,30 +57,19 @@ const (
 
 // Spawn starts a server and does not wait until it listens. Kill or Terminate ends it.
 func Spawn(command Command, data string) (*Server, error) {
-	s := &Server{
-		cmd:       command(data),
-		listening: map[string]chan struct{}{},
-		exited:    make(chan struct{}),
-		addrs:     map[string]string{},
-		findings:  -1,
-	}
+	s := &Server{cmd: command(data), listeners: map[string]*listener{}, exited: make(chan struct{}), findings: -1}
 	for _, protocol := range []string{pinpriqListener, boardListener, adminListener} {
-		s.listening[protocol] = make(chan struct{})
+		s.listeners[protocol] = &listener{known: make(chan struct{})}
 	}
 	dieWithParent(s.cmd)
-	// A pipe of our own: Wait would close that of exec before all of it is read.
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	s.cmd.Stderr, s.cmd.Stdout = w, w
-	err = s.cmd.Start()
-	_ = w.Close()
-	if err != nil {
-		_ = r.Close()
+	s.cmd.Stdout, s.cmd.Stderr = s, s
+	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	go s.follow(r) // ends with the process
+	go func() { // ends with the process
+		_ = s.cmd.Wait() // its state says how it ended
+		close(s.exited)
+	}()
 	return s, nil
 }
 
@@ -93,10 +86,10 @@ func Start(command Command, data string) (*Server, error) {
 		return nil, err
 	}
 	select {
-	case <-s.listening[pinpriqListener]:
+	case <-s.listeners[pinpriqListener].known:
 		return s, nil
 	case <-s.exited:
-		return nil, fmt.Errorf("server ended with %v before it listened; its log ends with:\n%s", s.state, s.Log())
+		return nil, fmt.Errorf("server ended with %v before it listened; its log ends with:\n%s", s.cmd.ProcessState, s.Log())
 	case <-time.After(deadline):
 		s.Kill()
 		return nil, fmt.Errorf("server does not listen after %v; its log ends with:\n%s", deadline, s.Log())
@@ -105,17 +98,15 @@ func Start(command Command, data string) (*Server, error) {
 
 // dial connects to the listener of a protocol as soon as there is one.
 func (s *Server) dial(protocol string) (*link, error) {
+	l := s.listeners[protocol]
 	select {
-	case <-s.listening[protocol]:
+	case <-l.known:
 	case <-s.exited:
 		return nil, fmt.Errorf("server ended before it listened for %s", protocol)
 	case <-time.After(deadline):
 		return nil, fmt.Errorf("server does not listen for %s after %v", protocol, deadline)
 	}
-	s.mu.Lock()
-	addr := s.addrs[protocol]
-	s.mu.Unlock()
-	conn, err := net.Dial("tcp", addr)
+	conn, err := net.Dial("tcp", l.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +163,8 @@ func (s *Server) Terminate() error {
 		s.Kill()
 		return fmt.Errorf("server does not end after %v; its log ends with:\n%s", deadline, s.Log())
 	}
-	if !s.state.Success() {
-		return fmt.Errorf("server ended with %v; its log ends with:\n%s", s.state, s.Log())
+	if !s.cmd.ProcessState.Success() {
+		return fmt.Errorf("server ended with %v; its log ends with:\n%s", s.cmd.ProcessState, s.Log())
 	}
 	return nil
 }
@@ -186,29 +177,22 @@ var (
 	panicLine     = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: |unexpected fault address|goroutine [0-9]+ )`)
 )
 
-// follow reads the log and then waits for the end of the process.
-func (s *Server) follow(r io.ReadCloser) {
-	defer r.Close()
-	lines := bufio.NewReader(r)
-	for {
-		line, err := lines.ReadString('\n')
-		if line != "" {
-			s.line(strings.TrimRight(line, "\n"))
-		}
-		if err != nil {
-			break
-		}
-	}
-	_ = s.cmd.Wait() // state says how it ended
-	s.mu.Lock()
-	s.state = s.cmd.ProcessState
-	s.mu.Unlock()
-	close(s.exited)
-}
-
-func (s *Server) line(line string) {
+// Write takes a part of the server's output.
+func (s *Server) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.line = append(s.line, b...)
+	for {
+		line, rest, whole := bytes.Cut(s.line, []byte{'\n'})
+		if !whole {
+			return len(b), nil
+		}
+		s.readLocked(string(line))
+		s.line = rest
+	}
+}
+
+func (s *Server) readLocked(line string) {
 	if !s.panicked && panicLine.MatchString(line) {
 		s.panicked = true
 		s.tail = s.tail[max(0, len(s.tail)-5):]
@@ -226,10 +210,9 @@ func (s *Server) line(line string) {
 		s.findings, _ = strconv.Atoi(m[1])
 	}
 	if m := listeningLine.FindStringSubmatch(line); m != nil {
-		protocol, addr := m[1], m[2]
-		if known, wanted := s.listening[protocol]; wanted && s.addrs[protocol] == "" {
-			s.addrs[protocol] = addr
-			close(known)
+		if l := s.listeners[m[1]]; l != nil && l.addr == "" {
+			l.addr = m[2]
+			close(l.known)
 		}
 	}
 }

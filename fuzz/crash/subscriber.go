@@ -14,7 +14,7 @@ type subscriber struct {
 	rng   *rand.Rand
 	link  *link
 	ready int // deliveries that it has asked for and not got
-	group []took
+	group []packet
 }
 
 const (

@@ -117,14 +117,13 @@ func farTTL(rng *rand.Rand) int {
 func (r *run) pushAcked(link *link, rng *rand.Rand, part, q, count, size int) error {
 	sent := make([]ID, count)
 	for i := range sent {
-		e := entry{sent: r.ledger.now(), queue: int16(q), prio: randomPriority(rng, false)}
-		id, key := r.ledger.add(part, e, true)
+		p := r.ledger.add(part, packet{sent: r.ledger.now(), queue: int16(q), prio: randomPriority(rng, false)}, true)
 		bytes := size
 		if bytes == 0 {
 			bytes = 20 + rng.IntN(2000)
 		}
-		link.addPush(r.queues.all[q].name, id, key, e.prio, 0, bytes)
-		sent[i] = id
+		link.addPush(r.queues.all[q].name, &p, bytes)
+		sent[i] = p.id
 	}
 	link.add(pinpriq.OpPop, "a queue without packets") // its reply acknowledges the pushes
 	if err := link.send(); err != nil {

@@ -11,20 +11,14 @@ import (
 type op struct {
 	pop   bool
 	queue int
-	at    took // of a push
+	sent  packet // of a push
 }
 
 // worker is a client that pushes and pops.
 type worker struct {
 	pipeline[op]
 	models map[int]*model // its private queues, as of the last reply
-	group  []took
-}
-
-// took is a packet that was handed out, and what the ledger knew of it.
-type took struct {
-	id ID
-	e  entry
+	group  []packet
 }
 
 func (w *worker) connect() (err error) {
@@ -67,22 +61,21 @@ func (w *worker) choose() (q int, push bool) {
 }
 
 func (w *worker) push(q int) {
-	e := entry{sent: w.asked, queue: int16(q)}
+	p := packet{sent: w.asked, queue: int16(q)}
 	grouped := w.rng.IntN(10) < 3
 	if grouped {
-		e.key = keyOf(w.rng.IntN(groupKeys))
+		p.key = keyOf(w.rng.IntN(groupKeys))
 	}
-	e.prio = randomPriority(w.rng, grouped)
+	p.prio = randomPriority(w.rng, grouped)
 	switch w.r.queues.all[q].kind {
 	case expiring:
-		e.ttl = int32(randomTTL(w.rng))
+		p.ttl = int32(randomTTL(w.rng))
 	case private, shared:
-		e.ttl = int32(farTTL(w.rng))
+		p.ttl = int32(farTTL(w.rng))
 	}
-	var id ID
-	id, e.key = w.r.ledger.add(w.number, e, !grouped)
-	w.link.addPush(w.r.queues.all[q].name, id, e.key, e.prio, int(e.ttl), randomSize(w.rng))
-	w.ops = append(w.ops, op{queue: q, at: took{id, e}})
+	p = w.r.ledger.add(w.number, p, !grouped)
+	w.link.addPush(w.r.queues.all[q].name, &p, randomSize(w.rng))
+	w.ops = append(w.ops, op{queue: q, sent: p})
 }
 
 func (w *worker) pop(q int) {
@@ -104,9 +97,9 @@ func (w *worker) answer() error {
 	}
 	now := w.r.ledger.now()
 	for _, o := range w.ops[w.done:at] {
-		w.r.ledger.ack(o.at.id, now)
+		w.r.ledger.ack(o.sent.id, now)
 		if m := w.models[o.queue]; m != nil {
-			*m = append(*m, o.at)
+			*m = append(*m, o.sent)
 		}
 	}
 	w.r.pushed.Add(int64(at - w.done))
