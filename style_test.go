@@ -108,6 +108,8 @@ func matches(s *source, words *regexp.Regexp, what string) []string {
 func TestFilesAndFunctionsAreShort(t *testing.T)     { enforce(t, tooLong) }
 func TestNothingIsLeftOpen(t *testing.T)             { enforce(t, unfinished) }
 func TestNoPathOfOneMachineIsMentioned(t *testing.T) { enforce(t, machineBound) }
+func TestLibrariesNameNoFlag(t *testing.T)           { enforce(t, namesFlag) }
+func TestCommentsFitAScreen(t *testing.T)            { enforce(t, wideComments) }
 
 func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	for _, folder := range undocumented(project(t)) {

@@ -87,8 +87,8 @@ func (t *batch) full(l batchLimits) bool {
 		len(t.pushes) >= maxBatchPushes
 }
 
-// fits says that pushes of so many bytes, their overhead included, do not take the batch over what the storage applies as a
-// whole. An empty batch takes any one push that Tx.Push lets through.
+// fits says that pushes of so many bytes, their overhead included, do not take the batch over what
+// the storage applies as a whole. An empty batch takes any one push that Tx.Push lets through.
 func (t *batch) fits(l batchLimits, bytes int) bool {
 	return t.ops.Len() == 0 || t.ops.Bytes()+bytes <= l.maxBytes
 }

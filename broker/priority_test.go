@@ -91,7 +91,8 @@ func (m *model) popKey(end broker.End, take bool) (string, error) {
 	return key, nil
 }
 
-// updatePriority is what UpdatePriority must do: add to what is there, and go to the end if that changes it.
+// updatePriority is what UpdatePriority must do: add to what is there, and go to the end if that
+// changes it.
 func (m *model) updatePriority(key string, add uint32) error {
 	with := m.withKey(key)
 	switch {
@@ -466,7 +467,8 @@ func TestAttemptsAreKeptByAMove(t *testing.T) {
 	}
 }
 
-// onDisk is a broker on a folder with one packet of queue q, whose key is k and whose priority is 1.
+// onDisk is a broker on a folder with one packet of queue q, whose key is k and whose priority is
+// 1.
 func onDisk(t *testing.T, p storage.Packet) (*harness, *storage.Store) {
 	t.Helper()
 	store, err := storage.Open(t.TempDir(), storage.Options{})

@@ -125,7 +125,8 @@ func (b *Broker) define(q *queue) {
 	}
 }
 
-// markEmpty lists q as idle if nothing uses it. It is dropped later, since it may be used again soon.
+// markEmpty lists q as idle if nothing uses it. It is dropped later, since it may be used again
+// soon.
 func (b *Broker) markEmpty(q *queue) {
 	if !q.idle && b.unused(q) {
 		q.idle, q.emptied = true, b.tx.now

@@ -38,7 +38,8 @@ func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
 	return QueueCounts{Selectable: c.Ready, Priorities: c.Priorities}, nil
 }
 
-// queueReply appends a reply of the records from first on, whose packets or data have so many bytes.
+// queueReply appends a reply of the records from first on, whose packets or data have so many
+// bytes.
 func (b *Broker) queueReply(c *Consumer, first int, kind replyKind, bytes int) {
 	bytes += replyOverhead
 	c.queuedBytes.Add(int64(bytes))

@@ -91,8 +91,9 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkMove shows the cost of finding a random key and moving its packet up a little, as a board
-// of scores does. It also reports the processor time, which other work of the machine disturbs less.
+// BenchmarkMove shows the cost of finding a random key and moving its packet up a little, as a
+// board of scores does. It also reports the processor time, which other work of the machine
+// disturbs less.
 func BenchmarkMove(b *testing.B) {
 	for _, n := range []int{10_000, 100_000, 1_000_000, 5_000_000} {
 		b.Run(fmt.Sprintf("queued=%d", n), func(b *testing.B) {

@@ -17,8 +17,8 @@ func (end End) earlier(a, b place) bool {
 }
 
 // Filter says which packets a consumer takes, by their tags. Packets with equal tags share a lane,
-// and a call asks a filter at most once a lane. A filter must not call the index. A nil Filter takes
-// all.
+// and a call asks a filter at most once a lane. A filter must not call the index. A nil Filter
+// takes all.
 type Filter func(tags string) bool
 
 // Limit is the most that one Pop takes. The selected packet is taken whatever the limit says.
@@ -50,9 +50,10 @@ func (x *Index) Best(q QueueID, s Selection) (Packet, bool) {
 
 // Pop removes the selected packet, with its group if s.Group is set, and appends them to dst. The
 // group is every other ready packet of the same key, whatever its tags, priority 0 included, but no
-// wide one if s.Narrow is set; delayed and claimed packets stay. The selected packet comes first, then the group by priority, newest
-// first, priority 0 last. The first packet that would exceed the limit stays, and all behind it.
-// Nothing is appended when nothing can be selected. See Best for times.
+// wide one if s.Narrow is set; delayed and claimed packets stay. The selected packet comes first,
+// then the group by priority, newest first, priority 0 last. The first packet that would exceed the
+// limit stays, and all behind it. Nothing is appended when nothing can be selected. See Best for
+// times.
 func (x *Index) Pop(q QueueID, s Selection, dst []Packet) []Packet {
 	id := x.best(q, &s)
 	if id == 0 {

@@ -1,6 +1,6 @@
 // Package recovery turns a data folder into what the broker starts from. It scans the store, builds
-// the index and compares the result with the control record, so that a lost or resurrected packet is
-// seen before the first client is served.
+// the index and compares the result with the control record, so that a lost or resurrected packet
+// is seen before the first client is served.
 //
 //	recovery.go  Restore: from a store to a State
 //	scan.go      reading packets and building the index at the same time
@@ -18,7 +18,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Source is what recovery reads, a storage.Store. Its methods are called by one goroutine at a time.
+// Source is what recovery reads, a storage.Store. Its methods are called by one goroutine at a
+// time.
 type Source interface {
 	// Control returns the control record as of opening.
 	Control() storage.Control

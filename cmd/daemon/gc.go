@@ -26,9 +26,9 @@ const (
 // that.
 //
 // A fixed percentage does worse for the same processor time. Right after a push of 1 M packets of
-// 128 bytes, 250 MB are resident, and 172 MB when the server has been idle for 15 s. With GOGC at 25
-// these are 257 and 240 MB, at 50 they are 266 and 264 MB, at 100 (Go's default) 331 and 314 MB. A
-// memory limit would have to know how much will be queued.
+// 128 bytes, 250 MB are resident, and 172 MB when the server has been idle for 15 s. With GOGC at
+// 25 these are 257 and 240 MB, at 50 they are 266 and 264 MB, at 100 (Go's default) 331 and 314 MB.
+// A memory limit would have to know how much will be queued.
 func TuneGC() (stop func()) {
 	done := make(chan struct{})
 	go func() { // ends when stop is called

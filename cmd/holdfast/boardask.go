@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// countItems asks the server at an address that --barbershop gave how many items its board has. It ends
-// the connection behind the request, so that a server of another protocol does not wait for more of it.
-// The answer of another protocol, or one that takes longer than timeout, is an error.
+// countItems asks the server at an address that --barbershop gave how many items its board has. It
+// ends the connection behind the request, so that a server of another protocol does not wait for
+// more of it. The answer of another protocol, or one that takes longer than timeout, is an error.
 func countItems(ctx context.Context, address string, timeout time.Duration) (int64, error) {
 	conn, err := dial(ctx, address, "--barbershop", timeout)
 	if err != nil {

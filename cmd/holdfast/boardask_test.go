@@ -9,7 +9,8 @@ import (
 func TestBenchHintsAtTheBoardsPort(t *testing.T) {
 	s := serve(t, t.TempDir(), "--admin", "127.0.0.1:0")
 	for protocol, why := range map[string]string{"pinpriq": "unexpected EOF", "admin": `it answers "HTTP/1.1 400 Bad Request" to stats`} {
-		// A server of pinpriq takes the request for the beginning of a longer one, and must not be waited for.
+		// A server of pinpriq takes the request for the beginning of a longer one, and must not be
+		// waited for.
 		r := s.run(t, "bench", "update", "--protocol", "barbershop", "--timeout", "1h", "--barbershop", s.addrs[protocol])
 		oneSentence(t, r, exitFailed, "the server at "+s.addrs[protocol]+" does not say how many items it has: "+why+"; check that it speaks barbershop")
 	}

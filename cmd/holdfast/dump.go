@@ -106,7 +106,8 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	return nil
 }
 
-// expected is about how many packets will be written of a folder that holds total, 0 if that is not known.
+// expected is about how many packets will be written of a folder that holds total, 0 if that is not
+// known.
 func (c *dumpCmd) expected(total int64) int64 {
 	switch {
 	case len(c.Queue) > 0:

@@ -18,7 +18,8 @@ func (f folder) Validate() error {
 	return nil
 }
 
-// check refuses a name that cannot be a data folder's; there says that the folder must exist already.
+// check refuses a name that cannot be a data folder's; there says that the folder must exist
+// already.
 func (f folder) check(there bool) error {
 	info, err := os.Stat(string(f))
 	switch {

@@ -48,7 +48,8 @@ func (c *importCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	defer file.close()
-	// A server of another protocol would make something else of the lines, so it is asked first what it is.
+	// A server of another protocol would make something else of the lines, so it is asked first
+	// what it is.
 	if _, err := countItems(ctx, c.Barbershop, c.Timeout); err != nil {
 		return fmt.Errorf("%w; nothing is imported", err)
 	}
@@ -103,8 +104,8 @@ func newImporting(conn *net.TCPConn, timeout time.Duration) *importing {
 	return &importing{conn: conn, timeout: timeout, lines: make(chan int64, maxInFlight)}
 }
 
-// run sends updates until the snapshot ends, a line is wrong, the server refuses one, or ctx ends. It
-// returns when every update has its reply or can get none.
+// run sends updates until the snapshot ends, a line is wrong, the server refuses one, or ctx ends.
+// It returns when every update has its reply or can get none.
 func (i *importing) run(ctx context.Context, snapshot io.Reader) error {
 	replies := make(chan error, 1)
 	go func() { replies <- i.read() }() // ends after the sender, or when the server fails
@@ -172,8 +173,8 @@ func (i *importing) send(ctx context.Context, snapshot io.Reader) (err error) {
 	return nil
 }
 
-// parseItem reads "id score", with the end of a line. Spaces around them, and lines of nothing else,
-// are let pass: people edit snapshots.
+// parseItem reads "id score", with the end of a line. Spaces around them, and lines of nothing
+// else, are let pass: people edit snapshots.
 func parseItem(line []byte) (item, score uint64, blank bool, err error) {
 	if len(line) > maxLine {
 		return 0, 0, false, fmt.Errorf("%.20q… is too long: expected an item and its score, such as 17 250", line)

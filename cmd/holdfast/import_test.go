@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// boardOf is a server that says how many items it has, and on a second connection answers the n-th line it
-// gets, from 1 on, with what reply returns, and closes that connection when it is nothing.
+// boardOf is a server that says how many items it has, and on a second connection answers the n-th
+// line it gets, from 1 on, with what reply returns, and closes that connection when it is nothing.
 func boardOf(t *testing.T, reply func(n int, line string) string) (addr string, got func() []string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -211,7 +211,8 @@ func TestInterruptedImportSaysWhereToGoOn(t *testing.T) {
 		_ = read.Close()
 		ended <- result{code, stdout.String(), stderr.String()}
 	}()
-	// Each write returns when it has been read, and a next one is only asked for after what was read is sent.
+	// Each write returns when it has been read, and a next one is only asked for after what was
+	// read is sent.
 	for range 3 {
 		_, _ = io.WriteString(write, "1 1\n")
 	}

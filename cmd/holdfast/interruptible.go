@@ -57,8 +57,8 @@ func openFile(stop <-chan struct{}, name string, flags int) (*os.File, error) {
 	return interruptibly(stop, open)
 }
 
-// interruptibly calls do. When stop is closed before do returns, the result is context.Canceled, and
-// do goes on until the process ends: nothing that it uses may be touched.
+// interruptibly calls do. When stop is closed before do returns, the result is context.Canceled,
+// and do goes on until the process ends: nothing that it uses may be touched.
 func interruptibly[T any](stop <-chan struct{}, do func() (T, error)) (value T, err error) {
 	select {
 	case <-stop:

@@ -24,7 +24,8 @@ func cli(t *testing.T, args ...string) result {
 	return command{}.run(ctx, args...)
 }
 
-// done runs a command that has to succeed without a word on standard error, and returns what it printed.
+// done runs a command that has to succeed without a word on standard error, and returns what it
+// printed.
 func done(t *testing.T, args ...string) string {
 	t.Helper()
 	r := cli(t, args...)
@@ -34,7 +35,8 @@ func done(t *testing.T, args ...string) string {
 	return r.stdout
 }
 
-// filled makes a folder with packets of all kinds in two queues, and a third one that is empty again.
+// filled makes a folder with packets of all kinds in two queues, and a third one that is empty
+// again.
 func filled(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")

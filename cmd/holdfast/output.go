@@ -117,8 +117,8 @@ func (o *output) left() string {
 	return "nothing was written"
 }
 
-// cause is the output's own error if it has one, and err if not. Who writes an output may report its
-// error as something else.
+// cause is the output's own error if it has one, and err if not. Who writes an output may report
+// its error as something else.
 func (o *output) cause(err error) error {
 	if err != nil && o.sink.err != nil {
 		return o.sink.err
@@ -126,8 +126,8 @@ func (o *output) cause(err error) error {
 	return err
 }
 
-// sink is below the buffer of an output. It gives errors a name and keeps the first. One goroutine at
-// a time writes to it.
+// sink is below the buffer of an output. It gives errors a name and keeps the first. One goroutine
+// at a time writes to it.
 type sink struct {
 	name string // "" for standard output
 	w    io.Writer

@@ -157,8 +157,8 @@ func TestBarShowsRateAndTimeLeftAndGoes(t *testing.T) {
 // cleared is what takes a bar away.
 const cleared = "\x1b[2K\r"
 
-// openTerminal returns a terminal of 80 columns, and what reads what is written to it until a bar is
-// taken away.
+// openTerminal returns a terminal of 80 columns, and what reads what is written to it until a bar
+// is taken away.
 func openTerminal(t *testing.T) (terminal *os.File, seen func() string) {
 	t.Helper()
 	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

@@ -54,7 +54,8 @@ func apply(t *testing.T, dir string, fns ...func(b *storage.Batch)) (closed func
 	}
 }
 
-// killedAfterPops is the folder of a server that was killed after it had delivered a hundred packets.
+// killedAfterPops is the folder of a server that was killed after it had delivered a hundred
+// packets.
 func killedAfterPops(t *testing.T) (dir string) {
 	t.Helper()
 	live := stored(t)

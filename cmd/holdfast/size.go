@@ -52,7 +52,8 @@ func (s byteSize) String() string {
 	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
-// approximate is a number of bytes as people read it, in the largest unit that leaves a whole number.
+// approximate is a number of bytes as people read it, in the largest unit that leaves a whole
+// number.
 func approximate(n int64) string {
 	for _, u := range units()[:3] {
 		if n >= u.bytes {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 )
 
-// verdictJSON is the beginning of the JSON form of a report. The queues follow, one queueJSON each, and
-// the seconds that it took.
+// verdictJSON is the beginning of the JSON form of a report. The queues follow, one queueJSON each,
+// and the seconds that it took.
 type verdictJSON struct {
 	Sound    bool          `json:"sound"`
 	Findings []findingJSON `json:"findings"`
@@ -73,8 +73,8 @@ func printVerdictJSON(w *bufio.Writer, r *verify.Report) error {
 	return nil
 }
 
-// printVerdict writes a line for each finding, a line for each queue, and the verdict. Errors of w show
-// at its Flush.
+// printVerdict writes a line for each finding, a line for each queue, and the verdict. Errors of w
+// show at its Flush.
 func printVerdict(w *bufio.Writer, r *verify.Report) {
 	for _, f := range r.Findings {
 		fmt.Fprintln(w, f)

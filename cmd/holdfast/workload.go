@@ -96,8 +96,9 @@ func (c *benchCmd) measure(ctx context.Context, w *workload) (loadgen.Result, er
 	return loadgen.Run(ctx, spec(w.put))
 }
 
-// clean takes what the measurement has left, also after an interruption. It goes on for some windows
-// after the first empty reply, since the last requests of a connection that was cut may still arrive.
+// clean takes what the measurement has left, also after an interruption. It goes on for some
+// windows after the first empty reply, since the last requests of a connection that was cut may
+// still arrive.
 func (c *benchCmd) clean(ctx context.Context, w *workload, atMost time.Duration) error {
 	const (
 		window  = 512

@@ -40,10 +40,10 @@ type Report struct {
 // value log and removes the reserve file, which the next start makes again.
 //
 // The folder must be one that a server could start on: the error wraps one of the opening errors of
-// package storage, or storage.ErrLoss when the packets are not those that the control record counts.
-// It wraps storage.ErrFull, and nothing was done, when the disk has no room for new tables beside the
-// old ones. When ctx ends, Folder stops after the step under way, and the error wraps that of ctx.
-// However it ends, also by a kill, no packet is lost and it can be run again.
+// package storage, or storage.ErrLoss when the packets are not those that the control record
+// counts. It wraps storage.ErrFull, and nothing was done, when the disk has no room for new tables
+// beside the old ones. When ctx ends, Folder stops after the step under way, and the error wraps
+// that of ctx. However it ends, also by a kill, no packet is lost and it can be run again.
 func Folder(ctx context.Context, dir string, o Options) (report Report, err error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())

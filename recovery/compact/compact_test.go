@@ -16,8 +16,8 @@ import (
 
 const now = 1000 // the time in these tests
 
-// mostlyPopped makes a folder of n packets of 128 bytes and pops all but every tenth. It returns the
-// bytes that the keys and records of the rest take.
+// mostlyPopped makes a folder of n packets of 128 bytes and pops all but every tenth. It returns
+// the bytes that the keys and records of the rest take.
 func mostlyPopped(tb testing.TB, dir string, n int) (live int64) {
 	tb.Helper()
 	const keyBytes, run, keep = 18, 1000, 10

@@ -16,7 +16,8 @@ const (
 	// The length fields of the pinpriq protocol have 16 bits: what is longer could never be asked for.
 	maxNameLen = 0xffff
 	maxKeyLen  = 0xffff
-	// MaxRecord is the longest full record of a packet: what every store takes that is not on a small disk.
+	// MaxRecord is the longest full record of a packet: what every store takes that is not on a
+	// small disk.
 	MaxRecord = 1<<20 - 2048
 	// maxRest bounds the unknown fields of a queue definition.
 	maxRest = 64 << 10

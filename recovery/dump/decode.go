@@ -42,8 +42,8 @@ func (c *chunk) decode(d decoder) {
 	}
 }
 
-// decodeHeader decodes the first record. It tells a dump of a later version before it looks at fields
-// that only that version has.
+// decodeHeader decodes the first record. It tells a dump of a later version before it looks at
+// fields that only that version has.
 func decodeHeader(f Format, raw []byte) (*headerRecord, error) {
 	var begin struct {
 		Type    string `json:"type" msgpack:"type"`
@@ -183,8 +183,8 @@ func wanted(kind reflect.Kind) string {
 	return "an object of strings"
 }
 
-// checkText refuses what encoding/json replaces in silence: bytes that are not UTF-8, and escapes of
-// half a surrogate pair.
+// checkText refuses what encoding/json replaces in silence: bytes that are not UTF-8, and escapes
+// of half a surrogate pair.
 func checkText(line []byte) error {
 	if !utf8.Valid(line) {
 		return errors.New("the line is not UTF-8: bytes that are not go into a field whose name ends in _base64")

@@ -22,7 +22,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Source is what Dump reads; a *storage.Snapshot is one. Dump calls it from one goroutine at a time.
+// Source is what Dump reads; a *storage.Snapshot is one. Dump calls it from one goroutine at a
+// time.
 type Source interface {
 	Control() storage.Control
 	// Queues calls fn for every queue definition, in order of identity.
@@ -172,7 +173,8 @@ func (d *dumper) progress() Progress {
 	return Progress{Packets: d.report.Packets, Total: int64(d.control.Live), Bytes: d.report.Bytes}
 }
 
-// chooseQueues fills queues and ranges. A range is a run of wanted queues with no other between them.
+// chooseQueues fills queues and ranges. A range is a run of wanted queues with no other between
+// them.
 func (d *dumper) chooseQueues() error {
 	globs, err := parseGlobs(d.Queues)
 	if err != nil {
@@ -209,8 +211,8 @@ func (d *dumper) chooseQueues() error {
 	return d.checkNames()
 }
 
-// checkNumber refuses the number of a queue that could not be loaded. A salvage leaves the queue out
-// if no queue can have the number, and else widens the marks.
+// checkNumber refuses the number of a queue that could not be loaded. A salvage leaves the queue
+// out if no queue can have the number, and else widens the marks.
 func (d *dumper) checkNumber(id uint32) error {
 	switch {
 	case d.Salvage && !possibleQueue(id):

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// globs are patterns for the names of queues (DUMP.md, section queues). Names and patterns are bytes;
-// here each byte is a character of its own. path.Match does not do: its * ends at a slash.
+// globs are patterns for the names of queues (DUMP.md, section queues). Names and patterns are
+// bytes; here each byte is a character of its own. path.Match does not do: its * ends at a slash.
 type globs []*regexp.Regexp
 
 // parseGlobs refuses a pattern whose set or escape has no end.

@@ -151,7 +151,8 @@ func (r *runReader) enterQueue(id storage.PacketID) (wanted bool, err error) {
 	return true, r.add(runItem{queue: r.queue, end: len(r.run.recs)})
 }
 
-// queuesUpTo adds the records of all queues up to one, so that also queues without packets stand in order.
+// queuesUpTo adds the records of all queues up to one, so that also queues without packets stand in
+// order.
 func (r *runReader) queuesUpTo(id uint32) error {
 	for len(r.unwritten) > 0 && r.unwritten[0].ID <= id {
 		r.queue, r.unwritten = r.unwritten[0], r.unwritten[1:]

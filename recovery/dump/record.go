@@ -80,7 +80,8 @@ type optionalBytes []byte
 // IsZero tells the msgpack library what omitempty leaves out.
 func (b optionalBytes) IsZero() bool { return b == nil }
 
-// sequence is a packet's sequence. In JSON, whose numbers have no 64 bits, it is a string of digits.
+// sequence is a packet's sequence. In JSON, whose numbers have no 64 bits, it is a string of
+// digits.
 type sequence uint64
 
 func newHeader(marks storage.Marks, payload Encoding) *headerRecord {

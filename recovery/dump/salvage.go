@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// salvagePass reads the whole folder before the first record is written, also where only some queues
-// are dumped. It compares the packets with the control record and widens the marks until they hold
-// every packet.
+// salvagePass reads the whole folder before the first record is written, also where only some
+// queues are dumped. It compares the packets with the control record and widens the marks until
+// they hold every packet.
 func (d *dumper) salvagePass(m *storage.Marks) error {
 	repairMarks(m)
 	for _, q := range d.queues {

@@ -57,8 +57,8 @@ func appendString(dst, b []byte) []byte {
 	return append(append(dst, b[from:]...), '"')
 }
 
-// appendTags appends tags as a JSON object if each name is there once and all is UTF-8, and says so.
-// Else it appends an array of base64: name, value, name, value, ….
+// appendTags appends tags as a JSON object if each name is there once and all is UTF-8, and says
+// so. Else it appends an array of base64: name, value, name, value, ….
 func appendTags(dst []byte, tags []storage.Tag) (out []byte, plain bool) {
 	plain = plainTags(tags)
 	open, end, colon := byte('['), byte(']'), byte(',')

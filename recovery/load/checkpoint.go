@@ -8,8 +8,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// checkpoint says how far a load has come. It is the load record of the store (DUMP.md, section load
-// record). Each batch writes it in one transaction with its packets, so what it says is stored.
+// checkpoint says how far a load has come. It is the load record of the store (DUMP.md, section
+// load record). Each batch writes it in one transaction with its packets, so what it says is
+// stored.
 type checkpoint struct {
 	Version int  `msgpack:"version"`
 	Merge   bool `msgpack:"merge"`

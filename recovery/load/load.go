@@ -20,7 +20,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Errors of Load and Abandon. A load that was cut short, now or earlier, is storage.ErrLoadUnfinished.
+// Errors of Load and Abandon. A load that was cut short, now or earlier, is
+// storage.ErrLoadUnfinished.
 var (
 	// ErrNotEmpty means that the folder holds packets or settings, and Options.Merge was not given.
 	ErrNotEmpty = errors.New("the data folder is not empty")
@@ -56,8 +57,9 @@ type Report struct {
 
 // Load stores the packets of a dump in the folder dir, which it makes if there is none.
 //
-// A folder without packets takes the dump as it is, with the numbers of queues, the sequences and the
-// marks: a dump of that folder is the same dump, byte for byte. A folder with packets needs Merge.
+// A folder without packets takes the dump as it is, with the numbers of queues, the sequences and
+// the marks: a dump of that folder is the same dump, byte for byte. A folder with packets needs
+// Merge.
 //
 // Load writes in batches, each with a checkpoint. When it is stopped, by ctx, by an error or by the
 // end of the process, a part of the dump may be stored. Then everything that serves the folder
@@ -149,8 +151,8 @@ func (l *loader) readHeader() (err error) {
 	return nil
 }
 
-// memTable keeps memory below 300 MB: a compaction maps twenty tables of this size, and what it makes
-// of them. A server's are twice as large and load no faster; smaller ones need more syncs.
+// memTable keeps memory below 300 MB: a compaction maps twenty tables of this size, and what it
+// makes of them. A server's are twice as large and load no faster; smaller ones need more syncs.
 const memTable = 4 << 20
 
 func (l *loader) open() (err error) {
@@ -174,8 +176,8 @@ func (l *loader) open() (err error) {
 // reserveSize is free space beside which the reserve is nothing that closing could need.
 const reserveSize = 1 << 30
 
-// close closes the store and returns err, or else the error of closing. Where there is room it removes
-// the reserve: that of small memory tables is small, and the next start makes its own.
+// close closes the store and returns err, or else the error of closing. Where there is room it
+// removes the reserve: that of small memory tables is small, and the next start makes its own.
 func (l *loader) close(err error) error {
 	if l.store == nil {
 		return err
@@ -294,7 +296,8 @@ func ended(ctx context.Context, step int64) error {
 	return ctx.Err()
 }
 
-// clear removes expired packets and empty queues from a folder whose numbers the dump is about to use.
+// clear removes expired packets and empty queues from a folder whose numbers the dump is about to
+// use.
 func (l *loader) clear(ctx context.Context, expired bool) error {
 	err := l.store.Queues(func(q storage.Queue) error {
 		if q.RestFields > 0 {

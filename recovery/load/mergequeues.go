@@ -37,7 +37,8 @@ func (m *mergeQueues) add(name []byte, id uint32) {
 	}
 }
 
-// checkRoom returns an error if so many new queues, with so many bytes of names, are more than a server holds.
+// checkRoom returns an error if so many new queues, with so many bytes of names, are more than a
+// server holds.
 func (m *mergeQueues) checkRoom(queues, bytes int) error {
 	if len(m.numbers)+queues > storage.MaxQueues || m.bytes+bytes > storage.MaxNameBytes {
 		return fmt.Errorf("the folder and the dump together have more than %d queues, or names of more than %d bytes, "+

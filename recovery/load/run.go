@@ -38,7 +38,8 @@ func (l *loader) validate(ctx context.Context) error {
 	return l.readHeader()
 }
 
-// run stores the dump, from where an earlier load stopped. One batch is written while the next is filled.
+// run stores the dump, from where an earlier load stopped. One batch is written while the next is
+// filled.
 func (l *loader) run(ctx context.Context) error {
 	l.writer = newBatchWriter()
 	err := l.in.Run(ctx, dump.ReadOptions{Queue: l.putQueue, Packet: l.putPacket, Progress: l.Progress})
@@ -149,8 +150,8 @@ func (l *loader) enlarge() error {
 	return l.open()
 }
 
-// makeRoom has the batch written if it is full, or would be with the record that is being handed out,
-// of n bytes. The checkpoint is what lies before that record.
+// makeRoom has the batch written if it is full, or would be with the record that is being handed
+// out, of n bytes. The checkpoint is what lies before that record.
 func (l *loader) makeRoom(n int) error {
 	size, ops := l.batch.Bytes(), l.batch.Len()
 	if size < cmp.Or(l.batchBytes, min(batchBytes, l.limits.MaxBytes*5/8)) &&

@@ -8,15 +8,16 @@ import (
 	"sync"
 )
 
-// Stages are the three steps of a pipeline over items of type T. An item is a buffer: a few are made,
-// and each goes round again and again, so memory does not depend on the length of the stream.
+// Stages are the three steps of a pipeline over items of type T. An item is a buffer: a few are
+// made, and each goes round again and again, so memory does not depend on the length of the stream.
 type Stages[T any] struct {
 	// New makes an empty item.
 	New func() T
 
-	// Read fills one item after another until the stream ends, on a goroutine of its own. next hands
-	// the item it returned before to the workers and returns an empty one; the first call only
-	// returns one. Its error means that no more items are wanted, and Read returns it. ctx ends then, too.
+	// Read fills one item after another until the stream ends, on a goroutine of its own. next
+	// hands the item it returned before to the workers and returns an empty one; the first call
+	// only returns one. Its error means that no more items are wanted, and Read returns it. ctx
+	// ends then, too.
 	Read func(ctx context.Context, next func() (T, error)) error
 
 	// Work makes the function of one worker, which may keep what it uses from item to item.

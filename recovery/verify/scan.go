@@ -162,7 +162,8 @@ func (v *verifier) deliver(r *run) error {
 	return nil
 }
 
-// addQueue adds the counts of a run to those of the queue. Queues and packets come in the same order.
+// addQueue adds the counts of a run to those of the queue. Queues and packets come in the same
+// order.
 func (v *verifier) addQueue(q *runOfQueue) {
 	v.report.Packets += q.Ready + q.Delayed + q.Unselectable
 	v.report.Expired += q.Expired
