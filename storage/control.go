@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Marks are the counters that must not run backwards over a restart.
@@ -31,37 +32,30 @@ type Control struct {
 }
 
 const (
-	fieldFormat    = 1
-	fieldEpoch     = 2
-	fieldBatch     = 3
-	fieldLive      = 4
-	fieldHash      = 5
-	fieldNextSeq   = 6
-	fieldLowSeq    = 7
-	fieldNextQueue = 8
-	fieldSecret    = 9
-
-	controlFields = 8 // those that every record has
+	controlFields = 8 // that every record has, each a number: FORMAT.md
+	fieldSecret   = 9
 )
 
 // appendControl writes the secret last, where bears looks for it; of records
 // from before there were secrets it is nil.
 func appendControl(dst []byte, c *Control, secret []byte) []byte {
-	fields := byte(controlFields)
+	n := controlFields
 	if secret != nil {
-		fields++
+		n++
 	}
-	dst = append(dst, formFixMap|fields)
-	for i, v := range [controlFields]uint64{
-		FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
-	} {
-		dst = append(dst, byte(i+1))
-		dst = appendUint(dst, v)
-	}
-	if secret != nil {
-		dst = appendBin(append(dst, fieldSecret), secret)
-	}
-	return dst
+	return appendMap(dst, n, func(e *msgpack.Encoder) error {
+		for i, v := range [controlFields]uint64{
+			FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
+		} {
+			if err := errors.Join(e.EncodeUint(uint64(i+1)), e.EncodeUint(v)); err != nil {
+				return err
+			}
+		}
+		if secret == nil {
+			return nil
+		}
+		return errors.Join(e.EncodeUint(fieldSecret), e.EncodeBytes(secret))
+	})
 }
 
 // bears reports whether a control record carries the secret.
@@ -96,50 +90,20 @@ func readKey(txn *badger.Txn, key string, fn func(rec []byte) error) (err error)
 
 func decodeControl(rec []byte, c *Control) error {
 	*c = Control{}
-	r := reader{b: rec}
-	n, ok := r.fields()
-	if !ok {
-		return r.bad("no map of fields")
-	}
-	seen := uint64(0)
-	for ; n > 0; n-- {
-		field, ok := r.uint()
-		if !ok {
-			return r.bad("no field number")
-		}
+	var format, nextQueue uint64
+	values := [controlFields]*uint64{&format, &c.Epoch, &c.Batch, &c.Live, &c.Hash, &c.NextSeq, &c.LowSeq, &nextQueue}
+	seen := 0
+	err := eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
 		if field == 0 || field > controlFields {
-			if !r.skip(0) {
-				return r.bad("field value cut short or of a wrong form")
-			}
-			continue
+			return d.Skip()
 		}
-		v, ok := r.uint()
-		if !ok {
-			return r.bad("a field of the control record is not a number")
-		}
+		*values[field-1], err = d.DecodeUint64()
 		seen |= 1 << field
-		switch field {
-		case fieldEpoch:
-			c.Epoch = v
-		case fieldBatch:
-			c.Batch = v
-		case fieldLive:
-			c.Live = v
-		case fieldHash:
-			c.Hash = v
-		case fieldNextSeq:
-			c.NextSeq = v
-		case fieldLowSeq:
-			c.LowSeq = v
-		case fieldNextQueue:
-			c.NextQueue = uint32(v)
-		}
+		return err
+	})
+	c.NextQueue = uint32(nextQueue)
+	if err == nil && seen != 1<<(controlFields+1)-2 {
+		err = fmt.Errorf("%w: a field of the control record is missing", ErrRecord)
 	}
-	if !r.end() {
-		return r.bad("bytes after the last field")
-	}
-	if seen != 1<<(controlFields+1)-2 {
-		return r.bad("a field of the control record is missing")
-	}
-	return nil
+	return err
 }

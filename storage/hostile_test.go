@@ -1,13 +1,10 @@
 package storage
 
 import (
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // grown gives a file a size without taking room on the disk.
@@ -30,16 +27,6 @@ func TestHugeFilesAreReportedWithoutMemoryForThem(t *testing.T) {
 		"a table":            {false, tableSuffix, func(t *testing.T, name string) { grown(t, name, huge) }},
 		"a table beyond all": {false, tableSuffix, func(t *testing.T, name string) { grown(t, name, maxLogBytes+1) }},
 		"a log beyond all":   {true, logSuffix, func(t *testing.T, name string) { grown(t, name, maxLogBytes+1) }},
-		"a key that claims 1 GiB": {false, badger.KeyRegistryFileName, func(t *testing.T, name string) {
-			b, err := os.ReadFile(name)
-			if err == nil {
-				b = append(binary.BigEndian.AppendUint32(b, huge), make([]byte, 100)...)
-				err = os.WriteFile(name, b, 0o600)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := folders[row.kill]

@@ -255,13 +255,11 @@ func checkLogs(path string, secret []byte, accept acceptance) (memTable int64, e
 // have cut lies behind its end.
 func checkLog(name string, last uint64, secret []byte) (end logEnd, later bool, err error) {
 	end.last = last
-	err = withLog(name, func(b []byte) error {
-		if len(b) > 0 {
-			end = readLog(b, last)
-			later = laterBatch(b[end.at:], end.torn, secret)
-		}
-		return nil
-	})
+	b, err := readLogFile(name)
+	if err == nil && len(b) > 0 {
+		end = readLog(b, last)
+		later = laterBatch(b[end.at:], end.torn, secret)
+	}
 	return end, later, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -151,34 +150,24 @@ func (l *looker) logs(names []string) error {
 // log makes tables of one log, which follows transaction last. It returns the
 // last one now.
 func (l *looker) log(name string, last uint64) (uint64, error) {
-	end := last
-	err := withLog(name, func(b []byte) (err error) {
-		if len(b) > 0 {
-			end, err = l.transactions(name, b, last)
-		}
-		return err
-	})
-	switch {
-	case err == nil:
-		return end, nil
-	case errors.Is(err, ErrDamaged) || starved(err):
-		return last, err
-	case l.findings == nil:
-		return last, fmt.Errorf("cannot read the log %s: %w", name, err)
-	}
+	var unread error
 	b, err := readPages(name, func(at int, err error) {
-		l.findings.add(Finding{FindingLog, fmt.Sprintf("%s byte %d", l.key(name), at), fmt.Sprintf(noPage, err)})
+		if unread = err; l.findings != nil {
+			l.findings.add(Finding{FindingLog, fmt.Sprintf("%s byte %d", l.key(name), at), fmt.Sprintf(noPage, err)})
+		}
 	})
-	if err != nil {
-		l.findings.add(Finding{FindingLog, l.key(name), fmt.Sprintf("it cannot be read (%v) and is left out; %s", err, lostWith)})
-		return last, nil
+	if err == nil && l.findings == nil {
+		err = unread
 	}
-	end = last
-	err = guarded(b, func(b []byte) (err error) {
-		end, err = l.transactions(name, b, last)
-		return err
-	})
-	return end, err
+	switch {
+	case err == nil && len(b) > 0:
+		return l.transactions(name, b, last)
+	case err == nil:
+		return last, nil
+	case starved(err):
+		return last, err
+	}
+	return last, l.unread(FindingLog, l.key(name), fmt.Errorf("%w: cannot read the log %s: %w; %s", ErrDamaged, name, err, lostWith))
 }
 
 // transactions makes tables of what a log holds.

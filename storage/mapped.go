@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,13 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files of a database are read through mappings, and what the file system
-// cannot give then is a fault and no error. On a device that is an I/O error.
-// On a file system in memory (tmpfs) it may be lack of room, too: it makes
-// pages for the holes of a file when a mapping is read, and most of a log is a
-// hole. So a log is mapped up to its last byte that is not zero, and a file
-// that gives a fault is read with read(2), which takes no room for holes and
-// says why it cannot.
+// Tables are read through mappings. What the file system cannot give then is a fault, not an error.
+// On a device that is an I/O error. On a file system in memory (tmpfs) it may be lack of room: it
+// makes pages for the holes of a file when a mapping is read. So a file that gives a fault is read
+// again with read(2), which takes no room for holes and says why it cannot. Logs are mostly holes
+// and are read with read(2) at once.
 
 // errFault means that a part of a mapping could not be had.
 var errFault = errors.New("a part of it could not be read: the device failed, or its file system had no room for it")
@@ -32,71 +29,42 @@ func faultError(p any) error {
 	return fmt.Errorf("%v", p)
 }
 
-// withLog calls fn with what a log holds, valid during the call, without the
-// zeros at its end; of an empty one with no bytes. What fn changes in it stays
-// there. Where the mapping gives a fault fn is called again, with what
-// read(2) gives. A panic of fn is an error.
-func withLog(name string, fn func(b []byte) error) error {
-	b, unmap, err := mapLog(name)
-	if err != nil {
-		return err
-	}
-	err = guarded(b, fn)
-	unmap()
-	if !errors.Is(err, errFault) {
-		return err
-	}
+// readLogFile reads a log. Any part that cannot be read is an error.
+func readLogFile(name string) ([]byte, error) {
 	var unread error
-	if b, err = readPages(name, func(_ int, err error) { unread = err }); err == nil {
+	b, err := readPages(name, func(_ int, err error) { unread = err })
+	if err == nil {
 		err = unread
 	}
-	if err != nil {
-		return err
-	}
-	return guarded(b, fn)
+	return b, err
 }
 
-// guarded calls fn, and makes an error of a panic.
-func guarded(b []byte, fn func(b []byte) error) (err error) {
-	defer recoverFault(&err)()
-	return fn(b)
-}
-
-// mapLog maps a log up to the zeros at its end, for reading and for changes
-// that stay here.
-func mapLog(name string) (b []byte, unmap func(), err error) {
-	file, size, err := openMapped(name)
+// readPages reads a file as far as the device gives it. Pages that it does not give are zeros, and
+// bad is called with where they are.
+func readPages(name string, bad func(at int, err error)) ([]byte, error) {
+	file, err := os.Open(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer file.Close()
-	if size > 0 {
-		size = dataEnd(file, size)
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
 	}
-	return mapOpen(file, size)
-}
-
-// dataEnd returns how much of a file of size bytes must be read so that only
-// zeros follow: whole pages, and at least one. A record ends in a checksum,
-// which may end in zeros.
-func dataEnd(file io.ReaderAt, size int64) int64 {
-	const page, chunk = 4096, 1 << 18
-	b, zeros := make([]byte, chunk), make([]byte, chunk)
-	end := size
-	for end > 0 {
-		from := (end - 1) / chunk * chunk
-		part := b[:end-from]
-		if n, err := file.ReadAt(part, from); n < len(part) && err != nil {
-			break // of what is before, and who reads it sees why
-		}
-		if !bytes.Equal(part, zeros[:len(part)]) {
-			end = from + int64(len(bytes.TrimRight(part, "\x00")))
+	const page, most = 4096, 4 * maxMemTable
+	if info.Size() > most {
+		return nil, tooLong(info)
+	}
+	data := make([]byte, info.Size())
+	for at := 0; at < len(data); {
+		n, err := file.ReadAt(data[at:], int64(at))
+		if at += n; err == nil || err == io.EOF {
 			break
 		}
-		end = from
+		bad(at, err)
+		at += page - at%page
 	}
-	const sum = 4
-	return min(size, max(1, (end+sum+page-1)/page)*page)
+	return data, nil
 }
 
 // whyFault tells why a file that gave a fault could not be read: the error
@@ -116,58 +84,30 @@ func whyFault(name string) error {
 // onlyReader hides that a file can be copied without being read.
 type onlyReader struct{ io.Reader }
 
-// openMapped opens a file to map it, and judges its size.
-func openMapped(name string) (file *os.File, size int64, err error) {
-	if file, err = os.Open(name); err != nil {
-		return nil, 0, err
-	}
-	info, err := file.Stat()
-	if err == nil {
-		err = judgeSize(info.Size())
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, 0, err
-	}
-	return file, info.Size(), nil
-}
-
-// mapOpen maps the first size bytes of a file.
-func mapOpen(file *os.File, size int64) (b []byte, unmap func(), err error) {
-	if size == 0 {
-		return nil, func() {}, nil
-	}
-	b, err = unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-	if err != nil {
-		return nil, nil, &os.PathError{Op: "mmap", Path: file.Name(), Err: err}
-	}
-	return b, func() { _ = unix.Munmap(b) }, nil
-}
-
-// mapFile maps a file for reading; an empty one gives no bytes. The mapping is
-// private, so that who lets go of the pages of Badger's mappings does not take
-// it for one of them: it can be gone by then.
+// mapFile maps a file for reading; an empty one gives no bytes. The mapping is private, so that
+// dropMappings does not take it for one of Badger's: it can be gone by then.
 func mapFile(name string) ([]byte, error) {
-	file, size, err := openMapped(name)
+	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	if size == 0 {
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Size() > maxLogBytes:
+		return nil, tooLong(info)
+	case info.Size() == 0:
 		return nil, nil
 	}
-	b, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
+	b, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, &os.PathError{Op: "mmap", Path: name, Err: err}
 	}
 	return b, nil
 }
 
-// judgeSize returns an error for a file that is larger than Badger makes any,
-// which is not worth the time it takes to look through.
-func judgeSize(size int64) error {
-	if size > maxLogBytes {
-		return fmt.Errorf("it has %d bytes, more than any table or log", size)
-	}
-	return nil
+func tooLong(info os.FileInfo) error {
+	return fmt.Errorf("it has %d bytes, more than any table or log", info.Size())
 }

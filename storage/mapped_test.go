@@ -3,7 +3,6 @@ package storage
 import (
 	"bytes"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,36 +111,3 @@ func TestFileWithoutRoomToMapItIsNotDamage(t *testing.T) {
 		}
 	}
 }
-
-func TestLogIsMappedUpToTheZerosAtItsEnd(t *testing.T) {
-	const size = 3 << 18
-	for name, row := range map[string]struct{ last, want int64 }{
-		"nothing":                    {-1, 4096},
-		"in the first page":          {10, 4096},
-		"a checksum ends in zeros":   {4093, 8192},
-		"before the end of a chunk":  {1<<18 - 10, 1 << 18},
-		"at the end of a chunk":      {1<<18 - 1, 1<<18 + 4096},
-		"at the beginning of one":    {1 << 18, 1<<18 + 4096},
-		"at the end of all":          {size - 1, size},
-		"before the end of the last": {size - 4097, size},
-	} {
-		b := make([]byte, size)
-		if row.last >= 0 {
-			b[row.last], b[row.last/2] = 1, 1
-		}
-		if got := dataEnd(bytes.NewReader(b), size); got != row.want {
-			t.Errorf("%s: %d, want %d", name, got, row.want)
-		}
-	}
-	if got := dataEnd(badReader{}, 100_000); got != 100_000 {
-		t.Errorf("of a file that cannot be read: %d", got)
-	}
-	if got := dataEnd(bytes.NewReader(make([]byte, 7)), 7); got != 7 {
-		t.Errorf("of a short file: %d", got)
-	}
-}
-
-// badReader is a device that reads nothing.
-type badReader struct{}
-
-func (badReader) ReadAt([]byte, int64) (int, error) { return 0, io.ErrUnexpectedEOF }

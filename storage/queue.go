@@ -1,5 +1,11 @@
 package storage
 
+import (
+	"errors"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
 // Queue is the definition of a queue.
 type Queue struct {
 	ID   uint32
@@ -21,49 +27,32 @@ type Queue struct {
 const fieldName = 1
 
 func appendQueue(dst []byte, q *Queue) []byte {
-	n := 1 + q.RestFields
-	if n < 16 {
-		dst = append(dst, formFixMap|byte(n))
-	} else {
-		dst = append(dst, formMap16, byte(n>>8), byte(n))
+	name := q.Name
+	if name == nil {
+		name = []byte{} // the library would write nil
 	}
-	dst = append(dst, fieldName)
-	dst = appendBin(dst, q.Name)
+	dst = appendMap(dst, 1+q.RestFields, func(e *msgpack.Encoder) error {
+		return errors.Join(e.EncodeUint(fieldName), e.EncodeBytes(name))
+	})
 	return append(dst, q.Rest...)
 }
 
-// decodeQueue reads a definition; Name and Rest alias rec.
+// decodeQueue reads a definition, whose first field is the name.
 func decodeQueue(rec []byte, q *Queue) error {
-	id := q.ID
-	*q = Queue{ID: id}
-	r := reader{b: rec}
-	n, ok := r.fields()
-	if !ok {
-		return r.bad("no map of fields")
-	}
-	for ; n > 0; n-- {
-		start := r.pos
-		field, ok := r.uint()
-		if !ok {
-			return r.bad("no field number")
+	*q = Queue{ID: q.ID}
+	return eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
+		if (field == fieldName) != (q.Name == nil) {
+			return errors.New("the name of a queue is not the first field, or not the only one of its number")
 		}
 		if field == fieldName {
-			if q.Name, ok = r.bin(); !ok || q.RestFields > 0 {
-				return r.bad("the name of a queue is not a bin value in the first field")
+			if q.Name, err = d.DecodeBytes(); err == nil && q.Name == nil {
+				err = errors.New("a queue without a name")
 			}
-			continue
+			return err
 		}
-		if !r.skip(0) {
-			return r.bad("field value cut short or of a wrong form")
-		}
-		q.Rest = append(q.Rest, rec[start:r.pos]...)
+		value, err := d.DecodeRaw()
+		q.Rest = append(appendUint(q.Rest, field), value...)
 		q.RestFields++
-	}
-	if !r.end() {
-		return r.bad("bytes after the last field")
-	}
-	if q.Name == nil {
-		return r.bad("a queue without a name")
-	}
-	return nil
+		return err
+	})
 }

@@ -190,17 +190,17 @@ func (r *readState) give(item *badger.Item, id PacketID, i int) error {
 // giveRecord passes one record to fn, joined with its payload when that is
 // kept apart.
 func (r *readState) giveRecord(rec []byte, id PacketID, i int) error {
-	head, err := splitHead(rec)
-	if err != nil {
+	var head recordFields
+	if err := head.read(rec, nil, false); err != nil {
 		return r.fn(i, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
 	}
 	if !head.large {
 		return r.fn(i, rec, nil)
 	}
-	return r.giveLarge(rec, head, id, i)
+	return r.giveLarge(rec, &head, id, i)
 }
 
-func (r *readState) giveLarge(rec []byte, head recordHead, id PacketID, i int) error {
+func (r *readState) giveLarge(rec []byte, head *recordFields, id PacketID, i int) error {
 	r.key = appendPayloadKey(r.key[:0], id)
 	item, err := r.get(r.key)
 	switch {

@@ -1,6 +1,9 @@
 package storage
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // A packet's record is one msgpack map with small integers for names, in
 // rising order but for the payload, which is always last:
@@ -43,60 +46,23 @@ func AppendRecord(dst []byte, p *Packet) []byte {
 	return dst
 }
 
-// DecodeRecord reads a full record into p, replacing all of it: Key and
-// Payload alias rec, the array of Tags is used again, and strings that are
-// the same as before are kept, so that a loop takes no memory. Fields of later versions are skipped. It returns an
-// error that wraps ErrRecord when rec is anything but one whole record; p is
-// then undefined.
+// DecodeRecord reads a full record into p, replacing all of it. Key and Payload alias rec. The array
+// of Tags is used again, and strings that are the same as before are kept, so a loop takes no
+// memory. Fields of later versions are skipped. The error wraps ErrRecord when rec is anything but
+// one whole full record; p is then undefined.
 func DecodeRecord(rec []byte, p *Packet) error {
-	p.Key, p.Payload = nil, nil
-	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = 0, 0, 0, 0
-	tags, producer := p.Tags, []byte(nil)
-	p.Tags = tags[:0]
-	r := reader{b: rec}
-	n, ok := r.fields()
-	if !ok {
-		return r.bad("no map of fields")
+	var f recordFields
+	err := f.read(rec, p.Tags, true)
+	if err == nil && f.large {
+		err = fmt.Errorf("%w: the payload is not in it: field 8", ErrRecord)
 	}
-	for ; n > 0; n-- {
-		field, ok := r.uint()
-		if !ok {
-			return r.bad("no field number")
-		}
-		switch field {
-		case fieldKey:
-			p.Key, ok = r.bin()
-		case fieldExpiry:
-			p.Expiry, ok = r.int()
-		case fieldNotBefore:
-			p.NotBefore, ok = r.int()
-		case fieldEnqueuedAt:
-			p.EnqueuedAt, ok = r.int()
-		case fieldTags:
-			p.Tags, ok = r.tags(tags)
-		case fieldAttempts:
-			p.Attempts, ok = r.uint32()
-		case fieldProducer:
-			producer, ok = r.str()
-		case fieldSize:
-			return r.bad("the payload is not in the record: field 8")
-		case fieldPayload:
-			if n != 1 {
-				return r.bad("the payload is not the last field: field 9")
-			}
-			p.Payload, ok = r.bin()
-		default:
-			ok = r.skip(0)
-		}
-		if !ok {
-			return r.bad("field value cut short or of a wrong form")
-		}
+	if err != nil {
+		return err
 	}
-	if !r.end() {
-		return r.bad("bytes after the last field")
-	}
-	if p.Producer != string(producer) {
-		p.Producer = string(producer)
+	p.Key, p.Payload, p.Tags = f.key, f.payload, f.tags
+	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = f.expiry, f.notBefore, f.enqueuedAt, f.attempts
+	if p.Producer != string(f.producer) {
+		p.Producer = string(f.producer)
 	}
 	return nil
 }
@@ -104,56 +70,85 @@ func DecodeRecord(rec []byte, p *Packet) error {
 // decodeMeta reads a stored record, full or without its payload, into m. It
 // never touches a byte of the payload.
 func decodeMeta(rec []byte, m *Meta) error {
-	tags := m.Tags
-	*m = Meta{Tags: tags[:0]}
+	var f recordFields
+	if err := f.read(rec, m.Tags, true); err != nil {
+		return err
+	}
+	size := f.size + uint64(len(f.key))
+	if size > math.MaxUint32 {
+		return fmt.Errorf("%w: a size over 4 GiB", ErrRecord)
+	}
+	*m = Meta{
+		Expiry: f.expiry, NotBefore: f.notBefore, EnqueuedAt: f.enqueuedAt, Key: f.key, Tags: f.tags, Attempts: f.attempts,
+		Size: uint32(size), Large: f.large, More: f.more,
+	}
+	return nil
+}
+
+// recordFields are the fields of a stored record. What is bytes aliases it.
+type recordFields struct {
+	key, producer, payload        []byte
+	expiry, notBefore, enqueuedAt int64
+	tags                          []Tag
+	attempts                      uint32
+	more                          bool   // tags, a producer, or what a later version wrote
+	large                         bool   // the payload has a record of its own
+	size                          uint64 // of the payload
+	at                            int    // where field 8 or 9 begins
+}
+
+// read reads a record, and its tags into the array of tags where they are wanted. It touches no byte
+// of the payload.
+func (f *recordFields) read(rec []byte, tags []Tag, wanted bool) error {
+	f.tags = tags[:0]
 	r := reader{b: rec}
 	n, ok := r.fields()
 	if !ok {
 		return r.bad("no map of fields")
 	}
-	size := uint64(0)
 	for ; n > 0; n-- {
+		f.at = r.pos
 		field, ok := r.uint()
 		if !ok {
 			return r.bad("no field number")
 		}
 		switch field {
 		case fieldKey:
-			m.Key, ok = r.bin()
+			f.key, ok = r.bin()
 		case fieldExpiry:
-			m.Expiry, ok = r.int()
+			f.expiry, ok = r.int()
 		case fieldNotBefore:
-			m.NotBefore, ok = r.int()
+			f.notBefore, ok = r.int()
 		case fieldEnqueuedAt:
-			m.EnqueuedAt, ok = r.int()
+			f.enqueuedAt, ok = r.int()
 		case fieldTags:
-			m.Tags, ok = r.tags(tags)
-			m.More = true
+			if f.more = true; wanted {
+				f.tags, ok = r.tags(tags)
+			} else {
+				ok = r.skip(0)
+			}
 		case fieldAttempts:
-			m.Attempts, ok = r.uint32()
+			f.attempts, ok = r.uint32()
+		case fieldProducer:
+			f.producer, ok = r.str()
+			f.more = true
 		case fieldSize:
-			size, ok = r.uint()
-			m.Large, ok = true, ok && n == 1
+			f.size, ok = r.uint()
+			f.large, ok = true, ok && n == 1
 		case fieldPayload:
-			size, ok = r.binHeader()
-			ok = ok && n == 1
-			r.pos += int(size)
+			f.payload, ok = r.bin()
+			f.size, ok = uint64(len(f.payload)), ok && n == 1
 		default:
 			ok = r.skip(0)
-			m.More = true
+			f.more = true
 		}
 		if !ok {
-			return r.bad("field value cut short or of a wrong form")
+			return r.bad("field value cut short, of a wrong form, or behind the payload")
 		}
 	}
 	if !r.end() {
 		return r.bad("bytes after the last field")
 	}
-	size += uint64(len(m.Key))
-	if size > math.MaxUint32 {
-		return r.bad("a size over 4 GiB")
-	}
-	m.Size = uint32(size)
 	return nil
 }
 
@@ -164,48 +159,6 @@ func appendHead(dst []byte, p *Packet) []byte {
 	dst[head]++
 	dst = append(dst, fieldSize)
 	return appendUint(dst, uint64(len(p.Payload)))
-}
-
-// recordHead is what splitHead finds.
-type recordHead struct {
-	expiry int64  // of the packet, 0 for none
-	large  bool   // the payload has a record of its own
-	at     int    // where field 8 begins, when it is large
-	size   uint64 // of the payload, when it is large
-}
-
-// splitHead reads a stored record as far as its payload.
-func splitHead(rec []byte) (h recordHead, err error) {
-	r := reader{b: rec}
-	n, ok := r.fields()
-	if !ok {
-		return h, r.bad("no map of fields")
-	}
-	for ; n > 0; n-- {
-		h.at = r.pos
-		field, ok := r.uint()
-		if !ok {
-			return h, r.bad("no field number")
-		}
-		switch {
-		case field == fieldPayload && n == 1:
-			return h, nil // whoever decodes the record reads it
-		case field == fieldSize && n == 1:
-			if h.size, ok = r.uint(); !ok || !r.end() {
-				return h, r.bad("field 8 of a wrong form")
-			}
-			h.large = true
-			return h, nil
-		case field == fieldExpiry:
-			h.expiry, ok = r.int()
-		default:
-			ok = r.skip(0)
-		}
-		if !ok {
-			return h, r.bad("field cut short or of a wrong form")
-		}
-	}
-	return h, nil
 }
 
 // appendJoined appends the full record made of a head, split at at, and its payload.

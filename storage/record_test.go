@@ -71,9 +71,9 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
 				}
 			}
-			h, err := splitHead(head)
-			if err != nil || !h.large || int(h.size) != len(want.Payload) || h.expiry != want.Expiry {
-				t.Fatal(h, err)
+			var h recordFields
+			if err := h.read(head, nil, false); err != nil || !h.large || int(h.size) != len(want.Payload) || h.expiry != want.Expiry {
+				t.Fatal(h)
 			}
 			if joined := appendJoined(nil, head, h.at, want.Payload); len(want.Payload) > 0 && !bytes.Equal(joined, rec) {
 				t.Fatalf("joined %x, full %x", joined, rec)
@@ -252,7 +252,6 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 		var m Meta
 		_ = decodeMeta(rec, &m)
-		_, _ = splitHead(rec)
 		_, _ = findBlocks(rec)
 		_ = decodeControl(rec, new(Control))
 		_ = decodeQueue(rec, new(Queue))
@@ -283,6 +282,12 @@ func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
 	}
 	if got := appendQueue(nil, &q); !bytes.Equal(got, rec) {
 		t.Errorf("written back as %x, was %x", got, rec)
+	}
+}
+
+func TestQueueWithoutANameHasTheEmptyOne(t *testing.T) {
+	if got, want := appendQueue(nil, &Queue{}), []byte{formFixMap | 1, fieldName, formBin8, 0}; !bytes.Equal(got, want) {
+		t.Errorf("%x, want %x", got, want)
 	}
 }
 

@@ -1,11 +1,14 @@
 package storage
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/vmihailenco/msgpack/v5"
 )
 
 // A batch may delete more packets than one transaction of Badger holds: a pop takes up to 65,535
@@ -77,7 +80,7 @@ func (l Limits) postpone(b *Batch) (*postponed, error) {
 // a run for each queue and priority, a step counting from the sequence before it, from 0 at first.
 func appendRedo(dst []byte, list []removal) []byte {
 	slices.SortFunc(list, func(a, b removal) int { return a.id.Compare(b.id) })
-	var body []byte
+	body := []byte{}
 	for len(list) > 0 {
 		first, n := list[0].id, 1
 		for n < len(list) && list[n].id.Queue == first.Queue && list[n].id.Priority == first.Priority {
@@ -94,7 +97,9 @@ func appendRedo(dst []byte, list []removal) []byte {
 		}
 		list = list[n:]
 	}
-	return appendBin(append(dst, formFixMap|1, 1), body)
+	return appendMap(dst, 1, func(e *msgpack.Encoder) error {
+		return errors.Join(e.EncodeUint(1), e.EncodeBytes(body))
+	})
 }
 
 func flagByte(set bool) byte {
@@ -106,18 +111,17 @@ func flagByte(set bool) byte {
 
 // decodeRedo reads what appendRedo wrote.
 func decodeRedo(rec []byte) ([]removal, error) {
-	bad := fmt.Errorf("%w: the redo record cannot be read", ErrDamaged)
-	r := reader{b: rec}
-	if n, ok := r.fields(); !ok || n != 1 {
-		return nil, bad
+	var body []byte
+	err := eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
+		if body, err = d.DecodeBytes(); field != 1 {
+			err = fmt.Errorf("field %d, and 1 was expected", field)
+		}
+		return err
+	})
+	if err != nil || body == nil {
+		return nil, fmt.Errorf("%w: the redo record cannot be read: %w", ErrDamaged, cmp.Or(err, ErrRecord))
 	}
-	if field, ok := r.uint(); !ok || field != 1 {
-		return nil, bad
-	}
-	body, ok := r.bin()
-	if !ok || !r.end() {
-		return nil, bad
-	}
+	ok := true
 	var list []removal
 	next := func() (v uint64) {
 		var n int
@@ -140,7 +144,7 @@ func decodeRedo(rec []byte) ([]removal, error) {
 		}
 	}
 	if !ok {
-		return nil, bad
+		return nil, fmt.Errorf("%w: the list of the redo record is cut short", ErrDamaged)
 	}
 	return list, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 
@@ -64,34 +63,6 @@ func (s *salvager) found(key, format string, args ...any) {
 }
 
 func (s *salvager) at(offset int) string { return fmt.Sprintf("%s byte %d", s.key, offset) }
-
-// readPages reads a file as far as the device gives it; pages that it does not
-// give are zeros, and bad is called with where they are.
-func readPages(name string, bad func(at int, err error)) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	const page, most = 4096, 4 * maxMemTable
-	if info.Size() > most {
-		return nil, fmt.Errorf("it has %d bytes, more than any table or log", info.Size())
-	}
-	data := make([]byte, info.Size())
-	for at := 0; at < len(data); {
-		n, err := file.ReadAt(data[at:], int64(at))
-		if at += n; err == nil || err == io.EOF {
-			break
-		}
-		bad(at, err)
-		at += page - at%page
-	}
-	return data, nil
-}
 
 // blocks returns the sound blocks in order, without their checksums. Where the index is damaged
 // they are found without it.

@@ -165,15 +165,14 @@ func (l *looker) listed() ([]uint64, error) {
 // others judges the files that hold nothing of ours but keep Badger from
 // opening the folder when they are damaged.
 func (l *looker) others() error {
-	if err := judgeRegistry(l.db); starved(err) {
+	registry, err := badger.OpenKeyRegistry(badger.KeyRegistryOptions{ReadOnly: true, Dir: l.db})
+	if err == nil {
+		err = registry.Close()
+	}
+	if starved(err) {
 		return err
 	} else if err != nil {
 		if err := l.wrong(FindingOther, l.key(badger.KeyRegistryFileName), "Badger cannot read its list of keys: %w", err); err != nil {
-			return err
-		}
-	}
-	if err := judgeDiscard(l.db); err != nil {
-		if err := l.unread(FindingOther, l.key(discardName), fmt.Errorf("%w: %w", ErrDamaged, err)); err != nil {
 			return err
 		}
 	}

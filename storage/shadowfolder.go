@@ -11,95 +11,68 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shadowFolder is the temporary folder of a view. A command that is killed
-// leaves it behind; the next one of the same user removes it. While somebody
-// holds the lock of the file heldName in it (flock), which ends with the
-// process, nobody else touches it.
+// shadowFolder is the temporary folder of a view. A command that is killed leaves it behind; the
+// next one of the same user removes it. Whoever uses a folder holds its lock (flock), which ends
+// with the process, and nobody else touches it meanwhile.
 //
-// Between making a folder and taking its lock another process may take it for
-// one that was left, and remove it. It then removes that file or the empty
-// folder, so the maker sees it and makes another.
+// Between making a folder and locking it another process may remove it as one that was left. The
+// maker sees that and makes another.
 type shadowFolder struct {
 	path string   // absolute and without links, as the kernel names what is mapped
-	held *os.File // with the lock
+	dir  *os.File // with the lock
 }
 
 const (
-	shadowPrefix = "holdfast-view-" // digits follow
-	heldName     = "held"           // no name that Badger knows
+	shadowPrefix = "holdfast-view-c" // digits follow
 	shadowTries  = 100
 )
 
 // makeShadow makes a folder that is ours until remove.
-func makeShadow() (*shadowFolder, error) {
+func makeShadow() (f *shadowFolder, err error) {
 	for range shadowTries {
-		path, err := os.MkdirTemp("", shadowPrefix)
-		if err == nil {
+		path, merr := os.MkdirTemp("", shadowPrefix)
+		if merr == nil {
 			path, err = filepath.EvalSymlinks(path)
 		}
-		if err == nil {
-			var f *shadowFolder
-			if f, err = holdShadow(path, true); err == nil {
-				return f, nil
-			}
+		if err == nil && merr == nil {
+			f, err = lockShadow(path)
 		}
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("cannot make a temporary folder: %w", err)
-		}
-		if _, serr := os.Stat(os.TempDir()); serr != nil {
-			return nil, fmt.Errorf("cannot make a temporary folder: %w", serr)
+		if err = errors.Join(merr, err); merr != nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
+			break
 		}
 	}
-	return nil, fmt.Errorf("cannot make a temporary folder: %d were removed at once by others", shadowTries)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a temporary folder: %w", err)
+	}
+	return f, nil
 }
 
-// holdShadow takes the lock of a folder, which is new or was left. The error
-// wraps fs.ErrNotExist when there is none to take, or no folder, and
-// EWOULDBLOCK when somebody has it.
-func holdShadow(path string, fresh bool) (_ *shadowFolder, err error) {
-	f := &shadowFolder{path: path}
-	name := filepath.Join(path, heldName)
-	flags := os.O_RDWR | unix.O_NOFOLLOW
-	if fresh {
-		flags |= os.O_CREATE | os.O_EXCL
-	}
-	if f.held, err = os.OpenFile(name, flags, 0o600); err != nil {
+// lockShadow takes the lock of a folder. The error wraps fs.ErrNotExist when there is no such
+// folder, and EWOULDBLOCK when somebody uses it.
+func lockShadow(path string) (*shadowFolder, error) {
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
 		return nil, err
 	}
-	err = unix.Flock(int(f.held.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if fresh && !errors.Is(err, unix.EWOULDBLOCK) {
-		err = nil // where no lock can be taken nobody removes what was left
-	}
-	if err == nil {
+	if err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 		var here, there os.FileInfo
-		if here, err = f.held.Stat(); err == nil {
-			there, err = os.Lstat(name)
+		if here, err = dir.Stat(); err == nil {
+			there, err = os.Lstat(path)
 		}
 		if err == nil && !os.SameFile(here, there) {
 			err = fs.ErrNotExist
 		}
 	}
 	if err != nil {
-		_ = f.held.Close()
+		_ = dir.Close()
 		return nil, err
 	}
-	return f, nil
+	return &shadowFolder{path, dir}, nil
 }
 
-// remove removes the folder, and the file with the lock as the last one in it:
-// who is killed meanwhile leaves what the next one removes.
 func (f *shadowFolder) remove() error {
-	defer f.held.Close() // gives the lock up
-	entries, err := os.ReadDir(f.path)
-	for _, entry := range entries {
-		if entry.Name() != heldName {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(f.path, entry.Name())))
-		}
-	}
-	if err == nil {
-		err = os.RemoveAll(f.path)
-	}
-	if err != nil {
+	defer f.dir.Close() // gives the lock up
+	if err := os.RemoveAll(f.path); err != nil {
 		return fmt.Errorf("cannot remove a temporary folder: %w", err)
 	}
 	return nil
@@ -108,34 +81,28 @@ func (f *shadowFolder) remove() error {
 // removeLeftShadows removes the folders of this user that killed commands left.
 func removeLeftShadows() error {
 	temp := os.TempDir()
-	dir, err := os.Open(temp)
+	entries, err := os.ReadDir(temp)
 	if err != nil {
 		return fmt.Errorf("cannot read the folder for temporary files: %w", err)
 	}
-	names, err := dir.Readdirnames(-1)
-	_ = dir.Close()
-	for _, name := range names {
-		digits, ok := strings.CutPrefix(name, shadowPrefix)
+	for _, entry := range entries {
+		digits, ok := strings.CutPrefix(entry.Name(), shadowPrefix)
 		if ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
-			err = errors.Join(err, removeLeft(filepath.Join(temp, name)))
+			err = errors.Join(err, removeLeft(filepath.Join(temp, entry.Name())))
 		}
 	}
 	return err
 }
 
-// removeLeft removes one folder, if it is this user's and nobody holds it. One
-// without the file to lock is removed only when it is empty.
+// removeLeft removes one folder, if it is this user's and nobody uses it.
 func removeLeft(path string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
 		return nil
 	}
-	f, err := holdShadow(path, false)
+	f, err := lockShadow(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		_ = os.Remove(path) // which fails when something is in it
-		return nil
-	case errors.Is(err, unix.EWOULDBLOCK):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.EWOULDBLOCK):
 		return nil
 	case err != nil:
 		return fmt.Errorf("cannot remove a temporary folder: %w", err)

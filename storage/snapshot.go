@@ -102,14 +102,14 @@ func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage
 		if skipHidden(&hidden, id) {
 			return nil
 		}
-		head, err := splitHead(rec)
-		if err != nil {
+		var head recordFields
+		if err := head.read(rec, nil, false); err != nil {
 			unread++
 			return fn(id, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
 		}
 		sum.Add(id, head.expiry)
 		if head.large {
-			return state.giveLarge(rec, head, id, 0)
+			return state.giveLarge(rec, &head, id, 0)
 		}
 		return fn(id, rec, nil)
 	})

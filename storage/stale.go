@@ -51,11 +51,8 @@ func removeStale(path string, secret []byte) error {
 // has a control record, by which it is known also where another record of it
 // is damaged.
 func staleLog(name string, newest uint64, secret []byte) (stale bool, err error) {
-	err = withLog(name, func(b []byte) error {
-		stale = isStale(b, newest, secret)
-		return nil
-	})
-	return stale, err
+	b, err := readLogFile(name)
+	return err == nil && isStale(b, newest, secret), err
 }
 
 func isStale(b []byte, newest uint64, secret []byte) bool {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -218,9 +217,6 @@ func (s *Store) release() {
 // inspect judges the files of the database before Badger sees them.
 func (s *Store) inspect() (err error) {
 	path := s.folder.name(dbName)
-	if err := judgeLock(path); err != nil {
-		return err
-	}
 	if err := judgeLimit(path, workFiles); err != nil {
 		return err
 	}
@@ -246,13 +242,6 @@ func (s *Store) inspect() (err error) {
 	if err := checkList(path, accept); err != nil {
 		return err
 	}
-	if err := judgeDiscard(path); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	if err := judgeRegistry(path); err != nil {
-		return fmt.Errorf("%w: the list of encryption keys %s cannot be read: %w",
-			ErrDamaged, filepath.Join(path, badger.KeyRegistryFileName), err)
-	}
 	if err := removeStray(path); err != nil {
 		return err
 	}
@@ -269,12 +258,12 @@ func (s *Store) openBadger() (err error) {
 		switch {
 		case errors.Is(err, errFault): // all of it was read before
 			err = fmt.Errorf("the database cannot be opened: %w", errNoRoom)
-		case err != nil:
+		case err != nil && !errors.Is(err, ErrInUse):
 			err = fmt.Errorf("%w: the database cannot be opened: %w", ErrDamaged, err)
 		}
 	}()
 	defer recoverFault(&err)()
-	s.badgerSyncs = (!ownSync || s.opt.tune.badgerSync) && s.opt.Sync.kind == syncAlways
+	s.badgerSyncs = s.opt.tune.badgerSync && s.opt.Sync.kind == syncAlways
 	opt := s.guard.sizing.options(s.folder.name(dbName))
 	opt.Logger = badgerLog{s.opt.Logger}
 	opt.SyncWrites = s.badgerSyncs
@@ -288,6 +277,14 @@ func (s *Store) openBadger() (err error) {
 	return nil
 }
 
+// Badger locks the database folder, which this process has locked already. So whoever has Badger's
+// lock is a child that a goroutine of this process is starting: it has copies of all descriptors
+// until it runs, and is waited for.
+const (
+	lockTries = 100
+	lockPause = 5 * time.Millisecond
+)
+
 // openUnlocked opens a database whose lock nobody else keeps.
 func openUnlocked(opt badger.Options) (db *badger.DB, err error) {
 	for range lockTries {
@@ -297,7 +294,7 @@ func openUnlocked(opt badger.Options) (db *badger.DB, err error) {
 		}
 		time.Sleep(lockPause)
 	}
-	return nil, err
+	return nil, fmt.Errorf("%w: %w", ErrInUse, err)
 }
 
 // badgerOptions are the same for every store of one memory table size.

@@ -102,13 +102,11 @@ func firstLogged(names []string) (uint64, error) {
 }
 
 func firstVersion(name string) (version uint64, err error) {
-	err = withLog(name, func(b []byte) error {
-		if len(b) > logHeader {
-			r, _ := parseLogRecord(b[logHeader:])
-			version = r.version
-		}
-		return nil
-	})
+	b, err := readSmall(name, 2*maxRecord)
+	if len(b) > logHeader {
+		r, _ := parseLogRecord(b[logHeader:])
+		version = r.version
+	}
 	return version, err
 }
 

@@ -17,11 +17,10 @@ func TestSmallFileThatCannotBeReadIsAFindingOfASalvage(t *testing.T) {
 	}
 	value := filepath.Join(dbName, filepath.Base(values[0]))
 	for file, kind := range map[string]string{
-		formatName:                         FindingFormat,
-		anchorName:                         FindingAnchor,
-		secretName:                         FindingSecret,
-		value:                              FindingOther,
-		filepath.Join(dbName, discardName): FindingOther,
+		formatName: FindingFormat,
+		anchorName: FindingAnchor,
+		secretName: FindingSecret,
+		value:      FindingOther,
 	} {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			dir := t.TempDir()

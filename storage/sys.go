@@ -12,11 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownSync says that a mapped file's dirty pages are flushed by fdatasync of
-// any descriptor of it: on Linux msync(MS_SYNC) itself is vfs_fsync_range of
-// the file behind the mapping.
-const ownSync = true
-
+// fdatasync also flushes the dirty pages of the file's mappings: msync(MS_SYNC) itself is
+// vfs_fsync_range of the file behind the mapping.
 func fdatasync(f *os.File) error {
 	for {
 		// Interrupted means not begun; any other error is final, because the

@@ -1,0 +1,53 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Every record but a packet's is written and read by the msgpack library: a map with small integers
+// for names, each value in its shortest form. A packet's has a codec of its own (record.go), because
+// it passes once for every push.
+
+// appendMap appends a map of n fields, which fn writes.
+func appendMap(dst []byte, n int, fn func(*msgpack.Encoder) error) []byte {
+	buf := bytes.NewBuffer(dst)
+	e := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(e)
+	e.Reset(buf)
+	e.UseCompactInts(true)
+	err := e.EncodeMapLen(n)
+	if err == nil {
+		err = fn(e)
+	}
+	if err != nil {
+		panic(err) // a buffer gives none
+	}
+	return buf.Bytes()
+}
+
+// eachField calls fn for each field of a map; fn reads its value. The error wraps ErrRecord unless
+// rec is one whole map.
+func eachField(rec []byte, fn func(field uint64, d *msgpack.Decoder) error) error {
+	src := bytes.NewReader(rec)
+	d := msgpack.GetDecoder()
+	defer msgpack.PutDecoder(d)
+	d.Reset(src)
+	n, err := d.DecodeMapLen()
+	for ; err == nil && n > 0; n-- {
+		var field uint64
+		if field, err = d.DecodeUint64(); err == nil {
+			err = fn(field, d)
+		}
+	}
+	if err == nil && src.Len() > 0 {
+		err = errors.New("bytes after the last field")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: at byte %d of %d: %w", ErrRecord, len(rec)-src.Len(), len(rec), err)
+	}
+	return nil
+}
