@@ -5,8 +5,7 @@ import (
 	"path/filepath"
 )
 
-// acceptance is told of losses that opening a folder passes over; nil refuses
-// them.
+// acceptance is told of losses that opening a folder passes over; nil refuses them.
 type acceptance func(Finding)
 
 // loss accepts a loss in a file of the database, or returns it as an error that wraps ErrDamaged
@@ -26,13 +25,13 @@ func (s *Store) acceptance() acceptance {
 	case s.opt.AcceptLoss:
 		return s.accepted.add
 	case !s.anchor.last.always:
-		// Without a flush for every batch a power cut may leave any of the last
-		// ones readable, so a hole in a log means nothing.
+		// Without a flush for every batch a power cut may leave any of the last ones readable, so a
+		// hole in a log means nothing.
 		return func(Finding) {}
 	}
 	return nil
 }
 
-// Accepted returns the losses that Open met and passed over because of
-// Options.AcceptLoss. It is empty without that.
+// Accepted returns the losses that Open met and passed over because of Options.AcceptLoss. It is
+// empty without that.
 func (s *Store) Accepted() []Finding { return s.accepted.all() }

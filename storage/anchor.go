@@ -10,27 +10,26 @@ import (
 	"sync/atomic"
 )
 
-// anchor is a small file outside Badger that remembers the last durable batch,
-// because Badger cuts its log at the first bad record without a word: one
-// flipped byte loses all that follows, and only an outside witness can tell.
+// anchor is a small file outside Badger that remembers the last durable batch, because Badger cuts
+// its log at the first bad record without a word: one flipped byte loses all that follows, and only
+// something outside it can tell.
 //
-// It is written with pwrite after each durable batch, so it is exact after a
-// killed process, and synced at most once a second, so after a power cut it is
-// at most that old. It never runs ahead of the store.
+// It is written with pwrite after each durable batch, so it is exact after a killed process, and
+// synced at most once a second, so after a power cut it is at most that old. It never runs ahead of
+// the store.
 //
-// Two slots of 512 bytes, a sector each, written in turn: a torn write leaves
-// the other one whole.
+// Two slots of 512 bytes, a sector each, written in turn: a torn write leaves the other one whole.
 //
 //	"HFAN" | version u16 | flags u16 | epoch u64 | batch u64 | crc32c u32 of the 24 bytes before | zeros
 //
-// Of two whole slots the one with the higher (epoch, batch) counts: the batch
-// alone falls when a loss was accepted.
+// Of two whole slots the one with the higher (epoch, batch) counts: the batch alone falls when a
+// loss was accepted.
 type anchor struct {
 	file *os.File
 	sync func(*os.File) error
 
-	// Of who makes batches durable: the holder of commitMu, or the goroutine of the
-	// sync interval; of Open and Close when neither runs.
+	// Of who makes batches durable: the holder of commitMu, or the goroutine of the sync interval;
+	// of Open and Close when neither runs.
 	slot int64
 	last anchorMark
 
@@ -92,8 +91,7 @@ func (a *anchor) read() error {
 	return nil
 }
 
-// readAnchor reads the anchor of a folder and nothing else; of one that is
-// missing it is zero.
+// readAnchor reads the anchor of a folder and nothing else; of one that is missing it is zero.
 func readAnchor(f *folder) (anchorMark, error) {
 	file, err := os.Open(f.name(anchorName))
 	if errors.Is(err, fs.ErrNotExist) {

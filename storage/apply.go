@@ -15,10 +15,9 @@ type applyState struct {
 	control []byte
 }
 
-// ttlSlackSeconds is added to the native expiry of Badger, which has whole
-// seconds and the wall clock of the machine: it cleans the disk of a server
-// that was off and must never hide a packet that an index still holds, also
-// when the clock was set back a little.
+// ttlSlackSeconds is added to the native expiry of Badger, which has whole seconds and the wall
+// clock of the machine: it cleans the disk of a server that was off and must never hide a packet
+// that an index still holds, also when the clock was set back a little.
 const ttlSlackSeconds = 300
 
 // nativeExpiry returns the second after which Badger may drop a packet.
@@ -29,13 +28,11 @@ func nativeExpiry(ms int64) uint64 {
 	return uint64(ms-1)/1000 + 1 + ttlSlackSeconds
 }
 
-// Apply writes the batch and the control record in one transaction and
-// returns when it is as durable as Options.Sync says. A batch with nothing to
-// write touches no disk.
+// Apply writes the batch and the control record in one transaction and returns when it is as
+// durable as Options.Sync says. A batch with nothing to write touches no disk.
 //
-// The error is nil; one that wraps ErrTooLarge or ErrFull, and then
-// nothing was written; or one that wraps ErrUnknown, and then the store
-// takes no more batches: the caller stops.
+// The error is nil; one that wraps ErrTooLarge or ErrFull, and then nothing was written; or one
+// that wraps ErrUnknown, and then the store takes no more batches: the caller stops.
 func (s *Store) Apply(b *Batch) error {
 	if b.count == 0 {
 		return nil
@@ -119,9 +116,9 @@ func (s *Store) commit(b *Batch, postponed *postponed, next *Control) (deleted u
 	return deleted, s.anchor.write(s.mark(next.Batch))
 }
 
-// transact fills a transaction with fn, adds the control record as fn left
-// it, and commits: written, then synced if every batch is. No transaction is
-// without a control record, by which laterBatch knows that it was there.
+// transact fills a transaction with fn, adds the control record as fn left it, and commits:
+// written, then synced if every batch is. No transaction is without a control record, by which
+// laterBatch knows that it was there.
 func (s *Store) transact(fn func(txn *badger.Txn) error, control *Control) error {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
@@ -207,8 +204,8 @@ func (a *applyState) packet(txn *badger.Txn, o *batchOp) error {
 	}
 }
 
-// reset makes room for a batch of n entries, so that nothing moves while the
-// transaction refers to it.
+// reset makes room for a batch of n entries, so that nothing moves while the transaction refers to
+// it.
 func (a *applyState) reset(n int) {
 	if cap(a.entries) < n {
 		a.entries = make([]badger.Entry, 0, n)

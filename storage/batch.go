@@ -1,7 +1,7 @@
 package storage
 
-// Batch is what one Apply writes: all of it or nothing. One goroutine fills
-// it; Apply only reads it. After Reset it is empty and uses its memory again.
+// Batch is what one Apply writes: all of it or nothing. One goroutine fills it; Apply only reads
+// it. After Reset it is empty and uses its memory again.
 //
 // Invariants:
 //  1. ops[i].rec and ops[i].head lie in chunks that are not written again
@@ -95,16 +95,14 @@ func (b *Batch) Reset() {
 	b.load, b.hasLoad, b.loaded = nil, false, nil
 }
 
-// Put adds a packet, copying all it needs of p, and returns the number by
-// which Record and Cancel know the operation. Nothing has that id on disk, or
-// the batch deleted it before.
+// Put adds a packet, copying all it needs of p, and returns the number by which Record and Cancel
+// know the operation. Nothing has that id on disk, or the batch deleted it before.
 func (b *Batch) Put(id PacketID, p *Packet) (op int) {
 	return b.put(batchOp{kind: OpPut, id: id, expiry: p.Expiry}, p)
 }
 
-// Replace puts a packet in the place of one that an earlier batch put, in one
-// operation: whatever happens, one of the two is there. For a packet that
-// this batch put, use Cancel and Put.
+// Replace puts a packet in the place of one that an earlier batch put, in one operation: whatever
+// happens, one of the two is there. For a packet that this batch put, use Cancel and Put.
 func (b *Batch) Replace(id PacketID, p *Packet, r Removed) (op int) {
 	return b.put(batchOp{kind: OpReplace, id: id, expiry: p.Expiry, removed: r}, p)
 }
@@ -129,13 +127,11 @@ func (b *Batch) put(o batchOp, p *Packet) (op int) {
 	return len(b.ops) - 1
 }
 
-// Record returns the full record of a Put or a Replace, cancelled or not,
-// valid until Reset.
+// Record returns the full record of a Put or a Replace, cancelled or not, valid until Reset.
 func (b *Batch) Record(op int) []byte { return b.ops[op].rec }
 
-// Cancel takes a Put back: its packet was popped again before the batch was
-// sealed, so neither needs the disk. Of a Replace it leaves a Delete of what
-// is on disk. A second Cancel does nothing.
+// Cancel takes a Put back: its packet was popped again before the batch was sealed, so neither
+// needs the disk. Of a Replace it leaves a Delete of what is on disk. A second Cancel does nothing.
 func (b *Batch) Cancel(op int) {
 	o := &b.ops[op]
 	if o.cancelled || o.kind == OpDelete {
@@ -152,9 +148,9 @@ func (b *Batch) Cancel(op int) {
 	b.bytes += o.bytes()
 }
 
-// Delete removes a packet that an earlier batch put. For one that this batch
-// put, use Cancel. A packet that moves to another priority is deleted first
-// and put then, in one batch; it may move back.
+// Delete removes a packet that an earlier batch put. For one that this batch put, use Cancel. A
+// packet that moves to another priority is deleted first and put then, in one batch; it may move
+// back.
 func (b *Batch) Delete(id PacketID, r Removed) {
 	o := batchOp{kind: OpDelete, id: id, removed: r}
 	b.ops = append(b.ops, o)
@@ -162,8 +158,7 @@ func (b *Batch) Delete(id PacketID, r Removed) {
 	b.bytes += o.bytes()
 }
 
-// PutQueue writes a queue definition. Within one batch the last call for an
-// identity wins.
+// PutQueue writes a queue definition. Within one batch the last call for an identity wins.
 func (b *Batch) PutQueue(q Queue) {
 	if b.queues == nil {
 		b.queues = make(map[uint32]queueOp)
@@ -180,8 +175,8 @@ func (b *Batch) PutQueue(q Queue) {
 	b.setQueueOp(q.ID, queueOp{fresh: fresh, rec: rec[:len(rec):len(rec)]})
 }
 
-// DeleteQueue removes a queue definition. When the batch itself defined the
-// queue as new, nothing is left to write.
+// DeleteQueue removes a queue definition. When the batch itself defined the queue as new, nothing
+// is left to write.
 func (b *Batch) DeleteQueue(id uint32) {
 	if b.queues == nil {
 		b.queues = make(map[uint32]queueOp)
@@ -195,26 +190,26 @@ func (b *Batch) DeleteQueue(id uint32) {
 	b.setQueueOp(id, queueOp{gone: true})
 }
 
-// SetMarks gives the marks that the control record holds after this batch.
-// Without it they stay as they are.
+// SetMarks gives the marks that the control record holds after this batch. Without it they stay as
+// they are.
 func (b *Batch) SetMarks(m Marks) { b.marks, b.hasMarks = m, true }
 
 // Marks returns what SetMarks set.
 func (b *Batch) Marks() Marks { return b.marks }
 
-// Len returns how many entries the batch would write, in the measure of
-// Limits.MaxOps. A large packet counts twice.
+// Len returns how many entries the batch would write, in the measure of Limits.MaxOps. A large
+// packet counts twice.
 func (b *Batch) Len() int { return b.count }
 
 // Bytes returns what the batch would write, in the measure of Limits.MaxBytes.
 func (b *Batch) Bytes() int { return b.bytes }
 
-// Held returns the bytes of memory that the records in the batch take, those
-// of cancelled operations included.
+// Held returns the bytes of memory that the records in the batch take, those of cancelled
+// operations included.
 func (b *Batch) Held() int { return b.held }
 
-// Each calls fn for every operation that would be written: packets in the
-// order of the calls, then queues in no order. For tests and tools.
+// Each calls fn for every operation that would be written: packets in the order of the calls, then
+// queues in no order. For tests and tools.
 func (b *Batch) Each(fn func(Op)) {
 	for i := range b.ops {
 		o := &b.ops[i]
@@ -248,8 +243,8 @@ func (b *Batch) setQueueOp(id uint32, o queueOp) {
 	b.bytes += queueKeyLen + len(o.rec) + opBytes
 }
 
-// grow returns an empty slice with room for n bytes at the end of a chunk;
-// keep makes what was appended to it part of the batch.
+// grow returns an empty slice with room for n bytes at the end of a chunk; keep makes what was
+// appended to it part of the batch.
 func (b *Batch) grow(n int) []byte {
 	if last := len(b.chunks) - 1; last >= 0 {
 		if c := b.chunks[last]; cap(c)-len(c) >= n {

@@ -12,14 +12,13 @@ import (
 //	entry   overlap u16 | rest u16 | the key's rest | value
 //	value   meta u8 | user u8 | expiry uvarint | bytes
 //
-// The first entry has its key whole; the others share overlap bytes with it.
-// Numbers of 16 bits, and the offsets of the entries, are in the order of the
-// machine that wrote them.
+// The first entry has its key whole; the others share overlap bytes with it. Numbers of 16 bits,
+// and the offsets of the entries, are in the order of the machine that wrote them.
 const entryHeader = 4
 
-// eachEntry calls fn for each entry of a block without its checksum: where the
-// entry begins, its key with the version, and its value, all valid during the
-// call. It reports whether the block can be taken apart to its end.
+// eachEntry calls fn for each entry of a block without its checksum: where the entry begins, its
+// key with the version, and its value, all valid during the call. It reports whether the block can
+// be taken apart to its end.
 func eachEntry(data []byte, fn func(at int, key, value []byte)) bool {
 	body, count, ok := cutCount(data)
 	if !ok {
@@ -67,9 +66,8 @@ func cutCount(data []byte) (rest []byte, count int, ok bool) {
 	return data[:at], int(n), n > 0 && uint64(n)*(4+entryHeader) <= uint64(at)
 }
 
-// nextBlock finds where the block that begins at from ends, by its checksum
-// alone: a table whose index is gone is read so. Places are tried up to limit
-// bytes on.
+// nextBlock finds where the block that begins at from ends, by its checksum alone: a table whose
+// index is gone is read so. Places are tried up to limit bytes on.
 func nextBlock(b []byte, from, limit int) (to int, ok bool) {
 	table, crc := castagnoli(), ^uint32(0)
 	for at := from; at < min(len(b), from+limit); at++ {
@@ -85,8 +83,8 @@ func nextBlock(b []byte, from, limit int) (to int, ok bool) {
 	return 0, false
 }
 
-// looksLikeBlock reports whether b may be the beginning of a block: an entry
-// with a whole key of ours.
+// looksLikeBlock reports whether b may be the beginning of a block: an entry with a whole key of
+// ours.
 func looksLikeBlock(b []byte) bool {
 	if len(b) < entryHeader+2 || binary.NativeEndian.Uint16(b) != 0 {
 		return false
@@ -98,8 +96,8 @@ func looksLikeBlock(b []byte) bool {
 // foundBlock is a block found by findBlocks.
 type foundBlock struct{ from, to int }
 
-// findBlocks finds the blocks of a table by their checksums, and how many
-// bytes before the last of them belong to none.
+// findBlocks finds the blocks of a table by their checksums, and how many bytes before the last of
+// them belong to none.
 func findBlocks(b []byte) (found []foundBlock, lost int) {
 	const longest = 2*maxRecord + 1<<16
 	work := 32 * len(b) // a table of nonsense takes no longer

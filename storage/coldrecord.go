@@ -9,8 +9,8 @@ import (
 )
 
 // Every record but a packet's is written and read by the msgpack library: a map with small integers
-// for names, each value in its shortest form. A packet's has a codec of its own (record.go), because
-// it passes once for every push.
+// for names, each value in its shortest form. A packet's has a codec of its own (record.go),
+// because it passes once for every push.
 
 // appendMap appends a map of n fields, which fn writes.
 func appendMap(dst []byte, n int, fn func(*msgpack.Encoder) error) []byte {

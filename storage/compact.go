@@ -11,18 +11,17 @@ import (
 
 // CompactProgress is how far Compact is.
 type CompactProgress struct {
-	Step string // what is being done, for people: "count", "write out", "merge", "value log", "check"
+	Step string // what is being done, for people: "count", "write out", "merge", "check"
 	// Done and Total are bytes of tables: moved or written, and all that will be.
-	// 0 while that is not known. Total is an estimate, and Done never goes beyond
-	// it.
+	// 0 while that is not known. Total is an estimate, and Done never goes beyond it.
 	Done, Total int64
 }
 
 // compaction is one Compact under way. It belongs to one goroutine.
 //
-// What Badger's Flatten does and does not: it moves every table of an upper
-// level down into the tables of the next level that it overlaps, and in the
-// last one tombstones go, with what they cover. But
+// What Badger's Flatten does and does not: it moves every table of an upper level down into the
+// tables of the next level that it overlaps, and in the last one tombstones go, with what they
+// cover. But
 //
 //  1. tables that lie in level 0 only stay there: it sees one level and is
 //     done. Store.sink moves them.
@@ -41,31 +40,26 @@ type compaction struct {
 }
 
 const (
-	// compactPasses is how often the levels are merged at most. The second
-	// pass rewrites everything; a third is for garbage that a reader held.
+	// compactPasses is how often the levels are merged at most. The second pass rewrites
+	// everything; a third is for garbage that a reader held.
 	compactPasses = 3
-	// deadAllowed is how many entries may be dead after a pass: older versions
-	// of the control record, and what was written to start the pass.
+	// deadAllowed is how many entries may be dead after a pass: older versions of the control
+	// record, and what was written to start the pass.
 	deadAllowed = 64
-	// valueLogGarbage is the share of a value log file that must be garbage
-	// for it to be rewritten.
-	valueLogGarbage = 0.01
 
 	progressEvery = 200 * time.Millisecond
 )
 
-// Compact gives the room of everything deleted back: it writes the memory
-// table out, merges all levels until no deleted version remains, and collects
-// the value log. The reserve file goes, too. It is for a store that nobody
-// else uses: what works beside Apply stops first and does not start again, so
-// Close is all that should follow. progress may be nil; the calls come from
-// one goroutine.
+// Compact gives the room of everything deleted back: it writes the memory table out, merges all
+// levels until no deleted version remains. The reserve file goes, too.
+// It is for a store that nobody else uses: what works beside Apply stops first and does not start
+// again, so Close is all that should follow. progress may be nil; the calls come from one
+// goroutine.
 //
-// When ctx ends Compact returns its error after the step under way, and the
-// store is sound, as it is when the process is killed at any moment. An error
-// that wraps ErrFull means that the disk has too little room for the tables to
-// be written anew, and that nothing was done; one that wraps ErrDamaged, that a
-// block of a table is bad and was not touched. In the end the packets are held
+// When ctx ends Compact returns its error after the step under way, and the store is sound, as it
+// is when the process is killed at any moment. An error that wraps ErrFull means that the disk has
+// too little room for the tables to be written anew, and that nothing was done; one that wraps
+// ErrDamaged, that a block of a table is bad and was not touched. In the end the packets are held
 // against the control record: a difference is a *MismatchError.
 func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) error {
 	if progress == nil {
@@ -99,9 +93,6 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 		}
 	}
 	s.guard.giveUp(s.tableBytes())
-	if err := c.collect(ctx); err != nil {
-		return err
-	}
 	return c.compare()
 }
 
@@ -138,8 +129,7 @@ func (c *compaction) measure(ended func() error) (err error) {
 		it := txn.NewIterator(badger.IteratorOptions{})
 		defer it.Close()
 		for it.Rewind(); it.Valid(); it.Next() {
-			// In a table an entry also has its version, its share of the index
-			// and of the filter.
+			// In a table an entry also has its version, its share of the index and of the filter.
 			const around = 24
 			c.live++
 			c.bytes += it.Item().EstimatedSize() + around
@@ -155,20 +145,19 @@ func (c *compaction) measure(ended func() error) (err error) {
 	})
 }
 
-// room is the most that is written before anything is freed: the memory table
-// as a log and as a table, the levels above the last one merged with each
-// other, or the last one written anew.
+// room is the most that is written before anything is freed: the memory table as a log and as a
+// table, the levels above the last one merged with each other, or the last one written anew.
 func (c *compaction) room() int64 {
 	upper, sizing := c.s.upperBytes(), c.s.guard.sizing
 	return max(upper+upper/16, c.bytes) + 3*sizing.oneTable() + sizing.floor()
 }
 
-// merge writes the memory table out and merges all levels into the last one;
-// with all it also rewrites the tables that nothing new overlaps.
+// merge writes the memory table out and merges all levels into the last one; with all it also
+// rewrites the tables that nothing new overlaps.
 func (c *compaction) merge(ctx context.Context, all bool) error {
 	s := c.s
 	c.progress(CompactProgress{Step: "write out"})
-	if err := errors.Join(s.checkBlocks(), s.judgeMerge()); err != nil {
+	if err := errors.Join(s.checkBlocks(), s.checkMergeFiles()); err != nil {
 		return fmt.Errorf("cannot compact: %w", err)
 	}
 	if all {
@@ -204,22 +193,21 @@ func (c *compaction) merge(ctx context.Context, all bool) error {
 	}
 }
 
-// judgeMerge returns an error that wraps ErrTooManyFiles when a merge might
-// not get the files it needs: all tables there are and those it makes of them.
-// Badger loses the error of a table that it cannot make, and with it all that
-// was to be in the table.
-func (s *Store) judgeMerge() error {
+// checkMergeFiles returns an error that wraps ErrTooManyFiles when a merge might not get the files
+// it needs: all tables there are and those it makes of them. Badger loses the error of a table that
+// it cannot make, and with it all that was to be in the table.
+func (s *Store) checkMergeFiles() error {
 	made := len(s.db.Tables())
 	if s.opt.Offline {
 		made = max(made, int(s.tableBytes()/offlineTable))
 	}
-	return judgeLimit(s.folder.name(dbName), made+workFiles)
+	return checkFileLimit(s.folder.name(dbName), made+workFiles)
 }
 
 // flatten merges all levels, with so many compactions at a time.
 func (s *Store) flatten(workers int) error {
-	// Compactions keep what a reader may still see; one that ends here, after
-	// the last write, says that all older versions may go.
+	// Compactions keep what a reader may still see; one that ends here, after the last write, says
+	// that all older versions may go.
 	if err := s.db.View(func(*badger.Txn) error { return nil }); err != nil {
 		return fmt.Errorf("cannot merge the levels of the database: %w", err)
 	}
@@ -229,18 +217,17 @@ func (s *Store) flatten(workers int) error {
 	return nil
 }
 
-// sink moves the memory table and the tables of level 0 into the last level
-// when all others are empty: Flatten does nothing then. It reports whether it
-// did. From then on the last level has the control record at least. Batches
-// wait for it, so it is for a store at rest.
+// sink moves the memory table and the tables of level 0 into the last level when all others are
+// empty: Flatten does nothing then. It reports whether it did. From then on the last level has the
+// control record at least. Batches wait for it, so it is for a store at rest.
 func (s *Store) sink() (bool, error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	if !s.shallow() {
 		return false, nil
 	}
-	// Badger compacts level 0, however little is in it, to drop a prefix. It
-	// must be that of a key that is there.
+	// Badger compacts level 0, however little is in it, to drop a prefix. It must be that of a key
+	// that is there.
 	err := s.commitFiller(func(txn *badger.Txn) error { return txn.Set([]byte(fillerKey), nil) })
 	if err != nil {
 		return false, err
@@ -271,8 +258,8 @@ func (s *Store) upperBytes() (bytes int64) {
 	return bytes
 }
 
-// waitFlushed waits until Badger has written every full memory table out: it
-// then removes the log. Badger gives no event for it.
+// waitFlushed waits until Badger has written every full memory table out: it then removes the log.
+// Badger gives no event for it.
 func (s *Store) waitFlushed(ctx context.Context) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -297,27 +284,9 @@ func (c *compaction) entries() (n int64) {
 	return n
 }
 
-// collect rewrites the files of the value log until none has garbage. No
-// value is put there, so it finds something only where an older or foreign
-// program did.
-func (c *compaction) collect(ctx context.Context) error {
-	c.progress(CompactProgress{Step: "value log"})
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		switch err := c.s.db.RunValueLogGC(valueLogGarbage); {
-		case errors.Is(err, badger.ErrNoRewrite):
-			return nil
-		case err != nil:
-			return fmt.Errorf("cannot collect the value log: %w", err)
-		}
-	}
-}
-
-// span writes tombstones of two keys that no packet or record can have, one
-// before all others and one behind: the table they end up in overlaps every
-// other table, so that a merge rewrites them all.
+// span writes tombstones of two keys that no packet or record can have, one before all others and
+// one behind: the table they end up in overlaps every other table, so that a merge rewrites them
+// all.
 func (s *Store) span() error {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()

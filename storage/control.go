@@ -16,14 +16,14 @@ type Marks struct {
 	NextQueue uint32 // identity of the next queue
 }
 
-// firstMarks are those of an empty store: the ends start in the middle of the
-// range, so that neither can be used up.
+// firstMarks are those of an empty store: the ends start in the middle of the range, so that
+// neither can be used up.
 func firstMarks() Marks {
 	return Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}
 }
 
-// Control is the control record, rewritten by every batch in the same
-// transaction. It tells how far the store is and what a scan must find.
+// Control is the control record, rewritten by every batch in the same transaction. It tells how far
+// the store is and what a scan must find.
 type Control struct {
 	Epoch uint64 // one more at each start that writes
 	Batch uint64 // one more with each batch
@@ -36,8 +36,8 @@ const (
 	fieldSecret   = 9
 )
 
-// appendControl writes the secret last, where bears looks for it; of records
-// from before there were secrets it is nil.
+// appendControl writes the secret last, where bears looks for it; of records from before there were
+// secrets it is nil.
 func appendControl(dst []byte, c *Control, secret []byte) []byte {
 	n := controlFields
 	if secret != nil {
@@ -64,8 +64,8 @@ func bears(rec, secret []byte) bool {
 	return ok && len(secret) == secretLen && bytes.HasSuffix(rest, []byte{fieldSecret, formBin8, secretLen})
 }
 
-// controlOf reads the control record; that of an empty store is what a first
-// batch starts from. The error wraps ErrDamaged.
+// controlOf reads the control record; that of an empty store is what a first batch starts from. The
+// error wraps ErrDamaged.
 func controlOf(txn *badger.Txn) (Control, error) {
 	c := Control{Marks: firstMarks()}
 	err := readKey(txn, controlKey, func(rec []byte) error { return decodeControl(rec, &c) })

@@ -302,11 +302,11 @@ func TestTableWithoutItsLogIsNoDamageWhereBatchesAreNotSynced(t *testing.T) {
 			if err := errors.Join(s.Apply(one(2, Packet{})), s.Close()); err != nil {
 				t.Fatal(err)
 			}
-			stray, err := filepath.Glob(filepath.Join(late, dbName, "*2"+tableSuffix))
-			if err != nil || len(stray) != 1 {
-				t.Fatal(stray, err)
+			unlisted, err := filepath.Glob(filepath.Join(late, dbName, "*2"+tableSuffix))
+			if err != nil || len(unlisted) != 1 {
+				t.Fatal(unlisted, err)
 			}
-			if err := copyFile(stray[0], filepath.Join(dir, dbName, filepath.Base(stray[0]))); err != nil {
+			if err := copyFile(unlisted[0], filepath.Join(dir, dbName, filepath.Base(unlisted[0]))); err != nil {
 				t.Fatal(err)
 			}
 			want := error(nil)

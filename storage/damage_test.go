@@ -86,10 +86,10 @@ func killed(t *testing.T, batches int) (dir, log string, ends []int) {
 	return dir, log, ends
 }
 
-// judge opens a folder that was tampered with. It returns the number of
+// check opens a folder that was tampered with. It returns the number of
 // batches found, or the error that reports the damage; anything but a whole
 // number of batches is a failure.
-func judge(t *testing.T, dir, what string, batches int) (int, error) {
+func check(t *testing.T, dir, what string, batches int) (int, error) {
 	t.Helper()
 	s, err := Open(dir, Options{MemTable: minMemTable})
 	if err != nil {
@@ -170,7 +170,7 @@ func TestTornBatchIsThereWholeOrNotAtAll(t *testing.T) {
 				if err := os.WriteFile(filepath.Join(torn, log), b, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				n, err := judge(t, torn, fmt.Sprint("byte ", at), 3)
+				n, err := check(t, torn, fmt.Sprint("byte ", at), 3)
 				if err != nil {
 					t.Fatalf("byte %d: a torn tail is not damage: %v", at, err)
 				}
@@ -191,7 +191,7 @@ func TestFileThatWasMadeOrRemovedHalfwayIsNoDamage(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, dbName, name), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if n, err := judge(t, dir, name, 3); err != nil || n != 3 {
+			if n, err := check(t, dir, name, 3); err != nil || n != 3 {
 				t.Errorf("%d batches, %v", n, err)
 			}
 		})
@@ -222,7 +222,7 @@ func TestFlippedByteInTheLogIsReported(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(bad, log), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		n, err := judge(t, bad, fmt.Sprint("byte ", at), batches)
+		n, err := check(t, bad, fmt.Sprint("byte ", at), batches)
 		switch {
 		case err != nil:
 			reported++
@@ -336,7 +336,7 @@ func TestFlippedByteInAnyOtherFileIsReportedOrHarmless(t *testing.T) {
 				if err := os.WriteFile(filepath.Join(bad, rel), b, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				n, err := judge(t, bad, fmt.Sprint("byte ", at), batches)
+				n, err := check(t, bad, fmt.Sprint("byte ", at), batches)
 				if err != nil {
 					reported[filepath.Ext(file)]++
 				} else if n != batches {

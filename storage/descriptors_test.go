@@ -94,7 +94,7 @@ func TestFilesThatCannotBeOpenedAreNotDamage(t *testing.T) {
 				if err == nil && len(found) == 0 {
 					break
 				}
-				if !starved(err) && !errors.Is(err, ErrTooManyFiles) || errors.Is(err, ErrDamaged) {
+				if !refusedBySystem(err) && !errors.Is(err, ErrTooManyFiles) || errors.Is(err, ErrDamaged) {
 					t.Fatalf("with %d files left: %v, findings %v", free, err, found)
 				}
 				refused++

@@ -1,31 +1,41 @@
-// Package storage keeps packets on disk, in Badger, one atomic and synced
-// transaction per batch.
+// Package storage keeps packets on disk, in Badger, one atomic and synced transaction per batch.
 //
 // Its map, one noun per file:
 //
-//	packet.go   PacketID, Packet, Meta: what is stored
-//	record.go   the msgpack bytes of a packet (msgpack.go: the few forms used)
-//	queue.go    queue definitions and the marks
-//	control.go  the control record, rewritten by every batch
-//	batch.go    Batch: what one Apply writes, filled by one goroutine
-//	store.go    Store: Open, Close; apply.go, read.go, scan.go: its work
-//	load.go     the load record: how far a load under way has come; and the loaded record
-//	snapshot.go Snapshot: the state after one batch, whatever comes later
-//	held.go     tables held while their blocks are judged at work
-//	folder.go   the data folder: lock, format version; anchor.go: the anchor
-//	log.go      what a crash leaves of a log, and what is damage; tables.go,
-//	            manifest.go, stray.go: the same of tables and their list;
-//	            stale.go: logs of what is in tables; gaps.go: gaps that were
-//	            forgiven; dblock.go: Badger's lock
-//	wal.go      how a commit reaches the device
-//	view.go     View: a folder that is only looked at; look.go: its lock,
-//	            witness.go: what vouches for it, shadow.go, logtable.go: what
-//	            Badger opens in its place
-//	salvage.go  what can still be read of a damaged table; salvagelog.go: of a
-//	            log; block.go, mend.go: how; finding.go: Finding
-//	space.go    the free-space guard and the reserve file
+//	what is stored
+//	  packet.go      PacketID, Packet, Meta; flags.go: what an index keeps of a record
+//	  record.go      the bytes of a packet's record; msgpack.go: their forms
+//	  keys.go        the keys of everything
+//	  queue.go       queue definitions
+//	  control.go     the control record, rewritten by every batch; tally.go: what it counts
+//	  load.go        the load record: how far a load has come
+//	  redo.go        the redo record: deletes that one transaction does not hold
+//	  coldrecord.go  how all records but a packet's are written and read
+//	a store at work
+//	  store.go       Store: Open, Close; options.go: its Options; errors.go; logger.go
+//	  batch.go       Batch: what one Apply writes; limits.go: how much it may be
+//	  apply.go       Apply; wal.go: how a commit reaches the device
+//	  read.go        packets by identity; scan.go: all of them
+//	  snapshot.go    Snapshot: the state after one batch; held.go: its tables stay and are checked
+//	  space.go       the free-space guard and the reserve file; sizing.go: how much Badger may hold
+//	  tidy.go        merges that give the room of dead packets back; compact.go: Compact
+//	  resident.go    few mapped pages in memory; sizes.go: what a folder takes on disk
+//	  sys.go         system calls
+//	a start
+//	  folder.go      the data folder: lock, format version
+//	  anchor.go      the anchor; secret.go: the secret; gaps.go: when the anchor may vouch again
+//	  log.go         what a crash leaves of a log, and what is damage; obsolete.go: logs of what is in tables
+//	  tables.go      whether every table is whole; block.go: a block of one
+//	  manifest.go    Badger's list of tables; unlisted.go: tables that it does not name
+//	  accept.go      losses that are accepted
+//	  descriptors.go the limit of open files; refused.go: what else the system refuses
+//	  mapped.go      how files are read whose device may fail
+//	a folder that is only looked at
+//	  view.go        View; look.go: its lock; finding.go: Finding
+//	  viewbuilder.go what Badger opens in the folder's place; scratch.go: where; logtable.go: of logs
+//	  readmarks.go   format, anchor, secret and control record
+//	  salvage.go     what can be read of a damaged table; salvagelog.go: of a log
 //
-// FORMAT.md says every byte. Nothing of Badger shows in the exported names:
-// an atomic batch, a read by identity, scans, snapshots, the control record
-// and the limits are all a caller may rely on.
+// FORMAT.md says every byte. Nothing of Badger shows in the exported names: an atomic batch, a read
+// by identity, scans, snapshots, the control record and the limits are all a caller may rely on.
 package storage

@@ -17,14 +17,14 @@ var (
 	// ErrLoss means that batches are missing that were acknowledged: the anchor, a damaged log or
 	// the control record tell. Options.AcceptLoss opens the folder without them.
 	ErrLoss = errors.New("acknowledged batches are missing")
-	// ErrLoadUnfinished means that a load into the folder was cut short. To run the same load
-	// again finishes it; Options.Unfinished opens the folder as it is.
+	// ErrLoadUnfinished means that a load into the folder was cut short. To run the same load again
+	// finishes it; Options.Unfinished opens the folder as it is.
 	ErrLoadUnfinished = errors.New("a load into the data folder is not finished")
-	// ErrTooManyFiles means that the process, or the system, may not have as many
-	// files open as the folder needs.
+	// ErrTooManyFiles means that the process, or the system, may not have as many files open as the
+	// folder needs.
 	ErrTooManyFiles = errors.New("the limit of open files is reached")
-	// ErrRefused means that the system refuses the process the right to read or
-	// write a file of the folder, or memory for it.
+	// ErrRefused means that the system refuses the process the right to read or write a file of the
+	// folder, or memory for it.
 	ErrRefused = errors.New("the system refuses access to the data folder")
 )
 
@@ -34,8 +34,8 @@ var (
 	ErrTooLarge = errors.New("the batch is too large")
 	// ErrFull means that the disk has too little room left to write safely.
 	ErrFull = errors.New("the disk is full")
-	// ErrUnknown means that the batch may or may not be on disk. The store
-	// accepts nothing more; the caller stops, and the next Open tells.
+	// ErrUnknown means that the batch may or may not be on disk. The store accepts nothing more;
+	// the caller stops, and the next Open tells.
 	ErrUnknown = errors.New("the outcome of the batch is not known")
 )
 

@@ -12,8 +12,8 @@ import (
 type Finding struct {
 	// Kind is one of the kinds below, or one of a caller's own.
 	Kind string
-	// Key names what it is about: a packet as PacketID.String gives it, a
-	// queue by its number, or a file of the folder and an offset in it.
+	// Key names what it is about: a packet as PacketID.String gives it, a queue by its number, or a
+	// file of the folder and an offset in it.
 	Key string
 	// What is a sentence: what was found, what was expected, what it means.
 	What string
@@ -44,15 +44,14 @@ const (
 // String gives the finding as one line.
 func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Kind, f.Key, f.What) }
 
-// plain is the text of an error as a finding has it, which says by itself that
-// something is damaged.
+// plain is the text of an error as a finding has it, which says by itself that something is
+// damaged.
 func plain(err error) string { return strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": ") }
 
 // maxFindings bounds the memory that findings take: past it they are counted.
 const maxFindings = 10_000
 
-// findings gathers what a tolerant view meets. Its methods may be called from
-// any goroutine.
+// findings gathers what a tolerant view meets. Its methods may be called from any goroutine.
 type findings struct {
 	mu   sync.Mutex // guards what follows
 	list []Finding
@@ -83,8 +82,8 @@ func (f *findings) add(found Finding) {
 	}
 }
 
-// sort puts findings about the same file together, whose order stays: tables
-// are checked several at a time.
+// sort puts findings about the same file together, whose order stays: tables are checked several at
+// a time.
 func (f *findings) sort() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FormatVersion is the version of the data folders that this program writes,
-// and the newest it reads. FORMAT.md says what may change without a new one.
+// FormatVersion is the version of the data folders that this program writes, and the newest it
+// reads. FORMAT.md says what may change without a new one.
 const FormatVersion = 1
 
 // Names in a data folder.
@@ -32,8 +32,8 @@ type folder struct {
 	dir  *os.File // to sync the names in it
 }
 
-// openFolder makes the folder when it does not exist or is empty, takes its
-// lock and checks its format. Nothing of Badger is touched before that.
+// openFolder makes the folder when it does not exist or is empty, takes its lock and checks its
+// format. Nothing of Badger is touched before that.
 func openFolder(path string) (_ *folder, err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
@@ -80,16 +80,15 @@ func (f *folder) syncDir() error {
 
 func (f *folder) close() {
 	if f.lock != nil {
-		// Not by closing alone: a child that another goroutine is starting has a
-		// copy of the descriptor until it runs.
+		// Not by closing alone: a child that another goroutine is starting has a copy of the
+		// descriptor until it runs.
 		_ = unix.Flock(int(f.lock.Fd()), unix.LOCK_UN)
 		_ = f.lock.Close()
 	}
 	_ = f.dir.Close()
 }
 
-// mine refuses a folder that holds somebody else's files, before anything is
-// written to it.
+// mine refuses a folder that holds somebody else's files, before anything is written to it.
 func (f *folder) mine() error {
 	if _, err := os.Lstat(f.name(formatName)); err == nil {
 		return nil
@@ -108,8 +107,8 @@ func (f *folder) mine() error {
 	return nil
 }
 
-// takeLock takes the lock for as long as the process lives: the kernel gives
-// it up with the last descriptor, so a killed server leaves none behind.
+// takeLock takes the lock for as long as the process lives: the kernel gives it up with the last
+// descriptor, so a killed server leaves none behind.
 func (f *folder) takeLock() error {
 	lock, err := os.OpenFile(f.name(lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -128,8 +127,7 @@ func (f *folder) takeLock() error {
 	return nil
 }
 
-// flock takes the lock, shared or not, and keeps the file as the folder's, or
-// closes it.
+// flock takes the lock, shared or not, and keeps the file as the folder's, or closes it.
 func (f *folder) flock(lock *os.File, how int) error {
 	if err := unix.Flock(int(lock.Fd()), how|unix.LOCK_NB); err != nil {
 		defer lock.Close()
@@ -142,16 +140,9 @@ func (f *folder) flock(lock *os.File, how int) error {
 	return nil
 }
 
-// holder says who holds a lock. The number in the file is that of who served
-// the folder last, which is the holder unless somebody looks at it.
+// holder says who holds a lock. The number in the file is that of who served the folder last, which
+// is the holder unless somebody looks at it.
 func holder(lock *os.File) string {
-	if pids := lockHolders(lock); len(pids) > 0 {
-		text := "process " + strconv.Itoa(pids[0])
-		for _, pid := range pids[1:] {
-			text += " and " + strconv.Itoa(pid)
-		}
-		return text
-	}
 	if unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
 		return "processes that look at it"
 	}
@@ -173,11 +164,11 @@ func (f *folder) checkFormat() error {
 	if err != nil {
 		return fmt.Errorf("cannot read the format of the data folder: %w", err)
 	}
-	return f.judgeFormat(b)
+	return f.parseFormat(b)
 }
 
-// judgeFormat judges what the file format holds.
-func (f *folder) judgeFormat(b []byte) error {
+// parseFormat checks what the file format holds.
+func (f *folder) parseFormat(b []byte) error {
 	version, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 32)
 	switch {
 	case err != nil || version == 0:
@@ -191,8 +182,8 @@ func (f *folder) judgeFormat(b []byte) error {
 
 const tmpSuffix = ".tmp"
 
-// create writes a file whole or not at all: under another name, synced,
-// renamed, and the folder synced.
+// create writes a file whole or not at all: under another name, synced, renamed, and the folder
+// synced.
 func (f *folder) create(name string, b []byte) error {
 	tmp := f.name(name) + tmpSuffix
 	file, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -265,8 +256,7 @@ func syncFile(name string) error {
 	return nil
 }
 
-// filesOf measures the logs and the tables of a database folder, in bytes of
-// disk.
+// filesOf measures the logs and the tables of a database folder, in bytes of disk.
 func filesOf(path string) (logs, tables int64, err error) {
 	entries, err := os.ReadDir(path)
 	if err != nil {

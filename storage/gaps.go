@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// outliveGaps waits until the logs that were there are in tables, when a gap
-// between them may have been accepted: the anchor is about to say that each
-// batch is synced, by which the next start would refuse them. Where that takes
-// long the anchor says so later.
+// outliveGaps waits until the logs that were there are in tables, when a gap between them may have
+// been accepted: the anchor is about to say that each batch is synced, by which the next start
+// would refuse them. Where that takes long the anchor says so later.
 func (s *Store) outliveGaps() error {
 	if s.opt.Sync.kind != syncAlways || s.anchor.last.always && !s.opt.AcceptLoss {
 		return nil

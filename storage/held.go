@@ -7,16 +7,16 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// heldTables are the tables of an open store at one moment. None of them goes
-// away until release is called, so their files can be read.
+// heldTables are the tables of an open store at one moment. None of them goes away until release is
+// called, so their files can be read.
 type heldTables struct {
 	numbers []uint64
 	release func()
 }
 
-// holdNow holds the tables there are, and calls also, which may be nil, at a
-// moment when these are all. Badger names and holds tables in two steps, so it
-// is tried until none came or went between them: that is seldom.
+// holdNow holds the tables there are, and calls also, which may be nil, at a moment when these are
+// all. Badger names and holds tables in two steps, so it is tried until none came or went between
+// them: that is seldom.
 func (s *Store) holdNow(also func() (release func())) (h heldTables, err error) {
 	defer recoverBlock(&err)()
 	for {
@@ -44,21 +44,20 @@ func (s *Store) holdNow(also func() (release func())) (h heldTables, err error) 
 	}
 }
 
-// checkHeld judges blocks of held tables. It ends early, with ErrClosed, when
-// the store closes.
-func (s *Store) checkHeld(h heldTables, judged blockFilter) error {
+// checkHeld checks blocks of held tables. It ends early, with ErrClosed, when the store closes.
+func (s *Store) checkHeld(h heldTables, checked blockFilter) error {
 	return eachTable(h.numbers, func(number uint64) error {
 		select {
 		case <-s.stop:
 			return ErrClosed
 		default:
-			return checkTable(table.NewFilename(number, s.folder.name(dbName)), judged)
+			return checkTable(table.NewFilename(number, s.folder.name(dbName)), checked)
 		}
 	})
 }
 
-// checkBlocks judges every block of the tables there are. It comes before all
-// merging that is not Badger's own.
+// checkBlocks checks every block of the tables there are. It comes before all merging that is not
+// Badger's own.
 func (s *Store) checkBlocks() error {
 	h, err := s.holdNow(nil)
 	if err != nil {
@@ -68,10 +67,9 @@ func (s *Store) checkBlocks() error {
 	return s.checkHeld(h, everyBlock)
 }
 
-// scanHeld is scan of a store at work, whose blocks may have become bad since
-// it was opened. When it has reached its end, or seems to, the blocks of the
-// tables it went through are judged.
-func (s *Store) scanHeld(txn *badger.Txn, prefix string, keys keyRange, judged blockFilter, fn func(key, rec []byte) error) error {
+// scanHeld is scan of a store at work, whose blocks may have become bad since it was opened. When
+// it has reached its end, or seems to, the blocks of the tables it went through are checked.
+func (s *Store) scanHeld(txn *badger.Txn, prefix string, keys keyRange, checked blockFilter, fn func(key, rec []byte) error) error {
 	var it *badger.Iterator
 	h, err := s.holdNow(func() func() {
 		it = newIterator(txn, prefix)
@@ -84,5 +82,5 @@ func (s *Store) scanHeld(txn *badger.Txn, prefix string, keys keyRange, judged b
 	if err := scanWith(it, keys, fn); err != nil {
 		return err
 	}
-	return s.checkHeld(h, judged)
+	return s.checkHeld(h, checked)
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Every key begins with a space byte and a letter. Integers are big endian,
-// so the order of the bytes is the order of delivery.
+// Every key begins with a space byte and a letter. Integers are big endian, so the order of the
+// bytes is the order of delivery.
 //
 //	" q" queue u32 | priority u32 | sequence u64    a packet
 //	" b" queue u32 | sequence u64                   the payload of a large packet
@@ -49,8 +49,8 @@ func decodePacketKey(key []byte) (PacketID, error) {
 	}, nil
 }
 
-// appendPayloadKey leaves the priority out, so that a packet that moves in
-// the order keeps its payload where it is.
+// appendPayloadKey leaves the priority out, so that a packet that moves in the order keeps its
+// payload where it is.
 func appendPayloadKey(dst []byte, id PacketID) []byte {
 	dst = append(dst, payloadPrefix...)
 	dst = binary.BigEndian.AppendUint32(dst, id.Queue)

@@ -20,16 +20,16 @@ type Limits struct {
 	MaxDeletes int
 }
 
-// opBytes is what one entry takes beyond its key and value, in the measure of
-// Limits.MaxBytes: Badger's own estimate adds 12 bytes for version and flags.
+// opBytes is what one entry takes beyond its key and value, in the measure of Limits.MaxBytes:
+// Badger's own estimate adds 12 bytes for version and flags.
 const opBytes = 16
 
-// controlReserve is kept free in every transaction for the control record, the
-// end mark and the removal of the loaded record.
+// controlReserve is kept free in every transaction for the control record, the end mark and the
+// removal of the loaded record.
 const controlReserve = 512
 
-// maxRecord is past the longest frame of any protocol, and below what Badger
-// would put into its value log.
+// maxRecord is past the longest frame of any protocol, and below what Badger would put into its
+// value log.
 const maxRecord = 1 << 20
 
 // limitsOf asks Badger: a transaction holds at most 15 % of a memory table.

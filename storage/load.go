@@ -7,20 +7,18 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// The load record says how far a load into the store has come. It is written
-// by the batches of the load, in one transaction with their packets, so that a
-// load cut short can go on where it was. While it is there the store holds a
-// part of something, and Open refuses it. What is in it is the business of
-// whoever loads; here it is bytes.
+// The load record says how far a load into the store has come. It is written by the batches of the
+// load, in one transaction with their packets, so that a load cut short can go on where it was.
+// While it is there the store holds a part of something, and Open refuses it. What is in it is the
+// business of whoever loads; here it is bytes.
 //
-// The loaded record says what was loaded last. The batch that ends a load
-// writes it, and the next batch of anything else removes it, each in its own
-// transaction: while it is there, the store holds that load and nothing was
-// done since. Who is not told that a load has ended, because the process was,
-// finds it there and does not load the same again.
+// The loaded record says what was loaded last. The batch that ends a load writes it, and the next
+// batch of anything else removes it, each in its own transaction: while it is there, the store
+// holds that load and nothing was done since. Who is not told that a load has ended, because the
+// process was, finds it there and does not load the same again.
 
-// SetLoad writes the load record with this batch, copying rec; nil or empty
-// removes it. Within one batch the last call wins.
+// SetLoad writes the load record with this batch, copying rec; nil or empty removes it. Within one
+// batch the last call wins.
 func (b *Batch) SetLoad(rec []byte) {
 	if b.hasLoad {
 		b.count--
@@ -33,16 +31,16 @@ func (b *Batch) SetLoad(rec []byte) {
 	b.bytes += loadBytes(b.load)
 }
 
-// Load returns the load record of the last batch applied, or of the store as
-// it was opened; nil when there is none. The caller does not change it.
+// Load returns the load record of the last batch applied, or of the store as it was opened; nil
+// when there is none. The caller does not change it.
 func (s *Store) Load() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.load
 }
 
-// SetLoaded writes the loaded record with this batch, copying rec, which is
-// not empty. Within one batch the last call wins.
+// SetLoaded writes the loaded record with this batch, copying rec, which is not empty. Within one
+// batch the last call wins.
 func (b *Batch) SetLoaded(rec []byte) {
 	if b.loaded != nil {
 		b.count--
@@ -55,16 +53,16 @@ func (b *Batch) SetLoaded(rec []byte) {
 	b.bytes += loadedBytes(b.loaded)
 }
 
-// Loaded returns the loaded record, nil when a batch was applied since the
-// last load, or there was none. The caller does not change it.
+// Loaded returns the loaded record, nil when a batch was applied since the last load, or there was
+// none. The caller does not change it.
 func (s *Store) Loaded() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.loaded
 }
 
-// fillLoaded adds the loaded record to a transaction, or removes the one that
-// was true until now. commitMu is held.
+// fillLoaded adds the loaded record to a transaction, or removes the one that was true until now.
+// commitMu is held.
 func (s *Store) fillLoaded(txn *badger.Txn, b *Batch) (err error) {
 	switch {
 	case b.loaded != nil:

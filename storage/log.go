@@ -14,20 +14,17 @@ import (
 	"strings"
 )
 
-// Before Badger opens a folder the logs of its memory tables are read once
-// here, because Badger cuts a log at the first record that it cannot read and
-// says nothing, and because it takes memory for any length that a damaged
-// record claims. A cut is right for the tail that a crash left; in the middle
-// it throws acknowledged batches away.
+// Before Badger opens a folder the logs of its memory tables are read once here, because Badger
+// cuts a log at the first record that it cannot read and says nothing, and because it takes memory
+// for any length that a damaged record claims. A cut is right for the tail that a crash left; in
+// the middle it throws acknowledged batches away.
 //
-// The two are told apart by the versions of the transactions, which rise by
-// one. Only one batch is ever in flight, and every earlier one was on the
-// device before it began: so after the first unreadable record a crash can
-// have left pieces of that one batch and nothing else. The control record of a
-// later transaction behind it, or a gap to the next log, is damage, and so is
-// one between the tables and the oldest log. Every
-// transaction has a control record (transact), and it counts only when it
-// carries the folder's secret: the pieces of a torn batch are payloads, too,
+// The two are told apart by the versions of the transactions, which rise by one. Only one batch is
+// ever in flight, and every earlier one was on the device before it began: so after the first
+// unreadable record a crash can have left pieces of that one batch and nothing else. The control
+// record of a later transaction behind it, or a gap to the next log, is damage, and so is one
+// between the tables and the oldest log. Every transaction has a control record (transact), and it
+// counts only when it carries the folder's secret: the pieces of a torn batch are payloads, too,
 // and a client may send what looks like a record.
 //
 // The layout is that of Badger's memtable.go and structs.go:
@@ -110,14 +107,13 @@ type logEnd struct {
 	arena int64 // bytes that a memory table of the whole transactions takes
 }
 
-// nodeBytes is what an entry takes in a memory table beside its key and value:
-// a node of its list, of average height, and what stands before the value.
+// nodeBytes is what an entry takes in a memory table beside its key and value: a node of its list,
+// of average height, and what stands before the value.
 const nodeBytes = 30 + 4
 
-// memTableFor returns the least memory table that Badger can read logs of
-// arena bytes into: it takes 1.3 times as much memory, and ends the process
-// where that is too little. A log may have been written with larger memory
-// tables than the ones asked for now.
+// memTableFor returns the least memory table that Badger can read logs of arena bytes into: it
+// takes 1.3 times as much memory, and ends the process where that is too little. A log may have
+// been written with larger memory tables than the ones asked for now.
 func memTableFor(arena int64) int64 {
 	const round = 1 << 20
 	least := (arena+arena/50)*10/13 + 4096
@@ -127,8 +123,8 @@ func memTableFor(arena int64) int64 {
 // anyVersion stands for the version before a log where nothing tells it.
 const anyVersion = math.MaxUint64
 
-// readLog reads a log that follows transaction last: 0 when it is the first
-// log ever, anyVersion when that is not known.
+// readLog reads a log that follows transaction last: 0 when it is the first log ever, anyVersion
+// when that is not known.
 func readLog(b []byte, last uint64) logEnd {
 	end := logEnd{at: min(logHeader, len(b)), last: last}
 	version := uint64(0) // of the transaction being read
@@ -152,9 +148,9 @@ func readLog(b []byte, last uint64) logEnd {
 	}
 }
 
-// laterBatch reports whether b, what follows the last whole transaction,
-// holds the control record of one after torn, the only one that a crash may
-// have cut. When torn is not known, two different ones tell as much.
+// laterBatch reports whether b, what follows the last whole transaction, holds the control record
+// of one after torn, the only one that a crash may have cut. When torn is not known, two different
+// ones tell as much.
 func laterBatch(b []byte, torn uint64, secret []byte) bool {
 	return findControl(b, secret, func(r *logRecord) bool {
 		if torn == 0 {
@@ -164,11 +160,10 @@ func laterBatch(b []byte, torn uint64, secret []byte) bool {
 	})
 }
 
-// findControl reports whether b holds a control record with the secret for
-// which is is true.
+// findControl reports whether b holds a control record with the secret for which is is true.
 //
-// What is looked at for each place is bounded by the length of a control
-// record: a payload made of its beginnings cannot hold a start up.
+// What is looked at for each place is bounded by the length of a control record: a payload made of
+// its beginnings cannot hold a start up.
 func findControl(b, secret []byte, is func(r *logRecord) bool) bool {
 	const (
 		before = 5          // meta, user, and three lengths of one byte each
@@ -190,9 +185,9 @@ func findControl(b, secret []byte, is func(r *logRecord) bool) bool {
 	}
 }
 
-// removeEmpty removes the logs, and the files of the value log, that are
-// empty. A crash leaves them: Badger makes a file and sizes it after that, and
-// cuts one to nothing before it removes it. It cannot open them again.
+// removeEmpty removes the logs, and the files of the value log, that are empty. A crash leaves
+// them: Badger makes a file and sizes it after that, and cuts one to nothing before it removes it.
+// It cannot open them again.
 func removeEmpty(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -212,10 +207,10 @@ func removeEmpty(path string) error {
 	return nil
 }
 
-// checkLogs reads every log of a database folder and cuts the torn tail off,
-// as Badger would. It returns the least memory table that Badger can read them
-// with, or an error that wraps ErrDamaged when batches in the middle cannot be
-// read, unless accept is set: that is told of such a loss, and the rest is cut off.
+// checkLogs reads every log of a database folder and cuts the torn tail off, as Badger would. It
+// returns the least memory table that Badger can read them with, or an error that wraps ErrDamaged
+// when batches in the middle cannot be read, unless accept is set: that is told of such a loss, and
+// the rest is cut off.
 func checkLogs(path string, secret []byte, accept acceptance) (memTable int64, err error) {
 	names, err := logNames(path)
 	if err != nil {
@@ -251,8 +246,8 @@ func checkLogs(path string, secret []byte, accept acceptance) (memTable int64, e
 	return memTable, nil
 }
 
-// checkLog reads one log, and reports whether a later batch than a crash can
-// have cut lies behind its end.
+// checkLog reads one log, and reports whether a later batch than a crash can have cut lies behind
+// its end.
 func checkLog(name string, last uint64, secret []byte) (end logEnd, later bool, err error) {
 	end.last = last
 	b, err := readLogFile(name)
@@ -314,8 +309,8 @@ func cutFile(name string, size int64) error {
 	return nil
 }
 
-// recoverFault makes an error of a panic, also of the fault that reading a
-// mapped file gives where the device cannot. Use: defer recoverFault(&err)().
+// recoverFault makes an error of a panic, also of the fault that reading a mapped file gives where
+// the device cannot. Use: defer recoverFault(&err)().
 func recoverFault(err *error) func() {
 	old := debug.SetPanicOnFault(true)
 	return func() {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// badgerLog passes what Badger logs on: its errors and warnings as warnings,
-// since the caller judges by what Apply and Open return, all else for
-// debugging.
+// badgerLog passes what Badger logs on: its errors and warnings as warnings, since the caller
+// checks by what Apply and Open return, all else for debugging.
 type badgerLog struct{ to *slog.Logger }
 
 func (l badgerLog) Errorf(format string, args ...any)   { l.to.Warn(line(format, args)) }

@@ -12,16 +12,15 @@ import (
 	"github.com/dgraph-io/badger/v4/y"
 )
 
-// logRun gathers records of a log, to write them as tables. A table holds the
-// same as the memory table that Badger would make of the log, and unlike one
-// it takes no memory.
+// logRun gathers records of a log, to write them as tables. A table holds the same as the memory
+// table that Badger would make of the log, and unlike one it takes no memory.
 type logRun struct {
 	log     []byte
 	records []logPlace
 }
 
-// logPlace says where the key of a record is: log[at+key:][:size], with the
-// version. Eight bytes a record, because a log may have a million.
+// logPlace says where the key of a record is: log[at+key:][:size], with the version. Eight bytes a
+// record, because a log may have a million.
 type logPlace struct {
 	at        uint32
 	key, size uint16
@@ -30,8 +29,8 @@ type logPlace struct {
 // runTable is the size in bytes from which another table is begun.
 const runTable = 8 << 20
 
-// whole takes the records of whole transactions, which lie from one place to
-// another and were read before.
+// whole takes the records of whole transactions, which lie from one place to another and were read
+// before.
 func (r *logRun) whole(from, to int) {
 	for at := from; at < to; {
 		rec, ok := splitLogRecord(r.log[at:to])
@@ -52,8 +51,7 @@ func (r *logRun) take(at int, rec *logRecord) {
 	r.records = append(r.records, logPlace{uint32(at), uint16(key), uint16(len(rec.stored))})
 }
 
-// secret returns the folder's secret as a control record bears it, nil when
-// none does.
+// secret returns the folder's secret as a control record bears it, nil when none does.
 func (r *logRun) secret() []byte {
 	for _, p := range r.records {
 		if string(r.key(p)[:int(p.size)-8]) != controlKey {
@@ -70,9 +68,9 @@ func (r *logRun) secret() []byte {
 
 func (r *logRun) key(p logPlace) []byte { return r.log[p.at:][p.key:][:p.size] }
 
-// write adds the records to a shadow as tables. Of records with the same key
-// and version the last one counts.
-func (r *logRun) write(l *looker) error {
+// write adds the records to a scratch copy as tables. Of records with the same key and version the
+// last one counts.
+func (r *logRun) write(l *viewBuilder) error {
 	slices.SortFunc(r.records, func(a, b logPlace) int {
 		return cmp.Or(y.CompareKeys(r.key(a), r.key(b)), cmp.Compare(a.at, b.at))
 	})
@@ -121,17 +119,17 @@ func newTableBuilder() *table.Builder {
 }
 
 // logs makes tables of the logs, oldest first.
-func (l *looker) logs(names []string) error {
-	names, stale, err := l.partStale(names)
+func (l *viewBuilder) logs(names []string) error {
+	names, obsolete, err := l.splitObsolete(names)
 	if err == nil {
-		err = l.stale(stale)
+		err = l.obsolete(obsolete)
 	}
 	if err != nil {
 		return err
 	}
 	last, err := beforeLogs(l.db, names)
 	switch {
-	case starved(err) || err != nil && l.findings == nil:
+	case refusedBySystem(err) || err != nil && l.findings == nil:
 		return err
 	case err != nil:
 		last = anyVersion // what cannot be read is reported when it is its turn
@@ -147,9 +145,8 @@ func (l *looker) logs(names []string) error {
 	return nil
 }
 
-// log makes tables of one log, which follows transaction last. It returns the
-// last one now.
-func (l *looker) log(name string, last uint64) (uint64, error) {
+// log makes tables of one log, which follows transaction last. It returns the last one now.
+func (l *viewBuilder) log(name string, last uint64) (uint64, error) {
 	var unread error
 	b, err := readPages(name, func(at int, err error) {
 		if unread = err; l.findings != nil {
@@ -164,20 +161,20 @@ func (l *looker) log(name string, last uint64) (uint64, error) {
 		return l.transactions(name, b, last)
 	case err == nil:
 		return last, nil
-	case starved(err):
+	case refusedBySystem(err):
 		return last, err
 	}
-	return last, l.unread(FindingLog, l.key(name), fmt.Errorf("%w: cannot read the log %s: %w; %s", ErrDamaged, name, err, lostWith))
+	return last, l.reportUnread(FindingLog, l.key(name), fmt.Errorf("%w: cannot read the log %s: %w; %s", ErrDamaged, name, err, lostWith))
 }
 
 // transactions makes tables of what a log holds.
-func (l *looker) transactions(name string, b []byte, last uint64) (uint64, error) {
+func (l *viewBuilder) transactions(name string, b []byte, last uint64) (uint64, error) {
 	end := readLog(b, last)
 	run := &logRun{log: b}
 	run.whole(logHeader, end.at)
 	if len(b) >= 8 && binary.BigEndian.Uint64(b) != 0 {
 		// Nothing is read with it here.
-		if err := l.wrong(FindingLog, l.key(name), "its header names an encryption key, and there is none"); err != nil {
+		if err := l.report(FindingLog, l.key(name), "its header names an encryption key, and there is none"); err != nil {
 			return last, err
 		}
 	}
@@ -187,9 +184,9 @@ func (l *looker) transactions(name string, b []byte, last uint64) (uint64, error
 	return end.last, run.write(l)
 }
 
-// damagedLog deals with what a log has behind its last whole transaction,
-// unless it is what a crash leaves.
-func (l *looker) damagedLog(name string, run *logRun, end *logEnd) error {
+// damagedLog deals with what a log has behind its last whole transaction, unless it is what a crash
+// leaves.
+func (l *viewBuilder) damagedLog(name string, run *logRun, end *logEnd) error {
 	if l.secret == nil && l.findings != nil {
 		l.secret = run.secret()
 	}
@@ -197,7 +194,7 @@ func (l *looker) damagedLog(name string, run *logRun, end *logEnd) error {
 	switch {
 	case l.synced():
 		if end.gap {
-			err := l.wrong(FindingLog, l.key(name), "transactions are missing before it or in it; %s", lostWith)
+			err := l.report(FindingLog, l.key(name), "transactions are missing before it or in it; %s", lostWith)
 			if err != nil {
 				return err
 			}
@@ -209,29 +206,29 @@ func (l *looker) damagedLog(name string, run *logRun, end *logEnd) error {
 		// A power cut may leave any of the last batches.
 		return nil
 	}
-	err := l.wrong(FindingLog, l.key(name), "it cannot be read past byte %d, and acknowledged batches lie behind", end.at)
+	err := l.report(FindingLog, l.key(name), "it cannot be read past byte %d, and acknowledged batches lie behind", end.at)
 	if err != nil {
 		return err
 	}
-	s := &logSalvager{looker: l, key: l.key(name), log: run.log, run: run, last: end.last}
+	s := &logSalvager{viewBuilder: l, key: l.key(name), log: run.log, run: run, last: end.last}
 	s.readOn(end.at)
 	end.last = s.last
 	return nil
 }
 
-// synced tells whether each batch was on the device before the next began, by
-// the anchor. A salvage would rather believe it.
-func (l *looker) synced() bool { return l.mark.always || l.unmarked && l.findings != nil }
+// synced tells whether each batch was on the device before the next began, by the anchor. A salvage
+// would rather believe it.
+func (l *viewBuilder) synced() bool { return l.mark.always || l.unmarked && l.findings != nil }
 
-// durable tells whether a log holds a batch that was on the device by the
-// anchor, so that what cannot be read before it or in it is damage. A start
-// sees that by the batches that are missing then.
-func (l *looker) durable(b []byte) bool {
+// durable tells whether a log holds a batch that was on the device by the anchor, so that what
+// cannot be read before it or in it is damage. A start sees that by the batches that are missing
+// then.
+func (l *viewBuilder) durable(b []byte) bool {
 	return l.findings != nil && findControl(b, l.secret, l.anchored)
 }
 
 // anchored tells of a control record whether its batch was on the device.
-func (l *looker) anchored(r *logRecord) bool {
+func (l *viewBuilder) anchored(r *logRecord) bool {
 	var c Control
 	return decodeControl(r.value, &c) == nil && c.Batch <= l.mark.batch
 }

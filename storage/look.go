@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookFolder is openFolder for somebody who only looks: it takes the lock
-// shared, so that several may look at once and nobody may serve, and changes
-// nothing, not even the number in the lock.
+// lookFolder is openFolder for somebody who only looks: it takes the lock shared, so that several
+// may look at once and nobody may serve, and changes nothing, not even the number in the lock.
 func lookFolder(path string) (_ *folder, err error) {
 	if path, err = filepath.Abs(path); err == nil {
 		path, err = filepath.EvalSymlinks(path)
@@ -39,9 +38,8 @@ func lookFolder(path string) (_ *folder, err error) {
 	return f, nil
 }
 
-// shareLock takes the lock together with others who look. Where there is no
-// lock nobody serves the folder, and none is made: who has no right to write
-// may look, too.
+// shareLock takes the lock together with others who look. Where there is no lock nobody serves the
+// folder, and none is made: who has no right to write may look, too.
 func (f *folder) shareLock() error {
 	lock, err := os.Open(f.name(lockName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -29,8 +29,9 @@ const (
 
 	maxLevels = 7 // of Badger's tree
 
-	// maxManifest is the longest list that is read, in bytes. Badger writes the list anew when it has
-	// 10,000 removed tables and ten times as many as are there, and a change takes 26 bytes at most.
+	// maxManifest is the longest list that is read, in bytes. Badger writes the list anew when it
+	// has 10,000 removed tables and ten times as many as are there, and a change takes 26 bytes at
+	// most.
 	maxManifest = 64 << 20
 )
 

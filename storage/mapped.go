@@ -67,8 +67,8 @@ func readPages(name string, bad func(at int, err error)) ([]byte, error) {
 	return data, nil
 }
 
-// whyFault tells why a file that gave a fault could not be read: the error
-// that read(2) gives, or errNoRoom when it gives none.
+// whyFault tells why a file that gave a fault could not be read: the error that read(2) gives, or
+// errNoRoom when it gives none.
 func whyFault(name string) error {
 	file, err := os.Open(name)
 	if err != nil {

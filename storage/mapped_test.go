@@ -103,7 +103,7 @@ func TestFileWithoutRoomToMapItIsNotDamage(t *testing.T) {
 	}
 	for _, open := range []func() error{
 		func() error { _, err := openings["look"](dir); return err },
-		func() error { return whenStarved(checkTables(filepath.Join(dir, dbName))) },
+		func() error { return explainRefusal(checkTables(filepath.Join(dir, dbName))) },
 	} {
 		if err := open(); !errors.Is(err, ErrFull) || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), filepath.Base(tables[0])) ||
 			strings.Contains(err.Error(), "runtime error") {

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// The msgpack forms that the records use, appended in their shortest form and
-// read in any form. Written by hand because the hot record passes here once
-// for every push: the library's decoder reads through an io.Reader.
+// The msgpack forms that the records use, appended in their shortest form and read in any form.
+// Written by hand because the hot record passes here once for every push: the library's decoder
+// reads through an io.Reader.
 
 const (
 	formFixMap  = 0x80 // low 4 bits: fields
@@ -117,8 +117,8 @@ func appendArrayHeader(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, formArr32), uint32(n))
 }
 
-// reader walks one value. Its methods return false when the bytes are not
-// what was asked for or end too early; they take no memory.
+// reader walks one value. Its methods return false when the bytes are not what was asked for or end
+// too early; they take no memory.
 type reader struct {
 	b   []byte
 	pos int
@@ -233,8 +233,8 @@ func (r *reader) str() ([]byte, bool) {
 	return nil, false
 }
 
-// array reads the number of elements; each takes a byte at least, so a count
-// that cannot be true is refused here.
+// array reads the number of elements; each takes a byte at least, so a count that cannot be true is
+// refused here.
 func (r *reader) array() (int, bool) {
 	c, ok := r.code()
 	if !ok {

@@ -113,14 +113,14 @@ func TestLogThatAReaderKeptIsNotReadAgain(t *testing.T) {
 	}
 }
 
-func TestStaleLogIsGoneBeforeTheDatabaseIsOpened(t *testing.T) {
+func TestObsoleteLogIsGoneBeforeTheDatabaseIsOpened(t *testing.T) {
 	dir, _, secret := heldLog(t, 0, SyncNever())
 	path := filepath.Join(dir, dbName)
 	before, err := logNames(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := removeStale(path, secret); err != nil {
+	if err := removeObsolete(path, secret); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := logNames(path); err != nil || !slices.Equal(left, before[1:]) {
@@ -128,7 +128,7 @@ func TestStaleLogIsGoneBeforeTheDatabaseIsOpened(t *testing.T) {
 	}
 }
 
-func TestLogIsStaleOnlyWhenNothingInItIsNewerThanTables(t *testing.T) {
+func TestLogIsObsoleteOnlyWhenNothingInItIsNewerThanTables(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	for i := range uint64(4) {
 		if err := s.Apply(one(i, Packet{})); err != nil {
@@ -155,13 +155,13 @@ func TestLogIsStaleOnlyWhenNothingInItIsNewerThanTables(t *testing.T) {
 		"damaged, the last one not": {torn, last - 1, false},
 		"empty":                     {make([]byte, 100), last, false},
 	} {
-		if got := isStale(row.b, row.newest, s.secret); got != row.want {
-			t.Errorf("%s: stale is %t", name, got)
+		if got := isObsolete(row.b, row.newest, s.secret); got != row.want {
+			t.Errorf("%s: obsolete is %t", name, got)
 		}
 	}
 }
 
-func TestSalvageReadsAStaleLogWhereATableIsDamaged(t *testing.T) {
+func TestSalvageReadsAnObsoleteLogWhereATableIsDamaged(t *testing.T) {
 	dir, want, _ := heldLog(t, 0, SyncAlways())
 	tables, err := filepath.Glob(filepath.Join(dir, dbName, "*"+tableSuffix))
 	if err != nil || len(tables) == 0 {

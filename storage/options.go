@@ -16,23 +16,22 @@ const (
 	syncNever
 )
 
-// SyncMode says when a batch is forced to the device. The zero value is
-// SyncAlways.
+// SyncMode says when a batch is forced to the device. The zero value is SyncAlways.
 type SyncMode struct {
 	kind  syncKind
 	every time.Duration
 }
 
-// SyncAlways forces every batch to the device before Apply returns. Nothing
-// acknowledged is lost in a power cut.
+// SyncAlways forces every batch to the device before Apply returns. Nothing acknowledged is lost in
+// a power cut.
 func SyncAlways() SyncMode { return SyncMode{} }
 
-// SyncInterval forces batches to the device every d. A power cut loses the
-// last d; a killed process loses nothing.
+// SyncInterval forces batches to the device every d. A power cut loses the last d; a killed process
+// loses nothing.
 func SyncInterval(d time.Duration) SyncMode { return SyncMode{kind: syncInterval, every: d} }
 
-// SyncNever leaves it to the operating system. A power cut loses what it had
-// not written, often half a minute; a killed process loses nothing.
+// SyncNever leaves it to the operating system. A power cut loses what it had not written, often
+// half a minute; a killed process loses nothing.
 func SyncNever() SyncMode { return SyncMode{kind: syncNever} }
 
 // The range of SyncInterval.
@@ -75,21 +74,19 @@ func (m SyncMode) String() string {
 type Options struct {
 	Sync SyncMode
 
-	// MemTable is the size in bytes of one memory table, from 1 MiB to 64 MiB:
-	// larger ones take more memory and allow larger batches.
-	// 0 chooses by the size of the file system.
+	// MemTable is the size in bytes of one memory table, from 1 MiB to 64 MiB: larger ones take
+	// more memory and allow larger batches. 0 chooses by the size of the file system.
 	MemTable int64
 
-	// Offline is for a command that works on the whole store at full speed and
-	// that nobody waits for: few mapped pages stay in memory, at the price of
-	// mapping and reading some of them again.
+	// Offline is for a command that works on the whole store at full speed and that nobody waits
+	// for: few mapped pages stay in memory, at the price of mapping and reading some of them again.
 	Offline bool
 
 	// AcceptLoss opens a store although it is older than its anchor.
 	AcceptLoss bool
 
-	// Unfinished opens a store although a load into it was cut short:
-	// Store.Load tells how far it came.
+	// Unfinished opens a store although a load into it was cut short: Store.Load tells how far it
+	// came.
 	Unfinished bool
 
 	// Logger gets what Badger and the store have to say; nil is silence.

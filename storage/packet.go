@@ -7,17 +7,15 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// PacketID is a packet's place in the order of delivery and its identity on
-// disk. No two packets of a store have the same queue and sequence, whatever
-// their priority.
+// PacketID is a packet's place in the order of delivery and its identity on disk. No two packets of
+// a store have the same queue and sequence, whatever their priority.
 type PacketID struct {
 	Queue    uint32
 	Priority uint32 // 1 is best, 0 is never selected
 	Seq      uint64 // of equal priority the higher is newer
 }
 
-// Compare orders identities as their keys are ordered on disk. It returns
-// -1, 0 or 1.
+// Compare orders identities as their keys are ordered on disk. It returns -1, 0 or 1.
 func (id PacketID) Compare(other PacketID) int {
 	switch {
 	case id.Queue != other.Queue:
@@ -33,8 +31,8 @@ func (id PacketID) Compare(other PacketID) int {
 // Tag is one name and value that a consumer may select by.
 type Tag struct{ Name, Value string }
 
-// String names the packet as every error and finding does: queue, priority
-// and sequence in digits, with slashes between.
+// String names the packet as every error and finding does: queue, priority and sequence in digits,
+// with slashes between.
 func (id PacketID) String() string {
 	b := strconv.AppendUint(make([]byte, 0, 42), uint64(id.Queue), 10)
 	b = strconv.AppendUint(append(b, '/'), uint64(id.Priority), 10)
@@ -83,9 +81,8 @@ func (p *Packet) Expired(now int64) bool { return p.Expiry != 0 && p.Expiry <= n
 // Expired is that of Packet.
 func (m *Meta) Expired(now int64) bool { return m.Expiry != 0 && m.Expiry <= now }
 
-// SetHash is one packet's share of Control.Hash, which is the sum, modulo
-// 2^64, over the live packets without expiry. A sum forgets the order, so
-// adding and taking away need no other state.
+// SetHash is one packet's share of Control.Hash, which is the sum, modulo 2^64, over the live
+// packets without expiry. A sum forgets the order, so adding and taking away need no other state.
 func SetHash(id PacketID) uint64 {
 	var b [16]byte
 	binary.BigEndian.PutUint32(b[0:], id.Queue)

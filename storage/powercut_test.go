@@ -179,7 +179,7 @@ func TestPowerCutKeepsEveryAcknowledgedBatch(t *testing.T) {
 		if err := syscall.Kill(c.cmd.Process.Pid, syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		for _, log := range judgeCut(t, lost, last) {
+		for _, log := range checkCut(t, lost, last) {
 			rotated[filepath.Base(log)] = true
 		}
 		if err := os.Remove(lost); err != nil {
@@ -192,9 +192,9 @@ func TestPowerCutKeepsEveryAcknowledgedBatch(t *testing.T) {
 	}
 }
 
-// judgeCut opens the store of an image and holds it against the plan. It
+// checkCut opens the store of an image and holds it against the plan. It
 // returns the logs that the cut left.
-func judgeCut(t *testing.T, image string, acknowledged uint64) (logs []string) {
+func checkCut(t *testing.T, image string, acknowledged uint64) (logs []string) {
 	t.Helper()
 	at := filepath.Join(filepath.Dir(image), "mnt")
 	if err := os.MkdirAll(at, 0o700); err != nil {

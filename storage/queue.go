@@ -11,14 +11,13 @@ type Queue struct {
 	ID   uint32
 	Name []byte
 
-	// New says that no definition of ID is on disk, so that taking the queue
-	// back in the same batch needs no write. When in doubt leave it false.
-	// It is not stored.
+	// New says that no definition of ID is on disk, so that taking the queue back in the same batch
+	// needs no write. When in doubt leave it false. It is not stored.
 	New bool
 
-	// Rest holds the fields that this version does not know, as msgpack
-	// (number, value, number, value, …). What Queues returned must be given
-	// back to PutQueue, or a newer version's settings are lost.
+	// Rest holds the fields that this version does not know, as msgpack (number, value, number,
+	// value, …). What Queues returned must be given back to PutQueue, or a newer version's settings
+	// are lost.
 	Rest []byte
 	// RestFields counts the fields in Rest.
 	RestFields int

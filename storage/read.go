@@ -10,10 +10,9 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// A lookup by itself costs about 5 µs, making an iterator and a seek 10 to
-// 20 µs each, and a step of it 0.3 µs (BenchmarkRead). So an iterator is used
-// for runs of neighbours: runLength packets at least, each within runGap of
-// the sequence before it; it seeks again after runSteps steps in vain.
+// A lookup by itself costs about 5 µs, making an iterator and a seek 10 to 20 µs each, and a step
+// of it 0.3 µs (BenchmarkRead). So an iterator is used for runs of neighbours: runLength packets at
+// least, each within runGap of the sequence before it; it seeks again after runSteps steps in vain.
 const (
 	runLength = 8
 	runGap    = 256
@@ -32,29 +31,27 @@ type readState struct {
 	fn     giveFunc
 }
 
-// giveFunc gets the full record of a packet, or nil and why there is none.
-// Its own error ends the reading.
+// giveFunc gets the full record of a packet, or nil and why there is none. Its own error ends the
+// reading.
 type giveFunc func(i int, rec []byte, damage error) error
 
-// Read calls fn for each of ids with the full record of the packet, valid
-// during the call. The calls come in the order of the keys; i says which of
-// ids it is.
+// Read calls fn for each of ids with the full record of the packet, valid during the call. The
+// calls come in the order of the keys; i says which of ids it is.
 //
-// The record is nil when that one packet cannot be read: it is not there, or
-// it or its payload is damaged. For a packet that an index holds and that has
-// no expiry both mean damage, and Damage says which. The other packets are
-// read all the same.
+// The record is nil when that one packet cannot be read: it is not there, or it or its payload is
+// damaged. For a packet that an index holds and that has no expiry both mean damage, and Damage
+// says which. The other packets are read all the same.
 //
-// Read stops at the first error of fn and returns it. An error of its own is
-// about the store as a whole, such as a device that gives an I/O error; then
-// fn was not called for some of ids, and nothing is known about those.
+// Read stops at the first error of fn and returns it. An error of its own is about the store as a
+// whole, such as a device that gives an I/O error; then fn was not called for some of ids, and
+// nothing is known about those.
 func (s *Store) Read(ids []PacketID, fn func(i int, rec []byte) error) error {
 	return s.read(ids, func(i int, rec []byte, _ error) error { return fn(i, rec) })
 }
 
-// Damage reads one packet and returns why Read gives no record of it: an
-// error that wraps ErrDamaged and names the packet, or nil when it can be
-// read. Any other error is about the store as a whole, as that of Read is.
+// Damage reads one packet and returns why Read gives no record of it: an error that wraps
+// ErrDamaged and names the packet, or nil when it can be read. Any other error is about the store
+// as a whole, as that of Read is.
 func (s *Store) Damage(id PacketID) (damage error) {
 	err := s.read([]PacketID{id}, func(_ int, _ []byte, why error) error {
 		damage = why
@@ -134,8 +131,8 @@ func (r *readState) lookUp(ids []PacketID, order []int) error {
 // pass reads a run of packets with the iterator.
 func (r *readState) pass(ids []PacketID, order []int) error {
 	if r.it == nil {
-		// An iterator parses one item ahead. Without AllVersions it would look for a live one, behind
-		// the last packet of the run, through all that was popped there before.
+		// An iterator parses one item ahead. Without AllVersions it would look for a live one,
+		// behind the last packet of the run, through all that was popped there before.
 		r.it = r.txn.NewIterator(badger.IteratorOptions{Prefix: []byte(packetPrefix), AllVersions: true})
 	}
 	r.placed = false
@@ -175,8 +172,8 @@ func (r *readState) move(key []byte) (found bool, err error) {
 	return r.it.Valid() && bytes.Equal(r.it.Item().Key(), key) && !r.it.Item().IsDeletedOrExpired(), nil
 }
 
-// get reads one key. The error wraps badger.ErrKeyNotFound or ErrDamaged when
-// it is about that key alone.
+// get reads one key. The error wraps badger.ErrKeyNotFound or ErrDamaged when it is about that key
+// alone.
 func (r *readState) get(key []byte) (item *badger.Item, err error) {
 	defer recoverBlock(&err)()
 	return r.txn.Get(key)
@@ -187,8 +184,7 @@ func (r *readState) give(item *badger.Item, id PacketID, i int) error {
 	return item.Value(func(rec []byte) error { return r.giveRecord(rec, id, i) })
 }
 
-// giveRecord passes one record to fn, joined with its payload when that is
-// kept apart.
+// giveRecord passes one record to fn, joined with its payload when that is kept apart.
 func (r *readState) giveRecord(rec []byte, id PacketID, i int) error {
 	var head recordFields
 	if err := head.read(rec, nil, false); err != nil {
@@ -220,10 +216,10 @@ func (r *readState) giveLarge(rec []byte, head *recordFields, id PacketID, i int
 	})
 }
 
-// recoverBlock makes an error of a panic of Badger. It takes a block apart
-// before it looks at the checksum, so one that is damaged can make it reach
-// outside: that is damage of what was looked for. A fault of the mapped file
-// is an I/O error of the device instead. Use: defer recoverBlock(&err)().
+// recoverBlock makes an error of a panic of Badger. It takes a block apart before it looks at the
+// checksum, so one that is damaged can make it reach outside: that is damage of what was looked
+// for. A fault of the mapped file is an I/O error of the device instead. Use: defer
+// recoverBlock(&err)().
 func recoverBlock(err *error) func() {
 	old := debug.SetPanicOnFault(true)
 	return func() {

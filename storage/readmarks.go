@@ -9,11 +9,11 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// What vouches for a database that is looked at: the small files beside it,
-// before it is opened, and its control record after that.
+// What vouches for a database that is looked at: the small files beside it, before it is opened,
+// and its control record after that.
 
-// witnesses reads the small files beside the database.
-func (l *looker) witnesses() (err error) {
+// readMarks reads the small files beside the database.
+func (l *viewBuilder) readMarks() (err error) {
 	const limit = 64
 	b, err := readSmall(l.folder.name(formatName), limit)
 	switch {
@@ -21,30 +21,30 @@ func (l *looker) witnesses() (err error) {
 		if _, serr := os.Stat(l.db); serr != nil || l.findings == nil {
 			return fmt.Errorf("%w: %s has no file %q", ErrNotFolder, l.folder.path, formatName)
 		}
-		err = l.wrong(FindingFormat, formatName, "the file is missing: what is there is read as version %d", FormatVersion)
+		err = l.report(FindingFormat, formatName, "the file is missing: what is there is read as version %d", FormatVersion)
 	case err != nil:
-		err = l.unread(FindingFormat, formatName, fmt.Errorf("cannot read the format of the data folder: %w", err))
+		err = l.reportUnread(FindingFormat, formatName, fmt.Errorf("cannot read the format of the data folder: %w", err))
 	default:
-		err = l.note(FindingFormat, formatName, l.folder.judgeFormat(b))
+		err = l.reportDamage(FindingFormat, formatName, l.folder.parseFormat(b))
 	}
 	if err != nil {
 		return err
 	}
 	if l.mark, err = readAnchor(l.folder); err != nil {
-		if err = l.note(FindingAnchor, anchorName, err); err != nil {
+		if err = l.reportDamage(FindingAnchor, anchorName, err); err != nil {
 			return err
 		}
 	}
 	l.unmarked = l.mark == anchorMark{}
 	if l.filed, err = readSecret(l.folder); err != nil {
-		return l.unread(FindingSecret, secretName, err)
+		return l.reportUnread(FindingSecret, secretName, err)
 	}
 	l.secret = l.filed
 	return nil
 }
 
-// snapshot is what the shadow holds, held against the anchor.
-func (l *looker) snapshot(db *badger.DB) (_ *Snapshot, err error) {
+// snapshot is what the scratch copy holds, held against the anchor.
+func (l *viewBuilder) snapshot(db *badger.DB) (_ *Snapshot, err error) {
 	n := &Snapshot{txn: db.NewTransaction(false)}
 	defer func() {
 		if err != nil {
@@ -55,29 +55,28 @@ func (l *looker) snapshot(db *badger.DB) (_ *Snapshot, err error) {
 		n.tolerate = l.findings.add
 	}
 	if n.control, err = controlOf(n.txn); err != nil {
-		if err = l.note(FindingControl, "control record", err); err != nil {
+		if err = l.reportDamage(FindingControl, "control record", err); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.judgeControl(n); err != nil {
+	if err := l.checkControl(n); err != nil {
 		return nil, err
 	}
 	if n.load, err = loadOf(n.txn); err != nil {
-		if err = l.note(FindingRecord, "load record", err); err != nil {
+		if err = l.reportDamage(FindingRecord, "load record", err); err != nil {
 			return nil, err
 		}
 	}
 	if n.hidden, err = redoOf(n.txn); err != nil {
-		if err = l.note(FindingRecord, "redo record", err); err != nil {
+		if err = l.reportDamage(FindingRecord, "redo record", err); err != nil {
 			return nil, err
 		}
 	}
 	return n, nil
 }
 
-// judgeControl holds the control record against the anchor, and against what
-// else must be there.
-func (l *looker) judgeControl(n *Snapshot) error {
+// checkControl holds the control record against the anchor, and against what else must be there.
+func (l *viewBuilder) checkControl(n *Snapshot) error {
 	c, was := n.control, l.mark
 	switch {
 	case c.Batch < was.batch && l.findings == nil:

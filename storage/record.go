@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// A packet's record is one msgpack map with small integers for names, in
-// rising order but for the payload, which is always last:
+// A packet's record is one msgpack map with small integers for names, in rising order but for the
+// payload, which is always last:
 //
 //	8n | 01 bin key | 02 int expiry | 03 int not-before | 04 int enqueued-at |
 //	     05 array of str tags | 06 uint attempts | 07 str producer | … |
 //	     08 uint size  or  09 bin payload
 //
-// A field without a value is left out. 08 stands where 09 would when the
-// payload has a record of its own.
+// A field without a value is left out. 08 stands where 09 would when the payload has a record of
+// its own.
 const (
 	fieldKey        = 1
 	fieldExpiry     = 2
@@ -26,16 +26,15 @@ const (
 	fieldPayload    = 9
 )
 
-// largePayload is the longest payload, in bytes, that stays in the packet's
-// record. Past it the payload has a record of its own, so that a scan at
-// start does not read it.
+// largePayload is the longest payload, in bytes, that stays in the packet's record. Past it the
+// payload has a record of its own, so that a scan at start does not read it.
 const largePayload = 1 << 10
 
 // MaxTags is the most tags that a packet may have in this format.
 const MaxTags = 1024
 
-// AppendRecord appends the full record of p to dst and returns it. The caller
-// keeps to MaxTags and to the length that Limits allows.
+// AppendRecord appends the full record of p to dst and returns it. The caller keeps to MaxTags and
+// to the length that Limits allows.
 func AppendRecord(dst []byte, p *Packet) []byte {
 	dst, head := appendFields(dst, p)
 	if len(p.Payload) > 0 {
@@ -46,8 +45,8 @@ func AppendRecord(dst []byte, p *Packet) []byte {
 	return dst
 }
 
-// DecodeRecord reads a full record into p, replacing all of it. Key and Payload alias rec. The array
-// of Tags is used again, and strings that are the same as before are kept, so a loop takes no
+// DecodeRecord reads a full record into p, replacing all of it. Key and Payload alias rec. The
+// array of Tags is used again, and strings that are the same as before are kept, so a loop takes no
 // memory. Fields of later versions are skipped. The error wraps ErrRecord when rec is anything but
 // one whole full record; p is then undefined.
 func DecodeRecord(rec []byte, p *Packet) error {
@@ -67,8 +66,8 @@ func DecodeRecord(rec []byte, p *Packet) error {
 	return nil
 }
 
-// decodeMeta reads a stored record, full or without its payload, into m. It
-// never touches a byte of the payload.
+// decodeMeta reads a stored record, full or without its payload, into m. It never touches a byte of
+// the payload.
 func decodeMeta(rec []byte, m *Meta) error {
 	var f recordFields
 	if err := f.read(rec, m.Tags, true); err != nil {
@@ -97,8 +96,8 @@ type recordFields struct {
 	at                            int    // where field 8 or 9 begins
 }
 
-// read reads a record, and its tags into the array of tags where they are wanted. It touches no byte
-// of the payload.
+// read reads a record, and its tags into the array of tags where they are wanted. It touches no
+// byte of the payload.
 func (f *recordFields) read(rec []byte, tags []Tag, wanted bool) error {
 	f.tags = tags[:0]
 	r := reader{b: rec}
@@ -152,8 +151,7 @@ func (f *recordFields) read(rec []byte, tags []Tag, wanted bool) error {
 	return nil
 }
 
-// appendHead appends the record that stands for p when its payload is kept
-// apart.
+// appendHead appends the record that stands for p when its payload is kept apart.
 func appendHead(dst []byte, p *Packet) []byte {
 	dst, head := appendFields(dst, p)
 	dst[head]++
@@ -168,8 +166,7 @@ func appendJoined(dst, head []byte, at int, payload []byte) []byte {
 	return appendBin(dst, payload)
 }
 
-// appendFields appends all but the payload and returns where the byte that
-// counts the fields is.
+// appendFields appends all but the payload and returns where the byte that counts the fields is.
 func appendFields(dst []byte, p *Packet) (rec []byte, head int) {
 	head = len(dst)
 	n := byte(0)

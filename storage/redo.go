@@ -19,8 +19,8 @@ import (
 // rest of a batch that a crash cut short, before anything is scanned.
 
 // redoIDBytes is what one packet takes in a redo record, at most for all that can happen: the
-// packets of a batch lie at most 2^40 sequences apart on average, and rarely change their queue
-// or priority.
+// packets of a batch lie at most 2^40 sequences apart on average, and rarely change their queue or
+// priority.
 const redoIDBytes = 8
 
 // removal is a packet to delete.
@@ -149,11 +149,12 @@ func decodeRedo(rec []byte) ([]removal, error) {
 	return list, nil
 }
 
-// carryOut deletes what a redo record lists, and then the record. The control
-// record stays the given one, which counts the packets no longer.
+// carryOut deletes what a redo record lists, and then the record. The control record stays the
+// given one, which counts the packets no longer.
 func (s *Store) carryOut(list []removal, control *Control) error {
 	for len(list) > 0 {
-		// Two entries a packet at most, and one for the redo record. MaxOps is without the control record.
+		// Two entries a packet at most, and one for the redo record. MaxOps is without the control
+		// record.
 		chunk := list[:min(len(list), (s.limits.MaxOps-1)/2)]
 		list = list[len(chunk):]
 		err := s.transact(func(txn *badger.Txn) error {
@@ -192,8 +193,7 @@ func (s *Store) redo() error {
 	return s.carryOut(list, &s.control)
 }
 
-// redoOf reads the redo record; the list is in the order of the keys, and
-// empty when there is none.
+// redoOf reads the redo record; the list is in the order of the keys, and empty when there is none.
 func redoOf(txn *badger.Txn) (list []removal, err error) {
 	err = readKey(txn, redoKey, func(rec []byte) (err error) {
 		list, err = decodeRedo(rec)

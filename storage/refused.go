@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the system refuses a process says nothing about the folder: more open
-// files, memory, and the right to read or write. It is never damage, and what
-// is not shown because of it is not left out.
+// What the system refuses a process says nothing about the folder: more open files, memory, and the
+// right to read or write. It is never damage, and what is not shown because of it is not left out.
 
 // refusal is an error of the system that is not about what a file holds.
 type refusal struct {
@@ -37,8 +36,8 @@ func refusals() []refusal {
 	}
 }
 
-// refused returns what the system refuses by an error, if it does. Not every
-// error of Badger wraps its cause.
+// refused returns what the system refuses by an error, if it does. Not every error of Badger wraps
+// its cause.
 func refused(err error) (r refusal, ok bool) {
 	if err == nil {
 		return r, false
@@ -56,15 +55,15 @@ func refused(err error) (r refusal, ok bool) {
 	return r, false
 }
 
-// starved tells whether an error says that the system refused something.
-func starved(err error) bool {
+// refusedBySystem tells whether an error says that the system refused something.
+func refusedBySystem(err error) bool {
 	_, ok := refused(err)
 	return ok
 }
 
-// whenStarved returns an error that calls nothing damaged, and says what to
-// do, for one that is about what the system refuses, or about room.
-func whenStarved(err error) error {
+// explainRefusal returns an error that calls nothing damaged, and says what to do, for one that is
+// about what the system refuses, or about room.
+func explainRefusal(err error) error {
 	const sound = "nothing was found wrong with the data folder"
 	if errors.Is(err, errNoRoom) {
 		return fmt.Errorf("%w: %s; %s: make room there, or copy the folder to where there is some, and try again", ErrFull, about(err), sound)
@@ -79,16 +78,15 @@ func whenStarved(err error) error {
 	return fmt.Errorf("%w: %s; %s: %s", r.what, about(err), sound, r.remedy)
 }
 
-// temporary tells whether an error is about a temporary folder, and not about
-// the data folder.
+// temporary tells whether an error is about a temporary folder, and not about the data folder.
 func temporary(err error) bool {
 	file := (*fs.PathError)(nil)
 	return errors.As(err, &file) && !errors.Is(err, ErrDamaged) &&
-		(filepath.Clean(file.Path) == filepath.Clean(os.TempDir()) || strings.Contains(file.Path, "/"+shadowPrefix))
+		(filepath.Clean(file.Path) == filepath.Clean(os.TempDir()) || strings.Contains(file.Path, "/"+scratchPrefix))
 }
 
-// about is the text of an error without the judgement that its folder is
-// damaged: the file and the cause when it names one.
+// about is the text of an error without the claim that its folder is damaged: the file and the
+// cause when it names one.
 func about(err error) string {
 	if file := (*fs.PathError)(nil); errors.As(err, &file) {
 		return file.Error()

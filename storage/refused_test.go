@@ -128,9 +128,9 @@ func TestWhatTheSystemRefusesIsToldWithTheFileAndWhatToDo(t *testing.T) {
 		"a text without a cause": {errors.New("while opening db: permission denied"), ErrRefused, "while opening db"},
 		"the device":             {fmt.Errorf("%w: %w", ErrDamaged, file(unix.EIO)), ErrDamaged, "input/output error"},
 		"room to map":            {fmt.Errorf("%w: table 7: %w", ErrDamaged, errNoRoom), ErrFull, "table 7"},
-		"a temporary folder":     {&os.PathError{Op: "mkdir", Path: os.TempDir() + "/" + shadowPrefix + "1", Err: unix.EACCES}, unix.EACCES, shadowPrefix},
+		"a temporary folder":     {&os.PathError{Op: "mkdir", Path: os.TempDir() + "/" + scratchPrefix + "1", Err: unix.EACCES}, unix.EACCES, scratchPrefix},
 	} {
-		err := whenStarved(row.err)
+		err := explainRefusal(row.err)
 		if !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.says) {
 			t.Errorf("%s: %v", name, err)
 		}

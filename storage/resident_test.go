@@ -86,7 +86,7 @@ func TestALookGivesThePagesOfAScanBack(t *testing.T) {
 	scan()
 	before := residentTables(t, s.folder.path)
 	if before < residentLeast {
-		t.Fatalf("the scan left %d bytes mapped: that is nothing to judge by", before)
+		t.Fatalf("the scan left %d bytes mapped: that is nothing to check by", before)
 	}
 	(&residentWatch{}).look(s)
 	if after := residentTables(t, s.folder.path); after > before/4 {

@@ -127,7 +127,7 @@ func TestScanOfALiveSnapshotThatEndsEarlyIsAnError(t *testing.T) {
 	}
 }
 
-func TestRecordsOfALiveSnapshotJudgeTheirPayloads(t *testing.T) {
+func TestRecordsOfALiveSnapshotCheckTheirPayloads(t *testing.T) {
 	const size = 5000
 	s, _, table := inOneTable(t, 40, size)
 	n, err := s.Snapshot()

@@ -17,14 +17,14 @@ const lostWith = "deletes may be lost with it, so packets that were popped may b
 // noPage is what a device that does not read gives.
 const noPage = "the device does not give this page: %v"
 
-// salvage puts what can still be read of a damaged table into the shadow, under
-// the same number and level. All that is wrong becomes a finding.
-func (l *looker) salvage(number uint64) error {
+// salvage puts what can still be read of a damaged table into the scratch copy, under the same
+// number and level. All that is wrong becomes a finding.
+func (l *viewBuilder) salvage(number uint64) error {
 	l.salvaging.Lock() // in memory, so one at a time
 	defer l.salvaging.Unlock()
-	s := &salvager{looker: l, key: l.key(table.IDToFilename(number))}
+	s := &salvager{viewBuilder: l, key: l.key(table.IDToFilename(number))}
 	data, err := s.bringOut(table.NewFilename(number, l.db))
-	if starved(err) {
+	if refusedBySystem(err) {
 		return err
 	}
 	if err != nil {
@@ -36,7 +36,7 @@ func (l *looker) salvage(number uint64) error {
 		delete(l.levels, number)
 		return nil
 	}
-	if err := os.WriteFile(table.NewFilename(number, l.shadow), data, 0o600); err != nil {
+	if err := os.WriteFile(table.NewFilename(number, l.scratch), data, 0o600); err != nil {
 		return fmt.Errorf("cannot write into a temporary folder: %w", err)
 	}
 	return nil
@@ -44,7 +44,7 @@ func (l *looker) salvage(number uint64) error {
 
 // salvager works on one table, in memory.
 type salvager struct {
-	*looker
+	*viewBuilder
 	key  string // of findings
 	data []byte
 }
@@ -105,8 +105,7 @@ func (s *salvager) search(cause error) (sound [][]byte) {
 	return sound
 }
 
-// rebuild makes a table of sound blocks. Keys keep their versions and what
-// Badger notes of them.
+// rebuild makes a table of sound blocks. Keys keep their versions and what Badger notes of them.
 func (s *salvager) rebuild(blocks [][]byte) []byte {
 	type entry struct{ key, value []byte }
 	var entries []entry

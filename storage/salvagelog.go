@@ -6,15 +6,14 @@ import (
 	"strconv"
 )
 
-// logSalvager reads on in a log past what cannot be read, which Badger never
-// does: what lies behind are batches that were acknowledged.
+// logSalvager reads on in a log past what cannot be read, which Badger never does: what lies behind
+// are batches that were acknowledged.
 //
-// Who could write into the middle of a payload what looks like the next record
-// would put packets of his own there. So after a place that cannot be read the
-// next record counts only when records without a gap lead from it to a control
-// record with the folder's secret.
+// Who could write into the middle of a payload what looks like the next record would put packets of
+// his own there. So after a place that cannot be read the next record counts only when records
+// without a gap lead from it to a control record with the folder's secret.
 type logSalvager struct {
-	*looker
+	*viewBuilder
 	key  string // of findings
 	log  []byte
 	run  *logRun
@@ -25,8 +24,8 @@ type logSalvager struct {
 	sure    bool       // it was on the device, although its end may not be found
 }
 
-// readOn takes what can be read from at on, where the first transaction begins
-// that is not whole. It ends at the tail that a crash may have left.
+// readOn takes what can be read from at on, where the first transaction begins that is not whole.
+// It ends at the tail that a crash may have left.
 func (s *logSalvager) readOn(at int) {
 	defer func() {
 		if s.sure {
@@ -53,8 +52,8 @@ func (s *logSalvager) readOn(at int) {
 	}
 }
 
-// record takes one record. A transaction counts when its end is there, or when
-// another begins: that had to wait for it.
+// record takes one record. A transaction counts when its end is there, or when another begins: that
+// had to wait for it.
 func (s *logSalvager) record(at int, r *logRecord) {
 	if r.meta&metaFinTxn != 0 {
 		if string(r.value) == strconv.FormatUint(s.version, 10) {
@@ -106,8 +105,8 @@ func (s *logSalvager) found(at int, format string, args ...any) {
 	s.findings.add(Finding{FindingLog, fmt.Sprintf("%s byte %d", s.key, at), fmt.Sprintf(format, args...)})
 }
 
-// resumeWork is in bytes what resume looks at in a log of any length, besides
-// 64 times its length: one of nonsense takes no longer.
+// resumeWork is in bytes what resume looks at in a log of any length, besides 64 times its length:
+// one of nonsense takes no longer.
 const resumeWork = 128 << 20
 
 // resume finds the first place from at on where records can be read again.
@@ -131,8 +130,7 @@ func (s *logSalvager) resume(at int) (int, bool) {
 	return 0, false
 }
 
-// describeRecord names a record that cannot be read by its key, of which the
-// length may be wrong.
+// describeRecord names a record that cannot be read by its key, of which the length may be wrong.
 func describeRecord(key []byte) string {
 	if len(key) >= packetKeyLen && bytes.HasPrefix(key, []byte(packetPrefix)) {
 		key = key[:packetKeyLen]

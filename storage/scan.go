@@ -8,16 +8,15 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Queues calls fn for every queue definition, in order of identity; Name and
-// Rest are valid during the call. It stops at the first error of fn.
+// Queues calls fn for every queue definition, in order of identity; Name and Rest are valid during
+// the call. It stops at the first error of fn.
 func (s *Store) Queues(fn func(Queue) error) error {
 	return s.scan(queuePrefix, func(key, rec []byte) error { return giveQueue(key, rec, fn, nil) })
 }
 
-// Packets calls fn for every packet on disk, in the order of their keys; the
-// Meta is valid during the call and its payload is not read. Packets that
-// have expired are shown as long as Badger has not dropped them. It stops at
-// the first error of fn.
+// Packets calls fn for every packet on disk, in the order of their keys; the Meta is valid during
+// the call and its payload is not read. Packets that have expired are shown as long as Badger has
+// not dropped them. It stops at the first error of fn.
 func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 	var m Meta
 	var hidden []removal // none: Open carried the redo record out
@@ -59,19 +58,18 @@ func (s *Store) scan(prefix string, fn func(key, rec []byte) error) error {
 	return s.db.View(func(txn *badger.Txn) error { return scan(txn, prefix, prefixRange(prefix), fn) })
 }
 
-// prefixRange returns the range of all keys that have the prefix, which does
-// not end in the last byte there is.
+// prefixRange returns the range of all keys that have the prefix, which does not end in the last
+// byte there is.
 func prefixRange(prefix string) keyRange {
 	to := []byte(prefix)
 	to[len(to)-1]++
 	return keyRange{[]byte(prefix), to}
 }
 
-// scan calls fn with every key of a range that has the prefix, and its value,
-// both valid during the call. It stops at the first error of fn. What Badger
-// itself cannot read is an error that wraps ErrDamaged, but for bad blocks, at
-// which it ends early and says nothing: whoever scans judges the blocks before,
-// or after.
+// scan calls fn with every key of a range that has the prefix, and its value, both valid during the
+// call. It stops at the first error of fn. What Badger itself cannot read is an error that wraps
+// ErrDamaged, but for bad blocks, at which it ends early and says nothing: whoever scans checks the
+// blocks before, or after.
 func scan(txn *badger.Txn, prefix string, keys keyRange, fn func(key, rec []byte) error) (err error) {
 	it := newIterator(txn, prefix)
 	defer it.Close()

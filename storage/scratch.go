@@ -11,31 +11,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shadowFolder is the temporary folder of a view. A command that is killed leaves it behind; the
+// scratchCopy is the temporary folder of a view. A command that is killed leaves it behind; the
 // next one of the same user removes it. Whoever uses a folder holds its lock (flock), which ends
 // with the process, and nobody else touches it meanwhile.
 //
 // Between making a folder and locking it another process may remove it as one that was left. The
 // maker sees that and makes another.
-type shadowFolder struct {
+type scratchCopy struct {
 	path string   // absolute and without links, as the kernel names what is mapped
 	dir  *os.File // with the lock
 }
 
 const (
-	shadowPrefix = "holdfast-view-c" // digits follow
-	shadowTries  = 100
+	scratchPrefix = "holdfast-view-c" // digits follow
+	scratchTries  = 100
 )
 
-// makeShadow makes a folder that is ours until remove.
-func makeShadow() (f *shadowFolder, err error) {
-	for range shadowTries {
-		path, merr := os.MkdirTemp("", shadowPrefix)
+// makeScratch makes a folder that is ours until remove.
+func makeScratch() (f *scratchCopy, err error) {
+	for range scratchTries {
+		path, merr := os.MkdirTemp("", scratchPrefix)
 		if merr == nil {
 			path, err = filepath.EvalSymlinks(path)
 		}
 		if err == nil && merr == nil {
-			f, err = lockShadow(path)
+			f, err = lockScratch(path)
 		}
 		if err = errors.Join(merr, err); merr != nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
 			break
@@ -47,9 +47,9 @@ func makeShadow() (f *shadowFolder, err error) {
 	return f, nil
 }
 
-// lockShadow takes the lock of a folder. The error wraps fs.ErrNotExist when there is no such
+// lockScratch takes the lock of a folder. The error wraps fs.ErrNotExist when there is no such
 // folder, and EWOULDBLOCK when somebody uses it.
-func lockShadow(path string) (*shadowFolder, error) {
+func lockScratch(path string) (*scratchCopy, error) {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
@@ -67,10 +67,10 @@ func lockShadow(path string) (*shadowFolder, error) {
 		_ = dir.Close()
 		return nil, err
 	}
-	return &shadowFolder{path, dir}, nil
+	return &scratchCopy{path, dir}, nil
 }
 
-func (f *shadowFolder) remove() error {
+func (f *scratchCopy) remove() error {
 	defer f.dir.Close() // gives the lock up
 	if err := os.RemoveAll(f.path); err != nil {
 		return fmt.Errorf("cannot remove a temporary folder: %w", err)
@@ -78,15 +78,15 @@ func (f *shadowFolder) remove() error {
 	return nil
 }
 
-// removeLeftShadows removes the folders of this user that killed commands left.
-func removeLeftShadows() error {
+// removeLeftScratch removes the folders of this user that killed commands left.
+func removeLeftScratch() error {
 	temp := os.TempDir()
 	entries, err := os.ReadDir(temp)
 	if err != nil {
 		return fmt.Errorf("cannot read the folder for temporary files: %w", err)
 	}
 	for _, entry := range entries {
-		digits, ok := strings.CutPrefix(entry.Name(), shadowPrefix)
+		digits, ok := strings.CutPrefix(entry.Name(), scratchPrefix)
 		if ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
 			err = errors.Join(err, removeLeft(filepath.Join(temp, entry.Name())))
 		}
@@ -100,7 +100,7 @@ func removeLeft(path string) error {
 	if err := unix.Lstat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
 		return nil
 	}
-	f, err := lockShadow(path)
+	f, err := lockScratch(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.EWOULDBLOCK):
 		return nil

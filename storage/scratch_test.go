@@ -22,7 +22,7 @@ func TestViewRemovesTheTemporaryFoldersOfKilledCommandsAlone(t *testing.T) {
 	f := newDamageFolder(t, false)
 	live := openView(t, f.dir, ViewOptions{})
 
-	want := []string{filepath.Base(live.shadow.path), "holdfast-view-c4", "holdfast-view-c5", "holdfast-view-c6x", "other"}
+	want := []string{filepath.Base(live.scratch.path), "holdfast-view-c4", "holdfast-view-c5", "holdfast-view-c6x", "other"}
 	link := func(to string, path ...string) {
 		t.Helper()
 		if err := os.Symlink(to, filepath.Join(path...)); err != nil {
@@ -50,7 +50,7 @@ func TestViewRemovesTheTemporaryFoldersOfKilledCommandsAlone(t *testing.T) {
 	}
 
 	v := openView(t, f.dir, ViewOptions{})
-	want = append(want, filepath.Base(v.shadow.path))
+	want = append(want, filepath.Base(v.scratch.path))
 	if got := namesIn(t, temp); !sameNames(got, want) {
 		t.Errorf("there are %q, want %q", got, want)
 	}
@@ -60,7 +60,7 @@ func TestViewRemovesTheTemporaryFoldersOfKilledCommandsAlone(t *testing.T) {
 	if got := namesIn(t, kept); len(got) != 1 {
 		t.Errorf("of what links show %q is left", got)
 	}
-	gone := []string{filepath.Base(live.shadow.path), filepath.Base(v.shadow.path)}
+	gone := []string{filepath.Base(live.scratch.path), filepath.Base(v.scratch.path)}
 	if err := errors.Join(v.Close(), live.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -98,11 +98,11 @@ func TestViewsThatAreMadeAtATimeKeepTheirFolders(t *testing.T) {
 	for range makers {
 		go func() { // ends after its rounds
 			for range rounds {
-				err := removeLeftShadows()
-				f, merr := makeShadow()
+				err := removeLeftScratch()
+				f, merr := makeScratch()
 				if err = errors.Join(err, merr); err == nil {
 					if err = os.WriteFile(filepath.Join(f.path, manifestName), nil, 0o600); err == nil {
-						err = removeLeftShadows()
+						err = removeLeftScratch()
 					}
 					if _, serr := os.Stat(filepath.Join(f.path, manifestName)); serr != nil {
 						err = errors.Join(err, serr)

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// A secret is made with the folder and written into every control record. It
-// is never sent to anybody: so a control record that carries it was written by
-// the store, and is not a payload that looks like one.
+// A secret is made with the folder and written into every control record. It is never sent to
+// anybody: so a control record that carries it was written by the store, and is not a payload that
+// looks like one.
 //
 // Its file holds the secret and the CRC-32C of it, in hexadecimal digits.
 const (
@@ -20,8 +20,8 @@ const (
 	secretLen  = 16
 )
 
-// openSecret reads the secret of a folder, making it when there is none: of a
-// new folder, and of one from before there were secrets.
+// openSecret reads the secret of a folder, making it when there is none: of a new folder, and of
+// one from before there were secrets.
 func openSecret(f *folder) ([]byte, error) {
 	secret, err := readSecret(f)
 	if secret == nil && err == nil {

@@ -184,7 +184,7 @@ func TestLogWhoseFirstRecordIsTornIsCutToItsHeader(t *testing.T) {
 	if info, err := os.Stat(name); err != nil || info.Size() != logHeader {
 		t.Errorf("the log has %d bytes, %v", info.Size(), err)
 	}
-	if n, err := judge(t, dir, "cut", 1); err != nil || n != 0 {
+	if n, err := check(t, dir, "cut", 1); err != nil || n != 0 {
 		t.Errorf("%d batches, %v", n, err)
 	}
 }
@@ -195,7 +195,7 @@ func TestFolderWithoutASecretGetsOne(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, secretName)); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := judge(t, dir, "without a secret", 3); err != nil || n != 3 {
+	if n, err := check(t, dir, "without a secret", 3); err != nil || n != 3 {
 		t.Errorf("%d batches, %v", n, err)
 	}
 	made := secretOf(t, dir)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSizes is what a data folder takes on its file system, in bytes of
-// blocks by kind of file: a file with holes counts for what it really takes.
+// FileSizes is what a data folder takes on its file system, in bytes of blocks by kind of file: a
+// file with holes counts for what it really takes.
 type FileSizes struct {
 	Tables   int64 // tables of the database: packets, and what compactions have not removed yet
 	Logs     int64 // logs of the memory tables: the newest batches
@@ -28,9 +28,8 @@ func (z FileSizes) Total() int64 {
 	return z.Tables + z.Logs + z.ValueLog + z.Manifest + z.Reserve + z.Other
 }
 
-// Sizes measures the data folder dir without opening it; a server may be
-// running on it. A file that goes away meanwhile counts nothing. The error
-// wraps ErrNotFolder when there is no data folder.
+// Sizes measures the data folder dir without opening it; a server may be running on it. A file that
+// goes away meanwhile counts nothing. The error wraps ErrNotFolder when there is no data folder.
 func Sizes(dir string) (FileSizes, error) {
 	if _, err := os.Stat(filepath.Join(dir, formatName)); errors.Is(err, fs.ErrNotExist) {
 		return FileSizes{}, fmt.Errorf("%w: %s has no file %q", ErrNotFolder, dir, formatName)
@@ -83,20 +82,18 @@ func (z *FileSizes) of(name string, top bool) *int64 {
 	}
 }
 
-// maxDead is how many dead bytes a running server leaves for each live one,
-// once there are more than the allowance.
+// maxDead is how many dead bytes a running server leaves for each live one, once there are more
+// than the allowance.
 const maxDead = 4
 
-// Bound says how large the folder of a running server gets in steady traffic.
-// Dead bytes are those of packets that are gone, and of what says that they
-// are. A queue that is drained all at once leaves more for a while: until as
-// much again was written, or until there is little to do.
+// Bound says how large the folder of a running server gets in steady traffic. Dead bytes are those
+// of packets that are gone, and of what says that they are. A queue that is drained all at once
+// leaves more for a while: until as much again was written, or until there is little to do.
 type Bound struct {
 	Allowance int64 // dead bytes that there may always be, however little is live
 }
 
-// BoundOf returns the bound of the data folder dir, which depends on the size
-// of its file system.
+// BoundOf returns the bound of the data folder dir, which depends on the size of its file system.
 func BoundOf(dir string) (Bound, error) {
 	_, total, err := statSpace(dir)
 	if err != nil {
@@ -105,6 +102,6 @@ func BoundOf(dir string) (Bound, error) {
 	return Bound{Allowance: sizingFor(total, 0).allowance()}, nil
 }
 
-// Most returns the most that a folder takes without its reserve file while
-// its live packets, keys and records, take live bytes.
+// Most returns the most that a folder takes without its reserve file while its live packets, keys
+// and records, take live bytes.
 func (b Bound) Most(live int64) int64 { return live + max(maxDead*live, b.Allowance) }

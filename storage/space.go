@@ -26,18 +26,16 @@ func (l Level) String() string {
 	return [...]string{"normal", "no-push", "stop"}[min(l, Stop)]
 }
 
-// Space is the state of the file system below the folder, in bytes, as of the
-// last batch or second.
+// Space is the state of the file system below the folder, in bytes, as of the last batch or second.
 type Space struct {
 	Free, Total int64 // free to this process, without the reserve file
 	Stored      int64 // tables of the database
 	Level       Level
 }
 
-// guard keeps Badger from a full disk. Badger writes through mapped files,
-// and where the file system finds no block for a page the process gets
-// SIGBUS: in a batch, in a flush of a memory table, in a compaction, and at
-// the next start again. So:
+// guard keeps Badger from a full disk. Badger writes through mapped files, and where the file
+// system finds no block for a page the process gets SIGBUS: in a batch, in a flush of a memory
+// table, in a compaction, and at the next start again. So:
 //
 //  1. A batch is refused while what is free, the reserve included, is less
 //     than what Badger may write by itself (sizing.background): Stop.
@@ -62,10 +60,9 @@ type guard struct {
 	space    Space
 }
 
-// newGuard looks at the disk and at the reserve. logs is what the logs hold,
-// to be written out when Badger opens: where not even that has room the
-// reserve goes, and where that does not help opening is refused. Memory tables
-// have memTable bytes at least.
+// newGuard looks at the disk and at the reserve. logs is what the logs hold, to be written out when
+// Badger opens: where not even that has room the reserve goes, and where that does not help opening
+// is refused. Memory tables have memTable bytes at least.
 func newGuard(f *folder, o *Options, memTable, logs, lsm int64) (*guard, error) {
 	g := &guard{path: f.path, reserve: f.name(reserveName), stat: o.tune.stat, lsm: lsm}
 	_, total, err := g.stat(g.path)
@@ -74,7 +71,7 @@ func newGuard(f *folder, o *Options, memTable, logs, lsm int64) (*guard, error) 
 	}
 	g.sizing = sizingFor(total, o.MemTable)
 	g.sizing.memTable = max(g.sizing.memTable, memTable)
-	if err := g.judgeReserve(total); err != nil {
+	if err := g.checkReserve(total); err != nil {
 		return nil, err
 	}
 	need := min(logs+logs/4+g.sizing.floor()+lsm, g.sizing.background(lsm))
@@ -85,12 +82,11 @@ func newGuard(f *folder, o *Options, memTable, logs, lsm int64) (*guard, error) 
 	return g, nil
 }
 
-// judgeReserve takes in the reserve that is there. One of another size than
-// wanted is of another memory table or file system, and one that does not have
-// the blocks of its size is a copy of the folder, which made a hole of it: what
-// it counts for must be there. It goes when there is room for the right one,
-// which the first refresh makes.
-func (g *guard) judgeReserve(total int64) error {
+// checkReserve takes in the reserve that is there. One of another size than wanted is of another
+// memory table or file system, and one that does not have the blocks of its size is a copy of the
+// folder, which made a hole of it: what it counts for must be there. It goes when there is room for
+// the right one, which the first refresh makes.
+func (g *guard) checkReserve(total int64) error {
 	var st unix.Stat_t
 	err := unix.Lstat(g.reserve, &st)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,10 +111,9 @@ func (g *guard) fits(free, reserve int64) bool {
 	return free > reserve+g.sizing.background(g.lsm)+g.sizing.draining()
 }
 
-// look brings Space up to date; a batch of batch bytes is about to be
-// written. It returns an error that wraps ErrFull when it must not be, and
-// another one when the file system does not tell, as when the folder was
-// removed. Waiting for room would not help then, so the level lets the batch
+// look brings Space up to date; a batch of batch bytes is about to be written. It returns an error
+// that wraps ErrFull when it must not be, and another one when the file system does not tell, as
+// when the folder was removed. Waiting for room would not help then, so the level lets the batch
 // come that fails.
 func (g *guard) look(batch int64) error {
 	g.looking.Lock()
@@ -134,8 +129,8 @@ func (g *guard) look(batch int64) error {
 		free += g.held
 		g.drop()
 	}
-	// A record is written to the log with up to 34 bytes around it, and to a
-	// page of its own at worst at the end.
+	// A record is written to the log with up to 34 bytes around it, and to a page of its own at
+	// worst at the end.
 	const page = 4096
 	stop := g.sizing.background(g.lsm) + 2*batch + page
 	g.space = Space{Free: free, Total: total, Stored: g.lsm}
@@ -154,16 +149,15 @@ func (g *guard) look(batch int64) error {
 	return nil
 }
 
-// rotated takes the size of the tables in when a log was made: the log before
-// it becomes one more.
+// rotated takes the size of the tables in when a log was made: the log before it becomes one more.
 func (g *guard) rotated(lsm int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lsm = lsm + g.sizing.oneTable()
 }
 
-// refresh takes the size of the tables in and makes the reserve when there is
-// room. Called about once a second.
+// refresh takes the size of the tables in and makes the reserve when there is room. Called about
+// once a second.
 func (g *guard) refresh(lsm int64) {
 	g.mu.Lock()
 	g.lsm = lsm
@@ -177,8 +171,8 @@ func (g *guard) refresh(lsm int64) {
 	}
 }
 
-// room gives the reserve up if it must to have need bytes free, and returns an
-// error that wraps ErrFull if there are not as many.
+// room gives the reserve up if it must to have need bytes free, and returns an error that wraps
+// ErrFull if there are not as many.
 func (g *guard) room(need int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -193,9 +187,9 @@ func (g *guard) room(need int64) error {
 	return err
 }
 
-// fillRate is how fast somebody else may fill the disk, in bytes a second.
-// Nothing holds against one who is faster while Badger is at work: the
-// process then dies of SIGBUS, as by a kill, and what was acknowledged stays.
+// fillRate is how fast somebody else may fill the disk, in bytes a second. Nothing holds against
+// one who is faster while Badger is at work: the process then dies of SIGBUS, as by a kill, and
+// what was acknowledged stays.
 const fillRate = 1 << 30
 
 // again returns how long nothing can happen to the disk that matters.

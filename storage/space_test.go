@@ -241,14 +241,14 @@ func TestTableOfAnUnfinishedCompactionGivesItsRoomBack(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	stray := filepath.Join(dir, dbName, "000999"+tableSuffix)
-	if err := os.WriteFile(stray, make([]byte, 1<<20), 0o600); err != nil {
+	unlisted := filepath.Join(dir, dbName, "000999"+tableSuffix)
+	if err := os.WriteFile(unlisted, make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeStray(filepath.Join(dir, dbName)); err != nil {
+	if err := removeUnlisted(filepath.Join(dir, dbName)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(stray); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(unlisted); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
 	}
 	if ids, _ := scanned(t, smallStore(t, dir)); len(ids) != 1 {

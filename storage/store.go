@@ -13,9 +13,8 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 )
 
-// Store is an open data folder. Apply and Close belong to one goroutine at a
-// time, and nothing may run when Close is called; every other method may be
-// called from any goroutine.
+// Store is an open data folder. Apply and Close belong to one goroutine at a time, and nothing may
+// run when Close is called; every other method may be called from any goroutine.
 type Store struct {
 	opt         Options
 	folder      *folder
@@ -30,8 +29,7 @@ type Store struct {
 	badgerSyncs bool        // Badger flushes by itself, twice a commit
 	accepted    findings    // losses that Open accepted
 
-	// commitMu makes one commit at a time, from the transaction to its flush:
-	// wal relies on it.
+	// commitMu makes one commit at a time, from the transaction to its flush: wal relies on it.
 	commitMu sync.Mutex
 	apply    applyState // guarded by commitMu
 
@@ -49,9 +47,9 @@ type Store struct {
 	done sync.WaitGroup // the goroutines that stop ends
 }
 
-// Open opens the data folder dir, making it when it is empty or not there. It
-// returns one of the opening errors of this package, or ErrFull, wrapped in a
-// sentence that says what to do; a damaged folder is never a panic.
+// Open opens the data folder dir, making it when it is empty or not there. It returns one of the
+// opening errors of this package, or ErrFull, wrapped in a sentence that says what to do; a damaged
+// folder is never a panic.
 func Open(dir string, o Options) (_ *Store, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -59,7 +57,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	s := &Store{opt: o, stop: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			err = whenStarved(err)
+			err = explainRefusal(err)
 			s.release()
 		}
 	}()
@@ -97,8 +95,8 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	return s, s.start()
 }
 
-// Control returns the control record of the last batch that Apply wrote, or
-// of the store as it was opened.
+// Control returns the control record of the last batch that Apply wrote, or of the store as it was
+// opened.
 func (s *Store) Control() Control {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,22 +109,18 @@ func (s *Store) Epoch() uint64 { return s.epoch }
 // Limits returns the limits of one batch.
 func (s *Store) Limits() Limits { return s.limits }
 
-// Space returns the state of the disk. It is cheap: Apply and a clock keep it
-// up to date.
+// Space returns the state of the disk. It is cheap: Apply and a clock keep it up to date.
 func (s *Store) Space() Space { return s.guard.get() }
 
-// closeWait bounds Close of a store that failed: Badger tries for ever to
-// write a memory table out.
+// closeWait bounds Close of a store that failed: Badger tries for ever to write a memory table out.
 const closeWait = 10 * time.Second
 
-// Close writes everything out and gives the folder up. It returns the error
-// that stopped the store, if one did. When a broken device keeps Badger from
-// ending, or a full one gives an error that wraps ErrFull, nothing is lost
-// and the folder stays locked until the process ends.
+// Close writes everything out and gives the folder up. It returns the error that stopped the store,
+// if one did. When a broken device keeps Badger from ending, or a full one gives an error that
+// wraps ErrFull, nothing is lost and the folder stays locked until the process ends.
 //
-// A merge of levels under way is waited for, since Badger's cannot be stopped:
-// a second or so, some where much more was dead than the bound allows. To
-// kill the process meanwhile loses nothing.
+// A merge of levels under way is waited for, since Badger's cannot be stopped: a second or so, some
+// where much more was dead than the bound allows. To kill the process meanwhile loses nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	failed := s.failed
@@ -214,17 +208,17 @@ func (s *Store) release() {
 	}
 }
 
-// inspect judges the files of the database before Badger sees them.
+// inspect checks the files of the database before Badger sees them.
 func (s *Store) inspect() (err error) {
 	path := s.folder.name(dbName)
-	if err := judgeLimit(path, workFiles); err != nil {
+	if err := checkFileLimit(path, workFiles); err != nil {
 		return err
 	}
 	if err := removeEmpty(path); err != nil {
 		return err
 	}
-	// What a killed process wrote is still in the page cache: it will be
-	// served, so it must be as durable as what it looks like.
+	// What a killed process wrote is still in the page cache: it will be served, so it must be as
+	// durable as what it looks like.
 	if err := syncFiles(path); err != nil {
 		return err
 	}
@@ -232,7 +226,7 @@ func (s *Store) inspect() (err error) {
 	if err := checkTables(path); err != nil {
 		return err
 	}
-	if err := removeStale(path, s.secret); err != nil {
+	if err := removeObsolete(path, s.secret); err != nil {
 		return err
 	}
 	memTable, err := checkLogs(path, s.secret, accept)
@@ -242,7 +236,7 @@ func (s *Store) inspect() (err error) {
 	if err := checkList(path, accept); err != nil {
 		return err
 	}
-	if err := removeStray(path); err != nil {
+	if err := removeUnlisted(path); err != nil {
 		return err
 	}
 	logs, lsm, err := filesOf(path)
@@ -307,8 +301,8 @@ func badgerOptions(path string, memTable int64) badger.Options {
 	opt.Compression = options.None
 	opt.BlockCacheSize = 0 // blocks are read in place when not compressed
 	opt.ChecksumVerificationMode = options.OnBlockRead
-	// No value may reach the value log: it would cost a second flush, and its
-	// garbage is never collected while the tree is small.
+	// No value may reach the value log: it would cost a second flush, and its garbage is never
+	// collected while the tree is small.
 	opt.ValueThreshold = min(1<<20, memTable*15/100)
 	opt.ValueLogFileSize = 1 << 21
 	return opt
@@ -338,8 +332,8 @@ func (s *Store) readControl() error {
 	return nil
 }
 
-// start notes the new epoch in the anchor, syncs what Badger made when it
-// opened, and runs what works beside Apply until Close.
+// start notes the new epoch in the anchor, syncs what Badger made when it opened, and runs what
+// works beside Apply until Close.
 func (s *Store) start() error {
 	if err := syncFiles(s.folder.name(dbName)); err != nil {
 		return err

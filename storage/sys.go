@@ -3,7 +3,6 @@ package storage
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -16,8 +15,8 @@ import (
 // vfs_fsync_range of the file behind the mapping.
 func fdatasync(f *os.File) error {
 	for {
-		// Interrupted means not begun; any other error is final, because the
-		// kernel marks pages clean that it failed to write.
+		// Interrupted means not begun; any other error is final, because the kernel marks pages
+		// clean that it failed to write.
 		err := unix.Fdatasync(int(f.Fd()))
 		if err != unix.EINTR {
 			return err
@@ -31,10 +30,9 @@ type mapping struct {
 	name          string // path of the file
 }
 
-// mappings returns the shared mappings of the files below a folder whose names
-// end in suffix: those that Badger made, because what this package maps for a
-// while is private. The folder is an absolute path without links: that is how the
-// kernel names the files.
+// mappings returns the shared mappings of the files below a folder whose names end in suffix: those
+// that Badger made, because what this package maps for a while is private. The folder is an
+// absolute path without links: that is how the kernel names the files.
 func mappings(folder, suffix string) ([]mapping, error) {
 	file, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -64,9 +62,9 @@ func mappings(folder, suffix string) ([]mapping, error) {
 	return found, lines.Err()
 }
 
-// madvise gives advice about one mapping. It does not go through Go's
-// scheduler, where a call that takes long loses its processor and, among
-// compactions at full speed, waits a tenth of a second for another.
+// madvise gives advice about one mapping. It does not go through Go's scheduler, where a call that
+// takes long loses its processor and, among compactions at full speed, waits a tenth of a second
+// for another.
 func madvise(m mapping, advice int) error {
 	_, _, errno := unix.RawSyscall(unix.SYS_MADVISE, m.start, m.length, uintptr(advice))
 	if errno != 0 {
@@ -75,9 +73,8 @@ func madvise(m mapping, advice int) error {
 	return nil
 }
 
-// adviseLogs tells the kernel that the logs are touched page by page: without
-// it a page fault maps a large folio, and each small flush then writes far
-// more than was changed. Best effort.
+// adviseLogs tells the kernel that the logs are touched page by page: without it a page fault maps
+// a large folio, and each small flush then writes far more than was changed. Best effort.
 func adviseLogs(dir string) {
 	maps, err := mappings(dir, logSuffix)
 	if err != nil {
@@ -88,57 +85,28 @@ func adviseLogs(dir string) {
 	}
 }
 
-// lockHolders returns the processes that hold a lock on a file, by the
-// kernel's list of locks; none when that does not tell. The list names files
-// by device and inode, and some file systems give others than Stat does.
-func lockHolders(file *os.File) (pids []int) {
-	var st unix.Stat_t
-	if unix.Fstat(int(file.Fd()), &st) != nil {
-		return nil
-	}
-	list, err := os.Open("/proc/locks")
-	if err != nil {
-		return nil
-	}
-	defer list.Close()
-	name := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
-	for lines := bufio.NewScanner(list); lines.Scan(); {
-		// 1: FLOCK ADVISORY WRITE 4711 08:01:262148 0 EOF; "->" second for one that waits
-		field := strings.Fields(lines.Text())
-		if len(field) < 6 || field[1] != "FLOCK" || field[5] != name {
-			continue
-		}
-		if pid, err := strconv.Atoi(field[4]); err == nil && pid > 0 {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 // allocate gives a file its blocks now. The contents stay as they are.
 func allocate(f *os.File, size int64) error {
 	return unix.Fallocate(int(f.Fd()), 0, 0, size)
 }
 
-// dropMappings gives the pages of the mapped tables back for which held is
-// true. The caller keeps those mapped.
+// dropMappings gives the pages of the mapped tables back for which held is true. The caller keeps
+// those mapped.
 func dropMappings(dir string, held func(number uint64) bool) {
 	adviseTables(dir, held, unix.MADV_DONTNEED)
 }
 
-// reclaim is advice that changes no byte, whatever it is given to: pages of
-// files go to their file, all others to swap, if there is any. Linux has it
-// since 5.4.
+// reclaim is advice that changes no byte, whatever it is given to: pages of files go to their file,
+// all others to swap, if there is any. Linux has it since 5.4.
 const reclaim = unix.MADV_PAGEOUT
 
-// evictMappings has the kernel reclaim the pages of the mapped tables for
-// which chosen is true. Those may be unmapped meanwhile.
+// evictMappings has the kernel reclaim the pages of the mapped tables for which chosen is true.
+// Those may be unmapped meanwhile.
 func evictMappings(dir string, chosen func(number uint64) bool) {
 	adviseTables(dir, chosen, reclaim)
 }
 
-// adviseTables gives advice about the mapped tables for which chosen is true.
-// Best effort.
+// adviseTables gives advice about the mapped tables for which chosen is true. Best effort.
 func adviseTables(dir string, chosen func(number uint64) bool, advice int) {
 	maps, err := mappings(dir, tableSuffix)
 	if err != nil {

@@ -21,16 +21,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Before Badger opens a folder its tables are checked here, every block of
-// them: Badger leaves a table with a bad index out and goes on without it,
-// ends the process on a bad footer (y.Check, in goroutines of its own), and
-// ends an iteration early at a bad block. A compaction is an iteration, too,
-// and removes the tables it read: all that lay behind the bad block is gone
-// then, so nothing may be compacted that was not sound.
+// Before Badger opens a folder its tables are checked here, every block of them: Badger leaves a
+// table with a bad index out and goes on without it, ends the process on a bad footer (y.Check, in
+// goroutines of its own), and ends an iteration early at a bad block. A compaction is an iteration,
+// too, and removes the tables it read: all that lay behind the bad block is gone then, so nothing
+// may be compacted that was not sound.
 //
-// It takes 0.3 s for 1 GB of large payloads that are in the page cache, and
-// otherwise as long as the device needs to read all tables once: 1 s for the
-// same from an NVMe disk.
+// It takes 0.3 s for 1 GB of large payloads that are in the page cache, and otherwise as long as
+// the device needs to read all tables once: 1 s for the same from an NVMe disk.
 //
 // The layout is that of Badger's table/builder.go:
 //
@@ -49,9 +47,9 @@ func tableNumber(name string) (number uint64, ok bool) {
 	return number, err == nil && filepath.Base(name) == table.IDToFilename(number)
 }
 
-// checkTables returns an error that wraps ErrDamaged for a table that is
-// missing or cannot be read whole. No start goes on without such a table, also where a loss is
-// accepted: a compaction would lose more.
+// checkTables returns an error that wraps ErrDamaged for a table that is missing or cannot be read
+// whole. No start goes on without such a table, also where a loss is accepted: a compaction would
+// lose more.
 func checkTables(path string) error {
 	m, _, err := readManifest(path)
 	if err != nil {
@@ -79,10 +77,10 @@ func eachTable(numbers []uint64, fn func(number uint64) error) error {
 	return errors.Join(errs...)
 }
 
-// removeStray removes the tables that the manifest does not list: what a crash
-// left of an unfinished compaction. Badger does the same when it opens, but
-// the room they take is needed before that.
-func removeStray(path string) error {
+// removeUnlisted removes the tables that the manifest does not list: what a crash left of an
+// unfinished compaction. Badger does the same when it opens, but the room they take is needed
+// before that.
+func removeUnlisted(path string) error {
 	m, gone, err := readManifest(path)
 	if err != nil || gone {
 		return err
@@ -107,9 +105,9 @@ func removeStray(path string) error {
 	return nil
 }
 
-// checkTable returns an error that wraps ErrDamaged for a table that cannot be
-// read: its index, and the blocks that judged tells to judge.
-func checkTable(name string, judged blockFilter) (err error) {
+// checkTable returns an error that wraps ErrDamaged for a table that cannot be read: its index, and
+// the blocks that checked tells to check.
+func checkTable(name string, checked blockFilter) (err error) {
 	defer func() {
 		if errors.Is(err, errFault) {
 			err = whyFault(name)
@@ -129,7 +127,7 @@ func checkTable(name string, judged blockFilter) (err error) {
 	defer t.close()
 	for i := range t.blocks {
 		first, from, to := t.block(i)
-		if !judged(first, t.nextBlock(i)) {
+		if !checked(first, t.nextBlock(i)) {
 			continue
 		}
 		if _, ok := soundData(t.data[from:to]); !ok {
@@ -147,8 +145,8 @@ type tableFile struct {
 	blocks int
 }
 
-// openTableFile maps a table and judges its footer, its index, and where the
-// index says that the blocks are.
+// openTableFile maps a table and checks its footer, its index, and where the index says that the
+// blocks are.
 func openTableFile(name string) (_ *tableFile, err error) {
 	data, err := mapFile(name)
 	if err != nil {
@@ -204,8 +202,7 @@ func (t *tableFile) index() ([]byte, error) {
 	return index, nil
 }
 
-// setIndex takes a sound index, whose offsets can be trusted: it is what
-// Badger wrote.
+// setIndex takes a sound index, whose offsets can be trusted: it is what Badger wrote.
 func (t *tableFile) setIndex(index []byte) error {
 	t.root = fb.GetRootAsTableIndex(index, 0)
 	t.blocks = t.root.OffsetsLength()
@@ -224,8 +221,7 @@ func (t *tableFile) setIndex(index []byte) error {
 	return nil
 }
 
-// block returns the first key of a block, with its version, and where the
-// block is.
+// block returns the first key of a block, with its version, and where the block is.
 func (t *tableFile) block(i int) (first []byte, from, to int) {
 	var block fb.BlockOffset
 	t.root.Offsets(&block, i)
@@ -233,8 +229,8 @@ func (t *tableFile) block(i int) (first []byte, from, to int) {
 	return block.KeyBytes(), from, from + int(block.Len())
 }
 
-// nextBlock returns the first key of the block after block i, with its
-// version, and nil behind the last one.
+// nextBlock returns the first key of the block after block i, with its version, and nil behind the
+// last one.
 func (t *tableFile) nextBlock(i int) []byte {
 	if i+1 >= t.blocks {
 		return nil
@@ -243,8 +239,8 @@ func (t *tableFile) nextBlock(i int) []byte {
 	return next
 }
 
-// blockFilter tells which blocks to judge, by their first key and that of the
-// block behind it, nil when there is none, with versions.
+// blockFilter tells which blocks to check, by their first key and that of the block behind it, nil
+// when there is none, with versions.
 type blockFilter func(first, next []byte) bool
 
 func everyBlock([]byte, []byte) bool { return true }
@@ -252,7 +248,7 @@ func everyBlock([]byte, []byte) bool { return true }
 // keyRange is the keys from ≤ key < to.
 type keyRange struct{ from, to []byte }
 
-// blocksOf judges the blocks that may hold a key of one of the ranges.
+// blocksOf checks the blocks that may hold a key of one of the ranges.
 func blocksOf(ranges ...keyRange) blockFilter {
 	return func(first, next []byte) bool {
 		return slices.ContainsFunc(ranges, func(r keyRange) bool {
@@ -263,14 +259,14 @@ func blocksOf(ranges ...keyRange) blockFilter {
 	}
 }
 
-// onlyPayloads tells from the first key of a block and of the next one that
-// the block holds payloads of large packets and nothing else.
+// onlyPayloads tells from the first key of a block and of the next one that the block holds
+// payloads of large packets and nothing else.
 func onlyPayloads(first, next []byte) bool {
 	return strings.HasPrefix(string(first), payloadPrefix) && strings.HasPrefix(string(next), payloadPrefix)
 }
 
-// cutChecksum splits the checksum off the end of b. Stored is a protobuf
-// message {1: algorithm, 2: sum}, in which CRC-32C, number 0, is left out.
+// cutChecksum splits the checksum off the end of b. Stored is a protobuf message {1: algorithm, 2:
+// sum}, in which CRC-32C, number 0, is left out.
 func cutChecksum(b []byte) (rest []byte, sum uint32, ok bool) {
 	b, size, ok := cutLength(b)
 	if !ok || size > len(b) {

@@ -8,16 +8,15 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Badger gives the room of deleted packets back only when compactions carry
-// their tombstones down to where the packets are, and it compacts a level only
-// when that overflows. At full speed levels overflow all the time, so what is
-// dead stays within Bound. When little is written, or nothing, a queue that was
-// drained would keep its room: the tombstones wait in a memory table that
-// nothing fills, or in a level that nothing makes overflow. So when too much
-// is dead, or room is short, the levels are merged here.
+// Badger gives the room of deleted packets back only when compactions carry their tombstones down
+// to where the packets are, and it compacts a level only when that overflows. At full speed levels
+// overflow all the time, so what is dead stays within Bound. When little is written, or nothing, a
+// queue that was drained would keep its room: the tombstones wait in a memory table that nothing
+// fills, or in a level that nothing makes overflow. So when too much is dead, or room is short, the
+// levels are merged here.
 //
-// Not at full speed: a merge is not over while level 0 gets new tables, and
-// keeps Badger's own compactions from working. Those do it then.
+// Not at full speed: a merge is not over while level 0 gets new tables, and keeps Badger's own
+// compactions from working. Those do it then.
 type tidier struct {
 	batch   uint64 // seen a second ago, without fillers
 	quiet   int    // seconds without a batch
@@ -41,12 +40,11 @@ const (
 	quietSeconds = 2
 	rateSeconds  = 16 // over which the speed of writing is taken
 
-	// tidyTables and tidyLimit bound what is merged without being asked, in
-	// memory tables: less garbage is not worth it, and more work would hold
-	// Close up, or batches that begin to come at full speed, for more than a
-	// second or so. urgentLimit is the bound where dead bytes have passed
-	// Bound, as those of a large queue that was drained slowly do, or where
-	// room is short: some seconds are better than that.
+	// tidyTables and tidyLimit bound what is merged without being asked, in memory tables: less
+	// garbage is not worth it, and more work would hold Close up, or batches that begin to come at
+	// full speed, for more than a second or so. urgentLimit is the bound where dead bytes have
+	// passed Bound, as those of a large queue that was drained slowly do, or where room is short:
+	// some seconds are better than that.
 	tidyTables  = 4
 	tidyLimit   = 16
 	urgentLimit = 64
@@ -54,8 +52,8 @@ const (
 	surgeLogs  = 2
 	surgeEvery = 50 * time.Millisecond
 
-	// Dead bytes for each live one, at rest and while something is written:
-	// then half of maxDead, because more dies while a merge runs.
+	// Dead bytes for each live one, at rest and while something is written: then half of maxDead,
+	// because more dies while a merge runs.
 	deadAtRest = 1
 	deadAtWork = maxDead / 2
 
@@ -103,15 +101,14 @@ func (s *Store) tidy(t *tidier) {
 	t.learn(&now, left)
 }
 
-// sound judges the tables before they are merged: a merge ends early at a bad
-// block and removes what it read all the same, and one that may not open more
-// files may lose what it writes. The room of what is dead is then not given
-// back here.
+// sound checks the tables before they are merged: a merge ends early at a bad block and removes
+// what it read all the same, and one that may not open more files may lose what it writes. The room
+// of what is dead is then not given back here.
 func (t *tidier) sound(s *Store) bool {
 	err := s.checkBlocks()
 	what := "a table became bad; stop the server and dump what can be read before Badger meets it"
 	if err == nil {
-		err, what = s.judgeMerge(), "there are too many tables"
+		err, what = s.checkMergeFiles(), "there are too many tables"
 	}
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err == nil
@@ -121,9 +118,9 @@ func (t *tidier) sound(s *Store) bool {
 	return false
 }
 
-// mergeAlone merges the levels. When batches begin to come at full speed
-// meanwhile they are held until it is done, which is soon then: it would go on
-// as long as they come, without Badger's own compactions.
+// mergeAlone merges the levels. When batches begin to come at full speed meanwhile they are held
+// until it is done, which is soon then: it would go on as long as they come, without Badger's own
+// compactions.
 func (s *Store) mergeAlone() error {
 	newest := func() int {
 		s.wal.mu.Lock()
@@ -149,8 +146,8 @@ func (s *Store) mergeAlone() error {
 	}
 }
 
-// prepare writes what a merge needs into level 0, or at rest does what Flatten
-// does not. It reports whether all of it is there.
+// prepare writes what a merge needs into level 0, or at rest does what Flatten does not. It reports
+// whether all of it is there.
 func (t *tidier) prepare(s *Store, now *scene) (ready bool, err error) {
 	rest := t.quiet >= quietSeconds
 	if rest {
@@ -210,8 +207,8 @@ func (t *tidier) look(s *Store) (now scene, ok bool) {
 	now.short = space.Level != Normal && (now.deleted-t.deleted > control.Live/8 || t.unknown)
 	now.filling = s.guard.tight() && space.Free < t.free-now.table/4
 	t.free = space.Free
-	// Packets with an expiry are not counted: a merge for them gains little,
-	// and then the next one waits.
+	// Packets with an expiry are not counted: a merge for them gains little, and then the next one
+	// waits.
 	packet := s.packetBytes()
 	now.live, now.dying = int64(float64(control.Live)*packet), int64(float64(now.deleted-t.deleted)*packet)
 	return now, failed == nil
@@ -263,9 +260,8 @@ func (t *tidier) learn(before *scene, left int64) {
 	t.wait = t.pause
 }
 
-// packetBytes is what a packet takes in the last level, where most are live,
-// or in all while that is empty. The entry of a payload that is kept apart is
-// no packet of its own.
+// packetBytes is what a packet takes in the last level, where most are live, or in all while that
+// is empty. The entry of a payload that is kept apart is no packet of its own.
 func (s *Store) packetBytes() float64 {
 	tables := s.db.Tables()
 	last := 0
@@ -302,11 +298,10 @@ func (s *Store) rotate() error {
 	return s.commitFiller(func(txn *badger.Txn) error { return txn.Delete([]byte(fillerKey)) })
 }
 
-// commitFiller commits what changes no packet. It counts as a batch: with the
-// number of the one before, pieces of a filler that a crash cut would look like
-// pieces of a batch that was on the device. The caller holds commitMu. After a
-// batch whose outcome is not known the control record here may be older than
-// the one on disk, and putting it there would make the packets of that batch
+// commitFiller commits what changes no packet. It counts as a batch: with the number of the one
+// before, pieces of a filler that a crash cut would look like pieces of a batch that was on the
+// device. The caller holds commitMu. After a batch whose outcome is not known the control record
+// here may be older than the one on disk, and putting it there would make the packets of that batch
 // look like ones that came back: so a store that has stopped gets nothing more.
 func (s *Store) commitFiller(fill func(*badger.Txn) error) error {
 	s.mu.Lock()
@@ -317,8 +312,8 @@ func (s *Store) commitFiller(fill func(*badger.Txn) error) error {
 	}
 	next.Epoch = s.epoch
 	next.Batch++
-	// Synced like a batch: what checkLogs says of a torn log holds only as
-	// long as one transaction is in flight.
+	// Synced like a batch: what checkLogs says of a torn log holds only as long as one transaction
+	// is in flight.
 	err := s.transact(fill, &next)
 	if err == nil && s.opt.Sync.kind == syncAlways {
 		err = s.anchor.write(s.mark(next.Batch))

@@ -9,14 +9,13 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// Tables that the list does not name are what a crash left of unfinished work,
-// and Badger removes them. But a list that lost its end, or is not there, does
-// not name tables that count. What they hold then is nowhere else: no log has
-// it, and no listed table is as new.
+// Tables that the list does not name are what a crash left of unfinished work, and Badger removes
+// them. But a list that lost its end, or is not there, does not name tables that count. What they
+// hold then is nowhere else: no log has it, and no listed table is as new.
 
-// judgeStrays returns an error when the list of tables in m, which may not be
-// there at all, cannot be the whole one. names are the logs, none of them stale.
-func judgeStrays(path string, names []string, m manifest, gone bool, unlisted []uint64) error {
+// checkUnlisted returns an error when the list of tables in m, which may not be there at all,
+// cannot be the whole one. names are the logs, none of them obsolete.
+func checkUnlisted(path string, names []string, m manifest, gone bool, unlisted []uint64) error {
 	if len(unlisted) == 0 {
 		return nil
 	}
@@ -38,8 +37,8 @@ func judgeStrays(path string, names []string, m manifest, gone bool, unlisted []
 	return nil
 }
 
-// newestListed returns the version of the newest transaction in the tables of
-// a list, and whether all of them could be read.
+// newestListed returns the version of the newest transaction in the tables of a list, and whether
+// all of them could be read.
 func newestListed(path string, m manifest) (newest uint64, all bool) {
 	all = true
 	for number := range m {
@@ -49,11 +48,10 @@ func newestListed(path string, m manifest) (newest uint64, all bool) {
 	return newest, all
 }
 
-// beforeLogs returns the version of the transaction before the first one that
-// the given logs of a database folder, none of them stale, must hold, and
-// anyVersion where the tables do not tell. The tables hold every transaction
-// up to their newest: no compaction drops the newest control record, and every
-// transaction has one. The logs hold what follows.
+// beforeLogs returns the version of the transaction before the first one that the given logs of a
+// database folder, none of them obsolete, must hold, and anyVersion where the tables do not tell.
+// The tables hold every transaction up to their newest: no compaction drops the newest control
+// record, and every transaction has one. The logs hold what follows.
 func beforeLogs(path string, logs []string) (uint64, error) {
 	m, gone, err := readManifest(path)
 	if err != nil && !errors.Is(err, ErrDamaged) {
@@ -61,7 +59,7 @@ func beforeLogs(path string, logs []string) (uint64, error) {
 	}
 	newest, all := newestListed(path, m)
 	if unlisted, uerr := unlistedTables(path, m); uerr != nil || err != nil || !all || gone && len(unlisted) > 0 {
-		return anyVersion, uerr // the list is judged by checkTables and checkList
+		return anyVersion, uerr // the list is checked by checkTables and checkList
 	}
 	first, err := firstLogged(logs)
 	if err != nil {
@@ -86,8 +84,7 @@ func newestVersion(name string) (version uint64, ok bool) {
 	return t.root.MaxVersion(), true
 }
 
-// firstLogged returns the version of the oldest transaction in the logs, 0
-// when there is none.
+// firstLogged returns the version of the oldest transaction in the logs, 0 when there is none.
 func firstLogged(names []string) (uint64, error) {
 	for _, name := range names {
 		version, err := firstVersion(name)
@@ -110,8 +107,7 @@ func firstVersion(name string) (version uint64, err error) {
 	return version, err
 }
 
-// unlistedTables returns the tables that lie in a database folder but are not
-// in the list.
+// unlistedTables returns the tables that lie in a database folder but are not in the list.
 func unlistedTables(path string, m manifest) ([]uint64, error) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -127,10 +123,10 @@ func unlistedTables(path string, m manifest) ([]uint64, error) {
 	return numbers, nil
 }
 
-// checkList refuses a database folder whose list of tables cannot be the
-// whole one: Badger would remove the tables that it does not name. With accept
-// only one that is gone is refused: where batches are not synced one by one a
-// power cut may leave a new table, which is synced, without the log of it.
+// checkList refuses a database folder whose list of tables cannot be the whole one: Badger would
+// remove the tables that it does not name. With accept only one that is gone is refused: where
+// batches are not synced one by one a power cut may leave a new table, which is synced, without the
+// log of it.
 func checkList(path string, accept acceptance) error {
 	m, gone, err := readManifest(path)
 	if err != nil {
@@ -144,7 +140,7 @@ func checkList(path string, accept acceptance) error {
 	if err != nil {
 		return err
 	}
-	err = judgeStrays(path, names, m, gone, unlisted)
+	err = checkUnlisted(path, names, m, gone, unlisted)
 	switch {
 	case err == nil:
 		return nil

@@ -16,18 +16,17 @@ type ViewOptions struct {
 	Logger   *slog.Logger            // nil is silence
 }
 
-// View is a data folder opened for looking only. Nothing in it changes, also
-// after a kill, and a file system that is read-only is as good. The folder's
-// lock is held shared: several may look at once, and no server can start
-// meanwhile.
+// View is a data folder opened for looking only. Nothing in it changes, also after a kill, and a
+// file system that is read-only is as good. The folder's lock is held shared: several may look at
+// once, and no server can start meanwhile.
 //
-// Badger changes a folder by opening it. So it opens a shadow: a temporary
-// folder with a list of tables of its own, links to the tables, which never
-// change, and tables made of the logs (shadow.go).
+// Badger changes a folder by opening it. So it opens a scratch copy: a temporary folder with a list
+// of tables of its own, links to the tables, which never change, and tables made of the logs
+// (viewbuilder.go).
 type View struct {
 	*Snapshot
 	folder   *folder
-	shadow   *shadowFolder // nil until there is one
+	scratch  *scratchCopy // nil until there is one
 	db       *badger.DB
 	findings findings
 
@@ -35,11 +34,10 @@ type View struct {
 	done sync.WaitGroup // the goroutine that stop ends
 }
 
-// OpenView opens the data folder dir for looking. It returns one of the
-// opening errors of this package, wrapped in a sentence that says what to do:
-// ErrNotFolder also when there is nothing. Without Tolerant what would keep
-// Open from opening is an error, but for ErrLoadUnfinished, which Load tells.
-// With Tolerant only what leaves nothing to look at is one.
+// OpenView opens the data folder dir for looking. It returns one of the opening errors of this
+// package, wrapped in a sentence that says what to do: ErrNotFolder also when there is nothing.
+// Without Tolerant what would keep Open from opening is an error, but for ErrLoadUnfinished, which
+// Load tells. With Tolerant only what leaves nothing to look at is one.
 func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -47,27 +45,27 @@ func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	v := &View{stop: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			err = whenStarved(err)
+			err = explainRefusal(err)
 			_ = v.release()
 		}
 	}()
 	if v.folder, err = lookFolder(dir); err != nil {
 		return nil, err
 	}
-	l := &looker{opt: &o, folder: v.folder, db: v.folder.name(dbName)}
+	l := &viewBuilder{opt: &o, folder: v.folder, db: v.folder.name(dbName)}
 	if o.Tolerant {
 		l.findings = &v.findings
 	}
-	if err := l.witnesses(); err != nil {
+	if err := l.readMarks(); err != nil {
 		return nil, err
 	}
-	if err := removeLeftShadows(); err != nil {
+	if err := removeLeftScratch(); err != nil {
 		o.Logger.Warn("what a killed command left is still there", "error", err)
 	}
-	if v.shadow, err = makeShadow(); err != nil {
+	if v.scratch, err = makeScratch(); err != nil {
 		return nil, err
 	}
-	l.shadow = v.shadow.path
+	l.scratch = v.scratch.path
 	if err := l.build(); err != nil {
 		return nil, err
 	}
@@ -81,8 +79,8 @@ func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	return v, nil
 }
 
-// Findings returns what was found wrong so far: first what opening met, then
-// what scans did. It is empty without ViewOptions.Tolerant.
+// Findings returns what was found wrong so far: first what opening met, then what scans did. It is
+// empty without ViewOptions.Tolerant.
 func (v *View) Findings() []Finding { return v.findings.all() }
 
 // Close gives the folder up. A second Close does nothing.
@@ -102,8 +100,8 @@ func (v *View) release() (err error) {
 	if v.db != nil {
 		err = closeView(v.db)
 	}
-	if v.shadow != nil {
-		err = errors.Join(err, v.shadow.remove())
+	if v.scratch != nil {
+		err = errors.Join(err, v.scratch.remove())
 	}
 	if v.folder != nil {
 		v.folder.close()
@@ -117,12 +115,12 @@ func closeView(db *badger.DB) (err error) {
 	return db.Close()
 }
 
-// viewResidentEvery keeps what a scan at full speed maps in that time far
-// below what a process that looks may take.
+// viewResidentEvery keeps what a scan at full speed maps in that time far below what a process that
+// looks may take.
 const viewResidentEvery = 100 * time.Millisecond
 
-// dropResident gives the pages of the tables back that were read, until Close.
-// No table goes away while a view is open, so all of them can be let go.
+// dropResident gives the pages of the tables back that were read, until Close. No table goes away
+// while a view is open, so all of them can be let go.
 func (v *View) dropResident() {
 	tick := time.NewTicker(viewResidentEvery)
 	defer tick.Stop()
@@ -131,7 +129,7 @@ func (v *View) dropResident() {
 		case <-v.stop:
 			return
 		case <-tick.C:
-			for _, dir := range []string{v.folder.name(dbName), v.shadow.path} {
+			for _, dir := range []string{v.folder.name(dbName), v.scratch.path} {
 				dropMappings(dir, func(uint64) bool { return true })
 			}
 		}

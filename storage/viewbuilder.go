@@ -16,19 +16,18 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// looker makes the shadow of a data folder, for Badger to open:
+// viewBuilder makes the scratch copy of a data folder, for Badger to open:
 //
 //	MANIFEST   written here: tables that are left out are not in it
-//	*.sst      links to the sound tables; mended copies of others; the logs as tables of level 0
+//	*.sst      links to the sound tables; copies of what can be read of others; the logs as tables of level 0
 //
-// All that a start would do to a folder after a crash, such as cutting a torn
-// log, happens to the shadow alone. The files of the folder are read through
-// mappings that nobody can write to.
-type looker struct {
+// All that a start would do to a folder after a crash, such as cutting a torn log, happens to the
+// scratch copy alone. The files of the folder are read through mappings that nobody can write to.
+type viewBuilder struct {
 	opt      *ViewOptions
 	folder   *folder
 	db       string // the database folder that is looked at
-	shadow   string
+	scratch  string
 	secret   []byte // nil when it is not known
 	filed    []byte // the secret as its file has it
 	mark     anchorMark
@@ -41,12 +40,12 @@ type looker struct {
 
 	mu     sync.Mutex // guards what follows while tables are checked
 	done   int64      // of total
-	levels manifest   // the tables of the shadow
+	levels manifest   // the tables of the scratch copy
 	next   uint64     // number for a table made here
 }
 
-// wrong notes a finding, or returns it as an error where nothing is tolerated.
-func (l *looker) wrong(kind, key, format string, args ...any) error {
+// report notes a finding, or returns it as an error where nothing is tolerated.
+func (l *viewBuilder) report(kind, key, format string, args ...any) error {
 	cause := fmt.Errorf(format, args...)
 	if l.findings != nil {
 		l.findings.add(Finding{kind, key, plain(cause)})
@@ -58,8 +57,8 @@ func (l *looker) wrong(kind, key, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %w", ErrDamaged, key, cause)
 }
 
-// note is wrong about an error that says itself what it is.
-func (l *looker) note(kind, key string, err error) error {
+// reportDamage is report for an error that says itself what it is.
+func (l *viewBuilder) reportDamage(kind, key string, err error) error {
 	if err == nil || l.findings == nil || !errors.Is(err, ErrDamaged) {
 		return err
 	}
@@ -67,25 +66,25 @@ func (l *looker) note(kind, key string, err error) error {
 	return nil
 }
 
-// unread is note about a file that nothing can be read of, or not what it
-// should hold: what the device does not give is a finding, too.
-func (l *looker) unread(kind, key string, err error) error {
-	if l.findings == nil || starved(err) {
+// reportUnread is reportDamage for a file that nothing can be read of, or not what it should hold:
+// what the device does not give is a finding, too.
+func (l *viewBuilder) reportUnread(kind, key string, err error) error {
+	if l.findings == nil || refusedBySystem(err) {
 		return err
 	}
 	l.findings.add(Finding{kind, key, plain(err)})
 	return nil
 }
 
-// build fills the shadow.
-func (l *looker) build() error {
+// build fills the scratch copy.
+func (l *viewBuilder) build() error {
 	if _, err := os.Stat(l.db); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot find the database folder: %w", err)
 	} else if err != nil {
 		// A first start was cut short; what the anchor knows tells of any other case.
 		return l.writeManifest()
 	}
-	if err := judgeLimit(l.db, lookFiles); err != nil {
+	if err := checkFileLimit(l.db, lookFiles); err != nil {
 		return err
 	}
 	numbers, err := l.listed()
@@ -112,24 +111,24 @@ func (l *looker) build() error {
 	return l.writeManifest()
 }
 
-// strays is judgeStrays beside the logs that are not stale.
-func (l *looker) strays(m manifest, gone bool, unlisted []uint64) error {
+// checkUnlisted is the function of that name beside the logs that are not obsolete.
+func (l *viewBuilder) checkUnlisted(m manifest, gone bool, unlisted []uint64) error {
 	names, err := logNames(l.db)
 	if err == nil {
-		names, _, err = l.partStale(names)
+		names, _, err = l.splitObsolete(names)
 	}
 	if err != nil {
 		return err
 	}
-	return judgeStrays(l.db, names, m, gone, unlisted)
+	return checkUnlisted(l.db, names, m, gone, unlisted)
 }
 
-// listed reads the list of tables into levels and returns their numbers. When
-// it is damaged the tables that lie there are taken instead, all at level 0:
-// there they may overlap, and what counts is the version of each entry.
-func (l *looker) listed() ([]uint64, error) {
+// listed reads the list of tables into levels and returns their numbers. When it is damaged the
+// tables that lie there are taken instead, all at level 0: there they may overlap, and what counts
+// is the version of each entry.
+func (l *viewBuilder) listed() ([]uint64, error) {
 	m, gone, damage := readManifest(l.db)
-	if damage != nil && (starved(damage) || !errors.Is(damage, ErrDamaged) && l.findings == nil) {
+	if damage != nil && (refusedBySystem(damage) || !errors.Is(damage, ErrDamaged) && l.findings == nil) {
 		return nil, damage
 	}
 	unlisted, err := unlistedTables(l.db, m)
@@ -137,10 +136,10 @@ func (l *looker) listed() ([]uint64, error) {
 		return nil, err
 	}
 	if damage == nil && (gone || l.synced()) {
-		damage = l.strays(m, gone, unlisted)
+		damage = l.checkUnlisted(m, gone, unlisted)
 	}
 	if damage != nil {
-		err := l.wrong(FindingManifest, l.key(manifestName), "%w", damage)
+		err := l.report(FindingManifest, l.key(manifestName), "%w", damage)
 		if err != nil {
 			return nil, err
 		}
@@ -162,17 +161,17 @@ func (l *looker) listed() ([]uint64, error) {
 	return numbers, nil
 }
 
-// others judges the files that hold nothing of ours but keep Badger from
-// opening the folder when they are damaged.
-func (l *looker) others() error {
+// others checks the files that hold nothing of ours but keep Badger from opening the folder when
+// they are damaged.
+func (l *viewBuilder) others() error {
 	registry, err := badger.OpenKeyRegistry(badger.KeyRegistryOptions{ReadOnly: true, Dir: l.db})
 	if err == nil {
 		err = registry.Close()
 	}
-	if starved(err) {
+	if refusedBySystem(err) {
 		return err
 	} else if err != nil {
-		if err := l.wrong(FindingOther, l.key(badger.KeyRegistryFileName), "Badger cannot read its list of keys: %w", err); err != nil {
+		if err := l.report(FindingOther, l.key(badger.KeyRegistryFileName), "Badger cannot read its list of keys: %w", err); err != nil {
 			return err
 		}
 	}
@@ -183,11 +182,11 @@ func (l *looker) others() error {
 	for _, name := range values {
 		const keyID = 8
 		if header, err := readSmall(name, keyID); err != nil {
-			if err := l.unread(FindingOther, l.key(name), fmt.Errorf("cannot read the value log: %w", err)); err != nil {
+			if err := l.reportUnread(FindingOther, l.key(name), fmt.Errorf("cannot read the value log: %w", err)); err != nil {
 				return err
 			}
 		} else if len(header) == keyID && binary.BigEndian.Uint64(header) != 0 {
-			if err := l.wrong(FindingOther, l.key(name), "its header names an encryption key, and there is none"); err != nil {
+			if err := l.report(FindingOther, l.key(name), "its header names an encryption key, and there is none"); err != nil {
 				return err
 			}
 		}
@@ -196,10 +195,10 @@ func (l *looker) others() error {
 }
 
 // key names a file of the database in a finding.
-func (l *looker) key(name string) string { return dbName + "/" + filepath.Base(name) }
+func (l *viewBuilder) key(name string) string { return dbName + "/" + filepath.Base(name) }
 
 // measure takes the size of what is to be read.
-func (l *looker) measure(numbers []uint64, logs []string) {
+func (l *viewBuilder) measure(numbers []uint64, logs []string) {
 	names := append([]string(nil), logs...)
 	for _, number := range numbers {
 		names = append(names, table.NewFilename(number, l.db))
@@ -212,7 +211,7 @@ func (l *looker) measure(numbers []uint64, logs []string) {
 }
 
 // progress notes that a file was read.
-func (l *looker) progress(name string) {
+func (l *viewBuilder) progress(name string) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return
@@ -224,71 +223,59 @@ func (l *looker) progress(name string) {
 	}
 }
 
-// tables checks every table and puts it into the shadow.
-func (l *looker) tables(numbers []uint64) error { return eachTable(numbers, l.table) }
+// tables checks every table and puts it into the scratch copy.
+func (l *viewBuilder) tables(numbers []uint64) error { return eachTable(numbers, l.table) }
 
-func (l *looker) table(number uint64) error {
+func (l *viewBuilder) table(number uint64) error {
 	name := table.NewFilename(number, l.db)
 	defer l.progress(name)
 	if err := checkTable(name, everyBlock); err != nil {
 		switch {
-		case starved(err) || l.findings == nil && errors.Is(err, errNoRoom):
+		case refusedBySystem(err) || l.findings == nil && errors.Is(err, errNoRoom):
 			return err
 		case l.findings == nil:
 			return err
 		}
 		return l.salvage(number)
 	}
-	if err := os.Symlink(name, table.NewFilename(number, l.shadow)); err != nil {
+	if err := os.Symlink(name, table.NewFilename(number, l.scratch)); err != nil {
 		return fmt.Errorf("cannot link a table: %w", err)
 	}
 	return nil
 }
 
-// writeManifest writes the list of the shadow's tables.
-func (l *looker) writeManifest() error {
-	name := filepath.Join(l.shadow, manifestName)
+// writeManifest writes the list of the scratch copy's tables.
+func (l *viewBuilder) writeManifest() error {
+	name := filepath.Join(l.scratch, manifestName)
 	if err := os.WriteFile(name, appendManifest(nil, l.levels), 0o600); err != nil {
 		return fmt.Errorf("cannot write into a temporary folder: %w", err)
 	}
 	return nil
 }
 
-// add puts a table made here into the shadow, at level 0.
-func (l *looker) add(data []byte) error {
+// add puts a table made here into the scratch copy, at level 0.
+func (l *viewBuilder) add(data []byte) error {
 	l.mu.Lock()
 	number := l.next
 	l.next++
 	l.levels[number] = 0
 	l.mu.Unlock()
-	if err := os.WriteFile(table.NewFilename(number, l.shadow), data, 0o600); err != nil {
+	if err := os.WriteFile(table.NewFilename(number, l.scratch), data, 0o600); err != nil {
 		return fmt.Errorf("cannot write into a temporary folder: %w", err)
 	}
 	return nil
 }
 
-// open opens the shadow.
-func (l *looker) open() (*badger.DB, error) {
-	db, err := openShadow(l.shadow, l.opt.Logger)
-	if err != nil && l.findings != nil && !starved(err) {
-		// At level 0 nothing can be wrong with how the tables lie to each other.
-		l.findings.add(Finding{FindingManifest, l.key(manifestName), fmt.Sprintf(
-			"the tables cannot be opened as the list has them (%v); all are taken for tables of level 0", err)})
-		for number := range l.levels {
-			l.levels[number] = 0
-		}
-		if err := l.writeManifest(); err != nil {
-			return nil, err
-		}
-		db, err = openShadow(l.shadow, l.opt.Logger)
-	}
+// open opens the scratch copy.
+func (l *viewBuilder) open() (*badger.DB, error) {
+	db, err := openScratch(l.scratch, l.opt.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the database cannot be opened: %w", ErrDamaged, err)
 	}
 	return db, nil
 }
 
-func openShadow(path string, logger *slog.Logger) (db *badger.DB, err error) {
+func openScratch(path string, logger *slog.Logger) (db *badger.DB, err error) {
 	defer recoverFault(&err)()
 	opt := badgerOptions(path, minMemTable)
 	opt.Logger = badgerLog{logger}

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// wal forces commits to the device with one flush instead of the two that
-// Badger's SyncWrites costs: one for the log of the memory table, one for the
-// value log, which is empty here. Why that is enough (names are Badger's):
+// wal forces commits to the device with one flush instead of the two that Badger's SyncWrites
+// costs: one for the log of the memory table, one for the value log, which is empty here. Why that
+// is enough (names are Badger's):
 //
 //  1. A commit is in one log whole. writeRequests calls ensureRoomForWrite,
 //     which alone makes a new log (newMemTable), before it writes a request,
@@ -32,8 +32,8 @@ import (
 //  5. The name of a new log is on the device when the folder was synced,
 //     which flush does before the first commit in it is acknowledged.
 //
-// An error is final: the kernel marks pages clean that it failed to write, so
-// a second flush would succeed without them. The store stops instead.
+// An error is final: the kernel marks pages clean that it failed to write, so a second flush would
+// succeed without them. The store stops instead.
 type wal struct {
 	dir    *os.File // the database folder
 	sync   func(*os.File) error
@@ -51,8 +51,7 @@ type walFile struct {
 	dirty bool
 }
 
-// openWAL finds the newest log of an open database. With keep somebody calls
-// flush again and again.
+// openWAL finds the newest log of an open database. With keep somebody calls flush again and again.
 func openWAL(path string, keep bool, sync func(*os.File) error, onMade func(*os.File)) (*wal, error) {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -117,8 +116,8 @@ func (w *wal) committed() error {
 	return nil
 }
 
-// flush forces all that was committed before the call to the device. Called
-// by one goroutine at a time.
+// flush forces all that was committed before the call to the device. Called by one goroutine at a
+// time.
 func (w *wal) flush() error {
 	w.mu.Lock()
 	files, newDir := w.files, w.newDir
