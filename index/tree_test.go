@@ -224,3 +224,30 @@ func TestTreeStaysInShapeUnderChurn(t *testing.T) {
 		checkTree(t, &f, &tr, slices.SortedFunc(maps.Keys(held), comparePlaces))
 	}
 }
+
+func TestATreeOfOnePacketNeedsNoNode(t *testing.T) {
+	var f forest
+	var tr tree
+	one, two := place{3, 1 << 40}, place{3, 1<<40 + 1}
+	if !f.insert(&tr, one, 7) || f.live != 0 {
+		t.Fatalf("the first packet takes %d nodes", f.live)
+	}
+	if f.remove(&tr, two) {
+		t.Fatal("another packet was removed")
+	}
+	for _, end := range []End{Newest, Oldest} {
+		w := f.walk(&tr, end)
+		if k, id := w.at(); w.done() || k != one || id != 7 {
+			t.Fatalf("the walk is at packet %d, %v", id, k)
+		}
+		if w.next(); !w.done() {
+			t.Fatal("the walk did not end")
+		}
+	}
+	if f.insert(&tr, one, 8) {
+		t.Fatal("two packets have one place")
+	}
+	if !f.insert(&tr, two, 8) || f.live != 1 || !f.remove(&tr, one) || !f.remove(&tr, two) || f.live != 0 {
+		t.Fatalf("after two packets %d nodes are left", f.live)
+	}
+}
