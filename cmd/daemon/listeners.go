@@ -19,6 +19,9 @@ import (
 // Off is the address of a listener that is not wanted, like the empty one.
 const Off = "off"
 
+// ErrExposed: an address is not loopback, and Config.Insecure does not allow that.
+var ErrExposed = errors.New("can be reached from other machines, and nothing is encrypted and there are no passwords")
+
 // ListenError says which listener could not be opened.
 type ListenError struct {
 	Protocol string // the same word as the flag that sets its address
@@ -104,8 +107,7 @@ func (c *Config) checkAddress(protocol, address, example string) error {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("address %q of %s can be reached from other machines, and the protocol has neither encryption nor passwords: "+
-		"use a loopback address such as 127.0.0.1, or --insecure on a network you trust", address, protocol)
+	return fmt.Errorf("address %q of %s %w", address, protocol, ErrExposed)
 }
 
 // bind opens all listeners, or none.

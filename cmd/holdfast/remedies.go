@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/recovery/load"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -24,6 +25,7 @@ func remedies() []remedy {
 	const salvage = `write what can be read with "holdfast dump --salvage" and load that into a new folder`
 	return []remedy{
 		{broker.ErrUnreadable, `restore a copy, or serve without such packets with "holdfast serve --accept-loss"`},
+		{daemon.ErrExposed, `use a loopback address such as 127.0.0.1, or allow it with --insecure on a network you trust`},
 		{load.ErrNotEmpty, `--merge adds to it`},
 		{load.ErrOtherDump, `"holdfast load --abandon" keeps the part that is stored`},
 		{storage.ErrInUse, `"holdfast backup" copies a running server`},

@@ -26,7 +26,11 @@ func Fetch(ctx context.Context, address string, r Request, timeout time.Duration
 		DisableCompression: true,
 		DisableKeepAlives:  true, // one request only
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, address)
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetReadBuffer(socketBuffer)
+			}
+			return conn, err
 		},
 	}
 	host := address

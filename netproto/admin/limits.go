@@ -20,4 +20,8 @@ const (
 
 	maxHeader = 256 << 10 // fits the longest queue name, percent-encoded
 	piece     = 64 << 10  // bytes of a backup that are written at a time
+
+	// socketBuffer is how many bytes the kernel buffers at either end of a backup. With the megabytes
+	// that it would choose, it moves nothing for half a minute when the client takes 100 KiB a second.
+	socketBuffer = 512 << 10
 )

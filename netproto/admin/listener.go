@@ -23,6 +23,9 @@ func (l *limited) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if l.open.Add(1) <= int64(l.most) {
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetWriteBuffer(socketBuffer)
+			}
 			return &counted{Conn: conn, release: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
 		}
 		l.open.Add(-1)
