@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -68,9 +67,6 @@ func (s *Store) write(b *Batch) error {
 	s.mu.Lock()
 	s.control = next
 	s.deleted += deleted
-	if b.count > 0 {
-		s.loaded = bytes.Clone(b.loaded)
-	}
 	if b.hasLoad {
 		s.load = append([]byte(nil), b.load...) // nil when that is empty
 	}
@@ -84,9 +80,6 @@ func (s *Store) commit(b *Batch, postponed *postponed, next *Control) (deleted u
 	err = s.transact(func(txn *badger.Txn) error {
 		// The operations, and what they change in the control record.
 		if deleted, err = s.fill(txn, b, next, postponed); err != nil {
-			return err
-		}
-		if err := s.fillLoaded(txn, b); err != nil {
 			return err
 		}
 		if postponed != nil {

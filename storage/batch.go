@@ -7,7 +7,7 @@ package storage
 //  1. ops[i].rec and ops[i].head lie in chunks that are not written again
 //     before Reset.
 //  2. count and bytes are those of the operations that are not cancelled,
-//     plus those of queues, of the load record and of the loaded record.
+//     plus those of queues and of the load record.
 //  3. Apply carries the operations of one packet out in the order of the calls.
 type Batch struct {
 	ops    []batchOp
@@ -22,7 +22,6 @@ type Batch struct {
 	hasMarks bool
 	load     []byte // the load record; empty removes it
 	hasLoad  bool
-	loaded   []byte // the loaded record; nil leaves it out
 }
 
 // OpKind says what an Op does.
@@ -92,7 +91,7 @@ func (b *Batch) Reset() {
 	b.chunks = b.chunks[:0]
 	b.held, b.count, b.bytes = 0, 0, 0
 	b.marks, b.hasMarks = Marks{}, false
-	b.load, b.hasLoad, b.loaded = nil, false, nil
+	b.load, b.hasLoad = nil, false
 }
 
 // Put adds a packet, copying all it needs of p, and returns the number by which Record and Cancel

@@ -14,7 +14,6 @@ import (
 //	" m" "control"                                  the control record
 //	" m" "redo"                                     deletes of the last batch that are still to be carried out
 //	" m" "load"                                     how far a load under way has come
-//	" m" "loaded"                                   what was loaded last, if nothing was done since
 //	" m" "filler"                                   nothing: fills a memory table up
 const (
 	packetPrefix  = " q"
@@ -23,7 +22,6 @@ const (
 	controlKey    = " mcontrol"
 	redoKey       = " mredo"
 	loadKey       = " mload"
-	loadedKey     = " mloaded"
 	fillerKey     = " mfiller"
 
 	packetKeyLen  = 18
@@ -93,8 +91,6 @@ func describeKey(key []byte) string {
 		return "the redo record"
 	case loadKey:
 		return "the load record"
-	case loadedKey:
-		return "the loaded record"
 	}
 	return fmt.Sprintf("key %.40q", key)
 }

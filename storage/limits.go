@@ -24,8 +24,7 @@ type Limits struct {
 // Badger's own estimate adds 12 bytes for version and flags.
 const opBytes = 16
 
-// controlReserve is kept free in every transaction for the control record, the end mark and the
-// removal of the loaded record.
+// controlReserve is kept free in every transaction for the control record and the end mark.
 const controlReserve = 512
 
 // maxRecord is past the longest frame of any protocol, and below what Badger would put into its
@@ -34,7 +33,7 @@ const maxRecord = 1 << 20
 
 // limitsOf asks Badger: a transaction holds at most 15 % of a memory table.
 func limitsOf(db *badger.DB) Limits {
-	const ends = 8 // the control record, the end mark and the loaded record, and some room
+	const ends = 8 // the control record, the end mark, and some room
 	bytes := int(db.MaxBatchSize()) - controlReserve
 	return Limits{
 		MaxOps:   int(db.MaxBatchCount()) - ends,

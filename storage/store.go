@@ -38,7 +38,6 @@ type Store struct {
 	mu      sync.Mutex // guards what follows
 	control Control    // of the last batch applied
 	load    []byte     // the load record; nil when there is none
-	loaded  []byte     // the loaded record; nil when there is none; read under commitMu, too
 	deleted uint64     // packets deleted since Open
 	fillers uint64     // batches since Open that changed no packet
 	failed  error      // why nothing is accepted any more
