@@ -129,70 +129,48 @@ func (s *Server) Serve() error {
 // start gives the connection its reader, or closes it if there are too many.
 func (s *Server) start(nc *net.TCPConn) {
 	addr := nc.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-	if err := s.admit(addr); err != nil {
+	c, err := newConn(s, nc, addr)
+	if err == nil {
+		err = s.add(c)
+	}
+	if err != nil {
 		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", addr, "error", err)
 		_ = nc.Close()
 		return
 	}
-	c, err := newConn(s, nc, addr)
-	if err != nil {
-		s.release(addr)
-		_ = nc.Close()
-		return
-	}
-	if !s.add(c) {
-		c.out.close()
-	}
 	go func() { // ends when the peer hangs up, breaks the protocol, or the server drains or closes it
 		c.run()
-		s.release(addr)
 		s.remove(c)
 	}()
 }
 
-// add makes the connection one that Shutdown waits for. It returns false when Shutdown has begun.
-func (s *Server) add(c *conn) bool {
+// add makes the connection one that Shutdown waits for, if the limits allow it.
+func (s *Server) add(c *conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing {
-		return false
+	n := s.perAddr[c.remote]
+	switch {
+	case s.closing:
+		return net.ErrClosed
+	case len(s.conns) >= s.config.MaxConns:
+		return fmt.Errorf("%d connections are open, the limit is %d", len(s.conns), s.config.MaxConns)
+	case n >= s.config.MaxConnsPerAddress && !c.remote.IsLoopback():
+		return fmt.Errorf("%d connections from this address are open, the limit is %d", n, s.config.MaxConnsPerAddress)
 	}
 	s.conns[c] = struct{}{}
+	s.perAddr[c.remote]++
 	s.readers.Add(1)
-	return true
+	return nil
 }
 
 func (s *Server) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.conns[c]; ok {
-		delete(s.conns, c)
-		s.readers.Done()
+	delete(s.conns, c)
+	if s.perAddr[c.remote]--; s.perAddr[c.remote] == 0 {
+		delete(s.perAddr, c.remote)
 	}
-}
-
-func (s *Server) admit(addr netip.Addr) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
-		return net.ErrClosed
-	}
-	if len(s.conns) >= s.config.MaxConns {
-		return fmt.Errorf("%d connections are open, the limit is %d", len(s.conns), s.config.MaxConns)
-	}
-	if n := s.perAddr[addr]; !addr.IsLoopback() && n >= s.config.MaxConnsPerAddress {
-		return fmt.Errorf("%d connections from this address are open, the limit is %d", n, s.config.MaxConnsPerAddress)
-	}
-	s.perAddr[addr]++
-	return nil
-}
-
-func (s *Server) release(addr netip.Addr) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.perAddr[addr]--; s.perAddr[addr] <= 0 {
-		delete(s.perAddr, addr)
-	}
+	s.readers.Done()
 }
 
 // Shutdown drains: it stops accepting, carries out every complete request that has arrived, sends
