@@ -82,7 +82,7 @@ func (d *disk) start() {
 	if d.r.server, err = Start(d.r.Command, d.r.Data); err != nil {
 		d.t.Fatalf("start with the disk as it is: %v", err)
 	}
-	if n := d.r.server.Findings(); n != 0 {
+	if n := d.r.server.Log().Findings; n != 0 {
 		d.t.Errorf("the start report has %d findings; its log ends with:\n%s", n, d.r.server.Log())
 	}
 }
@@ -282,7 +282,7 @@ func (d *disk) startOrRefuse() {
 	case <-time.After(deadline):
 		d.t.Error("it neither starts nor ends without any room")
 	}
-	if s.Panicked() {
+	if s.Log().Panicked {
 		d.t.Errorf("a fault at the start; the log holds:\n%s", s.Log())
 	}
 }

@@ -318,7 +318,7 @@ func checkBinary(t *testing.T, p place, binary Command, dir string, want map[str
 	defer s.Kill()
 	select {
 	case <-s.Exited():
-		if s.Panicked() || s.cmd.ProcessState.ExitCode() != 1 {
+		if s.Log().Panicked || s.cmd.ProcessState.ExitCode() != 1 {
 			t.Errorf("%v: ended with %v; its log:\n%s", p, s.cmd.ProcessState, s.Log())
 		}
 		t.Logf("%v: refused: %s", p, s.Log())
@@ -327,7 +327,7 @@ func checkBinary(t *testing.T, p place, binary Command, dir string, want map[str
 	case <-time.After(deadline):
 		t.Fatalf("%v: neither listens nor ends", p)
 	}
-	if s.Findings() != 0 {
+	if s.Log().Findings != 0 {
 		t.Logf("%v: reported: %s", p, s.Log())
 		return
 	}
@@ -352,7 +352,7 @@ func checkBinary(t *testing.T, p place, binary Command, dir string, want map[str
 				delete(left, string(payload))
 			}); err != nil {
 				<-s.Exited()
-				if s.Panicked() || s.cmd.ProcessState.ExitCode() != 1 {
+				if s.Log().Panicked || s.cmd.ProcessState.ExitCode() != 1 {
 					t.Errorf("%v: a pop ended it with %v (%v); its log:\n%s", p, s.cmd.ProcessState, err, s.Log())
 				}
 				t.Logf("%v: found by a pop: %s", p, s.Log())

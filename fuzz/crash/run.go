@@ -187,7 +187,7 @@ func (r *run) restart(all bool) (ok bool, err error) {
 		return false, nil
 	}
 	took := time.Since(began)
-	if n := r.server.Findings(); n != 0 {
+	if n := r.server.Log().Findings; n != 0 {
 		r.report(Logged, "the start report has %d findings; the log ends with:\n%s", n, r.server.Log())
 	}
 	r.end.Store(int32(notYet))
@@ -229,7 +229,7 @@ func (r *run) load(cycle int) error {
 	took := time.Since(began)
 	end := r.endServer()
 	all.Wait()
-	if kept, _ := keptLogs(r.Data); r.reader != nil && end != stop && kept > 0 {
+	if r.reader != nil && end != stop && keepsLogs(r.Data) {
 		r.result.Kept++
 	}
 	r.ledger.settle(r.ledger.now())
@@ -237,7 +237,7 @@ func (r *run) load(cycle int) error {
 	for _, c := range r.clients {
 		unanswered += c.hangUp(end)
 	}
-	for _, line := range r.server.Failures() {
+	for _, line := range r.server.Log().Failures {
 		r.report(Logged, "the server's log has an error: %s", line)
 	}
 	if end == stop && unanswered > 0 {

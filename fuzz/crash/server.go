@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,13 +21,20 @@ type Server struct {
 	listeners map[string]*listener // by protocol
 	exited    chan struct{}        // closed when the process has ended and its log is read
 
-	mu       sync.Mutex // guards what follows
-	line     []byte     // the beginning of a line of the log
-	findings int        // of the start report; -1 before it
-	tail     []string
-	panicked bool
-	failures []string // lines with the level of an error
+	mu   sync.Mutex // guards what follows
+	line []byte     // the beginning of a line of the log
+	log  Log
 }
+
+// Log is what a server has logged so far.
+type Log struct {
+	Findings int      // of the start report; -1 before it
+	Tail     []string // the last lines, or the first ones of a panic
+	Panicked bool     // whether there is the trace of a panic or a fault
+	Failures []string // the first lines with the level of an error
+}
+
+func (l Log) String() string { return strings.Join(l.Tail, "\n") }
 
 // listener is where the server listens for a protocol.
 type listener struct {
@@ -57,7 +65,7 @@ const (
 
 // Spawn starts a server and does not wait until it listens. Kill or Terminate ends it.
 func Spawn(command Command, data string) (*Server, error) {
-	s := &Server{cmd: command(data), listeners: map[string]*listener{}, exited: make(chan struct{}), findings: -1}
+	s := &Server{cmd: command(data), listeners: map[string]*listener{}, exited: make(chan struct{}), log: Log{Findings: -1}}
 	for _, protocol := range []string{pinpriqListener, boardListener, adminListener} {
 		s.listeners[protocol] = &listener{known: make(chan struct{})}
 	}
@@ -113,32 +121,13 @@ func (s *Server) dial(protocol string) (*link, error) {
 	return &link{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// Findings is how many findings the start report names; -1 before there is one.
-func (s *Server) Findings() int {
+// Log returns what the server has logged so far.
+func (s *Server) Log() Log {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.findings
-}
-
-// Log returns the last lines of the server's log.
-func (s *Server) Log() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(s.tail, "\n")
-}
-
-// Panicked says whether the log holds the trace of a panic or a fault.
-func (s *Server) Panicked() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.panicked
-}
-
-// Failures returns the first lines of the log that have the level of an error.
-func (s *Server) Failures() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.failures...)
+	log := s.log
+	log.Tail, log.Failures = slices.Clone(log.Tail), slices.Clone(log.Failures)
+	return log
 }
 
 // Exited is closed when the process has ended.
@@ -193,26 +182,27 @@ func (s *Server) Write(b []byte) (int, error) {
 }
 
 func (s *Server) readLocked(line string) {
-	if !s.panicked && panicLine.MatchString(line) {
-		s.panicked = true
-		s.tail = s.tail[max(0, len(s.tail)-5):]
+	l := &s.log
+	if !l.Panicked && panicLine.MatchString(line) {
+		l.Panicked = true
+		l.Tail = l.Tail[max(0, len(l.Tail)-5):]
 	}
-	if len(s.tail) == tailLines && !s.panicked {
-		s.tail = s.tail[1:]
+	if len(l.Tail) == tailLines && !l.Panicked {
+		l.Tail = l.Tail[1:]
 	}
-	if len(s.tail) < tailLines { // of a panic the beginning is kept
-		s.tail = append(s.tail, line)
+	if len(l.Tail) < tailLines { // of a panic the beginning is kept
+		l.Tail = append(l.Tail, line)
 	}
-	if len(s.failures) < maxFailures && errorLine.MatchString(line) {
-		s.failures = append(s.failures, line)
+	if len(l.Failures) < maxFailures && errorLine.MatchString(line) {
+		l.Failures = append(l.Failures, line)
 	}
 	if m := recoveredLine.FindStringSubmatch(line); m != nil {
-		s.findings, _ = strconv.Atoi(m[1])
+		l.Findings, _ = strconv.Atoi(m[1])
 	}
 	if m := listeningLine.FindStringSubmatch(line); m != nil {
-		if l := s.listeners[m[1]]; l != nil && l.addr == "" {
-			l.addr = m[2]
-			close(l.known)
+		if to := s.listeners[m[1]]; to != nil && to.addr == "" {
+			to.addr = m[2]
+			close(to.known)
 		}
 	}
 }
