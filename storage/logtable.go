@@ -51,21 +51,6 @@ func (r *logRun) take(at int, rec *logRecord) {
 	r.records = append(r.records, logPlace{uint32(at), uint16(key), uint16(len(rec.stored))})
 }
 
-// secret returns the folder's secret as a control record bears it, nil when none does.
-func (r *logRun) secret() []byte {
-	for _, p := range r.records {
-		if string(r.key(p)[:int(p.size)-8]) != controlKey {
-			continue
-		}
-		if rec, ok := splitLogRecord(r.log[p.at:]); ok && len(rec.value) > secretLen {
-			if secret := rec.value[len(rec.value)-secretLen:]; bears(rec.value, secret) {
-				return bytes.Clone(secret)
-			}
-		}
-	}
-	return nil
-}
-
 func (r *logRun) key(p logPlace) []byte { return r.log[p.at:][p.key:][:p.size] }
 
 // write adds the records to a scratch copy as tables. Of records with the same key and version the
@@ -187,9 +172,6 @@ func (l *viewBuilder) transactions(name string, b []byte, last uint64) (uint64, 
 // damagedLog deals with what a log has behind its last whole transaction, unless it is what a crash
 // leaves.
 func (l *viewBuilder) damagedLog(name string, run *logRun, end *logEnd) error {
-	if l.secret == nil && l.findings != nil {
-		l.secret = run.secret()
-	}
 	rest := run.log[end.at:]
 	switch {
 	case l.synced():

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // damageFolder is a small folder that has everything: packets of several
@@ -262,24 +260,6 @@ func TestSalvageBringsOutWhatCanBeReadAndSaysWhatCannot(t *testing.T) {
 				t.Errorf("%d packets are lost, at most %d need to be", o.lost, row.lost)
 			}
 		})
-	}
-}
-
-func TestSalvageOfAFolderWithoutItsControlRecordSaysSo(t *testing.T) {
-	f := newDamageFolder(t, false)
-	s := smallStore(t, f.dir)
-	if err := s.db.Update(func(txn *badger.Txn) error { return txn.Delete([]byte(controlKey)) }); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	o, err := salvaged(t, f, f.dir)
-	if err != nil || o.lost != 0 {
-		t.Fatalf("%d lost, %v", o.lost, err)
-	}
-	if !slices.ContainsFunc(o.findings, func(f Finding) bool { return f.Kind == FindingControl }) {
-		t.Errorf("findings: %v", o.findings)
 	}
 }
 

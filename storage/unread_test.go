@@ -11,16 +11,10 @@ import (
 
 func TestSmallFileThatCannotBeReadIsAFindingOfASalvage(t *testing.T) {
 	f := newDamageFolder(t, true)
-	values, err := filepath.Glob(filepath.Join(f.dir, dbName, "*"+valueLogSuffix))
-	if err != nil || len(values) == 0 {
-		t.Fatalf("%d files of the value log, %v", len(values), err)
-	}
-	value := filepath.Join(dbName, filepath.Base(values[0]))
 	for file, kind := range map[string]string{
 		formatName: FindingFormat,
 		anchorName: FindingAnchor,
 		secretName: FindingSecret,
-		value:      FindingOther,
 	} {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			dir := t.TempDir()

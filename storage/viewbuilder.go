@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,8 +27,7 @@ type viewBuilder struct {
 	folder   *folder
 	db       string // the database folder that is looked at
 	scratch  string
-	secret   []byte // nil when it is not known
-	filed    []byte // the secret as its file has it
+	secret   []byte // nil when there is none that can be read
 	mark     anchorMark
 	unmarked bool      // no anchor tells anything
 	findings *findings // nil when nothing is tolerated
@@ -91,7 +89,7 @@ func (l *viewBuilder) build() error {
 	if err != nil {
 		return err
 	}
-	if err := l.others(); err != nil {
+	if err := l.checkKeyRegistry(); err != nil {
 		return err
 	}
 	logs, err := logNames(l.db)
@@ -161,37 +159,17 @@ func (l *viewBuilder) listed() ([]uint64, error) {
 	return numbers, nil
 }
 
-// others checks the files that hold nothing of ours but keep Badger from opening the folder when
-// they are damaged.
-func (l *viewBuilder) others() error {
+// checkKeyRegistry reads Badger's list of encryption keys, which is empty. Badger does not open a
+// folder where it is damaged.
+func (l *viewBuilder) checkKeyRegistry() error {
 	registry, err := badger.OpenKeyRegistry(badger.KeyRegistryOptions{ReadOnly: true, Dir: l.db})
 	if err == nil {
 		err = registry.Close()
 	}
-	if refusedBySystem(err) {
+	if err == nil || refusedBySystem(err) {
 		return err
-	} else if err != nil {
-		if err := l.report(FindingOther, l.key(badger.KeyRegistryFileName), "Badger cannot read its list of keys: %w", err); err != nil {
-			return err
-		}
 	}
-	values, err := filepath.Glob(filepath.Join(l.db, "*"+valueLogSuffix))
-	if err != nil {
-		return fmt.Errorf("cannot list the value log: %w", err)
-	}
-	for _, name := range values {
-		const keyID = 8
-		if header, err := readSmall(name, keyID); err != nil {
-			if err := l.reportUnread(FindingOther, l.key(name), fmt.Errorf("cannot read the value log: %w", err)); err != nil {
-				return err
-			}
-		} else if len(header) == keyID && binary.BigEndian.Uint64(header) != 0 {
-			if err := l.report(FindingOther, l.key(name), "its header names an encryption key, and there is none"); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return l.report(FindingOther, l.key(badger.KeyRegistryFileName), "Badger cannot read its list of keys: %w", err)
 }
 
 // key names a file of the database in a finding.
