@@ -86,7 +86,8 @@ func Abandon(dir string, log *slog.Logger) (Report, error) {
 	if err := l.open(); err != nil {
 		return l.report, err
 	}
-	return l.report, l.close(l.abandon())
+	err := l.close(l.abandon())
+	return l.report, err
 }
 
 // loader is one load under way.

@@ -9,40 +9,34 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// lastQueueMark is the last mark of the next queue, and above every number of a queue. With it
-// numbers that are free again are given.
+// lastQueueMark is the last mark of the next queue: above every number that a queue can have.
 const lastQueueMark = math.MaxUint32
 
-// mergeQueues are the queues of a folder that a dump is merged into, and gives numbers to new ones:
-// the next ones, and when these have come to their end those that nothing in the folder has.
+// mergeQueues are the queues of a folder that a dump is merged into. New ones get the next numbers.
 type mergeQueues struct {
 	numbers map[string]uint32 // by name
 	bytes   int               // of names
 	next    uint32            // the mark of the next queue
-
-	taken map[uint32]bool // numbers that are not free; nil until one is needed
-	last  uint32          // of taken: the number that was given last
 }
 
 func newMergeQueues(next uint32) *mergeQueues {
 	return &mergeQueues{numbers: make(map[string]uint32), next: next}
 }
 
-// add notes a queue that is there.
 func (m *mergeQueues) add(name []byte, id uint32) {
 	m.numbers[string(name)] = id
 	m.bytes += len(name)
-	if m.taken != nil {
-		m.taken[id] = true
-	}
 }
 
-// checkRoom returns an error if so many new queues, with so many bytes of names, are more than a
-// server holds.
+// checkRoom returns an error if the folder cannot take so many new queues, with so many bytes of names.
 func (m *mergeQueues) checkRoom(queues, bytes int) error {
-	if len(m.numbers)+queues > storage.MaxQueues || m.bytes+bytes > storage.MaxNameBytes {
+	switch {
+	case len(m.numbers)+queues > storage.MaxQueues || m.bytes+bytes > storage.MaxNameBytes:
 		return fmt.Errorf("the folder and the dump together have more than %d queues, or names of more than %d bytes, "+
 			"and no server holds more: load the dump into a folder of its own", storage.MaxQueues, storage.MaxNameBytes)
+	case queues > int(lastQueueMark-m.next):
+		return fmt.Errorf("the folder has numbers for %d more queues and the dump has %d or more new ones: "+
+			"merge a dump of the folder, and then this one, into a new folder", lastQueueMark-m.next, queues)
 	}
 	return nil
 }
@@ -53,47 +47,18 @@ func (m *mergeQueues) has(name []byte) bool {
 	return there
 }
 
-// number returns the number of the queue called name, which is new if it was not there. Packets of
-// the folder are asked for only when the next numbers have come to their end.
-func (m *mergeQueues) number(name []byte, packets func(func(storage.PacketID, *storage.Meta) error) error) (id uint32, fresh bool, err error) {
+// number returns the number of the queue called name, which is fresh if it was not there.
+func (m *mergeQueues) number(name []byte) (id uint32, fresh bool, err error) {
 	if id, there := m.numbers[string(name)]; there {
 		return id, false, nil
 	}
 	if err := m.checkRoom(1, len(name)); err != nil {
 		return 0, false, err
 	}
-	if id = m.next; id < lastQueueMark {
-		m.next++
-	} else if id, err = m.free(packets); err != nil {
-		return 0, false, err
-	}
+	id = m.next
+	m.next++
 	m.add(name, id)
 	return id, true, nil
-}
-
-// free returns a number that no queue has, and no packet either: those whose queue is not defined
-// would be in the new queue else.
-func (m *mergeQueues) free(packets func(func(storage.PacketID, *storage.Meta) error) error) (uint32, error) {
-	if m.taken == nil {
-		m.taken = make(map[uint32]bool, len(m.numbers))
-		for _, id := range m.numbers {
-			m.taken[id] = true
-		}
-		err := packets(func(id storage.PacketID, _ *storage.Meta) error {
-			m.taken[id.Queue] = true
-			return nil
-		})
-		if err != nil {
-			m.taken = nil
-			return 0, fmt.Errorf("read packets: %w", err)
-		}
-	}
-	for ok := false; !ok; ok = !m.taken[m.last] { // there are far more numbers than queues
-		if m.last++; m.last == lastQueueMark {
-			m.last = 1
-		}
-	}
-	return m.last, nil
 }
 
 // prepareMerge makes room for the sequences of the dump above those of the folder. They keep their

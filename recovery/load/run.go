@@ -91,7 +91,7 @@ func (l *loader) putQueue(defined *storage.Queue) error {
 	}
 	q, fresh := *defined, true
 	if l.Merge {
-		if q.ID, fresh, err = l.names.number(q.Name, l.store.Packets); err != nil {
+		if q.ID, fresh, err = l.names.number(q.Name); err != nil {
 			return err
 		}
 		l.marks.NextQueue = l.names.next
