@@ -28,7 +28,8 @@ func (m *mergeQueues) add(name []byte, id uint32) {
 	m.bytes += len(name)
 }
 
-// checkRoom returns an error if the folder cannot take so many new queues, with so many bytes of names.
+// checkRoom returns an error if the folder cannot take so many new queues, with names of so many
+// bytes.
 func (m *mergeQueues) checkRoom(queues, bytes int) error {
 	switch {
 	case len(m.numbers)+queues > storage.MaxQueues || m.bytes+bytes > storage.MaxNameBytes:
