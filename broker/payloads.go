@@ -9,7 +9,7 @@ import (
 // planReadAhead lists in t.ahead the packets that the next pops are likely to take, if a pop of t
 // missed the cache. Reading them along with it costs a tenth of reading each by itself.
 func (b *Broker) planReadAhead(t *batch) {
-	if t.missed == nil || b.queues.all[t.missed.ix] != t.missed {
+	if t.missed == nil || !b.queues.has(t.missed) {
 		return
 	}
 	b.scratch = b.ix.Next(t.missed.ix, t.missedSelection, 0, readAhead, b.scratch[:0])

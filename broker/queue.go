@@ -46,6 +46,9 @@ func (t *queueTable) find(name []byte) *queue { return t.byName[string(name)] }
 
 func (t *queueTable) of(id index.QueueID) *queue { return t.all[id] }
 
+// has says that q was not dropped.
+func (t *queueTable) has(q *queue) bool { return int(q.ix) < len(t.all) && t.all[q.ix] == q }
+
 func (t *queueTable) add(q *queue) {
 	for int(q.ix) >= len(t.all) {
 		t.all = append(t.all, nil)

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,4 +112,27 @@ func TestQueuesThatOnlyHadSubscribersAreDroppedWithoutACall(t *testing.T) {
 		return nil
 	})
 	waitFor(t, func() bool { return h.b.Stats().Known <= 1024 })
+}
+
+func TestQueuesThatABatchEmptiesMayBeDroppedBeforeItIsCommitted(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits = storage.Limits{MaxOps: 100_000, MaxBytes: 10 << 20, MaxRecord: 256 << 10, MaxDeletes: 100_000}
+	h.restart()
+	const n, first = 9000, 5000 // enough that the table of queues is made anew
+	for i := range n {
+		h.push(fmt.Sprint(i), 1, 0, "k", strings.Repeat("x", 100))
+	}
+	h.barrier()
+	g := h.gate()
+	h.push("0", 1, 0, "k", "opens a commit")
+	<-g.entered
+	c := h.b.Attach(&inbox{}, groups)
+	for i := range n {
+		h.pop(c, fmt.Sprint((first+i)%n)) // the first is not cached, and its number is above those of the last
+	}
+	h.ungate()
+	g.leave <- nil
+	h.barrier()
+	h.untilQueues(1025)
 }
