@@ -93,6 +93,9 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 		}
 	}
 	s.guard.giveUp(s.tableBytes())
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	return c.compare()
 }
 

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// outliveGaps waits until the logs that were there are in tables, when a gap between them may have
-// been accepted: the anchor is about to say that each batch is synced, by which the next start
-// would refuse them. Where that takes long the anchor says so later.
-func (s *Store) outliveGaps() error {
+// waitForOldLogs blocks until the logs of earlier starts are in tables. They may hold a gap that was
+// accepted; once the anchor says "every batch is synced", the next start would call that gap
+// damage. After two seconds it gives up, and the anchor says so later.
+func (s *Store) waitForOldLogs() error {
 	if s.opt.Sync.kind != syncAlways || s.anchor.last.always && !s.opt.AcceptLoss {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (s *Store) outliveGaps() error {
 	return err
 }
 
-// closeGaps notes when the logs that may have gaps between them are in tables.
+// closeGaps notes that the old logs are in tables, when they are.
 func (s *Store) closeGaps() {
 	if !s.gaps.Load() {
 		return

@@ -14,9 +14,8 @@ type heldTables struct {
 	release func()
 }
 
-// holdNow holds the tables there are, and calls also, which may be nil, at a moment when these are
-// all. Badger names and holds tables in two steps, so it is tried until none came or went between
-// them: that is seldom.
+// holdNow holds all tables there are, and calls also, which may be nil, while these are all. Badger
+// names and holds tables in two steps, so holdNow tries again when one came or went in between.
 func (s *Store) holdNow(also func() (release func())) (h heldTables, err error) {
 	defer recoverBlock(&err)()
 	for {
@@ -56,8 +55,8 @@ func (s *Store) checkHeld(h heldTables, checked blockFilter) error {
 	})
 }
 
-// checkBlocks checks every block of the tables there are. It comes before all merging that is not
-// Badger's own.
+// checkBlocks checks every block of every table. It precedes each merge that Badger does not start
+// itself.
 func (s *Store) checkBlocks() error {
 	h, err := s.holdNow(nil)
 	if err != nil {
@@ -67,8 +66,8 @@ func (s *Store) checkBlocks() error {
 	return s.checkHeld(h, everyBlock)
 }
 
-// scanHeld is scan of a store at work, whose blocks may have become bad since it was opened. When
-// it has reached its end, or seems to, the blocks of the tables it went through are checked.
+// scanHeld is scan for a store at work. A block may have become bad since Open, and Badger then ends
+// the iteration early and says nothing. So the blocks that were read are checked afterwards.
 func (s *Store) scanHeld(txn *badger.Txn, prefix string, keys keyRange, checked blockFilter, fn func(key, rec []byte) error) error {
 	var it *badger.Iterator
 	h, err := s.holdNow(func() func() {

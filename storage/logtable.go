@@ -12,8 +12,8 @@ import (
 	"github.com/dgraph-io/badger/v4/y"
 )
 
-// logRun gathers records of a log, to write them as tables. A table holds the same as the memory
-// table that Badger would make of the log, and unlike one it takes no memory.
+// logRun gathers records of a log, to write them as tables. They hold the same as the memory table
+// that Badger would make of the log, and take no memory.
 type logRun struct {
 	log     []byte
 	records []logPlace
@@ -169,8 +169,8 @@ func (l *viewBuilder) transactions(name string, b []byte, last uint64) (uint64, 
 	return end.last, run.write(l)
 }
 
-// damagedLog deals with what a log has behind its last whole transaction, unless it is what a crash
-// leaves.
+// damagedLog reports what a log has behind its last whole transaction, and salvages it, unless it is
+// what a crash leaves.
 func (l *viewBuilder) damagedLog(name string, run *logRun, end *logEnd) error {
 	rest := run.log[end.at:]
 	switch {
@@ -198,18 +198,17 @@ func (l *viewBuilder) damagedLog(name string, run *logRun, end *logEnd) error {
 	return nil
 }
 
-// synced tells whether each batch was on the device before the next began, by the anchor. A salvage
-// would rather believe it.
+// synced reports whether each batch was on the device before the next began. The anchor tells;
+// without an anchor a salvage assumes it.
 func (l *viewBuilder) synced() bool { return l.mark.always || l.unmarked && l.findings != nil }
 
-// durable tells whether a log holds a batch that was on the device by the anchor, so that what
-// cannot be read before it or in it is damage. A start sees that by the batches that are missing
-// then.
+// durable reports whether b holds a batch that was on the device by the anchor. What cannot be read
+// before it is then damage. A start needs no such check: it compares the last batch with the anchor.
 func (l *viewBuilder) durable(b []byte) bool {
 	return l.findings != nil && findControl(b, l.secret, l.anchored)
 }
 
-// anchored tells of a control record whether its batch was on the device.
+// anchored reports whether the batch of a control record was on the device.
 func (l *viewBuilder) anchored(r *logRecord) bool {
 	var c Control
 	return decodeControl(r.value, &c) == nil && c.Batch <= l.mark.batch

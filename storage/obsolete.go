@@ -5,18 +5,18 @@ import (
 	"os"
 )
 
-// Badger removes a log when the tables hold all of it and nobody reads its memory table any more: a
-// reader, such as a backup, keeps it, also while newer logs come and go. What is killed then leaves
-// a log that is older than tables, with a gap behind it. It must not be read again: a packet in it
-// may have been deleted since, and the tombstone, once it reached the last level, is gone, so the
-// packet would come back.
+// Badger removes a log when the tables hold all of it and no reader uses its memory table any more.
+// A long reader, such as a backup, keeps a log while newer ones come and go. A kill then leaves a
+// log that is older than the tables. It must not be read again: a packet in it may have been
+// deleted since, and a tombstone is gone once it reached the last level, so the packet would come
+// back.
 //
-// Memory tables are written out one by one, the oldest first, and a transaction is in one log
-// whole. So the tables hold every transaction up to their newest, and a log that has no later one
-// is obsolete.
+// Badger writes memory tables out one by one, the oldest first, and each transaction lies in one
+// log. So the tables hold every transaction up to their newest, and a log without a later one is
+// obsolete.
 
-// removeObsolete removes the logs of a database folder that the tables, which were checked before,
-// hold all of. They are removed again if a power cut brings them back.
+// removeObsolete removes the obsolete logs of a database folder whose tables were checked. A power
+// cut may bring them back; the next start then removes them again.
 func removeObsolete(path string, secret []byte) error {
 	names, err := logNames(path)
 	if err != nil || len(names) == 0 {
@@ -45,8 +45,8 @@ func removeObsolete(path string, secret []byte) error {
 	return nil
 }
 
-// obsoleteLog tells whether a log holds transactions, and none after newest. Each has a control
-// record, by which it is known also where another record of it is damaged.
+// obsoleteLog reports whether a log holds transactions, and none after newest. A damaged
+// transaction is known by its control record.
 func obsoleteLog(name string, newest uint64, secret []byte) (obsolete bool, err error) {
 	b, err := readLogFile(name)
 	return err == nil && isObsolete(b, newest, secret), err
@@ -60,8 +60,8 @@ func isObsolete(b []byte, newest uint64, secret []byte) bool {
 	return !findControl(b[end.at:], secret, func(r *logRecord) bool { return r.version > newest })
 }
 
-// splitObsolete is removeObsolete of a view, which removes nothing: it parts the logs that are to
-// be read from the obsolete ones. What cannot be read is checked when it is its turn.
+// splitObsolete separates the logs that a view reads from the obsolete ones. A log that cannot be
+// read counts as one to read, and is reported then.
 func (l *viewBuilder) splitObsolete(names []string) (fresh, obsolete []string, err error) {
 	m, _, err := readManifest(l.db)
 	if err != nil {
@@ -85,8 +85,7 @@ func (l *viewBuilder) splitObsolete(names []string) (fresh, obsolete []string, e
 	return fresh, obsolete, nil
 }
 
-// obsolete makes tables of the obsolete logs where a table is damaged, which may have had the same.
-// Otherwise nothing of them is read.
+// obsolete reads the obsolete logs only where a table is damaged: they may hold what it held.
 func (l *viewBuilder) obsolete(names []string) error {
 	damaged := l.findings != nil && l.findings.of(FindingTable)
 	for _, name := range names {

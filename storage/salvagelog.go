@@ -6,12 +6,11 @@ import (
 	"strconv"
 )
 
-// logSalvager reads on in a log past what cannot be read, which Badger never does: what lies behind
-// are batches that were acknowledged.
+// logSalvager reads a log past a place that cannot be read, which Badger never does: acknowledged
+// batches may lie behind.
 //
-// Who could write into the middle of a payload what looks like the next record would put packets of
-// his own there. So after a place that cannot be read the next record counts only when records
-// without a gap lead from it to a control record with the folder's secret.
+// A client could put into a payload what looks like a record. So behind such a place a record counts
+// only when records without a gap lead from it to a control record with the folder's secret.
 type logSalvager struct {
 	*viewBuilder
 	key  string // of findings
@@ -24,8 +23,8 @@ type logSalvager struct {
 	sure    bool       // it was on the device, although its end may not be found
 }
 
-// readOn takes what can be read from at on, where the first transaction begins that is not whole.
-// It ends at the tail that a crash may have left.
+// readOn takes what can be read from byte at on, where the first transaction begins that is not
+// whole. It ends at the tail that a crash may have left.
 func (s *logSalvager) readOn(at int) {
 	defer func() {
 		if s.sure {
@@ -105,8 +104,8 @@ func (s *logSalvager) found(at int, format string, args ...any) {
 	s.findings.add(Finding{FindingLog, fmt.Sprintf("%s byte %d", s.key, at), fmt.Sprintf(format, args...)})
 }
 
-// resumeWork is in bytes what resume looks at in a log of any length, besides 64 times its length:
-// one of nonsense takes no longer.
+// resumeWork bounds, in bytes, what resume looks at beside 64 times the length of the log, so that a
+// log of nonsense takes no longer.
 const resumeWork = 128 << 20
 
 // resume finds the first place from at on where records can be read again.

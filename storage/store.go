@@ -46,9 +46,9 @@ type Store struct {
 	done sync.WaitGroup // the goroutines that stop ends
 }
 
-// Open opens the data folder dir, making it when it is empty or not there. It returns one of the
-// opening errors of this package, or ErrFull, wrapped in a sentence that says what to do; a damaged
-// folder is never a panic.
+// Open opens the data folder dir, making it when it is empty or not there. The error wraps one of
+// the opening errors of this package or ErrFull, and says what is wrong; a damaged folder is never a
+// panic.
 func Open(dir string, o Options) (_ *Store, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -340,7 +340,7 @@ func (s *Store) start() error {
 	if err := s.redo(); err != nil {
 		return err
 	}
-	if err := s.outliveGaps(); err != nil {
+	if err := s.waitForOldLogs(); err != nil {
 		return err
 	}
 	if err := s.anchor.write(s.mark(s.control.Batch)); err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// Tables that the list does not name are what a crash left of unfinished work, and Badger removes
-// them. But a list that lost its end, or is not there, does not name tables that count. What they
-// hold then is nowhere else: no log has it, and no listed table is as new.
+// A crash in a compaction leaves tables that the list does not name, and Badger removes them. But a
+// list that lost its end, or is gone, does not name tables that hold what is nowhere else: no log
+// has it, and no listed table is as new.
 
-// checkUnlisted returns an error when the list of tables in m, which may not be there at all,
-// cannot be the whole one. names are the logs, none of them obsolete.
+// checkUnlisted returns an error when the list of tables m cannot be the whole one; gone says that
+// there is no list. names are the logs that are not obsolete.
 func checkUnlisted(path string, names []string, m manifest, gone bool, unlisted []uint64) error {
 	if len(unlisted) == 0 {
 		return nil
@@ -48,10 +48,10 @@ func newestListed(path string, m manifest) (newest uint64, all bool) {
 	return newest, all
 }
 
-// beforeLogs returns the version of the transaction before the first one that the given logs of a
-// database folder, none of them obsolete, must hold, and anyVersion where the tables do not tell.
-// The tables hold every transaction up to their newest: no compaction drops the newest control
-// record, and every transaction has one. The logs hold what follows.
+// beforeLogs returns the version of the transaction that precedes the logs, which are not obsolete,
+// or anyVersion where the tables do not tell. The tables hold every transaction up to their newest,
+// because every transaction has a control record and no compaction drops the newest one. The logs
+// hold what follows.
 func beforeLogs(path string, logs []string) (uint64, error) {
 	m, gone, err := readManifest(path)
 	if err != nil && !errors.Is(err, ErrDamaged) {
@@ -123,10 +123,9 @@ func unlistedTables(path string, m manifest) ([]uint64, error) {
 	return numbers, nil
 }
 
-// checkList refuses a database folder whose list of tables cannot be the whole one: Badger would
-// remove the tables that it does not name. With accept only one that is gone is refused: where
-// batches are not synced one by one a power cut may leave a new table, which is synced, without the
-// log of it.
+// checkList refuses a database folder whose list of tables cannot be the whole one, because Badger
+// would remove the tables that it does not name. With accept it refuses only a list that is gone:
+// where batches are not synced one by one, a power cut may keep a new table and lose its log.
 func checkList(path string, accept acceptance) error {
 	m, gone, err := readManifest(path)
 	if err != nil {

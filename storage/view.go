@@ -35,9 +35,9 @@ type View struct {
 }
 
 // OpenView opens the data folder dir for looking. It returns one of the opening errors of this
-// package, wrapped in a sentence that says what to do: ErrNotFolder also when there is nothing.
-// Without Tolerant what would keep Open from opening is an error, but for ErrLoadUnfinished, which
-// Load tells. With Tolerant only what leaves nothing to look at is one.
+// package, and ErrNotFolder when there is nothing. Without Tolerant it refuses what Open would
+// refuse, except an unfinished load, which Load reports. With Tolerant it refuses only what leaves
+// nothing to look at.
 func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -21,7 +21,7 @@ import (
 //	*.sst      links to the sound tables; copies of what can be read of others; the logs as tables of level 0
 //
 // All that a start would do to a folder after a crash, such as cutting a torn log, happens to the
-// scratch copy alone. The files of the folder are read through mappings that nobody can write to.
+// scratch copy alone.
 type viewBuilder struct {
 	opt      *ViewOptions
 	folder   *folder
@@ -64,8 +64,7 @@ func (l *viewBuilder) reportDamage(kind, key string, err error) error {
 	return nil
 }
 
-// reportUnread is reportDamage for a file that nothing can be read of, or not what it should hold:
-// what the device does not give is a finding, too.
+// reportUnread is reportDamage for a file that cannot be read: an I/O error is a finding, too.
 func (l *viewBuilder) reportUnread(kind, key string, err error) error {
 	if l.findings == nil || refusedBySystem(err) {
 		return err
@@ -79,7 +78,7 @@ func (l *viewBuilder) build() error {
 	if _, err := os.Stat(l.db); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot find the database folder: %w", err)
 	} else if err != nil {
-		// A first start was cut short; what the anchor knows tells of any other case.
+		// A first start was cut short. In any other case the anchor tells that batches are missing.
 		return l.writeManifest()
 	}
 	if err := checkFileLimit(l.db, lookFiles); err != nil {
@@ -208,10 +207,7 @@ func (l *viewBuilder) table(number uint64) error {
 	name := table.NewFilename(number, l.db)
 	defer l.progress(name)
 	if err := checkTable(name, everyBlock); err != nil {
-		switch {
-		case refusedBySystem(err) || l.findings == nil && errors.Is(err, errNoRoom):
-			return err
-		case l.findings == nil:
+		if refusedBySystem(err) || l.findings == nil {
 			return err
 		}
 		return l.salvage(number)
