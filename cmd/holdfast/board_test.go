@@ -53,7 +53,7 @@ func TestExportTellsOfPacketsThatAreNoItems(t *testing.T) {
 		t.Fatalf("import: %+v", r)
 	}
 	r := s.run(t, "barbershop", "export", "-")
-	if r.code != exitFailed || r.stdout != "20 7\n" || !strings.Contains(r.stderr, "queue \"barbershop\" has 7 packets that are no items: left out") {
+	if r.code != exitFailed || r.stdout != "20 7\n" || !strings.Contains(r.stderr, "1 item exported; left out of queue \"barbershop\": 7 packets that are not items") {
 		t.Errorf("%+v, want the item, and a sentence about 7 others", r)
 	}
 }
@@ -62,7 +62,7 @@ func TestExportLeavesOutWhatCameWithAProducer(t *testing.T) {
 	packet := storage.Packet{Key: []byte("17"), Producer: "somebody"}
 	var out strings.Builder
 	e := exporting{out: &out}
-	if err := e.packet(nil, storage.PacketID{Queue: 1, Priority: 1}, &packet); err != nil || out.Len() > 0 || e.foreign != 1 {
+	if err := e.packet(nil, storage.PacketID{Queue: 1, Priority: 1}, &packet); err != nil || out.Len() > 0 || e.leftOut != 1 {
 		t.Errorf("%q was exported (%v), want that it is left out and counted", out.String(), err)
 	}
 }
@@ -73,7 +73,7 @@ func TestExportWritesAnItemOnce(t *testing.T) {
 		s.must(t, "push", "barbershop", "", "--key", "17", "--priority", priority)
 	}
 	r := s.run(t, "barbershop", "export", "-")
-	if r.code != exitFailed || r.stdout != "17 4294967291\n" || !strings.Contains(r.stderr, "2 packets besides the best of an item: left out") {
+	if r.code != exitFailed || r.stdout != "17 4294967291\n" || !strings.Contains(r.stderr, "2 packets that are not items or not the best of one") {
 		t.Errorf("%+v, want the item with its best score, and a sentence about 2 others", r)
 	}
 }

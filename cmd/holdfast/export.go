@@ -64,8 +64,9 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	if err := o.keep(); err != nil {
 		return err
 	}
-	if err := e.leftOut(c.Queue); err != nil {
-		return fmt.Errorf("export: %w", err)
+	if e.leftOut > 0 {
+		return fmt.Errorf("export: %s exported; left out of queue %q: %s that are not items or not the best of one, beginning with packet %v",
+			plural(e.items, "item"), c.Queue, plural(e.leftOut, "packet"), e.first)
 	}
 	if c.File == "-" {
 		_, err = fmt.Fprintf(p.stderr, "holdfast: %s exported\n", plural(e.items, "item"))
@@ -87,26 +88,23 @@ type exporting struct {
 
 	items   int64
 	written map[uint32]bool
-	foreign int64            // packets that are no items
-	again   int64            // packets of items that were written
-	first   storage.PacketID // of both
+	leftOut int64            // packets that are not items, or not the best packet of one
+	first   storage.PacketID // of those
 	line    []byte
 }
 
-// run reads a dump, which is in the order of the board already.
-func (e *exporting) run(ctx context.Context, in io.Reader) (dump.ReadReport, error) {
-	return dump.Read(ctx, in, dump.ReadOptions{Packet: e.packet})
+// run reads a dump, whose order is that of the board.
+func (e *exporting) run(ctx context.Context, r io.Reader) (dump.ReadReport, error) {
+	return dump.Read(ctx, r, dump.ReadOptions{Packet: e.packet})
 }
 
 func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Packet) error {
 	item, ok := barbershop.ParseKey(p.Key)
 	more := len(p.Payload) > 0 || len(p.Tags) > 0 || p.Producer != "" || p.Expiry != 0 || p.NotBefore != 0
-	switch {
-	case !ok || more || id.Priority == 0:
-		e.leave(&e.foreign, id)
-		return nil
-	case e.written[item]:
-		e.leave(&e.again, id)
+	if !ok || more || id.Priority == 0 || e.written[item] {
+		if e.leftOut++; e.leftOut == 1 {
+			e.first = id
+		}
 		return nil
 	}
 	e.written[item] = true
@@ -117,30 +115,4 @@ func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Pac
 	}
 	_, err := e.out.Write(e.line)
 	return err
-}
-
-func (e *exporting) leave(count *int64, id storage.PacketID) {
-	if e.foreign+e.again == 0 {
-		e.first = id
-	}
-	*count++
-}
-
-// leftOut says what of the queue is not in the snapshot, nil if nothing.
-func (e *exporting) leftOut(queue string) error {
-	if e.foreign+e.again == 0 {
-		return nil
-	}
-	var what []string
-	switch {
-	case e.foreign == 1:
-		what = append(what, "1 packet that is no item")
-	case e.foreign > 1:
-		what = append(what, fmt.Sprintf("%d packets that are no items", e.foreign))
-	}
-	if e.again > 0 {
-		what = append(what, plural(e.again, "packet")+" besides the best of an item")
-	}
-	return fmt.Errorf("queue %q has %s: left out, beginning with packet %v; %s exported",
-		queue, strings.Join(what, ", and "), e.first, plural(e.items, "item"))
 }

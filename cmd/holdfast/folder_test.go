@@ -14,7 +14,7 @@ func TestArgumentsThatAreNoFoldersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	done(t, "dump", filled(t), "-o", dump)
-	isFile, below, missing := file+" is no folder: expected a data folder", "cannot look at the data folder "+filepath.Join(file, "x")+": not a directory", " does not exist: expected a data folder"
+	isFile, below, missing := file+" is not a folder: expected a data folder", "cannot read the data folder "+filepath.Join(file, "x")+": not a directory", " does not exist: expected a data folder"
 	for command, args := range map[string][]string{
 		"dump": {"dump"}, "verify": {"verify"}, "compact": {"compact"}, "load": {"load"}, "abandon": {"load", "--abandon"},
 		"serve": {"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off", "--data"},

@@ -8,8 +8,8 @@ import (
 
 // input is a file that a command reads, or standard input.
 type input struct {
-	io.Reader       // an io.Seeker where the file is one: who reads it may want to look ahead
-	size      int64 // 0 where it is not known
+	io.Reader       // an io.Seeker if the file is regular, for those who read it twice
+	size      int64 // 0 if it is not known
 	close     func()
 }
 

@@ -17,8 +17,8 @@ func main() {
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	// A reader that goes away makes a write fail. The signal would end the process with its
-	// temporary files left behind.
+	// Without the signal, a write fails when its reader goes away. The signal would end the process
+	// and leave its temporary files behind.
 	signal.Ignore(syscall.SIGPIPE)
 	go obey(signals, time.Now, cancel, func() { // ends with the process
 		fmt.Fprintln(os.Stderr, "holdfast: ended at once by a second signal")

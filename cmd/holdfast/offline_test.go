@@ -386,7 +386,7 @@ func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
 		want string
 	}{
 		"no folder":              {[]string{"dump"}, "<dir>"},
-		"no name, to dump":       {[]string{"dump", ""}, "name is empty: expected that of a data folder"},
+		"no name, to dump":       {[]string{"dump", ""}, "name is empty: expected a data folder"},
 		"no name, to verify":     {[]string{"verify", ""}, "name is empty"},
 		"no name, to compact":    {[]string{"compact", ""}, "name is empty"},
 		"no name, to load":       {[]string{"load", "", "f"}, "name is empty"},

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -19,7 +18,7 @@ type printing struct {
 
 // packetJSON is the JSON form of a packet. One of each pair is set.
 type packetJSON struct {
-	Selected      bool    `json:"selected"` // false for those that came along for their key
+	Selected      bool    `json:"selected"` // false for packets that came along because of their key
 	Key           *string `json:"key,omitempty"`
 	KeyBase64     []byte  `json:"key_base64,omitempty"`
 	Payload       *string `json:"payload,omitempty"`
@@ -42,7 +41,7 @@ func (p *printing) print(w io.Writer, packets []pinpriq.Packet) error {
 		}
 	}
 	if _, err := w.Write(out.Bytes()); err != nil {
-		// Not wrapped: also when the reader just went away, somebody has to know of it.
+		// Not wrapped: the packets are lost, which must be said even if only the reader went away.
 		return fmt.Errorf("print %s, gone from the queue: %v", plural(len(packets), "packet"), err)
 	}
 	return nil
@@ -55,7 +54,7 @@ func printJSON(out *bytes.Buffer, p *pinpriq.Packet, selected bool) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(line); err != nil {
-		return errors.Join(errors.New("packet cannot be written as JSON"), err)
+		return fmt.Errorf("packet cannot be written as JSON: %w", err)
 	}
 	return nil
 }

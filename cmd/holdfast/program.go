@@ -15,8 +15,8 @@ import (
 // Exit codes, as the help describes them.
 const (
 	exitOK      = 0
-	exitFailed  = 1 // an error, told in one sentence on standard error
-	exitUsage   = 2 // a command line that cannot be understood; nothing was done
+	exitFailed  = 1 // an error, with one line on standard error
+	exitUsage   = 2 // a wrong command line; nothing was done
 	exitNothing = 3 // the queue has nothing to select
 
 	exitUnsound    = exitFailed // verify: something is wrong with the folder
@@ -54,20 +54,20 @@ type commands struct {
 	Version versionCmd `cmd:"" help:"Print the version of the program, as --version does."`
 }
 
-// program is a process as the commands see it, so that tests can run it whole.
+// program is the process as the commands see it. Tests make their own.
 type program struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
 	env    func(name string) (string, bool)
 
-	// These are set by run.
+	// Set by run.
 	stop <-chan struct{} // closed when the command is to end
-	long io.Writer       // standard output for what may be long: a write to it ends with stop
+	long io.Writer       // standard output for long results: closing stop ends a write
 }
 
-// run carries out the command line, without the program's name, and returns the exit code. The end
-// of ctx makes a server drain and a client stop.
+// run carries out a command line, without the program's name, and returns the exit code. When ctx
+// ends, a server drains and any other command stops.
 func (p *program) run(ctx context.Context, args []string) int {
 	p.stop = ctx.Done()
 	if file, ok := p.stdin.(*os.File); ok {
@@ -77,9 +77,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if file, ok := p.stdout.(*os.File); ok {
 		p.long = interruptibleFile(file, p.stop)
 	}
-	help := p.stdout // of a file the parser knows how wide its terminal is
+	help := p.stdout // the file itself: the parser asks for the width of the terminal
 	p.stdout = &sink{w: p.stdout}
-	if len(args) > 0 && args[0] == "--version" { // no flag: each command would take it, and its variable
+	if len(args) > 0 && args[0] == "--version" { // as a flag, each command would have it
 		args = append([]string{"version"}, args[1:]...)
 	}
 	helped := false
@@ -100,7 +100,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	parsed, err := parser.Parse(args)
 	switch {
-	case helped: // the help is printed while parsing, which then goes on
+	case helped: // the parser goes on after it has printed the help
 		return exitOK
 	case err != nil:
 		return p.report(fmt.Errorf("%w; see %s --help", err, commandOf(err)), exitUsage)
@@ -119,6 +119,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return p.report(interrupted(ctx, err), exitFailed)
 }
 
+// report prints an error, and what to do about it, on one line.
 func (p *program) report(err error, code int) int {
 	text := oneLine(err)
 	if do := remedyOf(err); do != "" {
@@ -128,8 +129,8 @@ func (p *program) report(err error, code int) int {
 	return code
 }
 
-// decodeBytes takes an argument as it is. Kong's own way goes through JSON, which would replace
-// what is not UTF-8 in the name of a queue, a key or a payload.
+// decodeBytes takes an argument as it is. Kong's decoder goes through JSON, which would replace bytes
+// of a name, a key or a payload that are not UTF-8.
 func decodeBytes(ctx *kong.DecodeContext, target reflect.Value) error {
 	token, err := ctx.Scan.PopValue("string")
 	if err != nil {
@@ -155,7 +156,7 @@ func commandOf(err error) string {
 // errNothing means that a queue has nothing to select.
 var errNothing = errors.New("nothing to pop")
 
-// interruptedError is an error that the end of a context has caused, in words for people.
+// interruptedError words an error that the end of a context has caused for people.
 type interruptedError struct{ err, end error }
 
 func (e *interruptedError) Error() string {
@@ -164,7 +165,7 @@ func (e *interruptedError) Error() string {
 
 func (e *interruptedError) Unwrap() error { return e.err }
 
-// interrupted gives an error that the end of ctx has caused words for people.
+// interrupted rewords err if the end of ctx has caused it.
 func interrupted(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err

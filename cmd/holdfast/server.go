@@ -23,7 +23,7 @@ func (s *server) Validate() error {
 	return cmp.Or(checkAddress("--pinpriq", s.Pinpriq, "127.0.0.1:7070"), checkTimeout(s.Timeout))
 }
 
-// checkAddress refuses what nobody can connect to, before anything is done.
+// checkAddress refuses an address that nobody can connect to.
 func checkAddress(flag, address, example string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil && port != "" {
@@ -57,7 +57,7 @@ func dial(ctx context.Context, address, flag string, timeout time.Duration) (*ne
 	return conn.(*net.TCPConn), nil
 }
 
-// dialError explains why nothing can be sent to an address that a flag gave.
+// dialError explains why there is no connection to an address that a flag gave.
 func dialError(err error, address, flag string) error {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("no server answers at %s: start one with \"holdfast serve\", or name its address with %s", address, flag)
@@ -71,7 +71,7 @@ func isDial(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// call runs fn on a connection of its own, with a context that ends after the time-out.
+// call runs fn on a connection of its own. The context of fn ends after the time-out.
 func (s *server) call(ctx context.Context, fn func(context.Context, *pinpriq.Client) error) error {
 	conn, err := s.dial(ctx)
 	if err != nil {
@@ -86,9 +86,9 @@ func (s *server) call(ctx context.Context, fn func(context.Context, *pinpriq.Cli
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return errors.New("interrupted: whether the server has carried the request out is not known")
+		return errors.New("interrupted: the server may have carried out the request")
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("server at %s did not answer within %v: whether it has carried the request out is not known", s.Pinpriq, s.Timeout)
+		return fmt.Errorf("server at %s did not answer within %v: it may have carried out the request", s.Pinpriq, s.Timeout)
 	}
 	return err
 }

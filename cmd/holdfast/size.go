@@ -16,7 +16,7 @@ type unit struct {
 	bytes  int64
 }
 
-// units lists the suffixes, those that end like another one first.
+// units lists the suffixes, each before those that it ends with.
 func units() []unit {
 	return []unit{
 		{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
@@ -26,9 +26,9 @@ func units() []unit {
 
 // UnmarshalText reads a whole number with or without a unit, in either case of letters.
 func (s *byteSize) UnmarshalText(text []byte) error {
-	word := strings.ToUpper(string(text))
+	upper := strings.ToUpper(string(text))
 	for _, u := range units() {
-		digits, ok := strings.CutSuffix(word, strings.ToUpper(u.suffix))
+		digits, ok := strings.CutSuffix(upper, strings.ToUpper(u.suffix))
 		if !ok {
 			continue
 		}
@@ -52,8 +52,7 @@ func (s byteSize) String() string {
 	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
-// approximate is a number of bytes as people read it, in the largest unit that leaves a whole
-// number.
+// approximate is a number of bytes for people, in the largest unit of which it is at least one.
 func approximate(n int64) string {
 	for _, u := range units()[:3] {
 		if n >= u.bytes {

@@ -40,7 +40,7 @@ func (c *subscribeCmd) Validate() error {
 	return c.server.Validate()
 }
 
-// Run prints deliveries until there were Count of them or ctx ends, both of which are a normal end.
+// Run prints deliveries until there were Count of them or ctx ends. Both are a normal end.
 func (c *subscribeCmd) Run(ctx context.Context, p *program) error {
 	conn, err := c.dial(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func (c *subscribeCmd) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// leave tells the server that nothing more will be asked. It sends what it has already delivered
-// and closes, so that a delivery on its way is printed and not lost.
+// leave tells the server that this client asks for nothing more. The server sends what it has delivered
+// and closes, so a delivery on its way is printed and not lost.
 func leave(conn *net.TCPConn, timeout time.Duration) {
 	_ = conn.SetReadDeadline(time.Now().Add(timeout))
 	_ = conn.CloseWrite()
