@@ -2,18 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"slices"
 )
 
-// interruptible is a file whose reads and writes end when the command is to end. The system alone
-// lets a read of a pipe or a terminal wait for its other side, perhaps for ever.
+// interruptible is a file whose reads and writes end when stop is closed. Without that, a read of a pipe
+// or a terminal waits for its other side, perhaps for ever.
 type interruptible struct {
 	file *os.File
 	stop <-chan struct{}
-	buf  []byte // for the next call; nil after a call that was given up, which may still use its own
 }
 
 // interruptibleFile wraps a file unless it is a regular one, whose reads and writes end soon. The
@@ -22,30 +20,20 @@ func interruptibleFile(file *os.File, stop <-chan struct{}) io.ReadWriter {
 	if info, err := file.Stat(); stop == nil || err == nil && info.Mode().IsRegular() {
 		return file
 	}
-	return &interruptible{file: file, stop: stop}
+	return &interruptible{file, stop}
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. It copies p, since an interrupted write may still use it.
 func (f *interruptible) Write(p []byte) (int, error) {
-	buf := append(f.buf[:0], p...)
-	return f.call(buf, func() (int, error) { return f.file.Write(buf) })
+	p = slices.Clone(p)
+	return interruptibly(f.stop, func() (int, error) { return f.file.Write(p) })
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It reads into bytes of its own, since an interrupted read may still use them.
 func (f *interruptible) Read(p []byte) (int, error) {
-	buf := slices.Grow(f.buf[:0], len(p))[:len(p)]
-	n, err := f.call(buf, func() (int, error) { return f.file.Read(buf) })
+	buf := make([]byte, len(p))
+	n, err := interruptibly(f.stop, func() (int, error) { return f.file.Read(buf) })
 	return copy(p, buf[:n]), err
-}
-
-// call carries out a read or a write of buf, which is kept for the next one.
-func (f *interruptible) call(buf []byte, do func() (int, error)) (int, error) {
-	f.buf = nil
-	n, err := interruptibly(f.stop, do)
-	if !errors.Is(err, context.Canceled) {
-		f.buf = buf
-	}
-	return n, err
 }
 
 // openFile is os.OpenFile. It waits for the other side of a named pipe until stop is closed.
