@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// interruptible is a file whose reads and writes end when stop is closed. Without that, a read of a pipe
-// or a terminal waits for its other side, perhaps for ever.
+// interruptible is a file whose reads and writes end when stop is closed. Without that, a read of a
+// pipe or a terminal waits for its other side, perhaps for ever.
 type interruptible struct {
 	file *os.File
 	stop <-chan struct{}
@@ -29,7 +29,8 @@ func (f *interruptible) Write(p []byte) (int, error) {
 	return interruptibly(f.stop, func() (int, error) { return f.file.Write(p) })
 }
 
-// Read implements io.Reader. It reads into bytes of its own, since an interrupted read may still use them.
+// Read implements io.Reader. It reads into bytes of its own, since an interrupted read may still
+// use them.
 func (f *interruptible) Read(p []byte) (int, error) {
 	buf := make([]byte, len(p))
 	n, err := interruptibly(f.stop, func() (int, error) { return f.file.Read(buf) })

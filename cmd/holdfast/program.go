@@ -129,8 +129,8 @@ func (p *program) report(err error, code int) int {
 	return code
 }
 
-// decodeBytes takes an argument as it is. Kong's decoder goes through JSON, which would replace bytes
-// of a name, a key or a payload that are not UTF-8.
+// decodeBytes takes an argument as it is. Kong's decoder goes through JSON, which would replace
+// bytes of a name, a key or a payload that are not UTF-8.
 func decodeBytes(ctx *kong.DecodeContext, target reflect.Value) error {
 	token, err := ctx.Scan.PopValue("string")
 	if err != nil {

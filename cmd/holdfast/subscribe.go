@@ -73,8 +73,8 @@ func (c *subscribeCmd) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// leave tells the server that this client asks for nothing more. The server sends what it has delivered
-// and closes, so a delivery on its way is printed and not lost.
+// leave tells the server that this client asks for nothing more. The server sends what it has
+// delivered and closes, so a delivery on its way is printed and not lost.
 func leave(conn *net.TCPConn, timeout time.Duration) {
 	_ = conn.SetReadDeadline(time.Now().Add(timeout))
 	_ = conn.CloseWrite()
