@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// waitForOldLogs blocks until the logs of earlier starts are in tables. They may hold a gap that was
-// accepted; once the anchor says "every batch is synced", the next start would call that gap
+// waitForOldLogs blocks until the logs of earlier starts are in tables. They may hold a gap that
+// was accepted; once the anchor says "every batch is synced", the next start would call that gap
 // damage. After two seconds it gives up, and the anchor says so later.
 func (s *Store) waitForOldLogs() error {
 	if s.opt.Sync.kind != syncAlways || s.anchor.last.always && !s.opt.AcceptLoss {

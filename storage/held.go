@@ -66,8 +66,8 @@ func (s *Store) checkBlocks() error {
 	return s.checkHeld(h, everyBlock)
 }
 
-// scanHeld is scan for a store at work. A block may have become bad since Open, and Badger then ends
-// the iteration early and says nothing. So the blocks that were read are checked afterwards.
+// scanHeld is scan for a store at work. A block may have become bad since Open, and Badger then
+// ends the iteration early and says nothing. So the blocks that were read are checked afterwards.
 func (s *Store) scanHeld(txn *badger.Txn, prefix string, keys keyRange, checked blockFilter, fn func(key, rec []byte) error) error {
 	var it *badger.Iterator
 	h, err := s.holdNow(func() func() {

@@ -169,8 +169,8 @@ func (l *viewBuilder) transactions(name string, b []byte, last uint64) (uint64, 
 	return end.last, run.write(l)
 }
 
-// damagedLog reports what a log has behind its last whole transaction, and salvages it, unless it is
-// what a crash leaves.
+// damagedLog reports what a log has behind its last whole transaction, and salvages it, unless it
+// is what a crash leaves.
 func (l *viewBuilder) damagedLog(name string, run *logRun, end *logEnd) error {
 	rest := run.log[end.at:]
 	switch {
@@ -203,7 +203,8 @@ func (l *viewBuilder) damagedLog(name string, run *logRun, end *logEnd) error {
 func (l *viewBuilder) synced() bool { return l.mark.always || l.unmarked && l.findings != nil }
 
 // durable reports whether b holds a batch that was on the device by the anchor. What cannot be read
-// before it is then damage. A start needs no such check: it compares the last batch with the anchor.
+// before it is then damage. A start needs no such check: it compares the last batch with the
+// anchor.
 func (l *viewBuilder) durable(b []byte) bool {
 	return l.findings != nil && findControl(b, l.secret, l.anchored)
 }

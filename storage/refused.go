@@ -12,7 +12,8 @@ import (
 )
 
 // The system may refuse a process more open files, memory, or the right to read or write. That says
-// nothing about the folder: it is never called damage, and never makes a salvage leave something out.
+// nothing about the folder: it is never called damage, and never makes a salvage leave something
+// out.
 
 // refusal is an error of the system that is not about what a file holds.
 type refusal struct {
@@ -61,8 +62,8 @@ func refusedBySystem(err error) bool {
 	return ok
 }
 
-// explainRefusal turns an error that the system's refusal or lack of room caused into one that calls
-// nothing damaged and says what to do. It returns any other error as it is.
+// explainRefusal turns an error that the system's refusal or lack of room caused into one that
+// calls nothing damaged and says what to do. It returns any other error as it is.
 func explainRefusal(err error) error {
 	const sound = "nothing was found wrong with the data folder"
 	if errors.Is(err, errNoRoom) {

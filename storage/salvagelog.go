@@ -9,8 +9,8 @@ import (
 // logSalvager reads a log past a place that cannot be read, which Badger never does: acknowledged
 // batches may lie behind.
 //
-// A client could put into a payload what looks like a record. So behind such a place a record counts
-// only when records without a gap lead from it to a control record with the folder's secret.
+// A client could put into a payload what looks like a record. So behind such a place a record
+// counts only when records without a gap lead from it to a control record with the folder's secret.
 type logSalvager struct {
 	*viewBuilder
 	key  string // of findings
@@ -104,8 +104,8 @@ func (s *logSalvager) found(at int, format string, args ...any) {
 	s.findings.add(Finding{FindingLog, fmt.Sprintf("%s byte %d", s.key, at), fmt.Sprintf(format, args...)})
 }
 
-// resumeWork bounds, in bytes, what resume looks at beside 64 times the length of the log, so that a
-// log of nonsense takes no longer.
+// resumeWork bounds, in bytes, what resume looks at beside 64 times the length of the log, so that
+// a log of nonsense takes no longer.
 const resumeWork = 128 << 20
 
 // resume finds the first place from at on where records can be read again.

@@ -111,7 +111,8 @@ func TestPayloadThatLooksLikeALogDoesNotMakeATornBatchDamage(t *testing.T) {
 			}
 		})
 	}
-	// Where no version is known, the one control record with the secret is that of the torn batch itself.
+	// Where no version is known, the one control record with the secret is that of the torn batch
+	// itself.
 	if laterBatch(whole[second:], 0, s.secret) {
 		t.Error("a control record without the secret counts where no version is known")
 	}

@@ -47,8 +47,8 @@ type Store struct {
 }
 
 // Open opens the data folder dir, making it when it is empty or not there. The error wraps one of
-// the opening errors of this package or ErrFull, and says what is wrong; a damaged folder is never a
-// panic.
+// the opening errors of this package or ErrFull, and says what is wrong; a damaged folder is never
+// a panic.
 func Open(dir string, o Options) (_ *Store, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
