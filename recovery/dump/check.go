@@ -28,8 +28,7 @@ const (
 
 var errAfterEnd = errors.New("there is more after the end record: is it two dumps in one file")
 
-// checker checks the records of a dump in their order: what a single record cannot tell. What it
-// accepts can be stored.
+// checker checks the records of a dump, in their order. What it accepts can be stored.
 type checker struct {
 	marks    storage.Marks
 	payloads bool

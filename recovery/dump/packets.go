@@ -84,7 +84,7 @@ func (r *runReader) readAll() (err error) {
 		return err
 	}
 	err = r.records()
-	if _, e := r.next(); err == nil { // the last run goes on its way also after an error: it may be all that a limit asks for
+	if _, e := r.next(); err == nil { // also after an error: the last run may be all that the limit asks for
 		err = e
 	}
 	return err
@@ -129,8 +129,8 @@ func unreadable(id storage.PacketID, err error) error {
 	return fmt.Errorf("packet %v cannot be read: %w", id, err)
 }
 
-// enterQueue makes the packet's queue the one whose record was written last. A queue without a
-// definition has no name that could be asked for, so its packets are wanted only in a whole dump.
+// enterQueue makes the packet's queue the one whose record was added last. A queue without a
+// definition has no name to ask for, so its packets are wanted only in a dump of all queues.
 func (r *runReader) enterQueue(id storage.PacketID) (wanted bool, err error) {
 	if r.queue != nil && r.queue.ID == id.Queue {
 		return true, nil

@@ -31,9 +31,9 @@ type ReadReport struct {
 	Payloads        bool // false when the dump was made without payloads
 }
 
-// Read reads a dump in JSONL or Msgpack to its end and checks all that DUMP.md promises. The error
-// names the line, or in msgpack the number of the record. A dump without its end record, such as
-// a backup that was cut off, is an error.
+// Read reads a dump in JSONL or Msgpack to its end and checks it (DUMP.md, section reading). The
+// error names the line, or in msgpack the number of the record. A dump without its end record, such
+// as a backup that was cut off, is an error.
 func Read(ctx context.Context, in io.Reader, o ReadOptions) (ReadReport, error) {
 	r, err := NewReader(in)
 	if err != nil {
@@ -65,9 +65,11 @@ type Reader struct {
 }
 
 const (
-	// maxLine bounds a line of JSON: the longest packet with each byte escaped, and some room.
+	// maxLine bounds a line of JSON: the longest packet with every byte escaped, and its other
+	// fields.
 	maxLine = 8 << 20
-	// maxMap bounds a record of msgpack: the longest packet, the longest name, and some room.
+	// maxMap bounds a record of msgpack: the longest packet with the longest queue name. It also
+	// bounds how deep the library can be made to call itself.
 	maxMap = 5 << 18
 )
 

@@ -21,7 +21,7 @@ func verified(t testing.TB, dir string) verify.Report {
 	return report
 }
 
-// at is a packet of manyPackets.
+// at is a packet of recoverytest.Many(2100).
 func at(i int) storage.PacketID {
 	const n = 2100
 	return storage.PacketID{Queue: uint32(1 + i*7/n), Priority: uint32(1 + i*21/n), Seq: 1<<63 + uint64(i)}

@@ -25,9 +25,9 @@ import (
 var (
 	// ErrNotEmpty means that the folder holds packets or settings, and Options.Merge was not given.
 	ErrNotEmpty = errors.New("the data folder is not empty")
-	// ErrOtherDump means that a part of another dump is stored, or of one that was loaded in another
-	// way. To load that dump again, or Abandon, ends the earlier load.
-	ErrOtherDump = errors.New("the data folder holds a part of what another load brings")
+	// ErrOtherDump means that an unfinished load was of another dump, or was begun in another way. To
+	// load that dump again finishes it, and Abandon keeps the part that is stored.
+	ErrOtherDump = errors.New("the data folder holds a part of another dump")
 	// ErrNothingToAbandon means that no load into the folder was cut short.
 	ErrNothingToAbandon = errors.New("no load into the data folder was cut short")
 )
@@ -174,16 +174,16 @@ func (l *loader) open() (err error) {
 	return nil
 }
 
-// reserveSize is free space beside which the reserve is nothing that closing could need.
-const reserveSize = 1 << 30
+// plenty is so much free space that closing does not need the reserve.
+const plenty = 1 << 30
 
 // close closes the store and returns err, or else the error of closing. Where there is room it
-// removes the reserve: that of small memory tables is small, and the next start makes its own.
+// removes the reserve, which is small as the memory tables are: the next start makes its own.
 func (l *loader) close(err error) error {
 	if l.store == nil {
 		return err
 	}
-	if l.store.Space().Free > reserveSize {
+	if l.store.Space().Free > plenty {
 		_ = os.Remove(filepath.Join(l.dir, "reserve"))
 	}
 	if e := l.store.Close(); e != nil && err == nil {
@@ -246,7 +246,7 @@ func (l *loader) prepare(ctx context.Context) error {
 			return err
 		}
 		if l.resume.Merge != l.Merge {
-			return fmt.Errorf("%w: a load %s was cut short; go on with it as it was begun", ErrOtherDump, mergeWords(l.resume.Merge))
+			return fmt.Errorf("%w: the unfinished load is one %s", ErrOtherDump, mergeWords(l.resume.Merge))
 		}
 		l.state, l.report.Resumed = l.resume, l.resume.Packets
 	case live > 0 && !l.Merge:
@@ -270,8 +270,8 @@ func mergeWords(merge bool) string {
 	return "into a new folder"
 }
 
-// count counts the packets of the folder and holds them against the control record: what is lost
-// must not be taken for what was never there.
+// count counts the packets of the folder and compares them with the control record: a folder that
+// has lost packets must not look empty.
 func (l *loader) count(ctx context.Context) (live, expired int64, err error) {
 	var tally storage.Tally
 	err = l.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
@@ -321,8 +321,8 @@ func (l *loader) clear(ctx context.Context, expired bool) error {
 		l.cleared = true
 		return ctx.Err()
 	}
-	full := l.limits.MaxOps / 4 // their bytes are few
-	if expired {                // what is read is the store as it was before the first batch
+	full := l.limits.MaxOps / 4 // deletes have few bytes
+	if expired {                // Packets reads the store as it was before the first batch
 		err = l.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
 			if m.Expired(l.Now) {
 				b.Delete(id, storage.Removed{Expires: true, Large: m.Large})

@@ -80,7 +80,7 @@ func (l *loader) stored() (bool, error) {
 }
 
 func (l *loader) otherDump() error {
-	return fmt.Errorf("%w: that dump's first %d bytes are not those of this one; go on with that dump", ErrOtherDump, l.resume.Offset)
+	return fmt.Errorf("%w: the %d bytes that are stored are not the beginning of this dump", ErrOtherDump, l.resume.Offset)
 }
 
 // putQueue makes a queue the one that packets are put into.
@@ -150,8 +150,8 @@ func (l *loader) enlarge() error {
 	return l.open()
 }
 
-// makeRoom has the batch written if it is full, or would be with the record that is being handed
-// out, of n bytes. The checkpoint is what lies before that record.
+// makeRoom writes the batch if it is full, or would be with the record of n bytes that is being
+// handed out. The checkpoint covers all that lies before that record.
 func (l *loader) makeRoom(n int) error {
 	size, ops := l.batch.Bytes(), l.batch.Len()
 	if size < cmp.Or(l.batchBytes, min(batchBytes, l.limits.MaxBytes*5/8)) &&

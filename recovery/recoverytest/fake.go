@@ -29,13 +29,13 @@ type Packet struct {
 	Rec    []byte // in place of the record of Packet
 }
 
-// Control is part of a snapshot.
+// Control returns what the test wrote down.
 func (s *Fake) Control() storage.Control { return s.Counted }
 
-// Load is part of a snapshot.
+// Load returns LoadState.
 func (s *Fake) Load() []byte { return s.LoadState }
 
-// Queues is part of a snapshot.
+// Queues calls fn for Defined.
 func (s *Fake) Queues(fn func(storage.Queue) error) error {
 	for _, q := range s.Defined {
 		if err := fn(q); err != nil {
@@ -67,20 +67,6 @@ func (s *Fake) Records(r storage.QueueRange, fn func(storage.PacketID, []byte, e
 	}
 	return s.Broken
 }
-
-// Packets leaves out what Records gives no packet of, but for payloads.
-func (s *Fake) Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error {
-	return s.Records(r, func(id storage.PacketID, rec []byte, _ error) error {
-		var p storage.Packet
-		if rec == nil || storage.DecodeRecord(rec, &p) != nil {
-			return nil
-		}
-		return fn(id, &storage.Meta{Key: p.Key, Expiry: p.Expiry, NotBefore: p.NotBefore})
-	})
-}
-
-// Payloads is part of a snapshot.
-func (s *Fake) Payloads(func(uint32, uint64, int64) error) error { return nil }
 
 // Count makes the control record that of what is there now.
 func (s *Fake) Count() {
