@@ -172,7 +172,7 @@ func TestBackupThatIsNotWholeLeavesTheFileAsItWas(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := command{}.run(t.Context(), "backup", "--to", file, "--admin", c.addr, "--timeout", "200ms")
-			oneSentence(t, r, exitFailed, c.want)
+			oneErrorLine(t, r, exitFailed, c.want)
 			if b, err := os.ReadFile(file); err != nil || string(b) != "older" {
 				t.Errorf("the file holds %q, %v", b, err)
 			}
@@ -201,7 +201,7 @@ func TestOutputThatCannotBeWrittenIsNotBlamedOnTheServer(t *testing.T) {
 			if r := s.feed(t, c.stdin, c.fill...); r.code != exitOK {
 				t.Fatalf("%+v", r)
 			}
-			oneSentence(t, s.run(t, c.args...), exitFailed, name+": write /dev/full: no space left on device; nothing was written")
+			oneErrorLine(t, s.run(t, c.args...), exitFailed, name+": write /dev/full: no space left on device; nothing was written")
 		})
 	}
 }
@@ -221,7 +221,7 @@ func TestInterruptedTransfersLeaveTheFileAsItWas(t *testing.T) {
 			})
 			file := filepath.Join(t.TempDir(), "file")
 			r := command{}.run(ctx, append(args, file, "--admin", addr)...)
-			oneSentence(t, r, exitFailed, "interrupted")
+			oneErrorLine(t, r, exitFailed, "interrupted")
 			if names, err := os.ReadDir(filepath.Dir(file)); err != nil || len(names) > 0 {
 				t.Errorf("the folder holds %v, %v; want nothing", names, err)
 			}

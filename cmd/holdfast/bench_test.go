@@ -92,7 +92,7 @@ func TestBenchOfTheBoardCountsWhatItDid(t *testing.T) {
 				t.Errorf("items %d to %d are named, want all of them, and that only where they are kept", report.FirstItem, report.LastItem)
 			}
 			if c.left > 0 {
-				oneSentence(t, s.run(t, args...), exitFailed, "has 1000 items")
+				oneErrorLine(t, s.run(t, args...), exitFailed, "has 1000 items")
 			} else if out := s.must(t, args...); !strings.Contains(out, "operations/s in all, 1000 items") {
 				t.Errorf("printed %q, want a table", out)
 			}
@@ -123,7 +123,7 @@ func TestBenchOfTheBoardMakesAsManyItemsAsItTakes(t *testing.T) {
 	}
 }
 
-func TestBenchReportsAreSentences(t *testing.T) {
+func TestBenchReportsSayWhatWasLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		report benchReport
 		want   string
@@ -147,12 +147,12 @@ func TestBenchOfABoardInUseSaysHowManyItemsItHas(t *testing.T) {
 	if r := s.feed(t, "20 7\n", "barbershop", "import", "-"); r.code != exitOK {
 		t.Fatalf("import: %+v", r)
 	}
-	oneSentence(t, s.run(t, "bench", "update", "--protocol", "barbershop"), exitFailed, "has 1 item, which a bench would change")
+	oneErrorLine(t, s.run(t, "bench", "update", "--protocol", "barbershop"), exitFailed, "has 1 item, which a bench would change")
 }
 
 func TestBenchWithoutAPortIsWrongUsage(t *testing.T) {
 	r := command{}.run(t.Context(), "bench", "update", "--protocol", "barbershop", "--barbershop", "foo")
-	oneSentence(t, r, exitUsage, `--barbershop "foo": expected HOST:PORT, such as 127.0.0.1:8002`)
+	oneErrorLine(t, r, exitUsage, `--barbershop "foo": expected HOST:PORT, such as 127.0.0.1:8002`)
 }
 
 func TestBenchSaysThatItCouldNotRemoveEverything(t *testing.T) {

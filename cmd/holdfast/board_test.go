@@ -54,7 +54,7 @@ func TestExportTellsOfPacketsThatAreNoItems(t *testing.T) {
 	}
 	r := s.run(t, "barbershop", "export", "-")
 	if r.code != exitFailed || r.stdout != "20 7\n" || !strings.Contains(r.stderr, "1 item exported; left out of queue \"barbershop\": 7 packets that are not items") {
-		t.Errorf("%+v, want the item, and a sentence about 7 others", r)
+		t.Errorf("%+v, want the item, and an error about 7 others", r)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestExportWritesAnItemOnce(t *testing.T) {
 	}
 	r := s.run(t, "barbershop", "export", "-")
 	if r.code != exitFailed || r.stdout != "17 4294967291\n" || !strings.Contains(r.stderr, "2 packets that are not items or not the best of one") {
-		t.Errorf("%+v, want the item with its best score, and a sentence about 2 others", r)
+		t.Errorf("%+v, want the item with its best score, and an error about 2 others", r)
 	}
 }
 
@@ -87,8 +87,8 @@ func TestExportOfAQueueThatIsNotThereKeepsTheOlderSnapshot(t *testing.T) {
 	if out := s.must(t, "barbershop", "export", file); out != "1 item exported\n" {
 		t.Errorf("printed %q", out)
 	}
-	oneSentence(t, s.run(t, "barbershop", "export", file, "--barbershop-queue", "barbreshop"), exitFailed, `has no queue "barbreshop"`)
-	oneSentence(t, s.run(t, "barbershop", "export", "-", "--barbershop-queue", "barbreshop"), exitFailed, "check --barbershop-queue")
+	oneErrorLine(t, s.run(t, "barbershop", "export", file, "--barbershop-queue", "barbreshop"), exitFailed, `has no queue "barbreshop"`)
+	oneErrorLine(t, s.run(t, "barbershop", "export", "-", "--barbershop-queue", "barbreshop"), exitFailed, "check --barbershop-queue")
 	if b, err := os.ReadFile(file); err != nil || string(b) != "20 7\n" {
 		t.Errorf("the older snapshot is now %q (%v)", b, err)
 	}
@@ -101,7 +101,7 @@ func TestExportOfAQueueThatIsNotThereKeepsTheOlderSnapshot(t *testing.T) {
 func TestExportHintsAtTheOperatorPort(t *testing.T) {
 	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
 	for _, protocol := range []string{"pinpriq", "barbershop"} {
-		oneSentence(t, s.run(t, "barbershop", "export", "-", "--admin", s.addrs[protocol]), exitFailed, "check that --admin "+s.addrs[protocol])
+		oneErrorLine(t, s.run(t, "barbershop", "export", "-", "--admin", s.addrs[protocol]), exitFailed, "check that --admin "+s.addrs[protocol])
 	}
 }
 
@@ -122,6 +122,6 @@ func TestBoardCommandsSayWhenNobodyAnswers(t *testing.T) {
 		case strings.Contains(name, "of a folder"):
 			want = "is a folder"
 		}
-		oneSentence(t, command{}.run(t.Context(), append([]string{"barbershop"}, args...)...), exitFailed, want)
+		oneErrorLine(t, command{}.run(t.Context(), append([]string{"barbershop"}, args...)...), exitFailed, want)
 	}
 }

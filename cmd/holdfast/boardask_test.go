@@ -12,7 +12,7 @@ func TestBenchHintsAtTheBoardsPort(t *testing.T) {
 		// A server of pinpriq takes the request for the beginning of a longer one, and must not be
 		// waited for.
 		r := s.run(t, "bench", "update", "--protocol", "barbershop", "--timeout", "1h", "--barbershop", s.addrs[protocol])
-		oneSentence(t, r, exitFailed, "the server at "+s.addrs[protocol]+" does not say how many items it has: "+why+"; check that it speaks barbershop")
+		oneErrorLine(t, r, exitFailed, "the server at "+s.addrs[protocol]+" does not say how many items it has: "+why+"; check that it speaks barbershop")
 	}
 }
 
@@ -35,5 +35,5 @@ func TestABenchThatWaitsForTheBoardCanBeInterrupted(t *testing.T) {
 		_ = conn.Close()
 	}()
 	r := command{}.run(ctx, "bench", "update", "--protocol", "barbershop", "--timeout", "1h", "--barbershop", l.Addr().String())
-	oneSentence(t, r, exitFailed, "interrupted")
+	oneErrorLine(t, r, exitFailed, "interrupted")
 }

@@ -59,7 +59,7 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	case err != nil:
 		return fmt.Errorf("export: %w; %s", o.cause(err), o.left())
 	case report.Queues == 0:
-		return fmt.Errorf("export: the server has no queue %q, or has forgotten it because it is empty: check --barbershop-queue; nothing was written", c.Queue)
+		return fmt.Errorf("export: the server has no queue %q, or has dropped it because it is empty: check --barbershop-queue; nothing was written", c.Queue)
 	}
 	if err := o.keep(); err != nil {
 		return err

@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// oneSentence checks that a run failed with a code and with one line that says so.
-func oneSentence(t *testing.T, r result, code int, want string) {
+// oneErrorLine checks that a run failed with an exit code and one line that says why.
+func oneErrorLine(t *testing.T, r result, code int, want string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
 	last := lines[len(lines)-1] // after what a server may have logged
 	if r.code != code || !strings.HasPrefix(last, "holdfast: ") || !strings.Contains(last, want) || r.stdout != "" {
-		t.Errorf("exit code %d, stderr %q, stdout %q; want exit code %d and a sentence with %q", r.code, r.stderr, r.stdout, code, want)
+		t.Errorf("exit code %d, stderr %q, stdout %q; want exit code %d and an error with %q", r.code, r.stderr, r.stdout, code, want)
 	}
 	if strings.Count(r.stderr, "holdfast: ") != 1 || strings.Contains(r.stderr, "goroutine") {
-		t.Errorf("stderr %q, want one sentence", r.stderr)
+		t.Errorf("stderr %q, want one line", r.stderr)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			oneSentence(t, command{env: c.env}.run(ctx, c.args...), exitUsage, c.want)
+			oneErrorLine(t, command{env: c.env}.run(ctx, c.args...), exitUsage, c.want)
 		})
 	}
 }
@@ -120,7 +120,7 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			args := append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off"}, c.args...)
-			oneSentence(t, command{}.run(ctx, args...), exitFailed, c.want)
+			oneErrorLine(t, command{}.run(ctx, args...), exitFailed, c.want)
 		})
 	}
 }
@@ -158,7 +158,7 @@ func TestAClientThatCannotBeServedSaysWhy(t *testing.T) {
 		"name to hear too long":   {args: []string{"subscribe", tooLong}, want: "queue name has 65536 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			oneSentence(t, s.feed(t, c.stdin, c.args...), exitFailed, c.want)
+			oneErrorLine(t, s.feed(t, c.stdin, c.args...), exitFailed, c.want)
 		})
 	}
 }
@@ -177,5 +177,5 @@ func TestAnInterruptedClientSaysSo(t *testing.T) {
 			cancel()
 		}
 	}()
-	oneSentence(t, command{}.run(ctx, "pop", "q", "--pinpriq", silent.Addr().String()), exitFailed, "interrupted")
+	oneErrorLine(t, command{}.run(ctx, "pop", "q", "--pinpriq", silent.Addr().String()), exitFailed, "interrupted")
 }

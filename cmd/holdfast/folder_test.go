@@ -31,7 +31,7 @@ func TestArgumentsThatAreNoFoldersAreRefused(t *testing.T) {
 			if command == "load" {
 				all = append(all, dump)
 			}
-			t.Run(command+" "+filepath.Base(name), func(t *testing.T) { oneSentence(t, cli(t, all...), code, want) })
+			t.Run(command+" "+filepath.Base(name), func(t *testing.T) { oneErrorLine(t, cli(t, all...), code, want) })
 		}
 	}
 }

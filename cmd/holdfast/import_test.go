@@ -134,7 +134,7 @@ func TestImportNamesTheLineThatIsWrong(t *testing.T) {
 				t.Fatal(err)
 			}
 			addr, _ := boardOf(t, c.reply)
-			oneSentence(t, command{}.run(t.Context(), "barbershop", "import", file, "--barbershop", addr), exitFailed, c.want)
+			oneErrorLine(t, command{}.run(t.Context(), "barbershop", "import", file, "--barbershop", addr), exitFailed, c.want)
 		})
 	}
 }
@@ -156,14 +156,14 @@ func TestImportGivesAMuteServerUp(t *testing.T) {
 	}
 	defer l.Close()
 	args := []string{"barbershop", "import", "-", "--barbershop", l.Addr().String(), "--timeout"}
-	oneSentence(t, command{stdin: "1 1\n"}.run(t.Context(), append(args, "20ms")...), exitFailed, "i/o timeout; check that it speaks barbershop; nothing is imported")
+	oneErrorLine(t, command{stdin: "1 1\n"}.run(t.Context(), append(args, "20ms")...), exitFailed, "i/o timeout; check that it speaks barbershop; nothing is imported")
 	conn, err := l.Accept() // the one that was given up
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
 	go answerStats(l) // ends with a connection or the listener
-	oneSentence(t, command{stdin: "1 1\n"}.run(t.Context(), append(args, "1s")...), exitFailed, "the server did not answer within 1s; lines up to 1 may be imported")
+	oneErrorLine(t, command{stdin: "1 1\n"}.run(t.Context(), append(args, "1s")...), exitFailed, "the server did not answer within 1s; lines up to 1 may be imported")
 }
 
 func TestImportHintsAtTheBoardsPort(t *testing.T) {
@@ -172,7 +172,7 @@ func TestImportHintsAtTheBoardsPort(t *testing.T) {
 		for name, snapshot := range map[string]string{"short": "17 250\n", "long": strings.Repeat("17 250\n", 1_000_000)} {
 			t.Run(protocol+"/"+name, func(t *testing.T) {
 				r := s.feed(t, snapshot, "barbershop", "import", "-", "--timeout", "1h", "--barbershop", s.addrs[protocol])
-				oneSentence(t, r, exitFailed, "; check that it speaks barbershop; nothing is imported")
+				oneErrorLine(t, r, exitFailed, "; check that it speaks barbershop; nothing is imported")
 			})
 		}
 	}
@@ -220,7 +220,7 @@ func TestInterruptedImportSaysWhereToGoOn(t *testing.T) {
 	_, _ = io.WriteString(write, "1 1\n")
 	r := <-ended
 	sent := len(got())
-	oneSentence(t, r, exitFailed, fmt.Sprintf("interrupted; lines before %d are imported, go on with line %d", sent+1, sent+1))
+	oneErrorLine(t, r, exitFailed, fmt.Sprintf("interrupted; lines before %d are imported, go on with line %d", sent+1, sent+1))
 	if sent < 2 {
 		t.Errorf("%d lines were sent, want at least 2", sent)
 	}

@@ -123,7 +123,7 @@ func TestSignalEndsACommandThatWaitsForAPipe(t *testing.T) {
 			}
 			endsByItself(t, cmd)
 			if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), c.want) || strings.Count(stderr.String(), "\n") != 1 {
-				t.Errorf("%v, stderr %q; want exit code 1 and a sentence with %q", cmd.ProcessState, stderr.String(), c.want)
+				t.Errorf("%v, stderr %q; want exit code 1 and an error with %q", cmd.ProcessState, stderr.String(), c.want)
 			}
 			nothingIn(t, temp)
 		})

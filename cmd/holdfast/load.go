@@ -15,10 +15,10 @@ import (
 
 // loadCmd makes a folder of a dump.
 type loadCmd struct {
-	Dir     folder `arg:"" help:"Data folder, made if it is not there; no server may be running on it."`
-	File    string `arg:"" optional:"" help:"Dump or backup to read, jsonl or msgpack; - is standard input."`
-	Merge   bool   `xor:"how" help:"Add to what the folder holds: packets go to the queues of the same names, as the newest of their priority, in their order."`
-	Abandon bool   `xor:"how" help:"Read nothing: keep what a load that was cut short has stored, and give the rest of it up."`
+	Dir     folder `arg:"" help:"Data folder; made if it does not exist. No server may be running on it."`
+	File    string `arg:"" optional:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input."`
+	Merge   bool   `xor:"how" help:"Add the packets to what the folder holds: to the queues of the same names, in their order, as the newest of their priority."`
+	Abandon bool   `xor:"how" help:"Read nothing. Keep what an interrupted load has stored, and give up the rest."`
 	JSON    bool   `help:"Print a JSON object."`
 
 	progress
@@ -26,9 +26,9 @@ type loadCmd struct {
 
 // Help is shown below the usage line.
 func (c *loadCmd) Help() string {
-	return `Into a new folder everything comes as it was: dump it, and you get the same file. Packets that have expired since the dump are left out. A load that is cut short, by Ctrl-C, kill -9 or a power cut, is not begun anew: the same command goes on where it stopped, and each packet is there once. Until then no server takes the folder.
+	return `Into a new folder everything comes as it was: a dump of the folder is the same file. Packets that have expired since the dump are left out. After Ctrl-C, kill -9 or a power cut, the same command goes on where it stopped, and each packet is there once. No server takes the folder before the load has finished.
 
-A dump that is loaded twice with --merge adds its packets twice.
+With --merge, a dump that is loaded twice adds its packets twice.
 
 Examples:
 
@@ -82,7 +82,7 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	return c.print(p.stdout, &report)
 }
 
-// expected is about how many packets there are, told by how far a file of so many bytes is read.
+// expected is about how many packets a file of size bytes has, 0 if that is not known.
 func expected(at *dump.Progress, size int64) int64 {
 	if at.Total > 0 || at.Bytes <= 0 {
 		return at.Total
@@ -104,15 +104,15 @@ func (c *loadCmd) print(w io.Writer, r *load.Report) error {
 		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Took.Seconds()})
 	}
 	if c.Abandon {
-		_, err := fmt.Fprintf(w, "the folder keeps %s of %s; a server may take it\n", plural(r.Packets, "packet"), plural(r.Queues, "queue"))
+		_, err := fmt.Fprintf(w, "the folder keeps %s of %s, and a server may take it\n", plural(r.Packets, "packet"), plural(r.Queues, "queue"))
 		return err
 	}
 	line := fmt.Sprintf("%s of %s loaded in %v", plural(r.Packets, "packet"), plural(r.Queues, "queue"), r.Took.Round(time.Millisecond))
 	if r.Resumed > 0 {
-		line += fmt.Sprintf(", %d of them by the load that was cut short", r.Resumed)
+		line += fmt.Sprintf(", %d of them by an earlier run", r.Resumed)
 	}
 	if r.Expired > 0 {
-		line += fmt.Sprintf(", %d that had expired left out", r.Expired)
+		line += fmt.Sprintf("; %d expired packets left out", r.Expired)
 	}
 	_, err := fmt.Fprintln(w, line)
 	return err

@@ -93,8 +93,8 @@ func serve(t *testing.T, dir string, args ...string) *testServer {
 	return s
 }
 
-// doors is how many addresses a server started with args listens on.
-func doors(args []string) int {
+// listeners is how many addresses a server started with args listens on.
+func listeners(args []string) int {
 	wanted := map[string]bool{}
 	for i, flag := range args[:len(args)-1] {
 		switch flag {
@@ -128,7 +128,7 @@ func (s *testServer) wait(t *testing.T, log io.Reader, args []string) {
 			s.recovered = line.Packets
 		case "listening":
 			s.addrs[line.Protocol] = line.Addr
-			if len(s.addrs) < doors(args) {
+			if len(s.addrs) < listeners(args) {
 				continue
 			}
 			s.addr = s.addrs["pinpriq"]

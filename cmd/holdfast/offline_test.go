@@ -188,7 +188,7 @@ func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
 				case "verify":
 					code = exitNotChecked
 				}
-				oneSentence(t, cli(t, args...), code, c.want)
+				oneErrorLine(t, cli(t, args...), code, c.want)
 			})
 		}
 	}
@@ -196,13 +196,13 @@ func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
 		t.Errorf("verify of a load cut short: %+v, want a finding", r)
 	}
 	if r := cli(t, "serve", "--data", half, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off"); r.code != exitFailed || !strings.Contains(r.stderr, "--abandon") {
-		t.Errorf("serve of a load cut short: %+v, want a sentence that says how to go on", r)
+		t.Errorf("serve of a load cut short: %+v, want an error that says how to go on", r)
 	}
 	if out := done(t, "load", half, "--abandon"); !strings.Contains(out, "a server may take it") {
 		t.Errorf("load --abandon printed %q", out)
 	}
 	done(t, "verify", half)
-	oneSentence(t, cli(t, "load", half, "--abandon"), exitFailed, "no load")
+	oneErrorLine(t, cli(t, "load", half, "--abandon"), exitFailed, "no load")
 }
 
 func TestLoadThatWasCutShortGoesOn(t *testing.T) {
@@ -223,7 +223,7 @@ func TestLoadThatWasCutShortGoesOn(t *testing.T) {
 	}
 	fmt.Fprintf(&dump, `{"type":"end","packets":%d,"queues":1}`+"\n", packets)
 
-	oneSentence(t, cli(t, "load", dir, file), exitFailed, "finish it with the same")
+	oneErrorLine(t, cli(t, "load", dir, file), exitFailed, "finish it with the same")
 	if err := os.WriteFile(file, dump.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func TestSalvageWritesWhatCanBeRead(t *testing.T) {
 	dir := filled(t)
 	damage(t, dir, 3)
 	file := filepath.Join(t.TempDir(), "dump")
-	oneSentence(t, cli(t, "dump", dir, "-o", file), exitFailed, "dump --salvage")
+	oneErrorLine(t, cli(t, "dump", dir, "-o", file), exitFailed, "dump --salvage")
 	if _, err := os.Stat(file); err == nil {
 		t.Error("there is a dump")
 	}
@@ -369,7 +369,7 @@ func TestInterruptedCommandsSayWhatStateThingsAreIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			oneSentence(t, command{}.run(ctx, c.args...), c.code, c.want)
+			oneErrorLine(t, command{}.run(ctx, c.args...), c.code, c.want)
 		})
 	}
 	if !bytes.Equal(readFile(t, file), whole) {
@@ -412,6 +412,6 @@ func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
 		"export without a time":  {[]string{"barbershop", "export", "f", "--timeout", "0s"}, "--timeout"},
 		"barbershop and nothing": {[]string{"barbershop"}, "import"},
 	} {
-		t.Run(name, func(t *testing.T) { oneSentence(t, cli(t, c.args...), exitUsage, c.want) })
+		t.Run(name, func(t *testing.T) { oneErrorLine(t, cli(t, c.args...), exitUsage, c.want) })
 	}
 }

@@ -22,7 +22,7 @@ func TestAnErrorIsOneLine(t *testing.T) {
 	}
 }
 
-func TestFolderThatLacksManyTablesIsToldInOneSentence(t *testing.T) {
+func TestFolderThatLacksManyTablesIsReportedOnOneLine(t *testing.T) {
 	dir := filled(t)
 	done(t, "compact", dir)
 	for range 2 { // more tables than one
@@ -40,6 +40,6 @@ func TestFolderThatLacksManyTablesIsToldInOneSentence(t *testing.T) {
 		}
 	}
 	want := fmt.Sprintf("(and %d more); restore a copy", len(tables)-1)
-	oneSentence(t, cli(t, "dump", dir), exitFailed, want)
-	oneSentence(t, cli(t, "compact", dir), exitFailed, fmt.Sprintf("(and %d more); restore a copy", len(tables)-1))
+	oneErrorLine(t, cli(t, "dump", dir), exitFailed, want)
+	oneErrorLine(t, cli(t, "compact", dir), exitFailed, fmt.Sprintf("(and %d more); restore a copy", len(tables)-1))
 }

@@ -163,7 +163,7 @@ func (s *sink) failed(err error) error {
 	return fmt.Errorf("write to standard output: %w", pathless(err))
 }
 
-// pathless is an error without the file and the call, for a sentence that already names them.
+// pathless is an error without the file and the call, for a message that already names them.
 func pathless(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError

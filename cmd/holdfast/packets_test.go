@@ -38,7 +38,7 @@ func TestPopPrintsWhatWasPushed(t *testing.T) {
 				t.Errorf("pop printed %.100q, want %.100q", got, c.want)
 			}
 			if r := s.run(t, "pop", queue); r.code != exitNothing || r.stdout != "" || !strings.Contains(r.stderr, "nothing to pop") {
-				t.Errorf("pop of an empty queue: %+v, want a sentence and exit code 3", r)
+				t.Errorf("pop of an empty queue: %+v, want an error and exit code 3", r)
 			}
 		})
 	}
@@ -209,6 +209,6 @@ func TestSubscribeFailsWhenTheServerEnds(t *testing.T) {
 	sub.next(t)
 	s.stop()
 	if r := <-sub.ended; r.code != exitFailed || !strings.Contains(r.stderr, "server closed the connection") {
-		t.Errorf("subscribe: %+v, want a sentence and exit code 1", r)
+		t.Errorf("subscribe: %+v, want an error and exit code 1", r)
 	}
 }

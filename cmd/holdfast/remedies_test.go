@@ -41,8 +41,8 @@ func TestErrorsOfTemporaryFilesNameWhereTheyGo(t *testing.T) {
 	dir := filled(t)
 	temp := filepath.Join(t.TempDir(), "missing")
 	t.Setenv("TMPDIR", temp)
-	oneSentence(t, cli(t, "dump", dir), exitFailed, "; temporary files go to "+temp+": set TMPDIR to a folder")
-	oneSentence(t, cli(t, "verify", dir), exitNotChecked, "; temporary files go to "+temp+": set TMPDIR to a folder")
+	oneErrorLine(t, cli(t, "dump", dir), exitFailed, "; temporary files go to "+temp+": set TMPDIR to a folder")
+	oneErrorLine(t, cli(t, "verify", dir), exitNotChecked, "; temporary files go to "+temp+": set TMPDIR to a folder")
 	for path, hint := range map[string]bool{
 		temp: true, filepath.Join(temp, "holdfast-view-17", "00001.mem"): true, filepath.Join(temp, "data", "format"): false,
 	} {
