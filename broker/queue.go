@@ -67,7 +67,8 @@ func (t *queueTable) drop(q *queue) {
 	delete(t.byName, q.name)
 	t.bytes -= len(q.name)
 	delete(t.taken, q.id)
-	if len(t.byName) < t.peak/shrinkTable && t.peak > minShrinkTable {
+	n := len(t.byName)
+	if n < t.peak/shrinkTable && t.peak > minShrinkTable || n == 0 && len(t.all) > minShrinkTable {
 		t.shrink()
 	}
 }
@@ -81,7 +82,7 @@ func (t *queueTable) shrink() {
 		last = max(last, int(q.ix))
 	}
 	t.byName, t.peak = byName, len(byName)
-	t.all = slices.Clone(t.all[:min(last+1, len(t.all))])
+	t.all = slices.Clone(t.all[:last+1])
 }
 
 // nextNumber returns a number of storage that no queue has. The mark of the next queue rises until
