@@ -186,17 +186,18 @@ func (r *readState) give(item *badger.Item, id PacketID, i int) error {
 
 // giveRecord passes one record to fn, joined with its payload when that is kept apart.
 func (r *readState) giveRecord(rec []byte, id PacketID, i int) error {
-	var head recordFields
-	if err := head.read(rec, nil, false); err != nil {
+	var m Meta
+	var x metaRest
+	if err := readRecord(rec, &m, &x, false); err != nil {
 		return r.fn(i, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
 	}
-	if !head.large {
+	if !m.Large {
 		return r.fn(i, rec, nil)
 	}
-	return r.giveLarge(rec, &head, id, i)
+	return r.giveLarge(rec, &x, id, i)
 }
 
-func (r *readState) giveLarge(rec []byte, head *recordFields, id PacketID, i int) error {
+func (r *readState) giveLarge(rec []byte, x *metaRest, id PacketID, i int) error {
 	r.key = appendPayloadKey(r.key[:0], id)
 	item, err := r.get(r.key)
 	switch {
@@ -208,10 +209,10 @@ func (r *readState) giveLarge(rec []byte, head *recordFields, id PacketID, i int
 		return fmt.Errorf("cannot read the payload of packet %v: %w", id, err)
 	}
 	return item.Value(func(payload []byte) error {
-		if uint64(len(payload)) != head.size {
-			return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), head.size))
+		if uint64(len(payload)) != x.size {
+			return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), x.size))
 		}
-		r.joined = appendJoined(r.joined[:0], rec, head.at, payload)
+		r.joined = appendJoined(r.joined[:0], rec, x.at, payload)
 		return r.fn(i, r.joined, nil)
 	})
 }

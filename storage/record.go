@@ -50,96 +50,81 @@ func AppendRecord(dst []byte, p *Packet) []byte {
 // memory. Fields of later versions are skipped. The error wraps ErrRecord when rec is anything but
 // one whole full record; p is then undefined.
 func DecodeRecord(rec []byte, p *Packet) error {
-	var f recordFields
-	err := f.read(rec, p.Tags, true)
-	if err == nil && f.large {
+	m := Meta{Tags: p.Tags}
+	var x metaRest
+	err := readRecord(rec, &m, &x, true)
+	if err == nil && m.Large {
 		err = fmt.Errorf("%w: the payload is not in it: field 8", ErrRecord)
 	}
 	if err != nil {
 		return err
 	}
-	p.Key, p.Payload, p.Tags = f.key, f.payload, f.tags
-	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = f.expiry, f.notBefore, f.enqueuedAt, f.attempts
-	if p.Producer != string(f.producer) {
-		p.Producer = string(f.producer)
+	p.Key, p.Payload, p.Tags = m.Key, x.payload, m.Tags
+	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = m.Expiry, m.NotBefore, m.EnqueuedAt, m.Attempts
+	if p.Producer != string(x.producer) {
+		p.Producer = string(x.producer)
 	}
 	return nil
 }
 
-// decodeMeta reads a stored record, full or without its payload, into m. It never touches a byte of
-// the payload.
+// decodeMeta reads a stored record, full or without its payload, into m.
 func decodeMeta(rec []byte, m *Meta) error {
-	var f recordFields
-	if err := f.read(rec, m.Tags, true); err != nil {
-		return err
-	}
-	size := f.size + uint64(len(f.key))
-	if size > math.MaxUint32 {
-		return fmt.Errorf("%w: a size over 4 GiB", ErrRecord)
-	}
-	*m = Meta{
-		Expiry: f.expiry, NotBefore: f.notBefore, EnqueuedAt: f.enqueuedAt, Key: f.key, Tags: f.tags, Attempts: f.attempts,
-		Size: uint32(size), Large: f.large, More: f.more,
-	}
-	return nil
+	var x metaRest
+	return readRecord(rec, m, &x, true)
 }
 
-// recordFields are the fields of a stored record. What is bytes aliases it.
-type recordFields struct {
-	key, producer, payload        []byte
-	expiry, notBefore, enqueuedAt int64
-	tags                          []Tag
-	attempts                      uint32
-	more                          bool   // tags, a producer, or what a later version wrote
-	large                         bool   // the payload has a record of its own
-	size                          uint64 // of the payload
-	at                            int    // where field 8 or 9 begins
+// metaRest is what a record holds and Meta does not. What is bytes aliases the record.
+type metaRest struct {
+	producer, payload []byte
+	size              uint64 // of the payload
+	at                int    // where field 8 or 9 begins
 }
 
-// read reads a record, and its tags into the array of tags where they are wanted. It touches no
-// byte of the payload.
-func (f *recordFields) read(rec []byte, tags []Tag, wanted bool) error {
-	f.tags = tags[:0]
+// readRecord reads a stored record, full or without its payload, into m and x, which is zero. It
+// passes the tags over unless they are wanted, and touches no byte of the payload.
+func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
+	tags := m.Tags
+	*m = Meta{Tags: tags[:0]}
 	r := reader{b: rec}
 	n, ok := r.fields()
 	if !ok {
 		return r.bad("no map of fields")
 	}
 	for ; n > 0; n-- {
-		f.at = r.pos
+		x.at = r.pos
 		field, ok := r.uint()
 		if !ok {
 			return r.bad("no field number")
 		}
 		switch field {
 		case fieldKey:
-			f.key, ok = r.bin()
+			m.Key, ok = r.bin()
 		case fieldExpiry:
-			f.expiry, ok = r.int()
+			m.Expiry, ok = r.int()
 		case fieldNotBefore:
-			f.notBefore, ok = r.int()
+			m.NotBefore, ok = r.int()
 		case fieldEnqueuedAt:
-			f.enqueuedAt, ok = r.int()
+			m.EnqueuedAt, ok = r.int()
 		case fieldTags:
-			if f.more = true; wanted {
-				f.tags, ok = r.tags(tags)
+			if m.More = true; wanted {
+				m.Tags, ok = r.tags(tags)
 			} else {
 				ok = r.skip(0)
 			}
 		case fieldAttempts:
-			f.attempts, ok = r.uint32()
+			m.Attempts, ok = r.uint32()
 		case fieldProducer:
-			f.producer, ok = r.str()
-			f.more = true
+			x.producer, ok = r.str()
+			m.More = true
 		case fieldSize:
-			f.size, ok = r.uint()
-			f.large, ok = true, ok && n == 1
+			x.size, ok = r.uint()
+			m.Large, ok = true, ok && n == 1
 		case fieldPayload:
-			f.payload, ok = r.bin()
-			f.size, ok = uint64(len(f.payload)), ok && n == 1
+			x.payload, ok = r.bin()
+			x.size, ok = uint64(len(x.payload)), ok && n == 1
 		default:
 			ok = r.skip(0)
-			f.more = true
+			m.More = true
 		}
 		if !ok {
 			return r.bad("field value cut short, of a wrong form, or behind the payload")
@@ -148,6 +133,11 @@ func (f *recordFields) read(rec []byte, tags []Tag, wanted bool) error {
 	if !r.end() {
 		return r.bad("bytes after the last field")
 	}
+	size := x.size + uint64(len(m.Key))
+	if size > math.MaxUint32 {
+		return r.bad("a size over 4 GiB")
+	}
+	m.Size = uint32(size)
 	return nil
 }
 

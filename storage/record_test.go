@@ -71,11 +71,11 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
 				}
 			}
-			var h recordFields
-			if err := h.read(head, nil, false); err != nil || !h.large || int(h.size) != len(want.Payload) || h.expiry != want.Expiry {
-				t.Fatal(h)
+			var x metaRest
+			if err := readRecord(head, &m, &x, false); err != nil || !m.Large || int(x.size) != len(want.Payload) || m.Expiry != want.Expiry {
+				t.Fatal(m, x, err)
 			}
-			if joined := appendJoined(nil, head, h.at, want.Payload); len(want.Payload) > 0 && !bytes.Equal(joined, rec) {
+			if joined := appendJoined(nil, head, x.at, want.Payload); len(want.Payload) > 0 && !bytes.Equal(joined, rec) {
 				t.Fatalf("joined %x, full %x", joined, rec)
 			}
 		}

@@ -98,14 +98,15 @@ func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage
 		if skipHidden(&hidden, id) {
 			return nil
 		}
-		var head recordFields
-		if err := head.read(rec, nil, false); err != nil {
+		var m Meta
+		var x metaRest
+		if err := readRecord(rec, &m, &x, false); err != nil {
 			unread++
 			return fn(id, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
 		}
-		sum.Add(id, head.expiry)
-		if head.large {
-			return state.giveLarge(rec, &head, id, 0)
+		sum.Add(id, m.Expiry)
+		if m.Large {
+			return state.giveLarge(rec, &x, id, 0)
 		}
 		return fn(id, rec, nil)
 	})
