@@ -31,9 +31,13 @@ func (x *Index) Push(e Entry, now int64) ID {
 		return 0
 	}
 	p := x.entries.at(id)
-	if p.lane = x.laneFor(e.Queue, e.Tags, e.Wide); p.lane == 0 {
-		x.entries.free(id)
-		return 0
+	u := x.queues.at(uint32(e.Queue))
+	p.lane = u.defaultLane
+	if len(e.Tags) > 0 || e.Wide {
+		if p.lane = x.laneFor(e.Queue, e.Tags, e.Wide); p.lane == 0 {
+			x.entries.free(id)
+			return 0
+		}
 	}
 	if e.Key != nil {
 		if p.group = x.keys.findOrAdd(e.Queue, e.Key); p.group == 0 {
@@ -59,7 +63,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 		t.entry, t.expiry, t.until = id, split64(max(e.Expiry, 0)), split64(until)
 	}
 	x.lanes.at(uint32(p.lane)).packets++
-	x.queues.at(uint32(e.Queue)).counts.Bytes += int64(e.Size)
+	u.counts.Bytes += int64(e.Size)
 	x.link(id, p)
 	return ID(id)
 }
@@ -230,8 +234,9 @@ func (x *Index) remove(id uint32, e *entry) {
 	}
 	l := x.lanes.at(uint32(e.lane))
 	x.queues.at(uint32(l.queue)).counts.Bytes -= int64(e.size)
-	l.packets--
-	x.freeIfEmpty(e.lane)
+	if l.packets--; l.packets == 0 {
+		x.freeIfEmpty(e.lane)
+	}
 	x.entries.free(id)
 }
 

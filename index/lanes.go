@@ -44,13 +44,10 @@ func (s *laneSet) heapsOf(l *lane) *laneHeaps {
 	return &s.narrow
 }
 
-// laneFor returns the lane of a queue for packets with these tags, a new one if there is none; 0
-// when all numbers are in use.
+// laneFor returns the lane of a queue for wide packets or for packets with tags, a new one if there
+// is none; 0 when all numbers are in use.
 func (x *Index) laneFor(q QueueID, tags []byte, wide bool) LaneID {
 	u := x.queues.at(uint32(q))
-	if len(tags) == 0 && !wide {
-		return u.defaultLane
-	}
 	if u.lanes != nil {
 		if id, ok := u.lanes.byKey[laneKey{string(tags), wide}]; ok {
 			return id
