@@ -67,33 +67,39 @@ func decodeHeader(f Format, raw []byte) (*headerRecord, error) {
 	return header, nil
 }
 
-func errType(recordType string) error {
-	if recordType == "" {
-		return errors.New(`field "type" is missing: every record has it`)
-	}
-	return fmt.Errorf("field \"type\": %q is not holdfast, queue, packet or end", recordType)
-}
-
 // msgpackDecoder decodes maps.
 type msgpackDecoder struct{ dec *msgpack.Decoder }
 
 func (d *msgpackDecoder) decode(raw []byte) (any, error) {
-	kind := struct {
-		Type string `msgpack:"type"`
-	}{typePacket}
-	if len(raw) == 0 || !bytes.HasPrefix(raw[1:], []byte("\xa4type\xa6packet")) { // as Dump begins a packet
-		kind.Type = ""
-		if err := msgpack.Unmarshal(raw, &kind); err != nil {
-			return nil, err
-		}
-	}
-	record := newRecord(kind.Type)
-	if record == nil {
-		return nil, errType(kind.Type)
+	record, err := recordOf(raw[1:], "\xa4type\xa6packet", func(_ []byte, to any) error { return msgpack.Unmarshal(raw, to) })
+	if err != nil {
+		return nil, err
 	}
 	d.dec.Reset(bytes.NewReader(raw))
 	d.dec.DisallowUnknownFields(true)
 	return record, d.dec.Decode(record)
+}
+
+// recordOf makes an empty record of the type that the raw one has. A packet that begins as Dump
+// writes it, which is with packet, need not be searched for its type.
+func recordOf(raw []byte, packet string, unmarshal func([]byte, any) error) (any, error) {
+	if bytes.HasPrefix(raw, []byte(packet)) {
+		return newRecord(typePacket), nil
+	}
+	var begin struct {
+		Type string `json:"type" msgpack:"type"`
+	}
+	if err := unmarshal(raw, &begin); err != nil {
+		return nil, err
+	}
+	record := newRecord(begin.Type)
+	if record == nil && begin.Type == "" {
+		return nil, errors.New(`field "type" is missing: every record has it`)
+	}
+	if record == nil {
+		return nil, fmt.Errorf("field \"type\": %q is not holdfast, queue, packet or end", begin.Type)
+	}
+	return record, nil
 }
 
 // jsonDecoder decodes lines.
@@ -107,32 +113,23 @@ func (jsonDecoder) decode(line []byte) (any, error) {
 	if err := checkText(line); err != nil {
 		return nil, err
 	}
-	kind := struct {
-		Type string `json:"type"`
-	}{typePacket}
-	if !bytes.HasPrefix(line, []byte(`{"type":"packet",`)) { // as Dump begins a packet
-		kind.Type = ""
-		if err := json.Unmarshal(line, &kind); err != nil {
-			return nil, plainError(err)
-		}
+	record, err := recordOf(line, `{"type":"packet",`, json.Unmarshal)
+	if err != nil {
+		return nil, plainError(err)
 	}
-	switch kind.Type {
-	case typeQueue:
+	switch record := record.(type) {
+	case *queueRecord:
 		var q jsonQueue
 		if err := strictJSON(line, &q); err != nil {
 			return nil, err
 		}
-		return q.record()
-	case typePacket:
+		return record, q.record(record)
+	case *packetRecord:
 		var p jsonPacket
 		if err := strictJSON(line, &p); err != nil {
 			return nil, err
 		}
-		return p.record()
-	}
-	record := newRecord(kind.Type)
-	if record == nil {
-		return nil, errType(kind.Type)
+		return record, p.record(record)
 	}
 	return record, strictJSON(line, record)
 }
@@ -214,29 +211,20 @@ func (s *sequence) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// jsonBytes is a field that may be written in one of three encodings.
-type jsonBytes struct {
-	text   *string
-	base64 []byte
-	hex    *string
-}
-
-// bytes returns the value, nil if there is none.
-func (j jsonBytes) bytes(name string) ([]byte, error) {
+// anyOf returns the value of a field that is there in at most one of three encodings, nil if in none.
+func anyOf(name string, text *string, base64 []byte, hexText *string) (b []byte, err error) {
 	there := 0
-	var b []byte
-	var err error
-	if j.text != nil {
+	if text != nil {
 		there++
-		b = []byte(*j.text)
+		b = []byte(*text)
 	}
-	if j.base64 != nil {
+	if base64 != nil {
 		there++
-		b = j.base64
+		b = base64
 	}
-	if j.hex != nil {
+	if hexText != nil {
 		there++
-		if b, err = hex.DecodeString(*j.hex); err != nil {
+		if b, err = hex.DecodeString(*hexText); err != nil {
 			return nil, fmt.Errorf("field %q: not hex: %w", name+"_hex", err)
 		}
 	}
@@ -259,13 +247,14 @@ type jsonQueue struct {
 	UnknownHex    *string `json:"unknown_hex"`
 }
 
-func (q *jsonQueue) record() (*queueRecord, error) {
-	name, err := jsonBytes{q.Queue, q.QueueBase64, q.QueueHex}.bytes("queue")
-	if err != nil {
-		return nil, err
+// record fills a queueRecord.
+func (q *jsonQueue) record(r *queueRecord) (err error) {
+	r.Type, r.ID, r.UnknownFields = q.Type, q.ID, q.UnknownFields
+	if r.Queue, err = anyOf("queue", q.Queue, q.QueueBase64, q.QueueHex); err != nil {
+		return err
 	}
-	unknown, err := jsonBytes{q.Unknown, q.UnknownBase64, q.UnknownHex}.bytes("unknown")
-	return &queueRecord{Type: q.Type, ID: q.ID, Queue: name, UnknownFields: q.UnknownFields, Unknown: unknown}, err
+	r.Unknown, err = anyOf("unknown", q.Unknown, q.UnknownBase64, q.UnknownHex)
+	return err
 }
 
 // jsonPacket is a packetRecord as JSON has it.
@@ -295,28 +284,24 @@ type jsonPacket struct {
 	ProducerHex    *string           `json:"producer_hex"`
 }
 
-func (p *jsonPacket) record() (*packetRecord, error) {
-	r := &packetRecord{
-		Type: p.Type, ID: p.ID, Priority: p.Priority, Sequence: p.Sequence, Expires: p.Expires, NotBefore: p.NotBefore,
-		Tags: p.TagsBase64, State: p.State, Attempts: p.Attempts, EnqueuedAt: p.EnqueuedAt,
+// record fills a packetRecord.
+func (p *jsonPacket) record(r *packetRecord) (err error) {
+	*r = packetRecord{
+		Type: p.Type, ID: p.ID, Priority: p.Priority, Sequence: p.Sequence, Expires: p.Expires,
+		NotBefore: p.NotBefore, Tags: p.TagsBase64, State: p.State, Attempts: p.Attempts, EnqueuedAt: p.EnqueuedAt,
 	}
 	for name, value := range p.Tags {
 		r.Tags = append(r.Tags, []byte(name), []byte(value))
 	}
-	for _, field := range []struct {
-		name string
-		from jsonBytes
-		to   *[]byte
-	}{
-		{"queue", jsonBytes{p.Queue, p.QueueBase64, p.QueueHex}, &r.Queue},
-		{"key", jsonBytes{p.Key, p.KeyBase64, p.KeyHex}, (*[]byte)(&r.Key)},
-		{"payload", jsonBytes{p.Payload, p.PayloadBase64, p.PayloadHex}, &r.Payload},
-		{"producer", jsonBytes{p.Producer, p.ProducerBase64, p.ProducerHex}, &r.Producer},
-	} {
-		var err error
-		if *field.to, err = field.from.bytes(field.name); err != nil {
-			return nil, err
-		}
+	if r.Queue, err = anyOf("queue", p.Queue, p.QueueBase64, p.QueueHex); err != nil {
+		return err
 	}
-	return r, nil
+	if r.Key, err = anyOf("key", p.Key, p.KeyBase64, p.KeyHex); err != nil {
+		return err
+	}
+	if r.Payload, err = anyOf("payload", p.Payload, p.PayloadBase64, p.PayloadHex); err != nil {
+		return err
+	}
+	r.Producer, err = anyOf("producer", p.Producer, p.ProducerBase64, p.ProducerHex)
+	return err
 }

@@ -176,6 +176,17 @@ func TestDumpOfALaterVersionIsRefused(t *testing.T) {
 	}
 }
 
+func TestRecordOfMsgpackThatIsNoMapIsRefused(t *testing.T) {
+	empty, _ := dumpOf(t, &recoverytest.Fake{Counted: recoverytest.OneOfEach().Counted}, Options{Format: Msgpack})
+	header := empty[:bytes.Index(empty, []byte("\xa4type\xa3end"))-1]
+	for name, record := range map[string]string{"array": "\x93\xa5queue\x01\xc4\x01a", "nil": "\xc0", "number": "{", "nothing known": "\xc1"} {
+		in := io.MultiReader(bytes.NewReader(header), strings.NewReader(record))
+		if _, err := Read(t.Context(), in, ReadOptions{}); err == nil || !strings.HasPrefix(err.Error(), "record 2: ") {
+			t.Errorf("%s: got %v, want an error at record 2", name, err)
+		}
+	}
+}
+
 func TestErrorOfTheReaderIsReturned(t *testing.T) {
 	broken := errors.New("the pipe is gone")
 	dump, _ := dumpOf(t, recoverytest.Many(5000), Options{})
