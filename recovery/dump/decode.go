@@ -211,7 +211,7 @@ func (s *sequence) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// anyOf returns the value of a field that is there in at most one of three encodings, nil if in none.
+// anyOf returns the value of a field that may be in any of three encodings, nil if in none.
 func anyOf(name string, text *string, base64 []byte, hexText *string) (b []byte, err error) {
 	there := 0
 	if text != nil {
