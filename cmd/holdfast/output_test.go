@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -121,5 +122,23 @@ func TestOutputToALinkIsWrittenToWhereItLeads(t *testing.T) {
 	}
 	if to, err := os.Readlink(link); err != nil || to != target || string(readFile(t, target)) != "newer" {
 		t.Errorf("the link leads to %q, %v, where %q is", to, err, readFile(t, target))
+	}
+}
+
+func TestNothingIsWrittenOnceTheCommandIsToEnd(t *testing.T) {
+	stop := make(chan struct{})
+	var out strings.Builder
+	o, err := (&program{long: &out, stop: stop}).create("-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = o.WriteString("before")
+	if err := o.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	close(stop)
+	_, _ = o.WriteString("after")
+	if err := o.keep(); !errors.Is(err, context.Canceled) || out.String() != "before" {
+		t.Errorf("%v, written %q; want to be stopped before the second", err, out.String())
 	}
 }
