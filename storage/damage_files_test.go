@@ -275,16 +275,6 @@ func TestProgressOfAViewReachesItsEnd(t *testing.T) {
 	}
 }
 
-func TestFileThatBadgerWouldDieOfIsRefused(t *testing.T) {
-	f := newDamageFolder(t, false)
-	dir := f.copied(t, lockName, func(b []byte) []byte { return b })
-	if err := os.WriteFile(filepath.Join(dir, dbName, "-00005"+tableSuffix), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	opened(t, f, dir)
-	strict(t, f, dir)
-}
-
 // What a power cut leaves where batches are not synced one by one: a table
 // that was just written is on the device, its log is not, and the list does
 // not name it yet.

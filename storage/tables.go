@@ -85,20 +85,12 @@ func removeUnlisted(path string) error {
 	if err != nil || gone {
 		return err
 	}
-	found, err := filepath.Glob(filepath.Join(path, "*"+tableSuffix))
+	unlisted, err := unlistedTables(path, m)
 	if err != nil {
-		return fmt.Errorf("cannot list the tables: %w", err)
+		return err
 	}
-	for _, name := range found {
-		if strings.HasPrefix(filepath.Base(name), "-") {
-			// Badger ends the process when it reads that name.
-			return fmt.Errorf("%w: %s is not a file of the database; move it away", ErrDamaged, name)
-		}
-		number, ok := tableNumber(name)
-		if _, listed := m[number]; !ok || listed {
-			continue
-		}
-		if err := os.Remove(name); err != nil {
+	for _, number := range unlisted {
+		if err := os.Remove(table.NewFilename(number, path)); err != nil {
 			return fmt.Errorf("cannot remove a table of an unfinished compaction: %w", err)
 		}
 	}
