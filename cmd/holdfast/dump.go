@@ -118,7 +118,7 @@ func (c *dumpCmd) expected(total int64) int64 {
 	return total
 }
 
-// tell says on standard error what a dump left out, and nothing about one that is complete.
+// tell prints on standard error what a dump left out, and nothing for a complete one.
 func (c *dumpCmd) tell(p *program, r *dump.Report, findings []storage.Finding) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "holdfast: "+format+"\n", args...) }
 	named := make(map[string]bool)
@@ -134,10 +134,10 @@ func (c *dumpCmd) tell(p *program, r *dump.Report, findings []storage.Finding) {
 		say("packet %v is left out: %v", u.ID, u.Err)
 	}
 	if mayHoldPopped(findings, r.Findings) {
-		say("packets that had been popped may be among those that were written, and others be missing")
+		say("popped packets may be among those that were written, and others may be missing")
 	}
 	if r.Unfinished {
-		say("the folder was being loaded, so it holds a part of something")
+		say("a load into the folder was cut short: it holds only a part of a dump")
 	}
 	if r.Nameless > 0 {
 		say("%d queues have lost their definitions; their packets have the names lost-queue-N", r.Nameless)
@@ -146,12 +146,13 @@ func (c *dumpCmd) tell(p *program, r *dump.Report, findings []storage.Finding) {
 		say("%d packets are left out because of damage, %d were written", r.Lost, r.Packets)
 	}
 	if r.Expired > 0 {
-		say("%d packets had expired and are left out", r.Expired)
+		say("%d expired packets are left out", r.Expired)
 	}
 }
 
-// mayHoldPopped reports whether deletes may be lost: with the last batches, or with what is damaged
-// in a folder whose packets are not those that the control record counts.
+// mayHoldPopped reports whether deletes may be lost, so that popped packets are back: the last
+// batches are missing, or a file is damaged and the packets are not those that the control record
+// counts.
 func mayHoldPopped(files, packets []storage.Finding) bool {
 	damaged, differs := false, false
 	for _, f := range files {

@@ -75,7 +75,7 @@ func killedAfterPops(t *testing.T) (dir string) {
 	return dir
 }
 
-const popped = "packets that had been popped may be among those that were written"
+const popped = "popped packets may be among those that were written"
 
 func TestSalvageOfAFolderWithoutItsLastBatchesSaysThatPoppedPacketsMayBeBack(t *testing.T) {
 	for name, harm := range map[string]func(file string) error{
