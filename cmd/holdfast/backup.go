@@ -14,7 +14,7 @@ import (
 // backupCmd copies a running server's store.
 type backupCmd struct {
 	To     string   `required:"" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays."`
-	Queue  []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is any bytes, ? one, [a-z] one of a set. May be given more than once (default: all)."`
+	Queue  []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
 	Format string   `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
 
 	operatorPort

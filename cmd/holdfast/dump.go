@@ -14,7 +14,7 @@ import (
 // dumpCmd writes what is in a folder.
 type dumpCmd struct {
 	Dir     folder   `arg:"" help:"Data folder; no server may be running on it."`
-	Queue   []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is any bytes, ? one, [a-z] one of a set. May be given more than once (default: all)."`
+	Queue   []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
 	Format  string   `enum:"jsonl,csv,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack, which load reads, or csv for spreadsheets (default ${default})."`
 	Payload string   `enum:"auto,text,base64,hex,none" default:"auto" placeholder:"FORM" help:"How to write payloads: text (base64 where they are not UTF-8), base64, hex, none, or auto, which is text unless there are control characters (default ${default})."`
 	Limit   int64    `placeholder:"N" help:"At most N packets; 0 is no limit (default 0)."`

@@ -1,14 +1,11 @@
 package dump
 
 import (
-	"path"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
-func TestGlobsMatchWholeNamesByTheByte(t *testing.T) {
+func TestGlobsMatchWholeNames(t *testing.T) {
 	for _, c := range []struct {
 		pattern, name string
 		want          bool
@@ -26,15 +23,16 @@ func TestGlobsMatchWholeNamesByTheByte(t *testing.T) {
 		{"*a*b", "xaxax", false},
 		{"**", "x", true},
 		{"?", "\xff", true},
+		{"?", "é", true},
+		{"?", "/", true},
+		{"a/*", "a/b/c", true},
+		{"a/*", "b/c", false},
 		{"?", "", false},
 		{"?", "ab", false},
 		{"\xff*", "\xff\x00", true},
 		{"[a-c]", "b", true},
 		{"[a-c]", "d", false},
-		{"[!a-c]", "d", true},
 		{"[^a-c]", "b", false},
-		{"[]x]", "]", true},
-		{"[a-]", "-", true},
 		{`[\]]`, "]", true},
 		{`[\a-c]`, "b", true},
 		{`\*`, "*", true},
@@ -61,21 +59,9 @@ func TestOnePatternWithoutEndIsEnoughToRefuseThemAll(t *testing.T) {
 }
 
 func TestGlobsWithoutEndAreRefused(t *testing.T) {
-	for _, pattern := range []string{"[", "[]", "[a", "[a-", "[!", `[\`, `a\`, "x[^]"} {
+	for _, pattern := range []string{"[", "[]", "[a", "[a-", "[a-]", "[^", `[\`, `a\`, "x[^]"} {
 		if _, err := parseGlobs([]string{pattern}); err == nil || !strings.Contains(err.Error(), "write") {
 			t.Errorf("%q: got %v, want a sentence that says what to write", pattern, err)
 		}
 	}
-}
-
-func TestGlobsAgreeWithThoseOfPaths(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		pattern := rapid.StringMatching(`([ab*?]|\[\^?[ab]\]|\\[ab*])*`).Draw(t, "pattern")
-		name := rapid.StringMatching(`[ab*]*`).Draw(t, "name")
-		want, err := path.Match(pattern, name)
-		g, gerr := parseGlobs([]string{pattern})
-		if (err == nil) != (gerr == nil) || g.match([]byte(name)) != want && err == nil {
-			t.Fatalf("pattern %q and name %q: %v %v, want %v %v", pattern, name, g.match([]byte(name)), gerr, want, err)
-		}
-	})
 }
