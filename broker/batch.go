@@ -20,7 +20,7 @@ type batch struct {
 	queuedBytes int      // of all replies
 
 	missed          *queue          // the queue of the first miss: where to read ahead
-	missedSelection index.Selection // and what
+	missedSelection index.Selection // and which packets
 }
 
 // reply is what one call answers: records[first:last] of its batch.
@@ -42,7 +42,7 @@ const (
 // miss is a payload to read from the store before the batch deletes it.
 type miss struct {
 	id     storage.PacketID
-	entry  index.ID // of ahead: the packet's index entry, which is told its place in the cache
+	entry  index.ID // of ahead: the packet's index entry, which gets its place in the cache
 	record int32    // of misses: the place in records
 	expiry int64    // of misses: after it the store may have dropped the record by itself; 0 never
 }
@@ -51,7 +51,7 @@ func newBatch(firstSeq uint64) *batch {
 	return &batch{ops: new(storage.Batch), firstSeq: firstSeq}
 }
 
-// reset empties the batch. It keeps the memory, unless a large call has made that outsized.
+// reset empties the batch. It keeps the memory, unless a large call has made it outsized.
 func (t *batch) reset() {
 	const keep, keepBytes = 16 << 10, 4 << 20
 	t.ops.Reset()

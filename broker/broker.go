@@ -1,7 +1,7 @@
 // Package broker keeps the index and the storage in step. Every protocol calls it and nothing
-// else. Under one lock a call is checked, applied to the index and appended to the open batch, so
-// the order of the batches is the order of the world. Its reply is handed out only after its
-// batch is on disk.
+// else. Under one lock a call is checked, applied to the index and appended to the open batch. So
+// batches hold the calls in the order in which they were made. The reply to a call is handed out
+// only after its batch is on disk.
 //
 //	broker.go    Broker, New, Close
 //	tx.go        Do and DoAtomic: the right to make calls
@@ -171,7 +171,7 @@ func (b *Broker) Close() error {
 }
 
 // Failed is closed when a batch could not be committed. Nothing more is accepted or answered. The
-// process should exit: an fsync is never tried again, the next start recovers from the disk.
+// process should exit: an fsync is never tried again, and the next start recovers from the disk.
 func (b *Broker) Failed() <-chan struct{} { return b.failed }
 
 // Err says why the broker failed, or nil.
@@ -200,7 +200,7 @@ func (b *Broker) signal() {
 }
 
 // spaceLevel is what the disk's free space allows. The committer looks at the disk for every batch.
-// While the level refuses something there may be no batches, so then calls look, every spaceCheck.
+// While the level refuses something there may be no batches: then calls look, every spaceCheck.
 func (b *Broker) spaceLevel(now int64) storage.Level {
 	if passed := now - b.spaceAt; b.space != storage.Normal && (passed >= spaceCheck || passed < 0) {
 		b.space, b.spaceAt = b.store.Space().Level, now

@@ -54,7 +54,7 @@ func (c *cache) add(seq uint64, record []byte) uint32 {
 	binary.LittleEndian.PutUint64(c.ring[at:], c.tag(ref, seq))
 	binary.LittleEndian.PutUint32(c.ring[at+8:], uint32(len(record)))
 	end := at + cacheHeader + copy(c.ring[at+cacheHeader:], record)
-	clear(c.ring[end : at+need]) // or chance might restore an older head there that lost a byte only
+	clear(c.ring[end : at+need]) // else chance might make an older head there whole that lost only a byte
 	c.head += uint64(need)
 	return ref
 }

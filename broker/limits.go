@@ -31,9 +31,9 @@ const (
 	// delivering to it and reading its requests.
 	MaxOutstandingBytes = 4 << 20
 
-	// maxIdleQueues bounds the empty queues whose definitions are kept, so that a queue that empties
-	// often costs nothing, and maxIdleTime, in milliseconds, how long. Past them the committer
-	// evicts. Calls evict already from keepIdleQueues on, so that it is not woken for each call.
+	// A queue that empties often costs nothing, because the definitions of empty queues are kept:
+	// at most maxIdleQueues of them, for maxIdleTime milliseconds. Past these the committer evicts.
+	// Calls evict from keepIdleQueues on, so that they do not all wake the committer.
 	maxIdleQueues  = 1024
 	maxIdleTime    = 10_000
 	keepIdleQueues = maxIdleQueues - 2*evictAtOnce
@@ -45,7 +45,7 @@ const (
 	shrinkTable    = 8
 	minShrinkTable = 8192
 
-	// A batch takes no further call when it has one of these; a call may go past.
+	// A batch that has reached one of these takes no further call. Its last call may exceed it.
 	maxBatchQueuedBytes = 8 << 20  // bytes of replies
 	maxBatchReplies     = 1 << 16  // replies, or packets in them
 	maxBatchPushes      = 1 << 16  // packets pushed, those that were popped or moved again included

@@ -40,7 +40,7 @@ func (b *Broker) readMisses(t *batch) error {
 			}
 			return nil
 		}
-		// It is decoded before the batch deletes it: later a reply could only leave it out.
+		// Check it now: once the batch has deleted it, the reply could only leave it out.
 		if record == nil || storage.DecodeRecord(record, &decoded) != nil {
 			return b.unreadable(t.misses[i])
 		}
@@ -60,7 +60,7 @@ func (b *Broker) readMisses(t *batch) error {
 	return nil
 }
 
-// unreadable decides what becomes of a popped packet whose record is not there or no packet. If the
+// unreadable decides what becomes of a popped packet whose record is gone or no packet. If the
 // packet has expired meanwhile, the store's own expiry may have taken it. Otherwise it is damage.
 func (b *Broker) unreadable(m miss) error {
 	if m.expiry != 0 && m.expiry <= b.clock() {

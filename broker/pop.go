@@ -62,7 +62,7 @@ func (tx *Tx) useGroup(q *queue, s Selection) error {
 	return tx.use(r)
 }
 
-// selection is s for the index, with a limit that one reply can hold.
+// selection turns s into a selection of the index, limited to what one reply can hold.
 func (b *Broker) selection(s Selection) index.Selection {
 	return index.Selection{
 		End: s.End, Group: s.Group, Narrow: s.Narrow,

@@ -23,7 +23,7 @@ type UpdatePriorityRequest struct {
 }
 
 // UpdatePriority pushes the bare packet with a key. If the queue has it, it moves to the newest end
-// of its new priority, and stays where it is if that does not change. Both places are in one batch.
+// of its new priority, and stays where it is if that does not change. The move is in one batch.
 // ErrNotBare if the packet is more than its key, ErrShared if others have the key.
 func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	size := len(r.Queue) + len(r.Key)
@@ -69,7 +69,7 @@ func (tx *Tx) move(q *queue, p index.Packet, r UpdatePriorityRequest) error {
 	seq, op := b.put(q, to, &Packet{Key: r.Key, EnqueuedAt: tx.now, Attempts: uint32(p.Attempts)})
 	b.ix.Move(p.ID, to, seq)
 	b.ix.SetRef(p.ID, seq, b.cache.add(seq, b.open.ops.Record(op)))
-	b.deliverQueue(q) // with priority 0 no subscriber was given it
+	b.deliverQueue(q) // with priority 0 no subscriber could take it
 	return nil
 }
 

@@ -86,8 +86,8 @@ func (t *queueTable) shrink() {
 }
 
 // nextNumber returns a number of storage that no queue has. The mark of the next queue rises until
-// all numbers were used once, which clients that make queues and leave them empty reach in days.
-// From then on it returns numbers that are free again; MaxQueues leaves some.
+// all numbers were used once: clients that make queues and leave them empty get there in days. From
+// then on nextNumber returns numbers that are free again, of which MaxQueues leaves some.
 func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 	const end = math.MaxUint32
 	if m.NextQueue < end {

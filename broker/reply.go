@@ -1,17 +1,17 @@
 package broker
 
-// A session that puts its replies together itself computes them inside Do, from the state that the
-// calls before have left, and gives them to Reply. They leave when all that they may depend on is
-// on disk.
+// A session that puts its replies together itself computes them inside Do, from the state that
+// earlier calls have left, and gives them to Reply. They are sent once everything that they may
+// depend on is on disk.
 
 // Begin makes sure that the broker accepts calls and that the open batch has room for a reply. It
-// may wait for room. Every call but Reply and Detach does the same by itself. ErrClosed; ErrStopped
-// if the batch is full because the disk is.
+// may wait for room. Every call but Reply and Detach does the same by itself. It returns ErrClosed,
+// or ErrStopped if the batch is full because the disk is.
 func (tx *Tx) Begin() error { return tx.begin(0, 0) }
 
-// Reply answers c with data, which is copied, after all earlier calls. It joins the open batch even
-// if that is full, so it must follow another call or Begin, and one Do should make one Reply of all
-// that it answers.
+// Reply answers c with data, which is copied, after all earlier calls. It goes into the open batch
+// even if that is full. So it must follow another call or Begin, and one Do should answer with one
+// Reply.
 func (tx *Tx) Reply(c *Consumer, data []byte) {
 	b := tx.b
 	first := len(b.open.records)

@@ -16,17 +16,17 @@ type Tx struct {
 	left   reserved // of what DoAtomic reserved
 }
 
-// reserved is room in the open batch.
+// reserved is room in the open batch for what DoAtomic announced.
 type reserved struct {
 	packets int // to push, move or take
 	bytes   int // of queue names, keys and payloads to push
 	popped  int // bytes of packets to answer pops with
 }
 
-// Do runs fn with the lock held, so its calls follow one another in the order of the world. Only a
-// call that finds the open batch full gives the lock up: it waits for the next batch, and calls of
-// others may come before it. DoAtomic has no such gap. fn must not block, nor call the broker but
-// through tx.
+// Do runs fn with the lock held: its calls follow one another, with no one else's between them. Only
+// a call that finds the open batch full gives the lock up: it waits for the next batch, and others
+// may make calls before it. DoAtomic has no such gap. fn must not block, and must call the broker
+// only through tx.
 func (b *Broker) Do(fn func(tx *Tx) error) error {
 	b.mu.Lock()
 	tx := b.begin()
@@ -80,9 +80,9 @@ func (b *Broker) end() {
 	}
 }
 
-// begin makes sure that the broker accepts calls, that nothing that is due is left undone, and that
-// the open batch has room for one call that brings so many packets and bytes to disk. It waits for
-// a fresh batch if need be; inside DoAtomic it takes from what was reserved instead.
+// begin makes sure that the broker accepts calls, does what is due, and waits until the open batch
+// has room for one call that brings so many packets and bytes to disk. Inside DoAtomic it only takes
+// from what was reserved.
 func (tx *Tx) begin(packets, bytes int) error {
 	b := tx.b
 	if tx.atomic {

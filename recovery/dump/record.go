@@ -4,7 +4,7 @@ import "github.com/holdfast-queue/holdfast/storage"
 
 // The records of a dump, with the fields of DUMP.md in the order in which they are written. The
 // msgpack format is these structs as the library writes them. JSON has some fields in several
-// encodings, see jsondecode.go.
+// encodings, see decode.go.
 
 // headerRecord begins a dump.
 type headerRecord struct {
