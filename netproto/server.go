@@ -1,8 +1,8 @@
 // Package netproto is the edge: bytes in, bytes out. A Server accepts TCP connections and reads
 // them (conn.go), hands what arrives to the session of a protocol in a transaction of the broker,
 // and sends the replies that the broker returns (peer.go, output.go), within the limits of
-// limits.go. The folders below hold the protocols pinpriq and barbershop, which are sessions, and
-// admin, an HTTP server of its own.
+// limits.go. server.go is the Server and what a protocol must do. The folders below hold the
+// protocols pinpriq and barbershop, which are sessions, and admin, an HTTP server of its own.
 package netproto
 
 import (

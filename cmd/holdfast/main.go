@@ -1,4 +1,21 @@
-// Command holdfast is the queue server and its client in one binary.
+// Command holdfast is the queue server and its client in one binary. A command is a struct with its
+// flags, its help and its Run, in a file of its own. The map:
+//
+//	main.go           the process: signals, exit code
+//	program.go        the list of commands, and how one is run
+//	serve.go          the server
+//	push.go, pop.go, subscribe.go       clients of pinpriq; server.go: their flags, printing.go: packets
+//	board.go, import.go, export.go      clients of the board; boardask.go: how many items it has
+//	backup.go         a copy of a running server; operator.go: its flags
+//	dump.go, load.go, verify.go, compact.go   work on a folder; folder.go: its argument
+//	verdict.go        what verify prints
+//	bench.go          a measurement; workload.go: of what, benchreport.go: what it prints
+//	version.go        what the binary was built from
+//	env.go            flags from the environment; size.go: sizes, such as 64MiB
+//	input.go, output.go, interruptible.go     files that commands read and write
+//	progress.go       how far a long command is
+//	remedies.go       what to do about an error; oneline.go: its first line
+//	signals.go        the first signal stops, a later one ends at once
 package main
 
 import (

@@ -4,7 +4,9 @@
 // Dump (dump.go) chooses the queues, reads their packets, encodes them on several goroutines and
 // writes them in order (packets.go); salvage.go is what it does in addition for a damaged folder.
 // The encoders are jsonl.go, msgpack.go and csv.go. Reader (reader.go) splits a dump into records,
-// decodes them on several goroutines (decode.go) and checks them in order (check.go).
+// decodes them on several goroutines (decode.go) and checks them in order (check.go). Both share
+// the fields of the records (record.go) and the names of formats (format.go). glob.go matches names
+// of queues, text.go writes bytes as text.
 package dump
 
 import (
@@ -180,10 +182,10 @@ func (d *dumper) chooseQueues() error {
 	if err != nil {
 		return err
 	}
-	joined := false
+	adjacent := false
 	err = d.src.Queues(func(q storage.Queue) error {
 		if !globs.match(q.Name) {
-			joined = false
+			adjacent = false
 			return nil
 		}
 		if err := d.checkNumber(q.ID); err != nil {
@@ -194,12 +196,12 @@ func (d *dumper) chooseQueues() error {
 		}
 		q.Name, q.Rest = append([]byte{}, q.Name...), bytes.Clone(q.Rest)
 		d.queues = append(d.queues, &q)
-		if joined {
+		if adjacent {
 			d.ranges[len(d.ranges)-1].Last = q.ID
 		} else {
 			d.ranges = append(d.ranges, storage.QueueRange{First: q.ID, Last: q.ID})
 		}
-		joined = true
+		adjacent = true
 		return nil
 	})
 	if err != nil && !(d.Salvage && errors.Is(err, storage.ErrDamaged)) {
