@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // verified is what a verification says of a closed folder.
@@ -19,12 +18,6 @@ func verified(t testing.TB, dir string) verify.Report {
 		t.Fatal(err)
 	}
 	return report
-}
-
-// at is a packet of recoverytest.Many(2100).
-func at(i int) storage.PacketID {
-	const n = 2100
-	return storage.PacketID{Queue: uint32(1 + i*7/n), Priority: uint32(1 + i*21/n), Seq: 1<<63 + uint64(i)}
 }
 
 func dumpOf(t testing.TB, src dump.Source, o dump.Options) ([]byte, dump.Report) {
