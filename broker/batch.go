@@ -82,7 +82,7 @@ func (t *batch) size() int { return t.ops.Len() + len(t.replies) }
 
 // full says that the batch takes no further call (see batchLimits).
 func (t *batch) full(l batchLimits) bool {
-	return t.ops.Len() >= l.ops || t.ops.Bytes() >= l.bytes || t.ops.Held() >= maxBatchHeld ||
+	return t.ops.Len() >= l.ops || t.ops.Bytes() >= l.bytes || t.ops.Memory() >= maxBatchMemory ||
 		t.queuedBytes >= maxBatchQueuedBytes || len(t.replies) >= maxBatchReplies || len(t.records) >= maxBatchReplies ||
 		len(t.pushes) >= maxBatchPushes
 }

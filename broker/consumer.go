@@ -139,8 +139,9 @@ func (tx *Tx) Ready(c *Consumer, n uint32) error {
 }
 
 // Detach ends the consumer: its subscriptions go, and Finish is called after all that is queued for
-// its receiver. It returns false if nothing is queued: then Finish is not called, so that no
-// connection waits for others' batches to close. Unlike other calls it works on a closing broker.
+// its receiver. If nothing is queued it returns false and does not call Finish: a connection
+// that ends does not wait for the batches of others. Unlike other calls it works on a closing
+// broker.
 func (tx *Tx) Detach(c *Consumer) (queued bool) {
 	b := tx.b
 	if c.detached {

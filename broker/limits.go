@@ -49,7 +49,7 @@ const (
 	maxBatchQueuedBytes = 8 << 20  // bytes of replies
 	maxBatchReplies     = 1 << 16  // replies, or packets in them
 	maxBatchPushes      = 1 << 16  // packets pushed, those that were popped or moved again included
-	maxBatchHeld        = 16 << 20 // bytes of packets pushed, those that were popped or moved again included
+	maxBatchMemory      = 16 << 20 // bytes of packets pushed, those that were popped or moved again included
 
 	batchesInFlight = 4       // open, committing, completing, and one to swap
 	replyOverhead   = 8       // bytes that a reply counts for besides its packets

@@ -20,7 +20,7 @@ type memStore struct {
 	level   storage.Level
 	applied int           // batches
 	written int           // packet records put by them
-	held    int           // the most bytes that one of them held, those of cancelled records included
+	memory  int           // the most bytes that one of them took, those of cancelled records included
 	before  func() error  // called by Apply first; an error fails it
 	reads   func(ids int) // called by Read
 
@@ -51,7 +51,7 @@ func (s *memStore) Apply(b *storage.Batch) error {
 		return err
 	}
 	s.applied++
-	s.held = max(s.held, b.Held())
+	s.memory = max(s.memory, b.Memory())
 	b.Each(func(op storage.Op) {
 		switch op.Kind {
 		case storage.OpPut, storage.OpReplace:

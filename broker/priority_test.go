@@ -327,8 +327,8 @@ func TestOneBatchTakesABoundedNumberOfMoves(t *testing.T) {
 	for _, r := range h.store.packets {
 		record = max(record, len(r))
 	}
-	if h.store.held > bound*record+64 { // and the definition of the queue
-		t.Errorf("a batch held %d bytes of %d each, want at most %d of them", h.store.held, record, bound)
+	if h.store.memory > bound*record+64 { // and the definition of the queue
+		t.Errorf("a batch held %d bytes of %d each, want at most %d of them", h.store.memory, record, bound)
 	}
 }
 
@@ -577,9 +577,9 @@ type nullStore struct{ *memStore }
 
 func (nullStore) Apply(*storage.Batch) error { return nil }
 
-// BenchmarkPrioritize is the cost of moving a random one of so many keys: check, index and record,
-// without a disk.
-func BenchmarkPrioritize(b *testing.B) {
+// BenchmarkUpdatePriority is the cost of moving a random one of so many keys: check, index and
+// record, without a disk.
+func BenchmarkUpdatePriority(b *testing.B) {
 	for _, n := range []int{10_000, 100_000, 1_000_000, 5_000_000} {
 		b.Run(fmt.Sprintf("items=%d", n), func(b *testing.B) {
 			store := newMemStore()

@@ -23,10 +23,10 @@ type reserved struct {
 	popped  int // bytes of packets to answer pops with
 }
 
-// Do runs fn with the lock held: its calls follow one another, with no one else's between them. Only
-// a call that finds the open batch full gives the lock up: it waits for the next batch, and others
-// may make calls before it. DoAtomic has no such gap. fn must not block, and must call the broker
-// only through tx.
+// Do runs fn with the lock held, so nobody else's calls come between those of fn. Only a call that
+// finds the open batch full gives the lock up: it waits for the next batch, and others may make
+// calls before it. DoAtomic has no such gap. fn must not block, and must call the broker only
+// through tx.
 func (b *Broker) Do(fn func(tx *Tx) error) error {
 	b.mu.Lock()
 	tx := b.begin()
@@ -81,8 +81,8 @@ func (b *Broker) end() {
 }
 
 // begin makes sure that the broker accepts calls, does what is due, and waits until the open batch
-// has room for one call that brings so many packets and bytes to disk. Inside DoAtomic it only takes
-// from what was reserved.
+// has room for one call that brings so many packets and bytes to disk. Inside DoAtomic it only
+// takes from what was reserved.
 func (tx *Tx) begin(packets, bytes int) error {
 	b := tx.b
 	if tx.atomic {

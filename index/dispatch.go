@@ -88,7 +88,7 @@ func (d *Dispatch) Add(narrow bool) SubscriberID {
 	return SubscriberID(id)
 }
 
-// Remove forgets a subscriber with its credits and subscriptions.
+// Remove removes a subscriber with its credits and subscriptions.
 func (d *Dispatch) Remove(s SubscriberID) {
 	u := d.subscriber(s)
 	if u == nil {

@@ -66,7 +66,7 @@ func (x *Index) Pop(q QueueID, s Selection, dst []Packet) []Packet {
 			dst = append(dst, x.packet(id, e))
 			x.remove(id, e)
 		}
-		x.trimPicked()
+		x.shrinkPicked()
 		return dst
 	}
 	dst = append(dst, x.packet(id, e))
@@ -128,7 +128,7 @@ func (x *Index) Group(id ID, s Selection, dst []Packet) []Packet {
 	for _, id := range x.pick(uint32(id), e, &s) {
 		dst = append(dst, x.packet(id, x.entries.at(id)))
 	}
-	x.trimPicked()
+	x.shrinkPicked()
 	return dst
 }
 
@@ -148,8 +148,8 @@ func (x *Index) pick(id uint32, e *entry, s *Selection) []uint32 {
 	return x.picked
 }
 
-// trimPicked frees the memory of what pick returned if a large group has made it long.
-func (x *Index) trimPicked() {
+// shrinkPicked frees the memory of what pick returned if a large group has made it long.
+func (x *Index) shrinkPicked() {
 	if cap(x.picked) > 1<<16 {
 		x.picked = nil
 	}

@@ -24,8 +24,7 @@ func newPeer(p Protocol, b *broker.Broker, out *output) *Peer {
 // Consumer is whom the broker answers.
 func (p *Peer) Consumer() *broker.Consumer { return p.consumer }
 
-// Full says that so many bytes of replies are queued that Serve should stop early and let them
-// leave.
+// Full says that Serve should stop early: many bytes of replies are queued, and should leave first.
 func (p *Peer) Full() bool { return p.consumer.QueuedBytes() >= broker.MaxOutstandingBytes }
 
 // Send replies with bytes that wait for no batch. A session calls it during Serve, and only while

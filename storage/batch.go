@@ -14,7 +14,7 @@ type Batch struct {
 	queues map[uint32]queueOp
 	chunks [][]byte // the last one is being filled
 	spare  [][]byte // kept by Reset for later chunks
-	held   int      // bytes of all chunks
+	memory int      // bytes of all chunks
 
 	count    int
 	bytes    int
@@ -89,7 +89,7 @@ func (b *Batch) Reset() {
 	}
 	clear(b.chunks)
 	b.chunks = b.chunks[:0]
-	b.held, b.count, b.bytes = 0, 0, 0
+	b.memory, b.count, b.bytes = 0, 0, 0
 	b.marks, b.hasMarks = Marks{}, false
 	b.load, b.hasLoad = nil, false
 }
@@ -203,9 +203,9 @@ func (b *Batch) Len() int { return b.count }
 // Bytes returns what the batch would write, in the measure of Limits.MaxBytes.
 func (b *Batch) Bytes() int { return b.bytes }
 
-// Held returns the bytes of memory that the records in the batch take, those of cancelled
+// Memory returns the bytes of memory that the records in the batch take, those of cancelled
 // operations included.
-func (b *Batch) Held() int { return b.held }
+func (b *Batch) Memory() int { return b.memory }
 
 // Each calls fn for every operation that would be written: packets in the order of the calls, then
 // queues in no order. For tests and tools.
@@ -267,7 +267,7 @@ func (b *Batch) grow(n int) []byte {
 func (b *Batch) keep(n int) {
 	last := len(b.chunks) - 1
 	b.chunks[last] = b.chunks[last][:len(b.chunks[last])+n]
-	b.held += n
+	b.memory += n
 }
 
 func (o *batchOp) entries() int {

@@ -202,7 +202,7 @@ func TestResetBatchIsEmptyAndTakesNoMemoryAgain(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	b.Reset()
-	if b.Len() != 0 || b.Bytes() != 0 || b.Held() != 0 || len(ops(&b)) != 0 || b.hasMarks {
+	if b.Len() != 0 || b.Bytes() != 0 || b.Memory() != 0 || len(ops(&b)) != 0 || b.hasMarks {
 		t.Errorf("after Reset: %d entries, %d bytes", b.Len(), b.Bytes())
 	}
 }

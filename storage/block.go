@@ -20,7 +20,7 @@ const entryHeader = 4
 // key with the version, and its value, all valid during the call. It reports whether the block can
 // be taken apart to its end.
 func eachEntry(data []byte, fn func(at int, key, value []byte)) bool {
-	body, count, ok := cutCount(data)
+	body, count, ok := splitCount(data)
 	if !ok {
 		return false
 	}
@@ -56,8 +56,8 @@ func eachEntry(data []byte, fn func(at int, key, value []byte)) bool {
 	return true
 }
 
-// cutCount takes the number of entries off a block, when it can be true.
-func cutCount(data []byte) (rest []byte, count int, ok bool) {
+// splitCount takes the number of entries off a block, when it can be true.
+func splitCount(data []byte) (rest []byte, count int, ok bool) {
 	if len(data) < 4 {
 		return nil, 0, false
 	}
@@ -106,7 +106,7 @@ func findBlocks(b []byte) (found []foundBlock, lost int) {
 		limit := min(longest, len(b)-from)
 		to, ok := nextBlock(b, from, limit)
 		if ok {
-			if data, _, _ := cutChecksum(b[from:to]); !eachEntry(data, func(int, []byte, []byte) {}) {
+			if data, _, _ := splitChecksum(b[from:to]); !eachEntry(data, func(int, []byte, []byte) {}) {
 				ok = false
 			}
 		}
@@ -125,6 +125,6 @@ func findBlocks(b []byte) (found []foundBlock, lost int) {
 
 // soundData returns what a block holds when its checksum is right.
 func soundData(b []byte) (data []byte, ok bool) {
-	data, sum, ok := cutChecksum(b)
+	data, sum, ok := splitChecksum(b)
 	return data, ok && crc32.Checksum(data, castagnoli()) == sum
 }

@@ -178,11 +178,11 @@ func (t *tableFile) parse() (err error) {
 
 // index returns the index that the footer describes.
 func (t *tableFile) index() ([]byte, error) {
-	body, sum, ok := cutChecksum(t.data)
+	body, sum, ok := splitChecksum(t.data)
 	if !ok {
 		return nil, errors.New("no footer")
 	}
-	body, size, ok := cutLength(body)
+	body, size, ok := splitLength(body)
 	if !ok || size == 0 {
 		return nil, errors.New("no index")
 	}
@@ -257,10 +257,10 @@ func onlyPayloads(first, next []byte) bool {
 	return strings.HasPrefix(string(first), payloadPrefix) && strings.HasPrefix(string(next), payloadPrefix)
 }
 
-// cutChecksum splits the checksum off the end of b. Stored is a protobuf message {1: algorithm, 2:
-// sum}, in which CRC-32C, number 0, is left out.
-func cutChecksum(b []byte) (rest []byte, sum uint32, ok bool) {
-	b, size, ok := cutLength(b)
+// splitChecksum splits the checksum off the end of b. Stored is a protobuf message {1: algorithm,
+// 2: sum}, in which CRC-32C, number 0, is left out.
+func splitChecksum(b []byte) (rest []byte, sum uint32, ok bool) {
+	b, size, ok := splitLength(b)
 	if !ok || size > len(b) {
 		return nil, 0, false
 	}
@@ -276,7 +276,7 @@ func cutChecksum(b []byte) (rest []byte, sum uint32, ok bool) {
 	return rest, uint32(v), true
 }
 
-func cutLength(b []byte) (rest []byte, n int, ok bool) {
+func splitLength(b []byte) (rest []byte, n int, ok bool) {
 	if len(b) < 4 {
 		return nil, 0, false
 	}

@@ -11,11 +11,11 @@ const (
 	// pointers, so a collection costs the same however much is queued.
 	garbage = 24 << 20
 
-	minPercent, maxPercent = 2, 400 // of the live heap, which garbage is turned into
+	minPercent, maxPercent = 2, 400 // the range of the percentage of the live heap that garbage becomes
 
 	tunePause = 500 * time.Millisecond
-	// A process that allocates less than quiet bytes a pause is idle. It gives free memory back after
-	// every releasePauses of that, releases times: the database frees its buffers one by one.
+	// A process that allocates less than quiet bytes a pause is idle. It gives free memory back
+	// releases times, once every releasePauses: the database frees its buffers one by one.
 	quiet         = 1 << 20
 	releasePauses = 8
 	releases      = 6

@@ -193,7 +193,7 @@ func TestListenersAreClosedWhenAnotherCannotBeOpened(t *testing.T) {
 	_ = again.Close()
 }
 
-func TestAddressesAreJudgedBeforeAnyIsOpened(t *testing.T) {
+func TestAddressesAreCheckedBeforeAnyIsOpened(t *testing.T) {
 	for name, row := range map[string]struct {
 		config Config
 		want   string

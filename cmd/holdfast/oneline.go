@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// oneLine is the first line of an error, and how many more there are: of the tables of a damaged
-// folder each has a line.
+// oneLine is the first line of an error, and the number of the others. The error of a damaged
+// folder has a line for each table.
 func oneLine(err error) string {
 	first, rest, more := strings.Cut(err.Error(), "\n")
 	if !more {

@@ -117,8 +117,8 @@ func (o *output) left() string {
 	return "nothing was written"
 }
 
-// cause is the output's own error if it has one, and err if not. Who writes an output may report
-// its error as something else.
+// cause is the output's own error if it has one, and err if not. Code that writes to the output may
+// have put its error into other words.
 func (o *output) cause(err error) error {
 	if err != nil && o.sink.err != nil {
 		return o.sink.err

@@ -150,7 +150,7 @@ func TestRestartKeepsScoresAndTheOrderInAPool(t *testing.T) {
 	s.lines("next\n", "-1\r\n")
 }
 
-func TestTheSameItemsAreSeenThroughBothDoors(t *testing.T) {
+func TestTheSameItemsAreSeenThroughBothListeners(t *testing.T) {
 	server := serveBoard(t, t.TempDir())
 	s, other := dialAddr(t, server.board), server.dial(t)
 	// An item that pinpriq pushed, and one that it pops.

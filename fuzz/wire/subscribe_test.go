@@ -154,7 +154,7 @@ func TestTheSubscriberReadyLongestIsServedFirst(t *testing.T) {
 	a.wantPayloads("3")
 }
 
-func TestASubscriberWithReadinessLeftGoesToTheEndOfTheLine(t *testing.T) {
+func TestASubscriberWithReadinessLeftWaitsBehindTheOthers(t *testing.T) {
 	server := serve(t)
 	a, b, other := server.dial(t), server.dial(t), server.dial(t)
 	a.send(subscribe("q"), ready, ready)

@@ -10,7 +10,7 @@ const (
 	// The client's rate is averaged over the same time.
 	DefaultStallTimeout = 30 * time.Second
 	// DefaultMinRate ends a backup whose client takes fewer bytes a second. Such a client would keep
-	// the one slot for hours, and so long the disk keeps what was popped since. Half a megabit a
+	// the one slot for hours, and what is popped meanwhile would stay on the disk. Half a megabit a
 	// second is less than any network over which an operator takes backups.
 	DefaultMinRate = 64 << 10
 

@@ -1,7 +1,7 @@
 // Package admin serves the operator over HTTP: it streams backups of the running store and says
 // whether the server is healthy. PROTOCOL.md describes it. server.go and listener.go are the
-// server, routes.go answers requests, pace.go finds slow readers, request.go is what a backup is
-// asked with, client.go fetches one.
+// server, routes.go answers requests, pace.go finds slow readers, request.go parses what a
+// backup is to hold, client.go fetches one.
 package admin
 
 import (

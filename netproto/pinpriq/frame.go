@@ -64,7 +64,8 @@ type Request struct {
 }
 
 // Parse decodes the request at the start of buf into r and returns how many bytes it took. It
-// returns ErrShort if buf holds only a beginning, ErrUnknownOp if that is no request's.
+// returns ErrShort if buf holds only the beginning of a request, and ErrUnknownOp if no request
+// begins like that.
 func (r *Request) Parse(buf []byte) (int, error) {
 	if len(buf) == 0 {
 		return 0, ErrShort

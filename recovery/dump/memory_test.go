@@ -53,15 +53,15 @@ func mostInUse(t *testing.T, begin, records string) (most uint64) {
 }
 
 func TestMemoryForDumpsOfStrangersIsBounded(t *testing.T) {
-	packed := "\x85\xa4type\xa8holdfast\xa7version\x01\xadnext_sequence\xcf\x80\x00\x00\x00\x00\x00\x00\x01" +
+	header := "\x85\xa4type\xa8holdfast\xa7version\x01\xadnext_sequence\xcf\x80\x00\x00\x00\x00\x00\x00\x01" +
 		"\xaclow_sequence\xcf\x7f\xff\xff\xff\xff\xff\xff\xff\xaanext_queue\x02" +
 		"\x83\xa4type\xa5queue\xa2id\x01\xa5queue\xa1a"
-	const length, packLength = 7_500_000, 1_200_000
+	const length, mapLength = 7_500_000, 1_200_000
 	long := packetLine(fmt.Sprintf(`%s,"payload":"%s"`, seq8, strings.Repeat("y", length)))
 	escaped := packetLine(fmt.Sprintf(`%s,"payload":"%s"`, seq8, strings.Repeat(`y\n`, length/3)))
 	short := strings.Repeat(packetLine(seq8), 10_000)
-	longPack := "\x82\xa4type\xa6packet\xa7payload\xc6" + string(binary.BigEndian.AppendUint32(nil, packLength)) + strings.Repeat("y", packLength)
-	shortPack := strings.Repeat("\x81\xa4type\xa6packet", 10_000)
+	longMap := "\x82\xa4type\xa6packet\xa7payload\xc6" + string(binary.BigEndian.AppendUint32(nil, mapLength)) + strings.Repeat("y", mapLength)
+	shortMaps := strings.Repeat("\x81\xa4type\xa6packet", 10_000)
 
 	// Short records take their bytes, and what they become. Long ones take a buffer that append has
 	// made larger than it need be, and their value.
@@ -76,9 +76,9 @@ func TestMemoryForDumpsOfStrangersIsBounded(t *testing.T) {
 		"long lines":           {head + first, long, chunks * 4 * maxLine},
 		"escaped lines":        {head + first, escaped + short, ofShort + chunks*3*maxLine},
 		"short lines":          {head + first, short, ofShort},
-		"long and short maps":  {packed, longPack + shortPack, ofShort + chunks*3*maxMap},
-		"long maps":            {packed, longPack, chunks * 4 * maxMap},
-		"short maps":           {packed, shortPack, ofShort},
+		"long and short maps":  {header, longMap + shortMaps, ofShort + chunks*3*maxMap},
+		"long maps":            {header, longMap, chunks * 4 * maxMap},
+		"short maps":           {header, shortMaps, ofShort},
 	} {
 		used := mostInUse(t, c.begin, c.records)
 		t.Logf("%s: %d of %d MiB were in use", name, used>>20, c.limit>>20)

@@ -115,7 +115,7 @@ func (r *runReader) packet(id storage.PacketID, rec []byte, damage error) error 
 		return err
 	}
 	if checkID(id) == nil {
-		if wanted, err := r.enterQueue(id); err != nil || !wanted {
+		if wanted, err := r.beginQueue(id); err != nil || !wanted {
 			return err
 		}
 	}
@@ -129,9 +129,9 @@ func unreadable(id storage.PacketID, err error) error {
 	return fmt.Errorf("packet %v cannot be read: %w", id, err)
 }
 
-// enterQueue makes the packet's queue the one whose record was added last. A queue without a
+// beginQueue makes the packet's queue the one whose record was added last. A queue without a
 // definition has no name to ask for, so its packets are wanted only in a dump of all queues.
-func (r *runReader) enterQueue(id storage.PacketID) (wanted bool, err error) {
+func (r *runReader) beginQueue(id storage.PacketID) (wanted bool, err error) {
 	if r.queue != nil && r.queue.ID == id.Queue {
 		return true, nil
 	}

@@ -168,8 +168,8 @@ func TestExampleOfTheDocumentIsADump(t *testing.T) {
 
 func TestDumpOfALaterVersionIsRefused(t *testing.T) {
 	later := strings.Replace(head, `version":1`, `version":2,"more":[{"a":[1,true,null,"x"]}]`, 1)
-	packed := "\x83\xa4type\xa8holdfast\xa7version\x02\xa4more\x91\x80"
-	for _, in := range []string{later, packed} {
+	inMsgpack := "\x83\xa4type\xa8holdfast\xa7version\x02\xa4more\x91\x80"
+	for _, in := range []string{later, inMsgpack} {
 		if _, err := Read(t.Context(), strings.NewReader(in), ReadOptions{}); err == nil || !strings.Contains(err.Error(), "1: the dump has version 2") {
 			t.Errorf("got %v, want its version", err)
 		}
@@ -335,9 +335,9 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 		if len(object.Tags)+len(object.TagsBase64)/2 != len(p.Tags) {
 			t.Fatalf("%s has other tags than %q", line, p.Tags)
 		}
-		pack := newEncoder(Msgpack, Auto)
+		e := newEncoder(Msgpack, Auto)
 		var fields map[string]any
-		if err := msgpack.Unmarshal(pack.packet(nil, q, id, &p, recoverytest.Later), &fields); err != nil {
+		if err := msgpack.Unmarshal(e.packet(nil, q, id, &p, recoverytest.Later), &fields); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(fields["queue"].([]byte), q.Name) || fields["id"] != id.String() || fmt.Sprint(fields["sequence"]) != fmt.Sprint(id.Seq) {

@@ -296,11 +296,11 @@ func halfLoaded(t *testing.T, text []byte) (dir string) {
 func TestUnfinishedLoadGoesOnWithNoOtherDump(t *testing.T) {
 	text, _ := dumpOf(t, recoverytest.Many(300), dump.Options{})
 	other, _ := dumpOf(t, recoverytest.Many(300), dump.Options{Payload: dump.Hex})
-	packed, _ := dumpOf(t, recoverytest.Many(300), dump.Options{Format: dump.Msgpack})
+	inMsgpack, _ := dumpOf(t, recoverytest.Many(300), dump.Options{Format: dump.Msgpack})
 	short, _ := dumpOf(t, recoverytest.Many(20), dump.Options{})
 	flipped := bytes.Replace(text, []byte("payload 17"), []byte("payload 18"), 1)
 	dir := halfLoaded(t, text)
-	for name, in := range map[string][]byte{"other": other, "other format": packed, "shorter": short, "changed": flipped} {
+	for name, in := range map[string][]byte{"other": other, "other format": inMsgpack, "shorter": short, "changed": flipped} {
 		_, err := Load(t.Context(), dir, bytes.NewReader(in), Options{Now: recoverytest.Later})
 		if !errors.Is(err, ErrOtherDump) {
 			t.Errorf("%s: got %v, want ErrOtherDump", name, err)

@@ -65,8 +65,8 @@ func (l *loader) run(ctx context.Context) error {
 	return nil
 }
 
-// stored reports whether an earlier load has stored the record that is being handed out. The first
-// that is not stored must follow the same bytes as then.
+// stored reports whether an earlier load has stored the record that is being handed out. The bytes
+// before the first that is not stored must be those of then.
 func (l *loader) stored() (bool, error) {
 	at := l.in.Offset()
 	if at < l.resume.Offset {
