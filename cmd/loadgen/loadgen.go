@@ -16,7 +16,7 @@
 //	packets.go      which packets are pushed
 //	items.go        which items of a board are updated
 //	pinpriq.go, barbershop.go, redis.go, redis_board.go, beanstalkd.go   one protocol each
-//	usage.go        processor time, memory and written bytes of a process
+//	usage.go        processor time and memory of a process
 package loadgen
 
 import (

@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -11,8 +10,8 @@ import (
 // Usage is what a process has used: processor time since it began, and the memory it holds now.
 type Usage struct {
 	CPU time.Duration // user and system time of all threads, in steps of 10 ms
-	// Bytes of resident memory. RSS is all of it, Anon and File are parts.
-	RSS, Anon, File int64
+	// Bytes of resident memory. RSS is all of it, Anon what is not of files.
+	RSS, Anon int64
 }
 
 // clockTick is the unit of the times in /proc/PID/stat: USER_HZ is 100 wherever Go runs on Linux.
@@ -35,30 +34,6 @@ func ReadUsage(pid int) (Usage, error) {
 	return u, u.parseStatus(status)
 }
 
-// ReadWritten returns how many bytes a process has caused to be written to disks, in whole pages.
-func ReadWritten(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
-	if err != nil {
-		return 0, fmt.Errorf("what process %d has written cannot be read: %w", pid, err)
-	}
-	return parseIO(text)
-}
-
-// parseIO returns write_bytes of /proc/PID/io.
-func parseIO(text []byte) (int64, error) {
-	for row := range bytes.Lines(text) {
-		name, rest, _ := bytes.Cut(row, []byte{':'})
-		if string(name) != "write_bytes" {
-			continue
-		}
-		if n, ok := number(bytes.TrimSpace(rest)); ok {
-			return n, nil
-		}
-		return 0, fmt.Errorf("/proc/PID/io says %q, expected a number of bytes", bytes.TrimSpace(row))
-	}
-	return 0, errors.New("/proc/PID/io has no line write_bytes, expected one")
-}
-
 // parseStat returns the sum of utime and stime, the fields 14 and 15 of /proc/PID/stat. Field 2 is
 // the command in parentheses and may itself hold spaces and parentheses. So fields are counted from
 // the last parenthesis.
@@ -79,7 +54,7 @@ func parseStat(stat []byte) (time.Duration, error) {
 // parseStatus reads the memory lines of /proc/PID/status, such as "VmRSS:     1234 kB". A process
 // that has ended has none of them.
 func (u *Usage) parseStatus(status []byte) error {
-	memory := map[string]*int64{"VmRSS": &u.RSS, "RssAnon": &u.Anon, "RssFile": &u.File}
+	memory := map[string]*int64{"VmRSS": &u.RSS, "RssAnon": &u.Anon}
 	for row := range bytes.Lines(status) {
 		name, rest, _ := bytes.Cut(row, []byte{':'})
 		to := memory[string(name)]

@@ -26,7 +26,7 @@ func TestProcessorTimeIsFieldFourteenAndFifteen(t *testing.T) {
 func TestMemoryIsReadFromTheStatus(t *testing.T) {
 	var u Usage
 	err := u.parseStatus([]byte("Name:\tx\nVmPeak:\t 9 kB\nVmRSS:\t    1234 kB\nRssAnon:\t     1000 kB\nRssFile:\t 230 kB\nRssShmem:\t       4 kB\n"))
-	want := Usage{RSS: 1234 << 10, Anon: 1000 << 10, File: 230 << 10}
+	want := Usage{RSS: 1234 << 10, Anon: 1000 << 10}
 	if err != nil || u != want {
 		t.Errorf("got %+v, %v, expected %+v", u, err, want)
 	}
@@ -37,23 +37,8 @@ func TestMemoryIsReadFromTheStatus(t *testing.T) {
 	}
 }
 
-func TestWrittenBytesAreReadFromTheirLine(t *testing.T) {
-	got, err := parseIO([]byte("rchar: 6976\nwchar: 17\nread_bytes: 3\nwrite_bytes: 40960\ncancelled_write_bytes: 5\n"))
-	if err != nil || got != 40960 {
-		t.Errorf("got %d, %v, expected 40960", got, err)
-	}
-	for _, bad := range []string{"", "wchar: 17\n", "write_bytes: x\n", "cancelled_write_bytes: 5\n"} {
-		if _, err := parseIO([]byte(bad)); err == nil {
-			t.Errorf("%q gave no error", bad)
-		}
-	}
-}
-
 func TestAProcessThatDoesNotExistIsAnError(t *testing.T) {
 	if _, err := ReadUsage(1 << 30); err == nil {
 		t.Error("no error")
-	}
-	if _, err := ReadWritten(1 << 30); err == nil {
-		t.Error("no error from ReadWritten")
 	}
 }

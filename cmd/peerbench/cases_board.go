@@ -43,15 +43,15 @@ func boardCases(list []contender, s sizes) []benchCase {
 			}
 			cases = append(cases, benchCase{
 				name: fmt.Sprintf("%s-%d", kind.name, at.depth), about: about + kind.about + at.about,
-				contenders: list, targets: []target{atLeast("redis", 1.2)},
-				run: boardThroughput{items: s.boardItems, extra: extra, limit: s.limit, traffic: kind.traffic(boardConns, at.depth, at.count)}.run,
+				contenders: list,
+				run:        boardThroughput{items: s.boardItems, extra: extra, limit: s.limit, traffic: kind.traffic(boardConns, at.depth, at.count)}.run,
 			})
 		}
 	}
 	return append(cases, benchCase{
-		name: "board growth", about: "time, processor time and bytes written of one update (50 connections, 16 at a time) as the board grows",
-		contenders: named(list, "holdfast"), targets: boardGrowthTargets(s.boardGrowth),
-		run: boardGrowth{items: s.boardGrowth, updates: s.boardUpdates}.run,
+		name: "board growth", about: "time of one update (50 connections, 16 at a time) as the board grows",
+		contenders: named(list, "holdfast"),
+		run:        boardGrowth{items: s.boardGrowth, updates: s.boardUpdates}.run,
 	})
 }
 
@@ -77,7 +77,7 @@ type boardThroughput struct {
 }
 
 func (t boardThroughput) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
-	rows := newRows(c, "operations/s", true)
+	rows := newRows(c, "operations/s")
 	servers := make([]*server, len(c.contenders))
 	err := b.each(ctx, c, b.rounds, func(round, i int) error {
 		p, items := c.contenders[i].peer, loadgen.Items{Queue: queueName, Live: t.items + b.rounds*t.extra}
@@ -131,76 +131,28 @@ func (g boardGrowth) run(ctx context.Context, b *bench, c *benchCase) ([]*row, e
 		return nil, err
 	}
 	made := 0
-	rows, err := b.eachSize(ctx, c, s, g.items, func(items int) ([]*row, error) {
+	return b.eachSize(ctx, c, s, g.items, func(items int) (*row, error) {
 		if err := s.makeItems(ctx, loadgen.Items{First: uint32(made), Live: items - made}); err != nil {
 			return nil, err
 		}
 		made = items
 		return g.measure(ctx, b.rounds, s, items)
 	})
-	var sorted []*row // by figure, then by size
-	figures := len(boardFigures())
-	for figure := range figures {
-		for i := figure; i < len(rows); i += figures {
-			sorted = append(sorted, rows[i])
-		}
-	}
-	return sorted, err
 }
 
-// measure returns the time, the processor time and the written bytes of an update. The last two
-// include what the server still does for it afterwards.
-func (g boardGrowth) measure(ctx context.Context, rounds int, s *server, items int) (figures []*row, err error) {
-	for _, what := range boardFigures() {
-		figures = append(figures, &row{Case: what.name + short(items), Server: s.peer.name, Unit: what.unit})
-	}
-	pid, n := s.cmd.Process.Pid, float64(g.updates)
+func (g boardGrowth) measure(ctx context.Context, rounds int, s *server, items int) (*row, error) {
+	r := &row{Case: "board " + short(items), Server: s.peer.name, Unit: "µs/op"}
 	for round := range rounds {
-		usedBefore, writtenBefore, err := spent(pid)
-		if err != nil {
-			return nil, err
-		}
 		seeded := loadgen.Items{Live: items, Seed: uint64(1+round) * seedStep}
 		result, err := s.measureAll(ctx, updates(boardConns, 16, g.updates)(contender{peer: s.peer}, state{items: seeded}))
 		if err != nil {
 			return nil, err
 		}
-		figures[0].addResult(&result, 1)
+		r.addResult(&result, 1)
+		r.Samples[round] = result.Elapsed.Seconds() * 1e6 / float64(result.Packets())
 		if err := s.rest(ctx); err != nil {
 			return nil, err
 		}
-		used, written, err := spent(pid)
-		if err != nil {
-			return nil, err
-		}
-		figures[0].Samples[round] = result.Elapsed.Seconds() * 1e6 / n
-		figures[1].Samples = append(figures[1].Samples, (used-usedBefore).Seconds()*1e6/n)
-		figures[2].Samples = append(figures[2].Samples, float64(written-writtenBefore)/n)
 	}
-	return figures, figures[0].addMemory(s)
-}
-
-// spent is the processor time of a process and the bytes it has written.
-func spent(pid int) (time.Duration, int64, error) {
-	usage, err := loadgen.ReadUsage(pid)
-	if err != nil {
-		return 0, 0, err
-	}
-	written, err := loadgen.ReadWritten(pid)
-	return usage.CPU, written, err
-}
-
-// boardFigure is something that an update costs. The size of the board follows its name.
-type boardFigure struct{ name, unit string }
-
-func boardFigures() []boardFigure {
-	return []boardFigure{{"board ", "µs/op"}, {"board CPU ", "µs/op"}, {"board disk ", "B/op"}}
-}
-
-func boardGrowthTargets(sizes []int) []target {
-	var targets []target
-	for _, figure := range boardFigures() {
-		targets = append(targets, growthTargets(figure.name, sizes)...)
-	}
-	return targets
+	return r, r.addMemory(s)
 }

@@ -90,14 +90,10 @@ func (c tell) Consume(dst, src []byte) ([]byte, loadgen.Progress, error) {
 	return c.Protocol.Consume(dst, src)
 }
 
-func TestBoardGrowthComparesEachSizeWithTheFirst(t *testing.T) {
+func TestBoardGrowthMeasuresEachSizeInAllRounds(t *testing.T) {
 	b := testBench(t)
 	growth := boardGrowth{items: []int{20, 50}, updates: 500}
-	c := &benchCase{
-		name: "board growth", contenders: []contender{{label: "holdfast", peer: boardHelper(t)}},
-		targets: boardGrowthTargets(growth.items),
-	}
-	c.contenders[0].peer.name = "holdfast"
+	c := &benchCase{name: "board growth", contenders: []contender{{label: "holdfast", peer: boardHelper(t)}}}
 	rows, err := growth.run(t.Context(), b, c)
 	if err != nil || len(b.failed) > 0 {
 		t.Fatal(err, b.failed)
@@ -109,13 +105,8 @@ func TestBoardGrowthComparesEachSizeWithTheFirst(t *testing.T) {
 			t.Errorf("%s has %d samples, expected 2", r.Case, len(r.Samples))
 		}
 	}
-	if got := strings.Join(names, ", "); got != "board 20, board 50, board CPU 20, board CPU 50, board disk 20, board disk 50" {
+	if got := strings.Join(names, ", "); got != "board 20, board 50" {
 		t.Errorf("the rows are %s", got)
-	}
-	var r report
-	r.add(c, rows)
-	if len(r.Verdicts) != 3 || r.Verdicts[0].Case != "board 50" || r.Verdicts[0].Value <= 0 {
-		t.Errorf("the verdicts are %+v, expected three about a board of 50", r.Verdicts)
 	}
 }
 

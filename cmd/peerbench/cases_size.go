@@ -17,7 +17,7 @@ import (
 type startup struct{ packets int }
 
 func (u startup) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
-	rows := newRows(c, "s", false)
+	rows := newRows(c, "s")
 	servers := make([]*server, len(c.contenders))
 	err := b.each(ctx, c, b.rounds, func(round, i int) error {
 		p := c.contenders[i].peer
@@ -105,13 +105,6 @@ func (m memory) measure(ctx context.Context, s *server, c contender, packets int
 
 func memoryCase(packets int) string { return "memory " + short(packets) }
 
-func memoryTargets(s sizes) []target {
-	return []target{
-		{row: memoryCase(s.memoryLow), absolute: true, limit: 200, text: "under 200 MB"},
-		{row: "memory slope", absolute: true, limit: 100, text: "at most 100 B a packet"},
-	}
-}
-
 // growth measures pairs of push and pop on queues of rising length, one after the other on one
 // server. Priorities rise with time. So every pop takes a packet that was pushed about a queue's
 // length before, never a fresh one.
@@ -125,15 +118,12 @@ func (g growth) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 	if err != nil {
 		return nil, err
 	}
-	return b.eachSize(ctx, c, s, g.depths, func(depth int) ([]*row, error) {
-		r, err := g.measure(ctx, b.rounds, s, depth)
-		return []*row{r}, err
-	})
+	return b.eachSize(ctx, c, s, g.depths, func(depth int) (*row, error) { return g.measure(ctx, b.rounds, s, depth) })
 }
 
 // eachSize measures one size after the other on one server. It ends with the first size that fails,
 // because then the server is killed.
-func (b *bench) eachSize(ctx context.Context, c *benchCase, s *server, sizes []int, measure func(size int) ([]*row, error)) ([]*row, error) {
+func (b *bench) eachSize(ctx context.Context, c *benchCase, s *server, sizes []int, measure func(size int) (*row, error)) ([]*row, error) {
 	var rows []*row
 	for _, size := range sizes {
 		step, failed := *c, len(b.failed)
@@ -141,7 +131,7 @@ func (b *bench) eachSize(ctx context.Context, c *benchCase, s *server, sizes []i
 		err := b.each(ctx, &step, 1, func(int, int) error {
 			measured, err := measure(size)
 			if err == nil {
-				rows = append(rows, measured...)
+				rows = append(rows, measured)
 			}
 			return err
 		})
@@ -173,18 +163,6 @@ func (g growth) measure(ctx context.Context, rounds int, s *server, depth int) (
 		r.Samples[round] = result.Elapsed.Seconds() * 1e6 / float64(result.Packets()*operations)
 	}
 	return r, r.addMemory(s)
-}
-
-// growthTargets compares each size with the first. The size follows the name of a row.
-func growthTargets(name string, sizes []int) []target {
-	var targets []target
-	for _, size := range sizes[1:] {
-		targets = append(targets, target{
-			row: name + short(size), baseRow: name + short(sizes[0]), against: "holdfast", limit: 1.5,
-			text: "at most 1.5 × " + short(sizes[0]),
-		})
-	}
-	return targets
 }
 
 // short writes a round number as 10 k or 5 M.

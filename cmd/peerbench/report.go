@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -18,68 +17,37 @@ import (
 // row is one line of the table: one server in one case. Each list has an element for every round in
 // which the figure was measured.
 type row struct {
-	Case    string    `json:"case"`
-	Server  string    `json:"server"`
-	Unit    string    `json:"unit"`
-	Higher  bool      `json:"higher_is_better"`
-	Samples []float64 `json:"samples"`
-	P50     []float64 `json:"p50_ms,omitempty"`
-	P99     []float64 `json:"p99_ms,omitempty"`
-	CPU     []float64 `json:"server_cpu_ms_per_1000,omitempty"`
-	Client  []float64 `json:"client_cpu_ms_per_1000,omitempty"`
-	RSS     []float64 `json:"rss_mb,omitempty"`
-	Anon    []float64 `json:"rss_anon_mb,omitempty"`
-	File    []float64 `json:"rss_file_mb,omitempty"`
-	Ratio   float64   `json:"holdfast_ratio,omitempty"` // Holdfast's median divided by this one; 0 where Holdfast is not in the case
-}
-
-// target is what Holdfast shall reach: a ratio to another row, or a figure.
-type target struct {
-	row      string  // "" for the case's own name
-	baseRow  string  // the row compared with; "" for the same as row
-	against  string  // the server compared with
-	absolute bool    // the figure itself is compared with limit
-	limit    float64 // ratio or figure
-	higher   bool    // whether limit is the least rather than the most
-	text     string
-}
-
-// verdict is a target with what was measured.
-type verdict struct {
-	Case   string  `json:"case"`
-	Target string  `json:"target"`
-	Value  float64 `json:"value"`
-	Met    bool    `json:"met"`
+	Case    string
+	Server  string
+	Unit    string
+	Samples []float64
+	P50     []float64 // milliseconds, as is all below but RSS
+	P99     []float64
+	CPU     []float64 // of the server, for 1000 operations
+	Client  []float64 // the same of the generator
+	RSS     []float64 // MB
+	Ratio   float64   // Holdfast's median divided by this one; 0 where Holdfast is not in the case
 }
 
 // report is the outcome of a run.
 type report struct {
-	Processors int       `json:"processors"`
-	SyncMicros float64   `json:"synced_append_us"`
-	LoadBefore string    `json:"load_before,omitempty"` // load average of the last minute
-	Rounds     int       `json:"rounds"`
-	Quick      bool      `json:"quick"`
-	Servers    []string  `json:"servers"`
-	Skipped    []string  `json:"skipped,omitempty"`
-	Failed     []string  `json:"failed,omitempty"`
-	Rows       []*row    `json:"rows"`
-	Verdicts   []verdict `json:"targets"`
-	Seconds    float64   `json:"seconds"`
-}
-
-func atLeast(against string, ratio float64) target {
-	return target{against: against, limit: ratio, higher: true, text: fmt.Sprintf("at least %g × %s", ratio, against)}
-}
-
-func atMost(against string, ratio float64) target {
-	return target{against: against, limit: ratio, text: fmt.Sprintf("at most %g × %s", ratio, against)}
+	Processors int
+	SyncMicros float64 // a synced append
+	LoadBefore string  // load average of the last minute
+	Rounds     int
+	Quick      bool
+	Servers    []string
+	Skipped    []string
+	Failed     []string
+	Rows       []*row
+	Seconds    float64
 }
 
 // newRows makes a row for each contender of a case.
-func newRows(c *benchCase, unit string, higher bool) []*row {
+func newRows(c *benchCase, unit string) []*row {
 	rows := make([]*row, len(c.contenders))
 	for i, contender := range c.contenders {
-		rows[i] = &row{Case: c.name, Server: contender.label, Unit: unit, Higher: higher}
+		rows[i] = &row{Case: c.name, Server: contender.label, Unit: unit}
 	}
 	return rows
 }
@@ -102,8 +70,6 @@ func (r *row) addMemory(s *server) error {
 		return err
 	}
 	r.RSS = append(r.RSS, float64(usage.RSS)/1e6)
-	r.Anon = append(r.Anon, float64(usage.Anon)/1e6)
-	r.File = append(r.File, float64(usage.File)/1e6)
 	return nil
 }
 
@@ -119,8 +85,8 @@ func (r *report) describe(ctx context.Context, peers []*peer) {
 	}
 }
 
-// add takes the rows of a case, and compares its targets.
-func (r *report) add(c *benchCase, rows []*row) {
+// add takes the rows of a case that were measured.
+func (r *report) add(rows []*row) {
 	rows = slices.DeleteFunc(rows, func(row *row) bool { return len(row.Samples) == 0 })
 	for _, to := range rows {
 		if own := find(rows, to.Case, "holdfast"); own != nil && own != to {
@@ -128,31 +94,6 @@ func (r *report) add(c *benchCase, rows []*row) {
 		}
 	}
 	r.Rows = append(r.Rows, rows...)
-	for _, t := range c.targets {
-		if t.row == "" {
-			t.row = c.name
-		}
-		if t.baseRow == "" {
-			t.baseRow = t.row
-		}
-		own := find(rows, t.row, "holdfast")
-		if own == nil {
-			continue
-		}
-		value := median(own.Samples)
-		if !t.absolute {
-			base := find(rows, t.baseRow, t.against)
-			if base == nil {
-				continue
-			}
-			value = divide(value, median(base.Samples))
-		}
-		met := value <= t.limit
-		if t.higher {
-			met = value >= t.limit
-		}
-		r.Verdicts = append(r.Verdicts, verdict{Case: t.row, Target: t.text, Value: value, Met: met})
-	}
 }
 
 func find(rows []*row, name, server string) *row {
@@ -164,13 +105,7 @@ func find(rows []*row, name, server string) *row {
 	return nil
 }
 
-func (r *report) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
-
-func (r *report) writeText(w io.Writer) error {
+func (r *report) write(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d processors, a synced append of 4 KiB takes %.0f µs, %d-byte payloads, medians of %d rounds, %.0f s in all\n",
 		r.Processors, r.SyncMicros, payloadSize, r.Rounds, r.Seconds)
@@ -185,7 +120,7 @@ func (r *report) writeText(w io.Writer) error {
 	}
 	fmt.Fprintln(&text)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "case\tserver\tmedian\tunit\tspread\tholdfast ÷ it\tp50 ms\tp99 ms\tserver CPU ms/1000\tclient\tRSS MB (anon + file)\t")
+	fmt.Fprintln(table, "case\tserver\tmedian\tunit\tspread\tholdfast ÷ it\tp50 ms\tp99 ms\tserver CPU ms/1000\tclient\tRSS MB\t")
 	last := ""
 	for _, row := range r.Rows {
 		name := row.Case
@@ -196,14 +131,6 @@ func (r *report) writeText(w io.Writer) error {
 		fmt.Fprintln(table, strings.Join(row.cells(name), "\t")+"\t")
 	}
 	_ = table.Flush() // a strings.Builder takes everything
-	fmt.Fprintln(&text)
-	for _, v := range r.Verdicts {
-		outcome := "missed"
-		if v.Met {
-			outcome = "met"
-		}
-		fmt.Fprintf(&text, "%-12s %-32s %8.2f  %s\n", v.Case, v.Target, v.Value, outcome)
-	}
 	for _, line := range r.Failed {
 		fmt.Fprintf(&text, "\nfailed: %s\n", line)
 	}
@@ -216,13 +143,9 @@ func (r *row) cells(name string) []string {
 	if r.Ratio != 0 {
 		ratio = fmt.Sprintf("%.2f", r.Ratio)
 	}
-	memory := ""
-	if len(r.RSS) > 0 {
-		memory = fmt.Sprintf("%.0f (%.0f + %.0f)", median(r.RSS), median(r.Anon), median(r.File))
-	}
 	return []string{
 		name, r.Server, figure(median(r.Samples)), r.Unit, spread(r.Samples), ratio,
-		optional(r.P50), optional(r.P99), optional(r.CPU), optional(r.Client), memory,
+		optional(r.P50), optional(r.P99), optional(r.CPU), optional(r.Client), optional(r.RSS),
 	}
 }
 
