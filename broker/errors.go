@@ -27,7 +27,7 @@ var (
 	ErrNotReserved = errors.New("transaction goes beyond what was announced for it")
 
 	// ErrNotBare: a packet is not just a key and a priority.
-	ErrNotBare = errors.New("packet is not just a key: it has none, or has a payload, tags, a producer or a time to live that would be lost; take it through another protocol")
+	ErrNotBare = errors.New("packet is more than a key and a priority, or has no key: take it through another protocol")
 	// ErrShared: a packet is not the only one with its key, so that key has no one priority.
 	ErrShared = errors.New("several packets have this key: take them first")
 	// ErrManyShare: more than MaxBareGroup packets have a key.

@@ -82,7 +82,7 @@ type Options struct {
 	// for: few mapped pages stay in memory, at the price of mapping and reading some of them again.
 	Offline bool
 
-	// AcceptLoss opens a store although it is older than its anchor.
+	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
 	AcceptLoss bool
 
 	// Unfinished opens a store although a load into it was cut short: Store.Load tells how far it

@@ -79,7 +79,7 @@ func TestReserveOfACopiedFolderCountsForWhatItTakes(t *testing.T) {
 			}
 			defer s.Close()
 			s.guard.mu.Lock()
-			held := s.guard.held
+			held := s.guard.reserved
 			s.guard.mu.Unlock()
 			if held != row.held {
 				t.Errorf("the reserve counts for %d bytes, want %d", held, row.held)

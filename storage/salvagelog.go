@@ -19,7 +19,7 @@ type logSalvager struct {
 	last uint64 // the last transaction taken, or anyVersion
 
 	version uint64     // of the transaction that is being read
-	pending []logPlace // its records
+	records []logPlace // its records
 	sure    bool       // it was on the device, although its end may not be found
 }
 
@@ -69,16 +69,16 @@ func (s *logSalvager) record(at int, r *logRecord) {
 	}
 	one := logRun{log: s.log}
 	one.take(at, r)
-	s.pending = append(s.pending, one.records...)
+	s.records = append(s.records, one.records...)
 }
 
 func (s *logSalvager) take() {
-	s.run.records = append(s.run.records, s.pending...)
+	s.run.records = append(s.run.records, s.records...)
 	if s.last == anyVersion && s.version != 0 {
 		s.last = s.version
 	}
 	s.last = max(s.last, s.version)
-	s.version, s.pending, s.sure = 0, s.pending[:0], false
+	s.version, s.records, s.sure = 0, s.records[:0], false
 }
 
 // passHole finds the next record behind one that cannot be read.

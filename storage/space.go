@@ -55,7 +55,7 @@ type guard struct {
 	// inflight tells how many bytes compactions under way have written so
 	// far; nil before Badger is open.
 	inflight func() int64
-	held     int64 // size of the reserve file, 0 when there is none
+	reserved int64 // size of the reserve file, 0 when there is none
 	lsm      int64 // bytes of tables
 	space    Space
 }
@@ -95,12 +95,12 @@ func (g *guard) checkReserve(total int64) error {
 	if err != nil {
 		return fmt.Errorf("cannot look at the reserve file: %w", &os.PathError{Op: "lstat", Path: g.reserve, Err: err})
 	}
-	g.held = min(st.Size, st.Blocks*statBlock)
+	g.reserved = min(st.Size, st.Blocks*statBlock)
 	free, _, err := g.stat(g.path)
 	if err != nil {
 		return err
 	}
-	if want := g.sizing.reserve(total); g.held != want && (g.held == 0 || g.fits(free+g.held, want)) {
+	if want := g.sizing.reserve(total); g.reserved != want && (g.reserved == 0 || g.fits(free+g.reserved, want)) {
 		g.drop()
 	}
 	return nil
@@ -125,8 +125,8 @@ func (g *guard) look(batch int64) error {
 		g.space.Level = Normal
 		return err
 	}
-	if free < g.sizing.floor() && g.held > 0 {
-		free += g.held
+	if free < g.sizing.floor() && g.reserved > 0 {
+		free += g.reserved
 		g.drop()
 	}
 	// A record is written to the log with up to 34 bytes around it, and to a page of its own at
@@ -134,7 +134,7 @@ func (g *guard) look(batch int64) error {
 	const page = 4096
 	stop := g.sizing.background(g.lsm) + 2*batch + page
 	g.space = Space{Free: free, Total: total, Stored: g.lsm}
-	avail := free + g.held
+	avail := free + g.reserved
 	if avail < stop+g.sizing.draining() && g.inflight != nil {
 		// What stop keeps for them is partly used, and not missing.
 		avail += min(g.inflight(), g.sizing.compaction(g.lsm))
@@ -166,7 +166,7 @@ func (g *guard) refresh(lsm int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	want := g.sizing.reserve(g.space.Total)
-	if g.held == 0 && g.fits(g.space.Free, want) {
+	if g.reserved == 0 && g.fits(g.space.Free, want) {
 		g.make(want)
 	}
 }
@@ -228,13 +228,13 @@ func (g *guard) make(size int64) {
 		_ = os.Remove(g.reserve)
 		return
 	}
-	g.held = size
+	g.reserved = size
 	g.space.Free -= size
 }
 
 func (g *guard) drop() {
 	if err := os.Remove(g.reserve); err == nil || errors.Is(err, fs.ErrNotExist) {
-		g.held = 0
+		g.reserved = 0
 	}
 }
 

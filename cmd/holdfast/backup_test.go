@@ -81,7 +81,7 @@ func TestBackupsUnderLoadAreSoundFolders(t *testing.T) {
 	s := serve(t, filepath.Join(work, "data"), "--admin", "127.0.0.1:0", "--barbershop", "127.0.0.1:0")
 	const standing = 2000
 	s.must(t, "bench", "push", "--count", fmt.Sprint(standing), "--keep")
-	if r := s.feed(t, strings.Repeat("1 1\n", standing), "barbershop", "import", "-"); r.code != exitOK {
+	if r := s.runWith(t, strings.Repeat("1 1\n", standing), "barbershop", "import", "-"); r.code != exitOK {
 		t.Fatalf("import: %+v", r)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -198,7 +198,7 @@ func TestOutputThatCannotBeWrittenIsNotBlamedOnTheServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0", "--barbershop", "127.0.0.1:0")
-			if r := s.feed(t, c.stdin, c.fill...); r.code != exitOK {
+			if r := s.runWith(t, c.stdin, c.fill...); r.code != exitOK {
 				t.Fatalf("%+v", r)
 			}
 			oneErrorLine(t, s.run(t, c.args...), exitFailed, name+": write /dev/full: no space left on device; nothing was written")

@@ -144,7 +144,7 @@ func TestBenchReportsSayWhatWasLeft(t *testing.T) {
 
 func TestBenchOfABoardInUseSaysHowManyItemsItHas(t *testing.T) {
 	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
-	if r := s.feed(t, "20 7\n", "barbershop", "import", "-"); r.code != exitOK {
+	if r := s.runWith(t, "20 7\n", "barbershop", "import", "-"); r.code != exitOK {
 		t.Fatalf("import: %+v", r)
 	}
 	oneErrorLine(t, s.run(t, "bench", "update", "--protocol", "barbershop"), exitFailed, "has 1 item, which a bench would change")

@@ -49,7 +49,7 @@ func TestExportTellsOfPacketsThatAreNoItems(t *testing.T) {
 	} {
 		s.must(t, append([]string{"push", "barbershop"}, args...)...)
 	}
-	if r := s.feed(t, "20 7\n", "barbershop", "import", "-"); r.code != exitOK {
+	if r := s.runWith(t, "20 7\n", "barbershop", "import", "-"); r.code != exitOK {
 		t.Fatalf("import: %+v", r)
 	}
 	r := s.run(t, "barbershop", "export", "-")
@@ -80,7 +80,7 @@ func TestExportWritesAnItemOnce(t *testing.T) {
 
 func TestExportOfAQueueThatIsNotThereKeepsTheOlderSnapshot(t *testing.T) {
 	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	if r := s.feed(t, "20 7\n", "barbershop", "import", "-"); r != (result{exitOK, "1 line imported\n", ""}) {
+	if r := s.runWith(t, "20 7\n", "barbershop", "import", "-"); r != (result{exitOK, "1 line imported\n", ""}) {
 		t.Fatalf("import: %+v", r)
 	}
 	file := filepath.Join(t.TempDir(), "snapshot")

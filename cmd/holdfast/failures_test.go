@@ -158,7 +158,7 @@ func TestAClientThatCannotBeServedSaysWhy(t *testing.T) {
 		"name to hear too long":   {args: []string{"subscribe", tooLong}, want: "queue name has 65536 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			oneErrorLine(t, s.feed(t, c.stdin, c.args...), exitFailed, c.want)
+			oneErrorLine(t, s.runWith(t, c.stdin, c.args...), exitFailed, c.want)
 		})
 	}
 }

@@ -142,11 +142,11 @@ func (s *testServer) wait(t *testing.T, log io.Reader, args []string) {
 // run runs a client command against the server.
 func (s *testServer) run(t *testing.T, args ...string) result {
 	t.Helper()
-	return s.feed(t, "", args...)
+	return s.runWith(t, "", args...)
 }
 
-// feed runs a client command with standard input.
-func (s *testServer) feed(t *testing.T, stdin string, args ...string) result {
+// runWith runs a client command with standard input.
+func (s *testServer) runWith(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

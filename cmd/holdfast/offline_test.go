@@ -239,7 +239,7 @@ func TestLoadThatWasCutShortGoesOn(t *testing.T) {
 	}
 }
 
-func TestMergedPacketsComeBeside(t *testing.T) {
+func TestMergedPacketsAreAddedToTheOthers(t *testing.T) {
 	dir, file := filled(t), filepath.Join(t.TempDir(), "dump")
 	done(t, "dump", dir, "--queue", "jobs", "-o", file)
 	done(t, "load", dir, file, "--merge")

@@ -31,7 +31,7 @@ func TestPopPrintsWhatWasPushed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			queue := "\xfequeue of " + name
-			if r := s.feed(t, c.stdin, append([]string{"push", queue}, c.push...)...); r.code != exitOK || r.stdout+r.stderr != "" {
+			if r := s.runWith(t, c.stdin, append([]string{"push", queue}, c.push...)...); r.code != exitOK || r.stdout+r.stderr != "" {
 				t.Fatalf("push: %+v, want silence and exit code 0", r)
 			}
 			if got := s.must(t, append([]string{"pop", queue}, c.pop...)...); got != c.want {

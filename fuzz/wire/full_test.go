@@ -37,7 +37,7 @@ func (s fullStore) Space() storage.Space {
 	return space
 }
 
-func TestAFullDiskClosesConnectionsThatAskForSomethingAndForgetsNothing(t *testing.T) {
+func TestAFullDiskClosesConnectionsThatAskForSomethingAndLosesNothing(t *testing.T) {
 	var full atomic.Bool
 	tried := make(chan struct{})
 	server := serveConfig(t, daemon.Config{

@@ -130,8 +130,8 @@ func TestTheBoardIsAnyQueue(t *testing.T) {
 	c.ask("next", "-1")
 	c.ask("update 2 5", "OK")
 	b.push("x", 1, 0, "payload")
-	c.ask("next", `SERVER_ERROR queue "other \xff\n board" holds a packet that is not an item: packet is not just a key: it has none, `+
-		"or has a payload, tags, a producer or a time to live that would be lost; take it through another protocol")
+	c.ask("next", `SERVER_ERROR queue "other \xff\n board" holds a packet that is not an item: `+
+		"packet is more than a key and a priority, or has no key: take it through another protocol")
 	b.queue = barbershop.DefaultQueue
 	b.restart()
 	b.dial().ask("next", "1")

@@ -201,7 +201,7 @@ const late = 10 * time.Millisecond
 
 // ackBeforeCommit reports a batch as durable and writes it a little later.
 func ackBeforeCommit(s *store) {
-	var pending sync.WaitGroup
+	var delayed sync.WaitGroup
 	var mu sync.Mutex // guards failed
 	var failed error
 	queue := make(chan *storage.Batch, 8)
@@ -213,7 +213,7 @@ func ackBeforeCommit(s *store) {
 				failed = err
 				mu.Unlock()
 			}
-			pending.Done()
+			delayed.Done()
 		}
 	}()
 	s.apply = func(b *storage.Batch) error {
@@ -221,12 +221,12 @@ func ackBeforeCommit(s *store) {
 		if err != nil {
 			return err
 		}
-		pending.Add(1)
+		delayed.Add(1)
 		queue <- c
 		return nil
 	}
 	s.settle = func() error {
-		pending.Wait()
+		delayed.Wait()
 		mu.Lock()
 		defer mu.Unlock()
 		return failed
