@@ -29,7 +29,7 @@ type benchCmd struct {
 
 // Help is shown below the usage line.
 func (c *benchCmd) Help() string {
-	return `With pinpriq, bench works on a queue of its own with a random name. With barbershop there is only one board: it must be empty, and nobody else may use it meanwhile, since bench takes every item off it at the end. Updates go to random items among --items.
+	return `With pinpriq, bench works on a queue of its own with a random name. With barbershop it works on the only board there is. The board must be empty, and nobody else may use it meanwhile: bench takes every item off it at the end. Updates go to random items among --items.
 
 A packet counts as pushed when it is proven to be on disk: a barrier follows each window of --depth pushes. p50 and p99 are the time from sending a window to each of its answers; with --depth 1 that is the time of one request.
 
@@ -48,9 +48,9 @@ Examples:
 func (c *benchCmd) Validate() error {
 	switch {
 	case c.board() && (c.Mode == "push" || c.Mode == "pop"):
-		return fmt.Errorf("%s is not of barbershop: expected update, next or mixed", c.Mode)
+		return fmt.Errorf("barbershop has no mode %s: expected update, next or mixed", c.Mode)
 	case !c.board() && (c.Mode == "update" || c.Mode == "next"):
-		return fmt.Errorf("%s is not of pinpriq: expected push, pop or mixed, or --protocol barbershop", c.Mode)
+		return fmt.Errorf("pinpriq has no mode %s: expected push, pop or mixed, or --protocol barbershop", c.Mode)
 	case c.Mode == "mixed" && c.Connections < 2:
 		return fmt.Errorf("--connections %d: mixed needs at least 2", c.Connections)
 	case c.Count == 0 && (c.Mode == "pop" || c.Mode == "next"):

@@ -26,7 +26,7 @@ type loadCmd struct {
 
 // Help is shown below the usage line.
 func (c *loadCmd) Help() string {
-	return `Into a new folder everything comes as it was: a dump of the folder is the same file. Packets that have expired since the dump are left out. After Ctrl-C, kill -9 or a power cut, the same command goes on where it stopped, and each packet is there once. No server takes the folder before the load has finished.
+	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. After Ctrl-C, kill -9 or a power cut, the same command goes on where it stopped, and each packet is there once. No server takes the folder before the load has finished.
 
 With --merge, a dump that is loaded twice adds its packets twice.
 

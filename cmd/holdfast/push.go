@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
@@ -16,7 +17,7 @@ type pushCmd struct {
 	Queue    string        `arg:"" help:"Queue to push to. The first push makes it."`
 	Payload  string        `arg:"" default:"-" help:"Payload, at most 65535 bytes. If it is - or missing, standard input is read."`
 	Key      *string       `placeholder:"KEY" help:"Key of the packet (default: a random one). A pop takes the selected packet and all others of the queue with its key. An empty KEY is a key like any other."`
-	Priority uint8         `default:"128" placeholder:"N" help:"Priority: 1 is best, 255 last. A packet of priority 0 is never selected: it leaves only with one of the same key (default ${default})."`
+	Priority int           `default:"128" placeholder:"N" help:"Priority: 1 is best, 255 last. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
 	TTL      time.Duration `default:"0s" placeholder:"TIME" help:"Time to live, at most 65.535s; 0 never expires (default ${default})."`
 
 	server
@@ -37,6 +38,9 @@ Examples:
 
 // Validate is called with the parsed flags.
 func (c *pushCmd) Validate() error {
+	if err := checkRange("--priority", int64(c.Priority), 0, math.MaxUint8); err != nil {
+		return err
+	}
 	if longest := pinpriq.MaxTTL * time.Millisecond; c.TTL < 0 || c.TTL > longest {
 		return fmt.Errorf("--ttl %v: expected 0 (never expires) to %v", c.TTL, longest)
 	}
@@ -50,7 +54,7 @@ func (c *pushCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	return c.call(ctx, func(ctx context.Context, client *pinpriq.Client) error {
-		options := pinpriq.PushOptions{Key: c.key(), Priority: c.Priority, TTL: c.TTL}
+		options := pinpriq.PushOptions{Key: c.key(), Priority: uint8(c.Priority), TTL: c.TTL}
 		if err := client.Push(c.Queue, payload, options); err != nil {
 			return err
 		}
