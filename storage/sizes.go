@@ -6,26 +6,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
-	"github.com/dgraph-io/badger/v4"
 	"golang.org/x/sys/unix"
 )
 
-// FileSizes is what a data folder takes on its file system, in bytes of blocks by kind of file: a
-// file with holes counts for what it really takes.
+// FileSizes is what a data folder takes on its file system, in bytes of blocks: a file with holes
+// counts for what it really takes.
 type FileSizes struct {
-	Tables   int64 // tables of the database: packets, and what compactions have not removed yet
-	Logs     int64 // logs of the memory tables: the newest batches
-	ValueLog int64 // the value log, which holds no value, and its statistics
-	Manifest int64 // the list of tables
-	Reserve  int64 // the reserve file
-	Other    int64 // all the rest: folders, lock, format, anchor, secret
-}
-
-// Total is the sum of all kinds.
-func (z FileSizes) Total() int64 {
-	return z.Tables + z.Logs + z.ValueLog + z.Manifest + z.Reserve + z.Other
+	Total   int64 // all files and folders
+	Reserve int64 // the reserve file, a part of it
 }
 
 // Sizes measures the data folder dir without opening it; a server may be running on it. A file that
@@ -49,7 +38,10 @@ func Sizes(dir string) (FileSizes, error) {
 		case err != nil:
 			return &os.PathError{Op: "lstat", Path: path, Err: err}
 		}
-		*sizes.of(filepath.Base(path), filepath.Dir(path) == filepath.Clean(dir)) += st.Blocks * statBlock
+		sizes.Total += st.Blocks * statBlock
+		if filepath.Base(path) == reserveName {
+			sizes.Reserve = st.Blocks * statBlock
+		}
 		return nil
 	})
 	if err != nil {
@@ -60,27 +52,6 @@ func Sizes(dir string) (FileSizes, error) {
 
 // statBlock is the unit of st_blocks, whatever the file system's own is.
 const statBlock = 512
-
-// of returns where a file counts; top is true beside the database folder.
-func (z *FileSizes) of(name string, top bool) *int64 {
-	const discard = "DISCARD"
-	switch {
-	case top && name == reserveName:
-		return &z.Reserve
-	case top:
-		return &z.Other
-	case strings.HasSuffix(name, tableSuffix):
-		return &z.Tables
-	case strings.HasSuffix(name, logSuffix):
-		return &z.Logs
-	case strings.HasSuffix(name, valueLogSuffix) || name == discard:
-		return &z.ValueLog
-	case strings.HasPrefix(name, badger.ManifestFilename):
-		return &z.Manifest
-	default:
-		return &z.Other
-	}
-}
 
 // maxDead is how many dead bytes a running server leaves for each live one, once there are more
 // than the allowance.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/recovery/compact"
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // compactCmd makes a folder small.
@@ -62,40 +61,24 @@ func (c *compactCmd) Run(ctx context.Context, p *program) error {
 	return c.print(p.stdout, &report)
 }
 
-// sizesJSON is the JSON form of a folder's sizes, in bytes on disk.
-type sizesJSON struct {
-	Tables   int64 `json:"tables"`
-	Logs     int64 `json:"logs"`
-	ValueLog int64 `json:"value_log"`
-	Manifest int64 `json:"manifest"`
-	Reserve  int64 `json:"reserve"`
-	Other    int64 `json:"other"`
-	Total    int64 `json:"total"`
-}
-
-func newSizesJSON(z *storage.FileSizes) sizesJSON {
-	return sizesJSON{z.Tables, z.Logs, z.ValueLog, z.Manifest, z.Reserve, z.Other, z.Total()}
-}
-
 // compactJSON is the JSON form of a report.
 type compactJSON struct {
-	Packets int64     `json:"packets"`
-	Expired int64     `json:"expired"` // deleted
-	Before  sizesJSON `json:"before"`
-	After   sizesJSON `json:"after"`
-	Seconds float64   `json:"seconds"`
+	Packets int64   `json:"packets"`
+	Expired int64   `json:"expired"` // deleted
+	Before  int64   `json:"before"`  // bytes on disk
+	After   int64   `json:"after"`
+	Seconds float64 `json:"seconds"`
 
 	Findings []string `json:"findings"` // what --accept-loss accepted
 }
 
 func (c *compactCmd) print(w io.Writer, r *compact.Report) error {
-	before, after := newSizesJSON(&r.Before), newSizesJSON(&r.After)
 	if c.JSON {
 		return json.NewEncoder(w).Encode(compactJSON{
-			r.Packets, r.Expired, before, after, r.Took.Seconds(), append([]string{}, r.Findings...),
+			r.Packets, r.Expired, r.Before.Total, r.After.Total, r.Took.Seconds(), append([]string{}, r.Findings...),
 		})
 	}
 	_, err := fmt.Fprintf(w, "%s before, %s after: %s kept, %d expired deleted, in %v\n",
-		approximate(before.Total), approximate(after.Total), plural(r.Packets, "packet"), r.Expired, r.Took.Round(time.Millisecond))
+		approximate(r.Before.Total), approximate(r.After.Total), plural(r.Packets, "packet"), r.Expired, r.Took.Round(time.Millisecond))
 	return err
 }

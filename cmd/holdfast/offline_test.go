@@ -265,12 +265,11 @@ func TestCompactPrintsSizesAndKeepsEverything(t *testing.T) {
 	if err := json.Unmarshal([]byte(done(t, "compact", dir, "--json")), &report); err != nil {
 		t.Fatal(err)
 	}
-	sum := func(z sizesJSON) int64 { return z.Tables + z.Logs + z.ValueLog + z.Manifest + z.Reserve + z.Other }
 	if report.Findings == nil || len(report.Findings) > 0 {
 		t.Errorf("findings %q, want none in a list", report.Findings)
 	}
-	if report.Packets != 8 || report.Before.Total != sum(report.Before) || report.After.Total != sum(report.After) || report.After.Total <= 0 {
-		t.Errorf("report %+v, want 8 packets and sums", report)
+	if report.Packets != 8 || report.After <= 0 || report.Before <= report.After {
+		t.Errorf("report %+v, want 8 packets and a smaller folder", report)
 	}
 	out := done(t, "compact", dir)
 	if !regexp.MustCompile(`^[0-9.]+ [KM]iB before, [0-9.]+ [KM]iB after: 8 packets kept, 0 expired deleted, in .*s\n$`).MatchString(out) {

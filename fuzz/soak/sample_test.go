@@ -56,10 +56,10 @@ func (w *watcher) look() error {
 // ratio is dead bytes divided by live bytes. Dead is all but the live packets and the reserve file.
 func (w *watcher) ratio(s *sample) float64 {
 	live := float64(s.live * w.record)
-	return (float64(s.sizes.Total()-s.sizes.Reserve) - live) / live
+	return (float64(s.sizes.Total-s.sizes.Reserve) - live) / live
 }
 
-const header = "   time     ops/s  cpu us/op    live MB  tables MB  logs MB  other MB  dead/live  highest    of bound  rss MB  anon MB  fds"
+const header = "   time     ops/s  cpu us/op    live MB  folder MB  dead/live  highest    of bound  rss MB  anon MB  fds"
 
 // row describes the samples from number from on: rates over all of them, sizes of the last one.
 func (w *watcher) row(from int) string {
@@ -70,10 +70,9 @@ func (w *watcher) row(from int) string {
 		highest = max(highest, w.ratio(&w.samples[i]))
 		bound = max(bound, w.ofBound(&w.samples[i]))
 	}
-	z := last.sizes
-	return fmt.Sprintf("%7s %9.0f %10.2f %10.1f %10.1f %8.1f %9.1f %10.2f %8.2f %10.0f%% %7.0f %8.0f %4d",
+	return fmt.Sprintf("%7s %9.0f %10.2f %10.1f %10.1f %10.2f %8.2f %10.0f%% %7.0f %8.0f %4d",
 		last.at.Round(time.Second), ops/(last.at-first.at).Seconds(), float64((last.usage.CPU-first.usage.CPU).Microseconds())/max(ops, 1),
-		mb(last.live*w.record), mb(z.Tables), mb(z.Logs), mb(z.Total()-z.Tables-z.Logs-z.Reserve), w.ratio(last), highest, 100*bound,
+		mb(last.live*w.record), mb(last.sizes.Total-last.sizes.Reserve), w.ratio(last), highest, 100*bound,
 		mb(last.usage.RSS), mb(last.usage.Anon), last.fds)
 }
 
@@ -81,7 +80,7 @@ func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
 
 // ofBound is the size of the folder as a part of the most that is allowed.
 func (w *watcher) ofBound(s *sample) float64 {
-	return float64(s.sizes.Total()-s.sizes.Reserve) / float64(w.bound.Most(s.live*w.record))
+	return float64(s.sizes.Total-s.sizes.Reserve) / float64(w.bound.Most(s.live*w.record))
 }
 
 // check returns what is wrong with the run, a sentence each.

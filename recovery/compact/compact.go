@@ -32,7 +32,7 @@ type Report struct {
 	Packets       int64    // kept
 	Expired       int64    // deleted, because their time had passed
 	Findings      []string // losses that were accepted, a sentence each
-	Before, After storage.FileSizes
+	Before, After storage.FileSizes // of the folder
 	Took          time.Duration
 }
 

@@ -103,7 +103,7 @@ func TestCompactedFolderIsLittleLargerThanItsPackets(t *testing.T) {
 	if after, err := storage.Sizes(dir); err != nil || after != report.After || after.Reserve != 0 {
 		t.Errorf("the folder takes %+v, the report says %+v, error %v", after, report.After, err)
 	}
-	if most := live*13/10 + 8<<20; report.After.Total() > most || report.Before.Total() <= most {
+	if most := live*13/10 + 8<<20; report.After.Total > most || report.Before.Total <= most {
 		t.Errorf("from %+v to %+v, at most %d are allowed", report.Before, report.After, most)
 	}
 	if r := restored(t, dir, now).Report; r.Packets != n/10 || r.Queues != 1 {
@@ -242,8 +242,8 @@ func BenchmarkCompact(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(report.Before.Total())/1e6, "MB-before")
-		b.ReportMetric(float64(report.After.Total())/1e6, "MB-after")
+		b.ReportMetric(float64(report.Before.Total)/1e6, "MB-before")
+		b.ReportMetric(float64(report.After.Total)/1e6, "MB-after")
 		b.ReportMetric(float64(live)/1e6, "MB-live")
 	}
 }
