@@ -16,7 +16,7 @@ type dumpCmd struct {
 	Dir     folder   `arg:"" help:"Data folder; no server may be running on it."`
 	Queue   []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
 	Format  string   `enum:"jsonl,csv,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack, which load reads, or csv for spreadsheets (default ${default})."`
-	Payload string   `enum:"auto,text,base64,hex,none" default:"auto" placeholder:"FORM" help:"How to write payloads: text (base64 where they are not UTF-8), base64, hex, none, or auto, which is text unless there are control characters (default ${default})."`
+	Payload string   `enum:"auto,text,base64,none" default:"auto" placeholder:"FORM" help:"How to write payloads: text (base64 where they are not UTF-8), base64, none, or auto, which is text unless there are control characters (default ${default})."`
 	Limit   int64    `placeholder:"N" help:"At most N packets; 0 is no limit (default 0)."`
 	Salvage bool     `help:"Write what can be read of a damaged folder, and say on standard error what cannot."`
 	Output  string   `short:"o" default:"-" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays (default ${default})."`
@@ -35,7 +35,7 @@ Examples:
     holdfast dump ./holdfast-data | head
     holdfast dump ./holdfast-data --queue 'jobs.*' --limit 100 --payload none
     holdfast dump ./holdfast-data --format msgpack -o holdfast.dump
-    holdfast dump ./holdfast-data --format csv --payload hex -o packets.csv
+    holdfast dump ./holdfast-data --format csv --payload base64 -o packets.csv
     holdfast dump ./damaged --salvage -o rest.jsonl`
 }
 

@@ -112,7 +112,6 @@ func TestDumpHasTheFormThatIsAskedFor(t *testing.T) {
 		"jsonl":               {nil, `{"type":"end","packets":8,"queues":3,`, ""},
 		"csv":                 {[]string{"--format", "csv"}, "of a key", "{"},
 		"base64":              {[]string{"--payload", "base64"}, `"payload_base64":"cGxhaW4="`, "plain"},
-		"hex":                 {[]string{"--payload", "hex"}, `"payload_hex":"706c61696e"`, "plain"},
 		"no payload":          {[]string{"--payload", "none"}, `"payload":"none"`, "plain"},
 		"one queue":           {[]string{"--queue", "j?bs"}, `"packets":7,"queues":1,`, ""},
 		"two queues":          {[]string{"--queue", "jobs", "--queue", "\xff*"}, `"packets":8,"queues":2,`, ""},

@@ -29,9 +29,9 @@ type Options struct {
 
 // Report says what a compaction did.
 type Report struct {
-	Packets       int64    // kept
-	Expired       int64    // deleted, because their time had passed
-	Findings      []string // losses that were accepted, a sentence each
+	Packets       int64             // kept
+	Expired       int64             // deleted, because their time had passed
+	Findings      []string          // losses that were accepted, a sentence each
 	Before, After storage.FileSizes // of the folder
 	Took          time.Duration
 }

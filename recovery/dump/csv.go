@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"strconv"
 
@@ -54,9 +55,8 @@ func appendCells(dst, b []byte, e Encoding) []byte {
 	switch e = e.choose(b); e {
 	case Text:
 		dst = appendCell(dst, b)
-	case None:
-	default:
-		dst = appendEncoded(dst, b, e)
+	case Base64:
+		dst = base64.StdEncoding.AppendEncode(dst, b)
 	}
 	dst = append(append(dst, ','), e.String()...)
 	return append(dst, ',')

@@ -2,7 +2,7 @@ package dump
 
 import (
 	"bytes"
-	"encoding/hex"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,19 +117,19 @@ func (jsonDecoder) decode(line []byte) (any, error) {
 	if err != nil {
 		return nil, plainError(err)
 	}
-	switch record := record.(type) {
+	switch record.(type) {
 	case *queueRecord:
 		var q jsonQueue
 		if err := strictJSON(line, &q); err != nil {
 			return nil, err
 		}
-		return record, q.record(record)
+		return q.record()
 	case *packetRecord:
 		var p jsonPacket
 		if err := strictJSON(line, &p); err != nil {
 			return nil, err
 		}
-		return record, p.record(record)
+		return p.record()
 	}
 	return record, strictJSON(line, record)
 }
@@ -155,7 +155,8 @@ func plainError(err error) error {
 	case errors.As(err, &field) && field.Field == "":
 		return fmt.Errorf("expected an object, got %s", field.Value)
 	case errors.As(err, &field):
-		return fmt.Errorf("field %q: got a %s, expected %s", field.Field, field.Value, wanted(field.Type.Kind()))
+		name := field.Field[strings.LastIndexByte(field.Field, '.')+1:] // without the name of the struct
+		return fmt.Errorf("field %q: got a %s, expected %s", name, field.Value, wanted(field.Type.Kind()))
 	case errors.As(err, &syntax):
 		return fmt.Errorf("at byte %d: %w", syntax.Offset, err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -211,97 +212,57 @@ func (s *sequence) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// anyOf returns the value of a field that may be in any of three encodings, nil if in none.
-func anyOf(name string, text *string, base64 []byte, hexText *string) (b []byte, err error) {
-	there := 0
-	if text != nil {
-		there++
-		b = []byte(*text)
-	}
-	if base64 != nil {
-		there++
-		b = base64
-	}
-	if hexText != nil {
-		there++
-		if b, err = hex.DecodeString(*hexText); err != nil {
-			return nil, fmt.Errorf("field %q: not hex: %w", name+"_hex", err)
-		}
-	}
-	if there > 1 {
+// jsonBytes returns the value of a field that is text or base64, nil if it is neither.
+func jsonBytes(name string, text *string, base64 []byte) ([]byte, error) {
+	switch {
+	case text == nil:
+		return base64, nil
+	case base64 != nil:
 		return nil, fmt.Errorf("field %q is there in two encodings", name)
 	}
-	return b, nil
+	return []byte(*text), nil
 }
 
 // jsonQueue is a queueRecord as JSON has it.
 type jsonQueue struct {
-	Type          string  `json:"type"`
-	ID            uint32  `json:"id"`
+	queueRecord
 	Queue         *string `json:"queue"`
 	QueueBase64   []byte  `json:"queue_base64"`
-	QueueHex      *string `json:"queue_hex"`
-	UnknownFields uint64  `json:"unknown_fields"`
 	Unknown       *string `json:"unknown"`
 	UnknownBase64 []byte  `json:"unknown_base64"`
-	UnknownHex    *string `json:"unknown_hex"`
 }
 
-// record fills a queueRecord.
-func (q *jsonQueue) record(r *queueRecord) (err error) {
-	r.Type, r.ID, r.UnknownFields = q.Type, q.ID, q.UnknownFields
-	if r.Queue, err = anyOf("queue", q.Queue, q.QueueBase64, q.QueueHex); err != nil {
-		return err
-	}
-	r.Unknown, err = anyOf("unknown", q.Unknown, q.UnknownBase64, q.UnknownHex)
-	return err
+func (q *jsonQueue) record() (*queueRecord, error) {
+	var err, unknownErr error
+	r := &q.queueRecord
+	r.Queue, err = jsonBytes("queue", q.Queue, q.QueueBase64)
+	r.Unknown, unknownErr = jsonBytes("unknown", q.Unknown, q.UnknownBase64)
+	return r, cmp.Or(err, unknownErr)
 }
 
 // jsonPacket is a packetRecord as JSON has it.
 type jsonPacket struct {
-	Type           string            `json:"type"`
+	packetRecord
 	Queue          *string           `json:"queue"`
 	QueueBase64    []byte            `json:"queue_base64"`
-	QueueHex       *string           `json:"queue_hex"`
-	ID             string            `json:"id"`
-	Priority       *uint32           `json:"priority"`
-	Sequence       sequence          `json:"sequence"`
 	Key            *string           `json:"key"`
 	KeyBase64      []byte            `json:"key_base64"`
-	KeyHex         *string           `json:"key_hex"`
 	Payload        *string           `json:"payload"`
 	PayloadBase64  []byte            `json:"payload_base64"`
-	PayloadHex     *string           `json:"payload_hex"`
-	Expires        int64             `json:"expires"`
-	NotBefore      int64             `json:"not_before"`
-	Tags           map[string]string `json:"tags"`
-	TagsBase64     [][]byte          `json:"tags_base64"`
-	State          string            `json:"state"`
-	Attempts       uint32            `json:"attempts"`
-	EnqueuedAt     int64             `json:"enqueued_at"`
+	TextTags       map[string]string `json:"tags"`
 	Producer       *string           `json:"producer"`
 	ProducerBase64 []byte            `json:"producer_base64"`
-	ProducerHex    *string           `json:"producer_hex"`
 }
 
-// record fills a packetRecord.
-func (p *jsonPacket) record(r *packetRecord) (err error) {
-	*r = packetRecord{
-		Type: p.Type, ID: p.ID, Priority: p.Priority, Sequence: p.Sequence, Expires: p.Expires,
-		NotBefore: p.NotBefore, Tags: p.TagsBase64, State: p.State, Attempts: p.Attempts, EnqueuedAt: p.EnqueuedAt,
-	}
-	for name, value := range p.Tags {
+func (p *jsonPacket) record() (*packetRecord, error) {
+	var errs [4]error
+	r := &p.packetRecord
+	for name, value := range p.TextTags {
 		r.Tags = append(r.Tags, []byte(name), []byte(value))
 	}
-	if r.Queue, err = anyOf("queue", p.Queue, p.QueueBase64, p.QueueHex); err != nil {
-		return err
-	}
-	if r.Key, err = anyOf("key", p.Key, p.KeyBase64, p.KeyHex); err != nil {
-		return err
-	}
-	if r.Payload, err = anyOf("payload", p.Payload, p.PayloadBase64, p.PayloadHex); err != nil {
-		return err
-	}
-	r.Producer, err = anyOf("producer", p.Producer, p.ProducerBase64, p.ProducerHex)
-	return err
+	r.Queue, errs[0] = jsonBytes("queue", p.Queue, p.QueueBase64)
+	r.Key, errs[1] = jsonBytes("key", p.Key, p.KeyBase64)
+	r.Payload, errs[2] = jsonBytes("payload", p.Payload, p.PayloadBase64)
+	r.Producer, errs[3] = jsonBytes("producer", p.Producer, p.ProducerBase64)
+	return r, cmp.Or(errs[:]...)
 }

@@ -58,12 +58,11 @@ func TestBytesOfADumpStayAsTheyAre(t *testing.T) {
 		{"auto.jsonl", Options{}},
 		{"text.jsonl", Options{Payload: Text}},
 		{"base64.jsonl", Options{Payload: Base64}},
-		{"hex.jsonl", Options{Payload: Hex}},
 		{"none.jsonl", Options{Payload: None}},
 		{"auto.msgpack", Options{Format: Msgpack}},
 		{"none.msgpack", Options{Format: Msgpack, Payload: None}},
 		{"auto.csv", Options{Format: CSV}},
-		{"hex.csv", Options{Format: CSV, Payload: Hex}},
+		{"base64.csv", Options{Format: CSV, Payload: Base64}},
 		{"none.csv", Options{Format: CSV, Payload: None}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

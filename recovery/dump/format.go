@@ -41,23 +41,22 @@ const (
 	Auto   Encoding = iota // as Text, but base64 if there are control characters other than tab, line feed and return
 	Text                   // text if the bytes are UTF-8, else base64
 	Base64                 // base64, standard alphabet, padded
-	Hex                    // hexadecimal digits, lower case
 	None                   // left out: such a dump cannot be loaded
 )
 
-// ParseEncoding reads "auto", "text", "base64", "hex" or "none".
+// ParseEncoding reads "auto", "text", "base64" or "none".
 func ParseEncoding(s string) (Encoding, error) {
 	for e := Auto; e <= None; e++ {
 		if s == e.String() {
 			return e, nil
 		}
 	}
-	return 0, fmt.Errorf("unknown payload encoding %q: use auto, text, base64, hex or none", s)
+	return 0, fmt.Errorf("unknown payload encoding %q: use auto, text, base64 or none", s)
 }
 
 // String returns what ParseEncoding reads.
 func (e Encoding) String() string {
-	return [...]string{"auto", "text", "base64", "hex", "none"}[min(e, None)]
+	return [...]string{"auto", "text", "base64", "none"}[min(e, None)]
 }
 
 // encoder writes the records of one format: each method appends one record to dst.

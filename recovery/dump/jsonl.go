@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strconv"
 
@@ -66,14 +67,14 @@ func (e *jsonEncoder) end(dst []byte, end endRecord) []byte {
 	return fmt.Appendf(dst, `{"type":"end","packets":%d,"queues":%d,"hash":"%s"}`+"\n", end.Packets, end.Queues, end.Hash)
 }
 
-// appendBytes appends a field. Its encoding becomes a part of its name, unless that is text.
+// appendBytes appends a field. If the encoding comes to base64, that becomes a part of its name.
 func appendBytes(dst []byte, name string, b []byte, e Encoding) []byte {
 	dst = append(append(dst, `,"`...), name...)
-	if e = e.choose(b); e == Text {
+	if e.choose(b) == Text {
 		return appendString(append(dst, `":`...), b)
 	}
-	dst = append(append(append(dst, '_'), e.String()...), `":"`...)
-	return append(appendEncoded(dst, b, e), '"')
+	dst = append(dst, `_base64":"`...)
+	return append(base64.StdEncoding.AppendEncode(dst, b), '"')
 }
 
 // appendInt appends a field, or nothing for 0.

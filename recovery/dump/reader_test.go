@@ -54,8 +54,8 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"type of other form":         {head + `{"type":1}`, `line 2: field "type": got a number, expected a string`},
 		"unknown field":              {head + `{"type":"queue","id":1,"queue":"a","size":1}`, `line 2: unknown field "size"`},
 		"unknown encoding":           {head + `{"type":"queue","id":1,"queue_base32":"a"}`, `line 2: unknown field "queue_base32"`},
-		"number that is encoded":     {head + `{"type":"queue","id_hex":"00","queue":"a"}`, `unknown field "id_hex"`},
-		"payload twice":              {head + first + packetLine(seq8+`,"payload":"a","payload_hex":"00"`), `line 3: field "payload" is there in two encodings`},
+		"number that is encoded":     {head + `{"type":"queue","id_base64":"AA==","queue":"a"}`, `unknown field "id_base64"`},
+		"payload twice":              {head + first + packetLine(seq8+`,"payload":"a","payload_base64":"AA=="`), `line 3: field "payload" is there in two encodings`},
 		"field of another type":      {head + `{"type":"queue","id":1,"queue":"a","payload":"a"}`, `line 2: unknown field "payload"`},
 		"missing fields":             {head + `{"type":"queue"}`, `line 2: a queue must have the field "queue"`},
 		"queue with an id as text":   {head + `{"type":"queue","id":"1","queue":"a"}`, `line 2: field "id": got a string, expected a whole number`},
@@ -84,7 +84,6 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"record too long":            {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", MaxRecord)+`"`), "line 3: the packet has a record of"},
 		"line too long":              {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", maxLine)+`"`), "line 3: the line is longer than"},
 		"not base64":                 {head + first + packetLine(seq8+`,"key_base64":"!"`), "line 3: illegal base64"},
-		"not hex":                    {head + first + packetLine(seq8+`,"payload_hex":"0"`), `field "payload_hex": not hex`},
 		"not UTF-8":                  {head + first + packetLine(seq8+`,"key":"`+"\xff"+`"`), "not UTF-8"},
 		"half a pair":                {head + first + packetLine(seq8+`,"key":"\ud800"`), "half a surrogate pair"},
 		"escape that is none":        {head + first + packetLine(seq8+`,"key":"\x"`), "line 3: at byte 84: invalid character 'x' in string escape"},
@@ -271,7 +270,7 @@ func anySource(t *rapid.T) *recoverytest.Fake {
 func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := anySource(t)
-		for _, o := range []Options{{}, {Payload: Text}, {Payload: Base64}, {Payload: Hex}, {Format: Msgpack}} {
+		for _, o := range []Options{{}, {Payload: Text}, {Payload: Base64}, {Format: Msgpack}} {
 			var out bytes.Buffer
 			o.Now = recoverytest.Later
 			if _, err := Dump(src, &out, o); err != nil {
@@ -348,7 +347,7 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 
 // FuzzReadDump reads anything without harm, and what it takes as a line of JSON is JSON.
 func FuzzReadDump(f *testing.F) {
-	for _, o := range []Options{{}, {Payload: Hex}, {Format: Msgpack}} {
+	for _, o := range []Options{{}, {Format: Msgpack}} {
 		dump, _ := dumpOf(f, recoverytest.OneOfEach(), o)
 		f.Add(dump, 100)
 	}

@@ -3,7 +3,7 @@ package dump
 import "github.com/holdfast-queue/holdfast/storage"
 
 // The records of a dump, with the fields of DUMP.md in the order in which they are written. The
-// msgpack format is these structs as the library writes them. JSON has some fields in several
+// msgpack format is these structs as the library writes them. JSON has some fields in two
 // encodings, see decode.go.
 
 // headerRecord begins a dump.
@@ -18,29 +18,29 @@ type headerRecord struct {
 
 // queueRecord is a queue's definition.
 type queueRecord struct {
-	Type          string `msgpack:"type"`
-	ID            uint32 `msgpack:"id"`
-	Queue         []byte `msgpack:"queue"`
-	UnknownFields uint64 `msgpack:"unknown_fields,omitempty"`
-	Unknown       []byte `msgpack:"unknown,omitempty"`
+	Type          string `json:"type" msgpack:"type"`
+	ID            uint32 `json:"id" msgpack:"id"`
+	Queue         []byte `json:"-" msgpack:"queue"`
+	UnknownFields uint64 `json:"unknown_fields" msgpack:"unknown_fields,omitempty"`
+	Unknown       []byte `json:"-" msgpack:"unknown,omitempty"`
 }
 
 // packetRecord is one packet.
 type packetRecord struct {
-	Type       string        `msgpack:"type"`
-	Queue      []byte        `msgpack:"queue"`
-	ID         string        `msgpack:"id"`
-	Priority   *uint32       `msgpack:"priority"`
-	Sequence   sequence      `msgpack:"sequence"`
-	Key        optionalBytes `msgpack:"key,omitempty"`
-	Payload    []byte        `msgpack:"payload,omitempty"`
-	Expires    int64         `msgpack:"expires,omitempty"`
-	NotBefore  int64         `msgpack:"not_before,omitempty"`
-	Tags       [][]byte      `msgpack:"tags,omitempty"` // name, value, name, value, …
-	State      string        `msgpack:"state"`
-	Attempts   uint32        `msgpack:"attempts,omitempty"`
-	EnqueuedAt int64         `msgpack:"enqueued_at,omitempty"`
-	Producer   []byte        `msgpack:"producer,omitempty"`
+	Type       string        `json:"type" msgpack:"type"`
+	Queue      []byte        `json:"-" msgpack:"queue"`
+	ID         string        `json:"id" msgpack:"id"`
+	Priority   *uint32       `json:"priority" msgpack:"priority"`
+	Sequence   sequence      `json:"sequence" msgpack:"sequence"`
+	Key        optionalBytes `json:"-" msgpack:"key,omitempty"`
+	Payload    []byte        `json:"-" msgpack:"payload,omitempty"`
+	Expires    int64         `json:"expires" msgpack:"expires,omitempty"`
+	NotBefore  int64         `json:"not_before" msgpack:"not_before,omitempty"`
+	Tags       [][]byte      `json:"tags_base64" msgpack:"tags,omitempty"` // name, value, name, value, …
+	State      string        `json:"state" msgpack:"state"`
+	Attempts   uint32        `json:"attempts" msgpack:"attempts,omitempty"`
+	EnqueuedAt int64         `json:"enqueued_at" msgpack:"enqueued_at,omitempty"`
+	Producer   []byte        `json:"-" msgpack:"producer,omitempty"`
 }
 
 // endRecord ends a dump.

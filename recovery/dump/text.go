@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// choose settles an encoding for some bytes: the answer is Text, Base64, Hex or None.
+// choose settles an encoding for some bytes: the answer is Text, Base64 or None.
 func (e Encoding) choose(b []byte) Encoding {
 	switch {
 	case e > Text:
@@ -21,14 +21,6 @@ func (e Encoding) choose(b []byte) Encoding {
 }
 
 func isControl(c byte) bool { return c < ' ' && c != '\t' && c != '\n' && c != '\r' }
-
-// appendEncoded appends bytes as Base64 or Hex.
-func appendEncoded(dst, b []byte, e Encoding) []byte {
-	if e == Hex {
-		return hex.AppendEncode(dst, b)
-	}
-	return base64.StdEncoding.AppendEncode(dst, b)
-}
 
 // appendString appends UTF-8 as a JSON string. It escapes quotes, backslashes and control
 // characters, and nothing else; encoding/json escapes more, and dumps would change.
@@ -63,7 +55,7 @@ func appendTags(dst []byte, tags []storage.Tag) (out []byte, plain bool) {
 	plain = plainTags(tags)
 	open, end, colon := byte('['), byte(']'), byte(',')
 	put := func(dst []byte, s string) []byte {
-		return append(appendEncoded(append(dst, '"'), []byte(s), Base64), '"')
+		return append(base64.StdEncoding.AppendEncode(append(dst, '"'), []byte(s)), '"')
 	}
 	if plain {
 		open, end, colon = '{', '}', ':'
