@@ -59,7 +59,7 @@ bench: build ## compare with Redis and beanstalkd, where installed; BENCH=--quic
 	go run ./cmd/peerbench --holdfast $(BIN) $(BENCH)
 
 offline: ## measure the speed and memory of dump, load, verify and compact
-	go test ./recovery/... -run '^$$' -bench '^Benchmark(Dump|ReadDump|Load|Folder)$$' -benchtime 3x -timeout 30m
+	go test ./recovery/... -run '^$$' -bench '^Benchmark(Dump|ReadDump|Load|Folder|Compact)$$' -benchtime 3x -timeout 30m
 	go test ./cmd/holdfast -run '^$$' -bench '^BenchmarkMemory$$' -benchtime 1x -timeout 30m
 
 clean: ## remove bin; data folders stay
