@@ -28,8 +28,8 @@ type Receiver interface {
 // Consumer is one receiver as the broker sees it. Broker.mu guards its fields unless they say
 // otherwise.
 //
-// What is on its way to the client lies first in the broker (queuedBytes, until the batch is on
-// disk and the completer hands it over) and then in the receiver (UnwrittenBytes). Both together
+// What is on its way to the client lies first in the broker: queuedBytes, until the batch is on
+// disk and the completer hands it over. Then it lies in the receiver: UnwrittenBytes. Both together
 // are outstanding.
 type Consumer struct {
 	to       Receiver

@@ -74,7 +74,7 @@ func (tx *Tx) move(q *queue, p index.Packet, r UpdatePriorityRequest) error {
 }
 
 // PopKey takes the best packet of the queue, at the given end of its priority, with all that have
-// its key, and appends that key to dst. ok is false if none is selectable. accept, if not nil, sees
+// its key. It appends that key to dst. ok is false if none is selectable. accept, if not nil, sees
 // the key first; if it returns an error, PopKey takes nothing and returns that. It also takes
 // nothing if one of the packets is not bare (ErrNotBare) or more than MaxBareGroup have the key
 // (ErrManyShare).

@@ -36,10 +36,10 @@ func (b *Broker) Do(fn func(tx *Tx) error) error {
 }
 
 // DoAtomic is Do for calls that belong together: nobody else's come between them, and they reach
-// the disk all in one batch or not at all. The caller announces how many packets fn pushes, moves
-// and takes at most, and how many bytes of queue names, keys and payloads it pushes at most.
-// DoAtomic waits until the open batch has room for that; from then on no call waits. Subscribers
-// get what fn pushed when fn is done.
+// the disk all in one batch or not at all. The caller announces the most packets that fn pushes,
+// moves and takes, and the most bytes of queue names, keys and payloads that it pushes. DoAtomic
+// waits until the open batch has room for that; from then on no call waits. Subscribers get what fn
+// pushed when fn is done.
 //
 // It returns ErrTooLargeForBatch, before fn runs, if more is announced than one batch takes. A call
 // inside fn that goes beyond what was announced changes nothing and returns ErrNotReserved. What fn
@@ -80,9 +80,9 @@ func (b *Broker) end() {
 	}
 }
 
-// begin makes sure that the broker accepts calls, does what is due, and waits until the open batch
-// has room for one call that brings so many packets and bytes to disk. Inside DoAtomic it only
-// takes from what was reserved.
+// begin prepares one call that brings so many packets and bytes to disk. It makes sure that the
+// broker accepts calls, does what is due, and waits until the open batch has room. Inside DoAtomic
+// it only takes from what was reserved.
 func (tx *Tx) begin(packets, bytes int) error {
 	b := tx.b
 	if tx.atomic {

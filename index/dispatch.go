@@ -15,14 +15,14 @@ type SubscriberID uint32
 // A subscriber is narrow or wide, see Selection.Narrow: only a wide one takes wide packets.
 //
 // Each queue has a wait list: its subscribers that can take a delivery, the one that waits longest
-// first. A subscriber goes to the end of the wait lists of all its queues when it gets its first
-// credit, when a delivery leaves it with credits, and when it is resumed. If it subscribes to
-// another queue while it waits, it enters that list at the place that its wait has earned. It
-// leaves all wait lists when its credits are used up or it is paused.
+// first. Three events put a subscriber at the end of the wait lists of all its queues: its first
+// credit, a delivery that leaves it with credits, and Resume. If it subscribes to another queue
+// while it waits, it is put into that list behind those that have waited longer. It is taken out of
+// all wait lists when its credits are used up or it is paused.
 //
 // Calls for unknown subscribers do nothing. An operation on a subscriber costs O(its
-// subscriptions), Waiting O(1), and entering a wait list in the middle O(those that began to wait
-// later).
+// subscriptions), and Waiting O(1). A place in the middle of a wait list costs O(those that began
+// to wait later).
 type Dispatch struct {
 	subscribers   slab[subscriber, *subscriber]
 	subscriptions slab[subscription, *subscription]

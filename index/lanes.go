@@ -44,8 +44,8 @@ func (s *laneSet) heapsOf(l *lane) *laneHeaps {
 	return &s.narrow
 }
 
-// laneFor returns the lane of a queue for wide packets or for packets with tags, a new one if there
-// is none; 0 when all numbers are in use.
+// laneFor returns the lane of a queue for wide packets or for packets with tags. It makes the lane
+// if there is none, and returns 0 when all numbers are in use.
 func (x *Index) laneFor(q QueueID, tags []byte, wide bool) LaneID {
 	u := x.queues.at(uint32(q))
 	if u.lanes != nil {

@@ -1,7 +1,7 @@
 package index
 
-// A page holds 2048 elements. That makes it a whole number of allocator pages for every element
-// size that is a multiple of four bytes, and small enough that a new one is no noticeable pause.
+// A page holds 2048 elements. That is a whole number of allocator pages for every element size that
+// is a multiple of four bytes. It is so few that a new page is no noticeable pause.
 const (
 	pageBits = 11
 	pageLen  = 1 << pageBits

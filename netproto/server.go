@@ -1,8 +1,13 @@
-// Package netproto is the edge: bytes in, bytes out. A Server accepts TCP connections and reads
-// them (conn.go), hands what arrives to the session of a protocol in a transaction of the broker,
-// and sends the replies that the broker returns (peer.go, output.go), within the limits of
-// limits.go. server.go is the Server and what a protocol must do. The folders below hold the
-// protocols pinpriq and barbershop, which are sessions, and admin, an HTTP server of its own.
+// Package netproto is the edge: bytes in, bytes out. A Server accepts TCP connections and hands
+// what arrives to the session of a protocol, in a transaction of the broker. It sends the replies
+// that the broker returns. The folders below hold the protocols pinpriq and barbershop, which are
+// sessions, and admin, an HTTP server of its own. The map:
+//
+//	server.go   Server, and what a protocol must do
+//	conn.go     reading from a connection
+//	peer.go     a connection as its session and the broker see it
+//	output.go   writing to a connection
+//	limits.go   what a Server allows
 package netproto
 
 import (

@@ -1,6 +1,6 @@
 // Package recovery turns a data folder into what the broker starts from. It scans the store, builds
-// the index and compares the result with the control record, so that a lost or resurrected packet
-// is seen before the first client is served.
+// the index and compares the result with the control record. So a lost or resurrected packet is
+// seen before the first client is served.
 //
 //	recovery.go  Restore: from a store to a State
 //	scan.go      reading packets and building the index at the same time

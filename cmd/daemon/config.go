@@ -1,8 +1,12 @@
 // Package daemon is the whole server: it listens, opens and recovers a data folder, serves, and
-// drains at the end. The command line and the harness that kills servers both run it. daemon.go is
-// the run, listeners.go the addresses and what is served there, backup.go what the operator copies;
-// config.go holds the settings, descriptors.go keeps files for the store, gc.go and memory.go keep
-// memory small.
+// drains at the end. The command line and the harness that kills servers both run it. The map:
+//
+//	config.go        the settings
+//	daemon.go        the run
+//	listeners.go     the addresses, and what is served there
+//	backup.go        what the operator copies
+//	descriptors.go   files that are kept for the store
+//	gc.go, memory.go   small memory: of a server, of an offline command
 package daemon
 
 import (

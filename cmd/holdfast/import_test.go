@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// boardOf is a server that says how many items it has, and on a second connection answers the n-th
-// line it gets, from 1 on, with what reply returns, and closes that connection when it is nothing.
+// boardOf is a server for two connections. On the first it says how many items it has. On the
+// second it answers the n-th line, from 1 on, with what reply returns. It hangs up when that is
+// nothing.
 func boardOf(t *testing.T, reply func(n int, line string) string) (addr string, got func() []string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

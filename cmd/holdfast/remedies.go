@@ -49,7 +49,7 @@ func remedyOf(err error) string {
 	return ""
 }
 
-// isTemporary tells whether a path is the folder for temporary files, or in a copy of logs that
+// isTemporary tells whether a path is the folder for temporary files, or in the scratch copy that
 // storage makes there to read a data folder without changing it.
 func isTemporary(path, temp string) bool {
 	const copyPrefix = "holdfast-view-"

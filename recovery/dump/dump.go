@@ -1,12 +1,17 @@
 // Package dump writes what is in a data folder as a dump, and reads dumps. DUMP.md describes the
 // formats to the byte.
 //
-// Dump (dump.go) chooses the queues, reads their packets, encodes them on several goroutines and
-// writes them in order (packets.go); salvage.go is what it does in addition for a damaged folder.
-// The encoders are jsonl.go, msgpack.go and csv.go. Reader (reader.go) splits a dump into records,
-// decodes them on several goroutines (decode.go) and checks them in order (check.go). Both share
-// the fields of the records (record.go) and the names of formats (format.go). glob.go matches names
-// of queues, text.go writes bytes as text.
+// Its map:
+//
+//	dump.go      Dump: chooses the queues
+//	packets.go   reads packets, encodes them on several goroutines, writes them in order
+//	salvage.go   what Dump does in addition for a damaged folder
+//	jsonl.go, msgpack.go, csv.go   the encoders; text.go: bytes as text
+//	reader.go    Reader: splits a dump into records, and hands them out in order
+//	decode.go    decodes records, on several goroutines
+//	check.go     checks them, in order
+//	record.go    the fields of the records; format.go: the names of formats
+//	glob.go      patterns for the names of queues
 package dump
 
 import (
