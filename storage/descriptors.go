@@ -30,8 +30,8 @@ func checkFileLimit(path string, beside int) error {
 		return err
 	}
 	if need := uint64(len(tables) + beside); need > uint64(l.Cur) {
-		return fmt.Errorf("%w: this process may have %d open, and %d may be needed for the data folder, which has %d tables; "+
-			"raise the limit (ulimit -n %d) and try again", ErrTooManyFiles, l.Cur, need, len(tables), max(need, 1024))
+		return fmt.Errorf("%w: this process may have %d open, and %d may be needed for the data folder, which has %d tables",
+			ErrTooManyFiles, l.Cur, need, len(tables))
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ var (
 	// ErrRefused means that the system refuses the process the right to read or write a file of the
 	// folder, or memory for it.
 	ErrRefused = errors.New("the system refuses access to the data folder")
+	// ErrTemporary means that the temporary folder cannot be used that a View copies logs to.
+	ErrTemporary = errors.New("temporary files cannot be written")
 )
 
 // Errors of Apply. The first two mean that nothing was written.

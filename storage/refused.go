@@ -15,68 +15,52 @@ import (
 // nothing about the folder: it is never called damage, and never makes a salvage leave something
 // out.
 
-// refusal is an error of the system that is not about what a file holds.
-type refusal struct {
-	cause  unix.Errno
-	what   error  // one of the opening errors of this package
-	remedy string // what to do
-}
-
-func refusals() []refusal {
-	const (
-		limit  = "raise the limit of the process (ulimit -n) or of the system (fs.file-max), and try again"
-		rights = "give this user the right to read its files, and to write unless it only looks, and try again"
-	)
-	return []refusal{
-		{unix.EMFILE, ErrTooManyFiles, limit},
-		{unix.ENFILE, ErrTooManyFiles, limit},
-		{unix.EACCES, ErrRefused, rights},
-		{unix.EPERM, ErrRefused, rights},
-		{unix.EROFS, ErrRefused, "mount its file system for writing, and try again"},
-		{unix.ENOMEM, ErrRefused, "free some memory, or raise the limit of the process (ulimit -v), and try again"},
+// refusals are the errors of the system that are not about what a file holds, each with the opening
+// error that it is.
+func refusals() map[unix.Errno]error {
+	return map[unix.Errno]error{
+		unix.EMFILE: ErrTooManyFiles,
+		unix.ENFILE: ErrTooManyFiles,
+		unix.EACCES: ErrRefused,
+		unix.EPERM:  ErrRefused,
+		unix.EROFS:  ErrRefused,
+		unix.ENOMEM: ErrRefused,
 	}
 }
 
-// refused returns what the system refuses by an error, if it does. Not every error of Badger wraps
-// its cause.
-func refused(err error) (r refusal, ok bool) {
+// refused returns what the system refuses by an error, nil if nothing. Not every error of Badger
+// wraps its cause.
+func refused(err error) error {
 	if err == nil {
-		return r, false
+		return nil
 	}
-	for _, r := range refusals() {
-		if errors.Is(err, r.cause) {
-			return r, true
+	for cause, what := range refusals() {
+		if errors.Is(err, cause) || strings.Contains(err.Error(), cause.Error()) {
+			return what
 		}
 	}
-	for _, r := range refusals() {
-		if strings.Contains(err.Error(), r.cause.Error()) {
-			return r, true
-		}
-	}
-	return r, false
+	return nil
 }
 
 // refusedBySystem tells whether an error says that the system refused something.
-func refusedBySystem(err error) bool {
-	_, ok := refused(err)
-	return ok
-}
+func refusedBySystem(err error) bool { return refused(err) != nil }
 
 // explainRefusal turns an error that the system's refusal or lack of room caused into one that
-// calls nothing damaged and says what to do. It returns any other error as it is.
+// calls nothing damaged. It returns any other error as it is.
 func explainRefusal(err error) error {
 	const sound = "nothing was found wrong with the data folder"
-	if errors.Is(err, errNoRoom) {
-		return fmt.Errorf("%w: %s; %s: make room there, or copy the folder to where there is some, and try again", ErrFull, about(err), sound)
-	}
-	r, ok := refused(err)
+	what := refused(err)
 	switch {
-	case !ok, errors.Is(err, r.what), temporary(err):
+	case errors.Is(err, errNoRoom):
+		return fmt.Errorf("%w: %s; %s", ErrFull, about(err), sound)
+	case temporary(err):
+		return fmt.Errorf("%w: %w", ErrTemporary, err)
+	case what == nil, errors.Is(err, what):
 		return err
-	case r.what == ErrTooManyFiles:
-		return fmt.Errorf("%w: %s; %s", r.what, sound, r.remedy)
+	case what == ErrTooManyFiles:
+		return fmt.Errorf("%w; %s", what, sound)
 	}
-	return fmt.Errorf("%w: %s; %s: %s", r.what, about(err), sound, r.remedy)
+	return fmt.Errorf("%w: %s; %s", what, about(err), sound)
 }
 
 // temporary tells whether an error is about a temporary folder, and not about the data folder.

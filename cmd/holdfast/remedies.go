@@ -2,11 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
@@ -31,6 +27,9 @@ func remedies() []remedy {
 		{storage.ErrInUse, `"holdfast backup" copies a running server`},
 		{storage.ErrLoadUnfinished, `finish it with the same "holdfast load" again, keep the part that is stored with "holdfast load --abandon", or write that part with "holdfast dump --salvage"`},
 		{storage.ErrLoss, `restore a copy, or ` + salvage + `, or give up what is missing with --accept-loss ("holdfast serve" and "holdfast compact")`},
+		{storage.ErrTemporary, "temporary files go to " + os.TempDir() + ": set TMPDIR to a folder that has room and may be written"},
+		{storage.ErrTooManyFiles, "raise the limit of the process (ulimit -n) or of the system (fs.file-max)"},
+		{storage.ErrRefused, "check that this user may read the files of the folder, and write them unless it only looks, that the file system is not mounted read-only, and the limit of memory (ulimit -v)"},
 		{storage.ErrDamaged, `restore a copy, or ` + salvage},
 	}
 }
@@ -42,16 +41,5 @@ func remedyOf(err error) string {
 			return r.do
 		}
 	}
-	var path *fs.PathError
-	if temp := os.TempDir(); errors.As(err, &path) && isTemporary(path.Path, temp) {
-		return fmt.Sprintf("temporary files go to %s: set TMPDIR to a folder that has room and may be written", temp)
-	}
 	return ""
-}
-
-// isTemporary tells whether a path is the folder for temporary files, or in the scratch copy that
-// storage makes there to read a data folder without changing it.
-func isTemporary(path, temp string) bool {
-	const copyPrefix = "holdfast-view-"
-	return filepath.Clean(path) == filepath.Clean(temp) || strings.Contains(path, string(filepath.Separator)+copyPrefix)
 }

@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -43,14 +41,6 @@ func TestErrorsOfTemporaryFilesNameWhereTheyGo(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	oneErrorLine(t, cli(t, "dump", dir), exitFailed, "; temporary files go to "+temp+": set TMPDIR to a folder")
 	oneErrorLine(t, cli(t, "verify", dir), exitNotChecked, "; temporary files go to "+temp+": set TMPDIR to a folder")
-	for path, hint := range map[string]bool{
-		temp: true, filepath.Join(temp, "holdfast-view-17", "00001.mem"): true, filepath.Join(temp, "data", "format"): false,
-	} {
-		err := fmt.Errorf("look: %w", &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC})
-		if got := remedyOf(err); (got != "") != hint {
-			t.Errorf("%s: %q, want a remedy: %t", path, got, hint)
-		}
-	}
 	if got := remedyOf(os.ErrPermission); got != "" {
 		t.Errorf("an error that is not known: %q, want no remedy", got)
 	}
