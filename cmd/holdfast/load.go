@@ -55,7 +55,7 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("load: %w", err)
 	}
 	if c.Abandon {
-		report, err := load.Abandon(string(c.Dir), nil)
+		report, err := load.Abandon(string(c.Dir))
 		if err != nil {
 			return fmt.Errorf("load: %w", err)
 		}
@@ -77,7 +77,7 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	})
 	m.end()
 	if err != nil {
-		return fmt.Errorf("load: %w", interrupted(ctx, err))
+		return fmt.Errorf("load: %w", err)
 	}
 	return c.print(p.stdout, &report)
 }

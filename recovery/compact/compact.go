@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -23,8 +22,6 @@ type Options struct {
 	// "delete expired", else bytes of tables. total is 0 while it is not known. The calls come from
 	// one goroutine. It may be nil.
 	Progress func(step string, done, total int64)
-	// Logger gets what the store reports; nil is silence.
-	Logger *slog.Logger
 }
 
 // Report says what a compaction did.
@@ -53,7 +50,7 @@ func Folder(ctx context.Context, dir string, o Options) (report Report, err erro
 	if report.Before, err = storage.Sizes(dir); err != nil {
 		return report, err
 	}
-	store, err := storage.Open(dir, storage.Options{AcceptLoss: o.AcceptLoss, Offline: true, Logger: o.Logger})
+	store, err := storage.Open(dir, storage.Options{AcceptLoss: o.AcceptLoss, Offline: true})
 	if err != nil {
 		return report, err
 	}

@@ -26,10 +26,7 @@ type checkpoint struct {
 	Base    uint64 `msgpack:"base"` // of a merge: the folder's next sequence before it
 }
 
-const (
-	checkpointVersion = 1
-	maxCheckpoint     = 4096 // bytes, far more than a checkpoint takes
-)
+const checkpointVersion = 1
 
 func (c *checkpoint) encode() ([]byte, error) {
 	rec, err := msgpack.Marshal(c)
@@ -43,10 +40,6 @@ func (c *checkpoint) encode() ([]byte, error) {
 // with that load, but it can be abandoned.
 func decodeCheckpoint(rec []byte) (checkpoint, error) {
 	var c checkpoint
-	if len(rec) > maxCheckpoint {
-		return c, fmt.Errorf("%w, and it can only be abandoned: %w: its checkpoint has %d bytes, at most %d were expected",
-			storage.ErrLoadUnfinished, storage.ErrDamaged, len(rec), maxCheckpoint)
-	}
 	if err := msgpack.Unmarshal(rec, &c); err != nil {
 		return c, fmt.Errorf("%w, and it can only be abandoned: %w: its checkpoint cannot be read: %w",
 			storage.ErrLoadUnfinished, storage.ErrDamaged, err)

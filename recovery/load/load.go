@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -41,7 +40,6 @@ type Options struct {
 
 	Now      int64               // Unix milliseconds: packets that have expired by then are left out; 0 is the wall clock
 	Progress func(dump.Progress) // called now and then from the goroutine of Load, if not nil
-	Logger   *slog.Logger        // nil is silence
 
 	batchBytes, chunkBytes int // of a test: see loader.makeRoom and dump.Reader; 0 is the usual size
 }
@@ -78,8 +76,8 @@ func Load(ctx context.Context, dir string, r io.Reader, o Options) (Report, erro
 
 // Abandon ends a load into the folder dir that was cut short, and keeps the part that is stored,
 // which the report counts.
-func Abandon(dir string, log *slog.Logger) (Report, error) {
-	l := &loader{Options: Options{Logger: log}, dir: dir}
+func Abandon(dir string) (Report, error) {
+	l := &loader{dir: dir}
 	if _, err := os.Stat(dir); err != nil { // opening would make the folder
 		return l.report, fmt.Errorf("%w: %w", ErrNothingToAbandon, err)
 	}
@@ -103,8 +101,6 @@ type loader struct {
 	store       *storage.Store
 	limits      storage.Limits
 	largeTables bool // the memory tables are those of a server
-	fresh       bool // this load made the folder
-	cleared     bool // what was of no use in the folder was removed
 
 	resume checkpoint    // of the earlier load; its Offset is 0 if there is none
 	passed bool          // the dump was read beyond resume.Offset
@@ -130,7 +126,6 @@ func (l *loader) load(ctx context.Context) error {
 	if err := l.open(); err != nil {
 		return err
 	}
-	l.fresh = l.store.Epoch() == 1
 	err := l.prepare(ctx)
 	if err == nil && l.Merge {
 		err = l.validate(ctx)
@@ -157,7 +152,7 @@ func (l *loader) readHeader() (err error) {
 const memTable = 4 << 20
 
 func (l *loader) open() (err error) {
-	o := storage.Options{MemTable: memTable, Unfinished: true, Offline: true, Logger: l.Logger}
+	o := storage.Options{MemTable: memTable, Unfinished: true, Offline: true}
 	if !l.largeTables {
 		l.store, err = storage.Open(l.dir, o)
 	}
@@ -221,12 +216,8 @@ func (l *loader) explain(err error) error {
 		return fmt.Errorf("%w; %w: a part of the dump is stored", err, storage.ErrLoadUnfinished)
 	case unfinished:
 		return err
-	case l.cleared:
-		return fmt.Errorf("%w; nothing was stored: only expired packets and the names of empty queues were removed from the folder", err)
-	case l.fresh:
-		return fmt.Errorf("%w; nothing was stored: the folder is new and empty", err)
 	}
-	return fmt.Errorf("%w; nothing was stored: the folder is as it was", err)
+	return fmt.Errorf("%w; nothing was stored", err)
 }
 
 // prepare decides whether the folder may be loaded into, and from where on.
@@ -318,7 +309,6 @@ func (l *loader) clear(ctx context.Context, expired bool) error {
 			return fmt.Errorf("remove expired packets and the names of empty queues: %w", err)
 		}
 		b.Reset()
-		l.cleared = true
 		return ctx.Err()
 	}
 	full := l.limits.MaxOps / 4 // deletes have few bytes

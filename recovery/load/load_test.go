@@ -320,7 +320,7 @@ func TestAbandonedLoadKeepsWhatItStored(t *testing.T) {
 	if found := verified(t, dir).Findings; len(found) != 1 || !strings.Contains(found[0].What, "abandon the load to keep what is stored") {
 		t.Errorf("findings %v, want the load and how to end it", found)
 	}
-	report, err := Abandon(dir, nil)
+	report, err := Abandon(dir)
 	if err != nil || report.Packets == 0 || report.Packets >= 300 {
 		t.Fatal(report, err)
 	}
@@ -332,11 +332,11 @@ func TestAbandonedLoadKeepsWhatItStored(t *testing.T) {
 	if n := int64(bytes.Count(got, []byte(`"packet"`))); n != report.Packets {
 		t.Errorf("%d packets are kept, the report says %d", n, report.Packets)
 	}
-	if _, err := Abandon(dir, nil); !errors.Is(err, ErrNothingToAbandon) {
+	if _, err := Abandon(dir); !errors.Is(err, ErrNothingToAbandon) {
 		t.Errorf("a second time: got %v", err)
 	}
 	none := filepath.Join(t.TempDir(), "none")
-	if _, err := Abandon(none, nil); !errors.Is(err, ErrNothingToAbandon) || !errors.Is(err, os.ErrNotExist) {
+	if _, err := Abandon(none); !errors.Is(err, ErrNothingToAbandon) || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no folder: got %v", err)
 	}
 	if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {

@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +28,6 @@ type Options struct {
 	// Progress is called now and then, from several goroutines: with "files" and bytes, then with
 	// "packets" and packets. total is 0 when it is not known. It may be nil.
 	Progress func(step string, done, total int64)
-	Logger   *slog.Logger // nil is silence
 }
 
 // Report says what a folder holds and what is wrong with it.
@@ -74,7 +72,6 @@ func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 	}
 	view, err := storage.OpenView(dir, storage.ViewOptions{
 		Tolerant: true,
-		Logger:   o.Logger,
 		Progress: func(done, total int64) { o.Progress("files", done, total) },
 	})
 	if err != nil {
