@@ -32,7 +32,7 @@ func TestImportedItemsAreExportedInTheOrderOfTheBoard(t *testing.T) {
 	}
 	// What was exported makes the same board: nothing is lost on the way there and back.
 	other := serve(t, filepath.Join(dir, "other"), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--barbershop-queue", "*")
-	if got := other.must(t, "barbershop", "import", exported, "--json"); got != "{\"lines\":6}\n" {
+	if got := other.must(t, "barbershop", "import", exported); got != "6 lines imported\n" {
 		t.Errorf("printed %q", got)
 	}
 	other.must(t, "push", "**", "of a queue that the board's name as a pattern would match", "--key", "1")

@@ -53,7 +53,7 @@ func (c *compactCmd) Run(ctx context.Context, p *program) error {
 	})
 	m.end()
 	if err != nil {
-		return fmt.Errorf("compact: %w", interrupted(ctx, err))
+		return fmt.Errorf("compact: %w", err)
 	}
 	for _, finding := range report.Findings {
 		fmt.Fprintf(p.stderr, "holdfast: %s\n", finding)

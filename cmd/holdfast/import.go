@@ -20,7 +20,6 @@ type importCmd struct {
 	File       string        `arg:"" help:"Snapshot to read, or - for standard input."`
 	Barbershop string        `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
 	Timeout    time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the next reply (default ${default})."`
-	JSON       bool          `help:"Print a JSON object."`
 
 	progress
 }
@@ -67,11 +66,7 @@ func (c *importCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return fmt.Errorf("%w; %s", err, i.state())
 	}
-	if c.JSON {
-		_, err = fmt.Fprintf(p.stdout, "{\"lines\":%d}\n", i.sent)
-	} else {
-		_, err = fmt.Fprintf(p.stdout, "%s imported\n", plural(i.sent, "line"))
-	}
+	_, err = fmt.Fprintf(p.stdout, "%s imported\n", plural(i.sent, "line"))
 	return err
 }
 

@@ -116,12 +116,15 @@ func (p *program) run(ctx context.Context, args []string) int {
 	case errors.Is(err, errReaderGone):
 		return exitFailed
 	}
-	return p.report(interrupted(ctx, err), exitFailed)
+	return p.report(err, exitFailed)
 }
 
 // report prints an error, and what to do about it, on one line.
 func (p *program) report(err error, code int) int {
 	text := oneLine(err)
+	if errors.Is(err, context.Canceled) {
+		text = strings.Replace(text, context.Canceled.Error(), "interrupted", 1)
+	}
 	if do := remedyOf(err); do != "" {
 		text += "; " + do
 	}
@@ -155,20 +158,3 @@ func commandOf(err error) string {
 
 // errNothing means that a queue has nothing to select.
 var errNothing = errors.New("nothing to pop")
-
-// interruptedError words an error that the end of a context has caused for people.
-type interruptedError struct{ err, end error }
-
-func (e *interruptedError) Error() string {
-	return strings.Replace(e.err.Error(), e.end.Error(), "interrupted", 1)
-}
-
-func (e *interruptedError) Unwrap() error { return e.err }
-
-// interrupted rewords err if the end of ctx has caused it.
-func interrupted(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
-		return err
-	}
-	return &interruptedError{err, ctx.Err()}
-}

@@ -54,11 +54,11 @@ func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	})
 	m.end()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotChecked, interrupted(ctx, err))
+		return fmt.Errorf("%w: %w", errNotChecked, err)
 	}
 	// A reader that has seen enough still gets the verdict, by the exit code.
 	if err := c.print(p, &report); err != nil && !errors.Is(err, errReaderGone) {
-		return fmt.Errorf("%w: %w", errNotChecked, interrupted(ctx, err))
+		return fmt.Errorf("%w: %w", errNotChecked, err)
 	}
 	if !report.Sound() {
 		return fmt.Errorf("verify: the folder has %s", plural(len(report.Findings)+report.More, "finding"))
