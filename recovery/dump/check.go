@@ -46,7 +46,7 @@ type checker struct {
 }
 
 func newChecker(h *headerRecord) (*checker, error) {
-	m := storage.Marks{NextSeq: uint64(h.NextSequence), LowSeq: uint64(h.LowSequence), NextQueue: h.NextQueue}
+	m := storage.Marks{NextSeq: uint64(h.NextSequence), LowSeq: uint64(h.LowSequence), NextQueue: uint32(h.NextQueue)}
 	switch {
 	case h.Payload != "" && h.Payload != None.String():
 		return nil, errors.New("the payload field of a header can only be none")
@@ -57,8 +57,8 @@ func newChecker(h *headerRecord) (*checker, error) {
 	case m.LowSeq < SequenceMargin || m.NextSeq > math.MaxUint64-SequenceMargin:
 		return nil, fmt.Errorf("the header's low_sequence %d or next_sequence %d is out of range: no store comes below %d or above %d",
 			m.LowSeq, m.NextSeq, uint64(SequenceMargin), uint64(math.MaxUint64-SequenceMargin))
-	case m.NextQueue == 0:
-		return nil, errors.New("the header's next_queue is 0: the numbers of queues begin at 1")
+	case h.NextQueue == 0 || h.NextQueue > math.MaxUint32:
+		return nil, fmt.Errorf("the header's next_queue is %d: expected 1 to %d", h.NextQueue, uint32(math.MaxUint32))
 	}
 	return &checker{marks: m, payloads: h.Payload == "", names: make(map[string]struct{})}, nil
 }
@@ -79,10 +79,10 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 		return nil, errAfterEnd
 	case r.Queue == nil:
 		return nil, errors.New(`a queue must have the field "queue"`)
-	case r.ID == 0 || r.ID >= c.marks.NextQueue:
+	case r.ID == 0 || r.ID >= uint64(c.marks.NextQueue):
 		return nil, fmt.Errorf("queue %q has the id %d: expected 1 to %d, as the header's next_queue is %d",
 			r.Queue, r.ID, c.marks.NextQueue-1, c.marks.NextQueue)
-	case c.queue != nil && r.ID <= c.queue.ID:
+	case c.queue != nil && r.ID <= uint64(c.queue.ID):
 		return nil, fmt.Errorf("queue %q has the id %d, which does not follow that of the queue before it, %d: queues stand in the order of their ids",
 			r.Queue, r.ID, c.queue.ID)
 	case len(r.Queue) > maxNameLen:
@@ -93,7 +93,7 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 		return nil, fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
 			storage.MaxQueues, storage.MaxNameBytes)
 	}
-	q := &storage.Queue{ID: r.ID, Name: r.Queue, Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest))}
+	q := &storage.Queue{ID: uint32(r.ID), Name: r.Queue, Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest))}
 	if err := c.checkRest(q, r.UnknownFields); err != nil {
 		return nil, err
 	}
@@ -132,12 +132,15 @@ func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Pack
 		return id, nil, errAfterEnd
 	case r.Queue == nil || r.Priority == nil:
 		return id, nil, errors.New(`a packet must have the fields "queue", "priority" and "sequence"`)
+	case *r.Priority > math.MaxUint32 || r.Attempts > math.MaxUint32:
+		return id, nil, fmt.Errorf("the packet has the priority %d and %d attempts: expected 0 to %d",
+			*r.Priority, r.Attempts, uint32(math.MaxUint32))
 	case c.queue == nil:
 		return id, nil, fmt.Errorf("a packet of queue %q: expected the record of the queue before its packets", r.Queue)
 	case string(r.Queue) != string(c.queue.Name):
 		return id, nil, fmt.Errorf("a packet of queue %q after the record of queue %q: the packets of a queue follow its record", r.Queue, c.queue.Name)
 	}
-	id = storage.PacketID{Queue: c.queue.ID, Priority: *r.Priority, Seq: uint64(r.Sequence)}
+	id = storage.PacketID{Queue: c.queue.ID, Priority: uint32(*r.Priority), Seq: uint64(r.Sequence)}
 	switch {
 	case id.Seq <= c.marks.LowSeq || id.Seq >= c.marks.NextSeq:
 		return id, nil, fmt.Errorf("the packet has the sequence %d: expected one between the header's low_sequence %d and next_sequence %d",
@@ -155,8 +158,8 @@ func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Pack
 		return id, nil, err
 	}
 	c.packet = storage.Packet{
-		Key: r.Key, Payload: r.Payload, Expiry: r.Expires, NotBefore: r.NotBefore, Tags: tags,
-		Attempts: r.Attempts, EnqueuedAt: r.EnqueuedAt, Producer: string(r.Producer),
+		Key: r.Key, Payload: r.Payload, Expiry: int64(r.Expires), NotBefore: int64(r.NotBefore), Tags: tags,
+		Attempts: uint32(r.Attempts), EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer),
 	}
 	if err := c.checkSize(); err != nil {
 		return id, nil, err

@@ -35,15 +35,16 @@ func (e *msgpackEncoder) header(dst []byte, m storage.Marks) []byte {
 
 func (e *msgpackEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	return e.append(dst, &queueRecord{
-		Type: typeQueue, ID: q.ID, Queue: notNil(q.Name), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
+		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
 	})
 }
 
 func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, now int64) []byte {
+	priority := uint64(id.Priority)
 	r := packetRecord{
-		Type: typePacket, Queue: notNil(q.Name), ID: id.String(), Priority: &id.Priority, Sequence: sequence(id.Seq),
-		Key: p.Key, Payload: p.Payload, Expires: p.Expiry, NotBefore: p.NotBefore,
-		State: stateOf(id.Priority, p.NotBefore, now), Attempts: p.Attempts, EnqueuedAt: p.EnqueuedAt, Producer: []byte(p.Producer),
+		Type: typePacket, Queue: notNil(q.Name), ID: id.String(), Priority: &priority, Sequence: sequence(id.Seq),
+		Key: p.Key, Payload: p.Payload, Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
+		State: stateOf(id.Priority, p.NotBefore, now), Attempts: uint64(p.Attempts), EnqueuedAt: millis(p.EnqueuedAt), Producer: []byte(p.Producer),
 	}
 	if e.payload == None {
 		r.Payload = nil

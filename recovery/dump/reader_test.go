@@ -61,7 +61,7 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"queue with an id as text":   {head + `{"type":"queue","id":"1","queue":"a"}`, `line 2: field "id": got a string, expected a whole number`},
 		"queue 0":                    {head + `{"type":"queue","id":0,"queue":"a"}`, "has the id 0"},
 		"queue past the last":        {head + `{"type":"queue","id":10,"queue":"a"}`, "has the id 10: expected 1 to 9"},
-		"queue number too large":     {head + `{"type":"queue","id":4294967296,"queue":"a"}`, "from 0 to 4294967295"},
+		"queue number too large":     {head + `{"type":"queue","id":4294967296,"queue":"a"}`, "has the id 4294967296: expected 1 to 9"},
 		"queues out of order":        {head + `{"type":"queue","id":2,"queue":"b"}` + "\n" + first, "line 3: queue \"a\" has the id 1, which does not follow"},
 		"queue twice":                {head + first + `{"type":"queue","id":2,"queue":"a"}`, `line 3: two queues have the name "a"`},
 		"queue name too long":        {head + `{"type":"queue","id":1,"queue":"` + long + `"}`, "name has 65536 bytes"},
@@ -91,7 +91,7 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"state that is none":         {head + first + packetLine(seq8+`,"state":"claimed"`), "ready, delayed or unselectable"},
 		"half a tag":                 {head + first + packetLine(seq8+`,"tags_base64":["YQ=="]`), "names and values"},
 		"tags as text":               {head + first + packetLine(seq8+`,"tags":"a"`), "expected an object"},
-		"attempts too many":          {head + first + packetLine(seq8+`,"attempts":4294967296`), "from 0 to 4294967295"},
+		"attempts too many":          {head + first + packetLine(seq8+`,"attempts":4294967296`), "4294967296 attempts: expected 0 to 4294967295"},
 		"version 0":                  {strings.Replace(head, `version":1`, `version":0`, 1), "line 1: the dump has version 0"},
 		"marks the wrong way":        {strings.Replace(head, "908", "807", 1), "line 1: the header's low_sequence"},
 		"marks out of range":         {strings.Replace(head, `"9223372036854775908"`, `"18446744073709551615"`, 1), "out of range"},
@@ -182,6 +182,49 @@ func TestRecordOfMsgpackThatIsNoMapIsRefused(t *testing.T) {
 		in := io.MultiReader(bytes.NewReader(header), strings.NewReader(record))
 		if _, err := Read(t.Context(), in, ReadOptions{}); err == nil || !strings.HasPrefix(err.Error(), "record 2: ") {
 			t.Errorf("%s: got %v, want an error at record 2", name, err)
+		}
+	}
+}
+
+func TestNumbersOfMsgpackAreNeverCutOff(t *testing.T) {
+	whole, _ := dumpOf(t, &recoverytest.Fake{Counted: recoverytest.OneOfEach().Counted}, Options{Format: Msgpack})
+	header := whole[:bytes.Index(whole, []byte("\xa4type\xa3end"))-1]
+	record := func(fields map[string]any) []byte {
+		b, err := msgpack.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	queue := record(map[string]any{"type": "queue", "id": 1, "queue": []byte("a")})
+	for name, change := range map[string]map[string]any{
+		"expiry":            {"expires": uint64(1<<63 + 7)},
+		"not before":        {"not_before": uint64(1 << 63)},
+		"negative priority": {"priority": -1},
+		"long priority":     {"priority": uint64(1<<32 + 5)},
+		"attempts":          {"attempts": uint64(1<<32 + 7)},
+		"sequence":          {"sequence": -1},
+	} {
+		packet := map[string]any{"type": "packet", "queue": []byte("a"), "priority": 1, "sequence": uint64(1 << 63), "state": "ready"}
+		read := func() error {
+			in := io.MultiReader(bytes.NewReader(header), bytes.NewReader(queue), bytes.NewReader(record(packet)))
+			_, err := Read(t.Context(), in, ReadOptions{})
+			return err
+		}
+		if err := read(); err == nil || !strings.Contains(err.Error(), "cut short: after 1 packets") {
+			t.Fatalf("%v, want a packet that is read", err)
+		}
+		for field, value := range change {
+			packet[field] = value
+		}
+		if err := read(); err == nil || !strings.HasPrefix(err.Error(), "record 3: ") {
+			t.Errorf("%s: got %v, want an error at record 3", name, err)
+		}
+	}
+	for _, id := range []any{-1, uint64(1<<32 + 1)} {
+		in := io.MultiReader(bytes.NewReader(header), bytes.NewReader(record(map[string]any{"type": "queue", "id": id, "queue": []byte("a")})))
+		if _, err := Read(t.Context(), in, ReadOptions{}); err == nil || !strings.HasPrefix(err.Error(), "record 2: ") {
+			t.Errorf("queue %v: got %v, want an error at record 2", id, err)
 		}
 	}
 }

@@ -1,10 +1,19 @@
 package dump
 
-import "github.com/holdfast-queue/holdfast/storage"
+import (
+	"fmt"
+	"math"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
 
 // The records of a dump, with the fields of DUMP.md in the order in which they are written. The
 // msgpack format is these structs as the library writes them. JSON has some fields in two
-// encodings, see decode.go.
+// encodings, see decode.go. Numbers are as wide as the msgpack library reads them, which would
+// cut others off in silence; the checker says which are in range.
 
 // headerRecord begins a dump.
 type headerRecord struct {
@@ -12,14 +21,14 @@ type headerRecord struct {
 	Version      uint64   `json:"version" msgpack:"version"`
 	NextSequence sequence `json:"next_sequence" msgpack:"next_sequence"`
 	LowSequence  sequence `json:"low_sequence" msgpack:"low_sequence"`
-	NextQueue    uint32   `json:"next_queue" msgpack:"next_queue"`
+	NextQueue    uint64   `json:"next_queue" msgpack:"next_queue"`
 	Payload      string   `json:"payload" msgpack:"payload,omitempty"`
 }
 
 // queueRecord is a queue's definition.
 type queueRecord struct {
 	Type          string `json:"type" msgpack:"type"`
-	ID            uint32 `json:"id" msgpack:"id"`
+	ID            uint64 `json:"id" msgpack:"id"`
 	Queue         []byte `json:"-" msgpack:"queue"`
 	UnknownFields uint64 `json:"unknown_fields" msgpack:"unknown_fields,omitempty"`
 	Unknown       []byte `json:"-" msgpack:"unknown,omitempty"`
@@ -30,16 +39,16 @@ type packetRecord struct {
 	Type       string        `json:"type" msgpack:"type"`
 	Queue      []byte        `json:"-" msgpack:"queue"`
 	ID         string        `json:"id" msgpack:"id"`
-	Priority   *uint32       `json:"priority" msgpack:"priority"`
+	Priority   *uint64       `json:"priority" msgpack:"priority"`
 	Sequence   sequence      `json:"sequence" msgpack:"sequence"`
 	Key        optionalBytes `json:"-" msgpack:"key,omitempty"`
 	Payload    []byte        `json:"-" msgpack:"payload,omitempty"`
-	Expires    int64         `json:"expires" msgpack:"expires,omitempty"`
-	NotBefore  int64         `json:"not_before" msgpack:"not_before,omitempty"`
+	Expires    millis        `json:"expires" msgpack:"expires,omitempty"`
+	NotBefore  millis        `json:"not_before" msgpack:"not_before,omitempty"`
 	Tags       [][]byte      `json:"tags_base64" msgpack:"tags,omitempty"` // name, value, name, value, …
 	State      string        `json:"state" msgpack:"state"`
-	Attempts   uint32        `json:"attempts" msgpack:"attempts,omitempty"`
-	EnqueuedAt int64         `json:"enqueued_at" msgpack:"enqueued_at,omitempty"`
+	Attempts   uint64        `json:"attempts" msgpack:"attempts,omitempty"`
+	EnqueuedAt millis        `json:"enqueued_at" msgpack:"enqueued_at,omitempty"`
 	Producer   []byte        `json:"-" msgpack:"producer,omitempty"`
 }
 
@@ -80,6 +89,24 @@ type optionalBytes []byte
 // IsZero tells the msgpack library what omitempty leaves out.
 func (b optionalBytes) IsZero() bool { return b == nil }
 
+// millis is a time in Unix milliseconds.
+type millis int64
+
+// DecodeMsgpack refuses what the library would make a negative time.
+func (m *millis) DecodeMsgpack(d *msgpack.Decoder) error {
+	if code, err := d.PeekCode(); err != nil || code != msgpcode.Uint64 {
+		n, err := d.DecodeInt64()
+		*m = millis(n)
+		return err
+	}
+	n, err := d.DecodeUint64()
+	if n > math.MaxInt64 {
+		return fmt.Errorf("the time %d is out of range: expected at most %d", n, int64(math.MaxInt64))
+	}
+	*m = millis(n)
+	return err
+}
+
 // sequence is a packet's sequence. In JSON, whose numbers have no 64 bits, it is a string of
 // digits.
 type sequence uint64
@@ -87,7 +114,7 @@ type sequence uint64
 func newHeader(marks storage.Marks, payload Encoding) *headerRecord {
 	h := &headerRecord{
 		Type: typeHeader, Version: Version,
-		NextSequence: sequence(marks.NextSeq), LowSequence: sequence(marks.LowSeq), NextQueue: marks.NextQueue,
+		NextSequence: sequence(marks.NextSeq), LowSequence: sequence(marks.LowSeq), NextQueue: uint64(marks.NextQueue),
 	}
 	if payload == None {
 		h.Payload = None.String()
