@@ -14,11 +14,7 @@ import (
 // because a backup is of what is on disk. A backup ends with its context, because w then fails.
 func backupOf(store *storage.Store) admin.Backup {
 	return func(_ context.Context, w admin.Writer, r admin.Request) error {
-		format, err := dump.ParseFormat(r.Format)
-		if err == nil {
-			err = dump.CheckPatterns(r.Queues)
-		}
-		if err != nil {
+		if err := dump.CheckPatterns(r.Queues); err != nil {
 			return fmt.Errorf("%w: %w", admin.ErrRequest, err)
 		}
 		snapshot, err := store.Snapshot()
@@ -29,7 +25,7 @@ func backupOf(store *storage.Store) admin.Backup {
 		if len(r.Queues) == 0 {
 			w.Expect(snapshot.Control().Live)
 		}
-		_, err = dump.Dump(snapshot, w, dump.Options{Format: format, Queues: r.Queues, Now: time.Now().UnixMilli()})
+		_, err = dump.Dump(snapshot, w, dump.Options{Format: dump.Format(r.Format), Queues: r.Queues, Now: time.Now().UnixMilli()})
 		return err
 	}
 }

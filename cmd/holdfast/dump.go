@@ -57,14 +57,6 @@ func checkQueues(patterns []string) error {
 
 // Run dumps.
 func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
-	format, err := dump.ParseFormat(c.Format)
-	if err != nil {
-		return err
-	}
-	payload, err := dump.ParseEncoding(c.Payload)
-	if err != nil {
-		return err
-	}
 	if err := c.Dir.check(true); err != nil {
 		return fmt.Errorf("dump: %w", err)
 	}
@@ -88,7 +80,7 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	}
 	defer o.discard()
 	report, err := dump.Dump(view, o, dump.Options{
-		Format: format, Payload: payload, Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
+		Format: dump.Format(c.Format), Payload: dump.Encoding(c.Payload), Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
 		Now:      time.Now().UnixMilli(),
 		Progress: func(at dump.Progress) { m.set("dump", inPackets, at.Packets, c.expected(at.Total)) },
 	})

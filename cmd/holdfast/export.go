@@ -51,7 +51,7 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
 	e := exporting{out: o, written: make(map[uint32]bool), report: func(items int64) { m.set("export", inPackets, items, 0) }}
-	report, err := e.run(ctx, body)
+	report, err := dump.Read(ctx, body, dump.ReadOptions{Packet: e.packet})
 	m.end()
 	switch {
 	case ctx.Err() != nil:
@@ -93,11 +93,7 @@ type exporting struct {
 	line    []byte
 }
 
-// run reads a dump, whose order is that of the board.
-func (e *exporting) run(ctx context.Context, r io.Reader) (dump.ReadReport, error) {
-	return dump.Read(ctx, r, dump.ReadOptions{Packet: e.packet})
-}
-
+// packet gets the packets of a dump, whose order is that of the board.
 func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Packet) error {
 	item, ok := barbershop.ParseKey(p.Key)
 	more := len(p.Payload) > 0 || len(p.Tags) > 0 || p.Producer != "" || p.Expiry != 0 || p.NotBefore != 0

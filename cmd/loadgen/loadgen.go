@@ -22,14 +22,13 @@ package loadgen
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Limits of one run. Run refuses a Spec that is beyond them.
+// Limits of one run. The caller keeps to them.
 const (
 	// MaxConns bounds the connections of all groups together. Each takes a descriptor and 100 kB.
 	MaxConns = 4096
@@ -120,9 +119,6 @@ func newLatency() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(Max
 // a Count has reached it, or when the limit is over. It ends with an error, and with the result so
 // far, when ctx is done or a connection fails.
 func Run(ctx context.Context, spec Spec) (Result, error) {
-	if err := spec.check(); err != nil {
-		return Result{}, err
-	}
 	r := newRun(&spec)
 	l, err := dial(ctx, r)
 	if err != nil {
@@ -153,28 +149,4 @@ func (s *Spec) usage() (self, server Usage, err error) {
 	}
 	self, err = ReadUsage(os.Getpid())
 	return self, server, err
-}
-
-func (s *Spec) check() error {
-	if len(s.Groups) == 0 {
-		return errors.New("the run has no group, expected at least one")
-	}
-	if s.Limit <= 0 || s.Limit > MaxLimit {
-		return fmt.Errorf("the time limit is %v, expected more than 0 and at most %v", s.Limit, MaxLimit)
-	}
-	conns := 0
-	for _, g := range s.Groups {
-		conns += g.Conns
-		switch {
-		case g.Conns < 1 || conns > MaxConns:
-			return fmt.Errorf("group %q has %d connections, expected 1 to %d in all groups together", g.Name, g.Conns, MaxConns)
-		case g.Depth < 1 || g.Depth > MaxDepth:
-			return fmt.Errorf("group %q has depth %d, expected 1 to %d", g.Name, g.Depth, MaxDepth)
-		case g.Count < 0:
-			return fmt.Errorf("group %q has a count of %d, expected 0 or more", g.Name, g.Count)
-		case g.New == nil:
-			return fmt.Errorf("group %q has no protocol, expected a function that makes one", g.Name)
-		}
-	}
-	return nil
 }

@@ -192,33 +192,6 @@ func TestAskReturnsTheFirstAnswer(t *testing.T) {
 	}
 }
 
-func TestASpecOutOfRangeIsRefused(t *testing.T) {
-	good := func() Spec {
-		return Spec{Addr: "127.0.0.1:1", Limit: time.Second, Groups: []Group{pushes("push", 1, 1, 1, testPackets)}}
-	}
-	for name, change := range map[string]func(*Spec){
-		"no group":       func(s *Spec) { s.Groups = nil },
-		"no limit":       func(s *Spec) { s.Limit = 0 },
-		"long limit":     func(s *Spec) { s.Limit = MaxLimit + 1 },
-		"no connection":  func(s *Spec) { s.Groups[0].Conns = 0 },
-		"too many":       func(s *Spec) { s.Groups = append(s.Groups, pushes("more", MaxConns, 1, 1, testPackets)) },
-		"no depth":       func(s *Spec) { s.Groups[0].Depth = 0 },
-		"too deep":       func(s *Spec) { s.Groups[0].Depth = MaxDepth + 1 },
-		"negative count": func(s *Spec) { s.Groups[0].Count = -1 },
-		"no protocol":    func(s *Spec) { s.Groups[0].New = nil },
-	} {
-		s := good()
-		change(&s)
-		if _, err := Run(t.Context(), s); err == nil || strings.Contains(err.Error(), "connect:") {
-			t.Errorf("%s: the error is %v, expected a refusal before any connection", name, err)
-		}
-	}
-	s := good()
-	if err := s.check(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestQuantilesAreOfOneGroupOrOfAll(t *testing.T) {
 	a, b := GroupResult{latency: newLatency()}, GroupResult{latency: newLatency()}
 	if a.Quantile(0.5) != 0 {

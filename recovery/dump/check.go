@@ -48,7 +48,7 @@ type checker struct {
 func newChecker(h *headerRecord) (*checker, error) {
 	m := storage.Marks{NextSeq: uint64(h.NextSequence), LowSeq: uint64(h.LowSequence), NextQueue: uint32(h.NextQueue)}
 	switch {
-	case h.Payload != "" && h.Payload != None.String():
+	case h.Payload != "" && h.Payload != string(None):
 		return nil, errors.New("the payload field of a header can only be none")
 	case h.Version == 0:
 		return nil, errors.New("the dump has version 0: versions begin at 1")

@@ -58,7 +58,7 @@ func appendCells(dst, b []byte, e Encoding) []byte {
 	case Base64:
 		dst = base64.StdEncoding.AppendEncode(dst, b)
 	}
-	dst = append(append(dst, ','), e.String()...)
+	dst = append(append(dst, ','), e...)
 	return append(dst, ',')
 }
 

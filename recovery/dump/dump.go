@@ -91,8 +91,6 @@ type Report struct {
 	// Findings, of a salvage, say how the folder differs from what its control record counts, and
 	// what was changed so that the dump can be loaded.
 	Findings []storage.Finding
-
-	Took time.Duration
 }
 
 const (
@@ -108,8 +106,7 @@ const (
 // storage.ErrLoadUnfinished. What was written until then has no end record, so no reader takes it
 // for a whole dump.
 func Dump(src Source, w io.Writer, o Options) (Report, error) {
-	start := time.Now()
-	o.Now = cmp.Or(o.Now, start.UnixMilli())
+	o.Now = cmp.Or(o.Now, time.Now().UnixMilli())
 	d := &dumper{Options: o, src: src, control: src.Control(), w: w, hash: xxhash.New()}
 	d.report.Unfinished = src.Load() != nil
 	if d.report.Unfinished && !o.Salvage {
@@ -117,7 +114,6 @@ func Dump(src Source, w io.Writer, o Options) (Report, error) {
 	}
 	err := d.run()
 	d.report.Nameless = d.nameless
-	d.report.Took = time.Since(start)
 	return d.report, err
 }
 

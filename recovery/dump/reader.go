@@ -27,8 +27,6 @@ type ReadOptions struct {
 type ReadReport struct {
 	Format          Format
 	Packets, Queues int64
-	Bytes           int64
-	Payloads        bool // false when the dump was made without payloads
 }
 
 // Read reads a dump in JSONL or Msgpack to its end and checks it (DUMP.md, section reading). The
@@ -40,13 +38,7 @@ func Read(ctx context.Context, in io.Reader, o ReadOptions) (ReadReport, error) 
 		return ReadReport{}, err
 	}
 	err = r.Run(ctx, o)
-	return ReadReport{
-		Format:   r.format,
-		Packets:  int64(r.check.packets),
-		Queues:   int64(r.check.queues),
-		Bytes:    r.offset,
-		Payloads: r.Payloads(),
-	}, err
+	return ReadReport{Format: r.format, Packets: int64(r.check.packets), Queues: int64(r.check.queues)}, err
 }
 
 // Reader reads one dump. Its methods are called from one goroutine, or from the functions of Run.
@@ -134,11 +126,11 @@ func formatOf(begin []byte) (Format, error) {
 	case c&0xf0 == fixMap, c == map16, c == map32:
 		return Msgpack, nil
 	case bytes.HasPrefix(begin, []byte("queue,")):
-		return 0, errors.New("the dump is CSV, which is for spreadsheets and holds no queues: dump as jsonl or msgpack to load it again")
+		return "", errors.New("the dump is CSV, which is for spreadsheets and holds no queues: dump as jsonl or msgpack to load it again")
 	case bytes.HasPrefix(begin, []byte{0x1f, 0x8b}) || bytes.HasPrefix(begin, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return 0, errors.New("the dump is compressed: unpack it first, for example through a pipe")
+		return "", errors.New("the dump is compressed: unpack it first, for example through a pipe")
 	}
-	return 0, fmt.Errorf("not a dump: it begins with %q, where JSON lines begin with { and msgpack with a map", begin)
+	return "", fmt.Errorf("not a dump: it begins with %q, where JSON lines begin with { and msgpack with a map", begin)
 }
 
 // place names a record for people.

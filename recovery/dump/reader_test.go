@@ -125,7 +125,7 @@ func TestJSONOfOtherProgramsIsRead(t *testing.T) {
 			return nil
 		},
 	})
-	if err != nil || report.Packets != 1 || report.Bytes != int64(len(in)) {
+	if err != nil || report.Packets != 1 {
 		t.Fatal(report, err)
 	}
 	if want := "😀\b\f\n\r\t\"\\"; string(got.Payload) != want {

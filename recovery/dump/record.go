@@ -117,7 +117,7 @@ func newHeader(marks storage.Marks, payload Encoding) *headerRecord {
 		NextSequence: sequence(marks.NextSeq), LowSequence: sequence(marks.LowSeq), NextQueue: uint64(marks.NextQueue),
 	}
 	if payload == None {
-		h.Payload = None.String()
+		h.Payload = string(None)
 	}
 	return h
 }

@@ -12,9 +12,9 @@ import (
 // choose settles an encoding for some bytes: the answer is Text, Base64 or None.
 func (e Encoding) choose(b []byte) Encoding {
 	switch {
-	case e > Text:
+	case e == Base64, e == None:
 		return e
-	case !utf8.Valid(b), e == Auto && slices.ContainsFunc(b, isControl):
+	case !utf8.Valid(b), e != Text && slices.ContainsFunc(b, isControl):
 		return Base64
 	}
 	return Text

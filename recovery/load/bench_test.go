@@ -80,7 +80,7 @@ func BenchmarkDump(b *testing.B) {
 	}
 	defer view.Close()
 	for _, format := range []dump.Format{dump.JSONL, dump.Msgpack, dump.CSV} {
-		b.Run(format.String(), func(b *testing.B) {
+		b.Run(string(format), func(b *testing.B) {
 			measure(b, benchPackets, func() {
 				report, err := dump.Dump(view.Snapshot, io.Discard, dump.Options{Format: format, Now: recoverytest.Later})
 				if err != nil || report.Packets != benchPackets {
@@ -105,7 +105,7 @@ func benchDump(b testing.TB, n int, format dump.Format) []byte {
 func BenchmarkReadDump(b *testing.B) {
 	for _, format := range []dump.Format{dump.JSONL, dump.Msgpack} {
 		text := benchDump(b, benchPackets, format)
-		b.Run(format.String(), func(b *testing.B) {
+		b.Run(string(format), func(b *testing.B) {
 			measure(b, benchPackets, func() {
 				report, err := dump.Read(b.Context(), bytes.NewReader(text), dump.ReadOptions{})
 				if err != nil || report.Packets != benchPackets {
@@ -119,7 +119,7 @@ func BenchmarkReadDump(b *testing.B) {
 func BenchmarkLoad(b *testing.B) {
 	for _, format := range []dump.Format{dump.JSONL, dump.Msgpack} {
 		text := benchDump(b, benchPackets, format)
-		b.Run(format.String(), func(b *testing.B) {
+		b.Run(string(format), func(b *testing.B) {
 			round := 0
 			measure(b, benchPackets, func() {
 				round++
