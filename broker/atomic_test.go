@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -70,6 +71,44 @@ func TestOneDoMayComeInTwoBatchesAndOneDoAtomicDoesNot(t *testing.T) {
 	})
 	if len(batches) != 5 || batches[0] != batches[4] {
 		t.Fatalf("the packets of a DoAtomic came in batches %v, want one", batches)
+	}
+}
+
+func TestABatchIsFollowedByAnotherAlthoughAllThatFilledItCancelledItself(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits = storage.Limits{MaxOps: 1 << 20, MaxBytes: 1 << 28, MaxRecord: 64 << 10, MaxDeletes: 1 << 20}
+	h.restart()
+	h.push("q", 1, 0, "first", "x") // the batch below then brings no definition of the queue
+	h.pop(h.b.Attach(&inbox{}, groups), "q")
+	h.barrier()
+	const moves = 66_000 // more than a batch takes
+	err := h.b.DoAtomic(2*moves+1, 2*moves, func(tx *broker.Tx) error {
+		for i := range moves {
+			err := tx.UpdatePriority(broker.UpdatePriorityRequest{
+				Queue: []byte("q"), Key: []byte("k"), To: func(uint32, bool) uint32 { return 1 + uint32(i%2) },
+			})
+			if err != nil {
+				return err
+			}
+		}
+		_, _, err := tx.PopKey([]byte("q"), broker.Newest, nil, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pushed := make(chan error, 1)
+	go func() {
+		pushed <- h.b.Do(func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
+	}()
+	select {
+	case err := <-pushed:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("a push waits for a batch that is never committed")
 	}
 }
 

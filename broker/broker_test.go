@@ -70,8 +70,8 @@ func TestPushAndPopInOneBatchTouchNoDisk(t *testing.T) {
 		h.push("q", 1, 0, fmt.Sprint(i), "passes through")
 		h.pop(c, "q")
 	}
-	g.leave <- nil
 	h.ungate()
+	g.leave <- nil
 	h.barrier()
 	if h.store.written != 1 {
 		t.Fatalf("%d packets were written, want only the one of the first batch", h.store.written)
@@ -172,6 +172,31 @@ func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 	level(storage.Normal)
 	if err := push(); err != nil {
 		t.Fatalf("push after space was freed gave %v", err)
+	}
+}
+
+func TestSubscribersAreServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	r := &inbox{flushed: make(chan struct{}, 1)}
+	c := h.b.Attach(r, groups)
+	h.push("q", 1, 0, "a", "x")
+	level := func(l storage.Level) {
+		h.store.mu.Lock()
+		h.store.level = l
+		h.store.mu.Unlock()
+	}
+	level(storage.Stop)
+	waitFor(t, func() bool {
+		err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(h.b.Attach(&inbox{}, groups), []byte("none"), groups) })
+		return errors.Is(err, broker.ErrStopped)
+	})
+	h.subscribe(c, 1, "q")
+	level(storage.Normal)
+	select {
+	case <-r.flushed:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the subscriber got nothing 20 s after space was freed")
 	}
 }
 

@@ -45,7 +45,8 @@ func (b *Broker) commitLoop() {
 // replies are out, or until its batch has become as large as the last.
 func (b *Broker) readyToCommit() bool {
 	t := b.open
-	return !t.empty() && (t.size() >= b.minBatch || t.full(b.limits) || b.closing)
+	// A full batch goes, also if all that filled it has cancelled itself: calls wait for the next.
+	return t.full(b.limits) || !t.empty() && (t.size() >= b.minBatch || b.closing)
 }
 
 // swap waits until the open batch is ready, opens fresh in its place and returns it. It returns nil

@@ -291,8 +291,8 @@ func TestMovesInOneBatchWriteTheLastPlaceOnly(t *testing.T) {
 	if key, err := h.popKey("q", broker.Oldest); key != "gone" || err != nil {
 		t.Fatalf("PopKey gave %q %v", key, err)
 	}
-	g.leave <- nil
 	h.ungate()
+	g.leave <- nil
 	h.barrier()
 	if h.store.written != 2 || len(h.store.packets) != 2 {
 		t.Fatalf("%d records were written and %d are there, want the push and the last place", h.store.written, len(h.store.packets))
@@ -561,8 +561,8 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 	}
 	h.push("q", 1, 0, "", "x") // a batch that the gate stops at
 	<-g.entered
-	g.leave <- nil
 	h.ungate()
+	g.leave <- nil
 	h.barrier()
 	if want := [][]string{{"first"}, {"second"}, {"third"}}; !slices.EqualFunc(r.got, want, slices.Equal) {
 		t.Fatalf("got %q, want %q", r.got, want)

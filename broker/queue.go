@@ -169,6 +169,7 @@ func (b *Broker) evictDue() (more bool) {
 // evictFirst drops the queue that has been empty longest, unless it is in use again.
 func (b *Broker) evictFirst() {
 	q := b.queues.idle[0]
+	b.queues.idle[0] = nil // so that it can be freed while the list lives on
 	if b.queues.idle = b.queues.idle[1:]; len(b.queues.idle) == 0 {
 		b.queues.idle = nil
 	}

@@ -29,10 +29,8 @@ type reserved struct {
 // through tx.
 func (b *Broker) Do(fn func(tx *Tx) error) error {
 	b.mu.Lock()
-	tx := b.begin()
-	err := fn(tx)
-	b.end()
-	return err
+	defer b.end()
+	return fn(b.begin())
 }
 
 // DoAtomic is Do for calls that belong together: nobody else's come between them, and they reach
@@ -53,6 +51,7 @@ func (b *Broker) DoAtomic(packets, bytes int, fn func(tx *Tx) error) error {
 			ErrTooLargeForBatch, bytes, packets, limit)
 	}
 	b.mu.Lock()
+	defer b.end()
 	tx := b.begin()
 	err := tx.begin(0, 0) // a batch that is not full has room for all that the limits allow
 	if err == nil {
@@ -61,7 +60,6 @@ func (b *Broker) DoAtomic(packets, bytes int, fn func(tx *Tx) error) error {
 		tx.atomic = false
 		b.deliverDeferred()
 	}
-	b.end()
 	return err
 }
 

@@ -130,6 +130,10 @@ func TestARequestThatIsNoRequestLineIsCarriedOutWhenItIsComplete(t *testing.T) {
 				}
 			}
 			wantEmptyReply(t, apart)
+			if _, err := apart.Write(frames(t, pinpriq.Request{Op: pinpriq.OpPop})); err != nil { // the guard is over
+				t.Fatal(err)
+			}
+			wantEmptyReply(t, apart)
 		})
 	}
 }
