@@ -72,10 +72,11 @@ func TestTerminationEndsAServerWhoseDiskIsFull(t *testing.T) {
 
 func dialClient(t *testing.T, addr string) *pinpriq.Client {
 	t.Helper()
-	c, err := pinpriq.Dial(context.Background(), addr)
+	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := pinpriq.NewClient(conn)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

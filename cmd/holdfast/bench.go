@@ -20,7 +20,7 @@ type benchCmd struct {
 	Items       int           `default:"100000" placeholder:"N" help:"Items to put on the board before the measurement, 1 to 100000000; next and mixed put at least --count there; barbershop only (default ${default})."`
 	Count       int64         `default:"100000" placeholder:"N" help:"Packets to push or pop, or each of both (barbershop: updates or items taken). With push, update and mixed, 0 means: until --duration is over (default ${default})."`
 	Duration    time.Duration `default:"1m" placeholder:"TIME" help:"Longest time of the measurement (default ${default})."`
-	Keep        bool          `help:"Leave the packets or items that nobody took, and print where they are."`
+	Keep        bool          `help:"Leave the packets or items that nobody took, and print the queue of the packets."`
 	JSON        bool          `help:"Print a JSON object."`
 
 	server

@@ -21,10 +21,6 @@ type benchReport struct {
 	Rate    float64      `json:"packets_per_s"`   // of those
 	Queue   string       `json:"queue,omitempty"` // where packets were left
 	Groups  []benchGroup `json:"groups"`
-
-	// The items of the measurement, if those that nobody took were left on the board.
-	FirstItem uint32 `json:"first_item,omitempty"`
-	LastItem  uint32 `json:"last_item,omitempty"`
 }
 
 // benchGroup is what the connections that did the same measured.
@@ -43,7 +39,7 @@ func (c *benchCmd) newReport(w *workload, result *loadgen.Result) *benchReport {
 	r := w.report
 	r.Mode, r.Seconds, r.Packets, r.Rate = c.Mode, result.Elapsed.Seconds(), result.Packets(), math.Round(result.Rate())
 	if !c.Keep {
-		r.Queue, r.FirstItem, r.LastItem = "", 0, 0
+		r.Queue = ""
 	}
 	for i := range result.Groups {
 		g := &result.Groups[i]
@@ -91,9 +87,6 @@ func (r *benchReport) print(w io.Writer, asJSON bool) error {
 	}
 	if r.Queue != "" {
 		notes += fmt.Sprintf("what nobody took is left in queue %s\n", r.Queue)
-	}
-	if r.LastItem > 0 {
-		notes += fmt.Sprintf("of items %d to %d those that nobody took are left on the board\n", r.FirstItem, r.LastItem)
 	}
 	_, err := io.WriteString(w, notes)
 	return err

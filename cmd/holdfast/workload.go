@@ -52,7 +52,7 @@ func (c *benchCmd) boardWorkload(ctx context.Context) (*workload, error) {
 	const first = 1 << 31 // far from the numbers that people use
 	items := loadgen.Items{First: first, Live: int(c.itemCount()), Seed: 1}
 	w := &workload{addr: c.Barbershop, where: "on the board", fill: c.itemCount()}
-	w.report = benchReport{Items: items.Live, FirstItem: first + 1, LastItem: first + uint32(items.Live)}
+	w.report = benchReport{Items: items.Live}
 	w.put = c.group("update", func() loadgen.Protocol { return loadgen.BarbershopUpdate(items) })
 	w.take = c.group("next", func() loadgen.Protocol { return loadgen.BarbershopNext() })
 	w.filler = c.group("fill", func() loadgen.Protocol { return loadgen.BarbershopFill(items) })

@@ -140,7 +140,7 @@ func TestAServerThatEndsAtOnceIsReportedWithItsError(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.serve(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "ended before it served; its log says: level=ERROR the folder is in use") {
+	if err == nil || !strings.Contains(err.Error(), "ended before it served; its log says: starting\nlevel=ERROR the folder is in use") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -265,15 +265,6 @@ func TestAMissingPeerIsSkippedWithALine(t *testing.T) {
 	}
 	if _, _, err := choosePeers(&options{Holdfast: filepath.Join(t.TempDir(), "none")}); err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("a missing Holdfast gave %v, expected a sentence about building it", err)
-	}
-}
-
-func TestALogIsShownFromItsFirstError(t *testing.T) {
-	if got := excerpt("a\nb level=ERROR c\nd\n"); got != "b level=ERROR c\nd" {
-		t.Errorf("got %q", got)
-	}
-	if got := excerpt(strings.Repeat("x", 2*logShown) + "end"); len(got) != logShown || !strings.HasSuffix(got, "end") {
-		t.Errorf("got %d bytes", len(got))
 	}
 }
 

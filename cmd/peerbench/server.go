@@ -136,25 +136,13 @@ func (s *server) settle(ctx context.Context, quiet, limit time.Duration) error {
 	return err
 }
 
-// log returns what the server has logged about its end: from the first line with an error, or else
-// the last lines.
+// log returns the end of what the server has logged.
 func (s *server) log() string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil {
 		return err.Error()
 	}
-	return excerpt(string(text))
-}
-
-// excerpt is at most logShown bytes of a log.
-func excerpt(text string) string {
-	for _, sign := range []string{"panic:", "fatal error:", "ERROR", "FATAL"} {
-		if at := strings.Index(text, sign); at >= 0 {
-			at = strings.LastIndexByte(text[:at], '\n') + 1
-			return strings.TrimSpace(text[at:min(len(text), at+logShown)])
-		}
-	}
-	return strings.TrimSpace(text[max(0, len(text)-logShown):])
+	return strings.TrimSpace(string(text[max(0, len(text)-logShown):]))
 }
 
 // freePort returns a port of the loopback address that was free a moment ago.

@@ -37,16 +37,6 @@ const autoFlush = 32 << 10
 // gone. What Sync proves holds all the same.
 var ErrBarrierUsed = errors.New("the barrier queue was not empty: do not push to names that begin with a zero byte")
 
-// Dial connects to a server.
-func Dial(ctx context.Context, address string) (*Client, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", address, err)
-	}
-	return NewClient(conn), nil
-}
-
 // NewClient makes a client of an open connection, which then belongs to it.
 func NewClient(conn net.Conn) *Client {
 	return &Client{conn: conn, in: bufio.NewReaderSize(conn, 32<<10)}
