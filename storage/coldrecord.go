@@ -34,7 +34,6 @@ func appendMap(dst []byte, n int, fn func(*msgpack.Encoder) error) []byte {
 func eachField(rec []byte, fn func(field uint64, d *msgpack.Decoder) error) error {
 	src := bytes.NewReader(rec)
 	d := msgpack.GetDecoder()
-	defer msgpack.PutDecoder(d)
 	d.Reset(src)
 	n, err := d.DecodeMapLen()
 	for ; err == nil && n > 0; n-- {
@@ -46,8 +45,9 @@ func eachField(rec []byte, fn func(field uint64, d *msgpack.Decoder) error) erro
 	if err == nil && src.Len() > 0 {
 		err = errors.New("bytes after the last field")
 	}
-	if err != nil {
+	if err != nil { // the decoder may keep what it read, so nobody uses it again
 		return fmt.Errorf("%w: at byte %d of %d: %w", ErrRecord, len(rec)-src.Len(), len(rec), err)
 	}
+	msgpack.PutDecoder(d)
 	return nil
 }

@@ -23,7 +23,7 @@ func remedies() []remedy {
 		{broker.ErrUnreadable, `restore a copy, or serve without such packets with "holdfast serve --accept-loss"`},
 		{daemon.ErrExposed, `use a loopback address such as 127.0.0.1, or allow it with --insecure on a network you trust`},
 		{load.ErrNotEmpty, `--merge adds to it`},
-		{load.ErrOtherDump, `"holdfast load --abandon" keeps the part that is stored`},
+		{load.ErrOtherDump, `run that load again as it was begun, with or without --merge, or keep the part that is stored with "holdfast load --abandon"`},
 		{storage.ErrInUse, `"holdfast backup" copies a running server`},
 		{storage.ErrLoadUnfinished, `finish it with the same "holdfast load" again, keep the part that is stored with "holdfast load --abandon", or write that part with "holdfast dump --salvage"`},
 		{storage.ErrLoss, `restore a copy, or ` + salvage + `, or give up what is missing with --accept-loss ("holdfast serve" and "holdfast compact")`},

@@ -37,6 +37,10 @@ func (v *verifier) checkPayloads(ctx context.Context) error {
 	if err != nil || found == v.large {
 		return err
 	}
+	if found.n < v.large.n {
+		v.finding(storage.FindingOwner, "db", "%d large payloads belong to %d packets: some have lost theirs to another packet of the same sequence",
+			found.n, v.large.n)
+	}
 	shares := found.n/payloadShare + 1
 	for share := range shares {
 		if err := v.findOwnerless(ctx, share, shares); err != nil {

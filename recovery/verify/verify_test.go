@@ -121,6 +121,16 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			harm{func(b *storage.Batch) { b.Put(id, large); marks(b) }, func(b *storage.Batch) { b.Delete(id, counted) }},
 			"owner: 2/*/9223372036854780808: a payload of 5000 bytes",
 		},
+		"two packets with one payload": {
+			harm{func(b *storage.Batch) {
+				other := id
+				other.Priority++
+				b.Put(id, large)
+				b.Put(other, large)
+				marks(b)
+			}},
+			"owner: db: 1 large payloads belong to 2 packets",
+		},
 		"packet without payload": {
 			harm{func(b *storage.Batch) { b.Put(id, large); marks(b) }, func(b *storage.Batch) {
 				b.Delete(storage.PacketID{Queue: 2, Priority: 1, Seq: seq}, storage.Removed{Expires: true, Large: true})
