@@ -63,7 +63,8 @@ type Report struct {
 // end of the process, a part of the dump may be stored. Then everything that serves the folder
 // refuses it with storage.ErrLoadUnfinished. The same Load again goes on where it stopped and
 // stores each packet once; Abandon keeps the part. The error says whether there is one. The last
-// batch leaves no checkpoint: a merge that is killed behind it, and repeated, adds all packets again.
+// batch leaves no checkpoint: a merge that is killed behind it, and repeated, adds all packets
+// again.
 //
 // Every record of the dump is checked before it is stored. The error names its line or number.
 func Load(ctx context.Context, dir string, r io.Reader, o Options) (Report, error) {
