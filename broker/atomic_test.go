@@ -181,13 +181,13 @@ func TestACallBeyondWhatWasAnnouncedIsRefusedAndChangesNothing(t *testing.T) {
 			func(tx *broker.Tx) error { return push(tx, 100) },
 		}},
 		{"a group too large", 0, []func(tx *broker.Tx) error{
-			func(tx *broker.Tx) error { return tx.Pop(c, []byte("group"), groups) },
+			func(tx *broker.Tx) error { return tx.Pop(c, []byte("group"), groups, 0) },
 		}},
 		{"a key of too many", 0, []func(tx *broker.Tx) error{
 			func(tx *broker.Tx) error { _, _, err := tx.PopKey([]byte("bare"), broker.Oldest, nil, nil); return err },
 		}},
 		{"an update too many", 0, []func(tx *broker.Tx) error{
-			func(tx *broker.Tx) error { return tx.Pop(c, []byte("group"), broker.Selection{}) },
+			func(tx *broker.Tx) error { return tx.Pop(c, []byte("group"), broker.Selection{}, 0) },
 			func(tx *broker.Tx) error { return update(tx, "a") },
 			func(tx *broker.Tx) error { return update(tx, "b") },
 		}},
@@ -227,7 +227,7 @@ func TestSubscribersGetWhatAnAtomicRunLeavesBehind(t *testing.T) {
 				return err
 			}
 		}
-		if err := tx.Pop(cp, []byte("q"), groups); err != nil {
+		if err := tx.Pop(cp, []byte("q"), groups, 0); err != nil {
 			return err
 		}
 		return errors.Join(tx.Subscribe(cl, []byte("q")), tx.Ready(cl, 1))

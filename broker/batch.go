@@ -29,6 +29,7 @@ type reply struct {
 	first, last int32
 	queuedBytes int // of those records, and replyOverhead
 	kind        replyKind
+	tag         Tag // of replyPackets
 }
 
 type replyKind uint8

@@ -4,10 +4,14 @@
 // only after its batch is on disk.
 //
 //	broker.go    Broker, New, Close
-//	tx.go        Do and DoAtomic: the right to make calls
+//	tx.go        Do: the right to make calls
+//	room.go      Atomic: calls that belong together, and room for them in the open batch
 //	push.go      a packet comes
 //	pop.go       packets go
 //	priority.go  packets that are nothing but a key and a priority move and go
+//	list.go      a queue seen as a list
+//	keyspace.go  names and their types; strings and hashes
+//	wait.go      blocked pops
 //	reply.go     replies that a session puts together itself
 //	consumer.go  a connection as the broker sees it: subscriptions, bytes on their way
 //	deliver.go   the rule by which subscribers get packets

@@ -92,7 +92,7 @@ func TestFailedCommitEndsTheBrokerAndAnswersNothing(t *testing.T) {
 	broken := errors.New("device is gone")
 	g.leave <- broken
 	<-h.b.Failed()
-	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups) }); !errors.Is(err, broker.ErrClosed) {
+	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups, 0) }); !errors.Is(err, broker.ErrClosed) {
 		t.Fatalf("call after the failure gave %v, want ErrClosed", err)
 	}
 	if err := h.b.Close(); !errors.Is(err, broken) {
@@ -115,7 +115,7 @@ func TestFullDiskIsTriedAgainUntilThereIsRoom(t *testing.T) {
 	<-g.entered
 	c := h.b.Attach(&inbox{}, groups)
 	pop := func() error {
-		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("other"), groups) })
+		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("other"), groups, 0) })
 	}
 	if err := pop(); !errors.Is(err, broker.ErrStopped) {
 		t.Fatalf("a call while the batch waits for room gave %v, want that it is refused", err)
@@ -149,7 +149,7 @@ func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 		return h.b.Do(func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
 	}
 	pop := func() error {
-		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups) })
+		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups, 0) })
 	}
 	level := func(l storage.Level) {
 		h.store.mu.Lock()
@@ -188,7 +188,7 @@ func TestSubscribersAreServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {
 	}
 	level(storage.Stop)
 	waitFor(t, func() bool {
-		err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(h.b.Attach(&inbox{}, groups), []byte("none"), groups) })
+		err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(h.b.Attach(&inbox{}, groups), []byte("none"), groups, 0) })
 		return errors.Is(err, broker.ErrStopped)
 	})
 	h.subscribe(c, 1, "q")
@@ -277,7 +277,7 @@ func TestDetachedConsumerIsFinishedAfterItsLastReply(t *testing.T) {
 		if err := tx.Ready(c, 1); err != nil {
 			return err
 		}
-		if err := tx.Pop(c, []byte("q"), groups); err != nil {
+		if err := tx.Pop(c, []byte("q"), groups, 0); err != nil {
 			return err
 		}
 		tx.Detach(c)
@@ -516,7 +516,7 @@ func TestRepliesOfOneBatchAreBounded(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range pops {
-			_ = h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("nothing"), groups) })
+			_ = h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("nothing"), groups, 0) })
 			answered.Add(1)
 		}
 	}()

@@ -12,9 +12,10 @@ import (
 // No method may block for long or call the broker. For a slow peer the receiver buffers; the broker
 // asks for UnwrittenBytes and pauses deliveries to keep that bounded.
 type Receiver interface {
-	// Packets hands out the reply of one pop, or one delivery; none means that the queue had
-	// nothing to select. The slice and its bytes are valid during the call only.
-	Packets(p []Packet)
+	// Packets hands out the reply of one call that asked for packets, with the call's tag, or one
+	// delivery, with tag 0. No packets means that there was nothing to select. The slice and its bytes
+	// are valid during the call only.
+	Packets(tag Tag, p []Packet)
 	// Reply hands out the bytes of one Tx.Reply. They are valid during the call only.
 	Reply(data []byte)
 	// Finish says that nothing follows: the consumer was detached.
@@ -161,7 +162,7 @@ func (tx *Tx) Detach(c *Consumer) (queued bool) {
 	if c.queuedReplies.Load() == 0 {
 		return false
 	}
-	b.queueReply(c, len(b.open.records), replyFinish, 0)
+	b.queueReply(c, len(b.open.records), replyFinish, 0, 0)
 	return true
 }
 

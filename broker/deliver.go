@@ -36,7 +36,7 @@ func (b *Broker) deliverQueue(q *queue) {
 		if b.pauseIfBehind(c) {
 			continue
 		}
-		if !b.popGroup(q, c.delivery, c) {
+		if !b.popGroup(q, c.delivery, c, 0) {
 			return
 		}
 		b.dispatch.Spend(s)
@@ -66,7 +66,7 @@ func (b *Broker) fillConsumer(c *Consumer) {
 		if q == nil {
 			return
 		}
-		b.popGroup(q, c.delivery, c)
+		b.popGroup(q, c.delivery, c, 0)
 		b.dispatch.Spend(c.sub)
 	}
 }

@@ -27,7 +27,7 @@ type inbox struct {
 	flushed   chan struct{} // gets a token at each Flush, if not nil
 }
 
-func (r *inbox) Packets(packets []broker.Packet) {
+func (r *inbox) Packets(_ broker.Tag, packets []broker.Packet) {
 	reply := make([]string, len(packets))
 	for i, p := range packets {
 		reply[i] = string(p.Payload)
@@ -111,7 +111,7 @@ func (h *harness) push(queue string, priority uint32, ttl time.Duration, key, pa
 
 func (h *harness) pop(c *broker.Consumer, queue string) {
 	h.t.Helper()
-	h.do(func(tx *broker.Tx) error { return tx.Pop(c, []byte(queue), groups) })
+	h.do(func(tx *broker.Tx) error { return tx.Pop(c, []byte(queue), groups, 0) })
 }
 
 // barrier returns when everything before it is on disk and handed out.

@@ -17,13 +17,14 @@ const (
 // Selection says which packets of a queue a consumer takes.
 type Selection struct {
 	End    End
-	Group  bool // with the selected packet, every other of its key
+	Count  int  // how many packets at most; 0 is one
+	Group  bool // with the selected packet, every other of its key; Count is 0 then
 	Narrow bool // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
 }
 
-// Pop takes what s selects from the queue, for c. The reply goes to c's receiver. It has no packets
-// if none can be selected or the queue is unknown (pinpriq document, section pop).
-func (tx *Tx) Pop(c *Consumer, name []byte, s Selection) error {
+// Pop takes what s selects from the queue, for c. The reply goes to c's receiver, with the tag. It
+// has no packets if none can be selected or the queue is unknown (pinpriq document, section pop).
+func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 	if err := tx.begin(0, 0); err != nil {
 		return err
 	}
@@ -37,8 +38,8 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection) error {
 			return err
 		}
 	}
-	if q == nil || !b.popGroup(q, s, c) {
-		b.queueReply(c, len(b.open.records), replyPackets, 0)
+	if q == nil || !b.popGroup(q, s, c, tag) {
+		b.queueReply(c, len(b.open.records), replyPackets, tag, 0)
 	}
 	return nil
 }
@@ -72,7 +73,7 @@ func (b *Broker) selection(s Selection) index.Selection {
 
 // popGroup pops what s selects from q and queues the reply for c. It returns false, and queues
 // nothing, if nothing can be selected. Every pop and delivery goes through it.
-func (b *Broker) popGroup(q *queue, s Selection, c *Consumer) bool {
+func (b *Broker) popGroup(q *queue, s Selection, c *Consumer, tag Tag) bool {
 	b.logWide(q, s)
 	selection := b.selection(s)
 	b.scratch = b.ix.Pop(q.ix, selection, b.scratch[:0])
@@ -87,7 +88,7 @@ func (b *Broker) popGroup(q *queue, s Selection, c *Consumer) bool {
 	if len(b.open.misses) > 0 && b.open.missed == nil {
 		b.open.missed, b.open.missedSelection = q, selection
 	}
-	b.queueReply(c, first, replyPackets, bytes)
+	b.queueReply(c, first, replyPackets, tag, bytes)
 	b.markEmpty(q)
 	return true
 }

@@ -550,7 +550,7 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 		}
 		tx.Reply(c, data)
 		copy(data, "XXXXX")
-		if err := tx.Pop(c, []byte("q"), groups); err != nil {
+		if err := tx.Pop(c, []byte("q"), groups, 0); err != nil {
 			return err
 		}
 		tx.Reply(c, []byte("third"))

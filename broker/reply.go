@@ -4,6 +4,10 @@ package broker
 // earlier calls have left, and gives them to Reply. They are sent once everything that they may
 // depend on is on disk.
 
+// Tag is a caller's own word that travels with a reply of packets. It comes back to the receiver,
+// which tells by it how to write the packets.
+type Tag uint32
+
 // Begin makes sure that the broker accepts calls and that the open batch has room for a reply. It
 // may wait for room. Every call but Reply and Detach does the same by itself. It returns ErrClosed,
 // or ErrStopped if the batch is full because the disk is.
@@ -16,7 +20,7 @@ func (tx *Tx) Reply(c *Consumer, data []byte) {
 	b := tx.b
 	first := len(b.open.records)
 	b.open.records = append(b.open.records, b.open.copy(data))
-	b.queueReply(c, first, replyBytes, len(data))
+	b.queueReply(c, first, replyBytes, 0, len(data))
 }
 
 // QueueCounts is how much a queue holds.
@@ -40,12 +44,12 @@ func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
 
 // queueReply appends a reply of the records from first on, whose packets or data have so many
 // bytes.
-func (b *Broker) queueReply(c *Consumer, first int, kind replyKind, bytes int) {
+func (b *Broker) queueReply(c *Consumer, first int, kind replyKind, tag Tag, bytes int) {
 	bytes += replyOverhead
 	c.queuedBytes.Add(int64(bytes))
 	c.queuedReplies.Add(1)
 	b.open.queuedBytes += bytes
 	b.open.replies = append(b.open.replies, reply{
-		to: c, first: int32(first), last: int32(len(b.open.records)), kind: kind, queuedBytes: bytes,
+		to: c, first: int32(first), last: int32(len(b.open.records)), kind: kind, tag: tag, queuedBytes: bytes,
 	})
 }

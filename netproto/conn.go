@@ -174,8 +174,8 @@ func (c *conn) serve() error {
 	at := 0
 	defer func() { c.have = copy(c.buf, c.buf[at:c.have]) }()
 	for more := true; more && at < c.have; {
-		n, again, err := c.peer.serve(c.buf[at:c.have])
-		at, more = at+n, again
+		n, stop, err := c.peer.serve(c.buf[at:c.have])
+		at, more = at+n, stop == More
 		if n > 0 {
 			c.clearFrameDeadline()
 		}

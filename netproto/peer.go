@@ -36,17 +36,17 @@ func (p *Peer) Send(data []byte) {
 
 // serve carries out requests at the start of buf in one transaction, so that a pipeline takes the
 // broker's lock once.
-func (p *Peer) serve(buf []byte) (n int, more bool, err error) {
+func (p *Peer) serve(buf []byte) (n int, stop Stop, err error) {
 	err = p.broker.Do(func(tx *broker.Tx) error {
 		var err error
-		n, more, err = p.session.Serve(tx, buf)
+		n, stop, err = p.session.Serve(tx, buf)
 		return err
 	})
 	if p.unsynced { // after the transaction: nobody waits for the broker's lock during a system call
 		p.unsynced = false
 		p.out.flush()
 	}
-	return n, more, err
+	return n, stop, err
 }
 
 // waitBelow blocks until fewer than limit bytes are outstanding. It returns false if the connection
@@ -71,8 +71,8 @@ func (p *Peer) close(dead bool) {
 }
 
 // Packets implements broker.Receiver.
-func (p *Peer) Packets(packets []broker.Packet) {
-	p.out.append(func(dst []byte) []byte { return p.session.AppendPackets(dst, packets) })
+func (p *Peer) Packets(tag broker.Tag, packets []broker.Packet) {
+	p.out.append(func(dst []byte) []byte { return p.session.AppendPackets(dst, tag, packets) })
 }
 
 // Reply implements broker.Receiver.

@@ -36,14 +36,28 @@ type Protocol interface {
 // Session is one connection's side of a protocol.
 type Session interface {
 	// Serve carries out the complete requests at the start of buf, which is not empty, and returns how
-	// many bytes they took. It never waits for the peer. It may stop early to let replies leave; more
-	// then says that the rest of buf may hold another complete request. It must bound the length of a
-	// request: the buffer grows as long as nothing is taken. An error closes the connection after what
-	// was carried out is answered. The connection's reader calls it.
-	Serve(tx *broker.Tx, buf []byte) (n int, more bool, err error)
-	// AppendPackets encodes the reply of a pop, or a delivery. The broker's completer calls it.
-	AppendPackets(dst []byte, packets []broker.Packet) []byte
+	// many bytes they took and why it stopped. It never waits. It must bound the length of a request:
+	// the buffer grows as long as nothing is taken. An error closes the connection after what was
+	// carried out is answered. The connection's reader calls it.
+	Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err error)
+	// AppendPackets encodes a reply or a delivery of packets; tag is that of the call that asked for
+	// them. The broker's completer calls it.
+	AppendPackets(dst []byte, tag broker.Tag, packets []broker.Packet) []byte
 }
+
+// Stop is why a session stopped serving.
+type Stop uint8
+
+const (
+	// Incomplete: what is left of the buffer is at most the beginning of a request.
+	Incomplete Stop = iota
+	// More: replies should leave, or others have the broker, before the next request.
+	More
+	// Blocked: a request waits (broker.Tx.Wait). No other is carried out before it has ended.
+	Blocked
+	// NoRoom: the open batch has no room for the next request (broker.ErrNoRoom).
+	NoRoom
+)
 
 // Config says how a Server works; zero values mean the defaults of limits.go.
 type Config struct {

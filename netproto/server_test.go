@@ -49,27 +49,27 @@ type lineSession struct{ peer *Peer }
 
 const bigReply = 6 << 20
 
-func (s lineSession) Serve(_ *broker.Tx, buf []byte) (n int, more bool, err error) {
+func (s lineSession) Serve(_ *broker.Tx, buf []byte) (n int, stop Stop, err error) {
 	for {
 		end := bytes.IndexByte(buf[n:], '\n')
 		if end < 0 {
-			return n, false, nil
+			return n, Incomplete, nil
 		}
 		line := buf[n : n+end+1]
 		n += end + 1
 		switch string(line) {
 		case "bad\n":
-			return n, false, errors.New("bad line")
+			return n, Incomplete, errors.New("bad line")
 		case "big\n":
 			s.peer.Send(make([]byte, bigReply))
-			return n, true, nil // let it leave first
+			return n, More, nil // let it leave first
 		default:
 			s.peer.Send(line)
 		}
 	}
 }
 
-func (s lineSession) AppendPackets(dst []byte, _ []broker.Packet) []byte { return dst }
+func (s lineSession) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet) []byte { return dst }
 
 func serveLines(t *testing.T, c Config) (*Server, *lines) {
 	t.Helper()

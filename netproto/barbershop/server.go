@@ -75,20 +75,20 @@ const (
 )
 
 // Serve implements netproto.Session: the lines of one call get one reply.
-func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, more bool, err error) {
+func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	before := s.lines
 	_, _, kind := s.lines.next(buf)
 	s.lines = before
 	if kind == lineShort {
-		return 0, false, nil
+		return 0, netproto.Incomplete, nil
 	}
 	s.replies = s.replies[:0]
 	if s.unsynced = s.consumer.Idle(); !s.unsynced {
 		if err := tx.Begin(); err != nil {
-			return 0, false, s.end(tx, err)
+			return 0, netproto.Incomplete, s.end(tx, err)
 		}
 	}
-	n, more, err = s.serveLines(tx, buf)
+	n, stop, err = s.serveLines(tx, buf)
 	switch {
 	case len(s.replies) == 0:
 	case s.unsynced:
@@ -99,20 +99,20 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, more bool, err error)
 	if cap(s.replies) > keepReplies {
 		s.replies = nil
 	}
-	return n, more, err
+	return n, stop, err
 }
 
 // errHTTP is why nothing more of a connection is carried out.
 var errHTTP = errors.New("a line belongs to an HTTP request: perhaps a page in a browser on this machine tries to use the board")
 
-func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, more bool, err error) {
+func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	for n < len(buf) {
 		if n >= maxServe || len(s.replies) >= maxReplies {
-			return n, true, nil
+			return n, netproto.More, nil
 		}
 		text, size, kind := s.lines.next(buf[n:])
 		if kind == lineShort {
-			return n, false, nil
+			return n, netproto.Incomplete, nil
 		}
 		n += size
 		if kind == lineDropped {
@@ -123,17 +123,17 @@ func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, more bool, err e
 		}
 		if s.words.isHTTP() || kind == lineWhole && endsLikeHTTP(text) {
 			s.clientError("HTTP is not spoken here: the connection is closed")
-			return n, false, errHTTP
+			return n, netproto.Incomplete, errHTTP
 		}
 		if kind == lineTooLong {
 			s.clientError("line too long: expected at most %d bytes", MaxLine)
 			continue
 		}
 		if err := s.command(tx); err != nil {
-			return n, false, err
+			return n, netproto.Incomplete, err
 		}
 	}
-	return n, false, nil
+	return n, netproto.Incomplete, nil
 }
 
 // end sends the error as the last line of a connection that the broker has no room to answer any
@@ -148,4 +148,4 @@ func (s *session) end(tx *broker.Tx, err error) error {
 }
 
 // AppendPackets implements netproto.Session. No command of this protocol asks for packets.
-func (s *session) AppendPackets(dst []byte, _ []broker.Packet) []byte { return dst }
+func (s *session) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet) []byte { return dst }

@@ -42,33 +42,33 @@ type session struct {
 const maxServe = 16 << 10
 
 // Serve implements netproto.Session.
-func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, more bool, err error) {
+func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	if err := s.guard.check(buf); err != nil {
-		return 0, false, err
+		return 0, netproto.Incomplete, err
 	}
-	n, more, err = s.serve(tx, buf)
+	n, stop, err = s.serve(tx, buf)
 	s.guard.served(n)
-	return n, more, err
+	return n, stop, err
 }
 
-func (s *session) serve(tx *broker.Tx, buf []byte) (n int, more bool, err error) {
+func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	for n < len(buf) {
 		if n >= maxServe || n > 0 && s.peer.Full() {
-			return n, true, nil
+			return n, netproto.More, nil
 		}
 		size, err := s.request.Parse(buf[n:])
 		if errors.Is(err, ErrShort) {
-			return n, false, nil
+			return n, netproto.Incomplete, nil
 		}
 		if err == nil {
 			err = s.call(tx)
 		}
 		if err != nil {
-			return n, false, err
+			return n, netproto.Incomplete, err
 		}
 		n += size
 	}
-	return n, false, nil
+	return n, netproto.Incomplete, nil
 }
 
 // call carries out the parsed request.
@@ -84,7 +84,7 @@ func (s *session) call(tx *broker.Tx) error {
 			Payload:  r.Packet.Payload,
 		})
 	case OpPop:
-		return tx.Pop(s.consumer, r.Queue, selection)
+		return tx.Pop(s.consumer, r.Queue, selection, 0)
 	case OpSubscribe:
 		return tx.Subscribe(s.consumer, r.Queue)
 	case OpUnsubscribe:
@@ -96,7 +96,7 @@ func (s *session) call(tx *broker.Tx) error {
 
 // AppendPackets implements netproto.Session. A packet that does not fit the frame cannot come, as
 // the selection leaves it queued. If one came, it would be left out: the stream stays in step.
-func (s *session) AppendPackets(dst []byte, packets []broker.Packet) []byte {
+func (s *session) AppendPackets(dst []byte, _ broker.Tag, packets []broker.Packet) []byte {
 	head, count := len(dst), 0
 	dst = AppendCount(dst, 0)
 	for i := range packets {
