@@ -14,6 +14,7 @@ type Marks struct {
 	NextSeq   uint64 // sequence of the next packet at the newest end; goes up
 	LowSeq    uint64 // sequence of the next packet at the oldest end; goes down
 	NextQueue uint32 // identity of the next queue
+	LastKey   uint64 // the last number or version given to a string, a hash or a field; goes up from 1
 }
 
 // firstMarks are those of an empty store: the ends start in the middle of the range, so that
@@ -34,12 +35,16 @@ type Control struct {
 const (
 	controlFields = 8 // that every record has, each a number: FORMAT.md
 	fieldSecret   = 9
+	fieldLastKey  = 12 // a number, if it is not 0
 )
 
 // appendControl writes the secret last, where bears looks for it; of records from before there were
 // secrets it is nil.
 func appendControl(dst []byte, c *Control, secret []byte) []byte {
 	n := controlFields
+	if c.LastKey != 0 {
+		n++
+	}
 	if secret != nil {
 		n++
 	}
@@ -48,6 +53,11 @@ func appendControl(dst []byte, c *Control, secret []byte) []byte {
 			FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
 		} {
 			if err := errors.Join(e.EncodeUint(uint64(i+1)), e.EncodeUint(v)); err != nil {
+				return err
+			}
+		}
+		if c.LastKey != 0 {
+			if err := errors.Join(e.EncodeUint(fieldLastKey), e.EncodeUint(c.LastKey)); err != nil {
 				return err
 			}
 		}
@@ -94,6 +104,10 @@ func decodeControl(rec []byte, c *Control) error {
 	values := [controlFields]*uint64{&format, &c.Epoch, &c.Batch, &c.Live, &c.Hash, &c.NextSeq, &c.LowSeq, &nextQueue}
 	seen := 0
 	err := eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
+		if field == fieldLastKey {
+			c.LastKey, err = d.DecodeUint64()
+			return err
+		}
 		if field == 0 || field > controlFields {
 			return d.Skip()
 		}

@@ -52,7 +52,7 @@ func goldenPackets() []struct {
 }
 
 func goldenControl() Control {
-	return Control{Epoch: 2, Batch: 1000, Tally: Tally{70_000, 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300}}
+	return Control{Epoch: 2, Batch: 1000, Tally: Tally{70_000, 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 0}}
 }
 
 // goldenRecords are lines of name and hex.
@@ -181,7 +181,7 @@ func goldenBatches(s *Store) error {
 	for i, g := range goldenPackets() {
 		b.Put(PacketID{1, uint32(i % 3), 1<<63 + uint64(i)}, &g.packet)
 	}
-	b.SetMarks(Marks{1<<63 + 16, 1<<63 - 1, 2})
+	b.SetMarks(Marks{1<<63 + 16, 1<<63 - 1, 2, 0})
 	if err := s.Apply(&b); err != nil {
 		return err
 	}

@@ -292,7 +292,7 @@ func TestQueueWithoutANameHasTheEmptyOne(t *testing.T) {
 }
 
 func TestControlRecordReadsBackAndSkipsUnknownFields(t *testing.T) {
-	want := Control{Epoch: 3, Batch: 1 << 40, Tally: Tally{7, math.MaxUint64}, Marks: Marks{1 << 63, 1<<63 - 1, 9}}
+	want := Control{Epoch: 3, Batch: 1 << 40, Tally: Tally{7, math.MaxUint64}, Marks: Marks{1 << 63, 1<<63 - 1, 9, 77}}
 	rec := appendControl(nil, &want, nil)
 	newer := append([]byte(nil), rec...)
 	newer[0]++
