@@ -2,9 +2,9 @@
 //
 // An [Index] holds what selection needs of every queued packet and nothing else: its place in the
 // order, its key, its lane, its times and its state. Payloads live elsewhere. A [Dispatch] holds
-// who waits for packets. Both are pure: they read no clock, start no goroutine and do no I/O. Time
-// is an argument, in Unix milliseconds. Neither is safe for concurrent use: one owner calls them
-// under its own lock.
+// who waits for packets. A [Keyspace] holds strings and hashes. All are pure: they read no clock,
+// start no goroutine and do no I/O. Time is an argument, in Unix milliseconds. None is safe for
+// concurrent use: one owner calls them under its own lock.
 //
 // # Order
 //
@@ -49,4 +49,8 @@
 //	tree.go       the B+tree; node.go is a node of it, walk.go goes over it in order of selection
 //	slab.go       numbered slots in pages
 //	dispatch.go   Dispatch: which subscriber is next
+//	keyspace.go   Keyspace: strings and hashes by name
+//	fields.go     the fields of a hash
+//	alarms.go     the heap of the moments at which keys and queues expire
+//	slots.go      numbered places that a scan goes over
 package index

@@ -1,0 +1,90 @@
+package index
+
+// Field is a field of a hash. The caller sets ID and Value as it likes.
+type Field struct {
+	Value
+	ID   uint64
+	name string
+	slot uint32
+}
+
+// Name returns the name.
+func (f *Field) Name() string { return f.name }
+
+// fields are those of one hash.
+type fields struct {
+	slots  slots[Field]
+	live   int
+	byName map[string]*Field // nil while there are few: then a search goes over the slots
+}
+
+// fewFields is how many fields a hash has before it finds them by a map.
+const fewFields = 16
+
+// Field returns the field of a hash with a name, nil if there is none.
+func (k *Key) Field(name []byte) *Field {
+	if k.fields.byName != nil {
+		return k.fields.byName[string(name)]
+	}
+	for _, f := range k.fields.slots.all {
+		if f != nil && f.name == string(name) {
+			return f
+		}
+	}
+	return nil
+}
+
+// AddField adds a field to a hash, which has none with that name. The name is copied.
+func (k *Key) AddField(name []byte, id uint64) *Field {
+	s := k.fields
+	f := &Field{ID: id, name: string(name)}
+	f.slot = s.slots.add(f)
+	s.live++
+	switch {
+	case s.byName != nil:
+		s.byName[f.name] = f
+	case s.live > fewFields:
+		s.byName = make(map[string]*Field, 2*s.live)
+		for _, f := range s.slots.all {
+			if f != nil {
+				s.byName[f.name] = f
+			}
+		}
+	}
+	return f
+}
+
+// RemoveField takes a field out of its hash.
+func (k *Key) RemoveField(f *Field) {
+	s := k.fields
+	s.slots.remove(f.slot)
+	if s.live--; s.live == 0 {
+		*s = fields{}
+	}
+	if s.byName != nil {
+		delete(s.byName, f.name)
+	}
+}
+
+// Fields returns how many fields a hash has.
+func (k *Key) Fields() int { return k.fields.live }
+
+// LastField returns some field of a hash, nil if it has none.
+func (k *Key) LastField() *Field {
+	return k.fields.slots.last()
+}
+
+// EachField calls fn with every field of a hash until that returns false. fn must not change the
+// hash.
+func (k *Key) EachField(fn func(*Field) bool) {
+	for _, f := range k.fields.slots.all {
+		if f != nil && !fn(f) {
+			return
+		}
+	}
+}
+
+// ScanFields is [Keyspace.Scan] for the fields of a hash.
+func (k *Key) ScanFields(slot uint32, n int, fn func(*Field)) (next uint32, done bool) {
+	return k.fields.slots.scan(slot, n, fn)
+}
