@@ -196,8 +196,8 @@ func (s *Keyspace) Deadline() (at int64, ok bool) {
 	return s.alarms.heap[0].at, true
 }
 
-// Due returns the key or the queue that expires first, if that is by now; nil and 0 if nothing does.
-// It stays until the caller removes it or sets its expiry.
+// Due returns the key or the queue that expires first, if that is by now; nil and 0 if nothing is
+// due. It stays until the caller removes it or sets its expiry.
 func (s *Keyspace) Due(now int64) (*Key, QueueID) {
 	if at, ok := s.Deadline(); !ok || at > now {
 		return nil, 0

@@ -42,8 +42,12 @@ type Queue struct {
 type State struct {
 	Index  *index.Index
 	Queues []Queue
-	Marks  storage.Marks
-	Report Report
+	Keys   *index.Keyspace // strings and hashes, and the moments at which queues expire
+	// Leftovers are keys without a name, of which records are to be deleted: their fields, and their
+	// head if its version is not 0.
+	Leftovers []*index.Key
+	Marks     storage.Marks
+	Report    Report
 }
 
 // Report says what a recovery found.
@@ -87,7 +91,7 @@ func Restore(src Source, o Options) (*State, error) {
 	start := time.Now()
 	r := restorer{
 		Options: o,
-		state:   State{Index: index.New(), Marks: src.Control().Marks},
+		state:   State{Index: index.New(), Keys: index.NewKeyspace(), Marks: src.Control().Marks},
 		queues:  make(map[uint32]index.QueueID),
 	}
 	for _, f := range o.Accepted {
