@@ -8,7 +8,7 @@ import (
 // Check verifies every invariant of the index, at a cost of O(packets), and describes the first
 // violation it finds.
 func (x *Index) Check() error {
-	c := checker{x: x, queues: make(map[QueueID]Counts), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally)}
+	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally)}
 	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.heap} {
 		if err := part(); err != nil {
 			return err
@@ -29,6 +29,7 @@ type checker struct {
 	nodes       uint32 // of all trees
 	largeGroups uint32
 	queues      map[QueueID]Counts
+	hashed      map[QueueID]uint32 // selectable packets with a hash
 	lanes       map[LaneID]laneTally
 	groups      map[uint32]groupTally
 }
@@ -66,6 +67,9 @@ func (c *checker) entries() error {
 		default:
 			counts.Ready++
 			t.selectable++
+			if e.hash() != 0 {
+				c.hashed[l.queue]++
+			}
 		}
 		if e.state == Ready {
 			g.others, g.ready = g.others-1, g.ready+1
@@ -175,6 +179,9 @@ func (c *checker) allQueues() error {
 		if err := c.laneHeaps(u, lanes); err != nil {
 			return fmt.Errorf("queue %d: %w", id, err)
 		}
+		if err := c.values(u, q); err != nil {
+			return fmt.Errorf("queue %d: %w", id, err)
+		}
 	}
 	return c.same("queues", x.queues.live, live)
 }
@@ -214,6 +221,22 @@ func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {
 		}
 	}
 	return nil
+}
+
+// values checks that the tree of values of a queue, if it has one, holds what it should and all of
+// that.
+func (c *checker) values(u *queue, q QueueID) error {
+	x := c.x
+	if u.values == nil {
+		return nil
+	}
+	if u.values.count != c.hashed[q] || u.values.count == 0 {
+		return fmt.Errorf("index: a tree of values has %d packets: expected %d, not 0", u.values.count, c.hashed[q])
+	}
+	return c.tree(u.values, func(k place, p uint32) bool {
+		e := x.entry(ID(p))
+		return e != nil && e.selectable() && x.lanes.at(uint32(e.lane)).queue == q && e.hash() != 0 && e.valuePlace() == k
+	})
 }
 
 // tree checks the shape of one tree and, with ok, each of its packets.

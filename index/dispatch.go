@@ -137,6 +137,22 @@ func (d *Dispatch) Unsubscribe(s SubscriberID, q QueueID) bool {
 	return true
 }
 
+// Transfer makes every subscription to one queue a subscription to another. Whoever subscribes to
+// both keeps one. Each subscriber stands in its new wait list where its waiting time says.
+func (d *Dispatch) Transfer(from, to QueueID) {
+	w := d.waitLists[from]
+	if w == nil || from == to {
+		return
+	}
+	for _, l := range [3]*list{&w.narrow, &w.wide, &w.idle} {
+		for l.first != 0 {
+			s := d.subscriptions.at(l.first).subscriber
+			d.Unsubscribe(s, from)
+			d.Subscribe(s, to)
+		}
+	}
+}
+
 // Credit adds n credits; the sum stops at 2^32-1.
 func (d *Dispatch) Credit(s SubscriberID, n uint32) {
 	if u := d.subscriber(s); u != nil {

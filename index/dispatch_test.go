@@ -103,6 +103,17 @@ func (m *dispatchModel) Unsubscribe(t *rapid.T) {
 	}
 }
 
+func (m *dispatchModel) Transfer(t *rapid.T) {
+	from, to := m.queue(t), m.queue(t)
+	m.d.Transfer(from, to)
+	for _, s := range m.held {
+		if _, has := s.since[from]; has && from != to {
+			delete(s.since, from)
+			s.since[to] = s.waiting
+		}
+	}
+}
+
 func (m *dispatchModel) Credit(t *rapid.T) {
 	id, s := m.pick(t)
 	n := rapid.SampledFrom([]uint32{0, 1, 3, ^uint32(0)}).Draw(t, "n")
@@ -176,7 +187,7 @@ func TestDispatchDoesWhatTheNaiveModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &dispatchModel{d: NewDispatch(), held: map[SubscriberID]*modelSubscriber{}}
 		t.Repeat(map[string]func(*rapid.T){
-			"Add": m.Add, "Remove": m.Remove, "Subscribe": m.Subscribe, "Unsubscribe": m.Unsubscribe, "Credit": m.Credit,
+			"Add": m.Add, "Remove": m.Remove, "Subscribe": m.Subscribe, "Unsubscribe": m.Unsubscribe, "Transfer": m.Transfer, "Credit": m.Credit,
 			"Spend": m.Spend, "Pause": m.Pause, "Resume": m.Resume, "": m.verify,
 		})
 	})

@@ -32,7 +32,7 @@
 // So the garbage collector has nothing to follow, and growth copies nothing. Per lane a B+tree
 // orders the ready packets, a linear-hashing table finds the group of a key, and a 4-ary heap
 // orders the deadlines. Every operation on one packet is O(log n); nothing depends on the number
-// of queues.
+// of queues. A queue that is searched by value has another B+tree for that.
 //
 // # Files
 //
@@ -43,6 +43,8 @@
 //	select.go     which packet is next: Best, Pop, Claim, and the words of a selection
 //	next.go       the packets after that
 //	groups.go     the packets of a queue with equal keys
+//	values.go     the packets of a queue with equal values: FindValue
+//	position.go   how many packets come before one
 //	keytable.go   from a key to its group
 //	advance.go    what a moment changes: expiry, delays, lease ends
 //	timers.go     the heap of those moments

@@ -34,6 +34,7 @@ type Entry struct {
 	Priority uint32 // 1 is best; 0 is never selected
 	Seq      uint64 // unique among the queue's packets of equal priority; higher is newer
 	Key      []byte // nil: no group; empty: a key like any other. Copied
+	Hash     uint64 // of the value, for FindValue; 0: unknown. A packet with a key keeps none
 	Size     uint32 // counted in Counts.Bytes and Limit.Bytes
 	Flags    uint8  // the caller's own
 	// Times are in Unix milliseconds, 0 for none. A packet with a LeaseEnd starts Claimed, even if
@@ -65,7 +66,7 @@ type entry struct {
 	priority   uint32
 	lane       LaneID
 	group      uint32 // 0: none
-	next, prev uint32 // ring of the group, see groups.go; next links free slots
+	next, prev uint32 // ring of the group, see groups.go, or hash, see values.go; next links free slots
 	timer      uint32 // 0: none
 	size       uint32
 	ref        uint32

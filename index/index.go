@@ -45,6 +45,8 @@ func (x *Index) Push(e Entry, now int64) ID {
 			x.entries.free(id)
 			return 0
 		}
+	} else {
+		p.setHash(e.Hash)
 	}
 	p.setSeq(e.Seq)
 	p.priority, p.size = e.Priority, e.Size
@@ -164,15 +166,17 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 // link puts a packet, by its state, into the order, its group, the heap of timers and the counts.
 func (x *Index) link(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
-	*x.count(l, e)++
+	u := x.queues.at(uint32(l.queue))
+	*u.count(e)++
 	if e.group != 0 {
 		x.addToGroup(id, e)
 	}
 	if e.selectable() {
 		before := l.tree.priorities
 		x.mustInsert(&l.tree, e.place(), id)
-		x.countPriorities(l, before)
+		u.counts.Priorities += int(l.tree.priorities) - int(before)
 		x.updateHeads(e.lane)
+		x.linkValue(u, id, e)
 	}
 	if e.timer != 0 {
 		x.timers.schedule(e.timer, x.timers.at(e.timer).dueAt(e.state))
@@ -182,15 +186,17 @@ func (x *Index) link(id uint32, e *entry) {
 // unlink is the reverse of link. The timer stays in the heap: link or remove follows.
 func (x *Index) unlink(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
-	*x.count(l, e)--
+	u := x.queues.at(uint32(l.queue))
+	*u.count(e)--
 	if e.group != 0 {
 		x.removeFromGroup(id, e)
 	}
 	if e.selectable() {
 		before := l.tree.priorities
 		x.forest.remove(&l.tree, e.place())
-		x.countPriorities(l, before)
+		u.counts.Priorities += int(l.tree.priorities) - int(before)
 		x.updateHeads(e.lane)
+		x.unlinkValue(u, e)
 	}
 }
 
@@ -215,13 +221,6 @@ func (x *Index) setState(id uint32, e *entry, s State, until int64) {
 	x.link(id, e)
 }
 
-// countPriorities adds to the queue's number of priorities what a change of a lane's tree added.
-func (x *Index) countPriorities(l *lane, before uint32) {
-	if l.tree.priorities != before {
-		x.queues.at(uint32(l.queue)).counts.Priorities += int(l.tree.priorities) - int(before)
-	}
-}
-
 // remove removes a packet and what nothing else needs then: its timer, its group, its lane.
 func (x *Index) remove(id uint32, e *entry) {
 	x.unlink(id, e)
@@ -238,20 +237,6 @@ func (x *Index) remove(id uint32, e *entry) {
 		x.freeIfEmpty(e.lane)
 	}
 	x.entries.free(id)
-}
-
-// count is the counter that counts a packet.
-func (x *Index) count(l *lane, e *entry) *int {
-	c := &x.queues.at(uint32(l.queue)).counts
-	switch {
-	case e.state == Claimed:
-		return &c.Claimed
-	case e.state == Delayed:
-		return &c.Delayed
-	case e.priority == 0:
-		return &c.Unselectable
-	}
-	return &c.Ready
 }
 
 // mustInsert adds a packet to a tree. It panics if the place is taken.

@@ -17,6 +17,7 @@ type modelPacket struct {
 	tags   string
 	wide   bool
 	until  int64 // not-before or lease end
+	hash   uint64
 }
 
 // moment is what the packet waits for; 0 for nothing.
@@ -109,6 +110,11 @@ func (m *indexModel) group(p *modelPacket, narrow bool) []*modelPacket {
 	return list
 }
 
+// drawHash draws from few hashes, some of which share a half.
+func drawHash(t *rapid.T) uint64 {
+	return rapid.SampledFrom([]uint64{0, 1, 2, 1 << 32, 1<<32 + 1, 1<<64 - 1}).Draw(t, "hash")
+}
+
 func drawEnd(t *rapid.T) End { return rapid.SampledFrom([]End{Newest, Oldest}).Draw(t, "end") }
 
 func drawSelection(t *rapid.T) Selection {
@@ -184,6 +190,7 @@ func (m *indexModel) Push(t *rapid.T) {
 		Size: rapid.Uint32Range(0, 9).Draw(t, "size"), Flags: rapid.Uint8().Draw(t, "flags"),
 		Expiry: m.drawTime(t, "expiry"), NotBefore: m.drawTime(t, "not before"), LeaseEnd: m.drawTime(t, "lease end"),
 		Attempts: rapid.SampledFrom([]uint16{0, 65535}).Draw(t, "attempts"), Ref: rapid.Uint32().Draw(t, "ref"),
+		Hash: drawHash(t),
 	}
 	if e.Priority == 4 {
 		e.Priority = ^uint32(0)
@@ -196,6 +203,9 @@ func (m *indexModel) Push(t *rapid.T) {
 			ID: m.x.Push(e, m.now), Queue: e.Queue, Priority: e.Priority, Seq: e.Seq, Expiry: max(e.Expiry, 0),
 			Size: e.Size, Flags: e.Flags, State: Ready, Attempts: e.Attempts, Ref: e.Ref,
 		}}
+		if !p.hasKey {
+			p.hash = e.Hash
+		}
 		switch {
 		case e.LeaseEnd > 0:
 			p.State, p.until = Claimed, e.LeaseEnd
@@ -257,8 +267,9 @@ func (m *indexModel) Pop(t *rapid.T) {
 
 func (m *indexModel) Next(t *rapid.T) {
 	q, s := m.queue(t), Selection{End: drawEnd(t), Narrow: rapid.Bool().Draw(t, "narrow")}
-	skip, n := rapid.IntRange(0, 90).Draw(t, "skip"), rapid.IntRange(0, 60).Draw(t, "n")
 	want := m.order(q, s)
+	skip := rapid.SampledFrom([]int{0, 1, 30, 90, len(want) / 2, len(want) - 1}).Draw(t, "skip")
+	skip, n := max(skip, 0), rapid.IntRange(0, 60).Draw(t, "n")
 	want = want[min(skip, len(want)):]
 	want = want[:min(n, len(want))]
 	got := m.x.Next(q, s, skip, n, nil)
@@ -269,6 +280,38 @@ func (m *indexModel) Next(t *rapid.T) {
 		if got[i] != p.Packet {
 			t.Fatalf("Next gave %+v at %d, want %+v", got[i], i, p.Packet)
 		}
+	}
+}
+
+func (m *indexModel) FindValue(t *rapid.T) {
+	q, hash, end := m.queue(t), drawHash(t), drawEnd(t)
+	limit := rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "max")
+	var want []Packet
+	for _, p := range m.order(q, Selection{}) {
+		if p.hash == hash && hash != 0 {
+			want = append(want, p.Packet)
+		}
+	}
+	if end == Oldest {
+		slices.Reverse(want)
+	}
+	if limit > 0 {
+		want = want[:min(limit, len(want))]
+	}
+	before := Packet{ID: 77}
+	if got := m.x.FindValue(q, hash, end, limit, []Packet{before}); got[0] != before || !slices.Equal(got[1:], want) {
+		t.Fatalf("FindValue appended %+v, want %+v", got[1:], want)
+	}
+}
+
+func (m *indexModel) SetValue(t *rapid.T) {
+	p, hash := m.anyPacket(t), drawHash(t)
+	p.Size, p.Flags, p.Ref = rapid.Uint32Range(0, 9).Draw(t, "size"), p.Flags+1, p.Ref+1
+	if !m.x.SetValue(p.ID, p.Size, p.Flags, p.Ref, hash) {
+		t.Fatalf("SetValue(%d) = false", p.ID)
+	}
+	if !p.hasKey {
+		p.hash = hash
 	}
 }
 
@@ -455,6 +498,14 @@ func (m *indexModel) verify(t *rapid.T) {
 	}
 	for _, q := range m.queues {
 		all, narrow := m.order(q, Selection{}), m.order(q, Selection{Narrow: true})
+		for i, p := range all {
+			if got := m.x.Position(p.ID); got != i {
+				t.Fatalf("Position(%d) = %d, want %d", p.ID, got, i)
+			}
+			if got := m.x.Distance(p.ID, all[len(all)/2].ID); got != len(all)/2-i {
+				t.Fatalf("Distance from %d to %d = %d", i, len(all)/2, got)
+			}
+		}
 		if n, w := m.x.Widths(q); n != (len(narrow) > 0) || w != (len(all) > len(narrow)) {
 			t.Fatalf("Widths = %v %v with %d narrow ones of %d", n, w, len(narrow), len(all))
 		}
@@ -474,7 +525,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "Extend": m.Extend,
 			"Release": m.Release, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
-			"Only": m.Only, "Group": m.Group, "Advance": m.Advance, "": m.verify,
+			"Only": m.Only, "Group": m.Group, "Advance": m.Advance, "FindValue": m.FindValue, "FindValue more": m.FindValue, "SetValue": m.SetValue, "": m.verify,
 		}
 		for range 3 {
 			t.Repeat(actions)

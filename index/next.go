@@ -1,14 +1,36 @@
 package index
 
+import "slices"
+
 // Next appends to dst the packets that the next selections would take, without filter or groups, in
 // that order: at most n, after the first skip ones. See Best for times. It costs O((skip+n)
 // log(skip+n)) at most. With one lane, skipping goes a leaf at a time at the oldest end, and at the
-// newest end where priorities are few.
+// newest end where priorities are few. With one priority, whatever the lanes, skip counts from the
+// nearer side.
 func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet {
 	if !x.hasQueue(q) || s.End > Oldest {
 		return dst
 	}
 	u := x.queues.at(uint32(q))
+	left := -max(skip, 0)
+	for t := range x.trees(u, s.Narrow) {
+		left += int(t.count)
+	}
+	n = min(n, left)
+	if n <= 0 {
+		return dst
+	}
+	if left-n < skip && x.hasOnePriority(u) {
+		first := len(dst)
+		dst = x.next(u, Selection{End: Oldest - s.End, Narrow: s.Narrow}, left-n, n, dst)
+		slices.Reverse(dst[first:])
+		return dst
+	}
+	return x.next(u, s, skip, n, dst)
+}
+
+// next is Next from the side that s.End says.
+func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet {
 	if u.lanes != nil {
 		return x.nextOfLanes(u.lanes, s, skip, n, dst)
 	}

@@ -30,6 +30,7 @@ type queue struct {
 	defaultLane LaneID   // 0 while the slot is free
 	next        uint32   // links free slots
 	lanes       *laneSet // nil while the queue has only its default lane
+	values      *tree    // the selectable packets by hash; nil until a search wants it
 }
 
 func (u *queue) freeLink() *uint32 { return &u.next }
@@ -75,4 +76,17 @@ func (x *Index) Counts(q QueueID) Counts {
 
 func (x *Index) hasQueue(q QueueID) bool {
 	return x.queues.has(uint32(q)) && x.queues.at(uint32(q)).defaultLane != 0
+}
+
+// count is the counter that counts a packet.
+func (u *queue) count(e *entry) *int {
+	switch {
+	case e.state == Claimed:
+		return &u.counts.Claimed
+	case e.state == Delayed:
+		return &u.counts.Delayed
+	case e.priority == 0:
+		return &u.counts.Unselectable
+	}
+	return &u.counts.Ready
 }

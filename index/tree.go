@@ -379,3 +379,45 @@ func (f *forest) lastOf(t *tree, priority uint32) (leaf uint32, i int) {
 	leaf = n.prev
 	return leaf, int(f.at(leaf).n) - 1
 }
+
+// count returns how many keys are in the range from lo to hi, both included.
+func (f *forest) count(t *tree, lo, hi place) int {
+	if t.count == 0 || hi.before(lo) {
+		return 0
+	}
+	if t.depth == 0 {
+		if k := t.lonePlace(); k.before(lo) || hi.before(k) {
+			return 0
+		}
+		return 1
+	}
+	var p path
+	last := f.at(f.descend(t, hi, &p))
+	leaf := f.at(f.descend(t, lo, &p))
+	n := last.search(hi)
+	if n < int(last.n) && last.key(n) == hi {
+		n++
+	}
+	n -= leaf.search(lo)
+	for ; leaf != last; leaf = f.at(leaf.next) {
+		n += int(leaf.n)
+	}
+	return n
+}
+
+// clear empties a tree.
+func (f *forest) clear(t *tree) {
+	if t.depth > 0 {
+		f.freeAll(t.root)
+	}
+	*t = tree{}
+}
+
+// freeAll frees a node and all below it.
+func (f *forest) freeAll(id uint32) {
+	n := f.at(id)
+	for i := 0; !n.leaf && i < int(n.n); i++ {
+		f.freeAll(n.ids[i])
+	}
+	f.free(id)
+}

@@ -19,6 +19,33 @@ func (f *forest) walk(t *tree, end End) walk {
 	return w
 }
 
+// walkPriority starts at the packet that an end selects of one priority. The walk is done at once if
+// there is none. After the last of them it goes on to other priorities.
+func (f *forest) walkPriority(t *tree, priority uint32, end End) walk {
+	w := walk{f: f, t: t, end: end}
+	if t.depth == 0 {
+		w.lone = t.count > 0 && t.lone[0] == priority
+		return w
+	}
+	var p path
+	leaf := f.descend(t, place{priority, 0}, &p)
+	n := f.at(leaf)
+	i := n.search(place{priority, 0})
+	if i == int(n.n) {
+		if leaf, i = n.next, 0; leaf == 0 {
+			return w
+		}
+		n = f.at(leaf)
+	}
+	if n.priorities[i] != priority {
+		return w
+	}
+	if w.leaf, w.pos = leaf, i; end == Newest {
+		w.leaf, w.pos = f.lastOf(t, priority)
+	}
+	return w
+}
+
 // done reports whether the walk is past the last packet.
 func (w *walk) done() bool { return w.leaf == 0 && !w.lone }
 

@@ -1,0 +1,74 @@
+package index
+
+import "iter"
+
+// Position is how many packets come before a selectable one in the order of Next at the newest end;
+// -1 when it is not selectable or the number is not in use. It costs O(log n), and in every lane as
+// many leaves as those packets fill.
+func (x *Index) Position(id ID) int {
+	e := x.entry(id)
+	if e == nil || !e.selectable() {
+		return -1
+	}
+	n := 0
+	for t := range x.trees(x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)), false) {
+		n += x.forest.count(t, place{}, place{e.priority - 1, ^uint64(0)})
+		n += x.forest.count(t, e.place().plusOne(), place{e.priority, ^uint64(0)})
+	}
+	return n
+}
+
+// Distance is how much higher the position of one packet is than that of another of its queue;
+// negative if it is lower. Both are selectable. If they have the same priority it costs as many
+// leaves as are between them, so a walk over many packets costs no more than one over all leaves.
+func (x *Index) Distance(from, to ID) int {
+	a, b := x.entry(from), x.entry(to)
+	if a == nil || b == nil || a.priority != b.priority {
+		return x.Position(to) - x.Position(from)
+	}
+	sign := 1
+	if a.seqNumber() < b.seqNumber() {
+		a, b, sign = b, a, -1
+	}
+	n := 0
+	for t := range x.trees(x.queues.at(uint32(x.lanes.at(uint32(a.lane)).queue)), false) {
+		n += x.forest.count(t, b.place().plusOne(), a.place())
+	}
+	return sign * n
+}
+
+// trees gives the trees of a queue that are not empty, with narrow only those of narrow lanes.
+func (x *Index) trees(u *queue, narrow bool) iter.Seq[*tree] {
+	return func(yield func(*tree) bool) {
+		if u.lanes == nil {
+			if t := &x.lanes.at(uint32(u.defaultLane)).tree; t.count > 0 {
+				yield(t)
+			}
+			return
+		}
+		for _, heap := range [2][]laneHead{u.lanes.narrow[Newest], u.lanes.wide[Newest]} {
+			for _, h := range heap {
+				if !yield(&x.lanes.at(uint32(h.lane)).tree) {
+					return
+				}
+			}
+			if narrow {
+				return
+			}
+		}
+	}
+}
+
+// hasOnePriority reports whether all selectable packets of a queue have the same priority, so that
+// the order of one end is the reverse of the other's.
+func (x *Index) hasOnePriority(u *queue) bool {
+	only, first := uint32(0), true
+	for t := range x.trees(u, false) {
+		k, _ := x.forest.lowest(t)
+		if t.priorities > 1 || !first && k.priority != only {
+			return false
+		}
+		only, first = k.priority, false
+	}
+	return true
+}

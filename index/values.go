@@ -1,0 +1,145 @@
+package index
+
+import "slices"
+
+// A packet without a key is in no group, so the ring fields of its entry are free: they hold the
+// hash of its value. A queue gets a tree that finds packets by hash when it is first searched, if it
+// is long enough. The tree is then kept up to date until the queue has nothing left to find.
+//
+// The place of a packet in that tree is the upper half of its hash and its sequence. So equal values
+// stand in the order of their sequences, and a search stops after as many as it wants.
+
+// searchedByWalk is the most packets of a queue that are searched one by one: a tree would cost
+// more than it saves.
+const searchedByWalk = 32
+
+// hash is the hash of the packet's value; 0 if it has a key or the hash is unknown.
+func (e *entry) hash() uint64 {
+	if e.group != 0 {
+		return 0
+	}
+	return uint64(e.prev)<<32 | uint64(e.next)
+}
+
+func (e *entry) setHash(hash uint64) { e.next, e.prev = uint32(hash), uint32(hash>>32) }
+
+// valuePlace is the packet's place in the tree of values of its queue.
+func (e *entry) valuePlace() place { return place{e.prev, e.seqNumber()} }
+
+// FindValue appends to dst the selectable packets of a queue that have this hash: at most max, or
+// all if that is 0 or less. They come in the order of Next at the newest end, or with Oldest in the
+// reverse of that, from the last packet on. The first search of a long queue costs O(n log n), any
+// other O(log n + packets found), if the queue has one priority. If it has several, all packets with
+// the hash are found and sorted first.
+func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet) []Packet {
+	if !x.hasQueue(q) || hash == 0 || end > Oldest {
+		return dst
+	}
+	u := x.queues.at(uint32(q))
+	if u.values == nil && u.counts.Ready > searchedByWalk {
+		x.addValues(u)
+	}
+	if max <= 0 {
+		max = u.counts.Ready
+	}
+	if u.values != nil && x.hasOnePriority(u) {
+		return x.findInOrder(u.values, hash, end, max, dst)
+	}
+	first := len(dst)
+	if u.values != nil {
+		dst = x.findInOrder(u.values, hash, end, u.counts.Ready, dst)
+	} else {
+		dst = x.findByWalk(u, hash, dst)
+	}
+	slices.SortFunc(dst[first:], func(a, b Packet) int {
+		if Newest.earlier(place{a.Priority, a.Seq}, place{b.Priority, b.Seq}) == (end == Newest) {
+			return -1
+		}
+		return 1
+	})
+	return dst[:min(len(dst), first+max)]
+}
+
+// SetValue notes that a packet, in any state, has another value; false when the number is not in
+// use. The hash is that of the value, 0 for unknown; a packet with a key keeps none.
+func (x *Index) SetValue(id ID, size uint32, flags uint8, ref uint32, hash uint64) bool {
+	e := x.entry(id)
+	if e == nil {
+		return false
+	}
+	u := x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue))
+	u.counts.Bytes += int64(size) - int64(e.size)
+	e.size, e.flags, e.ref = size, flags, ref
+	if e.group == 0 {
+		x.unlinkValue(u, e)
+		e.setHash(hash)
+		x.linkValue(u, uint32(id), e)
+	}
+	return true
+}
+
+// findInOrder appends at most max packets with a hash, by their sequence from an end on.
+func (x *Index) findInOrder(t *tree, hash uint64, end End, max int, dst []Packet) []Packet {
+	group := uint32(hash >> 32)
+	w := x.forest.walkPriority(t, group, end)
+	for ; max > 0 && !w.done(); w.next() {
+		k, id := w.at()
+		if k.priority != group {
+			break
+		}
+		if e := x.entries.at(id); e.hash() == hash {
+			dst = append(dst, x.packet(id, e))
+			max--
+		}
+	}
+	return dst
+}
+
+// findByWalk appends all packets of a queue with a hash.
+func (x *Index) findByWalk(u *queue, hash uint64, dst []Packet) []Packet {
+	for t := range x.trees(u, false) {
+		for w := x.forest.walk(t, Oldest); !w.done(); w.next() {
+			_, id := w.at()
+			if e := x.entries.at(id); e.hash() == hash {
+				dst = append(dst, x.packet(id, e))
+			}
+		}
+	}
+	return dst
+}
+
+// addValues makes the tree of values of a queue, unless it would be empty or two packets have the
+// same place in it.
+func (x *Index) addValues(u *queue) {
+	u.values = new(tree)
+	for t := range x.trees(u, false) {
+		for w := x.forest.walk(t, Oldest); !w.done(); w.next() {
+			_, id := w.at()
+			if x.linkValue(u, id, x.entries.at(id)); u.values == nil {
+				return
+			}
+		}
+	}
+	if u.values.count == 0 {
+		u.values = nil
+	}
+}
+
+// linkValue puts a packet into the tree of values of its queue if it belongs there. A damaged folder
+// may hold two packets of one sequence. If they have the same value too, the tree goes, and searches
+// walk.
+func (x *Index) linkValue(u *queue, id uint32, e *entry) {
+	if u.values != nil && e.selectable() && e.hash() != 0 && !x.forest.insert(u.values, e.valuePlace(), id) {
+		x.forest.clear(u.values)
+		u.values = nil
+	}
+}
+
+// unlinkValue is the reverse of linkValue.
+func (x *Index) unlinkValue(u *queue, e *entry) {
+	if u.values != nil && e.selectable() && e.hash() != 0 {
+		if x.forest.remove(u.values, e.valuePlace()); u.values.count == 0 {
+			u.values = nil
+		}
+	}
+}
