@@ -1,0 +1,47 @@
+package resp
+
+// is says whether an argument is a word, which is given in lower case.
+func is(arg []byte, word string) bool {
+	if len(arg) != len(word) {
+		return false
+	}
+	for i, c := range arg {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// parseInt reads a signed 64-bit number the way Redis does: no plus sign, no space, no leading
+// zero.
+func parseInt(arg []byte) (n int64, ok bool) {
+	digits := arg
+	negative := len(digits) > 0 && digits[0] == '-'
+	if negative {
+		digits = digits[1:]
+	}
+	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && (negative || len(digits) > 1) {
+		return 0, false
+	}
+	var u uint64 // 19 digits fit
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		u = u*10 + uint64(c-'0')
+	}
+	const most = 1<<63 - 1
+	switch {
+	case u <= most && negative:
+		return -int64(u), true
+	case u <= most:
+		return int64(u), true
+	case u == most+1 && negative:
+		return -1 << 63, true
+	}
+	return 0, false
+}

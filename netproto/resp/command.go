@@ -1,0 +1,101 @@
+package resp
+
+import (
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// command is one command. Its functions are called with the request's arguments, of which args[0]
+// is the command's name. The arguments are valid during the call only.
+type command struct {
+	name  string // in lower case
+	arity int    // number of arguments, the name included; -n: n or more
+	flags flags
+	// Where its keys are: the first, the last (-1: the last argument) and the step between two. No
+	// keys if first is 0.
+	first, last, step int
+	// room announces what run may bring to the batch. nil: roomOfArgs for a write, none for a read.
+	room func(s *session, tx *broker.Tx, args [][]byte) broker.Room
+	// run replies, or returns an error of the broker before it has replied. The session puts the
+	// error into Redis's words.
+	run func(s *session, tx *broker.Tx, args [][]byte) error
+}
+
+type flags uint16
+
+const (
+	flagWrite    flags = 1 << iota // changes queues or names
+	flagRead                       // reads them
+	flagFast                       // takes the same time however much is stored; only told to clients
+	flagBlocking                   // may wait
+	// flagLocal: does not depend on what the broker stores. It runs outside of Atomic, and its reply
+	// need not wait for the disk.
+	flagLocal
+	flagShows    // says itself, with session.shows, what its reply depends on
+	flagMove     // moves one element; its room holds the largest that may come
+	flagGrow     // its room depends on what names hold besides their arguments
+	flagNoAuth   // allowed before the password was given
+	flagNoMulti  // not allowed in a transaction
+	flagAtOnce   // in a transaction it is carried out, not queued
+	flagPubSub   // allowed in RESP2 while subscribed
+	flagAdmin    // for operators; only told to clients
+	flagChannels // about channels; only told to clients
+)
+
+// newTable makes the table of all commands by name.
+func newTable() map[string]*command {
+	table := make(map[string]*command)
+	for _, group := range [][]command{
+		listCommands(), stringCommands(), hashCommands(), keyCommands(),
+	} {
+		for i := range group {
+			table[group[i].name] = &group[i]
+		}
+	}
+	return table
+}
+
+// maxName is more than any command's name has.
+const maxName = 32
+
+// lookup finds a command by its name in either case; nil if there is none.
+func (p *Protocol) lookup(name []byte) *command {
+	var lower [maxName]byte
+	if len(name) > maxName {
+		return nil
+	}
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	return p.table[string(lower[:len(name)])]
+}
+
+// accepts says whether a request may have so many arguments.
+func (c *command) accepts(args int) bool {
+	return c.arity >= 0 && args == c.arity || c.arity < 0 && args >= -c.arity
+}
+
+// roomFor is what a request may bring to the batch.
+func (c *command) roomFor(s *session, tx *broker.Tx, args [][]byte) broker.Room {
+	switch {
+	case c.room != nil:
+		return c.room(s, tx, args)
+	case c.flags&flagWrite != 0:
+		return roomOfArgs(args)
+	}
+	return broker.Room{}
+}
+
+// roomOfArgs is enough for a command that stores or deletes at most one thing for each argument.
+func roomOfArgs(args [][]byte) broker.Room {
+	return broker.Room{Records: len(args) - 1, Bytes: bytesOf(args[1:]), Deletes: len(args) - 1}
+}
+
+func bytesOf(args [][]byte) (n int) {
+	for _, a := range args {
+		n += len(a)
+	}
+	return n
+}

@@ -1,0 +1,51 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// Errors that many commands give, in Redis's words.
+const (
+	errSyntax     = "ERR syntax error"
+	errNotInteger = "ERR value is not an integer or out of range"
+	errNotFloat   = "ERR value is not a valid float"
+	errOutOfRange = "ERR index out of range"
+	errNoKey      = "ERR no such key"
+	errNoAuth     = "NOAUTH Authentication required."
+	errWrongPass  = "WRONGPASS invalid username-password pair or user is disabled."
+	errWrongType  = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	errNoMulti    = "ERR Command not allowed inside a transaction"
+)
+
+// words puts an error of the broker into words that Redis clients know.
+func words(err error) string {
+	switch {
+	case errors.Is(err, broker.ErrWrongType):
+		return errWrongType
+	case errors.Is(err, broker.ErrNoSpace), errors.Is(err, broker.ErrStopped):
+		return "OOM command not allowed: " + err.Error()
+	}
+	return "ERR " + err.Error()
+}
+
+func wrongArity(name string) string {
+	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", name)
+}
+
+// maxQuoted is how many bytes of a name, and of arguments, an error repeats.
+const maxQuoted = 128
+
+func unknownCommand(args [][]byte) string {
+	var b strings.Builder
+	for _, a := range args[1:] {
+		if b.Len() >= maxQuoted {
+			break
+		}
+		fmt.Fprintf(&b, "'%s' ", a[:min(len(a), maxQuoted-b.Len())])
+	}
+	return fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", args[0][:min(len(args[0]), maxQuoted)], b.String())
+}

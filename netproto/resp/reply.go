@@ -1,0 +1,200 @@
+package resp
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// The methods below append one reply, or the head of one, to the literal bytes of the session.
+
+// simple replies with a word of the protocol: no line break.
+func (s *session) simple(text string) {
+	s.out = append(s.out, '+')
+	s.out = append(s.out, text...)
+	s.out = append(s.out, "\r\n"...)
+}
+
+func (s *session) ok() { s.simple("OK") }
+
+// error replies with an error, whose first word is its kind: "ERR syntax error". It makes a
+// transaction fail that is being queued. Line breaks become spaces.
+func (s *session) error(text string) {
+	s.out = append(s.out, '-')
+	from := len(s.out)
+	s.out = append(s.out, text...)
+	for i := from; i < len(s.out); i++ {
+		if s.out[i] == '\r' || s.out[i] == '\n' {
+			s.out[i] = ' '
+		}
+	}
+	s.out = append(s.out, "\r\n"...)
+}
+
+func (s *session) int(n int64) { s.head(':', n) }
+
+// bool replies with 1 or 0, as commands do that are older than RESP3.
+func (s *session) bool(yes bool) {
+	if yes {
+		s.int(1)
+	} else {
+		s.int(0)
+	}
+}
+
+func (s *session) bulk(b []byte) { s.out = appendBulk(s.out, b) }
+
+func (s *session) bulkString(b string) {
+	s.head('$', int64(len(b)))
+	s.out = append(s.out, b...)
+	s.out = append(s.out, "\r\n"...)
+}
+
+// verbatim replies with a text for people.
+func (s *session) verbatim(text string) {
+	if !s.resp3 {
+		s.bulkString(text)
+		return
+	}
+	s.head('=', int64(len(text)+len("txt:")))
+	s.out = append(s.out, "txt:"...)
+	s.out = append(s.out, text...)
+	s.out = append(s.out, "\r\n"...)
+}
+
+// null replies that there is no value.
+func (s *session) null() { s.out = appendNull(s.out, s.resp3) }
+
+// nullArray replies that there is no array.
+func (s *session) nullArray() { s.out = appendNullArray(s.out, s.resp3) }
+
+// array begins an array: n replies follow.
+func (s *session) array(n int) { s.head('*', int64(n)) }
+
+// set begins a set: n replies follow.
+func (s *session) set(n int) {
+	if s.resp3 {
+		s.head('~', int64(n))
+	} else {
+		s.array(n)
+	}
+}
+
+// mapHeader begins a map of n pairs: 2n replies follow.
+func (s *session) mapHeader(n int) {
+	if s.resp3 {
+		s.head('%', int64(n))
+	} else {
+		s.array(2 * n)
+	}
+}
+
+// push begins what the client did not ask for: n replies follow.
+func (s *session) push(n int) {
+	if s.resp3 {
+		s.head('>', int64(n))
+	} else {
+		s.array(n)
+	}
+}
+
+// double replies with a floating-point number.
+func (s *session) double(x float64) {
+	var buf [32]byte
+	text := strconv.AppendFloat(buf[:0], x, 'g', 17, 64)
+	if short := strconv.AppendFloat(buf[:0], x, 'g', -1, 64); len(short) < len(text) {
+		text = short
+	}
+	switch {
+	case math.IsInf(x, 1):
+		text = append(buf[:0], "inf"...)
+	case math.IsInf(x, -1):
+		text = append(buf[:0], "-inf"...)
+	}
+	if !s.resp3 {
+		s.bulk(text)
+		return
+	}
+	s.out = append(s.out, ',')
+	s.out = append(s.out, text...)
+	s.out = append(s.out, "\r\n"...)
+}
+
+func (s *session) head(kind byte, n int64) { s.out = appendHead(s.out, kind, n) }
+
+func appendHead(dst []byte, kind byte, n int64) []byte {
+	dst = append(dst, kind)
+	dst = strconv.AppendInt(dst, n, 10)
+	return append(dst, "\r\n"...)
+}
+
+func appendBulk(dst, b []byte) []byte {
+	dst = appendHead(dst, '$', int64(len(b)))
+	dst = append(dst, b...)
+	return append(dst, "\r\n"...)
+}
+
+func appendNull(dst []byte, resp3 bool) []byte {
+	if resp3 {
+		return append(dst, "_\r\n"...)
+	}
+	return append(dst, "$-1\r\n"...)
+}
+
+func appendNullArray(dst []byte, resp3 bool) []byte {
+	if resp3 {
+		return append(dst, "_\r\n"...)
+	}
+	return append(dst, "*-1\r\n"...)
+}
+
+// shape says how packets become a reply.
+type shape uint8
+
+const (
+	shapeNone  shape = iota // nothing is sent
+	shapeBulk               // the packet as a bulk; none: null
+	shapeItem               // each packet as a bulk; none: nothing at all
+	shapeArray              // an array of bulks; none: the null array
+	shapeList               // an array of bulks; none: the empty array
+)
+
+const tagRESP3 broker.Tag = 1 << 8
+
+// tag makes the tag of a reply of packets. It says all that AppendPackets needs, because that runs
+// when the session may be elsewhere.
+func (s *session) tag(of shape) broker.Tag {
+	t := broker.Tag(of)
+	if s.quiet {
+		t = broker.Tag(shapeNone)
+	}
+	if s.resp3 {
+		t |= tagRESP3
+	}
+	return t
+}
+
+// AppendPackets implements netproto.Session.
+func (s *session) AppendPackets(dst []byte, tag broker.Tag, packets []broker.Packet) []byte {
+	resp3 := tag&tagRESP3 != 0
+	switch shape(tag) {
+	case shapeBulk:
+		if len(packets) == 0 {
+			return appendNull(dst, resp3)
+		}
+	case shapeArray:
+		if len(packets) == 0 {
+			return appendNullArray(dst, resp3)
+		}
+		dst = appendHead(dst, '*', int64(len(packets)))
+	case shapeList:
+		dst = appendHead(dst, '*', int64(len(packets)))
+	case shapeNone:
+		return dst
+	}
+	for i := range packets {
+		dst = appendBulk(dst, packets[i].Payload)
+	}
+	return dst
+}

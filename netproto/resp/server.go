@@ -1,0 +1,77 @@
+// Package resp serves the Redis protocol, RESP2 and RESP3, on the queues and the keyspace of a
+// broker. A list is a queue. COMMANDS.md says what each command does here. The map:
+//
+//	server.go   Protocol: what its connections share
+//	session.go  one connection: requests are carried out in order
+//	parser.go   requests
+//	command.go  what a command is, and the table of all
+//	args.go     what arguments say
+//	reply.go    replies
+//	errors.go   the words of errors
+//	list.go     commands on lists
+//	string.go   commands on strings
+//	hash.go     commands on hashes
+//	key.go      commands on names of any type
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
+)
+
+// Name is the protocol's name in logs.
+const Name = "redis"
+
+// Config says how the protocol is served. Zero values mean the defaults.
+type Config struct {
+	Password string    // what a client must give first; none if empty
+	Disable  []string  // commands that are switched off, in either case
+	Version  string    // of the server
+	Since    time.Time // when it started
+}
+
+// Protocol serves a broker to Redis clients. The broker's lock guards what its sessions share:
+// they touch it in transactions only.
+type Protocol struct {
+	config Config
+	table  map[string]*command // by name, in lower case
+	lastID atomic.Int64        // of sessions
+
+	sessions map[int64]*session // those that have sent something
+	args     [][]byte           // of the request that is carried out
+}
+
+// New makes the protocol. It returns an error if a command that should be disabled is unknown.
+func New(c Config) (*Protocol, error) {
+	p := &Protocol{config: c, table: newTable(), sessions: make(map[int64]*session)}
+	for _, name := range c.Disable {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if p.table[name] == nil {
+			return nil, fmt.Errorf("%w: %q", ErrUnknownCommand, name)
+		}
+		delete(p.table, name)
+	}
+	return p, nil
+}
+
+// ErrUnknownCommand: a command that should be disabled does not exist.
+var ErrUnknownCommand = errors.New("no command of this name")
+
+// Name implements netproto.Protocol.
+func (p *Protocol) Name() string { return Name }
+
+// Delivery implements netproto.Protocol. No command of this protocol subscribes to a queue.
+func (p *Protocol) Delivery() broker.Selection { return broker.Selection{} }
+
+// Open implements netproto.Protocol.
+func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
+	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: p.lastID.Add(1)}
+	s.fn = s.runCommand
+	return s
+}

@@ -1,0 +1,3 @@
+package resp
+
+func stringCommands() []command { return nil }
