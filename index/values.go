@@ -3,11 +3,11 @@ package index
 import "slices"
 
 // A packet without a key is in no group, so the ring fields of its entry are free: they hold the
-// hash of its value. A queue gets a tree that finds packets by hash when it is first searched, if it
-// is long enough. The tree is then kept up to date until the queue has nothing left to find.
+// hash of its value. The first search of a long queue makes a tree of its packets by hash. The tree
+// is kept up to date until the queue has nothing left to find.
 //
-// The place of a packet in that tree is the upper half of its hash and its sequence. So equal values
-// stand in the order of their sequences, and a search stops after as many as it wants.
+// The place of a packet in that tree is the upper half of its hash and its sequence. So equal
+// values stand in the order of their sequences, and a search stops when it has found enough.
 
 // searchedByWalk is the most packets of a queue that are searched one by one: a tree would cost
 // more than it saves.
@@ -29,7 +29,7 @@ func (e *entry) valuePlace() place { return place{e.prev, e.seqNumber()} }
 // FindValue appends to dst the selectable packets of a queue that have this hash: at most max, or
 // all if that is 0 or less. They come in the order of Next at the newest end, or with Oldest in the
 // reverse of that, from the last packet on. The first search of a long queue costs O(n log n), any
-// other O(log n + packets found), if the queue has one priority. If it has several, all packets with
+// other O(log n + packets found) if the queue has one priority. If it has several, all packets with
 // the hash are found and sorted first.
 func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet) []Packet {
 	if !x.hasQueue(q) || hash == 0 || end > Oldest {
@@ -125,9 +125,9 @@ func (x *Index) addValues(u *queue) {
 	}
 }
 
-// linkValue puts a packet into the tree of values of its queue if it belongs there. A damaged folder
-// may hold two packets of one sequence. If they have the same value too, the tree goes, and searches
-// walk.
+// linkValue puts a packet into the tree of values of its queue if it belongs there. A damaged
+// folder may hold two packets of one sequence. If they have the same value too, the tree goes, and
+// searches walk.
 func (x *Index) linkValue(u *queue, id uint32, e *entry) {
 	if u.values != nil && e.selectable() && e.hash() != 0 && !x.forest.insert(u.values, e.valuePlace(), id) {
 		x.forest.clear(u.values)

@@ -19,8 +19,8 @@ func (f *forest) walk(t *tree, end End) walk {
 	return w
 }
 
-// walkPriority starts at the packet that an end selects of one priority. The walk is done at once if
-// there is none. After the last of them it goes on to other priorities.
+// walkPriority starts at the packet that an end selects of one priority. The walk is done at once
+// if there is none. After the last of them it goes on to other priorities.
 func (f *forest) walkPriority(t *tree, priority uint32, end End) walk {
 	w := walk{f: f, t: t, end: end}
 	if t.depth == 0 {
