@@ -3,6 +3,7 @@ package broker_test
 import (
 	"errors"
 	"fmt"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -11,13 +12,12 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// together pushes n packets to the queue "pair" in one run of calls, and before the last one fills
-// the batch behind a commit that is held up. It returns the numbers of the batches that they came
-// in.
-func together(t *testing.T, n int, run func(b *broker.Broker, fn func(tx *broker.Tx) error) error) (batches []int) {
+// together lets run push n packets to the queue "pair", when the batch behind a commit that is held
+// up is all but full. It returns the numbers of the batches that they came in.
+func together(t *testing.T, n int, run func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error) (batches []int) {
 	h := newHarness(t)
 	defer h.b.Close()
-	h.store.limits = storage.Limits{MaxOps: 400, MaxBytes: 1 << 20, MaxRecord: 64 << 10, MaxDeletes: 1000}
+	h.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 1 << 20, MaxRecord: 64 << 10, MaxDeletes: 1000}
 	h.restart()
 	seen := 0
 	h.store.mu.Lock()
@@ -33,22 +33,14 @@ func together(t *testing.T, n int, run func(b *broker.Broker, fn func(tx *broker
 	g := h.gate()
 	h.push("other", 1, 0, "opens a commit", "x")
 	<-g.entered
-	for i := range 199 { // of the 200 that fill the batch
+	for i := range 399 { // of the 400 that fill the batch
 		h.push("other", 1, 0, fmt.Sprint(i), "x")
 	}
 	done, started := make(chan error), make(chan struct{})
 	go func() {
-		done <- run(h.b, func(tx *broker.Tx) error {
-			for i := range n {
-				if i == 1 {
-					close(started)
-				}
-				err := tx.Push(broker.PushRequest{Queue: []byte("pair"), Priority: 1, Key: []byte(fmt.Sprint(i)), Payload: []byte("of the pair")})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+		close(started)
+		done <- run(h.b, n, func(tx *broker.Tx, i int) error {
+			return tx.Push(broker.PushRequest{Queue: []byte("pair"), Priority: 1, Key: []byte(fmt.Sprint(i)), Payload: []byte("of the pair")})
 		})
 	}()
 	<-started
@@ -61,17 +53,36 @@ func together(t *testing.T, n int, run func(b *broker.Broker, fn func(tx *broker
 	return batches
 }
 
-func TestOneDoMayComeInTwoBatchesAndOneDoAtomicDoesNot(t *testing.T) {
-	batches := together(t, 5, (*broker.Broker).Do)
-	if len(batches) != 5 || batches[0] == batches[4] {
-		t.Fatalf("the packets of a Do came in batches %v, want two: the test fills the first", batches)
-	}
-	batches = together(t, 5, func(b *broker.Broker, fn func(tx *broker.Tx) error) error {
-		return b.DoAtomic(5, 1000, fn)
+func TestSingleCallsMayComeInTwoBatchesAndAnAtomicRunDoesNot(t *testing.T) {
+	batches := together(t, 250, func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error {
+		for i := range n {
+			if err := call(b, func(tx *broker.Tx) error { return push(tx, i) }); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	if len(batches) != 5 || batches[0] != batches[4] {
-		t.Fatalf("the packets of a DoAtomic came in batches %v, want one", batches)
+	if len(batches) != 250 || batches[0] == batches[249] {
+		t.Fatalf("the packets of single calls came in batches %v, want more than one", batches)
 	}
+	batches = together(t, 250, func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error {
+		return atomicCall(b, broker.Room{Records: 2 * n, Bytes: 100 * n}, func(tx *broker.Tx) error {
+			for i := range n {
+				if err := push(tx, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if len(batches) != 250 || batches[0] != batches[249] {
+		t.Fatalf("the packets of an atomic run came in batches %v, want one", batches)
+	}
+}
+
+// atomicCall makes an atomic run, again and again until the open batch has room for it.
+func atomicCall(b *broker.Broker, r broker.Room, fn func(tx *broker.Tx) error) error {
+	return call(b, func(tx *broker.Tx) error { return tx.Atomic(r, func() error { return fn(tx) }) })
 }
 
 func TestABatchIsFollowedByAnotherAlthoughAllThatFilledItCancelledItself(t *testing.T) {
@@ -83,7 +94,7 @@ func TestABatchIsFollowedByAnotherAlthoughAllThatFilledItCancelledItself(t *test
 	h.pop(h.b.Attach(&inbox{}, groups), "q")
 	h.barrier()
 	const moves = 66_000 // more than a batch takes
-	err := h.b.DoAtomic(2*moves+1, 2*moves, func(tx *broker.Tx) error {
+	err := atomicCall(h.b, broker.Room{Records: 2 * moves, Bytes: 2 * moves, Deletes: 1}, func(tx *broker.Tx) error {
 		for i := range moves {
 			err := tx.UpdatePriority(broker.UpdatePriorityRequest{
 				Queue: []byte("q"), Key: []byte("k"), To: func(uint32, bool) uint32 { return 1 + uint32(i%2) },
@@ -100,7 +111,7 @@ func TestABatchIsFollowedByAnotherAlthoughAllThatFilledItCancelledItself(t *test
 	}
 	pushed := make(chan error, 1)
 	go func() {
-		pushed <- h.b.Do(func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
+		pushed <- call(h.b, func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
 	}()
 	select {
 	case err := <-pushed:
@@ -117,24 +128,17 @@ func TestAnAtomicRunAsLargeAsTheLimitsAllowFitsIntoABatch(t *testing.T) {
 	defer h.b.Close()
 	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 4 << 20, MaxRecord: 100 << 10, MaxDeletes: 3000}
 	h.restart()
-	// The limits are those that the errors name.
-	limit := func(packets, bytes int) (n int) {
-		err := h.b.DoAtomic(packets, bytes, nil)
-		if !errors.Is(err, broker.ErrTooLargeForBatch) {
-			t.Fatalf("got %v", err)
-		}
-		if _, err := fmt.Sscan(err.Error()[strings.LastIndexByte(err.Error(), ' '):], &n); err != nil {
-			t.Fatal(err)
-		}
-		return n
+	refused := func(r broker.Room) bool {
+		err := h.b.Do(func(tx *broker.Tx) error { return tx.Atomic(r, func() error { return nil }) })
+		return errors.Is(err, broker.ErrTooLargeForBatch)
 	}
-	most := limit(1<<30, 0)
-	for _, packets := range []int{40, most} {
-		bytes := limit(packets, 1<<30)
+	const most = 1500 // about what MaxOps allows
+	for _, packets := range []int{40, most / 2} {
+		bytes := sort.Search(8<<20, func(n int) bool { return refused(broker.Room{Records: 2 * packets, Bytes: n + 1}) })
 		each := bytes/packets - 8
 		for i := range 3 { // alone, and behind what others left in the batch
 			h.push("other", 1, 0, fmt.Sprint(i), "x")
-			err := h.b.DoAtomic(packets, bytes, func(tx *broker.Tx) error {
+			err := atomicCall(h.b, broker.Room{Records: 2 * packets, Bytes: bytes}, func(tx *broker.Tx) error {
 				for k := range packets {
 					r := broker.PushRequest{Queue: fmt.Appendf(nil, "%4d%4d", i, k), Priority: 1, Payload: make([]byte, each)}
 					if err := tx.Push(r); err != nil {
@@ -148,6 +152,9 @@ func TestAnAtomicRunAsLargeAsTheLimitsAllowFitsIntoABatch(t *testing.T) {
 			}
 		}
 		h.barrier() // the store refuses a batch over its limits
+	}
+	if !refused(broker.Room{Records: 1600}) || !refused(broker.Room{Deletes: 3001}) {
+		t.Fatal("more than the limits was let through")
 	}
 }
 
@@ -186,14 +193,14 @@ func TestACallBeyondWhatWasAnnouncedIsRefusedAndChangesNothing(t *testing.T) {
 		{"a key of too many", 0, []func(tx *broker.Tx) error{
 			func(tx *broker.Tx) error { _, _, err := tx.PopKey([]byte("bare"), broker.Oldest, nil, nil); return err },
 		}},
-		{"an update too many", 0, []func(tx *broker.Tx) error{
-			func(tx *broker.Tx) error { return tx.Pop(c, []byte("group"), broker.Selection{}, 0) },
+		{"an update too many", 2, []func(tx *broker.Tx) error{
+			func(tx *broker.Tx) error { return update(tx, "c") },
 			func(tx *broker.Tx) error { return update(tx, "a") },
 			func(tx *broker.Tx) error { return update(tx, "b") },
 		}},
 	} {
 		before := h.b.Stats().Packets
-		err := h.b.DoAtomic(2, 100, func(tx *broker.Tx) error {
+		err := atomicCall(h.b, broker.Room{Records: 4, Bytes: 100, Deletes: 2}, func(tx *broker.Tx) error {
 			for i, call := range row.calls {
 				if err := call(tx); err != nil {
 					if i < len(row.calls)-1 {
@@ -221,7 +228,7 @@ func TestSubscribersGetWhatAnAtomicRunLeavesBehind(t *testing.T) {
 	h.subscribe(cw, 5, "q")
 	popped := &inbox{}
 	cp := h.b.Attach(popped, groups)
-	err := h.b.DoAtomic(4, 100, func(tx *broker.Tx) error {
+	err := atomicCall(h.b, broker.Room{Records: 8, Bytes: 100, Deletes: 1}, func(tx *broker.Tx) error {
 		for _, p := range []string{"1", "2", "3"} {
 			if err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Key: []byte(p), Payload: []byte(p)}); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 // returns it empty.
 type batch struct {
 	ops         *storage.Batch
+	number      uint64   // counts the batches since New; 1 is the first
 	firstSeq    uint64   // sequence of the first packet pushed while the batch was open
 	pushes      []int32  // op number in ops by sequence-firstSeq
 	replies     []reply  // in the order of their calls
@@ -88,10 +89,16 @@ func (t *batch) full(l batchLimits) bool {
 		len(t.pushes) >= maxBatchPushes
 }
 
-// fits says that pushes of so many bytes, their overhead included, do not take the batch over what
-// the storage applies as a whole. An empty batch takes any one push that Tx.Push lets through.
-func (t *batch) fits(l batchLimits, bytes int) bool {
-	return t.ops.Len() == 0 || t.ops.Bytes()+bytes <= l.maxBytes
+// fits says that calls which bring r do not take the batch over what the storage applies as a
+// whole. Deletes may go over it, as long as the rest is half of that. An empty batch takes what
+// batchLimits.check lets through.
+func (t *batch) fits(l batchLimits, r Room) bool {
+	ops, bytes := l.MaxOps-evictAtOnce-t.ops.Len(), l.MaxBytes-idleRoom-t.ops.Bytes()
+	if allowed(storageSize(r, true), ops, bytes) {
+		return true
+	}
+	return r.Deletes > 0 && t.ops.Len()+r.Deletes <= l.MaxDeletes &&
+		allowed(storageSize(r, false), ops, l.MaxBytes/2-idleRoom-t.ops.Bytes())
 }
 
 // pushed returns the operation by which this batch puts the packet with the sequence.

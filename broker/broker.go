@@ -90,11 +90,15 @@ type Broker struct {
 	marks             storage.Marks
 	cache             *cache
 	open              *batch
+	refused           *batch      // that had no room for the last call which got ErrNoRoom
+	settled           uint64      // number of the last batch that is on disk
 	minBatch          int         // size from which the open batch is committed while the completer is busy
 	consumers         []*Consumer // by index.SubscriberID
 	deferredQueues    []*queue    // see deliver.go
 	deferredConsumers []*Consumer
-	tx                Tx // the only one, so that Do allocates nothing
+	waits             waitHeap // consumers that wait with a deadline, see wait.go
+	wakeAt            int64    // when the committer looks at what is due by itself, in Unix milliseconds
+	tx                Tx       // the only one, so that Do allocates nothing
 	scratch           []index.Packet
 	events            []index.Event
 	ids               []index.QueueID
@@ -151,6 +155,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	}
 	b.space = store.Space().Level
 	b.open = newBatch(b.marks.NextSeq)
+	b.open.number = 1
 	for range batchesInFlight - 1 {
 		b.free <- newBatch(0)
 	}

@@ -146,10 +146,10 @@ func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "x")
 	push := func() error {
-		return h.b.Do(func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
+		return call(h.b, func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
 	}
 	pop := func() error {
-		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups, 0) })
+		return call(h.b, func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups, 0) })
 	}
 	level := func(l storage.Level) {
 		h.store.mu.Lock()
@@ -188,7 +188,7 @@ func TestSubscribersAreServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {
 	}
 	level(storage.Stop)
 	waitFor(t, func() bool {
-		err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(h.b.Attach(&inbox{}, groups), []byte("none"), groups, 0) })
+		err := call(h.b, func(tx *broker.Tx) error { return tx.Pop(h.b.Attach(&inbox{}, groups), []byte("none"), groups, 0) })
 		return errors.Is(err, broker.ErrStopped)
 	})
 	h.subscribe(c, 1, "q")
@@ -437,7 +437,7 @@ func (h *harness) fillBatch() (through chan struct{}) {
 			if i == h.store.limits.MaxOps/2-10 {
 				close(waiting)
 			}
-			_ = h.b.Do(func(tx *broker.Tx) error {
+			_ = call(h.b, func(tx *broker.Tx) error {
 				return tx.Push(broker.PushRequest{Queue: []byte("filler"), Key: []byte(fmt.Sprint(i)), Priority: 1})
 			})
 		}
@@ -516,7 +516,7 @@ func TestRepliesOfOneBatchAreBounded(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range pops {
-			_ = h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("nothing"), groups, 0) })
+			_ = call(h.b, func(tx *broker.Tx) error { return tx.Pop(c, []byte("nothing"), groups, 0) })
 			answered.Add(1)
 		}
 	}()

@@ -34,6 +34,7 @@ func (b *Broker) commitLoop() {
 		}
 		b.mu.Lock()
 		b.minBatch = t.size()
+		b.settled = t.number
 		b.mu.Unlock()
 		b.durable <- t
 	}
@@ -66,7 +67,7 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 		if t := b.open; b.readyToCommit() {
 			t.ops.SetMarks(b.marks)
 			b.planReadAhead(t)
-			fresh.firstSeq = b.marks.NextSeq
+			fresh.firstSeq, fresh.number = b.marks.NextSeq, t.number+1
 			b.open = fresh
 			tx.advance() // what expired while the batch was full must not be delivered
 			b.deliverDeferred()
@@ -78,7 +79,9 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 			b.mu.Unlock()
 			return nil
 		}
-		clock.Reset(b.sleep(tx.now))
+		sleep := b.sleep(tx.now)
+		b.wakeAt = tx.now + sleep.Milliseconds()
+		clock.Reset(sleep)
 		b.mu.Unlock()
 		if evicting {
 			continue // queues that were never on disk add nothing to the batch
@@ -98,6 +101,9 @@ func (b *Broker) sleep(now int64) time.Duration {
 	wait := longestSleep.Milliseconds()
 	if due, ok := b.ix.Deadline(); ok {
 		wait = min(wait, due-now)
+	}
+	if len(b.waits) > 0 {
+		wait = min(wait, b.waits[0].until-now)
 	}
 	if len(b.queues.idle) > 0 {
 		wait = min(wait, b.queues.idle[0].emptied+maxIdleTime-now)

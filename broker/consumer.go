@@ -40,6 +40,13 @@ type Consumer struct {
 	detached bool
 	deferred bool // listed in Broker.deferredConsumers
 
+	// While it waits (wait.go):
+	waiter   Waiter
+	waitRoom Room
+	until    int64 // deadline in Unix milliseconds, 0 for none
+	place    int   // in Broker.waits, if it has a deadline
+	waiting  atomic.Bool
+
 	paused        atomic.Bool  // nothing is delivered until Resume; set with Broker.mu held
 	queuedBytes   atomic.Int64 // of the replies and deliveries that the receiver has not been given
 	queuedReplies atomic.Int32 // how many these are
@@ -90,7 +97,7 @@ func (b *Broker) subscriber(c *Consumer) index.SubscriberID {
 // Subscribe makes c a subscriber of the queue, which need not exist yet. A second subscription is
 // ignored (pinpriq document, section subscribe). Deliveries need Ready.
 func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
-	if err := tx.begin(0, 0); err != nil {
+	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
 	b := tx.b
@@ -115,7 +122,7 @@ func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
 // Unsubscribe ends c's subscription of the queue, if there is one. Readiness that is left stays
 // with the consumer.
 func (tx *Tx) Unsubscribe(c *Consumer, name []byte) error {
-	if err := tx.begin(0, 0); err != nil {
+	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
 	b := tx.b
@@ -131,7 +138,7 @@ func (tx *Tx) Unsubscribe(c *Consumer, name []byte) error {
 
 // Ready lets c have n more deliveries, each from any queue it subscribes to, now or later.
 func (tx *Tx) Ready(c *Consumer, n uint32) error {
-	if err := tx.begin(0, 0); err != nil {
+	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
 	tx.b.dispatch.Credit(tx.b.subscriber(c), n)
@@ -139,31 +146,41 @@ func (tx *Tx) Ready(c *Consumer, n uint32) error {
 	return nil
 }
 
-// Detach ends the consumer: its subscriptions go, and Finish is called after all that is queued for
-// its receiver. If nothing is queued it returns false and does not call Finish: a connection
-// that ends does not wait for the batches of others. Unlike other calls it works on a closing
-// broker.
+// Detach ends the consumer: its subscriptions and its wait go, and Finish is called after all that
+// is queued for its receiver. If nothing is queued it returns false and does not call Finish: a
+// connection that ends does not wait for the batches of others. Unlike other calls it works on a
+// closing broker.
 func (tx *Tx) Detach(c *Consumer) (queued bool) {
 	b := tx.b
 	if c.detached {
 		return true
 	}
 	c.detached = true
-	if c.sub != 0 {
-		for _, id := range b.dispatch.Queues(c.sub, nil) {
-			q := b.queues.of(id)
-			q.subscribers--
-			b.dispatch.Unsubscribe(c.sub, id)
-			b.markEmpty(q)
-		}
-		b.dispatch.Remove(c.sub)
-		b.consumers[c.sub] = nil
+	if c.waiter != nil {
+		b.endWait(c)
 	}
+	b.unsubscribeAll(c)
 	if c.queuedReplies.Load() == 0 {
 		return false
 	}
 	b.queueReply(c, len(b.open.records), replyFinish, 0, 0)
 	return true
+}
+
+// unsubscribeAll ends c's subscriptions and takes its number in the dispatch, and so its readiness.
+func (b *Broker) unsubscribeAll(c *Consumer) {
+	if c.sub == 0 {
+		return
+	}
+	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
+	b.dispatch.Remove(c.sub)
+	b.consumers[c.sub] = nil
+	c.sub, c.queues = 0, 0
+	for _, id := range b.ids {
+		q := b.queues.of(id)
+		q.subscribers--
+		b.markEmpty(q)
+	}
 }
 
 // Resume ends a pause. Receivers call it when CaughtUp is true, from any goroutine but the

@@ -19,7 +19,7 @@ import (
 // Both end early in two cases. A consumer with too much outstanding is paused: it leaves the wait
 // lists of all its queues until Resume. And where a delivery cannot be made now (refusesDelivery,
 // or the open batch is full) the queue or the consumer is deferred: deliverDeferred tries again
-// when a fresh batch is opened, when the disk has space again, and when a DoAtomic ends.
+// when a fresh batch is opened, when the disk has space again, and when an Atomic ends.
 
 // deliverQueue gives packets of q to the subscribers that wait for them, the longest waiting first.
 func (b *Broker) deliverQueue(q *queue) {
@@ -33,6 +33,12 @@ func (b *Broker) deliverQueue(q *queue) {
 			return
 		}
 		c := b.consumer(s)
+		if c.waiter != nil {
+			if !b.serveWaiter(q, c) {
+				return
+			}
+			continue
+		}
 		if b.pauseIfBehind(c) {
 			continue
 		}
@@ -94,7 +100,7 @@ func (b *Broker) bestQueue(c *Consumer) *queue {
 }
 
 // refusesDelivery says that no delivery may be made now: the broker is ending, the disk is full, or
-// a DoAtomic is under way, whose room is not for deliveries.
+// an Atomic is under way, whose room is not for deliveries.
 func (b *Broker) refusesDelivery() bool {
 	return b.closing || b.failure != nil || b.space >= storage.Stop || b.tx.atomic
 }
@@ -131,19 +137,25 @@ func (b *Broker) deferConsumer(c *Consumer) {
 	}
 }
 
-// deliverDeferred makes the deliveries that were deferred. What still cannot be made is deferred
-// again.
+// deliverDeferred makes the deliveries that were deferred, also those that they cause: a waiter
+// that moves a packet to another queue defers that. What cannot be made now stays deferred.
 func (b *Broker) deliverDeferred() {
-	consumers, queues := b.deferredConsumers, b.deferredQueues
-	b.deferredConsumers, b.deferredQueues = nil, nil
-	for _, c := range consumers {
-		c.deferred = false
-		if !c.detached {
-			b.fillConsumer(c)
+	for size := -1; len(b.deferredConsumers)+len(b.deferredQueues) > 0; {
+		if b.open.size() == size || b.refusesDelivery() || b.open.full(b.limits) {
+			return
 		}
-	}
-	for _, q := range queues {
-		q.deferred = false
-		b.deliverQueue(q)
+		size = b.open.size()
+		consumers, queues := b.deferredConsumers, b.deferredQueues
+		b.deferredConsumers, b.deferredQueues = nil, nil
+		for _, c := range consumers {
+			c.deferred = false
+			if !c.detached {
+				b.fillConsumer(c)
+			}
+		}
+		for _, q := range queues {
+			q.deferred = false
+			b.deliverQueue(q)
+		}
 	}
 }

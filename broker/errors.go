@@ -21,9 +21,16 @@ var (
 	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
 	// ErrTooLarge: the packet does not fit the storage's limits.
 	ErrTooLarge = errors.New("packet too large")
-	// ErrTooLargeForBatch: a DoAtomic announced more than one batch takes.
+	// ErrNoRoom: the open batch has no room for the call, which is made again after WaitRoom. No user
+	// sees it.
+	ErrNoRoom = errors.New("the open batch is full")
+	// ErrTooLargeForBatch: an Atomic announced more than one batch takes.
 	ErrTooLargeForBatch = errors.New("transaction too large")
-	// ErrNotReserved: a call inside DoAtomic goes beyond what was announced.
+	// ErrReplyTooLarge: the calls of one Atomic answer with more than MaxAtomicReply.
+	ErrReplyTooLarge = errors.New("reply too large")
+	// ErrWaiting: a consumer that waits can do nothing else.
+	ErrWaiting = errors.New("a blocked pop of this connection waits")
+	// ErrNotReserved: a call inside Atomic goes beyond what was announced.
 	ErrNotReserved = errors.New("transaction goes beyond what was announced for it")
 
 	// ErrNotBare: a packet is not just a key and a priority.

@@ -84,9 +84,6 @@ type Value struct {
 	Batch uint64
 }
 
-// Settled says that a batch and all before it are on disk. 0 asks about everything until now.
-func (tx *Tx) Settled(batch uint64) bool { return false }
-
 // String returns a string; ok is false if nothing has the name.
 func (tx *Tx) String(name []byte) (v Value, ok bool, err error) { return Value{}, false, errStub }
 
@@ -128,3 +125,5 @@ func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error { r
 func (tx *Tx) ScanFields(name []byte, cursor uint64, n int, fn func(field []byte, v Value)) (next uint64, err error) {
 	return 0, errStub
 }
+
+var errStub = errors.New("not built yet")

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"fmt"
+
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -16,6 +18,10 @@ const (
 	// MaxGroupBytes bounds the keys and payloads of one pop, and so what one client can make the
 	// server hold. What is past it stays queued.
 	MaxGroupBytes = 16 << 20
+
+	// MaxAtomicReply bounds the packets that the calls of one Atomic answer with, and so what one
+	// client can make the server hold.
+	MaxAtomicReply = 64 << 20
 
 	// MaxBareGroup is the most packets of one key that a call on bare packets looks at. Each keeps the
 	// broker's lock a little longer, even if the call is refused in the end.
@@ -60,42 +66,68 @@ const (
 )
 
 // batchLimits are the sizes at which the open batch takes no further call. They leave room for one
-// more call, or one DoAtomic, in what the storage applies as a whole.
+// more call in what the storage applies as a whole.
 type batchLimits struct {
-	ops      int // records at which a batch is full
-	bytes    int // bytes at which a batch is full
-	maxBytes int // bytes that a push must not take a batch beyond
-	group    int // packets that one pop may take
-	record   int // bytes of queue name, key and payload of one packet
-
-	atomicPackets int // packets that one DoAtomic may change
-	atomicRoom    int // bytes that they may bring, pushOverhead of each included
+	storage.Limits
+	ops    int // records at which a batch is full
+	bytes  int // bytes at which a batch is full
+	group  int // packets that one pop may take
+	record int // bytes of queue name, key and payload of one packet
 }
 
 const (
-	// pushOverhead is what a push may bring to disk beyond its queue name, key and payload.
-	pushOverhead = 256
-	// recordsPerPacket: a packet, and its payload if that is large.
-	recordsPerPacket = 2
-	// recordsPerPush: those, and the queue's definition.
-	recordsPerPush = recordsPerPacket + 1
+	// recordOverhead is what a record may bring to disk beyond the bytes that Room counts.
+	recordOverhead = 160
+	// deleteOverhead is what the delete of a packet brings.
+	deleteOverhead = 64
+	// largeRecord is the least that a value has whose record is two.
+	largeRecord = 1 << 10
+	// idleRoom is for the queues that a call evicts.
+	idleRoom = evictAtOnce * recordOverhead
 )
 
 // limitsFor uses half of the operations and a quarter of the bytes of a transaction; the rest is
 // room for one more call. A pop may delete more than that, which the storage allows for deletes.
 func limitsFor(l storage.Limits) batchLimits {
 	half := l.MaxOps / 2
-	lim := batchLimits{
-		ops:        half,
-		bytes:      l.MaxBytes / 4,
-		maxBytes:   l.MaxBytes / 2,
-		group:      min(MaxGroup, max((l.MaxOps-half)/recordsPerPacket, l.MaxDeletes-half)),
-		record:     min(l.MaxRecord, l.MaxBytes-pushOverhead),
-		atomicRoom: l.MaxBytes - l.MaxBytes/4 - evictAtOnce*pushOverhead,
+	return batchLimits{
+		Limits: l,
+		ops:    half,
+		bytes:  l.MaxBytes / 4,
+		group:  min(MaxGroup, max((l.MaxOps-half)/2, l.MaxDeletes-half)),
+		record: min(l.MaxRecord, l.MaxBytes-idleRoom-recordOverhead),
 	}
-	lim.atomicPackets = min((l.MaxOps-half-evictAtOnce)/recordsPerPush, lim.atomicRoom/pushOverhead)
-	return lim
 }
 
-// atomicBytes is how many bytes so many packets of one DoAtomic may bring.
-func (l batchLimits) atomicBytes(packets int) int { return l.atomicRoom - packets*pushOverhead }
+// check returns ErrTooLargeForBatch if not even an empty batch has that much room.
+func (l batchLimits) check(r Room) error {
+	records, bytes := l.MaxOps-evictAtOnce, l.MaxBytes-idleRoom
+	if r.Deletes > 0 && !allowed(storageSize(r, true), records, bytes) {
+		bytes = l.MaxBytes/2 - idleRoom
+	}
+	switch need := storageSize(r, false); {
+	case r.Deletes > l.group:
+		return fmt.Errorf("%w: %d packets are taken or deleted, the limit is %d", ErrTooLargeForBatch, r.Deletes, l.group)
+	case need.ops > records:
+		return fmt.Errorf("%w: %d records, the limit is %d", ErrTooLargeForBatch, need.ops, records)
+	case need.bytes > bytes:
+		return fmt.Errorf("%w: %d bytes with the %d of each of %d records, the limit is %d",
+			ErrTooLargeForBatch, need.bytes, recordOverhead, r.Records, bytes)
+	}
+	return nil
+}
+
+// size is in the measure of storage.Limits.
+type size struct{ ops, bytes int }
+
+// storageSize is the most that r takes, with its deletes or without.
+func storageSize(r Room, deletes bool) size {
+	s := size{ops: r.Records + r.Bytes/largeRecord, bytes: r.Bytes + r.Records*recordOverhead}
+	if deletes {
+		s.ops += 2 * r.Deletes
+		s.bytes += r.Deletes * deleteOverhead
+	}
+	return s
+}
+
+func allowed(s size, ops, bytes int) bool { return s.ops <= ops && s.bytes <= bytes }

@@ -25,7 +25,7 @@ type Selection struct {
 // Pop takes what s selects from the queue, for c. The reply goes to c's receiver, with the tag. It
 // has no packets if none can be selected or the queue is unknown (pinpriq document, section pop).
 func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
-	if err := tx.begin(0, 0); err != nil {
+	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
 	b := tx.b
@@ -44,7 +44,7 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 	return nil
 }
 
-// useGroup takes what a pop would take from what DoAtomic reserved.
+// useGroup takes what a pop would take from what Atomic reserved.
 func (tx *Tx) useGroup(q *queue, s Selection) error {
 	b := tx.b
 	selection := b.selection(s)
@@ -52,15 +52,18 @@ func (tx *Tx) useGroup(q *queue, s Selection) error {
 	if !ok {
 		return nil
 	}
-	r := reserved{packets: 1, popped: int(best.Size)}
+	n, bytes := 1, int(best.Size)
 	if s.Group {
 		b.scratch = b.ix.Group(best.ID, selection, b.scratch[:0])
-		r.packets, r.popped = len(b.scratch), 0
+		n, bytes = len(b.scratch), 0
 		for _, p := range b.scratch {
-			r.popped += int(p.Size)
+			bytes += int(p.Size)
 		}
 	}
-	return tx.use(r)
+	if err := tx.use(Room{Deletes: n}); err != nil {
+		return err
+	}
+	return tx.useReply(bytes)
 }
 
 // selection turns s into a selection of the index, limited to what one reply can hold.

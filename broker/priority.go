@@ -30,7 +30,7 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	if size > tx.b.limits.record {
 		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
 	}
-	if err := tx.begin(1, size); err != nil {
+	if err := tx.begin(Room{Records: 2, Bytes: size}); err != nil {
 		return err
 	}
 	b := tx.b
@@ -79,7 +79,7 @@ func (tx *Tx) move(q *queue, p index.Packet, r UpdatePriorityRequest) error {
 // nothing if one of the packets is not bare (ErrNotBare) or more than MaxBareGroup have the key
 // (ErrManyShare).
 func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
-	if err := tx.begin(0, 0); err != nil {
+	if err := tx.begin(Room{}); err != nil {
 		return dst, false, err
 	}
 	b := tx.b
@@ -100,7 +100,7 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 		}
 	}
 	if tx.atomic {
-		if err := tx.use(reserved{packets: len(b.scratch)}); err != nil {
+		if err := tx.use(Room{Deletes: len(b.scratch)}); err != nil {
 			return dst, false, err
 		}
 	}
@@ -114,7 +114,7 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 
 // PeekKey appends to dst the key that PopKey would take, with the same errors, and takes nothing.
 func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, err error) {
-	if err := tx.begin(0, 0); err != nil {
+	if err := tx.begin(Room{}); err != nil {
 		return dst, false, err
 	}
 	q := tx.b.queues.find(name)
@@ -127,7 +127,7 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 // PriorityOf returns the priority of the bare packet with a key; ok is false if the queue has no
 // packet with it. ErrNotBare and ErrShared as for UpdatePriority.
 func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error) {
-	if err := tx.begin(0, 0); err != nil {
+	if err := tx.begin(Room{}); err != nil {
 		return 0, false, err
 	}
 	q := tx.b.queues.find(name)

@@ -19,7 +19,7 @@ import (
 
 // updatePriority gives a key a priority that depends on nothing.
 func (h *harness) updatePriority(queue, key string, priority uint32) error {
-	return h.b.Do(func(tx *broker.Tx) error {
+	return call(h.b, func(tx *broker.Tx) error {
 		return tx.UpdatePriority(broker.UpdatePriorityRequest{
 			Queue: []byte(queue), Key: []byte(key), To: func(uint32, bool) uint32 { return priority },
 		})
@@ -28,7 +28,7 @@ func (h *harness) updatePriority(queue, key string, priority uint32) error {
 
 // popKey takes the best key; "" if there is none.
 func (h *harness) popKey(queue string, end broker.End) (key string, err error) {
-	err = h.b.Do(func(tx *broker.Tx) error {
+	err = call(h.b, func(tx *broker.Tx) error {
 		got, ok, err := tx.PopKey([]byte(queue), end, nil, []byte("before "))
 		if key = ""; ok {
 			key = string(got[len("before "):])
@@ -125,7 +125,7 @@ func TestBarePacketsDoWhatTheModelDoes(t *testing.T) {
 			"update priority": func(t *rapid.T) {
 				for range rapid.IntRange(1, 6).Draw(t, "n") {
 					k, add := key.Draw(t, "key"), rapid.Uint32Range(0, 3).Draw(t, "add")
-					err := h.b.Do(func(tx *broker.Tx) error {
+					err := call(h.b, func(tx *broker.Tx) error {
 						return tx.UpdatePriority(broker.UpdatePriorityRequest{Queue: []byte("q"), Key: []byte(k), To: func(old uint32, known bool) uint32 {
 							if with := m.withKey(k); known != (len(with) > 0) || known && old != with[0].priority {
 								t.Fatalf("%q had priority %d (%v), want that of one of %v", k, old, known, with)
@@ -386,7 +386,7 @@ func TestManyPacketsWithOneKeyAreTakenUpToALimit(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	peek := func() (key string, err error) {
-		err = h.b.Do(func(tx *broker.Tx) error {
+		err = call(h.b, func(tx *broker.Tx) error {
 			got, _, err := tx.PeekKey([]byte("q"), broker.Oldest, nil)
 			key = string(got)
 			return err

@@ -24,7 +24,7 @@ func (tx *Tx) Push(r PushRequest) error {
 	if size > tx.b.limits.record {
 		return fmt.Errorf("%w: queue name, key and payload have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
 	}
-	if err := tx.begin(1, size); err != nil {
+	if err := tx.begin(Room{Records: 2, Bytes: size}); err != nil { // the packet, and its queue
 		return err
 	}
 	if err := tx.pushable(); err != nil {

@@ -8,19 +8,55 @@ package broker
 // which tells by it how to write the packets.
 type Tag uint32
 
-// Begin makes sure that the broker accepts calls and that the open batch has room for a reply. It
-// may wait for room. Every call but Reply and Detach does the same by itself. It returns ErrClosed,
-// or ErrStopped if the batch is full because the disk is.
-func (tx *Tx) Begin() error { return tx.begin(0, 0) }
+// Begin makes sure that the broker accepts calls and that the open batch has room for a reply.
+// Every call but Reply and Detach does the same by itself. It returns ErrClosed, ErrNoRoom, or
+// ErrStopped if the batch is full because the disk is.
+func (tx *Tx) Begin() error { return tx.begin(Room{}) }
+
+// Settled says that the batch with a number, and all before it, are on disk. 0 is the open batch:
+// then nothing that was called until now can be undone.
+func (tx *Tx) Settled(batch uint64) bool {
+	b := tx.b
+	if batch == 0 || batch == b.open.number {
+		return b.open.ops.Len() == 0 && b.settled == b.open.number-1
+	}
+	return batch <= b.settled
+}
 
 // Reply answers c with data, which is copied, after all earlier calls. It goes into the open batch
-// even if that is full. So it must follow another call or Begin, and one Do should answer with one
-// Reply.
+// even if that is full. So it must follow another call or Begin.
 func (tx *Tx) Reply(c *Consumer, data []byte) {
 	b := tx.b
+	if b.extendReply(c, data) {
+		return
+	}
 	first := len(b.open.records)
 	b.open.records = append(b.open.records, b.open.copy(data))
 	b.queueReply(c, first, replyBytes, 0, len(data))
+}
+
+// extendReply appends data to the last reply, if that is c's and its bytes are the last copied. So
+// a run of short replies costs like one.
+func (b *Broker) extendReply(c *Consumer, data []byte) bool {
+	t := b.open
+	if len(t.replies) == 0 || cap(t.copied)-len(t.copied) < len(data) {
+		return false
+	}
+	r := &t.replies[len(t.replies)-1]
+	if r.to != c || r.kind != replyBytes {
+		return false
+	}
+	record := &t.records[r.first]
+	from := len(t.copied) - len(*record)
+	if from < 0 || len(*record) == 0 || &t.copied[from] != &(*record)[0] {
+		return false
+	}
+	t.copied = append(t.copied, data...)
+	*record = t.copied[from:len(t.copied):len(t.copied)]
+	r.queuedBytes += len(data)
+	c.queuedBytes.Add(int64(len(data)))
+	t.queuedBytes += len(data)
+	return true
 }
 
 // QueueCounts is how much a queue holds.
@@ -31,7 +67,7 @@ type QueueCounts struct {
 
 // QueueCounts returns what the queue holds; nothing for an unknown one.
 func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
-	if err := tx.begin(0, 0); err != nil {
+	if err := tx.begin(Room{}); err != nil {
 		return QueueCounts{}, err
 	}
 	q := tx.b.queues.find(name)

@@ -1,10 +1,18 @@
 package broker
 
+import (
+	"container/heap"
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/index"
+)
+
 // Waiter is one blocked pop. Its methods are called with the broker's lock held, in whoever's
 // transaction, and must not block.
 type Waiter interface {
 	// Ready is called once, when the queue has a packet and the waiter is first in line. The consumer
-	// no longer waits. Ready takes the packet (Pop, MoveEnd) and replies.
+	// no longer waits. Ready takes packets (Pop, MoveEnd) and replies. The name is valid during the
+	// call. Room is reserved as WaitRoom says.
 	Ready(tx *Tx, queue []byte)
 	// Expired is called once, at the deadline.
 	Expired(tx *Tx)
@@ -12,11 +20,127 @@ type Waiter interface {
 
 // Wait makes c wait, once, for a packet in any of the queues, which need not exist. Waiters and
 // subscribers are one line, in order of arrival. until is the deadline in Unix milliseconds, 0 for
-// none. Detach ends the wait.
-func (tx *Tx) Wait(c *Consumer, w Waiter, queues [][]byte, until int64) error { return errStub }
+// none. room is what Ready brings to the open batch besides the best packet of the queue. Detach
+// ends the wait. c must not be a subscriber.
+func (tx *Tx) Wait(c *Consumer, w Waiter, queues [][]byte, room Room, until int64) error {
+	if err := tx.begin(Room{}); err != nil {
+		return err
+	}
+	b := tx.b
+	switch {
+	case c.waiter != nil || c.queues > 0:
+		return ErrWaiting
+	case len(queues) > MaxSubscriptions:
+		return ErrTooManySubscriptions
+	}
+	for _, name := range queues {
+		q, err := b.makeQueue(name)
+		if err != nil {
+			b.unsubscribeAll(c)
+			return err
+		}
+		if b.dispatch.Subscribe(b.subscriber(c), q.ix) {
+			c.queues++
+			q.subscribers++
+		}
+	}
+	b.dispatch.Credit(b.subscriber(c), 1)
+	c.waiter, c.waitRoom, c.until = w, room, until
+	c.waiting.Store(true)
+	if until != 0 {
+		heap.Push(&b.waits, c)
+		if until < b.wakeAt {
+			b.signal()
+		}
+	}
+	return nil
+}
 
 // StopWaiting ends c's wait without a call of its waiter. It returns false if c does not wait.
-func (tx *Tx) StopWaiting(c *Consumer) bool { return false }
+func (tx *Tx) StopWaiting(c *Consumer) bool {
+	if c.waiter == nil {
+		return false
+	}
+	tx.b.endWait(c)
+	return true
+}
 
 // Waiting says that c waits. Any goroutine may ask.
-func (c *Consumer) Waiting() bool { return false }
+func (c *Consumer) Waiting() bool { return c.waiting.Load() }
+
+// endWait takes c out of all lines.
+func (b *Broker) endWait(c *Consumer) {
+	if c.until != 0 {
+		heap.Remove(&b.waits, c.place)
+	}
+	b.unsubscribeAll(c)
+	c.waiter, c.until = nil, 0
+	c.waiting.Store(false)
+}
+
+// serveWaiter lets c, which is first in line, take from q. It returns false if q has nothing to
+// take, or the open batch no room: then q is deferred.
+func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
+	best, ok := b.ix.Best(q.ix, index.Selection{End: index.Newest})
+	if !ok {
+		return false
+	}
+	// The other end may have another packet, but it is one of the same queue: LargestAt tells.
+	room := c.waitRoom.Plus(Room{Records: 1, Bytes: b.largestEnd(q, best), Deletes: 1})
+	if !b.open.fits(b.limits, room) {
+		b.deferQueue(q)
+		return false
+	}
+	w := c.waiter
+	b.endWait(c)
+	tx := &b.tx
+	tx.atomic, tx.left, tx.reply = true, room, MaxAtomicReply
+	w.Ready(tx, []byte(q.name))
+	tx.atomic = false
+	return true
+}
+
+// largestEnd is the size of the larger of the packets at the two ends of q; newest is one of them.
+func (b *Broker) largestEnd(q *queue, newest index.Packet) int {
+	oldest, _ := b.ix.Best(q.ix, index.Selection{End: index.Oldest})
+	return int(max(newest.Size, oldest.Size))
+}
+
+// expireWaits ends the waits whose deadline is due. It returns false if the batch was full before
+// all were ended.
+func (b *Broker) expireWaits(tx *Tx) bool {
+	for len(b.waits) > 0 && b.waits[0].until <= tx.now {
+		if b.open.full(b.limits) {
+			return false
+		}
+		c := b.waits[0]
+		w := c.waiter
+		b.endWait(c)
+		w.Expired(tx)
+	}
+	return true
+}
+
+// waitHeap is the waiting consumers that have a deadline, the earliest first (container/heap).
+type waitHeap []*Consumer
+
+func (h waitHeap) Len() int           { return len(h) }
+func (h waitHeap) Less(i, j int) bool { return h[i].until < h[j].until }
+func (h waitHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push is called by container/heap.
+func (h *waitHeap) Push(c any) {
+	c.(*Consumer).place = len(*h)
+	*h = append(*h, c.(*Consumer))
+}
+
+// Pop is called by container/heap.
+func (h *waitHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	*h = slices.Delete(*h, last, last+1)
+	return c
+}

@@ -24,10 +24,12 @@ type conn struct {
 
 	buf   []byte // buf[:have] was received and not served
 	have  int
-	grow  bool // reads fill the buffer: a larger one saves system calls
-	timed bool // the deadline for the rest of a frame runs
+	grow  bool      // reads fill the buffer: a larger one saves system calls
+	timed bool      // the deadline for the rest of a frame runs
+	until time.Time // that deadline
 
 	draining atomic.Bool // set by drain
+	parked   atomic.Bool // see blocked.go
 }
 
 func newConn(s *Server, nc *net.TCPConn, remote netip.Addr) (*conn, error) {
@@ -38,6 +40,7 @@ func newConn(s *Server, nc *net.TCPConn, remote netip.Addr) (*conn, error) {
 	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
 	c := &conn{server: s, nc: nc, out: out, remote: remote, buf: make([]byte, minReadBuffer)}
 	c.peer = newPeer(s.config.Protocol, s.config.Broker, out)
+	c.peer.wake = c.wake
 	return c, nil
 }
 
@@ -90,6 +93,9 @@ func (c *conn) read() error {
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.draining.Load():
 		return c.readArrived()
+	case errors.Is(err, os.ErrDeadlineExceeded) && (!c.timed || time.Now().Before(c.until)):
+		c.timed = c.have == 0 // a wake came late: the deadline is set anew
+		return c.read()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("frame is not complete %v after its first byte", c.server.config.FrameTimeout)
 	}
@@ -103,12 +109,11 @@ func (c *conn) armFrameDeadline() error {
 	if begun == c.timed || c.draining.Load() {
 		return nil
 	}
-	c.timed = begun
-	deadline := time.Time{}
+	c.timed, c.until = begun, time.Time{}
 	if begun {
-		deadline = time.Now().Add(c.server.config.FrameTimeout)
+		c.until = time.Now().Add(c.server.config.FrameTimeout)
 	}
-	if err := c.nc.SetReadDeadline(deadline); err != nil {
+	if err := c.nc.SetReadDeadline(c.until); err != nil {
 		return err
 	}
 	if c.draining.Load() { // drain came between, and its deadline may have been overwritten
@@ -171,23 +176,45 @@ func (c *conn) makeRoom() {
 // while too much is outstanding: a peer that does not read is not read.
 func (c *conn) serve() error {
 	full := c.have == len(c.buf)
-	at := 0
-	defer func() { c.have = copy(c.buf, c.buf[at:c.have]) }()
-	for more := true; more && at < c.have; {
-		n, stop, err := c.peer.serve(c.buf[at:c.have])
-		at, more = at+n, stop == More
-		if n > 0 {
-			c.clearFrameDeadline()
-		}
+	served := false
+	for stop := More; stop != Incomplete && c.have > 0; {
+		n, why, err := c.serveSome()
+		stop, served = why, served || n > 0
 		if err != nil {
 			return err
+		}
+		switch stop {
+		case NoRoom:
+			c.server.config.Broker.WaitRoom()
+		case Blocked:
+			if err := c.waitUnblocked(); err != nil {
+				return err
+			}
 		}
 		if !c.peer.waitBelow(c.server.config.MaxOutstandingBytes) {
 			return net.ErrClosed
 		}
 	}
-	c.grow = full && at > 0
+	c.grow = full && served
 	return nil
+}
+
+// serveSome hands the session what was received, until it stops for any reason but that others
+// should have their turn.
+func (c *conn) serveSome() (n int, stop Stop, err error) {
+	defer func() { c.have = copy(c.buf, c.buf[n:c.have]) }()
+	for stop = More; stop == More && n < c.have && err == nil; {
+		var took int
+		took, stop, err = c.peer.serve(c.buf[n:c.have])
+		n += took
+		if took > 0 {
+			c.clearFrameDeadline()
+		}
+		if stop == More && !c.peer.waitBelow(c.server.config.MaxOutstandingBytes) {
+			return n, stop, net.ErrClosed
+		}
+	}
+	return n, stop, err
 }
 
 // clearFrameDeadline notes that a frame was completed: the next one gets its own time.

@@ -1,6 +1,10 @@
 package netproto
 
-import "github.com/holdfast-queue/holdfast/broker"
+import (
+	"net"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
 
 // Peer is one connection as its session and the broker see it: a consumer, and the receiver of the
 // consumer's replies and deliveries. The connection's reader owns it. The methods of
@@ -10,7 +14,8 @@ type Peer struct {
 	consumer *broker.Consumer
 	out      *output
 	session  Session
-	unsynced bool // Send was called since the last flush
+	unsynced bool   // Send was called since the last flush
+	wake     func() // tells the reader that its consumer may not wait any longer; set before the first use
 }
 
 func newPeer(p Protocol, b *broker.Broker, out *output) *Peer {
@@ -34,6 +39,15 @@ func (p *Peer) Send(data []byte) {
 	p.unsynced = true
 }
 
+// Kill ends the connection at once. Any goroutine may call it.
+func (p *Peer) Kill() { p.out.close() }
+
+// Remote is the address of the client.
+func (p *Peer) Remote() net.Addr { return p.out.conn.RemoteAddr() }
+
+// Local is the address that the client connected to.
+func (p *Peer) Local() net.Addr { return p.out.conn.LocalAddr() }
+
 // serve carries out requests at the start of buf in one transaction, so that a pipeline takes the
 // broker's lock once.
 func (p *Peer) serve(buf []byte) (n int, stop Stop, err error) {
@@ -48,6 +62,9 @@ func (p *Peer) serve(buf []byte) (n int, stop Stop, err error) {
 	}
 	return n, stop, err
 }
+
+// waiting says that a request waits for a packet (Blocked).
+func (p *Peer) waiting() bool { return p.consumer.Waiting() }
 
 // waitBelow blocks until fewer than limit bytes are outstanding. It returns false if the connection
 // has ended.
@@ -86,6 +103,7 @@ func (p *Peer) Finish() { p.out.finish() }
 // Flush implements broker.Receiver.
 func (p *Peer) Flush() {
 	p.out.flush()
+	p.wake()
 	if p.consumer.CaughtUp() {
 		go p.broker.Resume(p.consumer) // ends when it had the broker's lock once
 	}

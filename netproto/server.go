@@ -5,6 +5,7 @@
 //
 //	server.go   Server, and what a protocol must do
 //	conn.go     reading from a connection
+//	blocked.go  reading while a request waits
 //	peer.go     a connection as its session and the broker see it
 //	output.go   writing to a connection
 //	limits.go   what a Server allows

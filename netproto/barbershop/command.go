@@ -9,7 +9,7 @@ import (
 )
 
 // command carries out the line in s.words and appends its reply. It returns an error only if the
-// broker has closed.
+// broker has closed, or has no room (broker.ErrNoRoom): then the line is carried out later.
 func (s *session) command(tx *broker.Tx) error {
 	if s.words.n == 0 {
 		s.unknown()
@@ -242,16 +242,19 @@ func (s *session) acceptItem(key []byte) error {
 // called notes the outcome of a broker call and says whether it succeeded. The answer to a call
 // that looked at the queue waits for the disk; errors that come before that need not.
 func (s *session) called(err error) bool {
-	if !errors.Is(err, broker.ErrStopped) && !errors.Is(err, broker.ErrNoSpace) && !errors.Is(err, broker.ErrTooLarge) {
+	switch {
+	case errors.Is(err, broker.ErrStopped), errors.Is(err, broker.ErrNoSpace), errors.Is(err, broker.ErrTooLarge),
+		errors.Is(err, broker.ErrNoRoom):
+	default:
 		s.unsynced = false
 	}
 	return err == nil
 }
 
-// refuse answers that a command could not be carried out. A broker that has closed cannot answer:
-// then the error is returned.
+// refuse answers that a command could not be carried out. It returns the error where there is no
+// answer: the broker has closed, or the command is tried again.
 func (s *session) refuse(err error) error {
-	if errors.Is(err, broker.ErrClosed) {
+	if errors.Is(err, broker.ErrClosed) || errors.Is(err, broker.ErrNoRoom) {
 		return err
 	}
 	switch {

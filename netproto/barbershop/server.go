@@ -84,7 +84,10 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 	}
 	s.replies = s.replies[:0]
 	if s.unsynced = s.consumer.Idle(); !s.unsynced {
-		if err := tx.Begin(); err != nil {
+		switch err := tx.Begin(); {
+		case errors.Is(err, broker.ErrNoRoom):
+			return 0, netproto.NoRoom, nil
+		case err != nil:
 			return 0, netproto.Incomplete, s.end(tx, err)
 		}
 	}
@@ -129,7 +132,10 @@ func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, stop netproto.St
 			s.clientError("line too long: expected at most %d bytes", MaxLine)
 			continue
 		}
-		if err := s.command(tx); err != nil {
+		switch err := s.command(tx); {
+		case errors.Is(err, broker.ErrNoRoom):
+			return n - size, netproto.NoRoom, nil
+		case err != nil:
 			return n, netproto.Incomplete, err
 		}
 	}

@@ -63,6 +63,9 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		if err == nil {
 			err = s.call(tx)
 		}
+		if errors.Is(err, broker.ErrNoRoom) {
+			return n, netproto.NoRoom, nil
+		}
 		if err != nil {
 			return n, netproto.Incomplete, err
 		}
