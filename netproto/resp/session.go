@@ -191,10 +191,11 @@ func (s *session) flush(tx *broker.Tx) {
 }
 
 // wait makes the present request wait, until a packet comes to one of the queues or until a moment
-// in Unix milliseconds, 0 for ever. The waiter replies as a command does. Inside a transaction
-// (inExec) a command does not wait.
-func (s *session) wait(tx *broker.Tx, w broker.Waiter, queues [][]byte, until int64) error {
-	if err := tx.Wait(s.consumer, s, queues, until); err != nil {
+// in Unix milliseconds, 0 for ever. The waiter replies as a command does; room is what its Ready
+// brings besides the best packet of the queue. Inside a transaction (inExec) a command does not
+// wait.
+func (s *session) wait(tx *broker.Tx, w broker.Waiter, queues [][]byte, room broker.Room, until int64) error {
+	if err := tx.Wait(s.consumer, s, queues, room, until); err != nil {
 		return err
 	}
 	s.waiter = w
