@@ -6,6 +6,7 @@
 //	parser.go   requests
 //	command.go  what a command is, and the table of all
 //	args.go     what arguments say
+//	glob.go     patterns of names
 //	reply.go    replies
 //	errors.go   the words of errors
 //	list.go     commands on lists
