@@ -1,0 +1,13 @@
+// Package redis drives a server of the Redis protocol from outside, as the clients of rfq and
+// pressure do. Every test runs against Holdfast and, where it is installed, against redis-server,
+// which proves that the test tells what Redis does. The map:
+//
+//	server_test.go     the servers, and what all tests share
+//	conn_test.go       a client that sees every byte
+//	rfq_test.go        all versions of rfq's clients, and what they do together
+//	pressure_test.go   pressure's clients in C, Python and Go, and what they do together
+//	waiting_test.go    blocked pops: who is served, when, and what waits behind them
+//	replies_test.go    replies that these clients depend on, to the byte
+//	goredis_test.go    the same conventions by go-redis
+//	programs_test.go   programs that are installed: redis-cli, redis-benchmark, Python, Node
+package redis

@@ -1,0 +1,69 @@
+package redis
+
+import (
+	"bufio"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// limit bounds every wait. It is far longer than any should take.
+const limit = 30 * time.Second
+
+// onEach runs a test on an empty server of each kind.
+func onEach(t *testing.T, test func(t *testing.T, addr string)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("redis-server", func(t *testing.T) { test(t, startRedis(t)) })
+}
+
+// startRedis starts the original. It keeps nothing on disk: only what it answers counts here.
+func startRedis(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not installed: apt install redis-server")
+	}
+	port := freePort(t)
+	cmd := exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	log := bufio.NewScanner(out)
+	for log.Scan() {
+		if strings.Contains(log.Text(), "Ready to accept connections") {
+			go func() { // ends with the process
+				for log.Scan() {
+				}
+			}()
+			return net.JoinHostPort("127.0.0.1", port)
+		}
+	}
+	t.Fatal("redis-server did not start")
+	return ""
+}
+
+// freePort returns a port that was free a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
