@@ -127,3 +127,77 @@ func processorTime(b *testing.B) int64 {
 	}
 	return u.Utime.Nano() + u.Stime.Nano()
 }
+
+// fillList is a queue of n packets without a key in one priority, with different values.
+func fillList(n int) (*Index, QueueID) {
+	x := New()
+	q := x.AddQueue()
+	for i := range uint64(n) {
+		pushItem(x, q, 1<<63+i)
+	}
+	return x, q
+}
+
+func pushItem(x *Index, q QueueID, seq uint64) ID {
+	return x.Push(Entry{Queue: q, Priority: 128, Seq: seq, Size: 128, Hash: seq*0x9e3779b97f4a7c15 | 1}, 0)
+}
+
+// BenchmarkList shows the cost of a push and a pop, each, of packets without a key, before and
+// after the queue was searched.
+func BenchmarkList(b *testing.B) {
+	for _, n := range []int{10_000, 1_000_000} {
+		x, q := fillList(n)
+		seq := 1<<63 + uint64(n)
+		for _, searched := range []bool{false, true} {
+			if searched {
+				start := time.Now()
+				x.FindValue(q, 1, Newest, 0, nil)
+				b.Logf("the first search of %d took %v", n, time.Since(start))
+			}
+			b.Run(fmt.Sprintf("queued=%d/searched=%v", n, searched), func(b *testing.B) {
+				var dst []Packet
+				for range b.N {
+					pushItem(x, q, seq)
+					seq++
+					dst = x.Pop(q, Selection{End: Oldest}, dst[:0])
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkFindValue shows the cost of finding a random value in a list and removing it.
+func BenchmarkFindValue(b *testing.B) {
+	const n = 1_000_000
+	x, q := fillList(n)
+	chance := rand.New(rand.NewPCG(1, 2))
+	var dst []Packet
+	x.FindValue(q, 1, Newest, 0, nil)
+	for b.Loop() {
+		hash := (1<<63+chance.Uint64N(n))*0x9e3779b97f4a7c15 | 1
+		for _, p := range x.FindValue(q, hash, Newest, 1, dst[:0]) {
+			x.Remove(p.ID)
+			pushItem(x, q, p.Seq)
+		}
+	}
+}
+
+// BenchmarkNextSkip shows the cost of reading one packet of a long list at a position, and of
+// finding the position of a packet.
+func BenchmarkNextSkip(b *testing.B) {
+	const n = 1_000_000
+	x, q := fillList(n)
+	var dst []Packet
+	for _, at := range []int{0, n / 100, n / 2, n - 1} {
+		b.Run(fmt.Sprintf("at=%d", at), func(b *testing.B) {
+			for range b.N {
+				dst = x.Next(q, Selection{End: Newest}, at, 1, dst[:0])
+			}
+		})
+		b.Run(fmt.Sprintf("position=%d", at), func(b *testing.B) {
+			for range b.N {
+				x.Position(dst[0].ID)
+			}
+		})
+	}
+}

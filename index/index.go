@@ -176,7 +176,9 @@ func (x *Index) link(id uint32, e *entry) {
 		x.mustInsert(&l.tree, e.place(), id)
 		u.counts.Priorities += int(l.tree.priorities) - int(before)
 		x.updateHeads(e.lane)
-		x.linkValue(u, id, e)
+		if u.values != nil {
+			x.linkValue(u, id, e)
+		}
 	}
 	if e.timer != 0 {
 		x.timers.schedule(e.timer, x.timers.at(e.timer).dueAt(e.state))
@@ -196,7 +198,9 @@ func (x *Index) unlink(id uint32, e *entry) {
 		x.forest.remove(&l.tree, e.place())
 		u.counts.Priorities += int(l.tree.priorities) - int(before)
 		x.updateHeads(e.lane)
-		x.unlinkValue(u, e)
+		if u.values != nil {
+			x.unlinkValue(u, e)
+		}
 	}
 }
 

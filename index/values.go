@@ -70,9 +70,13 @@ func (x *Index) SetValue(id ID, size uint32, flags uint8, ref uint32, hash uint6
 	u := x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue))
 	u.counts.Bytes += int64(size) - int64(e.size)
 	e.size, e.flags, e.ref = size, flags, ref
-	if e.group == 0 {
+	if e.group != 0 {
+		return true
+	}
+	if u.values != nil {
 		x.unlinkValue(u, e)
-		e.setHash(hash)
+	}
+	if e.setHash(hash); u.values != nil {
 		x.linkValue(u, uint32(id), e)
 	}
 	return true
@@ -125,11 +129,11 @@ func (x *Index) addValues(u *queue) {
 	}
 }
 
-// linkValue puts a packet into the tree of values of its queue if it belongs there. A damaged
-// folder may hold two packets of one sequence. If they have the same value too, the tree goes, and
+// linkValue puts a packet into the tree of values that its queue has, if it belongs there. In a
+// damaged folder two packets may have one sequence. If they have one value too, the tree goes, and
 // searches walk.
 func (x *Index) linkValue(u *queue, id uint32, e *entry) {
-	if u.values != nil && e.selectable() && e.hash() != 0 && !x.forest.insert(u.values, e.valuePlace(), id) {
+	if e.selectable() && e.hash() != 0 && !x.forest.insert(u.values, e.valuePlace(), id) {
 		x.forest.clear(u.values)
 		u.values = nil
 	}
@@ -137,7 +141,7 @@ func (x *Index) linkValue(u *queue, id uint32, e *entry) {
 
 // unlinkValue is the reverse of linkValue.
 func (x *Index) unlinkValue(u *queue, e *entry) {
-	if u.values != nil && e.selectable() && e.hash() != 0 {
+	if e.selectable() && e.hash() != 0 {
 		if x.forest.remove(u.values, e.valuePlace()); u.values.count == 0 {
 			u.values = nil
 		}
