@@ -21,8 +21,16 @@ const (
 	errNoMulti    = "ERR Command not allowed inside a transaction"
 )
 
+// failure is the error of a command that failed, in Redis's words.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
 // words puts an error of the broker into words that Redis clients know.
 func words(err error) string {
+	if f, ok := err.(failure); ok {
+		return string(f)
+	}
 	switch {
 	case errors.Is(err, broker.ErrWrongType):
 		return errWrongType

@@ -1,3 +1,342 @@
 package resp
 
-func hashCommands() []command { return nil }
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+func hashCommands() []command {
+	return []command{
+		{name: "hset", arity: -4, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: hset},
+		{name: "hmset", arity: -4, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: hmset},
+		{name: "hsetnx", arity: 4, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: hsetnx},
+		{name: "hget", arity: 3, flags: flagRead | flagFast | flagShows, first: 1, last: 1, step: 1, run: hget},
+		{name: "hmget", arity: -3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hmget},
+		{name: "hgetall", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hgetall},
+		{name: "hkeys", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hkeys},
+		{name: "hvals", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hvals},
+		{name: "hdel", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: hdel},
+		{name: "hexists", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hexists},
+		{name: "hlen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hlen},
+		{name: "hstrlen", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hstrlen},
+		{name: "hincrby", arity: 4, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: hincrRoom, run: hincrby},
+		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: hincrFloatRoom, run: hincrbyfloat},
+		{name: "hscan", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: hscan},
+		{name: "hrandfield", arity: -2, flags: flagRead, first: 1, last: 1, step: 1, run: hrandfield},
+	}
+}
+
+// field is one field of a hash.
+type field struct {
+	name  []byte
+	value broker.Value
+}
+
+// fields returns all fields of a hash.
+func fields(tx *broker.Tx, name []byte) (all []field, err error) {
+	err = tx.Fields(name, func(f []byte, v broker.Value) bool {
+		all = append(all, field{f, v})
+		return true
+	})
+	return all, err
+}
+
+// field replies with the value of a field.
+func (s *session) field(tx *broker.Tx, name []byte, f field) {
+	if !f.value.OnDisk {
+		s.bulk(f.value.Bytes)
+		return
+	}
+	if err := tx.SendField(s.to(tx), name, f.name, s.tag(shapeBulk)); err != nil {
+		s.error(words(err))
+	}
+}
+
+// hset replies with the number of fields that are new.
+func hset(s *session, tx *broker.Tx, args [][]byte) error {
+	added, err := setFields(s, tx, args)
+	if err == nil {
+		s.int(added)
+	}
+	return err
+}
+
+func hmset(s *session, tx *broker.Tx, args [][]byte) error {
+	_, err := setFields(s, tx, args)
+	if err == nil {
+		s.ok()
+	}
+	return err
+}
+
+func setFields(s *session, tx *broker.Tx, args [][]byte) (added int64, err error) {
+	if len(args)%2 == 1 {
+		return 0, failure(wrongArity(s.cmd.name))
+	}
+	for i := 2; i < len(args); i += 2 {
+		isNew, err := tx.SetField(args[1], args[i], args[i+1])
+		if err != nil {
+			return 0, err
+		}
+		if isNew {
+			added++
+		}
+	}
+	return added, nil
+}
+
+func hsetnx(s *session, tx *broker.Tx, args [][]byte) error {
+	_, there, err := tx.Field(args[1], args[2])
+	if err == nil && !there {
+		_, err = tx.SetField(args[1], args[2], args[3])
+	}
+	if err == nil {
+		s.bool(!there)
+	}
+	return err
+}
+
+func hget(s *session, tx *broker.Tx, args [][]byte) error {
+	v, ok, err := tx.Field(args[1], args[2])
+	switch {
+	case err != nil:
+	case !ok:
+		s.null()
+	default:
+		s.field(tx, args[1], field{args[2], v})
+	}
+	s.shows(tx, v.Batch)
+	return err
+}
+
+func hmget(s *session, tx *broker.Tx, args [][]byte) error {
+	if _, err := tx.HashLen(args[1]); err != nil {
+		return err
+	}
+	s.array(len(args) - 2)
+	for _, name := range args[2:] {
+		v, ok, err := tx.Field(args[1], name)
+		if !ok || err != nil {
+			s.null()
+			continue
+		}
+		s.field(tx, args[1], field{name, v})
+	}
+	return nil
+}
+
+func hgetall(s *session, tx *broker.Tx, args [][]byte) error {
+	n, err := tx.HashLen(args[1])
+	if err != nil {
+		return err
+	}
+	s.mapHeader(n)
+	return tx.Fields(args[1], func(name []byte, v broker.Value) bool {
+		s.bulk(name)
+		s.field(tx, args[1], field{name, v})
+		return true
+	})
+}
+
+func hkeys(s *session, tx *broker.Tx, args [][]byte) error {
+	n, err := tx.HashLen(args[1])
+	if err != nil {
+		return err
+	}
+	s.array(n)
+	return tx.Fields(args[1], func(name []byte, _ broker.Value) bool {
+		s.bulk(name)
+		return true
+	})
+}
+
+func hvals(s *session, tx *broker.Tx, args [][]byte) error {
+	n, err := tx.HashLen(args[1])
+	if err != nil {
+		return err
+	}
+	s.array(n)
+	return tx.Fields(args[1], func(name []byte, v broker.Value) bool {
+		s.field(tx, args[1], field{name, v})
+		return true
+	})
+}
+
+func hdel(s *session, tx *broker.Tx, args [][]byte) error {
+	deleted := int64(0)
+	for _, name := range args[2:] {
+		existed, err := tx.DeleteField(args[1], name)
+		if err != nil {
+			return err
+		}
+		if existed {
+			deleted++
+		}
+	}
+	s.int(deleted)
+	return nil
+}
+
+func hexists(s *session, tx *broker.Tx, args [][]byte) error {
+	_, ok, err := tx.Field(args[1], args[2])
+	if err == nil {
+		s.bool(ok)
+	}
+	return err
+}
+
+func hlen(s *session, tx *broker.Tx, args [][]byte) error {
+	n, err := tx.HashLen(args[1])
+	if err == nil {
+		s.int(int64(n))
+	}
+	return err
+}
+
+func hstrlen(s *session, tx *broker.Tx, args [][]byte) error {
+	v, _, err := tx.Field(args[1], args[2])
+	if err == nil {
+		s.int(int64(v.Size))
+	}
+	return err
+}
+
+func hincrRoom(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
+	return broker.Room{Records: 2, Bytes: len(args[1]) + len(args[2]) + maxIntText}
+}
+
+func hincrby(s *session, tx *broker.Tx, args [][]byte) error {
+	n, err := intArg(args[3])
+	if err != nil {
+		return err
+	}
+	v, ok, err := tx.Field(args[1], args[2])
+	if err != nil {
+		return err
+	}
+	var old int64
+	if ok {
+		if old, ok = parseInt(v.Bytes); !ok {
+			return failure("ERR hash value is not an integer")
+		}
+	}
+	sum, ok := addInt(old, n)
+	if !ok {
+		return failure(errOverflow)
+	}
+	var text [maxIntText]byte
+	if _, err := tx.SetField(args[1], args[2], strconv.AppendInt(text[:0], sum, 10)); err != nil {
+		return err
+	}
+	s.int(sum)
+	return nil
+}
+
+func hincrFloatRoom(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
+	return broker.Room{Records: 2, Bytes: len(args[1]) + len(args[2]) + maxFloatText}
+}
+
+func hincrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
+	n, err := floatArg(args[3])
+	if err != nil {
+		return err
+	}
+	if n.IsInf() {
+		return failure("ERR value is NaN or Infinity")
+	}
+	v, ok, err := tx.Field(args[1], args[2])
+	if err != nil {
+		return err
+	}
+	old := []byte("0")
+	if ok {
+		old = v.Bytes
+	}
+	text, err := addFloatArg(old, failure("ERR hash value is not a float"), args[3])
+	if err != nil {
+		return err
+	}
+	if _, err := tx.SetField(args[1], args[2], text); err != nil {
+		return err
+	}
+	s.bulk(text)
+	return nil
+}
+
+func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
+	if len(args) == 2 {
+		all, err := fields(tx, args[1])
+		if err != nil || len(all) == 0 {
+			s.null()
+			return err
+		}
+		s.bulk(all[rand.IntN(len(all))].name)
+		return nil
+	}
+	count, err := intArg(args[2])
+	if err != nil {
+		return err
+	}
+	if count == math.MinInt64 {
+		return failure("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+	}
+	values := len(args) == 4 && is(args[3], "withvalues")
+	switch {
+	case len(args) > 3 && !values:
+		return failure(errSyntax)
+	case values && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
+		return failure("ERR value is out of range")
+	}
+	all, err := fields(tx, args[1])
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		count = 0
+	}
+	if -count > maxArgs {
+		return failure("ERR value is out of range")
+	}
+	s.fields(tx, args[1], pick(all, count), values)
+	return nil
+}
+
+// pick returns count different fields, or with a negative count -count fields that may be the same.
+// It may reorder all.
+func pick(all []field, count int64) []field {
+	if count >= 0 {
+		n := int(min(count, int64(len(all))))
+		for i := range n { // the start of a shuffle
+			j := i + rand.IntN(len(all)-i)
+			all[i], all[j] = all[j], all[i]
+		}
+		return all[:n]
+	}
+	picked := make([]field, -count)
+	for i := range picked {
+		picked[i] = all[rand.IntN(len(all))]
+	}
+	return picked
+}
+
+// fields replies with names of fields, in RESP3 each in an array with its value if values are asked
+// for.
+func (s *session) fields(tx *broker.Tx, name []byte, list []field, values bool) {
+	n := len(list)
+	if values && !s.resp3 {
+		n *= 2
+	}
+	s.array(n)
+	for _, f := range list {
+		if values && s.resp3 {
+			s.array(2)
+		}
+		s.bulk(f.name)
+		if values {
+			s.field(tx, name, f)
+		}
+	}
+}

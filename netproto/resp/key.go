@@ -1,3 +1,297 @@
 package resp
 
-func keyCommands() []command { return nil }
+import (
+	"math"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+func keyCommands() []command {
+	return []command{
+		{name: "del", arity: -2, flags: flagWrite | flagGrow, first: 1, last: -1, step: 1, room: delRoom, run: del},
+		{name: "unlink", arity: -2, flags: flagWrite | flagFast | flagGrow, first: 1, last: -1, step: 1, room: delRoom, run: del},
+		{name: "exists", arity: -2, flags: flagRead | flagFast, first: 1, last: -1, step: 1, run: exists},
+		{name: "touch", arity: -2, flags: flagRead | flagFast, first: 1, last: -1, step: 1, run: exists},
+		{name: "type", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: typeOf},
+		{name: "keys", arity: 2, flags: flagRead, run: keys},
+		{name: "scan", arity: -2, flags: flagRead, run: scan},
+		{name: "randomkey", arity: 1, flags: flagRead, run: randomkey},
+		{name: "rename", arity: 3, flags: flagWrite | flagGrow, first: 1, last: 2, step: 1, room: renameRoom, run: rename},
+		{name: "renamenx", arity: 3, flags: flagWrite | flagFast | flagGrow, first: 1, last: 2, step: 1, room: renameRoom, run: renamenx},
+		{name: "copy", arity: -3, flags: flagWrite | flagGrow, first: 1, last: 2, step: 1, room: copyRoom, run: copyTo},
+		{name: "expire", arity: -3, flags: flagWrite | flagFast | flagGrow, first: 1, last: 1, step: 1, room: headRoom, run: expire(second, false)},
+		{name: "pexpire", arity: -3, flags: flagWrite | flagFast | flagGrow, first: 1, last: 1, step: 1, room: headRoom, run: expire(millisecond, false)},
+		{name: "expireat", arity: -3, flags: flagWrite | flagFast | flagGrow, first: 1, last: 1, step: 1, room: headRoom, run: expire(second, true)},
+		{name: "pexpireat", arity: -3, flags: flagWrite | flagFast | flagGrow, first: 1, last: 1, step: 1, room: headRoom, run: expire(millisecond, true)},
+		{name: "persist", arity: 2, flags: flagWrite | flagFast | flagGrow, first: 1, last: 1, step: 1, room: headRoom, run: persist},
+		{name: "ttl", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(second, false)},
+		{name: "pttl", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(millisecond, false)},
+		{name: "expiretime", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(second, true)},
+		{name: "pexpiretime", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(millisecond, true)},
+		{name: "object", arity: -2, flags: flagRead, first: 2, last: 2, step: 1, run: object},
+		{name: "flushdb", arity: -1, flags: flagWrite, room: flushRoom, run: flush},
+		{name: "flushall", arity: -1, flags: flagWrite, room: flushRoom, run: flush},
+	}
+}
+
+// maxDropped is the most packets that a list deletes one by one when it goes. A longer one is
+// dropped with one record.
+const maxDropped = 128
+
+// listRoom is the room of what deletes a list; none if the name is that of something else.
+func listRoom(tx *broker.Tx, name []byte) broker.Room {
+	if tx.Type(name) != broker.TypeList {
+		return broker.Room{}
+	}
+	return broker.Room{Records: 1, Bytes: len(name), Deletes: atMost(tx, name, maxDropped)}
+}
+
+func delRoom(_ *session, tx *broker.Tx, args [][]byte) (room broker.Room) {
+	for _, name := range args[1:] {
+		room = room.Plus(listRoom(tx, name))
+		room.Records++
+	}
+	return room
+}
+
+func del(s *session, tx *broker.Tx, args [][]byte) error {
+	deleted := int64(0)
+	for _, name := range args[1:] {
+		existed, err := tx.Delete(name)
+		if err != nil {
+			return err
+		}
+		if existed {
+			deleted++
+		}
+	}
+	s.int(deleted)
+	return nil
+}
+
+func exists(s *session, tx *broker.Tx, args [][]byte) error {
+	n := int64(0)
+	for _, name := range args[1:] {
+		if tx.Type(name) != broker.TypeNone {
+			n++
+		}
+	}
+	s.int(n)
+	return nil
+}
+
+func typeOf(s *session, tx *broker.Tx, args [][]byte) error {
+	s.simple(tx.Type(args[1]).String())
+	return nil
+}
+
+func randomkey(s *session, tx *broker.Tx, _ [][]byte) error {
+	if name, ok := tx.RandomName(nil); ok {
+		s.bulk(name)
+	} else {
+		s.null()
+	}
+	return nil
+}
+
+// headRoom is the room of a command that rewrites the head of what has a name, or deletes it. A
+// small string is part of its head.
+func headRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	return listRoom(tx, args[1]).Plus(broker.Room{Records: 1, Bytes: len(args[1]) + headBytes})
+}
+
+// headBytes is the most bytes of a head besides the name.
+const headBytes = 2048
+
+func renameRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
+	head := broker.Room{Records: 2, Bytes: len(args[1]) + len(args[2]) + headBytes}
+	return head.Plus(listRoom(tx, args[2]))
+}
+
+func rename(s *session, tx *broker.Tx, args [][]byte) error {
+	ok, err := tx.Rename(args[1], args[2])
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return failure(errNoKey)
+	}
+	s.ok()
+	return nil
+}
+
+func renamenx(s *session, tx *broker.Tx, args [][]byte) error {
+	if tx.Type(args[1]) == broker.TypeNone {
+		return failure(errNoKey)
+	}
+	if tx.Type(args[2]) != broker.TypeNone {
+		s.int(0)
+		return nil
+	}
+	_, err := tx.Rename(args[1], args[2])
+	if err == nil {
+		s.int(1)
+	}
+	return err
+}
+
+func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
+	replace := false
+	for rest := args[3:]; len(rest) > 0; rest = rest[1:] {
+		switch {
+		case is(rest[0], "replace"):
+			replace = true
+		case is(rest[0], "db") && len(rest) > 1:
+			n, err := intArg(rest[1])
+			if err == nil && n != int64(int32(n)) {
+				err = failure("ERR value is out of range, value must between -2147483648 and 2147483647")
+			}
+			if err == nil && n != 0 {
+				err = failure("ERR DB index is out of range")
+			}
+			if err != nil {
+				return err
+			}
+			rest = rest[1:]
+		default:
+			return failure(errSyntax)
+		}
+	}
+	if string(args[1]) == string(args[2]) {
+		return failure("ERR source and destination objects are the same")
+	}
+	if !replace && tx.Type(args[2]) != broker.TypeNone {
+		s.int(0)
+		return nil
+	}
+	ok, err := tx.Copy(args[1], args[2])
+	if err == nil {
+		s.bool(ok)
+	}
+	return err
+}
+
+func copyRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	return tx.CopyRoom(args[1], args[2])
+}
+
+// expire is EXPIRE and its kin. The time is in the unit, which is in milliseconds, from now or
+// absolute.
+func expire(unit int64, absolute bool) handler {
+	return func(s *session, tx *broker.Tx, args [][]byte) error {
+		var o expireOptions
+		if err := o.parse(args[3:]); err != nil {
+			return err
+		}
+		n, err := intArg(args[2])
+		if err != nil {
+			return err
+		}
+		from := tx.Now()
+		if absolute {
+			from = 0
+		}
+		if n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-from {
+			return badExpiry(s.cmd.name)
+		}
+		at := from + n*unit
+		old, ok := tx.Expiry(args[1])
+		if !ok || !o.allow(old, at) {
+			s.int(0)
+			return nil
+		}
+		if _, err = tx.SetExpiry(args[1], max(at, 1)); err == nil { // 0 would be never
+			s.int(1)
+		}
+		return err
+	}
+}
+
+// expireOptions say which expiry a new one may replace.
+type expireOptions struct{ ifNone, ifSome, ifLater, ifSooner bool }
+
+func (o *expireOptions) parse(args [][]byte) error {
+	for _, arg := range args {
+		switch {
+		case is(arg, "nx"):
+			o.ifNone = true
+		case is(arg, "xx"):
+			o.ifSome = true
+		case is(arg, "gt"):
+			o.ifLater = true
+		case is(arg, "lt"):
+			o.ifSooner = true
+		default:
+			return failure("ERR Unsupported option " + string(arg))
+		}
+	}
+	switch {
+	case o.ifNone && (o.ifSome || o.ifLater || o.ifSooner):
+		return failure("ERR NX and XX, GT or LT options at the same time are not compatible")
+	case o.ifLater && o.ifSooner:
+		return failure("ERR GT and LT options at the same time are not compatible")
+	}
+	return nil
+}
+
+// allow says whether a new expiry may replace the old one, which is 0 for never.
+func (o *expireOptions) allow(old, at int64) bool {
+	switch {
+	case o.ifNone && old != 0, o.ifSome && old == 0:
+		return false
+	case o.ifLater && (old == 0 || at <= old), o.ifSooner && old != 0 && at >= old:
+		return false
+	}
+	return true
+}
+
+func persist(s *session, tx *broker.Tx, args [][]byte) error {
+	at, ok := tx.Expiry(args[1])
+	if !ok || at == 0 {
+		s.int(0)
+		return nil
+	}
+	_, err := tx.SetExpiry(args[1], 0)
+	if err == nil {
+		s.int(1)
+	}
+	return err
+}
+
+// ttl is TTL and its kin. It replies in the unit, which is in milliseconds, from now or absolute.
+func ttl(unit int64, absolute bool) handler {
+	return func(s *session, tx *broker.Tx, args [][]byte) error {
+		at, ok := tx.Expiry(args[1])
+		switch {
+		case !ok:
+			s.int(-2)
+			return nil
+		case at == 0:
+			s.int(-1)
+			return nil
+		}
+		if !absolute {
+			at = max(at-tx.Now(), 0)
+		}
+		if unit == second {
+			at = (at + 500) / second // rounded, as in Redis
+		}
+		s.int(at)
+		return nil
+	}
+}
+
+func flush(s *session, tx *broker.Tx, args [][]byte) error {
+	if len(args) > 2 || len(args) == 2 && !is(args[1], "async") && !is(args[1], "sync") {
+		return failure(errSyntax)
+	}
+	err := tx.Flush()
+	if err == nil {
+		s.ok()
+	}
+	return err
+}
+
+func flushRoom(*session, *broker.Tx, [][]byte) broker.Room {
+	return broker.Room{Records: 1}
+}

@@ -1,3 +1,198 @@
 package resp
 
-func listCommands() []command { return nil }
+import (
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+func listCommands() []command {
+	return []command{
+		{name: "lpush", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: pushTo(left)},
+		{name: "rpush", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: pushTo(right)},
+		{name: "lpushx", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: pushOnto(left)},
+		{name: "rpushx", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: pushOnto(right)},
+		{name: "lpop", arity: -2, flags: flagWrite | flagFast | flagGrow, first: 1, last: 1, step: 1, room: popRoom, run: popFrom(left)},
+		{name: "rpop", arity: -2, flags: flagWrite | flagFast | flagGrow, first: 1, last: 1, step: 1, room: popRoom, run: popFrom(right)},
+		{name: "lmpop", arity: -4, flags: flagWrite | flagGrow, room: lmpopRoom, run: lmpop},
+		{name: "llen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: llen},
+		{name: "lrange", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: lrange},
+		{name: "lindex", arity: 3, flags: flagRead, first: 1, last: 1, step: 1, run: lindex},
+		{name: "lset", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, run: lset},
+		{name: "linsert", arity: 5, flags: flagWrite | flagGrow, first: 1, last: 1, step: 1, room: linsertRoom, run: linsert},
+		{name: "lrem", arity: 4, flags: flagWrite | flagGrow, first: 1, last: 1, step: 1, room: lremRoom, run: lrem},
+		{name: "ltrim", arity: 4, flags: flagWrite | flagGrow, first: 1, last: 1, step: 1, room: ltrimRoom, run: ltrim},
+		{name: "lpos", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: lpos},
+		{name: "rpoplpush", arity: 3, flags: flagWrite | flagMove, first: 1, last: 2, step: 1, room: rpoplpushRoom, run: rpoplpush},
+		{name: "lmove", arity: 5, flags: flagWrite | flagMove, first: 1, last: 2, step: 1, room: lmoveRoom, run: lmove},
+		{name: "blpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, room: blockPopRoom, run: blockPopFrom(left)},
+		{name: "brpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, room: blockPopRoom, run: blockPopFrom(right)},
+		{name: "blmpop", arity: -5, flags: flagWrite | flagBlocking | flagGrow, room: blmpopRoom, run: blmpop},
+		{name: "brpoplpush", arity: 4, flags: flagWrite | flagBlocking | flagMove, first: 1, last: 2, step: 1, room: rpoplpushRoom, run: brpoplpush},
+		{name: "blmove", arity: 6, flags: flagWrite | flagBlocking | flagMove, first: 1, last: 2, step: 1, room: lmoveRoom, run: blmove},
+	}
+}
+
+// A list's left end is the newest of its queue, its right end the oldest.
+const (
+	left  = broker.Newest
+	right = broker.Oldest
+)
+
+// endArg reads LEFT or RIGHT.
+func endArg(arg []byte) (broker.End, error) {
+	switch {
+	case is(arg, "left"):
+		return left, nil
+	case is(arg, "right"):
+		return right, nil
+	}
+	return left, failure(errSyntax)
+}
+
+// extent turns the first and last position of a range, which count from the right end if they are
+// negative, into a position and a number of elements. n is the length of the list.
+func extent(first, last int64, n int) (from, count int) {
+	if first < 0 {
+		first = max(first+int64(n), 0)
+	}
+	if last < 0 {
+		last += int64(n)
+	}
+	last = min(last, int64(n)-1)
+	if first > last {
+		return 0, 0
+	}
+	return int(first), int(last - first + 1)
+}
+
+// position turns an index, which counts from the right end if it is negative, into a position; ok
+// is false if there is no element.
+func position(index int64, n int) (at int, ok bool) {
+	if index < 0 {
+		index += int64(n)
+	}
+	return int(index), 0 <= index && index < int64(n)
+}
+
+func pushTo(end broker.End) handler {
+	return func(s *session, tx *broker.Tx, args [][]byte) error {
+		n, err := tx.PushEnd(args[1], end, args[2:])
+		if err == nil {
+			s.int(int64(n))
+		}
+		return err
+	}
+}
+
+// pushOnto is pushTo for a list that must exist.
+func pushOnto(end broker.End) handler {
+	push := pushTo(end)
+	return func(s *session, tx *broker.Tx, args [][]byte) error {
+		n, err := tx.Len(args[1])
+		if err == nil && n == 0 {
+			s.int(0)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return push(s, tx, args)
+	}
+}
+
+func llen(s *session, tx *broker.Tx, args [][]byte) error {
+	n, err := tx.Len(args[1])
+	if err == nil {
+		s.int(int64(n))
+	}
+	return err
+}
+
+func lrange(s *session, tx *broker.Tx, args [][]byte) error {
+	first, last, err := intArgs(args[2], args[3])
+	if err != nil {
+		return err
+	}
+	n, err := tx.Len(args[1])
+	if err != nil {
+		return err
+	}
+	from, count := extent(first, last, n)
+	if count == 0 {
+		s.array(0)
+		return nil
+	}
+	_, err = tx.Range(s.to(tx), args[1], from, count, s.tag(shapeArray))
+	return err
+}
+
+func lindex(s *session, tx *broker.Tx, args [][]byte) error {
+	n, err := tx.Len(args[1])
+	if err != nil || n == 0 {
+		s.null()
+		return err
+	}
+	index, err := intArg(args[2])
+	if err != nil {
+		return err
+	}
+	at, ok := position(index, n)
+	if !ok {
+		s.null()
+		return nil
+	}
+	_, err = tx.Range(s.to(tx), args[1], at, 1, s.tag(shapeBulk))
+	return err
+}
+
+func lset(s *session, tx *broker.Tx, args [][]byte) error {
+	n, err := tx.Len(args[1])
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return failure(errNoKey)
+	}
+	index, err := intArg(args[2])
+	if err != nil {
+		return err
+	}
+	at, ok := position(index, n)
+	if !ok {
+		return failure(errOutOfRange)
+	}
+	if _, err = tx.SetAt(args[1], at, args[3]); err == nil {
+		s.ok()
+	}
+	return err
+}
+
+func ltrim(s *session, tx *broker.Tx, args [][]byte) error {
+	first, last, err := intArgs(args[2], args[3])
+	if err != nil {
+		return err
+	}
+	n, err := tx.Len(args[1])
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		from, count := extent(first, last, n)
+		err = tx.Trim(args[1], from, count)
+	}
+	if err == nil {
+		s.ok()
+	}
+	return err
+}
+
+func ltrimRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	first, last, err := intArgs(args[2], args[3])
+	if err != nil {
+		return broker.Room{}
+	}
+	n, _ := tx.Len(args[1])
+	if _, count := extent(first, last, n); count > 0 {
+		return broker.Room{Deletes: n - count}
+	}
+	return listRoom(tx, args[1])
+}

@@ -10,9 +10,17 @@
 //	reply.go    replies
 //	errors.go   the words of errors
 //	list.go     commands on lists
+//	pop.go      those that take elements
+//	move.go     those that move one to another list
+//	search.go   those that look for a value
+//	blocking.go those that wait
 //	string.go   commands on strings
+//	incr.go     strings as numbers
 //	hash.go     commands on hashes
 //	key.go      commands on names of any type
+//	scan.go     names and fields, bit by bit
+//	object.go   what tools ask about a value's inside
+//	number.go   numbers as Redis reads and writes them
 package resp
 
 import (

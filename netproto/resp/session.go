@@ -145,6 +145,7 @@ func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) error {
 		s.out = s.out[:s.mark]
 		return err
 	default:
+		s.out = s.out[:s.mark]
 		s.error(words(err))
 	}
 	if c.flags&(flagLocal|flagShows) == 0 {

@@ -1,0 +1,159 @@
+package resp
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+const (
+	errTimeout         = "ERR timeout is not a float or out of range"
+	errTimeoutNegative = "ERR timeout is negative"
+)
+
+// untilArg reads a timeout in seconds and returns the moment of its end in Unix milliseconds, 0 for
+// never.
+func untilArg(tx *broker.Tx, arg []byte) (int64, error) {
+	ms, err := timeoutArg(arg)
+	switch {
+	case err != nil || ms == 0:
+		return 0, err
+	case ms > math.MaxInt64-tx.Now():
+		return 0, failure(errTimeout)
+	}
+	return tx.Now() + ms, nil
+}
+
+// timeoutArg reads a timeout in seconds and returns milliseconds, rounded up.
+func timeoutArg(arg []byte) (int64, error) {
+	if len(arg) == 1 && arg[0] == '0' {
+		return 0, nil
+	}
+	x, ok := parseFloat(arg)
+	switch {
+	case !ok:
+		return 0, failure(errTimeout)
+	case x.Sign() < 0:
+		return 0, failure(errTimeoutNegative)
+	case x.IsInf():
+		return 0, failure(errTimeout)
+	}
+	ms, accuracy := x.Mul(x, big.NewFloat(1000)).Int64()
+	if accuracy == big.Below && ms < math.MaxInt64 {
+		ms++
+	}
+	return ms, nil
+}
+
+// popWaiter is a blocked BLPOP, BRPOP or BLMPOP.
+type popWaiter struct {
+	s     *session
+	end   broker.End
+	count int64 // 0: one element that is no array
+}
+
+// Ready implements broker.Waiter.
+func (w *popWaiter) Ready(tx *broker.Tx, queue []byte) {
+	n, err := tx.Len(queue)
+	if err == nil {
+		err = w.s.popNamed(tx, queue, w.end, w.count, n)
+	}
+	if err != nil {
+		w.s.error(words(err))
+	}
+}
+
+// Expired implements broker.Waiter.
+func (w *popWaiter) Expired(*broker.Tx) { w.s.nullArray() }
+
+// maxWaited is the most elements that a blocked command takes at once.
+const maxWaited = 1024
+
+// blockPop takes from the first list that has elements, or waits until one has.
+func (s *session) blockPop(tx *broker.Tx, p multiPop, timeout []byte) error {
+	until, err := untilArg(tx, timeout)
+	if err != nil {
+		return err
+	}
+	done, err := s.popFirst(tx, p)
+	switch {
+	case done || err != nil:
+		return err
+	case s.inExec:
+		s.nullArray()
+		return nil
+	}
+	count := min(p.count, maxWaited)
+	room := broker.Room{Deletes: int(max(count-1, 0))}
+	return s.wait(tx, &popWaiter{s: s, end: p.end, count: count}, p.keys, room, until)
+}
+
+func blockPopFrom(end broker.End) handler {
+	return func(s *session, tx *broker.Tx, args [][]byte) error {
+		last := len(args) - 1
+		return s.blockPop(tx, multiPop{keys: args[1:last], end: end}, args[last])
+	}
+}
+
+func blmpop(s *session, tx *broker.Tx, args [][]byte) error {
+	p, err := parseMultiPop(args[2:])
+	if err != nil {
+		return err
+	}
+	return s.blockPop(tx, p, args[1])
+}
+
+func blmpopRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	return multiPopRoom(tx, args[2:])
+}
+
+func blockPopRoom(*session, *broker.Tx, [][]byte) broker.Room { return broker.Room{Deletes: 1} }
+
+// moveWaiter is a blocked BLMOVE or BRPOPLPUSH.
+type moveWaiter struct {
+	s       *session
+	fromEnd broker.End
+	to      []byte
+	toEnd   broker.End
+}
+
+// Ready implements broker.Waiter. If the destination is no list by now, the element stays.
+func (w *moveWaiter) Ready(tx *broker.Tx, queue []byte) {
+	if _, err := w.s.move(tx, queue, w.fromEnd, w.to, w.toEnd); err != nil {
+		w.s.error(words(err))
+	}
+}
+
+// Expired implements broker.Waiter. It replies as Redis does: with no array, not with no element.
+func (w *moveWaiter) Expired(*broker.Tx) { w.s.nullArray() }
+
+// blockMove moves an element from the list args[1] to args[2], or waits until there is one.
+func (s *session) blockMove(tx *broker.Tx, args [][]byte, fromEnd, toEnd broker.End, timeout []byte) error {
+	until, err := untilArg(tx, timeout)
+	if err != nil {
+		return err
+	}
+	ok, err := s.move(tx, args[1], fromEnd, args[2], toEnd)
+	switch {
+	case ok || err != nil:
+		return err
+	case s.inExec:
+		s.null()
+		return nil
+	}
+	w := &moveWaiter{s: s, fromEnd: fromEnd, to: append([]byte(nil), args[2]...), toEnd: toEnd}
+	return s.wait(tx, w, args[1:2], broker.Room{Records: 1, Bytes: len(w.to)}, until)
+}
+
+func brpoplpush(s *session, tx *broker.Tx, args [][]byte) error {
+	return s.blockMove(tx, args, right, left, args[3])
+}
+
+func blmove(s *session, tx *broker.Tx, args [][]byte) error {
+	fromEnd, toEnd, err := endArgs(args)
+	if err != nil {
+		return err
+	}
+	return s.blockMove(tx, args, fromEnd, toEnd, args[5])
+}

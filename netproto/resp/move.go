@@ -1,0 +1,55 @@
+package resp
+
+import (
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// move replies with the element that it moves, or with null.
+func (s *session) move(tx *broker.Tx, from []byte, fromEnd broker.End, to []byte, toEnd broker.End) (ok bool, err error) {
+	return tx.MoveEnd(s.to(tx), from, fromEnd, to, toEnd, s.tag(shapeBulk))
+}
+
+func rpoplpush(s *session, tx *broker.Tx, args [][]byte) error {
+	ok, err := s.move(tx, args[1], right, args[2], left)
+	if !ok && err == nil {
+		s.null()
+	}
+	return err
+}
+
+func lmove(s *session, tx *broker.Tx, args [][]byte) error {
+	fromEnd, toEnd, err := endArgs(args)
+	if err != nil {
+		return err
+	}
+	ok, err := s.move(tx, args[1], fromEnd, args[2], toEnd)
+	if !ok && err == nil {
+		s.null()
+	}
+	return err
+}
+
+// endArgs reads the two ends of LMOVE and BLMOVE.
+func endArgs(args [][]byte) (from, to broker.End, err error) {
+	if from, err = endArg(args[3]); err == nil {
+		to, err = endArg(args[4])
+	}
+	return from, to, err
+}
+
+// moveRoom is the room of a move from the list args[1] to args[2].
+func moveRoom(tx *broker.Tx, args [][]byte, from broker.End) broker.Room {
+	return broker.Room{Records: 2, Bytes: len(args[2]) + tx.LargestAt(args[1], from, 1), Deletes: 1}
+}
+
+func rpoplpushRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	return moveRoom(tx, args, right)
+}
+
+func lmoveRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	from, err := endArg(args[3])
+	if err != nil {
+		return broker.Room{}
+	}
+	return moveRoom(tx, args, from)
+}

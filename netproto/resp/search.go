@@ -1,0 +1,173 @@
+package resp
+
+import (
+	"math"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+func linsert(s *session, tx *broker.Tx, args [][]byte) error {
+	after := is(args[2], "after")
+	if !after && !is(args[2], "before") {
+		return failure(errSyntax)
+	}
+	n, err := tx.Len(args[1])
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		s.int(0)
+		return nil
+	}
+	at, err := tx.Find(args[1], args[3], left, 1, nil)
+	if err != nil {
+		return err
+	}
+	if len(at) == 0 {
+		s.int(-1)
+		return nil
+	}
+	if after {
+		at[0]++
+	}
+	if n, err = tx.InsertAt(args[1], at[0], args[4]); err == nil {
+		s.int(int64(n))
+	}
+	return err
+}
+
+func linsertRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	return tx.InsertRoom(args[1], len(args[4]))
+}
+
+// lrem counts from the left, or with a negative count from the right.
+func lrem(s *session, tx *broker.Tx, args [][]byte) error {
+	count, err := intArg(args[2])
+	if err != nil {
+		return err
+	}
+	end, most := remEnd(count)
+	n, err := tx.RemoveValue(args[1], args[3], end, most)
+	if err == nil {
+		s.int(int64(n))
+	}
+	return err
+}
+
+func remEnd(count int64) (end broker.End, most int) {
+	if count < 0 {
+		return right, int(-max(count, -math.MaxInt64))
+	}
+	return left, int(count)
+}
+
+// fewDeletes is how many deletes are announced without a look at how many there are.
+const fewDeletes = 1024
+
+func lremRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	count, ok := parseInt(args[2])
+	if !ok {
+		return broker.Room{}
+	}
+	end, most := remEnd(count)
+	if most == 0 {
+		most = math.MaxInt
+	}
+	n := atMost(tx, args[1], int64(most))
+	if n > fewDeletes {
+		at, _ := tx.Find(args[1], args[3], end, n, nil)
+		n = len(at)
+	}
+	return broker.Room{Deletes: n}
+}
+
+// lpos replies with positions from the left, whichever end the search begins at.
+func lpos(s *session, tx *broker.Tx, args [][]byte) error {
+	o := lposOptions{rank: 1, count: -1, end: left}
+	if err := o.parse(args[3:]); err != nil {
+		return err
+	}
+	n, err := tx.Len(args[1])
+	if err != nil {
+		return err
+	}
+	var at []int
+	if n > 0 {
+		at, err = tx.Find(args[1], args[2], o.end, o.most(), nil)
+	}
+	if err != nil {
+		return err
+	}
+	at = o.choose(at, n)
+	switch {
+	case o.count >= 0:
+		s.array(len(at))
+		for _, i := range at {
+			s.int(int64(i))
+		}
+	case len(at) == 0:
+		s.null()
+	default:
+		s.int(int64(at[0]))
+	}
+	return nil
+}
+
+// lposOptions are the options of LPOS.
+type lposOptions struct {
+	rank   int64      // the first match that counts, from 1
+	count  int64      // matches at most; 0 for all, -1 for one that is no array
+	maxLen int64      // elements to compare at most; 0 for all
+	end    broker.End // where the search begins
+}
+
+func (o *lposOptions) parse(args [][]byte) (err error) {
+	for ; len(args) >= 2 && err == nil; args = args[2:] {
+		switch {
+		case is(args[0], "rank"):
+			o.rank, err = intArg(args[1])
+			if err == nil && o.rank == 0 {
+				err = failure(errRank)
+			}
+		case is(args[0], "count"):
+			o.count, err = countArg(args[1], 0, "ERR COUNT can't be negative")
+		case is(args[0], "maxlen"):
+			o.maxLen, err = countArg(args[1], 0, "ERR MAXLEN can't be negative")
+		default:
+			err = failure(errSyntax)
+		}
+	}
+	if len(args) > 0 && err == nil {
+		err = failure(errSyntax)
+	}
+	if o.rank < 0 {
+		o.end, o.rank = right, -max(o.rank, -math.MaxInt64)
+	}
+	return err
+}
+
+// most returns how many matches are needed, 0 for all.
+func (o *lposOptions) most() int {
+	count := max(o.count, -o.count)
+	if count == 0 || o.rank > math.MaxInt64-count {
+		return 0
+	}
+	return int(o.rank + count - 1)
+}
+
+// choose returns what counts of all matches in a list of n.
+func (o *lposOptions) choose(at []int, n int) []int {
+	at = at[min(o.rank-1, int64(len(at))):]
+	for i, position := range at {
+		distance := position
+		if o.end == right {
+			distance = n - 1 - position
+		}
+		if o.maxLen > 0 && int64(distance) >= o.maxLen {
+			return at[:i]
+		}
+	}
+	return at
+}
+
+const errRank = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
