@@ -42,8 +42,8 @@ import (
 // Packet is what the broker takes in and hands out: key, payload and times.
 type Packet = storage.Packet
 
-// Store is what the broker needs of the storage. Only the committer goroutine calls Apply, Read
-// and Damage. The other methods may be called at any time.
+// Store is what the broker needs of the storage. Only the committer goroutine calls Apply, Read,
+// Damage and ReadValues. The other methods may be called at any time.
 type Store interface {
 	// Apply makes the batch durable, all or nothing. Any error but storage.ErrTooLarge and
 	// storage.ErrFull leaves the outcome unknown and ends the broker.
@@ -53,6 +53,11 @@ type Store interface {
 	Read(ids []storage.PacketID, fn func(i int, record []byte) error) error
 	// Damage says why Read gave no record of a packet.
 	Damage(id storage.PacketID) error
+	// ReadValues calls fn with the large value of each string or field, nil where there is none or it
+	// is damaged. The bytes are valid during the call only.
+	ReadValues(ids []storage.ValueID, fn func(i int, value []byte) error) error
+	// Flush returns the flush record of the last batch applied.
+	Flush() storage.Flush
 	Limits() storage.Limits
 	Space() storage.Space
 }

@@ -2,19 +2,22 @@ package broker_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // memStore is a Store and a recovery.Source in memory: what Apply brought is what a restart finds.
 // Its hooks let a test look at, delay or fail a commit.
 type memStore struct {
+	recoverytest.Keys
 	mu      sync.Mutex
 	packets map[storage.PacketID][]byte
-	queues  map[uint32][]byte
+	queues  map[uint32]storage.Queue
 	control storage.Control
 	limits  storage.Limits
 	level   storage.Level
@@ -30,7 +33,7 @@ type memStore struct {
 func newMemStore() *memStore {
 	return &memStore{
 		packets: map[storage.PacketID][]byte{},
-		queues:  map[uint32][]byte{},
+		queues:  map[uint32]storage.Queue{},
 		control: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}},
 		limits:  storage.Limits{MaxOps: 20_000, MaxBytes: 2 << 20, MaxRecord: 256 << 10, MaxDeletes: 100_000},
 	}
@@ -60,11 +63,12 @@ func (s *memStore) Apply(b *storage.Batch) error {
 		case storage.OpDelete:
 			delete(s.packets, op.ID)
 		case storage.OpPutQueue:
-			s.queues[op.Queue.ID] = bytes.Clone(op.Queue.Name)
+			s.queues[op.Queue.ID] = op.Queue
 		case storage.OpDeleteQueue:
 			delete(s.queues, op.Queue.ID)
 		}
 	})
+	s.Keys.Apply(b)
 	s.control.Batch++
 	s.control.Marks = b.Marks()
 	if s.after != nil {
@@ -129,8 +133,8 @@ func (s *memStore) Space() storage.Space {
 func (s *memStore) Control() storage.Control { return s.control }
 
 func (s *memStore) Queues(fn func(storage.Queue) error) error {
-	for id, name := range s.queues {
-		if err := fn(storage.Queue{ID: id, Name: name}); err != nil {
+	for _, q := range s.queues {
+		if err := fn(q); err != nil {
 			return err
 		}
 	}
@@ -152,6 +156,9 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 			Key: p.Key, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
 			Large: storage.IsLarge(len(p.Payload)),
 		}
+		if m.Key == nil {
+			m.Hash = storage.ValueHash(p.Payload)
+		}
 		if err := fn(id, &m); err != nil {
 			return err
 		}
@@ -167,5 +174,6 @@ func (s *memStore) Verify(scan storage.Tally) error {
 			want.Add(id, p.Expiry)
 		}
 	}
-	return want.Check(scan, 0)
+	s.Keys.Tally(&want)
+	return errors.Join(want.Check(scan, 0), want.CheckKeys(scan, 0))
 }

@@ -31,7 +31,7 @@ func TestNumbersOfQueuesGoOnFromOneWhenAllWereUsedAndNoneIsTheNumberOfTwo(t *tes
 	if got := h.store.control.NextQueue; got != math.MaxUint32 {
 		t.Errorf("the mark of the next queue is %d, and was at most its last", got)
 	}
-	if len(h.store.queues) != len(names) || h.store.queues[0] != nil || h.store.queues[math.MaxUint32] != nil {
+	if len(h.store.queues) != len(names) || h.store.queues[0].Name != nil || h.store.queues[math.MaxUint32].Name != nil {
 		t.Errorf("%d queues are defined, want %d, none of the numbers 0 and %d", len(h.store.queues), len(names), uint32(math.MaxUint32))
 	}
 	state, err := recovery.Restore(h.store, recovery.Options{})
@@ -40,8 +40,8 @@ func TestNumbersOfQueuesGoOnFromOneWhenAllWereUsedAndNoneIsTheNumberOfTwo(t *tes
 	}
 	for id, rec := range h.store.packets {
 		var p storage.Packet
-		if err := storage.DecodeRecord(rec, &p); err != nil || string(p.Payload) != string(h.store.queues[id.Queue]) {
-			t.Errorf("the packet of %q lies in %q: %v", p.Payload, h.store.queues[id.Queue], err)
+		if err := storage.DecodeRecord(rec, &p); err != nil || string(p.Payload) != string(h.store.queues[id.Queue].Name) {
+			t.Errorf("the packet of %q lies in %q: %v", p.Payload, h.store.queues[id.Queue].Name, err)
 		}
 	}
 }

@@ -6,44 +6,46 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // memStore is a store in memory, with what the broker and recovery need of one. A restart loses
 // nothing.
 type memStore struct {
+	recoverytest.Keys
 	mu      sync.Mutex // guards what follows
 	packets map[storage.PacketID][]byte
-	queues  map[uint32]string
+	queues  map[uint32]storage.Queue
 	control storage.Control
 }
 
 func newMemStore() *memStore {
 	return &memStore{
 		packets: map[storage.PacketID][]byte{},
-		queues:  map[uint32]string{},
+		queues:  map[uint32]storage.Queue{},
 		control: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}},
 	}
 }
 
-// Apply implements broker.Store. The marks follow from what is written.
+// Apply implements broker.Store.
 func (s *memStore) Apply(b *storage.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.Keys.Apply(b)
 	b.Each(func(op storage.Op) {
 		switch op.Kind {
 		case storage.OpPut, storage.OpReplace:
 			s.packets[op.ID] = slices.Clone(op.Record)
-			s.control.NextSeq = max(s.control.NextSeq, op.ID.Seq+1)
 		case storage.OpDelete:
 			delete(s.packets, op.ID)
 		case storage.OpPutQueue:
-			s.queues[op.Queue.ID] = string(op.Queue.Name)
-			s.control.NextQueue = max(s.control.NextQueue, op.Queue.ID+1)
+			s.queues[op.Queue.ID] = op.Queue
 		case storage.OpDeleteQueue:
 			delete(s.queues, op.Queue.ID)
 		}
 	})
+	s.control.Marks = b.Marks()
 	return nil
 }
 
@@ -78,7 +80,7 @@ func (s *memStore) Control() storage.Control {
 // Queues implements recovery.Source.
 func (s *memStore) Queues(fn func(storage.Queue) error) error {
 	for _, id := range slices.Sorted(maps.Keys(s.queues)) {
-		if err := fn(storage.Queue{ID: id, Name: []byte(s.queues[id])}); err != nil {
+		if err := fn(s.queues[id]); err != nil {
 			return err
 		}
 	}
@@ -98,6 +100,9 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 		m := storage.Meta{
 			Key: p.Key, Expiry: p.Expiry, EnqueuedAt: p.EnqueuedAt,
 			Size: uint32(len(p.Key) + len(p.Payload)), Large: storage.IsLarge(len(p.Payload)),
+		}
+		if m.Key == nil {
+			m.Hash = storage.ValueHash(p.Payload)
 		}
 		if err := fn(id, &m); err != nil {
 			return err

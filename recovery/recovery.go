@@ -27,7 +27,13 @@ type Source interface {
 	// ids. What fn gets is valid during the call. An error of fn ends the scan and is returned.
 	Queues(fn func(storage.Queue) error) error
 	Packets(fn func(storage.PacketID, *storage.Meta) error) error
-	// Verify compares a tally of all packets with the control record. An error wraps storage.ErrLoss.
+	// Heads and Fields call fn with every string and hash, and every field, in the same way. Flush
+	// says which of them, and which queues, are dropped.
+	Heads(fn func(*storage.Head) error) error
+	Fields(fn func(*storage.Field) error) error
+	Flush() storage.Flush
+	// Verify compares a tally of all packets, heads and fields with the control record. An error wraps
+	// storage.ErrLoss.
 	Verify(scan storage.Tally) error
 }
 

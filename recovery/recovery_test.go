@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // source is a Source of what a test wrote down.
 type source struct {
+	recoverytest.Keys
 	queues  []storage.Queue
 	packets []packet
 	control storage.Control
@@ -51,7 +53,9 @@ func (s *source) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
 	return s.broken
 }
 
-func (s *source) Verify(scan storage.Tally) error { return s.control.Check(scan, 0) }
+func (s *source) Verify(scan storage.Tally) error {
+	return errors.Join(s.control.Check(scan, 0), s.control.CheckKeys(scan, 0))
+}
 
 // put adds a packet and, if it has no expiry, counts it.
 func (s *source) put(id storage.PacketID, m storage.Meta) {

@@ -70,6 +70,9 @@ func (s *Store) write(b *Batch) error {
 	if b.hasLoad {
 		s.load = append([]byte(nil), b.load...) // nil when that is empty
 	}
+	if b.hasFlush {
+		s.flush = b.flush
+	}
 	s.mu.Unlock()
 	return nil
 }
@@ -156,7 +159,12 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, postponed *postpo
 		}
 		next.count(o)
 	}
-	if err := b.fillLoad(txn); err != nil {
+	items, err := a.fillItems(txn, b, next)
+	if err != nil {
+		return 0, err
+	}
+	deleted += items
+	if err := errors.Join(b.fillLoad(txn), b.fillFlush(txn)); err != nil {
 		return 0, err
 	}
 	for id, o := range b.queues {
@@ -187,6 +195,8 @@ func (a *applyState) packet(txn *badger.Txn, o *batchOp) error {
 		return txn.Delete(key)
 	case o.kind == OpDelete:
 		return errors.Join(txn.Delete(key), txn.Delete(payload))
+	case o.rec == nil:
+		return errors.New("its record was not given")
 	case payload == nil:
 		return a.set(txn, key, o.rec, nativeExpiry(o.expiry))
 	case o.head == nil: // it replaces a large packet by one that is not

@@ -12,9 +12,11 @@ package storage
 type Batch struct {
 	ops    []batchOp
 	queues map[uint32]queueOp
-	chunks [][]byte // the last one is being filled
-	spare  [][]byte // kept by Reset for later chunks
-	memory int      // bytes of all chunks
+	items  []itemOp
+	itemAt map[ValueID]int32 // where in items
+	chunks [][]byte          // the last one is being filled
+	spare  [][]byte          // kept by Reset for later chunks
+	memory int               // bytes of all chunks
 
 	count    int
 	bytes    int
@@ -22,6 +24,8 @@ type Batch struct {
 	hasMarks bool
 	load     []byte // the load record; empty removes it
 	hasLoad  bool
+	flush    Flush // the flush record; zero removes it
+	hasFlush bool
 }
 
 // OpKind says what an Op does.
@@ -34,6 +38,11 @@ const (
 	OpReplace
 	OpPutQueue
 	OpDeleteQueue
+	OpPutHead
+	OpDeleteHead
+	OpPutField
+	OpDeleteField
+	OpSetFlush
 )
 
 // Op is one operation of a batch as Each shows it.
@@ -43,6 +52,10 @@ type Op struct {
 	Record  []byte   // of OpPut and OpReplace: the full record
 	Removed Removed  // of OpDelete and OpReplace
 	Queue   Queue    // of OpPutQueue; only its ID of OpDeleteQueue
+	Head    Head     // of OpPutHead, with a large value unless that is kept; only its ID of OpDeleteHead
+	Field   Field    // of OpPutField, as Head; only its identity of OpDeleteField
+	Old     Mark     // of what is done to heads and fields: what was in the store before the batch
+	Flush   Flush    // of OpSetFlush
 }
 
 // Removed tells what Delete and Replace must know of the packet that goes.
@@ -60,6 +73,7 @@ type batchOp struct {
 	rec       []byte // full record of a put or a replace
 	head      []byte // where that is large: the record without the payload
 	payload   []byte // where that is large: the payload inside rec
+	lateSize  int    // what bytes counts of a put whose record is late: rec is nil
 	kind      OpKind
 	cancelled bool
 	removed   Removed
@@ -82,6 +96,9 @@ func (b *Batch) Reset() {
 	clear(b.ops)
 	b.ops = b.ops[:0]
 	clear(b.queues)
+	clear(b.items)
+	b.items = b.items[:0]
+	clear(b.itemAt)
 	for _, chunk := range b.chunks {
 		if cap(chunk) == chunkSize && len(b.spare) < maxSpare {
 			b.spare = append(b.spare, chunk[:0])
@@ -92,6 +109,7 @@ func (b *Batch) Reset() {
 	b.memory, b.count, b.bytes = 0, 0, 0
 	b.marks, b.hasMarks = Marks{}, false
 	b.load, b.hasLoad = nil, false
+	b.flush, b.hasFlush = Flush{}, false
 }
 
 // Put adds a packet, copying all it needs of p, and returns the number by which Record and Cancel
@@ -120,13 +138,18 @@ func (b *Batch) put(o batchOp, p *Packet) (op int) {
 		o.head = appendHead(buf[len(o.rec):len(o.rec)], p)
 	}
 	b.keep(len(o.rec) + len(o.head))
+	return b.add(o)
+}
+
+func (b *Batch) add(o batchOp) (op int) {
 	b.ops = append(b.ops, o)
 	b.count += o.entries()
 	b.bytes += o.bytes()
 	return len(b.ops) - 1
 }
 
-// Record returns the full record of a Put or a Replace, cancelled or not, valid until Reset.
+// Record returns the full record of a Put or a Replace, cancelled or not, valid until Reset. It is
+// nil while that is late.
 func (b *Batch) Record(op int) []byte { return b.ops[op].rec }
 
 // Cancel takes a Put back: its packet was popped again before the batch was sealed, so neither
@@ -151,10 +174,7 @@ func (b *Batch) Cancel(op int) {
 // packet that moves to another priority is deleted first and put then, in one batch; it may move
 // back.
 func (b *Batch) Delete(id PacketID, r Removed) {
-	o := batchOp{kind: OpDelete, id: id, removed: r}
-	b.ops = append(b.ops, o)
-	b.count += o.entries()
-	b.bytes += o.bytes()
+	b.add(batchOp{kind: OpDelete, id: id, removed: r})
 }
 
 // PutQueue writes a queue definition. Within one batch the last call for an identity wins.
@@ -164,7 +184,7 @@ func (b *Batch) PutQueue(q Queue) {
 	}
 	old, again := b.queues[q.ID]
 	b.dropQueueOp(old, again)
-	buf := b.grow(len(q.Name) + len(q.Rest) + 16)
+	buf := b.grow(len(q.Name) + len(q.Rest) + 28)
 	rec := appendQueue(buf, &q)
 	b.keep(len(rec))
 	fresh := q.New
@@ -208,7 +228,7 @@ func (b *Batch) Bytes() int { return b.bytes }
 func (b *Batch) Memory() int { return b.memory }
 
 // Each calls fn for every operation that would be written: packets in the order of the calls, then
-// queues in no order. For tests and tools.
+// queues in no order, then heads and fields, then the flush record. For tests and tools.
 func (b *Batch) Each(fn func(Op)) {
 	for i := range b.ops {
 		o := &b.ops[i]
@@ -226,6 +246,14 @@ func (b *Batch) Each(fn func(Op)) {
 			op.Queue.New = o.fresh
 		}
 		fn(op)
+	}
+	for i := range b.items {
+		if b.items[i].entries() > 0 {
+			fn(b.items[i].show())
+		}
+	}
+	if b.hasFlush {
+		fn(Op{Kind: OpSetFlush, Flush: b.flush})
 	}
 }
 
@@ -285,6 +313,8 @@ func (o *batchOp) bytes() int {
 	switch {
 	case o.kind == OpDelete:
 		return n
+	case o.rec == nil:
+		return n + o.lateSize
 	case o.head != nil:
 		return n + len(o.head) + len(o.payload)
 	}

@@ -35,15 +35,20 @@ type Control struct {
 const (
 	controlFields = 8 // that every record has, each a number: FORMAT.md
 	fieldSecret   = 9
-	fieldLastKey  = 12 // a number, if it is not 0
+	fieldKeys     = 10 // this and the next ones are numbers, if they are not 0
+	fieldKeyHash  = 11
+	fieldLastKey  = 12
 )
 
 // appendControl writes the secret last, where bears looks for it; of records from before there were
 // secrets it is nil.
 func appendControl(dst []byte, c *Control, secret []byte) []byte {
+	keys := [...]uint64{c.Keys, c.KeyHash, c.LastKey}
 	n := controlFields
-	if c.LastKey != 0 {
-		n++
+	for _, v := range keys {
+		if v != 0 {
+			n++
+		}
 	}
 	if secret != nil {
 		n++
@@ -56,8 +61,11 @@ func appendControl(dst []byte, c *Control, secret []byte) []byte {
 				return err
 			}
 		}
-		if c.LastKey != 0 {
-			if err := errors.Join(e.EncodeUint(fieldLastKey), e.EncodeUint(c.LastKey)); err != nil {
+		for i, v := range keys {
+			if v == 0 {
+				continue
+			}
+			if err := errors.Join(e.EncodeUint(fieldKeys+uint64(i)), e.EncodeUint(v)); err != nil {
 				return err
 			}
 		}
@@ -101,14 +109,13 @@ func readKey(txn *badger.Txn, key string, fn func(rec []byte) error) (err error)
 func decodeControl(rec []byte, c *Control) error {
 	*c = Control{}
 	var format, nextQueue uint64
-	values := [controlFields]*uint64{&format, &c.Epoch, &c.Batch, &c.Live, &c.Hash, &c.NextSeq, &c.LowSeq, &nextQueue}
+	values := [...]*uint64{
+		&format, &c.Epoch, &c.Batch, &c.Live, &c.Hash, &c.NextSeq, &c.LowSeq, &nextQueue,
+		nil, &c.Keys, &c.KeyHash, &c.LastKey,
+	}
 	seen := 0
 	err := eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
-		if field == fieldLastKey {
-			c.LastKey, err = d.DecodeUint64()
-			return err
-		}
-		if field == 0 || field > controlFields {
+		if field == 0 || field > uint64(len(values)) || field == fieldSecret {
 			return d.Skip()
 		}
 		*values[field-1], err = d.DecodeUint64()
@@ -116,7 +123,8 @@ func decodeControl(rec []byte, c *Control) error {
 		return err
 	})
 	c.NextQueue = uint32(nextQueue)
-	if err == nil && seen != 1<<(controlFields+1)-2 {
+	const all = 1<<(controlFields+1) - 2
+	if err == nil && seen&all != all {
 		err = fmt.Errorf("%w: a field of the control record is missing", ErrRecord)
 	}
 	return err

@@ -7,15 +7,17 @@
 //	  record.go      the bytes of a packet's record; msgpack.go: their forms
 //	  keys.go        the keys of everything
 //	  queue.go       queue definitions
+//	  item.go        Head, Field: strings and hashes; hash.go: payloads by their hash
 //	  control.go     the control record, rewritten by every batch; tally.go: what it counts
-//	  load.go        the load record: how far a load has come
+//	  load.go        the load record: how far a load has come; flush.go: the flush record
 //	  redo.go        the redo record: deletes that one transaction does not hold
 //	  coldrecord.go  how all records but a packet's are written and read
 //	a store at work
 //	  store.go       Store: Open, Close; options.go: its Options; errors.go; logger.go
 //	  batch.go       Batch: what one Apply writes; limits.go: how much it may be
+//	  itembatch.go   what a Batch does to heads and fields; late.go: records that come late
 //	  apply.go       Apply; wal.go: how a commit reaches the device
-//	  read.go        packets by identity; scan.go: all of them
+//	  read.go        packets by identity; scan.go: all of them; itemscan.go: heads, fields, values
 //	  snapshot.go    Snapshot: the state after one batch; held.go: its tables stay and are checked
 //	  space.go       the free-space guard and the reserve file; sizing.go: how much Badger may hold
 //	  tidy.go        merges that give the room of dead packets back; compact.go: Compact

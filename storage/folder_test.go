@@ -130,16 +130,16 @@ func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 	o := Options{MemTable: minMemTable, AcceptLoss: true}
 	s = openTest(t, dir, o)
 	_, tally := scanned(t, s)
-	if err := s.Verify(Tally{tally.Live + 1, tally.Hash}); !errors.Is(err, ErrLoss) {
+	if err := s.Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); !errors.Is(err, ErrLoss) {
 		t.Errorf("a mismatch gives %v", err)
 	}
-	if err := s.Verify(Tally{tally.Live + 1, tally.Hash}); err != nil {
+	if err := s.Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
 		t.Errorf("the accepted totals give %v", err)
 	}
 	// Killed right after that: the anchor and the control record are the new ones all the same.
 	killed := t.TempDir()
 	copyFolder(t, dir, killed)
-	if err := smallStore(t, killed).Verify(Tally{tally.Live + 1, tally.Hash}); err != nil {
+	if err := smallStore(t, killed).Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
 		t.Errorf("a start after it gives %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -149,7 +149,7 @@ func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 	if s.Control().Batch != 2 || s.Epoch() != 3 {
 		t.Errorf("batch %d in epoch %d", s.Control().Batch, s.Epoch())
 	}
-	if err := s.Verify(Tally{tally.Live + 1, tally.Hash}); err != nil {
+	if err := s.Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
 		t.Errorf("a start after closing gives %v", err)
 	}
 }
@@ -164,7 +164,7 @@ func TestAcceptedLossThatCannotBeWrittenIsReportedAndLeftToTheNextBatch(t *testi
 	free.Store(0)
 	s.guard.refresh(0)
 	var mismatch *MismatchError
-	if err := s.Verify(Tally{5, 7}); !errors.As(err, &mismatch) || !errors.Is(err, ErrFull) {
+	if err := s.Verify(Tally{Live: 5, Hash: 7}); !errors.As(err, &mismatch) || !errors.Is(err, ErrFull) {
 		t.Errorf("on a full disk a mismatch gives %v", err)
 	}
 	free.Store(1 << 40)
@@ -246,8 +246,8 @@ func TestAcceptedLossStaysAcceptedWhileAFillerIsWritten(t *testing.T) {
 	go func() { written <- s.span() }() // ends below
 	<-entered
 	verified := make(chan error, 1)
-	go func() { verified <- s.Verify(Tally{5, 7}) }() // ends below
-	for range 100_000 {                               // it would be adopted by then
+	go func() { verified <- s.Verify(Tally{Live: 5, Hash: 7}) }() // ends below
+	for range 100_000 {                                           // it would be adopted by then
 		if s.Control().Live == 5 {
 			break
 		}

@@ -41,7 +41,7 @@ func goldenPackets() []struct {
 		{"tags", Packet{Payload: []byte("x"), Tags: []Tag{{"color", "red"}, {"size", ""}}}},
 		{"attempts", Packet{Attempts: 70_000, Payload: []byte("x")}},
 		{"producer", Packet{Producer: "worker-1", Payload: []byte("x")}},
-		{"all", Packet{[]byte("key"), []byte("payload"), 4_000_000_000_123, 2, 3, []Tag{{"a", "b"}}, 4, "me"}},
+		{"all", Packet{[]byte("key"), []byte("payload"), 4_000_000_000_123, 2, 3, []Tag{{"a", "b"}}, 4, "me", 0}},
 		{"payload-255", Packet{Payload: long[:255]}},
 		{"payload-256", Packet{Payload: long[:256]}},
 		{"payload-1024", Packet{Payload: long[:1024]}},
@@ -52,7 +52,7 @@ func goldenPackets() []struct {
 }
 
 func goldenControl() Control {
-	return Control{Epoch: 2, Batch: 1000, Tally: Tally{70_000, 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 0}}
+	return Control{Epoch: 2, Batch: 1000, Tally: Tally{Live: 70_000, Hash: 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 0}}
 }
 
 // goldenRecords are lines of name and hex.

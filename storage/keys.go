@@ -11,22 +11,32 @@ import (
 //	" q" queue u32 | priority u32 | sequence u64    a packet
 //	" b" queue u32 | sequence u64                   the payload of a large packet
 //	" n" queue u32                                  a queue definition
+//	" k" head u64                                   a head: a string, or a hash without its fields
+//	" h" head u64 | field u64                       a field of a hash
+//	" v" as after " k" or " h"                     the large value of that head or field
 //	" m" "control"                                  the control record
 //	" m" "redo"                                     deletes of the last batch that are still to be carried out
 //	" m" "load"                                     how far a load under way has come
+//	" m" "flush"                                    what is dropped as a whole
 //	" m" "filler"                                   nothing: fills a memory table up
 const (
 	packetPrefix  = " q"
 	payloadPrefix = " b"
 	queuePrefix   = " n"
+	headPrefix    = " k"
+	fieldPrefix   = " h"
+	valuePrefix   = " v"
 	controlKey    = " mcontrol"
 	redoKey       = " mredo"
 	loadKey       = " mload"
+	flushKey      = " mflush"
 	fillerKey     = " mfiller"
 
 	packetKeyLen  = 18
 	payloadKeyLen = 14
 	queueKeyLen   = 6
+	headKeyLen    = 10
+	fieldKeyLen   = 18
 )
 
 func appendPacketKey(dst []byte, id PacketID) []byte {
@@ -73,6 +83,47 @@ func decodeQueueKey(key []byte) (uint32, error) {
 	return binary.BigEndian.Uint32(key[2:]), nil
 }
 
+func appendItemKey(dst []byte, v ValueID) []byte {
+	if v.IsField {
+		return appendItemNumbers(append(dst, fieldPrefix...), v)
+	}
+	return appendItemNumbers(append(dst, headPrefix...), v)
+}
+
+// appendValueKey makes the key of a large value. It lies apart, so that a scan of heads or fields
+// does not pass it.
+func appendValueKey(dst []byte, v ValueID) []byte {
+	return appendItemNumbers(append(dst, valuePrefix...), v)
+}
+
+func appendItemNumbers(dst []byte, v ValueID) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, v.ID)
+	if v.IsField {
+		dst = binary.BigEndian.AppendUint64(dst, v.Field)
+	}
+	return dst
+}
+
+func decodeItemKey(key []byte) (ValueID, error) {
+	switch {
+	case len(key) == headKeyLen && string(key[:2]) == headPrefix:
+		return ValueID{ID: binary.BigEndian.Uint64(key[2:])}, nil
+	case len(key) == fieldKeyLen && string(key[:2]) == fieldPrefix:
+		return ValueID{ID: binary.BigEndian.Uint64(key[2:]), Field: binary.BigEndian.Uint64(key[10:]), IsField: true}, nil
+	}
+	return ValueID{}, fmt.Errorf("%w: %x is not the key of a head or a field", ErrDamaged, key)
+}
+
+func decodeValueKey(key []byte) (ValueID, error) {
+	switch {
+	case len(key) == headKeyLen && string(key[:2]) == valuePrefix:
+		return ValueID{ID: binary.BigEndian.Uint64(key[2:])}, nil
+	case len(key) == fieldKeyLen && string(key[:2]) == valuePrefix:
+		return ValueID{ID: binary.BigEndian.Uint64(key[2:]), Field: binary.BigEndian.Uint64(key[10:]), IsField: true}, nil
+	}
+	return ValueID{}, fmt.Errorf("%w: %x is not the key of a value", ErrDamaged, key)
+}
+
 // describeKey names what a key is about, for people. It may be any bytes.
 func describeKey(key []byte) string {
 	if id, err := decodePacketKey(key); err == nil {
@@ -84,6 +135,12 @@ func describeKey(key []byte) string {
 	if queue, err := decodeQueueKey(key); err == nil {
 		return fmt.Sprintf("queue %d", queue)
 	}
+	if v, err := decodeItemKey(key); err == nil {
+		return v.String()
+	}
+	if v, err := decodeValueKey(key); err == nil {
+		return "the value of " + v.String()
+	}
 	switch string(key) {
 	case controlKey:
 		return "the control record"
@@ -91,6 +148,8 @@ func describeKey(key []byte) string {
 		return "the redo record"
 	case loadKey:
 		return "the load record"
+	case flushKey:
+		return "the flush record"
 	}
 	return fmt.Sprintf("key %.40q", key)
 }

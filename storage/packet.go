@@ -49,6 +49,7 @@ type Packet struct {
 	Tags       []Tag // sorted by name
 	Attempts   uint32
 	Producer   string
+	Hash       uint64 // ValueHash of a large payload without a key; 0: unknown, and it is not written
 }
 
 // Meta is a Packet without its payload and producer: what an index needs.
@@ -60,6 +61,7 @@ type Meta struct {
 	Tags       []Tag
 	Attempts   uint32
 	Size       uint32 // len(key) + len(payload)
+	Hash       uint64 // ValueHash of the payload of a packet without a key; 0: unknown
 	Large      bool   // the payload has a record of its own
 	More       bool   // there is more than key, times, attempts and payload: tags, a producer, or what a later version wrote
 }

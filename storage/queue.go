@@ -10,6 +10,10 @@ import (
 type Queue struct {
 	ID   uint32
 	Name []byte
+	// Expiry is when the queue expires with all that is in it, in Unix milliseconds; 0 is never.
+	Expiry int64
+	// Dropped says that the queue is gone: nobody can name it, and its packets are being deleted.
+	Dropped bool
 
 	// New says that no definition of ID is on disk, so that taking the queue back in the same batch
 	// needs no write. When in doubt leave it false. It is not stored.
@@ -23,15 +27,33 @@ type Queue struct {
 	RestFields int
 }
 
-const fieldName = 1
+const (
+	fieldName        = 1
+	fieldQueueExpiry = 2
+	fieldDropped     = 3
+)
 
 func appendQueue(dst []byte, q *Queue) []byte {
 	name := q.Name
 	if name == nil {
 		name = []byte{} // the library would write nil
 	}
-	dst = appendMap(dst, 1+q.RestFields, func(e *msgpack.Encoder) error {
-		return errors.Join(e.EncodeUint(fieldName), e.EncodeBytes(name))
+	n := 1 + q.RestFields
+	if q.Expiry != 0 {
+		n++
+	}
+	if q.Dropped {
+		n++
+	}
+	dst = appendMap(dst, n, func(e *msgpack.Encoder) error {
+		err := errors.Join(e.EncodeUint(fieldName), e.EncodeBytes(name))
+		if q.Expiry != 0 {
+			err = errors.Join(err, e.EncodeUint(fieldQueueExpiry), e.EncodeInt(q.Expiry))
+		}
+		if q.Dropped {
+			err = errors.Join(err, e.EncodeUint(fieldDropped), e.EncodeBool(true))
+		}
+		return err
 	})
 	return append(dst, q.Rest...)
 }
@@ -43,15 +65,21 @@ func decodeQueue(rec []byte, q *Queue) error {
 		if (field == fieldName) != (q.Name == nil) {
 			return errors.New("the name of a queue is not the first field, or not the only one of its number")
 		}
-		if field == fieldName {
+		switch field {
+		case fieldName:
 			if q.Name, err = d.DecodeBytes(); err == nil && q.Name == nil {
 				err = errors.New("a queue without a name")
 			}
-			return err
+		case fieldQueueExpiry:
+			q.Expiry, err = d.DecodeInt64()
+		case fieldDropped:
+			q.Dropped, err = d.DecodeBool()
+		default:
+			var value []byte
+			value, err = d.DecodeRaw()
+			q.Rest = append(appendUint(q.Rest, field), value...)
+			q.RestFields++
 		}
-		value, err := d.DecodeRaw()
-		q.Rest = append(appendUint(q.Rest, field), value...)
-		q.RestFields++
 		return err
 	})
 }

@@ -9,7 +9,7 @@ import (
 // payload, which is always last:
 //
 //	8n | 01 bin key | 02 int expiry | 03 int not-before | 04 int enqueued-at |
-//	     05 array of str tags | 06 uint attempts | 07 str producer | … |
+//	     05 array of str tags | 06 uint attempts | 07 str producer | 10 uint hash | … |
 //	     08 uint size  or  09 bin payload
 //
 // A field without a value is left out. 08 stands where 09 would when the payload has a record of
@@ -24,6 +24,7 @@ const (
 	fieldProducer   = 7
 	fieldSize       = 8
 	fieldPayload    = 9
+	fieldHash       = 10 // before 8 or 9
 )
 
 // largePayload is the longest payload, in bytes, that stays in the packet's record. Past it the
@@ -59,7 +60,7 @@ func DecodeRecord(rec []byte, p *Packet) error {
 	if err != nil {
 		return err
 	}
-	p.Key, p.Payload, p.Tags = m.Key, x.payload, m.Tags
+	p.Key, p.Payload, p.Tags, p.Hash = m.Key, x.payload, m.Tags, m.Hash
 	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = m.Expiry, m.NotBefore, m.EnqueuedAt, m.Attempts
 	if p.Producer != string(x.producer) {
 		p.Producer = string(x.producer)
@@ -67,10 +68,15 @@ func DecodeRecord(rec []byte, p *Packet) error {
 	return nil
 }
 
-// decodeMeta reads a stored record, full or without its payload, into m.
+// decodeMeta reads a stored record, full or without its payload, into m, with the hash of a payload
+// that is there.
 func decodeMeta(rec []byte, m *Meta) error {
 	var x metaRest
-	return readRecord(rec, m, &x, true)
+	err := readRecord(rec, m, &x, true)
+	if err == nil && m.Key == nil && !m.Large {
+		m.Hash = ValueHash(x.payload)
+	}
+	return err
 }
 
 // metaRest is what a record holds and Meta does not. What is bytes aliases the record.
@@ -116,6 +122,8 @@ func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
 		case fieldProducer:
 			x.producer, ok = r.str()
 			m.More = true
+		case fieldHash:
+			m.Hash, ok = r.uint()
 		case fieldSize:
 			x.size, ok = r.uint()
 			m.Large, ok = true, ok && n == 1
@@ -199,6 +207,11 @@ func appendFields(dst []byte, p *Packet) (rec []byte, head int) {
 		n++
 		dst = append(dst, fieldProducer)
 		dst = appendStr(dst, p.Producer)
+	}
+	if p.Hash != 0 && IsLarge(len(p.Payload)) {
+		n++
+		dst = append(dst, fieldHash)
+		dst = appendUint(dst, p.Hash)
 	}
 	dst[head] |= n
 	return dst, head

@@ -65,7 +65,7 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 					t.Fatal(name, err)
 				}
 				wantMeta := Meta{want.Expiry, want.NotBefore, want.EnqueuedAt, want.Key, m.Tags, want.Attempts,
-					uint32(len(want.Key) + len(want.Payload)), name == "head",
+					uint32(len(want.Key) + len(want.Payload)), m.Hash, name == "head",
 					len(want.Tags) > 0 || want.Producer != ""}
 				if !reflect.DeepEqual(m, wantMeta) || !slices.Equal(m.Tags, want.Tags) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
@@ -168,7 +168,7 @@ func TestUnknownFieldsAreSkipped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rec := []byte{formFixMap | 4, fieldKey, formBin8, 1, 'k', 10}
+			rec := []byte{formFixMap | 4, fieldKey, formBin8, 1, 'k', 11}
 			rec = append(rec, raw...)
 			rec = append(rec, 0xcd, 0x03, 0xe8) // a field number of three bytes
 			rec = append(rec, raw...)
@@ -292,7 +292,7 @@ func TestQueueWithoutANameHasTheEmptyOne(t *testing.T) {
 }
 
 func TestControlRecordReadsBackAndSkipsUnknownFields(t *testing.T) {
-	want := Control{Epoch: 3, Batch: 1 << 40, Tally: Tally{7, math.MaxUint64}, Marks: Marks{1 << 63, 1<<63 - 1, 9, 77}}
+	want := Control{Epoch: 3, Batch: 1 << 40, Tally: Tally{Live: 7, Hash: math.MaxUint64}, Marks: Marks{1 << 63, 1<<63 - 1, 9, 77}}
 	rec := appendControl(nil, &want, nil)
 	newer := append([]byte(nil), rec...)
 	newer[0]++

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -23,10 +24,10 @@ func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 	return s.scan(packetPrefix, func(key, rec []byte) error { return givePacket(key, rec, &m, &hidden, fn, nil) })
 }
 
-// Verify compares the tally of a scan with the control record. It returns a *MismatchError, which
-// is an ErrLoss, when they differ. With Options.AcceptLoss it writes the tally to the control
-// record before it returns, so that a loss is reported once. When that fails the error says so,
-// too, and the next batch writes it.
+// Verify compares the tally of a scan with the control record. When they differ it returns an
+// ErrLoss: a *MismatchError of packets, one of keys, or both. With Options.AcceptLoss it writes the
+// tally to the control record before it returns, so that a loss is reported once. When that fails
+// the error says so, too, and the next batch writes it.
 func (s *Store) Verify(scan Tally) error {
 	mismatch := s.adopt(scan)
 	if mismatch == nil {
@@ -47,7 +48,7 @@ func (s *Store) adopt(scan Tally) error {
 	defer s.commitMu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	mismatch := s.control.Check(scan, 0)
+	mismatch := errors.Join(s.control.Check(scan, 0), s.control.CheckKeys(scan, 0))
 	if s.opt.AcceptLoss {
 		s.control.Tally = scan
 	}

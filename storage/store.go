@@ -38,9 +38,10 @@ type Store struct {
 	mu      sync.Mutex // guards what follows
 	control Control    // of the last batch applied
 	load    []byte     // the load record; nil when there is none
-	deleted uint64     // packets deleted since Open
-	fillers uint64     // batches since Open that changed no packet
-	failed  error      // why nothing is accepted any more
+	flush   Flush
+	deleted uint64 // packets deleted since Open
+	fillers uint64 // batches since Open that changed no packet
+	failed  error  // why nothing is accepted any more
 
 	stop chan struct{}  // closed by Close
 	done sync.WaitGroup // the goroutines that stop ends
@@ -89,6 +90,9 @@ func Open(dir string, o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	if err := s.readLoad(); err != nil {
+		return nil, err
+	}
+	if err := s.readFlush(); err != nil {
 		return nil, err
 	}
 	return s, s.start()

@@ -74,7 +74,7 @@ func TestAppliedBatchIsThereAfterReopening(t *testing.T) {
 		t.Error(err)
 	}
 	var mismatch *MismatchError
-	if err := s.Verify(Tally{tally.Live - 1, tally.Hash}); !errors.As(err, &mismatch) {
+	if err := s.Verify(Tally{Live: tally.Live - 1, Hash: tally.Hash}); !errors.As(err, &mismatch) {
 		t.Errorf("a missing packet gives %v", err)
 	}
 	var p Packet

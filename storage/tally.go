@@ -2,11 +2,21 @@ package storage
 
 import "fmt"
 
-// Tally is what the control record counts and a scan must reproduce: the packets without expiry.
-// Packets with one come and go by the clock, so they are not counted.
+// Tally is what the control record counts and a scan must reproduce: the packets without expiry,
+// and all heads and fields. Packets with an expiry come and go by the clock, so they are not
+// counted.
 type Tally struct {
-	Live uint64 // how many there are
+	Live uint64 // how many packets there are
 	Hash uint64 // sum of SetHash over them, modulo 2^64
+
+	Keys    uint64 // how many heads and fields there are
+	KeyHash uint64 // sum of ItemHash over them, modulo 2^64
+}
+
+// AddItem counts a head or a field.
+func (t *Tally) AddItem(v ValueID, version uint64) {
+	t.Keys++
+	t.KeyHash += ItemHash(v, version)
 }
 
 // Add counts a packet; expiry is that of its record, 0 for none.
@@ -17,36 +27,49 @@ func (t *Tally) Add(id PacketID, expiry int64) {
 	}
 }
 
-// Merge adds the packets of another tally.
+// Merge adds what another tally counts.
 func (t *Tally) Merge(other Tally) {
 	t.Live += other.Live
 	t.Hash += other.Hash
+	t.Keys += other.Keys
+	t.KeyHash += other.KeyHash
 }
 
-// Check compares the tally of a scan with this one, of the control record. It returns a
-// *MismatchError when they differ. unread is how many records the scan could not read: each of
+// Check compares the packets of a scan with those of this tally, of the control record. It returns
+// a *MismatchError when they differ. unread is how many records the scan could not read: each of
 // them may be a packet without expiry, so only what they cannot explain is a difference.
 func (t Tally) Check(scan Tally, unread uint64) error {
-	fits := t == scan
-	if unread > 0 {
-		fits = scan.Live <= t.Live && t.Live-scan.Live <= unread
+	return checkCounts(MismatchError{Want: t.Live, Got: scan.Live, WantHash: t.Hash, GotHash: scan.Hash, Unread: unread})
+}
+
+// CheckKeys does the same for heads and fields.
+func (t Tally) CheckKeys(scan Tally, unread uint64) error {
+	return checkCounts(MismatchError{Keys: true, Want: t.Keys, Got: scan.Keys, WantHash: t.KeyHash, GotHash: scan.KeyHash, Unread: unread})
+}
+
+func checkCounts(e MismatchError) error {
+	fits := e.Want == e.Got && e.WantHash == e.GotHash
+	if e.Unread > 0 {
+		fits = e.Got <= e.Want && e.Want-e.Got <= e.Unread
 	}
 	if fits {
 		return nil
 	}
-	return &MismatchError{Want: t, Got: scan, Unread: unread}
+	return &e
 }
 
-// MismatchError reports that a scan did not reproduce the control record: a packet was lost or
-// came back.
+// MismatchError reports that a scan did not reproduce the control record: a packet, or a string or
+// a field of a hash, was lost or came back.
 type MismatchError struct {
-	Want, Got Tally
-	Unread    uint64 // records that the scan could not read
+	Keys              bool   // it is about heads and fields, and not packets
+	Want, Got         uint64 // how many
+	WantHash, GotHash uint64
+	Unread            uint64 // records that the scan could not read
 }
 
-// CameBack reports whether there are packets that the control record does not count. If not, some
-// are missing.
-func (e *MismatchError) CameBack() bool { return e.Got.Live > e.Want.Live }
+// CameBack reports whether there are packets or keys that the control record does not count. If
+// not, some are missing.
+func (e *MismatchError) CameBack() bool { return e.Got > e.Want }
 
 // Finding returns the mismatch as a finding.
 func (e *MismatchError) Finding() Finding {
@@ -54,23 +77,33 @@ func (e *MismatchError) Finding() Finding {
 	if e.CameBack() {
 		kind = FindingResurrected
 	}
-	return Finding{Kind: kind, Key: "packets", What: e.Error()}
+	what, _ := e.about()
+	return Finding{Kind: kind, Key: what, What: e.Error()}
+}
+
+// about returns what is counted, and which of it.
+func (e *MismatchError) about() (what, which string) {
+	if e.Keys {
+		return "keys", ""
+	}
+	return "packets", " without expiry"
 }
 
 // Error says what was expected and what was found.
 func (e *MismatchError) Error() string {
-	if e.Got.Live == e.Want.Live {
-		return fmt.Sprintf("packets are not the ones written: the control record and the scan both count %d without expiry, "+
-			"but the set hash is %016x instead of %016x", e.Got.Live, e.Got.Hash, e.Want.Hash)
+	what, which := e.about()
+	if e.Got == e.Want {
+		return fmt.Sprintf("%s are not the ones written: the control record and the scan both count %d%s, "+
+			"but the set hash is %016x instead of %016x", what, e.Got, which, e.GotHash, e.WantHash)
 	}
-	what, unread := "packets are missing", ""
+	how, unread := "are missing", ""
 	if e.CameBack() {
-		what = "packets came back"
+		how = "came back"
 	}
 	if e.Unread > 0 {
 		unread = fmt.Sprintf("; records that cannot be read: %d", e.Unread)
 	}
-	return fmt.Sprintf("%s: the control record counts %d without expiry, the scan found %d%s", what, e.Want.Live, e.Got.Live, unread)
+	return fmt.Sprintf("%s %s: the control record counts %d%s, the scan found %d%s", what, how, e.Want, which, e.Got, unread)
 }
 
 // Unwrap makes a mismatch an ErrLoss.

@@ -12,27 +12,27 @@ func TestTallyCountsWhatHasNoExpiryInAnyOrder(t *testing.T) {
 	one.Add(b, 0)
 	one.Add(PacketID{9, 9, 9}, 1)
 	other.Add(b, 0)
-	other.Merge(Tally{1, SetHash(a)})
+	other.Merge(Tally{Live: 1, Hash: SetHash(a)})
 	if one != other || one.Live != 2 || one.Hash == 0 {
 		t.Errorf("tallies %+v and %+v", one, other)
 	}
 }
 
 func TestOnlyWhatUnreadRecordsCannotExplainIsAMismatch(t *testing.T) {
-	want := Tally{20, 7}
+	want := Tally{Live: 20, Hash: 7}
 	for name, c := range map[string]struct {
 		scan   Tally
 		unread uint64
 		kind   string // of the finding, "" for none
 	}{
-		"the same":                            {Tally{20, 7}, 0, ""},
-		"as many of other packets":            {Tally{20, 8}, 0, FindingLost},
-		"one less":                            {Tally{19, 7}, 0, FindingLost},
-		"one more":                            {Tally{21, 7}, 0, FindingResurrected},
-		"the same and one unread":             {Tally{20, 7}, 1, ""},
-		"one less and one unread":             {Tally{19, 8}, 1, ""},
-		"two less and one unread":             {Tally{18, 8}, 1, FindingLost},
-		"one more and any number not read":    {Tally{21, 8}, 9, FindingResurrected},
+		"the same":                            {Tally{Live: 20, Hash: 7}, 0, ""},
+		"as many of other packets":            {Tally{Live: 20, Hash: 8}, 0, FindingLost},
+		"one less":                            {Tally{Live: 19, Hash: 7}, 0, FindingLost},
+		"one more":                            {Tally{Live: 21, Hash: 7}, 0, FindingResurrected},
+		"the same and one unread":             {Tally{Live: 20, Hash: 7}, 1, ""},
+		"one less and one unread":             {Tally{Live: 19, Hash: 8}, 1, ""},
+		"two less and one unread":             {Tally{Live: 18, Hash: 8}, 1, FindingLost},
+		"one more and any number not read":    {Tally{Live: 21, Hash: 8}, 9, FindingResurrected},
 		"none at all, and all of them unread": {Tally{}, 20, ""},
 	} {
 		var mismatch *MismatchError

@@ -183,6 +183,18 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 			s.marks.NextQueue = max(s.marks.NextQueue, op.Queue.ID+1)
 		case storage.OpDeleteQueue:
 			b.DeleteQueue(op.Queue.ID)
+		case storage.OpPutHead:
+			b.PutHead(&op.Head, op.Old)
+			s.marks.LastKey = max(s.marks.LastKey, op.Head.ID, op.Head.Version)
+		case storage.OpDeleteHead:
+			b.DeleteHead(op.Head.ID, op.Old)
+		case storage.OpPutField:
+			b.PutField(&op.Field, op.Old)
+			s.marks.LastKey = max(s.marks.LastKey, op.Field.ID, op.Field.Version)
+		case storage.OpDeleteField:
+			b.DeleteField(op.Field.Hash, op.Field.ID, op.Old)
+		case storage.OpSetFlush:
+			b.SetFlush(op.Flush)
 		}
 	}
 	b.SetMarks(s.marks)

@@ -1,0 +1,124 @@
+package recoverytest
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// Keys are the heads and fields of a store in memory: what Apply brought is what its other methods
+// show. The zero value is empty. Any goroutine may call its methods.
+type Keys struct {
+	mu     sync.Mutex // guards what follows
+	heads  map[uint64]storage.Head
+	fields map[storage.ValueID]storage.Field
+	flush  storage.Flush
+}
+
+// Apply carries the operations of a batch out that are about heads, fields and the flush record.
+func (k *Keys) Apply(b *storage.Batch) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.heads == nil {
+		k.heads, k.fields = map[uint64]storage.Head{}, map[storage.ValueID]storage.Field{}
+	}
+	b.Each(func(op storage.Op) {
+		h, f := op.Head, op.Field
+		id := storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}
+		switch op.Kind {
+		case storage.OpPutHead:
+			if h.KeepValue {
+				h.Value = k.heads[h.ID].Value
+			}
+			h.Name, h.Value, h.KeepValue = bytes.Clone(h.Name), bytes.Clone(h.Value), false
+			k.heads[h.ID] = h
+		case storage.OpDeleteHead:
+			delete(k.heads, h.ID)
+		case storage.OpPutField:
+			if f.KeepValue {
+				f.Value = k.fields[id].Value
+			}
+			f.Name, f.Value, f.KeepValue = bytes.Clone(f.Name), bytes.Clone(f.Value), false
+			k.fields[id] = f
+		case storage.OpDeleteField:
+			delete(k.fields, id)
+		case storage.OpSetFlush:
+			k.flush = op.Flush
+		}
+	})
+}
+
+// Heads shows heads as the store does: without large values.
+func (k *Keys) Heads(fn func(*storage.Head) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(k.heads)) {
+		h := k.heads[id]
+		if storage.IsLarge(len(h.Value)) {
+			h.Value = nil
+		}
+		if err := fn(&h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fields shows fields as Heads does heads.
+func (k *Keys) Fields(fn func(*storage.Field) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	byKey := func(a, b storage.ValueID) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Field, b.Field)) }
+	for _, id := range slices.SortedFunc(maps.Keys(k.fields), byKey) {
+		f := k.fields[id]
+		if storage.IsLarge(len(f.Value)) {
+			f.Value = nil
+		}
+		if err := fn(&f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadValues reads large values.
+func (k *Keys) ReadValues(ids []storage.ValueID, fn func(i int, value []byte) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, id := range ids {
+		value := k.heads[id.ID].Value
+		if id.IsField {
+			value = k.fields[id].Value
+		}
+		if !storage.IsLarge(len(value)) {
+			value = nil
+		}
+		if err := fn(i, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Flush returns the flush record.
+func (k *Keys) Flush() storage.Flush {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.flush
+}
+
+// Tally adds all heads and fields to a tally.
+func (k *Keys) Tally(t *storage.Tally) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, h := range k.heads {
+		t.AddItem(storage.ValueID{ID: id}, h.Version)
+	}
+	for id, f := range k.fields {
+		t.AddItem(id, f.Version)
+	}
+}

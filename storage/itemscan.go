@@ -1,0 +1,92 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Heads calls fn for every head on disk, in the order of their IDs; what it gets is valid during
+// the call. Those that have expired or are dropped (Flush) are shown like the others. A large value
+// is not read. It stops at the first error of fn.
+func (s *Store) Heads(fn func(*Head) error) error {
+	var h Head
+	return s.scan(headPrefix, func(key, rec []byte) error { return giveHead(key, rec, &h, fn, nil) })
+}
+
+// Fields calls fn for every field on disk, those of a hash together, as Heads does for heads. The
+// head of a field may be gone: then the field is left over.
+func (s *Store) Fields(fn func(*Field) error) error {
+	var f Field
+	return s.scan(fieldPrefix, func(key, rec []byte) error { return giveField(key, rec, &f, fn, nil) })
+}
+
+// ReadValues calls fn with the large value of each of ids, valid during the call; i says which of
+// ids it is. The value is nil when it is not there or damaged. ReadValues stops at the first error
+// of fn and returns it. An error of its own is about the store as a whole.
+func (s *Store) ReadValues(ids []ValueID, fn func(i int, value []byte) error) error {
+	return s.db.View(func(txn *badger.Txn) error { return readValues(txn, ids, fn) })
+}
+
+func readValues(txn *badger.Txn, ids []ValueID, fn func(i int, value []byte) error) error {
+	state := readState{txn: txn}
+	for i, v := range ids {
+		state.key = appendValueKey(state.key[:0], v)
+		item, err := state.get(state.key)
+		switch {
+		case errors.Is(err, badger.ErrKeyNotFound) || errors.Is(err, ErrDamaged):
+			err = fn(i, nil)
+		case err == nil:
+			err = item.Value(func(value []byte) error { return fn(i, value) })
+		default:
+			err = fmt.Errorf("cannot read the value of %v: %w", v, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveHead calls fn with a head as it is stored.
+func giveHead(key, rec []byte, h *Head, fn func(*Head) error, tolerate func(Finding)) error {
+	v, i, err := readItem(key, rec)
+	if err == nil && i.kind != String && i.kind != Hash {
+		err = fmt.Errorf("%w: %v has the unknown kind %d", ErrDamaged, v, i.kind)
+	}
+	if err != nil {
+		return tolerated(err, keyOfItem(key), tolerate)
+	}
+	*h = Head{ID: v.ID, Kind: i.kind, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: i.bytes()}
+	return fn(h)
+}
+
+// giveField calls fn with a field as it is stored.
+func giveField(key, rec []byte, f *Field, fn func(*Field) error, tolerate func(Finding)) error {
+	v, i, err := readItem(key, rec)
+	if err != nil {
+		return tolerated(err, keyOfItem(key), tolerate)
+	}
+	*f = Field{Hash: v.ID, ID: v.Field, Name: i.name, Version: i.version, Value: i.value, Size: i.bytes()}
+	return fn(f)
+}
+
+// readItem reads a head or a field as it is stored. The error wraps ErrDamaged.
+func readItem(key, rec []byte) (v ValueID, i item, err error) {
+	if v, err = decodeItemKey(key); err != nil {
+		return v, i, err
+	}
+	if err := decodeItem(rec, &i); err != nil {
+		return v, i, fmt.Errorf("%w: %v: %w", ErrDamaged, v, err)
+	}
+	return v, i, nil
+}
+
+// keyOfItem names what a key is that should be one of a head or a field.
+func keyOfItem(key []byte) string {
+	if v, err := decodeItemKey(key); err == nil {
+		return v.String()
+	}
+	return fmt.Sprintf("%x", key)
+}
