@@ -4,6 +4,7 @@
 //
 //	recovery.go  Restore: from a store to a State
 //	scan.go      reading packets and building the index at the same time
+//	keys.go      reading strings and hashes
 //	README.md    damage and salvage, for operators
 //
 // The folders below work on a data folder while no server does: dump (and load), verify, compact.
@@ -48,9 +49,13 @@ type Queue struct {
 type State struct {
 	Index  *index.Index
 	Queues []Queue
-	Keys   *index.Keyspace // strings and hashes, and the moments at which queues expire
+	// Dropped are queues that nobody can name. They have no name in the index, either; their packets
+	// and then their definitions are to be deleted.
+	Dropped []Queue
+	Keys    *index.Keyspace // strings and hashes, and the moments at which queues expire
 	// Leftovers are keys without a name, of which records are to be deleted: their fields, and their
-	// head if its version is not 0.
+	// head if its version is not 0. Their values are not in memory: Small is empty, or nil for a large
+	// one.
 	Leftovers []*index.Key
 	Marks     storage.Marks
 	Report    Report
@@ -58,7 +63,8 @@ type State struct {
 
 // Report says what a recovery found.
 type Report struct {
-	Packets  int           // queued packets
+	Packets  int           // queued packets, without those of dropped queues
+	Keys     int           // strings and hashes
 	Queues   int           // queues with a definition
 	Expired  int           // packets on disk that had expired; left out
 	Findings []string      // losses that were accepted, and what was left out; empty in a sound folder
@@ -72,7 +78,7 @@ func (r Report) PerSecond() int {
 
 // Log writes the report as one line, and one line for each finding.
 func (r Report) Log(log *slog.Logger) {
-	log.Info("recovered", "packets", r.Packets, "queues", r.Queues, "expired", r.Expired,
+	log.Info("recovered", "packets", r.Packets, "queues", r.Queues, "keys", r.Keys, "expired", r.Expired,
 		"packets_per_second", r.PerSecond(), "took", r.Took.Round(time.Millisecond), "findings", len(r.Findings))
 	for _, f := range r.Findings {
 		log.Warn("finding", "what", f)
@@ -83,7 +89,7 @@ func (r Report) Log(log *slog.Logger) {
 type Options struct {
 	Now        int64           // Unix milliseconds: what has expired by then is left out
 	AcceptLoss bool            // go on where Restore would return storage.ErrLoss
-	Progress   func(count int) // called every 2^16 packets, if not nil
+	Progress   func(count int) // called every 2^16 packets, heads and fields, if not nil
 
 	// Accepted are the losses that opening the store accepted (storage.Store.Accepted). They become
 	// findings of the report.
@@ -98,13 +104,17 @@ func Restore(src Source, o Options) (*State, error) {
 	r := restorer{
 		Options: o,
 		state:   State{Index: index.New(), Keys: index.NewKeyspace(), Marks: src.Control().Marks},
-		queues:  make(map[uint32]index.QueueID),
+		queues:  make(map[uint32]home),
+		flush:   src.Flush(),
 	}
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
 	}
 	if err := src.Queues(r.queue); err != nil {
 		return nil, fmt.Errorf("read queue definitions: %w", err)
+	}
+	if err := r.keys(src); err != nil {
+		return nil, fmt.Errorf("read strings and hashes: %w", err)
 	}
 	if err := r.scan(src); err != nil {
 		return nil, fmt.Errorf("read packets: %w", err)
@@ -120,7 +130,7 @@ func Restore(src Source, o Options) (*State, error) {
 		r.finding("%v (accepted)", err)
 	}
 	report := &r.state.Report
-	report.Queues = len(r.state.Queues)
+	report.Queues, report.Keys = len(r.state.Queues), r.state.Keys.Len()
 	report.Took = time.Since(start)
 	return &r.state, nil
 }
@@ -129,11 +139,18 @@ func Restore(src Source, o Options) (*State, error) {
 type restorer struct {
 	Options
 	state  State
-	queues map[uint32]index.QueueID
+	queues map[uint32]home
+	flush  storage.Flush
 	tally  storage.Tally
 	seen   int
 
 	orphans int // packets of queues without a definition: nobody can name those
+}
+
+// home is where the packets of a queue go.
+type home struct {
+	ix      index.QueueID
+	dropped bool
 }
 
 // maxOrphanFindings keeps the report short when a queue of millions has lost its definition.
@@ -145,16 +162,27 @@ func (r *restorer) finding(format string, args ...any) {
 
 func (r *restorer) queue(q storage.Queue) error {
 	ix := r.state.Index.AddQueue()
-	r.queues[q.ID] = ix
+	if r.flush.DropsQueue(&q) {
+		r.queues[q.ID] = home{ix, true}
+		r.state.Dropped = append(r.state.Dropped, Queue{ID: q.ID, Index: ix})
+		return nil
+	}
+	r.queues[q.ID] = home{ix: ix}
 	r.state.Queues = append(r.state.Queues, Queue{ID: q.ID, Index: ix, Name: append([]byte(nil), q.Name...)})
+	r.state.Keys.SetQueueExpiry(ix, q.Expiry)
 	return nil
+}
+
+// progress counts a record.
+func (r *restorer) progress() {
+	if r.seen++; r.Progress != nil && r.seen&0xffff == 0 {
+		r.Progress(r.seen)
+	}
 }
 
 func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 	r.tally.Add(id, m.Expiry)
-	if r.seen++; r.Progress != nil && r.seen&0xffff == 0 {
-		r.Progress(r.seen)
-	}
+	r.progress()
 	if m.Expired(r.Now) {
 		r.state.Report.Expired++
 		return nil
@@ -166,10 +194,12 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 		}
 		return nil
 	}
-	if r.state.Index.Push(entry(q, id, m), r.Now) == 0 {
+	if r.state.Index.Push(entry(q.ix, id, m), r.Now) == 0 {
 		return fmt.Errorf("packet %v does not fit the index: its key has %d bytes, or four billion packets are queued", id, len(m.Key))
 	}
-	r.state.Report.Packets++
+	if !q.dropped {
+		r.state.Report.Packets++
+	}
 	return nil
 }
 
@@ -181,6 +211,7 @@ func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 		Priority:  id.Priority,
 		Seq:       id.Seq,
 		Key:       m.Key,
+		Hash:      m.Hash,
 		Size:      m.Size,
 		Flags:     storage.Flags(m.Expiry != 0, m.Large, m.More),
 		Expiry:    m.Expiry,

@@ -33,6 +33,9 @@ type Head struct {
 	KeepValue bool
 }
 
+// Expired reports whether the time of a string or hash has passed at now, as that of a Packet.
+func (h *Head) Expired(now int64) bool { return h.Expiry != 0 && h.Expiry <= now }
+
 // Field is a field of a hash.
 type Field struct {
 	Hash      uint64 // ID of the head

@@ -1,0 +1,75 @@
+package recovery
+
+import (
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// keys reads all heads and fields. What has expired or is dropped, and fields whose hash is gone,
+// become leftovers.
+func (r *restorer) keys(src Source) error {
+	hashes := make(map[uint64]*index.Key) // leftovers, too
+	err := src.Heads(func(h *storage.Head) error {
+		r.progress()
+		r.tally.AddItem(storage.ValueID{ID: h.ID}, h.Version)
+		k := r.head(h)
+		if h.Kind == storage.Hash {
+			hashes[h.ID] = k
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return src.Fields(func(f *storage.Field) error {
+		r.progress()
+		r.tally.AddItem(storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}, f.Version)
+		k := hashes[f.Hash]
+		if k == nil {
+			k = r.leftover(f.Hash)
+			hashes[f.Hash] = k
+		}
+		keep := r.state.Keys.Has(k)
+		k.AddField(f.Name, f.ID).Value = value(f.Version, f.Value, f.Size, keep)
+		return nil
+	})
+}
+
+// head adds a string or a hash to the keyspace, or to the leftovers.
+func (r *restorer) head(h *storage.Head) *index.Key {
+	if h.Expired(r.Now) || r.flush.Drops(h.ID) {
+		k := r.leftover(h.ID)
+		k.Value = value(h.Version, h.Value, h.Size, false)
+		return k
+	}
+	keys := r.state.Keys
+	if keys.Find(h.Name) != nil {
+		r.finding("two keys have the name %.100q: the one with the number %d is used", h.Name, h.ID)
+	}
+	k := keys.Add(h.Name, index.KeyKind(h.Kind), h.ID)
+	k.Value = value(h.Version, h.Value, h.Size, true)
+	keys.SetExpiry(k, h.Expiry)
+	return k
+}
+
+// leftover adds a key that is to be deleted, without anything of it so far.
+func (r *restorer) leftover(id uint64) *index.Key {
+	k := index.NewHash(id)
+	k.Small = []byte{}
+	r.state.Leftovers = append(r.state.Leftovers, k)
+	return k
+}
+
+// value is a stored value in memory. A small one that is not kept is empty.
+func value(version uint64, small []byte, size int, keep bool) index.Value {
+	v := index.Value{Version: version}
+	switch {
+	case size > 0 && small == nil:
+		v.Size = uint32(size)
+	case keep:
+		v.Small = append([]byte{}, small...)
+	default:
+		v.Small = []byte{}
+	}
+	return v
+}

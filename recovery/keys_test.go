@@ -1,0 +1,145 @@
+package recovery
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// apply brings heads and fields to the source, and counts them.
+func (s *source) apply(fn func(b *storage.Batch)) {
+	var b storage.Batch
+	fn(&b)
+	s.Keys.Apply(&b)
+	s.control.Keys, s.control.KeyHash = 0, 0
+	s.Keys.Tally(&s.control.Tally)
+}
+
+// withKeys has a string and a hash that live, and one of each way to be left over.
+func withKeys() *source {
+	s := sound(1)
+	s.apply(func(b *storage.Batch) {
+		b.PutHead(&storage.Head{ID: 1, Kind: storage.String, Name: []byte("flushed"), Version: 1, Value: []byte("x")}, storage.Mark{})
+		b.PutHead(&storage.Head{ID: 2, Kind: storage.Hash, Name: []byte("flushed too"), Version: 2}, storage.Mark{})
+		b.PutField(&storage.Field{Hash: 2, ID: 3, Name: []byte("f"), Version: 3, Value: []byte("x")}, storage.Mark{})
+		b.SetFlush(storage.Flush{Keys: 10})
+
+		b.PutHead(&storage.Head{ID: 10, Kind: storage.String, Name: []byte("s"), Version: 11, Value: []byte("text"), Expiry: now + 1}, storage.Mark{})
+		b.PutHead(&storage.Head{ID: 20, Kind: storage.Hash, Name: []byte("h"), Version: 20}, storage.Mark{})
+		b.PutField(&storage.Field{Hash: 20, ID: 21, Name: []byte("small"), Version: 22, Value: []byte("v")}, storage.Mark{})
+		b.PutField(&storage.Field{Hash: 20, ID: 23, Name: []byte("large"), Version: 24, Value: make([]byte, 2000)}, storage.Mark{})
+
+		b.PutHead(&storage.Head{ID: 30, Kind: storage.String, Name: []byte("s"), Version: 30, Value: make([]byte, 3000), Expiry: now}, storage.Mark{})
+		b.PutField(&storage.Field{Hash: 40, ID: 41, Name: []byte("f"), Version: 42, Value: []byte("x")}, storage.Mark{})
+	})
+	return s
+}
+
+func TestStringsAndHashesAreRestored(t *testing.T) {
+	state, err := Restore(withKeys(), Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := state.Keys
+	if state.Report.Keys != 2 || keys.Len() != 2 || keys.Expiring() != 1 || len(state.Report.Findings) > 0 {
+		t.Fatalf("%d keys, %d expire, report %+v", keys.Len(), keys.Expiring(), state.Report)
+	}
+	s, h := keys.Find([]byte("s")), keys.Find([]byte("h"))
+	if s.ID != 10 || s.Version != 11 || s.Kind() != index.StringKey || string(s.Small) != "text" || s.Expiry() != now+1 {
+		t.Errorf("the string is %+v", s)
+	}
+	if h.ID != 20 || h.Version != 20 || h.Kind() != index.HashKey || h.Fields() != 2 || h.Expiry() != 0 {
+		t.Errorf("the hash is %+v", h)
+	}
+	if f := h.Field([]byte("small")); f.ID != 21 || f.Version != 22 || string(f.Small) != "v" {
+		t.Errorf("the small field is %+v", f)
+	}
+	if f := h.Field([]byte("large")); f.ID != 23 || f.Version != 24 || !f.Large() || f.Len() != 2000 {
+		t.Errorf("the large field is %+v", f)
+	}
+}
+
+func TestWhatIsExpiredFlushedOrWithoutAHashIsLeftOver(t *testing.T) {
+	state, err := Restore(withKeys(), Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type left struct {
+		id, version uint64
+		large       bool
+		fields      int
+	}
+	var got []left
+	for _, k := range state.Leftovers {
+		got = append(got, left{k.ID, k.Version, k.Large(), k.Fields()})
+	}
+	want := []left{{1, 1, false, 0}, {2, 2, false, 1}, {30, 30, true, 0}, {40, 0, false, 1}}
+	if !slices.Equal(got, want) {
+		t.Errorf("left over %+v, want %+v", got, want)
+	}
+	if f := state.Leftovers[3].Field([]byte("f")); f == nil || f.ID != 41 || f.Version != 42 || f.Large() {
+		t.Errorf("the field without a hash is %+v", f)
+	}
+}
+
+func TestALostKeyIsRefusedUnlessAccepted(t *testing.T) {
+	s := withKeys()
+	s.control.Keys++
+	if _, err := Restore(s, Options{Now: now}); !errors.Is(err, storage.ErrLoss) {
+		t.Fatalf("got %v, want ErrLoss", err)
+	}
+	state, err := Restore(s, Options{Now: now, AcceptLoss: true})
+	if err != nil || len(state.Report.Findings) != 1 {
+		t.Fatalf("%v, findings %q, want the one that was accepted", err, state.Report.Findings)
+	}
+}
+
+func TestPacketsOfDroppedQueuesAreInTheIndexUnderAQueueWithoutAName(t *testing.T) {
+	s := sound(2)
+	s.queues = append(s.queues, storage.Queue{ID: 8, Name: []byte("gone"), Dropped: true}, storage.Queue{ID: 3, Name: []byte("flushed")})
+	s.put(storage.PacketID{Queue: 8, Priority: 1, Seq: 5}, storage.Meta{Size: 1})
+	s.put(storage.PacketID{Queue: 3, Priority: 1, Seq: 6}, storage.Meta{Size: 1})
+	s.apply(func(b *storage.Batch) { b.SetFlush(storage.Flush{Queues: 4}) })
+	state, err := Restore(s, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(state.Queues) != 1 || state.Report.Queues != 1 || state.Report.Packets != 2 || len(state.Report.Findings) > 0 {
+		t.Errorf("queues %+v, report %+v, want only what is not dropped", state.Queues, state.Report)
+	}
+	for i, id := range []uint32{8, 3} {
+		q := state.Dropped[i]
+		if q.ID != id || q.Name != nil || state.Index.Counts(q.Index).Ready != 1 {
+			t.Errorf("dropped %+v with %+v, want queue %d with its packet", q, state.Index.Counts(q.Index), id)
+		}
+	}
+}
+
+func TestTheExpiryOfAQueueIsRestored(t *testing.T) {
+	s := sound(1)
+	s.queues[0].Expiry = now + 5
+	state, err := Restore(s, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := state.Keys.QueueExpiry(state.Queues[0].Index); at != now+5 {
+		t.Errorf("the queue expires at %d, want %d", at, now+5)
+	}
+}
+
+func TestThePayloadOfAPacketWithoutAKeyIsFoundAfterARestart(t *testing.T) {
+	s, payload := sound(1), bytes.Repeat([]byte("x"), 10)
+	s.put(storage.PacketID{Queue: 7, Priority: 9, Seq: 5}, storage.Meta{Size: 10, Hash: storage.ValueHash(payload)})
+	state, err := Restore(s, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := state.Index.FindValue(state.Queues[0].Index, storage.ValueHash(payload), index.Newest, 0, nil)
+	if len(found) != 1 || found[0].Seq != 5 {
+		t.Errorf("found %+v", found)
+	}
+}
