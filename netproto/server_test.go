@@ -74,7 +74,14 @@ func (s lineSession) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet) 
 func serveLines(t *testing.T, c Config) (*Server, *lines) {
 	t.Helper()
 	p := &lines{}
-	c.Protocol, c.Broker = p, newBroker(t)
+	c.Protocol = p
+	return serve(t, c), p
+}
+
+// serve serves the protocol of c until the test ends.
+func serve(t *testing.T, c Config) *Server {
+	t.Helper()
+	c.Broker = newBroker(t)
 	l, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +96,7 @@ func serveLines(t *testing.T, c Config) (*Server, *lines) {
 		}
 		s.readers.Wait()
 	})
-	return s, p
+	return s
 }
 
 // newBroker is a broker that is closed after the test's server.

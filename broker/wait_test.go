@@ -1,0 +1,223 @@
+package broker_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// blocked is a blocked pop of a test: it takes the oldest packet, or moves it to another queue.
+type blocked struct {
+	c  *broker.Consumer
+	to string // moves there, if not ""
+	t  *testing.T
+}
+
+func (w *blocked) Ready(tx *broker.Tx, queue []byte) {
+	tx.Reply(w.c, append([]byte("from "), queue...))
+	err := tx.Pop(w.c, queue, broker.Selection{End: broker.Oldest}, 7)
+	if err == nil && w.to != "" {
+		err = tx.Push(broker.PushRequest{Queue: []byte(w.to), Priority: 1, Payload: []byte("moved")})
+	}
+	if err != nil {
+		w.t.Errorf("a waiter that is ready cannot take: %v", err)
+	}
+}
+
+func (w *blocked) Expired(tx *broker.Tx) { tx.Reply(w.c, []byte("nothing came")) }
+
+// wait makes a new consumer wait, and returns it with what it gets.
+func (h *harness) wait(to string, until int64, queues ...string) (*broker.Consumer, *inbox) {
+	h.t.Helper()
+	r := &inbox{}
+	c := h.b.Attach(r, broker.Selection{})
+	names := make([][]byte, len(queues))
+	for i, q := range queues {
+		names[i] = []byte(q)
+	}
+	h.do(func(tx *broker.Tx) error {
+		w := &blocked{c: c, to: to, t: h.t.(*testing.T)}
+		return tx.Wait(c, w, names, broker.Room{Records: 2, Bytes: 100}, until)
+	})
+	return c, r
+}
+
+func wantGot(t *testing.T, what string, r *inbox, want string) {
+	t.Helper()
+	if got := fmt.Sprint(r.got); got != want {
+		t.Errorf("%s got %s, want %s", what, got, want)
+	}
+}
+
+func TestWaitersAndSubscribersAreOneLineInOrderOfArrival(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	_, first := h.wait("", 0, "other", "q")
+	second := &inbox{}
+	h.subscribe(h.b.Attach(second, groups), 1, "q")
+	_, third := h.wait("", 0, "q")
+	for _, p := range []string{"1", "2", "3", "4"} {
+		h.push("q", 1, 0, p, p)
+	}
+	h.push("other", 1, 0, "x", "x")
+	h.barrier()
+	wantGot(t, "the first", first, "[[from q] [1]]")
+	wantGot(t, "the subscriber", second, "[[2]]")
+	wantGot(t, "the third", third, "[[from q] [3]]")
+	if n := h.b.Stats().Packets; n != 2 {
+		t.Fatalf("%d packets are queued, want the fourth and the other one: a wait takes one", n)
+	}
+}
+
+func TestAWaitEndsAtItsDeadlineAndNotBefore(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	c, r := h.wait("", startTime+1000, "q")
+	_, longer := h.wait("", startTime+3000, "q")
+	h.now.Store(startTime + 999)
+	h.barrier()
+	if !c.Waiting() || len(r.got) > 0 {
+		t.Fatal("the wait ended a millisecond early")
+	}
+	h.now.Store(startTime + 1000)
+	h.barrier()
+	wantGot(t, "the waiter", r, "[[nothing came]]")
+	if c.Waiting() {
+		t.Fatal("the consumer still waits after its deadline")
+	}
+	h.push("q", 1, 0, "a", "a")
+	h.barrier()
+	wantGot(t, "the one that waits longer", longer, "[[from q] [a]]")
+}
+
+func TestADeadlineIsKeptWithoutAnyCall(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	flushed := make(chan struct{}, 1)
+	r := &inbox{flushed: flushed}
+	c := h.b.Attach(r, broker.Selection{})
+	h.do(func(tx *broker.Tx) error {
+		w := &blocked{c: c, t: t}
+		return tx.Wait(c, w, [][]byte{[]byte("q")}, broker.Room{}, tx.Now()+20)
+	})
+	h.now.Add(20) // the committer looks every 20 ms of the real clock until then
+	select {
+	case <-flushed:
+		wantGot(t, "the waiter", r, "[[nothing came]]")
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody ended the wait")
+	}
+}
+
+func TestAWaiterThatHungUpTakesNothing(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	c, gone := h.wait("", startTime+1000, "q")
+	_, next := h.wait("", 0, "q")
+	h.do(func(tx *broker.Tx) error { tx.Detach(c); return nil })
+	h.push("q", 1, 0, "a", "a")
+	h.now.Store(startTime + 2000)
+	h.barrier()
+	wantGot(t, "the waiter that hung up", gone, "[]")
+	wantGot(t, "the next", next, "[[from q] [a]]")
+}
+
+func TestStopWaitingEndsAWaitWithoutAReply(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	c, r := h.wait("", startTime+1000, "q")
+	h.do(func(tx *broker.Tx) error {
+		if !tx.StopWaiting(c) || tx.StopWaiting(c) {
+			t.Error("StopWaiting must be true once")
+		}
+		return nil
+	})
+	h.push("q", 1, 0, "a", "a")
+	h.now.Store(startTime + 2000)
+	h.barrier()
+	wantGot(t, "the waiter", r, "[]")
+}
+
+func TestAWaiterThatMovesAPacketWakesTheNextOfAChain(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	const links = 2000 // a recursion would not hurt yet, but be seen in the order
+	inboxes := make([]*inbox, links)
+	for i := range inboxes {
+		_, inboxes[i] = h.wait(fmt.Sprint("q", i+1), 0, fmt.Sprint("q", i))
+	}
+	h.push("q0", 1, 0, "", "first")
+	h.barrier()
+	wantGot(t, "the first link", inboxes[0], "[[from q0] [first]]")
+	wantGot(t, "the last link", inboxes[links-1], fmt.Sprintf("[[from q%d] [moved]]", links-1))
+	if n := h.b.Stats().Packets; n != 1 {
+		t.Fatalf("%d packets are queued, want the one at the end of the chain", n)
+	}
+}
+
+func TestWaitersGetWhatAnAtomicRunLeavesAndNotWhatItTakesBack(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	_, r := h.wait("", 0, "q")
+	popped := &inbox{}
+	c := h.b.Attach(popped, groups)
+	err := atomicCall(h.b, broker.Room{Records: 6, Bytes: 100, Deletes: 1}, func(tx *broker.Tx) error {
+		for _, p := range []string{"1", "2", "3"} {
+			if err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte(p)}); err != nil {
+				return err
+			}
+		}
+		return tx.Pop(c, []byte("q"), broker.Selection{End: broker.Oldest}, 0)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	wantGot(t, "the run", popped, "[[1]]")
+	wantGot(t, "the waiter", r, "[[from q] [2]]")
+}
+
+func TestAWaiterIsServedByTheNextBatchIfTheOpenOneIsFull(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	g := h.gate()
+	h.push("other", 1, 0, "a", "opens a commit")
+	<-g.entered
+	_, r := h.wait("", 0, "q")
+	full := false
+	for i := 0; !full; i++ {
+		_ = h.b.Do(func(tx *broker.Tx) error {
+			full = tx.Push(broker.PushRequest{Queue: []byte("filler"), Priority: 1, Payload: make([]byte, 1000)}) != nil
+			return nil
+		})
+	}
+	pushed := make(chan error)
+	go func() {
+		pushed <- call(h.b, func(tx *broker.Tx) error {
+			return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("late")})
+		})
+	}()
+	h.ungate()
+	g.leave <- nil
+	if err := <-pushed; err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	wantGot(t, "the waiter", r, "[[from q] [late]]")
+}
+
+func TestAWaitingConsumerCanNeitherWaitAgainNorForTooManyQueues(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	c, _ := h.wait("", 0, "q")
+	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Wait(c, nil, nil, broker.Room{}, 0) }); err != broker.ErrWaiting {
+		t.Errorf("a second wait gave %v", err)
+	}
+	c = h.b.Attach(&inbox{}, groups)
+	names := make([][]byte, broker.MaxSubscriptions+1)
+	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Wait(c, nil, names, broker.Room{}, 0) }); err != broker.ErrTooManySubscriptions {
+		t.Errorf("too many queues gave %v", err)
+	}
+}

@@ -1,0 +1,161 @@
+package netproto
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// waits is a protocol of lines: "wait" waits for a packet in the queue "q" and answers "got",
+// "push" brings one and answers nothing, any other line is echoed.
+type waits struct {
+	blocked atomic.Int32 // connections that wait now
+	served  atomic.Int32 // lines
+}
+
+func (p *waits) Name() string { return "waits" }
+
+func (p *waits) Delivery() broker.Selection { return broker.Selection{} }
+
+func (p *waits) Open(peer *Peer) Session { return &waitSession{p, peer} }
+
+type waitSession struct {
+	p    *waits
+	peer *Peer
+}
+
+func (s *waitSession) Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err error) {
+	for {
+		end := bytes.IndexByte(buf[n:], '\n')
+		if end < 0 {
+			return n, Incomplete, nil
+		}
+		line := buf[n : n+end+1]
+		n += end + 1
+		s.p.served.Add(1)
+		switch string(line) {
+		case "wait\n":
+			s.p.blocked.Add(1)
+			if c, err := tx.QueueCounts([]byte("q")); err != nil || c.Selectable > 0 {
+				s.Ready(tx, []byte("q"))
+				continue
+			}
+			err := tx.Wait(s.peer.Consumer(), s, [][]byte{[]byte("q")}, broker.Room{}, 0)
+			return n, Blocked, err
+		case "push\n":
+			if err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}); err != nil {
+				return n, Incomplete, err
+			}
+		default:
+			tx.Reply(s.peer.Consumer(), line)
+		}
+	}
+}
+
+func (s *waitSession) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet) []byte {
+	return append(dst, "got\n"...)
+}
+
+func (s *waitSession) Ready(tx *broker.Tx, queue []byte) {
+	s.p.blocked.Add(-1)
+	_ = tx.Pop(s.peer.Consumer(), queue, broker.Selection{}, 0)
+}
+
+func (s *waitSession) Expired(*broker.Tx) {}
+
+func serveWaits(t *testing.T, c Config) (*Server, *waits) {
+	p := &waits{}
+	c.Protocol = p
+	return serve(t, c), p
+}
+
+func (p *waits) until(t *testing.T, blocked, served int32) {
+	t.Helper()
+	waitFor(t, func() bool { return p.blocked.Load() == blocked && p.served.Load() == served })
+}
+
+func TestRequestsBehindOneThatWaitsAreServedWhenItHasEndedAndNotBefore(t *testing.T) {
+	s, p := serveWaits(t, Config{})
+	c, other := dial(t, s), dial(t, s)
+	send(t, c, "wait\nfirst\nsec")
+	p.until(t, 1, 1)
+	send(t, c, "ond\nwait\nthird\n")
+	send(t, other, "push\nhello\n")
+	wantRead(t, other, "hello\n")
+	wantRead(t, c, "got\nfirst\nsecond\n")
+	p.until(t, 1, 6)
+	send(t, other, "push\n")
+	wantRead(t, c, "got\nthird\n")
+}
+
+func TestTheNextRequestMayComeAfterTheReply(t *testing.T) {
+	s, _ := serveWaits(t, Config{})
+	c, other := dial(t, s), dial(t, s)
+	for range 100 {
+		send(t, c, "wait\n")
+		send(t, other, "push\n")
+		wantRead(t, c, "got\n")
+		send(t, c, "next\n")
+		wantRead(t, c, "next\n")
+	}
+}
+
+func TestAHangUpIsSeenWhileARequestWaits(t *testing.T) {
+	for name, behind := range map[string]string{
+		"nothing": "", "a request": "one\n", "a part": "on", "more than is read": strings.Repeat("x", maxReadBuffer+100<<10),
+	} {
+		s, p := serveWaits(t, Config{})
+		c := dial(t, s)
+		send(t, c, "wait\n"+behind)
+		p.until(t, 1, 1)
+		_ = c.Close()
+		waitFor(t, func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.conns) == 0
+		})
+		other := dial(t, s)
+		send(t, other, "push\nwait\n")
+		if got := make([]byte, 4); true {
+			if _, err := io.ReadFull(other, got); err != nil || string(got) != "got\n" {
+				t.Errorf("with %s behind it: the packet went to a connection that had hung up (%q, %v)", name, got, err)
+			}
+		}
+	}
+}
+
+func TestTheFrameDeadlineDoesNotRunWhileARequestWaits(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	s, p := serveWaits(t, Config{FrameTimeout: timeout})
+	c, other := dial(t, s), dial(t, s)
+	send(t, c, "wait\nhal")
+	p.until(t, 1, 1)
+	end := time.Now().Add(3 * timeout)
+	waitFor(t, func() bool { return time.Now().After(end) })
+	send(t, other, "push\n")
+	wantRead(t, c, "got\n")
+	send(t, c, "f\n")
+	wantRead(t, c, "half\n")
+}
+
+func TestShutdownEndsAConnectionWhoseRequestWaits(t *testing.T) {
+	s, p := serveWaits(t, Config{})
+	c := dial(t, s)
+	send(t, c, "wait\nbehind\n")
+	p.until(t, 1, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(c); err != nil && !errors.Is(err, io.EOF) || len(rest) > 0 {
+		t.Fatalf("the client got %q, %v", rest, err)
+	}
+}
