@@ -37,6 +37,10 @@ func (tx *Tx) Push(r PushRequest) error {
 	return tx.push(r.Queue, r.Priority, &p)
 }
 
+// CanStore returns the error that a push or a write would get because of the disk's free space. It
+// does not change within a transaction.
+func (tx *Tx) CanStore() error { return tx.pushable() }
+
 // pushable returns the error of a push that the disk's free space does not allow.
 func (tx *Tx) pushable() error {
 	switch level := tx.b.spaceLevel(tx.now); {

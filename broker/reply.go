@@ -35,6 +35,17 @@ func (tx *Tx) Reply(c *Consumer, data []byte) {
 	b.queueReply(c, first, replyBytes, 0, len(data))
 }
 
+// ReplyAll is Reply to many, with one copy of data.
+func (tx *Tx) ReplyAll(to []*Consumer, data []byte) {
+	b := tx.b
+	copied := b.open.copy(data)
+	for _, c := range to {
+		first := len(b.open.records)
+		b.open.records = append(b.open.records, copied)
+		b.queueReply(c, first, replyBytes, 0, len(data))
+	}
+}
+
 // extendReply appends data to the last reply, if that is c's and its bytes are the last copied. So
 // a run of short replies costs like one.
 func (b *Broker) extendReply(c *Consumer, data []byte) bool {

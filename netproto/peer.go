@@ -48,6 +48,9 @@ func (p *Peer) Remote() net.Addr { return p.out.conn.RemoteAddr() }
 // Local is the address that the client connected to.
 func (p *Peer) Local() net.Addr { return p.out.conn.LocalAddr() }
 
+// OutstandingBytes is how much the client has not been sent yet. Any goroutine may ask.
+func (p *Peer) OutstandingBytes() int64 { return p.consumer.QueuedBytes() + p.out.unwrittenBytes() }
+
 // serve carries out requests at the start of buf in one transaction, so that a pipeline takes the
 // broker's lock once.
 func (p *Peer) serve(buf []byte) (n int, stop Stop, err error) {
@@ -75,6 +78,9 @@ func (p *Peer) waitBelow(limit int64) bool { return p.out.waitBelow(limit, p.con
 func (p *Peer) close(dead bool) {
 	queued := false
 	_ = p.broker.Do(func(tx *broker.Tx) error {
+		if c, ok := p.session.(Closer); ok {
+			c.Close(tx)
+		}
 		queued = tx.Detach(p.consumer)
 		return nil
 	})

@@ -46,6 +46,13 @@ type Session interface {
 	AppendPackets(dst []byte, tag broker.Tag, packets []broker.Packet) []byte
 }
 
+// Closer is a session that wants to know of the end of its connection.
+type Closer interface {
+	// Close is called once, in the transaction that detaches the consumer. Serve is not called any
+	// more, but AppendPackets may be.
+	Close(tx *broker.Tx)
+}
+
 // Stop is why a session stopped serving.
 type Stop uint8
 

@@ -1,15 +1,14 @@
 package resp
 
+import "strconv"
+
 // is says whether an argument is a word, which is given in lower case.
 func is(arg []byte, word string) bool {
 	if len(arg) != len(word) {
 		return false
 	}
 	for i, c := range arg {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != word[i] {
+		if lower(c) != word[i] {
 			return false
 		}
 	}
@@ -45,3 +44,15 @@ func parseInt(arg []byte) (n int64, ok bool) {
 	}
 	return 0, false
 }
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+func appendInt(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10) }
+
+// quoted is an argument as an error repeats it.
+func quoted(arg []byte) []byte { return arg[:min(len(arg), maxQuoted)] }

@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"strings"
+
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
@@ -18,6 +20,10 @@ type command struct {
 	// run replies, or returns an error of the broker before it has replied. The session puts the
 	// error into Redis's words.
 	run func(s *session, tx *broker.Tx, args [][]byte) error
+	// subs are the commands that the second argument chooses among: "client|id". Their arity counts
+	// both words.
+	subs []command
+	sub  map[string]*command // subs by their own word; newTable makes it
 }
 
 type flags uint16
@@ -37,6 +43,7 @@ const (
 	flagNoMulti  // not allowed in a transaction
 	flagAtOnce   // in a transaction it is carried out, not queued
 	flagPubSub   // allowed in RESP2 while subscribed
+	flagAdds     // stores more: refused in a transaction when the disk is nearly full
 	flagAdmin    // for operators; only told to clients
 	flagChannels // about channels; only told to clients
 )
@@ -45,36 +52,71 @@ const (
 func newTable() map[string]*command {
 	table := make(map[string]*command)
 	for _, group := range [][]command{
-		listCommands(), stringCommands(), hashCommands(), keyCommands(),
+		connectionCommands(), clientCommands(), configCommands(), infoCommands(), introspectionCommands(),
+		transactionCommands(), pubsubCommands(), listCommands(), stringCommands(), hashCommands(), keyCommands(),
 	} {
 		for i := range group {
-			table[group[i].name] = &group[i]
+			c := &group[i]
+			table[c.name] = c
+			if c.subs != nil {
+				c.addSubs()
+			}
 		}
 	}
 	return table
 }
 
+// addSubs makes the table of a command's subs, with HELP, which lists them.
+func (c *command) addSubs() {
+	c.subs = append(c.subs, command{name: c.name + "|help", arity: 2, flags: flagLocal | flagFast, run: func(s *session, _ *broker.Tx, _ [][]byte) error {
+		s.array(len(c.subs))
+		s.simple(strings.ToUpper(c.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+		for _, sub := range c.subs[:len(c.subs)-1] {
+			s.simple(strings.ToUpper(sub.name[len(c.name)+1:]))
+		}
+		return nil
+	}})
+	c.sub = make(map[string]*command, len(c.subs))
+	for i := range c.subs {
+		c.sub[c.subs[i].name[len(c.name)+1:]] = &c.subs[i]
+	}
+}
+
 // maxName is more than any command's name has.
 const maxName = 32
 
+// find finds the command of a request; refusal says in Redis's words why there is none.
+func (p *Protocol) find(args [][]byte) (c *command, refusal string) {
+	c = lookup(p.table, args[0])
+	switch {
+	case c == nil:
+		return nil, unknownCommand(args)
+	case c.sub != nil && (len(args) > 1 || c.run == nil):
+		if len(args) < 2 {
+			return nil, wrongArity(c.name)
+		}
+		sub := lookup(c.sub, args[1])
+		if sub == nil {
+			return nil, unknownSubcommand(c.name, args[1])
+		}
+		c = sub
+	}
+	if c.arity >= 0 && len(args) != c.arity || len(args) < -c.arity {
+		return nil, wrongArity(c.name)
+	}
+	return c, ""
+}
+
 // lookup finds a command by its name in either case; nil if there is none.
-func (p *Protocol) lookup(name []byte) *command {
-	var lower [maxName]byte
+func lookup(table map[string]*command, name []byte) *command {
+	var lowered [maxName]byte
 	if len(name) > maxName {
 		return nil
 	}
 	for i, c := range name {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		lower[i] = c
+		lowered[i] = lower(c)
 	}
-	return p.table[string(lower[:len(name)])]
-}
-
-// accepts says whether a request may have so many arguments.
-func (c *command) accepts(args int) bool {
-	return c.arity >= 0 && args == c.arity || c.arity < 0 && args >= -c.arity
+	return table[string(lowered[:len(name)])]
 }
 
 // roomFor is what a request may bring to the batch.

@@ -44,6 +44,10 @@ func wrongArity(name string) string {
 	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", name)
 }
 
+func unknownSubcommand(name string, sub []byte) string {
+	return fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", sub[:min(len(sub), maxQuoted)], strings.ToUpper(name))
+}
+
 // maxQuoted is how many bytes of a name, and of arguments, an error repeats.
 const maxQuoted = 128
 

@@ -251,13 +251,6 @@ func unescape(text []byte) (b byte, n int) {
 
 var hexDigits = []byte("0123456789abcdef")
 
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
-}
-
 // A page in a browser can make it send lines of the page's choice, but only behind the header of an
 // HTTP request. The first line of one ends like HTTP, and a line that begins with Host follows.
 

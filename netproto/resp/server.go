@@ -9,6 +9,13 @@
 //	glob.go     patterns of names
 //	reply.go    replies
 //	errors.go   the words of errors
+//	connection.go    commands on the connection itself
+//	client.go        CLIENT
+//	config.go        CONFIG
+//	info.go          INFO, and what the server is
+//	introspection.go COMMAND
+//	transaction.go   MULTI, EXEC, WATCH
+//	pubsub.go        channels
 //	list.go     commands on lists
 //	pop.go      those that take elements
 //	move.go     those that move one to another list
@@ -24,6 +31,7 @@
 package resp
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -52,13 +60,39 @@ type Protocol struct {
 	table  map[string]*command // by name, in lower case
 	lastID atomic.Int64        // of sessions
 
+	password [sha256.Size]byte // its hash, so that comparing takes the same time for all lengths
+
 	sessions map[int64]*session // those that have sent something
 	args     [][]byte           // of the request that is carried out
+	held     int                // bytes of queued transactions and subscriptions of all sessions
+	requests uint64             // carried out since the start
+	settings map[string]string  // what CONFIG SET has set
+	pubsub   pubsub
+}
+
+// maxHeld bounds what all connections together make the server keep for them: transactions that
+// are queued, and names of channels.
+const maxHeld = 256 << 20
+
+// hold takes n bytes of maxHeld, or returns false.
+func (p *Protocol) hold(n int) bool {
+	if p.held+n > maxHeld {
+		return false
+	}
+	p.held += n
+	return true
 }
 
 // New makes the protocol. It returns an error if a command that should be disabled is unknown.
 func New(c Config) (*Protocol, error) {
-	p := &Protocol{config: c, table: newTable(), sessions: make(map[int64]*session)}
+	p := &Protocol{
+		config:   c,
+		table:    newTable(),
+		password: sha256.Sum256([]byte(c.Password)),
+		sessions: make(map[int64]*session),
+		settings: make(map[string]string),
+		pubsub:   newPubsub(),
+	}
 	for _, name := range c.Disable {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if p.table[name] == nil {
@@ -81,6 +115,7 @@ func (p *Protocol) Delivery() broker.Selection { return broker.Selection{} }
 // Open implements netproto.Protocol.
 func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
 	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: p.lastID.Add(1)}
-	s.fn = s.runCommand
+	s.run, s.exec = s.runCommand, s.runTransaction
+	s.authorize(p.config.Password == "")
 	return s
 }

@@ -2,7 +2,9 @@ package resp
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"net"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -15,25 +17,31 @@ type session struct {
 	consumer *broker.Consumer
 	id       int64
 
-	parser  parser
-	out     []byte // literal replies that were not handed over yet
-	mark    int    // where in out the reply to the present request begins
-	resp3   bool
-	quiet   bool // the present request gets no reply
-	inExec  bool // the present request is one of a transaction
-	serving bool // Serve runs
-	leaving bool // the connection ends after what was replied
+	parser     parser
+	resp3      bool // RESP3 was agreed on
+	authorized bool // the password was given, or there is none
+	client     client
+	multi      transaction
+	channels   map[string]struct{} // subscribed to
+	patterns   map[string]struct{}
+	waiter     broker.Waiter // of the request that waits
+
+	out  []byte // literal replies that were not handed over yet
+	mark int    // where in out the reply to the present request begins
 	// unsettled: a reply of this run of Serve may show what is not on disk.
 	unsettled bool
+	quiet     bool // the present request gets no reply
+	inExec    bool // the present request is one of a transaction
+	serving   bool // Serve runs
+	leaving   bool // the connection ends after what was replied
+	ended     bool // the connection has ended, or was ended by another
 
-	waiter broker.Waiter // of the request that waits
-
-	// The present request. It is here so that Atomic takes fn, which is bound once: a closure would
-	// allocate.
-	cmd  *command
-	tx   *broker.Tx
-	args [][]byte
-	fn   func() error
+	// The present request. It is here so that Atomic takes run and exec, which are bound once: a
+	// closure would allocate.
+	cmd       *command
+	tx        *broker.Tx
+	args      [][]byte
+	run, exec func() error
 }
 
 const (
@@ -47,10 +55,15 @@ const (
 
 // Serve implements netproto.Session. What it replies leaves in as few pieces as possible.
 func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
-	if s.consumer.Waiting() {
+	switch {
+	case s.ended:
+		return 0, netproto.Incomplete, net.ErrClosed
+	case s.consumer.Waiting():
 		return 0, netproto.Blocked, nil
+	case s.client.since == 0:
+		s.client.since = tx.Now()
+		s.protocol.sessions[s.id] = s
 	}
-	s.protocol.sessions[s.id] = s
 	s.serving, s.unsettled = true, false
 	n, stop, err = s.serve(tx, buf)
 	s.serving = false
@@ -64,8 +77,10 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			return n, netproto.More, nil
 		}
 		args, size, err := s.parser.next(buf[n:], s.protocol.args[:0])
-		if err != nil {
+		if err != nil && !errors.Is(err, errHTTP) {
 			s.error("ERR " + err.Error())
+		}
+		if err != nil {
 			return n, netproto.Incomplete, err
 		}
 		if size == 0 {
@@ -105,38 +120,58 @@ func (p *Protocol) keepArgs(args [][]byte) {
 
 // request carries out one request. An error ends the connection, but for ErrNoRoom: then nothing
 // was done.
-func (s *session) request(tx *broker.Tx, args [][]byte) error {
-	s.mark = len(s.out)
+func (s *session) request(tx *broker.Tx, args [][]byte) (err error) {
 	if isHTTP(args[0]) {
 		return errHTTP
 	}
-	c := s.protocol.lookup(args[0])
-	if text := s.refusal(c, args); text != "" {
-		s.error(text)
-		return nil
+	s.mark = len(s.out)
+	skip := s.client.skipNext
+	s.quiet, s.client.skipNext = skip || s.client.replyOff, false
+	s.client.active = tx.Now()
+	c, refusal := s.protocol.find(args)
+	if refusal == "" {
+		refusal, s.client.last = s.refusal(c), c
 	}
-	return s.carryOut(tx, c, args)
+	switch {
+	case refusal != "":
+		s.error(refusal)
+		s.multi.dirty = s.multi.on
+	case s.multi.on && c.flags&flagAtOnce == 0:
+		s.queue(c, args)
+	default:
+		err = s.carryOut(tx, c, args)
+	}
+	if s.quiet {
+		s.out = s.out[:s.mark]
+	}
+	if errors.Is(err, broker.ErrNoRoom) {
+		s.client.skipNext = skip
+		return err
+	}
+	s.protocol.requests++
+	return err
 }
 
 // refusal says why a request is not carried out, "" if it is.
-func (s *session) refusal(c *command, args [][]byte) string {
+func (s *session) refusal(c *command) string {
 	switch {
-	case c == nil:
-		return unknownCommand(args)
-	case !c.accepts(len(args)):
-		return wrongArity(c.name)
+	case !s.authorized && c.flags&flagNoAuth == 0:
+		return errNoAuth
+	case s.multi.on && c.flags&flagNoMulti != 0:
+		return errNoMulti
+	case !s.resp3 && s.subscriptions() > 0 && c.flags&flagPubSub == 0:
+		return fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", c.name)
 	}
 	return ""
 }
 
 // carryOut runs a command, alone.
-func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) error {
+func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error) {
 	s.cmd, s.tx, s.args = c, tx, args
-	var err error
 	if c.flags&flagLocal != 0 {
 		err = c.run(s, tx, args)
 	} else {
-		err = tx.Atomic(c.roomFor(s, tx, args), s.fn)
+		err = tx.Atomic(c.roomFor(s, tx, args), s.run)
 	}
 	s.cmd, s.tx, s.args = nil, nil, nil
 	switch {
@@ -221,4 +256,29 @@ func (s *session) endWait() broker.Waiter {
 	w := s.waiter
 	s.waiter = nil
 	return w
+}
+
+// Close implements netproto.Closer.
+func (s *session) Close(tx *broker.Tx) { s.end(tx) }
+
+// kill ends the connection at once, as another one or a limit wants it.
+func (s *session) kill(tx *broker.Tx) {
+	s.end(tx)
+	s.peer.Kill()
+}
+
+// end takes the session out of all that the protocol holds. A second call does nothing.
+func (s *session) end(tx *broker.Tx) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	s.clear(tx)
+	delete(s.protocol.sessions, s.id)
+}
+
+// clear drops a transaction, watched names and subscriptions.
+func (s *session) clear(tx *broker.Tx) {
+	s.discard(tx)
+	s.unsubscribeAll()
 }

@@ -1,0 +1,338 @@
+package resp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// client is what a connection says of itself, and how it wants to be answered.
+type client struct {
+	name       string
+	library    string
+	libVersion string
+	since      int64 // Unix milliseconds of its first request; 0 before that
+	active     int64 // and of its latest
+	last       *command
+	replyOff   bool
+	skipNext   bool // the next request gets no reply
+}
+
+// maxLabel is the most bytes of a name that a client gives itself.
+const maxLabel = 256
+
+func clientCommands() []command {
+	const local = flagLocal
+	return []command{{name: "client", arity: -2, flags: flagLocal | flagAdmin, subs: []command{
+		{name: "client|id", arity: 2, flags: local | flagFast, run: clientID},
+		{name: "client|getname", arity: 2, flags: local | flagFast, run: clientGetName},
+		{name: "client|setname", arity: 3, flags: local | flagFast, run: clientSetName},
+		{name: "client|setinfo", arity: 4, flags: local | flagFast, run: clientSetInfo},
+		{name: "client|info", arity: 2, flags: local, run: clientInfo},
+		{name: "client|list", arity: -2, flags: local | flagAdmin, run: clientList},
+		{name: "client|kill", arity: -3, flags: local | flagAdmin, run: clientKill},
+		{name: "client|unblock", arity: -3, flags: local | flagAdmin, run: clientUnblock},
+		{name: "client|reply", arity: 3, flags: local | flagFast, run: clientReply},
+		{name: "client|no-evict", arity: 3, flags: local | flagFast | flagAdmin, run: clientSwitch},
+		{name: "client|no-touch", arity: 3, flags: local | flagFast, run: clientSwitch},
+	}}}
+}
+
+func clientID(s *session, _ *broker.Tx, _ [][]byte) error {
+	s.int(s.id)
+	return nil
+}
+
+func clientGetName(s *session, _ *broker.Tx, _ [][]byte) error {
+	if s.client.name == "" {
+		s.null()
+	} else {
+		s.bulkString(s.client.name)
+	}
+	return nil
+}
+
+func clientSetName(s *session, _ *broker.Tx, args [][]byte) error {
+	if s.setName(args[2]) {
+		s.ok()
+	}
+	return nil
+}
+
+// setName names the connection, or replies why it cannot.
+func (s *session) setName(name []byte) bool {
+	ok := isLabel(name)
+	if !ok {
+		s.error("ERR Client names cannot contain spaces, newlines or special characters.")
+		return false
+	}
+	if len(name) > maxLabel {
+		s.error(fmt.Sprintf("ERR Client names have at most %d bytes.", maxLabel))
+		return false
+	}
+	s.client.name = string(name)
+	return true
+}
+
+// isLabel says that a name has only what can be printed, and no space.
+func isLabel(name []byte) bool {
+	return !slices.ContainsFunc(name, func(c byte) bool { return c < '!' || c > '~' })
+}
+
+func clientSetInfo(s *session, _ *broker.Tx, args [][]byte) error {
+	attribute, value := args[2], args[3]
+	switch {
+	case !isLabel(value) || len(value) > maxLabel:
+		s.error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", quoted(attribute)))
+		return nil
+	case is(attribute, "lib-name"):
+		s.client.library = string(value)
+	case is(attribute, "lib-ver"):
+		s.client.libVersion = string(value)
+	default:
+		s.error(fmt.Sprintf("ERR Unrecognized option '%s'", quoted(attribute)))
+		return nil
+	}
+	s.ok()
+	return nil
+}
+
+func clientInfo(s *session, tx *broker.Tx, _ [][]byte) error {
+	s.verbatim(s.describe(tx))
+	return nil
+}
+
+// describe is the session's line in the list of clients.
+func (s *session) describe(tx *broker.Tx) string {
+	kind := ""
+	queued := -1
+	if s.subscriptions() > 0 {
+		kind += "P"
+	}
+	if s.multi.on {
+		kind += "x"
+		queued = len(s.multi.commands)
+	}
+	if s.waiter != nil {
+		kind += "b"
+	}
+	if kind == "" {
+		kind = "N"
+	}
+	last, version := "NULL", 2
+	if s.client.last != nil {
+		last = s.client.last.name
+	}
+	if s.resp3 {
+		version = 3
+	}
+	unsent := s.peer.OutstandingBytes()
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=0 multi=%d"+
+		" qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=%d rbp=%d obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
+		s.id, s.peer.Remote(), s.peer.Local(), s.client.name, (tx.Now()-s.client.since)/1000, (tx.Now()-s.client.active)/1000,
+		kind, len(s.channels), len(s.patterns), queued,
+		s.parser.at, s.multi.held, cap(s.out), cap(s.out), unsent, unsent+int64(s.multi.held+cap(s.out)), last, user, version, s.client.library, s.client.libVersion)
+}
+
+// all lists the sessions by their numbers.
+func (p *Protocol) all() []*session {
+	return slices.SortedFunc(maps.Values(p.sessions), func(a, b *session) int { return int(a.id - b.id) })
+}
+
+func clientList(s *session, tx *broker.Tx, args [][]byte) error {
+	chosen := func(*session) bool { return true }
+	switch {
+	case len(args) == 4 && is(args[2], "type"):
+		kind, ok := clientType(args[3])
+		if !ok {
+			s.error(fmt.Sprintf("ERR Unknown client type '%s'", quoted(args[3])))
+			return nil
+		}
+		chosen = func(t *session) bool { return t.kind() == kind }
+	case len(args) > 3 && is(args[2], "id"):
+		ids := make(map[int64]bool, len(args)-3)
+		for _, arg := range args[3:] {
+			id, ok := parseInt(arg)
+			if !ok {
+				s.error("ERR Invalid client ID")
+				return nil
+			}
+			ids[id] = true
+		}
+		chosen = func(t *session) bool { return ids[t.id] }
+	case len(args) != 2:
+		s.error(errSyntax)
+		return nil
+	}
+	var list strings.Builder
+	for _, t := range s.protocol.all() {
+		if chosen(t) {
+			list.WriteString(t.describe(tx))
+		}
+	}
+	s.verbatim(list.String())
+	return nil
+}
+
+// kind is the session's type in CLIENT LIST and CLIENT KILL.
+func (s *session) kind() string {
+	if s.subscriptions() > 0 {
+		return "pubsub"
+	}
+	return "normal"
+}
+
+func clientType(arg []byte) (kind string, ok bool) {
+	for _, kind := range []string{"normal", "pubsub", "master", "replica"} {
+		if is(arg, kind) {
+			return kind, true
+		}
+	}
+	return "replica", is(arg, "slave")
+}
+
+// victims says which sessions CLIENT KILL ends; an empty field says nothing.
+type victims struct {
+	id            int64
+	addr, laddr   string
+	kind          string
+	spareMe, none bool
+}
+
+func (v *victims) chosen(s, t *session) bool {
+	return !v.none && (v.id == 0 || t.id == v.id) && (v.addr == "" || t.peer.Remote().String() == v.addr) &&
+		(v.laddr == "" || t.peer.Local().String() == v.laddr) && (v.kind == "" || t.kind() == v.kind) && (t != s || !v.spareMe)
+}
+
+func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
+	v := victims{spareMe: true}
+	if len(args) == 3 {
+		v = victims{addr: string(args[2]), none: len(args[2]) == 0}
+	} else if refusal := v.parse(args[2:]); refusal != "" {
+		s.error(refusal)
+		return nil
+	}
+	killed := 0
+	for _, t := range s.protocol.all() {
+		if !v.chosen(s, t) {
+			continue
+		}
+		killed++
+		if t == s {
+			s.leaving = true
+		} else {
+			t.kill(tx)
+		}
+	}
+	switch {
+	case len(args) > 3:
+		s.int(int64(killed))
+	case killed == 0:
+		s.error("ERR No such client")
+	default:
+		s.ok()
+	}
+	return nil
+}
+
+// parse reads the options of CLIENT KILL. It returns why they are refused.
+func (v *victims) parse(args [][]byte) (refusal string) {
+	for ; len(args) > 0; args = args[2:] {
+		if len(args) < 2 {
+			return errSyntax
+		}
+		option, value := args[0], args[1]
+		ok := true
+		switch {
+		case is(option, "id"):
+			if v.id, ok = parseInt(value); !ok || v.id < 1 {
+				return "ERR client-id should be greater than 0"
+			}
+		case is(option, "addr"):
+			v.addr, v.none = string(value), v.none || len(value) == 0
+		case is(option, "laddr"):
+			v.laddr, v.none = string(value), v.none || len(value) == 0
+		case is(option, "type"):
+			if v.kind, ok = clientType(value); !ok {
+				return fmt.Sprintf("ERR Unknown client type '%s'", quoted(value))
+			}
+		case is(option, "user"):
+			if string(value) != user {
+				return fmt.Sprintf("ERR No such user '%s'", quoted(value))
+			}
+		case is(option, "skipme") && is(value, "yes"):
+			v.spareMe = true
+		case is(option, "skipme") && is(value, "no"):
+			v.spareMe = false
+		default:
+			return errSyntax
+		}
+	}
+	return ""
+}
+
+func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
+	failed := false
+	switch {
+	case len(args) > 4:
+		s.error(wrongArity("client|unblock"))
+		return nil
+	case len(args) == 3, is(args[3], "timeout"):
+	case is(args[3], "error"):
+		failed = true
+	default:
+		s.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+		return nil
+	}
+	id, ok := parseInt(args[2])
+	if !ok {
+		s.error(errNotInteger)
+		return nil
+	}
+	t := s.protocol.sessions[id]
+	if t == nil || !tx.StopWaiting(t.consumer) {
+		s.int(0)
+		return nil
+	}
+	if failed {
+		t.mark, t.waiter = len(t.out), nil
+		t.error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+		t.to(tx)
+	} else {
+		t.Expired(tx)
+	}
+	s.int(1)
+	return nil
+}
+
+func clientReply(s *session, _ *broker.Tx, args [][]byte) error {
+	c := &s.client
+	switch {
+	case is(args[2], "on"):
+		c.replyOff, c.skipNext, s.quiet = false, false, false
+		s.ok()
+	case s.inExec:
+		s.error("ERR replies of a transaction cannot be switched off")
+	case is(args[2], "off"):
+		c.replyOff, s.quiet = true, true
+	case is(args[2], "skip"):
+		c.skipNext, s.quiet = !c.replyOff, true
+	default:
+		s.error(errSyntax)
+	}
+	return nil
+}
+
+// clientSwitch takes a wish that means nothing here: no connection is ended to save memory, and no
+// name is forgotten that is not used.
+func clientSwitch(s *session, _ *broker.Tx, args [][]byte) error {
+	if !is(args[2], "on") && !is(args[2], "off") {
+		s.error(errSyntax)
+		return nil
+	}
+	s.ok()
+	return nil
+}

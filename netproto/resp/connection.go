@@ -1,0 +1,190 @@
+package resp
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+func connectionCommands() []command {
+	return []command{
+		{name: "hello", arity: -1, flags: flagLocal | flagFast | flagNoAuth, run: hello},
+		{name: "auth", arity: -2, flags: flagLocal | flagFast | flagNoAuth, run: auth},
+		{name: "ping", arity: -1, flags: flagLocal | flagFast | flagPubSub, run: ping},
+		{name: "echo", arity: 2, flags: flagLocal | flagFast, run: echo},
+		{name: "quit", arity: -1, flags: flagLocal | flagFast | flagNoAuth | flagAtOnce | flagPubSub, run: quit},
+		{name: "reset", arity: 1, flags: flagLocal | flagFast | flagNoAuth | flagAtOnce | flagPubSub, run: reset},
+		{name: "select", arity: 2, flags: flagLocal | flagFast, run: selectDatabase},
+		{name: "time", arity: 1, flags: flagLocal | flagFast, run: tellTime},
+	}
+}
+
+// user is the only name of a user.
+const user = "default"
+
+// authorize notes whether the client may do anything.
+func (s *session) authorize(ok bool) {
+	s.authorized, s.parser.stranger = ok, !ok
+}
+
+// login checks a password, in a time that tells nothing about it. Without one any is right.
+func (s *session) login(name, password []byte) bool {
+	hash := sha256.Sum256(password)
+	right := subtle.ConstantTimeCompare(hash[:], s.protocol.password[:]) == 1 || s.protocol.config.Password == ""
+	if !right || string(name) != user {
+		return false
+	}
+	s.authorize(true)
+	return true
+}
+
+func auth(s *session, _ *broker.Tx, args [][]byte) error {
+	name, password := []byte(user), args[1]
+	switch {
+	case len(args) > 3:
+		s.error(errSyntax)
+		return nil
+	case len(args) == 3:
+		name, password = args[1], args[2]
+	case s.protocol.config.Password == "":
+		s.error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+		return nil
+	}
+	if !s.login(name, password) {
+		s.error(errWrongPass)
+		return nil
+	}
+	s.ok()
+	return nil
+}
+
+func hello(s *session, _ *broker.Tx, args [][]byte) error {
+	resp3 := s.resp3
+	if len(args) > 1 {
+		version, ok := parseInt(args[1])
+		switch {
+		case !ok:
+			s.error("ERR Protocol version is not an integer or out of range")
+			return nil
+		case version != 2 && version != 3:
+			s.error("NOPROTO unsupported protocol version")
+			return nil
+		}
+		resp3 = version == 3
+	}
+	for i := 2; i < len(args); i++ {
+		left := len(args) - 1 - i
+		switch {
+		case is(args[i], "auth") && left >= 2:
+			if !s.login(args[i+1], args[i+2]) {
+				s.error(errWrongPass)
+				return nil
+			}
+			i += 2
+		case is(args[i], "setname") && left >= 1:
+			if !s.setName(args[i+1]) {
+				return nil
+			}
+			i++
+		default:
+			s.error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", quoted(args[i])))
+			return nil
+		}
+	}
+	if !s.authorized {
+		s.error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		return nil
+	}
+	s.resp3 = resp3
+	s.introduce()
+	return nil
+}
+
+// introduce tells who the server is.
+func (s *session) introduce() {
+	s.mapHeader(7)
+	s.bulkString("server")
+	s.bulkString("redis")
+	s.bulkString("version")
+	s.bulkString(redisVersion)
+	s.bulkString("proto")
+	if s.resp3 {
+		s.int(3)
+	} else {
+		s.int(2)
+	}
+	s.bulkString("id")
+	s.int(s.id)
+	s.bulkString("mode")
+	s.bulkString("standalone")
+	s.bulkString("role")
+	s.bulkString("master")
+	s.bulkString("modules")
+	s.array(0)
+}
+
+func ping(s *session, _ *broker.Tx, args [][]byte) error {
+	var text []byte
+	switch {
+	case len(args) > 2:
+		s.error(wrongArity("ping"))
+		return nil
+	case len(args) == 2:
+		text = args[1]
+	}
+	switch {
+	case !s.resp3 && s.subscriptions() > 0:
+		s.array(2)
+		s.bulkString("pong")
+		s.bulk(text)
+	case len(args) == 2:
+		s.bulk(text)
+	default:
+		s.simple("PONG")
+	}
+	return nil
+}
+
+func echo(s *session, _ *broker.Tx, args [][]byte) error {
+	s.bulk(args[1])
+	return nil
+}
+
+func quit(s *session, _ *broker.Tx, _ [][]byte) error {
+	s.ok()
+	s.leaving = true
+	return nil
+}
+
+func reset(s *session, tx *broker.Tx, _ [][]byte) error {
+	s.clear(tx)
+	s.resp3, s.quiet = false, false
+	s.client.name, s.client.replyOff = "", false
+	s.authorize(s.protocol.config.Password == "")
+	s.simple("RESET")
+	return nil
+}
+
+func selectDatabase(s *session, _ *broker.Tx, args [][]byte) error {
+	n, ok := parseInt(args[1])
+	switch {
+	case !ok:
+		s.error(errNotInteger)
+	case n != 0:
+		s.error("ERR DB index is out of range")
+	default:
+		s.ok()
+	}
+	return nil
+}
+
+func tellTime(s *session, _ *broker.Tx, _ [][]byte) error {
+	now := time.Now().UnixMicro()
+	s.array(2)
+	s.bulk(appendInt(nil, now/1e6))
+	s.bulk(appendInt(nil, now%1e6))
+	return nil
+}

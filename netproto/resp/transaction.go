@@ -1,0 +1,234 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// transaction is what MULTI has begun.
+type transaction struct {
+	on       bool
+	dirty    bool // a command was refused: EXEC does nothing
+	commands []queued
+	held     int // bytes of the commands
+}
+
+// queued is a command that EXEC will run. It has its own copy of the arguments.
+type queued struct {
+	command *command
+	args    [][]byte
+}
+
+const (
+	// maxQueued is the most bytes of the commands of one transaction.
+	maxQueued = maxRequest
+	// What a queued command and each of its arguments take besides their bytes.
+	queuedOverhead = 64
+	argOverhead    = 32
+)
+
+func transactionCommands() []command {
+	return []command{
+		{name: "multi", arity: 1, flags: flagLocal | flagFast | flagAtOnce, run: multi},
+		{name: "exec", arity: 1, flags: flagLocal | flagAtOnce, run: exec},
+		{name: "discard", arity: 1, flags: flagLocal | flagFast | flagAtOnce, run: discard},
+		{name: "watch", arity: -2, flags: flagFast | flagAtOnce | flagShows, first: 1, last: -1, step: 1, run: watch},
+		{name: "unwatch", arity: 1, flags: flagLocal | flagFast, run: unwatch},
+	}
+}
+
+func multi(s *session, _ *broker.Tx, _ [][]byte) error {
+	if s.multi.on {
+		s.error("ERR MULTI calls can not be nested")
+		return nil
+	}
+	s.multi.on = true
+	s.ok()
+	return nil
+}
+
+// queue notes a command for EXEC.
+func (s *session) queue(c *command, args [][]byte) {
+	m := &s.multi
+	if m.dirty {
+		s.simple("QUEUED")
+		return
+	}
+	size := queuedOverhead + len(args)*argOverhead + bytesOf(args)
+	if m.held+size > maxQueued || !s.protocol.hold(size) {
+		m.dirty = true
+		s.error(fmt.Sprintf("ERR transaction too large: its commands may take %d bytes, and those of all connections %d", maxQueued, maxHeld))
+		return
+	}
+	m.held += size
+	m.commands = append(m.commands, queued{c, copyArgs(args)})
+	s.simple("QUEUED")
+}
+
+func copyArgs(args [][]byte) [][]byte {
+	all := make([]byte, 0, bytesOf(args))
+	copied := make([][]byte, len(args))
+	for i, a := range args {
+		from := len(all)
+		all = append(all, a...)
+		copied[i] = all[from:len(all):len(all)]
+	}
+	return copied
+}
+
+// discard ends the transaction and the watches.
+func (s *session) discard(tx *broker.Tx) {
+	s.protocol.held -= s.multi.held
+	s.multi = transaction{}
+	tx.Unwatch(s.consumer)
+}
+
+func discard(s *session, tx *broker.Tx, _ [][]byte) error {
+	if !s.multi.on {
+		s.error("ERR DISCARD without MULTI")
+		return nil
+	}
+	s.discard(tx)
+	s.ok()
+	return nil
+}
+
+func watch(s *session, tx *broker.Tx, args [][]byte) error {
+	if s.multi.on {
+		s.error("ERR WATCH inside MULTI is not allowed")
+		return nil
+	}
+	for _, name := range args[1:] {
+		if err := tx.Watch(s.consumer, name); err != nil {
+			return err
+		}
+	}
+	s.ok()
+	return nil
+}
+
+func unwatch(s *session, tx *broker.Tx, _ [][]byte) error {
+	tx.Unwatch(s.consumer)
+	s.ok()
+	return nil
+}
+
+func exec(s *session, tx *broker.Tx, _ [][]byte) error {
+	const aborted = "EXECABORT Transaction discarded because of"
+	switch {
+	case !s.multi.on:
+		s.error("ERR EXEC without MULTI")
+		return nil
+	case s.multi.dirty:
+		s.discard(tx)
+		s.error(aborted + " previous errors.")
+		return nil
+	}
+	err := s.storable(tx)
+	if err == nil {
+		err = tx.Atomic(s.transactionRoom(tx), s.exec)
+	}
+	switch {
+	case errors.Is(err, broker.ErrNoRoom), errors.Is(err, broker.ErrClosed):
+		return err
+	case err != nil:
+		s.error(aborted + ": " + words(err))
+	}
+	s.discard(tx)
+	s.shows(tx, 0)
+	return nil
+}
+
+// storable refuses a transaction that stores more while the disk is nearly full: otherwise some of
+// its commands would be carried out.
+func (s *session) storable(tx *broker.Tx) error {
+	for _, q := range s.multi.commands {
+		if q.command.flags&flagAdds != 0 {
+			return tx.CanStore()
+		}
+	}
+	return nil
+}
+
+// runTransaction runs the commands of the transaction inside Atomic. An error of one is its reply,
+// and the others go on.
+func (s *session) runTransaction() error {
+	tx := s.tx
+	if tx.WatchBroken(s.consumer) {
+		s.nullArray()
+		return nil
+	}
+	tx.Unwatch(s.consumer)
+	s.inExec = true
+	s.array(len(s.multi.commands))
+	for _, q := range s.multi.commands {
+		if err := q.command.run(s, tx, q.args); err != nil {
+			s.error(words(err))
+		}
+	}
+	s.inExec = false
+	return nil
+}
+
+// transactionRoom is what the commands may bring together. Some rooms depend on what names hold
+// (flagMove, flagGrow), and that may be what a command before has brought. So each move counts with
+// the largest element that is there or comes. Each that grows a value counts with the largest of
+// their rooms and all that the others bring.
+func (s *session) transactionRoom(tx *broker.Tx) (all broker.Room) {
+	var move, grow broker.Room
+	moves, grows, largest := 0, 0, 0
+	for _, q := range s.multi.commands {
+		room := q.command.roomFor(s, tx, q.args)
+		for _, a := range q.args {
+			largest = max(largest, len(a))
+		}
+		switch {
+		case q.command.flags&flagMove != 0:
+			move = most(move, room)
+			moves++
+		case q.command.flags&flagGrow != 0:
+			grow = most(grow, room)
+			grows++
+		default:
+			all = all.Plus(room)
+		}
+	}
+	move.Bytes += largest
+	move = times(move, moves)
+	if all = all.Plus(move); grows > 0 {
+		all = all.Plus(times(grow.Plus(all), grows))
+	}
+	return all
+}
+
+// most is room enough for either of two.
+func most(a, b broker.Room) broker.Room {
+	return broker.Room{Records: max(a.Records, b.Records), Bytes: max(a.Bytes, b.Bytes), Deletes: max(a.Deletes, b.Deletes)}
+}
+
+func times(r broker.Room, n int) broker.Room {
+	return broker.Room{Records: r.Records * n, Bytes: r.Bytes * n, Deletes: r.Deletes * n}
+}
+
+// reach is how many elements from the ends of a list a move of this request may get to see: one,
+// or in a transaction as many as its commands can have taken before.
+func (s *session) reach() int {
+	if !s.multi.on {
+		return 1
+	}
+	n := 0
+	for _, q := range s.multi.commands {
+		switch {
+		case q.command.flags&flagMove != 0:
+			n++
+		case q.command.flags&flagWrite != 0 && q.command.flags&flagAdds == 0:
+			return maxReach // it may take any number
+		}
+	}
+	return max(n, 1)
+}
+
+// maxReach is more elements than a list has.
+const maxReach = 1 << 40
