@@ -11,16 +11,16 @@ import (
 type batch struct {
 	ops         *storage.Batch
 	number      uint64   // counts the batches since New; 1 is the first
-	firstSeq    uint64   // sequence of the first packet pushed while the batch was open
-	pushes      []int32  // op number in ops by sequence-firstSeq
+	puts        puts     // the operations of ops that put packets
+	late        []late   // those whose records only the disk holds, in rising order
 	replies     []reply  // in the order of their calls
 	records     [][]byte // the packets, or the bytes, of all replies; the committer fills the nils
-	misses      []miss   // the nils of records
-	ahead       []miss   // neighbours of the misses, read along with them for the cache
+	misses      []miss   // the nils of records that are not those of late
+	ahead       []miss   // neighbours of what is read, read along for the cache
 	copied      []byte   // records copied out of the cache, and bytes of replies
 	queuedBytes int      // of all replies
 
-	missed          *queue          // the queue of the first miss: where to read ahead
+	missed          *queue          // the queue of the first record to read: where to read ahead
 	missedSelection index.Selection // and which packets
 }
 
@@ -41,7 +41,7 @@ const (
 	replyFinish                   // the consumer is gone: nothing follows
 )
 
-// miss is a payload to read from the store before the batch deletes it.
+// miss is a record to read from the store before the batch deletes it.
 type miss struct {
 	id     storage.PacketID
 	entry  index.ID // of ahead: the packet's index entry, which gets its place in the cache
@@ -49,8 +49,8 @@ type miss struct {
 	expiry int64    // of misses: after it the store may have dropped the record by itself; 0 never
 }
 
-func newBatch(firstSeq uint64) *batch {
-	return &batch{ops: new(storage.Batch), firstSeq: firstSeq}
+func newBatch(m storage.Marks) *batch {
+	return &batch{ops: new(storage.Batch), puts: puts{firstSeq: m.NextSeq, firstLow: m.LowSeq}}
 }
 
 // reset empties the batch. It keeps the memory, unless a large call has made it outsized.
@@ -59,7 +59,8 @@ func (t *batch) reset() {
 	t.ops.Reset()
 	*t = batch{
 		ops:     t.ops,
-		pushes:  emptied(t.pushes, keep),
+		puts:    puts{up: emptied(t.puts.up, keep), down: emptied(t.puts.down, keep)},
+		late:    emptied(t.late, keep),
 		replies: emptied(t.replies, keep),
 		records: emptied(t.records, keep),
 		misses:  emptied(t.misses, keep),
@@ -86,7 +87,7 @@ func (t *batch) size() int { return t.ops.Len() + len(t.replies) }
 func (t *batch) full(l batchLimits) bool {
 	return t.ops.Len() >= l.ops || t.ops.Bytes() >= l.bytes || t.ops.Memory() >= maxBatchMemory ||
 		t.queuedBytes >= maxBatchQueuedBytes || len(t.replies) >= maxBatchReplies || len(t.records) >= maxBatchReplies ||
-		len(t.pushes) >= maxBatchPushes
+		len(t.puts.up) >= maxBatchPushes || len(t.puts.down) >= maxBatchPushes
 }
 
 // fits says that calls which bring r do not take the batch over what the storage applies as a
@@ -101,12 +102,11 @@ func (t *batch) fits(l batchLimits, r Room) bool {
 		allowed(storageSize(r, false), ops, l.MaxBytes/2-idleRoom-t.ops.Bytes())
 }
 
-// pushed returns the operation by which this batch puts the packet with the sequence.
-func (t *batch) pushed(seq uint64) (op int, ok bool) {
-	if seq < t.firstSeq || seq-t.firstSeq >= uint64(len(t.pushes)) {
-		return 0, false
+// readAhead notes what the first read of the batch is followed by.
+func (t *batch) readAhead(q *queue, s index.Selection) {
+	if t.missed == nil {
+		t.missed, t.missedSelection = q, s
 	}
-	return int(t.pushes[seq-t.firstSeq]), true
 }
 
 // copy returns a copy of record that lives as long as the batch.

@@ -8,7 +8,8 @@
 //	room.go      Atomic: calls that belong together, and room for them in the open batch
 //	push.go      a packet comes
 //	pop.go       packets go
-//	priority.go  packets that are nothing but a key and a priority move and go
+//	move.go      packets move to another place
+//	priority.go  packets that have a key change their priority, and go by it
 //	list.go      a queue seen as a list
 //	keyspace.go  names and their types; strings and hashes
 //	wait.go      blocked pops
@@ -16,9 +17,11 @@
 //	consumer.go  a connection as the broker sees it: subscriptions, bytes on their way
 //	deliver.go   the rule by which subscribers get packets
 //	queue.go     the queues that are known
+//	sweep.go     queues go, the large ones in slices
 //	batch.go     one group commit
 //	commit.go    batches go to disk
-//	payloads.go  popped payloads come from the disk
+//	puts.go      which packets the batch puts, and those whose records come late
+//	payloads.go  records come from the open batch, the cache or the disk
 //	complete.go  replies go to their receivers
 //	cache.go     recent payloads
 //	limits.go    every limit with its reason
@@ -100,11 +103,14 @@ type Broker struct {
 	minBatch          int         // size from which the open batch is committed while the completer is busy
 	consumers         []*Consumer // by index.SubscriberID
 	deferredQueues    []*queue    // see deliver.go
+	dropped           []*queue    // see sweep.go
+	sweptTo           index.ID    // how far the sweeper has looked for packets of the first of them
 	deferredConsumers []*Consumer
 	waits             waitHeap // consumers that wait with a deadline, see wait.go
 	wakeAt            int64    // when the committer looks at what is due by itself, in Unix milliseconds
 	tx                Tx       // the only one, so that Do allocates nothing
 	scratch           []index.Packet
+	keyScratch        []byte
 	events            []index.Event
 	ids               []index.QueueID
 	space             storage.Level // at spaceAt
@@ -159,10 +165,10 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		}
 	}
 	b.space = store.Space().Level
-	b.open = newBatch(b.marks.NextSeq)
+	b.open = newBatch(b.marks)
 	b.open.number = 1
 	for range batchesInFlight - 1 {
-		b.free <- newBatch(0)
+		b.free <- newBatch(storage.Marks{})
 	}
 	b.stopped.Add(2)
 	go b.commitLoop()   // ends when Close or fail says so
@@ -245,7 +251,7 @@ func (b *Broker) Stats() Stats {
 		Misses:    b.stats.misses.Load(),
 	}
 	for _, q := range b.queues.all {
-		if q == nil {
+		if q == nil || q.dropped {
 			continue
 		}
 		if n := b.ix.Counts(q.ix).Len(); n > 0 {

@@ -52,22 +52,24 @@ func (b *Broker) readyToCommit() bool {
 
 // swap waits until the open batch is ready, opens fresh in its place and returns it. It returns nil
 // when the broker closes and nothing is left. While it waits it does what is due by itself: timers,
-// deferred deliveries, and the eviction of empty queues.
+// deferred deliveries, and the end of empty and dropped queues.
 func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 	for {
 		level := b.store.Space().Level
 		b.mu.Lock()
 		tx := b.begin()
 		b.space, b.spaceAt = level, tx.now
-		evicting := false
+		cleaning := false
 		if tx.advance() && !b.open.full(b.limits) {
 			b.deliverDeferred() // what a full disk kept waiting
-			evicting = b.evictDue()
+			cleaning = b.evictDue()
+			cleaning = b.sweep() || cleaning
 		}
 		if t := b.open; b.readyToCommit() {
 			t.ops.SetMarks(b.marks)
 			b.planReadAhead(t)
-			fresh.firstSeq, fresh.number = b.marks.NextSeq, t.number+1
+			fresh.puts.firstSeq, fresh.puts.firstLow = b.marks.NextSeq, b.marks.LowSeq
+			fresh.number = t.number + 1
 			b.open = fresh
 			tx.advance() // what expired while the batch was full must not be delivered
 			b.deliverDeferred()
@@ -83,8 +85,8 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 		b.wakeAt = tx.now + sleep.Milliseconds()
 		clock.Reset(sleep)
 		b.mu.Unlock()
-		if evicting {
-			continue // queues that were never on disk add nothing to the batch
+		if cleaning {
+			continue // what was never on disk adds nothing to the batch
 		}
 		select {
 		case <-b.wake:
@@ -113,10 +115,10 @@ func (b *Broker) sleep(now int64) time.Duration {
 
 // commit brings t to disk.
 func (b *Broker) commit(t *batch) error {
-	// The payloads that this batch pops are read before it deletes them. They are on disk: a packet
-	// that this batch pushed is never a miss, and all earlier batches are durable.
-	if len(t.misses) > 0 {
-		if err := b.readMisses(t); err != nil {
+	// What this batch takes or moves is read before it deletes that. It is on disk: a packet that this
+	// batch pushed is never a miss, and all earlier batches are durable.
+	if len(t.misses)+len(t.late) > 0 {
+		if err := b.readRecords(t); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,6 @@
 package broker
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // Why a call was refused; it has changed nothing. Each is a sentence for the user.
 var (
@@ -32,13 +29,13 @@ var (
 	ErrWaiting = errors.New("a blocked pop of this connection waits")
 	// ErrNotReserved: a call inside Atomic goes beyond what was announced.
 	ErrNotReserved = errors.New("transaction goes beyond what was announced for it")
+	// ErrNoElement: a list has no elements where some are wanted.
+	ErrNoElement = errors.New("no such elements in the list")
 
-	// ErrNotBare: a packet is not just a key and a priority.
-	ErrNotBare = errors.New("packet is more than a key and a priority, or has no key: take it through another protocol")
+	// ErrNoKey: a packet that was to go by its key has none.
+	ErrNoKey = errors.New("packet has no key: take it through another protocol")
 	// ErrShared: a packet is not the only one with its key, so that key has no one priority.
 	ErrShared = errors.New("several packets have this key: take them first")
-	// ErrManyShare: more than MaxBareGroup packets have a key.
-	ErrManyShare = fmt.Errorf("more than %d packets have the best one's key: take them through another protocol", MaxBareGroup)
 )
 
 // ErrUnreadable ends the broker: the record of a popped packet is damaged or gone. With

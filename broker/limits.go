@@ -23,10 +23,6 @@ const (
 	// client can make the server hold.
 	MaxAtomicReply = 64 << 20
 
-	// MaxBareGroup is the most packets of one key that a call on bare packets looks at. Each keeps the
-	// broker's lock a little longer, even if the call is refused in the end.
-	MaxBareGroup = 32
-
 	// MaxQueues bounds the queues that are known at a time.
 	MaxQueues = storage.MaxQueues
 	// MaxNameBytes bounds the bytes of their names together.

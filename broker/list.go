@@ -1,5 +1,12 @@
 package broker
 
+import (
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
 // ListPriority is the priority of a list's packets: the middle of what pinpriq can say.
 const ListPriority = 128
 
@@ -7,55 +14,229 @@ const ListPriority = 128
 // the left. Only packets that a pop can select are its elements. Every call below is made inside
 // Atomic. Any of them returns ErrWrongType if the name is that of a string or hash.
 
+// findList returns the queue called name and how many elements it has. It is nil if there is none.
+func (b *Broker) findList(name []byte) (q *queue, length int, err error) {
+	if q, err = b.findQueue(name); q == nil || err != nil {
+		return nil, 0, err
+	}
+	return q, b.ix.Counts(q.ix).Ready, nil
+}
+
+// useList returns the queue called name, which is made if it is not known, and takes r and what the
+// queue brings from what is reserved. The queue gets packets now.
+func (tx *Tx) useList(name []byte, r Room) (*queue, error) {
+	b := tx.b
+	if q := b.queues.find(name); q == nil || !q.defined {
+		r = r.Plus(Room{Records: 1, Bytes: len(name)})
+	}
+	if err := tx.begin(r); err != nil {
+		return nil, err
+	}
+	if err := tx.pushable(); err != nil {
+		return nil, err
+	}
+	q, err := b.makeQueue(name)
+	if err == nil {
+		b.define(q)
+	}
+	return q, err
+}
+
 // Len returns the number of elements; 0 for an unknown name.
-func (tx *Tx) Len(name []byte) (int, error) { return 0, errStub }
+func (tx *Tx) Len(name []byte) (int, error) {
+	_, n, err := tx.b.findList(name)
+	return n, err
+}
 
 // PushEnd adds values at an end of the list, one after the other, and returns the new length.
-// Waiters get them after the Atomic.
+// Waiters get them after the Atomic. It brings a record for each value, and one for the queue.
 func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err error) {
-	return 0, errStub
+	b, bytes := tx.b, 0
+	for _, v := range values {
+		if bytes += len(v); len(name)+len(v) > b.limits.record {
+			return 0, tooLarge(len(name)+len(v), b.limits.record)
+		}
+	}
+	q, err := tx.useList(name, Room{Records: len(values), Bytes: bytes})
+	if err != nil {
+		return 0, err
+	}
+	for _, v := range values {
+		if err := b.insert(q, ListPriority, end, &Packet{Payload: v, EnqueuedAt: tx.now}, tx.now); err != nil {
+			b.markEmpty(q)
+			return 0, err
+		}
+	}
+	length = b.ix.Counts(q.ix).Ready
+	b.deliverQueue(q)
+	return length, nil
 }
-
-// MoveEnd takes the element at one end of a list, replies with it to c, and adds it at an end of
-// another list, or the same. ok is false, and nothing is replied, if from has no element.
-func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd End, tag Tag) (ok bool, err error) {
-	return false, errStub
-}
-
-// LargestAt returns the size of the largest of the first n elements at an end: what a MoveEnd may
-// bring.
-func (tx *Tx) LargestAt(name []byte, end End, n int) int { return 0 }
 
 // Range replies to c with the n elements from position from on, counted from the left; it takes
-// none. It returns how many there are, so call it after the head of the reply is known: RangeLen
-// tells.
-func (tx *Tx) Range(c *Consumer, name []byte, from, n int, tag Tag) (int, error) {
-	return 0, errStub
+// none. The list has that many: Len tells.
+func (tx *Tx) Range(c *Consumer, name []byte, from, n int, tag Tag) error {
+	b := tx.b
+	q, length, err := b.findList(name)
+	if err != nil {
+		return err
+	}
+	if from < 0 || from+n > length {
+		return fmt.Errorf("%w: %d elements from %d on, the list has %d", ErrNoElement, n, from, length)
+	}
+	first, bytes := len(b.open.records), 0
+	if n > 0 {
+		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
+		for _, p := range b.scratch {
+			bytes += int(p.Size)
+		}
+		if err := tx.useReply(bytes); err != nil {
+			return err
+		}
+		for _, p := range b.scratch {
+			b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
+		}
+	}
+	b.queueReply(c, first, replyPackets, tag, bytes)
+	return nil
 }
 
-// SetAt replaces the element at a position; ok is false if there is none.
-func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) { return false, errStub }
-
-// InsertAt puts a value before the element at a position, or at the right end if at is the length.
-// It moves the elements of the shorter side, and returns ErrTooLargeForBatch if they are too many
-// for what was announced (InsertRoom). It returns the new length.
-func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error) {
-	return 0, errStub
+// SetAt puts a value in the place of the element at a position; ok is false if there is none. The
+// value has no key and the element's expiry. It brings a record of the value's size.
+func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
+	b := tx.b
+	q, length, err := b.findList(name)
+	if err != nil || at < 0 || at >= length {
+		return false, err
+	}
+	b.scratch = b.ix.Next(q.ix, index.Selection{}, at, 1, b.scratch[:0])
+	p := b.scratch[0]
+	if size := len(name) + len(value); size > b.limits.record {
+		return false, tooLarge(size, b.limits.record)
+	}
+	if err := tx.begin(Room{Records: 1, Bytes: len(value)}); err != nil {
+		return false, err
+	}
+	if err := tx.pushable(); err != nil {
+		return false, err
+	}
+	b.replace(q, p, &Packet{Payload: value, Expiry: p.Expiry, EnqueuedAt: tx.now}, tx.now)
+	return true, nil
 }
 
-// InsertRoom returns what an InsertAt of a value of so many bytes may bring, wherever it goes.
-func (tx *Tx) InsertRoom(name []byte, value int) Room { return Room{} }
+func tooLarge(size, limit int) error {
+	return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, size, limit)
+}
+
+// replace puts a packet in the place of another, whose expiry it has.
+func (b *Broker) replace(q *queue, old index.Packet, p *Packet, now int64) {
+	id, hash, op := q.packet(old), setHash(p), 0
+	if at, ok := b.open.puts.find(id); ok {
+		b.open.cancel(at)
+		op = b.open.ops.Put(id, p)
+	} else {
+		op = b.open.ops.Replace(id, p, removed(old))
+	}
+	b.open.puts.add(id, op)
+	b.ix.Remove(old.ID)
+	b.ix.Push(b.entry(q, id, hash, p, op), now) // there is room: one has just gone
+	b.touch(q)
+}
 
 // Find appends to dst the positions of elements that equal value: at most max if that is not 0,
 // counted from the left, or from the right end leftwards if end is Oldest. An element with a key is
 // passed over.
 func (tx *Tx) Find(name, value []byte, end End, max int, dst []int) ([]int, error) {
-	return dst, errStub
+	b := tx.b
+	q, length, err := b.findList(name)
+	if err != nil || length == 0 {
+		return dst, err
+	}
+	b.findValue(q, value, end, max)
+	at := 0
+	for i, p := range b.scratch {
+		if i == 0 {
+			at = b.ix.Position(p.ID)
+		} else {
+			at += b.ix.Distance(b.scratch[i-1].ID, p.ID)
+		}
+		dst = append(dst, at)
+	}
+	return dst, nil
+}
+
+// findValue leaves in b.scratch the elements that equal value, at most max if that is not 0, from
+// an end on.
+func (b *Broker) findValue(q *queue, value []byte, end End, max int) {
+	hash := storage.ValueHash(value)
+	b.scratch = b.ix.FindValue(q.ix, hash, end, max, b.scratch[:0])
+	found := b.scratch[:0]
+	for _, p := range b.scratch {
+		if int(p.Size) == len(value) {
+			found = append(found, p)
+		}
+	}
+	b.scratch = found
 }
 
 // RemoveValue deletes elements that equal value, at most max if that is not 0, from an end on, and
-// returns how many. An element with a key is passed over.
-func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) { return 0, errStub }
+// returns how many. An element with a key is passed over. It brings a delete for each.
+func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
+	b := tx.b
+	q, length, err := b.findList(name)
+	if err != nil || length == 0 {
+		return 0, err
+	}
+	b.findValue(q, value, end, max)
+	return len(b.scratch), tx.deleteElements(q, b.scratch)
+}
 
-// Trim deletes all elements but the n from position from on.
-func (tx *Tx) Trim(name []byte, from, n int) error { return errStub }
+// RemoveRoom returns what a RemoveValue brings.
+func (tx *Tx) RemoveRoom(name, value []byte, end End, max int) Room {
+	b := tx.b
+	q, length, err := b.findList(name)
+	if err != nil || length == 0 {
+		return Room{}
+	}
+	b.findValue(q, value, end, max)
+	return Room{Deletes: len(b.scratch)}
+}
+
+// deleteElements deletes packets of the queue.
+func (tx *Tx) deleteElements(q *queue, packets []index.Packet) error {
+	if len(packets) == 0 {
+		return nil
+	}
+	if err := tx.begin(Room{Deletes: len(packets)}); err != nil {
+		return err
+	}
+	b := tx.b
+	if b.spaceLevel(tx.now) >= storage.Stop {
+		return ErrStopped
+	}
+	for _, p := range packets {
+		b.ix.Remove(p.ID)
+		b.deletePacket(q, p)
+	}
+	b.touch(q)
+	b.markEmpty(q)
+	return nil
+}
+
+// LargestAt returns the size of the largest of the first n elements at an end: what a MoveEnd may
+// bring.
+func (tx *Tx) LargestAt(name []byte, end End, n int) int {
+	b := tx.b
+	q, _, err := b.findList(name)
+	if err != nil || q == nil {
+		return 0
+	}
+	b.scratch = b.ix.Next(q.ix, index.Selection{End: end}, 0, n, b.scratch[:0])
+	return largest(b.scratch)
+}
+
+func largest(packets []index.Packet) (size int) {
+	for _, p := range packets {
+		size = max(size, int(p.Size))
+	}
+	return size
+}

@@ -6,6 +6,39 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
+// located is where a packet's record is.
+type located struct {
+	record []byte           // nil if only the disk holds it; valid until the batch or the cache changes
+	op     int              // the operation of the open batch that puts the packet; -1 if none does
+	from   storage.PacketID // of a record that only the disk holds
+}
+
+// locate finds a packet's record: in the open batch, in the cache or on disk.
+func (b *Broker) locate(id storage.PacketID, ref uint32) located {
+	op, ok := b.open.puts.find(id)
+	if !ok {
+		return located{record: b.cache.get(ref, id.Seq), op: -1, from: id}
+	}
+	if record := b.open.ops.Record(op); record != nil {
+		return located{record: record, op: op}
+	}
+	return located{op: op, from: b.open.lateOf(op).from}
+}
+
+// replyRecord appends a located record to those of the reply that is being made. If only the disk
+// holds it, it notes that the committer has to read it.
+func (b *Broker) replyRecord(at located, expiry int64) {
+	t := b.open
+	switch {
+	case at.record == nil:
+		b.stats.misses.Add(1)
+		t.misses = append(t.misses, miss{id: at.from, record: int32(len(t.records)), expiry: expiry})
+	case at.op < 0:
+		at.record = t.copy(at.record)
+	}
+	t.records = append(t.records, at.record)
+}
+
 // planReadAhead lists in t.ahead the packets that the next pops are likely to take, if a pop of t
 // missed the cache. Reading them along with it costs a tenth of reading each by itself.
 func (b *Broker) planReadAhead(t *batch) {
@@ -18,37 +51,46 @@ func (b *Broker) planReadAhead(t *batch) {
 		if bytes += int(p.Size); bytes > readAheadBytes {
 			return
 		}
-		if b.cache.get(p.Ref, p.Seq) == nil {
-			t.ahead = append(t.ahead, miss{id: t.missed.packet(p), entry: p.ID})
+		// What this batch replaces is on disk with its old payload, what it puts is not there yet.
+		if at := b.locate(t.missed.packet(p), p.Ref); at.record == nil && at.op < 0 {
+			t.ahead = append(t.ahead, miss{id: at.from, entry: p.ID})
 		}
 	}
 }
 
-// readMisses reads the nils of t.records, and t.ahead into the cache.
-func (b *Broker) readMisses(t *batch) error {
-	all := append(t.misses, t.ahead...)
-	ids := make([]storage.PacketID, len(all))
-	for i, m := range all {
-		ids[i] = m.id
+// readRecords reads what the batch needs from the disk, before its operations change that: the nils
+// of t.records, the records of t.late, and t.ahead into the cache.
+func (b *Broker) readRecords(t *batch) error {
+	ids := make([]storage.PacketID, 0, len(t.misses)+len(t.late)+len(t.ahead))
+	for _, m := range t.misses {
+		ids = append(ids, m.id)
+	}
+	for _, l := range t.late {
+		ids = append(ids, l.from)
+	}
+	for _, m := range t.ahead {
+		ids = append(ids, m.id)
 	}
 	ahead := make([][]byte, len(t.ahead))
 	var decoded Packet
 	err := b.store.Read(ids, func(i int, record []byte) error {
-		if i >= len(t.misses) {
-			if record != nil { // nil: the batch that pushed it is not on disk yet
-				ahead[i-len(t.misses)] = t.copy(record)
-			}
-			return nil
+		// Check it now: once the batch has deleted it, a reply could only leave it out.
+		if record != nil && storage.DecodeRecord(record, &decoded) != nil {
+			record = nil
 		}
-		// Check it now: once the batch has deleted it, the reply could only leave it out.
-		if record == nil || storage.DecodeRecord(record, &decoded) != nil {
-			return b.unreadable(t.misses[i])
+		if i < len(t.misses) {
+			return b.fillMiss(t, &t.misses[i], record)
 		}
-		t.records[t.misses[i].record] = t.copy(record)
+		if i -= len(t.misses); i < len(t.late) {
+			return b.fillLate(t, &t.late[i], record)
+		}
+		if record != nil { // nil: the batch that pushed it is not on disk yet
+			ahead[i-len(t.late)] = t.copy(record)
+		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("read popped payloads: %w", err)
+		return fmt.Errorf("read payloads: %w", err)
 	}
 	b.mu.Lock()
 	for i, record := range ahead {
@@ -60,26 +102,74 @@ func (b *Broker) readMisses(t *batch) error {
 	return nil
 }
 
-// unreadable decides what becomes of a popped packet whose record is gone or no packet. If the
-// packet has expired meanwhile, the store's own expiry may have taken it. Otherwise it is damage.
-func (b *Broker) unreadable(m miss) error {
-	if m.expiry != 0 && m.expiry <= b.clock() {
+// fillMiss gives a reply a record that was read for it.
+func (b *Broker) fillMiss(t *batch, m *miss, record []byte) error {
+	if record == nil {
+		return b.unreadable(m.id, m.expiry)
+	}
+	t.records[m.record] = t.copy(record)
+	return nil
+}
+
+// fillLate gives a put, and the reply that wants it too, the record that was read for it.
+func (b *Broker) fillLate(t *batch, l *late, record []byte) error {
+	if l.cancelled && l.record < 0 {
 		return nil
 	}
-	why := b.store.Damage(m.id)
+	if record == nil {
+		return b.loseLate(t, l)
+	}
+	if l.record >= 0 {
+		t.records[l.record] = t.copy(record)
+	}
+	if !l.cancelled {
+		t.ops.Fill(int(l.op), record)
+	}
+	return nil
+}
+
+// loseLate gives up a packet that cannot be moved because its record cannot be read, if that is
+// accepted. The next batch may have taken it already: then the control record counts one too few,
+// and the next start says so.
+func (b *Broker) loseLate(t *batch, l *late) error {
+	if err := b.unreadable(l.from, l.expiry); err != nil || l.cancelled {
+		return err
+	}
+	t.ops.Cancel(int(l.op))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p, ok := b.ix.Get(l.entry); ok && p.Seq == l.seq {
+		b.ix.Remove(l.entry)
+		b.markEmpty(b.queues.of(p.Queue))
+	}
+	return nil
+}
+
+// unreadable decides what becomes of a packet that is wanted and whose record is gone or no packet.
+// If the packet has expired meanwhile, the store's own expiry may have taken it. Otherwise it is
+// damage.
+func (b *Broker) unreadable(id storage.PacketID, expiry int64) error {
+	if expiry != 0 && expiry <= b.clock() {
+		return nil
+	}
+	why := b.store.Damage(id)
 	if why == nil {
-		why = fmt.Errorf("%w: packet %v is in the index, but its record is gone or no packet", storage.ErrDamaged, m.id)
+		why = fmt.Errorf("%w: packet %v is in the index, but its record is gone or no packet", storage.ErrDamaged, id)
 	}
 	if !b.acceptLoss {
 		return fmt.Errorf("%w: %w", ErrUnreadable, why)
 	}
-	b.log.Error("popped packet is damaged and is left out of its reply", "error", why)
+	b.log.Error("packet is damaged and is left out", "error", why)
 	return nil
 }
 
-// cacheRecord caches a record that was read ahead, unless its packet is gone.
+// cacheRecord caches a record that was read ahead, unless its packet is gone or was replaced.
 func (b *Broker) cacheRecord(m miss, record []byte) {
-	if p, ok := b.ix.Get(m.entry); ok && p.Seq == m.id.Seq {
+	p, ok := b.ix.Get(m.entry)
+	if !ok || p.Seq != m.id.Seq {
+		return
+	}
+	if _, replaced := b.open.puts.find(m.id); !replaced {
 		b.ix.SetRef(m.entry, m.id.Seq, b.cache.add(m.id.Seq, record))
 	}
 }

@@ -53,8 +53,13 @@ func (tx *Tx) useGroup(q *queue, s Selection) error {
 		return nil
 	}
 	n, bytes := 1, int(best.Size)
-	if s.Group {
-		b.scratch = b.ix.Group(best.ID, selection, b.scratch[:0])
+	if s.Group || s.Count > 1 {
+		if s.Group {
+			b.scratch = b.ix.Group(best.ID, selection, b.scratch[:0])
+		} else {
+			n := min(s.Count, selection.Limit.Packets)
+			b.scratch = b.within(b.ix.Next(q.ix, selection, 0, n, b.scratch[:0]), selection.Limit)
+		}
 		n, bytes = len(b.scratch), 0
 		for _, p := range b.scratch {
 			bytes += int(p.Size)
@@ -79,21 +84,47 @@ func (b *Broker) selection(s Selection) index.Selection {
 func (b *Broker) popGroup(q *queue, s Selection, c *Consumer, tag Tag) bool {
 	b.logWide(q, s)
 	selection := b.selection(s)
-	b.scratch = b.ix.Pop(q.ix, selection, b.scratch[:0])
+	if s.Count > 1 {
+		b.scratch = b.popCount(q, selection, s.Count, b.scratch[:0])
+	} else {
+		b.scratch = b.ix.Pop(q.ix, selection, b.scratch[:0])
+	}
 	if len(b.scratch) == 0 {
 		return false
 	}
 	first, bytes := len(b.open.records), 0
 	for _, p := range b.scratch {
-		b.open.records = append(b.open.records, b.popRecord(q, p))
+		b.popRecord(q, p)
 		bytes += int(p.Size)
 	}
-	if len(b.open.misses) > 0 && b.open.missed == nil {
-		b.open.missed, b.open.missedSelection = q, selection
+	if len(b.open.misses) > 0 {
+		b.open.readAhead(q, selection)
 	}
 	b.queueReply(c, first, replyPackets, tag, bytes)
+	b.touch(q)
 	b.markEmpty(q)
 	return true
+}
+
+// popCount removes so many packets from the index, one selection after the other, within the
+// selection's limit.
+func (b *Broker) popCount(q *queue, s index.Selection, n int, dst []index.Packet) []index.Packet {
+	dst = b.within(b.ix.Next(q.ix, s, 0, min(n, s.Limit.Packets), dst), s.Limit)
+	for _, p := range dst {
+		b.ix.Remove(p.ID)
+	}
+	return dst
+}
+
+// within returns the packets up to the first that goes beyond the limit.
+func (b *Broker) within(packets []index.Packet, l index.Limit) []index.Packet {
+	bytes := int64(0)
+	for i, p := range packets {
+		if bytes += int64(p.Size); i > 0 && bytes > l.Bytes {
+			return packets[:i]
+		}
+	}
+	return packets
 }
 
 // logWide logs, once a queue, that a selection leaves packets in it.
@@ -108,32 +139,35 @@ func (b *Broker) logWide(q *queue, s Selection) {
 	}
 }
 
-// popRecord removes a packet that has left the index from the store and returns its record. If that
-// is on disk only, it returns nil and notes that the committer has to read it.
-func (b *Broker) popRecord(q *queue, p index.Packet) []byte {
-	if op, ok := b.open.pushed(p.Seq); ok {
-		b.stats.cancelled.Add(1)
-		record := b.open.ops.Record(op)
-		b.open.ops.Cancel(op)
-		return record
-	}
-	b.deletePacket(q, p)
-	if record := b.cache.get(p.Ref, p.Seq); record != nil {
-		return b.open.copy(record)
-	}
-	b.stats.misses.Add(1)
-	b.open.misses = append(b.open.misses, miss{id: q.packet(p), record: int32(len(b.open.records)), expiry: p.Expiry})
-	return nil
+// popRecord removes a packet that has left the index from the store and appends its record to the
+// reply that is being made.
+func (b *Broker) popRecord(q *queue, p index.Packet) {
+	at := b.locate(q.packet(p), p.Ref)
+	b.replyRecord(at, p.Expiry)
+	b.deleteRecord(q, p, at.op)
 }
 
 // deletePacket removes a packet that has left the index, or its place there, from the store.
 func (b *Broker) deletePacket(q *queue, p index.Packet) {
-	if op, ok := b.open.pushed(p.Seq); ok {
-		b.open.ops.Cancel(op)
+	op, ok := b.open.puts.find(q.packet(p))
+	if !ok {
+		op = -1
+	}
+	b.deleteRecord(q, p, op)
+}
+
+// deleteRecord removes a packet from the store. op is the operation of the open batch that puts it,
+// or -1.
+func (b *Broker) deleteRecord(q *queue, p index.Packet, op int) {
+	if op >= 0 {
+		b.stats.cancelled.Add(1)
+		b.open.cancel(op)
 		return
 	}
-	b.open.ops.Delete(q.packet(p), storage.Removed{
-		Expires: p.Flags&storage.FlagExpires != 0,
-		Large:   p.Flags&storage.FlagLarge != 0,
-	})
+	b.open.ops.Delete(q.packet(p), removed(p))
+}
+
+// removed is what the storage has to know of a packet that goes.
+func removed(p index.Packet) storage.Removed {
+	return storage.Removed{Expires: p.Flags&storage.FlagExpires != 0, Large: p.Flags&storage.FlagLarge != 0}
 }

@@ -7,13 +7,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// This file works on bare packets only: a key and a priority, and no payload, tags or expiry,
-// neither delayed nor claimed. The index holds all of a bare packet, so it is moved and handed out
-// without its record, and how often it was claimed is kept. Any other packet is refused with
-// ErrNotBare: what only its record holds would be lost. The limit goes when the storage can move a
-// record as it is.
-
-// UpdatePriorityRequest is a bare packet to push or to move.
+// UpdatePriorityRequest is a packet to push or to move.
 type UpdatePriorityRequest struct {
 	Queue []byte
 	Key   []byte // never nil; an empty key is a key like any other
@@ -22,30 +16,36 @@ type UpdatePriorityRequest struct {
 	To func(old uint32, known bool) uint32
 }
 
-// UpdatePriority pushes the bare packet with a key. If the queue has it, it moves to the newest end
-// of its new priority, and stays where it is if that does not change. The move is in one batch.
-// ErrNotBare if the packet is more than its key, ErrShared if others have the key.
+// UpdatePriority gives the packet with a key a new priority. It moves to the newest end of that,
+// and stays where it is if the priority does not change. If the queue has no packet with the key,
+// one is pushed that is nothing but the key. ErrShared if several packets have the key.
 func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
-	size := len(r.Queue) + len(r.Key)
-	if size > tx.b.limits.record {
-		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
+	b, size := tx.b, len(r.Queue)+len(r.Key)
+	if size > b.limits.record {
+		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, b.limits.record)
 	}
-	if err := tx.begin(Room{Records: 2, Bytes: size}); err != nil {
+	room := Room{Records: 2, Bytes: size} // the packet, and its queue or where the packet was
+	if q := b.queues.find(r.Queue); q != nil {
+		if p, n := b.ix.Only(q.ix, r.Key); n == 1 && !isBare(p, r.Key) {
+			room = Room{Records: 3, Bytes: int(p.Size)} // its payload may be a record
+		}
+	}
+	if err := tx.begin(room); err != nil {
 		return err
 	}
-	b := tx.b
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return ErrStopped
 	}
-	if q := b.queues.find(r.Queue); q != nil {
-		if p, n := b.ix.Only(q.ix, r.Key); n > 0 {
-			switch {
-			case n > 1:
-				return ErrShared
-			case !b.bare(p, r.Key):
-				return ErrNotBare
-			}
-			return tx.move(q, p, r)
+	q, err := b.findQueue(r.Queue)
+	if err != nil {
+		return err
+	}
+	if q != nil {
+		switch p, n := b.ix.Only(q.ix, r.Key); n {
+		case 1:
+			return tx.changePriority(q, p, r)
+		case 2:
+			return ErrShared
 		}
 	}
 	to := r.To(0, false)
@@ -55,8 +55,8 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	return tx.push(r.Queue, to, &Packet{Key: r.Key, EnqueuedAt: tx.now})
 }
 
-// move gives a bare packet of q its new priority. It counts as enqueued now.
-func (tx *Tx) move(q *queue, p index.Packet, r UpdatePriorityRequest) error {
+// changePriority moves a packet to its new priority.
+func (tx *Tx) changePriority(q *queue, p index.Packet, r UpdatePriorityRequest) error {
 	to := r.To(p.Priority, true)
 	if to == p.Priority {
 		return nil
@@ -65,19 +65,37 @@ func (tx *Tx) move(q *queue, p index.Packet, r UpdatePriorityRequest) error {
 		return err
 	}
 	b := tx.b
-	b.dropRecord(q, p)
-	seq, op := b.put(q, to, &Packet{Key: r.Key, EnqueuedAt: tx.now, Attempts: uint32(p.Attempts)})
-	b.ix.Move(p.ID, to, seq)
-	b.ix.SetRef(p.ID, seq, b.cache.add(seq, b.open.ops.Record(op)))
+	if isBare(p, r.Key) {
+		tx.moveBare(q, p, to, r.Key)
+	} else {
+		b.move(q, p, q, to, Newest)
+	}
 	b.deliverQueue(q) // with priority 0 no subscriber could take it
 	return nil
 }
 
+// isBare says that the index holds all of a packet but when it was enqueued.
+func isBare(p index.Packet, key []byte) bool {
+	return p.Expiry == 0 && int(p.Size) == len(key) && p.Flags&storage.FlagMore == 0
+}
+
+// moveBare moves a bare packet without its record: most moves would have to read that from the
+// disk. The packet counts as enqueued now.
+func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
+	b := tx.b
+	b.deletePacket(q, p)
+	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(Newest)}
+	op := b.open.ops.Put(id, &Packet{Key: key, EnqueuedAt: tx.now, Attempts: uint32(p.Attempts)})
+	b.open.puts.add(id, op)
+	b.ix.Move(p.ID, priority, id.Seq)
+	b.ix.SetRef(p.ID, id.Seq, b.cache.add(id.Seq, b.open.ops.Record(op)))
+	b.touch(q)
+}
+
 // PopKey takes the best packet of the queue, at the given end of its priority, with all that have
-// its key. It appends that key to dst. ok is false if none is selectable. accept, if not nil, sees
-// the key first; if it returns an error, PopKey takes nothing and returns that. It also takes
-// nothing if one of the packets is not bare (ErrNotBare) or more than MaxBareGroup have the key
-// (ErrManyShare).
+// its key. It appends that key to dst, and gives nobody the payloads. ok is false if none is
+// selectable. accept, if not nil, sees the key first; if it returns an error, PopKey takes nothing
+// and returns that. ErrNoKey if the best packet has no key.
 func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
 	if err := tx.begin(Room{}); err != nil {
 		return dst, false, err
@@ -86,12 +104,8 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return dst, false, ErrStopped
 	}
-	q := b.queues.find(name)
-	if q == nil {
-		return dst, false, nil
-	}
-	key, ok, err = b.bestKey(q, end, dst)
-	if !ok || err != nil {
+	q, best, key, err := b.bestKey(name, end, dst)
+	if q == nil || err != nil {
 		return dst, false, err
 	}
 	if accept != nil {
@@ -99,6 +113,7 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 			return dst, false, err
 		}
 	}
+	b.scratch = b.ix.Group(best.ID, b.selection(Selection{End: end, Group: true}), b.scratch[:0])
 	if tx.atomic {
 		if err := tx.use(Room{Deletes: len(b.scratch)}); err != nil {
 			return dst, false, err
@@ -106,8 +121,9 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 	}
 	for _, p := range b.scratch {
 		b.ix.Remove(p.ID)
-		b.dropRecord(q, p)
+		b.deletePacket(q, p)
 	}
+	b.touch(q)
 	b.markEmpty(q)
 	return key, true, nil
 }
@@ -117,67 +133,40 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 	if err := tx.begin(Room{}); err != nil {
 		return dst, false, err
 	}
-	q := tx.b.queues.find(name)
-	if q == nil {
-		return dst, false, nil
-	}
-	return tx.b.bestKey(q, end, dst)
+	q, _, key, err := tx.b.bestKey(name, end, dst)
+	return key, q != nil, err
 }
 
-// PriorityOf returns the priority of the bare packet with a key; ok is false if the queue has no
-// packet with it. ErrNotBare and ErrShared as for UpdatePriority.
+// PriorityOf returns the priority of the packet with a key; ok is false if the queue has no packet
+// with it. ErrShared as for UpdatePriority.
 func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error) {
 	if err := tx.begin(Room{}); err != nil {
 		return 0, false, err
 	}
-	q := tx.b.queues.find(name)
-	if q == nil {
-		return 0, false, nil
+	q, err := tx.b.findQueue(name)
+	if q == nil || err != nil {
+		return 0, false, err
 	}
 	p, n := tx.b.ix.Only(q.ix, key)
-	switch {
-	case n == 0:
-		return 0, false, nil
-	case n > 1:
+	if n > 1 {
 		return 0, false, ErrShared
-	case !tx.b.bare(p, key):
-		return 0, false, ErrNotBare
 	}
-	return p.Priority, true, nil
+	return p.Priority, n == 1, nil
 }
 
-// bestKey appends to dst the key of the packet that q selects, and leaves in b.scratch the packets
-// that a pop would take.
-func (b *Broker) bestKey(q *queue, end End, dst []byte) (key []byte, ok bool, err error) {
+// bestKey returns the packet that the queue selects, and appends its key to dst. The queue is nil
+// if none is selectable.
+func (b *Broker) bestKey(name []byte, end End, dst []byte) (q *queue, best index.Packet, key []byte, err error) {
+	q, err = b.findQueue(name)
+	if q == nil || err != nil {
+		return nil, best, dst, err
+	}
 	best, ok := b.ix.Best(q.ix, index.Selection{End: end})
 	if !ok {
-		return dst, false, nil
+		return nil, best, dst, nil
 	}
-	key, ok = b.ix.Key(best.ID, dst)
-	if !ok {
-		return dst, false, ErrNotBare
+	if key, ok = b.ix.Key(best.ID, dst); !ok {
+		return nil, best, dst, ErrNoKey
 	}
-	b.scratch = b.ix.Group(best.ID, index.Selection{Limit: index.Limit{Packets: MaxBareGroup + 1}}, b.scratch[:0])
-	if len(b.scratch) > MaxBareGroup {
-		return dst, false, ErrManyShare
-	}
-	for _, p := range b.scratch {
-		if !b.bare(p, key[len(dst):]) {
-			return dst, false, ErrNotBare
-		}
-	}
-	return key, true, nil
-}
-
-// bare says that the packet is only this key and a priority.
-func (b *Broker) bare(p index.Packet, key []byte) bool {
-	return p.State == index.Ready && p.Expiry == 0 && int(p.Size) == len(key) && p.Flags&storage.FlagMore == 0
-}
-
-// dropRecord removes a packet from the store whose record no reply needs.
-func (b *Broker) dropRecord(q *queue, p index.Packet) {
-	if _, ok := b.open.pushed(p.Seq); ok {
-		b.stats.cancelled.Add(1)
-	}
-	b.deletePacket(q, p)
+	return q, best, key, nil
 }

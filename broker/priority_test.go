@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -38,9 +39,6 @@ func (h *harness) popKey(queue string, end broker.End) (key string, err error) {
 	return key, err
 }
 
-// isBare says that a packet of the model is nothing but its key.
-func (p *modelPacket) isBare() bool { return p.payload == "" && p.expiry == 0 }
-
 // withKey are the packets of the model's queue with a key, in the order of their arrival.
 func (m *model) withKey(key string) []modelPacket {
 	var found []modelPacket
@@ -76,15 +74,6 @@ func (m *model) popKey(end broker.End, take bool) (string, error) {
 		return "", nil
 	}
 	key := m.packets[i].key
-	with := m.withKey(key)
-	if len(with) > broker.MaxBareGroup {
-		return "", broker.ErrManyShare
-	}
-	for _, p := range with {
-		if !p.isBare() {
-			return "", broker.ErrNotBare
-		}
-	}
 	if take {
 		m.packets = slices.DeleteFunc(m.packets, func(p modelPacket) bool { return p.key == key })
 	}
@@ -101,17 +90,17 @@ func (m *model) updatePriority(key string, add uint32) error {
 		m.packets = append(m.packets, modelPacket{queue: "q", key: key, priority: add, seq: m.seq})
 	case len(with) > 1:
 		return broker.ErrShared
-	case !with[0].isBare():
-		return broker.ErrNotBare
 	case add > 0:
 		m.packets = slices.DeleteFunc(m.packets, func(p modelPacket) bool { return p.key == key })
 		m.seq++
-		m.packets = append(m.packets, modelPacket{queue: "q", key: key, priority: with[0].priority + add, seq: m.seq})
+		p := with[0]
+		p.priority, p.seq = p.priority+add, m.seq
+		m.packets = append(m.packets, p)
 	}
 	return nil
 }
 
-func TestBarePacketsDoWhatTheModelDoes(t *testing.T) {
+func TestPacketsThatGoByTheirKeyDoWhatTheModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHarness(t)
 		defer func() { _ = h.b.Close() }()
@@ -208,10 +197,6 @@ func (m *model) lookThrough(t *rapid.T, tx *broker.Tx, end broker.End, key strin
 		}
 	case len(with) > 1:
 		if err != broker.ErrShared {
-			t.Fatalf("PriorityOf(%q) of %v gave %v", key, with, err)
-		}
-	case !with[0].isBare():
-		if err != broker.ErrNotBare {
 			t.Fatalf("PriorityOf(%q) of %v gave %v", key, with, err)
 		}
 	case !ok || err != nil || priority != with[0].priority:
@@ -332,7 +317,7 @@ func TestOneBatchTakesABoundedNumberOfMoves(t *testing.T) {
 	}
 }
 
-func TestABarePacketMovedToASelectablePriorityIsDelivered(t *testing.T) {
+func TestAPacketMovedToASelectablePriorityIsDelivered(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	r := &inbox{}
@@ -373,42 +358,20 @@ func TestARefusedKeyIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestAPacketWithoutAKeyIsNotBare(t *testing.T) {
+func TestAPacketWithoutAKeyDoesNotGoByIt(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	h.do(func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
-	if key, err := h.popKey("q", broker.Oldest); err != broker.ErrNotBare {
-		t.Fatalf("PopKey gave %q %v, want ErrNotBare", key, err)
+	if key, err := h.popKey("q", broker.Oldest); err != broker.ErrNoKey {
+		t.Fatalf("PopKey gave %q %v, want ErrNoKey", key, err)
 	}
 }
 
-func TestManyPacketsWithOneKeyAreTakenUpToALimit(t *testing.T) {
+func TestAllPacketsOfAKeyGoWithIt(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
-	peek := func() (key string, err error) {
-		err = call(h.b, func(tx *broker.Tx) error {
-			got, _, err := tx.PeekKey([]byte("q"), broker.Oldest, nil)
-			key = string(got)
-			return err
-		})
-		return key, err
-	}
-	for i := range broker.MaxBareGroup {
-		h.push("q", uint32(i%3), 0, "k", "")
-	}
-	if key, err := peek(); key != "k" || err != nil {
-		t.Errorf("PeekKey gave %q %v, want k", key, err)
-	}
-	h.push("q", 0, 0, "k", "")
-	if key, err := peek(); err != broker.ErrManyShare {
-		t.Errorf("PeekKey of one more gave %q %v, want ErrManyShare", key, err)
-	}
-	if key, err := h.popKey("q", broker.Oldest); err != broker.ErrManyShare {
-		t.Errorf("PopKey of one more gave %q %v, want ErrManyShare", key, err)
-	}
-	h.pop(h.b.Attach(&inbox{}, groups), "q") // all of them
-	for range broker.MaxBareGroup {
-		h.push("q", 1, 0, "k", "")
+	for i := range 100 {
+		h.push("q", uint32(i%3), 0, "k", "some payload")
 	}
 	if key, err := h.popKey("q", broker.Oldest); key != "k" || err != nil {
 		t.Errorf("PopKey gave %q %v, want k", key, err)
@@ -419,32 +382,39 @@ func TestManyPacketsWithOneKeyAreTakenUpToALimit(t *testing.T) {
 	}
 }
 
-func TestWhatARecordHoldsBesidesItsPayloadIsNotLostByAMove(t *testing.T) {
+func TestAMoveKeepsTheRecordAsItIs(t *testing.T) {
 	for name, p := range map[string]storage.Packet{
-		"tags":     {Tags: []storage.Tag{{Name: "a", Value: "b"}}},
-		"producer": {Producer: "somebody"},
+		"tags":          {Tags: []storage.Tag{{Name: "a", Value: "b"}}},
+		"producer":      {Producer: "somebody"},
+		"payload":       {Payload: []byte("small"), Attempts: 2},
+		"large payload": {Payload: bytes.Repeat([]byte("large"), 1000)},
+		"expiry":        {Payload: []byte("small"), Expiry: 4_000_000_000_000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, _ := onDisk(t, p)
-			defer h.b.Close()
-			if err := h.updatePriority("q", "k", 7); err != broker.ErrNotBare {
-				t.Errorf("a move gave %v, want ErrNotBare", err)
+			p.EnqueuedAt = 77
+			h, store := onDisk(t, p)
+			if err := h.updatePriority("q", "k", 7); err != nil {
+				t.Fatal(err)
 			}
-			if key, err := h.popKey("q", broker.Oldest); err != broker.ErrNotBare {
-				t.Errorf("PopKey gave %q %v, want ErrNotBare", key, err)
+			if err := h.b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			got := only(t, store, 7)
+			if got.Producer != p.Producer || !slices.Equal(got.Tags, p.Tags) || !bytes.Equal(got.Payload, p.Payload) ||
+				got.EnqueuedAt != 77 || got.Expiry != p.Expiry || got.Attempts != p.Attempts {
+				t.Errorf("%+v is on disk, want %+v", got, p)
+			}
+			state, err := recovery.Restore(store, recovery.Options{Now: startTime})
+			if err != nil || state.Report.Packets != 1 {
+				t.Errorf("a start finds %d packets (%v), want one", state.Report.Packets, err)
 			}
 		})
 	}
 }
 
-func TestAttemptsAreKeptByAMove(t *testing.T) {
-	h, store := onDisk(t, storage.Packet{Attempts: 3})
-	if err := h.updatePriority("q", "k", 7); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.b.Close(); err != nil {
-		t.Fatal(err)
-	}
+// only returns the only packet in a store, which has the key k and the priority.
+func only(t *testing.T, store *storage.Store, priority uint32) (p storage.Packet) {
+	t.Helper()
 	snapshot, err := store.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -453,17 +423,30 @@ func TestAttemptsAreKeptByAMove(t *testing.T) {
 	packets := 0
 	err = snapshot.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, damage error) error {
 		packets++
-		var p storage.Packet
-		if err := errors.Join(damage, storage.DecodeRecord(rec, &p)); err != nil {
+		if err := errors.Join(damage, storage.DecodeRecord(bytes.Clone(rec), &p)); err != nil {
 			return err
 		}
-		if string(p.Key) != "k" || id.Priority != 7 || p.Attempts != 3 {
-			t.Errorf("%+v is on disk at %v, want k with 3 attempts at priority 7", p, id)
+		if string(p.Key) != "k" || id.Priority != priority {
+			t.Errorf("%+v is on disk at %v, want k at priority %d", p, id, priority)
 		}
 		return nil
 	})
 	if err != nil || packets != 1 {
 		t.Errorf("%d packets are on disk (%v), want one", packets, err)
+	}
+	return p
+}
+
+func TestAttemptsAreKeptByAMoveWithoutARecord(t *testing.T) {
+	h, store := onDisk(t, storage.Packet{Attempts: 3})
+	if err := h.updatePriority("q", "k", 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if p := only(t, store, 7); p.Attempts != 3 {
+		t.Errorf("%+v is on disk, want k with 3 attempts", p)
 	}
 }
 

@@ -60,7 +60,7 @@ func (tx *Tx) push(name []byte, priority uint32, p *Packet) error {
 		return err
 	}
 	b.define(q)
-	if err := b.insert(q, priority, p, tx.now); err != nil {
+	if err := b.insert(q, priority, Newest, p, tx.now); err != nil {
 		b.markEmpty(q)
 		return err
 	}
@@ -68,32 +68,51 @@ func (tx *Tx) push(name []byte, priority uint32, p *Packet) error {
 	return nil
 }
 
-// insert puts p into the open batch, the cache and the index.
-func (b *Broker) insert(q *queue, priority uint32, p *Packet, now int64) error {
-	seq, op := b.put(q, priority, p)
-	e := index.Entry{
-		Queue:    q.ix,
-		Wide:     storage.IsWide(len(p.Key), len(p.Payload)),
-		Priority: priority,
-		Seq:      seq,
-		Key:      p.Key,
-		Size:     uint32(len(p.Key) + len(p.Payload)),
-		Expiry:   p.Expiry,
-		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload)), false),
-		Ref:      b.cache.add(seq, b.open.ops.Record(op)),
-	}
-	if b.ix.Push(e, now) == 0 {
-		b.open.ops.Cancel(op)
+// insert puts p at an end of a priority: into the open batch, the cache and the index.
+func (b *Broker) insert(q *queue, priority uint32, end End, p *Packet, now int64) error {
+	hash := setHash(p)
+	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(end)}
+	op := b.open.ops.Put(id, p)
+	b.open.puts.add(id, op)
+	if b.ix.Push(b.entry(q, id, hash, p, op), now) == 0 {
+		b.open.cancel(op)
 		return ErrTooManyPackets
 	}
+	b.touch(q)
 	return nil
 }
 
-// put appends p to the open batch under a new sequence, the highest so far.
-func (b *Broker) put(q *queue, priority uint32, p *Packet) (seq uint64, op int) {
-	seq = b.marks.NextSeq
+// setHash returns the hash of a packet without a key, 0 for any other. Its record holds the hash.
+func setHash(p *Packet) uint64 {
+	if p.Key == nil {
+		p.Hash = storage.ValueHash(p.Payload)
+	}
+	return p.Hash
+}
+
+// entry is the index entry of a packet that op puts. Its record is in the cache from then on.
+func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op int) index.Entry {
+	return index.Entry{
+		Queue:    q.ix,
+		Wide:     storage.IsWide(len(p.Key), len(p.Payload)),
+		Priority: id.Priority,
+		Seq:      id.Seq,
+		Key:      p.Key,
+		Hash:     hash,
+		Size:     uint32(len(p.Key) + len(p.Payload)),
+		Expiry:   p.Expiry,
+		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload)), false),
+		Attempts: uint16(min(p.Attempts, 0xffff)),
+		Ref:      b.cache.add(id.Seq, b.open.ops.Record(op)),
+	}
+}
+
+// nextSeq returns a new sequence at an end: past all that any packet has.
+func (b *Broker) nextSeq(end End) uint64 {
+	if end == Oldest {
+		b.marks.LowSeq--
+		return b.marks.LowSeq + 1
+	}
 	b.marks.NextSeq++
-	op = b.open.ops.Put(storage.PacketID{Queue: q.id, Priority: priority, Seq: seq}, p)
-	b.open.pushes = append(b.open.pushes, int32(op))
-	return seq, op
+	return b.marks.NextSeq - 1
 }

@@ -21,6 +21,7 @@ type queue struct {
 	defined     bool          // the store, or the open batch, holds the definition
 	deferred    bool          // listed in Broker.deferredQueues
 	wideLogged  bool          // logWide has logged it
+	dropped     bool          // it has no name and is in Broker.dropped
 }
 
 // queueTable finds queues by name and by index number. It belongs to Broker.mu.
@@ -49,23 +50,40 @@ func (t *queueTable) of(id index.QueueID) *queue { return t.all[id] }
 // has says that q was not dropped.
 func (t *queueTable) has(q *queue) bool { return int(q.ix) < len(t.all) && t.all[q.ix] == q }
 
+// add makes q known, with its name and number.
 func (t *queueTable) add(q *queue) {
+	t.addNumber(q)
+	t.setName(q, q.name)
+}
+
+// addNumber makes a queue known that has no name.
+func (t *queueTable) addNumber(q *queue) {
 	for int(q.ix) >= len(t.all) {
 		t.all = append(t.all, nil)
 	}
 	t.all[q.ix] = q
-	t.byName[q.name] = q
-	t.peak = max(t.peak, len(t.byName))
-	t.bytes += len(q.name)
 	if t.taken != nil {
 		t.taken[q.id] = true
 	}
 }
 
-func (t *queueTable) drop(q *queue) {
-	t.all[q.ix] = nil
+// setName gives a queue without a name one that no queue has.
+func (t *queueTable) setName(q *queue, name string) {
+	q.name = name
+	t.byName[name] = q
+	t.peak = max(t.peak, len(t.byName))
+	t.bytes += len(name)
+}
+
+// unname takes a queue's name away.
+func (t *queueTable) unname(q *queue) {
 	delete(t.byName, q.name)
 	t.bytes -= len(q.name)
+}
+
+// free forgets a queue that has no name.
+func (t *queueTable) free(q *queue) {
+	t.all[q.ix] = nil
 	delete(t.taken, q.id)
 	n := len(t.byName)
 	if n < t.peak/shrinkTable && t.peak > minShrinkTable || n == 0 && len(t.all) > minShrinkTable {
@@ -76,12 +94,14 @@ func (t *queueTable) drop(q *queue) {
 // shrink gives back the memory of a table that has become much smaller.
 func (t *queueTable) shrink() {
 	byName := make(map[string]*queue, len(t.byName))
-	last := 0
 	for name, q := range t.byName {
 		byName[name] = q
-		last = max(last, int(q.ix))
 	}
 	t.byName, t.peak = byName, len(byName)
+	last := len(t.all) - 1
+	for last >= 0 && t.all[last] == nil {
+		last--
+	}
 	t.all = slices.Clone(t.all[:last+1])
 }
 
@@ -96,8 +116,10 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 	}
 	if t.taken == nil {
 		t.taken = make(map[uint32]bool, len(t.byName))
-		for _, q := range t.byName {
-			t.taken[q.id] = true
+		for _, q := range t.all {
+			if q != nil {
+				t.taken[q.id] = true
+			}
 		}
 	}
 	for ok := false; !ok; ok = !t.taken[t.number] {
@@ -108,25 +130,53 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 	return t.number
 }
 
-// makeQueue returns the queue called name, known or new.
+// findQueue returns the queue called name, nil if there is none. It returns ErrWrongType if a
+// string or hash has the name.
+func (b *Broker) findQueue(name []byte) (*queue, error) {
+	q := b.queues.find(name)
+	if (q == nil || b.ix.Counts(q.ix).Len() == 0) && b.isValue(name) {
+		return nil, ErrWrongType
+	}
+	return q, nil
+}
+
+// isValue says that a string or hash has the name.
+func (b *Broker) isValue([]byte) bool { return false }
+
+// makeQueue returns the queue called name, known or new. ErrWrongType as for findQueue.
 func (b *Broker) makeQueue(name []byte) (*queue, error) {
-	if q := b.queues.find(name); q != nil {
-		return q, nil
+	if q, err := b.findQueue(name); q != nil || err != nil {
+		return q, err
 	}
 	if len(b.queues.byName) >= MaxQueues || b.queues.bytes+len(name) > MaxNameBytes {
 		return nil, ErrTooManyQueues
 	}
-	q := &queue{name: string(name), id: b.queues.nextNumber(&b.marks), ix: b.ix.AddQueue()}
-	b.queues.add(q)
-	return q, nil
+	return b.addQueue(string(name)), nil
 }
+
+// addQueue makes a queue with a name that no queue has.
+func (b *Broker) addQueue(name string) *queue {
+	q := &queue{name: name, id: b.queues.nextNumber(&b.marks), ix: b.ix.AddQueue()}
+	b.queues.add(q)
+	return q
+}
+
+// touch notes that what a queue holds has changed.
+func (b *Broker) touch(*queue) {}
 
 // define brings q's definition to disk with the open batch, once.
 func (b *Broker) define(q *queue) {
 	if !q.defined {
-		b.open.ops.PutQueue(storage.Queue{ID: q.id, Name: []byte(q.name), New: true})
+		d := q.definition()
+		d.New = true
+		b.open.ops.PutQueue(d)
 		q.defined = true
 	}
+}
+
+// definition is what the store holds of the queue besides its packets.
+func (q *queue) definition() storage.Queue {
+	return storage.Queue{ID: q.id, Name: []byte(q.name), Dropped: q.dropped}
 }
 
 // markEmpty lists q as idle if nothing uses it. It is dropped later, since it may be used again
@@ -174,23 +224,14 @@ func (b *Broker) evictFirst() {
 		b.queues.idle = nil
 	}
 	q.idle = false
-	if b.unused(q) {
-		b.dropQueue(q)
+	if b.queues.has(q) && b.unused(q) {
+		b.queues.unname(q)
+		b.freeQueue(q)
 	}
 }
 
 func (b *Broker) unused(q *queue) bool {
-	return q.subscribers == 0 && b.ix.Counts(q.ix).Len() == 0
-}
-
-func (b *Broker) dropQueue(q *queue) {
-	if err := b.ix.DropQueue(q.ix); err != nil {
-		return // it holds packets after all: markEmpty lists it again when they are gone
-	}
-	if q.defined {
-		b.open.ops.DeleteQueue(q.id)
-	}
-	b.queues.drop(q)
+	return q.subscribers == 0 && !q.dropped && b.ix.Counts(q.ix).Len() == 0
 }
 
 func (q *queue) packet(p index.Packet) storage.PacketID {

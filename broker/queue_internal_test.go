@@ -16,7 +16,8 @@ func TestATableOfQueuesShrinksWithItsQueues(t *testing.T) {
 		table.add(queues[i])
 	}
 	for i, q := range queues {
-		table.drop(q)
+		table.unname(q)
+		table.free(q)
 		if table.has(q) || i+1 < n && (table.find([]byte(fmt.Sprint(i+1))) != queues[i+1] || table.of(queues[i+1].ix) != queues[i+1]) {
 			t.Fatalf("after %d of %d queues were dropped, the table finds the wrong ones", i+1, n)
 		}

@@ -258,7 +258,7 @@ func (s *session) refuse(err error) error {
 		return err
 	}
 	switch {
-	case errors.Is(err, errNoItem), errors.Is(err, broker.ErrNotBare), errors.Is(err, broker.ErrManyShare):
+	case errors.Is(err, errNoItem), errors.Is(err, broker.ErrNoKey):
 		err = fmt.Errorf("queue %.80q holds a packet that is not an item: %w", s.queue, err)
 	case errors.Is(err, broker.ErrShared):
 		err = fmt.Errorf("queue %.80q has several packets of this number, so it has no one score: take them with next, or through another protocol", s.queue)

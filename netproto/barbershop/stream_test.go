@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
 )
 
@@ -131,21 +130,33 @@ func TestTheBoardIsAnyQueue(t *testing.T) {
 	c.ask("update 2 5", "OK")
 	b.push("x", 1, 0, "payload")
 	c.ask("next", `SERVER_ERROR queue "other \xff\n board" holds a packet that is not an item: `+
-		"packet is more than a key and a priority, or has no key: take it through another protocol")
+		"its key is not an item number; take it through another protocol")
 	b.queue = barbershop.DefaultQueue
 	b.restart()
 	b.dial().ask("next", "1")
 }
 
-func TestManyPacketsOfOneNumberAreNoItem(t *testing.T) {
+func TestManyPacketsOfOneNumberAreOneItem(t *testing.T) {
 	b := newBoard(t)
 	c := b.dial()
-	for range broker.MaxBareGroup + 1 {
-		b.push("7", 1, 0, "")
+	for range 40 {
+		b.push("7", 1, 0, "payload")
 	}
-	const refused = `queue "barbershop" holds a packet that is not an item: more than 32 packets have the best one's key: take them through another protocol`
-	c.ask("next", "SERVER_ERROR "+refused)
-	c.ask("PEEK", "-ERROR "+refused)
-	c.ask("update 8 4294967295", "OK")
-	c.ask("next", `SERVER_ERROR `+refused) // it is of the same pool, and came later
+	c.ask("PEEK", "+7")
+	c.ask("next", "7")
+	c.ask("next", "-1")
+}
+
+func TestAnItemWithAPayloadMovesAndGoes(t *testing.T) {
+	b := newBoard(t)
+	c := b.dial()
+	c.ask("update 1 20", "OK")
+	b.push("7", barbershop.Priority(5), 0, "payload")
+	c.ask("update 7 10", "OK")
+	c.ask("SCORE 7", "+15")
+	b.restart()
+	c = b.dial()
+	c.ask("update 7 10", "OK")
+	c.ask("next", "7")
+	c.ask("next", "1")
 }

@@ -121,8 +121,7 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 		s.array(0)
 		return nil
 	}
-	_, err = tx.Range(s.to(tx), args[1], from, count, s.tag(shapeArray))
-	return err
+	return tx.Range(s.to(tx), args[1], from, count, s.tag(shapeArray))
 }
 
 func lindex(s *session, tx *broker.Tx, args [][]byte) error {
@@ -140,8 +139,7 @@ func lindex(s *session, tx *broker.Tx, args [][]byte) error {
 		s.null()
 		return nil
 	}
-	_, err = tx.Range(s.to(tx), args[1], at, 1, s.tag(shapeBulk))
-	return err
+	return tx.Range(s.to(tx), args[1], at, 1, s.tag(shapeBulk))
 }
 
 func lset(s *session, tx *broker.Tx, args [][]byte) error {
@@ -191,8 +189,6 @@ func ltrimRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
 		return broker.Room{}
 	}
 	n, _ := tx.Len(args[1])
-	if _, count := extent(first, last, n); count > 0 {
-		return broker.Room{Deletes: n - count}
-	}
-	return listRoom(tx, args[1])
+	from, count := extent(first, last, n)
+	return tx.TrimRoom(args[1], from, count)
 }

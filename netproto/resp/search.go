@@ -37,7 +37,14 @@ func linsert(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func linsertRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return tx.InsertRoom(args[1], len(args[4]))
+	at, _ := tx.Find(args[1], args[3], left, 1, nil)
+	if len(at) == 0 {
+		return broker.Room{}
+	}
+	if is(args[2], "after") {
+		at[0]++
+	}
+	return tx.InsertRoom(args[1], at[0], len(args[4]))
 }
 
 // lrem counts from the left, or with a negative count from the right.
@@ -61,24 +68,13 @@ func remEnd(count int64) (end broker.End, most int) {
 	return left, int(count)
 }
 
-// fewDeletes is how many deletes are announced without a look at how many there are.
-const fewDeletes = 1024
-
 func lremRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
 	count, ok := parseInt(args[2])
 	if !ok {
 		return broker.Room{}
 	}
 	end, most := remEnd(count)
-	if most == 0 {
-		most = math.MaxInt
-	}
-	n := atMost(tx, args[1], int64(most))
-	if n > fewDeletes {
-		at, _ := tx.Find(args[1], args[3], end, n, nil)
-		n = len(at)
-	}
-	return broker.Room{Deletes: n}
+	return tx.RemoveRoom(args[1], args[3], end, most)
 }
 
 // lpos replies with positions from the left, whichever end the search begins at.

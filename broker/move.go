@@ -1,0 +1,114 @@
+package broker
+
+import (
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// A packet that moves keeps its record as it is: key, payload, times and attempts. In the store a
+// move is a delete and a put. If the record is at hand, the put has it at once. Otherwise the
+// committer reads it from the disk before it applies the batch, so the put is late.
+
+// move gives a packet a new place: at an end of a priority of the queue to, which may be its own.
+// It returns the packet as it is then, and the operation that puts it.
+func (b *Broker) move(q *queue, p index.Packet, to *queue, priority uint32, end End) (moved index.Packet, op int) {
+	b.define(to)
+	id := storage.PacketID{Queue: to.id, Priority: priority, Seq: b.nextSeq(end)}
+	op = b.moveRecord(q, p, id)
+	moved = p
+	moved.Queue, moved.Priority, moved.Seq = to.ix, priority, id.Seq
+	if to == q {
+		b.ix.Move(p.ID, priority, id.Seq)
+	} else {
+		moved.ID = b.moveEntry(p, moved)
+		b.touch(q)
+		b.markEmpty(q)
+	}
+	if record := b.open.ops.Record(op); record != nil {
+		moved.Ref = b.cache.add(id.Seq, record)
+		b.ix.SetRef(moved.ID, id.Seq, moved.Ref)
+	} else {
+		l := &b.open.late[len(b.open.late)-1]
+		l.entry, l.seq, l.expiry = moved.ID, id.Seq, p.Expiry
+	}
+	b.touch(to)
+	return moved, op
+}
+
+// moveRecord takes a packet from where it is in the store and puts it under another id.
+func (b *Broker) moveRecord(q *queue, p index.Packet, to storage.PacketID) (op int) {
+	t, at := b.open, b.locate(q.packet(p), p.Ref)
+	b.deleteRecord(q, p, at.op)
+	if at.record != nil {
+		op = t.ops.PutRecord(to, at.record)
+	} else {
+		op = t.ops.PutLate(to, int(p.Size), p.Expiry, p.Flags&storage.FlagLarge != 0)
+		t.late = append(t.late, late{op: int32(op), record: -1, from: at.from})
+	}
+	t.puts.add(to, op)
+	return op
+}
+
+// moveEntry brings a packet's entry of the index to another queue.
+func (b *Broker) moveEntry(p, moved index.Packet) index.ID {
+	key := b.key(p)
+	e := index.Entry{
+		Queue:    moved.Queue,
+		Wide:     storage.IsWide(len(key), int(p.Size)-len(key)),
+		Priority: moved.Priority,
+		Seq:      moved.Seq,
+		Key:      key,
+		Hash:     b.ix.Hash(p.ID),
+		Size:     p.Size,
+		Expiry:   p.Expiry,
+		Flags:    p.Flags,
+		Attempts: p.Attempts,
+	}
+	b.ix.Remove(p.ID)
+	return b.ix.Push(e, b.tx.now) // there is room: one has just gone
+}
+
+// key returns the key of a packet, nil if it has none. It is valid until the next call.
+func (b *Broker) key(p index.Packet) []byte {
+	key, ok := b.ix.Key(p.ID, b.keyScratch[:0])
+	if !ok {
+		return nil
+	}
+	b.keyScratch = key
+	if key == nil {
+		return []byte{}
+	}
+	return key
+}
+
+// MoveEnd takes the element at one end of a list, replies with it to c, and adds it at an end of
+// another list, or the same. ok is false, and nothing is replied, if from has no element. It brings
+// a record of the element's size and a delete.
+func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd End, tag Tag) (ok bool, err error) {
+	b := tx.b
+	q, length, err := b.findList(from)
+	if err != nil || length == 0 {
+		return false, err
+	}
+	selection := index.Selection{End: fromEnd}
+	p, _ := b.ix.Best(q.ix, selection)
+	if err := tx.useReply(int(p.Size)); err != nil {
+		return false, err
+	}
+	target, err := tx.useList(to, Room{Records: 1, Bytes: int(p.Size), Deletes: 1})
+	if err != nil {
+		return false, err
+	}
+	first := len(b.open.records)
+	_, op := b.move(q, p, target, ListPriority, toEnd)
+	record := b.open.ops.Record(op)
+	if record == nil {
+		b.stats.misses.Add(1)
+		b.open.lateOf(op).record = int32(first)
+		b.open.readAhead(q, selection)
+	}
+	b.open.records = append(b.open.records, record)
+	b.queueReply(c, first, replyPackets, tag, int(p.Size))
+	b.deliverQueue(target)
+	return true, nil
+}

@@ -1,0 +1,83 @@
+package broker
+
+import (
+	"sort"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// puts finds the operation by which a batch puts a packet. New packets get the next sequences at
+// either end, so a slice for each end finds almost all of them.
+type puts struct {
+	firstSeq uint64  // the next sequence at the newest end when the batch was opened
+	firstLow uint64  // and at the oldest
+	up       []int32 // operations by sequence-firstSeq; -1 where the sequence is no packet's
+	down     []int32 // by firstLow-sequence
+	replaced map[storage.PacketID]int32
+}
+
+// add notes the operation that puts a packet.
+func (p *puts) add(id storage.PacketID, op int) {
+	switch {
+	case id.Seq >= p.firstSeq:
+		p.up = setAt(p.up, id.Seq-p.firstSeq, int32(op))
+	case id.Seq <= p.firstLow:
+		p.down = setAt(p.down, p.firstLow-id.Seq, int32(op))
+	default:
+		if p.replaced == nil {
+			p.replaced = make(map[storage.PacketID]int32)
+		}
+		p.replaced[id] = int32(op)
+	}
+}
+
+// setAt sets s[i], and what is missing before it to -1.
+func setAt(s []int32, i uint64, op int32) []int32 {
+	for uint64(len(s)) <= i {
+		s = append(s, -1)
+	}
+	s[i] = op
+	return s
+}
+
+// find returns the operation that puts the packet; false if no operation of this batch does.
+func (p *puts) find(id storage.PacketID) (op int, ok bool) {
+	at := int32(-1)
+	if i := id.Seq - p.firstSeq; i < uint64(len(p.up)) { // a lower sequence wraps around
+		at = p.up[i]
+	} else if i := p.firstLow - id.Seq; i < uint64(len(p.down)) {
+		at = p.down[i]
+	} else if len(p.replaced) > 0 {
+		if op, ok := p.replaced[id]; ok {
+			at = op
+		}
+	}
+	return int(at), at >= 0
+}
+
+// late is a packet that the batch puts and whose record only the disk holds, under another id. The
+// committer reads it before the batch is applied.
+type late struct {
+	op        int32
+	record    int32 // where in batch.records it is wanted, too; -1 nowhere
+	cancelled bool  // the batch puts the packet no more
+	from      storage.PacketID
+	entry     index.ID // of the packet, with seq
+	seq       uint64
+	expiry    int64 // after it the store may have dropped the record by itself; 0 never
+}
+
+// lateOf returns what is known of a put without a record.
+func (t *batch) lateOf(op int) *late {
+	i := sort.Search(len(t.late), func(i int) bool { return int(t.late[i].op) >= op })
+	return &t.late[i]
+}
+
+// cancel takes back that the batch puts a packet.
+func (t *batch) cancel(op int) {
+	if len(t.late) > 0 && t.ops.Record(op) == nil {
+		t.lateOf(op).cancelled = true
+	}
+	t.ops.Cancel(op)
+}

@@ -1,0 +1,125 @@
+package broker
+
+import "github.com/holdfast-queue/holdfast/index"
+
+// A queue of many packets is dropped with one record: its definition says so from then on. The
+// queue has no name any more, so no call finds it. The committer deletes its packets in slices, and
+// its definition with the last of them.
+
+const (
+	// dropAtOnce is the most packets that go together with their queue. More are left to the sweeper.
+	dropAtOnce = 128
+	// sweepSlice is how many packets the sweeper deletes, or looks at, before others have the lock.
+	sweepSlice = 1024
+)
+
+// dropRoom is what dropQueue of a queue with so many packets brings.
+func dropRoom(packets int) Room {
+	return Room{Records: 2, Deletes: min(packets, dropAtOnce)}
+}
+
+// dropQueue deletes the queue and all that it holds. Whoever subscribes to it or waits for it does
+// so by name, and goes on with a new queue of that name.
+func (b *Broker) dropQueue(q *queue) {
+	if n := b.ix.Counts(q.ix); n.Len() > dropAtOnce || n.Len() > n.Ready {
+		b.drop(q)
+		if q.subscribers > 0 {
+			b.transfer(q, b.addQueue(q.name))
+		}
+		return
+	}
+	b.scratch = b.ix.Next(q.ix, index.Selection{}, 0, dropAtOnce, b.scratch[:0])
+	for _, p := range b.scratch {
+		b.ix.Remove(p.ID)
+		b.deletePacket(q, p)
+	}
+	b.touch(q)
+	b.markEmpty(q)
+}
+
+// supersede drops the queue and returns a new one of its name.
+func (b *Broker) supersede(q *queue) (fresh *queue) {
+	b.drop(q)
+	fresh = b.addQueue(q.name)
+	b.transfer(q, fresh)
+	return fresh
+}
+
+// drop takes the queue's name away and leaves its packets to the sweeper.
+func (b *Broker) drop(q *queue) {
+	b.touch(q)
+	q.dropped = true
+	b.open.ops.PutQueue(q.definition())
+	b.queues.unname(q)
+	b.dropped = append(b.dropped, q)
+	b.signal()
+}
+
+// transfer gives the subscribers and waiters of one queue to another. Nobody has both: one name is
+// one queue.
+func (b *Broker) transfer(from, to *queue) {
+	b.dispatch.Transfer(from.ix, to.ix)
+	to.subscribers += from.subscribers
+	from.subscribers = 0
+}
+
+// renameQueue gives the queue another name. A queue that has that name holds nothing. Whoever
+// subscribes to a name, or waits for it, stays with the name.
+func (b *Broker) renameQueue(q *queue, name []byte) {
+	b.touch(q)
+	other := b.queues.find(name)
+	if other == q {
+		return
+	}
+	if other != nil {
+		b.queues.unname(other)
+	}
+	old := q.name
+	b.queues.unname(q)
+	if q.subscribers > 0 {
+		b.transfer(q, b.addQueue(old))
+	}
+	b.queues.setName(q, string(name))
+	if other != nil {
+		b.transfer(other, q)
+		b.freeQueue(other)
+	}
+	b.open.ops.PutQueue(q.definition())
+	b.touch(q)
+	b.deliverQueue(q)
+}
+
+// sweep deletes packets of dropped queues. It is the committer's, and returns true if it has to go
+// on once others had the lock.
+func (b *Broker) sweep() (more bool) {
+	if len(b.dropped) == 0 || b.refusesDelivery() || b.open.ops.Len() >= b.limits.ops/2 {
+		return false
+	}
+	q, n := b.dropped[0], min(sweepSlice, b.limits.ops/4)
+	b.scratch = b.ix.Next(q.ix, index.Selection{}, 0, n, b.scratch[:0])
+	if len(b.scratch) == 0 && b.ix.Counts(q.ix).Len() > 0 {
+		// Packets that no selection takes are found by their numbers.
+		b.scratch, b.sweptTo = b.ix.Scan(q.ix, b.sweptTo, n, b.scratch)
+	}
+	for _, p := range b.scratch {
+		b.ix.Remove(p.ID)
+		b.deletePacket(q, p)
+	}
+	if b.ix.Counts(q.ix).Len() == 0 {
+		b.dropped = b.dropped[1:]
+		b.sweptTo = 0
+		b.freeQueue(q)
+	}
+	return len(b.dropped) > 0
+}
+
+// freeQueue ends a queue that holds nothing and has no name: nobody can get at it any more.
+func (b *Broker) freeQueue(q *queue) {
+	if b.ix.DropQueue(q.ix) != nil {
+		return
+	}
+	if q.defined {
+		b.open.ops.DeleteQueue(q.id)
+	}
+	b.queues.free(q)
+}
