@@ -10,15 +10,17 @@ import (
 // returns it empty.
 type batch struct {
 	ops         *storage.Batch
-	number      uint64   // counts the batches since New; 1 is the first
-	puts        puts     // the operations of ops that put packets
-	late        []late   // those whose records only the disk holds, in rising order
-	replies     []reply  // in the order of their calls
-	records     [][]byte // the packets, or the bytes, of all replies; the committer fills the nils
-	misses      []miss   // the nils of records that are not those of late
-	ahead       []miss   // neighbours of what is read, read along for the cache
-	copied      []byte   // records copied out of the cache, and bytes of replies
-	queuedBytes int      // of all replies
+	number      uint64       // counts the batches since New; 1 is the first
+	lastKey     uint64       // the last version of a key when the batch was opened
+	values      []valueEvent // what is done with values that only the disk has
+	puts        puts         // the operations of ops that put packets
+	late        []late       // those whose records only the disk holds, in rising order
+	replies     []reply      // in the order of their calls
+	records     [][]byte     // the packets, or the bytes, of all replies; the committer fills the nils
+	misses      []miss       // the nils of records that are not those of late
+	ahead       []miss       // neighbours of what is read, read along for the cache
+	copied      []byte       // records copied out of the cache, and bytes of replies
+	queuedBytes int          // of all replies
 
 	missed          *queue          // the queue of the first record to read: where to read ahead
 	missedSelection index.Selection // and which packets
@@ -61,6 +63,7 @@ func (t *batch) reset() {
 		ops:     t.ops,
 		puts:    puts{up: emptied(t.puts.up, keep), down: emptied(t.puts.down, keep)},
 		late:    emptied(t.late, keep),
+		values:  emptied(t.values, keep),
 		replies: emptied(t.replies, keep),
 		records: emptied(t.records, keep),
 		misses:  emptied(t.misses, keep),

@@ -11,7 +11,15 @@
 //	move.go      packets move to another place
 //	priority.go  packets that have a key change their priority, and go by it
 //	list.go      a queue seen as a list
-//	keyspace.go  names and their types; strings and hashes
+//	names.go     names and their types, whatever has them
+//	strings.go   strings
+//	hashes.go    hashes
+//	values.go    values of strings and fields, and how large ones come from the disk
+//	expiry.go    names that expire
+//	copy.go      what a name stands for, copied to another
+//	flush.go     the end of everything
+//	leftovers.go keys that are gone, but not from the disk
+//	watch.go     who wants to know of changes
 //	wait.go      blocked pops
 //	reply.go     replies that a session puts together itself
 //	consumer.go  a connection as the broker sees it: subscriptions, bytes on their way
@@ -95,11 +103,16 @@ type Broker struct {
 	ix                *index.Index
 	dispatch          *index.Dispatch
 	queues            queueTable
+	keys              *index.Keyspace
+	leftovers         []*index.Key  // see leftovers.go
+	flush             storage.Flush // that is being carried out
+	watches           watches
 	marks             storage.Marks
 	cache             *cache
 	open              *batch
 	refused           *batch      // that had no room for the last call which got ErrNoRoom
 	settled           uint64      // number of the last batch that is on disk
+	settledKey        uint64      // and the last version of a key when it was closed
 	minBatch          int         // size from which the open batch is committed while the completer is busy
 	consumers         []*Consumer // by index.SubscriberID
 	deferredQueues    []*queue    // see deliver.go
@@ -111,6 +124,8 @@ type Broker struct {
 	tx                Tx       // the only one, so that Do allocates nothing
 	scratch           []index.Packet
 	keyScratch        []byte
+	name              []byte // of a key or field on its way to the open batch
+	patched           []byte // what a patch makes
 	events            []index.Event
 	ids               []index.QueueID
 	space             storage.Level // at spaceAt
@@ -149,7 +164,12 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		acceptLoss: o.AcceptLoss,
 		ix:         state.Index,
 		dispatch:   index.NewDispatch(),
+		keys:       state.Keys,
+		leftovers:  state.Leftovers,
+		flush:      store.Flush(),
+		watches:    make(watches),
 		marks:      state.Marks,
+		settledKey: state.Marks.LastKey,
 		cache:      newCache(o.Cache),
 		wake:       make(chan struct{}, 1),
 		free:       make(chan *batch, batchesInFlight),
@@ -159,14 +179,19 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	b.room.L = &b.mu
 	b.queues.load(state.Queues)
 	b.begin()
+	b.open = newBatch(b.marks)
+	b.open.number = 1
 	for _, q := range b.queues.all {
 		if q != nil {
 			b.markEmpty(q)
 		}
 	}
+	for _, r := range state.Dropped {
+		q := &queue{id: r.ID, ix: r.Index, defined: true, dropped: true}
+		b.queues.addNumber(q)
+		b.dropped = append(b.dropped, q)
+	}
 	b.space = store.Space().Level
-	b.open = newBatch(b.marks)
-	b.open.number = 1
 	for range batchesInFlight - 1 {
 		b.free <- newBatch(storage.Marks{})
 	}

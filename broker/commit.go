@@ -34,7 +34,7 @@ func (b *Broker) commitLoop() {
 		}
 		b.mu.Lock()
 		b.minBatch = t.size()
-		b.settled = t.number
+		b.settled, b.settledKey = t.number, t.ops.Marks().LastKey
 		b.mu.Unlock()
 		b.durable <- t
 	}
@@ -64,12 +64,14 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 			b.deliverDeferred() // what a full disk kept waiting
 			cleaning = b.evictDue()
 			cleaning = b.sweep() || cleaning
+			cleaning = b.sweepKeys() || cleaning
+			b.endFlush()
 		}
 		if t := b.open; b.readyToCommit() {
 			t.ops.SetMarks(b.marks)
 			b.planReadAhead(t)
 			fresh.puts.firstSeq, fresh.puts.firstLow = b.marks.NextSeq, b.marks.LowSeq
-			fresh.number = t.number + 1
+			fresh.number, fresh.lastKey = t.number+1, b.marks.LastKey
 			b.open = fresh
 			tx.advance() // what expired while the batch was full must not be delivered
 			b.deliverDeferred()
@@ -104,6 +106,9 @@ func (b *Broker) sleep(now int64) time.Duration {
 	if due, ok := b.ix.Deadline(); ok {
 		wait = min(wait, due-now)
 	}
+	if due, ok := b.keys.Deadline(); ok {
+		wait = min(wait, due-now)
+	}
 	if len(b.waits) > 0 {
 		wait = min(wait, b.waits[0].until-now)
 	}
@@ -119,6 +124,11 @@ func (b *Broker) commit(t *batch) error {
 	// batch pushed is never a miss, and all earlier batches are durable.
 	if len(t.misses)+len(t.late) > 0 {
 		if err := b.readRecords(t); err != nil {
+			return err
+		}
+	}
+	if len(t.values) > 0 {
+		if err := b.readValues(t); err != nil {
 			return err
 		}
 	}

@@ -33,12 +33,14 @@ type Receiver interface {
 // disk and the completer hands it over. Then it lies in the receiver: UnwrittenBytes. Both together
 // are outstanding.
 type Consumer struct {
-	to       Receiver
-	delivery Selection          // what its subscriptions take
-	sub      index.SubscriberID // 0 until it first subscribes or is ready
-	queues   int                // subscriptions
-	detached bool
-	deferred bool // listed in Broker.deferredConsumers
+	to          Receiver
+	delivery    Selection          // what its subscriptions take
+	sub         index.SubscriberID // 0 until it first subscribes or is ready
+	queues      int                // subscriptions
+	detached    bool
+	watched     []string // names, see watch.go
+	watchBroken bool     // one of them was changed
+	deferred    bool     // listed in Broker.deferredConsumers
 
 	// While it waits (wait.go):
 	waiter   Waiter
@@ -160,6 +162,7 @@ func (tx *Tx) Detach(c *Consumer) (queued bool) {
 		b.endWait(c)
 	}
 	b.unsubscribeAll(c)
+	tx.Unwatch(c)
 	if c.queuedReplies.Load() == 0 {
 		return false
 	}

@@ -29,6 +29,8 @@ const (
 	MaxNameBytes = storage.MaxNameBytes
 	// MaxSubscriptions bounds the queues that one consumer can subscribe to.
 	MaxSubscriptions = 1024
+	// MaxWatches bounds the names that one consumer can watch.
+	MaxWatches = 1 << 16
 	// MaxOutstandingBytes is how much may be on its way to a consumer before the server stops
 	// delivering to it and reading its requests.
 	MaxOutstandingBytes = 4 << 20

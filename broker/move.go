@@ -37,8 +37,14 @@ func (b *Broker) move(q *queue, p index.Packet, to *queue, priority uint32, end 
 
 // moveRecord takes a packet from where it is in the store and puts it under another id.
 func (b *Broker) moveRecord(q *queue, p index.Packet, to storage.PacketID) (op int) {
-	t, at := b.open, b.locate(q.packet(p), p.Ref)
+	at := b.locate(q.packet(p), p.Ref)
 	b.deleteRecord(q, p, at.op)
+	return b.putLocated(at, p, to)
+}
+
+// putLocated puts a packet under a new id, with the record that it has elsewhere.
+func (b *Broker) putLocated(at located, p index.Packet, to storage.PacketID) (op int) {
+	t := b.open
 	if at.record != nil {
 		op = t.ops.PutRecord(to, at.record)
 	} else {
@@ -51,8 +57,15 @@ func (b *Broker) moveRecord(q *queue, p index.Packet, to storage.PacketID) (op i
 
 // moveEntry brings a packet's entry of the index to another queue.
 func (b *Broker) moveEntry(p, moved index.Packet) index.ID {
+	e := b.entryOf(p, moved)
+	b.ix.Remove(p.ID)
+	return b.ix.Push(e, b.tx.now) // there is room: one has just gone
+}
+
+// entryOf is the entry of a packet in another place.
+func (b *Broker) entryOf(p, moved index.Packet) index.Entry {
 	key := b.key(p)
-	e := index.Entry{
+	return index.Entry{
 		Queue:    moved.Queue,
 		Wide:     storage.IsWide(len(key), int(p.Size)-len(key)),
 		Priority: moved.Priority,
@@ -64,8 +77,6 @@ func (b *Broker) moveEntry(p, moved index.Packet) index.ID {
 		Flags:    p.Flags,
 		Attempts: p.Attempts,
 	}
-	b.ix.Remove(p.ID)
-	return b.ix.Push(e, b.tx.now) // there is room: one has just gone
 }
 
 // key returns the key of a packet, nil if it has none. It is valid until the next call.

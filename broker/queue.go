@@ -140,9 +140,6 @@ func (b *Broker) findQueue(name []byte) (*queue, error) {
 	return q, nil
 }
 
-// isValue says that a string or hash has the name.
-func (b *Broker) isValue([]byte) bool { return false }
-
 // makeQueue returns the queue called name, known or new. ErrWrongType as for findQueue.
 func (b *Broker) makeQueue(name []byte) (*queue, error) {
 	if q, err := b.findQueue(name); q != nil || err != nil {
@@ -161,13 +158,10 @@ func (b *Broker) addQueue(name string) *queue {
 	return q
 }
 
-// touch notes that what a queue holds has changed.
-func (b *Broker) touch(*queue) {}
-
 // define brings q's definition to disk with the open batch, once.
 func (b *Broker) define(q *queue) {
 	if !q.defined {
-		d := q.definition()
+		d := b.definition(q)
 		d.New = true
 		b.open.ops.PutQueue(d)
 		q.defined = true
@@ -175,13 +169,16 @@ func (b *Broker) define(q *queue) {
 }
 
 // definition is what the store holds of the queue besides its packets.
-func (q *queue) definition() storage.Queue {
-	return storage.Queue{ID: q.id, Name: []byte(q.name), Dropped: q.dropped}
+func (b *Broker) definition(q *queue) storage.Queue {
+	return storage.Queue{ID: q.id, Name: []byte(q.name), Expiry: b.keys.QueueExpiry(q.ix), Dropped: q.dropped}
 }
 
 // markEmpty lists q as idle if nothing uses it. It is dropped later, since it may be used again
-// soon.
+// soon. An empty queue no longer expires.
 func (b *Broker) markEmpty(q *queue) {
+	if b.ix.Counts(q.ix).Len() == 0 && b.keys.QueueExpiry(q.ix) != 0 {
+		b.setQueueExpiry(q, 0)
+	}
 	if !q.idle && b.unused(q) {
 		q.idle, q.emptied = true, b.tx.now
 		b.queues.idle = append(b.queues.idle, q)

@@ -39,8 +39,10 @@ func (b *Broker) dropQueue(q *queue) {
 
 // supersede drops the queue and returns a new one of its name.
 func (b *Broker) supersede(q *queue) (fresh *queue) {
+	expiry := b.keys.QueueExpiry(q.ix)
 	b.drop(q)
 	fresh = b.addQueue(q.name)
+	b.keys.SetQueueExpiry(fresh.ix, expiry)
 	b.transfer(q, fresh)
 	return fresh
 }
@@ -48,8 +50,14 @@ func (b *Broker) supersede(q *queue) (fresh *queue) {
 // drop takes the queue's name away and leaves its packets to the sweeper.
 func (b *Broker) drop(q *queue) {
 	b.touch(q)
+	b.leave(q)
+	b.open.ops.PutQueue(b.definition(q))
+}
+
+// leave is drop for a queue that the store knows to be dropped.
+func (b *Broker) leave(q *queue) {
 	q.dropped = true
-	b.open.ops.PutQueue(q.definition())
+	b.keys.SetQueueExpiry(q.ix, 0)
 	b.queues.unname(q)
 	b.dropped = append(b.dropped, q)
 	b.signal()
@@ -84,7 +92,7 @@ func (b *Broker) renameQueue(q *queue, name []byte) {
 		b.transfer(other, q)
 		b.freeQueue(other)
 	}
-	b.open.ops.PutQueue(q.definition())
+	b.open.ops.PutQueue(b.definition(q))
 	b.touch(q)
 	b.deliverQueue(q)
 }

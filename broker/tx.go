@@ -68,7 +68,7 @@ func (tx *Tx) begin(r Room) error {
 // end. It returns false if the batch was full before all was done.
 func (tx *Tx) advance() bool {
 	b := tx.b
-	if !b.expireWaits(tx) {
+	if !b.expireWaits(tx) || !b.expireNames(tx.now) {
 		return false
 	}
 	for {
@@ -84,6 +84,7 @@ func (tx *Tx) advance() bool {
 			q := b.queues.of(e.Packet.Queue)
 			if e.Packet.Expiry != 0 && e.Kind == index.Expired {
 				b.deletePacket(q, e.Packet)
+				b.touch(q)
 				b.markEmpty(q)
 				continue
 			}

@@ -40,7 +40,10 @@ type Key struct {
 }
 
 // NewHash returns a hash that is in no keyspace.
-func NewHash(id uint64) *Key { return &Key{ID: id, kind: HashKey, fields: new(fields)} }
+func NewHash(id uint64) *Key {
+	// Its own value is an empty one, which is not large.
+	return &Key{ID: id, kind: HashKey, fields: new(fields), Value: Value{Small: []byte{}}}
+}
 
 // Name returns the name.
 func (k *Key) Name() string { return k.name }
@@ -85,7 +88,7 @@ func (s *Keyspace) Expiring() int { return len(s.alarms.heap) }
 func (s *Keyspace) Add(name []byte, kind KeyKind, id uint64) *Key {
 	k := &Key{ID: id, kind: kind}
 	if kind == HashKey {
-		k.fields = new(fields)
+		k = NewHash(id)
 	}
 	s.link(k, string(name))
 	return k
@@ -150,6 +153,9 @@ func (s *Keyspace) shrink() {
 func (s *Keyspace) Scan(slot uint32, n int, fn func(*Key)) (next uint32, done bool) {
 	return s.slots.scan(slot, n, fn)
 }
+
+// All returns all keys, with nils among them. The keyspace must not be used afterwards.
+func (s *Keyspace) All() []*Key { return s.slots.all }
 
 // Pick returns any key, nil if there is none. random returns a number from 0 to below n.
 func (s *Keyspace) Pick(random func(n int) int) *Key {

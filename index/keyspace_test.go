@@ -232,6 +232,21 @@ func (m *keyspaceModel) Check(t *rapid.T) {
 	}
 }
 
+// All is what a new keyspace takes over from the old one.
+func (m *keyspaceModel) All(t *rapid.T) {
+	keys := 0
+	for _, k := range m.s.All() {
+		if k != nil {
+			if keys++; m.keys[k.Name()].key != k {
+				t.Fatalf("%v is no key", k)
+			}
+		}
+	}
+	if keys != len(m.keys) {
+		t.Fatalf("%d keys in all, want %d", keys, len(m.keys))
+	}
+}
+
 // check compares the fields of a hash.
 func (k *modelKey) check(t *rapid.T) {
 	for i := range 41 {

@@ -1,0 +1,54 @@
+package broker
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// Flush deletes everything: every queue, string and hash. One record says so; the committer deletes
+// what is on disk in slices, and that record at last.
+func (tx *Tx) Flush() error {
+	b := tx.b
+	room := Room{Records: 1}
+	flush := storage.Flush{Keys: b.marks.LastKey + 1, Queues: b.marks.NextQueue}
+	reused := flush.Queues == math.MaxUint32 // then new queues have lower numbers
+	if reused {
+		flush.Queues = 0
+		room = room.Plus(Room{Records: len(b.queues.byName), Bytes: b.queues.bytes})
+	}
+	if err := tx.begin(room); err != nil {
+		return err
+	}
+	for name := range b.watches {
+		if tx.Type([]byte(name)) != TypeNone {
+			b.touchName(name)
+		}
+	}
+	b.leftovers = append(b.leftovers, b.keys.All()...)
+	b.keys = index.NewKeyspace()
+	for _, q := range slices.Collect(maps.Values(b.queues.byName)) {
+		b.leave(q)
+		if reused {
+			b.open.ops.PutQueue(b.definition(q))
+		}
+		if q.subscribers > 0 {
+			b.transfer(q, b.addQueue(q.name))
+		}
+	}
+	b.flush = flush
+	b.open.ops.SetFlush(flush)
+	return nil
+}
+
+// endFlush removes the record of a flush when nothing is left of what it dropped. It is the
+// committer's.
+func (b *Broker) endFlush() {
+	if b.flush != (storage.Flush{}) && len(b.dropped)+len(b.leftovers) == 0 && !b.open.full(b.limits) {
+		b.flush = storage.Flush{}
+		b.open.ops.SetFlush(b.flush)
+	}
+}

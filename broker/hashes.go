@@ -1,0 +1,165 @@
+package broker
+
+import (
+	"math"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// HashLen returns the number of fields; 0 for an unknown name.
+func (tx *Tx) HashLen(name []byte) (int, error) {
+	k, err := tx.hash(name)
+	if k == nil {
+		return 0, err
+	}
+	return k.Fields(), nil
+}
+
+// hash returns the hash that has the name, nil if nothing has it.
+func (tx *Tx) hash(name []byte) (*index.Key, error) {
+	if err := tx.begin(Room{}); err != nil {
+		return nil, err
+	}
+	return tx.b.findKey(name, index.HashKey)
+}
+
+// Field returns the value of a field; ok is false if there is none.
+func (tx *Tx) Field(name, field []byte) (v Value, ok bool, err error) {
+	k, err := tx.hash(name)
+	if k == nil {
+		return Value{}, false, err
+	}
+	f := k.Field(field)
+	if f == nil {
+		return Value{}, false, nil
+	}
+	return tx.b.value(fieldOf(k, f)), true, nil
+}
+
+// SendField replies to c with the value of a field, as one packet with that payload. Without a field
+// the reply has no packet.
+func (tx *Tx) SendField(c *Consumer, name, field []byte, tag Tag) error {
+	k, err := tx.hash(name)
+	if err != nil {
+		return err
+	}
+	if k != nil {
+		if f := k.Field(field); f != nil {
+			return tx.send(c, fieldOf(k, f), 0, f.Len(), tag)
+		}
+	}
+	return tx.sendNothing(c, tag)
+}
+
+// SetField gives a field a value. The hash is made if there is none. added says that the field is
+// new. The bytes are copied.
+func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
+	b := tx.b
+	if err := b.checkName(field, len(value)); err != nil {
+		return false, err
+	}
+	if err := b.checkName(name, 0); err != nil {
+		return false, err
+	}
+	k, err := b.findKey(name, index.HashKey)
+	if err != nil {
+		return false, err
+	}
+	room := Room{Records: 1, Bytes: len(field) + len(value)}
+	if k == nil {
+		room = room.Plus(Room{Records: 1, Bytes: len(name)})
+	}
+	if err := tx.beginPut(room); err != nil {
+		return false, err
+	}
+	if k == nil {
+		k = b.keys.Add(name, index.HashKey, b.nextKey())
+		b.putHead(k)
+	}
+	f := k.Field(field)
+	if added = f == nil; added {
+		f = k.AddField(field, b.nextKey())
+	}
+	b.putField(k, f, value)
+	b.touchName(k.Name())
+	return added, nil
+}
+
+// putField gives a field a value that is at hand.
+func (b *Broker) putField(k *index.Key, f *index.Field, value []byte) {
+	b.storeField(k, f, &storage.Field{Value: value})
+	b.keepValue(fieldOf(k, f), value)
+}
+
+// storeField puts a field as s says, under a new version.
+func (b *Broker) storeField(k *index.Key, f *index.Field, s *storage.Field) {
+	old := marked(&f.Value)
+	f.Version = b.nextKey()
+	b.name = append(b.name[:0], f.Name()...)
+	s.Hash, s.ID, s.Name, s.Version = k.ID, f.ID, b.name, f.Version
+	b.open.ops.PutField(s, old)
+}
+
+// DeleteField deletes a field, and the hash with its last one.
+func (tx *Tx) DeleteField(name, field []byte) (existed bool, err error) {
+	b := tx.b
+	k, err := b.findKey(name, index.HashKey)
+	if err != nil {
+		return false, err
+	}
+	var f *index.Field
+	if k != nil {
+		f = k.Field(field)
+	}
+	if f == nil {
+		return false, tx.begin(Room{})
+	}
+	records := 1
+	if k.Fields() == 1 {
+		records++
+	}
+	if err := tx.begin(Room{Records: records}); err != nil {
+		return false, err
+	}
+	if k.Fields() == 1 {
+		b.deleteKey(k)
+		return true, nil
+	}
+	b.open.ops.DeleteField(k.ID, f.ID, marked(&f.Value))
+	k.RemoveField(f)
+	b.touchName(k.Name())
+	return true, nil
+}
+
+// Fields calls fn with every field, in no particular order, until it returns false. fn must not make
+// calls that change something.
+func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
+	k, err := tx.hash(name)
+	if k == nil {
+		return err
+	}
+	b := tx.b
+	k.EachField(func(f *index.Field) bool {
+		b.name = append(b.name[:0], f.Name()...)
+		return fn(b.name, b.value(fieldOf(k, f)))
+	})
+	return nil
+}
+
+// ScanFields is Scan for the fields of a hash.
+func (tx *Tx) ScanFields(name []byte, cursor uint64, n int, fn func(field []byte, v Value)) (next uint64, err error) {
+	k, err := tx.hash(name)
+	if k == nil || cursor > math.MaxUint32 {
+		return 0, err
+	}
+	b := tx.b
+	slot, done := k.ScanFields(uint32(cursor), n, func(f *index.Field) {
+		b.name = append(b.name[:0], f.Name()...)
+		fn(b.name, b.value(fieldOf(k, f)))
+	})
+	if done {
+		return 0, nil
+	}
+	return uint64(slot), nil
+}

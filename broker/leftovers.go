@@ -1,0 +1,44 @@
+package broker
+
+import "github.com/holdfast-queue/holdfast/index"
+
+// Leftovers are keys that nobody can name any more, whose records are still on disk: the fields of
+// hashes, and all keys after a Flush. The committer deletes them in slices. A start finds what was
+// left of them.
+
+// sweepKeys deletes records of leftovers. It is the committer's, and returns true if it has to go on
+// once others had the lock.
+func (b *Broker) sweepKeys() (more bool) {
+	for n := min(sweepSlice, b.limits.ops/4); n > 0 && len(b.leftovers) > 0; n-- {
+		if b.refusesDelivery() || b.open.ops.Len() >= b.limits.ops/2 {
+			return false
+		}
+		k := b.leftovers[len(b.leftovers)-1]
+		if k == nil || !b.sweepRecord(k) {
+			b.leftovers = b.leftovers[:len(b.leftovers)-1]
+		}
+	}
+	if len(b.leftovers) == 0 {
+		b.leftovers = nil
+	}
+	return len(b.leftovers) > 0
+}
+
+// sweepRecord deletes one record of a key that is left over; false if it has none.
+func (b *Broker) sweepRecord(k *index.Key) bool {
+	if k.Version != 0 {
+		b.open.ops.DeleteHead(k.ID, marked(&k.Value))
+		k.Version = 0
+		return true
+	}
+	if k.Kind() != index.HashKey {
+		return false
+	}
+	f := k.LastField()
+	if f == nil {
+		return false
+	}
+	b.open.ops.DeleteField(k.ID, f.ID, marked(&f.Value))
+	k.RemoveField(f)
+	return true
+}

@@ -1,0 +1,127 @@
+package broker
+
+import (
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// String returns a string; ok is false if nothing has the name.
+func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
+	b := tx.b
+	if err := tx.begin(Room{}); err != nil {
+		return Value{}, false, err
+	}
+	k, err := b.findKey(name, index.StringKey)
+	if k == nil {
+		return Value{}, false, err
+	}
+	return b.value(stringOf(k)), true, nil
+}
+
+// SendString replies to c with bytes [from, to) of a string, as one packet with that payload.
+// Without a string the reply has no packet.
+func (tx *Tx) SendString(c *Consumer, name []byte, from, to int, tag Tag) error {
+	k, err := tx.b.findKey(name, index.StringKey)
+	if err != nil {
+		return err
+	}
+	if k == nil {
+		return tx.sendNothing(c, tag)
+	}
+	to = max(0, min(to, k.Len()))
+	return tx.send(c, stringOf(k), max(0, min(from, to)), to, tag)
+}
+
+// SetString makes the name that of a string, in place of whatever had it. It expires at a moment in
+// Unix milliseconds, 0 for never. The value is copied.
+func (tx *Tx) SetString(name, value []byte, expiry int64) error {
+	b := tx.b
+	if err := b.checkName(name, len(value)); err != nil {
+		return err
+	}
+	room := Room{Records: 1, Bytes: len(name) + len(value)}
+	k := b.keys.Find(name)
+	if k == nil || k.Kind() != index.StringKey {
+		if err := tx.pushable(); err != nil {
+			return err
+		}
+		if _, err := tx.drop(name, room); err != nil {
+			return err
+		}
+		k = b.keys.Add(name, index.StringKey, b.nextKey())
+	} else if err := tx.beginPut(room); err != nil {
+		return err
+	}
+	b.keys.SetExpiry(k, expiry)
+	b.putString(k, value)
+	if expiry != 0 && expiry <= tx.now {
+		b.deleteKey(k)
+	}
+	return nil
+}
+
+// PatchString writes data at an offset into a string, which is made if there is none, fills a gap
+// before it with zeros, keeps the expiry, and returns the new size.
+func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error) {
+	b := tx.b
+	k, err := b.findKey(name, index.StringKey)
+	if err != nil {
+		return 0, err
+	}
+	if k != nil {
+		size = k.Len()
+	}
+	size = max(size, at+len(data))
+	if err := b.checkName(name, size); err != nil {
+		return 0, err
+	}
+	if err := tx.beginPut(Room{Records: 1, Bytes: len(name) + size}); err != nil {
+		return 0, err
+	}
+	if k == nil {
+		k = b.keys.Add(name, index.StringKey, b.nextKey())
+		k.Small = []byte{}
+	}
+	b.patchKey(k, at, data, size)
+	return size, nil
+}
+
+// patchKey makes a patch of which the string has so many bytes.
+func (b *Broker) patchKey(k *index.Key, at int, data []byte, size int) {
+	if old, ok := b.valueAtHand(stringOf(k)); ok {
+		value := patch(append(b.patched[:0], old...), at, data)
+		b.putString(k, value)
+		if b.patched = value; cap(value) > keepPatched {
+			b.patched = nil
+		}
+		return
+	}
+	e := b.note(valueEvent{kind: valuePatch, value: stringOf(k), at: at, data: b.open.copy(data)})
+	b.putLateString(k, size)
+	e.version = k.Version
+}
+
+// keepPatched is how many bytes a patch may leave allocated for the next one.
+const keepPatched = 1 << 16
+
+// beginPut is begin for a call that brings data.
+func (tx *Tx) beginPut(r Room) error {
+	if err := tx.pushable(); err != nil {
+		return err
+	}
+	return tx.begin(r)
+}
+
+// putString gives a string a value that is at hand.
+func (b *Broker) putString(k *index.Key, value []byte) {
+	b.storeHead(k, &storage.Head{Value: value})
+	b.keepValue(stringOf(k), value)
+	b.touchName(k.Name())
+}
+
+// putLateString gives a string a large value that an event makes.
+func (b *Broker) putLateString(k *index.Key, size int) {
+	b.storeHead(k, &storage.Head{Size: size})
+	b.expectValue(stringOf(k), size)
+	b.touchName(k.Name())
+}
