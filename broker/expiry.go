@@ -51,8 +51,8 @@ func (b *Broker) setQueueExpiry(q *queue, at int64) {
 // Now returns the moment of the transaction in Unix milliseconds. What expires by then is gone.
 func (tx *Tx) Now() int64 { return tx.now }
 
-// expireNames deletes the strings, hashes and queues that are due. It returns false if the batch was
-// full before all were deleted.
+// expireNames deletes the strings, hashes and queues that are due. It returns false if the batch
+// was full before all were deleted.
 func (b *Broker) expireNames(now int64) bool {
 	for {
 		k, ix := b.keys.Due(now)

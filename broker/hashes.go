@@ -37,8 +37,8 @@ func (tx *Tx) Field(name, field []byte) (v Value, ok bool, err error) {
 	return tx.b.value(fieldOf(k, f)), true, nil
 }
 
-// SendField replies to c with the value of a field, as one packet with that payload. Without a field
-// the reply has no packet.
+// SendField replies to c with the value of a field, as one packet with that payload. Without a
+// field the reply has no packet.
 func (tx *Tx) SendField(c *Consumer, name, field []byte, tag Tag) error {
 	k, err := tx.hash(name)
 	if err != nil {
@@ -132,8 +132,8 @@ func (tx *Tx) DeleteField(name, field []byte) (existed bool, err error) {
 	return true, nil
 }
 
-// Fields calls fn with every field, in no particular order, until it returns false. fn must not make
-// calls that change something.
+// Fields calls fn with every field, in no particular order, until it returns false. fn must not
+// make calls that change something.
 func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
 	k, err := tx.hash(name)
 	if k == nil {

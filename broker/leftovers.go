@@ -6,8 +6,8 @@ import "github.com/holdfast-queue/holdfast/index"
 // hashes, and all keys after a Flush. The committer deletes them in slices. A start finds what was
 // left of them.
 
-// sweepKeys deletes records of leftovers. It is the committer's, and returns true if it has to go on
-// once others had the lock.
+// sweepKeys deletes records of leftovers. It is the committer's, and returns true if it has to go
+// on once others had the lock.
 func (b *Broker) sweepKeys() (more bool) {
 	for n := min(sweepSlice, b.limits.ops/4); n > 0 && len(b.leftovers) > 0; n-- {
 		if b.refusesDelivery() || b.open.ops.Len() >= b.limits.ops/2 {

@@ -8,11 +8,11 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// A large value is at hand if the open batch puts it or the cache has it. Else only the disk has it,
-// and no call may read that. So what is done with it is noted in the batch, in the order of the
-// calls. The committer reads each such value once, before the batch is applied, and goes through the
-// notes: a read gives a reply its part of the value as it is then, and what patches and copies have
-// made in the end is filled into the batch.
+// A large value is at hand if the open batch puts it or the cache has it. Else only the disk has
+// it, and no call may read that. So what is done with it is noted in the batch, in the order of the
+// calls. The committer reads each such value once, before the batch is applied, and goes through
+// the notes: a read gives a reply its part of the value as it is then, and what patches and copies
+// have made in the end is filled into the batch.
 
 // Value is a string or the value of a field.
 type Value struct {

@@ -104,7 +104,7 @@ func headRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
 const headBytes = 2048
 
 func renameRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	head := broker.Room{Records: 2, Bytes: len(args[1]) + len(args[2]) + headBytes}
+	head := broker.Room{Records: 3, Bytes: len(args[1]) + len(args[2]) + headBytes}
 	return head.Plus(listRoom(tx, args[2]))
 }
 
