@@ -1,7 +1,7 @@
 // Package netproto is the edge: bytes in, bytes out. A Server accepts TCP connections and hands
 // what arrives to the session of a protocol, in a transaction of the broker. It sends the replies
-// that the broker returns. The folders below hold the protocols pinpriq and barbershop, which are
-// sessions, and admin, an HTTP server of its own. The map:
+// that the broker returns. The folders below hold the protocols pinpriq, barbershop and resp
+// (Redis), which are sessions, and admin, an HTTP server of its own. The map:
 //
 //	server.go   Server, and what a protocol must do
 //	conn.go     reading from a connection

@@ -25,14 +25,17 @@ type Config struct {
 	Sync  storage.SyncMode // when a batch is forced to the disk
 	Cache int64            // bytes of payloads kept in memory
 
-	// Addresses to listen on, HOST:PORT with port 0 for any free one; empty or Off is none. Pinpriq or
-	// Barbershop must have one.
+	// Addresses to listen on, HOST:PORT with port 0 for any free one; empty or Off is none. One of the
+	// first three must be given.
 	Pinpriq    string
 	Barbershop string
+	Redis      string
 	Admin      string // the operator's
 
-	BarbershopQueue string // the queue that is the board; any name of at most 65,535 bytes, the empty one too
-	Version         string // of the program, one word, for clients that ask; unknown if empty
+	BarbershopQueue string   // the queue that is the board; any name of at most 65,535 bytes, the empty one too
+	RedisPassword   string   // what a Redis client must give first; none if empty
+	RedisDisable    []string // Redis commands that are switched off
+	Version         string   // of the program, one word, for clients that ask; unknown if empty
 
 	MaxConns   int           // connections of each protocol at a time
 	Drain      time.Duration // how long Run waits for connections to finish; DefaultDrain if 0

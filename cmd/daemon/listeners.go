@@ -14,13 +14,14 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+	"github.com/holdfast-queue/holdfast/netproto/resp"
 )
 
 // Off is the address of a listener that is not wanted, like the empty one.
 const Off = "off"
 
 // ErrExposed: an address is not loopback, and Config.Insecure does not allow that.
-var ErrExposed = errors.New("can be reached from other machines, and nothing is encrypted and there are no passwords")
+var ErrExposed = errors.New("can be reached from other machines, and nothing is encrypted")
 
 // ListenError says which listener could not be opened.
 type ListenError struct {
@@ -64,10 +65,14 @@ func (c *Config) listeners() (listeners, error) {
 	if n := len(c.BarbershopQueue); n > pinpriq.MaxQueueName {
 		return nil, fmt.Errorf("the name of the barbershop queue has %d bytes: expected at most %d", n, pinpriq.MaxQueueName)
 	}
+	if err := resp.CheckDisable(c.RedisDisable); err != nil {
+		return nil, err
+	}
 	var all listeners
 	for _, l := range []struct{ protocol, address, example string }{
 		{pinpriq.Name, c.Pinpriq, "127.0.0.1:7070"},
 		{barbershop.Name, c.Barbershop, "127.0.0.1:8002"},
+		{resp.Name, c.Redis, "127.0.0.1:6379"},
 		{admin.Name, c.Admin, "127.0.0.1:7072"},
 	} {
 		if l.address == "" || l.address == Off {
@@ -79,7 +84,7 @@ func (c *Config) listeners() (listeners, error) {
 		all = append(all, &listener{protocol: l.protocol, address: l.address})
 	}
 	if all.queues() == 0 {
-		return nil, errors.New("no protocol is served: pinpriq or barbershop must have an address")
+		return nil, errors.New("no protocol is served: pinpriq, barbershop or redis must have an address")
 	}
 	return all, nil
 }
@@ -95,7 +100,7 @@ func (all listeners) queues() (n int) {
 }
 
 // checkAddress refuses an address that other machines reach, unless the configuration allows it:
-// there is neither encryption nor authentication.
+// there is no encryption.
 func (c *Config) checkAddress(protocol, address, example string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -142,6 +147,8 @@ func (c *Config) server(l *listener, b *broker.Broker, backup admin.Backup) serv
 		config.Protocol = pinpriq.Protocol{}
 	case barbershop.Name:
 		config.Protocol = &barbershop.Protocol{Queue: c.BarbershopQueue, Version: c.Version, Since: time.Now()}
+	case resp.Name:
+		config.Protocol = resp.New(resp.Config{Password: c.RedisPassword, Disable: c.RedisDisable, Version: c.Version, Since: time.Now()})
 	default:
 		return admin.NewServer(l.socket, admin.Config{Backup: backup, Logger: c.Logger, AnyHost: c.Insecure})
 	}

@@ -32,8 +32,8 @@ type running struct {
 func run(t *testing.T, c Config) *running {
 	t.Helper()
 	type found struct{ protocol, addr string }
-	listening := make(chan found, 3)
-	c.Pinpriq, c.Barbershop, c.Admin = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	listening := make(chan found, 4)
+	c.Pinpriq, c.Barbershop, c.Redis, c.Admin = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	c.Listening = func(protocol string, addr net.Addr) { listening <- found{protocol, addr.String()} }
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -156,6 +156,7 @@ func TestNothingIsOpenedWhenAnAddressIsTaken(t *testing.T) {
 	for protocol, c := range map[string]Config{
 		"pinpriq":    {Pinpriq: taken.Addr().String()},
 		"barbershop": {Pinpriq: "127.0.0.1:0", Barbershop: taken.Addr().String()},
+		"redis":      {Pinpriq: "127.0.0.1:0", Redis: taken.Addr().String()},
 		"admin":      {Pinpriq: "127.0.0.1:0", Admin: taken.Addr().String()},
 	} {
 		c.Data = filepath.Join(t.TempDir(), "data")
@@ -203,6 +204,9 @@ func TestAddressesAreCheckedBeforeAnyIsOpened(t *testing.T) {
 		"only the operator's":        {Config{Admin: "127.0.0.1:0"}, "no protocol is served"},
 		"no port":                    {Config{Pinpriq: "127.0.0.1"}, "of pinpriq: expected HOST:PORT, such as 127.0.0.1:7070,"},
 		"no host of the board":       {Config{Barbershop: "8002"}, "of barbershop: expected HOST:PORT, such as 127.0.0.1:8002,"},
+		"no host of redis":           {Config{Redis: "6379"}, "of redis: expected HOST:PORT, such as 127.0.0.1:6379,"},
+		"redis open to strangers":    {Config{Redis: "0.0.0.0:0", RedisPassword: "secret"}, "of redis can be reached"},
+		"no command to disable":      {Config{Redis: "127.0.0.1:0", RedisDisable: []string{"KEYS", "NONSENSE"}}, "NONSENSE"},
 		"no host of the operator's":  {Config{Admin: "7072"}, "of admin: expected HOST:PORT, such as 127.0.0.1:7072,"},
 		"board with a name too long": {Config{Barbershop: "127.0.0.1:0", BarbershopQueue: strings.Repeat("x", 1<<16)}, "has 65536 bytes: expected at most 65535"},
 		"board open to strangers":    {Config{Pinpriq: "127.0.0.1:0", Barbershop: "0.0.0.0:0"}, "of barbershop can be reached"},

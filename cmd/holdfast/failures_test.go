@@ -52,6 +52,7 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		"no drain time":            {[]string{"serve", "--drain", "0s"}, nil, "--drain"},
 		"unknown log format":       {[]string{"serve", "--log", "xml"}, nil, "--log"},
 		"unknown log level":        {[]string{"serve", "--log-level", "loud"}, nil, "--log-level"},
+		"two Redis passwords":      {[]string{"serve", "--redis-password", "a", "--redis-password-file", "b"}, nil, "expected one of them"},
 		"unknown bench":            {[]string{"bench", "dance"}, nil, "dance"},
 		"bench without depth":      {[]string{"bench", "--depth", "0"}, nil, "1 to 4096"},
 		"bench of large payloads":  {[]string{"bench", "--size", "65536"}, nil, "16 to 65535"},
@@ -119,7 +120,7 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			args := append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off"}, c.args...)
+			args := append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off"}, c.args...)
 			oneErrorLine(t, command{}.run(ctx, args...), exitFailed, c.want)
 		})
 	}

@@ -49,7 +49,7 @@ func TestDocumentsNameOnlyFlagsThatExist(t *testing.T) {
 	exists["--version"] = true // see program.run
 	for _, document := range []string{
 		"README.md", "recovery/README.md", "recovery/dump/DUMP.md", "storage/FORMAT.md",
-		"netproto/pinpriq/PROTOCOL.md", "netproto/barbershop/PROTOCOL.md", "netproto/admin/PROTOCOL.md",
+		"netproto/pinpriq/PROTOCOL.md", "netproto/barbershop/PROTOCOL.md", "netproto/resp/COMMANDS.md", "netproto/admin/PROTOCOL.md",
 	} {
 		text := string(readFile(t, "../../"+document))
 		for _, flag := range regexp.MustCompile("[ `](--[a-z]+[a-z-]*)").FindAllStringSubmatch(text, -1) {

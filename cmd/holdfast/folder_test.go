@@ -17,7 +17,7 @@ func TestArgumentsThatAreNoFoldersAreRefused(t *testing.T) {
 	isFile, below, missing := file+" is not a folder: expected a data folder", "cannot read the data folder "+filepath.Join(file, "x")+": not a directory", " does not exist: expected a data folder"
 	for command, args := range map[string][]string{
 		"dump": {"dump"}, "verify": {"verify"}, "compact": {"compact"}, "load": {"load"}, "abandon": {"load", "--abandon"},
-		"serve": {"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off", "--data"},
+		"serve": {"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off", "--data"},
 	} {
 		code := exitFailed
 		if command == "verify" {

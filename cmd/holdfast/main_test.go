@@ -78,7 +78,7 @@ func serve(t *testing.T, dir string, args ...string) *testServer {
 	ctx, cancel := context.WithCancel(t.Context())
 	read, write := io.Pipe()
 	ended := make(chan int, 1)
-	args = append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off", "--log", "json"}, args...)
+	args = append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off", "--log", "json"}, args...)
 	go func() { // ends with ctx, or when the server cannot start
 		p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: command{}.lookup}
 		ended <- p.run(ctx, args)
@@ -98,7 +98,7 @@ func listeners(args []string) int {
 	wanted := map[string]bool{}
 	for i, flag := range args[:len(args)-1] {
 		switch flag {
-		case "--pinpriq", "--barbershop", "--admin":
+		case "--pinpriq", "--barbershop", "--redis", "--admin":
 			wanted[flag] = args[i+1] != "off"
 		}
 	}
@@ -174,7 +174,7 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *testServer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off", "--log", "json"}, args...)
+	args = append([]string{"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off", "--log", "json"}, args...)
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	read, write := io.Pipe()

@@ -194,7 +194,7 @@ func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
 	if r := cli(t, "verify", half); r.code != exitUnsound || !strings.Contains(r.stdout, "load: load: ") {
 		t.Errorf("verify of a load cut short: %+v, want a finding", r)
 	}
-	if r := cli(t, "serve", "--data", half, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off"); r.code != exitFailed || !strings.Contains(r.stderr, "--abandon") {
+	if r := cli(t, "serve", "--data", half, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off"); r.code != exitFailed || !strings.Contains(r.stderr, "--abandon") {
 		t.Errorf("serve of a load cut short: %+v, want an error that says how to go on", r)
 	}
 	if out := done(t, "load", half, "--abandon"); !strings.Contains(out, "a server may take it") {

@@ -51,7 +51,7 @@ func allPeers(holdfast string) []*peer {
 			name: "holdfast", binary: holdfast, versionArg: "version",
 			args: func(dir string, port int) []string {
 				return []string{"serve", "--data", filepath.Join(dir, "data"), "--pinpriq", address(port), "--sync", "always",
-					"--barbershop", "off", "--admin", "off"}
+					"--barbershop", "off", "--redis", "off", "--admin", "off"}
 			},
 			probe: func() loadgen.Protocol { return loadgen.PinpriqPop(loadgen.BarrierQueue) },
 			push:  loadgen.PinpriqPush, pop: loadgen.PinpriqPop, pair: loadgen.PinpriqPair,
@@ -94,7 +94,7 @@ func onBoard(peers []*peer) []*peer {
 			board := *p
 			board.args = func(dir string, port int) []string {
 				return []string{"serve", "--data", filepath.Join(dir, "data"), "--barbershop", address(port), "--sync", "always",
-					"--pinpriq", "off", "--admin", "off"}
+					"--pinpriq", "off", "--redis", "off", "--admin", "off"}
 			}
 			board.probe = func() loadgen.Protocol { return loadgen.BarbershopNext() }
 			board.make, board.update = loadgen.BarbershopFill, loadgen.BarbershopUpdate

@@ -27,7 +27,7 @@ func build(t *testing.T, command string) string {
 // serve starts the real binary.
 func serve(binary string) Command {
 	return func(data string) *exec.Cmd {
-		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--admin", "off")
+		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off")
 	}
 }
 
@@ -39,7 +39,7 @@ func serveAll(binary string, modes ...string) Command {
 		mode := modes[starts%len(modes)]
 		starts++
 		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "127.0.0.1:0",
-			"--admin", "127.0.0.1:0", "--sync", mode)
+			"--redis", "off", "--admin", "127.0.0.1:0", "--sync", mode)
 	}
 }
 

@@ -1,38 +1,37 @@
 // Package resp serves the Redis protocol, RESP2 and RESP3, on the queues and the keyspace of a
 // broker. A list is a queue. COMMANDS.md says what each command does here. The map:
 //
-//	server.go   Protocol: what its connections share
-//	session.go  one connection: requests are carried out in order
-//	parser.go   requests
-//	command.go  what a command is, and the table of all
-//	args.go     what arguments say
-//	glob.go     patterns of names
-//	reply.go    replies
-//	errors.go   the words of errors
-//	connection.go    commands on the connection itself
-//	client.go        CLIENT
-//	config.go        CONFIG
-//	info.go          INFO, and what the server is
-//	introspection.go COMMAND
-//	transaction.go   MULTI, EXEC, WATCH
-//	pubsub.go        channels
-//	list.go     commands on lists
-//	pop.go      those that take elements
-//	move.go     those that move one to another list
-//	search.go   those that look for a value
-//	blocking.go those that wait
-//	string.go   commands on strings
-//	incr.go     strings as numbers
-//	hash.go     commands on hashes
-//	key.go      commands on names of any type
-//	scan.go     names and fields, bit by bit
-//	object.go   what tools ask about a value's inside
-//	number.go   numbers as Redis reads and writes them
+//	server.go         Protocol: what its connections share
+//	session.go        one connection: requests are carried out in order
+//	parser.go         requests
+//	command.go        what a command is, and the table of all
+//	args.go           what arguments say
+//	glob.go           patterns of names
+//	reply.go          replies
+//	errors.go         the words of errors
+//	connection.go     commands on the connection itself
+//	client.go         CLIENT
+//	config.go         CONFIG
+//	info.go           INFO, and what the server is
+//	introspection.go  COMMAND
+//	transaction.go    MULTI, EXEC, WATCH
+//	pubsub.go         channels
+//	list.go           commands on lists
+//	pop.go            those that take elements
+//	move.go           those that move one to another list
+//	search.go         those that look for a value
+//	blocking.go       those that wait
+//	string.go         commands on strings
+//	incr.go           strings as numbers
+//	hash.go           commands on hashes
+//	key.go            commands on names of any type
+//	scan.go           names and fields, bit by bit
+//	object.go         what tools ask about a value's inside
+//	number.go         numbers as Redis reads and writes them
 package resp
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -83,8 +82,8 @@ func (p *Protocol) hold(n int) bool {
 	return true
 }
 
-// New makes the protocol. It returns an error if a command that should be disabled is unknown.
-func New(c Config) (*Protocol, error) {
+// New makes the protocol. CheckDisable tells whether Config.Disable names commands.
+func New(c Config) *Protocol {
 	p := &Protocol{
 		config:   c,
 		table:    newTable(),
@@ -94,17 +93,21 @@ func New(c Config) (*Protocol, error) {
 		pubsub:   newPubsub(),
 	}
 	for _, name := range c.Disable {
-		name = strings.ToLower(strings.TrimSpace(name))
-		if p.table[name] == nil {
-			return nil, fmt.Errorf("%w: %q", ErrUnknownCommand, name)
-		}
-		delete(p.table, name)
+		delete(p.table, strings.ToLower(name))
 	}
-	return p, nil
+	return p
 }
 
-// ErrUnknownCommand: a command that should be disabled does not exist.
-var ErrUnknownCommand = errors.New("no command of this name")
+// CheckDisable returns an error if one of the names, in either case, is not that of a command.
+func CheckDisable(names []string) error {
+	table := newTable()
+	for _, name := range names {
+		if table[strings.ToLower(name)] == nil {
+			return fmt.Errorf("no Redis command %q can be disabled: there is none", name)
+		}
+	}
+	return nil
+}
 
 // Name implements netproto.Protocol.
 func (p *Protocol) Name() string { return Name }

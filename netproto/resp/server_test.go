@@ -55,9 +55,7 @@ func (d *door) start() {
 	}
 	d.store = store
 	d.broker = broker.New(store, state, broker.Options{Clock: d.now.Load})
-	if d.protocol, err = New(d.config); err != nil {
-		d.t.Fatal(err)
-	}
+	d.protocol = New(d.config)
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		d.t.Fatal(err)
