@@ -178,6 +178,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	}
 	b.room.L = &b.mu
 	b.queues.load(state.Queues)
+	b.loadDropped(state.Dropped)
 	b.begin()
 	b.open = newBatch(b.marks)
 	b.open.number = 1

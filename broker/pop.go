@@ -32,7 +32,10 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return ErrStopped
 	}
-	q := b.queues.find(name)
+	q, err := b.findQueue(name)
+	if err != nil {
+		return err
+	}
 	if q != nil && tx.atomic {
 		if err := tx.useGroup(q, s); err != nil {
 			return err

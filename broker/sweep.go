@@ -1,6 +1,9 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/index"
+import (
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/recovery"
+)
 
 // A queue of many packets is dropped with one record: its definition says so from then on. The
 // queue has no name any more, so no call finds it. The committer deletes its packets in slices, and
@@ -95,6 +98,15 @@ func (b *Broker) renameQueue(q *queue, name []byte) {
 	b.open.ops.PutQueue(b.definition(q))
 	b.touch(q)
 	b.deliverQueue(q)
+}
+
+// loadDropped gives the sweeper the queues that were dropped before the start.
+func (b *Broker) loadDropped(restored []recovery.Queue) {
+	for _, r := range restored {
+		q := &queue{id: r.ID, ix: r.Index, defined: true, dropped: true}
+		b.queues.addNumber(q)
+		b.dropped = append(b.dropped, q)
+	}
 }
 
 // sweep deletes packets of dropped queues. It is the committer's, and returns true if it has to go

@@ -1,0 +1,15 @@
+package broker
+
+// DropQueue is dropQueue for tests outside.
+func (tx *Tx) DropQueue(name []byte) { tx.b.dropQueue(tx.b.queues.find(name)) }
+
+// RenameQueue is renameQueue for tests outside. What has the name to is dropped first.
+func (tx *Tx) RenameQueue(from, to []byte) {
+	if q := tx.b.queues.find(to); q != nil && string(from) != string(to) {
+		tx.b.dropQueue(q)
+	}
+	tx.b.renameQueue(tx.b.queues.find(from), to)
+}
+
+// Dropped is how many queues the sweeper has before it.
+func (tx *Tx) Dropped() int { return len(tx.b.dropped) }
