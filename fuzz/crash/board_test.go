@@ -105,7 +105,7 @@ func TestAnItemIsSettledWithTheTimeOfItsLastUpdate(t *testing.T) {
 // scores after the restart and these requests without a reply, sent at 5. All other items are
 // missing.
 func checked(items [][]update, scores []int64, unanswered []boardOp) *run {
-	r := newRun(Options{BoardOnly: true, BoardClients: 1})
+	r := newRun(Options{NoPinpriq: true, BoardClients: 1})
 	for i, updates := range items {
 		r.board.items[i].with(updates, nil)
 	}
@@ -221,7 +221,7 @@ func TestRequestsWithoutAReplyExplainItemsOfOtherClients(t *testing.T) {
 		"enough":      {2, ""},
 		"one too few": {1, Lost},
 	} {
-		r := newRun(Options{BoardOnly: true, BoardClients: 2})
+		r := newRun(Options{NoPinpriq: true, BoardClients: 2})
 		r.board.items[0].with([]update{sent(10, 1, 2)}, nil)
 		r.board.items[1].with([]update{sent(20, 1, 2)}, nil)
 		r.boardClients[1].ops, r.boardClients[1].asked = make([]boardOp, row.nexts), 5

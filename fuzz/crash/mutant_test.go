@@ -62,7 +62,7 @@ func TestHarnessCatchesPlantedBugs(t *testing.T) {
 }
 
 func TestHarnessCatchesPlantedBugsOfTheBoard(t *testing.T) {
-	catchPlantedBugs(t, showsOnBoard(), Options{BoardOnly: true, BoardClients: 6}, "-barbershop", "127.0.0.1:0")
+	catchPlantedBugs(t, showsOnBoard(), Options{NoPinpriq: true, BoardClients: 6}, "-barbershop", "127.0.0.1:0")
 }
 
 // catchPlantedBugs runs the load of o against a server with each bug, and expects it to be found

@@ -12,7 +12,8 @@ type Options struct {
 	Cycles       int     // how often it is loaded and ended; 3
 	Seed         uint64  // of all that is random, except the machine's own timing
 	BoardClients int     // clients of the board; with 0 the server needs no board
-	BoardOnly    bool    // no other clients
+	RedisClients int     // clients of the Redis protocol; with 0 the server needs no port for it
+	NoPinpriq    bool    // no clients of pinpriq
 
 	SlowEvery int // in one of so many cycles a client reads a backup slowly; with 0 in none, and then the server needs no admin port
 
@@ -20,6 +21,7 @@ type Options struct {
 	DrainEvery       int           // the shared queues are emptied and checked every so many cycles; 4
 	MinRate          float64       // operations a second under load, below which the run is a failure
 	MinBoardRate     float64       // the same of the board
+	MinRedisRate     float64       // the same of the Redis protocol
 	KillsOnly        bool          // no clean stops
 	StopAtFinding    bool          // end the run with the first cycle that finds something
 
@@ -50,6 +52,7 @@ type Result struct {
 	Kept     int // ends that left a log which the server kept for a reader
 	Ops      int64
 	BoardOps int64
+	RedisOps int64
 	Load     time.Duration
 	Findings []Finding // the first hundred
 }
@@ -59,3 +62,6 @@ func (r Result) Rate() float64 { return float64(r.Ops) / max(r.Load.Seconds(), 1
 
 // BoardRate is operations of the board a second: acknowledged updates, items handed out.
 func (r Result) BoardRate() float64 { return float64(r.BoardOps) / max(r.Load.Seconds(), 1e-3) }
+
+// RedisRate is answered commands of the Redis protocol a second under load.
+func (r Result) RedisRate() float64 { return float64(r.RedisOps) / max(r.Load.Seconds(), 1e-3) }

@@ -10,6 +10,8 @@
 //	worker.go       a client that pushes and pops
 //	subscriber.go   a client that subscribes
 //	boardclient.go  a client of the board
+//	redisclient.go  a client of the Redis protocol; redistraffic.go: its commands
+//	redislink.go    the Redis protocol on a connection
 //	slowreader.go   a client that reads a backup slowly
 //	keptlog.go      the log that the server keeps for it
 //	drain.go        emptying queues after a restart
@@ -19,6 +21,10 @@
 //	check.go        the comparison of queues with both
 //	board.go        what may and must be on the board
 //	boardcheck.go   the comparison of the board with it; lostnext.go: requests without a reply
+//	keys.go         what must be under the names that one client of the Redis protocol has alone
+//	topic.go        what may and must be in the list that these clients share
+//	mortal.go       what may and must be under names that expire
+//	redischeck.go   the comparison with all three
 //	finding.go      what a comparison can find
 //
 // Three references are used side by side. A queue that only one worker uses is modelled exactly.
@@ -34,6 +40,11 @@
 // the item was last handed out. Where requests overlap, either order is allowed. An item may be
 // handed out again only after another update. A request for the next item without a reply may have
 // taken one item, but none that surely stood below an item which is still there.
+//
+// A client of the Redis protocol has names of its own. What is there after a crash must be as after
+// some of its requests, where a transaction is one request. All these clients share one list. An
+// element of it is popped, or moved to a second list and removed there. It must never be in both,
+// nor come back. Names that expire must be there until then, and not after.
 package crash
 
 import (
@@ -55,12 +66,15 @@ type run struct {
 	queues *queueSet // not changed once made
 	board  *board
 
-	pushed, ops, boardOps atomic.Int64 // of this cycle, as in Result; pushed are the acknowledged pushes
+	topic *topic
+
+	pushed, ops, boardOps, redisOps atomic.Int64 // of this cycle, as in Result; pushed are the acknowledged pushes
 
 	end          atomic.Int32 // an endKind, set before the server is ended
 	rng          *rand.Rand
 	workers      []*worker
 	boardClients []*boardClient
+	redisClients []*redisClient
 	clients      []client    // those, and the subscribers
 	reader       *slowReader // of a cycle that has one
 	slack        map[int]int // by slackClass: pops without a reply since the shared queues were emptied
@@ -99,6 +113,9 @@ func Run(o Options) (Result, error) {
 		if rate := r.result.BoardRate(); rate < r.MinBoardRate {
 			r.report(Idle, "%.0f operations of the board a second under load, at least %.0f are needed", rate, r.MinBoardRate)
 		}
+		if rate := r.result.RedisRate(); rate < r.MinRedisRate {
+			r.report(Idle, "%.0f commands of the Redis protocol a second under load, at least %.0f are needed", rate, r.MinRedisRate)
+		}
 	}
 	r.result.Findings = r.list()
 	return r.result, err
@@ -107,7 +124,7 @@ func Run(o Options) (Result, error) {
 func newRun(o Options) *run {
 	o.setDefaults()
 	workers, subscribers := workers, subscribers
-	if o.BoardOnly {
+	if o.NoPinpriq {
 		workers, subscribers = 0, 0
 	}
 	r := &run{
@@ -115,6 +132,7 @@ func newRun(o Options) *run {
 		ledger:  newLedger(workers + 1),
 		queues:  newQueueSet(workers),
 		board:   newBoard(o.BoardClients, itemsPerClient),
+		topic:   newTopic(),
 		rng:     rand.New(rand.NewPCG(o.Seed, 0)),
 		slack:   map[int]int{},
 	}
@@ -134,6 +152,11 @@ func newRun(o Options) *run {
 		b := &boardClient{pipeline[boardOp]{r: r, number: n, rng: random(2000 + n)}}
 		r.boardClients = append(r.boardClients, b)
 		r.clients = append(r.clients, b)
+	}
+	for n := range o.RedisClients {
+		c := newRedisClient(r, n, random(3000+n))
+		r.redisClients = append(r.redisClients, c)
+		r.clients = append(r.clients, c)
 	}
 	return r
 }
@@ -192,9 +215,14 @@ func (r *run) restart(all bool) (ok bool, err error) {
 	}
 	r.end.Store(int32(notYet))
 	r.gate.set(false)
-	err = r.check(all)
+	if !r.NoPinpriq {
+		err = r.check(all)
+	}
 	if err == nil && len(r.boardClients) > 0 {
 		err = r.checkBoard(all)
+	}
+	if err == nil && len(r.redisClients) > 0 {
+		err = r.checkRedis()
 	}
 	if errors.Is(err, errDoubled) {
 		return false, nil
@@ -213,6 +241,7 @@ func (r *run) load(cycle int) error {
 	r.pushed.Store(0)
 	r.ops.Store(0)
 	r.boardOps.Store(0)
+	r.redisOps.Store(0)
 	var all sync.WaitGroup
 	if err := r.start(&all); err != nil {
 		return err
@@ -245,9 +274,10 @@ func (r *run) load(cycle int) error {
 	}
 	r.result.Ops += r.ops.Load()
 	r.result.BoardOps += r.boardOps.Load()
+	r.result.RedisOps += r.redisOps.Load()
 	r.result.Load += took
-	r.Logf("cycle %d: %v after %v: %d operations, %d of them pushes, %d operations of the board, %d requests unanswered",
-		cycle, end, took.Round(time.Millisecond), r.ops.Load(), r.pushed.Load(), r.boardOps.Load(), unanswered)
+	r.Logf("cycle %d: %v after %v: %d operations, %d of them pushes, %d operations of the board, %d of the Redis protocol, %d requests unanswered",
+		cycle, end, took.Round(time.Millisecond), r.ops.Load(), r.pushed.Load(), r.boardOps.Load(), r.redisOps.Load(), unanswered)
 	return nil
 }
 

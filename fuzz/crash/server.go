@@ -60,13 +60,14 @@ const (
 const (
 	pinpriqListener = "pinpriq"
 	boardListener   = "barbershop"
+	redisListener   = "redis"
 	adminListener   = "admin"
 )
 
 // Spawn starts a server and does not wait until it listens. Kill or Terminate ends it.
 func Spawn(command Command, data string) (*Server, error) {
 	s := &Server{cmd: command(data), listeners: map[string]*listener{}, exited: make(chan struct{}), log: Log{Findings: -1}}
-	for _, protocol := range []string{pinpriqListener, boardListener, adminListener} {
+	for _, protocol := range []string{pinpriqListener, boardListener, redisListener, adminListener} {
 		s.listeners[protocol] = &listener{known: make(chan struct{})}
 	}
 	dieWithParent(s.cmd)

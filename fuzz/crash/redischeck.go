@@ -1,0 +1,129 @@
+package crash
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// found is a client's own names as a restart left them, by the replies to readOf of each.
+func (c *redisClient) found(replies []string) keyspace {
+	k := keyspace{}
+	for i, own := range ownNames() {
+		values := bulks(replies[i])
+		var v value
+		switch {
+		case len(values) == 0:
+		case own == ownText || own == ownCount:
+			v.text = &values[0]
+		case own == ownHash:
+			v.fields = map[string]string{}
+			for pair := range slices.Chunk(values, 2) {
+				v.fields[pair[0]] = pair[len(pair)-1]
+			}
+		default:
+			v.list = values
+		}
+		k.put(c.name(own), v)
+	}
+	return k
+}
+
+// states are how the client's own names may be after a restart: after the answered requests, and
+// after each of the others.
+func (c *redisClient) states() []keyspace {
+	at := c.acked.clone()
+	all := []keyspace{at.clone()}
+	for _, op := range c.unanswered() {
+		if op.own {
+			at.apply(op.commands)
+			all = append(all, at.clone())
+		}
+	}
+	return all
+}
+
+// checkOwn compares what a restart found under the client's own names with what may be there, and
+// goes on from what was found.
+func (c *redisClient) checkOwn(found keyspace) {
+	states := c.states()
+	same := func(k keyspace) bool { return maps.EqualFunc(k, found, (*value).equal) }
+	if i := slices.IndexFunc(states, same); i < 0 {
+		for _, own := range ownNames() {
+			c.explain(c.name(own), found, states)
+		}
+		c.r.report(Order, "the names of client %d are not as they were at any moment: %d requests were unanswered",
+			c.number, len(c.unanswered()))
+	}
+	c.acked, c.sent = found, found.clone()
+	c.forget()
+}
+
+// explain reports what is wrong with one name, if that can be told of it alone.
+func (c *redisClient) explain(name string, found keyspace, states []keyspace) {
+	if slices.ContainsFunc(states, func(k keyspace) bool { return k[name].equal(found[name]) }) {
+		return
+	}
+	there, always, ever := found[name].parts(), states[0][name].parts(), map[string]bool{}
+	for _, k := range states {
+		at := k[name].parts()
+		maps.DeleteFunc(always, func(p string, _ bool) bool { return !at[p] })
+		maps.Copy(ever, at)
+	}
+	for p := range always {
+		if !there[p] {
+			c.r.report(Lost, "%s lacks %s, which it had in any case", name, brief(p))
+			break
+		}
+	}
+	for p := range there {
+		if !ever[p] {
+			c.r.report(Returned, "%s has %s, which it had no more or never", name, brief(p))
+			break
+		}
+	}
+}
+
+// brief shows a value in a report.
+func brief(v string) string {
+	if id, whole := parsePayload([]byte(v)); whole {
+		return fmt.Sprintf("value %v of %d bytes", id, len(v))
+	}
+	return fmt.Sprintf("%.60q of %d bytes", v, len(v))
+}
+
+// checkRedis compares what the server holds after a restart with what the clients of the Redis
+// protocol know.
+func (r *run) checkRedis() error {
+	link, err := r.server.dial(redisListener)
+	if err != nil {
+		return err
+	}
+	defer link.conn.Close()
+	if err := link.conn.SetDeadline(time.Now().Add(deadline)); err != nil {
+		return err
+	}
+	replies, err := link.ask([][]string{{"LRANGE", topicName, "0", "-1"}, {"LRANGE", nextName, "0", "-1"}})
+	if err != nil {
+		return err
+	}
+	for i, v := range r.checkTopic(bulks(replies[0]), bulks(replies[1])) {
+		c := r.redisClients[i%len(r.redisClients)]
+		c.claimed = append(c.claimed, v)
+	}
+	for _, c := range r.redisClients {
+		var reads [][]string
+		for _, own := range ownNames() {
+			reads = append(reads, readOf(own, c.name(own)))
+		}
+		if replies, err = link.ask(reads); err != nil {
+			return err
+		}
+		c.checkOwn(c.found(replies))
+		if err := c.checkMortals(link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
