@@ -187,11 +187,6 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 			b.markEmpty(q)
 		}
 	}
-	for _, r := range state.Dropped {
-		q := &queue{id: r.ID, ix: r.Index, defined: true, dropped: true}
-		b.queues.addNumber(q)
-		b.dropped = append(b.dropped, q)
-	}
 	b.space = store.Space().Level
 	for range batchesInFlight - 1 {
 		b.free <- newBatch(storage.Marks{})
