@@ -38,7 +38,7 @@ const (
 	flagLocal
 	flagShows    // says itself, with session.shows, what its reply depends on
 	flagMove     // moves one element; its room holds the largest that may come
-	flagGrow     // its room depends on what names hold besides their arguments
+	flagGrow     // the bytes of its room depend on what its names hold
 	flagNoAuth   // allowed before the password was given
 	flagNoMulti  // not allowed in a transaction
 	flagAtOnce   // in a transaction it is carried out, not queued

@@ -10,9 +10,9 @@ import (
 
 func hashCommands() []command {
 	return []command{
-		{name: "hset", arity: -4, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: hset},
-		{name: "hmset", arity: -4, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: hmset},
-		{name: "hsetnx", arity: 4, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: hsetnx},
+		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hset},
+		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hmset},
+		{name: "hsetnx", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hsetnx},
 		{name: "hget", arity: 3, flags: flagRead | flagFast | flagShows, first: 1, last: 1, step: 1, run: hget},
 		{name: "hmget", arity: -3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hmget},
 		{name: "hgetall", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hgetall},
@@ -22,8 +22,8 @@ func hashCommands() []command {
 		{name: "hexists", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hexists},
 		{name: "hlen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hlen},
 		{name: "hstrlen", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hstrlen},
-		{name: "hincrby", arity: 4, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: hincrRoom, run: hincrby},
-		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: hincrFloatRoom, run: hincrbyfloat},
+		{name: "hincrby", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: hincrRoom, run: hincrby},
+		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: hincrFloatRoom, run: hincrbyfloat},
 		{name: "hscan", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: hscan},
 		{name: "hrandfield", arity: -2, flags: flagRead, first: 1, last: 1, step: 1, run: hrandfield},
 	}

@@ -38,18 +38,18 @@ func endArgs(args [][]byte) (from, to broker.End, err error) {
 }
 
 // moveRoom is the room of a move from the list args[1] to args[2].
-func moveRoom(tx *broker.Tx, args [][]byte, from broker.End) broker.Room {
-	return broker.Room{Records: 2, Bytes: len(args[2]) + tx.LargestAt(args[1], from, 1), Deletes: 1}
+func (s *session) moveRoom(tx *broker.Tx, args [][]byte, from broker.End) broker.Room {
+	return broker.Room{Records: 2, Bytes: len(args[2]) + tx.LargestAt(args[1], from, s.reach()), Deletes: 1}
 }
 
-func rpoplpushRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return moveRoom(tx, args, right)
+func rpoplpushRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
+	return s.moveRoom(tx, args, right)
 }
 
-func lmoveRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+func lmoveRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
 	from, err := endArg(args[3])
 	if err != nil {
 		return broker.Room{}
 	}
-	return moveRoom(tx, args, from)
+	return s.moveRoom(tx, args, from)
 }

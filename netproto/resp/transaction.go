@@ -172,17 +172,21 @@ func (s *session) runTransaction() error {
 	return nil
 }
 
-// transactionRoom is what the commands may bring together. Some rooms depend on what names hold
-// (flagMove, flagGrow), and that may be what a command before has brought. So each move counts with
-// the largest element that is there or comes. Each that grows a value counts with the largest of
-// their rooms and all that the others bring.
+// transactionRoom is what the commands may bring together. A room is asked for before the first of
+// them runs, so what one brings is added where another may depend on it: a move counts with the
+// largest element that is there or comes, and a command that grows a value (flagGrow) with the
+// largest such room and all arguments. What comes may be taken again.
+//
+// A command that gets beyond that all the same, behind a RENAME for example, changes nothing and
+// replies with an error.
 func (s *session) transactionRoom(tx *broker.Tx) (all broker.Room) {
 	var move, grow broker.Room
-	moves, grows, largest := 0, 0, 0
+	moves, grows, largest, brought := 0, 0, 0, 0
 	for _, q := range s.multi.commands {
 		room := q.command.roomFor(s, tx, q.args)
 		for _, a := range q.args {
 			largest = max(largest, len(a))
+			brought += len(a)
 		}
 		switch {
 		case q.command.flags&flagMove != 0:
@@ -196,10 +200,9 @@ func (s *session) transactionRoom(tx *broker.Tx) (all broker.Room) {
 		}
 	}
 	move.Bytes += largest
-	move = times(move, moves)
-	if all = all.Plus(move); grows > 0 {
-		all = all.Plus(times(grow.Plus(all), grows))
-	}
+	grow.Bytes += brought
+	all = all.Plus(times(move, moves)).Plus(times(grow, grows))
+	all.Deletes += all.Records
 	return all
 }
 
