@@ -1,6 +1,6 @@
 // Package loadgen sends traffic to a queue server over many connections and measures how the server
 // keeps up. It speaks pinpriq and barbershop, and the protocols of the servers that Holdfast is
-// compared with: Redis (sorted sets) and beanstalkd.
+// compared with: Redis (sorted sets, lists, strings) and beanstalkd.
 //
 // Each connection writes a window of requests in one write, waits until all of them are answered,
 // and writes the next window. At depth 1 that is one request at a time. The generator often shares
@@ -15,7 +15,8 @@
 //	protocol.go     what a protocol must do, and text replies
 //	packets.go      which packets are pushed
 //	items.go        which items of a board are updated
-//	pinpriq.go, barbershop.go, redis.go, redis_board.go, beanstalkd.go   one protocol each
+//	pinpriq.go, barbershop.go, beanstalkd.go   one protocol each
+//	redis.go, redis_board.go, redis_list.go, redis_string.go   the types of Redis
 //	usage.go        processor time and memory of a process
 package loadgen
 

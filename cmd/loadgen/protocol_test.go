@@ -76,6 +76,42 @@ var conversations = []struct {
 		want:    Progress{Done: 2, Packets: 2},
 	},
 	{
+		name: "redis pushes answer with the length", begin: 2,
+		proto:   func() Protocol { return RedisLPush(testPackets) },
+		replies: ":1\r\n:100000\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+	},
+	{
+		name: "redis pops of a list find one and none", begin: 2,
+		proto:   func() Protocol { return RedisRPop("q") },
+		replies: "$2\r\nab\r\n" + "$-1\r\n",
+		want:    Progress{Done: 2, Empty: 1, Packets: 1},
+	},
+	{
+		name: "redis waiting pops of a list answer with its name", begin: 1,
+		proto:   func() Protocol { return RedisBRPop("q") },
+		replies: "*2\r\n$1\r\nq\r\n$2\r\nab\r\n",
+		want:    Progress{Done: 1, Packets: 1},
+	},
+	{
+		name: "redis claims are complete with their commit", begin: 2,
+		proto:   func() Protocol { return RedisClaim(testPackets, "claimed") },
+		replies: "$2\r\nab\r\n:1\r\n" + "$2\r\ncd\r\n:1\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+	},
+	{
+		name: "redis strings are set", begin: 2,
+		proto:   func() Protocol { return RedisSet(testItems, 16) },
+		replies: "+OK\r\n+OK\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+	},
+	{
+		name: "redis strings are read, and one is not there", begin: 2,
+		proto:   func() Protocol { return RedisGet(testItems) },
+		replies: "$2\r\nab\r\n$-1\r\n",
+		want:    Progress{Done: 2, Empty: 1, Packets: 1},
+	},
+	{
 		name: "beanstalkd puts", begin: 2,
 		proto:   func() Protocol { return BeanstalkdPut(testPackets) },
 		replies: "INSERTED 1\r\nINSERTED 1234567\r\n",
@@ -165,6 +201,8 @@ func TestRefusalsAndOtherProtocolsAreErrors(t *testing.T) {
 		"redis length below nil":     {RedisZPopMin("q"), "*-2\r\n"},
 		"redis length beyond a word": {RedisZPopMin("q"), "*99999999999999999999\r\n"},
 		"redis endless line":         {RedisZPopMin("q"), "+" + strings.Repeat("x", maxLine+1)},
+		"redis claim of nothing":     {RedisClaim(testPackets, "claimed"), "$-1\r\n"},
+		"redis commit of nothing":    {RedisClaim(testPackets, "claimed"), "$1\r\na\r\n:0\r\n"},
 		"beanstalkd put refused":     {BeanstalkdPut(testPackets), "JOB_TOO_BIG\r\n"},
 		"beanstalkd bad reservation": {BeanstalkdTake(), "RESERVED 1\r\n"},
 		"beanstalkd negative length": {BeanstalkdTake(), "RESERVED 1 -5\r\n"},
@@ -204,6 +242,13 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 			"*4\r\n$4\r\nZADD\r\n$4\r\njobs\r\n$1\r\n4\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
 		"redis pop":         {RedisZPopMin("jobs"), strings.Repeat("*2\r\n$7\r\nZPOPMIN\r\n$4\r\njobs\r\n", 2)},
 		"redis waiting pop": {RedisBZPopMin("jobs"), strings.Repeat("*3\r\n$8\r\nBZPOPMIN\r\n$4\r\njobs\r\n$1\r\n0\r\n", 2)},
+		"redis push": {RedisLPush(p), "*3\r\n$5\r\nLPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
+			"*3\r\n$5\r\nLPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
+		"redis claim": {RedisClaim(p, "next"),
+			"*3\r\n$9\r\nRPOPLPUSH\r\n$4\r\njobs\r\n$4\r\nnext\r\n*4\r\n$4\r\nLREM\r\n$4\r\nnext\r\n$1\r\n0\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
+				"*3\r\n$9\r\nRPOPLPUSH\r\n$4\r\njobs\r\n$4\r\nnext\r\n*4\r\n$4\r\nLREM\r\n$4\r\nnext\r\n$1\r\n0\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
+		"redis set": {RedisSetFill(items, 20), "*3\r\n$3\r\nSET\r\n$22\r\nboard:0000000000000070\r\n$20\r\n" + payload + "\r\n" +
+			"*3\r\n$3\r\nSET\r\n$22\r\nboard:0000000000000065\r\n$20\r\n" + payload + "\r\n"},
 		"beanstalkd put": {BeanstalkdPut(p), "put 3 0 120 20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 			"put 4 0 120 20\r\n00000000000000b7" + payload[16:] + "\r\n"},
 		"beanstalkd take": {BeanstalkdTake(), strings.Repeat("reserve-with-timeout 0\r\n", 2)},

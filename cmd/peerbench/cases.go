@@ -34,6 +34,8 @@ type sizes struct {
 	boardItems, boardEach, boardDeep                         int // items before the measurement, and operations at depth 1 and 16
 	boardGrowth                                              []int
 	boardUpdates                                             int
+	claims, claimed                                          int // claims of a measurement, and packets that are claimed all the time
+	strings, gets, sets                                      int
 	limit                                                    time.Duration // of one measurement
 }
 
@@ -44,6 +46,7 @@ func fullSizes() sizes {
 		growth: []int{10_000, 100_000, 1_000_000, 10_000_000}, growthPairs: 200_000,
 		boardItems: 1_000_000, boardEach: 120_000, boardDeep: 300_000,
 		boardGrowth: []int{10_000, 100_000, 1_000_000, 5_000_000}, boardUpdates: 400_000,
+		claims: 100_000, claimed: 100_000, strings: 100_000, gets: 1_000_000, sets: 500_000,
 		limit: 3 * time.Second,
 	}
 }
@@ -55,6 +58,7 @@ func quickSizes() sizes {
 		growth: []int{10_000, 100_000, 1_000_000}, growthPairs: 50_000,
 		boardItems: 100_000, boardEach: 20_000, boardDeep: 60_000,
 		boardGrowth: []int{10_000, 100_000, 1_000_000}, boardUpdates: 100_000,
+		claims: 10_000, claimed: 10_000, strings: 10_000, gets: 100_000, sets: 50_000,
 		limit: time.Second,
 	}
 }
@@ -122,7 +126,8 @@ func allCases(peers []*peer, s sizes) []benchCase {
 			run:        growth{depths: s.growth, pairs: s.growthPairs}.run,
 		},
 	}
-	return append(cases, boardCases(contenders(onBoard(peers), false), s)...)
+	cases = append(cases, boardCases(contenders(onBoard(peers), false), s)...)
+	return append(cases, listCases(onLists(peers), s)...)
 }
 
 // contenders are the peers, all used in one way.

@@ -33,10 +33,13 @@ type peer struct {
 	wait  func(queue string) loadgen.Protocol    // takes and waits for packets, nil if that is not known
 	pair  func(loadgen.Packets) loadgen.Protocol // push and pop in one, nil if that is not known
 
-	// A board of items whose scores change; nil if the server has none.
+	// A board of items whose scores change, or strings; nil if the server has none.
 	make   func(loadgen.Items) loadgen.Protocol // makes each item once
 	update func(loadgen.Items) loadgen.Protocol // updates random ones
 	next   func(queue string) loadgen.Protocol
+
+	claim func(p loadgen.Packets, claimed string) loadgen.Protocol // moves a packet and deletes one that was moved before; nil if that is not known
+	get   func(loadgen.Items) loadgen.Protocol                     // reads random items; nil if that is not known
 
 	versionArg string
 }
@@ -50,8 +53,7 @@ func allPeers(holdfast string) []*peer {
 		{
 			name: "holdfast", binary: holdfast, versionArg: "version",
 			args: func(dir string, port int) []string {
-				return []string{"serve", "--data", filepath.Join(dir, "data"), "--pinpriq", address(port), "--sync", "always",
-					"--barbershop", "off", "--redis", "off", "--admin", "off"}
+				return holdfastArgs("--pinpriq", dir, port)
 			},
 			probe: func() loadgen.Protocol { return loadgen.PinpriqPop(loadgen.BarrierQueue) },
 			push:  loadgen.PinpriqPush, pop: loadgen.PinpriqPop, pair: loadgen.PinpriqPair,
@@ -93,8 +95,7 @@ func onBoard(peers []*peer) []*peer {
 		if p.name == "holdfast" {
 			board := *p
 			board.args = func(dir string, port int) []string {
-				return []string{"serve", "--data", filepath.Join(dir, "data"), "--barbershop", address(port), "--sync", "always",
-					"--pinpriq", "off", "--redis", "off", "--admin", "off"}
+				return holdfastArgs("--barbershop", dir, port)
 			}
 			board.probe = func() loadgen.Protocol { return loadgen.BarbershopNext() }
 			board.make, board.update = loadgen.BarbershopFill, loadgen.BarbershopUpdate
@@ -106,6 +107,46 @@ func onBoard(peers []*peer) []*peer {
 		}
 	}
 	return list
+}
+
+// onLists returns Holdfast listening for Redis, Holdfast as it is under the name of pinpriq, and
+// Redis, both with lists in place of sorted sets.
+func onLists(peers []*peer) []*peer {
+	var list []*peer
+	for _, p := range peers {
+		if p.name != "holdfast" && p.name != "redis" {
+			continue
+		}
+		lists := *p
+		if p.name == "holdfast" {
+			lists.args = func(dir string, port int) []string { return holdfastArgs("--redis", dir, port) }
+		}
+		lists.probe = func() loadgen.Protocol { return loadgen.RedisRPop(unusedQueue) }
+		lists.push, lists.pop, lists.wait, lists.claim = loadgen.RedisLPush, loadgen.RedisRPop, loadgen.RedisBRPop, loadgen.RedisClaim
+		lists.make = func(items loadgen.Items) loadgen.Protocol { return loadgen.RedisSetFill(items, payloadSize) }
+		lists.update = func(items loadgen.Items) loadgen.Protocol { return loadgen.RedisSet(items, payloadSize) }
+		lists.get = loadgen.RedisGet
+		list = append(list, &lists)
+		if p.name == "holdfast" {
+			own := *p
+			own.name = "pinpriq"
+			list = append(list, &own)
+		}
+	}
+	return list
+}
+
+// holdfastArgs makes Holdfast listen for one protocol only.
+func holdfastArgs(protocol, dir string, port int) []string {
+	args := []string{"serve", "--data", filepath.Join(dir, "data"), "--sync", "always"}
+	for _, flag := range []string{"--pinpriq", "--barbershop", "--redis", "--admin"} {
+		listen := "off"
+		if flag == protocol {
+			listen = address(port)
+		}
+		args = append(args, flag, listen)
+	}
+	return args
 }
 
 // find replaces the command by its path.
