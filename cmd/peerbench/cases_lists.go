@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 )
 
-// The cases of the Redis protocol: lists and strings, by the same requests to Holdfast and to Redis.
+// The cases of the Redis protocol: Holdfast and Redis get the same requests, for lists and strings.
 // Pinpriq's pushes and pops stand beside those of lists.
 
 const claimedQueue = queueName + ":claimed"

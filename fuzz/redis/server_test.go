@@ -2,11 +2,14 @@ package redis
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
 
 // limit bounds every wait. It is far longer than any should take.
@@ -17,6 +20,33 @@ func onEach(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Helper()
 	t.Parallel()
 	t.Run("redis-server", func(t *testing.T) { test(t, startRedis(t)) })
+	t.Run("holdfast", func(t *testing.T) { test(t, startHoldfast(t)) })
+}
+
+// startHoldfast starts a daemon in this process on an empty folder.
+func startHoldfast(t *testing.T) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	listening, ended := make(chan string, 1), make(chan error, 1)
+	config := daemon.Config{
+		Data: t.TempDir(), Redis: "127.0.0.1:0", Cache: 16 << 20,
+		Listening: func(_ string, addr net.Addr) { listening <- addr.String() },
+	}
+	go func() { ended <- daemon.Run(ctx, config) }() // ends when stop is called
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the server ends with %v", err)
+		}
+	})
+	select {
+	case addr := <-listening:
+		return addr
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("the server does not start: %v", err)
+	}
+	return ""
 }
 
 // startRedis starts the original. It keeps nothing on disk: only what it answers counts here.
