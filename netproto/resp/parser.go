@@ -96,13 +96,13 @@ func (p *parser) multibulk(buf []byte) (complete bool, err error) {
 	}
 	for p.left > 0 {
 		if !p.sized {
-			if p.at < len(buf) && buf[p.at] != '$' && bytes.IndexByte(buf[p.at:], '\r') >= 0 {
-				return false, protocolError("expected '$', got '%c'", printable(buf[p.at]))
-			}
+			from := p.at
 			n, ok, err := p.length(buf, "bulk count")
 			switch {
 			case err != nil || !ok:
 				return false, err
+			case buf[from] != '$':
+				return false, protocolError("expected '$', got '%c'", printable(buf[from]))
 			case n < 0 || n > maxArg:
 				return false, protocolError("invalid bulk length")
 			case n > maxStrangerArg && p.stranger:
@@ -132,7 +132,7 @@ const invalid = -1 << 63
 func (p *parser) length(buf []byte, what string) (n int64, ok bool, err error) {
 	rest := buf[p.at:]
 	end := bytes.IndexByte(rest, '\r')
-	if end < 0 && len(rest) > maxLine {
+	if end > maxLine || end < 0 && len(rest) > maxLine {
 		return 0, false, protocolError("too big %s string", what)
 	}
 	if end < 0 || end+1 == len(rest) {

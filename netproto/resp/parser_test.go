@@ -1,0 +1,166 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// parse feeds a stream to a parser in pieces, as a connection does: what is not a whole request is
+// given again, with more behind it. It returns the requests, and the error that ends the stream.
+func parse(stream []byte, cuts []byte) (requests []string, err error) {
+	var p parser
+	var buf []byte
+	for len(stream) > 0 || len(cuts) == 0 {
+		n := len(stream)
+		if len(cuts) > 0 {
+			n, cuts = min(n, int(cuts[0])+1), cuts[1:]
+		}
+		buf = append(slices.Clone(buf), stream[:n]...) // a new place each time
+		stream = stream[n:]
+		for len(buf) > 0 {
+			args, size, err := p.next(buf, nil)
+			if err != nil {
+				return requests, err
+			}
+			if size == 0 {
+				break
+			}
+			if len(args) > 0 {
+				requests = append(requests, fmt.Sprintf("%q", args))
+			}
+			buf = buf[size:]
+			p.done()
+		}
+		if len(stream) == 0 {
+			return requests, nil
+		}
+	}
+	return requests, nil
+}
+
+func TestRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		stream string
+		want   []string
+		err    string
+	}{
+		"an array":                  {"*2\r\n$3\r\nGET\r\n$1\r\nx\r\n", []string{`["GET" "x"]`}, ""},
+		"two":                       {"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", []string{`["PING"]`, `["PING"]`}, ""},
+		"line breaks in a value":    {"*2\r\n$4\r\nECHO\r\n$4\r\n\r\n\r\n\r\n", []string{`["ECHO" "\r\n\r\n"]`}, ""},
+		"an empty value":            {"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", []string{`["ECHO" ""]`}, ""},
+		"none is skipped":           {"*0\r\n*-1\r\n*-10\r\nPING\r\n", []string{`["PING"]`}, ""},
+		"a line":                    {"SET  key\tvalue\r\n", []string{`["SET" "key" "value"]`}, ""},
+		"a line without CR":         {"PING\nPING\n", []string{`["PING"]`, `["PING"]`}, ""},
+		"empty lines":               {"\r\n\n  \r\nPING\r\n", []string{`["PING"]`}, ""},
+		"quotes":                    {`SET "a b" 'c "d"' "\x41\n\\\"" 'it\'s' ""` + "\n", []string{`["SET" "a b" "c \"d\"" "A\n\\\"" "it's" ""]`}, ""},
+		"a quote within a word":     {`a"b c"` + "\n", []string{`["ab c"]`}, ""},
+		"no hex digits":             {`"\xzz\x4"` + "\n", []string{`["xzzx4"]`}, ""},
+		"quotes that do not end":    {"SET \"x\r\n", nil, "unbalanced quotes in request"},
+		"single ones":               {"SET 'x\r\n", nil, "unbalanced quotes in request"},
+		"a word behind a quote":     {`SET "x"y` + "\r\n", nil, "unbalanced quotes in request"},
+		"too many arguments":        {"*1048577\r\n", nil, "invalid multibulk length"},
+		"far too many":              {"*3000000000\r\n", nil, "invalid multibulk length"},
+		"no number of arguments":    {"*x\r\n", nil, "invalid multibulk length"},
+		"nothing for a number":      {"*\r\n", nil, "invalid multibulk length"},
+		"an argument too long":      {"*1\r\n$1048577\r\n", nil, "invalid bulk length"},
+		"a length below zero":       {"*1\r\n$-1\r\n", nil, "invalid bulk length"},
+		"a length that is none":     {"*1\r\n$1x\r\n", nil, "invalid bulk length"},
+		"a length with a plus":      {"*1\r\n$+1\r\n", nil, "invalid bulk length"},
+		"no bulk":                   {"*1\r\nPING\r\n", nil, "expected '$', got 'P'"},
+		"an array in an array":      {"*1\r\n*1\r\n$4\r\nPING\r\n", nil, "expected '$', got '*'"},
+		"a byte that is no sign":    {"*1\r\n\x00\r\n", nil, "expected '$', got '?'"},
+		"an endless line":           {strings.Repeat("x", maxLine+1), nil, "too big inline request"},
+		"an endless count":          {"*" + strings.Repeat("1", maxLine+1), nil, "too big mbulk count string"},
+		"a count that is too long":  {"*" + strings.Repeat("1", maxLine+1) + "\r\n", nil, "too big mbulk count string"},
+		"an endless length":         {"*1\r\n$" + strings.Repeat("1", maxLine+1), nil, "too big bulk count string"},
+		"what is before an error":   {"PING\r\n*x\r\n", []string{`["PING"]`}, "invalid multibulk length"},
+		"a request of many bytes":   {"*9\r\n" + strings.Repeat("$1048576\r\n"+strings.Repeat("x", 1<<20)+"\r\n", 4), nil, "request is longer than 4194304 bytes"},
+		"a request line of HTTP":    {"GET / HTTP/1.1\r\nPING\r\n", nil, "HTTP"},
+		"an incomplete request":     {"*2\r\n$3\r\nGET\r\n$1\r\nx\r", nil, ""},
+		"a number that is cut":      {"*2", nil, ""},
+		"the largest argument":      {"*1\r\n$1048576\r\n" + strings.Repeat("x", 1<<20) + "\r\n", []string{`["` + strings.Repeat("x", 1<<20) + `"]`}, ""},
+		"the longest line":          {strings.Repeat("x", maxLine) + "\n", []string{`["` + strings.Repeat("x", maxLine) + `"]`}, ""},
+		"one byte more than it":     {strings.Repeat("x", maxLine+1) + "\n", nil, "too big inline request"},
+		"a count with leading zero": {"*01\r\n", nil, "invalid multibulk length"},
+	} {
+		for _, cuts := range [][]byte{nil, bytes.Repeat([]byte{0}, min(len(c.stream), 4096))} {
+			got, err := parse([]byte(c.stream), cuts)
+			if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %.200q (%v), want %.200q (%s)", name, got, err, c.want, c.err)
+			}
+		}
+	}
+}
+
+func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
+	const head = "*1048576\r\n$1048576\r\n"
+	buf := []byte(head)
+	var p parser
+	if n := testing.AllocsPerRun(100, func() {
+		if _, size, err := p.next(buf, nil); size != 0 || err != nil {
+			t.Fatal(size, err)
+		}
+		p.done()
+	}); n > 0 {
+		t.Errorf("%v allocations for the head of a large request", n)
+	}
+}
+
+func TestARequestTakesNoMemory(t *testing.T) {
+	buf := []byte(request("SET", "key", "value"))
+	var p parser
+	args := make([][]byte, 0, 8)
+	if n := testing.AllocsPerRun(100, func() {
+		if got, _, err := p.next(buf, args[:0]); len(got) != 3 || err != nil {
+			t.Fatal(got, err)
+		}
+		p.done()
+	}); n > 0 {
+		t.Errorf("%v allocations a request", n)
+	}
+}
+
+// FuzzRequests checks that the same requests are found wherever the stream is cut.
+func FuzzRequests(f *testing.F) {
+	f.Add([]byte("*2\r\n$3\r\nGET\r\n$1\r\nx\r\nPING\r\n*1\r\n$4\r\nPING\r\n"), []byte{0, 1, 2, 3})
+	f.Add([]byte("set \"a\\x41\" 'b'\r\n*-1\r\n*0\r\n\r\n*1\r\n$x\r\n"), []byte{5})
+	f.Add([]byte("*1\r\n$3\r\nabc\r\n*1\r\nfoo\r\n"), []byte{12, 0, 0})
+	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
+		whole, wholeErr := parse(stream, nil)
+		cut, cutErr := parse(stream, cuts)
+		if len(cuts) == 0 {
+			return
+		}
+		if !slices.Equal(whole, cut) || (wholeErr == nil) != (cutErr == nil) || wholeErr != nil && wholeErr.Error() != cutErr.Error() {
+			t.Errorf("%q\nwhole %q (%v)\ncut   %q (%v)", stream, whole, wholeErr, cut, cutErr)
+		}
+	})
+}
+
+func TestProtocolErrorsEndTheConnection(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.send("PING\r\n*1\r\nfoo\r\nPING\r\n")
+	c.want("+PONG\r\n-ERR Protocol error: expected '$', got 'f'\r\n")
+	c.wantEnd()
+	for _, text := range map[string]string{
+		"a request line":  "GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nPING\r\n",
+		"a POST":          "POST / HTTP/9\r\nPING\r\n",
+		"the host's name": "Host: 127.0.0.1:6379\r\nPING\r\n",
+		"as an array":     request("post") + "PING\r\n",
+	} {
+		c := d.dial()
+		c.send(text)
+		c.wantEnd()
+	}
+}
+
+func TestALargeRequestArrivesInPieces(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	text := strings.Repeat("x", maxArg)
+	go c.send(request("ECHO", text) + request("PING")) // ends when all is sent, or the connection is closed
+	c.want("$1048576\r\n" + text + "\r\n+PONG\r\n")
+}
