@@ -130,9 +130,10 @@ func (c *command) roomFor(s *session, tx *broker.Tx, args [][]byte) broker.Room 
 	return broker.Room{}
 }
 
-// roomOfArgs is enough for a command that stores or deletes at most one thing for each argument.
+// roomOfArgs is enough for a command that stores, or deletes, at most one thing for each argument.
+// Packets are not deleted.
 func roomOfArgs(args [][]byte) broker.Room {
-	return broker.Room{Records: len(args) - 1, Bytes: bytesOf(args[1:]), Deletes: len(args) - 1}
+	return broker.Room{Records: len(args) - 1, Bytes: bytesOf(args[1:])}
 }
 
 func bytesOf(args [][]byte) (n int) {

@@ -54,10 +54,7 @@ func (d *door) start() {
 		d.t.Fatal(err)
 	}
 	d.broker = broker.New(d.store, state, broker.Options{Cache: 1 << 16})
-	protocol, err := resp.New(resp.Config{Version: "1.2.3", Since: time.Now()})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	protocol := resp.New(resp.Config{Version: "1.2.3", Since: time.Now()})
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		d.t.Fatal(err)

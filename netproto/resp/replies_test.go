@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// testdata/replies.txt holds scripts of commands with their replies. Each begins, behind its name, on
-// an empty server.
+// testdata/replies.txt holds scripts of commands with their replies. Each begins, behind its name,
+// on an empty server.
 //
 //	> command      on a connection that speaks RESP2
 //	3> command     on one that speaks RESP3
@@ -163,10 +163,9 @@ func awaitBlocked(t *testing.T, c *client, n int) {
 }
 
 func TestRepliesAreThoseOfRedis(t *testing.T) {
-	server := newDoor(t)
 	for _, s := range readScripts(t) {
 		t.Run(s.name, func(t *testing.T) {
-			server.t = t
+			server := newDoor(t)
 			play(t, s, server, func(s *step, got string) {
 				want := s.redis
 				if s.holdfast != "" {
