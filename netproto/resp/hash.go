@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -38,7 +39,7 @@ type field struct {
 // fields returns all fields of a hash.
 func fields(tx *broker.Tx, name []byte) (all []field, err error) {
 	err = tx.Fields(name, func(f []byte, v broker.Value) bool {
-		all = append(all, field{f, v})
+		all = append(all, field{bytes.Clone(f), v})
 		return true
 	})
 	return all, err

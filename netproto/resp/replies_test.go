@@ -163,9 +163,10 @@ func awaitBlocked(t *testing.T, c *client, n int) {
 }
 
 func TestRepliesAreThoseOfRedis(t *testing.T) {
+	server := newDoor(t)
 	for _, s := range readScripts(t) {
 		t.Run(s.name, func(t *testing.T) {
-			server := newDoor(t)
+			server.t = t
 			play(t, s, server, func(s *step, got string) {
 				want := s.redis
 				if s.holdfast != "" {

@@ -1,7 +1,7 @@
 package resp
 
 import (
-	"math"
+	"bytes"
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -9,22 +9,18 @@ import (
 
 // scanOptions are the options of SCAN and HSCAN.
 type scanOptions struct {
-	cursor uint64
-	count  int
-	match  []byte // nil: every name
-	kind   []byte // the word for a type; nil: every type
+	count int
+	match []byte // nil: every name
+	kind  []byte // the word for a type; nil: every type
 }
 
 // maxScan is how many names one call looks at, whatever it asks for: others wait meanwhile.
 const maxScan = 100_000
 
-// parse reads a cursor and the options behind it. Only SCAN has the option TYPE.
-func (o *scanOptions) parse(args [][]byte, typed bool) (err error) {
-	if o.cursor, err = cursorArg(args[0]); err != nil {
-		return err
-	}
+// parse reads the options behind the cursor. Only SCAN has the option TYPE.
+func (o *scanOptions) parse(args [][]byte, typed bool) error {
 	o.count = 10
-	for args = args[1:]; len(args) > 0; args = args[2:] {
+	for ; len(args) > 0; args = args[2:] {
 		switch {
 		case len(args) == 1:
 			return failure(errSyntax)
@@ -64,14 +60,18 @@ func cursorArg(arg []byte) (uint64, error) {
 func (o *scanOptions) takes(name []byte) bool { return o.match == nil || match(o.match, name) }
 
 func scan(s *session, tx *broker.Tx, args [][]byte) error {
+	cursor, err := cursorArg(args[1])
+	if err != nil {
+		return err
+	}
 	var o scanOptions
-	if err := o.parse(args[1:], true); err != nil {
+	if err := o.parse(args[2:], true); err != nil {
 		return err
 	}
 	var names [][]byte
-	next := tx.Scan(o.cursor, o.count, func(name []byte, t broker.Type) {
+	next := tx.Scan(cursor, o.count, func(name []byte, t broker.Type) {
 		if o.takes(name) && (o.kind == nil || is(o.kind, t.String())) {
-			names = append(names, name)
+			names = append(names, bytes.Clone(name))
 		}
 	})
 	s.cursor(next)
@@ -95,24 +95,35 @@ func (s *session) bulks(list [][]byte) {
 
 func keys(s *session, tx *broker.Tx, args [][]byte) error {
 	var names [][]byte
-	tx.Scan(0, math.MaxInt, func(name []byte, _ broker.Type) {
-		if match(args[1], name) {
-			names = append(names, name)
-		}
-	})
+	for cursor, begun := uint64(0), false; cursor != 0 || !begun; begun = true {
+		cursor = tx.Scan(cursor, maxScan, func(name []byte, _ broker.Type) {
+			if match(args[1], name) {
+				names = append(names, bytes.Clone(name))
+			}
+		})
+	}
 	s.bulks(names)
 	return nil
 }
 
 func hscan(s *session, tx *broker.Tx, args [][]byte) error {
+	cursor, err := cursorArg(args[2])
+	if err != nil {
+		return err
+	}
+	if n, err := tx.HashLen(args[1]); err != nil || n == 0 {
+		s.cursor(0)
+		s.array(0)
+		return err
+	}
 	var o scanOptions
-	if err := o.parse(args[2:], false); err != nil {
+	if err := o.parse(args[3:], false); err != nil {
 		return err
 	}
 	var found []field
-	next, err := tx.ScanFields(args[1], o.cursor, o.count, func(name []byte, v broker.Value) {
+	next, err := tx.ScanFields(args[1], cursor, o.count, func(name []byte, v broker.Value) {
 		if o.takes(name) {
-			found = append(found, field{name, v})
+			found = append(found, field{bytes.Clone(name), v})
 		}
 	})
 	if err != nil {

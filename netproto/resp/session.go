@@ -26,8 +26,9 @@ type session struct {
 	patterns   map[string]struct{}
 	waiter     broker.Waiter // of the request that waits
 
-	out  []byte // literal replies that were not handed over yet
-	mark int    // where in out the reply to the present request begins
+	out   []byte // literal replies that were not handed over yet
+	mark  int    // where in out the reply to the present request begins
+	start int    // where that to the present command begins: later in a transaction
 	// unsettled: a reply of this run of Serve may show what is not on disk.
 	unsettled bool
 	quiet     bool // the present request gets no reply
@@ -167,7 +168,7 @@ func (s *session) refusal(c *command) string {
 
 // carryOut runs a command, alone.
 func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error) {
-	s.cmd, s.tx, s.args = c, tx, args
+	s.cmd, s.tx, s.args, s.start = c, tx, args, s.mark
 	if c.flags&flagLocal != 0 {
 		err = c.run(s, tx, args)
 	} else {
@@ -180,13 +181,19 @@ func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error)
 		s.out = s.out[:s.mark]
 		return err
 	default:
-		s.out = s.out[:s.mark]
-		s.error(words(err))
+		s.fail(err)
 	}
 	if c.flags&(flagLocal|flagShows) == 0 {
 		s.shows(tx, 0)
 	}
 	return nil
+}
+
+// fail replies with the error of the present command, in place of what that has replied and not
+// handed over.
+func (s *session) fail(err error) {
+	s.out = s.out[:s.start]
+	s.error(words(err))
 }
 
 // runCommand runs the present command inside Atomic.
@@ -208,7 +215,7 @@ func (s *session) to(tx *broker.Tx) *broker.Consumer {
 	}
 	if len(s.out) > 0 {
 		tx.Reply(s.consumer, s.out)
-		s.out, s.mark = s.out[:0], 0
+		s.out, s.mark, s.start = s.out[:0], 0, 0
 	}
 	return s.consumer
 }

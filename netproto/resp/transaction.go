@@ -164,8 +164,9 @@ func (s *session) runTransaction() error {
 	s.inExec = true
 	s.array(len(s.multi.commands))
 	for _, q := range s.multi.commands {
+		s.cmd, s.start = q.command, len(s.out)
 		if err := q.command.run(s, tx, q.args); err != nil {
-			s.error(words(err))
+			s.fail(err)
 		}
 	}
 	s.inExec = false
