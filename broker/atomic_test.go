@@ -220,6 +220,28 @@ func TestACallBeyondWhatWasAnnouncedIsRefusedAndChangesNothing(t *testing.T) {
 	}
 }
 
+func TestAnElasticRunGetsWhatTheBatchHas(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	pushed := 0
+	err := atomicCall(h.b, broker.Room{Records: 1, Elastic: true}, func(tx *broker.Tx) error {
+		for {
+			err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("x")})
+			if err != nil {
+				return err
+			}
+			pushed++
+		}
+	})
+	if !errors.Is(err, broker.ErrNotReserved) || pushed < 100 {
+		t.Errorf("%d pushes, then %v", pushed, err)
+	}
+	h.barrier() // the store refuses a batch over its limits
+	if n := h.b.Stats().Packets; n != pushed {
+		t.Errorf("%d packets are queued, want %d", n, pushed)
+	}
+}
+
 func TestSubscribersGetWhatAnAtomicRunLeavesBehind(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()

@@ -9,11 +9,17 @@ type Room struct {
 	Records int
 	Bytes   int // of names, keys, fields and values
 	Deletes int // packets that are taken or deleted
+	// Elastic says that the calls may bring more, as long as the batch has room. It is for a run
+	// whose calls depend on what the ones before them leave, which nobody can know.
+	Elastic bool
 }
 
 // Plus returns the room of both.
 func (r Room) Plus(o Room) Room {
-	return Room{Records: r.Records + o.Records, Bytes: r.Bytes + o.Bytes, Deletes: r.Deletes + o.Deletes}
+	return Room{
+		Records: r.Records + o.Records, Bytes: r.Bytes + o.Bytes, Deletes: r.Deletes + o.Deletes,
+		Elastic: r.Elastic || o.Elastic,
+	}
 }
 
 // Atomic runs fn as one: nobody else's calls come between those of fn, and what they change reaches
@@ -55,7 +61,14 @@ func (b *Broker) WaitRoom() {
 
 // use takes from what Atomic reserved, or takes nothing and returns ErrNotReserved.
 func (tx *Tx) use(r Room) error {
-	left := Room{tx.left.Records - r.Records, tx.left.Bytes - r.Bytes, tx.left.Deletes - r.Deletes}
+	left := Room{tx.left.Records - r.Records, tx.left.Bytes - r.Bytes, tx.left.Deletes - r.Deletes, tx.left.Elastic}
+	if left.Elastic {
+		rest := Room{max(left.Records, 0), max(left.Bytes, 0), max(left.Deletes, 0), true}
+		if rest == left || tx.b.open.fits(tx.b.limits, r.Plus(rest)) {
+			tx.left = rest
+			return nil
+		}
+	}
 	switch {
 	case left.Records < 0:
 		return fmt.Errorf("%w: %d records, %d are left of those announced", ErrNotReserved, r.Records, tx.left.Records)

@@ -178,8 +178,8 @@ func (s *session) runTransaction() error {
 // largest element that is there or comes, and a command that grows a value (flagGrow) with the
 // largest such room and all arguments. What comes may be taken again.
 //
-// A command that gets beyond that all the same, behind a RENAME for example, changes nothing and
-// replies with an error.
+// A command may get beyond that all the same, behind a RENAME or a push for example. If the batch
+// has no room for that either, it changes nothing and replies with an error.
 func (s *session) transactionRoom(tx *broker.Tx) (all broker.Room) {
 	var move, grow broker.Room
 	moves, grows, largest, brought := 0, 0, 0, 0
@@ -204,6 +204,7 @@ func (s *session) transactionRoom(tx *broker.Tx) (all broker.Room) {
 	grow.Bytes += brought
 	all = all.Plus(times(move, moves)).Plus(times(grow, grows))
 	all.Deletes += all.Records
+	all.Elastic = true
 	return all
 }
 
