@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -56,7 +58,7 @@ func (c *redisClient) checkOwn(found keyspace) {
 		c.r.report(Order, "the names of client %d are not as they were at any moment: %d requests were unanswered",
 			c.number, len(c.unanswered()))
 	}
-	c.acked, c.sent = found, found.clone()
+	c.acked, c.sent, c.astray = found, found.clone(), false
 	c.forget()
 }
 
@@ -85,12 +87,30 @@ func (c *redisClient) explain(name string, found keyspace, states []keyspace) {
 	}
 }
 
-// brief shows a value in a report.
+// brief shows a value or a reply in a report.
 func brief(v string) string {
 	if id, whole := parsePayload([]byte(v)); whole {
 		return fmt.Sprintf("value %v of %d bytes", id, len(v))
 	}
-	return fmt.Sprintf("%.60q of %d bytes", v, len(v))
+	if len(v) <= 100 {
+		return strconv.Quote(v)
+	}
+	return fmt.Sprintf("%q… of %d bytes", v[:100], len(v))
+}
+
+// briefCommands shows commands in a report.
+func briefCommands(commands [][]string) string {
+	var words []string
+	for i, args := range commands {
+		if i > 0 {
+			words = append(words, "and")
+		}
+		words = append(words, args[0])
+		for _, a := range args[1:min(len(args), 6)] {
+			words = append(words, brief(a))
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // checkRedis compares what the server holds after a restart with what the clients of the Redis
