@@ -18,7 +18,7 @@
 //	  itembatch.go   what a Batch does to heads and fields; late.go: records that come late
 //	  apply.go       Apply; wal.go: how a commit reaches the device
 //	  read.go        packets by identity; scan.go: all of them; itemscan.go: heads, fields, values
-//	  snapshot.go    Snapshot: the state after one batch; held.go: its tables stay and are checked
+//	  snapshot.go    Snapshot: the state after one batch; itemwalk.go: its heads and fields; held.go: its tables stay and are checked
 //	  space.go       the free-space guard and the reserve file; sizing.go: how much Badger may hold
 //	  tidy.go        merges that give the room of dead packets back; compact.go: Compact
 //	  resident.go    few mapped pages in memory; sizes.go: what a folder takes on disk

@@ -14,7 +14,7 @@ import (
 
 // FormatVersion is the version of the data folders that this program writes, and the newest it
 // reads. FORMAT.md says what may change without a new one.
-const FormatVersion = 1
+const FormatVersion = 2
 
 // Names in a data folder.
 const (
@@ -28,6 +28,7 @@ const (
 // folder is a data folder whose lock is held until close.
 type folder struct {
 	path string // absolute and without links, as the kernel names what is mapped
+	old  bool   // its format is an older one
 	lock *os.File
 	dir  *os.File // to sync the names in it
 }
@@ -177,6 +178,20 @@ func (f *folder) parseFormat(b []byte) error {
 		return fmt.Errorf("%w: %s has version %d and this program reads up to %d; use a newer holdfast",
 			ErrNewerFormat, f.path, version, FormatVersion)
 	}
+	f.old = version < FormatVersion
+	return nil
+}
+
+// upgrade makes a folder of an older format one of this format. All that older formats have is as
+// it was, so only the version is written. From then on what they do not know may be in the folder.
+func (f *folder) upgrade() error {
+	if !f.old {
+		return nil
+	}
+	if err := f.create(formatName, []byte(strconv.Itoa(FormatVersion)+"\n")); err != nil {
+		return err
+	}
+	f.old = false
 	return nil
 }
 

@@ -16,11 +16,18 @@ import (
 	"testing"
 )
 
-// The files in testdata/v1 are what version 1 of the format wrote. They are
-// read for ever and never written again; HOLDFAST_GOLDEN=write makes those
-// that are missing, for a new version.
+// The files in testdata/v1 are what version 1 of the format wrote, and so on.
+// They are read for ever and never written again; HOLDFAST_GOLDEN=write makes
+// those that are missing, for a new version.
 
-const goldenFolder = "testdata/v1"
+func goldenFolder(version int) string { return fmt.Sprintf("testdata/v%d", version) }
+
+// inEachVersion runs a test once for each version of the format.
+func inEachVersion(t *testing.T, test func(t *testing.T, version int)) {
+	for version := 1; version <= FormatVersion; version++ {
+		t.Run(fmt.Sprintf("version %d", version), func(t *testing.T) { test(t, version) })
+	}
+}
 
 // golden packets, one of each shape.
 func goldenPackets() []struct {
@@ -48,11 +55,30 @@ func goldenPackets() []struct {
 		{"payload-1025", Packet{Payload: long[:1025]}},
 		{"payload-65535", Packet{Payload: long[:65535]}},
 		{"payload-65536", Packet{Payload: long[:65536]}},
+		{"hash", Packet{Payload: long[:1025], Hash: 0x0123456789abcdef}}, // from version 2 on
 	}
 }
 
-func goldenControl() Control {
-	return Control{Epoch: 2, Batch: 1000, Tally: Tally{Live: 70_000, Hash: 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 0}}
+func goldenControl(version int) Control {
+	c := Control{Epoch: 2, Batch: 1000, Tally: Tally{Live: 70_000, Hash: 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 0}}
+	if version > 1 {
+		c.Keys, c.KeyHash, c.LastKey = 300, 0xffffffff00000000, 70_000
+	}
+	return c
+}
+
+// golden items, one of each shape: what golden folders of version 2 hold.
+func goldenItems() map[ValueID]item {
+	long := bytes.Repeat([]byte("0123456789abcdef"), 100)
+	return map[ValueID]item{
+		{ID: 1}:       {kind: String, name: []byte("string"), version: 1, value: []byte("text")},
+		{ID: 2}:       {kind: String, name: []byte{}, version: 70_000, value: []byte{}, expiry: 4_000_000_000_123},
+		{ID: 3}:       {kind: String, name: []byte("large"), version: 3, value: long},
+		{ID: 4}:       {kind: Hash, name: []byte("hash"), version: 4, value: []byte{}},
+		{4, 5, true}:  {name: []byte("small"), version: 6, value: long[:1024]},
+		{4, 7, true}:  {name: []byte("large"), version: 8, value: long[:1025]},
+		{99, 1, true}: {name: []byte("left over"), version: 9, value: []byte("x")},
+	}
 }
 
 // goldenRecords are lines of name and hex.
@@ -67,9 +93,19 @@ func goldenRecords() string {
 			fmt.Fprintf(&out, "head %s %x\n", g.name, appendHead(nil, &g.packet))
 		}
 	}
-	control := goldenControl()
+	control := goldenControl(FormatVersion)
 	fmt.Fprintf(&out, "control - %x\n", appendControl(nil, &control, nil))
 	fmt.Fprintf(&out, "queue jobs %x\n", appendQueue(nil, &Queue{Name: []byte("jobs")}))
+	fmt.Fprintf(&out, "queue gone %x\n", appendQueue(nil, &Queue{Name: []byte("gone"), Expiry: 4_000_000_000_123, Dropped: true}))
+	fmt.Fprintf(&out, "flush - %x\n", appendFlush(nil, Flush{Keys: 1 << 40, Queues: 300}))
+	for _, v := range []ValueID{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {4, 5, true}, {4, 7, true}} {
+		i := goldenItems()[v]
+		if i.large = IsLarge(len(i.value)); i.large {
+			i.size, i.value = uint64(len(i.value)), nil
+		}
+		fmt.Fprintf(&out, "item %d,%d %x\n", v.ID, v.Field, appendItem(nil, &i))
+		fmt.Fprintf(&out, "item-key %d,%d %x %x %016x\n", v.ID, v.Field, appendItemKey(nil, v), appendValueKey(nil, v), ItemHash(v, i.version))
+	}
 	fmt.Fprintf(&out, "queue - %x\n", appendQueue(nil, &Queue{Name: []byte{}}))
 	id := PacketID{1, 2, 1 << 63}
 	fmt.Fprintf(&out, "key packet %x\nkey payload %x\nkey queue %x\nkey control %x\n",
@@ -85,13 +121,13 @@ func goldenSecret() []byte { return []byte("0123456789abcdef") }
 
 // goldenSecrets are what came with the secret.
 func goldenSecrets() string {
-	control := goldenControl()
+	control := goldenControl(FormatVersion)
 	return fmt.Sprintf("control - %x\nsecret - %x\n", appendControl(nil, &control, goldenSecret()), encodeSecret(goldenSecret()))
 }
 
-func TestVersion1RecordsAreWrittenAsEver(t *testing.T) {
+func TestRecordsOfThisVersionAreWrittenAsEver(t *testing.T) {
 	for name, text := range map[string]string{"records.txt": goldenRecords(), "secret.txt": goldenSecrets()} {
-		name := filepath.Join(goldenFolder, name)
+		name := filepath.Join(goldenFolder(FormatVersion), name)
 		writeGolden(t, name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 		want, err := os.ReadFile(name)
 		if err != nil {
@@ -106,8 +142,10 @@ func TestVersion1RecordsAreWrittenAsEver(t *testing.T) {
 	}
 }
 
-func TestVersion1SecretIsReadForEver(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(goldenFolder, "secret.txt"))
+func TestSecretsAreReadForEver(t *testing.T) { inEachVersion(t, readGoldenSecret) }
+
+func readGoldenSecret(t *testing.T, version int) {
+	text, err := os.ReadFile(filepath.Join(goldenFolder(version), "secret.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +156,7 @@ func TestVersion1SecretIsReadForEver(t *testing.T) {
 		}
 	}
 	var c Control
-	if err := decodeControl(raw[0], &c); err != nil || c != goldenControl() || !bears(raw[0], goldenSecret()) {
+	if err := decodeControl(raw[0], &c); err != nil || c != goldenControl(version) || !bears(raw[0], goldenSecret()) {
 		t.Errorf("the control record reads as %+v, %v", c, err)
 	}
 	if secret, ok := decodeSecret(raw[1]); !ok || !bytes.Equal(secret, goldenSecret()) {
@@ -126,8 +164,10 @@ func TestVersion1SecretIsReadForEver(t *testing.T) {
 	}
 }
 
-func TestVersion1RecordsAreReadForEver(t *testing.T) {
-	file, err := os.Open(filepath.Join(goldenFolder, "records.txt"))
+func TestRecordsAreReadForEver(t *testing.T) { inEachVersion(t, readGoldenRecords) }
+
+func readGoldenRecords(t *testing.T, version int) {
+	file, err := os.Open(filepath.Join(goldenFolder(version), "records.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +197,24 @@ func TestVersion1RecordsAreReadForEver(t *testing.T) {
 			}
 		case "control":
 			var c Control
-			if err := decodeControl(raw, &c); err != nil || c != goldenControl() {
+			if err := decodeControl(raw, &c); err != nil || c != goldenControl(version) {
 				t.Errorf("the control record reads as %+v, %v", c, err)
+			}
+		case "item":
+			var v ValueID
+			var got item
+			_, err := fmt.Sscanf(fields[1], "%d,%d", &v.ID, &v.Field)
+			v.IsField = v.Field > 0
+			want := goldenItems()[v]
+			if err = errors.Join(err, decodeItem(raw, &got)); got.large && int(got.size) == len(want.value) {
+				got.value = want.value
+			}
+			if err != nil || !sameItem(got, want) {
+				t.Errorf("%v reads as %+v, %v", v, got, err)
+			}
+		case "flush":
+			if f, err := decodeFlush(raw); err != nil || f != (Flush{Keys: 1 << 40, Queues: 300}) {
+				t.Errorf("the flush record reads as %+v, %v", f, err)
 			}
 		case "anchor":
 			if m, ok := decodeAnchor(raw); !ok || m != (anchorMark{3, 1000, true}) {
@@ -169,7 +225,7 @@ func TestVersion1RecordsAreReadForEver(t *testing.T) {
 		}
 		read++
 	}
-	if lines.Err() != nil || read < len(packets)+1 {
+	if lines.Err() != nil || read < len(packets) {
 		t.Errorf("%d records read, %v", read, lines.Err())
 	}
 }
@@ -181,60 +237,128 @@ func goldenBatches(s *Store) error {
 	for i, g := range goldenPackets() {
 		b.Put(PacketID{1, uint32(i % 3), 1<<63 + uint64(i)}, &g.packet)
 	}
-	b.SetMarks(Marks{1<<63 + 16, 1<<63 - 1, 2, 0})
+	for v, i := range goldenItems() {
+		put(&b, v, i, 0, false, Mark{})
+	}
+	b.PutQueue(Queue{ID: 2, Name: []byte("gone"), New: true, Dropped: true})
+	b.SetFlush(Flush{Keys: 1, Queues: 1})
+	b.SetMarks(Marks{1<<63 + 16, 1<<63 - 1, 3, 100})
 	if err := s.Apply(&b); err != nil {
 		return err
 	}
 	b.Reset()
 	b.Delete(PacketID{1, 1, 1<<63 + 1}, Removed{})
 	b.Delete(PacketID{1, 1, 1<<63 + 13}, Removed{Large: true})
+	b.DeleteHead(1, Mark{Version: 1})
 	return s.Apply(&b)
 }
 
-func TestVersion1FoldersAreOpenedForEver(t *testing.T) {
-	for _, name := range []string{"closed.tar.gz", "killed.tar.gz", "killed-secret.tar.gz"} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(goldenFolder, name)
-			writeGolden(t, path, func(w io.Writer) error { return packFolder(t, w, name == "closed.tar.gz") })
-			dir := t.TempDir()
-			unpackFolder(t, path, dir)
-			v := openView(t, dir, ViewOptions{Tolerant: true})
-			if ids := viewed(t, v); len(ids) != 14 || len(v.Findings()) > 0 {
-				t.Errorf("a view shows %d packets and %v", len(ids), v.Findings())
-			}
-			if err := v.Close(); err != nil {
-				t.Fatal(err)
-			}
-			s := openTest(t, dir, Options{MemTable: minMemTable})
-			if c := s.Control(); c.Batch != 2 || c.Epoch != 1 || c.NextSeq != 1<<63+16 {
-				t.Errorf("control record %+v", c)
-			}
-			ids, tally := scanned(t, s)
-			if err := s.Verify(tally); err != nil || len(ids) != 14 {
-				t.Errorf("%d packets, %v", len(ids), err)
-			}
-			packets := goldenPackets()
-			err := s.Read(ids, func(i int, rec []byte) error {
-				var p Packet
-				g := packets[ids[i].Seq-1<<63]
-				if err := DecodeRecord(rec, &p); err != nil || !same(p, g.packet) {
-					return fmt.Errorf("%s reads as %+v, %w", g.name, p, err)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-			err = s.Queues(func(q Queue) error {
-				if q.ID != 1 || string(q.Name) != "jobs" {
-					return fmt.Errorf("queue %+v", q)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
+func TestFoldersOfEachVersionAreOpenedForEver(t *testing.T) {
+	folders := []string{"closed.tar.gz", "killed.tar.gz", "killed-secret.tar.gz"}
+	for _, name := range folders {
+		t.Run("version 1 "+name, func(t *testing.T) { openGolden(t, 1, name) })
+	}
+	for _, name := range folders[:2] {
+		t.Run("version 2 "+name, func(t *testing.T) { openGolden(t, 2, name) })
+	}
+}
+
+// openGolden looks into a folder of a version, and opens it twice: then it is one of this version.
+func openGolden(t *testing.T, version int, name string) {
+	path := filepath.Join(goldenFolder(version), name)
+	if version == FormatVersion {
+		writeGolden(t, path, func(w io.Writer) error { return packFolder(t, w, name == "closed.tar.gz") })
+	}
+	dir := t.TempDir()
+	unpackFolder(t, path, dir)
+	packets := goldenPackets()
+	want := len(packets) - 2
+	if version == 1 {
+		want--
+	}
+	v := openView(t, dir, ViewOptions{Tolerant: true})
+	if ids := viewed(t, v); len(ids) != want || len(v.Findings()) > 0 {
+		t.Errorf("a view shows %d packets and %v", len(ids), v.Findings())
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for epoch := range uint64(2) {
+		s := openTest(t, dir, Options{MemTable: minMemTable})
+		if c := s.Control(); c.Batch != 2+epoch || c.Epoch != 1+epoch || c.NextSeq != 1<<63+16 {
+			t.Errorf("control record %+v", c)
+		}
+		goldenContents(t, s, version, want)
+		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != "2\n" {
+			t.Errorf("the folder is of version %q, %v", text, err)
+		}
+		if err := errors.Join(s.write(&Batch{}), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// goldenContents checks what a golden folder of a version holds.
+func goldenContents(t *testing.T, s *Store, version, want int) {
+	t.Helper()
+	ids, tally := scanned(t, s)
+	if len(ids) != want {
+		t.Errorf("%d packets", len(ids))
+	}
+	packets := goldenPackets()
+	err := s.Read(ids, func(i int, rec []byte) error {
+		var p Packet
+		g := packets[ids[i].Seq-1<<63]
+		if err := DecodeRecord(rec, &p); err != nil || !same(p, g.packet) {
+			return fmt.Errorf("%s reads as %+v, %w", g.name, p, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	queues := ""
+	err = s.Queues(func(q Queue) error {
+		queues += fmt.Sprintf("%d %s %v;", q.ID, q.Name, q.Dropped)
+		return nil
+	})
+	items, large, wantItems, flush := goldenItems(), 0, 0, Flush{}
+	wantQueues := "1 jobs false;"
+	if version > 1 {
+		wantQueues += "2 gone true;"
+		wantItems, flush = len(items)-1, Flush{Keys: 1, Queues: 1} // the batches delete one
+	}
+	if err != nil || queues != wantQueues || s.Flush() != flush {
+		t.Errorf("queues %s, flush record %+v, %v", queues, s.Flush(), err)
+	}
+	got := 0
+	n, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	err = n.Items(func(h *Head, f *Field, damage error) error {
+		got++
+		v, i := ValueID{}, item{}
+		if h != nil {
+			v, i = ValueID{ID: h.ID}, item{kind: h.Kind, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}
+		} else {
+			v, i = ValueID{f.Hash, f.ID, true}, item{name: f.Name, version: f.Version, value: f.Value}
+		}
+		if IsLarge(len(i.value)) {
+			large++
+		}
+		tally.AddItem(v, i.version)
+		if want, ok := items[v]; !ok || !sameItem(i, want) || damage != nil {
+			return fmt.Errorf("%v is %+v, %w", v, i, damage)
+		}
+		return nil
+	})
+	if err != nil || got != wantItems || version > 1 && large != 2 {
+		t.Errorf("%d items, %d of them large, %v", got, large, err)
+	}
+	if err := s.Verify(tally); err != nil {
+		t.Error(err)
 	}
 }
 

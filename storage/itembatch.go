@@ -143,7 +143,11 @@ func (b *Batch) setItem(o *itemOp, i *item) {
 }
 
 func (b *Batch) setItemRecord(o *itemOp, i *item) {
-	rec := appendItem(b.grow(itemRoom+len(i.name)+len(i.value)), i)
+	room := itemRoom + len(i.name)
+	if !i.large {
+		room += len(i.value)
+	}
+	rec := appendItem(b.grow(room), i)
 	b.keep(len(rec))
 	o.rec = rec[:len(rec):len(rec)]
 }

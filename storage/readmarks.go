@@ -66,6 +66,11 @@ func (l *viewBuilder) snapshot(db *badger.DB) (_ *Snapshot, err error) {
 			return nil, err
 		}
 	}
+	if n.flush, err = flushOf(n.txn); err != nil {
+		if err = l.reportDamage(FindingRecord, "flush record", err); err != nil {
+			return nil, err
+		}
+	}
 	if n.hidden, err = redoOf(n.txn); err != nil {
 		if err = l.reportDamage(FindingRecord, "redo record", err); err != nil {
 			return nil, err

@@ -22,6 +22,7 @@ type Snapshot struct {
 	txn     *badger.Txn // reads only
 	control Control
 	load    []byte
+	flush   Flush
 	hidden  []removal // by key: deleted by a redo record that is not carried out
 
 	tolerate func(Finding) // of a tolerant view; nil otherwise
@@ -34,12 +35,12 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	s.mu.Lock()
-	control, load, failed := s.control, s.load, s.failed
+	control, load, flush, failed := s.control, s.load, s.flush, s.failed
 	s.mu.Unlock()
 	if failed != nil {
 		return nil, fmt.Errorf("no snapshot of a store that has stopped: %w", failed)
 	}
-	return &Snapshot{txn: s.db.NewTransaction(false), control: control, load: load, store: s}, nil
+	return &Snapshot{txn: s.db.NewTransaction(false), control: control, load: load, flush: flush, store: s}, nil
 }
 
 // Control returns the control record.

@@ -95,6 +95,10 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if err := s.readFlush(); err != nil {
 		return nil, err
 	}
+	// Nothing refused the folder: from here on it is one of this format.
+	if err := s.folder.upgrade(); err != nil {
+		return nil, err
+	}
 	return s, s.start()
 }
 

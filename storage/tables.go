@@ -252,9 +252,14 @@ func blocksOf(ranges ...keyRange) blockFilter {
 }
 
 // onlyPayloads tells from the first key of a block and of the next one that the block holds
-// payloads of large packets and nothing else.
+// payloads of large packets, or large values, and nothing else.
 func onlyPayloads(first, next []byte) bool {
-	return strings.HasPrefix(string(first), payloadPrefix) && strings.HasPrefix(string(next), payloadPrefix)
+	for _, prefix := range []string{payloadPrefix, valuePrefix} {
+		if strings.HasPrefix(string(first), prefix) && strings.HasPrefix(string(next), prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // splitChecksum splits the checksum off the end of b. Stored is a protobuf message {1: algorithm,

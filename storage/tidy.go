@@ -204,13 +204,14 @@ func (t *tidier) look(s *Store) (now scene, ok bool) {
 	space := s.guard.get()
 	now.stored, now.upper = s.tableBytes(), s.upperBytes()
 	now.table, now.allowance = s.guard.sizing.memTable, s.guard.sizing.allowance()
-	now.short = space.Level != Normal && (now.deleted-t.deleted > control.Live/8 || t.unknown)
+	records := control.Live + control.Keys
+	now.short = space.Level != Normal && (now.deleted-t.deleted > records/8 || t.unknown)
 	now.filling = s.guard.tight() && space.Free < t.free-now.table/4
 	t.free = space.Free
 	// Packets with an expiry are not counted: a merge for them gains little, and then the next one
 	// waits.
 	packet := s.packetBytes()
-	now.live, now.dying = int64(float64(control.Live)*packet), int64(float64(now.deleted-t.deleted)*packet)
+	now.live, now.dying = int64(float64(records)*packet), int64(float64(now.deleted-t.deleted)*packet)
 	return now, failed == nil
 }
 
@@ -260,8 +261,8 @@ func (t *tidier) learn(before *scene, left int64) {
 	t.wait = t.pause
 }
 
-// packetBytes is what a packet takes in the last level, where most are live, or in all while that
-// is empty. The entry of a payload that is kept apart is no packet of its own.
+// packetBytes is what a packet, a head or a field takes in the last level, where most are live, or
+// in all while that is empty. The entry of a payload that is kept apart is no packet of its own.
 func (s *Store) packetBytes() float64 {
 	tables := s.db.Tables()
 	last := 0

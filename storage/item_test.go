@@ -1,0 +1,454 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+	"pgregory.net/rapid"
+)
+
+// items is what a store should hold of heads and fields.
+type items map[ValueID]item
+
+func (m items) mark(v ValueID) Mark {
+	i, ok := m[v]
+	if !ok {
+		return Mark{}
+	}
+	return Mark{Version: i.version, Large: IsLarge(len(i.value))}
+}
+
+// put writes an item with a batch. A nil value is large and late or kept.
+func put(b *Batch, v ValueID, i item, size int, keep bool, old Mark) {
+	if v.IsField {
+		b.PutField(&Field{v.ID, v.Field, i.name, i.version, i.value, size, keep}, old)
+		return
+	}
+	b.PutHead(&Head{v.ID, i.kind, i.name, i.version, i.expiry, i.value, size, keep}, old)
+}
+
+func remove(b *Batch, v ValueID, old Mark) {
+	if v.IsField {
+		b.DeleteField(v.ID, v.Field, old)
+		return
+	}
+	b.DeleteHead(v.ID, old)
+}
+
+// itemDrawer draws calls for one batch and carries them out on a model.
+type itemDrawer struct {
+	*rapid.T
+	b       *Batch
+	now     items
+	old     items
+	called  map[ValueID]bool
+	late    map[ValueID][]byte
+	version uint64
+}
+
+func drawItemID(t *rapid.T) ValueID {
+	v := ValueID{ID: rapid.Uint64Range(1, 3).Draw(t, "id")}
+	if v.IsField = rapid.Bool().Draw(t, "field"); v.IsField {
+		v.Field = rapid.Uint64Range(1, 2).Draw(t, "field")
+	}
+	return v
+}
+
+func (d *itemDrawer) call() {
+	v := drawItemID(d.T)
+	old := d.old.mark(v)
+	if d.called[v] {
+		old = Mark{Version: 9999, Large: true} // only the first call's counts
+	}
+	d.called[v] = true
+	d.version++
+	i := item{kind: String, name: fmt.Appendf(nil, "name %d", d.version%3), version: d.version}
+	if v.IsField {
+		i.kind = 0
+	} else if rapid.Bool().Draw(d.T, "expires") {
+		i.expiry = 1 + int64(d.version) // long past: the store does not look
+	}
+	size := rapid.SampledFrom([]int{0, 1, largePayload, largePayload + 1, 5000}).Draw(d.T, "size")
+	value := bytes.Repeat([]byte{byte(d.version)}, size)
+	before := d.now[v].value
+	switch rapid.IntRange(0, 4).Draw(d.T, "call") {
+	case 0:
+		remove(d.b, v, old)
+		delete(d.now, v)
+		return
+	case 1:
+		if IsLarge(size) {
+			put(d.b, v, i, size, false, old)
+			d.b.ValueLate(v, size)
+			d.late[v] = value
+			break
+		}
+		fallthrough
+	case 2:
+		if IsLarge(len(before)) {
+			put(d.b, v, i, len(before), true, old)
+			value = before
+			break
+		}
+		fallthrough
+	default:
+		i.value = value
+		put(d.b, v, i, 0, false, old)
+	}
+	i.value = value
+	d.now[v] = i
+}
+
+// checkTotals recounts what the batch keeps up to date.
+func (d *itemDrawer) checkTotals() {
+	count, bytes := 0, 0
+	for i := range d.b.items {
+		count += d.b.items[i].entries()
+		bytes += d.b.items[i].bytes()
+	}
+	if d.b.Len() != count || d.b.Bytes() != bytes {
+		d.Fatalf("the batch has %d entries and %d bytes, and says %d and %d", count, bytes, d.b.Len(), d.b.Bytes())
+	}
+}
+
+// stored reads all heads and fields, and how many large values there are.
+func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
+	got = items{}
+	add := func(v ValueID, i item, size int) error {
+		if i.name, i.value = bytes.Clone(i.name), bytes.Clone(i.value); size != len(i.value) && i.value != nil {
+			return fmt.Errorf("%v: size %d of %d bytes", v, size, len(i.value))
+		}
+		tally.AddItem(v, i.version)
+		if i.value != nil {
+			got[v] = i
+			return nil
+		}
+		return s.ReadValues([]ValueID{v}, func(_ int, value []byte) error {
+			if i.value = bytes.Clone(value); len(value) != size {
+				return fmt.Errorf("%v: a value of %d bytes, want %d", v, len(value), size)
+			}
+			got[v] = i
+			return nil
+		})
+	}
+	err := errors.Join(
+		s.Heads(func(h *Head) error {
+			return add(ValueID{ID: h.ID}, item{kind: h.Kind, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}, h.Size)
+		}),
+		s.Fields(func(f *Field) error {
+			return add(ValueID{f.Hash, f.ID, true}, item{name: f.Name, version: f.Version, value: f.Value}, f.Size)
+		}),
+		s.scan(valuePrefix, func(_, _ []byte) error { large++; return nil }),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, tally, large
+}
+
+func sameItem(a, b item) bool {
+	return a.kind == b.kind && bytes.Equal(a.name, b.name) && a.version == b.version && a.expiry == b.expiry && bytes.Equal(a.value, b.value)
+}
+
+func (m items) check(t *rapid.T, s *Store) {
+	got, tally, large := stored(t, s)
+	want := 0
+	for v, i := range m {
+		if IsLarge(len(i.value)) {
+			want++
+		}
+		if !sameItem(got[v], i) {
+			t.Fatalf("%v is %.200v, want %.200v", v, fmt.Sprint(got[v]), fmt.Sprint(i))
+		}
+	}
+	if len(got) != len(m) || large != want {
+		t.Fatalf("%d items and %d large values, want %d and %d", len(got), large, len(m), want)
+	}
+	if err := s.Verify(tally); err != nil || tally.Keys != uint64(len(m)) {
+		t.Fatalf("the control record says %v", err)
+	}
+}
+
+func TestTheLastCallForAnItemWinsWhateverCameBefore(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
+	version := uint64(0)
+	rapid.Check(t, func(t *rapid.T) {
+		old := items{}
+		var b Batch
+		for range rapid.IntRange(1, 5).Draw(t, "batches") {
+			b.Reset()
+			d := itemDrawer{T: t, b: &b, now: items{}, old: old, called: map[ValueID]bool{}, late: map[ValueID][]byte{}, version: version}
+			for v, i := range old {
+				d.now[v] = i
+			}
+			for range rapid.IntRange(0, 12).Draw(t, "calls") {
+				d.call()
+				d.checkTotals()
+			}
+			for v, value := range d.late {
+				b.FillValue(v, value) // nothing if the item has another value since
+			}
+			d.checkTotals()
+			if err := s.Apply(&b); err != nil {
+				t.Fatal(err)
+			}
+			version, old = d.version, d.now
+			old.check(t, s)
+		}
+		b.Reset()
+		for v := range old {
+			remove(&b, v, old.mark(v))
+		}
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+		items{}.check(t, s)
+	})
+}
+
+func TestAnItemThatComesAndGoesInOneBatchIsNotWritten(t *testing.T) {
+	var b Batch
+	b.PutHead(&Head{ID: 1, Kind: String, Name: []byte("a"), Version: 2, Value: make([]byte, 2000)}, Mark{})
+	b.PutField(&Field{Hash: 3, ID: 4, Name: []byte("f"), Version: 5, Value: []byte("x")}, Mark{})
+	b.DeleteHead(1, Mark{Version: 2, Large: true})
+	b.DeleteField(3, 4, Mark{Version: 5})
+	if b.Len() != 0 || b.Bytes() != 0 || len(ops(&b)) != 0 {
+		t.Errorf("%d entries, %d bytes, operations %+v", b.Len(), b.Bytes(), ops(&b))
+	}
+}
+
+func TestTheValueThatABatchPutsIsAtHandUnlessItIsLateOrKept(t *testing.T) {
+	var b Batch
+	v := ValueID{ID: 1}
+	h := Head{ID: 1, Kind: String, Name: []byte("a"), Version: 2}
+	for _, step := range []struct {
+		what string
+		do   func()
+		want int // length of the value, -1 for none
+	}{
+		{"nothing", func() {}, -1},
+		{"small", func() { h.Value = []byte("abc"); b.PutHead(&h, Mark{}) }, 3},
+		{"large", func() { h.Value = make([]byte, 3000); b.PutHead(&h, Mark{}) }, 3000},
+		{"large and kept", func() { h.Value, h.Size, h.KeepValue = nil, 3000, true; b.PutHead(&h, Mark{}) }, 3000},
+		{"late", func() { h.Size, h.KeepValue = 4000, false; b.PutHead(&h, Mark{}); b.ValueLate(v, 4000) }, -1},
+		{"late and kept", func() { h.KeepValue = true; b.PutHead(&h, Mark{}) }, -1},
+		{"given", func() { b.FillValue(v, make([]byte, 4000)) }, 4000},
+		{"given again", func() { b.FillValue(v, make([]byte, 5000)) }, 4000},
+		{"gone", func() { b.DeleteHead(1, Mark{}) }, -1},
+	} {
+		step.do()
+		value, ok := b.Value(v)
+		if ok != (step.want >= 0) || ok && len(value) != step.want {
+			t.Errorf("%s: %d bytes, %v, want %d", step.what, len(value), ok, step.want)
+		}
+	}
+}
+
+func TestALateValueThatTurnsOutSmallIsStoredAsSuch(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	var b Batch
+	b.PutHead(&Head{ID: 1, Kind: String, Name: []byte("a"), Version: 2, Size: 3000}, Mark{})
+	b.ValueLate(ValueID{ID: 1}, 3000)
+	b.FillValue(ValueID{ID: 1}, []byte("short"))
+	if err := s.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Heads(func(h *Head) error {
+		if string(h.Value) != "short" || h.Size != 5 {
+			t.Errorf("the head is %+v", h)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestABatchWithSomethingLateThatWasNotGivenIsNotWritten(t *testing.T) {
+	for name, fill := range map[string]func(b *Batch){
+		"value": func(b *Batch) {
+			b.PutHead(&Head{ID: 1, Kind: String, Name: []byte("a"), Version: 2, Size: 3000}, Mark{})
+		},
+		"record": func(b *Batch) { b.PutLate(PacketID{1, 1, 1}, 10, 0, false) },
+	} {
+		s, err := Open(t.TempDir(), Options{MemTable: minMemTable})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b Batch
+		fill(&b)
+		if err := s.Apply(&b); !errors.Is(err, ErrUnknown) || s.Control().Batch != 0 {
+			t.Errorf("%s: %v, batch %d", name, err, s.Control().Batch)
+		}
+		_ = s.Close()
+	}
+}
+
+func TestItemRecordsReadBackAndSkipUnknownFields(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := item{
+			kind:    Kind(rapid.IntRange(0, 2).Draw(t, "kind")),
+			name:    rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "name"),
+			version: rapid.Uint64Range(1, math.MaxUint64).Draw(t, "version"),
+			expiry:  rapid.Int64().Draw(t, "expiry"),
+			value:   rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "value"),
+		}
+		if want.large = rapid.Bool().Draw(t, "large"); want.large {
+			want.value, want.size = nil, rapid.Uint64Range(1, math.MaxUint32).Draw(t, "size")
+		}
+		rec := appendItem(nil, &want)
+		if len(rec) > itemRoom+len(want.name)+len(want.value) {
+			t.Fatalf("itemRoom is too little for a record of %d bytes", len(rec))
+		}
+		rec[0]++
+		rec = append(rec, 99, 0xa1, 'x')
+		var got item
+		if err := decodeItem(rec, &got); err != nil || !sameItem(got, want) || got.large != want.large || got.size != want.size {
+			t.Fatalf("%+v, %v, want %+v", got, err, want)
+		}
+		for n := range rec {
+			if decodeItem(rec[:n], &got) == nil {
+				t.Fatalf("%d of %d bytes are a record", n, len(rec))
+			}
+		}
+	})
+}
+
+func TestALostHeadOrFieldIsFoundByTheTally(t *testing.T) {
+	for _, key := range [][]byte{appendItemKey(nil, ValueID{ID: 1}), appendItemKey(nil, ValueID{1, 3, true})} {
+		dir := t.TempDir()
+		s := smallStore(t, dir)
+		var b Batch
+		b.PutHead(&Head{ID: 1, Kind: Hash, Name: []byte("a"), Version: 2}, Mark{})
+		b.PutField(&Field{Hash: 1, ID: 3, Name: []byte("f"), Version: 4, Value: []byte("x")}, Mark{})
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+		err := s.db.Update(func(txn *badger.Txn) error { return txn.Delete(key) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		tally := Tally{}
+		err = errors.Join(
+			s.Heads(func(h *Head) error { tally.AddItem(ValueID{ID: h.ID}, h.Version); return nil }),
+			s.Fields(func(f *Field) error { tally.AddItem(ValueID{f.Hash, f.ID, true}, f.Version); return nil }),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mismatch *MismatchError
+		if err := s.Verify(tally); !errors.As(err, &mismatch) || !mismatch.Keys || mismatch.CameBack() || !errors.Is(err, ErrLoss) {
+			t.Errorf("without %s: %v", describeKey(key), err)
+		}
+	}
+}
+
+func TestTheFlushRecordIsThereUntilItIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	var b Batch
+	want := Flush{Keys: math.MaxUint64, Queues: math.MaxUint32}
+	b.SetFlush(Flush{Keys: 1})
+	b.SetFlush(want)
+	if b.Len() != 1 {
+		t.Errorf("%d entries", b.Len())
+	}
+	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s = smallStore(t, dir)
+	if s.Flush() != want {
+		t.Errorf("the flush record is %+v", s.Flush())
+	}
+	b.Reset()
+	b.SetFlush(Flush{})
+	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if s := smallStore(t, dir); s.Flush() != (Flush{}) {
+		t.Errorf("the flush record is still %+v", s.Flush())
+	}
+}
+
+func TestOnlyOldQueuesAndKeysAreDroppedByAFlush(t *testing.T) {
+	f := Flush{Keys: 10, Queues: 5}
+	if !f.Drops(9) || f.Drops(10) || !f.DropsQueue(&Queue{ID: 4}) || f.DropsQueue(&Queue{ID: 5}) || !(Flush{}).DropsQueue(&Queue{ID: 5, Dropped: true}) {
+		t.Error("what is numbered below is dropped, and nothing else")
+	}
+}
+
+func TestLateAndCopiedRecordsAreStoredLikePutOnes(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	var puts, copies, late Batch
+	for i, g := range goldenPackets() {
+		p := g.packet
+		if p.Key == nil {
+			p.Hash = ValueHash(p.Payload)
+		}
+		id := PacketID{1, 1, uint64(i)}
+		rec := AppendRecord(nil, &p)
+		puts.Put(id, &p)
+		copies.PutRecord(id, rec)
+		op := late.PutLate(id, len(p.Key)+len(p.Payload), p.Expiry, IsLarge(len(p.Payload)))
+		if got := late.ops[op].entries(); got != puts.ops[i].entries() {
+			t.Errorf("%s counts as %d entries before it is there", g.name, got)
+		}
+		late.Fill(op, rec)
+		clear(rec) // it was copied
+	}
+	for name, b := range map[string]*Batch{"copied": &copies, "late": &late} {
+		if b.Len() != puts.Len() || b.Bytes() != puts.Bytes() {
+			t.Errorf("%s: %d entries and %d bytes, want %d and %d", name, b.Len(), b.Bytes(), puts.Len(), puts.Bytes())
+		}
+		for i, o := range b.ops {
+			want := puts.ops[i]
+			if !bytes.Equal(o.rec, want.rec) || !bytes.Equal(o.head, want.head) || !bytes.Equal(o.payload, want.payload) || o.expiry != want.expiry {
+				t.Errorf("%s: %s differs: %.100x", name, goldenPackets()[i].name, o.head)
+			}
+		}
+	}
+	if err := s.Apply(&late); err != nil {
+		t.Fatal(err)
+	}
+	if ids, tally := scanned(t, s); len(ids) != len(goldenPackets()) || s.Verify(tally) != nil {
+		t.Errorf("%d packets", len(ids))
+	}
+}
+
+func TestALatePutThatIsCancelledNeedsNoRecord(t *testing.T) {
+	var b Batch
+	op := b.PutLate(PacketID{1, 1, 1}, 100, 0, true)
+	if b.Len() != 2 || b.Bytes() < 100 {
+		t.Errorf("%d entries and %d bytes", b.Len(), b.Bytes())
+	}
+	b.Cancel(op)
+	b.Fill(op, AppendRecord(nil, &Packet{}))
+	if b.Len() != 0 || b.Bytes() != 0 {
+		t.Errorf("%d entries and %d bytes are left", b.Len(), b.Bytes())
+	}
+}
+
+func TestTheHashOfAPayloadIsKnownToAScan(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	var b Batch
+	small, large := []byte("small"), bytes.Repeat([]byte("large"), 1000)
+	b.Put(PacketID{1, 1, 1}, &Packet{Payload: small, Hash: 5})
+	b.Put(PacketID{1, 1, 2}, &Packet{Payload: large, Hash: ValueHash(large)})
+	b.Put(PacketID{1, 1, 3}, &Packet{Payload: large})
+	b.Put(PacketID{1, 1, 4}, &Packet{Payload: small, Key: []byte("k")})
+	if err := s.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got []uint64
+	if err := s.Packets(func(_ PacketID, m *Meta) error { got = append(got, m.Hash); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if want := []uint64{ValueHash(small), 0x24c6cd9fa9a84aba, 0, 0}; !slices.Equal(got, want) || ValueHash(large) == 0 || ValueHash(nil) == 0 {
+		t.Errorf("hashes %x, want %x", got, want)
+	}
+}

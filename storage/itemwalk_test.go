@@ -1,0 +1,118 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// walkedFolder holds the golden items, and what change does to the database behind their back.
+func walkedFolder(t *testing.T, change func(txn *badger.Txn) error) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	s, err := Open(dir, Options{MemTable: minMemTable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b Batch
+	for v, i := range goldenItems() {
+		put(&b, v, i, 0, false, Mark{})
+	}
+	if err := errors.Join(s.Apply(&b), s.db.Update(change), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// walked lists what Items shows, with the length of each value.
+func walked(n *Snapshot) (seen []string, damage []string, err error) {
+	err = n.Items(func(h *Head, f *Field, why error) error {
+		if why != nil {
+			damage = append(damage, why.Error())
+		}
+		switch {
+		case h != nil:
+			seen = append(seen, fmt.Sprintf("%d %s %d", h.ID, h.Name, len(h.Value)))
+		case f != nil:
+			seen = append(seen, fmt.Sprintf("%d/%d %s %d", f.Hash, f.ID, f.Name, len(f.Value)))
+		}
+		return nil
+	})
+	return seen, damage, err
+}
+
+func TestItemsShowsFieldsBehindTheirHashAndLargeValues(t *testing.T) {
+	v := openView(t, walkedFolder(t, func(*badger.Txn) error { return nil }), ViewOptions{Tolerant: true})
+	seen, damage, err := walked(v.Snapshot)
+	want := []string{"1 string 4", "2  0", "3 large 1600", "4 hash 0", "4/5 small 1024", "4/7 large 1025", "99/1 left over 1"}
+	if err != nil || damage != nil || len(v.Findings()) > 0 || !slices.Equal(seen, want) {
+		t.Errorf("%q, %q, %v, findings %v", seen, damage, err, v.Findings())
+	}
+}
+
+func TestEachHarmToItemsIsSeen(t *testing.T) {
+	key := func(v ValueID) []byte { return appendItemKey(nil, v) }
+	large := appendValueKey(nil, ValueID{ID: 3})
+	for name, c := range map[string]struct {
+		change func(txn *badger.Txn) error
+		want   string // in what the damage or the error says, or the finding of a tolerant view
+	}{
+		"a value that is gone":      {func(txn *badger.Txn) error { return txn.Delete(large) }, "the value of head 3 is missing"},
+		"a value that is too short": {func(txn *badger.Txn) error { return txn.Set(large, []byte("x")) }, "the value of head 3 has 1 bytes instead of 1600"},
+		"a value of nothing":        {func(txn *badger.Txn) error { return txn.Set(appendValueKey(nil, ValueID{ID: 2}), []byte("x")) }, "owner: head 2: a value of 1 bytes"},
+		"a value behind all":        {func(txn *badger.Txn) error { return txn.Set(appendValueKey(nil, ValueID{ID: 200}), []byte("x")) }, "owner: head 200: a value"},
+		"a record of nonsense":      {func(txn *badger.Txn) error { return txn.Set(key(ValueID{ID: 1}), []byte("x")) }, "head 1: not a valid record"},
+		"a key of nonsense":         {func(txn *badger.Txn) error { return txn.Set([]byte(" k1"), []byte("x")) }, "206b31 is not the key of a head"},
+		"a field that is gone":      {func(txn *badger.Txn) error { return txn.Delete(key(ValueID{4, 5, true})) }, "keys are missing: the control record counts 7, the scan found 6"},
+		"a head that came back": {func(txn *badger.Txn) error {
+			return txn.Set(key(ValueID{ID: 50}), appendItem(nil, &item{kind: String, name: []byte("a"), version: 1}))
+		}, "keys came back: the control record counts 7, the scan found 8"},
+		"another version": {func(txn *badger.Txn) error {
+			return txn.Set(key(ValueID{ID: 1}), appendItem(nil, &item{kind: String, name: []byte("string"), version: 7}))
+		}, "keys are not the ones written"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := walkedFolder(t, c.change)
+			var said []string
+			for _, o := range []ViewOptions{{}, {Tolerant: true}} {
+				v := openView(t, dir, o)
+				_, damage, err := walked(v.Snapshot)
+				said = append(append(said, damage...), fmt.Sprint(err))
+				for _, f := range v.Findings() {
+					said = append(said, f.String())
+				}
+				if o.Tolerant && err != nil {
+					t.Errorf("a tolerant view stops: %v", err)
+				}
+			}
+			if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, c.want) }) {
+				t.Errorf("%q, want %q", said, c.want)
+			}
+		})
+	}
+}
+
+func TestAnItemsValueIsReadByItsIdentity(t *testing.T) {
+	s := openTest(t, walkedFolder(t, func(*badger.Txn) error { return nil }), Options{MemTable: minMemTable})
+	ids := []ValueID{{4, 7, true}, {ID: 1}, {ID: 3}, {ID: 77}}
+	lengths := make([]int, len(ids))
+	err := s.ReadValues(ids, func(i int, value []byte) error {
+		lengths[i] = len(value)
+		if v := goldenItems()[ids[i]].value; value != nil && !bytes.Equal(v, value) {
+			return fmt.Errorf("%v is %x", ids[i], value)
+		}
+		return nil
+	})
+	if err != nil || !slices.Equal(lengths, []int{1025, 0, 1600, 0}) {
+		t.Errorf("%d, %v", lengths, err)
+	}
+	stop := errors.New("stop")
+	if err := s.ReadValues(ids, func(int, []byte) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("the first error of fn gives %v", err)
+	}
+}
