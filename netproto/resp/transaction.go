@@ -134,7 +134,7 @@ func exec(s *session, tx *broker.Tx, _ [][]byte) error {
 	case errors.Is(err, broker.ErrNoRoom), errors.Is(err, broker.ErrClosed):
 		return err
 	case err != nil:
-		s.error(aborted + ": " + words(err))
+		s.error(aborted + ": " + err.Error())
 	}
 	s.discard(tx)
 	s.shows(tx, 0)

@@ -1,0 +1,105 @@
+package resp
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+// event is what a subscriber gets: words, the last of which may be a number, in RESP2.
+func event(words ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, w := range words {
+		if strings.HasPrefix(w, ":") {
+			b.WriteString(w + "\r\n")
+		} else {
+			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+		}
+	}
+	return b.String()
+}
+
+// pushed is event in RESP3.
+func pushed(words ...string) string { return ">" + event(words...)[1:] }
+
+func TestMessagesReachWhoListens(t *testing.T) {
+	d := newDoor(t, Config{})
+	a, b, c := d.dial(), d.dial(), d.dial()
+	a.ask("SUBSCRIBE x y x", event("subscribe", "x", ":1")+event("subscribe", "y", ":2")+event("subscribe", "x", ":2"))
+	a.ask("PSUBSCRIBE x*", event("psubscribe", "x*", ":3"))
+	b.ask("SUBSCRIBE x", event("subscribe", "x", ":1"))
+	c.ask("PUBLISH x hello", ":3\r\n")
+	c.ask("PUBLISH xx hello", ":1\r\n")
+	c.ask("PUBLISH nobody hello", ":0\r\n")
+	a.want(event("message", "x", "hello") + event("pmessage", "x*", "x", "hello") + event("pmessage", "x*", "xx", "hello"))
+	b.want(event("message", "x", "hello"))
+	c.ask("PUBSUB CHANNELS", "*2\r\n$1\r\nx\r\n$1\r\ny\r\n")
+	c.ask("PUBSUB CHANNELS [^x]", "*1\r\n$1\r\ny\r\n")
+	c.ask("PUBSUB NUMSUB x y z", "*6\r\n$1\r\nx\r\n:2\r\n$1\r\ny\r\n:1\r\n$1\r\nz\r\n:0\r\n")
+	c.ask("PUBSUB NUMPAT", ":1\r\n")
+
+	a.ask("UNSUBSCRIBE x", event("unsubscribe", "x", ":2"))
+	a.ask("UNSUBSCRIBE", event("unsubscribe", "y", ":1"))
+	a.ask("PUNSUBSCRIBE", event("punsubscribe", "x*", ":0"))
+	a.ask("UNSUBSCRIBE", "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n")
+	a.ask("PUNSUBSCRIBE z", event("punsubscribe", "z", ":0"))
+	a.ask("PING", "+PONG\r\n")
+	_ = b.Close()
+	for c.line("PUBLISH", "x", "hello") != ":0" { // until the server has seen the end
+	}
+}
+
+func TestASubscriberOfRESP2DoesNothingElse(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("SUBSCRIBE x", event("subscribe", "x", ":1"))
+	c.ask("GET k", "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n")
+	c.ask("PING", "*2\r\n$4\r\npong\r\n$0\r\n\r\n")
+	c.ask("PING hi", "*2\r\n$4\r\npong\r\n$2\r\nhi\r\n")
+	c.ask("RESET", "+RESET\r\n")
+	c.ask("GET k", "$-1\r\n")
+}
+
+func TestASubscriberOfRESP3IsPushedTo(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.line("HELLO", "3")
+	_, _ = io.ReadFull(c, make([]byte, len("$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n")))
+	c.ask("SUBSCRIBE x", pushed("subscribe", "x", ":1"))
+	c.ask("PING", "+PONG\r\n")
+	c.ask("PUBLISH x own", pushed("message", "x", "own")+":1\r\n")
+	d.dial().ask("PUBLISH x other's", ":1\r\n")
+	c.want(pushed("message", "x", "other's"))
+	c.send("CLIENT REPLY OFF\r\nPUBLISH x silent\r\nPING\r\nSUBSCRIBE y\r\n")
+	c.want(pushed("message", "x", "silent") + pushed("subscribe", "y", ":2"))
+	c.send("CLIENT REPLY ON\r\n")
+	c.want("+OK\r\n")
+}
+
+func TestAMessageFollowsWhatWasDoneBefore(t *testing.T) {
+	d := newDoor(t, Config{})
+	a, c := d.dial(), d.dial()
+	a.ask("SUBSCRIBE x", event("subscribe", "x", ":1"))
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("SET k v", queuedReply)
+	c.ask("PUBLISH x changed", queuedReply)
+	c.ask("EXEC", "*2\r\n+OK\r\n:1\r\n")
+	a.want(event("message", "x", "changed"))
+}
+
+func TestASlowSubscriberIsCutOff(t *testing.T) {
+	d := newDoor(t, Config{})
+	slow, c := d.dial(), d.dial()
+	slow.ask("SUBSCRIBE x", event("subscribe", "x", ":1"))
+	text := strings.Repeat("x", 1<<20)
+	for range 4 * maxUnsent >> 20 {
+		if c.line("PUBLISH", "x", text) == ":0" {
+			if got, err := io.Copy(io.Discard, slow); err == nil && got > 2*maxUnsent {
+				t.Errorf("the slow subscriber got %d bytes", got)
+			}
+			return
+		}
+	}
+	t.Error("the slow subscriber still listens")
+}

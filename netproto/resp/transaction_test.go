@@ -1,0 +1,154 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const queuedReply = "+QUEUED\r\n"
+
+func TestATransactionRunsAtExec(t *testing.T) {
+	d := newDoor(t, Config{})
+	c, other := d.dial(), d.dial()
+	c.ask("EXEC", "-ERR EXEC without MULTI\r\n")
+	c.ask("DISCARD", "-ERR DISCARD without MULTI\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("MULTI", "-ERR MULTI calls can not be nested\r\n")
+	c.ask("LPUSH l a b", queuedReply)
+	c.ask("WATCH x", "-ERR WATCH inside MULTI is not allowed\r\n")
+	c.ask("RPOPLPUSH l m", queuedReply)
+	c.ask("INCR l", queuedReply)
+	c.ask("BLPOP nothing 0", queuedReply)
+	c.ask("LRANGE l 0 -1", queuedReply)
+	other.ask("LLEN l", ":0\r\n")
+	c.ask("EXEC", "*5\r\n:2\r\n$1\r\na\r\n-WRONGTYPE Operation against a key holding the wrong kind of value\r\n*-1\r\n*1\r\n$1\r\nb\r\n")
+	other.ask("LRANGE m 0 -1", "*1\r\n$1\r\na\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("SET k v", queuedReply)
+	c.ask("DISCARD", "+OK\r\n")
+	c.ask("EXISTS k", ":0\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("EXEC", "*0\r\n")
+}
+
+func TestATransactionWithARefusedCommandDoesNothing(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	const aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n"
+	for _, c := range []struct {
+		conn            *conn
+		request, reason string
+	}{
+		{c, "nonsense x", "-ERR unknown command 'nonsense', with args beginning with: 'x' \r\n"},
+		{c, "SET k", "-ERR wrong number of arguments for 'set' command\r\n"},
+		{c, "SUBSCRIBE", "-ERR wrong number of arguments for 'subscribe' command\r\n"},
+	} {
+		c.conn.ask("MULTI", "+OK\r\n")
+		c.conn.ask("SET k v", queuedReply)
+		c.conn.ask(c.request, c.reason)
+		c.conn.ask("SET k w", queuedReply)
+		c.conn.ask("EXEC", aborted)
+		c.conn.ask("EXISTS k", ":0\r\n")
+	}
+}
+
+func TestExecNoticesWhatIsWatched(t *testing.T) {
+	d := newDoor(t, Config{})
+	c, other := d.dial(), d.dial()
+	exec := func(want string) {
+		t.Helper()
+		c.ask("MULTI", "+OK\r\n")
+		c.ask("PING", queuedReply)
+		c.ask("EXEC", want)
+	}
+	const done, broken = "*1\r\n+PONG\r\n", "*-1\r\n"
+	c.ask("WATCH a b", "+OK\r\n")
+	exec(done)
+	other.ask("SET a 1", "+OK\r\n")
+	exec(done) // EXEC has ended the watch
+	for name, change := range map[string]string{"another client's": "SET b 2", "a list": "LPUSH l x", "a hash": "HSET h f 1"} {
+		c.ask("WATCH b l h", "+OK\r\n")
+		other.line(strings.Split(change, " ")...)
+		t.Log(name)
+		exec(broken)
+		exec(done)
+	}
+	c.ask("WATCH b", "+OK\r\n")
+	c.ask("SET b 3", "+OK\r\n")
+	exec(broken)
+	c.ask("WATCH b", "+OK\r\n")
+	other.ask("DEL b", ":1\r\n")
+	c.ask("UNWATCH", "+OK\r\n")
+	exec(done)
+	c.ask("SET b 1 PX 1000", "+OK\r\n")
+	c.ask("WATCH b", "+OK\r\n")
+	d.now.Add(1000)
+	exec(broken)
+	c.ask("WATCH b", "+OK\r\n")
+	other.ask("SET b 1", "+OK\r\n")
+	c.ask("DISCARD", "-ERR DISCARD without MULTI\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("DISCARD", "+OK\r\n")
+	exec(done)
+}
+
+func TestATransactionThatIsTooLargeDoesNothing(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	value := strings.Repeat("x", 1<<20-1)
+	c.ask("MULTI", "+OK\r\n")
+	for i := range 3 {
+		c.ask(fmt.Sprintf("SET k%d %s", i, value), queuedReply)
+	}
+	c.send(request("SET", "k4", value))
+	if got := c.readLine(); !strings.HasPrefix(got, "-ERR transaction too large: its commands may take 4194304 bytes") {
+		t.Errorf("the last command: %q", got)
+	}
+	c.ask("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n")
+
+	c.ask("MULTI", "+OK\r\n")
+	for i := range 10_000 {
+		c.send(request("SET", fmt.Sprint(i), "x"))
+	}
+	c.want(strings.Repeat(queuedReply, 10_000))
+	if got := c.line("EXEC"); !strings.HasPrefix(got, "-EXECABORT Transaction discarded because of: transaction too large: ") || !strings.Contains(got, "records, the limit is") {
+		t.Errorf("EXEC: %q", got)
+	}
+	c.ask("DBSIZE", ":0\r\n")
+}
+
+// What a command in a transaction brings is not there yet when room is reserved.
+func TestCommandsOfATransactionBuildOnEachOther(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	big := strings.Repeat("x", 50_000)
+	c.ask("RPUSH old "+big+" "+big, ":2\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	for _, words := range []string{
+		"LPUSH l " + big, "RPOPLPUSH l m", "LPOP m 2",
+		"SET s " + big, "APPEND s " + big, "COPY s t", "STRLEN t",
+		"RPOP old", "RPOPLPUSH old new", "DEL new", "EXISTS l m old new",
+	} {
+		c.ask(words, queuedReply)
+	}
+	bulk := "$50000\r\n" + big + "\r\n"
+	c.ask("EXEC", "*11\r\n:1\r\n"+bulk+"*1\r\n"+bulk+"+OK\r\n:100000\r\n:1\r\n:100000\r\n"+bulk+bulk+":1\r\n:0\r\n")
+}
+
+func TestWhatATransactionHeldIsGivenBack(t *testing.T) {
+	d := newDoor(t, Config{})
+	c, gone := d.dial(), d.dial()
+	for end, reply := range map[string]string{"EXEC": "*1\r\n+OK\r\n", "DISCARD": "+OK\r\n", "RESET": "+RESET\r\n"} {
+		c.ask("MULTI", "+OK\r\n")
+		c.ask("SET k v", queuedReply)
+		c.ask(end, reply)
+	}
+	c.line("SUBSCRIBE", "a", "b") // and does not read on
+	gone.ask("MULTI", "+OK\r\n")
+	gone.ask("SET k v", queuedReply)
+	gone.ask("QUIT", "+OK\r\n")
+	gone.wantEnd()
+	_ = c.Close()
+	d.stop()
+	if d.protocol.held != 0 || len(d.protocol.sessions) != 0 || len(d.protocol.pubsub.channels) != 0 {
+		t.Errorf("%d bytes are held for %d sessions", d.protocol.held, len(d.protocol.sessions))
+	}
+}
