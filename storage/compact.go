@@ -59,8 +59,8 @@ const (
 // When ctx ends Compact returns its error after the step under way, and the store is sound, as it
 // is when the process is killed at any moment. An error that wraps ErrFull means that the disk has
 // too little room for the tables to be written anew, and that nothing was done; one that wraps
-// ErrDamaged, that a block of a table is bad and was not touched. In the end the packets are held
-// against the control record: a difference is a *MismatchError.
+// ErrDamaged, that a block of a table is bad and was not touched. In the end packets, heads and
+// fields are held against the control record: a difference is a *MismatchError.
 func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) error {
 	if progress == nil {
 		progress = func(CompactProgress) {}
@@ -108,12 +108,16 @@ func (c *compaction) compare() error {
 	}
 	defer n.Close()
 	scanned := 0
-	return n.Packets(QueueRange{}, func(PacketID, *Meta) error {
+	release := func() {
 		if scanned++; scanned%(1<<16) == 0 {
 			c.s.releaseMapped(false)
 		}
-		return nil
-	})
+	}
+	err = n.Packets(QueueRange{}, func(PacketID, *Meta) error { release(); return nil })
+	if err != nil {
+		return err
+	}
+	return n.Items(func(_ ValueID, _ *Head, _ *Field, damage error) error { release(); return damage })
 }
 
 // giveUp removes the reserve; the next start makes it again.

@@ -337,13 +337,13 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 		t.Fatal(err)
 	}
 	defer n.Close()
-	err = n.Items(func(h *Head, f *Field, damage error) error {
+	err = n.Items(func(v ValueID, h *Head, f *Field, damage error) error {
 		got++
-		v, i := ValueID{}, item{}
+		var i item
 		if h != nil {
-			v, i = ValueID{ID: h.ID}, item{kind: h.Kind, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}
+			i = item{kind: h.Kind, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}
 		} else {
-			v, i = ValueID{f.Hash, f.ID, true}, item{name: f.Name, version: f.Version, value: f.Value}
+			i = item{name: f.Name, version: f.Version, value: f.Value}
 		}
 		if IsLarge(len(i.value)) {
 			large++

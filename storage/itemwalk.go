@@ -11,15 +11,15 @@ import (
 func (n *Snapshot) Flush() Flush { return n.flush }
 
 // Items calls fn for every head and every field, with its value, large or not, in the order of
-// their numbers: the fields of a hash follow its head, if that is there. One of h and f is nil.
-// What fn gets is valid during the call. Those that have expired or are dropped (Flush) are shown,
-// too.
+// their numbers, which v says: the fields of a hash follow its head, if that is there. One of h and
+// f is nil. What fn gets is valid during the call. Those that have expired or are dropped (Flush)
+// are shown, too.
 //
 // Where a record cannot be read both are nil, where a large value cannot be read Value is nil, and
 // damage, which wraps ErrDamaged, says why, naming the head or field. Items stops at the first
 // error of fn. What was shown is held against the control record in the end: a difference is a
 // *MismatchError, unless the view is tolerant. A tolerant view notes values that belong to nothing.
-func (n *Snapshot) Items(fn func(h *Head, f *Field, damage error) error) error {
+func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) error) error {
 	w := itemWalk{n: n, fn: fn}
 	for prefix, c := range map[string]*itemCursor{headPrefix: &w.heads, fieldPrefix: &w.fields, valuePrefix: &w.values} {
 		c.it = newIterator(n.txn, prefix)
@@ -49,7 +49,7 @@ func (n *Snapshot) Items(fn func(h *Head, f *Field, damage error) error) error {
 // itemWalk is one call of Items under way.
 type itemWalk struct {
 	n                     *Snapshot
-	fn                    func(h *Head, f *Field, damage error) error
+	fn                    func(v ValueID, h *Head, f *Field, damage error) error
 	heads, fields, values itemCursor
 	tally                 Tally
 	unread                uint64
@@ -99,7 +99,7 @@ func (w *itemWalk) give(c *itemCursor) error {
 	v, i, err := readItem(c.key, c.rec)
 	if err != nil {
 		w.unread++
-		return w.fn(nil, nil, err)
+		return w.fn(v, nil, nil, err)
 	}
 	w.tally.AddItem(v, i.version)
 	var damage error
@@ -111,10 +111,10 @@ func (w *itemWalk) give(c *itemCursor) error {
 	}
 	if v.IsField {
 		w.field = Field{Hash: v.ID, ID: v.Field, Name: i.name, Version: i.version, Value: i.value, Size: size}
-		return w.fn(nil, &w.field, damage)
+		return w.fn(v, nil, &w.field, damage)
 	}
 	w.head = Head{ID: v.ID, Kind: i.kind, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: size}
-	return w.fn(&w.head, nil, damage)
+	return w.fn(v, &w.head, nil, damage)
 }
 
 // value returns a large value of so many bytes, or why it cannot be read.

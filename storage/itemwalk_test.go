@@ -31,7 +31,7 @@ func walkedFolder(t *testing.T, change func(txn *badger.Txn) error) (dir string)
 
 // walked lists what Items shows, with the length of each value.
 func walked(n *Snapshot) (seen []string, damage []string, err error) {
-	err = n.Items(func(h *Head, f *Field, why error) error {
+	err = n.Items(func(_ ValueID, h *Head, f *Field, why error) error {
 		if why != nil {
 			damage = append(damage, why.Error())
 		}

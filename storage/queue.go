@@ -27,6 +27,9 @@ type Queue struct {
 	RestFields int
 }
 
+// Expired reports whether the time of the queue has passed at now, as that of a Packet.
+func (q *Queue) Expired(now int64) bool { return q.Expiry != 0 && q.Expiry <= now }
+
 const (
 	fieldName        = 1
 	fieldQueueExpiry = 2

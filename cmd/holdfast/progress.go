@@ -33,6 +33,7 @@ type measure string
 
 const (
 	inPackets measure = "packets" // totals are estimates: no folder counts its packets that expire
+	inKeys    measure = "keys"    // strings, hashes and fields
 	inBytes   measure = "bytes"
 )
 
@@ -65,8 +66,8 @@ func (s *stage) text(now time.Time) string {
 			}
 			text += s.unit.number(s.total)
 		}
-		if s.unit == inPackets {
-			text += " packets"
+		if s.unit != inBytes {
+			text += " " + string(s.unit)
 		}
 	}
 	took, done := now.Sub(s.began), s.done-s.first

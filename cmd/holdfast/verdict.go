@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/recovery/verify"
@@ -18,6 +19,8 @@ type verdictJSON struct {
 	Packets  int64         `json:"packets"`
 	Expired  int64         `json:"expired"`
 	Bytes    int64         `json:"bytes"` // of keys and payloads
+	Keys     int64         `json:"keys"`  // strings and hashes
+	LeftOver int64         `json:"left_over"`
 }
 
 type findingJSON struct {
@@ -49,7 +52,7 @@ func newQueueJSON(q *verify.QueueCount) queueJSON {
 func printVerdictJSON(w *bufio.Writer, r *verify.Report) error {
 	v := verdictJSON{
 		Sound: r.Sound(), Findings: make([]findingJSON, 0, len(r.Findings)), More: r.More,
-		Packets: r.Packets, Expired: r.Expired, Bytes: r.Bytes,
+		Packets: r.Packets, Expired: r.Expired, Bytes: r.Bytes, Keys: r.Keys, LeftOver: r.LeftOver,
 	}
 	for _, f := range r.Findings {
 		v.Findings = append(v.Findings, findingJSON(f))
@@ -87,8 +90,12 @@ func printVerdict(w *bufio.Writer, r *verify.Report) {
 	if !r.Sound() {
 		verdict = "not sound"
 	}
-	fmt.Fprintf(w, "%s: %s of %s in %s, expired: %d, %v\n",
-		verdict, plural(r.Packets, "packet"), plural(r.Bytes, "byte"), plural(len(r.Queues), "queue"), r.Expired, r.Took.Round(time.Millisecond))
+	keys := ""
+	if r.Keys > 0 {
+		keys = ", strings and hashes: " + strconv.FormatInt(r.Keys, 10)
+	}
+	fmt.Fprintf(w, "%s: %s of %s in %s%s, expired: %d, %v\n", verdict,
+		plural(r.Packets, "packet"), plural(r.Bytes, "byte"), plural(len(r.Queues), "queue"), keys, r.Expired, r.Took.Round(time.Millisecond))
 }
 
 // printQueues writes a table with a line for each queue, and keeps none of it.

@@ -45,9 +45,12 @@ func (c *verifyCmd) Run(ctx context.Context, p *program) error {
 	report, err := verify.Folder(ctx, string(c.Dir), verify.Options{
 		Now: time.Now().UnixMilli(),
 		Progress: func(step string, done, total int64) {
-			if step == "files" {
+			switch step {
+			case "files":
 				m.set("check files", inBytes, done, total)
-			} else {
+			case "keys":
+				m.set("check keys", inKeys, done, total)
+			default:
 				m.set("check packets", inPackets, done, total)
 			}
 		},

@@ -165,14 +165,19 @@ func (v *verifier) deliver(r *run) error {
 // addQueue adds the counts of a run to those of the queue. Queues and packets come in the same
 // order.
 func (v *verifier) addQueue(q *runOfQueue) {
-	v.report.Packets += q.Ready + q.Delayed + q.Unselectable
-	v.report.Expired += q.Expired
-	v.report.Bytes += q.Bytes
 	queues := v.report.Queues
 	for v.at < len(queues) && queues[v.at].ID < q.ID {
 		v.at++
 	}
-	if v.at == len(queues) || queues[v.at].ID != q.ID {
+	there := v.at < len(queues) && queues[v.at].ID == q.ID
+	if there && queues[v.at].dropped {
+		v.report.LeftOver += q.n
+		return
+	}
+	v.report.Packets += q.Ready + q.Delayed + q.Unselectable
+	v.report.Expired += q.Expired
+	v.report.Bytes += q.Bytes
+	if !there {
 		v.addOrphans(q)
 		return
 	}

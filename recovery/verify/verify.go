@@ -6,6 +6,7 @@
 //	verify.go   Folder, the one entry point; Report; queue definitions and the control record
 //	scan.go     every packet: decoded, counted and checked on all processors
 //	payload.go  the payloads that have records of their own, and whose they are
+//	keys.go     strings and hashes
 package verify
 
 import (
@@ -26,7 +27,8 @@ type Options struct {
 	Now int64 // Unix milliseconds: decides which packets have expired; 0 is the wall clock
 
 	// Progress is called now and then, from several goroutines: with "files" and bytes, then with
-	// "packets" and packets. total is 0 when it is not known. It may be nil.
+	// "packets" and packets, then with "keys" and heads and fields. total is 0 when it is not known.
+	// It may be nil.
 	Progress func(step string, done, total int64)
 }
 
@@ -34,10 +36,12 @@ type Options struct {
 type Report struct {
 	Findings []storage.Finding // none in a sound folder
 	More     int               // findings past the first ten thousand, which are not listed
-	Queues   []QueueCount      // those with a definition, in order of identity
+	Queues   []QueueCount      // those with a definition that are not dropped, in order of identity
 	Packets  int64             // that have not expired
 	Expired  int64             // still on disk
 	Bytes    int64             // keys and payloads of the packets that have not expired
+	Keys     int64             // strings and hashes that have not expired
+	LeftOver int64             // packets, strings, hashes and fields that nobody can reach: a server deletes them
 	Took     time.Duration
 }
 
@@ -53,6 +57,7 @@ type QueueCount struct {
 	Unselectable int64 // of priority 0: they go only with others of their key
 	Expired      int64
 	Bytes        int64 // keys and payloads of those that have not expired
+	dropped      bool
 }
 
 // maxFindings bounds Report.Findings.
@@ -60,7 +65,7 @@ const maxFindings = 10_000
 
 // Folder verifies the data folder dir. The error means that it could not look, as when the folder
 // is in use; what is wrong with the folder is in the report. Memory grows with the number of
-// queues, and not with that of packets.
+// queues, strings and hashes, and not with that of packets.
 func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())
@@ -78,7 +83,7 @@ func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 		return Report{}, err
 	}
 	defer view.Close()
-	v := &verifier{Options: o, src: view.Snapshot, control: view.Control()}
+	v := &verifier{Options: o, src: view.Snapshot, control: view.Control(), flush: view.Flush()}
 	err = v.run(ctx)
 	v.addFindings(view.Findings())
 	v.report.Took = time.Since(start)
@@ -91,6 +96,7 @@ type source interface {
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
 	Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error
 	Payloads(fn func(queue uint32, seq uint64, size int64) error) error
+	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	Load() []byte
 }
 
@@ -100,19 +106,21 @@ type verifier struct {
 	Options
 	src     source
 	control storage.Control
+	flush   storage.Flush
 	report  Report
 
 	at      int           // where in report.Queues the scan is
 	orphans []runOfQueue  // the queues without a definition that the scan met, some of them
-	tally   storage.Tally // of the packets that can be read
-	unread  uint64        // records that cannot be read
+	tally   storage.Tally // of what can be read
+	unread  uint64        // packets that cannot be read
+	lost    uint64        // heads and fields that cannot be read
 	large   payloadSum    // of the payloads that packets say they have
 	scanned int64         // records, for Progress
 	told    time.Time     // when Progress was called last
 }
 
 func (v *verifier) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{v.checkQueues, v.checkPackets, v.checkPayloads} {
+	for _, step := range []func(context.Context) error{v.checkQueues, v.checkPackets, v.checkPayloads, v.checkKeys} {
 		err := step(ctx)
 		if errors.Is(err, storage.ErrDamaged) {
 			v.finding(storage.FindingRecord, "db", "a scan ended early: %v", err)
@@ -120,6 +128,7 @@ func (v *verifier) run(ctx context.Context) error {
 			return err
 		}
 	}
+	v.report.Queues = slices.DeleteFunc(v.report.Queues, func(q QueueCount) bool { return q.dropped })
 	v.checkTally()
 	if v.src.Load() != nil {
 		v.finding(storage.FindingLoad, "load",
@@ -172,7 +181,7 @@ func (v *verifier) checkQueues(ctx context.Context) error {
 		if next := v.control.NextQueue; v.hasControl() && q.ID >= next {
 			v.finding(storage.FindingQueue, queueKey(q.ID), "its number is not below %d, the number of the next new queue", next)
 		}
-		v.report.Queues = append(v.report.Queues, QueueCount{ID: q.ID, Name: slices.Clone(q.Name)})
+		v.report.Queues = append(v.report.Queues, QueueCount{ID: q.ID, Name: slices.Clone(q.Name), dropped: v.flush.DropsQueue(&q) || q.Expired(v.Now)})
 		return ctx.Err()
 	})
 	v.checkNames()
@@ -185,7 +194,9 @@ func queueKey(id uint32) string { return fmt.Sprintf("queue %d", id) }
 func (v *verifier) checkNames() {
 	order := make([]*QueueCount, 0, len(v.report.Queues))
 	for i := range v.report.Queues {
-		order = append(order, &v.report.Queues[i])
+		if q := &v.report.Queues[i]; !q.dropped {
+			order = append(order, q)
+		}
 	}
 	slices.SortFunc(order, func(a, b *QueueCount) int {
 		return cmp.Or(bytes.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
@@ -200,8 +211,13 @@ func (v *verifier) checkNames() {
 
 // checkTally compares what was scanned with the control record, as a start does.
 func (v *verifier) checkTally() {
-	var mismatch *storage.MismatchError
-	if v.hasControl() && errors.As(v.control.Check(v.tally, v.unread), &mismatch) {
-		v.add(mismatch.Finding())
+	if !v.hasControl() {
+		return
+	}
+	for _, err := range []error{v.control.Check(v.tally, v.unread), v.control.CheckKeys(v.tally, v.lost)} {
+		var mismatch *storage.MismatchError
+		if errors.As(err, &mismatch) {
+			v.add(mismatch.Finding())
+		}
 	}
 }

@@ -87,6 +87,10 @@ func TestEachHarmIsAFinding(t *testing.T) {
 	id := storage.PacketID{Queue: 2, Priority: 9, Seq: seq}
 	// The control record does not count packets that expire, so a delete of one leaves it as it is.
 	behind, counted := storage.Removed{Expires: true}, storage.Removed{}
+	keys := func(b *storage.Batch) {
+		putKeys(b)
+		b.SetMarks(storage.Marks{NextSeq: first + n, LowSeq: first - 1, NextQueue: 8, LastKey: 6})
+	}
 	type harm []func(b *storage.Batch)
 	for name, c := range map[string]struct {
 		harm harm
@@ -153,6 +157,34 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			harm{func(b *storage.Batch) { b.Put(id, &storage.Packet{}) }},
 			"record: " + id.String() + ": its sequence",
 		},
+		"a field that is lost": {
+			harm{keys, func(b *storage.Batch) { b.DeleteField(2, 3, storage.Mark{Version: 99, Large: true}) }},
+			"lost: keys: keys are not the ones written: the control record and the scan both count 2",
+		},
+		"a value that is lost": {
+			harm{keys, func(b *storage.Batch) {
+				b.PutHead(&storage.Head{ID: 4, Kind: storage.String, Name: []byte("large"), Version: 5, Size: 2000, KeepValue: true}, storage.Mark{})
+			}},
+			"record: head 4: the value cannot be read: the value of head 4 is missing",
+		},
+		"one name for two keys": {
+			harm{keys, func(b *storage.Batch) {
+				b.PutHead(&storage.Head{ID: 6, Kind: storage.String, Name: []byte("hash"), Version: 6}, storage.Mark{})
+			}},
+			`owner: head 6: it has the name "hash", and so has head 2`,
+		},
+		"one name for a key and a queue": {
+			harm{keys, func(b *storage.Batch) {
+				b.PutHead(&storage.Head{ID: 6, Kind: storage.String, Name: []byte("queue 2"), Version: 6}, storage.Mark{})
+			}},
+			`owner: head 6: it has the name "queue 2", and so has a queue`,
+		},
+		"number not given out": {
+			harm{keys, func(b *storage.Batch) {
+				b.PutHead(&storage.Head{ID: 6, Kind: storage.String, Name: []byte("new"), Version: 7}, storage.Mark{})
+			}},
+			"record: head 6: its number 6 or its version 7 is above 6",
+		},
 		"load cut short": {harm{func(b *storage.Batch) { b.SetLoad([]byte("x")) }}, "load: load: a load was cut short"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,6 +196,33 @@ func TestEachHarmIsAFinding(t *testing.T) {
 				t.Fatalf("findings %v, want %s", report.Findings, c.want)
 			}
 		})
+	}
+}
+
+// putKeys makes a string, and a hash with a field.
+func putKeys(b *storage.Batch) {
+	b.PutHead(&storage.Head{ID: 1, Kind: storage.String, Name: []byte("string"), Version: 1, Value: []byte("text")}, storage.Mark{})
+	b.PutHead(&storage.Head{ID: 2, Kind: storage.Hash, Name: []byte("hash"), Version: 2}, storage.Mark{})
+	b.PutField(&storage.Field{Hash: 2, ID: 3, Name: []byte("f"), Version: 3, Value: make([]byte, 5000)}, storage.Mark{})
+}
+
+func TestWhatNobodyCanReachIsCountedAndNoFinding(t *testing.T) {
+	dir := manyPackets(t, 70)
+	tamper(t, dir, func(b *storage.Batch) {
+		putKeys(b)
+		b.SetFlush(storage.Flush{Keys: 2, Queues: 2})
+		b.PutQueue(storage.Queue{ID: 3, Name: []byte("queue 7"), Dropped: true})
+		b.PutQueue(storage.Queue{ID: 4, Name: []byte("queue 4"), Expiry: later})
+		b.PutHead(&storage.Head{ID: 5, Kind: storage.Hash, Name: []byte("hash"), Version: 5, Expiry: later}, storage.Mark{})
+		for _, hash := range []uint64{5, 6} {
+			b.PutField(&storage.Field{Hash: hash, ID: 7, Name: []byte("f"), Version: 7}, storage.Mark{})
+		}
+		b.SetMarks(storage.Marks{NextSeq: first + 70, LowSeq: first - 1, NextQueue: 8, LastKey: 7})
+	})
+	report := verified(t, dir)
+	if !report.Sound() || report.Packets != 40 || len(report.Queues) != 4 || report.Keys != 1 || report.LeftOver != 30+1+3 {
+		t.Errorf("findings %v, %d packets of %d queues, %d keys, %d left over",
+			report.Findings, report.Packets, len(report.Queues), report.Keys, report.LeftOver)
 	}
 }
 

@@ -1,0 +1,75 @@
+package verify
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// checkKeys reads every head and field, with its value, and counts them.
+func (v *verifier) checkKeys(ctx context.Context) error {
+	names := make(map[string]uint64) // numbers of the keys that can be reached
+	for i := range v.report.Queues {
+		if q := &v.report.Queues[i]; !q.dropped && q.Ready+q.Delayed+q.Unselectable > 0 {
+			names[string(q.Name)] = 0
+		}
+	}
+	hash := uint64(0) // whose fields can be reached
+	scanned := int64(0)
+	return v.src.Items(func(id storage.ValueID, h *storage.Head, f *storage.Field, damage error) error {
+		if scanned++; time.Since(v.told) > progressEvery {
+			v.told = time.Now()
+			v.Progress("keys", scanned, int64(v.control.Keys))
+		}
+		switch {
+		case damage != nil && h == nil && f == nil:
+			v.lost++
+			v.finding(storage.FindingRecord, id.String(), "the record cannot be read: %s", plain(damage))
+			return ctx.Err()
+		case damage != nil:
+			v.finding(storage.FindingRecord, id.String(), "the value cannot be read: %s", plain(damage))
+		}
+		switch {
+		case f != nil:
+			v.tally.AddItem(id, f.Version)
+			v.checkNumber(id, f.ID, f.Version)
+			if f.Hash != hash {
+				v.report.LeftOver++
+			}
+		case h.Expired(v.Now) || v.flush.Drops(h.ID):
+			v.tally.AddItem(id, h.Version)
+			v.report.LeftOver++
+		default:
+			v.tally.AddItem(id, h.Version)
+			v.checkNumber(id, h.ID, h.Version)
+			v.checkName(names, h)
+			v.report.Keys++
+			if h.Kind == storage.Hash {
+				hash = h.ID
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// checkNumber finds a number or version that another key may get.
+func (v *verifier) checkNumber(id storage.ValueID, number, version uint64) {
+	if last := v.control.LastKey; v.hasControl() && max(number, version) > last {
+		v.finding(storage.FindingRecord, id.String(), "its number %d or its version %d is above %d, the last that was given out: "+
+			"another may get the same", number, version, last)
+	}
+}
+
+// checkName finds two keys, or a key and a queue that is not empty, of the same name.
+func (v *verifier) checkName(names map[string]uint64, h *storage.Head) {
+	other, taken := names[string(h.Name)]
+	switch {
+	case taken && other == 0:
+		v.finding(storage.FindingOwner, storage.ValueID{ID: h.ID}.String(), "it has the name %.100q, and so has a queue that is not empty", h.Name)
+	case taken:
+		v.finding(storage.FindingOwner, storage.ValueID{ID: h.ID}.String(),
+			"it has the name %.100q, and so has head %d: clients reach only one of them", h.Name, other)
+	}
+	names[string(h.Name)] = h.ID
+}
