@@ -136,6 +136,14 @@ func roomOfArgs(args [][]byte) broker.Room {
 	return broker.Room{Records: len(args) - 1, Bytes: bytesOf(args[1:])}
 }
 
+// roomOfPairs is the room of a command that stores one thing for each two arguments from first on,
+// and one more.
+func roomOfPairs(first int) func(*session, *broker.Tx, [][]byte) broker.Room {
+	return func(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
+		return broker.Room{Records: (len(args)-first)/2 + 1, Bytes: bytesOf(args[1:])}
+	}
+}
+
 func bytesOf(args [][]byte) (n int) {
 	for _, a := range args {
 		n += len(a)

@@ -11,8 +11,8 @@ import (
 
 func hashCommands() []command {
 	return []command{
-		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hset},
-		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hmset},
+		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: roomOfPairs(2), run: hset},
+		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: roomOfPairs(2), run: hmset},
 		{name: "hsetnx", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hsetnx},
 		{name: "hget", arity: 3, flags: flagRead | flagFast | flagShows, first: 1, last: 1, step: 1, run: hget},
 		{name: "hmget", arity: -3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hmget},

@@ -107,7 +107,9 @@ func infoStats(s *session, _ *broker.Tx) string {
 		p.lastID.Load(), p.requests, len(p.pubsub.channels), len(p.pubsub.patterns))
 }
 
-func infoReplication(*session, *broker.Tx) string { return "role:master\nconnected_slaves:0\n" }
+func infoReplication(*session, *broker.Tx) string {
+	return "role:master\nconnected_slaves:0\nmaster_repl_offset:0\n"
+}
 
 func infoCPU(*session, *broker.Tx) string {
 	var u syscall.Rusage

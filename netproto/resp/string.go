@@ -18,7 +18,7 @@ func stringCommands() []command {
 		{name: "getex", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: headRoom, run: getex},
 		{name: "mget", arity: -2, flags: flagRead | flagFast, first: 1, last: -1, step: 1, run: mget},
 		{name: "mset", arity: -3, flags: flagWrite | flagAdds, first: 1, last: -1, step: 2, room: msetRoom, run: mset},
-		{name: "msetnx", arity: -3, flags: flagWrite | flagAdds, first: 1, last: -1, step: 2, run: msetnx},
+		{name: "msetnx", arity: -3, flags: flagWrite | flagAdds, first: 1, last: -1, step: 2, room: roomOfPairs(1), run: msetnx},
 		{name: "append", arity: 3, flags: flagWrite | flagAdds | flagFast | flagGrow, first: 1, last: 1, step: 1, room: appendRoom, run: appendTo},
 		{name: "strlen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: strlen},
 		{name: "getrange", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: getrange},
@@ -210,13 +210,16 @@ func (s *session) store(tx *broker.Tx, name, value []byte, expiry int64) error {
 
 // setRoom is the room of what stores one string in place of whatever has the name.
 func setRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return roomOfArgs(args).Plus(listRoom(tx, args[1]))
+	return broker.Room{Records: 2, Bytes: bytesOf(args[1:])}.Plus(listRoom(tx, args[1]))
 }
 
 func msetRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	room := roomOfArgs(args)
+	room := roomOfPairs(1)(nil, nil, args)
 	for i := 1; i < len(args); i += 2 {
 		room = room.Plus(listRoom(tx, args[i]))
+		if tx.Type(args[i]) == broker.TypeHash {
+			room.Records++
+		}
 	}
 	return room
 }
@@ -372,7 +375,7 @@ func patchRoom(name []byte, v broker.Value, at int64, data []byte) broker.Room {
 		return broker.Room{}
 	}
 	size := max(v.Size, int(at)+len(data))
-	return broker.Room{Records: 1, Bytes: len(name) + size}
+	return broker.Room{Records: 2, Bytes: len(name) + size}
 }
 
 func setrange(s *session, tx *broker.Tx, args [][]byte) error {
