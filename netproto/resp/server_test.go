@@ -93,13 +93,18 @@ type conn struct {
 
 func (d *door) dial() *conn {
 	d.t.Helper()
-	c, err := net.Dial("tcp", d.server.Addr().String())
+	return dial(d.t, d.server.Addr())
+}
+
+func dial(t testing.TB, addr net.Addr) *conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr.String())
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
-	d.t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(limit))
-	return &conn{d.t, c}
+	return &conn{t, c}
 }
 
 func (c *conn) send(text string) {

@@ -1,0 +1,124 @@
+package resp
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// vocabulary is what the arguments of FuzzCommands are made of: names, values, numbers at the edges
+// and options.
+var vocabulary = strings.Split("a b c a b c x 0 1 -1 2 3 10 100 -100 4294967296 9223372036854775807 -9223372036854775808 9223372036854775808"+
+	" 1.5 -0.25 1e400 nan inf * ? [a-b] ( left right before after count match type list string hash get nx xx gt lt ex px exat pxat keepttl"+
+	" persist withvalues rank maxlen replace db limit encoding async sync ch", " ")
+
+// endless are commands that do not answer once and at once, or change how others are answered.
+var endless = []string{"blpop", "brpop", "blmpop", "brpoplpush", "blmove", "quit", "subscribe", "psubscribe", "unsubscribe",
+	"punsubscribe", "client|kill", "client|reply", "hello", "reset"}
+
+// script makes requests of bytes: the first says which command, the second how many arguments it
+// gets, and the following which.
+func script(table []*command, data []byte) (requests [][]string) {
+	for len(data) > 2 && len(requests) < 64 {
+		c := table[int(data[0])%len(table)]
+		n := min(int(data[1])%8, len(data)-2)
+		words := strings.Split(c.name, "|")
+		for _, b := range data[2 : 2+n] {
+			words = append(words, vocabulary[int(b)%len(vocabulary)])
+		}
+		requests = append(requests, words)
+		data = data[2+n:]
+	}
+	return requests
+}
+
+// allCommands lists the commands that FuzzCommands uses.
+func allCommands() (list []*command) {
+	for _, c := range newTable() {
+		subs := make([]*command, 0, len(c.subs))
+		for i := range c.subs {
+			subs = append(subs, &c.subs[i])
+		}
+		if c.run != nil {
+			subs = append(subs, c)
+		}
+		list = append(list, subs...)
+	}
+	list = slices.DeleteFunc(list, func(c *command) bool { return slices.Contains(endless, c.name) })
+	slices.SortFunc(list, func(a, b *command) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+// readReply reads one reply of RESP2, whatever is in it, and returns its first line.
+func readReply(r *bufio.Reader) (string, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return line, err
+	}
+	head, ok := strings.CutSuffix(line, "\r\n")
+	if !ok || head == "" {
+		return line, fmt.Errorf("line %q", line)
+	}
+	if head[0] == '+' || head[0] == '-' {
+		return head, nil
+	}
+	n, err := strconv.ParseInt(head[1:], 10, 64)
+	if err != nil || n < -1 && head[0] != ':' {
+		return head, fmt.Errorf("head %q", head)
+	}
+	switch head[0] {
+	case ':':
+	case '$':
+		if n < 0 {
+			break
+		}
+		body := make([]byte, n+2)
+		if _, err := io.ReadFull(r, body); err != nil || string(body[n:]) != "\r\n" {
+			return head, fmt.Errorf("bulk %q (%v)", body, err)
+		}
+	case '*':
+		for range n {
+			if _, err := readReply(r); err != nil {
+				return head, err
+			}
+		}
+	default:
+		return head, fmt.Errorf("head %q", head)
+	}
+	return head, nil
+}
+
+// FuzzCommands checks that every request gets one whole reply, whatever was done before.
+func FuzzCommands(f *testing.F) {
+	table := allCommands()
+	index := func(name string) byte {
+		return byte(slices.IndexFunc(table, func(c *command) bool { return c.name == name }))
+	}
+	f.Add([]byte{index("multi"), 0, index("lpush"), 3, 0, 1, 2, index("rpoplpush"), 2, 0, 1, index("exec"), 0, index("lrange"), 3, 0, 7, 9})
+	f.Add([]byte{index("set"), 2, 0, 1, index("append"), 2, 0, 1, index("setrange"), 3, 0, 13, 1, index("get"), 1, 0, index("copy"), 2, 0, 1})
+	f.Add([]byte{index("hset"), 3, 0, 1, 2, index("hincrby"), 3, 0, 1, 8, index("hgetall"), 1, 0, index("rename"), 2, 0, 1, index("del"), 2, 0, 1})
+	d := newDoor(f, Config{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := dial(t, d.server.Addr())
+		c.ask("FLUSHALL", "+OK\r\n")
+		requests := script(table, data)
+		var all strings.Builder
+		for _, words := range requests {
+			all.WriteString(request(words...))
+		}
+		c.send(all.String() + request("ECHO", "the end") + request("DISCARD"))
+		r := bufio.NewReader(c)
+		for _, words := range append(requests, []string{"ECHO"}, []string{"DISCARD"}) {
+			if head, err := readReply(r); err != nil {
+				t.Fatalf("%q: reply %q: %v", words, head, err)
+			}
+		}
+		if r.Buffered() > 0 {
+			t.Errorf("%d bytes more than the replies of %q", r.Buffered(), requests)
+		}
+	})
+}
