@@ -12,10 +12,10 @@ BIN := bin/holdfast
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash soak bench offline clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash redis-suite soak bench offline clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
 
 run: build ## build, and serve ./holdfast-data on the default addresses
 	@exec $(BIN) serve
@@ -51,6 +51,9 @@ fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 
 crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
 	go test ./fuzz/crash -count=1 -run 'TestCrash$$' -cycles $(CYCLES) -timeout 60m -v
+
+redis-suite: ## run Redis's own tests, which are fetched, against the Redis protocol
+	go test ./fuzz/redissuite -count=1 -run 'TestRedisSuite$$' -suite -timeout 30m -v
 
 soak: ## load a server for DURATION (1h) and check that its folder, memory and open files stay bounded
 	go test ./fuzz/soak -count=1 -run 'TestSoak$$' -duration $(DURATION) -timeout 0 -v
