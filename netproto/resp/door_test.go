@@ -87,7 +87,10 @@ func (d *door) restart() {
 func (d *door) addr() string { return d.server.Addr().String() }
 
 // original is redis-server. It keeps nothing on disk.
-type original struct{ address string }
+type original struct {
+	t       testing.TB
+	address string
+}
 
 func newOriginal(t testing.TB) *original {
 	t.Helper()
@@ -120,7 +123,7 @@ func newOriginal(t testing.TB) *original {
 	for log.Scan() {
 		if strings.Contains(log.Text(), "Ready to accept connections") {
 			go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the process
-			return &original{address}
+			return &original{t, address}
 		}
 	}
 	t.Fatal("redis-server did not start")

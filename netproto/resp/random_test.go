@@ -1,0 +1,202 @@
+package resp_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// What random commands are made of. There are few names and values, so that they meet.
+var (
+	someNames  = []string{"a", "b", "c", "d"}
+	someFields = []string{"f", "g", "h", ""}
+	someValues = []string{"", "x", "y", "x", "1", "-7", "3.5", "9223372036854775807", strings.Repeat("z", 2000), strings.Repeat("w", 1500)}
+	someInts   = []string{"0", "1", "2", "3", "5", "-1", "-2", "-3", "-9223372036854775808", "9223372036854775807", "x", "1500"}
+	someEnds   = []string{"LEFT", "RIGHT"}
+)
+
+// forms are commands. A word in lower case stands for what may be there: k a name, f a field, v a
+// value, i an index, e an end, t a time in seconds; with a plus it may be there several times.
+var forms = strings.Split(strings.TrimSpace(`
+LPUSH k v+
+RPUSH k v+
+LPUSH k v v v
+RPUSH k v v v
+LPUSHX k v+
+RPUSHX k v
+LPOP k
+RPOP k
+LPOP k i
+RPOP k i
+LLEN k
+LRANGE k i i
+LRANGE k 0 -1
+LINDEX k i
+LSET k i v
+LINSERT k BEFORE v v
+LINSERT k AFTER v v
+LREM k i v
+LREM k 0 v
+LTRIM k i i
+LPOS k v
+LPOS k v RANK i
+LPOS k v COUNT i
+LPOS k v RANK i COUNT i MAXLEN i
+RPOPLPUSH k k
+LMOVE k k e e
+LMPOP 2 k k e
+LMPOP 1 k e COUNT i
+GET k
+SET k v
+SET k v NX
+SET k v XX
+SET k v GET
+SET k v EX t
+SET k v KEEPTTL
+SET k v XX GET EX t
+SETNX k v
+SETEX k t v
+PSETEX k 100000 v
+GETSET k v
+GETDEL k
+GETEX k
+GETEX k EX t
+GETEX k PERSIST
+MGET k+
+MSET k v k v
+MSETNX k v k v
+INCR k
+DECR k
+INCRBY k i
+DECRBY k i
+INCRBYFLOAT k v
+APPEND k v
+STRLEN k
+GETRANGE k i i
+SETRANGE k i v
+HSET k f v
+HSET k f v f v f v
+HMSET k f v
+HSETNX k f v
+HGET k f
+HMGET k f+
+HGETALL k
+HKEYS k
+HVALS k
+HDEL k f+
+HEXISTS k f
+HLEN k
+HSTRLEN k f
+HINCRBY k f i
+HINCRBYFLOAT k f v
+HSCAN k 0
+HRANDFIELD k 99
+HRANDFIELD k 99 WITHVALUES
+DEL k
+DEL k k
+UNLINK k+
+EXISTS k+
+TYPE k
+KEYS *
+KEYS [ab]
+SCAN 0 COUNT 100
+SCAN 0 TYPE list COUNT 100
+RENAME k k
+RENAMENX k k
+COPY k k
+COPY k k REPLACE
+EXPIRE k t
+EXPIRE k t NX
+EXPIRE k t GT
+EXPIREAT k 33177117420 LT
+PEXPIREAT k 33177117420123 XX
+TTL k
+EXPIRETIME k
+PERSIST k
+DBSIZE
+OBJECT REFCOUNT k
+FLUSHALL
+`), "\n")
+
+// drawCommand makes a command of a form.
+func drawCommand(t *rapid.T) []string {
+	var args []string
+	for i, word := range strings.Fields(rapid.SampledFrom(forms).Draw(t, "form")) {
+		name, many := strings.CutSuffix(word, "+")
+		pool := map[string][]string{
+			"k": someNames, "f": someFields, "v": someValues, "i": someInts, "e": someEnds, "t": {"100", "200", "300", "0", "-1"},
+		}[name]
+		if i == 0 || pool == nil {
+			args = append(args, word)
+			continue
+		}
+		n := 1
+		if many {
+			n = rapid.IntRange(1, 3).Draw(t, "n")
+		}
+		for range n {
+			args = append(args, rapid.SampledFrom(pool).Draw(t, name))
+		}
+	}
+	return args
+}
+
+// unordered are the commands whose replies are in any order.
+var unordered = map[string]bool{
+	"HGETALL": true, "HKEYS": true, "HVALS": true, "HSCAN": true, "HRANDFIELD": true, "KEYS": true, "SCAN": true,
+}
+
+// answer sends a command and returns its reply in a form that can be compared.
+func answer(c *client, args []string) string {
+	r := c.do(args...)
+	if unordered[args[0]] {
+		r.sort()
+	}
+	return r.String()
+}
+
+// Both servers get the same commands, alone or in transactions, and Holdfast is started anew now and
+// then.
+func TestRandomCommandsReplyAsInRedis(t *testing.T) {
+	redis := newOriginal(t)
+	holdfast := newDoor(t)
+	rapid.Check(t, func(t *rapid.T) {
+		theirs, ours := dial(redis.t, redis.addr()), dial(holdfast.t, holdfast.addr())
+		defer func() {
+			_ = theirs.conn.Close()
+			_ = ours.conn.Close()
+		}()
+		answer(theirs, []string{"FLUSHALL"})
+		answer(ours, []string{"FLUSHALL"})
+		var queued [][]string // of the transaction that is open
+		same := func(args []string) {
+			want, got := answer(theirs, args), answer(ours, args)
+			if got != want {
+				t.Fatalf("%.200q: %s, want %s", args, got, want)
+			}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "commands") {
+			switch what := rapid.IntRange(0, 40).Draw(t, "what"); {
+			case what == 0 && queued == nil:
+				holdfast.restart()
+				ours = dial(holdfast.t, holdfast.addr())
+			case what <= 2 && queued == nil:
+				same([]string{"MULTI"})
+				queued = [][]string{}
+			case what <= 6 && queued != nil:
+				queued = nil
+				same([]string{"EXEC"})
+			default:
+				args := drawCommand(t)
+				if queued != nil && unordered[args[0]] {
+					continue
+				}
+				same(args)
+			}
+		}
+		if queued != nil {
+			same([]string{"EXEC"})
+		}
+	})
+}
