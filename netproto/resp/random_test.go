@@ -1,6 +1,7 @@
 package resp_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -115,7 +116,6 @@ TTL k
 EXPIRETIME k
 PERSIST k
 DBSIZE
-OBJECT REFCOUNT k
 FLUSHALL
 `), "\n")
 
@@ -170,16 +170,19 @@ func TestRandomCommandsReplyAsInRedis(t *testing.T) {
 		answer(theirs, []string{"FLUSHALL"})
 		answer(ours, []string{"FLUSHALL"})
 		var queued [][]string // of the transaction that is open
+		var history strings.Builder
 		same := func(args []string) {
 			want, got := answer(theirs, args), answer(ours, args)
+			fmt.Fprintf(&history, "%.40q\n", args)
 			if got != want {
-				t.Fatalf("%.200q: %s, want %s", args, got, want)
+				t.Fatalf("%s%s, want %s", history.String(), got, want)
 			}
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "commands") {
 			switch what := rapid.IntRange(0, 40).Draw(t, "what"); {
 			case what == 0 && queued == nil:
 				holdfast.restart()
+				history.WriteString("restart\n")
 				ours = dial(holdfast.t, holdfast.addr())
 			case what <= 2 && queued == nil:
 				same([]string{"MULTI"})
