@@ -7,7 +7,8 @@
 //	keys.go      reading strings and hashes
 //	README.md    damage and salvage, for operators
 //
-// The folders below work on a data folder while no server does: dump (and load), verify, compact.
+// The folders below work on a data folder while no server does: dump (and load), verify, compact,
+// and contents, which load and compact share.
 package recovery
 
 import (

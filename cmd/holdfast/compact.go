@@ -22,7 +22,7 @@ type compactCmd struct {
 
 // Help is shown below the usage line.
 func (c *compactCmd) Help() string {
-	return `Deletes expired packets, writes the tables anew without what was popped, and gives the space back to the file system. A running server does the same bit by bit. Ctrl-C and kill -9 do no harm at any moment: the folder stays sound and keeps its packets.
+	return `Deletes what has expired, writes the tables anew without what was popped, and gives the space back to the file system. A running server does the same bit by bit. Ctrl-C and kill -9 do no harm at any moment: the folder stays sound and keeps its packets.
 
 Examples:
 
@@ -65,6 +65,7 @@ func (c *compactCmd) Run(ctx context.Context, p *program) error {
 type compactJSON struct {
 	Packets int64   `json:"packets"`
 	Expired int64   `json:"expired"` // deleted
+	Keys    int64   `json:"keys"`    // strings and hashes
 	Before  int64   `json:"before"`  // bytes on disk
 	After   int64   `json:"after"`
 	Seconds float64 `json:"seconds"`
@@ -75,10 +76,14 @@ type compactJSON struct {
 func (c *compactCmd) print(w io.Writer, r *compact.Report) error {
 	if c.JSON {
 		return json.NewEncoder(w).Encode(compactJSON{
-			r.Packets, r.Expired, r.Before.Total, r.After.Total, r.Took.Seconds(), append([]string{}, r.Findings...),
+			r.Packets, r.Expired, r.Keys, r.Before.Total, r.After.Total, r.Took.Seconds(), append([]string{}, r.Findings...),
 		})
 	}
+	kept := plural(r.Packets, "packet")
+	if r.Keys > 0 {
+		kept += fmt.Sprintf(" and %d strings and hashes", r.Keys)
+	}
 	_, err := fmt.Fprintf(w, "%s before, %s after: %s kept, %d expired deleted, in %v\n",
-		approximate(r.Before.Total), approximate(r.After.Total), plural(r.Packets, "packet"), r.Expired, r.Took.Round(time.Millisecond))
+		approximate(r.Before.Total), approximate(r.After.Total), kept, r.Expired, r.Took.Round(time.Millisecond))
 	return err
 }

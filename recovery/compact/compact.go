@@ -8,17 +8,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/recovery/contents"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // Options say how to compact.
 type Options struct {
-	// Now is the time in Unix milliseconds; packets that have expired by then are deleted. 0 is the
-	// wall clock.
+	// Now is the time in Unix milliseconds; what has expired by then is deleted. 0 is the wall clock.
 	Now int64
 	// AcceptLoss compacts a folder that has lost acknowledged packets, too.
 	AcceptLoss bool
-	// Progress is told the step under way and how far it is: packets in the steps "read" and
+	// Progress is told the step under way and how far it is: records in the steps "read" and
 	// "delete expired", else bytes of tables. total is 0 while it is not known. The calls come from
 	// one goroutine. It may be nil.
 	Progress func(step string, done, total int64)
@@ -27,13 +27,14 @@ type Options struct {
 // Report says what a compaction did.
 type Report struct {
 	Packets       int64             // kept
-	Expired       int64             // deleted, because their time had passed
+	Expired       int64             // packets deleted, because their time had passed or their queue was dropped
+	Keys          int64             // strings and hashes, kept
 	Findings      []string          // losses that were accepted, a sentence each
 	Before, After storage.FileSizes // of the folder
 	Took          time.Duration
 }
 
-// Folder compacts the data folder dir: it deletes expired packets, merges all tables, collects the
+// Folder compacts the data folder dir: it deletes what has expired or was dropped, merges all tables, collects the
 // value log and removes the reserve file, which the next start makes again.
 //
 // The folder must be one that a server could start on: the error wraps one of the opening errors of
@@ -79,12 +80,14 @@ type compactor struct {
 }
 
 func (c *compactor) run() error {
-	expired, err := c.read()
+	dead, err := c.read()
 	if err != nil {
 		return err
 	}
-	if expired > 0 {
-		if err := c.deleteExpired(expired); err != nil {
+	if dead > 0 {
+		// The database drops only some of it by itself, and some time later.
+		err := contents.DeleteDead(c.ctx, c.store, c.Now, func(n int64) { c.Progress("delete expired", n, dead) })
+		if err != nil {
 			return err
 		}
 	}
@@ -96,31 +99,42 @@ func (c *compactor) accepted(loss any) {
 	c.report.Findings = append(c.report.Findings, fmt.Sprintf("%v (accepted)", loss))
 }
 
-// read compares the packets with the control record, as a start does, and counts those that have
-// expired. It builds no index, which would take memory for an order that does not matter here.
-func (c *compactor) read() (expired int64, err error) {
-	queues := make(map[uint32]bool)
-	err = c.store.Queues(func(q storage.Queue) error {
-		queues[q.ID] = true
-		return c.ctx.Err()
-	})
-	if err != nil {
-		return 0, fmt.Errorf("read queue definitions: %w", err)
-	}
-	var tally storage.Tally
+// read compares the folder with the control record, as a start does, and counts the records that
+// can be deleted. It builds no index, which would take memory for an order that does not matter
+// here.
+func (c *compactor) read() (dead int64, err error) {
+	defined := make(map[uint32]bool)
 	orphans := 0
-	total := int64(c.store.Control().Live)
-	err = c.packets(func(n int64) { c.Progress("read", n, max(n, total)) }, func(id storage.PacketID, m *storage.Meta) error {
-		tally.Add(id, m.Expiry)
-		if m.Expired(c.Now) {
-			expired++
-			return nil
+	count := func(is bool, live *int64) error {
+		if is {
+			dead++
+		} else {
+			*live++
 		}
-		if !queues[id.Queue] {
-			orphans++
-		}
-		c.report.Packets++
 		return nil
+	}
+	fields := int64(0)
+	control := c.store.Control()
+	total := int64(control.Live + control.Keys)
+	tally, err := contents.Walk(c.ctx, c.store, c.Now, contents.Visitor{
+		Queue: func(q *storage.Queue, is bool) error {
+			defined[q.ID] = true
+			if is {
+				dead++
+			}
+			return nil
+		},
+		Head:  func(_ *storage.Head, is bool) error { return count(is, &c.report.Keys) },
+		Field: func(_ *storage.Field, is bool) error { return count(is, &fields) },
+		Packet: func(id storage.PacketID, _ *storage.Meta, is bool) error {
+			if is {
+				c.report.Expired++
+			} else if !defined[id.Queue] {
+				orphans++
+			}
+			return count(is, &c.report.Packets)
+		},
+		Progress: func(n int64) { c.Progress("read", n, max(n, total)) },
 	})
 	if err != nil {
 		return 0, err
@@ -135,55 +149,8 @@ func (c *compactor) read() (expired int64, err error) {
 		}
 		c.accepted(err)
 	}
-	return expired, nil
-}
-
-// deleteExpired deletes the packets whose time has passed: there are as many as expired. The
-// database drops them by itself, but only some time later.
-func (c *compactor) deleteExpired(expired int64) error {
-	var b storage.Batch
-	limits := c.store.Limits()
-	apply := func() error {
-		if err := c.store.Apply(&b); err != nil {
-			return fmt.Errorf("delete expired packets: %w", err)
-		}
-		b.Reset()
-		c.Progress("delete expired", c.report.Expired, expired)
-		return c.ctx.Err()
+	if c.store.Flush() != (storage.Flush{}) {
+		dead++
 	}
-	const entries = 2 // that one packet takes at most
-	// The scan shows the store as it was before the first batch.
-	err := c.packets(func(int64) {}, func(id storage.PacketID, m *storage.Meta) error {
-		if !m.Expired(c.Now) {
-			return nil
-		}
-		b.Delete(id, storage.Removed{Expires: true, Large: m.Large})
-		c.report.Expired++
-		if b.Len()+entries <= limits.MaxOps && b.Bytes() < limits.MaxBytes/2 {
-			return nil
-		}
-		return apply()
-	})
-	if err != nil {
-		return err
-	}
-	return apply()
-}
-
-// packets reads all packets. Every 2^16 of them it calls progress and looks whether ctx has ended.
-func (c *compactor) packets(progress func(n int64), fn func(storage.PacketID, *storage.Meta) error) error {
-	var n int64
-	err := c.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
-		if n++; n&0xffff == 0 {
-			progress(n)
-			if err := c.ctx.Err(); err != nil {
-				return err
-			}
-		}
-		return fn(id, m)
-	})
-	if err != nil {
-		return fmt.Errorf("read packets: %w", err)
-	}
-	return nil
+	return dead, nil
 }

@@ -247,3 +247,30 @@ func BenchmarkCompact(b *testing.B) {
 		b.ReportMetric(float64(live)/1e6, "MB-live")
 	}
 }
+
+func TestStringsAndHashesAreKeptAndWhatIsLeftOverOfThemGoes(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	var b storage.Batch
+	b.PutHead(&storage.Head{ID: 1, Kind: storage.Hash, Name: []byte("h"), Version: 1}, storage.Mark{})
+	b.PutHead(&storage.Head{ID: 2, Kind: storage.String, Name: []byte("expired"), Version: 2, Expiry: now, Value: make([]byte, 5000)}, storage.Mark{})
+	for hash := range uint64(2) { // that of 0 is left over
+		b.PutField(&storage.Field{Hash: hash, ID: 3, Name: []byte("f"), Version: 4, Value: make([]byte, 5000)}, storage.Mark{})
+	}
+	b.SetFlush(storage.Flush{Keys: 1, Queues: 1})
+	applyBatch(t, s, &b)
+	closeStore(t, s)
+	report, err := Folder(t.Context(), dir, Options{Now: now})
+	if err != nil || report.Keys != 1 || report.Packets != 0 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	s = openStore(t, dir)
+	defer closeStore(t, s)
+	state, err := recovery.Restore(s, recovery.Options{Now: now})
+	if err != nil || state.Keys.Len() != 1 || len(state.Leftovers) != 0 || s.Flush() != (storage.Flush{}) {
+		t.Fatalf("%+v, %v", state, err)
+	}
+	if f := state.Keys.Find([]byte("h")).Field([]byte("f")); f == nil || f.Len() != 5000 {
+		t.Errorf("the field is %+v", f)
+	}
+}

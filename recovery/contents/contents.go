@@ -1,0 +1,199 @@
+// Package contents reads all that a store holds, without an index, and tells what of it is dead:
+// what nobody can reach, and what a server deletes little by little. It is for the commands that
+// work on a folder while no server does.
+package contents
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// Visitor gets what a store holds. Each function may be nil; its error ends the walk. What it gets
+// is valid during the call. dead says that the packet has expired or its queue is dropped, that the
+// string or hash has expired or is dropped, or that the hash of the field is none of those that
+// live.
+type Visitor struct {
+	Queue  func(q *storage.Queue, dead bool) error
+	Head   func(h *storage.Head, dead bool) error
+	Field  func(f *storage.Field, dead bool) error
+	Packet func(id storage.PacketID, m *storage.Meta, dead bool) error
+	// Progress is told every 2^16 records how many there were, if it is not nil.
+	Progress func(records int64)
+}
+
+// Walk shows all queue definitions, then all heads, all fields and all packets. now is the time in
+// Unix milliseconds. It returns the tally of what it met. The error is that of ctx, of a visitor or
+// of the store.
+func Walk(ctx context.Context, s *storage.Store, now int64, v Visitor) (storage.Tally, error) {
+	w := walker{ctx: ctx, Visitor: v, now: now, flush: s.Flush(), dropped: make(map[uint32]bool), hashes: make(map[uint64]bool)}
+	if err := s.Queues(w.queue); err != nil {
+		return w.tally, fmt.Errorf("read queue definitions: %w", err)
+	}
+	if err := s.Heads(w.head); err != nil {
+		return w.tally, fmt.Errorf("read strings and hashes: %w", err)
+	}
+	if err := s.Fields(w.field); err != nil {
+		return w.tally, fmt.Errorf("read fields: %w", err)
+	}
+	if err := s.Packets(w.packet); err != nil {
+		return w.tally, fmt.Errorf("read packets: %w", err)
+	}
+	return w.tally, nil
+}
+
+// walker is one walk under way.
+type walker struct {
+	Visitor
+	ctx     context.Context
+	now     int64
+	flush   storage.Flush
+	dropped map[uint32]bool
+	hashes  map[uint64]bool // that live
+	tally   storage.Tally
+	records int64
+}
+
+// step counts a record, and looks now and then whether to go on.
+func (w *walker) step() error {
+	if w.records++; w.records&0xffff != 0 {
+		return nil
+	}
+	if w.Progress != nil {
+		w.Progress(w.records)
+	}
+	return w.ctx.Err()
+}
+
+func (w *walker) queue(q storage.Queue) error {
+	dead := w.flush.DropsQueue(&q) || q.Expired(w.now)
+	if dead {
+		w.dropped[q.ID] = true
+	}
+	if w.Queue != nil {
+		if err := w.Queue(&q, dead); err != nil {
+			return err
+		}
+	}
+	return w.step()
+}
+
+func (w *walker) head(h *storage.Head) error {
+	w.tally.AddItem(storage.ValueID{ID: h.ID}, h.Version)
+	dead := h.Expired(w.now) || w.flush.Drops(h.ID)
+	if !dead && h.Kind == storage.Hash {
+		w.hashes[h.ID] = true
+	}
+	if w.Head != nil {
+		if err := w.Head(h, dead); err != nil {
+			return err
+		}
+	}
+	return w.step()
+}
+
+func (w *walker) field(f *storage.Field) error {
+	w.tally.AddItem(storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}, f.Version)
+	if w.Field != nil {
+		if err := w.Field(f, !w.hashes[f.Hash]); err != nil {
+			return err
+		}
+	}
+	return w.step()
+}
+
+func (w *walker) packet(id storage.PacketID, m *storage.Meta) error {
+	w.tally.Add(id, m.Expiry)
+	if w.Packet != nil {
+		if err := w.Packet(id, m, m.Expired(w.now) || w.dropped[id.Queue]); err != nil {
+			return err
+		}
+	}
+	return w.step()
+}
+
+// DeleteDead deletes what is dead, in batches, and at last the definitions of dropped queues and
+// the flush record. When it ends early it can be called again. progress, if it is not nil, is told
+// how many records were deleted.
+func DeleteDead(ctx context.Context, s *storage.Store, now int64, progress func(deleted int64)) error {
+	d := deleter{ctx: ctx, s: s, progress: progress}
+	var dropped []uint32
+	// A walk shows the store as it was before the first batch.
+	_, err := Walk(ctx, s, now, Visitor{
+		Queue: func(q *storage.Queue, dead bool) error {
+			if dead {
+				dropped = append(dropped, q.ID)
+			}
+			return nil
+		},
+		Head: func(h *storage.Head, dead bool) error {
+			if !dead {
+				return nil
+			}
+			d.b.DeleteHead(h.ID, storage.Mark{Version: h.Version, Large: storage.IsLarge(h.Size)})
+			return d.deleted()
+		},
+		Field: func(f *storage.Field, dead bool) error {
+			if !dead {
+				return nil
+			}
+			d.b.DeleteField(f.Hash, f.ID, storage.Mark{Version: f.Version, Large: storage.IsLarge(f.Size)})
+			return d.deleted()
+		},
+		Packet: func(id storage.PacketID, m *storage.Meta, dead bool) error {
+			if !dead {
+				return nil
+			}
+			d.b.Delete(id, storage.Removed{Expires: m.Expiry != 0, Large: m.Large})
+			return d.deleted()
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.apply(); err != nil {
+		return err
+	}
+	for _, id := range dropped {
+		d.b.DeleteQueue(id)
+		if err := d.deleted(); err != nil {
+			return err
+		}
+	}
+	if s.Flush() != (storage.Flush{}) {
+		d.b.SetFlush(storage.Flush{})
+	}
+	return d.apply()
+}
+
+// deleter is one DeleteDead under way.
+type deleter struct {
+	ctx      context.Context
+	s        *storage.Store
+	b        storage.Batch
+	count    int64
+	progress func(deleted int64)
+}
+
+// deleted applies the batch when it is full.
+func (d *deleter) deleted() error {
+	const entries = 2 // that the next one takes at most
+	d.count++
+	l := d.s.Limits()
+	if d.b.Len()+entries <= l.MaxOps && d.b.Bytes() < l.MaxBytes/2 {
+		return nil
+	}
+	return d.apply()
+}
+
+func (d *deleter) apply() error {
+	if err := d.s.Apply(&d.b); err != nil {
+		return fmt.Errorf("delete what has expired or is dropped: %w", err)
+	}
+	d.b.Reset()
+	if d.progress != nil {
+		d.progress(d.count)
+	}
+	return d.ctx.Err()
+}
