@@ -27,7 +27,7 @@ type Options struct {
 // Report says what a compaction did.
 type Report struct {
 	Packets       int64             // kept
-	Expired       int64             // packets deleted, because their time had passed or their queue was dropped
+	Expired       int64             // packets deleted: their time had passed, or their queue was dropped
 	Keys          int64             // strings and hashes, kept
 	Findings      []string          // losses that were accepted, a sentence each
 	Before, After storage.FileSizes // of the folder
