@@ -156,3 +156,19 @@ func TestALongPipelineIsAnsweredInOrder(t *testing.T) {
 		}
 	})
 }
+
+func TestMemoryUsageIsAFigureForEveryType(t *testing.T) {
+	onEach(t, func(t *testing.T, addr string) {
+		c := dial(t, addr)
+		large := strings.Repeat("x", 1000)
+		c.do(ok, "SET", "string", large)
+		c.do(number(1), "HSET", "hash", "f", large)
+		c.do(number(1), "LPUSH", "list", large)
+		for _, name := range []string{"string", "hash", "list"} {
+			if n := c.int(c.ask("MEMORY", "USAGE", name)); n < 1000 || n > 2000 {
+				t.Errorf("MEMORY USAGE %s says %d, want a little more than 1000", name, n)
+			}
+		}
+		c.do(null, "MEMORY", "USAGE", "nothing", "SAMPLES", "0")
+	})
+}

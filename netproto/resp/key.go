@@ -28,6 +28,9 @@ func keyCommands() []command {
 		{name: "pttl", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(millisecond, false)},
 		{name: "expiretime", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(second, true)},
 		{name: "pexpiretime", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(millisecond, true)},
+		{name: "memory", arity: -2, flags: flagRead, subs: []command{
+			{name: "memory|usage", arity: -3, flags: flagRead, first: 2, last: 2, step: 1, run: memoryUsage},
+		}},
 		{name: "object", arity: -2, flags: flagRead, first: 2, last: 2, step: 1, run: object},
 		{name: "flushdb", arity: -1, flags: flagWrite, room: flushRoom, run: flush},
 		{name: "flushall", arity: -1, flags: flagWrite, room: flushRoom, run: flush},

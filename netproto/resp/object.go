@@ -102,3 +102,49 @@ func dense(tx *broker.Tx, name []byte) bool {
 	})
 	return short
 }
+
+// What a name, a field and an element take besides their bytes, roughly.
+const (
+	nameOverhead = 64
+	partOverhead = 48
+)
+
+// memoryUsage estimates the bytes of a value. A few fields or elements stand for all.
+func memoryUsage(s *session, tx *broker.Tx, args [][]byte) error {
+	name := args[2]
+	if len(args) != 3 && (len(args) != 5 || !is(args[3], "samples")) {
+		return failure(errSyntax)
+	}
+	const samples = 5
+	size := int64(len(name) + nameOverhead)
+	switch tx.Type(name) {
+	case broker.TypeNone:
+		s.null()
+		return nil
+	case broker.TypeString:
+		v, _, err := tx.String(name)
+		if err != nil {
+			return err
+		}
+		size += int64(v.Size)
+	case broker.TypeHash:
+		n, err := tx.HashLen(name)
+		if err != nil {
+			return err
+		}
+		seen, bytes := int64(0), int64(0)
+		_ = tx.Fields(name, func(field []byte, v broker.Value) bool {
+			seen, bytes = seen+1, bytes+int64(len(field)+v.Size+partOverhead)
+			return seen < samples
+		})
+		size += bytes * int64(n) / max(seen, 1)
+	default:
+		n, err := tx.Len(name)
+		if err != nil {
+			return err
+		}
+		size += int64(n) * int64(tx.LargestAt(name, broker.Newest, samples)+partOverhead)
+	}
+	s.int(size)
+	return nil
+}

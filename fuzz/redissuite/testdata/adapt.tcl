@@ -1,5 +1,5 @@
-# The suite sets Redis's internal limits before most files, also where no test depends on them, and
-# empties the library of functions. Such commands of the suite's own client do not reach the server.
+# The suite sets Redis's internal limits before most files, also where no test depends on them. Such
+# commands of the suite's own client do not reach the server.
 
 proc is_internal {setting} {
     regexp -nocase {^(list|hash|set|zset)-(max|compress)|^(save|proto-max-bulk-len|client-query-buffer-limit|lazyfree-lazy-user-flush)$} $setting
@@ -12,9 +12,6 @@ proc r {args} {
         set words [lrange $words 1 end]
     }
     set name [string tolower [lindex $words 0]]
-    if {$name eq {function}} {
-        return OK
-    }
     if {$name eq {config} && [is_internal [lindex $words 2]]} {
         if {[string tolower [lindex $words 1]] eq {set}} {
             return OK
@@ -22,9 +19,4 @@ proc r {args} {
         return [list [lindex $words 2] 0]
     }
     uplevel 1 [list send_to_server {*}$args]
-}
-
-# How many bytes Redis takes for a key.
-proc memory_usage {key} {
-    return 1
 }
