@@ -61,6 +61,7 @@ type tester interface {
 	Helper()
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
 }
 
 const startTime = 1_700_000_000_000

@@ -1,0 +1,274 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// fill pushes n elements, 1000 in a call.
+func (h *harness) fill(name string, n int) {
+	h.t.Helper()
+	for at := 0; at < n; at += 1000 {
+		values := []string{}
+		for i := at; i < min(n, at+1000); i++ {
+			values = append(values, fmt.Sprint(i))
+		}
+		h.pushEnd(name, broker.Oldest, values...)
+	}
+}
+
+// swept waits until the sweeper has nothing to do.
+func (h *harness) swept() {
+	h.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		left := 0
+		h.do(func(tx *broker.Tx) error { left = tx.Dropped(); return nil })
+		if h.barrier(); left == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatalf("%d dropped queues are not swept", left)
+		}
+	}
+}
+
+func (h *harness) drop(name string) {
+	h.t.Helper()
+	h.together(func(tx *broker.Tx) error { tx.DropQueue([]byte(name)); return nil })
+}
+
+func TestADroppedQueueIsGoneAtOnceAndItsPacketsAreSwept(t *testing.T) {
+	for _, n := range []int{1, 128, 129, 5000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			h := newHarness(t)
+			defer h.b.Close()
+			h.store.limits = smallBatches
+			h.restart()
+			h.fill("q", n)
+			h.push("other", 1, 0, "k", "stays")
+			h.together(func(tx *broker.Tx) error {
+				tx.DropQueue([]byte("q"))
+				if n, err := tx.Len([]byte("q")); n != 0 || err != nil {
+					t.Errorf("the dropped list has %d elements (%v)", n, err)
+				}
+				return pushEnd(tx, "q", broker.Newest, "new")
+			})
+			if s := h.b.Stats(); s.Packets != 2 || s.Queues != 2 {
+				t.Errorf("%d packets in %d queues are counted, want the new one and the other", s.Packets, s.Queues)
+			}
+			h.wantList("q", "new")
+			h.swept()
+			if packets, queues := h.stored(); packets != 2 || queues != 2 {
+				t.Errorf("%d packets and %d queues are stored, want 2 and 2", packets, queues)
+			}
+			h.restart()
+			h.wantList("q", "new")
+		})
+	}
+}
+
+// crash restarts the broker on what is on disk after the batch that brings the drop, and before
+// the sweeper has gone on. It returns how many packets are on disk then.
+func (h *harness) crash(drop func()) (packets int) {
+	h.t.Helper()
+	h.barrier()
+	g := h.gate()
+	drop()
+	<-g.entered // the batch of the drop; what is swept next is in a later one
+	g.leave <- nil
+	<-g.entered
+	h.ungate()
+	g.leave <- errors.New("the process is killed")
+	<-h.b.Failed()
+	_ = h.b.Close()
+	packets = len(h.store.packets)
+	h.start()
+	return packets
+}
+
+func TestADropThatWasNotSweptIsSweptAfterAStart(t *testing.T) {
+	h := newHarness(t)
+	defer func() { h.b.Close() }()
+	h.store.limits = smallBatches
+	h.restart()
+	h.fill("q", 5000)
+	h.push("q", 0, 0, "not selectable", "x")
+	if packets := h.crash(func() { h.drop("q") }); packets < 2000 {
+		t.Fatalf("%d packets are left after the crash: the test does not see what it is about", packets)
+	}
+	if n := h.b.Stats().Packets; n != 0 {
+		t.Errorf("%d packets are counted after the start, want none", n)
+	}
+	h.pushEnd("q", broker.Newest, "new")
+	h.wantList("q", "new")
+	h.swept()
+	if packets, queues := h.stored(); packets != 1 || queues != 1 {
+		t.Errorf("%d packets and %d queues are stored, want the new one", packets, queues)
+	}
+	h.restart()
+	h.wantList("q", "new")
+}
+
+func TestPacketsThatNoPopTakesAreDroppedWithTheirQueue(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	for i := range 10 {
+		h.push("q", 0, 0, fmt.Sprint(i), "x")
+	}
+	h.push("q", 1, 0, "k", "x")
+	h.push("other", 0, 0, "k", "stays")
+	h.drop("q")
+	h.swept()
+	if packets, queues := h.stored(); packets != 1 || queues != 1 {
+		t.Errorf("%d packets and %d queues are stored, want the other", packets, queues)
+	}
+}
+
+func TestSubscribersOfADroppedQueueWaitForItsName(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.fill("q", 1000)
+	r := &inbox{}
+	c := h.b.Attach(r, groups)
+	h.subscribe(c, 0, "q")
+	h.drop("q")
+	h.do(func(tx *broker.Tx) error { return tx.Ready(c, 2) })
+	h.pushEnd("q", broker.Newest, "new")
+	h.wantReplies(r, "new")
+	h.do(func(tx *broker.Tx) error { return tx.Unsubscribe(c, []byte("q")) })
+	h.pushEnd("q", broker.Newest, "later")
+	h.wantReplies(r, "new")
+}
+
+func TestPacketsOfADroppedQueueExpireWithoutHarm(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits = smallBatches
+	h.restart()
+	r := &inbox{}
+	c := h.b.Attach(r, groups)
+	for i := range 3000 {
+		h.push("q", 1, time.Duration(1+i%7)*time.Millisecond, fmt.Sprint(i), "x")
+	}
+	h.subscribe(c, 0, "q")
+	g := h.gate()
+	h.drop("q")
+	<-g.entered
+	h.now.Add(4)
+	h.ungate()
+	g.leave <- nil
+	h.do(func(tx *broker.Tx) error { return tx.Ready(c, 5) })
+	h.swept()
+	h.wantReplies(r)
+	if packets, _ := h.stored(); packets != 0 {
+		t.Errorf("%d packets are left", packets)
+	}
+}
+
+func TestATrimKeepsWhatItShallOverARestart(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		n, from, keep int
+		room          broker.Room
+	}{
+		{"nothing to delete", 10, 0, 10, broker.Room{}},
+		{"few deletes", 10, 2, 3, broker.Room{Deletes: 7}},
+		{"to nothing, small", 100, 0, 0, broker.Room{Records: 2, Deletes: 100}},
+		{"to nothing, large", 5000, 0, 0, broker.Room{Records: 2, Deletes: 128}},
+		{"most are deleted", 4500, 4000, 10, broker.Room{Records: 12, Deletes: 10, Bytes: 42}},
+		{"most are kept", 5000, 100, 4800, broker.Room{Deletes: 200}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := newHarness(t)
+			defer func() { h.b.Close() }()
+			h.fill("q", row.n)
+			want := h.list("q")[row.from : row.from+row.keep]
+			h.restart()
+			h.do(func(tx *broker.Tx) error {
+				room := tx.TrimRoom([]byte("q"), row.from, row.keep)
+				if room != row.room {
+					t.Errorf("room %+v, want %+v", room, row.room)
+				}
+				return tx.Atomic(room, func() error { return tx.Trim([]byte("q"), row.from, row.keep) })
+			})
+			h.wantList("q", want...)
+			h.pushEnd("q", broker.Newest, "new")
+			want = append([]string{"new"}, want...)
+			h.wantList("q", want...)
+			h.restart()
+			h.wantList("q", want...)
+			h.swept()
+			if packets, queues := h.stored(); packets != len(want) || queues != 1 {
+				t.Errorf("%d packets and %d queues are stored, want %d and 1", packets, queues, len(want))
+			}
+			h.restart()
+			h.wantList("q", want...)
+		})
+	}
+}
+
+func TestATrimLeavesWhatIsNotPartOfTheList(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.fill("q", 300)
+	h.push("q", 0, 0, "k", "not selectable")
+	h.together(func(tx *broker.Tx) error { return tx.Trim([]byte("q"), 0, 0) })
+	h.wantList("q")
+	h.push("q", 1, 0, "k", "selectable")
+	r := &inbox{}
+	h.pop(h.b.Attach(r, groups), "q")
+	h.wantReplies(r, "selectable not selectable")
+}
+
+func TestARenamedQueueTakesItsPacketsAndNotItsSubscribers(t *testing.T) {
+	h := newHarness(t)
+	defer func() { h.b.Close() }()
+	h.pushEnd("from", broker.Oldest, "a", "b")
+	h.pushEnd("to", broker.Oldest, "gone")
+	old, wide := &inbox{}, &inbox{}
+	co, cw := h.b.Attach(old, groups), h.b.Attach(wide, groups)
+	h.subscribe(co, 0, "from")
+	h.subscribe(cw, 0, "to")
+	h.together(func(tx *broker.Tx) error {
+		tx.RenameQueue([]byte("from"), []byte("to"))
+		return errors.Join(tx.Ready(co, 1), tx.Ready(cw, 1))
+	})
+	h.pushEnd("from", broker.Newest, "new")
+	h.wantReplies(wide, "a")
+	h.wantReplies(old, "new")
+	h.wantList("to", "b")
+	h.restart()
+	h.wantList("to", "b")
+	h.wantList("from")
+}
+
+func TestASweepLeavesRoomForOthers(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits = smallBatches
+	h.restart()
+	h.fill("q", 6000)
+	h.barrier()
+	largest := 0
+	h.store.mu.Lock()
+	h.store.after = func(b *storage.Batch) {
+		deletes := 0
+		b.Each(func(op storage.Op) {
+			if op.Kind == storage.OpDelete {
+				deletes++
+			}
+		})
+		largest = max(largest, deletes)
+	}
+	h.store.mu.Unlock()
+	h.drop("q")
+	h.swept()
+	if limit := smallBatches.MaxOps / 2; largest == 0 || largest > limit {
+		t.Errorf("a batch has %d deletes, want at most %d", largest, limit)
+	}
+}
