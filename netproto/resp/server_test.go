@@ -27,7 +27,7 @@ type door struct {
 	dir      string
 	config   Config
 	protocol *Protocol
-	store    *storage.Store
+	disk     *disk
 	broker   *broker.Broker
 	server   *netproto.Server
 	served   chan error
@@ -53,8 +53,8 @@ func (d *door) start() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.store = store
-	d.broker = broker.New(store, state, broker.Options{Clock: d.now.Load})
+	d.disk = &disk{Store: store}
+	d.broker = broker.New(d.disk, state, broker.Options{Clock: d.now.Load})
 	d.protocol = New(d.config)
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *door) stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	err := errors.Join(d.server.Shutdown(ctx), <-d.served, d.broker.Close(), d.store.Close())
+	err := errors.Join(d.server.Shutdown(ctx), <-d.served, d.broker.Close(), d.disk.Close())
 	if d.server = nil; err != nil {
 		d.t.Fatal(err)
 	}

@@ -1,0 +1,121 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// disk is a store whose free space and commits the test controls.
+type disk struct {
+	*storage.Store
+	level atomic.Int32           // a storage.Level
+	apply atomic.Pointer[func()] // called before a commit
+}
+
+func (d *disk) Space() storage.Space { return storage.Space{Level: storage.Level(d.level.Load())} }
+
+func (d *disk) Apply(b *storage.Batch) error {
+	if fn := d.apply.Load(); fn != nil {
+		(*fn)()
+	}
+	return d.Store.Apply(b)
+}
+
+// wantNothing expects that no byte comes for a short while.
+func (c *conn) wantNothing() {
+	c.t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	if n, err := c.Read(make([]byte, 1)); n > 0 || err == nil {
+		c.t.Fatal("a reply left before what it shows was on disk")
+	}
+	_ = c.SetReadDeadline(time.Now().Add(limit))
+}
+
+func TestAReplyWaitsForWhatItShows(t *testing.T) {
+	d := newDoor(t, Config{})
+	writer, reader, idle, listener := d.dial(), d.dial(), d.dial(), d.dial()
+	writer.ask("SET old 1", "+OK\r\n")
+	listener.ask("SUBSCRIBE x", event("subscribe", "x", ":1"))
+	entered, leave := make(chan struct{}, 64), make(chan struct{})
+	stop := func() { entered <- struct{}{}; <-leave }
+	d.disk.apply.Store(&stop)
+	writer.send(request("SET", "new", "1") + request("PUBLISH", "x", "set"))
+	<-entered
+	idle.ask("PING", "+PONG\r\n")
+	idle.ask("GET old", "$1\r\n1\r\n") // that is on disk
+	idle.ask("GET", "-ERR wrong number of arguments for 'get' command\r\n")
+	reader.send(request("GET", "old") + request("GET", "new") + request("PING"))
+	reader.wantNothing()
+	listener.wantNothing()
+	writer.wantNothing()
+	close(leave)
+	writer.want("+OK\r\n:1\r\n")
+	reader.want("$1\r\n1\r\n$1\r\n1\r\n+PONG\r\n")
+	listener.want(event("message", "x", "set"))
+}
+
+func TestANearlyFullDiskRefusesWhatStores(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("RPUSH l a b", ":2\r\n")
+	c.ask("SET k v", "+OK\r\n")
+	d.disk.level.Store(int32(storage.NoPush))
+	refused := func(words ...string) {
+		t.Helper()
+		if got := c.line(words...); !strings.HasPrefix(got, "-OOM command not allowed: disk is nearly full") {
+			t.Errorf("%v: %q", words, got)
+		}
+	}
+	for try := 0; c.line("LPUSH", "l", "c") != "-OOM command not allowed: disk is nearly full: pushes are refused until space is freed, pops go on"; try++ {
+		d.now.Add(100) // the broker looks again
+		if try == 100 {
+			t.Fatal("pushes go on")
+		}
+	}
+	refused("SET", "k", "w")
+	refused("HSET", "h", "f", "1")
+	c.ask("GET k", "$1\r\nv\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("RPOP l", queuedReply)
+	c.ask("LPUSH m x", queuedReply)
+	if got := c.line("EXEC"); !strings.HasPrefix(got, "-EXECABORT Transaction discarded because of: disk is nearly full") {
+		t.Errorf("EXEC: %q", got)
+	}
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("RPOP l", queuedReply)
+	c.ask("DEL k", queuedReply)
+	if got := c.line("EXEC"); got != "*2" {
+		t.Errorf("EXEC of what takes: %q", got)
+	}
+	c.readLine()
+	c.readLine()
+	c.want(":1\r\n")
+	d.disk.level.Store(int32(storage.Normal))
+	d.now.Add(1000)
+	c.ask("SET k v", "+OK\r\n")
+}
+
+func TestRequestsBehindAFullBatchWait(t *testing.T) {
+	d := newDoor(t, Config{})
+	writer, c := d.dial(), d.dial()
+	entered, leave := make(chan struct{}, 64), make(chan struct{})
+	stop := func() { entered <- struct{}{}; <-leave }
+	d.disk.apply.Store(&stop)
+	writer.send(request("SET", "first", "1"))
+	<-entered
+	const n = 20_000 // more than a batch takes
+	go func() {      // ends when all is sent, or the connection is closed
+		for i := range n {
+			c.send(request("SET", fmt.Sprint(i), "x"))
+		}
+	}()
+	c.wantNothing()
+	close(leave)
+	c.want(strings.Repeat("+OK\r\n", n))
+	c.ask("DBSIZE", fmt.Sprintf(":%d\r\n", n+1))
+}
