@@ -41,17 +41,20 @@ func keyCommands() []command {
 // dropped with one record.
 const maxDropped = 128
 
-// listRoom is the room of what deletes a list; none if the name is that of something else.
-func listRoom(tx *broker.Tx, name []byte) broker.Room {
-	if tx.Type(name) != broker.TypeList {
-		return broker.Room{}
+// replaceRoom is the room of what goes when a name becomes that of a string.
+func replaceRoom(tx *broker.Tx, name []byte) broker.Room {
+	switch tx.Type(name) {
+	case broker.TypeList:
+		return broker.Room{Records: 2, Bytes: len(name), Deletes: atMost(tx, name, maxDropped)}
+	case broker.TypeHash:
+		return broker.Room{Records: 1}
 	}
-	return broker.Room{Records: 1, Bytes: len(name), Deletes: atMost(tx, name, maxDropped)}
+	return broker.Room{}
 }
 
 func delRoom(_ *session, tx *broker.Tx, args [][]byte) (room broker.Room) {
 	for _, name := range args[1:] {
-		room = room.Plus(listRoom(tx, name))
+		room = room.Plus(replaceRoom(tx, name))
 		room.Records++
 	}
 	return room
@@ -100,7 +103,7 @@ func randomkey(s *session, tx *broker.Tx, _ [][]byte) error {
 // headRoom is the room of a command that rewrites the head of what has a name, or deletes it. A
 // small string is part of its head.
 func headRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return listRoom(tx, args[1]).Plus(broker.Room{Records: 1, Bytes: len(args[1]) + headBytes})
+	return replaceRoom(tx, args[1]).Plus(broker.Room{Records: 1, Bytes: len(args[1]) + headBytes})
 }
 
 // headBytes is the most bytes of a head besides the name.
@@ -108,7 +111,7 @@ const headBytes = 2048
 
 func renameRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
 	head := broker.Room{Records: 3, Bytes: len(args[1]) + len(args[2]) + headBytes}
-	return head.Plus(listRoom(tx, args[2]))
+	return head.Plus(replaceRoom(tx, args[2]))
 }
 
 func rename(s *session, tx *broker.Tx, args [][]byte) error {

@@ -210,16 +210,13 @@ func (s *session) store(tx *broker.Tx, name, value []byte, expiry int64) error {
 
 // setRoom is the room of what stores one string in place of whatever has the name.
 func setRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return broker.Room{Records: 2, Bytes: bytesOf(args[1:])}.Plus(listRoom(tx, args[1]))
+	return broker.Room{Records: 1, Bytes: bytesOf(args[1:])}.Plus(replaceRoom(tx, args[1]))
 }
 
 func msetRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
 	room := roomOfPairs(1)(nil, nil, args)
 	for i := 1; i < len(args); i += 2 {
-		room = room.Plus(listRoom(tx, args[i]))
-		if tx.Type(args[i]) == broker.TypeHash {
-			room.Records++
-		}
+		room = room.Plus(replaceRoom(tx, args[i]))
 	}
 	return room
 }
