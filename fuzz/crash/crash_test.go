@@ -39,7 +39,7 @@ func serveAll(binary string, modes ...string) Command {
 		mode := modes[starts%len(modes)]
 		starts++
 		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "127.0.0.1:0",
-			"--redis", "off", "--admin", "127.0.0.1:0", "--sync", mode)
+			"--redis", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--sync", mode)
 	}
 }
 
@@ -50,10 +50,12 @@ func runSeed() uint64 {
 	return uint64(time.Now().UnixNano())
 }
 
-// Operations a second below which a crash test proves nothing, without the board and on the board.
+// Operations a second below which a crash test proves nothing: those of pinpriq, of the board and
+// of the Redis protocol.
 const (
 	minRate      = 5000
 	minBoardRate = 1000
+	minRedisRate = 1000
 )
 
 func TestCrash(t *testing.T) {
@@ -66,6 +68,15 @@ func TestCrash(t *testing.T) {
 			Data:      t.TempDir(),
 			Cycles:    *cycles,
 			SlowEvery: 3,
+		})
+	})
+	t.Run("with the Redis protocol", func(t *testing.T) {
+		crash(t, Options{
+			Command:      serveAll(binary, "always", "interval:5ms", "never"),
+			Data:         t.TempDir(),
+			Cycles:       *cycles,
+			RedisClients: 4,
+			MinRedisRate: minRedisRate,
 		})
 	})
 	// On a small disk logs, tables and tombstones are soon merged. So a packet that a log brings
@@ -94,7 +105,7 @@ func crash(t *testing.T, o Options) {
 	for _, f := range result.Findings {
 		t.Error(f)
 	}
-	t.Logf("%d cycles: %d kills (%d with a log that a reader kept), %d clean stops, %d operations in %v under load (%.0f/s), %d of the board (%.0f/s), %d findings",
+	t.Logf("%d cycles: %d kills (%d with a log that a reader kept), %d clean stops, %d operations in %v under load (%.0f/s), %d of the board (%.0f/s), %d of the Redis protocol (%.0f/s), %d findings",
 		result.Cycles, result.Kills, result.Kept, result.Stops, result.Ops, result.Load.Round(time.Millisecond), result.Rate(),
-		result.BoardOps, result.BoardRate(), len(result.Findings))
+		result.BoardOps, result.BoardRate(), result.RedisOps, result.RedisRate(), len(result.Findings))
 }

@@ -24,7 +24,7 @@ func (c *redisClient) ofMortal() redisOp {
 	c.serial++
 	ttl := randomTTL(c.rng)
 	name := fmt.Sprintf("mortal:%d:%d", c.number, c.serial)
-	v, ms := c.value(), strconv.Itoa(ttl)
+	v, ms := c.element(), strconv.Itoa(ttl)
 	m := &mortal{packet: packet{sent: c.asked, ttl: int32(ttl)}, name: name}
 	op := redisOp{answer: func(reply string) {
 		m.by = c.r.ledger.now()

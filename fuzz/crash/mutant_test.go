@@ -48,10 +48,28 @@ func showsOnBoard() map[string][]Kind {
 	}
 }
 
+// showsInRedis says the same for a load of the Redis protocol alone.
+func showsInRedis() map[string][]Kind {
+	return map[string][]Kind{
+		mutant.None:           nil,
+		"ack-before-commit":   {Lost, Returned},
+		"delete-not-written":  {Returned, Doubled, NotStarted},
+		"batch-torn":          {Order, NotStarted},
+		"batches-reordered":   {Lost, Returned, Doubled, NotStarted},
+		"move-not-deleted":    {Returned, Doubled},
+		"move-not-put":        {Lost},
+		"drop-forgotten":      {Returned},
+		"values-later":        {Order},
+		"value-dropped":       {Lost},
+		"value-never-expires": {Expired, Order},
+	}
+}
+
 func TestEveryPlantedBugIsExpectedSomewhere(t *testing.T) {
 	for _, name := range mutant.Names() {
 		_, pinpriq := showsAs()[name]
-		if _, board := showsOnBoard()[name]; !pinpriq && !board {
+		_, board := showsOnBoard()[name]
+		if _, redis := showsInRedis()[name]; !pinpriq && !board && !redis {
 			t.Errorf("nothing says how %q shows", name)
 		}
 	}
@@ -63,6 +81,10 @@ func TestHarnessCatchesPlantedBugs(t *testing.T) {
 
 func TestHarnessCatchesPlantedBugsOfTheBoard(t *testing.T) {
 	catchPlantedBugs(t, showsOnBoard(), Options{NoPinpriq: true, BoardClients: 6}, "-barbershop", "127.0.0.1:0")
+}
+
+func TestHarnessCatchesPlantedBugsOfTheRedisProtocol(t *testing.T) {
+	catchPlantedBugs(t, showsInRedis(), Options{NoPinpriq: true, RedisClients: 6}, "-redis", "127.0.0.1:0")
 }
 
 // catchPlantedBugs runs the load of o against a server with each bug, and expects it to be found

@@ -32,8 +32,8 @@ func readOf(own, name string) []string {
 
 const (
 	ownElements = 100 // of a list, above which it only shrinks
-	longPush    = 40  // elements that a push to the long list brings
-	maxLong     = 400
+	longPush    = 100 // short elements that a push to the long list brings
+	maxLong     = 8000
 	maxText     = 4000
 	ownFields   = 50
 )
@@ -41,11 +41,15 @@ const (
 // name is the full name of one of the client's own.
 func (c *redisClient) name(own string) string { return fmt.Sprintf("own:%d:%s", c.number, own) }
 
-// value makes a value that no other is equal to.
-func (c *redisClient) value() string {
+// value makes a value that no other is equal to, of so many bytes.
+func (c *redisClient) value(size int) string {
 	c.serial++
-	return string(appendPayload(nil, makeID(c.number, c.serial), randomSize(c.rng)))
+	return string(appendPayload(nil, makeID(c.number, c.serial), size))
 }
+
+// element makes a value that is not very large: otherwise the move of many of them would be refused
+// in a transaction.
+func (c *redisClient) element() string { return c.value(min(randomSize(c.rng), maxText)) }
 
 // command picks a command under the client's own names.
 func (c *redisClient) command() []string {
@@ -72,7 +76,7 @@ func (c *redisClient) listCommand() []string {
 	case n < 35 && len(elements) < ownElements:
 		args := []string{[]string{"LPUSH", "RPUSH"}[n%2], list}
 		for range 1 + c.rng.IntN(3) {
-			args = append(args, c.value())
+			args = append(args, c.element())
 		}
 		return args
 	case n < 60:
@@ -80,9 +84,9 @@ func (c *redisClient) listCommand() []string {
 	case n < 80 && len(moved) > 0:
 		return []string{"LREM", next, "1", moved[c.rng.IntN(len(moved))]}
 	case n < 85 && len(elements) > 0:
-		return []string{"LINSERT", list, "BEFORE", elements[c.rng.IntN(len(elements))], c.value()}
+		return []string{"LINSERT", list, "BEFORE", elements[c.rng.IntN(len(elements))], c.element()}
 	case n < 90 && len(elements) > 0:
-		return []string{"LSET", list, strconv.Itoa(c.rng.IntN(len(elements))), c.value()}
+		return []string{"LSET", list, strconv.Itoa(c.rng.IntN(len(elements))), c.element()}
 	case n < 95:
 		return []string{"LPOP", list}
 	default:
@@ -90,7 +94,8 @@ func (c *redisClient) listCommand() []string {
 	}
 }
 
-// longCommand grows the long list, and deletes it when it is long.
+// longCommand grows the long list, and deletes it when it is long: mostly so long that the server
+// deletes its elements in several batches.
 func (c *redisClient) longCommand() []string {
 	long := c.name(ownLong)
 	if n := len(c.sent.list(long)); n > 0 && c.rng.IntN(maxLong) < n {
@@ -101,7 +106,7 @@ func (c *redisClient) longCommand() []string {
 	}
 	args := []string{"RPUSH", long}
 	for range longPush {
-		args = append(args, c.value())
+		args = append(args, c.value(payloadHeader+c.rng.IntN(20)))
 	}
 	return args
 }
@@ -114,7 +119,7 @@ func (c *redisClient) textCommand() []string {
 	case n < 60 && len(c.sent.text(text)) < maxText:
 		return []string{"APPEND", text, strconv.Itoa(n)}
 	case n < 90:
-		return []string{"SET", text, c.value()}
+		return []string{"SET", text, c.value(randomSize(c.rng))}
 	default:
 		return []string{"GET", text}
 	}
@@ -125,5 +130,5 @@ func (c *redisClient) hashCommand() []string {
 	if c.rng.IntN(3) == 0 {
 		return []string{"HDEL", hash, field}
 	}
-	return []string{"HSET", hash, field, c.value()}
+	return []string{"HSET", hash, field, c.element()}
 }

@@ -37,6 +37,10 @@ func faults() map[string]func(*store) {
 		"move-not-deleted":     func(s *store) { halfMove(s, storage.OpDelete) },
 		"move-not-put":         func(s *store) { halfMove(s, storage.OpPut) },
 		"first-put-dropped":    firstPutDropped,
+		"drop-forgotten":       dropForgotten,
+		"values-later":         valuesLater,
+		"value-dropped":        valueDropped,
+		"value-never-expires":  valueNeverExpires,
 	}
 }
 
@@ -149,6 +153,7 @@ func (s *store) write(ops []storage.Op) error {
 
 // ops lists what the fault lets through of a batch.
 func (s *store) ops(b *storage.Batch) []storage.Op {
+	s.marks = b.Marks()
 	var all []storage.Op
 	b.Each(func(op storage.Op) { all = append(all, op) })
 	if s.edit != nil {
@@ -157,7 +162,7 @@ func (s *store) ops(b *storage.Batch) []storage.Op {
 	return all
 }
 
-// copy makes a batch of operations, with marks that cover them.
+// copy makes a batch of operations, with the marks of the batch that they come from.
 func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 	b := new(storage.Batch)
 	for _, op := range ops {
@@ -175,26 +180,14 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 			} else {
 				b.Put(op.ID, &p)
 			}
-			s.marks.NextSeq = max(s.marks.NextSeq, op.ID.Seq+1)
 		case storage.OpDelete:
 			b.Delete(op.ID, op.Removed)
 		case storage.OpPutQueue:
 			b.PutQueue(op.Queue)
-			s.marks.NextQueue = max(s.marks.NextQueue, op.Queue.ID+1)
 		case storage.OpDeleteQueue:
 			b.DeleteQueue(op.Queue.ID)
-		case storage.OpPutHead:
-			b.PutHead(&op.Head, op.Old)
-			s.marks.LastKey = max(s.marks.LastKey, op.Head.ID, op.Head.Version)
-		case storage.OpDeleteHead:
-			b.DeleteHead(op.Head.ID, op.Old)
-		case storage.OpPutField:
-			b.PutField(&op.Field, op.Old)
-			s.marks.LastKey = max(s.marks.LastKey, op.Field.ID, op.Field.Version)
-		case storage.OpDeleteField:
-			b.DeleteField(op.Field.Hash, op.Field.ID, op.Old)
-		case storage.OpSetFlush:
-			b.SetFlush(op.Flush)
+		default:
+			copyItem(b, &op)
 		}
 	}
 	b.SetMarks(s.marks)
@@ -335,10 +328,14 @@ func skipSome() func(*storage.Meta) bool {
 	}
 }
 
-// keys knows the queue and key of the packets that were put.
+// keys knows what the packets that were put are told apart by: the queue and the key, or the
+// beginning of a payload without a key.
 type keys map[storage.PacketID]string
 
-// of returns the queue and key of a packet that is put or deleted, "" if it is not known.
+// payloadStart is enough of a payload of the load to tell it from any other.
+const payloadStart = 12
+
+// of returns that of a packet that is put or deleted, "" if it is not known.
 func (k keys) of(op storage.Op) string {
 	key := k[op.ID]
 	switch op.Kind {
@@ -349,7 +346,9 @@ func (k keys) of(op storage.Op) string {
 		if err := storage.DecodeRecord(op.Record, &p); err != nil {
 			panic(err) // the broker has just encoded it
 		}
-		key = fmt.Sprint(op.ID.Queue, p.Key)
+		if key = fmt.Sprint(op.ID.Queue, p.Key); p.Key == nil {
+			key = string(p.Payload[:min(len(p.Payload), payloadStart)])
+		}
 		k[op.ID] = key
 	}
 	return key
@@ -377,7 +376,7 @@ func firstPutDropped(s *store) {
 }
 
 // halfMove leaves out one half of every eighth move. A move deletes a packet and puts it again, in
-// the same batch and under the same key, at another place.
+// the same batch and with the same key or payload, at another place.
 func halfMove(s *store, half storage.OpKind) {
 	s.unchecked = true
 	known, n := keys{}, 0

@@ -18,27 +18,23 @@ import (
 func main() {
 	data := flag.String("data", "", "data folder")
 	barbershop := flag.String("barbershop", daemon.Off, "address to listen on for barbershop")
+	redis := flag.String("redis", daemon.Off, "address to listen on for the Redis protocol")
 	flag.Parse()
-	if err := run(*data, *barbershop, os.Getenv("MUTANT")); err != nil {
+	config := daemon.Config{Data: *data, Pinpriq: "127.0.0.1:0", Barbershop: *barbershop, Redis: *redis}
+	if err := run(config, os.Getenv("MUTANT")); err != nil {
 		fmt.Fprintf(os.Stderr, "mutantserver: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(data, barbershop, fault string) error {
+func run(config daemon.Config, fault string) error {
 	wrap, err := mutant.Wrap(fault)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	return daemon.Run(ctx, daemon.Config{
-		Data:            data,
-		Pinpriq:         "127.0.0.1:0",
-		Barbershop:      barbershop,
-		BarbershopQueue: "board",
-		Version:         "mutant",
-		Logger:          slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		WrapStore:       wrap,
-	})
+	config.BarbershopQueue, config.Version, config.WrapStore = "board", "mutant", wrap
+	config.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return daemon.Run(ctx, config)
 }

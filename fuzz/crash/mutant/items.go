@@ -1,0 +1,91 @@
+package mutant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// copyItem adds an operation on a string, a hash or a field to a batch, or that on the flush record.
+func copyItem(b *storage.Batch, op *storage.Op) {
+	switch op.Kind {
+	case storage.OpPutHead:
+		b.PutHead(&op.Head, op.Old)
+	case storage.OpDeleteHead:
+		b.DeleteHead(op.Head.ID, op.Old)
+	case storage.OpPutField:
+		b.PutField(&op.Field, op.Old)
+	case storage.OpDeleteField:
+		b.DeleteField(op.Field.Hash, op.Field.ID, op.Old)
+	case storage.OpSetFlush:
+		b.SetFlush(op.Flush)
+	}
+}
+
+func isItem(op storage.Op) bool {
+	return op.Kind >= storage.OpPutHead && op.Kind <= storage.OpDeleteField
+}
+
+// dropForgotten forgets to note of a long list that it is deleted. Its elements are deleted by later
+// batches all the same, the first of them a little later.
+func dropForgotten(s *store) {
+	dropped := false
+	s.edit = func(ops []storage.Op) []storage.Op {
+		if dropped {
+			time.Sleep(late)
+		}
+		dropped = false
+		for i := range ops {
+			dropped = dropped || ops[i].Queue.Dropped
+			ops[i].Queue.Dropped = false
+		}
+		return ops
+	}
+}
+
+// valuesLater writes the strings and hashes of a batch in a transaction of their own, a little
+// after its packets.
+func valuesLater(s *store) {
+	s.apply = func(b *storage.Batch) error {
+		var packets, items []storage.Op
+		for _, op := range s.ops(b) {
+			if isItem(op) {
+				items = append(items, op)
+			} else {
+				packets = append(packets, op)
+			}
+		}
+		if err := s.write(packets); err != nil || len(items) == 0 {
+			return err
+		}
+		time.Sleep(late)
+		return s.write(items)
+	}
+}
+
+// valueDropped leaves out one in 64 puts of strings and fields.
+func valueDropped(s *store) {
+	s.unchecked = true
+	n := 0
+	s.edit = func(ops []storage.Op) []storage.Op {
+		return slices.DeleteFunc(ops, func(op storage.Op) bool {
+			if op.Kind != storage.OpPutHead && op.Kind != storage.OpPutField {
+				return false
+			}
+			n++
+			return n%64 == 0
+		})
+	}
+}
+
+// valueNeverExpires forgets when strings and hashes expire.
+func valueNeverExpires(s *store) {
+	s.unchecked = true
+	s.edit = func(ops []storage.Op) []storage.Op {
+		for i := range ops {
+			ops[i].Head.Expiry = 0
+		}
+		return ops
+	}
+}
