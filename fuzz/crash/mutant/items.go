@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// copyItem adds an operation on a string, a hash or a field to a batch, or that on the flush record.
+// copyItem adds an operation on a string, hash or field to a batch, or that on the flush record.
 func copyItem(b *storage.Batch, op *storage.Op) {
 	switch op.Kind {
 	case storage.OpPutHead:
@@ -27,8 +27,8 @@ func isItem(op storage.Op) bool {
 	return op.Kind >= storage.OpPutHead && op.Kind <= storage.OpDeleteField
 }
 
-// dropForgotten forgets to note of a long list that it is deleted. Its elements are deleted by later
-// batches all the same, the first of them a little later.
+// dropForgotten forgets to note of a long list that it is deleted. Its elements are deleted by
+// later batches all the same, the first of them after a while.
 func dropForgotten(s *store) {
 	dropped := false
 	s.edit = func(ops []storage.Op) []storage.Op {
