@@ -280,6 +280,7 @@ func (s *session) end(tx *broker.Tx) {
 		return
 	}
 	s.ended = true
+	tx.StopWaiting(s.consumer) // so that it takes nothing more
 	s.clear(tx)
 	delete(s.protocol.sessions, s.id)
 }

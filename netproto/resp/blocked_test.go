@@ -1,0 +1,78 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// awaitBlocked returns once so many clients are blocked, as another client sees them.
+func (c *conn) awaitBlocked(n int) {
+	c.t.Helper()
+	for !strings.Contains(c.text("INFO", "clients"), fmt.Sprintf("blocked_clients:%d\r\n", n)) {
+	}
+}
+
+func TestABlockedClientIsUnblocked(t *testing.T) {
+	d := newDoor(t, Config{})
+	blocked, c := d.dial(), d.dial()
+	blocked.ask("CLIENT ID", ":1\r\n")
+	c.ask("CLIENT UNBLOCK 1", ":0\r\n")
+	c.ask("CLIENT UNBLOCK 99", ":0\r\n")
+	c.ask("CLIENT UNBLOCK x", "-ERR value is not an integer or out of range\r\n")
+	c.ask("CLIENT UNBLOCK 1 maybe", "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n")
+	for reason, reply := range map[string]string{
+		"":         "*-1\r\n",
+		" TIMEOUT": "*-1\r\n",
+		" ERROR":   "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n",
+	} {
+		blocked.send(request("BLPOP", "l", "0") + request("PING"))
+		c.awaitBlocked(1)
+		if got := c.text("CLIENT", "LIST", "ID", "1"); !strings.Contains(got, " flags=b ") {
+			t.Errorf("a blocked client is listed as %s", got)
+		}
+		c.ask("CLIENT UNBLOCK 1"+reason, ":1\r\n")
+		blocked.want(reply + "+PONG\r\n")
+	}
+	c.ask("LPUSH l a", ":1\r\n")
+	c.ask("LLEN l", ":1\r\n")
+}
+
+func TestAKilledClientThatIsBlockedTakesNothing(t *testing.T) {
+	d := newDoor(t, Config{})
+	blocked, c := d.dial(), d.dial()
+	blocked.send(request("BLPOP", "l", "0"))
+	c.awaitBlocked(1)
+	c.ask("CLIENT KILL TYPE normal", ":1\r\n")
+	blocked.wantEnd()
+	c.awaitBlocked(0)
+	c.ask("LPUSH l a", ":1\r\n")
+	c.ask("LPOP l", "$1\r\na\r\n")
+}
+
+func TestABlockedClientThatListensIsSentMessages(t *testing.T) {
+	d := newDoor(t, Config{})
+	blocked, c := d.dial(), d.dial()
+	if got := blocked.line("HELLO", "3"); got != "%7" {
+		t.Fatal(got)
+	}
+	for blocked.readLine() != "*0" {
+	}
+	blocked.ask("SUBSCRIBE x", pushed("subscribe", "x", ":1"))
+	blocked.send(request("BLPOP", "l", "0"))
+	c.awaitBlocked(1)
+	c.ask("PUBLISH x hello", ":1\r\n")
+	blocked.want(pushed("message", "x", "hello"))
+	c.ask("LPUSH l a", ":1\r\n")
+	blocked.want("*2\r\n$1\r\nl\r\n$1\r\na\r\n")
+}
+
+func TestAClientThatWantsNoRepliesStillTakes(t *testing.T) {
+	d := newDoor(t, Config{})
+	blocked, c := d.dial(), d.dial()
+	blocked.send("CLIENT REPLY OFF\r\nBLPOP l 0\r\nCLIENT REPLY ON\r\n")
+	c.awaitBlocked(1)
+	c.ask("LPUSH l a", ":1\r\n")
+	blocked.want("+OK\r\n")
+	c.ask("EXISTS l", ":0\r\n")
+}
