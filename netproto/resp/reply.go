@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -97,28 +96,6 @@ func (s *session) push(n int) {
 	} else {
 		s.array(n)
 	}
-}
-
-// double replies with a floating-point number.
-func (s *session) double(x float64) {
-	var buf [32]byte
-	text := strconv.AppendFloat(buf[:0], x, 'g', 17, 64)
-	if short := strconv.AppendFloat(buf[:0], x, 'g', -1, 64); len(short) < len(text) {
-		text = short
-	}
-	switch {
-	case math.IsInf(x, 1):
-		text = append(buf[:0], "inf"...)
-	case math.IsInf(x, -1):
-		text = append(buf[:0], "-inf"...)
-	}
-	if !s.resp3 {
-		s.bulk(text)
-		return
-	}
-	s.out = append(s.out, ',')
-	s.out = append(s.out, text...)
-	s.out = append(s.out, "\r\n"...)
 }
 
 func (s *session) head(kind byte, n int64) { s.out = appendHead(s.out, kind, n) }

@@ -79,12 +79,6 @@ func (d *door) stop() {
 	}
 }
 
-func (d *door) restart() {
-	d.t.Helper()
-	d.stop()
-	d.start()
-}
-
 // conn is a client that sends and expects bytes.
 type conn struct {
 	t testing.TB
