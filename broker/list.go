@@ -230,8 +230,15 @@ func (tx *Tx) LargestAt(name []byte, end End, n int) int {
 	if err != nil || q == nil {
 		return 0
 	}
-	b.scratch = b.ix.Next(q.ix, index.Selection{End: end}, 0, n, b.scratch[:0])
-	return largest(b.scratch)
+	const slice = 1024 // n may be far more than the list has
+	size := 0
+	for at := 0; at < n; at += slice {
+		b.scratch = b.ix.Next(q.ix, index.Selection{End: end}, at, min(n-at, slice), b.scratch[:0])
+		if size = max(size, largest(b.scratch)); len(b.scratch) < slice {
+			break
+		}
+	}
+	return size
 }
 
 func largest(packets []index.Packet) (size int) {

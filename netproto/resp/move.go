@@ -39,7 +39,7 @@ func endArgs(args [][]byte) (from, to broker.End, err error) {
 
 // moveRoom is the room of a move from the list args[1] to args[2].
 func (s *session) moveRoom(tx *broker.Tx, args [][]byte, from broker.End) broker.Room {
-	return broker.Room{Records: 2, Bytes: len(args[2]) + tx.LargestAt(args[1], from, s.reach()), Deletes: 1}
+	return broker.Room{Records: 2, Bytes: len(args[2]) + s.largestAt(tx, args[1], from), Deletes: 1}
 }
 
 func rpoplpushRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {

@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -13,6 +14,10 @@ type transaction struct {
 	dirty    bool // a command was refused: EXEC does nothing
 	commands []queued
 	held     int // bytes of the commands
+
+	// What transactionRoom has found out for moves; see largestAt.
+	reach   int
+	largest map[ending]int
 }
 
 // queued is a command that EXEC will run. It has its own copy of the arguments.
@@ -181,6 +186,7 @@ func (s *session) runTransaction() error {
 // A command may get beyond that all the same, behind a RENAME or a push for example. If the batch
 // has no room for that either, it changes nothing and replies with an error.
 func (s *session) transactionRoom(tx *broker.Tx) (all broker.Room) {
+	s.multi.reach = 0 // after ErrNoRoom the lists may be others
 	var move, grow broker.Room
 	moves, grows, largest, brought := 0, 0, 0, 0
 	for _, q := range s.multi.commands {
@@ -217,23 +223,40 @@ func times(r broker.Room, n int) broker.Room {
 	return broker.Room{Records: r.Records * n, Bytes: r.Bytes * n, Deletes: r.Deletes * n}
 }
 
-// reach is how many elements from the ends of a list a move of this request may get to see: one,
-// or in a transaction as many as its commands can have taken before.
-func (s *session) reach() int {
-	if !s.multi.on {
-		return 1
+// largestAt is the size of the largest element that a move of this request may take from an end of
+// a list. In a transaction the commands before it may have taken others.
+func (s *session) largestAt(tx *broker.Tx, list []byte, end broker.End) int {
+	m := &s.multi
+	if !m.on {
+		return tx.LargestAt(list, end, 1)
 	}
-	n := 0
-	for _, q := range s.multi.commands {
+	if m.reach == 0 {
+		m.reach, m.largest = m.takes(), make(map[ending]int)
+	}
+	at := ending{string(list), end}
+	size, ok := m.largest[at]
+	if !ok {
+		size = tx.LargestAt(list, end, m.reach)
+		m.largest[at] = size
+	}
+	return size
+}
+
+// ending is one end of a list.
+type ending struct {
+	list string
+	end  broker.End
+}
+
+// takes is the most elements that the commands take from one end of a list.
+func (m *transaction) takes() (n int) {
+	for _, q := range m.commands {
 		switch {
 		case q.command.flags&flagMove != 0:
 			n++
 		case q.command.flags&flagWrite != 0 && q.command.flags&flagAdds == 0:
-			return maxReach // it may take any number
+			return math.MaxInt // it may take any number
 		}
 	}
-	return max(n, 1)
+	return n
 }
-
-// maxReach is more elements than a list has.
-const maxReach = 1 << 40
