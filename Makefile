@@ -1,11 +1,12 @@
 # Building needs Go and nothing else. `make check` also needs a C compiler, for the race detector.
 
 # These may be set on the command line, as in: make crash CYCLES=100
-CYCLES   ?= 10
+CYCLES    ?= 10
 # A number of inputs, not a time: when a time is over, go test can fail with "context deadline exceeded".
-FUZZTIME ?= 30000x
-DURATION ?= 1h
-BENCH    ?=
+FUZZTIME  ?= 30000x
+DURATION  ?= 1h
+HISTORIES ?= 2000
+BENCH     ?=
 
 BIN := bin/holdfast
 
@@ -54,6 +55,9 @@ crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
 
 redis-suite: ## run Redis's own tests, which are fetched, against the Redis protocol
 	go test ./fuzz/redissuite -count=1 -run 'TestRedisSuite$$' -suite -timeout 30m -v
+
+linear: ## check that one order explains each of HISTORIES (2000) histories of concurrent Redis clients
+	go test ./fuzz/redis -count=1 -run 'TestConcurrentClientsSeeOneOrder$$' -histories $(HISTORIES) -timeout 60m -v
 
 soak: ## load a server for DURATION (1h) and check that its folder, memory and open files stay bounded
 	go test ./fuzz/soak -count=1 -run 'TestSoak$$' -duration $(DURATION) -timeout 0 -v

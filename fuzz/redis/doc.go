@@ -7,6 +7,7 @@
 //	rfq_test.go        all versions of rfq's clients, and what they do together
 //	pressure_test.go   pressure's clients in C, Python and Go, and what they do together
 //	waiting_test.go    blocked pops: who is served, when, and what waits behind them
+//	linear_test.go     histories of concurrent clients, which one order must explain
 //	replies_test.go    replies that these clients depend on, to the byte
 //	goredis_test.go    the same conventions by go-redis
 //	programs_test.go   programs that are installed: redis-cli, redis-benchmark, Python, Node
