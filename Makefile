@@ -13,7 +13,7 @@ BIN := bin/holdfast
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash redis-suite soak bench offline clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash linear redis-suite soak bench offline clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
