@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -552,6 +553,31 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 	}
 	if !c.Idle() || c.QueuedBytes() != 0 {
 		t.Fatalf("idle %v with %d bytes queued after everything was handed out", c.Idle(), c.QueuedBytes())
+	}
+}
+
+func TestAReplyToManyDoesNotGetWhatFollowsForOne(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	var inboxes [3]inbox
+	var all []*broker.Consumer
+	for i := range inboxes {
+		all = append(all, h.b.Attach(&inboxes[i], groups))
+	}
+	h.do(func(tx *broker.Tx) error {
+		if err := tx.Begin(); err != nil {
+			return err
+		}
+		tx.Reply(all[0], []byte("first"))
+		tx.ReplyAll(all, []byte("all"))
+		tx.Reply(all[2], []byte("last"))
+		return nil
+	})
+	h.barrier()
+	for i, want := range []string{"firstall", "all", "alllast"} {
+		if got := strings.Join(slices.Concat(inboxes[i].got...), ""); got != want {
+			t.Errorf("consumer %d got %q, want %q", i, got, want)
+		}
 	}
 }
 
