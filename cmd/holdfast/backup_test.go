@@ -132,7 +132,7 @@ func adminOf(t *testing.T, body http.HandlerFunc) string {
 }
 
 func TestBackupThatIsNotWholeLeavesTheFileAsItWas(t *testing.T) {
-	const begins = `{"type":"holdfast","version":1,"next_sequence":"9223372036854775808","low_sequence":"9223372036854775807","next_queue":1}` + "\n"
+	const begins = `{"type":"holdfast","version":2,"next_sequence":"9223372036854775808","low_sequence":"9223372036854775807","next_queue":1}` + "\n"
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -14,10 +14,10 @@ import (
 // dumpCmd writes what is in a folder.
 type dumpCmd struct {
 	Dir     folder   `arg:"" help:"Data folder; no server may be running on it."`
-	Queue   []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
+	Queue   []string `placeholder:"GLOB" sep:"none" help:"Only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
 	Format  string   `enum:"jsonl,csv,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack, which load reads, or csv for spreadsheets (default ${default})."`
-	Payload string   `enum:"auto,text,base64,none" default:"auto" placeholder:"FORM" help:"How to write payloads: text (base64 where they are not UTF-8), base64, none, or auto, which is text unless there are control characters (default ${default})."`
-	Limit   int64    `placeholder:"N" help:"At most N packets; 0 is no limit (default 0)."`
+	Payload string   `enum:"auto,text,base64,none" default:"auto" placeholder:"FORM" help:"How to write payloads and values: text (base64 where they are not UTF-8), base64, none, or auto, which is text unless there are control characters (default ${default})."`
+	Limit   int64    `placeholder:"N" help:"At most N packets, and no strings and hashes; 0 is no limit (default 0)."`
 	Salvage bool     `help:"Write what can be read of a damaged folder, and say on standard error what cannot."`
 	Output  string   `short:"o" default:"-" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays (default ${default})."`
 
@@ -82,7 +82,13 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	report, err := dump.Dump(view, o, dump.Options{
 		Format: dump.Format(c.Format), Payload: dump.Encoding(c.Payload), Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
 		Now:      time.Now().UnixMilli(),
-		Progress: func(at dump.Progress) { m.set("dump", inPackets, at.Packets, c.expected(at.Total)) },
+		Progress: func(at dump.Progress) {
+			if at.Keys > 0 {
+				m.set("dump keys", inKeys, at.Keys, 0)
+			} else {
+				m.set("dump", inPackets, at.Packets, c.expected(at.Total))
+			}
+		},
 	})
 	m.end()
 	switch {
@@ -136,6 +142,12 @@ func (c *dumpCmd) tell(p *program, r *dump.Report, findings []storage.Finding) {
 	}
 	if r.Lost > 0 {
 		say("%d packets are left out because of damage, %d were written", r.Lost, r.Packets)
+	}
+	if r.LostKeys > 0 {
+		say("%d strings, hashes and fields are left out because of damage, %d were written", r.LostKeys, r.Keys)
+	}
+	if r.OmittedKeys > 0 {
+		say("%d strings, hashes and fields are left out: csv and a dump with a limit hold none", r.OmittedKeys)
 	}
 	if r.Expired > 0 {
 		say("%d expired packets are left out", r.Expired)

@@ -73,7 +73,13 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	report, err := load.Load(ctx, string(c.Dir), in.Reader, load.Options{
 		Merge:    c.Merge,
 		Now:      time.Now().UnixMilli(),
-		Progress: func(at dump.Progress) { m.set("load", inPackets, at.Packets, expected(&at, in.size)) },
+		Progress: func(at dump.Progress) {
+			if at.Keys > 0 {
+				m.set("load keys", inKeys, at.Keys, 0)
+			} else {
+				m.set("load", inPackets, at.Packets, expected(&at, in.size))
+			}
+		},
 	})
 	m.end()
 	if err != nil {
@@ -96,12 +102,14 @@ type loadJSON struct {
 	Queues  int64   `json:"queues"`
 	Resumed int64   `json:"resumed"` // packets that an earlier run had stored
 	Expired int64   `json:"expired"` // left out
+	Keys    int64   `json:"keys"`    // strings and hashes
+	Taken   int64   `json:"taken"`   // strings and hashes left out because of their names
 	Seconds float64 `json:"seconds"`
 }
 
 func (c *loadCmd) print(w io.Writer, r *load.Report) error {
 	if c.JSON {
-		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Took.Seconds()})
+		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Keys, r.Taken, r.Took.Seconds()})
 	}
 	if c.Abandon {
 		_, err := fmt.Fprintf(w, "the folder keeps %s of %s, and a server may take it\n", plural(r.Packets, "packet"), plural(r.Queues, "queue"))
@@ -110,6 +118,12 @@ func (c *loadCmd) print(w io.Writer, r *load.Report) error {
 	line := fmt.Sprintf("%s of %s loaded in %v", plural(r.Packets, "packet"), plural(r.Queues, "queue"), r.Took.Round(time.Millisecond))
 	if r.Resumed > 0 {
 		line += fmt.Sprintf(", %d of them by an earlier run", r.Resumed)
+	}
+	if r.Keys > 0 {
+		line += fmt.Sprintf("; %d strings and hashes", r.Keys)
+	}
+	if r.Taken > 0 {
+		line += fmt.Sprintf("; %d strings and hashes left out because of their names", r.Taken)
 	}
 	if r.Expired > 0 {
 		line += fmt.Sprintf("; %d expired packets left out", r.Expired)

@@ -34,8 +34,8 @@ type Report struct {
 	Took          time.Duration
 }
 
-// Folder compacts the data folder dir: it deletes what has expired or was dropped, merges all tables, collects the
-// value log and removes the reserve file, which the next start makes again.
+// Folder compacts the data folder dir: it deletes what has expired or was dropped, merges all
+// tables, collects the value log and removes the reserve file, which the next start makes again.
 //
 // The folder must be one that a server could start on: the error wraps one of the opening errors of
 // package storage, or storage.ErrLoss when the packets are not those that the control record

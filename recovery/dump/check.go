@@ -34,10 +34,11 @@ type checker struct {
 	payloads bool
 	queue    *storage.Queue // the one that packets belong to; nil before the first
 	last     storage.PacketID
-	names    map[string]struct{}
-	bytes    int // of names
+	names    map[string]bool // of queues; true: it has packets
+	bytes    int             // of names
 	packets  uint64
 	queues   uint64
+	keys     // of checkkeys.go
 	ended    bool
 
 	packet  storage.Packet // of the last record
@@ -60,7 +61,7 @@ func newChecker(h *headerRecord) (*checker, error) {
 	case h.NextQueue == 0 || h.NextQueue > math.MaxUint32:
 		return nil, fmt.Errorf("the header's next_queue is %d: expected 1 to %d", h.NextQueue, uint32(math.MaxUint32))
 	}
-	return &checker{marks: m, payloads: h.Payload == "", names: make(map[string]struct{})}, nil
+	return &checker{marks: m, payloads: h.Payload == "", names: make(map[string]bool)}, nil
 }
 
 // finish is called at the end of the input.
@@ -77,6 +78,8 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 	switch {
 	case c.ended:
 		return nil, errAfterEnd
+	case c.head != nil:
+		return nil, errors.New("a queue after strings and hashes: expected all queues before them")
 	case r.Queue == nil:
 		return nil, errors.New(`a queue must have the field "queue"`)
 	case r.ID == 0 || r.ID >= uint64(c.marks.NextQueue):
@@ -93,11 +96,11 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 		return nil, fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
 			storage.MaxQueues, storage.MaxNameBytes)
 	}
-	q := &storage.Queue{ID: uint32(r.ID), Name: r.Queue, Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest))}
+	q := &storage.Queue{ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires), Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest))}
 	if err := c.checkRest(q, r.UnknownFields); err != nil {
 		return nil, err
 	}
-	c.names[string(q.Name)] = struct{}{}
+	c.names[string(q.Name)] = false
 	c.bytes += len(q.Name)
 	c.queue, c.last = q, storage.PacketID{}
 	c.queues++
@@ -135,7 +138,7 @@ func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Pack
 	case *r.Priority > math.MaxUint32 || r.Attempts > math.MaxUint32:
 		return id, nil, fmt.Errorf("the packet has the priority %d and %d attempts: expected 0 to %d",
 			*r.Priority, r.Attempts, uint32(math.MaxUint32))
-	case c.queue == nil:
+	case c.queue == nil || c.head != nil:
 		return id, nil, fmt.Errorf("a packet of queue %q: expected the record of the queue before its packets", r.Queue)
 	case string(r.Queue) != string(c.queue.Name):
 		return id, nil, fmt.Errorf("a packet of queue %q after the record of queue %q: the packets of a queue follow its record", r.Queue, c.queue.Name)
@@ -163,6 +166,9 @@ func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Pack
 	}
 	if err := c.checkSize(); err != nil {
 		return id, nil, err
+	}
+	if c.last == (storage.PacketID{}) {
+		c.names[string(r.Queue)] = true
 	}
 	c.last = id
 	c.packets++
@@ -213,6 +219,10 @@ func (c *checker) endRecord(r *endRecord, hash uint64) error {
 	case r.Packets != c.packets || r.Queues != c.queues:
 		return fmt.Errorf("the end record counts %d packets of %d queues, but there are %d of %d: some are missing or were added",
 			r.Packets, r.Queues, c.packets, c.queues)
+	case r.Keys != c.keyCount:
+		return fmt.Errorf("the end record counts %d strings, hashes and fields, but there are %d: some are missing or were added", r.Keys, c.keyCount)
+	case c.emptyHash():
+		return c.hashWithoutFields()
 	case r.Hash != "" && !strings.EqualFold(r.Hash, want):
 		return fmt.Errorf("the end record has the hash %s, but that of what comes before it is %s: the dump was changed; "+
 			"leave hash out if that was on purpose", r.Hash, want)

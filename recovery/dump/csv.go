@@ -44,6 +44,10 @@ func (e *csvEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p
 	return append(dst[:len(dst)-1], "\r\n"...)
 }
 
+func (e *csvEncoder) head(dst []byte, _ *storage.Head) []byte { return dst }
+
+func (e *csvEncoder) field(dst []byte, _ *storage.Head, _ *storage.Field) []byte { return dst }
+
 func (e *csvEncoder) end(dst []byte, _ endRecord) []byte { return dst }
 
 // appendCells appends a value and its encoding, each with a comma behind it. Control characters

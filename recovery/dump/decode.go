@@ -18,7 +18,7 @@ import (
 
 // decoder makes records of raw ones. One goroutine uses it.
 type decoder interface {
-	// decode returns a pointer to one of the four records, or nil for an empty line.
+	// decode returns a pointer to one of the records of record.go, or nil for an empty line.
 	decode(raw []byte) (any, error)
 }
 
@@ -97,7 +97,7 @@ func recordOf(raw []byte, packet string, unmarshal func([]byte, any) error) (any
 		return nil, errors.New(`field "type" is missing: every record has it`)
 	}
 	if record == nil {
-		return nil, fmt.Errorf("field \"type\": %q is not holdfast, queue, packet or end", begin.Type)
+		return nil, fmt.Errorf("field \"type\": %q is not holdfast, queue, packet, string, hash, field or end", begin.Type)
 	}
 	return record, nil
 }
@@ -130,6 +130,12 @@ func (jsonDecoder) decode(line []byte) (any, error) {
 			return nil, err
 		}
 		return p.record()
+	case *keyRecord:
+		var k jsonKey
+		if err := strictJSON(line, &k); err != nil {
+			return nil, err
+		}
+		return k.record()
 	}
 	return record, strictJSON(line, record)
 }
@@ -238,6 +244,26 @@ func (q *jsonQueue) record() (*queueRecord, error) {
 	r.Queue, err = jsonBytes("queue", q.Queue, q.QueueBase64)
 	r.Unknown, unknownErr = jsonBytes("unknown", q.Unknown, q.UnknownBase64)
 	return r, cmp.Or(err, unknownErr)
+}
+
+// jsonKey is a keyRecord as JSON has it.
+type jsonKey struct {
+	keyRecord
+	Hash        *string `json:"hash"`
+	HashBase64  []byte  `json:"hash_base64"`
+	Name        *string `json:"name"`
+	NameBase64  []byte  `json:"name_base64"`
+	Value       *string `json:"value"`
+	ValueBase64 []byte  `json:"value_base64"`
+}
+
+func (k *jsonKey) record() (*keyRecord, error) {
+	var errs [3]error
+	r := &k.keyRecord
+	r.Hash, errs[0] = jsonBytes("hash", k.Hash, k.HashBase64)
+	r.Name, errs[1] = jsonBytes("name", k.Name, k.NameBase64)
+	r.Value, errs[2] = jsonBytes("value", k.Value, k.ValueBase64)
+	return r, cmp.Or(errs[:]...)
 }
 
 // jsonPacket is a packetRecord as JSON has it.

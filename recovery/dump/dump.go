@@ -5,11 +5,12 @@
 //
 //	dump.go      Dump: chooses the queues
 //	packets.go   reads packets, encodes them on several goroutines, writes them in order
+//	keys.go      reads and writes strings and hashes
 //	salvage.go   what Dump does in addition for a damaged folder
 //	jsonl.go, msgpack.go, csv.go   the encoders; text.go: bytes as text
 //	reader.go    Reader: splits a dump into records, and hands them out in order
 //	decode.go    decodes records, on several goroutines
-//	check.go     checks them, in order
+//	check.go     checks them, in order; checkkeys.go: strings and hashes
 //	record.go    the fields of the records; format.go: the names of formats
 //	glob.go      patterns for the names of queues
 package dump
@@ -38,6 +39,10 @@ type Source interface {
 	// Records calls fn for every packet of the queues in r, in key order. rec is the full record,
 	// valid during the call. It is nil if the record cannot be read, and damage says why.
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
+	// Items calls fn for every head and field, as storage.Snapshot does.
+	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
+	// Flush says which queues, strings and hashes are dropped.
+	Flush() storage.Flush
 	// Load returns the record of a load under way, nil if there is none.
 	Load() []byte
 }
@@ -46,12 +51,12 @@ type Source interface {
 type Options struct {
 	Format  Format
 	Payload Encoding
-	Queues  []string // patterns (DUMP.md, section queues): only queues that match one are dumped; none: all
-	Limit   int64    // the most packets; 0 is no limit
+	Queues  []string // patterns (DUMP.md, section names): only what has a name that matches one is dumped; none: all
+	Limit   int64    // the most packets, and then no strings and hashes; 0 is no limit
 	Now     int64    // Unix milliseconds: packets that have expired by then are left out; 0 is the wall clock
 
 	// Salvage writes what can be read of a damaged folder, in a form that can be loaded:
-	//   - a packet that cannot be read is left out and counted;
+	//   - a packet, string, hash or field that cannot be read is left out and counted;
 	//   - a queue without a name, or with that of another queue, gets the name lost-queue-N;
 	//   - where sequences lie outside the marks, the dump has wider marks;
 	//   - a folder with an unfinished load is dumped as it is.
@@ -66,6 +71,7 @@ type Options struct {
 type Progress struct {
 	Packets int64 // handled so far
 	Total   int64 // about how many there are; 0: not known
+	Keys    int64 // strings, hashes and fields handled so far: after all packets
 	Bytes   int64 // of the dump, written or read so far
 }
 
@@ -81,10 +87,13 @@ type Unreadable struct {
 // Report says what a dump holds and what it leaves out.
 type Report struct {
 	Packets, Queues int64
+	Keys            int64 // strings, hashes and fields
 	Bytes           int64
 	Expired         int64        // packets on disk that have expired; left out
 	Lost            int64        // packets that cannot be read; left out
 	Unreadable      []Unreadable // the first thousand of them
+	LostKeys        int64        // strings, hashes and fields that cannot be read or loaded; left out
+	OmittedKeys     int64        // strings, hashes and fields left out because of the format or the limit
 	Nameless        int64        // queues whose definitions are gone
 	Unfinished      bool         // a load into the folder is not finished
 
@@ -107,7 +116,8 @@ const (
 // for a whole dump.
 func Dump(src Source, w io.Writer, o Options) (Report, error) {
 	o.Now = cmp.Or(o.Now, time.Now().UnixMilli())
-	d := &dumper{Options: o, src: src, control: src.Control(), w: w, hash: xxhash.New()}
+	d := &dumper{Options: o, src: src, control: src.Control(), w: w, hash: xxhash.New(),
+		dropped: make(map[uint32]bool), filled: make(map[string]bool)}
 	d.report.Unfinished = src.Load() != nil
 	if d.report.Unfinished && !o.Salvage {
 		return d.report, storage.ErrLoadUnfinished
@@ -124,6 +134,9 @@ type dumper struct {
 	control storage.Control
 	queues  []*storage.Queue // to be dumped, in order of identity
 	ranges  []storage.QueueRange
+	globs   globs
+	dropped map[uint32]bool // queues that nobody can reach
+	filled  map[string]bool // names of queues with packets in the dump
 
 	names    map[string]bool // of a salvage: of queues; nil until lostName needs it
 	nameless int64           // queues that have got a name from lostName because they have no definition
@@ -151,7 +164,10 @@ func (d *dumper) run() error {
 	if err := d.packets(context.Background()); err != nil {
 		return err
 	}
-	end := endRecord{typeEnd, uint64(d.report.Packets), uint64(d.report.Queues), hashDigits(d.hash.Sum64())}
+	if err := d.keys(); err != nil {
+		return err
+	}
+	end := endRecord{typeEnd, uint64(d.report.Packets), uint64(d.report.Queues), uint64(d.report.Keys), hashDigits(d.hash.Sum64())}
 	if err := d.write(enc.end(nil, end)); err != nil {
 		return err
 	}
@@ -173,19 +189,23 @@ func (d *dumper) write(b []byte) error {
 }
 
 func (d *dumper) progress() Progress {
-	return Progress{Packets: d.report.Packets, Total: int64(d.control.Live), Bytes: d.report.Bytes}
+	return Progress{Packets: d.report.Packets, Total: int64(d.control.Live), Keys: d.report.Keys, Bytes: d.report.Bytes}
 }
 
 // chooseQueues fills queues and ranges. A range is a run of wanted queues with no other between
 // them.
 func (d *dumper) chooseQueues() error {
-	globs, err := parseGlobs(d.Queues)
-	if err != nil {
+	var err error
+	if d.globs, err = parseGlobs(d.Queues); err != nil {
 		return err
 	}
-	adjacent := false
+	adjacent, flush := false, d.src.Flush()
 	err = d.src.Queues(func(q storage.Queue) error {
-		if !globs.match(q.Name) {
+		dead := flush.DropsQueue(&q) || q.Expired(d.Now)
+		if dead {
+			d.dropped[q.ID] = true
+		}
+		if dead || !d.globs.match(q.Name) {
 			adjacent = false
 			return nil
 		}

@@ -132,7 +132,7 @@ func TestDumpEndsAtWhatItCannotReadUnlessItSalvages(t *testing.T) {
 	}{
 		"damaged packet":       {func(s *recoverytest.Fake) { s.Stored[2].Damage = damage }, "1/1/9223372036854775809", 7, 1, 0},
 		"record of other form": {func(s *recoverytest.Fake) { s.Stored[3].Rec = []byte{0x91} }, "1/2/9223372036854775810", 7, 1, 0},
-		"queue without a name": {func(s *recoverytest.Fake) { s.Defined = s.Defined[:2] }, "5/3/9223372036854775813", 8, 0, 2},
+		"queue without a name": {func(s *recoverytest.Fake) { s.Defined = append(s.Defined[:2:2], s.Defined[4]) }, "5/3/9223372036854775813", 8, 0, 2},
 		"unfinished load":      {func(s *recoverytest.Fake) { s.LoadState = []byte{1} }, storage.ErrLoadUnfinished.Error(), 8, 0, 0},
 		"scan cut short":       {func(s *recoverytest.Fake) { s.Broken = damage }, "a block is gone", 8, 0, 0},
 	} {
@@ -162,7 +162,7 @@ func TestSalvageGivesMarksThatHoldWhatItFound(t *testing.T) {
 	s.Counted = storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}}
 	s.Defined = nil
 	got, _ := dumpOf(t, s, Options{Salvage: true})
-	want := `{"type":"holdfast","version":1,"next_sequence":"9223372036854775817","low_sequence":"9223372036854775807","next_queue":7}` + "\n"
+	want := `{"type":"holdfast","version":2,"next_sequence":"9223372036854775818","low_sequence":"9223372036854775807","next_queue":8}` + "\n"
 	if !strings.HasPrefix(string(got), want) {
 		t.Errorf("got %.200s, want %s", got, want)
 	}

@@ -2,8 +2,8 @@ package dump
 
 import "github.com/holdfast-queue/holdfast/storage"
 
-// Version is the version of the dumps that this package writes and reads (DUMP.md).
-const Version = 1
+// Version is the version of the dumps that this package writes, and the newest it reads (DUMP.md).
+const Version = 2
 
 // Format is the form of a dump. The zero value is JSONL.
 type Format string
@@ -32,6 +32,8 @@ type encoder interface {
 	header(dst []byte, marks storage.Marks) []byte
 	queue(dst []byte, q *storage.Queue) []byte
 	packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, now int64) []byte
+	head(dst []byte, h *storage.Head) []byte
+	field(dst []byte, h *storage.Head, f *storage.Field) []byte
 	end(dst []byte, e endRecord) []byte
 }
 

@@ -23,6 +23,7 @@ func (e *jsonEncoder) header(dst []byte, m storage.Marks) []byte {
 func (e *jsonEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	dst = fmt.Appendf(dst, `{"type":"queue","id":%d`, q.ID)
 	dst = appendBytes(dst, "queue", q.Name, Text)
+	dst = appendInt(dst, "expires", q.Expiry)
 	if q.RestFields > 0 {
 		dst = appendInt(dst, "unknown_fields", int64(q.RestFields))
 		dst = appendBytes(dst, "unknown", q.Rest, Base64)
@@ -63,8 +64,33 @@ func (e *jsonEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, 
 	return append(dst, "}\n"...)
 }
 
+func (e *jsonEncoder) head(dst []byte, h *storage.Head) []byte {
+	dst = append(append(append(dst, `{"type":"`...), typeOf(h)...), '"')
+	dst = appendBytes(dst, "name", h.Name, Text)
+	dst = e.value(dst, h.Value)
+	dst = appendInt(dst, "expires", h.Expiry)
+	return append(dst, "}\n"...)
+}
+
+func (e *jsonEncoder) field(dst []byte, h *storage.Head, f *storage.Field) []byte {
+	dst = append(dst, `{"type":"field"`...)
+	dst = appendBytes(dst, "hash", h.Name, Text)
+	dst = appendBytes(dst, "name", f.Name, Text)
+	dst = e.value(dst, f.Value)
+	return append(dst, "}\n"...)
+}
+
+func (e *jsonEncoder) value(dst, value []byte) []byte {
+	if len(value) == 0 || e.payload == None {
+		return dst
+	}
+	return appendBytes(dst, "value", value, e.payload)
+}
+
 func (e *jsonEncoder) end(dst []byte, end endRecord) []byte {
-	return fmt.Appendf(dst, `{"type":"end","packets":%d,"queues":%d,"hash":"%s"}`+"\n", end.Packets, end.Queues, end.Hash)
+	dst = fmt.Appendf(dst, `{"type":"end","packets":%d,"queues":%d`, end.Packets, end.Queues)
+	dst = appendInt(dst, "keys", int64(end.Keys))
+	return fmt.Appendf(dst, `,"hash":"%s"}`+"\n", end.Hash)
 }
 
 // appendBytes appends a field. If the encoding comes to base64, that becomes a part of its name.

@@ -35,7 +35,7 @@ func (e *msgpackEncoder) header(dst []byte, m storage.Marks) []byte {
 
 func (e *msgpackEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	return e.append(dst, &queueRecord{
-		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
+		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Expires: millis(q.Expiry), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
 	})
 }
 
@@ -53,6 +53,21 @@ func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketI
 		r.Tags = append(r.Tags, []byte(p.Tags[i].Name), []byte(p.Tags[i].Value))
 	}
 	return e.append(dst, &r)
+}
+
+func (e *msgpackEncoder) head(dst []byte, h *storage.Head) []byte {
+	return e.append(dst, &keyRecord{Type: typeOf(h), Name: notNil(h.Name), Value: e.value(h.Value), Expires: millis(h.Expiry)})
+}
+
+func (e *msgpackEncoder) field(dst []byte, h *storage.Head, f *storage.Field) []byte {
+	return e.append(dst, &keyRecord{Type: typeField, Hash: notNil(h.Name), Name: notNil(f.Name), Value: e.value(f.Value)})
+}
+
+func (e *msgpackEncoder) value(value []byte) []byte {
+	if e.payload == None {
+		return nil
+	}
+	return value
 }
 
 func (e *msgpackEncoder) end(dst []byte, end endRecord) []byte { return e.append(dst, &end) }

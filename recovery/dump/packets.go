@@ -25,6 +25,7 @@ type run struct {
 	out             []byte // encoded
 	packets, queues int64  // in out
 	expired         int64
+	filled          []*storage.Queue // those of packets in out
 	lost            []Unreadable
 }
 
@@ -102,6 +103,9 @@ func (r *runReader) records() error {
 
 // packet adds one packet to the run.
 func (r *runReader) packet(id storage.PacketID, rec []byte, damage error) error {
+	if r.dropped[id.Queue] {
+		return nil
+	}
 	err := checkID(id)
 	switch {
 	case err != nil:
@@ -197,6 +201,9 @@ func (run *run) encode(enc encoder, p *storage.Packet, now int64) {
 		default:
 			run.out = enc.packet(run.out, item.queue, item.id, p, now)
 			run.packets++
+			if n := len(run.filled); n == 0 || run.filled[n-1] != item.queue {
+				run.filled = append(run.filled, item.queue)
+			}
 		}
 	}
 }
@@ -221,6 +228,9 @@ func (d *dumper) writeRun(run *run) error {
 			d.report.Unreadable = append(d.report.Unreadable, lost)
 		}
 	}
+	for _, q := range run.filled {
+		d.filled[string(q.Name)] = true
+	}
 	d.report.Expired += run.expired
 	d.report.Packets += run.packets
 	d.report.Queues += run.queues
@@ -236,6 +246,7 @@ func (d *dumper) writeRun(run *run) error {
 func (run *run) reset() {
 	clear(run.items)
 	clear(run.lost)
-	run.items, run.recs, run.out, run.lost = run.items[:0], run.recs[:0], run.out[:0], run.lost[:0]
+	clear(run.filled)
+	run.items, run.recs, run.out, run.lost, run.filled = run.items[:0], run.recs[:0], run.out[:0], run.lost[:0], run.filled[:0]
 	run.packets, run.queues, run.expired = 0, 0, 0
 }

@@ -18,8 +18,12 @@ import (
 
 // ReadOptions say who gets the records. Each function may be nil; its error ends the reading.
 type ReadOptions struct {
-	Queue    func(q *storage.Queue) error
-	Packet   func(q *storage.Queue, id storage.PacketID, p *storage.Packet) error
+	Queue  func(q *storage.Queue) error
+	Packet func(q *storage.Queue, id storage.PacketID, p *storage.Packet) error
+	// Head and Field get strings, hashes and fields, which come after all queues and have no numbers
+	// and versions.
+	Head     func(h *storage.Head) error
+	Field    func(h *storage.Head, f *storage.Field) error
 	Progress func(Progress) // called now and then
 }
 
@@ -27,6 +31,7 @@ type ReadOptions struct {
 type ReadReport struct {
 	Format          Format
 	Packets, Queues int64
+	Keys            int64 // strings, hashes and fields
 }
 
 // Read reads a dump in JSONL or Msgpack to its end and checks it (DUMP.md, section reading). The
@@ -38,7 +43,7 @@ func Read(ctx context.Context, in io.Reader, o ReadOptions) (ReadReport, error) 
 		return ReadReport{}, err
 	}
 	err = r.Run(ctx, o)
-	return ReadReport{Format: r.format, Packets: int64(r.check.packets), Queues: int64(r.check.queues)}, err
+	return ReadReport{Format: r.format, Packets: int64(r.check.packets), Queues: int64(r.check.queues), Keys: int64(r.check.keyCount)}, err
 }
 
 // Reader reads one dump. Its methods are called from one goroutine, or from the functions of Run.
@@ -179,7 +184,7 @@ func (r *Reader) Run(ctx context.Context, o ReadOptions) error {
 			}
 			if now := time.Now(); o.Progress != nil && now.After(tell) {
 				tell = now.Add(progressEvery)
-				o.Progress(Progress{Packets: int64(r.check.packets), Bytes: r.offset})
+				o.Progress(Progress{Packets: int64(r.check.packets), Keys: int64(r.check.keyCount), Bytes: r.offset})
 			}
 			return nil
 		},
@@ -242,6 +247,15 @@ func (r *Reader) record(record any, o *ReadOptions) error {
 		id, p, err := r.check.packetRecord(record)
 		if err == nil && o.Packet != nil {
 			err = o.Packet(r.check.queue, id, p)
+		}
+		return err
+	case *keyRecord:
+		f, err := r.check.keyRecord(record)
+		if err == nil && f != nil && o.Field != nil {
+			err = o.Field(r.check.head, f)
+		}
+		if err == nil && f == nil && o.Head != nil {
+			err = o.Head(r.check.head)
 		}
 		return err
 	case *endRecord:

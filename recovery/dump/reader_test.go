@@ -166,10 +166,10 @@ func TestExampleOfTheDocumentIsADump(t *testing.T) {
 }
 
 func TestDumpOfALaterVersionIsRefused(t *testing.T) {
-	later := strings.Replace(head, `version":1`, `version":2,"more":[{"a":[1,true,null,"x"]}]`, 1)
-	inMsgpack := "\x83\xa4type\xa8holdfast\xa7version\x02\xa4more\x91\x80"
+	later := strings.Replace(head, `version":1`, `version":3,"more":[{"a":[1,true,null,"x"]}]`, 1)
+	inMsgpack := "\x83\xa4type\xa8holdfast\xa7version\x03\xa4more\x91\x80"
 	for _, in := range []string{later, inMsgpack} {
-		if _, err := Read(t.Context(), strings.NewReader(in), ReadOptions{}); err == nil || !strings.Contains(err.Error(), "1: the dump has version 2") {
+		if _, err := Read(t.Context(), strings.NewReader(in), ReadOptions{}); err == nil || !strings.Contains(err.Error(), "1: the dump has version 3") {
 			t.Errorf("got %v, want its version", err)
 		}
 	}

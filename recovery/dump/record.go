@@ -30,6 +30,7 @@ type queueRecord struct {
 	Type          string `json:"type" msgpack:"type"`
 	ID            uint64 `json:"id" msgpack:"id"`
 	Queue         []byte `json:"-" msgpack:"queue"`
+	Expires       millis `json:"expires" msgpack:"expires,omitempty"`
 	UnknownFields uint64 `json:"unknown_fields" msgpack:"unknown_fields,omitempty"`
 	Unknown       []byte `json:"-" msgpack:"unknown,omitempty"`
 }
@@ -52,12 +53,22 @@ type packetRecord struct {
 	Producer   []byte        `json:"-" msgpack:"producer,omitempty"`
 }
 
+// keyRecord is a string, a hash, or a field of the hash before it.
+type keyRecord struct {
+	Type    string        `json:"type" msgpack:"type"`
+	Hash    optionalBytes `json:"-" msgpack:"hash,omitempty"` // of a field
+	Name    []byte        `json:"-" msgpack:"name"`
+	Value   []byte        `json:"-" msgpack:"value,omitempty"`
+	Expires millis        `json:"expires" msgpack:"expires,omitempty"`
+}
+
 // endRecord ends a dump.
 type endRecord struct {
 	Type    string `json:"type" msgpack:"type"`
 	Packets uint64 `json:"packets" msgpack:"packets"`
 	Queues  uint64 `json:"queues" msgpack:"queues"`
-	Hash    string `json:"hash" msgpack:"hash"` // xxhash64 of all bytes before the record, 16 digits
+	Keys    uint64 `json:"keys" msgpack:"keys,omitempty"` // strings, hashes and fields
+	Hash    string `json:"hash" msgpack:"hash"`           // xxhash64 of all bytes before the record, 16 digits
 }
 
 // The types of records, the values of their first field.
@@ -65,6 +76,9 @@ const (
 	typeHeader = "holdfast"
 	typeQueue  = "queue"
 	typePacket = "packet"
+	typeString = "string"
+	typeHash   = "hash"
+	typeField  = "field"
 	typeEnd    = "end"
 )
 
@@ -77,6 +91,8 @@ func newRecord(recordType string) any {
 		return &queueRecord{}
 	case typePacket:
 		return &packetRecord{}
+	case typeString, typeHash, typeField:
+		return &keyRecord{}
 	case typeEnd:
 		return &endRecord{}
 	}

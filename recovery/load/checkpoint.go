@@ -24,6 +24,10 @@ type checkpoint struct {
 	Queues  int64  `msgpack:"queues"`
 	Expired int64  `msgpack:"expired"`
 	Base    uint64 `msgpack:"base"` // of a merge: the folder's next sequence before it
+
+	Keys    int64  `msgpack:"keys"`     // strings and hashes
+	Taken   int64  `msgpack:"taken"`    // strings and hashes that were left out: their names were taken
+	KeyBase uint64 `msgpack:"key_base"` // the last number of a key in the folder before the load
 }
 
 const checkpointVersion = 1

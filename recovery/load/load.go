@@ -1,8 +1,9 @@
 // Package load stores the packets of a dump in a data folder.
 //
 // Load opens and prepares the folder (load.go), gives new numbers to queues that are merged
-// (mergequeues.go), and stores packets in batches (run.go). Each batch holds a checkpoint
-// (checkpoint.go), so that a load that was cut short goes on where it stopped.
+// (mergequeues.go), and stores packets (run.go), strings and hashes (keys.go) in batches. Each
+// batch holds a checkpoint (checkpoint.go), so that a load that was cut short goes on where it
+// stopped.
 package load
 
 import (
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/recovery/contents"
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -47,6 +49,8 @@ type Options struct {
 // Report says what a load stored.
 type Report struct {
 	Packets, Queues int64 // of the dump, those stored by earlier runs included
+	Keys            int64 // strings and hashes, as well
+	Taken           int64 // strings and hashes of the dump whose names the folder has; left out
 	Resumed         int64 // packets that earlier runs had stored
 	Expired         int64 // packets of the dump that have expired; left out
 	Bytes           int64 // of the dump
@@ -104,12 +108,13 @@ type loader struct {
 	limits      storage.Limits
 	largeTables bool // the memory tables are those of a server
 
-	resume checkpoint    // of the earlier load; its Offset is 0 if there is none
-	passed bool          // the dump was read beyond resume.Offset
-	state  checkpoint    // as of the packets put so far, but for Offset and Hash
-	names  *mergeQueues  // of a merge: the queues of the folder
+	resume checkpoint   // of the earlier load; its Offset is 0 if there is none
+	passed bool         // the dump was read beyond resume.Offset
+	state  checkpoint   // as of the packets put so far, but for Offset and Hash
+	names  *mergeQueues // of a merge: the queues of the folder
+	keys   keyLoad
 	marks  storage.Marks // of the folder, once the load is done
-	queue  uint32        // that packets are put into
+	queue  uint32        // that packets are put into; 0: it has expired
 	batch  *storage.Batch
 	writer *batchWriter
 }
@@ -197,6 +202,7 @@ func (l *loader) abandon() error {
 	}
 	if state, err := decodeCheckpoint(rec); err == nil {
 		l.report.Packets, l.report.Queues, l.report.Expired = state.Packets, state.Queues, state.Expired
+		l.report.Keys, l.report.Taken = state.Keys, state.Taken
 	}
 	var b storage.Batch
 	b.SetLoad(nil)
@@ -226,12 +232,13 @@ func (l *loader) explain(err error) error {
 func (l *loader) prepare(ctx context.Context) error {
 	l.batch = &storage.Batch{}
 	l.state = checkpoint{Version: checkpointVersion, Merge: l.Merge}
-	live, expired, err := l.count(ctx)
+	found, err := l.count(ctx)
 	if err != nil {
 		return err
 	}
 	control := l.store.Control()
 	l.marks = l.in.Marks()
+	l.marks.LastKey = control.LastKey
 	rec := l.store.Load()
 	switch {
 	case rec != nil:
@@ -242,16 +249,25 @@ func (l *loader) prepare(ctx context.Context) error {
 			return fmt.Errorf("%w: the unfinished load is one %s", ErrOtherDump, mergeWords(l.resume.Merge))
 		}
 		l.state, l.report.Resumed = l.resume, l.resume.Packets
-	case live > 0 && !l.Merge:
-		return fmt.Errorf("%w: %s holds %d packets; load into a new folder, or merge", ErrNotEmpty, l.dir, live)
+	case found.packets+found.keys > 0 && !l.Merge:
+		what := fmt.Sprintf("%d packets", found.packets)
+		if found.keys > 0 {
+			what += fmt.Sprintf(" and %d strings and hashes", found.keys)
+		}
+		return fmt.Errorf("%w: %s holds %s; load into a new folder, or merge", ErrNotEmpty, l.dir, what)
 	default:
-		l.state.Base = control.NextSeq
+		l.state.Base, l.state.KeyBase = control.NextSeq, control.LastKey
+	}
+	if found.dead {
+		if err := contents.DeleteDead(ctx, l.store, l.Now, nil); err != nil {
+			return err
+		}
 	}
 	if l.Merge {
 		return l.prepareMerge(ctx, control.Marks)
 	}
 	if l.resume.Offset == 0 {
-		return l.clear(ctx, expired > 0)
+		return l.clear(ctx)
 	}
 	return nil
 }
@@ -263,23 +279,45 @@ func mergeWords(merge bool) string {
 	return "into a new folder"
 }
 
-// count counts the packets of the folder and compares them with the control record: a folder that
-// has lost packets must not look empty.
-func (l *loader) count(ctx context.Context) (live, expired int64, err error) {
-	var tally storage.Tally
-	err = l.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
-		tally.Add(id, m.Expiry)
-		if m.Expired(l.Now) {
-			expired++
-		} else {
-			live++
-		}
-		return ended(ctx, live+expired)
+// found is what the folder holds before the load.
+type found struct {
+	packets, keys int64 // that can be reached
+	dead          bool  // there is something that cannot
+}
+
+// count counts what the folder holds and compares it with the control record: a folder that has
+// lost packets must not look empty. Of a merge it notes which names are taken.
+func (l *loader) count(ctx context.Context) (f found, err error) {
+	queues := make(map[uint32]string) // of a merge: that can be reached
+	tally, err := contents.Walk(ctx, l.store, l.Now, contents.Visitor{
+		Queue: func(q *storage.Queue, dead bool) error {
+			f.dead = f.dead || dead
+			if l.Merge && !dead {
+				queues[q.ID] = string(q.Name)
+			}
+			return nil
+		},
+		Head: func(h *storage.Head, dead bool) error {
+			if f.dead = f.dead || dead; !dead {
+				f.keys++
+				l.takeKey(h)
+			}
+			return nil
+		},
+		Field: func(_ *storage.Field, dead bool) error { f.dead = f.dead || dead; return nil },
+		Packet: func(id storage.PacketID, _ *storage.Meta, dead bool) error {
+			if f.dead = f.dead || dead; !dead {
+				f.packets++
+				l.takeList(queues, id.Queue)
+			}
+			return nil
+		},
 	})
 	if err != nil {
-		return 0, 0, fmt.Errorf("read packets: %w", err)
+		return f, err
 	}
-	return live, expired, l.store.Verify(tally)
+	f.dead = f.dead || l.store.Flush() != (storage.Flush{})
+	return f, l.store.Verify(tally)
 }
 
 // ended returns the error of ctx at every 2^12th of many short steps.
@@ -290,9 +328,8 @@ func ended(ctx context.Context, step int64) error {
 	return ctx.Err()
 }
 
-// clear removes expired packets and empty queues from a folder whose numbers the dump is about to
-// use.
-func (l *loader) clear(ctx context.Context, expired bool) error {
+// clear removes what is dead and empty queues from a folder whose numbers the dump is about to use.
+func (l *loader) clear(ctx context.Context) error {
 	err := l.store.Queues(func(q storage.Queue) error {
 		if q.RestFields > 0 {
 			return fmt.Errorf("%w: queue %q has settings that this version does not know; load into a new folder, or merge", ErrNotEmpty, q.Name)
@@ -308,26 +345,14 @@ func (l *loader) clear(ctx context.Context, expired bool) error {
 			return nil
 		}
 		if err := l.store.Apply(&b); err != nil {
-			return fmt.Errorf("remove expired packets and the names of empty queues: %w", err)
+			return fmt.Errorf("remove the names of empty queues: %w", err)
 		}
 		b.Reset()
 		return ctx.Err()
 	}
-	full := l.limits.MaxOps / 4 // deletes have few bytes
-	if expired {                // Packets reads the store as it was before the first batch
-		err = l.store.Packets(func(id storage.PacketID, m *storage.Meta) error {
-			if m.Expired(l.Now) {
-				b.Delete(id, storage.Removed{Expires: true, Large: m.Large})
-			}
-			return apply(full)
-		})
-		if err != nil {
-			return err
-		}
-	}
 	err = l.store.Queues(func(q storage.Queue) error {
 		b.DeleteQueue(q.ID)
-		return apply(full)
+		return apply(l.limits.MaxOps / 4) // deletes have few bytes
 	})
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func (l *loader) prepareMerge(ctx context.Context, m storage.Marks) error {
 	if l.state.Base > last-span {
 		return fmt.Errorf("the folder's next sequence is %d and the dump needs %d from there on, which is more than there are: load it into a folder of its own", l.state.Base, span)
 	}
-	l.marks = storage.Marks{NextSeq: l.state.Base + span, LowSeq: m.LowSeq, NextQueue: m.NextQueue}
+	l.marks = storage.Marks{NextSeq: l.state.Base + span, LowSeq: m.LowSeq, NextQueue: m.NextQueue, LastKey: m.LastKey}
 	l.names = newMergeQueues(m.NextQueue)
 	return l.store.Queues(func(q storage.Queue) error {
 		l.names.add(q.Name, q.ID)

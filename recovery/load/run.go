@@ -21,7 +21,8 @@ func (l *loader) validate(ctx context.Context) error {
 		return nil
 	}
 	queues, bytes := 0, 0
-	err := l.in.Run(ctx, dump.ReadOptions{Queue: func(q *storage.Queue) error {
+	packet := func(q *storage.Queue, _ storage.PacketID, _ *storage.Packet) error { return l.checkList(q) }
+	err := l.in.Run(ctx, dump.ReadOptions{Packet: packet, Queue: func(q *storage.Queue) error {
 		if l.names.has(q.Name) {
 			return nil
 		}
@@ -42,7 +43,9 @@ func (l *loader) validate(ctx context.Context) error {
 // filled.
 func (l *loader) run(ctx context.Context) error {
 	l.writer = newBatchWriter()
-	err := l.in.Run(ctx, dump.ReadOptions{Queue: l.putQueue, Packet: l.putPacket, Progress: l.Progress})
+	err := l.in.Run(ctx, dump.ReadOptions{
+		Queue: l.putQueue, Packet: l.putPacket, Head: l.putHead, Field: l.putField, Progress: l.Progress,
+	})
 	if err == nil && !l.passed && l.resume.Offset > 0 {
 		err = l.otherDump()
 	}
@@ -59,6 +62,7 @@ func (l *loader) run(ctx context.Context) error {
 	}
 	s := &l.state
 	l.report.Packets, l.report.Queues, l.report.Expired, l.report.Bytes = s.Packets, s.Queues, s.Expired, l.in.Offset()
+	l.report.Keys, l.report.Taken = s.Keys, s.Taken
 	if l.Progress != nil {
 		l.Progress(dump.Progress{Packets: s.Packets + s.Expired, Bytes: l.report.Bytes})
 	}
@@ -90,6 +94,10 @@ func (l *loader) putQueue(defined *storage.Queue) error {
 		return err
 	}
 	q, fresh := *defined, true
+	if q.Expired(l.Now) {
+		l.queue = 0
+		return nil
+	}
 	if l.Merge {
 		if q.ID, fresh, err = l.names.number(q.Name); err != nil {
 			return err
@@ -110,25 +118,22 @@ func (l *loader) putQueue(defined *storage.Queue) error {
 	return nil
 }
 
-func (l *loader) putPacket(_ *storage.Queue, id storage.PacketID, p *storage.Packet) error {
+func (l *loader) putPacket(q *storage.Queue, id storage.PacketID, p *storage.Packet) error {
 	if stored, err := l.stored(); stored || err != nil {
 		return err
 	}
-	if p.Expired(l.Now) {
+	if p.Expired(l.Now) || l.queue == 0 {
 		l.state.Expired++
 		return nil
+	}
+	if err := l.checkList(q); err != nil {
+		return err
 	}
 	id.Queue = l.queue
 	if l.Merge {
 		id.Seq = l.merged(id.Seq)
 	}
-	n := dump.RecordBound(p)
-	if n > l.limits.MaxRecord && !l.largeTables {
-		if err := l.enlarge(); err != nil {
-			return err
-		}
-	}
-	if err := l.makeRoom(n); err != nil {
+	if err := l.roomFor(dump.RecordBound(p)); err != nil {
 		return err
 	}
 	if n := len(l.batch.Record(l.batch.Put(id, p))); n > l.limits.MaxRecord {
@@ -136,6 +141,16 @@ func (l *loader) putPacket(_ *storage.Queue, id storage.PacketID, p *storage.Pac
 	}
 	l.state.Packets++
 	return nil
+}
+
+// roomFor makes room for a record of at most n bytes.
+func (l *loader) roomFor(n int) error {
+	if n > l.limits.MaxRecord && !l.largeTables {
+		if err := l.enlarge(); err != nil {
+			return err
+		}
+	}
+	return l.makeRoom(n)
 }
 
 // enlarge opens the store again, with memory tables that take longer records.

@@ -14,6 +14,7 @@ const Later = 4_000_000_000_000
 
 // Fake is a snapshot of what a test wrote down. Records come in the order of the list.
 type Fake struct {
+	Keys
 	Counted   storage.Control
 	Defined   []storage.Queue
 	Stored    []Packet
@@ -74,6 +75,7 @@ func (s *Fake) Count() {
 	for _, p := range s.Stored {
 		s.Counted.Add(p.ID, p.Packet.Expiry)
 	}
+	s.Keys.Tally(&s.Counted.Tally)
 }
 
 // Put adds a packet behind the others.
@@ -84,12 +86,13 @@ func (s *Fake) Put(queue, priority uint32, seq uint64, p storage.Packet) {
 // OneOfEach has one packet of each shape.
 func OneOfEach() *Fake {
 	s := &Fake{
-		Counted: storage.Control{Tally: storage.Tally{Live: 10}, Marks: storage.Marks{NextSeq: 1<<63 + 100, LowSeq: 1<<63 - 1, NextQueue: 10}},
+		Counted: storage.Control{Tally: storage.Tally{Live: 10}, Marks: storage.Marks{NextSeq: 1<<63 + 100, LowSeq: 1<<63 - 1, NextQueue: 10, LastKey: 10}},
 		Defined: []storage.Queue{
 			{ID: 1, Name: []byte("jobs")},
-			{ID: 2, Name: []byte("empty \"\n")},
+			{ID: 2, Name: []byte("empty \"\n"), Expiry: Later + 5},
 			{ID: 5, Name: []byte{0xff, 0}, Rest: []byte{22, 0xc3, 23, 0xa1, 'x'}, RestFields: 2},
 			{ID: 6, Name: []byte{}},
+			{ID: 7, Name: []byte("jobs"), Dropped: true},
 		},
 	}
 	const base = 1 << 63
@@ -105,7 +108,31 @@ func OneOfEach() *Fake {
 	s.Put(5, 3, base+5, storage.Packet{Tags: []storage.Tag{{Name: "a", Value: "\xff"}, {Name: "a", Value: ""}}, Producer: "\xfd"})
 	s.Put(5, 3, base+6, storage.Packet{Expiry: Later, Payload: []byte("expired")})
 	s.Put(6, 9, base+8, storage.Packet{Payload: bytes.Repeat([]byte("long "), 206), Expiry: Later + 1})
+	s.Put(7, 9, base+9, storage.Packet{Payload: []byte("dropped")})
+	s.putKeys()
 	return s
+}
+
+// putKeys adds a string and a hash of each shape, and what nobody can reach.
+func (s *Fake) putKeys() {
+	var b storage.Batch
+	head := func(id uint64, kind storage.Kind, name string, expiry int64, value []byte) {
+		b.PutHead(&storage.Head{ID: id, Kind: kind, Name: []byte(name), Version: id, Expiry: expiry, Value: value}, storage.Mark{})
+	}
+	field := func(hash, id uint64, name string, value []byte) {
+		b.PutField(&storage.Field{Hash: hash, ID: id, Name: []byte(name), Version: id, Value: value}, storage.Mark{})
+	}
+	head(1, storage.String, "text \"", Later+1, []byte("a\tb é"))
+	head(2, storage.String, "\xff", 0, []byte{0, 0xff})
+	head(3, storage.String, "none", 0, []byte{})
+	head(4, storage.String, "long", 0, bytes.Repeat([]byte("long "), 206))
+	head(5, storage.Hash, "hash", Later+2, []byte{})
+	field(5, 6, "small", []byte("bell \a"))
+	field(5, 7, "\xfe", bytes.Repeat([]byte("long "), 207))
+	field(5, 8, "", []byte{})
+	head(9, storage.String, "expired", Later, []byte("expired"))
+	field(9, 10, "left over", []byte("x"))
+	s.Keys.Apply(&b)
 }
 
 // Many has n packets in seven queues, three priorities in each.

@@ -28,6 +28,17 @@ func InFolder(tb testing.TB, src *Fake) (dir string) {
 			apply(tb, s, &b)
 		}
 	}
+	err = src.Items(func(_ storage.ValueID, h *storage.Head, f *storage.Field, _ error) error {
+		if h != nil {
+			b.PutHead(h, storage.Mark{})
+		} else {
+			b.PutField(f, storage.Mark{})
+		}
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
 	apply(tb, s, &b)
 	if err := s.Close(); err != nil {
 		tb.Fatal(err)

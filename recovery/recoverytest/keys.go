@@ -122,3 +122,29 @@ func (k *Keys) Tally(t *storage.Tally) {
 		t.AddItem(id, f.Version)
 	}
 }
+
+// Items shows heads and fields as a snapshot does: with large values, fields behind their hash.
+func (k *Keys) Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := slices.Collect(maps.Keys(k.fields))
+	for id := range k.heads {
+		all = append(all, storage.ValueID{ID: id})
+	}
+	slices.SortFunc(all, func(a, b storage.ValueID) int { // a head has the field 0
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Field, b.Field))
+	})
+	for _, v := range all {
+		h, f := k.heads[v.ID], k.fields[v]
+		var err error
+		if v.IsField {
+			err = fn(v, nil, &f, nil)
+		} else {
+			err = fn(v, &h, nil, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// keyTexts lists the strings and fields of a dump.
+func keyTexts(t *testing.T, dump []byte) (all []string) {
+	t.Helper()
+	report, err := Read(t.Context(), bytes.NewReader(dump), ReadOptions{
+		Head: func(h *storage.Head) error {
+			if h.Kind == storage.String {
+				all = append(all, fmt.Sprintf("%s=%.6q %d", h.Name, h.Value, h.Expiry))
+			}
+			return nil
+		},
+		Field: func(h *storage.Head, f *storage.Field) error {
+			all = append(all, fmt.Sprintf("%s.%s=%.6q %d", h.Name, f.Name, f.Value, h.Expiry))
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Keys == 0 {
+		t.Error("no keys are counted")
+	}
+	return all
+}
+
+func TestStringsAndHashesAreReadBackFromEachFormat(t *testing.T) {
+	want := []string{
+		`text "="a\tb é" 4000000000001`, "\xff=\"\\x00\\xff\" 0", `none="" 0`, `long="long l" 0`,
+		`hash.small="bell \a" 4000000000002`, "hash.\xfe=\"long l\" 4000000000002", `hash.="" 4000000000002`,
+	}
+	for _, o := range []Options{{}, {Payload: Base64}, {Format: Msgpack}} {
+		dump, report := dumpOf(t, recoverytest.OneOfEach(), o)
+		if got := keyTexts(t, dump); !slices.Equal(got, want) || report.Keys != 8 || report.OmittedKeys != 0 {
+			t.Errorf("%+v: got %q, want %q; report %+v", o, got, want, report)
+		}
+	}
+}
+
+func TestPatternsChooseStringsAndHashesByTheirNames(t *testing.T) {
+	dump, report := dumpOf(t, recoverytest.OneOfEach(), Options{Queues: []string{"hash", "te*", "jobs"}})
+	if got := keyTexts(t, dump); len(got) != 4 || report.Keys != 5 || report.Queues != 1 {
+		t.Errorf("%q, report %+v", got, report)
+	}
+}
+
+func TestALimitedDumpAndOneForSpreadsheetsLeaveKeysOutAndSaySo(t *testing.T) {
+	for _, o := range []Options{{Format: CSV}, {Limit: 100}} {
+		src := recoverytest.OneOfEach()
+		src.Count()
+		if _, report := dumpOf(t, src, o); report.Keys != 0 || report.OmittedKeys != 10 {
+			t.Errorf("%+v: report %+v", o, report)
+		}
+	}
+}
+
+// harmedKeys is a source in which some heads and fields cannot be read.
+type harmedKeys struct {
+	*recoverytest.Fake
+	harm func(v storage.ValueID) (record, value bool)
+}
+
+func (s *harmedKeys) Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error {
+	return s.Fake.Items(func(v storage.ValueID, h *storage.Head, f *storage.Field, _ error) error {
+		damage := fmt.Errorf("%w: a block is gone", storage.ErrDamaged)
+		switch record, value := s.harm(v); {
+		case record:
+			return fn(v, nil, nil, damage)
+		case value:
+			return fn(v, h, f, damage)
+		}
+		return fn(v, h, f, nil)
+	})
+}
+
+func TestADumpEndsAtAKeyThatItCannotReadUnlessItSalvages(t *testing.T) {
+	for name, c := range map[string]struct {
+		harm func(v storage.ValueID) (record, value bool)
+		keys int64
+		lost []string
+	}{
+		"a string":            {func(v storage.ValueID) (bool, bool) { return v.ID == 2, false }, 7, []string{"head 2"}},
+		"a value":             {func(v storage.ValueID) (bool, bool) { return false, v.ID == 4 }, 7, []string{"head 4"}},
+		"a field":             {func(v storage.ValueID) (bool, bool) { return v.Field == 7, false }, 7, []string{"field 7 of hash 5"}},
+		"the value of each":   {func(v storage.ValueID) (bool, bool) { return false, v.ID == 5 && v.IsField }, 4, []string{"field 6 of hash 5", "field 7 of hash 5", "field 8 of hash 5"}},
+		"a hash, not a field": {func(v storage.ValueID) (bool, bool) { return v == storage.ValueID{ID: 5}, false }, 4, []string{"head 5"}},
+	} {
+		src := recoverytest.OneOfEach()
+		src.Count()
+		harmed := &harmedKeys{src, c.harm}
+		var out bytes.Buffer
+		if _, err := Dump(harmed, &out, Options{Now: recoverytest.Later}); !errors.Is(err, storage.ErrDamaged) || !strings.Contains(err.Error(), c.lost[0]) {
+			t.Errorf("%s: %v, want that it names %s", name, err, c.lost[0])
+		}
+		out.Reset()
+		report, err := Dump(harmed, &out, Options{Now: recoverytest.Later, Salvage: true})
+		if err != nil || report.Keys != c.keys || report.LostKeys != int64(len(c.lost)) {
+			t.Errorf("%s: %v, report %+v", name, err, report)
+		}
+		for i, f := range report.Findings {
+			if i >= len(c.lost) || f.Key != c.lost[i] {
+				t.Errorf("%s: finding %v", name, f)
+			}
+		}
+		keyTexts(t, out.Bytes())
+	}
+}
+
+func TestTwoKeysOfOneNameAreNotDumped(t *testing.T) {
+	for name, lost := range map[string]int64{"none": 1, "jobs": 1, "empty \"\n": 0} { // the last one is a queue without packets
+		src := recoverytest.OneOfEach()
+		var b storage.Batch
+		b.PutHead(&storage.Head{ID: 99, Kind: storage.String, Name: []byte(name), Version: 99, Value: []byte("x")}, storage.Mark{})
+		src.Keys.Apply(&b)
+		src.Count()
+		_, err := Dump(src, new(bytes.Buffer), Options{Now: recoverytest.Later})
+		if (err != nil) != (lost > 0) {
+			t.Errorf("%q: %v", name, err)
+		}
+		dump, report := dumpOf(t, src, Options{Salvage: true})
+		if report.LostKeys != lost {
+			t.Errorf("%q: report %+v", name, report)
+		}
+		keyTexts(t, dump)
+	}
+}
+
+func TestKeysThatNoServerHoldsAreRefused(t *testing.T) {
+	const hash = `{"type":"hash","name":"h"}` + "\n"
+	const text = `{"type":"string","name":"s"}` + "\n"
+	end := func(keys int) string {
+		return fmt.Sprintf(`{"type":"end","packets":0,"queues":0,"keys":%d}`+"\n", keys)
+	}
+	for name, c := range map[string]struct{ in, want string }{
+		"no name":                      {`{"type":"string"}`, `a string must have the field "name"`},
+		"one name twice":               {text + text, "line 3: two strings or hashes have the name \"s\""},
+		"a hash without fields":        {hash + text, "line 3: the hash \"h\" has no fields"},
+		"a hash without fields at end": {hash + end(1), "has no fields"},
+		"a hash with a value":          {`{"type":"hash","name":"h","value":"x"}`, "a hash with a hash or a value"},
+		"a string of a hash":           {`{"type":"string","name":"h","hash":"x"}`, "a string with a hash or a value"},
+		"a field of no hash":           {`{"type":"field","hash":"h","name":"f"}`, "the fields of a hash follow its record"},
+		"a field of another hash":      {hash + `{"type":"field","hash":"g","name":"f"}`, "the fields of a hash follow its record"},
+		"a field behind a string":      {text + `{"type":"field","hash":"s","name":"f"}`, "the fields of a hash follow its record"},
+		"a field that expires":         {hash + `{"type":"field","hash":"h","name":"f","expires":5}`, "no time at which it expires"},
+		"one field twice":              {hash + `{"type":"field","hash":"h","name":"f"}` + "\n" + `{"type":"field","hash":"h","name":"f"}`, "two fields"},
+		"a queue behind":               {text + `{"type":"queue","id":1,"queue":"a"}`, "expected all queues before them"},
+		"too long":                     {`{"type":"string","name":"s","value":"` + strings.Repeat("x", MaxRecord) + `"}`, "at most 1046528"},
+		"too few":                      {text + end(2), "counts 2 strings, hashes and fields, but there are 1"},
+		"after the end":                {text + end(1) + text, "after the end record"},
+		"a list of the name": {`{"type":"queue","id":1,"queue":"s"}` + "\n" +
+			`{"type":"packet","queue":"s","priority":1,"sequence":"9223372036854775808"}` + "\n" + text, "a string and a queue with packets"},
+	} {
+		_, err := Read(t.Context(), strings.NewReader(head+c.in), ReadOptions{})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
