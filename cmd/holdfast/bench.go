@@ -13,10 +13,10 @@ import (
 // benchCmd measures a running server.
 type benchCmd struct {
 	Mode        string        `arg:"" enum:"push,pop,update,next,mixed" default:"mixed" help:"What the connections do: push or pop (barbershop: update or next), or mixed, where half of them do one and half the other (default ${default})."`
-	Protocol    string        `enum:"pinpriq,barbershop" default:"pinpriq" placeholder:"NAME" help:"pinpriq or barbershop (default ${default})."`
+	Protocol    string        `enum:"pinpriq,barbershop,redis" default:"pinpriq" placeholder:"NAME" help:"pinpriq, barbershop or redis (default ${default})."`
 	Connections int           `default:"16" placeholder:"N" help:"Connections, 1 to 4096; mixed needs 2 (default ${default})."`
 	Depth       int           `default:"64" placeholder:"N" help:"Requests that a connection sends before it waits for their answers, 1 to 4096 (default ${default})."`
-	Size        int           `default:"128" placeholder:"BYTES" help:"Payload bytes of a packet, 16 to 65535; pinpriq only (default ${default})."`
+	Size        int           `default:"128" placeholder:"BYTES" help:"Payload bytes of a packet, 16 to 65535; not with barbershop (default ${default})."`
 	Items       int           `default:"100000" placeholder:"N" help:"Items to put on the board before the measurement, 1 to 100000000; next and mixed put at least --count there; barbershop only (default ${default})."`
 	Count       int64         `default:"100000" placeholder:"N" help:"Packets to push or pop, or each of both (barbershop: updates or items taken). With push, update and mixed, 0 means: until --duration is over (default ${default})."`
 	Duration    time.Duration `default:"1m" placeholder:"TIME" help:"Longest time of the measurement (default ${default})."`
@@ -25,13 +25,14 @@ type benchCmd struct {
 
 	server
 	Barbershop string `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address of the server's board (default ${default})."`
+	Redis      string `default:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients, which must not need a password (default ${default})."`
 }
 
 // Help is shown below the usage line.
 func (c *benchCmd) Help() string {
-	return `With pinpriq, bench works on a queue of its own with a random name. With barbershop it works on the only board there is. The board must be empty, and nobody else may use it meanwhile: bench takes every item off it at the end. Updates go to random items among --items.
+	return `With pinpriq and redis (LPUSH and RPOP), bench works on a queue of its own with a random name. With barbershop it works on the only board there is. The board must be empty, and nobody else may use it meanwhile: bench takes every item off it at the end. Updates go to random items among --items.
 
-A packet counts as pushed when it is proven to be on disk: a barrier follows each window of --depth pushes. p50 and p99 are the time from sending a window to each of its answers; with --depth 1 that is the time of one request.
+A packet counts as pushed when it is proven to be on disk: with pinpriq a barrier follows each window of --depth pushes. p50 and p99 are the time from sending a window to each of its answers; with --depth 1 that is the time of one request.
 
 Examples:
 
@@ -40,6 +41,7 @@ Examples:
     holdfast bench pop --count 1000000
     holdfast bench mixed --count 0 --duration 10s --json
     holdfast bench push --count 1000000 --keep
+    holdfast bench --protocol redis --depth 1
     holdfast bench update --protocol barbershop --items 1000000 --depth 16
     holdfast bench mixed --protocol barbershop --barbershop 127.0.0.1:8003`
 }
@@ -50,7 +52,7 @@ func (c *benchCmd) Validate() error {
 	case c.board() && (c.Mode == "push" || c.Mode == "pop"):
 		return fmt.Errorf("barbershop has no mode %s: expected update, next or mixed", c.Mode)
 	case !c.board() && (c.Mode == "update" || c.Mode == "next"):
-		return fmt.Errorf("pinpriq has no mode %s: expected push, pop or mixed, or --protocol barbershop", c.Mode)
+		return fmt.Errorf("%s has no mode %s: expected push, pop or mixed, or --protocol barbershop", c.Protocol, c.Mode)
 	case c.Mode == "mixed" && c.Connections < 2:
 		return fmt.Errorf("--connections %d: mixed needs at least 2", c.Connections)
 	case c.Count == 0 && (c.Mode == "pop" || c.Mode == "next"):
@@ -68,6 +70,7 @@ func (c *benchCmd) Validate() error {
 		checkRange("--count", c.Count, 0, math.MaxInt64),
 		c.server.Validate(),
 		checkAddress("--barbershop", c.Barbershop, "127.0.0.1:8002"),
+		checkAddress("--redis", c.Redis, "127.0.0.1:6379"),
 	)
 }
 

@@ -16,14 +16,16 @@ func TestBenchCountsWhatItDid(t *testing.T) {
 		groups map[string]int64 // packets
 		left   int              // packets in the folder afterwards
 	}{
-		"push":      {[]string{"push", "--count", "500"}, map[string]int64{"push": 500}, 0},
-		"pop":       {[]string{"pop", "--count", "500"}, map[string]int64{"pop": 500}, 0},
-		"mixed":     {[]string{"mixed", "--count", "500"}, map[string]int64{"push": 500, "pop": 500}, 0},
-		"push keep": {[]string{"push", "--count", "500", "--keep"}, map[string]int64{"push": 500}, 500},
+		"push":       {[]string{"push", "--count", "500"}, map[string]int64{"push": 500}, 0},
+		"pop":        {[]string{"pop", "--count", "500"}, map[string]int64{"pop": 500}, 0},
+		"mixed":      {[]string{"mixed", "--count", "500"}, map[string]int64{"push": 500, "pop": 500}, 0},
+		"push keep":  {[]string{"push", "--count", "500", "--keep"}, map[string]int64{"push": 500}, 500},
+		"redis":      {[]string{"mixed", "--count", "500", "--protocol", "redis"}, map[string]int64{"push": 500, "pop": 500}, 0},
+		"redis keep": {[]string{"push", "--count", "500", "--protocol", "redis", "--keep"}, map[string]int64{"push": 500}, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			s := serve(t, dir)
+			s := serve(t, dir, "--redis", "127.0.0.1:0")
 			out := s.must(t, append([]string{"bench", "--connections", "4", "--depth", "8", "--json"}, c.args...)...)
 			var report benchReport
 			if err := json.Unmarshal([]byte(out), &report); err != nil {

@@ -23,16 +23,20 @@ type workload struct {
 
 // queueWorkload chooses a queue that nobody else uses.
 func (c *benchCmd) queueWorkload(ctx context.Context) (*workload, error) {
-	conn, err := c.dial(ctx) // its error says more than the load generator's
+	addr, flag, push, pop := c.Pinpriq, "--pinpriq", loadgen.PinpriqPush, loadgen.PinpriqPop
+	if c.Protocol == "redis" {
+		addr, flag, push, pop = c.Redis, "--redis", loadgen.RedisLPush, loadgen.RedisRPop
+	}
+	conn, err := dial(ctx, addr, flag, c.Timeout) // its error says more than the load generator's
 	if err != nil {
 		return nil, err
 	}
 	_ = conn.Close()
 	queue := "holdfast.bench." + strings.ToLower(rand.Text()[:12])
 	packets := loadgen.Packets{Queue: queue, Size: c.Size}
-	w := &workload{addr: c.Pinpriq, where: fmt.Sprintf("in queue %q", queue), report: benchReport{Size: c.Size, Queue: queue}}
-	w.put = c.group("push", func() loadgen.Protocol { return loadgen.PinpriqPush(packets) })
-	w.take = c.group("pop", func() loadgen.Protocol { return loadgen.PinpriqPop(queue) })
+	w := &workload{addr: addr, where: fmt.Sprintf("in queue %q", queue), report: benchReport{Size: c.Size, Queue: queue}}
+	w.put = c.group("push", func() loadgen.Protocol { return push(packets) })
+	w.take = c.group("pop", func() loadgen.Protocol { return pop(queue) })
 	w.filler = w.put
 	if c.Mode == "pop" {
 		w.fill = c.Count
