@@ -156,7 +156,7 @@ func answer(c *client, args []string) string {
 	return r.String()
 }
 
-// Both servers get the same commands, alone or in transactions, and Holdfast is started anew now and
+// Both servers get the same commands, alone or in transactions. Holdfast is started anew now and
 // then.
 func TestRandomCommandsReplyAsInRedis(t *testing.T) {
 	redis := newOriginal(t)
