@@ -112,8 +112,8 @@ func (b *Broker) copyPacket(q *queue, p index.Packet, to *queue) error {
 	c := p
 	c.Queue, c.Seq = to.ix, b.nextSeq(Newest)
 	op := b.putLocated(b.locate(q.packet(p), p.Ref), p, to.packet(c))
-	if c.ID = b.ix.Push(b.entryOf(p, c), b.tx.now); c.ID == 0 {
-		b.open.cancel(op)
+	if c.ID = b.ix.Push(b.entryOf(c), b.tx.now); c.ID == 0 {
+		b.open.ops.Cancel(op)
 		return ErrTooManyPackets
 	}
 	if b.open.ops.Record(op) == nil {

@@ -131,7 +131,7 @@ func tooLarge(size, limit int) error {
 func (b *Broker) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	id, hash, op := q.packet(old), setHash(p), 0
 	if at, ok := b.open.puts.find(id); ok {
-		b.open.cancel(at)
+		b.open.ops.Cancel(at)
 		op = b.open.ops.Put(id, p)
 	} else {
 		op = b.open.ops.Replace(id, p, removed(old))

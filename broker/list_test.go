@@ -417,6 +417,9 @@ func TestADamagedElementIsLeftOutOfAMove(t *testing.T) {
 		}
 		h.wantReplies(r, "", uncached("a"))
 		h.wantList("to", uncached("a"))
+		if n := h.b.Stats().Packets; n != 1 {
+			t.Errorf("%d packets are counted, want one", n)
+		}
 		h.restart()
 		h.wantList("to", uncached("a"))
 		h.b.Close()

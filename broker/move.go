@@ -20,7 +20,7 @@ func (b *Broker) move(q *queue, p index.Packet, to *queue, priority uint32, end 
 	if to == q {
 		b.ix.Move(p.ID, priority, id.Seq)
 	} else {
-		moved.ID = b.moveEntry(p, moved)
+		moved.ID = b.moveEntry(moved)
 		b.touch(q)
 		b.markEmpty(q)
 	}
@@ -55,21 +55,21 @@ func (b *Broker) putLocated(at located, p index.Packet, to storage.PacketID) (op
 	return op
 }
 
-// moveEntry brings a packet's entry of the index to another queue.
-func (b *Broker) moveEntry(p, moved index.Packet) index.ID {
-	e := b.entryOf(p, moved)
+// moveEntry brings the index entry of a packet to where that is now.
+func (b *Broker) moveEntry(p index.Packet) index.ID {
+	e := b.entryOf(p)
 	b.ix.Remove(p.ID)
 	return b.ix.Push(e, b.tx.now) // there is room: one has just gone
 }
 
-// entryOf is the entry of a packet in another place.
-func (b *Broker) entryOf(p, moved index.Packet) index.Entry {
+// entryOf is the entry of a packet in another place than the index has it.
+func (b *Broker) entryOf(p index.Packet) index.Entry {
 	key := b.key(p)
 	return index.Entry{
-		Queue:    moved.Queue,
+		Queue:    p.Queue,
 		Wide:     storage.IsWide(len(key), int(p.Size)-len(key)),
-		Priority: moved.Priority,
-		Seq:      moved.Seq,
+		Priority: p.Priority,
+		Seq:      p.Seq,
 		Key:      key,
 		Hash:     b.ix.Hash(p.ID),
 		Size:     p.Size,

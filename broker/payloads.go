@@ -51,7 +51,7 @@ func (b *Broker) planReadAhead(t *batch) {
 		if bytes += int(p.Size); bytes > readAheadBytes {
 			return
 		}
-		// What this batch replaces is on disk with its old payload, what it puts is not there yet.
+		// What this batch puts is not on disk yet, or is read anyway.
 		if at := b.locate(t.missed.packet(p), p.Ref); at.record == nil && at.op < 0 {
 			t.ahead = append(t.ahead, miss{id: at.from, entry: p.ID})
 		}
@@ -113,18 +113,13 @@ func (b *Broker) fillMiss(t *batch, m *miss, record []byte) error {
 
 // fillLate gives a put, and the reply that wants it too, the record that was read for it.
 func (b *Broker) fillLate(t *batch, l *late, record []byte) error {
-	if l.cancelled && l.record < 0 {
-		return nil
-	}
 	if record == nil {
 		return b.loseLate(t, l)
 	}
 	if l.record >= 0 {
 		t.records[l.record] = t.copy(record)
 	}
-	if !l.cancelled {
-		t.ops.Fill(int(l.op), record)
-	}
+	t.ops.Fill(int(l.op), record)
 	return nil
 }
 
@@ -132,7 +127,7 @@ func (b *Broker) fillLate(t *batch, l *late, record []byte) error {
 // accepted. The next batch may have taken it already: then the control record counts one too few,
 // and the next start says so.
 func (b *Broker) loseLate(t *batch, l *late) error {
-	if err := b.unreadable(l.from, l.expiry); err != nil || l.cancelled {
+	if err := b.unreadable(l.from, l.expiry); err != nil {
 		return err
 	}
 	t.ops.Cancel(int(l.op))

@@ -164,7 +164,7 @@ func (b *Broker) deletePacket(q *queue, p index.Packet) {
 func (b *Broker) deleteRecord(q *queue, p index.Packet, op int) {
 	if op >= 0 {
 		b.stats.cancelled.Add(1)
-		b.open.cancel(op)
+		b.open.ops.Cancel(op)
 		return
 	}
 	b.open.ops.Delete(q.packet(p), removed(p))

@@ -617,7 +617,7 @@ func BenchmarkUpdatePriority(b *testing.B) {
 				return nil
 			}
 			for i := 0; i < n; {
-				if err := br.Do(func(tx *broker.Tx) error {
+				if err := call(br, func(tx *broker.Tx) error {
 					for range min(n-i, 1000) {
 						r.Key, add = strconv.AppendUint(r.Key[:0], uint64(i), 10), chance.Uint32N(1_000_000)
 						if err := tx.UpdatePriority(r); err != nil {
@@ -632,7 +632,7 @@ func BenchmarkUpdatePriority(b *testing.B) {
 			}
 			b.ResetTimer()
 			for i := 0; i < b.N; i += 16 {
-				if err := br.Do(update); err != nil {
+				if err := call(br, update); err != nil {
 					b.Fatal(err)
 				}
 			}

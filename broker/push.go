@@ -75,7 +75,7 @@ func (b *Broker) insert(q *queue, priority uint32, end End, p *Packet, now int64
 	op := b.open.ops.Put(id, p)
 	b.open.puts.add(id, op)
 	if b.ix.Push(b.entry(q, id, hash, p, op), now) == 0 {
-		b.open.cancel(op)
+		b.open.ops.Cancel(op)
 		return ErrTooManyPackets
 	}
 	b.touch(q)

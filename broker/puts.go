@@ -59,25 +59,16 @@ func (p *puts) find(id storage.PacketID) (op int, ok bool) {
 // late is a packet that the batch puts and whose record only the disk holds, under another id. The
 // committer reads it before the batch is applied.
 type late struct {
-	op        int32
-	record    int32 // where in batch.records it is wanted, too; -1 nowhere
-	cancelled bool  // the batch puts the packet no more
-	from      storage.PacketID
-	entry     index.ID // of the packet, with seq
-	seq       uint64
-	expiry    int64 // after it the store may have dropped the record by itself; 0 never
+	op     int32
+	record int32 // where in batch.records it is wanted, too; -1 nowhere
+	from   storage.PacketID
+	entry  index.ID // of the packet, with seq
+	seq    uint64
+	expiry int64 // after it the store may have dropped the record by itself; 0 never
 }
 
 // lateOf returns what is known of a put without a record.
 func (t *batch) lateOf(op int) *late {
 	i := sort.Search(len(t.late), func(i int) bool { return int(t.late[i].op) >= op })
 	return &t.late[i]
-}
-
-// cancel takes back that the batch puts a packet.
-func (t *batch) cancel(op int) {
-	if len(t.late) > 0 && t.ops.Record(op) == nil {
-		t.lateOf(op).cancelled = true
-	}
-	t.ops.Cancel(op)
 }

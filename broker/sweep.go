@@ -127,7 +127,6 @@ func (b *Broker) sweep() (more bool) {
 	}
 	if b.ix.Counts(q.ix).Len() == 0 {
 		b.dropped = b.dropped[1:]
-		b.sweptTo = 0
 		b.freeQueue(q)
 	}
 	return len(b.dropped) > 0

@@ -247,6 +247,20 @@ func TestARenamedQueueTakesItsPacketsAndNotItsSubscribers(t *testing.T) {
 	h.wantList("from")
 }
 
+func TestWhatTakesTheNameOfAnEmptyQueueIsNotEvictedWithIt(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.pushEnd("to", broker.Newest, "x")
+	h.pop(h.b.Attach(&inbox{}, groups), "to")
+	h.pushEnd("from", broker.Newest, "stays")
+	h.together(func(tx *broker.Tx) error { tx.RenameQueue([]byte("from"), []byte("to")); return nil })
+	h.barrier()
+	h.now.Add(20_000) // empty queues are evicted
+	h.push("other", 1, 0, "k", "x")
+	h.barrier()
+	h.wantList("to", "stays")
+}
+
 func TestASweepLeavesRoomForOthers(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
