@@ -31,6 +31,8 @@ func (tx *Tx) SetExpiry(name []byte, at int64) (ok bool, err error) {
 	switch was, _ := tx.Expiry(name); {
 	case k == nil && q == nil:
 		return false, nil
+	case was == 0 && at == 0:
+		return true, nil
 	case was == at:
 	case k != nil:
 		b.keys.SetExpiry(k, at)
