@@ -304,7 +304,7 @@ func (m *keyModel) list(t *rapid.T, op, name string) {
 func (m *keyModel) compare() {
 	m.t.Helper()
 	m.expire()
-	m.atomic(func(tx *broker.Tx) error {
+	m.together(func(tx *broker.Tx) error {
 		m.compareNames(tx)
 		for _, name := range keyNames {
 			x := m.names[name]
@@ -432,7 +432,7 @@ func TestKeyspaceDoesWhatMapsDo(t *testing.T) {
 			"calls": func(t *rapid.T) {
 				n := rapid.IntRange(1, 8).Draw(t, "n")
 				m.expire()
-				m.atomic(func(tx *broker.Tx) error {
+				m.together(func(tx *broker.Tx) error {
 					m.tx = tx
 					for range n {
 						m.step(t)
@@ -446,7 +446,7 @@ func TestKeyspaceDoesWhatMapsDo(t *testing.T) {
 					t.Skip("not now")
 				}
 				m.expire()
-				m.atomic(func(tx *broker.Tx) error { return tx.Flush() })
+				m.together(func(tx *broker.Tx) error { return tx.Flush() })
 				for name := range m.names {
 					m.drop(name)
 				}

@@ -12,18 +12,10 @@ import (
 // plenty is more than any test here brings to one batch.
 var plenty = broker.Room{Records: 500, Bytes: 400 << 10, Deletes: 500}
 
-// atomic runs fn as one.
-func (h *harness) atomic(fn func(tx *broker.Tx) error) {
-	h.t.Helper()
-	h.do(func(tx *broker.Tx) error {
-		return tx.Atomic(plenty, func() error { return fn(tx) })
-	})
-}
-
 // set makes name that of a string.
 func (h *harness) set(name, value string) {
 	h.t.Helper()
-	h.atomic(func(tx *broker.Tx) error { return tx.SetString([]byte(name), []byte(value), 0) })
+	h.together(func(tx *broker.Tx) error { return tx.SetString([]byte(name), []byte(value), 0) })
 }
 
 // get returns a string as a client gets it, and what it is without a client.
@@ -31,7 +23,7 @@ func (h *harness) get(name string) string {
 	h.t.Helper()
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
-	h.atomic(func(tx *broker.Tx) error { return tx.SendString(c, []byte(name), 0, 1<<20, 0) })
+	h.together(func(tx *broker.Tx) error { return tx.SendString(c, []byte(name), 0, 1<<20, 0) })
 	h.barrier()
 	return strings.Join(r.got[0], "")
 }
@@ -64,7 +56,7 @@ func TestNameHasOneType(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
 	h.set("string", "v")
-	h.atomic(func(tx *broker.Tx) error {
+	h.together(func(tx *broker.Tx) error {
 		_, err := tx.SetField([]byte("hash"), []byte("f"), []byte("v"))
 		return err
 	})

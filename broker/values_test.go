@@ -1,0 +1,307 @@
+package broker_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+const (
+	tooLong = 20_000 // bytes of a value that the cache of the harness does not take
+	cached  = 5_000  // and of one that it does
+)
+
+// onlyOnDisk is a broker whose string "n" and field "f" of the hash "h" have values of n bytes that
+// neither the cache nor a batch has.
+func onlyOnDisk(t *testing.T, n int) (h *harness, text, field string) {
+	h = newHarness(t)
+	text, field = bytesOf(1, n), bytesOf(2, n)
+	h.set("n", text)
+	h.setField("h", "f", field)
+	h.restart()
+	return h, text, field
+}
+
+// batchOf runs calls that all come into one batch, and returns the replies to c.
+func (h *harness) batchOf(calls ...func(tx *broker.Tx, c *broker.Consumer) error) []string {
+	h.t.Helper()
+	r := &inbox{}
+	c := h.b.Attach(r, groups)
+	h.together(func(tx *broker.Tx) error {
+		for _, call := range calls {
+			if err := call(tx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	h.barrier()
+	var got []string
+	for _, reply := range r.got {
+		got = append(got, strings.Join(reply, ""))
+	}
+	return got
+}
+
+// keyCall is one call of a batch.
+type keyCall = func(tx *broker.Tx, c *broker.Consumer) error
+
+func sendString(name string, from, to int) keyCall {
+	return func(tx *broker.Tx, c *broker.Consumer) error { return tx.SendString(c, []byte(name), from, to, 0) }
+}
+
+func sendField(name, field string) keyCall {
+	return func(tx *broker.Tx, c *broker.Consumer) error {
+		return tx.SendField(c, []byte(name), []byte(field), 0)
+	}
+}
+
+func patchString(name string, at int, data string) keyCall {
+	return func(tx *broker.Tx, _ *broker.Consumer) error {
+		_, err := tx.PatchString([]byte(name), at, []byte(data))
+		return err
+	}
+}
+
+func setString(name, value string) keyCall {
+	return func(tx *broker.Tx, _ *broker.Consumer) error {
+		return tx.SetString([]byte(name), []byte(value), 0)
+	}
+}
+
+func remove(name string) keyCall {
+	return func(tx *broker.Tx, _ *broker.Consumer) error {
+		_, err := tx.Delete([]byte(name))
+		return err
+	}
+}
+
+func rename(from, to string) keyCall {
+	return func(tx *broker.Tx, _ *broker.Consumer) error {
+		_, err := tx.Rename([]byte(from), []byte(to))
+		return err
+	}
+}
+
+func copyName(from, to string) keyCall {
+	return func(tx *broker.Tx, _ *broker.Consumer) error {
+		_, err := tx.Copy([]byte(from), []byte(to))
+		return err
+	}
+}
+
+func expire(name string, at int64) keyCall {
+	return func(tx *broker.Tx, _ *broker.Consumer) error {
+		_, err := tx.SetExpiry([]byte(name), at)
+		return err
+	}
+}
+
+func TestLargeValuesComeFromTheDiskInTheOrderOfTheCalls(t *testing.T) {
+	v := bytesOf(1, tooLong)
+	patched := v[:7] + "patch" + v[12:]
+	grown := patched + "end"
+	f := bytesOf(2, tooLong)
+	cases := map[string]struct {
+		calls []keyCall
+		want  []string          // the replies
+		after map[string]string // the strings afterwards, and after a restart
+	}{
+		"read": {[]keyCall{sendString("n", 0, tooLong), sendField("h", "f")}, []string{v, f}, map[string]string{"n": v}},
+		"part": {[]keyCall{sendString("n", 3, 9), sendString("n", 5, 5), sendString("n", tooLong-1, 1<<20)},
+			[]string{v[3:9], "", v[tooLong-1:]}, map[string]string{"n": v}},
+		"patch": {[]keyCall{patchString("n", 7, "patch")}, nil, map[string]string{"n": patched}},
+		"gap":   {[]keyCall{patchString("n", tooLong+2, "x")}, nil, map[string]string{"n": v + "\x00\x00x"}},
+		"read, patch, read, patch, read": {
+			[]keyCall{sendString("n", 0, 20), patchString("n", 7, "patch"), sendString("n", 0, 20), patchString("n", tooLong, "end"), sendString("n", tooLong-2, tooLong+3)},
+			[]string{v[:20], patched[:20], grown[tooLong-2:]}, map[string]string{"n": grown}},
+		"patch, read, delete": {[]keyCall{patchString("n", 7, "patch"), sendString("n", 0, tooLong), remove("n")}, []string{patched}, map[string]string{"n": ""}},
+		"read, set, read":     {[]keyCall{sendString("n", 0, 9), setString("n", "new"), sendString("n", 0, 9)}, []string{v[:9], "new"}, map[string]string{"n": "new"}},
+		"patch, set large, patch": {[]keyCall{patchString("n", 7, "patch"), setString("n", f), patchString("n", 0, "!!"), sendString("n", 0, 4)},
+			[]string{"!!" + f[2:4]}, map[string]string{"n": "!!" + f[2:]}},
+		"rename, patch":   {[]keyCall{rename("n", "m"), patchString("m", 7, "patch"), sendString("m", 0, tooLong)}, []string{patched}, map[string]string{"n": "", "m": patched}},
+		"patch, rename":   {[]keyCall{patchString("n", 7, "patch"), rename("n", "m")}, nil, map[string]string{"n": "", "m": patched}},
+		"rename":          {[]keyCall{rename("n", "m")}, nil, map[string]string{"n": "", "m": v}},
+		"patch, expire":   {[]keyCall{patchString("n", 7, "patch"), expire("n", startTime+9)}, nil, map[string]string{"n": patched}},
+		"expire, persist": {[]keyCall{expire("n", startTime+9), expire("n", 0)}, nil, map[string]string{"n": v}},
+		"copy":            {[]keyCall{copyName("n", "m"), sendString("m", 0, tooLong)}, []string{v}, map[string]string{"n": v, "m": v}},
+		"copy, patch both, read both": {
+			[]keyCall{copyName("n", "m"), patchString("n", 7, "patch"), patchString("m", 0, "--"), copyName("m", "o"), sendString("n", 0, 12), sendString("m", 0, 4), remove("m")},
+			[]string{patched[:12], "--" + v[2:4]}, map[string]string{"n": patched, "m": "", "o": "--" + v[2:]}},
+		"copy, delete":       {[]keyCall{copyName("n", "m"), remove("n")}, nil, map[string]string{"n": "", "m": v}},
+		"patch, delete, set": {[]keyCall{patchString("n", 7, "patch"), remove("n"), setString("n", "new"), sendString("n", 0, 9)}, []string{"new"}, map[string]string{"n": "new"}},
+	}
+	for name, c := range cases {
+		h, _, _ := onlyOnDisk(t, tooLong)
+		if got := h.batchOf(c.calls...); !slices.Equal(got, c.want) {
+			t.Errorf("%s: the replies are %.20q, want %.20q", name, got, c.want)
+		}
+		for range 2 {
+			for name2, want := range c.after {
+				if got := h.get(name2); got != want {
+					t.Errorf("%s: %s has %d bytes %.20q, want %d bytes %.20q", name, name2, len(got), got, len(want), want)
+				}
+			}
+			h.restart()
+		}
+		h.b.Close()
+	}
+}
+
+func TestCopyOfAHashHasItsLargeFields(t *testing.T) {
+	h, _, field := onlyOnDisk(t, tooLong)
+	defer func() { h.b.Close() }()
+	h.setField("h", "small", "v")
+	got := h.batchOf(copyName("h", "copy"), remove("h"), sendField("copy", "f"), sendField("copy", "small"))
+	h.restart()
+	got = append(got, h.batchOf(sendField("copy", "f"), sendField("copy", "small"), sendField("h", "f"))...)
+	if want := []string{field, "v", field, "v", ""}; !slices.Equal(got, want) {
+		t.Errorf("the copy has %.20q, want %.20q", got, want)
+	}
+}
+
+// countingStore counts the values that it is asked for.
+type countingStore struct {
+	*memStore
+	values int
+}
+
+func (s *countingStore) ReadValues(ids []storage.ValueID, fn func(int, []byte) error) error {
+	s.values += len(ids)
+	return s.memStore.ReadValues(ids, fn)
+}
+
+// counting starts h anew on a store that counts reads of values.
+func (h *harness) counting() *countingStore {
+	h.t.Helper()
+	s := &countingStore{memStore: h.store}
+	h.b = restarted(h, s)
+	return s
+}
+
+func TestRecentLargeValuesAreNotReadFromTheDisk(t *testing.T) {
+	h, text, field := onlyOnDisk(t, cached)
+	s := h.counting()
+	defer h.b.Close()
+	read := func(want int) {
+		t.Helper()
+		if got := h.batchOf(sendString("n", 0, cached), sendField("h", "f")); !slices.Equal(got, []string{text, field}) {
+			t.Errorf("got %.20q", got)
+		}
+		if s.values != want {
+			t.Errorf("%d values were read, want %d", s.values, want)
+		}
+	}
+	read(2)
+	read(2)
+	h.batchOf(expire("n", startTime+99), rename("n", "m"), rename("m", "n"))
+	read(2)
+	text = "new" + text[3:]
+	h.batchOf(patchString("n", 0, "new"))
+	read(2)
+}
+
+func TestValueThatChangesWhileItIsReadIsNotCached(t *testing.T) {
+	h, text, _ := onlyOnDisk(t, cached)
+	defer h.b.Close()
+	r := &inbox{}
+	c := h.b.Attach(r, groups)
+	g := h.gate()
+	h.set("other", "opens a commit")
+	<-g.entered
+	h.together(func(tx *broker.Tx) error { return tx.SendString(c, []byte("n"), 0, 4, 0) })
+	h.set("other", "so that the batch is written")
+	g.leave <- nil
+	<-g.entered // the read is done, its batch is being committed
+	h.set("n", "x")
+	h.ungate()
+	g.leave <- nil
+	h.barrier()
+	if len(r.got) != 1 || r.got[0][0] != text[:4] {
+		t.Errorf("the read gave %q", r.got)
+	}
+	if got := h.get("n"); got != "x" {
+		t.Errorf("the value is %.20q", got)
+	}
+}
+
+func TestDamagedValuesEndTheBrokerUnlessLossIsAccepted(t *testing.T) {
+	for _, accept := range []bool{false, true} {
+		h := newHarness(t)
+		h.o.AcceptLoss = accept
+		h.set("n", bytesOf(1, tooLong))
+		h.barrier()
+		s := &damagedStore{h.store}
+		h.b = restarted(h, s)
+		r := &inbox{}
+		c := h.b.Attach(r, groups)
+		h.together(func(tx *broker.Tx) error { return tx.SendString(c, []byte("n"), 0, 9, 0) })
+		if !accept {
+			<-h.b.Failed()
+			if err := h.b.Err(); !errors.Is(err, broker.ErrUnreadable) {
+				t.Errorf("the broker ended with %v", err)
+			}
+			h.b.Close()
+			continue
+		}
+		h.together(func(tx *broker.Tx) error {
+			_, err := tx.PatchString([]byte("n"), 2, []byte("patch"))
+			return err
+		})
+		h.barrier()
+		if got := r.got[0][0]; got != strings.Repeat("\x00", 9) {
+			t.Errorf("the reply is %q", got)
+		}
+		h.b.Close()
+	}
+}
+
+// damagedStore has lost all large values.
+type damagedStore struct{ *memStore }
+
+func (s *damagedStore) ReadValues(ids []storage.ValueID, fn func(int, []byte) error) error {
+	for i := range ids {
+		if err := fn(i, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestReplyOfAnAtomicIsBounded(t *testing.T) {
+	h, _, _ := onlyOnDisk(t, tooLong)
+	defer h.b.Close()
+	c := h.b.Attach(&inbox{}, groups)
+	h.do(func(tx *broker.Tx) error {
+		err := tx.Atomic(plenty, func() error {
+			for range broker.MaxAtomicReply/tooLong + 1 {
+				if err := tx.SendString(c, []byte("n"), 0, tooLong, 0); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if !errors.Is(err, broker.ErrReplyTooLarge) {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	})
+}
+
+// restarted closes h's broker and starts another one on a store.
+func restarted(h *harness, s broker.Store) *broker.Broker {
+	h.t.Helper()
+	if err := h.b.Close(); err != nil {
+		h.t.Fatalf("close: %v", err)
+	}
+	state, err := recovery.Restore(h.store, recovery.Options{Now: h.now.Load()})
+	if err != nil {
+		h.t.Fatalf("recovery: %v", err)
+	}
+	return broker.New(s, state, broker.Options{Cache: 1 << 16, Clock: h.now.Load, AcceptLoss: h.o.AcceptLoss})
+}
