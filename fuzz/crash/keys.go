@@ -119,7 +119,14 @@ func (k keyspace) step(args []string) string {
 		_, had := k[name]
 		delete(k, name)
 		return replyBool(had)
-	case "SET", "GET", "APPEND", "INCRBY":
+	case "RENAME": // of a name that is there
+		k[args[2]] = k[name]
+		delete(k, name)
+		return replyOK
+	case "COPY": // of a name that is there, in place of what has the other
+		k[args[2]] = k[name].clone()
+		return replyInt(1)
+	case "SET", "GET", "APPEND", "INCRBY", "SETRANGE", "GETRANGE":
 		return k.stepString(args[0], name, args[2:])
 	case "HSET", "HDEL":
 		return k.stepHash(args[0], name, args[2:])
@@ -138,9 +145,22 @@ func (k keyspace) stepString(command, name string, args []string) string {
 	case "SET":
 		k.put(name, value{text: &args[0]})
 		return replyOK
-	case "APPEND":
-		text := k.text(name) + args[0]
-		k.put(name, value{text: &text})
+	case "GETRANGE":
+		text := k.text(name)
+		from, _ := strconv.Atoi(args[0])
+		to, _ := strconv.Atoi(args[1])
+		return replyBulk(text[min(from, len(text)):min(to+1, len(text))])
+	case "APPEND", "SETRANGE":
+		text := []byte(k.text(name))
+		at := len(text)
+		if command == "SETRANGE" {
+			at, _ = strconv.Atoi(args[0])
+		}
+		data := args[len(args)-1]
+		text = append(text, make([]byte, max(at+len(data)-len(text), 0))...)
+		copy(text[at:], data)
+		patched := string(text)
+		k.put(name, value{text: &patched})
 		return replyInt(len(text))
 	}
 	n, _ := strconv.Atoi(k.text(name))
@@ -203,8 +223,10 @@ func (k keyspace) stepList(command, name string, args []string) string {
 		at, _ = strconv.Atoi(args[0])
 		list[at] = args[1]
 		reply = func() string { return replyOK }
-	case "LTRIM": // to nothing
-		list = nil
+	case "LTRIM":
+		from, _ := strconv.Atoi(args[0])
+		to, _ := strconv.Atoi(args[1])
+		list = slices.Clone(list[min(from, len(list)):max(min(to+1, len(list)), min(from, len(list)))])
 		reply = func() string { return replyOK }
 	}
 	k.put(name, value{list: list})

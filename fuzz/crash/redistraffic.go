@@ -34,7 +34,8 @@ const (
 	ownElements = 100 // of a list, above which it only shrinks
 	longPush    = 100 // short elements that a push to the long list brings
 	maxLong     = 8000
-	maxText     = 4000
+	maxElement  = 4000
+	maxText     = 40_000
 	ownFields   = 50
 )
 
@@ -49,7 +50,7 @@ func (c *redisClient) value(size int) string {
 
 // element makes a value that is not very large: otherwise the move of many of them would be refused
 // in a transaction.
-func (c *redisClient) element() string { return c.value(min(randomSize(c.rng), maxText)) }
+func (c *redisClient) element() string { return c.value(min(randomSize(c.rng), maxElement)) }
 
 // command picks a command under the client's own names.
 func (c *redisClient) command() []string {
@@ -87,7 +88,11 @@ func (c *redisClient) listCommand() []string {
 		return []string{"LINSERT", list, "BEFORE", elements[c.rng.IntN(len(elements))], c.element()}
 	case n < 90 && len(elements) > 0:
 		return []string{"LSET", list, strconv.Itoa(c.rng.IntN(len(elements))), c.element()}
-	case n < 95:
+	case n < 92 && len(elements) > 0:
+		return []string{"RENAME", list, next}
+	case n < 94 && len(elements) > 0:
+		return []string{"COPY", list, next, "REPLACE"}
+	case n < 97:
 		return []string{"LPOP", list}
 	default:
 		return []string{"RPOP", next}
@@ -99,8 +104,12 @@ func (c *redisClient) listCommand() []string {
 func (c *redisClient) longCommand() []string {
 	long := c.name(ownLong)
 	if n := len(c.sent.list(long)); n > 0 && c.rng.IntN(maxLong) < n {
-		if c.rng.IntN(2) == 0 {
+		switch c.rng.IntN(3) {
+		case 0:
 			return []string{"LTRIM", long, "1", "0"}
+		case 1:
+			from := c.rng.IntN(n)
+			return []string{"LTRIM", long, strconv.Itoa(from), strconv.Itoa(from + c.rng.IntN(longPush))}
 		}
 		return []string{"DEL", long}
 	}
@@ -113,13 +122,20 @@ func (c *redisClient) longCommand() []string {
 
 func (c *redisClient) textCommand() []string {
 	text := c.name(ownText)
+	size := len(c.sent.text(text))
 	switch n := c.rng.IntN(100); {
-	case n < 40:
+	case n < 30:
 		return []string{"INCRBY", c.name(ownCount), strconv.Itoa(1 + c.rng.IntN(9))}
-	case n < 60 && len(c.sent.text(text)) < maxText:
+	case n < 45 && size < maxText:
 		return []string{"APPEND", text, strconv.Itoa(n)}
-	case n < 90:
+	case n < 60 && size < maxText:
+		return []string{"SETRANGE", text, strconv.Itoa(c.rng.IntN(size + 20)), strconv.Itoa(n)}
+	case n < 65:
+		return []string{"SET", text, c.value(payloadHeader + c.rng.IntN(maxText))}
+	case n < 85:
 		return []string{"SET", text, c.value(randomSize(c.rng))}
+	case n < 92:
+		return []string{"GETRANGE", text, strconv.Itoa(n), strconv.Itoa(n + c.rng.IntN(size+20))}
 	default:
 		return []string{"GET", text}
 	}
