@@ -56,7 +56,7 @@ func showsInRedis() map[string][]Kind {
 		"delete-not-written":  {Returned, Doubled, NotStarted},
 		"batch-torn":          {Order, NotStarted},
 		"batches-reordered":   {Lost, Returned, Doubled, NotStarted},
-		"move-not-deleted":    {Returned, Doubled},
+		"move-not-deleted":    {Returned, Doubled, NotStarted},
 		"move-not-put":        {Lost},
 		"drop-forgotten":      {Returned},
 		"values-later":        {Order},
