@@ -18,7 +18,8 @@ var (
 )
 
 // forms are commands. A word in lower case stands for what may be there: k a name, f a field, v a
-// value, i an index, e an end, t a time in seconds; with a plus it may be there several times.
+// value, i an index, r a rank, e an end, t a time in seconds; with a plus it
+// may be there several times.
 var forms = strings.Split(strings.TrimSpace(`
 LPUSH k v+
 RPUSH k v+
@@ -41,9 +42,9 @@ LREM k i v
 LREM k 0 v
 LTRIM k i i
 LPOS k v
-LPOS k v RANK i
+LPOS k v RANK r
 LPOS k v COUNT i
-LPOS k v RANK i COUNT i MAXLEN i
+LPOS k v RANK r COUNT i MAXLEN i
 RPOPLPUSH k k
 LMOVE k k e e
 LMPOP 2 k k e
@@ -119,13 +120,14 @@ DBSIZE
 FLUSHALL
 `), "\n")
 
-// drawCommand makes a command of a form.
-func drawCommand(t *rapid.T) []string {
+// drawCommand makes a command of one of the forms.
+func drawCommand(t *rapid.T, forms []string) []string {
 	var args []string
 	for i, word := range strings.Fields(rapid.SampledFrom(forms).Draw(t, "form")) {
 		name, many := strings.CutSuffix(word, "+")
 		pool := map[string][]string{
 			"k": someNames, "f": someFields, "v": someValues, "i": someInts, "e": someEnds, "t": {"100", "200", "300", "0", "-1"},
+			"r": {"0", "1", "2", "3", "-1", "-2"},
 		}[name]
 		if i == 0 || pool == nil {
 			args = append(args, word)
@@ -191,7 +193,7 @@ func TestRandomCommandsReplyAsInRedis(t *testing.T) {
 				queued = nil
 				same([]string{"EXEC"})
 			default:
-				args := drawCommand(t)
+				args := drawCommand(t, forms)
 				if queued != nil && unordered[args[0]] {
 					continue
 				}
