@@ -11,6 +11,7 @@
 //	move.go      packets move to another place
 //	priority.go  packets that have a key change their priority, and go by it
 //	list.go      a queue seen as a list
+//	reshape.go   a list changes in its middle, or loses most of itself
 //	names.go     names and their types, whatever has them
 //	strings.go   strings
 //	hashes.go    hashes

@@ -62,10 +62,7 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 		cleaning := false
 		if tx.advance() && !b.open.full(b.limits) {
 			b.deliverDeferred() // what a full disk kept waiting
-			cleaning = b.evictDue()
-			cleaning = b.sweep() || cleaning
-			cleaning = b.sweepKeys() || cleaning
-			b.endFlush()
+			cleaning = b.clean()
 		}
 		if t := b.open; b.readyToCommit() {
 			t.ops.SetMarks(b.marks)
@@ -75,6 +72,7 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 			b.open = fresh
 			tx.advance() // what expired while the batch was full must not be delivered
 			b.deliverDeferred()
+			b.clean() // the batches of busy clients have no room for it later
 			b.room.Broadcast()
 			b.mu.Unlock()
 			return t
@@ -95,6 +93,16 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 		case <-clock.C:
 		}
 	}
+}
+
+// clean does a slice of what nobody waits for: empty queues end, and what was dropped is deleted.
+// It returns true if it has to go on once others had the lock.
+func (b *Broker) clean() (more bool) {
+	more = b.evictDue()
+	more = b.sweep() || more
+	more = b.sweepKeys() || more
+	b.endFlush()
+	return more
 }
 
 // sleep is how long the committer has nothing to do by itself.

@@ -55,6 +55,8 @@ const (
 	maxBatchPushes      = 1 << 16  // packets pushed, those that were popped or moved again included
 	maxBatchMemory      = 16 << 20 // bytes of packets pushed, those that were popped or moved again included
 
+	keepScratch     = 1 << 16 // packets of a large call for which memory is kept
+	packetOverhead  = 16      // bytes that a packet of a reply counts for besides key and payload
 	batchesInFlight = 4       // open, committing, completing, and one to swap
 	replyOverhead   = 8       // bytes that a reply counts for besides its packets
 	readAhead       = 512     // neighbours read with a payload that was not cached

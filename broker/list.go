@@ -89,7 +89,7 @@ func (tx *Tx) Range(c *Consumer, name []byte, from, n int, tag Tag) error {
 		for _, p := range b.scratch {
 			bytes += int(p.Size)
 		}
-		if err := tx.useReply(bytes); err != nil {
+		if err := tx.useReply(bytes + n*packetOverhead); err != nil {
 			return err
 		}
 		for _, p := range b.scratch {

@@ -71,7 +71,7 @@ func (tx *Tx) useGroup(q *queue, s Selection) error {
 	if err := tx.use(Room{Deletes: n}); err != nil {
 		return err
 	}
-	return tx.useReply(bytes)
+	return tx.useReply(bytes + n*packetOverhead)
 }
 
 // selection turns s into a selection of the index, limited to what one reply can hold.

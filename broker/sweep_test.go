@@ -256,9 +256,9 @@ func TestWhatTakesTheNameOfAnEmptyQueueIsNotEvictedWithIt(t *testing.T) {
 	h.together(func(tx *broker.Tx) error { tx.RenameQueue([]byte("from"), []byte("to")); return nil })
 	h.barrier()
 	h.now.Add(20_000) // empty queues are evicted
-	h.push("other", 1, 0, "k", "x")
+	h.pushEnd("to", broker.Oldest, "comes")
 	h.barrier()
-	h.wantList("to", "stays")
+	h.wantList("to", "stays", "comes")
 }
 
 func TestASweepLeavesRoomForOthers(t *testing.T) {

@@ -35,6 +35,9 @@ func (b *Broker) begin() *Tx {
 // if there is something for it to do.
 func (b *Broker) end() {
 	b.deliverDeferred()
+	if cap(b.scratch) > keepScratch {
+		b.scratch = nil
+	}
 	wake := b.readyToCommit() || b.queues.tooManyIdle()
 	b.mu.Unlock()
 	if wake {
