@@ -52,15 +52,15 @@ func showsOnBoard() map[string][]Kind {
 func showsInRedis() map[string][]Kind {
 	return map[string][]Kind{
 		mutant.None:           nil,
-		"ack-before-commit":   {Lost, Returned},
+		"ack-before-commit":   {Lost, Returned, Order},
 		"delete-not-written":  {Returned, Doubled, NotStarted},
 		"batch-torn":          {Order, NotStarted},
 		"batches-reordered":   {Lost, Returned, Doubled, NotStarted},
 		"move-not-deleted":    {Returned, Doubled, NotStarted},
-		"move-not-put":        {Lost},
-		"drop-forgotten":      {Returned},
+		"move-not-put":        {Lost, Died},
+		"drop-forgotten":      {Returned, Order},
 		"values-later":        {Order},
-		"value-dropped":       {Lost},
+		"value-dropped":       {Lost, Order},
 		"value-never-expires": {Expired, Order},
 	}
 }
