@@ -9,6 +9,7 @@
 //	waiting_test.go    blocked pops: who is served, when, and what waits behind them
 //	linear_test.go     histories of concurrent clients, which one order must explain
 //	replies_test.go    replies that these clients depend on, to the byte
+//	killed_test.go     a server that is killed, and one queue over several protocols
 //	goredis_test.go    the same conventions by go-redis
 //	programs_test.go   programs that are installed: redis-cli, redis-benchmark, Python, Node
 package redis
