@@ -66,8 +66,7 @@ func (b *Broker) expireNames(now int64) bool {
 		case k != nil:
 			b.deleteKey(k)
 		default:
-			b.keys.SetQueueExpiry(ix, 0)
-			b.dropQueue(b.queues.of(ix))
+			b.dropQueue(b.queues.of(ix)) // which ends the expiry, on disk, too
 		}
 	}
 }

@@ -395,13 +395,21 @@ func (m *keyModel) attach() {
 	m.watch, m.broke = map[string]bool{}, false
 }
 
-// reopen closes and opens the broker and its store.
+// reopen closes and opens the broker, and its store if that is on disk.
 func (m *keyModel) reopen(dir string) {
-	if m.b != nil {
-		m.compare()
-		m.check(m.b.Close())
-		m.check(m.real.Close())
+	m.compare()
+	if dir == "" {
+		m.restart()
+		m.attach()
+		return
 	}
+	m.check(m.b.Close())
+	m.check(m.real.Close())
+	m.open(dir)
+}
+
+// open starts a broker on the store in a folder.
+func (m *keyModel) open(dir string) {
 	store, err := storage.Open(dir, storage.Options{MemTable: 8 << 20, Sync: storage.SyncNever()})
 	m.check(err)
 	state, err := recovery.Restore(store, recovery.Options{Now: m.now.Load()})
@@ -416,50 +424,62 @@ func (m *keyModel) reopen(dir string) {
 
 func TestKeyspaceDoesWhatMapsDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "keyspace")
-		if err != nil {
-			t.Fatal(err)
+		dir := ""
+		if rapid.IntRange(0, 9).Draw(t, "on disk") == 9 {
+			var err error
+			if dir, err = os.MkdirTemp("", "keyspace"); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = os.RemoveAll(dir) }()
 		}
-		m := &keyModel{harness: &harness{t: t}, names: map[string]*thing{}}
-		m.now.Store(startTime)
-		m.reopen(dir)
-		defer func() {
-			_ = m.b.Close()
-			_ = m.real.Close()
-			_ = os.RemoveAll(dir)
-		}()
-		t.Repeat(map[string]func(*rapid.T){
-			"calls": func(t *rapid.T) {
-				n := rapid.IntRange(1, 8).Draw(t, "n")
-				m.expire()
-				m.together(func(tx *broker.Tx) error {
-					m.tx = tx
-					for range n {
-						m.step(t)
-					}
-					return nil
-				})
-			},
-			"time passes": func(t *rapid.T) { m.now.Add(rapid.Int64Range(1, 40).Draw(t, "ms")) },
-			"flush": func(t *rapid.T) {
-				if rapid.IntRange(0, 5).Draw(t, "really") > 0 {
-					t.Skip("not now")
-				}
-				m.expire()
-				m.together(func(tx *broker.Tx) error { return tx.Flush() })
-				for name := range m.names {
-					m.drop(name)
-				}
-			},
-			"restart": func(t *rapid.T) {
-				if rapid.IntRange(0, 5).Draw(t, "really") > 0 {
-					t.Skip("not now")
-				}
-				m.reopen(dir)
-			},
-			"compare": func(*rapid.T) { m.compare() },
-		})
-		m.reopen(dir)
-		m.compare()
+		keyspaceDoesWhatMapsDo(t, dir)
 	})
+}
+
+// keyspaceDoesWhatMapsDo makes calls of a broker on a store in a folder, or in memory if that has
+// no name.
+func keyspaceDoesWhatMapsDo(t *rapid.T, dir string) {
+	m := &keyModel{harness: &harness{t: t}, names: map[string]*thing{}}
+	if dir == "" {
+		m.harness = newHarness(t)
+		m.attach()
+	} else {
+		m.now.Store(startTime)
+		m.open(dir)
+		defer func() { _ = m.real.Close() }()
+	}
+	defer func() { _ = m.b.Close() }()
+	t.Repeat(map[string]func(*rapid.T){
+		"calls": func(t *rapid.T) {
+			n := rapid.IntRange(1, 8).Draw(t, "n")
+			m.expire()
+			m.together(func(tx *broker.Tx) error {
+				m.tx = tx
+				for range n {
+					m.step(t)
+				}
+				return nil
+			})
+		},
+		"time passes": func(t *rapid.T) { m.now.Add(rapid.Int64Range(1, 40).Draw(t, "ms")) },
+		"flush": func(t *rapid.T) {
+			if rapid.IntRange(0, 5).Draw(t, "really") > 0 {
+				t.Skip("not now")
+			}
+			m.expire()
+			m.together(func(tx *broker.Tx) error { return tx.Flush() })
+			for name := range m.names {
+				m.drop(name)
+			}
+		},
+		"restart": func(t *rapid.T) {
+			if rapid.IntRange(0, 5).Draw(t, "really") > 0 {
+				t.Skip("not now")
+			}
+			m.reopen(dir)
+		},
+		"compare": func(*rapid.T) { m.compare() },
+	})
+	m.reopen(dir)
+	m.compare()
 }

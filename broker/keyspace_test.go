@@ -105,6 +105,9 @@ func TestNamesExpireToTheMillisecond(t *testing.T) {
 			t.Errorf("a list that was made anew has %q", got)
 		}
 		h.restart()
+		if got := h.elements("list"); got != "new" {
+			t.Errorf("a list that was made anew has %q after a restart", got)
+		}
 		if heads, fields := h.keysStored(); heads+fields > 0 {
 			t.Errorf("%d heads and %d fields are left on disk", heads, fields)
 		}
@@ -159,7 +162,7 @@ func TestLargeListThatIsDroppedNoLongerExpires(t *testing.T) {
 
 func TestTrimmedListKeepsItsExpiry(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer func() { h.b.Close() }()
 	for i := range 400 {
 		h.pushEnd("long", broker.Newest, fmt.Sprint(i))
 	}
@@ -168,6 +171,7 @@ func TestTrimmedListKeepsItsExpiry(t *testing.T) {
 	if got := h.elements("long"); got != "399 398" {
 		t.Fatalf("the list has %q", got)
 	}
+	h.restart()
 	h.now.Store(startTime + 100)
 	if kind := h.typeOf("long"); kind != broker.TypeNone {
 		t.Errorf("the list is still a %v", kind)

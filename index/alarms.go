@@ -28,7 +28,8 @@ func (s *alarms) set(a **alarm, to alarm) {
 	switch {
 	case old == nil && to.at == 0:
 	case old == nil:
-		*a = &to
+		added := to // to itself stays off the heap of Go
+		*a = &added
 		heap.Push(&s.heap, *a)
 	case to.at == 0:
 		heap.Remove(&s.heap, old.pos)
