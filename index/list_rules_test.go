@@ -139,20 +139,8 @@ func TestValueRules(t *testing.T) {
 			}
 		},
 		"what is unknown has no position, and nothing is found there": func(b *bench) {
-			if at := b.Position(9); at != -1 || b.SetValue(9, 1, 1, 1, 1) || b.FindValue(9, 1, Newest, 0, nil) != nil || b.FindValue(b.q, 1, Oldest+1, 0, nil) != nil {
+			if at := b.Position(9); at != -1 || b.FindValue(9, 1, Newest, 0, nil) != nil || b.FindValue(b.q, 1, Oldest+1, 0, nil) != nil {
 				b.t.Fatalf("the position is %d", at)
-			}
-		},
-		"a replaced value is found under its new hash only": func(b *bench) {
-			fill(b)
-			found(b, 1)
-			p, _ := b.Best(b.q, Selection{})
-			b.SetValue(p.ID, 99, 5, 6, 2)
-			if got := found(b, 2); !slices.Equal(got, []uint64{p.Seq}) || len(found(b, 1)) != 2*searchedByWalk-1 {
-				b.t.Fatalf("found %v", got)
-			}
-			if got, _ := b.Get(p.ID); got.Size != 99 || got.Flags != 5 || got.Ref != 6 || b.Counts(b.q).Bytes != 99 {
-				b.t.Fatalf("the packet is %+v, the counts are %+v", got, b.Counts(b.q))
 			}
 		},
 		"a claimed packet is found again when it comes back": func(b *bench) {

@@ -304,17 +304,6 @@ func (m *indexModel) FindValue(t *rapid.T) {
 	}
 }
 
-func (m *indexModel) SetValue(t *rapid.T) {
-	p, hash := m.anyPacket(t), drawHash(t)
-	p.Size, p.Flags, p.Ref = rapid.Uint32Range(0, 9).Draw(t, "size"), p.Flags+1, p.Ref+1
-	if !m.x.SetValue(p.ID, p.Size, p.Flags, p.Ref, hash) {
-		t.Fatalf("SetValue(%d) = false", p.ID)
-	}
-	if !p.hasKey {
-		p.hash = hash
-	}
-}
-
 func (m *indexModel) Claim(t *rapid.T) {
 	q, s, until := m.queue(t), drawSelection(t), m.drawTime(t, "lease end")
 	got, ok := m.x.Claim(q, s, until)
@@ -525,7 +514,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "Extend": m.Extend,
 			"Release": m.Release, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
-			"Only": m.Only, "Group": m.Group, "Advance": m.Advance, "FindValue": m.FindValue, "FindValue more": m.FindValue, "SetValue": m.SetValue, "": m.verify,
+			"Only": m.Only, "Group": m.Group, "Advance": m.Advance, "FindValue": m.FindValue, "FindValue more": m.FindValue, "": m.verify,
 		}
 		for range 3 {
 			t.Repeat(actions)

@@ -70,28 +70,6 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet
 	return dst[:min(len(dst), first+max)]
 }
 
-// SetValue notes that a packet, in any state, has another value; false when the number is not in
-// use. The hash is that of the value, 0 for unknown; a packet with a key keeps none.
-func (x *Index) SetValue(id ID, size uint32, flags uint8, ref uint32, hash uint64) bool {
-	e := x.entry(id)
-	if e == nil {
-		return false
-	}
-	u := x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue))
-	u.counts.Bytes += int64(size) - int64(e.size)
-	e.size, e.flags, e.ref = size, flags, ref
-	if e.group != 0 {
-		return true
-	}
-	if u.values != nil {
-		x.unlinkValue(u, e)
-	}
-	if e.setHash(hash); u.values != nil {
-		x.linkValue(u, uint32(id), e)
-	}
-	return true
-}
-
 // findInOrder appends at most max packets with a hash, by their sequence from an end on.
 func (x *Index) findInOrder(t *tree, hash uint64, end End, max int, dst []Packet) []Packet {
 	group := uint32(hash >> 32)

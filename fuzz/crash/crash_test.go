@@ -70,15 +70,6 @@ func TestCrash(t *testing.T) {
 			SlowEvery: 3,
 		})
 	})
-	t.Run("with the Redis protocol", func(t *testing.T) {
-		crash(t, Options{
-			Command:      serveAll(binary, "always", "interval:5ms", "never"),
-			Data:         t.TempDir(),
-			Cycles:       *cycles,
-			RedisClients: 4,
-			MinRedisRate: minRedisRate,
-		})
-	})
 	// On a small disk logs, tables and tombstones are soon merged. So a packet that a log brings
 	// back is found.
 	t.Run("slow readers on a small disk", func(t *testing.T) {
@@ -95,8 +86,8 @@ func TestCrash(t *testing.T) {
 // crash runs the harness with all protocols. It must find nothing.
 func crash(t *testing.T, o Options) {
 	o.Seed, o.Logf = runSeed(), t.Logf
-	o.BoardClients = 4
-	o.MinRate, o.MinBoardRate = minRate, minBoardRate
+	o.BoardClients, o.RedisClients = 4, 4
+	o.MinRate, o.MinBoardRate, o.MinRedisRate = minRate, minBoardRate, minRedisRate
 	t.Logf("seed %d", o.Seed)
 	result, err := Run(o)
 	if err != nil {
