@@ -11,5 +11,5 @@ func (tx *Tx) RenameQueue(from, to []byte) {
 	tx.b.renameQueue(tx.b.queues.find(from), to)
 }
 
-// Dropped is how many queues the sweeper has before it.
-func (tx *Tx) Dropped() int { return len(tx.b.dropped) }
+// Dropped is how many queues, strings and hashes the sweeper has before it.
+func (tx *Tx) Dropped() int { return len(tx.b.dropped) + len(tx.b.leftovers) }

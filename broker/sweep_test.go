@@ -32,7 +32,7 @@ func (h *harness) swept() {
 			return
 		}
 		if time.Now().After(deadline) {
-			h.t.Fatalf("%d dropped queues are not swept", left)
+			h.t.Fatalf("%d dropped queues and keys are not swept", left)
 		}
 	}
 }
