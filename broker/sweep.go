@@ -16,9 +16,9 @@ const (
 	sweepSlice = 1024
 )
 
-// dropRoom is what dropQueue of a queue with so many packets brings.
+// dropRoom is what dropQueue of a queue with so many packets brings: their deletes, or a definition.
 func dropRoom(packets int) Room {
-	return Room{Records: 2, Deletes: min(packets, dropAtOnce)}
+	return Room{Records: 1, Deletes: min(packets, dropAtOnce)}
 }
 
 // dropQueue deletes the queue and all that it holds. Whoever subscribes to it or waits for it does

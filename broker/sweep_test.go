@@ -178,8 +178,8 @@ func TestATrimKeepsWhatItShallOverARestart(t *testing.T) {
 	}{
 		{"nothing to delete", 10, 0, 10, broker.Room{}},
 		{"few deletes", 10, 2, 3, broker.Room{Deletes: 7}},
-		{"to nothing, small", 100, 0, 0, broker.Room{Records: 2, Deletes: 100}},
-		{"to nothing, large", 5000, 0, 0, broker.Room{Records: 2, Deletes: 128}},
+		{"to nothing, small", 100, 0, 0, broker.Room{Records: 1, Deletes: 100}},
+		{"to nothing, large", 5000, 0, 0, broker.Room{Records: 1, Deletes: 128}},
 		{"most are deleted", 4500, 4000, 10, broker.Room{Records: 12, Deletes: 10, Bytes: 42}},
 		{"most are kept", 5000, 100, 4800, broker.Room{Deletes: 200}},
 	} {
