@@ -16,7 +16,7 @@ const (
 	sweepSlice = 1024
 )
 
-// dropRoom is what dropQueue of a queue with so many packets brings: their deletes, or a definition.
+// dropRoom is what dropQueue of a queue with so many packets brings: deletes, or a definition.
 func dropRoom(packets int) Room {
 	return Room{Records: 1, Deletes: min(packets, dropAtOnce)}
 }
