@@ -96,18 +96,25 @@ func TestDamageOfAnyFileIsReportedOrHarmless(t *testing.T) {
 	}
 }
 
-// whole tells whether a scan shows all that the folder had and nothing else.
-func (f *damageFolder) whole(scan func(fn func(PacketID, *Meta) error) error, control Control) error {
+// whole tells whether scans show all that the folder had and nothing else.
+func (f *damageFolder) whole(packets func(fn func(PacketID, *Meta) error) error, items func(fn func(ValueID, item) error) error, control Control) error {
 	n := 0
-	err := scan(func(id PacketID, m *Meta) error {
+	err := packets(func(id PacketID, m *Meta) error {
 		if !f.want[id] {
 			return fmt.Errorf("packet %v should not be there", id)
 		}
 		n++
 		return nil
 	})
-	if err == nil && n != len(f.want) {
-		err = fmt.Errorf("%d packets of %d", n, len(f.want))
+	err = errors.Join(err, items(func(v ValueID, i item) error {
+		if f.items[v] != i.version {
+			return fmt.Errorf("%v should not be there", v)
+		}
+		n++
+		return nil
+	}))
+	if want := len(f.want) + len(f.items); err == nil && n != want {
+		err = fmt.Errorf("%d packets and items of %d", n, want)
 	}
 	if err == nil && control != f.control {
 		err = fmt.Errorf("control record %+v instead of %+v", control, f.control)
@@ -136,7 +143,7 @@ func opened(t *testing.T, f damageFolder, dir string) {
 	_, tally := scanned(t, s)
 	if err := s.Verify(tally); err != nil {
 		reported(t, "open", err)
-	} else if err := f.whole(s.Packets, control); err != nil {
+	} else if err := f.whole(s.Packets, func(fn func(ValueID, item) error) error { return eachItem(s, fn) }, control); err != nil {
 		t.Errorf("open, without a word: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -152,9 +159,20 @@ func strict(t *testing.T, f damageFolder, dir string) {
 	} else {
 		records := v.Records(QueueRange{}, func(_ PacketID, _ []byte, damage error) error { return damage })
 		packets := func(fn func(PacketID, *Meta) error) error { return v.Packets(QueueRange{}, fn) }
+		items := func(fn func(ValueID, item) error) error {
+			return v.Items(func(id ValueID, h *Head, f *Field, damage error) error {
+				switch {
+				case damage != nil:
+					return damage
+				case h != nil:
+					return fn(id, item{version: h.Version})
+				}
+				return fn(id, item{version: f.Version})
+			})
+		}
 		if records != nil {
 			reported(t, "view", records)
-		} else if err := f.whole(packets, v.Control()); errors.Is(err, ErrLoss) || errors.Is(err, ErrDamaged) {
+		} else if err := f.whole(packets, items, v.Control()); errors.Is(err, ErrLoss) || errors.Is(err, ErrDamaged) {
 			reported(t, "view", err)
 		} else if err != nil {
 			t.Errorf("view, without a word: %v", err)
@@ -174,8 +192,8 @@ func tolerant(t *testing.T, f damageFolder, dir string) {
 	switch {
 	case err != nil:
 		reported(t, "tolerant view", err)
-	case len(o.findings) == 0 && (o.lost > 0 || o.extra > 0 || !o.right):
-		t.Errorf("tolerant view, without a word: %d packets lost, %d returned, control record right: %v", o.lost, o.extra, o.right)
+	case len(o.findings) == 0 && (o.lost > 0 || o.items > 0 || o.extra > 0 || !o.right):
+		t.Errorf("tolerant view, without a word: %d packets and %d items lost, %d returned, control record right: %v", o.lost, o.items, o.extra, o.right)
 	}
 	if !equalMaps(before, state(t, dir)) {
 		t.Error("looking changed the folder")

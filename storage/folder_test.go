@@ -265,3 +265,26 @@ func TestAcceptedLossStaysAcceptedWhileAFillerIsWritten(t *testing.T) {
 		t.Errorf("control record %+v", c)
 	}
 }
+
+func TestAFolderThatIsRefusedKeepsItsVersion(t *testing.T) {
+	dir := t.TempDir()
+	if err := smallStore(t, dir).Close(); err != nil {
+		t.Fatal(err)
+	}
+	format := filepath.Join(dir, formatName)
+	if err := os.WriteFile(format, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	forget(t, dir, 9)
+	if _, err := Open(dir, Options{MemTable: minMemTable}); !errors.Is(err, ErrLoss) {
+		t.Fatalf("got %v, want ErrLoss", err)
+	}
+	if text, err := os.ReadFile(format); err != nil || string(text) != "1\n" {
+		t.Errorf("the format is %q after a refusal, %v", text, err)
+	}
+	openTest(t, dir, Options{MemTable: minMemTable, AcceptLoss: true})
+	text, err := os.ReadFile(format)
+	if err != nil || string(text) != "2\n" {
+		t.Errorf("the format is %q after an opening, %v", text, err)
+	}
+}

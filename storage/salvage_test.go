@@ -13,12 +13,13 @@ import (
 )
 
 // damageFolder is a small folder that has everything: packets of several
-// blocks, large payloads, expiry, deletes and queues; in tables, or in tables
-// and a log that a kill left.
+// blocks, large payloads, expiry, deletes and queues, strings and a hash; in
+// tables, or in tables and a log that a kill left.
 type damageFolder struct {
 	dir     string
 	control Control
 	want    map[PacketID]bool
+	items   map[ValueID]uint64 // their versions
 }
 
 // saltedPayload is the payload of a packet, which tells whose it is.
@@ -34,10 +35,44 @@ func saltedPayload(id PacketID) []byte {
 	return b
 }
 
+// saltedItem is the item with that version in a damageFolder. Every sixth is a hash.
+func saltedItem(v ValueID, version uint64) item {
+	i := item{name: fmt.Append(nil, v), version: version, value: []byte{}}
+	switch {
+	case v.IsField:
+		i.value = saltedPayload(PacketID{9, uint32(v.ID), v.Field})
+	case v.ID%6 == 0:
+		i.kind = Hash
+	default:
+		i.kind, i.value = String, saltedPayload(PacketID{9, 9, v.ID*31 + version})
+	}
+	return i
+}
+
+// changeItems puts, overwrites and deletes items with batch i of a damageFolder.
+func (f *damageFolder) changeItems(b *Batch, i uint64) {
+	write := func(v ValueID) {
+		next := saltedItem(v, i+1)
+		old := Mark{Version: f.items[v]}
+		if old.Version > 0 {
+			old.Large = IsLarge(len(saltedItem(v, old.Version).value))
+		}
+		put(b, v, next, 0, false, old)
+		f.items[v] = next.version
+	}
+	write(ValueID{ID: 1}) // again and again
+	write(ValueID{ID: 10 + i})
+	write(ValueID{6, i % 7, true})
+	if v := (ValueID{ID: 8 + i}); i%3 == 0 && f.items[v] > 0 {
+		remove(b, v, Mark{Version: f.items[v], Large: IsLarge(len(saltedItem(v, f.items[v]).value))})
+		delete(f.items, v)
+	}
+}
+
 func newDamageFolder(t *testing.T, kill bool) damageFolder {
 	t.Helper()
 	live := t.TempDir()
-	f := damageFolder{want: make(map[PacketID]bool)}
+	f := damageFolder{want: make(map[PacketID]bool), items: make(map[ValueID]uint64)}
 	s := smallStore(t, live)
 	var b Batch
 	for i := range uint64(40) {
@@ -57,6 +92,7 @@ func newDamageFolder(t *testing.T, kill bool) damageFolder {
 			b.Delete(gone, Removed{Large: IsLarge(len(saltedPayload(gone)))})
 			delete(f.want, gone)
 		}
+		f.changeItems(&b, i)
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +118,8 @@ func newDamageFolder(t *testing.T, kill bool) damageFolder {
 type outcome struct {
 	findings []Finding
 	lost     int // packets that are not there or cannot be read
-	extra    int // packets that should not be there
+	extra    int // packets and items that should not be there
+	items    int // that are not there or cannot be read
 	right    bool
 }
 
@@ -125,7 +162,31 @@ func salvaged(t *testing.T, f damageFolder, dir string) (o outcome, err error) {
 		v.Packets(QueueRange{}, func(PacketID, *Meta) error { return nil })); err != nil {
 		t.Errorf("the other scans: %v", err)
 	}
-	o.findings, o.lost = v.Findings(), len(f.want)-got
+	items := 0
+	err = v.Items(func(id ValueID, h *Head, field *Field, damage error) error {
+		i := item{}
+		switch {
+		case damage != nil:
+			return nil
+		case h != nil:
+			i = item{kind: h.Kind, name: h.Name, version: h.Version, value: h.Value}
+		default:
+			i = item{name: field.Name, version: field.Version, value: field.Value}
+		}
+		if !sameItem(i, saltedItem(id, i.version)) {
+			t.Errorf("%v is given with a wrong content", id)
+		}
+		if f.items[id] == i.version {
+			items++
+		} else {
+			o.extra++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("items: %v", err)
+	}
+	o.findings, o.lost, o.items = v.Findings(), len(f.want)-got, len(f.items)-items
 	o.right = v.Control() == f.control
 	return o, nil
 }
@@ -204,7 +265,7 @@ func TestSalvageBringsOutWhatCanBeReadAndSaysWhatCannot(t *testing.T) {
 		{"the length of the index", stopped, tableFile, end(func(b []byte) []byte { b[len(b)-12] ^= 8; return b }), 0, "found by their checksums"},
 		{"the checksum of the index", stopped, tableFile, end(func(b []byte) []byte { b[len(b)-6] ^= 8; return b }), 0, "found by their checksums"},
 		{"the length of the checksum", stopped, tableFile, end(func(b []byte) []byte { b[len(b)-1] ^= 1; return b }), 0, "found by their checksums"},
-		{"the second half of a table", stopped, tableFile, end(func(b []byte) []byte { return b[:len(b)/2] }), 35, "found by their checksums"},
+		{"the second half of a table", stopped, tableFile, end(func(b []byte) []byte { return b[:len(b)/2] }), 40, "found by their checksums"},
 		{"a table", stopped, tableFile, end(func([]byte) []byte { return nil }), 60, "left out"},
 		{"all of a table's bytes", stopped, tableFile, end(func(b []byte) []byte { clear(b); return b }), 60, "left out"},
 		{"a table's file is empty", stopped, tableFile, end(func(b []byte) []byte { return b[:0] }), 60, "left out"},

@@ -20,7 +20,7 @@ func openTest(t *testing.T, dir string, o Options) *Store {
 	return s
 }
 
-// scanned returns the packets and totals of a store.
+// scanned returns the packets of a store, and the totals of all that is in it.
 func scanned(t *testing.T, s *Store) (ids []PacketID, tally Tally) {
 	t.Helper()
 	err := s.Packets(func(id PacketID, m *Meta) error {
@@ -28,10 +28,25 @@ func scanned(t *testing.T, s *Store) (ids []PacketID, tally Tally) {
 		tally.Add(id, m.Expiry)
 		return nil
 	})
+	err = errors.Join(err, eachItem(s, func(v ValueID, i item) error {
+		tally.AddItem(v, i.version)
+		return nil
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return ids, tally
+}
+
+// eachItem calls fn with every head and field of a store; large values are nil.
+func eachItem(s *Store, fn func(v ValueID, i item) error) error {
+	return errors.Join(
+		s.Heads(func(h *Head) error {
+			return fn(ValueID{ID: h.ID}, item{name: h.Name, version: h.Version, value: h.Value})
+		}),
+		s.Fields(func(f *Field) error {
+			return fn(ValueID{f.Hash, f.ID, true}, item{name: f.Name, version: f.Version, value: f.Value})
+		}))
 }
 
 func TestAppliedBatchIsThereAfterReopening(t *testing.T) {

@@ -59,7 +59,7 @@ type Report struct {
 
 // Load stores the packets of a dump in the folder dir, which it makes if there is none.
 //
-// A folder without packets takes the dump as it is, with the numbers of queues, the sequences and
+// A folder that holds nothing takes the dump as it is, with the numbers of queues, the sequences and
 // the marks: a dump of that folder is the same dump, byte for byte. A folder with packets needs
 // Merge.
 //
