@@ -355,8 +355,8 @@ func TestRandomCommandsFollowAModel(t *testing.T) {
 		m := make(model)
 		c.do("FLUSHALL")
 		var history strings.Builder
-		for range rapid.IntRange(1, 80).Draw(t, "commands") {
-			if rapid.IntRange(0, 80).Draw(t, "restart") == 0 {
+		for range rapid.SampledFrom(lengths).Draw(t, "commands") {
+			if rapid.SampledFrom(steps).Draw(t, "step") == "restart" {
 				history.WriteString("restart\n")
 				holdfast.restart()
 				c = dial(holdfast.t, holdfast.addr())

@@ -2,6 +2,7 @@ package resp_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,6 +145,12 @@ func drawCommand(t *rapid.T, forms []string) []string {
 	return args
 }
 
+// steps are what may happen next, most often a command.
+var steps = append(slices.Repeat([]string{""}, 40), "restart", "MULTI", "MULTI", "EXEC", "EXEC", "EXEC", "EXEC")
+
+// lengths are how many commands are sent.
+var lengths = []int{1, 3, 10, 30, 80}
+
 // unordered are the commands whose replies are in any order.
 var unordered = map[string]bool{
 	"HGETALL": true, "HKEYS": true, "HVALS": true, "HSCAN": true, "HRANDFIELD": true, "KEYS": true, "SCAN": true,
@@ -171,7 +178,7 @@ func TestRandomCommandsReplyAsInRedis(t *testing.T) {
 		}()
 		answer(theirs, []string{"FLUSHALL"})
 		answer(ours, []string{"FLUSHALL"})
-		var queued [][]string // of the transaction that is open
+		queued := false // in a transaction
 		var history strings.Builder
 		same := func(args []string) {
 			want, got := answer(theirs, args), answer(ours, args)
@@ -180,27 +187,27 @@ func TestRandomCommandsReplyAsInRedis(t *testing.T) {
 				t.Fatalf("%s%s, want %s", history.String(), got, want)
 			}
 		}
-		for range rapid.IntRange(1, 60).Draw(t, "commands") {
-			switch what := rapid.IntRange(0, 40).Draw(t, "what"); {
-			case what == 0 && queued == nil:
+		for range rapid.SampledFrom(lengths).Draw(t, "commands") {
+			switch step := rapid.SampledFrom(steps).Draw(t, "step"); {
+			case step == "restart" && !queued:
 				holdfast.restart()
 				history.WriteString("restart\n")
 				ours = dial(holdfast.t, holdfast.addr())
-			case what <= 2 && queued == nil:
+			case step == "MULTI" && !queued:
 				same([]string{"MULTI"})
-				queued = [][]string{}
-			case what <= 6 && queued != nil:
-				queued = nil
+				queued = true
+			case step == "EXEC" && queued:
+				queued = false
 				same([]string{"EXEC"})
 			default:
 				args := drawCommand(t, forms)
-				if queued != nil && unordered[args[0]] {
+				if queued && unordered[args[0]] {
 					continue
 				}
 				same(args)
 			}
 		}
-		if queued != nil {
+		if queued {
 			same([]string{"EXEC"})
 		}
 	})
