@@ -26,6 +26,21 @@ func (d *disk) Apply(b *storage.Batch) error {
 	return d.Store.Apply(b)
 }
 
+// hold makes commits wait until leave is closed. entered gets a token when one does.
+func (d *disk) hold() (entered <-chan struct{}, leave chan struct{}) {
+	token := make(chan struct{}, 1)
+	leave = make(chan struct{})
+	wait := func() {
+		select {
+		case token <- struct{}{}:
+		default:
+		}
+		<-leave
+	}
+	d.apply.Store(&wait)
+	return token, leave
+}
+
 // wantNothing expects that no byte comes for a short while.
 func (c *conn) wantNothing() {
 	c.t.Helper()
@@ -41,9 +56,7 @@ func TestAReplyWaitsForWhatItShows(t *testing.T) {
 	writer, reader, idle, listener := d.dial(), d.dial(), d.dial(), d.dial()
 	writer.ask("SET old 1", "+OK\r\n")
 	listener.ask("SUBSCRIBE x", event("subscribe", "x", ":1"))
-	entered, leave := make(chan struct{}, 64), make(chan struct{})
-	stop := func() { entered <- struct{}{}; <-leave }
-	d.disk.apply.Store(&stop)
+	entered, leave := d.disk.hold()
 	writer.send(request("SET", "new", "1") + request("PUBLISH", "x", "set"))
 	<-entered
 	idle.ask("PING", "+PONG\r\n")
@@ -103,9 +116,7 @@ func TestANearlyFullDiskRefusesWhatStores(t *testing.T) {
 func TestRequestsBehindAFullBatchWait(t *testing.T) {
 	d := newDoor(t, Config{})
 	writer, c := d.dial(), d.dial()
-	entered, leave := make(chan struct{}, 64), make(chan struct{})
-	stop := func() { entered <- struct{}{}; <-leave }
-	d.disk.apply.Store(&stop)
+	entered, leave := d.disk.hold()
 	writer.send(request("SET", "first", "1"))
 	<-entered
 	const n = 20_000 // more than a batch takes
