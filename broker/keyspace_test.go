@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -481,5 +483,93 @@ func TestSettledValuesNeedNoBatch(t *testing.T) {
 	h.restart()
 	if !settled("old") {
 		t.Error("what a start has found is not settled")
+	}
+}
+
+func TestValueOfTheOpenBatchIsNotSettled(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	settled := func(name string) (ok bool) {
+		h.together(func(tx *broker.Tx) error {
+			v, _, err := tx.String([]byte(name))
+			ok = tx.Settled(v.Batch)
+			return err
+		})
+		return ok
+	}
+	r := &inbox{flushed: make(chan struct{})} // holds the completer up, so that the next batch stays open
+	c := h.b.Attach(r, groups)
+	h.together(func(tx *broker.Tx) error {
+		for i := range 9 {
+			if err := tx.SetString(fmt.Append(nil, i), []byte("v"), 0); err != nil {
+				return err
+			}
+		}
+		return tx.SendString(c, []byte("0"), 0, 1, 0)
+	})
+	for !settled("0") {
+		runtime.Gosched()
+	}
+	h.set("open", "v")
+	if settled("open") {
+		t.Error("a value of the open batch is settled")
+	}
+	<-r.flushed
+}
+
+func TestNamesThatNobodyAsksForExpireToo(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.things(startTime + 20)
+	h.barrier()
+	h.now.Add(20)
+	for deadline := time.Now().Add(30 * time.Second); ; runtime.Gosched() {
+		heads, fields := h.keysStored()
+		h.store.mu.Lock()
+		packets := len(h.store.packets)
+		h.store.mu.Unlock()
+		if heads+fields+packets == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d heads, %d fields and %d packets are still on disk", heads, fields, packets)
+		}
+	}
+}
+
+func TestHashThatIsSweptLaterIsCountedOnce(t *testing.T) {
+	dir, h := t.TempDir(), &harness{t: t}
+	h.now.Store(startTime)
+	start := func() *storage.Store {
+		store, err := storage.Open(dir, storage.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, err := recovery.Restore(store, recovery.Options{Now: startTime})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.b = broker.New(folder{store}, state, broker.Options{Clock: h.now.Load})
+		return store
+	}
+	store := start()
+	h.setField("hash", "f", "v")
+	h.barrier()
+	h.together(func(tx *broker.Tx) error {
+		for i := range smallBatches.MaxOps / 4 { // then the batch has no room for sweeping
+			if err := tx.SetString(fmt.Append(nil, i), []byte("v"), 0); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Delete([]byte("hash"))
+		return err
+	})
+	h.swept()
+	if err := errors.Join(h.b.Close(), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	store = start() // Restore holds what is there against what was counted
+	if err := errors.Join(h.b.Close(), store.Close()); err != nil {
+		t.Fatal(err)
 	}
 }

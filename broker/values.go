@@ -73,7 +73,6 @@ func (b *Broker) batchOf(version uint64) uint64 {
 func (b *Broker) keepValue(s stored, value []byte) {
 	v := s.Value
 	if storage.IsLarge(len(value)) {
-		value, _ = b.open.ops.Value(s.id) // value may lie in the cache, which add overwrites
 		v.Small, v.Size, v.Ref = nil, uint32(len(value)), b.cache.add(s.tag, value)
 		return
 	}

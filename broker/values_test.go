@@ -305,3 +305,53 @@ func restarted(h *harness, s broker.Store) *broker.Broker {
 	}
 	return broker.New(s, state, broker.Options{Cache: 1 << 16, Clock: h.now.Load, AcceptLoss: h.o.AcceptLoss})
 }
+
+// busyStore calls during when it is first asked for a value.
+type busyStore struct {
+	*memStore
+	during func()
+}
+
+func (s *busyStore) ReadValues(ids []storage.ValueID, fn func(int, []byte) error) error {
+	if during := s.during; during != nil {
+		s.during = nil
+		during()
+	}
+	return s.memStore.ReadValues(ids, fn)
+}
+
+func TestPatchOfAValueThatIsBeingReadIsSeen(t *testing.T) {
+	h, text, _ := onlyOnDisk(t, cached)
+	s := &busyStore{memStore: h.store}
+	h.b = restarted(h, s)
+	defer h.b.Close()
+	s.during = func() {
+		h.together(func(tx *broker.Tx) error {
+			_, err := tx.PatchString([]byte("n"), 0, []byte("new"))
+			return err
+		})
+	}
+	if got := h.get("n"); got != text {
+		t.Errorf("the read ahead of the patch gives %.20q", got)
+	}
+	for range 2 {
+		if got := h.get("n"); got != "new"+text[3:] {
+			t.Errorf("the value is %.20q", got)
+		}
+	}
+}
+
+func TestCopiesAreWholeWhereverTheCacheHasTheValue(t *testing.T) {
+	h, text, _ := onlyOnDisk(t, cached)
+	defer func() { h.b.Close() }()
+	for i := range 300 {
+		h.set("filler", bytesOf(byte(i), 1100+i*531%6000))
+		if i%7 == 0 {
+			h.get("n")
+		}
+		h.batchOf(copyName("n", "m"))
+		if got := h.get("m"); got != text {
+			t.Fatalf("copy %d has %d bytes %.20q", i, len(got), got)
+		}
+	}
+}
