@@ -54,7 +54,7 @@ func together(t *testing.T, n int, run func(b *broker.Broker, n int, push func(t
 }
 
 func TestSingleCallsMayComeInTwoBatchesAndAnAtomicRunDoesNot(t *testing.T) {
-	batches := together(t, 250, func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error {
+	batches := together(t, 190, func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error {
 		for i := range n {
 			if err := call(b, func(tx *broker.Tx) error { return push(tx, i) }); err != nil {
 				return err
@@ -62,10 +62,10 @@ func TestSingleCallsMayComeInTwoBatchesAndAnAtomicRunDoesNot(t *testing.T) {
 		}
 		return nil
 	})
-	if len(batches) != 250 || batches[0] == batches[249] {
+	if len(batches) != 190 || batches[0] == batches[189] {
 		t.Fatalf("the packets of single calls came in batches %v, want more than one", batches)
 	}
-	batches = together(t, 250, func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error {
+	batches = together(t, 190, func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error {
 		return atomicCall(b, broker.Room{Records: 2 * n, Bytes: 100 * n}, func(tx *broker.Tx) error {
 			for i := range n {
 				if err := push(tx, i); err != nil {
@@ -75,7 +75,7 @@ func TestSingleCallsMayComeInTwoBatchesAndAnAtomicRunDoesNot(t *testing.T) {
 			return nil
 		})
 	})
-	if len(batches) != 250 || batches[0] != batches[249] {
+	if len(batches) != 190 || batches[0] != batches[189] {
 		t.Fatalf("the packets of an atomic run came in batches %v, want one", batches)
 	}
 }
@@ -126,13 +126,13 @@ func TestABatchIsFollowedByAnotherAlthoughAllThatFilledItCancelledItself(t *test
 func TestAnAtomicRunAsLargeAsTheLimitsAllowFitsIntoABatch(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
-	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 4 << 20, MaxRecord: 100 << 10, MaxDeletes: 3000}
+	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 4 << 20, MaxRecord: 200 << 10, MaxDeletes: 3000}
 	h.restart()
 	refused := func(r broker.Room) bool {
 		err := h.b.Do(func(tx *broker.Tx) error { return tx.Atomic(r, func() error { return nil }) })
 		return errors.Is(err, broker.ErrTooLargeForBatch)
 	}
-	const most = 1500 // about what MaxOps allows
+	const most = 780 // about what MaxOps allows, two for each
 	for _, packets := range []int{40, most / 2} {
 		bytes := sort.Search(8<<20, func(n int) bool { return refused(broker.Room{Records: 2 * packets, Bytes: n + 1}) })
 		each := bytes/packets - 8
@@ -268,4 +268,72 @@ func TestSubscribersGetWhatAnAtomicRunLeavesBehind(t *testing.T) {
 	if got := fmt.Sprint(popped.got, late.got, waiting.got); got != "[[3]] [[2]] [[1]]" {
 		t.Fatalf("the pop, the new subscriber and the waiting one got %s, want 3, 2 and 1", got)
 	}
+}
+
+func TestPopsThatEmptyListsWhichExpireFitIntoABatch(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits = storage.Limits{MaxOps: 3000, MaxBytes: 1 << 20, MaxRecord: 64 << 10, MaxDeletes: 6000}
+	h.restart()
+	const lists = 3200
+	name := func(i int) []byte { return fmt.Append(nil, "list ", i) }
+	for i := range lists {
+		err := atomicCall(h.b, broker.Room{Records: 3, Bytes: 100}, func(tx *broker.Tx) error {
+			err := pushEnd(tx, string(name(i)), broker.Newest, "x")
+			_, e := tx.SetExpiry(name(i), startTime+1000)
+			return errors.Join(err, e)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := h.b.Attach(&inbox{}, broker.Selection{})
+	err := atomicCall(h.b, broker.Room{Deletes: lists}, func(tx *broker.Tx) error {
+		for i := range lists {
+			if err := tx.Pop(c, name(i), broker.Selection{}, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.pushEnd("list 1", broker.Newest, "y")
+	h.restart() // the batch was applied
+	h.now.Add(2000)
+	h.wantList("list 1", "y")
+	h.restart()
+	h.wantList("list 1", "y")
+}
+
+func TestAsManyLargeStringsAsTheLimitsAllowAreDeletedInOneBatch(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	h.store.limits = storage.Limits{MaxOps: 500, MaxBytes: 1 << 20, MaxRecord: 64 << 10, MaxDeletes: 1000}
+	h.restart()
+	name := func(i int) []byte { return fmt.Append(nil, "string ", i) }
+	value := make([]byte, 2000)
+	most := sort.Search(1000, func(n int) bool {
+		err := h.b.Do(func(tx *broker.Tx) error { return tx.Atomic(broker.Room{Records: n + 1}, func() error { return nil }) })
+		return errors.Is(err, broker.ErrTooLargeForBatch)
+	})
+	for i := range most {
+		err := atomicCall(h.b, broker.Room{Records: 1, Bytes: 3000}, func(tx *broker.Tx) error { return tx.SetString(name(i), value, 0) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := atomicCall(h.b, broker.Room{Records: most}, func(tx *broker.Tx) error {
+		for i := range most {
+			if existed, err := tx.Delete(name(i)); err != nil || !existed {
+				return fmt.Errorf("string %d of %d: existed %v, %v", i, most, existed, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.restart() // the batch was applied
 }

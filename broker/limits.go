@@ -80,8 +80,6 @@ const (
 	recordOverhead = 160
 	// deleteOverhead is what the delete of a packet brings.
 	deleteOverhead = 64
-	// largeRecord is the least that a value has whose record is two.
-	largeRecord = 1 << 10
 	// idleRoom is for the queues that a call evicts.
 	idleRoom = evictAtOnce * recordOverhead
 )
@@ -109,7 +107,7 @@ func (l batchLimits) check(r Room) error {
 	case r.Deletes > l.group:
 		return fmt.Errorf("%w: %d packets are taken or deleted, the limit is %d", ErrTooLargeForBatch, r.Deletes, l.group)
 	case need.ops > records:
-		return fmt.Errorf("%w: %d records, the limit is %d", ErrTooLargeForBatch, need.ops, records)
+		return fmt.Errorf("%w: %d records, the limit is %d", ErrTooLargeForBatch, r.Records, records/2)
 	case need.bytes > bytes:
 		return fmt.Errorf("%w: %d bytes with the %d of each of %d records, the limit is %d",
 			ErrTooLargeForBatch, need.bytes, recordOverhead, r.Records, bytes)
@@ -120,9 +118,10 @@ func (l batchLimits) check(r Room) error {
 // size is in the measure of storage.Limits.
 type size struct{ ops, bytes int }
 
-// storageSize is the most that r takes, with its deletes or without.
+// storageSize is the most that r takes, with its deletes or without. A record counts twice: a large
+// value has one of its own, which is written or deleted with it.
 func storageSize(r Room, deletes bool) size {
-	s := size{ops: r.Records + r.Bytes/largeRecord, bytes: r.Bytes + r.Records*recordOverhead}
+	s := size{ops: 2 * r.Records, bytes: r.Bytes + r.Records*recordOverhead}
 	if deletes {
 		s.ops += 2 * r.Deletes
 		s.bytes += r.Deletes * deleteOverhead

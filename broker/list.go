@@ -26,7 +26,7 @@ func (b *Broker) findList(name []byte) (q *queue, length int, err error) {
 // queue brings from what is reserved. The queue gets packets now.
 func (tx *Tx) useList(name []byte, r Room) (*queue, error) {
 	b := tx.b
-	if q := b.queues.find(name); q == nil || !q.defined {
+	if q := b.queues.find(name); q == nil || !q.isDefined() {
 		r = r.Plus(Room{Records: 1, Bytes: len(name)})
 	}
 	if err := tx.begin(r); err != nil {

@@ -79,26 +79,17 @@ func (s *memStore) Apply(b *storage.Batch) error {
 
 // check holds the batch against the limits, as the real store does.
 func (s *memStore) check(b *storage.Batch) error {
-	entries, deletes := 0, 0
-	b.Each(func(op storage.Op) {
-		if entries++; op.Kind == storage.OpDelete {
-			deletes++
-		}
-	})
-	fits := b.Len() <= s.limits.MaxOps && b.Bytes() <= s.limits.MaxBytes
-	if fits {
+	if b.Len() <= s.limits.MaxOps && b.Bytes() <= s.limits.MaxBytes {
 		return nil
 	}
-	without := storage.Batch{} // what is left when the deletes go through a redo record
+	deletes, n := storage.Batch{}, 0 // they go through a redo record
 	b.Each(func(op storage.Op) {
-		if op.Kind == storage.OpPut || op.Kind == storage.OpReplace {
-			var p storage.Packet
-			if storage.DecodeRecord(op.Record, &p) == nil {
-				without.Put(op.ID, &p)
-			}
+		if op.Kind == storage.OpDelete {
+			deletes.Delete(op.ID, op.Removed)
+			n++
 		}
 	})
-	if deletes > s.limits.MaxDeletes || entries-deletes > s.limits.MaxOps || without.Bytes() > s.limits.MaxBytes/2 {
+	if n > s.limits.MaxDeletes || b.Len()-deletes.Len() > s.limits.MaxOps || b.Bytes()-deletes.Bytes() > s.limits.MaxBytes/2 {
 		return storage.ErrTooLarge
 	}
 	return nil

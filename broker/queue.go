@@ -19,6 +19,7 @@ type queue struct {
 	emptied     int64         // while idle: when it was listed, in Unix milliseconds
 	idle        bool          // listed in queueTable.idle
 	defined     bool          // the store, or the open batch, holds the definition
+	stale       bool          // that has an expiry which ended when the queue was emptied
 	deferred    bool          // listed in Broker.deferredQueues
 	wideLogged  bool          // logWide has logged it
 	dropped     bool          // it has no name and is in Broker.dropped
@@ -158,15 +159,18 @@ func (b *Broker) addQueue(name string) *queue {
 	return q
 }
 
-// define brings q's definition to disk with the open batch, once.
+// define brings q's definition to disk with the open batch, if it is not there as it should be.
 func (b *Broker) define(q *queue) {
-	if !q.defined {
+	if !q.isDefined() {
 		d := b.definition(q)
-		d.New = true
+		d.New = !q.defined
 		b.open.ops.PutQueue(d)
-		q.defined = true
+		q.defined, q.stale = true, false
 	}
 }
+
+// isDefined says that q's definition is on disk, or in the open batch, as it should be.
+func (q *queue) isDefined() bool { return q.defined && !q.stale }
 
 // definition is what the store holds of the queue besides its packets.
 func (b *Broker) definition(q *queue) storage.Queue {
@@ -174,10 +178,12 @@ func (b *Broker) definition(q *queue) storage.Queue {
 }
 
 // markEmpty lists q as idle if nothing uses it. It is dropped later, since it may be used again
-// soon. An empty queue no longer expires.
+// soon. An empty queue no longer expires. Its definition says so when it gets packets again: a pop
+// has no room for that.
 func (b *Broker) markEmpty(q *queue) {
 	if b.ix.Counts(q.ix).Len() == 0 && b.keys.QueueExpiry(q.ix) != 0 {
-		b.setQueueExpiry(q, 0)
+		b.keys.SetQueueExpiry(q.ix, 0)
+		q.stale = true
 	}
 	if !q.idle && b.unused(q) {
 		q.idle, q.emptied = true, b.tx.now
