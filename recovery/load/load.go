@@ -59,8 +59,8 @@ type Report struct {
 
 // Load stores the packets of a dump in the folder dir, which it makes if there is none.
 //
-// A folder that holds nothing takes the dump as it is, with the numbers of queues, the sequences and
-// the marks: a dump of that folder is the same dump, byte for byte. A folder with packets needs
+// A folder that holds nothing takes the dump as it is, with the numbers of queues, the sequences
+// and the marks: a dump of that folder is the same dump, byte for byte. Any other folder needs
 // Merge.
 //
 // Load writes in batches, each with a checkpoint. When it is stopped, by ctx, by an error or by the
