@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -61,4 +62,35 @@ func BenchmarkPushPop(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkSetGet is one SET and one GET, 16 of each in a run, of 1,000 small strings.
+func BenchmarkSetGet(b *testing.B) {
+	br := benchBroker(b)
+	defer br.Close()
+	names := make([][]byte, 1000)
+	for i := range names {
+		names[i] = fmt.Appendf(nil, "key:%012d", i)
+	}
+	value, i := bytes.Repeat([]byte("x"), 128), 0
+	for b.Loop() {
+		err := call(br, func(tx *broker.Tx) error {
+			return tx.Atomic(broker.Room{Records: 16, Bytes: 16 * 200}, func() error {
+				for range 16 {
+					i = (i + 7) % len(names)
+					if err := tx.SetString(names[i], value, 0); err != nil {
+						return err
+					}
+					if _, _, err := tx.String(names[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*16), "ns/pair")
 }

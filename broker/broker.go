@@ -13,6 +13,8 @@
 //	list.go      a queue seen as a list
 //	reshape.go   a list changes in its middle, or loses most of itself
 //	names.go     names and their types, whatever has them
+//	scan.go      names one after the other, and how many there are
+//	keys.go      the records of strings and hashes
 //	strings.go   strings
 //	hashes.go    hashes
 //	values.go    values of strings and fields, and how large ones come from the disk

@@ -17,7 +17,7 @@ func (tx *Tx) Flush() error {
 	flush := storage.Flush{Keys: b.marks.LastKey + 1, Queues: b.marks.NextQueue}
 	reused := flush.Queues == math.MaxUint32 // then new queues have lower numbers
 	if reused {
-		flush.Queues = 0
+		flush.Queues = b.flush.Queues // what an earlier flush drops stays dropped
 		room = room.Plus(Room{Records: len(b.queues.byName), Bytes: b.queues.bytes})
 	}
 	if err := tx.begin(room); err != nil {
@@ -42,6 +42,11 @@ func (tx *Tx) Flush() error {
 	b.flush = flush
 	b.open.ops.SetFlush(flush)
 	return nil
+}
+
+// flushesReused says that a new queue would get a number that the flush under way drops.
+func (b *Broker) flushesReused() bool {
+	return b.flush.Queues != 0 && b.marks.NextQueue == math.MaxUint32
 }
 
 // endFlush removes the record of a flush when nothing is left of what it dropped. It is the

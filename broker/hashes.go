@@ -132,8 +132,8 @@ func (tx *Tx) DeleteField(name, field []byte) (existed bool, err error) {
 	return true, nil
 }
 
-// Fields calls fn with every field, in no particular order, until it returns false. The name of a
-// field is valid until fn returns. fn must not make calls that change something.
+// Fields calls fn with every field, in no particular order, until it returns false. The name of the
+// field is valid during the call. fn must not make calls that change something.
 func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
 	k, err := tx.hash(name)
 	if k == nil {

@@ -3,10 +3,8 @@ package broker
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // Names are one space: a name is that of a queue, a string or a hash, or nobody's. A queue that
@@ -132,117 +130,10 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// Scan calls fn with some names and returns a cursor for the next call, 0 after the last. It starts
-// with 0. A name that is there from the first call to the last is given at least once. It looks at
-// about n names. fn must not make calls.
-func (tx *Tx) Scan(cursor uint64, n int, fn func(name []byte, t Type)) (next uint64) {
-	const keys = 1 << 32 // the first cursor of keys; below it are queues
-	b := tx.b
-	n = max(n, 1)
-	looks := 10 * n
-	for ; cursor < uint64(len(b.queues.all)); cursor++ {
-		if n == 0 || looks == 0 {
-			return cursor
-		}
-		looks--
-		if q := b.queues.all[cursor]; b.isList(q) {
-			fn([]byte(q.name), TypeList)
-			n--
-		}
-	}
-	cursor = max(cursor, keys)
-	if n == 0 || looks == 0 {
-		return cursor
-	}
-	slot, done := b.keys.Scan(uint32(cursor-keys), n, func(k *index.Key) { fn([]byte(k.Name()), typeOf(k)) })
-	if done {
-		return 0
-	}
-	return keys + uint64(slot)
-}
-
-// isList says that q, which may be nil, has its name.
-func (b *Broker) isList(q *queue) bool {
-	return q != nil && !q.dropped && b.ix.Counts(q.ix).Len() > 0
-}
-
-// RandomName appends any name to dst; ok is false if there is none.
-func (tx *Tx) RandomName(dst []byte) (name []byte, ok bool) {
-	b := tx.b
-	lists := tx.lists()
-	if n := lists + b.keys.Len(); n == 0 {
-		return dst, false
-	} else if at := rand.IntN(n); at >= lists {
-		return append(dst, b.keys.Pick(rand.IntN).Name()...), true
-	}
-	all := b.queues.all
-	for at := rand.IntN(len(all)); ; at = (at + 1) % len(all) {
-		if b.isList(all[at]) {
-			return append(dst, all[at].name...), true
-		}
-	}
-}
-
-// NameCount returns how many names there are, and how many of them expire.
-func (tx *Tx) NameCount() (names, expiring int) {
-	return tx.lists() + tx.b.keys.Len(), tx.b.keys.Expiring()
-}
-
-// lists returns how many queues have their names.
-func (tx *Tx) lists() (n int) {
-	for _, q := range tx.b.queues.all {
-		if tx.b.isList(q) {
-			n++
-		}
-	}
-	return n
-}
-
 // checkName returns ErrTooLarge if a record of that name and a value of so many bytes is too long.
 func (b *Broker) checkName(name []byte, value int) error {
 	if n := len(name) + value; n > b.limits.record {
 		return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, n, b.limits.record)
 	}
 	return nil
-}
-
-// putHead brings the head of a key to the open batch again. Its value stays as it is.
-func (b *Broker) putHead(k *index.Key) {
-	if k.Large() {
-		b.storeHead(k, &storage.Head{Size: k.Len(), KeepValue: true})
-	} else {
-		b.storeHead(k, &storage.Head{Value: k.Small})
-	}
-}
-
-// storeHead puts a head, with the value that h has, under a new version.
-func (b *Broker) storeHead(k *index.Key, h *storage.Head) {
-	old := marked(&k.Value)
-	k.Version = b.nextKey()
-	b.name = append(b.name[:0], k.Name()...)
-	h.ID, h.Kind, h.Name, h.Version, h.Expiry = k.ID, storage.Kind(k.Kind()), b.name, k.Version, k.Expiry()
-	b.open.ops.PutHead(h, old)
-}
-
-// nextKey returns a number or version for a key or field that nothing had before.
-func (b *Broker) nextKey() uint64 {
-	b.marks.LastKey++
-	return b.marks.LastKey
-}
-
-// deleteKey deletes a string or hash. The fields of a hash are left to the sweeper.
-func (b *Broker) deleteKey(k *index.Key) {
-	b.touchName(k.Name())
-	b.keys.Remove(k)
-	b.open.ops.DeleteHead(k.ID, marked(&k.Value))
-	k.Version = 0
-	if k.Kind() == index.HashKey {
-		b.leftovers = append(b.leftovers, k)
-		b.signal()
-	}
-}
-
-// marked is what the storage must know of a head or field that it holds already.
-func marked(v *index.Value) storage.Mark {
-	return storage.Mark{Version: v.Version, Large: v.Version != 0 && v.Large()}
 }

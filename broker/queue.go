@@ -146,7 +146,7 @@ func (b *Broker) makeQueue(name []byte) (*queue, error) {
 	if q, err := b.findQueue(name); q != nil || err != nil {
 		return q, err
 	}
-	if len(b.queues.byName) >= MaxQueues || b.queues.bytes+len(name) > MaxNameBytes {
+	if len(b.queues.byName) >= MaxQueues || b.queues.bytes+len(name) > MaxNameBytes || b.flushesReused() {
 		return nil, ErrTooManyQueues
 	}
 	return b.addQueue(string(name)), nil

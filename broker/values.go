@@ -94,12 +94,16 @@ func (tx *Tx) send(c *Consumer, s stored, from, to int, tag Tag) error {
 	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
-	if err := tx.useReply(to - from); err != nil {
+	t := b.open
+	first, size := len(t.records), to-from
+	value, ok := b.valueAtHand(s)
+	if n := len(t.values); !ok && (n == 0 || t.values[n-1].value.id != s.id) {
+		size = s.Len() // all of it is read into memory
+	}
+	if err := tx.useReply(size); err != nil {
 		return err
 	}
-	t := b.open
-	first := len(t.records)
-	if value, ok := b.valueAtHand(s); ok {
+	if ok {
 		start := len(t.copied)
 		t.copied = storage.AppendRecord(t.copied, &Packet{Payload: value[from:to]})
 		t.records = append(t.records, t.copied[start:len(t.copied):len(t.copied)])
@@ -108,7 +112,7 @@ func (tx *Tx) send(c *Consumer, s stored, from, to int, tag Tag) error {
 		b.note(valueEvent{kind: valueRead, value: s, at: from, to: to, record: int32(first)})
 		t.records = append(t.records, nil)
 	}
-	b.queueReply(c, first, replyPackets, tag, to-from)
+	b.queueReply(c, first, replyPackets, tag, size)
 	return nil
 }
 

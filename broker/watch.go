@@ -8,13 +8,13 @@ type watches map[string][]*Consumer
 // Watch notes that c wants to know of a change to what has the name, or comes to have it.
 func (tx *Tx) Watch(c *Consumer, name []byte) error {
 	b := tx.b
+	s := string(name)
 	switch {
-	case c.detached || slices.Contains(c.watched, string(name)):
+	case c.detached || slices.Contains(b.watches[s], c):
 		return nil
 	case len(c.watched) >= MaxWatches:
 		return ErrTooManyWatches
 	}
-	s := string(name)
 	c.watched = append(c.watched, s)
 	b.watches[s] = append(b.watches[s], c)
 	return nil
