@@ -43,6 +43,7 @@ const (
 	flagNoMulti  // not allowed in a transaction
 	flagAtOnce   // in a transaction it is carried out, not queued
 	flagPubSub   // allowed in RESP2 while subscribed
+	flagPush     // adds elements to a list
 	flagAdds     // stores more: refused in a transaction when the disk is nearly full
 	flagAdmin    // for operators; only told to clients
 	flagChannels // about channels; only told to clients

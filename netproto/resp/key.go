@@ -102,15 +102,25 @@ func randomkey(s *session, tx *broker.Tx, _ [][]byte) error {
 
 // headRoom is the room of a command that rewrites the head of what has a name, or deletes it. A
 // small string is part of its head.
-func headRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return replaceRoom(tx, args[1]).Plus(broker.Room{Records: 1, Bytes: len(args[1]) + headBytes})
+func headRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
+	return replaceRoom(tx, args[1]).Plus(broker.Room{Records: 1, Bytes: len(args[1]) + s.headValue(tx, args[1])})
 }
 
-// headBytes is the most bytes of a head besides the name.
-const headBytes = 2048
+// maxHeadValue is the most bytes of a value that is part of its head.
+const maxHeadValue = 1 << 10
+
+// headValue is the most bytes of the value in the head of what has a name. In a transaction a
+// command before may have put it there.
+func (s *session) headValue(tx *broker.Tx, name []byte) int {
+	v, _, err := tx.String(name)
+	if err != nil || v.Size > maxHeadValue {
+		return s.multi.headValue
+	}
+	return max(v.Size, s.multi.headValue)
+}
 
 func renameRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	head := broker.Room{Records: 3, Bytes: len(args[1]) + len(args[2]) + headBytes}
+	head := broker.Room{Records: 3, Bytes: len(args[1]) + len(args[2]) + s.headValue(tx, args[1])}
 	return head.Plus(replaceRoom(tx, args[2]))
 }
 

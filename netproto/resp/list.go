@@ -6,10 +6,10 @@ import (
 
 func listCommands() []command {
 	return []command{
-		{name: "lpush", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushTo(left)},
-		{name: "rpush", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushTo(right)},
-		{name: "lpushx", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushOnto(left)},
-		{name: "rpushx", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushOnto(right)},
+		{name: "lpush", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, run: pushTo(left)},
+		{name: "rpush", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, run: pushTo(right)},
+		{name: "lpushx", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, run: pushOnto(left)},
+		{name: "rpushx", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, run: pushOnto(right)},
 		{name: "lpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: popRoom, run: popFrom(left)},
 		{name: "rpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: popRoom, run: popFrom(right)},
 		{name: "lmpop", arity: -4, flags: flagWrite, room: lmpopRoom, run: lmpop},
@@ -17,7 +17,7 @@ func listCommands() []command {
 		{name: "lrange", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: lrange},
 		{name: "lindex", arity: 3, flags: flagRead, first: 1, last: 1, step: 1, run: lindex},
 		{name: "lset", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: lset},
-		{name: "linsert", arity: 5, flags: flagWrite | flagAdds | flagGrow, first: 1, last: 1, step: 1, room: linsertRoom, run: linsert},
+		{name: "linsert", arity: 5, flags: flagWrite | flagAdds | flagPush | flagGrow, first: 1, last: 1, step: 1, room: linsertRoom, run: linsert},
 		{name: "lrem", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, room: lremRoom, run: lrem},
 		{name: "ltrim", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, room: ltrimRoom, run: ltrim},
 		{name: "lpos", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: lpos},

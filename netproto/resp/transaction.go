@@ -15,9 +15,10 @@ type transaction struct {
 	commands []queued
 	held     int // bytes of the commands
 
-	// What transactionRoom has found out for moves; see largestAt.
-	reach   int
-	largest map[ending]int
+	// What transactionRoom has found out; see largestAt and headValue.
+	headValue int // the longest argument that may become a value in a head
+	reach     int
+	largest   map[ending]int
 }
 
 // queued is a command that EXEC will run. It has its own copy of the arguments.
@@ -181,19 +182,27 @@ func (s *session) runTransaction() error {
 // transactionRoom is what the commands may bring together. A room is asked for before the first of
 // them runs, so what one brings is added where another may depend on it: a move counts with the
 // largest element that is there or comes, and a command that grows a value (flagGrow) with the
-// largest such room and all arguments. What comes may be taken again.
+// largest such room and all arguments. Elements that come may be taken again.
 //
 // A command may get beyond that all the same, behind a RENAME or a push for example. If the batch
 // has no room for that either, it changes nothing and replies with an error.
 func (s *session) transactionRoom(tx *broker.Tx) (all broker.Room) {
 	s.multi.reach = 0 // after ErrNoRoom the lists may be others
 	var move, grow broker.Room
-	moves, grows, largest, brought := 0, 0, 0, 0
+	moves, grows, largest, brought, pushed := 0, 0, 0, 0, 0
 	for _, q := range s.multi.commands {
-		room := q.command.roomFor(s, tx, q.args)
 		for _, a := range q.args {
 			largest = max(largest, len(a))
 			brought += len(a)
+			if len(a) <= maxHeadValue {
+				s.multi.headValue = max(s.multi.headValue, len(a))
+			}
+		}
+	}
+	for _, q := range s.multi.commands {
+		room := q.command.roomFor(s, tx, q.args)
+		if q.command.flags&(flagPush|flagMove) != 0 {
+			pushed += room.Records
 		}
 		switch {
 		case q.command.flags&flagMove != 0:
@@ -209,7 +218,9 @@ func (s *session) transactionRoom(tx *broker.Tx) (all broker.Room) {
 	move.Bytes += largest
 	grow.Bytes += brought
 	all = all.Plus(times(move, moves)).Plus(times(grow, grows))
-	all.Deletes += all.Records
+	if s.multi.takes() > 0 {
+		all.Deletes += pushed
+	}
 	all.Elastic = true
 	return all
 }

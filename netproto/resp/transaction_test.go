@@ -133,6 +133,17 @@ func TestCommandsOfATransactionBuildOnEachOther(t *testing.T) {
 	c.ask("EXEC", "*11\r\n:1\r\n"+bulk+"*1\r\n"+bulk+"+OK\r\n:100000\r\n:1\r\n:100000\r\n"+bulk+bulk+":1\r\n:0\r\n")
 }
 
+func TestALongTransactionOfShortValuesIsCarriedOut(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	const n = 1000
+	c.ask("MULTI", "+OK\r\n")
+	for i := range n {
+		c.send(request("SET", fmt.Sprint(i), "value") + request("EXPIRE", fmt.Sprint(i), "100") + request("RENAME", fmt.Sprint(i), "new"+fmt.Sprint(i)))
+	}
+	c.want(strings.Repeat(queuedReply, 3*n))
+	c.ask("EXEC", fmt.Sprintf("*%d\r\n", 3*n)+strings.Repeat("+OK\r\n:1\r\n+OK\r\n", n))
+}
+
 func TestWhatATransactionHeldIsGivenBack(t *testing.T) {
 	d := newDoor(t, Config{})
 	c, gone := d.dial(), d.dial()
