@@ -2,6 +2,7 @@ package broker
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -145,6 +146,17 @@ func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
 		return fn(b.name, b.value(fieldOf(k, f)))
 	})
 	return nil
+}
+
+// RandomField returns any field of a hash; ok is false if there is none. The name is valid until
+// the transaction ends.
+func (tx *Tx) RandomField(name []byte) (field []byte, v Value, ok bool, err error) {
+	k, err := tx.hash(name)
+	if k == nil {
+		return nil, Value{}, false, err
+	}
+	f := k.PickField(rand.IntN)
+	return []byte(f.Name()), tx.b.value(fieldOf(k, f)), true, nil
 }
 
 // ScanFields is Scan for the fields of a hash.

@@ -74,6 +74,9 @@ func (k *Key) LastField() *Field {
 	return k.fields.slots.last()
 }
 
+// PickField is [Keyspace.Pick] for the fields of a hash.
+func (k *Key) PickField(random func(n int) int) *Field { return k.fields.slots.pick(random) }
+
 // EachField calls fn with every field of a hash until that returns false. fn must not change the
 // hash.
 func (k *Key) EachField(fn func(*Field) bool) {

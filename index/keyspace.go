@@ -158,22 +158,7 @@ func (s *Keyspace) Scan(slot uint32, n int, fn func(*Key)) (next uint32, done bo
 func (s *Keyspace) All() []*Key { return s.slots.all }
 
 // Pick returns any key, nil if there is none. random returns a number from 0 to below n.
-func (s *Keyspace) Pick(random func(n int) int) *Key {
-	if len(s.names) == 0 {
-		return nil
-	}
-	const tries = 64
-	all, at := s.slots.all, 0
-	for range tries {
-		if at = random(len(all)); all[at] != nil {
-			return all[at]
-		}
-	}
-	for all[at] == nil { // the last slot is used
-		at++
-	}
-	return all[at]
-}
+func (s *Keyspace) Pick(random func(n int) int) *Key { return s.slots.pick(random) }
 
 // SetExpiry lets a key expire at a moment in Unix milliseconds, 0 for never.
 func (s *Keyspace) SetExpiry(k *Key, at int64) {

@@ -269,12 +269,12 @@ func hincrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 
 func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
 	if len(args) == 2 {
-		all, err := fields(tx, args[1])
-		if err != nil || len(all) == 0 {
+		name, _, ok, err := tx.RandomField(args[1])
+		if !ok {
 			s.null()
 			return err
 		}
-		s.bulk(all[rand.IntN(len(all))].name)
+		s.bulk(name)
 		return nil
 	}
 	count, err := intArg(args[2])
@@ -288,39 +288,51 @@ func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
 	switch {
 	case len(args) > 3 && !values:
 		return failure(errSyntax)
-	case values && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
+	case values && (count < -math.MaxInt64/2 || count > math.MaxInt64/2), -count > maxArgs:
 		return failure("ERR value is out of range")
 	}
-	all, err := fields(tx, args[1])
-	if err != nil {
-		return err
+	list, err := randomFields(tx, args[1], count)
+	if err == nil {
+		s.fields(tx, args[1], list, values)
 	}
-	if len(all) == 0 {
-		count = 0
-	}
-	if -count > maxArgs {
-		return failure("ERR value is out of range")
-	}
-	s.fields(tx, args[1], pick(all, count), values)
-	return nil
+	return err
 }
 
-// pick returns count different fields, or with a negative count -count fields that may be the same.
-// It may reorder all.
-func pick(all []field, count int64) []field {
-	if count >= 0 {
-		n := int(min(count, int64(len(all))))
-		for i := range n { // the start of a shuffle
-			j := i + rand.IntN(len(all)-i)
-			all[i], all[j] = all[j], all[i]
+// randomFields returns count different fields, fewer if there are not so many. With a negative
+// count it returns -count fields, and one may come several times.
+func randomFields(tx *broker.Tx, name []byte, count int64) (list []field, err error) {
+	n, err := tx.HashLen(name)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	if count >= int64(n)/4 { // too many to draw them until all are different
+		all, err := fields(tx, name)
+		return choose(all, int(min(count, int64(n)))), err
+	}
+	seen := make(map[string]bool)
+	for int64(len(list)) < max(count, -count) {
+		f, v, _, err := tx.RandomField(name)
+		if err != nil {
+			return nil, err
 		}
-		return all[:n]
+		if count > 0 && seen[string(f)] {
+			continue
+		}
+		if count > 0 {
+			seen[string(f)] = true
+		}
+		list = append(list, field{f, v})
 	}
-	picked := make([]field, -count)
-	for i := range picked {
-		picked[i] = all[rand.IntN(len(all))]
+	return list, nil
+}
+
+// choose returns n of all fields. It reorders all.
+func choose(all []field, n int) []field {
+	for i := range n { // the start of a shuffle
+		j := i + rand.IntN(len(all)-i)
+		all[i], all[j] = all[j], all[i]
 	}
-	return picked
+	return all[:n]
 }
 
 // fields replies with names of fields, in RESP3 each in an array with its value if values are asked
