@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/vmihailenco/msgpack/v5"
 	"pgregory.net/rapid"
 )
 
@@ -304,6 +305,9 @@ func TestItemRecordsReadBackAndSkipUnknownFields(t *testing.T) {
 		rec := appendItem(nil, &want)
 		if len(rec) > itemRoom+len(want.name)+len(want.value) {
 			t.Fatalf("itemRoom is too little for a record of %d bytes", len(rec))
+		}
+		if m, err := msgpack.NewDecoder(bytes.NewReader(rec)).DecodeUntypedMap(); err != nil || len(m) != int(rec[0]&0x0f) {
+			t.Fatalf("the library reads %v, %v", m, err)
 		}
 		rec[0]++
 		rec = append(rec, 99, 0xa1, 'x')

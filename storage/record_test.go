@@ -243,6 +243,8 @@ func TestEveryCutOfARecordIsRefused(t *testing.T) {
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add(AppendRecord(nil, &Packet{Key: []byte("key"), Payload: []byte("payload"), Tags: []Tag{{"a", "b"}}, Producer: "me"}))
 	f.Add(appendHead(nil, &Packet{Key: []byte{}, Payload: make([]byte, 2000)}))
+	f.Add(appendItem(nil, &item{kind: String, name: []byte("name"), version: 7, expiry: 5, value: []byte("value")}))
+	f.Add(appendFlush(nil, Flush{Keys: 300, Queues: 7}))
 	f.Fuzz(func(t *testing.T, rec []byte) {
 		var p, again Packet
 		if DecodeRecord(rec, &p) == nil {
@@ -255,6 +257,13 @@ func FuzzDecodeRecord(f *testing.F) {
 		_, _ = findBlocks(rec)
 		_ = decodeControl(rec, new(Control))
 		_ = decodeQueue(rec, new(Queue))
+		_, _ = decodeFlush(rec)
+		var i, same item
+		if decodeItem(rec, &i) == nil {
+			if err := decodeItem(appendItem(nil, &i), &same); err != nil || !sameItem(i, same) || i.size != same.size {
+				t.Errorf("%+v becomes %+v, %v", i, same, err)
+			}
+		}
 	})
 }
 

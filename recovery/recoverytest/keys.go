@@ -3,6 +3,7 @@ package recoverytest
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -19,7 +20,8 @@ type Keys struct {
 	flush  storage.Flush
 }
 
-// Apply carries the operations of a batch out that are about heads, fields and the flush record.
+// Apply carries the operations of a batch out that are about heads, fields and the flush record. It
+// panics if the batch is wrong about what was there before: a store would miscount.
 func (k *Keys) Apply(b *storage.Batch) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -29,6 +31,12 @@ func (k *Keys) Apply(b *storage.Batch) {
 	b.Each(func(op storage.Op) {
 		h, f := op.Head, op.Field
 		id := storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}
+		switch op.Kind {
+		case storage.OpPutHead, storage.OpDeleteHead:
+			check(storage.ValueID{ID: h.ID}, op.Old, k.heads[h.ID].Version, k.heads[h.ID].Value)
+		case storage.OpPutField, storage.OpDeleteField:
+			check(id, op.Old, k.fields[id].Version, k.fields[id].Value)
+		}
 		switch op.Kind {
 		case storage.OpPutHead:
 			if h.KeepValue {
@@ -50,6 +58,12 @@ func (k *Keys) Apply(b *storage.Batch) {
 			k.flush = op.Flush
 		}
 	})
+}
+
+func check(v storage.ValueID, old storage.Mark, version uint64, value []byte) {
+	if want := (storage.Mark{Version: version, Large: storage.IsLarge(len(value))}); old != want {
+		panic(fmt.Sprintf("%v: the batch says that the store had %+v, and it had %+v", v, old, want))
+	}
 }
 
 // Heads shows heads as the store does: without large values.
