@@ -163,3 +163,18 @@ func TestWhatATransactionHeldIsGivenBack(t *testing.T) {
 		t.Errorf("%d bytes are held for %d sessions", d.protocol.held, len(d.protocol.sessions))
 	}
 }
+
+func TestTheLargestValueIsStored(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	const limit = 1_047_488 // with the name; COMMANDS.md tells it
+	value := strings.Repeat("x", limit-1)
+	c.ask("SET k "+value, "+OK\r\n")
+	c.ask("RPUSH l "+value, ":1\r\n")
+	c.ask("RPOPLPUSH l m", fmt.Sprintf("$%d\r\n%s\r\n", limit-1, value))
+	c.ask("GET k", fmt.Sprintf("$%d\r\n%s\r\n", limit-1, value))
+	for _, words := range []string{"SET k", "LPUSH l", "APPEND new", "HSET h f"} {
+		if got := c.line(strings.Split(words+" "+value+"xx", " ")...); !strings.HasSuffix(got, fmt.Sprintf("the limit is %d", limit)) {
+			t.Errorf("%s of more: %q", words, got)
+		}
+	}
+}
