@@ -60,7 +60,7 @@ func (w *popWaiter) Ready(tx *broker.Tx, queue []byte) {
 		err = w.s.popNamed(tx, queue, w.end, w.count, n)
 	}
 	if err != nil {
-		w.s.error(words(err))
+		w.s.fail(err)
 	}
 }
 
@@ -121,7 +121,7 @@ type moveWaiter struct {
 // Ready implements broker.Waiter. If the destination is no list by now, the element stays.
 func (w *moveWaiter) Ready(tx *broker.Tx, queue []byte) {
 	if _, err := w.s.move(tx, queue, w.fromEnd, w.to, w.toEnd); err != nil {
-		w.s.error(words(err))
+		w.s.fail(err)
 	}
 }
 

@@ -31,9 +31,12 @@ func popFrom(end broker.End) handler {
 	}
 }
 
+// maxPopped is the most elements that one command pops.
+const maxPopped = broker.MaxGroup
+
 // popMany replies with an array of up to count elements, which it takes from a list of n.
 func (s *session) popMany(tx *broker.Tx, name []byte, end broker.End, count int64, n int) error {
-	selection := broker.Selection{End: end, Count: int(min(count, int64(n)))}
+	selection := broker.Selection{End: end, Count: int(min(count, int64(n), maxPopped))}
 	return tx.Pop(s.to(tx), name, selection, s.tag(shapeArray))
 }
 
@@ -43,7 +46,7 @@ func popRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
 		return broker.Room{Deletes: 1}
 	}
 	count, _ := parseInt(args[2])
-	return broker.Room{Deletes: atMost(tx, args[1], count)}
+	return broker.Room{Deletes: atMost(tx, args[1], min(count, maxPopped))}
 }
 
 // atMost returns the lesser of count and the length of a list; 0 if there is no list.
@@ -127,7 +130,7 @@ func multiPopRoom(tx *broker.Tx, args [][]byte) broker.Room {
 		return broker.Room{}
 	}
 	for _, name := range p.keys {
-		if n := atMost(tx, name, p.count); n > 0 {
+		if n := atMost(tx, name, min(p.count, maxPopped)); n > 0 {
 			return broker.Room{Deletes: n}
 		}
 	}

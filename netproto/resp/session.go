@@ -247,7 +247,7 @@ func (s *session) wait(tx *broker.Tx, w broker.Waiter, queues [][]byte, room bro
 
 // Ready implements broker.Waiter: it hands over what the request's own waiter replies.
 func (s *session) Ready(tx *broker.Tx, queue []byte) {
-	s.mark = len(s.out)
+	s.mark, s.start = len(s.out), len(s.out)
 	s.endWait().Ready(tx, queue)
 	s.to(tx)
 }
