@@ -1,0 +1,149 @@
+package resp_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// waitForms are commands that wait if there is nothing.
+var waitForms = strings.Split(strings.TrimSpace(`
+BLPOP k 0
+BRPOP k k 0
+BLPOP k k k 0
+BRPOPLPUSH k k 0
+BLMOVE k k e e 0
+BLMPOP 0 2 k k e COUNT 2
+`), "\n")
+
+// wakeForms are commands that change what others wait for.
+var wakeForms = strings.Split(strings.TrimSpace(`
+LPUSH k v
+RPUSH k v v
+LPUSH k v v v
+RPUSHX k v
+RPOPLPUSH k k
+LMOVE k k e e
+LPOP k
+LTRIM k 1 0
+LREM k 0 v
+DEL k
+SET k v
+HSET k f v
+RENAME k k
+COPY k k REPLACE
+LRANGE k 0 -1
+LLEN k
+TYPE k
+`), "\n")
+
+// audience is some connections of one server that wait, and one that does not.
+type audience struct {
+	main    *client
+	waiters []*client
+	ids     []string
+	waiting []bool
+}
+
+func newAudience(t testing.TB, addr string, n int) *audience {
+	a := &audience{main: dial(t, addr), waiting: make([]bool, n)}
+	for range n {
+		c := dial(t, addr)
+		a.waiters = append(a.waiters, c)
+		a.ids = append(a.ids, c.do("CLIENT", "ID").text)
+	}
+	return a
+}
+
+func (a *audience) close() {
+	for _, c := range append(a.waiters, a.main) {
+		_ = c.conn.Close()
+	}
+}
+
+// blocked says that a connection waits.
+func (a *audience) blocked(i int) bool {
+	return strings.Contains(a.main.do("CLIENT", "LIST", "ID", a.ids[i]).text, " flags=b")
+}
+
+// heard returns the replies that waiters have got since the last call.
+func (a *audience) heard() (text string) {
+	for i, waits := range a.waiting {
+		if waits && !a.blocked(i) {
+			a.waiting[i] = false
+			text += fmt.Sprintf(" %d: %s", i, a.waiters[i].read())
+		}
+	}
+	return text
+}
+
+// listen lets a connection wait; it returns when that does, or the reply.
+func (a *audience) listen(i int, args []string) string {
+	c := a.waiters[i]
+	c.send(args...)
+	a.waiting[i] = true
+	for !a.blocked(i) {
+		if arrived(c) {
+			a.waiting[i] = false
+			return c.read().String()
+		}
+	}
+	return "waits"
+}
+
+// arrived says that bytes have come, or come now.
+func arrived(c *client) bool {
+	_ = c.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := c.in.Peek(1)
+	_ = c.conn.SetReadDeadline(time.Now().Add(limit))
+	return err == nil
+}
+
+// Who waits is served by the same commands as in Redis, in the same order, with the same replies.
+func TestRandomWaitersAreServedAsInRedis(t *testing.T) {
+	redis, holdfast := newOriginal(t), newDoor(t)
+	rapid.Check(t, func(t *rapid.T) {
+		const waiters = 4
+		theirs, ours := newAudience(redis.t, redis.addr(), waiters), newAudience(holdfast.t, holdfast.addr(), waiters)
+		defer theirs.close()
+		defer ours.close()
+		theirs.main.do("FLUSHALL")
+		ours.main.do("FLUSHALL")
+		var history strings.Builder
+		same := func(args []string, want, got string) {
+			t.Helper()
+			fmt.Fprintf(&history, "%.40q: %.60s\n", args, want)
+			if got != want {
+				t.Fatalf("%sHoldfast: %.200s", history.String(), got)
+			}
+		}
+		queue := func(args []string) {
+			t.Helper()
+			same(args, theirs.main.do(args...).String(), ours.main.do(args...).String())
+		}
+		send := func(args []string) {
+			t.Helper()
+			want := theirs.main.do(args...).String() + theirs.heard()
+			same(args, want, ours.main.do(args...).String()+ours.heard())
+		}
+		for range rapid.SampledFrom(lengths).Draw(t, "commands") {
+			i := rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "waiter")
+			switch kind := rapid.SampledFrom([]string{"wait", "wake", "wake", "transaction"}).Draw(t, "kind"); {
+			case kind == "wait" && !theirs.waiting[i]:
+				args := drawCommand(t, waitForms)
+				same(append([]string{fmt.Sprint(i)}, args...), theirs.listen(i, args)+theirs.heard(), ours.listen(i, args)+ours.heard())
+			case kind == "transaction":
+				queue([]string{"MULTI"})
+				for range 3 {
+					queue(drawCommand(t, wakeForms))
+				}
+				send([]string{"EXEC"})
+			default:
+				send(drawCommand(t, wakeForms))
+			}
+		}
+	})
+}
