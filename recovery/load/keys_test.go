@@ -185,3 +185,31 @@ func TestAQueueThatHasExpiredIsNotLoaded(t *testing.T) {
 		t.Error("the expired queue was stored")
 	}
 }
+
+// Without its hash a large packet could be read, and not be found by its value.
+func TestALargePacketWithoutAKeyIsLoadedWithItsHash(t *testing.T) {
+	large := bytes.Repeat([]byte{'x'}, 5000)
+	src := &recoverytest.Fake{
+		Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 2, LowSeq: 1<<63 - 1, NextQueue: 2}},
+		Defined: []storage.Queue{{ID: 1, Name: []byte("list")}},
+	}
+	src.Put(1, 128, 1<<63, storage.Packet{Payload: large})
+	src.Put(1, 128, 1<<63+1, storage.Packet{Payload: large, Key: []byte("key")})
+	src.Count()
+	text, _ := dumpOf(t, src, dump.Options{})
+	dir := t.TempDir()
+	load(t, dir, text, Options{})
+
+	s, err := storage.Open(dir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var got []uint64
+	if err := s.Packets(func(_ storage.PacketID, m *storage.Meta) error { got = append(got, m.Hash); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if want := []uint64{storage.ValueHash(large), 0}; !slices.Equal(got, want) {
+		t.Errorf("the hashes are %x, want %x", got, want)
+	}
+}

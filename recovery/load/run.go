@@ -133,6 +133,9 @@ func (l *loader) putPacket(q *storage.Queue, id storage.PacketID, p *storage.Pac
 	if l.Merge {
 		id.Seq = l.merged(id.Seq)
 	}
+	if p.Key == nil && storage.IsLarge(len(p.Payload)) {
+		p.Hash = storage.ValueHash(p.Payload) // which no dump has
+	}
 	if err := l.roomFor(dump.RecordBound(p)); err != nil {
 		return err
 	}
