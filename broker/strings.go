@@ -60,6 +60,14 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 	return nil
 }
 
+// CanSet returns the error that a SetString would get because of its size or the disk's free space.
+func (tx *Tx) CanSet(name []byte, size int) error {
+	if err := tx.b.checkName(name, size); err != nil {
+		return err
+	}
+	return tx.pushable()
+}
+
 // PatchString writes data at an offset into a string, which is made if there is none, fills a gap
 // before it with zeros, keeps the expiry, and returns the new size.
 func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error) {

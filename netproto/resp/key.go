@@ -52,8 +52,11 @@ func replaceRoom(tx *broker.Tx, name []byte) broker.Room {
 	return broker.Room{}
 }
 
-func delRoom(_ *session, tx *broker.Tx, args [][]byte) (room broker.Room) {
+func delRoom(s *session, tx *broker.Tx, args [][]byte) (room broker.Room) {
 	for _, name := range args[1:] {
+		if !s.multi.on && tx.Type(name) == broker.TypeNone {
+			continue
+		}
 		room = room.Plus(replaceRoom(tx, name))
 		room.Records++
 	}

@@ -176,7 +176,9 @@ func set(s *session, tx *broker.Tx, args [][]byte) error {
 		if err != nil {
 			return err
 		}
-		s.string(tx, name, v, ok)
+		if err := s.before(tx, name, v, ok, args[2]); err != nil {
+			return err
+		}
 		there = ok
 	case o.ifNew || o.ifThere:
 		there = tx.Type(name) != broker.TypeNone
@@ -253,8 +255,20 @@ func getset(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	s.string(tx, args[1], v, ok)
+	if err := s.before(tx, args[1], v, ok, args[2]); err != nil {
+		return err
+	}
 	return tx.SetString(args[1], args[2], 0)
+}
+
+// before replies with a string that gets another value now. The reply may be on its way before that
+// happens, so what could refuse the value is asked first.
+func (s *session) before(tx *broker.Tx, name []byte, v broker.Value, ok bool, value []byte) error {
+	err := tx.CanSet(name, len(value))
+	if err == nil {
+		s.string(tx, name, v, ok)
+	}
+	return err
 }
 
 func getdel(s *session, tx *broker.Tx, args [][]byte) error {
