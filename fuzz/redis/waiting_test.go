@@ -151,3 +151,18 @@ func TestABlockedPopEndsWithItsTimeout(t *testing.T) {
 		c.do(bulks("a"), "LRANGE", "q", "0", "-1")
 	})
 }
+
+func TestAWaiterThatCannotTakeLetsTheNextOneHaveIt(t *testing.T) {
+	onEach(t, func(t *testing.T, addr string) {
+		c, first, second := dial(t, addr), dial(t, addr), dial(t, addr)
+		c.do(ok, "SET", "to", "a string")
+		first.write(cmd("BRPOPLPUSH", "q", "to", "0"))
+		c.awaitBlocked(1)
+		second.write(cmd("BRPOPLPUSH", "q", "list", "0"))
+		c.awaitBlocked(2)
+		c.do(number(1), "LPUSH", "q", "a")
+		first.want(wrongType)
+		second.want(bulk("a"))
+		c.do(bulks("a"), "LRANGE", "list", "0", "-1")
+	})
+}

@@ -178,7 +178,7 @@ func skipList(t *testing.T) string {
 func report(t *testing.T, out *bufio.Scanner) {
 	t.Helper()
 	colour := regexp.MustCompile("\x1b\\[[0-9;]*m")
-	verdict := regexp.MustCompile(`^\[(ok|err|skip|ignore|exception)\]: (.*)`)
+	verdict := regexp.MustCompile(`^\[(ok|err|skip|ignore|exception|TIMEOUT)\]: (.*)`)
 	counts := make(map[string]int)
 	var failure []string // the lines of the failure that is read
 	end := func() {
@@ -197,7 +197,7 @@ func report(t *testing.T, out *bufio.Scanner) {
 		case found != nil:
 			end()
 			counts[found[1]]++
-			if found[1] == "err" || found[1] == "exception" {
+			if slices.Contains([]string{"err", "exception", "TIMEOUT"}, found[1]) {
 				failure = []string{found[2]}
 			}
 		case len(failure) > 0:
