@@ -76,3 +76,17 @@ func TestAClientThatWantsNoRepliesStillTakes(t *testing.T) {
 	blocked.want("+OK\r\n")
 	c.ask("EXISTS l", ":0\r\n")
 }
+
+func TestARequestBehindABlockedOneWithoutAReplyIsCarriedOut(t *testing.T) {
+	for _, reply := range []string{"OFF", "SKIP"} {
+		for _, reason := range []string{"TIMEOUT", "ERROR"} {
+			d := newDoor(t, Config{})
+			blocked, c := d.dial(), d.dial()
+			blocked.ask("CLIENT ID", ":1\r\n")
+			blocked.send("CLIENT REPLY " + reply + "\r\nBLPOP l 0\r\nCLIENT REPLY ON\r\n")
+			c.awaitBlocked(1)
+			c.ask("CLIENT UNBLOCK 1 "+reason, ":1\r\n")
+			blocked.want("+OK\r\n")
+		}
+	}
+}
