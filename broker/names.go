@@ -74,19 +74,25 @@ func (tx *Tx) Delete(name []byte) (existed bool, err error) {
 	return tx.drop(name, Room{})
 }
 
+// DeleteRoom returns what a Delete brings.
+func (tx *Tx) DeleteRoom(name []byte) Room {
+	b := tx.b
+	if b.keys.Find(name) != nil {
+		return Room{Records: 1}
+	}
+	if q := b.listNamed(name); q != nil {
+		return dropRoom(b.ix.Counts(q.ix).Len())
+	}
+	return Room{}
+}
+
 // drop deletes whatever has the name, and takes the room of that and more.
 func (tx *Tx) drop(name []byte, more Room) (existed bool, err error) {
-	b := tx.b
-	k, q := b.keys.Find(name), b.listNamed(name)
-	switch {
-	case k != nil:
-		more.Records++
-	case q != nil:
-		more = more.Plus(dropRoom(b.ix.Counts(q.ix).Len()))
-	}
-	if err := tx.begin(more); err != nil {
+	if err := tx.begin(more.Plus(tx.DeleteRoom(name))); err != nil {
 		return false, err
 	}
+	b := tx.b
+	k, q := b.keys.Find(name), b.listNamed(name)
 	if k != nil {
 		b.deleteKey(k)
 	}

@@ -37,28 +37,21 @@ func keyCommands() []command {
 	}
 }
 
-// maxDropped is the most packets that a list deletes one by one when it goes. A longer one is
-// dropped with one record.
-const maxDropped = 128
-
-// replaceRoom is the room of what goes when a name becomes that of a string.
+// replaceRoom is the room of what goes when a name becomes that of a string. Of a string nothing
+// goes.
 func replaceRoom(tx *broker.Tx, name []byte) broker.Room {
-	switch tx.Type(name) {
-	case broker.TypeList:
-		return broker.Room{Records: 2, Bytes: len(name), Deletes: atMost(tx, name, maxDropped)}
-	case broker.TypeHash:
-		return broker.Room{Records: 1}
+	if tx.Type(name) == broker.TypeString {
+		return broker.Room{}
 	}
-	return broker.Room{}
+	return tx.DeleteRoom(name)
 }
 
 func delRoom(s *session, tx *broker.Tx, args [][]byte) (room broker.Room) {
 	for _, name := range args[1:] {
-		if !s.multi.on && tx.Type(name) == broker.TypeNone {
-			continue
+		room = room.Plus(tx.DeleteRoom(name))
+		if s.multi.on { // it may come before
+			room.Records++
 		}
-		room = room.Plus(replaceRoom(tx, name))
-		room.Records++
 	}
 	return room
 }

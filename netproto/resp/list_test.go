@@ -2,6 +2,7 @@ package resp_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -35,5 +36,51 @@ func TestAPopTakesNoMoreThanABatchDoes(t *testing.T) {
 	}
 	if r := c.do("EXISTS", "k"); r.text != "0" {
 		t.Errorf("EXISTS of what was emptied: %s", r)
+	}
+}
+
+func TestPacketsOfOtherProtocolsAreElements(t *testing.T) {
+	d := newDoor(t)
+	c := dial(t, d.addr())
+	push := func(priority uint32, key, payload string) {
+		t.Helper()
+		err := d.broker.Do(func(tx *broker.Tx) error {
+			r := broker.PushRequest{Queue: []byte("q"), Priority: priority, Payload: []byte(payload)}
+			if key != "" {
+				r.Key = []byte(key)
+			}
+			return tx.Push(r)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	push(200, "", "last")
+	push(1, "key", "best")
+	push(1, "", "better")
+	push(0, "", "never")
+	c.do("LPUSH", "q", "middle", "best")
+	for _, step := range []struct{ command, want string }{
+		{"TYPE q", "+list"},
+		{"LLEN q", ":5"},
+		{"LRANGE q 0 -1", `["better" "best" "best" "middle" "last"]`},
+		{"LINDEX q 1", `"best"`},
+		{"LPOS q best COUNT 0", "[:2]"}, // not the one with a key
+		{"LREM q 0 best", ":1"},
+		{"LRANGE q 0 -1", `["better" "best" "middle" "last"]`},
+		{"LINSERT q AFTER middle behind", ":5"},
+		{"LRANGE q 0 -1", `["better" "best" "middle" "behind" "last"]`},
+		{"RPOP q", `"best"`}, // the oldest of the best priority
+		{"RPOPLPUSH q other", `"better"`},
+		{"LRANGE other 0 -1", `["better"]`},
+		{"LPOP q 9", `["middle" "behind" "last"]`},
+		{"LLEN q", ":0"},
+		{"EXISTS q", ":1"}, // it holds a packet that no pop selects
+		{"SET q v XX", "+OK"},
+		{"GET q", `"v"`},
+	} {
+		if got := c.do(strings.Fields(step.command)...).String(); got != step.want {
+			t.Errorf("%s: %s, want %s", step.command, got, step.want)
+		}
 	}
 }
