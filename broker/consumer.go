@@ -33,14 +33,15 @@ type Receiver interface {
 // disk and the completer hands it over. Then it lies in the receiver: UnwrittenBytes. Both together
 // are outstanding.
 type Consumer struct {
-	to          Receiver
-	delivery    Selection          // what its subscriptions take
-	sub         index.SubscriberID // 0 until it first subscribes or is ready
-	queues      int                // subscriptions
-	detached    bool
-	watched     []string // names, see watch.go
-	watchBroken bool     // one of them was changed
-	deferred    bool     // listed in Broker.deferredConsumers
+	to           Receiver
+	delivery     Selection          // what its subscriptions take
+	sub          index.SubscriberID // 0 until it first subscribes or is ready
+	queues       int                // subscriptions
+	detached     bool
+	watched      []string // names, see watch.go
+	watchedBytes int      // of them
+	watchBroken  bool     // one of them was changed
+	deferred     bool     // listed in Broker.deferredConsumers
 
 	// While it waits (wait.go):
 	waiter   Waiter

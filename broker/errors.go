@@ -16,7 +16,7 @@ var (
 	ErrTooManyPackets = errors.New("too many packets: four billion are queued, pop some")
 	// ErrTooManySubscriptions: MaxSubscriptions is reached.
 	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
-	// ErrTooManyWatches: MaxWatches is reached.
+	// ErrTooManyWatches: MaxWatches or MaxWatchedBytes is reached.
 	ErrTooManyWatches = errors.New("too many names are watched on one connection")
 	// ErrTooLarge: the packet does not fit the storage's limits.
 	ErrTooLarge = errors.New("packet too large")

@@ -12,9 +12,10 @@ func (tx *Tx) Watch(c *Consumer, name []byte) error {
 	switch {
 	case c.detached || slices.Contains(b.watches[s], c):
 		return nil
-	case len(c.watched) >= MaxWatches:
+	case len(c.watched) >= MaxWatches || c.watchedBytes+len(s) > MaxWatchedBytes:
 		return ErrTooManyWatches
 	}
+	c.watchedBytes += len(s)
 	c.watched = append(c.watched, s)
 	b.watches[s] = append(b.watches[s], c)
 	return nil
@@ -35,7 +36,7 @@ func (tx *Tx) Unwatch(c *Consumer) {
 			delete(b.watches, name)
 		}
 	}
-	c.watched, c.watchBroken = nil, false
+	c.watched, c.watchedBytes, c.watchBroken = nil, 0, false
 }
 
 // touch tells those who watch the name of a queue that what it holds changes.
