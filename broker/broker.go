@@ -113,7 +113,7 @@ type Broker struct {
 	marks             storage.Marks
 	cache             *cache
 	open              *batch
-	refused           *batch      // that had no room for the last call which got ErrNoRoom
+	refused           uint64      // number of the batch that had no room for the last ErrNoRoom
 	settled           uint64      // number of the last batch that is on disk
 	settledKey        uint64      // and the last version of a key when it was closed
 	minBatch          int         // size from which the open batch is committed while the completer is busy

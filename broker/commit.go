@@ -81,6 +81,9 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 			b.mu.Unlock()
 			return nil
 		}
+		if b.open.empty() {
+			b.room.Broadcast() // all that took the room has cancelled itself
+		}
 		sleep := b.sleep(tx.now)
 		b.wakeAt = tx.now + sleep.Milliseconds()
 		clock.Reset(sleep)

@@ -120,6 +120,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 		return false, err
 	}
 	b.replace(q, p, &Packet{Payload: value, Expiry: p.Expiry, EnqueuedAt: tx.now}, tx.now)
+	b.deliverQueue(q) // a subscriber may take this value, and not the one before
 	return true, nil
 }
 

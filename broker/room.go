@@ -53,7 +53,7 @@ func (tx *Tx) Atomic(r Room, fn func() error) error {
 func (b *Broker) WaitRoom() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open == b.refused && !b.closing && b.failure == nil {
+	if b.open.number == b.refused && !b.closing && b.failure == nil {
 		b.signal()
 		b.room.Wait()
 	}

@@ -72,6 +72,9 @@ func (b *Broker) transfer(from, to *queue) {
 	b.dispatch.Transfer(from.ix, to.ix)
 	to.subscribers += from.subscribers
 	from.subscribers = 0
+	if from.deferred {
+		b.deferQueue(to)
+	}
 }
 
 // renameQueue gives the queue another name. A queue that has that name holds nothing. Whoever

@@ -63,7 +63,7 @@ func (tx *Tx) begin(r Room) error {
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return ErrStopped // the batch ahead may be waiting for room on the disk
 	}
-	b.refused = b.open
+	b.refused = b.open.number
 	return ErrNoRoom
 }
 

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -219,5 +220,55 @@ func TestAWaitingConsumerCanNeitherWaitAgainNorForTooManyQueues(t *testing.T) {
 	names := make([][]byte, broker.MaxSubscriptions+1)
 	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Wait(c, nil, names, broker.Room{}, 0) }); err != broker.ErrTooManySubscriptions {
 		t.Errorf("too many queues gave %v", err)
+	}
+}
+
+func TestAWaiterGetsWhatATrimLeavesOfWhatCameInOneRun(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	_, r := h.wait("", 0, "q")
+	values := make([]string, 5000)
+	for i := range values {
+		values[i] = fmt.Sprint(i)
+	}
+	room := broker.Room{Records: 5100, Bytes: 50_000, Deletes: 100}
+	err := atomicCall(h.b, room, func(tx *broker.Tx) error {
+		if err := pushEnd(tx, "q", broker.Newest, values...); err != nil {
+			return err
+		}
+		return tx.Trim([]byte("q"), 0, 2)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	wantGot(t, "the waiter", r, "[[from q] [4998]]")
+}
+
+func TestNobodyWaitsForRoomInABatchThatWasCommittedSince(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	g := h.gate()
+	h.push("q", 1, 0, "a", "opens a commit")
+	<-g.entered
+	h.push("q", 1, 0, "b", "leaves no room for the next")
+	err := h.b.Do(func(tx *broker.Tx) error {
+		most := broker.Room{Bytes: h.store.limits.MaxBytes - 2600} // of an empty batch
+		return tx.Atomic(most, func() error { return nil })
+	})
+	h.ungate()
+	g.leave <- nil
+	if !errors.Is(err, broker.ErrNoRoom) {
+		t.Fatalf("got %v, want ErrNoRoom", err)
+	}
+	for range 12 { // more than there are batches
+		h.barrier()
+		done := make(chan struct{})
+		go func() { h.b.WaitRoom(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatal("a call waits although the batch that had no room is gone")
+		}
 	}
 }

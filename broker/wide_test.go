@@ -134,3 +134,16 @@ func TestWhatANarrowConsumerLeavesIsLoggedOnceAQueue(t *testing.T) {
 		}
 	}
 }
+
+func TestANarrowSubscriberGetsAWideElementThatBecomesNarrow(t *testing.T) {
+	h := newHarness(t)
+	defer h.b.Close()
+	r := &inbox{}
+	h.subscribe(h.b.Attach(r, narrow), 1, "q")
+	h.pushEnd("q", broker.Newest, wide)
+	h.together(func(tx *broker.Tx) error {
+		_, err := tx.SetAt([]byte("q"), 0, []byte("small"))
+		return err
+	})
+	h.gets(r, []string{"small"})
+}
