@@ -51,7 +51,7 @@ func TestGoRedisPublishesConsumesAndCommits(t *testing.T) {
 			}))(t)
 		}
 		for _, want := range []string{"a", "b"} {
-			if id := must(client.BRPopLPush(ctx, backlog, nextlog, 0).Result())(t); id != want {
+			if id := must(client.BLMove(ctx, backlog, nextlog, "right", "left", 0).Result())(t); id != want {
 				t.Errorf("claimed %s, want %s", id, want)
 			}
 		}
@@ -66,10 +66,10 @@ func TestGoRedisPublishesConsumesAndCommits(t *testing.T) {
 		if done[0].(*goredis.IntCmd).Val() != 1 || done[1].(*goredis.IntCmd).Val() != 1 {
 			t.Errorf("the commit did %v", done)
 		}
-		if id := must(client.RPopLPush(ctx, nextlog, backlog).Result())(t); id != "b" {
+		if id := must(client.LMove(ctx, nextlog, backlog, "right", "left").Result())(t); id != "b" {
 			t.Errorf("harvested %s, want b", id)
 		}
-		if err := client.RPopLPush(ctx, nextlog, backlog).Err(); !errors.Is(err, goredis.Nil) {
+		if err := client.LMove(ctx, nextlog, backlog, "right", "left").Err(); !errors.Is(err, goredis.Nil) {
 			t.Errorf("the next harvest ends with %v, want nil", err)
 		}
 		if keys := must(client.Keys(ctx, "rfq:*:backlog").Result())(t); !slices.Equal(keys, []string{backlog}) {
