@@ -138,7 +138,7 @@ func hgetall(s *session, tx *broker.Tx, args [][]byte) error {
 	return tx.Fields(args[1], func(name []byte, v broker.Value) bool {
 		s.bulk(name)
 		s.field(tx, args[1], field{name, v})
-		return true
+		return !s.over
 	})
 }
 
@@ -150,7 +150,7 @@ func hkeys(s *session, tx *broker.Tx, args [][]byte) error {
 	s.array(n)
 	return tx.Fields(args[1], func(name []byte, _ broker.Value) bool {
 		s.bulk(name)
-		return true
+		return !s.over
 	})
 }
 
@@ -162,7 +162,7 @@ func hvals(s *session, tx *broker.Tx, args [][]byte) error {
 	s.array(n)
 	return tx.Fields(args[1], func(name []byte, v broker.Value) bool {
 		s.field(tx, args[1], field{name, v})
-		return true
+		return !s.over
 	})
 }
 

@@ -42,12 +42,16 @@ func (s *session) bool(yes bool) {
 	}
 }
 
-func (s *session) bulk(b []byte) { s.out = appendBulk(s.out, b) }
+func (s *session) bulk(b []byte) {
+	if s.fits(len(b)) {
+		s.out = appendBulk(s.out, b)
+	}
+}
 
 func (s *session) bulkString(b string) {
-	s.head('$', int64(len(b)))
-	s.out = append(s.out, b...)
-	s.out = append(s.out, "\r\n"...)
+	if s.fits(len(b)) {
+		s.out = appendBulk(s.out, b)
+	}
 }
 
 // verbatim replies with a text for people.
@@ -56,10 +60,12 @@ func (s *session) verbatim(text string) {
 		s.bulkString(text)
 		return
 	}
-	s.head('=', int64(len(text)+len("txt:")))
-	s.out = append(s.out, "txt:"...)
-	s.out = append(s.out, text...)
-	s.out = append(s.out, "\r\n"...)
+	if s.fits(len(text)) {
+		s.head('=', int64(len(text)+len("txt:")))
+		s.out = append(s.out, "txt:"...)
+		s.out = append(s.out, text...)
+		s.out = append(s.out, "\r\n"...)
+	}
 }
 
 // null replies that there is no value.
@@ -98,7 +104,11 @@ func (s *session) push(n int) {
 	}
 }
 
-func (s *session) head(kind byte, n int64) { s.out = appendHead(s.out, kind, n) }
+func (s *session) head(kind byte, n int64) {
+	if s.fits(0) {
+		s.out = appendHead(s.out, kind, n)
+	}
+}
 
 func appendHead(dst []byte, kind byte, n int64) []byte {
 	dst = append(dst, kind)
@@ -106,7 +116,7 @@ func appendHead(dst []byte, kind byte, n int64) []byte {
 	return append(dst, "\r\n"...)
 }
 
-func appendBulk(dst, b []byte) []byte {
+func appendBulk[B []byte | string](dst []byte, b B) []byte {
 	dst = appendHead(dst, '$', int64(len(b)))
 	dst = append(dst, b...)
 	return append(dst, "\r\n"...)

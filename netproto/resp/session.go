@@ -29,6 +29,9 @@ type session struct {
 	out   []byte // literal replies that were not handed over yet
 	mark  int    // where in out the reply to the present request begins
 	start int    // where that to the present command begins: later in a transaction
+	given int    // literal bytes that the present request has handed over
+	split bool   // the present command has handed over a part of its reply
+	over  bool   // its reply has too many bytes; see fits
 	// unsettled: a reply of this run of Serve may show what is not on disk.
 	unsettled bool
 	quiet     bool // the present request gets no reply
@@ -125,7 +128,7 @@ func (s *session) request(tx *broker.Tx, args [][]byte) (err error) {
 	if isHTTP(args[0]) {
 		return errHTTP
 	}
-	s.mark = len(s.out)
+	s.mark, s.given = len(s.out), 0
 	skip := s.client.skipNext
 	s.quiet, s.client.skipNext = skip || s.client.replyOff, false
 	s.client.active = tx.Now()
@@ -170,7 +173,7 @@ func (s *session) refusal(c *command) string {
 func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error) {
 	s.cmd, s.tx, s.args, s.start = c, tx, args, s.mark
 	if c.flags&flagLocal != 0 {
-		err = c.run(s, tx, args)
+		err = s.runCommand()
 	} else {
 		err = tx.Atomic(c.roomFor(s, tx, args), s.run)
 	}
@@ -196,8 +199,32 @@ func (s *session) fail(err error) {
 	s.error(words(err))
 }
 
-// runCommand runs the present command inside Atomic.
-func (s *session) runCommand() error { return s.cmd.run(s, s.tx, s.args) }
+// runCommand runs the present command, inside Atomic if it is not local. A reply that is too large
+// becomes an error, or ends the connection if a part of it was handed over.
+func (s *session) runCommand() error {
+	s.split = false
+	err := s.cmd.run(s, s.tx, s.args)
+	if !s.over {
+		return err
+	}
+	s.over = false
+	if s.split {
+		s.leaving = true
+		s.peer.Kill()
+		return nil
+	}
+	return fmt.Errorf("%w: the limit is %d bytes", broker.ErrReplyTooLarge, maxLiteral)
+}
+
+// maxLiteral is the most literal bytes of the reply to a request, to a transaction too.
+const maxLiteral = broker.MaxAtomicReply
+
+// fits says whether n literal bytes more are not too many for the reply to the present request.
+// Once they are, the rest of the present command's reply is dropped.
+func (s *session) fits(n int) bool {
+	s.over = s.over || s.given+len(s.out)+n > maxLiteral
+	return !s.over
+}
 
 // shows notes that the reply depends on what a batch brought, or on everything until now if that is
 // 0. A command with flagShows calls it, in place of the session.
@@ -215,6 +242,8 @@ func (s *session) to(tx *broker.Tx) *broker.Consumer {
 	}
 	if len(s.out) > 0 {
 		tx.Reply(s.consumer, s.out)
+		s.split = s.split || len(s.out) > s.start
+		s.given += len(s.out)
 		s.out, s.mark, s.start = s.out[:0], 0, 0
 	}
 	return s.consumer

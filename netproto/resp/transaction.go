@@ -170,8 +170,8 @@ func (s *session) runTransaction() error {
 	s.inExec = true
 	s.array(len(s.multi.commands))
 	for _, q := range s.multi.commands {
-		s.cmd, s.start = q.command, len(s.out)
-		if err := q.command.run(s, tx, q.args); err != nil {
+		s.cmd, s.args, s.start = q.command, q.args, len(s.out)
+		if err := s.runCommand(); err != nil {
 			s.fail(err)
 		}
 	}

@@ -1,0 +1,42 @@
+package resp
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestAReplyThatIsTooLargeIsAnError(t *testing.T) {
+	const tooLarge = "-ERR reply too large: the limit is 67108864 bytes\r\n"
+	get := func(n int, names ...string) string { // MGET of more bytes than its names have
+		words := []string{"MGET"}
+		for range n {
+			words = append(words, names...)
+		}
+		return request(words...)
+	}
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("SET small "+strings.Repeat("x", 1000), "+OK\r\n")
+	c.ask("SET large "+strings.Repeat("x", 3000), "+OK\r\n")
+	c.send(get(100_000, "small") + request("PING"))
+	c.want(tooLarge + "+PONG\r\n")
+
+	c.ask("MULTI", "+OK\r\n")
+	for range 2 {
+		c.send(get(40_000, "small"))
+		c.want("+QUEUED\r\n")
+	}
+	c.ask("INCR n", "+QUEUED\r\n")
+	c.send(request("EXEC"))
+	c.want("*3\r\n*40000\r\n" + strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 40_000) + tooLarge + ":1\r\n")
+
+	d.stop()
+	d.start() // so that the large value is on disk only, and handed over apart
+	c = d.dial()
+	c.send(get(100_000, "large", "small") + request("SET", "n", "5"))
+	if _, err := io.Copy(io.Discard, c); err != nil && !strings.Contains(err.Error(), "reset") {
+		t.Errorf("the connection whose reply is too large ends with %v", err)
+	}
+	d.dial().ask("GET n", "$1\r\n1\r\n")
+}
