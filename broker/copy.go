@@ -15,7 +15,7 @@ func (tx *Tx) Copy(from, to []byte) (ok bool, err error) {
 	if k == nil && q == nil || string(from) == string(to) {
 		return k != nil || q != nil, tx.begin(Room{})
 	}
-	if err := b.checkName(to, 0); err != nil {
+	if err := b.checkNewName(k, to); err != nil {
 		return false, err
 	}
 	if err := tx.pushable(); err != nil {

@@ -57,7 +57,7 @@ func (tx *Tx) SendField(c *Consumer, name, field []byte, tag Tag) error {
 // new. The bytes are copied.
 func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 	b := tx.b
-	if err := b.checkName(field, len(value)); err != nil {
+	if err := b.checkSize(field, len(value)); err != nil {
 		return false, err
 	}
 	if err := b.checkName(name, 0); err != nil {

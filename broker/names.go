@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // Names are one space: a name is that of a queue, a string or a hash, or nobody's. A queue that
@@ -113,7 +114,7 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	if string(from) == string(to) {
 		return true, tx.begin(Room{})
 	}
-	if err := b.checkName(to, 0); err != nil {
+	if err := b.checkNewName(k, to); err != nil {
 		return false, err
 	}
 	room := Room{Records: 1, Bytes: len(to)}
@@ -136,8 +137,26 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// checkName returns ErrTooLarge if a record of that name and a value of so many bytes is too long.
+// checkName returns ErrTooLarge if the name is too long, or its record with a value of so many
+// bytes.
 func (b *Broker) checkName(name []byte, value int) error {
+	if len(name) > storage.MaxName {
+		return fmt.Errorf("%w: the name has %d bytes, the limit is %d", ErrTooLarge, len(name), storage.MaxName)
+	}
+	return b.checkSize(name, value)
+}
+
+// checkNewName is checkName for the new name of a string; or of a hash or list, whose elements have
+// records of their own.
+func (b *Broker) checkNewName(k *index.Key, name []byte) error {
+	if k == nil {
+		return b.checkName(name, 0)
+	}
+	return b.checkName(name, k.Len())
+}
+
+// checkSize returns ErrTooLarge if a record of that name and a value of so many bytes is too long.
+func (b *Broker) checkSize(name []byte, value int) error {
 	if n := len(name) + value; n > b.limits.record {
 		return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, n, b.limits.record)
 	}

@@ -146,6 +146,9 @@ func (b *Broker) makeQueue(name []byte) (*queue, error) {
 	if q, err := b.findQueue(name); q != nil || err != nil {
 		return q, err
 	}
+	if err := b.checkName(name, 0); err != nil {
+		return nil, err
+	}
 	if len(b.queues.byName) >= MaxQueues || b.queues.bytes+len(name) > MaxNameBytes || b.flushesReused() {
 		return nil, ErrTooManyQueues
 	}

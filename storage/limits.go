@@ -2,8 +2,13 @@ package storage
 
 import "github.com/dgraph-io/badger/v4"
 
-// What a folder may hold of queues.
+// What a folder may hold.
 const (
+	// MaxName bounds the bytes of the name of a queue, a string or a hash: the length fields of
+	// pinpriq have 16 bits, and a dump repeats the name with each packet or field.
+	MaxName = 1<<16 - 1
+	// MaxRecord bounds one full record where the disk is not small.
+	MaxRecord = maxRecord - recordRoomApart
 	// MaxQueues bounds what clients can make a server remember of names.
 	MaxQueues = 1 << 20
 	// MaxNameBytes bounds the bytes of all queue names together.
@@ -14,7 +19,7 @@ const (
 type Limits struct {
 	MaxOps    int // entries: Batch.Len
 	MaxBytes  int // Batch.Bytes
-	MaxRecord int // bytes of one full record
+	MaxRecord int // bytes of one full record, at most that of the constant
 	// MaxDeletes is how many packets a batch may delete that is over the two
 	// limits only because of its deletes, and at half of MaxBytes without.
 	MaxDeletes int
@@ -31,6 +36,10 @@ const controlReserve = 512
 // value log.
 const maxRecord = 1 << 20
 
+// recordRoomApart is kept of maxRecord for the keys, and for what a large payload leaves in the
+// packet's record.
+const recordRoomApart = 2*opBytes + packetKeyLen + payloadKeyLen + largePayload
+
 // limitsOf asks Badger: a transaction holds at most 15 % of a memory table.
 func limitsOf(db *badger.DB) Limits {
 	const ends = 8 // the control record, the end mark, and some room
@@ -40,6 +49,6 @@ func limitsOf(db *badger.DB) Limits {
 		MaxBytes: bytes,
 
 		MaxDeletes: bytes / 2 / redoIDBytes,
-		MaxRecord:  min(maxRecord, bytes) - 2*opBytes - packetKeyLen - payloadKeyLen - largePayload,
+		MaxRecord:  min(maxRecord, bytes) - recordRoomApart,
 	}
 }

@@ -81,7 +81,7 @@ func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	defer o.discard()
 	report, err := dump.Dump(view, o, dump.Options{
 		Format: dump.Format(c.Format), Payload: dump.Encoding(c.Payload), Queues: c.Queue, Limit: c.Limit, Salvage: c.Salvage,
-		Now:      time.Now().UnixMilli(),
+		Now: time.Now().UnixMilli(),
 		Progress: func(at dump.Progress) {
 			if at.Keys > 0 {
 				m.set("dump keys", inKeys, at.Keys, 0)

@@ -71,8 +71,8 @@ func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	defer daemon.TuneGC()()
 	defer daemon.LimitHeap()()
 	report, err := load.Load(ctx, string(c.Dir), in.Reader, load.Options{
-		Merge:    c.Merge,
-		Now:      time.Now().UnixMilli(),
+		Merge: c.Merge,
+		Now:   time.Now().UnixMilli(),
 		Progress: func(at dump.Progress) {
 			if at.Keys > 0 {
 				m.set("load keys", inKeys, at.Keys, 0)

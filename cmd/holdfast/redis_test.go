@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -50,4 +55,74 @@ func TestRedisCommandsCanBeSwitchedOff(t *testing.T) {
 	s := serve(t, t.TempDir(), "--redis", "127.0.0.1:0", "--redis-disable", "ECHO,Time")
 	askRedis(t, s, "ECHO x\r\nTIME\r\nPING\r\n",
 		"-ERR unknown command 'ECHO', with args beginning with: 'x' \r\n-ERR unknown command 'TIME', with args beginning with: \r\n+PONG\r\n")
+}
+
+// redisRequest is a command as clients send it.
+func redisRequest(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b.String()
+}
+
+// limitOf returns the number that ends the error which a request gets.
+func limitOf(t *testing.T, s *testServer, request string) int {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.addrs["redis"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(conn, request+"QUIT\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	reply, _ := io.ReadAll(conn)
+	found := regexp.MustCompile(`^-ERR .*the limit is (\d+)\r\n`).FindSubmatch(reply)
+	if found == nil {
+		t.Fatalf("got %.200q, want an error that names a limit", reply)
+	}
+	limit, _ := strconv.Atoi(string(found[1]))
+	return limit
+}
+
+// What a server takes is in no dump if it is too long for one, and then the whole dump fails.
+func TestTheLongestNamesAndValuesAreDumpedAndLoaded(t *testing.T) {
+	work := t.TempDir()
+	dir, copied := filepath.Join(work, "data"), filepath.Join(work, "copy")
+	s := serve(t, dir, "--redis", "127.0.0.1:0")
+	text := func(n int) string { return strings.Repeat("\x01", n) } // 6 bytes of JSON each
+	name := func(first byte) string {
+		return string(first) + text(limitOf(t, s, redisRequest("SET", text(900_000), ""))-1)
+	}
+	long := limitOf(t, s, redisRequest("SET", "s", text(1<<20-1)))
+	for _, args := range [][]string{
+		{"SET", "s", text(long - 1)}, {"SET", name('s'), text(long - len(name('s')))},
+		{"HSET", "h", "f", text(long - 1)}, {"HSET", name('h'), "f", text(long - 1)}, {"HSET", name('h'), text(long), ""},
+		{"RPUSH", "l", text(long - 1)}, {"RPUSH", name('l'), text(long - len(name('l')))}, {"RENAME", name('l'), name('m')},
+	} {
+		want := ":"
+		if args[0] == "SET" || args[0] == "RENAME" {
+			want = "+OK"
+		}
+		askRedis(t, s, redisRequest(args...), want)
+	}
+	for _, args := range [][]string{
+		{"RENAME", "s", name('r')}, {"COPY", "s", name('r')},
+		{"RENAME", "l", name('r') + "x"}, {"RPUSH", name('r') + "x", "v"}, {"HSET", name('r') + "x", "f", "v"}, {"APPEND", name('r') + "x", "v"},
+	} {
+		askRedis(t, s, redisRequest(args...), "-ERR packet too large: ")
+	}
+	s.stop()
+	for _, format := range []string{"jsonl", "msgpack"} {
+		file := filepath.Join(work, format)
+		done(t, "dump", dir, "-o", file, "--format", format, "--quiet")
+		done(t, "load", copied+format, file, "--quiet")
+		done(t, "dump", copied+format, "-o", file+"2", "--format", format, "--quiet")
+		if !bytes.Equal(readFile(t, file), readFile(t, file+"2")) {
+			t.Errorf("%s: what was loaded has another dump", format)
+		}
+	}
 }

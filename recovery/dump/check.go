@@ -14,11 +14,10 @@ import (
 // The limits of what a dump may hold.
 const (
 	// The length fields of the pinpriq protocol have 16 bits: what is longer could never be asked for.
-	maxNameLen = 0xffff
-	maxKeyLen  = 0xffff
+	maxKeyLen = 0xffff
 	// MaxRecord is the longest full record of a packet: what every store takes that is not on a
 	// small disk.
-	MaxRecord = 1<<20 - 2048
+	MaxRecord = storage.MaxRecord
 	// maxRest bounds the unknown fields of a queue definition.
 	maxRest = 64 << 10
 	// SequenceMargin is how near to the ends of their range sequences may come. They begin in the
@@ -88,8 +87,8 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 	case c.queue != nil && r.ID <= uint64(c.queue.ID):
 		return nil, fmt.Errorf("queue %q has the id %d, which does not follow that of the queue before it, %d: queues stand in the order of their ids",
 			r.Queue, r.ID, c.queue.ID)
-	case len(r.Queue) > maxNameLen:
-		return nil, fmt.Errorf("a queue's name has %d bytes: at most %d", len(r.Queue), maxNameLen)
+	case len(r.Queue) > storage.MaxName:
+		return nil, fmt.Errorf("a queue's name has %d bytes: at most %d", len(r.Queue), storage.MaxName)
 	case again:
 		return nil, fmt.Errorf("two queues have the name %q", r.Queue)
 	case c.queues >= storage.MaxQueues || c.bytes+len(r.Queue) > storage.MaxNameBytes:

@@ -37,6 +37,8 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 	}
 	_, again := c.keyNames[string(r.Name)]
 	switch {
+	case len(r.Name) > storage.MaxName:
+		return nil, fmt.Errorf("the name of a %s has %d bytes: at most %d", r.Type, len(r.Name), storage.MaxName)
 	case c.emptyHash():
 		return nil, c.hashWithoutFields()
 	case r.Hash != nil || r.Type == typeHash && r.Value != nil:

@@ -75,7 +75,7 @@ func (w *keyWriter) head(h *storage.Head, damage error) error {
 	switch name := string(h.Name); {
 	case damage != nil:
 		return damage
-	case KeyBound(h.Name, h.Value) > MaxRecord:
+	case KeyBound(h.Name, h.Value) > MaxRecord || len(h.Name) > storage.MaxName:
 		return fmt.Errorf("name and value have %d bytes, which no dump holds", len(h.Name)+len(h.Value))
 	case w.names[name]:
 		return fmt.Errorf("it has the name %.100q, and so has another string or hash", name)
