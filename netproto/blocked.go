@@ -24,15 +24,15 @@ func (c *conn) waitUnblocked() error {
 				return nil
 			}
 		}
+		if c.draining.Load() {
+			return errDrained
+		}
 		err := c.readBlocked()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = c.nc.SetReadDeadline(time.Time{})
 		}
 		if err != nil {
 			return err
-		}
-		if c.draining.Load() {
-			return errDrained
 		}
 	}
 	return nil

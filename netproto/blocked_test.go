@@ -14,8 +14,9 @@ import (
 )
 
 // waits is a protocol of lines: "wait" waits for a packet in the queue "q" and answers "got",
-// "push" brings one and answers nothing, any other line is echoed.
+// "push" brings one and answers nothing, "drain" drains, any other line is echoed.
 type waits struct {
+	drain   func()
 	blocked atomic.Int32 // connections that wait now
 	served  atomic.Int32 // lines
 }
@@ -53,6 +54,8 @@ func (s *waitSession) Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err er
 			if err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}); err != nil {
 				return n, Incomplete, err
 			}
+		case "drain\n":
+			s.p.drain()
 		default:
 			tx.Reply(s.peer.Consumer(), line)
 		}
@@ -156,6 +159,22 @@ func TestShutdownEndsAConnectionWhoseRequestWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rest, err := io.ReadAll(c); err != nil && !errors.Is(err, io.EOF) || len(rest) > 0 {
+		t.Fatalf("the client got %q, %v", rest, err)
+	}
+}
+
+func TestADrainJustBeforeARequestWaitsIsSeen(t *testing.T) {
+	s, p := serveWaits(t, Config{})
+	p.drain = func() {
+		for _, c := range s.stopAccepting() {
+			c.drain()
+		}
+	}
+	c := dial(t, s)
+	send(t, c, "half\ndr") // so that the frame deadline runs
+	wantRead(t, c, "half\n")
+	send(t, c, "ain\nwait\n")
+	if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 {
 		t.Fatalf("the client got %q, %v", rest, err)
 	}
 }
