@@ -201,7 +201,8 @@ func (s *Server) remove(c *conn) {
 }
 
 // Shutdown drains: it stops accepting, carries out every complete request that has arrived, sends
-// the replies and closes the connections. When ctx ends, it closes what is left at once and returns
+// the replies and closes the connections. A request that waits is given up, with those behind it.
+// When ctx ends, it closes what is left at once and returns
 // ctx's error; a reader that waits for room in a batch then ends after it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.stopAccepting() {

@@ -40,7 +40,6 @@ const (
 	flagMove     // moves one element; its room holds the largest that may come
 	flagGrow     // the bytes of its room depend on what its names hold
 	flagNoAuth   // allowed before the password was given
-	flagNoMulti  // not allowed in a transaction
 	flagAtOnce   // in a transaction it is carried out, not queued
 	flagPubSub   // allowed in RESP2 while subscribed
 	flagPush     // adds elements to a list

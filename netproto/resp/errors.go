@@ -18,7 +18,6 @@ const (
 	errNoAuth     = "NOAUTH Authentication required."
 	errWrongPass  = "WRONGPASS invalid username-password pair or user is disabled."
 	errWrongType  = "WRONGTYPE Operation against a key holding the wrong kind of value"
-	errNoMulti    = "ERR Command not allowed inside a transaction"
 )
 
 // failure is the error of a command that failed, in Redis's words.

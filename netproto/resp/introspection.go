@@ -13,7 +13,7 @@ func introspectionCommands() []command {
 	return []command{{name: "command", arity: -1, flags: local, run: commandAll, subs: []command{
 		{name: "command|count", arity: 2, flags: local, run: commandCount},
 		{name: "command|docs", arity: -2, flags: local, run: commandDocs},
-		{name: "command|getkeys", arity: -3, flags: local, run: commandGetKeys},
+		{name: "command|getkeys", arity: -4, flags: local, run: commandGetKeys},
 		{name: "command|info", arity: -2, flags: local, run: commandInfo},
 		{name: "command|list", arity: -2, flags: local, run: commandList},
 	}}, {name: "function", arity: -2, flags: local, subs: []command{
@@ -74,7 +74,7 @@ func commandInfo(s *session, tx *broker.Tx, args [][]byte) error {
 		if c := s.protocol.named(name); c != nil {
 			s.describeCommand(c)
 		} else {
-			s.nullArray()
+			s.null()
 		}
 	}
 	return nil
@@ -93,7 +93,6 @@ var flagWords = []struct {
 	{flagBlocking, "blocking"},
 	{flagFast, "fast"},
 	{flagNoAuth, "no_auth"},
-	{flagNoMulti, "no_multi"},
 }
 
 // describeCommand replies with the ten things that Redis 7 tells of a command. The last four, which

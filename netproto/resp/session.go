@@ -161,8 +161,6 @@ func (s *session) refusal(c *command) string {
 	switch {
 	case !s.authorized && c.flags&flagNoAuth == 0:
 		return errNoAuth
-	case s.multi.on && c.flags&flagNoMulti != 0:
-		return errNoMulti
 	case !s.resp3 && s.subscriptions() > 0 && c.flags&flagPubSub == 0:
 		return fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", c.name)
 	}
