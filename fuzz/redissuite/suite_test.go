@@ -29,6 +29,7 @@ var files = []string{
 	"unit/type/list", "unit/type/list-2", "unit/type/list-3", "unit/type/string", "unit/type/hash", "unit/type/incr",
 	"unit/expire", "unit/keyspace", "unit/scan", "unit/multi", "unit/protocol", "unit/pubsub", "unit/limits", "unit/querybuf",
 	"unit/auth", "unit/quit", "unit/other", "unit/info", "unit/introspection", "unit/introspection-2",
+	"integration/redis-cli",
 }
 
 // denied are tags of tests that need what only Redis has: its debugger, replicas, snapshots,
