@@ -39,7 +39,9 @@ func (tx *Tx) Copy(from, to []byte) (ok bool, err error) {
 }
 
 // CopyRoom returns what a Copy may bring.
-func (tx *Tx) CopyRoom(from, to []byte) Room { return tx.copySize(from, to).Plus(dropRoom(dropAtOnce)) }
+func (tx *Tx) CopyRoom(from, to []byte) Room {
+	return tx.copySize(from, to).Plus(dropRoom(string(to), dropAtOnce))
+}
 
 // copySize is what a copy puts.
 func (tx *Tx) copySize(from, to []byte) Room {

@@ -82,7 +82,7 @@ func (tx *Tx) DeleteRoom(name []byte) Room {
 		return Room{Records: 1}
 	}
 	if q := b.listNamed(name); q != nil {
-		return dropRoom(b.ix.Counts(q.ix).Len())
+		return dropRoom(q.name, b.ix.Counts(q.ix).Len())
 	}
 	return Room{}
 }

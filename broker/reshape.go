@@ -122,7 +122,7 @@ func (b *Broker) planTrim(q *queue, length, from, n int) trimming {
 	case gone == 0:
 		return trimming{}
 	case n == 0 && whole:
-		return trimming{how: trimDrop, room: dropRoom(length)}
+		return trimming{how: trimDrop, room: dropRoom(q.name, length)}
 	case gone > b.limits.group && (n > trimByMove || !whole): // no batch takes so many
 		return trimming{how: trimDelete, room: Room{Deletes: gone}}
 	case gone > trimByDelete && n <= trimByMove && whole:

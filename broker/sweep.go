@@ -16,9 +16,10 @@ const (
 	sweepSlice = 1024
 )
 
-// dropRoom is what dropQueue of a queue with so many packets brings: deletes, or a definition.
-func dropRoom(packets int) Room {
-	return Room{Records: 1, Deletes: min(packets, dropAtOnce)}
+// dropRoom is what dropQueue of a queue of that name, with so many packets, brings: deletes, or a
+// definition.
+func dropRoom(name string, packets int) Room {
+	return Room{Records: 1, Bytes: len(name), Deletes: min(packets, dropAtOnce)}
 }
 
 // dropQueue deletes the queue and all that it holds. Whoever subscribes to it or waits for it does
