@@ -34,6 +34,12 @@ type Protocol interface {
 	Open(p *Peer) Session
 }
 
+// Refuser is a protocol with words for a peer that is refused because there are too many.
+type Refuser interface {
+	// Refusal is sent before the connection is closed.
+	Refusal() []byte
+}
+
 // Session is one connection's side of a protocol.
 type Session interface {
 	// Serve carries out the complete requests at the start of buf, which is not empty, and returns how
@@ -162,6 +168,9 @@ func (s *Server) start(nc *net.TCPConn) {
 	}
 	if err != nil {
 		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", addr, "error", err)
+		if r, ok := s.config.Protocol.(Refuser); ok {
+			_, _ = nc.Write(r.Refusal()) // does not block: nothing was sent before
+		}
 		_ = nc.Close()
 		return
 	}

@@ -20,18 +20,16 @@ func onEach(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Helper()
 	t.Parallel()
 	t.Run("redis-server", func(t *testing.T) { test(t, startRedis(t)) })
-	t.Run("holdfast", func(t *testing.T) { test(t, startHoldfast(t)) })
+	t.Run("holdfast", func(t *testing.T) { test(t, startHoldfast(t, daemon.Config{})) })
 }
 
 // startHoldfast starts a daemon in this process on an empty folder.
-func startHoldfast(t *testing.T) string {
+func startHoldfast(t *testing.T, config daemon.Config) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	listening, ended := make(chan string, 1), make(chan error, 1)
-	config := daemon.Config{
-		Data: t.TempDir(), Redis: "127.0.0.1:0", Cache: 16 << 20,
-		Listening: func(_ string, addr net.Addr) { listening <- addr.String() },
-	}
+	config.Data, config.Redis, config.Cache = t.TempDir(), "127.0.0.1:0", 16<<20
+	config.Listening = func(_ string, addr net.Addr) { listening <- addr.String() }
 	go func() { ended <- daemon.Run(ctx, config) }() // ends when stop is called
 	t.Cleanup(func() {
 		stop()
@@ -50,14 +48,14 @@ func startHoldfast(t *testing.T) string {
 }
 
 // startRedis starts the original. It keeps nothing on disk: only what it answers counts here.
-func startRedis(t *testing.T) string {
+func startRedis(t *testing.T, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Skip("redis-server is not installed: apt install redis-server")
 	}
 	port := freePort(t)
-	cmd := exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "")
+	cmd := exec.Command(path, append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", ""}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
 
 func TestStrangersAreTurnedAway(t *testing.T) {
@@ -53,7 +55,7 @@ func TestConnectionsWithHalfARequestHoldNobodyUp(t *testing.T) {
 }
 
 func TestAClientThatNeverReadsHoldsNobodyUp(t *testing.T) {
-	addr := startHoldfast(t)
+	addr := startHoldfast(t, daemon.Config{})
 	c, deaf := dial(t, addr), dial(t, addr)
 	const size, requests = 500_000, 2_000 // 1 GB of replies
 	c.do(ok, "SET", "large", strings.Repeat("x", size))
@@ -73,4 +75,22 @@ func TestAClientThatNeverReadsHoldsNobodyUp(t *testing.T) {
 	}
 	deaf.hangUp()
 	<-sent
+}
+
+func TestTooManyClientsAreToldSo(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) string{
+		"redis-server": func(t *testing.T) string { return startRedis(t, "--maxclients", "2") },
+		"holdfast":     func(t *testing.T) string { return startHoldfast(t, daemon.Config{MaxConns: 2}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := start(t)
+			a, b := dial(t, addr), dial(t, addr)
+			a.do("+PONG\r\n", "PING")
+			b.do("+PONG\r\n", "PING")
+			refused := dial(t, addr)
+			refused.want("-ERR max number of clients reached\r\n")
+			refused.wantClosed()
+			a.do("+PONG\r\n", "PING")
+		})
+	}
 }

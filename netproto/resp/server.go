@@ -115,6 +115,9 @@ func (p *Protocol) Name() string { return Name }
 // Delivery implements netproto.Protocol. No command of this protocol subscribes to a queue.
 func (p *Protocol) Delivery() broker.Selection { return broker.Selection{} }
 
+// Refusal implements netproto.Refuser.
+func (p *Protocol) Refusal() []byte { return []byte("-ERR max number of clients reached\r\n") }
+
 // Open implements netproto.Protocol.
 func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
 	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), id: p.lastID.Add(1)}
