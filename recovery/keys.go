@@ -30,6 +30,11 @@ func (r *restorer) keys(src Source) error {
 			hashes[f.Hash] = k
 		}
 		keep := r.state.Keys.Has(k)
+		if old := k.Field(f.Name); keep && old != nil {
+			r.twice("fields of a hash", f.Name, f.ID)
+			k.RemoveField(old)
+			r.leftover(f.Hash).AddField(nil, old.ID).Value = old.Value
+		}
 		k.AddField(f.Name, f.ID).Value = value(f.Version, f.Value, f.Size, keep)
 		return nil
 	})
@@ -43,13 +48,22 @@ func (r *restorer) head(h *storage.Head) *index.Key {
 		return k
 	}
 	keys := r.state.Keys
-	if keys.Find(h.Name) != nil {
-		r.finding("two keys have the name %.100q: the one with the number %d is used", h.Name, h.ID)
+	if old := keys.Find(h.Name); old != nil {
+		r.twice("keys", h.Name, h.ID)
+		keys.Remove(old)
+		r.state.Leftovers = append(r.state.Leftovers, old)
 	}
 	k := keys.Add(h.Name, index.KeyKind(h.Kind), h.ID)
 	k.Value = value(h.Version, h.Value, h.Size, true)
 	keys.SetExpiry(k, h.Expiry)
 	return k
+}
+
+// twice notes that of two records with a name the older one is left over.
+func (r *restorer) twice(what string, name []byte, id uint64) {
+	if r.alike++; r.alike <= maxAlikeFindings {
+		r.finding("two %s have the name %.100q: the newer one is used, with the number %d", what, name, id)
+	}
 }
 
 // leftover adds a key that is to be deleted, without anything of it so far.

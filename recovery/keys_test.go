@@ -86,6 +86,39 @@ func TestWhatIsExpiredFlushedOrWithoutAHashIsLeftOver(t *testing.T) {
 	}
 }
 
+// Otherwise the older one would be back after the newer one was deleted.
+func TestTheOlderOfTwoKeysOrFieldsOfOneNameIsLeftOver(t *testing.T) {
+	s := sound(1)
+	s.apply(func(b *storage.Batch) {
+		for _, id := range []uint64{1, 3} {
+			b.PutHead(&storage.Head{ID: id, Kind: storage.Hash, Name: []byte("twice"), Version: id, Value: []byte{}}, storage.Mark{})
+			for _, field := range []uint64{id + 10, id + 11} {
+				b.PutField(&storage.Field{Hash: id, ID: field, Name: []byte("f"), Version: field, Value: []byte("x")}, storage.Mark{})
+			}
+		}
+	})
+	state, err := Restore(s, Options{Now: now})
+	if err != nil || len(state.Report.Findings) != 2 {
+		t.Fatalf("%v, report %+v, want a finding of the key and one of its field", err, state.Report)
+	}
+	if h := state.Keys.Find([]byte("twice")); h.ID != 3 || h.Fields() != 1 || h.Field([]byte("f")).ID != 14 {
+		t.Errorf("%d with %d fields is used, want 3 with its field 14", h.ID, h.Fields())
+	}
+	var left []uint64
+	for _, k := range state.Leftovers {
+		if left = append(left, k.ID, k.Version); k.Version != 0 {
+			continue
+		}
+		for f := k.LastField(); f != nil; f = k.LastField() {
+			left = append(left, f.ID)
+			k.RemoveField(f)
+		}
+	}
+	if want := []uint64{1, 1, 3, 0, 13}; !slices.Equal(left, want) {
+		t.Errorf("left over %d, want %d", left, want)
+	}
+}
+
 func TestALostKeyIsRefusedUnlessAccepted(t *testing.T) {
 	s := withKeys()
 	s.control.Keys++

@@ -146,6 +146,7 @@ type restorer struct {
 	seen   int
 
 	orphans int // packets of queues without a definition: nobody can name those
+	alike   int // heads and fields with the name of another
 }
 
 // home is where the packets of a queue go.
@@ -154,8 +155,9 @@ type home struct {
 	dropped bool
 }
 
-// maxOrphanFindings keeps the report short when a queue of millions has lost its definition.
-const maxOrphanFindings = 10
+// maxAlikeFindings keeps the report short when a queue of millions has lost its definition, or
+// millions of records came back.
+const maxAlikeFindings = 10
 
 func (r *restorer) finding(format string, args ...any) {
 	r.state.Report.Findings = append(r.state.Report.Findings, fmt.Sprintf(format, args...))
@@ -190,7 +192,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 	}
 	q, ok := r.queues[id.Queue]
 	if !ok {
-		if r.orphans++; r.orphans <= maxOrphanFindings {
+		if r.orphans++; r.orphans <= maxAlikeFindings {
 			r.finding("packet %v belongs to a queue without a definition and is left out", id)
 		}
 		return nil

@@ -52,9 +52,6 @@ func readValues(txn *badger.Txn, ids []ValueID, fn func(i int, value []byte) err
 // giveHead calls fn with a head as it is stored.
 func giveHead(key, rec []byte, h *Head, fn func(*Head) error, tolerate func(Finding)) error {
 	v, i, err := readItem(key, rec)
-	if err == nil && i.kind != String && i.kind != Hash {
-		err = fmt.Errorf("%w: %v has the unknown kind %d", ErrDamaged, v, i.kind)
-	}
 	if err != nil {
 		return tolerated(err, keyOfItem(key), tolerate)
 	}
@@ -79,6 +76,9 @@ func readItem(key, rec []byte) (v ValueID, i item, err error) {
 	}
 	if err := decodeItem(rec, &i); err != nil {
 		return v, i, fmt.Errorf("%w: %v: %w", ErrDamaged, v, err)
+	}
+	if !v.IsField && i.kind != String && i.kind != Hash {
+		return v, i, fmt.Errorf("%w: %v: the unknown kind %d", ErrDamaged, v, i.kind)
 	}
 	return v, i, nil
 }

@@ -67,8 +67,11 @@ func TestEachHarmToItemsIsSeen(t *testing.T) {
 		"a value of nothing":        {func(txn *badger.Txn) error { return txn.Set(appendValueKey(nil, ValueID{ID: 2}), []byte("x")) }, "owner: head 2: a value of 1 bytes"},
 		"a value behind all":        {func(txn *badger.Txn) error { return txn.Set(appendValueKey(nil, ValueID{ID: 200}), []byte("x")) }, "owner: head 200: a value"},
 		"a record of nonsense":      {func(txn *badger.Txn) error { return txn.Set(key(ValueID{ID: 1}), []byte("x")) }, "head 1: not a valid record"},
-		"a key of nonsense":         {func(txn *badger.Txn) error { return txn.Set([]byte(" k1"), []byte("x")) }, "206b31 is not the key of a head"},
-		"a field that is gone":      {func(txn *badger.Txn) error { return txn.Delete(key(ValueID{4, 5, true})) }, "keys are missing: the control record counts 7, the scan found 6"},
+		"a head of no kind": {func(txn *badger.Txn) error {
+			return txn.Set(key(ValueID{ID: 1}), appendItem(nil, &item{kind: 3, name: []byte("string"), version: 1}))
+		}, "head 1: the unknown kind 3"},
+		"a key of nonsense":    {func(txn *badger.Txn) error { return txn.Set([]byte(" k1"), []byte("x")) }, "206b31 is not the key of a head"},
+		"a field that is gone": {func(txn *badger.Txn) error { return txn.Delete(key(ValueID{4, 5, true})) }, "keys are missing: the control record counts 7, the scan found 6"},
 		"a head that came back": {func(txn *badger.Txn) error {
 			return txn.Set(key(ValueID{ID: 50}), appendItem(nil, &item{kind: String, name: []byte("a"), version: 1}))
 		}, "keys came back: the control record counts 7, the scan found 8"},

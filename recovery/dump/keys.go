@@ -17,6 +17,7 @@ type keyWriter struct {
 	hash   *storage.Head // whose fields are wanted; nil: none
 	begun  bool          // the record of hash is written: a hash without fields has none
 	names  map[string]bool
+	fields map[string]bool // names of those of hash
 	out    []byte
 	tally  storage.Tally
 	unread uint64
@@ -86,6 +87,7 @@ func (w *keyWriter) head(h *storage.Head, damage error) error {
 	}
 	if h.Kind == storage.Hash {
 		w.hash, w.begun = &storage.Head{ID: h.ID, Kind: h.Kind, Name: bytes.Clone(h.Name), Expiry: h.Expiry}, false
+		w.fields = make(map[string]bool)
 		return nil
 	}
 	w.out = w.enc.head(w.out, h)
@@ -100,7 +102,11 @@ func (w *keyWriter) field(f *storage.Field, damage error) error {
 		return damage
 	case KeyBound(f.Name, f.Value) > MaxRecord:
 		return fmt.Errorf("name and value have %d bytes, which no dump holds", len(f.Name)+len(f.Value))
-	case !w.begun:
+	case w.fields[string(f.Name)]:
+		return fmt.Errorf("it has the name %.100q, and so has another field", f.Name)
+	}
+	w.fields[string(f.Name)] = true
+	if !w.begun {
 		w.out = w.enc.head(w.out, w.hash)
 		w.begun = true
 		w.report.Keys++

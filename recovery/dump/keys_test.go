@@ -137,6 +137,22 @@ func TestTwoKeysOfOneNameAreNotDumped(t *testing.T) {
 	}
 }
 
+func TestTwoFieldsOfOneNameAreNotDumped(t *testing.T) {
+	src := recoverytest.OneOfEach()
+	var b storage.Batch
+	b.PutField(&storage.Field{Hash: 5, ID: 99, Name: []byte("small"), Version: 99, Value: []byte("x")}, storage.Mark{})
+	src.Keys.Apply(&b)
+	src.Count()
+	if _, err := Dump(src, new(bytes.Buffer), Options{Now: recoverytest.Later}); !errors.Is(err, storage.ErrDamaged) {
+		t.Errorf("%v, want that the folder is damaged", err)
+	}
+	dump, report := dumpOf(t, src, Options{Salvage: true})
+	if report.LostKeys != 1 {
+		t.Errorf("report %+v, want one that is lost", report)
+	}
+	keyTexts(t, dump)
+}
+
 func TestKeysThatNoServerHoldsAreRefused(t *testing.T) {
 	const hash = `{"type":"hash","name":"h"}` + "\n"
 	const text = `{"type":"string","name":"s"}` + "\n"
