@@ -162,8 +162,12 @@ func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) int
 	p.resp2, p.resp3 = p.resp2[:0], p.resp3[:0]
 	n := 0
 	for _, t := range slices.Clone(listeners) { // kill takes t out
+		unsent := t.peer.OutstandingBytes()
+		if t == s {
+			unsent += int64(len(s.out))
+		}
 		switch {
-		case t.peer.OutstandingBytes() > maxUnsent:
+		case unsent > maxUnsent:
 			t.kill(tx)
 			continue
 		case t == s: // it is served: its replies are not handed over yet

@@ -1,8 +1,10 @@
 package resp
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 )
@@ -102,4 +104,18 @@ func TestASlowSubscriberIsCutOff(t *testing.T) {
 		}
 	}
 	t.Error("the slow subscriber still listens")
+}
+
+func TestASubscriberThatPublishesTooMuchToItselfIsCutOff(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.line("HELLO", "3")
+	for i := range 2 * maxUnsent >> 20 {
+		c.send(request("PSUBSCRIBE", "x*"+strings.Repeat("*", i)))
+	}
+	c.send(request("PUBLISH", "x", strings.Repeat("x", 1<<20)) + request("SET", "k", "v"))
+	if got, err := io.Copy(io.Discard, c); err == nil && got > 2*maxUnsent || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the subscriber got %d bytes, then %v", got, err)
+	}
+	d.dial().ask("GET k", "$-1\r\n")
 }

@@ -207,8 +207,7 @@ func (s *session) runCommand() error {
 	}
 	s.over = false
 	if s.split {
-		s.leaving = true
-		s.peer.Kill()
+		s.kill(s.tx)
 		return nil
 	}
 	return fmt.Errorf("%w: the limit is %d bytes", broker.ErrReplyTooLarge, maxLiteral)
@@ -303,9 +302,12 @@ func (s *session) endWait() broker.Waiter {
 // Close implements netproto.Closer.
 func (s *session) Close(tx *broker.Tx) { s.end(tx) }
 
-// kill ends the connection at once, as another one or a limit wants it.
+// kill ends the connection at once, as another one or a limit wants it. One that is served carries
+// out the present request to its end.
 func (s *session) kill(tx *broker.Tx) {
-	s.end(tx)
+	if s.leaving = true; !s.serving {
+		s.end(tx)
+	}
 	s.peer.Kill()
 }
 
