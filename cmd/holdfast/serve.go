@@ -23,7 +23,7 @@ type serveCmd struct {
 	Redis             string        `default:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address for Redis clients, or off (default ${default})."`
 	RedisPassword     string        `placeholder:"TEXT" help:"Password that Redis clients must give. Others can see a flag of a process: better use the variable or a file."`
 	RedisPasswordFile string        `placeholder:"FILE" help:"File that holds that password, without a line break at its end."`
-	RedisDisable      []string      `placeholder:"NAME,..." help:"Redis commands to switch off, such as FLUSHALL,KEYS."`
+	RedisDisable      []string      `placeholder:"NAME" help:"Redis commands to switch off, such as FLUSHALL,KEYS."`
 	Admin             string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for the operator's HTTP requests, or off: GET /backup (for holdfast backup) and GET /healthz (default ${default})."`
 	Sync              string        `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
 	Cache             byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
