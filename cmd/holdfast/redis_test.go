@@ -113,7 +113,7 @@ func TestTheLongestNamesAndValuesAreDumpedAndLoaded(t *testing.T) {
 		{"RENAME", "s", name('r')}, {"COPY", "s", name('r')},
 		{"RENAME", "l", name('r') + "x"}, {"RPUSH", name('r') + "x", "v"}, {"HSET", name('r') + "x", "f", "v"}, {"APPEND", name('r') + "x", "v"},
 	} {
-		askRedis(t, s, redisRequest(args...), "-ERR packet too large: ")
+		askRedis(t, s, redisRequest(args...), "-ERR too large: ")
 	}
 	s.stop()
 	for _, format := range []string{"jsonl", "msgpack"} {
