@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -129,4 +130,19 @@ func TestRequestsBehindAFullBatchWait(t *testing.T) {
 	close(leave)
 	c.want(strings.Repeat("+OK\r\n", n))
 	c.ask("DBSIZE", fmt.Sprintf(":%d\r\n", n+1))
+}
+
+func TestRoomIsAskedForAfterWhatIsDueHasExpired(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	err := d.broker.Do(func(tx *broker.Tx) error {
+		return tx.Push(broker.PushRequest{Queue: []byte("k"), Priority: broker.ListPriority, TTL: time.Second, Payload: []byte("x")})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("y", 5000)
+	c.ask("LPUSH k "+long, ":2\r\n")
+	d.now.Add(2000)
+	c.ask("RPOPLPUSH k to", "$5000\r\n"+long+"\r\n")
 }

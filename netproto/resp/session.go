@@ -69,6 +69,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		s.protocol.sessions[s.id] = s
 	}
 	s.serving, s.unsettled = true, false
+	_ = tx.Begin() // what is due expires before a request finds out what room it needs; errors come again
 	n, stop, err = s.serve(tx, buf)
 	s.serving = false
 	s.flush(tx)
