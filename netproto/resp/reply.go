@@ -17,8 +17,8 @@ func (s *session) simple(text string) {
 
 func (s *session) ok() { s.simple("OK") }
 
-// error replies with an error, whose first word is its kind: "ERR syntax error". It makes a
-// transaction fail that is being queued. Line breaks become spaces.
+// error replies with an error, whose first word is its kind: "ERR syntax error". Line breaks become
+// spaces.
 func (s *session) error(text string) {
 	s.out = append(s.out, '-')
 	from := len(s.out)
