@@ -40,6 +40,7 @@ var (
 	ErrShared = errors.New("several packets have this key: take them first")
 )
 
-// ErrUnreadable ends the broker: the record of a popped packet is damaged or gone. With
-// Options.AcceptLoss the packet is left out of its reply instead. It wraps a storage.ErrDamaged.
-var ErrUnreadable = errors.New("a popped packet cannot be read")
+// ErrUnreadable ends the broker: a packet or a large value that a client wants is damaged or gone.
+// With Options.AcceptLoss the packet is left out of its reply instead, and the value is zeros. It
+// wraps a storage.ErrDamaged.
+var ErrUnreadable = errors.New("what a client wants cannot be read")
