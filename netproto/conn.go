@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// conn is the reading half of a connection. Its reader goroutine owns all fields but the atomic ones.
+// conn is the reading half of a connection. Its reader goroutine owns all fields but the atomic
+// ones.
 type conn struct {
 	server *Server
 	nc     *net.TCPConn
