@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
 )
 
 // awaitBlocked returns once so many clients are blocked, as another client sees them.
@@ -89,4 +91,18 @@ func TestARequestBehindABlockedOneWithoutAReplyIsCarriedOut(t *testing.T) {
 			blocked.want("+OK\r\n")
 		}
 	}
+}
+
+func TestABlockedRequestWaitsForAsManyNamesAsItMayAndNoMore(t *testing.T) {
+	d := newDoor(t, Config{})
+	blocked, c := d.dial(), d.dial()
+	names := make([]string, broker.MaxSubscriptions)
+	for i := range names {
+		names[i] = fmt.Sprint("l", i)
+	}
+	blocked.ask("BLPOP more "+strings.Join(names, " ")+" 0", "-ERR too many names to wait for: 1025, the limit is 1024\r\n")
+	blocked.send(request(append(append([]string{"BLPOP"}, names...), "0")...))
+	c.awaitBlocked(1)
+	c.ask("LPUSH l1023 a", ":1\r\n")
+	blocked.want("*2\r\n$5\r\nl1023\r\n$1\r\na\r\n")
 }

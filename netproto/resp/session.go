@@ -265,6 +265,9 @@ func (s *session) flush(tx *broker.Tx) {
 // brings besides the best packet of the queue. Inside a transaction (inExec) a command does not
 // wait.
 func (s *session) wait(tx *broker.Tx, w broker.Waiter, queues [][]byte, room broker.Room, until int64) error {
+	if len(queues) > broker.MaxSubscriptions {
+		return failure(fmt.Sprintf("ERR too many names to wait for: %d, the limit is %d", len(queues), broker.MaxSubscriptions))
+	}
 	if err := tx.Wait(s.consumer, s, queues, room, until); err != nil {
 		return err
 	}
