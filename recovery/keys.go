@@ -5,8 +5,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// keys reads all heads and fields. What has expired or is dropped, and fields whose hash is gone,
-// become leftovers.
+// keys reads all heads and fields. What has expired or is dropped, fields whose hash is gone, and
+// hashes whose fields are gone become leftovers.
 func (r *restorer) keys(src Source) error {
 	hashes := make(map[uint64]*index.Key) // leftovers, too
 	err := src.Heads(func(h *storage.Head) error {
@@ -21,7 +21,7 @@ func (r *restorer) keys(src Source) error {
 	if err != nil {
 		return err
 	}
-	return src.Fields(func(f *storage.Field) error {
+	err = src.Fields(func(f *storage.Field) error {
 		r.progress()
 		r.tally.AddItem(storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}, f.Version)
 		k := hashes[f.Hash]
@@ -38,6 +38,12 @@ func (r *restorer) keys(src Source) error {
 		k.AddField(f.Name, f.ID).Value = value(f.Version, f.Value, f.Size, keep)
 		return nil
 	})
+	for _, k := range hashes {
+		if k.Fields() == 0 && r.state.Keys.Has(k) { // all of them are lost
+			r.discard(k)
+		}
+	}
+	return err
 }
 
 // head adds a string or a hash to the keyspace, or to the leftovers.
@@ -50,8 +56,7 @@ func (r *restorer) head(h *storage.Head) *index.Key {
 	keys := r.state.Keys
 	if old := keys.Find(h.Name); old != nil {
 		r.twice("keys", h.Name, h.ID)
-		keys.Remove(old)
-		r.state.Leftovers = append(r.state.Leftovers, old)
+		r.discard(old)
 	}
 	k := keys.Add(h.Name, index.KeyKind(h.Kind), h.ID)
 	k.Value = value(h.Version, h.Value, h.Size, true)
@@ -64,6 +69,12 @@ func (r *restorer) twice(what string, name []byte, id uint64) {
 	if r.alike++; r.alike <= maxAlikeFindings {
 		r.finding("two %s have the name %.100q: the newer one is used, with the number %d", what, name, id)
 	}
+}
+
+// discard makes a key of the keyspace a leftover.
+func (r *restorer) discard(k *index.Key) {
+	r.state.Keys.Remove(k)
+	r.state.Leftovers = append(r.state.Leftovers, k)
 }
 
 // leftover adds a key that is to be deleted, without anything of it so far.

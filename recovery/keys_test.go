@@ -119,6 +119,17 @@ func TestTheOlderOfTwoKeysOrFieldsOfOneNameIsLeftOver(t *testing.T) {
 	}
 }
 
+func TestAHashThatHasLostItsFieldsIsLeftOver(t *testing.T) {
+	s := sound(1)
+	s.apply(func(b *storage.Batch) {
+		b.PutHead(&storage.Head{ID: 1, Kind: storage.Hash, Name: []byte("h"), Version: 1, Value: []byte{}}, storage.Mark{})
+	})
+	state, err := Restore(s, Options{Now: now})
+	if err != nil || state.Keys.Len() != 0 || len(state.Leftovers) != 1 || state.Leftovers[0].Version != 1 {
+		t.Errorf("%v, %d keys, left over %+v, want the hash left over", err, state.Keys.Len(), state.Leftovers)
+	}
+}
+
 func TestALostKeyIsRefusedUnlessAccepted(t *testing.T) {
 	s := withKeys()
 	s.control.Keys++

@@ -15,7 +15,8 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 			names[string(q.Name)] = 0
 		}
 	}
-	hash := uint64(0) // whose fields can be reached
+	hash := uint64(0)          // whose fields can be reached
+	var fields map[string]bool // their names
 	scanned := int64(0)
 	return v.src.Items(func(id storage.ValueID, h *storage.Head, f *storage.Field, damage error) error {
 		if scanned++; time.Since(v.told) > progressEvery {
@@ -36,7 +37,12 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 			v.checkNumber(id, f.ID, f.Version)
 			if f.Hash != hash {
 				v.report.LeftOver++
+				break
 			}
+			if fields[string(f.Name)] {
+				v.finding(storage.FindingOwner, id.String(), "it has the name %.100q, and so has another field: clients reach only one of them", f.Name)
+			}
+			fields[string(f.Name)] = true
 		case h.Expired(v.Now) || v.flush.Drops(h.ID):
 			v.tally.AddItem(id, h.Version)
 			v.report.LeftOver++
@@ -46,7 +52,7 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 			v.checkName(names, h)
 			v.report.Keys++
 			if h.Kind == storage.Hash {
-				hash = h.ID
+				hash, fields = h.ID, make(map[string]bool)
 			}
 		}
 		return ctx.Err()

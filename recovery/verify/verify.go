@@ -65,7 +65,7 @@ const maxFindings = 10_000
 
 // Folder verifies the data folder dir. The error means that it could not look, as when the folder
 // is in use; what is wrong with the folder is in the report. Memory grows with the number of
-// queues, strings and hashes, and not with that of packets.
+// queues, strings and hashes, and of the fields of one hash, and not with that of packets.
 func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())

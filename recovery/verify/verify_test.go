@@ -157,6 +157,12 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			harm{func(b *storage.Batch) { b.Put(id, &storage.Packet{}) }},
 			"record: " + id.String() + ": its sequence",
 		},
+		"two fields of one name": {
+			harm{keys, func(b *storage.Batch) {
+				b.PutField(&storage.Field{Hash: 2, ID: 6, Name: []byte("f"), Version: 6}, storage.Mark{})
+			}},
+			`owner: field 6 of hash 2: it has the name "f", and so has another field`,
+		},
 		"a field that is lost": {
 			harm{keys, func(b *storage.Batch) { b.DeleteField(2, 3, storage.Mark{Version: 99, Large: true}) }},
 			"lost: keys: keys are not the ones written: the control record and the scan both count 2",
