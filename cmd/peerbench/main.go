@@ -29,7 +29,7 @@ type options struct {
 	Holdfast string `help:"Holdfast binary to measure." default:"bin/holdfast" placeholder:"PATH"`
 	Cases    string `help:"Cases to run, as a pattern such as 'push*'; --list shows them." default:"*" placeholder:"GLOB"`
 	Rounds   int    `help:"Rounds of each case; 5, or 2 with --quick." placeholder:"N"`
-	Quick    bool   `help:"Small counts: a look in under two minutes, not a measurement."`
+	Quick    bool   `help:"Small counts: a look in about five minutes, not a measurement."`
 	Dir      string `help:"Folder for the servers' data, on the disk to be measured; a folder of its own is made inside and deleted. Default: .bench in the current folder." placeholder:"PATH"`
 	List     bool   `help:"List the cases and end."`
 }
