@@ -101,9 +101,11 @@ func catchPlantedBugs(t *testing.T, bugs map[string][]Kind, o Options, args ...s
 				return cmd
 			}
 			o.Data, o.Seed, o.Logf = t.TempDir(), runSeed(), t.Logf
-			o.Cycles, o.DrainEvery, o.StopAtFinding = 8, 2, true
+			o.Cycles, o.DrainEvery, o.StopAtFinding = 24, 2, true // the rarest bug takes up to 6
 			o.MinLoad, o.MaxLoad = 100*time.Millisecond, 400*time.Millisecond
-			o.KillsOnly = name != mutant.None
+			if o.KillsOnly = name != mutant.None; !o.KillsOnly {
+				o.Cycles = 8
+			}
 			result, err := Run(o)
 			if err != nil {
 				t.Fatal(err)
