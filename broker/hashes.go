@@ -53,14 +53,20 @@ func (tx *Tx) SendField(c *Consumer, name, field []byte, tag Tag) error {
 	return tx.sendNothing(c, tag)
 }
 
+// CanSetField returns the error that a SetField would get because of its size or the disk's free
+// space.
+func (tx *Tx) CanSetField(name, field []byte, size int) error {
+	if err := tx.b.checkSize(field, size); err != nil {
+		return err
+	}
+	return tx.CanSet(name, 0)
+}
+
 // SetField gives a field a value. The hash is made if there is none. added says that the field is
 // new. The bytes are copied.
 func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 	b := tx.b
-	if err := b.checkSize(field, len(value)); err != nil {
-		return false, err
-	}
-	if err := b.checkName(name, 0); err != nil {
+	if err := tx.CanSetField(name, field, len(value)); err != nil {
 		return false, err
 	}
 	k, err := b.findKey(name, index.HashKey)

@@ -77,6 +77,11 @@ func setFields(s *session, tx *broker.Tx, args [][]byte) (added int64, err error
 	if len(args)%2 == 1 {
 		return 0, failure(wrongArity(s.cmd.name))
 	}
+	for i := 2; i < len(args); i += 2 { // all, or none if one is refused
+		if err := tx.CanSetField(args[1], args[i], len(args[i+1])); err != nil {
+			return 0, err
+		}
+	}
 	for i := 2; i < len(args); i += 2 {
 		isNew, err := tx.SetField(args[1], args[i], args[i+1])
 		if err != nil {

@@ -315,12 +315,25 @@ func mset(s *session, tx *broker.Tx, args [][]byte) error {
 	if len(args)%2 == 0 {
 		return failure(wrongArity("mset"))
 	}
+	err := setAll(tx, args)
+	if err == nil {
+		s.ok()
+	}
+	return err
+}
+
+// setAll sets strings, or none if one is refused.
+func setAll(tx *broker.Tx, args [][]byte) error {
+	for i := 1; i < len(args); i += 2 {
+		if err := tx.CanSet(args[i], len(args[i+1])); err != nil {
+			return err
+		}
+	}
 	for i := 1; i < len(args); i += 2 {
 		if err := tx.SetString(args[i], args[i+1], 0); err != nil {
 			return err
 		}
 	}
-	s.ok()
 	return nil
 }
 
@@ -334,13 +347,11 @@ func msetnx(s *session, tx *broker.Tx, args [][]byte) error {
 			return nil
 		}
 	}
-	for i := 1; i < len(args); i += 2 {
-		if err := tx.SetString(args[i], args[i+1], 0); err != nil {
-			return err
-		}
+	err := setAll(tx, args)
+	if err == nil {
+		s.int(1)
 	}
-	s.int(1)
-	return nil
+	return err
 }
 
 func strlen(s *session, tx *broker.Tx, args [][]byte) error {

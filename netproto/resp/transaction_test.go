@@ -178,3 +178,14 @@ func TestTheLargestValueIsStored(t *testing.T) {
 		}
 	}
 }
+
+func TestACommandOfWhichOnePartIsTooLargeChangesNothing(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	value := strings.Repeat("x", 1_047_328)
+	for _, words := range []string{"MSET a 1 b", "MSETNX a 1 b", "HSET a f 1 g", "HMSET a f 1 g", "RPUSH a 1"} {
+		if got := c.line(strings.Split(words+" "+value, " ")...); !strings.Contains(got, "the limit is") {
+			t.Errorf("%s: %q, want that it is too large", words, got)
+		}
+		c.ask("EXISTS a", ":0\r\n")
+	}
+}
