@@ -15,6 +15,7 @@ type discard struct{}
 func (discard) Packets(broker.Tag, []broker.Packet) {}
 func (discard) Reply([]byte)                        {}
 func (discard) Finish()                             {}
+func (discard) WaitEnded()                          {}
 func (discard) Flush()                              {}
 func (discard) UnwrittenBytes() int64               { return 0 }
 

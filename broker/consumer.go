@@ -22,6 +22,9 @@ type Receiver interface {
 	Finish()
 	// Flush follows a run of the calls above: what they appended should go out now.
 	Flush()
+	// WaitEnded says that the consumer no longer waits (Tx.Wait). Unlike the others it is called with
+	// the broker's lock held, before the waiter replies, so that the reader is on its way.
+	WaitEnded()
 	// UnwrittenBytes is how many bytes are appended and have not left yet. Any goroutine may ask.
 	UnwrittenBytes() int64
 }

@@ -39,6 +39,7 @@ func (r *inbox) Packets(_ broker.Tag, packets []broker.Packet) {
 func (r *inbox) Reply(data []byte) { r.got = append(r.got, []string{string(data)}) }
 
 func (r *inbox) Finish()               { r.finished = true }
+func (r *inbox) WaitEnded()            {}
 func (r *inbox) UnwrittenBytes() int64 { return r.unwritten }
 
 func (r *inbox) Flush() {

@@ -76,6 +76,7 @@ func (b *Broker) endWait(c *Consumer) {
 	b.unsubscribeAll(c)
 	c.waiter, c.until = nil, 0
 	c.waiting.Store(false)
+	c.to.WaitEnded()
 }
 
 // serveWaiter lets c, which is first in line, take from q. It returns false if q has nothing to

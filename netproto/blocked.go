@@ -73,7 +73,7 @@ func (c *conn) waitHangUp() error {
 
 // wake ends the read of a parked reader. Any goroutine may call it.
 func (c *conn) wake() {
-	if !c.peer.waiting() && c.parked.CompareAndSwap(true, false) {
+	if c.parked.CompareAndSwap(true, false) {
 		_ = c.nc.SetReadDeadline(time.Now())
 	}
 }

@@ -15,7 +15,7 @@ type Peer struct {
 	out      *output
 	session  Session
 	unsynced bool   // Send was called since the last flush
-	wake     func() // tells the reader that its consumer may not wait any longer; set before the first use
+	wake     func() // tells the reader that its request no longer waits; set before the first use
 }
 
 func newPeer(p Protocol, b *broker.Broker, out *output) *Peer {
@@ -109,11 +109,13 @@ func (p *Peer) Finish() { p.out.finish() }
 // Flush implements broker.Receiver.
 func (p *Peer) Flush() {
 	p.out.flush()
-	p.wake()
 	if p.consumer.CaughtUp() {
 		go p.broker.Resume(p.consumer) // ends when it had the broker's lock once
 	}
 }
+
+// WaitEnded implements broker.Receiver.
+func (p *Peer) WaitEnded() { p.wake() }
 
 // UnwrittenBytes implements broker.Receiver.
 func (p *Peer) UnwrittenBytes() int64 { return p.out.unwrittenBytes() }

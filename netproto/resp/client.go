@@ -300,7 +300,7 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 	if failed {
 		t.mark, t.waiter = len(t.out), nil
 		t.error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
-		t.release(tx)
+		t.to(tx)
 	} else {
 		t.Expired(tx)
 	}

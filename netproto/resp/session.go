@@ -279,22 +279,14 @@ func (s *session) wait(tx *broker.Tx, w broker.Waiter, queues [][]byte, room bro
 func (s *session) Ready(tx *broker.Tx, queue []byte) {
 	s.mark, s.start = len(s.out), len(s.out)
 	s.endWait().Ready(tx, queue)
-	s.release(tx)
+	s.to(tx)
 }
 
 // Expired implements broker.Waiter.
 func (s *session) Expired(tx *broker.Tx) {
 	s.mark = len(s.out)
 	s.endWait().Expired(tx)
-	s.release(tx)
-}
-
-// release hands over the reply to a request that has waited. Even one without bytes tells the
-// reader to go on.
-func (s *session) release(tx *broker.Tx) {
-	if s.to(tx); s.quiet {
-		tx.Reply(s.consumer, nil)
-	}
+	s.to(tx)
 }
 
 func (s *session) endWait() broker.Waiter {
