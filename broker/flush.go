@@ -13,14 +13,12 @@ import (
 // what is on disk in slices, and that record at last.
 func (tx *Tx) Flush() error {
 	b := tx.b
-	room := Room{Records: 1}
 	flush := storage.Flush{Keys: b.marks.LastKey + 1, Queues: b.marks.NextQueue}
-	reused := flush.Queues == math.MaxUint32 // then new queues have lower numbers
+	reused := b.reusesNumbers()
 	if reused {
 		flush.Queues = b.flush.Queues // what an earlier flush drops stays dropped
-		room = room.Plus(Room{Records: len(b.queues.byName), Bytes: b.queues.bytes})
 	}
-	if err := tx.begin(room); err != nil {
+	if err := tx.begin(tx.FlushRoom()); err != nil {
 		return err
 	}
 	for name := range b.watches {
@@ -44,9 +42,23 @@ func (tx *Tx) Flush() error {
 	return nil
 }
 
+// FlushRoom returns what a Flush may bring: one record, or one more for each queue where new queues
+// have lower numbers.
+func (tx *Tx) FlushRoom() Room {
+	b := tx.b
+	room := Room{Records: 1}
+	if b.reusesNumbers() {
+		room = room.Plus(Room{Records: len(b.queues.byName), Bytes: b.queues.bytes})
+	}
+	return room
+}
+
+// reusesNumbers says that new queues get numbers that are free again.
+func (b *Broker) reusesNumbers() bool { return b.marks.NextQueue == math.MaxUint32 }
+
 // flushesReused says that a new queue would get a number that the flush under way drops.
 func (b *Broker) flushesReused() bool {
-	return b.flush.Queues != 0 && b.marks.NextQueue == math.MaxUint32
+	return b.flush.Queues != 0 && b.reusesNumbers()
 }
 
 // endFlush removes the record of a flush when nothing is left of what it dropped. It is the

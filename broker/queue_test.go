@@ -71,6 +71,27 @@ func (h *harness) untilQueues(n int) {
 	}
 }
 
+func TestAFlushDropsQueuesAlsoWhenTheirNumbersAreUsedAgain(t *testing.T) {
+	h := newHarness(t)
+	defer func() { h.b.Close() }()
+	h.push("low", 1, 0, "", "v")
+	h.restart()
+	h.store.control.NextQueue = math.MaxUint32
+	h.restart()
+	h.push("old", 1, 0, "", "v")
+	h.push("older", 1, 0, "", "v")
+	var room broker.Room
+	h.together(func(tx *broker.Tx) error { room = tx.FlushRoom(); return nil })
+	if err := atomicCall(h.b, room, func(tx *broker.Tx) error { return tx.Flush() }); err != nil {
+		t.Fatalf("the flush: %v", err)
+	}
+	h.push("old", 1, 0, "", "new")
+	h.restart()
+	if got := h.elements("old"); got != "new" || h.typeOf("low") != broker.TypeNone || h.typeOf("older") != broker.TypeNone {
+		t.Errorf("the new queue holds %q, the others are a %v and a %v", got, h.typeOf("low"), h.typeOf("older"))
+	}
+}
+
 func TestQueuesThatEmptyByThemselvesAreDroppedWithoutACall(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()

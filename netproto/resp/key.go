@@ -304,6 +304,4 @@ func flush(s *session, tx *broker.Tx, args [][]byte) error {
 	return err
 }
 
-func flushRoom(*session, *broker.Tx, [][]byte) broker.Room {
-	return broker.Room{Records: 1}
-}
+func flushRoom(_ *session, tx *broker.Tx, _ [][]byte) broker.Room { return tx.FlushRoom() }
