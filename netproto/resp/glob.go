@@ -1,5 +1,11 @@
 package resp
 
+// maxPattern is the longest pattern, in bytes, that a command takes: to match one costs up to the
+// product of its length and the name's.
+const maxPattern = 1024
+
+const errPattern = "ERR the pattern is too long: expected at most 1024 bytes"
+
 // match says whether text matches a pattern, in which * stands for any bytes, ? for one, [a-z] for
 // one of a class and [^a-z] for one that is not in it. A backslash takes the next byte as it is.
 // The time is at most the product of both lengths.

@@ -1,6 +1,9 @@
 package resp
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct {
@@ -44,4 +47,14 @@ func TestPatterns(t *testing.T) {
 	if !matchFold([]byte("APP*[D-F]"), []byte("appEnd")) || !matchFold([]byte("app*"), []byte("APPENDONLY")) {
 		t.Error("case makes a difference to matchFold")
 	}
+}
+
+func TestALongPatternIsRefused(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	for _, command := range []string{"KEYS ", "SCAN 0 MATCH ", "HSCAN h 0 MATCH ", "PSUBSCRIBE "} {
+		c.ask("HSET h f v", ":1\r\n")
+		c.ask(command+strings.Repeat("*", maxPattern+1), "-"+errPattern+"\r\n")
+		c.ask("DEL h", ":1\r\n")
+	}
+	c.ask("KEYS "+strings.Repeat("*", maxPattern), "*0\r\n")
 }

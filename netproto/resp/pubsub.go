@@ -54,6 +54,11 @@ func subscribe(s *session, _ *broker.Tx, args [][]byte) error {
 }
 
 func psubscribe(s *session, _ *broker.Tx, args [][]byte) error {
+	for _, pattern := range args[1:] {
+		if len(pattern) > maxPattern {
+			return failure(errPattern)
+		}
+	}
 	s.listen("psubscribe", s.protocol.pubsub.patterns, &s.patterns, args[1:])
 	return nil
 }

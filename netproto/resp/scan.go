@@ -34,7 +34,9 @@ func (o *scanOptions) parse(args [][]byte, typed bool) error {
 			}
 			o.count = int(min(n, maxScan))
 		case is(args[0], "match"):
-			o.match = args[1]
+			if o.match = args[1]; len(o.match) > maxPattern {
+				return failure(errPattern)
+			}
 		case is(args[0], "type") && typed:
 			o.kind = args[1]
 		default:
@@ -94,6 +96,9 @@ func (s *session) bulks(list [][]byte) {
 }
 
 func keys(s *session, tx *broker.Tx, args [][]byte) error {
+	if len(args[1]) > maxPattern {
+		return failure(errPattern)
+	}
 	var names [][]byte
 	for cursor, begun := uint64(0), false; cursor != 0 || !begun; begun = true {
 		cursor = tx.Scan(cursor, maxScan, func(name []byte, _ broker.Type) {
