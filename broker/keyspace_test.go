@@ -263,10 +263,10 @@ func TestFlushIsOneRecord(t *testing.T) {
 		h.ungate()
 		if crash {
 			h.closeUnswept(g)
-			h.start()
 			if heads, _ := h.keysStored(); heads < 3 {
 				t.Errorf("a closing broker left %d heads: this tests no start", heads)
 			}
+			h.start()
 		} else {
 			g.leave <- nil
 			h.do(func(tx *broker.Tx) error { return tx.Ready(c, 1) })
