@@ -24,13 +24,8 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	if size > b.limits.record {
 		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, b.limits.record)
 	}
-	room := Room{Records: 2, Bytes: size} // the packet, and its queue or where the packet was
-	if q := b.queues.find(r.Queue); q != nil {
-		if p, n := b.ix.Only(q.ix, r.Key); n == 1 && !isBare(p, r.Key) {
-			room = Room{Records: 3, Bytes: int(p.Size)} // its payload may be a record
-		}
-	}
-	if err := tx.begin(room); err != nil {
+	// The packet, and its queue or where the packet was.
+	if err := tx.begin(Room{Records: 2, Bytes: size}); err != nil {
 		return err
 	}
 	if b.spaceLevel(tx.now) >= storage.Stop {
@@ -68,6 +63,9 @@ func (tx *Tx) changePriority(q *queue, p index.Packet, r UpdatePriorityRequest) 
 	if isBare(p, r.Key) {
 		tx.moveBare(q, p, to, r.Key)
 	} else {
+		if err := tx.begin(Room{Records: 3, Bytes: int(p.Size)}); err != nil { // its payload may be a record
+			return err
+		}
 		b.move(q, p, q, to, Newest)
 	}
 	b.deliverQueue(q) // with priority 0 no subscriber could take it
