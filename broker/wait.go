@@ -12,7 +12,7 @@ import (
 type Waiter interface {
 	// Ready is called once, when the queue has a packet and the waiter is first in line. The consumer
 	// no longer waits. Ready takes packets (Pop, MoveEnd) and replies. The name is valid during the
-	// call. Room is reserved as WaitRoom says.
+	// call. Room is reserved as Wait says.
 	Ready(tx *Tx, queue []byte)
 	// Expired is called once, at the deadline.
 	Expired(tx *Tx)
@@ -86,7 +86,7 @@ func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
 	if !ok {
 		return false
 	}
-	// The other end may have another packet, but it is one of the same queue: LargestAt tells.
+	// Nobody but the waiter knows from which end it takes.
 	room := c.waitRoom.Plus(Room{Records: 1, Bytes: b.largestEnd(q, best), Deletes: 1})
 	if !b.open.fits(b.limits, room) {
 		b.deferQueue(q)
