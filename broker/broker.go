@@ -89,10 +89,11 @@ type Options struct {
 // Broker owns the index, the open batch and two goroutines: the committer takes batches to disk,
 // the completer takes replies to their receivers. Its invariants, each true whenever mu is free:
 //
-//  1. The index is the state of the store after all batches up to and including the open one.
-//  2. No queue has both a packet and a waiting subscriber that can take it, unless the open batch
-//     was full or the broker refused deliveries (refusesDelivery). Then the queue is in
-//     deferredQueues or the subscriber in deferredConsumers.
+//  1. Index and keys are the state of the store after all batches up to and including the open one,
+//     but for what the sweeper (sweep.go, leftovers.go) has still to delete.
+//  2. No queue has both a packet and somebody in line who can take it, a subscriber or a waiter,
+//     unless the open batch had no room or the broker refused deliveries (refusesDelivery). Then
+//     the queue is in deferredQueues or the subscriber in deferredConsumers.
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {
 	store      Store

@@ -5,8 +5,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// A delivery is a pop that the broker makes for a subscriber. One rule says when: no queue keeps a
-// packet while a subscriber waits that can take it. It has two sides:
+// A delivery is a pop that the broker makes for a subscriber. A waiter (wait.go) stands in the same
+// line and pops by itself when its turn comes. One rule says when: no queue keeps a packet while
+// somebody waits who can take it. It has two sides:
 //
 //	a packet comes, deliverQueue              a consumer becomes ready, fillConsumer
 //

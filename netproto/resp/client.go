@@ -298,7 +298,7 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 		return nil
 	}
 	if failed {
-		t.mark, t.waiter = len(t.out), nil
+		t.endWait()
 		t.error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 		t.to(tx)
 	} else {

@@ -277,21 +277,20 @@ func (s *session) wait(tx *broker.Tx, w broker.Waiter, queues [][]byte, room bro
 
 // Ready implements broker.Waiter: it hands over what the request's own waiter replies.
 func (s *session) Ready(tx *broker.Tx, queue []byte) {
-	s.mark, s.start = len(s.out), len(s.out)
 	s.endWait().Ready(tx, queue)
 	s.to(tx)
 }
 
 // Expired implements broker.Waiter.
 func (s *session) Expired(tx *broker.Tx) {
-	s.mark = len(s.out)
 	s.endWait().Expired(tx)
 	s.to(tx)
 }
 
+// endWait begins the reply to the request that waited, and returns that one's waiter.
 func (s *session) endWait() broker.Waiter {
 	w := s.waiter
-	s.waiter = nil
+	s.waiter, s.mark, s.start = nil, len(s.out), len(s.out)
 	return w
 }
 
