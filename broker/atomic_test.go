@@ -40,7 +40,7 @@ func together(t *testing.T, n int, run func(b *broker.Broker, n int, push func(t
 	go func() {
 		close(started)
 		done <- run(h.b, n, func(tx *broker.Tx, i int) error {
-			return tx.Push(broker.PushRequest{Queue: []byte("pair"), Priority: 1, Key: []byte(fmt.Sprint(i)), Payload: []byte("of the pair")})
+			return pushError(tx.Push(broker.PushRequest{Queue: []byte("pair"), Priority: 1, Key: []byte(fmt.Sprint(i)), Payload: []byte("of the pair")}))
 		})
 	}()
 	<-started
@@ -111,7 +111,9 @@ func TestABatchIsFollowedByAnotherAlthoughAllThatFilledItCancelledItself(t *test
 	}
 	pushed := make(chan error, 1)
 	go func() {
-		pushed <- call(h.b, func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
+		pushed <- call(h.b, func(tx *broker.Tx) error {
+			return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}))
+		})
 	}()
 	select {
 	case err := <-pushed:
@@ -141,7 +143,7 @@ func TestAnAtomicRunAsLargeAsTheLimitsAllowFitsIntoABatch(t *testing.T) {
 			err := atomicCall(h.b, broker.Room{Records: 2 * packets, Bytes: bytes}, func(tx *broker.Tx) error {
 				for k := range packets {
 					r := broker.PushRequest{Queue: fmt.Appendf(nil, "%4d%4d", i, k), Priority: 1, Payload: make([]byte, each)}
-					if err := tx.Push(r); err != nil {
+					if err := pushError(tx.Push(r)); err != nil {
 						return fmt.Errorf("push %d of %d: %w", k, packets, err)
 					}
 				}
@@ -167,7 +169,7 @@ func TestACallBeyondWhatWasAnnouncedIsRefusedAndChangesNothing(t *testing.T) {
 		h.push("bare", 1, 0, "k", "")
 	}
 	push := func(tx *broker.Tx, bytes int) error {
-		return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: make([]byte, bytes)})
+		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: make([]byte, bytes)}))
 	}
 	update := func(tx *broker.Tx, key string) error {
 		return tx.UpdatePriority(broker.UpdatePriorityRequest{
@@ -226,7 +228,7 @@ func TestAnElasticRunGetsWhatTheBatchHas(t *testing.T) {
 	pushed := 0
 	err := atomicCall(h.b, broker.Room{Records: 1, Elastic: true}, func(tx *broker.Tx) error {
 		for {
-			err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("x")})
+			err := pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("x")}))
 			if err != nil {
 				return err
 			}
@@ -252,7 +254,7 @@ func TestSubscribersGetWhatAnAtomicRunLeavesBehind(t *testing.T) {
 	cp := h.b.Attach(popped, groups)
 	err := atomicCall(h.b, broker.Room{Records: 8, Bytes: 100, Deletes: 1}, func(tx *broker.Tx) error {
 		for _, p := range []string{"1", "2", "3"} {
-			if err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Key: []byte(p), Payload: []byte(p)}); err != nil {
+			if err := pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Key: []byte(p), Payload: []byte(p)})); err != nil {
 				return err
 			}
 		}

@@ -12,12 +12,12 @@ import (
 // discard is a Receiver that keeps nothing.
 type discard struct{}
 
-func (discard) Packets(broker.Tag, []broker.Packet) {}
-func (discard) Reply([]byte)                        {}
-func (discard) Finish()                             {}
-func (discard) WaitEnded()                          {}
-func (discard) Flush()                              {}
-func (discard) UnwrittenBytes() int64               { return 0 }
+func (discard) Packets(broker.Tag, []broker.Packet, []broker.Detail) {}
+func (discard) Reply([]byte)                                         {}
+func (discard) Finish()                                              {}
+func (discard) WaitEnded()                                           {}
+func (discard) Flush()                                               {}
+func (discard) UnwrittenBytes() int64                                { return 0 }
 
 // benchBroker is a broker without a disk.
 func benchBroker(b *testing.B) *broker.Broker {
@@ -38,7 +38,7 @@ func BenchmarkPushPop(b *testing.B) {
 	some := broker.Selection{End: broker.Oldest}
 	push := func(tx *broker.Tx, n int) error {
 		for range n {
-			if err := tx.Push(r); err != nil {
+			if err := pushError(tx.Push(r)); err != nil {
 				return err
 			}
 		}

@@ -83,7 +83,10 @@ type Options struct {
 	// is damaged. Without it such a packet ends the broker with ErrUnreadable.
 	AcceptLoss bool
 	Clock      func() int64 // Unix milliseconds; time.Now if nil
-	Logger     *slog.Logger
+	// Steady is like Clock, but never jumps: leases end by it. time.Since of the start if it and Clock
+	// are nil, and Clock if that is not.
+	Steady func() int64
+	Logger *slog.Logger
 }
 
 // Broker owns the index, the open batch and two goroutines: the committer takes batches to disk,
@@ -98,6 +101,7 @@ type Options struct {
 type Broker struct {
 	store      Store
 	clock      func() int64
+	steady     func() int64
 	log        *slog.Logger
 	limits     batchLimits
 	acceptLoss bool // Options.AcceptLoss
@@ -121,7 +125,6 @@ type Broker struct {
 	consumers         []*Consumer // by index.SubscriberID
 	deferredQueues    []*queue    // see deliver.go
 	dropped           []*queue    // see sweep.go
-	sweptTo           index.ID    // how far the sweeper has looked for packets of the first of them
 	deferredConsumers []*Consumer
 	waits             waitHeap // consumers that wait with a deadline, see wait.go
 	wakeAt            int64    // when the committer looks at what is due by itself, in Unix milliseconds
@@ -130,7 +133,6 @@ type Broker struct {
 	keyScratch        []byte
 	name              []byte // of a key or field on its way to the open batch
 	patched           []byte // what a patch makes
-	events            []index.Event
 	ids               []index.QueueID
 	space             storage.Level // at spaceAt
 	spaceAt           int64
@@ -154,6 +156,13 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	if o.Cache <= 0 {
 		o.Cache = DefaultCache
 	}
+	if o.Steady == nil && o.Clock != nil {
+		o.Steady = o.Clock
+	}
+	if o.Steady == nil {
+		start := time.Now()
+		o.Steady = func() int64 { return start.UnixMilli() + time.Since(start).Milliseconds() }
+	}
 	if o.Clock == nil {
 		o.Clock = func() int64 { return time.Now().UnixMilli() }
 	}
@@ -163,6 +172,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	b := &Broker{
 		store:      store,
 		clock:      o.Clock,
+		steady:     o.Steady,
 		log:        o.Logger,
 		limits:     limitsFor(store.Limits()),
 		acceptLoss: o.AcceptLoss,

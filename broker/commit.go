@@ -114,8 +114,8 @@ func (b *Broker) sleep(now int64) time.Duration {
 		return fullRetry
 	}
 	wait := longestSleep.Milliseconds()
-	if due, ok := b.ix.Deadline(); ok {
-		wait = min(wait, due-now)
+	if due, ok := b.ix.Wait(now, b.steady()); ok {
+		wait = min(wait, due)
 	}
 	if due, ok := b.keys.Deadline(); ok {
 		wait = min(wait, due-now)

@@ -59,7 +59,7 @@ func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 			b.log.Error("popped packet cannot be decoded and is left out of its reply", "error", err)
 		}
 	}
-	r.to.to.Packets(r.tag, packets)
+	r.to.to.Packets(r.tag, packets, nil)
 	r.handedOver()
 	return packets
 }

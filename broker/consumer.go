@@ -13,9 +13,9 @@ import (
 // asks for UnwrittenBytes and pauses deliveries to keep that bounded.
 type Receiver interface {
 	// Packets hands out the reply of one call that asked for packets, with the call's tag, or one
-	// delivery, with tag 0. No packets means that there was nothing to select. The slice and its bytes
-	// are valid during the call only.
-	Packets(tag Tag, p []Packet)
+	// delivery, with tag 0. No packets means that there was nothing to select. details are those of the
+	// packets if the call asked for them, and nil otherwise. All is valid during the call only.
+	Packets(tag Tag, p []Packet, details []Detail)
 	// Reply hands out the bytes of one Tx.Reply. They are valid during the call only.
 	Reply(data []byte)
 	// Finish says that nothing follows: the consumer was detached.

@@ -34,6 +34,13 @@ var (
 	// ErrNoElement: a list has no elements where some are wanted.
 	ErrNoElement = errors.New("no such elements in the list")
 
+	// ErrStale: a claim has ended, or never was.
+	ErrStale = errors.New("the claim has ended: its lease ended, or it was acknowledged or returned")
+	// ErrUnknownQueue: no queue has the name.
+	ErrUnknownQueue = errors.New("no queue has this name: it holds no packets and has no settings")
+	// ErrNoOrigin: a dead packet's own queue is gone.
+	ErrNoOrigin = errors.New("the queue where packets died is gone: name one to move them to")
+
 	// ErrNoKey: a packet that was to go by its key has none.
 	ErrNoKey = errors.New("packet has no key: take it through another protocol")
 	// ErrShared: a packet is not the only one with its key, so that key has no one priority.

@@ -23,6 +23,24 @@ const (
 	// client can make the server hold.
 	MaxAtomicReply = 64 << 20
 
+	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
+	// to the batch, and holds the lock for a moment.
+	MaxCount = 1000
+	// MaxTags bounds the tags of a packet, and MaxTagBytes the bytes of their names and values.
+	MaxTags     = 64
+	MaxTagBytes = 16 << 10
+	// MaxConsumer bounds the bytes of the name of a consumer or a producer, which each claim keeps.
+	MaxConsumer = 255
+	// MaxReason bounds the bytes of a reason, and of the text of a progress.
+	MaxReason = 4096
+	// MaxTime bounds leases, delays and times to live, in milliseconds: ten years.
+	MaxTime = 10 * 365 * 24 * 3600 * 1000
+	// MaxWorkerIDs bounds the ids that Workers returns of each, MaxWorkerClaims the claims it looks at.
+	MaxWorkerIDs    = 100
+	MaxWorkerClaims = 100_000
+	// WorkerTime is how long a consumer that holds nothing is remembered, in milliseconds.
+	WorkerTime = 10 * 60 * 1000
+
 	// MaxQueues bounds the queues that are known at a time.
 	MaxQueues = storage.MaxQueues
 	// MaxNameBytes bounds the bytes of their names together.

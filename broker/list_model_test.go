@@ -183,7 +183,7 @@ func (p *player) pushPacket(name string) {
 		e.expiry = p.m.now + r.TTL.Milliseconds()
 	}
 	p.note("push packet %s %.10v", name, e)
-	if !p.failed(p.tx.Push(r), "Push") {
+	if !p.failed(pushError(p.tx.Push(r)), "Push") {
 		p.m.push(name, broker.Newest, e)
 	}
 }

@@ -28,7 +28,7 @@ type inbox struct {
 	flushed   chan struct{} // gets a token at each Flush, if not nil
 }
 
-func (r *inbox) Packets(_ broker.Tag, packets []broker.Packet) {
+func (r *inbox) Packets(_ broker.Tag, packets []broker.Packet, _ []broker.Detail) {
 	reply := make([]string, len(packets))
 	for i, p := range packets {
 		reply[i] = string(p.Payload)
@@ -117,9 +117,10 @@ func call(b *broker.Broker, fn func(tx *broker.Tx) error) error {
 func (h *harness) push(queue string, priority uint32, ttl time.Duration, key, payload string) {
 	h.t.Helper()
 	h.do(func(tx *broker.Tx) error {
-		return tx.Push(broker.PushRequest{
+		return pushError(tx.Push(broker.PushRequest{
 			Queue: []byte(queue), Priority: priority, TTL: ttl, Key: []byte(key), Payload: []byte(payload),
-		})
+		}))
+
 	})
 }
 

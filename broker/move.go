@@ -75,7 +75,6 @@ func (b *Broker) entryOf(p index.Packet) index.Entry {
 		Size:     p.Size,
 		Expiry:   p.Expiry,
 		Flags:    p.Flags,
-		Attempts: p.Attempts,
 	}
 }
 

@@ -19,6 +19,7 @@ type Selection struct {
 	End    End
 	Count  int  // how many packets at most; 0 is one
 	Group  bool // with the selected packet, every other of its key; Count is 0 then
+	Detail bool // the reply has details
 	Narrow bool // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
 }
 

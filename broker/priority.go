@@ -83,7 +83,7 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	b := tx.b
 	b.deletePacket(q, p)
 	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(Newest)}
-	op := b.open.ops.Put(id, &Packet{Key: key, EnqueuedAt: tx.now, Attempts: uint32(p.Attempts)})
+	op := b.open.ops.Put(id, &Packet{Key: key, EnqueuedAt: tx.now})
 	b.open.puts.add(id, op)
 	b.ix.Move(p.ID, priority, id.Seq)
 	b.ix.SetRef(p.ID, id.Seq, b.cache.add(id.Seq, b.open.ops.Record(op)))

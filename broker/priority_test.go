@@ -362,7 +362,9 @@ func TestARefusedKeyIsNotTaken(t *testing.T) {
 func TestAPacketWithoutAKeyDoesNotGoByIt(t *testing.T) {
 	h := newHarness(t)
 	defer h.b.Close()
-	h.do(func(tx *broker.Tx) error { return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}) })
+	h.do(func(tx *broker.Tx) error {
+		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}))
+	})
 	if key, err := h.popKey("q", broker.Oldest); err != broker.ErrNoKey {
 		t.Fatalf("PopKey gave %q %v, want ErrNoKey", key, err)
 	}
@@ -529,7 +531,7 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 	}
 	data := []byte("first")
 	h.do(func(tx *broker.Tx) error {
-		if err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("second")}); err != nil {
+		if err := pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("second")})); err != nil {
 			return err
 		}
 		tx.Reply(c, data)

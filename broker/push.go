@@ -15,26 +15,32 @@ type PushRequest struct {
 	TTL      time.Duration // 0 never expires; cut to whole milliseconds, at least one
 	Key      []byte        // nil: belongs to no key group; an empty key is a key like any other
 	Payload  []byte
+	Delay    int64       // in milliseconds: it is not selected before; 0 is none
+	Tags     []PacketTag // sorted by name, no name twice; at most MaxTags
+	Producer string      // at most MaxConsumer bytes
 }
 
+// PacketTag is one name and value that a packet carries.
+type PacketTag = storage.Tag
+
 // Push adds a packet at the newest end of its priority. It is on disk when the reply of any later
-// call is handed out, whoever made that. The request's bytes are copied.
-func (tx *Tx) Push(r PushRequest) error {
+// call is handed out, whoever made that. The request's bytes are copied. It returns the packet's id.
+func (tx *Tx) Push(r PushRequest) (ID, error) {
 	size := len(r.Queue) + len(r.Key) + len(r.Payload)
 	if size > tx.b.limits.record {
-		return fmt.Errorf("%w: queue name, key and payload have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
+		return 0, fmt.Errorf("%w: queue name, key and payload have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
 	}
 	if err := tx.begin(Room{Records: 2, Bytes: size}); err != nil { // the packet, and its queue
-		return err
+		return 0, err
 	}
 	if err := tx.pushable(); err != nil {
-		return err
+		return 0, err
 	}
 	p := Packet{Key: r.Key, Payload: r.Payload, EnqueuedAt: tx.now}
 	if r.TTL > 0 {
 		p.Expiry = tx.now + max(1, r.TTL.Milliseconds())
 	}
-	return tx.push(r.Queue, r.Priority, &p)
+	return 0, tx.push(r.Queue, r.Priority, &p)
 }
 
 // CanStore returns the error that a push or a write would get because of the disk's free space. It
@@ -102,7 +108,6 @@ func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op
 		Size:     uint32(len(p.Key) + len(p.Payload)),
 		Expiry:   p.Expiry,
 		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload)), false),
-		Attempts: uint16(min(p.Attempts, 0xffff)),
 		Ref:      b.cache.add(id.Seq, b.open.ops.Record(op)),
 	}
 }

@@ -63,7 +63,7 @@ func TestNameHasOneType(t *testing.T) {
 	h.push("list", 1, 0, "k", "v")
 	calls := map[string]func(tx *broker.Tx, name []byte) error{
 		"push": func(tx *broker.Tx, name []byte) error {
-			return tx.Push(broker.PushRequest{Queue: name, Priority: 1, Key: []byte("k"), Payload: []byte("v")})
+			return pushError(tx.Push(broker.PushRequest{Queue: name, Priority: 1, Key: []byte("k"), Payload: []byte("v")}))
 		},
 		"push at an end": func(tx *broker.Tx, name []byte) error {
 			_, err := tx.PushEnd(name, broker.Newest, [][]byte{[]byte("v")})

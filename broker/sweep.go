@@ -121,9 +121,8 @@ func (b *Broker) sweep() (more bool) {
 	}
 	q, n := b.dropped[0], min(sweepSlice, b.limits.ops/4)
 	b.scratch = b.ix.Next(q.ix, index.Selection{}, 0, n, b.scratch[:0])
-	if len(b.scratch) == 0 && b.ix.Counts(q.ix).Len() > 0 {
-		// Packets that no selection takes are found by their numbers.
-		b.scratch, b.sweptTo = b.ix.Scan(q.ix, b.sweptTo, n, b.scratch)
+	for state := index.Ready; len(b.scratch) == 0 && state <= index.Done; state++ {
+		b.scratch = b.ix.List(q.ix, state, index.Place{}, n, b.scratch)
 	}
 	for _, p := range b.scratch {
 		b.ix.Remove(p.ID)

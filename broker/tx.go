@@ -10,6 +10,7 @@ import (
 type Tx struct {
 	b      *Broker
 	now    int64 // Unix milliseconds
+	steady int64 // the same on a clock that never jumps, by which leases end
 	atomic bool  // inside Atomic
 	left   Room  // of what Atomic reserved
 	reply  int   // bytes of packets that the Atomic may still answer with
@@ -27,7 +28,7 @@ func (b *Broker) Do(fn func(tx *Tx) error) error {
 
 // begin starts a run of calls; mu is held.
 func (b *Broker) begin() *Tx {
-	b.tx = Tx{b: b, now: b.clock()}
+	b.tx = Tx{b: b, now: b.clock(), steady: b.steady()}
 	return &b.tx
 }
 
@@ -75,23 +76,20 @@ func (tx *Tx) advance() bool {
 		return false
 	}
 	for {
-		due, ok := b.ix.Deadline()
-		if !ok || due > tx.now {
+		if _, ok := b.ix.Due(tx.now, tx.steady); !ok {
 			return true
 		}
 		if b.open.full(b.limits) {
 			return false
 		}
-		b.events = b.ix.Advance(tx.now, timersAtOnce, b.events[:0])
-		for _, e := range b.events {
-			q := b.queues.of(e.Packet.Queue)
-			if e.Packet.Expiry != 0 && e.Kind == index.Expired {
-				b.deletePacket(q, e.Packet)
-				b.touch(q)
-				b.markEmpty(q)
-				continue
-			}
-			b.deliverQueue(q)
+		e, _ := b.ix.Advance(tx.now, tx.steady)
+		q := b.queues.of(e.Packet.Queue)
+		if e.Kind == index.Expired {
+			b.deletePacket(q, e.Packet)
+			b.touch(q)
+			b.markEmpty(q)
+			continue
 		}
+		b.deliverQueue(q)
 	}
 }

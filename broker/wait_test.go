@@ -20,7 +20,7 @@ func (w *blocked) Ready(tx *broker.Tx, queue []byte) {
 	tx.Reply(w.c, append([]byte("from "), queue...))
 	err := tx.Pop(w.c, queue, broker.Selection{End: broker.Oldest}, 7)
 	if err == nil && w.to != "" {
-		err = tx.Push(broker.PushRequest{Queue: []byte(w.to), Priority: 1, Payload: []byte("moved")})
+		err = pushError(tx.Push(broker.PushRequest{Queue: []byte(w.to), Priority: 1, Payload: []byte("moved")}))
 	}
 	if err != nil {
 		w.t.Errorf("a waiter that is ready cannot take: %v", err)
@@ -166,7 +166,7 @@ func TestWaitersGetWhatAnAtomicRunLeavesAndNotWhatItTakesBack(t *testing.T) {
 	c := h.b.Attach(popped, groups)
 	err := atomicCall(h.b, broker.Room{Records: 6, Bytes: 100, Deletes: 1}, func(tx *broker.Tx) error {
 		for _, p := range []string{"1", "2", "3"} {
-			if err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte(p)}); err != nil {
+			if err := pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte(p)})); err != nil {
 				return err
 			}
 		}
@@ -190,14 +190,14 @@ func TestAWaiterIsServedByTheNextBatchIfTheOpenOneIsFull(t *testing.T) {
 	full := false
 	for i := 0; !full; i++ {
 		_ = h.b.Do(func(tx *broker.Tx) error {
-			full = tx.Push(broker.PushRequest{Queue: []byte("filler"), Priority: 1, Payload: make([]byte, 1000)}) != nil
+			full = pushError(tx.Push(broker.PushRequest{Queue: []byte("filler"), Priority: 1, Payload: make([]byte, 1000)})) != nil
 			return nil
 		})
 	}
 	pushed := make(chan error)
 	go func() {
 		pushed <- call(h.b, func(tx *broker.Tx) error {
-			return tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("late")})
+			return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("late")}))
 		})
 	}()
 	h.ungate()

@@ -16,39 +16,15 @@ type Event struct {
 	Packet Packet
 }
 
-// Deadline is the earliest moment (Unix milliseconds) at which Advance has something to do; false
-// when there is none.
-func (x *Index) Deadline() (int64, bool) {
-	when, _, ok := x.timers.next()
-	return when, ok
-}
+// Wait is how many milliseconds from now on Advance has nothing to do, 0 or less if it has; false
+// when nothing is ever due. now is in Unix milliseconds. steady is the same moment on a clock that
+// never jumps: leases end by it, and everything else by now.
+func (x *Index) Wait(now, steady int64) (wait int64, ok bool) { panic("not built") }
 
-// Advance makes the changes that are due at now (Unix milliseconds, inclusive), earliest first, at
-// most max of them, and appends them to dst. When it made max changes there may be more: call it
-// again before a packet is selected.
-//
-// A change is final: a later call with an earlier now does not undo it.
-func (x *Index) Advance(now int64, max int, dst []Event) []Event {
-	for ; max > 0; max-- {
-		when, id, ok := x.timers.next()
-		if !ok || when > now {
-			break
-		}
-		e := x.entries.at(id)
-		expiry := join64(x.timers.at(e.timer).expiry)
-		ev := Event{Kind: Due, Packet: x.packet(id, e)}
-		switch {
-		case expiry != 0 && expiry <= now:
-			ev.Kind = Expired
-			x.remove(id, e)
-		default:
-			if e.state == Claimed {
-				ev.Kind = LeaseEnded
-			}
-			x.setState(id, e, Ready, 0)
-			ev.Packet.State = Ready
-		}
-		dst = append(dst, ev)
-	}
-	return dst
-}
+// Due returns the packet that the next Advance changes, as it is before; false when nothing is due.
+func (x *Index) Due(now, steady int64) (Packet, bool) { panic("not built") }
+
+// Advance makes the change that is due first at a moment (see Wait, inclusive); false when nothing
+// is due. A change is final: a later call with an earlier moment does not undo it. Call it until
+// nothing is due before a packet is selected.
+func (x *Index) Advance(now, steady int64) (Event, bool) { panic("not built") }

@@ -11,6 +11,8 @@ const (
 	Ready   State = iota + 1 // for a consumer
 	Delayed                  // for its not-before time
 	Claimed                  // for its consumer's answer or the end of the lease
+	Dead                     // for somebody to look at it: it was tried too often
+	Done                     // for its expiry: a consumer has acknowledged it
 )
 
 // String returns the name of the state.
@@ -22,6 +24,10 @@ func (s State) String() string {
 		return "delayed"
 	case Claimed:
 		return "claimed"
+	case Dead:
+		return "dead"
+	case Done:
+		return "done"
 	}
 	return "none"
 }
@@ -37,12 +43,16 @@ type Entry struct {
 	Hash     uint64 // of the value, for FindValue; 0: unknown. A packet with a key keeps none
 	Size     uint32 // counted in Counts.Bytes and Limit.Bytes
 	Flags    uint8  // the caller's own
-	// Times are in Unix milliseconds, 0 for none. A packet with a LeaseEnd starts Claimed, even if
-	// that moment is past: it is a restored claim. Otherwise a packet with a NotBefore in the
-	// future starts Delayed.
-	Expiry, NotBefore, LeaseEnd int64
-	Attempts                    uint16 // claims so far
-	Ref                         uint32 // the caller's own; SetRef changes it
+	// Identity is the packet's own number, which it keeps wherever it goes; 0: it is Seq. No two
+	// packets of an index have the same.
+	Identity uint64
+	Expiry   int64 // Unix milliseconds, 0 for none
+	// State is what the packet waits for. Zero stands for Ready. A Ready packet whose Until is in the
+	// future is Delayed.
+	State    State
+	Until    int64 // as of SetState; 0 for none
+	Delivery Delivery
+	Ref      uint32 // the caller's own; SetRef changes it
 }
 
 // Packet is a copy of what the index holds about a packet.
@@ -52,11 +62,13 @@ type Packet struct {
 	Lane     LaneID
 	Priority uint32
 	Seq      uint64
+	Identity uint64
 	Expiry   int64 // Unix milliseconds, 0 for none
+	Until    int64 // of the state, as of SetState; 0 for none
 	Size     uint32
 	Flags    uint8
 	State    State
-	Attempts uint16
+	Stored   uint8 // as of Delivery
 	Ref      uint32
 }
 
@@ -70,7 +82,6 @@ type entry struct {
 	timer      uint32 // 0: none
 	size       uint32
 	ref        uint32
-	attempts   uint16
 	state      State
 	flags      uint8
 }

@@ -50,14 +50,14 @@ func (x *Index) Push(e Entry, now int64) ID {
 	}
 	p.setSeq(e.Seq)
 	p.priority, p.size = e.Priority, e.Size
-	p.ref, p.attempts, p.flags = e.Ref, e.Attempts, e.Flags
-	p.state = Ready
+	p.ref, p.flags = e.Ref, e.Flags
+	p.state = max(e.State, Ready)
 	until := int64(0)
 	switch {
-	case e.LeaseEnd > 0:
-		p.state, until = Claimed, e.LeaseEnd
-	case e.NotBefore > max(now, 0):
-		p.state, until = Delayed, e.NotBefore
+	case p.state > Ready:
+		until = max(e.Until, 0)
+	case e.Until > max(now, 0):
+		p.state, until = Delayed, e.Until
 	}
 	if e.Expiry > 0 || until > 0 {
 		p.timer = x.timers.alloc()
@@ -155,7 +155,7 @@ func (x *Index) entry(id ID) *entry {
 func (x *Index) packet(id uint32, e *entry) Packet {
 	p := Packet{
 		ID: ID(id), Queue: x.lanes.at(uint32(e.lane)).queue, Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
-		Size: e.size, Flags: e.flags, State: e.state, Attempts: e.attempts, Ref: e.ref,
+		Identity: e.seqNumber(), Size: e.size, Flags: e.flags, State: e.state, Ref: e.ref,
 	}
 	if e.timer != 0 {
 		p.Expiry = join64(x.timers.at(e.timer).expiry)

@@ -44,20 +44,6 @@ func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet 
 	return dst
 }
 
-// Scan appends to dst the packets of a queue, in any state, that have one of the n numbers after
-// from. It returns the last number that it looked at, 0 when there are no more.
-func (x *Index) Scan(q QueueID, from ID, n int, dst []Packet) ([]Packet, ID) {
-	for ; n > 0; n-- {
-		if from++; !x.entries.has(uint32(from)) {
-			return dst, 0
-		}
-		if e := x.entries.at(uint32(from)); e.state != 0 && x.lanes.at(uint32(e.lane)).queue == q {
-			dst = append(dst, x.packet(uint32(from), e))
-		}
-	}
-	return dst, from
-}
-
 // laneWalk is a walk over one lane.
 type laneWalk struct {
 	walk

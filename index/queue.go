@@ -11,12 +11,14 @@ type Counts struct {
 	Unselectable int   // ready packets of priority 0
 	Delayed      int   // packets that wait for their not-before time
 	Claimed      int   // packets that a consumer has claimed
+	Dead         int   // packets that were tried too often
+	Done         int   // packets that were acknowledged and are still kept
 	Priorities   int   // distinct priorities of the Ready; one that two lanes have counts twice
 	Bytes        int64 // sizes of all of them
 }
 
 // Len is the number of packets in any state.
-func (c Counts) Len() int { return c.Ready + c.Unselectable + c.Delayed + c.Claimed }
+func (c Counts) Len() int { return c.Ready + c.Unselectable + c.Delayed + c.Claimed + c.Dead + c.Done }
 
 // Errors of DropQueue.
 var (

@@ -38,7 +38,7 @@ type Selection struct {
 
 // Best returns the packet that would be selected now; false when there is none.
 //
-// Best, Pop, Claim and Next do not look at times. They never see an expired packet if Advance was
+// Best, Pop and Next do not look at times. They never see an expired packet if Advance was
 // called before with the present moment, until it was done. O(log n); with a filter O(lanes).
 func (x *Index) Best(q QueueID, s Selection) (Packet, bool) {
 	id := x.best(q, &s)
@@ -72,49 +72,6 @@ func (x *Index) Pop(q QueueID, s Selection, dst []Packet) []Packet {
 	dst = append(dst, x.packet(id, e))
 	x.remove(id, e)
 	return dst
-}
-
-// Claim lends the selected packet to a consumer until leaseEnd (Unix milliseconds; 0 or less: until
-// it answers) and counts the attempt, up to 65,535. It returns the packet as it is then; false when
-// nothing can be selected. It takes no group. See Best for times.
-func (x *Index) Claim(q QueueID, s Selection, leaseEnd int64) (Packet, bool) {
-	id := x.best(q, &s)
-	if id == 0 {
-		return Packet{}, false
-	}
-	e := x.entries.at(id)
-	if e.attempts < ^uint16(0) {
-		e.attempts++
-	}
-	x.setState(id, e, Claimed, leaseEnd)
-	return x.packet(id, e), true
-}
-
-// Extend sets a new lease end for a claimed packet (0 or less: none); false when there is no such
-// claim.
-func (x *Index) Extend(id ID, leaseEnd int64) bool {
-	e := x.entry(id)
-	if e == nil || e.state != Claimed {
-		return false
-	}
-	x.setState(uint32(id), e, Claimed, leaseEnd)
-	return true
-}
-
-// Release returns a claimed packet to its own place in the order: at once, or at notBefore (Unix
-// milliseconds) if that is after now. False when there is no such claim. If the packet expired
-// meanwhile, the next Advance removes it.
-func (x *Index) Release(id ID, notBefore, now int64) bool {
-	e := x.entry(id)
-	if e == nil || e.state != Claimed {
-		return false
-	}
-	if notBefore > max(now, 0) {
-		x.setState(uint32(id), e, Delayed, notBefore)
-	} else {
-		x.setState(uint32(id), e, Ready, 0)
-	}
-	return true
 }
 
 // Group appends to dst the packets that a Pop with s takes when it selects this one, in the same

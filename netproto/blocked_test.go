@@ -51,7 +51,7 @@ func (s *waitSession) Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err er
 			err := tx.Wait(s.peer.Consumer(), s, [][]byte{[]byte("q")}, broker.Room{}, 0)
 			return n, Blocked, err
 		case "push\n":
-			if err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}); err != nil {
+			if err := pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1})); err != nil {
 				return n, Incomplete, err
 			}
 		case "drain\n":
@@ -62,7 +62,7 @@ func (s *waitSession) Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err er
 	}
 }
 
-func (s *waitSession) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet) []byte {
+func (s *waitSession) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet, _ []broker.Detail) []byte {
 	return append(dst, "got\n"...)
 }
 
@@ -178,3 +178,6 @@ func TestADrainJustBeforeARequestWaitsIsSeen(t *testing.T) {
 		t.Fatalf("the client got %q, %v", rest, err)
 	}
 }
+
+// pushError is the error of a Push whose id does not matter.
+func pushError(_ broker.ID, err error) error { return err }

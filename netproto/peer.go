@@ -94,8 +94,8 @@ func (p *Peer) close(dead bool) {
 }
 
 // Packets implements broker.Receiver.
-func (p *Peer) Packets(tag broker.Tag, packets []broker.Packet) {
-	p.out.append(func(dst []byte) []byte { return p.session.AppendPackets(dst, tag, packets) })
+func (p *Peer) Packets(tag broker.Tag, packets []broker.Packet, details []broker.Detail) {
+	p.out.append(func(dst []byte) []byte { return p.session.AppendPackets(dst, tag, packets, details) })
 }
 
 // Reply implements broker.Receiver.

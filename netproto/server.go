@@ -49,7 +49,7 @@ type Session interface {
 	Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err error)
 	// AppendPackets encodes a reply or a delivery of packets; tag is that of the call that asked for
 	// them. The broker's completer calls it.
-	AppendPackets(dst []byte, tag broker.Tag, packets []broker.Packet) []byte
+	AppendPackets(dst []byte, tag broker.Tag, packets []broker.Packet, details []broker.Detail) []byte
 }
 
 // Closer is a session that wants to know of the end of its connection.

@@ -34,6 +34,8 @@ type Source interface {
 	Heads(fn func(*storage.Head) error) error
 	Fields(fn func(*storage.Field) error) error
 	Flush() storage.Flush
+	// Deliveries calls fn with every delivery state in the same way.
+	Deliveries(fn func(d *storage.Delivery, stored storage.Stored) error) error
 	// Verify compares a tally of all packets, heads and fields with the control record. An error wraps
 	// storage.ErrLoss.
 	Verify(scan storage.Tally) error
@@ -44,6 +46,21 @@ type Queue struct {
 	ID    uint32
 	Index index.QueueID
 	Name  []byte
+	// Settings and Counters are those of the definition.
+	Settings *storage.Settings
+	Counters storage.Counters
+}
+
+// Worker is a consumer that a delivery state names.
+type Worker struct {
+	Queue index.QueueID // of the packet
+	Name  string
+}
+
+// Orphan is a delivery state without a packet, whose records are to be deleted.
+type Orphan struct {
+	Identity uint64
+	Stored   storage.Stored
 }
 
 // State is what a broker starts from.
@@ -58,8 +75,12 @@ type State struct {
 	// head if its version is not 0. Their values are not in memory: Small is empty, or nil for a large
 	// one.
 	Leftovers []*index.Key
-	Marks     storage.Marks
-	Report    Report
+	// Workers are the consumers of index.Delivery.Consumer: number n is Workers[n-1]. Two queues have
+	// two numbers for one name.
+	Workers []Worker
+	Orphans []Orphan
+	Marks   storage.Marks
+	Report  Report
 }
 
 // Report says what a recovery found.
@@ -209,16 +230,16 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 // entry is the index entry of a stored packet.
 func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 	return index.Entry{
-		Queue:     q,
-		Wide:      m.Wide(),
-		Priority:  id.Priority,
-		Seq:       id.Seq,
-		Key:       m.Key,
-		Hash:      m.Hash,
-		Size:      m.Size,
-		Flags:     storage.Flags(m.Expiry != 0, m.Large, m.More),
-		Expiry:    m.Expiry,
-		NotBefore: m.NotBefore,
-		Attempts:  uint16(min(m.Attempts, 0xffff)),
+		Queue:    q,
+		Wide:     m.Wide(),
+		Priority: id.Priority,
+		Seq:      id.Seq,
+		Key:      m.Key,
+		Hash:     m.Hash,
+		Size:     m.Size,
+		Flags:    storage.Flags(m.Expiry != 0, m.Large, m.More),
+		Identity: m.Identity,
+		Expiry:   m.Expiry,
+		Until:    m.NotBefore,
 	}
 }

@@ -62,6 +62,10 @@ type Op struct {
 type Removed struct {
 	Expires bool // the packet had an expiry
 	Large   bool // its payload has a record of its own: Meta.Large, or IsLarge
+	// Stored are the records of its delivery state, which go with it, and Identity names them. A
+	// packet that moves keeps them: then Stored is 0.
+	Stored   Stored
+	Identity uint64
 }
 
 // IsLarge reports whether a payload of n bytes gets a record of its own.

@@ -50,6 +50,7 @@ type Packet struct {
 	Attempts   uint32
 	Producer   string
 	Hash       uint64 // ValueHash of a large payload without a key; 0: unknown, and it is not written
+	Identity   uint64 // what the packet is called wherever it goes; 0: its sequence
 }
 
 // Meta is a Packet without its payload and producer: what an index needs.
@@ -63,6 +64,7 @@ type Meta struct {
 	Size       uint32 // len(key) + len(payload)
 	Hash       uint64 // ValueHash of the payload of a packet without a key; 0: unknown
 	Large      bool   // the payload has a record of its own
+	Identity   uint64 // as of Packet
 	More       bool   // there is more than key, times, attempts and payload: tags, a producer, or what a later version wrote
 }
 

@@ -14,6 +14,9 @@ type Queue struct {
 	Expiry int64
 	// Dropped says that the queue is gone: nobody can name it, and its packets are being deleted.
 	Dropped bool
+	// Settings are nil if none was ever set: then the queue ends when it is empty.
+	Settings *Settings
+	Counters Counters
 
 	// New says that no definition of ID is on disk, so that taking the queue back in the same batch
 	// needs no write. When in doubt leave it false. It is not stored.

@@ -11,7 +11,13 @@ type Tally struct {
 
 	Keys    uint64 // how many heads and fields there are
 	KeyHash uint64 // sum of ItemHash over them, modulo 2^64
+
+	Deliveries   uint64 // how many delivery states there are
+	DeliveryHash uint64 // sum over them of the xxhash64 of their identity, modulo 2^64
 }
+
+// AddDelivery counts a delivery state.
+func (t *Tally) AddDelivery(identity uint64) { panic("not built") }
 
 // AddItem counts a head or a field.
 func (t *Tally) AddItem(v ValueID, version uint64) {

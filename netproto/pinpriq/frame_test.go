@@ -152,7 +152,7 @@ func TestAPacketOverItsLengthIsRefusedAndWritesNothing(t *testing.T) {
 
 func TestAReplyStaysInStepWhateverItIsGiven(t *testing.T) {
 	long := make([]byte, 0x10000)
-	got := (&session{}).AppendPackets([]byte{}, 0, []broker.Packet{{Payload: long}, {Payload: []byte("fits")}, {Key: long}})
+	got := (&session{}).AppendPackets([]byte{}, 0, []broker.Packet{{Payload: long}, {Payload: []byte("fits")}, {Key: long}}, nil)
 	in := bufio.NewReader(bytes.NewReader(got))
 	packets, err := ReadReply(in)
 	if _, end := in.ReadByte(); err != nil || end != io.EOF || len(packets) != 1 || string(packets[0].Payload) != "fits" {

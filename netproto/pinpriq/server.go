@@ -79,13 +79,14 @@ func (s *session) call(tx *broker.Tx) error {
 	r := &s.request
 	switch r.Op {
 	case OpPush:
-		return tx.Push(broker.PushRequest{
+		_, err := tx.Push(broker.PushRequest{
 			Queue:    r.Queue,
 			Priority: uint32(r.Priority),
 			TTL:      time.Duration(r.TTL) * time.Millisecond,
 			Key:      r.Packet.Key,
 			Payload:  r.Packet.Payload,
 		})
+		return err
 	case OpPop:
 		return tx.Pop(s.consumer, r.Queue, selection, 0)
 	case OpSubscribe:
@@ -99,7 +100,7 @@ func (s *session) call(tx *broker.Tx) error {
 
 // AppendPackets implements netproto.Session. A packet that does not fit the frame cannot come, as
 // the selection leaves it queued. If one came, it would be left out: the stream stays in step.
-func (s *session) AppendPackets(dst []byte, _ broker.Tag, packets []broker.Packet) []byte {
+func (s *session) AppendPackets(dst []byte, _ broker.Tag, packets []broker.Packet, _ []broker.Detail) []byte {
 	head, count := len(dst), 0
 	dst = AppendCount(dst, 0)
 	for i := range packets {

@@ -163,7 +163,7 @@ func (s *session) tag(of shape) broker.Tag {
 }
 
 // AppendPackets implements netproto.Session.
-func (s *session) AppendPackets(dst []byte, tag broker.Tag, packets []broker.Packet) []byte {
+func (s *session) AppendPackets(dst []byte, tag broker.Tag, packets []broker.Packet, details []broker.Detail) []byte {
 	resp3 := tag&tagRESP3 != 0
 	switch shape(tag) {
 	case shapeBulk:
