@@ -68,7 +68,8 @@ type Packet struct {
 	Size     uint32
 	Flags    uint8
 	State    State
-	Stored   uint8 // as of Delivery
+	Stored   uint8  // as of Delivery
+	Consumer uint32 // as of Delivery
 	Ref      uint32
 }
 

@@ -53,8 +53,9 @@ type Queue struct {
 
 // Worker is a consumer that a delivery state names.
 type Worker struct {
-	Queue index.QueueID // of the packet
-	Name  string
+	Queue   index.QueueID // of the packet
+	Name    string
+	Packets int // whose delivery state names it
 }
 
 // Orphan is a delivery state without a packet, whose records are to be deleted.
