@@ -18,6 +18,8 @@ type batch struct {
 	replies     []reply      // in the order of their calls
 	records     [][]byte     // the packets, or the bytes, of all replies; the committer fills the nils
 	misses      []miss       // the nils of records that are not those of late
+	details     []Detail     // of the records of replies of kind replyDetailed
+	notes       []noteMiss   // what of details only the disk holds
 	ahead       []miss       // neighbours of what is read, read along for the cache
 	copied      []byte       // records copied out of the cache, and bytes of replies
 	queuedBytes int          // of all replies
@@ -30,17 +32,19 @@ type batch struct {
 type reply struct {
 	to          *Consumer
 	first, last int32
-	queuedBytes int // of those records, and replyOverhead
+	detail      int32 // of replyDetailed: the first of its details
+	queuedBytes int   // of those records, and replyOverhead
 	kind        replyKind
-	tag         Tag // of replyPackets
+	tag         Tag // of replyPackets and replyDetailed
 }
 
 type replyKind uint8
 
 const (
-	replyPackets replyKind = iota // a pop's reply or a delivery
-	replyBytes                    // what a session put together itself: one record
-	replyFinish                   // the consumer is gone: nothing follows
+	replyPackets  replyKind = iota // a pop's reply or a delivery
+	replyDetailed                  // packets with details
+	replyBytes                     // what a session put together itself: one record
+	replyFinish                    // the consumer is gone: nothing follows
 )
 
 // miss is a record to read from the store before the batch deletes it.
@@ -67,6 +71,8 @@ func (t *batch) reset() {
 		replies: emptied(t.replies, keep),
 		records: emptied(t.records, keep),
 		misses:  emptied(t.misses, keep),
+		details: emptied(t.details, MaxCount),
+		notes:   emptied(t.notes, MaxCount),
 		ahead:   emptied(t.ahead, keep),
 		copied:  emptied(t.copied, keepBytes),
 	}

@@ -29,6 +29,14 @@
 //	deliver.go   the rule by which subscribers get packets
 //	queue.go     the queues that are known
 //	sweep.go     queues go, the large ones in slices
+//	claim.go     claims: a consumer gets packets for a while
+//	return.go    claims end without success: packets come back, or die
+//	workers.go   who claims from a queue
+//	detail.go    what a reply says of a packet besides its record
+//	settings.go  what a queue does with packets that are claimed
+//	counters.go  what queues have done
+//	inspect.go   what queues hold, and who works on them
+//	bulk.go      many packets change, in slices
 //	batch.go     one group commit
 //	commit.go    batches go to disk
 //	puts.go      which packets the batch puts, and those whose records come late
@@ -57,7 +65,7 @@ import (
 type Packet = storage.Packet
 
 // Store is what the broker needs of the storage. Only the committer goroutine calls Apply, Read,
-// Damage and ReadValues. The other methods may be called at any time.
+// Damage, ReadNotes and ReadValues. The other methods may be called at any time.
 type Store interface {
 	// Apply makes the batch durable, all or nothing. Any error but storage.ErrTooLarge and
 	// storage.ErrFull leaves the outcome unknown and ends the broker.
@@ -70,6 +78,9 @@ type Store interface {
 	// ReadValues calls fn with the large value of each string or field, nil where there is none or it
 	// is damaged. The bytes are valid during the call only.
 	ReadValues(ids []storage.ValueID, fn func(i int, value []byte) error) error
+	// ReadNotes calls fn with the text of each note, nil where there is none. The bytes are valid
+	// during the call only.
+	ReadNotes(ids []storage.NoteID, fn func(i int, text []byte) error) error
 	// Flush returns the flush record of the last batch applied.
 	Flush() storage.Flush
 	Limits() storage.Limits
@@ -112,7 +123,11 @@ type Broker struct {
 	dispatch          *index.Dispatch
 	queues            queueTable
 	keys              *index.Keyspace
-	leftovers         []*index.Key  // see leftovers.go
+	leftovers         []*index.Key // see leftovers.go
+	orphans           []recovery.Orphan
+	workers           workers
+	counted           []*queue      // whose counters are to be saved, see counters.go
+	countersAt        int64         // when, on the steady clock
 	flush             storage.Flush // that is being carried out
 	watches           watches
 	marks             storage.Marks
@@ -180,6 +195,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		dispatch:   index.NewDispatch(),
 		keys:       state.Keys,
 		leftovers:  state.Leftovers,
+		orphans:    state.Orphans,
 		flush:      store.Flush(),
 		watches:    make(watches),
 		marks:      state.Marks,
@@ -194,6 +210,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	b.queues.load(state.Queues)
 	b.loadDropped(state.Dropped)
 	b.begin()
+	b.workers.load(state.Workers, &b.queues, b.tx.now)
 	b.open = newBatch(b.marks)
 	b.open.number = 1
 	for _, q := range b.queues.all {

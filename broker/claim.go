@@ -1,19 +1,156 @@
 package broker
 
+import (
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// A claim lends a packet to a consumer. The packet stays in its queue and in the store; its delivery
+// state says who has it, until when, and for which token. Every claim gets a new token, so whoever
+// comes late with an old one changes nothing.
+
 // ClaimRequest says which packets of a queue a consumer wants to claim.
 type ClaimRequest struct {
-	Selection        // Count is at most MaxCount
+	Selection        // Count is at most MaxCount; a group is cut there
 	Lease     int64  // in milliseconds; 0 is that of the queue's settings
-	Consumer  []byte // its name, at most MaxConsumer bytes
+	Consumer  []byte // its name, at most MaxConsumer bytes; empty: none
 }
 
 // Claim lends packets to a consumer: they are nobody else's until their leases end. The reply goes
 // to c's receiver, with details. It has no packets if none can be selected or the queue is unknown.
-// What it brings says ClaimRoom.
-func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error { panic("not built") }
+// It brings what ClaimRoom says.
+func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
+	count := max(1, r.Count)
+	if r.Group {
+		count = MaxCount
+	}
+	if err := tx.begin(ClaimRoom(count, len(r.Consumer))); err != nil {
+		return err
+	}
+	b := tx.b
+	if b.spaceLevel(tx.now) >= storage.Stop {
+		return ErrStopped
+	}
+	q, err := b.findQueue(name)
+	if err != nil {
+		return err
+	}
+	first, bytes := len(b.open.records), 0
+	if q != nil {
+		selection := b.selection(r.Selection)
+		selection.Limit.Packets = MaxCount
+		b.selectPackets(q, r.Selection, selection)
+		bytes = b.scratchBytes()
+		if err := tx.useReply(bytes); err != nil {
+			return err
+		}
+		tx.claim(q, r)
+		if len(b.open.misses) > 0 {
+			b.open.readAhead(q, selection)
+		}
+	}
+	b.queueReply(c, first, replyDetailed, tag, bytes)
+	return nil
+}
 
-// ClaimRoom is what a Claim of so many packets brings.
-func ClaimRoom(packets, consumer int) Room { panic("not built") }
+// ClaimRoom is what a Claim of so many packets brings, by a consumer whose name has so many bytes.
+func ClaimRoom(packets, consumer int) Room {
+	return Room{Records: packets, Bytes: packets * consumer}
+}
+
+// claim claims the packets in b.scratch and puts them into the reply.
+func (tx *Tx) claim(q *queue, r ClaimRequest) {
+	b, w := tx.b, (*worker)(nil)
+	if len(r.Consumer) > 0 {
+		w = b.enter(q, r.Consumer)
+	}
+	lease := r.Lease
+	if lease == 0 {
+		lease = settingsOf(q).Lease
+	}
+	for _, p := range b.scratch {
+		b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
+		d := b.ix.Delivery(p.ID)
+		b.hold(&d, w)
+		if d.FirstClaim == 0 {
+			d.FirstClaim = tx.now
+		}
+		d.LastClaim, d.Token = tx.now, b.nextSeq(Newest)
+		if d.Attempts < ^uint16(0) {
+			d.Attempts++
+		}
+		b.putNote(p, &d, storage.NoteProgress, nil)
+		b.setDelivery(p, d, storage.Claimed, tx.steady+lease)
+		p, _ = b.ix.Get(p.ID)
+		b.detail(q, p)
+	}
+	if len(b.scratch) > 0 {
+		b.touch(q)
+	}
+}
+
+// hold makes a worker, which may be none, the last that claimed a packet.
+func (b *Broker) hold(d *index.Delivery, w *worker) {
+	if d.Consumer != 0 {
+		old := b.workers.all[d.Consumer-1]
+		if old == w {
+			return
+		}
+		old.packets--
+		d.Consumer = 0
+		b.workers.release(old)
+	}
+	if w != nil {
+		w.packets++
+		d.Consumer = w.number
+	}
+}
+
+// setDelivery gives a packet a delivery state, in the index and in the store. until is the lease end
+// on the steady clock, or the not-before on the wall clock; 0 is none.
+func (b *Broker) setDelivery(p index.Packet, d index.Delivery, s storage.DeliveryState, until int64) {
+	stored := storage.Stored(d.Stored)
+	d.Stored |= uint8(storage.StoredDelivery)
+	b.ix.SetDelivery(p.ID, d)
+	b.ix.SetState(p.ID, stateOf(s, until), until)
+	if s == storage.Claimed {
+		until = b.wall(until)
+	}
+	b.open.ops.PutDelivery(&storage.Delivery{
+		Identity: p.Identity, State: s, Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
+		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.workers.name(d.Consumer),
+		Origin: d.Origin, Expiry: p.Expiry,
+	}, stored)
+}
+
+// stateOf is the state in the index of a packet with a delivery state.
+func stateOf(s storage.DeliveryState, until int64) State {
+	switch {
+	case s == storage.Claimed:
+		return index.Claimed
+	case s == storage.Dead:
+		return index.Dead
+	case s == storage.Done:
+		return index.Done
+	case until > 0:
+		return index.Delayed
+	}
+	return index.Ready
+}
+
+// putNote writes a text of a packet's delivery state, or deletes it if it is empty.
+func (b *Broker) putNote(p index.Packet, d *index.Delivery, kind storage.NoteKind, text []byte) {
+	bit := storage.StoredReason
+	if kind == storage.NoteProgress {
+		bit = storage.StoredProgress
+	}
+	if stored := storage.Stored(d.Stored); len(text) > 0 || stored&bit != 0 {
+		b.open.ops.PutNote(storage.NoteID{Identity: p.Identity, Kind: kind}, text, stored)
+	}
+	if d.Stored &^= uint8(bit); len(text) > 0 {
+		d.Stored |= uint8(bit)
+	}
+}
 
 // Receipt names one claim.
 type Receipt struct {
@@ -21,25 +158,126 @@ type Receipt struct {
 	Token int64
 }
 
-// Ack ends claims: their packets are done. It returns how many of the receipts were good. If none
-// was, it returns ErrStale, and ErrUnknownQueue if there is no such queue.
-func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) { panic("not built") }
-
-// Nack says how a claim ends that failed.
-type Nack struct {
-	Delay  int64  // in milliseconds, before it is ready again; negative: as the queue's settings say
-	Reason []byte // at most MaxReason bytes
-	Dead   bool   // it is not to be tried again
+// claimed returns the packet of a claim; ok is false if the claim has ended or never was.
+func (b *Broker) claimed(q *queue, r Receipt) (p index.Packet, d index.Delivery, ok bool) {
+	p, ok = b.ix.Find(r.ID.identity())
+	if !ok || p.Queue != q.ix || p.State != index.Claimed {
+		return p, d, false
+	}
+	d = b.ix.Delivery(p.ID)
+	if d.Token-middle != uint64(r.Token) {
+		return p, d, false
+	}
+	b.seen(d)
+	return p, d, true
 }
 
-// Nack returns a packet to its queue, or lets it die if it was tried often enough. It returns the
-// state that the packet has then. ErrStale, ErrUnknownQueue.
-func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) { panic("not built") }
+// useClaim returns the queue and the packet of a claim, for a call that brings r.
+func (tx *Tx) useClaim(name []byte, r Receipt, room Room) (q *queue, p index.Packet, d index.Delivery, err error) {
+	if err := tx.begin(room); err != nil {
+		return nil, p, d, err
+	}
+	b := tx.b
+	if q, err = b.knownQueue(name); err != nil {
+		return nil, p, d, err
+	}
+	if b.spaceLevel(tx.now) >= storage.Stop {
+		return nil, p, d, ErrStopped
+	}
+	p, d, ok := b.claimed(q, r)
+	if !ok {
+		return nil, p, d, ErrStale
+	}
+	return q, p, d, nil
+}
+
+// knownQueue is findQueue, with ErrUnknownQueue if nothing is called so.
+func (b *Broker) knownQueue(name []byte) (*queue, error) {
+	q, err := b.findQueue(name)
+	if err == nil && (q == nil || !b.exists(q)) {
+		return nil, ErrUnknownQueue
+	}
+	return q, err
+}
+
+// Ack ends claims: their packets are done. It returns how many of the receipts were good. If none
+// was, it returns ErrStale, and ErrUnknownQueue if there is no such queue. It brings what AckRoom
+// says.
+func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
+	b := tx.b
+	if err := tx.begin(tx.AckRoom(name, receipts)); err != nil {
+		return 0, err
+	}
+	q, err := b.knownQueue(name)
+	if err != nil {
+		return 0, err
+	}
+	if b.spaceLevel(tx.now) >= storage.Stop {
+		return 0, ErrStopped
+	}
+	for _, r := range receipts {
+		if p, d, ok := b.claimed(q, r); ok {
+			b.finish(q, p, d)
+			good++
+		}
+	}
+	if good == 0 {
+		return 0, ErrStale
+	}
+	b.count(q, &q.counters.Acked, good)
+	b.touch(q)
+	b.markEmpty(q)
+	return good, nil
+}
+
+// AckRoom is what an Ack brings.
+func (tx *Tx) AckRoom(name []byte, receipts []Receipt) Room {
+	q := tx.b.queues.find(name)
+	room := Room{Deletes: len(receipts)}
+	if q == nil || settingsOf(q).Retain == 0 {
+		return room
+	}
+	for _, r := range receipts {
+		if p, _, ok := tx.b.claimed(q, r); ok {
+			room = room.Plus(Room{Records: 2, Bytes: int(p.Size)})
+		}
+	}
+	return room
+}
+
+// finish ends a packet that was acknowledged. A queue that retains such keeps it for a while.
+func (b *Broker) finish(q *queue, p index.Packet, d index.Delivery) {
+	retain := settingsOf(q).Retain
+	if retain == 0 {
+		b.ix.Remove(p.ID)
+		b.deletePacket(q, p)
+		return
+	}
+	moved, _ := b.moveTo(q, p, q, q.packet(p), b.tx.now+retain)
+	b.setDelivery(moved, d, storage.Done, 0)
+}
 
 // Extend lets the lease of a claim end so many milliseconds from now, and returns that moment.
-// ErrStale, ErrUnknownQueue.
-func (tx *Tx) Extend(name []byte, r Receipt, lease int64) (end int64, err error) { panic("not built") }
+// ErrStale, ErrUnknownQueue. It brings one record.
+func (tx *Tx) Extend(name []byte, r Receipt, lease int64) (end int64, err error) {
+	_, p, d, err := tx.useClaim(name, r, Room{Records: 1, Bytes: MaxConsumer})
+	if err != nil {
+		return 0, err
+	}
+	tx.b.setDelivery(p, d, storage.Claimed, tx.steady+lease)
+	return tx.now + lease, nil
+}
 
 // Progress notes how far a consumer has come, in percent, with a text of at most MaxReason bytes.
-// ErrStale, ErrUnknownQueue.
-func (tx *Tx) Progress(name []byte, r Receipt, percent int, text []byte) error { panic("not built") }
+// ErrStale, ErrUnknownQueue. It brings one record with the text.
+func (tx *Tx) Progress(name []byte, r Receipt, percent int, text []byte) error {
+	_, p, d, err := tx.useClaim(name, r, Room{Records: 1, Bytes: 1 + len(text)})
+	if err != nil {
+		return err
+	}
+	b := tx.b
+	b.patched = append(append(b.patched[:0], byte(percent)), text...)
+	b.putNote(p, &d, storage.NoteProgress, b.patched)
+	b.ix.SetDelivery(p.ID, d)
+	return nil
+}

@@ -104,6 +104,8 @@ func (b *Broker) clean() (more bool) {
 	more = b.evictDue()
 	more = b.sweep() || more
 	more = b.sweepKeys() || more
+	more = b.sweepOrphans() || more
+	more = b.saveCounters() || more
 	b.endFlush()
 	return more
 }
@@ -114,11 +116,14 @@ func (b *Broker) sleep(now int64) time.Duration {
 		return fullRetry
 	}
 	wait := longestSleep.Milliseconds()
-	if due, ok := b.ix.Wait(now, b.steady()); ok {
+	if due, ok := b.ix.Wait(now, b.tx.steady); ok {
 		wait = min(wait, due)
 	}
 	if due, ok := b.keys.Deadline(); ok {
 		wait = min(wait, due-now)
+	}
+	if len(b.counted) > 0 {
+		wait = min(wait, b.countersAt-b.tx.steady)
 	}
 	if len(b.waits) > 0 {
 		wait = min(wait, b.waits[0].until-now)
@@ -135,6 +140,11 @@ func (b *Broker) commit(t *batch) error {
 	// batch pushed is never a miss, and all earlier batches are durable.
 	if len(t.misses)+len(t.late) > 0 {
 		if err := b.readRecords(t); err != nil {
+			return err
+		}
+	}
+	if len(t.notes) > 0 {
+		if err := b.readNotes(t); err != nil {
 			return err
 		}
 	}

@@ -40,26 +40,38 @@ func (b *Broker) completed() {
 
 // handOut gives one reply to its receiver. It returns packets grown, for the next call.
 func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
-	if r.kind == replyFinish {
+	switch r.kind {
+	case replyFinish:
 		r.to.to.Finish()
 		return packets
-	}
-	if r.kind == replyBytes {
+	case replyBytes:
 		r.to.to.Reply(t.records[r.first])
 		r.handedOver()
 		return packets
 	}
-	for _, record := range t.records[r.first:r.last] {
+	var details []Detail
+	if r.kind == replyDetailed {
+		details = t.details[r.detail : r.detail+r.last-r.first]
+	}
+	for i, record := range t.records[r.first:r.last] {
 		if record == nil {
 			continue
 		}
 		packets = append(packets, Packet{})
-		if err := storage.DecodeRecord(record, &packets[len(packets)-1]); err != nil {
-			packets = packets[:len(packets)-1]
+		last := len(packets) - 1
+		if err := storage.DecodeRecord(record, &packets[last]); err != nil {
+			packets = packets[:last]
 			b.log.Error("popped packet cannot be decoded and is left out of its reply", "error", err)
+			continue
+		}
+		if details != nil {
+			details[last] = details[i]
 		}
 	}
-	r.to.to.Packets(r.tag, packets, nil)
+	if details != nil {
+		details = details[:len(packets)]
+	}
+	r.to.to.Packets(r.tag, packets, details)
 	r.handedOver()
 	return packets
 }

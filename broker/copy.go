@@ -113,14 +113,15 @@ func (b *Broker) copyQueue(q *queue, name []byte) error {
 func (b *Broker) copyPacket(q *queue, p index.Packet, to *queue) error {
 	c := p
 	c.Queue, c.Seq = to.ix, b.nextSeq(Newest)
-	op := b.putLocated(b.locate(q.packet(p), p.Ref), p, to.packet(c))
-	if c.ID = b.ix.Push(b.entryOf(c), b.tx.now); c.ID == 0 {
+	op := b.putLocated(b.locate(q.packet(p), p.Ref), p, to.packet(c), c.Seq, p.Expiry)
+	e := b.entryOf(c)
+	e.Identity, e.Delivery = c.Seq, index.Delivery{}
+	if c.ID = b.ix.Push(e, b.tx.now); c.ID == 0 {
 		b.open.ops.Cancel(op)
 		return ErrTooManyPackets
 	}
 	if b.open.ops.Record(op) == nil {
-		l := &b.open.late[len(b.open.late)-1]
-		l.entry, l.seq, l.expiry = c.ID, c.Seq, p.Expiry
+		b.open.late[len(b.open.late)-1].entry = c.ID
 	}
 	return nil
 }

@@ -1,6 +1,11 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/index"
+import (
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
 
 // State is what a packet waits for.
 type State = index.State
@@ -21,10 +26,8 @@ type ID int64
 // middle is the first sequence of a store (storage.Marks).
 const middle = 1 << 63
 
-func idOf(identity uint64) ID        { return ID(identity - middle) }
-func (id ID) identity() uint64       { return uint64(id) + middle }
-func tokenOf(token uint64) int64     { return int64(token - middle) }
-func tokenNumber(shown int64) uint64 { return uint64(shown) + middle }
+func idOf(identity uint64) ID  { return ID(identity - middle) }
+func (id ID) identity() uint64 { return uint64(id) + middle }
 
 // Detail is what a reply says of a packet besides its record. Times are in Unix milliseconds, 0 is
 // none.
@@ -44,4 +47,70 @@ type Detail struct {
 	// Reason says why it came back or died the last time, and Progress how far its consumer has come:
 	// a percent in the first byte, and text. Nil if nothing was said. Valid during the call only.
 	Reason, Progress []byte
+}
+
+// noteMiss is a text of a detail that the committer reads from the disk.
+type noteMiss struct {
+	id     storage.NoteID
+	detail int32
+}
+
+// detail appends what is to be said of a packet to the details of the reply that is being made. The
+// packet is still in the index.
+func (b *Broker) detail(q *queue, p index.Packet) {
+	t, d := b.open, b.ix.Delivery(p.ID)
+	e := Detail{
+		ID: idOf(p.Identity), Queue: q.name, Priority: p.Priority, State: p.State, Attempts: int(d.Attempts),
+		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.workers.name(d.Consumer), Origin: b.queues.originName(d.Origin),
+	}
+	switch p.State {
+	case index.Delayed:
+		e.NotBefore = p.Until
+	case index.Claimed:
+		e.Token, e.LeaseEnd = int64(d.Token-middle), b.wall(p.Until)
+	}
+	n := int32(len(t.details))
+	if stored := storage.Stored(d.Stored); stored&(storage.StoredReason|storage.StoredProgress) != 0 {
+		e.Reason = b.text(p, storage.NoteReason, stored&storage.StoredReason != 0, n)
+		e.Progress = b.text(p, storage.NoteProgress, stored&storage.StoredProgress != 0, n)
+	}
+	t.details = append(t.details, e)
+}
+
+// wall is the moment of the steady clock on the wall clock.
+func (b *Broker) wall(steady int64) int64 { return steady - b.tx.steady + b.tx.now }
+
+// text returns a note of a packet if it has one and the open batch puts it. If the disk has it, the
+// committer reads it for the detail.
+func (b *Broker) text(p index.Packet, kind storage.NoteKind, has bool, detail int32) []byte {
+	if !has {
+		return nil
+	}
+	t, id := b.open, storage.NoteID{Identity: p.Identity, Kind: kind}
+	if text, ok := t.ops.Note(id); ok {
+		return t.copy(text)
+	}
+	t.notes = append(t.notes, noteMiss{id, detail})
+	return nil
+}
+
+// readNotes reads the texts of the batch's details that only the disk has.
+func (b *Broker) readNotes(t *batch) error {
+	ids := make([]storage.NoteID, len(t.notes))
+	for i, n := range t.notes {
+		ids[i] = n.id
+	}
+	err := b.store.ReadNotes(ids, func(i int, text []byte) error {
+		d := &t.details[t.notes[i].detail]
+		if t.notes[i].id.Kind == storage.NoteReason {
+			d.Reason = t.copy(text)
+		} else {
+			d.Progress = t.copy(text)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read reasons and progress: %w", err)
+	}
+	return nil
 }

@@ -42,3 +42,17 @@ func (b *Broker) sweepRecord(k *index.Key) bool {
 	k.RemoveField(f)
 	return true
 }
+
+// sweepOrphans deletes delivery states that a start found without their packets. It is the
+// committer's, and returns true if it has to go on once others had the lock.
+func (b *Broker) sweepOrphans() (more bool) {
+	for n := min(sweepSlice, b.limits.ops/8); n > 0 && len(b.orphans) > 0; n-- {
+		if b.refusesDelivery() || b.open.ops.Len() >= b.limits.ops/2 {
+			return false
+		}
+		last := len(b.orphans) - 1
+		b.open.ops.DeleteDelivery(b.orphans[last].Identity, b.orphans[last].Stored)
+		b.orphans = b.orphans[:last]
+	}
+	return len(b.orphans) > 0
+}

@@ -78,11 +78,11 @@ const (
 	keepScratch     = 1 << 16 // packets of a large call for which memory is kept
 	packetOverhead  = 16      // bytes that a packet of a reply counts for besides key and payload
 	batchesInFlight = 4       // open, committing, completing, and one to swap
+	tagOverhead     = 10      // bytes that a tag counts for besides name and value
 	replyOverhead   = 8       // bytes that a reply counts for besides its packets
 	readAhead       = 512     // neighbours read with a payload that was not cached
 	readAheadBytes  = 1 << 20 // and how large they may be together
 	spaceCheck      = 100     // milliseconds between two looks at the disk while it is too full
-	timersAtOnce    = 128     // timers handled between two looks at the room in the batch
 )
 
 // batchLimits are the sizes at which the open batch takes no further call. They leave room for one

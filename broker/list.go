@@ -131,8 +131,10 @@ func tooLarge(size, limit int) error {
 // replace puts a packet in the place of another, whose expiry it has.
 func (b *Broker) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	id, hash, op := q.packet(old), setHash(p), 0
+	b.leaveWorker(old)
 	if at, ok := b.open.puts.find(id); ok {
 		b.open.ops.Cancel(at)
+		b.deleteDelivery(old)
 		op = b.open.ops.Put(id, p)
 	} else {
 		op = b.open.ops.Replace(id, p, removed(old))

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"fmt"
+
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -12,13 +14,19 @@ import (
 // move gives a packet a new place: at an end of a priority of the queue to, which may be its own.
 // It returns the packet as it is then, and the operation that puts it.
 func (b *Broker) move(q *queue, p index.Packet, to *queue, priority uint32, end End) (moved index.Packet, op int) {
+	return b.moveTo(q, p, to, storage.PacketID{Queue: to.id, Priority: priority, Seq: b.nextSeq(end)}, p.Expiry)
+}
+
+// moveTo is move to a place, which may be the same with another expiry. Where the queue or the expiry
+// is another, the packet's state becomes that of p.
+func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID, expiry int64) (moved index.Packet, op int) {
 	b.define(to)
-	id := storage.PacketID{Queue: to.id, Priority: priority, Seq: b.nextSeq(end)}
-	op = b.moveRecord(q, p, id)
+	op = b.moveRecord(q, p, id, expiry)
 	moved = p
-	moved.Queue, moved.Priority, moved.Seq = to.ix, priority, id.Seq
-	if to == q {
-		b.ix.Move(p.ID, priority, id.Seq)
+	moved.Queue, moved.Priority, moved.Seq, moved.Expiry = to.ix, id.Priority, id.Seq, expiry
+	moved.Flags = storage.Flags(expiry != 0, p.Flags&storage.FlagLarge != 0, p.Flags&storage.FlagMore != 0)
+	if to == q && expiry == p.Expiry {
+		b.ix.Move(p.ID, id.Priority, id.Seq)
 	} else {
 		moved.ID = b.moveEntry(moved)
 		b.touch(q)
@@ -28,31 +36,53 @@ func (b *Broker) move(q *queue, p index.Packet, to *queue, priority uint32, end 
 		moved.Ref = b.cache.add(id.Seq, record)
 		b.ix.SetRef(moved.ID, id.Seq, moved.Ref)
 	} else {
-		l := &b.open.late[len(b.open.late)-1]
-		l.entry, l.seq, l.expiry = moved.ID, id.Seq, p.Expiry
+		b.open.late[len(b.open.late)-1].entry = moved.ID
 	}
 	b.touch(to)
 	return moved, op
 }
 
-// moveRecord takes a packet from where it is in the store and puts it under another id.
-func (b *Broker) moveRecord(q *queue, p index.Packet, to storage.PacketID) (op int) {
+// moveRecord takes a packet from where it is in the store and puts it under another id, with an
+// expiry. Its delivery state stays.
+func (b *Broker) moveRecord(q *queue, p index.Packet, to storage.PacketID, expiry int64) (op int) {
 	at := b.locate(q.packet(p), p.Ref)
+	p.Stored = 0
 	b.deleteRecord(q, p, at.op)
-	return b.putLocated(at, p, to)
+	return b.putLocated(at, p, to, p.Identity, expiry)
 }
 
-// putLocated puts a packet under a new id, with the record that it has elsewhere.
-func (b *Broker) putLocated(at located, p index.Packet, to storage.PacketID) (op int) {
+// putLocated puts a packet under a new id, with the record that p has elsewhere. That is changed
+// where it has to say another identity or expiry.
+func (b *Broker) putLocated(at located, p index.Packet, to storage.PacketID, identity uint64, expiry int64) (op int) {
 	t := b.open
-	if at.record != nil {
+	identity = ownIdentity(identity, to.Seq)
+	switch {
+	case at.record == nil:
+		op = t.ops.PutLate(to, int(p.Size), expiry, p.Flags&storage.FlagLarge != 0)
+		t.late = append(t.late, late{
+			op: int32(op), record: -1, from: at.from, entry: p.ID, seq: to.Seq, expiry: p.Expiry, identity: identity, expires: expiry,
+		})
+	case expiry == p.Expiry && identity == ownIdentity(p.Identity, p.Seq):
 		op = t.ops.PutRecord(to, at.record)
-	} else {
-		op = t.ops.PutLate(to, int(p.Size), p.Expiry, p.Flags&storage.FlagLarge != 0)
-		t.late = append(t.late, late{op: int32(op), record: -1, from: at.from})
+	default:
+		changed, err := storage.AppendChanged(b.patched[:0], at.record, expiry, identity)
+		if err != nil { // what the cache and the batch hold was written by this program
+			panic(fmt.Sprintf("broker: record of packet %v: %v", to, err))
+		}
+		b.patched = changed
+		op = t.ops.PutRecord(to, changed)
 	}
 	t.puts.add(to, op)
 	return op
+}
+
+// ownIdentity is what a packet's record says of its identity at a sequence: nothing if they are the
+// same.
+func ownIdentity(identity, seq uint64) uint64 {
+	if identity == seq {
+		return 0
+	}
+	return identity
 }
 
 // moveEntry brings the index entry of a packet to where that is now.
@@ -62,7 +92,7 @@ func (b *Broker) moveEntry(p index.Packet) index.ID {
 	return b.ix.Push(e, b.tx.now) // there is room: one has just gone
 }
 
-// entryOf is the entry of a packet in another place than the index has it.
+// entryOf is the entry of a packet in another place, or of another state, than the index has it.
 func (b *Broker) entryOf(p index.Packet) index.Entry {
 	key := b.key(p)
 	return index.Entry{
@@ -70,11 +100,15 @@ func (b *Broker) entryOf(p index.Packet) index.Entry {
 		Wide:     storage.IsWide(len(key), int(p.Size)-len(key)),
 		Priority: p.Priority,
 		Seq:      p.Seq,
+		Identity: p.Identity,
 		Key:      key,
 		Hash:     b.ix.Hash(p.ID),
 		Size:     p.Size,
 		Expiry:   p.Expiry,
 		Flags:    p.Flags,
+		State:    p.State,
+		Until:    p.Until,
+		Delivery: b.ix.Delivery(p.ID),
 	}
 }
 

@@ -52,7 +52,7 @@ func typeOf(k *index.Key) Type {
 
 // listNamed returns the queue that has the name, nil if none has.
 func (b *Broker) listNamed(name []byte) *queue {
-	if q := b.queues.find(name); q != nil && b.ix.Counts(q.ix).Len() > 0 {
+	if q := b.queues.find(name); q != nil && b.exists(q) {
 		return q
 	}
 	return nil

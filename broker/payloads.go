@@ -82,7 +82,7 @@ func (b *Broker) readRecords(t *batch) error {
 			return b.fillMiss(t, &t.misses[i], record)
 		}
 		if i -= len(t.misses); i < len(t.late) {
-			return b.fillLate(t, &t.late[i], record)
+			return b.fillLate(t, &t.late[i], record, &decoded)
 		}
 		if record != nil { // nil: the batch that pushed it is not on disk yet
 			ahead[i-len(t.late)] = t.copy(record)
@@ -111,13 +111,21 @@ func (b *Broker) fillMiss(t *batch, m *miss, record []byte) error {
 	return nil
 }
 
-// fillLate gives a put, and the reply that wants it too, the record that was read for it.
-func (b *Broker) fillLate(t *batch, l *late, record []byte) error {
+// fillLate gives a put, and the reply that wants it too, the record that was read for it. p is what
+// that holds.
+func (b *Broker) fillLate(t *batch, l *late, record []byte, p *Packet) error {
 	if record == nil {
 		return b.loseLate(t, l)
 	}
 	if l.record >= 0 {
 		t.records[l.record] = t.copy(record)
+	}
+	if p.Identity != l.identity || p.Expiry != l.expires {
+		changed, err := storage.AppendChanged(nil, record, l.expires, l.identity)
+		if err != nil {
+			return err
+		}
+		record = changed
 	}
 	t.ops.Fill(int(l.op), record)
 	return nil
@@ -135,6 +143,7 @@ func (b *Broker) loseLate(t *batch, l *late) error {
 	defer b.mu.Unlock()
 	if p, ok := b.ix.Get(l.entry); ok && p.Seq == l.seq {
 		b.ix.Remove(l.entry)
+		b.deleteDelivery(p)
 		b.markEmpty(b.queues.of(p.Queue))
 	}
 	return nil

@@ -51,28 +51,41 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 // useGroup takes what a pop would take from what Atomic reserved.
 func (tx *Tx) useGroup(q *queue, s Selection) error {
 	b := tx.b
-	selection := b.selection(s)
-	best, ok := b.ix.Best(q.ix, selection)
-	if !ok {
-		return nil
-	}
-	n, bytes := 1, int(best.Size)
-	if s.Group || s.Count > 1 {
-		if s.Group {
-			b.scratch = b.ix.Group(best.ID, selection, b.scratch[:0])
-		} else {
-			n := min(s.Count, selection.Limit.Packets)
-			b.scratch = b.within(b.ix.Next(q.ix, selection, 0, n, b.scratch[:0]), selection.Limit)
+	if s.Count <= 1 && !s.Group { // most pops
+		best, ok := b.ix.Best(q.ix, b.selection(s))
+		if !ok {
+			return nil
 		}
-		n, bytes = len(b.scratch), 0
-		for _, p := range b.scratch {
-			bytes += int(p.Size)
+		if err := tx.use(Room{Deletes: 1}); err != nil {
+			return err
 		}
+		return tx.useReply(int(best.Size) + packetOverhead)
 	}
-	if err := tx.use(Room{Deletes: n}); err != nil {
+	b.selectPackets(q, s, b.selection(s))
+	if err := tx.use(Room{Deletes: len(b.scratch)}); err != nil {
 		return err
 	}
-	return tx.useReply(bytes + n*packetOverhead)
+	return tx.useReply(b.scratchBytes())
+}
+
+// scratchBytes is what the packets of b.scratch count for in a reply.
+func (b *Broker) scratchBytes() int {
+	bytes := len(b.scratch) * packetOverhead
+	for _, p := range b.scratch {
+		bytes += int(p.Size)
+	}
+	return bytes
+}
+
+// selectPackets leaves in b.scratch what s selects, without taking it.
+func (b *Broker) selectPackets(q *queue, s Selection, selection index.Selection) {
+	b.scratch = b.scratch[:0]
+	if !s.Group {
+		n := min(max(s.Count, 1), selection.Limit.Packets)
+		b.scratch = b.within(b.ix.Next(q.ix, selection, 0, n, b.scratch), selection.Limit)
+	} else if best, ok := b.ix.Best(q.ix, selection); ok {
+		b.scratch = b.ix.Group(best.ID, selection, b.scratch)
+	}
 }
 
 // selection turns s into a selection of the index, limited to what one reply can hold.
@@ -88,23 +101,34 @@ func (b *Broker) selection(s Selection) index.Selection {
 func (b *Broker) popGroup(q *queue, s Selection, c *Consumer, tag Tag) bool {
 	b.logWide(q, s)
 	selection := b.selection(s)
-	if s.Count > 1 {
+	switch {
+	case s.Detail:
+		b.selectPackets(q, s, selection)
+	case s.Count > 1:
 		b.scratch = b.popCount(q, selection, s.Count, b.scratch[:0])
-	} else {
+	default:
 		b.scratch = b.ix.Pop(q.ix, selection, b.scratch[:0])
 	}
 	if len(b.scratch) == 0 {
 		return false
 	}
-	first, bytes := len(b.open.records), 0
+	first, bytes, kind := len(b.open.records), 0, replyPackets
+	if s.Detail {
+		kind = replyDetailed
+	}
 	for _, p := range b.scratch {
+		if s.Detail {
+			b.detail(q, p)
+			b.ix.Remove(p.ID)
+		}
 		b.popRecord(q, p)
 		bytes += int(p.Size)
 	}
 	if len(b.open.misses) > 0 {
 		b.open.readAhead(q, selection)
 	}
-	b.queueReply(c, first, replyPackets, tag, bytes)
+	b.queueReply(c, first, kind, tag, bytes)
+	b.count(q, &q.counters.Popped, len(b.scratch))
 	b.touch(q)
 	b.markEmpty(q)
 	return true
@@ -160,18 +184,30 @@ func (b *Broker) deletePacket(q *queue, p index.Packet) {
 	b.deleteRecord(q, p, op)
 }
 
-// deleteRecord removes a packet from the store. op is the operation of the open batch that puts it,
-// or -1.
+// deleteRecord removes a packet from the store, with its delivery state. op is the operation of the
+// open batch that puts it, or -1.
 func (b *Broker) deleteRecord(q *queue, p index.Packet, op int) {
+	b.leaveWorker(p)
 	if op >= 0 {
 		b.stats.cancelled.Add(1)
 		b.open.ops.Cancel(op)
+		b.deleteDelivery(p)
 		return
 	}
 	b.open.ops.Delete(q.packet(p), removed(p))
 }
 
-// removed is what the storage has to know of a packet that goes.
+// deleteDelivery removes the records of a packet's delivery state from the store.
+func (b *Broker) deleteDelivery(p index.Packet) {
+	if p.Stored != 0 {
+		b.open.ops.DeleteDelivery(p.Identity, storage.Stored(p.Stored))
+	}
+}
+
+// removed is what the storage has to know of a packet that goes with its delivery state.
 func removed(p index.Packet) storage.Removed {
-	return storage.Removed{Expires: p.Flags&storage.FlagExpires != 0, Large: p.Flags&storage.FlagLarge != 0}
+	return storage.Removed{
+		Expires: p.Flags&storage.FlagExpires != 0, Large: p.Flags&storage.FlagLarge != 0,
+		Stored: storage.Stored(p.Stored), Identity: p.Identity,
+	}
 }

@@ -81,9 +81,11 @@ func isBare(p index.Packet, key []byte) bool {
 // disk. The packet counts as enqueued now.
 func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	b := tx.b
-	b.deletePacket(q, p)
+	there := p
+	there.Stored = 0 // its delivery state stays
+	b.deletePacket(q, there)
 	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(Newest)}
-	op := b.open.ops.Put(id, &Packet{Key: key, EnqueuedAt: tx.now})
+	op := b.open.ops.Put(id, &Packet{Key: key, EnqueuedAt: tx.now, Identity: ownIdentity(p.Identity, id.Seq)})
 	b.open.puts.add(id, op)
 	b.ix.Move(p.ID, priority, id.Seq)
 	b.ix.SetRef(p.ID, id.Seq, b.cache.add(id.Seq, b.open.ops.Record(op)))

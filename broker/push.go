@@ -26,7 +26,10 @@ type PacketTag = storage.Tag
 // Push adds a packet at the newest end of its priority. It is on disk when the reply of any later
 // call is handed out, whoever made that. The request's bytes are copied. It returns the packet's id.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
-	size := len(r.Queue) + len(r.Key) + len(r.Payload)
+	size := len(r.Queue) + len(r.Key) + len(r.Payload) + len(r.Producer)
+	for _, t := range r.Tags {
+		size += len(t.Name) + len(t.Value) + tagOverhead
+	}
 	if size > tx.b.limits.record {
 		return 0, fmt.Errorf("%w: queue name, key and payload have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
 	}
@@ -36,11 +39,15 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 	if err := tx.pushable(); err != nil {
 		return 0, err
 	}
-	p := Packet{Key: r.Key, Payload: r.Payload, EnqueuedAt: tx.now}
+	p := Packet{Key: r.Key, Payload: r.Payload, EnqueuedAt: tx.now, Tags: r.Tags, Producer: r.Producer}
 	if r.TTL > 0 {
 		p.Expiry = tx.now + max(1, r.TTL.Milliseconds())
 	}
-	return 0, tx.push(r.Queue, r.Priority, &p)
+	if r.Delay > 0 {
+		p.NotBefore = tx.now + r.Delay
+	}
+	id := idOf(tx.b.marks.NextSeq)
+	return id, tx.push(r.Queue, r.Priority, &p)
 }
 
 // CanStore returns the error that a push or a write would get because of the disk's free space. It
@@ -84,6 +91,7 @@ func (b *Broker) insert(q *queue, priority uint32, end End, p *Packet, now int64
 		b.open.ops.Cancel(op)
 		return ErrTooManyPackets
 	}
+	b.count(q, &q.counters.Pushed, 1)
 	b.touch(q)
 	return nil
 }
@@ -106,8 +114,10 @@ func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op
 		Key:      p.Key,
 		Hash:     hash,
 		Size:     uint32(len(p.Key) + len(p.Payload)),
+		Identity: p.Identity,
 		Expiry:   p.Expiry,
-		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload)), false),
+		Until:    p.NotBefore,
+		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload)), len(p.Tags) > 0 || p.Producer != ""),
 		Ref:      b.cache.add(id.Seq, b.open.ops.Record(op)),
 	}
 }

@@ -65,6 +65,10 @@ type late struct {
 	entry  index.ID // of the packet, with seq
 	seq    uint64
 	expiry int64 // after it the store may have dropped the record by itself; 0 never
+
+	// What the record has to say where it is put.
+	identity uint64 // 0: its sequence
+	expires  int64
 }
 
 // lateOf returns what is known of a put without a record.

@@ -23,6 +23,12 @@ type queue struct {
 	deferred    bool          // listed in Broker.deferredQueues
 	wideLogged  bool          // logWide has logged it
 	dropped     bool          // it has no name and is in Broker.dropped
+
+	settings *Settings // nil: the defaults, and the queue ends when it is empty
+	counters Counters
+	counted  bool               // listed in Broker.counted
+	workers  map[string]*worker // see workers.go
+	pruneAt  int                // how many of them there are when they are pruned
 }
 
 // queueTable finds queues by name and by index number. It belongs to Broker.mu.
@@ -32,6 +38,8 @@ type queueTable struct {
 	all    []*queue // by index.QueueID; nil where the number is free
 	idle   []*queue // emptied queues, the longest empty first; some may be in use again
 	bytes  int      // of all names
+	// lasting are the queues with settings, by storage's number: packets that died name them.
+	lasting map[uint32]*queue
 
 	taken  map[uint32]bool // numbers of storage in use; nil until the mark of the next queue is at its end
 	number uint32          // of storage: the last one that was given out since then
@@ -40,8 +48,32 @@ type queueTable struct {
 func (t *queueTable) load(restored []recovery.Queue) {
 	t.byName = make(map[string]*queue, len(restored))
 	for _, r := range restored {
-		t.add(&queue{name: string(r.Name), id: r.ID, ix: r.Index, defined: true})
+		q := &queue{name: string(r.Name), id: r.ID, ix: r.Index, defined: true, counters: r.Counters}
+		t.add(q)
+		t.setSettings(q, r.Settings)
 	}
+}
+
+// setSettings gives a queue settings, nil for none.
+func (t *queueTable) setSettings(q *queue, s *Settings) {
+	q.settings = s
+	if s == nil {
+		delete(t.lasting, q.id)
+		return
+	}
+	if t.lasting == nil {
+		t.lasting = make(map[uint32]*queue)
+	}
+	t.lasting[q.id] = q
+}
+
+// originName is the name of the queue with settings that has a number of storage; none if it is
+// gone.
+func (t *queueTable) originName(id uint32) string {
+	if q := t.lasting[id]; q != nil {
+		return q.name
+	}
+	return ""
 }
 
 func (t *queueTable) find(name []byte) *queue { return t.byName[string(name)] }
@@ -135,7 +167,7 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 // string or hash has the name.
 func (b *Broker) findQueue(name []byte) (*queue, error) {
 	q := b.queues.find(name)
-	if (q == nil || b.ix.Counts(q.ix).Len() == 0) && b.isValue(name) {
+	if (q == nil || !b.exists(q)) && b.isValue(name) {
 		return nil, ErrWrongType
 	}
 	return q, nil
@@ -177,7 +209,10 @@ func (q *queue) isDefined() bool { return q.defined && !q.stale }
 
 // definition is what the store holds of the queue besides its packets.
 func (b *Broker) definition(q *queue) storage.Queue {
-	return storage.Queue{ID: q.id, Name: []byte(q.name), Expiry: b.keys.QueueExpiry(q.ix), Dropped: q.dropped}
+	return storage.Queue{
+		ID: q.id, Name: []byte(q.name), Expiry: b.keys.QueueExpiry(q.ix), Dropped: q.dropped,
+		Settings: q.settings, Counters: q.counters,
+	}
 }
 
 // markEmpty lists q as idle if nothing uses it. It is dropped later, since it may be used again
@@ -232,13 +267,17 @@ func (b *Broker) evictFirst() {
 	q.idle = false
 	if b.queues.has(q) && b.unused(q) {
 		b.queues.unname(q)
+		b.forgetWorkers(q)
 		b.freeQueue(q)
 	}
 }
 
 func (b *Broker) unused(q *queue) bool {
-	return q.subscribers == 0 && !q.dropped && b.ix.Counts(q.ix).Len() == 0
+	return q.subscribers == 0 && !q.dropped && !b.exists(q)
 }
+
+// exists says that the queue has its name: it holds packets, or it has settings.
+func (b *Broker) exists(q *queue) bool { return q.settings != nil || b.ix.Counts(q.ix).Len() > 0 }
 
 func (q *queue) packet(p index.Packet) storage.PacketID {
 	return storage.PacketID{Queue: q.id, Priority: p.Priority, Seq: p.Seq}

@@ -96,7 +96,9 @@ func (b *Broker) queueReply(c *Consumer, first int, kind replyKind, tag Tag, byt
 	c.queuedBytes.Add(int64(bytes))
 	c.queuedReplies.Add(1)
 	b.open.queuedBytes += bytes
+	n := len(b.open.records)
 	b.open.replies = append(b.open.replies, reply{
-		to: c, first: int32(first), last: int32(len(b.open.records)), kind: kind, tag: tag, queuedBytes: bytes,
+		to: c, first: int32(first), last: int32(n), detail: int32(len(b.open.details) - (n - first)),
+		kind: kind, tag: tag, queuedBytes: bytes,
 	})
 }

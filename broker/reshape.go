@@ -122,7 +122,8 @@ func (b *Broker) planTrim(q *queue, length, from, n int) trimming {
 	case gone == 0:
 		return trimming{}
 	case n == 0 && whole:
-		return trimming{how: trimDrop, room: dropRoom(q.name, length)}
+		room := dropRoom(q.name, length)
+		return trimming{how: trimDrop, room: room.Plus(Room{Records: 1, Bytes: len(q.name)})}
 	case gone > b.limits.group && (n > trimByMove || !whole): // no batch takes so many
 		return trimming{how: trimDelete, room: Room{Deletes: gone}}
 	case gone > trimByDelete && n <= trimByMove && whole:
@@ -159,6 +160,10 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 	}
 	switch plan.how {
 	case trimDrop:
+		if q.settings != nil {
+			b.supersede(q)
+			return nil
+		}
 		b.dropQueue(q)
 	case trimMove:
 		if err := tx.pushable(); err != nil {

@@ -37,7 +37,7 @@ func (tx *Tx) Scan(cursor uint64, n int, fn func(name []byte, t Type)) (next uin
 
 // isList says that q, which may be nil, has its name.
 func (b *Broker) isList(q *queue) bool {
-	return q != nil && !q.dropped && b.ix.Counts(q.ix).Len() > 0
+	return q != nil && !q.dropped && b.exists(q)
 }
 
 // RandomName appends any name to dst; ok is false if there is none.

@@ -1,6 +1,11 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/storage"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
 
 // Settings are what a queue does with packets that are claimed.
 type Settings = storage.Settings
@@ -8,13 +13,70 @@ type Settings = storage.Settings
 // Counters are what a queue has done since it was made.
 type Counters = storage.Counters
 
+// ErrOwnDeadLetter: a queue names itself as its dead-letter queue.
+var ErrOwnDeadLetter = errors.New("a queue cannot be its own dead-letter queue: packets that die stay in it anyway")
+
 // DefaultSettings are those of a queue that has none of its own.
-func DefaultSettings() Settings { panic("not built") }
+func DefaultSettings() Settings {
+	return Settings{MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000}
+}
+
+// settingsOf returns the settings of a queue, which are not to be changed.
+func settingsOf(q *queue) *Settings {
+	if q.settings != nil {
+		return q.settings
+	}
+	return &defaultSettings
+}
+
+var defaultSettings = DefaultSettings()
 
 // Settings returns the settings of a queue, the defaults if it has none of its own. ok is false if
 // nothing is called so.
-func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) { panic("not built") }
+func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
+	if err := tx.begin(Room{}); err != nil {
+		return s, false, err
+	}
+	q, err := tx.b.findQueue(name)
+	if err != nil || q == nil || !tx.b.exists(q) {
+		return DefaultSettings(), false, err
+	}
+	return *settingsOf(q), true, nil
+}
+
+// settingsSize is what settings take in a definition, besides the name of the dead-letter queue.
+const settingsSize = 80
 
 // SetSettings gives a queue settings of its own, and makes the queue if nothing is called so. It
-// lasts from then on, also when it is empty, until it is deleted (Delete).
-func (tx *Tx) SetSettings(name []byte, s Settings) error { panic("not built") }
+// lasts from then on, also when it is empty, until it is deleted (Delete). It brings a record with
+// both names (SettingsRoom).
+func (tx *Tx) SetSettings(name []byte, s Settings) error {
+	b := tx.b
+	if err := tx.begin(SettingsRoom(name, s)); err != nil {
+		return err
+	}
+	if err := tx.pushable(); err != nil {
+		return err
+	}
+	if string(s.DeadLetter) == string(name) {
+		return ErrOwnDeadLetter
+	}
+	if err := b.checkName(s.DeadLetter, 0); err != nil {
+		return fmt.Errorf("dead-letter queue: %w", err)
+	}
+	q, err := b.makeQueue(name)
+	if err != nil {
+		return err
+	}
+	s.DeadLetter = append([]byte(nil), s.DeadLetter...)
+	b.queues.setSettings(q, &s)
+	q.stale = true
+	b.define(q)
+	b.touch(q)
+	return nil
+}
+
+// SettingsRoom is what SetSettings brings.
+func SettingsRoom(name []byte, s Settings) Room {
+	return Room{Records: 1, Bytes: len(name) + len(s.DeadLetter) + settingsSize}
+}

@@ -22,10 +22,10 @@ func dropRoom(name string, packets int) Room {
 	return Room{Records: 1, Bytes: len(name), Deletes: min(packets, dropAtOnce)}
 }
 
-// dropQueue deletes the queue and all that it holds. Whoever subscribes to it or waits for it does
+// dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or waits for it does
 // so by name, and goes on with a new queue of that name.
 func (b *Broker) dropQueue(q *queue) {
-	if n := b.ix.Counts(q.ix); n.Len() > dropAtOnce || n.Len() > n.Ready {
+	if n := b.ix.Counts(q.ix); n.Len() > dropAtOnce || n.Len() > n.Ready || q.settings != nil {
 		b.drop(q)
 		if q.subscribers > 0 {
 			b.transfer(q, b.addQueue(q.name))
@@ -41,12 +41,17 @@ func (b *Broker) dropQueue(q *queue) {
 	b.markEmpty(q)
 }
 
-// supersede drops the queue and returns a new one of its name.
+// supersede drops the queue and returns a new one of its name, with its settings.
 func (b *Broker) supersede(q *queue) (fresh *queue) {
-	expiry := b.keys.QueueExpiry(q.ix)
+	expiry, settings := b.keys.QueueExpiry(q.ix), q.settings
 	b.drop(q)
 	fresh = b.addQueue(q.name)
 	b.keys.SetQueueExpiry(fresh.ix, expiry)
+	fresh.counters = q.counters
+	if settings != nil {
+		b.queues.setSettings(fresh, settings)
+		b.define(fresh)
+	}
 	b.transfer(q, fresh)
 	return fresh
 }
@@ -63,6 +68,8 @@ func (b *Broker) leave(q *queue) {
 	q.dropped = true
 	b.keys.SetQueueExpiry(q.ix, 0)
 	b.queues.unname(q)
+	b.queues.setSettings(q, nil)
+	b.forgetWorkers(q)
 	b.dropped = append(b.dropped, q)
 	b.signal()
 }

@@ -76,20 +76,25 @@ func (tx *Tx) advance() bool {
 		return false
 	}
 	for {
-		if _, ok := b.ix.Due(tx.now, tx.steady); !ok {
+		p, ok := b.ix.Due(tx.now, tx.steady)
+		if !ok {
 			return true
 		}
-		if b.open.full(b.limits) {
+		if b.open.full(b.limits) || p.State == index.Claimed && !b.open.fits(b.limits, b.leaseEnds(p)) {
 			return false
 		}
 		e, _ := b.ix.Advance(tx.now, tx.steady)
 		q := b.queues.of(e.Packet.Queue)
-		if e.Kind == index.Expired {
+		switch e.Kind {
+		case index.Expired:
 			b.deletePacket(q, e.Packet)
+			b.count(q, &q.counters.Expired, 1)
 			b.touch(q)
 			b.markEmpty(q)
-			continue
+		case index.LeaseEnded:
+			b.leaseEnded(q, e.Packet)
+		default:
+			b.deliverQueue(q)
 		}
-		b.deliverQueue(q)
 	}
 }

@@ -37,7 +37,9 @@ type Place struct {
 // List appends to dst the packets of a queue that are in one state, in the order of their places,
 // oldest first: at most n, and only those behind a place; the zero Place is before all. Ready lists
 // those of priority 0, too. O(lanes + n log n).
-func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Packet { panic("not built") }
+func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Packet {
+	panic("not built")
+}
 
 // CountBetween is how many selectable packets of a queue have a priority from one to another, both
 // included. It costs a leaf for each 31 of them at most.

@@ -1,0 +1,160 @@
+package broker
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// A claim that ends without success returns its packet to the queue. One that was tried too often
+// dies: it stays in its queue as Dead, or moves to the dead-letter queue, where it is ready again
+// with no attempts, and keeps its reason and its origin.
+
+// Nack says how a claim ends that failed.
+type Nack struct {
+	Delay  int64  // in milliseconds, before it is ready again; negative: as the queue's settings say
+	Reason []byte // at most MaxReason bytes
+	Dead   bool   // it is not to be tried again
+}
+
+// Nack returns a packet to its queue, or lets it die if it was tried often enough. It returns the
+// state that the packet has then, or Dead if it moved. ErrStale, ErrUnknownQueue. It brings what
+// NackRoom says.
+func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
+	q, p, d, err := tx.useClaim(name, r, tx.NackRoom(name, r, n))
+	if err != nil {
+		return 0, err
+	}
+	b := tx.b
+	b.count(q, &q.counters.Nacked, 1)
+	if n.Dead || tooOften(q, d) {
+		b.die(q, p, d, n.Reason)
+		return Dead, nil
+	}
+	delay := n.Delay
+	if delay < 0 {
+		delay = backoff(settingsOf(q), int(d.Attempts))
+	}
+	until := int64(0)
+	if delay > 0 {
+		until = tx.now + delay
+	}
+	b.putBack(q, p, d, until, n.Reason)
+	if delay > 0 {
+		return Delayed, nil
+	}
+	return Ready, nil
+}
+
+// NackRoom is what a Nack brings.
+func (tx *Tx) NackRoom(name []byte, r Receipt, n Nack) Room {
+	q := tx.b.queues.find(name)
+	if q == nil {
+		return Room{}
+	}
+	p, d, ok := tx.b.claimed(q, r)
+	if !ok {
+		return Room{}
+	}
+	return returnRoom(q, p, n.Dead || tooOften(q, d), len(n.Reason))
+}
+
+// returnRoom is what it brings that a packet returns or dies, with a reason of so many bytes.
+func returnRoom(q *queue, p index.Packet, dies bool, reason int) Room {
+	room := Room{Records: 2, Bytes: 2*MaxConsumer + reason}
+	if s := settingsOf(q); dies && len(s.DeadLetter) > 0 {
+		room = room.Plus(Room{Records: 2, Bytes: int(p.Size) + len(s.DeadLetter), Deletes: 1})
+	}
+	return room
+}
+
+// tooOften says that a packet that comes back was tried as often as its queue allows.
+func tooOften(q *queue, d index.Delivery) bool {
+	most := settingsOf(q).MaxAttempts
+	return most != 0 && uint32(d.Attempts) >= most
+}
+
+// backoff is how long a packet waits after so many attempts: twice as long after each, with a tenth
+// more or less, so that what failed together does not come back together.
+func backoff(s *Settings, attempts int) int64 {
+	wait := s.BackoffMin
+	for n := 1; n < attempts && wait < s.BackoffMax; n++ {
+		wait *= 2
+	}
+	wait = min(wait, s.BackoffMax)
+	tenth := wait / 10
+	return wait - tenth + rand.Int64N(2*tenth+1)
+}
+
+// putBack returns a packet to its queue: at once, or at a moment in Unix milliseconds.
+func (b *Broker) putBack(q *queue, p index.Packet, d index.Delivery, until int64, reason []byte) {
+	b.putNote(p, &d, storage.NoteReason, reason)
+	b.putNote(p, &d, storage.NoteProgress, nil)
+	b.setDelivery(p, d, storage.Waiting, until)
+	b.touch(q)
+	b.deliverQueue(q)
+}
+
+// die ends the attempts for a packet.
+func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) {
+	b.count(q, &q.counters.Dead, 1)
+	b.putNote(p, &d, storage.NoteProgress, nil)
+	if to := b.deadLetter(q); to != nil {
+		reason = fmt.Appendf(nil, "dead after %d attempts: %s", d.Attempts, reason)
+		b.putNote(p, &d, storage.NoteReason, reason[:min(len(reason), MaxReason)])
+		d.Attempts, d.Origin = 0, q.id
+		b.moveWithState(q, p, d, to)
+		return
+	}
+	b.putNote(p, &d, storage.NoteReason, reason)
+	b.setDelivery(p, d, storage.Dead, 0)
+	b.touch(q)
+}
+
+// deadLetter returns the queue that the dead packets of a queue move to; nil if they stay, also
+// because there can be no such queue.
+func (b *Broker) deadLetter(q *queue) *queue {
+	name := settingsOf(q).DeadLetter
+	if len(name) == 0 {
+		return nil
+	}
+	to, err := b.makeQueue(name)
+	if err != nil || to == q {
+		b.log.Warn("packets that died stay in their queue: the dead-letter queue cannot be used",
+			"queue", q.name, "dead_letter", string(name), "error", err)
+		return nil
+	}
+	return to
+}
+
+// moveWithState moves a packet to the same place in another queue, where it is ready, with a
+// delivery state.
+func (b *Broker) moveWithState(q *queue, p index.Packet, d index.Delivery, to *queue) {
+	id := q.packet(p)
+	id.Queue = to.id
+	moved, _ := b.moveTo(q, p, to, id, p.Expiry)
+	b.setDelivery(moved, d, storage.Waiting, 0)
+	b.deliverQueue(to)
+}
+
+// leaseEnds is what it brings that the lease of a packet ends.
+func (b *Broker) leaseEnds(p index.Packet) Room {
+	q := b.queues.of(p.Queue)
+	return returnRoom(q, p, tooOften(q, b.ix.Delivery(p.ID)), 0)
+}
+
+// leaseEnded returns a packet whose lease has ended. It is ready in the index already.
+func (b *Broker) leaseEnded(q *queue, p index.Packet) {
+	d := b.ix.Delivery(p.ID)
+	reason := []byte("the lease ended")
+	if w := b.workers.name(d.Consumer); w != "" {
+		reason = fmt.Appendf(nil, "the lease of %s ended", w)
+	}
+	if tooOften(q, d) {
+		b.die(q, p, d, reason)
+		return
+	}
+	b.putBack(q, p, d, 0, reason)
+}
