@@ -102,7 +102,7 @@ func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) 
 	b.count(q, &q.counters.Dead, 1)
 	b.putNote(p, &d, storage.NoteProgress, nil)
 	if to := b.deadLetter(q); to != nil {
-		reason = fmt.Appendf(nil, "dead after %d attempts: %s", d.Attempts, reason)
+		reason = fmt.Appendf(nil, "dead at attempt %d: %s", d.Attempts, reason)
 		b.putNote(p, &d, storage.NoteReason, reason[:min(len(reason), MaxReason)])
 		d.Attempts, d.Origin = 0, q.id
 		b.moveWithState(q, p, d, to)

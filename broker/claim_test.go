@@ -1,0 +1,362 @@
+package broker_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// work is a harness with one worker, and a steady clock of its own.
+type work struct {
+	*harness
+	box    *workbox
+	c      *broker.Consumer
+	steady atomic.Int64
+}
+
+// workbox is an inbox that keeps details.
+type workbox struct {
+	inbox
+	replies [][]job
+}
+
+// job is a packet of a reply, with its details.
+type job struct {
+	broker.Detail
+	payload string
+}
+
+func (r *workbox) Packets(_ broker.Tag, packets []broker.Packet, details []broker.Detail) {
+	reply := make([]job, len(packets))
+	for i, d := range details {
+		d.Reason, d.Progress = bytes.Clone(d.Reason), bytes.Clone(d.Progress)
+		reply[i] = job{d, string(packets[i].Payload)}
+	}
+	r.replies = append(r.replies, reply)
+}
+
+func newWork(t tester) *work {
+	w := &work{harness: newHarness(t)}
+	w.o.Steady = w.steady.Load
+	w.restart()
+	return w
+}
+
+// restart starts the broker anew on what the store has.
+func (w *work) restart() {
+	w.t.Helper()
+	w.steady.Store(w.now.Load()) // a start has no older clock
+	w.harness.restart()
+	w.box = &workbox{}
+	w.c = w.b.Attach(w.box, broker.Selection{})
+}
+
+// pass lets time pass on both clocks.
+func (w *work) pass(d time.Duration) {
+	w.now.Add(d.Milliseconds())
+	w.steady.Add(d.Milliseconds())
+}
+
+func (w *work) add(r broker.PushRequest) (id broker.ID) {
+	w.t.Helper()
+	if r.Queue == nil {
+		r.Queue = []byte("q")
+	}
+	if r.Priority == 0 {
+		r.Priority = 100
+	}
+	w.do(func(tx *broker.Tx) (err error) {
+		id, err = tx.Push(r)
+		return err
+	})
+	return id
+}
+
+// replied returns what the last call of fn replied.
+func (w *work) replied(fn func(tx *broker.Tx) error) []job {
+	w.t.Helper()
+	w.do(fn)
+	w.barrier()
+	return w.box.replies[len(w.box.replies)-1]
+}
+
+func (w *work) claim(queue string, r broker.ClaimRequest) []job {
+	w.t.Helper()
+	if r.Consumer == nil {
+		r.Consumer = []byte("w1")
+	}
+	return w.replied(func(tx *broker.Tx) error { return tx.Claim(w.c, []byte(queue), r, 1) })
+}
+
+// claimOne claims the oldest packet of q.
+func (w *work) claimOne() job {
+	w.t.Helper()
+	got := w.claim("q", broker.ClaimRequest{Selection: broker.Selection{End: broker.Oldest}})
+	if len(got) != 1 {
+		w.t.Fatalf("claimed %d packets, want 1", len(got))
+	}
+	return got[0]
+}
+
+func (w *work) ack(j job) (err error) {
+	return call(w.b, func(tx *broker.Tx) error {
+		_, err := tx.Ack([]byte("q"), []broker.Receipt{{ID: j.ID, Token: j.Token}})
+		return err
+	})
+}
+
+func (w *work) nack(j job, n broker.Nack) (s broker.State, err error) {
+	err = call(w.b, func(tx *broker.Tx) (err error) {
+		s, err = tx.Nack([]byte("q"), broker.Receipt{ID: j.ID, Token: j.Token}, n)
+		return err
+	})
+	return s, err
+}
+
+func (w *work) set(s broker.Settings) {
+	w.t.Helper()
+	w.do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) })
+}
+
+// stored returns how many packets and delivery states the store holds.
+func (w *work) stored() string {
+	w.barrier()
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	return fmt.Sprintf("%d packets, %d delivery states", len(w.store.packets), len(w.store.deliveries))
+}
+
+func TestAClaimEndsWithItsLease(t *testing.T) {
+	w := newWork(t)
+	id := w.add(broker.PushRequest{Payload: []byte("job")})
+	first := w.claimOne()
+	if first.ID != id || first.payload != "job" || first.Attempts != 1 || first.Token == 0 || first.Consumer != "w1" ||
+		first.State != broker.Claimed || first.LeaseEnd != startTime+30_000 {
+		t.Fatalf("claimed %+v", first)
+	}
+	w.restart()
+	w.pass(29_999 * time.Millisecond)
+	if got := w.claim("q", broker.ClaimRequest{}); len(got) != 0 {
+		t.Fatalf("claimed %+v before the lease ended", got)
+	}
+	w.pass(time.Millisecond)
+	second := w.claimOne()
+	if second.ID != id || second.Attempts != 2 || second.Token <= first.Token || string(second.Reason) != "the lease of w1 ended" {
+		t.Fatalf("claimed %+v after the lease ended", second)
+	}
+	if err := w.ack(first); !errors.Is(err, broker.ErrStale) {
+		t.Fatalf("the first claim's ack gave %v", err)
+	}
+	if err := w.ack(second); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ack(second); !errors.Is(err, broker.ErrUnknownQueue) { // it is empty, and has no settings
+		t.Fatalf("a second ack gave %v", err)
+	}
+	w.restart()
+	if got := w.stored(); got != "0 packets, 0 delivery states" {
+		t.Fatalf("the store holds %s", got)
+	}
+}
+
+func TestALeaseThatEndedWhileTheServerWasDownEndsAtStart(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{Payload: []byte("job")})
+	first := w.claimOne()
+	w.now.Add(30_000)
+	w.restart()
+	if err := w.ack(first); !errors.Is(err, broker.ErrStale) {
+		t.Fatalf("ack gave %v", err)
+	}
+	if again := w.claimOne(); again.Attempts != 2 || again.Token <= first.Token {
+		t.Fatalf("claimed %+v", again)
+	}
+}
+
+func TestAJumpOfTheWallClockEndsNoLease(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{Payload: []byte("job")})
+	j := w.claimOne()
+	w.now.Add(3_600_000)
+	if got := w.claim("q", broker.ClaimRequest{}); len(got) != 0 {
+		t.Fatalf("claimed %+v", got)
+	}
+	var end int64
+	w.do(func(tx *broker.Tx) (err error) {
+		end, err = tx.Extend([]byte("q"), broker.Receipt{ID: j.ID, Token: j.Token}, 60_000)
+		return err
+	})
+	if end != w.now.Load()+60_000 {
+		t.Fatalf("the lease ends at %d", end)
+	}
+	w.now.Add(-7_200_000)
+	w.steady.Add(60_000)
+	if got := w.claimOne(); got.Attempts != 2 {
+		t.Fatalf("claimed %+v when the lease had ended on the steady clock", got)
+	}
+}
+
+func TestAPacketThatFailsTooOftenDies(t *testing.T) {
+	w := newWork(t)
+	s := broker.DefaultSettings()
+	s.MaxAttempts, s.BackoffMin, s.BackoffMax = 3, 1000, 1500
+	w.set(s)
+	w.add(broker.PushRequest{Payload: []byte("poison")})
+	for attempt, wait := range []time.Duration{1100, 1650, 0} {
+		j := w.claimOne()
+		if j.Attempts != attempt+1 {
+			t.Fatalf("attempt %d is counted as %d", attempt+1, j.Attempts)
+		}
+		state, err := w.nack(j, broker.Nack{Delay: -1, Reason: []byte("boom")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]broker.State{true: broker.Delayed, false: broker.Dead}[wait > 0]; state != want {
+			t.Fatalf("after attempt %d the packet is %v", j.Attempts, state)
+		}
+		w.restart()
+		if got := w.claim("q", broker.ClaimRequest{}); len(got) != 0 {
+			t.Fatalf("claimed %+v before its time", got)
+		}
+		w.pass(wait * time.Millisecond)
+	}
+	w.pass(time.Hour)
+	if got := w.claim("q", broker.ClaimRequest{}); len(got) != 0 {
+		t.Fatalf("claimed a dead packet: %+v", got)
+	}
+}
+
+func TestADeadPacketMovesToTheDeadLetterQueueAndKeepsItsIdentity(t *testing.T) {
+	for name, end := range map[string]func(w *work, j job){
+		"nack":  func(w *work, j job) { _, _ = w.nack(j, broker.Nack{Dead: true, Reason: []byte("bad")}) },
+		"lease": func(w *work, _ job) { w.pass(time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t)
+			s := broker.DefaultSettings()
+			s.MaxAttempts, s.DeadLetter = 1, []byte("graveyard")
+			w.set(s)
+			id := w.add(broker.PushRequest{Payload: bytes.Repeat([]byte("x"), 5000), Priority: 7, Key: []byte("k")})
+			w.barrier()
+			w.restart() // its record is on disk only
+			end(w, w.claimOne())
+			w.restart()
+			got := w.claim("graveyard", broker.ClaimRequest{})
+			if len(got) != 1 || got[0].ID != id || got[0].Priority != 7 || got[0].Attempts != 1 || got[0].Origin != "q" || len(got[0].payload) != 5000 {
+				t.Fatalf("the dead-letter queue gave %+v", got)
+			}
+			want := map[string]string{"nack": "dead at attempt 1: bad", "lease": "dead at attempt 1: the lease of w1 ended"}[name]
+			if string(got[0].Reason) != want {
+				t.Fatalf("its reason is %q, want %q", got[0].Reason, want)
+			}
+			if got := w.stored(); got != "1 packets, 1 delivery states" {
+				t.Fatalf("the store holds %s", got)
+			}
+		})
+	}
+}
+
+func TestAPacketThatIsRetainedStaysUntilItsTimeHasPassed(t *testing.T) {
+	w := newWork(t)
+	s := broker.DefaultSettings()
+	s.Retain = 60_000
+	w.set(s)
+	w.add(broker.PushRequest{Payload: []byte("job")})
+	w.barrier()
+	w.restart()
+	if err := w.ack(w.claimOne()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.stored(); got != "1 packets, 1 delivery states" {
+		t.Fatalf("the store holds %s", got)
+	}
+	w.restart()
+	if got := w.claim("q", broker.ClaimRequest{}); len(got) != 0 {
+		t.Fatalf("claimed a packet that is done: %+v", got)
+	}
+	w.pass(time.Minute)
+	w.claim("q", broker.ClaimRequest{})
+	if got := w.stored(); got != "0 packets, 0 delivery states" {
+		t.Fatalf("when its time has passed, the store holds %s", got)
+	}
+}
+
+func TestAClaimThatIsAcknowledgedInTheSameBatchTouchesNoDisk(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{Queue: []byte("other")})
+	w.barrier()
+	applied, written := w.store.applied, w.store.written
+	w.do(func(tx *broker.Tx) error {
+		id, err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("job")})
+		if err != nil {
+			return err
+		}
+		if err := tx.Claim(w.c, []byte("q"), broker.ClaimRequest{Consumer: []byte("w")}, 0); err != nil {
+			return err
+		}
+		_, err = tx.Ack([]byte("q"), []broker.Receipt{{ID: id, Token: int64(id) + 1}}) // the next number of all
+		return err
+	})
+	w.barrier()
+	if w.store.written != written || len(w.store.deliveries) > 0 {
+		t.Fatalf("%d batches and %d packets were written, %d delivery states are stored",
+			w.store.applied-applied, w.store.written-written, len(w.store.deliveries))
+	}
+}
+
+func TestAPacketThatMovesAsAListElementKeepsItsIdentity(t *testing.T) {
+	for name, payload := range map[string]string{"small": "job", "large": string(bytes.Repeat([]byte("x"), 5000))} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t)
+			id := w.add(broker.PushRequest{Payload: []byte(payload)})
+			w.barrier()
+			for _, to := range []string{"b", "q"} {
+				w.restart()
+				from := map[string]string{"b": "q", "q": "b"}[to]
+				w.do(func(tx *broker.Tx) error {
+					return tx.Atomic(broker.Room{Records: 2, Bytes: 10_000, Deletes: 1}, func() error {
+						_, err := tx.MoveEnd(w.c, []byte(from), broker.Oldest, []byte(to), broker.Newest, 0)
+						return err
+					})
+				})
+				w.barrier()
+			}
+			w.restart()
+			if j := w.claimOne(); j.ID != id || j.payload != payload {
+				t.Fatalf("claimed %v, want %v", j.ID, id)
+			}
+		})
+	}
+}
+
+func TestCountersAreExactAfterACleanStopAndSavedEverySecond(t *testing.T) {
+	w := newWork(t)
+	for range 3 {
+		w.add(broker.PushRequest{Payload: []byte("job")})
+	}
+	if err := w.ack(w.claimOne()); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.barrier()
+	saved := func() broker.Counters {
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		for _, q := range w.store.queues {
+			return q.Counters
+		}
+		return broker.Counters{}
+	}
+	if got := saved(); got.Pushed != 3 || got.Acked != 1 {
+		t.Fatalf("after a stop the counters are %+v", got)
+	}
+	w.pop(w.c, "q")
+	w.pass(time.Second)
+	w.pop(w.c, "nothing")
+	waitFor(t, func() bool { return saved().Popped == 1 })
+}
