@@ -94,10 +94,25 @@ type Options struct {
 	// is damaged. Without it such a packet ends the broker with ErrUnreadable.
 	AcceptLoss bool
 	Clock      func() int64 // Unix milliseconds; time.Now if nil
-	// Steady is like Clock, but never jumps: leases end by it. time.Since of the start if it and Clock
-	// are nil, and Clock if that is not.
+	// Steady is like Clock, but never jumps: leases end by it. Clock if it is nil and Clock is not.
 	Steady func() int64
 	Logger *slog.Logger
+}
+
+// clocks returns what reads both clocks.
+func (o *Options) clocks() func() (now, steady int64) {
+	clock, steady := o.Clock, o.Steady
+	if clock == nil {
+		start := time.Now()
+		return func() (int64, int64) {
+			now := time.Now()
+			return now.UnixMilli(), start.UnixMilli() + now.Sub(start).Milliseconds()
+		}
+	}
+	if steady == nil {
+		steady = clock
+	}
+	return func() (int64, int64) { return clock(), steady() }
 }
 
 // Broker owns the index, the open batch and two goroutines: the committer takes batches to disk,
@@ -111,8 +126,7 @@ type Options struct {
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {
 	store      Store
-	clock      func() int64
-	steady     func() int64
+	clocks     func() (now, steady int64)
 	log        *slog.Logger
 	limits     batchLimits
 	acceptLoss bool // Options.AcceptLoss
@@ -171,23 +185,12 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	if o.Cache <= 0 {
 		o.Cache = DefaultCache
 	}
-	if o.Steady == nil && o.Clock != nil {
-		o.Steady = o.Clock
-	}
-	if o.Steady == nil {
-		start := time.Now()
-		o.Steady = func() int64 { return start.UnixMilli() + time.Since(start).Milliseconds() }
-	}
-	if o.Clock == nil {
-		o.Clock = func() int64 { return time.Now().UnixMilli() }
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	b := &Broker{
 		store:      store,
-		clock:      o.Clock,
-		steady:     o.Steady,
+		clocks:     o.clocks(),
 		log:        o.Logger,
 		limits:     limitsFor(store.Limits()),
 		acceptLoss: o.AcceptLoss,

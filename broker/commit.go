@@ -186,7 +186,7 @@ func (b *Broker) apply(ops *storage.Batch) error {
 func (b *Broker) setSpaceLevel(level storage.Level) (closing bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.space, b.spaceAt = level, b.clock()
+	b.space, b.spaceAt = level, b.wallClock()
 	b.room.Broadcast()
 	return b.closing
 }

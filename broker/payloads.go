@@ -153,7 +153,7 @@ func (b *Broker) loseLate(t *batch, l *late) error {
 // If the packet has expired meanwhile, the store's own expiry may have taken it. Otherwise it is
 // damage.
 func (b *Broker) unreadable(id storage.PacketID, expiry int64) error {
-	if expiry != 0 && expiry <= b.clock() {
+	if expiry != 0 && expiry <= b.wallClock() {
 		return nil
 	}
 	why := b.store.Damage(id)

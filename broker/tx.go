@@ -28,7 +28,8 @@ func (b *Broker) Do(fn func(tx *Tx) error) error {
 
 // begin starts a run of calls; mu is held.
 func (b *Broker) begin() *Tx {
-	b.tx = Tx{b: b, now: b.clock(), steady: b.steady()}
+	b.tx = Tx{b: b}
+	b.tx.now, b.tx.steady = b.clocks()
 	return &b.tx
 }
 
@@ -97,4 +98,10 @@ func (tx *Tx) advance() bool {
 			b.deliverQueue(q)
 		}
 	}
+}
+
+// wallClock reads the clock outside of a run of calls.
+func (b *Broker) wallClock() int64 {
+	now, _ := b.clocks()
+	return now
 }
