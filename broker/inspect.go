@@ -11,14 +11,16 @@ type Place struct {
 func (tx *Tx) Peek(c *Consumer, name []byte, n int, tag Tag) error { panic("not built") }
 
 // List replies with packets of a queue in one state, with details, in the order of their priority
-// and age: at most n behind a place. It returns the place of the last one, and false if there is
-// nothing behind that.
-func (tx *Tx) List(c *Consumer, name []byte, s State, after Place, n int, tag Tag) (last Place, more bool, err error) {
+// and age: at most n behind a place.
+func (tx *Tx) List(c *Consumer, name []byte, s State, after Place, n int, tag Tag) error {
 	panic("not built")
 }
 
-// ListLen is how many packets a List replies with, so that a session can begin its reply.
-func (tx *Tx) ListLen(name []byte, s State, after Place, n int) (int, error) { panic("not built") }
+// ListEnd says what a List of the same arguments replies with, so that a session can begin its
+// reply: how many packets, the place of the last one, and whether there are more behind that.
+func (tx *Tx) ListEnd(name []byte, s State, after Place, n int) (packets int, last Place, more bool, err error) {
+	panic("not built")
+}
 
 // Show replies with one packet and its details, or without any if the queue has none with that id.
 func (tx *Tx) Show(c *Consumer, name []byte, id ID, tag Tag) (ok bool, err error) { panic("not built") }
