@@ -19,12 +19,51 @@ type Event struct {
 // Wait is how many milliseconds from now on Advance has nothing to do, 0 or less if it has; false
 // when nothing is ever due. now is in Unix milliseconds. steady is the same moment on a clock that
 // never jumps: leases end by it, and everything else by now.
-func (x *Index) Wait(now, steady int64) (wait int64, ok bool) { panic("not built") }
+func (x *Index) Wait(now, steady int64) (wait int64, ok bool) {
+	_, ago, ok := x.first(now, steady)
+	return -ago, ok
+}
 
 // Due returns the packet that the next Advance changes, as it is before; false when nothing is due.
-func (x *Index) Due(now, steady int64) (Packet, bool) { panic("not built") }
+func (x *Index) Due(now, steady int64) (Packet, bool) {
+	id, ago, ok := x.first(now, steady)
+	if !ok || ago < 0 {
+		return Packet{}, false
+	}
+	return x.packet(id, x.entries.at(id)), true
+}
 
 // Advance makes the change that is due first at a moment (see Wait, inclusive); false when nothing
-// is due. A change is final: a later call with an earlier moment does not undo it. Call it until
-// nothing is due before a packet is selected.
-func (x *Index) Advance(now, steady int64) (Event, bool) { panic("not built") }
+// is due. Of two clocks, first is what was due for longer on its own. A change is final: a later
+// call with an earlier moment does not undo it. Call it until nothing is due before a packet is
+// selected.
+func (x *Index) Advance(now, steady int64) (Event, bool) {
+	id, ago, ok := x.first(now, steady)
+	if !ok || ago < 0 {
+		return Event{}, false
+	}
+	e := x.entries.at(id)
+	if expiry := join64(x.timers.at(e.timer).expiry); expiry != 0 && expiry <= now {
+		ev := Event{Kind: Expired, Packet: x.packet(id, e)}
+		x.remove(id, e)
+		return ev, true
+	}
+	kind := Due
+	if e.state == Claimed {
+		kind = LeaseEnded
+	}
+	x.setState(id, e, Ready, 0)
+	return Event{Kind: kind, Packet: x.packet(id, e)}, true
+}
+
+// first returns the packet whose moment comes first and how long ago that was, negative if it is
+// still to come; false when no packet waits for a moment.
+func (x *Index) first(now, steadyNow int64) (id uint32, ago int64, ok bool) {
+	for c, at := range [clocks]int64{wall: now, steady: steadyNow} {
+		when, entry, waits := x.timers.next(clock(c))
+		if waits && (!ok || at-when > ago) {
+			id, ago, ok = entry, at-when, true
+		}
+	}
+	return id, ago, ok
+}

@@ -1,6 +1,9 @@
 package index
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // allGroups checks the members of each group against the entries.
 func (c *checker) allGroups() error {
@@ -65,8 +68,8 @@ func (c *checker) table() error {
 			blocks++
 		}
 	}
-	for i := uint32(0); i < t.size; i++ {
-		for id := *t.buckets.at(i); id != 0; id = t.groups.at(id).next {
+	for i := uint32(0); i < t.buckets.size; i++ {
+		for id := *t.buckets.heads.at(i); id != 0; id = t.groups.at(id).next {
 			chained++
 		}
 	}
@@ -79,19 +82,50 @@ func (c *checker) table() error {
 	return c.same("groups", t.groups.live, uint32(len(c.groups)))
 }
 
-// heap checks the order of the heap of timers. The check of entries has shown that each packet is
-// where it belongs in it.
-func (c *checker) heap() error {
+// heaps checks the order of the heaps of timers. The check of entries has shown that each packet is
+// where it belongs in them.
+func (c *checker) heaps() error {
 	t := &c.x.timers
-	for i := uint32(1); i < t.n; i++ {
-		if join64(t.heap.at(i).when) < join64(t.heap.at((i-1)/4).when) {
-			return fmt.Errorf("index: timer at %d of the heap is earlier than the one above it", i)
+	for clock := range t.heaps {
+		h := &t.heaps[clock]
+		for i := uint32(1); i < h.n; i++ {
+			if join64(h.items.at(i).when) < join64(h.items.at((i-1)/4).when) {
+				return fmt.Errorf("index: timer at %d of heap %d is earlier than the one above it", i, clock)
+			}
+		}
+		if err := c.same("scheduled timers", h.n, c.due[clock]); err != nil {
+			return err
 		}
 	}
-	if err := c.same("scheduled timers", t.n, c.due); err != nil {
+	if err := c.same("deliveries", c.x.deliveries.live, c.delivered); err != nil {
 		return err
 	}
 	return c.same("timers", t.live, c.timed)
+}
+
+// identities checks that the table of identities, if there is one, finds every packet and no other.
+func (c *checker) identities() error {
+	x := c.x
+	t := &x.identities
+	if !t.built {
+		return nil
+	}
+	chained := uint32(0)
+	for i := uint32(0); i < t.buckets.size; i++ {
+		for id := *t.buckets.heads.at(i); id != 0; id = *t.next.at(id) {
+			e := x.entry(ID(id))
+			if e == nil || t.bucket(x.identity(e)) != t.buckets.heads.at(i) {
+				return fmt.Errorf("index: packet %d is in bucket %d of identities, where it does not belong", id, i)
+			}
+			if chained++; chained > c.seen {
+				return errors.New("index: a chain of identities has no end")
+			}
+		}
+	}
+	if c.seen == 0 || t.buckets.size > max(minBuckets, 5*c.seen+5) {
+		return fmt.Errorf("index: %d buckets of identities for %d packets", t.buckets.size, c.seen)
+	}
+	return c.same("identities", c.seen, chained)
 }
 
 // same compares how many slots a part holds with how many are reached.

@@ -8,8 +8,8 @@ import (
 // Check verifies every invariant of the index, at a cost of O(packets), and describes the first
 // violation it finds.
 func (x *Index) Check() error {
-	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally)}
-	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.heap} {
+	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), aside: make(map[QueueID]*[Done]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally)}
+	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.heaps, c.identities} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -23,13 +23,16 @@ func (x *Index) Check() error {
 // checker compares what the entries say with what every other structure says.
 type checker struct {
 	x           *Index
-	seen        uint32 // entries in use
-	timed       uint32 // of them with a timer
-	due         uint32 // of them scheduled
+	seen        uint32         // entries in use
+	timed       uint32         // of them with a timer
+	due         [clocks]uint32 // of them scheduled
+	delivered   uint32         // with a delivery
+	asides      uint32
 	nodes       uint32 // of all trees
 	largeGroups uint32
 	queues      map[QueueID]Counts
-	hashed      map[QueueID]uint32 // selectable packets with a hash
+	hashed      map[QueueID]uint32        // selectable packets with a hash
+	aside       map[QueueID]*[Done]uint32 // packets that cannot be selected, by state
 	lanes       map[LaneID]laneTally
 	groups      map[uint32]groupTally
 }
@@ -47,7 +50,7 @@ func (c *checker) entries() error {
 			continue
 		}
 		c.seen++
-		if e.state > Claimed || !x.hasLane(e.lane) {
+		if e.state > Done || !x.hasLane(e.lane) {
 			return fmt.Errorf("index: packet %d has state %d and lane %d: expected known ones", id, e.state, e.lane)
 		}
 		l := x.lanes.at(uint32(e.lane))
@@ -58,6 +61,10 @@ func (c *checker) entries() error {
 		g := c.groups[e.group]
 		g.others++
 		switch {
+		case e.state == Dead:
+			counts.Dead++
+		case e.state == Done:
+			counts.Done++
 		case e.state == Claimed:
 			counts.Claimed++
 		case e.state == Delayed:
@@ -74,6 +81,12 @@ func (c *checker) entries() error {
 		if e.state == Ready {
 			g.others, g.ready = g.others-1, g.ready+1
 		}
+		if !e.selectable() {
+			if c.aside[l.queue] == nil {
+				c.aside[l.queue] = new([Done]uint32)
+			}
+			c.aside[l.queue][e.state-Ready]++
+		}
 		c.queues[l.queue], c.lanes[e.lane] = counts, t
 		if e.group != 0 {
 			c.groups[e.group] = g
@@ -87,13 +100,19 @@ func (c *checker) entries() error {
 
 func (c *checker) timer(id uint32, e *entry) error {
 	if e.timer == 0 {
-		if e.state == Delayed {
-			return fmt.Errorf("index: packet %d is delayed without a timer", id)
-		}
 		return nil
 	}
 	c.timed++
 	t := c.x.timers.at(e.timer)
+	if t.empty() || e.state != Delayed && e.state != Claimed && t.until != [2]uint32{} {
+		return fmt.Errorf("index: packet %d keeps a timer that it does not need", id)
+	}
+	if t.delivery != 0 {
+		c.delivered++
+		if s := c.x.slot(e); s == (deliverySlot{}) || s.identity == e.seqNumber() {
+			return fmt.Errorf("index: packet %d keeps a delivery that it does not need", id)
+		}
+	}
 	if t.entry != id {
 		return fmt.Errorf("index: timer %d of packet %d belongs to packet %d", e.timer, id, t.entry)
 	}
@@ -104,11 +123,12 @@ func (c *checker) timer(id uint32, e *entry) error {
 		}
 		return nil
 	}
-	c.due++
-	if t.pos == 0 || t.pos > c.x.timers.n {
+	h := &c.x.timers.heaps[e.state.clock()]
+	c.due[e.state.clock()]++
+	if t.pos == 0 || t.pos > h.n {
 		return fmt.Errorf("index: packet %d waits for %d but is not scheduled", id, when)
 	}
-	if s := c.x.timers.heap.at(t.pos - 1); s.timer != e.timer || join64(s.when) != when {
+	if s := h.items.at(t.pos - 1); s.timer != e.timer || join64(s.when) != when {
 		return fmt.Errorf("index: packet %d waits for %d but its place in the heap says %d", id, when, join64(s.when))
 	}
 	return nil
@@ -179,11 +199,43 @@ func (c *checker) allQueues() error {
 		if err := c.laneHeaps(u, lanes); err != nil {
 			return fmt.Errorf("queue %d: %w", id, err)
 		}
+		if err := c.asideOf(u, q); err != nil {
+			return fmt.Errorf("queue %d: %w", id, err)
+		}
 		if err := c.values(u, q); err != nil {
 			return fmt.Errorf("queue %d: %w", id, err)
 		}
 	}
+	if err := c.same("asides", x.asides.live, c.asides); err != nil {
+		return err
+	}
 	return c.same("queues", x.queues.live, live)
+}
+
+// asideOf checks the trees of the packets of a queue that cannot be selected.
+func (c *checker) asideOf(u *queue, q QueueID) error {
+	x, want := c.x, c.aside[q]
+	if (want == nil) != (u.aside == 0) {
+		return fmt.Errorf("index: its packets that cannot be selected are in %d: expected %v", u.aside, want)
+	}
+	if want == nil {
+		return nil
+	}
+	c.asides++
+	for s := Ready; s <= Done; s++ {
+		t := x.asides.at(u.aside).tree(s)
+		if t.count != want[s-Ready] {
+			return fmt.Errorf("index: the tree of %v packets has %d: expected %d", s, t.count, want[s-Ready])
+		}
+		err := c.tree(t, func(k place, p uint32) bool {
+			e := x.entry(ID(p))
+			return e != nil && !e.selectable() && e.state == s && e.place() == k && x.lanes.at(uint32(e.lane)).queue == q
+		})
+		if err != nil {
+			return fmt.Errorf("%v packets: %w", s, err)
+		}
+	}
+	return nil
 }
 
 func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {

@@ -11,40 +11,134 @@ type Delivery struct {
 	Stored                uint8  // the caller's own: which records of it the store has
 }
 
+// deliverySlot is a Delivery, and the packet's identity where that is not its sequence; 0: it is.
+type deliverySlot struct {
+	identity uint64
+	Delivery
+}
+
+func (s *deliverySlot) freeLink() *uint32 { return &s.Consumer }
+
 // Delivery returns what was tried with a packet; the zero value when that is nothing, or the number
 // is not in use.
-func (x *Index) Delivery(id ID) Delivery { panic("not built") }
+func (x *Index) Delivery(id ID) Delivery {
+	e := x.entry(id)
+	if e == nil {
+		return Delivery{}
+	}
+	return x.slot(e).Delivery
+}
 
 // SetDelivery notes what was tried with a packet; the zero value forgets it. False when the number
 // is not in use.
-func (x *Index) SetDelivery(id ID, d Delivery) bool { panic("not built") }
+func (x *Index) SetDelivery(id ID, d Delivery) bool {
+	e := x.entry(id)
+	if e == nil {
+		return false
+	}
+	s := x.slot(e)
+	s.Delivery = d
+	x.setSlot(uint32(id), e, s)
+	return true
+}
 
 // SetState gives a packet another state and the moment that ends it: a Delayed packet's not-before
-// in Unix milliseconds, a Claimed one's lease end on the steady clock; 0 or less: none. The packet
-// keeps its place in the order. False when the number is not in use.
-func (x *Index) SetState(id ID, s State, until int64) bool { panic("not built") }
-
-// Find returns the packet with an identity, in any state and any queue. The first call builds a
-// table of all packets, which is kept up to date from then on, until no packet is left. O(1).
-func (x *Index) Find(identity uint64) (Packet, bool) { panic("not built") }
-
-// Place is a packet's place in the order of a queue.
-type Place struct {
-	Priority uint32
-	Seq      uint64
+// in Unix milliseconds, a Claimed one's lease end on the steady clock; 0 or less: none, as with any
+// other state. The packet keeps its place in the order. False when the number is not in use.
+func (x *Index) SetState(id ID, s State, until int64) bool {
+	e := x.entry(id)
+	if e == nil || s < Ready || s > Done {
+		return false
+	}
+	x.setState(uint32(id), e, s, until)
+	return true
 }
 
-// List appends to dst the packets of a queue that are in one state, in the order of their places,
-// oldest first: at most n, and only those behind a place; the zero Place is before all. Ready lists
-// those of priority 0, too. O(lanes + n log n).
-func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Packet {
-	panic("not built")
+func (x *Index) setState(id uint32, e *entry, s State, until int64) {
+	changes := s != e.state
+	if changes {
+		x.unlink(id, e)
+		if e.timer != 0 && s.clock() != e.state.clock() {
+			x.timers.schedule(e.timer, e.state.clock(), 0)
+		}
+		e.state = s
+	}
+	x.setUntil(id, e, until)
+	x.schedule(e)
+	if changes {
+		x.link(id, e)
+	}
 }
 
-// CountBetween is how many selectable packets of a queue have a priority from one to another, both
-// included. It costs a leaf for each 31 of them at most.
-func (x *Index) CountBetween(q QueueID, from, to uint32) int { panic("not built") }
+// setUntil notes the moment that ends a packet's state, if that state has one.
+func (x *Index) setUntil(id uint32, e *entry, until int64) {
+	if until <= 0 || e.state != Delayed && e.state != Claimed {
+		until = 0
+	}
+	if e.timer != 0 || until > 0 {
+		x.timer(id, e).until = split64(until)
+		x.freeTimerIfEmpty(e)
+	}
+}
 
-// Before is how many selectable packets the oldest end takes before this one; -1 when it is not
-// selectable or the number is not in use. It costs what Position does.
-func (x *Index) Before(id ID) int { panic("not built") }
+// identity is the packet's own number.
+func (x *Index) identity(e *entry) uint64 {
+	if own := x.slot(e).identity; own != 0 {
+		return own
+	}
+	return e.seqNumber()
+}
+
+// slot returns what was tried with a packet, and its identity if that is its own.
+func (x *Index) slot(e *entry) deliverySlot {
+	if e.timer != 0 {
+		if d := x.timers.at(e.timer).delivery; d != 0 {
+			return *x.deliveries.at(d)
+		}
+	}
+	return deliverySlot{}
+}
+
+func (x *Index) setSlot(id uint32, e *entry, s deliverySlot) {
+	if s != (deliverySlot{}) {
+		t := x.timer(id, e)
+		if t.delivery == 0 {
+			t.delivery = x.deliveries.alloc()
+		}
+		*x.deliveries.at(t.delivery) = s
+		return
+	}
+	if e.timer == 0 {
+		return
+	}
+	if t := x.timers.at(e.timer); t.delivery != 0 {
+		x.deliveries.free(t.delivery)
+		t.delivery = 0
+		x.freeTimerIfEmpty(e)
+	}
+}
+
+// timer returns the timer of a packet, a new one if it has none.
+func (x *Index) timer(id uint32, e *entry) *timer {
+	if e.timer == 0 {
+		e.timer = x.timers.alloc()
+		x.timers.at(e.timer).entry = id
+	}
+	return x.timers.at(e.timer)
+}
+
+// freeTimerIfEmpty takes a timer that holds nothing from its packet.
+func (x *Index) freeTimerIfEmpty(e *entry) {
+	if x.timers.at(e.timer).empty() {
+		x.timers.schedule(e.timer, e.state.clock(), 0)
+		x.timers.free(e.timer)
+		e.timer = 0
+	}
+}
+
+// schedule puts a packet's timer, if it has one, where its state says.
+func (x *Index) schedule(e *entry) {
+	if e.timer != 0 {
+		x.timers.schedule(e.timer, e.state.clock(), x.timers.at(e.timer).dueAt(e.state))
+	}
+}

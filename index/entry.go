@@ -93,6 +93,14 @@ func (e *entry) seqNumber() uint64 { return uint64(e.seq[1])<<32 | uint64(e.seq[
 
 func (e *entry) setSeq(seq uint64) { e.seq = [2]uint32{uint32(seq), uint32(seq >> 32)} }
 
+// own is an identity as the packet keeps it beside its sequence: 0 if it is that.
+func (e *entry) own(identity uint64) uint64 {
+	if identity == e.seqNumber() {
+		return 0
+	}
+	return identity
+}
+
 // place is the packet's place in the tree of its lane.
 func (e *entry) place() place { return place{e.priority, e.seqNumber()} }
 

@@ -7,6 +7,9 @@ type Index struct {
 	keys        keyTable
 	largeGroups slab[largeGroup, *largeGroup]
 	timers      timers
+	deliveries  slab[deliverySlot, *deliverySlot]
+	identities  identities
+	asides      slab[aside, *aside]
 	lanes       slab[lane, *lane]
 	queues      slab[queue, *queue]
 	picked      []uint32 // what pick returned last: its memory is used again
@@ -52,21 +55,19 @@ func (x *Index) Push(e Entry, now int64) ID {
 	p.priority, p.size = e.Priority, e.Size
 	p.ref, p.flags = e.Ref, e.Flags
 	p.state = max(e.State, Ready)
-	until := int64(0)
-	switch {
-	case p.state > Ready:
-		until = max(e.Until, 0)
-	case e.Until > max(now, 0):
-		p.state, until = Delayed, e.Until
+	if p.state == Ready && e.Until > max(now, 0) {
+		p.state = Delayed
 	}
-	if e.Expiry > 0 || until > 0 {
-		p.timer = x.timers.alloc()
-		t := x.timers.at(p.timer)
-		t.entry, t.expiry, t.until = id, split64(max(e.Expiry, 0)), split64(until)
+	if e.Expiry > 0 {
+		x.timer(id, p).expiry = split64(e.Expiry)
 	}
+	x.setUntil(id, p, e.Until)
+	x.setSlot(id, p, deliverySlot{p.own(e.Identity), e.Delivery})
 	x.lanes.at(uint32(p.lane)).packets++
 	u.counts.Bytes += int64(e.Size)
+	x.schedule(p)
 	x.link(id, p)
+	x.addIdentity(id, p)
 	return ID(id)
 }
 
@@ -116,15 +117,19 @@ func (x *Index) Remove(id ID) bool {
 }
 
 // Move gives a packet, in any state, a new place in the order; false when the number is not in use.
-// The sequence must be unique as for Push.
+// The sequence must be unique as for Push. The packet keeps its identity.
 func (x *Index) Move(id ID, priority uint32, seq uint64) bool {
 	e := x.entry(id)
 	if e == nil {
 		return false
 	}
+	s := x.slot(e)
+	identity := x.identity(e)
 	x.unlink(uint32(id), e)
 	e.priority = priority
 	e.setSeq(seq)
+	s.identity = e.own(identity)
+	x.setSlot(uint32(id), e, s)
 	x.link(uint32(id), e)
 	return true
 }
@@ -157,13 +162,22 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 		ID: ID(id), Queue: x.lanes.at(uint32(e.lane)).queue, Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
 		Identity: e.seqNumber(), Size: e.size, Flags: e.flags, State: e.state, Ref: e.ref,
 	}
-	if e.timer != 0 {
-		p.Expiry = join64(x.timers.at(e.timer).expiry)
+	if e.timer == 0 {
+		return p
+	}
+	t := x.timers.at(e.timer)
+	p.Expiry, p.Until = join64(t.expiry), join64(t.until)
+	if t.delivery != 0 {
+		s := x.deliveries.at(t.delivery)
+		p.Stored, p.Consumer = s.Stored, s.Consumer
+		if s.identity != 0 {
+			p.Identity = s.identity
+		}
 	}
 	return p
 }
 
-// link puts a packet, by its state, into the order, its group, the heap of timers and the counts.
+// link puts a packet, by its state, into the order or aside, into its group and the counts.
 func (x *Index) link(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
@@ -171,21 +185,20 @@ func (x *Index) link(id uint32, e *entry) {
 	if e.group != 0 {
 		x.addToGroup(id, e)
 	}
-	if e.selectable() {
-		before := l.tree.priorities
-		x.mustInsert(&l.tree, e.place(), id)
-		u.counts.Priorities += int(l.tree.priorities) - int(before)
-		x.updateHeads(e.lane)
-		if u.values != nil {
-			x.linkValue(u, id, e)
-		}
+	if !e.selectable() {
+		x.addAside(u, id, e)
+		return
 	}
-	if e.timer != 0 {
-		x.timers.schedule(e.timer, x.timers.at(e.timer).dueAt(e.state))
+	before := l.tree.priorities
+	x.mustInsert(&l.tree, e.place(), id)
+	u.counts.Priorities += int(l.tree.priorities) - int(before)
+	x.updateHeads(e.lane)
+	if u.values != nil {
+		x.linkValue(u, id, e)
 	}
 }
 
-// unlink is the reverse of link. The timer stays in the heap: link or remove follows.
+// unlink is the reverse of link.
 func (x *Index) unlink(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
@@ -193,43 +206,28 @@ func (x *Index) unlink(id uint32, e *entry) {
 	if e.group != 0 {
 		x.removeFromGroup(id, e)
 	}
-	if e.selectable() {
-		before := l.tree.priorities
-		x.forest.remove(&l.tree, e.place())
-		u.counts.Priorities += int(l.tree.priorities) - int(before)
-		x.updateHeads(e.lane)
-		if u.values != nil {
-			x.unlinkValue(u, e)
-		}
+	if !e.selectable() {
+		x.removeAside(u, e)
+		return
 	}
-}
-
-// setState gives a packet another state, and the moment that ends it (0 or less: none).
-func (x *Index) setState(id uint32, e *entry, s State, until int64) {
-	x.unlink(id, e)
-	e.state = s
-	until = max(until, 0)
-	if e.timer == 0 && until > 0 {
-		e.timer = x.timers.alloc()
-		x.timers.at(e.timer).entry = id
+	before := l.tree.priorities
+	x.forest.remove(&l.tree, e.place())
+	u.counts.Priorities += int(l.tree.priorities) - int(before)
+	x.updateHeads(e.lane)
+	if u.values != nil {
+		x.unlinkValue(u, e)
 	}
-	if e.timer != 0 {
-		t := x.timers.at(e.timer)
-		t.until = split64(until)
-		if t.expiry == split64(0) && until == 0 {
-			x.timers.schedule(e.timer, 0)
-			x.timers.free(e.timer)
-			e.timer = 0
-		}
-	}
-	x.link(id, e)
 }
 
 // remove removes a packet and what nothing else needs then: its timer, its group, its lane.
 func (x *Index) remove(id uint32, e *entry) {
+	x.removeIdentity(id, e)
 	x.unlink(id, e)
 	if e.timer != 0 {
-		x.timers.schedule(e.timer, 0)
+		if d := x.timers.at(e.timer).delivery; d != 0 {
+			x.deliveries.free(d)
+		}
+		x.timers.schedule(e.timer, e.state.clock(), 0)
 		x.timers.free(e.timer)
 	}
 	if e.group != 0 && x.keys.groups.at(e.group).head == 0 {

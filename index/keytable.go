@@ -3,7 +3,6 @@ package index
 import (
 	"encoding/binary"
 	"hash/maphash"
-	"math/bits"
 )
 
 // MaxKey is the longest key in bytes: group.info has 24 bits for its length.
@@ -43,39 +42,23 @@ type keyTable struct {
 	seed    maphash.Seed
 	groups  slab[group, *group]
 	blocks  slab[block, *block]
-	buckets paged[uint32] // first group of each chain
-	size    uint32        // buckets in use; a power of two plus those already split
-	scratch []byte        // a long key, put together for hashing
+	buckets buckets // chains of groups
+	scratch []byte  // a long key, put together for hashing
 }
 
-const minBuckets = 64
-
 func newKeyTable() keyTable {
-	t := keyTable{seed: maphash.MakeSeed(), size: minBuckets}
-	t.buckets.resize(t.size)
+	t := keyTable{seed: maphash.MakeSeed()}
+	t.buckets.resize(minBuckets)
 	return t
 }
 
 func (t *keyTable) hash(q QueueID, key []byte) uint64 {
-	h := maphash.Bytes(t.seed, key) + uint64(q)*0x9e3779b97f4a7c15
-	h ^= h >> 32
-	h *= 0xd6e8feb86659fd93
-	return h ^ h>>32
-}
-
-// bucket is the bucket of a hash at the present size.
-func (t *keyTable) bucket(h uint64) *uint32 {
-	mask := uint32(1)<<bits.Len32(t.size-1) - 1
-	b := uint32(h) & mask
-	if b >= t.size {
-		b &= mask >> 1
-	}
-	return t.buckets.at(b)
+	return mix(maphash.Bytes(t.seed, key) + uint64(q)*0x9e3779b97f4a7c15)
 }
 
 // find returns the group of a key, or 0.
 func (t *keyTable) find(q QueueID, key []byte) uint32 {
-	return t.findIn(*t.bucket(t.hash(q, key)), q, key)
+	return t.findIn(*t.buckets.of(t.hash(q, key)), q, key)
 }
 
 func (t *keyTable) findIn(id uint32, q QueueID, key []byte) uint32 {
@@ -92,7 +75,7 @@ func (t *keyTable) findIn(id uint32, q QueueID, key []byte) uint32 {
 // findOrAdd returns the group of a key, a new one if there is none; 0 when all numbers are in use.
 func (t *keyTable) findOrAdd(q QueueID, key []byte) uint32 {
 	h := t.hash(q, key)
-	if id := t.findIn(*t.bucket(h), q, key); id != 0 {
+	if id := t.findIn(*t.buckets.of(h), q, key); id != 0 {
 		return id
 	}
 	id := t.groups.alloc()
@@ -105,9 +88,9 @@ func (t *keyTable) findOrAdd(q QueueID, key []byte) uint32 {
 		t.freeGroup(id)
 		return 0
 	}
-	b := t.bucket(h)
+	b := t.buckets.of(h)
 	g.next, *b = *b, id
-	if t.groups.live > t.size {
+	if t.groups.live > t.buckets.size {
 		t.splitBucket()
 	}
 	return id
@@ -115,15 +98,18 @@ func (t *keyTable) findOrAdd(q QueueID, key []byte) uint32 {
 
 // remove frees a group without members.
 func (t *keyTable) remove(id uint32) {
-	b := t.bucket(t.hashOf(id))
+	b := t.buckets.of(t.hashOf(id))
 	for *b != id {
 		b = &t.groups.at(*b).next
 	}
 	*b = t.groups.at(id).next
 	t.freeGroup(id)
-	// Up to four at once, so that the table shrinks as fast as groups go.
-	for i := 0; i < 4 && t.size > minBuckets && t.groups.live < t.size/4; i++ {
-		t.mergeBucket()
+	for range t.buckets.excess(t.groups.live) {
+		to, chain := t.buckets.merge()
+		for *to != 0 {
+			to = &t.groups.at(*to).next
+		}
+		*to = chain
 	}
 }
 
@@ -141,34 +127,13 @@ func (t *keyTable) freeGroup(id uint32) {
 // splitBucket adds a bucket and moves into it the groups that belong there from the bucket it
 // splits off.
 func (t *keyTable) splitBucket() {
-	if t.size == 1<<31 {
-		return
-	}
-	from := t.size &^ (1 << (bits.Len32(t.size) - 1))
-	t.size++
-	t.buckets.resize(t.size)
-	b := t.buckets.at(from)
-	id := *b
-	*b, *t.buckets.at(t.size - 1) = 0, 0
-	for id != 0 {
+	for id := t.buckets.split(); id != 0; {
 		g := t.groups.at(id)
 		next := g.next
-		to := t.bucket(t.hashOf(id))
+		to := t.buckets.of(t.hashOf(id))
 		g.next, *to = *to, id
 		id = next
 	}
-}
-
-// mergeBucket removes the last bucket: the reverse of splitBucket.
-func (t *keyTable) mergeBucket() {
-	t.size--
-	from := t.buckets.at(t.size)
-	to := t.buckets.at(t.size &^ (1 << (bits.Len32(t.size) - 1)))
-	for *to != 0 {
-		to = &t.groups.at(*to).next
-	}
-	*to, *from = *from, 0
-	t.buckets.resize(t.size)
 }
 
 // hashOf is the hash of a group that is in the table.

@@ -79,8 +79,8 @@ func (m *keyModel) verify(t *rapid.T) {
 		}
 	}
 	live := m.kt.groups.live
-	if live != uint32(len(m.want)) || m.kt.size < live || m.kt.size > 8*max(live, minBuckets) {
-		t.Fatalf("%d groups in %d buckets, want %d", live, m.kt.size, len(m.want))
+	if live != uint32(len(m.want)) || m.kt.buckets.size < live || m.kt.buckets.size > 8*max(live, minBuckets) {
+		t.Fatalf("%d groups in %d buckets, want %d", live, m.kt.buckets.size, len(m.want))
 	}
 }
 

@@ -151,9 +151,9 @@ func TestValueRules(t *testing.T) {
 				if got := found(b, 2); len(got) != want {
 					b.t.Fatalf("found %v, want %d", got, want)
 				}
-				b.Claim(b.q, Selection{}, 0)
+				b.claim(0)
 			}
-			b.Release(id, 0, 0)
+			b.SetState(id, Ready, 0)
 			if got := found(b, 2); len(got) != 1 {
 				b.t.Fatalf("found %v", got)
 			}

@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"sort"
 	"testing"
@@ -16,28 +17,34 @@ type modelPacket struct {
 	hasKey bool
 	tags   string
 	wide   bool
-	until  int64 // not-before or lease end
 	hash   uint64
+	tried  Delivery
 }
 
-// moment is what the packet waits for; 0 for nothing.
-func (p *modelPacket) dueAt() int64 {
-	switch p.State {
-	case Claimed:
-		return p.until
-	case Delayed:
-		if p.Expiry != 0 && p.Expiry < p.until {
-			return p.Expiry
-		}
-		return p.until
+// wait is how long the packet still waits for its moment; false when it waits for none.
+func (m *indexModel) wait(p *modelPacket) (int64, bool) {
+	switch {
+	case p.State == Claimed:
+		return p.Until - m.steady, p.Until != 0
+	case p.State == Delayed && p.Until != 0 && (p.Expiry == 0 || p.Until < p.Expiry):
+		return p.Until - m.now, true
 	}
-	return p.Expiry
+	return p.Expiry - m.now, p.Expiry != 0
+}
+
+// setState gives a packet a state and its moment.
+func (p *modelPacket) setState(s State, until int64) {
+	p.State, p.Until = s, 0
+	if s == Delayed || s == Claimed {
+		p.Until = max(until, 0)
+	}
 }
 
 // indexModel drives an index and the naive model with the same calls.
 type indexModel struct {
 	x      *Index
 	now    int64
+	steady int64
 	high   uint64 // newest sequence so far
 	low    uint64 // oldest sequence so far
 	queues []QueueID
@@ -146,6 +153,22 @@ func (m *indexModel) drawTime(t *rapid.T, name string) int64 {
 	return m.now + rapid.Int64Range(-5, 40).Draw(t, name)
 }
 
+// drawMoment draws what ends a state, on the clock of that state.
+func (m *indexModel) drawMoment(t *rapid.T, s State) int64 {
+	until := m.drawTime(t, "until")
+	if s == Claimed && until != 0 {
+		until += m.steady - m.now
+	}
+	return until
+}
+
+func drawDelivery(t *rapid.T) Delivery {
+	return rapid.SampledFrom([]Delivery{
+		{}, {}, {Attempts: 1}, {Stored: 3}, {Consumer: 7}, {Origin: 1<<32 - 1},
+		{Token: 1<<64 - 1, FirstClaim: 1 << 62, LastClaim: -1, Consumer: 1<<32 - 1, Attempts: 65535, Stored: 255},
+	}).Draw(t, "delivery")
+}
+
 func (m *indexModel) nextSeq(t *rapid.T) uint64 {
 	if rapid.Bool().Draw(t, "newest end") {
 		m.high++
@@ -188,10 +211,11 @@ func (m *indexModel) Push(t *rapid.T) {
 	e := Entry{
 		Queue: m.queue(t), Priority: rapid.Uint32Range(0, 4).Draw(t, "priority"), Key: m.drawKey(t),
 		Size: rapid.Uint32Range(0, 9).Draw(t, "size"), Flags: rapid.Uint8().Draw(t, "flags"),
-		Expiry: m.drawTime(t, "expiry"), NotBefore: m.drawTime(t, "not before"), LeaseEnd: m.drawTime(t, "lease end"),
-		Attempts: rapid.SampledFrom([]uint16{0, 65535}).Draw(t, "attempts"), Ref: rapid.Uint32().Draw(t, "ref"),
-		Hash: drawHash(t),
+		Expiry: m.drawTime(t, "expiry"), State: State(rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5}).Draw(t, "state")),
+		Ref: rapid.Uint32().Draw(t, "ref"), Hash: drawHash(t), Delivery: drawDelivery(t),
 	}
+	e.Until = m.drawMoment(t, e.State)
+	ownIdentity := rapid.SampledFrom([]string{"none", "the sequence", "its own"}).Draw(t, "identity")
 	if e.Priority == 4 {
 		e.Priority = ^uint32(0)
 	}
@@ -199,18 +223,24 @@ func (m *indexModel) Push(t *rapid.T) {
 	e.Tags, e.Wide = []byte(tags), rapid.Bool().Draw(t, "wide")
 	for range rapid.SampledFrom([]int{1, 2, 40}).Draw(t, "burst") {
 		e.Seq = m.nextSeq(t)
+		switch ownIdentity {
+		case "the sequence":
+			e.Identity = e.Seq
+		case "its own":
+			e.Identity = m.nextSeq(t)
+		}
 		p := &modelPacket{key: bytes.Clone(e.Key), hasKey: e.Key != nil, tags: tags, wide: e.Wide, Packet: Packet{
 			ID: m.x.Push(e, m.now), Queue: e.Queue, Priority: e.Priority, Seq: e.Seq, Expiry: max(e.Expiry, 0),
-			Size: e.Size, Flags: e.Flags, State: Ready, Attempts: e.Attempts, Ref: e.Ref,
+			Size: e.Size, Flags: e.Flags, Ref: e.Ref, Identity: e.Seq, Stored: e.Delivery.Stored, Consumer: e.Delivery.Consumer,
 		}}
+		if p.tried = e.Delivery; e.Identity != 0 {
+			p.Identity = e.Identity
+		}
 		if !p.hasKey {
 			p.hash = e.Hash
 		}
-		switch {
-		case e.LeaseEnd > 0:
-			p.State, p.until = Claimed, e.LeaseEnd
-		case e.NotBefore > m.now:
-			p.State, p.until = Delayed, e.NotBefore
+		if p.setState(max(e.State, Ready), e.Until); p.State == Ready && e.Until > m.now {
+			p.setState(Delayed, e.Until)
 		}
 		if p.ID == 0 || m.byID(p.ID) != nil {
 			t.Fatalf("Push gave %d", p.ID)
@@ -304,46 +334,82 @@ func (m *indexModel) FindValue(t *rapid.T) {
 	}
 }
 
+func (m *indexModel) SetState(t *rapid.T) {
+	p := m.anyPacket(t)
+	m.setState(t, p, State(rapid.IntRange(1, 5).Draw(t, "state")))
+}
+
+// Claim sets the state of the packet that is next, as consumers do, so that groups and lanes see
+// packets of all kinds leave and come back.
 func (m *indexModel) Claim(t *rapid.T) {
-	q, s, until := m.queue(t), drawSelection(t), m.drawTime(t, "lease end")
-	got, ok := m.x.Claim(q, s, until)
-	list := m.order(q, s)
-	if ok != (len(list) > 0) {
-		t.Fatalf("Claim = %v with %d selectable", ok, len(list))
-	}
-	if !ok {
-		return
-	}
-	p := list[0]
-	p.State, p.until = Claimed, max(until, 0)
-	if p.Attempts < 65535 {
-		p.Attempts++
-	}
-	if got != p.Packet {
-		t.Fatalf("Claim = %+v, want %+v", got, p.Packet)
+	if list := m.order(m.queue(t), drawSelection(t)); len(list) > 0 {
+		m.setState(t, list[0], Claimed)
 	}
 }
 
-func (m *indexModel) Extend(t *rapid.T) {
-	p, until := m.anyPacket(t), m.drawTime(t, "lease end")
-	if ok := m.x.Extend(p.ID, until); ok != (p.State == Claimed) {
-		t.Fatalf("Extend of a packet that is %v = %v", p.State, ok)
+func (m *indexModel) setState(t *rapid.T, p *modelPacket, s State) {
+	until := m.drawMoment(t, s)
+	if !m.x.SetState(p.ID, s, until) {
+		t.Fatalf("SetState(%d) = false", p.ID)
 	}
-	if p.State == Claimed {
-		p.until = max(until, 0)
+	p.setState(s, until)
+}
+
+func (m *indexModel) SetDelivery(t *rapid.T) {
+	p := m.anyPacket(t)
+	p.tried = drawDelivery(t)
+	p.Stored, p.Consumer = p.tried.Stored, p.tried.Consumer
+	if !m.x.SetDelivery(p.ID, p.tried) {
+		t.Fatalf("SetDelivery(%d) = false", p.ID)
 	}
 }
 
-func (m *indexModel) Release(t *rapid.T) {
-	p, notBefore := m.anyPacket(t), m.drawTime(t, "not before")
-	if ok := m.x.Release(p.ID, notBefore, m.now); ok != (p.State == Claimed) {
-		t.Fatalf("Release of a packet that is %v = %v", p.State, ok)
-	}
-	if p.State == Claimed {
-		p.State, p.until = Ready, 0
-		if notBefore > m.now {
-			p.State, p.until = Delayed, notBefore
+func (m *indexModel) Find(t *rapid.T) {
+	for _, p := range m.held {
+		if got, ok := m.x.Find(p.Identity); !ok || got != p.Packet {
+			t.Fatalf("Find(%d) = %+v %v, want %+v", p.Identity, got, ok, p.Packet)
 		}
+	}
+	if got, ok := m.x.Find(m.high + 1); ok {
+		t.Fatalf("Find of what was never pushed = %+v", got)
+	}
+}
+
+func (m *indexModel) List(t *rapid.T) {
+	q, s := m.queue(t), State(rapid.IntRange(1, 5).Draw(t, "state"))
+	var want []Packet
+	for _, p := range m.held {
+		if p.Queue == q && p.State == s {
+			want = append(want, p.Packet)
+		}
+	}
+	slices.SortFunc(want, func(a, b Packet) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
+	})
+	var after Place
+	if len(want) > 0 && rapid.Bool().Draw(t, "from the start") {
+		i := rapid.IntRange(0, len(want)-1).Draw(t, "after")
+		after = Place{want[i].Priority, want[i].Seq}
+		want = want[i+1:]
+	}
+	n := rapid.SampledFrom([]int{-1, 0, 1, 40, 1000}).Draw(t, "n")
+	want = want[:min(max(n, 0), len(want))]
+	before := Packet{ID: 77}
+	if got := m.x.List(q, s, after, n, []Packet{before}); got[0] != before || !slices.Equal(got[1:], want) {
+		t.Fatalf("List of %v after %v gave %+v, want %+v", s, after, got[1:], want)
+	}
+}
+
+func (m *indexModel) CountBetween(t *rapid.T) {
+	q, from, to := m.queue(t), rapid.Uint32Range(0, 5).Draw(t, "from"), rapid.SampledFrom([]uint32{0, 1, 2, 3, ^uint32(0)}).Draw(t, "to")
+	want := 0
+	for _, p := range m.order(q, Selection{}) {
+		if p.Priority >= from && p.Priority <= to {
+			want++
+		}
+	}
+	if got := m.x.CountBetween(q, from, to); got != want {
+		t.Fatalf("CountBetween(%d, %d) = %d, want %d", from, to, got, want)
 	}
 }
 
@@ -363,7 +429,13 @@ func (m *indexModel) Remove(t *rapid.T) {
 
 func (m *indexModel) Move(t *rapid.T) {
 	p := m.anyPacket(t)
-	p.Priority, p.Seq = rapid.Uint32Range(0, 4).Draw(t, "priority"), m.nextSeq(t)
+	p.Priority = rapid.Uint32Range(0, 4).Draw(t, "priority")
+	switch rapid.SampledFrom([]string{"new", "the same", "the first"}).Draw(t, "sequence") {
+	case "new":
+		p.Seq = m.nextSeq(t)
+	case "the first":
+		p.Seq = p.Identity
+	}
 	if !m.x.Move(p.ID, p.Priority, p.Seq) {
 		t.Fatalf("Move(%d) = false", p.ID)
 	}
@@ -411,17 +483,32 @@ func (m *indexModel) Group(t *rapid.T) {
 	}
 }
 
+// Advance lets both clocks go on, and the one of the wall jump now and then.
 func (m *indexModel) Advance(t *rapid.T) {
-	m.now += rapid.Int64Range(0, 20).Draw(t, "ms")
-	limit := rapid.SampledFrom([]int{1, 3, 1000}).Draw(t, "max")
-	got := m.x.Advance(m.now, limit, nil)
-	last := int64(0)
-	for _, ev := range got {
-		p := m.byID(ev.Packet.ID)
-		if p == nil || p.dueAt() == 0 || p.dueAt() > m.now || p.dueAt() < last {
-			t.Fatalf("Advance(%d) gave %v of %+v, which waits for %+v", m.now, ev.Kind, ev.Packet, p)
+	ms := rapid.Int64Range(0, 20).Draw(t, "ms")
+	m.now, m.steady = m.now+ms, m.steady+ms
+	if rapid.IntRange(0, 5).Draw(t, "jump") == 0 {
+		m.now = max(1, m.now+rapid.Int64Range(-300, 60).Draw(t, "by"))
+	}
+	for range rapid.SampledFrom([]int{1, 3, 1000}).Draw(t, "max") {
+		least, any := int64(0), false
+		for _, p := range m.held {
+			if w, ok := m.wait(p); ok && (!any || w < least) {
+				least, any = w, true
+			}
 		}
-		last = p.dueAt()
+		before, due := m.x.Due(m.now, m.steady)
+		ev, ok := m.x.Advance(m.now, m.steady)
+		if ok != due || ok != (any && least <= 0) {
+			t.Fatalf("Advance = %v and Due = %v with the first in %d, %v", ok, due, least, any)
+		}
+		if !ok {
+			return
+		}
+		p := m.byID(ev.Packet.ID)
+		if w, waits := m.wait(p); !waits || w != least || before != p.Packet {
+			t.Fatalf("Due = %+v, which waits for another %d, and the first is due in %d", before, w, least)
+		}
 		kind := Due
 		switch {
 		case p.Expiry != 0 && p.Expiry <= m.now:
@@ -431,17 +518,10 @@ func (m *indexModel) Advance(t *rapid.T) {
 			kind = LeaseEnded
 		}
 		if kind != Expired {
-			p.State, p.until = Ready, 0
+			p.setState(Ready, 0)
 		}
 		if ev.Kind != kind || ev.Packet != p.Packet {
-			t.Fatalf("Advance(%d) gave %v of %+v, want %v of %+v", m.now, ev.Kind, ev.Packet, kind, p.Packet)
-		}
-	}
-	if len(got) < limit {
-		for _, p := range m.held {
-			if w := p.dueAt(); w != 0 && w <= m.now {
-				t.Fatalf("Advance(%d) stopped after %d and left %+v", m.now, len(got), p)
-			}
+			t.Fatalf("Advance gave %v of %+v, want %v of %+v", ev.Kind, ev.Packet, kind, p.Packet)
 		}
 	}
 }
@@ -453,7 +533,7 @@ func (m *indexModel) verify(t *rapid.T) {
 	}
 	counts := map[QueueID]Counts{}
 	priorities := map[[2]uint32]bool{} // by lane
-	deadline := int64(0)
+	wait, any := int64(0), false
 	for _, p := range m.held {
 		c := counts[p.Queue]
 		c.Bytes += int64(p.Size)
@@ -462,6 +542,10 @@ func (m *indexModel) verify(t *rapid.T) {
 			c.Claimed++
 		case p.State == Delayed:
 			c.Delayed++
+		case p.State == Dead:
+			c.Dead++
+		case p.State == Done:
+			c.Done++
 		case p.Priority == 0:
 			c.Unselectable++
 		default:
@@ -472,8 +556,11 @@ func (m *indexModel) verify(t *rapid.T) {
 			}
 		}
 		counts[p.Queue] = c
-		if w := p.dueAt(); w != 0 && (deadline == 0 || w < deadline) {
-			deadline = w
+		if w, ok := m.wait(p); ok && (!any || w < wait) {
+			wait, any = w, true
+		}
+		if got := m.x.Delivery(p.ID); got != p.tried {
+			t.Fatalf("Delivery = %+v, want %+v", got, p.tried)
 		}
 		if got, ok := m.x.Get(p.ID); !ok || got != p.Packet {
 			t.Fatalf("Get = %+v %v, want %+v", got, ok, p.Packet)
@@ -491,6 +578,9 @@ func (m *indexModel) verify(t *rapid.T) {
 			if got := m.x.Position(p.ID); got != i {
 				t.Fatalf("Position(%d) = %d, want %d", p.ID, got, i)
 			}
+			if got := m.x.Before(p.ID); p.Priority == all[0].Priority && p.Priority == all[len(all)-1].Priority && got != len(all)-1-i {
+				t.Fatalf("Before(%d) = %d, want %d", p.ID, got, len(all)-1-i)
+			}
 			if got := m.x.Distance(p.ID, all[len(all)/2].ID); got != len(all)/2-i {
 				t.Fatalf("Distance from %d to %d = %d", i, len(all)/2, got)
 			}
@@ -502,28 +592,32 @@ func (m *indexModel) verify(t *rapid.T) {
 			t.Fatalf("Counts(%d) = %+v, want %+v", q, got, counts[q])
 		}
 	}
-	if when, ok := m.x.Deadline(); when != deadline || ok != (deadline != 0) {
-		t.Fatalf("Deadline = %d %v, want %d", when, ok, deadline)
+	if got, ok := m.x.Wait(m.now, m.steady); got != wait || ok != any {
+		t.Fatalf("Wait = %d %v, want %d %v", got, ok, wait, any)
 	}
 }
 
 func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &indexModel{x: New(), now: 1000, high: 1 << 32, low: 1<<32 + 1}
+		m := &indexModel{x: New(), now: 1000, steady: 5000, high: 1 << 32, low: 1<<32 + 1}
 		actions := map[string]func(*rapid.T){
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
-			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "Extend": m.Extend,
-			"Release": m.Release, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
+			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
+			"SetDelivery": m.SetDelivery, "List": m.List, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
 			"Only": m.Only, "Group": m.Group, "Advance": m.Advance, "FindValue": m.FindValue, "FindValue more": m.FindValue, "": m.verify,
 		}
-		for range 3 {
+		for i := range 3 {
+			if i == rapid.IntRange(0, 3).Draw(t, "searched from") {
+				actions["Find"] = m.Find
+			}
 			t.Repeat(actions)
 		}
 		for len(m.held) > 0 {
 			m.Remove(t)
 		}
 		m.verify(t)
-		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.largeGroups.live+m.x.timers.live != 0 {
+		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.largeGroups.live+m.x.timers.live+
+			m.x.deliveries.live+m.x.asides.live != 0 || m.x.identities.built {
 			t.Fatal("an empty index still holds slots")
 		}
 	})

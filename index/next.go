@@ -56,23 +56,19 @@ type laneWalk struct {
 
 // nextOfLanes merges the lanes of a queue.
 func (x *Index) nextOfLanes(set *laneSet, s Selection, skip, n int, dst []Packet) []Packet {
-	var open []laneWalk // heap by at
+	open := openWalks{end: s.End}
 	add := func(h []laneHead, i int) {
-		if i >= len(h) {
-			return
-		}
-		w := x.forest.walk(&x.lanes.at(uint32(h[i].lane)).tree, s.End)
-		open = append(open, laneWalk{walk: w, at: h[i].place, heap: h, pos: i + 1})
-		for c := len(open) - 1; c > 0 && s.End.earlier(open[c].at, open[(c-1)/2].at); c = (c - 1) / 2 {
-			open[c], open[(c-1)/2] = open[(c-1)/2], open[c]
+		if i < len(h) {
+			w := x.forest.walk(&x.lanes.at(uint32(h[i].lane)).tree, s.End)
+			open.add(laneWalk{walk: w, at: h[i].place, heap: h, pos: i + 1})
 		}
 	}
 	add(set.narrow[s.End], 0)
 	if !s.Narrow {
 		add(set.wide[s.End], 0)
 	}
-	for ; n > 0 && len(open) > 0; skip-- {
-		top := &open[0]
+	for ; n > 0 && len(open.heap) > 0; skip-- {
+		top := &open.heap[0]
 		_, id := top.walk.at()
 		if skip <= 0 {
 			dst = append(dst, x.packet(id, x.entries.at(id)))
@@ -80,13 +76,7 @@ func (x *Index) nextOfLanes(set *laneSet, s Selection, skip, n int, dst []Packet
 		}
 		heap, pos := top.heap, top.pos
 		top.pos = 0
-		if top.next(); top.done() {
-			open[0] = open[len(open)-1]
-			open = open[:len(open)-1]
-		} else {
-			top.at, _ = top.walk.at()
-		}
-		siftDownWalk(open, s.End)
+		open.next()
 		if pos != 0 {
 			add(heap, 2*pos-1)
 			add(heap, 2*pos)
@@ -95,20 +85,42 @@ func (x *Index) nextOfLanes(set *laneSet, s Selection, skip, n int, dst []Packet
 	return dst
 }
 
-// siftDownWalk moves the first of a heap of walks to where it belongs.
-func siftDownWalk(open []laneWalk, end End) {
-	for i := 0; ; {
+// openWalks is a heap of walks: the one that is at the earliest place comes first.
+type openWalks struct {
+	end  End
+	heap []laneWalk
+}
+
+func (o *openWalks) add(w laneWalk) {
+	o.heap = append(o.heap, w)
+	h := o.heap
+	for c := len(h) - 1; c > 0 && o.end.earlier(h[c].at, h[(c-1)/2].at); c = (c - 1) / 2 {
+		h[c], h[(c-1)/2] = h[(c-1)/2], h[c]
+	}
+}
+
+// next goes to the next packet of the first walk, which leaves the heap at its end.
+func (o *openWalks) next() {
+	top := &o.heap[0]
+	if top.next(); top.done() {
+		last := len(o.heap) - 1
+		o.heap[0] = o.heap[last]
+		o.heap = o.heap[:last]
+	} else {
+		top.at = top.place()
+	}
+	for i, h := 0, o.heap; ; {
 		c := 2*i + 1
-		if c >= len(open) {
+		if c >= len(h) {
 			return
 		}
-		if c+1 < len(open) && end.earlier(open[c+1].at, open[c].at) {
+		if c+1 < len(h) && o.end.earlier(h[c+1].at, h[c].at) {
 			c++
 		}
-		if !end.earlier(open[c].at, open[i].at) {
+		if !o.end.earlier(h[c].at, h[i].at) {
 			return
 		}
-		open[c], open[i] = open[i], open[c]
+		h[c], h[i] = h[i], h[c]
 		i = c
 	}
 }

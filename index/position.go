@@ -18,6 +18,33 @@ func (x *Index) Position(id ID) int {
 	return n
 }
 
+// Before is how many selectable packets the oldest end takes before this one; -1 when it is not
+// selectable or the number is not in use. It costs what Position does.
+func (x *Index) Before(id ID) int {
+	e := x.entry(id)
+	if e == nil || !e.selectable() {
+		return -1
+	}
+	n := -1
+	for t := range x.trees(x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue)), false) {
+		n += x.forest.count(t, place{}, e.place())
+	}
+	return n
+}
+
+// CountBetween is how many selectable packets of a queue have a priority from one to another, both
+// included. It costs a leaf for each 31 of them at most.
+func (x *Index) CountBetween(q QueueID, from, to uint32) int {
+	if !x.hasQueue(q) {
+		return 0
+	}
+	n := 0
+	for t := range x.trees(x.queues.at(uint32(q)), false) {
+		n += x.forest.count(t, place{from, 0}, place{to, ^uint64(0)})
+	}
+	return n
+}
+
 // Distance is how much higher the position of one packet is than that of another of its queue;
 // negative if it is lower. Both are selectable. If they have the same priority it costs as many
 // leaves as are between them, so a walk over many packets costs no more than one over all leaves.

@@ -31,6 +31,7 @@ type queue struct {
 	counts      Counts
 	defaultLane LaneID   // 0 while the slot is free
 	next        uint32   // links free slots
+	aside       uint32   // 0 while all its packets can be selected
 	lanes       *laneSet // nil while the queue has only its default lane
 	values      *tree    // the selectable packets by hash; nil until a search wants it
 }
@@ -83,10 +84,14 @@ func (x *Index) hasQueue(q QueueID) bool {
 // count is the counter that counts a packet.
 func (u *queue) count(e *entry) *int {
 	switch {
-	case e.state == Claimed:
-		return &u.counts.Claimed
 	case e.state == Delayed:
 		return &u.counts.Delayed
+	case e.state == Claimed:
+		return &u.counts.Claimed
+	case e.state == Dead:
+		return &u.counts.Dead
+	case e.state == Done:
+		return &u.counts.Done
 	case e.priority == 0:
 		return &u.counts.Unselectable
 	}

@@ -54,6 +54,24 @@ func (b *bench) popIs(want ...uint64) {
 	}
 }
 
+// claim claims the selected packet.
+func (b *bench) claim(leaseEnd int64) Packet {
+	p, _ := b.Best(b.q, Selection{})
+	b.SetState(p.ID, Claimed, leaseEnd)
+	return p
+}
+
+// advance makes all changes that are due when both clocks show a moment.
+func (b *bench) advance(at int64) (events []Event) {
+	for {
+		ev, ok := b.Advance(at, at)
+		if !ok {
+			return events
+		}
+		events = append(events, ev)
+	}
+}
+
 // checkRules runs each rule on an index of its own.
 func checkRules(t *testing.T, rules map[string]func(b *bench)) {
 	for name, rule := range rules {
@@ -105,9 +123,9 @@ func TestSelectionRules(t *testing.T) {
 		"a returned packet keeps its place in the order": func(b *bench) {
 			one, two, three := b.push(1, "a", 0), b.push(1, "b", 0), b.push(1, "c", 0)
 			b.popIs(three)
-			p, _ := b.Claim(b.q, Selection{}, 0)
+			p := b.claim(0)
 			four := b.push(1, "d", 0)
-			b.Release(p.ID, 0, 0)
+			b.SetState(p.ID, Ready, 0)
 			b.popIs(four)
 			b.popIs(two)
 			b.popIs(one)
@@ -160,12 +178,11 @@ func TestGroupRules(t *testing.T) {
 		},
 		"a claimed packet of the key stays out of the group": func(b *bench) {
 			one, two := b.push(1, "a", 0), b.push(1, "a", 0)
-			p, _ := b.Claim(b.q, Selection{}, 50)
-			if p.Seq != two || p.Attempts != 1 {
+			if p := b.claim(50); p.Seq != two {
 				b.t.Fatalf("claimed %+v", p)
 			}
 			b.popIs(one)
-			b.Advance(50, 10, nil)
+			b.advance(50)
 			b.popIs(two)
 		},
 	})
@@ -206,9 +223,8 @@ func TestNarrowRules(t *testing.T) {
 		"a queue of wide packets has nothing for a narrow selection": func(b *bench) {
 			b.pushWide(1, "a")
 			_, best := b.Best(b.q, Selection{Narrow: true})
-			_, claimed := b.Claim(b.q, Selection{Narrow: true}, 0)
-			if next := b.Next(b.q, Selection{Narrow: true}, 0, 9, nil); best || claimed || len(next) > 0 {
-				b.t.Fatalf("best is %v, claimed is %v, next are %v", best, claimed, next)
+			if next := b.Next(b.q, Selection{Narrow: true}, 0, 9, nil); best || len(next) > 0 {
+				b.t.Fatalf("best is %v, next are %v", best, next)
 			}
 			if narrow, wide := b.Widths(b.q); narrow || !wide {
 				b.t.Fatalf("widths are %v and %v", narrow, wide)
@@ -292,7 +308,7 @@ func TestTimeRules(t *testing.T) {
 		"an expired packet is not in the group and does not lift it": func(b *bench) {
 			stays, gone := b.push(2, "a", 0), b.push(1, "a", 100)
 			better := b.push(1, "b", 0)
-			if ev := b.Advance(100, 10, nil); len(ev) != 1 || ev[0].Kind != Expired || ev[0].Packet.Seq != gone {
+			if ev := b.advance(100); len(ev) != 1 || ev[0].Kind != Expired || ev[0].Packet.Seq != gone {
 				b.t.Fatalf("events are %+v", ev)
 			}
 			b.popIs(better)
@@ -300,42 +316,42 @@ func TestTimeRules(t *testing.T) {
 		},
 		"expiry 0 is never": func(b *bench) {
 			one := b.push(1, "a", 0)
-			if ev := b.Advance(math.MaxInt64, 10, nil); len(ev) != 0 {
+			if ev := b.advance(math.MaxInt64); len(ev) != 0 {
 				b.t.Fatalf("events are %+v", ev)
 			}
 			b.popIs(one)
 		},
 		"a packet lives until its millisecond": func(b *bench) {
 			b.push(1, "a", 100)
-			if ev := b.Advance(99, 10, nil); len(ev) != 0 {
+			if ev := b.advance(99); len(ev) != 0 {
 				b.t.Fatalf("events at 99 are %+v", ev)
 			}
-			if when, ok := b.Deadline(); !ok || when != 100 {
-				b.t.Fatalf("deadline is %d", when)
+			if wait, ok := b.Wait(40, 0); !ok || wait != 60 {
+				b.t.Fatalf("the wait is %d", wait)
 			}
-			b.Advance(100, 10, nil)
+			b.advance(100)
 			b.popIs()
 		},
 		"a claimed packet that expires stays until the end of its lease and never comes back": func(b *bench) {
 			b.push(1, "a", 20)
-			p, _ := b.Claim(b.q, Selection{}, 50)
-			if ev := b.Advance(49, 10, nil); len(ev) != 0 {
+			p := b.claim(50)
+			if ev := b.advance(49); len(ev) != 0 {
 				b.t.Fatalf("events at 49 are %+v", ev)
 			}
-			if ev := b.Advance(50, 10, nil); len(ev) != 1 || ev[0].Kind != Expired || ev[0].Packet.ID != p.ID {
+			if ev := b.advance(50); len(ev) != 1 || ev[0].Kind != Expired || ev[0].Packet.ID != p.ID {
 				b.t.Fatalf("events at 50 are %+v", ev)
 			}
 		},
 		"a delayed packet that expires first never becomes ready": func(b *bench) {
-			b.Push(Entry{Queue: b.q, Priority: 1, Seq: 9, Expiry: 20, NotBefore: 30}, 0)
-			if ev := b.Advance(40, 10, nil); len(ev) != 1 || ev[0].Kind != Expired {
+			b.Push(Entry{Queue: b.q, Priority: 1, Seq: 9, Expiry: 20, Until: 30}, 0)
+			if ev := b.advance(40); len(ev) != 1 || ev[0].Kind != Expired {
 				b.t.Fatalf("events are %+v", ev)
 			}
 		},
 		"a moment that has come stays come when the clock goes back": func(b *bench) {
-			b.Push(Entry{Queue: b.q, Priority: 1, Seq: 9, NotBefore: 30}, 0)
-			b.Advance(30, 10, nil)
-			b.Advance(10, 10, nil)
+			b.Push(Entry{Queue: b.q, Priority: 1, Seq: 9, Until: 30}, 0)
+			b.advance(30)
+			b.advance(10)
 			b.popIs(9)
 		},
 	})
@@ -358,7 +374,8 @@ func TestWhatIsUnknownIsRefused(t *testing.T) {
 	for _, id := range []ID{0, gone, 77, math.MaxUint32} {
 		_, got := b.Get(id)
 		_, key := b.Key(id, nil)
-		if got || key || b.Remove(id) || b.Move(id, 1, 1) || b.Extend(id, 1) || b.Release(id, 0, 0) || b.SetRef(id, 1, 1) {
+		if got || key || b.Remove(id) || b.Move(id, 1, 1) || b.SetState(id, Ready, 0) || b.SetDelivery(id, Delivery{Attempts: 1}) ||
+			b.Delivery(id) != (Delivery{}) || b.Before(id) != -1 || b.SetRef(id, 1, 1) {
 			t.Errorf("packet %d is known", id)
 		}
 	}
@@ -366,7 +383,7 @@ func TestWhatIsUnknownIsRefused(t *testing.T) {
 		_, best := b.Best(q, Selection{})
 		_, found := b.Only(q, nil)
 		if best || found != 0 || b.DropQueue(q) != ErrUnknownQueue || b.Counts(q) != (Counts{}) ||
-			len(b.Next(q, Selection{}, 0, 1, nil)) != 0 {
+			len(b.Next(q, Selection{}, 0, 1, nil)) != 0 || len(b.List(q, Ready, Place{}, 1, nil)) != 0 || b.CountBetween(q, 0, 9) != 0 {
 			t.Errorf("queue %d is known", q)
 		}
 	}

@@ -398,6 +398,9 @@ func (f *forest) count(t *tree, lo, hi place) int {
 	if n < int(last.n) && last.key(n) == hi {
 		n++
 	}
+	if leaf == f.at(t.first) && last == f.at(t.last) {
+		return int(t.count) - (int(last.n) - n) - leaf.search(lo)
+	}
 	n -= leaf.search(lo)
 	for ; leaf != last; leaf = f.at(leaf.next) {
 		n += int(leaf.n)

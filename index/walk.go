@@ -27,23 +27,37 @@ func (f *forest) walkPriority(t *tree, priority uint32, end End) walk {
 		w.lone = t.count > 0 && t.lone[0] == priority
 		return w
 	}
-	var p path
-	leaf := f.descend(t, place{priority, 0}, &p)
-	n := f.at(leaf)
-	i := n.search(place{priority, 0})
-	if i == int(n.n) {
-		if leaf, i = n.next, 0; leaf == 0 {
-			return w
-		}
-		n = f.at(leaf)
-	}
-	if n.priorities[i] != priority {
+	leaf, i := f.seek(t, place{priority, 0})
+	if leaf == 0 || f.at(leaf).priorities[i] != priority {
 		return w
 	}
 	if w.leaf, w.pos = leaf, i; end == Newest {
 		w.leaf, w.pos = f.lastOf(t, priority)
 	}
 	return w
+}
+
+// walkFrom starts at the first packet that is not before a place, from the oldest end on.
+func (f *forest) walkFrom(t *tree, k place) walk {
+	w := walk{f: f, t: t, end: Oldest}
+	if t.depth == 0 {
+		w.lone = t.count > 0 && !t.lonePlace().before(k)
+		return w
+	}
+	w.leaf, w.pos = f.seek(t, k)
+	return w
+}
+
+// seek returns the leaf and position of the first key of a tree with nodes that is not before k; 0
+// when all are.
+func (f *forest) seek(t *tree, k place) (leaf uint32, i int) {
+	var p path
+	leaf = f.descend(t, k, &p)
+	n := f.at(leaf)
+	if i = n.search(k); i < int(n.n) {
+		return leaf, i
+	}
+	return n.next, 0
 }
 
 // done reports whether the walk is past the last packet.

@@ -1,0 +1,70 @@
+package index
+
+// aside is the packets of a queue that cannot be selected, in a tree for each state; those that are
+// Ready have priority 0. It exists while there is one.
+type aside struct {
+	trees [Done]tree
+}
+
+func (a *aside) freeLink() *uint32 { return &a.trees[0].root }
+
+func (a *aside) tree(s State) *tree { return &a.trees[s-Ready] }
+
+// addAside puts a packet that cannot be selected into its tree.
+func (x *Index) addAside(u *queue, id uint32, e *entry) {
+	if u.aside == 0 {
+		u.aside = x.asides.alloc()
+	}
+	x.mustInsert(x.asides.at(u.aside).tree(e.state), e.place(), id)
+}
+
+// removeAside is the reverse of addAside. The packet is not counted any more.
+func (x *Index) removeAside(u *queue, e *entry) {
+	x.forest.remove(x.asides.at(u.aside).tree(e.state), e.place())
+	if u.counts.Len() == u.counts.Ready {
+		x.asides.free(u.aside)
+		u.aside = 0
+	}
+}
+
+// Place is a packet's place in the order of a queue.
+type Place struct {
+	Priority uint32
+	Seq      uint64
+}
+
+// List appends to dst the packets of a queue that are in one state, in the order of their places,
+// oldest first: at most n, and only those behind a place; the zero Place is before all. Ready lists
+// those of priority 0, too. O(lanes + n log n).
+func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Packet {
+	if !x.hasQueue(q) || s < Ready || s > Done {
+		return dst
+	}
+	from := place{after.Priority, after.Seq}
+	if from != (place{}) {
+		if from = from.plusOne(); from == (place{}) {
+			return dst
+		}
+	}
+	open := openWalks{end: Oldest}
+	add := func(t *tree) {
+		if w := x.forest.walkFrom(t, from); !w.done() {
+			open.add(laneWalk{walk: w, at: w.place()})
+		}
+	}
+	u := x.queues.at(uint32(q))
+	if u.aside != 0 {
+		add(x.asides.at(u.aside).tree(s))
+	}
+	if s == Ready {
+		for t := range x.trees(u, false) {
+			add(t)
+		}
+	}
+	for ; n > 0 && len(open.heap) > 0; n-- {
+		_, id := open.heap[0].walk.at()
+		dst = append(dst, x.packet(id, x.entries.at(id)))
+		open.next()
+	}
+	return dst
+}

@@ -1,0 +1,96 @@
+package index
+
+import "math/rand/v2"
+
+// identities finds packets by their identity. It is built when it is first wanted, and no longer
+// kept up to date when the last packet is gone. Identities are not stored a second time: a chain
+// links numbers of packets.
+type identities struct {
+	built   bool
+	seed    uint64 // its own, so that no client can aim at one bucket
+	buckets buckets
+	next    paged[uint32] // by number of the packet: the next one of the chain
+}
+
+func (t *identities) bucket(identity uint64) *uint32 {
+	return t.buckets.of(mix((identity ^ t.seed) * 0x9e3779b97f4a7c15))
+}
+
+// Find returns the packet with an identity, in any state and any queue. The first call builds a
+// table of all packets, which is kept up to date from then on, until no packet is left. O(1).
+func (x *Index) Find(identity uint64) (Packet, bool) {
+	if x.entries.live == 0 {
+		return Packet{}, false
+	}
+	t := &x.identities
+	if !t.built {
+		x.buildIdentities()
+	}
+	for id := *t.bucket(identity); id != 0; id = *t.next.at(id) {
+		if e := x.entries.at(id); x.identity(e) == identity {
+			return x.packet(id, e), true
+		}
+	}
+	return Packet{}, false
+}
+
+// buildIdentities makes the table of all packets.
+func (x *Index) buildIdentities() {
+	t := &x.identities
+	t.built, t.seed = true, rand.Uint64()
+	t.buckets.resize(max(x.entries.live, minBuckets))
+	t.next.resize(x.entries.used)
+	for id := uint32(1); id < x.entries.used; id++ {
+		if e := x.entries.at(id); e.state != 0 {
+			x.chainIdentity(id, e)
+		}
+	}
+}
+
+func (x *Index) chainIdentity(id uint32, e *entry) {
+	b := x.identities.bucket(x.identity(e))
+	*x.identities.next.at(id), *b = *b, id
+}
+
+// addIdentity puts a new packet into the table if there is one.
+func (x *Index) addIdentity(id uint32, e *entry) {
+	t := &x.identities
+	if !t.built {
+		return
+	}
+	t.next.resize(x.entries.used)
+	x.chainIdentity(id, e)
+	if x.entries.live > t.buckets.size {
+		for id := t.buckets.split(); id != 0; {
+			next := *t.next.at(id)
+			x.chainIdentity(id, x.entries.at(id))
+			id = next
+		}
+	}
+}
+
+// removeIdentity takes a packet that goes out of the table if there is one.
+func (x *Index) removeIdentity(id uint32, e *entry) {
+	t := &x.identities
+	if !t.built {
+		return
+	}
+	b := t.bucket(x.identity(e))
+	for *b != id {
+		b = t.next.at(*b)
+	}
+	*b = *t.next.at(id)
+	if x.entries.live == 1 {
+		t.built = false
+		t.buckets.resize(0) // all are empty; the page that stays is used by the next table
+		t.next.resize(0)
+		return
+	}
+	for range t.buckets.excess(x.entries.live) {
+		to, chain := t.buckets.merge()
+		for *to != 0 {
+			to = t.next.at(*to)
+		}
+		*to = chain
+	}
+}
