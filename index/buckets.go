@@ -57,10 +57,3 @@ func (b *buckets) merge() (to *uint32, chain uint32) {
 	b.resize(b.size - 1)
 	return b.heads.at(b.size &^ (1 << (bits.Len32(b.size) - 1))), chain
 }
-
-// mix spreads what differs in a number over all its bits.
-func mix(h uint64) uint64 {
-	h ^= h >> 32
-	h *= 0xd6e8feb86659fd93
-	return h ^ h>>32
-}

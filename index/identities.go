@@ -1,19 +1,19 @@
 package index
 
-import "math/rand/v2"
+import "hash/maphash"
 
 // identities finds packets by their identity. It is built when it is first wanted, and no longer
 // kept up to date when the last packet is gone. Identities are not stored a second time: a chain
 // links numbers of packets.
 type identities struct {
 	built   bool
-	seed    uint64 // its own, so that no client can aim at one bucket
+	seed    maphash.Seed // its own, so that no client can aim at one bucket
 	buckets buckets
 	next    paged[uint32] // by number of the packet: the next one of the chain
 }
 
 func (t *identities) bucket(identity uint64) *uint32 {
-	return t.buckets.of(mix((identity ^ t.seed) * 0x9e3779b97f4a7c15))
+	return t.buckets.of(maphash.Comparable(t.seed, identity))
 }
 
 // Find returns the packet with an identity, in any state and any queue. The first call builds a
@@ -37,7 +37,7 @@ func (x *Index) Find(identity uint64) (Packet, bool) {
 // buildIdentities makes the table of all packets.
 func (x *Index) buildIdentities() {
 	t := &x.identities
-	t.built, t.seed = true, rand.Uint64()
+	t.built, t.seed = true, maphash.MakeSeed()
 	t.buckets.resize(max(x.entries.live, minBuckets))
 	t.next.resize(x.entries.used)
 	for id := uint32(1); id < x.entries.used; id++ {

@@ -53,7 +53,10 @@ func newKeyTable() keyTable {
 }
 
 func (t *keyTable) hash(q QueueID, key []byte) uint64 {
-	return mix(maphash.Bytes(t.seed, key) + uint64(q)*0x9e3779b97f4a7c15)
+	h := maphash.Bytes(t.seed, key) + uint64(q)*0x9e3779b97f4a7c15
+	h ^= h >> 32
+	h *= 0xd6e8feb86659fd93
+	return h ^ h>>32
 }
 
 // find returns the group of a key, or 0.
