@@ -114,7 +114,7 @@ func (c *checker) identities() error {
 	for i := uint32(0); i < t.buckets.size; i++ {
 		for id := *t.buckets.heads.at(i); id != 0; id = *t.next.at(id) {
 			e := x.entry(ID(id))
-			if e == nil || t.bucket(x.identity(e)) != t.buckets.heads.at(i) {
+			if e == nil || t.bucket(x.identity(id, e)) != t.buckets.heads.at(i) {
 				return fmt.Errorf("index: packet %d is in bucket %d of identities, where it does not belong", id, i)
 			}
 			if chained++; chained > c.seen {

@@ -50,6 +50,9 @@ func (c *checker) entries() error {
 			continue
 		}
 		c.seen++
+		if e.moved && x.identity(id, e) == e.seqNumber() {
+			return fmt.Errorf("index: packet %d keeps an identity that it does not need", id)
+		}
 		if e.state > Done || !x.hasLane(e.lane) {
 			return fmt.Errorf("index: packet %d has state %d and lane %d: expected known ones", id, e.state, e.lane)
 		}
@@ -109,7 +112,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	}
 	if t.delivery != 0 {
 		c.delivered++
-		if s := c.x.slot(e); s == (deliverySlot{}) || s.identity == e.seqNumber() {
+		if c.x.Delivery(ID(id)) == (Delivery{}) {
 			return fmt.Errorf("index: packet %d keeps a delivery that it does not need", id)
 		}
 	}

@@ -11,13 +11,7 @@ type Delivery struct {
 	Stored                uint8  // the caller's own: which records of it the store has
 }
 
-// deliverySlot is a Delivery, and the packet's identity where that is not its sequence; 0: it is.
-type deliverySlot struct {
-	identity uint64
-	Delivery
-}
-
-func (s *deliverySlot) freeLink() *uint32 { return &s.Consumer }
+func (d *Delivery) freeLink() *uint32 { return &d.Consumer }
 
 // Delivery returns what was tried with a packet; the zero value when that is nothing, or the number
 // is not in use.
@@ -26,7 +20,12 @@ func (x *Index) Delivery(id ID) Delivery {
 	if e == nil {
 		return Delivery{}
 	}
-	return x.slot(e).Delivery
+	if e.timer != 0 {
+		if d := x.timers.at(e.timer).delivery; d != 0 {
+			return *x.deliveries.at(d)
+		}
+	}
+	return Delivery{}
 }
 
 // SetDelivery notes what was tried with a packet; the zero value forgets it. False when the number
@@ -36,9 +35,7 @@ func (x *Index) SetDelivery(id ID, d Delivery) bool {
 	if e == nil {
 		return false
 	}
-	s := x.slot(e)
-	s.Delivery = d
-	x.setSlot(uint32(id), e, s)
+	x.setDelivery(uint32(id), e, d)
 	return true
 }
 
@@ -81,31 +78,13 @@ func (x *Index) setUntil(id uint32, e *entry, until int64) {
 	}
 }
 
-// identity is the packet's own number.
-func (x *Index) identity(e *entry) uint64 {
-	if own := x.slot(e).identity; own != 0 {
-		return own
-	}
-	return e.seqNumber()
-}
-
-// slot returns what was tried with a packet, and its identity if that is its own.
-func (x *Index) slot(e *entry) deliverySlot {
-	if e.timer != 0 {
-		if d := x.timers.at(e.timer).delivery; d != 0 {
-			return *x.deliveries.at(d)
-		}
-	}
-	return deliverySlot{}
-}
-
-func (x *Index) setSlot(id uint32, e *entry, s deliverySlot) {
-	if s != (deliverySlot{}) {
+func (x *Index) setDelivery(id uint32, e *entry, d Delivery) {
+	if d != (Delivery{}) {
 		t := x.timer(id, e)
 		if t.delivery == 0 {
 			t.delivery = x.deliveries.alloc()
 		}
-		*x.deliveries.at(t.delivery) = s
+		*x.deliveries.at(t.delivery) = d
 		return
 	}
 	if e.timer == 0 {

@@ -15,24 +15,32 @@
 //
 // # States
 //
-//	Push ──────────────► Ready ──Pop, Remove, expiry──► gone
-//	  │                  ▲ │  ▲
-//	  │ not before       │ │  └──Release, lease end──┐
-//	  ▼                  │ └──Claim──────────────► Claimed ──Remove──► gone
-//	Delayed ──due────────┘                            │
-//	  ▲ └──expiry, Remove──► gone                     │
-//	  └──────────────────────Release with a delay─────┘
+//	Push ─────────────► Ready ──Pop, Remove, expiry──► gone
+//	                    ▲   │
+//	due, lease end,     │   │ SetState
+//	SetState            │   ▼
+//	           Delayed ─ Claimed ─ Dead ─ Done ──Remove, expiry──► gone
 //
-// Expiry ends a packet that is Ready or Delayed. A Claimed packet that expires stays claimed, so
-// that its consumer can still acknowledge it; when its lease ends it is gone instead of Ready.
+// The caller says with SetState which state follows which, and with Push in which one a packet
+// comes back from disk. Only two changes come by themselves: a Delayed packet is Ready at its
+// not-before time, and a Claimed one when its lease ends.
+//
+// A packet in any state ends at its expiry, but a Claimed one: it stays with its consumer, so that
+// this one can still acknowledge it. When its lease ends it is gone instead of Ready. Leases end by
+// a clock that never jumps, and all else comes by the wall clock.
+//
+// What was tried with a packet, its [Delivery], stays with it whatever its state, until it is gone.
+// So does its identity, by which Find finds it, while Move changes its place.
 //
 // # Structure
 //
 // A packet is a fixed-size record without pointers in a paged slab, addressed by a 32-bit number.
 // So the garbage collector has nothing to follow, and growth copies nothing. Per lane a B+tree
-// orders the ready packets, a linear-hashing table finds the group of a key, and a 4-ary heap
-// orders the deadlines. Every operation on one packet is O(log n); nothing depends on the number
-// of queues. A queue that is searched by value has another B+tree for that.
+// orders the packets that can be selected, and per state of a queue another one the rest. A
+// linear-hashing table finds the group of a key, and a 4-ary heap for each clock orders the
+// deadlines. What only some packets have, as times and deliveries, is in slabs of its own. Every
+// operation on one packet is O(log n); nothing depends on the number of queues. A queue that is
+// searched by value has another B+tree for that.
 //
 // # Files
 //
@@ -40,14 +48,18 @@
 //	entry.go      what goes in (Entry), what comes out (Packet), what is kept (entry)
 //	queue.go      queues and what they count
 //	lanes.go      the packets of a queue with equal tags, and which lane is next
-//	select.go     which packet is next: Best, Pop, Claim, and the words of a selection
+//	select.go     which packet is next: Best, Pop, and the words of a selection
 //	next.go       the packets after that
+//	aside.go      the packets that cannot be selected, by state: List
+//	delivery.go   SetState, and what was tried with a packet
+//	identities.go from an identity to its packet: Find
 //	groups.go     the packets of a queue with equal keys
 //	values.go     the packets of a queue with equal values: FindValue
 //	position.go   how many packets come before one
 //	keytable.go   from a key to its group
+//	buckets.go    what that table and the one of identities have in common
 //	advance.go    what a moment changes: expiry, delays, lease ends
-//	timers.go     the heap of those moments
+//	timers.go     the heaps of those moments
 //	tree.go       the B+tree; node.go is a node of it, walk.go goes over it in order of selection
 //	slab.go       numbered slots in pages
 //	dispatch.go   Dispatch: which subscriber is next

@@ -85,6 +85,7 @@ type entry struct {
 	ref        uint32
 	state      State
 	flags      uint8
+	moved      bool // its identity is not its sequence, see identities.go
 }
 
 func (e *entry) freeLink() *uint32 { return &e.next }
@@ -92,14 +93,6 @@ func (e *entry) freeLink() *uint32 { return &e.next }
 func (e *entry) seqNumber() uint64 { return uint64(e.seq[1])<<32 | uint64(e.seq[0]) }
 
 func (e *entry) setSeq(seq uint64) { e.seq = [2]uint32{uint32(seq), uint32(seq >> 32)} }
-
-// own is an identity as the packet keeps it beside its sequence: 0 if it is that.
-func (e *entry) own(identity uint64) uint64 {
-	if identity == e.seqNumber() {
-		return 0
-	}
-	return identity
-}
 
 // place is the packet's place in the tree of its lane.
 func (e *entry) place() place { return place{e.priority, e.seqNumber()} }

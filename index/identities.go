@@ -2,14 +2,40 @@ package index
 
 import "hash/maphash"
 
-// identities finds packets by their identity. It is built when it is first wanted, and no longer
-// kept up to date when the last packet is gone. Identities are not stored a second time: a chain
-// links numbers of packets.
+// identities finds packets by their identity. The table is built when it is first wanted, and no
+// longer kept up to date when the last packet is gone. Identities are not stored a second time: a
+// chain links numbers of packets.
 type identities struct {
 	built   bool
 	seed    maphash.Seed // its own, so that no client can aim at one bucket
 	buckets buckets
 	next    paged[uint32] // by number of the packet: the next one of the chain
+	// moved is the identities that are not the sequence, by number of the packet. A page is nil
+	// until one of its packets needs it.
+	moved []*[pageLen]uint64
+}
+
+// identity is the packet's own number.
+func (x *Index) identity(id uint32, e *entry) uint64 {
+	if e.moved {
+		return x.identities.moved[id>>pageBits][id&pageMask]
+	}
+	return e.seqNumber()
+}
+
+func (x *Index) setIdentity(id uint32, e *entry, identity uint64) {
+	if e.moved = identity != e.seqNumber(); !e.moved {
+		return
+	}
+	t := &x.identities
+	page := int(id >> pageBits)
+	for page >= len(t.moved) {
+		t.moved = append(t.moved, nil)
+	}
+	if t.moved[page] == nil {
+		t.moved[page] = new([pageLen]uint64)
+	}
+	t.moved[page][id&pageMask] = identity
 }
 
 func (t *identities) bucket(identity uint64) *uint32 {
@@ -27,7 +53,7 @@ func (x *Index) Find(identity uint64) (Packet, bool) {
 		x.buildIdentities()
 	}
 	for id := *t.bucket(identity); id != 0; id = *t.next.at(id) {
-		if e := x.entries.at(id); x.identity(e) == identity {
+		if e := x.entries.at(id); x.identity(id, e) == identity {
 			return x.packet(id, e), true
 		}
 	}
@@ -48,7 +74,7 @@ func (x *Index) buildIdentities() {
 }
 
 func (x *Index) chainIdentity(id uint32, e *entry) {
-	b := x.identities.bucket(x.identity(e))
+	b := x.identities.bucket(x.identity(id, e))
 	*x.identities.next.at(id), *b = *b, id
 }
 
@@ -72,25 +98,33 @@ func (x *Index) addIdentity(id uint32, e *entry) {
 // removeIdentity takes a packet that goes out of the table if there is one.
 func (x *Index) removeIdentity(id uint32, e *entry) {
 	t := &x.identities
-	if !t.built {
-		return
-	}
-	b := t.bucket(x.identity(e))
-	for *b != id {
-		b = t.next.at(*b)
-	}
-	*b = *t.next.at(id)
-	if x.entries.live == 1 {
-		t.built = false
-		t.buckets.resize(0) // all are empty; the page that stays is used by the next table
-		t.next.resize(0)
-		return
-	}
-	for range t.buckets.excess(x.entries.live) {
-		to, chain := t.buckets.merge()
-		for *to != 0 {
-			to = t.next.at(*to)
+	if t.built {
+		b := t.bucket(x.identity(id, e))
+		for *b != id {
+			b = t.next.at(*b)
 		}
-		*to = chain
+		*b = *t.next.at(id)
+		for range t.buckets.excess(x.entries.live) {
+			to, chain := t.buckets.merge()
+			for *to != 0 {
+				to = t.next.at(*to)
+			}
+			*to = chain
+		}
+	}
+	if x.entries.live == 1 {
+		t.clear()
+	}
+}
+
+// clear ends the table of an index without packets, and frees all memory but a little: an index
+// whose length swings around zero allocates nothing.
+func (t *identities) clear() {
+	t.built = false
+	t.buckets.resize(0)
+	t.next.resize(0)
+	if len(t.moved) > keepPages {
+		clear(t.moved[keepPages:])
+		t.moved = t.moved[:keepPages]
 	}
 }

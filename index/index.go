@@ -7,7 +7,7 @@ type Index struct {
 	keys        keyTable
 	largeGroups slab[largeGroup, *largeGroup]
 	timers      timers
-	deliveries  slab[deliverySlot, *deliverySlot]
+	deliveries  slab[Delivery, *Delivery]
 	identities  identities
 	asides      slab[aside, *aside]
 	lanes       slab[lane, *lane]
@@ -52,6 +52,9 @@ func (x *Index) Push(e Entry, now int64) ID {
 		p.setHash(e.Hash)
 	}
 	p.setSeq(e.Seq)
+	if e.Identity != 0 {
+		x.setIdentity(id, p, e.Identity)
+	}
 	p.priority, p.size = e.Priority, e.Size
 	p.ref, p.flags = e.Ref, e.Flags
 	p.state = max(e.State, Ready)
@@ -62,7 +65,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 		x.timer(id, p).expiry = split64(e.Expiry)
 	}
 	x.setUntil(id, p, e.Until)
-	x.setSlot(id, p, deliverySlot{p.own(e.Identity), e.Delivery})
+	x.setDelivery(id, p, e.Delivery)
 	x.lanes.at(uint32(p.lane)).packets++
 	u.counts.Bytes += int64(e.Size)
 	x.schedule(p)
@@ -123,13 +126,11 @@ func (x *Index) Move(id ID, priority uint32, seq uint64) bool {
 	if e == nil {
 		return false
 	}
-	s := x.slot(e)
-	identity := x.identity(e)
+	identity := x.identity(uint32(id), e)
 	x.unlink(uint32(id), e)
 	e.priority = priority
 	e.setSeq(seq)
-	s.identity = e.own(identity)
-	x.setSlot(uint32(id), e, s)
+	x.setIdentity(uint32(id), e, identity)
 	x.link(uint32(id), e)
 	return true
 }
@@ -160,7 +161,7 @@ func (x *Index) entry(id ID) *entry {
 func (x *Index) packet(id uint32, e *entry) Packet {
 	p := Packet{
 		ID: ID(id), Queue: x.lanes.at(uint32(e.lane)).queue, Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
-		Identity: e.seqNumber(), Size: e.size, Flags: e.flags, State: e.state, Ref: e.ref,
+		Identity: x.identity(id, e), Size: e.size, Flags: e.flags, State: e.state, Ref: e.ref,
 	}
 	if e.timer == 0 {
 		return p
@@ -168,11 +169,8 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 	t := x.timers.at(e.timer)
 	p.Expiry, p.Until = join64(t.expiry), join64(t.until)
 	if t.delivery != 0 {
-		s := x.deliveries.at(t.delivery)
-		p.Stored, p.Consumer = s.Stored, s.Consumer
-		if s.identity != 0 {
-			p.Identity = s.identity
-		}
+		d := x.deliveries.at(t.delivery)
+		p.Stored, p.Consumer = d.Stored, d.Consumer
 	}
 	return p
 }

@@ -574,12 +574,13 @@ func (m *indexModel) verify(t *rapid.T) {
 	}
 	for _, q := range m.queues {
 		all, narrow := m.order(q, Selection{}), m.order(q, Selection{Narrow: true})
+		oldest := m.order(q, Selection{End: Oldest})
 		for i, p := range all {
 			if got := m.x.Position(p.ID); got != i {
 				t.Fatalf("Position(%d) = %d, want %d", p.ID, got, i)
 			}
-			if got := m.x.Before(p.ID); p.Priority == all[0].Priority && p.Priority == all[len(all)-1].Priority && got != len(all)-1-i {
-				t.Fatalf("Before(%d) = %d, want %d", p.ID, got, len(all)-1-i)
+			if got, want := m.x.Before(p.ID), slices.Index(oldest, p); got != want {
+				t.Fatalf("Before(%d) = %d, want %d", p.ID, got, want)
 			}
 			if got := m.x.Distance(p.ID, all[len(all)/2].ID); got != len(all)/2-i {
 				t.Fatalf("Distance from %d to %d = %d", i, len(all)/2, got)

@@ -1,7 +1,7 @@
 package index
 
-// timer holds what only some packets have: times, and by its slot what was tried with the packet. A
-// packet without any of that has none.
+// timer holds what only some packets have: times, and what was tried with the packet. A packet
+// without any of that has none.
 //
 // A timer is at most once in the heap of its packet's clock, under the moment that the packet's
 // state waits for: the earlier of a Delayed packet's expiry and not-before, a Claimed packet's
@@ -10,7 +10,7 @@ type timer struct {
 	expiry   [2]uint32 // Unix milliseconds, in halves: keeps the record at alignment 4
 	until    [2]uint32 // not-before or lease end
 	entry    uint32
-	delivery uint32 // a deliverySlot, 0: none
+	delivery uint32 // a Delivery, 0: none
 	pos      uint32 // place in the heap plus 1, 0 when not in it; links free slots
 }
 
