@@ -148,7 +148,7 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, postponed *postpo
 			continue
 		}
 		if o.kind != OpPut {
-			deleted++
+			deleted += uint64(1 + o.removed.Stored.count())
 		}
 		if postponed.has(o) {
 			next.count(o)
@@ -159,11 +159,15 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, postponed *postpo
 		}
 		next.count(o)
 	}
+	states, err := a.fillStates(txn, b, next, postponed)
+	if err != nil {
+		return 0, err
+	}
 	items, err := a.fillItems(txn, b, next)
 	if err != nil {
 		return 0, err
 	}
-	deleted += items
+	deleted += states + items
 	if err := errors.Join(b.fillLoad(txn), b.fillFlush(txn)); err != nil {
 		return 0, err
 	}
@@ -181,8 +185,14 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, postponed *postpo
 	return deleted, nil
 }
 
-// packet adds one packet, and its payload if that has a record of its own.
+// packet adds one packet, its payload if that has a record of its own, and the delivery state that
+// goes with one that goes.
 func (a *applyState) packet(txn *badger.Txn, o *batchOp) error {
+	if o.removed.Stored != 0 {
+		if err := a.deleteStates(txn, o.removed.Identity, o.removed.Stored); err != nil {
+			return err
+		}
+	}
 	a.keys = appendPacketKey(a.keys, o.id)
 	key := a.key(packetKeyLen)
 	var payload []byte
@@ -234,6 +244,9 @@ func (c *Control) count(o *batchOp) {
 	if o.kind != OpPut && !o.removed.Expires {
 		c.Live--
 		c.Hash -= SetHash(o.id)
+	}
+	if o.removed.Stored&StoredDelivery != 0 {
+		c.removeDelivery(o.removed.Identity)
 	}
 	if o.kind != OpDelete {
 		c.Add(o.id, o.expiry)

@@ -7,16 +7,18 @@ package storage
 //  1. ops[i].rec and ops[i].head lie in chunks that are not written again
 //     before Reset.
 //  2. count and bytes are those of the operations that are not cancelled,
-//     plus those of queues and of the load record.
+//     plus those of delivery states, queues, items and of the load record.
 //  3. Apply carries the operations of one packet out in the order of the calls.
 type Batch struct {
-	ops    []batchOp
-	queues map[uint32]queueOp
-	items  []itemOp
-	itemAt map[ValueID]int32 // where in items
-	chunks [][]byte          // the last one is being filled
-	spare  [][]byte          // kept by Reset for later chunks
-	memory int               // bytes of all chunks
+	ops     []batchOp
+	queues  map[uint32]queueOp
+	items   []itemOp
+	itemAt  map[ValueID]int32 // where in items
+	states  []stateOp
+	stateAt map[uint64]int32 // where in states, by identity
+	chunks  [][]byte         // the last one is being filled
+	spare   [][]byte         // kept by Reset for later chunks
+	memory  int              // bytes of all chunks
 
 	count    int
 	bytes    int
@@ -43,6 +45,9 @@ const (
 	OpPutField
 	OpDeleteField
 	OpSetFlush
+	OpPutDelivery
+	OpPutNote
+	OpDeleteDelivery
 )
 
 // Op is one operation of a batch as Each shows it.
@@ -56,6 +61,10 @@ type Op struct {
 	Field   Field    // of OpPutField, as Head; only its identity of OpDeleteField
 	Old     Mark     // of what is done to heads and fields: what was in the store before the batch
 	Flush   Flush    // of OpSetFlush
+
+	Delivery Delivery // of OpPutDelivery
+	Note     NoteID   // of OpPutNote, whose text is Record; only its Identity of OpDeleteDelivery
+	Stored   Stored   // of OpDeleteDelivery: what is deleted
 }
 
 // Removed tells what Delete and Replace must know of the packet that goes.
@@ -103,6 +112,9 @@ func (b *Batch) Reset() {
 	clear(b.items)
 	b.items = b.items[:0]
 	clear(b.itemAt)
+	clear(b.states)
+	b.states = b.states[:0]
+	clear(b.stateAt)
 	for _, chunk := range b.chunks {
 		if cap(chunk) == chunkSize && len(b.spare) < maxSpare {
 			b.spare = append(b.spare, chunk[:0])
@@ -125,7 +137,7 @@ func (b *Batch) Put(id PacketID, p *Packet) (op int) {
 // Replace puts a packet in the place of one that an earlier batch put, in one operation: whatever
 // happens, one of the two is there. For a packet that this batch put, use Cancel and Put.
 func (b *Batch) Replace(id PacketID, p *Packet, r Removed) (op int) {
-	return b.put(batchOp{kind: OpReplace, id: id, expiry: p.Expiry, removed: r}, p)
+	return b.put(batchOp{kind: OpReplace, id: id, expiry: p.Expiry, removed: b.takeStates(id, r)}, p)
 }
 
 func (b *Batch) put(o batchOp, p *Packet) (op int) {
@@ -178,7 +190,7 @@ func (b *Batch) Cancel(op int) {
 // packet that moves to another priority is deleted first and put then, in one batch; it may move
 // back.
 func (b *Batch) Delete(id PacketID, r Removed) {
-	b.add(batchOp{kind: OpDelete, id: id, removed: r})
+	b.add(batchOp{kind: OpDelete, id: id, removed: b.takeStates(id, r)})
 }
 
 // PutQueue writes a queue definition. Within one batch the last call for an identity wins.
@@ -188,7 +200,7 @@ func (b *Batch) PutQueue(q Queue) {
 	}
 	old, again := b.queues[q.ID]
 	b.dropQueueOp(old, again)
-	buf := b.grow(len(q.Name) + len(q.Rest) + 28)
+	buf := b.grow(queueRoom(&q))
 	rec := appendQueue(buf, &q)
 	b.keep(len(rec))
 	fresh := q.New
@@ -232,13 +244,16 @@ func (b *Batch) Bytes() int { return b.bytes }
 func (b *Batch) Memory() int { return b.memory }
 
 // Each calls fn for every operation that would be written: packets in the order of the calls, then
-// queues in no order, then heads and fields, then the flush record. For tests and tools.
+// delivery states, then queues in no order, then heads and fields, then the flush record. For tests and tools.
 func (b *Batch) Each(fn func(Op)) {
 	for i := range b.ops {
 		o := &b.ops[i]
 		if !o.cancelled {
 			fn(Op{Kind: o.kind, ID: o.id, Record: o.rec, Removed: o.removed})
 		}
+	}
+	for i := range b.states {
+		b.states[i].show(fn)
 	}
 	for id, o := range b.queues {
 		op := Op{Kind: OpDeleteQueue, Queue: Queue{ID: id}}
@@ -303,14 +318,15 @@ func (b *Batch) keep(n int) {
 }
 
 func (o *batchOp) entries() int {
+	n := 1 + o.removed.Stored.count()
 	if o.head != nil || o.removed.Large {
-		return 2
+		n++
 	}
-	return 1
+	return n
 }
 
 func (o *batchOp) bytes() int {
-	n := packetKeyLen + opBytes
+	n := packetKeyLen + opBytes + o.removed.Stored.count()*(noteKeyLen+opBytes)
 	if o.head != nil || o.removed.Large {
 		n += payloadKeyLen + opBytes
 	}
@@ -327,7 +343,7 @@ func (o *batchOp) bytes() int {
 
 // recordRoom is at least the length of p's full record.
 func recordRoom(p *Packet) int {
-	n := 64 + len(p.Key) + len(p.Payload) + len(p.Producer)
+	n := 76 + len(p.Key) + len(p.Payload) + len(p.Producer)
 	for i := range p.Tags {
 		n += 10 + len(p.Tags[i].Name) + len(p.Tags[i].Value)
 	}

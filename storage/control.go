@@ -35,15 +35,13 @@ type Control struct {
 const (
 	controlFields = 8 // that every record has, each a number: FORMAT.md
 	fieldSecret   = 9
-	fieldKeys     = 10 // this and the next ones are numbers, if they are not 0
-	fieldKeyHash  = 11
-	fieldLastKey  = 12
+	fieldKeys     = 10 // this and the next four are numbers, if they are not 0
 )
 
 // appendControl writes the secret last, where bears looks for it; of records from before there were
 // secrets it is nil.
 func appendControl(dst []byte, c *Control, secret []byte) []byte {
-	keys := [...]uint64{c.Keys, c.KeyHash, c.LastKey}
+	keys := [...]uint64{c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash}
 	n := controlFields
 	for _, v := range keys {
 		if v != 0 {
@@ -111,7 +109,7 @@ func decodeControl(rec []byte, c *Control) error {
 	var format, nextQueue uint64
 	values := [...]*uint64{
 		&format, &c.Epoch, &c.Batch, &c.Live, &c.Hash, &c.NextSeq, &c.LowSeq, &nextQueue,
-		nil, &c.Keys, &c.KeyHash, &c.LastKey,
+		nil, &c.Keys, &c.KeyHash, &c.LastKey, &c.Deliveries, &c.DeliveryHash,
 	}
 	seen := 0
 	err := eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {

@@ -1,5 +1,10 @@
 package storage
 
+import (
+	"fmt"
+	"math/bits"
+)
+
 // DeliveryState is what a packet with a delivery state waits for.
 type DeliveryState uint8
 
@@ -52,32 +57,123 @@ const (
 	StoredProgress
 )
 
-// PutDelivery writes a delivery state, copying all it needs of d. stored says what the store had of
-// it before this call. Within one batch the last call for an identity wins, and a state that comes
-// and goes in one batch leaves nothing to write.
-func (b *Batch) PutDelivery(d *Delivery, stored Stored) { panic("not built") }
+const storedAll = StoredDelivery | StoredReason | StoredProgress
 
-// PutNote writes a note, which is copied; an empty one is deleted. stored as for PutDelivery.
-func (b *Batch) PutNote(id NoteID, text []byte, stored Stored) { panic("not built") }
+// stateKinds is how many records a delivery state has: itself, which is kind 0, and its notes. The
+// bit of a kind in Stored is 1 << kind.
+const stateKinds = 3
 
-// DeleteDelivery deletes a delivery state and its notes: those that stored names. It is for a packet
-// whose Put is cancelled. Of one that is deleted, Removed says the same.
-func (b *Batch) DeleteDelivery(identity uint64, stored Stored) { panic("not built") }
+func (s Stored) count() int { return bits.OnesCount8(uint8(s)) }
 
-// Note returns the text of a note that the batch puts, valid until Reset; ok is false if it puts
-// none.
-func (b *Batch) Note(id NoteID) (text []byte, ok bool) { panic("not built") }
+// String names the note, or the delivery state where the kind is 0, as every error and finding
+// does.
+func (id NoteID) String() string {
+	if id.Kind == 0 {
+		return fmt.Sprintf("the delivery state of %d", id.Identity)
+	}
+	return fmt.Sprintf("note %d of %d", id.Kind, id.Identity)
+}
 
-// Deliveries calls fn for every delivery state on disk, in order of identity; valid during the call.
-// stored says which records there are. It stops at the first error of fn.
-func (s *Store) Deliveries(fn func(d *Delivery, stored Stored) error) error { panic("not built") }
+// The record of a delivery state is one msgpack map with small integers for names, in rising order.
+// A field without a value is left out. It is written by hand, like that of a packet, because each
+// claim writes one.
+const (
+	stateState      = 1
+	stateUntil      = 2
+	stateAttempts   = 3
+	stateToken      = 4
+	stateFirstClaim = 5
+	stateLastClaim  = 6
+	stateConsumer   = 7
+	stateOrigin     = 8
+	stateExpiry     = 9
+)
 
-// ReadNotes calls fn with the text of each note, nil where there is none. The bytes are valid during
-// the call only.
-func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte) error) error { panic("not built") }
+// stateRoom is at least what a record takes besides the consumer.
+const stateRoom = 80
 
-// AppendChanged appends the full record rec with another expiry and identity to dst: what a packet
-// has that is kept for a while, or that moves. A zero identity stands for the sequence.
-func AppendChanged(dst, rec []byte, expiry int64, identity uint64) ([]byte, error) {
-	panic("not built")
+// appendDelivery appends the record of d; the identity is in the key.
+func appendDelivery(dst []byte, d *Delivery) []byte {
+	start := len(dst)
+	dst = append(dst, formFixMap)
+	number := func(field byte, v uint64) {
+		if v != 0 {
+			dst[start]++
+			dst = appendUint(append(dst, field), v)
+		}
+	}
+	moment := func(field byte, v int64) {
+		if v != 0 {
+			dst[start]++
+			dst = appendInt(append(dst, field), v)
+		}
+	}
+	number(stateState, uint64(d.State))
+	moment(stateUntil, d.Until)
+	number(stateAttempts, uint64(d.Attempts))
+	number(stateToken, d.Token)
+	moment(stateFirstClaim, d.FirstClaim)
+	moment(stateLastClaim, d.LastClaim)
+	if d.Consumer != "" {
+		dst[start]++
+		dst = appendStr(append(dst, stateConsumer), d.Consumer)
+	}
+	number(stateOrigin, uint64(d.Origin))
+	moment(stateExpiry, d.Expiry)
+	return dst
+}
+
+// decodeDelivery reads a record into d, replacing all of it. A consumer that is the same as before
+// is kept, so a loop takes no memory. Fields of later versions are skipped. The error wraps
+// ErrRecord; d is then undefined.
+func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
+	before := d.Consumer
+	*d = Delivery{Identity: identity}
+	r := reader{b: rec}
+	n, ok := r.fields()
+	if !ok {
+		return r.bad("no map of fields")
+	}
+	for ; n > 0; n-- {
+		field, ok := r.uint()
+		if !ok {
+			return r.bad("no field number")
+		}
+		switch field {
+		case stateState:
+			var v uint64
+			v, ok = r.uint()
+			d.State, ok = DeliveryState(v), ok && v <= uint64(Done)
+		case stateUntil:
+			d.Until, ok = r.int()
+		case stateAttempts:
+			d.Attempts, ok = r.uint32()
+		case stateToken:
+			d.Token, ok = r.uint()
+		case stateFirstClaim:
+			d.FirstClaim, ok = r.int()
+		case stateLastClaim:
+			d.LastClaim, ok = r.int()
+		case stateConsumer:
+			var name []byte
+			if name, ok = r.str(); string(name) == before {
+				d.Consumer = before
+			} else {
+				d.Consumer = string(name)
+			}
+		case stateOrigin:
+			d.Origin, ok = r.uint32()
+		case stateExpiry:
+			d.Expiry, ok = r.int()
+		default:
+			ok = r.skip(0)
+		}
+		if !ok {
+			return r.bad("field value cut short or of a wrong form")
+		}
+	}
+	if !r.end() {
+		return r.bad("bytes after the last field")
+	}
+	return nil
 }

@@ -6,7 +6,8 @@
 //	  packet.go      PacketID, Packet, Meta; flags.go: what an index keeps of a record
 //	  record.go      the bytes of a packet's record; msgpack.go: their forms
 //	  keys.go        the keys of everything
-//	  queue.go       queue definitions
+//	  queue.go       queue definitions; settings.go: what a queue does with claims, and has done
+//	  delivery.go    Delivery and notes: what was tried with a packet; changed.go: AppendChanged
 //	  item.go        Head, Field: strings and hashes; hash.go: payloads by their hash
 //	  control.go     the control record, rewritten by every batch; tally.go: what it counts
 //	  load.go        the load record: how far a load has come; flush.go: the flush record
@@ -16,6 +17,7 @@
 //	  store.go       Store: Open, Close; options.go: its Options; errors.go; logger.go
 //	  batch.go       Batch: what one Apply writes; limits.go: how much it may be
 //	  itembatch.go   what a Batch does to heads and fields; late.go: records that come late
+//	  deliverybatch.go what a Batch does to delivery states; deliveryscan.go: how they are read
 //	  apply.go       Apply; wal.go: how a commit reaches the device
 //	  read.go        packets by identity; scan.go: all of them; itemscan.go: heads, fields, values
 //	  snapshot.go    Snapshot: the state after one batch; itemwalk.go: its heads and fields; held.go: its tables stay and are checked

@@ -284,7 +284,7 @@ func TestAFolderThatIsRefusedKeepsItsVersion(t *testing.T) {
 	}
 	openTest(t, dir, Options{MemTable: minMemTable, AcceptLoss: true})
 	text, err := os.ReadFile(format)
-	if err != nil || string(text) != "2\n" {
+	if err != nil || string(text) != "3\n" {
 		t.Errorf("the format is %q after an opening, %v", text, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -48,14 +49,16 @@ func goldenPackets() []struct {
 		{"tags", Packet{Payload: []byte("x"), Tags: []Tag{{"color", "red"}, {"size", ""}}}},
 		{"attempts", Packet{Attempts: 70_000, Payload: []byte("x")}},
 		{"producer", Packet{Producer: "worker-1", Payload: []byte("x")}},
-		{"all", Packet{[]byte("key"), []byte("payload"), 4_000_000_000_123, 2, 3, []Tag{{"a", "b"}}, 4, "me", 0}},
+		{"all", Packet{[]byte("key"), []byte("payload"), 4_000_000_000_123, 2, 3, []Tag{{"a", "b"}}, 4, "me", 0, 0}},
 		{"payload-255", Packet{Payload: long[:255]}},
 		{"payload-256", Packet{Payload: long[:256]}},
 		{"payload-1024", Packet{Payload: long[:1024]}},
 		{"payload-1025", Packet{Payload: long[:1025]}},
 		{"payload-65535", Packet{Payload: long[:65535]}},
 		{"payload-65536", Packet{Payload: long[:65536]}},
-		{"hash", Packet{Payload: long[:1025], Hash: 0x0123456789abcdef}}, // from version 2 on
+		{"hash", Packet{Payload: long[:1025], Hash: 0x0123456789abcdef}},                                      // from version 2 on
+		{"identity", Packet{Payload: []byte("hello"), Identity: 1<<63 + 1}},                                   // from version 3 on
+		{"kept", Packet{Payload: []byte("hello"), Expiry: 4_000_000_000_123, Attempts: 2, Identity: 1 << 63}}, // from version 3 on
 	}
 }
 
@@ -63,6 +66,9 @@ func goldenControl(version int) Control {
 	c := Control{Epoch: 2, Batch: 1000, Tally: Tally{Live: 70_000, Hash: 0xfedcba9876543210}, Marks: Marks{1<<63 + 5, 1<<63 - 2, 300, 0}}
 	if version > 1 {
 		c.Keys, c.KeyHash, c.LastKey = 300, 0xffffffff00000000, 70_000
+	}
+	if version > 2 {
+		c.Deliveries, c.DeliveryHash = 200, 0x00ff00ff00ff00ff
 	}
 	return c
 }
@@ -81,6 +87,29 @@ func goldenItems() map[ValueID]item {
 	}
 }
 
+// golden delivery states, one of each shape, with their notes: what golden folders of version 3 hold.
+func goldenDeliveries() []goldenDelivery {
+	return []goldenDelivery{
+		{Delivery{Identity: 1<<63 + 2}, "", ""},
+		{Delivery{Identity: 1<<63 + 3, State: Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1<<63 + 30,
+			FirstClaim: 1_800_000_000_000, LastClaim: 1_800_000_000_000, Consumer: "worker-1"}, "", "\x32half"},
+		{Delivery{Identity: 1<<63 + 4, Until: 1_900_000_000_000, Attempts: 70_000, Token: 1<<63 + 31,
+			FirstClaim: 1, LastClaim: -2, Consumer: strings.Repeat("w", 40), Origin: 2, Expiry: 4_000_000_000_123}, "no route", ""},
+		{Delivery{Identity: 1<<63 + 5, State: Dead, Attempts: 5}, "poison", "\x00"},
+		{Delivery{Identity: 1<<63 + 18, State: Done, Expiry: 4_000_000_000_123}, "", ""},
+	}
+}
+
+type goldenDelivery struct {
+	d                Delivery
+	reason, progress string
+}
+
+// golden settings and counters of a queue.
+func goldenSettings() (*Settings, Counters) {
+	return &Settings{5, 30_000, 1000, 600_000, []byte("dead"), 86_400_000}, Counters{70_000, 6, 5, 4, 3, 2}
+}
+
 // goldenRecords are lines of name and hex.
 func goldenRecords() string {
 	var out strings.Builder
@@ -97,6 +126,13 @@ func goldenRecords() string {
 	fmt.Fprintf(&out, "control - %x\n", appendControl(nil, &control, nil))
 	fmt.Fprintf(&out, "queue jobs %x\n", appendQueue(nil, &Queue{Name: []byte("jobs")}))
 	fmt.Fprintf(&out, "queue gone %x\n", appendQueue(nil, &Queue{Name: []byte("gone"), Expiry: 4_000_000_000_123, Dropped: true}))
+	settings, counters := goldenSettings()
+	fmt.Fprintf(&out, "settings 1 %x\n", appendQueue(nil, &Queue{Name: []byte("work"), Settings: settings, Counters: counters}))
+	fmt.Fprintf(&out, "settings 0 %x\n", appendQueue(nil, &Queue{Name: []byte("work"), Settings: &Settings{}}))
+	for i, g := range goldenDeliveries() {
+		fmt.Fprintf(&out, "delivery %d %x\n", i, appendDelivery(nil, &g.d))
+	}
+	fmt.Fprintf(&out, "state-key - %x %x\n", appendStateKey(nil, NoteID{1 << 63, 0}), appendStateKey(nil, NoteID{1 << 63, NoteProgress}))
 	fmt.Fprintf(&out, "flush - %x\n", appendFlush(nil, Flush{Keys: 1 << 40, Queues: 300}))
 	for _, v := range []ValueID{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {4, 5, true}, {4, 7, true}} {
 		i := goldenItems()[v]
@@ -216,6 +252,23 @@ func readGoldenRecords(t *testing.T, version int) {
 			if f, err := decodeFlush(raw); err != nil || f != (Flush{Keys: 1 << 40, Queues: 300}) {
 				t.Errorf("the flush record reads as %+v, %v", f, err)
 			}
+		case "delivery":
+			var i int
+			_, err := fmt.Sscan(fields[1], &i)
+			want := goldenDeliveries()[i].d
+			got := want
+			if err = errors.Join(err, decodeDelivery(raw, want.Identity, &got)); err != nil || got != want {
+				t.Errorf("delivery state %d reads as %+v, %v", i, got, err)
+			}
+		case "settings":
+			want, counters := goldenSettings()
+			if fields[1] == "0" {
+				want, counters = &Settings{DeadLetter: []byte{}}, Counters{}
+			}
+			var q Queue
+			if err := decodeQueue(raw, &q); err != nil || !reflect.DeepEqual(q.Settings, want) || q.Counters != counters {
+				t.Errorf("the settings read as %+v, %v", q, err)
+			}
 		case "anchor":
 			if m, ok := decodeAnchor(raw); !ok || m != (anchorMark{3, 1000, true}) {
 				t.Errorf("the anchor reads as %+v", m)
@@ -225,7 +278,7 @@ func readGoldenRecords(t *testing.T, version int) {
 		}
 		read++
 	}
-	if lines.Err() != nil || read < len(packets) {
+	if lines.Err() != nil || read < 17 {
 		t.Errorf("%d records read, %v", read, lines.Err())
 	}
 }
@@ -241,6 +294,13 @@ func goldenBatches(s *Store) error {
 		put(&b, v, i, 0, false, Mark{})
 	}
 	b.PutQueue(Queue{ID: 2, Name: []byte("gone"), New: true, Dropped: true})
+	settings, counters := goldenSettings()
+	b.PutQueue(Queue{ID: 3, Name: []byte("work"), New: true, Settings: settings, Counters: counters})
+	for _, g := range goldenDeliveries() {
+		b.PutDelivery(&g.d, 0)
+		b.PutNote(NoteID{g.d.Identity, NoteReason}, []byte(g.reason), 0)
+		b.PutNote(NoteID{g.d.Identity, NoteProgress}, []byte(g.progress), 0)
+	}
 	b.SetFlush(Flush{Keys: 1, Queues: 1})
 	b.SetMarks(Marks{1<<63 + 16, 1<<63 - 1, 3, 100})
 	if err := s.Apply(&b); err != nil {
@@ -258,8 +318,10 @@ func TestFoldersOfEachVersionAreOpenedForEver(t *testing.T) {
 	for _, name := range folders {
 		t.Run("version 1 "+name, func(t *testing.T) { openGolden(t, 1, name) })
 	}
-	for _, name := range folders[:2] {
-		t.Run("version 2 "+name, func(t *testing.T) { openGolden(t, 2, name) })
+	for version := 2; version <= FormatVersion; version++ {
+		for _, name := range folders[:2] {
+			t.Run(fmt.Sprintf("version %d %s", version, name), func(t *testing.T) { openGolden(t, version, name) })
+		}
 	}
 }
 
@@ -271,11 +333,8 @@ func openGolden(t *testing.T, version int, name string) {
 	}
 	dir := t.TempDir()
 	unpackFolder(t, path, dir)
-	packets := goldenPackets()
-	want := len(packets) - 2
-	if version == 1 {
-		want--
-	}
+	// Each version has packets that the one before it had not, and the batches delete two.
+	want := []int{1: 16, 2: 17, 3: 19}[version] - 2
 	v := openView(t, dir, ViewOptions{Tolerant: true})
 	if ids := viewed(t, v); len(ids) != want || len(v.Findings()) > 0 {
 		t.Errorf("a view shows %d packets and %v", len(ids), v.Findings())
@@ -289,7 +348,7 @@ func openGolden(t *testing.T, version int, name string) {
 			t.Errorf("control record %+v", c)
 		}
 		goldenContents(t, s, version, want)
-		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != "2\n" {
+		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != "3\n" {
 			t.Errorf("the folder is of version %q, %v", text, err)
 		}
 		if err := errors.Join(s.write(&Batch{}), s.Close()); err != nil {
@@ -320,6 +379,9 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 	queues := ""
 	err = s.Queues(func(q Queue) error {
 		queues += fmt.Sprintf("%d %s %v;", q.ID, q.Name, q.Dropped)
+		if settings, counters := goldenSettings(); q.ID == 3 && (!reflect.DeepEqual(q.Settings, settings) || q.Counters != counters) {
+			t.Errorf("queue %+v", q)
+		}
 		return nil
 	})
 	items, large, wantItems, flush := goldenItems(), 0, 0, Flush{}
@@ -327,6 +389,9 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 	if version > 1 {
 		wantQueues += "2 gone true;"
 		wantItems, flush = len(items)-1, Flush{Keys: 1, Queues: 1} // the batches delete one
+	}
+	if version > 2 {
+		wantQueues += "3 work false;"
 	}
 	if err != nil || queues != wantQueues || s.Flush() != flush {
 		t.Errorf("queues %s, flush record %+v, %v", queues, s.Flush(), err)
@@ -355,6 +420,20 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 	})
 	if err != nil || got != wantItems || version > 1 && large != 2 {
 		t.Errorf("%d items, %d of them large, %v", got, large, err)
+	}
+	var states []goldenDelivery
+	if version > 2 {
+		states = goldenDeliveries()
+	}
+	err = n.Deliveries(func(d *Delivery, reason, progress []byte, damage error) error {
+		if len(states) == 0 || damage != nil || states[0] != (goldenDelivery{*d, string(reason), string(progress)}) {
+			return fmt.Errorf("delivery state %+v, %q, %q, %w", d, reason, progress, damage)
+		}
+		states = states[1:]
+		return nil
+	})
+	if err != nil || len(states) != 0 {
+		t.Errorf("delivery states that are not there: %v; %v", states, err)
 	}
 	if err := s.Verify(tally); err != nil {
 		t.Error(err)

@@ -14,6 +14,8 @@ import (
 //	" k" head u64                                   a head: a string, or a hash without its fields
 //	" h" head u64 | field u64                       a field of a hash
 //	" v" as after " k" or " h"                     the large value of that head or field
+//	" c" identity u64                               a delivery state
+//	" c" identity u64 | kind u8                     a note that goes with it
 //	" m" "control"                                  the control record
 //	" m" "redo"                                     deletes of the last batch that are still to be carried out
 //	" m" "load"                                     how far a load under way has come
@@ -26,6 +28,7 @@ const (
 	headPrefix    = " k"
 	fieldPrefix   = " h"
 	valuePrefix   = " v"
+	statePrefix   = " c" // also of notes
 	controlKey    = " mcontrol"
 	redoKey       = " mredo"
 	loadKey       = " mload"
@@ -37,6 +40,8 @@ const (
 	queueKeyLen   = 6
 	headKeyLen    = 10
 	fieldKeyLen   = 18
+	stateKeyLen   = 10
+	noteKeyLen    = 11
 )
 
 func appendPacketKey(dst []byte, id PacketID) []byte {
@@ -124,6 +129,26 @@ func decodeValueKey(key []byte) (ValueID, error) {
 	return ValueID{}, fmt.Errorf("%w: %x is not the key of a value", ErrDamaged, key)
 }
 
+// appendStateKey makes the key of a note, or of the delivery state itself, which is kind 0.
+func appendStateKey(dst []byte, id NoteID) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, statePrefix...), id.Identity)
+	if id.Kind != 0 {
+		dst = append(dst, byte(id.Kind))
+	}
+	return dst
+}
+
+// decodeStateKey reads what appendStateKey wrote; a note may be of a kind that is not known.
+func decodeStateKey(key []byte) (NoteID, error) {
+	switch {
+	case len(key) == stateKeyLen && string(key[:2]) == statePrefix:
+		return NoteID{Identity: binary.BigEndian.Uint64(key[2:])}, nil
+	case len(key) == noteKeyLen && string(key[:2]) == statePrefix && key[stateKeyLen] != 0:
+		return NoteID{binary.BigEndian.Uint64(key[2:]), NoteKind(key[stateKeyLen])}, nil
+	}
+	return NoteID{}, fmt.Errorf("%w: %x is not the key of a delivery state or a note", ErrDamaged, key)
+}
+
 // describeKey names what a key is about, for people. It may be any bytes.
 func describeKey(key []byte) string {
 	if id, err := decodePacketKey(key); err == nil {
@@ -140,6 +165,9 @@ func describeKey(key []byte) string {
 	}
 	if v, err := decodeValueKey(key); err == nil {
 		return "the value of " + v.String()
+	}
+	if id, err := decodeStateKey(key); err == nil {
+		return id.String()
 	}
 	switch string(key) {
 	case controlKey:

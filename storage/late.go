@@ -3,8 +3,9 @@ package storage
 // A packet whose record is on disk only can move to another place within a batch: the batch is told
 // how much comes, and gets the record when somebody has read it, before Apply.
 
-// lateRoom is counted for what a late record has besides key and payload.
-const lateRoom = 48
+// lateRoom is counted for what a late record has besides key and payload, with an expiry and an
+// identity that it gets when it moves.
+const lateRoom = 72
 
 // PutRecord is Put for a packet whose full record is at hand, which is copied. It is one that
 // DecodeRecord reads.

@@ -117,6 +117,16 @@ func appendArrayHeader(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, formArr32), uint32(n))
 }
 
+func appendMapHeader(dst []byte, n int) []byte {
+	switch {
+	case n < 16:
+		return append(dst, formFixMap|byte(n))
+	case n <= math.MaxUint16:
+		return append(dst, formMap16, byte(n>>8), byte(n))
+	}
+	return binary.BigEndian.AppendUint32(append(dst, formMap32), uint32(n))
+}
+
 // reader walks one value. Its methods return false when the bytes are not what was asked for or end
 // too early; they take no memory.
 type reader struct {

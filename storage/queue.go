@@ -37,7 +37,26 @@ const (
 	fieldName        = 1
 	fieldQueueExpiry = 2
 	fieldDropped     = 3
+
+	// The settings: all of them are there, or none.
+	fieldMaxAttempts = 4
+	fieldLease       = 5
+	fieldBackoffMin  = 6
+	fieldBackoffMax  = 7
+	fieldDeadLetter  = 8
+	fieldRetain      = 9
+
+	fieldCounters = 10 // array of uint, in the order of Counters
 )
+
+// queueRoom is at least what the definition of a queue takes.
+func queueRoom(q *Queue) int {
+	n := 96 + len(q.Name) + len(q.Rest)
+	if q.Settings != nil {
+		n += 64 + len(q.Settings.DeadLetter)
+	}
+	return n
+}
 
 func appendQueue(dst []byte, q *Queue) []byte {
 	name := q.Name
@@ -51,6 +70,12 @@ func appendQueue(dst []byte, q *Queue) []byte {
 	if q.Dropped {
 		n++
 	}
+	if q.Settings != nil {
+		n += fieldRetain - fieldMaxAttempts + 1
+	}
+	if q.Counters != (Counters{}) {
+		n++
+	}
 	dst = appendMap(dst, n, func(e *msgpack.Encoder) error {
 		err := errors.Join(e.EncodeUint(fieldName), e.EncodeBytes(name))
 		if q.Expiry != 0 {
@@ -58,6 +83,12 @@ func appendQueue(dst []byte, q *Queue) []byte {
 		}
 		if q.Dropped {
 			err = errors.Join(err, e.EncodeUint(fieldDropped), e.EncodeBool(true))
+		}
+		if q.Settings != nil {
+			err = errors.Join(err, q.Settings.encode(e))
+		}
+		if q.Counters != (Counters{}) {
+			err = errors.Join(err, q.Counters.encode(e))
 		}
 		return err
 	})
@@ -80,6 +111,13 @@ func decodeQueue(rec []byte, q *Queue) error {
 			q.Expiry, err = d.DecodeInt64()
 		case fieldDropped:
 			q.Dropped, err = d.DecodeBool()
+		case fieldMaxAttempts, fieldLease, fieldBackoffMin, fieldBackoffMax, fieldDeadLetter, fieldRetain:
+			if q.Settings == nil {
+				q.Settings = new(Settings)
+			}
+			err = q.Settings.decode(field, d)
+		case fieldCounters:
+			err = q.Counters.decode(d)
 		default:
 			var value []byte
 			value, err = d.DecodeRaw()

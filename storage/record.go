@@ -9,7 +9,7 @@ import (
 // payload, which is always last:
 //
 //	8n | 01 bin key | 02 int expiry | 03 int not-before | 04 int enqueued-at |
-//	     05 array of str tags | 06 uint attempts | 07 str producer | 10 uint hash | … |
+//	     05 array of str tags | 06 uint attempts | 07 str producer | 10 uint hash | 11 uint identity | … |
 //	     08 uint size  or  09 bin payload
 //
 // A field without a value is left out. 08 stands where 09 would when the payload has a record of
@@ -25,6 +25,7 @@ const (
 	fieldSize       = 8
 	fieldPayload    = 9
 	fieldHash       = 10 // before 8 or 9
+	fieldIdentity   = 11 // before 8 or 9
 )
 
 // largePayload is the longest payload, in bytes, that stays in the packet's record. Past it the
@@ -60,7 +61,7 @@ func DecodeRecord(rec []byte, p *Packet) error {
 	if err != nil {
 		return err
 	}
-	p.Key, p.Payload, p.Tags, p.Hash = m.Key, x.payload, m.Tags, m.Hash
+	p.Key, p.Payload, p.Tags, p.Hash, p.Identity = m.Key, x.payload, m.Tags, m.Hash, m.Identity
 	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = m.Expiry, m.NotBefore, m.EnqueuedAt, m.Attempts
 	if p.Producer != string(x.producer) {
 		p.Producer = string(x.producer)
@@ -124,6 +125,8 @@ func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
 			m.More = true
 		case fieldHash:
 			m.Hash, ok = r.uint()
+		case fieldIdentity:
+			m.Identity, ok = r.uint()
 		case fieldSize:
 			x.size, ok = r.uint()
 			m.Large, ok = true, ok && n == 1
@@ -212,6 +215,11 @@ func appendFields(dst []byte, p *Packet) (rec []byte, head int) {
 		n++
 		dst = append(dst, fieldHash)
 		dst = appendUint(dst, p.Hash)
+	}
+	if p.Identity != 0 {
+		n++
+		dst = append(dst, fieldIdentity)
+		dst = appendUint(dst, p.Identity)
 	}
 	dst[head] |= n
 	return dst, head

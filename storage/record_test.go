@@ -21,6 +21,7 @@ func drawPacket(t *rapid.T) Packet {
 		NotBefore:  rapid.OneOf(rapid.Just(int64(0)), rapid.Int64()).Draw(t, "not before"),
 		EnqueuedAt: rapid.OneOf(rapid.Just(int64(0)), rapid.Int64()).Draw(t, "enqueued at"),
 		Attempts:   rapid.OneOf(rapid.Just(uint32(0)), rapid.Uint32()).Draw(t, "attempts"),
+		Identity:   rapid.SampledFrom([]uint64{0, 0, 1, 1 << 63, math.MaxUint64}).Draw(t, "identity"),
 		Producer:   strings.Repeat("é", rapid.SampledFrom([]int{0, 1, 15, 16, 127, 128, 40_000}).Draw(t, "producer")),
 		Payload:    make([]byte, rapid.SampledFrom([]int{0, 1, 31, 255, 256, 1024, 1025, 65535, 65536}).Draw(t, "payload")),
 	}
@@ -40,7 +41,7 @@ func drawPacket(t *rapid.T) Packet {
 func same(a, b Packet) bool {
 	return bytes.Equal(a.Key, b.Key) && (a.Key == nil) == (b.Key == nil) && bytes.Equal(a.Payload, b.Payload) &&
 		a.Expiry == b.Expiry && a.NotBefore == b.NotBefore && a.EnqueuedAt == b.EnqueuedAt &&
-		slices.Equal(a.Tags, b.Tags) && a.Attempts == b.Attempts && a.Producer == b.Producer
+		slices.Equal(a.Tags, b.Tags) && a.Attempts == b.Attempts && a.Producer == b.Producer && a.Identity == b.Identity
 }
 
 func TestRecordReadsBackWhatWasWritten(t *testing.T) {
@@ -65,7 +66,7 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 					t.Fatal(name, err)
 				}
 				wantMeta := Meta{want.Expiry, want.NotBefore, want.EnqueuedAt, want.Key, m.Tags, want.Attempts,
-					uint32(len(want.Key) + len(want.Payload)), m.Hash, name == "head",
+					uint32(len(want.Key) + len(want.Payload)), m.Hash, name == "head", want.Identity,
 					len(want.Tags) > 0 || want.Producer != ""}
 				if !reflect.DeepEqual(m, wantMeta) || !slices.Equal(m.Tags, want.Tags) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
@@ -106,6 +107,7 @@ func libraryRecord(p *Packet) ([]byte, error) {
 		}},
 		{fieldAttempts, p.Attempts != 0, func(e *msgpack.Encoder) error { return e.EncodeUint(uint64(p.Attempts)) }},
 		{fieldProducer, p.Producer != "", func(e *msgpack.Encoder) error { return e.EncodeString(p.Producer) }},
+		{fieldIdentity, p.Identity != 0, func(e *msgpack.Encoder) error { return e.EncodeUint(p.Identity) }},
 		{fieldPayload, len(p.Payload) > 0, func(e *msgpack.Encoder) error { return e.EncodeBytes(p.Payload) }},
 	}
 	n := 0
@@ -281,7 +283,7 @@ func TestDecodingTakesNoMemory(t *testing.T) {
 }
 
 func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
-	rec := []byte{formFixMap | 3, fieldName, formBin8, 4, 'j', 'o', 'b', 's', 7, 0xcd, 0x01, 0x00, 9, 0xa1, 'x'}
+	rec := []byte{formFixMap | 3, fieldName, formBin8, 4, 'j', 'o', 'b', 's', 17, 0xcd, 0x01, 0x00, 19, 0xa1, 'x'}
 	q := Queue{ID: 5}
 	if err := decodeQueue(rec, &q); err != nil {
 		t.Fatal(err)

@@ -23,10 +23,13 @@ import (
 // priority.
 const redoIDBytes = 8
 
-// removal is a packet to delete.
+// removal is a packet to delete, with its delivery state; or, of queue 0, which no queue has, a
+// delivery state alone.
 type removal struct {
-	id    PacketID
-	large bool
+	id       PacketID
+	large    bool
+	stored   Stored
+	identity uint64 // where stored is not 0
 }
 
 // postponed are the deletes of a batch that has too many for one transaction.
@@ -40,6 +43,9 @@ type postponed struct {
 func (p *postponed) has(o *batchOp) bool {
 	return p != nil && o.kind == OpDelete && !o.cancelled && !p.puts[o.id]
 }
+
+// hasState reports whether what is done to a delivery state is postponed: it only goes.
+func (p *postponed) hasState(o *stateOp) bool { return p != nil && o.old != 0 && o.puts() == 0 }
 
 // postpone returns the deletes to postpone, nil where all of the batch fits into one transaction,
 // and an error that wraps ErrTooLarge where it does not without them.
@@ -63,7 +69,17 @@ func (l Limits) postpone(b *Batch) (*postponed, error) {
 	for i := range b.ops {
 		if o := &b.ops[i]; p.has(o) {
 			count, bytes = count-o.entries(), bytes-o.bytes()
-			p.deletes = append(p.deletes, removal{o.id, o.removed.Large && !stays[place{o.id.Queue, o.id.Seq}]})
+			r := removal{id: o.id, large: o.removed.Large && !stays[place{o.id.Queue, o.id.Seq}]}
+			if r.stored = o.removed.Stored &^ b.putsOf(o.removed); r.stored != 0 {
+				r.identity = o.removed.Identity
+			}
+			p.deletes = append(p.deletes, r)
+		}
+	}
+	for i := range b.states {
+		if o := &b.states[i]; p.hasState(o) {
+			count, bytes = count-o.entries(), bytes-o.bytes()
+			p.deletes = append(p.deletes, removal{PacketID{Seq: o.identity}, false, o.old, o.identity})
 		}
 	}
 	if len(p.deletes) > l.MaxDeletes || count > l.MaxOps || bytes > l.MaxBytes/2 {
@@ -75,9 +91,10 @@ func (l Limits) postpone(b *Batch) (*postponed, error) {
 
 // appendRedo encodes the list, which it sorts: a msgpack map of one field with the bytes
 //
-//	(queue uvarint | priority uvarint | count uvarint | count × (step uvarint | large u8))…
+//	(queue uvarint | priority uvarint | count uvarint | count × (step uvarint | flags u8 | identity varint?))…
 //
 // a run for each queue and priority, a step counting from the sequence before it, from 0 at first.
+// The flags: redoLarge, redoStored, redoIdentity. An identity counts from the sequence.
 func appendRedo(dst []byte, list []removal) []byte {
 	slices.SortFunc(list, func(a, b removal) int { return a.id.Compare(b.id) })
 	body := []byte{}
@@ -92,8 +109,17 @@ func appendRedo(dst []byte, list []removal) []byte {
 		seq := uint64(0)
 		for _, r := range list[:n] {
 			body = binary.AppendUvarint(body, r.id.Seq-seq)
-			body = append(body, flagByte(r.large))
 			seq = r.id.Seq
+			flags := byte(r.stored) * redoStored
+			if r.large {
+				flags |= redoLarge
+			}
+			if r.stored != 0 && r.identity != seq {
+				body = append(body, flags|redoIdentity)
+				body = binary.AppendVarint(body, int64(r.identity-seq))
+				continue
+			}
+			body = append(body, flags)
 		}
 		list = list[n:]
 	}
@@ -102,12 +128,12 @@ func appendRedo(dst []byte, list []removal) []byte {
 	})
 }
 
-func flagByte(set bool) byte {
-	if set {
-		return 1
-	}
-	return 0
-}
+// The flags of a removal in a redo record.
+const (
+	redoLarge    = 1 << 0
+	redoStored   = 1 << 1 // times Stored, which has three bits
+	redoIdentity = 1 << 4 // it is not the sequence, and follows
+)
 
 // decodeRedo reads what appendRedo wrote.
 func decodeRedo(rec []byte) ([]removal, error) {
@@ -121,15 +147,20 @@ func decodeRedo(rec []byte) ([]removal, error) {
 	if err != nil || body == nil {
 		return nil, fmt.Errorf("%w: the redo record cannot be read: %w", ErrDamaged, cmp.Or(err, ErrRecord))
 	}
+	return decodeRemovals(body)
+}
+
+// decodeRemovals reads the list in a redo record.
+func decodeRemovals(body []byte) (list []removal, err error) {
 	ok := true
-	var list []removal
-	next := func() (v uint64) {
-		var n int
-		if v, n = binary.Uvarint(body); n <= 0 {
-			ok = false
-			return 0
+	took := func(n int) {
+		if ok = ok && n > 0; ok {
+			body = body[n:]
 		}
-		body = body[n:]
+	}
+	next := func() uint64 {
+		v, n := binary.Uvarint(body)
+		took(n)
 		return v
 	}
 	for ok && len(body) > 0 {
@@ -139,8 +170,18 @@ func decodeRedo(rec []byte) ([]removal, error) {
 			if ok = ok && len(body) > 0; !ok {
 				break
 			}
-			list = append(list, removal{PacketID{uint32(queue), uint32(priority), seq}, body[0] == 1})
+			flags := body[0]
 			body = body[1:]
+			r := removal{id: PacketID{uint32(queue), uint32(priority), seq}, large: flags&redoLarge != 0}
+			if r.stored = Stored(flags/redoStored) & storedAll; r.stored != 0 {
+				r.identity = seq
+			}
+			if flags&redoIdentity != 0 {
+				step, n := binary.Varint(body)
+				took(n)
+				r.identity += uint64(step)
+			}
+			list = append(list, r)
 		}
 	}
 	if !ok {
@@ -153,16 +194,16 @@ func decodeRedo(rec []byte) ([]removal, error) {
 // given one, which counts the packets no longer.
 func (s *Store) carryOut(list []removal, control *Control) error {
 	for len(list) > 0 {
-		// Two entries a packet at most, and one for the redo record. MaxOps is without the control
+		// Five entries a packet at most, and one for the redo record. MaxOps is without the control
 		// record.
-		chunk := list[:min(len(list), (s.limits.MaxOps-1)/2)]
+		const most = 5
+		chunk := list[:min(len(list), (s.limits.MaxOps-1)/most)]
 		list = list[len(chunk):]
 		err := s.transact(func(txn *badger.Txn) error {
 			a := &s.apply
-			a.reset(2 * len(chunk))
+			a.reset(most * len(chunk))
 			for _, r := range chunk {
-				op := batchOp{id: r.id, kind: OpDelete, removed: Removed{Large: r.large}}
-				if err := a.packet(txn, &op); err != nil {
+				if err := a.remove(txn, &r); err != nil {
 					return err
 				}
 			}
@@ -176,6 +217,14 @@ func (s *Store) carryOut(list []removal, control *Control) error {
 		}
 	}
 	return nil
+}
+
+// remove adds the delete of what one removal names.
+func (a *applyState) remove(txn *badger.Txn, r *removal) error {
+	if r.id.Queue == 0 && r.stored != 0 {
+		return a.deleteStates(txn, r.identity, r.stored)
+	}
+	return a.packet(txn, &batchOp{id: r.id, kind: OpDelete, removed: Removed{Large: r.large, Stored: r.stored, Identity: r.identity}})
 }
 
 // redo finishes a batch that a crash cut short.

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -25,7 +24,7 @@ func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 }
 
 // Verify compares the tally of a scan with the control record. When they differ it returns an
-// ErrLoss: a *MismatchError of packets, one of keys, or both. With Options.AcceptLoss it writes the
+// ErrLoss: a *MismatchError of packets, one of keys, one of delivery states, or some of them. With Options.AcceptLoss it writes the
 // tally to the control record before it returns, so that a loss is reported once. When that fails
 // the error says so, too, and the next batch writes it.
 func (s *Store) Verify(scan Tally) error {
@@ -48,7 +47,7 @@ func (s *Store) adopt(scan Tally) error {
 	defer s.commitMu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	mismatch := errors.Join(s.control.Check(scan, 0), s.control.CheckKeys(scan, 0))
+	mismatch := s.control.checkAll(scan)
 	if s.opt.AcceptLoss {
 		s.control.Tally = scan
 	}

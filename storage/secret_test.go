@@ -124,7 +124,7 @@ func TestDamageIsSeenByAnyTransactionBehindIt(t *testing.T) {
 		"a filler": func(s *Store) error {
 			return s.commitFiller(func(txn *badger.Txn) error { return txn.Delete([]byte(fillerKey)) })
 		},
-		"a redo's chunk": func(s *Store) error { return s.carryOut([]removal{{PacketID{1, 1, 1}, false}}, &s.control) },
+		"a redo's chunk": func(s *Store) error { return s.carryOut([]removal{{id: PacketID{1, 1, 1}}}, &s.control) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			live, dir := t.TempDir(), t.TempDir()

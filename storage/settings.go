@@ -1,5 +1,12 @@
 package storage
 
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
 // Settings are what a queue does with packets that are claimed. Times are in milliseconds.
 type Settings struct {
 	MaxAttempts uint32 // claims after which a packet that comes back is dead; 0: without end
@@ -14,4 +21,63 @@ type Settings struct {
 // but by what was counted in the second before a kill.
 type Counters struct {
 	Pushed, Popped, Acked, Nacked, Expired, Dead uint64
+}
+
+func (s *Settings) encode(e *msgpack.Encoder) error {
+	deadLetter := s.DeadLetter
+	if deadLetter == nil {
+		deadLetter = []byte{} // the library would write nil
+	}
+	return errors.Join(
+		e.EncodeUint(fieldMaxAttempts), e.EncodeUint(uint64(s.MaxAttempts)),
+		e.EncodeUint(fieldLease), e.EncodeInt(s.Lease),
+		e.EncodeUint(fieldBackoffMin), e.EncodeInt(s.BackoffMin),
+		e.EncodeUint(fieldBackoffMax), e.EncodeInt(s.BackoffMax),
+		e.EncodeUint(fieldDeadLetter), e.EncodeBytes(deadLetter),
+		e.EncodeUint(fieldRetain), e.EncodeInt(s.Retain))
+}
+
+// decode reads the value of one field.
+func (s *Settings) decode(field uint64, d *msgpack.Decoder) (err error) {
+	switch field {
+	case fieldMaxAttempts:
+		s.MaxAttempts, err = d.DecodeUint32()
+	case fieldLease:
+		s.Lease, err = d.DecodeInt64()
+	case fieldBackoffMin:
+		s.BackoffMin, err = d.DecodeInt64()
+	case fieldBackoffMax:
+		s.BackoffMax, err = d.DecodeInt64()
+	case fieldDeadLetter:
+		s.DeadLetter, err = d.DecodeBytes()
+	case fieldRetain:
+		s.Retain, err = d.DecodeInt64()
+	}
+	return err
+}
+
+// all returns the counters in the order of their record.
+func (c *Counters) all() [6]*uint64 {
+	return [...]*uint64{&c.Pushed, &c.Popped, &c.Acked, &c.Nacked, &c.Expired, &c.Dead}
+}
+
+func (c *Counters) encode(e *msgpack.Encoder) error {
+	all := c.all()
+	err := errors.Join(e.EncodeUint(fieldCounters), e.EncodeArrayLen(len(all)))
+	for _, v := range all {
+		err = errors.Join(err, e.EncodeUint(*v))
+	}
+	return err
+}
+
+func (c *Counters) decode(d *msgpack.Decoder) error {
+	n, err := d.DecodeArrayLen()
+	all := c.all()
+	if err == nil && n != len(all) {
+		err = fmt.Errorf("%d counters instead of %d", n, len(all))
+	}
+	for i := 0; err == nil && i < n; i++ {
+		*all[i], err = d.DecodeUint64()
+	}
+	return err
 }

@@ -31,6 +31,9 @@ func scanned(t *testing.T, s *Store) (ids []PacketID, tally Tally) {
 	err = errors.Join(err, eachItem(s, func(v ValueID, i item) error {
 		tally.AddItem(v, i.version)
 		return nil
+	}), s.Deliveries(func(d *Delivery, _ Stored) error {
+		tally.AddDelivery(d.Identity)
+		return nil
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,15 @@
 package storage
 
-import "fmt"
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // Tally is what the control record counts and a scan must reproduce: the packets without expiry,
-// and all heads and fields. Packets with an expiry come and go by the clock, so they are not
+// all heads and fields, and all delivery states. Packets with an expiry come and go by the clock, so they are not
 // counted.
 type Tally struct {
 	Live uint64 // how many packets there are
@@ -17,7 +23,22 @@ type Tally struct {
 }
 
 // AddDelivery counts a delivery state.
-func (t *Tally) AddDelivery(identity uint64) { panic("not built") }
+func (t *Tally) AddDelivery(identity uint64) {
+	t.Deliveries++
+	t.DeliveryHash += deliveryHash(identity)
+}
+
+// removeDelivery takes back what AddDelivery counted.
+func (t *Tally) removeDelivery(identity uint64) {
+	t.Deliveries--
+	t.DeliveryHash -= deliveryHash(identity)
+}
+
+func deliveryHash(identity uint64) uint64 {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], identity)
+	return xxhash.Sum64(b[:])
+}
 
 // AddItem counts a head or a field.
 func (t *Tally) AddItem(v ValueID, version uint64) {
@@ -39,6 +60,8 @@ func (t *Tally) Merge(other Tally) {
 	t.Hash += other.Hash
 	t.Keys += other.Keys
 	t.KeyHash += other.KeyHash
+	t.Deliveries += other.Deliveries
+	t.DeliveryHash += other.DeliveryHash
 }
 
 // Check compares the packets of a scan with those of this tally, of the control record. It returns
@@ -53,6 +76,17 @@ func (t Tally) CheckKeys(scan Tally, unread uint64) error {
 	return checkCounts(MismatchError{Keys: true, Want: t.Keys, Got: scan.Keys, WantHash: t.KeyHash, GotHash: scan.KeyHash, Unread: unread})
 }
 
+// CheckDeliveries does the same for delivery states.
+func (t Tally) CheckDeliveries(scan Tally, unread uint64) error {
+	return checkCounts(MismatchError{Deliveries: true, Want: t.Deliveries, Got: scan.Deliveries,
+		WantHash: t.DeliveryHash, GotHash: scan.DeliveryHash, Unread: unread})
+}
+
+// checkAll makes the three comparisons of a scan that read everything.
+func (t Tally) checkAll(scan Tally) error {
+	return errors.Join(t.Check(scan, 0), t.CheckKeys(scan, 0), t.CheckDeliveries(scan, 0))
+}
+
 func checkCounts(e MismatchError) error {
 	fits := e.Want == e.Got && e.WantHash == e.GotHash
 	if e.Unread > 0 {
@@ -64,16 +98,17 @@ func checkCounts(e MismatchError) error {
 	return &e
 }
 
-// MismatchError reports that a scan did not reproduce the control record: a packet, or a string or
-// a field of a hash, was lost or came back.
+// MismatchError reports that a scan did not reproduce the control record: a packet, a string, a
+// field of a hash or a delivery state was lost or came back.
 type MismatchError struct {
 	Keys              bool   // it is about heads and fields, and not packets
+	Deliveries        bool   // it is about delivery states
 	Want, Got         uint64 // how many
 	WantHash, GotHash uint64
 	Unread            uint64 // records that the scan could not read
 }
 
-// CameBack reports whether there are packets or keys that the control record does not count. If
+// CameBack reports whether there are packets, keys or delivery states that the control record does not count. If
 // not, some are missing.
 func (e *MismatchError) CameBack() bool { return e.Got > e.Want }
 
@@ -89,8 +124,11 @@ func (e *MismatchError) Finding() Finding {
 
 // about returns what is counted, and which of it.
 func (e *MismatchError) about() (what, which string) {
-	if e.Keys {
+	switch {
+	case e.Keys:
 		return "keys", ""
+	case e.Deliveries:
+		return "delivery states", ""
 	}
 	return "packets", " without expiry"
 }

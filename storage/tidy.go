@@ -204,7 +204,7 @@ func (t *tidier) look(s *Store) (now scene, ok bool) {
 	space := s.guard.get()
 	now.stored, now.upper = s.tableBytes(), s.upperBytes()
 	now.table, now.allowance = s.guard.sizing.memTable, s.guard.sizing.allowance()
-	records := control.Live + control.Keys
+	records := control.Live + control.Keys + control.Deliveries
 	now.short = space.Level != Normal && (now.deleted-t.deleted > records/8 || t.unknown)
 	now.filling = s.guard.tight() && space.Free < t.free-now.table/4
 	t.free = space.Free

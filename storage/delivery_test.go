@@ -1,0 +1,237 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func drawDelivery(t *rapid.T, identity uint64) Delivery {
+	moments := rapid.SampledFrom([]int64{0, 0, 1, -200, 1_800_000_000_123, 1<<63 - 1, -1 << 63})
+	return Delivery{
+		Identity:   identity,
+		State:      DeliveryState(rapid.IntRange(0, int(Done)).Draw(t, "state")),
+		Until:      moments.Draw(t, "until"),
+		Attempts:   rapid.OneOf(rapid.Just(uint32(0)), rapid.Uint32()).Draw(t, "attempts"),
+		Token:      rapid.SampledFrom([]uint64{0, 1, 1<<63 + 5, 1<<64 - 1}).Draw(t, "token"),
+		FirstClaim: moments.Draw(t, "first claim"),
+		LastClaim:  moments.Draw(t, "last claim"),
+		Consumer:   rapid.SampledFrom([]string{"", "me", string(bytes.Repeat([]byte("é"), 20_000))}).Draw(t, "consumer"),
+		Origin:     rapid.SampledFrom([]uint32{0, 1, 1<<32 - 1}).Draw(t, "origin"),
+		Expiry:     moments.Draw(t, "expiry"),
+	}
+}
+
+func TestDeliveryStateReadsBackWhatWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var got Delivery
+		for range 3 { // decoded into again
+			want := drawDelivery(t, 7)
+			rec := appendDelivery(nil, &want)
+			if err := decodeDelivery(rec, 7, &got); err != nil || got != want {
+				t.Fatalf("got %+v, %v, want %+v", got, err, want)
+			}
+			if len(rec) > stateRoom+len(want.Consumer) {
+				t.Fatalf("%d bytes for a consumer of %d", len(rec), len(want.Consumer))
+			}
+			cut := rec[:rapid.IntRange(0, len(rec)-1).Draw(t, "cut")]
+			if err := decodeDelivery(cut, 7, &got); !errors.Is(err, ErrRecord) {
+				t.Fatalf("a cut record gives %v", err)
+			}
+		}
+	})
+}
+
+// stateModel is what a store should hold of delivery states, by the kind of the record.
+type stateModel map[NoteID]string
+
+// stored is what a caller says of an identity: what the store or the open batch has.
+func (m stateModel) stored(identity uint64) (s Stored) {
+	for kind := range NoteKind(stateKinds) {
+		if _, has := m[NoteID{identity, kind}]; has {
+			s |= 1 << kind
+		}
+	}
+	return s
+}
+
+func (m stateModel) forget(identity uint64) {
+	for kind := range NoteKind(stateKinds) {
+		delete(m, NoteID{identity, kind})
+	}
+}
+
+func TestDeliveryStatesInABatchEndAsTheLastCallsSay(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
+	m, packets := stateModel{}, map[uint64]PacketID{}
+	rapid.Check(t, func(t *rapid.T) {
+		var b Batch
+		puts := map[uint64]int{}
+		many := rapid.IntRange(0, 9).Draw(t, "oversized") == 0 // more deletes than one transaction holds
+		for range rapid.IntRange(1, 40).Draw(t, "calls") {
+			drawStateCall(t, &b, m, packets, puts)
+		}
+		if many {
+			for seq := range uint64(2000) {
+				b.Delete(PacketID{Queue: 4, Priority: 1, Seq: seq}, Removed{Expires: true})
+			}
+		}
+		checkTotals(t, &b)
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+		checkStates(t, s, m, len(packets))
+	})
+}
+
+// drawStateCall makes one of the calls that a queue makes for one of a few packets.
+func drawStateCall(t *rapid.T, b *Batch, m stateModel, packets map[uint64]PacketID, puts map[uint64]int) {
+	identity := rapid.Uint64Range(1<<63, 1<<63+5).Draw(t, "identity")
+	place, there := packets[identity]
+	if !there {
+		place = PacketID{1, 1, identity + 100*rapid.Uint64Range(0, 1).Draw(t, "seq")}
+		puts[identity] = b.Put(place, &Packet{Identity: identity})
+		packets[identity] = place
+		return
+	}
+	stored := m.stored(identity)
+	op, here := puts[identity]
+	switch rapid.IntRange(0, 6).Draw(t, "call") {
+	case 0, 1:
+		d := drawDelivery(t, identity)
+		b.PutDelivery(&d, stored)
+		m[NoteID{Identity: identity}] = fmt.Sprint(d)
+	case 2, 3:
+		id := NoteID{identity, rapid.SampledFrom([]NoteKind{NoteReason, NoteProgress}).Draw(t, "kind")}
+		text := rapid.SampledFrom([]string{"", "a", "some text"}).Draw(t, "text")
+		b.PutNote(id, []byte(text), stored)
+		if m[id] = text; text == "" {
+			delete(m, id)
+		}
+		if got, ok := b.Note(id); string(got) != text || ok != (text != "") {
+			t.Fatalf("note %v is %q, %v", id, got, ok)
+		}
+	case 4: // it moves
+		if here {
+			b.Cancel(op)
+		} else {
+			b.Delete(place, Removed{})
+		}
+		place.Priority++
+		packets[identity] = place
+		puts[identity] = b.Put(place, &Packet{Identity: identity})
+	case 5: // it goes
+		if here {
+			b.Cancel(op)
+			b.DeleteDelivery(identity, stored)
+		} else {
+			b.Delete(place, Removed{Stored: stored, Identity: identity})
+		}
+		m.forget(identity)
+		delete(packets, identity)
+		delete(puts, identity)
+	case 6: // it begins anew
+		if !here {
+			puts[identity] = b.Replace(place, &Packet{Identity: identity}, Removed{Stored: stored, Identity: identity})
+			m.forget(identity)
+			if rapid.Bool().Draw(t, "cancelled") {
+				b.Cancel(puts[identity])
+				delete(packets, identity)
+				delete(puts, identity)
+			}
+		}
+	}
+}
+
+// checkTotals adds up what a batch holds.
+func checkTotals(t *rapid.T, b *Batch) {
+	count, size := 0, 0
+	for i := range b.ops {
+		if o := &b.ops[i]; !o.cancelled {
+			count, size = count+o.entries(), size+o.bytes()
+		}
+	}
+	for i := range b.states {
+		count, size = count+b.states[i].entries(), size+b.states[i].bytes()
+	}
+	if count != b.Len() || size != b.Bytes() {
+		t.Fatalf("Len %d, Bytes %d, want %d and %d", b.Len(), b.Bytes(), count, size)
+	}
+}
+
+// checkStates holds the delivery states of a store against a model.
+func checkStates(t *rapid.T, s *Store, m stateModel, packets int) {
+	var tally Tally
+	got := stateModel{}
+	n, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	last := uint64(0)
+	err = n.Deliveries(func(d *Delivery, reason, progress []byte, damage error) error {
+		if damage == nil {
+			got[NoteID{Identity: d.Identity}] = fmt.Sprint(*d)
+			tally.AddDelivery(d.Identity)
+		}
+		for kind, text := range [][]byte{nil, reason, progress} {
+			if text != nil {
+				got[NoteID{d.Identity, NoteKind(kind)}] = string(text)
+			}
+		}
+		if d.Identity <= last {
+			t.Fatalf("%d after %d", d.Identity, last)
+		}
+		last = d.Identity
+		return nil
+	})
+	if err != nil || !maps.Equal(got, m) {
+		t.Fatalf("a snapshot shows %v, %v, want %v", got, err, m)
+	}
+	bits := stateModel{}
+	err = s.Deliveries(func(d *Delivery, stored Stored) error {
+		if stored != m.stored(d.Identity) {
+			return fmt.Errorf("%d has %b", d.Identity, stored)
+		}
+		bits[NoteID{Identity: d.Identity}] = ""
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := slices.Collect(maps.Keys(m))
+	err = s.ReadNotes(notes, func(i int, text []byte) error {
+		if notes[i].Kind != 0 && string(text) != m[notes[i]] {
+			return fmt.Errorf("%v reads as %q", notes[i], text)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Packets(func(id PacketID, m *Meta) error { tally.Add(id, m.Expiry); return nil })
+	if err = errors.Join(err, s.Verify(tally)); err != nil || int(tally.Live) != packets {
+		t.Fatalf("%d packets instead of %d, %v", tally.Live, packets, err)
+	}
+}
+
+func TestChangedRecordDiffersInExpiryAndIdentityOnly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPacket(t)
+		rec := AppendRecord(nil, &p)
+		p.Expiry = rapid.SampledFrom([]int64{0, 1, -5, 4_000_000_000_123}).Draw(t, "new expiry")
+		p.Identity = rapid.SampledFrom([]uint64{0, 1, 1<<63 + 7}).Draw(t, "new identity")
+		got, err := AppendChanged([]byte("before"), rec, p.Expiry, p.Identity)
+		if want := AppendRecord([]byte("before"), &p); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("got %x, %v, want %x", got, err, want)
+		}
+		if _, err := AppendChanged(nil, rec[:rapid.IntRange(0, len(rec)-1).Draw(t, "cut")], 1, 1); !errors.Is(err, ErrRecord) {
+			t.Fatalf("a cut record gives %v", err)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Deliveries calls fn for every delivery state on disk, in order of identity; valid during the call.
+// stored says which records there are. Where there are notes without a state, which only damage
+// leaves, stored is without StoredDelivery and d has its identity only; Tally does not count it. It
+// stops at the first error of fn.
+func (s *Store) Deliveries(fn func(d *Delivery, stored Stored) error) error {
+	w := stateWalk{give: func(w *stateWalk) error {
+		if w.damage != nil {
+			return w.damage
+		}
+		return fn(&w.d, w.stored)
+	}}
+	return w.end(s.scan(statePrefix, w.take))
+}
+
+// ReadNotes calls fn with the text of each note, nil where there is none or it is damaged. The bytes
+// are valid during the call only. It stops at the first error of fn and returns it.
+func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte) error) error {
+	return s.db.View(func(txn *badger.Txn) error {
+		state := readState{txn: txn}
+		for i, id := range ids {
+			state.key = appendStateKey(state.key[:0], id)
+			item, err := state.get(state.key)
+			switch {
+			case errors.Is(err, badger.ErrKeyNotFound) || errors.Is(err, ErrDamaged):
+				err = fn(i, nil)
+			case err == nil:
+				err = item.Value(func(text []byte) error { return fn(i, text) })
+			default:
+				err = fmt.Errorf("cannot read %v: %w", id, err)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Deliveries calls fn for every delivery state with its notes, nil where there is none, in order of
+// identity; all of it is valid during the call. Where the state cannot be read, or there are only
+// its notes, d has its identity only and damage, which wraps ErrDamaged, says why. Deliveries stops
+// at the first error of fn. What was shown is held against the control record in the end: a
+// difference is a *MismatchError, unless the view is tolerant.
+func (n *Snapshot) Deliveries(fn func(d *Delivery, reason, progress []byte, damage error) error) error {
+	hidden := make(map[uint64]Stored)
+	for _, r := range n.hidden {
+		if r.stored != 0 {
+			hidden[r.identity] = r.stored
+		}
+	}
+	var sum Tally
+	unread := uint64(0)
+	w := stateWalk{texts: true, hidden: hidden, tolerate: n.tolerate, give: func(w *stateWalk) error {
+		switch {
+		case w.damage != nil:
+			unread++
+		case w.stored&StoredDelivery == 0:
+			w.damage = fmt.Errorf("%w: %v is missing or in a block with a wrong checksum", ErrDamaged, NoteID{Identity: w.d.Identity})
+		default:
+			sum.AddDelivery(w.d.Identity)
+		}
+		return fn(&w.d, w.note(NoteReason), w.note(NoteProgress), w.damage)
+	}}
+	err := w.end(n.scan(statePrefix, prefixRange(statePrefix), nil, w.take))
+	if err != nil || n.tolerate != nil {
+		return err
+	}
+	return n.control.CheckDeliveries(sum, unread)
+}
+
+// stateWalk joins the records of each delivery state, which lie side by side.
+type stateWalk struct {
+	give     func(w *stateWalk) error // gets what follows
+	texts    bool                     // the texts of notes are wanted
+	hidden   map[uint64]Stored        // deleted by a redo record that is not carried out
+	tolerate func(Finding)
+
+	d      Delivery
+	stored Stored
+	damage error // of the state itself
+	notes  [stateKinds][]byte
+}
+
+// take is for scan.
+func (w *stateWalk) take(key, rec []byte) error {
+	id, err := decodeStateKey(key)
+	if err != nil {
+		return tolerated(err, fmt.Sprintf("%x", key), w.tolerate)
+	}
+	bit := Stored(1) << id.Kind & storedAll // none of a kind of a later version
+	if bit == 0 || w.hidden[id.Identity]&bit != 0 {
+		return nil
+	}
+	if w.stored != 0 && id.Identity != w.d.Identity {
+		if err := w.end(nil); err != nil {
+			return err
+		}
+	}
+	if w.stored == 0 {
+		w.d, w.damage = Delivery{Identity: id.Identity, Consumer: w.d.Consumer}, nil
+	}
+	w.stored |= bit
+	switch {
+	case id.Kind == 0:
+		if err := decodeDelivery(rec, id.Identity, &w.d); err != nil {
+			w.d = Delivery{Identity: id.Identity}
+			w.damage = fmt.Errorf("%w: %v: %w", ErrDamaged, id, err)
+		}
+		return nil
+	case w.stored == bit: // no state: what is left of the one before goes
+		w.d.Consumer = ""
+	}
+	if w.texts {
+		w.notes[id.Kind] = append(w.notes[id.Kind][:0], rec...)
+	}
+	return nil
+}
+
+// end gives what was joined so far, unless the scan had an error.
+func (w *stateWalk) end(err error) error {
+	if err != nil || w.stored == 0 {
+		return err
+	}
+	err = w.give(w)
+	w.stored = 0
+	return err
+}
+
+// note returns the text of a note, nil when there is none.
+func (w *stateWalk) note(kind NoteKind) []byte {
+	if w.stored&(1<<kind) == 0 {
+		return nil
+	}
+	return w.notes[kind]
+}
