@@ -169,7 +169,8 @@ func (b *Batch) add(o batchOp) (op int) {
 func (b *Batch) Record(op int) []byte { return b.ops[op].rec }
 
 // Cancel takes a Put back: its packet was popped again before the batch was sealed, so neither
-// needs the disk. Of a Replace it leaves a Delete of what is on disk. A second Cancel does nothing.
+// needs the disk. Of a Replace it leaves a Delete of what is on disk. A second Cancel does
+// nothing.
 func (b *Batch) Cancel(op int) {
 	o := &b.ops[op]
 	if o.cancelled || o.kind == OpDelete {
@@ -244,7 +245,8 @@ func (b *Batch) Bytes() int { return b.bytes }
 func (b *Batch) Memory() int { return b.memory }
 
 // Each calls fn for every operation that would be written: packets in the order of the calls, then
-// delivery states, then queues in no order, then heads and fields, then the flush record. For tests and tools.
+// delivery states, then queues in no order, then heads and fields, then the flush record. For
+// tests and tools.
 func (b *Batch) Each(fn func(Op)) {
 	for i := range b.ops {
 		o := &b.ops[i]

@@ -16,8 +16,8 @@ const (
 	Done                         // for its expiry: it was acknowledged
 )
 
-// Delivery is the delivery state of a packet: what was tried with it. It has a record of its own, so
-// that an attempt does not rewrite the packet. The record is there as long as the packet, or a
+// Delivery is the delivery state of a packet: what was tried with it. It has a record of its own,
+// so that an attempt does not rewrite the packet. The record is there as long as the packet, or a
 // little longer: a start deletes what belongs to no packet any more.
 type Delivery struct {
 	Identity              uint64 // of the packet
@@ -74,9 +74,9 @@ func (id NoteID) String() string {
 	return fmt.Sprintf("note %d of %d", id.Kind, id.Identity)
 }
 
-// The record of a delivery state is one msgpack map with small integers for names, in rising order.
-// A field without a value is left out. It is written by hand, like that of a packet, because each
-// claim writes one.
+// The record of a delivery state is one msgpack map with small integers for names, in rising
+// order. A field without a value is left out. It is written by hand, like that of a packet,
+// because each claim writes one.
 const (
 	stateState      = 1
 	stateUntil      = 2

@@ -18,9 +18,9 @@ type stateOp struct {
 	recs     [stateKinds][]byte
 }
 
-// PutDelivery writes a delivery state, copying all it needs of d. stored says what the store had of
-// it before this call. Within one batch the last call for an identity wins, and a state that comes
-// and goes in one batch leaves nothing to write.
+// PutDelivery writes a delivery state, copying all it needs of d. stored says what the store had
+// of it before this call. Within one batch the last call for an identity wins, and a state that
+// comes and goes in one batch leaves nothing to write.
 func (b *Batch) PutDelivery(d *Delivery, stored Stored) {
 	rec := appendDelivery(b.grow(stateRoom+len(d.Consumer)), d)
 	b.keep(len(rec))
@@ -37,8 +37,8 @@ func (b *Batch) PutNote(id NoteID, text []byte, stored Stored) {
 	b.setState(id, rec, stored)
 }
 
-// DeleteDelivery deletes a delivery state and its notes: those that stored names. It is for a packet
-// whose Put is cancelled. Of one that is deleted, Removed says the same.
+// DeleteDelivery deletes a delivery state and its notes: those that stored names. It is for a
+// packet whose Put is cancelled. Of one that is deleted, Removed says the same.
 func (b *Batch) DeleteDelivery(identity uint64, stored Stored) {
 	o := b.stateOf(identity)
 	b.forgetState(o)

@@ -7,10 +7,10 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Deliveries calls fn for every delivery state on disk, in order of identity; valid during the call.
-// stored says which records there are. Where there are notes without a state, which only damage
-// leaves, stored is without StoredDelivery and d has its identity only; Tally does not count it. It
-// stops at the first error of fn.
+// Deliveries calls fn for every delivery state on disk, in order of identity; valid during the
+// call. stored says which records there are. Where there are notes without a state, which only
+// damage leaves, stored is without StoredDelivery and d has its identity only; Tally does not
+// count it. It stops at the first error of fn.
 func (s *Store) Deliveries(fn func(d *Delivery, stored Stored) error) error {
 	w := stateWalk{give: func(w *stateWalk) error {
 		if w.damage != nil {
@@ -21,8 +21,8 @@ func (s *Store) Deliveries(fn func(d *Delivery, stored Stored) error) error {
 	return w.end(s.scan(statePrefix, w.take))
 }
 
-// ReadNotes calls fn with the text of each note, nil where there is none or it is damaged. The bytes
-// are valid during the call only. It stops at the first error of fn and returns it.
+// ReadNotes calls fn with the text of each note, nil where there is none or it is damaged. The
+// bytes are valid during the call only. It stops at the first error of fn and returns it.
 func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte) error) error {
 	return s.db.View(func(txn *badger.Txn) error {
 		state := readState{txn: txn}
@@ -45,10 +45,10 @@ func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte) error) error
 	})
 }
 
-// Deliveries calls fn for every delivery state with its notes, nil where there is none, in order of
-// identity; all of it is valid during the call. Where the state cannot be read, or there are only
-// its notes, d has its identity only and damage, which wraps ErrDamaged, says why. Deliveries stops
-// at the first error of fn. What was shown is held against the control record in the end: a
+// Deliveries calls fn for every delivery state with its notes, nil where there is none, in order
+// of identity; all of it is valid during the call. Where the state cannot be read, or there are
+// only its notes, d has its identity only and damage, which wraps ErrDamaged, says why. Deliveries
+// stops at the first error of fn. What was shown is held against the control record in the end: a
 // difference is a *MismatchError, unless the view is tolerant.
 func (n *Snapshot) Deliveries(fn func(d *Delivery, reason, progress []byte, damage error) error) error {
 	hidden := make(map[uint64]Stored)

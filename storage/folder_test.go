@@ -37,7 +37,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 		says    string
 	}{
 		"somebody else's files": {write("notes.txt", "x"), ErrNotFolder, "notes.txt"},
-		"a newer format":        {made(write(formatName, "3\n")), ErrNewerFormat, "version 3"},
+		"a newer format":        {made(write(formatName, "4\n")), ErrNewerFormat, "version 4"},
 		"a format of nonsense":  {made(write(formatName, "what")), ErrDamaged, `"what"`},
 		"an empty format":       {made(write(formatName, "")), ErrDamaged, formatName},
 		"a corrupt anchor":      {made(write(anchorName, "HFAN")), ErrDamaged, "anchor"},

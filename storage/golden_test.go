@@ -87,7 +87,8 @@ func goldenItems() map[ValueID]item {
 	}
 }
 
-// golden delivery states, one of each shape, with their notes: what golden folders of version 3 hold.
+// golden delivery states, one of each shape, with their notes: what golden folders of version 3
+// hold.
 func goldenDeliveries() []goldenDelivery {
 	return []goldenDelivery{
 		{Delivery{Identity: 1<<63 + 2}, "", ""},

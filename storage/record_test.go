@@ -170,7 +170,7 @@ func TestUnknownFieldsAreSkipped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rec := []byte{formFixMap | 4, fieldKey, formBin8, 1, 'k', 11}
+			rec := []byte{formFixMap | 4, fieldKey, formBin8, 1, 'k', 21}
 			rec = append(rec, raw...)
 			rec = append(rec, 0xcd, 0x03, 0xe8) // a field number of three bytes
 			rec = append(rec, raw...)

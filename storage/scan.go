@@ -24,9 +24,9 @@ func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 }
 
 // Verify compares the tally of a scan with the control record. When they differ it returns an
-// ErrLoss: a *MismatchError of packets, one of keys, one of delivery states, or some of them. With Options.AcceptLoss it writes the
-// tally to the control record before it returns, so that a loss is reported once. When that fails
-// the error says so, too, and the next batch writes it.
+// ErrLoss: a *MismatchError of packets, one of keys, one of delivery states, or some of them. With
+// Options.AcceptLoss it writes the tally to the control record before it returns, so that a loss
+// is reported once. When that fails the error says so, too, and the next batch writes it.
 func (s *Store) Verify(scan Tally) error {
 	mismatch := s.adopt(scan)
 	if mismatch == nil {
@@ -66,10 +66,10 @@ func prefixRange(prefix string) keyRange {
 	return keyRange{[]byte(prefix), to}
 }
 
-// scan calls fn with every key of a range that has the prefix, and its value, both valid during the
-// call. It stops at the first error of fn. What Badger itself cannot read is an error that wraps
-// ErrDamaged, but for bad blocks, at which it ends early and says nothing: whoever scans checks the
-// blocks before, or after.
+// scan calls fn with every key of a range that has the prefix, and its value, both valid during
+// the call. It stops at the first error of fn. What Badger itself cannot read is an error that
+// wraps ErrDamaged, but for bad blocks, at which it ends early and says nothing: whoever scans
+// checks the blocks before, or after.
 func scan(txn *badger.Txn, prefix string, keys keyRange, fn func(key, rec []byte) error) (err error) {
 	it := newIterator(txn, prefix)
 	defer it.Close()

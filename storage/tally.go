@@ -9,8 +9,8 @@ import (
 )
 
 // Tally is what the control record counts and a scan must reproduce: the packets without expiry,
-// all heads and fields, and all delivery states. Packets with an expiry come and go by the clock, so they are not
-// counted.
+// all heads and fields, and all delivery states. Packets with an expiry come and go by the clock,
+// so they are not counted.
 type Tally struct {
 	Live uint64 // how many packets there are
 	Hash uint64 // sum of SetHash over them, modulo 2^64
@@ -108,8 +108,8 @@ type MismatchError struct {
 	Unread            uint64 // records that the scan could not read
 }
 
-// CameBack reports whether there are packets, keys or delivery states that the control record does not count. If
-// not, some are missing.
+// CameBack reports whether there are packets, keys or delivery states that the control record does
+// not count. If not, some are missing.
 func (e *MismatchError) CameBack() bool { return e.Got > e.Want }
 
 // Finding returns the mismatch as a finding.
