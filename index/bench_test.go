@@ -91,6 +91,61 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
+// BenchmarkMemoryClaimed reports the bytes held for each packet without a key: ready, claimed, and
+// claimed when packets are found by identity; and how long the first search takes.
+func BenchmarkMemoryClaimed(b *testing.B) {
+	const n = 1_000_000
+	for range b.N {
+		x, q := fillList(n)
+		b.ReportMetric(float64(x.Memory())/n, "ready-B/packet")
+		claimAll(x, q, 1000)
+		b.ReportMetric(float64(x.Memory())/n, "claimed-B/packet")
+		start := time.Now()
+		x.Find(1)
+		b.ReportMetric(float64(time.Since(start).Milliseconds()), "first-find-ms")
+		b.ReportMetric(float64(x.Memory())/n, "found-B/packet")
+	}
+}
+
+// BenchmarkClaim shows the cost of a packet's whole way beside others that are ready or claimed:
+// push, claim, find, and remove at its answer.
+func BenchmarkClaim(b *testing.B) {
+	for _, n := range []int{10, 1_000_000} {
+		for _, claimed := range []bool{false, true} {
+			b.Run(fmt.Sprintf("queued=%d/claimed=%v", n, claimed), func(b *testing.B) {
+				x, q := fillList(n)
+				if claimed {
+					claimAll(x, q, 1<<40)
+				}
+				x.Find(1)
+				seq := 1<<63 + uint64(n)
+				for range b.N {
+					pushItem(x, q, seq)
+					p, _ := x.Best(q, Selection{End: Oldest})
+					x.SetState(p.ID, Claimed, int64(seq-1<<63))
+					x.SetDelivery(p.ID, Delivery{Token: seq, FirstClaim: 1, LastClaim: 1, Consumer: 1, Attempts: 1, Stored: 1})
+					p, _ = x.Find(p.Identity)
+					x.Remove(p.ID)
+					seq++
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkExtend shows the cost of finding one of a million claims and extending it.
+func BenchmarkExtend(b *testing.B) {
+	const n = 1_000_000
+	x, q := fillList(n)
+	claimAll(x, q, 1)
+	chance := rand.New(rand.NewPCG(1, 2))
+	x.Find(1)
+	for end := int64(2); b.Loop(); end++ {
+		p, _ := x.Find(1<<63 + chance.Uint64N(n))
+		x.SetState(p.ID, Claimed, end)
+	}
+}
+
 // BenchmarkMove shows the cost of finding a random key and moving its packet up a little, as a
 // board of scores does. It also reports the processor time, which other work of the machine
 // disturbs less.
