@@ -128,7 +128,7 @@ func (w *work) stored() string {
 	w.barrier()
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
-	return fmt.Sprintf("%d packets, %d delivery states", len(w.store.packets), len(w.store.deliveries))
+	return fmt.Sprintf("%d packets, %d delivery states", len(w.store.packets), len(w.store.states))
 }
 
 func TestAClaimEndsWithItsLease(t *testing.T) {
@@ -303,9 +303,9 @@ func TestAClaimThatIsAcknowledgedInTheSameBatchTouchesNoDisk(t *testing.T) {
 		return err
 	})
 	w.barrier()
-	if w.store.written != written || len(w.store.deliveries) > 0 {
+	if w.store.written != written || len(w.store.states) > 0 {
 		t.Fatalf("%d batches and %d packets were written, %d delivery states are stored",
-			w.store.applied-applied, w.store.written-written, len(w.store.deliveries))
+			w.store.applied-applied, w.store.written-written, len(w.store.states))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -18,6 +19,8 @@ type memStore struct {
 	mu      sync.Mutex
 	packets map[storage.PacketID][]byte
 	queues  map[uint32]storage.Queue
+	states  map[uint64]storage.Delivery
+	notes   map[storage.NoteID][]byte
 	control storage.Control
 	limits  storage.Limits
 	level   storage.Level
@@ -34,6 +37,8 @@ func newMemStore() *memStore {
 	return &memStore{
 		packets: map[storage.PacketID][]byte{},
 		queues:  map[uint32]storage.Queue{},
+		states:  map[uint64]storage.Delivery{},
+		notes:   map[storage.NoteID][]byte{},
 		control: storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}},
 		limits:  storage.Limits{MaxOps: 20_000, MaxBytes: 2 << 20, MaxRecord: 256 << 10, MaxDeletes: 100_000},
 	}
@@ -60,8 +65,16 @@ func (s *memStore) Apply(b *storage.Batch) error {
 		case storage.OpPut, storage.OpReplace:
 			s.written++
 			s.packets[op.ID] = bytes.Clone(op.Record)
+			s.forget(op.Removed.Identity, op.Removed.Stored)
 		case storage.OpDelete:
 			delete(s.packets, op.ID)
+			s.forget(op.Removed.Identity, op.Removed.Stored)
+		case storage.OpPutDelivery:
+			s.states[op.Delivery.Identity] = op.Delivery
+		case storage.OpPutNote:
+			s.notes[op.Note] = bytes.Clone(op.Record)
+		case storage.OpDeleteDelivery:
+			s.forget(op.Note.Identity, op.Stored)
 		case storage.OpPutQueue:
 			s.queues[op.Queue.ID] = op.Queue
 		case storage.OpDeleteQueue:
@@ -73,6 +86,47 @@ func (s *memStore) Apply(b *storage.Batch) error {
 	s.control.Marks = b.Marks()
 	if s.after != nil {
 		s.after(b)
+	}
+	return nil
+}
+
+// forget deletes records of a delivery state.
+func (s *memStore) forget(identity uint64, stored storage.Stored) {
+	if stored&storage.StoredDelivery != 0 {
+		delete(s.states, identity)
+	}
+	for kind, bit := range map[storage.NoteKind]storage.Stored{
+		storage.NoteReason: storage.StoredReason, storage.NoteProgress: storage.StoredProgress,
+	} {
+		if stored&bit != 0 {
+			delete(s.notes, storage.NoteID{Identity: identity, Kind: kind})
+		}
+	}
+}
+
+func (s *memStore) Deliveries(fn func(*storage.Delivery, storage.Stored) error) error {
+	for _, identity := range slices.Sorted(maps.Keys(s.states)) {
+		d, stored := s.states[identity], storage.StoredDelivery
+		if s.notes[storage.NoteID{Identity: identity, Kind: storage.NoteReason}] != nil {
+			stored |= storage.StoredReason
+		}
+		if s.notes[storage.NoteID{Identity: identity, Kind: storage.NoteProgress}] != nil {
+			stored |= storage.StoredProgress
+		}
+		if err := fn(&d, stored); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *memStore) ReadNotes(ids []storage.NoteID, fn func(i int, text []byte) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, id := range ids {
+		if err := fn(i, s.notes[id]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -145,7 +199,8 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 		}
 		m := storage.Meta{
 			Key: p.Key, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
-			Large: storage.IsLarge(len(p.Payload)),
+			Large: storage.IsLarge(len(p.Payload)), Identity: p.Identity, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
+			More: len(p.Tags) > 0 || p.Producer != "",
 		}
 		if m.Key == nil {
 			m.Hash = storage.ValueHash(p.Payload)
@@ -166,5 +221,8 @@ func (s *memStore) Verify(scan storage.Tally) error {
 		}
 	}
 	s.Keys.Tally(&want)
-	return errors.Join(want.Check(scan, 0), want.CheckKeys(scan, 0))
+	for identity := range s.states {
+		want.AddDelivery(identity)
+	}
+	return errors.Join(want.Check(scan, 0), want.CheckKeys(scan, 0), want.CheckDeliveries(scan, 0))
 }

@@ -87,6 +87,12 @@ func (s *memStore) Queues(fn func(storage.Queue) error) error {
 	return nil
 }
 
+// Deliveries implements recovery.Source: nothing is ever claimed here.
+func (s *memStore) Deliveries(func(*storage.Delivery, storage.Stored) error) error { return nil }
+
+// ReadNotes implements broker.Store.
+func (s *memStore) ReadNotes([]storage.NoteID, func(i int, text []byte) error) error { return nil }
+
 // Packets implements recovery.Source.
 func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
 	byID := func(a, b storage.PacketID) int {
@@ -99,7 +105,7 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 		}
 		m := storage.Meta{
 			Key: p.Key, Expiry: p.Expiry, EnqueuedAt: p.EnqueuedAt,
-			Size: uint32(len(p.Key) + len(p.Payload)), Large: storage.IsLarge(len(p.Payload)),
+			Size: uint32(len(p.Key) + len(p.Payload)), Large: storage.IsLarge(len(p.Payload)), Identity: p.Identity,
 		}
 		if m.Key == nil {
 			m.Hash = storage.ValueHash(p.Payload)
