@@ -16,7 +16,7 @@ import (
 // up is all but full. It returns the numbers of the batches that they came in.
 func together(t *testing.T, n int, run func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error) (batches []int) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 1 << 20, MaxRecord: 64 << 10, MaxDeletes: 1000}
 	h.restart()
 	seen := 0
@@ -87,7 +87,7 @@ func atomicCall(b *broker.Broker, r broker.Room, fn func(tx *broker.Tx) error) e
 
 func TestABatchIsFollowedByAnotherAlthoughAllThatFilledItCancelledItself(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = storage.Limits{MaxOps: 1 << 20, MaxBytes: 1 << 28, MaxRecord: 64 << 10, MaxDeletes: 1 << 20}
 	h.restart()
 	h.push("q", 1, 0, "first", "x") // the batch below then brings no definition of the queue
@@ -127,7 +127,7 @@ func TestABatchIsFollowedByAnotherAlthoughAllThatFilledItCancelledItself(t *test
 
 func TestAnAtomicRunAsLargeAsTheLimitsAllowFitsIntoABatch(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 4 << 20, MaxRecord: 200 << 10, MaxDeletes: 3000}
 	h.restart()
 	refused := func(r broker.Room) bool {
@@ -162,7 +162,7 @@ func TestAnAtomicRunAsLargeAsTheLimitsAllowFitsIntoABatch(t *testing.T) {
 
 func TestACallBeyondWhatWasAnnouncedIsRefusedAndChangesNothing(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	c := h.b.Attach(&inbox{}, groups)
 	for range 3 {
 		h.push("group", 1, 0, "k", "x")
@@ -224,7 +224,7 @@ func TestACallBeyondWhatWasAnnouncedIsRefusedAndChangesNothing(t *testing.T) {
 
 func TestAnElasticRunGetsWhatTheBatchHas(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	pushed := 0
 	err := atomicCall(h.b, broker.Room{Records: 1, Elastic: true}, func(tx *broker.Tx) error {
 		for {
@@ -246,7 +246,7 @@ func TestAnElasticRunGetsWhatTheBatchHas(t *testing.T) {
 
 func TestSubscribersGetWhatAnAtomicRunLeavesBehind(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	waiting, late := &inbox{}, &inbox{}
 	cw, cl := h.b.Attach(waiting, groups), h.b.Attach(late, groups)
 	h.subscribe(cw, 5, "q")
@@ -274,7 +274,7 @@ func TestSubscribersGetWhatAnAtomicRunLeavesBehind(t *testing.T) {
 
 func TestPopsThatEmptyListsWhichExpireFitIntoABatch(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = storage.Limits{MaxOps: 3000, MaxBytes: 1 << 20, MaxRecord: 64 << 10, MaxDeletes: 6000}
 	h.restart()
 	const lists = 3200
@@ -311,7 +311,7 @@ func TestPopsThatEmptyListsWhichExpireFitIntoABatch(t *testing.T) {
 
 func TestAsManyLargeStringsAsTheLimitsAllowAreDeletedInOneBatch(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = storage.Limits{MaxOps: 500, MaxBytes: 1 << 20, MaxRecord: 64 << 10, MaxDeletes: 1000}
 	h.restart()
 	name := func(i int) []byte { return fmt.Append(nil, "string ", i) }

@@ -37,9 +37,15 @@ func (h *harness) ungate() {
 	h.store.mu.Unlock()
 }
 
+// close ends the broker. Its last batch, with the counters, passes any gate.
+func (h *harness) close() {
+	h.ungate()
+	_ = h.b.Close()
+}
+
 func TestReplyWaitsUntilWhatItReportsIsOnDisk(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	g := h.gate()
 	r := &inbox{flushed: make(chan struct{}, 4)}
 	c := h.b.Attach(r, groups)
@@ -60,7 +66,7 @@ func TestReplyWaitsUntilWhatItReportsIsOnDisk(t *testing.T) {
 
 func TestPushAndPopInOneBatchTouchNoDisk(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	g := h.gate()
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
@@ -105,7 +111,7 @@ func TestFailedCommitEndsTheBrokerAndAnswersNothing(t *testing.T) {
 
 func TestFullDiskIsTriedAgainUntilThereIsRoom(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	g := h.gate()
 	h.push("q", 1, 0, "a", "x")
 	for range 2 {
@@ -141,7 +147,7 @@ func waitFor(t *testing.T, ok func() bool) {
 
 func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "x")
@@ -179,7 +185,7 @@ func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 
 func TestSubscribersAreServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	r := &inbox{flushed: make(chan struct{}, 1)}
 	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "x")
@@ -204,7 +210,7 @@ func TestSubscribersAreServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {
 
 func TestPayloadsThatLeftTheCacheAreReadBack(t *testing.T) {
 	h := newHarness(t) // a cache of 64 KiB
-	defer h.b.Close()
+	defer h.close()
 	const n = 2000
 	payload := func(i int) string { return fmt.Sprintf("%d:%s", i, strings.Repeat("x", 200)) }
 	for i := range n {
@@ -236,7 +242,7 @@ func TestPayloadsThatLeftTheCacheAreReadBack(t *testing.T) {
 
 func TestSubscriberThatDoesNotReadIsPausedUntilItHasReadOn(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	slow, fast := &inbox{}, &inbox{}
 	slow.unwritten = broker.MaxOutstandingBytes + 1
 	cs, cf := h.b.Attach(slow, groups), h.b.Attach(fast, groups)
@@ -268,7 +274,7 @@ func TestSubscriberThatDoesNotReadIsPausedUntilItHasReadOn(t *testing.T) {
 
 func TestDetachedConsumerIsFinishedAfterItsLastReply(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "x")
@@ -297,7 +303,7 @@ func TestDetachedConsumerIsFinishedAfterItsLastReply(t *testing.T) {
 
 func TestMassExpiryFitsIntoBatches(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits.MaxOps = 3000
 	h.restart()
 	const n = 10_000
@@ -315,7 +321,7 @@ func TestMassExpiryFitsIntoBatches(t *testing.T) {
 
 func TestOversizedPacketIsRefusedWithItsLimit(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	err := h.b.Do(func(tx *broker.Tx) error {
 		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: bytes.Repeat([]byte{1}, 1<<20)}))
 	})
@@ -326,7 +332,7 @@ func TestOversizedPacketIsRefusedWithItsLimit(t *testing.T) {
 
 func TestEmptiedQueuesAreEvicted(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	c := h.b.Attach(&inbox{}, groups)
 	for i := range 5000 {
 		name := fmt.Sprint("queue", i)
@@ -346,7 +352,7 @@ func TestEmptiedQueuesAreEvicted(t *testing.T) {
 
 func TestGroupIsPoppedWholeUpToTheProtocolsCount(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	const n = broker.MaxGroup + 10
 	for i := range n {
 		h.push("q", uint32(i%2), 0, "same key", fmt.Sprint(i))
@@ -381,7 +387,7 @@ func (h *harness) subscribe(c *broker.Consumer, readies uint32, queues ...string
 
 func TestManyQueuesLeftAtOnceFitIntoBatches(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 150 << 10, MaxRecord: 140 << 10, MaxDeletes: 9000}
 	h.restart()
 	consumers := make([]*broker.Consumer, 6)
@@ -411,7 +417,7 @@ func TestManyQueuesLeftAtOnceFitIntoBatches(t *testing.T) {
 
 func TestMassExpiryOfQueuesFitsIntoBatches(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 150 << 10, MaxRecord: 140 << 10, MaxDeletes: 9000}
 	h.restart()
 	for i := range 4000 {
@@ -450,7 +456,7 @@ func (h *harness) fillBatch() (through chan struct{}) {
 
 func TestNothingExpiredIsDeliveredAfterAStall(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	g := h.gate()
 	h.push("q", 1, 0, "a", "first")
 	<-g.entered // the next batch fills up meanwhile
@@ -476,7 +482,7 @@ func TestNothingExpiredIsDeliveredAfterAStall(t *testing.T) {
 
 func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	r := &inbox{unwritten: broker.MaxOutstandingBytes + 1}
 	c := h.b.Attach(r, groups)
 	h.subscribe(c, 10, "a", "b")
@@ -506,7 +512,7 @@ func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.
 
 func TestRepliesOfOneBatchAreBounded(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	g := h.gate()
 	h.push("q", 1, 0, "a", "x")
 	<-g.entered
@@ -541,7 +547,7 @@ func TestRepliesOfOneBatchAreBounded(t *testing.T) {
 
 func TestRedundantSubscribeAtTheLimitIsIgnored(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	c := h.b.Attach(&inbox{}, groups)
 	for i := range broker.MaxSubscriptions {
 		h.subscribe(c, 0, fmt.Sprint(i))

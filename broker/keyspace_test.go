@@ -127,7 +127,7 @@ func TestNamesExpireWhileTheServerIsOff(t *testing.T) {
 	}
 	h.now.Store(startTime + 100)
 	h.start()
-	defer h.b.Close()
+	defer h.close()
 	for _, name := range names {
 		if kind := h.typeOf(name); kind != broker.TypeNone {
 			t.Errorf("%s is still a %v", name, kind)
@@ -151,7 +151,7 @@ func TestListThatEmptiesNoLongerExpires(t *testing.T) {
 
 func TestLargeListThatIsDroppedNoLongerExpires(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	for i := range 200 {
 		h.pushEnd("long", broker.Newest, fmt.Sprint(i))
 	}
@@ -325,7 +325,7 @@ func TestCopiesOfListsKeepTheirOrder(t *testing.T) {
 
 func TestScanGivesWhatStays(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	want := []string{"barrier-free"}
 	h.push("barrier-free", 1, 0, "k", "v")
 	for i := range 200 {
@@ -489,7 +489,7 @@ func TestSettledValuesNeedNoBatch(t *testing.T) {
 
 func TestValueOfTheOpenBatchIsNotSettled(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	settled := func(name string) (ok bool) {
 		h.together(func(tx *broker.Tx) error {
 			v, _, err := tx.String([]byte(name))
@@ -520,7 +520,7 @@ func TestValueOfTheOpenBatchIsNotSettled(t *testing.T) {
 
 func TestNamesThatNobodyAsksForExpireToo(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.things(startTime + 20)
 	h.barrier()
 	h.now.Add(20)

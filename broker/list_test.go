@@ -105,7 +105,7 @@ func TestBothEndsOfAListAreKeptOverARestart(t *testing.T) {
 
 func TestAnElementThatIsPushedAndMovedInOneBatchIsWrittenOnce(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	r := &inbox{}
 	c := h.b.Attach(r, broker.Selection{})
 	h.together(func(tx *broker.Tx) error {
@@ -221,7 +221,7 @@ func TestAReplacedElementStaysReplacedOverARestart(t *testing.T) {
 
 func TestAValueThatIsReadAheadDoesNotReplaceANewerOne(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.pushEnd("q", broker.Newest, "second", "first")
 	for range 20 { // push both out of the cache
 		h.pushEnd("other", broker.Newest, strings.Repeat("x", 5000))
@@ -289,7 +289,7 @@ func TestInsertMovesTheElementsOfTheShorterSide(t *testing.T) {
 
 func TestAnInsertThatIsTooLargeForABatchChangesNothing(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = smallBatches
 	h.restart()
 	for range 8 {
@@ -354,7 +354,7 @@ func TestElementsAreFoundByValueAfterARestart(t *testing.T) {
 
 func TestSeveralAreTakenFromAnEndInOneReply(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.pushEnd("q", broker.Oldest, letters('a', 'g')...)
 	r := &inbox{}
 	c := h.b.Attach(r, broker.Selection{})
@@ -370,7 +370,7 @@ func TestSeveralAreTakenFromAnEndInOneReply(t *testing.T) {
 
 func TestAPopOfManyStopsAtTheBytesOfAGroup(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	const size, n = 200_000, 90
 	for range n {
 		h.push("q", broker.ListPriority, 0, "k", strings.Repeat("x", size))

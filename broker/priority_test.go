@@ -218,7 +218,7 @@ func (m *model) lookThrough(t *rapid.T, tx *broker.Tx, end broker.End, key strin
 
 func TestAMoveIsOneBatchAndLeavesOnePacket(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	if err := h.updatePriority("q", "k", 5); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestAMoveIsOneBatchAndLeavesOnePacket(t *testing.T) {
 
 func TestAKeptPriorityWritesNothing(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	for range 2 {
 		if err := h.updatePriority("q", "k", 5); err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func TestAKeptPriorityWritesNothing(t *testing.T) {
 
 func TestMovesInOneBatchWriteTheLastPlaceOnly(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	g := h.gate()
 	h.push("other", 1, 0, "", "x")
 	<-g.entered // what follows goes into one batch
@@ -287,7 +287,7 @@ func TestMovesInOneBatchWriteTheLastPlaceOnly(t *testing.T) {
 
 func TestOneBatchTakesABoundedNumberOfMoves(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	g := h.gate()
 	h.push("other", 1, 0, "", "")
 	<-g.entered
@@ -320,7 +320,7 @@ func TestOneBatchTakesABoundedNumberOfMoves(t *testing.T) {
 
 func TestAPacketMovedToASelectablePriorityIsDelivered(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
 	h.do(func(tx *broker.Tx) error {
@@ -337,7 +337,7 @@ func TestAPacketMovedToASelectablePriorityIsDelivered(t *testing.T) {
 
 func TestARefusedKeyIsNotTaken(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	if err := h.updatePriority("q", "k", 1); err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func TestARefusedKeyIsNotTaken(t *testing.T) {
 
 func TestAPacketWithoutAKeyDoesNotGoByIt(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.do(func(tx *broker.Tx) error {
 		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}))
 	})
@@ -372,7 +372,7 @@ func TestAPacketWithoutAKeyDoesNotGoByIt(t *testing.T) {
 
 func TestAllPacketsOfAKeyGoWithIt(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	for i := range 100 {
 		h.push("q", uint32(i%3), 0, "k", "some payload")
 	}
@@ -440,16 +440,19 @@ func only(t *testing.T, store *storage.Store, priority uint32) (p storage.Packet
 	return p
 }
 
-func TestAttemptsAreKeptByAMoveWithoutARecord(t *testing.T) {
-	h, store := onDisk(t, storage.Packet{Attempts: 3})
-	if err := h.updatePriority("q", "k", 7); err != nil {
+func TestAClaimIsKeptByAMoveWithoutARecord(t *testing.T) {
+	w := newWork(t)
+	id := w.add(broker.PushRequest{Key: []byte("k")})
+	j := w.claimOne()
+	if err := w.updatePriority("q", "k", 7); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.b.Close(); err != nil {
+	w.restart()
+	if _, err := w.nack(j, broker.Nack{}); err != nil {
 		t.Fatal(err)
 	}
-	if p := only(t, store, 7); p.Attempts != 3 {
-		t.Errorf("%+v is on disk, want k with 3 attempts", p)
+	if j = w.claimOne(); j.ID != id || j.Attempts != 2 || j.Priority != 7 {
+		t.Fatalf("claimed %+v", j)
 	}
 }
 
@@ -479,7 +482,7 @@ func onDisk(t *testing.T, p storage.Packet) (*harness, *storage.Store) {
 
 func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	if err := errors.Join(h.updatePriority("q", "a", 2), h.updatePriority("q", "b", 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +525,7 @@ func TestFullDisksRefuseMovesAndLetKeysGo(t *testing.T) {
 
 func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	g := h.gate()
 	r := &inbox{flushed: make(chan struct{}, 16)}
 	c := h.b.Attach(r, groups)
@@ -560,7 +563,7 @@ func TestRepliesOfSessionsComeInTheOrderOfTheCalls(t *testing.T) {
 
 func TestAReplyToManyDoesNotGetWhatFollowsForOne(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	var inboxes [3]inbox
 	var all []*broker.Consumer
 	for i := range inboxes {

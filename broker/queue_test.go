@@ -94,7 +94,7 @@ func TestAFlushDropsQueuesAlsoWhenTheirNumbersAreUsedAgain(t *testing.T) {
 
 func TestQueuesThatEmptyByThemselvesAreDroppedWithoutACall(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	const n, kept = 5000, 1024
 	h.push("in use", 1, 0, "k", "x")
 	for i := range n {
@@ -118,7 +118,7 @@ func TestQueuesThatEmptyByThemselvesAreDroppedWithoutACall(t *testing.T) {
 
 func TestQueuesThatOnlyHadSubscribersAreDroppedWithoutACall(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	consumers := make([]*broker.Consumer, 6)
 	for i := range consumers {
 		consumers[i] = h.b.Attach(&inbox{}, groups)
@@ -137,7 +137,7 @@ func TestQueuesThatOnlyHadSubscribersAreDroppedWithoutACall(t *testing.T) {
 
 func TestQueuesThatABatchEmptiesMayBeDroppedBeforeItIsCommitted(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = storage.Limits{MaxOps: 100_000, MaxBytes: 10 << 20, MaxRecord: 256 << 10, MaxDeletes: 100_000}
 	h.restart()
 	const n, first = 9000, 5000 // enough that the table of queues is made anew

@@ -122,12 +122,18 @@ func (b *Broker) planTrim(q *queue, length, from, n int) trimming {
 	case gone == 0:
 		return trimming{}
 	case n == 0 && whole:
-		room := dropRoom(q.name, length)
-		return trimming{how: trimDrop, room: room.Plus(Room{Records: 1, Bytes: len(q.name)})}
+		t := trimming{how: trimDrop, room: dropRoom(q.name, length)}
+		if q.settings != nil {
+			t.room = t.room.Plus(SettingsRoom([]byte(q.name), *q.settings))
+		}
+		return t
 	case gone > b.limits.group && (n > trimByMove || !whole): // no batch takes so many
 		return trimming{how: trimDelete, room: Room{Deletes: gone}}
 	case gone > trimByDelete && n <= trimByMove && whole:
 		t := trimming{how: trimMove, room: Room{Records: 2 + n, Deletes: n, Bytes: 2 * len(q.name)}}
+		if q.settings != nil {
+			t.room.Bytes += SettingsRoom(nil, *q.settings).Bytes
+		}
 		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
 		for _, p := range b.scratch {
 			t.room.Bytes += int(p.Size)

@@ -54,7 +54,7 @@ func TestStringsAreKeptOverARestart(t *testing.T) {
 
 func TestNameHasOneType(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.set("string", "v")
 	h.together(func(tx *broker.Tx) error {
 		_, err := tx.SetField([]byte("hash"), []byte("f"), []byte("v"))

@@ -47,7 +47,7 @@ func TestADroppedQueueIsGoneAtOnceAndItsPacketsAreSwept(t *testing.T) {
 	for _, n := range []int{1, 128, 129, 5000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			h := newHarness(t)
-			defer h.b.Close()
+			defer h.close()
 			h.store.limits = smallBatches
 			h.restart()
 			h.fill("q", n)
@@ -117,7 +117,7 @@ func TestADropThatWasNotSweptIsSweptAfterAStart(t *testing.T) {
 
 func TestPacketsThatNoPopTakesAreDroppedWithTheirQueue(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	for i := range 10 {
 		h.push("q", 0, 0, fmt.Sprint(i), "x")
 	}
@@ -132,7 +132,7 @@ func TestPacketsThatNoPopTakesAreDroppedWithTheirQueue(t *testing.T) {
 
 func TestSubscribersOfADroppedQueueWaitForItsName(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.fill("q", 1000)
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
@@ -148,7 +148,7 @@ func TestSubscribersOfADroppedQueueWaitForItsName(t *testing.T) {
 
 func TestPacketsOfADroppedQueueExpireWithoutHarm(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = smallBatches
 	h.restart()
 	r := &inbox{}
@@ -215,7 +215,7 @@ func TestATrimKeepsWhatItShallOverARestart(t *testing.T) {
 
 func TestATrimLeavesWhatIsNotPartOfTheList(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.fill("q", 300)
 	h.push("q", 0, 0, "k", "not selectable")
 	h.together(func(tx *broker.Tx) error { return tx.Trim([]byte("q"), 0, 0) })
@@ -250,7 +250,7 @@ func TestARenamedQueueTakesItsPacketsAndNotItsSubscribers(t *testing.T) {
 
 func TestWhatTakesTheNameOfAnEmptyQueueIsNotEvictedWithIt(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.pushEnd("to", broker.Newest, "x")
 	h.pop(h.b.Attach(&inbox{}, groups), "to")
 	h.pushEnd("from", broker.Newest, "stays")
@@ -264,7 +264,7 @@ func TestWhatTakesTheNameOfAnEmptyQueueIsNotEvictedWithIt(t *testing.T) {
 
 func TestASweepLeavesRoomForOthers(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	h.store.limits = smallBatches
 	h.restart()
 	h.fill("q", 6000)
@@ -290,7 +290,7 @@ func TestASweepLeavesRoomForOthers(t *testing.T) {
 
 func TestTheDropOfQueuesWithLongNamesIsAnnouncedAsItIs(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	const queues = 40 // whose names together are longer than a batch
 	name := func(i int) string { return fmt.Sprintf("%060000d", i) }
 	for i := range queues {

@@ -187,7 +187,7 @@ func (h *harness) counting() *countingStore {
 func TestRecentLargeValuesAreNotReadFromTheDisk(t *testing.T) {
 	h, text, field := onlyOnDisk(t, cached)
 	s := h.counting()
-	defer h.b.Close()
+	defer h.close()
 	read := func(want int) {
 		t.Helper()
 		if got := h.batchOf(sendString("n", 0, cached), sendField("h", "f")); !slices.Equal(got, []string{text, field}) {
@@ -208,7 +208,7 @@ func TestRecentLargeValuesAreNotReadFromTheDisk(t *testing.T) {
 
 func TestValueThatChangesWhileItIsReadIsNotCached(t *testing.T) {
 	h, text, _ := onlyOnDisk(t, cached)
-	defer h.b.Close()
+	defer h.close()
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
 	g := h.gate()
@@ -275,7 +275,7 @@ func (s *damagedStore) ReadValues(ids []storage.ValueID, fn func(int, []byte) er
 
 func TestReplyOfAnAtomicIsBounded(t *testing.T) {
 	h, _, _ := onlyOnDisk(t, tooLong)
-	defer h.b.Close()
+	defer h.close()
 	c := h.b.Attach(&inbox{}, groups)
 	// A byte of a value costs the whole value, unless that was read just before.
 	for to, names := range map[int][]string{tooLong: {"n", "n"}, 1: {"n", "f"}} {
@@ -332,7 +332,7 @@ func TestPatchOfAValueThatIsBeingReadIsSeen(t *testing.T) {
 	h, text, _ := onlyOnDisk(t, cached)
 	s := &busyStore{memStore: h.store}
 	h.b = restarted(h, s)
-	defer h.b.Close()
+	defer h.close()
 	s.during = func() {
 		h.together(func(tx *broker.Tx) error {
 			_, err := tx.PatchString([]byte("n"), 0, []byte("new"))
@@ -366,7 +366,7 @@ func TestCopiesAreWholeWhereverTheCacheHasTheValue(t *testing.T) {
 
 func TestTheNamesThatOneConsumerWatchesAreBounded(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	c, name := h.b.Attach(&inbox{}, broker.Selection{}), make([]byte, broker.MaxWatchedBytes/4)
 	err := h.b.Do(func(tx *broker.Tx) (err error) {
 		for i := range 4 {

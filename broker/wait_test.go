@@ -54,7 +54,7 @@ func wantGot(t *testing.T, what string, r *inbox, want string) {
 
 func TestWaitersAndSubscribersAreOneLineInOrderOfArrival(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	_, first := h.wait("", 0, "other", "q")
 	second := &inbox{}
 	h.subscribe(h.b.Attach(second, groups), 1, "q")
@@ -74,7 +74,7 @@ func TestWaitersAndSubscribersAreOneLineInOrderOfArrival(t *testing.T) {
 
 func TestAWaitEndsAtItsDeadlineAndNotBefore(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	c, r := h.wait("", startTime+1000, "q")
 	_, longer := h.wait("", startTime+3000, "q")
 	h.now.Store(startTime + 999)
@@ -95,7 +95,7 @@ func TestAWaitEndsAtItsDeadlineAndNotBefore(t *testing.T) {
 
 func TestADeadlineIsKeptWithoutAnyCall(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	flushed := make(chan struct{}, 1)
 	r := &inbox{flushed: flushed}
 	c := h.b.Attach(r, broker.Selection{})
@@ -114,7 +114,7 @@ func TestADeadlineIsKeptWithoutAnyCall(t *testing.T) {
 
 func TestAWaiterThatHungUpTakesNothing(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	c, gone := h.wait("", startTime+1000, "q")
 	_, next := h.wait("", 0, "q")
 	h.do(func(tx *broker.Tx) error { tx.Detach(c); return nil })
@@ -127,7 +127,7 @@ func TestAWaiterThatHungUpTakesNothing(t *testing.T) {
 
 func TestStopWaitingEndsAWaitWithoutAReply(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	c, r := h.wait("", startTime+1000, "q")
 	h.do(func(tx *broker.Tx) error {
 		if !tx.StopWaiting(c) || tx.StopWaiting(c) {
@@ -143,7 +143,7 @@ func TestStopWaitingEndsAWaitWithoutAReply(t *testing.T) {
 
 func TestAWaiterThatMovesAPacketWakesTheNextOfAChain(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	const links = 2000 // a recursion would not hurt yet, but be seen in the order
 	inboxes := make([]*inbox, links)
 	for i := range inboxes {
@@ -160,7 +160,7 @@ func TestAWaiterThatMovesAPacketWakesTheNextOfAChain(t *testing.T) {
 
 func TestWaitersGetWhatAnAtomicRunLeavesAndNotWhatItTakesBack(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	_, r := h.wait("", 0, "q")
 	popped := &inbox{}
 	c := h.b.Attach(popped, groups)
@@ -182,7 +182,7 @@ func TestWaitersGetWhatAnAtomicRunLeavesAndNotWhatItTakesBack(t *testing.T) {
 
 func TestAWaiterIsServedByTheNextBatchIfTheOpenOneIsFull(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	g := h.gate()
 	h.push("other", 1, 0, "a", "opens a commit")
 	<-g.entered
@@ -211,7 +211,7 @@ func TestAWaiterIsServedByTheNextBatchIfTheOpenOneIsFull(t *testing.T) {
 
 func TestAWaitingConsumerCanNeitherWaitAgainNorForTooManyQueues(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	c, _ := h.wait("", 0, "q")
 	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Wait(c, nil, nil, broker.Room{}, 0) }); err != broker.ErrWaiting {
 		t.Errorf("a second wait gave %v", err)
@@ -225,7 +225,7 @@ func TestAWaitingConsumerCanNeitherWaitAgainNorForTooManyQueues(t *testing.T) {
 
 func TestAWaiterGetsWhatATrimLeavesOfWhatCameInOneRun(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	_, r := h.wait("", 0, "q")
 	values := make([]string, 5000)
 	for i := range values {
@@ -247,7 +247,7 @@ func TestAWaiterGetsWhatATrimLeavesOfWhatCameInOneRun(t *testing.T) {
 
 func TestNobodyWaitsForRoomInABatchThatWasCommittedSince(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	g := h.gate()
 	h.push("q", 1, 0, "a", "opens a commit")
 	<-g.entered

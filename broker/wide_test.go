@@ -70,7 +70,7 @@ func TestANarrowPopLeavesWidePackets(t *testing.T) {
 
 func TestWidePacketsAreDeliveredOnlyToSubscribersThatTakeThem(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	small, all := &inbox{}, &inbox{}
 	first, second := h.b.Attach(small, narrow), h.b.Attach(all, groups)
 	h.push("q", 1, 0, "a", wide)
@@ -137,7 +137,7 @@ func TestWhatANarrowConsumerLeavesIsLoggedOnceAQueue(t *testing.T) {
 
 func TestANarrowSubscriberGetsAWideElementThatBecomesNarrow(t *testing.T) {
 	h := newHarness(t)
-	defer h.b.Close()
+	defer h.close()
 	r := &inbox{}
 	h.subscribe(h.b.Attach(r, narrow), 1, "q")
 	h.pushEnd("q", broker.Newest, wide)
