@@ -21,7 +21,7 @@ func packetSeeds() []storage.Packet {
 		{Key: []byte("key"), Payload: bytes.Repeat([]byte("x"), 2000), EnqueuedAt: 1_700_000_000_000},
 		{
 			Key: bytes.Repeat([]byte("k"), 300), Payload: []byte{0}, Expiry: math.MaxInt64, NotBefore: math.MinInt64,
-			EnqueuedAt: -1, Tags: []storage.Tag{{Name: "a", Value: "1"}, {Name: "b"}}, Attempts: math.MaxUint32, Producer: "p",
+			EnqueuedAt: -1, Tags: []storage.Tag{{Name: "a", Value: "1"}, {Name: "b"}}, Attempts: math.MaxUint32, Producer: "p", Identity: 1 << 63,
 		},
 	}
 }
@@ -133,6 +133,9 @@ func fieldsOf(p *storage.Packet) map[int]string {
 	}
 	if p.Producer != "" {
 		fields[7] = fmt.Sprintf("%q", p.Producer)
+	}
+	if p.Identity != 0 {
+		fields[11] = fmt.Sprint(p.Identity)
 	}
 	if len(p.Payload) > 0 {
 		fields[9] = fmt.Sprintf("%x", p.Payload)

@@ -247,6 +247,9 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Add(appendHead(nil, &Packet{Key: []byte{}, Payload: make([]byte, 2000)}))
 	f.Add(appendItem(nil, &item{kind: String, name: []byte("name"), version: 7, expiry: 5, value: []byte("value")}))
 	f.Add(appendFlush(nil, Flush{Keys: 300, Queues: 7}))
+	f.Add(appendDelivery(nil, &goldenDeliveries()[2].d))
+	settings, counters := goldenSettings()
+	f.Add(appendQueue(nil, &Queue{Name: []byte("jobs"), Settings: settings, Counters: counters}))
 	f.Fuzz(func(t *testing.T, rec []byte) {
 		var p, again Packet
 		if DecodeRecord(rec, &p) == nil {
@@ -258,8 +261,21 @@ func FuzzDecodeRecord(f *testing.F) {
 		_ = decodeMeta(rec, &m)
 		_, _ = findBlocks(rec)
 		_ = decodeControl(rec, new(Control))
+		if changed, err := AppendChanged(nil, rec, 5, 7); err == nil && DecodeRecord(rec, &p) == nil {
+			p.Expiry, p.Identity = 5, 7
+			if err := DecodeRecord(changed, &again); err != nil || !same(p, again) {
+				t.Errorf("%+v is changed to %+v, %v", p, again, err)
+			}
+		}
+		var d, sameD Delivery
+		if decodeDelivery(rec, 7, &d) == nil {
+			if err := decodeDelivery(appendDelivery(nil, &d), 7, &sameD); err != nil || d != sameD {
+				t.Errorf("%+v becomes %+v, %v", d, sameD, err)
+			}
+		}
 		_ = decodeQueue(rec, new(Queue))
 		_, _ = decodeFlush(rec)
+		_, _ = decodeRemovals(rec)
 		var i, same item
 		if decodeItem(rec, &i) == nil {
 			if err := decodeItem(appendItem(nil, &i), &same); err != nil || !sameItem(i, same) || i.size != same.size {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"slices"
@@ -12,14 +13,19 @@ import (
 func TestRedoRecordKeepsItsList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOfDistinct(rapid.Custom(func(t *rapid.T) removal {
-			return removal{
+			r := removal{
 				id: PacketID{
 					Queue:    rapid.Uint32Range(0, 3).Draw(t, "queue"),
 					Priority: rapid.Uint32().Draw(t, "priority"),
 					Seq:      rapid.Uint64().Draw(t, "seq"),
 				},
-				large: rapid.Bool().Draw(t, "large"),
+				large:  rapid.Bool().Draw(t, "large"),
+				stored: Stored(rapid.IntRange(0, int(storedAll)).Draw(t, "stored")),
 			}
+			if r.stored != 0 {
+				r.identity = rapid.OneOf(rapid.Just(r.id.Seq), rapid.Uint64()).Draw(t, "identity")
+			}
+			return r
 		}), func(r removal) PacketID { return r.id }).Draw(t, "list")
 		rec := appendRedo(nil, slices.Clone(want))
 		got, err := decodeRedo(rec)
@@ -123,6 +129,123 @@ func TestDeletesBeyondOneTransactionHappenAsAWhole(t *testing.T) {
 		}
 		if err := errors.Join(s.Verify(tally), s.Close()); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+func TestRedoRecordOfVersion2ReadsTheSame(t *testing.T) {
+	rec := []byte{0x81, 1, formBin8, 7, 1, 2, 2, 9, 0, 5, 1}
+	want := []removal{{id: PacketID{1, 2, 9}}, {id: PacketID{1, 2, 14}, large: true}}
+	if got, err := decodeRedo(rec); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	if got := appendRedo(nil, want); !bytes.Equal(got, rec) {
+		t.Errorf("written as %x", got)
+	}
+}
+
+// fillStates gives packets of fillStore delivery states, and an identity of their own to every
+// third.
+func fillStates(t *testing.T, s *Store, ids []PacketID) (identity func(i int) uint64) {
+	t.Helper()
+	identity = func(i int) uint64 {
+		if i%3 == 0 {
+			return ids[i].Seq - 1<<40
+		}
+		return ids[i].Seq
+	}
+	var b Batch
+	for i := range ids {
+		b.PutDelivery(&Delivery{Identity: identity(i), State: Claimed, Consumer: "me"}, 0)
+		b.PutNote(NoteID{identity(i), NoteReason}, []byte("reason"), StoredDelivery)
+		if b.Len() > 1000 || i == len(ids)-1 {
+			if err := s.Apply(&b); err != nil {
+				t.Fatal(err)
+			}
+			b.Reset()
+		}
+	}
+	return identity
+}
+
+// viewedStates returns the identities of the delivery states that a view shows.
+func viewedStates(t *testing.T, v *View) (ids []uint64) {
+	t.Helper()
+	err := v.Deliveries(func(d *Delivery, reason, _ []byte, damage error) error {
+		ids = append(ids, d.Identity)
+		if damage != nil || string(reason) != "reason" {
+			t.Errorf("%+v has the reason %q, %v", d, reason, damage)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return ids
+}
+
+func TestDeliveryStatesGoWithTheirPacketsBeyondOneTransaction(t *testing.T) {
+	const n = 3000
+	const all = StoredDelivery | StoredReason
+	for failAt := 2; failAt < 6; failAt++ {
+		dir := t.TempDir()
+		syncs, armed := 0, false
+		o := Options{MemTable: minMemTable}
+		o.tune.sync = func(f *os.File) error {
+			if syncs++; armed && syncs >= failAt {
+				return errors.New("power is gone")
+			}
+			return fdatasync(f)
+		}
+		s, err := Open(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := fillStore(t, s, n)
+		identity := fillStates(t, s, ids)
+		// All go, but: the last packet stays, the one before it begins anew, and every fifth was moved
+		// in this batch, so that its delivery state is deleted by itself.
+		var b Batch
+		for i, id := range ids[:n-1] {
+			r := Removed{Large: i%7 == 0, Stored: all, Identity: identity(i)}
+			if i%5 == 0 {
+				b.Delete(id, Removed{Large: r.Large})
+				id.Priority += 10
+				b.Cancel(b.Put(id, &Packet{Identity: identity(i)}))
+				b.DeleteDelivery(identity(i), all)
+				continue
+			}
+			b.Delete(id, r)
+		}
+		b.Put(ids[n-2], &Packet{})
+		b.PutDelivery(&Delivery{Identity: identity(n - 2)}, 0)
+		b.PutNote(NoteID{identity(n - 2), NoteReason}, []byte("reason"), StoredDelivery)
+		want := []uint64{identity(n - 2), identity(n - 1)}
+		syncs, armed = 0, true
+		if err := s.Apply(&b); !errors.Is(err, ErrUnknown) {
+			t.Fatalf("sync %d failed and Apply gave %v, want ErrUnknown", failAt, err)
+		}
+		armed = false
+		_ = s.Close()
+
+		v := openView(t, dir, ViewOptions{})
+		if got := viewedStates(t, v); !slices.Equal(got, want) {
+			t.Errorf("sync %d failed: a view shows %d delivery states: %.5v", failAt, len(got), got)
+		}
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = openTest(t, dir, Options{MemTable: minMemTable})
+		got, tally := scanned(t, s)
+		if len(got) != 2 || tally.Deliveries != 2 {
+			t.Errorf("sync %d failed: %d packets and %d delivery states are left", failAt, len(got), tally.Deliveries)
+		}
+		if err := s.Verify(tally); err != nil {
+			t.Error(err)
+		}
+		records := 0
+		if err := s.scan(statePrefix, func(_, _ []byte) error { records++; return nil }); err != nil || records != 4 {
+			t.Errorf("%d records of them are left, %v", records, err)
 		}
 	}
 }
