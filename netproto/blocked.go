@@ -58,17 +58,30 @@ func (c *conn) waitHangUp() error {
 	if err != nil {
 		return err
 	}
-	hungUp := false
+	ended := false
 	err = raw.Read(func(fd uintptr) bool {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		_, err := unix.Poll(p, 0)
-		hungUp = err == nil && p[0].Revents != 0
-		return hungUp
+		ended = hungUp(fd)
+		return ended
 	})
-	if hungUp {
+	if ended {
 		return io.EOF
 	}
 	return err
+}
+
+// hungUp says that the peer has hung up.
+func (c *conn) hungUp() (ended bool) {
+	raw, err := c.nc.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { ended = hungUp(fd) })
+	}
+	return ended || err != nil
+}
+
+func hungUp(fd uintptr) bool {
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	_, err := unix.Poll(p, 0)
+	return err == nil && p[0].Revents != 0
 }
 
 // wake ends the read of a parked reader. Any goroutine may call it.

@@ -211,8 +211,12 @@ func (c *conn) serveSome() (n int, stop Stop, err error) {
 		if took > 0 {
 			c.clearFrameDeadline()
 		}
-		if stop == More && !c.peer.waitBelow(c.server.config.MaxOutstandingBytes) {
+		switch {
+		case stop != More:
+		case !c.peer.waitBelow(c.server.config.MaxOutstandingBytes):
 			return n, stop, net.ErrClosed
+		case took == 0 && c.hungUp(): // nobody waits for the rest of the request
+			return n, stop, io.EOF
 		}
 	}
 	return n, stop, err

@@ -65,7 +65,8 @@ type Stop uint8
 const (
 	// Incomplete: what is left of the buffer is at most the beginning of a request.
 	Incomplete Stop = iota
-	// More: replies should leave, or others have the broker, before the next request.
+	// More: replies should leave, or others have the broker, before the next request. If no byte was
+	// taken, it is the same request, which was carried out in part.
 	More
 	// Blocked: a request waits (broker.Tx.Wait). No other is carried out before it has ended.
 	Blocked

@@ -69,7 +69,9 @@ func (s lineSession) Serve(_ *broker.Tx, buf []byte) (n int, stop Stop, err erro
 	}
 }
 
-func (s lineSession) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet, _ []broker.Detail) []byte { return dst }
+func (s lineSession) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet, _ []broker.Detail) []byte {
+	return dst
+}
 
 func serveLines(t *testing.T, c Config) (*Server, *lines) {
 	t.Helper()

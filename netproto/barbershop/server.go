@@ -154,4 +154,6 @@ func (s *session) end(tx *broker.Tx, err error) error {
 }
 
 // AppendPackets implements netproto.Session. No command of this protocol asks for packets.
-func (s *session) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet, _ []broker.Detail) []byte { return dst }
+func (s *session) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet, _ []broker.Detail) []byte {
+	return dst
+}

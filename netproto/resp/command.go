@@ -46,6 +46,7 @@ const (
 	flagAdds     // stores more: refused in a transaction when the disk is nearly full
 	flagAdmin    // for operators; only told to clients
 	flagChannels // about channels; only told to clients
+	flagSlices   // changes many packets, slice by slice: each is an Atomic, and others have their turn between
 )
 
 // newTable makes the table of all commands by name.
@@ -53,7 +54,7 @@ func newTable() map[string]*command {
 	table := make(map[string]*command)
 	for _, group := range [][]command{
 		connectionCommands(), clientCommands(), configCommands(), infoCommands(), introspectionCommands(),
-		transactionCommands(), pubsubCommands(), listCommands(), stringCommands(), hashCommands(), keyCommands(),
+		transactionCommands(), pubsubCommands(), listCommands(), stringCommands(), hashCommands(), keyCommands(), workCommands(),
 	} {
 		for i := range group {
 			c := &group[i]

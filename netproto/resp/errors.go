@@ -35,6 +35,10 @@ func words(err error) string {
 		return errWrongType
 	case errors.Is(err, broker.ErrNoSpace), errors.Is(err, broker.ErrStopped):
 		return "OOM command not allowed: " + err.Error()
+	case errors.Is(err, broker.ErrStale):
+		return "STALE " + err.Error()
+	case errors.Is(err, broker.ErrUnknownQueue):
+		return "NOQUEUE " + err.Error()
 	}
 	return "ERR " + err.Error()
 }

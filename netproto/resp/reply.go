@@ -145,9 +145,19 @@ const (
 	shapeItem               // each packet as a bulk; none: nothing at all
 	shapeArray              // an array of bulks; none: the null array
 	shapeList               // an array of bulks; none: the empty array
+
+	// The packets of these have details.
+	shapePackets // an array of maps; none: the empty array
+	shapeFields  // each packet as a map; none: nothing at all
+	shapePacket  // the packet as a map; none: the null array
+	shapeWhy     // shapePacket that says why it is not delivered
+	shapeAge     // how old the packet is, in milliseconds; none: null
 )
 
-const tagRESP3 broker.Tag = 1 << 8
+const (
+	tagRESP3 broker.Tag = 1 << 8
+	tagTaken broker.Tag = 1 << 9 // the packets are in no queue any more
+)
 
 // tag makes the tag of a reply of packets. It says all that AppendPackets needs, because that runs
 // when the session may be elsewhere.
@@ -175,9 +185,24 @@ func (s *session) AppendPackets(dst []byte, tag broker.Tag, packets []broker.Pac
 			return appendNullArray(dst, resp3)
 		}
 		dst = appendHead(dst, '*', int64(len(packets)))
-	case shapeList:
+	case shapeList, shapePackets:
 		dst = appendHead(dst, '*', int64(len(packets)))
+	case shapePacket, shapeWhy:
+		if len(packets) == 0 {
+			return appendNullArray(dst, resp3)
+		}
+	case shapeAge:
+		if len(packets) == 0 {
+			return appendNull(dst, resp3)
+		}
+		return appendHead(dst, ':', max(0, s.protocol.asked.Load()-packets[0].EnqueuedAt))
 	case shapeNone:
+		return dst
+	}
+	if shape(tag) >= shapePackets {
+		for i := range packets {
+			dst = appendPacket(dst, tag, &packets[i], &details[i])
+		}
 		return dst
 	}
 	for i := range packets {

@@ -21,6 +21,12 @@
 //	move.go           those that move one to another list
 //	search.go         those that look for a value
 //	blocking.go       those that wait
+//	work.go           commands of the work queue: the table, and those that push
+//	option.go         their options
+//	claim.go          those that take, and end claims
+//	inspect.go        those that look
+//	manage.go         those for operators
+//	packet.go         packets as they reply with them
 //	string.go         commands on strings
 //	incr.go           strings as numbers
 //	hash.go           commands on hashes
@@ -63,10 +69,12 @@ type Protocol struct {
 
 	sessions map[int64]*session // those that have sent something
 	args     [][]byte           // of the request that is carried out
+	receipts []broker.Receipt   // in it
 	held     int                // bytes of queued transactions and subscriptions of all sessions
 	requests uint64             // carried out since the start
 	settings map[string]string  // what CONFIG SET has set
 	pubsub   pubsub
+	asked    atomic.Int64 // when the age of a packet was last asked for, in Unix milliseconds
 }
 
 // maxHeld bounds what all connections together make the server keep for them: transactions that

@@ -25,6 +25,7 @@ type session struct {
 	channels   map[string]struct{} // subscribed to
 	patterns   map[string]struct{}
 	waiter     broker.Waiter // of the request that waits
+	sliced     *broker.Bulk  // of the request that is carried out slice by slice
 
 	out   []byte // literal replies that were not handed over yet
 	mark  int    // where in out the reply to the present request begins
@@ -95,8 +96,11 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			err = s.request(tx, args)
 			s.protocol.keepArgs(args)
 		}
-		if errors.Is(err, broker.ErrNoRoom) {
+		if err == errUnfinished || errors.Is(err, broker.ErrNoRoom) {
 			s.parser.again()
+			if err == errUnfinished {
+				return n, netproto.More, nil
+			}
 			return n, netproto.NoRoom, nil
 		}
 		n += size
@@ -123,8 +127,8 @@ func (p *Protocol) keepArgs(args [][]byte) {
 	}
 }
 
-// request carries out one request. An error ends the connection, but for ErrNoRoom: then nothing
-// was done.
+// request carries out one request. An error ends the connection, but for two: after ErrNoRoom
+// nothing was done, and after errUnfinished a part. Then the same request is made again.
 func (s *session) request(tx *broker.Tx, args [][]byte) (err error) {
 	if isHTTP(args[0]) {
 		return errHTTP
@@ -149,7 +153,7 @@ func (s *session) request(tx *broker.Tx, args [][]byte) (err error) {
 	if s.quiet {
 		s.out = s.out[:s.mark]
 	}
-	if errors.Is(err, broker.ErrNoRoom) {
+	if err == errUnfinished || errors.Is(err, broker.ErrNoRoom) {
 		s.client.skipNext = skip
 		return err
 	}
@@ -164,6 +168,8 @@ func (s *session) refusal(c *command) string {
 		return errNoAuth
 	case !s.resp3 && s.subscriptions() > 0 && c.flags&flagPubSub == 0:
 		return fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", c.name)
+	case s.multi.on && c.flags&flagSlices != 0:
+		return fmt.Sprintf("ERR '%s' cannot be part of a transaction: it changes packets slice by slice", c.name)
 	}
 	return ""
 }
@@ -171,7 +177,7 @@ func (s *session) refusal(c *command) string {
 // carryOut runs a command, alone.
 func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error) {
 	s.cmd, s.tx, s.args, s.start = c, tx, args, s.mark
-	if c.flags&flagLocal != 0 {
+	if c.flags&(flagLocal|flagSlices) != 0 {
 		err = s.runCommand()
 	} else {
 		err = tx.Atomic(c.roomFor(s, tx, args), s.run)
@@ -179,7 +185,7 @@ func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error)
 	s.cmd, s.tx, s.args = nil, nil, nil
 	switch {
 	case err == nil:
-	case errors.Is(err, broker.ErrNoRoom), errors.Is(err, broker.ErrClosed):
+	case err == errUnfinished, errors.Is(err, broker.ErrNoRoom), errors.Is(err, broker.ErrClosed):
 		s.out = s.out[:s.mark]
 		return err
 	default:

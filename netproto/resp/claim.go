@@ -1,0 +1,289 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// take is what QPOP and QCLAIM ask for.
+type take struct {
+	queues    [][]byte
+	selection broker.Selection
+	claims    bool  // the packets come back unless they are acknowledged
+	lease     int64 // 0: the queue's own
+	consumer  []byte
+	block     int64 // how long it may wait, 0 for ever; -1: not at all
+}
+
+var (
+	popOptions   = oneOf(optCount, optNewest, optOldest, optGroup, optBlock)
+	claimOptions = popOptions | oneOf(optLease, optConsumer)
+)
+
+// takeArgs reads the arguments. Names of queues end before the first word that is an option, but
+// for the first of them.
+func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
+	n := 2
+	for n < len(args) {
+		if _, ok := takes.find(args[n]); ok {
+			break
+		}
+		n++
+	}
+	o, err := parseOptions(args[n:], takes)
+	switch {
+	case err != nil:
+		return t, err
+	case o.has(optGroup) && o.has(optCount):
+		return t, failure("ERR GROUP, COUNT: expected one of the two")
+	}
+	t = take{
+		queues:   args[1:n],
+		claims:   takes.has(optLease),
+		lease:    o.number(optLease, 0),
+		consumer: o.text(optConsumer),
+		block:    o.number(optBlock, -1),
+		selection: broker.Selection{
+			End: broker.Oldest, Count: int(o.number(optCount, 0)), Group: o.has(optGroup), Detail: true,
+		},
+	}
+	if o.has(optNewest) {
+		t.selection.End = broker.Newest
+	}
+	if t.claims && t.consumer == nil {
+		t.consumer = s.consumerName()
+	}
+	return t, nil
+}
+
+// consumerName is who claims if the request does not say: the client's name, or its address.
+func (s *session) consumerName() []byte {
+	name := s.client.name
+	if name == "" {
+		name = s.peer.Remote().String()
+	}
+	return []byte(name[:min(len(name), broker.MaxConsumer)])
+}
+
+// first returns the first of the queues that has something to take, and how many packets. Without
+// one it returns no queue.
+func (t *take) first(tx *broker.Tx) (queue []byte, n int, err error) {
+	for _, name := range t.queues {
+		if n, err := tx.Len(name); n > 0 || err != nil {
+			return name, n, err
+		}
+	}
+	return nil, 0, nil
+}
+
+// from replies with what is taken from a queue.
+func (t *take) from(s *session, tx *broker.Tx, queue []byte) error {
+	if !t.claims {
+		return tx.Pop(s.to(tx), queue, t.selection, s.tag(shapePackets)|tagTaken)
+	}
+	r := broker.ClaimRequest{Selection: t.selection, Lease: t.lease, Consumer: t.consumer}
+	return tx.Claim(s.to(tx), queue, r, s.tag(shapePackets))
+}
+
+// roomFor is what a take of so many packets brings.
+func (t *take) roomFor(packets int) broker.Room {
+	if t.claims {
+		return broker.ClaimRoom(packets, len(t.consumer))
+	}
+	return broker.Room{Deletes: packets}
+}
+
+// most is the most packets that the take can bring. A group may be of any size.
+func (t *take) most() int {
+	switch {
+	case !t.selection.Group:
+		return max(1, t.selection.Count)
+	case t.claims:
+		return broker.MaxCount
+	}
+	return broker.MaxGroup
+}
+
+// takeWaiter is a blocked QPOP or QCLAIM.
+type takeWaiter struct {
+	s    *session
+	take take
+}
+
+// Ready implements broker.Waiter.
+func (w *takeWaiter) Ready(tx *broker.Tx, queue []byte) {
+	if err := w.take.from(w.s, tx, queue); err != nil {
+		w.s.fail(err)
+	}
+}
+
+// Expired implements broker.Waiter.
+func (w *takeWaiter) Expired(*broker.Tx) { w.s.nullArray() }
+
+func qpop(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, args, popOptions) }
+
+func qclaim(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, args, claimOptions) }
+
+func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
+	t, err := s.takeArgs(args, takes)
+	if err != nil {
+		return err
+	}
+	queue, n, err := t.first(tx)
+	switch {
+	case err != nil:
+		return err
+	case queue != nil:
+		t.selection.Count = min(t.selection.Count, n)
+		return t.from(s, tx, queue)
+	case t.block < 0:
+		s.array(0)
+		return nil
+	case s.inExec:
+		s.nullArray()
+		return nil
+	}
+	until := int64(0)
+	if t.block > 0 {
+		until = tx.Now() + t.block
+	}
+	queues := t.queues
+	t.queues, t.consumer = nil, bytes.Clone(t.consumer)
+	return s.wait(tx, &takeWaiter{s, t}, queues, t.roomFor(t.most()), until)
+}
+
+func qpopRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
+	return s.takeRoom(tx, args, popOptions)
+}
+
+func qclaimRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
+	return s.takeRoom(tx, args, claimOptions)
+}
+
+func (s *session) takeRoom(tx *broker.Tx, args [][]byte, takes optionSet) broker.Room {
+	t, err := s.takeArgs(args, takes)
+	if err != nil {
+		return broker.Room{}
+	}
+	if s.multi.on || t.claims && t.selection.Group { // the commands before it may push
+		return t.roomFor(t.most())
+	}
+	queue, n, err := t.first(tx)
+	if err == nil && t.selection.Group { // it may have packets of priority 0
+		n, err = tx.Unfinished(queue)
+	}
+	if err != nil {
+		return broker.Room{}
+	}
+	return t.roomFor(min(n, t.most()))
+}
+
+func qack(s *session, tx *broker.Tx, args [][]byte) error {
+	receipts, err := s.protocol.receiptArgs(args[2:])
+	if err != nil {
+		return err
+	}
+	n, err := tx.Ack(args[1], receipts)
+	if err != nil && (len(receipts) == 1 || !errors.Is(err, broker.ErrStale)) {
+		return err
+	}
+	s.int(int64(n))
+	return nil
+}
+
+func qackRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
+	receipts, err := s.protocol.receiptArgs(args[2:])
+	if err != nil {
+		return broker.Room{}
+	}
+	return tx.AckRoom(args[1], receipts)
+}
+
+// receiptArg reads an id and its token.
+func (p *Protocol) receiptArg(args [][]byte) (broker.Receipt, error) {
+	r, err := p.receiptArgs(args[:2])
+	if err != nil {
+		return broker.Receipt{}, err
+	}
+	return r[0], nil
+}
+
+// nackArgs reads the arguments of QNACK.
+func (p *Protocol) nackArgs(args [][]byte) (r broker.Receipt, n broker.Nack, err error) {
+	if r, err = p.receiptArg(args[2:]); err != nil {
+		return r, n, err
+	}
+	o, err := parseOptions(args[4:], oneOf(optDelay, optReason, optDead))
+	if err == nil && o.has(optDelay) && o.has(optDead) {
+		err = failure("ERR DELAY, DEAD: expected one of the two")
+	}
+	return r, broker.Nack{Delay: o.number(optDelay, -1), Reason: o.text(optReason), Dead: o.has(optDead)}, err
+}
+
+func qnack(s *session, tx *broker.Tx, args [][]byte) error {
+	r, n, err := s.protocol.nackArgs(args)
+	if err != nil {
+		return err
+	}
+	state, err := tx.Nack(args[1], r, n)
+	if err == nil {
+		s.bulkString(state.String())
+	}
+	return err
+}
+
+func qnackRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
+	r, n, err := s.protocol.nackArgs(args)
+	if err != nil {
+		return broker.Room{}
+	}
+	return tx.NackRoom(args[1], r, n)
+}
+
+func qextend(s *session, tx *broker.Tx, args [][]byte) error {
+	r, err := s.protocol.receiptArg(args[2:])
+	if err != nil {
+		return err
+	}
+	lease, err := numberArg("ms", args[4], 1, broker.MaxTime)
+	if err != nil {
+		return err
+	}
+	end, err := tx.Extend(args[1], r, lease)
+	if err == nil {
+		s.int(end)
+	}
+	return err
+}
+
+// qextendRoom holds the name of the consumer.
+func qextendRoom(*session, *broker.Tx, [][]byte) broker.Room {
+	return broker.Room{Records: 1, Bytes: broker.MaxConsumer}
+}
+
+func qprogress(s *session, tx *broker.Tx, args [][]byte) error {
+	if len(args) > 6 {
+		return failure(wrongArity(s.cmd.name))
+	}
+	r, err := s.protocol.receiptArg(args[2:])
+	if err != nil {
+		return err
+	}
+	percent, err := numberArg("percent", args[4], 0, 100)
+	if err != nil {
+		return err
+	}
+	var text []byte
+	if len(args) == 6 {
+		text = args[5]
+	}
+	if err = checkText("text", text, 0, broker.MaxReason); err != nil {
+		return err
+	}
+	if err = tx.Progress(args[1], r, int(percent), text); err == nil {
+		s.ok()
+	}
+	return err
+}

@@ -1,0 +1,222 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// defaultCount is how many packets QPEEK and QLIST show.
+const defaultCount = 10
+
+func qpeek(s *session, tx *broker.Tx, args [][]byte) error {
+	o, err := parseOptions(args[2:], oneOf(optCount))
+	if err != nil {
+		return err
+	}
+	return tx.Peek(s.to(tx), args[1], int(o.number(optCount, defaultCount)), s.tag(shapePackets))
+}
+
+// listPlace is where QLIST goes on: behind a place among the packets of one state.
+type listPlace struct {
+	state broker.State
+	after broker.Place
+}
+
+const listCursor = "%d:%d:%d"
+
+// parseListPlace reads a cursor. 0, and no text, stand for the beginning, which is at a state.
+func parseListPlace(cursor []byte, begin broker.State) (p listPlace, err error) {
+	if len(cursor) == 0 || string(cursor) == "0" {
+		return listPlace{state: begin}, nil
+	}
+	_, err = fmt.Sscanf(string(cursor), listCursor, &p.state, &p.after.Priority, &p.after.Seq)
+	if err != nil || p.String() != string(cursor) || p.state < broker.Ready || p.state > broker.Done {
+		return p, failure(fmt.Sprintf("ERR CURSOR: expected one that QLIST replied with, or 0, got %q", quoted(cursor)))
+	}
+	return p, nil
+}
+
+// String is the cursor.
+func (p listPlace) String() string {
+	return fmt.Sprintf(listCursor, uint8(p.state), p.after.Priority, p.after.Seq)
+}
+
+// page is a part of what QLIST replies: packets of one state.
+type page struct {
+	from    listPlace
+	packets int
+}
+
+func qlist(s *session, tx *broker.Tx, args [][]byte) error {
+	o, err := parseOptions(args[2:], oneOf(optState, optCursor, optCount))
+	if err != nil {
+		return err
+	}
+	begin, end := broker.Ready, broker.Done
+	if o.has(optState) {
+		begin, end = o.state, o.state
+	}
+	at, err := parseListPlace(o.text(optCursor), begin)
+	if err != nil {
+		return err
+	}
+	if at.state < begin || at.state > end {
+		return failure(fmt.Sprintf("ERR CURSOR: expected one of a QLIST of this STATE, got %q", o.text(optCursor)))
+	}
+	pages, next, err := pagesOf(tx, args[1], at, end, int(o.number(optCount, defaultCount)))
+	if err != nil {
+		return err
+	}
+	total := 0
+	for _, p := range pages {
+		total += p.packets
+	}
+	s.array(2)
+	s.bulkString(next)
+	s.array(total)
+	for _, p := range pages {
+		if err := tx.List(s.to(tx), args[1], p.from.state, p.from.after, p.packets, s.tag(shapeFields)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pagesOf finds up to n packets from a place on, state by state to the last one. next is the cursor
+// of what follows.
+func pagesOf(tx *broker.Tx, queue []byte, at listPlace, end broker.State, n int) (pages []page, next string, err error) {
+	for ; at.state <= end; at = (listPlace{state: at.state + 1}) {
+		packets, last, more, err := tx.ListEnd(queue, at.state, at.after, max(n, 1))
+		switch {
+		case err != nil:
+			return nil, "", err
+		case packets == 0:
+			continue
+		case n == 0:
+			return pages, at.String(), nil
+		}
+		pages = append(pages, page{at, packets})
+		n -= packets
+		if more {
+			return pages, listPlace{at.state, last}.String(), nil
+		}
+	}
+	return pages, "0", nil
+}
+
+func qshow(s *session, tx *broker.Tx, args [][]byte) error {
+	id, err := idArg(args[2])
+	if err != nil {
+		return err
+	}
+	if err := known(tx, args[1]); err != nil {
+		return err
+	}
+	_, err = tx.Show(s.to(tx), args[1], id, s.tag(shapeWhy))
+	return err
+}
+
+// known returns an error if nothing has a name, or something that is no queue.
+func known(tx *broker.Tx, name []byte) error {
+	switch tx.Type(name) {
+	case broker.TypeList:
+		return nil
+	case broker.TypeNone:
+		return broker.ErrUnknownQueue
+	}
+	return broker.ErrWrongType
+}
+
+func qlen(s *session, tx *broker.Tx, args [][]byte) error {
+	n, err := tx.Unfinished(args[1])
+	if err == nil {
+		s.int(int64(n))
+	}
+	return err
+}
+
+// figure is a name and its number.
+type figure struct {
+	name string
+	n    int64
+}
+
+func (s *session) figures(list []figure) {
+	for _, f := range list {
+		s.bulkString(f.name)
+		s.int(f.n)
+	}
+}
+
+func qstat(s *session, tx *broker.Tx, args [][]byte) error {
+	q, ok, err := tx.QueueStats(args[1])
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return broker.ErrUnknownQueue
+	}
+	list := []figure{
+		{"ready", int64(q.Ready)}, {"hidden", int64(q.Hidden)}, {"delayed", int64(q.Delayed)},
+		{"claimed", int64(q.Claimed)}, {"dead", int64(q.Dead)}, {"done", int64(q.Done)}, {"bytes", q.Bytes},
+		{"pushed", int64(q.Pushed)}, {"popped", int64(q.Popped)}, {"acked", int64(q.Acked)},
+		{"nacked", int64(q.Nacked)}, {"expired", int64(q.Expired)}, {"died", int64(q.Counters.Dead)},
+	}
+	s.mapHeader(len(list) + 2)
+	s.figures(list)
+	s.bulkString("priorities")
+	s.array(len(q.Bands))
+	for _, b := range q.Bands {
+		s.mapHeader(3)
+		s.figures([]figure{{"from", int64(b.From)}, {"to", int64(b.To)}, {"packets", int64(b.Packets)}})
+	}
+	s.bulkString("age")
+	s.protocol.asked.Store(tx.Now())
+	return tx.Oldest(s.to(tx), args[1], s.tag(shapeAge))
+}
+
+func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {
+	if err := known(tx, args[1]); err != nil {
+		return err
+	}
+	workers, err := tx.Workers(args[1])
+	if err != nil {
+		return err
+	}
+	s.array(len(workers))
+	for _, w := range workers {
+		figures := []figure{{"seen", w.Seen}, {"claimed", int64(w.Claimed)}}
+		if w.Since != 0 {
+			figures = append(figures, figure{"since", w.Since})
+		}
+		s.mapHeader(len(figures) + 2)
+		s.bulkString("name")
+		s.bulkString(w.Name)
+		s.figures(figures)
+		s.bulkString("ids")
+		s.array(len(w.IDs))
+		for _, id := range w.IDs {
+			s.packetID(id)
+		}
+	}
+	return nil
+}
+
+func queues(s *session, tx *broker.Tx, args [][]byte) error {
+	o, err := parseOptions(args[1:], oneOf(optMatch))
+	if err != nil {
+		return err
+	}
+	var names [][]byte
+	for cursor, begun := uint64(0), false; cursor != 0 || !begun; begun = true {
+		cursor = tx.Scan(cursor, maxScan, func(name []byte, t broker.Type) {
+			if t == broker.TypeList && (!o.has(optMatch) || match(o.text(optMatch), name)) {
+				names = append(names, bytes.Clone(name))
+			}
+		})
+	}
+	s.bulks(names)
+	return nil
+}

@@ -1,0 +1,282 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+func qdel(s *session, tx *broker.Tx, args [][]byte) error {
+	ids, err := idArgs(args[2:])
+	if err != nil {
+		return err
+	}
+	n, err := tx.DeletePackets(args[1], ids)
+	if err == nil {
+		s.int(int64(n))
+	}
+	return err
+}
+
+func qdelRoom(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
+	return broker.Room{Deletes: min(len(args)-2, broker.MaxCount)}
+}
+
+// moveArgs reads the ids and the destination of QMOVE.
+func moveArgs(args [][]byte) (ids []broker.ID, to []byte, err error) {
+	last := len(args) - 2
+	if !is(args[last], "to") {
+		return nil, nil, failure(fmt.Sprintf("ERR TO: expected it before the last argument, got %q", quoted(args[last])))
+	}
+	ids, err = idArgs(args[2:last])
+	return ids, args[last+1], err
+}
+
+func qmove(s *session, tx *broker.Tx, args [][]byte) error {
+	ids, to, err := moveArgs(args)
+	if err != nil {
+		return err
+	}
+	n, err := tx.MovePackets(args[1], ids, to)
+	if err == nil {
+		s.int(int64(n))
+	}
+	return err
+}
+
+func qmoveRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	ids, to, err := moveArgs(args)
+	if err != nil {
+		return broker.Room{}
+	}
+	return tx.MoveRoom(args[1], ids, to)
+}
+
+// prioArgs reads the id and the priority of QPRIO.
+func prioArgs(args [][]byte) (id broker.ID, priority uint32, err error) {
+	if id, err = idArg(args[2]); err != nil {
+		return 0, 0, err
+	}
+	n, err := numberArg("n", args[3], 0, math.MaxUint32)
+	return id, uint32(n), err
+}
+
+func qprio(s *session, tx *broker.Tx, args [][]byte) error {
+	id, priority, err := prioArgs(args)
+	if err != nil {
+		return err
+	}
+	if err := known(tx, args[1]); err != nil {
+		return err
+	}
+	ok, err := tx.SetPriority(args[1], id, priority)
+	if err == nil {
+		s.bool(ok)
+	}
+	return err
+}
+
+func qprioRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	id, _, err := prioArgs(args)
+	if err != nil {
+		return broker.Room{}
+	}
+	return tx.PriorityRoom(args[1], id)
+}
+
+func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
+	if err := known(tx, args[1]); err != nil {
+		return err
+	}
+	if _, err := tx.Delete(args[1]); err != nil {
+		return err
+	}
+	s.ok()
+	return nil
+}
+
+// setting is one of a queue's.
+type setting struct {
+	name string
+	set  func(q *broker.Settings, value []byte) error
+	show func(s *session, q *broker.Settings)
+}
+
+// maxQueueName is the longest name of a queue, in bytes.
+const maxQueueName = 1<<16 - 1
+
+var queueSettings = []setting{
+	{"max-attempts", func(q *broker.Settings, value []byte) error {
+		n, err := numberArg("max-attempts", value, 0, math.MaxUint16)
+		q.MaxAttempts = uint32(n)
+		return err
+	}, func(s *session, q *broker.Settings) { s.int(int64(q.MaxAttempts)) }},
+	timeSetting("lease", 1, func(q *broker.Settings) *int64 { return &q.Lease }),
+	timeSetting("backoff-min", 0, func(q *broker.Settings) *int64 { return &q.BackoffMin }),
+	timeSetting("backoff-max", 0, func(q *broker.Settings) *int64 { return &q.BackoffMax }),
+	{"dead-letter", func(q *broker.Settings, value []byte) error {
+		q.DeadLetter = bytes.Clone(value)
+		return checkText("dead-letter", value, 0, maxQueueName)
+	}, func(s *session, q *broker.Settings) { s.bulk(q.DeadLetter) }},
+	timeSetting("retain", 0, func(q *broker.Settings) *int64 { return &q.Retain }),
+}
+
+func timeSetting(name string, low int64, of func(q *broker.Settings) *int64) setting {
+	return setting{name, func(q *broker.Settings, value []byte) (err error) {
+		*of(q), err = numberArg(name, value, low, broker.MaxTime)
+		return err
+	}, func(s *session, q *broker.Settings) { s.int(*of(q)) }}
+}
+
+// change gives settings the values that pairs of names and values say.
+func change(q *broker.Settings, pairs [][]byte) error {
+	given := make(map[string]bool)
+	for ; len(pairs) > 0; pairs = pairs[2:] {
+		i := slices.IndexFunc(queueSettings, func(k setting) bool { return is(pairs[0], k.name) })
+		switch {
+		case i < 0:
+			return failure(fmt.Sprintf("ERR unknown setting %q: expected one of %s", quoted(pairs[0]), settingNames()))
+		case given[queueSettings[i].name]:
+			return failure(fmt.Sprintf("ERR %s: expected it once only", queueSettings[i].name))
+		case len(pairs) < 2:
+			return failure(fmt.Sprintf("ERR %s: expected a value behind it", queueSettings[i].name))
+		}
+		given[queueSettings[i].name] = true
+		if err := queueSettings[i].set(q, pairs[1]); err != nil {
+			return err
+		}
+	}
+	if q.BackoffMin > q.BackoffMax {
+		return failure(fmt.Sprintf("ERR backoff-min: expected at most backoff-max, which is %d, got \"%d\"", q.BackoffMax, q.BackoffMin))
+	}
+	return nil
+}
+
+func settingNames() string {
+	names := make([]string, len(queueSettings))
+	for i, k := range queueSettings {
+		names[i] = k.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// settingArgs returns the settings of a queue as QSET changes them.
+func settingArgs(tx *broker.Tx, args [][]byte) (broker.Settings, error) {
+	q, _, err := tx.Settings(args[1])
+	if err == nil {
+		err = change(&q, args[2:])
+	}
+	return q, err
+}
+
+func qset(s *session, tx *broker.Tx, args [][]byte) error {
+	q, err := settingArgs(tx, args)
+	if err != nil {
+		return err
+	}
+	if err := tx.SetSettings(args[1], q); err != nil {
+		return err
+	}
+	s.ok()
+	return nil
+}
+
+func qsetRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	q, err := settingArgs(tx, args)
+	if err != nil {
+		return broker.Room{}
+	}
+	return broker.SettingsRoom(args[1], q)
+}
+
+func qget(s *session, tx *broker.Tx, args [][]byte) error {
+	q, ok, err := tx.Settings(args[1])
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return broker.ErrUnknownQueue
+	}
+	s.mapHeader(len(queueSettings))
+	for _, k := range queueSettings {
+		s.bulkString(k.name)
+		k.show(s, &q)
+	}
+	return nil
+}
+
+// errUnfinished is what a command with flagSlices returns until its last slice.
+var errUnfinished = errors.New("a slice is done, the next one follows")
+
+// slice makes one slice of a change to many packets, which begin makes. The command is called again
+// until nothing is left; then it replies how many packets were changed.
+func (s *session) slice(tx *broker.Tx, begin func() *broker.Bulk) error {
+	if s.sliced == nil {
+		s.sliced = begin()
+	}
+	more, err := s.sliced.Slice(tx)
+	switch {
+	case errors.Is(err, broker.ErrNoRoom):
+		return err
+	case more && err == nil:
+		return errUnfinished
+	}
+	done := s.sliced.Done
+	s.sliced = nil
+	if err == nil {
+		s.int(int64(done))
+	}
+	return err
+}
+
+func qpurge(s *session, tx *broker.Tx, args [][]byte) error {
+	o, err := parseOptions(args[2:], oneOf(optState, optDryRun))
+	switch {
+	case err != nil:
+		return err
+	case o.has(optDryRun):
+		return tx.Atomic(broker.Room{}, func() error { return s.countPackets(tx, args[1], o.state) })
+	}
+	return s.slice(tx, func() *broker.Bulk { return broker.Purge(bytes.Clone(args[1]), o.state) })
+}
+
+// countPackets replies how many packets of a queue are in a state, or in any if that is 0.
+func (s *session) countPackets(tx *broker.Tx, queue []byte, state broker.State) error {
+	q, _, err := tx.QueueStats(queue)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for of, packets := range map[broker.State]int{
+		broker.Ready: q.Ready, broker.Delayed: q.Delayed, broker.Claimed: q.Claimed, broker.Dead: q.Dead, broker.Done: q.Done,
+	} {
+		if state == of || state == 0 {
+			n += packets
+		}
+	}
+	s.int(int64(n))
+	return nil
+}
+
+func qharvest(s *session, tx *broker.Tx, args [][]byte) error {
+	o, err := parseOptions(args[2:], oneOf(optOlder))
+	if err != nil {
+		return err
+	}
+	return s.slice(tx, func() *broker.Bulk { return broker.Harvest(bytes.Clone(args[1]), o.number(optOlder, 0)) })
+}
+
+func qredrive(s *session, tx *broker.Tx, args [][]byte) error {
+	o, err := parseOptions(args[2:], oneOf(optCount, optTo))
+	if err != nil {
+		return err
+	}
+	return s.slice(tx, func() *broker.Bulk {
+		return broker.Redrive(bytes.Clone(args[1]), int(o.number(optCount, 0)), bytes.Clone(o.text(optTo)))
+	})
+}

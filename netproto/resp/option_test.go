@@ -1,0 +1,192 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// badInput is requests of the work queue with the errors that they get.
+var badInput = []struct{ request, reply string }{
+	{"QPUSH q", "ERR wrong number of arguments for 'qpush' command"},
+	{"QPUSH q x PRIO", "ERR PRIO: expected a value behind it"},
+	{"QPUSH q x PRIO -1", `ERR PRIO: expected a number from 0 to 4294967295, got "-1"`},
+	{"QPUSH q x PRIO 4294967296", `ERR PRIO: expected a number from 0 to 4294967295, got "4294967296"`},
+	{"QPUSH q x PRIO 9223372036854775808", `ERR PRIO: expected a number from 0 to 4294967295, got "9223372036854775808"`},
+	{"QPUSH q x PRIO 1.5", `ERR PRIO: expected a number from 0 to 4294967295, got "1.5"`},
+	{"QPUSH q x PRIO 0", `ERR PRIO: expected a number from 1 on, as the packet has no KEY to go with, got "0"`},
+	{"QPUSH q x prio 1 PRIO 2", "ERR PRIO: expected it once only"},
+	{"QPUSH q x TTL -1", `ERR TTL: expected a number from 0 to 315360000000, got "-1"`},
+	{"QPUSH q x TTL 315360000001", `ERR TTL: expected a number from 0 to 315360000000, got "315360000001"`},
+	{"QPUSH q x DELAY -5", `ERR DELAY: expected a number from 0 to 315360000000, got "-5"`},
+	{"QPUSH q x DELAY soon", `ERR DELAY: expected a number from 0 to 315360000000, got "soon"`},
+	{"QPUSH q x COUNT 1", `ERR unknown option "COUNT": expected one of PRIO, TTL, DELAY, KEY, PRODUCER, TAG`},
+	{"QPUSH q x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, KEY, PRODUCER, TAG`},
+	{"QPUSH q x TAG a", "ERR TAG: expected a name and a value behind it"},
+	{"QPUSH q x TAG a 1 TAG b 2 TAG a 3", `ERR TAG: expected each name once, got "a" twice`},
+	{"QPUSH q x TAG  1", "ERR TAG: expected a name that is not empty"},
+	{"QPUSH q x" + strings.Repeat(" TAG a 1", 10_000), "ERR TAG: expected at most 64 tags"},
+	{"QPUSH q x TAG a {16384}", "ERR TAG: expected names and values of at most 16384 bytes together"},
+	{"QPUSH q x TAG a {9000} TAG b {9000}", "ERR TAG: expected names and values of at most 16384 bytes together"},
+	{"QPUSH q x PRODUCER ", "ERR PRODUCER: expected 1 to 255 bytes, got 0"},
+	{"QPUSH q x PRODUCER {256}", "ERR PRODUCER: expected 1 to 255 bytes, got 256"},
+	{"QMPUSH q 0 x", `ERR n: expected a number from 1 to 1000, got "0"`},
+	{"QMPUSH q 1001 x", `ERR n: expected a number from 1 to 1000, got "1001"`},
+	{"QMPUSH q 9223372036854775808 x", `ERR n: expected a number from 1 to 1000, got "9223372036854775808"`},
+	{"QMPUSH q 2 x", "ERR n: expected 2 payloads behind it, got 1"},
+	{"QMPUSH q 1 x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, KEY, PRODUCER, TAG`},
+	{"QPOP q COUNT 0", `ERR COUNT: expected a number from 1 to 1000, got "0"`},
+	{"QPOP q COUNT 1001", `ERR COUNT: expected a number from 1 to 1000, got "1001"`},
+	{"QPOP q COUNT 9223372036854775808", `ERR COUNT: expected a number from 1 to 1000, got "9223372036854775808"`},
+	{"QPOP q NEWEST OLDEST", "ERR NEWEST, OLDEST: expected one of the two"},
+	{"QPOP q GROUP COUNT 2", "ERR GROUP, COUNT: expected one of the two"},
+	{"QPOP q BLOCK -1", `ERR BLOCK: expected a number from 0 to 315360000000, got "-1"`},
+	{"QPOP q NEWEST LEASE 5", `ERR unknown option "LEASE": expected one of COUNT, BLOCK, NEWEST, OLDEST, GROUP`},
+	{"QCLAIM q LEASE 0", `ERR LEASE: expected a number from 1 to 315360000000, got "0"`},
+	{"QCLAIM q LEASE -30", `ERR LEASE: expected a number from 1 to 315360000000, got "-30"`},
+	{"QCLAIM q CONSUMER {256}", "ERR CONSUMER: expected 1 to 255 bytes, got 256"},
+	{"QACK q 1", "ERR wrong number of arguments for 'qack' command"},
+	{"QACK q 1 1 2", "ERR token: expected one behind each id"},
+	{"QACK q x 1", `ERR id: expected the id of a packet, as QPUSH replies with it, got "x"`},
+	{"QACK q 1 1 2 0", `ERR token: expected a number from 1 to 9223372036854775807, got "0"`},
+	{"QACK q" + strings.Repeat(" 1 1", 1001), "ERR id: expected at most 1000 with their tokens, got 1001"},
+	{"QNACK q 1 t", `ERR token: expected a number from 1 to 9223372036854775807, got "t"`},
+	{"QNACK q 1 1 DELAY -1", `ERR DELAY: expected a number from 0 to 315360000000, got "-1"`},
+	{"QNACK q 1 1 REASON {1000000}", "ERR REASON: expected 0 to 4096 bytes, got 1000000"},
+	{"QNACK q 1 1 DEAD DELAY 5", "ERR DELAY, DEAD: expected one of the two"},
+	{"QEXTEND q 1 1 0", `ERR ms: expected a number from 1 to 315360000000, got "0"`},
+	{"QEXTEND q 1 1 315360000001", `ERR ms: expected a number from 1 to 315360000000, got "315360000001"`},
+	{"QPROGRESS q 1 1 101", `ERR percent: expected a number from 0 to 100, got "101"`},
+	{"QPROGRESS q 1 1 5 {4097}", "ERR text: expected 0 to 4096 bytes, got 4097"},
+	{"QPROGRESS q 1 1 5 text more", "ERR wrong number of arguments for 'qprogress' command"},
+	{"QPEEK q COUNT -1", `ERR COUNT: expected a number from 1 to 1000, got "-1"`},
+	{"QLIST q STATE asleep", `ERR STATE: expected ready, delayed, claimed, dead or done, got "asleep"`},
+	{"QLIST q CURSOR 5", `ERR CURSOR: expected one that QLIST replied with, or 0, got "5"`},
+	{"QLIST q CURSOR 6:1:1", `ERR CURSOR: expected one that QLIST replied with, or 0, got "6:1:1"`},
+	{"QLIST q CURSOR 1:1:1x", `ERR CURSOR: expected one that QLIST replied with, or 0, got "1:1:1x"`},
+	{"QLIST q CURSOR 1:1:1 STATE dead", `ERR CURSOR: expected one of a QLIST of this STATE, got "1:1:1"`},
+	{"QSHOW q 1.0", `ERR id: expected the id of a packet, as QPUSH replies with it, got "1.0"`},
+	{"QDEL q 1 two", `ERR id: expected the id of a packet, as QPUSH replies with it, got "two"`},
+	{"QDEL q" + strings.Repeat(" 1", 1001), "ERR id: expected at most 1000, got 1001"},
+	{"QMOVE q 1 2 other", `ERR TO: expected it before the last argument, got "2"`},
+	{"QMOVE q one TO other", `ERR id: expected the id of a packet, as QPUSH replies with it, got "one"`},
+	{"QPRIO q 1 -1", `ERR n: expected a number from 0 to 4294967295, got "-1"`},
+	{"QPURGE q STATE", "ERR STATE: expected a value behind it"},
+	{"QPURGE q NOW", `ERR unknown option "NOW": expected one of STATE, DRYRUN`},
+	{"QHARVEST q OLDER -1", `ERR OLDER: expected a number from 0 to 315360000000, got "-1"`},
+	{"QREDRIVE q COUNT 0", `ERR COUNT: expected a number from 1 to 1000, got "0"`},
+	{"QSET q", "ERR wrong number of arguments for 'qset' command"},
+	{"QSET q lease", "ERR wrong number of arguments for 'qset' command"},
+	{"QSET q colour red", `ERR unknown setting "colour": expected one of max-attempts, lease, backoff-min, backoff-max, dead-letter, retain`},
+	{"QSET q lease 5 retain", "ERR retain: expected a value behind it"},
+	{"QSET q max-attempts 65536", `ERR max-attempts: expected a number from 0 to 65535, got "65536"`},
+	{"QSET q lease 0", `ERR lease: expected a number from 1 to 315360000000, got "0"`},
+	{"QSET q retain 5 lease 1 RETAIN 5", "ERR retain: expected it once only"},
+	{"QSET q retain -5", `ERR retain: expected a number from 0 to 315360000000, got "-5"`},
+	{"QSET q retain 5 lease never", `ERR lease: expected a number from 1 to 315360000000, got "never"`},
+	{"QSET q backoff-min 5000 backoff-max 100", `ERR backoff-min: expected at most backoff-max, which is 100, got "5000"`},
+	{"QSET q dead-letter q", "ERR a queue cannot be its own dead-letter queue: packets that die stay in it anyway"},
+	{"QSET q dead-letter {65536}", "ERR dead-letter: expected 0 to 65535 bytes, got 65536"},
+	{"QACK q 1 1", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
+	{"QNACK q 1 1", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
+	{"QEXTEND q 1 1 1", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
+	{"QPROGRESS q 1 1 1", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
+	{"QGET q", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
+	{"QDROP q", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
+	{"QSHOW q 1", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
+	{"QCONSUMERS q", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
+	{"QUEUES *", `ERR unknown option "*": expected one of MATCH`},
+	{"QUEUES MATCH {1025}", "ERR MATCH: expected 0 to 1024 bytes, got 1025"},
+}
+
+// wordsOf divides a request at its spaces. A number in braces stands for so many bytes.
+func wordsOf(request string) []string {
+	words := strings.Split(request, " ")
+	for i, w := range words {
+		var n int
+		if _, err := fmt.Sscanf(w, "{%d}", &n); err == nil {
+			words[i] = strings.Repeat("x", n)
+		}
+	}
+	return words
+}
+
+func TestBadInputGetsAnErrorThatSaysWhatWasExpected(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	for _, bad := range badInput {
+		if got := c.line(wordsOf(bad.request)...); got != "-"+bad.reply {
+			t.Errorf("%.60s: %q, want %q", bad.request, got, bad.reply)
+		}
+		c.ask("DBSIZE", ":0\r\n")
+	}
+}
+
+func TestOptionsMayComeInAnyOrderAndCase(t *testing.T) {
+	args := func(request string) (list [][]byte) {
+		for _, w := range strings.Split(request, " ") {
+			list = append(list, []byte(w))
+		}
+		return list
+	}
+	for _, request := range []string{
+		"PRIO 4294967295 KEY k TTL 0 DELAY 315360000000 TAG b 2 TAG a 1 PRODUCER p",
+		"producer p tag a 1 Delay 315360000000 TTL 0 tag b 2 key k pRIO 4294967295",
+	} {
+		r, err := pushArgs([]byte("q"), args(request))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tags := []broker.PacketTag{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}}
+		got := fmt.Sprintln(r.Priority, string(r.Key), r.TTL, r.Delay, r.Tags, r.Producer)
+		if want := fmt.Sprintln(4294967295, "k", "0s", 315360000000, tags, "p"); got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+	r, err := pushArgs([]byte("q"), nil)
+	if err != nil || r.Priority != 100 || r.Key != nil || r.Tags != nil {
+		t.Errorf("without options: %+v, %v", r, err)
+	}
+}
+
+func TestNamesOfQueuesEndAtTheFirstOption(t *testing.T) {
+	d := newDoor(t, Config{})
+	s := &session{protocol: d.protocol, client: client{name: "w"}}
+	for request, want := range map[string]string{
+		"QPOP a":                        "1 0 false",
+		"QPOP count":                    "1 0 false",
+		"QPOP a b c COUNT 5":            "3 5 false",
+		"QPOP newest count 2":           "1 2 false",
+		"QPOP a lease b block 5 GROUP ": "",
+		"QPOP a lease b GROUP block 5":  "3 0 true",
+	} {
+		t.Run(request, func(t *testing.T) {
+			var args [][]byte
+			for _, w := range strings.Split(request, " ") {
+				args = append(args, []byte(w))
+			}
+			take, err := s.takeArgs(args, popOptions)
+			got := fmt.Sprint(len(take.queues), take.selection.Count, take.selection.Group)
+			if err != nil {
+				got = ""
+			}
+			if got != want {
+				t.Errorf("%s, want %s (%v)", got, want, err)
+			}
+		})
+	}
+}
+
+func TestACursorIsReadAsItWasWritten(t *testing.T) {
+	for _, p := range []listPlace{
+		{broker.Ready, broker.Place{}}, {broker.Done, broker.Place{Priority: 1<<32 - 1, Seq: 1<<64 - 1}}, {broker.Dead, broker.Place{Priority: 7, Seq: 1 << 63}},
+	} {
+		if got, err := parseListPlace([]byte(p.String()), broker.Ready); got != p || err != nil {
+			t.Errorf("%v becomes %v, %v", p, got, err)
+		}
+	}
+	if got, err := parseListPlace([]byte("0"), broker.Claimed); got != (listPlace{state: broker.Claimed}) || err != nil {
+		t.Errorf("0 becomes %v, %v", got, err)
+	}
+}

@@ -1,0 +1,158 @@
+package resp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// wire writes a reply as it is on the wire, from its lines: a text in quotes is a bulk.
+func wire(lines string) string {
+	var out []byte
+	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
+		for _, word := range strings.Split(strings.TrimSpace(line), " | ") {
+			if text, ok := strings.CutPrefix(word, `"`); ok {
+				out = appendBulk(out, strings.TrimSuffix(text, `"`))
+			} else {
+				out = append(out, word+"\r\n"...)
+			}
+		}
+	}
+	return string(out)
+}
+
+// fullPacket has every field that a packet can have at once, and more than that.
+func fullPacket() ([]broker.Packet, []broker.Detail) {
+	return []broker.Packet{{
+			Key: []byte{}, Payload: []byte("a\r\nb"), Expiry: 1700000009000, EnqueuedAt: 1700000000001,
+			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1",
+		}}, []broker.Detail{{
+			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Claimed, NotBefore: 1700000000002,
+			Attempts: 3, Token: 42, LeaseEnd: 1700000030000, FirstClaim: 1700000000003, LastClaim: 1700000000004,
+			Consumer: "w1", Origin: "old", Reason: []byte("timeout"), Progress: []byte("\x28halfway"),
+		}}
+}
+
+// fullFields are the lines of fullPacket behind the head, but for the tags' head and the end.
+const fullFields = `
+"id" | "-7"
+"queue" | "jobs"
+"payload" | "a` + "\r\x00" + `b"
+"priority" | :4294967295
+"attempt" | :3
+"key" | ""
+"tags" | TAGS | "class" | "low" | "region" | ""
+"producer" | "p1"
+"enqueued" | :1700000000001
+"expires" | :1700000009000
+"not-before" | :1700000000002
+"token" | :42
+"lease-end" | :1700000030000
+"consumer" | "w1"
+"state" | "claimed"
+"reason" | "timeout"
+"progress" | :40
+"progress-text" | "halfway"
+"origin" | "old"`
+
+const claimFields = `
+"first-claim" | :1700000000003
+"last-claim" | :1700000000004
+"why" | "claimed by "w1" until 2023-11-14T22:13:50.000Z; then it is gone, because it expires before: 2023-11-14T22:13:29.000Z"`
+
+func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
+	packets, details := fullPacket()
+	s := &session{protocol: New(Config{})}
+	for _, c := range []struct {
+		name string
+		tag  broker.Tag
+		head string
+		tags string
+		more string
+	}{
+		{"RESP2", broker.Tag(shapePackets), "*1\n*38", "*4", ""},
+		{"RESP3", broker.Tag(shapePackets) | tagRESP3, "*1\n%19", "%2", ""},
+		{"RESP2, one", broker.Tag(shapePacket), "*38", "*4", ""},
+		{"RESP3, without a head", broker.Tag(shapeFields) | tagRESP3, "%19", "%2", ""},
+		{"RESP2, why", broker.Tag(shapeWhy), "*44", "*4", claimFields},
+		{"RESP3, why", broker.Tag(shapeWhy) | tagRESP3, "%22", "%2", claimFields},
+	} {
+		want := strings.ReplaceAll(wire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
+		if got := string(s.AppendPackets(nil, c.tag, packets, details)); got != want {
+			t.Errorf("%s:\n%q, want\n%q", c.name, got, want)
+		}
+	}
+}
+
+func TestAPacketHasNoFieldThatDoesNotApply(t *testing.T) {
+	packets := []broker.Packet{{Payload: []byte("x")}}
+	details := []broker.Detail{{ID: 5, Queue: "q", Priority: 100, State: broker.Ready}}
+	s := &session{protocol: New(Config{})}
+	const fields = "\n\"id\" | \"5\"\n\"queue\" | \"q\"\n\"payload\" | \"x\"\n\"priority\" | :100"
+	for name, c := range map[string]struct {
+		tag  broker.Tag
+		want string
+	}{
+		"one that waits":    {broker.Tag(shapePackets), "*1\n*10" + fields + "\n\"state\" | \"ready\""},
+		"one that is taken": {broker.Tag(shapePackets) | tagRESP3 | tagTaken, "*1\n%4" + fields},
+	} {
+		if got := string(s.AppendPackets(nil, c.tag, packets, details)); got != wire(c.want) {
+			t.Errorf("%s: %q, want %q", name, got, wire(c.want))
+		}
+	}
+}
+
+func TestNoPacketsAreAReplyOfTheirOwn(t *testing.T) {
+	s := &session{protocol: New(Config{})}
+	for _, c := range []struct {
+		shape        shape
+		resp2, resp3 string
+	}{
+		{shapePackets, "*0\r\n", "*0\r\n"},
+		{shapeFields, "", ""},
+		{shapePacket, "*-1\r\n", "_\r\n"},
+		{shapeWhy, "*-1\r\n", "_\r\n"},
+		{shapeAge, "$-1\r\n", "_\r\n"},
+		{shapeNone, "", ""},
+	} {
+		resp2 := string(s.AppendPackets(nil, broker.Tag(c.shape), nil, nil))
+		resp3 := string(s.AppendPackets(nil, broker.Tag(c.shape)|tagRESP3, nil, nil))
+		if resp2 != c.resp2 || resp3 != c.resp3 {
+			t.Errorf("shape %d: %q and %q, want %q and %q", c.shape, resp2, resp3, c.resp2, c.resp3)
+		}
+	}
+}
+
+func TestWhySaysInASentenceWhyAPacketIsNotDelivered(t *testing.T) {
+	const end = 1700000030000
+	for want, c := range map[string]struct {
+		p broker.Packet
+		d broker.Detail
+	}{
+		"delayed until 2023-11-14T22:13:50.000Z":                                      {d: broker.Detail{State: broker.Delayed, NotBefore: end}},
+		`claimed by "w\"1" until 2023-11-14T22:13:50.000Z`:                            {d: broker.Detail{State: broker.Claimed, LeaseEnd: end, Consumer: `w"1`}},
+		`claimed by "w" without end`:                                                  {d: broker.Detail{State: broker.Claimed, Consumer: "w"}},
+		"dead after 1 attempt":                                                        {d: broker.Detail{State: broker.Dead, Attempts: 1}},
+		"dead after 5 attempts, because: no disk":                                     {d: broker.Detail{State: broker.Dead, Attempts: 5, Reason: []byte("no disk")}},
+		`done: "w" acknowledged it`:                                                   {d: broker.Detail{State: broker.Done, Consumer: "w"}},
+		"of priority 0: it is delivered only together with another packet of its key": {d: broker.Detail{State: broker.Ready, Behind: -1}},
+		"behind 1 other packet":                                                       {d: broker.Detail{State: broker.Ready, Priority: 1, Behind: 1}},
+		"behind 12 other packets":                                                     {d: broker.Detail{State: broker.Ready, Priority: 1, Behind: 12}},
+		"next in line":                                                                {d: broker.Detail{State: broker.Ready, Priority: 1}},
+	} {
+		if got := why(&c.p, &c.d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAnAgeIsNeverNegative(t *testing.T) {
+	s := &session{protocol: New(Config{})}
+	s.protocol.asked.Store(1000)
+	for enqueued, want := range map[int64]string{400: ":600\r\n", 1001: ":0\r\n"} {
+		if got := string(s.AppendPackets(nil, broker.Tag(shapeAge), []broker.Packet{{EnqueuedAt: enqueued}}, nil)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
