@@ -2,16 +2,18 @@
 // the index and compares the result with the control record. So a lost or resurrected packet is
 // seen before the first client is served.
 //
-//	recovery.go  Restore: from a store to a State
-//	scan.go      reading packets and building the index at the same time
-//	keys.go      reading strings and hashes
-//	README.md    damage and salvage, for operators
+//	recovery.go    Restore: from a store to a State
+//	scan.go        reading packets and building the index at the same time
+//	deliveries.go  reading delivery states, and giving them to their packets
+//	keys.go        reading strings and hashes
+//	README.md      damage and salvage, for operators
 //
 // The folders below work on a data folder while no server does: dump (and load), verify, compact,
 // and contents, which load and compact share.
 package recovery
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"time"
@@ -36,8 +38,8 @@ type Source interface {
 	Flush() storage.Flush
 	// Deliveries calls fn with every delivery state in the same way.
 	Deliveries(fn func(d *storage.Delivery, stored storage.Stored) error) error
-	// Verify compares a tally of all packets, heads and fields with the control record. An error wraps
-	// storage.ErrLoss.
+	// Verify compares a tally of all packets, heads, fields and delivery states with the control
+	// record. An error wraps storage.ErrLoss.
 	Verify(scan storage.Tally) error
 }
 
@@ -89,6 +91,7 @@ type Report struct {
 	Packets  int           // queued packets, without those of dropped queues
 	Keys     int           // strings and hashes
 	Queues   int           // queues with a definition
+	Claimed  int           // queued packets whose lease has not ended
 	Expired  int           // packets on disk that had expired; left out
 	Findings []string      // losses that were accepted, and what was left out; empty in a sound folder
 	Took     time.Duration // to read all records
@@ -101,7 +104,7 @@ func (r Report) PerSecond() int {
 
 // Log writes the report as one line, and one line for each finding.
 func (r Report) Log(log *slog.Logger) {
-	log.Info("recovered", "packets", r.Packets, "queues", r.Queues, "keys", r.Keys, "expired", r.Expired,
+	log.Info("recovered", "packets", r.Packets, "claimed", r.Claimed, "queues", r.Queues, "keys", r.Keys, "expired", r.Expired,
 		"packets_per_second", r.PerSecond(), "took", r.Took.Round(time.Millisecond), "findings", len(r.Findings))
 	for _, f := range r.Findings {
 		log.Warn("finding", "what", f)
@@ -112,7 +115,7 @@ func (r Report) Log(log *slog.Logger) {
 type Options struct {
 	Now        int64           // Unix milliseconds: what has expired by then is left out
 	AcceptLoss bool            // go on where Restore would return storage.ErrLoss
-	Progress   func(count int) // called every 2^16 packets, heads and fields, if not nil
+	Progress   func(count int) // called every 2^16 records, if not nil
 
 	// Accepted are the losses that opening the store accepted (storage.Store.Accepted). They become
 	// findings of the report.
@@ -139,9 +142,13 @@ func Restore(src Source, o Options) (*State, error) {
 	if err := r.keys(src); err != nil {
 		return nil, fmt.Errorf("read strings and hashes: %w", err)
 	}
+	if err := r.readDeliveries(src); err != nil {
+		return nil, fmt.Errorf("read delivery states: %w", err)
+	}
 	if err := r.scan(src); err != nil {
 		return nil, fmt.Errorf("read packets: %w", err)
 	}
+	r.leaveDeliveries()
 	err := src.Verify(r.tally)
 	if err == nil && r.orphans > 0 {
 		err = fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, r.orphans)
@@ -167,8 +174,11 @@ type restorer struct {
 	tally  storage.Tally
 	seen   int
 
+	deliveries deliveries // that wait for their packets
+
 	orphans int // packets of queues without a definition: nobody can name those
 	alike   int // heads and fields with the name of another
+	twins   int // packets with the identity of another
 }
 
 // home is where the packets of a queue go.
@@ -193,7 +203,14 @@ func (r *restorer) queue(q storage.Queue) error {
 		return nil
 	}
 	r.queues[q.ID] = home{ix: ix}
-	r.state.Queues = append(r.state.Queues, Queue{ID: q.ID, Index: ix, Name: append([]byte(nil), q.Name...)})
+	if q.Settings != nil {
+		own := *q.Settings
+		own.DeadLetter = bytes.Clone(own.DeadLetter)
+		q.Settings = &own
+	}
+	r.state.Queues = append(r.state.Queues, Queue{
+		ID: q.ID, Index: ix, Name: append([]byte(nil), q.Name...), Settings: q.Settings, Counters: q.Counters,
+	})
 	r.state.Keys.SetQueueExpiry(ix, q.Expiry)
 	return nil
 }
@@ -208,18 +225,26 @@ func (r *restorer) progress() {
 func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 	r.tally.Add(id, m.Expiry)
 	r.progress()
-	if m.Expired(r.Now) {
+	t := r.delivery(id, m)
+	if m.Expired(r.Now) && (t == nil || !t.leased(r.Now)) {
 		r.state.Report.Expired++
 		return nil
 	}
 	q, ok := r.queues[id.Queue]
 	if !ok {
+		if t != nil {
+			t.kept = true // as the packet
+		}
 		if r.orphans++; r.orphans <= maxAlikeFindings {
 			r.finding("packet %v belongs to a queue without a definition and is left out", id)
 		}
 		return nil
 	}
-	if r.state.Index.Push(entry(q.ix, id, m), r.Now) == 0 {
+	e := entry(q.ix, id, m)
+	if t != nil {
+		r.apply(t, &e, q.dropped)
+	}
+	if r.state.Index.Push(e, r.Now) == 0 {
 		return fmt.Errorf("packet %v does not fit the index: its key has %d bytes, or four billion packets are queued", id, len(m.Key))
 	}
 	if !q.dropped {
@@ -242,5 +267,6 @@ func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 		Identity: m.Identity,
 		Expiry:   m.Expiry,
 		Until:    m.NotBefore,
+		Delivery: index.Delivery{Attempts: attempts(m.Attempts)},
 	}
 }

@@ -51,15 +51,9 @@ func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte) error) error
 // stops at the first error of fn. What was shown is held against the control record in the end: a
 // difference is a *MismatchError, unless the view is tolerant.
 func (n *Snapshot) Deliveries(fn func(d *Delivery, reason, progress []byte, damage error) error) error {
-	hidden := make(map[uint64]Stored)
-	for _, r := range n.hidden {
-		if r.stored != 0 {
-			hidden[r.identity] = r.stored
-		}
-	}
 	var sum Tally
 	unread := uint64(0)
-	w := stateWalk{texts: true, hidden: hidden, tolerate: n.tolerate, give: func(w *stateWalk) error {
+	w := stateWalk{texts: true, hidden: n.hiddenStates(), tolerate: n.tolerate, give: func(w *stateWalk) error {
 		switch {
 		case w.damage != nil:
 			unread++
@@ -75,6 +69,45 @@ func (n *Snapshot) Deliveries(fn func(d *Delivery, reason, progress []byte, dama
 		return err
 	}
 	return n.control.CheckDeliveries(sum, unread)
+}
+
+// ReadDelivery calls fn with a delivery state that Deliveries showed, and with its notes, as there.
+// The error wraps ErrDamaged when it cannot be read.
+func (n *Snapshot) ReadDelivery(identity uint64, fn func(d *Delivery, reason, progress []byte) error) error {
+	w := stateWalk{texts: true, hidden: n.hiddenStates(), give: func(w *stateWalk) error {
+		if w.damage == nil && w.stored&StoredDelivery == 0 {
+			w.damage = badger.ErrKeyNotFound
+		}
+		if w.damage != nil {
+			return fmt.Errorf("%w: %v: %w", ErrDamaged, NoteID{Identity: identity}, w.damage)
+		}
+		return fn(&w.d, w.note(NoteReason), w.note(NoteProgress))
+	}}
+	state := readState{txn: n.txn}
+	for kind := range NoteKind(stateKinds) {
+		state.key = appendStateKey(state.key[:0], NoteID{identity, kind})
+		item, err := state.get(state.key)
+		if err == nil {
+			err = item.Value(func(rec []byte) error { return w.take(state.key, rec) })
+		} else if kind > 0 && errors.Is(err, badger.ErrKeyNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%w: cannot read %v: %w", ErrDamaged, NoteID{identity, kind}, err)
+		}
+	}
+	return w.end(nil)
+}
+
+// hiddenStates are the delivery states and notes that a redo record deletes.
+func (n *Snapshot) hiddenStates() map[uint64]Stored {
+	hidden := make(map[uint64]Stored)
+	for _, r := range n.hidden {
+		if r.stored != 0 {
+			hidden[r.identity] = r.stored
+		}
+	}
+	return hidden
 }
 
 // stateWalk joins the records of each delivery state, which lie side by side.

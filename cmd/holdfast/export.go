@@ -27,7 +27,7 @@ type exportCmd struct {
 func (c *exportCmd) Help() string {
 	return `Writes the items as they were at one moment, in the order in which "next" takes them: the highest score first, and the oldest of equal scores. The server goes on meanwhile.
 
-Packets of the queue that are not items are left out, and the exit code is then 1: packets with a payload, with another key than an item's number, and all but the best packet of one item. A server makes one copy at a time: it refuses an export during a backup, and the other way round.
+Packets of the queue that are not items are left out, and the exit code is then 1: packets with a payload, with another key than an item's number, those that are delayed, claimed or dead, and all but the best packet of one item. A server makes one copy at a time: it refuses an export during a backup, and the other way round.
 
 Examples:
 
@@ -94,9 +94,10 @@ type exporting struct {
 }
 
 // packet gets the packets of a dump, whose order is that of the board.
-func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Packet) error {
+func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Packet, d *dump.Delivery) error {
 	item, ok := barbershop.ParseKey(p.Key)
-	more := len(p.Payload) > 0 || len(p.Tags) > 0 || p.Producer != "" || p.Expiry != 0 || p.NotBefore != 0
+	more := len(p.Payload) > 0 || len(p.Tags) > 0 || p.Producer != "" || p.Expiry != 0 || p.NotBefore != 0 ||
+		d != nil && (d.State != storage.Waiting || d.Until != 0)
 	if !ok || more || id.Priority == 0 || e.written[item] {
 		if e.leftOut++; e.leftOut == 1 {
 			e.first = id

@@ -124,9 +124,10 @@ func (c *compactor) read() (dead int64, err error) {
 			}
 			return nil
 		},
-		Head:  func(_ *storage.Head, is bool) error { return count(is, &c.report.Keys) },
-		Field: func(_ *storage.Field, is bool) error { return count(is, &fields) },
-		Packet: func(id storage.PacketID, _ *storage.Meta, is bool) error {
+		Head:   func(_ *storage.Head, is bool) error { return count(is, &c.report.Keys) },
+		Field:  func(_ *storage.Field, is bool) error { return count(is, &fields) },
+		Orphan: func(*contents.Tried) error { dead++; return nil },
+		Packet: func(id storage.PacketID, _ *storage.Meta, _ *contents.Tried, is bool) error {
 			if is {
 				c.report.Expired++
 			} else if !defined[id.Queue] {

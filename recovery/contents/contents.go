@@ -1,9 +1,10 @@
 // Package contents reads all that a store holds, without an index, and tells what of it is dead:
 // what nobody can reach, and what a server deletes little by little. It is for the commands that
-// work on a folder while no server does.
+// work on a folder while no server does. tried.go joins packets with their delivery states.
 package contents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -15,17 +16,20 @@ import (
 // string or hash has expired or is dropped, or that the hash of the field is none of those that
 // live.
 type Visitor struct {
-	Queue  func(q *storage.Queue, dead bool) error
-	Head   func(h *storage.Head, dead bool) error
-	Field  func(f *storage.Field, dead bool) error
-	Packet func(id storage.PacketID, m *storage.Meta, dead bool) error
+	Queue func(q *storage.Queue, dead bool) error
+	Head  func(h *storage.Head, dead bool) error
+	Field func(f *storage.Field, dead bool) error
+	// Packet gets a nil t if nothing was tried with the packet. Orphan gets a delivery state without a
+	// packet.
+	Packet func(id storage.PacketID, m *storage.Meta, t *Tried, dead bool) error
+	Orphan func(t *Tried) error
 	// Progress is told every 2^16 records how many there were, if it is not nil.
 	Progress func(records int64)
 }
 
-// Walk shows all queue definitions, then all heads, all fields and all packets. now is the time in
-// Unix milliseconds. It returns the tally of what it met. The error is that of ctx, of a visitor or
-// of the store.
+// Walk shows all queue definitions, then all heads, all fields, all packets and all orphans. now is
+// the time in Unix milliseconds. It returns the tally of what it met. The error is that of ctx, of
+// a visitor or of the store. Memory grows with the number of delivery states, by 32 bytes each.
 func Walk(ctx context.Context, s *storage.Store, now int64, v Visitor) (storage.Tally, error) {
 	w := walker{ctx: ctx, Visitor: v, now: now, flush: s.Flush(), dropped: make(map[uint32]bool), hashes: make(map[uint64]bool)}
 	if err := s.Queues(w.queue); err != nil {
@@ -37,10 +41,13 @@ func Walk(ctx context.Context, s *storage.Store, now int64, v Visitor) (storage.
 	if err := s.Fields(w.field); err != nil {
 		return w.tally, fmt.Errorf("read fields: %w", err)
 	}
+	if err := s.Deliveries(w.delivery); err != nil {
+		return w.tally, fmt.Errorf("read delivery states: %w", err)
+	}
 	if err := s.Packets(w.packet); err != nil {
 		return w.tally, fmt.Errorf("read packets: %w", err)
 	}
-	return w.tally, nil
+	return w.tally, w.orphans()
 }
 
 // walker is one walk under way.
@@ -51,6 +58,7 @@ type walker struct {
 	flush   storage.Flush
 	dropped map[uint32]bool
 	hashes  map[uint64]bool // that live
+	tried   TriedList
 	tally   storage.Tally
 	records int64
 }
@@ -105,12 +113,33 @@ func (w *walker) field(f *storage.Field) error {
 
 func (w *walker) packet(id storage.PacketID, m *storage.Meta) error {
 	w.tally.Add(id, m.Expiry)
+	t := w.tried.Meet(cmp.Or(m.Identity, id.Seq))
 	if w.Packet != nil {
-		if err := w.Packet(id, m, m.Expired(w.now) || w.dropped[id.Queue]); err != nil {
+		expired := m.Expired(w.now) && !t.Leased(w.now)
+		if err := w.Packet(id, m, t, expired || w.dropped[id.Queue]); err != nil {
 			return err
 		}
 	}
 	return w.step()
+}
+
+func (w *walker) delivery(d *storage.Delivery, stored storage.Stored) error {
+	if stored&storage.StoredDelivery != 0 {
+		w.tally.AddDelivery(d.Identity)
+	}
+	w.tried = append(w.tried, TriedOf(d, stored))
+	return w.step()
+}
+
+func (w *walker) orphans() error {
+	for i := range w.tried {
+		if t := &w.tried[i]; !t.Met && w.Orphan != nil {
+			if err := w.Orphan(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // DeleteDead deletes what is dead, in batches, and at last the definitions of dropped queues and
@@ -141,11 +170,19 @@ func DeleteDead(ctx context.Context, s *storage.Store, now int64, progress func(
 			d.b.DeleteField(f.Hash, f.ID, storage.Mark{Version: f.Version, Large: storage.IsLarge(f.Size)})
 			return d.deleted()
 		},
-		Packet: func(id storage.PacketID, m *storage.Meta, dead bool) error {
+		Packet: func(id storage.PacketID, m *storage.Meta, t *Tried, dead bool) error {
 			if !dead {
 				return nil
 			}
-			d.b.Delete(id, storage.Removed{Expires: m.Expiry != 0, Large: m.Large})
+			removed := storage.Removed{Expires: m.Expiry != 0, Large: m.Large}
+			if t != nil {
+				removed.Stored, removed.Identity = t.Stored, t.Identity
+			}
+			d.b.Delete(id, removed)
+			return d.deleted()
+		},
+		Orphan: func(t *Tried) error {
+			d.b.DeleteDelivery(t.Identity, t.Stored)
 			return d.deleted()
 		},
 	})
@@ -178,7 +215,7 @@ type deleter struct {
 
 // deleted applies the batch when it is full.
 func (d *deleter) deleted() error {
-	const entries = 2 // that the next one takes at most
+	const entries = 5 // that the next one takes at most
 	d.count++
 	l := d.s.Limits()
 	if d.b.Len()+entries <= l.MaxOps && d.b.Bytes() < l.MaxBytes/2 {

@@ -31,6 +31,16 @@ func mixed(t *testing.T) *storage.Store {
 		b.Put(storage.PacketID{Queue: q + 1, Priority: 1, Seq: 1}, &storage.Packet{Payload: make([]byte, 2000)})
 	}
 	b.Put(storage.PacketID{Queue: 4, Priority: 1, Seq: 2}, &storage.Packet{Expiry: now})
+	b.Put(storage.PacketID{Queue: 4, Priority: 1, Seq: 3}, &storage.Packet{Expiry: now, Identity: 33})
+	for id, d := range map[uint64]storage.Delivery{
+		2:  {State: storage.Claimed, Until: now}, // its lease has ended
+		5:  {},                                   // of no packet
+		33: {State: storage.Claimed, Until: now + 1},
+	} {
+		d.Identity = id
+		b.PutDelivery(&d, 0)
+		b.PutNote(storage.NoteID{Identity: id, Kind: storage.NoteReason}, []byte("why"), 0)
+	}
 
 	head := func(id uint64, kind storage.Kind, expiry int64) {
 		b.PutHead(&storage.Head{ID: id, Kind: kind, Name: fmt.Append(nil, id), Version: id, Expiry: expiry, Value: []byte{}}, storage.Mark{})
@@ -65,7 +75,13 @@ func listed(t *testing.T, s *storage.Store) (all []string) {
 		Field: func(f *storage.Field, dead bool) error {
 			return add(storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}, dead)
 		},
-		Packet: func(id storage.PacketID, _ *storage.Meta, dead bool) error { return add(id, dead) },
+		Packet: func(id storage.PacketID, _ *storage.Meta, t *Tried, dead bool) error {
+			if t != nil && t.Stored != storage.StoredDelivery|storage.StoredReason {
+				return fmt.Errorf("packet %v has the records %b", id, t.Stored)
+			}
+			return add(id, dead)
+		},
+		Orphan: func(t *Tried) error { return add(t.Identity, false) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +97,7 @@ func TestAWalkTellsWhatNobodyCanReach(t *testing.T) {
 		"flushed dead", "dropped dead", "expired dead", "lives",
 		"head 1 dead", "head 2 dead", "head 3", "head 4",
 		"field 1 of hash 0 dead", "field 1 of hash 1 dead", "field 1 of hash 2 dead", "field 1 of hash 3", "field 1 of hash 4 dead",
-		"1/1/1 dead", "2/1/1 dead", "3/1/1 dead", "4/1/1", "4/1/2 dead",
+		"1/1/1 dead", "2/1/1 dead", "3/1/1 dead", "4/1/1", "4/1/2 dead", "4/1/3", "5",
 	}
 	if got := listed(t, mixed(t)); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -94,8 +110,8 @@ func TestWhatIsDeadIsDeletedWithItsLargeValuesAndTheFlushRecord(t *testing.T) {
 	if err := DeleteDead(t.Context(), s, now, func(n int64) { deleted = n }); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"lives", "head 3", "head 4", "field 1 of hash 3", "4/1/1"}
-	if got := listed(t, s); !slices.Equal(got, want) || s.Flush() != (storage.Flush{}) || deleted != 13 {
+	want := []string{"lives", "head 3", "head 4", "field 1 of hash 3", "4/1/1", "4/1/3"}
+	if got := listed(t, s); !slices.Equal(got, want) || s.Flush() != (storage.Flush{}) || deleted != 14 {
 		t.Errorf("%q are left, want %q; %d deleted, flush record %+v", got, want, deleted, s.Flush())
 	}
 	n, err := s.Snapshot()
@@ -103,6 +119,16 @@ func TestWhatIsDeadIsDeletedWithItsLargeValuesAndTheFlushRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.Close()
+	tried := 0
+	err = n.Deliveries(func(d *storage.Delivery, reason, _ []byte, _ error) error {
+		if tried++; d.Identity != 33 || reason == nil {
+			return fmt.Errorf("the delivery state of %d is left, with the reason %q", d.Identity, reason)
+		}
+		return nil
+	})
+	if err != nil || tried != 1 {
+		t.Errorf("%d delivery states, %v", tried, err)
+	}
 	payloads := 0
 	if err := n.Payloads(func(uint32, uint64, int64) error { payloads++; return nil }); err != nil || payloads != 1 {
 		t.Errorf("%d large payloads, %v", payloads, err)
@@ -125,7 +151,8 @@ func TestAWalkEndsWithTheErrorOfAVisitorOrTheContext(t *testing.T) {
 		"queue":  {Queue: func(*storage.Queue, bool) error { return stop }},
 		"head":   {Head: func(*storage.Head, bool) error { return stop }},
 		"field":  {Field: func(*storage.Field, bool) error { return stop }},
-		"packet": {Packet: func(storage.PacketID, *storage.Meta, bool) error { return stop }},
+		"orphan": {Orphan: func(*Tried) error { return stop }},
+		"packet": {Packet: func(storage.PacketID, *storage.Meta, *Tried, bool) error { return stop }},
 	} {
 		if _, err := Walk(t.Context(), s, now, v); !errors.Is(err, stop) {
 			t.Errorf("%s: %v", name, err)

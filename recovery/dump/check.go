@@ -40,9 +40,10 @@ type checker struct {
 	keys     // of checkkeys.go
 	ended    bool
 
-	packet  storage.Packet // of the last record
-	scratch []byte
-	batch   storage.Batch
+	packet   storage.Packet // of the last record
+	delivery Delivery       // as well
+	scratch  []byte
+	batch    storage.Batch
 }
 
 func newChecker(h *headerRecord) (*checker, error) {
@@ -95,7 +96,13 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 		return nil, fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
 			storage.MaxQueues, storage.MaxNameBytes)
 	}
-	q := &storage.Queue{ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires), Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest))}
+	if s := r.Settings; s != nil && (s.MaxAttempts > math.MaxUint32 || min(s.Lease, s.BackoffMin, s.BackoffMax, s.Retain) < 0 || len(s.DeadLetter) > storage.MaxName) {
+		return nil, fmt.Errorf("queue %q has settings that no queue can have: %+v", r.Queue, *s)
+	}
+	q := &storage.Queue{
+		ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires), Settings: r.Settings.settings(), Counters: r.Counters.counters(),
+		Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest)),
+	}
 	if err := c.checkRest(q, r.UnknownFields); err != nil {
 		return nil, err
 	}
@@ -126,52 +133,63 @@ func (c *checker) checkRest(q *storage.Queue, fields uint64) error {
 	return nil
 }
 
-// packetRecord checks a packet. What it returns is valid until the next call.
-func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Packet, error) {
-	var id storage.PacketID
-	switch {
-	case c.ended:
-		return id, nil, errAfterEnd
-	case r.Queue == nil || r.Priority == nil:
-		return id, nil, errors.New(`a packet must have the fields "queue", "priority" and "sequence"`)
-	case *r.Priority > math.MaxUint32 || r.Attempts > math.MaxUint32:
-		return id, nil, fmt.Errorf("the packet has the priority %d and %d attempts: expected 0 to %d",
-			*r.Priority, r.Attempts, uint32(math.MaxUint32))
-	case c.queue == nil || c.head != nil:
-		return id, nil, fmt.Errorf("a packet of queue %q: expected the record of the queue before its packets", r.Queue)
-	case string(r.Queue) != string(c.queue.Name):
-		return id, nil, fmt.Errorf("a packet of queue %q after the record of queue %q: the packets of a queue follow its record", r.Queue, c.queue.Name)
-	}
-	id = storage.PacketID{Queue: c.queue.ID, Priority: uint32(*r.Priority), Seq: uint64(r.Sequence)}
-	switch {
-	case id.Seq <= c.marks.LowSeq || id.Seq >= c.marks.NextSeq:
-		return id, nil, fmt.Errorf("the packet has the sequence %d: expected one between the header's low_sequence %d and next_sequence %d",
-			id.Seq, c.marks.LowSeq, c.marks.NextSeq)
-	case c.last.Compare(id) >= 0:
-		return id, nil, fmt.Errorf("the packet of priority %d and sequence %d does not follow the one before it, of priority %d and sequence %d: "+
-			"the packets of a queue stand in the order of priority, then sequence", id.Priority, id.Seq, c.last.Priority, c.last.Seq)
-	case len(r.Key) > maxKeyLen:
-		return id, nil, fmt.Errorf("the packet's key has %d bytes: at most %d", len(r.Key), maxKeyLen)
-	case r.State != "" && r.State != stateReady && r.State != stateDelayed && r.State != stateUnselectable:
-		return id, nil, fmt.Errorf("the packet has the state %q: expected ready, delayed or unselectable", r.State)
+// packetRecord checks a packet. What it returns is valid until the next call; the delivery state is
+// nil if nothing was tried with the packet.
+func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Packet, *Delivery, error) {
+	id, err := c.placeOf(r)
+	if err != nil {
+		return id, nil, nil, err
 	}
 	tags, err := tagsOf(r.Tags)
 	if err != nil {
-		return id, nil, err
+		return id, nil, nil, err
 	}
 	c.packet = storage.Packet{
 		Key: r.Key, Payload: r.Payload, Expiry: int64(r.Expires), NotBefore: int64(r.NotBefore), Tags: tags,
-		Attempts: uint32(r.Attempts), EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer),
+		Attempts: uint32(r.Attempts), EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer), Identity: uint64(r.Identity),
+	}
+	d, err := c.deliveryRecord(r, &c.packet, id.Seq)
+	if err != nil {
+		return id, nil, nil, err
 	}
 	if err := c.checkSize(); err != nil {
-		return id, nil, err
+		return id, nil, nil, err
 	}
 	if c.last == (storage.PacketID{}) {
 		c.names[string(r.Queue)] = true
 	}
 	c.last = id
 	c.packets++
-	return id, &c.packet, nil
+	return id, &c.packet, d, nil
+}
+
+// placeOf checks that a packet stands where it belongs, and returns its place.
+func (c *checker) placeOf(r *packetRecord) (id storage.PacketID, err error) {
+	switch {
+	case c.ended:
+		return id, errAfterEnd
+	case r.Queue == nil || r.Priority == nil:
+		return id, errors.New(`a packet must have the fields "queue", "priority" and "sequence"`)
+	case *r.Priority > math.MaxUint32 || r.Attempts > math.MaxUint32:
+		return id, fmt.Errorf("the packet has the priority %d and %d attempts: expected 0 to %d",
+			*r.Priority, r.Attempts, uint32(math.MaxUint32))
+	case c.queue == nil || c.head != nil:
+		return id, fmt.Errorf("a packet of queue %q: expected the record of the queue before its packets", r.Queue)
+	case string(r.Queue) != string(c.queue.Name):
+		return id, fmt.Errorf("a packet of queue %q after the record of queue %q: the packets of a queue follow its record", r.Queue, c.queue.Name)
+	}
+	id = storage.PacketID{Queue: c.queue.ID, Priority: uint32(*r.Priority), Seq: uint64(r.Sequence)}
+	switch {
+	case id.Seq <= c.marks.LowSeq || id.Seq >= c.marks.NextSeq:
+		return id, fmt.Errorf("the packet has the sequence %d: expected one between the header's low_sequence %d and next_sequence %d",
+			id.Seq, c.marks.LowSeq, c.marks.NextSeq)
+	case c.last.Compare(id) >= 0:
+		return id, fmt.Errorf("the packet of priority %d and sequence %d does not follow the one before it, of priority %d and sequence %d: "+
+			"the packets of a queue stand in the order of priority, then sequence", id.Priority, id.Seq, c.last.Priority, c.last.Seq)
+	case len(r.Key) > maxKeyLen:
+		return id, fmt.Errorf("the packet's key has %d bytes: at most %d", len(r.Key), maxKeyLen)
+	}
+	return id, nil
 }
 
 // tagsOf makes tags of names and values, sorted by name.

@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"strconv"
@@ -14,13 +15,14 @@ import (
 type csvEncoder struct{ payload Encoding }
 
 const csvHead = "queue,queue_encoding,id,priority,sequence,key,key_encoding,payload,payload_encoding," +
-	"expires,not_before,tags,state,attempts,enqueued_at,producer,producer_encoding\r\n"
+	"expires,not_before,tags,state,attempts,enqueued_at,producer,producer_encoding," +
+	"identity,until,first_claim,last_claim,consumer,consumer_encoding,origin,origin_encoding,reason,reason_encoding,progress\r\n"
 
 func (e *csvEncoder) header(dst []byte, _ storage.Marks) []byte { return append(dst, csvHead...) }
 
 func (e *csvEncoder) queue(dst []byte, _ *storage.Queue) []byte { return dst }
 
-func (e *csvEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, now int64) []byte {
+func (e *csvEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) []byte {
 	dst = appendCells(dst, q.Name, Text)
 	dst = fmt.Appendf(dst, "%v,%d,%d,", id, id.Priority, id.Seq)
 	if p.Key == nil {
@@ -35,13 +37,29 @@ func (e *csvEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p
 		tags, _ := appendTags(nil, p.Tags)
 		dst = appendCell(dst, tags)
 	}
-	dst = fmt.Appendf(dst, ",%s,%d,", stateOf(id.Priority, p.NotBefore, now), p.Attempts)
+	dst = fmt.Appendf(dst, ",%s,%d,", stateOf(id.Priority, p.NotBefore, d, now), attemptsOf(p, d))
 	dst = appendTime(dst, p.EnqueuedAt)
-	if p.Producer == "" {
-		return append(dst, ",\r\n"...)
+	t := newTried(d)
+	dst = appendText(dst, []byte(p.Producer))
+	dst = fmt.Appendf(dst, "%d,", cmp.Or(p.Identity, id.Seq))
+	dst = appendTime(dst, int64(t.Until))
+	dst = appendTime(dst, int64(t.FirstClaim))
+	dst = appendTime(dst, int64(t.LastClaim))
+	dst = appendText(dst, t.Consumer)
+	dst = appendText(dst, t.Origin)
+	dst = appendText(dst, t.Reason)
+	if t.Progress != nil {
+		dst = strconv.AppendUint(dst, *t.Progress, 10)
 	}
-	dst = appendCells(dst, []byte(p.Producer), Text)
-	return append(dst[:len(dst)-1], "\r\n"...)
+	return append(dst, "\r\n"...)
+}
+
+// appendText appends a value and its encoding like appendCells, and two empty cells for no value.
+func appendText(dst, b []byte) []byte {
+	if len(b) == 0 {
+		return append(dst, ",,"...)
+	}
+	return appendCells(dst, b, Text)
 }
 
 func (e *csvEncoder) head(dst []byte, _ *storage.Head) []byte { return dst }

@@ -232,18 +232,30 @@ func jsonBytes(name string, text *string, base64 []byte) ([]byte, error) {
 // jsonQueue is a queueRecord as JSON has it.
 type jsonQueue struct {
 	queueRecord
-	Queue         *string `json:"queue"`
-	QueueBase64   []byte  `json:"queue_base64"`
-	Unknown       *string `json:"unknown"`
-	UnknownBase64 []byte  `json:"unknown_base64"`
+	Queue         *string       `json:"queue"`
+	QueueBase64   []byte        `json:"queue_base64"`
+	Unknown       *string       `json:"unknown"`
+	UnknownBase64 []byte        `json:"unknown_base64"`
+	Settings      *jsonSettings `json:"settings"`
+}
+
+// jsonSettings is a settingsRecord as JSON has it.
+type jsonSettings struct {
+	settingsRecord
+	DeadLetter       *string `json:"dead_letter"`
+	DeadLetterBase64 []byte  `json:"dead_letter_base64"`
 }
 
 func (q *jsonQueue) record() (*queueRecord, error) {
-	var err, unknownErr error
+	var errs [3]error
 	r := &q.queueRecord
-	r.Queue, err = jsonBytes("queue", q.Queue, q.QueueBase64)
-	r.Unknown, unknownErr = jsonBytes("unknown", q.Unknown, q.UnknownBase64)
-	return r, cmp.Or(err, unknownErr)
+	r.Queue, errs[0] = jsonBytes("queue", q.Queue, q.QueueBase64)
+	r.Unknown, errs[1] = jsonBytes("unknown", q.Unknown, q.UnknownBase64)
+	if s := q.Settings; s != nil {
+		r.Settings = &s.settingsRecord
+		r.Settings.DeadLetter, errs[2] = jsonBytes("dead_letter", s.DeadLetter, s.DeadLetterBase64)
+	}
+	return r, cmp.Or(errs[:]...)
 }
 
 // jsonKey is a keyRecord as JSON has it.
@@ -269,19 +281,27 @@ func (k *jsonKey) record() (*keyRecord, error) {
 // jsonPacket is a packetRecord as JSON has it.
 type jsonPacket struct {
 	packetRecord
-	Queue          *string           `json:"queue"`
-	QueueBase64    []byte            `json:"queue_base64"`
-	Key            *string           `json:"key"`
-	KeyBase64      []byte            `json:"key_base64"`
-	Payload        *string           `json:"payload"`
-	PayloadBase64  []byte            `json:"payload_base64"`
-	TextTags       map[string]string `json:"tags"`
-	Producer       *string           `json:"producer"`
-	ProducerBase64 []byte            `json:"producer_base64"`
+	Queue              *string           `json:"queue"`
+	QueueBase64        []byte            `json:"queue_base64"`
+	Key                *string           `json:"key"`
+	KeyBase64          []byte            `json:"key_base64"`
+	Payload            *string           `json:"payload"`
+	PayloadBase64      []byte            `json:"payload_base64"`
+	TextTags           map[string]string `json:"tags"`
+	Producer           *string           `json:"producer"`
+	ProducerBase64     []byte            `json:"producer_base64"`
+	Consumer           *string           `json:"consumer"`
+	ConsumerBase64     []byte            `json:"consumer_base64"`
+	Origin             *string           `json:"origin"`
+	OriginBase64       []byte            `json:"origin_base64"`
+	Reason             *string           `json:"reason"`
+	ReasonBase64       []byte            `json:"reason_base64"`
+	ProgressText       *string           `json:"progress_text"`
+	ProgressTextBase64 []byte            `json:"progress_text_base64"`
 }
 
 func (p *jsonPacket) record() (*packetRecord, error) {
-	var errs [4]error
+	var errs [8]error
 	r := &p.packetRecord
 	for name, value := range p.TextTags {
 		r.Tags = append(r.Tags, []byte(name), []byte(value))
@@ -290,5 +310,9 @@ func (p *jsonPacket) record() (*packetRecord, error) {
 	r.Key, errs[1] = jsonBytes("key", p.Key, p.KeyBase64)
 	r.Payload, errs[2] = jsonBytes("payload", p.Payload, p.PayloadBase64)
 	r.Producer, errs[3] = jsonBytes("producer", p.Producer, p.ProducerBase64)
+	r.Consumer, errs[4] = jsonBytes("consumer", p.Consumer, p.ConsumerBase64)
+	r.Origin, errs[5] = jsonBytes("origin", p.Origin, p.OriginBase64)
+	r.Reason, errs[6] = jsonBytes("reason", p.Reason, p.ReasonBase64)
+	r.ProgressText, errs[7] = jsonBytes("progress_text", p.ProgressText, p.ProgressTextBase64)
 	return r, cmp.Or(errs[:]...)
 }

@@ -5,6 +5,7 @@
 //
 //	dump.go      Dump: chooses the queues
 //	packets.go   reads packets, encodes them on several goroutines, writes them in order
+//	delivery.go  what was tried with packets: read, checked, shown
 //	keys.go      reads and writes strings and hashes
 //	salvage.go   what Dump does in addition for a damaged folder
 //	jsonl.go, msgpack.go, csv.go   the encoders; text.go: bytes as text
@@ -39,6 +40,10 @@ type Source interface {
 	// Records calls fn for every packet of the queues in r, in key order. rec is the full record,
 	// valid during the call. It is nil if the record cannot be read, and damage says why.
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
+	// Deliveries calls fn for every delivery state, as storage.Snapshot does. ReadDelivery reads one
+	// that is there; any goroutine may call it.
+	Deliveries(fn func(d *storage.Delivery, reason, progress []byte, damage error) error) error
+	ReadDelivery(identity uint64, fn func(d *storage.Delivery, reason, progress []byte) error) error
 	// Items calls fn for every head and field, as storage.Snapshot does.
 	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	// Flush says which queues, strings and hashes are dropped.
@@ -56,7 +61,8 @@ type Options struct {
 	Now     int64    // Unix milliseconds: packets that have expired by then are left out; 0 is the wall clock
 
 	// Salvage writes what can be read of a damaged folder, in a form that can be loaded:
-	//   - a packet, string, hash or field that cannot be read is left out and counted;
+	//   - a packet, string, hash or field that cannot be read is left out and counted, a delivery
+	//     state that cannot be read is left out;
 	//   - a queue without a name, or with that of another queue, gets the name lost-queue-N;
 	//   - where sequences lie outside the marks, the dump has wider marks;
 	//   - a folder with an unfinished load is dumped as it is.
@@ -109,7 +115,8 @@ const (
 
 // Dump writes the packets and queues of src to w, in key order: by queue, then by priority, then
 // oldest first. The same src and options give the same bytes. Memory does not grow with the number
-// of packets. A dump made without an error can be loaded.
+// of packets, but by 8 bytes for each that has a delivery state. A dump made without an error can
+// be loaded.
 //
 // The error is that of w or of src, or names the packet that cannot be read or loaded, or wraps
 // storage.ErrLoadUnfinished. What was written until then has no end record, so no reader takes it
@@ -137,6 +144,8 @@ type dumper struct {
 	globs   globs
 	dropped map[uint32]bool // queues that nobody can reach
 	filled  map[string]bool // names of queues with packets in the dump
+	tried   []uint64        // identities of the packets with a delivery state, in order
+	marks   storage.Marks   // of the dump
 
 	names    map[string]bool // of a salvage: of queues; nil until lostName needs it
 	nameless int64           // queues that have got a name from lostName because they have no definition
@@ -148,17 +157,20 @@ type dumper struct {
 }
 
 func (d *dumper) run() error {
-	marks := d.control.Marks
+	d.marks = d.control.Marks
 	if err := d.chooseQueues(); err != nil {
 		return err
 	}
 	if d.Salvage {
-		if err := d.salvagePass(&marks); err != nil {
+		if err := d.salvagePass(&d.marks); err != nil {
 			return err
 		}
 	}
+	if err := d.readDeliveries(&d.marks); err != nil {
+		return err
+	}
 	enc := newEncoder(d.Format, d.Payload)
-	if err := d.write(enc.header(nil, marks)); err != nil {
+	if err := d.write(enc.header(nil, d.marks)); err != nil {
 		return err
 	}
 	if err := d.packets(context.Background()); err != nil {
@@ -215,7 +227,7 @@ func (d *dumper) chooseQueues() error {
 		if !possibleQueue(q.ID) {
 			return nil
 		}
-		q.Name, q.Rest = append([]byte{}, q.Name...), bytes.Clone(q.Rest)
+		q.Name, q.Rest, q.Settings = append([]byte{}, q.Name...), bytes.Clone(q.Rest), cloneSettings(q.Settings)
 		d.queues = append(d.queues, &q)
 		if adjacent {
 			d.ranges[len(d.ranges)-1].Last = q.ID
@@ -274,6 +286,16 @@ func (d *dumper) finding(kind, key, format string, args ...any) {
 	if len(d.report.Findings) < maxFindings {
 		d.report.Findings = append(d.report.Findings, storage.Finding{Kind: kind, Key: key, What: fmt.Sprintf(format, args...)})
 	}
+}
+
+// cloneSettings copies settings, which may be nil, with all that they point to.
+func cloneSettings(s *storage.Settings) *storage.Settings {
+	if s == nil {
+		return nil
+	}
+	own := *s
+	own.DeadLetter = bytes.Clone(s.DeadLetter)
+	return &own
 }
 
 func queueKey(id uint32) string { return fmt.Sprintf("queue %d", id) }

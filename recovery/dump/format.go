@@ -3,7 +3,7 @@ package dump
 import "github.com/holdfast-queue/holdfast/storage"
 
 // Version is the version of the dumps that this package writes, and the newest it reads (DUMP.md).
-const Version = 2
+const Version = 3
 
 // Format is the form of a dump. The zero value is JSONL.
 type Format string
@@ -31,7 +31,8 @@ const (
 type encoder interface {
 	header(dst []byte, marks storage.Marks) []byte
 	queue(dst []byte, q *storage.Queue) []byte
-	packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, now int64) []byte
+	// packet gets a nil delivery state if nothing was tried with the packet.
+	packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) []byte
 	head(dst []byte, h *storage.Head) []byte
 	field(dst []byte, h *storage.Head, f *storage.Field) []byte
 	end(dst []byte, e endRecord) []byte
@@ -46,21 +47,4 @@ func newEncoder(f Format, payload Encoding) encoder {
 		return &csvEncoder{payload}
 	}
 	return &jsonEncoder{payload}
-}
-
-// The states of a packet, as a dump shows them. They follow from its other fields and the time.
-const (
-	stateReady        = "ready"
-	stateDelayed      = "delayed"
-	stateUnselectable = "unselectable"
-)
-
-func stateOf(priority uint32, notBefore, now int64) string {
-	switch {
-	case priority == 0:
-		return stateUnselectable
-	case notBefore > now:
-		return stateDelayed
-	}
-	return stateReady
 }

@@ -24,6 +24,8 @@ func (e *jsonEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	dst = fmt.Appendf(dst, `{"type":"queue","id":%d`, q.ID)
 	dst = appendBytes(dst, "queue", q.Name, Text)
 	dst = appendInt(dst, "expires", q.Expiry)
+	dst = appendSettings(dst, q.Settings)
+	dst = appendCounters(dst, &q.Counters)
 	if q.RestFields > 0 {
 		dst = appendInt(dst, "unknown_fields", int64(q.RestFields))
 		dst = appendBytes(dst, "unknown", q.Rest, Base64)
@@ -31,13 +33,14 @@ func (e *jsonEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	return append(dst, "}\n"...)
 }
 
-func (e *jsonEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, now int64) []byte {
+func (e *jsonEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) []byte {
 	dst = append(dst, `{"type":"packet"`...)
 	dst = appendBytes(dst, "queue", q.Name, Text)
 	dst = append(append(dst, `,"id":"`...), id.String()...)
 	dst = strconv.AppendUint(append(dst, `","priority":`...), uint64(id.Priority), 10)
 	dst = strconv.AppendUint(append(dst, `,"sequence":"`...), id.Seq, 10)
 	dst = append(dst, '"')
+	dst = appendSequence(dst, "identity", ownIdentity(id, p))
 	if p.Key != nil {
 		dst = appendBytes(dst, "key", p.Key, Text)
 	}
@@ -54,14 +57,75 @@ func (e *jsonEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, 
 		}
 		dst = append(append(dst, name...), tags...)
 	}
-	dst = append(append(dst, `,"state":"`...), stateOf(id.Priority, p.NotBefore, now)...)
+	dst = append(append(dst, `,"state":"`...), stateOf(id.Priority, p.NotBefore, d, now)...)
 	dst = append(dst, '"')
-	dst = appendInt(dst, "attempts", int64(p.Attempts))
+	dst = appendInt(dst, "attempts", int64(attemptsOf(p, d)))
 	dst = appendInt(dst, "enqueued_at", p.EnqueuedAt)
 	if p.Producer != "" {
 		dst = appendBytes(dst, "producer", []byte(p.Producer), Text)
 	}
+	if d != nil {
+		dst = appendTried(dst, newTried(d))
+	}
 	return append(dst, "}\n"...)
+}
+
+func appendTried(dst []byte, t triedRecord) []byte {
+	dst = appendInt(dst, "until", int64(t.Until))
+	dst = appendSequence(dst, "token", uint64(t.Token))
+	dst = appendInt(dst, "first_claim", int64(t.FirstClaim))
+	dst = appendInt(dst, "last_claim", int64(t.LastClaim))
+	if len(t.Consumer) > 0 {
+		dst = appendBytes(dst, "consumer", t.Consumer, Text)
+	}
+	if t.Origin != nil {
+		dst = appendBytes(dst, "origin", t.Origin, Text)
+		dst = appendInt(dst, "origin_id", int64(t.OriginID))
+	}
+	if len(t.Reason) > 0 {
+		dst = appendBytes(dst, "reason", t.Reason, Text)
+	}
+	if t.Progress != nil {
+		dst = fmt.Appendf(dst, `,"progress":%d`, *t.Progress)
+	}
+	if len(t.ProgressText) > 0 {
+		dst = appendBytes(dst, "progress_text", t.ProgressText, Text)
+	}
+	return dst
+}
+
+// appendSettings appends the settings of a queue, or nothing if it has none.
+func appendSettings(dst []byte, s *storage.Settings) []byte {
+	if s == nil {
+		return dst
+	}
+	part := appendInt(nil, "max_attempts", int64(s.MaxAttempts))
+	part = appendInt(part, "lease", s.Lease)
+	part = appendInt(part, "backoff_min", s.BackoffMin)
+	part = appendInt(part, "backoff_max", s.BackoffMax)
+	if len(s.DeadLetter) > 0 {
+		part = appendBytes(part, "dead_letter", s.DeadLetter, Text)
+	}
+	part = appendInt(part, "retain", s.Retain)
+	return appendPart(dst, "settings", part)
+}
+
+// appendCounters appends the counters of a queue, or nothing if all are 0.
+func appendCounters(dst []byte, c *storage.Counters) []byte {
+	if *c == (storage.Counters{}) {
+		return dst
+	}
+	part := fmt.Appendf(nil, `,"pushed":%d,"popped":%d,"acked":%d,"nacked":%d,"expired":%d,"dead":%d`,
+		c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead)
+	return appendPart(dst, "counters", part)
+}
+
+// appendPart appends an object, whose fields begin with a comma, as a field.
+func appendPart(dst []byte, name string, fields []byte) []byte {
+	if len(fields) > 0 {
+		fields = fields[1:]
+	}
+	return fmt.Appendf(dst, `,"%s":{%s}`, name, fields)
 }
 
 func (e *jsonEncoder) head(dst []byte, h *storage.Head) []byte {
@@ -101,6 +165,14 @@ func appendBytes(dst []byte, name string, b []byte, e Encoding) []byte {
 	}
 	dst = append(dst, `_base64":"`...)
 	return append(base64.StdEncoding.AppendEncode(dst, b), '"')
+}
+
+// appendSequence appends a field, or nothing for 0.
+func appendSequence(dst []byte, name string, v uint64) []byte {
+	if v == 0 {
+		return dst
+	}
+	return fmt.Appendf(dst, `,"%s":"%d"`, name, v)
 }
 
 // appendInt appends a field, or nothing for 0.

@@ -35,16 +35,18 @@ func (e *msgpackEncoder) header(dst []byte, m storage.Marks) []byte {
 
 func (e *msgpackEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	return e.append(dst, &queueRecord{
-		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Expires: millis(q.Expiry), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
+		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Expires: millis(q.Expiry),
+		Settings: newSettings(q.Settings), Counters: newCounters(q.Counters), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
 	})
 }
 
-func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, now int64) []byte {
+func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) []byte {
 	priority := uint64(id.Priority)
 	r := packetRecord{
-		Type: typePacket, Queue: notNil(q.Name), ID: id.String(), Priority: &priority, Sequence: sequence(id.Seq),
+		Type: typePacket, Queue: notNil(q.Name), ID: id.String(), Priority: &priority, Sequence: sequence(id.Seq), Identity: sequence(ownIdentity(id, p)),
 		Key: p.Key, Payload: p.Payload, Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
-		State: stateOf(id.Priority, p.NotBefore, now), Attempts: uint64(p.Attempts), EnqueuedAt: millis(p.EnqueuedAt), Producer: []byte(p.Producer),
+		State: stateOf(id.Priority, p.NotBefore, d, now), Attempts: uint64(attemptsOf(p, d)), EnqueuedAt: millis(p.EnqueuedAt), Producer: []byte(p.Producer),
+		triedRecord: newTried(d),
 	}
 	if e.payload == None {
 		r.Payload = nil

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,8 +51,8 @@ func (d *dumper) packets(ctx context.Context) error {
 			return r.readAll()
 		},
 		Work: func() func(*run) {
-			enc, p := newEncoder(d.Format, d.Payload), new(storage.Packet)
-			return func(r *run) { r.encode(enc, p, d.Now) }
+			e := &runEncoder{dumper: d, enc: newEncoder(d.Format, d.Payload)}
+			return e.encode
 		},
 		Deliver: func(r *run) error {
 			defer r.reset()
@@ -177,35 +178,60 @@ func (r *runReader) add(item runItem) (err error) {
 	return err
 }
 
+// runEncoder is one worker of the pipeline. What it has of the dumper does not change meanwhile.
+type runEncoder struct {
+	*dumper
+	enc      encoder
+	packet   storage.Packet // the last one
+	delivery Delivery       // as well
+}
+
 // encode fills what the run needs to be written.
-func (run *run) encode(enc encoder, p *storage.Packet, now int64) {
+func (e *runEncoder) encode(run *run) {
 	from := 0
 	for i := range run.items {
 		item := &run.items[i]
 		rec := run.recs[from:item.end]
 		from = item.end
 		if !item.packet {
-			run.out = enc.queue(run.out, item.queue)
+			run.out = e.enc.queue(run.out, item.queue)
 			run.queues++
 			continue
 		}
 		err := item.err
+		var d *Delivery
 		if err == nil {
-			err = decodeRecord(item.id, rec, p)
+			d, err = e.read(item.id, rec)
 		}
 		switch {
 		case err != nil:
 			run.lost = append(run.lost, Unreadable{item.id, err})
-		case p.Expired(now):
+		case e.packet.Expired(e.Now) && !d.Leased(e.Now):
 			run.expired++
 		default:
-			run.out = enc.packet(run.out, item.queue, item.id, p, now)
+			run.out = e.enc.packet(run.out, item.queue, item.id, &e.packet, d, e.Now)
 			run.packets++
 			if n := len(run.filled); n == 0 || run.filled[n-1] != item.queue {
 				run.filled = append(run.filled, item.queue)
 			}
 		}
 	}
+}
+
+// read decodes a packet and reads its delivery state, nil if it has none. A salvage goes by the
+// sequence where no store has the identity.
+func (e *runEncoder) read(id storage.PacketID, rec []byte) (*Delivery, error) {
+	p := &e.packet
+	if err := decodeRecord(id, rec, p); err != nil {
+		return nil, err
+	}
+	if m := &e.marks; p.Identity != 0 && (p.Identity <= m.LowSeq || p.Identity >= m.NextSeq) {
+		if !e.Salvage {
+			return nil, fmt.Errorf("packet %v: its identity %d is not between the marks %d and %d", id, p.Identity, m.LowSeq, m.NextSeq)
+		}
+		p.Identity = 0
+	}
+	return e.readDelivery(cmp.Or(p.Identity, id.Seq), &e.delivery)
 }
 
 func decodeRecord(id storage.PacketID, rec []byte, p *storage.Packet) error {

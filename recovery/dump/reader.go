@@ -18,8 +18,9 @@ import (
 
 // ReadOptions say who gets the records. Each function may be nil; its error ends the reading.
 type ReadOptions struct {
-	Queue  func(q *storage.Queue) error
-	Packet func(q *storage.Queue, id storage.PacketID, p *storage.Packet) error
+	Queue func(q *storage.Queue) error
+	// Packet gets a nil delivery state if nothing was tried with the packet.
+	Packet func(q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery) error
 	// Head and Field get strings, hashes and fields, which come after all queues and have no numbers
 	// and versions.
 	Head     func(h *storage.Head) error
@@ -64,10 +65,10 @@ type Reader struct {
 const (
 	// maxLine bounds a line of JSON: the longest packet with every byte escaped, and its other
 	// fields.
-	maxLine = 8 << 20
-	// maxMap bounds a record of msgpack: the longest packet with the longest queue name. It also
+	maxLine = 10 << 20
+	// maxMap bounds a record of msgpack: the longest packet with the longest names and notes. It also
 	// bounds how deep the library can be made to call itself.
-	maxMap = 5 << 18
+	maxMap = 6 << 18
 )
 
 // NewReader reads the header of a dump.
@@ -244,9 +245,9 @@ func (r *Reader) record(record any, o *ReadOptions) error {
 		}
 		return err
 	case *packetRecord:
-		id, p, err := r.check.packetRecord(record)
+		id, p, d, err := r.check.packetRecord(record)
 		if err == nil && o.Packet != nil {
-			err = o.Packet(r.check.queue, id, p)
+			err = o.Packet(r.check.queue, id, p, d)
 		}
 		return err
 	case *keyRecord:

@@ -2,12 +2,14 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -88,7 +90,16 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"half a pair":                {head + first + packetLine(seq8+`,"key":"\ud800"`), "half a surrogate pair"},
 		"escape that is none":        {head + first + packetLine(seq8+`,"key":"\x"`), "line 3: at byte 84: invalid character 'x' in string escape"},
 		"control character":          {head + first + packetLine(seq8+`,"key":"`+"\x01"+`"`), "line 3: at byte 83: invalid character"},
-		"state that is none":         {head + first + packetLine(seq8+`,"state":"claimed"`), "ready, delayed or unselectable"},
+		"state that is none":         {head + first + packetLine(seq8+`,"state":"lost"`), "the state \"lost\": expected ready, delayed, unselectable, claimed, dead or done"},
+		"identity past the marks":    {head + first + packetLine(seq8+`,"identity":"9223372036854775908"`), "line 3: the packet has the identity 9223372036854775908"},
+		"token past the marks":       {head + first + packetLine(seq8+`,"token":"9223372036854775908"`), "the token 9223372036854775908: expected"},
+		"origin without an id":       {head + first + packetLine(seq8+`,"origin":"b"`), `the origin "b" and the origin_id 0`},
+		"origin past the last":       {head + first + packetLine(seq8+`,"origin":"b","origin_id":10`), "the origin_id 10"},
+		"percent of 256":             {head + first + packetLine(seq8+`,"progress":256`), "not in percent"},
+		"progress without percent":   {head + first + packetLine(seq8+`,"progress_text":"a"`), "not in percent"},
+		"reason too long":            {head + first + packetLine(seq8+`,"reason":"`+long+`"`), "its reason 65536"},
+		"lease below 0":              {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":-1}}`, `line 2: queue "a" has settings`},
+		"setting of a later version": {head + `{"type":"queue","id":1,"queue":"a","settings":{"max_tries":1}}`, `unknown field "max_tries"`},
 		"half a tag":                 {head + first + packetLine(seq8+`,"tags_base64":["YQ=="]`), "names and values"},
 		"tags as text":               {head + first + packetLine(seq8+`,"tags":"a"`), "expected an object"},
 		"attempts too many":          {head + first + packetLine(seq8+`,"attempts":4294967296`), "4294967296 attempts: expected 0 to 4294967295"},
@@ -116,7 +127,7 @@ func TestJSONOfOtherProgramsIsRead(t *testing.T) {
 		`{"type":"end","queues":1,"packets":1}` // and no line feed
 	var got storage.Packet
 	report, err := Read(t.Context(), iotest.OneByteReader(strings.NewReader(in)), ReadOptions{
-		Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet) error {
+		Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet, _ *Delivery) error {
 			if string(q.Name) != "a/" || id != (storage.PacketID{Queue: 1, Priority: 7, Seq: 1 << 63}) {
 				t.Errorf("packet %v of queue %q", id, q.Name)
 			}
@@ -138,7 +149,7 @@ func TestJSONOfOtherProgramsIsRead(t *testing.T) {
 
 func TestOfAFieldThatIsThereTwiceTheLastCountsAndNullIsNone(t *testing.T) {
 	in := head + `{"type":"queue","id":2,"id":1,"queue":"a"}` + "\n" + packetLine(seq8+`,"key":null,"tags":{"a":"1","a":"2"}`) + endLine(1, 1)
-	_, err := Read(t.Context(), strings.NewReader(in), ReadOptions{Packet: func(q *storage.Queue, _ storage.PacketID, p *storage.Packet) error {
+	_, err := Read(t.Context(), strings.NewReader(in), ReadOptions{Packet: func(q *storage.Queue, _ storage.PacketID, p *storage.Packet, _ *Delivery) error {
 		if q.ID != 1 || p.Key != nil || fmt.Sprint(p.Tags) != "[{a 2}]" {
 			t.Errorf("queue %d, packet %+v", q.ID, p)
 		}
@@ -166,10 +177,10 @@ func TestExampleOfTheDocumentIsADump(t *testing.T) {
 }
 
 func TestDumpOfALaterVersionIsRefused(t *testing.T) {
-	later := strings.Replace(head, `version":1`, `version":3,"more":[{"a":[1,true,null,"x"]}]`, 1)
-	inMsgpack := "\x83\xa4type\xa8holdfast\xa7version\x03\xa4more\x91\x80"
+	later := strings.Replace(head, `version":1`, `version":4,"more":[{"a":[1,true,null,"x"]}]`, 1)
+	inMsgpack := "\x83\xa4type\xa8holdfast\xa7version\x04\xa4more\x91\x80"
 	for _, in := range []string{later, inMsgpack} {
-		if _, err := Read(t.Context(), strings.NewReader(in), ReadOptions{}); err == nil || !strings.Contains(err.Error(), "1: the dump has version 3") {
+		if _, err := Read(t.Context(), strings.NewReader(in), ReadOptions{}); err == nil || !strings.Contains(err.Error(), "1: the dump has version 4") {
 			t.Errorf("got %v, want its version", err)
 		}
 	}
@@ -310,9 +321,46 @@ func anySource(t *rapid.T) *recoverytest.Fake {
 	return s
 }
 
+// tryAny gives some of the packets delivery states. It returns them by their identity.
+func tryAny(t *rapid.T, src *recoverytest.Fake) map[uint64]*Delivery {
+	tried := make(map[uint64]*Delivery)
+	name := rapid.SliceOfN(rapid.Byte(), 1, 5)
+	for i := range src.Stored {
+		if p := &src.Stored[i]; rapid.Bool().Draw(t, "tried") {
+			d := &Delivery{Delivery: storage.Delivery{
+				Identity: p.ID.Seq, Expiry: p.Packet.Expiry, State: storage.DeliveryState(rapid.Uint8Range(0, 3).Draw(t, "state")),
+				Until: rapid.Int64().Draw(t, "until"), Attempts: rapid.Uint32().Draw(t, "attempts"), Token: src.Counted.NextSeq - 1,
+				FirstClaim: rapid.Int64().Draw(t, "first"), LastClaim: rapid.Int64().Draw(t, "last"), Consumer: string(name.Draw(t, "consumer")),
+			}}
+			p.Packet.Attempts = 0
+			if rapid.Bool().Draw(t, "moved") {
+				d.Origin, d.OriginName = src.Defined[0].ID, src.Defined[0].Name
+				p.Packet.Identity = p.ID.Seq + 500
+				d.Identity = p.Packet.Identity
+			}
+			if rapid.Bool().Draw(t, "notes") {
+				d.Reason, d.Progress = name.Draw(t, "reason"), name.Draw(t, "progress")
+			}
+			src.Tried = append(src.Tried, recoverytest.Delivery{Delivery: d.Delivery, Reason: d.Reason, Progress: d.Progress})
+			tried[d.Identity] = d
+		}
+	}
+	slices.SortFunc(src.Tried, func(a, b recoverytest.Delivery) int { return cmp.Compare(a.Identity, b.Identity) })
+	return tried
+}
+
+// shown is a delivery state as a test compares it.
+func shown(d *Delivery) string {
+	if d == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%+v %q %q %q", d.Delivery, d.OriginName, d.Reason, d.Progress)
+}
+
 func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := anySource(t)
+		tried := tryAny(t, src)
 		for _, o := range []Options{{}, {Payload: Text}, {Payload: Base64}, {Format: Msgpack}} {
 			var out bytes.Buffer
 			o.Now = recoverytest.Later
@@ -322,7 +370,10 @@ func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
 			got := &recoverytest.Fake{Counted: src.Counted}
 			_, err := Read(t.Context(), bytes.NewReader(out.Bytes()), ReadOptions{
 				Queue: func(q *storage.Queue) error { got.Defined = append(got.Defined, *q); return nil },
-				Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet) error {
+				Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery) error {
+					if want := tried[cmp.Or(p.Identity, id.Seq)]; shown(d) != shown(want) {
+						return fmt.Errorf("the delivery state is %+v, want %+v", shown(d), shown(want))
+					}
 					got.Stored = append(got.Stored, recoverytest.Packet{ID: id, Rec: storage.AppendRecord(nil, p)})
 					return nil
 				},
@@ -358,7 +409,7 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 			NotBefore              int64             `json:"not_before"`
 			ID                     string
 		}
-		line := lines.packet(nil, q, id, &p, recoverytest.Later)
+		line := lines.packet(nil, q, id, &p, nil, recoverytest.Later)
 		d := json.NewDecoder(bytes.NewReader(bytes.ReplaceAll(line, []byte(`"queue":`), []byte(`"queue_text":`))))
 		if err := d.Decode(&object); err != nil || !utf8.Valid(line) || bytes.IndexByte(line, '\n') != len(line)-1 {
 			t.Fatalf("%v: %s", err, line)
@@ -379,7 +430,7 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 		}
 		e := newEncoder(Msgpack, Auto)
 		var fields map[string]any
-		if err := msgpack.Unmarshal(e.packet(nil, q, id, &p, recoverytest.Later), &fields); err != nil {
+		if err := msgpack.Unmarshal(e.packet(nil, q, id, &p, nil, recoverytest.Later), &fields); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(fields["queue"].([]byte), q.Name) || fields["id"] != id.String() || fmt.Sprint(fields["sequence"]) != fmt.Sprint(id.Seq) {

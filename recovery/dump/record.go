@@ -27,12 +27,34 @@ type headerRecord struct {
 
 // queueRecord is a queue's definition.
 type queueRecord struct {
-	Type          string `json:"type" msgpack:"type"`
-	ID            uint64 `json:"id" msgpack:"id"`
-	Queue         []byte `json:"-" msgpack:"queue"`
-	Expires       millis `json:"expires" msgpack:"expires,omitempty"`
-	UnknownFields uint64 `json:"unknown_fields" msgpack:"unknown_fields,omitempty"`
-	Unknown       []byte `json:"-" msgpack:"unknown,omitempty"`
+	Type          string          `json:"type" msgpack:"type"`
+	ID            uint64          `json:"id" msgpack:"id"`
+	Queue         []byte          `json:"-" msgpack:"queue"`
+	Expires       millis          `json:"expires" msgpack:"expires,omitempty"`
+	Settings      *settingsRecord `json:"settings" msgpack:"settings,omitempty"`
+	Counters      *countersRecord `json:"counters" msgpack:"counters,omitempty"`
+	UnknownFields uint64          `json:"unknown_fields" msgpack:"unknown_fields,omitempty"`
+	Unknown       []byte          `json:"-" msgpack:"unknown,omitempty"`
+}
+
+// settingsRecord is a part of a queueRecord.
+type settingsRecord struct {
+	MaxAttempts uint64 `json:"max_attempts" msgpack:"max_attempts,omitempty"`
+	Lease       millis `json:"lease" msgpack:"lease,omitempty"`
+	BackoffMin  millis `json:"backoff_min" msgpack:"backoff_min,omitempty"`
+	BackoffMax  millis `json:"backoff_max" msgpack:"backoff_max,omitempty"`
+	DeadLetter  []byte `json:"-" msgpack:"dead_letter,omitempty"`
+	Retain      millis `json:"retain" msgpack:"retain,omitempty"`
+}
+
+// countersRecord is a part of a queueRecord.
+type countersRecord struct {
+	Pushed  uint64 `json:"pushed" msgpack:"pushed"`
+	Popped  uint64 `json:"popped" msgpack:"popped"`
+	Acked   uint64 `json:"acked" msgpack:"acked"`
+	Nacked  uint64 `json:"nacked" msgpack:"nacked"`
+	Expired uint64 `json:"expired" msgpack:"expired"`
+	Dead    uint64 `json:"dead" msgpack:"dead"`
 }
 
 // packetRecord is one packet.
@@ -42,6 +64,7 @@ type packetRecord struct {
 	ID         string        `json:"id" msgpack:"id"`
 	Priority   *uint64       `json:"priority" msgpack:"priority"`
 	Sequence   sequence      `json:"sequence" msgpack:"sequence"`
+	Identity   sequence      `json:"identity" msgpack:"identity,omitempty"` // 0: the sequence
 	Key        optionalBytes `json:"-" msgpack:"key,omitempty"`
 	Payload    []byte        `json:"-" msgpack:"payload,omitempty"`
 	Expires    millis        `json:"expires" msgpack:"expires,omitempty"`
@@ -51,6 +74,21 @@ type packetRecord struct {
 	Attempts   uint64        `json:"attempts" msgpack:"attempts,omitempty"`
 	EnqueuedAt millis        `json:"enqueued_at" msgpack:"enqueued_at,omitempty"`
 	Producer   []byte        `json:"-" msgpack:"producer,omitempty"`
+	triedRecord
+}
+
+// triedRecord is the part of a packetRecord that tells what was tried with the packet.
+type triedRecord struct {
+	Until        millis        `json:"until" msgpack:"until,omitempty"`
+	Token        sequence      `json:"token" msgpack:"token,omitempty"`
+	FirstClaim   millis        `json:"first_claim" msgpack:"first_claim,omitempty"`
+	LastClaim    millis        `json:"last_claim" msgpack:"last_claim,omitempty"`
+	Consumer     []byte        `json:"-" msgpack:"consumer,omitempty"`
+	Origin       optionalBytes `json:"-" msgpack:"origin,omitempty"` // a queue may have an empty name
+	OriginID     uint64        `json:"origin_id" msgpack:"origin_id,omitempty"`
+	Reason       []byte        `json:"-" msgpack:"reason,omitempty"`
+	Progress     *uint64       `json:"progress" msgpack:"progress,omitempty"`
+	ProgressText []byte        `json:"-" msgpack:"progress_text,omitempty"`
 }
 
 // keyRecord is a string, a hash, or a field of the hash before it.
@@ -136,4 +174,45 @@ func newHeader(marks storage.Marks, payload Encoding) *headerRecord {
 		h.Payload = string(None)
 	}
 	return h
+}
+
+func newSettings(s *storage.Settings) *settingsRecord {
+	if s == nil {
+		return nil
+	}
+	return &settingsRecord{uint64(s.MaxAttempts), millis(s.Lease), millis(s.BackoffMin), millis(s.BackoffMax), s.DeadLetter, millis(s.Retain)}
+}
+
+// settings are those of the record. What is out of range is for the checker to say.
+func (r *settingsRecord) settings() *storage.Settings {
+	if r == nil {
+		return nil
+	}
+	return &storage.Settings{
+		MaxAttempts: uint32(r.MaxAttempts), Lease: int64(r.Lease), BackoffMin: int64(r.BackoffMin), BackoffMax: int64(r.BackoffMax),
+		DeadLetter: r.DeadLetter, Retain: int64(r.Retain),
+	}
+}
+
+func newCounters(c storage.Counters) *countersRecord {
+	if c == (storage.Counters{}) {
+		return nil
+	}
+	r := countersRecord(c)
+	return &r
+}
+
+func (r *countersRecord) counters() storage.Counters {
+	if r == nil {
+		return storage.Counters{}
+	}
+	return storage.Counters(*r)
+}
+
+// ownIdentity is a packet's identity, 0 if that is its sequence.
+func ownIdentity(id storage.PacketID, p *storage.Packet) uint64 {
+	if p.Identity == id.Seq {
+		return 0
+	}
+	return p.Identity
 }

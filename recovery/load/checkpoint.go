@@ -28,6 +28,8 @@ type checkpoint struct {
 	Keys    int64  `msgpack:"keys"`     // strings and hashes
 	Taken   int64  `msgpack:"taken"`    // strings and hashes that were left out: their names were taken
 	KeyBase uint64 `msgpack:"key_base"` // the last number of a key in the folder before the load
+
+	QueueBase uint32 `msgpack:"queue_base"` // the folder's next queue before the load; 0: not known
 }
 
 const checkpointVersion = 1

@@ -119,7 +119,7 @@ func (l *loader) putField(_ *storage.Head, f *storage.Field) error {
 // roomForKey makes room for a string, a hash or a field.
 func (l *loader) roomForKey(name, value []byte) error {
 	n := dump.KeyBound(name, value)
-	if err := l.roomFor(n); err != nil {
+	if err := l.roomFor(n, 0); err != nil {
 		return err
 	}
 	if n > l.limits.MaxRecord {

@@ -173,7 +173,7 @@ func TestAFolderWithKeysIsNotEmptyAndOneWithDeadKeysIs(t *testing.T) {
 
 func TestAQueueThatHasExpiredIsNotLoaded(t *testing.T) {
 	text, _ := dumpOf(t, recoverytest.OneOfEach(), dump.Options{})
-	text = bytes.Replace(text, []byte(`"queue":"jobs"}`), []byte(fmt.Sprintf(`"queue":"jobs","expires":%d}`, recoverytest.Later)), 1)
+	text = bytes.Replace(text, []byte(`"queue":"jobs",`), []byte(fmt.Sprintf(`"queue":"jobs","expires":%d,`, recoverytest.Later)), 1)
 	end := bytes.LastIndex(text, []byte(`,"hash":`))
 	text = append(text[:end], "}\n"...)
 	dir := t.TempDir()

@@ -256,7 +256,7 @@ func (l *loader) prepare(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w: %s holds %s; load into a new folder, or merge", ErrNotEmpty, l.dir, what)
 	default:
-		l.state.Base, l.state.KeyBase = control.NextSeq, control.LastKey
+		l.state.Base, l.state.KeyBase, l.state.QueueBase = control.NextSeq, control.LastKey, control.NextQueue
 	}
 	if found.dead {
 		if err := contents.DeleteDead(ctx, l.store, l.Now, nil); err != nil {
@@ -305,13 +305,14 @@ func (l *loader) count(ctx context.Context) (f found, err error) {
 			return nil
 		},
 		Field: func(_ *storage.Field, dead bool) error { f.dead = f.dead || dead; return nil },
-		Packet: func(id storage.PacketID, _ *storage.Meta, dead bool) error {
+		Packet: func(id storage.PacketID, _ *storage.Meta, _ *contents.Tried, dead bool) error {
 			if f.dead = f.dead || dead; !dead {
 				f.packets++
 				l.takeList(queues, id.Queue)
 			}
 			return nil
 		},
+		Orphan: func(*contents.Tried) error { f.dead = true; return nil },
 	})
 	if err != nil {
 		return f, err
@@ -333,6 +334,9 @@ func (l *loader) clear(ctx context.Context) error {
 	err := l.store.Queues(func(q storage.Queue) error {
 		if q.RestFields > 0 {
 			return fmt.Errorf("%w: queue %q has settings that this version does not know; load into a new folder, or merge", ErrNotEmpty, q.Name)
+		}
+		if q.Settings != nil && !q.Expired(l.Now) {
+			return fmt.Errorf("%w: queue %q has settings; load into a new folder, or merge", ErrNotEmpty, q.Name)
 		}
 		return nil
 	})

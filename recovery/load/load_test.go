@@ -157,7 +157,7 @@ func lists(t testing.TB, dir string) map[string][]string {
 	found := make(map[string][]string)
 	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{Now: 1})), dump.ReadOptions{
 		Queue: func(q *storage.Queue) error { found[string(q.Name)] = nil; return nil },
-		Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet) error {
+		Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet, _ *dump.Delivery) error {
 			found[string(q.Name)] = append(found[string(q.Name)], fmt.Sprintf("%d %s %d", id.Priority, p.Payload, p.Expiry))
 			return nil
 		},

@@ -78,6 +78,33 @@ func (l *loader) prepareMerge(ctx context.Context, m storage.Marks) error {
 	})
 }
 
+// isNew says that the folder did not have a queue of that number before the load.
+func (l *loader) isNew(id uint32) bool { return l.state.QueueBase > 0 && id >= l.state.QueueBase }
+
+// merge fits a packet and its delivery state into the folder: there they go by another sequence,
+// and tokens mean nothing, so claims end. A queue of the origin's name is made if there is none:
+// its own record may still come.
+func (l *loader) merge(id *storage.PacketID, p *storage.Packet, d *dump.Delivery) (err error) {
+	id.Seq = l.merged(id.Seq)
+	p.Identity = 0
+	if d == nil {
+		return nil
+	}
+	if d.State == storage.Claimed {
+		d.State, d.Until = storage.Waiting, 0
+	}
+	d.Identity, d.Token = id.Seq, 0
+	if d.OriginName == nil {
+		return nil
+	}
+	fresh := false
+	if d.Origin, fresh, err = l.names.number(d.OriginName); fresh {
+		l.batch.PutQueue(storage.Queue{ID: d.Origin, Name: d.OriginName})
+		l.marks.NextQueue = l.names.next
+	}
+	return err
+}
+
 // merged returns the sequence that a packet of the dump gets in a merge.
 func (l *loader) merged(seq uint64) uint64 {
 	return l.state.Base + (seq - l.in.Marks().LowSeq - 1)

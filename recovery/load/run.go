@@ -21,7 +21,9 @@ func (l *loader) validate(ctx context.Context) error {
 		return nil
 	}
 	queues, bytes := 0, 0
-	packet := func(q *storage.Queue, _ storage.PacketID, _ *storage.Packet) error { return l.checkList(q) }
+	packet := func(q *storage.Queue, _ storage.PacketID, _ *storage.Packet, _ *dump.Delivery) error {
+		return l.checkList(q)
+	}
 	err := l.in.Run(ctx, dump.ReadOptions{Packet: packet, Queue: func(q *storage.Queue) error {
 		if l.names.has(q.Name) {
 			return nil
@@ -108,21 +110,32 @@ func (l *loader) putQueue(defined *storage.Queue) error {
 	if stored {
 		return nil
 	}
-	if err := l.makeRoom(len(q.Name) + len(q.Rest)); err != nil {
+	if err := l.makeRoom(queueBound(&q)); err != nil {
 		return err
 	}
 	l.state.Queues++
-	if fresh { // else its own settings stay
+	if fresh || l.Merge && l.isNew(q.ID) { // else its own settings stay
 		l.batch.PutQueue(q)
 	}
 	return nil
 }
 
-func (l *loader) putPacket(q *storage.Queue, id storage.PacketID, p *storage.Packet) error {
+// queueBound is at least the length of a queue's definition.
+func queueBound(q *storage.Queue) int {
+	const overhead = 256
+	n := overhead + len(q.Name) + len(q.Rest)
+	if q.Settings != nil {
+		n += len(q.Settings.DeadLetter)
+	}
+	return n
+}
+
+func (l *loader) putPacket(q *storage.Queue, id storage.PacketID, p *storage.Packet, d *dump.Delivery) error {
 	if stored, err := l.stored(); stored || err != nil {
 		return err
 	}
-	if p.Expired(l.Now) || l.queue == 0 {
+	leased := d.Leased(l.Now) && !l.Merge
+	if p.Expired(l.Now) && !leased || l.queue == 0 {
 		l.state.Expired++
 		return nil
 	}
@@ -130,30 +143,54 @@ func (l *loader) putPacket(q *storage.Queue, id storage.PacketID, p *storage.Pac
 		return err
 	}
 	id.Queue = l.queue
-	if l.Merge {
-		id.Seq = l.merged(id.Seq)
-	}
 	if p.Key == nil && storage.IsLarge(len(p.Payload)) {
 		p.Hash = storage.ValueHash(p.Payload) // which no dump has
 	}
-	if err := l.roomFor(dump.RecordBound(p)); err != nil {
+	if err := l.roomFor(dump.RecordBound(p), deliveryBound(d)); err != nil {
 		return err
+	}
+	if l.Merge {
+		if err := l.merge(&id, p, d); err != nil {
+			return err
+		}
 	}
 	if n := len(l.batch.Record(l.batch.Put(id, p))); n > l.limits.MaxRecord {
 		return fmt.Errorf("the packet has a record of %d bytes: a folder on a disk this small takes at most %d", n, l.limits.MaxRecord)
+	}
+	if d != nil {
+		l.putDelivery(d)
 	}
 	l.state.Packets++
 	return nil
 }
 
-// roomFor makes room for a record of at most n bytes.
-func (l *loader) roomFor(n int) error {
+// deliveryBound is at least what a delivery state adds to a batch, with a queue for its origin.
+func deliveryBound(d *dump.Delivery) int {
+	const overhead = 512
+	if d == nil {
+		return 0
+	}
+	return overhead + len(d.Consumer) + len(d.OriginName) + len(d.Reason) + len(d.Progress)
+}
+
+func (l *loader) putDelivery(d *dump.Delivery) {
+	l.batch.PutDelivery(&d.Delivery, 0)
+	if d.Reason != nil {
+		l.batch.PutNote(storage.NoteID{Identity: d.Identity, Kind: storage.NoteReason}, d.Reason, 0)
+	}
+	if d.Progress != nil {
+		l.batch.PutNote(storage.NoteID{Identity: d.Identity, Kind: storage.NoteProgress}, d.Progress, 0)
+	}
+}
+
+// roomFor makes room for a record of at most n bytes, and for more bytes of others.
+func (l *loader) roomFor(n, more int) error {
 	if n > l.limits.MaxRecord && !l.largeTables {
 		if err := l.enlarge(); err != nil {
 			return err
 		}
 	}
-	return l.makeRoom(n)
+	return l.makeRoom(n + more)
 }
 
 // enlarge opens the store again, with memory tables that take longer records.

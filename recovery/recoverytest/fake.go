@@ -15,6 +15,7 @@ const Later = 4_000_000_000_000
 // Fake is a snapshot of what a test wrote down. Records come in the order of the list.
 type Fake struct {
 	Keys
+	Tries
 	Counted   storage.Control
 	Defined   []storage.Queue
 	Stored    []Packet
@@ -76,6 +77,7 @@ func (s *Fake) Count() {
 		s.Counted.Add(p.ID, p.Packet.Expiry)
 	}
 	s.Keys.Tally(&s.Counted.Tally)
+	s.Tries.Tally(&s.Counted.Tally)
 }
 
 // Put adds a packet behind the others.
@@ -88,10 +90,13 @@ func OneOfEach() *Fake {
 	s := &Fake{
 		Counted: storage.Control{Tally: storage.Tally{Live: 10}, Marks: storage.Marks{NextSeq: 1<<63 + 100, LowSeq: 1<<63 - 1, NextQueue: 10, LastKey: 10}},
 		Defined: []storage.Queue{
-			{ID: 1, Name: []byte("jobs")},
+			{
+				ID: 1, Name: []byte("jobs"), Counters: storage.Counters{Pushed: 9, Popped: 8, Acked: 7, Nacked: 6, Expired: 5, Dead: 4},
+				Settings: &storage.Settings{MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000, DeadLetter: []byte{0xff, 0}, Retain: 1},
+			},
 			{ID: 2, Name: []byte("empty \"\n"), Expiry: Later + 5},
 			{ID: 5, Name: []byte{0xff, 0}, Rest: []byte{22, 0xc3, 23, 0xa1, 'x'}, RestFields: 2},
-			{ID: 6, Name: []byte{}},
+			{ID: 6, Name: []byte{}, Settings: &storage.Settings{}},
 			{ID: 7, Name: []byte("jobs"), Dropped: true},
 		},
 	}
@@ -105,12 +110,28 @@ func OneOfEach() *Fake {
 		Attempts: 3, Producer: "worker-1", NotBefore: -5,
 		Tags: []storage.Tag{{Name: "a", Value: "b\""}, {Name: "c", Value: ""}},
 	})
-	s.Put(5, 3, base+5, storage.Packet{Tags: []storage.Tag{{Name: "a", Value: "\xff"}, {Name: "a", Value: ""}}, Producer: "\xfd"})
+	s.Put(5, 3, base+5, storage.Packet{Tags: []storage.Tag{{Name: "a", Value: "\xff"}, {Name: "a", Value: ""}}, Producer: "\xfd", Identity: base + 20})
 	s.Put(5, 3, base+6, storage.Packet{Expiry: Later, Payload: []byte("expired")})
 	s.Put(6, 9, base+8, storage.Packet{Payload: bytes.Repeat([]byte("long "), 206), Expiry: Later + 1})
 	s.Put(7, 9, base+9, storage.Packet{Payload: []byte("dropped")})
+	s.putDeliveries(base)
 	s.putKeys()
 	return s
+}
+
+// putDeliveries adds a delivery state of each shape, in the order of the identities.
+func (s *Fake) putDeliveries(base uint64) {
+	s.Try(storage.Delivery{
+		Identity: base, State: storage.Claimed, Until: Later + 9, Attempts: 1, Token: base + 30, FirstClaim: Later - 3, LastClaim: Later - 3, Consumer: "w\"",
+	}).Progress = []byte("\x28half")
+	s.Try(storage.Delivery{
+		Identity: base + 1, State: storage.Dead, Attempts: 5, Token: base + 31, FirstClaim: Later - 9, LastClaim: Later - 1, Consumer: "\xfb",
+	}).Reason = []byte("the disk \a is full")
+	s.Try(storage.Delivery{Identity: base + 2, State: storage.Done, Attempts: 1, Token: base + 32})
+	s.Try(storage.Delivery{Identity: base + 3, Until: Later + 2, Attempts: 2, Token: base + 33, Expiry: Later + 2}).Progress = []byte{0}
+	s.Try(storage.Delivery{Identity: base + 6, State: storage.Claimed, Until: Later, Attempts: 1, Token: base + 34, Expiry: Later}) // both have ended
+	s.Try(storage.Delivery{Identity: base + 8, Origin: 5, Expiry: Later + 1}).Reason = []byte{0xfa}
+	s.Try(storage.Delivery{Identity: base + 20, Origin: 6, Attempts: 1 << 20, Token: base + 35})
 }
 
 // putKeys adds a string and a hash of each shape, and what nobody can reach.

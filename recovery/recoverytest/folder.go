@@ -39,6 +39,11 @@ func InFolder(tb testing.TB, src *Fake) (dir string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	for i := range src.Tried {
+		if src.Tried[i].put(&b); i%perBatch == 0 {
+			apply(tb, s, &b)
+		}
+	}
 	apply(tb, s, &b)
 	if err := s.Close(); err != nil {
 		tb.Fatal(err)

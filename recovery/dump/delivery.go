@@ -1,0 +1,205 @@
+package dump
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// Delivery is the delivery state of a packet with its notes, and with the name of its origin.
+type Delivery struct {
+	storage.Delivery
+	OriginName       []byte // nil: it has no origin, or one that is not in the dump
+	Reason, Progress []byte // nil: none
+}
+
+// Leased reports whether somebody holds the packet. d may be nil.
+func (d *Delivery) Leased(now int64) bool {
+	return d != nil && d.State == storage.Claimed && (d.Until == 0 || d.Until > now)
+}
+
+// The states of a packet, as a dump shows them. The first three follow from its other fields and
+// the time.
+const (
+	stateReady        = "ready"
+	stateDelayed      = "delayed"
+	stateUnselectable = "unselectable"
+	stateClaimed      = "claimed"
+	stateDead         = "dead"
+	stateDone         = "done"
+)
+
+func stateOf(priority uint32, notBefore int64, d *Delivery, now int64) string {
+	if d != nil {
+		switch d.State {
+		case storage.Claimed:
+			return stateClaimed
+		case storage.Dead:
+			return stateDead
+		case storage.Done:
+			return stateDone
+		}
+		notBefore = max(notBefore, d.Until)
+	}
+	switch {
+	case priority == 0:
+		return stateUnselectable
+	case notBefore > now:
+		return stateDelayed
+	}
+	return stateReady
+}
+
+// attemptsOf are those of the delivery state if there is one.
+func attemptsOf(p *storage.Packet, d *Delivery) uint32 {
+	if d != nil {
+		return d.Attempts
+	}
+	return p.Attempts
+}
+
+// newTried makes the part of a packet's record that tells of its delivery state.
+func newTried(d *Delivery) (r triedRecord) {
+	if d == nil {
+		return r
+	}
+	r = triedRecord{
+		Until: millis(d.Until), Token: sequence(d.Token), FirstClaim: millis(d.FirstClaim), LastClaim: millis(d.LastClaim),
+		Consumer: []byte(d.Consumer), Reason: d.Reason,
+	}
+	if d.OriginName != nil {
+		r.Origin, r.OriginID = d.OriginName, uint64(d.Origin)
+	}
+	if len(d.Progress) > 0 {
+		percent := uint64(d.Progress[0])
+		r.Progress, r.ProgressText = &percent, d.Progress[1:]
+	}
+	return r
+}
+
+// maxTried bounds the bytes of a consumer's name, of a reason and of a progress.
+const maxTried = 0xffff
+
+// checkDelivery says why no dump with this delivery state could be loaded.
+func checkDelivery(d *Delivery, m storage.Marks) error {
+	switch {
+	case d.Identity <= m.LowSeq || d.Identity >= m.NextSeq || d.Token >= m.NextSeq:
+		return fmt.Errorf("the packet has the identity %d and the token %d: expected an identity between the marks %d and %d, and a token below the second",
+			d.Identity, d.Token, m.LowSeq, m.NextSeq)
+	case len(d.Consumer) > maxTried || len(d.Reason) > maxTried || len(d.Progress) > maxTried:
+		return fmt.Errorf("the packet's consumer has %d bytes, its reason %d and its progress %d: at most %d each",
+			len(d.Consumer), len(d.Reason), len(d.Progress), maxTried)
+	case d.State > storage.Done:
+		return fmt.Errorf("the packet has the unknown state %d", d.State)
+	}
+	return nil
+}
+
+// deliveryRecord makes a delivery state of a packet's record, nil if nothing was tried with it.
+// Attempts alone stay with the packet.
+func (c *checker) deliveryRecord(r *packetRecord, p *storage.Packet, seq uint64) (*Delivery, error) {
+	t := &r.triedRecord
+	d := &c.delivery
+	*d = Delivery{Delivery: storage.Delivery{
+		Identity: cmp.Or(p.Identity, seq), Until: int64(t.Until), Attempts: p.Attempts, Token: uint64(t.Token),
+		FirstClaim: int64(t.FirstClaim), LastClaim: int64(t.LastClaim), Consumer: string(t.Consumer), Expiry: p.Expiry,
+	}, OriginName: t.Origin, Reason: t.Reason}
+	switch r.State {
+	case "", stateReady, stateDelayed, stateUnselectable:
+	case stateClaimed:
+		d.State = storage.Claimed
+	case stateDead:
+		d.State = storage.Dead
+	case stateDone:
+		d.State = storage.Done
+	default:
+		return nil, fmt.Errorf("the packet has the state %q: expected ready, delayed, unselectable, claimed, dead or done", r.State)
+	}
+	switch {
+	case t.OriginID >= uint64(c.marks.NextQueue), (t.OriginID == 0) != (t.Origin == nil), len(t.Origin) > storage.MaxName:
+		return nil, fmt.Errorf("the packet has the origin %.100q and the origin_id %d: expected the name of a queue and its id, or neither", t.Origin, t.OriginID)
+	case t.Progress == nil && t.ProgressText != nil, t.Progress != nil && *t.Progress > math.MaxUint8:
+		return nil, errors.New("the packet's progress is not in percent")
+	case t.Progress != nil:
+		d.Progress = append([]byte{byte(*t.Progress)}, t.ProgressText...)
+	}
+	d.Origin = uint32(t.OriginID)
+	if err := checkDelivery(d, c.marks); err != nil {
+		return nil, err
+	}
+	if d.State == storage.Waiting && d.Until|d.FirstClaim|d.LastClaim == 0 && d.Token == 0 && d.Origin == 0 &&
+		d.Consumer == "" && d.Reason == nil && d.Progress == nil {
+		return nil, nil
+	}
+	p.Attempts = 0
+	return d, nil
+}
+
+// readDeliveries notes which packets have a delivery state. A salvage leaves out those that cannot
+// be read or loaded, and widens the marks until they hold the others.
+func (d *dumper) readDeliveries(m *storage.Marks) error {
+	var tally storage.Tally
+	unread := uint64(0)
+	err := d.src.Deliveries(func(state *storage.Delivery, reason, progress []byte, damage error) error {
+		if damage == nil {
+			tally.AddDelivery(state.Identity)
+			if d.Salvage {
+				widen(m, max(state.Identity, state.Token))
+			}
+			damage = checkDelivery(&Delivery{Delivery: *state, Reason: reason, Progress: progress}, *m)
+		} else {
+			unread++
+		}
+		switch {
+		case damage == nil:
+			d.tried = append(d.tried, state.Identity)
+		case !d.Salvage:
+			return fmt.Errorf("%w: the delivery state of packet %d: %w", storage.ErrDamaged, state.Identity, damage)
+		default:
+			d.finding(storage.FindingRecord, fmt.Sprint("delivery state ", state.Identity), "it is left out: %v", damage)
+		}
+		return nil
+	})
+	if err != nil && !(d.Salvage && errors.Is(err, storage.ErrDamaged)) {
+		return fmt.Errorf("read delivery states: %w", err)
+	}
+	var mismatch *storage.MismatchError
+	if d.Salvage && d.control.Epoch != 0 && errors.As(d.control.CheckDeliveries(tally, unread), &mismatch) {
+		f := mismatch.Finding()
+		d.finding(f.Kind, f.Key, "%s", f.What)
+	}
+	return nil
+}
+
+// widen raises the mark of the next sequence above n, unless no store comes there.
+func widen(m *storage.Marks, n uint64) {
+	if n <= 1<<64-2-SequenceMargin {
+		m.NextSeq = max(m.NextSeq, n+1)
+	}
+}
+
+// readDelivery reads the delivery state of a packet into buf. It returns nil if there is none.
+func (d *dumper) readDelivery(identity uint64, buf *Delivery) (*Delivery, error) {
+	if _, there := slices.BinarySearch(d.tried, identity); !there {
+		return nil, nil
+	}
+	err := d.src.ReadDelivery(identity, func(state *storage.Delivery, reason, progress []byte) error {
+		buf.Delivery, buf.OriginName = *state, d.originName(state.Origin)
+		buf.Reason, buf.Progress = append(buf.Reason[:0], reason...), append(buf.Progress[:0], progress...)
+		return nil
+	})
+	return buf, err
+}
+
+// originName is the name of a queue of the dump; nil if it has no such queue.
+func (d *dumper) originName(id uint32) []byte {
+	at, there := slices.BinarySearchFunc(d.queues, id, func(q *storage.Queue, id uint32) int { return cmp.Compare(q.ID, id) })
+	if !there {
+		return nil
+	}
+	return d.queues[at].Name
+}
