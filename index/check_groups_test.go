@@ -122,7 +122,7 @@ func (c *checker) identities() error {
 			}
 		}
 	}
-	if c.seen == 0 || t.buckets.size > max(minBuckets, 5*c.seen+5) {
+	if c.seen == 0 || t.buckets.size < c.seen || t.buckets.size > max(minBuckets, 5*c.seen) {
 		return fmt.Errorf("index: %d buckets of identities for %d packets", t.buckets.size, c.seen)
 	}
 	return c.same("identities", c.seen, chained)

@@ -255,6 +255,10 @@ func TestEveryPacketIsFoundByItsIdentity(t *testing.T) {
 	if x.identities.built || x.identities.next.bytes() > 20<<10 || x.identities.buckets.heads.bytes() > 20<<10 {
 		t.Errorf("an empty index keeps a table of %d bytes", x.identities.next.bytes()+x.identities.buckets.heads.bytes())
 	}
+	for i := range uint64(n / 5) {
+		pushUnique(x, q, i+1)
+	}
+	check(1, n/5)
 }
 
 func TestAClaimedPacketIsSmall(t *testing.T) {

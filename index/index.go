@@ -20,13 +20,13 @@ func New() *Index {
 	return &Index{keys: newKeyTable()}
 }
 
-// Push adds a packet and returns its number. It returns 0 and adds nothing when the queue is
-// unknown, the key is longer than MaxKey, or all 2^32-1 numbers are in use.
+// Push adds a packet and returns its number. It returns 0 and adds nothing when the queue or the
+// state is unknown, the key is longer than MaxKey, or all 2^32-1 numbers are in use.
 //
 // A packet that has expired is added all the same: the next Advance reports it, so that its record
 // can go too.
 func (x *Index) Push(e Entry, now int64) ID {
-	if !x.hasQueue(e.Queue) || len(e.Key) > MaxKey {
+	if !x.hasQueue(e.Queue) || e.State > Done || len(e.Key) > MaxKey {
 		return 0
 	}
 	id := x.entries.alloc()
