@@ -173,8 +173,17 @@ func TestALeaseThatEndedWhileTheServerWasDownEndsAtStart(t *testing.T) {
 	if err := w.ack(first); !errors.Is(err, broker.ErrStale) {
 		t.Fatalf("ack gave %v", err)
 	}
-	if again := w.claimOne(); again.Attempts != 2 || again.Token <= first.Token {
+	again := w.claimOne()
+	if again.Attempts != 2 || again.Token <= first.Token || string(again.Reason) != "the lease of w1 ended" {
 		t.Fatalf("claimed %+v", again)
+	}
+	s := broker.DefaultSettings()
+	s.MaxAttempts = 2
+	w.set(s)
+	w.now.Add(30_000)
+	w.restart()
+	if got := w.claim("q", broker.ClaimRequest{}); len(got) != 0 {
+		t.Fatalf("claimed %+v, which was tried too often", got)
 	}
 }
 

@@ -121,15 +121,17 @@ func (r *restorer) apply(t *tried, e *index.Entry, dropped bool) {
 	if t.consumer != 0 && !dropped {
 		e.Delivery.Consumer = r.worker(e.Queue, t.consumer)
 	}
-	switch {
-	case t.leased(r.Now):
-		e.State, e.Until = index.Claimed, t.until
+	if t.leased(r.Now) {
 		r.state.Report.Claimed++
-	case t.state == storage.Dead:
+	}
+	switch t.state {
+	case storage.Claimed: // a lease that has ended ends as soon as the index advances
+		e.State, e.Until = index.Claimed, t.until
+	case storage.Dead:
 		e.State, e.Until = index.Dead, 0
-	case t.state == storage.Done:
+	case storage.Done:
 		e.State, e.Until = index.Done, 0
-	case t.state == storage.Waiting:
+	case storage.Waiting:
 		e.Until = max(e.Until, t.until)
 	}
 }

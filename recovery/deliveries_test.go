@@ -67,7 +67,7 @@ func TestPacketsStartInTheStateThatTheirDeliveryStatesSay(t *testing.T) {
 		"waiting for the other of two moments": {storage.Waiting, now + 9, now + 5, index.Delayed, now + 9},
 		"claimed":                              {storage.Claimed, now + 1, 0, index.Claimed, now + 1},
 		"claimed, with a lease without end":    {storage.Claimed, 0, 0, index.Claimed, 0},
-		"claimed, and the lease has ended":     {storage.Claimed, now, 0, index.Ready, 0},
+		"claimed, and the lease has ended":     {storage.Claimed, now, 0, index.Claimed, now},
 		"dead":                                 {storage.Dead, 0, now + 5, index.Dead, 0},
 		"done":                                 {storage.Done, 0, now + 5, index.Done, 0},
 	} {
