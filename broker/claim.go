@@ -18,13 +18,17 @@ type ClaimRequest struct {
 
 // Claim lends packets to a consumer: they are nobody else's until their leases end. The reply goes
 // to c's receiver, with details. It has no packets if none can be selected or the queue is unknown.
-// It brings what ClaimRoom says.
+// It brings what ClaimRoom says of so many packets as there are.
 func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	count := max(1, r.Count)
 	if r.Group {
 		count = MaxCount
 	}
-	if err := tx.begin(ClaimRoom(count, len(r.Consumer))); err != nil {
+	room := ClaimRoom(count, len(r.Consumer))
+	if tx.atomic { // what it takes is known below
+		room = Room{}
+	}
+	if err := tx.begin(room); err != nil {
 		return err
 	}
 	b := tx.b
@@ -41,6 +45,11 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 		selection.Limit.Packets = MaxCount
 		b.selectPackets(q, r.Selection, selection)
 		bytes = b.scratchBytes()
+		if tx.atomic {
+			if err := tx.use(ClaimRoom(len(b.scratch), len(r.Consumer))); err != nil {
+				return err
+			}
+		}
 		if err := tx.useReply(bytes); err != nil {
 			return err
 		}
@@ -75,7 +84,7 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 		if d.FirstClaim == 0 {
 			d.FirstClaim = tx.now
 		}
-		d.LastClaim, d.Token = tx.now, b.nextSeq(Newest)
+		d.LastClaim, d.Token = tx.now, b.nextToken()
 		if d.Attempts < ^uint16(0) {
 			d.Attempts++
 		}
@@ -87,6 +96,15 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 	if len(b.scratch) > 0 {
 		b.touch(q)
 	}
+}
+
+// nextToken returns the token of a new claim. The first sequence of a store is none: clients see it
+// as 0, which stands for no token.
+func (b *Broker) nextToken() uint64 {
+	if token := b.nextSeq(Newest); token != middle {
+		return token
+	}
+	return b.nextSeq(Newest)
 }
 
 // hold makes a worker, which may be none, the last that claimed a packet.

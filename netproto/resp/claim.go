@@ -60,11 +60,13 @@ func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
 
 // consumerName is who claims if the request does not say: the client's name, or its address.
 func (s *session) consumerName() []byte {
-	name := s.client.name
-	if name == "" {
-		name = s.peer.Remote().String()
+	if name := s.client.name; name != "" {
+		return []byte(name[:min(len(name), broker.MaxConsumer)])
 	}
-	return []byte(name[:min(len(name), broker.MaxConsumer)])
+	if s.address == nil {
+		s.address = []byte(s.peer.Remote().String())
+	}
+	return s.address
 }
 
 // first returns the first of the queues that has something to take, and how many packets. Without
@@ -95,7 +97,7 @@ func (t *take) roomFor(packets int) broker.Room {
 	return broker.Room{Deletes: packets}
 }
 
-// most is the most packets that the take can bring. A group may be of any size.
+// most is the most packets that the take can bring.
 func (t *take) most() int {
 	switch {
 	case !t.selection.Group:
@@ -104,6 +106,21 @@ func (t *take) most() int {
 		return broker.MaxCount
 	}
 	return broker.MaxGroup
+}
+
+// maxWaitedClaims is the most packets that a blocked QCLAIM takes at once: they must fit a batch
+// together with the largest packet.
+const maxWaitedClaims = 100
+
+// afterWait makes the take one that has waited, and returns what it brings then. A group may bring
+// more if the batch has room.
+func (t *take) afterWait() broker.Room {
+	if t.claims {
+		t.selection.Count = min(t.selection.Count, maxWaitedClaims)
+	}
+	room := t.roomFor(min(t.most(), maxWaitedClaims))
+	room.Elastic = t.selection.Group
+	return room
 }
 
 // takeWaiter is a blocked QPOP or QCLAIM.
@@ -131,12 +148,11 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	if err != nil {
 		return err
 	}
-	queue, n, err := t.first(tx)
+	queue, _, err := t.first(tx)
 	switch {
 	case err != nil:
 		return err
 	case queue != nil:
-		t.selection.Count = min(t.selection.Count, n)
 		return t.from(s, tx, queue)
 	case t.block < 0:
 		s.array(0)
@@ -151,7 +167,8 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	}
 	queues := t.queues
 	t.queues, t.consumer = nil, bytes.Clone(t.consumer)
-	return s.wait(tx, &takeWaiter{s, t}, queues, t.roomFor(t.most()), until)
+	room := t.afterWait()
+	return s.wait(tx, &takeWaiter{s, t}, queues, room, until)
 }
 
 func qpopRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
@@ -167,17 +184,18 @@ func (s *session) takeRoom(tx *broker.Tx, args [][]byte, takes optionSet) broker
 	if err != nil {
 		return broker.Room{}
 	}
-	if s.multi.on || t.claims && t.selection.Group { // the commands before it may push
-		return t.roomFor(t.most())
-	}
-	queue, n, err := t.first(tx)
-	if err == nil && t.selection.Group { // it may have packets of priority 0
-		n, err = tx.Unfinished(queue)
-	}
-	if err != nil {
+	n := t.most()
+	queue, ready, err := t.first(tx)
+	switch {
+	case err != nil:
 		return broker.Room{}
+	case t.selection.Group: // it may have packets of priority 0
+		ready, _ = tx.Unfinished(queue)
+		n = min(n, ready)
+	case !s.multi.on: // in a transaction the commands before it may push
+		n = min(n, ready)
 	}
-	return t.roomFor(min(n, t.most()))
+	return t.roomFor(n)
 }
 
 func qack(s *session, tx *broker.Tx, args [][]byte) error {

@@ -21,6 +21,7 @@ type session struct {
 	resp3      bool // RESP3 was agreed on
 	authorized bool // the password was given, or there is none
 	client     client
+	address    []byte // of the client; nil until it is needed
 	multi      transaction
 	channels   map[string]struct{} // subscribed to
 	patterns   map[string]struct{}

@@ -1,0 +1,215 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// start is the time at which a door's clock stands.
+const start = 1_700_000_000_000
+
+// resp3 makes the connection speak RESP3.
+func (c *conn) resp3() *conn {
+	c.t.Helper()
+	c.send(request("HELLO", "3"))
+	for c.readLine() != "*0" {
+	}
+	return c
+}
+
+// claimOf is the reply to a claim of one packet, of which it has the fields that it cannot lack.
+func claimOf(queue string, id int, payload string, attempt, token int, leaseEnd int64, consumer string) string {
+	return wire(fmt.Sprintf(`*1
+*20
+"id" | "%d"
+"queue" | "%s"
+"payload" | "%s"
+"priority" | :100
+"attempt" | :%d
+"enqueued" | :%d
+"token" | :%d
+"lease-end" | :%d
+"consumer" | "%s"
+"state" | "claimed"`, id, queue, payload, attempt, int64(start), token, leaseEnd, consumer))
+}
+
+const (
+	staleReply   = "-STALE the claim has ended: its lease ended, or it was acknowledged or returned\r\n"
+	noQueueReply = "-NOQUEUE no queue has this name: it holds no packets and has no settings\r\n"
+)
+
+func bulkReply(text string) string { return string(appendBulk(nil, text)) }
+
+func TestClaimsAreGivenOutInOrderAndOnlyOnce(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
+	c.ask("QPUSH q urgent PRIO 1", bulkReply("3"))
+	lease := int64(start + 30_000)
+	c.ask("QCLAIM q NEWEST CONSUMER w", strings.Replace(claimOf("q", 3, "urgent", 1, 4, lease, "w"), ":100\r\n", ":1\r\n", 1))
+	c.ask("QCLAIM empty q CONSUMER w", claimOf("q", 0, "a", 1, 5, lease, "w"))
+	c.ask("QCLAIM q NEWEST CONSUMER w", claimOf("q", 2, "c", 1, 6, lease, "w"))
+	c.ask("QCLAIM q COUNT 1000 CONSUMER w", claimOf("q", 1, "b", 1, 7, lease, "w"))
+	c.ask("QCLAIM q COUNT 1000", "*0\r\n")
+	c.ask("LLEN q", ":0\r\n")
+	c.ask("LPOP q", "$-1\r\n")
+	c.ask("QPOP q", "*0\r\n")
+	c.ask("TYPE q", "+list\r\n")
+	c.ask("QACK q 3 4 0 4 2 6 1 7 1 7", ":3\r\n") // 0 has another token, and 1 is gone the second time
+	c.ask("QACK q 0 4 2 6", ":0\r\n")
+	c.ask("QACK q 0 4", staleReply)
+	c.ask("EXISTS q", ":1\r\n")
+	c.ask("QACK q 0 5", ":1\r\n")
+	c.ask("EXISTS q", ":0\r\n")
+}
+
+func TestTheFirstTokenIsNotZero(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("RPUSH q a", ":1\r\n")
+	want := claimOf("q", -1, "a", 1, 1, start+30_000, "w")
+	c.ask("QCLAIM q CONSUMER w", strings.Replace(want, ":100\r\n", ":128\r\n", 1))
+	c.ask("QACK q -1 1", ":1\r\n")
+}
+
+func TestALeaseThatEndsReturnsThePacketWithAnotherToken(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QPUSH q x", bulkReply("0"))
+	c.ask("QCLAIM q LEASE 1000 CONSUMER a", claimOf("q", 0, "x", 1, 1, start+1000, "a"))
+	d.now.Add(999)
+	c.ask("QCLAIM q", "*0\r\n")
+	d.now.Add(1)
+	c.send(request("QCLAIM", "q", "CONSUMER", "b"))
+	for c.readLine() != "claimed" {
+	}
+	c.want(bulkReply("reason"))
+	c.readLine() // the length of the reason
+	if got := c.readLine(); got != "the lease of a ended" {
+		t.Errorf("the reason of a packet whose lease ended is %q", got)
+	}
+	c.ask("QACK q 0 1", staleReply)
+	c.ask("QEXTEND q 0 1 5", staleReply)
+	c.ask("QPROGRESS q 0 1 5", staleReply)
+	c.ask("QNACK q 0 1 DEAD", staleReply)
+	c.ask("QACK other 0 2", noQueueReply)
+	c.ask("QACK q 0 2", ":1\r\n")
+}
+
+func TestAPacketThatIsTriedTooOftenIsDead(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q MAX-ATTEMPTS 2 backoff-min 0 backoff-max 0", "+OK\r\n")
+	c.ask("QPUSH q x", bulkReply("0"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1, start+30_000, "w"))
+	c.ask("QNACK q 0 1", bulkReply("ready"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 2, 2, start+30_000, "w"))
+	c.ask("QNACK q 0 2 REASON poison", bulkReply("dead"))
+	c.ask("QCLAIM q", "*0\r\n")
+	c.ask("LLEN q", ":0\r\n")
+	c.ask("QNACK q 0 2", staleReply)
+	c.ask("EXISTS q", ":1\r\n")
+}
+
+func TestADeadPacketMovesToTheDeadLetterQueue(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q dead-letter grave", "+OK\r\n")
+	c.ask("QPUSH q x", bulkReply("0"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1, start+30_000, "w"))
+	c.ask("QNACK q 0 1 DEAD REASON poison", bulkReply("dead"))
+	c.ask("LLEN grave", ":1\r\n")
+	c.ask("QPOP grave", wire(`*1
+*16
+"id" | "0"
+"queue" | "grave"
+"payload" | "x"
+"priority" | :100
+"enqueued" | :1700000000000
+"consumer" | "w"
+"reason" | "dead at attempt 1: poison"
+"origin" | "q"`))
+}
+
+func TestSettingsAreShownAndKeepTheQueue(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	settings := func(kind, attempts, lease, letter string) string {
+		return wire(kind + `
+"max-attempts" | :` + attempts + `
+"lease" | :` + lease + `
+"backoff-min" | :1000
+"backoff-max" | :600000
+"dead-letter" | "` + letter + `"
+"retain" | :0`)
+	}
+	c.ask("QSET q max-attempts 0 dead-letter grave", "+OK\r\n")
+	c.ask("QGET q", settings("*12", "0", "30000", "grave"))
+	c.ask("QSET q lease 5 dead-letter ", "+OK\r\n")
+	d.dial().resp3().ask("QGET q", settings("%6", "0", "5", ""))
+	c.ask("TYPE q", "+list\r\n")
+	c.ask("EXISTS q grave", ":1\r\n")
+	c.ask("QUEUES", wire(`*1 | "q"`))
+	c.ask("SET string x", "+OK\r\n")
+	c.ask("QUEUES MATCH q*", wire(`*1 | "q"`))
+	c.ask("QUEUES MATCH x*", "*0\r\n")
+	c.ask("SCAN 0 TYPE list", wire(`*2 | "0" | *1 | "q"`))
+	c.ask("DEL q", ":1\r\n")
+	c.ask("QGET q", noQueueReply)
+	c.ask("QSET q lease 5", "+OK\r\n")
+	c.ask("QDROP q", "+OK\r\n")
+	c.ask("EXISTS q", ":0\r\n")
+	const wrongType = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
+	for _, words := range []string{
+		"QPUSH string x", "QCLAIM string", "QPOP string", "QACK string 1 1", "QSET string lease 5", "QGET string", "QDROP string", "QSHOW string 1",
+	} {
+		c.ask(words, wrongType)
+	}
+}
+
+func TestWorkersThatWaitAreServedInOrder(t *testing.T) {
+	d := newDoor(t, Config{})
+	c, first, second, third := d.dial(), d.dial(), d.dial(), d.dial()
+	first.send(request("QCLAIM", "a", "b", "BLOCK", "0", "CONSUMER", "w1"))
+	c.awaitBlocked(1)
+	second.send(request("QPOP", "b", "BLOCK", "0"))
+	c.awaitBlocked(2)
+	third.send(request("QCLAIM", "b", "BLOCK", "0", "COUNT", "2", "CONSUMER", "w3") + request("PING"))
+	c.awaitBlocked(3)
+	c.ask("QMPUSH b 3 x y z", wire(`*3 | "0" | "1" | "2"`))
+	lease := int64(start + 30_000)
+	first.want(claimOf("b", 0, "x", 1, 3, lease, "w1"))
+	second.want(wire(`*1
+*10
+"id" | "1"
+"queue" | "b"
+"payload" | "y"
+"priority" | :100
+"enqueued" | :1700000000000`))
+	third.want(claimOf("b", 2, "z", 1, 4, lease, "w3") + "+PONG\r\n")
+}
+
+func TestAWaitEndsWithNil(t *testing.T) {
+	d := newDoor(t, Config{})
+	waits, c := d.dial(), d.dial()
+	waits.send(request("QCLAIM", "q", "BLOCK", "50"))
+	c.awaitBlocked(1)
+	d.now.Add(50)
+	c.ask("PING", "+PONG\r\n")
+	c.awaitBlocked(0)
+	waits.want("*-1\r\n")
+}
+
+func TestAPipelineIsAnsweredInOrder(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.send(request("QPUSH", "q", "x") + request("QCLAIM", "q", "CONSUMER", "w") + request("QACK", "q", "0", "1") +
+		request("QACK", "q", "0", "1") + request("QCLAIM", "q") + request("PING"))
+	c.want(bulkReply("0") + claimOf("q", 0, "x", 1, 1, start+30_000, "w") + ":1\r\n" + noQueueReply + "*0\r\n+PONG\r\n")
+}
+
+func TestWhatChangesManyPacketsIsNoPartOfATransaction(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	for _, name := range []string{"qpurge", "qharvest", "qredrive"} {
+		c.ask("MULTI", "+OK\r\n")
+		c.ask(name+" q", fmt.Sprintf("-ERR '%s' cannot be part of a transaction: it changes packets slice by slice\r\n", name))
+		c.ask("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n")
+	}
+}
