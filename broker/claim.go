@@ -5,9 +5,9 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// A claim lends a packet to a consumer. The packet stays in its queue and in the store; its delivery
-// state says who has it, until when, and for which token. Every claim gets a new token, so whoever
-// comes late with an old one changes nothing.
+// A claim lends a packet to a consumer. The packet stays in its queue and in the store; its
+// delivery state says who has it, until when, and for which token. Every claim gets a new token, so
+// whoever comes late with an old one changes nothing.
 
 // ClaimRequest says which packets of a queue a consumer wants to claim.
 type ClaimRequest struct {
@@ -124,8 +124,8 @@ func (b *Broker) hold(d *index.Delivery, w *worker) {
 	}
 }
 
-// setDelivery gives a packet a delivery state, in the index and in the store. until is the lease end
-// on the steady clock, or the not-before on the wall clock; 0 is none.
+// setDelivery gives a packet a delivery state, in the index and in the store. until is the lease
+// end on the steady clock, or the not-before on the wall clock; 0 is none.
 func (b *Broker) setDelivery(p index.Packet, d index.Delivery, s storage.DeliveryState, until int64) {
 	stored := storage.Stored(d.Stored)
 	d.Stored |= uint8(storage.StoredDelivery)

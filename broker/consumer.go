@@ -13,8 +13,8 @@ import (
 // asks for UnwrittenBytes and pauses deliveries to keep that bounded.
 type Receiver interface {
 	// Packets hands out the reply of one call that asked for packets, with the call's tag, or one
-	// delivery, with tag 0. No packets means that there was nothing to select. details are those of the
-	// packets if the call asked for them, and nil otherwise. All is valid during the call only.
+	// delivery, with tag 0. No packets means that there was nothing to select. details are those of
+	// the packets if the call asked for them, and nil otherwise. All is valid during the call only.
 	Packets(tag Tag, p []Packet, details []Detail)
 	// Reply hands out the bytes of one Tx.Reply. They are valid during the call only.
 	Reply(data []byte)

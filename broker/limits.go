@@ -35,7 +35,8 @@ const (
 	MaxReason = 4096
 	// MaxTime bounds leases, delays and times to live, in milliseconds: ten years.
 	MaxTime = 10 * 365 * 24 * 3600 * 1000
-	// MaxWorkerIDs bounds the ids that Workers returns of each, MaxWorkerClaims the claims it looks at.
+	// MaxWorkerIDs bounds the ids that Workers returns of each, MaxWorkerClaims the claims it looks
+	// at.
 	MaxWorkerIDs    = 100
 	MaxWorkerClaims = 100_000
 	// WorkerTime is how long a consumer that holds nothing is remembered, in milliseconds.

@@ -17,8 +17,8 @@ func (b *Broker) move(q *queue, p index.Packet, to *queue, priority uint32, end 
 	return b.moveTo(q, p, to, storage.PacketID{Queue: to.id, Priority: priority, Seq: b.nextSeq(end)}, p.Expiry)
 }
 
-// moveTo is move to a place, which may be the same with another expiry. Where the queue or the expiry
-// is another, the packet's state becomes that of p.
+// moveTo is move to a place, which may be the same with another expiry. Where the queue or the
+// expiry is another, the packet's state becomes that of p.
 func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID, expiry int64) (moved index.Packet, op int) {
 	b.define(to)
 	op = b.moveRecord(q, p, id, expiry)

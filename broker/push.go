@@ -24,7 +24,8 @@ type PushRequest struct {
 type PacketTag = storage.Tag
 
 // Push adds a packet at the newest end of its priority. It is on disk when the reply of any later
-// call is handed out, whoever made that. The request's bytes are copied. It returns the packet's id.
+// call is handed out, whoever made that. The request's bytes are copied. It returns the packet's
+// id.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
 	size := len(r.Queue) + len(r.Key) + len(r.Payload) + len(r.Producer)
 	for _, t := range r.Tags {

@@ -22,8 +22,8 @@ func dropRoom(name string, packets int) Room {
 	return Room{Records: 1, Bytes: len(name), Deletes: min(packets, dropAtOnce)}
 }
 
-// dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or waits for it does
-// so by name, and goes on with a new queue of that name.
+// dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
+// waits for it does so by name, and goes on with a new queue of that name.
 func (b *Broker) dropQueue(q *queue) {
 	if n := b.ix.Counts(q.ix); n.Len() > dropAtOnce || n.Len() > n.Ready || q.settings != nil {
 		b.drop(q)

@@ -5,8 +5,8 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery"
 )
 
-// worker is a consumer of one queue, by the name that it claims with. A packet names the worker that
-// claimed it last.
+// worker is a consumer of one queue, by the name that it claims with. A packet names the worker
+// that claimed it last.
 type worker struct {
 	name    string
 	number  uint32 // in workers.all, plus 1
