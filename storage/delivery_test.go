@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dgraph-io/badger/v4"
 	"pgregory.net/rapid"
 )
 
@@ -247,4 +248,131 @@ func TestChangedRecordDiffersInExpiryAndIdentityOnly(t *testing.T) {
 			t.Fatalf("a cut record gives %v", err)
 		}
 	})
+}
+
+func TestPuttingDeliveryStatesTakesNoMemory(t *testing.T) {
+	var b Batch
+	d := Delivery{State: Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1 << 63, FirstClaim: 1, LastClaim: 1, Consumer: "worker-1"}
+	fill := func() {
+		b.Reset()
+		for i := range uint64(1000) {
+			d.Identity = 1<<63 + i
+			b.PutDelivery(&d, 0)
+			b.PutNote(NoteID{d.Identity, NoteProgress}, []byte("half"), StoredDelivery)
+			b.Delete(PacketID{1, 1, d.Identity}, Removed{Stored: StoredDelivery | StoredProgress, Identity: d.Identity})
+		}
+	}
+	fill()
+	if n := testing.AllocsPerRun(10, fill); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if b.Len() != 1000 {
+		t.Errorf("%d entries for 1000 packets that were claimed and go", b.Len())
+	}
+}
+
+// setRaw writes records as they are, and delivery states that count in the control record.
+func setRaw(t *testing.T, s *Store, states []Delivery, raw map[string]string) {
+	t.Helper()
+	var b Batch
+	for i := range states {
+		b.PutDelivery(&states[i], 0)
+	}
+	err := errors.Join(s.Apply(&b), s.commitFiller(func(txn *badger.Txn) error {
+		var err error
+		for key, rec := range raw {
+			err = errors.Join(err, txn.Set([]byte(key), []byte(rec)))
+		}
+		return err
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamagedDeliveryStatesAreNamedAndTheOthersShown(t *testing.T) {
+	key := func(identity uint64, kind NoteKind) string {
+		return string(appendStateKey(nil, NoteID{identity, kind}))
+	}
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	setRaw(t, s, []Delivery{{Identity: 1, Consumer: "me"}, {Identity: 2, Consumer: "you"}, {Identity: 4}}, map[string]string{
+		key(2, 0):             "\x81\x01\x09", // a state that there is not
+		key(2, NoteReason):    "why",
+		key(3, NoteProgress):  "\x32half", // whose state is gone
+		key(4, 9):             "a note of a later version",
+		statePrefix + "short": "x",
+	})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	shown := func(v *View) (out []string, err error) {
+		err = v.Deliveries(func(d *Delivery, reason, progress []byte, damage error) error {
+			if damage != nil && !errors.Is(damage, ErrDamaged) {
+				t.Errorf("damage is %v", damage)
+			}
+			out = append(out, fmt.Sprintf("%d %q %q %q %v", d.Identity, d.Consumer, reason, progress, damage != nil))
+			return nil
+		})
+		return out, err
+	}
+	v := openView(t, dir, ViewOptions{Tolerant: true})
+	defer v.Close()
+	got, err := shown(v)
+	want := []string{`1 "me" "" "" false`, `2 "" "why" "" true`, `3 "" "" "2half" true`, `4 "" "" "" false`}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("a view shows %q, %v", got, err)
+	}
+	if found := v.Findings(); len(found) != 1 || found[0].Kind != FindingRecord {
+		t.Errorf("findings %v", found)
+	}
+	strict := openView(t, dir, ViewOptions{})
+	defer strict.Close()
+	if got, err := shown(strict); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a strict view shows %q, %v", got, err)
+	}
+}
+
+func TestDeliveryStatesThatAreMissingAreALoss(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	setRaw(t, s, []Delivery{{Identity: 1}, {Identity: 2}}, nil)
+	gone := string(appendStateKey(nil, NoteID{Identity: 2}))
+	if err := s.commitFiller(func(txn *badger.Txn) error { return txn.Delete([]byte(gone)) }); err != nil {
+		t.Fatal(err)
+	}
+	n, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	var mismatch *MismatchError
+	err = n.Deliveries(func(*Delivery, []byte, []byte, error) error { return nil })
+	if !errors.As(err, &mismatch) || !mismatch.Deliveries || mismatch.Finding().Kind != FindingLost {
+		t.Errorf("a snapshot gives %v", err)
+	}
+	_, tally := scanned(t, s)
+	err = s.Verify(tally)
+	const says = "delivery states are missing: the control record counts 2, the scan found 1"
+	if !errors.Is(err, ErrLoss) || err.Error() != says {
+		t.Errorf("Verify gives %v", err)
+	}
+}
+
+func TestDefinitionOfAQueueFitsTheRoomKeptForIt(t *testing.T) {
+	long := bytes.Repeat([]byte("x"), 70_000)
+	for _, q := range []Queue{
+		{},
+		{Name: long, Expiry: -1 << 63, Dropped: true, Counters: Counters{1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63},
+			Settings: &Settings{1<<32 - 1, 1 << 62, 1 << 62, 1 << 62, long, 1 << 62}},
+	} {
+		rec := appendQueue(nil, &q)
+		if len(rec) > queueRoom(&q) {
+			t.Errorf("%d bytes in a room of %d", len(rec), queueRoom(&q))
+		}
+		var got Queue
+		if err := decodeQueue(rec, &got); err != nil || got.Counters != q.Counters || (got.Settings == nil) != (q.Settings == nil) {
+			t.Errorf("it reads as %.200v, %v", got, err)
+		}
+	}
 }
