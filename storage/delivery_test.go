@@ -296,10 +296,10 @@ func TestDamagedDeliveryStatesAreNamedAndTheOthersShown(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := smallStore(t, dir)
-	setRaw(t, s, []Delivery{{Identity: 1, Consumer: "me"}, {Identity: 2, Consumer: "you"}, {Identity: 4}}, map[string]string{
-		key(2, 0):             "\x81\x01\x09", // a state that there is not
-		key(2, NoteReason):    "why",
-		key(3, NoteProgress):  "\x32half", // whose state is gone
+	setRaw(t, s, []Delivery{{Identity: 1, Consumer: "me"}, {Identity: 3, Consumer: "you"}, {Identity: 4}}, map[string]string{
+		key(2, NoteProgress):  "\x32half",     // whose state is gone
+		key(3, 0):             "\x81\x01\x09", // a state that there is not
+		key(3, NoteReason):    "why",
 		key(4, 9):             "a note of a later version",
 		statePrefix + "short": "x",
 	})
@@ -319,7 +319,7 @@ func TestDamagedDeliveryStatesAreNamedAndTheOthersShown(t *testing.T) {
 	v := openView(t, dir, ViewOptions{Tolerant: true})
 	defer v.Close()
 	got, err := shown(v)
-	want := []string{`1 "me" "" "" false`, `2 "" "why" "" true`, `3 "" "" "2half" true`, `4 "" "" "" false`}
+	want := []string{`1 "me" "" "" false`, `2 "" "" "2half" true`, `3 "" "why" "" true`, `4 "" "" "" false`}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("a view shows %q, %v", got, err)
 	}

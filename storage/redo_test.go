@@ -203,12 +203,12 @@ func TestDeliveryStatesGoWithTheirPacketsBeyondOneTransaction(t *testing.T) {
 		}
 		ids := fillStore(t, s, n)
 		identity := fillStates(t, s, ids)
-		// All go, but: the last packet stays, the one before it begins anew, and every fifth was moved
+		// All go, but: the last packet stays, the one before it begins anew, and every second was moved
 		// in this batch, so that its delivery state is deleted by itself.
 		var b Batch
 		for i, id := range ids[:n-1] {
 			r := Removed{Large: i%7 == 0, Stored: all, Identity: identity(i)}
-			if i%5 == 0 {
+			if i%2 == 1 {
 				b.Delete(id, Removed{Large: r.Large})
 				id.Priority += 10
 				b.Cancel(b.Put(id, &Packet{Identity: identity(i)}))

@@ -12,8 +12,8 @@ import (
 // to where the packets are, and it compacts a level only when that overflows. At full speed levels
 // overflow all the time, so what is dead stays within Bound. When little is written, or nothing, a
 // queue that was drained would keep its room: the tombstones wait in a memory table that nothing
-// fills, or in a level that nothing makes overflow. So when too much is dead, or room is short, the
-// levels are merged here.
+// fills, or in a level that nothing makes overflow. So when too much is dead, or room is short,
+// the levels are merged here.
 //
 // Not at full speed: a merge is not over while level 0 gets new tables, and keeps Badger's own
 // compactions from working. Those do it then.
@@ -102,8 +102,8 @@ func (s *Store) tidy(t *tidier) {
 }
 
 // sound checks the tables before they are merged: a merge ends early at a bad block and removes
-// what it read all the same, and one that may not open more files may lose what it writes. The room
-// of what is dead is then not given back here.
+// what it read all the same, and one that may not open more files may lose what it writes. The
+// room of what is dead is then not given back here.
 func (t *tidier) sound(s *Store) bool {
 	err := s.checkBlocks()
 	what := "a table became bad; stop the server and dump what can be read before Badger meets it"
@@ -146,8 +146,8 @@ func (s *Store) mergeAlone() error {
 	}
 }
 
-// prepare writes what a merge needs into level 0, or at rest does what Flatten does not. It reports
-// whether all of it is there.
+// prepare writes what a merge needs into level 0, or at rest does what Flatten does not. It
+// reports whether all of it is there.
 func (t *tidier) prepare(s *Store, now *scene) (ready bool, err error) {
 	rest := t.quiet >= quietSeconds
 	if rest {
@@ -261,8 +261,9 @@ func (t *tidier) learn(before *scene, left int64) {
 	t.wait = t.pause
 }
 
-// packetBytes is what a packet, a head or a field takes in the last level, where most are live, or
-// in all while that is empty. The entry of a payload that is kept apart is no packet of its own.
+// packetBytes is what a packet, a head, a field or a delivery state takes in the last level, where
+// most are live, or in all while that is empty. The entry of a payload that is kept apart is no
+// packet of its own.
 func (s *Store) packetBytes() float64 {
 	tables := s.db.Tables()
 	last := 0
@@ -302,8 +303,8 @@ func (s *Store) rotate() error {
 // commitFiller commits what changes no packet. It counts as a batch: with the number of the one
 // before, pieces of a filler that a crash cut would look like pieces of a batch that was on the
 // device. The caller holds commitMu. After a batch whose outcome is not known the control record
-// here may be older than the one on disk, and putting it there would make the packets of that batch
-// look like ones that came back: so a store that has stopped gets nothing more.
+// here may be older than the one on disk, and putting it there would make the packets of that
+// batch look like ones that came back: so a store that has stopped gets nothing more.
 func (s *Store) commitFiller(fill func(*badger.Txn) error) error {
 	s.mu.Lock()
 	next, failed := s.control, s.failed
