@@ -10,6 +10,9 @@ func (a *aside) freeLink() *uint32 { return &a.trees[0].root }
 
 func (a *aside) tree(s State) *tree { return &a.trees[s-Ready] }
 
+// count is how many packets of the queue are in a state and cannot be selected.
+func (a *aside) count(s State) int { return int(a.tree(s).count) }
+
 // addAside puts a packet that cannot be selected into its tree.
 func (x *Index) addAside(u *queue, id uint32, e *entry) {
 	if u.aside == 0 {
@@ -18,10 +21,11 @@ func (x *Index) addAside(u *queue, id uint32, e *entry) {
 	x.mustInsert(x.asides.at(u.aside).tree(e.state), e.place(), id)
 }
 
-// removeAside is the reverse of addAside. The packet is not counted any more.
+// removeAside is the reverse of addAside.
 func (x *Index) removeAside(u *queue, e *entry) {
-	x.forest.remove(x.asides.at(u.aside).tree(e.state), e.place())
-	if u.counts.Len() == u.counts.Ready {
+	a := x.asides.at(u.aside)
+	x.forest.remove(a.tree(e.state), e.place())
+	if *a == (aside{}) {
 		x.asides.free(u.aside)
 		u.aside = 0
 	}

@@ -176,8 +176,8 @@ func (c *checker) allQueues() error {
 		}
 		live++
 		u := x.queues.at(id)
-		if u.counts != c.queues[q] {
-			return fmt.Errorf("index: queue %d counts %+v: its packets are %+v", id, u.counts, c.queues[q])
+		if x.Counts(q) != c.queues[q] {
+			return fmt.Errorf("index: queue %d counts %+v: its packets are %+v", id, x.Counts(q), c.queues[q])
 		}
 		lanes := []LaneID{u.defaultLane}
 		if u.lanes != nil {

@@ -67,7 +67,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 	x.setUntil(id, p, e.Until)
 	x.setDelivery(id, p, e.Delivery)
 	x.lanes.at(uint32(p.lane)).packets++
-	u.counts.Bytes += int64(e.Size)
+	u.bytes += int64(e.Size)
 	x.schedule(p)
 	x.link(id, p)
 	x.addIdentity(id, p)
@@ -175,11 +175,10 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 	return p
 }
 
-// link puts a packet, by its state, into the order or aside, into its group and the counts.
+// link puts a packet, by its state, into the order or aside, and into its group.
 func (x *Index) link(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
-	*u.count(e)++
 	if e.group != 0 {
 		x.addToGroup(id, e)
 	}
@@ -187,9 +186,10 @@ func (x *Index) link(id uint32, e *entry) {
 		x.addAside(u, id, e)
 		return
 	}
-	before := l.tree.priorities
+	u.ready++
+	u.priorities -= int(l.tree.priorities)
 	x.mustInsert(&l.tree, e.place(), id)
-	u.counts.Priorities += int(l.tree.priorities) - int(before)
+	u.priorities += int(l.tree.priorities)
 	x.updateHeads(e.lane)
 	if u.values != nil {
 		x.linkValue(u, id, e)
@@ -200,7 +200,6 @@ func (x *Index) link(id uint32, e *entry) {
 func (x *Index) unlink(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
-	*u.count(e)--
 	if e.group != 0 {
 		x.removeFromGroup(id, e)
 	}
@@ -208,9 +207,10 @@ func (x *Index) unlink(id uint32, e *entry) {
 		x.removeAside(u, e)
 		return
 	}
-	before := l.tree.priorities
+	u.ready--
+	u.priorities -= int(l.tree.priorities)
 	x.forest.remove(&l.tree, e.place())
-	u.counts.Priorities += int(l.tree.priorities) - int(before)
+	u.priorities += int(l.tree.priorities)
 	x.updateHeads(e.lane)
 	if u.values != nil {
 		x.unlinkValue(u, e)
@@ -232,7 +232,7 @@ func (x *Index) remove(id uint32, e *entry) {
 		x.keys.remove(e.group)
 	}
 	l := x.lanes.at(uint32(e.lane))
-	x.queues.at(uint32(l.queue)).counts.Bytes -= int64(e.size)
+	x.queues.at(uint32(l.queue)).bytes -= int64(e.size)
 	if l.packets--; l.packets == 0 {
 		x.freeIfEmpty(e.lane)
 	}

@@ -102,7 +102,7 @@ func (x *Index) Widths(q QueueID) (narrow, wide bool) {
 	}
 	u := x.queues.at(uint32(q))
 	if u.lanes == nil {
-		return u.counts.Ready > 0, false
+		return u.ready > 0, false
 	}
 	return len(u.lanes.narrow[Newest]) > 0, len(u.lanes.wide[Newest]) > 0
 }

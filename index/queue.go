@@ -28,7 +28,9 @@ var (
 
 // queue is one ordered set of packets.
 type queue struct {
-	counts      Counts
+	ready       int // as of Counts, and so on
+	priorities  int
+	bytes       int64
 	defaultLane LaneID   // 0 while the slot is free
 	next        uint32   // links free slots
 	aside       uint32   // 0 while all its packets can be selected
@@ -61,7 +63,7 @@ func (x *Index) DropQueue(q QueueID) error {
 		return ErrUnknownQueue
 	}
 	u := x.queues.at(uint32(q))
-	if u.counts.Len() > 0 {
+	if u.ready > 0 || u.aside != 0 {
 		return ErrNotEmpty
 	}
 	x.lanes.free(uint32(u.defaultLane))
@@ -74,26 +76,16 @@ func (x *Index) Counts(q QueueID) Counts {
 	if !x.hasQueue(q) {
 		return Counts{}
 	}
-	return x.queues.at(uint32(q)).counts
+	u := x.queues.at(uint32(q))
+	c := Counts{Ready: u.ready, Priorities: u.priorities, Bytes: u.bytes}
+	if u.aside != 0 {
+		a := x.asides.at(u.aside)
+		c.Unselectable, c.Delayed, c.Claimed = a.count(Ready), a.count(Delayed), a.count(Claimed)
+		c.Dead, c.Done = a.count(Dead), a.count(Done)
+	}
+	return c
 }
 
 func (x *Index) hasQueue(q QueueID) bool {
 	return x.queues.has(uint32(q)) && x.queues.at(uint32(q)).defaultLane != 0
-}
-
-// count is the counter that counts a packet.
-func (u *queue) count(e *entry) *int {
-	switch {
-	case e.state == Delayed:
-		return &u.counts.Delayed
-	case e.state == Claimed:
-		return &u.counts.Claimed
-	case e.state == Dead:
-		return &u.counts.Dead
-	case e.state == Done:
-		return &u.counts.Done
-	case e.priority == 0:
-		return &u.counts.Unselectable
-	}
-	return &u.counts.Ready
 }

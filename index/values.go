@@ -46,18 +46,18 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, max int, dst []Packet
 		return dst
 	}
 	u := x.queues.at(uint32(q))
-	if u.values == nil && u.counts.Ready > searchedByWalk {
+	if u.values == nil && u.ready > searchedByWalk {
 		x.addValues(u)
 	}
 	if max <= 0 {
-		max = u.counts.Ready
+		max = u.ready
 	}
 	if u.values != nil && x.hasOnePriority(u) {
 		return x.findInOrder(u.values, hash, end, max, dst)
 	}
 	first := len(dst)
 	if u.values != nil {
-		dst = x.findInOrder(u.values, hash, end, u.counts.Ready, dst)
+		dst = x.findInOrder(u.values, hash, end, u.ready, dst)
 	} else {
 		dst = x.findByWalk(u, hash, dst)
 	}
