@@ -149,7 +149,7 @@ func TestAnExpiredPacketStaysWithItsWorkerUntilTheLeaseEnds(t *testing.T) {
 	s := sound(0)
 	for i, lease := range []int64{now + 1, now} {
 		s.put(storage.PacketID{Queue: 7, Priority: 1, Seq: base + uint64(i)}, storage.Meta{Expiry: now - 5})
-		s.try(storage.Delivery{Identity: base + uint64(i), State: storage.Claimed, Until: lease, Expiry: now - 5})
+		s.try(storage.Delivery{Identity: base + uint64(i), State: storage.Claimed, Until: lease})
 	}
 	state := restore(t, s)
 	if p, _ := found(t, state, base); p.State != index.Claimed {

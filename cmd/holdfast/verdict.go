@@ -37,12 +37,18 @@ type queueJSON struct {
 	Ready        int64   `json:"ready"`
 	Delayed      int64   `json:"delayed"`
 	Unselectable int64   `json:"unselectable"`
+	Claimed      int64   `json:"claimed"`
+	Dead         int64   `json:"dead"`
+	Done         int64   `json:"done"`
 	Expired      int64   `json:"expired"`
 	Bytes        int64   `json:"bytes"`
 }
 
 func newQueueJSON(q *verify.QueueCount) queueJSON {
-	j := queueJSON{ID: q.ID, Ready: q.Ready, Delayed: q.Delayed, Unselectable: q.Unselectable, Expired: q.Expired, Bytes: q.Bytes}
+	j := queueJSON{
+		ID: q.ID, Ready: q.Ready, Delayed: q.Delayed, Unselectable: q.Unselectable, Claimed: q.Claimed, Dead: q.Dead, Done: q.Done,
+		Expired: q.Expired, Bytes: q.Bytes,
+	}
 	j.Name, j.NameBase64 = textOrBytes(q.Name)
 	return j
 }
@@ -103,10 +109,12 @@ func printQueues(w *bufio.Writer, queues []verify.QueueCount) {
 	if len(queues) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%12s%12s%12s%12s%16s  %s\n", "ready", "delayed", "priority 0", "expired", "bytes", "queue")
+	fmt.Fprintf(w, "%12s%12s%12s%12s%12s%12s%12s%16s  %s\n",
+		"ready", "delayed", "claimed", "dead", "done", "priority 0", "expired", "bytes", "queue")
 	for i := range queues {
 		q := &queues[i]
-		fmt.Fprintf(w, "%12d%12d%12d%12d%16d  %q\n", q.Ready, q.Delayed, q.Unselectable, q.Expired, q.Bytes, q.Name)
+		fmt.Fprintf(w, "%12d%12d%12d%12d%12d%12d%12d%16d  %q\n",
+			q.Ready, q.Delayed, q.Claimed, q.Dead, q.Done, q.Unselectable, q.Expired, q.Bytes, q.Name)
 	}
 }
 

@@ -21,7 +21,7 @@ func anyReport() *verify.Report {
 		Findings: []storage.Finding{{Kind: "lost", Key: "packets", What: "1 packet is <lost>"}},
 		More:     1,
 		Queues: []verify.QueueCount{
-			{ID: 1, Name: []byte("jobs"), Ready: 1234567, Delayed: 2, Bytes: 12},
+			{ID: 1, Name: []byte("jobs"), Ready: 1234567, Delayed: 2, Claimed: 7, Dead: 8, Done: 9, Bytes: 12},
 			{ID: 3, Name: []byte("\xff of \"bytes\""), Unselectable: 3, Expired: 4},
 		},
 		Packets: 1234572, Expired: 4, Bytes: 12, Keys: 5, LeftOver: 6, Took: 1500 * time.Millisecond,
@@ -43,9 +43,9 @@ func printed(t *testing.T, print func(w *bufio.Writer)) string {
 func TestVerdictIsATable(t *testing.T) {
 	want := `lost: packets: 1 packet is <lost>
 1 more finding not listed
-       ready     delayed  priority 0     expired           bytes  queue
-     1234567           2           0           0              12  "jobs"
-           0           0           3           4               0  "\xff of \"bytes\""
+       ready     delayed     claimed        dead        done  priority 0     expired           bytes  queue
+     1234567           2           7           8           9           0           0              12  "jobs"
+           0           0           0           0           0           3           4               0  "\xff of \"bytes\""
 not sound: 1234572 packets of 12 bytes in 2 queues, strings and hashes: 5, expired: 4, 1.5s
 `
 	if got := printed(t, func(w *bufio.Writer) { printVerdict(w, anyReport()) }); got != want {
@@ -66,7 +66,7 @@ func TestVerdictIsOneJSONObject(t *testing.T) {
 		{&verify.Report{}, verifyJSON{verdictJSON{Sound: true, Findings: []findingJSON{}}, []queueJSON{}, 0}},
 		{anyReport(), verifyJSON{
 			verdictJSON{false, []findingJSON{{"lost", "packets", "1 packet is <lost>"}}, 1, 1234572, 4, 12, 5, 6},
-			[]queueJSON{{ID: 1, Name: &name, Ready: 1234567, Delayed: 2, Bytes: 12}, {ID: 3, NameBase64: []byte("\xff of \"bytes\""), Unselectable: 3, Expired: 4}},
+			[]queueJSON{{ID: 1, Name: &name, Ready: 1234567, Delayed: 2, Claimed: 7, Dead: 8, Done: 9, Bytes: 12}, {ID: 3, NameBase64: []byte("\xff of \"bytes\""), Unselectable: 3, Expired: 4}},
 			1.5,
 		}},
 	} {

@@ -20,7 +20,7 @@ type verifyCmd struct {
 
 // Help is shown below the usage line.
 func (c *verifyCmd) Help() string {
-	return `Reads everything in a data folder and changes nothing. It checks that the packets are those that the last batch counted, that every record can be read and is in its place, and that every block of the tables matches its checksum. It prints a line for each finding (its kind, the key it is about, and what is wrong), then the queues and what they hold.
+	return `Reads everything in a data folder and changes nothing. It checks that the packets are those that the last batch counted, that every record can be read and is in its place, that claims and packets belong together, and that every block of the tables matches its checksum. It prints a line for each finding (its kind, the key it is about, and what is wrong), then the queues and what they hold.
 
 Exit codes: 0 the folder is sound, 1 something is wrong with it, 2 it was not checked.
 

@@ -1,8 +1,7 @@
 package contents
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -32,10 +31,10 @@ func (t *Tried) Expired(now int64) bool { return t.Expiry != 0 && t.Expiry <= no
 // TriedList are delivery states in the order of their identities.
 type TriedList []Tried
 
-// Find returns the delivery state of a packet, nil if there is none.
+// Find returns the delivery state of a packet, nil if there is none. It looks at identities only.
 func (l TriedList) Find(identity uint64) *Tried {
-	at, there := slices.BinarySearchFunc(l, identity, func(t Tried, identity uint64) int { return cmp.Compare(t.Identity, identity) })
-	if !there {
+	at := sort.Search(len(l), func(i int) bool { return l[i].Identity >= identity })
+	if at == len(l) || l[at].Identity != identity {
 		return nil
 	}
 	return &l[at]

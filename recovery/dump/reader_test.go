@@ -459,3 +459,24 @@ func FuzzReadDump(f *testing.F) {
 		}
 	})
 }
+
+func TestADumpOfVersion2IsRead(t *testing.T) {
+	for _, name := range []string{"version2.jsonl", "version2.msgpack"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		attempts := uint32(0)
+		report, err := Read(t.Context(), bytes.NewReader(text), ReadOptions{
+			Packet: func(_ *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery) error {
+				if attempts += p.Attempts; d != nil {
+					t.Errorf("%s: packet %v has the delivery state %+v", name, id, d)
+				}
+				return nil
+			},
+		})
+		if err != nil || report.Packets != 8 || attempts != 3 {
+			t.Errorf("%s: %+v, %d attempts, %v", name, report, attempts, err)
+		}
+	}
+}

@@ -104,7 +104,7 @@ func OneOfEach() *Fake {
 	s.Put(1, 0, base+7, storage.Packet{Key: []byte("k")})
 	s.Put(1, 1, base, storage.Packet{})
 	s.Put(1, 1, base+1, storage.Packet{Key: []byte{}, Payload: []byte("text, \"quoted\" \\ and\r\n\tmore é 😀 \ufffd")})
-	s.Put(1, 2, base+2, storage.Packet{Key: []byte{0xfe}, Payload: []byte{0, 1, 0xff}})
+	s.Put(1, 2, base+2, storage.Packet{Key: []byte{0xfe}, Payload: []byte{0, 1, 0xff}, Expiry: Later + 7})
 	s.Put(1, 2, base+3, storage.Packet{Payload: []byte("bell \a"), NotBefore: Later + 1, Expiry: Later + 2, EnqueuedAt: Later - 1})
 	s.Put(1, 1<<32-1, base+4, storage.Packet{
 		Attempts: 3, Producer: "worker-1", NotBefore: -5,
@@ -127,7 +127,7 @@ func (s *Fake) putDeliveries(base uint64) {
 	s.Try(storage.Delivery{
 		Identity: base + 1, State: storage.Dead, Attempts: 5, Token: base + 31, FirstClaim: Later - 9, LastClaim: Later - 1, Consumer: "\xfb",
 	}).Reason = []byte("the disk \a is full")
-	s.Try(storage.Delivery{Identity: base + 2, State: storage.Done, Attempts: 1, Token: base + 32})
+	s.Try(storage.Delivery{Identity: base + 2, State: storage.Done, Attempts: 1, Token: base + 32, Expiry: Later + 7})
 	s.Try(storage.Delivery{Identity: base + 3, Until: Later + 2, Attempts: 2, Token: base + 33, Expiry: Later + 2}).Progress = []byte{0}
 	s.Try(storage.Delivery{Identity: base + 6, State: storage.Claimed, Until: Later, Attempts: 1, Token: base + 34, Expiry: Later}) // both have ended
 	s.Try(storage.Delivery{Identity: base + 8, Origin: 5, Expiry: Later + 1}).Reason = []byte{0xfa}

@@ -11,7 +11,7 @@ import (
 func (v *verifier) checkKeys(ctx context.Context) error {
 	names := make(map[string]uint64) // numbers of the keys that can be reached
 	for i := range v.report.Queues {
-		if q := &v.report.Queues[i]; !q.dropped && q.Ready+q.Delayed+q.Unselectable > 0 {
+		if q := &v.report.Queues[i]; !q.dropped && q.packets() > 0 {
 			names[string(q.Name)] = 0
 		}
 	}

@@ -1,10 +1,12 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/recovery/contents"
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -25,6 +27,7 @@ type run struct {
 
 	// The workers fill these in.
 	queues   []runOfQueue // in the order of the packets
+	met      []met
 	findings []storage.Finding
 	tally    storage.Tally
 	unread   uint64
@@ -36,6 +39,12 @@ type packet struct {
 	id     storage.PacketID
 	end    int   // of its record in run.records
 	damage error // why there is no record, or nil
+}
+
+// met is a packet that has a delivery state.
+type met struct {
+	id    storage.PacketID
+	tried *contents.Tried
 }
 
 // runOfQueue is what a run holds of one queue.
@@ -100,6 +109,7 @@ func (v *verifier) check(r *run, p *storage.Packet) {
 		}
 		if err != nil {
 			r.unread++
+			r.meet(v, at.id, at.id.Seq)
 			r.finding(at.id, "the record cannot be read: "+plain(err))
 			continue
 		}
@@ -107,7 +117,7 @@ func (v *verifier) check(r *run, p *storage.Packet) {
 		if storage.IsLarge(len(p.Payload)) {
 			r.large.add(at.id.Queue, at.id.Seq, int64(len(p.Payload)))
 		}
-		q.count(at.id, p, v.Now)
+		q.count(at.id, p, r.meet(v, at.id, cmp.Or(p.Identity, at.id.Seq)), v.Now)
 	}
 }
 
@@ -121,20 +131,43 @@ func (r *run) queue(id storage.PacketID) *runOfQueue {
 	return q
 }
 
+// meet notes that a packet is there, and returns its delivery state, nil if it has none.
+func (r *run) meet(v *verifier, id storage.PacketID, identity uint64) *contents.Tried {
+	t := v.tried.Find(identity)
+	if t != nil {
+		r.met = append(r.met, met{id, t})
+	}
+	return t
+}
+
 func (r *run) finding(id storage.PacketID, what string) {
 	r.findings = append(r.findings, storage.Finding{Kind: storage.FindingRecord, Key: id.String(), What: what})
 }
 
-func (q *QueueCount) count(id storage.PacketID, p *storage.Packet, now int64) {
-	if p.Expired(now) {
+func (q *QueueCount) count(id storage.PacketID, p *storage.Packet, t *contents.Tried, now int64) {
+	leased := t.Leased(now)
+	if p.Expired(now) && !leased {
 		q.Expired++
 		return
 	}
 	q.Bytes += int64(len(p.Key) + len(p.Payload))
+	state, notBefore := storage.Waiting, p.NotBefore
+	if t != nil {
+		state = t.State
+		if state == storage.Waiting {
+			notBefore = max(notBefore, t.Until)
+		}
+	}
 	switch {
+	case leased:
+		q.Claimed++
+	case state == storage.Dead:
+		q.Dead++
+	case state == storage.Done:
+		q.Done++
 	case id.Priority == 0:
 		q.Unselectable++
-	case p.NotBefore > now:
+	case notBefore > now:
 		q.Delayed++
 	default:
 		q.Ready++
@@ -149,6 +182,7 @@ func (v *verifier) deliver(r *run) error {
 	for i := range r.queues {
 		v.addQueue(&r.queues[i])
 	}
+	v.meet(r)
 	v.tally.Merge(r.tally)
 	v.unread += r.unread
 	v.large.merge(r.large)
@@ -158,7 +192,7 @@ func (v *verifier) deliver(r *run) error {
 		v.Progress("packets", v.scanned, int64(v.control.Live))
 	}
 	clear(r.packets)
-	*r = run{packets: r.packets[:0], records: r.records[:0], queues: r.queues[:0]}
+	*r = run{packets: r.packets[:0], records: r.records[:0], queues: r.queues[:0], met: r.met[:0]}
 	return nil
 }
 
@@ -174,7 +208,7 @@ func (v *verifier) addQueue(q *runOfQueue) {
 		v.report.LeftOver += q.n
 		return
 	}
-	v.report.Packets += q.Ready + q.Delayed + q.Unselectable
+	v.report.Packets += q.packets()
 	v.report.Expired += q.Expired
 	v.report.Bytes += q.Bytes
 	if !there {
@@ -185,6 +219,9 @@ func (v *verifier) addQueue(q *runOfQueue) {
 	sum.Ready += q.Ready
 	sum.Delayed += q.Delayed
 	sum.Unselectable += q.Unselectable
+	sum.Claimed += q.Claimed
+	sum.Dead += q.Dead
+	sum.Done += q.Done
 	sum.Expired += q.Expired
 	sum.Bytes += q.Bytes
 }

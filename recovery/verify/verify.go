@@ -3,10 +3,11 @@
 //
 // Its map:
 //
-//	verify.go   Folder, the one entry point; Report; queue definitions and the control record
-//	scan.go     every packet: decoded, counted and checked on all processors
-//	payload.go  the payloads that have records of their own, and whose they are
-//	keys.go     strings and hashes
+//	verify.go      Folder, the one entry point; Report; queue definitions and the control record
+//	scan.go        every packet: decoded, counted and checked on all processors
+//	deliveries.go  delivery states, and whose they are
+//	payload.go     the payloads that have records of their own, and whose they are
+//	keys.go        strings and hashes
 package verify
 
 import (
@@ -19,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/recovery/contents"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -41,7 +43,7 @@ type Report struct {
 	Expired  int64             // still on disk
 	Bytes    int64             // keys and payloads of the packets that have not expired
 	Keys     int64             // strings and hashes that have not expired
-	LeftOver int64             // packets, strings, hashes and fields that nobody can reach: a server deletes them
+	LeftOver int64             // packets, delivery states, strings, hashes and fields that nobody can reach: a server deletes them
 	Took     time.Duration
 }
 
@@ -55,9 +57,17 @@ type QueueCount struct {
 	Ready        int64
 	Delayed      int64 // their time has not come
 	Unselectable int64 // of priority 0: they go only with others of their key
+	Claimed      int64 // their leases have not ended
+	Dead         int64 // they were tried too often
+	Done         int64 // they were acknowledged, and are kept until they expire
 	Expired      int64
 	Bytes        int64 // keys and payloads of those that have not expired
 	dropped      bool
+}
+
+// packets counts those that have not expired.
+func (q *QueueCount) packets() int64 {
+	return q.Ready + q.Delayed + q.Unselectable + q.Claimed + q.Dead + q.Done
 }
 
 // maxFindings bounds Report.Findings.
@@ -65,7 +75,8 @@ const maxFindings = 10_000
 
 // Folder verifies the data folder dir. The error means that it could not look, as when the folder
 // is in use; what is wrong with the folder is in the report. Memory grows with the number of
-// queues, strings and hashes, and of the fields of one hash, and not with that of packets.
+// queues, delivery states, strings and hashes, and of the fields of one hash, and not with that of
+// packets.
 func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())
@@ -95,6 +106,7 @@ type source interface {
 	Queues(fn func(storage.Queue) error) error
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
 	Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error
+	Deliveries(fn func(d *storage.Delivery, reason, progress []byte, damage error) error) error
 	Payloads(fn func(queue uint32, seq uint64, size int64) error) error
 	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	Load() []byte
@@ -109,18 +121,22 @@ type verifier struct {
 	flush   storage.Flush
 	report  Report
 
-	at      int           // where in report.Queues the scan is
-	orphans []runOfQueue  // the queues without a definition that the scan met, some of them
-	tally   storage.Tally // of what can be read
-	unread  uint64        // packets that cannot be read
-	lost    uint64        // heads and fields that cannot be read
-	large   payloadSum    // of the payloads that packets say they have
-	scanned int64         // records, for Progress
-	told    time.Time     // when Progress was called last
+	at         int          // where in report.Queues the scan is
+	orphans    []runOfQueue // the queues without a definition that the scan met, some of them
+	tried      contents.TriedList
+	tally      storage.Tally // of what can be read
+	unread     uint64        // packets that cannot be read
+	lost       uint64        // heads and fields that cannot be read
+	lostStates uint64        // delivery states that cannot be read
+	large      payloadSum    // of the payloads that packets say they have
+	scanned    int64         // records, for Progress
+	told       time.Time     // when Progress was called last
 }
 
 func (v *verifier) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{v.checkQueues, v.checkPackets, v.checkPayloads, v.checkKeys} {
+	for _, step := range []func(context.Context) error{
+		v.checkQueues, v.checkDeliveries, v.checkPackets, v.checkOwners, v.checkPayloads, v.checkKeys,
+	} {
 		err := step(ctx)
 		if errors.Is(err, storage.ErrDamaged) {
 			v.finding(storage.FindingRecord, "db", "a scan ended early: %v", err)
@@ -214,7 +230,9 @@ func (v *verifier) checkTally() {
 	if !v.hasControl() {
 		return
 	}
-	for _, err := range []error{v.control.Check(v.tally, v.unread), v.control.CheckKeys(v.tally, v.lost)} {
+	for _, err := range []error{
+		v.control.Check(v.tally, v.unread), v.control.CheckKeys(v.tally, v.lost), v.control.CheckDeliveries(v.tally, v.lostStates),
+	} {
 		var mismatch *storage.MismatchError
 		if errors.As(err, &mismatch) {
 			v.add(mismatch.Finding())

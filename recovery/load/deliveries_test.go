@@ -1,0 +1,151 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+const base = 1 << 63
+
+// deadLetters has four packets in four states, several times, which died in a queue whose record
+// comes later.
+func deadLetters(times uint64) *recoverytest.Fake {
+	s := &recoverytest.Fake{
+		Counted: storage.Control{Marks: storage.Marks{NextSeq: base + 1000, LowSeq: base - 1, NextQueue: 9}},
+		Defined: []storage.Queue{
+			{ID: 2, Name: []byte("dead"), Settings: &storage.Settings{Lease: 2}, Counters: storage.Counters{Pushed: 2}},
+			{ID: 8, Name: []byte("jobs"), Settings: &storage.Settings{Lease: 8}, Counters: storage.Counters{Pushed: 8}},
+		},
+	}
+	tried := []storage.Delivery{
+		{State: storage.Claimed, Until: recoverytest.Later + 5},
+		{State: storage.Dead},
+		{State: storage.Waiting, Until: recoverytest.Later + 5},
+		{State: storage.Claimed, Until: recoverytest.Later + 5, Expiry: recoverytest.Later},
+	}
+	for i := range 4 * times {
+		d := tried[i%4]
+		d.Identity, d.Attempts, d.Token, d.Consumer, d.Origin = base+i, 3, base+500+i, "w", 8
+		s.Try(d).Reason = []byte("why")
+		s.Put(2, 1, base+i, storage.Packet{Expiry: d.Expiry})
+	}
+	s.Put(8, 1, base+900, storage.Packet{Identity: base + 970})
+	s.Try(storage.Delivery{Identity: base + 970, Attempts: 1, Token: base + 990}).Progress = []byte{7}
+	s.Count()
+	return s
+}
+
+func TestAMergeLoadsClaimsAsReadyAndKeepsWhatWasTried(t *testing.T) {
+	text, _ := dumpOf(t, deadLetters(1), dump.Options{})
+	there := &recoverytest.Fake{
+		Counted: storage.Control{Marks: storage.Marks{NextSeq: base + 10, LowSeq: base - 1, NextQueue: 4}},
+		Defined: []storage.Queue{{ID: 3, Name: []byte("dead"), Settings: &storage.Settings{Lease: 3}, Counters: storage.Counters{Pushed: 3}}},
+	}
+	there.Put(3, 1, base, storage.Packet{})
+	there.Count()
+	dir := recoverytest.InFolder(t, there)
+	if report := load(t, dir, text, Options{Merge: true, batchBytes: 1}); report.Packets != 4 || report.Expired != 1 {
+		t.Errorf("report %+v, want 4 packets, and that the claim of the expired one has ended", report)
+	}
+	var got []string
+	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{})), dump.ReadOptions{
+		Queue: func(q *storage.Queue) error {
+			got = append(got, fmt.Sprintf("%d %s %d %d", q.ID, q.Name, q.Settings.Lease, q.Counters.Pushed))
+			return nil
+		},
+		Packet: func(_ *storage.Queue, id storage.PacketID, p *storage.Packet, d *dump.Delivery) error {
+			line := fmt.Sprint(id.Seq-base, p.Identity)
+			if d != nil {
+				line += fmt.Sprintf(": %d until %d, %d tries of %s, token %d, of %d, %s %d", d.State, d.Until, d.Attempts, d.Consumer, d.Token, d.Origin, d.Reason, d.Progress)
+			}
+			got = append(got, line)
+			return nil
+		},
+	})
+	want := []string{
+		"3 dead 3 3", // its own settings stay
+		"0 0",
+		"10 0: 0 until 0, 3 tries of w, token 0, of 4, why []",
+		"11 0: 2 until 0, 3 tries of w, token 0, of 4, why []",
+		"12 0: 0 until 4000000000005, 3 tries of w, token 0, of 4, why []",
+		"4 jobs 8 8",
+		"910 0: 0 until 0, 1 tries of , token 0, of 0,  [7]",
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got  %q, %v\nwant %q", got, err, want)
+	}
+}
+
+func TestAStoppedMergeGivesAnOriginTheNumberOfItsQueue(t *testing.T) {
+	text, _ := dumpOf(t, deadLetters(20), dump.Options{})
+	want := recoverytest.InFolder(t, recoverytest.Many(7))
+	load(t, want, text, Options{Merge: true})
+	stops := 0
+	for at := range 15 {
+		dir := recoverytest.InFolder(t, recoverytest.Many(7))
+		ctx, stop := context.WithCancel(t.Context())
+		in := &stopper{bytes.NewReader(text), 1400 * at, stop}
+		_, err := Load(ctx, dir, in, Options{Merge: true, Now: recoverytest.Later, batchBytes: 1, chunkBytes: 100})
+		stop()
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if errors.Is(err, storage.ErrLoadUnfinished) {
+			load(t, dir, text, Options{Merge: true})
+			stops++
+		} else if err != nil {
+			continue // nothing was stored
+		}
+		if got, want := folderDump(t, dir, dump.Options{}), folderDump(t, want, dump.Options{}); !bytes.Equal(got, want) {
+			t.Fatalf("stopped behind %d bytes: got\n%s\nwant\n%s", 1400*at, got, want)
+		}
+	}
+	if stops < 3 {
+		t.Errorf("%d stops with a part of the dump stored: too few to prove anything", stops)
+	}
+}
+
+func TestAnExpiredPacketIsLoadedWithItsClaim(t *testing.T) {
+	text, _ := dumpOf(t, deadLetters(1), dump.Options{})
+	dir := t.TempDir()
+	if report := load(t, dir, text, Options{}); report.Packets != 5 || report.Expired != 0 {
+		t.Errorf("report %+v, want all 5 packets", report)
+	}
+	if got := folderDump(t, dir, dump.Options{}); !bytes.Equal(got, text) {
+		t.Errorf("got\n%s\nwant\n%s", got, text)
+	}
+	if report := load(t, t.TempDir(), text, Options{Now: recoverytest.Later + 5}); report.Packets != 4 || report.Expired != 1 {
+		t.Errorf("report %+v, want that the expired packet goes with the end of its lease", report)
+	}
+}
+
+func TestAFolderWithSettingsIsNotEmpty(t *testing.T) {
+	src := deadLetters(1)
+	src.Stored, src.Tried = nil, nil
+	src.Count()
+	dir := recoverytest.InFolder(t, src)
+	text, _ := dumpOf(t, recoverytest.Many(7), dump.Options{})
+	if _, err := Load(t.Context(), dir, bytes.NewReader(text), Options{}); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("got %v, want that the folder is not empty", err)
+	}
+}
+
+func TestDeliveryStatesWithoutAPacketGoBeforeALoad(t *testing.T) {
+	src := deadLetters(1)
+	src.Stored, src.Defined = nil, nil
+	src.Count()
+	dir := recoverytest.InFolder(t, src)
+	text, _ := dumpOf(t, recoverytest.Many(7), dump.Options{})
+	load(t, dir, text, Options{})
+	if got := folderDump(t, dir, dump.Options{}); !bytes.Equal(got, text) {
+		t.Errorf("got\n%s\nwant\n%s", got, text)
+	}
+}
