@@ -119,6 +119,7 @@ func BenchmarkClaim(b *testing.B) {
 				}
 				x.Find(1)
 				seq := 1<<63 + uint64(n)
+				b.ResetTimer()
 				for range b.N {
 					pushItem(x, q, seq)
 					p, _ := x.Best(q, Selection{End: Oldest})
