@@ -155,6 +155,13 @@ func (c *conn) readLine() string {
 	}
 }
 
+func (c *conn) readFull(b []byte) {
+	c.t.Helper()
+	if _, err := io.ReadFull(c, b); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // text sends a request and returns its reply, a bulk.
 func (c *conn) text(words ...string) string {
 	c.t.Helper()
@@ -165,9 +172,7 @@ func (c *conn) text(words ...string) string {
 		c.t.Fatalf("%v: reply %q", words, head)
 	}
 	body := make([]byte, n+2)
-	if _, err := io.ReadFull(c, body); err != nil {
-		c.t.Fatal(err)
-	}
+	c.readFull(body)
 	return string(body[:n])
 }
 
