@@ -224,3 +224,45 @@ func BenchmarkDecodeMeta(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDeliveries writes a delivery state for each of many packets, then reads all of them as a
+// start does.
+func BenchmarkDeliveries(b *testing.B) {
+	const all, size = 200_000, 1000
+	s, err := Open(b.TempDir(), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	d := Delivery{State: Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1 << 63,
+		FirstClaim: 1_800_000_000_000, LastClaim: 1_800_000_000_000, Consumer: "worker-1"}
+	b.Run("put", func(b *testing.B) {
+		var batch Batch
+		stored := Stored(0)
+		cpu := cpuTime(b)
+		for b.Loop() {
+			d.Identity = 1 << 63
+			for range all / size {
+				batch.Reset()
+				for range size {
+					d.Identity++
+					batch.PutDelivery(&d, stored)
+				}
+				if err := s.Apply(&batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			stored = StoredDelivery
+		}
+		b.ReportMetric(float64(cpuTime(b)-cpu)/all/float64(b.N), "cpu-ns/op")
+	})
+	b.Run("scan", func(b *testing.B) {
+		cpu := cpuTime(b)
+		for b.Loop() {
+			if err := s.Deliveries(func(*Delivery, Stored) error { return nil }); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(cpuTime(b)-cpu)/all/float64(b.N), "cpu-ns/op")
+	})
+}

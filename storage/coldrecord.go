@@ -8,9 +8,9 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Every record but a packet's is written and read by the msgpack library: a map with small integers
-// for names, each value in its shortest form. A packet's has a codec of its own (record.go),
-// because it passes once for every push.
+// Rare records are written and read by the msgpack library: a map with small integers for names,
+// each value in its shortest form. Those of packets, delivery states, heads and fields have codecs
+// of their own, because one passes with every call of a client.
 
 // appendMap appends a map of n fields, which fn writes.
 func appendMap(dst []byte, n int, fn func(*msgpack.Encoder) error) []byte {

@@ -12,12 +12,12 @@
 //	  control.go     the control record, rewritten by every batch; tally.go: what it counts
 //	  load.go        the load record: how far a load has come; flush.go: the flush record
 //	  redo.go        the redo record: deletes that one transaction does not hold
-//	  coldrecord.go  how all records but a packet's are written and read
+//	  coldrecord.go  how rare records are written and read
 //	a store at work
 //	  store.go       Store: Open, Close; options.go: its Options; errors.go; logger.go
 //	  batch.go       Batch: what one Apply writes; limits.go: how much it may be
 //	  itembatch.go   what a Batch does to heads and fields; late.go: records that come late
-//	  deliverybatch.go what a Batch does to delivery states; deliveryscan.go: how they are read
+//	  deliverybatch.go  what a Batch does to delivery states; deliveryscan.go: how they are read
 //	  apply.go       Apply; wal.go: how a commit reaches the device
 //	  read.go        packets by identity; scan.go: all of them; itemscan.go: heads, fields, values
 //	  snapshot.go    Snapshot: the state after one batch; itemwalk.go: its heads and fields; held.go: its tables stay and are checked

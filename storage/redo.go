@@ -19,8 +19,8 @@ import (
 // rest of a batch that a crash cut short, before anything is scanned.
 
 // redoIDBytes is what one packet takes in a redo record, at most for all that can happen: the
-// packets of a batch lie at most 2^40 sequences apart on average, and rarely change their queue or
-// priority.
+// packets of a batch lie at most 2^40 sequences apart on average, or moved away from an identity
+// that is as near, and rarely change their queue or priority.
 const redoIDBytes = 8
 
 // removal is a packet to delete, with its delivery state; or, of queue 0, which no queue has, a
