@@ -1,47 +1,304 @@
 package broker
 
-// DeletePackets deletes packets of a queue by their ids, whatever their state, and returns how many
-// there were. It brings a Deletes for each.
-func (tx *Tx) DeletePackets(name []byte, ids []ID) (n int, err error) { panic("not built") }
+import (
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
 
-// MovePackets moves packets to another queue, with their priority, age and state, and returns how
-// many there were. Claimed ones stay. It brings what MoveRoom says.
-func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) { panic("not built") }
-
-// MoveRoom is what MovePackets brings.
-func (tx *Tx) MoveRoom(name []byte, ids []ID, to []byte) Room { panic("not built") }
-
-// SetPriority gives a packet another priority; ok is false if the queue has none with that id. It
-// brings a record of the packet's size and a delete: PriorityRoom.
-func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err error) {
-	panic("not built")
-}
-
-// PriorityRoom is what SetPriority brings.
-func (tx *Tx) PriorityRoom(name []byte, id ID) Room { panic("not built") }
+// bulkSlice is how many packets a slice of a Bulk looks at.
+const bulkSlice = 500
 
 // A Bulk is a change to many packets of a queue. It is made in slices, so that others have the lock
-// in between. Each slice is on disk as a whole; a crash leaves a prefix of them done. The queue's
-// packets may change between slices.
+// in between. Each slice is on disk as a whole; a crash leaves a prefix of them done. It looks at no
+// more packets than the queue had at first, so it ends also while others push.
 type Bulk struct {
 	Done int // packets changed so far
 
-	queue []byte
-	after Place
-	slice func(tx *Tx, b *Bulk) (more bool, err error)
+	queue  []byte
+	states []State // to go through; the first one is under way
+	after  Place   // in that state
+	begun  bool
+	left   int // packets to look at
+	most   int // packets to change; 0: all
+
+	wants  func(tx *Tx, p index.Packet) bool
+	room   func(tx *Tx, q *queue, p index.Packet) Room // what change brings
+	change func(tx *Tx, q *queue, p index.Packet) error
 }
 
 // Slice makes the next slice, alone (it is an Atomic of its own). more is false when nothing is
-// left. ErrNoRoom as for any call.
-func (bk *Bulk) Slice(tx *Tx) (more bool, err error) { panic("not built") }
+// left. ErrNoRoom as for any call; ErrStopped when the disk is full.
+func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
+	q, err := tx.look(bk.queue)
+	if q == nil || err != nil {
+		return false, err
+	}
+	b := tx.b
+	if b.spaceLevel(tx.now) >= storage.Stop {
+		return false, ErrStopped
+	}
+	if !bk.begun {
+		bk.begun = true
+		bk.left = b.ix.Counts(q.ix).Len()
+	}
+	next := *bk
+	packets, room := next.pick(tx, q)
+	if len(packets) == 0 {
+		*bk = next
+		return bk.more(), nil
+	}
+	err = tx.Atomic(room, func() error {
+		for _, p := range packets {
+			if err := next.change(tx, q, p); err != nil {
+				return err
+			}
+			next.Done++
+		}
+		return nil
+	})
+	b.touch(q)
+	b.markEmpty(q)
+	if err != nil {
+		bk.Done = next.Done
+		return false, err
+	}
+	*bk = next
+	return bk.more(), nil
+}
+
+func (bk *Bulk) more() bool {
+	return len(bk.states) > 0 && bk.left > 0 && (bk.most == 0 || bk.Done < bk.most)
+}
+
+// pick returns what the next slice changes, and what that brings.
+func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
+	b := tx.b
+	b.scratch = b.ix.List(q.ix, bk.states[0], bk.after, min(bulkSlice, bk.left), b.scratch[:0])
+	for _, p := range b.scratch {
+		if bk.wants == nil || bk.wants(tx, p) {
+			more := room.Plus(bk.room(tx, q, p))
+			if len(packets) > 0 && (more.Bytes > b.limits.bytes || bk.most != 0 && bk.Done+len(packets) == bk.most) {
+				return packets, room
+			}
+			packets, room = append(packets, p), more
+		}
+		bk.after = Place{Priority: p.Priority, Seq: p.Seq}
+		bk.left--
+	}
+	if len(b.scratch) < bulkSlice {
+		bk.states, bk.after = bk.states[1:], Place{}
+	}
+	return packets, room
+}
 
 // Purge deletes the packets of a queue in one state, or in all if that is 0.
-func Purge(queue []byte, s State) *Bulk { panic("not built") }
+func Purge(name []byte, s State) *Bulk {
+	states := []State{s}
+	if s == 0 {
+		states = []State{Ready, Delayed, Claimed, Dead, Done}
+	}
+	return &Bulk{
+		queue: name, states: states,
+		room: func(*Tx, *queue, index.Packet) Room { return Room{Deletes: 1} },
+		change: func(tx *Tx, q *queue, p index.Packet) error {
+			if err := tx.use(Room{Deletes: 1}); err != nil {
+				return err
+			}
+			tx.b.ix.Remove(p.ID)
+			tx.b.deletePacket(q, p)
+			return nil
+		},
+	}
+}
 
 // Harvest makes claims of a queue ready again that are at least so many milliseconds old.
-func Harvest(queue []byte, older int64) *Bulk { panic("not built") }
+func Harvest(name []byte, older int64) *Bulk {
+	reason := []byte("harvested")
+	return &Bulk{
+		queue: name, states: []State{Claimed},
+		wants: func(tx *Tx, p index.Packet) bool { return tx.now-tx.b.ix.Delivery(p.ID).LastClaim >= older },
+		room:  func(_ *Tx, q *queue, p index.Packet) Room { return returnRoom(q, p, false, len(reason)) },
+		change: func(tx *Tx, q *queue, p index.Packet) error {
+			if err := tx.use(returnRoom(q, p, false, len(reason))); err != nil {
+				return err
+			}
+			tx.b.putBack(q, p, tx.b.ix.Delivery(p.ID), 0, reason)
+			return nil
+		},
+	}
+}
 
 // Redrive makes dead packets of a queue ready again, at most count if that is not 0, with no
 // attempts: in the queue itself; or in to, if that is not nil. Of a dead-letter queue it returns
-// those that died elsewhere to where they died.
-func Redrive(queue []byte, count int, to []byte) *Bulk { panic("not built") }
+// those that died elsewhere to where they died. If that queue is gone, Slice returns ErrNoOrigin.
+func Redrive(name []byte, count int, to []byte) *Bulk {
+	room := func(_ *Tx, _ *queue, p index.Packet) Room {
+		return Room{Records: 4, Bytes: int(p.Size) + len(to) + MaxConsumer, Deletes: 1}
+	}
+	return &Bulk{
+		queue: name, states: []State{Dead, Delayed, Ready}, most: count, room: room,
+		wants: func(tx *Tx, p index.Packet) bool {
+			return p.State == Dead || tx.b.ix.Delivery(p.ID).Origin != 0
+		},
+		change: func(tx *Tx, q *queue, p index.Packet) error {
+			if err := tx.use(room(tx, q, p)); err != nil {
+				return err
+			}
+			return tx.redrive(q, p, to)
+		},
+	}
+}
+
+// redrive makes a dead packet ready again.
+func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
+	b, d := tx.b, tx.b.ix.Delivery(p.ID)
+	target := q
+	switch {
+	case to != nil:
+		target, err = b.makeQueue(to)
+	case d.Origin != 0:
+		if target = b.queues.lasting[d.Origin]; target == nil {
+			err = ErrNoOrigin
+		}
+	}
+	if err == nil && target != q {
+		err = tx.pushable()
+	}
+	if err != nil {
+		return err
+	}
+	d.Attempts, d.Origin = 0, 0
+	if target == q {
+		b.setDelivery(p, d, storage.Waiting, 0)
+		b.deliverQueue(q)
+		return nil
+	}
+	b.moveWithState(q, p, d, target)
+	return nil
+}
+
+// DeletePackets deletes packets of a queue by their ids, whatever their state, and returns how many
+// there were. It brings a Deletes for each.
+func (tx *Tx) DeletePackets(name []byte, ids []ID) (n int, err error) {
+	if err := tx.begin(Room{Deletes: len(ids)}); err != nil {
+		return 0, err
+	}
+	b := tx.b
+	q, err := b.findQueue(name)
+	if q == nil || err != nil {
+		return 0, err
+	}
+	if b.spaceLevel(tx.now) >= storage.Stop {
+		return 0, ErrStopped
+	}
+	for _, id := range ids {
+		if p, ok := b.find(q, id); ok {
+			b.ix.Remove(p.ID)
+			b.deletePacket(q, p)
+			n++
+		}
+	}
+	if n > 0 {
+		b.touch(q)
+		b.markEmpty(q)
+	}
+	return n, nil
+}
+
+// MovePackets moves packets to another queue, with their priority, age and state, and returns how
+// many there were. Claimed ones stay. It brings what MoveRoom says.
+func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
+	if err := tx.begin(tx.MoveRoom(name, ids, to)); err != nil {
+		return 0, err
+	}
+	b := tx.b
+	q, err := b.findQueue(name)
+	if q == nil || err != nil {
+		return 0, err
+	}
+	packets := tx.movable(q, ids)
+	if len(packets) == 0 {
+		return 0, nil
+	}
+	if err := tx.pushable(); err != nil {
+		return 0, err
+	}
+	target, err := b.makeQueue(to)
+	if err != nil || target == q {
+		return len(packets), err
+	}
+	for _, p := range packets {
+		id := q.packet(p)
+		id.Queue = target.id
+		b.moveTo(q, p, target, id, p.Expiry)
+	}
+	b.deliverQueue(target)
+	return len(packets), nil
+}
+
+// movable returns the packets of a queue with some ids that are not claimed, each once.
+func (tx *Tx) movable(q *queue, ids []ID) (packets []index.Packet) {
+	seen := make(map[ID]bool, len(ids))
+	for _, id := range ids {
+		if p, ok := tx.b.find(q, id); ok && p.State != Claimed && !seen[id] {
+			seen[id] = true
+			packets = append(packets, p)
+		}
+	}
+	return packets
+}
+
+// MoveRoom is what MovePackets brings.
+func (tx *Tx) MoveRoom(name []byte, ids []ID, to []byte) Room {
+	q := tx.b.queues.find(name)
+	if q == nil {
+		return Room{}
+	}
+	room := Room{Records: 1, Bytes: len(to)}
+	for _, p := range tx.movable(q, ids) {
+		room = room.Plus(Room{Records: 1, Bytes: int(p.Size), Deletes: 1})
+	}
+	return room
+}
+
+// SetPriority gives a packet another priority, in any state; ok is false if the queue has none with
+// that id. A packet without a key cannot have priority 0: ErrNoKey. ErrUnknownQueue. It brings what
+// PriorityRoom says.
+func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err error) {
+	if err := tx.begin(tx.PriorityRoom(name, id)); err != nil {
+		return false, err
+	}
+	b := tx.b
+	q, err := b.knownQueue(name)
+	if err != nil {
+		return false, err
+	}
+	p, ok := b.find(q, id)
+	if !ok || p.Priority == priority {
+		return ok, nil
+	}
+	if _, keyed := b.ix.Key(p.ID, nil); priority == 0 && !keyed {
+		return false, ErrNoKey
+	}
+	if err := tx.pushable(); err != nil {
+		return false, err
+	}
+	to := q.packet(p)
+	to.Priority = priority
+	b.moveTo(q, p, q, to, p.Expiry)
+	b.deliverQueue(q)
+	return true, nil
+}
+
+// PriorityRoom is what SetPriority brings.
+func (tx *Tx) PriorityRoom(name []byte, id ID) Room {
+	q := tx.b.queues.find(name)
+	if q == nil {
+		return Room{}
+	}
+	p, ok := tx.b.find(q, id)
+	if !ok {
+		return Room{}
+	}
+	return Room{Records: 1, Bytes: int(p.Size), Deletes: 1}
+}

@@ -1,29 +1,119 @@
 package broker
 
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/index"
+)
+
 // Place is where a List goes on.
-type Place struct {
-	Priority uint32
-	Seq      uint64
-}
+type Place = index.Place
 
 // Peek replies with what the next claims would take, in that order, with details: at most n, which
 // is at most MaxCount. Nothing is taken.
-func (tx *Tx) Peek(c *Consumer, name []byte, n int, tag Tag) error { panic("not built") }
+func (tx *Tx) Peek(c *Consumer, name []byte, n int, tag Tag) error {
+	q, err := tx.look(name)
+	if err != nil {
+		return err
+	}
+	s := Selection{End: Oldest, Count: n}
+	tx.b.scratch = tx.b.scratch[:0]
+	if q != nil {
+		tx.b.selectPackets(q, s, tx.b.selection(s))
+	}
+	return tx.show(c, q, tag)
+}
+
+// look makes sure that the broker accepts calls, and returns the queue with a name, nil if there is
+// none.
+func (tx *Tx) look(name []byte) (*queue, error) {
+	if err := tx.begin(Room{}); err != nil {
+		return nil, err
+	}
+	return tx.b.findQueue(name)
+}
+
+// show replies with the packets of q in b.scratch and their details.
+func (tx *Tx) show(c *Consumer, q *queue, tag Tag) error {
+	b, first, bytes := tx.b, len(tx.b.open.records), tx.b.scratchBytes()
+	if err := tx.useReply(bytes); err != nil {
+		return err
+	}
+	for _, p := range b.scratch {
+		b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
+		b.detail(q, p)
+	}
+	b.queueReply(c, first, replyDetailed, tag, bytes)
+	return nil
+}
 
 // List replies with packets of a queue in one state, with details, in the order of their priority
 // and age: at most n behind a place.
 func (tx *Tx) List(c *Consumer, name []byte, s State, after Place, n int, tag Tag) error {
-	panic("not built")
+	q, err := tx.list(name, s, after, n)
+	if err != nil {
+		return err
+	}
+	return tx.show(c, q, tag)
 }
 
 // ListEnd says what a List of the same arguments replies with, so that a session can begin its
 // reply: how many packets, the place of the last one, and whether there are more behind that.
 func (tx *Tx) ListEnd(name []byte, s State, after Place, n int) (packets int, last Place, more bool, err error) {
-	panic("not built")
+	q, err := tx.list(name, s, after, n)
+	b := tx.b
+	if packets = len(b.scratch); err != nil || packets == 0 {
+		return 0, after, false, err
+	}
+	p := b.scratch[packets-1]
+	last = Place{Priority: p.Priority, Seq: p.Seq}
+	b.scratch = b.ix.List(q.ix, s, last, 1, b.scratch[:0])
+	return packets, last, len(b.scratch) > 0, nil
+}
+
+// list leaves in b.scratch what a List replies with.
+func (tx *Tx) list(name []byte, s State, after Place, n int) (*queue, error) {
+	b := tx.b
+	b.scratch = b.scratch[:0]
+	q, err := tx.look(name)
+	if q == nil || err != nil {
+		return nil, err
+	}
+	b.scratch = b.ix.List(q.ix, s, after, min(n, MaxCount), b.scratch)
+	b.scratch = b.within(b.scratch, index.Limit{Bytes: MaxGroupBytes})
+	return q, nil
 }
 
 // Show replies with one packet and its details, or without any if the queue has none with that id.
-func (tx *Tx) Show(c *Consumer, name []byte, id ID, tag Tag) (ok bool, err error) { panic("not built") }
+// ErrUnknownQueue.
+func (tx *Tx) Show(c *Consumer, name []byte, id ID, tag Tag) (ok bool, err error) {
+	if err := tx.begin(Room{}); err != nil {
+		return false, err
+	}
+	b := tx.b
+	q, err := b.knownQueue(name)
+	if err != nil {
+		return false, err
+	}
+	p, ok := b.find(q, id)
+	if b.scratch = b.scratch[:0]; ok {
+		b.scratch = append(b.scratch, p)
+	}
+	if err := tx.show(c, q, tag); err != nil || !ok {
+		return false, err
+	}
+	b.open.details[len(b.open.details)-1].Behind = b.ix.Before(p.ID)
+	return true, nil
+}
+
+// find returns the packet of a queue with an id.
+func (b *Broker) find(q *queue, id ID) (index.Packet, bool) {
+	p, ok := b.ix.Find(id.identity())
+	return p, ok && p.Queue == q.ix
+}
 
 // Band is how many packets that are ready have a priority from one to another.
 type Band struct {
@@ -39,14 +129,74 @@ type QueueStats struct {
 	Counters
 }
 
-// QueueStats returns the figures of a queue; ok is false if nothing is called so.
-func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) { panic("not built") }
+// bandStarts are the first priorities of the bands.
+var bandStarts = [...]uint32{1, 10, 100, 1000, 10_000}
 
-// Oldest replies with the ready packet that was pushed first, or without any.
-func (tx *Tx) Oldest(c *Consumer, name []byte, tag Tag) error { panic("not built") }
+// QueueStats returns the figures of a queue; ok is false if nothing is called so.
+func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
+	q, err := tx.look(name)
+	b := tx.b
+	if err != nil || q == nil || !b.exists(q) {
+		return s, false, err
+	}
+	n := b.ix.Counts(q.ix)
+	s = QueueStats{
+		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done,
+		Bytes: n.Bytes, Counters: q.counters,
+	}
+	for i, from := range bandStarts {
+		to := uint32(math.MaxUint32)
+		if i+1 < len(bandStarts) {
+			to = bandStarts[i+1] - 1
+		}
+		s.Bands = append(s.Bands, Band{from, to, b.ix.CountBetween(q.ix, from, to)})
+	}
+	return s, true, nil
+}
+
+// oldestPriorities is how many priorities Oldest looks at, the best ones.
+const oldestPriorities = 1024
+
+// Oldest replies with the ready packet that was pushed first, of the best 1,024 priorities that the
+// queue has, or without any.
+func (tx *Tx) Oldest(c *Consumer, name []byte, tag Tag) error {
+	q, err := tx.look(name)
+	if err != nil {
+		return err
+	}
+	b := tx.b
+	b.scratch = b.scratch[:0]
+	if q == nil {
+		return tx.show(c, q, tag)
+	}
+	var oldest index.Packet
+	after := Place{Seq: math.MaxUint64} // behind priority 0
+	for range oldestPriorities {
+		b.scratch = b.ix.List(q.ix, index.Ready, after, 1, b.scratch[:0])
+		if len(b.scratch) == 0 {
+			break
+		}
+		p := b.scratch[0]
+		if oldest.ID == 0 || p.Seq < oldest.Seq {
+			oldest = p
+		}
+		after = Place{Priority: p.Priority, Seq: math.MaxUint64}
+	}
+	if b.scratch = b.scratch[:0]; oldest.ID != 0 {
+		b.scratch = append(b.scratch, oldest)
+	}
+	return tx.show(c, q, tag)
+}
 
 // Unfinished is how many packets of a queue are ready, delayed or claimed.
-func (tx *Tx) Unfinished(name []byte) (int, error) { panic("not built") }
+func (tx *Tx) Unfinished(name []byte) (int, error) {
+	q, err := tx.look(name)
+	if q == nil || err != nil {
+		return 0, err
+	}
+	n := tx.b.ix.Counts(q.ix)
+	return n.Ready + n.Unselectable + n.Delayed + n.Claimed, nil
+}
 
 // Worker is a consumer of a queue.
 type Worker struct {
@@ -58,5 +208,48 @@ type Worker struct {
 }
 
 // Workers returns who claims from a queue: those that hold packets, and those that called in the
-// last WorkerTime, ordered by name. It looks at MaxWorkerClaims claims.
-func (tx *Tx) Workers(name []byte) ([]Worker, error) { panic("not built") }
+// last WorkerTime, ordered by name. It looks at MaxWorkerClaims claims. ErrUnknownQueue.
+func (tx *Tx) Workers(name []byte) ([]Worker, error) {
+	if err := tx.begin(Room{}); err != nil {
+		return nil, err
+	}
+	b := tx.b
+	q, err := b.knownQueue(name)
+	if err != nil {
+		return nil, err
+	}
+	b.pruneWorkers(q)
+	found := make(map[string]*Worker)
+	for _, k := range q.workers {
+		if tx.now-k.seen < WorkerTime {
+			found[k.name] = &Worker{Name: k.name, Seen: k.seen}
+		}
+	}
+	b.scratch = b.ix.List(q.ix, index.Claimed, Place{}, MaxWorkerClaims, b.scratch[:0])
+	for _, p := range b.scratch {
+		if p.Consumer != 0 {
+			b.holds(found, p)
+		}
+	}
+	list := make([]Worker, 0, len(found))
+	for _, w := range slices.SortedFunc(maps.Values(found), func(a, b *Worker) int { return cmp.Compare(a.Name, b.Name) }) {
+		list = append(list, *w)
+	}
+	return list, nil
+}
+
+// holds notes that the worker of a claimed packet holds it.
+func (b *Broker) holds(found map[string]*Worker, p index.Packet) {
+	k := b.workers.all[p.Consumer-1]
+	w := found[k.name]
+	if w == nil {
+		w = &Worker{Name: k.name, Seen: k.seen}
+		found[k.name] = w
+	}
+	if since := b.ix.Delivery(p.ID).LastClaim; w.Claimed == 0 || since < w.Since {
+		w.Since = since
+	}
+	if w.Claimed++; len(w.IDs) < MaxWorkerIDs {
+		w.IDs = append(w.IDs, idOf(p.Identity))
+	}
+}
