@@ -122,7 +122,7 @@ func why(p *broker.Packet, d *broker.Detail) string {
 		}
 		return fmt.Sprintf("dead after %s, because: %s", counted(d.Attempts, "attempt"), d.Reason)
 	case broker.Done:
-		return fmt.Sprintf("done: %q acknowledged it", d.Consumer)
+		return fmt.Sprintf("done: %q acknowledged it; it stays until %s", d.Consumer, moment(p.Expiry))
 	}
 	switch {
 	case d.Priority == 0:

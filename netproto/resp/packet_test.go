@@ -135,7 +135,7 @@ func TestWhySaysInASentenceWhyAPacketIsNotDelivered(t *testing.T) {
 		`claimed by "w" without end`:                                                  {d: broker.Detail{State: broker.Claimed, Consumer: "w"}},
 		"dead after 1 attempt":                                                        {d: broker.Detail{State: broker.Dead, Attempts: 1}},
 		"dead after 5 attempts, because: no disk":                                     {d: broker.Detail{State: broker.Dead, Attempts: 5, Reason: []byte("no disk")}},
-		`done: "w" acknowledged it`:                                                   {d: broker.Detail{State: broker.Done, Consumer: "w"}},
+		`done: "w" acknowledged it; it stays until 2023-11-14T22:13:50.000Z`:          {p: broker.Packet{Expiry: end}, d: broker.Detail{State: broker.Done, Consumer: "w"}},
 		"of priority 0: it is delivered only together with another packet of its key": {d: broker.Detail{State: broker.Ready, Behind: -1}},
 		"behind 1 other packet":                                                       {d: broker.Detail{State: broker.Ready, Priority: 1, Behind: 1}},
 		"behind 12 other packets":                                                     {d: broker.Detail{State: broker.Ready, Priority: 1, Behind: 12}},
