@@ -11,6 +11,7 @@ import (
 type batch struct {
 	ops         *storage.Batch
 	number      uint64       // counts the batches since New; 1 is the first
+	claims      bool         // it gives tokens out, which no start may give out again
 	lastKey     uint64       // the last version of a key when the batch was opened
 	values      []valueEvent // what is done with values that only the disk has
 	puts        puts         // the operations of ops that put packets

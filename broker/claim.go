@@ -94,6 +94,7 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 		b.detail(q, p)
 	}
 	if len(b.scratch) > 0 {
+		b.open.claims = true
 		b.touch(q)
 	}
 }

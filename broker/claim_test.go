@@ -50,8 +50,31 @@ func newWork(t tester) *work {
 // restart starts the broker anew on what the store has.
 func (w *work) restart() {
 	w.t.Helper()
+	if err := w.b.Close(); err != nil {
+		w.t.Fatalf("close: %v", err)
+	}
+	w.restarted()
+}
+
+// killed ends the broker. The store has nothing of what lost calls.
+func (w *work) killed(lost func(tx *broker.Tx)) {
+	w.barrier()
+	w.store.mu.Lock()
+	w.store.before = func() error { return errors.New("killed") }
+	w.store.mu.Unlock()
+	_ = w.b.Do(func(tx *broker.Tx) error {
+		lost(tx)
+		return nil
+	})
+	_ = w.b.Close()
+	w.ungate()
+}
+
+// restarted starts the broker that follows one which ended.
+func (w *work) restarted() {
+	w.t.Helper()
 	w.steady.Store(w.now.Load()) // a start has no older clock
-	w.harness.restart()
+	w.start()
 	w.box = &workbox{}
 	w.c = w.b.Attach(w.box, broker.Selection{})
 }
@@ -315,6 +338,32 @@ func TestAClaimThatIsAcknowledgedInTheSameBatchTouchesNoDisk(t *testing.T) {
 	if w.store.written != written || len(w.store.states) > 0 {
 		t.Fatalf("%d batches and %d packets were written, %d delivery states are stored",
 			w.store.applied-applied, w.store.written-written, len(w.store.states))
+	}
+}
+
+func TestNoTokenIsGivenTwiceWhenAServerIsKilled(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{}) // so that the queue is there
+	w.barrier()
+	first := int64(0)
+	w.do(func(tx *broker.Tx) error {
+		id, err := tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1})
+		if err != nil {
+			return err
+		}
+		if err := tx.Claim(w.c, []byte("q"), broker.ClaimRequest{}, 0); err != nil {
+			return err
+		}
+		first = int64(id) + 1
+		_, err = tx.Ack([]byte("q"), []broker.Receipt{{ID: id, Token: first}})
+		return err
+	})
+	w.barrier() // the client has its token, and nothing of the packet is left to write
+	w.killed(func(*broker.Tx) {})
+	w.restarted()
+	w.add(broker.PushRequest{})
+	if got := w.claimOne().Token; got <= first {
+		t.Fatalf("after token %d a claim got %d", first, got)
 	}
 }
 

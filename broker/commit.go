@@ -154,9 +154,10 @@ func (b *Broker) commit(t *batch) error {
 		}
 	}
 	// Replies alone (of pops that found nothing) need no write.
-	if t.ops.Len() == 0 {
+	if t.ops.Len() == 0 && !t.claims {
 		return nil
 	}
+	t.ops.MustWrite()
 	b.stats.batches.Add(1)
 	b.stats.records.Add(int64(t.ops.Len()))
 	return b.apply(t.ops)

@@ -72,7 +72,7 @@ func (tx *Tx) changePriority(q *queue, p index.Packet, r UpdatePriorityRequest) 
 	return nil
 }
 
-// isBare says that the index holds all of a packet but when it was enqueued.
+// isBare says that the index holds all of a packet that still matters, but when it was enqueued.
 func isBare(p index.Packet, key []byte) bool {
 	return p.Expiry == 0 && int(p.Size) == len(key) && p.Flags&storage.FlagMore == 0
 }
@@ -85,7 +85,11 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	there.Stored = 0 // its delivery state stays
 	b.deletePacket(q, there)
 	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(Newest)}
-	op := b.open.ops.Put(id, &Packet{Key: key, EnqueuedAt: tx.now, Identity: ownIdentity(p.Identity, id.Seq)})
+	bare := Packet{Key: key, EnqueuedAt: tx.now, Identity: ownIdentity(p.Identity, id.Seq)}
+	if p.State == index.Delayed {
+		bare.NotBefore = p.Until
+	}
+	op := b.open.ops.Put(id, &bare)
 	b.open.puts.add(id, op)
 	b.ix.Move(p.ID, priority, id.Seq)
 	b.ix.SetRef(p.ID, id.Seq, b.cache.add(id.Seq, b.open.ops.Record(op)))

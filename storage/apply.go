@@ -33,7 +33,7 @@ func nativeExpiry(ms int64) uint64 {
 // The error is nil; one that wraps ErrTooLarge or ErrFull, and then nothing was written; or one
 // that wraps ErrUnknown, and then the store takes no more batches: the caller stops.
 func (s *Store) Apply(b *Batch) error {
-	if b.count == 0 {
+	if b.count == 0 && !b.must {
 		return nil
 	}
 	return s.write(b)

@@ -24,6 +24,7 @@ type Batch struct {
 	bytes    int
 	marks    Marks
 	hasMarks bool
+	must     bool   // MustWrite
 	load     []byte // the load record; empty removes it
 	hasLoad  bool
 	flush    Flush // the flush record; zero removes it
@@ -123,7 +124,7 @@ func (b *Batch) Reset() {
 	clear(b.chunks)
 	b.chunks = b.chunks[:0]
 	b.memory, b.count, b.bytes = 0, 0, 0
-	b.marks, b.hasMarks = Marks{}, false
+	b.marks, b.hasMarks, b.must = Marks{}, false, false
 	b.load, b.hasLoad = nil, false
 	b.flush, b.hasFlush = Flush{}, false
 }
@@ -229,6 +230,9 @@ func (b *Batch) DeleteQueue(id uint32) {
 // SetMarks gives the marks that the control record holds after this batch. Without it they stay as
 // they are.
 func (b *Batch) SetMarks(m Marks) { b.marks, b.hasMarks = m, true }
+
+// MustWrite has Apply write the batch even if it holds nothing but marks.
+func (b *Batch) MustWrite() { b.must = true }
 
 // Marks returns what SetMarks set.
 func (b *Batch) Marks() Marks { return b.marks }

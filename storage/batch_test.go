@@ -103,7 +103,7 @@ func TestReplacedPacketIsThereOnceAndItsOldPayloadIsNot(t *testing.T) {
 	}
 }
 
-func TestBatchWithNothingToWriteTouchesNoDisk(t *testing.T) {
+func TestBatchWithNothingToWriteTouchesNoDiskUnlessItMust(t *testing.T) {
 	s := smallStore(t, t.TempDir())
 	var b Batch
 	b.Cancel(b.Put(PacketID{1, 1, 1}, &Packet{}))
@@ -119,6 +119,13 @@ func TestBatchWithNothingToWriteTouchesNoDisk(t *testing.T) {
 	}
 	if s.Control() != before {
 		t.Errorf("the control record became %+v", s.Control())
+	}
+	b.MustWrite()
+	if err := s.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Control(); got.Batch != before.Batch+1 || got.Marks != b.Marks() {
+		t.Errorf("the control record of a batch that must be written is %+v", got)
 	}
 }
 

@@ -1,0 +1,736 @@
+package broker_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// workModel drives a broker on a store in memory and a plain model of the work queue with the same
+// calls.
+type workModel struct {
+	*work
+	tasks    []*task
+	lasting  map[string]*lasting
+	next     int64 // the number of the next packet or claim
+	low      int64 // that of the next packet at the oldest end
+	receipts []receipt
+	tx       *broker.Tx
+	want     [][]job // the replies to c
+	made     int
+	expired  map[uint64]bool // identities that a start dropped
+}
+
+// task is a packet in the model. The details are those that it has in its state.
+type task struct {
+	job
+	seq       int64
+	key       *string
+	expiry    int64
+	notBefore int64    // of the record
+	until     int64    // of the delivery state: not-before, or lease end, on the wall clock
+	leaseEnd  int64    // on the steady clock
+	tried     bool     // it has a delivery state
+	origin    *lasting // where it died
+}
+
+// lasting is a queue with settings.
+type lasting struct {
+	name string
+	broker.Settings
+	counters *broker.Counters // since a moment when they were read; nil before that
+}
+
+// receipt is a claim that once was.
+type receipt struct {
+	queue string
+	broker.Receipt
+}
+
+var workQueues = []string{"a", "b", "dead"}
+
+func newWorkModel(t tester) *workModel {
+	return &workModel{work: newWork(t), low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}}
+}
+
+func drawQueue(t *rapid.T) string { return rapid.SampledFrom(workQueues).Draw(t, "queue") }
+
+func (m *workModel) check(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatalf("call failed: %v", err)
+	}
+}
+
+func (m *workModel) same(what string, got, want any) {
+	m.t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		m.t.Fatalf("%s: got %+v, want %+v", what, got, want)
+	}
+}
+
+// sameError compares an error with the one wanted, and says whether the call was refused.
+func (m *workModel) sameError(what string, got, want error) (refused bool) {
+	m.t.Helper()
+	if want == nil {
+		m.check(got)
+	} else if !errors.Is(got, want) {
+		m.t.Fatalf("%s: error %v, want %v", what, got, want)
+	}
+	return want != nil
+}
+
+func (m *workModel) remove(k *task) {
+	m.tasks = slices.DeleteFunc(m.tasks, func(x *task) bool { return x == k })
+}
+
+// in returns the tasks of a queue that fit, oldest first.
+func (m *workModel) in(queue string, fits func(*task) bool) []*task {
+	var out []*task
+	for _, k := range m.tasks {
+		if k.Queue == queue && (fits == nil || fits(k)) {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b *task) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.seq, b.seq))
+	})
+	return out
+}
+
+func selectable(k *task) bool { return k.State == broker.Ready && k.Priority != 0 }
+
+func inState(s broker.State) func(*task) bool { return func(k *task) bool { return k.State == s } }
+
+func (m *workModel) exists(queue string) bool {
+	return m.lasting[queue] != nil || len(m.in(queue, nil)) > 0
+}
+
+func (m *workModel) settings(queue string) broker.Settings {
+	if q := m.lasting[queue]; q != nil {
+		return q.Settings
+	}
+	return broker.DefaultSettings()
+}
+
+func (m *workModel) count(queue string, add broker.Counters) {
+	if q := m.lasting[queue]; q != nil && q.counters != nil {
+		c := q.counters
+		c.Pushed, c.Popped, c.Acked = c.Pushed+add.Pushed, c.Popped+add.Popped, c.Acked+add.Acked
+		c.Nacked, c.Expired, c.Dead = c.Nacked+add.Nacked, c.Expired+add.Expired, c.Dead+add.Dead
+	}
+}
+
+// shown is what a detailed reply says of a task.
+func (m *workModel) shown(k *task) job {
+	j := k.job
+	if k.State == broker.Delayed {
+		j.NotBefore = max(k.notBefore, k.until)
+	}
+	if k.State == broker.Claimed {
+		j.LeaseEnd = k.leaseEnd - m.steady.Load() + m.now.Load()
+	} else {
+		j.Token = 0
+	}
+	if k.origin != nil && m.lasting[k.origin.name] == k.origin {
+		j.Origin = k.origin.name
+	}
+	return j
+}
+
+func (m *workModel) reply(tasks []*task) {
+	jobs := make([]job, len(tasks))
+	for i, k := range tasks {
+		jobs[i] = m.shown(k)
+	}
+	m.want = append(m.want, jobs)
+}
+
+// wait makes a task wait again, until a moment on the wall clock.
+func (k *task) wait(until int64) {
+	k.tried, k.until, k.State = true, until, broker.Ready
+	if until > 0 {
+		k.State, k.notBefore = broker.Delayed, 0
+	}
+}
+
+// die ends the attempts for a task.
+func (m *workModel) die(k *task, reason string) {
+	m.count(k.Queue, broker.Counters{Dead: 1})
+	k.Progress, k.Reason = nil, text(reason)
+	q := m.lasting[k.Queue]
+	if q == nil || len(q.DeadLetter) == 0 {
+		k.State, k.tried = broker.Dead, true
+		return
+	}
+	k.Reason = fmt.Appendf(nil, "dead at attempt %d: %s", k.Attempts, reason)
+	k.Attempts, k.origin, k.Queue = 0, q, string(q.DeadLetter)
+	k.wait(0)
+}
+
+func text(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return []byte(s)
+}
+
+func (m *workModel) tooOften(k *task) bool {
+	most := m.settings(k.Queue).MaxAttempts
+	return most != 0 && k.Attempts >= int(most)
+}
+
+// advance does what is due.
+func (m *workModel) advance() {
+	now, steady := m.now.Load(), m.steady.Load()
+	for _, k := range slices.Clone(m.tasks) {
+		if k.State == broker.Claimed && k.leaseEnd > steady {
+			continue
+		}
+		if k.expiry != 0 && k.expiry <= now {
+			m.count(k.Queue, broker.Counters{Expired: 1})
+			m.remove(k)
+			continue
+		}
+		if k.State == broker.Delayed && max(k.notBefore, k.until) <= now {
+			k.State = broker.Ready
+		}
+		if k.State != broker.Claimed {
+			continue
+		}
+		reason := fmt.Sprintf("the lease of %s ended", k.Consumer)
+		if k.Consumer == "" {
+			reason = "the lease ended"
+		}
+		if m.tooOften(k) {
+			m.die(k, reason)
+		} else {
+			k.Reason, k.Progress = []byte(reason), nil
+			k.wait(0)
+		}
+	}
+}
+
+// selected returns what a selection takes from a queue.
+func (m *workModel) selected(queue string, s broker.Selection) []*task {
+	line := m.in(queue, selectable)
+	if s.End == broker.Newest {
+		slices.SortFunc(line, func(a, b *task) int {
+			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.seq, a.seq))
+		})
+	}
+	if !s.Group || len(line) == 0 {
+		return line[:min(len(line), max(1, s.Count))]
+	}
+	first := line[0]
+	if first.key == nil {
+		return line[:1]
+	}
+	rest := m.in(queue, func(k *task) bool {
+		return k != first && k.State == broker.Ready && k.key != nil && *k.key == *first.key
+	})
+	slices.SortFunc(rest, func(a, b *task) int { // priority 0 comes last
+		return cmp.Or(cmp.Compare(a.Priority-1, b.Priority-1), cmp.Compare(b.seq, a.seq))
+	})
+	return append([]*task{first}, rest...)
+}
+
+func drawSelection(t *rapid.T) broker.Selection {
+	s := broker.Selection{End: rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end"), Detail: true}
+	if s.Group = rapid.Bool().Draw(t, "group"); !s.Group {
+		s.Count = rapid.IntRange(0, 3).Draw(t, "count")
+	}
+	return s
+}
+
+// step makes one call, and the same in the model.
+func (m *workModel) step(t *rapid.T, op string) {
+	m.advance()
+	switch queue := drawQueue(t); op {
+	case "push":
+		m.push(t, queue)
+	case "values":
+		m.values(t, queue)
+	case "pop":
+		s := drawSelection(t)
+		took := m.selected(queue, s)
+		m.reply(took)
+		m.check(m.tx.Pop(m.c, []byte(queue), s, 1))
+		m.took(queue, took)
+	case "pop key":
+		m.popKey(queue)
+	case "claim":
+		m.claim(t, queue)
+	case "ack":
+		m.ack(t)
+	case "nack", "extend", "progress":
+		m.answer(t, op)
+	case "move end":
+		m.moveEnd(t, queue)
+	case "update":
+		m.update(t, queue)
+	case "settings":
+		m.set(t, queue)
+	case "drop":
+		existed, err := m.tx.Delete([]byte(queue))
+		m.check(err)
+		m.same("existed", existed, m.exists(queue))
+		delete(m.lasting, queue)
+		m.tasks = slices.DeleteFunc(m.tasks, func(k *task) bool { return k.Queue == queue })
+	}
+}
+
+// took removes what was popped.
+func (m *workModel) took(queue string, tasks []*task) {
+	for _, k := range tasks {
+		m.remove(k)
+	}
+	m.count(queue, broker.Counters{Popped: uint64(len(tasks))})
+}
+
+// add adds a packet at an end of a queue.
+func (m *workModel) add(queue string, end broker.End, priority uint32, payload string) *task {
+	id := m.next
+	if end == broker.Oldest {
+		id = m.low
+		m.low--
+	} else {
+		m.next++
+	}
+	k := &task{seq: id, job: job{payload: payload, Detail: broker.Detail{
+		ID: broker.ID(id), Queue: queue, Priority: priority, State: broker.Ready,
+	}}}
+	m.tasks = append(m.tasks, k)
+	return k
+}
+
+// payload makes a payload that no other packet has.
+func (m *workModel) payload(t *rapid.T) string {
+	m.made++
+	size := rapid.SampledFrom([]int{0, 0, 0, 0, 2000}).Draw(t, "size")
+	return fmt.Sprint(m.made) + strings.Repeat(".", size)
+}
+
+func (m *workModel) push(t *rapid.T, queue string) {
+	r := broker.PushRequest{
+		Queue: []byte(queue), Priority: rapid.Uint32Range(0, 3).Draw(t, "priority"), Payload: []byte(m.payload(t)),
+		Delay: max(0, rapid.Int64Range(-20, 20).Draw(t, "delay")),
+		TTL:   time.Duration(max(0, rapid.IntRange(-40, 40).Draw(t, "ttl"))) * time.Millisecond,
+	}
+	if n := rapid.IntRange(0, 4).Draw(t, "key"); n > 0 {
+		r.Key = []byte(string("_kkl"[n-1]))
+		if rapid.Bool().Draw(t, "bare") {
+			r.Payload = nil
+		}
+	}
+	id, err := m.tx.Push(r)
+	m.check(err)
+	k := m.add(queue, broker.Newest, r.Priority, string(r.Payload))
+	m.same("id", id, k.ID)
+	if r.Key != nil {
+		key := string(r.Key)
+		k.key = &key
+	}
+	if r.TTL > 0 {
+		k.expiry = m.now.Load() + r.TTL.Milliseconds()
+	}
+	if r.Delay > 0 {
+		k.State, k.notBefore = broker.Delayed, m.now.Load()+r.Delay
+	}
+	m.count(queue, broker.Counters{Pushed: 1})
+}
+
+// values pushes a list's elements.
+func (m *workModel) values(t *rapid.T, queue string) {
+	end := rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end")
+	values := [][]byte{[]byte(m.payload(t)), []byte(m.payload(t))}
+	m.check(m.tx.Atomic(broker.Room{Records: 3, Bytes: 5000}, func() error {
+		_, err := m.tx.PushEnd([]byte(queue), end, values)
+		return err
+	}))
+	for _, v := range values {
+		m.add(queue, end, broker.ListPriority, string(v))
+	}
+	m.count(queue, broker.Counters{Pushed: 2})
+}
+
+func (m *workModel) popKey(queue string) {
+	took := m.selected(queue, broker.Selection{End: broker.Oldest, Group: true})
+	key, ok, err := m.tx.PopKey([]byte(queue), broker.Oldest, nil, nil)
+	var want error
+	if len(took) > 0 && took[0].key == nil {
+		want = broker.ErrNoKey
+	}
+	if m.sameError("pop of a key", err, want) {
+		return
+	}
+	m.same("a key", ok, len(took) > 0)
+	if ok {
+		m.same("key", string(key), *took[0].key)
+	}
+	m.took(queue, took)
+}
+
+func (m *workModel) claim(t *rapid.T, queue string) {
+	r := broker.ClaimRequest{
+		Selection: drawSelection(t), Lease: max(0, rapid.Int64Range(-10, 40).Draw(t, "lease")),
+		Consumer: []byte(rapid.SampledFrom([]string{"", "w1", "w2"}).Draw(t, "consumer")),
+	}
+	m.check(m.tx.Claim(m.c, []byte(queue), r, 1))
+	tasks := m.selected(queue, r.Selection)
+	for _, k := range tasks {
+		m.lend(k, r)
+	}
+	m.reply(tasks)
+}
+
+// lend claims a task.
+func (m *workModel) lend(k *task, r broker.ClaimRequest) {
+	lease := cmp.Or(r.Lease, m.settings(k.Queue).Lease)
+	k.State, k.tried, k.Consumer, k.Progress = broker.Claimed, true, string(r.Consumer), nil
+	k.Token = max(1, m.next) // never 0
+	m.next = k.Token + 1
+	k.Attempts++
+	k.LastClaim = m.now.Load()
+	if k.FirstClaim == 0 {
+		k.FirstClaim = k.LastClaim
+	}
+	k.until, k.leaseEnd = m.now.Load()+lease, m.steady.Load()+lease
+	m.receipts = append(m.receipts, receipt{k.Queue, broker.Receipt{ID: k.ID, Token: k.Token}})
+}
+
+// drawReceipt draws a claim that once was, mostly a late one, and sometimes one that never was.
+func (m *workModel) drawReceipt(t *rapid.T) (queue string, r broker.Receipt) {
+	if len(m.receipts) == 0 || rapid.IntRange(0, 19).Draw(t, "wrong") == 0 {
+		return drawQueue(t), broker.Receipt{ID: broker.ID(rapid.Int64Range(-2, m.next).Draw(t, "id")), Token: rapid.Int64Range(0, m.next).Draw(t, "token")}
+	}
+	last := len(m.receipts) - 1
+	at := last - min(last, rapid.IntRange(0, 5).Draw(t, "claim"))
+	return m.receipts[at].queue, m.receipts[at].Receipt
+}
+
+// claimed returns the task of a claim, nil if that has ended, and the error of a call about it.
+func (m *workModel) claimed(queue string, r broker.Receipt) (*task, error) {
+	if !m.exists(queue) {
+		return nil, broker.ErrUnknownQueue
+	}
+	for _, k := range m.tasks {
+		if k.Queue == queue && k.ID == r.ID && k.State == broker.Claimed && k.Token == r.Token {
+			return k, nil
+		}
+	}
+	return nil, broker.ErrStale
+}
+
+func (m *workModel) ack(t *rapid.T) {
+	queue, r := m.drawReceipt(t)
+	receipts := []broker.Receipt{r}
+	for range rapid.IntRange(0, 2).Draw(t, "more") {
+		_, r := m.drawReceipt(t)
+		receipts = append(receipts, r)
+	}
+	_, want := m.claimed(queue, r)
+	good, retain := 0, m.settings(queue).Retain
+	for _, r := range receipts {
+		k, _ := m.claimed(queue, r)
+		if k == nil {
+			continue
+		}
+		good, want = good+1, nil
+		if retain == 0 {
+			m.remove(k)
+		} else {
+			k.State, k.expiry = broker.Done, m.now.Load()+retain
+		}
+	}
+	n, err := m.tx.Ack([]byte(queue), receipts)
+	m.sameError("ack", err, want)
+	m.same("good", n, good)
+	m.count(queue, broker.Counters{Acked: uint64(good)})
+}
+
+// answer makes a call about a claim that does not end it well.
+func (m *workModel) answer(t *rapid.T, op string) {
+	queue, r := m.drawReceipt(t)
+	k, want := m.claimed(queue, r)
+	name := []byte(queue)
+	switch op {
+	case "nack":
+		m.nack(t, queue, r, k, want)
+	case "extend":
+		lease := rapid.Int64Range(1, 60).Draw(t, "lease")
+		end, err := m.tx.Extend(name, r, lease)
+		if !m.sameError(op, err, want) {
+			k.until, k.leaseEnd = m.now.Load()+lease, m.steady.Load()+lease
+			m.same("lease end", end, k.until)
+		}
+	case "progress":
+		percent, note := rapid.IntRange(0, 100).Draw(t, "percent"), rapid.SampledFrom([]string{"", "going"}).Draw(t, "note")
+		if !m.sameError(op, m.tx.Progress(name, r, percent, []byte(note)), want) {
+			k.Progress = append([]byte{byte(percent)}, note...)
+		}
+	}
+}
+
+func (m *workModel) nack(t *rapid.T, queue string, r broker.Receipt, k *task, want error) {
+	n := broker.Nack{
+		Delay:  rapid.SampledFrom([]int64{-1, -1, 0, 7, 20}).Draw(t, "delay"),
+		Reason: []byte(rapid.SampledFrom([]string{"", "boom"}).Draw(t, "reason")),
+		Dead:   rapid.IntRange(0, 5).Draw(t, "dead") == 0,
+	}
+	if m.lasting[queue] == nil {
+		n.Delay = max(0, n.Delay) // the default backoff is drawn at random
+	}
+	state, err := m.tx.Nack([]byte(queue), r, n)
+	if m.sameError("nack", err, want) {
+		return
+	}
+	m.count(queue, broker.Counters{Nacked: 1})
+	if n.Dead || m.tooOften(k) {
+		m.die(k, string(n.Reason))
+		m.same("state", state, broker.Dead)
+		return
+	}
+	delay, s := n.Delay, m.settings(queue)
+	if delay < 0 {
+		delay = min(s.BackoffMin<<(k.Attempts-1), s.BackoffMax) // under 10: a tenth of it is nothing
+	}
+	k.Reason, k.Progress = text(string(n.Reason)), nil
+	if delay > 0 {
+		delay += m.now.Load()
+	}
+	k.wait(delay)
+	m.same("state", state, k.State)
+}
+
+func (m *workModel) moveEnd(t *rapid.T, from string) {
+	to := drawQueue(t)
+	ends := rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest})
+	fromEnd, toEnd := ends.Draw(t, "from end"), ends.Draw(t, "to end")
+	var ok bool
+	m.check(m.tx.Atomic(broker.Room{Records: 2, Bytes: 5000, Deletes: 1}, func() (err error) {
+		ok, err = m.tx.MoveEnd(m.c, []byte(from), fromEnd, []byte(to), toEnd, 1)
+		return err
+	}))
+	took := m.selected(from, broker.Selection{End: fromEnd})
+	m.same("moved", ok, len(took) > 0)
+	if !ok {
+		return
+	}
+	k := took[0]
+	m.want = append(m.want, []job{{}})
+	if k.Queue, k.Priority = to, broker.ListPriority; toEnd == broker.Oldest {
+		k.seq = m.low
+		m.low--
+	} else {
+		k.seq = m.next
+		m.next++
+	}
+}
+
+// update is barbershop's update: of a priority, by key.
+func (m *workModel) update(t *rapid.T, queue string) {
+	key, priority := rapid.SampledFrom([]string{"_", "k", "l"}).Draw(t, "key"), rapid.Uint32Range(0, 3).Draw(t, "priority")
+	err := m.tx.UpdatePriority(broker.UpdatePriorityRequest{
+		Queue: []byte(queue), Key: []byte(key), To: func(uint32, bool) uint32 { return priority },
+	})
+	group := m.in(queue, func(k *task) bool { return k.key != nil && *k.key == key })
+	switch len(group) {
+	case 0:
+		m.check(err)
+		m.add(queue, broker.Newest, priority, "").key = &key
+		m.count(queue, broker.Counters{Pushed: 1})
+	case 1:
+		m.check(err)
+		if k := group[0]; k.Priority != priority {
+			if k.Priority, k.seq = priority, m.next; k.payload == "" && k.expiry == 0 { // it is put anew
+				k.notBefore = m.shown(k).NotBefore
+			}
+			m.next++
+		}
+	default:
+		m.sameError("update", err, broker.ErrShared)
+	}
+}
+
+func (m *workModel) set(t *rapid.T, queue string) {
+	s := broker.Settings{
+		MaxAttempts: rapid.Uint32Range(0, 3).Draw(t, "max attempts"), Lease: rapid.Int64Range(1, 40).Draw(t, "lease"),
+		BackoffMin: rapid.Int64Range(1, 9).Draw(t, "backoff"),
+		DeadLetter: []byte(rapid.SampledFrom([]string{"", "", "dead", "b"}).Draw(t, "dead letter")),
+		Retain:     max(0, rapid.Int64Range(-60, 60).Draw(t, "retain")),
+	}
+	s.BackoffMax = rapid.Int64Range(s.BackoffMin, 9).Draw(t, "most backoff")
+	var want error
+	if string(s.DeadLetter) == queue {
+		want = broker.ErrOwnDeadLetter
+	}
+	if m.sameError("settings", m.tx.SetSettings([]byte(queue), s), want) {
+		return
+	}
+	if m.lasting[queue] == nil {
+		m.lasting[queue] = &lasting{name: queue}
+	}
+	m.lasting[queue].Settings = s
+}
+
+// compare holds all that the broker shows against the model.
+func (m *workModel) compare() {
+	m.barrier()
+	m.sameReplies()
+	m.do(func(tx *broker.Tx) error {
+		m.tx = tx
+		m.advance()
+		for _, queue := range workQueues {
+			m.compareQueue(queue)
+		}
+		return nil
+	})
+	m.barrier()
+	m.sameReplies()
+}
+
+func (m *workModel) sameReplies() {
+	m.t.Helper()
+	for i, got := range m.box.replies {
+		if i < len(m.want) && !slices.EqualFunc(got, m.want[i], func(a, b job) bool { return reflect.DeepEqual(a, b) }) {
+			m.t.Fatalf("reply %d has %+v, want %+v", i, got, m.want[i])
+		}
+	}
+	m.same("replies", len(m.box.replies), len(m.want))
+	m.box.replies, m.want = nil, nil
+}
+
+func (m *workModel) compareQueue(queue string) {}
+
+// startsAgain does to the model what the time that a server is down does.
+func (m *workModel) startsAgain() {
+	next := int64(m.store.control.Marks.NextSeq - 1<<63)
+	if last := len(m.receipts) - 1; last >= 0 && next <= m.receipts[last].Token {
+		m.t.Fatalf("the next number is %d after a claim with the token %d", next, m.receipts[last].Token)
+	}
+	m.next, m.low = next, int64(m.store.control.Marks.LowSeq-1<<63) // those of packets that came and went may return
+	for _, k := range m.tasks {
+		k.leaseEnd = k.until
+		if k.State == broker.Ready && max(k.notBefore, k.until) > m.now.Load() { // the clock was put back
+			k.State = broker.Delayed
+		}
+	}
+	m.advance()
+}
+
+// crash starts anew without what is called before the store has it.
+func (m *workModel) crash(t *rapid.T) {
+	m.killed(func(tx *broker.Tx) {
+		queue := []byte(drawQueue(t))
+		_, _ = tx.Push(broker.PushRequest{Queue: queue, Priority: 1, Payload: []byte("lost")})
+		_ = tx.Claim(m.c, queue, broker.ClaimRequest{Selection: broker.Selection{Count: 2}}, 1)
+		name, r := m.drawReceipt(t)
+		_, _ = tx.Ack([]byte(name), []broker.Receipt{r})
+		name, r = m.drawReceipt(t)
+		_, _ = tx.Nack([]byte(name), r, broker.Nack{Dead: true})
+		if rapid.Bool().Draw(t, "drop") {
+			_, _ = tx.Delete([]byte(drawQueue(t)))
+		}
+	})
+}
+
+// sameStore holds what the store has against the model.
+func (m *workModel) sameStore() {
+	stored := map[uint64]bool{}
+	for id, record := range m.store.packets {
+		var p storage.Packet
+		m.check(storage.DecodeRecord(record, &p))
+		stored[cmp.Or(p.Identity, id.Seq)] = true
+	}
+	for _, k := range m.tasks {
+		identity := uint64(k.ID) + 1<<63
+		d, tried := m.store.states[identity]
+		if !stored[identity] || tried != k.tried {
+			m.t.Fatalf("packet %d is stored: %v, its delivery state: %v, want %v", k.ID, stored[identity], tried, k.tried)
+		}
+		if tried && int(d.Attempts) != k.Attempts {
+			m.t.Fatalf("packet %d has %d attempts in the store, want %d", k.ID, d.Attempts, k.Attempts)
+		}
+	}
+	for identity := range m.store.states {
+		if !stored[identity] && !m.expired[identity] {
+			m.t.Fatalf("the delivery state of packet %d outlived it", int64(identity-1<<63))
+		}
+	}
+}
+
+// expire drops from the store what has expired, as the real one does.
+func (m *workModel) expire() {
+	maps.DeleteFunc(m.store.packets, func(id storage.PacketID, record []byte) bool {
+		var p storage.Packet
+		m.check(storage.DecodeRecord(record, &p))
+		identity := cmp.Or(p.Identity, id.Seq)
+		expired := p.Expired(m.now.Load()) && !m.leased(m.store.states[identity])
+		if expired {
+			m.expired[identity] = true
+		}
+		return expired
+	})
+	m.tasks = slices.DeleteFunc(m.tasks, func(k *task) bool {
+		return k.expiry != 0 && k.expiry <= m.now.Load() && (k.State != broker.Claimed || k.until <= m.now.Load())
+	})
+}
+
+// leased says that somebody holds a packet with a delivery state, so that it does not expire.
+func (m *workModel) leased(d storage.Delivery) bool {
+	return d.State == storage.Claimed && d.Until > m.now.Load()
+}
+
+// restart starts the broker anew, on what the store has.
+func (m *workModel) restart(crash bool, t *rapid.T) {
+	m.compare()
+	if crash {
+		m.crash(t)
+	} else {
+		m.check(m.b.Close())
+	}
+	m.sameStore()
+	m.now.Add(rapid.SampledFrom([]int64{0, 0, 10, 50, -30}).Draw(t, "down"))
+	m.expire()
+	m.restarted()
+	m.startsAgain()
+}
+
+func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
+	calls := strings.Split("push push push values claim claim claim ack ack nack nack nack extend progress pop "+
+		"pop-key move-end update update settings drop", " ")
+	rapid.Check(t, func(t *rapid.T) {
+		m := newWorkModel(t)
+		defer func() { _ = m.b.Close() }()
+		t.Repeat(map[string]func(*rapid.T){
+			"calls": func(t *rapid.T) {
+				m.do(func(tx *broker.Tx) error {
+					m.tx = tx
+					for range rapid.IntRange(1, 6).Draw(t, "n") {
+						m.step(t, strings.ReplaceAll(rapid.SampledFrom(calls).Draw(t, "call"), "-", " "))
+					}
+					return nil
+				})
+			},
+			"time passes": func(t *rapid.T) {
+				m.pass(time.Duration(rapid.IntRange(1, 30).Draw(t, "ms")) * time.Millisecond)
+			},
+			"the clock is put": func(t *rapid.T) { m.now.Add(rapid.Int64Range(-40, 40).Draw(t, "ms")) },
+			"restart":          func(t *rapid.T) { m.restart(false, t) },
+			"crash":            func(t *rapid.T) { m.restart(true, t) },
+			"":                 func(*rapid.T) { m.compare() },
+		})
+	})
+}
