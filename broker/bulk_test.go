@@ -1,0 +1,352 @@
+package broker_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// bulk makes all slices of a bulk and returns how many packets it changed.
+func (w *work) bulk(bk *broker.Bulk) int {
+	w.t.Helper()
+	for more := true; more; {
+		w.do(func(tx *broker.Tx) (err error) {
+			more, err = bk.Slice(tx)
+			return err
+		})
+	}
+	return bk.Done
+}
+
+// list returns all packets of a queue in one state, page by page.
+func (w *work) list(queue string, s broker.State, page int) (all []job) {
+	w.t.Helper()
+	var after broker.Place
+	for more := true; more; {
+		n := 0
+		got := w.replied(func(tx *broker.Tx) error {
+			return tx.Atomic(broker.Room{}, func() (err error) {
+				from := after
+				if n, after, more, err = tx.ListEnd([]byte(queue), s, after, page); err != nil {
+					return err
+				}
+				return tx.List(w.c, []byte(queue), s, from, page, 1)
+			})
+		})
+		if len(got) != n || n > page {
+			w.t.Fatalf("%d packets are listed, %d announced, at most %d wanted", len(got), n, page)
+		}
+		all = append(all, got...)
+	}
+	return all
+}
+
+func (w *work) show(queue string, id broker.ID) (job, bool) {
+	w.t.Helper()
+	got := w.replied(func(tx *broker.Tx) error {
+		_, err := tx.Show(w.c, []byte(queue), id, 1)
+		return err
+	})
+	if len(got) == 0 {
+		return job{}, false
+	}
+	return got[0], true
+}
+
+func ids(jobs []job) (list []broker.ID) {
+	for _, j := range jobs {
+		list = append(list, j.ID)
+	}
+	return list
+}
+
+func TestListsGoPageByPageInTheOrderOfPriorityAndAge(t *testing.T) {
+	w := newWork(t)
+	var want []broker.ID
+	for i := range 30 {
+		want = append(want, w.add(broker.PushRequest{Priority: uint32(1 + i/10), Payload: []byte("x")}))
+	}
+	w.barrier()
+	w.restart()
+	if got := ids(w.list("q", broker.Ready, 7)); !slices.Equal(got, want) {
+		t.Fatalf("listed %v, want %v", got, want)
+	}
+	if got := w.list("q", broker.Dead, 7); len(got) != 0 {
+		t.Fatalf("listed %v as dead", got)
+	}
+	w.claimOne()
+	if j, ok := w.show("q", want[5]); !ok || j.Behind != 4 || j.State != broker.Ready {
+		t.Fatalf("showed %+v, %v", j, ok)
+	}
+	if j, ok := w.show("q", want[0]); !ok || j.Behind != -1 || j.State != broker.Claimed {
+		t.Fatalf("showed %+v, %v", j, ok)
+	}
+	if _, ok := w.show("q", 999); ok {
+		t.Fatal("showed a packet that is not there")
+	}
+}
+
+func TestAPurgeDeletesOneStateInSlices(t *testing.T) {
+	w := newWork(t)
+	w.set(broker.DefaultSettings())
+	for range 1200 {
+		w.add(broker.PushRequest{Payload: []byte("x")})
+	}
+	w.add(broker.PushRequest{Delay: 60_000})
+	held := w.claimOne()
+	if n := w.bulk(broker.Purge([]byte("q"), broker.Ready)); n != 1199 {
+		t.Fatalf("purged %d", n)
+	}
+	w.restart()
+	if got := w.stored(); got != "2 packets, 1 delivery states" {
+		t.Fatalf("the store holds %s", got)
+	}
+	if n := w.bulk(broker.Purge([]byte("q"), 0)); n != 2 {
+		t.Fatalf("purged %d", n)
+	}
+	if err := w.ack(held); !errors.Is(err, broker.ErrStale) {
+		t.Fatalf("the ack of a purged packet gave %v", err)
+	}
+	if got := w.stored(); got != "0 packets, 0 delivery states" {
+		t.Fatalf("the store holds %s", got)
+	}
+}
+
+func TestAHarvestReturnsOldClaims(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{Payload: []byte("old")})
+	old := w.claimOne()
+	w.pass(10 * time.Second)
+	w.add(broker.PushRequest{Payload: []byte("young")})
+	young := w.claimOne()
+	if n := w.bulk(broker.Harvest([]byte("q"), 10_000)); n != 1 {
+		t.Fatalf("harvested %d", n)
+	}
+	if err := w.ack(old); !errors.Is(err, broker.ErrStale) {
+		t.Fatalf("the harvested claim's ack gave %v", err)
+	}
+	w.restart()
+	if again := w.claimOne(); again.payload != "old" || again.Attempts != 2 || string(again.Reason) != "harvested" {
+		t.Fatalf("claimed %+v", again)
+	}
+	if err := w.ack(young); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARedriveReturnsTheDeadWhereTheyDied(t *testing.T) {
+	for name, c := range map[string]struct{ letter, from, to, want string }{
+		"in the queue itself":      {"", "q", "", "q"},
+		"to another queue":         {"", "q", "other", "other"},
+		"from a dead-letter queue": {"graveyard", "graveyard", "", "q"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t)
+			s := broker.DefaultSettings()
+			s.MaxAttempts, s.DeadLetter = 1, []byte(c.letter)
+			w.set(s)
+			payload := bytes.Repeat([]byte("x"), 2000)
+			var want []broker.ID
+			for range 3 {
+				want = append(want, w.add(broker.PushRequest{Payload: payload}))
+				if _, err := w.nack(w.claimOne(), broker.Nack{Reason: []byte("boom")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.restart()
+			var to []byte
+			if c.to != "" {
+				to = []byte(c.to)
+			}
+			if n := w.bulk(broker.Redrive([]byte(c.from), 2, to)); n != 2 {
+				t.Fatalf("redrove %d, want 2", n)
+			}
+			w.restart()
+			if n := w.bulk(broker.Redrive([]byte(c.from), 0, to)); n != 1 {
+				t.Fatalf("redrove %d, want the last one", n)
+			}
+			w.restart()
+			got := w.claim(c.want, broker.ClaimRequest{Selection: broker.Selection{End: broker.Oldest, Count: 5}})
+			if !slices.Equal(ids(got), want) || got[0].Attempts != 1 || got[0].Origin != "" || len(got[2].payload) != len(payload) {
+				t.Fatalf("claimed %+v", got)
+			}
+			if got[0].Reason == nil {
+				t.Fatal("the reason is lost")
+			}
+		})
+	}
+}
+
+func TestARedriveToAQueueThatIsGoneChangesNothing(t *testing.T) {
+	w := newWork(t)
+	s := broker.DefaultSettings()
+	s.MaxAttempts, s.DeadLetter = 1, []byte("graveyard")
+	w.set(s)
+	id := w.add(broker.PushRequest{Payload: []byte("x")})
+	if _, err := w.nack(w.claimOne(), broker.Nack{}); err != nil {
+		t.Fatal(err)
+	}
+	w.do(func(tx *broker.Tx) error {
+		return tx.Atomic(tx.DeleteRoom([]byte("q")), func() error {
+			_, err := tx.Delete([]byte("q"))
+			return err
+		})
+	})
+	bk, more, err := broker.Redrive([]byte("graveyard"), 0, nil), true, error(nil)
+	for more && err == nil {
+		err = call(w.b, func(tx *broker.Tx) (err error) {
+			more, err = bk.Slice(tx)
+			return err
+		})
+	}
+	if !errors.Is(err, broker.ErrNoOrigin) {
+		t.Fatalf("redrive gave %v", err)
+	}
+	if j, ok := w.show("graveyard", id); !ok || j.State != broker.Ready || j.Origin != "" {
+		t.Fatalf("showed %+v, %v", j, ok)
+	}
+}
+
+func TestPacketsMoveWithTheirStateAndPlace(t *testing.T) {
+	w := newWork(t)
+	large := bytes.Repeat([]byte("x"), 3000)
+	first := w.add(broker.PushRequest{Payload: large})
+	delayed := w.add(broker.PushRequest{Payload: []byte("d"), Delay: 60_000})
+	held := w.claimOne()
+	w.add(broker.PushRequest{Queue: []byte("other"), Payload: []byte("younger")})
+	w.restart()
+	move := func(list ...broker.ID) (n int) {
+		w.do(func(tx *broker.Tx) error {
+			return tx.Atomic(tx.MoveRoom([]byte("q"), list, []byte("other")), func() (err error) {
+				n, err = tx.MovePackets([]byte("q"), list, []byte("other"))
+				return err
+			})
+		})
+		return n
+	}
+	if n := move(first, delayed, delayed, 77); n != 1 {
+		t.Fatalf("moved %d packets, want only the one that is not claimed", n)
+	}
+	if _, err := w.nack(held, broker.Nack{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := move(first); n != 1 {
+		t.Fatalf("moved %d packets", n)
+	}
+	w.restart()
+	if j, ok := w.show("other", delayed); !ok || j.State != broker.Delayed || j.NotBefore != startTime+60_000 {
+		t.Fatalf("showed %+v, %v", j, ok)
+	}
+	got := w.claim("other", broker.ClaimRequest{Selection: broker.Selection{End: broker.Oldest}})
+	if got[0].ID != first || got[0].Attempts != 2 || got[0].payload != string(large) {
+		t.Fatalf("claimed %+v", got)
+	}
+}
+
+func TestAPriorityChangesInAnyState(t *testing.T) {
+	w := newWork(t)
+	id := w.add(broker.PushRequest{Payload: []byte("x")})
+	w.add(broker.PushRequest{Priority: 50, Payload: []byte("y")})
+	set := func(priority uint32) error {
+		return call(w.b, func(tx *broker.Tx) error {
+			_, err := tx.SetPriority([]byte("q"), id, priority)
+			return err
+		})
+	}
+	if err := set(1); err != nil {
+		t.Fatal(err)
+	}
+	j := w.claimOne()
+	if j.ID != id || j.Priority != 1 {
+		t.Fatalf("claimed %+v", j)
+	}
+	if err := set(0); !errors.Is(err, broker.ErrNoKey) {
+		t.Fatalf("priority 0 without a key gave %v", err)
+	}
+	if err := set(2); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	if err := w.ack(j); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWorkersAreThoseThatHoldPacketsOrCalledLately(t *testing.T) {
+	w := newWork(t)
+	w.set(broker.DefaultSettings())
+	for range 3 {
+		w.add(broker.PushRequest{Payload: []byte("x")})
+	}
+	claim := func(name string, n int) []job {
+		return w.claim("q", broker.ClaimRequest{
+			Selection: broker.Selection{End: broker.Oldest, Count: n}, Consumer: []byte(name), Lease: 3_600_000,
+		})
+	}
+	held := claim("busy", 2)
+	w.pass(time.Second)
+	if err := w.ack(claim("idle", 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	workers := func() (got string) {
+		w.do(func(tx *broker.Tx) error {
+			list, err := tx.Workers([]byte("q"))
+			for _, k := range list {
+				got += fmt.Sprintf("%s %d %v %d; ", k.Name, k.Claimed, k.IDs, k.Since)
+			}
+			return err
+		})
+		return got
+	}
+	busy := fmt.Sprintf("busy 2 %v %d; ", ids(held), startTime)
+	if got := workers(); got != busy+"idle 0 [] 0; " {
+		t.Fatalf("workers are %q", got)
+	}
+	w.pass(broker.WorkerTime * time.Millisecond)
+	if got := workers(); got != busy {
+		t.Fatalf("later the workers are %q", got)
+	}
+	w.restart()
+	if got := workers(); got != busy {
+		t.Fatalf("after a restart the workers are %q", got)
+	}
+}
+
+func TestADroppedQueueLeavesNoDeliveryStates(t *testing.T) {
+	for _, n := range []int{3, 1500} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			w := newWork(t)
+			s := broker.DefaultSettings()
+			s.MaxAttempts = 1
+			w.set(s)
+			for range n {
+				w.add(broker.PushRequest{Payload: []byte("x")})
+			}
+			for _, j := range w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: n}}) {
+				if j.ID%2 == 0 {
+					if _, err := w.nack(j, broker.Nack{Reason: []byte("boom")}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			w.add(broker.PushRequest{Delay: 1000})
+			w.do(func(tx *broker.Tx) error {
+				_, err := tx.Delete([]byte("q"))
+				return err
+			})
+			w.restart()
+			waitFor(t, func() bool { return w.stored() == "0 packets, 0 delivery states" })
+			w.do(func(tx *broker.Tx) error {
+				if _, ok, err := tx.Settings([]byte("q")); ok || err != nil {
+					t.Errorf("the settings are still there: %v", err)
+				}
+				return nil
+			})
+		})
+	}
+}
