@@ -111,22 +111,8 @@ func qshow(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	if err := known(tx, args[1]); err != nil {
-		return err
-	}
 	_, err = tx.Show(s.to(tx), args[1], id, s.tag(shapeWhy))
 	return err
-}
-
-// known returns an error if nothing has a name, or something that is no queue.
-func known(tx *broker.Tx, name []byte) error {
-	switch tx.Type(name) {
-	case broker.TypeList:
-		return nil
-	case broker.TypeNone:
-		return broker.ErrUnknownQueue
-	}
-	return broker.ErrWrongType
 }
 
 func qlen(s *session, tx *broker.Tx, args [][]byte) error {
@@ -178,9 +164,6 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {
-	if err := known(tx, args[1]); err != nil {
-		return err
-	}
 	workers, err := tx.Workers(args[1])
 	if err != nil {
 		return err

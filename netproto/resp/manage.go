@@ -71,9 +71,6 @@ func qprio(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	if err := known(tx, args[1]); err != nil {
-		return err
-	}
 	ok, err := tx.SetPriority(args[1], id, priority)
 	if err == nil {
 		s.bool(ok)
@@ -90,8 +87,12 @@ func qprioRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
 }
 
 func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
-	if err := known(tx, args[1]); err != nil {
-		return err
+	switch tx.Type(args[1]) {
+	case broker.TypeNone:
+		return broker.ErrUnknownQueue
+	case broker.TypeList:
+	default:
+		return broker.ErrWrongType
 	}
 	if _, err := tx.Delete(args[1]); err != nil {
 		return err
@@ -253,7 +254,7 @@ func (s *session) countPackets(tx *broker.Tx, queue []byte, state broker.State) 
 	}
 	n := 0
 	for of, packets := range map[broker.State]int{
-		broker.Ready: q.Ready, broker.Delayed: q.Delayed, broker.Claimed: q.Claimed, broker.Dead: q.Dead, broker.Done: q.Done,
+		broker.Ready: q.Ready + q.Hidden, broker.Delayed: q.Delayed, broker.Claimed: q.Claimed, broker.Dead: q.Dead, broker.Done: q.Done,
 	} {
 		if state == of || state == 0 {
 			n += packets

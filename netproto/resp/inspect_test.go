@@ -1,0 +1,373 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+func TestTheLifeOfAPacketInRESP2(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QPUSH jobs hello KEY k TTL 60000 TAG size 7 TAG class low PRODUCER p1 PRIO 5", bulkReply("0"))
+	fields := `"id" | "0"
+"queue" | "jobs"
+"payload" | "hello"
+"priority" | :5
+`
+	more := `"key" | "k"
+"tags" | *4 | "class" | "low" | "size" | "7"
+"producer" | "p1"
+"enqueued" | :1700000000000
+"expires" | :1700000060000
+`
+	c.ask("QPEEK jobs", wire("*1\n*20\n"+fields+more+`"state" | "ready"`))
+	c.ask("QCLAIM jobs CONSUMER w1 LEASE 5000", wire("*1\n*28\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :1
+"lease-end" | :1700000005000
+"consumer" | "w1"
+"state" | "claimed"`))
+	c.ask("QCLAIM jobs", "*0\r\n")
+	d.now.Add(1000)
+	c.ask("QPROGRESS jobs 0 1 40 halfway", "+OK\r\n")
+	c.ask("QEXTEND jobs 0 1 9000", ":1700000010000\r\n")
+	c.ask("QSHOW jobs 0", wire("*38\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :1
+"lease-end" | :1700000010000
+"consumer" | "w1"
+"state" | "claimed"
+"progress" | :40
+"progress-text" | "halfway"
+"first-claim" | :1700000000000
+"last-claim" | :1700000000000
+"why" | "claimed by "w1" until 2023-11-14T22:13:30.000Z"`))
+	c.send(request("QNACK", "jobs", "0", "1", "DELAY", "2000", "REASON", "no disk"))
+	c.want(bulkReply("delayed"))
+	c.ask("QNACK jobs 0 1", staleReply)
+	c.ask("QLIST jobs", wire(`*2 | "0" | *1
+*28
+`+fields+`"attempt" | :1`+"\n"+more+`"not-before" | :1700000003000
+"consumer" | "w1"
+"state" | "delayed"
+"reason" | "no disk"`))
+	d.now.Add(2000)
+	c.ask("QPOP jobs", wire("*1\n*24\n"+fields+`"attempt" | :1`+"\n"+more+`"consumer" | "w1"
+"reason" | "no disk"`))
+	c.ask("QSHOW jobs 0", noQueueReply)
+	c.ask("EXISTS jobs", ":0\r\n")
+}
+
+func TestTheLifeOfAPacketInRESP3(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial().resp3()
+	c.ask("QPUSH jobs hello TAG class low DELAY 500", bulkReply("0"))
+	const fields = `"id" | "0"
+"queue" | "jobs"
+"payload" | "hello"
+"priority" | :100
+`
+	const more = `"tags" | %1 | "class" | "low"
+"enqueued" | :1700000000000
+`
+	c.ask("QSHOW jobs 0", wire("%9\n"+fields+more+`"not-before" | :1700000000500
+"state" | "delayed"
+"why" | "delayed until 2023-11-14T22:13:20.500Z"`))
+	c.ask("QCLAIM jobs", "*0\r\n")
+	other := d.dial()
+	c.send(request("QCLAIM", "jobs", "BLOCK", "400"))
+	other.awaitBlocked(1)
+	d.now.Add(400)
+	other.ask("QLEN jobs", ":1\r\n")
+	c.want("_\r\n")
+	d.now.Add(100)
+	c.ask("CLIENT SETNAME w", "+OK\r\n")
+	c.ask("QCLAIM jobs", wire("*1\n%11\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :1
+"lease-end" | :1700000030500
+"consumer" | "w"
+"state" | "claimed"`))
+	c.ask("QSHOW jobs 1", "_\r\n")
+	c.ask("QACK jobs 0 1", ":1\r\n")
+	c.ask("QACK jobs 0 1", noQueueReply)
+}
+
+func TestAGroupIsTakenTogether(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QPUSH q a KEY k", bulkReply("0"))
+	c.ask("QPUSH q b KEY k PRIO 0", bulkReply("1"))
+	c.ask("QPUSH q c", bulkReply("2"))
+	c.ask("LLEN q", ":2\r\n")
+	c.send(request("QCLAIM", "q", "GROUP"))
+	if got := c.readLine(); got != "*2" {
+		t.Errorf("the claim of a group begins with %s", got)
+	}
+}
+
+func TestAWaitingWorkerGetsWhatComesBack(t *testing.T) {
+	d := newDoor(t, Config{})
+	waits, c := d.dial(), d.dial()
+	c.ask("QPUSH q x", bulkReply("0"))
+	c.ask("QCLAIM q CONSUMER a", claimOf("q", 0, "x", 1, 1, start+30_000, "a"))
+	waits.send(request("QCLAIM", "q", "BLOCK", "0", "CONSUMER", "b", "GROUP"))
+	c.awaitBlocked(1)
+	c.ask("QNACK q 0 1 DELAY 0", bulkReply("ready"))
+	waits.want(claimOf("q", 0, "x", 2, 2, start+30_000, "b"))
+}
+
+func TestTheWorkQueueInATransaction(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("MULTI", "+OK\r\n")
+	for _, words := range []string{
+		"QSET q retain 1000", "QMPUSH q 2 x y TAG a 1", "QCLAIM q COUNT 1000 CONSUMER w", "QACK q 0 2 1 3", "QNACK q 0 2",
+		"QCLAIM q BLOCK 0", "QPOP q GROUP BLOCK 0", "QCLAIM q GROUP",
+	} {
+		c.ask(words, queuedReply)
+	}
+	c.send(request("EXEC"))
+	for _, want := range []string{"*8", "+OK", "*2", "$1", "0", "$1", "1", "*2", "*22"} {
+		if got := c.readLine(); got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+	for c.readLine() != "*22" {
+	}
+	for c.readLine() != "claimed" {
+	}
+	c.want(":2\r\n" + staleReply + "*-1\r\n*-1\r\n*0\r\n")
+	c.ask("EXISTS q", ":1\r\n")
+}
+
+// shown is the reply of QSHOW, as a map of what stands for itself on a line.
+func (c *conn) shown(queue, id string) map[string]string {
+	c.t.Helper()
+	return c.pairs("QSHOW", queue, id)
+}
+
+// pairs sends a request whose reply is an array of names and simple values, and returns it as a map.
+func (c *conn) pairs(words ...string) map[string]string {
+	c.t.Helper()
+	var n int
+	if _, err := fmt.Sscanf(c.line(words...), "*%d", &n); err != nil {
+		c.t.Fatal(words, err)
+	}
+	found := make(map[string]string)
+	for range n / 2 {
+		name := c.value()
+		found[name] = c.value()
+	}
+	return found
+}
+
+// value reads a bulk, a number or an array, in brackets, of such.
+func (c *conn) value() string {
+	c.t.Helper()
+	line := c.readLine()
+	var n int
+	if _, err := fmt.Sscan(line[1:], &n); err != nil {
+		c.t.Fatalf("%q begins no value", line)
+	}
+	switch {
+	case line[0] == '$' && n >= 0:
+		text := make([]byte, n+2)
+		c.readFull(text)
+		return string(text[:n])
+	case line[0] == '*' && n >= 0:
+		var list []string
+		for range n {
+			list = append(list, c.value())
+		}
+		return fmt.Sprint(list)
+	}
+	return line[1:]
+}
+
+func TestPacketsAreShownInTheOrderInWhichTheyCome(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QPEEK q", "*0\r\n")
+	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
+	c.ask("QPUSH q d PRIO 1", bulkReply("3"))
+	c.ask("QPUSH q e PRIO 0 KEY k", bulkReply("4"))
+	c.ask("QPUSH q f DELAY 5", bulkReply("5"))
+	c.send(request("QPEEK", "q", "COUNT", "1000"))
+	if got := c.payloads(); got != "d a b c" {
+		t.Errorf("QPEEK shows %s", got)
+	}
+	c.send(request("QPEEK", "q", "COUNT", "2"))
+	if got := c.payloads(); got != "d a" {
+		t.Errorf("QPEEK of two shows %s", got)
+	}
+	c.ask("QLEN q", ":6\r\n")
+	c.ask("LLEN q", ":4\r\n")
+	c.ask("QLEN nothing", ":0\r\n")
+}
+
+// payloads reads an array of packets and returns their payloads.
+func (c *conn) payloads() string {
+	c.t.Helper()
+	var n int
+	if _, err := fmt.Sscanf(c.readLine(), "*%d", &n); err != nil {
+		c.t.Fatal(err)
+	}
+	list := make([]string, 0, n)
+	for range n {
+		words := strings.Fields(strings.Trim(c.value(), "[]")) // no payload of these tests has a space
+		for i, w := range words {
+			if w == "payload" {
+				list = append(list, words[i+1])
+			}
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func TestAListIsReadPageByPage(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QLIST q", wire(`*2 | "0" | *0`))
+	for i := range 5 {
+		c.ask(fmt.Sprintf("QPUSH q r%d PRIO %d", i, 5-i), bulkReply(fmt.Sprint(2*i)))
+		c.ask(fmt.Sprintf("QPUSH q d%d DELAY 1000", i), bulkReply(fmt.Sprint(2*i+1)))
+	}
+	c.ask("QPUSH q z PRIO 0 KEY k", bulkReply("10"))
+	for _, size := range []int{1, 2, 3, 5, 6, 11, 1000} {
+		for state, want := range map[string]string{"": "z r4 r3 r2 r1 r0 d0 d1 d2 d3 d4", " STATE delayed": "d0 d1 d2 d3 d4", " STATE dead": ""} {
+			cursor, found := "0", []string{}
+			for page := 0; page == 0 || cursor != "0"; page++ {
+				c.send(request(strings.Split(fmt.Sprintf("QLIST q CURSOR %s COUNT %d%s", cursor, size, state), " ")...))
+				c.want("*2\r\n")
+				cursor = c.value()
+				list := strings.Fields(c.payloads())
+				if len(list) > size || cursor != "0" && len(list) < size {
+					t.Fatalf("a page of %d has %v", size, list)
+				}
+				found = append(found, list...)
+			}
+			if got := strings.Join(found, " "); got != want {
+				t.Errorf("pages of %d%s: %s, want %s", size, state, got, want)
+			}
+		}
+	}
+}
+
+func TestAPacketSaysWhyItIsNotDelivered(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q retain 60000", "+OK\r\n")
+	c.ask("QMPUSH q 4 dead done claimed next", wire(`*4 | "0" | "1" | "2" | "3"`))
+	c.send(request("QCLAIM", "q", "COUNT", "3", "CONSUMER", "w", "LEASE", "5000"))
+	if got := c.payloads(); got != "dead done claimed" {
+		t.Fatal(got)
+	}
+	c.send(request("QNACK", "q", "0", "4", "DEAD", "REASON", "it is poison"))
+	c.want(bulkReply("dead"))
+	c.ask("QACK q 1 5", ":1\r\n")
+	c.ask("QPUSH q behind", bulkReply("7"))
+	c.ask("QPUSH q zero PRIO 0 KEY k", bulkReply("8"))
+	c.ask("QPUSH q late DELAY 1000", bulkReply("9"))
+	for id, want := range map[string]string{
+		"0": "dead after 1 attempt, because: it is poison",
+		"1": `done: "w" acknowledged it; it stays until 2023-11-14T22:14:20.000Z`,
+		"2": `claimed by "w" until 2023-11-14T22:13:25.000Z`,
+		"3": "next in line",
+		"7": "behind 1 other packet",
+		"8": "of priority 0: it is delivered only together with another packet of its key",
+		"9": "delayed until 2023-11-14T22:13:21.000Z",
+	} {
+		if got := c.shown("q", id)["why"]; got != want {
+			t.Errorf("%s is not delivered because it is %s, want %s", id, got, want)
+		}
+	}
+	c.ask("QSHOW q 99", "*-1\r\n")
+	d.now.Add(60_000)
+	c.ask("QSHOW q 1", "*-1\r\n")
+}
+
+func TestTheFiguresOfAQueue(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q retain 60000", "+OK\r\n")
+	c.ask("QMPUSH q 5 a b c d e", wire(`*5 | "0" | "1" | "2" | "3" | "4"`))
+	c.send(request("QCLAIM", "q", "COUNT", "3", "CONSUMER", "w"))
+	c.payloads()
+	c.ask("QACK q 0 5", ":1\r\n")
+	c.ask("QNACK q 1 6 DEAD", bulkReply("dead"))
+	c.send(request("QPOP", "q"))
+	c.payloads()
+	c.ask("QPUSH q late DELAY 5000", bulkReply("8"))
+	c.ask("QPUSH q zero PRIO 0 KEY k", bulkReply("9"))
+	d.now.Add(250)
+	got := c.pairs("QSTAT", "q")
+	for name, want := range map[string]string{
+		"ready": "1", "hidden": "1", "delayed": "1", "claimed": "1", "dead": "1", "done": "1", "bytes": "13",
+		"pushed": "7", "popped": "1", "acked": "1", "nacked": "1", "expired": "0", "died": "1", "age": "250",
+	} {
+		if got[name] != want {
+			t.Errorf("%s: %s, want %s", name, got[name], want)
+		}
+	}
+	if bands := got["priorities"]; !strings.Contains(bands, "packets 1]") {
+		t.Errorf("priorities: %s", bands)
+	}
+	c.ask("QSTAT nothing", noQueueReply)
+	c.ask("QSET empty lease 5", "+OK\r\n")
+	if age := c.pairs("QSTAT", "empty")["age"]; age != "-1" {
+		t.Errorf("the age of nothing is %s", age)
+	}
+}
+
+func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
+	c.send(request("QCLAIM", "q", "COUNT", "2", "CONSUMER", "w2"))
+	c.payloads()
+	d.now.Add(100)
+	c.send(request("QCLAIM", "q", "CONSUMER", "w1"))
+	c.payloads()
+	c.ask("QACK q 2 5", ":1\r\n")
+	const before, now = "1700000000000", "1700000000100"
+	c.ask("QCONSUMERS q", wire(`*2
+*8
+"name" | "w1"
+"seen" | :`+now+`
+"claimed" | :0
+"ids" | *0
+*10
+"name" | "w2"
+"seen" | :`+before+`
+"claimed" | :2
+"since" | :`+before+`
+"ids" | *2 | "0" | "1"`))
+	d.dial().resp3().ask("QCONSUMERS q", wire(`*2
+%4
+"name" | "w1"
+"seen" | :`+now+`
+"claimed" | :0
+"ids" | *0
+%5
+"name" | "w2"
+"seen" | :`+before+`
+"claimed" | :2
+"since" | :`+before+`
+"ids" | *2 | "0" | "1"`))
+	d.now.Add(broker.WorkerTime)
+	if got := c.line("QCONSUMERS", "q"); got != "*0" && got != "*1" {
+		t.Errorf("after a long time there are %s consumers", got)
+	}
+}
+
+func TestAWaitingWorkerGetsTheLargestPacket(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	large := strings.Repeat("x", 1_047_000)
+	for i, words := range []string{
+		"QCLAIM q BLOCK 0 COUNT 1000 CONSUMER " + strings.Repeat("w", 255), "QCLAIM q BLOCK 0 GROUP", "QPOP q BLOCK 0 COUNT 1000", "QPOP q BLOCK 0 GROUP",
+	} {
+		waits := d.dial()
+		waits.send(request(strings.Split(words, " ")...))
+		c.awaitBlocked(1)
+		c.line("QPUSH", "q", large)
+		if got := waits.readLine(); got != "*1" {
+			t.Errorf("%d: the reply begins with %.60s", i, got)
+		}
+		c.readLine()
+	}
+}

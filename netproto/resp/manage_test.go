@@ -1,0 +1,146 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// fill pushes n packets to a queue; their ids follow each other from first on.
+func (c *conn) fill(queue string, first, n int) {
+	c.t.Helper()
+	for n > 0 {
+		count := min(n, broker.MaxCount)
+		words := []string{"QMPUSH", queue, fmt.Sprint(count)}
+		reply := fmt.Sprintf("*%d\r\n", count)
+		for i := range count {
+			words = append(words, "x")
+			reply += bulkReply(fmt.Sprint(first + i))
+		}
+		c.send(request(words...))
+		c.want(reply)
+		first, n = first+count, n-count
+	}
+}
+
+func TestPacketsAreDeletedMovedAndRaisedById(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QMPUSH q 4 a b c d", wire(`*4 | "0" | "1" | "2" | "3"`))
+	c.ask("QDEL q 1 1 99 -5", ":1\r\n")
+	c.ask("QDEL other 0", ":0\r\n")
+	c.ask("QPRIO q 3 7", ":1\r\n")
+	c.ask("QPRIO q 99 7", ":0\r\n")
+	c.ask("QPRIO other 3 7", noQueueReply)
+	c.ask("QMOVE q 2 99 TO other", ":1\r\n")
+	c.ask("QMOVE nothing 2 TO other", ":0\r\n")
+	c.send(request("QPEEK", "q"))
+	if got := c.payloads(); got != "d a" {
+		t.Errorf("the queue has %s", got)
+	}
+	if got := c.shown("other", "2"); got["payload"] != "c" || got["queue"] != "other" {
+		t.Errorf("the moved packet is %v", got)
+	}
+	c.ask("QCLAIM other CONSUMER w", claimOf("other", 2, "c", 1, 4, start+30_000, "w"))
+	c.ask("QMOVE other 2 TO q", ":0\r\n")
+	c.ask("QDEL other 2", ":1\r\n")
+	c.ask("QACK other 2 4", noQueueReply)
+}
+
+func TestAQueueIsPurgedStateByState(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QPURGE nothing", ":0\r\n")
+	c.ask("QPURGE nothing DRYRUN", ":0\r\n")
+	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
+	c.ask("QMPUSH q 2 d e DELAY 500", wire(`*2 | "3" | "4"`))
+	c.ask("QPUSH q f PRIO 0 KEY k", bulkReply("5"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "a", 1, 6, start+30_000, "w"))
+	c.ask("QPURGE q DRYRUN", ":6\r\n")
+	c.ask("QPURGE q STATE ready DRYRUN", ":3\r\n")
+	c.ask("QPURGE q state READY", ":3\r\n")
+	c.ask("QPURGE q STATE delayed", ":2\r\n")
+	c.ask("QPURGE q STATE dead", ":0\r\n")
+	c.ask("QLEN q", ":1\r\n")
+	c.ask("QPURGE q", ":1\r\n")
+	c.ask("EXISTS q", ":0\r\n")
+	c.ask("SET s x", "+OK\r\n")
+	for _, name := range []string{"QPURGE", "QHARVEST", "QREDRIVE"} {
+		c.ask(name+" s", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
+	}
+}
+
+func TestClaimsAreHarvestedAndTheDeadRedriven(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QHARVEST nothing", ":0\r\n")
+	c.ask("QREDRIVE nothing", ":0\r\n")
+	c.ask("QSET q max-attempts 1", "+OK\r\n")
+	c.fill("q", 0, 3)
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 3, start+30_000, "w"))
+	d.now.Add(100)
+	c.send(request("QCLAIM", "q", "COUNT", "2"))
+	c.payloads()
+	c.ask("QNACK q 1 4", bulkReply("dead"))
+	c.ask("QNACK q 2 5", bulkReply("dead"))
+	c.ask("QHARVEST q OLDER 101", ":0\r\n")
+	c.ask("QHARVEST q OLDER 100", ":1\r\n")
+	c.ask("QACK q 0 3", staleReply)
+	c.ask("QREDRIVE q COUNT 1", ":1\r\n")
+	c.ask("QREDRIVE q TO other", ":1\r\n")
+	c.ask("QREDRIVE q", ":0\r\n")
+	c.ask("LLEN q", ":2\r\n")
+	if got := c.shown("other", "2"); got["state"] != "ready" || got["attempt"] != "" {
+		t.Errorf("what was redriven elsewhere is %v", got)
+	}
+}
+
+func TestWhatDiedInAnotherQueueReturnsThere(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q dead-letter grave", "+OK\r\n")
+	c.fill("q", 0, 1)
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1, start+30_000, "w"))
+	c.ask("QNACK q 0 1 DEAD REASON poison", bulkReply("dead"))
+	c.ask("LLEN grave", ":1\r\n")
+	c.ask("QREDRIVE grave", ":1\r\n")
+	c.ask("LLEN q", ":1\r\n")
+	c.ask("EXISTS grave", ":0\r\n")
+}
+
+func TestManyPacketsAreDeletedInSlicesWhileOthersAreServed(t *testing.T) {
+	d := newDoor(t, Config{})
+	c, other := d.dial(), d.dial()
+	const n = 30_000
+	c.fill("q", 0, n)
+	c.send(request("QPURGE", "q", "STATE", "ready") + request("PING"))
+	other.ask("QLEN other", ":0\r\n")
+	c.want(fmt.Sprintf(":%d\r\n+PONG\r\n", n))
+	c.ask("EXISTS q", ":0\r\n")
+	c.fill("q", n, 10)
+	c.send("CLIENT REPLY SKIP\r\nQPURGE q\r\nPING\r\n")
+	c.want("+PONG\r\n")
+	c.ask("EXISTS q", ":0\r\n")
+}
+
+func TestBadInputChangesNothingInAQueue(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QPUSH q x", bulkReply("0"))
+	c.ask("QPUSH q y", bulkReply("1"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 2, start+30_000, "w"))
+	before := fmt.Sprint(c.shown("q", "0"), c.shown("q", "1"), c.pairs("QSTAT", "q"), c.pairs("QGET", "q"))
+	requests := []string{"QACK q 0 3", "QACK q 1 2", "QNACK q 0 1 DEAD", "QEXTEND q 0 1 5", "QPROGRESS q 0 3 5", "QACK other 0 2"}
+	for _, bad := range badInput {
+		if !strings.HasPrefix(bad.reply, "NOQUEUE") {
+			requests = append(requests, bad.request)
+		}
+	}
+	for _, bad := range requests {
+		if got := c.line(wordsOf(bad)...); !strings.HasPrefix(got, "-") {
+			t.Errorf("%.60s: %q, want an error", bad, got)
+			continue
+		}
+		if got := fmt.Sprint(c.shown("q", "0"), c.shown("q", "1"), c.pairs("QSTAT", "q"), c.pairs("QGET", "q")); got != before {
+			t.Fatalf("%.60s: %s, was %s", bad, got, before)
+		}
+	}
+}
