@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -71,32 +73,51 @@ func (n *Snapshot) Deliveries(fn func(d *Delivery, reason, progress []byte, dama
 	return n.control.CheckDeliveries(sum, unread)
 }
 
-// ReadDelivery calls fn with a delivery state that Deliveries showed, and with its notes, as there.
-// The error wraps ErrDamaged when it cannot be read.
-func (n *Snapshot) ReadDelivery(identity uint64, fn func(d *Delivery, reason, progress []byte) error) error {
+// ReadDeliveries calls fn with some delivery states that Deliveries showed, and with their notes,
+// as there. The identities are in rising order, each one once. It stops at the first error of fn.
+// The error wraps ErrDamaged when a delivery state cannot be read.
+func (n *Snapshot) ReadDeliveries(identities []uint64, fn func(i int, d *Delivery, reason, progress []byte) error) (err error) {
+	defer recoverBlock(&err)()
+	it := newIterator(n.txn, statePrefix)
+	defer it.Close()
+	i := 0
 	w := stateWalk{texts: true, hidden: n.hiddenStates(), give: func(w *stateWalk) error {
-		if w.damage == nil && w.stored&StoredDelivery == 0 {
-			w.damage = badger.ErrKeyNotFound
+		if w.damage != nil || w.stored&StoredDelivery == 0 || w.d.Identity != identities[i] {
+			return fmt.Errorf("%w: %v cannot be read: %w", ErrDamaged, NoteID{Identity: identities[i]}, cmp.Or(w.damage, badger.ErrKeyNotFound))
 		}
-		if w.damage != nil {
-			return fmt.Errorf("%w: %v: %w", ErrDamaged, NoteID{Identity: identity}, w.damage)
-		}
-		return fn(&w.d, w.note(NoteReason), w.note(NoteProgress))
+		return fn(i, &w.d, w.note(NoteReason), w.note(NoteProgress))
 	}}
-	state := readState{txn: n.txn}
-	for kind := range NoteKind(stateKinds) {
-		state.key = appendStateKey(state.key[:0], NoteID{identity, kind})
-		item, err := state.get(state.key)
-		if err == nil {
-			err = item.Value(func(rec []byte) error { return w.take(state.key, rec) })
-		} else if kind > 0 && errors.Is(err, badger.ErrKeyNotFound) {
-			continue
+	var key []byte
+	for i = range identities {
+		key = appendStateKey(key[:0], NoteID{Identity: identities[i]})
+		moveTo(it, key, i == 0)
+		for ; it.Valid() && bytes.HasPrefix(it.Item().Key(), key); it.Next() {
+			err := it.Item().Value(func(rec []byte) error { return w.take(it.Item().Key(), rec) })
+			if err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("%w: cannot read %v: %w", ErrDamaged, NoteID{identity, kind}, err)
+		if w.stored == 0 {
+			w.d.Identity = 0
+			return w.give(&w)
+		}
+		if err := w.end(nil); err != nil {
+			return err
 		}
 	}
-	return w.end(nil)
+	return nil
+}
+
+// moveTo brings an iterator to a key that lies ahead: step by step where it is near.
+func moveTo(it *badger.Iterator, key []byte, seek bool) {
+	for steps := 0; !seek && it.Valid() && bytes.Compare(it.Item().Key(), key) < 0; steps++ {
+		if seek = steps == runSteps; !seek {
+			it.Next()
+		}
+	}
+	if seek {
+		it.Seek(key)
+	}
 }
 
 // hiddenStates are the delivery states and notes that a redo record deletes.

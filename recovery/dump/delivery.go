@@ -182,17 +182,31 @@ func widen(m *storage.Marks, n uint64) {
 	}
 }
 
-// readDelivery reads the delivery state of a packet into buf. It returns nil if there is none.
-func (d *dumper) readDelivery(identity uint64, buf *Delivery) (*Delivery, error) {
-	if _, there := slices.BinarySearch(d.tried, identity); !there {
-		return nil, nil
+// deliveries are the delivery states of the packets of a run.
+type deliveries struct {
+	identities []uint64 // in order
+	states     []Delivery
+}
+
+// find returns the delivery state of a packet, nil if it has none.
+func (s *deliveries) find(identity uint64) *Delivery {
+	if at, there := slices.BinarySearch(s.identities, identity); there {
+		return &s.states[at]
 	}
-	err := d.src.ReadDelivery(identity, func(state *storage.Delivery, reason, progress []byte) error {
-		buf.Delivery, buf.OriginName = *state, d.originName(state.Origin)
-		buf.Reason, buf.Progress = append(buf.Reason[:0], reason...), append(buf.Progress[:0], progress...)
+	return nil
+}
+
+// read reads the delivery states of some packets, in place of those that it had.
+func (s *deliveries) read(d *dumper, identities []uint64) error {
+	slices.Sort(identities)
+	s.identities = slices.Compact(identities)
+	s.states = slices.Grow(s.states[:0], len(s.identities))[:len(s.identities)]
+	return d.src.ReadDeliveries(s.identities, func(i int, state *storage.Delivery, reason, progress []byte) error {
+		to := &s.states[i]
+		to.Delivery, to.OriginName = *state, d.originName(state.Origin)
+		to.Reason, to.Progress = append(to.Reason[:0], reason...), append(to.Progress[:0], progress...)
 		return nil
 	})
-	return buf, err
 }
 
 // originName is the name of a queue of the dump; nil if it has no such queue.

@@ -40,10 +40,10 @@ type Source interface {
 	// Records calls fn for every packet of the queues in r, in key order. rec is the full record,
 	// valid during the call. It is nil if the record cannot be read, and damage says why.
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
-	// Deliveries calls fn for every delivery state, as storage.Snapshot does. ReadDelivery reads one
-	// that is there; any goroutine may call it.
+	// Deliveries calls fn for every delivery state, as storage.Snapshot does. ReadDeliveries reads
+	// some that are there, in rising order; any goroutine may call it.
 	Deliveries(fn func(d *storage.Delivery, reason, progress []byte, damage error) error) error
-	ReadDelivery(identity uint64, fn func(d *storage.Delivery, reason, progress []byte) error) error
+	ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery, reason, progress []byte) error) error
 	// Items calls fn for every head and field, as storage.Snapshot does.
 	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	// Flush says which queues, strings and hashes are dropped.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
@@ -28,6 +29,7 @@ type run struct {
 	expired         int64
 	filled          []*storage.Queue // those of packets in out
 	lost            []Unreadable
+	damage          error // why the delivery states of the packets in out are left out
 }
 
 // runItem is a packet, or the record of a queue.
@@ -181,13 +183,16 @@ func (r *runReader) add(item runItem) (err error) {
 // runEncoder is one worker of the pipeline. What it has of the dumper does not change meanwhile.
 type runEncoder struct {
 	*dumper
-	enc      encoder
-	packet   storage.Packet // the last one
-	delivery Delivery       // as well
+	enc    encoder
+	packet storage.Packet // the last one
+	tried  deliveries     // of the run
 }
 
 // encode fills what the run needs to be written.
 func (e *runEncoder) encode(run *run) {
+	if run.damage = e.readDeliveries(run); run.damage != nil {
+		e.tried.identities = e.tried.identities[:0]
+	}
 	from := 0
 	for i := range run.items {
 		item := &run.items[i]
@@ -218,7 +223,28 @@ func (e *runEncoder) encode(run *run) {
 	}
 }
 
-// read decodes a packet and reads its delivery state, nil if it has none. A salvage goes by the
+// readDeliveries reads the delivery states of a run.
+func (e *runEncoder) readDeliveries(run *run) error {
+	if len(e.dumper.tried) == 0 {
+		return nil
+	}
+	identities, from := e.tried.identities[:0], 0
+	for i := range run.items {
+		item := &run.items[i]
+		rec := run.recs[from:item.end]
+		from = item.end
+		if !item.packet || item.err != nil || storage.DecodeRecord(rec, &e.packet) != nil {
+			continue
+		}
+		identity := cmp.Or(e.packet.Identity, item.id.Seq)
+		if _, there := slices.BinarySearch(e.dumper.tried, identity); there {
+			identities = append(identities, identity)
+		}
+	}
+	return e.tried.read(e.dumper, identities)
+}
+
+// read decodes a packet and finds its delivery state, nil if it has none. A salvage goes by the
 // sequence where no store has the identity.
 func (e *runEncoder) read(id storage.PacketID, rec []byte) (*Delivery, error) {
 	p := &e.packet
@@ -231,7 +257,7 @@ func (e *runEncoder) read(id storage.PacketID, rec []byte) (*Delivery, error) {
 		}
 		p.Identity = 0
 	}
-	return e.readDelivery(cmp.Or(p.Identity, id.Seq), &e.delivery)
+	return e.tried.find(cmp.Or(p.Identity, id.Seq)), nil
 }
 
 func decodeRecord(id storage.PacketID, rec []byte, p *storage.Packet) error {
@@ -246,6 +272,12 @@ func decodeRecord(id storage.PacketID, rec []byte, p *storage.Packet) error {
 
 // writeRun is the pipeline's last stage. It returns errEnough once the limit is reached.
 func (d *dumper) writeRun(run *run) error {
+	if run.damage != nil {
+		if !d.Salvage {
+			return run.damage
+		}
+		d.finding(storage.FindingRecord, "delivery states", "some are left out: %v", run.damage)
+	}
 	for _, lost := range run.lost {
 		if !d.Salvage {
 			return fmt.Errorf("%w: %w", storage.ErrDamaged, lost.Err)
@@ -274,5 +306,5 @@ func (run *run) reset() {
 	clear(run.lost)
 	clear(run.filled)
 	run.items, run.recs, run.out, run.lost, run.filled = run.items[:0], run.recs[:0], run.out[:0], run.lost[:0], run.filled[:0]
-	run.packets, run.queues, run.expired = 0, 0, 0
+	run.packets, run.queues, run.expired, run.damage = 0, 0, 0, nil
 }

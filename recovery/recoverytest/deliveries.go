@@ -65,11 +65,16 @@ func (s *Fake) Deliveries(fn func(d *storage.Delivery, reason, progress []byte, 
 	return nil
 }
 
-// ReadDelivery reads one that is there.
-func (s *Fake) ReadDelivery(identity uint64, fn func(d *storage.Delivery, reason, progress []byte) error) error {
-	i := slices.IndexFunc(s.Tried, func(d Delivery) bool { return d.Identity == identity })
-	d := s.Tried[i]
-	return fn(&d.Delivery, bytes.Clone(d.Reason), bytes.Clone(d.Progress))
+// ReadDeliveries reads some that are there.
+func (s *Fake) ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery, reason, progress []byte) error) error {
+	for i, identity := range identities {
+		at := slices.IndexFunc(s.Tried, func(d Delivery) bool { return d.Identity == identity })
+		d := s.Tried[at]
+		if err := fn(i, &d.Delivery, bytes.Clone(d.Reason), bytes.Clone(d.Progress)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Tally adds all delivery states to a tally.

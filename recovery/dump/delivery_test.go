@@ -1,0 +1,85 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+func TestADumpHasAnExpiredPacketWhoseLeaseRuns(t *testing.T) {
+	s := recoverytest.OneOfEach()
+	s.Tried[4].Until++
+	_, report := dumpOf(t, s, Options{})
+	if report.Packets != 9 || report.Expired != 0 {
+		t.Errorf("report %+v, want all 9 packets", report)
+	}
+}
+
+func TestADumpEndsAtADeliveryStateThatCannotBeLoadedUnlessItSalvages(t *testing.T) {
+	const name = "9223372036854775809" // of a dead packet
+	for what, c := range map[string]struct {
+		harm func(s *recoverytest.Fake)
+		want string
+		left bool // the salvage has the delivery state
+	}{
+		"damaged":           {func(s *recoverytest.Fake) { s.Tried[1].Damage = storage.ErrDamaged }, storage.ErrDamaged.Error(), false},
+		"token past marks":  {func(s *recoverytest.Fake) { s.Tried[1].Token = 1<<63 + 100 }, "the token 9223372036854775908", true},
+		"token of no store": {func(s *recoverytest.Fake) { s.Tried[1].Token = 1<<64 - 1 }, "the token 18446744073709551615", false},
+		"long reason":       {func(s *recoverytest.Fake) { s.Tried[1].Reason = make([]byte, maxTried+1) }, "its reason 65536", false},
+		"unknown state":     {func(s *recoverytest.Fake) { s.Tried[1].State = 9 }, "the unknown state 9", false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := recoverytest.OneOfEach()
+			c.harm(s)
+			if _, err := Dump(s, io.Discard, Options{Now: recoverytest.Later}); !errors.Is(err, storage.ErrDamaged) ||
+				!strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want that the delivery state cannot be dumped", err)
+			}
+			got, report := dumpOf(t, s, Options{Salvage: true})
+			if report.Packets != 8 || bytes.Contains(got, []byte(`"state":"dead"`)) != c.left {
+				t.Errorf("report %+v, dump %s", report, got)
+			}
+			if found := fmt.Sprint(report.Findings); !c.left && (!strings.Contains(found, "delivery state "+name) || !strings.Contains(found, c.want)) {
+				t.Errorf("findings %s, want that it is left out", found)
+			}
+			if _, err := Read(t.Context(), bytes.NewReader(got), ReadOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestADumpHasNoOriginThatItHasNotGotItself(t *testing.T) {
+	got, _ := dumpOf(t, recoverytest.OneOfEach(), Options{Queues: []string{"\xff*"}})
+	if bytes.Contains(got, []byte("origin")) {
+		t.Errorf("dump %s has the origin of a packet, which is another queue", got)
+	}
+}
+
+func TestASalvageCountsDeliveryStates(t *testing.T) {
+	s := recoverytest.OneOfEach()
+	s.Count()
+	s.Tried = s.Tried[1:]
+	_, report := dumpOf(t, s, Options{Salvage: true})
+	if found := fmt.Sprint(report.Findings); len(report.Findings) != 1 || !strings.Contains(found, "delivery states are missing") {
+		t.Errorf("findings %s, want that one is missing", found)
+	}
+}
+
+func TestAnIdentityThatNoStoreHasIsLeftOutOfASalvage(t *testing.T) {
+	s := recoverytest.OneOfEach()
+	s.Stored[6].Packet.Identity = 5
+	s.Tried = nil
+	if _, err := Dump(s, io.Discard, Options{Now: recoverytest.Later}); err == nil || !strings.Contains(err.Error(), "its identity 5") {
+		t.Errorf("got %v, want the identity", err)
+	}
+	if got, report := dumpOf(t, s, Options{Salvage: true}); report.Packets != 8 || bytes.Contains(got, []byte("identity")) {
+		t.Errorf("report %+v, dump %s", report, got)
+	}
+}
