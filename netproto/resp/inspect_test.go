@@ -142,7 +142,7 @@ func (c *conn) shown(queue, id string) map[string]string {
 	return c.pairs("QSHOW", queue, id)
 }
 
-// pairs sends a request whose reply is an array of names and simple values, and returns it as a map.
+// pairs sends a request and returns its reply, an array of names and values, as a map.
 func (c *conn) pairs(words ...string) map[string]string {
 	c.t.Helper()
 	var n int
