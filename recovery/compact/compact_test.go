@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -272,5 +274,27 @@ func TestStringsAndHashesAreKeptAndWhatIsLeftOverOfThemGoes(t *testing.T) {
 	}
 	if f := state.Keys.Find([]byte("h")).Field([]byte("f")); f == nil || f.Len() != 5000 {
 		t.Errorf("the field is %+v", f)
+	}
+}
+
+func TestDeliveryStatesGoWithTheirPackets(t *testing.T) {
+	src := recoverytest.OneOfEach()
+	src.Try(storage.Delivery{Identity: 1<<63 + 50}) // of no packet
+	dir := recoverytest.InFolder(t, src)
+	if report, err := Folder(t.Context(), dir, Options{Now: recoverytest.Later}); err != nil || report.Packets != 8 || report.Expired != 2 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	s := openStore(t, dir)
+	defer closeStore(t, s)
+	var left []uint64
+	err := s.Deliveries(func(d *storage.Delivery, _ storage.Stored) error {
+		left = append(left, d.Identity-1<<63)
+		return nil
+	})
+	if want := []uint64{0, 1, 2, 3, 8, 20}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("%d are left, %v, want %d: those of packets that are there", left, err, want)
+	}
+	if state, err := recovery.Restore(s, recovery.Options{Now: recoverytest.Later}); err != nil || len(state.Orphans)+len(state.Report.Findings) > 0 {
+		t.Errorf("%v, %+v", err, state)
 	}
 }
