@@ -65,7 +65,7 @@ type Op struct {
 
 	Delivery Delivery // of OpPutDelivery
 	Note     NoteID   // of OpPutNote, whose text is Record; only its Identity of OpDeleteDelivery
-	Stored   Stored   // of OpDeleteDelivery: what is deleted
+	Stored   Stored   // of OpDeleteDelivery: what is deleted; of the other two: what was in the store before the batch
 }
 
 // Removed tells what Delete and Replace must know of the packet that goes.

@@ -148,9 +148,9 @@ func (o *stateOp) bytes() int {
 // show calls fn with the operation as Each shows it.
 func (o *stateOp) show(fn func(Op)) {
 	for kind, rec := range o.recs {
-		op := Op{Kind: OpPutNote, Note: NoteID{o.identity, NoteKind(kind)}, Record: rec}
+		op := Op{Kind: OpPutNote, Note: NoteID{o.identity, NoteKind(kind)}, Record: rec, Stored: o.old}
 		if kind == 0 {
-			op = Op{Kind: OpPutDelivery}
+			op = Op{Kind: OpPutDelivery, Stored: o.old}
 		}
 		if rec != nil && (kind > 0 || decodeDelivery(rec, o.identity, &op.Delivery) == nil) {
 			fn(op)

@@ -50,12 +50,13 @@ func runSeed() uint64 {
 	return uint64(time.Now().UnixNano())
 }
 
-// Operations a second below which a crash test proves nothing: those of pinpriq, of the board and
-// of the Redis protocol.
+// Operations a second below which a crash test proves nothing: those of pinpriq, of the board, of
+// the Redis protocol and of the work queue.
 const (
 	minRate      = 5000
 	minBoardRate = 1000
 	minRedisRate = 1000
+	minTaskRate  = 1000
 )
 
 func TestCrash(t *testing.T) {
@@ -86,8 +87,8 @@ func TestCrash(t *testing.T) {
 // crash runs the harness with all protocols. It must find nothing.
 func crash(t *testing.T, o Options) {
 	o.Seed, o.Logf = runSeed(), t.Logf
-	o.BoardClients, o.RedisClients = 4, 4
-	o.MinRate, o.MinBoardRate, o.MinRedisRate = minRate, minBoardRate, minRedisRate
+	o.BoardClients, o.RedisClients, o.TaskClients = 4, 4, 4
+	o.MinRate, o.MinBoardRate, o.MinRedisRate, o.MinTaskRate = minRate, minBoardRate, minRedisRate, minTaskRate
 	t.Logf("seed %d", o.Seed)
 	result, err := Run(o)
 	if err != nil {
@@ -96,7 +97,7 @@ func crash(t *testing.T, o Options) {
 	for _, f := range result.Findings {
 		t.Error(f)
 	}
-	t.Logf("%d cycles: %d kills (%d with a log that a reader kept), %d clean stops, %d operations in %v under load (%.0f/s), %d of the board (%.0f/s), %d of the Redis protocol (%.0f/s), %d findings",
+	t.Logf("%d cycles: %d kills (%d with a log that a reader kept), %d clean stops, %d operations in %v under load (%.0f/s), %d of the board (%.0f/s), %d of the Redis protocol (%.0f/s), %d of the work queue (%.0f/s), %d findings",
 		result.Cycles, result.Kills, result.Kept, result.Stops, result.Ops, result.Load.Round(time.Millisecond), result.Rate(),
-		result.BoardOps, result.BoardRate(), result.RedisOps, result.RedisRate(), len(result.Findings))
+		result.BoardOps, result.BoardRate(), result.RedisOps, result.RedisRate(), result.TaskOps, result.TaskRate(), len(result.Findings))
 }

@@ -16,6 +16,11 @@ const (
 	Doubled    Kind = "doubled"     // an item is on the board more than once
 	Order      Kind = "order"       // packets came in another order or grouping than promised
 	Expired    Kind = "expired"     // a packet was handed out after its time to live
+	Shared     Kind = "shared"      // a packet was claimed before the claim before it ended
+	Attempts   Kind = "attempts"    // attempts were forgotten, or were never made
+	Tokens     Kind = "tokens"      // a token did not rise, or was accepted when it was no longer good
+	Early      Kind = "early"       // a packet came before its delay ended
+	Stuck      Kind = "stuck"       // a lease or a delay holds a packet for longer than was asked
 	Corrupt    Kind = "corrupt"     // bytes that nobody pushed, or not to this queue
 	Unanswered Kind = "unanswered"  // a clean stop left a request without its reply
 	Logged     Kind = "logged"      // the server's own log names findings or errors

@@ -65,11 +65,27 @@ func showsInRedis() map[string][]Kind {
 	}
 }
 
+// showsAtWork says the same for a load of the work queue alone.
+func showsAtWork() map[string][]Kind {
+	return map[string][]Kind{
+		mutant.None:          nil,
+		"ack-before-commit":  {Lost, Returned, Attempts, Tokens},
+		"delete-not-written": {Returned, Doubled, NotStarted},
+		"batches-reordered":  {Lost, Returned, Attempts, Tokens, NotStarted},
+		"attempt-lost":       {Attempts},
+		"token-repeated":     {Tokens, Returned},
+		"lease-without-end":  {Stuck},
+		"dead-and-ready":     {Doubled, NotStarted},
+		"ack-forgotten":      {Returned},
+	}
+}
+
 func TestEveryPlantedBugIsExpectedSomewhere(t *testing.T) {
 	for _, name := range mutant.Names() {
 		_, pinpriq := showsAs()[name]
 		_, board := showsOnBoard()[name]
-		if _, redis := showsInRedis()[name]; !pinpriq && !board && !redis {
+		_, work := showsAtWork()[name]
+		if _, redis := showsInRedis()[name]; !pinpriq && !board && !redis && !work {
 			t.Errorf("nothing says how %q shows", name)
 		}
 	}
@@ -85,6 +101,10 @@ func TestHarnessCatchesPlantedBugsOfTheBoard(t *testing.T) {
 
 func TestHarnessCatchesPlantedBugsOfTheRedisProtocol(t *testing.T) {
 	catchPlantedBugs(t, showsInRedis(), Options{NoPinpriq: true, RedisClients: 6}, "-redis", "127.0.0.1:0")
+}
+
+func TestHarnessCatchesPlantedBugsOfTheWorkQueue(t *testing.T) {
+	catchPlantedBugs(t, showsAtWork(), Options{NoPinpriq: true, TaskClients: 6}, "-redis", "127.0.0.1:0")
 }
 
 // catchPlantedBugs runs the load of o against a server with each bug, and expects it to be found

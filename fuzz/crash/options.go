@@ -12,7 +12,8 @@ type Options struct {
 	Cycles       int     // how often it is loaded and ended; 3
 	Seed         uint64  // of all that is random, except the machine's own timing
 	BoardClients int     // clients of the board; with 0 the server needs no board
-	RedisClients int     // clients of the Redis protocol; with 0 the server needs no port for it
+	RedisClients int     // clients of the Redis protocol; with 0, and no TaskClients, the server needs no port for it
+	TaskClients  int     // clients of the work queue, through the same port
 	NoPinpriq    bool    // no clients of pinpriq
 
 	SlowEvery int // in one of so many cycles a client reads a backup slowly; with 0 in none, and then the server needs no admin port
@@ -22,6 +23,7 @@ type Options struct {
 	MinRate          float64       // operations a second under load, below which the run is a failure
 	MinBoardRate     float64       // the same of the board
 	MinRedisRate     float64       // the same of the Redis protocol
+	MinTaskRate      float64       // the same of the work queue
 	KillsOnly        bool          // no clean stops
 	StopAtFinding    bool          // end the run with the first cycle that finds something
 
@@ -53,6 +55,7 @@ type Result struct {
 	Ops      int64
 	BoardOps int64
 	RedisOps int64
+	TaskOps  int64
 	Load     time.Duration
 	Findings []Finding // the first hundred
 }
@@ -65,3 +68,6 @@ func (r Result) BoardRate() float64 { return float64(r.BoardOps) / max(r.Load.Se
 
 // RedisRate is answered commands of the Redis protocol a second under load.
 func (r Result) RedisRate() float64 { return float64(r.RedisOps) / max(r.Load.Seconds(), 1e-3) }
+
+// TaskRate is answered commands of the work queue a second under load.
+func (r Result) TaskRate() float64 { return float64(r.TaskOps) / max(r.Load.Seconds(), 1e-3) }

@@ -25,6 +25,11 @@
 //	topic.go        what may and must be in the list that these clients share
 //	mortal.go       what may and must be under names that expire
 //	redischeck.go   the comparison with all three
+//	taskclient.go   a client of the work queue; tasktraffic.go: its commands
+//	taskreply.go    the replies that it understands
+//	task.go         what may and must be in the work queues
+//	turn.go         what is known of a task from one claim to the next
+//	taskcheck.go    the comparison of the work queues with both
 //	finding.go      what a comparison can find
 //
 // Three references are used side by side. A queue that only one worker uses is modelled exactly.
@@ -45,6 +50,12 @@
 // some of its requests, where a transaction is one request. All these clients share one list. An
 // element of it is popped, or moved to a second list and removed there. It must never be in both,
 // nor come back. Names that expire must be there until then, and not after.
+//
+// Tasks are packets of work queues. What is known of one is cut into turns, each from one claim to
+// the next, in the order of their tokens. Neighbours are compared when no client runs any more:
+// attempts rise by one, no claim begins before the one before it ends, and none follows an ack. A
+// list of all tasks after a restart is compared with their last turns. A claim without a reply is
+// seen by the next attempt, so only as many may be unseen as had no reply.
 package crash
 
 import (
@@ -67,8 +78,9 @@ type run struct {
 	board  *board
 
 	topic *topic
+	tasks *tasks
 
-	pushed, ops, boardOps, redisOps atomic.Int64 // of this cycle, as in Result; pushed are the acknowledged pushes
+	pushed, ops, boardOps, redisOps, taskOps atomic.Int64 // of this cycle, as in Result; pushed are the acknowledged pushes
 
 	end          atomic.Int32 // an endKind, set before the server is ended
 	rng          *rand.Rand
@@ -116,6 +128,9 @@ func Run(o Options) (Result, error) {
 		if rate := r.result.RedisRate(); rate < r.MinRedisRate {
 			r.report(Idle, "%.0f commands of the Redis protocol a second under load, at least %.0f are needed", rate, r.MinRedisRate)
 		}
+		if rate := r.result.TaskRate(); rate < r.MinTaskRate {
+			r.report(Idle, "%.0f commands of the work queue a second under load, at least %.0f are needed", rate, r.MinTaskRate)
+		}
 	}
 	r.result.Findings = r.list()
 	return r.result, err
@@ -133,6 +148,7 @@ func newRun(o Options) *run {
 		queues:  newQueueSet(workers),
 		board:   newBoard(o.BoardClients, itemsPerClient),
 		topic:   newTopic(),
+		tasks:   newTasks(),
 		rng:     rand.New(rand.NewPCG(o.Seed, 0)),
 		slack:   map[int]int{},
 	}
@@ -157,6 +173,9 @@ func newRun(o Options) *run {
 		c := newRedisClient(r, n, random(3000+n))
 		r.redisClients = append(r.redisClients, c)
 		r.clients = append(r.clients, c)
+	}
+	for n := range o.TaskClients {
+		r.clients = append(r.clients, newTaskClient(r, n, random(4000+n)))
 	}
 	return r
 }
@@ -224,6 +243,9 @@ func (r *run) restart(all bool) (ok bool, err error) {
 	if err == nil && len(r.redisClients) > 0 {
 		err = r.checkRedis()
 	}
+	if err == nil && r.TaskClients > 0 {
+		err = r.checkTasks(all)
+	}
 	if errors.Is(err, errDoubled) {
 		return false, nil
 	}
@@ -242,6 +264,7 @@ func (r *run) load(cycle int) error {
 	r.ops.Store(0)
 	r.boardOps.Store(0)
 	r.redisOps.Store(0)
+	r.taskOps.Store(0)
 	var all sync.WaitGroup
 	if err := r.start(&all); err != nil {
 		return err
@@ -266,6 +289,7 @@ func (r *run) load(cycle int) error {
 	for _, c := range r.clients {
 		unanswered += c.hangUp(end)
 	}
+	r.settleTasks()
 	for _, line := range r.server.Log().Failures {
 		r.report(Logged, "the server's log has an error: %s", line)
 	}
@@ -275,9 +299,10 @@ func (r *run) load(cycle int) error {
 	r.result.Ops += r.ops.Load()
 	r.result.BoardOps += r.boardOps.Load()
 	r.result.RedisOps += r.redisOps.Load()
+	r.result.TaskOps += r.taskOps.Load()
 	r.result.Load += took
-	r.Logf("cycle %d: %v after %v: %d operations, %d of them pushes, %d operations of the board, %d of the Redis protocol, %d requests unanswered",
-		cycle, end, took.Round(time.Millisecond), r.ops.Load(), r.pushed.Load(), r.boardOps.Load(), r.redisOps.Load(), unanswered)
+	r.Logf("cycle %d: %v after %v: %d operations, %d of them pushes, %d operations of the board, %d of the Redis protocol, %d of the work queue, %d requests unanswered",
+		cycle, end, took.Round(time.Millisecond), r.ops.Load(), r.pushed.Load(), r.boardOps.Load(), r.redisOps.Load(), r.taskOps.Load(), unanswered)
 	return nil
 }
 

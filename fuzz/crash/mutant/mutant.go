@@ -41,6 +41,11 @@ func faults() map[string]func(*store) {
 		"values-later":         valuesLater,
 		"value-dropped":        valueDropped,
 		"value-never-expires":  valueNeverExpires,
+		"attempt-lost":         attemptLost,
+		"token-repeated":       tokenRepeated,
+		"lease-without-end":    leaseWithoutEnd,
+		"dead-and-ready":       deadAndReady,
+		"ack-forgotten":        ackForgotten,
 	}
 }
 
@@ -74,6 +79,7 @@ type store struct {
 	apply      func(*storage.Batch) error
 	edit       func([]storage.Op) []storage.Op // what is written of a batch; nil for all
 	meta       func(m *storage.Meta) bool      // changes what a restart sees of a packet; false hides it
+	delivery   func(d *storage.Delivery)       // changes what a restart sees of what was tried with a packet
 	control    func(c *storage.Control)        // changes what a restart sees of the control record
 	settle     func() error                    // writes what was delayed
 	unchecked  bool                            // the control record is not compared
@@ -186,6 +192,8 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 			b.PutQueue(op.Queue)
 		case storage.OpDeleteQueue:
 			b.DeleteQueue(op.Queue.ID)
+		case storage.OpPutDelivery, storage.OpPutNote, storage.OpDeleteDelivery:
+			copyDelivery(b, &op)
 		default:
 			copyItem(b, &op)
 		}

@@ -1,0 +1,270 @@
+package crash
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// nanos is a moment of the run, of Unix milliseconds; millis the other way round.
+func (r *run) nanos(ms int64) int64   { return (ms - r.ledger.start.UnixMilli()) * 1e6 }
+func (r *run) millis(now int64) int64 { return r.ledger.start.UnixMilli() + now/1e6 }
+
+// of returns a task that is known.
+func (t *tasks) of(id ID) *task {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[id]
+}
+
+// makeQueues gives the work queues their settings.
+func (r *run) makeQueues(link *link) error {
+	const most = 60_000
+	replies, err := link.ask([][]string{
+		{"QSET", deadJobs, "max-attempts", "0"},
+		{"QSET", jobs, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most), "dead-letter", deadJobs},
+		{"QSET", chores, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most)},
+	})
+	for _, reply := range replies {
+		if reply != replyOK {
+			r.report(Corrupt, "the reply to the settings of a work queue is %q", reply)
+		}
+	}
+	r.tasks.settings = []int64{most}
+	return err
+}
+
+// checkTasks compares the work queues after a restart with what their clients know. If all is true
+// it then works them off.
+func (r *run) checkTasks(all bool) error {
+	link, err := r.server.dial(redisListener)
+	if err != nil {
+		return err
+	}
+	defer link.conn.Close()
+	if err := link.conn.SetDeadline(time.Now().Add(deadline)); err != nil {
+		return err
+	}
+	if r.tasks.settings == nil {
+		return r.makeQueues(link)
+	}
+	ask := [][]string{{"MULTI"}}
+	queues := []string{jobs, chores, deadJobs}
+	for _, queue := range queues {
+		ask = append(ask, []string{"QLIST", queue, "COUNT", "10000"}, []string{"QGET", queue})
+	}
+	asked := r.ledger.now()
+	replies, err := link.ask(append(ask, []string{"EXEC"}))
+	if err != nil {
+		return err
+	}
+	came := r.ledger.now()
+	v, _ := parseReply(replies[len(replies)-1])
+	answers, _ := v.([]any)
+	if len(answers) != 2*len(queues) {
+		r.report(Corrupt, "the reply to a look at the work queues is %.300q", replies[len(replies)-1])
+		return nil
+	}
+	var shown []shownTask
+	for i, queue := range queues {
+		if list, _ := answers[2*i].([]any); len(list) == 2 {
+			shown = append(shown, shownTasks(list[1])...)
+		} else {
+			r.report(Corrupt, "the list of %s is %.300q", queue, answers[2*i])
+		}
+		r.checkSettings(queue, pairs(answers[2*i+1]))
+	}
+	r.compareTasks(shown, asked, came)
+	if !all {
+		return nil
+	}
+	return r.workOff(link)
+}
+
+// checkSettings compares the settings of a queue, and goes on from what was found.
+func (r *run) checkSettings(queue string, found map[string]any) {
+	t := r.tasks
+	letter, attempts := "", int64(maxAttempts)
+	most, _ := found["backoff-max"].(int64)
+	switch queue {
+	case jobs:
+		letter = deadJobs
+		if !slices.Contains(t.settings, most) {
+			r.report(Lost, "backoff-max of %s is %d instead of one of %v", queue, most, t.settings)
+		}
+		t.settings = []int64{most}
+	case deadJobs:
+		attempts = 0
+	}
+	if found["max-attempts"] != attempts || found["dead-letter"] != letter || attempts != 0 && found["backoff-min"] != int64(backoffMin) {
+		r.report(Lost, "the settings of %s are %v", queue, found)
+	}
+}
+
+// compareTasks compares what lists show with what the clients know, and goes on from there.
+func (r *run) compareTasks(shown []shownTask, asked, came int64) {
+	t := r.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	there := map[ID]*task{}
+	for i := range shown {
+		s := &shown[i]
+		of, broken := t.knownLocked(s)
+		switch {
+		case broken != "":
+			r.report(broken, "task %v (%s) is %s in %s, and had ended, was never pushed, or not so", s.id, s.name, s.state, s.queue)
+			continue
+		case there[s.id] != nil:
+			r.report(Doubled, "task %v is there twice, once %s in %s", s.id, s.state, s.queue)
+			continue
+		}
+		there[s.id] = of
+		last := of.turns[len(of.turns)-1]
+		if surely, _ := of.ended(); surely {
+			r.report(Returned, "task %v is %s again after its ack", s.id, s.state)
+		}
+		t.unseen += r.checkShown(of, last, s, asked, came)
+		if s.token != last.token || s.token == 0 {
+			last.refuse(came)
+			last = r.firstTurn(last, s, came)
+		}
+		of.turns, of.pushed = []*turn{last}, true
+	}
+	for id, of := range t.all {
+		if _, ended := of.ended(); there[id] == nil && of.pushed && !ended {
+			r.report(Lost, "task %v (%s) of %s is gone", id, of.name, of.queue)
+		}
+	}
+	r.checkUnseenLocked()
+	t.all, t.alive, t.lost, t.unseen = there, len(there), 0, 0
+	clear(t.harvests)
+	clear(t.redrives)
+}
+
+// firstTurn is what is known of a task that a restart shows, and whose last claim ended.
+func (r *run) firstTurn(last *turn, s *shownTask, came int64) *turn {
+	first := &turn{token: max(s.token, last.token), attempt: s.attempt, asked: came, came: came, returned: s.token == 0}
+	if s.token != 0 {
+		first.ends, first.endsBy, first.told = r.nanos(s.leaseEnd), r.nanos(s.leaseEnd), s.leaseEnd
+	}
+	if s.state == "delayed" {
+		first.notBefore, first.notAfter = r.nanos(s.notBefore), r.nanos(s.notBefore)
+	}
+	if s.dead() {
+		first.dead, first.died = true, came
+	}
+	return first
+}
+
+// checkShown compares a task in a list, which was asked for and came at these moments, with its
+// last turn. It returns how many claims nobody saw after that.
+func (r *run) checkShown(of *task, last *turn, s *shownTask, asked, came int64) (unseen int64) {
+	redriven := r.tasks.redrives.between(of.queue, last.asked, came)
+	harvested := r.tasks.harvests.between(of.queue, last.asked, came)
+	claimed := s.token == last.token && s.token != 0
+	attempts := s.attempt
+	if s.queue == deadJobs { // it had all attempts, or a client asked for its death
+		if attempts = maxAttempts; last.dead {
+			attempts = last.attempt
+		}
+	}
+	unseen, ok := last.unseen(attempts, redriven)
+	switch {
+	case !ok || claimed && unseen != 0:
+		r.report(Attempts, "task %v (%s) shows attempt %d after %d", s.id, s.state, s.attempt, last.attempt)
+		return 0
+	case s.state == "dead" && !last.dead && s.attempt < maxAttempts:
+		r.report(Attempts, "task %v is dead after %d attempts", s.id, s.attempt)
+	case s.token != 0 && s.token < last.token:
+		r.report(Tokens, "task %v is claimed with token %d after %d", s.id, s.token, last.token)
+	case !claimed && last.live(came) && !harvested:
+		r.report(Lost, "task %v is %s and lost its claim, whose lease ends in %d ms", s.id, s.state, (last.ends-came)/1e6)
+	case !s.dead() && last.died != 0 && !r.tasks.redrives.between(of.queue, last.died, came):
+		r.report(Returned, "task %v is %s after its death", s.id, s.state)
+	}
+	switch s.state {
+	case "claimed":
+		r.checkClaimed(last, s, claimed, asked)
+	case "ready":
+		if came < last.notBefore-int64(clockSlack) && unseen == 0 && !redriven {
+			r.report(Early, "task %v is ready %d ms before its delay ends", s.id, (last.notBefore-came)/1e6)
+		}
+	case "delayed":
+		if end := r.nanos(s.notBefore); end < asked-int64(clockSlack) || end-int64(clockSlack) > last.notAfter {
+			r.report(Stuck, "task %v is delayed until %d ms after it was asked for, which nobody wished", s.id, (end-asked)/1e6)
+		}
+	}
+	return unseen
+}
+
+// checkClaimed compares a task in a list that is claimed. known says that its last turn is the
+// claim.
+func (r *run) checkClaimed(last *turn, s *shownTask, known bool, asked int64) {
+	const slack = int64(clockSlack / time.Millisecond)
+	away := s.leaseEnd - last.told
+	switch {
+	case s.leaseEnd < r.millis(asked)-slack:
+		r.report(Stuck, "task %v is claimed %d ms after its lease ended", s.id, r.millis(asked)-s.leaseEnd)
+	case s.leaseEnd > r.millis(asked)+maxLease+slack:
+		r.report(Stuck, "task %v has a lease of %d ms more", s.id, s.leaseEnd-r.millis(asked))
+	case known && last.returned:
+		r.report(Returned, "task %v is claimed again with the token that returned it", s.id)
+	case known && last.extending == 0 && max(away, -away) > slack:
+		r.report(Stuck, "the lease of task %v ends %d ms later than was said", s.id, away)
+	case known && last.noting == 0 && s.progress != last.progress:
+		r.report(Lost, "the progress of task %v is %d instead of %d", s.id, s.progress, last.progress)
+	}
+}
+
+// workOff redrives, claims and acknowledges all tasks. Whatever held one up must end soon.
+func (r *run) workOff(link *link) error {
+	c := newTaskClient(r, r.TaskClients, r.rng)
+	c.link = link
+	const lease, slack = 10_000, time.Second
+	until := time.Now().Add(max(maxLease, maxDelay)*time.Millisecond + slack)
+	for left := r.tasks.left(); len(left) > 0 && time.Now().Before(until); left = r.tasks.left() {
+		c.redrive(jobs, 10_000)
+		c.redrive(chores, 10_000)
+		c.claim([]string{jobs, chores}, maxHeld, lease, 20)
+		if err := c.perform(); err != nil {
+			return err
+		}
+		for h := range slices.Values(append(c.held, c.forgotten...)) {
+			c.ack(h)
+		}
+		c.held, c.forgotten = nil, nil
+		if err := c.perform(); err != nil {
+			return err
+		}
+	}
+	left := r.tasks.left()
+	for _, id := range left[:min(len(left), 5)] {
+		r.report(Stuck, "task %v is one of %d that did not come in %v", id, len(left), max(maxLease, maxDelay)*time.Millisecond+slack)
+	}
+	r.settleTasks()
+	r.tasks.restart(left)
+	return nil
+}
+
+// left lists the tasks that were not acknowledged.
+func (t *tasks) left() []ID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var left []ID
+	for id, of := range t.all {
+		if surely, _ := of.ended(); !surely {
+			left = append(left, id)
+		}
+	}
+	return slices.Sorted(slices.Values(left))
+}
+
+// restart forgets all tasks but these.
+func (t *tasks) restart(left []ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.all, func(id ID, _ *task) bool { return !slices.Contains(left, id) })
+	t.alive, t.unseen = len(t.all), 0
+	clear(t.harvests)
+	clear(t.redrives)
+}

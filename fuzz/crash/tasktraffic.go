@@ -1,0 +1,255 @@
+package crash
+
+import (
+	"fmt"
+	"slices"
+)
+
+// choose adds the next request.
+func (c *taskClient) choose() {
+	n := c.rng.IntN(1000)
+	switch {
+	case n < 250 && c.r.tasks.len() < maxTasks:
+		c.push()
+	case n < 500:
+		c.claim([]string{[]string{jobs, chores}[n%2], []string{jobs, chores}[n/2%2]}, 1+c.rng.Int64N(4),
+			30+c.rng.Int64N(maxLease-30), c.rng.Int64N(20))
+	case n < 503:
+		c.harvest()
+	case n < 510:
+		c.redrive([]string{jobs, chores}[n%2], 1+c.rng.Int64N(50))
+	case n < 512 && c.number == taskPart:
+		c.set()
+	case len(c.forgotten) > 0 && n%8 == 0:
+		at := c.rng.IntN(len(c.forgotten))
+		c.finish(c.forgotten[at])
+	case len(c.held) > 0:
+		at := c.rng.IntN(len(c.held))
+		h := c.held[at]
+		switch {
+		case n < 600:
+			c.extend(h)
+		case n < 700:
+			c.note(h)
+		default:
+			c.held = slices.Delete(c.held, at, at+1)
+			c.leave(h)
+			c.finish(h)
+		}
+	default:
+		c.claim([]string{jobs, chores}, 1, maxLease, 0)
+	}
+}
+
+// finish ends a claim in one of the ways.
+func (c *taskClient) finish(h *heldTask) {
+	switch n := c.rng.IntN(100); {
+	case n < 50:
+		c.ack(h)
+	case n < 60 && len(c.held) > 0:
+		at := c.rng.IntN(len(c.held))
+		other := c.held[at]
+		if other.of.queue != h.of.queue {
+			c.ack(h)
+			break
+		}
+		c.held = slices.Delete(c.held, at, at+1)
+		c.leave(other)
+		c.ack(h, other)
+	default:
+		c.nack(h, n > 95)
+	}
+}
+
+func (c *taskClient) push() {
+	made := task{queue: []string{jobs, chores}[c.rng.IntN(2)], priority: 1 + c.rng.Int64N(5)}
+	delay := int64(0)
+	if c.rng.IntN(5) == 0 {
+		delay = 1 + c.rng.Int64N(maxDelay)
+	}
+	if c.rng.IntN(3) == 0 {
+		made.key = fmt.Sprintf("key-%d", c.rng.IntN(groupKeys))
+	}
+	id, of := c.r.tasks.add(c.number, made, c.r.ledger.now(), delay)
+	args := []string{"QPUSH", of.queue, string(appendPayload(nil, id, min(randomSize(c.rng), maxElement))), "PRIO", decimal(of.priority)}
+	if of.key != "" {
+		args = append(args, "KEY", of.key)
+	}
+	if delay != 0 {
+		args = append(args, "DELAY", decimal(delay))
+	}
+	c.add(taskOp{args: args, answer: func(reply any) {
+		name, ok := reply.(string)
+		if !ok {
+			c.unexpected(args, reply)
+			return
+		}
+		c.r.tasks.acknowledge(of, name, c.r.ledger.now(), delay)
+	}})
+}
+
+// claim claims tasks of the first queue that has any, for a lease in milliseconds. It waits for
+// them so long, if that is not 0.
+func (c *taskClient) claim(queues []string, count, lease, block int64) {
+	args := append(append([]string{"QCLAIM"}, queues...), "COUNT", decimal(count), "LEASE", decimal(lease),
+		"CONSUMER", fmt.Sprint("worker-", c.number))
+	if block != 0 {
+		args = append(args, "BLOCK", decimal(block))
+	}
+	asked, floor := c.r.ledger.now(), c.r.tasks.floor()
+	c.add(taskOp{args: args, claims: count, answer: func(reply any) { c.took(args, reply, asked, floor, lease) }})
+}
+
+// ack acknowledges tasks of one queue.
+func (c *taskClient) ack(all ...*heldTask) {
+	args := []string{"QACK", all[0].of.queue}
+	for _, h := range all {
+		args = append(args, h.name, decimal(h.turn.token))
+		h.turn.acking++
+	}
+	asked := c.r.ledger.now()
+	c.add(taskOp{args: args, answer: func(reply any) {
+		n, answered := reply.(int64)
+		switch {
+		case len(all) == 1 && c.refusedBy(args, reply, all[0]):
+			all[0].turn.acking--
+		case !answered || n < 0 || n > int64(len(all)):
+			c.unexpected(args, reply)
+		case n == int64(len(all)):
+			for _, h := range all {
+				c.good("an ack", h, asked)
+				h.turn.acked = true
+				h.turn.acking--
+				c.r.tasks.finish()
+			}
+		case n == 0:
+			for _, h := range all {
+				h.turn.refuse(c.r.ledger.now())
+				h.turn.acking--
+			}
+		}
+	}})
+}
+
+// nack returns a task, at times with a delay of its own, or lets it die.
+func (c *taskClient) nack(h *heldTask, dead bool) {
+	args := []string{"QNACK", h.of.queue, h.name, decimal(h.turn.token), "REASON", "it failed"}
+	backoff := int64(backoffMin) << max(0, h.turn.attempt-1)
+	least, most := backoff*9/10-1, backoff*11/10+1
+	switch {
+	case dead:
+		args = append(args, "DEAD")
+	case c.rng.IntN(2) == 0:
+		least = 1 + c.rng.Int64N(maxDelay)
+		most = least
+		args = append(args, "DELAY", decimal(least))
+	}
+	asked, t := c.r.ledger.now(), h.turn
+	before := t.notAfter
+	t.returning++
+	t.notAfter = never
+	t.dead = t.dead || dead
+	c.add(taskOp{args: args, answer: func(reply any) {
+		t.returning--
+		if c.refusedBy(args, reply, h) {
+			t.notAfter = before
+			t.dead = t.dead && t.died != 0
+			return
+		}
+		c.good("a nack", h, asked)
+		t.returned = true
+		dies := dead || t.attempt >= maxAttempts
+		switch state := fmt.Sprint(reply); {
+		case dies && (state == "dead" || state == "ready" && h.of.queue == jobs):
+			t.died, t.notAfter, t.dead = asked, 0, true
+		case !dies && state == "delayed":
+			t.notBefore, t.notAfter = asked+least*1e6, c.r.ledger.now()+most*1e6
+		default:
+			c.unexpected(args, reply)
+		}
+	}})
+}
+
+func (c *taskClient) extend(h *heldTask) {
+	lease := 30 + c.rng.Int64N(maxLease-30)
+	args := []string{"QEXTEND", h.of.queue, h.name, decimal(h.turn.token), decimal(lease)}
+	asked, t := c.r.ledger.now(), h.turn
+	t.extending++
+	ends, endsBy := t.ends, t.endsBy
+	t.ends, t.endsBy = min(ends, asked+lease*1e6), never
+	c.add(taskOp{args: args, answer: func(reply any) {
+		t.extending--
+		if c.refusedBy(args, reply, h) {
+			t.ends, t.endsBy = ends, endsBy
+			return
+		}
+		end, ok := reply.(int64)
+		if !ok {
+			c.unexpected(args, reply)
+			return
+		}
+		c.good("an extension", h, asked)
+		if t.told = end; t.extending == 0 {
+			t.ends, t.endsBy = asked+lease*1e6, c.r.ledger.now()+lease*1e6
+		}
+	}})
+}
+
+// note notes how far the client has come.
+func (c *taskClient) note(h *heldTask) {
+	percent := 1 + c.rng.Int64N(100)
+	args := []string{"QPROGRESS", h.of.queue, h.name, decimal(h.turn.token), decimal(percent), "so far"}
+	asked, t := c.r.ledger.now(), h.turn
+	t.noting++
+	c.add(taskOp{args: args, answer: func(reply any) {
+		t.noting--
+		if c.refusedBy(args, reply, h) {
+			return
+		}
+		c.good("progress", h, asked)
+		t.progress = percent
+	}})
+}
+
+// harvest returns all claims of a queue.
+func (c *taskClient) harvest() {
+	queue := []string{jobs, chores}[c.rng.IntN(2)]
+	c.change([]string{"QHARVEST", queue}, c.r.tasks.harvests, queue)
+}
+
+// redrive returns dead tasks that were pushed to a queue.
+func (c *taskClient) redrive(queue string, count int64) {
+	from := queue
+	if queue == jobs {
+		from = deadJobs
+	}
+	c.change([]string{"QREDRIVE", from, "COUNT", decimal(count)}, c.r.tasks.redrives, queue)
+}
+
+func (c *taskClient) change(args []string, of waves, queue string) {
+	w := c.r.tasks.wave(of, queue, c.r.ledger.now())
+	c.add(taskOp{args: args, answer: func(reply any) {
+		if _, ok := reply.(int64); !ok {
+			c.unexpected(args, reply)
+		}
+		c.r.tasks.end(w, c.r.ledger.now())
+	}})
+}
+
+// set gives jobs another value of the setting that changes, which never takes effect.
+func (c *taskClient) set() {
+	t := c.r.tasks
+	t.mu.Lock()
+	value := t.settings[len(t.settings)-1] + 1
+	t.settings = append(t.settings, value)
+	t.mu.Unlock()
+	args := []string{"QSET", jobs, "backoff-max", decimal(value)}
+	c.add(taskOp{args: args, answer: func(reply any) {
+		if reply != "OK" {
+			c.unexpected(args, reply)
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.settings = t.settings[slices.Index(t.settings, value):]
+	}})
+}
