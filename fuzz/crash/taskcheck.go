@@ -205,7 +205,7 @@ func (r *run) checkClaimed(last *turn, s *shownTask, known bool, asked int64) {
 	switch {
 	case s.leaseEnd < r.millis(asked)-slack:
 		r.report(Stuck, "task %v is claimed %d ms after its lease ended", s.id, r.millis(asked)-s.leaseEnd)
-	case s.leaseEnd > r.millis(asked)+maxLease+slack:
+	case (!known || last.extending > 0) && s.leaseEnd > r.millis(asked)+maxLease+slack:
 		r.report(Stuck, "task %v has a lease of %d ms more", s.id, s.leaseEnd-r.millis(asked))
 	case known && last.returned:
 		r.report(Returned, "task %v is claimed again with the token that returned it", s.id)
