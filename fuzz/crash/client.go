@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"errors"
 	"math/rand/v2"
 	"sync"
 )
@@ -66,9 +67,15 @@ func (r *run) broken(who string, err error) {
 		}
 		r.report(Died, "%s lost its connection while nobody ended the server: %v; its log ends with:\n%s", who, err, r.server.Log())
 	case stop:
+		if errors.Is(err, errGivenUp) {
+			return
+		}
 		r.report(Unanswered, "%s lost its connection in a clean stop: %v", who, err)
 	}
 }
+
+// errGivenUp is that of a request that waits: a clean stop does not answer it, nor those behind it.
+var errGivenUp = errors.New("a request that waits was given up")
 
 // gate lets clients send until it is closed. When set(true) returns, every request that was begun
 // is written, and no other will be.

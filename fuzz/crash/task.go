@@ -22,6 +22,8 @@ const (
 	maxDelay    = 300
 	// maxTasks is how many tasks are too many for another push.
 	maxTasks = 600
+	// atOnce is the most that one command takes, and enough for all tasks.
+	atOnce = 1000
 )
 
 // task is a packet of a work queue.

@@ -51,7 +51,7 @@ func (r *run) checkTasks(all bool) error {
 	ask := [][]string{{"MULTI"}}
 	queues := []string{jobs, chores, deadJobs}
 	for _, queue := range queues {
-		ask = append(ask, []string{"QLIST", queue, "COUNT", "10000"}, []string{"QGET", queue})
+		ask = append(ask, []string{"QLIST", queue, "COUNT", decimal(atOnce)}, []string{"QGET", queue})
 	}
 	asked := r.ledger.now()
 	replies, err := link.ask(append(ask, []string{"EXEC"}))
@@ -164,7 +164,7 @@ func (r *run) checkShown(of *task, last *turn, s *shownTask, asked, came int64) 
 	claimed := s.token == last.token && s.token != 0
 	attempts := s.attempt
 	if s.queue == deadJobs { // it had all attempts, or a client asked for its death
-		if attempts = maxAttempts; last.dead {
+		if attempts = max(maxAttempts, last.attempt); last.dead {
 			attempts = last.attempt
 		}
 	}
@@ -223,8 +223,8 @@ func (r *run) workOff(link *link) error {
 	const lease, slack = 10_000, time.Second
 	until := time.Now().Add(max(maxLease, maxDelay)*time.Millisecond + slack)
 	for left := r.tasks.left(); len(left) > 0 && time.Now().Before(until); left = r.tasks.left() {
-		c.redrive(jobs, 10_000)
-		c.redrive(chores, 10_000)
+		c.redrive(jobs, atOnce)
+		c.redrive(chores, atOnce)
 		c.claim([]string{jobs, chores}, maxHeld, lease, 20)
 		if err := c.perform(); err != nil {
 			return err

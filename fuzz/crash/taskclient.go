@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 )
@@ -10,6 +11,7 @@ type taskOp struct {
 	args   []string
 	answer func(reply any)
 	claims int64 // how many tasks it may claim
+	waits  bool
 }
 
 // heldTask is a claim that a client knows.
@@ -48,10 +50,14 @@ func (c *taskClient) connect() (err error) {
 
 func (c *taskClient) work() { c.follow("a client of the work queue", c.build, c.answer) }
 
-func (c *taskClient) hangUp(endKind) int {
+func (c *taskClient) hangUp(end endKind) int {
 	c.link.conn.Close()
 	c.lose()
-	return len(c.unanswered())
+	left := c.unanswered()
+	if end == stop && len(left) > 0 && left[0].waits {
+		return 0
+	}
+	return len(left)
 }
 
 // lose notes what the requests without a reply may have claimed.
@@ -99,7 +105,10 @@ func (c *taskClient) die() {
 // answer reads the reply to the next request.
 func (c *taskClient) answer() error {
 	reply, err := c.link.receiveReply()
-	if err != nil {
+	switch {
+	case err != nil && c.ops[c.done].waits:
+		return fmt.Errorf("%w: %w", errGivenUp, err)
+	case err != nil:
 		return err
 	}
 	v, _ := parseReply(reply)

@@ -8,18 +8,18 @@ import (
 // choose adds the next request.
 func (c *taskClient) choose() {
 	n := c.rng.IntN(1000)
-	switch {
+	switch rare := c.rng.IntN(10_000); {
+	case rare < 4:
+		c.harvest()
+	case rare < 20:
+		c.redrive([]string{jobs, chores}[rare%2], 1+c.rng.Int64N(50))
+	case rare < 40 && c.number == taskPart:
+		c.set()
 	case n < 250 && c.r.tasks.len() < maxTasks:
 		c.push()
 	case n < 500:
 		c.claim([]string{[]string{jobs, chores}[n%2], []string{jobs, chores}[n/2%2]}, 1+c.rng.Int64N(4),
 			30+c.rng.Int64N(maxLease-30), c.rng.Int64N(20))
-	case n < 503:
-		c.harvest()
-	case n < 510:
-		c.redrive([]string{jobs, chores}[n%2], 1+c.rng.Int64N(50))
-	case n < 512 && c.number == taskPart:
-		c.set()
 	case len(c.forgotten) > 0 && n%8 == 0:
 		at := c.rng.IntN(len(c.forgotten))
 		c.finish(c.forgotten[at])
@@ -97,7 +97,7 @@ func (c *taskClient) claim(queues []string, count, lease, block int64) {
 		args = append(args, "BLOCK", decimal(block))
 	}
 	asked, floor := c.r.ledger.now(), c.r.tasks.floor()
-	c.add(taskOp{args: args, claims: count, answer: func(reply any) { c.took(args, reply, asked, floor, lease) }})
+	c.add(taskOp{args: args, claims: count, waits: block != 0, answer: func(reply any) { c.took(args, reply, asked, floor, lease) }})
 }
 
 // ack acknowledges tasks of one queue.
