@@ -97,9 +97,12 @@ func (c *taskClient) die() {
 	}
 	c.link.conn.Close()
 	c.held, c.forgotten = nil, nil
-	if link, err := c.r.server.dial(redisListener); err == nil { // otherwise the next request fails
-		c.link = link
+	link, err := c.r.server.dial(redisListener)
+	if err != nil {
+		return // the next request fails
 	}
+	c.link = link
+	_, _ = link.ask(one("PING")) // a clean stop answers those that were accepted
 }
 
 // answer reads the reply to the next request.
