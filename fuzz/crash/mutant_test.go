@@ -75,6 +75,7 @@ func showsAtWork() map[string][]Kind {
 		"attempt-lost":       {Attempts},
 		"token-repeated":     {Tokens, Returned},
 		"lease-without-end":  {Stuck},
+		"death-forgotten":    {Returned},
 		"dead-and-ready":     {Doubled, NotStarted},
 		"ack-forgotten":      {Returned},
 	}

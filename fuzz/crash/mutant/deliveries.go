@@ -67,6 +67,15 @@ func leaseWithoutEnd(s *store) {
 	}
 }
 
+// deathForgotten lets the dead be ready again after a start.
+func deathForgotten(s *store) {
+	s.delivery = func(d *storage.Delivery) {
+		if d.State == storage.Dead {
+			d.State = storage.Waiting
+		}
+	}
+}
+
 // deadAndReady leaves every second packet that moves with its delivery state, as the dead do, where
 // it was, too.
 func deadAndReady(s *store) {

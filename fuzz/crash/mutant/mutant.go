@@ -45,6 +45,7 @@ func faults() map[string]func(*store) {
 		"token-repeated":       tokenRepeated,
 		"lease-without-end":    leaseWithoutEnd,
 		"dead-and-ready":       deadAndReady,
+		"death-forgotten":      deathForgotten,
 		"ack-forgotten":        ackForgotten,
 	}
 }
