@@ -122,7 +122,7 @@ func catchPlantedBugs(t *testing.T, bugs map[string][]Kind, o Options, args ...s
 				return cmd
 			}
 			o.Data, o.Seed, o.Logf = t.TempDir(), runSeed(), t.Logf
-			o.Cycles, o.DrainEvery, o.StopAtFinding = 24, 2, true // the rarest bug takes up to 6
+			o.Cycles, o.DrainEvery, o.StopAtFinding = 24, 2, true // the rarest bug takes up to 8
 			o.MinLoad, o.MaxLoad = 100*time.Millisecond, 400*time.Millisecond
 			if o.KillsOnly = name != mutant.None; !o.KillsOnly {
 				o.Cycles = 8
