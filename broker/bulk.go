@@ -27,7 +27,8 @@ type Bulk struct {
 }
 
 // Slice makes the next slice, alone (it is an Atomic of its own). more is false when nothing is
-// left. ErrNoRoom as for any call; ErrStopped when the disk is full.
+// left. It returns ErrNoRoom as any call does, and when half of the batch is full: a Bulk must not
+// keep others out of each batch. ErrStopped when the disk is full.
 func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 	q, err := tx.look(bk.queue)
 	if q == nil || err != nil {
@@ -36,6 +37,10 @@ func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 	b := tx.b
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return false, ErrStopped
+	}
+	if b.open.ops.Len() >= b.limits.ops/2 || b.open.ops.Bytes() >= b.limits.bytes/2 { // the rest is for others
+		b.refused = b.open.number
+		return false, ErrNoRoom
 	}
 	if !bk.begun {
 		bk.begun = true

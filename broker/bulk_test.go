@@ -117,6 +117,32 @@ func TestAPurgeDeletesOneStateInSlices(t *testing.T) {
 	}
 }
 
+func TestABulkLeavesRoomForOthersInEachBatch(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	for range 15_000 {
+		w.add(broker.PushRequest{})
+	}
+	g := w.gate()
+	w.add(broker.PushRequest{}) // opens a commit
+	<-g.entered
+	err := w.b.Do(func(tx *broker.Tx) error {
+		bk, more := broker.Purge([]byte("q"), 0), true
+		for err := error(nil); err == nil; more, err = bk.Slice(tx) {
+			if !more {
+				t.Error("the batch takes all of the purge")
+				break
+			}
+		}
+		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}))
+	})
+	w.ungate()
+	g.leave <- nil
+	if err != nil {
+		t.Errorf("a push into the batch that a purge fills gave %v", err)
+	}
+}
+
 func TestAHarvestReturnsOldClaims(t *testing.T) {
 	w := newWork(t)
 	w.add(broker.PushRequest{Payload: []byte("old")})
