@@ -26,9 +26,9 @@ type loadCmd struct {
 
 // Help is shown below the usage line.
 func (c *loadCmd) Help() string {
-	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. After Ctrl-C, kill -9 or a power cut, the same command goes on where it stopped, and each packet is there once. No server takes the folder before the load has finished.
+	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. Claims go on: a consumer can acknowledge what it claimed before the dump. After Ctrl-C, kill -9 or a power cut, the same command goes on where it stopped, and each packet is there once. No server takes the folder before the load has finished.
 
-With --merge, a dump that is loaded twice adds its packets twice. A merge that was killed in its last moment may be complete: compare the number of packets before you run it again.
+With --merge, claimed packets become ready and keep their attempts, and queues that the folder has keep their settings. A dump that is loaded twice adds its packets twice. A merge that was killed in its last moment may be complete: compare the number of packets before you run it again.
 
 Examples:
 
