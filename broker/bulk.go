@@ -9,8 +9,8 @@ import (
 const bulkSlice = 500
 
 // A Bulk is a change to many packets of a queue. It is made in slices, so that others have the lock
-// in between. Each slice is on disk as a whole; a crash leaves a prefix of them done. It looks at no
-// more packets than the queue had at first, so it ends also while others push.
+// in between. Each slice is on disk as a whole; a crash leaves a prefix of them done. It looks at
+// no more packets than the queue had at first, so it ends also while others push.
 type Bulk struct {
 	Done int // packets changed so far
 
