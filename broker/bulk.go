@@ -10,16 +10,17 @@ const bulkSlice = 500
 
 // A Bulk is a change to many packets of a queue. It is made in slices, so that others have the lock
 // in between. Each slice is on disk as a whole; a crash leaves a prefix of them done. It looks at
-// no more packets than the queue had at first, so it ends also while others push.
+// no more packets of a state than the queue had when it came to that, so it ends also while others
+// push.
 type Bulk struct {
 	Done int // packets changed so far
 
 	queue  []byte
 	states []State // to go through; the first one is under way
 	after  Place   // in that state
-	begun  bool
-	left   int // packets to look at
-	most   int // packets to change; 0: all
+	begun  bool    // with that state
+	left   int     // packets of it to look at
+	most   int     // packets to change; 0: all
 
 	wants  func(tx *Tx, p index.Packet) bool
 	room   func(tx *Tx, q *queue, p index.Packet) Room // what change brings
@@ -72,7 +73,7 @@ func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 }
 
 func (bk *Bulk) more() bool {
-	return len(bk.states) > 0 && bk.left > 0 && (bk.most == 0 || bk.Done < bk.most)
+	return len(bk.states) > 0 && (bk.most == 0 || bk.Done < bk.most)
 }
 
 // pick returns what the next slice changes, and what that brings.
@@ -90,8 +91,8 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
 		bk.after = Place{Priority: p.Priority, Seq: p.Seq}
 		bk.left--
 	}
-	if len(b.scratch) < bulkSlice {
-		bk.states, bk.after = bk.states[1:], Place{}
+	if len(b.scratch) < bulkSlice || bk.left == 0 {
+		bk.states, bk.after, bk.begun = bk.states[1:], Place{}, false
 	}
 	return packets, room
 }

@@ -392,6 +392,33 @@ func TestAPacketThatMovesAsAListElementKeepsItsIdentity(t *testing.T) {
 	}
 }
 
+func TestARedriveReachesEveryPacketThatDied(t *testing.T) {
+	w := newWork(t)
+	s := broker.DefaultSettings()
+	s.DeadLetter = []byte("graveyard")
+	w.set(s)
+	for range 2 {
+		w.add(broker.PushRequest{})
+		_, _ = w.nack(w.claimOne(), broker.Nack{Dead: true})
+	}
+	w.add(broker.PushRequest{Queue: []byte("graveyard"), Priority: 1})
+	own := w.claim("graveyard", broker.ClaimRequest{})[0]
+	w.do(func(tx *broker.Tx) error {
+		_, err := tx.Nack([]byte("graveyard"), broker.Receipt{ID: own.ID, Token: own.Token}, broker.Nack{Dead: true})
+		return err
+	})
+	redrive, more := broker.Redrive([]byte("graveyard"), 0, nil), true
+	for more {
+		w.do(func(tx *broker.Tx) (err error) {
+			more, err = redrive.Slice(tx)
+			return err
+		})
+	}
+	if redrive.Done != 3 {
+		t.Fatalf("redrove %d packets, want 3", redrive.Done)
+	}
+}
+
 func TestCountersAreExactAfterACleanStopAndSavedEverySecond(t *testing.T) {
 	w := newWork(t)
 	for range 3 {

@@ -35,21 +35,21 @@ type workModel struct {
 // task is a packet in the model. The details are those that it has in its state.
 type task struct {
 	job
-	seq       int64
-	key       *string
-	expiry    int64
-	notBefore int64    // of the record
-	until     int64    // of the delivery state: not-before, or lease end, on the wall clock
-	leaseEnd  int64    // on the steady clock
-	tried     bool     // it has a delivery state
-	origin    *lasting // where it died
+	seq      int64
+	key      *string
+	expiry   int64
+	until    int64    // not-before or lease end, as the store has it: on the wall clock
+	leaseEnd int64    // on the steady clock
+	tried    bool     // it has a delivery state
+	origin   *lasting // where it died
 }
 
 // lasting is a queue with settings.
 type lasting struct {
 	name string
 	broker.Settings
-	counters *broker.Counters // since a moment when they were read; nil before that
+	counters *broker.Counters // nil until they are read
+	most     *broker.Counters // after a crash: nothing is counted beyond these
 }
 
 // receipt is a claim that once was.
@@ -125,8 +125,11 @@ func (m *workModel) settings(queue string) broker.Settings {
 }
 
 func (m *workModel) count(queue string, add broker.Counters) {
-	if q := m.lasting[queue]; q != nil && q.counters != nil {
-		c := q.counters
+	q := m.lasting[queue]
+	if q == nil {
+		return
+	}
+	if c := cmp.Or(q.counters, q.most); c != nil {
 		c.Pushed, c.Popped, c.Acked = c.Pushed+add.Pushed, c.Popped+add.Popped, c.Acked+add.Acked
 		c.Nacked, c.Expired, c.Dead = c.Nacked+add.Nacked, c.Expired+add.Expired, c.Dead+add.Dead
 	}
@@ -136,7 +139,7 @@ func (m *workModel) count(queue string, add broker.Counters) {
 func (m *workModel) shown(k *task) job {
 	j := k.job
 	if k.State == broker.Delayed {
-		j.NotBefore = max(k.notBefore, k.until)
+		j.NotBefore = k.until
 	}
 	if k.State == broker.Claimed {
 		j.LeaseEnd = k.leaseEnd - m.steady.Load() + m.now.Load()
@@ -161,7 +164,7 @@ func (m *workModel) reply(tasks []*task) {
 func (k *task) wait(until int64) {
 	k.tried, k.until, k.State = true, until, broker.Ready
 	if until > 0 {
-		k.State, k.notBefore = broker.Delayed, 0
+		k.State = broker.Delayed
 	}
 }
 
@@ -203,7 +206,7 @@ func (m *workModel) advance() {
 			m.remove(k)
 			continue
 		}
-		if k.State == broker.Delayed && max(k.notBefore, k.until) <= now {
+		if k.State == broker.Delayed && k.until <= now {
 			k.State = broker.Ready
 		}
 		if k.State != broker.Claimed {
@@ -282,6 +285,10 @@ func (m *workModel) step(t *rapid.T, op string) {
 		m.update(t, queue)
 	case "settings":
 		m.set(t, queue)
+	case "delete", "move", "priority":
+		m.change(t, op, queue)
+	case "purge", "harvest", "redrive":
+		m.bulk(t, op, queue)
 	case "drop":
 		existed, err := m.tx.Delete([]byte(queue))
 		m.check(err)
@@ -346,7 +353,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 		k.expiry = m.now.Load() + r.TTL.Milliseconds()
 	}
 	if r.Delay > 0 {
-		k.State, k.notBefore = broker.Delayed, m.now.Load()+r.Delay
+		k.State, k.until = broker.Delayed, m.now.Load()+r.Delay
 	}
 	m.count(queue, broker.Counters{Pushed: 1})
 }
@@ -554,8 +561,8 @@ func (m *workModel) update(t *rapid.T, queue string) {
 	case 1:
 		m.check(err)
 		if k := group[0]; k.Priority != priority {
-			if k.Priority, k.seq = priority, m.next; k.payload == "" && k.expiry == 0 { // it is put anew
-				k.notBefore = m.shown(k).NotBefore
+			if k.Priority, k.seq = priority, m.next; !k.tried && k.payload == "" && k.expiry == 0 { // it is put anew
+				k.until = m.shown(k).NotBefore
 			}
 			m.next++
 		}
@@ -585,6 +592,127 @@ func (m *workModel) set(t *rapid.T, queue string) {
 	m.lasting[queue].Settings = s
 }
 
+// drawID draws the id of a packet, mostly of one that is in the queue.
+func (m *workModel) drawID(t *rapid.T, queue string) (broker.ID, *task) {
+	id := broker.ID(rapid.Int64Range(-3, m.next).Draw(t, "id"))
+	if tasks := m.in(queue, nil); len(tasks) > 0 && rapid.IntRange(0, 9).Draw(t, "wrong") > 0 {
+		id = rapid.SampledFrom(tasks).Draw(t, "task").ID
+	}
+	for _, k := range m.in(queue, nil) {
+		if k.ID == id {
+			return id, k
+		}
+	}
+	return id, nil
+}
+
+// change changes packets by their ids.
+func (m *workModel) change(t *rapid.T, op, queue string) {
+	id, k := m.drawID(t, queue)
+	name, known := []byte(queue), map[bool]int{true: 1}[k != nil]
+	switch op {
+	case "delete":
+		n, err := m.tx.DeletePackets(name, []broker.ID{id, id})
+		m.check(err)
+		m.same("deleted", n, known)
+		m.remove(k)
+	case "move":
+		to := drawQueue(t)
+		n, err := m.tx.MovePackets(name, []broker.ID{id, id}, []byte(to))
+		m.check(err)
+		if k != nil && k.State == broker.Claimed {
+			k, known = nil, 0
+		}
+		m.same("moved", n, known)
+		if k != nil {
+			k.Queue = to
+		}
+	case "priority":
+		priority := rapid.Uint32Range(0, 3).Draw(t, "priority")
+		ok, err := m.tx.SetPriority(name, id, priority)
+		var want error
+		switch {
+		case !m.exists(queue):
+			want = broker.ErrUnknownQueue
+		case k != nil && k.key == nil && priority == 0 && k.Priority != 0:
+			want = broker.ErrNoKey
+		}
+		if m.sameError(op, err, want) {
+			return
+		}
+		m.same("there", ok, k != nil)
+		if k != nil {
+			k.Priority = priority
+		}
+	}
+}
+
+// bulk makes a change to many packets.
+func (m *workModel) bulk(t *rapid.T, op, queue string) {
+	name, want, n := []byte(queue), error(nil), 0
+	var b *broker.Bulk
+	switch op {
+	case "purge":
+		state := rapid.SampledFrom(append([]broker.State{0}, workStates...)).Draw(t, "state")
+		b = broker.Purge(name, state)
+		for _, k := range m.in(queue, nil) {
+			if state == 0 || k.State == state {
+				m.remove(k)
+				n++
+			}
+		}
+	case "harvest":
+		older := rapid.Int64Range(-10, 20).Draw(t, "older")
+		b = broker.Harvest(name, older)
+		for _, k := range m.in(queue, inState(broker.Claimed)) {
+			if m.now.Load()-k.LastClaim >= older {
+				k.Reason, k.Progress = []byte("harvested"), nil
+				k.wait(0)
+				n++
+			}
+		}
+	case "redrive":
+		var to []byte
+		if rapid.Bool().Draw(t, "to another") {
+			to = []byte(drawQueue(t))
+		}
+		count := rapid.IntRange(0, 3).Draw(t, "count")
+		b = broker.Redrive(name, count, to)
+		n, want = m.redrive(queue, count, to)
+	}
+	more, err := true, error(nil)
+	for more && err == nil {
+		more, err = b.Slice(m.tx)
+	}
+	m.sameError(op, err, want)
+	m.same(op, b.Done, n)
+}
+
+func (m *workModel) redrive(queue string, count int, to []byte) (n int, err error) {
+	var list []*task
+	for _, s := range []broker.State{broker.Dead, broker.Delayed, broker.Ready} {
+		list = append(list, m.in(queue, func(k *task) bool { return k.State == s && (s == broker.Dead || k.origin != nil) })...)
+	}
+	for _, k := range list {
+		if count > 0 && n == count {
+			break
+		}
+		target := queue
+		switch {
+		case to != nil:
+			target = string(to)
+		case k.origin != nil && m.lasting[k.origin.name] != k.origin:
+			return n, broker.ErrNoOrigin
+		case k.origin != nil:
+			target = k.origin.name
+		}
+		k.Attempts, k.origin, k.Queue = 0, nil, target
+		k.wait(0)
+		n++
+	}
+	return n, nil
+}
+
 // compare holds all that the broker shows against the model.
 func (m *workModel) compare() {
 	m.barrier()
@@ -612,7 +740,103 @@ func (m *workModel) sameReplies() {
 	m.box.replies, m.want = nil, nil
 }
 
-func (m *workModel) compareQueue(queue string) {}
+var workStates = []broker.State{broker.Ready, broker.Delayed, broker.Claimed, broker.Dead, broker.Done}
+
+func (m *workModel) compareQueue(queue string) {
+	name := []byte(queue)
+	for _, state := range workStates {
+		m.compareList(queue, state)
+	}
+	m.check(m.tx.Peek(m.c, name, 3, 1))
+	m.reply(m.selected(queue, broker.Selection{End: broker.Oldest, Count: 3}))
+	oldest := m.in(queue, selectable)
+	slices.SortFunc(oldest, func(a, b *task) int { return cmp.Compare(a.seq, b.seq) })
+	m.check(m.tx.Oldest(m.c, name, 1))
+	m.reply(oldest[:min(1, len(oldest))])
+	m.compareStats(queue)
+	m.compareWorkers(queue)
+	line := m.in(queue, selectable)
+	for _, k := range m.in(queue, nil) {
+		ok, err := m.tx.Show(m.c, name, k.ID, 1)
+		m.check(err)
+		m.same("there", ok, true)
+		j := m.shown(k)
+		j.Behind = slices.Index(line, k)
+		m.want = append(m.want, []job{j})
+	}
+}
+
+// compareList compares the pages of a list.
+func (m *workModel) compareList(queue string, state broker.State) {
+	const page = 2
+	tasks, after := m.in(queue, inState(state)), broker.Place{}
+	for more := true; more; {
+		packets, last, rest, err := m.tx.ListEnd([]byte(queue), state, after, page)
+		m.check(err)
+		m.same(fmt.Sprintf("%v packets of a page of %s", state, queue), packets, min(len(tasks), page))
+		m.check(m.tx.List(m.c, []byte(queue), state, after, page, 1))
+		m.reply(tasks[:packets])
+		tasks, after, more = tasks[packets:], last, rest
+		m.same("more pages", more, len(tasks) > 0)
+	}
+}
+
+func (m *workModel) compareStats(queue string) {
+	got, ok, err := m.tx.QueueStats([]byte(queue))
+	m.check(err)
+	m.same("queue exists", ok, m.exists(queue))
+	of := func(s broker.State) int { return len(m.in(queue, inState(s))) }
+	ready := len(m.in(queue, selectable))
+	m.same("states", []int{got.Ready, got.Hidden, got.Delayed, got.Claimed, got.Dead, got.Done}, []int{
+		ready, of(broker.Ready) - ready, of(broker.Delayed), of(broker.Claimed), of(broker.Dead), of(broker.Done),
+	})
+	n, err := m.tx.Unfinished([]byte(queue))
+	m.check(err)
+	m.same("unfinished", n, of(broker.Ready)+of(broker.Delayed)+of(broker.Claimed))
+	q := m.lasting[queue]
+	switch {
+	case q == nil:
+		return
+	case q.counters == nil:
+		if q.most != nil && (got.Pushed > q.most.Pushed || got.Acked > q.most.Acked || got.Counters.Dead > q.most.Dead) {
+			m.t.Fatalf("%s counts %+v after a crash, and before it %+v", queue, got.Counters, *q.most)
+		}
+		q.counters, q.most = &got.Counters, nil
+	default:
+		m.same("counters", got.Counters, *q.counters)
+	}
+	s, _, err := m.tx.Settings([]byte(queue))
+	m.check(err)
+	m.same("settings", fmt.Sprint(s), fmt.Sprint(q.Settings))
+}
+
+// compareWorkers compares those that hold packets.
+func (m *workModel) compareWorkers(queue string) {
+	if !m.exists(queue) {
+		return
+	}
+	list, err := m.tx.Workers([]byte(queue))
+	m.check(err)
+	got := map[string]broker.Worker{}
+	for _, w := range list {
+		if w.Seen = 0; w.Claimed > 0 {
+			got[w.Name] = w
+		}
+	}
+	want := map[string]broker.Worker{}
+	for _, k := range m.in(queue, inState(broker.Claimed)) {
+		if k.Consumer == "" {
+			continue
+		}
+		w, known := want[k.Consumer]
+		if !known || k.LastClaim < w.Since {
+			w.Since = k.LastClaim
+		}
+		w.Name, w.Claimed, w.IDs = k.Consumer, w.Claimed+1, append(w.IDs, k.ID)
+		want[k.Consumer] = w
+	}
+	m.same("workers", got, want)
+}
 
 // startsAgain does to the model what the time that a server is down does.
 func (m *workModel) startsAgain() {
@@ -623,7 +847,7 @@ func (m *workModel) startsAgain() {
 	m.next, m.low = next, int64(m.store.control.Marks.LowSeq-1<<63) // those of packets that came and went may return
 	for _, k := range m.tasks {
 		k.leaseEnd = k.until
-		if k.State == broker.Ready && max(k.notBefore, k.until) > m.now.Load() { // the clock was put back
+		if k.State == broker.Ready && k.until > m.now.Load() { // the clock was put back
 			k.State = broker.Delayed
 		}
 	}
@@ -698,6 +922,9 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 	m.compare()
 	if crash {
 		m.crash(t)
+		for _, q := range m.lasting {
+			q.most, q.counters = q.counters, nil
+		}
 	} else {
 		m.check(m.b.Close())
 	}
@@ -710,7 +937,7 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
 	calls := strings.Split("push push push values claim claim claim ack ack nack nack nack extend progress pop "+
-		"pop-key move-end update update settings drop", " ")
+		"pop-key move-end update update settings drop delete move priority purge harvest redrive redrive", " ")
 	rapid.Check(t, func(t *rapid.T) {
 		m := newWorkModel(t)
 		defer func() { _ = m.b.Close() }()

@@ -132,7 +132,7 @@ func (r *restorer) apply(t *tried, e *index.Entry, dropped bool) {
 	case storage.Done:
 		e.State, e.Until = index.Done, 0
 	case storage.Waiting:
-		e.Until = max(e.Until, t.until)
+		e.Until = t.until // it was claimed since it was pushed: the delay of the push is over
 	}
 }
 

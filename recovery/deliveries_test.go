@@ -60,16 +60,16 @@ func TestPacketsStartInTheStateThatTheirDeliveryStatesSay(t *testing.T) {
 		want      index.State
 		wantUntil int64
 	}{
-		"waiting":                              {storage.Waiting, 0, 0, index.Ready, 0},
-		"waiting for a moment":                 {storage.Waiting, now + 5, 0, index.Delayed, now + 5},
-		"waiting for a moment that has come":   {storage.Waiting, now, 0, index.Ready, 0},
-		"waiting for the later of two moments": {storage.Waiting, now + 5, now + 9, index.Delayed, now + 9},
-		"waiting for the other of two moments": {storage.Waiting, now + 9, now + 5, index.Delayed, now + 9},
-		"claimed":                              {storage.Claimed, now + 1, 0, index.Claimed, now + 1},
-		"claimed, with a lease without end":    {storage.Claimed, 0, 0, index.Claimed, 0},
-		"claimed, and the lease has ended":     {storage.Claimed, now, 0, index.Claimed, now},
-		"dead":                                 {storage.Dead, 0, now + 5, index.Dead, 0},
-		"done":                                 {storage.Done, 0, now + 5, index.Done, 0},
+		"waiting":                            {storage.Waiting, 0, 0, index.Ready, 0},
+		"waiting for a moment":               {storage.Waiting, now + 5, 0, index.Delayed, now + 5},
+		"waiting for a moment that has come": {storage.Waiting, now, 0, index.Ready, 0},
+		"waiting, and pushed with a delay":   {storage.Waiting, now + 5, now + 9, index.Delayed, now + 5},
+		"ready, and pushed with a delay":     {storage.Waiting, 0, now + 9, index.Ready, 0},
+		"claimed":                            {storage.Claimed, now + 1, 0, index.Claimed, now + 1},
+		"claimed, with a lease without end":  {storage.Claimed, 0, 0, index.Claimed, 0},
+		"claimed, and the lease has ended":   {storage.Claimed, now, 0, index.Claimed, now},
+		"dead":                               {storage.Dead, 0, now + 5, index.Dead, 0},
+		"done":                               {storage.Done, 0, now + 5, index.Done, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := triedSource(1, func(_ int, d *storage.Delivery) { d.State, d.Until = c.state, c.until })
