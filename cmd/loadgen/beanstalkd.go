@@ -43,35 +43,29 @@ func (c *beanstalkdPut) Consume(dst, src []byte) ([]byte, Progress, error) {
 
 // BeanstalkdTake reserves a job without waiting, and deletes it. The request is answered when the
 // deletion is confirmed.
-func BeanstalkdTake() Protocol {
-	return &beanstalkdTake{repeated: repeated("reserve-with-timeout 0\r\n")}
-}
+func BeanstalkdTake() Protocol { return &beanstalkdTake{repeated: repeated(beanstalkdReserve)} }
+
+const beanstalkdReserve = "reserve-with-timeout 0\r\n"
 
 type beanstalkdTake struct {
 	repeated
-	skip int64 // bytes of a reserved job that are still to come, its CR LF included
+	jobs jobReader
 }
 
 func (c *beanstalkdTake) Consume(dst, src []byte) ([]byte, Progress, error) {
 	var p Progress
 	for {
-		n := min(c.skip, int64(len(src)-p.Used))
-		p.Used += int(n)
-		c.skip -= n
-		text, size, err := line(src[p.Used:])
-		if c.skip > 0 || err != nil || size == 0 {
+		text, err := c.jobs.next(src, &p)
+		if err != nil || text == nil {
 			return dst, p, err
 		}
-		rest, reserved := bytes.CutPrefix(text, []byte("RESERVED "))
+		id, err := c.jobs.reserved(text)
+		if err != nil {
+			return dst, p, err
+		}
 		switch {
-		case reserved:
-			id, length, _ := bytes.Cut(rest, []byte{' '})
-			n, ok := number(length)
-			if !ok || n < 0 {
-				return dst, p, fmt.Errorf("the server sent %q, expected RESERVED, a job number and a length", text)
-			}
-			c.skip = n + 2
-			dst = append(append(append(dst, "delete "...), id...), "\r\n"...)
+		case id != nil:
+			dst = appendDelete(dst, id)
 		case string(text) == "DELETED":
 			p.answer(true)
 		case string(text) == "TIMED_OUT":
@@ -79,6 +73,100 @@ func (c *beanstalkdTake) Consume(dst, src []byte) ([]byte, Progress, error) {
 		default:
 			return dst, p, fmt.Errorf("the server answered %q, expected RESERVED, DELETED or TIMED_OUT", text)
 		}
-		p.Used += size
 	}
+}
+
+func appendDelete(dst, id []byte) []byte {
+	return append(append(append(dst, "delete "...), id...), "\r\n"...)
+}
+
+// BeanstalkdWork makes each request the work on one job: put, reserve and delete.
+func BeanstalkdWork(p Packets) Protocol {
+	return &beanstalkdWork{beanstalkdPut: *BeanstalkdPut(p).(*beanstalkdPut)}
+}
+
+type beanstalkdWork struct {
+	work
+	beanstalkdPut
+	jobs jobReader
+	ends []byte // the requests that delete what is reserved
+}
+
+func (c *beanstalkdWork) Append(dst []byte, first uint64, n int) []byte {
+	c.begin(n, n)
+	c.ends = c.ends[:0]
+	return c.beanstalkdPut.Append(dst, first, n)
+}
+
+func (c *beanstalkdWork) Consume(dst, src []byte) ([]byte, Progress, error) {
+	return c.consume(dst, src, c)
+}
+
+func (c *beanstalkdWork) read(src []byte, most int) (Progress, error) {
+	var p Progress
+	for p.Done < most {
+		text, err := c.jobs.next(src, &p)
+		if err == nil && text != nil {
+			err = c.answer(text, &p)
+		}
+		if err != nil || text == nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func (c *beanstalkdWork) answer(text []byte, p *Progress) error {
+	id, err := c.jobs.reserved(text)
+	switch {
+	case err != nil:
+		return err
+	case id != nil && c.step == claiming:
+		c.claimed++
+		c.ends = appendDelete(c.ends, id)
+	case c.step == pushing && bytes.HasPrefix(text, []byte("INSERTED ")):
+	case c.step == acking && string(text) == "DELETED":
+	default:
+		return fmt.Errorf("the server answered %q, expected INSERTED, RESERVED and DELETED in turn", text)
+	}
+	p.answer(true)
+	return nil
+}
+
+func (c *beanstalkdWork) claims(dst []byte, packets int) ([]byte, int) {
+	return repeated(beanstalkdReserve).Append(dst, 0, packets), packets
+}
+
+func (c *beanstalkdWork) acks(dst []byte) ([]byte, int) { return append(dst, c.ends...), c.claimed }
+
+// jobReader reads the lines of replies, and skips the jobs behind them.
+type jobReader struct {
+	skip int64 // bytes of a reserved job that are still to come, its CR LF included
+}
+
+// next returns the next line of src, or nil if it is not complete.
+func (r *jobReader) next(src []byte, p *Progress) ([]byte, error) {
+	n := min(r.skip, int64(len(src)-p.Used))
+	p.Used += int(n)
+	if r.skip -= n; r.skip > 0 {
+		return nil, nil
+	}
+	text, size, err := line(src[p.Used:])
+	p.Used += size
+	return text, err
+}
+
+// reserved returns the number of the job that a line announces, or nil. The job is skipped.
+func (r *jobReader) reserved(text []byte) ([]byte, error) {
+	rest, found := bytes.CutPrefix(text, []byte("RESERVED "))
+	if !found {
+		return nil, nil
+	}
+	id, length, _ := bytes.Cut(rest, []byte{' '})
+	n, ok := number(length)
+	if !ok || n < 0 {
+		return nil, fmt.Errorf("the server sent %q, expected RESERVED, a job number and a length", text)
+	}
+	r.skip = n + 2
+	return id, nil
 }

@@ -17,6 +17,7 @@ type loop struct {
 	r     *run
 	epoll int
 	conns []*conn
+	paced []*conn // those of groups with a Rate
 }
 
 // conn is a window with its socket.
@@ -32,6 +33,8 @@ const (
 	dialTimeout = 10 * time.Second
 	// tickMillis bounds how long the loop sleeps before it looks at the time and the context.
 	tickMillis = 20
+	// paceMillis bounds it where a connection waits for the time of its next window.
+	paceMillis = 1
 )
 
 // dial opens the connections of all groups, or none.
@@ -73,7 +76,11 @@ func (l *loop) add(ctx context.Context, g *group) error {
 		return err
 	}
 	index := int32(len(l.conns))
-	l.conns = append(l.conns, &conn{window: *newWindow(g), fd: copied, index: index})
+	c := &conn{window: *newWindow(g), fd: copied, index: index}
+	l.conns = append(l.conns, c)
+	if g.Rate > 0 {
+		l.paced = append(l.paced, c)
+	}
 	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, copied, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: index})
 }
 
@@ -92,11 +99,12 @@ func (l *loop) run(ctx context.Context) error {
 			l.r.end(time.Now())
 		}
 	}()
-	for _, c := range l.conns {
-		c.fill(time.Now())
-		if err := l.write(c); err != nil {
-			return c.failed(err)
-		}
+	if err := l.begin(l.conns); err != nil {
+		return err
+	}
+	tick := tickMillis
+	if len(l.paced) > 0 {
+		tick = paceMillis
 	}
 	events := make([]unix.EpollEvent, len(l.conns))
 	for ctx.Err() == nil {
@@ -104,7 +112,10 @@ func (l *loop) run(ctx context.Context) error {
 			l.r.end(now)
 			return nil
 		}
-		n, err := unix.EpollWait(l.epoll, events, tickMillis)
+		if err := l.begin(l.paced); err != nil {
+			return err
+		}
+		n, err := unix.EpollWait(l.epoll, events, tick)
 		if err != nil && err != unix.EINTR {
 			return fmt.Errorf("the connections cannot be watched: %w", err)
 		}
@@ -119,6 +130,17 @@ func (l *loop) run(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// begin sends the next windows of those connections that have none under way.
+func (l *loop) begin(conns []*conn) error {
+	for _, c := range conns {
+		c.fill(time.Now())
+		if err := l.write(c); err != nil {
+			return c.failed(err)
+		}
+	}
+	return nil
 }
 
 // serve reads what has come in, and writes the requests that follow from it.

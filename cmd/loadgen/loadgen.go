@@ -17,6 +17,8 @@
 //	items.go        which items of a board are updated
 //	pinpriq.go, barbershop.go, beanstalkd.go   one protocol each
 //	redis.go, redis_board.go, redis_list.go, redis_string.go   the types of Redis
+//	redis_queue.go  Holdfast's own commands over the Redis protocol
+//	work.go         packets that are pushed, claimed and acknowledged
 //	usage.go        processor time and memory of a process
 package loadgen
 
@@ -49,7 +51,10 @@ type Group struct {
 	// group of pushes sends exactly Count packets. With 0 the group goes on until the other
 	// groups are done or the time is up.
 	Count int64
-	New   func() Protocol // makes the protocol of one connection
+	// Rate is how many requests all connections of the group together send in a second, as whole
+	// windows; 0 means as many as are answered.
+	Rate int
+	New  func() Protocol // makes the protocol of one connection
 }
 
 // Spec says what a run does.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 )
 
 var testPackets = Packets{Queue: "q", Size: 16}
@@ -100,6 +101,43 @@ var conversations = []struct {
 		want:    Progress{Done: 2, Packets: 2},
 	},
 	{
+		name: "queue pops find one and none", begin: 2,
+		proto:   func() Protocol { return QueuePop("q") },
+		replies: "*1\r\n" + claimReply("7", "1") + "*0\r\n",
+		want:    Progress{Done: 2, Empty: 1, Packets: 1},
+	},
+	{
+		name: "queue work is acknowledged with what was claimed", begin: 2,
+		proto:   func() Protocol { return QueueWork(testPackets) },
+		replies: "$1\r\n7\r\n$2\r\n-8\r\n" + "*1\r\n" + claimReply("-8", "31") + "*1\r\n" + claimReply("7", "5") + ":1\r\n:1\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+		sent: strings.Repeat("*2\r\n$6\r\nQCLAIM\r\n$1\r\nq\r\n", 2) +
+			"*4\r\n$4\r\nQACK\r\n$1\r\nq\r\n$2\r\n-8\r\n$2\r\n31\r\n*4\r\n$4\r\nQACK\r\n$1\r\nq\r\n$1\r\n7\r\n$1\r\n5\r\n",
+	},
+	{
+		name: "queue work of a group takes one request a step", begin: 2,
+		proto:   func() Protocol { return QueueGroupWork(testPackets) },
+		replies: "*2\r\n$1\r\n7\r\n$2\r\n-8\r\n" + "*2\r\n" + claimReply("-8", "31") + claimReply("7", "5") + ":2\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+		sent: "*4\r\n$6\r\nQCLAIM\r\n$1\r\nq\r\n$5\r\nCOUNT\r\n$1\r\n2\r\n" +
+			"*6\r\n$4\r\nQACK\r\n$1\r\nq\r\n$2\r\n-8\r\n$2\r\n31\r\n$1\r\n7\r\n$1\r\n5\r\n",
+	},
+	{
+		name: "redis work deletes what was moved", begin: 2,
+		proto:   func() Protocol { return RedisWork(testPackets, "c") },
+		replies: ":1\r\n:2\r\n" + "$2\r\nab\r\n$3\r\n:0\n\r\n" + ":1\r\n:1\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+		sent: strings.Repeat("*3\r\n$9\r\nRPOPLPUSH\r\n$1\r\nq\r\n$1\r\nc\r\n", 2) +
+			"*4\r\n$4\r\nLREM\r\n$1\r\nc\r\n$2\r\n-1\r\n$2\r\nab\r\n*4\r\n$4\r\nLREM\r\n$1\r\nc\r\n$2\r\n-1\r\n$3\r\n:0\n\r\n",
+	},
+	{
+		name: "beanstalkd work deletes what was reserved", begin: 2,
+		proto:   func() Protocol { return BeanstalkdWork(testPackets) },
+		replies: "INSERTED 7\r\nINSERTED 12\r\n" + "RESERVED 7 4\r\na\r\nb\r\nRESERVED 12 0\r\n\r\n" + "DELETED\r\nDELETED\r\n",
+		want:    Progress{Done: 2, Packets: 2},
+		sent:    strings.Repeat("reserve-with-timeout 0\r\n", 2) + "delete 7\r\ndelete 12\r\n",
+	},
+	{
 		name: "redis strings are set", begin: 2,
 		proto:   func() Protocol { return RedisSet(testItems, 16) },
 		replies: "+OK\r\n+OK\r\n",
@@ -150,6 +188,11 @@ var conversations = []struct {
 	},
 }
 
+// claimReply is a packet of Holdfast's queues.
+func claimReply(id, token string) string {
+	return string(redisCommand("id", id, "queue", "q", "payload", "ab", "attempt", "1", "token", token, "state", "claimed"))
+}
+
 // converse feeds the pieces as a connection would and returns the sum.
 func converse(t *testing.T, p Protocol, begin int, pieces ...string) (Progress, string) {
 	t.Helper()
@@ -193,28 +236,35 @@ func TestRefusalsAndOtherProtocolsAreErrors(t *testing.T) {
 		proto   Protocol
 		replies string
 	}{
-		"redis error":                {RedisZAdd(testPackets), ":1\r\n-LOADING Redis is loading\r\n"},
-		"redis member not new":       {RedisZAdd(testPackets), ":0\r\n"},
-		"redis type unknown":         {RedisZPopMin("q"), "HTTP/1.1 400 Bad Request\r\n"},
-		"redis empty line":           {RedisZPopMin("q"), "\r\n"},
-		"redis bad length":           {RedisZPopMin("q"), "$12x\r\n"},
-		"redis length below nil":     {RedisZPopMin("q"), "*-2\r\n"},
-		"redis length beyond a word": {RedisZPopMin("q"), "*99999999999999999999\r\n"},
-		"redis endless line":         {RedisZPopMin("q"), "+" + strings.Repeat("x", maxLine+1)},
-		"redis claim of nothing":     {RedisClaim(testPackets, "claimed"), "$-1\r\n"},
-		"redis commit of nothing":    {RedisClaim(testPackets, "claimed"), "$1\r\na\r\n:0\r\n"},
-		"beanstalkd put refused":     {BeanstalkdPut(testPackets), "JOB_TOO_BIG\r\n"},
-		"beanstalkd bad reservation": {BeanstalkdTake(), "RESERVED 1\r\n"},
-		"beanstalkd negative length": {BeanstalkdTake(), "RESERVED 1 -5\r\n"},
-		"beanstalkd deletion lost":   {BeanstalkdTake(), "NOT_FOUND\r\n"},
-		"pinpriq barrier not empty":  {PinpriqPush(testPackets), "\x00\x01"},
-		"redis increment refused":    {RedisZIncrBy(testItems), "-WRONGTYPE not a sorted set\r\n"},
-		"barbershop update refused":  {BarbershopUpdate(testItems), "OK\r\nSERVER_ERROR the disk is full\r\n"},
-		"barbershop wrong dialect":   {BarbershopUpdate(testItems), "+OK\r\n"},
-		"barbershop next refused":    {BarbershopNext(), "ERROR\r\n"},
-		"barbershop no item":         {BarbershopNext(), "\r\n"},
-		"barbershop negative item":   {BarbershopNext(), "-2\r\n"},
-		"barbershop endless line":    {BarbershopNext(), strings.Repeat("1", maxLine+2)},
+		"redis error":                 {RedisZAdd(testPackets), ":1\r\n-LOADING Redis is loading\r\n"},
+		"redis member not new":        {RedisZAdd(testPackets), ":0\r\n"},
+		"redis type unknown":          {RedisZPopMin("q"), "HTTP/1.1 400 Bad Request\r\n"},
+		"redis empty line":            {RedisZPopMin("q"), "\r\n"},
+		"redis bad length":            {RedisZPopMin("q"), "$12x\r\n"},
+		"redis length below nil":      {RedisZPopMin("q"), "*-2\r\n"},
+		"redis length beyond a word":  {RedisZPopMin("q"), "*99999999999999999999\r\n"},
+		"redis endless line":          {RedisZPopMin("q"), "+" + strings.Repeat("x", maxLine+1)},
+		"redis claim of nothing":      {RedisClaim(testPackets, "claimed"), "$-1\r\n"},
+		"redis commit of nothing":     {RedisClaim(testPackets, "claimed"), "$1\r\na\r\n:0\r\n"},
+		"queue claim of nothing":      {QueueWork(testPackets), "$1\r\n7\r\n*0\r\n"},
+		"queue claim gone":            {QueueWork(testPackets), "$1\r\n7\r\n*1\r\n" + claimReply("7", "1") + "-STALE\r\n"},
+		"queue claim without token":   {QueueWork(testPackets), "$1\r\n7\r\n*1\r\n*2\r\n$2\r\nid\r\n$1\r\n7\r\n"},
+		"queue acknowledges less":     {QueueGroupWork(testPackets), "*1\r\n$1\r\n7\r\n*1\r\n" + claimReply("7", "1") + ":2\r\n"},
+		"queue renews nothing":        {QueueRenew("q"), "*0\r\n"},
+		"redis work lost":             {RedisWork(testPackets, "c"), ":1\r\n$1\r\na\r\n:0\r\n"},
+		"beanstalkd work in disorder": {BeanstalkdWork(testPackets), "DELETED\r\n"},
+		"beanstalkd put refused":      {BeanstalkdPut(testPackets), "JOB_TOO_BIG\r\n"},
+		"beanstalkd bad reservation":  {BeanstalkdTake(), "RESERVED 1\r\n"},
+		"beanstalkd negative length":  {BeanstalkdTake(), "RESERVED 1 -5\r\n"},
+		"beanstalkd deletion lost":    {BeanstalkdTake(), "NOT_FOUND\r\n"},
+		"pinpriq barrier not empty":   {PinpriqPush(testPackets), "\x00\x01"},
+		"redis increment refused":     {RedisZIncrBy(testItems), "-WRONGTYPE not a sorted set\r\n"},
+		"barbershop update refused":   {BarbershopUpdate(testItems), "OK\r\nSERVER_ERROR the disk is full\r\n"},
+		"barbershop wrong dialect":    {BarbershopUpdate(testItems), "+OK\r\n"},
+		"barbershop next refused":     {BarbershopNext(), "ERROR\r\n"},
+		"barbershop no item":          {BarbershopNext(), "\r\n"},
+		"barbershop negative item":    {BarbershopNext(), "-2\r\n"},
+		"barbershop endless line":     {BarbershopNext(), strings.Repeat("1", maxLine+2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.proto.Append(nil, 0, 1)
@@ -247,6 +297,11 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 		"redis claim": {RedisClaim(p, "next"),
 			"*3\r\n$9\r\nRPOPLPUSH\r\n$4\r\njobs\r\n$4\r\nnext\r\n*4\r\n$4\r\nLREM\r\n$4\r\nnext\r\n$1\r\n0\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
 				"*3\r\n$9\r\nRPOPLPUSH\r\n$4\r\njobs\r\n$4\r\nnext\r\n*4\r\n$4\r\nLREM\r\n$4\r\nnext\r\n$1\r\n0\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
+		"queue push": {QueuePush(p), "*3\r\n$5\r\nQPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
+			"*3\r\n$5\r\nQPUSH\r\n$4\r\njobs\r\n$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
+		"queue group": {QueueGroupWork(p), "*5\r\n$6\r\nQMPUSH\r\n$4\r\njobs\r\n$1\r\n2\r\n$20\r\n00000000000000b6" + payload[16:] + "\r\n" +
+			"$20\r\n00000000000000b7" + payload[16:] + "\r\n"},
+		"queue claim": {QueueClaim("jobs", time.Hour), strings.Repeat("*4\r\n$6\r\nQCLAIM\r\n$4\r\njobs\r\n$5\r\nLEASE\r\n$7\r\n3600000\r\n", 2)},
 		"redis set": {RedisSetFill(items, 20), "*3\r\n$3\r\nSET\r\n$22\r\nboard:0000000000000070\r\n$20\r\n" + payload + "\r\n" +
 			"*3\r\n$3\r\nSET\r\n$22\r\nboard:0000000000000065\r\n$20\r\n" + payload + "\r\n"},
 		"beanstalkd put": {BeanstalkdPut(p), "put 3 0 120 20\r\n00000000000000b6" + payload[16:] + "\r\n" +
@@ -264,6 +319,27 @@ func TestRequestsAreTheBytesOfTheirProtocol(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, row.want)
 			}
 		})
+	}
+}
+
+func TestClaimsAreRenewedAgainAndAgain(t *testing.T) {
+	p := QueueRenew("q")
+	sent := string(p.Append(nil, 0, 2))
+	if want := strings.Repeat("*4\r\n$6\r\nQCLAIM\r\n$1\r\nq\r\n$5\r\nLEASE\r\n$8\r\n86400000\r\n", 2); sent != want {
+		t.Fatalf("first %q, expected %q", sent, want)
+	}
+	renewals := func(id, token string) string {
+		return string(redisCommand("QEXTEND", "q", id, token, "86400000")) + string(redisCommand("QPROGRESS", "q", id, token, "50"))
+	}
+	replies := "*1\r\n" + claimReply("7", "3") + "*1\r\n" + claimReply("9", "4")
+	out, got, err := p.Consume(nil, []byte(replies))
+	if err != nil || got != (Progress{Used: len(replies)}) || string(out) != renewals("7", "3") {
+		t.Fatalf("claims: %+v, %v, then %q, expected two renewals and that claims are not counted", got, err, out)
+	}
+	out = p.Append(nil, 2, 4)
+	_, got, err = p.Consume(nil, []byte(":0\r\n+OK\r\n"))
+	if err != nil || got.Done != 2 || got.Packets != 2 || string(out) != renewals("9", "4")+renewals("7", "3") {
+		t.Errorf("renewals: %+v, %v, after %q", got, err, out)
 	}
 }
 

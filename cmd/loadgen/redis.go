@@ -3,6 +3,7 @@ package loadgen
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // A sorted set of Redis is a priority queue: ZADD pushes, ZPOPMIN pops.
@@ -69,6 +70,9 @@ func (c *redisTake) Consume(dst, src []byte) ([]byte, Progress, error) {
 type respReader struct {
 	elements int64 // elements of the array that are still to come
 	skip     int64 // bytes of the string that are still to come, its CR LF included
+
+	// value, if set, gets each number, and each string of at most maxLine bytes.
+	value func(text []byte)
 }
 
 // maxLength bounds the arrays and strings that a server may announce, so that no sum overflows.
@@ -76,8 +80,11 @@ const maxLength = 1 << 32
 
 // read counts each reply as one request and one packet, or as empty if it says "nothing": nil, an
 // empty array, or the integer 0. An error reply of the server is an error.
-func (r *respReader) read(src []byte) (p Progress, err error) {
-	for p.Used < len(src) {
+func (r *respReader) read(src []byte) (Progress, error) { return r.readSome(src, math.MaxInt) }
+
+// readSome reads so many replies at most.
+func (r *respReader) readSome(src []byte, most int) (p Progress, err error) {
+	for p.Used < len(src) && p.Done < most {
 		if r.skip > 0 {
 			n := min(r.skip, int64(len(src)-p.Used))
 			p.Used += int(n)
@@ -87,6 +94,9 @@ func (r *respReader) read(src []byte) (p Progress, err error) {
 			continue
 		}
 		text, size, err := line(src[p.Used:])
+		if r.value != nil && size > 0 && !r.give(text, src[p.Used+size:]) {
+			return p, nil
+		}
 		if err == nil && size > 0 {
 			err = r.element(text, &p)
 		}
@@ -126,6 +136,24 @@ func (r *respReader) element(text []byte, p *Progress) error {
 		r.elementEnd(p, kind == '*' || kind == '$' || kind == ':' && n == 0)
 	}
 	return nil
+}
+
+// give hands over the value of an element, or returns false while its string is not complete.
+func (r *respReader) give(text, rest []byte) bool {
+	if len(text) == 0 {
+		return true // element says that this is wrong
+	}
+	n, ok := number(text[1:])
+	switch {
+	case text[0] == ':':
+		r.value(text[1:])
+	case text[0] == '$' && ok && n >= 0 && n <= maxLine:
+		if int64(len(rest)) < n+2 {
+			return false
+		}
+		r.value(rest[:n])
+	}
+	return true
 }
 
 // elementEnd counts an element, and with the last one the reply.

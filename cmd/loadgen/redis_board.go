@@ -53,7 +53,18 @@ func appendBulkNumber(dst []byte, n uint64) []byte {
 	for rest := n; rest >= 10; rest /= 10 {
 		digits++
 	}
-	dst = strconv.AppendUint(append(dst, '$'), digits, 10)
-	dst = strconv.AppendUint(append(dst, '\r', '\n'), n, 10)
+	dst = strconv.AppendUint(appendCount(dst, '$', digits), n, 10)
+	return append(dst, '\r', '\n')
+}
+
+// appendBulk appends a bulk string.
+func appendBulk(dst, text []byte) []byte {
+	dst = append(appendCount(dst, '$', uint64(len(text))), text...)
+	return append(dst, '\r', '\n')
+}
+
+// appendCount appends the line that begins an array or a bulk string.
+func appendCount(dst []byte, kind byte, n uint64) []byte {
+	dst = strconv.AppendUint(append(dst, kind), n, 10)
 	return append(dst, '\r', '\n')
 }

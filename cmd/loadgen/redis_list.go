@@ -97,3 +97,45 @@ func (c *redisClaim) Consume(dst, src []byte) ([]byte, Progress, error) {
 	p.Packets = p.Done
 	return dst, p, err
 }
+
+// RedisWork makes each request the work on one packet: LPUSH, RPOPLPUSH to the list claimed, and
+// LREM of what that moved. LREM searches from the right, where the oldest claims are. A packet has
+// at most 1024 bytes.
+func RedisWork(p Packets, claimed string) Protocol {
+	c := &redisWork{redisPush: *RedisLPush(p).(*redisPush), claim: redisCommand("RPOPLPUSH", p.Queue, claimed)}
+	head := fmt.Appendf(nil, "*4\r\n$4\r\nLREM\r\n$%d\r\n%s\r\n$2\r\n-1\r\n", len(claimed), claimed)
+	c.replies.value = func(text []byte) {
+		if c.step == claiming {
+			c.claimed++
+			c.ends = appendBulk(append(c.ends, head...), text)
+		}
+	}
+	return c
+}
+
+type redisWork struct {
+	work
+	redisPush
+	claim repeated
+	ends  []byte // the requests that delete what is claimed
+}
+
+func (c *redisWork) Append(dst []byte, first uint64, n int) []byte {
+	c.begin(n, n)
+	c.ends = c.ends[:0]
+	return c.redisPush.Append(dst, first, n)
+}
+
+func (c *redisWork) Consume(dst, src []byte) ([]byte, Progress, error) {
+	return c.consume(dst, src, c)
+}
+
+func (c *redisWork) read(src []byte, most int) (Progress, error) {
+	return c.replies.readSome(src, most)
+}
+
+func (c *redisWork) claims(dst []byte, packets int) ([]byte, int) {
+	return c.claim.Append(dst, 0, packets), packets
+}
+
+func (c *redisWork) acks(dst []byte) ([]byte, int) { return append(dst, c.ends...), c.claimed }

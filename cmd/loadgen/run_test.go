@@ -85,6 +85,17 @@ func TestALimitEndsARunThatHasNoCount(t *testing.T) {
 	}
 }
 
+func TestAGroupKeepsToItsRate(t *testing.T) {
+	f := startFake(t)
+	g := pushes("push", 4, 10, 200, Packets{Queue: "q", Size: 32})
+	g.Rate = 2000
+	result, err := Run(t.Context(), Spec{Addr: f.addr, Limit: testLimit, Groups: []Group{g}})
+	// The last window begins when the 190 before it are due.
+	if err != nil || result.Packets() != 200 || result.Elapsed < 190*time.Second/2000 {
+		t.Errorf("%d packets in %v, %v; expected 200 in at least 95 ms", result.Packets(), result.Elapsed, err)
+	}
+}
+
 func TestACancelledRunReturnsWhatItHasAndWhy(t *testing.T) {
 	f := startFake(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -56,8 +56,12 @@ func (r *run) result() Result {
 
 // take reserves the numbers of up to Depth requests. It returns none when the requests under way
 // can bring all that is left of Count. A connection that gets none may rest for good: when a
-// request comes back empty, its own connection asks again.
-func (g *group) take() (first uint64, n int) {
+// request comes back empty, its own connection asks again. It also returns none when the group is
+// ahead of its Rate; the loop then asks again.
+func (g *group) take(now time.Time) (first uint64, n int) {
+	if g.Rate > 0 && float64(g.next) > now.Sub(g.run.begin).Seconds()*float64(g.Rate) {
+		return g.next, 0
+	}
 	n = g.Depth
 	if g.Count > 0 {
 		n = int(min(max(g.budget, 0), int64(n)))
@@ -113,7 +117,7 @@ func (w *window) fill(now time.Time) {
 	if w.waiting > 0 {
 		return
 	}
-	if first, n := w.group.take(); n > 0 {
+	if first, n := w.group.take(now); n > 0 {
 		w.out = w.proto.Append(w.out, first, n)
 		w.waiting, w.sent = n, now
 	}

@@ -36,6 +36,8 @@ type sizes struct {
 	boardUpdates                                             int
 	claims, claimed                                          int // claims of a measurement, and packets that are claimed all the time
 	strings, gets, sets                                      int
+	workEach, workDeep                                       int           // packets worked on at depth 1 and 64
+	held, renewals                                           int           // packets claimed, and renewals in a second
 	limit                                                    time.Duration // of one measurement
 }
 
@@ -47,6 +49,7 @@ func fullSizes() sizes {
 		boardItems: 1_000_000, boardEach: 120_000, boardDeep: 300_000,
 		boardGrowth: []int{10_000, 100_000, 1_000_000, 5_000_000}, boardUpdates: 400_000,
 		claims: 100_000, claimed: 100_000, strings: 100_000, gets: 1_000_000, sets: 500_000,
+		workEach: 60_000, workDeep: 300_000, held: 1_000_000, renewals: 50_000,
 		limit: 3 * time.Second,
 	}
 }
@@ -59,6 +62,7 @@ func quickSizes() sizes {
 		boardItems: 100_000, boardEach: 20_000, boardDeep: 60_000,
 		boardGrowth: []int{10_000, 100_000, 1_000_000}, boardUpdates: 100_000,
 		claims: 10_000, claimed: 10_000, strings: 10_000, gets: 100_000, sets: 50_000,
+		workEach: 10_000, workDeep: 50_000, held: 100_000, renewals: 50_000,
 		limit: time.Second,
 	}
 }
@@ -127,7 +131,8 @@ func allCases(peers []*peer, s sizes) []benchCase {
 		},
 	}
 	cases = append(cases, boardCases(contenders(onBoard(peers), false), s)...)
-	return append(cases, listCases(onLists(peers), s)...)
+	cases = append(cases, listCases(onLists(peers), s)...)
+	return append(cases, workCases(contenders(onWork(peers), false), s)...)
 }
 
 // contenders are the peers, all used in one way.

@@ -48,7 +48,10 @@ func (u startup) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error
 }
 
 // memory measures once, because what a server holds hardly differs between runs.
-type memory struct{ low, high int }
+type memory struct {
+	low, high int
+	claimed   bool // whether the packets are claimed then
+}
 
 // Before a measurement the server gets time to finish its background work, such as rewriting its
 // log, and then to give back the memory that this took.
@@ -63,6 +66,9 @@ func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 	err := b.each(ctx, c, 1, func(_, i int) error {
 		contender := c.contenders[i]
 		s, err := b.filled(ctx, contender.peer, m.low)
+		if err == nil {
+			err = m.hold(ctx, s, m.low)
+		}
 		if err != nil {
 			return err
 		}
@@ -72,6 +78,9 @@ func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 		}
 		more := loadgen.Packets{Queue: queueName, Size: payloadSize, Base: uint64(m.low)}
 		if err := s.fill(ctx, m.high-m.low, func() loadgen.Protocol { return s.peer.push(more) }); err != nil {
+			return err
+		}
+		if err := m.hold(ctx, s, m.high-m.low); err != nil {
 			return err
 		}
 		high, err := m.measure(ctx, s, contender, m.high)
@@ -84,6 +93,13 @@ func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 		return b.discard(s)
 	})
 	return slices.Concat(lows, highs, slopes), err
+}
+
+func (m memory) hold(ctx context.Context, s *server, packets int) error {
+	if !m.claimed {
+		return nil
+	}
+	return s.fill(ctx, packets, func() loadgen.Protocol { return s.peer.hold(queueName) })
 }
 
 func (m memory) measure(ctx context.Context, s *server, c contender, packets int) (*row, error) {

@@ -7,7 +7,8 @@
 //	peer.go     the servers that are compared
 //	server.go   one running server
 //	bench.go    rounds, filling and measuring
-//	cases.go    the list of cases, and throughput; cases_size.go, cases_board.go, cases_lists.go: the other kinds
+//	cases.go    the list of cases, and throughput; cases_size.go,
+//	            cases_board.go, cases_lists.go, cases_work.go: the other kinds
 //	report.go   rows and the table
 package main
 

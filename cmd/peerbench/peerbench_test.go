@@ -234,7 +234,7 @@ func TestTheReportShowsRowsRatiosAndFailures(t *testing.T) {
 func TestCasesAreChosenByPattern(t *testing.T) {
 	cases := allCases(allPeers("holdfast"), fullSizes())
 	for pattern, want := range map[string]string{
-		"push*": "push-64 push-1", "*-1": "push-1 pop-1 mixed-1 subscribe-1 update-1 next-1 shifts-1 lpush-1 rpop-1 brpop-1", "start": "start",
+		"push*": "push-64 push-1", "*-1": "push-1 pop-1 mixed-1 subscribe-1 update-1 next-1 shifts-1 lpush-1 rpop-1 brpop-1 work-1", "start": "start",
 		"*-16": "update-16 next-16 shifts-16",
 	} {
 		chosen, err := chooseCases(cases, pattern)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
@@ -98,6 +99,22 @@ func (s *server) kill() {
 	_ = s.cmd.Process.Kill() // fails only if it has ended by itself
 	<-s.exited
 	s.cmd = nil
+}
+
+// stop asks the process to end and returns when it is gone.
+func (s *server) stop(ctx context.Context) error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("%s cannot be stopped: %w", s.peer.name, err)
+	}
+	select {
+	case <-s.exited:
+		s.cmd = nil
+		return nil
+	case <-time.After(startLimit):
+		return fmt.Errorf("%s did not end in %v; its log says: %s", s.peer.name, startLimit, s.log())
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // remove kills the server and deletes its data.
