@@ -89,7 +89,7 @@ func (m memory) run(ctx context.Context, b *bench, c *benchCase) ([]*row, error)
 		}
 		slope := (high.Samples[0] - low.Samples[0]) * 1e6 / float64(m.high-m.low)
 		lows, highs = append(lows, low), append(highs, high)
-		slopes = append(slopes, &row{Case: "memory slope", Server: contender.label, Unit: "B/packet", Samples: []float64{slope}})
+		slopes = append(slopes, &row{Case: m.caseName("slope"), Server: contender.label, Unit: "B/packet", Samples: []float64{slope}})
 		return b.discard(s)
 	})
 	return slices.Concat(lows, highs, slopes), err
@@ -111,7 +111,7 @@ func (m memory) measure(ctx context.Context, s *server, c contender, packets int
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	r := &row{Case: memoryCase(packets), Server: c.label, Unit: "MB"}
+	r := &row{Case: m.caseName(short(packets)), Server: c.label, Unit: "MB"}
 	if err := r.addMemory(s); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,12 @@ func (m memory) measure(ctx context.Context, s *server, c contender, packets int
 	return r, nil
 }
 
-func memoryCase(packets int) string { return "memory " + short(packets) }
+func (m memory) caseName(end string) string {
+	if m.claimed {
+		return "claimed " + end
+	}
+	return "memory " + end
+}
 
 // growth measures pairs of push and pop on queues of rising length, one after the other on one
 // server. Priorities rise with time. So every pop takes a packet that was pushed about a queue's

@@ -141,7 +141,7 @@ func onLists(peers []*peer) []*peer {
 	return list
 }
 
-// onWork returns the peers with what a worker does: Holdfast listens for Redis, and beanstalkd syncs
+// onWork returns the peers with what a worker does. Holdfast listens for Redis, beanstalkd syncs
 // every 50 ms.
 func onWork(peers []*peer) []*peer {
 	var list []*peer
