@@ -19,7 +19,7 @@ type batch struct {
 	replies     []reply      // in the order of their calls
 	records     [][]byte     // the packets, or the bytes, of all replies; the committer fills the nils
 	misses      []miss       // the nils of records that are not those of late
-	details     []Detail     // of the records of replies of kind replyDetailed
+	details     []Detail     // of the records of replies of kind replyDetailed and replyShown
 	notes       []noteMiss   // what of details only the disk holds
 	ahead       []miss       // neighbours of what is read, read along for the cache
 	copied      []byte       // records copied out of the cache, and bytes of replies
@@ -33,10 +33,10 @@ type batch struct {
 type reply struct {
 	to          *Consumer
 	first, last int32
-	detail      int32 // of replyDetailed: the first of its details
+	detail      int32 // of replyDetailed and replyShown: the first of its details
 	queuedBytes int   // of those records, and replyOverhead
 	kind        replyKind
-	tag         Tag // of replyPackets and replyDetailed
+	tag         Tag // of all kinds with packets
 }
 
 type replyKind uint8
@@ -44,6 +44,7 @@ type replyKind uint8
 const (
 	replyPackets  replyKind = iota // a pop's reply or a delivery
 	replyDetailed                  // packets with details
+	replyShown                     // the same; a packet whose record is gone keeps its details
 	replyBytes                     // what a session put together itself: one record
 	replyFinish                    // the consumer is gone: nothing follows
 )

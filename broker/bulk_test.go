@@ -65,6 +65,27 @@ func ids(jobs []job) (list []broker.ID) {
 	return list
 }
 
+func TestAClaimedPacketIsListedWhenTheStoreHasDroppedItsRecord(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{Priority: 1, TTL: time.Second, Payload: []byte("x")})
+	claimed := w.claim("q", broker.ClaimRequest{Lease: 1 << 30})[0]
+	w.barrier()
+	w.restart() // nothing is cached any more
+	w.pass(time.Hour)
+	w.store.mu.Lock()
+	clear(w.store.packets) // as the database does some time after the expiry
+	w.store.mu.Unlock()
+	if got := ids(w.list("q", broker.Claimed, 7)); !slices.Equal(got, []broker.ID{claimed.ID}) {
+		t.Fatalf("listed %v, want %v", got, claimed.ID)
+	}
+	if got, ok := w.show("q", claimed.ID); !ok || got.Token != claimed.Token {
+		t.Fatalf("shown %+v, want the claim %+v", got, claimed)
+	}
+	if err := w.ack(claimed); err != nil {
+		t.Fatalf("ack: %v", err)
+	}
+}
+
 func TestListsGoPageByPageInTheOrderOfPriorityAndAge(t *testing.T) {
 	w := newWork(t)
 	var want []broker.ID

@@ -50,15 +50,18 @@ func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 		return packets
 	}
 	var details []Detail
-	if r.kind == replyDetailed {
+	if r.kind == replyDetailed || r.kind == replyShown {
 		details = t.details[r.detail : r.detail+r.last-r.first]
 	}
 	for i, record := range t.records[r.first:r.last] {
-		if record == nil {
+		if record == nil && r.kind != replyShown {
 			continue
 		}
 		packets = append(packets, Packet{})
 		last := len(packets) - 1
+		if record == nil { // a list has said how many packets follow
+			continue
+		}
 		if err := storage.DecodeRecord(record, &packets[last]); err != nil {
 			packets = packets[:last]
 			b.log.Error("popped packet cannot be decoded and is left out of its reply", "error", err)

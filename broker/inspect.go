@@ -36,7 +36,8 @@ func (tx *Tx) look(name []byte) (*queue, error) {
 	return tx.b.findQueue(name)
 }
 
-// show replies with the packets of q in b.scratch and their details.
+// show replies with the packets of q in b.scratch and their details. The store may have dropped the
+// record of one that expired while it was claimed: of that there are only the details.
 func (tx *Tx) show(c *Consumer, q *queue, tag Tag) error {
 	b, first, bytes := tx.b, len(tx.b.open.records), tx.b.scratchBytes()
 	if err := tx.useReply(bytes); err != nil {
@@ -46,7 +47,7 @@ func (tx *Tx) show(c *Consumer, q *queue, tag Tag) error {
 		b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
 		b.detail(q, p)
 	}
-	b.queueReply(c, first, replyDetailed, tag, bytes)
+	b.queueReply(c, first, replyShown, tag, bytes)
 	return nil
 }
 
