@@ -45,7 +45,7 @@ type workerID struct {
 }
 
 // maxDeliveries bounds the memory that is taken because the control record says so.
-const maxDeliveries = 1 << 24
+const maxDeliveries = 1 << 22
 
 // readDeliveries reads all delivery states.
 func (r *restorer) readDeliveries(src Source) error {
@@ -121,7 +121,7 @@ func (r *restorer) apply(t *tried, e *index.Entry, dropped bool) {
 	if t.consumer != 0 && !dropped {
 		e.Delivery.Consumer = r.worker(e.Queue, t.consumer)
 	}
-	if t.leased(r.Now) {
+	if t.leased(r.Now) && !dropped {
 		r.state.Report.Claimed++
 	}
 	switch t.state {

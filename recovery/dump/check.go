@@ -33,7 +33,7 @@ type checker struct {
 	payloads bool
 	queue    *storage.Queue // the one that packets belong to; nil before the first
 	last     storage.PacketID
-	names    map[string]bool // of queues; true: it has packets
+	names    map[string]bool // of queues; true: it has packets or settings
 	bytes    int             // of names
 	packets  uint64
 	queues   uint64
@@ -106,7 +106,7 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 	if err := c.checkRest(q, r.UnknownFields); err != nil {
 		return nil, err
 	}
-	c.names[string(q.Name)] = false
+	c.names[string(q.Name)] = q.Settings != nil
 	c.bytes += len(q.Name)
 	c.queue, c.last = q, storage.PacketID{}
 	c.queues++

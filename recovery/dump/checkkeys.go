@@ -46,7 +46,7 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 	case again:
 		return nil, fmt.Errorf("two strings or hashes have the name %.100q", r.Name)
 	case c.names[string(r.Name)]:
-		return nil, fmt.Errorf("a %s and a queue with packets have the name %.100q", r.Type, r.Name)
+		return nil, fmt.Errorf("a %s and a queue with packets or settings have the name %.100q", r.Type, r.Name)
 	}
 	if c.keyNames == nil {
 		c.keyNames, c.fields = make(map[string]struct{}), make(map[string]struct{})

@@ -143,7 +143,7 @@ type dumper struct {
 	ranges  []storage.QueueRange
 	globs   globs
 	dropped map[uint32]bool // queues that nobody can reach
-	filled  map[string]bool // names of queues with packets in the dump
+	filled  map[string]bool // names of queues in the dump with packets or settings
 	tried   []uint64        // identities of the packets with a delivery state, in order
 	marks   storage.Marks   // of the dump
 

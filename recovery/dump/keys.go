@@ -81,7 +81,7 @@ func (w *keyWriter) head(h *storage.Head, damage error) error {
 	case w.names[name]:
 		return fmt.Errorf("it has the name %.100q, and so has another string or hash", name)
 	case w.filled[name]:
-		return fmt.Errorf("it has the name %.100q, and so has a queue with packets", name)
+		return fmt.Errorf("it has the name %.100q, and so has a queue with packets or settings", name)
 	default:
 		w.names[name] = true
 	}

@@ -177,7 +177,8 @@ func TestKeysThatNoServerHoldsAreRefused(t *testing.T) {
 		"too few":                      {text + end(2), "counts 2 strings, hashes and fields, but there are 1"},
 		"after the end":                {text + end(1) + text, "after the end record"},
 		"a list of the name": {`{"type":"queue","id":1,"queue":"s"}` + "\n" +
-			`{"type":"packet","queue":"s","priority":1,"sequence":"9223372036854775808"}` + "\n" + text, "a string and a queue with packets"},
+			`{"type":"packet","queue":"s","priority":1,"sequence":"9223372036854775808"}` + "\n" + text, "a string and a queue with packets or settings"},
+		"settings of the name": {`{"type":"queue","id":1,"queue":"s","settings":{}}` + "\n" + text, "a string and a queue with packets or settings"},
 	} {
 		_, err := Read(t.Context(), strings.NewReader(head+c.in), ReadOptions{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

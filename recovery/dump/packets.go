@@ -27,7 +27,7 @@ type run struct {
 	out             []byte // encoded
 	packets, queues int64  // in out
 	expired         int64
-	filled          []*storage.Queue // those of packets in out
+	filled          []*storage.Queue // those in out that have settings, or packets there
 	lost            []Unreadable
 	damage          error // why the delivery states of the packets in out are left out
 }
@@ -201,6 +201,9 @@ func (e *runEncoder) encode(run *run) {
 		if !item.packet {
 			run.out = e.enc.queue(run.out, item.queue)
 			run.queues++
+			if item.queue.Settings != nil {
+				run.filled = append(run.filled, item.queue)
+			}
 			continue
 		}
 		err := item.err

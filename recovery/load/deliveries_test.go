@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/recovery/dump"
@@ -135,6 +137,33 @@ func TestAFolderWithSettingsIsNotEmpty(t *testing.T) {
 	text, _ := dumpOf(t, recoverytest.Many(7), dump.Options{})
 	if _, err := Load(t.Context(), dir, bytes.NewReader(text), Options{}); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("got %v, want that the folder is not empty", err)
+	}
+}
+
+func TestSettingsAndStringsOfOneNameAreNotMerged(t *testing.T) {
+	settings, keys := &recoverytest.Fake{}, &recoverytest.Fake{}
+	settings.Defined = []storage.Queue{{ID: 1, Name: []byte("name"), Settings: &storage.Settings{Lease: 1}}}
+	var b storage.Batch
+	b.PutHead(&storage.Head{ID: 1, Kind: storage.String, Name: []byte("name"), Version: 1}, storage.Mark{})
+	keys.Keys.Apply(&b)
+	for _, s := range []*recoverytest.Fake{settings, keys} {
+		s.Counted.Marks = storage.Marks{NextSeq: base, LowSeq: base - 1, NextQueue: 2, LastKey: 1}
+		s.Count()
+	}
+	text, _ := dumpOf(t, settings, dump.Options{})
+	for _, in := range []io.Reader{bytes.NewReader(text), io.MultiReader(bytes.NewReader(text))} {
+		_, err := Load(t.Context(), recoverytest.InFolder(t, keys), in, Options{Merge: true})
+		if err == nil || !strings.Contains(err.Error(), `a string or hash called "name"`) {
+			t.Errorf("got %v, want that the name is taken", err)
+		}
+	}
+	text, _ = dumpOf(t, keys, dump.Options{})
+	if report := load(t, recoverytest.InFolder(t, settings), text, Options{Merge: true}); report.Taken != 1 {
+		t.Errorf("report %+v, want that the name of the string is taken", report)
+	}
+	keys.Defined = settings.Defined
+	if _, err := dump.Dump(keys, io.Discard, dump.Options{}); err == nil || !strings.Contains(err.Error(), "packets or settings") {
+		t.Errorf("got %v, want that no dump can have both", err)
 	}
 }
 

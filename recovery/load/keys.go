@@ -16,7 +16,7 @@ type keyLoad struct {
 
 	// Of a merge: what the folder had.
 	taken   map[string]uint64 // the numbers of its strings and hashes
-	lists   map[string]bool   // names of its queues with packets
+	lists   map[string]bool   // names of its queues with packets or settings
 	checked *storage.Queue    // the last one that checkList looked at
 	counted uint32            // the last one that takeList looked at
 }
@@ -32,7 +32,7 @@ func (l *loader) takeKey(h *storage.Head) {
 	l.keys.taken[string(h.Name)] = h.ID
 }
 
-// takeList notes that a queue of the folder has packets.
+// takeList notes that a queue of the folder has packets or settings.
 func (l *loader) takeList(names map[uint32]string, id uint32) {
 	if !l.Merge || id == l.keys.counted {
 		return
@@ -50,14 +50,15 @@ func (l *loader) isTaken(name []byte) bool {
 	return there && id <= l.state.KeyBase
 }
 
-// checkList refuses packets of a queue whose name is that of a string or hash of the folder.
+// checkList refuses packets or settings of a queue whose name is that of a string or hash of the
+// folder.
 func (l *loader) checkList(q *storage.Queue) error {
 	if q == l.keys.checked {
 		return nil
 	}
 	l.keys.checked = q
 	if l.isTaken(q.Name) {
-		return fmt.Errorf("the folder has a string or hash called %.100q, and the dump has packets in a queue of that name: "+
+		return fmt.Errorf("the folder has a string or hash called %.100q, and the dump has a queue of that name with packets or settings: "+
 			"load the dump into a folder of its own", q.Name)
 	}
 	return nil

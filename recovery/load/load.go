@@ -294,6 +294,9 @@ func (l *loader) count(ctx context.Context) (f found, err error) {
 			f.dead = f.dead || dead
 			if l.Merge && !dead {
 				queues[q.ID] = string(q.Name)
+				if q.Settings != nil {
+					l.takeList(queues, q.ID)
+				}
 			}
 			return nil
 		},

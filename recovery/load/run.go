@@ -28,6 +28,9 @@ func (l *loader) validate(ctx context.Context) error {
 		if l.names.has(q.Name) {
 			return nil
 		}
+		if err := l.checkSettings(q); err != nil {
+			return err
+		}
 		queues++
 		bytes += len(q.Name)
 		return l.names.checkRoom(queues, bytes)
@@ -113,11 +116,23 @@ func (l *loader) putQueue(defined *storage.Queue) error {
 	if err := l.makeRoom(queueBound(&q)); err != nil {
 		return err
 	}
+	if err := l.checkSettings(defined); err != nil {
+		return err
+	}
 	l.state.Queues++
 	if fresh || l.Merge && l.isNew(q.ID) { // else its own settings stay
 		l.batch.PutQueue(q)
 	}
 	return nil
+}
+
+// checkSettings is checkList for the settings of a queue, by which it has its name also while it is
+// empty.
+func (l *loader) checkSettings(q *storage.Queue) error {
+	if q.Settings == nil {
+		return nil
+	}
+	return l.checkList(q)
 }
 
 // queueBound is at least the length of a queue's definition.

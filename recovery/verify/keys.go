@@ -11,7 +11,7 @@ import (
 func (v *verifier) checkKeys(ctx context.Context) error {
 	names := make(map[string]uint64) // numbers of the keys that can be reached
 	for i := range v.report.Queues {
-		if q := &v.report.Queues[i]; !q.dropped && q.packets() > 0 {
+		if q := &v.report.Queues[i]; !q.dropped && (q.settings || q.packets() > 0) {
 			names[string(q.Name)] = 0
 		}
 	}
@@ -67,12 +67,12 @@ func (v *verifier) checkNumber(id storage.ValueID, number, version uint64) {
 	}
 }
 
-// checkName finds two keys, or a key and a queue that is not empty, of the same name.
+// checkName finds two keys, or a key and a queue that lasts, of the same name.
 func (v *verifier) checkName(names map[string]uint64, h *storage.Head) {
 	other, taken := names[string(h.Name)]
 	switch {
 	case taken && other == 0:
-		v.finding(storage.FindingOwner, storage.ValueID{ID: h.ID}.String(), "it has the name %.100q, and so has a queue that is not empty", h.Name)
+		v.finding(storage.FindingOwner, storage.ValueID{ID: h.ID}.String(), "it has the name %.100q, and so has a queue that is not empty or has settings", h.Name)
 	case taken:
 		v.finding(storage.FindingOwner, storage.ValueID{ID: h.ID}.String(),
 			"it has the name %.100q, and so has head %d: clients reach only one of them", h.Name, other)

@@ -63,6 +63,7 @@ type QueueCount struct {
 	Expired      int64
 	Bytes        int64 // keys and payloads of those that have not expired
 	dropped      bool
+	settings     bool // it has some, so it lasts when it is empty
 }
 
 // packets counts those that have not expired.
@@ -197,7 +198,9 @@ func (v *verifier) checkQueues(ctx context.Context) error {
 		if next := v.control.NextQueue; v.hasControl() && q.ID >= next {
 			v.finding(storage.FindingQueue, queueKey(q.ID), "its number is not below %d, the number of the next new queue", next)
 		}
-		v.report.Queues = append(v.report.Queues, QueueCount{ID: q.ID, Name: slices.Clone(q.Name), dropped: v.flush.DropsQueue(&q) || q.Expired(v.Now)})
+		v.report.Queues = append(v.report.Queues, QueueCount{
+			ID: q.ID, Name: slices.Clone(q.Name), dropped: v.flush.DropsQueue(&q) || q.Expired(v.Now), settings: q.Settings != nil,
+		})
 		return ctx.Err()
 	})
 	v.checkNames()

@@ -185,6 +185,14 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			}},
 			`owner: head 6: it has the name "queue 2", and so has a queue`,
 		},
+		"one name for a key and a queue with settings": {
+			harm{keys, func(b *storage.Batch) {
+				b.SetMarks(storage.Marks{NextSeq: first + n, LowSeq: first - 1, NextQueue: 9, LastKey: 6})
+				b.PutQueue(storage.Queue{ID: 8, Name: []byte("empty"), Settings: &storage.Settings{}})
+				b.PutHead(&storage.Head{ID: 6, Kind: storage.String, Name: []byte("empty"), Version: 6}, storage.Mark{})
+			}},
+			`owner: head 6: it has the name "empty", and so has a queue that is not empty or has settings`,
+		},
 		"number not given out": {
 			harm{keys, func(b *storage.Batch) {
 				b.PutHead(&storage.Head{ID: 6, Kind: storage.String, Name: []byte("new"), Version: 7}, storage.Mark{})
