@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -15,6 +18,7 @@ const bulkSlice = 500
 type Bulk struct {
 	Done int // packets changed so far
 
+	stayed int // packets that cannot be changed, as the queue where they died is gone
 	queue  []byte
 	states []State // to go through; the first one is under way
 	after  Place   // in that state
@@ -51,14 +55,18 @@ func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 	packets, room := next.pick(tx, q)
 	if len(packets) == 0 {
 		*bk = next
-		return bk.more(), nil
+		return bk.more()
 	}
 	err = tx.Atomic(room, func() error {
 		for _, p := range packets {
-			if err := next.change(tx, q, p); err != nil {
+			switch err := next.change(tx, q, p); {
+			case err == nil:
+				next.Done++
+			case errors.Is(err, ErrNoOrigin):
+				next.stayed++
+			default:
 				return err
 			}
-			next.Done++
 		}
 		return nil
 	})
@@ -69,11 +77,18 @@ func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 		return false, err
 	}
 	*bk = next
-	return bk.more(), nil
+	return bk.more()
 }
 
-func (bk *Bulk) more() bool {
-	return len(bk.states) > 0 && (bk.most == 0 || bk.Done < bk.most)
+// more says whether there is another slice. It returns an error if nothing could be changed.
+func (bk *Bulk) more() (bool, error) {
+	switch {
+	case len(bk.states) > 0 && (bk.most == 0 || bk.Done < bk.most):
+		return true, nil
+	case bk.Done == 0 && bk.stayed > 0:
+		return false, fmt.Errorf("none of %d can go back: %w", bk.stayed, ErrNoOrigin)
+	}
+	return false, nil
 }
 
 // pick returns what the next slice changes, and what that brings.
@@ -136,7 +151,8 @@ func Harvest(name []byte, older int64) *Bulk {
 
 // Redrive makes dead packets of a queue ready again, at most count if that is not 0, with no
 // attempts: in the queue itself; or in to, if that is not nil. Of a dead-letter queue it returns
-// those that died elsewhere to where they died. If that queue is gone, Slice returns ErrNoOrigin.
+// those that died elsewhere to where they died. If that queue is gone they stay, and the last Slice
+// returns ErrNoOrigin if no packet could be redriven.
 func Redrive(name []byte, count int, to []byte) *Bulk {
 	room := func(_ *Tx, _ *queue, p index.Packet) Room {
 		return Room{Records: 4, Bytes: int(p.Size) + len(to) + MaxConsumer, Deletes: 1}

@@ -259,6 +259,39 @@ func TestARedriveToAQueueThatIsGoneChangesNothing(t *testing.T) {
 	}
 }
 
+func TestARedriveGoesPastPacketsWhoseOriginIsGone(t *testing.T) {
+	w := newWork(t)
+	s := broker.DefaultSettings()
+	s.MaxAttempts, s.DeadLetter = 1, []byte("graveyard")
+	die := func(queue string) (id broker.ID) {
+		t.Helper()
+		w.do(func(tx *broker.Tx) error { return tx.SetSettings([]byte(queue), s) })
+		id = w.add(broker.PushRequest{Queue: []byte(queue), Payload: []byte("x")})
+		j := w.claim(queue, broker.ClaimRequest{})[0]
+		w.do(func(tx *broker.Tx) error {
+			_, err := tx.Nack([]byte(queue), broker.Receipt{ID: j.ID, Token: j.Token}, broker.Nack{})
+			return err
+		})
+		return id
+	}
+	lost, first, second := die("gone"), die("q"), die("q")
+	w.do(func(tx *broker.Tx) error {
+		_, err := tx.Delete([]byte("gone"))
+		return err
+	})
+	for _, want := range []int{1, 1} {
+		if n := w.bulk(broker.Redrive([]byte("graveyard"), 1, nil)); n != want {
+			t.Fatalf("redrove %d, want %d", n, want)
+		}
+	}
+	if got := ids(w.list("q", broker.Ready, 5)); !slices.Equal(got, []broker.ID{first, second}) {
+		t.Fatalf("%v are back", got)
+	}
+	if got := ids(w.list("graveyard", broker.Ready, 5)); !slices.Equal(got, []broker.ID{lost}) {
+		t.Fatalf("%v stayed", got)
+	}
+}
+
 func TestPacketsMoveWithTheirStateAndPlace(t *testing.T) {
 	w := newWork(t)
 	large := bytes.Repeat([]byte("x"), 3000)

@@ -38,8 +38,8 @@ var (
 	ErrStale = errors.New("the claim has ended: its lease ended, or it was acknowledged or returned")
 	// ErrUnknownQueue: no queue has the name.
 	ErrUnknownQueue = errors.New("no queue has this name: it holds no packets and has no settings")
-	// ErrNoOrigin: a dead packet's own queue is gone.
-	ErrNoOrigin = errors.New("the queue where packets died is gone: name one to move them to")
+	// ErrNoOrigin: the queues are gone to which packets would return.
+	ErrNoOrigin = errors.New("the queues where they died are gone")
 
 	// ErrNoKey: a packet that was to go by its key has none.
 	ErrNoKey = errors.New("packet has no key: take it through another protocol")

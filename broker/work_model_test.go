@@ -693,6 +693,7 @@ func (m *workModel) redrive(queue string, count int, to []byte) (n int, err erro
 	for _, s := range []broker.State{broker.Dead, broker.Delayed, broker.Ready} {
 		list = append(list, m.in(queue, func(k *task) bool { return k.State == s && (s == broker.Dead || k.origin != nil) })...)
 	}
+	stayed := 0
 	for _, k := range list {
 		if count > 0 && n == count {
 			break
@@ -702,13 +703,17 @@ func (m *workModel) redrive(queue string, count int, to []byte) (n int, err erro
 		case to != nil:
 			target = string(to)
 		case k.origin != nil && m.lasting[k.origin.name] != k.origin:
-			return n, broker.ErrNoOrigin
+			stayed++
+			continue
 		case k.origin != nil:
 			target = k.origin.name
 		}
 		k.Attempts, k.origin, k.Queue = 0, nil, target
 		k.wait(0)
 		n++
+	}
+	if n == 0 && stayed > 0 {
+		return 0, broker.ErrNoOrigin
 	}
 	return n, nil
 }

@@ -39,6 +39,8 @@ func words(err error) string {
 		return "STALE " + err.Error()
 	case errors.Is(err, broker.ErrUnknownQueue):
 		return "NOQUEUE " + err.Error()
+	case errors.Is(err, broker.ErrNoOrigin):
+		return "ERR " + err.Error() + ": name one with TO"
 	}
 	return "ERR " + err.Error()
 }

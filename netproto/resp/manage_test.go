@@ -105,6 +105,12 @@ func TestWhatDiedInAnotherQueueReturnsThere(t *testing.T) {
 	c.ask("QREDRIVE grave", ":1\r\n")
 	c.ask("LLEN q", ":1\r\n")
 	c.ask("EXISTS grave", ":0\r\n")
+	c.send(request("QCLAIM", "q"))
+	c.payloads()
+	c.ask("QNACK q 0 2 DEAD", bulkReply("dead"))
+	c.ask("QDROP q", "+OK\r\n")
+	c.ask("QREDRIVE grave", "-ERR none of 1 can go back: the queues where they died are gone: name one with TO\r\n")
+	c.ask("QREDRIVE grave TO q", ":1\r\n")
 }
 
 func TestManyPacketsAreDeletedInSlicesWhileOthersAreServed(t *testing.T) {
