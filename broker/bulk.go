@@ -143,7 +143,9 @@ func Harvest(name []byte, older int64) *Bulk {
 			if err := tx.use(returnRoom(q, p, false, len(reason))); err != nil {
 				return err
 			}
-			tx.b.putBack(q, p, tx.b.ix.Delivery(p.ID), 0, reason)
+			if !tx.b.expireClaim(q, p) {
+				tx.b.putBack(q, p, tx.b.ix.Delivery(p.ID), 0, reason)
+			}
 			return nil
 		},
 	}
@@ -284,8 +286,8 @@ func (tx *Tx) MoveRoom(name []byte, ids []ID, to []byte) Room {
 }
 
 // SetPriority gives a packet another priority, in any state; ok is false if the queue has none with
-// that id. A packet without a key cannot have priority 0: ErrNoKey. ErrUnknownQueue. It brings what
-// PriorityRoom says.
+// that id, or it expired while it was claimed. A packet without a key cannot have priority 0:
+// ErrNoKey. ErrUnknownQueue. It brings what PriorityRoom says.
 func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err error) {
 	if err := tx.begin(tx.PriorityRoom(name, id)); err != nil {
 		return false, err
@@ -296,8 +298,11 @@ func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err err
 		return false, err
 	}
 	p, ok := b.find(q, id)
-	if !ok || p.Priority == priority {
-		return ok, nil
+	if !ok || b.expired(p) { // the store may have dropped its record
+		return false, nil
+	}
+	if p.Priority == priority {
+		return true, nil
 	}
 	if _, keyed := b.ix.Key(p.ID, nil); priority == 0 && !keyed {
 		return false, ErrNoKey

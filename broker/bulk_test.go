@@ -81,6 +81,13 @@ func TestAClaimedPacketIsListedWhenTheStoreHasDroppedItsRecord(t *testing.T) {
 	if got, ok := w.show("q", claimed.ID); !ok || got.Token != claimed.Token {
 		t.Fatalf("shown %+v, want the claim %+v", got, claimed)
 	}
+	w.do(func(tx *broker.Tx) error {
+		if ok, err := tx.SetPriority([]byte("q"), claimed.ID, 7); ok || err != nil {
+			t.Errorf("a new priority gave %v, %v", ok, err)
+		}
+		return nil
+	})
+	w.barrier()
 	if err := w.ack(claimed); err != nil {
 		t.Fatalf("ack: %v", err)
 	}

@@ -141,6 +141,18 @@ func (w *work) nack(j job, n broker.Nack) (s broker.State, err error) {
 	return s, err
 }
 
+// nacked returns a packet to the queue where it is, and wants a state of it.
+func (w *work) nacked(j job, n broker.Nack, want broker.State) {
+	w.t.Helper()
+	w.do(func(tx *broker.Tx) error {
+		got, err := tx.Nack([]byte(j.Queue), broker.Receipt{ID: j.ID, Token: j.Token}, n)
+		if got != want {
+			w.t.Errorf("the packet is %v, want %v", got, want)
+		}
+		return err
+	})
+}
+
 func (w *work) set(s broker.Settings) {
 	w.t.Helper()
 	w.do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) })
@@ -260,6 +272,45 @@ func TestAPacketThatFailsTooOftenDies(t *testing.T) {
 	w.pass(time.Hour)
 	if got := w.claim("q", broker.ClaimRequest{}); len(got) != 0 {
 		t.Fatalf("claimed a dead packet: %+v", got)
+	}
+}
+
+func TestAPacketThatExpiredWhileItWasClaimedGoesWhenTheClaimEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		letter string
+		end    func(w *work, j job)
+	}{
+		"returned": {"", func(w *work, j job) { w.nacked(j, broker.Nack{}, 0) }},
+		"delayed":  {"", func(w *work, j job) { w.nacked(j, broker.Nack{Delay: 5000}, 0) }},
+		"dead":     {"q", func(w *work, j job) { w.nacked(j, broker.Nack{Dead: true}, 0) }},
+		"harvested": {"", func(w *work, _ job) {
+			if n := w.bulk(broker.Harvest([]byte("work"), 0)); n != 1 {
+				w.t.Fatalf("harvested %d", n)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t)
+			s := broker.DefaultSettings()
+			s.DeadLetter = []byte(c.letter)
+			w.do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("work"), s) })
+			w.add(broker.PushRequest{Queue: []byte("work"), TTL: time.Second, Payload: []byte("late")})
+			j := w.claim("work", broker.ClaimRequest{})[0]
+			_, waiter := w.wait("", 0, "work", "q")
+			w.pass(time.Second)
+			c.end(w, j)
+			w.barrier()
+			wantGot(t, "the waiter", waiter, "[]")
+			w.do(func(tx *broker.Tx) error {
+				if q, _, err := tx.QueueStats([]byte("work")); q.Expired != 1 || q.Counters.Dead != 0 || err != nil {
+					t.Errorf("the counters are %+v, %v", q.Counters, err)
+				}
+				return nil
+			})
+			if got := w.stored(); got != "0 packets, 0 delivery states" {
+				t.Fatalf("the store holds %s", got)
+			}
+		})
 	}
 }
 

@@ -20,8 +20,8 @@ type Nack struct {
 }
 
 // Nack returns a packet to its queue, or lets it die if it was tried often enough. It returns the
-// state that the packet has then, or Dead if it moved. ErrStale, ErrUnknownQueue. It brings what
-// NackRoom says.
+// state that the packet has then, or Dead if it moved; 0 if it expired while it was claimed, and is
+// gone. ErrStale, ErrUnknownQueue. It brings what NackRoom says.
 func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	q, p, d, err := tx.useClaim(name, r, tx.NackRoom(name, r, n))
 	if err != nil {
@@ -29,6 +29,9 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	}
 	b := tx.b
 	b.count(q, &q.counters.Nacked, 1)
+	if b.expireClaim(q, p) {
+		return 0, nil
+	}
 	if n.Dead || tooOften(q, d) {
 		b.die(q, p, d, n.Reason)
 		return Dead, nil
@@ -86,6 +89,27 @@ func backoff(s *Settings, attempts int) int64 {
 	wait = min(wait, s.BackoffMax)
 	tenth := wait / 10
 	return wait - tenth + rand.Int64N(2*tenth+1)
+}
+
+// expireClaim ends a packet whose time passed while it was claimed. It returns false for any other.
+func (b *Broker) expireClaim(q *queue, p index.Packet) bool {
+	if !b.expired(p) {
+		return false
+	}
+	b.ix.Remove(p.ID)
+	b.expire(q, p)
+	return true
+}
+
+// expired says that a packet's time has passed: one that is still there is claimed.
+func (b *Broker) expired(p index.Packet) bool { return p.Expiry != 0 && p.Expiry <= b.tx.now }
+
+// expire deletes a packet that has expired and left the index.
+func (b *Broker) expire(q *queue, p index.Packet) {
+	b.deletePacket(q, p)
+	b.count(q, &q.counters.Expired, 1)
+	b.touch(q)
+	b.markEmpty(q)
 }
 
 // putBack returns a packet to its queue: at once, or at a moment in Unix milliseconds.

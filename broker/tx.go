@@ -88,10 +88,7 @@ func (tx *Tx) advance() bool {
 		q := b.queues.of(e.Packet.Queue)
 		switch e.Kind {
 		case index.Expired:
-			b.deletePacket(q, e.Packet)
-			b.count(q, &q.counters.Expired, 1)
-			b.touch(q)
-			b.markEmpty(q)
+			b.expire(q, e.Packet)
 		case index.LeaseEnded:
 			b.leaseEnded(q, e.Packet)
 		default:

@@ -490,6 +490,16 @@ func (m *workModel) answer(t *rapid.T, op string) {
 	}
 }
 
+// expiredClaim ends a task whose time passed while it was claimed.
+func (m *workModel) expiredClaim(k *task) bool {
+	if k.expiry == 0 || k.expiry > m.now.Load() {
+		return false
+	}
+	m.count(k.Queue, broker.Counters{Expired: 1})
+	m.remove(k)
+	return true
+}
+
 func (m *workModel) nack(t *rapid.T, queue string, r broker.Receipt, k *task, want error) {
 	n := broker.Nack{
 		Delay:  rapid.SampledFrom([]int64{-1, -1, 0, 7, 20}).Draw(t, "delay"),
@@ -504,6 +514,10 @@ func (m *workModel) nack(t *rapid.T, queue string, r broker.Receipt, k *task, wa
 		return
 	}
 	m.count(queue, broker.Counters{Nacked: 1})
+	if m.expiredClaim(k) {
+		m.same("state", state, broker.State(0))
+		return
+	}
 	if n.Dead || m.tooOften(k) {
 		m.die(k, string(n.Reason))
 		m.same("state", state, broker.Dead)
@@ -640,8 +654,9 @@ func (m *workModel) change(t *rapid.T, op, queue string) {
 		if m.sameError(op, err, want) {
 			return
 		}
-		m.same("there", ok, k != nil)
-		if k != nil {
+		expired := k != nil && k.expiry != 0 && k.expiry <= m.now.Load()
+		m.same("there", ok, k != nil && !expired)
+		if ok {
 			k.Priority = priority
 		}
 	}
@@ -666,9 +681,11 @@ func (m *workModel) bulk(t *rapid.T, op, queue string) {
 		b = broker.Harvest(name, older)
 		for _, k := range m.in(queue, inState(broker.Claimed)) {
 			if m.now.Load()-k.LastClaim >= older {
+				if n++; m.expiredClaim(k) {
+					continue
+				}
 				k.Reason, k.Progress = []byte("harvested"), nil
 				k.wait(0)
-				n++
 			}
 		}
 	case "redrive":

@@ -246,10 +246,15 @@ func qnack(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	state, err := tx.Nack(args[1], r, n)
-	if err == nil {
+	switch {
+	case err != nil:
+		return err
+	case state == 0:
+		s.bulkString("expired")
+	default:
 		s.bulkString(state.String())
 	}
-	return err
+	return nil
 }
 
 func qnackRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {

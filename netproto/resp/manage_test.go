@@ -93,6 +93,12 @@ func TestClaimsAreHarvestedAndTheDeadRedriven(t *testing.T) {
 	if got := c.shown("other", "2"); got["state"] != "ready" || got["attempt"] != "" {
 		t.Errorf("what was redriven elsewhere is %v", got)
 	}
+	c.ask("QPUSH s x TTL 50", bulkReply("6"))
+	c.send(request("QCLAIM", "s", "LEASE", "100"))
+	c.payloads()
+	d.now.Add(50)
+	c.ask("QNACK s 6 7", bulkReply("expired"))
+	c.ask("EXISTS s", ":0\r\n")
 }
 
 func TestWhatDiedInAnotherQueueReturnsThere(t *testing.T) {
