@@ -68,16 +68,24 @@ func showsInRedis() map[string][]Kind {
 // showsAtWork says the same for a load of the work queue alone.
 func showsAtWork() map[string][]Kind {
 	return map[string][]Kind{
-		mutant.None:          nil,
-		"ack-before-commit":  {Lost, Returned, Attempts, Tokens},
-		"delete-not-written": {Returned, Doubled, NotStarted},
-		"batches-reordered":  {Lost, Returned, Attempts, Tokens, NotStarted},
-		"attempt-lost":       {Attempts},
-		"token-repeated":     {Tokens, Returned},
-		"lease-without-end":  {Stuck},
-		"death-forgotten":    {Returned},
-		"dead-and-ready":     {Doubled, NotStarted},
-		"ack-forgotten":      {Returned},
+		mutant.None:           nil,
+		"ack-before-commit":   {Lost, Returned, Attempts, Tokens},
+		"delete-not-written":  {Returned, Doubled, NotStarted},
+		"batches-reordered":   {Lost, Returned, Attempts, Tokens, NotStarted},
+		"attempt-lost":        {Attempts},
+		"token-repeated":      {Tokens, Returned},
+		"lease-without-end":   {Stuck},
+		"death-forgotten":     {Returned},
+		"dead-and-ready":      {Doubled, NotStarted},
+		"ack-forgotten":       {Returned},
+		"delay-forgotten":     {Early},
+		"origin-forgotten":    {Lost},
+		"done-forgotten":      {Returned},
+		"done-not-kept":       {Lost},
+		"notes-forgotten":     {Lost},
+		"extension-forgotten": {Stuck, Lost, Shared},
+		"counters-forgotten":  {Counters},
+		"push-after-ack":      {Order},
 	}
 }
 
@@ -126,6 +134,9 @@ func catchPlantedBugs(t *testing.T, bugs map[string][]Kind, o Options, args ...s
 			o.MinLoad, o.MaxLoad = 100*time.Millisecond, 400*time.Millisecond
 			if o.KillsOnly = name != mutant.None; !o.KillsOnly {
 				o.Cycles = 8
+			}
+			if name == "counters-forgotten" { // a kill shows it of a server that lived for some seconds
+				o.KillsOnly, o.MaxLoad = false, 3*time.Second
 			}
 			result, err := Run(o)
 			if err != nil {

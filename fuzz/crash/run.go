@@ -30,6 +30,7 @@
 //	task.go         what may and must be in the work queues
 //	turn.go         what is known of a task from one claim to the next
 //	taskcheck.go    the comparison of the work queues with both
+//	taskcount.go    what the counters of the work queues must show
 //	finding.go      what a comparison can find
 //
 // Three references are used side by side. A queue that only one worker uses is modelled exactly.
@@ -55,7 +56,9 @@
 // the next, in the order of their tokens. Neighbours are compared when no client runs any more:
 // attempts rise by one, no claim begins before the one before it ends, and none follows an ack. A
 // list of all tasks after a restart is compared with their last turns. A claim without a reply is
-// seen by the next attempt, so only as many may be unseen as had no reply.
+// seen by the next attempt, so only as many may be unseen as had no reply. Some acks go with the
+// push of another task, as one transaction: both must be there, or neither. Counters of a queue lie
+// between what was answered, at least a second before a kill, and what was sent.
 package crash
 
 import (
@@ -205,6 +208,7 @@ func (r *run) cycles() error {
 		if ok, err := r.restart(true); !ok || err != nil {
 			return err
 		}
+		r.tasks.killed = r.ledger.now()
 		r.server.Kill()
 	}
 	return nil
@@ -279,7 +283,11 @@ func (r *run) load(cycle int) error {
 		r.awaitKeptLog()
 	}
 	took := time.Since(began)
+	r.tasks.killed = r.ledger.now()
 	end := r.endServer()
+	if end == stop {
+		r.tasks.killed = 0
+	}
 	all.Wait()
 	if r.reader != nil && end != stop && keepsLogs(r.Data) {
 		r.result.Kept++

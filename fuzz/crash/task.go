@@ -20,6 +20,7 @@ const (
 	backoffMin  = 20
 	maxLease    = 500
 	maxDelay    = 300
+	retain      = 1000 // of chores only: jobs go when they are acknowledged
 	// maxTasks is how many tasks are too many for another push.
 	maxTasks = 600
 	// atOnce is the most that one command takes, and enough for all tasks.
@@ -32,8 +33,9 @@ type task struct {
 	name     string // the server's id; empty: not known
 	key      string
 	priority int64
-	pushed   bool    // the push was acknowledged
-	turns    []*turn // the first is from its push, or from the last restart
+	pushed   bool      // the push was acknowledged
+	after    *heldTask // the claim that is acknowledged in the transaction of the push; nil: none
+	turns    []*turn   // the first is from its push, or from the last restart
 }
 
 // ended says that it was acknowledged, or may have been.
@@ -57,12 +59,15 @@ type tasks struct {
 
 	harvests, redrives waves // by the queue where the tasks were pushed
 
+	counters map[counterName]*counter
+	killed   int64 // when the server was killed; 0: it had a clean stop
+
 	// Of one setting the value changes. These may be there, the first surely before the others.
 	settings []int64
 }
 
 func newTasks() *tasks {
-	return &tasks{all: map[ID]*task{}, last: map[int]uint64{}, harvests: waves{}, redrives: waves{}}
+	return &tasks{all: map[ID]*task{}, last: map[int]uint64{}, harvests: waves{}, redrives: waves{}, counters: map[counterName]*counter{}}
 }
 
 // len is how many tasks there may be.

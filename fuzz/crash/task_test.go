@@ -2,6 +2,7 @@ package crash
 
 import (
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -147,6 +148,7 @@ func TestAnOldTokenMustBeRefused(t *testing.T) {
 func TestARestartShowsATaskAsItsLastTurnLeftIt(t *testing.T) {
 	ready := func(b *taskBench) []shownTask { return b.shows("ready", 0, 1) }
 	claimed := func(b *taskBench) []shownTask { return b.shows("claimed", 1, 1) }
+	done := func(b *taskBench) []shownTask { return b.shows("done", 0, 1) }
 	nothing := func(*taskBench) []shownTask { return nil }
 	for name, row := range map[string]struct {
 		claim  func(t *turn) // at second 92; nil: there was none
@@ -172,18 +174,27 @@ func TestARestartShowsATaskAsItsLastTurnLeftIt(t *testing.T) {
 		"an attempt more":       {func(*turn) {}, func(b *taskBench) []shownTask { return b.shows("ready", 0, 2) }, 0, nil, []Kind{Attempts}},
 		"an attempt more, without reply": {func(*turn) {}, func(b *taskBench) []shownTask { return b.shows("ready", 0, 2) }, 0,
 			func(b *taskBench) { b.r.tasks.lost = 1 }, nil},
-		"claimed after its lease":  {func(*turn) {}, claimed, 0, nil, []Kind{Stuck}},
-		"claimed for longer":       {func(t *turn) { t.told -= 100 }, claimed, 96, nil, []Kind{Stuck}},
-		"returned and claimed":     {func(t *turn) { t.returned = true }, claimed, 96, nil, []Kind{Returned}},
-		"progress forgotten":       {func(t *turn) { t.progress = 5 }, claimed, 96, nil, []Kind{Lost}},
-		"progress may be noted":    {func(t *turn) { t.noting = 1; t.progress = 5 }, claimed, 96, nil, nil},
-		"delayed for no reason":    {func(*turn) {}, func(b *taskBench) []shownTask { return b.shows("delayed", 0, 1) }, 0, nil, []Kind{Stuck}},
-		"delayed":                  {func(t *turn) { t.returned, t.notAfter = true, 99*second }, func(b *taskBench) []shownTask { return b.shows("delayed", 0, 1) }, 0, nil, nil},
-		"ready before its delay":   {func(t *turn) { t.returned, t.notBefore = true, 99*second }, ready, 0, nil, []Kind{Early}},
-		"dead for no reason":       {func(*turn) {}, func(b *taskBench) []shownTask { return b.shows("dead", 0, 1) }, 0, nil, []Kind{Attempts}},
-		"dead":                     {func(t *turn) { t.returned, t.dead, t.died = true, true, 93*second }, func(b *taskBench) []shownTask { return b.shows("dead", 0, 1) }, 0, nil, nil},
-		"dead and ready":           {func(t *turn) { t.returned, t.dead, t.died = true, true, 93*second }, ready, 0, nil, []Kind{Returned}},
-		"dead, redriven and ready": {func(t *turn) { t.returned, t.dead, t.died = true, true, 93*second }, ready, 0, func(b *taskBench) { b.redriven(94) }, nil},
+		"claimed after its lease":     {func(*turn) {}, claimed, 0, nil, []Kind{Stuck}},
+		"claimed for longer":          {func(t *turn) { t.told -= 100 }, claimed, 96, nil, []Kind{Stuck}},
+		"returned and claimed":        {func(t *turn) { t.returned = true }, claimed, 96, nil, []Kind{Returned}},
+		"progress forgotten":          {func(t *turn) { t.progress = 5 }, claimed, 96, nil, []Kind{Lost}},
+		"progress may be noted":       {func(t *turn) { t.noting = 1; t.progress = 5 }, claimed, 96, nil, nil},
+		"delayed for no reason":       {func(*turn) {}, func(b *taskBench) []shownTask { return b.shows("delayed", 0, 1) }, 0, nil, []Kind{Stuck}},
+		"delayed":                     {func(t *turn) { t.returned, t.notAfter = true, 99*second }, func(b *taskBench) []shownTask { return b.shows("delayed", 0, 1) }, 0, nil, nil},
+		"ready before its delay":      {func(t *turn) { t.returned, t.notBefore = true, 99*second }, ready, 0, nil, []Kind{Early}},
+		"dead for no reason":          {func(*turn) {}, func(b *taskBench) []shownTask { return b.shows("dead", 0, 1) }, 0, nil, []Kind{Attempts}},
+		"dead":                        {func(t *turn) { t.returned, t.dead, t.died = true, true, 93*second }, func(b *taskBench) []shownTask { return b.shows("dead", 0, 1) }, 0, nil, nil},
+		"dead and ready":              {func(t *turn) { t.returned, t.dead, t.died = true, true, 93*second }, ready, 0, nil, []Kind{Returned}},
+		"dead, redriven and ready":    {func(t *turn) { t.returned, t.dead, t.died = true, true, 93*second }, ready, 0, func(b *taskBench) { b.redriven(94) }, nil},
+		"back without its reason":     {func(t *turn) { t.returned, t.reasoned = true, true }, ready, 0, nil, []Kind{Lost}},
+		"from nowhere":                {func(*turn) {}, func(b *taskBench) []shownTask { s := b.shows("ready", 0, 1); s[0].origin = jobs; return s }, 0, nil, []Kind{Lost}},
+		"done":                        {func(t *turn) { t.done(97, 97) }, done, 96, nil, nil},
+		"done, its ack without reply": {func(t *turn) { t.acking = 1 }, done, 96, nil, nil},
+		"done for no reason":          {func(*turn) {}, done, 96, nil, []Kind{Lost}},
+		"done for too long":           {func(t *turn) { t.done(94, 95) }, done, 96, nil, []Kind{Stuck}},
+		"done after its time":         {func(t *turn) { t.done(97, 97) }, done, 98, nil, []Kind{Stuck}},
+		"done and gone":               {func(t *turn) { t.done(97, 97) }, nothing, 98, nil, nil},
+		"done and gone too early":     {func(t *turn) { t.done(97, 97) }, nothing, 96, nil, []Kind{Lost}},
 		"another priority": {nil, func(b *taskBench) []shownTask {
 			s := b.shows("ready", 0, 0)
 			s[0].priority++
@@ -215,16 +226,101 @@ func TestARestartShowsATaskAsItsLastTurnLeftIt(t *testing.T) {
 	}
 }
 
-// shows is a list of the one task. A lease ends at second 97, as turn says, and a delay at 99.
+// done makes a turn one whose task was acknowledged, and is kept until some moment between seconds.
+func (t *turn) done(from, to int64) { t.acked, t.goneAt, t.goneBy = true, from*second, to*second }
+
+// shows is a list of the one task. A lease ends at second 97, as turn says, and so does the time of
+// one that is done. A delay ends at 99.
 func (b *taskBench) shows(state string, token, attempt int64) []shownTask {
 	s := shownTask{id: b.id, whole: true, name: "7", queue: chores, state: state, priority: 1, token: token, attempt: attempt}
 	switch state {
 	case "claimed":
 		s.leaseEnd = b.r.millis(97 * second)
+	case "done":
+		s.expires = b.r.millis(97 * second)
 	case "delayed":
 		s.notBefore = b.r.millis(99 * second)
 	}
 	return []shownTask{s}
+}
+
+func TestATransactionIsThereAsAWhole(t *testing.T) {
+	for name, row := range map[string]struct {
+		acked, pushed bool
+		change        func(before *turn)
+		want          []Kind
+	}{
+		"both":                         {true, true, nil, nil},
+		"neither":                      {false, false, nil, nil},
+		"the ack alone":                {true, false, nil, []Kind{Order}},
+		"the push alone":               {false, true, nil, []Kind{Order}},
+		"the ack of another request":   {true, false, func(t *turn) { t.acking = 2 }, nil},
+		"the push after a stale token": {false, true, func(t *turn) { t.token = 2 }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newTaskBench(t)
+			before := b.turn(92, 1, 1)
+			before.acking = 1
+			b.of.turns = append(b.of.turns, before)
+			id, of := b.r.tasks.add(b.number, task{queue: chores, priority: 1}, 93*second, 0)
+			of.after = &heldTask{b.id, b.of, "7", before}
+			var shown []shownTask
+			if !row.acked {
+				shown = b.shows("claimed", 1, 1)
+			}
+			if row.pushed {
+				shown = append(shown, b.shows("ready", 0, 0)...)
+				shown[len(shown)-1].id, shown[len(shown)-1].name = id, "8"
+			}
+			if row.change != nil {
+				row.change(before)
+			}
+			b.r.checkChainsLocked(shown)
+			b.finds(row.want...)
+		})
+	}
+}
+
+func TestCountersAreExactAfterACleanStop(t *testing.T) {
+	for name, row := range map[string]struct {
+		killed int64
+		n      int64
+		want   []Kind
+	}{
+		"as answered":                   {0, 7, nil},
+		"one of them forgotten":         {0, 6, []Kind{Counters}},
+		"with one that had no reply":    {0, 8, nil},
+		"more than were sent":           {0, 9, []Kind{Counters}},
+		"as before a kill":              {94, 6, nil},
+		"as long before a kill":         {97, 6, []Kind{Counters}},
+		"less than were there before":   {94, 4, []Kind{Counters}},
+		"more than were sent at a kill": {94, 9, []Kind{Counters}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newTaskBench(t)
+			acks := counterName{jobs, "acked"}
+			b.r.tasks.counters[acks] = &counter{found: 5}
+			b.r.tasks.counts(acks, 5)
+			b.r.tasks.counted(acks, 2, 1, 92*second)
+			b.r.tasks.counted(acks, 2, 1, 95*second)
+			b.r.tasks.killed = row.killed * second
+			b.r.checkCounters(jobs, map[string]any{"acked": row.n})
+			b.finds(row.want...)
+		})
+	}
+}
+
+func TestACleanStopCarriesOutNothingThatItGivesUp(t *testing.T) {
+	b := newTaskBench(t)
+	b.link = &link{conn: new(net.TCPConn)}
+	b.add(b.claim([]string{jobs}, 3, maxLease, 10))
+	b.add(b.push())
+	if n := b.hangUp(stop); n != 0 || b.r.tasks.lost != 0 {
+		t.Errorf("%d requests were unanswered, and %d claims lost", n, b.r.tasks.lost)
+	}
+	b.r.checkCounters(chores, map[string]any{"pushed": int64(1)})
+	b.r.checkCounters(jobs, map[string]any{"pushed": int64(1)})
+	b.finds(Counters)
 }
 
 func TestARestartKeepsAClaimThatIsStillThere(t *testing.T) {

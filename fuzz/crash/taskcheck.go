@@ -3,6 +3,7 @@ package crash
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,7 +24,7 @@ func (r *run) makeQueues(link *link) error {
 	replies, err := link.ask([][]string{
 		{"QSET", deadJobs, "max-attempts", "0"},
 		{"QSET", jobs, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most), "dead-letter", deadJobs},
-		{"QSET", chores, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most)},
+		{"QSET", chores, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most), "retain", decimal(retain)},
 	})
 	for _, reply := range replies {
 		if reply != replyOK {
@@ -51,30 +52,42 @@ func (r *run) checkTasks(all bool) error {
 	ask := [][]string{{"MULTI"}}
 	queues := []string{jobs, chores, deadJobs}
 	for _, queue := range queues {
-		ask = append(ask, []string{"QLIST", queue, "COUNT", decimal(atOnce)}, []string{"QGET", queue})
+		ask = append(ask, []string{"QLIST", queue, "COUNT", decimal(atOnce)}, []string{"QGET", queue}, []string{"QSTAT", queue})
 	}
 	asked := r.ledger.now()
 	replies, err := link.ask(append(ask, []string{"EXEC"}))
 	if err != nil {
 		return err
 	}
-	came := r.ledger.now()
 	v, _ := parseReply(replies[len(replies)-1])
 	answers, _ := v.([]any)
-	if len(answers) != 2*len(queues) {
+	if len(answers) != 3*len(queues) {
 		r.report(Corrupt, "the reply to a look at the work queues is %.300q", replies[len(replies)-1])
 		return nil
 	}
 	var shown []shownTask
 	for i, queue := range queues {
-		if list, _ := answers[2*i].([]any); len(list) == 2 {
+		r.checkSettings(queue, pairs(answers[3*i+1]))
+		r.checkCounters(queue, pairs(answers[3*i+2]))
+		list, _ := answers[3*i].([]any)
+		for len(list) == 2 { // more pages have only tasks that are done
 			shown = append(shown, shownTasks(list[1])...)
-		} else {
-			r.report(Corrupt, "the list of %s is %.300q", queue, answers[2*i])
+			cursor, _ := list[0].(string)
+			if cursor == "0" {
+				break
+			}
+			replies, err := link.ask(one("QLIST", queue, "CURSOR", cursor, "COUNT", decimal(atOnce)))
+			if err != nil {
+				return err
+			}
+			v, _ := parseReply(replies[0])
+			list, _ = v.([]any)
 		}
-		r.checkSettings(queue, pairs(answers[2*i+1]))
+		if len(list) != 2 {
+			r.report(Corrupt, "the list of %s is %.300q", queue, list)
+		}
 	}
-	r.compareTasks(shown, asked, came)
+	r.compareTasks(shown, asked, r.ledger.now())
 	if !all {
 		return nil
 	}
@@ -84,7 +97,7 @@ func (r *run) checkTasks(all bool) error {
 // checkSettings compares the settings of a queue, and goes on from what was found.
 func (r *run) checkSettings(queue string, found map[string]any) {
 	t := r.tasks
-	letter, attempts := "", int64(maxAttempts)
+	letter, attempts, kept := "", int64(maxAttempts), int64(0)
 	most, _ := found["backoff-max"].(int64)
 	switch queue {
 	case jobs:
@@ -95,8 +108,10 @@ func (r *run) checkSettings(queue string, found map[string]any) {
 		t.settings = []int64{most}
 	case deadJobs:
 		attempts = 0
+	case chores:
+		kept = retain
 	}
-	if found["max-attempts"] != attempts || found["dead-letter"] != letter || attempts != 0 && found["backoff-min"] != int64(backoffMin) {
+	if found["max-attempts"] != attempts || found["dead-letter"] != letter || found["retain"] != kept || attempts != 0 && found["backoff-min"] != int64(backoffMin) {
 		r.report(Lost, "the settings of %s are %v", queue, found)
 	}
 }
@@ -106,7 +121,8 @@ func (r *run) compareTasks(shown []shownTask, asked, came int64) {
 	t := r.tasks
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	there := map[ID]*task{}
+	r.checkChainsLocked(shown)
+	there, alive := map[ID]*task{}, 0
 	for i := range shown {
 		s := &shown[i]
 		of, broken := t.knownLocked(s)
@@ -120,30 +136,90 @@ func (r *run) compareTasks(shown []shownTask, asked, came int64) {
 		}
 		there[s.id] = of
 		last := of.turns[len(of.turns)-1]
+		if s.state == "done" {
+			r.checkDone(of, last, s, asked)
+			of.turns, of.pushed = []*turn{last}, true
+			continue
+		}
+		alive++
 		if surely, _ := of.ended(); surely {
 			r.report(Returned, "task %v is %s again after its ack", s.id, s.state)
 		}
 		t.unseen += r.checkShown(of, last, s, asked, came)
-		if s.token != last.token || s.token == 0 {
+		first := r.firstTurn(last, s, came)
+		if s.token == last.token && s.token != 0 {
+			*last = *first // a client may hold it; what had no reply was not carried out, or shows
+		} else {
 			last.refuse(came)
-			last = r.firstTurn(last, s, came)
+			last = first
 		}
 		of.turns, of.pushed = []*turn{last}, true
 	}
 	for id, of := range t.all {
-		if _, ended := of.ended(); there[id] == nil && of.pushed && !ended {
+		last := of.turns[len(of.turns)-1]
+		switch _, ended := of.ended(); {
+		case there[id] != nil:
+		case of.pushed && !ended:
 			r.report(Lost, "task %v (%s) of %s is gone", id, of.name, of.queue)
+		case last.acked && came < last.goneAt-int64(clockSlack):
+			r.report(Lost, "task %v (%s) of %s is gone %d ms before its time after the ack", id, of.name, of.queue, (last.goneAt-came)/1e6)
 		}
 	}
 	r.checkUnseenLocked()
-	t.all, t.alive, t.lost, t.unseen = there, len(there), 0, 0
+	t.all, t.alive, t.lost, t.unseen = there, alive, 0, 0
 	clear(t.harvests)
 	clear(t.redrives)
 }
 
-// firstTurn is what is known of a task that a restart shows, and whose last claim ended.
+// checkDone compares a task that is done in a list with its last turn, and enters that it is.
+func (r *run) checkDone(of *task, last *turn, s *shownTask, asked int64) {
+	const slack = int64(clockSlack)
+	surely, maybe := of.ended()
+	end := r.nanos(s.expires)
+	switch {
+	case s.queue != chores || !maybe:
+		r.report(Lost, "task %v is done in %s, and nobody acknowledged it", s.id, s.queue)
+	case s.attempt != last.attempt:
+		r.report(Attempts, "task %v is done at attempt %d after %d", s.id, s.attempt, last.attempt)
+	case end < asked-slack || surely && (end < last.goneAt-slack || end > last.goneBy+slack):
+		r.report(Stuck, "task %v, which is done, stays until %d ms after it was asked for", s.id, (end-asked)/1e6)
+	}
+	last.acked, last.acking, last.goneAt, last.goneBy = true, 0, end, end
+}
+
+// checkChainsLocked compares both halves of each transaction without a reply that acknowledges a
+// task and pushes another.
+func (r *run) checkChainsLocked(shown []shownTask) {
+	there := map[ID]*shownTask{}
+	for i := range shown {
+		there[shown[i].id] = &shown[i]
+	}
+	for id, of := range r.tasks.all {
+		h := of.after
+		if of.pushed || h == nil || r.tasks.all[h.id] != h.of {
+			continue
+		}
+		acks := 0 // that may have ended the one before, besides those with a reply
+		for _, at := range h.of.turns {
+			acks += at.acking
+		}
+		pushed, before := there[id] != nil || len(of.turns) > 1, there[h.id]
+		surely, _ := h.of.ended()
+		switch gone := before == nil || before.state == "done"; {
+		case gone && !surely && acks == 1 && !pushed:
+			r.report(Order, "task %v was acknowledged, and %v not pushed in the same transaction", h.id, id)
+		case !gone && before.token == h.turn.token && pushed:
+			r.report(Order, "task %v was pushed, and %v not acknowledged in the same transaction", id, h.id)
+		}
+	}
+}
+
+// firstTurn is what is known of a task that a restart shows.
 func (r *run) firstTurn(last *turn, s *shownTask, came int64) *turn {
-	first := &turn{token: max(s.token, last.token), attempt: s.attempt, asked: came, came: came, returned: s.token == 0}
+	first := &turn{
+		token: max(s.token, last.token), attempt: s.attempt, asked: came, came: came, returned: s.token == 0,
+		progress: s.progress,
+	}
 	if s.token != 0 {
 		first.ends, first.endsBy, first.told = r.nanos(s.leaseEnd), r.nanos(s.leaseEnd), s.leaseEnd
 	}
@@ -181,6 +257,10 @@ func (r *run) checkShown(of *task, last *turn, s *shownTask, asked, came int64) 
 		r.report(Lost, "task %v is %s and lost its claim, whose lease ends in %d ms", s.id, s.state, (last.ends-came)/1e6)
 	case !s.dead() && last.died != 0 && !r.tasks.redrives.between(of.queue, last.died, came):
 		r.report(Returned, "task %v is %s after its death", s.id, s.state)
+	case last.reasoned && unseen == 0 && !redriven && !strings.HasSuffix(s.reason, nackReason):
+		r.report(Lost, "task %v came back for the reason %q instead of %q", s.id, s.reason, nackReason)
+	case (s.queue == deadJobs) != (s.origin == jobs):
+		r.report(Lost, "task %v is in %s and has the origin %q", s.id, s.queue, s.origin)
 	}
 	switch s.state {
 	case "claimed":
@@ -225,12 +305,12 @@ func (r *run) workOff(link *link) error {
 	for left := r.tasks.left(); len(left) > 0 && time.Now().Before(until); left = r.tasks.left() {
 		c.redrive(jobs, atOnce)
 		c.redrive(chores, atOnce)
-		c.claim([]string{jobs, chores}, maxHeld, lease, 20)
+		c.add(c.claim([]string{jobs, chores}, maxHeld, lease, 20))
 		if err := c.perform(); err != nil {
 			return err
 		}
 		for h := range slices.Values(append(c.held, c.forgotten...)) {
-			c.ack(h)
+			c.add(c.ack(h))
 		}
 		c.held, c.forgotten = nil, nil
 		if err := c.perform(); err != nil {
@@ -259,12 +339,18 @@ func (t *tasks) left() []ID {
 	return slices.Sorted(slices.Values(left))
 }
 
-// restart forgets all tasks but these.
+// restart forgets all tasks but these, and those that may be kept after their acks.
 func (t *tasks) restart(left []ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.all, func(id ID, _ *task) bool { return !slices.Contains(left, id) })
-	t.alive, t.unseen = len(t.all), 0
+	maps.DeleteFunc(t.all, func(id ID, of *task) bool {
+		if of.queue == chores {
+			of.turns = of.turns[len(of.turns)-1:]
+			return false
+		}
+		return !slices.Contains(left, id)
+	})
+	t.alive, t.unseen = len(left), 0
 	clear(t.harvests)
 	clear(t.redrives)
 }

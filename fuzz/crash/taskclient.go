@@ -8,10 +8,14 @@ import (
 
 // taskOp is one request of a taskClient.
 type taskOp struct {
-	args   []string
-	answer func(reply any)
-	claims int64 // how many tasks it may claim
-	waits  bool
+	args    []string
+	answer  func(reply any)
+	claims  int64 // how many tasks it may claim
+	waits   bool
+	counter counterName // that it adds to, if it counts
+	counts  int64
+	of      *task   // that it pushes
+	next    *taskOp // a second command, which is sent with it as a transaction
 }
 
 // heldTask is a claim that a client knows.
@@ -52,9 +56,17 @@ func (c *taskClient) work() { c.follow("a client of the work queue", c.build, c.
 
 func (c *taskClient) hangUp(end endKind) int {
 	c.link.conn.Close()
-	c.lose()
 	left := c.unanswered()
-	if end == stop && len(left) > 0 && left[0].waits {
+	if end != stop {
+		c.lose()
+		return len(left)
+	}
+	for _, op := range left { // a clean stop carries out what it answers, and nothing else
+		for o := &op; o != nil; o = o.next {
+			c.r.tasks.counts(o.counter, -o.counts)
+		}
+	}
+	if len(left) > 0 && left[0].waits {
 		return 0
 	}
 	return len(left)
@@ -107,15 +119,31 @@ func (c *taskClient) die() {
 
 // answer reads the reply to the next request.
 func (c *taskClient) answer() error {
-	reply, err := c.link.receiveReply()
+	op := &c.ops[c.done]
+	replies := 1
+	if op.next != nil {
+		replies = 4 // of MULTI, two commands, EXEC
+	}
+	var reply string
+	var err error
+	for ; replies > 0 && err == nil; replies-- {
+		reply, err = c.link.receiveReply()
+	}
 	switch {
-	case err != nil && c.ops[c.done].waits:
+	case err != nil && op.waits:
 		return fmt.Errorf("%w: %w", errGivenUp, err)
 	case err != nil:
 		return err
 	}
 	v, _ := parseReply(reply)
-	c.ops[c.done].answer(v)
+	if op.next == nil {
+		op.answer(v)
+	} else if all, _ := v.([]any); len(all) == 2 {
+		op.answer(all[0])
+		op.next.answer(all[1])
+	} else {
+		c.unexpected(op.args, v)
+	}
 	c.r.taskOps.Add(1)
 	c.done++
 	return nil
@@ -137,7 +165,16 @@ func (c *taskClient) perform() error {
 
 // add adds a request to the pipeline.
 func (c *taskClient) add(op taskOp) {
-	c.link.addCommand(op.args...)
+	if op.next != nil {
+		c.link.addCommand("MULTI")
+	}
+	for o := &op; o != nil; o = o.next {
+		c.link.addCommand(o.args...)
+		c.r.tasks.counts(o.counter, o.counts)
+	}
+	if op.next != nil {
+		c.link.addCommand("EXEC")
+	}
 	c.ops = append(c.ops, op)
 }
 

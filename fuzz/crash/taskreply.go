@@ -50,7 +50,8 @@ type shownTask struct {
 	queue, key, state          string
 	priority, attempt          int64
 	token, leaseEnd, notBefore int64
-	progress                   int64
+	progress, expires          int64
+	reason, origin             string
 }
 
 // shownTasks reads an array of packets.
@@ -65,7 +66,7 @@ func shownTasks(v any) []shownTask {
 			name: text("id"), queue: text("queue"), key: text("key"), state: text("state"),
 			priority: number("priority"), attempt: number("attempt"),
 			token: number("token"), leaseEnd: number("lease-end"), notBefore: number("not-before"),
-			progress: number("progress"),
+			progress: number("progress"), expires: number("expires"), reason: text("reason"), origin: text("origin"),
 		}
 		s.id, s.whole = parsePayload([]byte(text("payload")))
 		all = append(all, s)

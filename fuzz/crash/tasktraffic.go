@@ -15,11 +15,16 @@ func (c *taskClient) choose() {
 		c.redrive([]string{jobs, chores}[rare%2], 1+c.rng.Int64N(50))
 	case rare < 40 && c.number == taskPart:
 		c.set()
+	case n < 230 && c.r.tasks.len() < maxTasks:
+		c.add(c.push())
 	case n < 250 && c.r.tasks.len() < maxTasks:
-		c.push()
+		claim := c.claim([]string{jobs, chores}, 1, maxLease, 0)
+		push := c.push()
+		claim.next = &push
+		c.add(claim)
 	case n < 500:
-		c.claim([]string{[]string{jobs, chores}[n%2], []string{jobs, chores}[n/2%2]}, 1+c.rng.Int64N(4),
-			30+c.rng.Int64N(maxLease-30), c.rng.Int64N(20))
+		c.add(c.claim([]string{[]string{jobs, chores}[n%2], []string{jobs, chores}[n/2%2]}, 1+c.rng.Int64N(4),
+			30+c.rng.Int64N(maxLease-30), c.rng.Int64N(20)))
 	case len(c.forgotten) > 0 && n%8 == 0:
 		at := c.rng.IntN(len(c.forgotten))
 		c.finish(c.forgotten[at])
@@ -37,31 +42,37 @@ func (c *taskClient) choose() {
 			c.finish(h)
 		}
 	default:
-		c.claim([]string{jobs, chores}, 1, maxLease, 0)
+		c.add(c.claim([]string{jobs, chores}, 1, maxLease, 0))
 	}
 }
 
 // finish ends a claim in one of the ways.
 func (c *taskClient) finish(h *heldTask) {
 	switch n := c.rng.IntN(100); {
-	case n < 50:
-		c.ack(h)
+	case n < 40:
+		c.add(c.ack(h))
+	case n < 50 && c.r.tasks.len() < maxTasks:
+		ack, push := c.ack(h), c.push()
+		push.of.after = h
+		ack.next = &push
+		c.add(ack)
 	case n < 60 && len(c.held) > 0:
 		at := c.rng.IntN(len(c.held))
 		other := c.held[at]
 		if other.of.queue != h.of.queue {
-			c.ack(h)
+			c.add(c.ack(h))
 			break
 		}
 		c.held = slices.Delete(c.held, at, at+1)
 		c.leave(other)
-		c.ack(h, other)
+		c.add(c.ack(h, other))
 	default:
 		c.nack(h, n > 95)
 	}
 }
 
-func (c *taskClient) push() {
+// push makes the push of a new task.
+func (c *taskClient) push() taskOp {
 	made := task{queue: []string{jobs, chores}[c.rng.IntN(2)], priority: 1 + c.rng.Int64N(5)}
 	delay := int64(0)
 	if c.rng.IntN(5) == 0 {
@@ -78,38 +89,43 @@ func (c *taskClient) push() {
 	if delay != 0 {
 		args = append(args, "DELAY", decimal(delay))
 	}
-	c.add(taskOp{args: args, answer: func(reply any) {
+	pushes := counterName{of.queue, "pushed"}
+	return taskOp{args: args, of: of, counter: pushes, counts: 1, answer: func(reply any) {
 		name, ok := reply.(string)
 		if !ok {
 			c.unexpected(args, reply)
 			return
 		}
+		c.r.tasks.counted(pushes, 1, 1, c.r.ledger.now())
 		c.r.tasks.acknowledge(of, name, c.r.ledger.now(), delay)
-	}})
+	}}
 }
 
-// claim claims tasks of the first queue that has any, for a lease in milliseconds. It waits for
-// them so long, if that is not 0.
-func (c *taskClient) claim(queues []string, count, lease, block int64) {
+// claim makes the claim of tasks of the first queue that has any, for a lease in milliseconds. It
+// waits for them so long, if that is not 0.
+func (c *taskClient) claim(queues []string, count, lease, block int64) taskOp {
 	args := append(append([]string{"QCLAIM"}, queues...), "COUNT", decimal(count), "LEASE", decimal(lease),
 		"CONSUMER", fmt.Sprint("worker-", c.number))
 	if block != 0 {
 		args = append(args, "BLOCK", decimal(block))
 	}
 	asked, floor := c.r.ledger.now(), c.r.tasks.floor()
-	c.add(taskOp{args: args, claims: count, waits: block != 0, answer: func(reply any) { c.took(args, reply, asked, floor, lease) }})
+	return taskOp{args: args, claims: count, waits: block != 0, answer: func(reply any) { c.took(args, reply, asked, floor, lease) }}
 }
 
-// ack acknowledges tasks of one queue.
-func (c *taskClient) ack(all ...*heldTask) {
+// ack makes the ack of tasks of one queue.
+func (c *taskClient) ack(all ...*heldTask) taskOp {
 	args := []string{"QACK", all[0].of.queue}
 	for _, h := range all {
 		args = append(args, h.name, decimal(h.turn.token))
 		h.turn.acking++
 	}
 	asked := c.r.ledger.now()
-	c.add(taskOp{args: args, answer: func(reply any) {
+	acks := counterName{all[0].of.queue, "acked"}
+	return taskOp{args: args, counter: acks, counts: int64(len(all)), answer: func(reply any) {
 		n, answered := reply.(int64)
+		now := c.r.ledger.now()
+		c.r.tasks.counted(acks, int64(len(all)), n, now)
 		switch {
 		case len(all) == 1 && c.refusedBy(args, reply, all[0]):
 			all[0].turn.acking--
@@ -120,20 +136,25 @@ func (c *taskClient) ack(all ...*heldTask) {
 				c.good("an ack", h, asked)
 				h.turn.acked = true
 				h.turn.acking--
+				if h.of.queue == chores {
+					h.turn.goneAt, h.turn.goneBy = asked+retain*1e6, now+retain*1e6
+				}
 				c.r.tasks.finish()
 			}
 		case n == 0:
 			for _, h := range all {
-				h.turn.refuse(c.r.ledger.now())
+				h.turn.refuse(now)
 				h.turn.acking--
 			}
 		}
-	}})
+	}}
 }
+
+const nackReason = "it failed"
 
 // nack returns a task, at times with a delay of its own, or lets it die.
 func (c *taskClient) nack(h *heldTask, dead bool) {
-	args := []string{"QNACK", h.of.queue, h.name, decimal(h.turn.token), "REASON", "it failed"}
+	args := []string{"QNACK", h.of.queue, h.name, decimal(h.turn.token), "REASON", nackReason}
 	backoff := int64(backoffMin) << max(0, h.turn.attempt-1)
 	least, most := backoff*9/10-1, backoff*11/10+1
 	switch {
@@ -149,15 +170,18 @@ func (c *taskClient) nack(h *heldTask, dead bool) {
 	t.returning++
 	t.notAfter = never
 	t.dead = t.dead || dead
-	c.add(taskOp{args: args, answer: func(reply any) {
+	nacks := counterName{h.of.queue, "nacked"}
+	c.add(taskOp{args: args, counter: nacks, counts: 1, answer: func(reply any) {
 		t.returning--
 		if c.refusedBy(args, reply, h) {
+			c.r.tasks.counts(nacks, -1)
 			t.notAfter = before
 			t.dead = t.dead && t.died != 0
 			return
 		}
+		c.r.tasks.counted(nacks, 1, 1, c.r.ledger.now())
 		c.good("a nack", h, asked)
-		t.returned = true
+		t.returned, t.reasoned = true, true
 		dies := dead || t.attempt >= maxAttempts
 		switch state := fmt.Sprint(reply); {
 		case dies && (state == "dead" || state == "ready" && h.of.queue == jobs):

@@ -19,6 +19,7 @@ type turn struct {
 	acking    int  // of acks
 	returning int  // of nacks
 	returned  bool // it is no claim, or no more
+	reasoned  bool // and the client said why
 	acked     bool
 	refused   int64 // when a token was refused
 
@@ -26,6 +27,8 @@ type turn struct {
 	notAfter  int64 // and until then at most; 0: it is not delayed
 	dead      bool  // the client asked for its death
 	died      int64 // it was dead some time after this
+
+	goneAt, goneBy int64 // an acknowledged task is kept until some moment between these; 0: it is not
 }
 
 // never is a moment that no run reaches.

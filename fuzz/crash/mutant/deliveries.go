@@ -58,21 +58,77 @@ func tokenRepeated(s *store) {
 	}
 }
 
-// leaseWithoutEnd lets leases that a restart finds go on for a long time.
-func leaseWithoutEnd(s *store) {
+// forgetOf changes what a start sees of the packets in a state.
+func forgetOf(s *store, state storage.DeliveryState, change func(d *storage.Delivery)) {
 	s.delivery = func(d *storage.Delivery) {
-		if d.State == storage.Claimed {
-			d.Until += time.Hour.Milliseconds()
+		if d.State == state {
+			change(d)
 		}
 	}
 }
 
-// deathForgotten lets the dead be ready again after a start.
-func deathForgotten(s *store) {
-	s.delivery = func(d *storage.Delivery) {
-		if d.State == storage.Dead {
-			d.State = storage.Waiting
+// doneNotKept leaves out the put of one packet in 16 that is done. Its queue would keep it.
+func doneNotKept(s *store) {
+	s.unchecked = true
+	n := 0
+	s.edit = func(ops []storage.Op) []storage.Op {
+		done := map[uint64]bool{} // by identity
+		for _, op := range ops {
+			if op.Kind == storage.OpPutDelivery && op.Delivery.State == storage.Done {
+				n++
+				done[op.Delivery.Identity] = n%16 == 0
+			}
 		}
+		return slices.DeleteFunc(ops, func(op storage.Op) bool { return op.Kind == storage.OpPut && done[op.ID.Seq] })
+	}
+}
+
+// extensionForgotten leaves out what is written of a claim after its first lease end.
+func extensionForgotten(s *store) {
+	tokens := map[uint64]uint64{} // by identity
+	s.edit = func(ops []storage.Op) []storage.Op {
+		return slices.DeleteFunc(ops, func(op storage.Op) bool {
+			if op.Kind != storage.OpPutDelivery || op.Delivery.State != storage.Claimed {
+				return false
+			}
+			again := tokens[op.Delivery.Identity] == op.Delivery.Token
+			tokens[op.Delivery.Identity] = op.Delivery.Token
+			return again
+		})
+	}
+}
+
+// countersForgotten never writes what a queue has counted.
+func countersForgotten(s *store) {
+	s.edit = func(ops []storage.Op) []storage.Op {
+		for i := range ops {
+			ops[i].Queue.Counters = storage.Counters{}
+		}
+		return ops
+	}
+}
+
+// pushAfterAck writes the packets that a batch brings, with all that was tried with them, in a
+// transaction of their own a little after what it does to others.
+func pushAfterAck(s *store) {
+	s.unchecked = true
+	last := uint64(0) // the highest sequence that there was
+	s.apply = func(b *storage.Batch) error {
+		var pushes, others []storage.Op
+		before := last
+		for _, op := range s.ops(b) {
+			last = max(last, op.ID.Seq)
+			if max(op.ID.Seq, op.Delivery.Identity, op.Note.Identity) > before {
+				pushes = append(pushes, op)
+			} else {
+				others = append(others, op)
+			}
+		}
+		if err := s.write(others); err != nil || len(pushes) == 0 {
+			return err
+		}
+		time.Sleep(late)
+		return s.write(pushes)
 	}
 }
 

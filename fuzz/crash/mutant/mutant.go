@@ -43,10 +43,18 @@ func faults() map[string]func(*store) {
 		"value-never-expires":  valueNeverExpires,
 		"attempt-lost":         attemptLost,
 		"token-repeated":       tokenRepeated,
-		"lease-without-end":    leaseWithoutEnd,
+		"lease-without-end":    func(s *store) { forgetOf(s, storage.Claimed, func(d *storage.Delivery) { d.Until += 3_600_000 }) },
 		"dead-and-ready":       deadAndReady,
-		"death-forgotten":      deathForgotten,
+		"death-forgotten":      func(s *store) { forgetOf(s, storage.Dead, func(d *storage.Delivery) { d.State = storage.Waiting }) },
 		"ack-forgotten":        ackForgotten,
+		"delay-forgotten":      func(s *store) { forgetOf(s, storage.Waiting, func(d *storage.Delivery) { d.Until = 0 }) },
+		"origin-forgotten":     func(s *store) { forgetOf(s, storage.Waiting, func(d *storage.Delivery) { d.Origin = 0 }) },
+		"done-forgotten":       func(s *store) { forgetOf(s, storage.Done, func(d *storage.Delivery) { d.State = storage.Waiting }) },
+		"done-not-kept":        doneNotKept,
+		"notes-forgotten":      func(s *store) { s.edit = without(storage.OpPutNote) },
+		"extension-forgotten":  extensionForgotten,
+		"counters-forgotten":   countersForgotten,
+		"push-after-ack":       pushAfterAck,
 	}
 }
 
