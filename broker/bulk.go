@@ -157,7 +157,7 @@ func Harvest(name []byte, older int64) *Bulk {
 // returns ErrNoOrigin if no packet could be redriven.
 func Redrive(name []byte, count int, to []byte) *Bulk {
 	room := func(_ *Tx, _ *queue, p index.Packet) Room {
-		return Room{Records: 4, Bytes: int(p.Size) + len(to) + MaxConsumer, Deletes: 1}
+		return Room{Records: 4, Bytes: weight(p) + len(to) + MaxConsumer, Deletes: 1}
 	}
 	return &Bulk{
 		queue: name, states: []State{Dead, Delayed, Ready}, most: count, room: room,
@@ -280,7 +280,7 @@ func (tx *Tx) MoveRoom(name []byte, ids []ID, to []byte) Room {
 	}
 	room := Room{Records: 1, Bytes: len(to)}
 	for _, p := range tx.movable(q, ids) {
-		room = room.Plus(Room{Records: 1, Bytes: int(p.Size), Deletes: 1})
+		room = room.Plus(Room{Records: 1, Bytes: weight(p), Deletes: 1})
 	}
 	return room
 }
@@ -327,5 +327,5 @@ func (tx *Tx) PriorityRoom(name []byte, id ID) Room {
 	if !ok {
 		return Room{}
 	}
-	return Room{Records: 1, Bytes: int(p.Size), Deletes: 1}
+	return Room{Records: 1, Bytes: weight(p), Deletes: 1}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -435,5 +436,60 @@ func TestADroppedQueueLeavesNoDeliveryStates(t *testing.T) {
 				return nil
 			})
 		})
+	}
+}
+
+func TestTagsCountInWhatACallBrings(t *testing.T) {
+	for _, cached := range []bool{true, false} {
+		w := newWork(t)
+		s := broker.DefaultSettings()
+		s.Retain = 60_000
+		w.set(s)
+		var list []broker.ID
+		for range 200 { // together more than a batch takes
+			list = append(list, w.add(broker.PushRequest{
+				Payload: []byte("x"), Tags: []broker.PacketTag{{Name: "a", Value: strings.Repeat("v", 15_000)}},
+			}))
+		}
+		if !cached {
+			w.restart()
+		}
+		q, other := []byte("q"), []byte("other")
+		move := func(tx *broker.Tx) error {
+			return tx.Atomic(tx.MoveRoom(q, list, other), func() error {
+				_, err := tx.MovePackets(q, list, other)
+				return err
+			})
+		}
+		duplicate := func(tx *broker.Tx) error {
+			return tx.Atomic(tx.CopyRoom(q, other), func() error {
+				_, err := tx.Copy(q, other)
+				return err
+			})
+		}
+		var receipts []broker.Receipt
+		ack := func(tx *broker.Tx) error {
+			return tx.Atomic(tx.AckRoom(q, receipts), func() error {
+				_, err := tx.Ack(q, receipts)
+				return err
+			})
+		}
+		for name, fn := range map[string]func(*broker.Tx) error{"move": move, "copy": duplicate} {
+			if err := call(w.b, fn); !errors.Is(err, broker.ErrTooLargeForBatch) {
+				t.Fatalf("a %s of 200 packets gave %v", name, err)
+			}
+		}
+		for _, j := range w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: 200}}) {
+			receipts = append(receipts, broker.Receipt{ID: j.ID, Token: j.Token})
+		}
+		if err := call(w.b, ack); !errors.Is(err, broker.ErrTooLargeForBatch) {
+			t.Fatalf("the end of 200 claims gave %v", err)
+		}
+		receipts = receipts[:50]
+		if err := call(w.b, ack); err != nil {
+			t.Fatal(err)
+		}
+		w.barrier()
+		w.close()
 	}
 }

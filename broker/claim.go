@@ -257,8 +257,8 @@ func (tx *Tx) AckRoom(name []byte, receipts []Receipt) Room {
 		return room
 	}
 	for _, r := range receipts {
-		if p, _, ok := tx.b.claimed(q, r); ok {
-			room = room.Plus(Room{Records: 2, Bytes: int(p.Size)})
+		if p, d, ok := tx.b.claimed(q, r); ok {
+			room = room.Plus(Room{Records: 2, Bytes: weight(p) + len(tx.b.workers.name(d.Consumer))})
 		}
 	}
 	return room

@@ -58,6 +58,13 @@ func (tx *Tx) copySize(from, to []byte) Room {
 	if q := b.listNamed(from); q != nil {
 		n := b.ix.Counts(q.ix)
 		r = r.Plus(Room{Records: n.Len(), Bytes: int(n.Bytes)})
+		if n.Ready > b.limits.MaxOps { // no batch takes so many
+			return r
+		}
+		b.scratch = b.ix.Next(q.ix, index.Selection{}, 0, n.Ready, b.scratch[:0])
+		for _, p := range b.scratch {
+			r.Bytes += int(p.Extra)
+		}
 	}
 	return r
 }

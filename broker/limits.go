@@ -79,7 +79,6 @@ const (
 	keepScratch     = 1 << 16 // packets of a large call for which memory is kept
 	packetOverhead  = 16      // bytes that a packet of a reply counts for besides key and payload
 	batchesInFlight = 4       // open, committing, completing, and one to swap
-	tagOverhead     = 10      // bytes that a tag counts for besides name and value
 	replyOverhead   = 8       // bytes that a reply counts for besides its packets
 	readAhead       = 512     // neighbours read with a payload that was not cached
 	readAheadBytes  = 1 << 20 // and how large they may be together

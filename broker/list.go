@@ -87,7 +87,7 @@ func (tx *Tx) Range(c *Consumer, name []byte, from, n int, tag Tag) error {
 	if n > 0 {
 		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
 		for _, p := range b.scratch {
-			bytes += int(p.Size)
+			bytes += weight(p)
 		}
 		if err := tx.useReply(bytes + n*packetOverhead); err != nil {
 			return err
@@ -246,7 +246,7 @@ func (tx *Tx) LargestAt(name []byte, end End, n int) int {
 
 func largest(packets []index.Packet) (size int) {
 	for _, p := range packets {
-		size = max(size, int(p.Size))
+		size = max(size, weight(p))
 	}
 	return size
 }

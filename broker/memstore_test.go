@@ -200,7 +200,7 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 		m := storage.Meta{
 			Key: p.Key, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
 			Large: storage.IsLarge(len(p.Payload)), Identity: p.Identity, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
-			More: len(p.Tags) > 0 || p.Producer != "",
+			Extra: uint32(storage.ExtraBytes(p.Tags, p.Producer)),
 		}
 		if m.Key == nil {
 			m.Hash = storage.ValueHash(p.Payload)

@@ -24,7 +24,7 @@ func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID
 	op = b.moveRecord(q, p, id, expiry)
 	moved = p
 	moved.Queue, moved.Priority, moved.Seq, moved.Expiry = to.ix, id.Priority, id.Seq, expiry
-	moved.Flags = storage.Flags(expiry != 0, p.Flags&storage.FlagLarge != 0, p.Flags&storage.FlagMore != 0)
+	moved.Flags = storage.Flags(expiry != 0, p.Flags&storage.FlagLarge != 0)
 	if to == q && expiry == p.Expiry {
 		b.ix.Move(p.ID, id.Priority, id.Seq)
 	} else {
@@ -58,7 +58,7 @@ func (b *Broker) putLocated(at located, p index.Packet, to storage.PacketID, ide
 	identity = ownIdentity(identity, to.Seq)
 	switch {
 	case at.record == nil:
-		op = t.ops.PutLate(to, int(p.Size), expiry, p.Flags&storage.FlagLarge != 0)
+		op = t.ops.PutLate(to, weight(p), expiry, p.Flags&storage.FlagLarge != 0)
 		t.late = append(t.late, late{
 			op: int32(op), record: -1, from: at.from, entry: p.ID, seq: to.Seq, expiry: p.Expiry, identity: identity, expires: expiry,
 		})
@@ -104,6 +104,7 @@ func (b *Broker) entryOf(p index.Packet) index.Entry {
 		Key:      key,
 		Hash:     b.ix.Hash(p.ID),
 		Size:     p.Size,
+		Extra:    p.Extra,
 		Expiry:   p.Expiry,
 		Flags:    p.Flags,
 		State:    p.State,
@@ -111,6 +112,10 @@ func (b *Broker) entryOf(p index.Packet) index.Entry {
 		Delivery: b.ix.Delivery(p.ID),
 	}
 }
+
+// weight is about how many bytes a packet's record has, and not less but for what a room counts for
+// every record.
+func weight(p index.Packet) int { return int(p.Size) + int(p.Extra) }
 
 // key returns the key of a packet, nil if it has none. It is valid until the next call.
 func (b *Broker) key(p index.Packet) []byte {
@@ -136,10 +141,10 @@ func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd En
 	}
 	selection := index.Selection{End: fromEnd}
 	p, _ := b.ix.Best(q.ix, selection)
-	if err := tx.useReply(int(p.Size)); err != nil {
+	if err := tx.useReply(weight(p)); err != nil {
 		return false, err
 	}
-	target, err := tx.useList(to, Room{Records: 1, Bytes: int(p.Size), Deletes: 1})
+	target, err := tx.useList(to, Room{Records: 1, Bytes: weight(p), Deletes: 1})
 	if err != nil {
 		return false, err
 	}
@@ -152,7 +157,7 @@ func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd En
 		b.open.readAhead(q, selection)
 	}
 	b.open.records = append(b.open.records, record)
-	b.queueReply(c, first, replyPackets, tag, int(p.Size))
+	b.queueReply(c, first, replyPackets, tag, weight(p))
 	b.deliverQueue(target)
 	return true, nil
 }

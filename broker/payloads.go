@@ -48,7 +48,7 @@ func (b *Broker) planReadAhead(t *batch) {
 	b.scratch = b.ix.Next(t.missed.ix, t.missedSelection, 0, readAhead, b.scratch[:0])
 	bytes := 0
 	for _, p := range b.scratch {
-		if bytes += int(p.Size); bytes > readAheadBytes {
+		if bytes += weight(p); bytes > readAheadBytes {
 			return
 		}
 		// What this batch puts is not on disk yet, or is read anyway.

@@ -59,7 +59,7 @@ func (tx *Tx) useGroup(q *queue, s Selection) error {
 		if err := tx.use(Room{Deletes: 1}); err != nil {
 			return err
 		}
-		return tx.useReply(int(best.Size) + packetOverhead)
+		return tx.useReply(weight(best) + packetOverhead)
 	}
 	b.selectPackets(q, s, b.selection(s))
 	if err := tx.use(Room{Deletes: len(b.scratch)}); err != nil {
@@ -72,7 +72,7 @@ func (tx *Tx) useGroup(q *queue, s Selection) error {
 func (b *Broker) scratchBytes() int {
 	bytes := len(b.scratch) * packetOverhead
 	for _, p := range b.scratch {
-		bytes += int(p.Size)
+		bytes += weight(p)
 	}
 	return bytes
 }
@@ -122,7 +122,7 @@ func (b *Broker) popGroup(q *queue, s Selection, c *Consumer, tag Tag) bool {
 			b.ix.Remove(p.ID)
 		}
 		b.popRecord(q, p)
-		bytes += int(p.Size)
+		bytes += weight(p)
 	}
 	if len(b.open.misses) > 0 {
 		b.open.readAhead(q, selection)
@@ -148,7 +148,7 @@ func (b *Broker) popCount(q *queue, s index.Selection, n int, dst []index.Packet
 func (b *Broker) within(packets []index.Packet, l index.Limit) []index.Packet {
 	bytes := int64(0)
 	for i, p := range packets {
-		if bytes += int64(p.Size); i > 0 && bytes > l.Bytes {
+		if bytes += int64(weight(p)); i > 0 && bytes > l.Bytes {
 			return packets[:i]
 		}
 	}

@@ -63,7 +63,7 @@ func (tx *Tx) changePriority(q *queue, p index.Packet, r UpdatePriorityRequest) 
 	if isBare(p, r.Key) {
 		tx.moveBare(q, p, to, r.Key)
 	} else {
-		if err := tx.begin(Room{Records: 3, Bytes: int(p.Size)}); err != nil { // its payload may be a record
+		if err := tx.begin(Room{Records: 3, Bytes: weight(p)}); err != nil { // its payload may be a record
 			return err
 		}
 		b.move(q, p, q, to, Newest)
@@ -74,7 +74,7 @@ func (tx *Tx) changePriority(q *queue, p index.Packet, r UpdatePriorityRequest) 
 
 // isBare says that the index holds all of a packet that still matters, but when it was enqueued.
 func isBare(p index.Packet, key []byte) bool {
-	return p.Expiry == 0 && int(p.Size) == len(key) && p.Flags&storage.FlagMore == 0
+	return p.Expiry == 0 && int(p.Size) == len(key) && p.Extra == 0
 }
 
 // moveBare moves a bare packet without its record: most moves would have to read that from the

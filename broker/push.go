@@ -27,10 +27,7 @@ type PacketTag = storage.Tag
 // call is handed out, whoever made that. The request's bytes are copied. It returns the packet's
 // id.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
-	size := len(r.Queue) + len(r.Key) + len(r.Payload) + len(r.Producer)
-	for _, t := range r.Tags {
-		size += len(t.Name) + len(t.Value) + tagOverhead
-	}
+	size := len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer)
 	if size > tx.b.limits.record {
 		return 0, fmt.Errorf("%w: queue name, key and payload have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
 	}
@@ -115,10 +112,11 @@ func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op
 		Key:      p.Key,
 		Hash:     hash,
 		Size:     uint32(len(p.Key) + len(p.Payload)),
+		Extra:    uint32(storage.ExtraBytes(p.Tags, p.Producer)),
 		Identity: p.Identity,
 		Expiry:   p.Expiry,
 		Until:    p.NotBefore,
-		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload)), len(p.Tags) > 0 || p.Producer != ""),
+		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload))),
 		Ref:      b.cache.add(id.Seq, b.open.ops.Record(op)),
 	}
 }

@@ -45,7 +45,7 @@ func (b *Broker) planInsert(q *queue, length, at, size int) insertion {
 			b.scratch = b.scratch[:i]
 			break
 		}
-		n.room = n.room.Plus(Room{Records: 1, Bytes: int(p.Size), Deletes: 1})
+		n.room = n.room.Plus(Room{Records: 1, Bytes: weight(p), Deletes: 1})
 	}
 	n.moved = b.scratch
 	return n
@@ -136,7 +136,7 @@ func (b *Broker) planTrim(q *queue, length, from, n int) trimming {
 		}
 		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
 		for _, p := range b.scratch {
-			t.room.Bytes += int(p.Size)
+			t.room.Bytes += weight(p)
 		}
 		if gone > b.limits.group || b.limits.check(t.room) == nil {
 			t.packets = b.scratch

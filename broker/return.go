@@ -68,7 +68,7 @@ func (tx *Tx) NackRoom(name []byte, r Receipt, n Nack) Room {
 func returnRoom(q *queue, p index.Packet, dies bool, reason int) Room {
 	room := Room{Records: 2, Bytes: 2*MaxConsumer + reason}
 	if s := settingsOf(q); dies && len(s.DeadLetter) > 0 {
-		room = room.Plus(Room{Records: 2, Bytes: int(p.Size) + len(s.DeadLetter), Deletes: 1})
+		room = room.Plus(Room{Records: 2, Bytes: weight(p) + len(s.DeadLetter), Deletes: 1})
 	}
 	return room
 }

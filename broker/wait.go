@@ -104,7 +104,7 @@ func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
 // largestEnd is the size of the larger of the packets at the two ends of q; newest is one of them.
 func (b *Broker) largestEnd(q *queue, newest index.Packet) int {
 	oldest, _ := b.ix.Best(q.ix, index.Selection{End: index.Oldest})
-	return int(max(newest.Size, oldest.Size))
+	return max(weight(newest), weight(oldest))
 }
 
 // expireWaits ends the waits whose deadline is due. It returns false if the batch was full before

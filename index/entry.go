@@ -42,6 +42,7 @@ type Entry struct {
 	Key      []byte // nil: no group; empty: a key like any other. Copied
 	Hash     uint64 // of the value, for FindValue; 0: unknown. A packet with a key keeps none
 	Size     uint32 // counted in Counts.Bytes and Limit.Bytes
+	Extra    uint32 // bytes beyond Size, counted in Limit.Bytes. Kept as Extra says
 	Flags    uint8  // the caller's own
 	// Identity is the packet's own number, which it keeps wherever it goes; 0: it is Seq. No two
 	// packets of an index have the same.
@@ -66,6 +67,7 @@ type Packet struct {
 	Expiry   int64 // Unix milliseconds, 0 for none
 	Until    int64 // of the state, as of SetState; 0 for none
 	Size     uint32
+	Extra    uint32 // at least that of Entry, and at most half as much again, or 64
 	Flags    uint8
 	State    State
 	Stored   uint8  // as of Delivery
@@ -86,7 +88,30 @@ type entry struct {
 	state      State
 	flags      uint8
 	moved      bool // its identity is not its sequence, see identities.go
+	extra      uint8
 }
+
+// packExtra keeps bytes beyond the size of a packet in one byte, rounded up to 64, 96, 128, 192, …:
+// so they cost no memory. What is too much for it, over 3 GiB, is kept as the most.
+func packExtra(n uint32) (packed uint8) {
+	for packed < maxExtra && unpackExtra(packed) < n {
+		packed++
+	}
+	return packed
+}
+
+// unpackExtra returns what packExtra has kept.
+func unpackExtra(packed uint8) uint32 {
+	if packed == 0 {
+		return 0
+	}
+	return uint32(2+(packed-1)&1) << (5 + (packed-1)/2)
+}
+
+const maxExtra = 52
+
+// weight is what the packet counts for in Limit.Bytes.
+func (e *entry) weight() int64 { return int64(e.size) + int64(unpackExtra(e.extra)) }
 
 func (e *entry) freeLink() *uint32 { return &e.next }
 

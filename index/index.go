@@ -55,7 +55,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 	if e.Identity != 0 {
 		x.setIdentity(id, p, e.Identity)
 	}
-	p.priority, p.size = e.Priority, e.Size
+	p.priority, p.size, p.extra = e.Priority, e.Size, packExtra(e.Extra)
 	p.ref, p.flags = e.Ref, e.Flags
 	p.state = max(e.State, Ready)
 	if p.state == Ready && e.Until > max(now, 0) {
@@ -161,7 +161,8 @@ func (x *Index) entry(id ID) *entry {
 func (x *Index) packet(id uint32, e *entry) Packet {
 	p := Packet{
 		ID: ID(id), Queue: x.lanes.at(uint32(e.lane)).queue, Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
-		Identity: x.identity(id, e), Size: e.size, Flags: e.flags, State: e.state, Ref: e.ref,
+		Identity: x.identity(id, e), Size: e.size, Extra: unpackExtra(e.extra), Flags: e.flags,
+		State: e.state, Ref: e.ref,
 	}
 	if e.timer == 0 {
 		return p

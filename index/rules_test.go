@@ -293,6 +293,20 @@ func TestLimitRules(t *testing.T) {
 				b.t.Fatalf("counts are %+v", c)
 			}
 		},
+		"what a packet has beyond its size counts, too, rounded up": func(b *bench) {
+			for seq := range uint64(3) {
+				b.Push(Entry{Queue: b.q, Priority: 1, Seq: seq, Key: []byte("a"), Size: 1, Extra: 65}, 0)
+			}
+			if c := b.Counts(b.q); c.Bytes != 3 {
+				b.t.Fatalf("counts are %+v", c)
+			}
+			if got := b.pop(Limit{Bytes: 2*97 - 1}); !slices.Equal(got, []uint64{2}) {
+				b.t.Fatalf("pop gave %v", got)
+			}
+			if got := b.pop(Limit{Bytes: 2 * 97}); !slices.Equal(got, []uint64{1, 0}) {
+				b.t.Fatalf("pop gave %v", got)
+			}
+		},
 		"the selected packet is taken whatever its size": func(b *bench) {
 			b.push(1, "a", 0)
 			two := b.push(1, "a", 0)

@@ -96,10 +96,10 @@ func (x *Index) pick(id uint32, e *entry, s *Selection) []uint32 {
 		return x.picked
 	}
 	lim := s.Limit
-	left, bytes := lim.Packets-1, lim.Bytes-int64(e.size)
+	left, bytes := lim.Packets-1, lim.Bytes-e.weight()
 	x.picked = x.others(x.keys.groups.at(e.group), id, s.Narrow, func(m *entry) bool {
 		left--
-		bytes -= int64(m.size)
+		bytes -= m.weight()
 		return (lim.Packets <= 0 || left >= 0) && (lim.Bytes <= 0 || bytes >= 0)
 	}, x.picked)
 	return x.picked

@@ -4,20 +4,16 @@ package storage
 const (
 	FlagExpires = 1 << iota // the packet has an expiry; the control record does not count it
 	FlagLarge               // its payload has a record of its own
-	FlagMore                // its record has what the index does not hold, besides a payload
 )
 
-// Flags packs the three.
-func Flags(expires, large, more bool) uint8 {
+// Flags packs the two.
+func Flags(expires, large bool) uint8 {
 	var f uint8
 	if expires {
 		f |= FlagExpires
 	}
 	if large {
 		f |= FlagLarge
-	}
-	if more {
-		f |= FlagMore
 	}
 	return f
 }

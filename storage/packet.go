@@ -65,7 +65,18 @@ type Meta struct {
 	Hash       uint64 // ValueHash of the payload of a packet without a key; 0: unknown
 	Large      bool   // the payload has a record of its own
 	Identity   uint64 // as of Packet
-	More       bool   // there is more than key, times, attempts and payload: tags, a producer, or what a later version wrote
+	Extra      uint32 // about the bytes of what there is besides key, times, attempts and payload: see ExtraBytes
+}
+
+// ExtraBytes is about what tags and a producer take in a record, and not less. A Meta counts what a
+// later version wrote, too.
+func ExtraBytes(tags []Tag, producer string) int {
+	const tagOverhead = 10
+	n := len(producer)
+	for i := range tags {
+		n += tagOverhead + len(tags[i].Name) + len(tags[i].Value)
+	}
+	return n
 }
 
 // MaxNarrow is the longest key or payload of a narrow packet: the most that a length of 16 bits can

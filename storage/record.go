@@ -77,6 +77,7 @@ func decodeMeta(rec []byte, m *Meta) error {
 	if err == nil && m.Key == nil && !m.Large {
 		m.Hash = ValueHash(x.payload)
 	}
+	m.Extra = uint32(ExtraBytes(m.Tags, "") + len(x.producer) + x.unknown)
 	return err
 }
 
@@ -85,6 +86,7 @@ type metaRest struct {
 	producer, payload []byte
 	size              uint64 // of the payload
 	at                int    // where field 8 or 9 begins
+	unknown           int    // bytes of fields of later versions
 }
 
 // readRecord reads a stored record, full or without its payload, into m and x, which is zero. It
@@ -113,7 +115,7 @@ func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
 		case fieldEnqueuedAt:
 			m.EnqueuedAt, ok = r.int()
 		case fieldTags:
-			if m.More = true; wanted {
+			if wanted {
 				m.Tags, ok = r.tags(tags)
 			} else {
 				ok = r.skip(0)
@@ -122,7 +124,6 @@ func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
 			m.Attempts, ok = r.uint32()
 		case fieldProducer:
 			x.producer, ok = r.str()
-			m.More = true
 		case fieldHash:
 			m.Hash, ok = r.uint()
 		case fieldIdentity:
@@ -135,7 +136,7 @@ func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
 			x.size, ok = uint64(len(x.payload)), ok && n == 1
 		default:
 			ok = r.skip(0)
-			m.More = true
+			x.unknown += r.pos - x.at
 		}
 		if !ok {
 			return r.bad("field value cut short, of a wrong form, or behind the payload")

@@ -67,7 +67,7 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 				}
 				wantMeta := Meta{want.Expiry, want.NotBefore, want.EnqueuedAt, want.Key, m.Tags, want.Attempts,
 					uint32(len(want.Key) + len(want.Payload)), m.Hash, name == "head", want.Identity,
-					len(want.Tags) > 0 || want.Producer != ""}
+					uint32(ExtraBytes(want.Tags, want.Producer))}
 				if !reflect.DeepEqual(m, wantMeta) || !slices.Equal(m.Tags, want.Tags) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
 				}
@@ -180,7 +180,7 @@ func TestUnknownFieldsAreSkipped(t *testing.T) {
 				t.Errorf("%+v, %v", p, err)
 			}
 			var m Meta
-			if err := decodeMeta(rec, &m); err != nil || m.Size != 2 {
+			if err := decodeMeta(rec, &m); err != nil || m.Size != 2 || m.Extra != uint32(4+2*len(raw)) {
 				t.Errorf("%+v, %v", m, err)
 			}
 		})
