@@ -82,24 +82,14 @@ func appendDelete(dst, id []byte) []byte {
 
 // BeanstalkdWork makes each request the work on one job: put, reserve and delete.
 func BeanstalkdWork(p Packets) Protocol {
-	return &beanstalkdWork{beanstalkdPut: *BeanstalkdPut(p).(*beanstalkdPut)}
+	c := &beanstalkdWork{work: work{push: BeanstalkdPut(p).Append, claim: repeated(beanstalkdReserve)}}
+	c.readSome = c.read
+	return c
 }
 
 type beanstalkdWork struct {
 	work
-	beanstalkdPut
 	jobs jobReader
-	ends []byte // the requests that delete what is reserved
-}
-
-func (c *beanstalkdWork) Append(dst []byte, first uint64, n int) []byte {
-	c.begin(n, n)
-	c.ends = c.ends[:0]
-	return c.beanstalkdPut.Append(dst, first, n)
-}
-
-func (c *beanstalkdWork) Consume(dst, src []byte) ([]byte, Progress, error) {
-	return c.consume(dst, src, c)
 }
 
 func (c *beanstalkdWork) read(src []byte, most int) (Progress, error) {
@@ -132,12 +122,6 @@ func (c *beanstalkdWork) answer(text []byte, p *Progress) error {
 	p.answer(true)
 	return nil
 }
-
-func (c *beanstalkdWork) claims(dst []byte, packets int) ([]byte, int) {
-	return repeated(beanstalkdReserve).Append(dst, 0, packets), packets
-}
-
-func (c *beanstalkdWork) acks(dst []byte) ([]byte, int) { return append(dst, c.ends...), c.claimed }
 
 // jobReader reads the lines of replies, and skips the jobs behind them.
 type jobReader struct {

@@ -30,7 +30,7 @@ func RedisBRPop(queue string) Protocol {
 func RedisClaim(p Packets, claimed string) Protocol {
 	head := redisCommand("RPOPLPUSH", p.Queue, claimed)
 	head = fmt.Appendf(head, "*4\r\n$4\r\nLREM\r\n$%d\r\n%s\r\n$1\r\n0\r\n", len(claimed), claimed)
-	return &redisClaim{packets: p, numbered: p.numbered(head)}
+	return &redisClaim{redisPush: redisPush{packets: p, numbered: p.numbered(head)}}
 }
 
 // numbered is a request that ends with a payload.
@@ -71,17 +71,8 @@ func (c *redisPush) Consume(dst, src []byte) ([]byte, Progress, error) {
 }
 
 type redisClaim struct {
-	packets Packets
-	numbered
-	replies respReader
-	half    bool // whether the claim of a request is answered and its commit is not
-}
-
-func (c *redisClaim) Append(dst []byte, first uint64, n int) []byte {
-	for i := first; i < first+uint64(n); i++ {
-		dst = c.append(dst, c.packets.Base+i)
-	}
-	return dst
+	redisPush
+	half bool // whether the claim of a request is answered and its commit is not
 }
 
 func (c *redisClaim) Consume(dst, src []byte) ([]byte, Progress, error) {
@@ -102,8 +93,9 @@ func (c *redisClaim) Consume(dst, src []byte) ([]byte, Progress, error) {
 // LREM of what that moved. LREM searches from the right, where the oldest claims are. A packet has
 // at most 1024 bytes.
 func RedisWork(p Packets, claimed string) Protocol {
-	c := &redisWork{redisPush: *RedisLPush(p).(*redisPush), claim: redisCommand("RPOPLPUSH", p.Queue, claimed)}
+	c := &redisWork{work: work{push: RedisLPush(p).Append, claim: redisCommand("RPOPLPUSH", p.Queue, claimed)}}
 	head := fmt.Appendf(nil, "*4\r\n$4\r\nLREM\r\n$%d\r\n%s\r\n$2\r\n-1\r\n", len(claimed), claimed)
+	c.readSome = c.replies.readSome
 	c.replies.value = func(text []byte) {
 		if c.step == claiming {
 			c.claimed++
@@ -115,27 +107,5 @@ func RedisWork(p Packets, claimed string) Protocol {
 
 type redisWork struct {
 	work
-	redisPush
-	claim repeated
-	ends  []byte // the requests that delete what is claimed
+	replies respReader
 }
-
-func (c *redisWork) Append(dst []byte, first uint64, n int) []byte {
-	c.begin(n, n)
-	c.ends = c.ends[:0]
-	return c.redisPush.Append(dst, first, n)
-}
-
-func (c *redisWork) Consume(dst, src []byte) ([]byte, Progress, error) {
-	return c.consume(dst, src, c)
-}
-
-func (c *redisWork) read(src []byte, most int) (Progress, error) {
-	return c.replies.readSome(src, most)
-}
-
-func (c *redisWork) claims(dst []byte, packets int) ([]byte, int) {
-	return c.claim.Append(dst, 0, packets), packets
-}
-
-func (c *redisWork) acks(dst []byte) ([]byte, int) { return append(dst, c.ends...), c.claimed }

@@ -10,11 +10,8 @@ import (
 
 // QueuePush pushes packets of the default priority.
 func QueuePush(p Packets) Protocol {
-	return &redisPush{packets: p, numbered: p.queuePush()}
-}
-
-func (p *Packets) queuePush() numbered {
-	return p.numbered(fmt.Appendf(nil, "*3\r\n$5\r\nQPUSH\r\n$%d\r\n%s\r\n", len(p.Queue), p.Queue))
+	head := fmt.Appendf(nil, "*3\r\n$5\r\nQPUSH\r\n$%d\r\n%s\r\n", len(p.Queue), p.Queue)
+	return &redisPush{packets: p, numbered: p.numbered(head)}
 }
 
 // QueuePop takes a packet without waiting.
@@ -35,14 +32,12 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 
 // QueueWork makes each request a QPUSH, a QCLAIM and a QACK.
 func QueueWork(p Packets) Protocol {
-	c := &queueWork{
-		packets: p, numbered: p.queuePush(), claim: redisCommand("QCLAIM", p.Queue),
-		ackHead: fmt.Appendf(nil, "*4\r\n$4\r\nQACK\r\n$%d\r\n%s\r\n", len(p.Queue), p.Queue),
-	}
+	c := &queueWork{work: work{push: QueuePush(p).Append, claim: redisCommand("QCLAIM", p.Queue)}}
+	head := fmt.Appendf(nil, "*4\r\n$4\r\nQACK\r\n$%d\r\n%s\r\n", len(p.Queue), p.Queue)
+	c.readSome = c.replies.readSome
 	c.receipts.take = func(id, token []byte) {
 		c.claimed++
-		c.ends = append(c.ends, c.ackHead...)
-		c.ends = appendBulk(appendBulk(c.ends, id), token)
+		c.ends = appendBulk(appendBulk(append(c.ends, head...), id), token)
 	}
 	c.replies.value = func(text []byte) {
 		if c.step == claiming {
@@ -54,41 +49,14 @@ func QueueWork(p Packets) Protocol {
 
 type queueWork struct {
 	work
-	packets Packets
-	numbered
-	claim    repeated
-	ackHead  []byte
-	ends     []byte // the requests that acknowledge what is claimed
 	replies  respReader
 	receipts receiptReader
 }
 
-func (c *queueWork) Append(dst []byte, first uint64, n int) []byte {
-	c.begin(n, n)
-	c.ends = c.ends[:0]
-	for i := first; i < first+uint64(n); i++ {
-		dst = c.append(dst, c.packets.Base+i)
-	}
-	return dst
-}
-
-func (c *queueWork) Consume(dst, src []byte) ([]byte, Progress, error) {
-	return c.consume(dst, src, c)
-}
-
-func (c *queueWork) read(src []byte, most int) (Progress, error) {
-	return c.replies.readSome(src, most)
-}
-
-func (c *queueWork) claims(dst []byte, packets int) ([]byte, int) {
-	return c.claim.Append(dst, 0, packets), packets
-}
-
-func (c *queueWork) acks(dst []byte) ([]byte, int) { return append(dst, c.ends...), c.claimed }
-
 // QueueGroupWork does the work of a window with one QMPUSH, one QCLAIM with COUNT and one QACK.
 func QueueGroupWork(p Packets) Protocol {
 	c := &queueGroupWork{packets: p, numbered: p.numbered(nil), queue: appendBulk(nil, []byte(p.Queue))}
+	c.readSome = c.replies.readSome
 	c.receipts.take = func(id, token []byte) {
 		c.claimed++
 		c.ends = appendBulk(appendBulk(c.ends, id), token)
@@ -110,7 +78,6 @@ type queueGroupWork struct {
 	packets  Packets
 	numbered        // a payload of QMPUSH
 	queue    []byte // as an argument
-	ends     []byte // arguments of QACK
 	acked    int    // what QACK answered
 	replies  respReader
 	receipts receiptReader
@@ -118,7 +85,6 @@ type queueGroupWork struct {
 
 func (c *queueGroupWork) Append(dst []byte, first uint64, n int) []byte {
 	c.begin(n, 1)
-	c.ends = c.ends[:0]
 	dst = appendCount(dst, '*', uint64(3+n))
 	dst = append(append(dst, "$6\r\nQMPUSH\r\n"...), c.queue...)
 	dst = appendBulkNumber(dst, uint64(n))
@@ -134,10 +100,6 @@ func (c *queueGroupWork) Consume(dst, src []byte) ([]byte, Progress, error) {
 		err = errNothingClaimed
 	}
 	return dst, p, err
-}
-
-func (c *queueGroupWork) read(src []byte, most int) (Progress, error) {
-	return c.replies.readSome(src, most)
 }
 
 func (c *queueGroupWork) claims(dst []byte, packets int) ([]byte, int) {

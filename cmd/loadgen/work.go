@@ -10,10 +10,15 @@ import (
 // many, and acknowledges those. No claim comes before as many pushes. So each of them finds a
 // packet, perhaps that of another connection.
 type work struct {
+	push     func(dst []byte, first uint64, n int) []byte
+	claim    repeated
+	readSome func(src []byte, most int) (Progress, error) // counts so many replies at most
+
 	step    step
 	packets int // of the window
 	claimed int
-	open    int // replies of the step that are still to come
+	open    int    // replies of the step that are still to come
+	ends    []byte // what acknowledges that: requests, or arguments of one
 }
 
 type step int
@@ -26,17 +31,29 @@ const (
 
 var errNothingClaimed = errors.New("a claim found nothing, or a packet was no longer claimed; expected that nobody else uses the queue")
 
-// steps are what a protocol says in each step.
+// steps are what a protocol says after the pushes.
 type steps interface {
-	read(src []byte, most int) (Progress, error) // counts so many replies at most
 	claims(dst []byte, packets int) (out []byte, replies int)
 	acks(dst []byte) (out []byte, replies int)
 }
 
+func (w *work) claims(dst []byte, packets int) ([]byte, int) {
+	return w.claim.Append(dst, 0, packets), packets
+}
+
+func (w *work) acks(dst []byte) ([]byte, int) { return append(dst, w.ends...), w.claimed }
+
 // begin notes that a window pushes so many packets, and that so many replies come.
 func (w *work) begin(packets, replies int) {
-	*w = work{packets: packets, open: replies}
+	w.step, w.packets, w.claimed, w.open, w.ends = pushing, packets, 0, replies, w.ends[:0]
 }
+
+func (w *work) Append(dst []byte, first uint64, n int) []byte {
+	w.begin(n, n)
+	return w.push(dst, first, n)
+}
+
+func (w *work) Consume(dst, src []byte) ([]byte, Progress, error) { return w.consume(dst, src, w) }
 
 // consume counts replies as Protocol does. A window is answered as a whole.
 func (w *work) consume(dst, src []byte, s steps) ([]byte, Progress, error) {
@@ -45,7 +62,7 @@ func (w *work) consume(dst, src []byte, s steps) ([]byte, Progress, error) {
 		if w.open == 0 {
 			return dst, total, errors.New("the server sent more replies than there were requests")
 		}
-		p, err := s.read(src[total.Used:], w.open)
+		p, err := w.readSome(src[total.Used:], w.open)
 		if err == nil && p.Empty > 0 {
 			err = errNothingClaimed
 		}

@@ -99,7 +99,7 @@ func (m memory) hold(ctx context.Context, s *server, packets int) error {
 	if !m.claimed {
 		return nil
 	}
-	return s.fill(ctx, packets, func() loadgen.Protocol { return s.peer.hold(queueName) })
+	return s.fill(ctx, packets, hold)
 }
 
 func (m memory) measure(ctx context.Context, s *server, c contender, packets int) (*row, error) {

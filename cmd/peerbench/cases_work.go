@@ -17,15 +17,15 @@ func workCases(list []contender, s sizes) []benchCase {
 	return []benchCase{
 		{
 			name: "work-1", about: about + "64 connections, one at a time; beanstalkd syncs every 50 ms",
-			contenders: list, run: throughput{limit: s.limit, traffic: works(64, 1, s.workEach)}.run,
+			contenders: list, run: throughput{limit: s.limit, traffic: works(64, 1, s.workEach, false)}.run,
 		},
 		{
 			name: "work-64", about: about + "16 connections, 64 pushes, then 64 claims, then 64 acknowledgements at a time",
-			contenders: list, run: throughput{limit: s.limit, traffic: works(16, 64, s.workDeep)}.run,
+			contenders: list, run: throughput{limit: s.limit, traffic: works(16, 64, s.workDeep, false)}.run,
 		},
 		{
 			name: "work-group-64", about: "the same in three requests: QMPUSH, QCLAIM COUNT 64, QACK of 64",
-			contenders: own, run: throughput{limit: s.limit, traffic: groupWorks(16, 64, s.workDeep)}.run,
+			contenders: own, run: throughput{limit: s.limit, traffic: works(16, 64, s.workDeep, true)}.run,
 		},
 		{
 			name: "work-start", about: fmt.Sprintf("start with %s packets claimed, to the first packet popped, after kill -9 and after a clean stop", short(s.held)),
@@ -46,19 +46,21 @@ func workCases(list []contender, s sizes) []benchCase {
 	}
 }
 
-func works(conns, depth, count int) traffic {
+// works makes the work on packets. What is grouped has one request for each step of a window, which
+// only Holdfast knows.
+func works(conns, depth, count int, grouped bool) traffic {
 	return func(c contender, _ state) []loadgen.Group {
 		p := loadgen.Packets{Queue: queueName, Size: payloadSize}
-		return group("work", conns, depth, count, func() loadgen.Protocol { return c.peer.work(p) })
+		work := c.peer.work
+		if grouped {
+			work = loadgen.QueueGroupWork
+		}
+		return group("work", conns, depth, count, func() loadgen.Protocol { return work(p) })
 	}
 }
 
-func groupWorks(conns, depth, count int) traffic {
-	return func(c contender, _ state) []loadgen.Group {
-		p := loadgen.Packets{Queue: queueName, Size: payloadSize}
-		return group("work", conns, depth, count, func() loadgen.Protocol { return c.peer.groupWork(p) })
-	}
-}
+// hold claims packets of Holdfast and keeps them.
+func hold() loadgen.Protocol { return loadgen.QueueClaim(queueName, loadgen.MaxLimit) }
 
 // heldStart measures starts on the same data, where all but a few packets are claimed. Every start
 // pops one of those few.
@@ -75,7 +77,7 @@ func (h heldStart) run(ctx context.Context, b *bench, c *benchCase) ([]*row, err
 			if s, err = b.filled(ctx, p, h.packets+2*b.rounds+1); err != nil {
 				return err
 			}
-			if err = s.fill(ctx, h.packets, func() loadgen.Protocol { return p.hold(queueName) }); err != nil {
+			if err = s.fill(ctx, h.packets, hold); err != nil {
 				return err
 			}
 		}
@@ -122,7 +124,7 @@ func (n renewals) run(ctx context.Context, b *bench, c *benchCase) ([]*row, erro
 	err := b.each(ctx, c, b.rounds, func(_, i int) error {
 		p := c.contenders[i].peer
 		pops := group("pop", 16, 64, n.pops, func() loadgen.Protocol { return p.pop(queueName) })
-		renew := group("renew", 4, 64, 0, func() loadgen.Protocol { return p.renew(queueName) })
+		renew := group("renew", 4, 64, 0, func() loadgen.Protocol { return loadgen.QueueRenew(queueName) })
 		renew[0].Rate = n.rate
 		popsAlone, err := n.measure(ctx, b, p, pops, time.Minute)
 		if err != nil {

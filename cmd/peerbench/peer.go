@@ -41,10 +41,7 @@ type peer struct {
 	claim func(p loadgen.Packets, claimed string) loadgen.Protocol // moves a packet and deletes one that was moved before; nil if that is not known
 	get   func(loadgen.Items) loadgen.Protocol                     // reads random items; nil if that is not known
 
-	work      func(loadgen.Packets) loadgen.Protocol // pushes, claims and acknowledges
-	groupWork func(loadgen.Packets) loadgen.Protocol // the same with one request for each step of a window; nil if that is not known
-	hold      func(queue string) loadgen.Protocol    // claims and keeps; nil if that is not known
-	renew     func(queue string) loadgen.Protocol    // claims, and then renews the claims; nil if that is not known
+	work func(loadgen.Packets) loadgen.Protocol // pushes, claims and acknowledges
 
 	versionArg string
 }
@@ -152,8 +149,7 @@ func onWork(peers []*peer) []*peer {
 			own.args = func(dir string, port int) []string { return holdfastArgs("--redis", dir, port) }
 			own.probe = func() loadgen.Protocol { return loadgen.RedisRPop(unusedQueue) }
 			own.push, own.pop = loadgen.QueuePush, loadgen.QueuePop
-			own.work, own.groupWork, own.renew = loadgen.QueueWork, loadgen.QueueGroupWork, loadgen.QueueRenew
-			own.hold = func(queue string) loadgen.Protocol { return loadgen.QueueClaim(queue, loadgen.MaxLimit) }
+			own.work = loadgen.QueueWork
 		case "redis":
 			own.work = func(p loadgen.Packets) loadgen.Protocol { return loadgen.RedisWork(p, claimedQueue) }
 		case "beanstalkd":
