@@ -78,14 +78,14 @@ func (b *boardClient) answer() error {
 		}
 		if number != missing {
 			b.r.handedOut(number, handout{b.asked, now})
-			b.r.boardOps.Add(1)
+			b.r.ops[ofBoard].Add(1)
 		}
 	} else {
 		if string(reply) != op.ok {
 			return fmt.Errorf("the answer to an update of item %d is %q", op.item, reply)
 		}
 		b.r.board.of(op.item).ack(now)
-		b.r.boardOps.Add(1)
+		b.r.ops[ofBoard].Add(1)
 	}
 	b.done++
 	return nil

@@ -50,15 +50,6 @@ func runSeed() uint64 {
 	return uint64(time.Now().UnixNano())
 }
 
-// Operations a second below which a crash test proves nothing: those of pinpriq, of the board, of
-// the Redis protocol and of the work queue.
-const (
-	minRate      = 5000
-	minBoardRate = 1000
-	minRedisRate = 1000
-	minTaskRate  = 1000
-)
-
 func TestCrash(t *testing.T) {
 	binary := build(t, "cmd/holdfast")
 	t.Run("any moment", func(t *testing.T) {
@@ -88,7 +79,7 @@ func TestCrash(t *testing.T) {
 func crash(t *testing.T, o Options) {
 	o.Seed, o.Logf = runSeed(), t.Logf
 	o.BoardClients, o.RedisClients, o.TaskClients = 4, 4, 4
-	o.MinRate, o.MinBoardRate, o.MinRedisRate, o.MinTaskRate = minRate, minBoardRate, minRedisRate, minTaskRate
+	o.MinRates = [loadKinds]float64{ofPinpriq: 5000, ofBoard: 1000, ofRedis: 1000, ofTasks: 1000} // below, it proves nothing
 	t.Logf("seed %d", o.Seed)
 	result, err := Run(o)
 	if err != nil {
@@ -97,7 +88,9 @@ func crash(t *testing.T, o Options) {
 	for _, f := range result.Findings {
 		t.Error(f)
 	}
-	t.Logf("%d cycles: %d kills (%d with a log that a reader kept), %d clean stops, %d operations in %v under load (%.0f/s), %d of the board (%.0f/s), %d of the Redis protocol (%.0f/s), %d of the work queue (%.0f/s), %d findings",
-		result.Cycles, result.Kills, result.Kept, result.Stops, result.Ops, result.Load.Round(time.Millisecond), result.Rate(),
-		result.BoardOps, result.BoardRate(), result.RedisOps, result.RedisRate(), result.TaskOps, result.TaskRate(), len(result.Findings))
+	for p := range loadKinds {
+		t.Logf("%d operations of %v (%.0f/s)", result.Ops[p], p, result.Rate(p))
+	}
+	t.Logf("%d cycles: %d kills (%d with a log that a reader kept), %d clean stops, %v under load, %d findings",
+		result.Cycles, result.Kills, result.Kept, result.Stops, result.Load.Round(time.Millisecond), len(result.Findings))
 }

@@ -250,7 +250,7 @@ func TestDiskFull(t *testing.T) {
 		d.r.server.Kill() // some connections may still wait for a batch that finds no room
 		load.Wait()
 		t.Logf("%d packets acknowledged, %d popped, %d connections refused, %d pops without a reply",
-			d.r.pushed.Load(), d.r.ops.Load(), d.refused.Load(), d.lost)
+			d.r.pushed.Load(), d.r.ops[ofPinpriq].Load(), d.refused.Load(), d.lost)
 		d.startOrRefuse()
 		if err := os.Remove(foreign); err != nil {
 			t.Fatal(err)
@@ -304,7 +304,7 @@ func (d *disk) popAlong() {
 		if err == nil {
 			err = link.receive(func(key, payload []byte) {
 				d.r.take(q, key, payload, asked)
-				d.r.ops.Add(1)
+				d.r.ops[ofPinpriq].Add(1)
 			})
 		}
 		if err != nil {

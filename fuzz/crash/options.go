@@ -18,14 +18,11 @@ type Options struct {
 
 	SlowEvery int // in one of so many cycles a client reads a backup slowly; with 0 in none, and then the server needs no admin port
 
-	MinLoad, MaxLoad time.Duration // how long the server lives under load; 200 ms and 2 s
-	DrainEvery       int           // the shared queues are emptied and checked every so many cycles; 4
-	MinRate          float64       // operations a second under load, below which the run is a failure
-	MinBoardRate     float64       // the same of the board
-	MinRedisRate     float64       // the same of the Redis protocol
-	MinTaskRate      float64       // the same of the work queue
-	KillsOnly        bool          // no clean stops
-	StopAtFinding    bool          // end the run with the first cycle that finds something
+	MinLoad, MaxLoad time.Duration      // how long the server lives under load; 200 ms and 2 s
+	DrainEvery       int                // the shared queues are emptied and checked every so many cycles; 4
+	MinRates         [loadKinds]float64 // operations a second under load, below which the run is a failure
+	KillsOnly        bool               // no clean stops
+	StopAtFinding    bool               // end the run with the first cycle that finds something
 
 	Logf func(format string, args ...any)
 }
@@ -52,22 +49,25 @@ type Result struct {
 	Kills    int // ends without a warning
 	Stops    int // clean ends
 	Kept     int // ends that left a log which the server kept for a reader
-	Ops      int64
-	BoardOps int64
-	RedisOps int64
-	TaskOps  int64
+	Ops      [loadKinds]int64
 	Load     time.Duration
 	Findings []Finding // the first hundred
 }
 
-// Rate is operations a second under load: acknowledged pushes, pops that gave packets, deliveries.
-func (r Result) Rate() float64 { return float64(r.Ops) / max(r.Load.Seconds(), 1e-3) }
+// Rate is operations a second under load.
+func (r Result) Rate(p loadKind) float64 { return float64(r.Ops[p]) / max(r.Load.Seconds(), 1e-3) }
 
-// BoardRate is operations of the board a second: acknowledged updates, items handed out.
-func (r Result) BoardRate() float64 { return float64(r.BoardOps) / max(r.Load.Seconds(), 1e-3) }
+// loadKind is a part of the load.
+type loadKind int
 
-// RedisRate is answered commands of the Redis protocol a second under load.
-func (r Result) RedisRate() float64 { return float64(r.RedisOps) / max(r.Load.Seconds(), 1e-3) }
+const (
+	ofPinpriq loadKind = iota // its operations are acknowledged pushes, pops that gave packets, deliveries
+	ofBoard                   // acknowledged updates, items handed out
+	ofRedis                   // answered commands
+	ofTasks                   // answered commands of the work queue
+	loadKinds
+)
 
-// TaskRate is answered commands of the work queue a second under load.
-func (r Result) TaskRate() float64 { return float64(r.TaskOps) / max(r.Load.Seconds(), 1e-3) }
+func (p loadKind) String() string {
+	return [...]string{"pinpriq", "the board", "the Redis protocol", "the work queue"}[p]
+}

@@ -90,7 +90,7 @@ func (c *redisClient) answer() error {
 		replies.WriteString(reply)
 	}
 	op.answer(replies.String())
-	c.r.redisOps.Add(int64(len(op.commands)))
+	c.r.ops[ofRedis].Add(int64(len(op.commands)))
 	c.done++
 	return nil
 }

@@ -83,7 +83,8 @@ type run struct {
 	topic *topic
 	tasks *tasks
 
-	pushed, ops, boardOps, redisOps, taskOps atomic.Int64 // of this cycle, as in Result; pushed are the acknowledged pushes
+	ops    [loadKinds]atomic.Int64 // of this cycle
+	pushed atomic.Int64            // acknowledged pushes of pinpriq among them
 
 	end          atomic.Int32 // an endKind, set before the server is ended
 	rng          *rand.Rand
@@ -122,17 +123,10 @@ func Run(o Options) (Result, error) {
 		r.server.Kill()
 	}
 	if err == nil && r.result.Cycles == r.Cycles {
-		if rate := r.result.Rate(); rate < r.MinRate {
-			r.report(Idle, "%.0f operations a second under load, at least %.0f are needed", rate, r.MinRate)
-		}
-		if rate := r.result.BoardRate(); rate < r.MinBoardRate {
-			r.report(Idle, "%.0f operations of the board a second under load, at least %.0f are needed", rate, r.MinBoardRate)
-		}
-		if rate := r.result.RedisRate(); rate < r.MinRedisRate {
-			r.report(Idle, "%.0f commands of the Redis protocol a second under load, at least %.0f are needed", rate, r.MinRedisRate)
-		}
-		if rate := r.result.TaskRate(); rate < r.MinTaskRate {
-			r.report(Idle, "%.0f commands of the work queue a second under load, at least %.0f are needed", rate, r.MinTaskRate)
+		for p, least := range r.MinRates {
+			if rate := r.result.Rate(loadKind(p)); rate < least {
+				r.report(Idle, "%.0f operations of %v a second under load, at least %.0f are needed", rate, loadKind(p), least)
+			}
 		}
 	}
 	r.result.Findings = r.list()
@@ -265,10 +259,7 @@ func (r *run) restart(all bool) (ok bool, err error) {
 // load runs the clients for a random time, ends the server and counts what was unanswered.
 func (r *run) load(cycle int) error {
 	r.pushed.Store(0)
-	r.ops.Store(0)
-	r.boardOps.Store(0)
-	r.redisOps.Store(0)
-	r.taskOps.Store(0)
+	r.ops = [loadKinds]atomic.Int64{}
 	var all sync.WaitGroup
 	if err := r.start(&all); err != nil {
 		return err
@@ -304,13 +295,14 @@ func (r *run) load(cycle int) error {
 	if end == stop && unanswered > 0 {
 		r.report(Unanswered, "%d requests had no reply after a clean stop", unanswered)
 	}
-	r.result.Ops += r.ops.Load()
-	r.result.BoardOps += r.boardOps.Load()
-	r.result.RedisOps += r.redisOps.Load()
-	r.result.TaskOps += r.taskOps.Load()
+	did := ""
+	for p := range r.ops {
+		n := r.ops[p].Load()
+		r.result.Ops[p] += n
+		did += fmt.Sprintf("%d operations of %v, ", n, loadKind(p))
+	}
 	r.result.Load += took
-	r.Logf("cycle %d: %v after %v: %d operations, %d of them pushes, %d operations of the board, %d of the Redis protocol, %d of the work queue, %d requests unanswered",
-		cycle, end, took.Round(time.Millisecond), r.ops.Load(), r.pushed.Load(), r.boardOps.Load(), r.redisOps.Load(), r.taskOps.Load(), unanswered)
+	r.Logf("cycle %d: %v after %v: %s%d requests unanswered", cycle, end, took.Round(time.Millisecond), did, unanswered)
 	return nil
 }
 

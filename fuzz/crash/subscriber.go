@@ -58,7 +58,7 @@ func (s *subscriber) work() {
 			return
 		}
 		s.ready--
-		s.r.ops.Add(1)
+		s.r.ops[ofPinpriq].Add(1)
 		s.r.checkGroup(queue, s.group)
 	}
 }

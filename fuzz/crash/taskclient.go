@@ -144,7 +144,7 @@ func (c *taskClient) answer() error {
 	} else {
 		c.unexpected(op.args, v)
 	}
-	c.r.taskOps.Add(1)
+	c.r.ops[ofTasks].Add(1)
 	c.done++
 	return nil
 }

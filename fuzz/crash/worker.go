@@ -103,10 +103,10 @@ func (w *worker) answer() error {
 		}
 	}
 	w.r.pushed.Add(int64(at - w.done))
-	w.r.ops.Add(int64(at - w.done))
+	w.r.ops[ofPinpriq].Add(int64(at - w.done))
 	w.done = at + 1
 	if len(w.group) > 0 {
-		w.r.ops.Add(1)
+		w.r.ops[ofPinpriq].Add(1)
 	}
 	if m := w.models[pop.queue]; m != nil {
 		want, got := ids(m.pop()), ids(w.group)
