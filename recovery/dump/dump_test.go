@@ -157,6 +157,21 @@ func TestDumpEndsAtWhatItCannotReadUnlessItSalvages(t *testing.T) {
 	}
 }
 
+func TestExpiredPacketsOfAQueueThatIsGoneEndNoDump(t *testing.T) {
+	for _, salvage := range []bool{false, true} {
+		s := recoverytest.OneOfEach()
+		whole, before := dumpOf(t, s, Options{Salvage: salvage})
+		s.Stored = append(s.Stored, recoverytest.Packet{
+			ID: storage.PacketID{Queue: 8, Priority: 1, Seq: 1<<63 + 20}, Packet: storage.Packet{Expiry: recoverytest.Later},
+		})
+		s.Count()
+		got, report := dumpOf(t, s, Options{Salvage: salvage})
+		if !bytes.Equal(got, whole) || report.Expired != before.Expired+1 || report.Nameless != 0 {
+			t.Errorf("%+v, dumped %s, want %s", report, got, whole)
+		}
+	}
+}
+
 func TestSalvageGivesMarksThatHoldWhatItFound(t *testing.T) {
 	s := recoverytest.OneOfEach()
 	s.Counted = storage.Control{Marks: storage.Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}}

@@ -81,6 +81,7 @@ type runReader struct {
 	run       *run
 	queue     *storage.Queue   // the last one whose record was added
 	unwritten []*storage.Queue // those after it
+	decoded   storage.Packet   // the last one that was looked into
 }
 
 func (r *runReader) readAll() (err error) {
@@ -122,7 +123,7 @@ func (r *runReader) packet(id storage.PacketID, rec []byte, damage error) error 
 		return err
 	}
 	if checkID(id) == nil {
-		if wanted, err := r.beginQueue(id); err != nil || !wanted {
+		if wanted, err := r.beginQueue(id, rec); err != nil || !wanted {
 			return err
 		}
 	}
@@ -137,8 +138,9 @@ func unreadable(id storage.PacketID, err error) error {
 }
 
 // beginQueue makes the packet's queue the one whose record was added last. A queue without a
-// definition has no name to ask for, so its packets are wanted only in a dump of all queues.
-func (r *runReader) beginQueue(id storage.PacketID) (wanted bool, err error) {
+// definition has no name to ask for, so its packets are wanted only in a dump of all queues. It may
+// have ended when only expired packets were left, which a start leaves to the database.
+func (r *runReader) beginQueue(id storage.PacketID, rec []byte) (wanted bool, err error) {
 	if r.queue != nil && r.queue.ID == id.Queue {
 		return true, nil
 	}
@@ -149,6 +151,9 @@ func (r *runReader) beginQueue(id storage.PacketID) (wanted bool, err error) {
 	case r.queue != nil && r.queue.ID == id.Queue:
 		return true, nil
 	case len(r.Queues) > 0:
+		return false, nil
+	case storage.DecodeRecord(rec, &r.decoded) == nil && r.decoded.Expired(r.Now):
+		r.run.expired++
 		return false, nil
 	case !r.Salvage:
 		return false, fmt.Errorf("%w: packet %v belongs to a queue without a definition", storage.ErrDamaged, id)

@@ -50,8 +50,8 @@ type met struct {
 // runOfQueue is what a run holds of one queue.
 type runOfQueue struct {
 	QueueCount
-	first storage.PacketID
-	n     int64 // packets, also those that cannot be read
+	first storage.PacketID // that has not expired
+	n     int64            // packets that have not expired, also those that cannot be read
 }
 
 // checkPackets reads, decodes and counts every packet.
@@ -109,6 +109,7 @@ func (v *verifier) check(r *run, p *storage.Packet) {
 		}
 		if err != nil {
 			r.unread++
+			q.add(at.id)
 			r.meet(v, at.id, at.id.Seq)
 			r.finding(at.id, "the record cannot be read: "+plain(err))
 			continue
@@ -124,11 +125,17 @@ func (v *verifier) check(r *run, p *storage.Packet) {
 // queue returns the counts of the queue of the next packet.
 func (r *run) queue(id storage.PacketID) *runOfQueue {
 	if n := len(r.queues); n == 0 || r.queues[n-1].ID != id.Queue {
-		r.queues = append(r.queues, runOfQueue{QueueCount: QueueCount{ID: id.Queue}, first: id})
+		r.queues = append(r.queues, runOfQueue{QueueCount: QueueCount{ID: id.Queue}})
 	}
-	q := &r.queues[len(r.queues)-1]
+	return &r.queues[len(r.queues)-1]
+}
+
+// add counts a packet that has not expired.
+func (q *runOfQueue) add(id storage.PacketID) {
+	if q.n == 0 {
+		q.first = id
+	}
 	q.n++
-	return q
 }
 
 // meet notes that a packet is there, and returns its delivery state, nil if it has none.
@@ -144,12 +151,14 @@ func (r *run) finding(id storage.PacketID, what string) {
 	r.findings = append(r.findings, storage.Finding{Kind: storage.FindingRecord, Key: id.String(), What: what})
 }
 
-func (q *QueueCount) count(id storage.PacketID, p *storage.Packet, t *contents.Tried, now int64) {
+// count counts a packet by its state.
+func (q *runOfQueue) count(id storage.PacketID, p *storage.Packet, t *contents.Tried, now int64) {
 	leased := t.Leased(now)
 	if p.Expired(now) && !leased {
 		q.Expired++
 		return
 	}
+	q.add(id)
 	q.Bytes += int64(len(p.Key) + len(p.Payload))
 	state, notBefore := storage.Waiting, p.NotBefore
 	if t != nil {
@@ -205,7 +214,7 @@ func (v *verifier) addQueue(q *runOfQueue) {
 	}
 	there := v.at < len(queues) && queues[v.at].ID == q.ID
 	if there && queues[v.at].dropped {
-		v.report.LeftOver += q.n
+		v.report.LeftOver += q.n + q.Expired
 		return
 	}
 	v.report.Packets += q.packets()
@@ -226,10 +235,12 @@ func (v *verifier) addQueue(q *runOfQueue) {
 	sum.Bytes += q.Bytes
 }
 
-// addOrphans notes packets of a queue without a definition: their queue becomes one finding.
+// addOrphans notes packets of a queue without a definition: their queue becomes one finding. A
+// queue ends also while expired packets are left, which a start leaves to the database.
 func (v *verifier) addOrphans(q *runOfQueue) {
 	n := len(v.orphans)
 	switch {
+	case q.n == 0:
 	case n > 0 && v.orphans[n-1].ID == q.ID:
 		v.orphans[n-1].n += q.n
 	case n < maxFindings:

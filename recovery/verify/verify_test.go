@@ -63,6 +63,24 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 	}
 }
 
+func TestExpiredPacketsOfAQueueThatIsGoneAreNoFinding(t *testing.T) {
+	// A start leaves expired packets to the database, and their queue ends when it is empty.
+	dir := manyPackets(t, 7)
+	tamper(t, dir, func(b *storage.Batch) {
+		b.Put(storage.PacketID{Queue: 6, Priority: 2, Seq: first - 2}, &storage.Packet{Expiry: later})
+		b.Put(storage.PacketID{Queue: 7, Priority: 2, Seq: first - 1}, &storage.Packet{Expiry: later})
+		b.SetMarks(storage.Marks{NextSeq: first + 7, LowSeq: first - 3, NextQueue: 8})
+		b.DeleteQueue(6)
+		b.Delete(at(5, 7), storage.Removed{})
+		b.DeleteQueue(7)
+	})
+	report := verified(t, dir)
+	want := fmt.Sprintf("owner: queue 7: it has no definition, so no client can reach its packets: there are 1, the first is %v", at(6, 7))
+	if fmt.Sprint(report.Findings) != "["+want+"]" || report.Expired != 2 {
+		t.Errorf("findings %v, %d expired, want %s", report.Findings, report.Expired, want)
+	}
+}
+
 func TestPacketsOfManyRunsAreCountedForTheirQueues(t *testing.T) {
 	const each = 3 * runPackets
 	report := verified(t, manyPackets(t, 7*each))
