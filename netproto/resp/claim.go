@@ -118,7 +118,11 @@ func (t *take) afterWait() broker.Room {
 	if t.claims {
 		t.selection.Count = min(t.selection.Count, maxWaitedClaims)
 	}
-	room := t.roomFor(min(t.most(), maxWaitedClaims))
+	n := t.most()
+	if t.selection.Group {
+		n = min(n, maxWaitedClaims)
+	}
+	room := t.roomFor(n)
 	room.Elastic = t.selection.Group
 	return room
 }

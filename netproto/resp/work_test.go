@@ -187,6 +187,18 @@ func TestWorkersThatWaitAreServedInOrder(t *testing.T) {
 	third.want(claimOf("b", 2, "z", 1, 4, lease, "w3") + "+PONG\r\n")
 }
 
+func TestAPopThatWaitedTakesAsManyAsItWants(t *testing.T) {
+	d := newDoor(t, Config{})
+	waits, c := d.dial(), d.dial()
+	waits.send(request("QPOP", "q", "BLOCK", "0", "COUNT", "1000"))
+	c.awaitBlocked(1)
+	c.ask("LPUSH q"+strings.Repeat(" x", 1000), ":1000\r\n")
+	if got := waits.readLine(); got != "*1000" {
+		t.Errorf("a waiting QPOP of 1000 packets gets %s", got)
+	}
+	c.ask("LLEN q", ":0\r\n")
+}
+
 func TestAWaitEndsWithNil(t *testing.T) {
 	d := newDoor(t, Config{})
 	waits, c := d.dial(), d.dial()
