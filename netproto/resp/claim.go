@@ -22,12 +22,13 @@ var (
 	claimOptions = popOptions | oneOf(optLease, optConsumer)
 )
 
-// takeArgs reads the arguments. Names of queues end before the first word that is an option, but
-// for the first of them.
+// takeArgs reads the arguments. Names of queues end before the first word that is an option of
+// QCLAIM, but for the first of them. That of QPOP is refused then: it would take for good what was
+// to be claimed.
 func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
 	n := 2
 	for n < len(args) {
-		if _, ok := takes.find(args[n]); ok {
+		if _, ok := claimOptions.find(args[n]); ok {
 			break
 		}
 		n++

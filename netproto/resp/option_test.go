@@ -43,6 +43,7 @@ var badInput = []struct{ request, reply string }{
 	{"QPOP q NEWEST OLDEST", "ERR NEWEST, OLDEST: expected one of the two"},
 	{"QPOP q GROUP COUNT 2", "ERR GROUP, COUNT: expected one of the two"},
 	{"QPOP q BLOCK -1", `ERR BLOCK: expected a number from 0 to 315360000000, got "-1"`},
+	{"QPOP q LEASE 5", `ERR unknown option "LEASE": expected one of COUNT, BLOCK, NEWEST, OLDEST, GROUP`},
 	{"QPOP q NEWEST LEASE 5", `ERR unknown option "LEASE": expected one of COUNT, BLOCK, NEWEST, OLDEST, GROUP`},
 	{"QCLAIM q LEASE 0", `ERR LEASE: expected a number from 1 to 315360000000, got "0"`},
 	{"QCLAIM q LEASE -30", `ERR LEASE: expected a number from 1 to 315360000000, got "-30"`},
@@ -159,7 +160,9 @@ func TestNamesOfQueuesEndAtTheFirstOption(t *testing.T) {
 		"QPOP a b c COUNT 5":            "3 5 false",
 		"QPOP newest count 2":           "1 2 false",
 		"QPOP a lease b block 5 GROUP ": "",
-		"QPOP a lease b GROUP block 5":  "3 0 true",
+		"QPOP a tag b GROUP block 5":    "3 0 true",
+		"QPOP a lease 5":                "", // or it would take for good what was to be claimed
+		"QPOP a consumer w":             "",
 	} {
 		t.Run(request, func(t *testing.T) {
 			var args [][]byte
