@@ -203,6 +203,18 @@ func (s *session) takeRoom(tx *broker.Tx, args [][]byte, takes optionSet) broker
 	return t.roomFor(n)
 }
 
+// errGone is the answer to a claim in a queue that is not there: a queue goes with its last packet,
+// so the claim may only be stale.
+const errGone = failure("STALE no queue has this name: the claim has ended with its last packet, or the name is wrong")
+
+// staleIfGone is the error of a call about a claim.
+func staleIfGone(err error) error {
+	if errors.Is(err, broker.ErrUnknownQueue) {
+		return errGone
+	}
+	return err
+}
+
 func qack(s *session, tx *broker.Tx, args [][]byte) error {
 	receipts, err := s.protocol.receiptArgs(args[2:])
 	if err != nil {
@@ -210,7 +222,7 @@ func qack(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	n, err := tx.Ack(args[1], receipts)
 	if err != nil && (len(receipts) == 1 || !errors.Is(err, broker.ErrStale)) {
-		return err
+		return staleIfGone(err)
 	}
 	s.int(int64(n))
 	return nil
@@ -253,7 +265,7 @@ func qnack(s *session, tx *broker.Tx, args [][]byte) error {
 	state, err := tx.Nack(args[1], r, n)
 	switch {
 	case err != nil:
-		return err
+		return staleIfGone(err)
 	case state == 0:
 		s.bulkString("expired")
 	default:
@@ -283,7 +295,7 @@ func qextend(s *session, tx *broker.Tx, args [][]byte) error {
 	if err == nil {
 		s.int(end)
 	}
-	return err
+	return staleIfGone(err)
 }
 
 // qextendRoom holds the name of the consumer.
@@ -313,5 +325,5 @@ func qprogress(s *session, tx *broker.Tx, args [][]byte) error {
 	if err = tx.Progress(args[1], r, int(percent), text); err == nil {
 		s.ok()
 	}
-	return err
+	return staleIfGone(err)
 }

@@ -87,7 +87,7 @@ func TestTheLifeOfAPacketInRESP3(t *testing.T) {
 "state" | "claimed"`))
 	c.ask("QSHOW jobs 1", "_\r\n")
 	c.ask("QACK jobs 0 1", ":1\r\n")
-	c.ask("QACK jobs 0 1", noQueueReply)
+	c.ask("QACK jobs 0 1", goneReply)
 }
 
 func TestAGroupIsTakenTogether(t *testing.T) {

@@ -45,7 +45,7 @@ func TestPacketsAreDeletedMovedAndRaisedById(t *testing.T) {
 	c.ask("QCLAIM other CONSUMER w", claimOf("other", 2, "c", 1, 4, start+30_000, "w"))
 	c.ask("QMOVE other 2 TO q", ":0\r\n")
 	c.ask("QDEL other 2", ":1\r\n")
-	c.ask("QACK other 2 4", noQueueReply)
+	c.ask("QACK other 2 4", goneReply)
 }
 
 func TestAQueueIsPurgedStateByState(t *testing.T) {
@@ -142,7 +142,7 @@ func TestBadInputChangesNothingInAQueue(t *testing.T) {
 	before := fmt.Sprint(c.shown("q", "0"), c.shown("q", "1"), c.pairs("QSTAT", "q"), c.pairs("QGET", "q"))
 	requests := []string{"QACK q 0 3", "QACK q 1 2", "QNACK q 0 1 DEAD", "QEXTEND q 0 1 5", "QPROGRESS q 0 3 5", "QACK other 0 2"}
 	for _, bad := range badInput {
-		if !strings.HasPrefix(bad.reply, "NOQUEUE") {
+		if !strings.Contains(bad.reply, "no queue has this name") {
 			requests = append(requests, bad.request)
 		}
 	}

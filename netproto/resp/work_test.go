@@ -36,6 +36,7 @@ func claimOf(queue string, id int, payload string, attempt, token int, leaseEnd 
 
 const (
 	staleReply   = "-STALE the claim has ended: its lease ended, or it was acknowledged or returned\r\n"
+	goneReply    = "-STALE no queue has this name: the claim has ended with its last packet, or the name is wrong\r\n"
 	noQueueReply = "-NOQUEUE no queue has this name: it holds no packets and has no settings\r\n"
 )
 
@@ -91,7 +92,7 @@ func TestALeaseThatEndsReturnsThePacketWithAnotherToken(t *testing.T) {
 	c.ask("QEXTEND q 0 1 5", staleReply)
 	c.ask("QPROGRESS q 0 1 5", staleReply)
 	c.ask("QNACK q 0 1 DEAD", staleReply)
-	c.ask("QACK other 0 2", noQueueReply)
+	c.ask("QACK other 0 2", goneReply)
 	c.ask("QACK q 0 2", ":1\r\n")
 }
 
@@ -214,7 +215,7 @@ func TestAPipelineIsAnsweredInOrder(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.send(request("QPUSH", "q", "x") + request("QCLAIM", "q", "CONSUMER", "w") + request("QACK", "q", "0", "1") +
 		request("QACK", "q", "0", "1") + request("QCLAIM", "q") + request("PING"))
-	c.want(bulkReply("0") + claimOf("q", 0, "x", 1, 1, start+30_000, "w") + ":1\r\n" + noQueueReply + "*0\r\n+PONG\r\n")
+	c.want(bulkReply("0") + claimOf("q", 0, "x", 1, 1, start+30_000, "w") + ":1\r\n" + goneReply + "*0\r\n+PONG\r\n")
 }
 
 func TestWhatChangesManyPacketsIsNoPartOfATransaction(t *testing.T) {
