@@ -78,7 +78,9 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	s.array(total)
 	for _, p := range pages {
 		if err := tx.List(s.to(tx), args[1], p.from.state, p.from.after, p.packets, s.tag(shapeFields)); err != nil {
-			return err
+			for range p.packets { // the head says how many follow
+				s.error(words(err))
+			}
 		}
 	}
 	return nil

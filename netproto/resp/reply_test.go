@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bufio"
 	"io"
 	"strings"
 	"testing"
@@ -39,4 +40,27 @@ func TestAReplyThatIsTooLargeIsAnError(t *testing.T) {
 		t.Errorf("the connection whose reply is too large ends with %v", err)
 	}
 	d.dial().ask("GET n", "$1\r\n1\r\n")
+}
+
+func TestAListThatIsTooLargeHasAsManyElementsAsItSays(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	const page, packet = 16, 1_040_000
+	for range page {
+		c.line("QPUSH", "q", strings.Repeat("x", packet))
+		c.readLine()
+	}
+	c.send("MULTI\r\n" + strings.Repeat("QLIST q COUNT 1000\r\n", 5) + "EXEC\r\nPING\r\n") // four of them fit
+	tooLarge, r := 0, bufio.NewReader(c)
+	for line := ""; line != "+PONG\r\n"; {
+		var err error
+		if line, err = r.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(line, "-ERR reply too large") {
+			tooLarge++
+		}
+	}
+	if tooLarge != page {
+		t.Errorf("%d elements of a list that is too large are errors, want %d", tooLarge, page)
+	}
 }
