@@ -72,10 +72,14 @@ func qprio(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	ok, err := tx.SetPriority(args[1], id, priority)
-	if err == nil {
-		s.bool(ok)
+	switch {
+	case errors.Is(err, broker.ErrNoKey):
+		return failure(`ERR n: expected a number from 1 on, as the packet has no key to go with, got "0"`)
+	case err != nil:
+		return err
 	}
-	return err
+	s.bool(ok)
+	return nil
 }
 
 func qprioRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {

@@ -33,6 +33,7 @@ func TestPacketsAreDeletedMovedAndRaisedById(t *testing.T) {
 	c.ask("QPRIO q 3 7", ":1\r\n")
 	c.ask("QPRIO q 99 7", ":0\r\n")
 	c.ask("QPRIO other 3 7", noQueueReply)
+	c.ask("QPRIO q 3 0", "-ERR n: expected a number from 1 on, as the packet has no key to go with, got \"0\"\r\n")
 	c.ask("QMOVE q 2 99 TO other", ":1\r\n")
 	c.ask("QMOVE nothing 2 TO other", ":0\r\n")
 	c.send(request("QPEEK", "q"))

@@ -93,7 +93,7 @@ func (set optionSet) find(word []byte) (o option, ok bool) {
 	return 0, false
 }
 
-// words lists the options for an error.
+// words says for an error what is expected: one of the options.
 func (set optionSet) words() string {
 	var words []string
 	for o := range numOptions {
@@ -101,7 +101,10 @@ func (set optionSet) words() string {
 			words = append(words, o.String())
 		}
 	}
-	return strings.Join(words, ", ")
+	if len(words) == 1 {
+		return words[0]
+	}
+	return "one of " + strings.Join(words, ", ")
 }
 
 // String is the option as errors call it.
@@ -122,7 +125,7 @@ func parseOptions(args [][]byte, takes optionSet) (o options, err error) {
 		opt, ok := takes.find(args[0])
 		switch {
 		case !ok:
-			return o, failure(fmt.Sprintf("ERR unknown option %q: expected one of %s", quoted(args[0]), takes.words()))
+			return o, failure(fmt.Sprintf("ERR unknown option %q: expected %s", quoted(args[0]), takes.words()))
 		case o.given.has(opt) && opt != optTag:
 			return o, failure(fmt.Sprintf("ERR %v: expected it once only", opt))
 		}

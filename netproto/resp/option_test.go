@@ -98,7 +98,7 @@ var badInput = []struct{ request, reply string }{
 	{"QDROP q", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
 	{"QSHOW q 1", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
 	{"QCONSUMERS q", "NOQUEUE no queue has this name: it holds no packets and has no settings"},
-	{"QUEUES *", `ERR unknown option "*": expected one of MATCH`},
+	{"QUEUES *", `ERR unknown option "*": expected MATCH`},
 	{"QUEUES MATCH {1025}", "ERR MATCH: expected 0 to 1024 bytes, got 1025"},
 }
 
