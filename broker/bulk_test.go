@@ -493,3 +493,47 @@ func TestTagsCountInWhatACallBrings(t *testing.T) {
 		w.close()
 	}
 }
+
+func TestWhatGoesWithAPacketCountsInADelete(t *testing.T) {
+	w := newWork(t)
+	const packets, pushes, bytes = 1000, 8, 220_000
+	var list []broker.ID
+	for range packets {
+		list = append(list, w.add(broker.PushRequest{Payload: []byte(strings.Repeat("x", 2000))}))
+	}
+	for _, j := range w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: packets}}) {
+		if _, err := w.nack(j, broker.Nack{Dead: true, Reason: []byte("no")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.barrier()
+	refused, done := 0, false
+	for last := bytes; !done; last -= 10_000 {
+		room := broker.Room{Records: 2*pushes + 2, Bytes: bytes*pushes + last, Deletes: packets}
+		err := call(w.b, func(tx *broker.Tx) error {
+			return tx.Atomic(room, func() error {
+				for n := range pushes + 1 {
+					size := bytes
+					if n == pushes {
+						size = last
+					}
+					if _, err := tx.Push(broker.PushRequest{Queue: []byte("p"), Priority: 1, Payload: make([]byte, size-1)}); err != nil {
+						return err
+					}
+				}
+				_, err := tx.DeletePackets([]byte("q"), list)
+				return err
+			})
+		})
+		if done = err == nil; !done {
+			if !errors.Is(err, broker.ErrTooLargeForBatch) {
+				t.Fatal(err)
+			}
+			refused++
+		}
+	}
+	w.barrier()
+	if w.close(); refused == 0 {
+		t.Fatal("the first try was not refused")
+	}
+}

@@ -98,8 +98,10 @@ type batchLimits struct {
 const (
 	// recordOverhead is what a record may bring to disk beyond the bytes that Room counts.
 	recordOverhead = 160
-	// deleteOverhead is what the delete of a packet brings.
-	deleteOverhead = 64
+	// deleteRecords and deleteOverhead are the most that the delete of a packet brings: its record,
+	// its payload, its delivery state and two notes.
+	deleteRecords  = 5
+	deleteOverhead = 150
 	// idleRoom is for the queues that a call evicts.
 	idleRoom = evictAtOnce * recordOverhead
 )
@@ -112,7 +114,7 @@ func limitsFor(l storage.Limits) batchLimits {
 		Limits: l,
 		ops:    half,
 		bytes:  l.MaxBytes / 4,
-		group:  min(MaxGroup, max((l.MaxOps-half)/2, l.MaxDeletes-half)),
+		group:  min(MaxGroup, max((l.MaxOps-half)/deleteRecords, l.MaxDeletes-half)),
 		record: min(l.MaxRecord, l.MaxBytes-idleRoom) - recordOverhead,
 	}
 }
@@ -143,7 +145,7 @@ type size struct{ ops, bytes int }
 func storageSize(r Room, deletes bool) size {
 	s := size{ops: 2 * r.Records, bytes: r.Bytes + r.Records*recordOverhead}
 	if deletes {
-		s.ops += 2 * r.Deletes
+		s.ops += deleteRecords * r.Deletes
 		s.bytes += r.Deletes * deleteOverhead
 	}
 	return s
