@@ -98,7 +98,8 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
 	for _, p := range b.scratch {
 		if bk.wants == nil || bk.wants(tx, p) {
 			more := room.Plus(bk.room(tx, q, p))
-			if len(packets) > 0 && (more.Bytes > b.limits.bytes || bk.most != 0 && bk.Done+len(packets) == bk.most) {
+			fits := allowed(storageSize(more, true), b.limits.ops/2, b.limits.bytes/2) // beside as much of others
+			if len(packets) > 0 && (!fits || bk.most != 0 && bk.Done+len(packets) == bk.most) {
 				return packets, room
 			}
 			packets, room = append(packets, p), more

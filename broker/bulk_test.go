@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // bulk makes all slices of a bulk and returns how many packets it changed.
@@ -169,6 +170,38 @@ func TestABulkLeavesRoomForOthersInEachBatch(t *testing.T) {
 	g.leave <- nil
 	if err != nil {
 		t.Errorf("a push into the batch that a purge fills gave %v", err)
+	}
+}
+
+func TestASliceFitsBesideWhatOthersBring(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	w.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 156_000, MaxRecord: 150_000, MaxDeletes: 9_000}
+	w.restart()
+	for range 600 {
+		w.add(broker.PushRequest{})
+	}
+	for range 2 {
+		for _, j := range w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: 300}}) {
+			w.nacked(j, broker.Nack{Dead: true}, broker.Dead)
+		}
+	}
+	g := w.gate()
+	w.add(broker.PushRequest{}) // opens a commit
+	<-g.entered
+	w.add(broker.PushRequest{Payload: bytes.Repeat([]byte("x"), 15_000)})
+	bk := broker.Redrive([]byte("q"), 0, []byte("other"))
+	err := w.b.Do(func(tx *broker.Tx) error {
+		_, err := bk.Slice(tx)
+		return err
+	})
+	w.ungate()
+	g.leave <- nil
+	if err != nil {
+		t.Errorf("a slice gave %v", err)
+	}
+	if n := w.bulk(bk); n != 600 {
+		t.Errorf("redrove %d", n)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // work is a harness with one worker, and a steady clock of its own.
@@ -341,6 +342,33 @@ func TestADeadPacketMovesToTheDeadLetterQueueAndKeepsItsIdentity(t *testing.T) {
 				t.Fatalf("the store holds %s", got)
 			}
 		})
+	}
+}
+
+func TestTheLargestPacketDiesIntoADeadLetterQueue(t *testing.T) {
+	w := newWork(t)
+	w.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 156_000, MaxRecord: 154_000, MaxDeletes: 9_000}
+	w.restart()
+	s := broker.DefaultSettings()
+	s.MaxAttempts, s.DeadLetter = 1, []byte("graveyard")
+	w.set(s)
+	w.add(broker.PushRequest{Payload: bytes.Repeat([]byte("x"), 153_000)})
+	w.claimOne()
+	w.barrier()
+	w.restart()
+	w.pass(time.Minute)
+	err := broker.ErrNoRoom
+	for range 100 {
+		if err = w.b.Do(func(tx *broker.Tx) error { return tx.Begin() }); err == nil {
+			break
+		}
+		w.b.WaitRoom()
+	}
+	if err != nil {
+		t.Fatalf("when the lease has ended a call gives %v", err)
+	}
+	if got := w.list("graveyard", broker.Ready, 5); len(got) != 1 {
+		t.Fatalf("%+v died", got)
 	}
 }
 

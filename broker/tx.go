@@ -81,7 +81,11 @@ func (tx *Tx) advance() bool {
 		if !ok {
 			return true
 		}
-		if b.open.full(b.limits) || p.State == index.Claimed && !b.open.fits(b.limits, b.leaseEnds(p)) {
+		if b.open.full(b.limits) {
+			return false
+		}
+		// An empty batch takes the death of the largest packet, too: its record is most of the room.
+		if p.State == index.Claimed && b.open.ops.Len() > 0 && !b.open.fits(b.limits, b.leaseEnds(p)) {
 			return false
 		}
 		e, _ := b.ix.Advance(tx.now, tx.steady)
