@@ -52,20 +52,11 @@ func AppendChanged(dst, rec []byte, expiry int64, identity uint64) ([]byte, erro
 // eachRaw calls fn for each field of a record with its number and value as they are stored.
 func eachRaw(rec []byte, fn func(field uint64, raw []byte)) error {
 	r := reader{b: rec}
-	n, ok := r.fields()
-	if !ok {
-		return r.bad("no map of fields")
-	}
-	for ; n > 0; n-- {
-		at := r.pos
-		field, ok := r.uint()
-		if !ok || !r.skip(0) {
-			return r.bad("field cut short or of a wrong form")
+	return r.eachField(func(field uint64, at int) bool {
+		if !r.skip(0) {
+			return false
 		}
 		fn(field, rec[at:r.pos])
-	}
-	if !r.end() {
-		return r.bad("bytes after the last field")
-	}
-	return nil
+		return true
+	})
 }

@@ -130,15 +130,7 @@ func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 	before := d.Consumer
 	*d = Delivery{Identity: identity}
 	r := reader{b: rec}
-	n, ok := r.fields()
-	if !ok {
-		return r.bad("no map of fields")
-	}
-	for ; n > 0; n-- {
-		field, ok := r.uint()
-		if !ok {
-			return r.bad("no field number")
-		}
+	return r.eachField(func(field uint64, _ int) (ok bool) {
 		switch field {
 		case stateState:
 			var v uint64
@@ -168,12 +160,6 @@ func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 		default:
 			ok = r.skip(0)
 		}
-		if !ok {
-			return r.bad("field value cut short or of a wrong form")
-		}
-	}
-	if !r.end() {
-		return r.bad("bytes after the last field")
-	}
-	return nil
+		return ok
+	})
 }

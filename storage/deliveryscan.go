@@ -3,7 +3,6 @@ package storage
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
@@ -26,25 +25,7 @@ func (s *Store) Deliveries(fn func(d *Delivery, stored Stored) error) error {
 // ReadNotes calls fn with the text of each note, nil where there is none or it is damaged. The
 // bytes are valid during the call only. It stops at the first error of fn and returns it.
 func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte) error) error {
-	return s.db.View(func(txn *badger.Txn) error {
-		state := readState{txn: txn}
-		for i, id := range ids {
-			state.key = appendStateKey(state.key[:0], id)
-			item, err := state.get(state.key)
-			switch {
-			case errors.Is(err, badger.ErrKeyNotFound) || errors.Is(err, ErrDamaged):
-				err = fn(i, nil)
-			case err == nil:
-				err = item.Value(func(text []byte) error { return fn(i, text) })
-			default:
-				err = fmt.Errorf("cannot read %v: %w", id, err)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return s.db.View(func(txn *badger.Txn) error { return readEach(txn, ids, appendStateKey, "", fn) })
 }
 
 // Deliveries calls fn for every delivery state with its notes, nil where there is none, in order

@@ -126,15 +126,7 @@ func appendItem(dst []byte, i *item) []byte {
 func decodeItem(rec []byte, i *item) error {
 	*i = item{value: []byte{}}
 	r := reader{b: rec}
-	n, ok := r.fields()
-	if !ok {
-		return r.bad("no map of fields")
-	}
-	for ; n > 0; n-- {
-		field, ok := r.uint()
-		if !ok {
-			return r.bad("no field number")
-		}
+	err := r.eachField(func(field uint64, _ int) (ok bool) {
 		var v uint64
 		switch field {
 		case itemKind:
@@ -154,13 +146,11 @@ func decodeItem(rec []byte, i *item) error {
 		default:
 			ok = r.skip(0)
 		}
-		if !ok {
-			return r.bad("field value cut short or of a wrong form")
-		}
-	}
+		return ok
+	})
 	switch {
-	case !r.end():
-		return r.bad("bytes after the last field")
+	case err != nil:
+		return err
 	case i.name == nil || i.version == 0:
 		return r.bad("no name or no version")
 	}

@@ -26,21 +26,23 @@ func (s *Store) Fields(fn func(*Field) error) error {
 // ids it is. The value is nil when it is not there or damaged. ReadValues stops at the first error
 // of fn and returns it. An error of its own is about the store as a whole.
 func (s *Store) ReadValues(ids []ValueID, fn func(i int, value []byte) error) error {
-	return s.db.View(func(txn *badger.Txn) error { return readValues(txn, ids, fn) })
+	return s.db.View(func(txn *badger.Txn) error { return readEach(txn, ids, appendValueKey, "the value of ", fn) })
 }
 
-func readValues(txn *badger.Txn, ids []ValueID, fn func(i int, value []byte) error) error {
+// readEach calls fn with the record of each id, nil where there is none or it is damaged. What
+// names an id in an error.
+func readEach[I any](txn *badger.Txn, ids []I, appendKey func([]byte, I) []byte, what string, fn func(i int, rec []byte) error) error {
 	state := readState{txn: txn}
-	for i, v := range ids {
-		state.key = appendValueKey(state.key[:0], v)
+	for i, id := range ids {
+		state.key = appendKey(state.key[:0], id)
 		item, err := state.get(state.key)
 		switch {
 		case errors.Is(err, badger.ErrKeyNotFound) || errors.Is(err, ErrDamaged):
 			err = fn(i, nil)
 		case err == nil:
-			err = item.Value(func(value []byte) error { return fn(i, value) })
+			err = item.Value(func(rec []byte) error { return fn(i, rec) })
 		default:
-			err = fmt.Errorf("cannot read the value of %v: %w", v, err)
+			err = fmt.Errorf("cannot read %s%v: %w", what, id, err)
 		}
 		if err != nil {
 			return err

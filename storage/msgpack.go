@@ -108,23 +108,21 @@ func appendStr(dst []byte, s string) []byte {
 }
 
 func appendArrayHeader(dst []byte, n int) []byte {
-	switch {
-	case n < 16:
-		return append(dst, formFixArr|byte(n))
-	case n <= math.MaxUint16:
-		return append(dst, formArr16, byte(n>>8), byte(n))
-	}
-	return binary.BigEndian.AppendUint32(append(dst, formArr32), uint32(n))
+	return appendHeader(dst, n, formFixArr, formArr16, formArr32)
 }
 
 func appendMapHeader(dst []byte, n int) []byte {
+	return appendHeader(dst, n, formFixMap, formMap16, formMap32)
+}
+
+func appendHeader(dst []byte, n int, fix, form16, form32 byte) []byte {
 	switch {
 	case n < 16:
-		return append(dst, formFixMap|byte(n))
+		return append(dst, fix|byte(n))
 	case n <= math.MaxUint16:
-		return append(dst, formMap16, byte(n>>8), byte(n))
+		return append(dst, form16, byte(n>>8), byte(n))
 	}
-	return binary.BigEndian.AppendUint32(append(dst, formMap32), uint32(n))
+	return binary.BigEndian.AppendUint32(append(dst, form32), uint32(n))
 }
 
 // reader walks one value. Its methods return false when the bytes are not what was asked for or end
@@ -243,45 +241,54 @@ func (r *reader) str() ([]byte, bool) {
 	return nil, false
 }
 
-// array reads the number of elements; each takes a byte at least, so a count that cannot be true is
-// refused here.
-func (r *reader) array() (int, bool) {
-	c, ok := r.code()
-	if !ok {
-		return 0, false
-	}
-	var n uint64
-	switch {
-	case c >= formFixArr && c < formFixStr:
-		n = uint64(c & 0x0f)
-	case c == formArr16 || c == formArr32:
-		if n, ok = r.number(2 << (c - formArr16)); !ok {
-			return 0, false
-		}
-	default:
-		return 0, false
-	}
-	return int(n), n <= uint64(len(r.b)-r.pos)
-}
+// array reads the number of elements; each takes a byte at least.
+func (r *reader) array() (int, bool) { return r.header(formFixArr, formArr16, 1) }
 
 // fields reads the number of fields of a map; each takes two bytes at least.
-func (r *reader) fields() (int, bool) {
+func (r *reader) fields() (int, bool) { return r.header(formFixMap, formMap16, 2) }
+
+// header reads a number of parts which take so many bytes each, at least. A number that cannot be
+// true is refused here.
+func (r *reader) header(fix, form16 byte, each int) (int, bool) {
 	c, ok := r.code()
 	if !ok {
 		return 0, false
 	}
 	var n uint64
 	switch {
-	case c >= formFixMap && c < formFixArr:
+	case c&0xf0 == fix:
 		n = uint64(c & 0x0f)
-	case c == formMap16 || c == formMap32:
-		if n, ok = r.number(2 << (c - formMap16)); !ok {
+	case c == form16 || c == form16+1:
+		if n, ok = r.number(2 << (c - form16)); !ok {
 			return 0, false
 		}
 	default:
 		return 0, false
 	}
-	return int(n), n <= uint64(len(r.b)-r.pos)/2
+	return int(n), n <= uint64((len(r.b)-r.pos)/each)
+}
+
+// eachField reads a map to the end of the record. For each field it calls fn, which reads the value
+// or skips it, with the field's number and where it begins. The error wraps ErrRecord.
+func (r *reader) eachField(fn func(field uint64, at int) bool) error {
+	n, ok := r.fields()
+	if !ok {
+		return r.bad("no map of fields")
+	}
+	for ; n > 0; n-- {
+		at := r.pos
+		field, ok := r.uint()
+		if !ok {
+			return r.bad("no field number")
+		}
+		if !fn(field, at) {
+			return r.bad("field value cut short or of a wrong form")
+		}
+	}
+	if !r.end() {
+		return r.bad("bytes after the last field")
+	}
+	return nil
 }
 
 // skip passes one value of any form.
