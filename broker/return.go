@@ -104,10 +104,12 @@ func (b *Broker) expireClaim(q *queue, p index.Packet) bool {
 // expired says that a packet's time has passed: one that is still there is claimed.
 func (b *Broker) expired(p index.Packet) bool { return p.Expiry != 0 && p.Expiry <= b.tx.now }
 
-// expire deletes a packet that has expired and left the index.
+// expire deletes a packet that has expired and left the index. One that is done was counted by Ack.
 func (b *Broker) expire(q *queue, p index.Packet) {
 	b.deletePacket(q, p)
-	b.count(q, &q.counters.Expired, 1)
+	if p.State != index.Done {
+		b.count(q, &q.counters.Expired, 1)
+	}
 	b.touch(q)
 	b.markEmpty(q)
 }

@@ -202,7 +202,9 @@ func (m *workModel) advance() {
 			continue
 		}
 		if k.expiry != 0 && k.expiry <= now {
-			m.count(k.Queue, broker.Counters{Expired: 1})
+			if k.State != broker.Done {
+				m.count(k.Queue, broker.Counters{Expired: 1})
+			}
 			m.remove(k)
 			continue
 		}
