@@ -183,6 +183,8 @@ func wanted(kind reflect.Kind) string {
 		return "a string"
 	case reflect.Slice:
 		return "base64"
+	case reflect.Struct:
+		return "an object"
 	}
 	return "an object of strings"
 }

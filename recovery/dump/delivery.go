@@ -95,6 +95,12 @@ func checkDelivery(d *Delivery, m storage.Marks) error {
 			len(d.Consumer), len(d.Reason), len(d.Progress), maxTried)
 	case d.State > storage.Done:
 		return fmt.Errorf("the packet has the unknown state %d", d.State)
+	case d.State == storage.Claimed && (d.Token == 0 || d.Attempts == 0):
+		return fmt.Errorf("the packet is claimed, with the token %d and after %d attempts: expected 1 or more, both", d.Token, d.Attempts)
+	case d.State == storage.Done && d.Expiry == 0:
+		return errors.New("the packet is done and never expires: one that was acknowledged is kept for a while")
+	case d.Until < 0:
+		return fmt.Errorf("the packet waits until %d: expected 0 or more milliseconds", d.Until)
 	}
 	return nil
 }

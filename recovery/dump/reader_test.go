@@ -98,6 +98,13 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"percent of 256":             {head + first + packetLine(seq8+`,"progress":256`), "not in percent"},
 		"progress without percent":   {head + first + packetLine(seq8+`,"progress_text":"a"`), "not in percent"},
 		"reason too long":            {head + first + packetLine(seq8+`,"reason":"`+long+`"`), "its reason 65536"},
+		"claimed without a token":    {head + first + packetLine(seq8+`,"state":"claimed","attempts":1`), "line 3: the packet is claimed, with the token 0"},
+		"claimed without an attempt": {head + first + packetLine(seq8+`,"state":"claimed","token":"9223372036854775810"`), "after 0 attempts"},
+		"done for ever":              {head + first + packetLine(seq8+`,"state":"done"`), "is done and never expires"},
+		"time before all times":      {head + first + packetLine(seq8+`,"until":-1`), "waits until -1"},
+		"lease that never ends":      {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":9223372036854775807}}`, "a time 0 to 9007199254740992"},
+		"name of 65,536 bytes":       {head + `{"type":"queue","id":1,"queue":"a","settings":{"dead_letter":"` + long + `"}}`, "dead_letter has at most 65535 bytes"},
+		"settings as a number":       {head + `{"type":"queue","id":1,"queue":"a","settings":1}`, `field "settings": got a number, expected an object`},
 		"lease below 0":              {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":-1}}`, `line 2: queue "a" has settings`},
 		"setting of a later version": {head + `{"type":"queue","id":1,"queue":"a","settings":{"max_tries":1}}`, `unknown field "max_tries"`},
 		"half a tag":                 {head + first + packetLine(seq8+`,"tags_base64":["YQ=="]`), "names and values"},
@@ -329,9 +336,14 @@ func tryAny(t *rapid.T, src *recoverytest.Fake) map[uint64]*Delivery {
 		if p := &src.Stored[i]; rapid.Bool().Draw(t, "tried") {
 			d := &Delivery{Delivery: storage.Delivery{
 				Identity: p.ID.Seq, Expiry: p.Packet.Expiry, State: storage.DeliveryState(rapid.Uint8Range(0, 3).Draw(t, "state")),
-				Until: rapid.Int64().Draw(t, "until"), Attempts: rapid.Uint32().Draw(t, "attempts"), Token: src.Counted.NextSeq - 1,
+				Until: rapid.Int64Min(0).Draw(t, "until"), Attempts: rapid.Uint32().Draw(t, "attempts"), Token: src.Counted.NextSeq - 1,
 				FirstClaim: rapid.Int64().Draw(t, "first"), LastClaim: rapid.Int64().Draw(t, "last"), Consumer: string(name.Draw(t, "consumer")),
 			}}
+			if d.State == storage.Claimed {
+				d.Attempts = max(d.Attempts, 1)
+			} else if d.State == storage.Done && d.Expiry == 0 {
+				d.State = storage.Dead
+			}
 			p.Packet.Attempts = 0
 			if rapid.Bool().Draw(t, "moved") {
 				d.Origin, d.OriginName = src.Defined[0].ID, src.Defined[0].Name
