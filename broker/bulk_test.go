@@ -121,6 +121,64 @@ func TestListsGoPageByPageInTheOrderOfPriorityAndAge(t *testing.T) {
 	}
 }
 
+func TestAListThatWasAnnouncedIsShown(t *testing.T) {
+	w := newWork(t)
+	const n, size = 60, 250_000
+	for range n {
+		w.add(broker.PushRequest{Payload: make([]byte, size)})
+	}
+	w.barrier()
+	w.do(func(tx *broker.Tx) error {
+		return tx.Atomic(broker.Room{}, func() error {
+			for range broker.MaxAtomicReply/(n*size) + 1 {
+				announced, _, _, err := tx.ListEnd([]byte("q"), broker.Ready, broker.Place{}, n)
+				if errors.Is(err, broker.ErrReplyTooLarge) {
+					return nil
+				}
+				if err := tx.List(w.c, []byte("q"), broker.Ready, broker.Place{}, announced, 1); err != nil {
+					t.Errorf("a list of %d packets gave %v", announced, err)
+					return err
+				}
+			}
+			t.Error("the lists go beyond what one run may reply")
+			return nil
+		})
+	})
+}
+
+func TestDetailsCountInAReply(t *testing.T) {
+	w := newWork(t)
+	name := strings.Repeat("n", 60_000)
+	for range 500 {
+		w.add(broker.PushRequest{Queue: []byte(name)})
+	}
+	w.barrier()
+	most := broker.MaxGroupBytes / len(name)
+	for i, fn := range []func(tx *broker.Tx) error{
+		func(tx *broker.Tx) error { return tx.List(w.c, []byte(name), broker.Ready, broker.Place{}, 1000, 1) },
+		func(tx *broker.Tx) error { return tx.Peek(w.c, []byte(name), 1000, 1) },
+		func(tx *broker.Tx) error {
+			return tx.Claim(w.c, []byte(name), broker.ClaimRequest{Selection: broker.Selection{Count: 1000}}, 1)
+		},
+	} {
+		if got := len(w.replied(fn)); got == 0 || got > most {
+			t.Errorf("reply %d has %d packets with a long name, at most %d were expected", i, got, most)
+		}
+	}
+	for range 300 {
+		w.add(broker.PushRequest{Queue: []byte(name)})
+	}
+	w.do(func(tx *broker.Tx) error {
+		if err := tx.Pop(w.c, []byte(name), broker.Selection{Count: 1000, Detail: true}, 1); err != nil {
+			return err
+		}
+		if got := w.c.QueuedBytes(); got < int64(most/2*len(name)) || got > 2*broker.MaxGroupBytes {
+			t.Errorf("a pop counts for %d bytes", got)
+		}
+		return nil
+	})
+}
+
 func TestAPurgeDeletesOneStateInSlices(t *testing.T) {
 	w := newWork(t)
 	w.set(broker.DefaultSettings())

@@ -43,8 +43,9 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	if q != nil {
 		selection := b.selection(r.Selection)
 		selection.Limit.Packets = MaxCount
+		r.Detail = true
 		b.selectPackets(q, r.Selection, selection)
-		bytes = b.scratchBytes()
+		bytes = b.scratchBytes(q, true)
 		if tx.atomic {
 			if err := tx.use(ClaimRoom(len(b.scratch), len(r.Consumer))); err != nil {
 				return err

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -75,6 +76,17 @@ func (b *Broker) detail(q *queue, p index.Packet) {
 		e.Progress = b.text(p, storage.NoteProgress, stored&storage.StoredProgress != 0, n)
 	}
 	t.details = append(t.details, e)
+}
+
+// detailBytes is what the detail of a packet counts for in a reply, at most.
+func (b *Broker) detailBytes(q *queue, p index.Packet) int {
+	n := detailOverhead + len(q.name)
+	if p.Stored == 0 {
+		return n
+	}
+	d := b.ix.Delivery(p.ID)
+	n += len(b.workers.name(d.Consumer)) + len(b.queues.originName(d.Origin))
+	return n + MaxReason*bits.OnesCount8(d.Stored&uint8(storage.StoredReason|storage.StoredProgress))
 }
 
 // wall is the moment of the steady clock on the wall clock.

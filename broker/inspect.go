@@ -19,7 +19,7 @@ func (tx *Tx) Peek(c *Consumer, name []byte, n int, tag Tag) error {
 	if err != nil {
 		return err
 	}
-	s := Selection{End: Oldest, Count: n}
+	s := Selection{End: Oldest, Count: n, Detail: true}
 	tx.b.scratch = tx.b.scratch[:0]
 	if q != nil {
 		tx.b.selectPackets(q, s, tx.b.selection(s))
@@ -36,36 +36,46 @@ func (tx *Tx) look(name []byte) (*queue, error) {
 	return tx.b.findQueue(name)
 }
 
-// show replies with the packets of q in b.scratch and their details. The store may have dropped the
-// record of one that expired while it was claimed: of that there are only the details.
+// show replies with the packets of q in b.scratch and their details.
 func (tx *Tx) show(c *Consumer, q *queue, tag Tag) error {
-	b, first, bytes := tx.b, len(tx.b.open.records), tx.b.scratchBytes()
-	if err := tx.useReply(bytes); err != nil {
+	if err := tx.useReply(tx.b.scratchBytes(q, true)); err != nil {
 		return err
 	}
+	tx.b.showScratch(c, q, tag)
+	return nil
+}
+
+// showScratch is show without its check. The store may have dropped the record of a packet that
+// expired while it was claimed: of that there are only the details.
+func (b *Broker) showScratch(c *Consumer, q *queue, tag Tag) {
+	first, bytes := len(b.open.records), b.scratchBytes(q, true)
 	for _, p := range b.scratch {
 		b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
 		b.detail(q, p)
 	}
 	b.queueReply(c, first, replyShown, tag, bytes)
-	return nil
 }
 
 // List replies with packets of a queue in one state, with details, in the order of their priority
-// and age: at most n behind a place.
+// and age: at most n behind a place. Inside Atomic a ListEnd of the same comes first.
 func (tx *Tx) List(c *Consumer, name []byte, s State, after Place, n int, tag Tag) error {
 	q, err := tx.list(name, s, after, n)
 	if err != nil {
 		return err
 	}
-	return tx.show(c, q, tag)
+	tx.b.showScratch(c, q, tag)
+	return nil
 }
 
 // ListEnd says what a List of the same arguments replies with, so that a session can begin its
-// reply: how many packets, the place of the last one, and whether there are more behind that.
+// reply: how many packets, the place of the last one, and whether there are more behind that. It
+// takes what that List replies with from what one Atomic may.
 func (tx *Tx) ListEnd(name []byte, s State, after Place, n int) (packets int, last Place, more bool, err error) {
 	q, err := tx.list(name, s, after, n)
 	b := tx.b
+	if err == nil {
+		err = tx.useReply(b.scratchBytes(q, true))
+	}
 	if packets = len(b.scratch); err != nil || packets == 0 {
 		return 0, after, false, err
 	}
@@ -84,7 +94,7 @@ func (tx *Tx) list(name []byte, s State, after Place, n int) (*queue, error) {
 		return nil, err
 	}
 	b.scratch = b.ix.List(q.ix, s, after, min(n, MaxCount), b.scratch)
-	b.scratch = b.within(b.scratch, index.Limit{Bytes: MaxGroupBytes})
+	b.cutDetailed(q)
 	return q, nil
 }
 

@@ -78,6 +78,7 @@ const (
 
 	keepScratch     = 1 << 16 // packets of a large call for which memory is kept
 	packetOverhead  = 16      // bytes that a packet of a reply counts for besides key and payload
+	detailOverhead  = 256     // bytes that a detail counts for besides its texts
 	batchesInFlight = 4       // open, committing, completing, and one to swap
 	replyOverhead   = 8       // bytes that a reply counts for besides its packets
 	readAhead       = 512     // neighbours read with a payload that was not cached

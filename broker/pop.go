@@ -59,20 +59,28 @@ func (tx *Tx) useGroup(q *queue, s Selection) error {
 		if err := tx.use(Room{Deletes: 1}); err != nil {
 			return err
 		}
-		return tx.useReply(weight(best) + packetOverhead)
+		return tx.useReply(b.replyBytes(q, best, s.Detail))
 	}
 	b.selectPackets(q, s, b.selection(s))
 	if err := tx.use(Room{Deletes: len(b.scratch)}); err != nil {
 		return err
 	}
-	return tx.useReply(b.scratchBytes())
+	return tx.useReply(b.scratchBytes(q, s.Detail))
+}
+
+// replyBytes is what a packet counts for in a reply.
+func (b *Broker) replyBytes(q *queue, p index.Packet, detail bool) int {
+	bytes := weight(p) + packetOverhead
+	if detail {
+		bytes += b.detailBytes(q, p)
+	}
+	return bytes
 }
 
 // scratchBytes is what the packets of b.scratch count for in a reply.
-func (b *Broker) scratchBytes() int {
-	bytes := len(b.scratch) * packetOverhead
+func (b *Broker) scratchBytes(q *queue, detail bool) (bytes int) {
 	for _, p := range b.scratch {
-		bytes += weight(p)
+		bytes += b.replyBytes(q, p, detail)
 	}
 	return bytes
 }
@@ -85,6 +93,20 @@ func (b *Broker) selectPackets(q *queue, s Selection, selection index.Selection)
 		b.scratch = b.within(b.ix.Next(q.ix, selection, 0, n, b.scratch), selection.Limit)
 	} else if best, ok := b.ix.Best(q.ix, selection); ok {
 		b.scratch = b.ix.Group(best.ID, selection, b.scratch)
+	}
+	if s.Detail {
+		b.cutDetailed(q)
+	}
+}
+
+// cutDetailed leaves so many packets in b.scratch as a reply with details can hold.
+func (b *Broker) cutDetailed(q *queue) {
+	bytes := 0
+	for i, p := range b.scratch {
+		if bytes += b.replyBytes(q, p, true); i > 0 && bytes > MaxGroupBytes {
+			b.scratch = b.scratch[:i]
+			return
+		}
 	}
 }
 
@@ -117,12 +139,12 @@ func (b *Broker) popGroup(q *queue, s Selection, c *Consumer, tag Tag) bool {
 		kind = replyDetailed
 	}
 	for _, p := range b.scratch {
+		bytes += b.replyBytes(q, p, s.Detail)
 		if s.Detail {
 			b.detail(q, p)
 			b.ix.Remove(p.ID)
 		}
 		b.popRecord(q, p)
-		bytes += weight(p)
 	}
 	if len(b.open.misses) > 0 {
 		b.open.readAhead(q, selection)

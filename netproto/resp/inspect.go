@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -78,9 +79,7 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	s.array(total)
 	for _, p := range pages {
 		if err := tx.List(s.to(tx), args[1], p.from.state, p.from.after, p.packets, s.tag(shapeFields)); err != nil {
-			for range p.packets { // the head says how many follow
-				s.error(words(err))
-			}
+			return err
 		}
 	}
 	return nil
@@ -92,6 +91,8 @@ func pagesOf(tx *broker.Tx, queue []byte, at listPlace, end broker.State, n int)
 	for ; at.state <= end; at = (listPlace{state: at.state + 1}) {
 		packets, last, more, err := tx.ListEnd(queue, at.state, at.after, max(n, 1))
 		switch {
+		case errors.Is(err, broker.ErrReplyTooLarge) && len(pages) > 0:
+			return pages, at.String(), nil
 		case err != nil:
 			return nil, "", err
 		case packets == 0:
