@@ -7,7 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // handedOut notes that a client was handed an item.
@@ -31,14 +30,11 @@ func (r *run) checkHandouts() {
 // checkBoard compares the scores of all items after a restart with what the clients know. It
 // empties the board if all is true.
 func (r *run) checkBoard(all bool) error {
-	link, err := r.server.dial(boardListener)
+	link, err := r.server.dialToCheck(boardListener)
 	if err != nil {
 		return err
 	}
 	defer link.conn.Close()
-	if err := link.conn.SetDeadline(time.Now().Add(deadline)); err != nil {
-		return err
-	}
 	r.checkHandouts()
 	scores, err := r.readScores(link)
 	if err != nil {

@@ -4,19 +4,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 )
 
 // check empties queues and compares them: the workers' own always, the shared ones if all is true.
 func (r *run) check(all bool) error {
-	link, err := r.server.dial(pinpriqListener)
+	link, err := r.server.dialToCheck(pinpriqListener)
 	if err != nil {
 		return err
 	}
 	defer link.conn.Close()
-	if err := link.conn.SetDeadline(time.Now().Add(deadline)); err != nil {
-		return err
-	}
 	d := &drainer{r: r, part: len(r.workers), link: link}
 	for _, w := range r.workers {
 		got := make(map[int][][]packet)

@@ -21,12 +21,17 @@ func newRedisBench(t *testing.T) *redisBench {
 // finds fails the test unless the findings are of these kinds, in the order of the alphabet.
 func (b *redisBench) finds(want ...Kind) {
 	b.t.Helper()
+	wantFindings(b.t, b.r, want)
+}
+
+func wantFindings(t *testing.T, r *run, want []Kind) {
+	t.Helper()
 	kinds := map[Kind]bool{}
-	for _, f := range b.r.list() {
+	for _, f := range r.list() {
 		kinds[f.Kind] = true
 	}
 	if got := slices.Sorted(maps.Keys(kinds)); !slices.Equal(got, want) {
-		b.t.Errorf("findings %v, want %q", b.r.list(), want)
+		t.Errorf("findings %v, want %q", r.list(), want)
 	}
 }
 

@@ -35,14 +35,11 @@ func newSlowReader(r *run) *slowReader {
 
 // fill pushes so many packets that a backup is long.
 func (s *slowReader) fill() error {
-	link, err := s.r.server.dial(pinpriqListener)
+	link, err := s.r.server.dialToCheck(pinpriqListener)
 	if err != nil {
 		return err
 	}
 	defer link.conn.Close()
-	if err := link.conn.SetDeadline(time.Now().Add(deadline)); err != nil {
-		return err
-	}
 	q := pick(s.rng, s.r.queues.byKind[standing])
 	return s.r.pushAcked(link, s.rng, len(s.r.workers), q, fillPackets, pinpriq.MaxPayload)
 }

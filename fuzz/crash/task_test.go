@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -31,13 +30,7 @@ func newTaskBench(t *testing.T) *taskBench {
 // finds fails the test unless the findings are of these kinds, in the order of the alphabet.
 func (b *taskBench) finds(want ...Kind) {
 	b.t.Helper()
-	kinds := map[Kind]bool{}
-	for _, f := range b.r.list() {
-		kinds[f.Kind] = true
-	}
-	if got := slices.Sorted(maps.Keys(kinds)); !slices.Equal(got, want) {
-		b.t.Errorf("findings %v, want %q", b.r.list(), want)
-	}
+	wantFindings(b.t, b.r, want)
 }
 
 // turn is a claim at a second, with a lease of five.

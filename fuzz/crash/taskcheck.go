@@ -38,14 +38,11 @@ func (r *run) makeQueues(link *link) error {
 // checkTasks compares the work queues after a restart with what their clients know. If all is true
 // it then works them off.
 func (r *run) checkTasks(all bool) error {
-	link, err := r.server.dial(redisListener)
+	link, err := r.server.dialToCheck(redisListener)
 	if err != nil {
 		return err
 	}
 	defer link.conn.Close()
-	if err := link.conn.SetDeadline(time.Now().Add(deadline)); err != nil {
-		return err
-	}
 	if r.tasks.settings == nil {
 		return r.makeQueues(link)
 	}
