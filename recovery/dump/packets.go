@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
@@ -29,7 +30,8 @@ type run struct {
 	expired         int64
 	filled          []*storage.Queue // those in out that have settings, or packets there
 	lost            []Unreadable
-	damage          error // why the delivery states of the packets in out are left out
+	twins           []storage.Finding // packets in out that have the identity of another
+	damage          error             // why the delivery states of the packets in out are left out
 }
 
 // runItem is a packet, or the record of a queue.
@@ -216,10 +218,20 @@ func (e *runEncoder) encode(run *run) {
 		if err == nil {
 			d, err = e.read(item.id, rec)
 		}
+		expired := err == nil && e.packet.Expired(e.Now) && !d.Leased(e.Now)
+		if d != nil && !expired && e.again(d.Identity) {
+			twin := fmt.Errorf("packet %v and another one have the identity %d", item.id, d.Identity)
+			if d, e.packet.Identity = nil, 0; !e.Salvage {
+				err = twin
+			}
+			run.twins = append(run.twins, storage.Finding{
+				Kind: storage.FindingOwner, Key: item.id.String(), What: twin.Error() + ": one of them loses its delivery state",
+			})
+		}
 		switch {
 		case err != nil:
 			run.lost = append(run.lost, Unreadable{item.id, err})
-		case e.packet.Expired(e.Now) && !d.Leased(e.Now):
+		case expired:
 			run.expired++
 		default:
 			run.out = e.enc.packet(run.out, item.queue, item.id, &e.packet, d, e.Now)
@@ -250,6 +262,14 @@ func (e *runEncoder) readDeliveries(run *run) error {
 		}
 	}
 	return e.tried.read(e.dumper, identities)
+}
+
+// again notes that a packet with a delivery state was met, and says if one with that identity was
+// before. A folder into which both states were loaded would not start: it counts one too many.
+func (e *runEncoder) again(identity uint64) bool {
+	at, _ := slices.BinarySearch(e.dumper.tried, identity)
+	bit := uint32(1) << (at % 32)
+	return atomic.OrUint32(&e.met[at/32], bit)&bit != 0
 }
 
 // read decodes a packet and finds its delivery state, nil if it has none. A salvage goes by the
@@ -294,6 +314,9 @@ func (d *dumper) writeRun(run *run) error {
 			d.report.Unreadable = append(d.report.Unreadable, lost)
 		}
 	}
+	for _, f := range run.twins {
+		d.finding(f.Kind, f.Key, "%s", f.What)
+	}
 	for _, q := range run.filled {
 		d.filled[string(q.Name)] = true
 	}
@@ -314,5 +337,6 @@ func (run *run) reset() {
 	clear(run.lost)
 	clear(run.filled)
 	run.items, run.recs, run.out, run.lost, run.filled = run.items[:0], run.recs[:0], run.out[:0], run.lost[:0], run.filled[:0]
+	run.twins = nil
 	run.packets, run.queues, run.expired, run.damage = 0, 0, 0, nil
 }

@@ -56,6 +56,14 @@ func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T)
 			func(b *storage.Batch) { b.PutQueue(storage.Queue{ID: 1<<32 - 1, Name: []byte("x")}) },
 			"the number of queue 4294967295 is not below", "no queue can have this number", packets,
 		},
+		"one identity for two packets": {
+			func(b *storage.Batch) {
+				b.Put(storage.PacketID{Queue: 7, Priority: 30, Seq: 1<<63 + 5000}, &storage.Packet{Identity: 1 << 63})
+				b.PutDelivery(&storage.Delivery{Identity: 1 << 63, State: storage.Dead}, 0)
+				b.SetMarks(storage.Marks{NextSeq: 1<<63 + 6000, LowSeq: 1<<63 - 1, NextQueue: 8})
+			},
+			"have the identity 9223372036854775808", "have the identity 9223372036854775808: one of them loses its delivery state", packets + 1,
+		},
 		"key too long": {
 			func(b *storage.Batch) {
 				b.Put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 + 5000}, &storage.Packet{Key: make([]byte, 1<<16)})
