@@ -372,6 +372,31 @@ func TestTheLargestPacketDiesIntoADeadLetterQueue(t *testing.T) {
 	}
 }
 
+func TestAnUpdatePassesOverWhatIsDone(t *testing.T) {
+	w := newWork(t)
+	s := broker.DefaultSettings()
+	s.Retain = 60_000
+	w.set(s)
+	for range 3 {
+		if err := w.updatePriority("q", "7", 9); err != nil {
+			t.Fatal(err)
+		}
+		got := w.claimOne()
+		if got.Priority != 9 {
+			t.Fatalf("the item has priority %d", got.Priority)
+		}
+		if err := w.ack(got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.do(func(tx *broker.Tx) error {
+		if priority, ok, err := tx.PriorityOf([]byte("q"), []byte("7")); ok || err != nil {
+			t.Errorf("an item that is done has priority %d, %v", priority, err)
+		}
+		return nil
+	})
+}
+
 func TestAPacketThatIsRetainedStaysUntilItsTimeHasPassed(t *testing.T) {
 	w := newWork(t)
 	s := broker.DefaultSettings()

@@ -18,7 +18,8 @@ type UpdatePriorityRequest struct {
 
 // UpdatePriority gives the packet with a key a new priority. It moves to the newest end of that,
 // and stays where it is if the priority does not change. If the queue has no packet with the key,
-// one is pushed that is nothing but the key. ErrShared if several packets have the key.
+// but for those that are done, one is pushed that is nothing but the key. ErrShared if several
+// packets have the key.
 func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	b, size := tx.b, len(r.Queue)+len(r.Key)
 	if size > b.limits.record {

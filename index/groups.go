@@ -92,20 +92,37 @@ func (x *Index) makeLarge(g *group) {
 	g.info |= largeMark
 }
 
-// onlyMember returns the member of a group that has just one, otherwise 0.
-func (x *Index) onlyMember(g *group) uint32 {
-	if g.readyInRing() != largeMark {
-		if x.entries.at(g.head).next == g.head {
-			return g.head
+// onlyLook is how many members onlyMember looks at.
+const onlyLook = 1024
+
+// onlyMember returns the member of a group that is not done when there is just one. n is how many
+// there are, 2 for two or more, or when so many are done that it does not find out.
+func (x *Index) onlyMember(g *group) (only uint32, n int) {
+	head := g.head
+	if g.readyInRing() == largeMark {
+		l := x.largeGroups.at(g.head)
+		if l.narrow.count+l.wide.count > 1 {
+			return 0, 2
 		}
-		return 0
+		w := x.walkLarge(l, false)
+		only, n, head = w.take(), 1, l.notReady
 	}
-	l := x.largeGroups.at(g.head)
-	if l.narrow.count+l.wide.count != 1 || l.notReady != 0 {
-		return 0
+	if head == 0 {
+		return only, n
 	}
-	w := x.walkLarge(l, false)
-	return w.take()
+	id := head
+	for range onlyLook {
+		e := x.entries.at(id)
+		if e.state != Done {
+			if only, n = id, n+1; n == 2 {
+				return 0, 2
+			}
+		}
+		if id = e.next; id == head {
+			return only, n
+		}
+	}
+	return 0, 2
 }
 
 // others appends the ready members of a group except one, in the order a pop takes them, up to the

@@ -92,8 +92,8 @@ func (x *Index) Key(id ID, dst []byte) ([]byte, bool) {
 	return x.keys.appendKey(dst, e.group), true
 }
 
-// Only returns the packet of a queue with this key, in any state, when there is just one. n is how
-// many there are, 2 for two or more. A nil key is an empty key here.
+// Only returns the packet of a queue with this key when there is just one, in any state but Done. n
+// is how many there are, 2 for two or more. A nil key is an empty key here.
 func (x *Index) Only(q QueueID, key []byte) (p Packet, n int) {
 	if !x.hasQueue(q) {
 		return Packet{}, 0
@@ -102,11 +102,11 @@ func (x *Index) Only(q QueueID, key []byte) (p Packet, n int) {
 	if g == 0 {
 		return Packet{}, 0
 	}
-	id := x.onlyMember(x.keys.groups.at(g))
-	if id == 0 {
-		return Packet{}, 2
+	id, n := x.onlyMember(x.keys.groups.at(g))
+	if n == 1 {
+		p = x.packet(id, x.entries.at(id))
 	}
-	return x.packet(id, x.entries.at(id)), 1
+	return p, n
 }
 
 // Remove removes a packet, in any state; false when the number is not in use.

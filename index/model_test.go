@@ -456,7 +456,7 @@ func (m *indexModel) Only(t *rapid.T) {
 	}
 	var with []*modelPacket
 	for _, p := range m.held {
-		if p.Queue == q && p.hasKey && bytes.Equal(p.key, key) {
+		if p.Queue == q && p.hasKey && bytes.Equal(p.key, key) && p.State != Done {
 			with = append(with, p)
 		}
 	}
