@@ -23,15 +23,26 @@ type PushRequest struct {
 // PacketTag is one name and value that a packet carries.
 type PacketTag = storage.Tag
 
+func (r *PushRequest) size() int {
+	return len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer)
+}
+
+// CheckSize returns ErrTooLarge if the packet of a push is too large.
+func (tx *Tx) CheckSize(r PushRequest) error {
+	if n := r.size(); n > tx.b.limits.record {
+		return fmt.Errorf("%w: queue name, key and payload have %d bytes together, the limit is %d", ErrTooLarge, n, tx.b.limits.record)
+	}
+	return nil
+}
+
 // Push adds a packet at the newest end of its priority. It is on disk when the reply of any later
 // call is handed out, whoever made that. The request's bytes are copied. It returns the packet's
 // id.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
-	size := len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer)
-	if size > tx.b.limits.record {
-		return 0, fmt.Errorf("%w: queue name, key and payload have %d bytes together, the limit is %d", ErrTooLarge, size, tx.b.limits.record)
+	if err := tx.CheckSize(r); err != nil {
+		return 0, err
 	}
-	if err := tx.begin(Room{Records: 2, Bytes: size}); err != nil { // the packet, and its queue
+	if err := tx.begin(Room{Records: 2, Bytes: r.size()}); err != nil { // the packet, and its queue
 		return 0, err
 	}
 	if err := tx.pushable(); err != nil {

@@ -110,6 +110,11 @@ func qmpush(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
+	for _, r.Payload = range payloads { // all or none
+		if err := tx.CheckSize(r); err != nil {
+			return err
+		}
+	}
 	s.array(len(payloads))
 	for _, r.Payload = range payloads {
 		id, err := tx.Push(r)

@@ -42,6 +42,14 @@ const (
 
 func bulkReply(text string) string { return string(appendBulk(nil, text)) }
 
+func TestAPushOfManyPacketsBringsAllOrNone(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	if got := c.line("QMPUSH", "q", "2", "a", strings.Repeat("x", 1<<20-100)); !strings.HasPrefix(got, "-ERR too large") {
+		t.Errorf("a packet that is too large, among others, gave %.100q", got)
+	}
+	c.ask("QLEN q", ":0\r\n")
+}
+
 func TestClaimsAreGivenOutInOrderAndOnlyOnce(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
