@@ -97,6 +97,8 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 	if len(b.scratch) > 0 {
 		b.open.claims = true
 		b.touch(q)
+	} else if w != nil {
+		b.workers.release(w)
 	}
 }
 

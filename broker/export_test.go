@@ -11,5 +11,8 @@ func (tx *Tx) RenameQueue(from, to []byte) {
 	tx.b.renameQueue(tx.b.queues.find(from), to)
 }
 
+// WorkersKnown is how many consumers of all queues have a number.
+func (tx *Tx) WorkersKnown() int { return len(tx.b.workers.all) - len(tx.b.workers.free) }
+
 // Dropped is how many queues, strings and hashes the sweeper has before it.
 func (tx *Tx) Dropped() int { return len(tx.b.dropped) + len(tx.b.leftovers) }

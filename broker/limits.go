@@ -39,8 +39,10 @@ const (
 	// at.
 	MaxWorkerIDs    = 100
 	MaxWorkerClaims = 100_000
-	// WorkerTime is how long a consumer that holds nothing is remembered, in milliseconds.
+	// WorkerTime is how long a consumer that holds nothing is remembered, in milliseconds, and
+	// MaxWorkers how many are, in all queues: each name takes a few hundred bytes at most.
 	WorkerTime = 10 * 60 * 1000
+	MaxWorkers = 1 << 17
 
 	// MaxQueues bounds the queues that are known at a time.
 	MaxQueues = storage.MaxQueues

@@ -16,10 +16,11 @@ type worker struct {
 }
 
 // workers are those of all queues. One that no packet names stays listed in its queue for
-// WorkerTime.
+// WorkerTime. Past MaxWorkers one is known only while a packet names it.
 type workers struct {
-	all  []*worker // nil where the number is free
-	free []uint32
+	all    []*worker // nil where the number is free
+	free   []uint32
+	listed int
 }
 
 // pruneWorkers is how many workers a queue lists before those that nobody needs are looked for.
@@ -31,7 +32,7 @@ func (w *workers) load(restored []recovery.Worker, queues *queueTable, now int64
 		k := &worker{name: r.Name, number: uint32(i + 1), packets: r.Packets, seen: now}
 		w.all = append(w.all, k)
 		if q := queues.of(r.Queue); !q.dropped {
-			q.list(k)
+			w.list(q, k)
 		}
 	}
 }
@@ -54,17 +55,29 @@ func (b *Broker) enter(q *queue, name []byte) *worker {
 		}
 		k = &worker{name: string(name)}
 		b.workers.add(k)
-		q.list(k)
+		b.workers.list(q, k)
 	}
 	k.seen = b.tx.now
 	return k
 }
 
-func (q *queue) list(k *worker) {
+func (w *workers) list(q *queue, k *worker) {
+	if w.listed == MaxWorkers {
+		return
+	}
 	if q.workers == nil {
 		q.workers = make(map[string]*worker)
 	}
 	q.workers[k.name], k.listed = k, true
+	w.listed++
+}
+
+// unlist is the reverse of list.
+func (w *workers) unlist(q *queue, k *worker) {
+	delete(q.workers, k.name)
+	k.listed = false
+	w.listed--
+	w.release(k)
 }
 
 func (w *workers) add(k *worker) {
@@ -88,11 +101,9 @@ func (w *workers) release(k *worker) {
 
 // pruneWorkers forgets the workers of a queue that no packet names and that were not seen lately.
 func (b *Broker) pruneWorkers(q *queue) {
-	for name, k := range q.workers {
+	for _, k := range q.workers {
 		if k.packets == 0 && b.tx.now-k.seen >= WorkerTime {
-			delete(q.workers, name)
-			k.listed = false
-			b.workers.release(k)
+			b.workers.unlist(q, k)
 		}
 	}
 }
@@ -100,8 +111,7 @@ func (b *Broker) pruneWorkers(q *queue) {
 // forgetWorkers forgets the workers of a queue that ends.
 func (b *Broker) forgetWorkers(q *queue) {
 	for _, k := range q.workers {
-		k.listed = false
-		b.workers.release(k)
+		b.workers.unlist(q, k)
 	}
 	q.workers = nil
 }
