@@ -213,7 +213,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	b.queues.load(state.Queues)
 	b.loadDropped(state.Dropped)
 	b.begin()
-	b.workers.load(state.Workers, &b.queues, b.tx.now)
+	b.workers.load(state.Workers, &b.queues)
 	b.open = newBatch(b.marks)
 	b.open.number = 1
 	for _, q := range b.queues.all {

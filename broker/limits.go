@@ -118,7 +118,7 @@ func limitsFor(l storage.Limits) batchLimits {
 		ops:    half,
 		bytes:  l.MaxBytes / 4,
 		group:  min(MaxGroup, max((l.MaxOps-half)/deleteRecords, l.MaxDeletes-half)),
-		record: min(l.MaxRecord, l.MaxBytes-idleRoom) - recordOverhead,
+		record: min(l.MaxRecord, l.MaxBytes-idleRoom-recordOverhead) - recordOverhead, // a push may make a queue
 	}
 }
 

@@ -143,6 +143,7 @@ func (b *Broker) loseLate(t *batch, l *late) error {
 	defer b.mu.Unlock()
 	if p, ok := b.ix.Get(l.entry); ok && p.Seq == l.seq {
 		b.ix.Remove(l.entry)
+		b.leaveWorker(p)
 		b.deleteDelivery(p)
 		b.markEmpty(b.queues.of(p.Queue))
 	}

@@ -27,9 +27,9 @@ type workers struct {
 const pruneWorkers = 64
 
 // load adds what recovery found.
-func (w *workers) load(restored []recovery.Worker, queues *queueTable, now int64) {
+func (w *workers) load(restored []recovery.Worker, queues *queueTable) {
 	for i, r := range restored {
-		k := &worker{name: r.Name, number: uint32(i + 1), packets: r.Packets, seen: now}
+		k := &worker{name: r.Name, number: uint32(i + 1), packets: r.Packets, seen: r.Seen}
 		w.all = append(w.all, k)
 		if q := queues.of(r.Queue); !q.dropped {
 			w.list(q, k)

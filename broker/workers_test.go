@@ -1,11 +1,14 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 func (w *work) workers(queue string) (names []string) {
@@ -49,5 +52,71 @@ func TestTheConsumersThatAreRememberedAreBounded(t *testing.T) {
 	})
 	if known != broker.MaxWorkers {
 		t.Fatalf("%d consumers are remembered, want %d", known, broker.MaxWorkers)
+	}
+}
+
+func TestAStartSeesNoConsumer(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{})
+	job := w.claim("q", broker.ClaimRequest{Consumer: []byte("gone")})[0]
+	if _, err := w.nack(job, broker.Nack{Dead: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(broker.WorkerTime * time.Millisecond)
+	for range 2 {
+		if got := w.workers("q"); len(got) > 0 {
+			t.Fatalf("the consumers are %v, and nobody called in the last while", got)
+		}
+		w.barrier()
+		w.restart()
+	}
+}
+
+func TestAConsumerIsForgottenWithAPacketWhoseRecordIsGone(t *testing.T) {
+	w := newWork(t)
+	s := broker.DefaultSettings()
+	s.Retain = 60_000
+	w.set(s)
+	w.add(broker.PushRequest{TTL: time.Second})
+	job := w.claim("q", broker.ClaimRequest{Lease: 3_600_000})[0]
+	w.barrier()
+	w.restart() // the cache is empty
+	w.pass(time.Minute)
+	w.store.mu.Lock()
+	clear(w.store.packets) // as the database does some time after the expiry
+	w.store.mu.Unlock()
+	if err := w.ack(job); err != nil {
+		t.Fatal(err)
+	}
+	w.barrier()
+	w.pass(broker.WorkerTime * time.Millisecond)
+	w.workers("q") // which forgets those that nothing names
+	w.do(func(tx *broker.Tx) error {
+		if n := tx.WorkersKnown(); n > 0 {
+			t.Fatalf("%d consumers are known", n)
+		}
+		return nil
+	})
+}
+
+func TestAPushAsLargeAsTheLimitAllowsFitsAnEmptyBatch(t *testing.T) {
+	w := newWork(t)
+	w.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 150 << 10, MaxRecord: 150 << 10, MaxDeletes: 9000}
+	w.restart()
+	refused := 0
+	for size := 149 << 10; size > 140<<10; size -= 50 {
+		err := w.b.Do(func(tx *broker.Tx) error {
+			return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: make([]byte, size)}))
+		})
+		switch {
+		case err == nil:
+			if refused == 0 {
+				t.Fatal("no push was too large")
+			}
+			return
+		case !errors.Is(err, broker.ErrTooLarge):
+			t.Fatalf("a push of %d bytes into an empty batch: %v", size, err)
+		}
+		refused++
 	}
 }

@@ -119,7 +119,7 @@ func (r *restorer) apply(t *tried, e *index.Entry, dropped bool) {
 		Token: t.token, FirstClaim: t.first, LastClaim: t.last, Origin: t.origin, Attempts: t.attempts, Stored: uint8(t.stored),
 	}
 	if t.consumer != 0 && !dropped {
-		e.Delivery.Consumer = r.worker(e.Queue, t.consumer)
+		e.Delivery.Consumer = r.worker(e.Queue, t.consumer, t.last)
 	}
 	if t.leased(r.Now) && !dropped {
 		r.state.Report.Claimed++
@@ -136,8 +136,9 @@ func (r *restorer) apply(t *tried, e *index.Entry, dropped bool) {
 	}
 }
 
-// worker returns the number of a consumer of a queue, and counts one packet more for it.
-func (r *restorer) worker(q index.QueueID, name uint32) uint32 {
+// worker returns the number of a consumer of a queue, and counts one packet more for it, which it
+// claimed at a moment.
+func (r *restorer) worker(q index.QueueID, name uint32, at int64) uint32 {
 	id := workerID{q, name}
 	n := r.deliveries.workers[id]
 	if n == 0 {
@@ -145,7 +146,9 @@ func (r *restorer) worker(q index.QueueID, name uint32) uint32 {
 		n = uint32(len(r.state.Workers))
 		r.deliveries.workers[id] = n
 	}
-	r.state.Workers[n-1].Packets++
+	w := &r.state.Workers[n-1]
+	w.Packets++
+	w.Seen = max(w.Seen, at)
 	return n
 }
 

@@ -124,7 +124,7 @@ func TestAttemptsOfARecordCountUntilThereIsADeliveryState(t *testing.T) {
 }
 
 func TestWorkersAreThoseOfAQueue(t *testing.T) {
-	s := triedSource(5, func(i int, d *storage.Delivery) { d.Consumer = []string{"a", "b", "a", "", "a"}[i] })
+	s := triedSource(5, func(i int, d *storage.Delivery) { d.Consumer, d.LastClaim = []string{"a", "b", "a", "", "a"}[i], int64(9-i) })
 	s.queues = append(s.queues, storage.Queue{ID: 8, Name: []byte("others")}, storage.Queue{ID: 9, Name: []byte("gone"), Dropped: true})
 	s.packets[2].id.Queue = 8 // b's neighbour
 	s.packets[4].id.Queue = 9
@@ -134,7 +134,7 @@ func TestWorkersAreThoseOfAQueue(t *testing.T) {
 	}
 	s.recount()
 	state := restore(t, s)
-	want := []Worker{{state.Queues[0].Index, "a", 1}, {state.Queues[0].Index, "b", 1}, {state.Queues[1].Index, "a", 1}}
+	want := []Worker{{state.Queues[0].Index, "a", 1, 9}, {state.Queues[0].Index, "b", 1, 8}, {state.Queues[1].Index, "a", 1, 7}}
 	if !slices.Equal(state.Workers, want) {
 		t.Fatalf("workers %+v, want %+v", state.Workers, want)
 	}

@@ -57,7 +57,8 @@ type Queue struct {
 type Worker struct {
 	Queue   index.QueueID // of the packet
 	Name    string
-	Packets int // whose delivery state names it
+	Packets int   // whose delivery state names it
+	Seen    int64 // its last claim of those, Unix milliseconds
 }
 
 // Orphan is a delivery state without a packet, whose records are to be deleted.
