@@ -117,27 +117,21 @@ func (jsonDecoder) decode(line []byte) (any, error) {
 	if err != nil {
 		return nil, plainError(err)
 	}
+	var form interface{ record() (any, error) }
 	switch record.(type) {
 	case *queueRecord:
-		var q jsonQueue
-		if err := strictJSON(line, &q); err != nil {
-			return nil, err
-		}
-		return q.record()
+		form = &jsonQueue{}
 	case *packetRecord:
-		var p jsonPacket
-		if err := strictJSON(line, &p); err != nil {
-			return nil, err
-		}
-		return p.record()
+		form = &jsonPacket{}
 	case *keyRecord:
-		var k jsonKey
-		if err := strictJSON(line, &k); err != nil {
-			return nil, err
-		}
-		return k.record()
+		form = &jsonKey{}
+	default:
+		return record, strictJSON(line, record)
 	}
-	return record, strictJSON(line, record)
+	if err := strictJSON(line, form); err != nil {
+		return nil, err
+	}
+	return form.record()
 }
 
 // strictJSON decodes one line and refuses unknown fields.
@@ -248,7 +242,7 @@ type jsonSettings struct {
 	DeadLetterBase64 []byte  `json:"dead_letter_base64"`
 }
 
-func (q *jsonQueue) record() (*queueRecord, error) {
+func (q *jsonQueue) record() (any, error) {
 	var errs [3]error
 	r := &q.queueRecord
 	r.Queue, errs[0] = jsonBytes("queue", q.Queue, q.QueueBase64)
@@ -271,7 +265,7 @@ type jsonKey struct {
 	ValueBase64 []byte  `json:"value_base64"`
 }
 
-func (k *jsonKey) record() (*keyRecord, error) {
+func (k *jsonKey) record() (any, error) {
 	var errs [3]error
 	r := &k.keyRecord
 	r.Hash, errs[0] = jsonBytes("hash", k.Hash, k.HashBase64)
@@ -302,7 +296,7 @@ type jsonPacket struct {
 	ProgressTextBase64 []byte            `json:"progress_text_base64"`
 }
 
-func (p *jsonPacket) record() (*packetRecord, error) {
+func (p *jsonPacket) record() (any, error) {
 	var errs [8]error
 	r := &p.packetRecord
 	for name, value := range p.TextTags {
