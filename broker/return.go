@@ -128,8 +128,11 @@ func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) 
 	b.count(q, &q.counters.Dead, 1)
 	b.putNote(p, &d, storage.NoteProgress, nil)
 	if to := b.deadLetter(q); to != nil {
-		reason = fmt.Appendf(nil, "dead at attempt %d: %s", d.Attempts, reason)
-		b.putNote(p, &d, storage.NoteReason, reason[:min(len(reason), MaxReason)])
+		text := fmt.Appendf(nil, "dead at attempt %d", d.Attempts)
+		if len(reason) > 0 {
+			text = fmt.Appendf(text, ": %s", reason)
+		}
+		b.putNote(p, &d, storage.NoteReason, text[:min(len(text), MaxReason)])
 		d.Attempts, d.Origin = 0, q.id
 		b.moveWithState(q, p, d, to)
 		return

@@ -177,7 +177,10 @@ func (m *workModel) die(k *task, reason string) {
 		k.State, k.tried = broker.Dead, true
 		return
 	}
-	k.Reason = fmt.Appendf(nil, "dead at attempt %d: %s", k.Attempts, reason)
+	k.Reason = fmt.Appendf(nil, "dead at attempt %d", k.Attempts)
+	if len(reason) > 0 {
+		k.Reason = fmt.Appendf(k.Reason, ": %s", reason)
+	}
 	k.Attempts, k.origin, k.Queue = 0, q, string(q.DeadLetter)
 	k.wait(0)
 }

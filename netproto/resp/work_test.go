@@ -136,6 +136,12 @@ func TestADeadPacketMovesToTheDeadLetterQueue(t *testing.T) {
 "consumer" | "w"
 "reason" | "dead at attempt 1: poison"
 "origin" | "q"`))
+	c.ask("QPUSH q y", bulkReply("2"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 2, "y", 1, 3, start+30_000, "w"))
+	c.ask("QNACK q 2 3 DEAD", bulkReply("dead"))
+	if got := c.shown("grave", "2")["reason"]; got != "dead at attempt 1" {
+		t.Errorf("the reason of a packet that died without one is %q", got)
+	}
 }
 
 func TestSettingsAreShownAndKeepTheQueue(t *testing.T) {
