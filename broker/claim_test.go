@@ -422,6 +422,25 @@ func TestAPacketThatIsRetainedStaysUntilItsTimeHasPassed(t *testing.T) {
 	}
 }
 
+func TestAPacketThatExpiredWhileTheServerWasDownGoesWithItsDeliveryState(t *testing.T) {
+	// If only the delivery state went, a clock that is set back would make the packet ready again.
+	w := newWork(t)
+	s := broker.DefaultSettings()
+	s.Retain = 60_000
+	w.set(s)
+	w.add(broker.PushRequest{Payload: bytes.Repeat([]byte("job"), 1000)})
+	if err := w.ack(w.claimOne()); err != nil {
+		t.Fatal(err)
+	}
+	w.close()
+	w.now.Add(time.Minute.Milliseconds())
+	w.restarted()
+	w.add(broker.PushRequest{Queue: []byte("other")})
+	if got := w.stored(); got != "1 packets, 0 delivery states" {
+		t.Fatalf("the store holds %s", got)
+	}
+}
+
 func TestAClaimThatIsAcknowledgedInTheSameBatchTouchesNoDisk(t *testing.T) {
 	w := newWork(t)
 	w.add(broker.PushRequest{Queue: []byte("other")})

@@ -1,6 +1,9 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/index"
+import (
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
 
 // Leftovers are keys that nobody can name any more, whose records are still on disk: the fields of
 // hashes, and all keys after a Flush. The committer deletes them in slices. A start finds what was
@@ -43,16 +46,24 @@ func (b *Broker) sweepRecord(k *index.Key) bool {
 	return true
 }
 
-// sweepOrphans deletes delivery states that a start found without their packets. It is the
-// committer's, and returns true if it has to go on once others had the lock.
+// sweepOrphans deletes delivery states that a start found without their packets, or with packets
+// that had expired, which go with them. It is the committer's, and returns true if it has to go on
+// once others had the lock.
 func (b *Broker) sweepOrphans() (more bool) {
 	for n := min(sweepSlice, b.limits.ops/8); n > 0 && len(b.orphans) > 0; n-- {
 		if b.refusesDelivery() || b.open.ops.Len() >= b.limits.ops/2 {
 			return false
 		}
 		last := len(b.orphans) - 1
-		b.open.ops.DeleteDelivery(b.orphans[last].Identity, b.orphans[last].Stored)
+		if o := &b.orphans[last]; o.Packet != (storage.PacketID{}) {
+			b.open.ops.Delete(o.Packet, o.Removed)
+		} else {
+			b.open.ops.DeleteDelivery(o.Identity, o.Stored)
+		}
 		b.orphans = b.orphans[:last]
+	}
+	if len(b.orphans) == 0 {
+		b.orphans = nil
 	}
 	return len(b.orphans) > 0
 }

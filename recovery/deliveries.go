@@ -21,7 +21,7 @@ type tried struct {
 	stored             storage.Stored
 	expired            bool // by its own expiry
 	met                bool // the scan met its packet
-	kept               bool // its records stay
+	kept               bool // its records stay, or it is an orphan already
 }
 
 // leased reports whether somebody holds the packet.
@@ -161,8 +161,8 @@ func (r *restorer) leaveDeliveries() {
 		if t.kept {
 			continue
 		}
-		r.state.Orphans = append(r.state.Orphans, Orphan{Identity: t.identity, Stored: t.stored})
-		if t.met || t.expired {
+		r.state.Orphans = append(r.state.Orphans, Orphan{Removed: storage.Removed{Stored: t.stored, Identity: t.identity}})
+		if t.expired {
 			continue
 		}
 		if lost++; lost <= maxAlikeFindings {

@@ -124,7 +124,9 @@ func TestAttemptsOfARecordCountUntilThereIsADeliveryState(t *testing.T) {
 }
 
 func TestWorkersAreThoseOfAQueue(t *testing.T) {
-	s := triedSource(5, func(i int, d *storage.Delivery) { d.Consumer, d.LastClaim = []string{"a", "b", "a", "", "a"}[i], int64(9-i) })
+	s := triedSource(5, func(i int, d *storage.Delivery) {
+		d.Consumer, d.LastClaim = []string{"a", "b", "a", "", "a"}[i], int64(9-i)
+	})
 	s.queues = append(s.queues, storage.Queue{ID: 8, Name: []byte("others")}, storage.Queue{ID: 9, Name: []byte("gone"), Dropped: true})
 	s.packets[2].id.Queue = 8 // b's neighbour
 	s.packets[4].id.Queue = 9
@@ -158,7 +160,8 @@ func TestAnExpiredPacketStaysWithItsWorkerUntilTheLeaseEnds(t *testing.T) {
 	if _, there := state.Index.Find(base + 1); there {
 		t.Error("a packet that has expired is there, and its lease has ended")
 	}
-	if !slices.Equal(state.Orphans, []Orphan{{base + 1, storage.StoredDelivery}}) || len(state.Report.Findings) != 0 {
+	gone := Orphan{storage.Removed{Expires: true, Stored: storage.StoredDelivery, Identity: base + 1}, s.packets[1].id}
+	if !slices.Equal(state.Orphans, []Orphan{gone}) || len(state.Report.Findings) != 0 {
 		t.Errorf("orphans %v, findings %q: want the delivery state of the expired packet to go in silence", state.Orphans, state.Report.Findings)
 	}
 }

@@ -61,10 +61,12 @@ type Worker struct {
 	Seen    int64 // its last claim of those, Unix milliseconds
 }
 
-// Orphan is a delivery state without a packet, whose records are to be deleted.
+// Orphan is a delivery state without a packet, or with one that has expired. Its records are to be
+// deleted, together with those of the packet: without it that would be ready if the clock was set
+// back.
 type Orphan struct {
-	Identity uint64
-	Stored   storage.Stored
+	storage.Removed
+	Packet storage.PacketID // zero: there is none
 }
 
 // State is what a broker starts from.
@@ -229,6 +231,11 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 	t := r.delivery(id, m)
 	if m.Expired(r.Now) && (t == nil || !t.leased(r.Now)) {
 		r.state.Report.Expired++
+		if t != nil {
+			t.kept = true
+			removed := storage.Removed{Expires: true, Large: m.Large, Stored: t.stored, Identity: t.identity}
+			r.state.Orphans = append(r.state.Orphans, Orphan{removed, id})
+		}
 		return nil
 	}
 	q, ok := r.queues[id.Queue]
