@@ -138,8 +138,10 @@ func Harvest(name []byte, older int64) *Bulk {
 	reason := []byte("harvested")
 	return &Bulk{
 		queue: name, states: []State{Claimed},
-		wants: func(tx *Tx, p index.Packet) bool { return tx.now-tx.b.ix.Delivery(p.ID).LastClaim >= older },
-		room:  func(_ *Tx, q *queue, p index.Packet) Room { return returnRoom(q, p, false, len(reason)) },
+		wants: func(tx *Tx, p index.Packet) bool {
+			return max(0, tx.now-tx.b.ix.Delivery(p.ID).LastClaim) >= older // the clock may have been put back
+		},
+		room: func(_ *Tx, q *queue, p index.Packet) Room { return returnRoom(q, p, false, len(reason)) },
 		change: func(tx *Tx, q *queue, p index.Packet) error {
 			if err := tx.use(returnRoom(q, p, false, len(reason))); err != nil {
 				return err

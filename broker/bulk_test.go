@@ -285,6 +285,16 @@ func TestAHarvestReturnsOldClaims(t *testing.T) {
 	}
 }
 
+func TestAHarvestOfAllTakesClaimsThatAreYoungerThanTheWallClock(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{})
+	w.claimOne()
+	w.now.Add(-1) // the wall clock is put back
+	if n := w.bulk(broker.Harvest([]byte("q"), 0)); n != 1 {
+		t.Fatalf("harvested %d", n)
+	}
+}
+
 func TestARedriveReturnsTheDeadWhereTheyDied(t *testing.T) {
 	for name, c := range map[string]struct{ letter, from, to, want string }{
 		"in the queue itself":      {"", "q", "", "q"},

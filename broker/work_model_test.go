@@ -685,7 +685,7 @@ func (m *workModel) bulk(t *rapid.T, op, queue string) {
 		older := rapid.Int64Range(-10, 20).Draw(t, "older")
 		b = broker.Harvest(name, older)
 		for _, k := range m.in(queue, inState(broker.Claimed)) {
-			if m.now.Load()-k.LastClaim >= older {
+			if max(0, m.now.Load()-k.LastClaim) >= older {
 				if n++; m.expiredClaim(k) {
 					continue
 				}
