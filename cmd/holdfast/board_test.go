@@ -53,7 +53,7 @@ func TestExportTellsOfPacketsThatAreNoItems(t *testing.T) {
 		t.Fatalf("import: %+v", r)
 	}
 	r := s.run(t, "barbershop", "export", "-")
-	if r.code != exitFailed || r.stdout != "20 7\n" || !strings.Contains(r.stderr, "1 item exported; left out of queue \"barbershop\": 7 packets that are not items") {
+	if r.code != exitFailed || r.stdout != "20 7\n" || !strings.Contains(r.stderr, "1 item exported; left out of queue \"barbershop\": 7 packets that are no items") {
 		t.Errorf("%+v, want the item, and an error about 7 others", r)
 	}
 }
@@ -73,7 +73,7 @@ func TestExportWritesAnItemOnce(t *testing.T) {
 		s.must(t, "push", "barbershop", "", "--key", "17", "--priority", priority)
 	}
 	r := s.run(t, "barbershop", "export", "-")
-	if r.code != exitFailed || r.stdout != "17 4294967291\n" || !strings.Contains(r.stderr, "2 packets that are not items or not the best of one") {
+	if r.code != exitFailed || r.stdout != "17 4294967291\n" || !strings.Contains(r.stderr, "2 packets that are no items on the board or not the best of one") {
 		t.Errorf("%+v, want the item with its best score, and an error about 2 others", r)
 	}
 }

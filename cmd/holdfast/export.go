@@ -27,7 +27,7 @@ type exportCmd struct {
 func (c *exportCmd) Help() string {
 	return `Writes the items as they were at one moment, in the order in which "next" takes them: the highest score first, and the oldest of equal scores. The server goes on meanwhile.
 
-Packets of the queue that are not items are left out, and the exit code is then 1: packets with a payload, with another key than an item's number, those that are delayed, claimed or dead, and all but the best packet of one item. A server makes one copy at a time: it refuses an export during a backup, and the other way round.
+Packets of the queue that are not items are left out, and the exit code is then 1: packets with a payload, with another key than an item's number, those that are delayed, claimed, dead or done, and all but the best packet of one item. A server makes one copy at a time: it refuses an export during a backup, and the other way round.
 
 Examples:
 
@@ -65,7 +65,7 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	if e.leftOut > 0 {
-		return fmt.Errorf("export: %s exported; left out of queue %q: %s that are not items or not the best of one, beginning with packet %v",
+		return fmt.Errorf("export: %s exported; left out of queue %q: %s that are no items on the board or not the best of one, beginning with packet %v",
 			plural(e.items, "item"), c.Queue, plural(e.leftOut, "packet"), e.first)
 	}
 	if c.File == "-" {
