@@ -99,10 +99,7 @@ func (v *verifier) check(r *run, p *storage.Packet) {
 		rec := r.records[from:at.end]
 		from = at.end
 		q := r.queue(at.id)
-		if c := &v.control; v.hasControl() && (at.id.Seq >= c.NextSeq || at.id.Seq <= c.LowSeq) {
-			r.finding(at.id, fmt.Sprintf("its sequence is not between %d and %d, those of the next packets at the two ends: "+
-				"another packet may get the same", c.LowSeq, c.NextSeq))
-		}
+		r.checkMarks(v, "sequence", at.id, at.id.Seq)
 		err := at.damage
 		if err == nil {
 			err = storage.DecodeRecord(rec, p)
@@ -114,11 +111,22 @@ func (v *verifier) check(r *run, p *storage.Packet) {
 			r.finding(at.id, "the record cannot be read: "+plain(err))
 			continue
 		}
+		if p.Identity != 0 {
+			r.checkMarks(v, "identity", at.id, p.Identity)
+		}
 		r.tally.Add(at.id, p.Expiry)
 		if storage.IsLarge(len(p.Payload)) {
 			r.large.add(at.id.Queue, at.id.Seq, int64(len(p.Payload)))
 		}
 		q.count(at.id, p, r.meet(v, at.id, cmp.Or(p.Identity, at.id.Seq)), v.Now)
+	}
+}
+
+// checkMarks finds a number that was never handed out to a packet.
+func (r *run) checkMarks(v *verifier, what string, id storage.PacketID, n uint64) {
+	if c := &v.control; v.hasControl() && (n >= c.NextSeq || n <= c.LowSeq) {
+		r.finding(id, fmt.Sprintf("its %s %d is not between %d and %d, the sequences of the next packets at the two ends: "+
+			"another packet may get the same", what, n, c.LowSeq, c.NextSeq))
 	}
 }
 

@@ -175,6 +175,10 @@ func TestEachHarmIsAFinding(t *testing.T) {
 			harm{func(b *storage.Batch) { b.Put(id, &storage.Packet{}) }},
 			"record: " + id.String() + ": its sequence",
 		},
+		"identity not given out": {
+			harm{func(b *storage.Batch) { b.Put(id, &storage.Packet{Identity: seq + 10}); marks(b) }},
+			"record: " + id.String() + ": its identity 9223372036854780818 is not between 9223372036854775807 and 9223372036854780818",
+		},
 		"two fields of one name": {
 			harm{keys, func(b *storage.Batch) {
 				b.PutField(&storage.Field{Hash: 2, ID: 6, Name: []byte("f"), Version: 6}, storage.Mark{})
