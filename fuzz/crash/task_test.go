@@ -314,6 +314,13 @@ func TestACleanStopCarriesOutNothingThatItGivesUp(t *testing.T) {
 	b.r.checkCounters(chores, map[string]any{"pushed": int64(1)})
 	b.r.checkCounters(jobs, map[string]any{"pushed": int64(1)})
 	b.finds(Counters)
+	b.add(b.push())
+	for done, want := range []int{0, 0, 1, 0} { // next is the claim, a push behind it, another push, nothing
+		b.done = done
+		if n := b.hangUp(stop); n != want {
+			t.Errorf("behind %d replies: %d requests were unanswered, want %d", done, n, want)
+		}
+	}
 }
 
 func TestARestartKeepsAClaimThatIsStillThere(t *testing.T) {

@@ -66,10 +66,16 @@ func (c *taskClient) hangUp(end endKind) int {
 			c.r.tasks.counts(o.counter, -o.counts)
 		}
 	}
-	if len(left) > 0 && left[0].waits {
+	if c.givenUp() {
 		return 0
 	}
 	return len(left)
+}
+
+// givenUp says that the next reply is to a request that waits, or is behind one whose wait may have
+// ended only when the server stopped.
+func (c *taskClient) givenUp() bool {
+	return c.done < len(c.ops) && (c.ops[c.done].waits || c.done > 0 && c.ops[c.done-1].waits)
 }
 
 // lose notes what the requests without a reply may have claimed.
@@ -130,7 +136,7 @@ func (c *taskClient) answer() error {
 		reply, err = c.link.receiveReply()
 	}
 	switch {
-	case err != nil && op.waits:
+	case err != nil && c.givenUp():
 		return fmt.Errorf("%w: %w", errGivenUp, err)
 	case err != nil:
 		return err
