@@ -568,3 +568,20 @@ func TestCountersAreExactAfterACleanStopAndSavedEverySecond(t *testing.T) {
 	w.pop(w.c, "nothing")
 	waitFor(t, func() bool { return saved().Popped == 1 })
 }
+
+func TestAStartWithAClockThatIsBehindMakesNoLeaseLonger(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{})
+	w.claimOne()
+	w.barrier()
+	w.now.Add(-1_000_000)
+	w.restart()
+	w.pass(29_999 * time.Millisecond)
+	if got := w.claim("q", broker.ClaimRequest{}); len(got) != 0 {
+		t.Fatalf("claimed %+v before the lease ended", got)
+	}
+	w.pass(time.Millisecond)
+	if got := w.claimOne(); got.Attempts != 2 {
+		t.Fatalf("claimed %+v", got)
+	}
+}

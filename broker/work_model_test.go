@@ -874,6 +874,9 @@ func (m *workModel) startsAgain() {
 	m.next, m.low = next, int64(m.store.control.Marks.LowSeq-1<<63) // those of packets that came and went may return
 	for _, k := range m.tasks {
 		k.leaseEnd = k.until
+		if whole := k.until - k.LastClaim; whole > 0 && k.until-m.now.Load() > 2*whole {
+			k.leaseEnd = m.now.Load() + whole
+		}
 		if k.State == broker.Ready && k.until > m.now.Load() { // the clock was put back
 			k.State = broker.Delayed
 		}

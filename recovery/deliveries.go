@@ -127,6 +127,9 @@ func (r *restorer) apply(t *tried, e *index.Entry, dropped bool) {
 	switch t.state {
 	case storage.Claimed: // a lease that has ended ends as soon as the index advances
 		e.State, e.Until = index.Claimed, t.until
+		if whole := t.until - t.last; whole > 0 && t.until-r.Now > 2*whole { // the clock is far behind
+			e.Until = r.Now + whole
+		}
 	case storage.Dead:
 		e.State, e.Until = index.Dead, 0
 	case storage.Done:
