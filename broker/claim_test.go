@@ -585,3 +585,71 @@ func TestAStartWithAClockThatIsBehindMakesNoLeaseLonger(t *testing.T) {
 		t.Fatalf("claimed %+v", got)
 	}
 }
+
+func TestAWaiterGetsAPacketHoweverItBecomesReady(t *testing.T) {
+	q, other := []byte("q"), []byte("other")
+	bury := func(w *work, j job) { _, _ = w.nack(j, broker.Nack{Dead: true}) }
+	for name, c := range map[string]struct {
+		before, then func(w *work, j job)
+		queue        string
+	}{
+		"nack":      {then: func(w *work, j job) { _, _ = w.nack(j, broker.Nack{}) }},
+		"lease end": {then: func(w *work, _ job) { w.pass(time.Minute) }},
+		"delay": {
+			before: func(w *work, j job) { _, _ = w.nack(j, broker.Nack{Delay: 1000}) },
+			then:   func(w *work, _ job) { w.pass(time.Minute) },
+		},
+		"harvest": {then: func(w *work, _ job) { w.bulk(broker.Harvest(q, 0)) }},
+		"redrive": {before: bury, then: func(w *work, _ job) { w.bulk(broker.Redrive(q, 0, nil)) }},
+		"move": {queue: "other", then: func(w *work, j job) {
+			_, _ = w.nack(j, broker.Nack{})
+			w.do(func(tx *broker.Tx) error {
+				_, err := tx.MovePackets(q, []broker.ID{j.ID}, other)
+				return err
+			})
+		}},
+		"priority": {
+			before: func(w *work, j job) {
+				w.do(func(tx *broker.Tx) error {
+					_, err := tx.SetPriority(q, j.ID, 0)
+					return err
+				})
+				_, _ = w.nack(j, broker.Nack{})
+			},
+			then: func(w *work, j job) {
+				w.do(func(tx *broker.Tx) error {
+					_, err := tx.SetPriority(q, j.ID, 1)
+					return err
+				})
+			},
+		},
+		"death": {queue: "other", then: bury, before: func(w *work, _ job) {
+			s := broker.DefaultSettings()
+			s.DeadLetter = other
+			w.set(s)
+		}},
+		"rename": {queue: "other", then: func(w *work, j job) {
+			_, _ = w.nack(j, broker.Nack{})
+			w.do(func(tx *broker.Tx) error {
+				tx.RenameQueue(q, other)
+				return nil
+			})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t)
+			w.add(broker.PushRequest{Payload: []byte("job"), Key: []byte("k")})
+			j := w.claimOne()
+			if c.before != nil {
+				c.before(w, j)
+			}
+			if c.queue == "" {
+				c.queue = "q"
+			}
+			_, got := w.wait("", 0, "nothing", c.queue)
+			c.then(w, j)
+			w.barrier()
+			wantGot(t, "the waiter", got, fmt.Sprintf("[[from %s] [job]]", c.queue))
+		})
+	}
+}

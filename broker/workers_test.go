@@ -120,3 +120,19 @@ func TestAPushAsLargeAsTheLimitAllowsFitsAnEmptyBatch(t *testing.T) {
 		refused++
 	}
 }
+
+func TestAConsumerIsForgottenWhenAnotherHasItsPackets(t *testing.T) {
+	w := newWork(t)
+	w.add(broker.PushRequest{})
+	for _, name := range []string{"first", "second"} {
+		w.claim("q", broker.ClaimRequest{Consumer: []byte(name)})
+		w.pass(broker.WorkerTime * time.Millisecond)
+	}
+	w.workers("q") // which forgets those that nothing names
+	w.do(func(tx *broker.Tx) error {
+		if n := tx.WorkersKnown(); n != 1 {
+			t.Fatalf("%d consumers are known, want the one whose claim was the last", n)
+		}
+		return nil
+	})
+}
