@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -135,4 +136,129 @@ func TestAConsumerIsForgottenWhenAnotherHasItsPackets(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAValueInPlaceOfAPacketThatWasTriedKnowsNothingOfThat(t *testing.T) {
+	for _, together := range []bool{false, true} { // in one batch
+		t.Run(fmt.Sprint(together), func(t *testing.T) {
+			w := newWork(t)
+			g := w.gate()
+			w.add(broker.PushRequest{Queue: []byte("other")})
+			<-g.entered // what follows goes into one batch
+			id := w.add(broker.PushRequest{Payload: []byte("old")})
+			w.do(func(tx *broker.Tx) error {
+				return tx.Claim(w.c, []byte("q"), broker.ClaimRequest{Consumer: []byte("w")}, 1)
+			})
+			_, err := w.nack(job{Detail: broker.Detail{ID: id, Token: int64(id) + 1}}, broker.Nack{Reason: []byte("bad")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !together {
+				w.ungate()
+				g.leave <- nil
+				w.barrier()
+			}
+			w.do(func(tx *broker.Tx) error {
+				return tx.Atomic(broker.Room{Records: 1, Bytes: 100}, func() error {
+					_, err := tx.SetAt([]byte("q"), 0, []byte("new"))
+					return err
+				})
+			})
+			if together {
+				w.ungate()
+				g.leave <- nil
+			}
+			if got := w.stored(); got != "2 packets, 0 delivery states" {
+				t.Fatalf("the store holds %s", got)
+			}
+			w.pass(broker.WorkerTime * time.Millisecond)
+			w.workers("q") // which forgets those that nothing names
+			w.do(func(tx *broker.Tx) error {
+				if n := tx.WorkersKnown(); n > 0 {
+					t.Fatalf("%d consumers are known", n)
+				}
+				return nil
+			})
+			if got := w.claimOne(); got.payload != "new" || got.Attempts != 1 || len(got.Reason) > 0 {
+				t.Fatalf("claimed %+v", got)
+			}
+		})
+	}
+}
+
+func TestADeliveryStateWithoutItsPacketIsDeletedAfterAStart(t *testing.T) {
+	w := newWork(t)
+	left := storage.NoteID{Identity: 1, Kind: storage.NoteReason}
+	w.store.mu.Lock()
+	w.store.states[left.Identity] = storage.Delivery{Identity: left.Identity, Expiry: 1} // which its packet had, too
+	w.store.notes[left] = []byte("bad")
+	w.store.mu.Unlock()
+	w.restart()
+	waitFor(t, func() bool {
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		return len(w.store.states)+len(w.store.notes) == 0
+	})
+}
+
+func TestClaimsUnderALongNameFitTheBatchThatTheyComeIn(t *testing.T) {
+	w := newWork(t)
+	w.store.limits = storage.Limits{MaxOps: 20_000, MaxBytes: 420 << 10, MaxRecord: 64 << 10, MaxDeletes: 1000}
+	w.restart()
+	for range broker.MaxCount {
+		w.add(broker.PushRequest{})
+	}
+	w.barrier()
+	g := w.gate()
+	w.add(broker.PushRequest{Queue: []byte("other")})
+	<-g.entered
+	for range 10 { // nearly a quarter of what a batch may have
+		w.add(broker.PushRequest{Queue: []byte("other"), Payload: make([]byte, 10<<10)})
+	}
+	claim := func(tx *broker.Tx) error {
+		return tx.Claim(w.c, []byte("q"), broker.ClaimRequest{
+			Selection: broker.Selection{Count: broker.MaxCount}, Consumer: bytes.Repeat([]byte("w"), broker.MaxConsumer),
+		}, 1)
+	}
+	err := w.b.Do(claim)
+	w.ungate()
+	g.leave <- nil
+	if errors.Is(err, broker.ErrNoRoom) {
+		err = call(w.b, claim)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.barrier() // a batch that is too large ends the broker
+	if n := len(w.box.replies[0]); n != broker.MaxCount {
+		t.Fatalf("claimed %d packets", n)
+	}
+}
+
+func TestTheConsumersOfAQueueEndWithIt(t *testing.T) {
+	for name, lasts := range map[string]bool{"dropped": true, "empty": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t)
+			if lasts {
+				w.set(broker.DefaultSettings())
+			}
+			w.add(broker.PushRequest{})
+			if err := w.ack(w.claimOne()); err != nil {
+				t.Fatal(err)
+			}
+			w.do(func(tx *broker.Tx) error {
+				_, err := tx.Delete([]byte("q"))
+				return err
+			})
+			w.pass(time.Minute) // an empty queue is kept for a while
+			waitFor(t, func() (forgotten bool) {
+				w.do(func(tx *broker.Tx) error {
+					forgotten = tx.WorkersKnown() == 0
+					return nil
+				})
+				w.add(broker.PushRequest{Queue: []byte("other")}) // so that the committer looks at the clock
+				return forgotten
+			})
+		})
+	}
 }
