@@ -49,8 +49,11 @@ func TestAListThatIsTooLargeIsAnErrorInPlaceOfAllOfIt(t *testing.T) {
 		c.line("QPUSH", "q", strings.Repeat("x", packet))
 		c.readLine()
 	}
-	c.send("MULTI\r\n" + strings.Repeat("QLIST q COUNT 1000\r\n", 5) + "EXEC\r\nPING\r\n") // four of them fit
-	tooLarge, heads, r := 0, 0, bufio.NewReader(c)
+	c.line("QPUSH", "q", strings.Repeat("x", packet), "DELAY", "1000")
+	c.readLine()
+	ready := "QLIST q STATE ready COUNT 1000\r\n"
+	c.send("MULTI\r\n" + strings.Repeat(ready, 3) + "QLIST q COUNT 1000\r\n" + ready + "EXEC\r\nPING\r\n")
+	tooLarge, heads, cursors, r := 0, 0, 0, bufio.NewReader(c)
 	for line := ""; line != "+PONG\r\n"; {
 		var err error
 		if line, err = r.ReadString('\n'); err != nil {
@@ -59,11 +62,14 @@ func TestAListThatIsTooLargeIsAnErrorInPlaceOfAllOfIt(t *testing.T) {
 		if strings.HasPrefix(line, "-ERR reply too large") {
 			tooLarge++
 		}
-		if line == "*16\r\n" {
+		switch line {
+		case "*16\r\n":
 			heads++
+		case "2:0:0\r\n": // the fourth list ends before the delayed one
+			cursors++
 		}
 	}
-	if tooLarge != 1 || heads != 4 {
-		t.Errorf("%d lists are there, and %d errors, want 4 and 1", heads, tooLarge)
+	if tooLarge != 1 || heads != 4 || cursors != 1 {
+		t.Errorf("%d lists are there, %d cut, and %d errors, want 4, 1 and 1", heads, cursors, tooLarge)
 	}
 }
