@@ -101,6 +101,11 @@ func (t *batch) full(l batchLimits) bool {
 		len(t.puts.up) >= maxBatchPushes || len(t.puts.down) >= maxBatchPushes
 }
 
+// halfFull says that the rest of the batch is for others than what changes many packets.
+func (t *batch) halfFull(l batchLimits) bool {
+	return t.ops.Len() >= l.ops/2 || t.ops.Bytes() >= l.bytes/2
+}
+
 // fits says that calls which bring r do not take the batch over what the storage applies as a
 // whole. Deletes may go over it, as long as the rest is half of that. An empty batch takes what
 // batchLimits.check lets through.

@@ -43,7 +43,7 @@ func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return false, ErrStopped
 	}
-	if b.open.ops.Len() >= b.limits.ops/2 || b.open.ops.Bytes() >= b.limits.bytes/2 { // the rest is for others
+	if b.open.halfFull(b.limits) { // the rest is for others
 		b.refused = b.open.number
 		return false, ErrNoRoom
 	}

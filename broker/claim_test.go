@@ -653,3 +653,37 @@ func TestAWaiterGetsAPacketHoweverItBecomesReady(t *testing.T) {
 		})
 	}
 }
+
+func TestCallsFindRoomWhileManyLeasesEnd(t *testing.T) {
+	w := newWork(t)
+	w.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 1 << 20, MaxRecord: 64 << 10, MaxDeletes: 1000}
+	w.restart()
+	const n = 1000 // far more than end in one batch
+	for range n {
+		w.add(broker.PushRequest{})
+	}
+	for range n / 100 {
+		w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: 100}})
+	}
+	w.barrier()
+	g := w.gate()
+	w.add(broker.PushRequest{Queue: []byte("other")})
+	<-g.entered
+	w.pass(time.Hour)
+	err := w.b.Do(func(tx *broker.Tx) error {
+		return pushError(tx.Push(broker.PushRequest{Queue: []byte("other"), Priority: 1}))
+	})
+	if err != nil {
+		t.Errorf("a push while leases end: %v", err)
+	}
+	w.ungate()
+	g.leave <- nil
+	waitFor(t, func() bool {
+		var s broker.QueueStats
+		w.do(func(tx *broker.Tx) (err error) {
+			s, _, err = tx.QueueStats([]byte("q"))
+			return err
+		})
+		return s.Ready == n
+	})
+}

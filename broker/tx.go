@@ -70,14 +70,20 @@ func (tx *Tx) begin(r Room) error {
 }
 
 // advance does what is due by now: expired packets go, delayed and leased ones come back, waits
-// end. It returns false if the batch was full before all was done.
+// end. It returns false if the batch was full before all was done. Leases end in half of each batch
+// only: a million that end together would keep others out for long, and may as well end a little
+// later.
 func (tx *Tx) advance() bool {
 	b := tx.b
 	if !b.expireWaits(tx) || !b.expireNames(tx.now) {
 		return false
 	}
 	for {
-		p, ok := b.ix.Due(tx.now, tx.steady)
+		steady := tx.steady
+		if b.open.halfFull(b.limits) {
+			steady = 0 // no lease is due
+		}
+		p, ok := b.ix.Due(tx.now, steady)
 		if !ok {
 			return true
 		}
@@ -88,7 +94,7 @@ func (tx *Tx) advance() bool {
 		if p.State == index.Claimed && b.open.ops.Len() > 0 && !b.open.fits(b.limits, b.leaseEnds(p)) {
 			return false
 		}
-		e, _ := b.ix.Advance(tx.now, tx.steady)
+		e, _ := b.ix.Advance(tx.now, steady)
 		q := b.queues.of(e.Packet.Queue)
 		switch e.Kind {
 		case index.Expired:
