@@ -571,7 +571,7 @@ func (m *workModel) update(t *rapid.T, queue string) {
 	err := m.tx.UpdatePriority(broker.UpdatePriorityRequest{
 		Queue: []byte(queue), Key: []byte(key), To: func(uint32, bool) uint32 { return priority },
 	})
-	group := m.in(queue, func(k *task) bool { return k.key != nil && *k.key == key })
+	group := m.in(queue, func(k *task) bool { return k.key != nil && *k.key == key && k.State != broker.Done })
 	switch len(group) {
 	case 0:
 		m.check(err)
