@@ -865,13 +865,14 @@ func (m *workModel) compareWorkers(queue string) {
 	m.same("workers", got, want)
 }
 
-// startsAgain does to the model what the time that a server is down does.
-func (m *workModel) startsAgain() {
-	next := int64(m.store.control.Marks.NextSeq - 1<<63)
+// startsAgain does to the model what the time that a server is down does. The marks are those that
+// the store has by then.
+func (m *workModel) startsAgain(marks storage.Marks) {
+	next := int64(marks.NextSeq - 1<<63)
 	if last := len(m.receipts) - 1; last >= 0 && next <= m.receipts[last].Token {
 		m.t.Fatalf("the next number is %d after a claim with the token %d", next, m.receipts[last].Token)
 	}
-	m.next, m.low = next, int64(m.store.control.Marks.LowSeq-1<<63) // those of packets that came and went may return
+	m.next, m.low = next, int64(marks.LowSeq-1<<63) // those of packets that came and went may return
 	for _, k := range m.tasks {
 		k.leaseEnd = k.until
 		if whole := k.until - k.LastClaim; whole > 0 && k.until-m.now.Load() > 2*whole {
@@ -961,8 +962,9 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 	m.sameStore()
 	m.now.Add(rapid.SampledFrom([]int64{0, 0, 10, 50, -30}).Draw(t, "down"))
 	m.expire()
+	marks := m.store.control.Marks
 	m.restarted()
-	m.startsAgain()
+	m.startsAgain(marks)
 }
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
