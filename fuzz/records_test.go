@@ -36,6 +36,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte("\x81\x09\xc6\xff\xff\xff\xff"))
 	f.Add([]byte("\x81\x05\xdd\xff\xff\xff\xff"))
 	f.Add([]byte("\x82\x20\x91\x91\x91\x91\x90\x09\xc4\x00"))
+	f.Add([]byte("\x81\x0a\x1b")) // a hash without a large payload
 	f.Fuzz(func(t *testing.T, record []byte) {
 		var p storage.Packet
 		if err := storage.DecodeRecord(record, &p); err != nil {

@@ -61,7 +61,10 @@ func DecodeRecord(rec []byte, p *Packet) error {
 	if err != nil {
 		return err
 	}
-	p.Key, p.Payload, p.Tags, p.Hash, p.Identity = m.Key, x.payload, m.Tags, m.Hash, m.Identity
+	if p.Hash = 0; IsLarge(len(x.payload)) {
+		p.Hash = m.Hash
+	}
+	p.Key, p.Payload, p.Tags, p.Identity = m.Key, x.payload, m.Tags, m.Identity
 	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = m.Expiry, m.NotBefore, m.EnqueuedAt, m.Attempts
 	if p.Producer != string(x.producer) {
 		p.Producer = string(x.producer)
