@@ -95,15 +95,13 @@ type batchLimits struct {
 	ops    int // records at which a batch is full
 	bytes  int // bytes at which a batch is full
 	group  int // packets that one pop may take
-	record int // bytes of queue name, key and payload of one packet
+	record int // bytes of one packet with its queue's name: PushRequest.size
 }
 
 const (
 	// recordOverhead is what a record may bring to disk beyond the bytes that Room counts.
 	recordOverhead = 160
-	// deleteRecords and deleteOverhead are the most that the delete of a packet brings: its record,
-	// its payload, its delivery state and two notes.
-	deleteRecords  = 5
+	// deleteOverhead is the most bytes that the delete of a packet brings.
 	deleteOverhead = 150
 	// idleRoom is for the queues that a call evicts.
 	idleRoom = evictAtOnce * recordOverhead
@@ -117,7 +115,7 @@ func limitsFor(l storage.Limits) batchLimits {
 		Limits: l,
 		ops:    half,
 		bytes:  l.MaxBytes / 4,
-		group:  min(MaxGroup, max((l.MaxOps-half)/deleteRecords, l.MaxDeletes-half)),
+		group:  min(MaxGroup, max((l.MaxOps-half)/storage.DeleteEntries, l.MaxDeletes-half)),
 		record: min(l.MaxRecord, l.MaxBytes-idleRoom-recordOverhead) - recordOverhead, // a push may make a queue
 	}
 }
@@ -148,7 +146,7 @@ type size struct{ ops, bytes int }
 func storageSize(r Room, deletes bool) size {
 	s := size{ops: 2 * r.Records, bytes: r.Bytes + r.Records*recordOverhead}
 	if deletes {
-		s.ops += deleteRecords * r.Deletes
+		s.ops += storage.DeleteEntries * r.Deletes
 		s.bytes += r.Deletes * deleteOverhead
 	}
 	return s

@@ -30,7 +30,7 @@ func (r *PushRequest) size() int {
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
 func (tx *Tx) CheckSize(r PushRequest) error {
 	if n := r.size(); n > tx.b.limits.record {
-		return fmt.Errorf("%w: queue name, key and payload have %d bytes together, the limit is %d", ErrTooLarge, n, tx.b.limits.record)
+		return fmt.Errorf("%w: queue name, key, payload, tags and producer have %d bytes together, the limit is %d", ErrTooLarge, n, tx.b.limits.record)
 	}
 	return nil
 }

@@ -15,6 +15,10 @@ const (
 	MaxNameBytes = 256 << 20
 )
 
+// DeleteEntries is the most entries that the delete of a packet brings: its record, its payload,
+// its delivery state and two notes.
+const DeleteEntries = 5
+
 // Limits bound one batch. Room for the control record is kept apart.
 type Limits struct {
 	MaxOps    int // entries: Batch.Len

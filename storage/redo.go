@@ -194,14 +194,12 @@ func decodeRemovals(body []byte) (list []removal, err error) {
 // given one, which counts the packets no longer.
 func (s *Store) carryOut(list []removal, control *Control) error {
 	for len(list) > 0 {
-		// Five entries a packet at most, and one for the redo record. MaxOps is without the control
-		// record.
-		const most = 5
-		chunk := list[:min(len(list), (s.limits.MaxOps-1)/most)]
+		// One entry is the redo record. MaxOps is without the control record.
+		chunk := list[:min(len(list), (s.limits.MaxOps-1)/DeleteEntries)]
 		list = list[len(chunk):]
 		err := s.transact(func(txn *badger.Txn) error {
 			a := &s.apply
-			a.reset(most * len(chunk))
+			a.reset(DeleteEntries * len(chunk))
 			for _, r := range chunk {
 				if err := a.remove(txn, &r); err != nil {
 					return err

@@ -306,7 +306,7 @@ func (r *run) workOff(link *link) error {
 		if err := c.perform(); err != nil {
 			return err
 		}
-		for h := range slices.Values(append(c.held, c.forgotten...)) {
+		for _, h := range append(c.held, c.forgotten...) {
 			c.add(c.ack(h))
 		}
 		c.held, c.forgotten = nil, nil

@@ -22,9 +22,9 @@ var (
 	claimOptions = popOptions | oneOf(optLease, optConsumer)
 )
 
-// takeArgs reads the arguments. Names of queues end before the first word that is an option of
-// QCLAIM, but for the first of them. That of QPOP is refused then: it would take for good what was
-// to be claimed.
+// takeArgs reads the arguments. The names of queues end at the first word that is an option of
+// QCLAIM; the first name may be such a word. QPOP ends them there too, and refuses LEASE and
+// CONSUMER: it would take for good what was to be claimed.
 func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
 	n := 2
 	for n < len(args) {

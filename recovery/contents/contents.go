@@ -215,10 +215,9 @@ type deleter struct {
 
 // deleted applies the batch when it is full.
 func (d *deleter) deleted() error {
-	const entries = 5 // that the next one takes at most
 	d.count++
 	l := d.s.Limits()
-	if d.b.Len()+entries <= l.MaxOps && d.b.Bytes() < l.MaxBytes/2 {
+	if d.b.Len()+storage.DeleteEntries <= l.MaxOps && d.b.Bytes() < l.MaxBytes/2 {
 		return nil
 	}
 	return d.apply()

@@ -227,12 +227,8 @@ func (c *checker) checkSize() error {
 
 // RecordBound is at least the length of a packet's full record.
 func RecordBound(p *storage.Packet) int {
-	const overhead, tagOverhead = 128, 10
-	n := overhead + len(p.Key) + len(p.Payload) + len(p.Producer)
-	for i := range p.Tags {
-		n += tagOverhead + len(p.Tags[i].Name) + len(p.Tags[i].Value)
-	}
-	return n
+	const overhead = 128
+	return overhead + len(p.Key) + len(p.Payload) + storage.ExtraBytes(p.Tags, p.Producer)
 }
 
 // endRecord checks the last record; hash is that of all bytes before it.
