@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"slices"
+
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 )
@@ -74,14 +76,15 @@ func (b *Broker) leave(q *queue) {
 	b.signal()
 }
 
-// transfer gives the subscribers and waiters of one queue to another. Nobody has both: one name is
-// one queue.
+// transfer gives the subscribers and waiters of one queue to another, with its place among the
+// deferred queues. Nobody has both: one name is one queue.
 func (b *Broker) transfer(from, to *queue) {
 	b.dispatch.Transfer(from.ix, to.ix)
 	to.subscribers += from.subscribers
 	from.subscribers = 0
-	if from.deferred {
-		b.deferQueue(to)
+	if i := slices.Index(b.deferredQueues, from); i >= 0 {
+		b.deferredQueues[i] = to
+		from.deferred, to.deferred = false, true
 	}
 }
 

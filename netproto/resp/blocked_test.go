@@ -79,6 +79,20 @@ func TestAClientThatWantsNoRepliesStillTakes(t *testing.T) {
 	c.ask("EXISTS l", ":0\r\n")
 }
 
+// Redis serves the name that was given something first, also if a RENAME took that away in between.
+func TestNamesAreServedInTheOrderInWhichATransactionFilledThem(t *testing.T) {
+	d := newDoor(t, Config{})
+	blocked, c := d.dial(), d.dial()
+	blocked.send(request("BRPOP", "b", "d", "0"))
+	c.awaitBlocked(1)
+	c.ask("MULTI", "+OK\r\n")
+	for _, command := range []string{"RPUSH b 1", "RENAME b d", "RPUSH b 2"} {
+		c.ask(command, "+QUEUED\r\n")
+	}
+	c.ask("EXEC", "*3\r\n:1\r\n+OK\r\n:1\r\n")
+	blocked.want("*2\r\n$1\r\nb\r\n$1\r\n2\r\n")
+}
+
 func TestARequestBehindABlockedOneWithoutAReplyIsCarriedOut(t *testing.T) {
 	for _, reply := range []string{"OFF", "SKIP"} {
 		for _, reason := range []string{"TIMEOUT", "ERROR"} {
