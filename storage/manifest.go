@@ -58,6 +58,9 @@ func readManifest(path string) (m manifest, gone bool, err error) {
 	if err == nil {
 		list, _, err = badger.ReplayManifestFile(file, 0, badger.Options{})
 	}
+	if err == nil {
+		_, err = changesEnd(name)
+	}
 	for number, t := range list.Tables {
 		if t.Level >= maxLevels || t.KeyID != 0 || t.Compression != options.None {
 			err = fmt.Errorf("table %d has level %d, encryption key %d and compression %d, as this program writes none", number, t.Level, t.KeyID, t.Compression)
@@ -68,6 +71,48 @@ func readManifest(path string) (m manifest, gone bool, err error) {
 		return nil, false, fmt.Errorf("%w: the list of tables %s cannot be read: %w", ErrDamaged, name, err)
 	}
 	return m, false, nil
+}
+
+// changesEnd returns where the last change set of a list ends that Badger can read. Zeros are sets
+// without a change, whose checksum is right. Badger writes none but the first, so the error says
+// that zeros took the place of others.
+func changesEnd(name string) (end int64, err error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return 0, err
+	}
+	const first, header = len(manifestMagic), 8
+	last := first
+	for at := first; at+header <= len(b); {
+		length := int(binary.BigEndian.Uint32(b[at:]))
+		next := at + header + length
+		switch {
+		case next > len(b): // a crash tore it
+		case length > 0 && last < at:
+			return 0, fmt.Errorf("zeros lie at byte %d, before other changes", last)
+		case length > 0 || at == first:
+			last = next
+		}
+		at = next
+	}
+	return int64(last), nil
+}
+
+// cutManifest cuts off what a power cut left behind the last change set. Badger does the same, but
+// takes zeros for sets and writes on behind them.
+func cutManifest(path string) error {
+	name := filepath.Join(path, manifestName)
+	end, err := changesEnd(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.Truncate(name, end)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot cut the list of tables: %w", err)
+	}
+	return nil
 }
 
 // appendManifest appends a manifest of one set.

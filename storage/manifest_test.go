@@ -33,3 +33,19 @@ func TestTableThatAnotherProgramCompressedIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestZerosThatAPowerCutLeftBehindTheListOfTablesAreNoDamage(t *testing.T) {
+	f := newDamageFolder(t, false)
+	for _, zeros := range []int{4, 8, 20} {
+		dir := f.copied(t, filepath.Join(dbName, manifestName), func(b []byte) []byte { return append(b, make([]byte, zeros)...) })
+		tolerant(t, f, dir)
+		strict(t, f, dir)
+		opened(t, f, dir)
+		if s := smallStore(t, dir); errors.Join(s.Apply(one(200, Packet{})), s.Close()) != nil {
+			t.Fatal("the store cannot be written")
+		}
+		if _, _, err := readManifest(filepath.Join(dir, dbName)); err != nil {
+			t.Errorf("with a table listed behind %d zeros: %v", zeros, err)
+		}
+	}
+}

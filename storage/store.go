@@ -246,6 +246,9 @@ func (s *Store) inspect() (err error) {
 	if err := removeUnlisted(path); err != nil {
 		return err
 	}
+	if err := cutManifest(path); err != nil {
+		return err
+	}
 	logs, lsm, err := filesOf(path)
 	if err != nil {
 		return err
