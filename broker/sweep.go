@@ -76,8 +76,9 @@ func (b *Broker) leave(q *queue) {
 	b.signal()
 }
 
-// transfer gives the subscribers and waiters of one queue to another, with its place among the
-// deferred queues. Nobody has both: one name is one queue.
+// transfer gives the subscribers and waiters of one queue to another. Nobody has both: one name is
+// one queue. The other takes its place among the deferred queues, too: who waits is served by the
+// name that was filled first.
 func (b *Broker) transfer(from, to *queue) {
 	b.dispatch.Transfer(from.ix, to.ix)
 	to.subscribers += from.subscribers
