@@ -191,6 +191,9 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	if err == nil && target != q {
 		err = tx.pushable()
 	}
+	if err == nil && (target != q || p.State == index.Dead) {
+		err = tx.admit(target, load{1, int64(p.Size), p.Priority})
+	}
 	if err != nil {
 		return err
 	}
@@ -253,6 +256,10 @@ func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
 	target, err := b.makeQueue(to)
 	if err != nil || target == q {
 		return len(packets), err
+	}
+	if err := tx.admit(target, loadOf(packets)); err != nil {
+		b.markEmpty(target)
+		return 0, err
 	}
 	for _, p := range packets {
 		id := q.packet(p)

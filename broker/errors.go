@@ -41,6 +41,19 @@ var (
 	// ErrNoOrigin: the queues are gone to which packets would return.
 	ErrNoOrigin = errors.New("the queues where they died are gone")
 
+	// ErrFull: a queue holds as much as its bound allows.
+	ErrFull = errors.New("queue is full")
+	// ErrPaused: a queue takes nothing in for now.
+	ErrPaused = errors.New("queue is paused: it takes nothing in until pause-in is off")
+	// ErrQueueClosed: a queue takes nothing in any more; whoever takes from it has had all.
+	ErrQueueClosed = errors.New("queue is closed")
+	// ErrInUse: a queue has an exclusive producer or consumer, and that is another client.
+	ErrInUse = errors.New("queue is in use by another client")
+	// ErrTooManyLanes: a queue has MaxLanes different sets of tags.
+	ErrTooManyLanes = errors.New("too many different sets of tags in one queue")
+	// ErrNotInOrder: the values of a tag have an order in a queue, and one is not among them.
+	ErrNotInOrder = errors.New("value is not one of those that the queue declares for the tag")
+
 	// ErrNoKey: a packet that was to go by its key has none.
 	ErrNoKey = errors.New("packet has no key: take it through another protocol")
 	// ErrShared: a packet is not the only one with its key, so that key has no one priority.

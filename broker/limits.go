@@ -44,6 +44,18 @@ const (
 	WorkerTime = 10 * 60 * 1000
 	MaxWorkers = 1 << 17
 
+	// MaxLanes bounds the different sets of tags that the packets of one queue have: a filter looks at
+	// each.
+	MaxLanes = 10_000
+	// MaxTerms bounds the terms of a filter.
+	MaxTerms = 64
+	// MaxOrders bounds the tags whose values a queue declares, and MaxOrderBytes the bytes of those
+	// tags and values together: each write of the queue's counters has them.
+	MaxOrders     = 16
+	MaxOrderBytes = 16 << 10
+	// MaxUnique bounds the bytes of the id of a unique push.
+	MaxUnique = 255
+
 	// MaxQueues bounds the queues that are known at a time.
 	MaxQueues = storage.MaxQueues
 	// MaxNameBytes bounds the bytes of their names together.

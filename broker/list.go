@@ -23,8 +23,9 @@ func (b *Broker) findList(name []byte) (q *queue, length int, err error) {
 }
 
 // useList returns the queue called name, which is made if it is not known, and takes r and what the
-// queue brings from what is reserved. The queue gets packets now.
-func (tx *Tx) useList(name []byte, r Room) (*queue, error) {
+// queue brings from what is reserved. The queue gets packets now, as l says, unless it does not
+// admit them.
+func (tx *Tx) useList(name []byte, r Room, l load) (*queue, error) {
 	b := tx.b
 	if q := b.queues.find(name); q == nil || !q.isDefined() {
 		r = r.Plus(Room{Records: 1, Bytes: len(name)})
@@ -36,10 +37,15 @@ func (tx *Tx) useList(name []byte, r Room) (*queue, error) {
 		return nil, err
 	}
 	q, err := b.makeQueue(name)
-	if err == nil {
-		b.define(q)
+	if err != nil {
+		return nil, err
 	}
-	return q, err
+	if err := tx.admit(q, l); err != nil {
+		b.markEmpty(q)
+		return nil, err
+	}
+	b.define(q)
+	return q, nil
 }
 
 // Len returns the number of elements; 0 for an unknown name.
@@ -57,7 +63,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 			return 0, tooLarge(len(name)+len(v), b.limits.record)
 		}
 	}
-	q, err := tx.useList(name, Room{Records: len(values), Bytes: bytes})
+	q, err := tx.useList(name, Room{Records: len(values), Bytes: bytes}, load{len(values), int64(bytes), ListPriority})
 	if err != nil {
 		return 0, err
 	}
@@ -117,6 +123,9 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 		return false, err
 	}
 	if err := tx.pushable(); err != nil {
+		return false, err
+	}
+	if err := tx.admit(q, load{0, int64(len(value)) - int64(p.Size), p.Priority}); err != nil {
 		return false, err
 	}
 	b.replace(q, p, &Packet{Payload: value, Expiry: p.Expiry, EnqueuedAt: tx.now}, tx.now)

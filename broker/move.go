@@ -144,7 +144,11 @@ func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd En
 	if err := tx.useReply(weight(p)); err != nil {
 		return false, err
 	}
-	target, err := tx.useList(to, Room{Records: 1, Bytes: weight(p), Deletes: 1})
+	comes := load{1, int64(p.Size), ListPriority}
+	if string(to) == q.name {
+		comes = load{}
+	}
+	target, err := tx.useList(to, Room{Records: 1, Bytes: weight(p), Deletes: 1}, comes)
 	if err != nil {
 		return false, err
 	}

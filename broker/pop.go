@@ -17,10 +17,11 @@ const (
 // Selection says which packets of a queue a consumer takes.
 type Selection struct {
 	End    End
-	Count  int  // how many packets at most; 0 is one
-	Group  bool // with the selected packet, every other of its key; Count is 0 then
-	Detail bool // the reply has details
-	Narrow bool // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
+	Count  int     // how many packets at most; 0 is one
+	Group  bool    // with the selected packet, every other of its key; Count is 0 then
+	Detail bool    // the reply has details
+	Narrow bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
+	Filter *Filter // nil: any packet
 }
 
 // Pop takes what s selects from the queue, for c. The reply goes to c's receiver, with the tag. It

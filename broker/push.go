@@ -18,6 +18,11 @@ type PushRequest struct {
 	Delay    int64       // in milliseconds: it is not selected before; 0 is none
 	Tags     []PacketTag // sorted by name, no name twice; at most MaxTags
 	Producer string      // at most MaxConsumer bytes
+	// Unique is an id of the client's own: the packet is pushed only if no other packet has it. nil:
+	// none. Window is for how long after its push a packet has it, in milliseconds; 0: until it is
+	// taken, acknowledged, deleted or dead, or expires.
+	Unique []byte
+	Window int64
 }
 
 // PacketTag is one name and value that a packet carries.
@@ -79,6 +84,10 @@ func (tx *Tx) push(name []byte, priority uint32, p *Packet) error {
 	b := tx.b
 	q, err := b.makeQueue(name)
 	if err != nil {
+		return err
+	}
+	if err := tx.admit(q, load{1, int64(len(p.Key) + len(p.Payload)), priority}); err != nil {
+		b.markEmpty(q)
 		return err
 	}
 	b.define(q)

