@@ -108,7 +108,7 @@ type goldenDelivery struct {
 
 // golden settings and counters of a queue.
 func goldenSettings() (*Settings, Counters) {
-	return &Settings{5, 30_000, 1000, 600_000, []byte("dead"), 86_400_000}, Counters{70_000, 6, 5, 4, 3, 2}
+	return &Settings{MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000, DeadLetter: []byte("dead"), Retain: 86_400_000}, Counters{70_000, 6, 5, 4, 3, 2}
 }
 
 // goldenRecords are lines of name and hex.
