@@ -199,8 +199,8 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 		}
 		m := storage.Meta{
 			Key: p.Key, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
-			Large: storage.IsLarge(len(p.Payload)), Identity: p.Identity, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
-			Extra: uint32(storage.ExtraBytes(p.Tags, p.Producer)),
+			Large: storage.IsLarge(len(p.Payload)), Identity: p.Identity, Unique: p.Unique, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
+			Extra: uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		}
 		if m.Key == nil {
 			m.Hash = storage.ValueHash(p.Payload)

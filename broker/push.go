@@ -29,7 +29,7 @@ type PushRequest struct {
 type PacketTag = storage.Tag
 
 func (r *PushRequest) size() int {
-	return len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer)
+	return len(r.Queue) + len(r.Key) + len(r.Payload) + storage.ExtraBytes(r.Tags, r.Producer, r.Unique)
 }
 
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
@@ -132,7 +132,7 @@ func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op
 		Key:      p.Key,
 		Hash:     hash,
 		Size:     uint32(len(p.Key) + len(p.Payload)),
-		Extra:    uint32(storage.ExtraBytes(p.Tags, p.Producer)),
+		Extra:    uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		Identity: p.Identity,
 		Expiry:   p.Expiry,
 		Until:    p.NotBefore,

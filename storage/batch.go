@@ -353,5 +353,8 @@ func recordRoom(p *Packet) int {
 	for i := range p.Tags {
 		n += 10 + len(p.Tags[i].Name) + len(p.Tags[i].Value)
 	}
+	if len(p.Unique) > 0 {
+		n += 6 + len(p.Unique)
+	}
 	return n
 }

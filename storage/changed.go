@@ -36,10 +36,10 @@ func AppendChanged(dst, rec []byte, expiry int64, identity uint64) ([]byte, erro
 		if field > fieldExpiry {
 			putExpiry()
 		}
-		switch field {
-		case fieldExpiry, fieldIdentity:
+		switch {
+		case field == fieldExpiry || field == fieldIdentity:
 			return
-		case fieldSize, fieldPayload:
+		case field == fieldSize || field == fieldPayload || field > fieldIdentity:
 			putIdentity()
 		}
 		dst = append(dst, raw...)

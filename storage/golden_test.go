@@ -49,7 +49,7 @@ func goldenPackets() []struct {
 		{"tags", Packet{Payload: []byte("x"), Tags: []Tag{{"color", "red"}, {"size", ""}}}},
 		{"attempts", Packet{Attempts: 70_000, Payload: []byte("x")}},
 		{"producer", Packet{Producer: "worker-1", Payload: []byte("x")}},
-		{"all", Packet{[]byte("key"), []byte("payload"), 4_000_000_000_123, 2, 3, []Tag{{"a", "b"}}, 4, "me", 0, 0}},
+		{"all", Packet{[]byte("key"), []byte("payload"), 4_000_000_000_123, 2, 3, []Tag{{"a", "b"}}, 4, "me", 0, 0, nil}},
 		{"payload-255", Packet{Payload: long[:255]}},
 		{"payload-256", Packet{Payload: long[:256]}},
 		{"payload-1024", Packet{Payload: long[:1024]}},
@@ -154,6 +154,30 @@ func goldenRecords() string {
 	return out.String()
 }
 
+// goldenUnique are what came with unique pushes.
+func goldenUnique() string {
+	p := Packet{Payload: []byte("hello"), Identity: 1<<63 + 1, Unique: []byte("order-17")}
+	changed, err := AppendChanged(nil, AppendRecord(nil, &p), 4_000_000_000_123, 0)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf("packet unique %x\npacket changed %x\n", AppendRecord(nil, &p), changed)
+}
+
+func TestIdsOfUniquePushesAreReadForEver(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(goldenFolder(3), "unique.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var p Packet
+		raw, err := hex.DecodeString(strings.Fields(line)[2])
+		if err = errors.Join(err, DecodeRecord(raw, &p)); err != nil || string(p.Unique) != "order-17" || string(p.Payload) != "hello" {
+			t.Errorf("%s reads as %+v, %v", line, p, err)
+		}
+	}
+}
+
 func goldenSecret() []byte { return []byte("0123456789abcdef") }
 
 // goldenSecrets are what came with the secret.
@@ -163,7 +187,7 @@ func goldenSecrets() string {
 }
 
 func TestRecordsOfThisVersionAreWrittenAsEver(t *testing.T) {
-	for name, text := range map[string]string{"records.txt": goldenRecords(), "secret.txt": goldenSecrets()} {
+	for name, text := range map[string]string{"records.txt": goldenRecords(), "secret.txt": goldenSecrets(), "unique.txt": goldenUnique()} {
 		name := filepath.Join(goldenFolder(FormatVersion), name)
 		writeGolden(t, name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 		want, err := os.ReadFile(name)

@@ -51,6 +51,7 @@ type Packet struct {
 	Producer   string
 	Hash       uint64 // ValueHash of a large payload without a key; 0: unknown, and it is not written
 	Identity   uint64 // what the packet is called wherever it goes; 0: its sequence
+	Unique     []byte // the client's own id of a unique push; empty: none
 }
 
 // Meta is a Packet without its payload and producer: what an index needs.
@@ -65,14 +66,18 @@ type Meta struct {
 	Hash       uint64 // ValueHash of the payload of a packet without a key; 0: unknown
 	Large      bool   // the payload has a record of its own
 	Identity   uint64 // as of Packet
+	Unique     []byte // as of Packet
 	Extra      uint32 // about the bytes of what there is besides key, times, attempts and payload: see ExtraBytes
 }
 
-// ExtraBytes is about what tags and a producer take in a record, and not less. A Meta counts what a
-// later version wrote, too.
-func ExtraBytes(tags []Tag, producer string) int {
-	const tagOverhead = 10
+// ExtraBytes is about what tags, a producer and the id of a unique push take in a record, and not
+// less. A Meta counts what a later version wrote, too.
+func ExtraBytes(tags []Tag, producer string, unique []byte) int {
+	const tagOverhead, uniqueOverhead = 10, 6
 	n := len(producer)
+	if len(unique) > 0 {
+		n += uniqueOverhead + len(unique)
+	}
 	for i := range tags {
 		n += tagOverhead + len(tags[i].Name) + len(tags[i].Value)
 	}

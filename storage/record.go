@@ -9,8 +9,8 @@ import (
 // payload, which is always last:
 //
 //	8n | 01 bin key | 02 int expiry | 03 int not-before | 04 int enqueued-at |
-//	     05 array of str tags | 06 uint attempts | 07 str producer | 10 uint hash | 11 uint identity | … |
-//	     08 uint size  or  09 bin payload
+//	     05 array of str tags | 06 uint attempts | 07 str producer | 10 uint hash | 11 uint identity |
+//	     12 bin unique | … | 08 uint size  or  09 bin payload
 //
 // A field without a value is left out. 08 stands where 09 would when the payload has a record of
 // its own.
@@ -26,6 +26,7 @@ const (
 	fieldPayload    = 9
 	fieldHash       = 10 // before 8 or 9
 	fieldIdentity   = 11 // before 8 or 9
+	fieldUnique     = 12 // before 8 or 9
 )
 
 // largePayload is the longest payload, in bytes, that stays in the packet's record. Past it the
@@ -47,10 +48,10 @@ func AppendRecord(dst []byte, p *Packet) []byte {
 	return dst
 }
 
-// DecodeRecord reads a full record into p, replacing all of it. Key and Payload alias rec. The
-// array of Tags is used again, and strings that are the same as before are kept, so a loop takes no
-// memory. Fields of later versions are skipped. The error wraps ErrRecord when rec is anything but
-// one whole full record; p is then undefined.
+// DecodeRecord reads a full record into p, replacing all of it. Key, Payload and Unique alias
+// rec. The array of Tags is used again, and strings that are the same as before are kept, so a loop
+// takes no memory. Fields of later versions are skipped. The error wraps ErrRecord when rec is
+// anything but one whole full record; p is then undefined.
 func DecodeRecord(rec []byte, p *Packet) error {
 	m := Meta{Tags: p.Tags}
 	var x metaRest
@@ -64,7 +65,7 @@ func DecodeRecord(rec []byte, p *Packet) error {
 	if p.Hash = 0; IsLarge(len(x.payload)) {
 		p.Hash = m.Hash
 	}
-	p.Key, p.Payload, p.Tags, p.Identity = m.Key, x.payload, m.Tags, m.Identity
+	p.Key, p.Payload, p.Tags, p.Identity, p.Unique = m.Key, x.payload, m.Tags, m.Identity, m.Unique
 	p.Expiry, p.NotBefore, p.EnqueuedAt, p.Attempts = m.Expiry, m.NotBefore, m.EnqueuedAt, m.Attempts
 	if p.Producer != string(x.producer) {
 		p.Producer = string(x.producer)
@@ -80,7 +81,7 @@ func decodeMeta(rec []byte, m *Meta) error {
 	if err == nil && m.Key == nil && !m.Large {
 		m.Hash = ValueHash(x.payload)
 	}
-	m.Extra = uint32(ExtraBytes(m.Tags, "") + len(x.producer) + x.unknown)
+	m.Extra = uint32(ExtraBytes(m.Tags, "", m.Unique) + len(x.producer) + x.unknown)
 	return err
 }
 
@@ -131,6 +132,8 @@ func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
 			m.Hash, ok = r.uint()
 		case fieldIdentity:
 			m.Identity, ok = r.uint()
+		case fieldUnique:
+			m.Unique, ok = r.bin()
 		case fieldSize:
 			x.size, ok = r.uint()
 			m.Large, ok = true, ok && n == 1
@@ -224,6 +227,11 @@ func appendFields(dst []byte, p *Packet) (rec []byte, head int) {
 		n++
 		dst = append(dst, fieldIdentity)
 		dst = appendUint(dst, p.Identity)
+	}
+	if len(p.Unique) > 0 {
+		n++
+		dst = append(dst, fieldUnique)
+		dst = appendBin(dst, p.Unique)
 	}
 	dst[head] |= n
 	return dst, head

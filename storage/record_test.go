@@ -28,6 +28,9 @@ func drawPacket(t *rapid.T) Packet {
 	if len(p.Payload) > 0 {
 		p.Payload[0], p.Payload[len(p.Payload)-1] = 1, 2
 	}
+	if n := rapid.SampledFrom([]int{0, 1, 255, 40_000}).Draw(t, "unique"); n > 0 {
+		p.Unique = bytes.Repeat([]byte{0xfe}, n)
+	}
 	if rapid.Bool().Draw(t, "has key") {
 		p.Key = bytes.Repeat([]byte{0, 0xff}, rapid.SampledFrom([]int{0, 1, 127, 128, 40_000}).Draw(t, "key"))
 	}
@@ -41,7 +44,8 @@ func drawPacket(t *rapid.T) Packet {
 func same(a, b Packet) bool {
 	return bytes.Equal(a.Key, b.Key) && (a.Key == nil) == (b.Key == nil) && bytes.Equal(a.Payload, b.Payload) &&
 		a.Expiry == b.Expiry && a.NotBefore == b.NotBefore && a.EnqueuedAt == b.EnqueuedAt &&
-		slices.Equal(a.Tags, b.Tags) && a.Attempts == b.Attempts && a.Producer == b.Producer && a.Identity == b.Identity
+		slices.Equal(a.Tags, b.Tags) && a.Attempts == b.Attempts && a.Producer == b.Producer &&
+		a.Identity == b.Identity && bytes.Equal(a.Unique, b.Unique)
 }
 
 func TestRecordReadsBackWhatWasWritten(t *testing.T) {
@@ -66,8 +70,8 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 					t.Fatal(name, err)
 				}
 				wantMeta := Meta{want.Expiry, want.NotBefore, want.EnqueuedAt, want.Key, m.Tags, want.Attempts,
-					uint32(len(want.Key) + len(want.Payload)), m.Hash, name == "head", want.Identity,
-					uint32(ExtraBytes(want.Tags, want.Producer))}
+					uint32(len(want.Key) + len(want.Payload)), m.Hash, name == "head", want.Identity, want.Unique,
+					uint32(ExtraBytes(want.Tags, want.Producer, want.Unique))}
 				if !reflect.DeepEqual(m, wantMeta) || !slices.Equal(m.Tags, want.Tags) {
 					t.Fatalf("%s: got %+v, want %+v", name, m, wantMeta)
 				}
@@ -108,6 +112,7 @@ func libraryRecord(p *Packet) ([]byte, error) {
 		{fieldAttempts, p.Attempts != 0, func(e *msgpack.Encoder) error { return e.EncodeUint(uint64(p.Attempts)) }},
 		{fieldProducer, p.Producer != "", func(e *msgpack.Encoder) error { return e.EncodeString(p.Producer) }},
 		{fieldIdentity, p.Identity != 0, func(e *msgpack.Encoder) error { return e.EncodeUint(p.Identity) }},
+		{fieldUnique, len(p.Unique) > 0, func(e *msgpack.Encoder) error { return e.EncodeBytes(p.Unique) }},
 		{fieldPayload, len(p.Payload) > 0, func(e *msgpack.Encoder) error { return e.EncodeBytes(p.Payload) }},
 	}
 	n := 0
@@ -228,7 +233,7 @@ func TestBytesThatAreNoRecordAreRefused(t *testing.T) {
 }
 
 func TestEveryCutOfARecordIsRefused(t *testing.T) {
-	p := Packet{Key: []byte("key"), Payload: []byte("payload"), Expiry: 5, Tags: []Tag{{"a", "b"}}, Producer: "me", Attempts: 300}
+	p := Packet{Key: []byte("key"), Payload: []byte("payload"), Expiry: 5, Tags: []Tag{{"a", "b"}}, Producer: "me", Attempts: 300, Unique: []byte("u")}
 	rec := AppendRecord(nil, &p)
 	for n := range rec {
 		var got Packet

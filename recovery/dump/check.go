@@ -228,7 +228,7 @@ func (c *checker) checkSize() error {
 // RecordBound is at least the length of a packet's full record.
 func RecordBound(p *storage.Packet) int {
 	const overhead = 128
-	return overhead + len(p.Key) + len(p.Payload) + storage.ExtraBytes(p.Tags, p.Producer)
+	return overhead + len(p.Key) + len(p.Payload) + storage.ExtraBytes(p.Tags, p.Producer, p.Unique)
 }
 
 // endRecord checks the last record; hash is that of all bytes before it.
