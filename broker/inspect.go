@@ -205,8 +205,8 @@ func (tx *Tx) Unfinished(name []byte) (int, error) {
 	if q == nil || err != nil {
 		return 0, err
 	}
-	n := tx.b.ix.Counts(q.ix)
-	return n.Ready + n.Unselectable + n.Delayed + n.Claimed, nil
+	n, _ := tx.b.ix.Counts(q.ix).Unfinished()
+	return n, nil
 }
 
 // Worker is a consumer of a queue.

@@ -4,6 +4,7 @@ package index
 // Ready have priority 0. It exists while there is one.
 type aside struct {
 	trees [Done]tree
+	ended int64 // bytes of those that are Dead or Done
 }
 
 func (a *aside) freeLink() *uint32 { return &a.trees[0].root }
@@ -18,13 +19,20 @@ func (x *Index) addAside(u *queue, id uint32, e *entry) {
 	if u.aside == 0 {
 		u.aside = x.asides.alloc()
 	}
-	x.mustInsert(x.asides.at(u.aside).tree(e.state), e.place(), id)
+	a := x.asides.at(u.aside)
+	x.mustInsert(a.tree(e.state), e.place(), id)
+	if e.state >= Dead {
+		a.ended += int64(e.size)
+	}
 }
 
 // removeAside is the reverse of addAside.
 func (x *Index) removeAside(u *queue, e *entry) {
 	a := x.asides.at(u.aside)
 	x.forest.remove(a.tree(e.state), e.place())
+	if e.state >= Dead {
+		a.ended -= int64(e.size)
+	}
 	if *a == (aside{}) {
 		x.asides.free(u.aside)
 		u.aside = 0

@@ -59,6 +59,9 @@ func (c *checker) entries() error {
 		l := x.lanes.at(uint32(e.lane))
 		counts := c.queues[l.queue]
 		counts.Bytes += int64(e.size)
+		if e.state >= Dead {
+			counts.Ended += int64(e.size)
+		}
 		t := c.lanes[e.lane]
 		t.packets++
 		g := c.groups[e.group]

@@ -50,6 +50,7 @@
 //	lanes.go      the packets of a queue with equal tags, and which lane is next
 //	select.go     which packet is next: Best, Pop, and the words of a selection
 //	next.go       the packets after that
+//	worst.go      which packets a full queue can best do without: Worst
 //	aside.go      the packets that cannot be selected, by state: List
 //	delivery.go   SetState, and what was tried with a packet
 //	identities.go from an identity to its packet: Find

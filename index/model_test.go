@@ -400,6 +400,29 @@ func (m *indexModel) List(t *rapid.T) {
 	}
 }
 
+func (m *indexModel) Worst(t *rapid.T) {
+	q, n := m.queue(t), rapid.SampledFrom([]int{1, 3, 1000}).Draw(t, "n")
+	var want []Packet
+	for _, p := range m.held {
+		if p.Queue == q && p.State <= Delayed {
+			want = append(want, p.Packet)
+		}
+	}
+	slices.SortFunc(want, func(a, b Packet) int {
+		zero := func(p Packet) int { return 1 - int(min(p.Priority, 1)) }
+		return cmp.Or(zero(b)-zero(a), cmp.Compare(b.Priority, a.Priority), cmp.Compare(b.Seq, a.Seq))
+	})
+	var got []Packet
+	for p := range m.x.Worst(q) {
+		if got = append(got, p); len(got) == n {
+			break
+		}
+	}
+	if !slices.Equal(got, want[:min(n, len(want))]) {
+		t.Fatalf("the worst are %+v, want the first %d of %+v", got, n, want)
+	}
+}
+
 func (m *indexModel) CountBetween(t *rapid.T) {
 	q, from, to := m.queue(t), rapid.Uint32Range(0, 5).Draw(t, "from"), rapid.SampledFrom([]uint32{0, 1, 2, 3, ^uint32(0)}).Draw(t, "to")
 	want := 0
@@ -537,6 +560,9 @@ func (m *indexModel) verify(t *rapid.T) {
 	for _, p := range m.held {
 		c := counts[p.Queue]
 		c.Bytes += int64(p.Size)
+		if p.State >= Dead {
+			c.Ended += int64(p.Size)
+		}
 		switch {
 		case p.State == Claimed:
 			c.Claimed++
@@ -605,7 +631,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
 			"SetDelivery": m.SetDelivery, "List": m.List, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
-			"Only": m.Only, "Group": m.Group, "Advance": m.Advance, "FindValue": m.FindValue, "FindValue more": m.FindValue, "": m.verify,
+			"Only": m.Only, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance, "FindValue": m.FindValue, "FindValue more": m.FindValue, "": m.verify,
 		}
 		for i := range 3 {
 			if i == rapid.IntRange(0, 3).Draw(t, "searched from") {

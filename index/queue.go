@@ -15,10 +15,16 @@ type Counts struct {
 	Done         int   // packets that were acknowledged and are still kept
 	Priorities   int   // distinct priorities of the Ready; one that two lanes have counts twice
 	Bytes        int64 // sizes of all of them
+	Ended        int64 // and of those that are Dead or Done
 }
 
 // Len is the number of packets in any state.
 func (c Counts) Len() int { return c.Ready + c.Unselectable + c.Delayed + c.Claimed + c.Dead + c.Done }
+
+// Unfinished is the number and the bytes of the packets that are not Dead or Done.
+func (c Counts) Unfinished() (packets int, bytes int64) {
+	return c.Ready + c.Unselectable + c.Delayed + c.Claimed, c.Bytes - c.Ended
+}
 
 // Errors of DropQueue.
 var (
@@ -81,7 +87,7 @@ func (x *Index) Counts(q QueueID) Counts {
 	if u.aside != 0 {
 		a := x.asides.at(u.aside)
 		c.Unselectable, c.Delayed, c.Claimed = a.count(Ready), a.count(Delayed), a.count(Claimed)
-		c.Dead, c.Done = a.count(Dead), a.count(Done)
+		c.Dead, c.Done, c.Ended = a.count(Dead), a.count(Done), a.ended
 	}
 	return c
 }
