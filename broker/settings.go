@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Settings are what a queue does with packets that are claimed.
+// Settings are what a queue does with packets that come and with those that are claimed.
 type Settings = storage.Settings
 
 // Counters are what a queue has done since it was made.
@@ -31,8 +31,8 @@ func settingsOf(q *queue) *Settings {
 
 var defaultSettings = DefaultSettings()
 
-// Settings returns the settings of a queue, the defaults if it has none of its own. ok is false if
-// nothing is called so.
+// Settings returns the settings of a queue, the defaults if it has none of its own; what they point
+// to is not to be changed. ok is false if nothing is called so.
 func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
 	if err := tx.begin(Room{}); err != nil {
 		return s, false, err
@@ -43,9 +43,6 @@ func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
 	}
 	return *settingsOf(q), true, nil
 }
-
-// settingsSize is what settings take in a definition, besides the name of the dead-letter queue.
-const settingsSize = 80
 
 // SetSettings gives a queue settings of its own, and makes the queue if nothing is called so. It
 // lasts from then on, also when it is empty, until it is deleted (Delete). It brings a record with
@@ -68,8 +65,7 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	if err != nil {
 		return err
 	}
-	s.DeadLetter = append([]byte(nil), s.DeadLetter...)
-	b.queues.setSettings(q, &s)
+	b.queues.setSettings(q, s.Clone())
 	q.stale = true
 	b.define(q)
 	b.touch(q)
@@ -78,5 +74,5 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 
 // SettingsRoom is what SetSettings brings.
 func SettingsRoom(name []byte, s Settings) Room {
-	return Room{Records: 1, Bytes: len(name) + len(s.DeadLetter) + settingsSize}
+	return Room{Records: 1, Bytes: len(name) + s.Room()}
 }

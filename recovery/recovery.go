@@ -13,7 +13,6 @@
 package recovery
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"time"
@@ -206,13 +205,8 @@ func (r *restorer) queue(q storage.Queue) error {
 		return nil
 	}
 	r.queues[q.ID] = home{ix: ix}
-	if q.Settings != nil {
-		own := *q.Settings
-		own.DeadLetter = bytes.Clone(own.DeadLetter)
-		q.Settings = &own
-	}
 	r.state.Queues = append(r.state.Queues, Queue{
-		ID: q.ID, Index: ix, Name: append([]byte(nil), q.Name...), Settings: q.Settings, Counters: q.Counters,
+		ID: q.ID, Index: ix, Name: append([]byte(nil), q.Name...), Settings: q.Settings.Clone(), Counters: q.Counters,
 	})
 	r.state.Keys.SetQueueExpiry(ix, q.Expiry)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"reflect"
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
@@ -363,15 +364,17 @@ func TestDefinitionOfAQueueFitsTheRoomKeptForIt(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 70_000)
 	for _, q := range []Queue{
 		{},
-		{Name: long, Expiry: -1 << 63, Dropped: true, Counters: Counters{1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63},
-			Settings: &Settings{MaxAttempts: 1<<32 - 1, Lease: 1 << 62, BackoffMin: 1 << 62, BackoffMax: 1 << 62, DeadLetter: long, Retain: 1 << 62}},
+		{Name: long, Expiry: -1 << 63, Dropped: true, Counters: Counters{1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63, 1 << 63},
+			Settings: &Settings{MaxAttempts: 1<<32 - 1, Lease: 1 << 62, BackoffMin: 1 << 62, BackoffMax: 1 << 62, DeadLetter: long, Retain: 1 << 62,
+				Bound: 1 << 62, BoundBytes: 1 << 62, Full: 255, ExclusiveProducer: true, ExclusiveConsumer: true, PauseIn: true, PauseOut: true, Closed: true,
+				Orders: []Order{{string(long), make([]string, 1<<16)}, {string(long), []string{string(long), string(long)}}}}},
 	} {
 		rec := appendQueue(nil, &q)
 		if len(rec) > queueRoom(&q) {
 			t.Errorf("%d bytes in a room of %d", len(rec), queueRoom(&q))
 		}
 		var got Queue
-		if err := decodeQueue(rec, &got); err != nil || got.Counters != q.Counters || (got.Settings == nil) != (q.Settings == nil) {
+		if err := decodeQueue(rec, &got); err != nil || got.Counters != q.Counters || !reflect.DeepEqual(got.Settings, q.Settings) {
 			t.Errorf("it reads as %.200v, %v", got, err)
 		}
 	}

@@ -108,7 +108,24 @@ type goldenDelivery struct {
 
 // golden settings and counters of a queue.
 func goldenSettings() (*Settings, Counters) {
-	return &Settings{MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000, DeadLetter: []byte("dead"), Retain: 86_400_000}, Counters{70_000, 6, 5, 4, 3, 2}
+	return &Settings{MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000, DeadLetter: []byte("dead"), Retain: 86_400_000},
+		Counters{Pushed: 70_000, Popped: 6, Acked: 5, Nacked: 4, Expired: 3, Dead: 2}
+}
+
+// goldenSettingsAndCounters are those of the golden records of their names.
+func goldenSettingsAndCounters() map[string]Queue {
+	settings, counters := goldenSettings()
+	bounded := &Settings{
+		MaxAttempts: 5, DeadLetter: []byte{}, Bound: 1000, BoundBytes: 1 << 40, Full: FullDrop,
+		ExclusiveProducer: true, ExclusiveConsumer: true, PauseIn: true, PauseOut: true, Closed: true,
+		Orders: []Order{{"class", []string{"low", "high"}}, {"size\xff", []string{""}}},
+	}
+	return map[string]Queue{
+		"1":       {Settings: settings, Counters: counters},
+		"0":       {Settings: &Settings{DeadLetter: []byte{}}},
+		"bounded": {Settings: bounded, Counters: Counters{Dropped: 70_000}},
+		"closed":  {Settings: &Settings{DeadLetter: []byte{}, Closed: true}, Counters: Counters{Dead: 1, Dropped: 1}},
+	}
 }
 
 // goldenRecords are lines of name and hex.
@@ -127,9 +144,11 @@ func goldenRecords() string {
 	fmt.Fprintf(&out, "control - %x\n", appendControl(nil, &control, nil))
 	fmt.Fprintf(&out, "queue jobs %x\n", appendQueue(nil, &Queue{Name: []byte("jobs")}))
 	fmt.Fprintf(&out, "queue gone %x\n", appendQueue(nil, &Queue{Name: []byte("gone"), Expiry: 4_000_000_000_123, Dropped: true}))
-	settings, counters := goldenSettings()
-	fmt.Fprintf(&out, "settings 1 %x\n", appendQueue(nil, &Queue{Name: []byte("work"), Settings: settings, Counters: counters}))
-	fmt.Fprintf(&out, "settings 0 %x\n", appendQueue(nil, &Queue{Name: []byte("work"), Settings: &Settings{}}))
+	for _, name := range []string{"1", "0", "bounded", "closed"} {
+		q := goldenSettingsAndCounters()[name]
+		q.Name = []byte("work")
+		fmt.Fprintf(&out, "settings %s %x\n", name, appendQueue(nil, &q))
+	}
 	for i, g := range goldenDeliveries() {
 		fmt.Fprintf(&out, "delivery %d %x\n", i, appendDelivery(nil, &g.d))
 	}
@@ -286,12 +305,9 @@ func readGoldenRecords(t *testing.T, version int) {
 				t.Errorf("delivery state %d reads as %+v, %v", i, got, err)
 			}
 		case "settings":
-			want, counters := goldenSettings()
-			if fields[1] == "0" {
-				want, counters = &Settings{DeadLetter: []byte{}}, Counters{}
-			}
+			want := goldenSettingsAndCounters()[fields[1]]
 			var q Queue
-			if err := decodeQueue(raw, &q); err != nil || !reflect.DeepEqual(q.Settings, want) || q.Counters != counters {
+			if err := decodeQueue(raw, &q); err != nil || !reflect.DeepEqual(q.Settings, want.Settings) || q.Counters != want.Counters {
 				t.Errorf("the settings read as %+v, %v", q, err)
 			}
 		case "anchor":

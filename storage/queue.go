@@ -38,7 +38,7 @@ const (
 	fieldQueueExpiry = 2
 	fieldDropped     = 3
 
-	// The settings: all of them are there, or none.
+	// The settings: these are all there, or none.
 	fieldMaxAttempts = 4
 	fieldLease       = 5
 	fieldBackoffMin  = 6
@@ -46,14 +46,24 @@ const (
 	fieldDeadLetter  = 8
 	fieldRetain      = 9
 
-	fieldCounters = 10 // array of uint, in the order of Counters
+	fieldCounters = 10 // array of uint, in the order of Counters.all
+
+	// More settings, each only where it is not the zero value.
+	fieldBound             = 11
+	fieldBoundBytes        = 12
+	fieldFull              = 13
+	fieldExclusiveProducer = 14 // this and the next four in the order of Settings.switches
+	fieldClosed            = 18
+	fieldOrders            = 19 // map from tag to array of values
+
+	fieldDroppedCount = 20
 )
 
 // queueRoom is at least what the definition of a queue takes.
 func queueRoom(q *Queue) int {
 	n := 96 + len(q.Name) + len(q.Rest)
 	if q.Settings != nil {
-		n += 64 + len(q.Settings.DeadLetter)
+		n += q.Settings.Room()
 	}
 	return n
 }
@@ -71,9 +81,12 @@ func appendQueue(dst []byte, q *Queue) []byte {
 		n++
 	}
 	if q.Settings != nil {
-		n += fieldRetain - fieldMaxAttempts + 1
+		n += q.Settings.fields()
 	}
-	if q.Counters != (Counters{}) {
+	if q.Counters.six() {
+		n++
+	}
+	if q.Counters.Dropped != 0 {
 		n++
 	}
 	dst = appendMap(dst, n, func(e *msgpack.Encoder) error {
@@ -87,8 +100,11 @@ func appendQueue(dst []byte, q *Queue) []byte {
 		if q.Settings != nil {
 			err = errors.Join(err, q.Settings.encode(e))
 		}
-		if q.Counters != (Counters{}) {
+		if q.Counters.six() {
 			err = errors.Join(err, q.Counters.encode(e))
+		}
+		if q.Counters.Dropped != 0 {
+			err = errors.Join(err, e.EncodeUint(fieldDroppedCount), e.EncodeUint(q.Counters.Dropped))
 		}
 		return err
 	})
@@ -111,19 +127,27 @@ func decodeQueue(rec []byte, q *Queue) error {
 			q.Expiry, err = d.DecodeInt64()
 		case fieldDropped:
 			q.Dropped, err = d.DecodeBool()
-		case fieldMaxAttempts, fieldLease, fieldBackoffMin, fieldBackoffMax, fieldDeadLetter, fieldRetain:
+		case fieldCounters:
+			err = q.Counters.decode(d)
+		case fieldDroppedCount:
+			q.Counters.Dropped, err = d.DecodeUint64()
+		default:
+			if field < fieldMaxAttempts || field > fieldOrders {
+				return q.keep(field, d)
+			}
 			if q.Settings == nil {
 				q.Settings = new(Settings)
 			}
 			err = q.Settings.decode(field, d)
-		case fieldCounters:
-			err = q.Counters.decode(d)
-		default:
-			var value []byte
-			value, err = d.DecodeRaw()
-			q.Rest = append(appendUint(q.Rest, field), value...)
-			q.RestFields++
 		}
 		return err
 	})
+}
+
+// keep adds a field that this version does not know to Rest.
+func (q *Queue) keep(field uint64, d *msgpack.Decoder) error {
+	value, err := d.DecodeRaw()
+	q.Rest = append(appendUint(q.Rest, field), value...)
+	q.RestFields++
+	return err
 }

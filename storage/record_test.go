@@ -253,8 +253,9 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Add(appendItem(nil, &item{kind: String, name: []byte("name"), version: 7, expiry: 5, value: []byte("value")}))
 	f.Add(appendFlush(nil, Flush{Keys: 300, Queues: 7}))
 	f.Add(appendDelivery(nil, &goldenDeliveries()[2].d))
-	settings, counters := goldenSettings()
-	f.Add(appendQueue(nil, &Queue{Name: []byte("jobs"), Settings: settings, Counters: counters}))
+	for _, q := range goldenSettingsAndCounters() {
+		f.Add(appendQueue(nil, &q))
+	}
 	f.Fuzz(func(t *testing.T, rec []byte) {
 		var p, again Packet
 		if DecodeRecord(rec, &p) == nil {
@@ -278,7 +279,13 @@ func FuzzDecodeRecord(f *testing.F) {
 				t.Errorf("%+v becomes %+v, %v", d, sameD, err)
 			}
 		}
-		_ = decodeQueue(rec, new(Queue))
+		var q, sameQ Queue
+		if decodeQueue(rec, &q) == nil {
+			again := appendQueue(nil, &q)
+			if err := decodeQueue(again, &sameQ); err != nil || !bytes.Equal(appendQueue(nil, &sameQ), again) || len(again) > queueRoom(&q) {
+				t.Errorf("%+v becomes %+v, %v", q, sameQ, err)
+			}
+		}
 		_, _ = decodeFlush(rec)
 		_, _ = decodeRemovals(rec)
 		var i, same item
@@ -304,7 +311,7 @@ func TestDecodingTakesNoMemory(t *testing.T) {
 }
 
 func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
-	rec := []byte{formFixMap | 3, fieldName, formBin8, 4, 'j', 'o', 'b', 's', 17, 0xcd, 0x01, 0x00, 19, 0xa1, 'x'}
+	rec := []byte{formFixMap | 3, fieldName, formBin8, 4, 'j', 'o', 'b', 's', 27, 0xcd, 0x01, 0x00, 29, 0xa1, 'x'}
 	q := Queue{ID: 5}
 	if err := decodeQueue(rec, &q); err != nil {
 		t.Fatal(err)

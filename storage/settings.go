@@ -1,8 +1,10 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -49,6 +51,34 @@ type Order struct {
 // but by what was counted in the second before a kill.
 type Counters struct {
 	Pushed, Popped, Acked, Nacked, Expired, Dead uint64
+
+	Dropped uint64 // by a full queue
+}
+
+// Clone copies settings, which may be nil, with all that they point to.
+func (s *Settings) Clone() *Settings {
+	if s == nil {
+		return nil
+	}
+	own := *s
+	own.DeadLetter = bytes.Clone(s.DeadLetter)
+	own.Orders = slices.Clone(s.Orders)
+	for i, o := range own.Orders {
+		own.Orders[i].Values = slices.Clone(o.Values)
+	}
+	return &own
+}
+
+// Room is at least what settings take in a definition.
+func (s *Settings) Room() int {
+	n := 96 + len(s.DeadLetter)
+	for _, o := range s.Orders {
+		n += 10 + len(o.Tag)
+		for _, v := range o.Values {
+			n += 5 + len(v)
+		}
+	}
+	return n
 }
 
 func (s *Settings) encode(e *msgpack.Encoder) error {
@@ -56,13 +86,52 @@ func (s *Settings) encode(e *msgpack.Encoder) error {
 	if deadLetter == nil {
 		deadLetter = []byte{} // the library would write nil
 	}
-	return errors.Join(
+	err := errors.Join(
 		e.EncodeUint(fieldMaxAttempts), e.EncodeUint(uint64(s.MaxAttempts)),
 		e.EncodeUint(fieldLease), e.EncodeInt(s.Lease),
 		e.EncodeUint(fieldBackoffMin), e.EncodeInt(s.BackoffMin),
 		e.EncodeUint(fieldBackoffMax), e.EncodeInt(s.BackoffMax),
 		e.EncodeUint(fieldDeadLetter), e.EncodeBytes(deadLetter),
 		e.EncodeUint(fieldRetain), e.EncodeInt(s.Retain))
+	if s.Bound != 0 {
+		err = errors.Join(err, e.EncodeUint(fieldBound), e.EncodeInt(s.Bound))
+	}
+	if s.BoundBytes != 0 {
+		err = errors.Join(err, e.EncodeUint(fieldBoundBytes), e.EncodeInt(s.BoundBytes))
+	}
+	if s.Full != 0 {
+		err = errors.Join(err, e.EncodeUint(fieldFull), e.EncodeUint(uint64(s.Full)))
+	}
+	for i, on := range s.switches() {
+		if *on {
+			err = errors.Join(err, e.EncodeUint(fieldExclusiveProducer+uint64(i)), e.EncodeBool(true))
+		}
+	}
+	if len(s.Orders) > 0 {
+		err = errors.Join(err, e.EncodeUint(fieldOrders), encodeOrders(e, s.Orders))
+	}
+	return err
+}
+
+// switches returns those in the order of their fields.
+func (s *Settings) switches() [5]*bool {
+	return [...]*bool{&s.ExclusiveProducer, &s.ExclusiveConsumer, &s.PauseIn, &s.PauseOut, &s.Closed}
+}
+
+// fields counts those that encode writes.
+func (s *Settings) fields() int {
+	n := fieldRetain - fieldMaxAttempts + 1
+	for _, written := range []bool{s.Bound != 0, s.BoundBytes != 0, s.Full != 0, len(s.Orders) > 0} {
+		if written {
+			n++
+		}
+	}
+	for _, on := range s.switches() {
+		if *on {
+			n++
+		}
+	}
+	return n
 }
 
 // decode reads the value of one field.
@@ -80,11 +149,56 @@ func (s *Settings) decode(field uint64, d *msgpack.Decoder) (err error) {
 		s.DeadLetter, err = d.DecodeBytes()
 	case fieldRetain:
 		s.Retain, err = d.DecodeInt64()
+	case fieldBound:
+		s.Bound, err = d.DecodeInt64()
+	case fieldBoundBytes:
+		s.BoundBytes, err = d.DecodeInt64()
+	case fieldFull:
+		var full uint8
+		full, err = d.DecodeUint8()
+		s.Full = Full(full)
+	case fieldOrders:
+		s.Orders, err = decodeOrders(d)
+	default:
+		*s.switches()[field-fieldExclusiveProducer], err = d.DecodeBool()
 	}
 	return err
 }
 
-// all returns the counters in the order of their record.
+func encodeOrders(e *msgpack.Encoder, orders []Order) error {
+	err := e.EncodeMapLen(len(orders))
+	for _, o := range orders {
+		err = errors.Join(err, e.EncodeString(o.Tag), e.EncodeArrayLen(len(o.Values)))
+		for _, v := range o.Values {
+			err = errors.Join(err, e.EncodeString(v))
+		}
+	}
+	return err
+}
+
+func decodeOrders(d *msgpack.Decoder) (orders []Order, err error) {
+	n, err := d.DecodeMapLen()
+	for ; err == nil && n > 0; n-- {
+		var o Order
+		if o.Tag, err = d.DecodeString(); err == nil {
+			o.Values, err = decodeStrings(d)
+		}
+		orders = append(orders, o)
+	}
+	return orders, err
+}
+
+func decodeStrings(d *msgpack.Decoder) (values []string, err error) {
+	n, err := d.DecodeArrayLen()
+	for ; err == nil && n > 0; n-- {
+		var v string
+		v, err = d.DecodeString()
+		values = append(values, v)
+	}
+	return values, err
+}
+
+// all returns the counters of the field that has six, in its order.
 func (c *Counters) all() [6]*uint64 {
 	return [...]*uint64{&c.Pushed, &c.Popped, &c.Acked, &c.Nacked, &c.Expired, &c.Dead}
 }
@@ -96,6 +210,12 @@ func (c *Counters) encode(e *msgpack.Encoder) error {
 		err = errors.Join(err, e.EncodeUint(*v))
 	}
 	return err
+}
+
+// six returns whether one of the counters of that field is not 0.
+func (c Counters) six() bool {
+	c.Dropped = 0
+	return c != Counters{}
 }
 
 func (c *Counters) decode(d *msgpack.Decoder) error {

@@ -229,7 +229,7 @@ func (d *dumper) chooseQueues() error {
 		if !possibleQueue(q.ID) {
 			return nil
 		}
-		q.Name, q.Rest, q.Settings = append([]byte{}, q.Name...), bytes.Clone(q.Rest), cloneSettings(q.Settings)
+		q.Name, q.Rest, q.Settings = append([]byte{}, q.Name...), bytes.Clone(q.Rest), q.Settings.Clone()
 		d.queues = append(d.queues, &q)
 		if adjacent {
 			d.ranges[len(d.ranges)-1].Last = q.ID
@@ -288,16 +288,6 @@ func (d *dumper) finding(kind, key, format string, args ...any) {
 	if len(d.report.Findings) < maxFindings {
 		d.report.Findings = append(d.report.Findings, storage.Finding{Kind: kind, Key: key, What: fmt.Sprintf(format, args...)})
 	}
-}
-
-// cloneSettings copies settings, which may be nil, with all that they point to.
-func cloneSettings(s *storage.Settings) *storage.Settings {
-	if s == nil {
-		return nil
-	}
-	own := *s
-	own.DeadLetter = bytes.Clone(s.DeadLetter)
-	return &own
 }
 
 func queueKey(id uint32) string { return fmt.Sprintf("queue %d", id) }

@@ -117,6 +117,9 @@ func appendCounters(dst []byte, c *storage.Counters) []byte {
 	}
 	part := fmt.Appendf(nil, `,"pushed":%d,"popped":%d,"acked":%d,"nacked":%d,"expired":%d,"dead":%d`,
 		c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead)
+	if c.Dropped > 0 {
+		part = fmt.Appendf(part, `,"dropped":%d`, c.Dropped)
+	}
 	return appendPart(dst, "counters", part)
 }
 

@@ -55,6 +55,7 @@ type countersRecord struct {
 	Nacked  uint64 `json:"nacked" msgpack:"nacked"`
 	Expired uint64 `json:"expired" msgpack:"expired"`
 	Dead    uint64 `json:"dead" msgpack:"dead"`
+	Dropped uint64 `json:"dropped" msgpack:"dropped,omitempty"`
 }
 
 // packetRecord is one packet.
