@@ -41,3 +41,13 @@ func (f *Filter) in(q *queue) index.Filter {
 // checkFilter returns ErrNotInOrder if a term compares with a value that the queue does not declare
 // for its tag.
 func (b *Broker) checkFilter(q *queue, f *Filter) error { return nil }
+
+// CheckFilter returns ErrNotInOrder if a queue cannot be asked with a filter, as every call with
+// that would. Whoever asks several queues checks all of them first.
+func (tx *Tx) CheckFilter(name []byte, f *Filter) error {
+	q, err := tx.b.findQueue(name)
+	if q == nil || err != nil {
+		return err
+	}
+	return tx.b.checkFilter(q, f)
+}

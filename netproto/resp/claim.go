@@ -18,7 +18,7 @@ type take struct {
 }
 
 var (
-	popOptions   = oneOf(optCount, optNewest, optOldest, optGroup, optBlock)
+	popOptions   = oneOf(optCount, optNewest, optOldest, optGroup, optBlock) | filterOptions
 	claimOptions = popOptions | oneOf(optLease, optConsumer)
 )
 
@@ -47,7 +47,7 @@ func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
 		consumer: o.text(optConsumer),
 		block:    o.number(optBlock, -1),
 		selection: broker.Selection{
-			End: broker.Oldest, Count: int(o.number(optCount, 0)), Group: o.has(optGroup), Detail: true,
+			End: broker.Oldest, Count: int(o.number(optCount, 0)), Group: o.has(optGroup), Detail: true, Filter: o.tagFilter(),
 		},
 	}
 	if o.has(optNewest) {
@@ -68,6 +68,19 @@ func (s *session) consumerName() []byte {
 		s.address = []byte(s.peer.Remote().String())
 	}
 	return s.address
+}
+
+// check returns an error if one of the queues cannot be asked with the filter.
+func (t *take) check(tx *broker.Tx) error {
+	if t.selection.Filter == nil {
+		return nil
+	}
+	for _, name := range t.queues {
+		if err := tx.CheckFilter(name, t.selection.Filter); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // first returns the first of the queues that has something to take, and how many packets. Without
@@ -151,6 +164,9 @@ func qclaim(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, 
 func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	t, err := s.takeArgs(args, takes)
 	if err != nil {
+		return err
+	}
+	if err := t.check(tx); err != nil {
 		return err
 	}
 	queue, _, err := t.first(tx)

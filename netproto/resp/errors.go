@@ -25,20 +25,34 @@ type failure string
 
 func (f failure) Error() string { return string(f) }
 
+// prefixes tell clients what kind of error of the broker it is. Any other is an ERR.
+var prefixes = []struct {
+	err    error
+	prefix string
+}{
+	{broker.ErrNoSpace, "OOM command not allowed: "},
+	{broker.ErrStopped, "OOM command not allowed: "},
+	{broker.ErrStale, "STALE "},
+	{broker.ErrUnknownQueue, "NOQUEUE "},
+	{broker.ErrFull, "FULL "},
+	{broker.ErrPaused, "PAUSED "},
+	{broker.ErrQueueClosed, "CLOSED "},
+	{broker.ErrInUse, "INUSE "},
+}
+
 // words puts an error of the broker into words that Redis clients know.
 func words(err error) string {
 	if f, ok := err.(failure); ok {
 		return string(f)
 	}
+	for _, p := range prefixes {
+		if errors.Is(err, p.err) {
+			return p.prefix + err.Error()
+		}
+	}
 	switch {
 	case errors.Is(err, broker.ErrWrongType):
 		return errWrongType
-	case errors.Is(err, broker.ErrNoSpace), errors.Is(err, broker.ErrStopped):
-		return "OOM command not allowed: " + err.Error()
-	case errors.Is(err, broker.ErrStale):
-		return "STALE " + err.Error()
-	case errors.Is(err, broker.ErrUnknownQueue):
-		return "NOQUEUE " + err.Error()
 	case errors.Is(err, broker.ErrNoOrigin):
 		return "ERR " + err.Error() + ": name one with TO"
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // option is a word that a command of the work queue takes behind its fixed arguments: in either
-// case, in any order, once. Only TAG may stand there several times.
+// case, in any order, once. Only TAG and FILTER may stand there several times.
 type option uint8
 
 // Those before optKey have a number, those before optState a text, and those from optNewest on
@@ -33,6 +33,8 @@ const (
 	optTo
 	optState
 	optTag
+	optFilter
+	optTerms // of FILTER, how many match
 	optNewest
 	optOldest
 	optGroup
@@ -64,6 +66,8 @@ var rules = [numOptions]rule{
 	optTo:       {"to", 0, maxArg},
 	optState:    {word: "state"},
 	optTag:      {word: "tag"},
+	optFilter:   {word: "filter"},
+	optTerms:    {word: "match"},
 	optNewest:   {word: "newest"},
 	optOldest:   {word: "oldest"},
 	optGroup:    {word: "group"},
@@ -117,6 +121,9 @@ type options struct {
 	texts   [optState - optKey][]byte
 	state   broker.State // 0: all
 	tags    []broker.PacketTag
+
+	filter    broker.Filter // see tagFilter
+	termBytes int
 }
 
 // parseOptions reads the options of a command, which takes some. An error says what was expected.
@@ -126,7 +133,7 @@ func parseOptions(args [][]byte, takes optionSet) (o options, err error) {
 		switch {
 		case !ok:
 			return o, failure(fmt.Sprintf("ERR unknown option %q: expected %s", quoted(args[0]), takes.words()))
-		case o.given.has(opt) && opt != optTag:
+		case o.given.has(opt) && opt != optTag && opt != optFilter:
 			return o, failure(fmt.Sprintf("ERR %v: expected it once only", opt))
 		}
 		o.given |= 1 << opt
@@ -137,6 +144,9 @@ func parseOptions(args [][]byte, takes optionSet) (o options, err error) {
 	if o.given.has(optNewest) && o.given.has(optOldest) {
 		return o, failure("ERR NEWEST, OLDEST: expected one of the two")
 	}
+	if err := o.checkFilter(); err != nil {
+		return o, err
+	}
 	return o, o.sortTags()
 }
 
@@ -145,6 +155,10 @@ func (o *options) value(opt option, args [][]byte) (rest [][]byte, err error) {
 	switch {
 	case opt >= optNewest:
 		return args, nil
+	case opt == optFilter:
+		return o.addTerm(args)
+	case opt == optTerms:
+		return o.setLeast(args)
 	case opt == optTag && len(args) < 2:
 		return nil, failure("ERR TAG: expected a name and a value behind it")
 	case len(args) == 0:

@@ -43,8 +43,23 @@ var badInput = []struct{ request, reply string }{
 	{"QPOP q NEWEST OLDEST", "ERR NEWEST, OLDEST: expected one of the two"},
 	{"QPOP q GROUP COUNT 2", "ERR GROUP, COUNT: expected one of the two"},
 	{"QPOP q BLOCK -1", `ERR BLOCK: expected a number from 0 to 315360000000, got "-1"`},
-	{"QPOP q LEASE 5", `ERR unknown option "LEASE": expected one of COUNT, BLOCK, NEWEST, OLDEST, GROUP`},
-	{"QPOP q NEWEST LEASE 5", `ERR unknown option "LEASE": expected one of COUNT, BLOCK, NEWEST, OLDEST, GROUP`},
+	{"QPOP q LEASE 5", `ERR unknown option "LEASE": expected one of COUNT, BLOCK, FILTER, MATCH, NEWEST, OLDEST, GROUP`},
+	{"QPOP q NEWEST LEASE 5", `ERR unknown option "LEASE": expected one of COUNT, BLOCK, FILTER, MATCH, NEWEST, OLDEST, GROUP`},
+	{"QPOP q FILTER", "ERR FILTER: expected a tag, an operator and a value behind it"},
+	{"QCLAIM q FILTER a eq", "ERR FILTER: expected a tag, an operator and a value behind it"},
+	{"QCLAIM q FILTER  eq 1", "ERR FILTER: expected a tag with a name that is not empty"},
+	{"QCLAIM q FILTER a = 1", `ERR FILTER: expected the operator to be one of eq, ne, lt, le, gt, ge, got "="`},
+	{"QCLAIM q" + strings.Repeat(" FILTER a eq 1", 65), "ERR FILTER: expected at most 64 of them"},
+	{"QCLAIM q FILTER a eq {16384}", "ERR FILTER: expected tags and values of at most 16384 bytes together"},
+	{"QCLAIM q FILTER a eq {9000} FILTER a ne {9000}", "ERR FILTER: expected tags and values of at most 16384 bytes together"},
+	{"QCLAIM q MATCH ALL", "ERR MATCH: expected FILTER with it"},
+	{"QCLAIM q MATCH ANY 1", "ERR MATCH: expected FILTER with it"},
+	{"QCLAIM q MATCH", "ERR MATCH: expected ALL, or ANY and a number, behind it"},
+	{"QCLAIM q FILTER a eq 1 MATCH SOME", "ERR MATCH: expected ALL, or ANY and a number, behind it"},
+	{"QCLAIM q FILTER a eq 1 MATCH ANY", "ERR MATCH: expected ALL, or ANY and a number, behind it"},
+	{"QCLAIM q FILTER a eq 1 MATCH ANY 0", `ERR MATCH ANY: expected a number from 1 to 64, got "0"`},
+	{"QCLAIM q FILTER a eq 1 FILTER b eq 1 MATCH ANY 3", `ERR MATCH ANY: expected a number from 1 to 2, of the FILTERs, got "3"`},
+	{"QCLAIM q MATCH ALL FILTER a eq 1 match all", "ERR MATCH: expected it once only"},
 	{"QCLAIM q LEASE 0", `ERR LEASE: expected a number from 1 to 315360000000, got "0"`},
 	{"QCLAIM q LEASE -30", `ERR LEASE: expected a number from 1 to 315360000000, got "-30"`},
 	{"QCLAIM q CONSUMER {256}", "ERR CONSUMER: expected 1 to 255 bytes, got 256"},
@@ -151,6 +166,27 @@ func TestOptionsMayComeInAnyOrderAndCase(t *testing.T) {
 	}
 }
 
+func TestAFilterIsReadWithItsTermsInAnyCase(t *testing.T) {
+	for request, want := range map[string]string{
+		"OLDEST":                       "<nil>",
+		"FILTER a eq 1":                "&{[{a 0 1}] 0}",
+		"match all filter eq GE count": "&{[{eq 5 count}] 0}",
+		"FILTER a ne 1 COUNT 2 filter match LT any MATCH any 2 FILTER a le  FILTER b gt 5": "&{[{a 1 1} {match 2 any} {a 3 } {b 4 5}] 2}",
+	} {
+		var args [][]byte
+		for _, w := range wordsOf(request) {
+			args = append(args, []byte(w))
+		}
+		o, err := parseOptions(args, claimOptions)
+		for _, a := range args {
+			clear(a) // a filter outlives the request
+		}
+		if got := fmt.Sprint(o.tagFilter()); got != want || err != nil {
+			t.Errorf("%s: %s (%v), want %s", request, got, err, want)
+		}
+	}
+}
+
 func TestNamesOfQueuesEndAtTheFirstOption(t *testing.T) {
 	d := newDoor(t, Config{})
 	s := &session{protocol: d.protocol, client: client{name: "w"}}
@@ -161,6 +197,8 @@ func TestNamesOfQueuesEndAtTheFirstOption(t *testing.T) {
 		"QPOP newest count 2":           "1 2 false",
 		"QPOP a lease b block 5 GROUP ": "",
 		"QPOP a tag b GROUP block 5":    "3 0 true",
+		"QPOP a b filter c eq d":        "2 0 false",
+		"QPOP match match all":          "", // it ends the names, and wants a filter
 		"QPOP a lease 5":                "", // or it would take for good what was to be claimed
 		"QPOP a consumer w":             "",
 	} {

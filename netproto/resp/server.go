@@ -23,6 +23,7 @@
 //	blocking.go       those that wait
 //	work.go           commands of the work queue: the table, and those that push
 //	option.go         their options
+//	filter.go         options that choose packets by their tags
 //	claim.go          those that take, and end claims
 //	inspect.go        those that look
 //	manage.go         those for operators
