@@ -54,12 +54,38 @@ func (c *checker) ring(group, head, ready uint32, want groupTally) error {
 	return nil
 }
 
-// table checks that every group with members is found under its key, and no other exists.
-func (c *checker) table() error {
-	t := &c.x.keys
+func (c *checker) table() error { return c.keyTable(&c.x.keys, c.groups) }
+
+// allUniques checks the counts of the groups of ids and the tree of packets that hold those.
+func (c *checker) allUniques() error {
+	x := c.x
+	u := &x.uniques
+	unfinished := uint32(0)
+	for id, want := range c.uniques {
+		if n := u.ids.groups.at(id).head; n != want.ready+want.others {
+			return fmt.Errorf("index: %d packets have the id of group %d: expected %d", n, id, want.ready+want.others)
+		}
+		unfinished += want.ready
+	}
+	if u.tree.count != unfinished {
+		return fmt.Errorf("index: %d packets hold ids: expected %d", u.tree.count, unfinished)
+	}
+	err := c.tree(&u.tree, func(k place, p uint32) bool {
+		e := x.entry(ID(p))
+		return e != nil && e.apart&apartUnique != 0 && u.groups.at(p) == k.priority && x.identity(p, e) == k.seq &&
+			u.ids.groups.at(k.priority).queue == x.lanes.at(uint32(e.lane)).queue
+	})
+	if err != nil {
+		return fmt.Errorf("ids: %w", err)
+	}
+	return c.keyTable(&u.ids, c.uniques)
+}
+
+// keyTable checks that every group with members is found under its key, and no other exists.
+func (c *checker) keyTable(t *keyTable, groups map[uint32]groupTally) error {
 	var key []byte
 	blocks, chained := uint32(0), uint32(0)
-	for id := range c.groups {
+	for id := range groups {
 		key = t.appendKey(key[:0], id)
 		if found := t.find(t.groups.at(id).queue, key); found != id {
 			return fmt.Errorf("index: the key of group %d finds group %d", id, found)
@@ -79,7 +105,7 @@ func (c *checker) table() error {
 	if err := c.same("key blocks", t.blocks.live, blocks); err != nil {
 		return err
 	}
-	return c.same("groups", t.groups.live, uint32(len(c.groups)))
+	return c.same("groups", t.groups.live, uint32(len(groups)))
 }
 
 // heaps checks the order of the heaps of timers. The check of entries has shown that each packet is

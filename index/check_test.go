@@ -8,8 +8,8 @@ import (
 // Check verifies every invariant of the index, at a cost of O(packets), and describes the first
 // violation it finds.
 func (x *Index) Check() error {
-	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), aside: make(map[QueueID]*[Done]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally)}
-	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.heaps, c.identities} {
+	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), aside: make(map[QueueID]*[Done]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally), uniques: make(map[uint32]groupTally)}
+	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.heaps, c.identities, c.allUniques} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -35,6 +35,7 @@ type checker struct {
 	aside       map[QueueID]*[Done]uint32 // packets that cannot be selected, by state
 	lanes       map[LaneID]laneTally
 	groups      map[uint32]groupTally
+	uniques     map[uint32]groupTally // of ids: packets that hold them, and others that have them
 }
 
 type laneTally struct{ packets, selectable uint32 }
@@ -50,7 +51,7 @@ func (c *checker) entries() error {
 			continue
 		}
 		c.seen++
-		if e.moved && x.identity(id, e) == e.seqNumber() {
+		if e.apart&apartIdentity != 0 && x.identity(id, e) == e.seqNumber() {
 			return fmt.Errorf("index: packet %d keeps an identity that it does not need", id)
 		}
 		if e.state > Done || !x.hasLane(e.lane) {
@@ -96,6 +97,15 @@ func (c *checker) entries() error {
 		c.queues[l.queue], c.lanes[e.lane] = counts, t
 		if e.group != 0 {
 			c.groups[e.group] = g
+		}
+		if e.apart&apartUnique != 0 {
+			g := c.uniques[x.uniques.groups.at(id)]
+			if e.state == Dead || e.state == Done {
+				g.others++
+			} else {
+				g.ready++
+			}
+			c.uniques[x.uniques.groups.at(id)] = g
 		}
 		if err := c.timer(id, e); err != nil {
 			return err

@@ -52,8 +52,11 @@ func (x *Index) SetState(id ID, s State, until int64) bool {
 }
 
 func (x *Index) setState(id uint32, e *entry, s State, until int64) {
-	changes := s != e.state
+	was, changes := e.state, s != e.state
 	if changes {
+		if !s.unfinished() {
+			x.unlinkUnique(id, e)
+		}
 		x.unlink(id, e)
 		if e.timer != 0 && s.clock() != e.state.clock() {
 			x.timers.schedule(e.timer, e.state.clock(), 0)
@@ -64,6 +67,9 @@ func (x *Index) setState(id uint32, e *entry, s State, until int64) {
 	x.schedule(e)
 	if changes {
 		x.link(id, e)
+		if !was.unfinished() {
+			x.linkUnique(id, e)
+		}
 	}
 }
 

@@ -47,7 +47,8 @@ type Entry struct {
 	// Identity is the packet's own number, which it keeps wherever it goes; 0: it is Seq. No two
 	// packets of an index have the same.
 	Identity uint64
-	Expiry   int64 // Unix milliseconds, 0 for none
+	Unique   []byte // the client's own id, see Holder; empty: none. Copied
+	Expiry   int64  // Unix milliseconds, 0 for none
 	// State is what the packet waits for. Zero stands for Ready. A Ready packet whose Until is in the
 	// future is Delayed.
 	State    State
@@ -87,9 +88,17 @@ type entry struct {
 	ref        uint32
 	state      State
 	flags      uint8
-	moved      bool // its identity is not its sequence, see identities.go
+	apart      apart
 	extra      uint8
 }
+
+// apart says what few packets have, and is kept apart from them.
+type apart uint8
+
+const (
+	apartIdentity apart = 1 << iota // it is not the sequence, see identities.go
+	apartUnique                     // see uniques.go
+)
 
 // packExtra keeps bytes beyond the size of a packet in one byte, rounded up to 64, 96, 128, 192, …:
 // so they cost no memory. What is too much for it, over 3 GiB, is kept as the most.

@@ -9,33 +9,23 @@ type identities struct {
 	built   bool
 	seed    maphash.Seed // its own, so that no client can aim at one bucket
 	buckets buckets
-	next    paged[uint32] // by number of the packet: the next one of the chain
-	// moved is the identities that are not the sequence, by number of the packet. A page is nil
-	// until one of its packets needs it.
-	moved []*[pageLen]uint64
+	next    paged[uint32]  // by number of the packet: the next one of the chain
+	moved   sparse[uint64] // the identities that are not the sequence, by number of the packet
 }
 
 // identity is the packet's own number.
 func (x *Index) identity(id uint32, e *entry) uint64 {
-	if e.moved {
-		return x.identities.moved[id>>pageBits][id&pageMask]
+	if e.apart&apartIdentity != 0 {
+		return x.identities.moved.at(id)
 	}
 	return e.seqNumber()
 }
 
 func (x *Index) setIdentity(id uint32, e *entry, identity uint64) {
-	if e.moved = identity != e.seqNumber(); !e.moved {
-		return
+	if e.apart &^= apartIdentity; identity != e.seqNumber() {
+		e.apart |= apartIdentity
+		x.identities.moved.set(id, identity)
 	}
-	t := &x.identities
-	page := int(id >> pageBits)
-	for page >= len(t.moved) {
-		t.moved = append(t.moved, nil)
-	}
-	if t.moved[page] == nil {
-		t.moved[page] = new([pageLen]uint64)
-	}
-	t.moved[page][id&pageMask] = identity
 }
 
 func (t *identities) bucket(identity uint64) *uint32 {
@@ -123,8 +113,5 @@ func (t *identities) clear() {
 	t.built = false
 	t.buckets.resize(0)
 	t.next.resize(0)
-	if len(t.moved) > keepPages {
-		clear(t.moved[keepPages:])
-		t.moved = t.moved[:keepPages]
-	}
+	t.moved.clear()
 }

@@ -9,6 +9,7 @@ type Index struct {
 	timers      timers
 	deliveries  slab[Delivery, *Delivery]
 	identities  identities
+	uniques     uniques
 	asides      slab[aside, *aside]
 	lanes       slab[lane, *lane]
 	queues      slab[queue, *queue]
@@ -17,16 +18,16 @@ type Index struct {
 
 // New returns an index without queues.
 func New() *Index {
-	return &Index{keys: newKeyTable()}
+	return &Index{keys: newKeyTable(), uniques: uniques{ids: newKeyTable()}}
 }
 
 // Push adds a packet and returns its number. It returns 0 and adds nothing when the queue or the
-// state is unknown, the key is longer than MaxKey, or all 2^32-1 numbers are in use.
+// state is unknown, the key or the id is longer than MaxKey, or all 2^32-1 numbers are in use.
 //
 // A packet that has expired is added all the same: the next Advance reports it, so that its record
 // can go too.
 func (x *Index) Push(e Entry, now int64) ID {
-	if !x.hasQueue(e.Queue) || e.State > Done || len(e.Key) > MaxKey {
+	if !x.hasQueue(e.Queue) || e.State > Done || max(len(e.Key), len(e.Unique)) > MaxKey {
 		return 0
 	}
 	id := x.entries.alloc()
@@ -51,6 +52,12 @@ func (x *Index) Push(e Entry, now int64) ID {
 	} else {
 		p.setHash(e.Hash)
 	}
+	if len(e.Unique) > 0 && !x.setUnique(id, p, e.Queue, e.Unique) {
+		x.freeGroupIfEmpty(p.group)
+		x.freeIfEmpty(p.lane)
+		x.entries.free(id)
+		return 0
+	}
 	p.setSeq(e.Seq)
 	if e.Identity != 0 {
 		x.setIdentity(id, p, e.Identity)
@@ -71,6 +78,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 	x.schedule(p)
 	x.link(id, p)
 	x.addIdentity(id, p)
+	x.linkUnique(id, p)
 	return ID(id)
 }
 
@@ -220,6 +228,8 @@ func (x *Index) unlink(id uint32, e *entry) {
 
 // remove removes a packet and what nothing else needs then: its timer, its group, its lane.
 func (x *Index) remove(id uint32, e *entry) {
+	x.unlinkUnique(id, e)
+	x.freeUnique(id, e)
 	x.removeIdentity(id, e)
 	x.unlink(id, e)
 	if e.timer != 0 {
@@ -229,15 +239,20 @@ func (x *Index) remove(id uint32, e *entry) {
 		x.timers.schedule(e.timer, e.state.clock(), 0)
 		x.timers.free(e.timer)
 	}
-	if e.group != 0 && x.keys.groups.at(e.group).head == 0 {
-		x.keys.remove(e.group)
-	}
+	x.freeGroupIfEmpty(e.group)
 	l := x.lanes.at(uint32(e.lane))
 	x.queues.at(uint32(l.queue)).bytes -= int64(e.size)
 	if l.packets--; l.packets == 0 {
 		x.freeIfEmpty(e.lane)
 	}
 	x.entries.free(id)
+}
+
+// freeGroupIfEmpty ends a group, if it is one, that has no member.
+func (x *Index) freeGroupIfEmpty(group uint32) {
+	if group != 0 && x.keys.groups.at(group).head == 0 {
+		x.keys.remove(group)
+	}
 }
 
 // mustInsert adds a packet to a tree. It panics if the place is taken.

@@ -8,7 +8,7 @@ func (x *Index) Memory() int64 {
 	return int64(unsafe.Sizeof(*x)) + x.entries.bytes() + x.forest.bytes() +
 		x.keys.groups.bytes() + x.keys.blocks.bytes() + x.keys.buckets.heads.bytes() + x.largeGroups.bytes() +
 		x.timers.bytes() + x.timers.heaps[wall].items.bytes() + x.timers.heaps[steady].items.bytes() +
-		x.deliveries.bytes() + x.asides.bytes() + x.identities.buckets.heads.bytes() + x.identities.next.bytes() + x.identities.bytes() + x.lanes.bytes() + x.queues.bytes() +
+		x.deliveries.bytes() + x.asides.bytes() + x.identities.buckets.heads.bytes() + x.identities.next.bytes() + x.identities.moved.bytes() + x.uniques.bytes() + x.lanes.bytes() + x.queues.bytes() +
 		int64(cap(x.picked)+cap(x.keys.scratch)/4)*4
 }
 
@@ -18,12 +18,17 @@ func (p *paged[T]) bytes() int64 {
 	return int64(len(p.pages))*int64(unsafe.Sizeof(page)) + int64(cap(p.pages))*int64(unsafe.Sizeof(uintptr(0)))
 }
 
-// bytes is the memory held for the identities of packets that moved.
-func (t *identities) bytes() (n int64) {
-	for _, page := range t.moved {
+// bytes is the memory held.
+func (s *sparse[T]) bytes() (n int64) {
+	for _, page := range s.pages {
 		if page != nil {
 			n += int64(unsafe.Sizeof(*page))
 		}
 	}
-	return n + int64(cap(t.moved))*int64(unsafe.Sizeof(uintptr(0)))
+	return n + int64(cap(s.pages))*int64(unsafe.Sizeof(uintptr(0)))
+}
+
+// bytes is the memory held, but for the nodes of the tree.
+func (u *uniques) bytes() int64 {
+	return u.ids.groups.bytes() + u.ids.blocks.bytes() + u.ids.buckets.heads.bytes() + u.groups.bytes() + int64(cap(u.ids.scratch))
 }

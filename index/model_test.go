@@ -18,6 +18,7 @@ type modelPacket struct {
 	tags   string
 	wide   bool
 	hash   uint64
+	unique string
 	tried  Delivery
 }
 
@@ -122,6 +123,11 @@ func drawHash(t *rapid.T) uint64 {
 	return rapid.SampledFrom([]uint64{0, 1, 2, 1 << 32, 1<<32 + 1, 1<<64 - 1}).Draw(t, "hash")
 }
 
+// drawUnique draws from few ids, short ones and one that its group has no room for.
+func drawUnique(t *rapid.T) []byte {
+	return rapid.SampledFrom([][]byte{nil, nil, {}, {0}, []byte("job-17"), bytes.Repeat([]byte("long id "), 20)}).Draw(t, "unique")
+}
+
 func drawEnd(t *rapid.T) End { return rapid.SampledFrom([]End{Newest, Oldest}).Draw(t, "end") }
 
 func drawSelection(t *rapid.T) Selection {
@@ -212,7 +218,7 @@ func (m *indexModel) Push(t *rapid.T) {
 		Queue: m.queue(t), Priority: rapid.Uint32Range(0, 4).Draw(t, "priority"), Key: m.drawKey(t),
 		Size: rapid.Uint32Range(0, 9).Draw(t, "size"), Flags: rapid.Uint8().Draw(t, "flags"),
 		Expiry: m.drawTime(t, "expiry"), State: State(rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5}).Draw(t, "state")),
-		Ref: rapid.Uint32().Draw(t, "ref"), Hash: drawHash(t), Delivery: drawDelivery(t),
+		Ref: rapid.Uint32().Draw(t, "ref"), Hash: drawHash(t), Unique: drawUnique(t), Delivery: drawDelivery(t),
 	}
 	e.Until = m.drawMoment(t, e.State)
 	ownIdentity := rapid.SampledFrom([]string{"none", "the sequence", "its own"}).Draw(t, "identity")
@@ -229,7 +235,7 @@ func (m *indexModel) Push(t *rapid.T) {
 		case "its own":
 			e.Identity = m.nextSeq(t)
 		}
-		p := &modelPacket{key: bytes.Clone(e.Key), hasKey: e.Key != nil, tags: tags, wide: e.Wide, Packet: Packet{
+		p := &modelPacket{key: bytes.Clone(e.Key), hasKey: e.Key != nil, tags: tags, wide: e.Wide, unique: string(e.Unique), Packet: Packet{
 			ID: m.x.Push(e, m.now), Queue: e.Queue, Priority: e.Priority, Seq: e.Seq, Expiry: max(e.Expiry, 0),
 			Size: e.Size, Flags: e.Flags, Ref: e.Ref, Identity: e.Seq, Stored: e.Delivery.Stored, Consumer: e.Delivery.Consumer,
 		}}
@@ -472,6 +478,20 @@ func (m *indexModel) SetRef(t *rapid.T) {
 	p.Ref++
 }
 
+// Holder asks for the packet that holds an id: the youngest that has it and is not finished.
+func (m *indexModel) Holder(t *rapid.T) {
+	q, unique := m.queue(t), drawUnique(t)
+	var want Packet
+	for _, p := range m.held {
+		if p.Queue == q && p.unique == string(unique) && p.unique != "" && p.State != Dead && p.State != Done && p.Identity > want.Identity {
+			want = p.Packet
+		}
+	}
+	if got, ok := m.x.Holder(q, unique); ok != (want.ID != 0) || got != want {
+		t.Fatalf("Holder(%q) = %+v %v, want %+v", unique, got, ok, want)
+	}
+}
+
 func (m *indexModel) Only(t *rapid.T) {
 	q, key := m.queue(t), m.drawKey(t)
 	if key == nil {
@@ -594,6 +614,9 @@ func (m *indexModel) verify(t *rapid.T) {
 		if key, ok := m.x.Key(p.ID, nil); ok != p.hasKey || !bytes.Equal(key, p.key) {
 			t.Fatalf("Key = %q %v, want %q %v", key, ok, p.key, p.hasKey)
 		}
+		if unique, ok := m.x.Unique(p.ID, nil); ok != (p.unique != "") || string(unique) != p.unique {
+			t.Fatalf("Unique = %q %v, want %q", unique, ok, p.unique)
+		}
 		if tags, ok := m.x.Tags(p.Lane); !ok || tags != p.tags {
 			t.Fatalf("Tags = %q %v, want %q", tags, ok, p.tags)
 		}
@@ -631,7 +654,8 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
 			"SetDelivery": m.SetDelivery, "List": m.List, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
-			"Only": m.Only, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance, "FindValue": m.FindValue, "FindValue more": m.FindValue, "": m.verify,
+			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,
+			"FindValue": m.FindValue, "FindValue more": m.FindValue, "": m.verify,
 		}
 		for i := range 3 {
 			if i == rapid.IntRange(0, 3).Draw(t, "searched from") {
@@ -644,7 +668,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 		}
 		m.verify(t)
 		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.largeGroups.live+m.x.timers.live+
-			m.x.deliveries.live+m.x.asides.live != 0 || m.x.identities.built {
+			m.x.deliveries.live+m.x.asides.live+m.x.uniques.ids.groups.live+m.x.uniques.ids.blocks.live != 0 || m.x.identities.built {
 			t.Fatal("an empty index still holds slots")
 		}
 	})

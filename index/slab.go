@@ -35,6 +35,33 @@ func (p *paged[T]) resize(n uint32) {
 	}
 }
 
+// sparse is an array of which few elements are used. A page is nil until one of its elements is.
+type sparse[T any] struct {
+	pages []*[pageLen]T
+}
+
+// at returns element i, which was set.
+func (s *sparse[T]) at(i uint32) T { return s.pages[i>>pageBits][i&pageMask] }
+
+func (s *sparse[T]) set(i uint32, v T) {
+	page := int(i >> pageBits)
+	for page >= len(s.pages) {
+		s.pages = append(s.pages, nil)
+	}
+	if s.pages[page] == nil {
+		s.pages[page] = new([pageLen]T)
+	}
+	s.pages[page][i&pageMask] = v
+}
+
+// clear frees all memory but a little, when no element is used.
+func (s *sparse[T]) clear() {
+	if len(s.pages) > keepPages {
+		clear(s.pages[keepPages:])
+		s.pages = s.pages[:keepPages]
+	}
+}
+
 // element is what a slab holds. It lends the slab one of its fields while its slot is free.
 type element[T any] interface {
 	*T
