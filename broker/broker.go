@@ -160,6 +160,7 @@ type Broker struct {
 	tx                Tx       // the only one, so that Do allocates nothing
 	scratch           []index.Packet
 	keyScratch        []byte
+	tags              []byte // of an entry on its way to the index
 	name              []byte // of a key or field on its way to the open batch
 	patched           []byte // what a patch makes
 	ids               []index.QueueID

@@ -95,8 +95,11 @@ func (b *Broker) moveEntry(p index.Packet) index.ID {
 // entryOf is the entry of a packet in another place, or of another state, than the index has it.
 func (b *Broker) entryOf(p index.Packet) index.Entry {
 	key := b.key(p)
+	tags, _ := b.ix.Tags(p.Lane)
+	b.tags = append(b.tags[:0], tags...)
 	return index.Entry{
 		Queue:    p.Queue,
+		Tags:     b.tags,
 		Wide:     storage.IsWide(len(key), int(p.Size)-len(key)),
 		Priority: p.Priority,
 		Seq:      p.Seq,

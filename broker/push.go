@@ -126,6 +126,7 @@ func setHash(p *Packet) uint64 {
 func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op int) index.Entry {
 	return index.Entry{
 		Queue:    q.ix,
+		Tags:     b.tagBytes(p.Tags),
 		Wide:     storage.IsWide(len(p.Key), len(p.Payload)),
 		Priority: id.Priority,
 		Seq:      id.Seq,
@@ -139,6 +140,12 @@ func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op
 		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload))),
 		Ref:      b.cache.add(id.Seq, b.open.ops.Record(op)),
 	}
+}
+
+// tagBytes is what the index has of tags. It is valid until the next call.
+func (b *Broker) tagBytes(tags []PacketTag) []byte {
+	b.tags = storage.AppendTags(b.tags[:0], tags)
+	return b.tags
 }
 
 // nextSeq returns a new sequence at an end: past all that any packet has.

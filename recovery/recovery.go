@@ -219,7 +219,7 @@ func (r *restorer) progress() {
 	}
 }
 
-func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
+func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) error {
 	r.tally.Add(id, m.Expiry)
 	r.progress()
 	t := r.delivery(id, m)
@@ -243,6 +243,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 		return nil
 	}
 	e := entry(q.ix, id, m)
+	e.Tags = tags
 	if t != nil {
 		r.apply(t, &e, q.dropped)
 	}
@@ -255,7 +256,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta) error {
 	return nil
 }
 
-// entry is the index entry of a stored packet.
+// entry is the index entry of a stored packet, but for its tags.
 func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 	return index.Entry{
 		Queue:    q,

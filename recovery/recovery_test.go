@@ -41,15 +41,17 @@ func (s *source) Queues(fn func(storage.Queue) error) error {
 // Packets hands out one Meta again and again, as the store does.
 func (s *source) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
 	var m storage.Meta
+	var tags []storage.Tag
 	for _, p := range s.packets {
 		m = p.meta
-		m.Key = slices.Clone(p.meta.Key)
+		m.Key, m.Tags = slices.Clone(p.meta.Key), append(tags[:0], p.meta.Tags...)
 		if err := fn(p.id, &m); err != nil {
 			return err
 		}
 		for i := range m.Key {
 			m.Key[i] = 0xee // the bytes are valid during the call only
 		}
+		tags = m.Tags
 	}
 	return s.broken
 }
@@ -103,6 +105,33 @@ func TestRestoredIndexHasTheOrderAndTheGroupsOfTheStore(t *testing.T) {
 	got = state.Index.Pop(q.Index, index.Selection{End: index.Oldest, Group: true}, nil)
 	if len(got) != 2 || got[0].Seq != 1<<63+2 || got[1].Priority != 0 {
 		t.Fatalf("selected %+v, want a packet and its companion of priority 0", got)
+	}
+}
+
+func TestPacketsWithEqualTagsShareALane(t *testing.T) {
+	const n = scanBatch + 10 // more than one run
+	s := sound(n)
+	for i := range s.packets {
+		s.packets[i].meta.Tags = []storage.Tag{{Name: "a", Value: fmt.Sprint(i % 3)}, {Name: "b"}}
+	}
+	state, err := Restore(s, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lanes := make(map[string]index.LaneID)
+	for _, p := range state.Index.Next(state.Queues[0].Index, index.Selection{}, 0, n, nil) {
+		i := int(p.Seq - 1<<63)
+		tags, _ := state.Index.Tags(p.Lane)
+		if want := string(storage.AppendTags(nil, s.packets[i].meta.Tags)); tags != want {
+			t.Fatalf("packet %d has tags %q, want %q", i, tags, want)
+		}
+		if lane, known := lanes[tags]; known && lane != p.Lane {
+			t.Fatalf("packet %d is in lane %d, and others with its tags in lane %d", i, p.Lane, lane)
+		}
+		lanes[tags] = p.Lane
+	}
+	if len(lanes) != 3 {
+		t.Errorf("the packets have %d lanes, want 3", len(lanes))
 	}
 }
 

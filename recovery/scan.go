@@ -5,10 +5,12 @@ import "github.com/holdfast-queue/holdfast/storage"
 // scanBatch is how many packets go from the reader to the builder at a time.
 const scanBatch = 2048
 
-// scanned is a run of packets on its way from the reader to the builder. bytes holds their keys.
+// scanned is a run of packets on its way from the reader to the builder. bytes holds their keys and
+// tags.
 type scanned struct {
 	ids   []storage.PacketID
-	metas []storage.Meta
+	metas []storage.Meta // without tags
+	tags  [][]byte
 	bytes []byte
 }
 
@@ -16,15 +18,19 @@ func (s *scanned) add(id storage.PacketID, m *storage.Meta) {
 	from := len(s.bytes)
 	s.bytes = append(s.bytes, m.Key...)
 	kept := *m
+	kept.Tags = nil // the reader uses their array again
 	if m.Key != nil {
 		kept.Key = s.bytes[from:len(s.bytes):len(s.bytes)]
 	}
 	s.ids = append(s.ids, id)
 	s.metas = append(s.metas, kept)
+	from = len(s.bytes)
+	s.bytes = storage.AppendTags(s.bytes, m.Tags)
+	s.tags = append(s.tags, s.bytes[from:])
 }
 
 func (s *scanned) reset() {
-	s.ids, s.metas, s.bytes = s.ids[:0], s.metas[:0], s.bytes[:0]
+	s.ids, s.metas, s.tags, s.bytes = s.ids[:0], s.metas[:0], s.tags[:0], s.bytes[:0]
 }
 
 // scan reads all packets on this goroutine and builds the index on a second one, at the same time.
@@ -39,7 +45,7 @@ func (r *restorer) scan(src Source) error {
 		for s := range full {
 			for i := range s.ids {
 				if first == nil {
-					first = r.packet(s.ids[i], &s.metas[i])
+					first = r.packet(s.ids[i], &s.metas[i], s.tags[i])
 				}
 			}
 			s.reset()

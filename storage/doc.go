@@ -3,7 +3,7 @@
 // Its map, one noun per file:
 //
 //	what is stored
-//	  packet.go      PacketID, Packet, Meta; flags.go: what an index keeps of a record
+//	  packet.go      PacketID, Packet, Meta; flags.go and tags.go: what an index keeps of a record
 //	  record.go      the bytes of a packet's record; msgpack.go: their forms
 //	  keys.go        the keys of everything
 //	  queue.go       queue definitions; settings.go: what a queue does with claims, and has done
