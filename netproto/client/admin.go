@@ -1,0 +1,243 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Queues returns the names of the queues that match a pattern, such as mail.*; all if it is empty.
+func (c *Client) Queues(ctx context.Context, pattern string) ([]string, error) {
+	args := []any{"QUEUES"}
+	if pattern != "" {
+		args = append(args, "MATCH", pattern)
+	}
+	v, err := c.do(ctx, args...)
+	names := texts(v)
+	slices.Sort(names)
+	return names, err
+}
+
+// Len is how many packets of a queue are ready, delayed or claimed.
+func (c *Client) Len(ctx context.Context, queue string) (int64, error) {
+	return count(c.do(ctx, "QLEN", queue))
+}
+
+// Peek returns what would be taken next, in order.
+func (c *Client) Peek(ctx context.Context, queue string, n int) ([]*Packet, error) {
+	v, err := c.do(ctx, "QPEEK", queue, "COUNT", n)
+	if err != nil {
+		return nil, err
+	}
+	return c.packets(v)
+}
+
+// listPage is how many packets List asks for at once.
+const listPage = 100
+
+// List goes through the packets of a queue, state by state, page by page. It takes InState and
+// filters. It ends after an error.
+func (c *Client) List(ctx context.Context, queue string, options ...Option) iter.Seq2[*Packet, error] {
+	return func(yield func(*Packet, error) bool) {
+		args, err := arguments(options, "QLIST", queue)
+		for cursor := "0"; err == nil; {
+			var v any
+			v, err = c.do(ctx, append(args[:len(args):len(args)], "COUNT", listPage, "CURSOR", cursor)...)
+			if err != nil {
+				break
+			}
+			page, ok := v.([]any)
+			if !ok || len(page) != 2 {
+				err = unexpected(v)
+				break
+			}
+			var packets []*Packet
+			if packets, err = c.packets(page[1]); err != nil {
+				break
+			}
+			for _, p := range packets {
+				if !yield(p, nil) {
+					return
+				}
+			}
+			if cursor = text(page[0]); cursor == "0" {
+				return
+			}
+		}
+		yield(nil, err)
+	}
+}
+
+// Show returns a packet with all that is known of it, and why it is not delivered now. The error is
+// ErrNoPacket if the queue does not have it.
+func (c *Client) Show(ctx context.Context, queue, id string) (*Packet, error) {
+	v, err := c.do(ctx, "QSHOW", queue, id)
+	switch {
+	case isNull(err):
+		return nil, fmt.Errorf("%w: %s in %s", ErrNoPacket, id, queue)
+	case err != nil:
+		return nil, err
+	}
+	return c.packet(v), nil
+}
+
+// Purge deletes packets in any state, claimed ones too: those in one state with InState, those that
+// filters select. Purge, Harvest, Redrive and MoveAll return how many packets they changed, or with
+// DryRun would change. They work in slices, and others are served in between; when the connection
+// is lost, a part may be done.
+func (c *Client) Purge(ctx context.Context, queue string, options ...Option) (int64, error) {
+	return c.bulk(ctx, options, "QPURGE", queue)
+}
+
+// Harvest ends claims: their packets are ready again. It takes Older and filters.
+func (c *Client) Harvest(ctx context.Context, queue string, options ...Option) (int64, error) {
+	return c.bulk(ctx, options, "QHARVEST", queue)
+}
+
+// Redrive makes dead packets ready again, with no attempts. It takes Count, To and filters.
+func (c *Client) Redrive(ctx context.Context, queue string, options ...Option) (int64, error) {
+	return c.bulk(ctx, options, "QREDRIVE", queue)
+}
+
+// MoveAll moves packets to another queue, but for claimed ones. It takes InState, Count and
+// filters.
+func (c *Client) MoveAll(ctx context.Context, queue, to string, options ...Option) (int64, error) {
+	return c.bulk(ctx, options, "QMOVE", queue, "TO", to)
+}
+
+func (c *Client) bulk(ctx context.Context, options []Option, command ...any) (int64, error) {
+	args, err := arguments(options, command...)
+	if err != nil {
+		return 0, err
+	}
+	return count(doOnce(ctx, c.slow, args))
+}
+
+// Move moves packets to another queue, with id, priority, age and state. It returns how many:
+// claimed ones stay.
+func (c *Client) Move(ctx context.Context, queue, to string, ids ...string) (int64, error) {
+	return count(doOnce(ctx, c.rdb, append(withIDs("QMOVE", queue, ids), "TO", to)))
+}
+
+// Delete deletes packets, and returns how many there were.
+func (c *Client) Delete(ctx context.Context, queue string, ids ...string) (int64, error) {
+	return count(doOnce(ctx, c.rdb, withIDs("QDEL", queue, ids)))
+}
+
+// SetPriority changes the priority of a packet. The error is ErrNoPacket if the queue does not have
+// it.
+func (c *Client) SetPriority(ctx context.Context, queue, id string, priority uint32) error {
+	n, err := count(c.do(ctx, "QPRIO", queue, id, priority))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%w: %s in %s", ErrNoPacket, id, queue)
+	}
+	return err
+}
+
+// Drop ends a queue with its packets and settings.
+func (c *Client) Drop(ctx context.Context, queue string) error {
+	_, err := doOnce(ctx, c.rdb, []any{"QDROP", queue})
+	return err
+}
+
+// CloseQueue has a queue take no more packets, for ever. Once it is drained, Consume and Claims
+// end. It returns false if the queue was closed before.
+func (c *Client) CloseQueue(ctx context.Context, queue string) (bool, error) {
+	n, err := count(doOnce(ctx, c.rdb, []any{"QCLOSE", queue}))
+	return n == 1, err
+}
+
+// Set changes settings of a queue, pairs of names and values: all or none. It makes the queue.
+func (c *Client) Set(ctx context.Context, queue string, settings ...string) error {
+	args := []any{"QSET", queue}
+	for _, s := range settings {
+		args = append(args, s)
+	}
+	_, err := c.do(ctx, args...)
+	return err
+}
+
+// Get returns the settings of a queue by name. What has several values has spaces between them.
+func (c *Client) Get(ctx context.Context, queue string) (map[string]string, error) {
+	v, err := c.do(ctx, "QGET", queue)
+	settings := make(map[string]string)
+	for name, v := range fields(v) {
+		settings[name] = flat(v)
+	}
+	return settings, err
+}
+
+// flat is a value in a line.
+func flat(v any) string {
+	var parts []string
+	switch v := v.(type) {
+	case []any:
+		for _, v := range v {
+			parts = append(parts, flat(v))
+		}
+	case map[any]any:
+		for name, v := range v {
+			parts = append(parts, flat(name)+" "+flat(v))
+		}
+		slices.Sort(parts)
+	default:
+		return text(v)
+	}
+	return strings.Join(parts, " ")
+}
+
+// Consumer is who claims packets of a queue.
+type Consumer struct {
+	Name    string
+	Seen    time.Time // when it last made a call
+	Claimed int64     // how many packets it holds
+	Since   time.Time // since when; zero if it holds none
+	IDs     []string  // of up to 100 of them
+}
+
+// Consumers returns who claims packets of a queue.
+func (c *Client) Consumers(ctx context.Context, queue string) ([]Consumer, error) {
+	v, err := c.do(ctx, "QCONSUMERS", queue)
+	list, _ := v.([]any)
+	all := make([]Consumer, len(list))
+	for i, v := range list {
+		w := &all[i]
+		for name, v := range fields(v) {
+			switch name {
+			case "name":
+				w.Name = text(v)
+			case "seen":
+				w.Seen = moment(v)
+			case "claimed":
+				w.Claimed = number(v)
+			case "since":
+				w.Since = moment(v)
+			case "ids":
+				w.IDs = texts(v)
+			}
+		}
+	}
+	return all, err
+}
+
+func withIDs(command, queue string, ids []string) []any {
+	args := []any{command, queue}
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	return args
+}
+
+func texts(v any) []string {
+	list, _ := v.([]any)
+	all := make([]string, len(list))
+	for i, v := range list {
+		all[i] = text(v)
+	}
+	return all
+}
+
+func count(v any, err error) (int64, error) { return number(v), err }

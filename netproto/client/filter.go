@@ -1,0 +1,40 @@
+package client
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// Filter selects packets by a tag: those for which *tag op value* is true. It is an option of Pop,
+// Claim, Consume, List, Purge, Harvest, Redrive and MoveAll. The server orders values as the queue
+// declares it, else as numbers if both are, else as bytes. A packet without the tag never matches.
+type Filter struct{ Tag, Op, Value string }
+
+// Where makes a filter. The operator is one of = != < <= > >=.
+func Where(tag, op, value string) Filter { return Filter{tag, op, value} }
+
+var filterText = regexp.MustCompile(`(?s)^([^=!<>]+)(!=|<=|>=|=|<|>)(.*)$`)
+
+// ParseFilter reads a filter such as class<=standard.
+func ParseFilter(text string) (Filter, error) {
+	m := filterText.FindStringSubmatch(text)
+	if m == nil {
+		return Filter{}, fmt.Errorf("%w: expected a filter such as class<=standard, with one of = != < <= > >=, got %q", ErrInvalid, text)
+	}
+	return Where(m[1], m[2], m[3]), nil
+}
+
+func (f Filter) String() string { return f.Tag + f.Op + f.Value }
+
+func (f Filter) add(r *request) {
+	op := f.Op
+	if name, ok := operators[op]; ok {
+		op = name
+	}
+	r.args = append(r.args, "FILTER", f.Tag, op, f.Value)
+}
+
+var operators = map[string]string{"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
+// MatchAny selects packets for which n or more of the filters are true. All must be unless given.
+func MatchAny(n int) Option { return words("MATCH", "ANY", n) }

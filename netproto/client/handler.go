@@ -1,0 +1,95 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// Handler works on a packet that is claimed. If it returns nil the packet is acknowledged; else it
+// is returned with the error's text as the reason, and tried again after the queue's backoff. A
+// panic is an error whose text has the stack. See also Dead and RetryIn.
+//
+// The context ends when the lease is lost: then another consumer may have the packet.
+type Handler func(ctx context.Context, p *Packet) error
+
+// Middleware wraps a handler.
+type Middleware func(Handler) Handler
+
+// With wraps a handler. The first middleware is the outermost.
+func (h Handler) With(all ...Middleware) Handler {
+	for i := len(all) - 1; i >= 0; i-- {
+		h = all[i](h)
+	}
+	return h
+}
+
+// Handle makes a handler of typed payloads. A payload that the codec cannot read makes the packet
+// dead at once. PacketOf brings the packet.
+func Handle[T any](codec Codec, handle func(ctx context.Context, value T) error) Handler {
+	return func(ctx context.Context, p *Packet) error {
+		var value T
+		if err := codec.Unmarshal(p.Payload, &value); err != nil {
+			return Dead(fmt.Errorf("reading the payload: %w", err))
+		}
+		return handle(ctx, value)
+	}
+}
+
+type packetKey struct{}
+
+// PacketOf returns the packet of a handler's context.
+func PacketOf(ctx context.Context) *Packet {
+	p, _ := ctx.Value(packetKey{}).(*Packet)
+	return p
+}
+
+// Dead is an error of a handler after which the packet is not tried again.
+func Dead(err error) error { return &verdict{err: err, dead: true} }
+
+// RetryIn is an error of a handler after which the packet is tried again so much later, in place of
+// the queue's backoff.
+func RetryIn(d time.Duration, err error) error { return &verdict{err: err, after: d} }
+
+// verdict is an error that says what becomes of the packet.
+type verdict struct {
+	err   error
+	dead  bool
+	after time.Duration
+}
+
+func (v *verdict) Error() string { return v.err.Error() }
+func (v *verdict) Unwrap() error { return v.err }
+
+// run calls the handler, and turns what is no return into an error.
+func (h Handler) run(ctx context.Context, p *Packet) (err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			err = fmt.Errorf("panic: %v\n\n%s", recover(), debug.Stack())
+		}
+	}()
+	err = h(context.WithValue(ctx, packetKey{}, p), p)
+	returned = true
+	return err
+}
+
+// answer is the request that settles a packet after its handler.
+func answer(p *Packet, err error, interrupted bool) []any {
+	if err == nil {
+		return []any{"QACK", p.Queue, p.ID, p.Token}
+	}
+	args := []any{"QNACK", p.Queue, p.ID, p.Token, "REASON", cut(err.Error())}
+	var v *verdict
+	switch {
+	case errors.As(err, &v) && v.dead:
+		return append(args, "DEAD")
+	case v != nil:
+		return append(args, "DELAY", milliseconds(max(v.after, 0)))
+	case interrupted:
+		return append(args, "DELAY", 0)
+	}
+	return args
+}

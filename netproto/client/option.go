@@ -1,0 +1,127 @@
+package client
+
+import (
+	"fmt"
+	"time"
+)
+
+// Option is one of a call. Which ones a command takes is in the server's COMMANDS.md; any other is
+// refused with ErrInvalid, and the error names those that it takes.
+type Option interface{ add(r *request) }
+
+// request is what the options of a call say.
+type request struct {
+	args        []any // words of the protocol
+	queues      []any // of a take, besides the first one
+	blocks      bool
+	block       time.Duration // 0 has no end
+	lease       time.Duration
+	concurrency int // of Consume alone
+}
+
+type option func(r *request)
+
+func (o option) add(r *request) { o(r) }
+
+func words(w ...any) Option { return option(func(r *request) { r.args = append(r.args, w...) }) }
+
+// Priority of a packet: 1 is best, 100 the default. One of 0 goes only together with another packet
+// of its key.
+func Priority(n uint32) Option { return words("PRIO", n) }
+
+// Key puts a packet into the group of this key, which Group takes together.
+func Key(key string) Option { return words("KEY", key) }
+
+// TTL is how long a packet lasts if nobody takes it.
+func TTL(d time.Duration) Option { return words("TTL", milliseconds(d)) }
+
+// Delay is how long a packet waits before it is delivered: a new one, or with Nack one that failed.
+func Delay(d time.Duration) Option { return words("DELAY", milliseconds(d)) }
+
+// Tag gives a packet a tag, by which filters select.
+func Tag(name, value string) Option { return words("TAG", name, value) }
+
+// Producer says who pushes.
+func Producer(name string) Option { return words("PRODUCER", name) }
+
+// Unique adds nothing if an unfinished packet of the queue was pushed with this id, or with a
+// Window any packet within it. The id of that packet is returned.
+func Unique(id string) Option { return words("UNIQUE", id) }
+
+// Window is how long the id of Unique stands for the first packet, even if that is finished.
+func Window(d time.Duration) Option { return words("WINDOW", milliseconds(d)) }
+
+// Block waits: a push for room, a take for a packet. 0 waits until ctx ends.
+func Block(d time.Duration) Option {
+	return option(func(r *request) { r.blocks, r.block = true, max(d, 0) })
+}
+
+// Or adds queues to a take. It takes from the first that has a packet.
+func Or(queues ...string) Option {
+	return option(func(r *request) {
+		for _, q := range queues {
+			r.queues = append(r.queues, q)
+		}
+	})
+}
+
+// Count is the most packets: 1 to 1,000.
+func Count(n int) Option { return words("COUNT", n) }
+
+// Newest takes the newest packet of the best priority. The oldest is the default.
+func Newest() Option { return words("NEWEST") }
+
+// Group takes with a packet all others of its key.
+func Group() Option { return words("GROUP") }
+
+// Lease is how long a claim lasts. With Consume it is also how soon the packets of a dead worker go
+// to others.
+func Lease(d time.Duration) Option {
+	return option(func(r *request) {
+		r.lease = d
+		r.args = append(r.args, "LEASE", milliseconds(d))
+	})
+}
+
+// As says who claims. The default is the name of the client.
+func As(consumer string) Option { return words("CONSUMER", consumer) }
+
+// InState selects the packets in one state.
+func InState(s State) Option { return words("STATE", string(s)) }
+
+// Older selects claims that are at least that old.
+func Older(d time.Duration) Option { return words("OLDER", milliseconds(d)) }
+
+// To is the queue where Redrive brings packets.
+func To(queue string) Option { return words("TO", queue) }
+
+// DryRun only counts.
+func DryRun() Option { return words("DRYRUN") }
+
+// Concurrency is how many packets Consume works on at a time: 1 unless given.
+func Concurrency(n int) Option { return option(func(r *request) { r.concurrency = n }) }
+
+// milliseconds rounds up, so that no time becomes 0, which often means never.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// parse reads the options of a call, which is not Consume.
+func parse(options []Option) (r request, err error) {
+	for _, o := range options {
+		o.add(&r)
+	}
+	if r.concurrency != 0 {
+		return r, fmt.Errorf("%w: Concurrency is an option of Consume", ErrInvalid)
+	}
+	return r, nil
+}
+
+// arguments reads the options of a call that neither waits nor takes.
+func arguments(options []Option, command ...any) ([]any, error) {
+	r, err := parse(options)
+	if err == nil && (r.blocks || len(r.queues) > 0) {
+		err = fmt.Errorf("%w: Block and Or are options of Push, Pop and Claim", ErrInvalid)
+	}
+	return append(command, r.args...), err
+}

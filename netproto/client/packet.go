@@ -1,0 +1,237 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// State is that of a packet.
+type State string
+
+// The states of a packet. StateExpired is what Nack says of one that is gone, as its time was over.
+const (
+	StateReady   State = "ready"
+	StateDelayed State = "delayed"
+	StateClaimed State = "claimed"
+	StateDead    State = "dead"
+	StateDone    State = "done"
+	StateExpired State = "expired"
+)
+
+// Packet is a packet as the server shows it. Fields that do not apply are zero.
+type Packet struct {
+	ID          string
+	Queue       string
+	Payload     []byte
+	Priority    uint32
+	Attempt     int    // how many times it was claimed
+	Key         []byte // nil without a key
+	Tags        map[string]string
+	Producer    string
+	Enqueued    time.Time
+	Expires     time.Time
+	NotBefore   time.Time
+	Token       int64 // of its claim; tokens rise over the whole store
+	LeaseEnd    time.Time
+	Consumer    string // who claimed it last
+	State       State  // empty for one that Pop took
+	Reason      string // why it came back or died, the last time
+	Percent     int    // how far its consumer has come; -1 if it does not say
+	PercentText string
+	Origin      string // the queue where it died
+	Unique      string
+	FirstClaim  time.Time // of Show, as LastClaim and Why
+	LastClaim   time.Time
+	Why         string // why it is not delivered now
+
+	c       *Client
+	settled atomic.Bool // acknowledged or returned
+}
+
+// Claimed names a packet that was claimed before, so that it can be acknowledged or returned.
+func (c *Client) Claimed(queue, id string, token int64) *Packet {
+	return &Packet{Queue: queue, ID: id, Token: token, State: StateClaimed, Percent: -1, c: c}
+}
+
+// Ack ends the packet: it is done. An error that is ErrStale says that the claim has ended before.
+// Ack is repeated when the connection is lost. So after that ErrStale may also mean success.
+func (p *Packet) Ack(ctx context.Context) error {
+	_, err := p.settle(ctx, "QACK")
+	return err
+}
+
+// Nack returns the packet, with a reason. It is delivered again after the queue's backoff, or after
+// a Delay; or it is dead, if it was the last attempt. The new state is returned. What Ack says
+// about ErrStale holds here too.
+func (p *Packet) Nack(ctx context.Context, reason string, options ...Option) (State, error) {
+	args, err := arguments(options, "REASON", cut(reason))
+	if err != nil {
+		return "", err
+	}
+	return p.settle(ctx, "QNACK", args...)
+}
+
+// Dead returns the packet as dead: it is not tried again.
+func (p *Packet) Dead(ctx context.Context, reason string) (State, error) {
+	return p.settle(ctx, "QNACK", "REASON", cut(reason), "DEAD")
+}
+
+// settle ends the claim.
+func (p *Packet) settle(ctx context.Context, command string, more ...any) (State, error) {
+	v, err := p.c.do(ctx, append([]any{command, p.Queue, p.ID, p.Token}, more...)...)
+	if err != nil {
+		return "", err
+	}
+	p.settled.Store(true)
+	state, _ := v.(string)
+	return State(state), nil
+}
+
+// Extend has the lease end so long from now. Consume does it by itself.
+func (p *Packet) Extend(ctx context.Context, d time.Duration) error {
+	v, err := p.c.do(ctx, "QEXTEND", p.Queue, p.ID, p.Token, milliseconds(d))
+	if err == nil {
+		p.LeaseEnd = moment(v)
+	}
+	return err
+}
+
+// Progress says how far the work has come, in percent, for all who look at the packet.
+func (p *Packet) Progress(ctx context.Context, percent int, text string) error {
+	_, err := p.c.do(ctx, "QPROGRESS", p.Queue, p.ID, p.Token, percent, cut(text))
+	return err
+}
+
+// maxReason is the most bytes of a reason.
+const maxReason = 4096
+
+func cut(text string) string { return text[:min(len(text), maxReason)] }
+
+// packets reads an array of packets.
+func (c *Client) packets(v any) ([]*Packet, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return nil, unexpected(v)
+	}
+	all := make([]*Packet, len(list))
+	for i, v := range list {
+		all[i] = c.packet(v)
+	}
+	return all, nil
+}
+
+func (c *Client) packet(v any) *Packet {
+	p := &Packet{Percent: -1, c: c}
+	for name, v := range fields(v) {
+		switch name {
+		case "id":
+			p.ID = text(v)
+		case "queue":
+			p.Queue = text(v)
+		case "payload":
+			p.Payload = []byte(text(v))
+		case "priority":
+			p.Priority = uint32(number(v))
+		case "attempt":
+			p.Attempt = int(number(v))
+		case "key":
+			p.Key = []byte(text(v))
+		case "token":
+			p.Token = number(v)
+		case "lease-end":
+			p.LeaseEnd = moment(v)
+		case "consumer":
+			p.Consumer = text(v)
+		case "state":
+			p.State = State(text(v))
+		default:
+			p.rest(name, v)
+		}
+	}
+	return p
+}
+
+// rest reads the fields that few packets have.
+func (p *Packet) rest(name string, v any) {
+	switch name {
+	case "tags":
+		p.Tags = make(map[string]string)
+		for name, v := range fields(v) {
+			p.Tags[name] = text(v)
+		}
+	case "producer":
+		p.Producer = text(v)
+	case "enqueued":
+		p.Enqueued = moment(v)
+	case "expires":
+		p.Expires = moment(v)
+	case "not-before":
+		p.NotBefore = moment(v)
+	case "reason":
+		p.Reason = text(v)
+	case "progress":
+		p.Percent = int(number(v))
+	case "progress-text":
+		p.PercentText = text(v)
+	case "origin":
+		p.Origin = text(v)
+	case "unique":
+		p.Unique = text(v)
+	case "first-claim":
+		p.FirstClaim = moment(v)
+	case "last-claim":
+		p.LastClaim = moment(v)
+	case "why":
+		p.Why = text(v)
+	}
+}
+
+// fields are the pairs of a map: a map in RESP3, an array of names and values in RESP2.
+func fields(v any) iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		switch v := v.(type) {
+		case map[any]any:
+			for name, v := range v {
+				if !yield(text(name), v) {
+					return
+				}
+			}
+		case []any:
+			for ; len(v) > 1; v = v[2:] {
+				if !yield(text(v[0]), v[1]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	}
+	return ""
+}
+
+func number(v any) int64 {
+	n, _ := v.(int64)
+	return n
+}
+
+func moment(v any) time.Time { return time.UnixMilli(number(v)) }
+
+func unexpected(v any) error {
+	return fmt.Errorf("the server replied with %T, which is no reply to this", v)
+}
+
+// isNull says whether the reply was the null.
+func isNull(err error) bool { return err == redis.Nil }
