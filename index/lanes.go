@@ -75,6 +75,18 @@ func (x *Index) Tags(l LaneID) (string, bool) {
 	return x.lanes.at(uint32(l)).tags, true
 }
 
+// Lanes is how many lanes a queue has besides its default lane, and whether one of them has these
+// tags.
+func (x *Index) Lanes(q QueueID, tags []byte) (n int, has bool) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).lanes == nil {
+		return 0, false
+	}
+	all := x.queues.at(uint32(q)).lanes.byKey
+	_, narrow := all[laneKey{string(tags), false}]
+	_, wide := all[laneKey{string(tags), true}]
+	return len(all), narrow || wide
+}
+
 func (x *Index) hasLane(l LaneID) bool {
 	return x.lanes.has(uint32(l)) && x.lanes.at(uint32(l)).queue != 0
 }

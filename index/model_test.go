@@ -302,7 +302,7 @@ func (m *indexModel) Pop(t *rapid.T) {
 }
 
 func (m *indexModel) Next(t *rapid.T) {
-	q, s := m.queue(t), Selection{End: drawEnd(t), Narrow: rapid.Bool().Draw(t, "narrow")}
+	q, s := m.queue(t), drawSelection(t)
 	want := m.order(q, s)
 	skip := rapid.SampledFrom([]int{0, 1, 30, 90, len(want) / 2, len(want) - 1}).Draw(t, "skip")
 	skip, n := max(skip, 0), rapid.IntRange(0, 60).Draw(t, "n")
@@ -638,12 +638,28 @@ func (m *indexModel) verify(t *rapid.T) {
 		if n, w := m.x.Widths(q); n != (len(narrow) > 0) || w != (len(all) > len(narrow)) {
 			t.Fatalf("Widths = %v %v with %d narrow ones of %d", n, w, len(narrow), len(all))
 		}
+		m.verifyLanes(t, q)
 		if got := m.x.Counts(q); got != counts[q] {
 			t.Fatalf("Counts(%d) = %+v, want %+v", q, got, counts[q])
 		}
 	}
 	if got, ok := m.x.Wait(m.now, m.steady); got != wait || ok != any {
 		t.Fatalf("Wait = %d %v, want %d %v", got, ok, wait, any)
+	}
+}
+
+// verifyLanes compares how many lanes a queue has, and which.
+func (m *indexModel) verifyLanes(t *rapid.T, q QueueID) {
+	lanes, tags := map[LaneID]bool{}, map[string]bool{}
+	for _, p := range m.held {
+		if p.Queue == q && (p.tags != "" || p.wide) {
+			lanes[p.Lane], tags[p.tags] = true, true
+		}
+	}
+	for _, set := range modelTags {
+		if n, has := m.x.Lanes(q, []byte(set)); n != len(lanes) || has != tags[set] {
+			t.Fatalf("Lanes(%q) = %d %v, want %d %v", set, n, has, len(lanes), tags[set])
+		}
 	}
 }
 

@@ -2,17 +2,20 @@ package index
 
 import "slices"
 
-// Next appends to dst the packets that the next selections would take, without filter or groups, in
-// that order: at most n, after the first skip ones. See Best for times. It costs O((skip+n)
-// log(skip+n)) at most. With one lane, skipping goes a leaf at a time at the oldest end, and at the
-// newest end where priorities are few. With one priority, whatever the lanes, skip counts from the
-// nearer side.
+// Next appends to dst the packets that the next selections would take, without groups, in that
+// order: at most n, after the first skip ones. See Best for times. It costs O((skip+n) log(skip+n))
+// at most, and with a filter O(lanes) more. With one lane, skipping goes a leaf at a time at the
+// oldest end, and at the newest end where priorities are few. With one priority and no filter,
+// whatever the lanes, skip counts from the nearer side.
 func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet {
 	if !x.hasQueue(q) || s.End > Oldest {
 		return dst
 	}
 	u := x.queues.at(uint32(q))
-	left := -max(skip, 0)
+	if skip <= 0 || s.Filter != nil { // the other side is not nearer, or it is not known how far that is
+		return x.next(u, s, skip, n, dst)
+	}
+	left := -skip
 	for t := range x.trees(u, s.Narrow) {
 		left += int(t.count)
 	}
@@ -33,6 +36,9 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet {
 	if u.lanes != nil {
 		return x.nextOfLanes(u.lanes, s, skip, n, dst)
+	}
+	if !x.accepts(u.defaultLane, &s) {
+		return dst
 	}
 	w := x.forest.walk(&x.lanes.at(uint32(u.defaultLane)).tree, s.End)
 	w.skip(skip)
@@ -57,15 +63,9 @@ type laneWalk struct {
 // nextOfLanes merges the lanes of a queue.
 func (x *Index) nextOfLanes(set *laneSet, s Selection, skip, n int, dst []Packet) []Packet {
 	open := openWalks{end: s.End}
-	add := func(h []laneHead, i int) {
-		if i < len(h) {
-			w := x.forest.walk(&x.lanes.at(uint32(h[i].lane)).tree, s.End)
-			open.add(laneWalk{walk: w, at: h[i].place, heap: h, pos: i + 1})
-		}
-	}
-	add(set.narrow[s.End], 0)
+	x.openLane(&open, set.narrow[s.End], 0, &s)
 	if !s.Narrow {
-		add(set.wide[s.End], 0)
+		x.openLane(&open, set.wide[s.End], 0, &s)
 	}
 	for ; n > 0 && len(open.heap) > 0; skip-- {
 		top := &open.heap[0]
@@ -78,11 +78,25 @@ func (x *Index) nextOfLanes(set *laneSet, s Selection, skip, n int, dst []Packet
 		top.pos = 0
 		open.next()
 		if pos != 0 {
-			add(heap, 2*pos-1)
-			add(heap, 2*pos)
+			x.openLane(&open, heap, 2*pos-1, &s)
+			x.openLane(&open, heap, 2*pos, &s)
 		}
 	}
 	return dst
+}
+
+// openLane opens a walk over the lane at a place of a heap. If the filter does not accept that, the
+// lanes below it may be next.
+func (x *Index) openLane(o *openWalks, h []laneHead, i int, s *Selection) {
+	switch {
+	case i >= len(h):
+	case x.accepts(h[i].lane, s):
+		w := x.forest.walk(&x.lanes.at(uint32(h[i].lane)).tree, s.End)
+		o.add(laneWalk{walk: w, at: h[i].place, heap: h, pos: i + 1})
+	default:
+		x.openLane(o, h, 2*i+1, s)
+		x.openLane(o, h, 2*i+2, s)
+	}
 }
 
 // openWalks is a heap of walks: the one that is at the earliest place comes first.

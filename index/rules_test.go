@@ -422,26 +422,57 @@ func TestTwoPacketsInOnePlacePanic(t *testing.T) {
 	}
 }
 
-func TestAFilterIsAskedOnceALane(t *testing.T) {
-	x := New()
-	q := x.AddQueue()
+// lanes is an index with packets of 30 lanes, 100 each, spread over seven priorities.
+func lanes() (x *Index, q QueueID) {
+	x = New()
+	q = x.AddQueue()
 	for i := range uint64(3000) {
 		x.Push(Entry{Queue: q, Tags: fmt.Append(nil, "lane ", i%30), Priority: uint32(i%7) + 1, Seq: i}, 0)
 	}
+	return x, q
+}
+
+func TestAFilterIsAskedOnceALane(t *testing.T) {
+	x, q := lanes()
 	for _, end := range []End{Newest, Oldest} {
 		asked := map[string]int{}
-		p, ok := x.Best(q, Selection{End: end, Filter: func(tags string) bool {
+		s := Selection{End: end, Filter: func(tags string) bool {
 			asked[tags]++
 			return tags == "lane 7"
-		}})
-		if tags, _ := x.Tags(p.Lane); !ok || tags != "lane 7" {
-			t.Errorf("best is %+v", p)
-		}
-		for tags, n := range asked {
-			if n > 1 {
-				t.Errorf("%s was asked %d times", tags, n)
+		}}
+		check := func(call string, found []Packet, want int) {
+			if len(found) != want {
+				t.Errorf("%s gave %d packets, want %d", call, len(found), want)
 			}
+			for _, p := range found {
+				if tags, _ := x.Tags(p.Lane); tags != "lane 7" {
+					t.Errorf("%s gave a packet of %s", call, tags)
+				}
+			}
+			for tags, n := range asked {
+				if n > 1 {
+					t.Errorf("%s asked %s %d times", call, tags, n)
+				}
+			}
+			clear(asked)
 		}
+		p, _ := x.Best(q, s)
+		check("Best", []Packet{p}, 1)
+		check("Next", x.Next(q, s, 0, 50, nil), 50)
+		check("Next behind others", x.Next(q, s, 80, 50, nil), 20)
+	}
+}
+
+func TestAFilterIsNotAskedForLanesThatComeAfterTheBest(t *testing.T) {
+	x, q := lanes()
+	best, _ := x.Best(q, Selection{})
+	first, _ := x.Tags(best.Lane)
+	asked := 0
+	if p, _ := x.Best(q, Selection{Filter: func(tags string) bool {
+		asked++
+		return tags != first
+	}}); p.Lane == best.Lane || asked > 3 {
+		t.Errorf("%d lanes were asked for the second best, want 3 at most: %+v", asked, p)
 	}
 }
 

@@ -137,29 +137,29 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 
 // bestLane returns the lane of a queue with several whose head is selected, or 0.
 func (x *Index) bestLane(set *laneSet, s *Selection) LaneID {
-	best, ok := x.bestInHeap(set.narrow[s.End], s)
-	if s.Narrow {
-		return best.lane
-	}
-	if wide, found := x.bestInHeap(set.wide[s.End], s); found && (!ok || s.End.earlier(wide.place, best.place)) {
-		return wide.lane
+	var best laneHead
+	x.bestInHeap(set.narrow[s.End], 0, s, &best)
+	if !s.Narrow {
+		x.bestInHeap(set.wide[s.End], 0, s, &best)
 	}
 	return best.lane
 }
 
-// bestInHeap returns the first lane of a heap that the filter accepts; false when there is none.
-func (x *Index) bestInHeap(heap []laneHead, s *Selection) (best laneHead, ok bool) {
-	for _, h := range heap {
-		// The filter costs more than the comparison, so it comes second.
-		if ok && !s.End.earlier(h.place, best.place) {
-			continue
-		}
-		if s.Filter == nil {
-			return h, true
-		}
-		if s.Filter(x.lanes.at(uint32(h.lane)).tags) {
-			best, ok = h, true
-		}
+// bestInHeap finds the first lane that the filter accepts from place i of a heap down, if it comes
+// before the best so far. What is below a lane comes after it.
+func (x *Index) bestInHeap(heap []laneHead, i int, s *Selection, best *laneHead) {
+	if i >= len(heap) || best.lane != 0 && !s.End.earlier(heap[i].place, best.place) {
+		return
 	}
-	return best, ok
+	if x.accepts(heap[i].lane, s) {
+		*best = heap[i]
+		return
+	}
+	x.bestInHeap(heap, 2*i+1, s, best)
+	x.bestInHeap(heap, 2*i+2, s, best)
+}
+
+// accepts reports whether the filter accepts a lane.
+func (x *Index) accepts(lane LaneID, s *Selection) bool {
+	return s.Filter == nil || s.Filter(x.lanes.at(uint32(lane)).tags)
 }
