@@ -23,8 +23,6 @@ func loadOf(packets []index.Packet) (l load) {
 
 // admit says whether a queue takes what comes from a client: ErrQueueClosed, ErrPaused, ErrInUse,
 // ErrFull. Nothing has changed then. Every call that adds packets to a queue asks first.
-func (tx *Tx) admit(q *queue, l load) error { return nil }
-
-// As says who makes the calls that follow, until the run of calls ends: the role of a queue's only
-// producer or consumer is a client's.
-func (tx *Tx) As(c *Consumer) { tx.caller = c }
+func (tx *Tx) admit(q *queue, l load) error {
+	return tx.gateIn(q, l)
+}

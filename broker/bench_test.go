@@ -18,6 +18,7 @@ func (discard) Finish()                                              {}
 func (discard) WaitEnded()                                           {}
 func (discard) Flush()                                               {}
 func (discard) UnwrittenBytes() int64                                { return 0 }
+func (discard) Address() string                                      { return "" }
 
 // benchBroker is a broker without a disk.
 func benchBroker(b *testing.B) *broker.Broker {

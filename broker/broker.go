@@ -32,6 +32,9 @@
 //	claim.go     claims: a consumer gets packets for a while
 //	return.go    claims end without success: packets come back, or die
 //	workers.go   who claims from a queue
+//	admit.go     whether a queue takes what comes
+//	gate.go      queues that are paused or closed
+//	role.go      who is the only producer or consumer of a queue
 //	detail.go    what a reply says of a packet besides its record
 //	settings.go  what a queue does with packets that are claimed
 //	counters.go  what queues have done
@@ -121,8 +124,9 @@ func (o *Options) clocks() func() (now, steady int64) {
 //  1. Index and keys are the state of the store after all batches up to and including the open one,
 //     but for what the sweeper (sweep.go, leftovers.go) has still to delete.
 //  2. No queue has both a packet and somebody in line who can take it, a subscriber or a waiter,
-//     unless the open batch had no room or the broker refused deliveries (refusesDelivery). Then
-//     the queue is in deferredQueues or the subscriber in deferredConsumers.
+//     unless it is paused out, the open batch had no room or the broker refused deliveries
+//     (refusesDelivery). In the last two cases the queue is in deferredQueues or the subscriber in
+//     deferredConsumers.
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {
 	store      Store
@@ -140,9 +144,10 @@ type Broker struct {
 	leftovers         []*index.Key // see leftovers.go
 	orphans           []recovery.Orphan
 	workers           workers
-	counted           []*queue      // whose counters are to be saved, see counters.go
-	countersAt        int64         // when, on the steady clock
-	flush             storage.Flush // that is being carried out
+	clients           map[string]*client // those with a name, see role.go
+	counted           []*queue           // whose counters are to be saved, see counters.go
+	countersAt        int64              // when, on the steady clock
+	flush             storage.Flush      // that is being carried out
 	watches           watches
 	marks             storage.Marks
 	cache             *cache
@@ -202,6 +207,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		orphans:    state.Orphans,
 		flush:      store.Flush(),
 		watches:    make(watches),
+		clients:    make(map[string]*client),
 		marks:      state.Marks,
 		settledKey: state.Marks.LastKey,
 		cache:      newCache(o.Cache),

@@ -35,7 +35,7 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return ErrStopped
 	}
-	q, err := b.findQueue(name)
+	q, err := tx.giver(name)
 	if err != nil {
 		return err
 	}

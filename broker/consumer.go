@@ -27,6 +27,8 @@ type Receiver interface {
 	WaitEnded()
 	// UnwrittenBytes is how many bytes are appended and have not left yet. Any goroutine may ask.
 	UnwrittenBytes() int64
+	// Address is where the client is. It is asked of a client without a name that has a role.
+	Address() string
 }
 
 // Consumer is one receiver as the broker sees it. Broker.mu guards its fields unless they say
@@ -41,6 +43,7 @@ type Consumer struct {
 	sub          index.SubscriberID // 0 until it first subscribes or is ready
 	queues       int                // subscriptions
 	detached     bool
+	client       *client  // nil: it has no name and no role, see role.go
 	watched      []string // names, see watch.go
 	watchedBytes int      // of them
 	watchBroken  bool     // one of them was changed
@@ -117,6 +120,9 @@ func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := tx.useRole(q, consumerRole); err != nil {
+		return err
+	}
 	if b.dispatch.Subscribe(b.subscriber(c), q.ix) {
 		c.queues++
 		q.subscribers++
@@ -167,6 +173,7 @@ func (tx *Tx) Detach(c *Consumer) (queued bool) {
 	}
 	b.unsubscribeAll(c)
 	tx.Unwatch(c)
+	b.leaveClient(c)
 	if c.queuedReplies.Load() == 0 {
 		return false
 	}

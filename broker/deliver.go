@@ -17,14 +17,15 @@ import (
 //	  the consumer that waits longest                     consumer
 //	  (again while both are there)                        (again while it has readiness)
 //
-// Both end early in two cases. A consumer with too much outstanding is paused: it leaves the wait
-// lists of all its queues until Resume. And where a delivery cannot be made now (refusesDelivery,
-// or the open batch is full) the queue or the consumer is deferred: deliverDeferred tries again
-// when a fresh batch is opened, when the disk has space again, and when an Atomic ends.
+// A queue that is paused out (gate.go) keeps its packets. Both sides end early in two cases. A
+// consumer with too much outstanding is paused: it leaves the wait lists of all its queues until
+// Resume. And where a delivery cannot be made now (refusesDelivery, or the open batch is full) the
+// queue or the consumer is deferred: deliverDeferred tries again when a fresh batch is opened, when
+// the disk has space again, and when an Atomic ends.
 
 // deliverQueue gives packets of q to the subscribers that wait for them, the longest waiting first.
 func (b *Broker) deliverQueue(q *queue) {
-	for q.subscribers > 0 {
+	for q.subscribers > 0 && q.gives() {
 		s, ok := b.nextSubscriber(q)
 		if !ok {
 			return
@@ -84,9 +85,13 @@ func (b *Broker) bestQueue(c *Consumer) *queue {
 	var best index.Packet
 	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
 	for _, id := range b.ids {
+		q := b.queues.of(id)
+		if !q.gives() {
+			continue
+		}
 		p, ok := b.ix.Best(id, b.selection(c.delivery))
 		if !ok {
-			b.logWide(b.queues.of(id), c.delivery)
+			b.logWide(q, c.delivery)
 			continue
 		}
 		if best.ID == 0 || p.Priority < best.Priority ||

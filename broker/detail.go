@@ -45,6 +45,7 @@ type Detail struct {
 	Consumer              string // of the last claim
 	Origin                string // the queue where it died and was moved from
 	Behind                int    // of Show: how many packets a claim takes before it; -1: it is not in line
+	Paused                bool   // of Show: the queue gives nothing now
 	// Reason says why it came back or died the last time, and Progress how far its consumer has come:
 	// a percent in the first byte, and text. Nil if nothing was said. Valid during the call only.
 	Reason, Progress []byte

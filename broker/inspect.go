@@ -116,7 +116,8 @@ func (tx *Tx) Show(c *Consumer, name []byte, id ID, tag Tag) (ok bool, err error
 	if err := tx.show(c, q, tag); err != nil || !ok {
 		return false, err
 	}
-	b.open.details[len(b.open.details)-1].Behind = b.ix.Before(p.ID)
+	d := &b.open.details[len(b.open.details)-1]
+	d.Behind, d.Paused = b.ix.Before(p.ID), !q.gives()
 	return true, nil
 }
 
@@ -137,6 +138,8 @@ type QueueStats struct {
 	Ready, Hidden, Delayed, Claimed, Dead, Done int // packets by state; Hidden are ready ones of priority 0
 	Bytes                                       int64
 	Bands                                       []Band
+	// The only client that pushes, and the only one that takes; nil if the queue gives no such role.
+	Producer, Consumer *string
 	Counters
 }
 
@@ -153,7 +156,7 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 	n := b.ix.Counts(q.ix)
 	s = QueueStats{
 		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done,
-		Bytes: n.Bytes, Counters: q.counters,
+		Bytes: n.Bytes, Counters: q.counters, Producer: q.holder(producerRole), Consumer: q.holder(consumerRole),
 	}
 	for i, from := range bandStarts {
 		to := uint32(math.MaxUint32)

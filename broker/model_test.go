@@ -25,6 +25,7 @@ type inbox struct {
 	got       [][]string // payloads of each reply or delivery
 	finished  bool
 	unwritten int64
+	address   string
 	flushed   chan struct{} // gets a token at each Flush, if not nil
 }
 
@@ -41,6 +42,7 @@ func (r *inbox) Reply(data []byte) { r.got = append(r.got, []string{string(data)
 func (r *inbox) Finish()               { r.finished = true }
 func (r *inbox) WaitEnded()            {}
 func (r *inbox) UnwrittenBytes() int64 { return r.unwritten }
+func (r *inbox) Address() string       { return r.address }
 
 func (r *inbox) Flush() {
 	if r.flushed != nil {

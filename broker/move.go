@@ -138,12 +138,15 @@ func (b *Broker) key(p index.Packet) []byte {
 // a record of the element's size and a delete.
 func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd End, tag Tag) (ok bool, err error) {
 	b := tx.b
-	q, length, err := b.findList(from)
-	if err != nil || length == 0 {
+	q, err := tx.giver(from)
+	if q == nil || err != nil {
 		return false, err
 	}
 	selection := index.Selection{End: fromEnd}
-	p, _ := b.ix.Best(q.ix, selection)
+	p, ok := b.ix.Best(q.ix, selection)
+	if !ok {
+		return false, nil
+	}
 	if err := tx.useReply(weight(p)); err != nil {
 		return false, err
 	}

@@ -117,6 +117,13 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	if err := b.checkNewName(k, to); err != nil {
 		return false, err
 	}
+	if other := b.queues.find(to); q != nil && other != nil && exclusive(q.settings, consumerRole) {
+		only, err := b.onlyConsumer(q, other)
+		if err != nil {
+			return false, err
+		}
+		q.hold(consumerRole, only)
+	}
 	room := Room{Records: 1, Bytes: len(to)}
 	if q != nil {
 		room.Records++ // of an empty queue with that name

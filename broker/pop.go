@@ -34,7 +34,7 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return ErrStopped
 	}
-	q, err := b.findQueue(name)
+	q, err := tx.giver(name)
 	if err != nil {
 		return err
 	}

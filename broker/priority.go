@@ -109,8 +109,12 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return dst, false, ErrStopped
 	}
-	q, best, key, err := b.bestKey(name, end, dst)
+	q, err := tx.giver(name)
 	if q == nil || err != nil {
+		return dst, false, err
+	}
+	best, key, ok, err := b.bestKey(q, end, dst)
+	if !ok || err != nil {
 		return dst, false, err
 	}
 	if accept != nil {
@@ -139,8 +143,12 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 	if err := tx.begin(Room{}); err != nil {
 		return dst, false, err
 	}
-	q, _, key, err := tx.b.bestKey(name, end, dst)
-	return key, q != nil, err
+	q, err := tx.b.findQueue(name)
+	if q == nil || err != nil {
+		return dst, false, err
+	}
+	_, key, ok, err = tx.b.bestKey(q, end, dst)
+	return key, ok, err
 }
 
 // PriorityOf returns the priority of the packet with a key; ok is false if the queue has no packet
@@ -160,19 +168,14 @@ func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error)
 	return p.Priority, n == 1, nil
 }
 
-// bestKey returns the packet that the queue selects, and appends its key to dst. The queue is nil
-// if none is selectable.
-func (b *Broker) bestKey(name []byte, end End, dst []byte) (q *queue, best index.Packet, key []byte, err error) {
-	q, err = b.findQueue(name)
-	if q == nil || err != nil {
-		return nil, best, dst, err
-	}
-	best, ok := b.ix.Best(q.ix, index.Selection{End: end})
-	if !ok {
-		return nil, best, dst, nil
+// bestKey returns the packet that the queue selects, and appends its key to dst. ok is false if it
+// selects none.
+func (b *Broker) bestKey(q *queue, end End, dst []byte) (best index.Packet, key []byte, ok bool, err error) {
+	if best, ok = b.ix.Best(q.ix, index.Selection{End: end}); !ok {
+		return best, dst, false, nil
 	}
 	if key, ok = b.ix.Key(best.ID, dst); !ok {
-		return nil, best, dst, ErrNoKey
+		return best, dst, false, ErrNoKey
 	}
-	return q, best, key, nil
+	return best, key, true, nil
 }

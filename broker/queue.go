@@ -27,6 +27,7 @@ type queue struct {
 	settings *Settings // nil: the defaults, and the queue ends when it is empty
 	counters Counters
 	counted  bool               // listed in Broker.counted
+	roles    [2]*client         // see role.go
 	workers  map[string]*worker // see workers.go
 	pruneAt  int                // how many of them there are when they are pruned
 }
@@ -57,6 +58,7 @@ func (t *queueTable) load(restored []recovery.Queue) {
 // setSettings gives a queue settings, nil for none.
 func (t *queueTable) setSettings(q *queue, s *Settings) {
 	q.settings = s
+	q.endRoles()
 	if s == nil {
 		delete(t.lasting, q.id)
 		return

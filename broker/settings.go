@@ -65,10 +65,19 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	if err != nil {
 		return err
 	}
+	var only *client
+	if s.ExclusiveConsumer {
+		if only, err = b.onlyConsumer(q, q); err != nil {
+			b.markEmpty(q)
+			return err
+		}
+	}
 	b.queues.setSettings(q, s.Clone())
+	q.hold(consumerRole, only)
 	q.stale = true
 	b.define(q)
 	b.touch(q)
+	b.deliverQueue(q) // it may have been paused
 	return nil
 }
 

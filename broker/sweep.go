@@ -45,7 +45,7 @@ func (b *Broker) dropQueue(q *queue) {
 
 // supersede drops the queue and returns a new one of its name, with its settings.
 func (b *Broker) supersede(q *queue) (fresh *queue) {
-	expiry, settings := b.keys.QueueExpiry(q.ix), q.settings
+	expiry, settings, roles := b.keys.QueueExpiry(q.ix), q.settings, q.roles
 	b.drop(q)
 	fresh = b.addQueue(q.name)
 	b.keys.SetQueueExpiry(fresh.ix, expiry)
@@ -53,6 +53,9 @@ func (b *Broker) supersede(q *queue) (fresh *queue) {
 	if settings != nil {
 		b.queues.setSettings(fresh, settings)
 		b.define(fresh)
+	}
+	for r, k := range roles {
+		fresh.hold(role(r), k)
 	}
 	b.transfer(q, fresh)
 	return fresh

@@ -35,6 +35,9 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, queues [][]byte, room Room, until int6
 	}
 	for _, name := range queues {
 		q, err := b.makeQueue(name)
+		if err == nil {
+			err = tx.useRole(q, consumerRole)
+		}
 		if err != nil {
 			b.unsubscribeAll(c)
 			return err
@@ -94,10 +97,11 @@ func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
 	}
 	w := c.waiter
 	b.endWait(c)
-	tx := &b.tx
+	tx, caller := &b.tx, b.tx.caller
+	tx.As(c)
 	tx.atomic, tx.left, tx.reply = true, room, MaxAtomicReply
 	w.Ready(tx, []byte(q.name))
-	tx.atomic = false
+	tx.atomic, tx.caller = false, caller
 	return true
 }
 

@@ -225,6 +225,20 @@ func (d *Dispatch) Queues(s SubscriberID, dst []QueueID) []QueueID {
 	return dst
 }
 
+// Subscribers appends the subscribers of a queue to dst: first those that can take a delivery.
+func (d *Dispatch) Subscribers(q QueueID, dst []SubscriberID) []SubscriberID {
+	w := d.waitLists[q]
+	if w == nil {
+		return dst
+	}
+	for _, l := range [3]*list{&w.narrow, &w.wide, &w.idle} {
+		for id := l.first; id != 0; id = d.subscriptions.at(id).listNext {
+			dst = append(dst, d.subscriptions.at(id).subscriber)
+		}
+	}
+	return dst
+}
+
 func (d *Dispatch) subscriber(s SubscriberID) *subscriber {
 	if !d.subscribers.has(uint32(s)) {
 		return nil

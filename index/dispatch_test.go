@@ -143,6 +143,16 @@ func (m *dispatchModel) Resume(t *rapid.T) {
 	m.change(s, func() { s.paused = false })
 }
 
+// subscribers is how many subscribers a queue has.
+func (m *dispatchModel) subscribers(q QueueID) (n int) {
+	for _, s := range m.held {
+		if _, ok := s.since[q]; ok {
+			n++
+		}
+	}
+	return n
+}
+
 // verify compares all that can be asked without changing anything.
 func (m *dispatchModel) verify(t *rapid.T) {
 	for q := QueueID(1); q <= 3; q++ {
@@ -159,6 +169,10 @@ func (m *dispatchModel) verify(t *rapid.T) {
 			if got, ok := m.d.Waiting(q, wide); got != want || ok != (want != 0) {
 				t.Fatalf("Waiting(%d, %v) = %d %v, want %d", q, wide, got, ok, want)
 			}
+		}
+		all := m.d.Subscribers(q, nil)
+		if n := len(all); n != m.subscribers(q) || n != len(slices.Compact(slices.Sorted(slices.Values(all)))) {
+			t.Fatalf("Subscribers(%d) = %v, want %d", q, all, m.subscribers(q))
 		}
 		if _, got := m.d.waitLists[q]; got != subscribed {
 			t.Fatalf("queue %d has a wait list: %v", q, got)

@@ -56,6 +56,7 @@ func (p *Peer) OutstandingBytes() int64 { return p.consumer.QueuedBytes() + p.ou
 func (p *Peer) serve(buf []byte) (n int, stop Stop, err error) {
 	err = p.broker.Do(func(tx *broker.Tx) error {
 		var err error
+		tx.As(p.consumer)
 		n, stop, err = p.session.Serve(tx, buf)
 		return err
 	})
@@ -119,6 +120,9 @@ func (p *Peer) WaitEnded() { p.wake() }
 
 // UnwrittenBytes implements broker.Receiver.
 func (p *Peer) UnwrittenBytes() int64 { return p.out.unwrittenBytes() }
+
+// Address implements broker.Receiver.
+func (p *Peer) Address() string { return p.Remote().String() }
 
 // resume asks for deliveries again once a slow peer has caught up.
 func (p *Peer) resume() {

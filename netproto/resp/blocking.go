@@ -55,7 +55,7 @@ type popWaiter struct {
 
 // Ready implements broker.Waiter.
 func (w *popWaiter) Ready(tx *broker.Tx, queue []byte) {
-	n, err := tx.Len(queue)
+	n, err := tx.Available(queue)
 	if err == nil {
 		err = w.s.popNamed(tx, queue, w.end, w.count, n)
 	}

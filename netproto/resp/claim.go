@@ -87,7 +87,7 @@ func (t *take) check(tx *broker.Tx) error {
 // one it returns no queue.
 func (t *take) first(tx *broker.Tx) (queue []byte, n int, err error) {
 	for _, name := range t.queues {
-		if n, err := tx.Len(name); n > 0 || err != nil {
+		if n, err := tx.Available(name); n > 0 || err != nil {
 			return name, n, err
 		}
 	}

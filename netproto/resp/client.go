@@ -55,15 +55,15 @@ func clientGetName(s *session, _ *broker.Tx, _ [][]byte) error {
 	return nil
 }
 
-func clientSetName(s *session, _ *broker.Tx, args [][]byte) error {
-	if s.setName(args[2]) {
+func clientSetName(s *session, tx *broker.Tx, args [][]byte) error {
+	if s.setName(tx, args[2]) {
 		s.ok()
 	}
 	return nil
 }
 
 // setName names the connection, or replies why it cannot.
-func (s *session) setName(name []byte) bool {
+func (s *session) setName(tx *broker.Tx, name []byte) bool {
 	ok := isLabel(name)
 	if !ok {
 		s.error("ERR Client names cannot contain spaces, newlines or special characters.")
@@ -74,6 +74,7 @@ func (s *session) setName(name []byte) bool {
 		return false
 	}
 	s.client.name = string(name)
+	tx.SetName(s.consumer, s.client.name)
 	return true
 }
 

@@ -61,7 +61,7 @@ func auth(s *session, _ *broker.Tx, args [][]byte) error {
 	return nil
 }
 
-func hello(s *session, _ *broker.Tx, args [][]byte) error {
+func hello(s *session, tx *broker.Tx, args [][]byte) error {
 	resp3 := s.resp3
 	if len(args) > 1 {
 		version, ok := parseInt(args[1])
@@ -85,7 +85,7 @@ func hello(s *session, _ *broker.Tx, args [][]byte) error {
 			}
 			i += 2
 		case is(args[i], "setname") && left >= 1:
-			if !s.setName(args[i+1]) {
+			if !s.setName(tx, args[i+1]) {
 				return nil
 			}
 			i++
@@ -163,6 +163,7 @@ func reset(s *session, tx *broker.Tx, _ [][]byte) error {
 	s.clear(tx)
 	s.resp3, s.quiet = false, false
 	s.client.name, s.client.replyOff = "", false
+	tx.SetName(s.consumer, "")
 	s.authorize(s.protocol.config.Password == "")
 	s.simple("RESET")
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -139,6 +140,12 @@ func (s *session) figures(list []figure) {
 	}
 }
 
+// holder is the client that alone has a role of a queue.
+type holder struct {
+	role   string
+	client *string // nil: the queue gives no such role
+}
+
 func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	q, ok, err := tx.QueueStats(args[1])
 	switch {
@@ -153,8 +160,18 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 		{"pushed", int64(q.Pushed)}, {"popped", int64(q.Popped)}, {"acked", int64(q.Acked)},
 		{"nacked", int64(q.Nacked)}, {"expired", int64(q.Expired)}, {"died", int64(q.Counters.Dead)},
 	}
-	s.mapHeader(len(list) + 2)
+	roles := []holder{{"producer", q.Producer}, {"consumer", q.Consumer}}
+	roles = slices.DeleteFunc(roles, func(h holder) bool { return h.client == nil })
+	s.mapHeader(len(list) + len(roles) + 2)
 	s.figures(list)
+	for _, h := range roles {
+		s.bulkString(h.role)
+		if *h.client == "" {
+			s.null()
+		} else {
+			s.bulkString(*h.client)
+		}
+	}
 	s.bulkString("priorities")
 	s.array(len(q.Bands))
 	for _, b := range q.Bands {

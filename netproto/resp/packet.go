@@ -127,6 +127,8 @@ func why(p *broker.Packet, d *broker.Detail) string {
 	switch {
 	case d.Priority == 0:
 		return "of priority 0: it is delivered only together with another packet of its key"
+	case d.Paused:
+		return "the queue is paused: it gives nothing until pause-out is off"
 	case d.Behind > 0:
 		return fmt.Sprintf("behind %s", counted(d.Behind, "other packet"))
 	}

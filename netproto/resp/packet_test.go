@@ -138,6 +138,7 @@ func TestWhySaysInASentenceWhyAPacketIsNotDelivered(t *testing.T) {
 		`done: "w" acknowledged it; it stays until 2023-11-14T22:13:50.000Z`:          {p: broker.Packet{Expiry: end}, d: broker.Detail{State: broker.Done, Consumer: "w"}},
 		"of priority 0: it is delivered only together with another packet of its key": {d: broker.Detail{State: broker.Ready, Behind: -1}},
 		"behind 1 other packet":                                                       {d: broker.Detail{State: broker.Ready, Priority: 1, Behind: 1}},
+		"the queue is paused: it gives nothing until pause-out is off":                {d: broker.Detail{State: broker.Ready, Priority: 1, Paused: true}},
 		"behind 12 other packets":                                                     {d: broker.Detail{State: broker.Ready, Priority: 1, Behind: 12}},
 		"next in line":                                                                {d: broker.Detail{State: broker.Ready, Priority: 1}},
 	} {

@@ -1,0 +1,157 @@
+package broker
+
+import "fmt"
+
+// A queue with exclusive-producer or exclusive-consumer has one client that pushes or takes: the
+// first one that does so. A client is all connections of one name, or one connection without a
+// name. Its roles end with its last connection. They are not on disk.
+
+type role uint8
+
+const (
+	producerRole role = iota
+	consumerRole
+)
+
+func (r role) String() string {
+	if r == producerRole {
+		return "producer"
+	}
+	return "consumer"
+}
+
+// exclusive says that settings give a role to one client.
+func exclusive(s *Settings, r role) bool {
+	switch {
+	case s == nil:
+		return false
+	case r == producerRole:
+		return s.ExclusiveProducer
+	}
+	return s.ExclusiveConsumer
+}
+
+// client is who has roles.
+type client struct {
+	name        string // or the address of the connection that has no name
+	connections int
+	holds       map[holding]struct{}
+}
+
+// holding is one role of one queue.
+type holding struct {
+	q    *queue
+	role role
+}
+
+// As says who makes the calls that follow, until the run of calls ends: the role of a queue's only
+// producer or consumer is a client's.
+func (tx *Tx) As(c *Consumer) { tx.caller = c }
+
+// SetName gives a connection a name, or none. It leaves the roles of its old name to the other
+// connections that have that.
+func (tx *Tx) SetName(c *Consumer, name string) {
+	b := tx.b
+	var k *client
+	if name != "" {
+		if k = b.clients[name]; k == nil {
+			k = &client{name: name}
+			b.clients[name] = k
+		}
+		k.connections++
+	}
+	b.leaveClient(c)
+	c.client = k
+}
+
+// clientOf returns the client that a connection belongs to.
+func (b *Broker) clientOf(c *Consumer) *client {
+	if c.client == nil {
+		c.client = &client{name: c.to.Address(), connections: 1}
+	}
+	return c.client
+}
+
+// leaveClient takes a connection from its client, whose roles end with the last one.
+func (b *Broker) leaveClient(c *Consumer) {
+	k := c.client
+	if k == nil {
+		return
+	}
+	c.client = nil
+	if k.connections--; k.connections > 0 {
+		return
+	}
+	for h := range k.holds {
+		h.q.roles[h.role] = nil
+	}
+	if b.clients[k.name] == k { // not of one without a name
+		delete(b.clients, k.name)
+	}
+}
+
+// hold gives a client, which may be none, a role that no other has.
+func (q *queue) hold(r role, k *client) {
+	if k == nil {
+		return
+	}
+	if k.holds == nil {
+		k.holds = make(map[holding]struct{})
+	}
+	k.holds[holding{q, r}] = struct{}{}
+	q.roles[r] = k
+}
+
+// endRoles takes the roles back that the queue's settings give to nobody.
+func (q *queue) endRoles() {
+	for r, k := range q.roles {
+		if k != nil && !exclusive(q.settings, role(r)) {
+			delete(k.holds, holding{q, role(r)})
+			q.roles[r] = nil
+		}
+	}
+}
+
+// useRole makes sure that the caller has a role of a queue, which it gets if nobody has it.
+// ErrInUse names the client that has it.
+func (tx *Tx) useRole(q *queue, r role) error {
+	if !exclusive(q.settings, r) || tx.caller == nil {
+		return nil
+	}
+	k, holder := tx.b.clientOf(tx.caller), q.roles[r]
+	switch holder {
+	case k:
+	case nil:
+		q.hold(r, k)
+	default:
+		return fmt.Errorf("%w: %q is its only %s", ErrInUse, holder.name, r)
+	}
+	return nil
+}
+
+// onlyConsumer returns the client that may be the only consumer of a queue, nil if anybody may: the
+// one that has the role, and all who subscribe to other or wait for it. ErrInUse if they are
+// several.
+func (b *Broker) onlyConsumer(q, other *queue) (*client, error) {
+	only := q.roles[consumerRole]
+	for _, s := range b.dispatch.Subscribers(other.ix, nil) {
+		k := b.clientOf(b.consumer(s))
+		if only != nil && only != k {
+			return nil, fmt.Errorf("%w: %q and %q wait for packets, so none can be the only consumer", ErrInUse, only.name, k.name)
+		}
+		only = k
+	}
+	return only, nil
+}
+
+// holder is the name of the client that has a role of a queue, none if nobody has it. It is nil if
+// the queue gives no such role.
+func (q *queue) holder(r role) *string {
+	if !exclusive(q.settings, r) {
+		return nil
+	}
+	if k := q.roles[r]; k != nil {
+		return &k.name
+	}
+	return new(string)
+}
