@@ -1,5 +1,7 @@
 package index
 
+import "iter"
+
 // aside is the packets of a queue that cannot be selected, in a tree for each state; those that are
 // Ready have priority 0. It exists while there is one.
 type aside struct {
@@ -49,34 +51,77 @@ type Place struct {
 // oldest first: at most n, and only those behind a place; the zero Place is before all. Ready lists
 // those of priority 0, too. O(lanes + n log n).
 func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Packet {
-	if !x.hasQueue(q) || s < Ready || s > Done {
+	if n <= 0 {
 		return dst
 	}
-	from := place{after.Priority, after.Seq}
-	if from != (place{}) {
-		if from = from.plusOne(); from == (place{}) {
-			return dst
+	for p := range x.Each(q, s, after, nil) {
+		dst = append(dst, p)
+		if n--; n == 0 {
+			break
 		}
 	}
-	open := openWalks{end: Oldest}
+	return dst
+}
+
+// Each gives the packets that List appends, all of them, and with each whether a filter takes it.
+// Selectable ones that it does not take are left out: they cost nothing. It is valid until the index
+// changes.
+func (x *Index) Each(q QueueID, s State, after Place, f Filter) iter.Seq2[Packet, bool] {
+	return func(yield func(Packet, bool) bool) {
+		if !x.hasQueue(q) || s < Ready || s > Done {
+			return
+		}
+		takes := x.oncePerLane(f)
+		open := x.openBehind(x.queues.at(uint32(q)), s, after, takes)
+		for len(open.heap) > 0 {
+			_, id := open.heap[0].walk.at()
+			e := x.entries.at(id)
+			if !yield(x.packet(id, e), takes(e.lane)) {
+				return
+			}
+			open.next()
+		}
+	}
+}
+
+// oncePerLane asks a filter once a lane, however often it is called.
+func (x *Index) oncePerLane(f Filter) func(LaneID) bool {
+	if f == nil {
+		return func(LaneID) bool { return true }
+	}
+	answers := make(map[LaneID]bool)
+	return func(id LaneID) bool {
+		takes, asked := answers[id]
+		if !asked {
+			takes = f(x.lanes.at(uint32(id)).tags)
+			answers[id] = takes
+		}
+		return takes
+	}
+}
+
+// openBehind opens the trees that hold the packets of a queue in one state, behind a place.
+func (x *Index) openBehind(u *queue, s State, after Place, takes func(LaneID) bool) openWalks {
+	open, from := openWalks{end: Oldest}, place{after.Priority, after.Seq}
+	if from != (place{}) {
+		if from = from.plusOne(); from == (place{}) { // nothing is behind the last place
+			return open
+		}
+	}
 	add := func(t *tree) {
 		if w := x.forest.walkFrom(t, from); !w.done() {
 			open.add(laneWalk{walk: w, at: w.place()})
 		}
 	}
-	u := x.queues.at(uint32(q))
 	if u.aside != 0 {
 		add(x.asides.at(u.aside).tree(s))
 	}
 	if s == Ready {
-		for t := range x.trees(u, false) {
-			add(t)
+		for id := range x.openLanes(u, false) {
+			if takes(id) {
+				add(&x.lanes.at(uint32(id)).tree)
+			}
 		}
 	}
-	for ; n > 0 && len(open.heap) > 0; n-- {
-		_, id := open.heap[0].walk.at()
-		dst = append(dst, x.packet(id, x.entries.at(id)))
-		open.next()
-	}
-	return dst
+	return open
 }

@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 	"sort"
 	"testing"
@@ -403,6 +404,21 @@ func (m *indexModel) List(t *rapid.T) {
 	before := Packet{ID: 77}
 	if got := m.x.List(q, s, after, n, []Packet{before}); got[0] != before || !slices.Equal(got[1:], want) {
 		t.Fatalf("List of %v after %v gave %+v, want %+v", s, after, got[1:], want)
+	}
+}
+
+// Each gives all packets in one state but those that could be selected if the filter took them.
+func (m *indexModel) Each(t *rapid.T) {
+	q, s, f := m.queue(t), State(rapid.IntRange(1, 5).Draw(t, "state")), drawFilter(t)
+	want := make(map[Packet]bool)
+	for _, p := range m.held {
+		if takes := f == nil || f(p.tags); p.Queue == q && p.State == s && (takes || s != Ready || p.Priority == 0) {
+			want[p.Packet] = takes
+		}
+	}
+	got := maps.Collect(m.x.Each(q, s, Place{}, f))
+	if !maps.Equal(got, want) {
+		t.Fatalf("Each gave %+v, want %+v", got, want)
 	}
 }
 

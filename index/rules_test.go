@@ -476,6 +476,24 @@ func TestAFilterIsNotAskedForLanesThatComeAfterTheBest(t *testing.T) {
 	}
 }
 
+func TestAFilterIsAskedOnceALaneAlsoOfPacketsThatCannotBeSelected(t *testing.T) {
+	x := New()
+	q := x.AddQueue()
+	for i := range uint64(300) {
+		x.Push(Entry{Queue: q, Tags: fmt.Append(nil, "lane ", i%3), Priority: 1, Seq: i, State: Dead}, 0)
+	}
+	asked, taken := 0, 0
+	for p, takes := range x.Each(q, Dead, Place{}, func(tags string) bool { asked++; return tags == "lane 2" }) {
+		if takes != (p.Seq%3 == 2) {
+			t.Errorf("packet %d is taken: %v", p.Seq, takes)
+		}
+		taken++
+	}
+	if asked != 3 || taken != 300 {
+		t.Errorf("of %d packets in 3 lanes the filter was asked %d times", taken, asked)
+	}
+}
+
 // What a peak took is given back when the index is empty, and steady use allocates nothing.
 func TestMemoryFollowsUse(t *testing.T) {
 	const n = 200_000
