@@ -36,7 +36,7 @@
 //	gate.go      queues that are paused or closed
 //	role.go      who is the only producer or consumer of a queue
 //	detail.go    what a reply says of a packet besides its record
-//	settings.go  what a queue does with packets that are claimed
+//	settings.go  what a queue does with packets that come, and with those that are claimed
 //	counters.go  what queues have done
 //	inspect.go   what queues hold, and who works on them
 //	bulk.go      many packets change, in slices

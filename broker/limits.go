@@ -49,10 +49,12 @@ const (
 	MaxLanes = 10_000
 	// MaxTerms bounds the terms of a filter.
 	MaxTerms = 64
-	// MaxOrders bounds the tags whose values a queue declares, and MaxOrderBytes the bytes of those
-	// tags and values together: each write of the queue's counters has them.
-	MaxOrders     = 16
-	MaxOrderBytes = 16 << 10
+	// MaxOrders bounds the tags whose values a queue declares.
+	MaxOrders = storage.MaxOrders
+	// MaxOrderBytes bounds the bytes of those tags and values together.
+	MaxOrderBytes = storage.MaxOrderBytes
+	// MaxBound bounds the bounds of a queue: JSON has no larger number.
+	MaxBound = 1 << 53
 	// MaxUnique bounds the bytes of the id of a unique push.
 	MaxUnique = 255
 

@@ -10,6 +10,22 @@ import (
 // Settings are what a queue does with packets that come and with those that are claimed.
 type Settings = storage.Settings
 
+// Order is the values of a tag from the lowest to the highest.
+type Order = storage.Order
+
+// CheckOrders says what was expected of the orders of a queue, if no queue can have these.
+func CheckOrders(orders []Order) error { return storage.CheckOrders(orders) }
+
+// Full is what becomes of a push to a queue that holds as much as its bound allows.
+type Full = storage.Full
+
+// What becomes of such a push: it is refused, it waits, or the worst packets go.
+const (
+	FullReject = storage.FullReject
+	FullBlock  = storage.FullBlock
+	FullDrop   = storage.FullDrop
+)
+
 // Counters are what a queue has done since it was made.
 type Counters = storage.Counters
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"

@@ -13,6 +13,10 @@ const (
 	MaxQueues = 1 << 20
 	// MaxNameBytes bounds the bytes of all queue names together.
 	MaxNameBytes = 256 << 20
+	// MaxOrders bounds the tags whose values a queue declares, and MaxOrderBytes the bytes of those
+	// tags and values together: each write of the queue's counters has them.
+	MaxOrders     = 16
+	MaxOrderBytes = 16 << 10
 )
 
 // DeleteEntries is the most entries that the delete of a packet brings: its record, its payload,

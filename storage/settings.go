@@ -41,12 +41,6 @@ const (
 	FullDrop               // the worst packets go, which may be the new ones
 )
 
-// Order is the values of a tag from the lowest to the highest (zkmq document, OrderedEnum).
-type Order struct {
-	Tag    string
-	Values []string
-}
-
 // Counters are what a queue has done since it was made. They do not run backwards over a restart
 // but by what was counted in the second before a kill.
 type Counters struct {
@@ -163,39 +157,6 @@ func (s *Settings) decode(field uint64, d *msgpack.Decoder) (err error) {
 		*s.switches()[field-fieldExclusiveProducer], err = d.DecodeBool()
 	}
 	return err
-}
-
-func encodeOrders(e *msgpack.Encoder, orders []Order) error {
-	err := e.EncodeMapLen(len(orders))
-	for _, o := range orders {
-		err = errors.Join(err, e.EncodeString(o.Tag), e.EncodeArrayLen(len(o.Values)))
-		for _, v := range o.Values {
-			err = errors.Join(err, e.EncodeString(v))
-		}
-	}
-	return err
-}
-
-func decodeOrders(d *msgpack.Decoder) (orders []Order, err error) {
-	n, err := d.DecodeMapLen()
-	for ; err == nil && n > 0; n-- {
-		var o Order
-		if o.Tag, err = d.DecodeString(); err == nil {
-			o.Values, err = decodeStrings(d)
-		}
-		orders = append(orders, o)
-	}
-	return orders, err
-}
-
-func decodeStrings(d *msgpack.Decoder) (values []string, err error) {
-	n, err := d.DecodeArrayLen()
-	for ; err == nil && n > 0; n-- {
-		var v string
-		v, err = d.DecodeString()
-		values = append(values, v)
-	}
-	return values, err
 }
 
 // all returns the counters of the field that has six, in its order.

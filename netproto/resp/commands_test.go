@@ -56,6 +56,28 @@ func TestEachCommandHasOneRowInTheDocument(t *testing.T) {
 	}
 }
 
+func TestEachSettingHasARowWithItsDefault(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q lease 30000", "+OK\r\n")
+	got := c.pairs("QGET", "q")
+	_, table, _ := strings.Cut(document, "| setting | default | says |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, row := range strings.Split(table, "\n")[1:] {
+		cells := strings.Split(row, " | ")
+		defaults := strings.Split(cells[1], ", ")
+		for i, name := range strings.Split(strings.Trim(cells[0], "| "), ", ") {
+			name = strings.Trim(name, "`")
+			if value, ok := got[name]; !ok || value != defaults[i] && (defaults[i] != "empty" || strings.Trim(value, "[]") != "") {
+				t.Errorf("COMMANDS.md has the default %s of %s: it is %q", defaults[i], name, value)
+			}
+			delete(got, name)
+		}
+	}
+	if len(got) > 0 {
+		t.Errorf("COMMANDS.md has no row for %v", got)
+	}
+}
+
 func TestTheTableOfCommandsIsSound(t *testing.T) {
 	var all []*command
 	for name, c := range newTable() {

@@ -159,6 +159,7 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 		{"claimed", int64(q.Claimed)}, {"dead", int64(q.Dead)}, {"done", int64(q.Done)}, {"bytes", q.Bytes},
 		{"pushed", int64(q.Pushed)}, {"popped", int64(q.Popped)}, {"acked", int64(q.Acked)},
 		{"nacked", int64(q.Nacked)}, {"expired", int64(q.Expired)}, {"died", int64(q.Counters.Dead)},
+		{"dropped", int64(q.Dropped)},
 	}
 	roles := []holder{{"producer", q.Producer}, {"consumer", q.Consumer}}
 	roles = slices.DeleteFunc(roles, func(h holder) bool { return h.client == nil })

@@ -297,7 +297,7 @@ func TestTheFiguresOfAQueue(t *testing.T) {
 	got := c.pairs("QSTAT", "q")
 	for name, want := range map[string]string{
 		"ready": "1", "hidden": "1", "delayed": "1", "claimed": "1", "dead": "1", "done": "1", "bytes": "13",
-		"pushed": "7", "popped": "1", "acked": "1", "nacked": "1", "expired": "0", "died": "1", "age": "250",
+		"pushed": "7", "popped": "1", "acked": "1", "nacked": "1", "expired": "0", "died": "1", "dropped": "0", "age": "250",
 	} {
 		if got[name] != want {
 			t.Errorf("%s: %s, want %s", name, got[name], want)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -102,116 +100,6 @@ func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	s.ok()
-	return nil
-}
-
-// setting is one of a queue's.
-type setting struct {
-	name string
-	set  func(q *broker.Settings, value []byte) error
-	show func(s *session, q *broker.Settings)
-}
-
-// maxQueueName is the longest name of a queue, in bytes.
-const maxQueueName = 1<<16 - 1
-
-var queueSettings = []setting{
-	{"max-attempts", func(q *broker.Settings, value []byte) error {
-		n, err := numberArg("max-attempts", value, 0, math.MaxUint16)
-		q.MaxAttempts = uint32(n)
-		return err
-	}, func(s *session, q *broker.Settings) { s.int(int64(q.MaxAttempts)) }},
-	timeSetting("lease", 1, func(q *broker.Settings) *int64 { return &q.Lease }),
-	timeSetting("backoff-min", 0, func(q *broker.Settings) *int64 { return &q.BackoffMin }),
-	timeSetting("backoff-max", 0, func(q *broker.Settings) *int64 { return &q.BackoffMax }),
-	{"dead-letter", func(q *broker.Settings, value []byte) error {
-		q.DeadLetter = bytes.Clone(value)
-		return checkText("dead-letter", value, 0, maxQueueName)
-	}, func(s *session, q *broker.Settings) { s.bulk(q.DeadLetter) }},
-	timeSetting("retain", 0, func(q *broker.Settings) *int64 { return &q.Retain }),
-}
-
-func timeSetting(name string, low int64, of func(q *broker.Settings) *int64) setting {
-	return setting{name, func(q *broker.Settings, value []byte) (err error) {
-		*of(q), err = numberArg(name, value, low, broker.MaxTime)
-		return err
-	}, func(s *session, q *broker.Settings) { s.int(*of(q)) }}
-}
-
-// change gives settings the values that pairs of names and values say.
-func change(q *broker.Settings, pairs [][]byte) error {
-	given := make(map[string]bool)
-	for ; len(pairs) > 0; pairs = pairs[2:] {
-		i := slices.IndexFunc(queueSettings, func(k setting) bool { return is(pairs[0], k.name) })
-		switch {
-		case i < 0:
-			return failure(fmt.Sprintf("ERR unknown setting %q: expected one of %s", quoted(pairs[0]), settingNames()))
-		case given[queueSettings[i].name]:
-			return failure(fmt.Sprintf("ERR %s: expected it once only", queueSettings[i].name))
-		case len(pairs) < 2:
-			return failure(fmt.Sprintf("ERR %s: expected a value behind it", queueSettings[i].name))
-		}
-		given[queueSettings[i].name] = true
-		if err := queueSettings[i].set(q, pairs[1]); err != nil {
-			return err
-		}
-	}
-	if q.BackoffMin > q.BackoffMax {
-		return failure(fmt.Sprintf("ERR backoff-min: expected at most backoff-max, which is %d, got \"%d\"", q.BackoffMax, q.BackoffMin))
-	}
-	return nil
-}
-
-func settingNames() string {
-	names := make([]string, len(queueSettings))
-	for i, k := range queueSettings {
-		names[i] = k.name
-	}
-	return strings.Join(names, ", ")
-}
-
-// settingArgs returns the settings of a queue as QSET changes them.
-func settingArgs(tx *broker.Tx, args [][]byte) (broker.Settings, error) {
-	q, _, err := tx.Settings(args[1])
-	if err == nil {
-		err = change(&q, args[2:])
-	}
-	return q, err
-}
-
-func qset(s *session, tx *broker.Tx, args [][]byte) error {
-	q, err := settingArgs(tx, args)
-	if err != nil {
-		return err
-	}
-	if err := tx.SetSettings(args[1], q); err != nil {
-		return err
-	}
-	s.ok()
-	return nil
-}
-
-func qsetRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	q, err := settingArgs(tx, args)
-	if err != nil {
-		return broker.Room{}
-	}
-	return broker.SettingsRoom(args[1], q)
-}
-
-func qget(s *session, tx *broker.Tx, args [][]byte) error {
-	q, ok, err := tx.Settings(args[1])
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return broker.ErrUnknownQueue
-	}
-	s.mapHeader(len(queueSettings))
-	for _, k := range queueSettings {
-		s.bulkString(k.name)
-		k.show(s, &q)
-	}
 	return nil
 }
 

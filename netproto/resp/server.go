@@ -27,6 +27,7 @@
 //	claim.go          those that take, and end claims
 //	inspect.go        those that look
 //	manage.go         those for operators
+//	setting.go        settings of queues
 //	packet.go         packets as they reply with them
 //	string.go         commands on strings
 //	incr.go           strings as numbers

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
 )
 
 // start is the time at which a door's clock stands.
@@ -144,22 +146,33 @@ func TestADeadPacketMovesToTheDeadLetterQueue(t *testing.T) {
 	}
 }
 
-func TestSettingsAreShownAndKeepTheQueue(t *testing.T) {
-	d := newDoor(t, Config{})
-	c := d.dial()
-	settings := func(kind, attempts, lease, letter string) string {
-		return wire(kind + `
+// settingsReply is QGET's of a queue with few settings; kind begins the map.
+func settingsReply(kind, attempts, lease, letter, enum string) string {
+	return wire(kind + `
 "max-attempts" | :` + attempts + `
 "lease" | :` + lease + `
 "backoff-min" | :1000
 "backoff-max" | :600000
 "dead-letter" | "` + letter + `"
-"retain" | :0`)
-	}
+"retain" | :0
+"bound" | :0
+"bound-bytes" | :0
+"full" | "reject"
+"exclusive-producer" | "no"
+"exclusive-consumer" | "no"
+"pause-in" | "no"
+"pause-out" | "no"
+"enum" | ` + enum + `
+"closed" | "no"`)
+}
+
+func TestSettingsAreShownAndKeepTheQueue(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
 	c.ask("QSET q max-attempts 0 dead-letter grave", "+OK\r\n")
-	c.ask("QGET q", settings("*12", "0", "30000", "grave"))
+	c.ask("QGET q", settingsReply("*30", "0", "30000", "grave", "*0"))
 	c.ask("QSET q lease 5 dead-letter ", "+OK\r\n")
-	d.dial().resp3().ask("QGET q", settings("%6", "0", "5", ""))
+	d.dial().resp3().ask("QGET q", settingsReply("%15", "0", "5", "", "%0"))
 	c.ask("TYPE q", "+list\r\n")
 	c.ask("EXISTS q grave", ":1\r\n")
 	c.ask("QUEUES", wire(`*1 | "q"`))
@@ -178,6 +191,57 @@ func TestSettingsAreShownAndKeepTheQueue(t *testing.T) {
 	} {
 		c.ask(words, wrongType)
 	}
+}
+
+func TestBoundsRolesAndPausesAreShown(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q bound 7 BOUND-BYTES 9007199254740992 full BLOCK exclusive-producer yes exclusive-consumer YES pause-in yes pause-out yes", "+OK\r\n")
+	shown := func(want map[string]string) {
+		t.Helper()
+		got := c.pairs("QGET", "q")
+		for name, value := range want {
+			if got[name] != value {
+				t.Errorf("%s is %s, want %s", name, got[name], value)
+			}
+		}
+	}
+	shown(map[string]string{
+		"bound": "7", "bound-bytes": "9007199254740992", "full": "block", "exclusive-producer": "yes", "exclusive-consumer": "yes",
+		"pause-in": "yes", "pause-out": "yes", "closed": "no", "lease": "30000",
+	})
+	c.ask("QSET q pause-in no full drop bound-bytes 0", "+OK\r\n")
+	shown(map[string]string{"bound": "7", "bound-bytes": "0", "full": "drop", "pause-in": "no", "pause-out": "yes"})
+}
+
+func TestOrdersOfValuesAreShownAndEnd(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	enum := func(want string) {
+		t.Helper()
+		if got := c.pairs("QGET", "q")["enum"]; got != want {
+			t.Errorf("enum is %s, want %s", got, want)
+		}
+	}
+	c.ask("QSET q lease 5 ENUM size small large", "+OK\r\n")
+	c.ask("QSET q enum class low standard performance lease", "+OK\r\n")
+	enum("[class [low standard performance lease] size [small large]]")
+	c.ask("QSET q enum size s", "+OK\r\n")
+	enum("[class [low standard performance lease] size [s]]")
+	d.dial().resp3().ask("QGET q", settingsReply("%15", "5", "5", "", `%2 | "class" | *4 | "low" | "standard" | "performance" | "lease" | "size" | *1 | "s"`))
+	c.ask("QSET q enum class ", "+OK\r\n")
+	c.ask("QSET q enum nothing ", "+OK\r\n")
+	enum("[size [s]]")
+}
+
+func TestAQueueOrdersTheValuesOfAFewTags(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	for i := range broker.MaxOrders {
+		c.ask(fmt.Sprintf("QSET q enum tag%d a b", i), "+OK\r\n")
+	}
+	c.ask("QSET q enum another a b", "-ERR enum: expected at most 16 tags, got 17\r\n")
+	c.ask("QSET q enum tag7 a b c", "+OK\r\n")
+	c.ask("QSET q enum tag8 ", "+OK\r\n")
+	c.ask("QSET q enum another a b", "+OK\r\n")
 }
 
 func TestWorkersThatWaitAreServedInOrder(t *testing.T) {

@@ -1,0 +1,80 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Order is the values of a tag from the lowest to the highest (zkmq document, OrderedEnum).
+type Order struct {
+	Tag    string
+	Values []string
+}
+
+// CheckOrders says what was expected of the orders of a queue, if no queue can have these.
+func CheckOrders(orders []Order) error {
+	if len(orders) > MaxOrders {
+		return fmt.Errorf("expected at most %d tags, got %d", MaxOrders, len(orders))
+	}
+	bytes := 0
+	for i, o := range orders {
+		switch {
+		case o.Tag == "":
+			return errors.New("expected a tag that is not empty")
+		case i > 0 && o.Tag <= orders[i-1].Tag:
+			return fmt.Errorf("expected tags in the order of their bytes, each once, got %.100q behind %.100q", o.Tag, orders[i-1].Tag)
+		case len(o.Values) == 0:
+			return fmt.Errorf("expected values of the tag %.100q, got none", o.Tag)
+		}
+		bytes += len(o.Tag)
+		seen := make(map[string]bool)
+		for _, v := range o.Values {
+			switch {
+			case v == "":
+				return errors.New("expected values that are not empty")
+			case seen[v]:
+				return fmt.Errorf("expected each value once, got %.100q twice", v)
+			}
+			seen[v] = true
+			if bytes += len(v); bytes > MaxOrderBytes {
+				return fmt.Errorf("expected tags and values of at most %d bytes together, got more", MaxOrderBytes)
+			}
+		}
+	}
+	return nil
+}
+
+func encodeOrders(e *msgpack.Encoder, orders []Order) error {
+	err := e.EncodeMapLen(len(orders))
+	for _, o := range orders {
+		err = errors.Join(err, e.EncodeString(o.Tag), e.EncodeArrayLen(len(o.Values)))
+		for _, v := range o.Values {
+			err = errors.Join(err, e.EncodeString(v))
+		}
+	}
+	return err
+}
+
+func decodeOrders(d *msgpack.Decoder) (orders []Order, err error) {
+	n, err := d.DecodeMapLen()
+	for ; err == nil && n > 0; n-- {
+		var o Order
+		if o.Tag, err = d.DecodeString(); err == nil {
+			o.Values, err = decodeStrings(d)
+		}
+		orders = append(orders, o)
+	}
+	return orders, err
+}
+
+func decodeStrings(d *msgpack.Decoder) (values []string, err error) {
+	n, err := d.DecodeArrayLen()
+	for ; err == nil && n > 0; n-- {
+		var v string
+		v, err = d.DecodeString()
+		values = append(values, v)
+	}
+	return values, err
+}
