@@ -64,8 +64,8 @@ func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Pac
 }
 
 // Each gives the packets that List appends, all of them, and with each whether a filter takes it.
-// Selectable ones that it does not take are left out: they cost nothing. It is valid until the index
-// changes.
+// Selectable ones that it does not take are left out: they cost nothing. It is valid until the
+// index changes.
 func (x *Index) Each(q QueueID, s State, after Place, f Filter) iter.Seq2[Packet, bool] {
 	return func(yield func(Packet, bool) bool) {
 		if !x.hasQueue(q) || s < Ready || s > Done {
