@@ -7,6 +7,7 @@
 //	tx.go        Do: the right to make calls
 //	room.go      Atomic: calls that belong together, and room for them in the open batch
 //	push.go      a packet comes
+//	unique.go    pushes of packets that may be there already
 //	pop.go       packets go
 //	move.go      packets move to another place
 //	priority.go  packets that have a key change their priority, and go by it
@@ -166,6 +167,8 @@ type Broker struct {
 	scratch           []index.Packet
 	keyScratch        []byte
 	tags              []byte // of an entry on its way to the index
+	uniqueScratch     []byte
+	windowName        []byte // of the string of a unique push
 	name              []byte // of a key or field on its way to the open batch
 	patched           []byte // what a patch makes
 	ids               []index.QueueID

@@ -104,6 +104,7 @@ func (b *Broker) entryOf(p index.Packet) index.Entry {
 		Priority: p.Priority,
 		Seq:      p.Seq,
 		Identity: p.Identity,
+		Unique:   b.unique(p),
 		Key:      key,
 		Hash:     b.ix.Hash(p.ID),
 		Size:     p.Size,

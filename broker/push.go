@@ -18,9 +18,10 @@ type PushRequest struct {
 	Delay    int64       // in milliseconds: it is not selected before; 0 is none
 	Tags     []PacketTag // sorted by name, no name twice; at most MaxTags
 	Producer string      // at most MaxConsumer bytes
-	// Unique is an id of the client's own: the packet is pushed only if no other packet has it. nil:
-	// none. Window is for how long after its push a packet has it, in milliseconds; 0: until it is
-	// taken, acknowledged, deleted or dead, or expires.
+	// Unique is an id of the client's own, of at most MaxUnique bytes: the packet is pushed only if no
+	// other packet of the queue has it. Empty: none. Window is for how long after its push a packet
+	// has it, in milliseconds; 0: until it is taken, acknowledged, deleted or dead, or expires. A push
+	// without a window does not see the ids of those with one, nor they its.
 	Unique []byte
 	Window int64
 }
@@ -42,12 +43,19 @@ func (tx *Tx) CheckSize(r PushRequest) error {
 
 // Push adds a packet at the newest end of its priority. It is on disk when the reply of any later
 // call is handed out, whoever made that. The request's bytes are copied. It returns the packet's
-// id.
+// id. A unique push adds none where a packet has its id already, and returns that one's.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
 	if err := tx.CheckSize(r); err != nil {
 		return 0, err
 	}
-	if err := tx.begin(Room{Records: 2, Bytes: r.size()}); err != nil { // the packet, and its queue
+	if id, ok, err := tx.first(&r); ok || err != nil {
+		return id, err
+	}
+	room := Room{Records: 2, Bytes: r.size()} // the packet, and its queue
+	if r.Window > 0 {
+		room = room.Plus(WindowRoom(r.Queue))
+	}
+	if err := tx.begin(room); err != nil {
 		return 0, err
 	}
 	if err := tx.pushable(); err != nil {
@@ -60,8 +68,17 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 	if r.Delay > 0 {
 		p.NotBefore = tx.now + r.Delay
 	}
+	if r.Window == 0 {
+		p.Unique = r.Unique
+	}
 	id := idOf(tx.b.marks.NextSeq)
-	return id, tx.push(r.Queue, r.Priority, &p)
+	if err := tx.push(r.Queue, r.Priority, &p); err != nil {
+		return 0, err
+	}
+	if r.Window > 0 {
+		tx.beginWindow(&r, id)
+	}
+	return id, nil
 }
 
 // CanStore returns the error that a push or a write would get because of the disk's free space. It
@@ -135,6 +152,7 @@ func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op
 		Size:     uint32(len(p.Key) + len(p.Payload)),
 		Extra:    uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		Identity: p.Identity,
+		Unique:   p.Unique,
 		Expiry:   p.Expiry,
 		Until:    p.NotBefore,
 		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload))),

@@ -29,7 +29,8 @@ type workModel struct {
 	tx       *broker.Tx
 	want     [][]job // the replies to c
 	made     int
-	expired  map[uint64]bool // identities that a start dropped
+	expired  map[uint64]bool   // identities that a start dropped
+	windows  map[string]window // of unique pushes, by the names of their strings
 }
 
 // task is a packet in the model. The details are those that it has in its state.
@@ -37,11 +38,18 @@ type task struct {
 	job
 	seq      int64
 	key      *string
+	unique   string
 	expiry   int64
 	until    int64    // not-before or lease end, as the store has it: on the wall clock
 	leaseEnd int64    // on the steady clock
 	tried    bool     // it has a delivery state
 	origin   *lasting // where it died
+}
+
+// window is for how long a packet has its id.
+type window struct {
+	id    broker.ID
+	until int64
 }
 
 // lasting is a queue with settings.
@@ -61,7 +69,7 @@ type receipt struct {
 var workQueues = []string{"a", "b", "dead"}
 
 func newWorkModel(t tester) *workModel {
-	return &workModel{work: newWork(t), low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}}
+	return &workModel{work: newWork(t), low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}, windows: map[string]window{}}
 }
 
 func drawQueue(t *rapid.T) string { return rapid.SampledFrom(workQueues).Draw(t, "queue") }
@@ -200,6 +208,7 @@ func (m *workModel) tooOften(k *task) bool {
 // advance does what is due.
 func (m *workModel) advance() {
 	now, steady := m.now.Load(), m.steady.Load()
+	maps.DeleteFunc(m.windows, func(_ string, w window) bool { return w.until <= now })
 	for _, k := range slices.Clone(m.tasks) {
 		if k.State == broker.Claimed && k.leaseEnd > steady {
 			continue
@@ -294,6 +303,13 @@ func (m *workModel) step(t *rapid.T, op string) {
 		m.change(t, op, queue)
 	case "purge", "harvest", "redrive":
 		m.bulk(t, op, queue)
+	case "end window":
+		name := windowName(queue, rapid.SampledFrom(uniques).Draw(t, "unique"))
+		existed, err := m.tx.Delete([]byte(name))
+		m.check(err)
+		_, want := m.windows[name]
+		m.same("existed", existed, want)
+		delete(m.windows, name)
 	case "drop":
 		existed, err := m.tx.Delete([]byte(queue))
 		m.check(err)
@@ -346,10 +362,23 @@ func (m *workModel) push(t *rapid.T, queue string) {
 			r.Payload = nil
 		}
 	}
+	if rapid.IntRange(0, 2).Draw(t, "has unique") == 0 {
+		r.Unique = []byte(rapid.SampledFrom(uniques).Draw(t, "unique"))
+		r.Window = rapid.SampledFrom([]int64{0, 0, 1, 25}).Draw(t, "window")
+	}
+	first, there := m.first(r)
 	id, err := m.tx.Push(r)
-	m.check(err)
+	if m.check(err); there {
+		m.same("first id", id, first)
+		return
+	}
 	k := m.add(queue, broker.Newest, r.Priority, string(r.Payload))
 	m.same("id", id, k.ID)
+	if r.Window > 0 {
+		m.windows[windowName(queue, string(r.Unique))] = window{id, m.now.Load() + r.Window}
+	} else {
+		k.unique = string(r.Unique)
+	}
 	if r.Key != nil {
 		key := string(r.Key)
 		k.key = &key
@@ -361,6 +390,53 @@ func (m *workModel) push(t *rapid.T, queue string) {
 		k.State, k.until = broker.Delayed, m.now.Load()+r.Delay
 	}
 	m.count(queue, broker.Counters{Pushed: 1})
+}
+
+// uniques are ids of unique pushes: one, the longest, and one that looks like another.
+var uniques = []string{"u", strings.Repeat("u", broker.MaxUnique), "a:u"}
+
+func windowName(queue, unique string) string {
+	return fmt.Sprintf("unique:%d:%s:%s", len(queue), queue, unique)
+}
+
+// first returns the packet that a unique push finds: the youngest that has the id and is not
+// finished, or the one whose window is not over.
+func (m *workModel) first(r broker.PushRequest) (id broker.ID, ok bool) {
+	if r.Window > 0 {
+		w, ok := m.windows[windowName(string(r.Queue), string(r.Unique))]
+		return w.id, ok
+	}
+	for _, k := range m.in(string(r.Queue), unfinished) {
+		if len(r.Unique) > 0 && k.unique == string(r.Unique) && (!ok || k.ID > id) {
+			id, ok = k.ID, true
+		}
+	}
+	return id, ok
+}
+
+func unfinished(k *task) bool { return k.State <= broker.Claimed }
+
+// compareUniques makes the unique pushes that a queue answers with a packet it has, and compares
+// the strings of windows.
+func (m *workModel) compareUniques(queue string) {
+	for _, unique := range uniques {
+		for _, window := range []int64{0, 1} {
+			r := broker.PushRequest{Queue: []byte(queue), Priority: 1, Unique: []byte(unique), Window: window}
+			if first, there := m.first(r); there {
+				id, err := m.tx.Push(r)
+				m.check(err)
+				m.same("first id", id, first)
+			}
+		}
+		name := windowName(queue, unique)
+		v, ok, err := m.tx.String([]byte(name))
+		m.check(err)
+		w, want := m.windows[name]
+		if m.same("window", ok, want); ok {
+			at, _ := m.tx.Expiry([]byte(name))
+			m.same(name, []string{string(v.Bytes), fmt.Sprint(at)}, []string{fmt.Sprint(w.id), fmt.Sprint(w.until)})
+		}
+	}
 }
 
 // values pushes a list's elements.
@@ -580,7 +656,7 @@ func (m *workModel) update(t *rapid.T, queue string) {
 	case 1:
 		m.check(err)
 		if k := group[0]; k.Priority != priority {
-			if k.Priority, k.seq = priority, m.next; !k.tried && k.payload == "" && k.expiry == 0 { // it is put anew
+			if k.Priority, k.seq = priority, m.next; !k.tried && k.payload == "" && k.expiry == 0 && k.unique == "" { // it is put anew
 				k.until = m.shown(k).NotBefore
 			}
 			m.next++
@@ -782,6 +858,7 @@ func (m *workModel) compareQueue(queue string) {
 	m.reply(oldest[:min(1, len(oldest))])
 	m.compareStats(queue)
 	m.compareWorkers(queue)
+	m.compareUniques(queue)
 	line := m.in(queue, selectable)
 	for _, k := range m.in(queue, nil) {
 		ok, err := m.tx.Show(m.c, name, k.ID, 1)
@@ -889,7 +966,8 @@ func (m *workModel) startsAgain(marks storage.Marks) {
 func (m *workModel) crash(t *rapid.T) {
 	m.killed(func(tx *broker.Tx) {
 		queue := []byte(drawQueue(t))
-		_, _ = tx.Push(broker.PushRequest{Queue: queue, Priority: 1, Payload: []byte("lost")})
+		_, _ = tx.Push(broker.PushRequest{Queue: queue, Priority: 1, Payload: []byte("lost"), Unique: []byte("u")})
+		_, _ = tx.Push(broker.PushRequest{Queue: queue, Priority: 1, Payload: []byte("lost"), Unique: []byte("u"), Window: 50})
 		_ = tx.Claim(m.c, queue, broker.ClaimRequest{Selection: broker.Selection{Count: 2}}, 1)
 		name, r := m.drawReceipt(t)
 		_, _ = tx.Ack([]byte(name), []broker.Receipt{r})
@@ -903,11 +981,11 @@ func (m *workModel) crash(t *rapid.T) {
 
 // sameStore holds what the store has against the model.
 func (m *workModel) sameStore() {
-	stored := map[uint64]bool{}
+	stored, ids := map[uint64]bool{}, map[uint64]string{}
 	for id, record := range m.store.packets {
 		var p storage.Packet
 		m.check(storage.DecodeRecord(record, &p))
-		stored[cmp.Or(p.Identity, id.Seq)] = true
+		stored[cmp.Or(p.Identity, id.Seq)], ids[cmp.Or(p.Identity, id.Seq)] = true, string(p.Unique)
 	}
 	for _, k := range m.tasks {
 		identity := uint64(k.ID) + 1<<63
@@ -915,6 +993,7 @@ func (m *workModel) sameStore() {
 		if !stored[identity] || tried != k.tried {
 			m.t.Fatalf("packet %d is stored: %v, its delivery state: %v, want %v", k.ID, stored[identity], tried, k.tried)
 		}
+		m.same("stored id", ids[identity], k.unique)
 		if tried && int(d.Attempts) != k.Attempts {
 			m.t.Fatalf("packet %d has %d attempts in the store, want %d", k.ID, d.Attempts, k.Attempts)
 		}
@@ -969,7 +1048,7 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
 	calls := strings.Split("push push push values claim claim claim ack ack nack nack nack extend progress pop "+
-		"pop-key move-end update update settings drop delete move priority purge harvest redrive redrive", " ")
+		"pop-key move-end update update settings drop delete move priority purge harvest redrive redrive end-window", " ")
 	rapid.Check(t, func(t *rapid.T) {
 		m := newWorkModel(t)
 		defer func() { _ = m.b.Close() }()

@@ -269,6 +269,7 @@ func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 		Extra:    m.Extra,
 		Flags:    storage.Flags(m.Expiry != 0, m.Large),
 		Identity: m.Identity,
+		Unique:   m.Unique,
 		Expiry:   m.Expiry,
 		Until:    m.NotBefore,
 		Delivery: index.Delivery{Attempts: attempts(m.Attempts)},

@@ -5,8 +5,8 @@ import "github.com/holdfast-queue/holdfast/storage"
 // scanBatch is how many packets go from the reader to the builder at a time.
 const scanBatch = 2048
 
-// scanned is a run of packets on its way from the reader to the builder. bytes holds their keys and
-// tags.
+// scanned is a run of packets on its way from the reader to the builder. bytes holds their keys,
+// tags and the ids of unique pushes.
 type scanned struct {
 	ids   []storage.PacketID
 	metas []storage.Meta // without tags
@@ -15,18 +15,24 @@ type scanned struct {
 }
 
 func (s *scanned) add(id storage.PacketID, m *storage.Meta) {
-	from := len(s.bytes)
-	s.bytes = append(s.bytes, m.Key...)
 	kept := *m
 	kept.Tags = nil // the reader uses their array again
-	if m.Key != nil {
-		kept.Key = s.bytes[from:len(s.bytes):len(s.bytes)]
-	}
+	kept.Key, kept.Unique = s.keep(m.Key), s.keep(m.Unique)
 	s.ids = append(s.ids, id)
 	s.metas = append(s.metas, kept)
-	from = len(s.bytes)
+	from := len(s.bytes)
 	s.bytes = storage.AppendTags(s.bytes, m.Tags)
 	s.tags = append(s.tags, s.bytes[from:])
+}
+
+// keep returns a copy of some bytes, which may be nil.
+func (s *scanned) keep(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	from := len(s.bytes)
+	s.bytes = append(s.bytes, b...)
+	return s.bytes[from:len(s.bytes):len(s.bytes)]
 }
 
 func (s *scanned) reset() {

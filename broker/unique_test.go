@@ -1,0 +1,103 @@
+package broker_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// uniquely pushes with an id and a window.
+func (w *work) uniquely(queue, unique string, window int64) (id broker.ID, err error) {
+	w.t.Helper()
+	err = call(w.b, func(tx *broker.Tx) (err error) {
+		id, err = tx.Push(broker.PushRequest{Queue: []byte(queue), Priority: 1, Unique: []byte(unique), Window: window})
+		return err
+	})
+	return id, err
+}
+
+func TestAUniquePushNeedsNoRoomOnDiskIfThePacketIsThere(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	first := w.add(broker.PushRequest{Unique: []byte("u")})
+	windowed := w.add(broker.PushRequest{Unique: []byte("u"), Window: 1 << 40})
+	w.store.mu.Lock()
+	w.store.level = storage.NoPush
+	w.store.mu.Unlock()
+	w.pass(1e9)
+	w.barrier()
+	for window, want := range map[int64]broker.ID{0: first, 5: windowed} {
+		if id, err := w.uniquely("q", "u", window); err != nil || id != want {
+			t.Errorf("with a window of %d the answer is %d, %v, want %d", window, id, err, want)
+		}
+	}
+	if _, err := w.uniquely("q", "other", 5); !errors.Is(err, broker.ErrNoSpace) {
+		t.Errorf("a push of another packet gives %v", err)
+	}
+}
+
+func TestARefusedPushBeginsNoWindow(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	w.harness.set("taken", "v")
+	if _, err := w.uniquely("taken", "u", 1000); err != broker.ErrWrongType {
+		t.Errorf("a push to a string gives %v", err)
+	}
+	if got := w.get("unique:5:taken:u"); got != "" {
+		t.Errorf("the window holds %q", got)
+	}
+	if _, err := w.uniquely(string(make([]byte, storage.MaxName-10)), "u", 1000); !errors.Is(err, broker.ErrTooLarge) {
+		t.Errorf("a push whose window has too long a name gives %v", err)
+	}
+}
+
+func TestAWindowThatIsSomethingElseRefusesThePush(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	w.harness.set("unique:1:q:text", "no id")
+	w.harness.set("unique:1:q:long", string(bytes.Repeat([]byte("1"), 2000)))
+	w.pushEnd("unique:1:q:list", broker.Newest, "1")
+	for _, unique := range []string{"text", "long", "list"} {
+		if _, err := w.uniquely("q", unique, 1000); err != broker.ErrWrongType {
+			t.Errorf("%s: the push gives %v", unique, err)
+		}
+		if _, err := w.uniquely("q", unique, 0); err != nil {
+			t.Errorf("%s: a push without a window gives %v", unique, err)
+		}
+	}
+	w.wantList("q", "", "", "")
+}
+
+func TestUniquePushesFindOnlyTheirOwnKind(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	seen := map[broker.ID]bool{}
+	for _, window := range []int64{0, 1000} {
+		id, err := w.uniquely("q", "u", window)
+		if err != nil || seen[id] {
+			t.Errorf("with a window of %d the push gives %d, %v", window, id, err)
+		}
+		seen[id] = true
+	}
+}
+
+func TestACopyHasTheIDsOfItsPackets(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	first := w.add(broker.PushRequest{Unique: []byte("u")})
+	w.together(func(tx *broker.Tx) error {
+		_, err := tx.Copy([]byte("q"), []byte("copy"))
+		return err
+	})
+	for range 2 {
+		id, err := w.uniquely("copy", "u", 0)
+		if err != nil || id == first {
+			t.Errorf("the push gives %d, %v", id, err)
+		}
+		w.wantList("copy", "")
+		w.restart()
+	}
+}
