@@ -48,7 +48,11 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	if err := tx.pushable(); err != nil {
 		return err
 	}
-	return tx.push(r.Queue, to, &Packet{Key: r.Key, EnqueuedAt: tx.now})
+	if q, err = tx.push(r.Queue, to, &Packet{Key: r.Key, EnqueuedAt: tx.now}); err != nil {
+		return err
+	}
+	b.deliverQueue(q)
+	return nil
 }
 
 // changePriority moves a packet to its new priority.

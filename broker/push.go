@@ -72,12 +72,14 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 		p.Unique = r.Unique
 	}
 	id := idOf(tx.b.marks.NextSeq)
-	if err := tx.push(r.Queue, r.Priority, &p); err != nil {
+	q, err := tx.push(r.Queue, r.Priority, &p)
+	if err != nil {
 		return 0, err
 	}
 	if r.Window > 0 {
 		tx.beginWindow(&r, id)
 	}
+	tx.b.deliverQueue(q)
 	return id, nil
 }
 
@@ -96,24 +98,22 @@ func (tx *Tx) pushable() error {
 	return nil
 }
 
-// push adds p to the queue, which is made if it is not known, and delivers from that.
-func (tx *Tx) push(name []byte, priority uint32, p *Packet) error {
+// push adds p to the queue, which is made if it is not known. The caller delivers from that.
+func (tx *Tx) push(name []byte, priority uint32, p *Packet) (q *queue, err error) {
 	b := tx.b
-	q, err := b.makeQueue(name)
-	if err != nil {
-		return err
+	if q, err = b.makeQueue(name); err != nil {
+		return nil, err
 	}
 	if err := tx.admit(q, load{1, int64(len(p.Key) + len(p.Payload)), priority}); err != nil {
 		b.markEmpty(q)
-		return err
+		return nil, err
 	}
 	b.define(q)
 	if err := b.insert(q, priority, Newest, p, tx.now); err != nil {
 		b.markEmpty(q)
-		return err
+		return nil, err
 	}
-	b.deliverQueue(q)
-	return nil
+	return q, nil
 }
 
 // insert puts p at an end of a priority: into the open batch, the cache and the index.
