@@ -16,7 +16,9 @@ const bulkSlice = 500
 // no more packets of a state than the queue had when it came to that, so it ends also while others
 // push.
 type Bulk struct {
-	Done int // packets changed so far
+	Filter *Filter // which packets it changes; nil: all
+	DryRun bool    // it counts what it would change, and changes nothing
+	Done   int     // packets changed so far
 
 	stayed int // packets that cannot be changed, as the queue where they died is gone
 	queue  []byte
@@ -26,26 +28,35 @@ type Bulk struct {
 	left   int     // packets of it to look at
 	most   int     // packets to change; 0: all
 
-	wants  func(tx *Tx, p index.Packet) bool
+	wants  func(tx *Tx, p index.Packet) bool           // nil: all
+	stays  func(tx *Tx, p index.Packet) bool           // see stayed; nil: none
 	room   func(tx *Tx, q *queue, p index.Packet) Room // what change brings
 	change func(tx *Tx, q *queue, p index.Packet) error
 }
 
 // Slice makes the next slice, alone (it is an Atomic of its own). more is false when nothing is
 // left. It returns ErrNoRoom as any call does, and when half of the batch is full: a Bulk must not
-// keep others out of each batch. ErrStopped when the disk is full.
+// keep others out of each batch. ErrStopped when the disk is full, ErrNotInOrder by the filter. Any
+// other error is that of a change; it says how many were made before.
 func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
+	more, err = bk.slice(tx)
+	if err != nil && bk.Done > 0 && !errors.Is(err, ErrNoRoom) {
+		err = fmt.Errorf("%w; %d packets were done before", err, bk.Done)
+	}
+	return more, err
+}
+
+func (bk *Bulk) slice(tx *Tx) (more bool, err error) {
 	q, err := tx.look(bk.queue)
 	if q == nil || err != nil {
 		return false, err
 	}
 	b := tx.b
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return false, ErrStopped
+	if err := b.checkFilter(q, bk.Filter); err != nil {
+		return false, err
 	}
-	if b.open.halfFull(b.limits) { // the rest is for others
-		b.refused = b.open.number
-		return false, ErrNoRoom
+	if err := bk.mayChange(tx); err != nil {
+		return false, err
 	}
 	if !bk.begun {
 		bk.begun = true
@@ -53,20 +64,17 @@ func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 	}
 	next := *bk
 	packets, room := next.pick(tx, q)
-	if len(packets) == 0 {
+	if bk.DryRun || len(packets) == 0 {
+		next.Done += len(packets)
 		*bk = next
 		return bk.more()
 	}
 	err = tx.Atomic(room, func() error {
 		for _, p := range packets {
-			switch err := next.change(tx, q, p); {
-			case err == nil:
-				next.Done++
-			case errors.Is(err, ErrNoOrigin):
-				next.stayed++
-			default:
+			if err := next.change(tx, q, p); err != nil {
 				return err
 			}
+			next.Done++
 		}
 		return nil
 	})
@@ -78,6 +86,21 @@ func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 	}
 	*bk = next
 	return bk.more()
+}
+
+// mayChange returns the error of a slice that cannot change anything now.
+func (bk *Bulk) mayChange(tx *Tx) error {
+	b := tx.b
+	switch {
+	case bk.DryRun:
+		return nil
+	case b.spaceLevel(tx.now) >= storage.Stop:
+		return ErrStopped
+	case b.open.halfFull(b.limits): // the rest is for others
+		b.refused = b.open.number
+		return ErrNoRoom
+	}
+	return nil
 }
 
 // more says whether there is another slice. It returns an error if nothing could be changed.
@@ -93,10 +116,19 @@ func (bk *Bulk) more() (bool, error) {
 
 // pick returns what the next slice changes, and what that brings.
 func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
-	b := tx.b
-	b.scratch = b.ix.List(q.ix, bk.states[0], bk.after, min(bulkSlice, bk.left), b.scratch[:0])
-	for _, p := range b.scratch {
-		if bk.wants == nil || bk.wants(tx, p) {
+	b, looked := tx.b, 0
+	for p, takes := range b.ix.Each(q.ix, bk.states[0], bk.after, bk.Filter.in(q)) {
+		if bk.left == 0 {
+			break
+		}
+		if looked == bulkSlice {
+			return packets, room
+		}
+		switch {
+		case !takes || bk.wants != nil && !bk.wants(tx, p):
+		case bk.stays != nil && bk.stays(tx, p):
+			bk.stayed++
+		default:
 			more := room.Plus(bk.room(tx, q, p))
 			fits := allowed(storageSize(more, true), b.limits.ops/2, b.limits.bytes/2) // beside as much of others
 			if len(packets) > 0 && (!fits || bk.most != 0 && bk.Done+len(packets) == bk.most) {
@@ -106,21 +138,24 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
 		}
 		bk.after = Place{Priority: p.Priority, Seq: p.Seq}
 		bk.left--
+		looked++
 	}
-	if len(b.scratch) < bulkSlice || bk.left == 0 {
-		bk.states, bk.after, bk.begun = bk.states[1:], Place{}, false
-	}
+	bk.states, bk.after, bk.begun = bk.states[1:], Place{}, false
 	return packets, room
+}
+
+// statesOf is the states that a Bulk goes through: one, or all if that is 0.
+func statesOf(s State) []State {
+	if s == 0 {
+		return []State{Ready, Delayed, Claimed, Dead, Done}
+	}
+	return []State{s}
 }
 
 // Purge deletes the packets of a queue in one state, or in all if that is 0.
 func Purge(name []byte, s State) *Bulk {
-	states := []State{s}
-	if s == 0 {
-		states = []State{Ready, Delayed, Claimed, Dead, Done}
-	}
 	return &Bulk{
-		queue: name, states: states,
+		queue: name, states: statesOf(s),
 		room: func(*Tx, *queue, index.Packet) Room { return Room{Deletes: 1} },
 		change: func(tx *Tx, q *queue, p index.Packet) error {
 			if err := tx.use(Room{Deletes: 1}); err != nil {
@@ -167,6 +202,10 @@ func Redrive(name []byte, count int, to []byte) *Bulk {
 		wants: func(tx *Tx, p index.Packet) bool {
 			return p.State == Dead || tx.b.ix.Delivery(p.ID).Origin != 0
 		},
+		stays: func(tx *Tx, p index.Packet) bool {
+			origin := tx.b.ix.Delivery(p.ID).Origin
+			return to == nil && origin != 0 && tx.b.queues.lasting[origin] == nil
+		},
 		change: func(tx *Tx, q *queue, p index.Packet) error {
 			if err := tx.use(room(tx, q, p)); err != nil {
 				return err
@@ -184,9 +223,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	case to != nil:
 		target, err = b.makeQueue(to)
 	case d.Origin != 0:
-		if target = b.queues.lasting[d.Origin]; target == nil {
-			err = ErrNoOrigin
-		}
+		target = b.queues.lasting[d.Origin]
 	}
 	if err == nil && target != q {
 		err = tx.pushable()
@@ -205,6 +242,24 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	}
 	b.moveWithState(q, p, d, target)
 	return nil
+}
+
+// Move moves the packets of a queue in one state, or in all if that is 0, to another queue as
+// MovePackets does: at most count if that is not 0.
+func Move(name []byte, s State, count int, to []byte) *Bulk {
+	room := func(_ *Tx, _ *queue, p index.Packet) Room {
+		return Room{Records: 2, Bytes: weight(p) + len(to), Deletes: 1}
+	}
+	return &Bulk{
+		queue: name, states: statesOf(s), most: count, room: room,
+		wants: func(_ *Tx, p index.Packet) bool { return p.State != Claimed },
+		change: func(tx *Tx, q *queue, p index.Packet) error {
+			if err := tx.use(room(tx, q, p)); err != nil {
+				return err
+			}
+			return tx.moveAll(q, []index.Packet{p}, to)
+		},
+	}
 }
 
 // DeletePackets deletes packets of a queue by their ids, whatever their state, and returns how many
@@ -250,16 +305,25 @@ func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
 	if len(packets) == 0 {
 		return 0, nil
 	}
-	if err := tx.pushable(); err != nil {
+	if err := tx.moveAll(q, packets, to); err != nil {
 		return 0, err
 	}
+	return len(packets), nil
+}
+
+// moveAll moves packets of a queue to another, or the same: all of them, or none.
+func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) error {
+	if err := tx.pushable(); err != nil {
+		return err
+	}
+	b := tx.b
 	target, err := b.makeQueue(to)
 	if err != nil || target == q {
-		return len(packets), err
+		return err
 	}
 	if err := tx.admit(target, loadOf(packets)); err != nil {
 		b.markEmpty(target)
-		return 0, err
+		return err
 	}
 	for _, p := range packets {
 		id := q.packet(p)
@@ -267,7 +331,7 @@ func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
 		b.moveTo(q, p, target, id, p.Expiry)
 	}
 	b.deliverQueue(target)
-	return len(packets), nil
+	return nil
 }
 
 // movable returns the packets of a queue with some ids that are not claimed, each once.

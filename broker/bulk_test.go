@@ -437,6 +437,83 @@ func TestPacketsMoveWithTheirStateAndPlace(t *testing.T) {
 	}
 }
 
+func TestManyPacketsMoveInSlicesWithTheirStateAndPlace(t *testing.T) {
+	w := newWork(t)
+	w.set(broker.DefaultSettings())
+	var want []broker.ID
+	for range 1200 {
+		want = append(want, w.add(broker.PushRequest{Payload: []byte("x")}))
+	}
+	delayed := w.add(broker.PushRequest{Delay: 60_000})
+	held := w.claimOne()
+	w.nacked(w.claimOne(), broker.Nack{Dead: true}, broker.Dead)
+	w.restart()
+	if n := w.bulk(broker.Move([]byte("q"), broker.Ready, 700, []byte("other"))); n != 700 {
+		t.Fatalf("moved %d, want as many as were wanted", n)
+	}
+	if n := w.bulk(broker.Move([]byte("q"), 0, 0, []byte("other"))); n != 500 {
+		t.Fatalf("moved %d, want the other 498, the delayed and the dead one", n)
+	}
+	w.restart()
+	if got := ids(w.list("other", broker.Ready, 1000)); !slices.Equal(got, want[2:]) {
+		t.Fatalf("%d packets are ready there, want %d in their order", len(got), len(want)-2)
+	}
+	for id, state := range map[broker.ID]broker.State{delayed: broker.Delayed, want[1]: broker.Dead} {
+		if j, ok := w.show("other", id); !ok || j.State != state {
+			t.Errorf("packet %d is %v there, want %v", id, j.State, state)
+		}
+	}
+	if err := w.ack(held); err != nil {
+		t.Errorf("the ack of a claim that was to stay gave %v", err)
+	}
+}
+
+func TestADryRunCountsWhatWouldBeChanged(t *testing.T) {
+	q := []byte("q")
+	for name, c := range map[string]struct {
+		bulk func() *broker.Bulk
+		want int
+	}{
+		"purge":          {func() *broker.Bulk { return broker.Purge(q, 0) }, 604},
+		"of one state":   {func() *broker.Bulk { return broker.Purge(q, broker.Dead) }, 2},
+		"harvest":        {func() *broker.Bulk { return broker.Harvest(q, 0) }, 2},
+		"redrive":        {func() *broker.Bulk { return broker.Redrive(q, 0, nil) }, 2},
+		"redrive of 1":   {func() *broker.Bulk { return broker.Redrive(q, 1, nil) }, 1},
+		"move":           {func() *broker.Bulk { return broker.Move(q, 0, 0, []byte("other")) }, 602},
+		"move of 501":    {func() *broker.Bulk { return broker.Move(q, 0, 501, []byte("other")) }, 501},
+		"move of claims": {func() *broker.Bulk { return broker.Move(q, broker.Claimed, 0, []byte("other")) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t)
+			for range 604 {
+				w.add(broker.PushRequest{})
+			}
+			for range 2 {
+				w.nacked(w.claimOne(), broker.Nack{Dead: true}, broker.Dead)
+			}
+			w.claimOne()
+			w.claimOne()
+			states := func() (all []int) {
+				for s := broker.Ready; s <= broker.Done; s++ {
+					all = append(all, len(w.list("q", s, 1000)))
+				}
+				return all
+			}
+			before, dry := states(), c.bulk()
+			dry.DryRun = true
+			if n := w.bulk(dry); n != c.want {
+				t.Errorf("counted %d, want %d", n, c.want)
+			}
+			if got := states(); !slices.Equal(got, before) {
+				t.Errorf("the packets by state are %v, were %v", got, before)
+			}
+			if n := w.bulk(c.bulk()); n != c.want {
+				t.Errorf("changed %d, want %d", n, c.want)
+			}
+		})
+	}
+}
+
 func TestAPriorityChangesInAnyState(t *testing.T) {
 	w := newWork(t)
 	id := w.add(broker.PushRequest{Payload: []byte("x")})

@@ -301,7 +301,7 @@ func (m *workModel) step(t *rapid.T, op string) {
 		m.set(t, queue)
 	case "delete", "move", "priority":
 		m.change(t, op, queue)
-	case "purge", "harvest", "redrive":
+	case "purge", "harvest", "redrive", "move many":
 		m.bulk(t, op, queue)
 	case "end window":
 		name := windowName(queue, rapid.SampledFrom(uniques).Draw(t, "unique"))
@@ -743,77 +743,86 @@ func (m *workModel) change(t *rapid.T, op, queue string) {
 	}
 }
 
-// bulk makes a change to many packets.
+// bulk makes a change to many packets, or a dry run of it.
 func (m *workModel) bulk(t *rapid.T, op, queue string) {
-	name, want, n := []byte(queue), error(nil), 0
+	name, to, count := []byte(queue), []byte(drawQueue(t)), rapid.IntRange(0, 3).Draw(t, "count")
+	states := []broker.State{rapid.SampledFrom(append([]broker.State{0}, workStates...)).Draw(t, "state")}
 	var b *broker.Bulk
+	var fits func(*task) bool // nil: all
+	var change func(*task)
 	switch op {
 	case "purge":
-		state := rapid.SampledFrom(append([]broker.State{0}, workStates...)).Draw(t, "state")
-		b = broker.Purge(name, state)
-		for _, k := range m.in(queue, nil) {
-			if state == 0 || k.State == state {
-				m.remove(k)
-				n++
-			}
-		}
+		b, change, count = broker.Purge(name, states[0]), m.remove, 0
 	case "harvest":
 		older := rapid.Int64Range(-10, 20).Draw(t, "older")
-		b = broker.Harvest(name, older)
-		for _, k := range m.in(queue, inState(broker.Claimed)) {
-			if max(0, m.now.Load()-k.LastClaim) >= older {
-				if n++; m.expiredClaim(k) {
-					continue
-				}
-				k.Reason, k.Progress = []byte("harvested"), nil
-				k.wait(0)
-			}
-		}
+		b, states, count = broker.Harvest(name, older), []broker.State{broker.Claimed}, 0
+		fits = func(k *task) bool { return max(0, m.now.Load()-k.LastClaim) >= older }
+		change = m.harvest
 	case "redrive":
-		var to []byte
-		if rapid.Bool().Draw(t, "to another") {
-			to = []byte(drawQueue(t))
+		if rapid.Bool().Draw(t, "back") {
+			to = nil
 		}
-		count := rapid.IntRange(0, 3).Draw(t, "count")
-		b = broker.Redrive(name, count, to)
-		n, want = m.redrive(queue, count, to)
+		b, states = broker.Redrive(name, count, to), []broker.State{broker.Dead, broker.Delayed, broker.Ready}
+		fits = func(k *task) bool { return k.State == broker.Dead || k.origin != nil }
+		change = func(k *task) { m.redrive(k, to) }
+	case "move many":
+		b = broker.Move(name, states[0], count, to)
+		fits = func(k *task) bool { return k.State != broker.Claimed }
+		change = func(k *task) { k.Queue = string(to) }
+	}
+	list, want := m.bulkOf(queue, states, fits), error(nil)
+	stay := func(k *task) bool {
+		return op == "redrive" && to == nil && k.origin != nil && m.lasting[k.origin.name] != k.origin
+	}
+	if moved := slices.DeleteFunc(slices.Clone(list), stay); len(moved) == 0 && len(list) > 0 {
+		list, want = nil, broker.ErrNoOrigin
+	} else {
+		list = moved
+	}
+	if count > 0 {
+		list = list[:min(len(list), count)]
+	}
+	b.DryRun = rapid.Bool().Draw(t, "dry run")
+	if !b.DryRun {
+		for _, k := range list {
+			change(k)
+		}
 	}
 	more, err := true, error(nil)
 	for more && err == nil {
 		more, err = b.Slice(m.tx)
 	}
 	m.sameError(op, err, want)
-	m.same(op, b.Done, n)
+	m.same(op, b.Done, len(list))
 }
 
-func (m *workModel) redrive(queue string, count int, to []byte) (n int, err error) {
-	var list []*task
-	for _, s := range []broker.State{broker.Dead, broker.Delayed, broker.Ready} {
-		list = append(list, m.in(queue, func(k *task) bool { return k.State == s && (s == broker.Dead || k.origin != nil) })...)
+// bulkOf returns the tasks of a queue that fit, state by state; all states if the first is 0.
+func (m *workModel) bulkOf(queue string, states []broker.State, fits func(*task) bool) (list []*task) {
+	if states[0] == 0 {
+		states = workStates
 	}
-	stayed := 0
-	for _, k := range list {
-		if count > 0 && n == count {
-			break
-		}
-		target := queue
-		switch {
-		case to != nil:
-			target = string(to)
-		case k.origin != nil && m.lasting[k.origin.name] != k.origin:
-			stayed++
-			continue
-		case k.origin != nil:
-			target = k.origin.name
-		}
-		k.Attempts, k.origin, k.Queue = 0, nil, target
+	for _, s := range states {
+		list = append(list, m.in(queue, func(k *task) bool { return k.State == s && (fits == nil || fits(k)) })...)
+	}
+	return list
+}
+
+func (m *workModel) harvest(k *task) {
+	if !m.expiredClaim(k) {
+		k.Reason, k.Progress = []byte("harvested"), nil
 		k.wait(0)
-		n++
 	}
-	if n == 0 && stayed > 0 {
-		return 0, broker.ErrNoOrigin
+}
+
+func (m *workModel) redrive(k *task, to []byte) {
+	switch {
+	case to != nil:
+		k.Queue = string(to)
+	case k.origin != nil:
+		k.Queue = k.origin.name
 	}
-	return n, nil
+	k.Attempts, k.origin = 0, nil
+	k.wait(0)
 }
 
 // compare holds all that the broker shows against the model.
@@ -1048,7 +1057,7 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
 	calls := strings.Split("push push push values claim claim claim ack ack nack nack nack extend progress pop "+
-		"pop-key move-end update update settings drop delete move priority purge harvest redrive redrive end-window", " ")
+		"pop-key move-end update update settings drop delete move priority purge harvest redrive redrive move-many end-window", " ")
 	rapid.Check(t, func(t *rapid.T) {
 		m := newWorkModel(t)
 		defer func() { _ = m.b.Close() }()

@@ -24,6 +24,9 @@ type command struct {
 	// both words.
 	subs []command
 	sub  map[string]*command // subs by their own word; newTable makes it
+	// form returns another form of the command if the arguments mean that, which is carried out in its
+	// place. nil: there is no other.
+	form func(args [][]byte) *command
 }
 
 type flags uint16
@@ -104,6 +107,11 @@ func (p *Protocol) find(args [][]byte) (c *command, refusal string) {
 	}
 	if c.arity >= 0 && len(args) != c.arity || len(args) < -c.arity {
 		return nil, wrongArity(c.name)
+	}
+	if c.form != nil {
+		if other := c.form(args); other != nil {
+			return other, ""
+		}
 	}
 	return c, ""
 }

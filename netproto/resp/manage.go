@@ -106,11 +106,17 @@ func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
 // errUnfinished is what a command with flagSlices returns until its last slice.
 var errUnfinished = errors.New("a slice is done, the next one follows")
 
-// slice makes one slice of a change to many packets, which begin makes. The command is called again
-// until nothing is left; then it replies how many packets were changed.
-func (s *session) slice(tx *broker.Tx, begin func() *broker.Bulk) error {
+// slice makes one slice of a change to many packets, which begin makes from the options. The
+// command is called again until nothing is left; then it replies how many packets were changed, or
+// would be with DRYRUN.
+func (s *session) slice(tx *broker.Tx, args [][]byte, takes optionSet, begin func(o *options) *broker.Bulk) error {
 	if s.sliced == nil {
-		s.sliced = begin()
+		o, err := parseOptions(args, takes|filterOptions|oneOf(optDryRun))
+		if err != nil {
+			return err
+		}
+		s.sliced = begin(&o)
+		s.sliced.Filter, s.sliced.DryRun = o.tagFilter(), o.has(optDryRun)
 	}
 	more, err := s.sliced.Slice(tx)
 	switch {
@@ -128,48 +134,35 @@ func (s *session) slice(tx *broker.Tx, begin func() *broker.Bulk) error {
 }
 
 func qpurge(s *session, tx *broker.Tx, args [][]byte) error {
-	o, err := parseOptions(args[2:], oneOf(optState, optDryRun))
-	switch {
-	case err != nil:
-		return err
-	case o.has(optDryRun):
-		return tx.Atomic(broker.Room{}, func() error { return s.countPackets(tx, args[1], o.state) })
-	}
-	return s.slice(tx, func() *broker.Bulk { return broker.Purge(bytes.Clone(args[1]), o.state) })
-}
-
-// countPackets replies how many packets of a queue are in a state, or in any if that is 0.
-func (s *session) countPackets(tx *broker.Tx, queue []byte, state broker.State) error {
-	q, _, err := tx.QueueStats(queue)
-	if err != nil {
-		return err
-	}
-	n := 0
-	for of, packets := range map[broker.State]int{
-		broker.Ready: q.Ready + q.Hidden, broker.Delayed: q.Delayed, broker.Claimed: q.Claimed, broker.Dead: q.Dead, broker.Done: q.Done,
-	} {
-		if state == of || state == 0 {
-			n += packets
-		}
-	}
-	s.int(int64(n))
-	return nil
+	return s.slice(tx, args[2:], oneOf(optState), func(o *options) *broker.Bulk {
+		return broker.Purge(bytes.Clone(args[1]), o.state)
+	})
 }
 
 func qharvest(s *session, tx *broker.Tx, args [][]byte) error {
-	o, err := parseOptions(args[2:], oneOf(optOlder))
-	if err != nil {
-		return err
-	}
-	return s.slice(tx, func() *broker.Bulk { return broker.Harvest(bytes.Clone(args[1]), o.number(optOlder, 0)) })
+	return s.slice(tx, args[2:], oneOf(optOlder), func(o *options) *broker.Bulk {
+		return broker.Harvest(bytes.Clone(args[1]), o.number(optOlder, 0))
+	})
 }
 
 func qredrive(s *session, tx *broker.Tx, args [][]byte) error {
-	o, err := parseOptions(args[2:], oneOf(optCount, optTo))
-	if err != nil {
-		return err
-	}
-	return s.slice(tx, func() *broker.Bulk {
+	return s.slice(tx, args[2:], oneOf(optCount, optTo), func(o *options) *broker.Bulk {
 		return broker.Redrive(bytes.Clone(args[1]), int(o.number(optCount, 0)), bytes.Clone(o.text(optTo)))
 	})
 }
+
+// moveForm returns the form of QMOVE that names no packets, if that is meant: TO follows the queue
+// then.
+func moveForm(args [][]byte) *command {
+	if is(args[2], "to") {
+		return &moveMany
+	}
+	return nil
+}
+
+// moveMany is QMOVE queue TO other, with options.
+var moveMany = command{name: "qmove", flags: flagWrite | flagSlices, run: func(s *session, tx *broker.Tx, args [][]byte) error {
+	return s.slice(tx, args[4:], oneOf(optState, optCount), func(o *options) *broker.Bulk {
+		return broker.Move(bytes.Clone(args[1]), o.state, int(o.number(optCount, 0)), bytes.Clone(args[3]))
+	})
+}}

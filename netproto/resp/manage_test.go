@@ -120,6 +120,45 @@ func TestWhatDiedInAnotherQueueReturnsThere(t *testing.T) {
 	c.ask("QREDRIVE grave TO q", ":1\r\n")
 }
 
+func TestAQueueMovesWithoutTheIdsOfItsPackets(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.fill("q", 0, 1500)
+	c.ask("QPUSH q late DELAY 500", bulkReply("1500"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1501, start+30_000, "w"))
+	c.ask("QMOVE nothing TO other", ":0\r\n")
+	c.ask("QMOVE q TO other DRYRUN", ":1500\r\n")
+	c.ask("QLEN q", ":1501\r\n")
+	c.ask("EXISTS other", ":0\r\n")
+	c.ask("qmove q to other count 2 state ready", ":2\r\n")
+	c.ask("QMOVE q TO q", ":1498\r\n")
+	c.ask("QMOVE q TO other STATE delayed", ":1\r\n")
+	c.ask("QMOVE q TO other STATE claimed", ":0\r\n")
+	c.ask("QMOVE q TO other", ":1497\r\n")
+	c.ask("QLEN other", ":1500\r\n")
+	c.ask("QACK q 0 1501", ":1\r\n")
+	c.ask("EXISTS q", ":0\r\n")
+	c.ask("SET s x", "+OK\r\n")
+	c.ask("QMOVE s TO other", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
+	c.ask("QMOVE other TO s", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
+}
+
+func TestADryRunOnlyCounts(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q max-attempts 1", "+OK\r\n")
+	c.fill("q", 0, 3)
+	c.send(request("QCLAIM", "q", "COUNT", "2"))
+	c.payloads()
+	c.ask("QNACK q 0 3", bulkReply("dead"))
+	before := fmt.Sprint(c.pairs("QSTAT", "q"))
+	for words, want := range map[string]string{"QPURGE q": ":3", "QHARVEST q OLDER 0": ":1", "QREDRIVE q": ":1", "QMOVE q TO other STATE dead": ":1"} {
+		c.ask(words+" DRYRUN", want+"\r\n")
+		if got := fmt.Sprint(c.pairs("QSTAT", "q")); got != before {
+			t.Fatalf("%s with DRYRUN makes of\n%s\n%s", words, before, got)
+		}
+	}
+	c.ask("EXISTS other", ":0\r\n")
+}
+
 func TestManyPacketsAreDeletedInSlicesWhileOthersAreServed(t *testing.T) {
 	d := newDoor(t, Config{})
 	c, other := d.dial(), d.dial()

@@ -25,7 +25,7 @@ func workCommands() []command {
 		{name: "qlist", arity: -2, flags: read, first: 1, last: 1, step: 1, run: qlist},
 		{name: "qshow", arity: 3, flags: read, first: 1, last: 1, step: 1, run: qshow},
 		{name: "qdel", arity: -3, flags: write, first: 1, last: 1, step: 1, room: qdelRoom, run: qdel},
-		{name: "qmove", arity: -5, flags: write, first: 1, last: 1, step: 1, room: qmoveRoom, run: qmove},
+		{name: "qmove", arity: -4, flags: write, first: 1, last: 1, step: 1, room: qmoveRoom, run: qmove, form: moveForm},
 		{name: "qprio", arity: 4, flags: write | flagFast, first: 1, last: 1, step: 1, room: qprioRoom, run: qprio},
 		{name: "qpurge", arity: -2, flags: write | flagSlices, first: 1, last: 1, step: 1, run: qpurge},
 		{name: "qharvest", arity: -2, flags: write | flagSlices, first: 1, last: 1, step: 1, run: qharvest},

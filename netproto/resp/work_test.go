@@ -298,9 +298,13 @@ func TestAPipelineIsAnsweredInOrder(t *testing.T) {
 
 func TestWhatChangesManyPacketsIsNoPartOfATransaction(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	for _, name := range []string{"qpurge", "qharvest", "qredrive"} {
+	for _, words := range []string{"qpurge q", "qharvest q", "qredrive q", "qmove q to other"} {
+		name, _, _ := strings.Cut(words, " ")
 		c.ask("MULTI", "+OK\r\n")
-		c.ask(name+" q", fmt.Sprintf("-ERR '%s' cannot be part of a transaction: it changes packets slice by slice\r\n", name))
+		c.ask(words, fmt.Sprintf("-ERR '%s' cannot be part of a transaction: it changes packets slice by slice\r\n", name))
 		c.ask("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n")
 	}
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("QMOVE q 1 TO other", queuedReply)
+	c.ask("EXEC", "*1\r\n:0\r\n")
 }
