@@ -6,7 +6,7 @@ import "github.com/holdfast-queue/holdfast/index"
 type load struct {
 	packets  int
 	bytes    int64  // of keys and payloads
-	priority uint32 // of all of them
+	priority uint32 // of what is pushed; 0: nothing is dropped for it
 }
 
 // loadOf is what comes when packets move. Those that are dead or done count nowhere.
@@ -15,7 +15,6 @@ func loadOf(packets []index.Packet) (l load) {
 		if p.State <= index.Claimed {
 			l.packets++
 			l.bytes += int64(p.Size)
-			l.priority = p.Priority
 		}
 	}
 	return l
@@ -24,5 +23,8 @@ func loadOf(packets []index.Packet) (l load) {
 // admit says whether a queue takes what comes from a client: ErrQueueClosed, ErrPaused, ErrInUse,
 // ErrFull. Nothing has changed then. Every call that adds packets to a queue asks first.
 func (tx *Tx) admit(q *queue, l load) error {
-	return tx.gateIn(q, l)
+	if err := tx.gateIn(q, l); err != nil {
+		return err
+	}
+	return tx.makeRoom(q, l)
 }

@@ -25,6 +25,8 @@
 //	leftovers.go keys that are gone, but not from the disk
 //	watch.go     who wants to know of changes
 //	wait.go      blocked pops
+//	bound.go     how much a queue holds at most
+//	line.go      pushes that wait for room
 //	reply.go     replies that a session puts together itself
 //	consumer.go  a connection as the broker sees it: subscriptions, bytes on their way
 //	deliver.go   the rule by which subscribers get packets
@@ -165,6 +167,7 @@ type Broker struct {
 	wakeAt            int64    // when the committer looks at what is due by itself, in Unix milliseconds
 	tx                Tx       // the only one, so that Do allocates nothing
 	scratch           []index.Packet
+	worst             []index.Packet // see bound.go
 	keyScratch        []byte
 	tags              []byte // of an entry on its way to the index
 	uniqueScratch     []byte

@@ -229,7 +229,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 		err = tx.pushable()
 	}
 	if err == nil && (target != q || p.State == index.Dead) {
-		err = tx.admit(target, load{1, int64(p.Size), p.Priority})
+		err = tx.admit(target, load{packets: 1, bytes: int64(p.Size)})
 	}
 	if err != nil {
 		return err

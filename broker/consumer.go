@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"container/list"
 	"slices"
 	"sync/atomic"
 
@@ -52,8 +53,11 @@ type Consumer struct {
 	// While it waits (wait.go):
 	waiter   Waiter
 	waitRoom Room
-	until    int64 // deadline in Unix milliseconds, 0 for none
-	place    int   // in Broker.waits, if it has a deadline
+	until    int64  // deadline in Unix milliseconds, 0 for none
+	place    int    // in Broker.waits, if it has a deadline
+	pushesTo *queue // of a push: in whose line it stands, and where
+	inLine   *list.Element
+	comes    load // of a push: what it brings
 	waiting  atomic.Bool
 
 	paused        atomic.Bool  // nothing is delivered until Resume; set with Broker.mu held

@@ -144,7 +144,7 @@ func (b *Broker) deferConsumer(c *Consumer) {
 }
 
 // deliverDeferred makes the deliveries that were deferred, also those that they cause: a waiter
-// that moves a packet to another queue defers that. What cannot be made now stays deferred.
+// that moves a packet to another queue defers that. Then pushes that waited for room are made. What cannot be made now stays deferred.
 func (b *Broker) deliverDeferred() {
 	for size := -1; len(b.deferredConsumers)+len(b.deferredQueues) > 0; {
 		if b.open.size() == size || b.refusesDelivery() || b.open.full(b.limits) {
@@ -162,6 +162,7 @@ func (b *Broker) deliverDeferred() {
 		for _, q := range queues {
 			q.deferred = false
 			b.deliverQueue(q)
+			b.admitLine(q)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package broker
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Why a call was refused; it has changed nothing. Each is a sentence for the user.
 var (
@@ -43,6 +46,9 @@ var (
 
 	// ErrFull: a queue holds as much as its bound allows.
 	ErrFull = errors.New("queue is full")
+	// ErrDropped: it drops packets that are worse than those that come, and there are too few. It is
+	// an ErrFull.
+	ErrDropped = fmt.Errorf("%w of packets that are no worse: those that came are dropped", ErrFull)
 	// ErrPaused: a queue takes nothing in for now.
 	ErrPaused = errors.New("queue is paused: it takes nothing in until pause-in is off")
 	// ErrQueueClosed: a queue takes nothing in any more; whoever takes from it has had all.

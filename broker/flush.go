@@ -33,7 +33,7 @@ func (tx *Tx) Flush() error {
 		if reused {
 			b.open.ops.PutQueue(b.definition(q))
 		}
-		if q.subscribers > 0 {
+		if q.awaited() {
 			b.transfer(q, b.addQueue(q.name))
 		}
 	}

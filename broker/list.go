@@ -125,7 +125,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	if err := tx.pushable(); err != nil {
 		return false, err
 	}
-	if err := tx.admit(q, load{0, int64(len(value)) - int64(p.Size), p.Priority}); err != nil {
+	if err := tx.admit(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
 		return false, err
 	}
 	b.replace(q, p, &Packet{Payload: value, Expiry: p.Expiry, EnqueuedAt: tx.now}, tx.now)

@@ -151,7 +151,7 @@ func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd En
 	if err := tx.useReply(weight(p)); err != nil {
 		return false, err
 	}
-	comes := load{1, int64(p.Size), ListPriority}
+	comes := load{packets: 1, bytes: int64(p.Size)}
 	if string(to) == q.name {
 		comes = load{}
 	}

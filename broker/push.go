@@ -24,6 +24,8 @@ type PushRequest struct {
 	// without a window does not see the ids of those with one, nor they its.
 	Unique []byte
 	Window int64
+	// Block says that the push waits if the queue is full: nothing is dropped for it.
+	Block bool
 }
 
 // PacketTag is one name and value that a packet carries.

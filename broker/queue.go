@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"container/list"
 	"math"
 	"slices"
 
@@ -16,6 +17,7 @@ type queue struct {
 	id          uint32        // storage's number; used again only when all numbers were used once
 	ix          index.QueueID // index's number; used again after the queue is dropped
 	subscribers int           // consumers subscribed
+	line        *list.List    // of *Consumer: pushes that wait for room; nil if there is none
 	emptied     int64         // while idle: when it was listed, in Unix milliseconds
 	idle        bool          // listed in queueTable.idle
 	defined     bool          // the store, or the open batch, holds the definition
@@ -275,8 +277,11 @@ func (b *Broker) evictFirst() {
 }
 
 func (b *Broker) unused(q *queue) bool {
-	return q.subscribers == 0 && !q.dropped && !b.exists(q)
+	return !q.awaited() && !q.dropped && !b.exists(q)
 }
+
+// awaited says that somebody subscribes to the queue, or waits for it.
+func (q *queue) awaited() bool { return q.subscribers > 0 || q.line != nil }
 
 // exists says that the queue has its name: it holds packets, or it has settings.
 func (b *Broker) exists(q *queue) bool { return q.settings != nil || b.ix.Counts(q.ix).Len() > 0 }

@@ -65,7 +65,7 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 		return 0, tooLarge(size, b.limits.record)
 	}
 	plan := b.planInsert(q, length, at, len(value))
-	if q, err = tx.useList(name, plan.room, load{1, int64(len(value)), plan.priority}); err != nil {
+	if q, err = tx.useList(name, plan.room, load{packets: 1, bytes: int64(len(value))}); err != nil {
 		return 0, err
 	}
 	p := Packet{Payload: value, EnqueuedAt: tx.now}

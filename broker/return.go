@@ -127,7 +127,7 @@ func (b *Broker) putBack(q *queue, p index.Packet, d index.Delivery, until int64
 func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) {
 	b.count(q, &q.counters.Dead, 1)
 	b.putNote(p, &d, storage.NoteProgress, nil)
-	if to := b.deadLetter(q); to != nil {
+	if to := b.deadLetter(q, p); to != nil {
 		text := fmt.Appendf(nil, "dead at attempt %d", d.Attempts)
 		if len(reason) > 0 {
 			text = fmt.Appendf(text, ": %s", reason)
@@ -142,14 +142,20 @@ func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) 
 	b.touch(q)
 }
 
-// deadLetter returns the queue that the dead packets of a queue move to; nil if they stay, also
-// because there can be no such queue.
-func (b *Broker) deadLetter(q *queue) *queue {
+// deadLetter returns the queue that a dead packet of a queue moves to; nil if it stays, also because
+// there can be no such queue, or that does not admit it.
+func (b *Broker) deadLetter(q *queue, p index.Packet) *queue {
 	name := settingsOf(q).DeadLetter
 	if len(name) == 0 {
 		return nil
 	}
 	to, err := b.makeQueue(name)
+	if err == nil && to != q {
+		caller := b.tx.caller
+		b.tx.As(nil) // the death is nobody's push
+		err = b.tx.admit(to, load{packets: 1, bytes: int64(p.Size)})
+		b.tx.As(caller)
+	}
 	if err != nil || to == q {
 		b.log.Warn("packets that died stay in their queue: the dead-letter queue cannot be used",
 			"queue", q.name, "dead_letter", string(name), "error", err)

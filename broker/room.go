@@ -81,6 +81,23 @@ func (tx *Tx) use(r Room) error {
 	return nil
 }
 
+// useMore is use for what a call finds out after it began: outside of Atomic it makes sure that the
+// batch has room for that, too. Nothing has changed yet.
+func (tx *Tx) useMore(r Room) error {
+	if tx.atomic {
+		return tx.use(r)
+	}
+	all := tx.left.Plus(r)
+	if err := tx.b.limits.check(all); err != nil {
+		return err
+	}
+	if !tx.b.open.fits(tx.b.limits, all) {
+		tx.b.refused = tx.b.open.number
+		return ErrNoRoom
+	}
+	return nil
+}
+
 // useReply takes bytes of packets that are answered from what one Atomic may answer with. Outside
 // of one it does nothing.
 func (tx *Tx) useReply(bytes int) error {

@@ -29,7 +29,7 @@ func dropRoom(name string, packets int) Room {
 func (b *Broker) dropQueue(q *queue) {
 	if n := b.ix.Counts(q.ix); n.Len() > dropAtOnce || n.Len() > n.Ready || q.settings != nil {
 		b.drop(q)
-		if q.subscribers > 0 {
+		if q.awaited() {
 			b.transfer(q, b.addQueue(q.name))
 		}
 		return
@@ -86,6 +86,7 @@ func (b *Broker) transfer(from, to *queue) {
 	b.dispatch.Transfer(from.ix, to.ix)
 	to.subscribers += from.subscribers
 	from.subscribers = 0
+	b.moveLine(from, to)
 	if i := slices.Index(b.deferredQueues, from); i >= 0 {
 		b.deferredQueues[i] = to
 		from.deferred, to.deferred = false, true
@@ -105,7 +106,7 @@ func (b *Broker) renameQueue(q *queue, name []byte) {
 	}
 	old := q.name
 	b.queues.unname(q)
-	if q.subscribers > 0 {
+	if q.awaited() {
 		b.transfer(q, b.addQueue(old))
 	}
 	b.queues.setName(q, string(name))

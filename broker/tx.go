@@ -12,9 +12,10 @@ type Tx struct {
 	now    int64     // Unix milliseconds
 	steady int64     // the same on a clock that never jumps, by which leases end
 	atomic bool      // inside Atomic
-	left   Room      // of what Atomic reserved
+	left   Room      // of what Atomic reserved; outside of one: what the present call brings
 	reply  int       // bytes of packets that the Atomic may still answer with
 	caller *Consumer // see As; nil: nobody in particular
+	turn   bool      // the push under way has waited for its turn, see line.go
 }
 
 // Do runs fn with the lock held, so nobody else's calls come between those of fn. fn must not
@@ -61,6 +62,7 @@ func (tx *Tx) begin(r Room) error {
 	}
 	if tx.advance() && !b.open.full(b.limits) && b.open.fits(b.limits, r) {
 		b.evictEmpty(evictAtOnce)
+		tx.left = r
 		return nil
 	}
 	if b.spaceLevel(tx.now) >= storage.Stop {

@@ -7,12 +7,12 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 )
 
-// Waiter is one blocked pop. Its methods are called with the broker's lock held, in whoever's
+// Waiter is one blocked pop, or a push that waits (WaitPush). Its methods are called with the broker's lock held, in whoever's
 // transaction, and must not block.
 type Waiter interface {
 	// Ready is called once, when the queue has a packet and the waiter is first in line. The consumer
 	// no longer waits. Ready takes packets (Pop, MoveEnd) and replies. The name is valid during the
-	// call. Room is reserved as Wait says.
+	// call. Room is reserved as Wait says. A push is made by it, when its turn comes.
 	Ready(tx *Tx, queue []byte)
 	// Expired is called once, at the deadline.
 	Expired(tx *Tx)
@@ -48,6 +48,12 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, queues [][]byte, room Room, until int6
 		}
 	}
 	b.dispatch.Credit(b.subscriber(c), 1)
+	b.wait(c, w, room, until)
+	return nil
+}
+
+// wait notes that c waits.
+func (b *Broker) wait(c *Consumer, w Waiter, room Room, until int64) {
 	c.waiter, c.waitRoom, c.until = w, room, until
 	c.waiting.Store(true)
 	if until != 0 {
@@ -56,7 +62,6 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, queues [][]byte, room Room, until int6
 			b.signal()
 		}
 	}
-	return nil
 }
 
 // StopWaiting ends c's wait without a call of its waiter. It returns false if c does not wait.
@@ -77,6 +82,7 @@ func (b *Broker) endWait(c *Consumer) {
 		heap.Remove(&b.waits, c.place)
 	}
 	b.unsubscribeAll(c)
+	b.leaveLine(c)
 	c.waiter, c.until = nil, 0
 	c.waiting.Store(false)
 	c.to.WaitEnded()
@@ -95,6 +101,12 @@ func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
 		b.deferQueue(q)
 		return false
 	}
+	b.ready(q, c, room)
+	return true
+}
+
+// ready ends the wait of c: its turn has come, and the open batch has the room.
+func (b *Broker) ready(q *queue, c *Consumer, room Room) {
 	w := c.waiter
 	b.endWait(c)
 	tx, caller := &b.tx, b.tx.caller
@@ -102,7 +114,6 @@ func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
 	tx.atomic, tx.left, tx.reply = true, room, MaxAtomicReply
 	w.Ready(tx, []byte(q.name))
 	tx.atomic, tx.caller = false, caller
-	return true
 }
 
 // largestEnd is the size of the larger of the packets at the two ends of q; newest is one of them.

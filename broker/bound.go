@@ -1,0 +1,115 @@
+package broker
+
+import (
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// A queue with a bound never holds more packets or bytes than that, but for what was there before
+// the bound. Packets that are ready, delayed or claimed count. Those that come back from a claim
+// have their place already.
+
+// over says that so many packets and bytes are more than the bound.
+func over(s *Settings, packets int, bytes int64) bool {
+	return s.Bound > 0 && int64(packets) > s.Bound || s.BoundBytes > 0 && bytes > s.BoundBytes
+}
+
+// fits says that the bound of a queue has room for what comes.
+func (b *Broker) fits(q *queue, l load) bool {
+	packets, bytes := b.ix.Counts(q.ix).Unfinished()
+	if l.packets == 0 {
+		packets = 0 // a value grows in its place
+	}
+	return !over(settingsOf(q), packets+l.packets, bytes+l.bytes)
+}
+
+// makeRoom returns an error if the bound of a queue has no room for what comes, or others wait for
+// that. Worse packets go for it if the queue's settings say so.
+func (tx *Tx) makeRoom(q *queue, l load) error {
+	b, s := tx.b, settingsOf(q)
+	switch {
+	case q.settings == nil && q.line == nil || l.packets == 0 && l.bytes <= 0:
+		return nil
+	case over(s, l.packets, l.bytes):
+		return fmt.Errorf("%w: %d packets with %d bytes came at once, the bound of the queue is %s", ErrTooLarge, l.packets, l.bytes, boundOf(s))
+	case q.line != nil && !tx.turn:
+		return fmt.Errorf("%w: %d pushes wait for room in it", ErrFull, q.line.Len())
+	case b.fits(q, l):
+		return nil
+	case s.Full == storage.FullDrop && l.priority != 0:
+		return tx.dropFor(q, l)
+	}
+	packets, bytes := b.ix.Counts(q.ix).Unfinished()
+	return fmt.Errorf("%w: it holds %d packets with %d bytes, its bound is %s", ErrFull, packets, bytes, boundOf(s))
+}
+
+// boundOf is the bound of a queue in words.
+func boundOf(s *Settings) string {
+	switch {
+	case s.BoundBytes == 0:
+		return fmt.Sprintf("%d packets", s.Bound)
+	case s.Bound == 0:
+		return fmt.Sprintf("%d bytes", s.BoundBytes)
+	}
+	return fmt.Sprintf("%d packets and %d bytes", s.Bound, s.BoundBytes)
+}
+
+// dropFor drops so many of a queue's worst packets that what comes fits. It drops none if that does
+// not suffice.
+func (tx *Tx) dropFor(q *queue, l load) error {
+	b := tx.b
+	worst, ok := b.worse(q, l)
+	if !ok {
+		return fmt.Errorf("%w: its bound is %s", ErrDropped, boundOf(q.settings))
+	}
+	if err := tx.useMore(Room{Deletes: len(worst)}); err != nil {
+		return err
+	}
+	for _, p := range worst {
+		b.ix.Remove(p.ID)
+		b.deletePacket(q, p)
+	}
+	b.count(q, &q.counters.Dropped, len(worst))
+	b.touch(q)
+	return nil
+}
+
+// worse returns the packets that go from a full queue for what comes; ok is false if that does not
+// suffice. They are valid until the next call.
+func (b *Broker) worse(q *queue, l load) (worst []index.Packet, ok bool) {
+	worst = b.worst[:0]
+	packets, bytes := b.ix.Counts(q.ix).Unfinished()
+	packets, bytes = packets+l.packets, bytes+l.bytes
+	for p := range b.ix.Worst(q.ix) {
+		if p.Priority-1 <= l.priority-1 || len(worst) == min(MaxCount, b.limits.group) { // 0 comes last
+			break
+		}
+		worst = append(worst, p)
+		packets, bytes = packets-1, bytes-int64(p.Size)
+		if ok = !over(q.settings, packets, bytes); ok {
+			break
+		}
+	}
+	b.worst = worst
+	return worst, ok
+}
+
+// PushRoom is what it brings, besides the packets, that so many of a priority are pushed to a queue
+// that drops worse ones for them. bytes are those of their keys and payloads.
+func (tx *Tx) PushRoom(name []byte, packets, bytes int, priority uint32) Room {
+	b := tx.b
+	if len(b.queues.lasting) == 0 {
+		return Room{}
+	}
+	q, l := b.queues.find(name), load{packets, int64(bytes), priority}
+	if q == nil || settingsOf(q).Full != storage.FullDrop || b.fits(q, l) {
+		return Room{}
+	}
+	worst, ok := b.worse(q, l)
+	if !ok {
+		return Room{}
+	}
+	return Room{Deletes: len(worst)}
+}

@@ -1,0 +1,96 @@
+package broker
+
+import "container/list"
+
+// A push that waits stands in the line of its queue. Its turn comes when it is the first there and
+// the queue takes it: then the whole push is made. Others that push meanwhile are refused or wait
+// behind it, also if there were room for them. Those who wait to take come first: who pushes and
+// who takes never wait for each other.
+
+// PushWait is a push that waits.
+type PushWait struct {
+	Queue   []byte
+	Packets int
+	Bytes   int   // of keys and payloads
+	Room    Room  // what Waiter.Ready brings to the open batch
+	Until   int64 // deadline in Unix milliseconds; 0: none
+}
+
+// WaitPush makes c wait, once, until a push has its turn. Its waiter is called Ready then, and
+// makes the push. Detach ends the wait. c must not be a subscriber.
+func (tx *Tx) WaitPush(c *Consumer, w Waiter, p PushWait) error {
+	if err := tx.begin(Room{}); err != nil {
+		return err
+	}
+	if c.waiter != nil || c.queues > 0 {
+		return ErrWaiting
+	}
+	q, err := tx.b.makeQueue(p.Queue)
+	if err != nil {
+		return err
+	}
+	c.comes = load{packets: p.Packets, bytes: int64(p.Bytes)}
+	q.lineUp(c)
+	tx.b.wait(c, w, p.Room, p.Until)
+	return nil
+}
+
+func (q *queue) lineUp(c *Consumer) {
+	if q.line == nil {
+		q.line = list.New()
+	}
+	c.pushesTo, c.inLine = q, q.line.PushBack(c)
+}
+
+// leaveLine takes c out of the line in which it stands, if it does.
+func (b *Broker) leaveLine(c *Consumer) {
+	q := c.pushesTo
+	if q == nil {
+		return
+	}
+	q.line.Remove(c.inLine)
+	c.pushesTo, c.inLine = nil, nil
+	if q.line.Len() == 0 {
+		q.line = nil
+		b.markEmpty(q)
+		return
+	}
+	b.deferQueue(q) // the next one may fit
+}
+
+// moveLine moves all who stand in the line of one queue to the end of that of another.
+func (b *Broker) moveLine(from, to *queue) {
+	if from.line == nil {
+		return
+	}
+	for e := from.line.Front(); e != nil; e = e.Next() {
+		to.lineUp(e.Value.(*Consumer))
+	}
+	from.line = nil
+	b.deferQueue(to)
+}
+
+// hasTurn says that a queue takes what comes next in its line, or will never take it.
+func (b *Broker) hasTurn(q *queue, l load) bool {
+	s := settingsOf(q)
+	return s.Closed || !s.PauseIn && (b.fits(q, l) || over(s, l.packets, l.bytes))
+}
+
+// admitLine lets those push whose turn has come. What they push goes to those who wait for it, and
+// so may make room for the next.
+func (b *Broker) admitLine(q *queue) {
+	for q.line != nil {
+		c := q.line.Front().Value.(*Consumer)
+		if !b.hasTurn(q, c.comes) {
+			return
+		}
+		if b.refusesDelivery() || b.open.full(b.limits) || !b.open.fits(b.limits, c.waitRoom) {
+			b.deferQueue(q)
+			return
+		}
+		b.tx.turn = true
+		b.ready(q, c, c.waitRoom)
+		b.tx.turn = false
+		b.deliverQueue(q)
+	}
+}
