@@ -38,7 +38,7 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 		return fmt.Errorf("%w: %d pushes wait for room in it", ErrFull, q.line.Len())
 	case b.fits(q, l):
 		return nil
-	case s.Full == storage.FullDrop && l.priority != 0:
+	case s.Full == storage.FullDrop:
 		return tx.dropFor(q, l)
 	}
 	packets, bytes := b.ix.Counts(q.ix).Unfinished()

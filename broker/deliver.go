@@ -144,7 +144,8 @@ func (b *Broker) deferConsumer(c *Consumer) {
 }
 
 // deliverDeferred makes the deliveries that were deferred, also those that they cause: a waiter
-// that moves a packet to another queue defers that. Then pushes that waited for room are made. What cannot be made now stays deferred.
+// that moves a packet to another queue defers that. Pushes that waited for room are made, too. What
+// cannot be made now stays deferred.
 func (b *Broker) deliverDeferred() {
 	for size := -1; len(b.deferredConsumers)+len(b.deferredQueues) > 0; {
 		if b.open.size() == size || b.refusesDelivery() || b.open.full(b.limits) {

@@ -142,8 +142,8 @@ func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) 
 	b.touch(q)
 }
 
-// deadLetter returns the queue that a dead packet of a queue moves to; nil if it stays, also because
-// there can be no such queue, or that does not admit it.
+// deadLetter returns the queue that a dead packet of a queue moves to; nil if it stays, also
+// because there can be no such queue, or that does not admit it.
 func (b *Broker) deadLetter(q *queue, p index.Packet) *queue {
 	name := settingsOf(q).DeadLetter
 	if len(name) == 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-queue/holdfast/index"
 )
 
-// Waiter is one blocked pop, or a push that waits (WaitPush). Its methods are called with the broker's lock held, in whoever's
-// transaction, and must not block.
+// Waiter is one blocked pop, or a push that waits (WaitPush). Its methods are called with the
+// broker's lock held, in whoever's transaction, and must not block.
 type Waiter interface {
 	// Ready is called once, when the queue has a packet and the waiter is first in line. The consumer
 	// no longer waits. Ready takes packets (Pop, MoveEnd) and replies. The name is valid during the

@@ -39,8 +39,8 @@ func (tx *Tx) Unwatch(c *Consumer) {
 	c.watched, c.watchedBytes, c.watchBroken = nil, 0, false
 }
 
-// touch tells those who watch the name of a queue that what it holds changes, and those who wait for
-// room in it.
+// touch tells those who watch the name of a queue that what it holds changes, and those who wait
+// for room in it.
 func (b *Broker) touch(q *queue) {
 	if q.line != nil {
 		b.deferQueue(q)

@@ -140,6 +140,7 @@ func (m *workModel) count(queue string, add broker.Counters) {
 	if c := cmp.Or(q.counters, q.most); c != nil {
 		c.Pushed, c.Popped, c.Acked = c.Pushed+add.Pushed, c.Popped+add.Popped, c.Acked+add.Acked
 		c.Nacked, c.Expired, c.Dead = c.Nacked+add.Nacked, c.Expired+add.Expired, c.Dead+add.Dead
+		c.Dropped += add.Dropped
 	}
 }
 
@@ -274,6 +275,8 @@ func drawSelection(t *rapid.T) broker.Selection {
 // step makes one call, and the same in the model.
 func (m *workModel) step(t *rapid.T, op string) {
 	m.advance()
+	held := m.held()
+	defer func() { m.keptBounds(held) }()
 	switch queue := drawQueue(t); op {
 	case "push":
 		m.push(t, queue)
@@ -367,8 +370,15 @@ func (m *workModel) push(t *rapid.T, queue string) {
 		r.Window = rapid.SampledFrom([]int64{0, 0, 1, 25}).Draw(t, "window")
 	}
 	first, there := m.first(r)
+	var want error
+	if !there {
+		want = m.admit(queue, 1, len(r.Key)+len(r.Payload), r.Priority)
+	}
 	id, err := m.tx.Push(r)
-	if m.check(err); there {
+	if m.sameError("push", err, want) {
+		return
+	}
+	if there {
 		m.same("first id", id, first)
 		return
 	}
@@ -443,10 +453,15 @@ func (m *workModel) compareUniques(queue string) {
 func (m *workModel) values(t *rapid.T, queue string) {
 	end := rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end")
 	values := [][]byte{[]byte(m.payload(t)), []byte(m.payload(t))}
-	m.check(m.tx.Atomic(broker.Room{Records: 3, Bytes: 5000}, func() error {
+	room := m.tx.PushRoom([]byte(queue), 2, len(values[0])+len(values[1]), broker.ListPriority)
+	want := m.admit(queue, 2, len(values[0])+len(values[1]), broker.ListPriority)
+	err := m.tx.Atomic(room.Plus(broker.Room{Records: 3, Bytes: 5000}), func() error {
 		_, err := m.tx.PushEnd([]byte(queue), end, values)
 		return err
-	}))
+	})
+	if m.sameError("push of values", err, want) {
+		return
+	}
 	for _, v := range values {
 		m.add(queue, end, broker.ListPriority, string(v))
 	}
@@ -621,11 +636,17 @@ func (m *workModel) moveEnd(t *rapid.T, from string) {
 	ends := rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest})
 	fromEnd, toEnd := ends.Draw(t, "from end"), ends.Draw(t, "to end")
 	var ok bool
-	m.check(m.tx.Atomic(broker.Room{Records: 2, Bytes: 5000, Deletes: 1}, func() (err error) {
+	err := m.tx.Atomic(broker.Room{Records: 2, Bytes: 5000, Deletes: 1}, func() (err error) {
 		ok, err = m.tx.MoveEnd(m.c, []byte(from), fromEnd, []byte(to), toEnd, 1)
 		return err
-	}))
-	took := m.selected(from, broker.Selection{End: fromEnd})
+	})
+	took, want := m.selected(from, broker.Selection{End: fromEnd}), error(nil)
+	if to != from {
+		want = m.admit(to, len(took), sizes(took), 0)
+	}
+	if m.sameError("move of an end", err, want) {
+		return
+	}
 	m.same("moved", ok, len(took) > 0)
 	if !ok {
 		return
@@ -644,13 +665,15 @@ func (m *workModel) moveEnd(t *rapid.T, from string) {
 // update is barbershop's update: of a priority, by key.
 func (m *workModel) update(t *rapid.T, queue string) {
 	key, priority := rapid.SampledFrom([]string{"_", "k", "l"}).Draw(t, "key"), rapid.Uint32Range(0, 3).Draw(t, "priority")
+	group := m.in(queue, func(k *task) bool { return k.key != nil && *k.key == key && k.State != broker.Done })
 	err := m.tx.UpdatePriority(broker.UpdatePriorityRequest{
 		Queue: []byte(queue), Key: []byte(key), To: func(uint32, bool) uint32 { return priority },
 	})
-	group := m.in(queue, func(k *task) bool { return k.key != nil && *k.key == key && k.State != broker.Done })
 	switch len(group) {
 	case 0:
-		m.check(err)
+		if m.sameError("update", err, m.admit(queue, 1, len(key), priority)) {
+			return
+		}
 		m.add(queue, broker.Newest, priority, "").key = &key
 		m.count(queue, broker.Counters{Pushed: 1})
 	case 1:
@@ -674,6 +697,7 @@ func (m *workModel) set(t *rapid.T, queue string) {
 		Retain:     max(0, rapid.Int64Range(-60, 60).Draw(t, "retain")),
 	}
 	s.BackoffMax = rapid.Int64Range(s.BackoffMin, 9).Draw(t, "most backoff")
+	m.drawBound(t, queue, &s)
 	var want error
 	if string(s.DeadLetter) == queue {
 		want = broker.ErrOwnDeadLetter
@@ -714,14 +738,17 @@ func (m *workModel) change(t *rapid.T, op, queue string) {
 	case "move":
 		to := drawQueue(t)
 		n, err := m.tx.MovePackets(name, []broker.ID{id, id}, []byte(to))
-		m.check(err)
 		if k != nil && k.State == broker.Claimed {
 			k, known = nil, 0
 		}
-		m.same("moved", n, known)
+		var want error
 		if k != nil {
-			k.Queue = to
+			want = m.moveTo(k, to)
 		}
+		if m.sameError(op, err, want) {
+			return
+		}
+		m.same("moved", n, known)
 	case "priority":
 		priority := rapid.Uint32Range(0, 3).Draw(t, "priority")
 		ok, err := m.tx.SetPriority(name, id, priority)
@@ -749,26 +776,27 @@ func (m *workModel) bulk(t *rapid.T, op, queue string) {
 	states := []broker.State{rapid.SampledFrom(append([]broker.State{0}, workStates...)).Draw(t, "state")}
 	var b *broker.Bulk
 	var fits func(*task) bool // nil: all
-	var change func(*task)
+	var change func(*task) error
 	switch op {
 	case "purge":
-		b, change, count = broker.Purge(name, states[0]), m.remove, 0
+		b, count = broker.Purge(name, states[0]), 0
+		change = func(k *task) error { m.remove(k); return nil }
 	case "harvest":
 		older := rapid.Int64Range(-10, 20).Draw(t, "older")
 		b, states, count = broker.Harvest(name, older), []broker.State{broker.Claimed}, 0
 		fits = func(k *task) bool { return max(0, m.now.Load()-k.LastClaim) >= older }
-		change = m.harvest
+		change = func(k *task) error { m.harvest(k); return nil }
 	case "redrive":
 		if rapid.Bool().Draw(t, "back") {
 			to = nil
 		}
 		b, states = broker.Redrive(name, count, to), []broker.State{broker.Dead, broker.Delayed, broker.Ready}
 		fits = func(k *task) bool { return k.State == broker.Dead || k.origin != nil }
-		change = func(k *task) { m.redrive(k, to) }
+		change = func(k *task) error { return m.redrive(k, to) }
 	case "move many":
 		b = broker.Move(name, states[0], count, to)
 		fits = func(k *task) bool { return k.State != broker.Claimed }
-		change = func(k *task) { k.Queue = string(to) }
+		change = func(k *task) error { return m.moveTo(k, string(to)) }
 	}
 	list, want := m.bulkOf(queue, states, fits), error(nil)
 	stay := func(k *task) bool {
@@ -784,8 +812,11 @@ func (m *workModel) bulk(t *rapid.T, op, queue string) {
 	}
 	b.DryRun = rapid.Bool().Draw(t, "dry run")
 	if !b.DryRun {
-		for _, k := range list {
-			change(k)
+		for i, k := range list {
+			if want = change(k); want != nil {
+				list = list[:i]
+				break
+			}
 		}
 	}
 	more, err := true, error(nil)
@@ -814,15 +845,33 @@ func (m *workModel) harvest(k *task) {
 	}
 }
 
-func (m *workModel) redrive(k *task, to []byte) {
+func (m *workModel) redrive(k *task, to []byte) error {
+	target := k.Queue
 	switch {
 	case to != nil:
-		k.Queue = string(to)
+		target = string(to)
 	case k.origin != nil:
-		k.Queue = k.origin.name
+		target = k.origin.name
 	}
-	k.Attempts, k.origin = 0, nil
+	if target != k.Queue || k.State == broker.Dead {
+		if err := m.admit(target, 1, k.size(), 0); err != nil {
+			return err
+		}
+	}
+	k.Attempts, k.origin, k.Queue = 0, nil, target
 	k.wait(0)
+	return nil
+}
+
+// moveTo moves a task to a queue that admits it.
+func (m *workModel) moveTo(k *task, to string) error {
+	if to != k.Queue && unfinished(k) {
+		if err := m.admit(to, 1, k.size(), 0); err != nil {
+			return err
+		}
+	}
+	k.Queue = to
+	return nil
 }
 
 // compare holds all that the broker shows against the model.
