@@ -153,7 +153,7 @@ func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Pack
 	}
 	c.packet = storage.Packet{
 		Key: r.Key, Payload: r.Payload, Expiry: int64(r.Expires), NotBefore: int64(r.NotBefore), Tags: tags,
-		Attempts: uint32(r.Attempts), EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer), Identity: uint64(r.Identity),
+		Attempts: uint32(r.Attempts), EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer), Identity: uint64(r.Identity), Unique: r.Unique,
 	}
 	d, err := c.deliveryRecord(r, &c.packet, id.Seq)
 	if err != nil {

@@ -286,6 +286,8 @@ type jsonPacket struct {
 	TextTags           map[string]string `json:"tags"`
 	Producer           *string           `json:"producer"`
 	ProducerBase64     []byte            `json:"producer_base64"`
+	Unique             *string           `json:"unique"`
+	UniqueBase64       []byte            `json:"unique_base64"`
 	Consumer           *string           `json:"consumer"`
 	ConsumerBase64     []byte            `json:"consumer_base64"`
 	Origin             *string           `json:"origin"`
@@ -297,7 +299,7 @@ type jsonPacket struct {
 }
 
 func (p *jsonPacket) record() (any, error) {
-	var errs [8]error
+	var errs [9]error
 	r := &p.packetRecord
 	for name, value := range p.TextTags {
 		r.Tags = append(r.Tags, []byte(name), []byte(value))
@@ -310,5 +312,6 @@ func (p *jsonPacket) record() (any, error) {
 	r.Origin, errs[5] = jsonBytes("origin", p.Origin, p.OriginBase64)
 	r.Reason, errs[6] = jsonBytes("reason", p.Reason, p.ReasonBase64)
 	r.ProgressText, errs[7] = jsonBytes("progress_text", p.ProgressText, p.ProgressTextBase64)
+	r.Unique, errs[8] = jsonBytes("unique", p.Unique, p.UniqueBase64)
 	return r, cmp.Or(errs[:]...)
 }

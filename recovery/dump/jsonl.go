@@ -64,6 +64,9 @@ func (e *jsonEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, 
 	if p.Producer != "" {
 		dst = appendBytes(dst, "producer", []byte(p.Producer), Text)
 	}
+	if len(p.Unique) > 0 {
+		dst = appendBytes(dst, "unique", p.Unique, Text)
+	}
 	if d != nil {
 		dst = appendTried(dst, newTried(d))
 	}

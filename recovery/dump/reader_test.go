@@ -295,6 +295,7 @@ func anyPacket(t *rapid.T) storage.Packet {
 		EnqueuedAt: rapid.Int64().Draw(t, "enqueued at"),
 		Attempts:   rapid.Uint32().Draw(t, "attempts"),
 		Producer:   string(odd.Draw(t, "producer")),
+		Unique:     odd.Draw(t, "unique"),
 	}
 	if rapid.Bool().Draw(t, "has a key") {
 		p.Key = append([]byte{}, odd.Draw(t, "key")...)

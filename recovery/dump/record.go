@@ -75,6 +75,7 @@ type packetRecord struct {
 	Attempts   uint64        `json:"attempts" msgpack:"attempts,omitempty"`
 	EnqueuedAt millis        `json:"enqueued_at" msgpack:"enqueued_at,omitempty"`
 	Producer   []byte        `json:"-" msgpack:"producer,omitempty"`
+	Unique     []byte        `json:"-" msgpack:"unique,omitempty"`
 	triedRecord
 }
 

@@ -107,10 +107,10 @@ func OneOfEach() *Fake {
 	s.Put(1, 2, base+2, storage.Packet{Key: []byte{0xfe}, Payload: []byte{0, 1, 0xff}, Expiry: Later + 7})
 	s.Put(1, 2, base+3, storage.Packet{Payload: []byte("bell \a"), NotBefore: Later + 1, Expiry: Later + 2, EnqueuedAt: Later - 1})
 	s.Put(1, 1<<32-1, base+4, storage.Packet{
-		Attempts: 3, Producer: "worker-1", NotBefore: -5,
+		Attempts: 3, Producer: "worker-1", NotBefore: -5, Unique: []byte("order, 17"),
 		Tags: []storage.Tag{{Name: "a", Value: "b\""}, {Name: "c", Value: ""}},
 	})
-	s.Put(5, 3, base+5, storage.Packet{Tags: []storage.Tag{{Name: "a", Value: "\xff"}, {Name: "a", Value: ""}}, Producer: "\xfd", Identity: base + 20})
+	s.Put(5, 3, base+5, storage.Packet{Tags: []storage.Tag{{Name: "a", Value: "\xff"}, {Name: "a", Value: ""}}, Producer: "\xfd", Identity: base + 20, Unique: []byte{0xfc}})
 	s.Put(5, 3, base+6, storage.Packet{Expiry: Later, Payload: []byte("expired")})
 	s.Put(6, 9, base+8, storage.Packet{Payload: bytes.Repeat([]byte("long "), 206), Expiry: Later + 1})
 	s.Put(7, 9, base+9, storage.Packet{Payload: []byte("dropped")})
