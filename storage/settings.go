@@ -41,6 +41,9 @@ const (
 	FullDrop               // the worst packets go, which may be the new ones
 )
 
+// String is the setting's value as people write it.
+func (f Full) String() string { return [...]string{"reject", "block", "drop"}[min(f, FullDrop)] }
+
 // Counters are what a queue has done since it was made. They do not run backwards over a restart
 // but by what was counted in the second before a kill.
 type Counters struct {

@@ -36,7 +36,7 @@ var queueSettings = []setting{
 	numberSetting("retain", 0, broker.MaxTime, func(q *broker.Settings) *int64 { return &q.Retain }),
 	numberSetting("bound", 0, broker.MaxBound, func(q *broker.Settings) *int64 { return &q.Bound }),
 	numberSetting("bound-bytes", 0, broker.MaxBound, func(q *broker.Settings) *int64 { return &q.BoundBytes }),
-	{name: "full", set: setFull, show: func(s *session, q *broker.Settings) { s.bulkString(fullWords[q.Full]) }},
+	{name: "full", set: setFull, show: func(s *session, q *broker.Settings) { s.bulkString(q.Full.String()) }},
 	switchSetting("exclusive-producer", func(q *broker.Settings) *bool { return &q.ExclusiveProducer }),
 	switchSetting("exclusive-consumer", func(q *broker.Settings) *bool { return &q.ExclusiveConsumer }),
 	switchSetting("pause-in", func(q *broker.Settings) *bool { return &q.PauseIn }),
@@ -69,15 +69,14 @@ func (s *session) yesNo(yes bool) {
 	}
 }
 
-var fullWords = []string{broker.FullReject: "reject", broker.FullBlock: "block", broker.FullDrop: "drop"}
-
 func setFull(q *broker.Settings, value [][]byte) error {
-	i := slices.IndexFunc(fullWords, func(word string) bool { return is(value[0], word) })
-	if i < 0 {
-		return failure(fmt.Sprintf("ERR full: expected reject, block or drop, got %q", quoted(value[0])))
+	for full := broker.FullReject; full <= broker.FullDrop; full++ {
+		if is(value[0], full.String()) {
+			q.Full = full
+			return nil
+		}
 	}
-	q.Full = broker.Full(i)
-	return nil
+	return failure(fmt.Sprintf("ERR full: expected reject, block or drop, got %q", quoted(value[0])))
 }
 
 // setOrder declares the order of the values of a tag. One empty value ends it.

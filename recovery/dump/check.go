@@ -20,8 +20,8 @@ const (
 	MaxRecord = storage.MaxRecord
 	// maxRest bounds the unknown fields of a queue definition.
 	maxRest = 64 << 10
-	// maxSetting bounds the times in settings, far above what a server takes: added to any time of
-	// day they are a time.
+	// maxSetting bounds the times and the bounds in settings. It is far above the times that a server
+	// takes: added to any time of day they are a time.
 	maxSetting = 1 << 53
 	// SequenceMargin is how near to the ends of their range sequences may come. They begin in the
 	// middle, and no server lives long enough to hand out half of the rest.
@@ -99,15 +99,12 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 		return nil, fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
 			storage.MaxQueues, storage.MaxNameBytes)
 	}
-	if s := r.Settings; s != nil {
-		least, most := min(s.Lease, s.BackoffMin, s.BackoffMax, s.Retain), max(s.Lease, s.BackoffMin, s.BackoffMax, s.Retain)
-		if s.MaxAttempts > math.MaxUint32 || least < 0 || most > maxSetting || len(s.DeadLetter) > storage.MaxName {
-			return nil, fmt.Errorf("queue %q has settings that no queue can have: max_attempts is at most %d, a time 0 to %d, and dead_letter has at most %d bytes",
-				r.Queue, uint32(math.MaxUint32), int64(maxSetting), storage.MaxName)
-		}
+	settings, err := r.Settings.settings()
+	if err != nil {
+		return nil, fmt.Errorf("queue %q has settings that no queue can have: %w", r.Queue, err)
 	}
 	q := &storage.Queue{
-		ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires), Settings: r.Settings.settings(), Counters: r.Counters.counters(),
+		ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires), Settings: settings, Counters: r.Counters.counters(),
 		Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest)),
 	}
 	if err := c.checkRest(q, r.UnknownFields); err != nil {

@@ -156,7 +156,7 @@ func plainError(err error) error {
 		return fmt.Errorf("expected an object, got %s", field.Value)
 	case errors.As(err, &field):
 		name := field.Field[strings.LastIndexByte(field.Field, '.')+1:] // without the name of the struct
-		return fmt.Errorf("field %q: got a %s, expected %s", name, field.Value, wanted(field.Type.Kind()))
+		return fmt.Errorf("field %q: got a %s, expected %s", name, field.Value, wanted(field.Type))
 	case errors.As(err, &syntax):
 		return fmt.Errorf("at byte %d: %w", syntax.Offset, err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -165,8 +165,8 @@ func plainError(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
-func wanted(kind reflect.Kind) string {
-	switch kind {
+func wanted(kind reflect.Type) string {
+	switch kind.Kind() {
 	case reflect.Uint32:
 		return "a whole number from 0 to 4294967295"
 	case reflect.Uint64:
@@ -175,7 +175,12 @@ func wanted(kind reflect.Kind) string {
 		return "a whole number of milliseconds"
 	case reflect.String:
 		return "a string"
+	case reflect.Bool:
+		return "true or false"
 	case reflect.Slice:
+		if kind.Elem().Kind() != reflect.Uint8 {
+			return "an array"
+		}
 		return "base64"
 	case reflect.Struct:
 		return "an object"
@@ -238,8 +243,26 @@ type jsonQueue struct {
 // jsonSettings is a settingsRecord as JSON has it.
 type jsonSettings struct {
 	settingsRecord
-	DeadLetter       *string `json:"dead_letter"`
-	DeadLetterBase64 []byte  `json:"dead_letter_base64"`
+	DeadLetter       *string    `json:"dead_letter"`
+	DeadLetterBase64 []byte     `json:"dead_letter_base64"`
+	TextEnum         [][]string `json:"enum"`
+}
+
+// record returns the settings, nil for none.
+func (s *jsonSettings) record() (r *settingsRecord, err error) {
+	if s == nil {
+		return nil, nil
+	}
+	r = &s.settingsRecord
+	for _, texts := range s.TextEnum {
+		var list [][]byte
+		for _, text := range texts {
+			list = append(list, []byte(text))
+		}
+		r.Enum = append(r.Enum, list)
+	}
+	r.DeadLetter, err = jsonBytes("dead_letter", s.DeadLetter, s.DeadLetterBase64)
+	return r, err
 }
 
 func (q *jsonQueue) record() (any, error) {
@@ -247,10 +270,7 @@ func (q *jsonQueue) record() (any, error) {
 	r := &q.queueRecord
 	r.Queue, errs[0] = jsonBytes("queue", q.Queue, q.QueueBase64)
 	r.Unknown, errs[1] = jsonBytes("unknown", q.Unknown, q.UnknownBase64)
-	if s := q.Settings; s != nil {
-		r.Settings = &s.settingsRecord
-		r.Settings.DeadLetter, errs[2] = jsonBytes("dead_letter", s.DeadLetter, s.DeadLetterBase64)
-	}
+	r.Settings, errs[2] = q.Settings.record()
 	return r, cmp.Or(errs[:]...)
 }
 

@@ -12,7 +12,7 @@
 //	reader.go    Reader: splits a dump into records, and hands them out in order
 //	decode.go    decodes records, on several goroutines
 //	check.go     checks them, in order; checkkeys.go: strings and hashes
-//	record.go    the fields of the records; format.go: the names of formats
+//	record.go    the fields of the records; settings.go: those of a queue's settings; format.go: the names of formats
 //	glob.go      patterns for the names of queues
 package dump
 

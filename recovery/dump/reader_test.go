@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,20 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"settings as a number":       {head + `{"type":"queue","id":1,"queue":"a","settings":1}`, `field "settings": got a number, expected an object`},
 		"lease below 0":              {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":-1}}`, `line 2: queue "a" has settings`},
 		"setting of a later version": {head + `{"type":"queue","id":1,"queue":"a","settings":{"max_tries":1}}`, `unknown field "max_tries"`},
+		"bound that never ends":      {head + settings(`"bound":9007199254740993`), "bound and bound_bytes are at most 9007199254740992"},
+		"bytes without end":          {head + settings(`"bound_bytes":18446744073709551615`), `line 2: queue "a" has settings that no queue can have: bound`},
+		"bound below 0":              {head + settings(`"bound":-1`), `field "bound": got a number -1, expected a whole number from 0 on`},
+		"full of another word":       {head + settings(`"full":"wait"`), `full is "wait": expected reject, block or drop`},
+		"switch as text":             {head + settings(`"pause_in":"yes"`), `field "pause_in": got a string, expected true or false`},
+		"enum as text":               {head + settings(`"enum":"low"`), `field "enum": got a string, expected an array`},
+		"enum without a tag":         {head + settings(`"enum":[[]]`), "enum: expected a tag that is not empty"},
+		"enum without values":        {head + settings(`"enum":[["class"]]`), `enum: expected values of the tag "class", got none`},
+		"enum with an empty value":   {head + settings(`"enum":[["class","low",""]]`), "enum: expected values that are not empty"},
+		"enum with a value twice":    {head + settings(`"enum_base64":[["YQ==","Yg==","Yg=="]]`), `enum: expected each value once, got "b" twice`},
+		"enum with a tag twice":      {head + settings(`"enum":[["a","b"],["a","c"]]`), `got "a" behind "a"`},
+		"enum out of order":          {head + settings(`"enum":[["b","b"],["a","c"]]`), `enum: expected tags in the order of their bytes, each once, got "a" behind "b"`},
+		"enum with long values":      {head + settings(`"enum":[["a","`+long+`"]]`), "at most 16384 bytes together"},
+		"enum with too many tags":    {head + settings(`"enum":[`+strings.Repeat(`["a","b"],`, storage.MaxOrders)+`["a","b"]]`), "enum: expected at most 16 tags, got 17"},
 		"half a tag":                 {head + first + packetLine(seq8+`,"tags_base64":["YQ=="]`), "names and values"},
 		"tags as text":               {head + first + packetLine(seq8+`,"tags":"a"`), "expected an object"},
 		"attempts too many":          {head + first + packetLine(seq8+`,"attempts":4294967296`), "4294967296 attempts: expected 0 to 4294967295"},
@@ -124,6 +139,34 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// settings is the record of a queue with some.
+func settings(fields string) string {
+	return `{"type":"queue","id":1,"queue":"a","settings":{` + fields + `}}`
+}
+
+func TestASettingThatIsNotThereIsItsZeroValue(t *testing.T) {
+	const end = "\n" + `{"type":"end","queues":1,"packets":0}`
+	for fields, want := range map[string]storage.Settings{
+		``: {},
+		`"max_attempts":5,"lease":30000,"backoff_min":1000,"backoff_max":600000,"dead_letter":"dead","retain":7`: {
+			MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000, DeadLetter: []byte("dead"), Retain: 7,
+		},
+		`"full":"reject","bound":0,"pause_in":false,"closed":null,"enum":[]`: {},
+		`"full":"block","enum_base64":[["YQ==","Yg=="]]`:                     {Full: storage.FullBlock, Orders: []storage.Order{{Tag: "a", Values: []string{"b"}}}},
+	} {
+		read := 0
+		_, err := Read(t.Context(), strings.NewReader(head+settings(fields)+end), ReadOptions{Queue: func(q *storage.Queue) error {
+			if read++; !reflect.DeepEqual(*q.Settings, want) || q.Counters != (storage.Counters{}) {
+				t.Errorf("%s is read as %+v, %+v", fields, *q.Settings, q.Counters)
+			}
+			return nil
+		}})
+		if err != nil || read != 1 {
+			t.Errorf("%s: %d queues, %v", fields, read, err)
+		}
 	}
 }
 

@@ -45,6 +45,16 @@ type settingsRecord struct {
 	BackoffMax  millis `json:"backoff_max" msgpack:"backoff_max,omitempty"`
 	DeadLetter  []byte `json:"-" msgpack:"dead_letter,omitempty"`
 	Retain      millis `json:"retain" msgpack:"retain,omitempty"`
+
+	Bound             uint64     `json:"bound" msgpack:"bound,omitempty"`
+	BoundBytes        uint64     `json:"bound_bytes" msgpack:"bound_bytes,omitempty"`
+	Full              string     `json:"full" msgpack:"full,omitempty"`
+	ExclusiveProducer bool       `json:"exclusive_producer" msgpack:"exclusive_producer,omitempty"`
+	ExclusiveConsumer bool       `json:"exclusive_consumer" msgpack:"exclusive_consumer,omitempty"`
+	PauseIn           bool       `json:"pause_in" msgpack:"pause_in,omitempty"`
+	PauseOut          bool       `json:"pause_out" msgpack:"pause_out,omitempty"`
+	Closed            bool       `json:"closed" msgpack:"closed,omitempty"`
+	Enum              [][][]byte `json:"enum_base64" msgpack:"enum,omitempty"` // of each tag: its name and its values
 }
 
 // countersRecord is a part of a queueRecord.
@@ -176,24 +186,6 @@ func newHeader(marks storage.Marks, payload Encoding) *headerRecord {
 		h.Payload = string(None)
 	}
 	return h
-}
-
-func newSettings(s *storage.Settings) *settingsRecord {
-	if s == nil {
-		return nil
-	}
-	return &settingsRecord{uint64(s.MaxAttempts), millis(s.Lease), millis(s.BackoffMin), millis(s.BackoffMax), s.DeadLetter, millis(s.Retain)}
-}
-
-// settings are those of the record. What is out of range is for the checker to say.
-func (r *settingsRecord) settings() *storage.Settings {
-	if r == nil {
-		return nil
-	}
-	return &storage.Settings{
-		MaxAttempts: uint32(r.MaxAttempts), Lease: int64(r.Lease), BackoffMin: int64(r.BackoffMin), BackoffMax: int64(r.BackoffMax),
-		DeadLetter: r.DeadLetter, Retain: int64(r.Retain),
-	}
 }
 
 func newCounters(c storage.Counters) *countersRecord {

@@ -49,25 +49,25 @@ func appendString(dst, b []byte) []byte {
 	return append(append(dst, b[from:]...), '"')
 }
 
+func appendBase64(dst, b []byte) []byte {
+	return append(base64.StdEncoding.AppendEncode(append(dst, '"'), b), '"')
+}
+
 // appendTags appends tags as a JSON object if each name is there once and all is UTF-8, and says
 // so. Else it appends an array of base64: name, value, name, value, ….
 func appendTags(dst []byte, tags []storage.Tag) (out []byte, plain bool) {
 	plain = plainTags(tags)
-	open, end, colon := byte('['), byte(']'), byte(',')
-	put := func(dst []byte, s string) []byte {
-		return append(base64.StdEncoding.AppendEncode(append(dst, '"'), []byte(s)), '"')
-	}
+	open, end, colon, put := byte('['), byte(']'), byte(','), appendBase64
 	if plain {
-		open, end, colon = '{', '}', ':'
-		put = func(dst []byte, s string) []byte { return appendString(dst, []byte(s)) }
+		open, end, colon, put = '{', '}', ':', appendString
 	}
 	dst = append(dst, open)
 	for i := range tags {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(put(dst, tags[i].Name), colon)
-		dst = put(dst, tags[i].Value)
+		dst = append(put(dst, []byte(tags[i].Name)), colon)
+		dst = put(dst, []byte(tags[i].Value))
 	}
 	return append(dst, end), plain
 }

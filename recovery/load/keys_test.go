@@ -178,7 +178,7 @@ func TestAQueueThatHasExpiredIsNotLoaded(t *testing.T) {
 	text = append(text[:end], "}\n"...)
 	dir := t.TempDir()
 	report := load(t, dir, text, Options{})
-	if report.Expired != 6 || report.Packets != 2 || report.Queues != 3 {
+	if report.Expired != 6 || report.Packets != 2 || report.Queues != 5 {
 		t.Errorf("report %+v", report)
 	}
 	if bytes.Contains(folderDump(t, dir, dump.Options{}), []byte("jobs")) {

@@ -140,7 +140,7 @@ func queueBound(q *storage.Queue) int {
 	const overhead = 256
 	n := overhead + len(q.Name) + len(q.Rest)
 	if q.Settings != nil {
-		n += len(q.Settings.DeadLetter)
+		n += q.Settings.Room()
 	}
 	return n
 }

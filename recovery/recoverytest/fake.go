@@ -98,6 +98,15 @@ func OneOfEach() *Fake {
 			{ID: 5, Name: []byte{0xff, 0}, Rest: []byte{22, 0xc3, 23, 0xa1, 'x'}, RestFields: 2},
 			{ID: 6, Name: []byte{}, Settings: &storage.Settings{}},
 			{ID: 7, Name: []byte("jobs"), Dropped: true},
+			{
+				ID: 8, Name: []byte("bounded"), Counters: storage.Counters{Dropped: 1 << 63},
+				Settings: &storage.Settings{
+					MaxAttempts: 5, Lease: 30_000, Bound: 1000, BoundBytes: 1 << 53, Full: storage.FullDrop,
+					ExclusiveProducer: true, ExclusiveConsumer: true, PauseIn: true, PauseOut: true, Closed: true,
+					Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\"high\""}}, {Tag: "size", Values: []string{"s"}}},
+				},
+			},
+			{ID: 9, Name: []byte("ordered"), Settings: &storage.Settings{Full: storage.FullBlock, Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\xff"}}}}},
 		},
 	}
 	const base = 1 << 63
