@@ -1,14 +1,340 @@
 package client
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
 
-type consumer struct{}
+	"github.com/redis/go-redis/v9"
+)
 
-// Consume claims packets and has the handler work on them, until ctx or Shutdown ends it, or the
-// queue is closed and drained: then it returns nil.
-func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
-	return nil
+// DefaultLease is that of Consume. It tells the server the lease, so that it knows when to renew.
+const DefaultLease = 30 * time.Second
+
+// ErrShutdown is the cause of the end of a handler's context that Shutdown did not wait for.
+var ErrShutdown = errors.New("the client is shut down")
+
+// consumer is a call of Consume.
+type consumer struct {
+	c       *Client
+	queue   string
+	handler Handler
+	request request
+
+	handling context.Context         // of all handlers
+	abandon  context.CancelCauseFunc // ends it
+	stop     context.CancelFunc      // ends claiming
+	done     chan struct{}           // closed at the end of Consume
+
+	slots   chan struct{} // one for each packet that is held or asked for
+	working sync.WaitGroup
+	answers chan *job
+
+	mu   sync.Mutex
+	held map[*job]struct{} // those whose claim is good, as far as is known
 }
 
-// Shutdown ends every Consume of the client.
-func (c *Client) Shutdown(ctx context.Context) error { return nil }
+// job is a packet that a handler works on.
+type job struct {
+	p        *Packet
+	cancel   context.CancelCauseFunc
+	renewed  time.Time // when its lease began, at the latest; guarded by consumer.mu
+	finished bool      // its answer is known; guarded by consumer.mu
+	answer   []any
+	repeated bool // the answer was sent before, and may have arrived
+	answered chan struct{}
+}
+
+// Consume claims packets and has the handler work on them, as many at a time as Concurrency says.
+// It renews their leases. It takes the options of Claim but Block, Count and Group. A server that
+// is away is waited for: see the package about what is done again then.
+//
+// It returns nil when the queue is closed and drained, and after Shutdown; the error of ctx when
+// that ends, which ends the contexts of the handlers, too; and an error of the server that no
+// waiting mends. In each case it waits for the handlers.
+func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
+	w := &consumer{c: c, queue: queue, handler: handler, done: make(chan struct{}), held: make(map[*job]struct{})}
+	w.request.concurrency = 1
+	for _, o := range options {
+		o.add(&w.request)
+	}
+	switch {
+	case w.request.blocks:
+		return fmt.Errorf("%w: Consume waits without Block", ErrInvalid)
+	case w.request.concurrency < 1:
+		return fmt.Errorf("%w: Concurrency: expected 1 or more, got %d", ErrInvalid, w.request.concurrency)
+	case w.request.lease == 0:
+		Lease(DefaultLease).add(&w.request)
+	}
+	w.request.blocks = true
+	w.slots = make(chan struct{}, w.request.concurrency)
+	w.answers = make(chan *job, w.request.concurrency)
+	w.handling, w.abandon = context.WithCancelCause(ctx)
+	defer w.abandon(nil)
+	claiming, stop := context.WithCancel(ctx)
+	defer stop()
+	w.stop = stop
+	if !c.enlist(w) {
+		return nil
+	}
+	defer c.leave(w)
+	if err := w.run(claiming); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (c *Client) enlist(w *consumer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stopped {
+		c.consumers[w] = struct{}{}
+	}
+	return !c.stopped
+}
+
+func (c *Client) leave(w *consumer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.consumers, w)
+	close(w.done)
+}
+
+// run claims until that ends, and then waits for what was begun.
+func (w *consumer) run(claiming context.Context) error {
+	settled := make(chan struct{})
+	go func() { // ends when answers is closed
+		defer close(settled)
+		w.settle()
+	}()
+	go w.renew() // ends with done
+	err := w.claim(claiming)
+	w.working.Wait()
+	close(w.answers)
+	<-settled
+	return err
+}
+
+// maxCount is the most packets that the server gives at once.
+const maxCount = 1000
+
+// claim claims packets for the slots that are free, until ctx ends or the queue is drained.
+func (w *consumer) claim(ctx context.Context) error {
+	var b backoff
+	for {
+		n := w.acquire(ctx)
+		if n == 0 {
+			return nil
+		}
+		r := w.request
+		Count(n).add(&r)
+		packets, err := w.c.takeAs(ctx, "QCLAIM", w.queue, &r)
+		for range n - len(packets) {
+			<-w.slots
+		}
+		for _, p := range packets {
+			w.start(p)
+		}
+		switch {
+		case err == nil:
+			b = 0
+		case ctx.Err() != nil, errors.Is(err, ErrClosed):
+			return nil
+		case !passing(err):
+			return err
+		default:
+			w.c.log().Warn("no packet could be claimed", "queue", w.queue, "error", err)
+			b.sleep(ctx)
+		}
+	}
+}
+
+// acquire waits for a slot and takes all that are free. It returns 0 when ctx has ended.
+func (w *consumer) acquire(ctx context.Context) (n int) {
+	select {
+	case w.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for n = 1; n < maxCount; n++ {
+		select {
+		case w.slots <- struct{}{}:
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// start has the handler work on a packet, which has a slot.
+func (w *consumer) start(p *Packet) {
+	ctx, cancel := context.WithCancelCause(w.handling)
+	j := &job{p: p, cancel: cancel, renewed: time.Now(), answered: make(chan struct{})}
+	w.mu.Lock()
+	w.held[j] = struct{}{}
+	w.mu.Unlock()
+	w.working.Add(1)
+	go func() { // ends with the handler
+		err := errors.New("the handler ended its goroutine")
+		defer func() {
+			w.finish(j, err)
+			cancel(nil)
+			<-w.slots
+			w.working.Done()
+		}()
+		err = w.handler.run(ctx, p)
+	}()
+}
+
+// finish gives the answer that a handler's end means, unless the packet is not held any more.
+func (w *consumer) finish(j *job, err error) {
+	log := w.c.log().With("queue", j.p.Queue, "id", j.p.ID, "attempt", j.p.Attempt)
+	if err != nil {
+		log.Warn("the handler failed", "error", err)
+	}
+	j.answer = answer(j.p, err, w.handling.Err() != nil)
+	if w.claimAnswer(j) {
+		w.answers <- j
+		<-j.answered
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.held, j)
+}
+
+// claimAnswer says whether the caller is to answer for a packet: only the first one is.
+func (w *consumer) claimAnswer(j *job) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, holds := w.held[j]
+	first := holds && !j.finished && !j.p.settled.Load()
+	j.finished = true
+	return first
+}
+
+func (w *consumer) holds(j *job) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, holds := w.held[j]
+	return holds
+}
+
+// settle sends the answers. Those that come while some are on their way go together.
+func (w *consumer) settle() {
+	for j := range w.answers {
+		batch := []*job{j}
+		for more := len(w.answers); more > 0; more-- {
+			batch = append(batch, <-w.answers)
+		}
+		w.send(batch)
+	}
+}
+
+// send sends answers until the server has replied to each, or its lease is over.
+func (w *consumer) send(batch []*job) {
+	for b := backoff(0); len(batch) > 0; b.sleep(context.Background()) {
+		errs := w.c.pipeline(context.Background(), batch, func(j *job) []any { return j.answer })
+		var again []*job
+		for i, j := range batch {
+			if passing(errs[i]) && w.holds(j) {
+				j.repeated = true
+				again = append(again, j)
+				continue
+			}
+			w.settled(j, errs[i])
+		}
+		if batch = again; len(batch) == 0 {
+			return
+		}
+	}
+}
+
+func (w *consumer) settled(j *job, err error) {
+	log := w.c.log().With("queue", j.p.Queue, "id", j.p.ID, "answer", j.answer[0])
+	switch {
+	case err == nil:
+		j.p.settled.Store(true)
+	case j.repeated && errors.Is(err, ErrStale):
+		log.Info("the answer had to be repeated: the first one has arrived, or the lease had ended")
+	default:
+		log.Warn("the answer was not taken: the packet may be delivered again", "error", err)
+	}
+	close(j.answered)
+}
+
+// Shutdown ends every Consume of the client, now and later: they claim no more, and Shutdown waits
+// for their handlers. When ctx ends before that, it ends the contexts of the handlers with the
+// cause ErrShutdown, returns their packets to the queue for others to take at once, and returns the
+// error of ctx. A claim counts as an attempt all the same, so a packet at its last one is dead
+// then.
+func (c *Client) Shutdown(ctx context.Context) error {
+	c.mu.Lock()
+	c.stopped = true
+	all := make([]*consumer, 0, len(c.consumers))
+	for w := range c.consumers {
+		all = append(all, w)
+		w.stop()
+	}
+	c.mu.Unlock()
+	var err error
+	for _, w := range all {
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			err = errors.Join(err, w.giveBack(ctx.Err()))
+		}
+	}
+	return err
+}
+
+// giveBack returns the packets that handlers still work on.
+func (w *consumer) giveBack(cause error) error {
+	w.abandon(ErrShutdown)
+	var left []*job
+	w.mu.Lock()
+	for j := range w.held {
+		if !j.finished && !j.p.settled.Load() {
+			j.finished = true
+			left = append(left, j)
+		}
+	}
+	w.mu.Unlock()
+	errs := w.c.pipeline(context.Background(), left, func(j *job) []any { return answer(j.p, ErrShutdown, true) })
+	return fmt.Errorf("%s: %d packets were not finished: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
+}
+
+// pipeline sends a request for each job, once, and returns their errors.
+func (c *Client) pipeline(ctx context.Context, jobs []*job, request func(j *job) []any) []error {
+	pipe := c.rdb.Pipeline()
+	all := make([]once, len(jobs))
+	for i, j := range jobs {
+		all[i] = once{redis.NewCmd(ctx, request(j)...)}
+		_ = pipe.Process(ctx, all[i])
+	}
+	_, _ = pipe.Exec(ctx)
+	errs := make([]error, len(jobs))
+	for i := range all {
+		errs[i] = refusal(all[i].Err())
+	}
+	return errs
+}
+
+// passing says whether an error may be over soon: the server is away, or short of something.
+func passing(err error) bool {
+	return err != nil && (!isReply(err) || errors.Is(err, ErrNoSpace) || errors.Is(err, ErrTooMany))
+}
+
+// backoff is how long to wait before the next attempt.
+type backoff time.Duration
+
+// sleep waits, longer from time to time, or until ctx ends.
+func (b *backoff) sleep(ctx context.Context) {
+	const first, most = backoff(50 * time.Millisecond), backoff(5 * time.Second)
+	*b = min(max(2**b, first), most)
+	select {
+	case <-time.After(time.Duration(*b)):
+	case <-ctx.Done():
+	}
+}

@@ -63,17 +63,14 @@ type verdict struct {
 func (v *verdict) Error() string { return v.err.Error() }
 func (v *verdict) Unwrap() error { return v.err }
 
-// run calls the handler, and turns what is no return into an error.
+// run calls the handler, and turns a panic into an error.
 func (h Handler) run(ctx context.Context, p *Packet) (err error) {
-	returned := false
 	defer func() {
-		if !returned {
-			err = fmt.Errorf("panic: %v\n\n%s", recover(), debug.Stack())
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n\n%s", v, debug.Stack())
 		}
 	}()
-	err = h(context.WithValue(ctx, packetKey{}, p), p)
-	returned = true
-	return err
+	return h(context.WithValue(ctx, packetKey{}, p), p)
 }
 
 // answer is the request that settles a packet after its handler.

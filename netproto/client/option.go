@@ -13,6 +13,7 @@ type Option interface{ add(r *request) }
 type request struct {
 	args        []any // words of the protocol
 	queues      []any // of a take, besides the first one
+	newest      bool
 	blocks      bool
 	block       time.Duration // 0 has no end
 	lease       time.Duration
@@ -69,7 +70,7 @@ func Or(queues ...string) Option {
 func Count(n int) Option { return words("COUNT", n) }
 
 // Newest takes the newest packet of the best priority. The oldest is the default.
-func Newest() Option { return words("NEWEST") }
+func Newest() Option { return option(func(r *request) { r.newest = true }) }
 
 // Group takes with a packet all others of its key.
 func Group() Option { return words("GROUP") }
@@ -120,8 +121,8 @@ func parse(options []Option) (r request, err error) {
 // arguments reads the options of a call that neither waits nor takes.
 func arguments(options []Option, command ...any) ([]any, error) {
 	r, err := parse(options)
-	if err == nil && (r.blocks || len(r.queues) > 0) {
-		err = fmt.Errorf("%w: Block and Or are options of Push, Pop and Claim", ErrInvalid)
+	if err == nil && (r.blocks || r.newest || len(r.queues) > 0) {
+		err = fmt.Errorf("%w: Block, Newest and Or are options of Push, Pop and Claim", ErrInvalid)
 	}
 	return append(command, r.args...), err
 }

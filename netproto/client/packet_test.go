@@ -37,7 +37,9 @@ func TestAPacketHasAllThatWasPushed(t *testing.T) {
 		ok(t, p.Progress(ctx, 40, "scaling"))
 		ok(t, p.Extend(ctx, time.Hour))
 		shown := must(c.Show(ctx, "q", id))(t)
-		if shown.Percent != 40 || shown.PercentText != "scaling" || shown.Why == "" || shown.FirstClaim.IsZero() || !shown.LeaseEnd.Equal(p.LeaseEnd) {
+		if shown.Percent != 40 || shown.PercentText != "scaling" || shown.Why == "" || shown.FirstClaim.IsZero() ||
+			shown.LeaseEnd.Sub(p.LeaseEnd).Abs() > time.Millisecond { // two looks may differ by that
+
 			t.Errorf("RESP%d: shown %+v", protocol, shown)
 		}
 		ok(t, p.Ack(ctx))

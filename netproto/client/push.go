@@ -58,8 +58,8 @@ func (c *Client) push(ctx context.Context, options []Option, command ...any) (v 
 	if err != nil {
 		return nil, err
 	}
-	if len(r.queues) > 0 {
-		return nil, fmt.Errorf("%w: Or is an option of Pop and Claim", ErrInvalid)
+	if r.newest || len(r.queues) > 0 {
+		return nil, fmt.Errorf("%w: Newest and Or are options of Pop and Claim", ErrInvalid)
 	}
 	args := append(command, r.args...)
 	if r.blocks {

@@ -31,7 +31,11 @@ func (c *Client) take(ctx context.Context, command, queue string, options []Opti
 
 // takeAs asks without waiting first, as that needs no connection of its own.
 func (c *Client) takeAs(ctx context.Context, command, queue string, r *request) ([]*Packet, error) {
-	args := append(append([]any{command, queue}, r.queues...), r.args...)
+	end := "OLDEST" // never left out: the server takes a word that is no option of takes for a queue
+	if r.newest {
+		end = "NEWEST"
+	}
+	args := append(append(append([]any{command, queue}, r.queues...), end), r.args...)
 	v, err := doOnce(ctx, c.rdb, args)
 	if list, ok := v.([]any); ok && len(list) == 0 && r.blocks {
 		v, err = c.waitFor(ctx, r.block, args, isNull)

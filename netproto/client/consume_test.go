@@ -1,0 +1,290 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// consume runs Consume in the background. The test must end it.
+func consume(ctx context.Context, c *client.Client, queue string, h client.Handler, options ...client.Option) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- c.Consume(ctx, queue, h, options...) }() // ends with ctx or Shutdown
+	return ended
+}
+
+// receive waits for a value.
+func receive[T any](t testing.TB, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(limit):
+		t.Fatal("nothing came in time")
+	}
+	panic("unreachable")
+}
+
+// drain ends all consumers of a client and waits for their handlers.
+func drain(t testing.TB, c *client.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	ok(t, c.Shutdown(ctx))
+}
+
+func explode() { panic("boom") }
+
+func TestWhatAHandlerReturnsDecides(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	failure := errors.New("no such address")
+	cases := []struct {
+		payload string
+		handle  func() error
+		state   client.State
+		reason  string
+	}{
+		{"good", func() error { return nil }, "", ""},
+		{"bad", func() error { return failure }, client.StateDelayed, "no such address"},
+		{"later", func() error { return client.RetryIn(time.Hour, failure) }, client.StateDelayed, "no such address"},
+		{"soon", func() error { return fmt.Errorf("mail: %w", client.RetryIn(0, failure)) }, client.StateReady, "mail: no such address"},
+		{"never", func() error { return client.Dead(failure) }, client.StateDead, "no such address"},
+		{"panic", func() error { explode(); return nil }, client.StateDelayed, "panic: boom"},
+		{"long", func() error { return errors.New(strings.Repeat("ä", 5000)) }, client.StateDelayed, "ä"},
+	}
+	ok(t, c.Set(ctx, "q", "backoff-min", "600000"))
+	ids := make(map[string]string)
+	var handled sync.WaitGroup
+	for _, k := range cases {
+		ids[k.payload] = must(c.Push(ctx, "q", []byte(k.payload)))(t)
+		handled.Add(1)
+	}
+	again := make(chan struct{}) // the packet that is to be tried soon has to wait for the end of the test
+	ended := consume(ctx, c, "q", func(_ context.Context, p *client.Packet) error {
+		if p.Attempt > 1 {
+			<-again
+			return client.RetryIn(0, errors.New(p.Reason))
+		}
+		defer handled.Done()
+		i := slices.IndexFunc(cases, func(k struct {
+			payload string
+			handle  func() error
+			state   client.State
+			reason  string
+		}) bool {
+			return k.payload == string(p.Payload)
+		})
+		return cases[i].handle()
+	}, client.Concurrency(3))
+	handled.Wait()
+	close(again)
+	drain(t, c)
+	ok(t, receive(t, ended))
+	for _, k := range cases {
+		p, err := c.Show(ctx, "q", ids[k.payload])
+		switch {
+		case k.state == "":
+			if !errors.Is(err, client.ErrNoPacket) {
+				t.Errorf("%s: it is %+v, %v, want it gone", k.payload, p, err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", k.payload, err)
+		case p.State != k.state || !strings.HasPrefix(p.Reason, k.reason):
+			t.Errorf("%s: it is %s, because %q; want %s, %q", k.payload, p.State, p.Reason, k.state, k.reason)
+		case k.payload == "panic" && !strings.Contains(p.Reason, "explode"):
+			t.Errorf("the reason %q has no stack", p.Reason)
+		case k.payload == "later" && p.NotBefore.Sub(p.LastClaim) < 55*time.Minute:
+			t.Errorf("it is tried again %v after its claim, want an hour", p.NotBefore.Sub(p.LastClaim))
+		}
+	}
+}
+
+func TestLeasesAreRenewedWhileHandlersWork(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	const lease = 500 * time.Millisecond
+	id := must(c.Push(ctx, "q", nil))(t)
+	done := make(chan error, 1)
+	consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
+		for first := p.LeaseEnd; ; { // until it has been renewed so often that the first lease is over
+			now, err := c.Show(ctx, "q", id)
+			if err != nil || now.Attempt != 1 || now.LeaseEnd.Sub(first) > 2*lease {
+				done <- err
+				return err
+			}
+		}
+	}, client.Lease(lease))
+	ok(t, receive(t, done))
+	drain(t, c)
+	if n := must(c.Len(ctx, "q"))(t); n != 0 {
+		t.Errorf("%d packets are left, want none", n)
+	}
+}
+
+func TestAHandlerIsToldThatItsLeaseIsLost(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	must(c.Push(ctx, "q", nil))(t)
+	begun, causes := make(chan struct{}), make(chan error, 1)
+	consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
+		if p.Attempt > 1 {
+			close(causes)
+			return nil
+		}
+		close(begun)
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return errors.New("this must not count as a second failure")
+	}, client.Lease(500*time.Millisecond))
+	receive(t, begun)
+	if n := must(c.Harvest(ctx, "q"))(t); n != 1 {
+		t.Fatalf("harvested %d claims, want 1", n)
+	}
+	if err := receive(t, causes); !errors.Is(err, client.ErrStale) {
+		t.Errorf("the cause is %v, want ErrStale", err)
+	}
+	receive(t, causes) // closed: the packet was delivered again
+	drain(t, c)
+	if n := must(c.Len(ctx, "q"))(t); n != 0 {
+		t.Errorf("%d packets are left, want none", n)
+	}
+}
+
+func TestShutdownWaitsForHandlers(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	must(c.PushBatch(ctx, "q", [][]byte{[]byte("a"), []byte("b")}))(t)
+	begun, finish := make(chan struct{}, 2), make(chan struct{})
+	ended := consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
+		begun <- struct{}{}
+		<-finish
+		return ctx.Err()
+	})
+	receive(t, begun)
+	down := make(chan error, 1)
+	go func() { down <- c.Shutdown(context.Background()) }() // ends with the handler
+	select {
+	case err := <-ended:
+		t.Fatalf("Consume ended with %v while a handler works", err)
+	case err := <-down:
+		t.Fatalf("Shutdown ended with %v while a handler works", err)
+	case finish <- struct{}{}:
+	}
+	ok(t, receive(t, down))
+	ok(t, receive(t, ended))
+	if stats := must(c.Stats(ctx, "q"))(t); stats.Ready != 1 || stats.Claimed != 0 || stats.Acked != 1 {
+		t.Errorf("the queue is %+v, want one packet ready and one acknowledged", stats)
+	}
+	ok(t, c.Consume(ctx, "q", nil)) // claims nothing any more
+}
+
+func TestShutdownReturnsWhatIsNotFinishedInTime(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	id := must(c.Push(ctx, "q", nil))(t)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	ended := consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
+		close(begun)
+		<-ctx.Done()
+		if err := context.Cause(ctx); !errors.Is(err, client.ErrShutdown) {
+			t.Errorf("the cause is %v, want ErrShutdown", err)
+		}
+		<-finish
+		return nil
+	})
+	receive(t, begun)
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := c.Shutdown(over); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "1 packets") {
+		t.Errorf("Shutdown returns %v", err)
+	}
+	p := must(c.Show(ctx, "q", id))(t)
+	if p.State != client.StateReady || p.Reason != client.ErrShutdown.Error() {
+		t.Errorf("the packet is %s, because %q", p.State, p.Reason)
+	}
+	close(finish)
+	ok(t, receive(t, ended))
+	if p := must(c.Show(ctx, "q", id))(t); p.State != client.StateReady {
+		t.Errorf("after the handler's end the packet is %s, want ready", p.State)
+	}
+}
+
+func TestTheEndOfTheContextEndsConsume(t *testing.T) {
+	c := newClient(t)
+	id := must(c.Push(t.Context(), "q", nil))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	begun := make(chan struct{})
+	ended := consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	receive(t, begun)
+	cancel()
+	if err := receive(t, ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("Consume returns %v", err)
+	}
+	if p := must(c.Show(t.Context(), "q", id))(t); p.State != client.StateReady { // without a backoff
+		t.Errorf("the packet is %s, want ready", p.State)
+	}
+}
+
+func TestAHandlerMaySettleItsPacket(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	must(c.Push(ctx, "q", nil))(t)
+	done := make(chan error, 1)
+	consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
+		_, err := p.Dead(ctx, "as I say")
+		done <- err
+		return nil
+	})
+	ok(t, receive(t, done))
+	drain(t, c)
+	if stats := must(c.Stats(ctx, "q"))(t); stats.Dead != 1 || stats.Acked != 0 {
+		t.Errorf("the queue is %+v, want one packet dead", stats)
+	}
+}
+
+func TestManyWorkersHandleEachPacketOnce(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	const packets, workers = 3000, 16
+	for range packets / 100 {
+		must(c.PushBatch(ctx, "q", make([][]byte, 100)))(t)
+	}
+	var handled, working, most atomic.Int64
+	all := make(chan struct{})
+	ended := consume(ctx, c, "q", func(context.Context, *client.Packet) error {
+		defer working.Add(-1)
+		most.Store(max(most.Load(), working.Add(1)))
+		if handled.Add(1) == packets {
+			close(all)
+		}
+		return nil
+	}, client.Concurrency(workers))
+	receive(t, all)
+	drain(t, c)
+	ok(t, receive(t, ended))
+	stats := must(c.Queues(ctx, ""))(t)
+	if len(stats) != 0 || handled.Load() != packets || most.Load() > workers {
+		t.Errorf("%d packets were handled, %d at a time; left are the queues %v", handled.Load(), most.Load(), stats)
+	}
+}
+
+func TestConsumeRefusesWhatItCannotDo(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	for _, options := range [][]client.Option{
+		{client.Block(time.Second)}, {client.Concurrency(0)}, {client.Group()}, {client.Count(3)}, {client.TTL(1)},
+	} {
+		if err := c.Consume(ctx, "q", nil, options...); !errors.Is(err, client.ErrInvalid) {
+			t.Errorf("Consume returns %v, want ErrInvalid", err)
+		}
+	}
+	ok(t, c.Redis().Set(ctx, "s", "x", 0).Err())
+	if err := c.Consume(ctx, "s", nil); !errors.Is(err, client.ErrWrongType) {
+		t.Errorf("Consume of a string returns %v, want ErrWrongType", err)
+	}
+}

@@ -1,0 +1,75 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// errAway: no renewal of a lease was answered in its time.
+var errAway = errors.New("the lease is over: the server did not answer in time")
+
+// renew renews leases from a third of their time on, six times in that time. A handler whose lease
+// cannot be renewed any more is told before it ends.
+func (w *consumer) renew() {
+	step := max(w.request.lease/6, time.Millisecond)
+	tick := time.NewTicker(step)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.done:
+			return
+		case <-tick.C:
+			w.extend(w.due(step), step)
+		}
+	}
+}
+
+// due returns the packets whose leases are to be renewed. Those that it is too late for are lost.
+func (w *consumer) due(step time.Duration) (due []*job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for j := range w.held {
+		switch age := time.Since(j.renewed); {
+		case j.p.settled.Load():
+		case age >= w.request.lease-step:
+			w.lose(j, errAway)
+		case age >= w.request.lease/3:
+			due = append(due, j)
+		}
+	}
+	return due
+}
+
+// extend renews leases. What the server does not answer within a step is tried again at the next.
+func (w *consumer) extend(due []*job, step time.Duration) {
+	if len(due) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), step)
+	defer cancel()
+	asked, lease := time.Now(), milliseconds(w.request.lease)
+	errs := w.c.pipeline(ctx, due, func(j *job) []any {
+		return []any{"QEXTEND", j.p.Queue, j.p.ID, j.p.Token, lease}
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, j := range due {
+		switch err := errs[i]; {
+		case err == nil:
+			j.renewed = asked
+		case !passing(err):
+			w.lose(j, err)
+		}
+	}
+}
+
+// lose ends the context of a handler whose packet is not its own any more. The caller holds the
+// lock.
+func (w *consumer) lose(j *job, cause error) {
+	if _, holds := w.held[j]; holds && !j.finished {
+		w.c.log().Warn("a lease is lost", "queue", j.p.Queue, "id", j.p.ID, "error", cause)
+	}
+	delete(w.held, j)
+	j.cancel(cause)
+}
