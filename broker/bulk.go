@@ -136,7 +136,7 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
 			}
 			packets, room = append(packets, p), more
 		}
-		bk.after = Place{Priority: p.Priority, Seq: p.Seq}
+		bk.after = placeOf(p)
 		bk.left--
 		looked++
 	}

@@ -28,20 +28,18 @@ func (w *work) bulk(bk *broker.Bulk) int {
 // list returns all packets of a queue in one state, page by page.
 func (w *work) list(queue string, s broker.State, page int) (all []job) {
 	w.t.Helper()
-	var after broker.Place
-	for more := true; more; {
-		n := 0
+	p := broker.Page{State: s, Count: page}
+	for end := (broker.PageEnd{More: true}); end.More; p.After = end.Last {
 		got := w.replied(func(tx *broker.Tx) error {
 			return tx.Atomic(broker.Room{}, func() (err error) {
-				from := after
-				if n, after, more, err = tx.ListEnd([]byte(queue), s, after, page); err != nil {
+				if end, err = tx.ListEnd([]byte(queue), p); err != nil {
 					return err
 				}
-				return tx.List(w.c, []byte(queue), s, from, page, 1)
+				return tx.List(w.c, []byte(queue), p, 1)
 			})
 		})
-		if len(got) != n || n > page {
-			w.t.Fatalf("%d packets are listed, %d announced, at most %d wanted", len(got), n, page)
+		if len(got) != end.Packets || len(got) > page {
+			w.t.Fatalf("%d packets are listed, %d announced, at most %d wanted", len(got), end.Packets, page)
 		}
 		all = append(all, got...)
 	}
@@ -131,12 +129,12 @@ func TestAListThatWasAnnouncedIsShown(t *testing.T) {
 	w.do(func(tx *broker.Tx) error {
 		return tx.Atomic(broker.Room{}, func() error {
 			for range broker.MaxAtomicReply/(n*size) + 1 {
-				announced, _, _, err := tx.ListEnd([]byte("q"), broker.Ready, broker.Place{}, n)
+				announced, err := tx.ListEnd([]byte("q"), broker.Page{State: broker.Ready, Count: n})
 				if errors.Is(err, broker.ErrReplyTooLarge) {
 					return nil
 				}
-				if err := tx.List(w.c, []byte("q"), broker.Ready, broker.Place{}, announced, 1); err != nil {
-					t.Errorf("a list of %d packets gave %v", announced, err)
+				if err := tx.List(w.c, []byte("q"), broker.Page{State: broker.Ready, Count: announced.Packets}, 1); err != nil {
+					t.Errorf("a list of %d packets gave %v", announced.Packets, err)
 					return err
 				}
 			}
@@ -155,7 +153,9 @@ func TestDetailsCountInAReply(t *testing.T) {
 	w.barrier()
 	most := broker.MaxGroupBytes / len(name)
 	for i, fn := range []func(tx *broker.Tx) error{
-		func(tx *broker.Tx) error { return tx.List(w.c, []byte(name), broker.Ready, broker.Place{}, 1000, 1) },
+		func(tx *broker.Tx) error {
+			return tx.List(w.c, []byte(name), broker.Page{State: broker.Ready, Count: 1000}, 1)
+		},
 		func(tx *broker.Tx) error { return tx.Peek(w.c, []byte(name), 1000, 1) },
 		func(tx *broker.Tx) error {
 			return tx.Claim(w.c, []byte(name), broker.ClaimRequest{Selection: broker.Selection{Count: 1000}}, 1)

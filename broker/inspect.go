@@ -56,10 +56,25 @@ func (b *Broker) showScratch(c *Consumer, q *queue, tag Tag) {
 	b.queueReply(c, first, replyShown, tag, bytes)
 }
 
-// List replies with packets of a queue in one state, with details, in the order of their priority
-// and age: at most n behind a place. Inside Atomic a ListEnd of the same comes first.
-func (tx *Tx) List(c *Consumer, name []byte, s State, after Place, n int, tag Tag) error {
-	q, err := tx.list(name, s, after, n)
+// Page is packets of a queue in one state, in the order of their priority and age.
+type Page struct {
+	State  State
+	After  Place   // behind this one
+	Count  int     // at most so many, and MaxCount
+	Filter *Filter // only those that it takes; nil: all
+}
+
+// PageEnd is how many packets a page has, the place of the last one that was looked at, and whether
+// there may be more behind that. With a filter at most MaxLook are looked at.
+type PageEnd struct {
+	Packets int
+	Last    Place
+	More    bool
+}
+
+// List replies with a page, with details. Inside Atomic a ListEnd of the same comes first.
+func (tx *Tx) List(c *Consumer, name []byte, p Page, tag Tag) error {
+	q, _, err := tx.list(name, p)
 	if err != nil {
 		return err
 	}
@@ -67,36 +82,55 @@ func (tx *Tx) List(c *Consumer, name []byte, s State, after Place, n int, tag Ta
 	return nil
 }
 
-// ListEnd says what a List of the same arguments replies with, so that a session can begin its
-// reply: how many packets, the place of the last one, and whether there are more behind that. It
+// ListEnd says where a List of the same arguments ends, so that a session can begin its reply. It
 // takes what that List replies with from what one Atomic may.
-func (tx *Tx) ListEnd(name []byte, s State, after Place, n int) (packets int, last Place, more bool, err error) {
-	q, err := tx.list(name, s, after, n)
+func (tx *Tx) ListEnd(name []byte, p Page) (end PageEnd, err error) {
 	b := tx.b
+	q, last, err := tx.list(name, p)
 	if err == nil {
 		err = tx.useReply(b.scratchBytes(q, true))
 	}
-	if packets = len(b.scratch); err != nil || packets == 0 {
-		return 0, after, false, err
+	if q == nil || err != nil {
+		return end, err
 	}
-	p := b.scratch[packets-1]
-	last = Place{Priority: p.Priority, Seq: p.Seq}
-	b.scratch = b.ix.List(q.ix, s, last, 1, b.scratch[:0])
-	return packets, last, len(b.scratch) > 0, nil
+	end = PageEnd{Packets: len(b.scratch), Last: last}
+	for range b.ix.Each(q.ix, p.State, last, p.Filter.in(q)) {
+		end.More = true
+		break
+	}
+	return end, nil
 }
 
-// list leaves in b.scratch what a List replies with.
-func (tx *Tx) list(name []byte, s State, after Place, n int) (*queue, error) {
+// list leaves in b.scratch what a List replies with, and returns the place where that ends.
+func (tx *Tx) list(name []byte, p Page) (q *queue, last Place, err error) {
 	b := tx.b
 	b.scratch = b.scratch[:0]
-	q, err := tx.look(name)
+	q, err = tx.look(name)
 	if q == nil || err != nil {
-		return nil, err
+		return nil, last, err
 	}
-	b.scratch = b.ix.List(q.ix, s, after, min(n, MaxCount), b.scratch)
-	b.cutDetailed(q)
-	return q, nil
+	if err := b.checkFilter(q, p.Filter); err != nil {
+		return nil, last, err
+	}
+	looked, count := 0, min(p.Count, MaxCount)
+	for k, takes := range b.ix.Each(q.ix, p.State, p.After, p.Filter.in(q)) {
+		if len(b.scratch) == count || looked == MaxLook {
+			break
+		}
+		if takes {
+			b.scratch = append(b.scratch, k)
+		}
+		last = placeOf(k)
+		looked++
+	}
+	found := len(b.scratch)
+	if b.cutDetailed(q); len(b.scratch) < found {
+		last = placeOf(b.scratch[len(b.scratch)-1])
+	}
+	return q, last, nil
 }
+
+func placeOf(p index.Packet) Place { return Place{Priority: p.Priority, Seq: p.Seq} }
 
 // Show replies with one packet and its details, or without any if the queue has none with that id.
 // ErrUnknownQueue.

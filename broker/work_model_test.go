@@ -930,16 +930,15 @@ func (m *workModel) compareQueue(queue string) {
 
 // compareList compares the pages of a list.
 func (m *workModel) compareList(queue string, state broker.State) {
-	const page = 2
-	tasks, after := m.in(queue, inState(state)), broker.Place{}
-	for more := true; more; {
-		packets, last, rest, err := m.tx.ListEnd([]byte(queue), state, after, page)
+	tasks, p := m.in(queue, inState(state)), broker.Page{State: state, Count: 2}
+	for more := true; more; more = len(tasks) > 0 {
+		end, err := m.tx.ListEnd([]byte(queue), p)
 		m.check(err)
-		m.same(fmt.Sprintf("%v packets of a page of %s", state, queue), packets, min(len(tasks), page))
-		m.check(m.tx.List(m.c, []byte(queue), state, after, page, 1))
-		m.reply(tasks[:packets])
-		tasks, after, more = tasks[packets:], last, rest
-		m.same("more pages", more, len(tasks) > 0)
+		m.same(fmt.Sprintf("%v packets of a page of %s", state, queue), end.Packets, min(len(tasks), p.Count))
+		m.check(m.tx.List(m.c, []byte(queue), p, 1))
+		m.reply(tasks[:end.Packets])
+		tasks, p.After = tasks[end.Packets:], end.Last
+		m.same("more pages", end.More, len(tasks) > 0)
 	}
 }
 

@@ -45,14 +45,8 @@ func (p listPlace) String() string {
 	return fmt.Sprintf(listCursor, uint8(p.state), p.after.Priority, p.after.Seq)
 }
 
-// page is a part of what QLIST replies: packets of one state.
-type page struct {
-	from    listPlace
-	packets int
-}
-
 func qlist(s *session, tx *broker.Tx, args [][]byte) error {
-	o, err := parseOptions(args[2:], oneOf(optState, optCursor, optCount))
+	o, err := parseOptions(args[2:], oneOf(optState, optCursor, optCount)|filterOptions)
 	if err != nil {
 		return err
 	}
@@ -67,44 +61,46 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	if at.state < begin || at.state > end {
 		return failure(fmt.Sprintf("ERR CURSOR: expected one of a QLIST of this STATE, got %q", o.text(optCursor)))
 	}
-	pages, next, err := pagesOf(tx, args[1], at, end, int(o.number(optCount, defaultCount)))
+	pages, next, err := pagesOf(tx, args[1], at, end, &o)
 	if err != nil {
 		return err
 	}
 	total := 0
 	for _, p := range pages {
-		total += p.packets
+		total += p.Count
 	}
 	s.array(2)
 	s.bulkString(next)
 	s.array(total)
 	for _, p := range pages {
-		if err := tx.List(s.to(tx), args[1], p.from.state, p.from.after, p.packets, s.tag(shapeFields)); err != nil {
+		if err := tx.List(s.to(tx), args[1], p, s.tag(shapeFields)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pagesOf finds up to n packets from a place on, state by state to the last one. next is the cursor
-// of what follows.
-func pagesOf(tx *broker.Tx, queue []byte, at listPlace, end broker.State, n int) (pages []page, next string, err error) {
-	for ; at.state <= end; at = (listPlace{state: at.state + 1}) {
-		packets, last, more, err := tx.ListEnd(queue, at.state, at.after, max(n, 1))
+// pagesOf finds the packets from a place on that COUNT and FILTER say, state by state to the last
+// one. Of each page Count is how many it has. next is the cursor of what follows.
+func pagesOf(tx *broker.Tx, queue []byte, at listPlace, last broker.State, o *options) (pages []broker.Page, next string, err error) {
+	n, filter := int(o.number(optCount, defaultCount)), o.tagFilter()
+	for ; at.state <= last; at = (listPlace{state: at.state + 1}) {
+		p := broker.Page{State: at.state, After: at.after, Count: max(n, 1), Filter: filter}
+		end, err := tx.ListEnd(queue, p)
 		switch {
 		case errors.Is(err, broker.ErrReplyTooLarge) && len(pages) > 0:
 			return pages, at.String(), nil
 		case err != nil:
 			return nil, "", err
-		case packets == 0:
-			continue
-		case n == 0:
+		case n == 0 && (end.Packets > 0 || end.More):
 			return pages, at.String(), nil
 		}
-		pages = append(pages, page{at, packets})
-		n -= packets
-		if more {
-			return pages, listPlace{at.state, last}.String(), nil
+		if p.Count = end.Packets; p.Count > 0 {
+			pages = append(pages, p)
+			n -= p.Count
+		}
+		if end.More {
+			return pages, listPlace{at.state, end.Last}.String(), nil
 		}
 	}
 	return pages, "0", nil
