@@ -36,12 +36,20 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		"unknown flag":             {[]string{"pop", "q", "--nope"}, nil, "see holdfast pop --help"},
 		"no queue":                 {[]string{"push"}, nil, "<queue>"},
 		"an argument too many":     {[]string{"pop", "q", "r"}, nil, "unexpected argument r"},
-		"priority over 255":        {[]string{"push", "q", "x", "--priority", "256"}, nil, "--priority"},
-		"TTL over the protocol's":  {[]string{"push", "q", "x", "--ttl", "65.536s"}, nil, "1m5.535s"},
+		"priority of 33 bits":      {[]string{"push", "q", "x", "--priority", "4294967296"}, nil, "--priority"},
+		"priority 0 of no group":   {[]string{"push", "q", "x", "--priority", "0"}, nil, "expected --key"},
+		"TTL over ten years":       {[]string{"push", "q", "x", "--ttl", "87601h"}, nil, "87600h0m0s"},
 		"negative TTL":             {[]string{"push", "q", "x", "--ttl=-1s"}, nil, "--ttl"},
 		"TTL without a unit":       {[]string{"push", "q", "x", "--ttl", "5"}, nil, "--ttl"},
 		"no time to wait":          {[]string{"pop", "q", "--timeout", "0s"}, nil, "--timeout"},
-		"not an address":           {[]string{"pop", "q", "--pinpriq", "here"}, nil, `--pinpriq "here": expected HOST:PORT`},
+		"negative delay":           {[]string{"push", "q", "x", "--delay=-1s"}, nil, "--delay"},
+		"window of nothing":        {[]string{"push", "q", "x", "--window", "1s"}, nil, "expected --unique"},
+		"tag without a value":      {[]string{"push", "q", "x", "--tag", "class"}, nil, `--tag "class": expected NAME=VALUE`},
+		"filter without a value":   {[]string{"pop", "q", "--filter", "class"}, nil, `--filter "class": expected a tag`},
+		"filters that are not":     {[]string{"pop", "q", "--filter", "a=b", "--match-any", "2"}, nil, "--match-any 2: expected 1 to"},
+		"too many at once":         {[]string{"pop", "q", "--count", "1001"}, nil, "--count"},
+		"not an address":           {[]string{"pop", "q", "--redis", "here"}, nil, `--redis "here": expected HOST:PORT`},
+		"not a pinpriq address":    {[]string{"subscribe", "q", "--pinpriq", "here"}, nil, `--pinpriq "here": expected HOST:PORT`},
 		"negative count":           {[]string{"subscribe", "q", "--count=-1"}, nil, "--count"},
 		"raw and JSON":             {[]string{"pop", "q", "--raw", "--json"}, nil, "--raw"},
 		"unknown sync mode":        {[]string{"serve", "--sync", "sometimes"}, nil, "always, interval:50ms or never"},
@@ -139,23 +147,24 @@ func TestAClientThatCannotBeServedSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	tooLong := strings.Repeat("x", 65536)
+	tooLong, beyond := strings.Repeat("x", 65536), strings.Repeat("x", 1<<20+1)
 	for name, c := range map[string]struct {
 		stdin string
 		args  []string
 		want  string
 	}{
-		"push to nobody":          {args: []string{"push", "q", "x", "--pinpriq", nobody}, want: "no server answers at"},
-		"pop from nobody":         {args: []string{"pop", "q", "--pinpriq", nobody}, want: "no server answers at"},
+		"push to nobody":          {args: []string{"push", "q", "x", "--redis", nobody}, want: "no server answers at"},
+		"pop from nobody":         {args: []string{"pop", "q", "--redis", nobody}, want: "no server answers at"},
 		"subscribe to nobody":     {args: []string{"subscribe", "q", "--pinpriq", nobody}, want: "no server answers at"},
 		"bench of nobody":         {args: []string{"bench", "--pinpriq", nobody}, want: "no server answers at"},
 		"bench of nobody's board": {args: []string{"bench", "--protocol", "barbershop", "--barbershop", nobody}, want: "no server answers at"},
 		"board that is none":      {args: []string{"bench", "--protocol", "barbershop", "--timeout", "50ms", "--barbershop", silent.Addr().String()}, want: "check that it speaks barbershop"},
-		"a server that is mute":   {args: []string{"push", "q", "x", "--timeout", "10ms", "--pinpriq", silent.Addr().String()}, want: "did not answer within 10ms"},
-		"payload too long":        {args: []string{"push", "q", tooLong}, want: "65535"},
-		"standard input too long": {stdin: tooLong, args: []string{"push", "q"}, want: "65535"},
-		"key too long":            {args: []string{"push", "q", "x", "--key", tooLong}, want: "key has 65536 bytes"},
-		"name too long":           {args: []string{"pop", tooLong}, want: "queue name has 65536 bytes"},
+		"a server that is mute":   {args: []string{"push", "q", "x", "--timeout", "10ms", "--redis", silent.Addr().String()}, want: "did not answer within 10ms"},
+		"pop of another protocol": {args: []string{"pop", "q", "--redis", s.addr}, want: "check that --redis " + s.addr + " is the server's address for Redis clients"},
+		"payload too long":        {args: []string{"push", "q", beyond[:1_048_000]}, want: "too large"},
+		"argument too long":       {args: []string{"push", "q", beyond}, want: "invalid bulk length"},
+		"standard input too long": {stdin: beyond, args: []string{"push", "q"}, want: "at most 1048576 bytes"},
+		"name too long":           {args: []string{"push", tooLong, "x"}, want: "too large"},
 		"name to hear too long":   {args: []string{"subscribe", tooLong}, want: "queue name has 65536 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,5 +187,5 @@ func TestAnInterruptedClientSaysSo(t *testing.T) {
 			cancel()
 		}
 	}()
-	oneErrorLine(t, command{}.run(ctx, "pop", "q", "--pinpriq", silent.Addr().String()), exitFailed, "interrupted")
+	oneErrorLine(t, command{}.run(ctx, "pop", "q", "--redis", silent.Addr().String()), exitFailed, "interrupted")
 }

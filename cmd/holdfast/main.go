@@ -4,7 +4,9 @@
 //	main.go           the process: signals, exit code
 //	program.go        the list of commands, and how one is run
 //	serve.go          the server
-//	push.go, pop.go, subscribe.go       clients of pinpriq; server.go: their flags, printing.go: packets
+//	push.go, pop.go   clients of the work queue; workserver.go: their flags, selection.go: filters
+//	subscribe.go      a client of pinpriq; server.go: its flags
+//	printing.go       packets that were taken; jsonobject.go: packets as JSON
 //	board.go, import.go, export.go      clients of the board; boardask.go: how many items it has
 //	backup.go         a copy of a running server; operator.go: its flags
 //	dump.go, load.go, verify.go, compact.go   work on a folder; folder.go: its argument

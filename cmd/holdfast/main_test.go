@@ -71,14 +71,14 @@ type testServer struct {
 	stop      func() (code int)
 }
 
-// serve runs "holdfast serve" until the test ends or stop is called, for pinpriq on a free port and
-// for nothing else unless args say so.
+// serve runs "holdfast serve" until the test ends or stop is called, for pinpriq and Redis clients
+// on free ports and for nothing else unless args say so.
 func serve(t *testing.T, dir string, args ...string) *testServer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	read, write := io.Pipe()
 	ended := make(chan int, 1)
-	args = append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off", "--log", "json"}, args...)
+	args = append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", "--log", "json"}, args...)
 	go func() { // ends with ctx, or when the server cannot start
 		p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write, env: command{}.lookup}
 		ended <- p.run(ctx, args)
@@ -174,7 +174,7 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *testServer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "off", "--admin", "off", "--log", "json"}, args...)
+	args = append([]string{"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", "--log", "json"}, args...)
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	read, write := io.Pipe()

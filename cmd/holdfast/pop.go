@@ -1,43 +1,75 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // popCmd pops once.
 type popCmd struct {
-	Queue string `arg:"" help:"Queue to pop from."`
+	Queue  string         `arg:"" help:"Queue to pop from."`
+	Count  int64          `placeholder:"N" help:"Pop up to N packets one by one, without the others of their keys."`
+	Oldest bool           `help:"Pop the oldest packet of the best priority (default: the newest)."`
+	Block  *time.Duration `placeholder:"TIME" help:"Wait so long for a packet; 0s waits without end (default: do not wait)."`
 
+	selection
 	printing
-	server
+	workServer
 }
 
 // Help is shown below the usage line.
 func (c *popCmd) Help() string {
-	return `Prints the payloads, a line each, the selected packet first. The packets are then gone from the server: there is no acknowledgement. If the queue has nothing to select, nothing is printed and the exit code is 3.
+	return `Prints the payloads, a line each, the selected packet first. The packets are then gone from the server: there is no acknowledgement ("holdfast claim" has one). If the queue has nothing to select, nothing is printed and the exit code is 3.
 
 Examples:
 
     holdfast pop jobs
     holdfast pop jobs --raw > payload.bin
-    holdfast pop jobs --json`
+    holdfast pop jobs --json --count 10 --oldest
+    holdfast pop jobs --block 0s --filter 'class<=standard'`
 }
+
+// Validate is called with the parsed flags.
+func (c *popCmd) Validate() error {
+	return cmp.Or(checkCount(c.Count), checkWait("--block", c.Block), c.selection.Validate(), c.workServer.Validate())
+}
+
+// maxCount is the most packets that the server gives at once.
+const maxCount = 1000
+
+// checkCount refuses a number of packets that the server would; 0 is not given.
+func checkCount(n int64) error { return checkRange("--count", n, 0, maxCount) }
 
 // Run pops and prints.
 func (c *popCmd) Run(ctx context.Context, p *program) error {
-	var packets []pinpriq.Packet
-	err := c.call(ctx, func(ctx context.Context, client *pinpriq.Client) (err error) {
-		packets, err = client.Pop(ctx, c.Queue)
-		return err
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		packets, err := server.Pop(ctx, c.Queue, c.options()...)
+		if err != nil {
+			return err
+		}
+		if len(packets) == 0 {
+			return fmt.Errorf("queue %.80q has %w to pop", c.Queue, errNothing)
+		}
+		return c.print(p.stdout, takenByPop(packets))
 	})
-	if err != nil {
-		return err
+}
+
+func (c *popCmd) options() []client.Option {
+	all := c.selection.options()
+	if c.Count > 0 {
+		all = append(all, client.Count(int(c.Count)))
+	} else {
+		all = append(all, client.Group())
 	}
-	if len(packets) == 0 {
-		return fmt.Errorf("queue %q has %w", c.Queue, errNothing)
+	if !c.Oldest {
+		all = append(all, client.Newest())
 	}
-	return c.print(p.stdout, packets)
+	if c.Block != nil {
+		all = append(all, client.Block(*c.Block))
+	}
+	return all
 }

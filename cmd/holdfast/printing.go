@@ -2,40 +2,50 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"unicode/utf8"
 
+	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// printing is the flags of a command that prints packets.
+// printing is the flags of a command that prints packets that it has taken.
 type printing struct {
 	Raw  bool `xor:"form" help:"Print payloads only, without newlines."`
-	JSON bool `xor:"form" help:"Print a JSON object for each packet, one a line: selected, key, payload. Bytes that are not UTF-8 come as key_base64 and payload_base64."`
+	JSON bool `xor:"form" help:"Print a JSON object for each packet, one a line: selected, key, payload and what else is known. Bytes that are not UTF-8 come as key_base64 and payload_base64."`
 }
 
-// packetJSON is the JSON form of a packet. One of each pair is set.
-type packetJSON struct {
-	Selected      bool    `json:"selected"` // false for packets that came along because of their key
-	Key           *string `json:"key,omitempty"`
-	KeyBase64     []byte  `json:"key_base64,omitempty"`
-	Payload       *string `json:"payload,omitempty"`
-	PayloadBase64 []byte  `json:"payload_base64,omitempty"`
+// taken is a packet to print.
+type taken struct {
+	key, payload []byte
+	more         *client.Packet // nil over pinpriq, whose packets have no more
+}
+
+func takenByPinpriq(packets []pinpriq.Packet) []taken {
+	all := make([]taken, len(packets))
+	for i := range packets {
+		all[i] = taken{key: packets[i].Key, payload: packets[i].Payload}
+	}
+	return all
+}
+
+func takenByPop(packets []*client.Packet) []taken {
+	all := make([]taken, len(packets))
+	for i, p := range packets {
+		all[i] = taken{p.Key, p.Payload, p}
+	}
+	return all
 }
 
 // print writes what one pop or delivery brought, in one write.
-func (p *printing) print(w io.Writer, packets []pinpriq.Packet) error {
+func (p *printing) print(w io.Writer, packets []taken) error {
 	var out bytes.Buffer
 	for i := range packets {
 		if p.JSON {
-			if err := printJSON(&out, &packets[i], i == 0); err != nil {
-				return err
-			}
+			out.Write(packets[i].json(i == 0))
 			continue
 		}
-		out.Write(packets[i].Payload)
+		out.Write(packets[i].payload)
 		if !p.Raw {
 			out.WriteByte('\n')
 		}
@@ -47,22 +57,16 @@ func (p *printing) print(w io.Writer, packets []pinpriq.Packet) error {
 	return nil
 }
 
-func printJSON(out *bytes.Buffer, p *pinpriq.Packet, selected bool) error {
-	line := packetJSON{Selected: selected}
-	line.Key, line.KeyBase64 = textOrBytes(p.Key)
-	line.Payload, line.PayloadBase64 = textOrBytes(p.Payload)
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(line); err != nil {
-		return fmt.Errorf("packet cannot be written as JSON: %w", err)
+// json is the packet as a line of JSON. It was selected, or it came along because of its key.
+func (t *taken) json(selected bool) []byte {
+	var o jsonObject
+	o.add("selected", selected)
+	if t.key != nil {
+		o.bytes("key", t.key)
 	}
-	return nil
-}
-
-func textOrBytes(b []byte) (*string, []byte) {
-	if !utf8.Valid(b) {
-		return nil, b
+	o.bytes("payload", t.payload)
+	if t.more != nil {
+		addPacket(&o, t.more)
 	}
-	s := string(b)
-	return &s, nil
+	return o.line()
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // Exit codes, as the help describes them.
@@ -17,7 +19,8 @@ const (
 	exitOK      = 0
 	exitFailed  = 1 // an error, with one line on standard error
 	exitUsage   = 2 // a wrong command line; nothing was done
-	exitNothing = 3 // the queue has nothing to select
+	exitNothing = 3 // there is no such packet or queue, or nothing to select
+	exitStale   = 4 // the claim has ended
 
 	exitUnsound    = exitFailed // verify: something is wrong with the folder
 	exitNotChecked = exitUsage  // verify: the folder was not checked
@@ -27,7 +30,7 @@ const description = `A durable priority queue: one binary, one data folder.
 
 Each flag can also be given as an environment variable, which its help names. The flag wins, and an empty variable counts as not set.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing to pop. Of verify: 0 sound, 1 not sound, 2 not checked.
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing there, 4 the claim has ended. Of verify: 0 sound, 1 not sound, 2 not checked.
 
 Examples:
 
@@ -109,8 +112,10 @@ func (p *program) run(ctx context.Context, args []string) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNothing):
+	case errors.Is(err, errNothing), errors.Is(err, client.ErrNoQueue), errors.Is(err, client.ErrNoPacket):
 		return p.report(err, exitNothing)
+	case errors.Is(err, client.ErrStale):
+		return p.report(err, exitStale)
 	case errors.Is(err, errNotChecked):
 		return p.report(err, exitNotChecked)
 	case errors.Is(err, errReaderGone):
@@ -157,4 +162,4 @@ func commandOf(err error) string {
 }
 
 // errNothing means that a queue has nothing to select.
-var errNothing = errors.New("nothing to pop")
+var errNothing = errors.New("nothing")

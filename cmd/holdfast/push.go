@@ -1,26 +1,34 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // pushCmd pushes one packet.
 type pushCmd struct {
-	Queue    string        `arg:"" help:"Queue to push to. The first push makes it."`
-	Payload  string        `arg:"" default:"-" help:"Payload, at most 65535 bytes. If it is - or missing, standard input is read."`
-	Key      *string       `placeholder:"KEY" help:"Key of the packet (default: a random one). A pop takes the selected packet and all others of the queue with its key. An empty KEY is a key like any other."`
-	Priority int           `default:"128" placeholder:"N" help:"Priority: 1 is best, 255 last. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
-	TTL      time.Duration `default:"0s" placeholder:"TIME" help:"Time to live, at most 65.535s; 0 never expires (default ${default})."`
+	Queue    string         `arg:"" help:"Queue to push to. The first push makes it."`
+	Payload  string         `arg:"" default:"-" help:"Payload, nearly 1 MiB at most. If it is - or missing, standard input is read."`
+	Key      *string        `placeholder:"KEY" help:"Key of the packet (default: none). Packets of one key can be taken together. An empty KEY is a key like any other."`
+	Priority int64          `default:"128" placeholder:"N" help:"Priority: 1 is best. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
+	TTL      time.Duration  `default:"0s" placeholder:"TIME" help:"Time to live; 0 never expires (default ${default})."`
+	Delay    time.Duration  `default:"0s" placeholder:"TIME" help:"How long the packet waits before it can be taken (default ${default})."`
+	Tag      []string       `placeholder:"NAME=VALUE" sep:"none" help:"Tag, by which consumers can select. May be given more than once."`
+	Producer string         `placeholder:"NAME" help:"Who pushes, for all who look at the packet."`
+	Unique   string         `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
+	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
+	Block    *time.Duration `placeholder:"TIME" help:"Wait so long for room in a queue that is full or paused; 0s waits without end (default: do not wait)."`
+	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
 
-	server
+	workServer
 }
 
 // Help is shown below the usage line.
@@ -32,19 +40,53 @@ Examples:
     holdfast push jobs hello
     holdfast push jobs "rotate logs" --priority 1 --ttl 30s
     holdfast push jobs --key order-17 < order.json
+    holdfast push mails --delay 10m --tag class=low --unique welcome-17 "to ann"
     printf 'no newline' | holdfast push jobs -
     holdfast push jobs -- -begins-with-a-dash`
 }
 
+// longest is the longest time that the server takes: ten years.
+const longest = 315_360_000_000 * time.Millisecond
+
+// checkPairs refuses what is not NAME=VALUE.
+func checkPairs(what string, pairs []string) error {
+	for _, pair := range pairs {
+		if strings.Index(pair, "=") < 1 {
+			return fmt.Errorf("%s %q: expected NAME=VALUE", what, pair)
+		}
+	}
+	return nil
+}
+
+// checkTime refuses a time that the server would.
+func checkTime(flag string, t time.Duration) error {
+	if t < 0 || t > longest {
+		return fmt.Errorf("%s %v: expected 0s to %v", flag, t, longest)
+	}
+	return nil
+}
+
+// checkWait refuses a time to wait that the server would.
+func checkWait(flag string, t *time.Duration) error {
+	if t == nil {
+		return nil
+	}
+	return checkTime(flag, *t)
+}
+
 // Validate is called with the parsed flags.
 func (c *pushCmd) Validate() error {
-	if err := checkRange("--priority", int64(c.Priority), 0, math.MaxUint8); err != nil {
-		return err
+	switch {
+	case c.Window != 0 && c.Unique == "":
+		return errors.New("--window: expected --unique with it")
+	case c.Priority == 0 && c.Key == nil:
+		return errors.New("--priority 0: expected --key with it, as such a packet goes only with others of its key")
 	}
-	if longest := pinpriq.MaxTTL * time.Millisecond; c.TTL < 0 || c.TTL > longest {
-		return fmt.Errorf("--ttl %v: expected 0 (never expires) to %v", c.TTL, longest)
-	}
-	return c.server.Validate()
+	return cmp.Or(
+		checkRange("--priority", c.Priority, 0, math.MaxUint32),
+		checkPairs("--tag", c.Tag), checkTime("--ttl", c.TTL), checkTime("--delay", c.Delay), checkTime("--window", c.Window), checkWait("--block", c.Block),
+		c.workServer.Validate(),
+	)
 }
 
 // Run pushes, and returns nil once the packet is on disk.
@@ -53,35 +95,58 @@ func (c *pushCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, func(ctx context.Context, client *pinpriq.Client) error {
-		options := pinpriq.PushOptions{Key: c.key(), Priority: uint8(c.Priority), TTL: c.TTL}
-		if err := client.Push(c.Queue, payload, options); err != nil {
-			return err
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		id, err := server.Push(ctx, c.Queue, payload, c.options()...)
+		if err == nil && c.ID {
+			_, err = fmt.Fprintln(p.stdout, id)
 		}
-		return client.Sync(ctx)
+		return err
 	})
 }
+
+func (c *pushCmd) options() []client.Option {
+	all := []client.Option{client.Priority(uint32(c.Priority))}
+	if c.Key != nil {
+		all = append(all, client.Key(*c.Key))
+	}
+	if c.TTL > 0 {
+		all = append(all, client.TTL(c.TTL))
+	}
+	if c.Delay > 0 {
+		all = append(all, client.Delay(c.Delay))
+	}
+	for _, tag := range c.Tag {
+		name, value, _ := strings.Cut(tag, "=")
+		all = append(all, client.Tag(name, value))
+	}
+	if c.Producer != "" {
+		all = append(all, client.Producer(c.Producer))
+	}
+	if c.Unique != "" {
+		all = append(all, client.Unique(c.Unique))
+	}
+	if c.Window > 0 {
+		all = append(all, client.Window(c.Window))
+	}
+	if c.Block != nil {
+		all = append(all, client.Block(*c.Block))
+	}
+	return all
+}
+
+// maxPayload is what the server reads of one argument. It stores a little less.
+const maxPayload = 1 << 20
 
 func (c *pushCmd) payload(stdin io.Reader) ([]byte, error) {
 	if c.Payload != "-" {
 		return []byte(c.Payload), nil
 	}
-	payload, err := io.ReadAll(io.LimitReader(stdin, pinpriq.MaxPayload+1))
+	payload, err := io.ReadAll(io.LimitReader(stdin, maxPayload+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the payload from standard input: %w", err)
 	}
-	if len(payload) > pinpriq.MaxPayload {
-		return nil, errors.New("standard input is too long for one packet: the protocol's limit is 65535 bytes of payload")
+	if len(payload) > maxPayload {
+		return nil, fmt.Errorf("standard input is too long for one packet: at most %d bytes", maxPayload)
 	}
 	return payload, nil
-}
-
-// key is the packet's key. The protocol has no packet without one: a random one stands for it.
-func (c *pushCmd) key() []byte {
-	if c.Key != nil {
-		return []byte(*c.Key)
-	}
-	key := make([]byte, 16)
-	_, _ = rand.Read(key) // never fails
-	return key
 }

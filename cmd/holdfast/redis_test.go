@@ -44,6 +44,10 @@ func TestRedisClientsMustGiveThePassword(t *testing.T) {
 	for _, flag := range [][2]string{{"--redis-password", "secret"}, {"--redis-password-file", file}} {
 		askRedis(t, serve(t, filepath.Join(work, flag[0]), "--redis", "127.0.0.1:0", flag[0], flag[1]), lines, want)
 	}
+	s := serve(t, filepath.Join(work, "clients"), "--redis-password-file", file)
+	oneErrorLine(t, s.run(t, "pop", "q"), exitFailed, "give the password with HOLDFAST_REDIS_PASSWORD")
+	oneErrorLine(t, s.run(t, "pop", "q", "--redis-password", "wrong"), exitFailed, "invalid username-password pair")
+	oneErrorLine(t, s.run(t, "pop", "q", "--redis-password-file", file), exitNothing, "nothing to pop")
 	for file, want := range map[string]string{empty: "is empty", filepath.Join(work, "missing"): "no such file"} {
 		r := cli(t, "serve", "--data", filepath.Join(work, "data"), "--pinpriq", "off", "--barbershop", "off", "--admin", "off",
 			"--redis", "127.0.0.1:0", "--redis-password-file", file)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery/load"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -21,6 +22,7 @@ func remedies() []remedy {
 	const salvage = `write what can be read with "holdfast dump --salvage" and load that into a new folder`
 	return []remedy{
 		{broker.ErrUnreadable, `restore a copy, or serve without such packets with "holdfast serve --accept-loss"`},
+		{client.ErrDenied, `give the password with HOLDFAST_REDIS_PASSWORD or --redis-password-file`},
 		{daemon.ErrExposed, `use a loopback address such as 127.0.0.1, or allow it with --insecure on a network you trust`},
 		{load.ErrNotEmpty, `--merge adds to it`},
 		{load.ErrOtherDump, `run that load again as it was begun, with or without --merge, or keep the part that is stored with "holdfast load --abandon"`},

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -16,23 +14,23 @@ import (
 
 // serveCmd runs the server.
 type serveCmd struct {
-	Data              folder        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder; made if it does not exist (default ${default})."`
-	Pinpriq           string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for pinpriq, or off. Port 0 takes a free port, which the log names (default ${default})."`
-	Barbershop        string        `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address for barbershop, or off (default ${default})."`
-	BarbershopQueue   string        `default:"barbershop" placeholder:"NAME" help:"Queue that holds the items of barbershop (default ${default})."`
-	Redis             string        `default:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address for Redis clients, or off (default ${default})."`
-	RedisPassword     string        `placeholder:"TEXT" help:"Password that Redis clients must give. Others can see a flag of a process: better use the variable or a file."`
-	RedisPasswordFile string        `placeholder:"FILE" help:"File that holds that password, without a line break at its end."`
-	RedisDisable      []string      `placeholder:"NAME" help:"Redis commands to switch off, such as FLUSHALL,KEYS."`
-	Admin             string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for the operator's HTTP requests, or off: GET /backup (for holdfast backup) and GET /healthz (default ${default})."`
-	Sync              string        `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
-	Cache             byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
-	MaxConns          int           `default:"10000" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
-	Drain             time.Duration `default:"8s" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
-	Insecure          bool          `help:"Allow addresses that other machines can reach. There is no encryption, and no login but the Redis password."`
-	AcceptLoss        bool          `help:"Start although acknowledged packets are missing, and give those up."`
-	Log               string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on standard error: text or json (default ${default})."`
-	LogLevel          string        `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important level to log: debug, info, warn or error (default ${default})."`
+	Data            folder        `default:"./holdfast-data" placeholder:"DIR" help:"Data folder; made if it does not exist (default ${default})."`
+	Pinpriq         string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address for pinpriq, or off. Port 0 takes a free port, which the log names (default ${default})."`
+	Barbershop      string        `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address for barbershop, or off (default ${default})."`
+	BarbershopQueue string        `default:"barbershop" placeholder:"NAME" help:"Queue that holds the items of barbershop (default ${default})."`
+	Redis           string        `default:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address for Redis clients, or off (default ${default})."`
+	RedisDisable    []string      `placeholder:"NAME" help:"Redis commands to switch off, such as FLUSHALL,KEYS."`
+	Admin           string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for the operator's HTTP requests, or off: GET /backup (for holdfast backup) and GET /healthz (default ${default})."`
+	Sync            string        `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
+	Cache           byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
+	MaxConns        int           `default:"10000" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
+	Drain           time.Duration `default:"8s" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
+	Insecure        bool          `help:"Allow addresses that other machines can reach. There is no encryption, and no login but the Redis password."`
+	AcceptLoss      bool          `help:"Start although acknowledged packets are missing, and give those up."`
+	Log             string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on standard error: text or json (default ${default})."`
+	LogLevel        string        `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Least important level to log: debug, info, warn or error (default ${default})."`
+
+	redisPassword
 }
 
 // Help is shown below the usage line.
@@ -64,12 +62,10 @@ func (c *serveCmd) Validate() error {
 		return fmt.Errorf("--cache %v: expected %v to %v", c.Cache, minCache, maxCache)
 	case c.MaxConns < 1 || c.MaxConns > maxConns:
 		return fmt.Errorf("--max-conns %d: expected 1 to %d", c.MaxConns, maxConns)
-	case c.RedisPassword != "" && c.RedisPasswordFile != "":
-		return errors.New("--redis-password and --redis-password-file: expected one of them")
 	case c.Drain <= 0:
 		return fmt.Errorf("--drain %v: expected a time such as 8s", c.Drain)
 	}
-	return nil
+	return c.redisPassword.Validate()
 }
 
 // Run serves until ctx ends.
@@ -81,7 +77,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 	if err := c.Data.check(false); err != nil {
 		return err
 	}
-	password, err := c.redisPassword()
+	password, err := c.password()
 	if err != nil {
 		return err
 	}
@@ -109,22 +105,6 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 			listen.Address, listen.Protocol)
 	}
 	return err
-}
-
-// redisPassword is the password that Redis clients must give, "" for none.
-func (c *serveCmd) redisPassword() (string, error) {
-	if c.RedisPasswordFile == "" {
-		return c.RedisPassword, nil
-	}
-	text, err := os.ReadFile(c.RedisPasswordFile)
-	if err != nil {
-		return "", fmt.Errorf("read the Redis password: %w", err)
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return "", fmt.Errorf("file %s of --redis-password-file is empty: expected a password", c.RedisPasswordFile)
-	}
-	return password, nil
 }
 
 // logger logs to standard error.

@@ -8,11 +8,9 @@ import (
 	"net"
 	"syscall"
 	"time"
-
-	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
-// server is the flags of a command that talks to a server.
+// server is the flags of a command that speaks pinpriq to a server.
 type server struct {
 	Pinpriq string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
 	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
@@ -69,26 +67,4 @@ func dialError(err error, address, flag string) error {
 func isDial(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
-}
-
-// call runs fn on a connection of its own. The context of fn ends after the time-out.
-func (s *server) call(ctx context.Context, fn func(context.Context, *pinpriq.Client) error) error {
-	conn, err := s.dial(ctx)
-	if err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx, s.Timeout)
-	defer cancel()
-	client := pinpriq.NewClient(conn)
-	defer client.Close()
-	err = fn(limited, client)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return errors.New("interrupted: the server may have carried out the request")
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("server at %s did not answer within %v: it may have carried out the request", s.Pinpriq, s.Timeout)
-	}
-	return err
 }

@@ -66,7 +66,7 @@ func (c *subscribeCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		if err := c.print(p.stdout, packets); err != nil {
+		if err := c.print(p.stdout, takenByPinpriq(packets)); err != nil {
 			return err
 		}
 	}

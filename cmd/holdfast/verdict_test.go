@@ -140,7 +140,7 @@ func TestCommandsSayWhatTheyCouldNotPrint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			env := command{env: map[string]string{"HOLDFAST_PINPRIQ": s.addr}}
+			env := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}
 			p := program{stdin: strings.NewReader(""), stdout: gone, stderr: &stderr, env: env.lookup}
 			if code := p.run(t.Context(), c.args); code != exitFailed || stderr.String() != c.want {
 				t.Errorf("exit code %d, stderr %q; want 1, %q", code, stderr.String(), c.want)

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// jsonObject is a JSON object in a line, built field by field.
+type jsonObject struct{ buf bytes.Buffer }
+
+// add adds a field with a value that can be written as JSON.
+func (o *jsonObject) add(name string, value any) {
+	separator := ","
+	if o.buf.Len() == 0 {
+		separator = "{"
+	}
+	o.buf.WriteString(separator)
+	o.encode(name)
+	o.buf.WriteByte(':')
+	o.encode(value)
+}
+
+func (o *jsonObject) encode(value any) {
+	encoder := json.NewEncoder(&o.buf)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value)
+	o.buf.Truncate(o.buf.Len() - 1) // it ends with a line break
+}
+
+// bytes adds a text, as base64 under another name if it is not UTF-8.
+func (o *jsonObject) bytes(name string, b []byte) {
+	if utf8.Valid(b) {
+		o.add(name, string(b))
+	} else {
+		o.add(name+"_base64", b)
+	}
+}
+
+// text adds a text that is not empty.
+func (o *jsonObject) text(name, text string) {
+	if text != "" {
+		o.bytes(name, []byte(text))
+	}
+}
+
+// moment adds a time that is known, in Unix milliseconds.
+func (o *jsonObject) moment(name string, t time.Time) {
+	if !t.IsZero() {
+		o.add(name, t.UnixMilli())
+	}
+}
+
+// line is the object in a line.
+func (o *jsonObject) line() []byte { return append(o.buf.Bytes(), "}\n"...) }
+
+// addPacket adds the fields of a packet but for key and payload.
+func addPacket(o *jsonObject, p *client.Packet) {
+	o.add("id", p.ID)
+	o.text("queue", p.Queue)
+	o.text("state", string(p.State))
+	o.add("priority", p.Priority)
+	o.add("attempt", p.Attempt)
+	addTags(o, p.Tags)
+	o.text("producer", p.Producer)
+	o.moment("enqueued", p.Enqueued)
+	o.moment("expires", p.Expires)
+	o.moment("not_before", p.NotBefore)
+	if p.Token != 0 {
+		o.add("token", p.Token)
+	}
+	o.moment("lease_end", p.LeaseEnd)
+	o.text("consumer", p.Consumer)
+	o.text("reason", p.Reason)
+	if p.Percent >= 0 {
+		o.add("progress", p.Percent)
+	}
+	o.text("progress_text", p.PercentText)
+	o.text("origin", p.Origin)
+	o.text("unique", p.Unique)
+	o.moment("first_claim", p.FirstClaim)
+	o.moment("last_claim", p.LastClaim)
+	o.text("why", p.Why)
+}
+
+// addTags adds tags: as an object, or as an array of names and values in base64 if one of them is
+// not UTF-8.
+func addTags(o *jsonObject, tags map[string]string) {
+	if len(tags) == 0 {
+		return
+	}
+	var encoded [][]byte
+	plain := true
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		plain = plain && utf8.ValidString(name) && utf8.ValidString(tags[name])
+		encoded = append(encoded, []byte(name), []byte(tags[name]))
+	}
+	if plain {
+		o.add("tags", tags)
+	} else {
+		o.add("tags_base64", encoded)
+	}
+}
+
+// textOrBytes is a text, or bytes if they are not UTF-8.
+func textOrBytes(b []byte) (*string, []byte) {
+	if !utf8.Valid(b) {
+		return nil, b
+	}
+	s := string(b)
+	return &s, nil
+}
