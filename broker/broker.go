@@ -8,6 +8,8 @@
 //	room.go      Atomic: calls that belong together, and room for them in the open batch
 //	push.go      a packet comes
 //	unique.go    pushes of packets that may be there already
+//	tags.go      which tags a queue takes
+//	filter.go    which tags a consumer takes
 //	pop.go       packets go
 //	move.go      packets move to another place
 //	priority.go  packets that have a key change their priority, and go by it

@@ -228,6 +228,9 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	if err == nil && target != q {
 		err = tx.pushable()
 	}
+	if err == nil {
+		err = b.checkMove(q, target, p)
+	}
 	if err == nil && (target != q || p.State == index.Dead) {
 		err = tx.admit(target, load{packets: 1, bytes: int64(p.Size)})
 	}
@@ -319,6 +322,9 @@ func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) error {
 	b := tx.b
 	target, err := b.makeQueue(to)
 	if err != nil || target == q {
+		return err
+	}
+	if err := b.checkMove(q, target, packets...); err != nil {
 		return err
 	}
 	if err := tx.admit(target, loadOf(packets)); err != nil {

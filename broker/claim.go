@@ -36,12 +36,15 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 		return ErrStopped
 	}
 	q, err := tx.giver(name)
+	if err == nil {
+		err = b.checkFilter(q, r.Filter)
+	}
 	if err != nil {
 		return err
 	}
 	first, bytes := len(b.open.records), 0
 	if q != nil {
-		selection := b.selection(r.Selection)
+		selection := b.selection(q, r.Selection)
 		selection.Limit.Packets = MaxCount
 		r.Detail = true
 		b.selectPackets(q, r.Selection, selection)

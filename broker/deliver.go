@@ -89,7 +89,7 @@ func (b *Broker) bestQueue(c *Consumer) *queue {
 		if !q.gives() {
 			continue
 		}
-		p, ok := b.ix.Best(id, b.selection(c.delivery))
+		p, ok := b.ix.Best(id, b.selection(q, c.delivery))
 		if !ok {
 			b.logWide(q, c.delivery)
 			continue

@@ -1,6 +1,14 @@
 package broker
 
-import "github.com/holdfast-queue/holdfast/index"
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
 
 // A Filter says by their tags which packets are wanted (zkmq document, filters). A packet without
 // the tag of a term does not match that.
@@ -30,17 +38,125 @@ const (
 	GreaterOrEqual
 )
 
+// holds reports whether a comparison that gave c, as cmp.Compare does, is what the operator wants.
+func (op Op) holds(c int) bool {
+	switch op {
+	case Equal:
+		return c == 0
+	case NotEqual:
+		return c != 0
+	case Less:
+		return c < 0
+	case LessOrEqual:
+		return c <= 0
+	case Greater:
+		return c > 0
+	}
+	return c >= 0
+}
+
+// queueFilter is a filter for the packets of one queue.
+type queueFilter struct {
+	terms []queueTerm // sorted by tag, as the tags of a packet are
+	least int
+}
+
+type queueTerm struct {
+	Term
+	order   order // nil: the queue declares none for the tag
+	rank    int   // of the value in the order
+	number  int64 // what the value says, if it is an integer
+	integer bool
+}
+
 // in is the filter for the packets of a queue; nil, which takes all, if there is no term.
 func (f *Filter) in(q *queue) index.Filter {
 	if f == nil || len(f.Terms) == 0 {
 		return nil
 	}
-	return func(string) bool { return true }
+	c := &queueFilter{make([]queueTerm, len(f.Terms)), f.Least}
+	if c.least <= 0 {
+		c.least = len(f.Terms)
+	}
+	for i, term := range f.Terms {
+		t := queueTerm{Term: term, order: q.orders[term.Tag]}
+		if t.order == nil {
+			t.number, t.integer = integer(term.Value)
+		} else {
+			t.rank = t.order[term.Value]
+		}
+		c.terms[i] = t
+	}
+	slices.SortStableFunc(c.terms, func(a, b queueTerm) int { return cmp.Compare(a.Tag, b.Tag) })
+	return c.accepts
 }
+
+// accepts reports whether the filter takes packets with these tags. It goes over terms and tags
+// side by side, and allocates nothing.
+func (c *queueFilter) accepts(tags string) bool {
+	var name, value string
+	met, at := 0, false // at a tag
+	for i := range c.terms {
+		if met+len(c.terms)-i < c.least {
+			return false
+		}
+		t := &c.terms[i]
+		for tags != "" && (!at || name < t.Tag) {
+			name, value, tags = storage.CutTag(tags)
+			at = true
+		}
+		if at && name == t.Tag && t.accepts(value) {
+			met++
+		}
+	}
+	return met >= c.least
+}
+
+// accepts reports whether a value of the tag matches.
+func (t *queueTerm) accepts(value string) bool {
+	if t.order != nil {
+		rank := t.order[value]
+		return rank != 0 && t.rank != 0 && t.Op.holds(cmp.Compare(rank, t.rank))
+	}
+	if t.integer {
+		if n, ok := integer(value); ok {
+			return t.Op.holds(cmp.Compare(n, t.number))
+		}
+	}
+	return t.Op.holds(cmp.Compare(value, t.Value))
+}
+
+// integer reads digits with a sign or without. It allocates nothing for other texts.
+func integer(s string) (n int64, ok bool) {
+	digits := strings.TrimLeft(s, "+-")
+	if digits == "" || len(s)-len(digits) > 1 || len(s) > maxInteger {
+		return 0, false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+// maxInteger is how long a text may be that is compared as an integer.
+const maxInteger = 64
 
 // checkFilter returns ErrNotInOrder if a term compares with a value that the queue does not declare
 // for its tag.
-func (b *Broker) checkFilter(q *queue, f *Filter) error { return nil }
+func (b *Broker) checkFilter(q *queue, f *Filter) error {
+	if f == nil || q == nil || q.orders == nil {
+		return nil
+	}
+	for _, t := range f.Terms {
+		if err := q.checkValue(t.Tag, t.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // CheckFilter returns ErrNotInOrder if a queue cannot be asked with a filter, as every call with
 // that would. Whoever asks several queues checks all of them first.

@@ -22,7 +22,7 @@ func (tx *Tx) Peek(c *Consumer, name []byte, n int, tag Tag) error {
 	s := Selection{End: Oldest, Count: n, Detail: true}
 	tx.b.scratch = tx.b.scratch[:0]
 	if q != nil {
-		tx.b.selectPackets(q, s, tx.b.selection(s))
+		tx.b.selectPackets(q, s, tx.b.selection(q, s))
 	}
 	return tx.show(c, q, tag)
 }

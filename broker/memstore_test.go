@@ -198,7 +198,7 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 			return err
 		}
 		m := storage.Meta{
-			Key: p.Key, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
+			Key: p.Key, Tags: p.Tags, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
 			Large: storage.IsLarge(len(p.Payload)), Identity: p.Identity, Unique: p.Unique, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
 			Extra: uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		}

@@ -151,6 +151,11 @@ func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd En
 	if err := tx.useReply(weight(p)); err != nil {
 		return false, err
 	}
+	if other := b.queues.find(to); other != nil {
+		if err := b.checkMove(q, other, p); err != nil {
+			return false, err
+		}
+	}
 	comes := load{packets: 1, bytes: int64(p.Size)}
 	if string(to) == q.name {
 		comes = load{}

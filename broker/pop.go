@@ -35,6 +35,9 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 		return ErrStopped
 	}
 	q, err := tx.giver(name)
+	if err == nil {
+		err = b.checkFilter(q, s.Filter)
+	}
 	if err != nil {
 		return err
 	}
@@ -49,11 +52,28 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 	return nil
 }
 
+// Takeable is how many packets a take may find in a queue, at most; 0 if it would find none.
+// ErrInUse, and ErrNotInOrder as for CheckFilter.
+func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
+	n, err := tx.Available(name)
+	if n == 0 || err != nil || s.Filter == nil {
+		return n, err
+	}
+	q := tx.b.queues.find(name)
+	if err := tx.b.checkFilter(q, s.Filter); err != nil {
+		return 0, err
+	}
+	if _, ok := tx.b.ix.Best(q.ix, tx.b.selection(q, s)); !ok {
+		return 0, nil
+	}
+	return n, nil
+}
+
 // useGroup takes what a pop would take from what Atomic reserved.
 func (tx *Tx) useGroup(q *queue, s Selection) error {
 	b := tx.b
 	if s.Count <= 1 && !s.Group { // most pops
-		best, ok := b.ix.Best(q.ix, b.selection(s))
+		best, ok := b.ix.Best(q.ix, b.selection(q, s))
 		if !ok {
 			return nil
 		}
@@ -62,7 +82,7 @@ func (tx *Tx) useGroup(q *queue, s Selection) error {
 		}
 		return tx.useReply(b.replyBytes(q, best, s.Detail))
 	}
-	b.selectPackets(q, s, b.selection(s))
+	b.selectPackets(q, s, b.selection(q, s))
 	if err := tx.use(Room{Deletes: len(b.scratch)}); err != nil {
 		return err
 	}
@@ -111,10 +131,10 @@ func (b *Broker) cutDetailed(q *queue) {
 	}
 }
 
-// selection turns s into a selection of the index, limited to what one reply can hold.
-func (b *Broker) selection(s Selection) index.Selection {
+// selection turns s into a selection of a queue in the index, limited to what one reply can hold.
+func (b *Broker) selection(q *queue, s Selection) index.Selection {
 	return index.Selection{
-		End: s.End, Group: s.Group, Narrow: s.Narrow,
+		End: s.End, Group: s.Group, Narrow: s.Narrow, Filter: s.Filter.in(q),
 		Limit: index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes},
 	}
 }
@@ -123,7 +143,7 @@ func (b *Broker) selection(s Selection) index.Selection {
 // nothing, if nothing can be selected. Every pop and delivery goes through it.
 func (b *Broker) popGroup(q *queue, s Selection, c *Consumer, tag Tag) bool {
 	b.logWide(q, s)
-	selection := b.selection(s)
+	selection := b.selection(q, s)
 	switch {
 	case s.Detail:
 		b.selectPackets(q, s, selection)

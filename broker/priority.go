@@ -126,7 +126,7 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 			return dst, false, err
 		}
 	}
-	b.scratch = b.ix.Group(best.ID, b.selection(Selection{End: end, Group: true}), b.scratch[:0])
+	b.scratch = b.ix.Group(best.ID, b.selection(q, Selection{End: end, Group: true}), b.scratch[:0])
 	if tx.atomic {
 		if err := tx.use(Room{Deletes: len(b.scratch)}); err != nil {
 			return dst, false, err

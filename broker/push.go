@@ -106,6 +106,10 @@ func (tx *Tx) push(name []byte, priority uint32, p *Packet) (q *queue, err error
 	if q, err = b.makeQueue(name); err != nil {
 		return nil, err
 	}
+	if err := b.checkTags(q, p.Tags); err != nil {
+		b.markEmpty(q)
+		return nil, err
+	}
 	if err := tx.admit(q, load{1, int64(len(p.Key) + len(p.Payload)), priority}); err != nil {
 		b.markEmpty(q)
 		return nil, err

@@ -26,7 +26,8 @@ type queue struct {
 	wideLogged  bool          // logWide has logged it
 	dropped     bool          // it has no name and is in Broker.dropped
 
-	settings *Settings // nil: the defaults, and the queue ends when it is empty
+	settings *Settings        // nil: the defaults, and the queue ends when it is empty
+	orders   map[string]order // of the settings, see tags.go
 	counters Counters
 	counted  bool               // listed in Broker.counted
 	roles    [2]*client         // see role.go
@@ -59,7 +60,7 @@ func (t *queueTable) load(restored []recovery.Queue) {
 
 // setSettings gives a queue settings, nil for none.
 func (t *queueTable) setSettings(q *queue, s *Settings) {
-	q.settings = s
+	q.settings, q.orders = s, ordersOf(s)
 	q.endRoles()
 	if s == nil {
 		delete(t.lasting, q.id)

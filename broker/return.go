@@ -153,7 +153,9 @@ func (b *Broker) deadLetter(q *queue, p index.Packet) *queue {
 	if err == nil && to != q {
 		caller := b.tx.caller
 		b.tx.As(nil) // the death is nobody's push
-		err = b.tx.admit(to, load{packets: 1, bytes: int64(p.Size)})
+		if err = b.checkMove(q, to, p); err == nil {
+			err = b.tx.admit(to, load{packets: 1, bytes: int64(p.Size)})
+		}
 		b.tx.As(caller)
 	}
 	if err != nil || to == q {

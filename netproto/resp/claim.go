@@ -87,7 +87,7 @@ func (t *take) check(tx *broker.Tx) error {
 // one it returns no queue.
 func (t *take) first(tx *broker.Tx) (queue []byte, n int, err error) {
 	for _, name := range t.queues {
-		if n, err := tx.Available(name); n > 0 || err != nil {
+		if n, err := tx.Takeable(name, t.selection); n > 0 || err != nil {
 			return name, n, err
 		}
 	}
@@ -205,18 +205,25 @@ func (s *session) takeRoom(tx *broker.Tx, args [][]byte, takes optionSet) broker
 	if err != nil {
 		return broker.Room{}
 	}
-	n := t.most()
-	queue, ready, err := t.first(tx)
-	switch {
-	case err != nil:
-		return broker.Room{}
-	case t.selection.Group: // it may have packets of priority 0
-		ready, _ = tx.Unfinished(queue)
-		n = min(n, ready)
-	case !s.multi.on: // in a transaction the commands before it may push
-		n = min(n, ready)
+	if s.multi.on && !t.selection.Group { // the commands before it may push
+		return t.roomFor(t.most())
 	}
-	return t.roomFor(n)
+	return t.roomFor(min(t.most(), t.longest(tx)))
+}
+
+// longest is how many packets a take from one of the queues brings at most. It asks no filter: the
+// take will.
+func (t *take) longest(tx *broker.Tx) (n int) {
+	of := tx.Len
+	if t.selection.Group { // it may have packets of priority 0
+		of = tx.Unfinished
+	}
+	for _, name := range t.queues {
+		if packets, err := of(name); err == nil {
+			n = max(n, packets)
+		}
+	}
+	return n
 }
 
 // errGone is the answer to a claim in a queue that is not there: a queue goes with its last packet,

@@ -1,0 +1,114 @@
+package broker
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+var filterTexts = rapid.SampledFrom([]string{
+	"", "a", "b", "low", "mid", "high", "7", "07", "+7", "-7", "12", "-0", "0", "+", "--1", "1e3", "9223372036854775807",
+	"9223372036854775808", "-9223372036854775808", "-9223372036854775809", "00000000000000000000000000000000000007",
+})
+
+// matches says without regard to speed whether tags match a filter.
+func matches(f Filter, orders []storage.Order, tags []storage.Tag) bool {
+	met := 0
+	for _, term := range f.Terms {
+		for _, tag := range tags {
+			if tag.Name == term.Tag && termMatches(term, orders, tag.Value) {
+				met++
+			}
+		}
+	}
+	if f.Least > 0 {
+		return met >= f.Least
+	}
+	return met == len(f.Terms)
+}
+
+func termMatches(term Term, orders []storage.Order, value string) bool {
+	c := strings.Compare(value, term.Value)
+	declared := slices.IndexFunc(orders, func(o storage.Order) bool { return o.Tag == term.Tag })
+	x, xok := number(value)
+	y, yok := number(term.Value)
+	if declared >= 0 {
+		of := func(v string) int { return slices.Index(orders[declared].Values, v) }
+		if of(value) < 0 || of(term.Value) < 0 {
+			return false
+		}
+		c = cmp.Compare(of(value), of(term.Value))
+	} else if xok && yok {
+		c = x.Cmp(y)
+	}
+	return map[Op]bool{Equal: c == 0, NotEqual: c != 0, Less: c < 0, LessOrEqual: c <= 0, Greater: c > 0, GreaterOrEqual: c >= 0}[term.Op]
+}
+
+// number reads an integer of 64 bits.
+func number(s string) (*big.Int, bool) {
+	n, ok := new(big.Int).SetString(s, 10)
+	return n, ok && n.IsInt64()
+}
+
+func drawTags(t *rapid.T) (tags []storage.Tag) {
+	for _, name := range []string{"a", "ab", "b", "c"} {
+		if rapid.Bool().Draw(t, "has "+name) {
+			tags = append(tags, storage.Tag{Name: name, Value: filterTexts.Draw(t, name)})
+		}
+	}
+	return tags
+}
+
+func TestAFilterMatchesWhatItsTermsSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s Settings
+		for _, tag := range []string{"ab", "b"} {
+			if rapid.Bool().Draw(t, "declares "+tag) {
+				values := rapid.SliceOfNDistinct(filterTexts, 1, 6, rapid.ID[string]).Draw(t, "values")
+				s.Orders = append(s.Orders, storage.Order{Tag: tag, Values: values})
+			}
+		}
+		q := &queue{settings: &s, orders: ordersOf(&s)}
+		var f Filter
+		for range rapid.IntRange(1, 4).Draw(t, "terms") {
+			f.Terms = append(f.Terms, Term{
+				Tag: rapid.SampledFrom([]string{"a", "ab", "b", "d"}).Draw(t, "tag"), Op: Op(rapid.IntRange(0, 5).Draw(t, "op")), Value: filterTexts.Draw(t, "value"),
+			})
+		}
+		f.Least = rapid.IntRange(0, len(f.Terms)).Draw(t, "least")
+		accepts := f.in(q)
+		for range 5 {
+			tags := drawTags(t)
+			text := string(storage.AppendTags(nil, tags))
+			if got, want := accepts(text), matches(f, s.Orders, tags); got != want {
+				t.Fatalf("%+v with orders %q takes %q: %v, want %v", f, s.Orders, tags, got, want)
+			}
+		}
+	})
+}
+
+func TestAskingAFilterAllocatesNothing(t *testing.T) {
+	s := Settings{Orders: []storage.Order{{Tag: "class", Values: []string{"low", "high"}}}}
+	q := &queue{settings: &s, orders: ordersOf(&s)}
+	f := Filter{Least: 1}
+	for i := range MaxTerms {
+		f.Terms = append(f.Terms, Term{Tag: fmt.Sprint("tag", i), Op: LessOrEqual, Value: "7"})
+	}
+	f.Terms[0] = Term{Tag: "class", Op: Less, Value: "low"}
+	accepts := f.in(q)
+	tags := string(storage.AppendTags(nil, []storage.Tag{{Name: "class", Value: "high"}, {Name: "tag3", Value: "12"}, {Name: "tag4", Value: "x"}}))
+	if n := testing.AllocsPerRun(100, func() {
+		if accepts(tags) {
+			t.Fatal("accepted")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}

@@ -1,0 +1,114 @@
+package broker
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// order is the values that a queue declares for a tag, each with its rank from 1 on.
+type order map[string]int
+
+// ordersOf returns the orders that settings declare, by tag; nil if they declare none.
+func ordersOf(s *Settings) map[string]order {
+	if s == nil || len(s.Orders) == 0 {
+		return nil
+	}
+	orders := make(map[string]order, len(s.Orders))
+	for _, declared := range s.Orders {
+		o := make(order, len(declared.Values))
+		for i, v := range declared.Values {
+			o[v] = i + 1
+		}
+		orders[declared.Tag] = o
+	}
+	return orders
+}
+
+// checkValue returns ErrNotInOrder if the queue declares values for a tag, and this is not one.
+func (q *queue) checkValue(tag, value string) error {
+	if o := q.orders[tag]; o == nil || o[value] != 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: tag %q, expected one of %s, got %q", ErrNotInOrder, tag, q.declared(tag), value)
+}
+
+// maxDeclared is how many bytes of the values of a tag an error repeats, about.
+const maxDeclared = 1000
+
+// declared is the values of a tag in words.
+func (q *queue) declared(tag string) (words string) {
+	for _, o := range q.settings.Orders {
+		if o.Tag != tag {
+			continue
+		}
+		for i, v := range o.Values {
+			if len(words) > maxDeclared {
+				return words + ", …"
+			}
+			if i > 0 {
+				words += ", "
+			}
+			words += strconv.Quote(v)
+		}
+	}
+	return words
+}
+
+// checkTags says whether a queue takes a packet with tags from a client: ErrNotInOrder,
+// ErrTooManyLanes. Nothing has changed then.
+func (b *Broker) checkTags(q *queue, tags []PacketTag) error {
+	if len(tags) == 0 {
+		return nil
+	}
+	for i := range tags {
+		if err := q.checkValue(tags[i].Name, tags[i].Value); err != nil {
+			return err
+		}
+	}
+	return checkLanes(b.ix.Lanes(q.ix, b.tagBytes(tags)))
+}
+
+// checkMove is checkTags for packets that move from one queue to another.
+func (b *Broker) checkMove(q, to *queue, packets ...index.Packet) error {
+	if q == to {
+		return nil
+	}
+	var more map[string]bool // tags that are new to the queue
+	for _, p := range packets {
+		tags, _ := b.ix.Tags(p.Lane)
+		if tags == "" || more[tags] {
+			continue
+		}
+		for rest := tags; rest != "" && to.orders != nil; {
+			var name, value string
+			name, value, rest = storage.CutTag(rest)
+			if err := to.checkValue(name, value); err != nil {
+				return err
+			}
+		}
+		b.tags = append(b.tags[:0], tags...)
+		n, has := b.ix.Lanes(to.ix, b.tags)
+		if err := checkLanes(n+len(more), has); err != nil {
+			return err
+		}
+		if !has {
+			if more == nil {
+				more = make(map[string]bool)
+			}
+			more[tags] = true
+		}
+	}
+	return nil
+}
+
+// checkLanes returns ErrTooManyLanes if a queue with n lanes has no place for another set of tags,
+// which it may have.
+func checkLanes(n int, has bool) error {
+	if has || n < MaxLanes {
+		return nil
+	}
+	return fmt.Errorf("%w: the limit is %d", ErrTooManyLanes, MaxLanes)
+}
