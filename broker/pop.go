@@ -55,18 +55,20 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 // Takeable is how many packets a take may find in a queue, at most; 0 if it would find none.
 // ErrInUse, and ErrNotInOrder as for CheckFilter.
 func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
-	n, err := tx.Available(name)
-	if n == 0 || err != nil || s.Filter == nil {
-		return n, err
+	b := tx.b
+	q, err := tx.giver(name)
+	if err == nil {
+		err = b.checkFilter(q, s.Filter)
 	}
-	q := tx.b.queues.find(name)
-	if err := tx.b.checkFilter(q, s.Filter); err != nil {
+	if q == nil || err != nil {
 		return 0, err
 	}
-	if _, ok := tx.b.ix.Best(q.ix, tx.b.selection(q, s)); !ok {
-		return 0, nil
+	if s.Filter != nil {
+		if _, ok := b.ix.Best(q.ix, b.selection(q, s)); !ok {
+			return 0, nil
+		}
 	}
-	return n, nil
+	return b.ix.Counts(q.ix).Ready, nil
 }
 
 // useGroup takes what a pop would take from what Atomic reserved.
