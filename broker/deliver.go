@@ -25,6 +25,10 @@ import (
 
 // deliverQueue gives packets of q to the subscribers that wait for them, the longest waiting first.
 func (b *Broker) deliverQueue(q *queue) {
+	if q.subscribers > 0 && b.drained(q) {
+		b.endDrained(q)
+		return
+	}
 	for q.subscribers > 0 && q.gives() {
 		s, ok := b.nextSubscriber(q)
 		if !ok {

@@ -1,18 +1,33 @@
 package broker
 
+import (
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/index"
+)
+
 // A queue has a gate at each end. Pushes pass the one, and takes the other: a queue that is paused
 // keeps what it has, and one that is closed gets nothing more. Reads see everything.
 
 // gateIn says why a queue takes nothing in from the caller.
 func (tx *Tx) gateIn(q *queue, l load) error {
-	s := q.settings
-	if s == nil || l.packets == 0 { // what is there may change
+	if q.settings == nil || l.packets == 0 { // what is there may change
 		return nil
 	}
-	if err := tx.useRole(q, producerRole); err != nil {
+	if err := q.shut(); err != nil {
 		return err
 	}
-	if s.PauseIn {
+	return tx.useRole(q, producerRole)
+}
+
+// shut says why a queue takes nothing in from anybody.
+func (q *queue) shut() error {
+	switch {
+	case q.settings == nil:
+		return nil
+	case q.settings.Closed:
+		return ErrQueueClosed
+	case q.settings.PauseIn:
 		return ErrPaused
 	}
 	return nil
@@ -44,4 +59,68 @@ func (tx *Tx) Available(name []byte) (int, error) {
 		return 0, err
 	}
 	return tx.b.ix.Counts(q.ix).Ready, nil
+}
+
+// Close closes a queue for ever, and makes it if there is none. It returns false if it was closed
+// before. It brings CloseRoom.
+func (tx *Tx) Close(name []byte) (closed bool, err error) {
+	s, _, err := tx.Settings(name)
+	if err != nil || s.Closed {
+		return false, err
+	}
+	s.Closed = true
+	err = tx.SetSettings(name, s)
+	return err == nil, err
+}
+
+// CloseRoom is what Close brings.
+func (tx *Tx) CloseRoom(name []byte) Room {
+	s, _, err := tx.Settings(name)
+	if err != nil || s.Closed {
+		return Room{}
+	}
+	return SettingsRoom(name, s)
+}
+
+// drained says that a queue will never give a packet again: it is closed, and none is unfinished.
+func (b *Broker) drained(q *queue) bool {
+	if q.settings == nil || !q.settings.Closed {
+		return false
+	}
+	n, _ := b.ix.Counts(q.ix).Unfinished()
+	return n == 0
+}
+
+// Drained says that all of the queues are closed, and have no packet that is ready, delayed or
+// claimed: they will never give one again.
+func (tx *Tx) Drained(names [][]byte) bool {
+	for _, name := range names {
+		if q := tx.b.queues.find(name); q == nil || !tx.b.drained(q) {
+			return false
+		}
+	}
+	return true
+}
+
+// endDrained ends the waits for a drained queue, but for those for another one that is not.
+func (b *Broker) endDrained(q *queue) {
+	for _, s := range b.dispatch.Subscribers(q.ix, nil) {
+		c := b.consumer(s)
+		if c.waiter == nil || !b.waitsInVain(c) {
+			continue
+		}
+		if b.refusesDelivery() || b.open.full(b.limits) {
+			b.deferQueue(q)
+			return
+		}
+		w := c.waiter
+		b.endWait(c)
+		w.Closed(&b.tx)
+	}
+}
+
+// waitsInVain says that all queues that c waits for are drained.
+func (b *Broker) waitsInVain(c *Consumer) bool {
+	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
+	return !slices.ContainsFunc(b.ids, func(id index.QueueID) bool { return !b.drained(b.queues.of(id)) })
 }

@@ -16,12 +16,14 @@ type Waiter interface {
 	Ready(tx *Tx, queue []byte)
 	// Expired is called once, at the deadline.
 	Expired(tx *Tx)
+	// Closed is called once, when all the queues are closed and have no unfinished packet left.
+	Closed(tx *Tx)
 }
 
 // Wait makes c wait, once, for a packet in any of the queues, which need not exist. Waiters and
 // subscribers are one line, in order of arrival. until is the deadline in Unix milliseconds, 0 for
 // none. room is what Ready brings to the open batch besides the best packet of the queue. Detach
-// ends the wait. c must not be a subscriber.
+// ends the wait. c must not be a subscriber. ErrQueueClosed if all the queues are drained.
 func (tx *Tx) Wait(c *Consumer, w Waiter, queues [][]byte, room Room, until int64) error {
 	if err := tx.begin(Room{}); err != nil {
 		return err
@@ -32,6 +34,9 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, queues [][]byte, room Room, until int6
 		return ErrWaiting
 	case len(queues) > MaxSubscriptions:
 		return ErrTooManySubscriptions
+	}
+	if tx.Drained(queues) {
+		return ErrQueueClosed
 	}
 	for _, name := range queues {
 		q, err := b.makeQueue(name)

@@ -29,6 +29,8 @@ func (w *blocked) Ready(tx *broker.Tx, queue []byte) {
 
 func (w *blocked) Expired(tx *broker.Tx) { tx.Reply(w.c, []byte("nothing came")) }
 
+func (w *blocked) Closed(tx *broker.Tx) { tx.Reply(w.c, []byte("nothing will come")) }
+
 // wait makes a new consumer wait, and returns it with what it gets.
 func (h *harness) wait(to string, until int64, queues ...string) (*broker.Consumer, *inbox) {
 	h.t.Helper()

@@ -39,10 +39,10 @@ func (tx *Tx) Unwatch(c *Consumer) {
 	c.watched, c.watchedBytes, c.watchBroken = nil, 0, false
 }
 
-// touch tells those who watch the name of a queue that what it holds changes, and those who wait
-// for room in it.
+// touch tells those who watch the name of a queue that what it holds changes, those who wait for
+// room in it, and those who wait for a closed one: it may be drained.
 func (b *Broker) touch(q *queue) {
-	if q.line != nil {
+	if q.line != nil || q.subscribers > 0 && settingsOf(q).Closed {
 		b.deferQueue(q)
 	}
 	if !q.dropped {

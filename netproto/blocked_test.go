@@ -73,6 +73,8 @@ func (s *waitSession) Ready(tx *broker.Tx, queue []byte) {
 
 func (s *waitSession) Expired(*broker.Tx) {}
 
+func (s *waitSession) Closed(*broker.Tx) {}
+
 func serveWaits(t *testing.T, c Config) (*Server, *waits) {
 	p := &waits{}
 	c.Protocol = p

@@ -53,7 +53,7 @@ type popWaiter struct {
 	count int64 // 0: one element that is no array
 }
 
-// Ready implements broker.Waiter.
+// Ready implements waiter.
 func (w *popWaiter) Ready(tx *broker.Tx, queue []byte) {
 	n, err := tx.Available(queue)
 	if err == nil {
@@ -64,7 +64,7 @@ func (w *popWaiter) Ready(tx *broker.Tx, queue []byte) {
 	}
 }
 
-// Expired implements broker.Waiter.
+// Expired implements waiter.
 func (w *popWaiter) Expired(*broker.Tx) { w.s.nullArray() }
 
 // maxWaited is the most elements that a blocked command takes at once.
@@ -118,14 +118,14 @@ type moveWaiter struct {
 	toEnd   broker.End
 }
 
-// Ready implements broker.Waiter. If the destination is no list by now, the element stays.
+// Ready implements waiter. If the destination is no list by now, the element stays.
 func (w *moveWaiter) Ready(tx *broker.Tx, queue []byte) {
 	if _, err := w.s.move(tx, queue, w.fromEnd, w.to, w.toEnd); err != nil {
 		w.s.fail(err)
 	}
 }
 
-// Expired implements broker.Waiter. It replies as Redis does: with no array, not with no element.
+// Expired implements waiter. It replies as Redis does: with no array, not with no element.
 func (w *moveWaiter) Expired(*broker.Tx) { w.s.nullArray() }
 
 // blockMove moves an element from the list args[1] to args[2], or waits until there is one.

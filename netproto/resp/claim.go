@@ -147,14 +147,14 @@ type takeWaiter struct {
 	take take
 }
 
-// Ready implements broker.Waiter.
+// Ready implements waiter.
 func (w *takeWaiter) Ready(tx *broker.Tx, queue []byte) {
 	if err := w.take.from(w.s, tx, queue); err != nil {
 		w.s.fail(err)
 	}
 }
 
-// Expired implements broker.Waiter.
+// Expired implements waiter.
 func (w *takeWaiter) Expired(*broker.Tx) { w.s.nullArray() }
 
 func qpop(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, args, popOptions) }
@@ -175,6 +175,8 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 		return err
 	case queue != nil:
 		return t.from(s, tx, queue)
+	case tx.Drained(t.queues):
+		return broker.ErrQueueClosed
 	case t.block < 0:
 		s.array(0)
 		return nil

@@ -103,6 +103,16 @@ func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
 	return nil
 }
 
+func qclose(s *session, tx *broker.Tx, args [][]byte) error {
+	closed, err := tx.Close(args[1])
+	if err == nil {
+		s.bool(closed)
+	}
+	return err
+}
+
+func qcloseRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room { return tx.CloseRoom(args[1]) }
+
 // errUnfinished is what a command with flagSlices returns until its last slice.
 var errUnfinished = errors.New("a slice is done, the next one follows")
 

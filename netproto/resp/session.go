@@ -25,8 +25,8 @@ type session struct {
 	multi      transaction
 	channels   map[string]struct{} // subscribed to
 	patterns   map[string]struct{}
-	waiter     broker.Waiter // of the request that waits
-	sliced     *broker.Bulk  // of the request that is carried out slice by slice
+	waiter     waiter       // of the request that waits
+	sliced     *broker.Bulk // of the request that is carried out slice by slice
 
 	out   []byte // literal replies that were not handed over yet
 	mark  int    // where in out the reply to the present request begins
@@ -267,11 +267,17 @@ func (s *session) flush(tx *broker.Tx) {
 	}
 }
 
+// waiter replies to a request that waits, as a broker.Waiter does.
+type waiter interface {
+	Ready(tx *broker.Tx, queue []byte)
+	Expired(tx *broker.Tx)
+}
+
 // wait makes the present request wait, until a packet comes to one of the queues or until a moment
 // in Unix milliseconds, 0 for ever. The waiter replies as a command does; room is what its Ready
 // brings besides the best packet of the queue. Inside a transaction (inExec) a command does not
 // wait.
-func (s *session) wait(tx *broker.Tx, w broker.Waiter, queues [][]byte, room broker.Room, until int64) error {
+func (s *session) wait(tx *broker.Tx, w waiter, queues [][]byte, room broker.Room, until int64) error {
 	if len(queues) > broker.MaxSubscriptions {
 		return failure(fmt.Sprintf("ERR too many names to wait for: %d, the limit is %d", len(queues), broker.MaxSubscriptions))
 	}
@@ -294,8 +300,15 @@ func (s *session) Expired(tx *broker.Tx) {
 	s.to(tx)
 }
 
+// Closed implements broker.Waiter.
+func (s *session) Closed(tx *broker.Tx) {
+	s.endWait()
+	s.fail(broker.ErrQueueClosed)
+	s.to(tx)
+}
+
 // endWait begins the reply to the request that waited, and returns that one's waiter.
-func (s *session) endWait() broker.Waiter {
+func (s *session) endWait() waiter {
 	w := s.waiter
 	s.waiter, s.mark, s.start = nil, len(s.out), len(s.out)
 	return w

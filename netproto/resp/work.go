@@ -32,6 +32,7 @@ func workCommands() []command {
 		{name: "qredrive", arity: -2, flags: write | flagSlices, first: 1, last: 1, step: 1, run: qredrive},
 		{name: "qset", arity: -4, flags: write | flagAdds, first: 1, last: 1, step: 1, room: qsetRoom, run: qset},
 		{name: "qget", arity: 2, flags: read | flagFast, first: 1, last: 1, step: 1, run: qget},
+		{name: "qclose", arity: 2, flags: write | flagAdds | flagFast, first: 1, last: 1, step: 1, room: qcloseRoom, run: qclose},
 		{name: "qdrop", arity: 2, flags: write, first: 1, last: 1, step: 1, room: delRoom, run: qdrop},
 		{name: "queues", arity: -1, flags: read, run: queues},
 		{name: "qlen", arity: 2, flags: read | flagFast, first: 1, last: 1, step: 1, run: qlen},
