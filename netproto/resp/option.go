@@ -24,8 +24,10 @@ const (
 	optLease
 	optBlock
 	optOlder
+	optWindow
 	optKey
 	optProducer
+	optUnique
 	optConsumer
 	optReason
 	optCursor
@@ -57,8 +59,10 @@ var rules = [numOptions]rule{
 	optLease:    {"lease", 1, broker.MaxTime},
 	optBlock:    {"block", 0, broker.MaxTime},
 	optOlder:    {"older", 0, broker.MaxTime},
+	optWindow:   {"window", 1, broker.MaxTime},
 	optKey:      {"key", 0, maxArg},
 	optProducer: {"producer", 1, broker.MaxConsumer},
+	optUnique:   {"unique", 1, broker.MaxUnique},
 	optConsumer: {"consumer", 1, broker.MaxConsumer},
 	optReason:   {"reason", 0, broker.MaxReason},
 	optCursor:   {"cursor", 1, maxQuoted},

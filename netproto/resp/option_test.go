@@ -22,8 +22,8 @@ var badInput = []struct{ request, reply string }{
 	{"QPUSH q x TTL 315360000001", `ERR TTL: expected a number from 0 to 315360000000, got "315360000001"`},
 	{"QPUSH q x DELAY -5", `ERR DELAY: expected a number from 0 to 315360000000, got "-5"`},
 	{"QPUSH q x DELAY soon", `ERR DELAY: expected a number from 0 to 315360000000, got "soon"`},
-	{"QPUSH q x COUNT 1", `ERR unknown option "COUNT": expected one of PRIO, TTL, DELAY, KEY, PRODUCER, TAG`},
-	{"QPUSH q x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, KEY, PRODUCER, TAG`},
+	{"QPUSH q x COUNT 1", `ERR unknown option "COUNT": expected one of PRIO, TTL, DELAY, WINDOW, KEY, PRODUCER, UNIQUE, TAG`},
+	{"QPUSH q x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, WINDOW, KEY, PRODUCER, UNIQUE, TAG`},
 	{"QPUSH q x TAG a", "ERR TAG: expected a name and a value behind it"},
 	{"QPUSH q x TAG a 1 TAG b 2 TAG a 3", `ERR TAG: expected each name once, got "a" twice`},
 	{"QPUSH q x TAG  1", "ERR TAG: expected a name that is not empty"},
@@ -32,6 +32,12 @@ var badInput = []struct{ request, reply string }{
 	{"QPUSH q x TAG a {9000} TAG b {9000}", "ERR TAG: expected names and values of at most 16384 bytes together"},
 	{"QPUSH q x PRODUCER ", "ERR PRODUCER: expected 1 to 255 bytes, got 0"},
 	{"QPUSH q x PRODUCER {256}", "ERR PRODUCER: expected 1 to 255 bytes, got 256"},
+	{"QPUSH q x UNIQUE ", "ERR UNIQUE: expected 1 to 255 bytes, got 0"},
+	{"QPUSH q x UNIQUE {256}", "ERR UNIQUE: expected 1 to 255 bytes, got 256"},
+	{"QPUSH q x UNIQUE u WINDOW 0", `ERR WINDOW: expected a number from 1 to 315360000000, got "0"`},
+	{"QPUSH q x UNIQUE u WINDOW", "ERR WINDOW: expected a value behind it"},
+	{"QPUSH q x WINDOW 5", "ERR WINDOW: expected UNIQUE with it"},
+	{"QMPUSH q 1 x UNIQUE u", `ERR unknown option "UNIQUE": expected one of PRIO, TTL, DELAY, KEY, PRODUCER, TAG`},
 	{"QMPUSH q 0 x", `ERR n: expected a number from 1 to 1000, got "0"`},
 	{"QMPUSH q 1001 x", `ERR n: expected a number from 1 to 1000, got "1001"`},
 	{"QMPUSH q 9223372036854775808 x", `ERR n: expected a number from 1 to 1000, got "9223372036854775808"`},
@@ -167,20 +173,20 @@ func TestOptionsMayComeInAnyOrderAndCase(t *testing.T) {
 		return list
 	}
 	for _, request := range []string{
-		"PRIO 4294967295 KEY k TTL 0 DELAY 315360000000 TAG b 2 TAG a 1 PRODUCER p",
-		"producer p tag a 1 Delay 315360000000 TTL 0 tag b 2 key k pRIO 4294967295",
+		"PRIO 4294967295 KEY k TTL 0 DELAY 315360000000 TAG b 2 TAG a 1 PRODUCER p UNIQUE u WINDOW 7",
+		"producer p Window 7 unique u tag a 1 Delay 315360000000 TTL 0 tag b 2 key k pRIO 4294967295",
 	} {
-		r, err := pushArgs([]byte("q"), args(request))
+		r, err := pushArgs([]byte("q"), args(request), pushOptions)
 		if err != nil {
 			t.Fatal(err)
 		}
 		tags := []broker.PacketTag{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}}
-		got := fmt.Sprintln(r.Priority, string(r.Key), r.TTL, r.Delay, r.Tags, r.Producer)
-		if want := fmt.Sprintln(4294967295, "k", "0s", 315360000000, tags, "p"); got != want {
+		got := fmt.Sprintln(r.Priority, string(r.Key), r.TTL, r.Delay, r.Tags, r.Producer, string(r.Unique), r.Window)
+		if want := fmt.Sprintln(4294967295, "k", "0s", 315360000000, tags, "p", "u", 7); got != want {
 			t.Errorf("%s: %s, want %s", request, got, want)
 		}
 	}
-	r, err := pushArgs([]byte("q"), nil)
+	r, err := pushArgs([]byte("q"), nil, pushOptions)
 	if err != nil || r.Priority != 100 || r.Key != nil || r.Tags != nil {
 		t.Errorf("without options: %+v, %v", r, err)
 	}

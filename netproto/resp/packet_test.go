@@ -26,7 +26,7 @@ func wire(lines string) string {
 func fullPacket() ([]broker.Packet, []broker.Detail) {
 	return []broker.Packet{{
 			Key: []byte{}, Payload: []byte("a\r\nb"), Expiry: 1700000009000, EnqueuedAt: 1700000000001,
-			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1",
+			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1", Unique: []byte("order-17"),
 		}}, []broker.Detail{{
 			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Claimed, NotBefore: 1700000000002,
 			Attempts: 3, Token: 42, LeaseEnd: 1700000030000, FirstClaim: 1700000000003, LastClaim: 1700000000004,
@@ -44,6 +44,7 @@ const fullFields = `
 "key" | ""
 "tags" | TAGS | "class" | "low" | "region" | ""
 "producer" | "p1"
+"unique" | "order-17"
 "enqueued" | :1700000000001
 "expires" | :1700000009000
 "not-before" | :1700000000002
@@ -71,12 +72,12 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 		tags string
 		more string
 	}{
-		{"RESP2", broker.Tag(shapePackets), "*1\n*38", "*4", ""},
-		{"RESP3", broker.Tag(shapePackets) | tagRESP3, "*1\n%19", "%2", ""},
-		{"RESP2, one", broker.Tag(shapePacket), "*38", "*4", ""},
-		{"RESP3, without a head", broker.Tag(shapeFields) | tagRESP3, "%19", "%2", ""},
-		{"RESP2, why", broker.Tag(shapeWhy), "*44", "*4", claimFields},
-		{"RESP3, why", broker.Tag(shapeWhy) | tagRESP3, "%22", "%2", claimFields},
+		{"RESP2", broker.Tag(shapePackets), "*1\n*40", "*4", ""},
+		{"RESP3", broker.Tag(shapePackets) | tagRESP3, "*1\n%20", "%2", ""},
+		{"RESP2, one", broker.Tag(shapePacket), "*40", "*4", ""},
+		{"RESP3, without a head", broker.Tag(shapeFields) | tagRESP3, "%20", "%2", ""},
+		{"RESP2, why", broker.Tag(shapeWhy), "*46", "*4", claimFields},
+		{"RESP3, why", broker.Tag(shapeWhy) | tagRESP3, "%23", "%2", claimFields},
 	} {
 		want := strings.ReplaceAll(wire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
 		if got := string(s.AppendPackets(nil, c.tag, packets, details)); got != want {

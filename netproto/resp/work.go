@@ -44,9 +44,15 @@ func workCommands() []command {
 // defaultPriority is that of a packet pushed without one.
 const defaultPriority = 100
 
+// mpushOptions are those of QMPUSH, and pushOptions those of QPUSH.
+var (
+	mpushOptions = oneOf(optPrio, optKey, optTTL, optDelay, optTag, optProducer)
+	pushOptions  = mpushOptions | oneOf(optUnique, optWindow)
+)
+
 // pushArgs reads the options of a push of something to a queue.
-func pushArgs(queue []byte, args [][]byte) (r broker.PushRequest, err error) {
-	o, err := parseOptions(args, oneOf(optPrio, optKey, optTTL, optDelay, optTag, optProducer))
+func pushArgs(queue []byte, args [][]byte, takes optionSet) (r broker.PushRequest, err error) {
+	o, err := parseOptions(args, takes)
 	if err != nil {
 		return r, err
 	}
@@ -58,6 +64,11 @@ func pushArgs(queue []byte, args [][]byte) (r broker.PushRequest, err error) {
 		Delay:    o.number(optDelay, 0),
 		Tags:     o.tags,
 		Producer: string(o.text(optProducer)),
+		Unique:   o.text(optUnique),
+		Window:   o.number(optWindow, 0),
+	}
+	if r.Window > 0 && r.Unique == nil {
+		return r, failure("ERR WINDOW: expected UNIQUE with it")
 	}
 	if r.Priority == 0 && r.Key == nil {
 		return r, failure("ERR PRIO: expected a number from 1 on, as the packet has no KEY to go with, got \"0\"")
@@ -71,7 +82,7 @@ func (s *session) packetID(id broker.ID) {
 }
 
 func qpush(s *session, tx *broker.Tx, args [][]byte) error {
-	r, err := pushArgs(args[1], args[3:])
+	r, err := pushArgs(args[1], args[3:], pushOptions)
 	if err != nil {
 		return err
 	}
@@ -87,7 +98,13 @@ func qpush(s *session, tx *broker.Tx, args [][]byte) error {
 const argRoom = 4
 
 func qpushRoom(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
-	return broker.Room{Records: 2, Bytes: bytesOf(args[1:]) + argRoom*len(args)}
+	room := broker.Room{Records: 2, Bytes: bytesOf(args[1:]) + argRoom*len(args)}
+	for _, arg := range args[3:] {
+		if is(arg, rules[optWindow].word) {
+			return room.Plus(broker.WindowRoom(args[1]))
+		}
+	}
+	return room
 }
 
 // payloadArgs divides the arguments of QMPUSH behind the queue into payloads and options.
@@ -107,7 +124,7 @@ func qmpush(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	r, err := pushArgs(args[1], rest)
+	r, err := pushArgs(args[1], rest, mpushOptions)
 	if err != nil {
 		return err
 	}
