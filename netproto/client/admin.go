@@ -160,33 +160,21 @@ func (c *Client) Set(ctx context.Context, queue string, settings ...string) erro
 	return err
 }
 
-// Get returns the settings of a queue by name. What has several values has spaces between them.
+// Get returns the settings of a queue by name. The order of the values of a tag is the setting
+// "enum TAG", with spaces between them.
 func (c *Client) Get(ctx context.Context, queue string) (map[string]string, error) {
 	v, err := c.do(ctx, "QGET", queue)
 	settings := make(map[string]string)
 	for name, v := range fields(v) {
-		settings[name] = flat(v)
+		if name != "enum" {
+			settings[name] = text(v)
+			continue
+		}
+		for tag, values := range fields(v) {
+			settings["enum "+tag] = strings.Join(texts(values), " ")
+		}
 	}
 	return settings, err
-}
-
-// flat is a value in a line.
-func flat(v any) string {
-	var parts []string
-	switch v := v.(type) {
-	case []any:
-		for _, v := range v {
-			parts = append(parts, flat(v))
-		}
-	case map[any]any:
-		for name, v := range v {
-			parts = append(parts, flat(name)+" "+flat(v))
-		}
-		slices.Sort(parts)
-	default:
-		return text(v)
-	}
-	return strings.Join(parts, " ")
 }
 
 // Consumer is who claims packets of a queue.

@@ -1,0 +1,98 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// want compares a value.
+func want[V comparable](t testing.TB, what string, got, want V) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestQueuesAreAdministered(t *testing.T) {
+	addr := startServer(t, storage.SyncNever())
+	for _, protocol := range []int{2, 3} {
+		c, ctx := client.New(&redis.Options{Addr: addr, Protocol: protocol, ClientName: "boss"}), t.Context()
+		defer c.Close()
+		ok(t, c.Set(ctx, "q", "max-attempts", "1", "enum", "class", "low", "high"))
+		settings := must(c.Get(ctx, "q"))(t)
+		want(t, "max-attempts", settings["max-attempts"], "1")
+		want(t, "enum", settings["enum class"], "low high")
+		ids := must(c.PushBatch(ctx, "q", [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d")}))(t)
+		must(c.Push(ctx, "q", []byte("low"), client.Tag("class", "low")))(t)
+		ok(t, c.SetPriority(ctx, "q", ids[2], 1))
+		if err := c.SetPriority(ctx, "q", "123456", 1); !errors.Is(err, client.ErrNoPacket) {
+			t.Errorf("a priority for no packet gives %v", err)
+		}
+		want(t, "next", string(must(c.Peek(ctx, "q", 2))(t)[0].Payload), "c")
+		dead := must(c.Claim(ctx, "q"))(t)[0]
+		must(dead.Dead(ctx, "bad"))(t)
+		held := must(c.Claim(ctx, "q", client.As("w")))(t)[0]
+		stats := must(c.Stats(ctx, "q"))(t)
+		want(t, "stats", fmt.Sprint(stats.Ready, stats.Claimed, stats.Dead, stats.Pushed, stats.Died), "3 1 1 5 1")
+		consumers := must(c.Consumers(ctx, "q"))(t)
+		i := slices.IndexFunc(consumers, func(w client.Consumer) bool { return w.Name == "w" })
+		if i < 0 || consumers[i].Claimed != 1 || !slices.Equal(consumers[i].IDs, []string{held.ID}) || consumers[i].Since.IsZero() {
+			t.Errorf("consumers %+v", consumers)
+		}
+		want(t, "length", must(c.Len(ctx, "q"))(t), 4)
+		want(t, "redriven", must(c.Redrive(ctx, "q", client.To("other")))(t), 1)
+		want(t, "harvested", must(c.Harvest(ctx, "q", client.Older(time.Hour)))(t), 0)
+		want(t, "harvested", must(c.Harvest(ctx, "q"))(t), 1)
+		want(t, "moved", must(c.Move(ctx, "q", "other", ids[0]))(t), 1)
+		want(t, "moved", must(c.MoveAll(ctx, "q", "other", client.Count(1)))(t), 1)
+		want(t, "deleted", must(c.Delete(ctx, "q", ids...))(t), 1)
+		want(t, "queues", fmt.Sprint(must(c.Queues(ctx, "o*"))(t)), "[other]")
+		want(t, "purged", must(c.Purge(ctx, "other", client.InState(client.StateReady), client.DryRun()))(t), 3)
+		want(t, "purged", must(c.Purge(ctx, "other"))(t), 3)
+		ok(t, c.Drop(ctx, "q"))
+		for what, err := range map[string]error{
+			"drop": c.Drop(ctx, "q"), "stats": second(c.Stats(ctx, "q")), "get": second(c.Get(ctx, "q")),
+			"show": second(c.Show(ctx, "q", "1")), "consumers": second(c.Consumers(ctx, "q")),
+		} {
+			if !errors.Is(err, client.ErrNoQueue) {
+				t.Errorf("%s of no queue gives %v", what, err)
+			}
+		}
+	}
+}
+
+func second[V any](_ V, err error) error { return err }
+
+func TestAListGoesThroughAllPages(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	var pushed []string
+	for range 3 {
+		pushed = append(pushed, must(c.PushBatch(ctx, "q", make([][]byte, 90)))(t)...)
+	}
+	must(must(c.Claim(ctx, "q"))(t)[0].Nack(ctx, "later"))(t)
+	var listed []string
+	for p, err := range c.List(ctx, "q") {
+		ok(t, err)
+		listed = append(listed, p.ID)
+	}
+	if !slices.Equal(listed, append(pushed[1:], pushed[0])) {
+		t.Errorf("listed %d of %d packets", len(listed), len(pushed))
+	}
+	for p, err := range c.List(ctx, "q", client.InState(client.StateDelayed)) {
+		ok(t, err)
+		want(t, "delayed", p.ID, pushed[0])
+	}
+	for p, err := range c.List(ctx, "q", client.TTL(time.Hour)) {
+		if !errors.Is(err, client.ErrInvalid) {
+			t.Errorf("a list with an option of Push gives %v, %v", p, err)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package client_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// The folder that the test binary serves in place of testing, when it is the server, and where.
+const (
+	serveDir  = "HOLDFAST_TEST_SERVE"
+	serveAddr = "HOLDFAST_TEST_ADDR"
+)
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(serveDir)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	fmt.Fprintln(os.Stderr, daemon.Run(context.Background(), daemon.Config{
+		Data: dir, Redis: os.Getenv(serveAddr), Cache: 16 << 20,
+		Listening: func(_ string, addr net.Addr) { fmt.Println(addr) },
+	}))
+	os.Exit(1)
+}
+
+// victim is a server in a process of its own, which can be killed.
+type victim struct {
+	cmd  *exec.Cmd
+	addr string
+}
+
+func startVictim(t testing.TB, dir, addr string) *victim {
+	t.Helper()
+	v := &victim{cmd: exec.Command(os.Args[0])}
+	v.cmd.Env = append(os.Environ(), serveDir+"="+dir, serveAddr+"="+addr)
+	v.cmd.Stderr = os.Stderr
+	out, err := v.cmd.StdoutPipe()
+	ok(t, err)
+	ok(t, v.cmd.Start())
+	t.Cleanup(v.kill)
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("the server does not start")
+	}
+	v.addr = lines.Text()
+	return v
+}
+
+// kill ends the process as kill -9 does. A second call does nothing.
+func (v *victim) kill() {
+	_ = v.cmd.Process.Kill()
+	_ = v.cmd.Wait()
+}
+
+func TestConsumeOutlivesAServerThatIsKilled(t *testing.T) {
+	dir := t.TempDir()
+	server := startVictim(t, dir, "127.0.0.1:0")
+	c, ctx := connect(t, server.addr), t.Context()
+	ok(t, c.Set(ctx, "q", "max-attempts", "0"))
+	const packets, kills = 400, 3
+	for i := range packets {
+		must(c.Push(ctx, "q", []byte(strconv.Itoa(i))))(t)
+	}
+	var mu sync.Mutex
+	handled := make(map[string]int)
+	step := make(chan struct{}, packets*10)
+	ended := consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
+		mu.Lock()
+		defer mu.Unlock()
+		handled[string(p.Payload)]++
+		step <- struct{}{}
+		return nil
+	}, client.Concurrency(8), client.Lease(2*time.Second))
+	for range kills {
+		for range packets / (kills + 2) {
+			receive(t, step)
+		}
+		server.kill()
+		server = startVictim(t, dir, server.addr)
+	}
+	watcher := connect(t, server.addr)
+	for begin := time.Now(); must(watcher.Len(ctx, "q"))(t) > 0; {
+		if time.Since(begin) > limit {
+			t.Fatalf("the queue is not drained: %+v", must(watcher.Stats(ctx, "q"))(t))
+		}
+	}
+	drain(t, c)
+	ok(t, receive(t, ended))
+	for i := range packets {
+		if handled[strconv.Itoa(i)] == 0 {
+			t.Errorf("packet %d was not handled", i)
+		}
+	}
+}
+
+// A stub answers the connection's greeting and then hangs up at the first request.
+func TestAPushWhoseAnswerIsLostIsNotRepeated(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	var pushes int
+	var served sync.WaitGroup
+	served.Go(func() { // ends when l is closed
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			lines := bufio.NewScanner(conn)
+			for lines.Scan() {
+				switch lines.Text() {
+				case "hello":
+					fmt.Fprint(conn, "-ERR unknown command\r\n")
+				case "client":
+					fmt.Fprint(conn, "+OK\r\n")
+				case "QPUSH", "QACK":
+					pushes++
+					_ = conn.Close()
+				}
+			}
+		}
+	})
+	c := client.New(&redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true, MaxRetries: 2})
+	defer c.Close()
+	if _, err := c.Push(t.Context(), "q", nil); !errors.Is(err, client.ErrUnknown) {
+		t.Errorf("the push gives %v, want ErrUnknown", err)
+	}
+	if err := c.Claimed("q", "1", 2).Ack(t.Context()); err == nil || errors.Is(err, client.ErrUnknown) {
+		t.Errorf("the ack gives %v", err)
+	}
+	_ = l.Close()
+	served.Wait()
+	want(t, "requests: a push, an ack, and the ack twice again", pushes, 4)
+	if _, err := c.Push(t.Context(), "q", nil); err == nil || errors.Is(err, client.ErrUnknown) {
+		t.Errorf("a push to nobody gives %v", err)
+	}
+}
