@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"testing"
@@ -63,24 +62,5 @@ func TestAPacketThatIsReturnedComesBack(t *testing.T) {
 	same := c.Claimed("q", again.ID, again.Token)
 	if state := must(same.Dead(ctx, "never"))(t); state != client.StateDead {
 		t.Errorf("a packet that is dead is %s", state)
-	}
-}
-
-func TestATakeFromNothingBringsNothing(t *testing.T) {
-	c, ctx := newClient(t), t.Context()
-	for _, options := range [][]client.Option{nil, {client.Block(time.Millisecond)}} {
-		if got := must(c.Pop(ctx, "q", options...))(t); len(got) != 0 {
-			t.Errorf("popped %v", got)
-		}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error)
-	go func() { // ends with ctx
-		_, err := c.Claim(ctx, "q", client.Block(0))
-		done <- err
-	}()
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("a claim whose context ends gives %v", err)
 	}
 }

@@ -1,0 +1,134 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+func TestATakeFromNothingBringsNothing(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	for _, options := range [][]client.Option{nil, {client.Block(time.Millisecond)}} {
+		want(t, "popped", len(must(c.Pop(ctx, "q", options...))(t)), 0)
+	}
+}
+
+// blocked waits until a connection of the server waits in a command.
+func blocked(t testing.TB, c *client.Client) {
+	t.Helper()
+	for begin := time.Now(); time.Since(begin) < limit; {
+		var n int
+		for line := range strings.Lines(must(c.Redis().Info(t.Context(), "clients").Result())(t)) {
+			if _, err := fmt.Sscanf(line, "blocked_clients:%d", &n); err == nil && n > 0 {
+				return
+			}
+		}
+	}
+	t.Fatal("nobody waits")
+}
+
+func TestAWaitEndsWithItsContextAndLosesNothing(t *testing.T) {
+	c := newClient(t)
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		type result struct {
+			packets []*client.Packet
+			err     error
+		}
+		popped := make(chan result, 1)
+		go func() { // ends with ctx
+			packets, err := c.Pop(ctx, "q", client.Block(0))
+			popped <- result{packets, err}
+		}()
+		blocked(t, c)
+		go cancel()
+		must(c.Push(t.Context(), "q", nil))(t)
+		switch r := receive(t, popped); {
+		case r.err == nil:
+			want(t, "popped", len(r.packets), 1)
+			want(t, "left", must(c.Len(t.Context(), "q"))(t), 0)
+		case errors.Is(r.err, context.Canceled):
+			want(t, "left", len(must(c.Pop(t.Context(), "q"))(t)), 1)
+		default:
+			t.Fatal(r.err)
+		}
+	}
+}
+
+func TestAWaitEndsWhenAPacketComes(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	claimed := make(chan error, 1)
+	go func() { // ends with the push
+		packets, err := c.Claim(ctx, "a", client.Or("b", "c"), client.Newest(), client.Block(limit))
+		if err == nil && (len(packets) != 1 || packets[0].Queue != "c") {
+			err = fmt.Errorf("claimed %v", packets)
+		}
+		claimed <- err
+	}()
+	blocked(t, c)
+	must(c.Push(ctx, "c", nil))(t)
+	ok(t, receive(t, claimed))
+}
+
+func TestClaimsGoThroughAQueue(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	must(c.PushBatch(ctx, "q", make([][]byte, 5)))(t)
+	n := 0
+	for p, err := range c.Claims(ctx, "q", client.Count(2)) {
+		ok(t, err)
+		ok(t, p.Ack(ctx))
+		if n++; n == 3 { // one more is claimed by then
+			break
+		}
+	}
+	stats := must(c.Stats(ctx, "q"))(t)
+	want(t, "left", fmt.Sprint(stats.Ready, stats.Claimed, stats.Acked), "2 0 3")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for p, err := range c.Claims(ctx, "q") {
+		if err != nil {
+			want(t, "the end", err, context.Canceled)
+			break
+		}
+		ok(t, p.Ack(ctx))
+		cancel()
+	}
+	want(t, "left", must(c.Len(t.Context(), "q"))(t), 1)
+}
+
+func TestConnectionsOfAClientAreOneConsumer(t *testing.T) {
+	addr := startServer(t, storage.SyncNever())
+	c, other, ctx := connect(t, addr), connect(t, addr), t.Context()
+	ok(t, c.Set(ctx, "q", "exclusive-consumer", "yes"))
+	done := make(chan error, 3)
+	for range cap(done) {
+		go func() { // ends with its packet
+			_, err := c.Claim(ctx, "q", client.Block(limit))
+			done <- err
+		}()
+	}
+	blocked(t, c)
+	if _, err := other.Claim(ctx, "q"); !errors.Is(err, client.ErrInUse) {
+		t.Errorf("a second client gets %v, want ErrInUse", err)
+	}
+	must(c.PushBatch(ctx, "q", make([][]byte, 3)))(t)
+	for range cap(done) {
+		ok(t, receive(t, done))
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
+	wrapped := client.Wrap(rdb)
+	if _, err := wrapped.Claim(ctx, "q"); !errors.Is(err, client.ErrInUse) {
+		t.Errorf("a wrapped client gets %v, want ErrInUse", err)
+	}
+	ok(t, wrapped.Close())
+	ok(t, rdb.Ping(ctx).Err()) // Close left it alone
+}
