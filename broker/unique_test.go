@@ -49,6 +49,19 @@ func TestARefusedPushBeginsNoWindow(t *testing.T) {
 	if got := w.get("unique:5:taken:u"); got != "" {
 		t.Errorf("the window holds %q", got)
 	}
+	for full, want := range map[storage.Full]error{storage.FullReject: broker.ErrFull, storage.FullDrop: broker.ErrDropped} {
+		w.set(broker.Settings{Bound: 1, Full: full})
+		first := w.add(broker.PushRequest{Priority: 1, Unique: []byte("first")})
+		if _, err := w.uniquely("q", "u", 1000); !errors.Is(err, want) {
+			t.Errorf("a push to a full queue gives %v, want %v", err, want)
+		}
+		if got := w.get("unique:1:q:u"); got != "" {
+			t.Errorf("the window holds %q", got)
+		}
+		if id, err := w.uniquely("q", "first", 0); err != nil || id != first {
+			t.Errorf("a push of what the full queue has gives %d, %v, want %d", id, err, first)
+		}
+	}
 	if _, err := w.uniquely(string(make([]byte, storage.MaxName-10)), "u", 1000); !errors.Is(err, broker.ErrTooLarge) {
 		t.Errorf("a push whose window has too long a name gives %v", err)
 	}
