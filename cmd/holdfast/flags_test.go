@@ -14,7 +14,8 @@ import (
 // allCommands is every command there is.
 func allCommands() []string {
 	return []string{
-		"serve", "push", "pop", "subscribe", "bench", "backup", "dump", "load", "verify", "compact", "barbershop", "barbershop import", "barbershop export", "version",
+		"serve", "bench", "push", "pop", "subscribe", "claim", "ack", "nack", "extend", "queues", "stats", "peek", "list", "show",
+		"backup", "dump", "load", "verify", "compact", "barbershop", "barbershop import", "barbershop export", "version",
 	}
 }
 

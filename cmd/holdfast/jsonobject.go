@@ -115,3 +115,14 @@ func textOrBytes(b []byte) (*string, []byte) {
 	s := string(b)
 	return &s, nil
 }
+
+// packetJSON is a packet in a line. The names are those of the protocol, with _ for -.
+func packetJSON(p *client.Packet) []byte {
+	var o jsonObject
+	addPacket(&o, p)
+	if p.Key != nil {
+		o.bytes("key", p.Key)
+	}
+	o.bytes("payload", p.Payload)
+	return o.line()
+}

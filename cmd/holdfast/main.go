@@ -5,8 +5,10 @@
 //	program.go        the list of commands, and how one is run
 //	serve.go          the server
 //	push.go, pop.go   clients of the work queue; workserver.go: their flags, selection.go: filters
+//	claim.go, ack.go, nack.go, extend.go      claims
+//	queues.go, stats.go, peek.go, list.go, show.go     what the queues hold
 //	subscribe.go      a client of pinpriq; server.go: its flags
-//	printing.go       packets that were taken; jsonobject.go: packets as JSON
+//	printing.go       packets that were taken; packettable.go, jsonobject.go: others; table.go: cells
 //	board.go, import.go, export.go      clients of the board; boardask.go: how many items it has
 //	backup.go         a copy of a running server; operator.go: its flags
 //	dump.go, load.go, verify.go, compact.go   work on a folder; folder.go: its argument

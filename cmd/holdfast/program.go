@@ -40,21 +40,32 @@ Examples:
 
 // commands is the command line: one field for each command.
 type commands struct {
-	Serve     serveCmd     `cmd:"" help:"Serve queues from a data folder."`
-	Push      pushCmd      `cmd:"" help:"Push a packet and wait until it is on disk."`
-	Pop       popCmd       `cmd:"" help:"Pop the best packet of a queue, and all others with its key."`
-	Subscribe subscribeCmd `cmd:"" help:"Print packets of queues as they come."`
-	Bench     benchCmd     `cmd:"" help:"Measure a running server."`
+	Serve serveCmd `cmd:"" group:"Server" help:"Serve queues from a data folder."`
+	Bench benchCmd `cmd:"" group:"Server" help:"Measure a running server."`
 
-	Backup  backupCmd  `cmd:"" help:"Copy the packets of a running server to a file."`
-	Dump    dumpCmd    `cmd:"" help:"Write out the packets of a data folder, without a server."`
-	Load    loadCmd    `cmd:"" help:"Make a data folder from a dump or a backup."`
-	Verify  verifyCmd  `cmd:"" help:"Check that a data folder is sound, or say what is wrong with it."`
-	Compact compactCmd `cmd:"" help:"Make a data folder as small as possible."`
+	Push      pushCmd      `cmd:"" group:"Packets" help:"Push a packet and wait until it is on disk."`
+	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue, and all others with its key."`
+	Subscribe subscribeCmd `cmd:"" group:"Packets" help:"Print packets of queues as they come."`
+	Claim     claimCmd     `cmd:"" group:"Packets" help:"Claim a packet for the time of a lease."`
+	Ack       ackCmd       `cmd:"" group:"Packets" help:"Acknowledge a claimed packet: the work is done."`
+	Nack      nackCmd      `cmd:"" group:"Packets" help:"Return a claimed packet: the work failed."`
+	Extend    extendCmd    `cmd:"" group:"Packets" help:"Renew the lease of a claimed packet."`
 
-	Barbershop barbershopCmd `cmd:"" help:"Import or export the items of a running server."`
+	Queues queuesCmd `cmd:"" group:"Queues" help:"List the queues."`
+	Stats  statsCmd  `cmd:"" group:"Queues" help:"Print the figures of queues."`
+	Peek   peekCmd   `cmd:"" group:"Queues" help:"Print the packets that come next."`
+	List   listCmd   `cmd:"" group:"Queues" help:"List the packets of a queue."`
+	Show   showCmd   `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
 
-	Version versionCmd `cmd:"" help:"Print the version of the program, as --version does."`
+	Backup  backupCmd  `cmd:"" group:"Data" help:"Copy the packets of a running server to a file."`
+	Dump    dumpCmd    `cmd:"" group:"Data" help:"Write out the packets of a data folder, without a server."`
+	Load    loadCmd    `cmd:"" group:"Data" help:"Make a data folder from a dump or a backup."`
+	Verify  verifyCmd  `cmd:"" group:"Data" help:"Check that a data folder is sound, or say what is wrong with it."`
+	Compact compactCmd `cmd:"" group:"Data" help:"Make a data folder as small as possible."`
+
+	Barbershop barbershopCmd `cmd:"" group:"Data" help:"Import or export the items of a running server."`
+
+	Version versionCmd `cmd:"" group:"Server" help:"Print the version of the program, as --version does."`
 }
 
 // program is the process as the commands see it. Tests make their own.

@@ -114,7 +114,7 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 	case err == nil, errors.Is(err, errReaderGone):
 		return err
 	case errors.As(err, &answer):
-		return &refusal{err}
+		return &refusal{err, answer}
 	case isDial(err) && ctx.Err() == nil:
 		return dialError(err, s.Redis, "--redis")
 	case errors.Is(err, client.ErrUnknown) && ctx.Err() != nil, errors.Is(err, net.ErrClosed):
@@ -128,7 +128,11 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 }
 
 // refusal is an error of the server without the word that is for programs.
-type refusal struct{ err error }
+type refusal struct{ err, answer error }
 
-func (r *refusal) Error() string { return kind.ReplaceAllString(r.err.Error(), "") }
+func (r *refusal) Error() string {
+	words := r.answer.Error()
+	return strings.Replace(r.err.Error(), words, kind.ReplaceAllString(words, ""), 1)
+}
+
 func (r *refusal) Unwrap() error { return r.err }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// claimCmd claims packets.
+type claimCmd struct {
+	Queues   []string       `arg:"" name:"queue" help:"Queues to claim from: the first that has a packet."`
+	Count    int64          `placeholder:"N" help:"Claim up to N packets (default: one)."`
+	Lease    time.Duration  `placeholder:"TIME" help:"How long the claim lasts (default: what the queue says)."`
+	Consumer string         `placeholder:"NAME" help:"Who claims, for all who look at the packet (default: a name of this process)."`
+	Block    *time.Duration `placeholder:"TIME" help:"Wait so long for a packet; 0s waits without end (default: do not wait)."`
+	Newest   bool           `help:"Claim the newest packet of the best priority (default: the oldest)."`
+	Group    bool           `help:"Claim with a packet all others of its key."`
+
+	selection
+	packetsForm
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *claimCmd) Help() string {
+	return `Prints the packets with their ids and tokens. Each goes to another consumer when its lease ends, unless "holdfast ack" or "holdfast nack" comes before. If the queues have nothing to claim, nothing is printed and the exit code is 3.
+
+Examples:
+
+    holdfast claim jobs
+    holdfast claim urgent jobs --lease 5m --block 10s --json
+    holdfast claim tasks --filter 'performance_class<=high' --consumer node-7`
+}
+
+// Validate is called with the parsed flags.
+func (c *claimCmd) Validate() error {
+	if c.Group && c.Count > 0 {
+		return fmt.Errorf("--group and --count: expected one of them")
+	}
+	return cmp.Or(
+		checkCount(c.Count), checkTime("--lease", c.Lease), checkWait("--block", c.Block),
+		c.selection.Validate(), c.workServer.Validate(),
+	)
+}
+
+// Run claims and prints.
+func (c *claimCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		packets, err := server.Claim(ctx, c.Queues[0], c.options()...)
+		switch {
+		case err != nil:
+			return err
+		case len(packets) == 0:
+			return fmt.Errorf("queue %.80q has %w to claim", c.Queues[0], errNothing)
+		}
+		return c.print(p.stdout, packets)
+	})
+}
+
+func (c *claimCmd) options() []client.Option {
+	all := append(c.selection.options(), client.Or(c.Queues[1:]...))
+	if c.Count > 0 {
+		all = append(all, client.Count(int(c.Count)))
+	}
+	if c.Lease > 0 {
+		all = append(all, client.Lease(c.Lease))
+	}
+	if c.Consumer != "" {
+		all = append(all, client.As(c.Consumer))
+	}
+	if c.Block != nil {
+		all = append(all, client.Block(*c.Block))
+	}
+	if c.Newest {
+		all = append(all, client.Newest())
+	}
+	if c.Group {
+		all = append(all, client.Group())
+	}
+	return all
+}
+
+// print writes the packets with what an answer needs first.
+func (c *claimCmd) print(w io.Writer, packets []*client.Packet) error {
+	var out bytes.Buffer
+	t, now := newTable(&out), time.Now()
+	if !c.JSON {
+		t.row("QUEUE", "ID", "TOKEN", "ATTEMPT", "LEFT", "KEY", "TAGS", "PAYLOAD")
+	}
+	for _, p := range packets {
+		if c.JSON {
+			out.Write(packetJSON(p))
+			continue
+		}
+		t.row(cell(p.Queue, shortCell), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), span(p.LeaseEnd.Sub(now)),
+			keyCell(p), tagsCell(p.Tags), cell(string(p.Payload), longCell))
+	}
+	_ = t.Flush() // a buffer takes it
+	_, err := w.Write(out.Bytes())
+	return err
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"math"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// listCmd lists the packets of a queue.
+type listCmd struct {
+	Queue string `arg:"" help:"Queue to look at."`
+	State string `enum:",ready,delayed,claimed,dead,done" default:"" placeholder:"STATE" help:"Only packets in this state: ready, delayed, claimed, dead or done (default: all)."`
+	Count int64  `placeholder:"N" help:"At most N packets; 0 is no limit (default 0)."`
+
+	selection
+	packetsForm
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *listCmd) Help() string {
+	return `Prints the packets of a queue, state by state, page by page: what changes meanwhile may be seen or not.
+
+Examples:
+
+    holdfast list jobs
+    holdfast list jobs --state dead --count 20
+    holdfast list tasks --filter 'class=low' --json | jq .id`
+}
+
+// Validate is called with the parsed flags.
+func (c *listCmd) Validate() error {
+	return cmp.Or(checkRange("--count", c.Count, 0, math.MaxInt64), c.selection.Validate(), c.workServer.Validate())
+}
+
+// Run lists.
+func (c *listCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		o, err := p.create("-")
+		if err != nil {
+			return err
+		}
+		defer o.discard()
+		out, options := c.printer(o), c.selection.options()
+		if c.State != "" {
+			options = append(options, client.InState(client.State(c.State)))
+		}
+		n := int64(0)
+		for packet, err := range server.List(ctx, c.Queue, options...) {
+			if err != nil {
+				return err
+			}
+			if err := out.print(packet); err != nil {
+				return err
+			}
+			if n++; n == c.Count {
+				break
+			}
+		}
+		return cmp.Or(out.end(), o.keep())
+	})
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// columns returns some columns of a table without its head.
+func columns(table string, wanted ...int) (rows []string) {
+	for _, line := range strings.Split(strings.TrimSpace(table), "\n")[1:] {
+		cells := strings.Fields(line)
+		var row []string
+		for _, i := range wanted {
+			row = append(row, cells[i])
+		}
+		rows = append(rows, strings.Join(row, " "))
+	}
+	return rows
+}
+
+func TestPacketsAreListed(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for _, args := range [][]string{{"a", "--tag", "class=low"}, {"b", "--key", "k", "--priority", "1"}, {"c", "--delay", "1h"}} {
+		s.must(t, append([]string{"push", "q"}, args...)...)
+	}
+	for command, want := range map[string][]string{
+		"peek q":                 {"ready 1 b", "ready 128 a"},
+		"peek q --count 1":       {"ready 1 b"},
+		"list q":                 {"ready 1 b", "ready 128 a", "delayed 128 c"},
+		"list q --state delayed": {"delayed 128 c"},
+		"list q --count 1":       {"ready 1 b"},
+		"list q --state dead":    nil,
+	} {
+		if table := s.must(t, strings.Fields(command)...); !slices.Equal(columns(table, 1, 2, 7), want) {
+			t.Errorf("%s printed\n%s\nwant %q", command, table, want)
+		}
+	}
+	if got := s.must(t, "list", "q", "--json"); strings.Count(got, "\n") != 3 || !strings.HasPrefix(got, `{"id":"`) {
+		t.Errorf("list printed\n%s\nwant three objects", got)
+	}
+	oneErrorLine(t, s.run(t, "peek", "none"), exitNothing, "nothing to take")
+}
+
+func TestAPacketIsShown(t *testing.T) {
+	s := serve(t, t.TempDir())
+	id := strings.TrimSpace(s.must(t, "push", "q", "a\x00\xff", "--id", "--delay", "1h", "--producer", "shop"))
+	for _, want := range []string{"id          " + id + "\n", "why         delayed until 2", "producer    shop\n", " (in 59m", `payload     "a\x00\xff" (3 B)` + "\n"} {
+		field(t, s.must(t, "show", "q", id), want)
+	}
+	if got := s.must(t, "show", "q", id, "--raw"); got != "a\x00\xff" {
+		t.Errorf("show printed %q, want the payload", got)
+	}
+	for _, want := range []string{`"payload_base64":"YQD/"`, `"not_before":1`, `"why":"delayed until 2`} {
+		field(t, s.must(t, "show", "q", id, "--json"), want)
+	}
+	oneErrorLine(t, s.run(t, "show", "q", "99"), exitNothing, "no such packet: 99 in q")
+	oneErrorLine(t, s.run(t, "show", "none", "99"), exitNothing, "no queue has this name")
+}
+
+func TestQueuesAreListedWithTheirFigures(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "push", "jobs.b", "x")
+	s.must(t, "push", "jobs.a", "x", "--delay", "1h")
+	s.must(t, "push", "mails", "to ann", "--priority", "7")
+	s.must(t, "push", "mails", "to bob", "--priority", "0", "--key", "k")
+	if got, want := s.must(t, "queues", "--match", "jobs.*"), "QUEUE   READY  DELAYED  CLAIMED  DEAD\njobs.a  0      1        0        0\njobs.b  1      0        0        0\n"; got != want {
+		t.Errorf("queues printed\n%s\nwant\n%s", got, want)
+	}
+	if got := s.must(t, "queues", "--json"); strings.Count(got, "\n") != 3 || !strings.Contains(got, `{"queue":"mails","ready":1,"hidden":1,"delayed":0,`) {
+		t.Errorf("queues printed\n%s\nwant an object for each of three", got)
+	}
+	table := s.must(t, "stats", "mails", "jobs.a")
+	for _, want := range []string{"QUEUE     mails  jobs.a\n", "\nhidden    1      0\n", "\ndelayed   0      1\n", "\npushed    2      1\n", "\nQUEUE  PRIORITY  READY\nmails  1-9       1\n"} {
+		field(t, table, want)
+	}
+	field(t, s.must(t, "stats", "mails", "--json"), `"priorities":[{"from":1,"to":9,"packets":1},`)
+	oneErrorLine(t, s.run(t, "stats", "mails", "none"), exitNothing, `queue "none": no queue has this name`)
+}
+
+func TestCellsCannotDriveATerminal(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain": "plain", "": `""`, "é ü": "é ü", "a\tb": `"a\tb"`, "\x1b[31m": `"\x1b[31m"`, "\xff": `"\xff"`, " x": `" x"`,
+		strings.Repeat("é", 10): "éééééééé…", "\n" + strings.Repeat("x", 10): `"\nxxxxxxx"…`,
+	} {
+		if got := cell(text, 8); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestTimesForPeople(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 1500 * time.Microsecond: "1ms", 59*time.Second + 9e8: "59s", time.Minute: "1m", 61 * time.Second: "1m1s",
+		time.Hour + 59*time.Second: "1h", 26*time.Hour + time.Minute: "1d2h", 400 * 24 * time.Hour: "400d",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v is %s, want %s", d, got, want)
+		}
+	}
+	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.Local)
+	for at, want := range map[time.Time]string{{}: "", now.Add(time.Hour): "2026-11-21 04:00:00 (in 1h)", now.Add(-time.Minute): "2026-11-21 02:59:00 (1m ago)"} {
+		if got := moment(at, now); got != want {
+			t.Errorf("%v is %q, want %q", at, got, want)
+		}
+	}
+}
+
+func TestNotesSayWhatMatters(t *testing.T) {
+	now := time.UnixMilli(1e12)
+	later := now.Add(time.Minute)
+	for want, p := range map[string]*client.Packet{
+		"ready in 1m":      {State: client.StateDelayed, NotBefore: later, Reason: "failed"},
+		"w, 1m left":       {State: client.StateClaimed, Consumer: "w", LeaseEnd: later, Percent: -1},
+		"w, 1m left, 40 %": {State: client.StateClaimed, Consumer: "w", LeaseEnd: later, Percent: 40},
+		"gone in 1m":       {State: client.StateDone, Expires: later},
+		"poison":           {State: client.StateDead, Reason: "poison", Expires: later},
+		"expires in 1m":    {State: client.StateReady, Expires: later},
+		"":                 {State: client.StateReady},
+	} {
+		if got := note(p, now); got != want {
+			t.Errorf("a packet that is %s has the note %q, want %q", p.State, got, want)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// nackCmd returns a packet.
+type nackCmd struct {
+	receipt
+	Delay  *time.Duration `xor:"then" placeholder:"TIME" help:"When it can be taken again (default: after the queue's backoff)."`
+	Reason string         `placeholder:"TEXT" help:"Why, for all who look at the packet."`
+	Dead   bool           `xor:"then" help:"It is not tried again."`
+
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *nackCmd) Help() string {
+	return `The work failed: the packet is tried again later, or is dead after its last attempt. Prints its state then: ready, delayed, dead or expired. If the claim has ended before, nothing is changed and the exit code is 4.
+
+Examples:
+
+    holdfast nack jobs 17 42 --reason "no route to host"
+    holdfast nack jobs 17 42 --delay 10m
+    holdfast nack jobs 17 42 --dead --reason "not a picture"`
+}
+
+// Validate is called with the parsed flags.
+func (c *nackCmd) Validate() error {
+	return cmp.Or(checkWait("--delay", c.Delay), c.workServer.Validate())
+}
+
+// Run returns the packet and prints its state.
+func (c *nackCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		state, err := c.nack(ctx, c.packet(server))
+		if err == nil {
+			_, err = fmt.Fprintln(p.stdout, state)
+		}
+		return err
+	})
+}
+
+func (c *nackCmd) nack(ctx context.Context, packet *client.Packet) (client.State, error) {
+	switch {
+	case c.Dead:
+		return packet.Dead(ctx, c.Reason)
+	case c.Delay != nil:
+		return packet.Nack(ctx, c.Reason, client.Delay(*c.Delay))
+	}
+	return packet.Nack(ctx, c.Reason)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// peekCmd shows what comes next.
+type peekCmd struct {
+	Queue string `arg:"" help:"Queue to look at."`
+	Count int64  `default:"10" placeholder:"N" help:"At most N packets (default ${default})."`
+
+	packetsForm
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *peekCmd) Help() string {
+	return `Prints the packets that would be taken next, in order, and takes none. If there is none, nothing is printed and the exit code is 3.
+
+Examples:
+
+    holdfast peek jobs
+    holdfast peek jobs --count 1 --json`
+}
+
+// Validate is called with the parsed flags.
+func (c *peekCmd) Validate() error {
+	return cmp.Or(checkRange("--count", c.Count, 1, maxCount), c.workServer.Validate())
+}
+
+// Run looks and prints.
+func (c *peekCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		packets, err := server.Peek(ctx, c.Queue, int(c.Count))
+		switch {
+		case err != nil:
+			return err
+		case len(packets) == 0:
+			return fmt.Errorf("queue %.80q has %w to take", c.Queue, errNothing)
+		}
+		out := c.printer(p.stdout)
+		for _, packet := range packets {
+			if err := out.print(packet); err != nil {
+				return err
+			}
+		}
+		return out.end()
+	})
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// queuesCmd lists the queues.
+type queuesCmd struct {
+	Match string `placeholder:"GLOB" help:"Only queues whose name matches: * is anything, ? one byte, [a-z] one of a set (default: all)."`
+	JSON  bool   `help:"Print a JSON object for each queue, one a line: its name and the figures that stats prints."`
+
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *queuesCmd) Help() string {
+	return `Prints the queues with how many packets they hold. "holdfast stats" says more of one.
+
+Examples:
+
+    holdfast queues
+    holdfast queues --match 'jobs.*'
+    holdfast queues --json`
+}
+
+// Run lists the queues, sorted by their names.
+func (c *queuesCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		names, err := server.Queues(ctx, c.Match)
+		if err != nil {
+			return err
+		}
+		o, err := p.create("-")
+		if err != nil {
+			return err
+		}
+		defer o.discard()
+		t := newTable(o)
+		if !c.JSON {
+			t.row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD")
+		}
+		for i, name := range names {
+			s, err := server.Stats(ctx, name)
+			switch {
+			case errors.Is(err, client.ErrNoQueue): // gone since
+				continue
+			case err != nil:
+				return err
+			case c.JSON:
+				_, err = o.Write(statsJSON(name, &s))
+			default:
+				t.row(cell(name, longCell), decimal(s.Ready), decimal(s.Delayed), decimal(s.Claimed), decimal(s.Dead))
+				if i%alignedRows == alignedRows-1 {
+					err = t.Flush()
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return cmp.Or(t.Flush(), o.keep())
+	})
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

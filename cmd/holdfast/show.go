@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// showCmd shows one packet.
+type showCmd struct {
+	Queue string `arg:"" help:"Queue of the packet."`
+	ID    string `arg:"" help:"Id of the packet."`
+	Raw   bool   `xor:"form" help:"Print the payload only, without a newline."`
+	JSON  bool   `xor:"form" help:"Print a JSON object. Times are Unix milliseconds. Bytes that are not UTF-8 come as payload_base64 and the like."`
+
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *showCmd) Help() string {
+	return `Prints all that is known of a packet, and why it is not delivered now. If the queue does not have it, the exit code is 3.
+
+Examples:
+
+    holdfast show jobs 17
+    holdfast show jobs 17 --raw > payload.bin`
+}
+
+// Run shows.
+func (c *showCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		packet, err := server.Show(ctx, c.Queue, c.ID)
+		switch {
+		case err != nil:
+			return err
+		case c.Raw:
+			_, err = p.stdout.Write(packet.Payload)
+		case c.JSON:
+			_, err = p.stdout.Write(packetJSON(packet))
+		default:
+			err = describe(p.stdout, packet, time.Now())
+		}
+		return err
+	})
+}
+
+// describe writes the fields of a packet, a line each.
+func describe(w io.Writer, p *client.Packet, now time.Time) error {
+	t := newTable(w)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(t, "%s\t%s\n", name, value)
+		}
+	}
+	line("id", p.ID)
+	line("queue", cell(p.Queue, longCell))
+	line("state", string(p.State))
+	line("why", optional(p.Why, longLine))
+	line("priority", strconv.FormatUint(uint64(p.Priority), 10))
+	line("attempt", strconv.Itoa(p.Attempt))
+	line("key", keyCell(p))
+	line("tags", tagsCell(p.Tags))
+	line("unique", optional(p.Unique, longLine))
+	line("producer", optional(p.Producer, longLine))
+	line("enqueued", moment(p.Enqueued, now))
+	line("expires", moment(p.Expires, now))
+	line("not before", moment(p.NotBefore, now))
+	line("consumer", optional(p.Consumer, longLine))
+	if p.Token != 0 {
+		line("token", strconv.FormatInt(p.Token, 10))
+	}
+	line("first claim", moment(p.FirstClaim, now))
+	line("last claim", moment(p.LastClaim, now))
+	line("lease end", moment(p.LeaseEnd, now))
+	if p.Percent >= 0 {
+		line("progress", fmt.Sprintf("%d %% %s", p.Percent, optional(p.PercentText, longLine)))
+	}
+	line("reason", optional(p.Reason, longLine))
+	line("origin", optional(p.Origin, longLine))
+	line("payload", fmt.Sprintf("%s (%s)", cell(string(p.Payload), longLine), approximate(int64(len(p.Payload)))))
+	return t.Flush()
+}
+
+// longLine is the most characters of a text that has lines for itself.
+const longLine = 1000
