@@ -7,8 +7,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 )
 
 // Programs that are not installed are skipped. The script of continuous integration installs them.
@@ -48,8 +51,8 @@ func portOf(t *testing.T, addr string) string {
 }
 
 // typed types a session into redis-cli and compares what it shows. A line of the session that
-// begins with > is typed, the lines below it are shown.
-func typed(t *testing.T, addr, session string) {
+// begins with > is typed, the lines below it are shown. Moments are any.
+func typed(t *testing.T, addr, session string, args ...string) {
 	t.Helper()
 	var in, want strings.Builder
 	for line := range strings.Lines(session) {
@@ -59,11 +62,33 @@ func typed(t *testing.T, addr, session string) {
 			want.WriteString(line)
 		}
 	}
-	cli := program(t, "redis-cli", "apt install redis-tools", "-p", portOf(t, addr), "--no-raw")
+	cli := program(t, "redis-cli", "apt install redis-tools", append(args, "-p", portOf(t, addr), "--no-raw")...)
 	cli.Stdin = strings.NewReader(in.String())
-	if got := output(t, cli); got != want.String() {
-		t.Errorf("redis-cli shows\n%s\nwant\n%s", got, want.String())
+	moment := regexp.MustCompile(`[0-9]{13}`)
+	got, wanted := moment.ReplaceAllString(output(t, cli), "moment"), moment.ReplaceAllString(want.String(), "moment")
+	if got != wanted {
+		t.Errorf("redis-cli shows\n%s\nwant\n%s", got, wanted)
 	}
+}
+
+// The document of the work queue shows what redis-cli does.
+func TestTheFiltersOfTheDocumentTypedIntoRedisCLI(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../netproto/resp/ZKMQ.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Filters\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var session strings.Builder
+	for _, block := range strings.Split(section, "```console\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		session.WriteString(strings.ReplaceAll(block, "127.0.0.1:6379> ", "> "))
+	}
+	if session.Len() == 0 {
+		t.Fatal("the document has no example of filters")
+	}
+	typed(t, startHoldfast(t, daemon.Config{}), session.String(), "-3")
 }
 
 func TestTheRFQDocumentTypedIntoRedisCLI(t *testing.T) {
