@@ -1,0 +1,129 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+)
+
+// sizes pushes packets with the tag size; their payloads and ids are the same numbers.
+func (c *conn) sizes(queue string, sizes ...int) {
+	c.t.Helper()
+	for i, size := range sizes {
+		c.ask(fmt.Sprintf("QPUSH %s %d TAG size %d", queue, i, size), bulkReply(fmt.Sprint(i)))
+	}
+}
+
+// shownBy sends a request and returns the payloads of the packets that it replies with.
+func (c *conn) shownBy(words string) string {
+	c.t.Helper()
+	c.send(request(strings.Split(words, " ")...))
+	return c.payloads()
+}
+
+func TestTakesOfTheFirstQueueThatHasAPacketThatMatches(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.sizes("q", 10, 9, 100)
+	c.ask("QPUSH other x", bulkReply("3"))
+	c.ask("QPUSH other y TAG size 5", bulkReply("4"))
+	for _, step := range [][2]string{
+		{"QPOP nothing other q FILTER size gt 9", "0"},
+		{"QCLAIM other q FILTER size lt 9", "y"},
+		{"QCLAIM other q COUNT 5 FILTER size ne 100 FILTER size ne 9 MATCH ANY 2", ""},
+		{"QCLAIM other q COUNT 5 FILTER size ge 9 FILTER size le 9 MATCH ANY 1", "1 2"},
+		{"QCLAIM q other", "x"},
+	} {
+		if got := c.shownBy(step[0]); got != step[1] {
+			t.Errorf("%s takes %q, want %q", step[0], got, step[1])
+		}
+	}
+}
+
+func TestAValueThatOneOfTheQueuesDoesNotDeclareChangesNothing(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.sizes("q", 1)
+	c.ask("QSET other enum size small large", "+OK\r\n")
+	const refusal = `-ERR value is not one of those that the queue declares for the tag: tag "size", expected one of "small", "large", got "1"`
+	for _, words := range []string{
+		"QPOP q other FILTER size eq 1", "QCLAIM q other FILTER size eq 1", "QCLAIM q other FILTER size eq 1 BLOCK 0", "QLIST other FILTER size eq 1",
+		"QPURGE other FILTER size eq 1", "QHARVEST other FILTER size eq 1", "QREDRIVE other FILTER size eq 1", "QMOVE other TO q FILTER size eq 1 DRYRUN",
+	} {
+		c.ask(words, refusal+"\r\n")
+	}
+	if got := c.shownBy("QPEEK q"); got != "0" {
+		t.Errorf("the queue has %q", got)
+	}
+	c.ask("QPUSH other large TAG size large", bulkReply("1"))
+	c.ask("QPUSH other small TAG size small", bulkReply("2"))
+	if got := c.shownBy("QCLAIM other q FILTER size lt large"); got != "small" {
+		t.Errorf("by the declared order the claim takes %q", got)
+	}
+}
+
+func TestAFilterChoosesWhatChangesInBulk(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q max-attempts 1", "+OK\r\n")
+	c.sizes("q", 1, 2, 1, 2, 1, 2)
+	if got := c.shownBy("QCLAIM q COUNT 4 LEASE 600000"); got != "0 1 2 3" {
+		t.Fatalf("claimed %q", got)
+	}
+	c.ask("QNACK q 0 6", bulkReply("dead"))
+	c.ask("QNACK q 1 7", bulkReply("dead"))
+	for _, step := range []struct{ words, reply string }{
+		{"QHARVEST q FILTER size eq 2", ":1"}, // 3 is ready, 2 is claimed
+		{"QREDRIVE q FILTER size gt 1", ":1"}, // 1 is ready, 0 is dead
+		{"QMOVE q TO other FILTER size lt 2 DRYRUN", ":2"},
+		{"QMOVE q TO other FILTER size lt 2", ":2"}, // 0 and 4
+		{"QPURGE q FILTER size eq 1 DRYRUN", ":1"},
+		{"QPURGE q FILTER size eq 1", ":1"}, // 2
+		{"QPURGE q FILTER size eq 7", ":0"},
+	} {
+		c.ask(step.words, step.reply+"\r\n")
+	}
+	if got := c.shownBy("QPEEK q"); got != "1 3 5" {
+		t.Errorf("the queue has %q", got)
+	}
+	c.ask("QLEN q", ":3\r\n")
+	for id, state := range map[string]string{"0": "dead", "4": "ready"} {
+		if got := c.shown("other", id)["state"]; got != state {
+			t.Errorf("what has moved is %s, want %s", got, state)
+		}
+	}
+}
+
+func TestAListWithAFilterGoesOnWhereItStopsLooking(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.sizes("q", 1, 2, 1, 2)
+	for left := broker.MaxLook; left > 0; left -= broker.MaxCount {
+		c.line(append([]string{"QMPUSH", "q", fmt.Sprint(broker.MaxCount)}, append(strings.Split(strings.Repeat("x", broker.MaxCount), ""), "DELAY", "1000")...)...)
+		for range broker.MaxCount {
+			c.value()
+		}
+	}
+	c.line("QPUSH", "q", "late", "DELAY", "1000", "TAG", "size", "2")
+	c.readLine()
+	pages := func(words string) (all []string) {
+		for cursor := "0"; len(all) == 0 || cursor != "0"; {
+			c.send(request(strings.Split(fmt.Sprintf("QLIST q FILTER size ge 2 CURSOR %s %s", cursor, words), " ")...))
+			c.want("*2\r\n")
+			cursor = c.value()
+			all = append(all, c.payloads())
+		}
+		return all
+	}
+	for words, want := range map[string]string{
+		"COUNT 1":               `["1" "3" "" "late"]`,
+		"COUNT 2":               `["1 3" "" "late"]`,
+		"COUNT 9":               `["1 3" "late"]`,
+		"STATE ready COUNT 1":   `["1" "3"]`,
+		"STATE ready COUNT 2":   `["1 3"]`,
+		"STATE delayed COUNT 5": `["" "late"]`,
+		"STATE dead COUNT 5":    `[""]`,
+	} {
+		if got := fmt.Sprintf("%q", pages(words)); got != want {
+			t.Errorf("%s: pages are %s, want %s", words, got, want)
+		}
+	}
+}
