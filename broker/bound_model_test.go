@@ -53,6 +53,9 @@ func (m *workModel) admit(queue string, packets, bytes int, priority uint32) err
 	if packets == 0 {
 		return nil
 	}
+	if err := m.shut(queue); err != nil {
+		return err
+	}
 	if m.over(queue, packets, bytes) {
 		return broker.ErrTooLarge
 	}

@@ -182,7 +182,7 @@ func (m *workModel) die(k *task, reason string) {
 	m.count(k.Queue, broker.Counters{Dead: 1})
 	k.Progress, k.Reason = nil, text(reason)
 	q := m.lasting[k.Queue]
-	if q == nil || len(q.DeadLetter) == 0 {
+	if q == nil || len(q.DeadLetter) == 0 || m.shut(string(q.DeadLetter)) != nil {
 		k.State, k.tried = broker.Dead, true
 		return
 	}
@@ -284,7 +284,7 @@ func (m *workModel) step(t *rapid.T, op string) {
 		m.values(t, queue)
 	case "pop":
 		s := drawSelection(t)
-		took := m.selected(queue, s)
+		took := m.taken(queue, s)
 		m.reply(took)
 		m.check(m.tx.Pop(m.c, []byte(queue), s, 1))
 		m.took(queue, took)
@@ -302,6 +302,8 @@ func (m *workModel) step(t *rapid.T, op string) {
 		m.update(t, queue)
 	case "settings":
 		m.set(t, queue)
+	case "close":
+		m.close(queue)
 	case "delete", "move", "priority":
 		m.change(t, op, queue)
 	case "purge", "harvest", "redrive", "move many":
@@ -469,7 +471,7 @@ func (m *workModel) values(t *rapid.T, queue string) {
 }
 
 func (m *workModel) popKey(queue string) {
-	took := m.selected(queue, broker.Selection{End: broker.Oldest, Group: true})
+	took := m.taken(queue, broker.Selection{End: broker.Oldest, Group: true})
 	key, ok, err := m.tx.PopKey([]byte(queue), broker.Oldest, nil, nil)
 	var want error
 	if len(took) > 0 && took[0].key == nil {
@@ -491,7 +493,7 @@ func (m *workModel) claim(t *rapid.T, queue string) {
 		Consumer: []byte(rapid.SampledFrom([]string{"", "w1", "w2"}).Draw(t, "consumer")),
 	}
 	m.check(m.tx.Claim(m.c, []byte(queue), r, 1))
-	tasks := m.selected(queue, r.Selection)
+	tasks := m.taken(queue, r.Selection)
 	for _, k := range tasks {
 		m.lend(k, r)
 	}
@@ -602,7 +604,7 @@ func (m *workModel) nack(t *rapid.T, queue string, r broker.Receipt, k *task, wa
 		Reason: []byte(rapid.SampledFrom([]string{"", "boom"}).Draw(t, "reason")),
 		Dead:   rapid.IntRange(0, 5).Draw(t, "dead") == 0,
 	}
-	if m.lasting[queue] == nil {
+	if m.settings(queue).BackoffMin > 9 {
 		n.Delay = max(0, n.Delay) // the default backoff is drawn at random
 	}
 	state, err := m.tx.Nack([]byte(queue), r, n)
@@ -640,7 +642,7 @@ func (m *workModel) moveEnd(t *rapid.T, from string) {
 		ok, err = m.tx.MoveEnd(m.c, []byte(from), fromEnd, []byte(to), toEnd, 1)
 		return err
 	})
-	took, want := m.selected(from, broker.Selection{End: fromEnd}), error(nil)
+	took, want := m.taken(from, broker.Selection{End: fromEnd}), error(nil)
 	if to != from {
 		want = m.admit(to, len(took), sizes(took), 0)
 	}
@@ -698,6 +700,7 @@ func (m *workModel) set(t *rapid.T, queue string) {
 	}
 	s.BackoffMax = rapid.Int64Range(s.BackoffMin, 9).Draw(t, "most backoff")
 	m.drawBound(t, queue, &s)
+	m.drawGates(t, queue, &s)
 	var want error
 	if string(s.DeadLetter) == queue {
 		want = broker.ErrOwnDeadLetter
@@ -917,13 +920,14 @@ func (m *workModel) compareQueue(queue string) {
 	m.compareStats(queue)
 	m.compareWorkers(queue)
 	m.compareUniques(queue)
+	m.compareGates(queue)
 	line := m.in(queue, selectable)
 	for _, k := range m.in(queue, nil) {
 		ok, err := m.tx.Show(m.c, name, k.ID, 1)
 		m.check(err)
 		m.same("there", ok, true)
 		j := m.shown(k)
-		j.Behind = slices.Index(line, k)
+		j.Behind, j.Paused = slices.Index(line, k), m.settings(queue).PauseOut
 		m.want = append(m.want, []job{j})
 	}
 }
@@ -1105,7 +1109,7 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
 	calls := strings.Split("push push push values claim claim claim ack ack nack nack nack extend progress pop "+
-		"pop-key move-end update update settings drop delete move priority purge harvest redrive redrive move-many end-window", " ")
+		"pop-key move-end update update settings close drop delete move priority purge harvest redrive redrive move-many end-window", " ")
 	rapid.Check(t, func(t *rapid.T) {
 		m := newWorkModel(t)
 		defer func() { _ = m.b.Close() }()
