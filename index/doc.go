@@ -40,7 +40,8 @@
 // linear-hashing table finds the group of a key, and a 4-ary heap for each clock orders the
 // deadlines. What only some packets have, as times and deliveries, is in slabs of its own. Every
 // operation on one packet is O(log n); nothing depends on the number of queues. A queue that is
-// searched by value has another B+tree for that.
+// searched by value has another B+tree for that. Packets that have clients' own ids are in another
+// linear-hashing table, and in one B+tree for all of them.
 //
 // # Files
 //

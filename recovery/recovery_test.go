@@ -44,12 +44,15 @@ func (s *source) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
 	var tags []storage.Tag
 	for _, p := range s.packets {
 		m = p.meta
-		m.Key, m.Tags = slices.Clone(p.meta.Key), append(tags[:0], p.meta.Tags...)
+		m.Key, m.Unique, m.Tags = slices.Clone(p.meta.Key), slices.Clone(p.meta.Unique), append(tags[:0], p.meta.Tags...)
 		if err := fn(p.id, &m); err != nil {
 			return err
 		}
 		for i := range m.Key {
 			m.Key[i] = 0xee // the bytes are valid during the call only
+		}
+		for i := range m.Unique {
+			m.Unique[i] = 0xee
 		}
 		tags = m.Tags
 	}
@@ -77,6 +80,30 @@ func sound(n int) *source {
 		})
 	}
 	return s
+}
+
+func TestRestoredIndexKnowsTheIDsOfUniquePushes(t *testing.T) {
+	const n = 2 * scanBatch
+	s := sound(n)
+	dead := storage.Delivery{Identity: 1<<63 + n - 1, State: storage.Dead}
+	s.Try(dead)
+	s.control.AddDelivery(dead.Identity)
+	for i := range s.packets {
+		s.packets[i].meta.Unique = fmt.Append(nil, "id", i/2)
+	}
+	state, err := Restore(s, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n / 2 {
+		want := 1<<63 + uint64(2*i) + 1 // the younger one of two
+		if i == n/2-1 {
+			want-- // that is dead
+		}
+		if p, ok := state.Index.Holder(state.Queues[0].Index, fmt.Append(nil, "id", i)); !ok || p.Identity != want {
+			t.Fatalf("id%d is that of %+v, want %d", i, p, want)
+		}
+	}
 }
 
 func TestRestoredIndexHasTheOrderAndTheGroupsOfTheStore(t *testing.T) {
