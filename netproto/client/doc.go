@@ -1,2 +1,50 @@
-// Package client is the Go client of Holdfast's work queue, over go-redis.
+// Package client is the Go client of Holdfast's work queue, over go-redis. A program pushes packets
+// into queues; workers claim them, work, and acknowledge them:
+//
+//	c := client.New(&redis.Options{Addr: "127.0.0.1:6379"})
+//	id, err := c.Push(ctx, "mails", payload, client.Priority(10))
+//	…
+//	err = c.Consume(ctx, "mails", func(ctx context.Context, p *client.Packet) error {
+//		return send(ctx, p.Payload)
+//	}, client.Concurrency(8))
+//
+// # The promise
+//
+// When Push returns without an error, the packet is on the server's disk. It is delivered at least
+// once: a worker that dies, or that does not renew its lease, loses the packet to another one. So a
+// handler may see a packet twice, rarely, and two handlers may have it at once, if the first one
+// does not stop when its context ends. What a handler does should bear that:
+//
+// - do the same again without harm: set a value, do not add to it; - or remember [Packet.ID] where
+// the work is stored, in the same transaction; - or give [Packet.Token] to the system that is
+// written to, and have it refuse a lower one than it saw. Tokens rise with each claim, over the
+// whole store.
+//
+// A packet that fails is tried again after a pause that doubles, and is dead after max-attempts: a
+// setting of its queue, see [Client.Set]. Dead packets stay until somebody looks at them:
+// [Client.Redrive] tries them again.
+//
+// # A lost connection
+//
+// A request that does something twice when it is sent twice is sent once: [Client.Push],
+// [Client.Pop], [Client.Claim], and the calls that move or delete. If the connection is lost before
+// the answer, their error is [ErrUnknown]. A push that may be there can be repeated safely if it
+// has [Unique]. Claims that may have been made end with their lease. Pop may lose packets so; Claim
+// does not.
+//
+// Everything else is repeated by go-redis, as often as MaxRetries says. After that, [ErrStale] of
+// an Ack or a Nack may mean that the first one has arrived. [Client.Consume] goes on claiming when
+// the server is back, and repeats its answers until one comes or the lease is over.
+//
+// # The end of a program
+//
+// [Client.Shutdown] lets the handlers finish: call it when the program gets a signal. The end of
+// the context that Consume got ends the contexts of the handlers at once. What does not end by
+// itself is a lease: the packets of a program that is killed come back after 30 seconds, or what
+// [Lease] says.
+//
+// # Options
+//
+// Options are words of the server's commands, so its COMMANDS.md says which ones a call takes.
+// Errors are told apart by errors.Is.
 package client

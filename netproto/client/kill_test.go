@@ -28,7 +28,12 @@ const (
 func TestMain(m *testing.M) {
 	dir := os.Getenv(serveDir)
 	if dir == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		if err := endExamples(); err != nil {
+			fmt.Fprintln(os.Stderr, "the server of the examples:", err)
+			code = 1
+		}
+		os.Exit(code)
 	}
 	fmt.Fprintln(os.Stderr, daemon.Run(context.Background(), daemon.Config{
 		Data: dir, Redis: os.Getenv(serveAddr), Cache: 16 << 20,

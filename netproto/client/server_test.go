@@ -2,7 +2,10 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,29 +19,47 @@ import (
 // limit bounds every wait: far longer than any should take.
 const limit = 30 * time.Second
 
-// startServer starts a server in this process on an empty folder.
-func startServer(t testing.TB, sync storage.SyncMode) (addr string) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
+// serve starts a server in this process. It returns its address, and what ends it.
+func serve(config daemon.Config) (addr string, stop func() error, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
 	listening, ended := make(chan string, 1), make(chan error, 1)
-	config := daemon.Config{Data: t.TempDir(), Redis: "127.0.0.1:0", Cache: 16 << 20, Sync: sync, Drain: time.Millisecond}
+	config.Redis, config.Cache, config.Drain = "127.0.0.1:0", 16<<20, time.Millisecond
 	config.Listening = func(_ string, addr net.Addr) { listening <- addr.String() }
-	go func() { ended <- daemon.Run(ctx, config) }() // ends when stop is called
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the server ends with %v", err)
-		}
-	})
+	go func() { ended <- daemon.Run(ctx, config) }() // ends with stop
 	select {
 	case addr := <-listening:
-		return addr
+		return addr, func() error { cancel(); return <-ended }, nil
 	case err := <-ended:
-		ended <- err
-		t.Fatalf("the server does not start: %v", err)
+		cancel()
+		return "", nil, err
 	}
-	return ""
 }
+
+// startServer starts a server on an empty folder, until the end of the test.
+func startServer(t testing.TB, mode storage.SyncMode) (addr string) {
+	t.Helper()
+	addr, stop, err := serve(daemon.Config{Data: t.TempDir(), Sync: mode})
+	ok(t, err)
+	t.Cleanup(func() { ok(t, stop()) })
+	return addr
+}
+
+// address is that of the server of the examples.
+var address = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "holdfast-example-")
+	if err != nil {
+		panic(err)
+	}
+	addr, stop, err := serve(daemon.Config{Data: dir, Sync: storage.SyncNever()})
+	if err != nil {
+		panic(err)
+	}
+	endExamples = func() error { return errors.Join(stop(), os.RemoveAll(dir)) }
+	return addr
+})
+
+// endExamples ends the server of the examples.
+var endExamples = func() error { return nil }
 
 // connect makes a client.
 func connect(t testing.TB, addr string) *client.Client {

@@ -1,0 +1,200 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// A program that pushes a packet and works on it.
+func Example() {
+	ctx := context.Background()
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	if _, err := c.Push(ctx, "example.mails", []byte("to ann")); err != nil {
+		log.Fatal(err)
+	}
+
+	sent := make(chan struct{})
+	go c.Consume(ctx, "example.mails", func(ctx context.Context, p *client.Packet) error {
+		defer close(sent)
+		fmt.Printf("attempt %d: %s\n", p.Attempt, p.Payload)
+		return nil // acknowledges the packet
+	}, client.Concurrency(8))
+
+	<-sent // in a real program: a signal
+	if err := c.Shutdown(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("all handlers are done")
+	// Output:
+	// attempt 1: to ann
+	// all handlers are done
+}
+
+func ExampleClient_Push() {
+	ctx := context.Background()
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	// The id of the order makes it safe to push again after an error.
+	first, err := c.Push(ctx, "example.orders", []byte("order 17"),
+		client.Priority(10), client.TTL(24*time.Hour), client.Unique("17"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	again, err := c.Push(ctx, "example.orders", []byte("order 17"), client.Unique("17"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	n, err := c.Len(ctx, "example.orders")
+	fmt.Println(first == again, n, err)
+	// Output: true 1 <nil>
+}
+
+func ExampleClient_Claim() {
+	ctx := context.Background()
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	if _, err := c.PushBatch(ctx, "example.images", [][]byte{[]byte("1.png"), []byte("2.png")}); err != nil {
+		log.Fatal(err)
+	}
+	packets, err := c.Claim(ctx, "example.images", client.Count(10), client.Lease(time.Minute), client.Block(time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range packets {
+		fmt.Println(string(p.Payload), p.State)
+		if err := p.Ack(ctx); errors.Is(err, client.ErrStale) {
+			fmt.Println("too late: another worker may do it again")
+		}
+	}
+	// Output:
+	// 1.png claimed
+	// 2.png claimed
+}
+
+func ExampleClient_Claims() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	if _, err := c.PushBatch(ctx, "example.steps", [][]byte{[]byte("one"), []byte("two")}); err != nil {
+		log.Fatal(err)
+	}
+	for p, err := range c.Claims(ctx, "example.steps") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(string(p.Payload))
+		if err := p.Ack(ctx); err != nil {
+			log.Fatal(err)
+		}
+		if string(p.Payload) == "two" {
+			break
+		}
+	}
+	// Output:
+	// one
+	// two
+}
+
+// What a handler's error says about the packet.
+func ExampleClient_Consume() {
+	ctx := context.Background()
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	var ids []string
+	for _, to := range []string{"ann", "bob", "nobody"} {
+		id, err := c.Push(ctx, "example.letters", []byte(to))
+		if err != nil {
+			log.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	handled := make(chan struct{})
+	go c.Consume(ctx, "example.letters", func(ctx context.Context, p *client.Packet) error {
+		defer func() { handled <- struct{}{} }()
+		switch string(p.Payload) {
+		case "bob":
+			return client.RetryIn(time.Hour, errors.New("on holiday"))
+		case "nobody":
+			return client.Dead(errors.New("no such address"))
+		}
+		return nil
+	})
+	for range ids {
+		<-handled
+	}
+	if err := c.Shutdown(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for _, id := range ids {
+		p, err := c.Show(ctx, "example.letters", id)
+		if errors.Is(err, client.ErrNoPacket) {
+			fmt.Println("done")
+			continue
+		} else if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(p.State, "because:", p.Reason)
+	}
+	// Output:
+	// done
+	// delayed because: on holiday
+	// dead because: no such address
+}
+
+type Resize struct {
+	Image string
+	Width int
+}
+
+// Typed payloads.
+func ExampleHandle() {
+	ctx := context.Background()
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	if _, err := c.PushValue(ctx, "example.resize", client.JSON, Resize{"1.png", 640}); err != nil {
+		log.Fatal(err)
+	}
+	done := make(chan struct{})
+	go c.Consume(ctx, "example.resize", client.Handle(client.JSON, func(ctx context.Context, r Resize) error {
+		defer close(done)
+		fmt.Printf("%+v\n", r)
+		return client.PacketOf(ctx).Progress(ctx, 100, "resized")
+	}))
+	<-done
+	if err := c.Shutdown(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output: {Image:1.png Width:640}
+}
+
+// A middleware that says how each packet ended.
+func ExampleHandler_With() {
+	report := func(next client.Handler) client.Handler {
+		return func(ctx context.Context, p *client.Packet) error {
+			err := next(ctx, p)
+			fmt.Printf("packet %s: %v\n", p.ID, err)
+			return err
+		}
+	}
+	h := client.Handler(func(ctx context.Context, p *client.Packet) error {
+		return errors.New("no luck")
+	}).With(report)
+
+	_ = h(context.Background(), &client.Packet{ID: "17"}) // as Consume does
+	// Output: packet 17: no luck
+}
