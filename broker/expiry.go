@@ -22,8 +22,11 @@ func (tx *Tx) SetExpiry(name []byte, at int64) (ok bool, err error) {
 	}
 	k, q := b.keys.Find(name), b.listNamed(name)
 	room := Room{Records: 1, Bytes: len(name)}
-	if k != nil && !k.Large() {
+	switch {
+	case k != nil && !k.Large():
 		room.Bytes += k.Len()
+	case q != nil:
+		room.Bytes += settingsBytes(q)
 	}
 	if err := tx.begin(room); err != nil {
 		return false, err

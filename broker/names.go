@@ -127,6 +127,7 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	room := Room{Records: 1, Bytes: len(to)}
 	if q != nil {
 		room.Records++ // of an empty queue with that name
+		room.Bytes += settingsBytes(q)
 	} else if !k.Large() {
 		room.Bytes += k.Len()
 	}

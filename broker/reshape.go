@@ -130,10 +130,7 @@ func (b *Broker) planTrim(q *queue, length, from, n int) trimming {
 	case gone > b.limits.group && (n > trimByMove || !whole): // no batch takes so many
 		return trimming{how: trimDelete, room: Room{Deletes: gone}}
 	case gone > trimByDelete && n <= trimByMove && whole:
-		t := trimming{how: trimMove, room: Room{Records: 2 + n, Deletes: n, Bytes: 2 * len(q.name)}}
-		if q.settings != nil {
-			t.room.Bytes += SettingsRoom(nil, *q.settings).Bytes
-		}
+		t := trimming{how: trimMove, room: Room{Records: 2 + n, Deletes: n, Bytes: 2*len(q.name) + settingsBytes(q)}}
 		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
 		for _, p := range b.scratch {
 			t.room.Bytes += weight(p)

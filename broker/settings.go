@@ -101,3 +101,11 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 func SettingsRoom(name []byte, s Settings) Room {
 	return Room{Records: 1, Bytes: len(name) + s.Room()}
 }
+
+// settingsBytes is what the settings of a queue take in its definition.
+func settingsBytes(q *queue) int {
+	if q.settings == nil {
+		return 0
+	}
+	return q.settings.Room()
+}

@@ -99,7 +99,7 @@ func randomkey(s *session, tx *broker.Tx, _ [][]byte) error {
 // headRoom is the room of a command that rewrites the head of what has a name, or deletes it. A
 // small string is part of its head.
 func headRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return replaceRoom(tx, args[1]).Plus(broker.Room{Records: 1, Bytes: len(args[1]) + s.headValue(tx, args[1])})
+	return replaceRoom(tx, args[1]).Plus(broker.Room{Records: 1, Bytes: len(args[1]) + s.headValue(tx, args[1]) + settingsBytes(tx, args[1])})
 }
 
 // maxHeadValue is the most bytes of a value that is part of its head.
@@ -116,7 +116,7 @@ func (s *session) headValue(tx *broker.Tx, name []byte) int {
 }
 
 func renameRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	head := broker.Room{Records: 3, Bytes: len(args[1]) + len(args[2]) + s.headValue(tx, args[1])}
+	head := broker.Room{Records: 3, Bytes: len(args[1]) + len(args[2]) + s.headValue(tx, args[1]) + settingsBytes(tx, args[1])}
 	return head.Plus(replaceRoom(tx, args[2]))
 }
 
