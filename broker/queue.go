@@ -221,8 +221,8 @@ func (b *Broker) definition(q *queue) storage.Queue {
 }
 
 // markEmpty lists q as idle if nothing uses it. It is dropped later, since it may be used again
-// soon. An empty queue no longer expires, unless it has settings and so lasts. Its definition says so
-// when it gets packets again: a pop has no room for that.
+// soon. An empty queue no longer expires, unless it has settings and so lasts. Its definition
+// says so when it gets packets again: a pop has no room for that.
 func (b *Broker) markEmpty(q *queue) {
 	if b.ix.Counts(q.ix).Len() == 0 && q.settings == nil && b.keys.QueueExpiry(q.ix) != 0 {
 		b.keys.SetQueueExpiry(q.ix, 0)
