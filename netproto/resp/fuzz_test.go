@@ -16,7 +16,7 @@ var vocabulary = strings.Split("a b c a b c x 0 1 -1 2 3 10 100 -100 4294967296 
 	" 1.5 -0.25 1e400 nan inf * ? [a-b] ( left right before after count match type list string hash get nx xx gt lt ex px exat pxat keepttl"+
 	" persist withvalues rank maxlen replace db limit encoding async sync ch"+
 	" prio key ttl delay tag producer consumer lease newest group reason state ready claimed dead cursor older to dryrun retain dead-letter max-attempts"+
-	" bound bound-bytes full drop exclusive-consumer yes no pause-in pause-out enum", " ")
+	" bound bound-bytes full drop exclusive-consumer yes no pause-in pause-out enum filter eq ne lt le gt ge any all", " ")
 
 // endless are commands that do not answer once and at once, or change how others are answered.
 var endless = []string{"blpop", "brpop", "blmpop", "brpoplpush", "blmove", "quit", "subscribe", "psubscribe", "unsubscribe",
@@ -103,6 +103,18 @@ func FuzzCommands(f *testing.F) {
 	f.Add([]byte{index("multi"), 0, index("lpush"), 3, 0, 1, 2, index("rpoplpush"), 2, 0, 1, index("exec"), 0, index("lrange"), 3, 0, 7, 9})
 	f.Add([]byte{index("set"), 2, 0, 1, index("append"), 2, 0, 1, index("setrange"), 3, 0, 13, 1, index("get"), 1, 0, index("copy"), 2, 0, 1})
 	f.Add([]byte{index("hset"), 3, 0, 1, 2, index("hincrby"), 3, 0, 1, 8, index("hgetall"), 1, 0, index("rename"), 2, 0, 1, index("del"), 2, 0, 1})
+	requests := func(all ...string) (data []byte) {
+		for _, r := range all {
+			words := strings.Split(r, " ")
+			data = append(data, index(words[0]), byte(len(words)-1))
+			for _, w := range words[1:] {
+				data = append(data, byte(slices.Index(vocabulary, w)))
+			}
+		}
+		return data
+	}
+	f.Add(requests("qset a enum b 1 2 3", "qpush a x tag b 2", "qpush a x tag b 3", "qpush a x tag b 0", "qlist a filter b ge 1",
+		"qclaim a filter b lt 3", "qharvest a filter b eq 2", "qmove a to c filter b ne 3", "qpurge a dryrun"))
 	d := newDoor(f, Config{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := dial(t, d.server.Addr())
