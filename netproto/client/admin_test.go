@@ -52,8 +52,8 @@ func TestQueuesAreAdministered(t *testing.T) {
 		want(t, "harvested", must(c.Harvest(ctx, "q", client.Older(time.Hour)))(t), 0)
 		want(t, "harvested", must(c.Harvest(ctx, "q"))(t), 1)
 		want(t, "moved", must(c.Move(ctx, "q", "other", ids[0]))(t), 1)
-		want(t, "moved", must(c.MoveAll(ctx, "q", "other", client.Count(1)))(t), 1)
-		want(t, "deleted", must(c.Delete(ctx, "q", ids...))(t), 1)
+		want(t, "moved", must(c.MoveAll(ctx, "q", "other", client.Where("class", "<=", "low")))(t), 1)
+		want(t, "deleted", must(c.Delete(ctx, "q", ids...))(t), 2)
 		want(t, "queues", fmt.Sprint(must(c.Queues(ctx, "o*"))(t)), "[other]")
 		want(t, "purged", must(c.Purge(ctx, "other", client.InState(client.StateReady), client.DryRun()))(t), 3)
 		want(t, "purged", must(c.Purge(ctx, "other"))(t), 3)
@@ -94,5 +94,41 @@ func TestAListGoesThroughAllPages(t *testing.T) {
 		if !errors.Is(err, client.ErrInvalid) {
 			t.Errorf("a list with an option of Push gives %v, %v", p, err)
 		}
+	}
+}
+
+func TestFiltersSelect(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	ok(t, c.Set(ctx, "q", "enum", "class", "low", "standard", "high"))
+	for _, class := range []string{"high", "low", "standard"} {
+		must(c.Push(ctx, "q", []byte(class), client.Tag("class", class), client.Tag("zone", "a")))(t)
+	}
+	for text, expected := range map[string]string{
+		"class=low": "low", "class!=high": "low standard", "class<standard": "low", "class<=standard": "low standard",
+		"class>low": "high standard", "class>=standard": "high standard", "zone=b": "",
+	} {
+		f := must(client.ParseFilter(text))(t)
+		want(t, "text of a filter", f.String(), text)
+		got := ""
+		for p, err := range c.List(ctx, "q", f) {
+			ok(t, err)
+			if got != "" {
+				got += " "
+			}
+			got += string(p.Payload)
+		}
+		want(t, text, got, expected)
+	}
+	for _, text := range []string{"", "class", "=low", "!x", "class!low"} {
+		if f, err := client.ParseFilter(text); !errors.Is(err, client.ErrInvalid) {
+			t.Errorf("%q is read as %v, %v", text, f, err)
+		}
+	}
+	got := must(c.Claim(ctx, "q", client.Where("class", "=", "low"), client.Where("zone", "=", "b"), client.MatchAny(1)))(t)
+	if len(got) != 1 || string(got[0].Payload) != "low" {
+		t.Errorf("claimed %v", got)
+	}
+	if _, err := c.Claim(ctx, "q", client.Where("class", "~", "low")); !errors.Is(err, client.ErrInvalid) {
+		t.Errorf("an unknown operator gives %v", err)
 	}
 }

@@ -288,3 +288,28 @@ func TestConsumeRefusesWhatItCannotDo(t *testing.T) {
 		t.Errorf("Consume of a string returns %v, want ErrWrongType", err)
 	}
 }
+
+func TestAQueueThatIsClosedEndsConsumeWhenItIsDrained(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	must(c.PushBatch(ctx, "q", make([][]byte, 5)))(t)
+	must(c.Push(ctx, "q", nil, client.Delay(300*time.Millisecond)))(t)
+	want(t, "closed", must(c.CloseQueue(ctx, "q"))(t), true)
+	want(t, "closed again", must(c.CloseQueue(ctx, "q"))(t), false)
+	if _, err := c.Push(ctx, "q", nil); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("a push gives %v, want ErrClosed", err)
+	}
+	var handled atomic.Int64
+	for _, ended := range []<-chan error{
+		consume(ctx, c, "q", func(context.Context, *client.Packet) error { handled.Add(1); return nil }),
+		consume(ctx, c, "q", func(context.Context, *client.Packet) error { handled.Add(1); return nil }, client.Concurrency(3)),
+	} {
+		ok(t, receive(t, ended))
+	}
+	want(t, "handled", handled.Load(), 6)
+	for p, err := range c.Claims(ctx, "q") {
+		t.Errorf("claimed %v, %v", p, err)
+	}
+	if _, err := c.Pop(ctx, "q", client.Block(0)); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("a pop gives %v, want ErrClosed", err)
+	}
+}

@@ -15,10 +15,10 @@
 // handler may see a packet twice, rarely, and two handlers may have it at once, if the first one
 // does not stop when its context ends. What a handler does should bear that:
 //
-// - do the same again without harm: set a value, do not add to it; - or remember [Packet.ID] where
-// the work is stored, in the same transaction; - or give [Packet.Token] to the system that is
-// written to, and have it refuse a lower one than it saw. Tokens rise with each claim, over the
-// whole store.
+//   - do the same again without harm: set a value, do not add to it;
+//   - or remember [Packet.ID] where the work is stored, in the same transaction;
+//   - or give [Packet.Token] to the system that is written to, and have it refuse a lower one than
+//     it saw. Tokens rise with each claim, over the whole store.
 //
 // A packet that fails is tried again after a pause that doubles, and is dead after max-attempts: a
 // setting of its queue, see [Client.Set]. Dead packets stay until somebody looks at them:

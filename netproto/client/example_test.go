@@ -155,6 +155,32 @@ func ExampleClient_Consume() {
 	// dead because: no such address
 }
 
+// Workers of each class take what needs their class or less.
+func ExampleWhere() {
+	ctx := context.Background()
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	if err := c.Set(ctx, "example.tasks", "enum", "performance_class", "low", "standard", "high"); err != nil {
+		log.Fatal(err)
+	}
+	for _, class := range []string{"high", "standard", "low"} {
+		if _, err := c.Push(ctx, "example.tasks", []byte("a "+class+" task"), client.Tag("performance_class", class)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	packets, err := c.Claim(ctx, "example.tasks", client.Where("performance_class", "<=", "standard"), client.Count(10))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range packets {
+		fmt.Println(string(p.Payload))
+	}
+	// Output:
+	// a standard task
+	// a low task
+}
+
 type Resize struct {
 	Image string
 	Width int
