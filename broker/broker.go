@@ -31,6 +31,7 @@
 //	line.go      pushes that wait for room
 //	reply.go     replies that a session puts together itself
 //	consumer.go  a connection as the broker sees it: subscriptions, bytes on their way
+//	class.go     what those in line take: width and filter
 //	deliver.go   the rule by which subscribers get packets
 //	queue.go     the queues that are known
 //	sweep.go     queues go, the large ones in slices
@@ -144,6 +145,9 @@ type Broker struct {
 	room              sync.Cond // signalled when a fresh batch is opened, the disk's level changes or the broker ends
 	ix                *index.Index
 	dispatch          *index.Dispatch
+	classes           []*class               // by index.Class; nil where the number is free
+	classOf           map[string]index.Class // those with a filter, by class.key
+	freeClasses       []index.Class
 	queues            queueTable
 	keys              *index.Keyspace
 	leftovers         []*index.Key // see leftovers.go
@@ -210,6 +214,8 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		acceptLoss: o.AcceptLoss,
 		ix:         state.Index,
 		dispatch:   index.NewDispatch(),
+		classes:    newClasses(),
+		classOf:    make(map[string]index.Class),
 		keys:       state.Keys,
 		leftovers:  state.Leftovers,
 		orphans:    state.Orphans,

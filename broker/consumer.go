@@ -42,6 +42,7 @@ type Consumer struct {
 	to           Receiver
 	delivery     Selection          // what its subscriptions take
 	sub          index.SubscriberID // 0 until it first subscribes or is ready
+	class        index.Class        // see class.go
 	queues       int                // subscriptions
 	detached     bool
 	client       *client  // nil: it has no name and no role, see role.go
@@ -69,7 +70,7 @@ type Consumer struct {
 // Attach makes a consumer of to, whose subscriptions take what the selection says. Tx.Detach ends
 // it.
 func (b *Broker) Attach(to Receiver, delivery Selection) *Consumer {
-	return &Consumer{to: to, delivery: delivery}
+	return &Consumer{to: to, delivery: delivery, class: plainClass(delivery.Narrow)}
 }
 
 // outstandingBytes is how much the client has not been sent yet: in the broker and in the receiver.
@@ -98,7 +99,7 @@ func (b *Broker) consumer(s index.SubscriberID) *Consumer { return b.consumers[s
 // subscriber gives c a number in the dispatch.
 func (b *Broker) subscriber(c *Consumer) index.SubscriberID {
 	if c.sub == 0 {
-		c.sub = b.dispatch.Add(c.delivery.Narrow)
+		c.sub = b.dispatch.Add(c.class)
 		for int(c.sub) >= len(b.consumers) {
 			b.consumers = append(b.consumers, nil)
 		}
@@ -197,8 +198,12 @@ func (b *Broker) unsubscribeAll(c *Consumer) {
 	for _, id := range b.ids {
 		q := b.queues.of(id)
 		q.subscribers--
+		if b.filters(c) {
+			b.addFiltered(q, -1)
+		}
 		b.markEmpty(q)
 	}
+	b.leaveClass(c)
 }
 
 // Resume ends a pause. Receivers call it when CaughtUp is true, from any goroutine but the

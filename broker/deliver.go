@@ -30,13 +30,13 @@ func (b *Broker) deliverQueue(q *queue) {
 		return
 	}
 	for q.subscribers > 0 && q.gives() {
-		s, ok := b.nextSubscriber(q)
-		if !ok {
-			return
-		}
 		if b.refusesDelivery() || b.open.full(b.limits) {
 			b.deferQueue(q)
 			return
+		}
+		s, ok := b.nextSubscriber(q)
+		if !ok {
+			break
 		}
 		c := b.consumer(s)
 		if c.waiter != nil {
@@ -53,18 +53,14 @@ func (b *Broker) deliverQueue(q *queue) {
 		}
 		b.dispatch.Spend(s)
 	}
+	b.ix.Settle(q.ix)
 }
 
-// nextSubscriber returns the subscriber that gets the next packet of q; false if none can take it.
-func (b *Broker) nextSubscriber(q *queue) (index.SubscriberID, bool) {
-	narrow, wide := b.ix.Widths(q.ix)
-	if narrow || !wide {
-		return b.dispatch.Waiting(q.ix, false)
-	}
-	if s, ok := b.dispatch.Waiting(q.ix, false); ok {
-		b.logWide(q, b.consumer(s).delivery)
-	}
-	return b.dispatch.Waiting(q.ix, true)
+// deliverAll is deliverQueue when q gives what it did not give, or others take it. It asks about
+// all packets.
+func (b *Broker) deliverAll(q *queue) {
+	b.ix.Refresh(q.ix)
+	b.deliverQueue(q)
 }
 
 // fillConsumer gives c what its readiness allows from the queues it subscribes to.

@@ -284,7 +284,7 @@ func TestWaitsForAClosedQueueEndWithItsLastPacket(t *testing.T) {
 		w.barrier()
 		wantGot(t, name+": a waiter", r, "[[nothing will come]]")
 		if err := call(w.b, func(tx *broker.Tx) error {
-			return tx.Wait(w.c, &blocked{c: w.c, t: t}, [][]byte{q}, broker.Room{}, 0)
+			return tx.Wait(w.c, &blocked{c: w.c, t: t}, broker.TakeWait{Queues: [][]byte{q}})
 		}); !errors.Is(err, broker.ErrQueueClosed) {
 			t.Errorf("%s: a wait after that: %v, want ErrQueueClosed", name, err)
 		}

@@ -17,6 +17,7 @@ type queue struct {
 	id          uint32        // storage's number; used again only when all numbers were used once
 	ix          index.QueueID // index's number; used again after the queue is dropped
 	subscribers int           // consumers subscribed
+	filtered    int           // of them, those that wait with a filter
 	line        *list.List    // of *Consumer: pushes that wait for room; nil if there is none
 	emptied     int64         // while idle: when it was listed, in Unix milliseconds
 	idle        bool          // listed in queueTable.idle

@@ -116,7 +116,7 @@ func TestEveryTakeOfAnotherIsRefusedWhereAConsumerIsExclusive(t *testing.T) {
 		"claim":     func(tx *broker.Tx) error { return tx.Claim(other.c, []byte("q"), broker.ClaimRequest{}, 1) },
 		"subscribe": func(tx *broker.Tx) error { return tx.Subscribe(other.c, []byte("q")) },
 		"wait": func(tx *broker.Tx) error {
-			return tx.Wait(other.c, &blocked{c: other.c, t: t}, [][]byte{[]byte("p"), []byte("q")}, broker.Room{}, 0)
+			return tx.Wait(other.c, &blocked{c: other.c, t: t}, broker.TakeWait{Queues: [][]byte{[]byte("p"), []byte("q")}})
 		},
 		"move": func(tx *broker.Tx) error {
 			return tx.Atomic(broker.Room{Records: 3, Bytes: 10, Deletes: 1}, func() error {

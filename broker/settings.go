@@ -93,7 +93,7 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	q.stale = true
 	b.define(q)
 	b.touch(q)
-	b.deliverQueue(q) // it may have been paused
+	b.deliverAll(q) // it may have been paused, or order values in another way
 	return nil
 }
 

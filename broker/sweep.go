@@ -86,6 +86,9 @@ func (b *Broker) transfer(from, to *queue) {
 	b.dispatch.Transfer(from.ix, to.ix)
 	to.subscribers += from.subscribers
 	from.subscribers = 0
+	b.addFiltered(to, from.filtered)
+	b.addFiltered(from, -from.filtered)
+	b.ix.Refresh(to.ix)
 	b.moveLine(from, to)
 	if i := slices.Index(b.deferredQueues, from); i >= 0 {
 		b.deferredQueues[i] = to

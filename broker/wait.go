@@ -20,11 +20,20 @@ type Waiter interface {
 	Closed(tx *Tx)
 }
 
-// Wait makes c wait, once, for a packet in any of the queues, which need not exist. Waiters and
-// subscribers are one line, in order of arrival. until is the deadline in Unix milliseconds, 0 for
-// none. room is what Ready brings to the open batch besides the best packet of the queue. Detach
-// ends the wait. c must not be a subscriber. ErrQueueClosed if all the queues are drained.
-func (tx *Tx) Wait(c *Consumer, w Waiter, queues [][]byte, room Room, until int64) error {
+// TakeWait is a take that waits.
+type TakeWait struct {
+	Queues [][]byte // which need not exist
+	Filter *Filter  // nil: any packet will do
+	// Room is what Waiter.Ready brings to the open batch besides the best packet of the queue. With a
+	// filter, that packet's bytes do not count: it is not moved.
+	Room  Room
+	Until int64 // deadline in Unix milliseconds; 0: none
+}
+
+// Wait makes c wait, once, for a packet in any of some queues, which have none now that it takes.
+// Waiters and subscribers are one line, in order of arrival. Detach ends the wait. c must not be a
+// subscriber. ErrQueueClosed if all the queues are drained.
+func (tx *Tx) Wait(c *Consumer, w Waiter, t TakeWait) error {
 	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
@@ -32,13 +41,16 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, queues [][]byte, room Room, until int6
 	switch {
 	case c.waiter != nil || c.queues > 0:
 		return ErrWaiting
-	case len(queues) > MaxSubscriptions:
+	case len(t.Queues) > MaxSubscriptions:
 		return ErrTooManySubscriptions
 	}
-	if tx.Drained(queues) {
+	if tx.Drained(t.Queues) {
 		return ErrQueueClosed
 	}
-	for _, name := range queues {
+	b.unsubscribeAll(c) // it may have been ready for nothing
+	b.joinClass(c, t.Filter)
+	b.dispatch.Credit(b.subscriber(c), 1)
+	for _, name := range t.Queues {
 		q, err := b.makeQueue(name)
 		if err == nil {
 			err = tx.useRole(q, consumerRole)
@@ -50,10 +62,12 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, queues [][]byte, room Room, until int6
 		if b.dispatch.Subscribe(b.subscriber(c), q.ix) {
 			c.queues++
 			q.subscribers++
+			if b.filters(c) {
+				b.addFiltered(q, 1)
+			}
 		}
 	}
-	b.dispatch.Credit(b.subscriber(c), 1)
-	b.wait(c, w, room, until)
+	b.wait(c, w, t.Room, t.Until)
 	return nil
 }
 
@@ -96,12 +110,14 @@ func (b *Broker) endWait(c *Consumer) {
 // serveWaiter lets c, which is first in line, take from q. It returns false if q has nothing to
 // take, or the open batch no room: then q is deferred.
 func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
-	best, ok := b.ix.Best(q.ix, index.Selection{End: index.Newest})
-	if !ok {
-		return false
+	room := c.waitRoom.Plus(Room{Records: 1, Deletes: 1})
+	if !b.filters(c) {
+		best, ok := b.ix.Best(q.ix, index.Selection{End: index.Newest})
+		if !ok {
+			return false
+		}
+		room.Bytes += b.largestEnd(q, best) // nobody but the waiter knows from which end it takes
 	}
-	// Nobody but the waiter knows from which end it takes.
-	room := c.waitRoom.Plus(Room{Records: 1, Bytes: b.largestEnd(q, best), Deletes: 1})
 	if !b.open.fits(b.limits, room) {
 		b.deferQueue(q)
 		return false

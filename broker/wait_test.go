@@ -42,7 +42,7 @@ func (h *harness) wait(to string, until int64, queues ...string) (*broker.Consum
 	}
 	h.do(func(tx *broker.Tx) error {
 		w := &blocked{c: c, to: to, t: h.t.(*testing.T)}
-		return tx.Wait(c, w, names, broker.Room{Records: 2, Bytes: 100}, until)
+		return tx.Wait(c, w, broker.TakeWait{Queues: names, Room: broker.Room{Records: 2, Bytes: 100}, Until: until})
 	})
 	return c, r
 }
@@ -103,7 +103,7 @@ func TestADeadlineIsKeptWithoutAnyCall(t *testing.T) {
 	c := h.b.Attach(r, broker.Selection{})
 	h.do(func(tx *broker.Tx) error {
 		w := &blocked{c: c, t: t}
-		return tx.Wait(c, w, [][]byte{[]byte("q")}, broker.Room{}, tx.Now()+20)
+		return tx.Wait(c, w, broker.TakeWait{Queues: [][]byte{[]byte("q")}, Until: tx.Now() + 20})
 	})
 	h.now.Add(20) // the committer looks every 20 ms of the real clock until then
 	select {
@@ -215,12 +215,12 @@ func TestAWaitingConsumerCanNeitherWaitAgainNorForTooManyQueues(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	c, _ := h.wait("", 0, "q")
-	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Wait(c, nil, nil, broker.Room{}, 0) }); err != broker.ErrWaiting {
+	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Wait(c, nil, broker.TakeWait{}) }); err != broker.ErrWaiting {
 		t.Errorf("a second wait gave %v", err)
 	}
 	c = h.b.Attach(&inbox{}, groups)
 	names := make([][]byte, broker.MaxSubscriptions+1)
-	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Wait(c, nil, names, broker.Room{}, 0) }); err != broker.ErrTooManySubscriptions {
+	if err := h.b.Do(func(tx *broker.Tx) error { return tx.Wait(c, nil, broker.TakeWait{Queues: names}) }); err != broker.ErrTooManySubscriptions {
 		t.Errorf("too many queues gave %v", err)
 	}
 }

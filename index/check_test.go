@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Check verifies every invariant of the index, at a cost of O(packets), and describes the first
@@ -215,6 +216,9 @@ func (c *checker) allQueues() error {
 		if err := c.laneHeaps(u, lanes); err != nil {
 			return fmt.Errorf("queue %d: %w", id, err)
 		}
+		if err := c.fresh(u, lanes); err != nil {
+			return fmt.Errorf("queue %d: %w", id, err)
+		}
 		if err := c.asideOf(u, q); err != nil {
 			return fmt.Errorf("queue %d: %w", id, err)
 		}
@@ -226,6 +230,16 @@ func (c *checker) allQueues() error {
 		return err
 	}
 	return c.same("queues", x.queues.live, live)
+}
+
+// fresh checks that the lanes that say that they are fresh are noted.
+func (c *checker) fresh(u *queue, lanes []LaneID) error {
+	for _, id := range lanes {
+		if c.x.lanes.at(uint32(id)).fresh && (u.fresh == nil || !slices.Contains(u.fresh.lanes, id)) {
+			return fmt.Errorf("index: lane %d is fresh and not noted", id)
+		}
+	}
+	return nil
 }
 
 // asideOf checks the trees of the packets of a queue that cannot be selected.

@@ -1,5 +1,7 @@
 package index
 
+import "slices"
+
 // SubscriberID is the number of a subscriber in a [Dispatch]; 0 is none. The numbers of removed
 // subscribers are used again.
 type SubscriberID uint32
@@ -12,7 +14,8 @@ type SubscriberID uint32
 // subscriber, not to a subscription. They may come before the first subscription, a delivery from
 // any queue uses one, and they stay when a subscription ends.
 //
-// A subscriber is narrow or wide, see Selection.Narrow: only a wide one takes wide packets.
+// Subscribers that take the same packets are of one [Class]. The owner says which classes there are
+// and what each takes, as narrow packets only, or what a filter accepts.
 //
 // Each queue has a wait list: its subscribers that can take a delivery, the one that waits longest
 // first. Three events put a subscriber at the end of the wait lists of all its queues: its first
@@ -21,8 +24,8 @@ type SubscriberID uint32
 // all wait lists when its credits are used up or it is paused.
 //
 // Calls for unknown subscribers do nothing. An operation on a subscriber costs O(its
-// subscriptions), and Waiting O(1). A place in the middle of a wait list costs O(those that began
-// to wait later).
+// subscriptions), and Waiting O(classes that wait for the queue). A place in the middle of a wait
+// list costs O(those that began to wait later).
 type Dispatch struct {
 	subscribers   slab[subscriber, *subscriber]
 	subscriptions slab[subscription, *subscription]
@@ -41,8 +44,8 @@ type subscriber struct {
 	since   uint64 // when it began to wait, or had its last delivery: its place in all wait lists
 	first   uint32
 	credits uint32
+	class   Class
 	used    bool
-	narrow  bool
 	paused  bool
 	next    uint32 // links free slots
 }
@@ -62,10 +65,25 @@ type subscription struct {
 
 func (s *subscription) freeLink() *uint32 { return &s.next }
 
+// Class is a number that the owner gives to subscribers that take the same packets.
+type Class uint32
+
 // waitList is the subscriptions to one queue. It exists while there is one.
 type waitList struct {
-	narrow, wide list // of subscribers that can take a delivery, the longest waiting first
-	idle         list // of the others, in no particular order
+	lines []line // of subscribers that can take a delivery, in no particular order; none is empty
+	idle  list   // of the others, in no particular order
+}
+
+// line is the subscriptions of one class, the longest waiting first.
+type line struct {
+	list
+	class Class
+	asked uint64 // what Waiting was told last
+}
+
+// line returns the place of the line of a class; -1 if there is none.
+func (w *waitList) line(c Class) int {
+	return slices.IndexFunc(w.lines, func(l line) bool { return l.class == c })
 }
 
 // list is a chain of subscriptions.
@@ -78,12 +96,13 @@ func NewDispatch() *Dispatch {
 	return &Dispatch{byPair: make(map[pair]uint32), waitLists: make(map[QueueID]*waitList)}
 }
 
-// Add makes a subscriber without credits or subscriptions; 0 when all numbers are in use.
-func (d *Dispatch) Add(narrow bool) SubscriberID {
+// Add makes a subscriber of a class without credits or subscriptions; 0 when all numbers are in
+// use.
+func (d *Dispatch) Add(c Class) SubscriberID {
 	id := d.subscribers.alloc()
 	if id != 0 {
 		u := d.subscribers.at(id)
-		u.used, u.narrow = true, narrow
+		u.used, u.class = true, c
 	}
 	return SubscriberID(id)
 }
@@ -140,16 +159,12 @@ func (d *Dispatch) Unsubscribe(s SubscriberID, q QueueID) bool {
 // Transfer makes every subscription to one queue a subscription to another. Whoever subscribes to
 // both keeps one. Each subscriber stands in its new wait list where its waiting time says.
 func (d *Dispatch) Transfer(from, to QueueID) {
-	w := d.waitLists[from]
-	if w == nil || from == to {
+	if from == to {
 		return
 	}
-	for _, l := range [3]*list{&w.narrow, &w.wide, &w.idle} {
-		for l.first != 0 {
-			s := d.subscriptions.at(l.first).subscriber
-			d.Unsubscribe(s, from)
-			d.Subscribe(s, to)
-		}
+	for _, s := range d.Subscribers(from, nil) {
+		d.Unsubscribe(s, from)
+		d.Subscribe(s, to)
 	}
 }
 
@@ -168,21 +183,30 @@ func (d *Dispatch) Credits(s SubscriberID) uint32 {
 	return 0
 }
 
-// Waiting returns the subscriber that gets the next narrow packet of a queue, or with wide the next
-// wide one; false when none can take it.
-func (d *Dispatch) Waiting(q QueueID, wide bool) (SubscriberID, bool) {
+// Waiting returns the subscriber that gets the next packet of a queue: the one that has waited
+// longest, of those whose class takes one. False when none does. takes is asked at most once for a
+// class. It gets the number that it returned for that class the last time, while somebody of it
+// waited all along, and 0 the first time.
+func (d *Dispatch) Waiting(q QueueID, takes func(c Class, asked uint64) (uint64, bool)) (SubscriberID, bool) {
 	w := d.waitLists[q]
 	if w == nil {
 		return 0, false
 	}
-	id := w.wide.first
-	if n := w.narrow.first; !wide && n != 0 && (id == 0 || d.since(n) < d.since(id)) {
-		id = n
+	first := uint32(0)
+	for i := range w.lines {
+		l := &w.lines[i]
+		if first != 0 && d.since(first) < d.since(l.first) {
+			continue
+		}
+		asked, ok := takes(l.class, l.asked)
+		if l.asked = asked; ok {
+			first = l.first
+		}
 	}
-	if id == 0 {
+	if first == 0 {
 		return 0, false
 	}
-	return d.subscriptions.at(id).subscriber, true
+	return d.subscriptions.at(first).subscriber, true
 }
 
 // Spend uses one credit for a delivery. A subscriber that can take another one goes to the end of
@@ -231,10 +255,16 @@ func (d *Dispatch) Subscribers(q QueueID, dst []SubscriberID) []SubscriberID {
 	if w == nil {
 		return dst
 	}
-	for _, l := range [3]*list{&w.narrow, &w.wide, &w.idle} {
-		for id := l.first; id != 0; id = d.subscriptions.at(id).listNext {
-			dst = append(dst, d.subscriptions.at(id).subscriber)
-		}
+	for i := range w.lines {
+		dst = d.subscribersOf(w.lines[i].list, dst)
+	}
+	return d.subscribersOf(w.idle, dst)
+}
+
+// subscribersOf appends the subscribers of a list to dst.
+func (d *Dispatch) subscribersOf(l list, dst []SubscriberID) []SubscriberID {
+	for id := l.first; id != 0; id = d.subscriptions.at(id).listNext {
+		dst = append(dst, d.subscriptions.at(id).subscriber)
 	}
 	return dst
 }
@@ -273,7 +303,7 @@ func (d *Dispatch) moveAll(u *subscriber, was, is bool) {
 func (d *Dispatch) unsubscribe(u *subscriber, id uint32) {
 	n := d.subscriptions.at(id)
 	d.removeFromList(id, u.canTake())
-	if *n.lists == (waitList{}) {
+	if len(n.lists.lines) == 0 && n.lists.idle == (list{}) {
 		delete(d.waitLists, n.queue)
 	}
 	if n.next != 0 {
@@ -291,7 +321,16 @@ func (d *Dispatch) unsubscribe(u *subscriber, id uint32) {
 // addToList puts a subscription into one of its queue's lists, behind those that waited before it.
 func (d *Dispatch) addToList(id uint32, waiting bool) {
 	n := d.subscriptions.at(id)
-	l := d.list(n, waiting)
+	w, l := n.lists, &n.lists.idle
+	if waiting {
+		class := d.subscribers.at(uint32(n.subscriber)).class
+		i := w.line(class)
+		if i < 0 {
+			i = len(w.lines)
+			w.lines = append(w.lines, line{class: class})
+		}
+		l = &w.lines[i].list
+	}
 	n.listPrev, n.listNext = l.last, 0
 	for waiting && n.listPrev != 0 && d.since(n.listPrev) > d.since(id) {
 		n.listPrev, n.listNext = d.subscriptions.at(n.listPrev).listPrev, n.listPrev
@@ -316,7 +355,11 @@ func (d *Dispatch) since(id uint32) uint64 {
 // removeFromList takes a subscription out of the list it is in.
 func (d *Dispatch) removeFromList(id uint32, waiting bool) {
 	n := d.subscriptions.at(id)
-	l := d.list(n, waiting)
+	w, l, i := n.lists, &n.lists.idle, 0
+	if waiting {
+		i = w.line(d.subscribers.at(uint32(n.subscriber)).class)
+		l = &w.lines[i].list
+	}
 	if n.listPrev != 0 {
 		d.subscriptions.at(n.listPrev).listNext = n.listNext
 	} else {
@@ -327,15 +370,8 @@ func (d *Dispatch) removeFromList(id uint32, waiting bool) {
 	} else {
 		l.last = n.listPrev
 	}
-}
-
-// list is the list that a subscription belongs to while its subscriber waits, or does not.
-func (d *Dispatch) list(n *subscription, waiting bool) *list {
-	switch {
-	case !waiting:
-		return &n.lists.idle
-	case d.subscribers.at(uint32(n.subscriber)).narrow:
-		return &n.lists.narrow
+	if waiting && l.first == 0 {
+		w.lines[i] = w.lines[len(w.lines)-1]
+		w.lines = w.lines[:len(w.lines)-1]
 	}
-	return &n.lists.wide
 }

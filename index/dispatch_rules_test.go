@@ -1,6 +1,9 @@
 package index
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // dispatchBench is a dispatch with the test it belongs to.
 type dispatchBench struct {
@@ -8,10 +11,16 @@ type dispatchBench struct {
 	t *testing.T
 }
 
+// first returns the first in the wait list of a queue whose class is one of these.
+func (d *dispatchBench) first(q QueueID, classes ...Class) SubscriberID {
+	s, _ := d.Waiting(q, func(c Class, asked uint64) (uint64, bool) { return asked, slices.Contains(classes, c) })
+	return s
+}
+
 // waits fails the test unless a subscriber is the first in the wait list of a queue; 0 for nobody.
 func (d *dispatchBench) waits(q QueueID, want SubscriberID) {
 	d.t.Helper()
-	if got, _ := d.Waiting(q, false); got != want {
+	if got := d.first(q, 0, 1); got != want {
 		d.t.Fatalf("subscriber %d waits first, want %d", got, want)
 	}
 }
@@ -21,7 +30,7 @@ func checkDispatch(t *testing.T, rules map[string]func(d *dispatchBench, a, b Su
 	for name, rule := range rules {
 		t.Run(name, func(t *testing.T) {
 			d := NewDispatch()
-			rule(&dispatchBench{d, t}, d.Add(false), d.Add(true))
+			rule(&dispatchBench{d, t}, d.Add(0), d.Add(1))
 		})
 	}
 }
@@ -96,15 +105,40 @@ func TestWaitListRules(t *testing.T) {
 				d.Spend(s)
 			}
 		},
-		"a wide packet is for a wide subscriber, however long a narrow one has waited": func(d *dispatchBench, wide, narrow SubscriberID) {
+		"a packet is for a subscriber whose class takes it, however long others have waited": func(d *dispatchBench, wide, narrow SubscriberID) {
 			for _, s := range []SubscriberID{narrow, wide} {
 				d.Subscribe(s, q)
 				d.Credit(s, 1)
 			}
 			d.waits(q, narrow)
-			if got, _ := d.Waiting(q, true); got != wide {
+			if got := d.first(q, 0); got != wide {
 				d.t.Fatalf("a wide packet is for subscriber %d, want %d", got, wide)
 			}
+		},
+		"a class is asked from where it was asked last, while somebody of it waits": func(d *dispatchBench, a, b SubscriberID) {
+			ask := func(want uint64) {
+				d.t.Helper()
+				d.Waiting(q, func(c Class, asked uint64) (uint64, bool) {
+					if asked != want {
+						d.t.Errorf("asked with %d, want %d", asked, want)
+					}
+					return asked + 7, false
+				})
+			}
+			other := d.Add(0)
+			for _, s := range []SubscriberID{a, other} {
+				d.Subscribe(s, q)
+				d.Credit(s, 1)
+			}
+			ask(0)
+			ask(7)
+			d.Remove(a)
+			ask(14)
+			d.Remove(other)
+			next := d.Add(0)
+			d.Subscribe(next, q)
+			d.Credit(next, 1)
+			ask(0)
 		},
 		"a paused subscriber is passed over and comes back last": func(d *dispatchBench, a, b SubscriberID) {
 			for _, s := range []SubscriberID{a, b} {

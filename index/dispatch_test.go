@@ -10,7 +10,7 @@ import (
 // modelSubscriber is a subscriber in the naive model. Its place in the wait list of each of its
 // queues is the moment it began to wait.
 type modelSubscriber struct {
-	narrow  bool
+	class   Class
 	credits uint32
 	paused  bool
 	waiting int
@@ -24,6 +24,7 @@ type dispatchModel struct {
 	d     *Dispatch
 	held  map[SubscriberID]*modelSubscriber
 	clock int
+	asked map[[2]uint32]uint64
 }
 
 // toEnd puts a subscriber at the end of the wait lists of its queues.
@@ -60,12 +61,12 @@ func (m *dispatchModel) Add(t *rapid.T) {
 	if len(m.held) == 5 {
 		t.Skip("enough subscribers")
 	}
-	narrow := rapid.Bool().Draw(t, "narrow")
-	id := m.d.Add(narrow)
+	class := Class(rapid.IntRange(0, 2).Draw(t, "class"))
+	id := m.d.Add(class)
 	if id == 0 || m.held[id] != nil {
 		t.Fatalf("Add gave %d", id)
 	}
-	m.held[id] = &modelSubscriber{narrow: narrow, since: map[QueueID]int{}}
+	m.held[id] = &modelSubscriber{class: class, since: map[QueueID]int{}}
 }
 
 func (m *dispatchModel) Remove(t *rapid.T) {
@@ -153,21 +154,36 @@ func (m *dispatchModel) subscribers(q QueueID) (n int) {
 	return n
 }
 
+// asks answers for some of the classes. It counts, for each queue and class, how often it was
+// asked while somebody of the class waited.
+func (m *dispatchModel) asks(t *rapid.T, q QueueID, takes int) func(Class, uint64) (uint64, bool) {
+	var asked [3]bool
+	return func(c Class, n uint64) (uint64, bool) {
+		at := [2]uint32{uint32(q), uint32(c)}
+		if asked[c] || n != 0 && n != m.asked[at] {
+			t.Fatalf("class %d of queue %d is asked with %d, want %d or 0, and once: %v", c, q, n, m.asked[at], asked[c])
+		}
+		asked[c] = true
+		m.asked[at] = n + 1
+		return n + 1, takes>>c&1 == 1
+	}
+}
+
 // verify compares all that can be asked without changing anything.
 func (m *dispatchModel) verify(t *rapid.T) {
 	for q := QueueID(1); q <= 3; q++ {
 		subscribed := false
-		for _, wide := range []bool{false, true} {
+		for takes := range 1 << 3 { // a bit for each class
 			want, best := SubscriberID(0), 0
 			for id, s := range m.held {
 				since, ok := s.since[q]
 				subscribed = subscribed || ok
-				if ok && s.canTake() && !(wide && s.narrow) && (want == 0 || since < best) {
+				if ok && s.canTake() && takes>>s.class&1 == 1 && (want == 0 || since < best) {
 					want, best = id, since
 				}
 			}
-			if got, ok := m.d.Waiting(q, wide); got != want || ok != (want != 0) {
-				t.Fatalf("Waiting(%d, %v) = %d %v, want %d", q, wide, got, ok, want)
+			if got, ok := m.d.Waiting(q, m.asks(t, q, takes)); got != want || ok != (want != 0) {
+				t.Fatalf("Waiting(%d, %b) = %d %v, want %d", q, takes, got, ok, want)
 			}
 		}
 		all := m.d.Subscribers(q, nil)
@@ -199,7 +215,7 @@ func (m *dispatchModel) verify(t *rapid.T) {
 
 func TestDispatchDoesWhatTheNaiveModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &dispatchModel{d: NewDispatch(), held: map[SubscriberID]*modelSubscriber{}}
+		m := &dispatchModel{d: NewDispatch(), held: map[SubscriberID]*modelSubscriber{}, asked: map[[2]uint32]uint64{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"Add": m.Add, "Remove": m.Remove, "Subscribe": m.Subscribe, "Unsubscribe": m.Unsubscribe, "Transfer": m.Transfer, "Credit": m.Credit,
 			"Spend": m.Spend, "Pause": m.Pause, "Resume": m.Resume, "": m.verify,

@@ -49,6 +49,7 @@
 //	entry.go      what goes in (Entry), what comes out (Packet), what is kept (entry)
 //	queue.go      queues and what they count
 //	lanes.go      the packets of a queue with equal tags, and which lane is next
+//	fresh.go      which lanes got packets
 //	select.go     which packet is next: Best, Pop, and the words of a selection
 //	next.go       the packets after that
 //	worst.go      which packets a full queue can best do without: Worst

@@ -203,6 +203,9 @@ func (x *Index) link(id uint32, e *entry) {
 	if u.values != nil {
 		x.linkValue(u, id, e)
 	}
+	if u.fresh != nil {
+		x.freshen(u, e.lane)
+	}
 }
 
 // unlink is the reverse of link.

@@ -14,6 +14,7 @@ type lane struct {
 	packets uint32    // in any state
 	pos     [2]uint32 // by End: place in its heap plus 1; 0: not in it; [0] links free slots
 	wide    bool
+	fresh   bool // in the queue's freshLanes
 }
 
 func (l *lane) freeLink() *uint32 { return &l.pos[0] }

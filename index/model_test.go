@@ -51,6 +51,75 @@ type indexModel struct {
 	low    uint64 // oldest sequence so far
 	queues []QueueID
 	held   []*modelPacket
+	looks  map[QueueID]*modelLook // at fresh lanes
+}
+
+// modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last Settle
+// and is since then, known, need not be found.
+type modelLook struct {
+	known map[*modelPacket]bool
+	from  map[int]uint64 // by place in freshSelections
+}
+
+var freshSelections = []Selection{
+	{}, {Narrow: true}, {Filter: func(tags string) bool { return tags == "x" }},
+	{Filter: func(tags string) bool { return tags != "x" }, Narrow: true},
+}
+
+// NoteFresh begins, goes on with or ends looking at the fresh lanes of a queue.
+func (m *indexModel) NoteFresh(t *rapid.T) {
+	q := m.queue(t)
+	switch rapid.SampledFrom([]string{"on", "off", "settle", "settle", "refresh"}).Draw(t, "what") {
+	case "off":
+		m.x.NoteFresh(q, false)
+		delete(m.looks, q)
+		if at, ok := m.x.Fresh(q, Selection{}, 7); ok || at != 7 {
+			t.Fatalf("Fresh = %d %v without NoteFresh", at, ok)
+		}
+		return
+	case "on":
+		m.x.NoteFresh(q, true)
+		if m.looks[q] == nil {
+			m.looks[q] = &modelLook{from: map[int]uint64{}}
+		}
+	case "settle":
+		m.x.Settle(q)
+	case "refresh":
+		m.x.Refresh(q)
+		if look := m.looks[q]; look != nil {
+			clear(look.known)
+		}
+		return
+	}
+	if look := m.looks[q]; look != nil {
+		look.known = map[*modelPacket]bool{}
+		for _, p := range m.order(q, Selection{}) {
+			look.known[p] = true
+		}
+	}
+}
+
+// verifyFresh looks at the fresh lanes of a queue. What came since Settle is found, and what is
+// found is there.
+func (m *indexModel) verifyFresh(t *rapid.T, q QueueID) {
+	look := m.looks[q]
+	if look == nil {
+		return
+	}
+	for p := range look.known {
+		if !slices.Contains(m.order(q, Selection{}), p) {
+			delete(look.known, p)
+		}
+	}
+	for i, s := range freshSelections {
+		list := m.order(q, s)
+		at, ok := m.x.Fresh(q, s, look.from[i])
+		came := slices.ContainsFunc(list, func(p *modelPacket) bool { return !look.known[p] })
+		if ok && len(list) == 0 || !ok && came || at < look.from[i] {
+			t.Fatalf("Fresh from %d on = %d %v with %d packets of selection %d, and new ones among them: %v", look.from[i], at, ok, len(list), i, came)
+		}
+		look.from[i] = at
+	}
 }
 
 var modelTags = []string{"", "x", "y", "z"}
@@ -206,6 +275,7 @@ func (m *indexModel) DropQueue(t *rapid.T) {
 		t.Fatalf("DropQueue(%d) = %v, want %v", q, err, want)
 	}
 	if want == nil {
+		delete(m.looks, q)
 		m.queues = slices.DeleteFunc(m.queues, func(o QueueID) bool { return o == q })
 		if err := m.x.DropQueue(q); err != ErrUnknownQueue {
 			t.Fatalf("DropQueue(%d) again = %v", q, err)
@@ -655,6 +725,7 @@ func (m *indexModel) verify(t *rapid.T) {
 			t.Fatalf("Widths = %v %v with %d narrow ones of %d", n, w, len(narrow), len(all))
 		}
 		m.verifyLanes(t, q)
+		m.verifyFresh(t, q)
 		if got := m.x.Counts(q); got != counts[q] {
 			t.Fatalf("Counts(%d) = %+v, want %+v", q, got, counts[q])
 		}
@@ -681,13 +752,14 @@ func (m *indexModel) verifyLanes(t *rapid.T, q QueueID) {
 
 func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &indexModel{x: New(), now: 1000, steady: 5000, high: 1 << 32, low: 1<<32 + 1}
+		m := &indexModel{x: New(), now: 1000, steady: 5000, high: 1 << 32, low: 1<<32 + 1, looks: map[QueueID]*modelLook{}}
 		actions := map[string]func(*rapid.T){
 			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
 			"SetDelivery": m.SetDelivery, "List": m.List, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
 			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,
-			"FindValue": m.FindValue, "FindValue more": m.FindValue, "": m.verify,
+			"FindValue": m.FindValue, "FindValue more": m.FindValue, "NoteFresh": m.NoteFresh,
+			"": m.verify,
 		}
 		for i := range 3 {
 			if i == rapid.IntRange(0, 3).Draw(t, "searched from") {

@@ -37,11 +37,12 @@ type queue struct {
 	ready       int // as of Counts, and so on
 	priorities  int
 	bytes       int64
-	defaultLane LaneID   // 0 while the slot is free
-	next        uint32   // links free slots
-	aside       uint32   // 0 while all its packets can be selected
-	lanes       *laneSet // nil while the queue has only its default lane
-	values      *tree    // the selectable packets by hash; nil until a search wants it
+	defaultLane LaneID      // 0 while the slot is free
+	next        uint32      // links free slots
+	aside       uint32      // 0 while all its packets can be selected
+	lanes       *laneSet    // nil while the queue has only its default lane
+	values      *tree       // the selectable packets by hash; nil until a search wants it
+	fresh       *freshLanes // nil unless NoteFresh wants it
 }
 
 func (u *queue) freeLink() *uint32 { return &u.next }

@@ -48,7 +48,7 @@ func (s *waitSession) Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err er
 				s.Ready(tx, []byte("q"))
 				continue
 			}
-			err := tx.Wait(s.peer.Consumer(), s, [][]byte{[]byte("q")}, broker.Room{}, 0)
+			err := tx.Wait(s.peer.Consumer(), s, broker.TakeWait{Queues: [][]byte{[]byte("q")}})
 			return n, Blocked, err
 		case "push\n":
 			if err := pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1})); err != nil {

@@ -86,7 +86,7 @@ func (s *session) blockPop(tx *broker.Tx, p multiPop, timeout []byte) error {
 	}
 	count := min(p.count, maxWaited)
 	room := broker.Room{Deletes: int(max(count-1, 0))}
-	return s.wait(tx, &popWaiter{s: s, end: p.end, count: count}, p.keys, room, until)
+	return s.wait(tx, &popWaiter{s: s, end: p.end, count: count}, broker.TakeWait{Queues: p.keys, Room: room, Until: until})
 }
 
 func blockPopFrom(end broker.End) handler {
@@ -143,7 +143,7 @@ func (s *session) blockMove(tx *broker.Tx, args [][]byte, fromEnd, toEnd broker.
 		return nil
 	}
 	w := &moveWaiter{s: s, fromEnd: fromEnd, to: append([]byte(nil), args[2]...), toEnd: toEnd}
-	return s.wait(tx, w, args[1:2], broker.Room{Records: 1, Bytes: len(w.to)}, until)
+	return s.wait(tx, w, broker.TakeWait{Queues: args[1:2], Room: broker.Room{Records: 1, Bytes: len(w.to)}, Until: until})
 }
 
 func brpoplpush(s *session, tx *broker.Tx, args [][]byte) error {

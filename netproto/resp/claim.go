@@ -184,14 +184,13 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 		s.nullArray()
 		return nil
 	}
-	until := int64(0)
+	wait := broker.TakeWait{Queues: t.queues, Filter: t.selection.Filter}
 	if t.block > 0 {
-		until = tx.Now() + t.block
+		wait.Until = tx.Now() + t.block
 	}
-	queues := t.queues
 	t.queues, t.consumer = nil, bytes.Clone(t.consumer)
-	room := t.afterWait()
-	return s.wait(tx, &takeWaiter{s, t}, queues, room, until)
+	wait.Room = t.afterWait()
+	return s.wait(tx, &takeWaiter{s, t}, wait)
 }
 
 func qpopRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {

@@ -273,15 +273,13 @@ type waiter interface {
 	Expired(tx *broker.Tx)
 }
 
-// wait makes the present request wait, until a packet comes to one of the queues or until a moment
-// in Unix milliseconds, 0 for ever. The waiter replies as a command does; room is what its Ready
-// brings besides the best packet of the queue. Inside a transaction (inExec) a command does not
-// wait.
-func (s *session) wait(tx *broker.Tx, w waiter, queues [][]byte, room broker.Room, until int64) error {
-	if len(queues) > broker.MaxSubscriptions {
-		return failure(fmt.Sprintf("ERR too many names to wait for: %d, the limit is %d", len(queues), broker.MaxSubscriptions))
+// wait makes the present request wait, until a packet comes to one of the queues or until a moment.
+// The waiter replies as a command does. Inside a transaction (inExec) a command does not wait.
+func (s *session) wait(tx *broker.Tx, w waiter, t broker.TakeWait) error {
+	if n := len(t.Queues); n > broker.MaxSubscriptions {
+		return failure(fmt.Sprintf("ERR too many names to wait for: %d, the limit is %d", n, broker.MaxSubscriptions))
 	}
-	if err := tx.Wait(s.consumer, s, queues, room, until); err != nil {
+	if err := tx.Wait(s.consumer, s, t); err != nil {
 		return err
 	}
 	s.waiter = w

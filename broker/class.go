@@ -1,0 +1,134 @@
+package broker
+
+import (
+	"encoding/binary"
+
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// class is what some of those in line take: packets of some width, by some filter. Waiters with
+// equal filters are one class, so a queue asks their filter once for all of them.
+type class struct {
+	narrow  bool
+	filter  *Filter // nil: any packet
+	key     string  // in Broker.classOf, of a class with a filter
+	members int     // of a class with a filter
+
+	// selection is what the class takes from the queue that was asked last, as long as that has these
+	// settings.
+	selection index.Selection
+	queue     *queue
+	settings  *Settings
+}
+
+// The classes without a filter.
+const (
+	anyClass index.Class = iota
+	narrowClass
+)
+
+// newClasses returns the classes that are always there.
+func newClasses() []*class {
+	return []*class{anyClass: {}, narrowClass: {narrow: true}}
+}
+
+// plainClass is the class of those who take any packet.
+func plainClass(narrow bool) index.Class {
+	if narrow {
+		return narrowClass
+	}
+	return anyClass
+}
+
+// joinClass makes c one of those who take by a filter, and returns it to its own class if that is
+// nil.
+func (b *Broker) joinClass(c *Consumer, f *Filter) {
+	b.leaveClass(c)
+	if f == nil || len(f.Terms) == 0 {
+		return
+	}
+	b.keyScratch = f.appendKey(b.keyScratch[:0], c.delivery.Narrow)
+	n, known := b.classOf[string(b.keyScratch)]
+	if !known {
+		k := &class{narrow: c.delivery.Narrow, filter: f, key: string(b.keyScratch)}
+		if last := len(b.freeClasses) - 1; last >= 0 {
+			n, b.freeClasses = b.freeClasses[last], b.freeClasses[:last]
+			b.classes[n] = k
+		} else {
+			n = index.Class(len(b.classes))
+			b.classes = append(b.classes, k)
+		}
+		b.classOf[k.key] = n
+	}
+	b.classes[n].members++
+	c.class = n
+}
+
+// leaveClass returns c to the class of those who take without a filter.
+func (b *Broker) leaveClass(c *Consumer) {
+	if k := b.classes[c.class]; k.filter != nil {
+		if k.members--; k.members == 0 {
+			delete(b.classOf, k.key)
+			b.classes[c.class] = nil
+			b.freeClasses = append(b.freeClasses, c.class)
+		}
+	}
+	c.class = plainClass(c.delivery.Narrow)
+}
+
+// appendKey appends what is equal for equal filters.
+func (f *Filter) appendKey(dst []byte, narrow bool) []byte {
+	if narrow {
+		dst = append(dst, 'n')
+	}
+	dst = binary.AppendUvarint(dst, uint64(f.Least))
+	for _, t := range f.Terms {
+		dst = append(dst, byte(t.Op))
+		dst = storage.AppendTags(dst, []PacketTag{{Name: t.Tag, Value: t.Value}})
+	}
+	return dst
+}
+
+// filters says that c waits for what a filter accepts.
+func (b *Broker) filters(c *Consumer) bool { return b.classes[c.class].filter != nil }
+
+// in is what the class takes from a queue.
+func (k *class) in(q *queue) index.Selection {
+	if k.queue != q || k.settings != q.settings {
+		k.queue, k.settings = q, q.settings
+		k.selection = index.Selection{Narrow: k.narrow, Filter: k.filter.in(q)}
+	}
+	return k.selection
+}
+
+// addFiltered notes that so many more waiters with a filter wait for q, or fewer. While there are
+// any, the index notes which lanes get packets.
+func (b *Broker) addFiltered(q *queue, n int) {
+	had := q.filtered > 0
+	if q.filtered += n; had != (q.filtered > 0) {
+		b.ix.NoteFresh(q.ix, !had)
+	}
+}
+
+// nextSubscriber returns the subscriber that gets the next packet of q; false if none can take it.
+// Those with a filter are asked about the lanes that got packets since they were asked last.
+func (b *Broker) nextSubscriber(q *queue) (index.SubscriberID, bool) {
+	narrow, wide := b.ix.Widths(q.ix)
+	if !narrow && !wide {
+		return 0, false
+	}
+	left := false // a narrow one is asked, and there are wide packets only
+	s, ok := b.dispatch.Waiting(q.ix, func(c index.Class, asked uint64) (uint64, bool) {
+		k := b.classes[c]
+		left = left || k.narrow && !narrow
+		if k.filter == nil {
+			return asked, narrow || !k.narrow
+		}
+		return b.ix.Fresh(q.ix, k.in(q), asked)
+	})
+	if left {
+		b.logWide(q, Selection{Narrow: true})
+	}
+	return s, ok
+}

@@ -1,0 +1,92 @@
+package index
+
+// freshLanes is the lanes of a queue that got selectable packets, in that order, until Settle. Each
+// has a number, and numbers rise. So whoever has looked at some of them goes on behind those.
+type freshLanes struct {
+	lanes []LaneID
+	first uint64 // the number of the first
+}
+
+// NoteFresh says whether the index notes which lanes of a queue get selectable packets. None is
+// fresh at first.
+func (x *Index) NoteFresh(q QueueID, on bool) {
+	if !x.hasQueue(q) {
+		return
+	}
+	x.Settle(q)
+	if u := x.queues.at(uint32(q)); !on {
+		u.fresh = nil
+	} else if u.fresh == nil {
+		u.fresh = new(freshLanes)
+	}
+}
+
+// Fresh looks for a fresh lane of a queue with a packet that a selection takes, from a number on.
+// It returns the number of the lane; without one, false and a number to go on from. A lane that
+// gets packets when it has none is fresh once more, with a new number.
+func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) {
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
+		return from, false
+	}
+	f := x.queues.at(uint32(q)).fresh
+	at = max(from, f.first)
+	for ; at < f.first+uint64(len(f.lanes)); at++ {
+		id := f.lanes[at-f.first]
+		l := x.lanes.at(uint32(id))
+		if l.queue != q || !l.fresh { // another one has its number now
+			continue
+		}
+		if l.tree.count == 0 {
+			l.fresh = false
+		} else if !(s.Narrow && l.wide) && x.accepts(id, &s) {
+			return at, true
+		}
+	}
+	return at, false
+}
+
+// Refresh makes every lane of a queue with selectable packets fresh, with a new number.
+func (x *Index) Refresh(q QueueID) {
+	x.Settle(q)
+	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
+		return
+	}
+	u := x.queues.at(uint32(q))
+	if u.lanes == nil {
+		x.freshen(u, u.defaultLane)
+		return
+	}
+	for _, heap := range [2][]laneHead{u.lanes.narrow[Newest], u.lanes.wide[Newest]} {
+		for _, h := range heap {
+			x.freshen(u, h.lane)
+		}
+	}
+}
+
+// Settle makes no lane of a queue fresh.
+func (x *Index) Settle(q QueueID) {
+	if !x.hasQueue(q) {
+		return
+	}
+	f := x.queues.at(uint32(q)).fresh
+	if f == nil || len(f.lanes) == 0 {
+		return
+	}
+	for _, id := range f.lanes {
+		if l := x.lanes.at(uint32(id)); l.queue == q {
+			l.fresh = false
+		}
+	}
+	f.first += uint64(len(f.lanes))
+	if f.lanes = f.lanes[:0]; cap(f.lanes) > 1<<10 {
+		f.lanes = nil
+	}
+}
+
+// freshen notes that a lane of a queue gets packets.
+func (x *Index) freshen(u *queue, id LaneID) {
+	if l := x.lanes.at(uint32(id)); !l.fresh {
+		l.fresh = true
+		u.fresh.lanes = append(u.fresh.lanes, id)
+	}
+}
