@@ -697,6 +697,7 @@ func (m *workModel) set(t *rapid.T, queue string) {
 		BackoffMin: rapid.Int64Range(1, 9).Draw(t, "backoff"),
 		DeadLetter: []byte(rapid.SampledFrom([]string{"", "", "dead", "b"}).Draw(t, "dead letter")),
 		Retain:     max(0, rapid.Int64Range(-60, 60).Draw(t, "retain")),
+		Orders:     rapid.SampledFrom([][]broker.Order{nil, {{Tag: "of no packet", Values: []string{"low", "high"}}}}).Draw(t, "orders"),
 	}
 	s.BackoffMax = rapid.Int64Range(s.BackoffMin, 9).Draw(t, "most backoff")
 	m.drawBound(t, queue, &s)
