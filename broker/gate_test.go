@@ -336,3 +336,59 @@ func TestAPacketThatComesBackToAClosedQueueIsDelivered(t *testing.T) {
 	wantGot(t, "the second", second, "[[nothing will come]]")
 	wantGot(t, "the subscriber", subscriber, "[]")
 }
+
+// pusher is a push of a test that waits.
+type pusher struct {
+	blocked
+	err error
+}
+
+func (w *pusher) Ready(tx *broker.Tx, queue []byte) {
+	w.err = pushError(tx.Push(broker.PushRequest{Queue: queue, Priority: 1, Payload: []byte("late")}))
+	tx.Reply(w.c, []byte("ready"))
+}
+
+// waitPush makes a new consumer wait with a push.
+func (h *harness) waitPush(queue string) (*pusher, *inbox) {
+	h.t.Helper()
+	r := &inbox{}
+	w := &pusher{blocked: blocked{c: h.b.Attach(r, broker.Selection{})}}
+	h.do(func(tx *broker.Tx) error {
+		room := broker.Room{Records: 2, Bytes: 100}
+		return tx.WaitPush(w.c, w, broker.PushWait{Queue: []byte(queue), Packets: 1, Bytes: 4, Room: room})
+	})
+	return w, r
+}
+
+func TestAPushThatWaitsIsMadeOnceThePauseEnds(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.change("q", pauseIn)
+	w, r := h.waitPush("q")
+	second, _ := h.waitPush("q")
+	h.change("q", exclusiveProducer)
+	h.barrier()
+	wantGot(t, "who waits", r, "[]")
+	h.change("q", noPause)
+	h.barrier()
+	wantGot(t, "who waits", r, "[[ready]]")
+	wantDone(t, "the push", w.err)
+	wantInUse(t, "the push of the second, which is another client", second.err, "only producer")
+	wantInUse(t, "a push of another", h.caller("3", "").push("q"), "only producer")
+	h.wantList("q", "late")
+}
+
+func TestAPushThatWaitsEndsWhenItsQueueIsClosed(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.change("q", func(s *broker.Settings) { s.Bound = 1 })
+	h.push("q", 1, 0, "a", "a")
+	full, r := h.waitPush("q")
+	h.closeQueue("q")
+	h.barrier()
+	wantGot(t, "who waits", r, "[[ready]]")
+	if !errors.Is(full.err, broker.ErrQueueClosed) {
+		t.Errorf("the push: %v, want ErrQueueClosed", full.err)
+	}
+	h.wantList("q", "a")
+}
