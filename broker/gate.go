@@ -52,15 +52,6 @@ func (tx *Tx) giver(name []byte) (*queue, error) {
 	return q, nil
 }
 
-// Available is how many elements of a list a take may have; 0 for an unknown name. ErrInUse.
-func (tx *Tx) Available(name []byte) (int, error) {
-	q, err := tx.giver(name)
-	if q == nil || err != nil {
-		return 0, err
-	}
-	return tx.b.ix.Counts(q.ix).Ready, nil
-}
-
 // Close closes a queue for ever, and makes it if there is none. It returns false if it was closed
 // before. It brings CloseRoom.
 func (tx *Tx) Close(name []byte) (closed bool, err error) {

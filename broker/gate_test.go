@@ -141,7 +141,7 @@ func TestAQueueThatIsPausedOutGivesNothing(t *testing.T) {
 		}
 	}
 	w.do(func(tx *broker.Tx) error {
-		if n, err := tx.Available([]byte("q")); n != 0 || err != nil {
+		if n, err := tx.Takeable([]byte("q"), broker.Selection{}); n != 0 || err != nil {
 			t.Errorf("a take may have %d elements (%v)", n, err)
 		}
 		return nil

@@ -129,7 +129,7 @@ func TestEveryTakeOfAnotherIsRefusedWhereAConsumerIsExclusive(t *testing.T) {
 			return err
 		},
 		"look for something to take": func(tx *broker.Tx) error {
-			_, err := tx.Available([]byte("q"))
+			_, err := tx.Takeable([]byte("q"), broker.Selection{})
 			return err
 		},
 	}

@@ -55,7 +55,7 @@ type popWaiter struct {
 
 // Ready implements waiter.
 func (w *popWaiter) Ready(tx *broker.Tx, queue []byte) {
-	n, err := tx.Available(queue)
+	n, err := tx.Takeable(queue, broker.Selection{})
 	if err == nil {
 		err = w.s.popNamed(tx, queue, w.end, w.count, n)
 	}

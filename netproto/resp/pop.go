@@ -16,7 +16,7 @@ func popFrom(end broker.End) handler {
 		if err != nil {
 			return err
 		}
-		n, err := tx.Available(args[1])
+		n, err := tx.Takeable(args[1], broker.Selection{})
 		switch {
 		case err != nil:
 			return err
@@ -51,7 +51,7 @@ func popRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
 
 // atMost returns the lesser of count and the length of a list; 0 if there is no list.
 func atMost(tx *broker.Tx, name []byte, count int64) int {
-	n, _ := tx.Available(name)
+	n, _ := tx.Takeable(name, broker.Selection{})
 	return int(max(0, min(int64(n), count)))
 }
 
@@ -91,7 +91,7 @@ func parseMultiPop(args [][]byte) (p multiPop, err error) {
 // and there is no reply, if all are empty.
 func (s *session) popFirst(tx *broker.Tx, p multiPop) (done bool, err error) {
 	for _, name := range p.keys {
-		if n, err := tx.Available(name); err != nil {
+		if n, err := tx.Takeable(name, broker.Selection{}); err != nil {
 			return false, err
 		} else if n > 0 {
 			return true, s.popNamed(tx, name, p.end, p.count, n)
