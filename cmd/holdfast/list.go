@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -43,10 +44,7 @@ func (c *listCmd) Run(ctx context.Context, p *program) error {
 			return err
 		}
 		defer o.discard()
-		out, options := c.printer(o), c.selection.options()
-		if c.State != "" {
-			options = append(options, client.InState(client.State(c.State)))
-		}
+		out, options := c.printer(o), slices.Concat(inState(c.State), c.selection.options())
 		n := int64(0)
 		for packet, err := range server.List(ctx, c.Queue, options...) {
 			if err != nil {

@@ -8,6 +8,9 @@
 //	claim.go, ack.go, nack.go, extend.go      claims
 //	queues.go, stats.go, peek.go, list.go, show.go     what the queues hold
 //	subscribe.go      a client of pinpriq; server.go: its flags
+//	purge.go, harvest.go, redrive.go, move.go     many packets; bulk.go: what these have in common
+//	set.go, get.go    settings of queues; setting.go: their values
+//	close.go, drop.go         whole queues; confirmation.go: asks before what cannot be undone
 //	printing.go       packets that were taken; packettable.go, jsonobject.go: others; table.go: cells
 //	board.go, import.go, export.go      clients of the board; boardask.go: how many items it has
 //	backup.go         a copy of a running server; operator.go: its flags

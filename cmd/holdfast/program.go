@@ -57,6 +57,15 @@ type commands struct {
 	List   listCmd   `cmd:"" group:"Queues" help:"List the packets of a queue."`
 	Show   showCmd   `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
 
+	Purge   purgeCmd   `cmd:"" group:"Queues" help:"Delete packets of a queue."`
+	Harvest harvestCmd `cmd:"" group:"Queues" help:"End claims: their packets are ready again."`
+	Redrive redriveCmd `cmd:"" group:"Queues" help:"Make dead packets ready again."`
+	Move    moveCmd    `cmd:"" group:"Queues" help:"Move packets to another queue."`
+	Set     setCmd     `cmd:"" group:"Queues" help:"Change settings of a queue."`
+	Get     getCmd     `cmd:"" group:"Queues" help:"Print the settings of a queue."`
+	Close   closeCmd   `cmd:"" group:"Queues" help:"Have a queue take no more packets, for ever."`
+	Drop    dropCmd    `cmd:"" group:"Queues" help:"Delete a queue with its packets and settings."`
+
 	Backup  backupCmd  `cmd:"" group:"Data" help:"Copy the packets of a running server to a file."`
 	Dump    dumpCmd    `cmd:"" group:"Data" help:"Write out the packets of a data folder, without a server."`
 	Load    loadCmd    `cmd:"" group:"Data" help:"Make a data folder from a dump or a backup."`
@@ -76,8 +85,9 @@ type program struct {
 	env    func(name string) (string, bool)
 
 	// Set by run.
-	stop <-chan struct{} // closed when the command is to end
-	long io.Writer       // standard output for long results: closing stop ends a write
+	stop     <-chan struct{} // closed when the command is to end
+	long     io.Writer       // standard output for long results: closing stop ends a write
+	keyboard *os.File        // standard input, nil if it is no file
 }
 
 // run carries out a command line, without the program's name, and returns the exit code. When ctx
@@ -85,6 +95,7 @@ type program struct {
 func (p *program) run(ctx context.Context, args []string) int {
 	p.stop = ctx.Done()
 	if file, ok := p.stdin.(*os.File); ok {
+		p.keyboard = file
 		p.stdin = interruptibleFile(file, p.stop)
 	}
 	p.long = p.stdout
@@ -129,6 +140,8 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.report(err, exitStale)
 	case errors.Is(err, errNotChecked):
 		return p.report(err, exitNotChecked)
+	case errors.Is(err, errNotConfirmed):
+		return p.report(err, exitUsage)
 	case errors.Is(err, errReaderGone):
 		return exitFailed
 	}

@@ -44,14 +44,49 @@ func TestPopSelects(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"":                   "4\n1\n",
-		"--oldest":           "1\n4\n",
-		"--count 1":          "4\n",
-		"--count 3 --oldest": "1\n2\n3\n",
+		"":                           "4\n1\n",
+		"--oldest":                   "1\n4\n",
+		"--count 1":                  "4\n",
+		"--count 3 --oldest":         "1\n2\n3\n",
+		"--count 9 --filter n<10":    "2\n1\n",
+		"--count 9 --filter n!=2":    "3\n1\n",
+		"--filter n=1":               "1\n4\n",
+		"--filter n>1 --filter n<10": "2\n",
+		"--count 9 --filter n>=2 --filter class=low --match-any 1": "3\n2\n",
 	} {
 		fill()
 		if got := s.must(t, append([]string{"pop", "q"}, strings.Fields(args)...)...); got != want {
 			t.Errorf("pop %s printed %q, want %q", args, got, want)
 		}
 	}
+}
+
+func TestAUniquePushPrintsTheFirstId(t *testing.T) {
+	s := serve(t, t.TempDir())
+	first := s.must(t, "push", "q", "a", "--unique", "u", "--id")
+	if again := s.must(t, "push", "q", "b", "--unique", "u", "--id"); again != first {
+		t.Errorf("the second push printed %q, want %q", again, first)
+	}
+	if got := s.must(t, "pop", "q", "--count", "9"); got != "a\n" {
+		t.Errorf("pop printed %q, want a alone", got)
+	}
+	if other := s.must(t, "push", "q", "c", "--unique", "u", "--window", "1h", "--id"); other == first {
+		t.Errorf("a push after the end of the first printed %q, want another id", other)
+	}
+	s.must(t, "pop", "q")
+	s.must(t, "push", "q", "d", "--unique", "u", "--window", "1h")
+	oneErrorLine(t, s.run(t, "pop", "q"), exitNothing, "nothing to pop")
+}
+
+func TestPushIntoAQueueThatIsFullOrClosedFails(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "set", "q", "bound=1")
+	s.must(t, "push", "q", "x")
+	oneErrorLine(t, s.run(t, "push", "q", "y"), exitFailed, "full")
+	s.must(t, "close", "q", "--yes")
+	oneErrorLine(t, s.run(t, "push", "q", "y"), exitFailed, "closed")
+	if got := s.must(t, "pop", "q"); got != "x\n" {
+		t.Errorf("pop printed %q, want what was in the queue", got)
+	}
+	oneErrorLine(t, s.run(t, "pop", "q"), exitFailed, "closed")
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// bulk is the flags of a command that changes many packets.
+type bulk struct {
+	DryRun bool `help:"Only count: change nothing."`
+	JSON   bool `help:"Print a JSON object with the number of packets."`
+}
+
+// change is what a command does to many packets.
+type change struct {
+	what, done string // such as claim and ended
+	ask        string // what to confirm, behind which the number stands; "" for nothing
+	where      string // behind the number
+	do         func(options ...client.Option) (int64, error)
+}
+
+// run carries a change out, after it was confirmed, and prints how many packets it changed.
+func (b *bulk) run(p *program, c *confirmation, change *change) error {
+	if b.DryRun {
+		n, err := change.do(client.DryRun())
+		if err != nil {
+			return err
+		}
+		return b.tell(p.stdout, change, "would be ", n)
+	}
+	if change.ask != "" && !c.Yes {
+		n, err := change.do(client.DryRun())
+		if err == nil && n > 0 {
+			err = c.confirm(p, fmt.Sprintf("%s %s%s", change.ask, plural(n, change.what), change.where))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	n, err := change.do()
+	if err != nil {
+		return err
+	}
+	return b.tell(p.stdout, change, "", n)
+}
+
+func (b *bulk) tell(w io.Writer, change *change, would string, n int64) error {
+	var err error
+	if b.JSON {
+		var o jsonObject
+		o.add("packets", n)
+		_, err = w.Write(o.line())
+	} else {
+		_, err = fmt.Fprintf(w, "%s %s%s\n", plural(n, change.what), would, change.done)
+	}
+	return err
+}
+
+// inState is the option for a state, none for "".
+func inState(state string) []client.Option {
+	if state == "" {
+		return nil
+	}
+	return []client.Option{client.InState(client.State(state))}
+}

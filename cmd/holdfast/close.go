@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// closeCmd closes a queue.
+type closeCmd struct {
+	Queue string `arg:"" help:"Queue to close. It is made if there is none."`
+
+	confirmation
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *closeCmd) Help() string {
+	return `A closed queue takes no more packets, for ever. Its consumers get what is in it, and then learn that it is closed. "holdfast set QUEUE pause-in=yes" is for a while.
+
+Examples:
+
+    holdfast close jobs
+    holdfast close jobs --yes`
+}
+
+// Run closes the queue. One that was closed before stays so.
+func (c *closeCmd) Run(ctx context.Context, p *program) error {
+	if err := c.confirm(p, fmt.Sprintf("close queue %.80q for ever", c.Queue)); err != nil {
+		return err
+	}
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		_, err := server.CloseQueue(ctx, c.Queue)
+		return err
+	})
+}

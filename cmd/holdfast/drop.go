@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// dropCmd deletes a queue.
+type dropCmd struct {
+	Queue string `arg:"" help:"Queue to delete."`
+
+	confirmation
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *dropCmd) Help() string {
+	return `Deletes a queue with its packets in any state, and its settings. "holdfast purge" keeps the settings.
+
+Examples:
+
+    holdfast drop jobs
+    holdfast drop jobs --yes`
+}
+
+// Run drops the queue.
+func (c *dropCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		s, err := server.Stats(ctx, c.Queue)
+		if err != nil {
+			return err
+		}
+		packets := s.Ready + s.Hidden + s.Delayed + s.Claimed + s.Dead + s.Done
+		if err := c.confirm(p, fmt.Sprintf("delete queue %.80q with %s", c.Queue, plural(packets, "packet"))); err != nil {
+			return err
+		}
+		return server.Drop(ctx, c.Queue)
+	})
+}

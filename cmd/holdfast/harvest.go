@@ -1,0 +1,56 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// harvestCmd ends claims.
+type harvestCmd struct {
+	Queue string        `arg:"" help:"Queue of the packets."`
+	Older time.Duration `placeholder:"TIME" help:"Only claims that are at least that old (default: all)."`
+
+	selection
+	bulk
+	confirmation
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *harvestCmd) Help() string {
+	return `Ends claims before their leases do: the packets are ready again, and who holds them can no longer acknowledge them. It works slice by slice, and others are served in between.
+
+Examples:
+
+    holdfast harvest jobs --older 10m
+    holdfast harvest jobs --dry-run`
+}
+
+// Validate is called with the parsed flags.
+func (c *harvestCmd) Validate() error {
+	return cmp.Or(checkTime("--older", c.Older), c.selection.Validate(), c.workServer.Validate())
+}
+
+// Run ends claims.
+func (c *harvestCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		return c.run(p, &c.confirmation, &change{
+			what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),
+			do: func(options ...client.Option) (int64, error) {
+				return server.Harvest(ctx, c.Queue, slices.Concat(options, c.options(), c.selection.options())...)
+			},
+		})
+	})
+}
+
+func (c *harvestCmd) options() []client.Option {
+	if c.Older == 0 {
+		return nil
+	}
+	return []client.Option{client.Older(c.Older)}
+}

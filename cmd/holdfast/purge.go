@@ -1,0 +1,49 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// purgeCmd deletes packets.
+type purgeCmd struct {
+	Queue string `arg:"" help:"Queue of the packets."`
+	State string `enum:",ready,delayed,claimed,dead,done" default:"" placeholder:"STATE" help:"Only packets in this state: ready, delayed, claimed, dead or done (default: all, claimed ones too)."`
+
+	selection
+	bulk
+	confirmation
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *purgeCmd) Help() string {
+	return `Deletes the packets of a queue and keeps its settings. It works slice by slice, and others are served in between.
+
+Examples:
+
+    holdfast purge jobs --dry-run
+    holdfast purge jobs --state dead
+    holdfast purge tasks --filter 'class=low' --yes`
+}
+
+// Validate is called with the parsed flags.
+func (c *purgeCmd) Validate() error {
+	return cmp.Or(c.selection.Validate(), c.workServer.Validate())
+}
+
+// Run deletes.
+func (c *purgeCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		return c.run(p, &c.confirmation, &change{
+			what: "packet", done: "deleted", ask: "delete", where: fmt.Sprintf(" of queue %.80q", c.Queue),
+			do: func(options ...client.Option) (int64, error) {
+				return server.Purge(ctx, c.Queue, slices.Concat(options, inState(c.State), c.selection.options())...)
+			},
+		})
+	})
+}

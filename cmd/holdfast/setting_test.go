@@ -1,0 +1,40 @@
+package main
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestSettingsAreSetAndPrinted(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "set", "q", "enum.class=low,high", "lease=1h", "enum.node=a", "bound-bytes=64MiB", "retain=1500ms", "bound=7", "backoff-min=250", "dead-letter=7")
+	table := s.must(t, "get", "q")
+	for _, want := range []string{
+		"lease               1h\n", "bound-bytes         64MiB\n", "retain              1.5s\n", "bound               7\n",
+		"backoff-min         250ms\n", "backoff-max         10m\n", "dead-letter         7\n", "enum.class          low,high\n", "enum.node           a\n",
+	} {
+		field(t, table, want)
+	}
+	object := s.must(t, "get", "q", "--json")
+	for _, want := range []string{`"lease":3600000,`, `"bound_bytes":67108864,`, `"dead_letter":"7"`, `"full":"reject"`, `"enum":{"class":["low","high"],"node":["a"]}}`} {
+		field(t, object, want)
+	}
+	s.must(t, "set", "q", "enum.class=", "full=drop")
+	if got := columns("\n"+s.must(t, "get", "q"), 0); slices.Contains(got, "enum.class") || !slices.Contains(got, "enum.node") {
+		t.Errorf("settings are %q, want enum.node and not enum.class", got)
+	}
+	oneErrorLine(t, s.run(t, "get", "none"), exitNothing, "no queue has this name")
+	oneErrorLine(t, s.run(t, "set", "q", "colour=red"), exitFailed, `unknown setting "colour": expected one of`)
+}
+
+func TestPrintedSettingsCanBeSet(t *testing.T) {
+	for _, c := range []struct{ name, text, value string }{
+		{"lease", "0s", "0"}, {"lease", "1ms", "1"}, {"lease", "1h", "3600000"}, {"lease", "1h30m", "5400000"}, {"lease", "1m30s", "90000"},
+		{"lease", "10h0m1s", "36001000"}, {"bound-bytes", "1025B", "1025"}, {"bound-bytes", "0B", "0"}, {"bound", "5", "5"}, {"full", "drop", "drop"},
+	} {
+		value, err := parseSetting(c.name, c.text)
+		if text := settingText(c.name, c.value); err != nil || value != c.value || text != c.text {
+			t.Errorf("%s=%s is %s to the server (%v), and %s is printed %s; want %s", c.name, c.text, value, err, c.value, text, c.value)
+		}
+	}
+}
