@@ -156,3 +156,15 @@ func TestSizesAreWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestTheReadmeListsTheCommandsOfTheWorkQueue(t *testing.T) {
+	readme := string(readFile(t, "../../README.md"))
+	_, table, _ := strings.Cut(readme, "The same from the shell:")
+	table, _, _ = strings.Cut(table, "They print tables")
+	for _, name := range allCommands() {
+		help := command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout
+		if ofWorkQueue := name != "serve" && strings.Contains(help, "--redis-password="); ofWorkQueue != strings.Contains(table, "`"+name+"`") {
+			t.Errorf("command %s: it is one of the work queue: %v, and the README differs", name, ofWorkQueue)
+		}
+	}
+}

@@ -36,7 +36,8 @@ Examples:
 
     holdfast serve --data ./holdfast-data
     holdfast push jobs hello --priority 1
-    holdfast pop jobs`
+    holdfast pop jobs
+    holdfast queues`
 
 // commands is the command line: one field for each command.
 type commands struct {
