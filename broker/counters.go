@@ -35,6 +35,10 @@ func (b *Broker) saveCounters() (more bool) {
 			return true
 		}
 		q := b.counted[0]
+		room := Room{Records: 1, Bytes: len(q.name) + settingsBytes(q)}
+		if !b.open.empty() && !b.open.fits(b.limits, room) {
+			return false
+		}
 		b.counted = b.counted[1:]
 		q.counted = false
 		if b.queues.has(q) && q.defined && !q.dropped {
