@@ -171,3 +171,49 @@ func TestPacketsThatDoNotFitStayQueuedAndTheStreamStaysInStep(t *testing.T) {
 		}
 	}
 }
+
+// gatedBatch holds the queue paused with a packet, the queue closed, and the queue mine, of one
+// client.
+func gatedBatch() *storage.Batch {
+	b := new(storage.Batch)
+	b.PutQueue(storage.Queue{ID: 1, Name: []byte("paused"), New: true, Settings: &storage.Settings{PauseOut: true}})
+	b.PutQueue(storage.Queue{ID: 2, Name: []byte("closed"), New: true, Settings: &storage.Settings{Closed: true}})
+	b.PutQueue(storage.Queue{ID: 3, Name: []byte("mine"), New: true, Settings: &storage.Settings{ExclusiveProducer: true, ExclusiveConsumer: true}})
+	b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1}, &storage.Packet{Key: []byte("k"), Payload: []byte("x")})
+	b.SetMarks(storage.Marks{NextSeq: 100, NextQueue: 4})
+	return b
+}
+
+func TestAQueueThatIsPausedClosedOrAnothersRefusesAsTheDocumentSays(t *testing.T) {
+	addr, log := serve(t, gatedBatch())
+	first := dial(t, addr)
+	owner := pinpriq.NewClient(first)
+	if err := owner.Push("mine", []byte("m"), pinpriq.PushOptions{Priority: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for queue, want := range map[string]int{"paused": 0, "closed": 0, "mine": 1} {
+		if got, err := owner.Pop(t.Context(), queue); err != nil || len(got) != want {
+			t.Errorf("a pop of %s gave %d packets (%v), want %d", queue, len(got), err, want)
+		}
+	}
+	for request, why := range map[*pinpriq.Request]string{
+		{Op: pinpriq.OpPush, Queue: []byte("closed"), Priority: 1}: "queue is closed",
+		{Op: pinpriq.OpPush, Queue: []byte("mine"), Priority: 1}:   "is its only producer",
+		{Op: pinpriq.OpPop, Queue: []byte("mine")}:                 "is its only consumer",
+		{Op: pinpriq.OpSubscribe, Queue: []byte("mine")}:           "is its only consumer",
+	} {
+		conn := dial(t, addr)
+		before := log.count(why)
+		if _, err := conn.Write(frames(t, *request)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil {
+			t.Errorf("%+v is answered, want the end of the connection", *request)
+		}
+		for log.count(why) == before {
+		}
+		if !log.has(first.LocalAddr().String()) && strings.Contains(why, "only") {
+			t.Errorf("the log does not name the client that has the queue")
+		}
+	}
+}
