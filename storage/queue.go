@@ -52,8 +52,7 @@ const (
 	fieldBound             = 11
 	fieldBoundBytes        = 12
 	fieldFull              = 13
-	fieldExclusiveProducer = 14 // this and the next four in the order of Settings.switches
-	fieldClosed            = 18
+	fieldExclusiveProducer = 14 // this and the next four: Settings.switches, in their order
 	fieldOrders            = 19 // map from tag to array of values
 
 	fieldDroppedCount = 20
