@@ -58,7 +58,7 @@ func TestWhatAHandlerReturnsDecides(t *testing.T) {
 		{"soon", func() error { return fmt.Errorf("mail: %w", client.RetryIn(0, failure)) }, client.StateReady, "mail: no such address"},
 		{"never", func() error { return client.Dead(failure) }, client.StateDead, "no such address"},
 		{"panic", func() error { explode(); return nil }, client.StateDelayed, "panic: boom"},
-		{"long", func() error { return errors.New(strings.Repeat("ä", 5000)) }, client.StateDelayed, "ä"},
+		{"long", func() error { return errors.New("x" + strings.Repeat("ä", 5000)) }, client.StateDelayed, "x" + strings.Repeat("ä", 2047)},
 	}
 	ok(t, c.Set(ctx, "q", "backoff-min", "600000"))
 	ids := make(map[string]string)
@@ -255,23 +255,26 @@ func TestManyWorkersHandleEachPacketOnce(t *testing.T) {
 	for range packets / 100 {
 		must(c.PushBatch(ctx, "q", make([][]byte, 100)))(t)
 	}
-	var handled, working, most atomic.Int64
-	all := make(chan struct{})
+	var handled atomic.Int64
+	begun, all, open := make(chan struct{}, packets), make(chan struct{}), make(chan struct{})
 	ended := consume(ctx, c, "q", func(context.Context, *client.Packet) error {
-		defer working.Add(-1)
-		most.Store(max(most.Load(), working.Add(1)))
+		begun <- struct{}{}
+		<-open
 		if handled.Add(1) == packets {
 			close(all)
 		}
 		return nil
 	}, client.Concurrency(workers))
+	for range workers {
+		receive(t, begun)
+	}
+	want(t, "claimed", must(c.Stats(ctx, "q"))(t).Claimed, workers)
+	close(open)
 	receive(t, all)
 	drain(t, c)
 	ok(t, receive(t, ended))
-	stats := must(c.Queues(ctx, ""))(t)
-	if len(stats) != 0 || handled.Load() != packets || most.Load() > workers {
-		t.Errorf("%d packets were handled, %d at a time; left are the queues %v", handled.Load(), most.Load(), stats)
-	}
+	want(t, "handled", handled.Load(), packets)
+	want(t, "queues that are left", len(must(c.Queues(ctx, ""))(t)), 0)
 }
 
 func TestConsumeRefusesWhatItCannotDo(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -111,7 +112,12 @@ func (p *Packet) Progress(ctx context.Context, percent int, text string) error {
 // maxReason is the most bytes of a reason.
 const maxReason = 4096
 
-func cut(text string) string { return text[:min(len(text), maxReason)] }
+func cut(text string) string {
+	if len(text) <= maxReason {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxReason], "") // half a letter at the end
+}
 
 // packets reads an array of packets.
 func (c *Client) packets(v any) ([]*Packet, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// limit bounds every wait: far longer than any should take.
-const limit = 30 * time.Second
+// limit bounds every wait: far longer than any should take, and shorter than a turn of waiting.
+const limit = 20 * time.Second
 
 // serve starts a server in this process. It returns its address, and what ends it.
 func serve(config daemon.Config) (addr string, stop func() error, err error) {
