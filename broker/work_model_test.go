@@ -39,6 +39,7 @@ type task struct {
 	seq      int64
 	key      *string
 	unique   string
+	tags     []broker.PacketTag
 	expiry   int64
 	until    int64    // not-before or lease end, as the store has it: on the wall clock
 	leaseEnd int64    // on the steady clock
@@ -242,7 +243,7 @@ func (m *workModel) advance() {
 
 // selected returns what a selection takes from a queue.
 func (m *workModel) selected(queue string, s broker.Selection) []*task {
-	line := m.in(queue, selectable)
+	line := m.matching(queue, s.Filter, m.in(queue, selectable))
 	if s.End == broker.Newest {
 		slices.SortFunc(line, func(a, b *task) int {
 			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.seq, a.seq))
@@ -266,6 +267,7 @@ func (m *workModel) selected(queue string, s broker.Selection) []*task {
 
 func drawSelection(t *rapid.T) broker.Selection {
 	s := broker.Selection{End: rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end"), Detail: true}
+	s.Filter = drawFilter(t)
 	if s.Group = rapid.Bool().Draw(t, "group"); !s.Group {
 		s.Count = rapid.IntRange(0, 3).Draw(t, "count")
 	}
@@ -360,6 +362,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 		Queue: []byte(queue), Priority: rapid.Uint32Range(0, 3).Draw(t, "priority"), Payload: []byte(m.payload(t)),
 		Delay: max(0, rapid.Int64Range(-20, 20).Draw(t, "delay")),
 		TTL:   time.Duration(max(0, rapid.IntRange(-40, 40).Draw(t, "ttl"))) * time.Millisecond,
+		Tags:  drawTags(t),
 	}
 	if n := rapid.IntRange(0, 4).Draw(t, "key"); n > 0 {
 		r.Key = []byte(string("_kkl"[n-1]))
@@ -386,6 +389,7 @@ func (m *workModel) push(t *rapid.T, queue string) {
 	}
 	k := m.add(queue, broker.Newest, r.Priority, string(r.Payload))
 	m.same("id", id, k.ID)
+	k.tags = r.Tags
 	if r.Window > 0 {
 		m.windows[windowName(queue, string(r.Unique))] = window{id, m.now.Load() + r.Window}
 	} else {
@@ -681,7 +685,7 @@ func (m *workModel) update(t *rapid.T, queue string) {
 	case 1:
 		m.check(err)
 		if k := group[0]; k.Priority != priority {
-			if k.Priority, k.seq = priority, m.next; !k.tried && k.payload == "" && k.expiry == 0 && k.unique == "" { // it is put anew
+			if k.Priority, k.seq = priority, m.next; !k.tried && k.payload == "" && k.expiry == 0 && k.unique == "" && k.tags == nil { // it is put anew
 				k.until = m.shown(k).NotBefore
 			}
 			m.next++
@@ -702,6 +706,7 @@ func (m *workModel) set(t *rapid.T, queue string) {
 	s.BackoffMax = rapid.Int64Range(s.BackoffMin, 9).Draw(t, "most backoff")
 	m.drawBound(t, queue, &s)
 	m.drawGates(t, queue, &s)
+	drawOrder(t, &s)
 	var want error
 	if string(s.DeadLetter) == queue {
 		want = broker.ErrOwnDeadLetter
@@ -802,7 +807,8 @@ func (m *workModel) bulk(t *rapid.T, op, queue string) {
 		fits = func(k *task) bool { return k.State != broker.Claimed }
 		change = func(k *task) error { return m.moveTo(k, string(to)) }
 	}
-	list, want := m.bulkOf(queue, states, fits), error(nil)
+	b.Filter = drawFilter(t)
+	list, want := m.matching(queue, b.Filter, m.bulkOf(queue, states, fits)), error(nil)
 	stay := func(k *task) bool {
 		return op == "redrive" && to == nil && k.origin != nil && m.lasting[k.origin.name] != k.origin
 	}
@@ -910,7 +916,8 @@ var workStates = []broker.State{broker.Ready, broker.Delayed, broker.Claimed, br
 func (m *workModel) compareQueue(queue string) {
 	name := []byte(queue)
 	for _, state := range workStates {
-		m.compareList(queue, state)
+		m.compareList(queue, state, nil)
+		m.compareList(queue, state, &broker.Filter{Terms: []broker.Term{{Tag: "class", Op: broker.LessOrEqual, Value: "low"}}})
 	}
 	m.check(m.tx.Peek(m.c, name, 3, 1))
 	m.reply(m.selected(queue, broker.Selection{End: broker.Oldest, Count: 3}))
@@ -934,16 +941,18 @@ func (m *workModel) compareQueue(queue string) {
 }
 
 // compareList compares the pages of a list.
-func (m *workModel) compareList(queue string, state broker.State) {
-	tasks, p := m.in(queue, inState(state)), broker.Page{State: state, Count: 2}
-	for more := true; more; more = len(tasks) > 0 {
+func (m *workModel) compareList(queue string, state broker.State, f *broker.Filter) {
+	tasks, p := m.matching(queue, f, m.in(queue, inState(state))), broker.Page{State: state, Count: 2, Filter: f}
+	for more := true; more; {
 		end, err := m.tx.ListEnd([]byte(queue), p)
 		m.check(err)
 		m.same(fmt.Sprintf("%v packets of a page of %s", state, queue), end.Packets, min(len(tasks), p.Count))
 		m.check(m.tx.List(m.c, []byte(queue), p, 1))
 		m.reply(tasks[:end.Packets])
-		tasks, p.After = tasks[end.Packets:], end.Last
-		m.same("more pages", end.More, len(tasks) > 0)
+		tasks, p.After, more = tasks[end.Packets:], end.Last, end.More
+		if more != (len(tasks) > 0) && f == nil || !more && len(tasks) > 0 {
+			m.t.Fatalf("after a page there are more: %v, want %d", more, len(tasks))
+		}
 	}
 }
 
@@ -1043,11 +1052,12 @@ func (m *workModel) crash(t *rapid.T) {
 
 // sameStore holds what the store has against the model.
 func (m *workModel) sameStore() {
-	stored, ids := map[uint64]bool{}, map[uint64]string{}
+	stored, ids, tags := map[uint64]bool{}, map[uint64]string{}, map[uint64][]broker.PacketTag{}
 	for id, record := range m.store.packets {
 		var p storage.Packet
 		m.check(storage.DecodeRecord(record, &p))
-		stored[cmp.Or(p.Identity, id.Seq)], ids[cmp.Or(p.Identity, id.Seq)] = true, string(p.Unique)
+		identity := cmp.Or(p.Identity, id.Seq)
+		stored[identity], ids[identity], tags[identity] = true, string(p.Unique), p.Tags
 	}
 	for _, k := range m.tasks {
 		identity := uint64(k.ID) + 1<<63
@@ -1056,6 +1066,7 @@ func (m *workModel) sameStore() {
 			m.t.Fatalf("packet %d is stored: %v, its delivery state: %v, want %v", k.ID, stored[identity], tried, k.tried)
 		}
 		m.same("stored id", ids[identity], k.unique)
+		m.same("stored tags", tags[identity], k.tags)
 		if tried && int(d.Attempts) != k.Attempts {
 			m.t.Fatalf("packet %d has %d attempts in the store, want %d", k.ID, d.Attempts, k.Attempts)
 		}
