@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // A queue with a bound never holds more packets or bytes than that, but for what was there before
@@ -38,7 +37,7 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 		return fmt.Errorf("%w: %d pushes wait for room in it", ErrFull, q.line.Len())
 	case b.fits(q, l):
 		return nil
-	case s.Full == storage.FullDrop:
+	case s.Full == FullDrop:
 		return tx.dropFor(q, l)
 	}
 	packets, bytes := b.ix.Counts(q.ix).Unfinished()
@@ -96,15 +95,25 @@ func (b *Broker) worse(q *queue, l load) (worst []index.Packet, ok bool) {
 	return worst, ok
 }
 
-// PushRoom is what it brings, besides the packets, that so many of a priority are pushed to a queue
-// that drops worse ones for them. bytes are those of their keys and payloads.
-func (tx *Tx) PushRoom(name []byte, packets, bytes int, priority uint32) Room {
+// Drops says that a queue drops worse packets for better ones when it is full.
+func (tx *Tx) Drops(name []byte) bool {
+	t := &tx.b.queues
+	if len(t.lasting) == 0 { // no queue has settings
+		return false
+	}
+	q := t.find(name)
+	return q != nil && settingsOf(q).Full == FullDrop
+}
+
+// PushRoom is what a push of payloads brings besides its packets and their queue: the deletes of
+// worse ones.
+func (tx *Tx) PushRoom(r PushRequest, payloads [][]byte) Room {
 	b := tx.b
-	if len(b.queues.lasting) == 0 {
+	if !tx.Drops(r.Queue) {
 		return Room{}
 	}
-	q, l := b.queues.find(name), load{packets, int64(bytes), priority}
-	if q == nil || settingsOf(q).Full != storage.FullDrop || b.fits(q, l) {
+	q, l := b.queues.find(r.Queue), r.load(payloads)
+	if b.fits(q, l) {
 		return Room{}
 	}
 	worst, ok := b.worse(q, l)

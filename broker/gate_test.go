@@ -355,7 +355,8 @@ func (h *harness) waitPush(queue string) (*pusher, *inbox) {
 	w := &pusher{blocked: blocked{c: h.b.Attach(r, broker.Selection{})}}
 	h.do(func(tx *broker.Tx) error {
 		room := broker.Room{Records: 2, Bytes: 100}
-		return tx.WaitPush(w.c, w, broker.PushWait{Queue: []byte(queue), Packets: 1, Bytes: 4, Room: room})
+		push := broker.PushRequest{Queue: []byte(queue)}
+		return tx.WaitPush(w.c, w, broker.PushWait{Push: push, Payloads: [][]byte{[]byte("late")}, Room: room})
 	})
 	return w, r
 }

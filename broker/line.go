@@ -9,11 +9,10 @@ import "container/list"
 
 // PushWait is a push that waits.
 type PushWait struct {
-	Queue   []byte
-	Packets int
-	Bytes   int   // of keys and payloads
-	Room    Room  // what Waiter.Ready brings to the open batch
-	Until   int64 // deadline in Unix milliseconds; 0: none
+	Push     PushRequest
+	Payloads [][]byte
+	Room     Room  // what Waiter.Ready brings to the open batch
+	Until    int64 // deadline in Unix milliseconds; 0: none
 }
 
 // WaitPush makes c wait, once, until a push has its turn. Its waiter is called Ready then, and
@@ -25,11 +24,11 @@ func (tx *Tx) WaitPush(c *Consumer, w Waiter, p PushWait) error {
 	if c.waiter != nil || c.queues > 0 {
 		return ErrWaiting
 	}
-	q, err := tx.b.makeQueue(p.Queue)
+	q, err := tx.b.makeQueue(p.Push.Queue)
 	if err != nil {
 		return err
 	}
-	c.comes = load{packets: p.Packets, bytes: int64(p.Bytes)}
+	c.comes = p.Push.load(p.Payloads)
 	q.lineUp(c)
 	tx.b.wait(c, w, p.Room, p.Until)
 	return nil

@@ -48,7 +48,7 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	if err := tx.pushable(); err != nil {
 		return err
 	}
-	if q, err = tx.push(r.Queue, to, &Packet{Key: r.Key, EnqueuedAt: tx.now}); err != nil {
+	if q, err = tx.push(&PushRequest{Queue: r.Queue, Priority: to, Key: r.Key}, [][]byte{nil}); err != nil {
 		return err
 	}
 	b.deliverQueue(q)

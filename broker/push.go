@@ -43,7 +43,8 @@ func (tx *Tx) CheckSize(r PushRequest) error {
 	return nil
 }
 
-// Push adds a packet at the newest end of its priority. It is on disk when the reply of any later
+// Push adds a packet at the newest end of its priority. It brings what PushRoom says, a record of
+// the packet and one of its queue. It is on disk when the reply of any later
 // call is handed out, whoever made that. The request's bytes are copied. It returns the packet's
 // id. A unique push adds none where a packet has its id already, and returns that one's.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
@@ -63,18 +64,8 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 	if err := tx.pushable(); err != nil {
 		return 0, err
 	}
-	p := Packet{Key: r.Key, Payload: r.Payload, EnqueuedAt: tx.now, Tags: r.Tags, Producer: r.Producer}
-	if r.TTL > 0 {
-		p.Expiry = tx.now + max(1, r.TTL.Milliseconds())
-	}
-	if r.Delay > 0 {
-		p.NotBefore = tx.now + r.Delay
-	}
-	if r.Window == 0 {
-		p.Unique = r.Unique
-	}
 	id := idOf(tx.b.marks.NextSeq)
-	q, err := tx.push(r.Queue, r.Priority, &p)
+	q, err := tx.push(&r, [][]byte{r.Payload})
 	if err != nil {
 		return 0, err
 	}
@@ -83,6 +74,31 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 	}
 	tx.b.deliverQueue(q)
 	return id, nil
+}
+
+// PushAll pushes packets that differ in their payloads only: all of them, or none. It returns the
+// id of the first; the others have those that follow it. The pushes are not unique.
+func (tx *Tx) PushAll(r PushRequest, payloads [][]byte) (first ID, err error) {
+	room := Room{Records: 2 * len(payloads)}
+	for _, r.Payload = range payloads {
+		if err := tx.CheckSize(r); err != nil {
+			return 0, err
+		}
+		room.Bytes += r.size()
+	}
+	if err := tx.begin(room); err != nil {
+		return 0, err
+	}
+	if err := tx.pushable(); err != nil {
+		return 0, err
+	}
+	first = idOf(tx.b.marks.NextSeq)
+	q, err := tx.push(&r, payloads)
+	if err != nil {
+		return 0, err
+	}
+	tx.b.deliverQueue(q)
+	return first, nil
 }
 
 // CanStore returns the error that a push or a write would get because of the disk's free space. It
@@ -100,26 +116,57 @@ func (tx *Tx) pushable() error {
 	return nil
 }
 
-// push adds p to the queue, which is made if it is not known. The caller delivers from that.
-func (tx *Tx) push(name []byte, priority uint32, p *Packet) (q *queue, err error) {
+// push adds the packets of a push to its queue, which is made if it is not known. The caller
+// delivers from that.
+func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
 	b := tx.b
-	if q, err = b.makeQueue(name); err != nil {
+	if q, err = b.makeQueue(r.Queue); err != nil {
 		return nil, err
 	}
-	if err := b.checkTags(q, p.Tags); err != nil {
+	if err := b.checkTags(q, r.Tags); err != nil {
 		b.markEmpty(q)
 		return nil, err
 	}
-	if err := tx.admit(q, load{1, int64(len(p.Key) + len(p.Payload)), priority}); err != nil {
+	if err := tx.admit(q, r.load(payloads)); err != nil {
 		b.markEmpty(q)
 		return nil, err
 	}
 	b.define(q)
-	if err := b.insert(q, priority, Newest, p, tx.now); err != nil {
-		b.markEmpty(q)
-		return nil, err
+	p := tx.packet(r)
+	for _, p.Payload = range payloads {
+		if err := b.insert(q, r.Priority, Newest, &p, tx.now); err != nil {
+			b.markEmpty(q)
+			return nil, err
+		}
 	}
 	return q, nil
+}
+
+// load is what comes with a push of some payloads.
+func (r *PushRequest) load(payloads [][]byte) load {
+	l := load{packets: len(payloads), priority: r.Priority}
+	for _, payload := range payloads {
+		l.bytes += int64(len(r.Key) + len(payload))
+	}
+	if r.Block {
+		l.priority = 0
+	}
+	return l
+}
+
+// packet is the packet of a push, but for its payload.
+func (tx *Tx) packet(r *PushRequest) Packet {
+	p := Packet{Key: r.Key, EnqueuedAt: tx.now, Tags: r.Tags, Producer: r.Producer}
+	if r.TTL > 0 {
+		p.Expiry = tx.now + max(1, r.TTL.Milliseconds())
+	}
+	if r.Delay > 0 {
+		p.NotBefore = tx.now + r.Delay
+	}
+	if r.Window == 0 {
+		p.Unique = r.Unique
+	}
+	return p
 }
 
 // insert puts p at an end of a priority: into the open batch, the cache and the index.

@@ -459,7 +459,7 @@ func (m *workModel) compareUniques(queue string) {
 func (m *workModel) values(t *rapid.T, queue string) {
 	end := rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end")
 	values := [][]byte{[]byte(m.payload(t)), []byte(m.payload(t))}
-	room := m.tx.PushRoom([]byte(queue), 2, len(values[0])+len(values[1]), broker.ListPriority)
+	room := m.tx.PushRoom(broker.PushRequest{Queue: []byte(queue), Priority: broker.ListPriority}, values)
 	want := m.admit(queue, 2, len(values[0])+len(values[1]), broker.ListPriority)
 	err := m.tx.Atomic(room.Plus(broker.Room{Records: 3, Bytes: 5000}), func() error {
 		_, err := m.tx.PushEnd([]byte(queue), end, values)

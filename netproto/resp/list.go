@@ -6,10 +6,10 @@ import (
 
 func listCommands() []command {
 	return []command{
-		{name: "lpush", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, run: pushTo(left)},
-		{name: "rpush", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, run: pushTo(right)},
-		{name: "lpushx", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, run: pushOnto(left)},
-		{name: "rpushx", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, run: pushOnto(right)},
+		{name: "lpush", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, room: pushRoom, run: pushTo(left)},
+		{name: "rpush", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, room: pushRoom, run: pushTo(right)},
+		{name: "lpushx", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, room: pushRoom, run: pushOnto(left)},
+		{name: "rpushx", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, room: pushRoom, run: pushOnto(right)},
 		{name: "lpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: popRoom, run: popFrom(left)},
 		{name: "rpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: popRoom, run: popFrom(right)},
 		{name: "lmpop", arity: -4, flags: flagWrite, room: lmpopRoom, run: lmpop},
@@ -81,6 +81,12 @@ func pushTo(end broker.End) handler {
 		}
 		return err
 	}
+}
+
+// pushRoom is the room of all that push to a list.
+func pushRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
+	r := broker.PushRequest{Queue: args[1], Priority: broker.ListPriority}
+	return roomOfArgs(args).Plus(tx.PushRoom(r, args[2:]))
 }
 
 // pushOnto is pushTo for a list that must exist.

@@ -22,8 +22,8 @@ var badInput = []struct{ request, reply string }{
 	{"QPUSH q x TTL 315360000001", `ERR TTL: expected a number from 0 to 315360000000, got "315360000001"`},
 	{"QPUSH q x DELAY -5", `ERR DELAY: expected a number from 0 to 315360000000, got "-5"`},
 	{"QPUSH q x DELAY soon", `ERR DELAY: expected a number from 0 to 315360000000, got "soon"`},
-	{"QPUSH q x COUNT 1", `ERR unknown option "COUNT": expected one of PRIO, TTL, DELAY, WINDOW, KEY, PRODUCER, UNIQUE, TAG`},
-	{"QPUSH q x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, WINDOW, KEY, PRODUCER, UNIQUE, TAG`},
+	{"QPUSH q x COUNT 1", `ERR unknown option "COUNT": expected one of PRIO, TTL, DELAY, BLOCK, WINDOW, KEY, PRODUCER, UNIQUE, TAG`},
+	{"QPUSH q x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, BLOCK, WINDOW, KEY, PRODUCER, UNIQUE, TAG`},
 	{"QPUSH q x TAG a", "ERR TAG: expected a name and a value behind it"},
 	{"QPUSH q x TAG a 1 TAG b 2 TAG a 3", `ERR TAG: expected each name once, got "a" twice`},
 	{"QPUSH q x TAG  1", "ERR TAG: expected a name that is not empty"},
@@ -37,12 +37,12 @@ var badInput = []struct{ request, reply string }{
 	{"QPUSH q x UNIQUE u WINDOW 0", `ERR WINDOW: expected a number from 1 to 315360000000, got "0"`},
 	{"QPUSH q x UNIQUE u WINDOW", "ERR WINDOW: expected a value behind it"},
 	{"QPUSH q x WINDOW 5", "ERR WINDOW: expected UNIQUE with it"},
-	{"QMPUSH q 1 x UNIQUE u", `ERR unknown option "UNIQUE": expected one of PRIO, TTL, DELAY, KEY, PRODUCER, TAG`},
+	{"QMPUSH q 1 x UNIQUE u", `ERR unknown option "UNIQUE": expected one of PRIO, TTL, DELAY, BLOCK, KEY, PRODUCER, TAG`},
 	{"QMPUSH q 0 x", `ERR n: expected a number from 1 to 1000, got "0"`},
 	{"QMPUSH q 1001 x", `ERR n: expected a number from 1 to 1000, got "1001"`},
 	{"QMPUSH q 9223372036854775808 x", `ERR n: expected a number from 1 to 1000, got "9223372036854775808"`},
 	{"QMPUSH q 2 x", "ERR n: expected 2 payloads behind it, got 1"},
-	{"QMPUSH q 1 x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, KEY, PRODUCER, TAG`},
+	{"QMPUSH q 1 x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, BLOCK, KEY, PRODUCER, TAG`},
 	{"QPOP q COUNT 0", `ERR COUNT: expected a number from 1 to 1000, got "0"`},
 	{"QPOP q COUNT 1001", `ERR COUNT: expected a number from 1 to 1000, got "1001"`},
 	{"QPOP q COUNT 9223372036854775808", `ERR COUNT: expected a number from 1 to 1000, got "9223372036854775808"`},
@@ -176,7 +176,7 @@ func TestOptionsMayComeInAnyOrderAndCase(t *testing.T) {
 		"PRIO 4294967295 KEY k TTL 0 DELAY 315360000000 TAG b 2 TAG a 1 PRODUCER p UNIQUE u WINDOW 7",
 		"producer p Window 7 unique u tag a 1 Delay 315360000000 TTL 0 tag b 2 key k pRIO 4294967295",
 	} {
-		r, err := pushArgs([]byte("q"), args(request), pushOptions)
+		r, err := pushArgs([]byte("q"), nil, args(request), pushOptions)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestOptionsMayComeInAnyOrderAndCase(t *testing.T) {
 			t.Errorf("%s: %s, want %s", request, got, want)
 		}
 	}
-	r, err := pushArgs([]byte("q"), nil, pushOptions)
+	r, err := pushArgs([]byte("q"), nil, nil, pushOptions)
 	if err != nil || r.Priority != 100 || r.Key != nil || r.Tags != nil {
 		t.Errorf("without options: %+v, %v", r, err)
 	}

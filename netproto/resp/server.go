@@ -21,7 +21,8 @@
 //	move.go           those that move one to another list
 //	search.go         those that look for a value
 //	blocking.go       those that wait
-//	work.go           commands of the work queue: the table, and those that push
+//	work.go           commands of the work queue: the table
+//	push.go           those that push
 //	option.go         their options
 //	filter.go         options that choose packets by their tags
 //	claim.go          those that take, and end claims
@@ -72,7 +73,7 @@ type Protocol struct {
 	sessions map[int64]*session // those that have sent something
 	args     [][]byte           // of the request that is carried out
 	receipts []broker.Receipt   // in it
-	held     int                // bytes of queued transactions and subscriptions of all sessions
+	held     int                // bytes of queued transactions, waiting pushes and subscriptions of all sessions
 	requests uint64             // carried out since the start
 	settings map[string]string  // what CONFIG SET has set
 	pubsub   pubsub
@@ -80,7 +81,7 @@ type Protocol struct {
 }
 
 // maxHeld bounds what all connections together make the server keep for them: transactions that
-// are queued, and names of channels.
+// are queued, pushes that wait, and names of channels.
 const maxHeld = 256 << 20
 
 // hold takes n bytes of maxHeld, or returns false.

@@ -26,6 +26,7 @@ type session struct {
 	channels   map[string]struct{} // subscribed to
 	patterns   map[string]struct{}
 	waiter     waiter       // of the request that waits
+	waitHeld   int          // bytes of the arguments that it keeps
 	sliced     *broker.Bulk // of the request that is carried out slice by slice
 
 	out   []byte // literal replies that were not handed over yet
@@ -308,8 +309,15 @@ func (s *session) Closed(tx *broker.Tx) {
 // endWait begins the reply to the request that waited, and returns that one's waiter.
 func (s *session) endWait() waiter {
 	w := s.waiter
+	s.freeHeld()
 	s.waiter, s.mark, s.start = nil, len(s.out), len(s.out)
 	return w
+}
+
+// freeHeld gives back what a request that waited has kept.
+func (s *session) freeHeld() {
+	s.protocol.held -= s.waitHeld
+	s.waitHeld = 0
 }
 
 // Close implements netproto.Closer.
@@ -331,6 +339,7 @@ func (s *session) end(tx *broker.Tx) {
 	}
 	s.ended = true
 	tx.StopWaiting(s.consumer) // so that it takes nothing more
+	s.freeHeld()
 	s.clear(tx)
 	delete(s.protocol.sessions, s.id)
 }

@@ -62,7 +62,7 @@ func (s *session) queue(c *command, args [][]byte) {
 		s.simple("QUEUED")
 		return
 	}
-	size := queuedOverhead + len(args)*argOverhead + bytesOf(args)
+	size := heldSize(args)
 	if m.held+size > maxQueued || !s.protocol.hold(size) {
 		m.dirty = true
 		s.error(fmt.Sprintf("ERR transaction too large: its commands may take %d bytes, and those of all connections %d", maxQueued, maxHeld))
@@ -72,6 +72,9 @@ func (s *session) queue(c *command, args [][]byte) {
 	m.commands = append(m.commands, queued{c, copyArgs(args)})
 	s.simple("QUEUED")
 }
+
+// heldSize is what a copy of the arguments of a request takes.
+func heldSize(args [][]byte) int { return queuedOverhead + len(args)*argOverhead + bytesOf(args) }
 
 func copyArgs(args [][]byte) [][]byte {
 	all := make([]byte, 0, bytesOf(args))

@@ -1,0 +1,221 @@
+package resp
+
+import (
+	"strings"
+	"testing"
+)
+
+// fullReply is the refusal of a push to a queue that holds so many packets, with their bytes.
+func fullReply(holds, bound string) string {
+	return "-FULL queue is full: it holds " + holds + ", its bound is " + bound + "\r\n"
+}
+
+const nullReply = "$-1\r\n"
+
+// waiting makes a push on a connection of its own, and returns when that waits beside some others.
+func (d *door) waiting(c *conn, others int, command string) *conn {
+	d.t.Helper()
+	blocked := d.dial()
+	blocked.send(request(strings.Split(command, " ")...))
+	c.awaitBlocked(others + 1)
+	return blocked
+}
+
+func TestAPushToAFullQueueIsRefused(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q bound 2 bound-bytes 5", "+OK\r\n")
+	c.ask("QPUSH q ab", bulkReply("0"))
+	c.ask("QMPUSH q 2 c d", fullReply("1 packets with 2 bytes", "2 packets and 5 bytes"))
+	c.ask("QPUSH q cdef", fullReply("1 packets with 2 bytes", "2 packets and 5 bytes"))
+	c.ask("LPUSH q c d e", "-ERR too large: 3 packets with 3 bytes came at once, the bound of the queue is 2 packets and 5 bytes\r\n")
+	c.ask("QPUSH q cdefgh BLOCK 0", "-ERR too large: 1 packets with 6 bytes came at once, the bound of the queue is 2 packets and 5 bytes\r\n")
+	c.ask("QPUSH q cde", bulkReply("1"))
+	c.ask("LPUSH other x", ":1\r\n")
+	for _, push := range []string{"QPUSH q x", "QMPUSH q 1 x", "LPUSH q x", "RPUSHX q x", "LINSERT q BEFORE ab x", "RPOPLPUSH other q", "BLMOVE other q LEFT LEFT 0"} {
+		if c.ask(push, fullReply("2 packets with 5 bytes", "2 packets and 5 bytes")); t.Failed() {
+			t.Fatal(push)
+		}
+	}
+	c.ask("LSET q 0 abcd", fullReply("2 packets with 5 bytes", "2 packets and 5 bytes"))
+	c.ask("LLEN other", ":1\r\n")
+	c.ask("RENAME other q", "+OK\r\n") // in place of the queue and its settings
+	c.ask("LPUSH q a b c d e f g", ":8\r\n")
+}
+
+func TestPushesWaitForRoomInTheOrderInWhichTheyCame(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q bound 3", "+OK\r\n")
+	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
+	first := d.waiting(c, 0, "QMPUSH q 2 d e BLOCK 0")
+	second := d.waiting(c, 1, "QPUSH q f BLOCK 60000")
+	c.ask("RPOP q", bulkReply("a"))
+	c.ask("QPUSH q x", "-FULL queue is full: 2 pushes wait for room in it\r\n")
+	c.ask("RPOP q", bulkReply("b"))
+	first.want(wire(`*2 | "3" | "4"`))
+	c.ask("RPOP q", bulkReply("c"))
+	second.want(bulkReply("5"))
+	c.ask("RPOP q 9", wire(`*3 | "d" | "e" | "f"`))
+	first.ask("QPUSH q last", bulkReply("6")) // and the connection goes on
+}
+
+func TestAPushThatWaitedGoesToAWaitingConsumerAtOnce(t *testing.T) {
+	d := newDoor(t, Config{})
+	c, consumer := d.dial(), d.dial()
+	c.ask("QSET q bound 1", "+OK\r\n")
+	c.ask("QPUSH q a", bulkReply("0"))
+	pushes := []*conn{d.waiting(c, 0, "QPUSH q b BLOCK 0"), d.waiting(c, 1, "QPUSH q c BLOCK 0")}
+	consumer.send(request("BRPOP", "q", "0") + request("BRPOP", "q", "0") + request("BRPOP", "q", "0") + request("BRPOP", "q", "0"))
+	for _, p := range []string{"a", "b", "c"} {
+		consumer.want("*2\r\n" + bulkReply("q") + bulkReply(p))
+	}
+	pushes[0].want(bulkReply("1"))
+	pushes[1].want(bulkReply("2"))
+	c.awaitBlocked(1)
+	c.ask("QPUSH q d BLOCK 0", bulkReply("3"))
+	consumer.want("*2\r\n" + bulkReply("q") + bulkReply("d"))
+}
+
+func TestEveryPushWaitsWhereAFullQueueBlocks(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q bound 1 full block", "+OK\r\n")
+	c.ask("QPUSH q a", bulkReply("0"))
+	push := d.waiting(c, 0, "QPUSH q b")
+	c.ask("LPUSH q c", "-FULL queue is full: 1 pushes wait for room in it\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("QPUSH q c", queuedReply)
+	c.ask("QPUSH q c BLOCK 0", queuedReply)
+	c.ask("RPOP q", queuedReply)
+	c.ask("EXEC", "*3\r\n"+strings.Repeat("-FULL queue is full: 1 pushes wait for room in it\r\n", 2)+bulkReply("a"))
+	push.want(bulkReply("1"))
+}
+
+// Each way ends the wait of two pushes.
+func TestAPushThatWaitsEndsAsABlockedPopDoes(t *testing.T) {
+	for name, end := range map[string]struct {
+		by          func(d *door, c *conn)
+		push, mpush string // what they reply; "": the connection ends
+	}{
+		"its time":      {func(d *door, c *conn) { d.now.Add(60_000); c.ask("PING", "+PONG\r\n") }, nullReply, nullArray},
+		"unblocked":     {func(_ *door, c *conn) { c.ask("CLIENT UNBLOCK 2", ":1\r\n"); c.ask("CLIENT UNBLOCK 3", ":1\r\n") }, nullReply, nullArray},
+		"killed":        {func(_ *door, c *conn) { c.ask("CLIENT KILL TYPE normal SKIPME yes", ":2\r\n") }, "", ""},
+		"more room":     {func(_ *door, c *conn) { c.ask("QSET q bound 5", "+OK\r\n") }, bulkReply("2"), wire(`*2 | "3" | "4"`)},
+		"no bound":      {func(_ *door, c *conn) { c.ask("DEL q", ":1\r\n") }, bulkReply("2"), wire(`*2 | "3" | "4"`)},
+		"everything":    {func(_ *door, c *conn) { c.ask("FLUSHALL", "+OK\r\n") }, bulkReply("2"), wire(`*2 | "3" | "4"`)},
+		"another queue": {func(_ *door, c *conn) { c.ask("RENAME q other", "+OK\r\n") }, bulkReply("2"), wire(`*2 | "3" | "4"`)},
+		"closed":        {func(_ *door, c *conn) { c.ask("QCLOSE q", ":1\r\n") }, closedReply, closedReply},
+		"a string":      {func(_ *door, c *conn) { c.ask("SET q v", "+OK\r\n") }, "", ""},
+		"less room": {
+			func(_ *door, c *conn) {
+				c.ask("QSET q bound 0 bound-bytes 1", "+OK\r\n")
+				c.ask("RPOP q 2", wire(`*2 | "a" | "z"`))
+			},
+			bulkReply("2"), "-ERR too large: 2 packets with 2 bytes came at once, the bound of the queue is 1 bytes\r\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoor(t, Config{})
+			c := d.dial()
+			c.ask("QSET q bound 2", "+OK\r\n")
+			c.ask("QMPUSH q 2 a z", wire(`*2 | "0" | "1"`))
+			push := d.waiting(c, 0, "QPUSH q b BLOCK 60000")
+			mpush := d.waiting(c, 1, "QMPUSH q 2 c d BLOCK 60000")
+			end.by(d, c)
+			if name == "a string" { // no queue, no bound
+				push.want("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
+				mpush.want("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
+			} else if end.push == "" {
+				push.wantEnd()
+				mpush.wantEnd()
+			} else {
+				push.want(end.push)
+				mpush.want(end.mpush)
+				push.ask("PING", "+PONG\r\n")
+			}
+			d.stop()
+			if d.protocol.held != 0 {
+				t.Errorf("%d bytes are held", d.protocol.held)
+			}
+		})
+	}
+}
+
+func TestAPushThatHungUpLeavesItsPlaceToTheNext(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q bound 2", "+OK\r\n")
+	c.ask("QPUSH q a", bulkReply("0"))
+	large := d.waiting(c, 0, "QMPUSH q 2 b c BLOCK 0")
+	small := d.waiting(c, 1, "QPUSH q d BLOCK 0")
+	_ = large.Close()
+	small.want(bulkReply("1"))
+	c.ask("LRANGE q 0 -1", wire(`*2 | "d" | "a"`))
+}
+
+func TestAPushThatWaitsIsHeldWithinALimit(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q bound 1", "+OK\r\n")
+	c.ask("QPUSH q a", bulkReply("0"))
+	d.stop()
+	d.start()
+	d.protocol.held = maxHeld
+	d.dial().ask("QPUSH q b BLOCK 0", "-ERR too much waits: pushes and transactions of all connections may take 268435456 bytes\r\n")
+	d.protocol.held = 0
+}
+
+func TestAPushWaitsWhileTheQueueIsPaused(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q pause-in yes bound 1", "+OK\r\n")
+	push := d.waiting(c, 0, "QPUSH q a BLOCK 0")
+	c.ask("QSET q bound 2", "+OK\r\n")
+	c.ask("QPUSH q x", pausedReply)
+	c.awaitBlocked(1)
+	c.ask("QSET q pause-in no", "+OK\r\n")
+	push.want(bulkReply("0"))
+}
+
+func TestAUniquePushThatWaitedFindsTheFirst(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q bound 1", "+OK\r\n")
+	c.ask("QPUSH q a", bulkReply("0"))
+	first := d.waiting(c, 0, "QPUSH q b UNIQUE u BLOCK 0")
+	second := d.waiting(c, 1, "QPUSH q c UNIQUE u BLOCK 0")
+	c.ask("QSET q bound 3", "+OK\r\n")
+	first.want(bulkReply("1"))
+	second.want(bulkReply("1"))
+	c.ask("QLEN q", ":2\r\n")
+}
+
+func TestAFullQueueThatDropsRepliesWithNullToWhatIsNoBetter(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q bound 2 full drop", "+OK\r\n")
+	c.ask("QMPUSH q 2 a b", wire(`*2 | "0" | "1"`))
+	c.ask("QPUSH q c", nullReply)
+	c.ask("QPUSH q c PRIO 0 KEY k", nullReply)
+	c.ask("QMPUSH q 2 c d PRIO 101", "*2\r\n"+nullReply+nullReply)
+	c.ask("QPUSH q c PRIO 99", bulkReply("2"))
+	c.ask("QMPUSH q 2 d e PRIO 99", "*2\r\n"+nullReply+nullReply) // one place would not do
+	c.ask("RPUSH q x y", "-FULL queue is full of packets that are no worse: its bound is 2 packets\r\n")
+	push := d.waiting(c, 0, "QPUSH q best PRIO 1 BLOCK 0") // nothing is dropped for it
+	c.ask("LRANGE q 0 -1", wire(`*2 | "c" | "a"`))
+	c.ask("LPOP q", bulkReply("c"))
+	push.want(bulkReply("3"))
+	c.ask("MULTI", "+OK\r\n")
+	c.ask("QPUSH q d PRIO 3", queuedReply)
+	c.ask("QPUSH q e PRIO 2", queuedReply)
+	c.ask("EXEC", "*2\r\n"+bulkReply("4")+bulkReply("5"))
+	c.ask("LRANGE q 0 -1", wire(`*2 | "best" | "e"`))
+	if got := c.pairs("QSTAT", "q")["dropped"]; got != "3" {
+		t.Errorf("%s packets were dropped", got)
+	}
+	c.ask("DEL q", ":1\r\n")
+	c.ask("QSET q bound 2 full drop", "+OK\r\n")
+	c.ask("QMPUSH q 2 a b PRIO 200", wire(`*2 | "6" | "7"`))
+	c.ask("RPUSH q x y", ":2\r\n")
+	c.ask("LRANGE q 0 -1", wire(`*2 | "x" | "y"`))
+}
