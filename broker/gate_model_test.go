@@ -1,6 +1,11 @@
 package broker_test
 
 import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -47,4 +52,150 @@ func (m *workModel) close(queue string) {
 func (m *workModel) compareGates(queue string) {
 	drained := m.settings(queue).Closed && len(m.in(queue, unfinished)) == 0
 	m.same("drained", m.tx.Drained([][]byte{[]byte(queue)}), drained)
+}
+
+// patient is a blocked pop of which the test knows how it ended.
+type patient struct {
+	c      *broker.Consumer
+	queues [][]byte
+	takes  broker.Selection
+	ends   []string
+}
+
+func (p *patient) Ready(tx *broker.Tx, queue []byte) {
+	if n, err := tx.Takeable(queue, p.takes); n == 0 || err != nil {
+		p.ends = append(p.ends, "woken for nothing")
+	}
+	_ = tx.Pop(p.c, queue, p.takes, 1)
+	p.ends = append(p.ends, "served")
+}
+
+func (p *patient) Expired(*broker.Tx) { p.ends = append(p.ends, "expired") }
+
+func (p *patient) Closed(tx *broker.Tx) {
+	if p.ends = append(p.ends, "told"); !tx.Drained(p.queues) {
+		p.ends = append(p.ends, "told too early")
+	}
+}
+
+func drawTag(t *rapid.T) string { return rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "tag") }
+
+// gateStep makes one call that may open or shut a gate, or bring or take a packet.
+func (w *work) gateStep(t *rapid.T, tx *broker.Tx, queue string, claimed *[]job) error {
+	name := []byte(queue)
+	switch rapid.SampledFrom([]string{"push", "push", "ack", "nack", "delete", "pause", "pause", "close", "drop", "trim", "move", "rename"}).Draw(t, "call") {
+	case "push":
+		r := broker.PushRequest{Queue: name, Priority: rapid.Uint32Range(0, 1).Draw(t, "priority"), Delay: max(0, rapid.Int64Range(-20, 20).Draw(t, "delay"))}
+		if value := drawTag(t); value != "" {
+			r.Tags = []broker.PacketTag{{Name: "tag", Value: value}}
+		}
+		if err := pushError(tx.Push(r)); err != nil && !errors.Is(err, broker.ErrQueueClosed) {
+			return err
+		}
+	case "ack":
+		if n := len(*claimed); n > 0 {
+			j := (*claimed)[n-1]
+			*claimed = (*claimed)[:n-1]
+			_, _ = tx.Ack([]byte(j.Queue), []broker.Receipt{{ID: j.ID, Token: j.Token}})
+		}
+	case "nack":
+		if n := len(*claimed); n > 0 {
+			j := (*claimed)[n-1]
+			*claimed = (*claimed)[:n-1]
+			_, _ = tx.Nack([]byte(j.Queue), broker.Receipt{ID: j.ID, Token: j.Token}, broker.Nack{Delay: rapid.Int64Range(-1, 20).Draw(t, "delay")})
+		}
+	case "delete":
+		_, err := broker.Purge(name, 0).Slice(tx)
+		return err
+	case "pause":
+		return tryChange(tx, queue, func(s *broker.Settings) { s.PauseOut = !s.PauseOut })
+	case "close":
+		_, err := tx.Close(name)
+		return err
+	case "drop":
+		_, err := tx.Delete(name)
+		return err
+	case "move":
+		if _, err := broker.Move(name, 0, 0, []byte("b")).Slice(tx); err != nil && !errors.Is(err, broker.ErrQueueClosed) {
+			return err
+		}
+	case "rename":
+		_, err := tx.Rename(name, []byte("b"))
+		return err
+	case "trim":
+		return tx.Atomic(tx.TrimRoom(name, 0, 0), func() error { return tx.Trim(name, 0, 0) })
+	}
+	return nil
+}
+
+func TestNobodyWaitsForWhatIsThereOrWillNeverCome(t *testing.T) {
+	names := rapid.SampledFrom([]string{"a", "b"})
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWork(t)
+		defer func() { _ = w.b.Close() }()
+		var waiting []*patient
+		var claimed []job
+		t.Repeat(map[string]func(*rapid.T){
+			"calls": func(t *rapid.T) {
+				w.do(func(tx *broker.Tx) error {
+					for range rapid.IntRange(1, 3).Draw(t, "n") {
+						if err := w.gateStep(t, tx, names.Draw(t, "queue"), &claimed); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			},
+			"claim": func(t *rapid.T) {
+				claimed = append(claimed, w.claim(names.Draw(t, "queue"), broker.ClaimRequest{Lease: 30})...)
+			},
+			"wait": func(t *rapid.T) {
+				p := &patient{c: w.b.Attach(&inbox{}, broker.Selection{})}
+				if value := drawTag(t); value != "" {
+					p.takes.Filter = filtered("tag eq " + value)
+				}
+				for _, q := range rapid.SampledFrom([]string{"a", "b", "ab"}).Draw(t, "queues") {
+					p.queues = append(p.queues, []byte(string(q)))
+				}
+				w.do(func(tx *broker.Tx) error {
+					for _, q := range p.queues {
+						if n, err := tx.Takeable(q, p.takes); n > 0 || err != nil {
+							return err
+						}
+					}
+					if drained := tx.Drained(p.queues); drained {
+						return nil
+					}
+					waiting = append(waiting, p)
+					return tx.Wait(p.c, p, broker.TakeWait{Queues: p.queues, Filter: p.takes.Filter})
+				})
+			},
+			"time passes": func(t *rapid.T) {
+				w.pass(time.Duration(rapid.IntRange(1, 30).Draw(t, "ms")) * time.Millisecond)
+			},
+			"": func(t *rapid.T) {
+				w.do(func(tx *broker.Tx) error { return tx.Begin() })
+				w.barrier()
+				waiting = slices.DeleteFunc(waiting, func(p *patient) bool {
+					if len(p.ends) > 1 || p.c.Waiting() == (len(p.ends) == 1) {
+						t.Fatalf("a wait for %q ended %q, and it waits: %v", p.queues, p.ends, p.c.Waiting())
+					}
+					return !p.c.Waiting()
+				})
+				w.do(func(tx *broker.Tx) error {
+					for _, p := range waiting {
+						for _, q := range p.queues {
+							if n, err := tx.Takeable(q, p.takes); n > 0 || err != nil {
+								t.Fatalf("somebody waits for %q, which has %d packets (%v)", q, n, err)
+							}
+						}
+						if tx.Drained(p.queues) {
+							t.Fatalf("somebody waits for %q, where nothing will come", p.queues)
+						}
+					}
+					return nil
+				})
+			},
+		})
+	})
 }
