@@ -37,7 +37,7 @@ func blocked(t testing.TB, c *client.Client) {
 
 func TestAWaitEndsWithItsContextAndLosesNothing(t *testing.T) {
 	c := newClient(t)
-	for range 20 {
+	for i := range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		type result struct {
 			packets []*client.Packet
@@ -49,6 +49,11 @@ func TestAWaitEndsWithItsContextAndLosesNothing(t *testing.T) {
 			popped <- result{packets, err}
 		}()
 		blocked(t, c)
+		if i == 0 { // nothing else ends the wait
+			cancel()
+			want(t, "the end", receive(t, popped).err, context.Canceled)
+			continue
+		}
 		go cancel()
 		must(c.Push(t.Context(), "q", nil))(t)
 		switch r := receive(t, popped); {
