@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
 )
 
@@ -159,4 +160,38 @@ func TestAnItemWithAPayloadMovesAndGoes(t *testing.T) {
 	c.ask("update 7 10", "OK")
 	c.ask("next", "7")
 	c.ask("next", "1")
+}
+
+func TestAQueueRefusesItemsByItsSettings(t *testing.T) {
+	b := newBoard(t)
+	c, other := b.dial(), b.dial()
+	set := func(change func(s *broker.Settings)) {
+		s := broker.DefaultSettings()
+		change(&s)
+		if err := b.broker.Do(func(tx *broker.Tx) error { return tx.SetSettings([]byte(b.queue), s) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(c *client, line, why string) {
+		t.Helper()
+		c.send(line + "\n")
+		if got := c.line(); !strings.HasPrefix(got, why) {
+			t.Errorf("%s gave %q, want %s", line, got, why)
+		}
+	}
+	set(func(s *broker.Settings) { s.Bound = 1 })
+	c.ask("update 1 5", "OK")
+	refused(c, "update 2 5", "SERVER_ERROR queue is full")
+	refused(c, "UPDATE 2 5", "-ERROR queue is full")
+	c.ask("update 1 7", "OK") // it is there already
+	set(func(s *broker.Settings) { s.PauseIn = true })
+	refused(c, "update 2 5", "SERVER_ERROR queue is paused")
+	set(func(s *broker.Settings) { s.ExclusiveProducer = true })
+	c.ask("update 2 5", "OK")
+	refused(other, "update 3 5", "SERVER_ERROR queue is in use")
+	set(func(s *broker.Settings) { s.Closed = true })
+	refused(c, "update 3 5", "SERVER_ERROR queue is closed")
+	c.ask("next", "1")
+	c.ask("next", "2")
+	c.ask("next", "-1")
 }

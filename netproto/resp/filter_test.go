@@ -62,6 +62,22 @@ func TestAValueThatOneOfTheQueuesDoesNotDeclareChangesNothing(t *testing.T) {
 	}
 }
 
+func TestAFilteredClaimWaitsForWhatMatches(t *testing.T) {
+	d := newDoor(t, Config{})
+	c, waits := d.dial(), d.dial()
+	waits.send(request("QCLAIM", "q", "CONSUMER", "w", "FILTER", "size", "gt", "9", "BLOCK", "0"))
+	c.awaitBlocked(1)
+	c.sizes("q", 9, 8)
+	waits.send(request("PING")) // it comes into the buffer where the filter stood
+	c.awaitBlocked(1)
+	c.ask("QPUSH q big TAG size 10", bulkReply("2"))
+	if got := waits.payloads(); got != "big" {
+		t.Errorf("the waiting claim gets %q", got)
+	}
+	waits.want("+PONG\r\n")
+	c.ask("LLEN q", ":2\r\n")
+}
+
 func TestAFilterChoosesWhatChangesInBulk(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QSET q max-attempts 1", "+OK\r\n")

@@ -142,6 +142,18 @@ func TestAQueueMovesWithoutTheIdsOfItsPackets(t *testing.T) {
 	c.ask("QMOVE other TO s", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
 }
 
+func TestAMoveToAQueueThatBecomesFullSaysHowFarItCame(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET other bound 2", "+OK\r\n")
+	c.fill("q", 0, 5)
+	const full = "-FULL queue is full: it holds 2 packets with 2 bytes, its bound is 2 packets"
+	c.ask("QMOVE q TO other", full+"; 2 packets were done before\r\n")
+	c.ask("QMOVE q TO other", full+"\r\n")
+	if got := c.shownBy("QPEEK q"); got != "x x x" {
+		t.Errorf("what is left is %q", got)
+	}
+}
+
 func TestADryRunOnlyCounts(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QSET q max-attempts 1", "+OK\r\n")
