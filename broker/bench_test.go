@@ -31,7 +31,18 @@ func benchBroker(b *testing.B) *broker.Broker {
 }
 
 // BenchmarkPushPop is the cost of a packet that goes in and out, 16 in a call, behind 1000 others.
-func BenchmarkPushPop(b *testing.B) {
+func BenchmarkPushPop(b *testing.B) { benchPushPop(b, nil) }
+
+// BenchmarkPushPopBound is BenchmarkPushPop where the queue has settings: full with each call if it
+// has a bound.
+func BenchmarkPushPopBound(b *testing.B) {
+	unbounded, bounded := broker.DefaultSettings(), broker.DefaultSettings()
+	bounded.Bound, bounded.BoundBytes = 1016, 1016*131
+	b.Run("unbounded", func(b *testing.B) { benchPushPop(b, &unbounded) })
+	b.Run("bounded", func(b *testing.B) { benchPushPop(b, &bounded) })
+}
+
+func benchPushPop(b *testing.B, s *broker.Settings) {
 	br := benchBroker(b)
 	defer br.Close()
 	c := br.Attach(discard{}, groups)
@@ -44,6 +55,11 @@ func BenchmarkPushPop(b *testing.B) {
 			}
 		}
 		return nil
+	}
+	if s != nil {
+		if err := call(br, func(tx *broker.Tx) error { return tx.SetSettings(r.Queue, *s) }); err != nil {
+			b.Fatal(err)
+		}
 	}
 	if err := call(br, func(tx *broker.Tx) error { return push(tx, 1000) }); err != nil {
 		b.Fatal(err)
@@ -63,6 +79,40 @@ func BenchmarkPushPop(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkPushToAFullQueue is a push that drops the worst packet of many, of which some have tags.
+func BenchmarkPushToAFullQueue(b *testing.B) {
+	for _, lanes := range []int{1, 100} {
+		b.Run(fmt.Sprint(lanes, " lanes"), func(b *testing.B) {
+			br := benchBroker(b)
+			defer br.Close()
+			s := broker.DefaultSettings()
+			s.Bound, s.Full = 100_000, broker.FullDrop
+			if err := call(br, func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) }); err != nil {
+				b.Fatal(err)
+			}
+			n := uint32(1 << 30)
+			push := func(tx *broker.Tx) error {
+				n--
+				r := broker.PushRequest{Queue: []byte("q"), Priority: n, Payload: []byte("payload")}
+				if lane := int(n) % lanes; lane > 0 {
+					r.Tags = []broker.PacketTag{{Name: "lane", Value: fmt.Sprint(lane)}}
+				}
+				return pushError(tx.Push(r))
+			}
+			for range s.Bound {
+				if err := call(br, push); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				if err := call(br, push); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
