@@ -93,6 +93,8 @@ func TestManyPacketsAreCountedThenChanged(t *testing.T) {
 	for i := range 3 {
 		s.must(t, "push", "q", fmt.Sprint(i), "--tag", fmt.Sprintf("n=%d", i))
 	}
+	s.must(t, "push", "claimed", "x")
+	s.must(t, "claim", "claimed")
 	one := s.must(t, "push", "q", "one", "--id")
 	for _, step := range []struct{ command, want string }{
 		{"move q other --filter n>=1 --dry-run", "2 packets would be moved\n"},
@@ -101,7 +103,8 @@ func TestManyPacketsAreCountedThenChanged(t *testing.T) {
 		{"purge other --state dead --yes", "0 packets deleted\n"},
 		{"purge other --filter n=1 --yes", "1 packet deleted\n"},
 		{"purge none", "0 packets deleted\n"},
-		{"harvest q --dry-run", "0 claims would be ended\n"},
+		{"harvest claimed --dry-run --older 1h", "0 claims would be ended\n"},
+		{"harvest claimed --dry-run", "1 claim would be ended\n"},
 	} {
 		if got := s.must(t, strings.Fields(step.command)...); got != step.want {
 			t.Errorf("%s printed %q, want %q", step.command, got, step.want)

@@ -57,10 +57,18 @@ func (c *claimCmd) Run(ctx context.Context, p *program) error {
 		case err != nil:
 			return err
 		case len(packets) == 0:
-			return fmt.Errorf("queue %.80q has %w to claim", c.Queues[0], errNothing)
+			return c.nothing()
 		}
 		return c.print(p.stdout, packets)
 	})
+}
+
+// nothing is the error that says so.
+func (c *claimCmd) nothing() error {
+	if len(c.Queues) == 1 {
+		return fmt.Errorf("queue %.80q has %w to claim", c.Queues[0], errNothing)
+	}
+	return fmt.Errorf("the %d queues have %w to claim", len(c.Queues), errNothing)
 }
 
 func (c *claimCmd) options() []client.Option {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // claimed is what the tests read of a claimed packet.
@@ -38,7 +39,11 @@ func TestAClaimIsAnswered(t *testing.T) {
 	if first.Queue != "jobs" || first.Payload != "x" || first.Consumer != "me" || first.Attempt != 1 || first.State != "claimed" {
 		t.Errorf("claimed %+v, want x of jobs by me, for the first time", first)
 	}
-	oneErrorLine(t, s.run(t, "claim", "jobs"), exitNothing, "nothing to claim")
+	if left := time.Until(time.UnixMilli(first.LeaseEnd)); left < 50*time.Minute {
+		t.Errorf("the lease ends in %v, want about an hour", left)
+	}
+	oneErrorLine(t, s.run(t, "claim", "jobs"), exitNothing, `queue "jobs" has nothing to claim`)
+	oneErrorLine(t, s.run(t, "claim", "none", "jobs"), exitNothing, "the 2 queues have nothing to claim")
 	if r := answer("extend", first, "2h"); r != (result{}) {
 		t.Errorf("extend: %+v, want silence", r)
 	}

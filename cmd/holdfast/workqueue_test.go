@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -83,10 +85,81 @@ func TestPushIntoAQueueThatIsFullOrClosedFails(t *testing.T) {
 	s.must(t, "set", "q", "bound=1")
 	s.must(t, "push", "q", "x")
 	oneErrorLine(t, s.run(t, "push", "q", "y"), exitFailed, "full")
+	oneErrorLine(t, s.run(t, "push", "q", "y", "--block", "1ms"), exitFailed, "full")
+	s.must(t, "set", "q", "full=drop")
+	oneErrorLine(t, s.run(t, "push", "q", "y", "--priority", "200"), exitFailed, "full of packets that are not worse")
 	s.must(t, "close", "q", "--yes")
 	oneErrorLine(t, s.run(t, "push", "q", "y"), exitFailed, "closed")
 	if got := s.must(t, "pop", "q"); got != "x\n" {
 		t.Errorf("pop printed %q, want what was in the queue", got)
 	}
 	oneErrorLine(t, s.run(t, "pop", "q"), exitFailed, "closed")
+}
+
+// running is a client command that runs in the background.
+type running struct {
+	interrupt context.CancelFunc
+	ended     chan result
+}
+
+// start runs a client command until it ends or is interrupted.
+func start(t *testing.T, s *testServer, args ...string) running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	r := running{cancel, make(chan result, 1)}
+	go func() { // ends with ctx or the server
+		r.ended <- command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.run(ctx, args...)
+	}()
+	return r
+}
+
+// blocked waits until a client waits for a packet.
+func blocked(t *testing.T, s *testServer) {
+	t.Helper()
+	for !strings.Contains(redisReplies(t, s, "INFO clients"), "blocked_clients:1\r\n") {
+		runtime.Gosched()
+	}
+}
+
+func TestAnInterruptedWaitTakesNothing(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for _, args := range [][]string{{"pop", "q", "--block", "0s"}, {"claim", "q", "--block", "1h"}} {
+		waits := start(t, s, args...)
+		blocked(t, s)
+		waits.interrupt()
+		oneErrorLine(t, <-waits.ended, exitFailed, "interrupted")
+		s.must(t, "push", "q", "x")
+		if got := s.must(t, "pop", "q"); got != "x\n" {
+			t.Errorf("after %q pop printed %q, want x", args, got)
+		}
+	}
+}
+
+func TestAPushWaitsForRoom(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "set", "q", "bound=1")
+	s.must(t, "push", "q", "first")
+	waits := start(t, s, "push", "q", "second", "--block", "0s")
+	blocked(t, s)
+	if got := s.must(t, "pop", "q"); got != "first\n" {
+		t.Errorf("pop printed %q, want the first", got)
+	}
+	if r := <-waits.ended; r != (result{}) {
+		t.Errorf("push: %+v, want silence", r)
+	}
+	if got := s.must(t, "pop", "q"); got != "second\n" {
+		t.Errorf("pop printed %q, want the second", got)
+	}
+}
+
+func TestAWaitEndsWithAPacketThatItSelects(t *testing.T) {
+	s := serve(t, t.TempDir())
+	waits := start(t, s, "pop", "q", "--block", "0s", "--filter", "class=high")
+	blocked(t, s)
+	s.must(t, "push", "q", "low", "--tag", "class=low")
+	s.must(t, "push", "q", "high", "--tag", "class=high")
+	if r := <-waits.ended; r != (result{stdout: "high\n"}) {
+		t.Errorf("%+v, want the packet that it selects", r)
+	}
 }
