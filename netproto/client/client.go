@@ -152,10 +152,9 @@ func (c *Client) unblock(id int64, answered <-chan struct{}) {
 	}
 }
 
-// waitFor sends a request with BLOCK, turn by turn, until the answer is not that a turn is over. It
-// returns that answer if the time is over, 0 being without end, or if the error came too soon: then
-// the server did not wait at all.
-func (c *Client) waitFor(ctx context.Context, d time.Duration, args []any, over func(err error) bool) (any, error) {
+// waitFor sends a request with BLOCK, turn by turn, until the answer is not the null that ends a
+// turn, or the time is over. A time of 0 has no end.
+func (c *Client) waitFor(ctx context.Context, d time.Duration, args []any) (any, error) {
 	begin := time.Now()
 	for {
 		rest := turn
@@ -165,10 +164,8 @@ func (c *Client) waitFor(ctx context.Context, d time.Duration, args []any, over 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		asked := time.Now()
 		v, err := c.wait(ctx, append(args[:len(args):len(args)], "BLOCK", milliseconds(rest)))
-		refused := !isNull(err) && time.Since(asked) < rest/2 && ctx.Err() == nil
-		if !over(err) || refused || d > 0 && time.Since(begin) >= d {
+		if !isNull(err) || d > 0 && time.Since(begin) >= d {
 			return v, err
 		}
 	}

@@ -122,6 +122,31 @@ func TestConsumeOutlivesAServerThatIsKilledAndHandlesEachPacketOnce(t *testing.T
 	}
 }
 
+func TestAHandlerIsToldThatTheServerIsAwayForTooLong(t *testing.T) {
+	dir := t.TempDir()
+	server := startVictim(t, dir, "127.0.0.1:0")
+	c, ctx := connect(t, server.addr), t.Context()
+	must(c.Push(ctx, "q", nil))(t)
+	begun, told, again := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
+		if p.Attempt > 1 {
+			close(again)
+			return nil
+		}
+		close(begun)
+		<-ctx.Done()
+		close(told)
+		return nil
+	}, client.Lease(time.Second))
+	receive(t, begun)
+	server.kill()
+	receive(t, told)
+	startVictim(t, dir, server.addr)
+	receive(t, again)
+	drain(t, c)
+	want(t, "left", len(must(c.Queues(ctx, ""))(t)), 0)
+}
+
 // A stub answers the connection's greeting and then hangs up at the first request.
 func TestAPushWhoseAnswerIsLostIsNotRepeated(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -10,8 +9,9 @@ import (
 // repeated: an error that is ErrUnknown says that the packet may be there. With Unique it is safe
 // to push again.
 //
-// In a queue that is full Push waits if it has a Block. One whose setting is "full block" needs it:
-// there the server does not answer before there is room.
+// In a queue that is full or paused Push waits if it has a Block, in order of arrival, and if no
+// room comes in time the error is ErrFull. Where the setting of a queue is "full block" give a
+// Block, too: every push waits there, and without one it ends as a lost connection.
 func (c *Client) Push(ctx context.Context, queue string, payload []byte, options ...Option) (id string, err error) {
 	v, err := c.push(ctx, options, "QPUSH", queue, payload)
 	return text(v), err
@@ -34,7 +34,7 @@ func (c *Client) PushBatch(ctx context.Context, queue string, payloads [][]byte,
 	}
 	for _, v := range list {
 		if v == nil {
-			return nil, errWorst
+			return nil, errDropped
 		}
 		ids = append(ids, text(v))
 	}
@@ -50,8 +50,11 @@ func (c *Client) PushValue(ctx context.Context, queue string, codec Codec, value
 	return c.Push(ctx, queue, payload, options...)
 }
 
-// errWorst: the queue drops what is worst, and that is the new packet.
-var errWorst = fmt.Errorf("%w of packets that are not worse", ErrFull)
+// What a null in place of an id means.
+var (
+	errDropped = fmt.Errorf("%w of packets that are not worse", ErrFull)
+	errNoRoom  = fmt.Errorf("%w, or paused, and no room came in time", ErrFull)
+)
 
 func (c *Client) push(ctx context.Context, options []Option, command ...any) (v any, err error) {
 	r, err := parse(options)
@@ -62,15 +65,14 @@ func (c *Client) push(ctx context.Context, options []Option, command ...any) (v 
 		return nil, fmt.Errorf("%w: Newest and Or are options of Pop and Claim", ErrInvalid)
 	}
 	args := append(command, r.args...)
-	if r.blocks {
-		v, err = c.waitFor(ctx, r.block, args, func(err error) bool {
-			return isNull(err) || errors.Is(err, ErrFull) || errors.Is(err, ErrPaused)
-		})
-	} else {
-		v, err = doOnce(ctx, c.rdb, args)
+	if !r.blocks {
+		if v, err = doOnce(ctx, c.rdb, args); isNull(err) {
+			err = errDropped
+		}
+		return v, err
 	}
-	if isNull(err) {
-		err = errWorst
+	if v, err = c.waitFor(ctx, r.block, args); isNull(err) {
+		err = errNoRoom
 	}
 	return v, err
 }

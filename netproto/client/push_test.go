@@ -1,6 +1,8 @@
 package client_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -19,4 +21,48 @@ func TestAUniquePushIsAnsweredWithTheFirstID(t *testing.T) {
 	ok(t, must(c.Claim(ctx, "q"))(t)[0].Ack(ctx))
 	want(t, "the id", must(c.Push(ctx, "q", nil, client.Unique("order 17"), client.Window(time.Hour)))(t), again)
 	want(t, "queued", must(c.Len(ctx, "q"))(t), 0)
+}
+
+func TestAPushWaitsForRoom(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	ok(t, c.Set(ctx, "q", "bound", "2"))
+	must(c.PushBatch(ctx, "q", make([][]byte, 2)))(t)
+	pushed := make(chan error, 1)
+	push := func(ctx context.Context, options ...client.Option) {
+		_, err := c.Push(ctx, "q", []byte("late"), options...)
+		pushed <- err
+	}
+	go push(ctx, client.Block(limit)) // ends with the pop
+	blocked(t, c)
+	must(c.Pop(ctx, "q"))(t)
+	ok(t, receive(t, pushed))
+	waiting, cancel := context.WithCancel(ctx)
+	go push(waiting, client.Block(0)) // ends with its context
+	blocked(t, c)
+	cancel()
+	want(t, "the end", receive(t, pushed), context.Canceled)
+	push(ctx, client.Block(time.Millisecond))
+	if err := receive(t, pushed); !errors.Is(err, client.ErrFull) {
+		t.Errorf("a push that waited in vain gives %v, want ErrFull", err)
+	}
+	if _, err := c.PushBatch(ctx, "q", make([][]byte, 3), client.Block(0)); !errors.Is(err, client.ErrTooLarge) {
+		t.Errorf("a push that can never fit gives %v, want ErrTooLarge", err)
+	}
+	want(t, "queued", must(c.Len(ctx, "q"))(t), 2)
+}
+
+func TestAQueueThatDropsRefusesTheWorst(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	ok(t, c.Set(ctx, "q", "bound", "1", "full", "drop"))
+	must(c.Push(ctx, "q", []byte("middle"), client.Priority(5)))(t)
+	for _, err := range []error{
+		second(c.Push(ctx, "q", nil, client.Priority(6))),
+		second(c.PushBatch(ctx, "q", make([][]byte, 1), client.Priority(6))),
+	} {
+		if !errors.Is(err, client.ErrFull) {
+			t.Errorf("a push of what is worse gives %v, want ErrFull", err)
+		}
+	}
+	must(c.Push(ctx, "q", []byte("best"), client.Priority(4)))(t)
+	want(t, "kept", string(must(c.Pop(ctx, "q"))(t)[0].Payload), "best")
 }

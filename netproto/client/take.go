@@ -38,7 +38,7 @@ func (c *Client) takeAs(ctx context.Context, command, queue string, r *request) 
 	args := append(append(append([]any{command, queue}, r.queues...), end), r.args...)
 	v, err := doOnce(ctx, c.rdb, args)
 	if list, ok := v.([]any); ok && len(list) == 0 && r.blocks {
-		v, err = c.waitFor(ctx, r.block, args, isNull)
+		v, err = c.waitFor(ctx, r.block, args)
 	}
 	switch {
 	case isNull(err):
