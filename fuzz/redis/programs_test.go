@@ -71,24 +71,28 @@ func typed(t *testing.T, addr, session string, args ...string) {
 	}
 }
 
-// The document of the work queue shows what redis-cli does.
-func TestTheFiltersOfTheDocumentTypedIntoRedisCLI(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../netproto/resp/ZKMQ.md")
-	if err != nil {
-		t.Fatal(err)
+// The documents of the work queue show what redis-cli does.
+func TestTheSessionsOfTheDocumentsTypedIntoRedisCLI(t *testing.T) {
+	for name, section := range map[string]string{"ZKMQ.md": "Filters", "PRESSURE.md": "A session"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile("../../netproto/resp/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, part, _ := strings.Cut(string(text), "\n## "+section+"\n")
+			part, _, _ = strings.Cut(part, "\n## ")
+			var session strings.Builder
+			for _, block := range strings.Split(part, "```console\n")[1:] {
+				block, _, _ = strings.Cut(block, "```")
+				session.WriteString(strings.ReplaceAll(block, "127.0.0.1:6379> ", "> "))
+			}
+			if session.Len() == 0 {
+				t.Fatal("the section shows no session")
+			}
+			typed(t, startHoldfast(t, daemon.Config{}), session.String(), "-3")
+		})
 	}
-	_, section, _ := strings.Cut(string(text), "\n## Filters\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	var session strings.Builder
-	for _, block := range strings.Split(section, "```console\n")[1:] {
-		block, _, _ = strings.Cut(block, "```")
-		session.WriteString(strings.ReplaceAll(block, "127.0.0.1:6379> ", "> "))
-	}
-	if session.Len() == 0 {
-		t.Fatal("the document has no example of filters")
-	}
-	typed(t, startHoldfast(t, daemon.Config{}), session.String(), "-3")
 }
 
 func TestTheRFQDocumentTypedIntoRedisCLI(t *testing.T) {
