@@ -18,8 +18,8 @@ var filterTexts = rapid.SampledFrom([]string{
 	"9223372036854775808", "-9223372036854775808", "-9223372036854775809", "00000000000000000000000000000000000007",
 })
 
-// matches says without regard to speed whether tags match a filter.
-func matches(f Filter, orders []storage.Order, tags []storage.Tag) bool {
+// Matches says without regard to speed whether tags match a filter.
+func Matches(f Filter, orders []storage.Order, tags []storage.Tag) bool {
 	met := 0
 	for _, term := range f.Terms {
 		for _, tag := range tags {
@@ -87,7 +87,7 @@ func TestAFilterMatchesWhatItsTermsSay(t *testing.T) {
 		for range 5 {
 			tags := drawTags(t)
 			text := string(storage.AppendTags(nil, tags))
-			if got, want := accepts(text), matches(f, s.Orders, tags); got != want {
+			if got, want := accepts(text), Matches(f, s.Orders, tags); got != want {
 				t.Fatalf("%+v with orders %q takes %q: %v, want %v", f, s.Orders, tags, got, want)
 			}
 		}
