@@ -146,3 +146,51 @@ func BenchmarkSetGet(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*16), "ns/pair")
 }
+
+// BenchmarkClaim is the cost of a packet that comes, is claimed and acknowledged, behind a million
+// others: without a filter, and with one that accepts no other.
+func BenchmarkClaim(b *testing.B) {
+	const others = 1_000_000
+	for _, lanes := range []int{10, broker.MaxLanes - 1} {
+		br := benchBroker(b)
+		defer br.Close()
+		c := br.Attach(discard{}, broker.Selection{})
+		tags := make([][]broker.PacketTag, lanes)
+		for i := range tags {
+			tags[i] = []broker.PacketTag{{Name: "tenant", Value: fmt.Sprint("tenant", i)}}
+		}
+		r := broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: bytes.Repeat([]byte("x"), 128)}
+		for i := range others {
+			r.Tags = tags[i%lanes]
+			if err := call(br, func(tx *broker.Tx) error { return pushError(tx.Push(r)) }); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for _, filter := range []string{"", "tenant eq wanted"} {
+			b.Run(fmt.Sprintf("lanes=%d/filter=%v", lanes, filter != ""), func(b *testing.B) {
+				s := broker.Selection{Detail: true}
+				if r.Tags, r.Priority = tags[0], 1; filter != "" {
+					r.Tags, r.Priority = tagged("tenant wanted"), 2 // all others come before it
+					s.Filter = filtered(filter)
+				}
+				for b.Loop() {
+					if err := call(br, func(tx *broker.Tx) error { return claimed(tx, c, r, s) }); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// claimed pushes a packet, claims it and acknowledges it.
+func claimed(tx *broker.Tx, c *broker.Consumer, r broker.PushRequest, s broker.Selection) error {
+	id, err := tx.Push(r)
+	if err == nil {
+		err = tx.Claim(c, r.Queue, broker.ClaimRequest{Selection: s, Consumer: []byte("w")}, 0)
+	}
+	if err == nil {
+		_, err = tx.Ack(r.Queue, []broker.Receipt{{ID: id, Token: int64(id) + 1}})
+	}
+	return err
+}

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// classModel drives a broker and a plain model of those who wait with a filter, or without, with the
-// same calls.
+// classModel drives a broker and a plain model of those who wait for packets, with a filter or
+// without, with the same calls.
 type classModel struct {
 	*work
 	packets  []*classPacket

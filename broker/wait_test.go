@@ -74,6 +74,46 @@ func TestWaitersAndSubscribersAreOneLineInOrderOfArrival(t *testing.T) {
 	}
 }
 
+func TestAWaitWithAFilterIsServedOnlyWithWhatThatAccepts(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	class := func(filter string) *classWaiter {
+		k := &classWaiter{box: &workbox{}, s: broker.Selection{End: broker.Oldest, Filter: filtered(filter), Detail: true}}
+		k.c = w.b.Attach(k.box, broker.Selection{})
+		w.do(func(tx *broker.Tx) error {
+			return tx.Wait(k.c, k, broker.TakeWait{Queues: [][]byte{[]byte("q")}, Filter: k.s.Filter, Room: broker.ClaimRoom(1, 0)})
+		})
+		return k
+	}
+	high, low := class("class ge performance"), class("class lt performance")
+	check := func(when, wantHigh, wantLow string) {
+		t.Helper()
+		w.barrier()
+		for k, want := range map[*classWaiter]string{high: wantHigh, low: wantLow} {
+			got := ""
+			for _, reply := range k.box.replies {
+				got += fmt.Sprint(payloadsOf(reply))
+			}
+			if got != want || k.c.Waiting() != (want == "") {
+				t.Errorf("%s: %q was served %q, want %q", when, k.s.Filter.Terms, got, want)
+			}
+		}
+	}
+	w.addTagged("q", "", "none")
+	w.addTagged("q", "other high", "other")
+	check("without the tag", "", "")
+	w.addTagged("q", "class standard", "standard") // by bytes it is more than performance
+	check("by bytes", "[standard]", "")
+	high = class("class gt standard")
+	w.addTagged("q", "class high", "high") // and this is less
+	check("by bytes", "", "[high]")
+	low = class("class eq low")
+	w.declare("q", broker.Settings{}, classes)
+	check("by the order", "", "")
+	w.addTagged("q", "class performance", "performance")
+	check("by the order", "[performance]", "")
+}
+
 func TestAWaitEndsAtItsDeadlineAndNotBefore(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()

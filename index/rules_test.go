@@ -463,6 +463,41 @@ func TestAFilterIsAskedOnceALane(t *testing.T) {
 	}
 }
 
+func TestOnlyFreshLanesAreAskedAbout(t *testing.T) {
+	x := New()
+	q := x.AddQueue()
+	push := func(lane int, seq uint64) {
+		x.Push(Entry{Queue: q, Tags: fmt.Append(nil, "lane ", lane), Priority: 1, Seq: seq}, 0)
+	}
+	for i := range 10_000 {
+		push(i, uint64(i))
+	}
+	x.NoteFresh(q, true)
+	asked := 0
+	s := Selection{Filter: func(tags string) bool {
+		asked++
+		return tags == "lane 7"
+	}}
+	push(3, 20_000)
+	push(3, 20_001)
+	from, ok := x.Fresh(q, s, 0)
+	if ok || asked != 1 {
+		t.Errorf("%d lanes were asked about, and one is accepted: %v; want the one that got packets, and no", asked, ok)
+	}
+	push(7, 20_002)
+	if at, ok := x.Fresh(q, s, from); !ok || asked != 2 {
+		t.Errorf("lane %d is accepted: %v, and %d were asked about; want the second that got packets, alone", at, ok, asked)
+	}
+	x.Settle(q)
+	if _, ok := x.Fresh(q, s, 0); ok || asked != 2 {
+		t.Errorf("a lane is accepted after Settle: %v; %d were asked about", ok, asked)
+	}
+	x.Refresh(q)
+	if _, ok := x.Fresh(q, s, 0); !ok {
+		t.Error("no lane is accepted after Refresh")
+	}
+}
+
 func TestAFilterIsNotAskedForLanesThatComeAfterTheBest(t *testing.T) {
 	x, q := lanes()
 	best, _ := x.Best(q, Selection{})
