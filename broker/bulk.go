@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// bulkSlice is how many packets a slice of a Bulk looks at.
+// bulkSlice is how many packets a slice of a Bulk looks at; one of a dry run looks at MaxLook.
 const bulkSlice = 500
 
 // A Bulk is a change to many packets of a queue. It is made in slices, so that others have the lock
@@ -116,12 +116,15 @@ func (bk *Bulk) more() (bool, error) {
 
 // pick returns what the next slice changes, and what that brings.
 func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
-	b, looked := tx.b, 0
+	b, looked, look := tx.b, 0, bulkSlice
+	if bk.DryRun {
+		look = MaxLook
+	}
 	for p, takes := range b.ix.Each(q.ix, bk.states[0], bk.after, bk.Filter.in(q)) {
 		if bk.left == 0 {
 			break
 		}
-		if looked == bulkSlice {
+		if looked == look {
 			return packets, room
 		}
 		switch {
@@ -131,7 +134,7 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
 		default:
 			more := room.Plus(bk.room(tx, q, p))
 			fits := allowed(storageSize(more, true), b.limits.ops/2, b.limits.bytes/2) // beside as much of others
-			if len(packets) > 0 && (!fits || bk.most != 0 && bk.Done+len(packets) == bk.most) {
+			if len(packets) > 0 && (!fits && !bk.DryRun || bk.most != 0 && bk.Done+len(packets) == bk.most) {
 				return packets, room
 			}
 			packets, room = append(packets, p), more

@@ -26,8 +26,8 @@ const (
 	// MaxCount bounds the packets that one call claims, lists or changes: each may bring a few records
 	// to the batch, and holds the lock for a moment.
 	MaxCount = 1000
-	// MaxLook bounds the packets that a List looks at to find those that a filter takes: a few
-	// milliseconds.
+	// MaxLook bounds the packets that a List looks at to find those that a filter takes, and a slice
+	// of a dry run: a few milliseconds.
 	MaxLook = 10_000
 	// MaxTags bounds the tags of a packet, and MaxTagBytes the bytes of their names and values.
 	MaxTags     = 64

@@ -49,7 +49,7 @@ type Place struct {
 
 // List appends to dst the packets of a queue that are in one state, in the order of their places,
 // oldest first: at most n, and only those behind a place; the zero Place is before all. Ready lists
-// those of priority 0, too. O(lanes + n log n).
+// those of priority 0, too. O(n log n), and O(lanes) for those that have packets before the place.
 func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Packet {
 	if n <= 0 {
 		return dst
@@ -68,18 +68,29 @@ func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Pac
 // index changes.
 func (x *Index) Each(q QueueID, s State, after Place, f Filter) iter.Seq2[Packet, bool] {
 	return func(yield func(Packet, bool) bool) {
-		if !x.hasQueue(q) || s < Ready || s > Done {
+		from := place{after.Priority, after.Seq}
+		if from != (place{}) {
+			from = from.plusOne()
+		}
+		if !x.hasQueue(q) || s < Ready || s > Done || from == (place{}) && after != (Place{}) {
 			return
 		}
 		takes := x.oncePerLane(f)
-		open := x.openBehind(x.queues.at(uint32(q)), s, after, takes)
+		open := x.openBehind(x.queues.at(uint32(q)), s, from, takes)
 		for len(open.heap) > 0 {
-			_, id := open.heap[0].walk.at()
+			top := &open.heap[0]
+			_, id := top.walk.at()
 			e := x.entries.at(id)
 			if !yield(x.packet(id, e), takes(e.lane)) {
 				return
 			}
+			heap, pos := top.heap, top.pos
+			top.pos = 0
 			open.next()
+			if pos != 0 {
+				x.openLanesBehind(&open, heap, 2*pos-1, from, takes)
+				x.openLanesBehind(&open, heap, 2*pos, from, takes)
+			}
 		}
 	}
 }
@@ -100,28 +111,44 @@ func (x *Index) oncePerLane(f Filter) func(LaneID) bool {
 	}
 }
 
-// openBehind opens the trees that hold the packets of a queue in one state, behind a place.
-func (x *Index) openBehind(u *queue, s State, after Place, takes func(LaneID) bool) openWalks {
-	open, from := openWalks{end: Oldest}, place{after.Priority, after.Seq}
-	if from != (place{}) {
-		if from = from.plusOne(); from == (place{}) { // nothing is behind the last place
-			return open
-		}
-	}
-	add := func(t *tree) {
-		if w := x.forest.walkFrom(t, from); !w.done() {
-			open.add(laneWalk{walk: w, at: w.place()})
-		}
-	}
+// openBehind opens the trees that hold the packets of a queue in one state, from a place on.
+func (x *Index) openBehind(u *queue, s State, from place, takes func(LaneID) bool) openWalks {
+	open := openWalks{end: Oldest}
 	if u.aside != 0 {
-		add(x.asides.at(u.aside).tree(s))
+		x.openFrom(&open, x.asides.at(u.aside).tree(s), from)
 	}
-	if s == Ready {
-		for id := range x.openLanes(u, false) {
-			if takes(id) {
-				add(&x.lanes.at(uint32(id)).tree)
-			}
-		}
+	switch {
+	case s != Ready:
+	case u.lanes != nil:
+		x.openLanesBehind(&open, u.lanes.narrow[Oldest], 0, from, takes)
+		x.openLanesBehind(&open, u.lanes.wide[Oldest], 0, from, takes)
+	case takes(u.defaultLane):
+		x.openFrom(&open, &x.lanes.at(uint32(u.defaultLane)).tree, from)
 	}
 	return open
+}
+
+// openFrom opens a walk over a tree.
+func (x *Index) openFrom(o *openWalks, t *tree, from place) {
+	if w := x.forest.walkFrom(t, from); !w.done() {
+		o.add(laneWalk{walk: w, at: w.place()})
+	}
+}
+
+// openLanesBehind opens a walk over the lane at a place of a heap, and over those below it if they
+// may come before that.
+func (x *Index) openLanesBehind(o *openWalks, h []laneHead, i int, from place, takes func(LaneID) bool) {
+	if i >= len(h) {
+		return
+	}
+	t := &x.lanes.at(uint32(h[i].lane)).tree
+	switch wanted := takes(h[i].lane); {
+	case wanted && !h[i].place.before(from):
+		o.add(laneWalk{walk: x.forest.walk(t, Oldest), at: h[i].place, heap: h, pos: i + 1})
+		return
+	case wanted:
+		x.openFrom(o, t, from)
+	}
+	x.openLanesBehind(o, h, 2*i+1, from, takes)
+	x.openLanesBehind(o, h, 2*i+2, from, takes)
 }

@@ -67,26 +67,15 @@ func (x *Index) Distance(from, to ID) int {
 // trees gives the trees of a queue that are not empty, with narrow only those of narrow lanes.
 func (x *Index) trees(u *queue, narrow bool) iter.Seq[*tree] {
 	return func(yield func(*tree) bool) {
-		for id := range x.openLanes(u, narrow) {
-			if !yield(&x.lanes.at(uint32(id)).tree) {
-				return
-			}
-		}
-	}
-}
-
-// openLanes gives the lanes of a queue with selectable packets, with narrow only the narrow ones.
-func (x *Index) openLanes(u *queue, narrow bool) iter.Seq[LaneID] {
-	return func(yield func(LaneID) bool) {
 		if u.lanes == nil {
-			if x.lanes.at(uint32(u.defaultLane)).tree.count > 0 {
-				yield(u.defaultLane)
+			if t := &x.lanes.at(uint32(u.defaultLane)).tree; t.count > 0 {
+				yield(t)
 			}
 			return
 		}
 		for _, heap := range [2][]laneHead{u.lanes.narrow[Newest], u.lanes.wide[Newest]} {
 			for _, h := range heap {
-				if !yield(h.lane) {
+				if !yield(&x.lanes.at(uint32(h.lane)).tree) {
 					return
 				}
 			}
