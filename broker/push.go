@@ -38,15 +38,15 @@ func (r *PushRequest) size() int {
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
 func (tx *Tx) CheckSize(r PushRequest) error {
 	if n := r.size(); n > tx.b.limits.record {
-		return fmt.Errorf("%w: queue name, key, payload, tags and producer have %d bytes together, the limit is %d", ErrTooLarge, n, tx.b.limits.record)
+		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, tx.b.limits.record)
 	}
 	return nil
 }
 
-// Push adds a packet at the newest end of its priority. It brings what PushRoom says, a record of
-// the packet and one of its queue. It is on disk when the reply of any later
-// call is handed out, whoever made that. The request's bytes are copied. It returns the packet's
-// id. A unique push adds none where a packet has its id already, and returns that one's.
+// Push adds a packet at the newest end of its priority, and returns its id. A unique push adds none
+// where a packet has its id already, and returns that one's. It brings a record of the packet, one
+// of its queue, and what PushRoom and WindowRoom say. The packet is on disk when the reply of any
+// later call is handed out, whoever made that. The request's bytes are copied.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
 	if err := tx.CheckSize(r); err != nil {
 		return 0, err
