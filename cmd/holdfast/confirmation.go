@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"golang.org/x/term"
@@ -32,7 +33,7 @@ func (c *confirmation) confirm(p *program, something string) error {
 	case "y", "yes":
 		return nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("nothing was done: %w", err)
 	}
 	return errors.New("nothing was done")

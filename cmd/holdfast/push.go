@@ -25,7 +25,7 @@ type pushCmd struct {
 	Producer string         `placeholder:"NAME" help:"Who pushes, for all who look at the packet."`
 	Unique   string         `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
 	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
-	Block    *time.Duration `placeholder:"TIME" help:"Wait so long for room in a queue that is full or paused; 0s waits without end (default: do not wait)."`
+	Block    *time.Duration `placeholder:"TIME" help:"Wait so long for room in a queue that is full or paused; 0s waits without end. In a queue with full=block each push waits, without this flag for --timeout at most (default: do not wait)."`
 	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
 
 	workServer
