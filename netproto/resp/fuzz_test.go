@@ -115,6 +115,8 @@ func FuzzCommands(f *testing.F) {
 	}
 	f.Add(requests("qset a enum b 1 2 3", "qpush a x tag b 2", "qpush a x tag b 3", "qpush a x tag b 0", "qlist a filter b ge 1",
 		"qclaim a filter b lt 3", "qharvest a filter b eq 2", "qmove a to c filter b ne 3", "qpurge a dryrun"))
+	f.Add(requests("qset a full drop bound 3 bound-bytes 10", "qmpush a 3 x x x prio 100", "qpush a x prio 10", "lpush a x x", "multi",
+		"qmpush a 2 b c prio 3", "rpush a x", "rpoplpush a a", "linsert a before x b", "exec", "qpush a x key b prio 0", "qmove a to c", "copy a c replace"))
 	d := newDoor(f, Config{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := dial(t, d.server.Addr())
