@@ -56,8 +56,9 @@ func New(options *redis.Options) *Client {
 	return c
 }
 
-// Wrap makes a client of a Redis client that exists. Close does not close that. It should have a
-// ClientName, as without one each of its connections is a consumer of its own.
+// Wrap makes a client of a Redis client that exists. Close does not close that. It should have
+// ContextTimeoutEnabled, and a ClientName, as without one each of its connections is a consumer of
+// its own.
 func Wrap(rdb *redis.Client) *Client {
 	return &Client{
 		rdb:       rdb,

@@ -52,11 +52,12 @@ func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
 // refusal gives an error its kind.
 func refusal(err error) error {
-	if err == nil || !isReply(err) {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
 		return err
 	}
 	for _, k := range kinds {
-		if strings.HasPrefix(err.Error(), k.prefix) {
+		if strings.HasPrefix(reply.Error(), k.prefix) {
 			return &kindError{k.kind, err}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -45,5 +46,24 @@ func TestEveryRefusalIsOfAKind(t *testing.T) {
 	var reply redis.Error
 	if err := push("full", ""); !errors.As(err, &reply) || !strings.HasPrefix(err.Error(), "FULL ") {
 		t.Errorf("%v is not the server's error", err)
+	}
+}
+
+func TestAClientNeedsThePassword(t *testing.T) {
+	addr, stop, err := serve(daemon.Config{Data: t.TempDir(), RedisPassword: "secret"})
+	ok(t, err)
+	defer func() { ok(t, stop()) }()
+	for _, password := range []string{"", "wrong", "secret"} {
+		c := client.New(&redis.Options{Addr: addr, Password: password})
+		defer c.Close()
+		_, err := c.Len(t.Context(), "q")
+		if good := password == "secret"; good != (err == nil) || good == errors.Is(err, client.ErrDenied) {
+			t.Errorf("password %q gives %v", password, err)
+		}
+		if password != "secret" {
+			if err := c.Consume(t.Context(), "q", nil); !errors.Is(err, client.ErrDenied) {
+				t.Errorf("Consume with password %q gives %v", password, err)
+			}
+		}
 	}
 }

@@ -74,6 +74,7 @@ func (v *victim) kill() {
 // Leases are so long that none ends. So an acknowledgement that was not repeated would leave its
 // packet claimed, and a claim whose answer was lost must be harvested.
 func TestConsumeOutlivesAServerThatIsKilledAndHandlesEachPacketOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	server := startVictim(t, dir, "127.0.0.1:0")
 	c, ctx := connect(t, server.addr), t.Context()
@@ -123,6 +124,7 @@ func TestConsumeOutlivesAServerThatIsKilledAndHandlesEachPacketOnce(t *testing.T
 }
 
 func TestAHandlerIsToldThatTheServerIsAwayForTooLong(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	server := startVictim(t, dir, "127.0.0.1:0")
 	c, ctx := connect(t, server.addr), t.Context()

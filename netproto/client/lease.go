@@ -9,8 +9,8 @@ import (
 // errAway: no renewal of a lease was answered in its time.
 var errAway = errors.New("the lease is over: the server did not answer in time")
 
-// renew renews leases from a third of their time on, six times in that time. A handler whose lease
-// cannot be renewed any more is told before it ends.
+// renew looks after the leases six times in the time of one, and renews those of which a third is
+// over. A handler whose lease cannot be renewed any more is told before it ends.
 func (w *consumer) renew() {
 	step := max(w.request.lease/6, time.Millisecond)
 	tick := time.NewTicker(step)
@@ -20,7 +20,7 @@ func (w *consumer) renew() {
 		case <-w.done:
 			return
 		case <-tick.C:
-			w.extend(w.due(step), step)
+			w.extend(w.due(step), 2*step)
 		}
 	}
 }
@@ -41,12 +41,12 @@ func (w *consumer) due(step time.Duration) (due []*job) {
 	return due
 }
 
-// extend renews leases. What the server does not answer within a step is tried again at the next.
-func (w *consumer) extend(due []*job, step time.Duration) {
+// extend renews leases. What the server does not answer in time is tried again with the next step.
+func (w *consumer) extend(due []*job, patience time.Duration) {
 	if len(due) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), step)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	asked, lease := time.Now(), milliseconds(w.request.lease)
 	errs := w.c.pipeline(ctx, due, func(j *job) []any {
