@@ -17,6 +17,9 @@ import (
 //	  the consumer that waits longest                     consumer
 //	  (again while both are there)                        (again while it has readiness)
 //
+// A waiter with a filter can take only what that accepts. The queue asks about the lanes that got
+// packets since it asked before (class.go), so a push costs the same however many lanes there are.
+//
 // A queue that is paused out (gate.go) keeps its packets. Both sides end early in two cases. A
 // consumer with too much outstanding is paused: it leaves the wait lists of all its queues until
 // Resume. And where a delivery cannot be made now (refusesDelivery, or the open batch is full) the
