@@ -111,8 +111,8 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 	var answer redis.Error
 	var network net.Error
 	switch {
-	case err == nil, errors.Is(err, errReaderGone):
-		return err
+	case err == nil:
+		return nil
 	case errors.As(err, &answer):
 		return &refusal{err, answer}
 	case isDial(err) && ctx.Err() == nil:
