@@ -45,6 +45,7 @@
 //	settings.go  what a queue does with packets that come, and with those that are claimed
 //	counters.go  what queues have done
 //	inspect.go   what queues hold, and who works on them
+//	change.go    packets change by their ids
 //	bulk.go      many packets change, in slices
 //	batch.go     one group commit
 //	commit.go    batches go to disk
