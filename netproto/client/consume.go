@@ -52,8 +52,8 @@ type job struct {
 // is away is waited for: see the package about what is done again then.
 //
 // It returns nil when the queue is closed and drained, and after Shutdown; the error of ctx when
-// that ends, which ends the contexts of the handlers, too; and an error of the server that no
-// waiting mends. In each case it waits for the handlers.
+// that ends, which ends the contexts of the handlers, too; and any other refusal of the server,
+// such as ErrInUse. In each case it waits for the handlers.
 func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
 	w := &consumer{c: c, queue: queue, handler: handler, done: make(chan struct{}), held: make(map[*job]struct{})}
 	w.request.concurrency = 1
@@ -323,7 +323,10 @@ func (c *Client) pipeline(ctx context.Context, jobs []*job, request func(j *job)
 
 // passing says whether an error may be over soon: the server is away, or short of something.
 func passing(err error) bool {
-	return err != nil && (!isReply(err) || errors.Is(err, ErrNoSpace) || errors.Is(err, ErrTooMany))
+	if err == nil || errors.Is(err, redis.ErrClosed) {
+		return false
+	}
+	return !isReply(err) || errors.Is(err, ErrNoSpace) || errors.Is(err, ErrTooMany)
 }
 
 // backoff is how long to wait before the next attempt.
@@ -331,7 +334,7 @@ type backoff time.Duration
 
 // sleep waits, longer from time to time, or until ctx ends.
 func (b *backoff) sleep(ctx context.Context) {
-	const first, most = backoff(50 * time.Millisecond), backoff(5 * time.Second)
+	const first, most = backoff(50 * time.Millisecond), backoff(time.Second)
 	*b = min(max(2**b, first), most)
 	select {
 	case <-time.After(time.Duration(*b)):

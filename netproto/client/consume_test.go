@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // consume runs Consume in the background. The test must end it.
@@ -229,6 +232,17 @@ func TestTheEndOfTheContextEndsConsume(t *testing.T) {
 	}
 	if p := must(c.Show(t.Context(), "q", id))(t); p.State != client.StateReady { // without a backoff
 		t.Errorf("the packet is %s, want ready", p.State)
+	}
+}
+
+func TestConsumeEndsWhenItsClientIsClosed(t *testing.T) {
+	addr := startServer(t, storage.SyncNever())
+	c, watcher := connect(t, addr), connect(t, addr)
+	ended := consume(t.Context(), c, "q", nil)
+	blocked(t, watcher)
+	ok(t, c.Close())
+	if err := receive(t, ended); !errors.Is(err, redis.ErrClosed) {
+		t.Errorf("Consume returns %v", err)
 	}
 }
 

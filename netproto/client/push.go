@@ -17,8 +17,8 @@ func (c *Client) Push(ctx context.Context, queue string, payload []byte, options
 	return text(v), err
 }
 
-// PushBatch adds packets, all or none of them, and returns their ids in the same order. The options
-// hold for each.
+// PushBatch adds up to 1,000 packets, all or none of them, and returns their ids in the same order.
+// The options hold for each.
 func (c *Client) PushBatch(ctx context.Context, queue string, payloads [][]byte, options ...Option) (ids []string, err error) {
 	command := []any{"QMPUSH", queue, len(payloads)}
 	for _, p := range payloads {
