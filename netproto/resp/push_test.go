@@ -1,8 +1,12 @@
 package resp
 
 import (
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
 )
 
 // fullReply is the refusal of a push to a queue that holds so many packets, with their bytes.
@@ -158,11 +162,8 @@ func TestAPushThatWaitsIsHeldWithinALimit(t *testing.T) {
 	c := d.dial()
 	c.ask("QSET q bound 1", "+OK\r\n")
 	c.ask("QPUSH q a", bulkReply("0"))
-	d.stop()
-	d.start()
-	d.protocol.held = maxHeld
-	d.dial().ask("QPUSH q b BLOCK 0", "-ERR too much waits: pushes and transactions of all connections may take 268435456 bytes\r\n")
-	d.protocol.held = 0
+	_ = d.broker.Do(func(*broker.Tx) error { d.protocol.held = maxHeld; return nil })
+	c.ask("QPUSH q b BLOCK 0", "-ERR too much waits: pushes and transactions of all connections may take 268435456 bytes\r\n")
 }
 
 func TestAPushWaitsWhileTheQueueIsPaused(t *testing.T) {
@@ -218,4 +219,47 @@ func TestAFullQueueThatDropsRepliesWithNullToWhatIsNoBetter(t *testing.T) {
 	c.ask("QMPUSH q 2 a b PRIO 200", wire(`*2 | "6" | "7"`))
 	c.ask("RPUSH q x y", ":2\r\n")
 	c.ask("LRANGE q 0 -1", wire(`*2 | "x" | "y"`))
+}
+
+// Producers and consumers that wait for each other all come to an end, and the queue is never
+// fuller than its bound.
+func TestProducersAndConsumersOfAFullQueueWaitForEachOther(t *testing.T) {
+	const clients, packets, bound = 6, 300, 4
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QSET q bound "+fmt.Sprint(bound), "+OK\r\n")
+	var ends sync.WaitGroup
+	for range clients {
+		producer, consumer := d.dial(), d.dial()
+		ends.Go(func() {
+			for i := range packets {
+				command := []string{"QPUSH q a BLOCK 0", "QMPUSH q 2 b c BLOCK 0"}[i%2]
+				producer.send(request(strings.Split(command, " ")...))
+				for range []int{2, 5}[i%2] { // lines of an id, or of an array of two
+					producer.readLine()
+				}
+			}
+		})
+		ends.Go(func() {
+			for range packets * 3 / 2 {
+				consumer.send(request("BRPOP", "q", "0"))
+				for range 5 {
+					consumer.readLine()
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { ends.Wait(); close(ended) }()
+	for going := true; going; {
+		select {
+		case <-ended:
+			going = false
+		default:
+		}
+		if n := c.line("QLEN", "q"); n > fmt.Sprint(":", bound) {
+			t.Fatalf("the queue holds %s packets", n)
+		}
+	}
+	c.ask("QLEN q", ":0\r\n")
 }
