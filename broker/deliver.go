@@ -56,7 +56,9 @@ func (b *Broker) deliverQueue(q *queue) {
 		}
 		b.dispatch.Spend(s)
 	}
-	b.ix.Settle(q.ix)
+	if q.filtered > 0 {
+		b.ix.Settle(q.ix)
+	}
 }
 
 // deliverAll is deliverQueue when q gives what it did not give, or others take it. It asks about
