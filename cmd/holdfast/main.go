@@ -6,6 +6,7 @@
 //	serve.go          the server
 //	push.go, pop.go   clients of the work queue; workserver.go: their flags, selection.go: filters
 //	claim.go, ack.go, nack.go, extend.go      claims
+//	work.go           claims that commands work on; task.go: one of them
 //	queues.go, stats.go, peek.go, list.go, show.go     what the queues hold
 //	subscribe.go      a client of pinpriq; server.go: its flags
 //	purge.go, harvest.go, redrive.go, move.go     many packets; bulk.go: what these have in common

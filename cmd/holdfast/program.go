@@ -48,6 +48,7 @@ type commands struct {
 	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue, and all others with its key."`
 	Subscribe subscribeCmd `cmd:"" group:"Packets" help:"Print packets of queues as they come."`
 	Claim     claimCmd     `cmd:"" group:"Packets" help:"Claim a packet for the time of a lease."`
+	Work      workCmd      `cmd:"" group:"Packets" help:"Run a command for each packet of a queue."`
 	Ack       ackCmd       `cmd:"" group:"Packets" help:"Acknowledge a claimed packet: the work is done."`
 	Nack      nackCmd      `cmd:"" group:"Packets" help:"Return a claimed packet: the work failed."`
 	Extend    extendCmd    `cmd:"" group:"Packets" help:"Renew the lease of a claimed packet."`

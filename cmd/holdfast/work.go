@@ -1,0 +1,86 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// workCmd runs a command for each packet.
+type workCmd struct {
+	Queue       string        `arg:"" help:"Queue to work on."`
+	Command     []string      `arg:"" help:"Command to run, with its arguments. Put -- before it if it has flags."`
+	Concurrency int           `default:"1" placeholder:"N" help:"Run so many commands at a time (default ${default})."`
+	Lease       time.Duration `default:"30s" placeholder:"TIME" help:"How soon a packet goes to another worker if this one is gone. It is renewed while the command runs (default ${default})."`
+	Limit       time.Duration `placeholder:"TIME" help:"End a command that runs longer: it failed then (default: never)."`
+	Consumer    string        `placeholder:"NAME" help:"Who claims, for all who look at the packet (default: a name of this process)."`
+
+	selection
+	workServer
+}
+
+// Help is shown below the usage line.
+func (c *workCmd) Help() string {
+	return `The command gets the payload on its standard input. Exit code 0 acknowledges the packet. Anything else returns it to the queue, which lets it wait and has it tried again, up to its max-attempts. The reason is the last line that the command wrote to standard error.
+
+What is known of the packet is in the environment: HOLDFAST_PACKET_QUEUE, _ID, _TOKEN, _ATTEMPT and _PRIORITY, and where there is one HOLDFAST_PACKET_KEY, _PRODUCER and a HOLDFAST_PACKET_TAG_NAME for the tag "name".
+
+A signal lets the running commands end, and claims no more. The exit code is 0 then, and when the queue is closed and drained. A command whose lease is lost is ended, as it is past its limit: by SIGTERM, and 5s later by SIGKILL.
+
+Examples:
+
+    holdfast work mails -- sendmail -t
+    holdfast work thumbnails --concurrency 4 --limit 10m -- ./thumbnail.sh
+    holdfast work tasks --filter 'performance_class<=high' -- ./node.sh
+    holdfast work words -- sh -c 'tr a-z A-Z | holdfast push upper'`
+}
+
+// Validate is called with the parsed flags.
+func (c *workCmd) Validate() error {
+	if c.Concurrency < 1 {
+		return fmt.Errorf("--concurrency %d: expected 1 or more", c.Concurrency)
+	}
+	if c.Limit < 0 {
+		return fmt.Errorf("--limit %v: expected a time such as 10m", c.Limit)
+	}
+	if c.Lease < time.Second {
+		return fmt.Errorf("--lease %v: expected 1s or more, as it has to be renewed in time", c.Lease)
+	}
+	return cmp.Or(checkTime("--lease", c.Lease), c.selection.Validate(), c.workServer.Validate())
+}
+
+// Run works until ctx ends or the queue is drained.
+func (c *workCmd) Run(ctx context.Context, p *program) error {
+	path, err := exec.LookPath(c.Command[0])
+	if err != nil {
+		return fmt.Errorf("nothing was claimed: %w", err)
+	}
+	lasting := context.WithoutCancel(ctx) // what runs is answered for, also after a signal
+	server, err := c.connect(lasting)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if err := server.Redis().Ping(ctx).Err(); err != nil {
+		return c.explain(ctx, err)
+	}
+	stdout, stderr := &shared{w: p.stdout}, &shared{w: p.stderr}
+	server.Logger = slog.New(slog.NewTextHandler(stderr, nil))
+	stop := context.AfterFunc(ctx, func() { _ = server.Shutdown(lasting) })
+	defer stop()
+	task := task{path: path, args: c.Command, limit: c.Limit, stdout: stdout, stderr: stderr}
+	return c.explain(lasting, server.Consume(lasting, c.Queue, task.run, c.options()...))
+}
+
+func (c *workCmd) options() []client.Option {
+	all := append(c.selection.options(), client.Concurrency(c.Concurrency), client.Lease(c.Lease))
+	if c.Consumer != "" {
+		all = append(all, client.As(c.Consumer))
+	}
+	return all
+}
