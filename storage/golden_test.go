@@ -184,7 +184,7 @@ func goldenUnique() string {
 }
 
 func TestIdsOfUniquePushesAreReadForEver(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(goldenFolder(3), "unique.txt"))
+	text, err := os.ReadFile(filepath.Join(goldenFolder(4), "unique.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,6 +337,9 @@ func goldenBatches(s *Store) error {
 	b.PutQueue(Queue{ID: 2, Name: []byte("gone"), New: true, Dropped: true})
 	settings, counters := goldenSettings()
 	b.PutQueue(Queue{ID: 3, Name: []byte("work"), New: true, Settings: settings, Counters: counters})
+	bounded := goldenSettingsAndCounters()["bounded"]
+	bounded.ID, bounded.Name, bounded.New = 4, []byte("bounded"), true
+	b.PutQueue(bounded)
 	for _, g := range goldenDeliveries() {
 		b.PutDelivery(&g.d, 0)
 		b.PutNote(NoteID{g.d.Identity, NoteReason}, []byte(g.reason), 0)
@@ -375,7 +378,7 @@ func openGolden(t *testing.T, version int, name string) {
 	dir := t.TempDir()
 	unpackFolder(t, path, dir)
 	// Each version has packets that the one before it had not, and the batches delete two.
-	want := []int{1: 16, 2: 17, 3: 19}[version] - 2
+	want := []int{1: 16, 2: 17, 3: 19, 4: 19}[version] - 2
 	v := openView(t, dir, ViewOptions{Tolerant: true})
 	if ids := viewed(t, v); len(ids) != want || len(v.Findings()) > 0 {
 		t.Errorf("a view shows %d packets and %v", len(ids), v.Findings())
@@ -389,7 +392,7 @@ func openGolden(t *testing.T, version int, name string) {
 			t.Errorf("control record %+v", c)
 		}
 		goldenContents(t, s, version, want)
-		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != "3\n" {
+		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != "4\n" {
 			t.Errorf("the folder is of version %q, %v", text, err)
 		}
 		if err := errors.Join(s.write(&Batch{}), s.Close()); err != nil {
@@ -423,6 +426,9 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 		if settings, counters := goldenSettings(); q.ID == 3 && (!reflect.DeepEqual(q.Settings, settings) || q.Counters != counters) {
 			t.Errorf("queue %+v", q)
 		}
+		if bounded := goldenSettingsAndCounters()["bounded"]; q.ID == 4 && (!reflect.DeepEqual(q.Settings, bounded.Settings) || q.Counters != bounded.Counters) {
+			t.Errorf("queue %+v", q)
+		}
 		return nil
 	})
 	items, large, wantItems, flush := goldenItems(), 0, 0, Flush{}
@@ -433,6 +439,9 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 	}
 	if version > 2 {
 		wantQueues += "3 work false;"
+	}
+	if version > 3 {
+		wantQueues += "4 bounded false;"
 	}
 	if err != nil || queues != wantQueues || s.Flush() != flush {
 		t.Errorf("queues %s, flush record %+v, %v", queues, s.Flush(), err)
