@@ -30,10 +30,6 @@ type Client struct {
 	consumers map[*consumer]struct{}
 }
 
-// turn is the longest wait that one request asks for. A longer one is made of turns, so that a
-// server that is cut off is noticed.
-const turn = 30 * time.Second
-
 // defaultPool is the most connections unless the options say it. Each call that waits holds one.
 const defaultPool = 256
 
@@ -120,54 +116,4 @@ func doOnce(ctx context.Context, p processor, args []any) (any, error) {
 func (c *Client) do(ctx context.Context, args ...any) (any, error) {
 	v, err := c.rdb.Do(ctx, args...).Result()
 	return v, refusal(err)
-}
-
-// wait sends a request that waits in the server, for a turn at most. If ctx ends, the server is
-// told to end the wait: so the reply always says what was done.
-func (c *Client) wait(ctx context.Context, args []any) (any, error) {
-	conn := c.waiting.Conn()
-	defer conn.Close()
-	id, err := conn.ClientID(ctx).Result()
-	if err != nil {
-		return nil, refusal(err)
-	}
-	answered := make(chan struct{})
-	defer close(answered)
-	defer context.AfterFunc(ctx, func() { c.unblock(id, answered) })()
-	return doOnce(context.WithoutCancel(ctx), conn, args)
-}
-
-// unblock ends the wait of a connection. The server may not have the request yet, so it is told
-// until there is an answer. One time too many ends another wait on that connection early, and that
-// begins again.
-func (c *Client) unblock(id int64, answered <-chan struct{}) {
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for {
-		c.rdb.ClientUnblock(context.Background(), id)
-		select {
-		case <-answered:
-			return
-		case <-again.C:
-		}
-	}
-}
-
-// waitFor sends a request with BLOCK, turn by turn, until the answer is not the null that ends a
-// turn, or the time is over. A time of 0 has no end.
-func (c *Client) waitFor(ctx context.Context, d time.Duration, args []any) (any, error) {
-	begin := time.Now()
-	for {
-		rest := turn
-		if d > 0 {
-			rest = min(rest, max(time.Millisecond, d-time.Since(begin)))
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		v, err := c.wait(ctx, append(args[:len(args):len(args)], "BLOCK", milliseconds(rest)))
-		if !isNull(err) || d > 0 && time.Since(begin) >= d {
-			return v, err
-		}
-	}
 }

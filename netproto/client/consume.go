@@ -68,7 +68,8 @@ func (c *Client) Consume(ctx context.Context, queue string, handler Handler, opt
 	case w.request.lease == 0:
 		Lease(DefaultLease).add(&w.request)
 	}
-	w.request.blocks = true
+	w.request.waiter = &waiter{c: c}
+	defer w.request.waiter.close()
 	w.slots = make(chan struct{}, w.request.concurrency)
 	w.answers = make(chan *job, w.request.concurrency)
 	w.handling, w.abandon = context.WithCancelCause(ctx)

@@ -17,7 +17,8 @@ type request struct {
 	blocks      bool
 	block       time.Duration // 0 has no end
 	lease       time.Duration
-	concurrency int // of Consume alone
+	concurrency int     // of Consume alone
+	waiter      *waiter // that Consume keeps
 }
 
 type option func(r *request)

@@ -71,7 +71,9 @@ func (c *Client) push(ctx context.Context, options []Option, command ...any) (v 
 		}
 		return v, err
 	}
-	if v, err = c.waitFor(ctx, r.block, args); isNull(err) {
+	w := waiter{c: c}
+	defer w.close()
+	if v, err = w.ask(ctx, r.block, args); isNull(err) {
 		err = errNoRoom
 	}
 	return v, err
