@@ -137,10 +137,12 @@ func TestAPushThatWaitsEndsAsABlockedPopDoes(t *testing.T) {
 				mpush.want(end.mpush)
 				push.ask("PING", "+PONG\r\n")
 			}
-			d.stop()
-			if d.protocol.held != 0 {
-				t.Errorf("%d bytes are held", d.protocol.held)
-			}
+			_ = d.broker.Do(func(*broker.Tx) error {
+				if d.protocol.held != 0 {
+					t.Errorf("%d bytes are held", d.protocol.held)
+				}
+				return nil
+			})
 		})
 	}
 }
@@ -219,6 +221,8 @@ func TestAFullQueueThatDropsRepliesWithNullToWhatIsNoBetter(t *testing.T) {
 	c.ask("QMPUSH q 2 a b PRIO 200", wire(`*2 | "6" | "7"`))
 	c.ask("RPUSH q x y", ":2\r\n")
 	c.ask("LRANGE q 0 -1", wire(`*2 | "x" | "y"`))
+	c.ask("QMPUSH q 2 c d PRIO 1", wire(`*2 | "8" | "9"`))
+	c.ask("LRANGE q 0 -1", wire(`*2 | "d" | "c"`))
 }
 
 // Producers and consumers that wait for each other all come to an end, and the queue is never
