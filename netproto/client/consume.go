@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // DefaultLease is that of Consume. It tells the server the lease, so that it knows when to renew.
@@ -222,49 +220,6 @@ func (w *consumer) holds(j *job) bool {
 	return holds
 }
 
-// settle sends the answers. Those that come while some are on their way go together.
-func (w *consumer) settle() {
-	for j := range w.answers {
-		batch := []*job{j}
-		for more := len(w.answers); more > 0; more-- {
-			batch = append(batch, <-w.answers)
-		}
-		w.send(batch)
-	}
-}
-
-// send sends answers until the server has replied to each, or its lease is over.
-func (w *consumer) send(batch []*job) {
-	for b := backoff(0); len(batch) > 0; b.sleep(context.Background()) {
-		errs := w.c.pipeline(context.Background(), batch, func(j *job) []any { return j.answer })
-		var again []*job
-		for i, j := range batch {
-			if passing(errs[i]) && w.holds(j) {
-				j.repeated = true
-				again = append(again, j)
-				continue
-			}
-			w.settled(j, errs[i])
-		}
-		if batch = again; len(batch) == 0 {
-			return
-		}
-	}
-}
-
-func (w *consumer) settled(j *job, err error) {
-	log := w.c.log().With("queue", j.p.Queue, "id", j.p.ID, "answer", j.answer[0])
-	switch {
-	case err == nil:
-		j.p.settled.Store(true)
-	case j.repeated && errors.Is(err, ErrStale):
-		log.Info("the answer had to be repeated: the first one has arrived, or the lease had ended")
-	default:
-		log.Warn("the answer was not taken: the packet may be delivered again", "error", err)
-	}
-	close(j.answered)
-}
-
 // Shutdown ends every Consume of the client, now and later: they claim no more, and Shutdown waits
 // for their handlers. When ctx ends before that, it ends the contexts of the handlers with the
 // cause ErrShutdown, returns their packets to the queue for others to take at once, and returns the
@@ -304,30 +259,6 @@ func (w *consumer) giveBack(cause error) error {
 	w.mu.Unlock()
 	errs := w.c.pipeline(context.Background(), left, func(j *job) []any { return answer(j.p, ErrShutdown, true) })
 	return fmt.Errorf("%s: %d packets were not finished: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
-}
-
-// pipeline sends a request for each job, once, and returns their errors.
-func (c *Client) pipeline(ctx context.Context, jobs []*job, request func(j *job) []any) []error {
-	pipe := c.rdb.Pipeline()
-	all := make([]once, len(jobs))
-	for i, j := range jobs {
-		all[i] = once{redis.NewCmd(ctx, request(j)...)}
-		_ = pipe.Process(ctx, all[i])
-	}
-	_, _ = pipe.Exec(ctx)
-	errs := make([]error, len(jobs))
-	for i := range all {
-		errs[i] = refusal(all[i].Err())
-	}
-	return errs
-}
-
-// passing says whether an error may be over soon: the server is away, or short of something.
-func passing(err error) bool {
-	if err == nil || errors.Is(err, redis.ErrClosed) {
-		return false
-	}
-	return !isReply(err) || errors.Is(err, ErrNoSpace) || errors.Is(err, ErrTooMany)
 }
 
 // backoff is how long to wait before the next attempt.

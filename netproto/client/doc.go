@@ -48,3 +48,8 @@
 // Options are words of the server's commands, so its COMMANDS.md says which ones a call takes.
 // Errors are told apart by errors.Is.
 package client
+
+// The files: client.go has the connections and how a request is sent, wait.go those that wait;
+// option.go, filter.go and errors.go what calls take and give; push.go, take.go, packet.go,
+// admin.go and stats.go the calls; consume.go, handler.go, answer.go and lease.go the worker;
+// codec.go typed payloads.

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -71,22 +70,4 @@ func (h Handler) run(ctx context.Context, p *Packet) (err error) {
 		}
 	}()
 	return h(context.WithValue(ctx, packetKey{}, p), p)
-}
-
-// answer is the request that settles a packet after its handler.
-func answer(p *Packet, err error, interrupted bool) []any {
-	if err == nil {
-		return []any{"QACK", p.Queue, p.ID, p.Token}
-	}
-	args := []any{"QNACK", p.Queue, p.ID, p.Token, "REASON", cut(err.Error())}
-	var v *verdict
-	switch {
-	case errors.As(err, &v) && v.dead:
-		return append(args, "DEAD")
-	case v != nil:
-		return append(args, "DELAY", milliseconds(max(v.after, 0)))
-	case interrupted:
-		return append(args, "DELAY", 0)
-	}
-	return args
 }

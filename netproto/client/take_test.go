@@ -15,9 +15,13 @@ import (
 )
 
 func TestATakeFromNothingBringsNothing(t *testing.T) {
-	c, ctx := newClient(t), t.Context()
-	for _, options := range [][]client.Option{nil, {client.Block(time.Millisecond)}} {
-		want(t, "popped", len(must(c.Pop(ctx, "q", options...))(t)), 0)
+	addr := startServer(t, storage.SyncNever())
+	for _, protocol := range []int{2, 3} {
+		c := client.New(&redis.Options{Addr: addr, Protocol: protocol})
+		defer c.Close()
+		for _, options := range [][]client.Option{nil, {client.Block(time.Millisecond)}} {
+			want(t, "popped", len(must(c.Pop(t.Context(), "q", options...))(t)), 0)
+		}
 	}
 }
 
