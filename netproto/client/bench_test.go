@@ -14,7 +14,7 @@ import (
 
 const workers = 64
 
-// each calls f for the numbers 0 to n-1, in as many goroutines as there are workers.
+// each calls f n times, in as many goroutines as there are workers.
 func each(n int, f func()) {
 	var next atomic.Int64
 	var all sync.WaitGroup
