@@ -20,6 +20,7 @@ const (
 	Attempts   Kind = "attempts"    // attempts were forgotten, or were never made
 	Tokens     Kind = "tokens"      // a token did not rise, or was accepted when it was no longer good
 	Early      Kind = "early"       // a packet came before its delay ended
+	Unfit      Kind = "unfit"       // a claim got a packet that its filter does not accept
 	Counters   Kind = "counters"    // a counter is older than a second, or shows what nobody did
 	Stuck      Kind = "stuck"       // a lease or a delay holds a packet for longer than was asked
 	Corrupt    Kind = "corrupt"     // bytes that nobody pushed, or not to this queue

@@ -86,6 +86,9 @@ func showsAtWork() map[string][]Kind {
 		"extension-forgotten": {Stuck, Lost, Shared},
 		"counters-forgotten":  {Counters},
 		"push-after-ack":      {Order},
+		"tags-forgotten":      {Stuck},
+		"tags-of-another":     {Unfit},
+		"tags-not-written":    {Corrupt},
 	}
 }
 

@@ -26,7 +26,7 @@
 //	mortal.go       what may and must be under names that expire
 //	redischeck.go   the comparison with all three
 //	taskclient.go   a client of the work queue; tasktraffic.go: its commands
-//	taskreply.go    the replies that it understands
+//	taskreply.go    the replies that it understands; tasktags.go: tags and filters
 //	task.go         what may and must be in the work queues
 //	turn.go         what is known of a task from one claim to the next
 //	taskcheck.go    the comparison of the work queues with both

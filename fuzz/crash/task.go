@@ -32,6 +32,7 @@ type task struct {
 	queue    string // where it was pushed
 	name     string // the server's id; empty: not known
 	key      string
+	tags     tags
 	priority int64
 	pushed   bool      // the push was acknowledged
 	after    *heldTask // the claim that is acknowledged in the transaction of the push; nil: none
@@ -141,7 +142,7 @@ func (t *tasks) knownLocked(s *shownTask) (of *task, broken Kind) {
 	if of.name == "" {
 		of.name = s.name
 	}
-	if s.name != of.name || s.key != of.key || s.priority != of.priority || s.queue != of.queue && (s.queue != deadJobs || of.queue != jobs) {
+	if s.name != of.name || s.key != of.key || s.tags != of.tags || s.priority != of.priority || s.queue != of.queue && (s.queue != deadJobs || of.queue != jobs) {
 		return nil, Corrupt
 	}
 	return of, ""

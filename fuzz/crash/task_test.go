@@ -306,7 +306,7 @@ func TestCountersAreExactAfterACleanStop(t *testing.T) {
 func TestACleanStopCarriesOutNothingThatItGivesUp(t *testing.T) {
 	b := newTaskBench(t)
 	b.link = &link{conn: new(net.TCPConn)}
-	b.add(b.claim([]string{jobs}, 3, maxLease, 10))
+	b.add(b.claim([]string{jobs}, 3, maxLease, 10, filter{}))
 	b.add(b.push())
 	if n := b.hangUp(stop); n != 0 || b.r.tasks.lost != 0 {
 		t.Errorf("%d requests were unanswered, and %d claims lost", n, b.r.tasks.lost)
@@ -341,10 +341,10 @@ func TestARestartKeepsAClaimThatIsStillThere(t *testing.T) {
 func TestRepliesOfTheWorkQueueAreRead(t *testing.T) {
 	payload := string(appendPayload(nil, makeID(taskPart, 3), 20))
 	packet := "*12\r\n" + replyBulk("id") + replyBulk("5") + replyBulk("payload") + replyBulk(payload) +
-		replyBulk("priority") + replyInt(2) + replyBulk("tags") + "*2\r\n" + replyBulk("a") + replyBulk("b") +
+		replyBulk("priority") + replyInt(2) + replyBulk("tags") + "*2\r\n" + replyBulk("class") + replyBulk("mid") +
 		replyBulk("token") + replyInt(9) + replyBulk("state") + replyBulk("claimed")
 	v, rest := parseReply("*2\r\n" + packet + packet + "-STALE it is\r\n")
-	want := shownTask{id: makeID(taskPart, 3), whole: true, name: "5", priority: 2, token: 9, state: "claimed"}
+	want := shownTask{id: makeID(taskPart, 3), whole: true, name: "5", priority: 2, tags: tags{class: "mid"}, token: 9, state: "claimed"}
 	if got := shownTasks(v); !slices.Equal(got, []shownTask{want, want}) {
 		t.Errorf("got %+v, want %+v twice", got, want)
 	}

@@ -23,8 +23,8 @@ func (r *run) makeQueues(link *link) error {
 	const most = 60_000
 	replies, err := link.ask([][]string{
 		{"QSET", deadJobs, "max-attempts", "0"},
-		{"QSET", jobs, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most), "dead-letter", deadJobs},
-		{"QSET", chores, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most), "retain", decimal(retain)},
+		{"QSET", jobs, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most), "dead-letter", deadJobs, "enum", "class", "low", "mid", "high"},
+		{"QSET", chores, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most), "retain", decimal(retain), "enum", "class", "low", "mid", "high"},
 	})
 	for _, reply := range replies {
 		if reply != replyOK {
@@ -293,7 +293,8 @@ func (r *run) checkClaimed(last *turn, s *shownTask, known bool, asked int64) {
 	}
 }
 
-// workOff redrives, claims and acknowledges all tasks. Whatever held one up must end soon.
+// workOff redrives, claims and acknowledges all tasks, first those with a class by their filter.
+// Whatever held one up must end soon.
 func (r *run) workOff(link *link) error {
 	c := newTaskClient(r, r.TaskClients, r.rng)
 	c.link = link
@@ -302,7 +303,11 @@ func (r *run) workOff(link *link) error {
 	for left := r.tasks.left(); len(left) > 0 && time.Now().Before(until); left = r.tasks.left() {
 		c.redrive(jobs, atOnce)
 		c.redrive(chores, atOnce)
-		c.add(c.claim([]string{jobs, chores}, maxHeld, lease, 20))
+		first := filter{}
+		if slices.ContainsFunc(left, func(id ID) bool { return r.tasks.of(id).tags.class != "" }) {
+			first = ofClass()
+		}
+		c.add(c.claim([]string{jobs, chores}, maxHeld, lease, 20, first))
 		if err := c.perform(); err != nil {
 			return err
 		}

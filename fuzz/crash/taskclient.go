@@ -190,8 +190,8 @@ func (c *taskClient) unexpected(args []string, reply any) {
 }
 
 // took enters the tasks of a reply to a claim with a lease in milliseconds. Their tokens are above
-// floor.
-func (c *taskClient) took(args []string, reply any, asked, floor, lease int64) {
+// floor, and they match.
+func (c *taskClient) took(args []string, reply any, asked, floor, lease int64, match filter) {
 	list, _ := reply.([]any)
 	if _, refused := reply.(replyError); refused || reply != nil && list == nil {
 		c.unexpected(args, reply)
@@ -207,6 +207,9 @@ func (c *taskClient) took(args []string, reply any, asked, floor, lease int64) {
 		if broken := c.r.tasks.claim(s, now); broken != "" {
 			c.r.report(broken, "task %v (%s) of %s was claimed, and had ended, was never pushed, or not so", s.id, s.name, s.queue)
 			continue
+		}
+		if !match.matches(s.tags) {
+			c.r.report(Unfit, "task %v with the tags %v was claimed by %q", s.id, s.tags, args)
 		}
 		if s.token <= max(floor, c.token) {
 			c.r.report(Tokens, "task %v was claimed with token %d after one with %d", s.id, s.token, max(floor, c.token))

@@ -18,13 +18,13 @@ func (c *taskClient) choose() {
 	case n < 230 && c.r.tasks.len() < maxTasks:
 		c.add(c.push())
 	case n < 250 && c.r.tasks.len() < maxTasks:
-		claim := c.claim([]string{jobs, chores}, 1, maxLease, 0)
+		claim := c.claim([]string{jobs, chores}, 1, maxLease, 0, filter{})
 		push := c.push()
 		claim.next = &push
 		c.add(claim)
 	case n < 500:
 		c.add(c.claim([]string{[]string{jobs, chores}[n%2], []string{jobs, chores}[n/2%2]}, 1+c.rng.Int64N(4),
-			30+c.rng.Int64N(maxLease-30), c.rng.Int64N(20)))
+			30+c.rng.Int64N(maxLease-30), c.rng.Int64N(20), randomFilter(c.rng)))
 	case len(c.forgotten) > 0 && n%8 == 0:
 		at := c.rng.IntN(len(c.forgotten))
 		c.finish(c.forgotten[at])
@@ -42,7 +42,7 @@ func (c *taskClient) choose() {
 			c.finish(h)
 		}
 	default:
-		c.add(c.claim([]string{jobs, chores}, 1, maxLease, 0))
+		c.add(c.claim([]string{jobs, chores}, 1, maxLease, 0, filter{}))
 	}
 }
 
@@ -73,7 +73,7 @@ func (c *taskClient) finish(h *heldTask) {
 
 // push makes the push of a new task.
 func (c *taskClient) push() taskOp {
-	made := task{queue: []string{jobs, chores}[c.rng.IntN(2)], priority: 1 + c.rng.Int64N(5)}
+	made := task{queue: []string{jobs, chores}[c.rng.IntN(2)], priority: 1 + c.rng.Int64N(5), tags: randomTags(c.rng)}
 	delay := int64(0)
 	if c.rng.IntN(5) == 0 {
 		delay = 1 + c.rng.Int64N(maxDelay)
@@ -83,6 +83,7 @@ func (c *taskClient) push() taskOp {
 	}
 	id, of := c.r.tasks.add(c.number, made, c.r.ledger.now(), delay)
 	args := []string{"QPUSH", of.queue, string(appendPayload(nil, id, min(randomSize(c.rng), maxElement))), "PRIO", decimal(of.priority)}
+	args = append(args, of.tags.args()...)
 	if of.key != "" {
 		args = append(args, "KEY", of.key)
 	}
@@ -101,16 +102,19 @@ func (c *taskClient) push() taskOp {
 	}}
 }
 
-// claim makes the claim of tasks of the first queue that has any, for a lease in milliseconds. It
-// waits for them so long, if that is not 0.
-func (c *taskClient) claim(queues []string, count, lease, block int64) taskOp {
+// claim makes the claim of tasks that match, of the first queue that has any, for a lease in
+// milliseconds. It waits for them so long, if that is not 0.
+func (c *taskClient) claim(queues []string, count, lease, block int64, of filter) taskOp {
 	args := append(append([]string{"QCLAIM"}, queues...), "COUNT", decimal(count), "LEASE", decimal(lease),
 		"CONSUMER", fmt.Sprint("worker-", c.number))
+	args = append(args, of.args()...)
 	if block != 0 {
 		args = append(args, "BLOCK", decimal(block))
 	}
 	asked, floor := c.r.ledger.now(), c.r.tasks.floor()
-	return taskOp{args: args, claims: count, waits: block != 0, answer: func(reply any) { c.took(args, reply, asked, floor, lease) }}
+	return taskOp{args: args, claims: count, waits: block != 0, answer: func(reply any) {
+		c.took(args, reply, asked, floor, lease, of)
+	}}
 }
 
 // ack makes the ack of tasks of one queue.

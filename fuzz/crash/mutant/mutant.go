@@ -32,6 +32,9 @@ func faults() map[string]func(*store) {
 		"expiry-forgotten":     func(s *store) { s.meta = forgetExpiry; s.unchecked = true },
 		"key-forgotten":        func(s *store) { s.meta = forgetKey },
 		"packet-skipped":       func(s *store) { s.meta = skipSome(); s.unchecked = true },
+		"tags-forgotten":       func(s *store) { s.meta = forgetTags },
+		"tags-of-another":      tagsOfAnother,
+		"tags-not-written":     func(s *store) { s.packet = func(p *storage.Packet) { p.Tags = nil } },
 		"record-of-another":    func(s *store) { s.shiftReads = true },
 		"payload-of-large-cut": func(s *store) { s.cutLarge = true },
 		"move-not-deleted":     func(s *store) { halfMove(s, storage.OpDelete) },
@@ -90,6 +93,7 @@ type store struct {
 	meta       func(m *storage.Meta) bool      // changes what a restart sees of a packet; false hides it
 	delivery   func(d *storage.Delivery)       // changes what a restart sees of what was tried with a packet
 	control    func(c *storage.Control)        // changes what a restart sees of the control record
+	packet     func(p *storage.Packet)         // changes what is written of a packet
 	settle     func() error                    // writes what was delayed
 	unchecked  bool                            // the control record is not compared
 	shiftReads bool                            // a read of several packets mixes them up
@@ -189,6 +193,9 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 			}
 			if s.cutLarge && storage.IsLarge(len(p.Payload)) {
 				p.Payload = p.Payload[:len(p.Payload)-1]
+			}
+			if s.packet != nil {
+				s.packet(&p)
 			}
 			if op.Kind == storage.OpReplace {
 				b.Replace(op.ID, &p, op.Removed)
@@ -334,6 +341,20 @@ func forgetExpiry(m *storage.Meta) bool {
 func forgetKey(m *storage.Meta) bool {
 	m.Key = nil
 	return true
+}
+
+func forgetTags(m *storage.Meta) bool {
+	m.Tags = nil
+	return true
+}
+
+// tagsOfAnother gives a packet the tags of the one before it.
+func tagsOfAnother(s *store) {
+	var last []storage.Tag
+	s.meta = func(m *storage.Meta) bool {
+		m.Tags, last = last, slices.Clone(m.Tags)
+		return true
+	}
 }
 
 // skipSome hides one packet in two hundred.
