@@ -14,7 +14,7 @@ import (
 // allCommands is every command there is.
 func allCommands() []string {
 	return []string{
-		"serve", "bench", "push", "pop", "subscribe", "claim", "ack", "nack", "extend", "queues", "stats", "peek", "list", "show",
+		"serve", "bench", "push", "pop", "subscribe", "claim", "ack", "nack", "extend", "work", "queues", "stats", "peek", "list", "show",
 		"purge", "harvest", "redrive", "move", "set", "get", "close", "drop",
 		"backup", "dump", "load", "verify", "compact", "barbershop", "barbershop import", "barbershop export", "version",
 	}

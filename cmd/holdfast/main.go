@@ -42,9 +42,9 @@ func main() {
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	// Without the signal, a write fails when its reader goes away. The signal would end the process
-	// and leave its temporary files behind.
-	signal.Ignore(syscall.SIGPIPE)
+	// A write fails when its reader goes away. The signal would end the process and leave its
+	// temporary files behind. It is not ignored: the commands that work runs would ignore it, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go obey(signals, time.Now, cancel, func() { // ends with the process
 		fmt.Fprintln(os.Stderr, "holdfast: ended at once by a second signal")
 		os.Exit(exitFailed)

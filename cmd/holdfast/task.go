@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,15 +24,19 @@ type task struct {
 	path   string
 	args   []string      // the name of the command included
 	limit  time.Duration // 0: none
-	stdout *shared
-	stderr *shared
-}
+	grace  time.Duration // from SIGTERM to SIGKILL
+	stdout io.Writer
+	stderr io.Writer
 
-// grace is how long a command has from SIGTERM to SIGKILL.
-const grace = 5 * time.Second
+	useful  context.Context // ends when no packet would fare better
+	useless context.CancelCauseFunc
+}
 
 // run is a client.Handler. The error's text is the reason why the packet comes back.
 func (t *task) run(ctx context.Context, p *client.Packet) error {
+	if t.useful.Err() != nil {
+		return client.RetryIn(0, context.Cause(t.useful))
+	}
 	if t.limit > 0 {
 		late := fmt.Errorf("the command was ended: it ran longer than %v", t.limit)
 		limited, cancel := context.WithTimeoutCause(ctx, t.limit, late)
@@ -39,14 +45,18 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 	}
 	complaints := &lastLine{w: t.stderr}
 	cmd := exec.CommandContext(ctx, t.path)
-	cmd.Args, cmd.Env = t.args, append(os.Environ(), facts(p)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p.Payload), t.stdout, complaints
-	// A group of its own: Ctrl-C in a terminal ends this program's claims, not the commands.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Args, cmd.Env = t.args, environment(p)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p.Payload), &passing{t.stdout, t.useless}, complaints
+	// A group of its own: Ctrl-C in a terminal ends this program's claims, not the commands. The
+	// end of this program does, as others get the packets then.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = grace
-	err := cmd.Run()
-	if ctx.Err() != nil && cmd.Process != nil {
+	cmd.WaitDelay = t.grace
+	if err := cmd.Start(); err != nil {
+		return t.notStarted(ctx, err)
+	}
+	err := cmd.Wait()
+	if ctx.Err() != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of its group
 		return context.Cause(ctx)
 	}
@@ -60,28 +70,71 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 	return err
 }
 
-// facts are what the command's environment says of a packet.
-func facts(p *client.Packet) []string {
-	all := []string{
-		"QUEUE=" + p.Queue, "ID=" + p.ID, "TOKEN=" + strconv.FormatInt(p.Token, 10),
-		"ATTEMPT=" + strconv.Itoa(p.Attempt), "PRIORITY=" + strconv.FormatUint(uint64(p.Priority), 10),
+// notStarted is why a command did not start. Only its environment depends on the packet: whatever
+// else is wrong would let all packets of the queue fail in turn.
+func (t *task) notStarted(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !errors.Is(err, syscall.E2BIG):
+		t.useless(fmt.Errorf("the command does not start: %w", err))
 	}
-	if p.Key != nil {
-		all = append(all, "KEY="+string(p.Key))
-	}
-	if p.Producer != "" {
-		all = append(all, "PRODUCER="+p.Producer)
-	}
-	for name, value := range p.Tags {
-		all = append(all, "TAG_"+strings.ToUpper(name)+"="+value)
-	}
-	known := all[:0]
-	for _, fact := range all {
-		if !strings.Contains(fact, "\x00") { // no environment can hold it
-			known = append(known, "HOLDFAST_PACKET_"+fact)
+	return err
+}
+
+// packetPrefix begins the variables of a packet.
+const packetPrefix = "HOLDFAST_PACKET_"
+
+// environment is that of this program, with what is known of the packet.
+func environment(p *client.Packet) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, packetPrefix) })
+	add := func(name, value string) {
+		if !strings.Contains(value, "\x00") { // no environment can hold it
+			env = append(env, packetPrefix+name+"="+value)
 		}
 	}
-	return known
+	add("QUEUE", p.Queue)
+	add("ID", p.ID)
+	add("TOKEN", strconv.FormatInt(p.Token, 10))
+	add("ATTEMPT", strconv.Itoa(p.Attempt))
+	add("PRIORITY", strconv.FormatUint(uint64(p.Priority), 10))
+	if p.Key != nil {
+		add("KEY", string(p.Key))
+	}
+	if p.Producer != "" {
+		add("PRODUCER", p.Producer)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Tags)) {
+		add("TAG_"+variableName(name), p.Tags[name])
+	}
+	return env
+}
+
+// variableName is a text as a part of a variable's name that shells can read.
+func variableName(text string) string {
+	name := []byte(strings.ToUpper(text))
+	for i, c := range name {
+		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			name[i] = '_'
+		}
+	}
+	return string(name)
+}
+
+// passing is the output of a command on its way to that of this program. When nobody reads that any
+// more, no other command has a use.
+type passing struct {
+	w       io.Writer
+	useless context.CancelCauseFunc
+}
+
+// Write implements io.Writer.
+func (o *passing) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.useless(err)
+	}
+	return n, err
 }
 
 // shared is an output that several commands write to at a time.
@@ -97,7 +150,8 @@ func (s *shared) Write(p []byte) (int, error) {
 	return s.w.Write(p)
 }
 
-// lastLine passes on what a command writes, and keeps its last line that is not empty.
+// lastLine passes on what a command writes, and keeps its last line that is not empty. A command
+// does not fail because nobody reads its complaints.
 type lastLine struct {
 	w    io.Writer
 	line []byte // that is under way
@@ -117,7 +171,8 @@ func (l *lastLine) Write(p []byte) (int, error) {
 		}
 		rest = more
 	}
-	return l.w.Write(p)
+	_, _ = l.w.Write(p)
+	return len(p), nil
 }
 
 func (l *lastLine) end() {

@@ -28,9 +28,9 @@ type workCmd struct {
 func (c *workCmd) Help() string {
 	return `The command gets the payload on its standard input. Exit code 0 acknowledges the packet. Anything else returns it to the queue, which lets it wait and has it tried again, up to its max-attempts. The reason is the last line that the command wrote to standard error.
 
-What is known of the packet is in the environment: HOLDFAST_PACKET_QUEUE, _ID, _TOKEN, _ATTEMPT and _PRIORITY, and where there is one HOLDFAST_PACKET_KEY, _PRODUCER and a HOLDFAST_PACKET_TAG_NAME for the tag "name".
+What is known of the packet is in the environment: HOLDFAST_PACKET_QUEUE, _ID, _TOKEN, _ATTEMPT and _PRIORITY, and where there is one HOLDFAST_PACKET_KEY, _PRODUCER and a HOLDFAST_PACKET_TAG_NAME for the tag "name". What is no letter or digit in a tag's name is an underscore there.
 
-A signal lets the running commands end, and claims no more. The exit code is 0 then, and when the queue is closed and drained. A command whose lease is lost is ended, as it is past its limit: by SIGTERM, and 5s later by SIGKILL.
+A signal lets the running commands end, and claims no more. The exit code is 0 then, and when the queue is closed and drained. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
 
 Examples:
 
@@ -66,15 +66,27 @@ func (c *workCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	defer server.Close()
-	if err := server.Redis().Ping(ctx).Err(); err != nil {
-		return c.explain(ctx, err)
+	if err := c.call(ctx, ping); err != nil {
+		return err
 	}
-	stdout, stderr := &shared{w: p.stdout}, &shared{w: p.stderr}
+	stderr := &shared{w: p.stderr}
 	server.Logger = slog.New(slog.NewTextHandler(stderr, nil))
-	stop := context.AfterFunc(ctx, func() { _ = server.Shutdown(lasting) })
-	defer stop()
-	task := task{path: path, args: c.Command, limit: c.Limit, stdout: stdout, stderr: stderr}
-	return c.explain(lasting, server.Consume(lasting, c.Queue, task.run, c.options()...))
+	t := task{path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.stdout}, stderr: stderr}
+	t.useful, t.useless = context.WithCancelCause(lasting)
+	defer t.useless(nil)
+	for _, end := range []context.Context{ctx, t.useful} {
+		defer context.AfterFunc(end, func() { _ = server.Shutdown(lasting) })()
+	}
+	err = server.Consume(lasting, c.Queue, t.run, c.options()...)
+	return cmp.Or(c.explain(lasting, err), context.Cause(t.useful))
+}
+
+// grace is how long a command has from SIGTERM to SIGKILL.
+const grace = 5 * time.Second
+
+// ping asks a server for a sign of life. A worker would wait for one that is away.
+func ping(ctx context.Context, server *client.Client) error {
+	return server.Redis().Ping(ctx).Err()
 }
 
 func (c *workCmd) options() []client.Option {
