@@ -21,6 +21,9 @@ const (
 	Tokens     Kind = "tokens"      // a token did not rise, or was accepted when it was no longer good
 	Early      Kind = "early"       // a packet came before its delay ended
 	Unfit      Kind = "unfit"       // a claim got a packet that its filter does not accept
+	Overfull   Kind = "overfull"    // a queue has more packets than its bound
+	Dropped    Kind = "dropped"     // a full queue dropped a packet, and kept a worse one
+	Open       Kind = "open"        // a queue that is closed or paused took a packet, or opened by itself
 	Counters   Kind = "counters"    // a counter is older than a second, or shows what nobody did
 	Stuck      Kind = "stuck"       // a lease or a delay holds a packet for longer than was asked
 	Corrupt    Kind = "corrupt"     // bytes that nobody pushed, or not to this queue

@@ -87,6 +87,11 @@ func showsAtWork() map[string][]Kind {
 		"counters-forgotten":  {Counters},
 		"push-after-ack":      {Order},
 		"tags-forgotten":      {Stuck},
+		"dropped-stay":        {Overfull, Dropped},
+		"worst-kept":          {Dropped},
+		"closed-forgotten":    {Open},
+		"bound-forgotten":     {Overfull, Lost},
+		"pause-forgotten":     {Lost},
 		"tags-of-another":     {Unfit},
 		"tags-not-written":    {Corrupt},
 	}

@@ -23,6 +23,8 @@ const (
 	retain      = 1000 // of chores only: jobs go when they are acknowledged
 	// maxTasks is how many tasks are too many for another push.
 	maxTasks = 600
+	// firstValue is that of the settings which change, and the backoff-max of queues without them.
+	firstValue = 60_000
 	// atOnce is the most that one command takes, and enough for all tasks.
 	atOnce = 1000
 )
@@ -35,6 +37,7 @@ type task struct {
 	tags     tags
 	priority int64
 	pushed   bool      // the push was acknowledged
+	leaving  bool      // an ack was sent since it was surely there
 	after    *heldTask // the claim that is acknowledged in the transaction of the push; nil: none
 	turns    []*turn   // the first is from its push, or from the last restart
 }
@@ -53,7 +56,7 @@ type tasks struct {
 	mu     sync.Mutex // guards what follows
 	all    map[ID]*task
 	last   map[int]uint64 // by client: serial of its last push
-	alive  int            // how many there are that were not acknowledged
+	alive  int            // how many of queues without a bound were not acknowledged
 	top    int64          // the highest token that a client was given
 	lost   int64          // how many tasks may have been claimed by requests without a reply
 	unseen int64          // how many claims nobody saw
@@ -63,8 +66,12 @@ type tasks struct {
 	counters map[counterName]*counter
 	killed   int64 // when the server was killed; 0: it had a clean stop
 
-	// Of one setting the value changes. These may be there, the first surely before the others.
+	// The settings of the shelf change. These values may be there, the first surely before the others.
 	settings []int64
+
+	closing, closed bool   // the belt may be closed; it surely is
+	sure            int    // how many tasks are surely on the belt
+	misses          []miss // since the last restart
 }
 
 func newTasks() *tasks {
@@ -83,7 +90,9 @@ func (t *tasks) add(client int, made task, asked, delay int64) (ID, *task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last[client]++
-	t.alive++
+	if !bounded(made.queue) {
+		t.alive++
+	}
 	id := makeID(client, t.last[client])
 	first := &turn{asked: asked, returned: true}
 	if delay > 0 {
@@ -94,21 +103,28 @@ func (t *tasks) add(client int, made task, asked, delay int64) (ID, *task) {
 	return id, &made
 }
 
-// acknowledge notes the reply to a push.
-func (t *tasks) acknowledge(of *task, name string, now, delay int64) {
+// acknowledge notes the reply to a push. It returns how many tasks are surely on the belt.
+func (t *tasks) acknowledge(of *task, name string, now, delay int64) (sure int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if first := of.turns[0]; first.notAfter != 0 {
+	first := of.turns[0]
+	if first.notAfter != 0 {
 		first.notAfter = now + delay*1e6
 	}
-	of.name, of.pushed = name, true
+	if of.queue == belt && !of.leaving {
+		t.sure++
+	}
+	first.came, of.name, of.pushed = now, name, true
+	return t.sure
 }
 
 // finish notes that a task was acknowledged.
-func (t *tasks) finish() {
+func (t *tasks) finish(of *task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.alive--
+	if !bounded(of.queue) {
+		t.alive--
+	}
 }
 
 // floor is a token above which all later ones are.

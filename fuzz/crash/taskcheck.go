@@ -20,18 +20,17 @@ func (t *tasks) of(id ID) *task {
 
 // makeQueues gives the work queues their settings.
 func (r *run) makeQueues(link *link) error {
-	const most = 60_000
-	replies, err := link.ask([][]string{
-		{"QSET", deadJobs, "max-attempts", "0"},
-		{"QSET", jobs, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most), "dead-letter", deadJobs, "enum", "class", "low", "mid", "high"},
-		{"QSET", chores, "max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(most), "retain", decimal(retain), "enum", "class", "low", "mid", "high"},
-	})
+	var sets [][]string
+	for _, queue := range append(workQueues(), deadJobs) {
+		sets = append(sets, append([]string{"QSET", queue}, settingsOf(queue, firstValue)...))
+	}
+	replies, err := link.ask(sets)
 	for _, reply := range replies {
 		if reply != replyOK {
 			r.report(Corrupt, "the reply to the settings of a work queue is %q", reply)
 		}
 	}
-	r.tasks.settings = []int64{most}
+	r.tasks.settings = []int64{firstValue}
 	return err
 }
 
@@ -47,9 +46,9 @@ func (r *run) checkTasks(all bool) error {
 		return r.makeQueues(link)
 	}
 	ask := [][]string{{"MULTI"}}
-	queues := []string{jobs, chores, deadJobs}
+	queues := append(workQueues(), deadJobs)
 	for _, queue := range queues {
-		ask = append(ask, []string{"QLIST", queue, "COUNT", decimal(atOnce)}, []string{"QGET", queue}, []string{"QSTAT", queue})
+		ask = append(ask, []string{"QLIST", queue, "COUNT", decimal(atOnce)}, []string{"QGET", queue}, []string{"QSTAT", queue}, []string{"QLEN", queue})
 	}
 	asked := r.ledger.now()
 	replies, err := link.ask(append(ask, []string{"EXEC"}))
@@ -58,15 +57,16 @@ func (r *run) checkTasks(all bool) error {
 	}
 	v, _ := parseReply(replies[len(replies)-1])
 	answers, _ := v.([]any)
-	if len(answers) != 3*len(queues) {
+	if len(answers) != 4*len(queues) {
 		r.report(Corrupt, "the reply to a look at the work queues is %.300q", replies[len(replies)-1])
 		return nil
 	}
 	var shown []shownTask
 	for i, queue := range queues {
-		r.checkSettings(queue, pairs(answers[3*i+1]))
-		r.checkCounters(queue, pairs(answers[3*i+2]))
-		list, _ := answers[3*i].([]any)
+		r.checkSettings(queue, pairs(answers[4*i+1]))
+		r.checkCounters(queue, pairs(answers[4*i+2]))
+		before := len(shown)
+		list, _ := answers[4*i].([]any)
 		for len(list) == 2 { // more pages have only tasks that are done
 			shown = append(shown, shownTasks(list[1])...)
 			cursor, _ := list[0].(string)
@@ -83,6 +83,7 @@ func (r *run) checkTasks(all bool) error {
 		if len(list) != 2 {
 			r.report(Corrupt, "the list of %s is %.300q", queue, list)
 		}
+		r.checkBound(queue, shown[before:], pairs(answers[4*i+2]), answers[4*i+3])
 	}
 	r.compareTasks(shown, asked, r.ledger.now())
 	if !all {
@@ -94,22 +95,18 @@ func (r *run) checkTasks(all bool) error {
 // checkSettings compares the settings of a queue, and goes on from what was found.
 func (r *run) checkSettings(queue string, found map[string]any) {
 	t := r.tasks
-	letter, attempts, kept := "", int64(maxAttempts), int64(0)
-	most, _ := found["backoff-max"].(int64)
-	switch queue {
-	case jobs:
-		letter = deadJobs
-		if !slices.Contains(t.settings, most) {
-			r.report(Lost, "backoff-max of %s is %d instead of one of %v", queue, most, t.settings)
-		}
-		t.settings = []int64{most}
-	case deadJobs:
-		attempts = 0
-	case chores:
-		kept = retain
+	at := slices.IndexFunc(t.settings, func(value int64) bool { return shows(found, settingsOf(queue, value)) })
+	if at < 0 {
+		r.report(Lost, "the settings of %s are %v, with one of %v", queue, found, t.settings)
+	} else if queue == shelf {
+		t.settings = t.settings[at : at+1]
 	}
-	if found["max-attempts"] != attempts || found["dead-letter"] != letter || found["retain"] != kept || attempts != 0 && found["backoff-min"] != int64(backoffMin) {
-		r.report(Lost, "the settings of %s are %v", queue, found)
+	closed := found["closed"] == "yes"
+	if closed && (queue != belt || !t.closing) || !closed && queue == belt && t.closed {
+		r.report(Open, "%s has %q for closed, and clients closed the belt: %v", queue, found["closed"], t.closed)
+	}
+	if queue == belt {
+		t.closing, t.closed = closed, closed
 	}
 }
 
@@ -120,6 +117,8 @@ func (r *run) compareTasks(shown []shownTask, asked, came int64) {
 	defer t.mu.Unlock()
 	r.checkChainsLocked(shown)
 	there, alive := map[ID]*task{}, 0
+	var rested []stayed
+	t.sure = 0
 	for i := range shown {
 		s := &shown[i]
 		of, broken := t.knownLocked(s)
@@ -138,7 +137,16 @@ func (r *run) compareTasks(shown []shownTask, asked, came int64) {
 			of.turns, of.pushed = []*turn{last}, true
 			continue
 		}
-		alive++
+		of.leaving = false
+		if !bounded(of.queue) {
+			alive++
+		}
+		if of.queue == belt {
+			t.sure++
+		}
+		if of.queue == shelf && of.rested(s) {
+			rested = append(rested, stayed{s.id, s.priority, last.came})
+		}
 		if surely, _ := of.ended(); surely {
 			r.report(Returned, "task %v is %s again after its ack", s.id, s.state)
 		}
@@ -156,12 +164,15 @@ func (r *run) compareTasks(shown []shownTask, asked, came int64) {
 		last := of.turns[len(of.turns)-1]
 		switch _, ended := of.ended(); {
 		case there[id] != nil:
+		case of.pushed && !ended && of.queue == shelf && (!last.live(came) || t.harvests.between(shelf, last.asked, came)):
+			t.misses = append(t.misses, miss{id, of.priority, last.asked})
 		case of.pushed && !ended:
 			r.report(Lost, "task %v (%s) of %s is gone", id, of.name, of.queue)
 		case last.acked && came < last.goneAt-int64(clockSlack):
 			r.report(Lost, "task %v (%s) of %s is gone %d ms before its time after the ack", id, of.name, of.queue, (last.goneAt-came)/1e6)
 		}
 	}
+	r.checkMissesLocked(rested)
 	r.checkUnseenLocked()
 	t.all, t.alive, t.lost, t.unseen = there, alive, 0, 0
 	clear(t.harvests)
@@ -307,7 +318,7 @@ func (r *run) workOff(link *link) error {
 		if slices.ContainsFunc(left, func(id ID) bool { return r.tasks.of(id).tags.class != "" }) {
 			first = ofClass()
 		}
-		c.add(c.claim([]string{jobs, chores}, maxHeld, lease, 20, first))
+		c.add(c.claim(workQueues(), maxHeld, lease, 20, first))
 		if err := c.perform(); err != nil {
 			return err
 		}
@@ -325,7 +336,10 @@ func (r *run) workOff(link *link) error {
 	}
 	r.settleTasks()
 	r.tasks.restart(left)
-	return nil
+	if len(left) > 0 {
+		return nil
+	}
+	return r.reopen(link)
 }
 
 // left lists the tasks that were not acknowledged.

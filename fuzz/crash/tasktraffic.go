@@ -3,11 +3,12 @@ package crash
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // choose adds the next request.
 func (c *taskClient) choose() {
-	n := c.rng.IntN(1000)
+	n, queue := c.rng.IntN(1000), c.queue()
 	switch rare := c.rng.IntN(10_000); {
 	case rare < 4:
 		c.harvest()
@@ -15,15 +16,17 @@ func (c *taskClient) choose() {
 		c.redrive([]string{jobs, chores}[rare%2], 1+c.rng.Int64N(50))
 	case rare < 40 && c.number == taskPart:
 		c.set()
-	case n < 230 && c.r.tasks.len() < maxTasks:
-		c.add(c.push())
+	case rare < 45 && c.number == taskPart:
+		c.close()
+	case n < 230 && (bounded(queue) || c.r.tasks.len() < maxTasks):
+		c.add(c.push(queue))
 	case n < 250 && c.r.tasks.len() < maxTasks:
-		claim := c.claim([]string{jobs, chores}, 1, maxLease, 0, filter{})
-		push := c.push()
+		claim := c.claim(workQueues(), 1, maxLease, 0, filter{})
+		push := c.push(c.endless())
 		claim.next = &push
 		c.add(claim)
 	case n < 500:
-		c.add(c.claim([]string{[]string{jobs, chores}[n%2], []string{jobs, chores}[n/2%2]}, 1+c.rng.Int64N(4),
+		c.add(c.claim([]string{queue, c.queue()}, 1+c.rng.Int64N(4),
 			30+c.rng.Int64N(maxLease-30), c.rng.Int64N(20), randomFilter(c.rng)))
 	case len(c.forgotten) > 0 && n%8 == 0:
 		at := c.rng.IntN(len(c.forgotten))
@@ -42,9 +45,13 @@ func (c *taskClient) choose() {
 			c.finish(h)
 		}
 	default:
-		c.add(c.claim([]string{jobs, chores}, 1, maxLease, 0, filter{}))
+		c.add(c.claim(workQueues(), 1, maxLease, 0, filter{}))
 	}
 }
+
+// queue is any work queue; endless is one without a bound.
+func (c *taskClient) queue() string   { return workQueues()[c.rng.IntN(4)] }
+func (c *taskClient) endless() string { return workQueues()[c.rng.IntN(2)] }
 
 // finish ends a claim in one of the ways.
 func (c *taskClient) finish(h *heldTask) {
@@ -52,8 +59,10 @@ func (c *taskClient) finish(h *heldTask) {
 	case n < 40:
 		c.add(c.ack(h))
 	case n < 50 && c.r.tasks.len() < maxTasks:
-		ack, push := c.ack(h), c.push()
-		push.of.after = h
+		ack, push := c.ack(h), c.push(c.endless())
+		if h.of.queue != shelf { // which may drop it instead
+			push.of.after = h
+		}
 		ack.next = &push
 		c.add(ack)
 	case n < 60 && len(c.held) > 0:
@@ -71,9 +80,9 @@ func (c *taskClient) finish(h *heldTask) {
 	}
 }
 
-// push makes the push of a new task.
-func (c *taskClient) push() taskOp {
-	made := task{queue: []string{jobs, chores}[c.rng.IntN(2)], priority: 1 + c.rng.Int64N(5), tags: randomTags(c.rng)}
+// push makes the push of a new task. Some pushes to the belt wait.
+func (c *taskClient) push(queue string) taskOp {
+	made := task{queue: queue, priority: 1 + c.rng.Int64N(5), tags: randomTags(c.rng)}
 	delay := int64(0)
 	if c.rng.IntN(5) == 0 {
 		delay = 1 + c.rng.Int64N(maxDelay)
@@ -90,16 +99,49 @@ func (c *taskClient) push() taskOp {
 	if delay != 0 {
 		args = append(args, "DELAY", decimal(delay))
 	}
-	pushes := counterName{of.queue, "pushed"}
-	return taskOp{args: args, of: of, counter: pushes, counts: 1, answer: func(reply any) {
+	waits := queue == belt && c.rng.IntN(4) == 0
+	if waits {
+		args = append(args, "BLOCK", decimal(1+c.rng.Int64N(10)))
+	}
+	pushes, since := counterName{of.queue, "pushed"}, c.r.tasks.gates()
+	return taskOp{args: args, of: of, waits: waits, counter: pushes, counts: 1, answer: func(reply any) {
 		name, ok := reply.(string)
-		if !ok {
-			c.unexpected(args, reply)
+		surely, maybe := c.r.tasks.shut(queue, since)
+		switch {
+		case !ok:
+			c.refused(args, reply, id, of, waits, maybe)
+			c.r.tasks.counts(pushes, -1)
 			return
+		case surely:
+			c.r.report(Open, "task %v was pushed to %s, which was closed or paused", id, queue)
 		}
 		c.r.tasks.counted(pushes, 1, 1, c.r.ledger.now())
-		c.r.tasks.acknowledge(of, name, c.r.ledger.now(), delay)
+		if sure := c.r.tasks.acknowledge(of, name, c.r.ledger.now(), delay); sure > bound {
+			c.r.report(Overfull, "%d tasks are on the belt, whose bound is %d", sure, bound)
+		}
 	}}
+}
+
+// refused enters the reply to a push that added nothing. shut says that the queue may have been
+// closed or paused.
+func (c *taskClient) refused(args []string, reply any, id ID, of *task, waited, shut bool) {
+	text, _ := reply.(replyError)
+	prefix, _, _ := strings.Cut(string(text), " ")
+	good := false
+	switch {
+	case reply == nil && of.queue == shelf:
+		c.r.tasks.missed(id, of)
+		good = true
+	case reply == nil:
+		good = waited
+	case prefix == "FULL":
+		good = of.queue == belt && !waited
+	case prefix == "CLOSED" || prefix == "PAUSED":
+		good = shut
+	}
+	if !good || !c.r.tasks.refuse(id, of) {
+		c.unexpected(args, reply)
+	}
 }
 
 // claim makes the claim of tasks that match, of the first queue that has any, for a lease in
@@ -113,7 +155,9 @@ func (c *taskClient) claim(queues []string, count, lease, block int64, of filter
 	}
 	asked, floor := c.r.ledger.now(), c.r.tasks.floor()
 	return taskOp{args: args, claims: count, waits: block != 0, answer: func(reply any) {
-		c.took(args, reply, asked, floor, lease, of)
+		if !c.drained(queues, reply) {
+			c.took(args, reply, asked, floor, lease, of)
+		}
 	}}
 }
 
@@ -123,6 +167,7 @@ func (c *taskClient) ack(all ...*heldTask) taskOp {
 	for _, h := range all {
 		args = append(args, h.name, decimal(h.turn.token))
 		h.turn.acking++
+		c.r.tasks.leave(h.of)
 	}
 	asked := c.r.ledger.now()
 	acks := counterName{all[0].of.queue, "acked"}
@@ -143,7 +188,7 @@ func (c *taskClient) ack(all ...*heldTask) taskOp {
 				if h.of.queue == chores {
 					h.turn.goneAt, h.turn.goneBy = asked+retain*1e6, now+retain*1e6
 				}
-				c.r.tasks.finish()
+				c.r.tasks.finish(h.of)
 			}
 		case n == 0:
 			for _, h := range all {
@@ -158,13 +203,15 @@ const nackReason = "it failed"
 
 // nack returns a task, at times with a delay of its own, or lets it die.
 func (c *taskClient) nack(h *heldTask, dead bool) {
+	mortal := !bounded(h.of.queue)
+	dead = dead && mortal
 	args := []string{"QNACK", h.of.queue, h.name, decimal(h.turn.token), "REASON", nackReason}
 	backoff := int64(backoffMin) << max(0, h.turn.attempt-1)
 	least, most := backoff*9/10-1, backoff*11/10+1
 	switch {
 	case dead:
 		args = append(args, "DEAD")
-	case c.rng.IntN(2) == 0:
+	case !mortal || c.rng.IntN(2) == 0:
 		least = 1 + c.rng.Int64N(maxDelay)
 		most = least
 		args = append(args, "DELAY", decimal(least))
@@ -186,7 +233,7 @@ func (c *taskClient) nack(h *heldTask, dead bool) {
 		c.r.tasks.counted(nacks, 1, 1, c.r.ledger.now())
 		c.good("a nack", h, asked)
 		t.returned, t.reasoned = true, true
-		dies := dead || t.attempt >= maxAttempts
+		dies := dead || mortal && t.attempt >= maxAttempts
 		switch state := fmt.Sprint(reply); {
 		case dies && (state == "dead" || state == "ready" && h.of.queue == jobs):
 			t.died, t.notAfter, t.dead = asked, 0, true
@@ -241,7 +288,7 @@ func (c *taskClient) note(h *heldTask) {
 
 // harvest returns all claims of a queue.
 func (c *taskClient) harvest() {
-	queue := []string{jobs, chores}[c.rng.IntN(2)]
+	queue := c.queue()
 	c.change([]string{"QHARVEST", queue}, c.r.tasks.harvests, queue)
 }
 
@@ -264,14 +311,14 @@ func (c *taskClient) change(args []string, of waves, queue string) {
 	}})
 }
 
-// set gives jobs another value of the setting that changes, which never takes effect.
+// set gives the shelf other values of the settings that change.
 func (c *taskClient) set() {
 	t := c.r.tasks
 	t.mu.Lock()
 	value := t.settings[len(t.settings)-1] + 1
 	t.settings = append(t.settings, value)
 	t.mu.Unlock()
-	args := []string{"QSET", jobs, "backoff-max", decimal(value)}
+	args := append([]string{"QSET", shelf}, settingsOf(shelf, value)...)
 	c.add(taskOp{args: args, answer: func(reply any) {
 		if reply != "OK" {
 			c.unexpected(args, reply)

@@ -1,0 +1,230 @@
+package crash
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The work queues with a bound. Pushes to the belt may wait for room, and it is closed at times.
+// The shelf drops its worst tasks, and is paused at times. No task of theirs dies.
+const (
+	belt  = "belt"
+	shelf = "shelf"
+	bound = 16
+)
+
+func bounded(queue string) bool { return queue == belt || queue == shelf }
+
+// workQueues are those that tasks are pushed to.
+func workQueues() []string { return []string{jobs, chores, belt, shelf} }
+
+// paused says whether the shelf is, by a value of its settings.
+func paused(value int64) bool { return value%3 == 1 }
+
+// settingsOf are the settings of a queue, as QSET takes them. Some of the shelf follow from value.
+func settingsOf(queue string, value int64) []string {
+	attempts := []string{"max-attempts", decimal(maxAttempts), "backoff-min", decimal(backoffMin), "backoff-max", decimal(firstValue)}
+	enum := append([]string{"enum", "class"}, classes()...)
+	limits := []string{"max-attempts", "0", "bound", decimal(bound)}
+	switch queue {
+	case deadJobs:
+		return []string{"max-attempts", "0"}
+	case jobs:
+		return slices.Concat(attempts, []string{"dead-letter", deadJobs, "retain", "0"}, enum)
+	case chores:
+		return slices.Concat(attempts, []string{"dead-letter", "", "retain", decimal(retain)}, enum)
+	case belt:
+		return slices.Concat(limits, []string{"full", "reject"}, enum)
+	}
+	pause := "no"
+	if paused(value) {
+		pause = "yes"
+	}
+	return slices.Concat(limits, []string{"full", "drop", "backoff-max", decimal(value), "pause-in", pause}, enum, []string{"v" + decimal(value)})
+}
+
+// shows says that QGET has found these settings.
+func shows(found map[string]any, settings []string) bool {
+	for i := 0; i < len(settings); i += 2 {
+		if settings[i] == "enum" {
+			return fmt.Sprint(found["enum"]) == fmt.Sprint([]any{settings[i+1], settings[i+2:]})
+		}
+		if fmt.Sprint(found[settings[i]]) != settings[i+1] {
+			return false
+		}
+	}
+	return true
+}
+
+// gates is what is known of the gates of the queues at a moment.
+type gates struct {
+	closed bool  // the belt surely was
+	value  int64 // of the shelf's settings, or a later one
+}
+
+func (t *tasks) gates() gates {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := gates{closed: t.closed}
+	if len(t.settings) > 0 {
+		g.value = t.settings[0]
+	}
+	return g
+}
+
+// shut says whether the gate of a queue was shut all the time since then, or may have been some
+// time.
+func (t *tasks) shut(queue string, since gates) (surely, maybe bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch queue {
+	case belt:
+		return since.closed, t.closing
+	case shelf:
+		surely = true
+		for v := since.value; v <= t.settings[len(t.settings)-1]; v++ {
+			surely, maybe = surely && paused(v), maybe || paused(v)
+		}
+	}
+	return surely, maybe
+}
+
+// leave notes that the ack of a task is about to be sent.
+func (t *tasks) leave(of *task) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if of.queue == belt && of.pushed && !of.leaving {
+		t.sure--
+	}
+	of.leaving = true
+}
+
+// refuse notes that a push has added no task. It returns false if a client has claimed it.
+func (t *tasks) refuse(id ID, of *task) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !bounded(of.queue) || len(of.turns) > 1 {
+		return false
+	}
+	delete(t.all, id)
+	return true
+}
+
+// miss is a task that the shelf has dropped, or did not take.
+type miss struct {
+	id       ID
+	priority int64
+	since    int64 // this happened later
+}
+
+// missed notes that the shelf did not take a task.
+func (t *tasks) missed(id ID, of *task) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.misses = append(t.misses, miss{id, of.priority, of.turns[0].asked})
+}
+
+// stayed is a task that was on the shelf, and nobody claimed it, from a moment to the restart.
+type stayed struct {
+	id       ID
+	priority int64
+	since    int64
+}
+
+// rested says that a task was surely not claimed since its last turn, which is its first, began.
+func (t *task) rested(s *shownTask) bool {
+	first := t.turns[0]
+	return len(t.turns) == 1 && first.came != 0 && first.returned && !first.reasoned && first.returning == 0 &&
+		s.token == 0 && s.attempt == first.attempt
+}
+
+// checkMissesLocked looks for tasks that were dropped in the place of worse ones.
+func (r *run) checkMissesLocked(all []stayed) {
+	for _, m := range r.tasks.misses {
+		at := slices.IndexFunc(all, func(s stayed) bool { return s.priority > m.priority && s.since <= m.since })
+		if at >= 0 {
+			r.report(Dropped, "task %v of priority %d was dropped, and %v of %d was there and stayed", m.id, m.priority, all[at].id, all[at].priority)
+		}
+	}
+	r.tasks.misses = nil
+}
+
+// checkBound compares how many unfinished packets a queue shows with its bound, and with what QSTAT
+// and QLEN count.
+func (r *run) checkBound(queue string, shown []shownTask, stat map[string]any, length any) {
+	n := int64(0)
+	for i := range shown {
+		if shown[i].state != "dead" && shown[i].state != "done" {
+			n++
+		}
+	}
+	counted := int64(0)
+	for _, state := range []string{"ready", "hidden", "delayed", "claimed"} {
+		of, _ := stat[state].(int64)
+		counted += of
+	}
+	switch {
+	case n > bound && bounded(queue):
+		r.report(Overfull, "%d packets are in %s, whose bound is %d", n, queue, bound)
+	case bounded(queue) && (counted != n || length != n):
+		r.report(Counters, "%s has %d packets, QSTAT counts %d and QLEN %v", queue, n, counted, length)
+	}
+}
+
+// close closes the belt.
+func (c *taskClient) close() {
+	t := c.r.tasks
+	t.mu.Lock()
+	t.closing = true
+	t.mu.Unlock()
+	args := []string{"QCLOSE", belt}
+	c.add(taskOp{args: args, answer: func(reply any) {
+		if _, ok := reply.(int64); !ok {
+			c.unexpected(args, reply)
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.closed = true
+	}})
+}
+
+// drained says that a reply to a claim tells that the belt is closed and empty.
+func (c *taskClient) drained(queues []string, reply any) bool {
+	text, _ := reply.(replyError)
+	t := c.r.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	others := slices.ContainsFunc(queues, func(queue string) bool { return queue != belt })
+	if !strings.HasPrefix(string(text), "CLOSED ") || others || !t.closing {
+		return false
+	}
+	if t.sure > 0 {
+		c.r.report(Lost, "%s is said to be drained, and %d tasks are there", belt, t.sure)
+	}
+	return true
+}
+
+// reopen makes the belt again if it is closed. It is empty.
+func (r *run) reopen(link *link) error {
+	if !r.tasks.closed {
+		return nil
+	}
+	replies, err := link.ask([][]string{{"QCLAIM", belt}, {"QDROP", belt}, append([]string{"QSET", belt}, settingsOf(belt, 0)...)})
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(replies[0], "-CLOSED ") || replies[1] != replyOK || replies[2] != replyOK {
+		r.report(Open, "the replies to a claim of a closed queue, and to making it again, are %q", replies)
+	}
+	t := r.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closing, t.closed, t.sure = false, false, 0
+	for name := range t.counters {
+		if name.queue == belt {
+			delete(t.counters, name)
+		}
+	}
+	return nil
+}
