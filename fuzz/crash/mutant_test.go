@@ -87,6 +87,8 @@ func showsAtWork() map[string][]Kind {
 		"counters-forgotten":  {Counters},
 		"push-after-ack":      {Order},
 		"tags-forgotten":      {Stuck},
+		"unique-forgotten":    {Doubled},
+		"values-later":        {Doubled},
 		"dropped-stay":        {Overfull, Dropped},
 		"worst-kept":          {Dropped},
 		"closed-forgotten":    {Open},

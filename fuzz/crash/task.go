@@ -36,6 +36,8 @@ type task struct {
 	key      string
 	tags     tags
 	priority int64
+	unique   []string  // its push, if that can be repeated
+	repeats  int       // repeated pushes without a reply
 	pushed   bool      // the push was acknowledged
 	leaving  bool      // an ack was sent since it was surely there
 	after    *heldTask // the claim that is acknowledged in the transaction of the push; nil: none
@@ -71,6 +73,7 @@ type tasks struct {
 
 	closing, closed bool   // the belt may be closed; it surely is
 	sure            int    // how many tasks are surely on the belt
+	uniques         []uniquePush
 	misses          []miss // since the last restart
 }
 
@@ -115,6 +118,7 @@ func (t *tasks) acknowledge(of *task, name string, now, delay int64) (sure int) 
 		t.sure++
 	}
 	first.came, of.name, of.pushed = now, name, true
+	t.repeatLocked(of)
 	return t.sure
 }
 

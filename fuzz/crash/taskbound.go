@@ -90,14 +90,19 @@ func (t *tasks) shut(queue string, since gates) (surely, maybe bool) {
 	return surely, maybe
 }
 
-// leave notes that the ack of a task is about to be sent.
-func (t *tasks) leave(of *task) {
+// leave notes that the ack of a task may be about to be sent. It returns false if that must not be,
+// because its push is being repeated.
+func (t *tasks) leave(of *task) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if of.queue == belt && of.repeats > 0 {
+		return false
+	}
 	if of.queue == belt && of.pushed && !of.leaving {
 		t.sure--
 	}
 	of.leaving = true
+	return true
 }
 
 // refuse notes that a push has added no task. It returns false if a client has claimed it.

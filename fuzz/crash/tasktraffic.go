@@ -18,6 +18,7 @@ func (c *taskClient) choose() {
 		c.set()
 	case rare < 45 && c.number == taskPart:
 		c.close()
+	case n%25 == 0 && c.again():
 	case n < 230 && (bounded(queue) || c.r.tasks.len() < maxTasks):
 		c.add(c.push(queue))
 	case n < 250 && c.r.tasks.len() < maxTasks:
@@ -55,6 +56,10 @@ func (c *taskClient) endless() string { return workQueues()[c.rng.IntN(2)] }
 
 // finish ends a claim in one of the ways.
 func (c *taskClient) finish(h *heldTask) {
+	if !c.r.tasks.leave(h.of) {
+		c.extend(h)
+		return
+	}
 	switch n := c.rng.IntN(100); {
 	case n < 40:
 		c.add(c.ack(h))
@@ -68,7 +73,7 @@ func (c *taskClient) finish(h *heldTask) {
 	case n < 60 && len(c.held) > 0:
 		at := c.rng.IntN(len(c.held))
 		other := c.held[at]
-		if other.of.queue != h.of.queue {
+		if other.of.queue != h.of.queue || !c.r.tasks.leave(other.of) {
 			c.add(c.ack(h))
 			break
 		}
@@ -99,9 +104,16 @@ func (c *taskClient) push(queue string) taskOp {
 	if delay != 0 {
 		args = append(args, "DELAY", decimal(delay))
 	}
+	if unique := []string{"UNIQUE", decimal(int64(id)), "WINDOW", decimal(window)}; delay == 0 && queue == belt {
+		of.unique = append(args, unique[:2]...)
+		args = of.unique
+	} else if delay == 0 && queue == chores {
+		of.unique = append(args, unique...)
+		args = of.unique
+	}
 	waits := queue == belt && c.rng.IntN(4) == 0
 	if waits {
-		args = append(args, "BLOCK", decimal(1+c.rng.Int64N(10)))
+		args = append(slices.Clip(args), "BLOCK", decimal(1+c.rng.Int64N(10)))
 	}
 	pushes, since := counterName{of.queue, "pushed"}, c.r.tasks.gates()
 	return taskOp{args: args, of: of, waits: waits, counter: pushes, counts: 1, answer: func(reply any) {

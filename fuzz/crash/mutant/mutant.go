@@ -40,6 +40,7 @@ func faults() map[string]func(*store) {
 		"closed-forgotten":     func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.Closed = false }) },
 		"bound-forgotten":      func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.Bound = 0 }) },
 		"pause-forgotten":      func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.PauseIn = false }) },
+		"unique-forgotten":     func(s *store) { s.meta = forgetUnique },
 		"record-of-another":    func(s *store) { s.shiftReads = true },
 		"payload-of-large-cut": func(s *store) { s.cutLarge = true },
 		"move-not-deleted":     func(s *store) { halfMove(s, storage.OpDelete) },
@@ -345,6 +346,11 @@ func forgetExpiry(m *storage.Meta) bool {
 
 func forgetKey(m *storage.Meta) bool {
 	m.Key = nil
+	return true
+}
+
+func forgetUnique(m *storage.Meta) bool {
+	m.Unique = nil
 	return true
 }
 
