@@ -71,8 +71,8 @@ type tasks struct {
 	// The settings of the shelf change. These values may be there, the first surely before the others.
 	settings []int64
 
-	closing, closed bool   // the belt may be closed; it surely is
-	sure            int    // how many tasks are surely on the belt
+	closing, closed bool // the belt may be closed; it surely is
+	sure            int  // how many tasks are surely on the belt
 	uniques         []uniquePush
 	misses          []miss // since the last restart
 }

@@ -86,6 +86,7 @@ func (r *run) checkTasks(all bool) error {
 		r.checkBound(queue, shown[before:], pairs(answers[4*i+2]), answers[4*i+3])
 	}
 	r.compareTasks(shown, asked, r.ledger.now())
+	r.tasks.pruneUniques()
 	if !all {
 		return nil
 	}
@@ -131,9 +132,7 @@ func (r *run) compareTasks(shown []shownTask, asked, came int64) {
 			continue
 		}
 		there[s.id] = of
-		if !of.pushed {
-			t.repeatLocked(of)
-		}
+		t.repeatLocked(of)
 		last := of.turns[len(of.turns)-1]
 		if s.state == "done" {
 			r.checkDone(of, last, s, asked)
@@ -175,9 +174,6 @@ func (r *run) compareTasks(shown []shownTask, asked, came int64) {
 			r.report(Lost, "task %v (%s) of %s is gone %d ms before its time after the ack", id, of.name, of.queue, (last.goneAt-came)/1e6)
 		}
 	}
-	t.uniques = slices.DeleteFunc(t.uniques, func(u uniquePush) bool {
-		return u.of.queue == belt && !slices.ContainsFunc(shown, func(s shownTask) bool { return s.name == u.of.name })
-	})
 	r.checkMissesLocked(rested)
 	r.checkUnseenLocked()
 	t.all, t.alive, t.lost, t.unseen = there, alive, 0, 0

@@ -15,11 +15,22 @@ type uniquePush struct {
 // maxUnique is how many of them are known at most.
 const maxUnique = 64
 
-// repeatLocked notes a push that may be repeated.
+// repeatLocked notes a push that may be repeated, when it is known to have made a task.
 func (t *tasks) repeatLocked(of *task) {
-	if of.unique != nil {
+	if of.unique != nil && !slices.ContainsFunc(t.uniques, func(u uniquePush) bool { return u.of == of }) {
 		t.uniques = append(t.uniques[max(0, len(t.uniques)+1-maxUnique):], uniquePush{of, of.unique})
 	}
+}
+
+// pruneUniques forgets the pushes to the belt whose tasks are not there after a restart.
+func (t *tasks) pruneUniques() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	there := map[*task]bool{}
+	for _, of := range t.all {
+		there[of] = true
+	}
+	t.uniques = slices.DeleteFunc(t.uniques, func(u uniquePush) bool { return u.of.queue == belt && !there[u.of] })
 }
 
 // again adds a push that was made before. The reply must be the same id. It returns false if there
