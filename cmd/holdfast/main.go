@@ -9,6 +9,7 @@
 //	work.go           claims that commands work on; task.go: one of them
 //	queues.go, stats.go, peek.go, list.go, show.go     what the queues hold
 //	subscribe.go      a client of pinpriq; server.go: its flags
+//	watch.go          figures again and again
 //	purge.go, harvest.go, redrive.go, move.go     many packets; bulk.go: what these have in common
 //	set.go, get.go    settings of queues; setting.go: their values
 //	close.go, drop.go         whole queues; confirmation.go: asks before what cannot be undone

@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
 // statsCmd prints the figures of queues.
 type statsCmd struct {
-	Queues []string `arg:"" name:"queue" help:"Queues to look at."`
-	JSON   bool     `help:"Print a JSON object for each queue, one a line. The age is in milliseconds."`
+	Queues []string      `arg:"" name:"queue" help:"Queues to look at."`
+	JSON   bool          `help:"Print a JSON object for each queue, one a line. The age is in milliseconds."`
+	Watch  bool          `help:"Print them again and again, with rates a second, until a signal."`
+	Every  time.Duration `default:"2s" placeholder:"TIME" help:"How often --watch prints (default ${default})."`
 
 	workServer
 }
@@ -24,26 +27,43 @@ func (c *statsCmd) Help() string {
 Examples:
 
     holdfast stats jobs
-    holdfast stats jobs mails --json`
+    holdfast stats jobs mails --json
+    holdfast stats jobs --watch --every 1s`
+}
+
+// Validate is called with the parsed flags.
+func (c *statsCmd) Validate() error {
+	if c.Every <= 0 {
+		return fmt.Errorf("--every %v: expected a time such as 2s", c.Every)
+	}
+	return c.workServer.Validate()
 }
 
 // Run asks for all queues, then prints.
 func (c *statsCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		if c.Watch {
+			return c.watch(ctx, server, p)
+		}
 		all, err := c.ask(ctx, server)
 		if err != nil {
 			return err
 		}
-		if !c.JSON {
-			return printStats(p.stdout, c.Queues, all)
-		}
-		for i := range all {
-			if _, err := p.stdout.Write(statsJSON(c.Queues[i], &all[i])); err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.print(p.stdout, all, nil)
 	})
+}
+
+// print writes a round of figures. Those of the round before bring rates.
+func (c *statsCmd) print(w io.Writer, all []client.Stats, before *round) error {
+	if !c.JSON {
+		return printStats(w, c.Queues, all, before)
+	}
+	for i := range all {
+		if _, err := w.Write(statsJSON(c.Queues[i], &all[i])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *statsCmd) ask(ctx context.Context, server *client.Client) ([]client.Stats, error) {
@@ -73,7 +93,7 @@ func figuresOf(s *client.Stats) []figure {
 }
 
 // printStats writes a column for each queue, and below the ready packets by priority.
-func printStats(w io.Writer, names []string, all []client.Stats) error {
+func printStats(w io.Writer, names []string, all []client.Stats, before *round) error {
 	t := newTable(w)
 	line := func(name string, of func(i int) string) {
 		cells := []string{name}
@@ -84,7 +104,7 @@ func printStats(w io.Writer, names []string, all []client.Stats) error {
 	}
 	line("QUEUE", func(i int) string { return cell(names[i], shortCell) })
 	for f, first := range figuresOf(&all[0]) {
-		line(first.name, func(i int) string { return decimal(figuresOf(&all[i])[f].n) })
+		line(first.name, func(i int) string { return decimal(figuresOf(&all[i])[f].n) + before.rate(i, f, &all[i]) })
 	}
 	line("age", func(i int) string {
 		if all[i].Ready == 0 {

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+func TestStatsAreWatched(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "push", "q", "x")
+	r, w := io.Pipe()
+	ended := make(chan int, 1)
+	go func() { // ends with the server
+		p := program{stdin: strings.NewReader(""), stdout: w, stderr: io.Discard, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}
+		ended <- p.run(t.Context(), []string{"stats", "q", "--watch", "--every", "1ms"})
+		_ = w.Close()
+	}()
+	var seen string
+	for part := make([]byte, 64); !strings.Contains(seen, "/s)") || strings.Count(seen, "QUEUE") < 6; {
+		n, err := r.Read(part)
+		if err != nil {
+			t.Fatalf("%v after %q", err, seen)
+		}
+		seen += string(part[:n])
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }() // ends with the command
+	s.stop()
+	if code := <-ended; code != exitFailed {
+		t.Errorf("exit code %d when the server is gone, want 1", code)
+	}
+}
+
+func TestRatesAreThoseOfCounters(t *testing.T) {
+	before := &round{all: []client.Stats{{Ready: 1, Pushed: 10}}, took: 2 * time.Second}
+	var out strings.Builder
+	if err := printStats(&out, []string{"q"}, []client.Stats{{Ready: 9, Pushed: 15}}, before); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nready     9\n", "\npushed    15 (2.5/s)\n", "\nacked     0 (0.0/s)\n"} {
+		field(t, out.String(), want)
+	}
+}
+
+func TestATerminalIsPaintedOver(t *testing.T) {
+	if got, want := string((&statsCmd{}).page([]byte("a\nb\n"), true)), "\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J"; got != want {
+		t.Errorf("painted %q, want %q", got, want)
+	}
+}
