@@ -148,6 +148,9 @@ func catchPlantedBugs(t *testing.T, bugs map[string][]Kind, o Options, args ...s
 			if name == "counters-forgotten" { // a kill shows it of a server that lived for some seconds
 				o.KillsOnly, o.MaxLoad = false, 3*time.Second
 			}
+			if name == "closed-forgotten" { // a queue is seldom closed
+				o.MaxLoad = 2 * time.Second
+			}
 			result, err := Run(o)
 			if err != nil {
 				t.Fatal(err)

@@ -16,7 +16,7 @@ func (c *taskClient) choose() {
 		c.redrive([]string{jobs, chores}[rare%2], 1+c.rng.Int64N(50))
 	case rare < 40 && c.number == taskPart:
 		c.set()
-	case rare < 45 && c.number == taskPart:
+	case rare < 49 && c.number == taskPart:
 		c.close()
 	case n%25 == 0 && c.again():
 	case n < 230 && (bounded(queue) || c.r.tasks.len() < maxTasks):
