@@ -59,7 +59,7 @@ const (
 	// MaxBound bounds the bounds of a queue: JSON has no larger number.
 	MaxBound = 1 << 53
 	// MaxUnique bounds the bytes of the id of a unique push.
-	MaxUnique = 255
+	MaxUnique = storage.MaxUnique
 
 	// MaxQueues bounds the queues that are known at a time.
 	MaxQueues = storage.MaxQueues

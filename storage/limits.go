@@ -13,6 +13,8 @@ const (
 	MaxQueues = 1 << 20
 	// MaxNameBytes bounds the bytes of all queue names together.
 	MaxNameBytes = 256 << 20
+	// MaxUnique bounds the bytes of the id of a unique push.
+	MaxUnique = 255
 	// MaxOrders bounds the tags whose values a queue declares, and MaxOrderBytes the bytes of those
 	// tags and values together: each write of the queue's counters has them.
 	MaxOrders     = 16

@@ -192,6 +192,8 @@ func (c *checker) placeOf(r *packetRecord) (id storage.PacketID, err error) {
 			"the packets of a queue stand in the order of priority, then sequence", id.Priority, id.Seq, c.last.Priority, c.last.Seq)
 	case len(r.Key) > maxKeyLen:
 		return id, fmt.Errorf("the packet's key has %d bytes: at most %d", len(r.Key), maxKeyLen)
+	case len(r.Unique) > storage.MaxUnique:
+		return id, fmt.Errorf("the packet's unique id has %d bytes: at most %d", len(r.Unique), storage.MaxUnique)
 	}
 	return id, nil
 }

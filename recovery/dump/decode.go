@@ -225,9 +225,13 @@ func jsonBytes(name string, text *string, base64 []byte) ([]byte, error) {
 	case text == nil:
 		return base64, nil
 	case base64 != nil:
-		return nil, fmt.Errorf("field %q is there in two encodings", name)
+		return nil, errTwice(name)
 	}
 	return []byte(*text), nil
+}
+
+func errTwice(name string) error {
+	return fmt.Errorf("field %q is there in two encodings", name)
 }
 
 // jsonQueue is a queueRecord as JSON has it.
@@ -254,6 +258,9 @@ func (s *jsonSettings) record() (r *settingsRecord, err error) {
 		return nil, nil
 	}
 	r = &s.settingsRecord
+	if s.TextEnum != nil && r.Enum != nil {
+		return nil, errTwice("enum")
+	}
 	for _, texts := range s.TextEnum {
 		var list [][]byte
 		for _, text := range texts {
@@ -321,6 +328,9 @@ type jsonPacket struct {
 func (p *jsonPacket) record() (any, error) {
 	var errs [9]error
 	r := &p.packetRecord
+	if p.TextTags != nil && r.Tags != nil {
+		return nil, errTwice("tags")
+	}
 	for name, value := range p.TextTags {
 		r.Tags = append(r.Tags, []byte(name), []byte(value))
 	}

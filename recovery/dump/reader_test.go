@@ -122,6 +122,9 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"enum out of order":          {head + settings(`"enum":[["b","b"],["a","c"]]`), `enum: expected tags in the order of their bytes, each once, got "a" behind "b"`},
 		"enum with long values":      {head + settings(`"enum":[["a","`+long+`"]]`), "at most 16384 bytes together"},
 		"enum with too many tags":    {head + settings(`"enum":[`+strings.Repeat(`["a","b"],`, storage.MaxOrders)+`["a","b"]]`), "enum: expected at most 16 tags, got 17"},
+		"enum twice":                 {head + settings(`"enum":[["a","b"]],"enum_base64":[["Yg==","Yg=="]]`), `line 2: field "enum" is there in two encodings`},
+		"tags twice":                 {head + first + packetLine(seq8+`,"tags":{"a":"1"},"tags_base64":["Yg==","Yg=="]`), `line 3: field "tags" is there in two encodings`},
+		"unique id too long":         {head + first + packetLine(seq8+`,"unique":"`+long[:256]+`"`), "line 3: the packet's unique id has 256 bytes: at most 255"},
 		"half a tag":                 {head + first + packetLine(seq8+`,"tags_base64":["YQ=="]`), "names and values"},
 		"tags as text":               {head + first + packetLine(seq8+`,"tags":"a"`), "expected an object"},
 		"attempts too many":          {head + first + packetLine(seq8+`,"attempts":4294967296`), "4294967296 attempts: expected 0 to 4294967295"},
@@ -340,6 +343,7 @@ func anyPacket(t *rapid.T) storage.Packet {
 		Producer:   string(odd.Draw(t, "producer")),
 		Unique:     odd.Draw(t, "unique"),
 	}
+	p.Unique = p.Unique[:min(len(p.Unique), storage.MaxUnique)]
 	if rapid.Bool().Draw(t, "has a key") {
 		p.Key = append([]byte{}, odd.Draw(t, "key")...)
 	}
