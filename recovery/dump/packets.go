@@ -292,8 +292,11 @@ func decodeRecord(id storage.PacketID, rec []byte, p *storage.Packet) error {
 	if err := storage.DecodeRecord(rec, p); err != nil {
 		return unreadable(id, err)
 	}
-	if len(p.Key) > maxKeyLen {
+	switch {
+	case len(p.Key) > maxKeyLen:
 		return fmt.Errorf("packet %v has a key of %d bytes: at most %d", id, len(p.Key), maxKeyLen)
+	case len(p.Unique) > storage.MaxUnique:
+		return fmt.Errorf("packet %v has a unique id of %d bytes: at most %d", id, len(p.Unique), storage.MaxUnique)
 	}
 	return nil
 }

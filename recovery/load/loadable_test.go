@@ -71,6 +71,13 @@ func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T)
 			},
 			"has a key of 65536 bytes", "has a key of 65536 bytes", packets,
 		},
+		"unique id too long": {
+			func(b *storage.Batch) {
+				b.Put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 + 5000}, &storage.Packet{Unique: make([]byte, 256)})
+				b.SetMarks(storage.Marks{NextSeq: 1<<63 + 6000, LowSeq: 1<<63 - 1, NextQueue: 8})
+			},
+			"has a unique id of 256 bytes", "has a unique id of 256 bytes", packets,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := recoverytest.CopyOf(t, base)
