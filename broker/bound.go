@@ -61,7 +61,7 @@ func (tx *Tx) dropFor(q *queue, l load) error {
 	b := tx.b
 	worst, ok := b.worse(q, l)
 	if !ok {
-		return fmt.Errorf("%w: its bound is %s", ErrDropped, boundOf(q.settings))
+		return fmt.Errorf("%w: its bound is %s, and one push drops at most %d, none of them claimed", ErrDropped, boundOf(q.settings), b.mostDrops())
 	}
 	if err := tx.useMore(Room{Deletes: len(worst)}); err != nil {
 		return err
@@ -75,24 +75,27 @@ func (tx *Tx) dropFor(q *queue, l load) error {
 	return nil
 }
 
-// worse returns the packets that go from a full queue for what comes; ok is false if that does not
-// suffice. They are valid until the next call.
+// mostDrops is the most packets that go for one push.
+func (b *Broker) mostDrops() int { return min(MaxCount, b.limits.group) }
+
+// worse returns the packets that go from a full queue for what comes. If that does not suffice none
+// goes, and ok is false. They are valid until the next call.
 func (b *Broker) worse(q *queue, l load) (worst []index.Packet, ok bool) {
 	worst = b.worst[:0]
 	packets, bytes := b.ix.Counts(q.ix).Unfinished()
 	packets, bytes = packets+l.packets, bytes+l.bytes
 	for p := range b.ix.Worst(q.ix) {
-		if p.Priority-1 <= l.priority-1 || len(worst) == min(MaxCount, b.limits.group) { // 0 comes last
+		if p.Priority-1 <= l.priority-1 || len(worst) == b.mostDrops() { // 0 comes last
 			break
 		}
 		worst = append(worst, p)
 		packets, bytes = packets-1, bytes-int64(p.Size)
-		if ok = !over(q.settings, packets, bytes); ok {
-			break
+		if !over(q.settings, packets, bytes) {
+			b.worst = worst
+			return worst, true
 		}
 	}
-	b.worst = worst
-	return worst, ok
+	return nil, false
 }
 
 // Drops says that a queue drops worse packets for better ones when it is full.
@@ -116,9 +119,6 @@ func (tx *Tx) PushRoom(r PushRequest, payloads [][]byte) Room {
 	if b.fits(q, l) {
 		return Room{}
 	}
-	worst, ok := b.worse(q, l)
-	if !ok {
-		return Room{}
-	}
+	worst, _ := b.worse(q, l)
 	return Room{Deletes: len(worst)}
 }

@@ -46,9 +46,9 @@ var (
 
 	// ErrFull: a queue holds as much as its bound allows.
 	ErrFull = errors.New("queue is full")
-	// ErrDropped: it drops packets that are worse than those that come, and there are too few. It is
-	// an ErrFull.
-	ErrDropped = fmt.Errorf("%w of packets that are no worse", ErrFull)
+	// ErrDropped: it drops packets that are worse than those that come, and too few may go. It is an
+	// ErrFull.
+	ErrDropped = fmt.Errorf("%w and cannot drop enough packets that are worse", ErrFull)
 	// ErrPaused: a queue takes nothing in for now.
 	ErrPaused = errors.New("queue is paused: it takes nothing in until pause-in is off")
 	// ErrQueueClosed: a queue takes nothing in any more; whoever takes from it has had all.

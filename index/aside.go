@@ -115,7 +115,7 @@ func (x *Index) oncePerLane(f Filter) func(LaneID) bool {
 func (x *Index) openBehind(u *queue, s State, from place, takes func(LaneID) bool) openWalks {
 	open := openWalks{end: Oldest}
 	if u.aside != 0 {
-		x.openFrom(&open, x.asides.at(u.aside).tree(s), from)
+		open.open(x.forest.walkFrom(x.asides.at(u.aside).tree(s), from))
 	}
 	switch {
 	case s != Ready:
@@ -123,16 +123,9 @@ func (x *Index) openBehind(u *queue, s State, from place, takes func(LaneID) boo
 		x.openLanesBehind(&open, u.lanes.narrow[Oldest], 0, from, takes)
 		x.openLanesBehind(&open, u.lanes.wide[Oldest], 0, from, takes)
 	case takes(u.defaultLane):
-		x.openFrom(&open, &x.lanes.at(uint32(u.defaultLane)).tree, from)
+		open.open(x.forest.walkFrom(&x.lanes.at(uint32(u.defaultLane)).tree, from))
 	}
 	return open
-}
-
-// openFrom opens a walk over a tree.
-func (x *Index) openFrom(o *openWalks, t *tree, from place) {
-	if w := x.forest.walkFrom(t, from); !w.done() {
-		o.add(laneWalk{walk: w, at: w.place()})
-	}
 }
 
 // openLanesBehind opens a walk over the lane at a place of a heap, and over those below it if they
@@ -147,7 +140,7 @@ func (x *Index) openLanesBehind(o *openWalks, h []laneHead, i int, from place, t
 		o.add(laneWalk{walk: x.forest.walk(t, Oldest), at: h[i].place, heap: h, pos: i + 1})
 		return
 	case wanted:
-		x.openFrom(o, t, from)
+		o.open(x.forest.walkFrom(t, from))
 	}
 	x.openLanesBehind(o, h, 2*i+1, from, takes)
 	x.openLanesBehind(o, h, 2*i+2, from, takes)

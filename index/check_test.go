@@ -271,12 +271,12 @@ func (c *checker) asideOf(u *queue, q QueueID) error {
 func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {
 	x := c.x
 	if u.lanes == nil {
-		if l := x.lanes.at(uint32(u.defaultLane)); l.pos != [2]uint32{} {
+		if l := x.lanes.at(uint32(u.defaultLane)); l.pos != [3]uint32{} {
 			return errors.New("index: a lone lane is in a heap")
 		}
 		return nil
 	}
-	for _, end := range [2]End{Newest, Oldest} {
+	for _, end := range u.lanes.ends {
 		want := 0
 		for _, id := range lanes {
 			l := x.lanes.at(uint32(id))

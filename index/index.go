@@ -13,8 +13,7 @@ type Index struct {
 	asides      slab[aside, *aside]
 	lanes       slab[lane, *lane]
 	queues      slab[queue, *queue]
-	picked      []uint32   // what pick returned last: its memory is used again
-	worst       worstWalks // of the last Worst: its memory is used again
+	picked      []uint32 // what pick returned last: its memory is used again
 }
 
 // New returns an index without queues.

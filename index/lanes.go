@@ -12,7 +12,7 @@ type lane struct {
 	tags    string
 	queue   QueueID
 	packets uint32    // in any state
-	pos     [2]uint32 // by End: place in its heap plus 1; 0: not in it; [0] links free slots
+	pos     [3]uint32 // by End: place in its heap plus 1; 0: not in it; [0] links free slots
 	wide    bool
 	fresh   bool // in the queue's freshLanes
 }
@@ -23,6 +23,7 @@ func (l *lane) freeLink() *uint32 { return &l.pos[0] }
 type laneSet struct {
 	byKey        map[laneKey]LaneID // all but the default lane; never empty
 	narrow, wide laneHeaps
+	ends         []End // those that have heaps
 }
 
 type laneKey struct {
@@ -31,7 +32,10 @@ type laneKey struct {
 }
 
 // laneHeaps holds the lanes with a selectable packet, by End: a heap of what each of them selects.
-type laneHeaps [2][]laneHead
+type laneHeaps [3][]laneHead
+
+// laneOrders are the orders of heaps. Lanes are in that of the worst only once somebody wants it.
+var laneOrders = [3]End{Newest, Oldest, worst}
 
 type laneHead struct {
 	place place
@@ -61,7 +65,7 @@ func (x *Index) laneFor(q QueueID, tags []byte, wide bool) LaneID {
 	l := x.lanes.at(uint32(id))
 	l.queue, l.tags, l.wide = q, string(tags), wide
 	if u.lanes == nil {
-		u.lanes = &laneSet{byKey: make(map[laneKey]LaneID)}
+		u.lanes = &laneSet{byKey: make(map[laneKey]LaneID), ends: laneOrders[:worst]}
 		x.updateHeads(u.defaultLane)
 	}
 	u.lanes.byKey[laneKey{l.tags, wide}] = id
@@ -103,7 +107,7 @@ func (x *Index) freeIfEmpty(id LaneID) {
 	x.lanes.free(uint32(id))
 	if len(u.lanes.byKey) == 0 {
 		u.lanes = nil
-		x.lanes.at(uint32(u.defaultLane)).pos = [2]uint32{}
+		x.lanes.at(uint32(u.defaultLane)).pos = [3]uint32{}
 	}
 }
 
@@ -122,10 +126,13 @@ func (x *Index) Widths(q QueueID) (narrow, wide bool) {
 
 // head returns what an end of a lane selects; the lane's tree is not empty.
 func (x *Index) head(l *lane, end End) (place, uint32) {
-	if end == Oldest {
+	switch end {
+	case Newest:
+		return x.forest.newest(&l.tree)
+	case Oldest:
 		return x.forest.lowest(&l.tree)
 	}
-	return x.forest.newest(&l.tree)
+	return x.forest.highest(&l.tree)
 }
 
 // updateHeads brings the heaps of a queue with several lanes up to date after the tree of a lane
@@ -137,7 +144,7 @@ func (x *Index) updateHeads(id LaneID) {
 		return
 	}
 	heaps := set.heapsOf(l)
-	for _, end := range [2]End{Newest, Oldest} {
+	for _, end := range set.ends {
 		if l.tree.count == 0 {
 			if l.pos[end] != 0 {
 				x.heapRemove(heaps, end, int(l.pos[end]-1))

@@ -68,21 +68,33 @@ func (x *Index) nextOfLanes(set *laneSet, s Selection, skip, n int, dst []Packet
 		x.openLane(&open, set.wide[s.End], 0, &s)
 	}
 	for ; n > 0 && len(open.heap) > 0; skip-- {
-		top := &open.heap[0]
-		_, id := top.walk.at()
-		if skip <= 0 {
-			dst = append(dst, x.packet(id, x.entries.at(id)))
-			n--
+		if skip > 0 {
+			x.step(&open, &s)
+			continue
 		}
-		heap, pos := top.heap, top.pos
-		top.pos = 0
-		open.next()
-		if pos != 0 {
-			x.openLane(&open, heap, 2*pos-1, &s)
-			x.openLane(&open, heap, 2*pos, &s)
-		}
+		dst = append(dst, x.nextOpen(&open, &s))
+		n--
 	}
 	return dst
+}
+
+// nextOpen returns the packet that open lanes are at, and goes to the next.
+func (x *Index) nextOpen(o *openWalks, s *Selection) Packet {
+	_, id := o.heap[0].walk.at()
+	x.step(o, s)
+	return x.packet(id, x.entries.at(id))
+}
+
+// step goes to the next packet of open lanes. It opens those that can be next now.
+func (x *Index) step(o *openWalks, s *Selection) {
+	top := &o.heap[0]
+	heap, pos := top.heap, top.pos
+	top.pos = 0
+	o.next()
+	if pos != 0 {
+		x.openLane(o, heap, 2*pos-1, s)
+		x.openLane(o, heap, 2*pos, s)
+	}
 }
 
 // openLane opens a walk over the lane at a place of a heap. If the filter does not accept that, the
@@ -110,6 +122,13 @@ func (o *openWalks) add(w laneWalk) {
 	h := o.heap
 	for c := len(h) - 1; c > 0 && o.end.earlier(h[c].at, h[(c-1)/2].at); c = (c - 1) / 2 {
 		h[c], h[(c-1)/2] = h[(c-1)/2], h[c]
+	}
+}
+
+// open adds a walk over a tree that is no lane in a heap.
+func (o *openWalks) open(w walk) {
+	if !w.done() {
+		o.add(laneWalk{walk: w, at: w.place()})
 	}
 }
 

@@ -10,6 +10,9 @@ const (
 
 // earlier is the order of selection: best priority, then the chosen end of the sequences.
 func (end End) earlier(a, b place) bool {
+	if end == worst {
+		return b.before(a)
+	}
 	if a.priority != b.priority || end == Oldest {
 		return a.before(b)
 	}

@@ -349,6 +349,15 @@ func (f *forest) lowest(t *tree) (place, uint32) {
 	return n.key(0), n.ids[0]
 }
 
+// highest returns the highest place and its packet; the tree is not empty.
+func (f *forest) highest(t *tree) (place, uint32) {
+	if t.depth == 0 {
+		return t.lonePlace(), t.root
+	}
+	n := f.at(t.last)
+	return n.key(int(n.n) - 1), n.ids[n.n-1]
+}
+
 // newest returns the highest sequence of the lowest priority; the tree is not empty.
 func (f *forest) newest(t *tree) (place, uint32) {
 	if t.depth == 0 {

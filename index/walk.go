@@ -13,8 +13,12 @@ type walk struct {
 // walk starts at the packet that is first in the order.
 func (f *forest) walk(t *tree, end End) walk {
 	w := walk{f: f, t: t, end: end, leaf: t.first, lone: t.depth == 0 && t.count > 0}
-	if end == Newest && t.depth > 0 {
+	switch {
+	case t.depth == 0 || end == Oldest:
+	case end == Newest:
 		w.leaf, w.pos = f.lastOf(t, f.at(t.first).priorities[0])
+	default:
+		w.leaf, w.pos = t.last, int(f.at(t.last).n)-1
 	}
 	return w
 }
@@ -31,7 +35,7 @@ func (f *forest) walkPriority(t *tree, priority uint32, end End) walk {
 	if leaf == 0 || f.at(leaf).priorities[i] != priority {
 		return w
 	}
-	if w.leaf, w.pos = leaf, i; end == Newest {
+	if w.leaf, w.pos = leaf, i; end != Oldest {
 		w.leaf, w.pos = f.lastOf(t, priority)
 	}
 	return w
@@ -85,10 +89,13 @@ func (w *walk) next() { w.skip(1) }
 func (w *walk) skip(n int) {
 	w.lone = w.lone && n <= 0
 	for n > 0 && w.leaf != 0 {
-		if w.end == Oldest {
-			n = w.forward(n)
-		} else {
+		switch w.end {
+		case Newest:
 			n = w.backward(n)
+		case Oldest:
+			n = w.forward(n)
+		default:
+			n = w.reverse(n)
 		}
 	}
 }
@@ -104,6 +111,19 @@ func (w *walk) forward(n int) int {
 	}
 	w.leaf, w.pos = leaf.next, 0
 	return n - rest
+}
+
+// reverse is forward the other way.
+func (w *walk) reverse(n int) int {
+	if n <= w.pos {
+		w.pos -= n
+		return 0
+	}
+	n -= w.pos + 1
+	if w.leaf = w.f.at(w.leaf).prev; w.leaf != 0 {
+		w.pos = int(w.f.at(w.leaf).n) - 1
+	}
+	return n
 }
 
 // backward goes at most n packets down within one priority and one leaf, then one more to the leaf

@@ -203,7 +203,7 @@ func TestAFullQueueThatDropsRepliesWithNullToWhatIsNoBetter(t *testing.T) {
 	c.ask("QMPUSH q 2 c d PRIO 101", "*2\r\n"+nullReply+nullReply)
 	c.ask("QPUSH q c PRIO 99", bulkReply("2"))
 	c.ask("QMPUSH q 2 d e PRIO 99", "*2\r\n"+nullReply+nullReply) // one place would not do
-	c.ask("RPUSH q x y", "-FULL queue is full of packets that are no worse: its bound is 2 packets\r\n")
+	c.ask("RPUSH q x y", "-FULL queue is full and cannot drop enough packets that are worse: its bound is 2 packets, and one push drops at most 1000, none of them claimed\r\n")
 	push := d.waiting(c, 0, "QPUSH q best PRIO 1 BLOCK 0") // nothing is dropped for it
 	c.ask("LRANGE q 0 -1", wire(`*2 | "c" | "a"`))
 	c.ask("LPOP q", bulkReply("c"))
