@@ -113,7 +113,7 @@ func (c *Client) bulk(ctx context.Context, options []Option, command ...any) (in
 	if err != nil {
 		return 0, err
 	}
-	return count(doOnce(ctx, c.slow, args))
+	return count(doOnce(ctx, c.rdb.WithTimeout(-1), args))
 }
 
 // Move moves packets to another queue, with id, priority, age and state. It returns how many:

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,21 +21,22 @@ type Client struct {
 	// nothing.
 	Logger *slog.Logger
 
-	rdb     *redis.Client
-	slow    *redis.Client // the same pool, for replies that take their time
-	waiting *redis.Client // the same pool, for a turn of waiting
-	owned   bool
+	rdb      *redis.Client
+	waiting  *redis.Client // a second pool: requests that wait leave rdb's connections to all others
+	patience time.Duration // how long a connection or a prompt reply may take
 
 	mu        sync.Mutex
 	stopped   bool
 	consumers map[*consumer]struct{}
 }
 
-// defaultPool is the most connections unless the options say it. Each call that waits holds one.
+// defaultPool is the most connections of a pool unless the options say it.
 const defaultPool = 256
 
-// New makes a client. It connects when it is first used. Without a ClientName it gets one of its
-// own: the server shows it as the consumer, and gives exclusive roles to it.
+// New makes a client, which connects when it is first used. It has two pools of up to PoolSize
+// connections, 256 unless given: calls that wait, and each Consume, hold one of the second pool.
+// Without a ClientName the client gets one that no other has: the server shows it as the consumer,
+// and gives exclusive roles to it.
 func New(options *redis.Options) *Client {
 	o := *options
 	o.ContextTimeoutEnabled = true
@@ -47,21 +49,11 @@ func New(options *redis.Options) *Client {
 	if o.MaintNotificationsConfig == nil {
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
-	c := Wrap(redis.NewClient(&o))
-	c.owned = true
+	c := &Client{rdb: redis.NewClient(&o), consumers: make(map[*consumer]struct{})}
+	o.MinIdleConns = 0
+	c.waiting = redis.NewClient(&o)
+	c.patience = max(c.rdb.Options().DialTimeout, c.rdb.Options().ReadTimeout)
 	return c
-}
-
-// Wrap makes a client of a Redis client that exists. Close does not close that. It should have
-// ContextTimeoutEnabled, and a ClientName, as without one each of its connections is a consumer of
-// its own.
-func Wrap(rdb *redis.Client) *Client {
-	return &Client{
-		rdb:       rdb,
-		slow:      rdb.WithTimeout(-1),
-		waiting:   rdb.WithTimeout(turn + max(rdb.Options().ReadTimeout, time.Second)),
-		consumers: make(map[*consumer]struct{}),
-	}
 }
 
 // defaultName is a name that no other client has.
@@ -77,12 +69,7 @@ func defaultName() string {
 func (c *Client) Redis() *redis.Client { return c.rdb }
 
 // Close closes the connections. What Consume holds is not returned: call Shutdown before.
-func (c *Client) Close() error {
-	if !c.owned {
-		return nil
-	}
-	return c.rdb.Close()
-}
+func (c *Client) Close() error { return errors.Join(c.waiting.Close(), c.rdb.Close()) }
 
 func (c *Client) log() *slog.Logger {
 	if c.Logger == nil {

@@ -66,7 +66,7 @@ func (c *Client) Consume(ctx context.Context, queue string, handler Handler, opt
 	case w.request.lease == 0:
 		Lease(DefaultLease).add(&w.request)
 	}
-	w.request.waiter = &waiter{c: c}
+	w.request.waiter = &waiter{c: c, turn: takeTurn}
 	defer w.request.waiter.close()
 	w.slots = make(chan struct{}, w.request.concurrency)
 	w.answers = make(chan *job, w.request.concurrency)

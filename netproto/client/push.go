@@ -71,7 +71,7 @@ func (c *Client) push(ctx context.Context, options []Option, command ...any) (v 
 		}
 		return v, err
 	}
-	w := waiter{c: c}
+	w := waiter{c: c, turn: pushTurn}
 	defer w.close()
 	if v, err = w.ask(ctx, r.block, args); isNull(err) {
 		err = errNoRoom

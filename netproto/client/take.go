@@ -56,7 +56,7 @@ func (c *Client) takeOrWait(ctx context.Context, args []any, r *request) (any, e
 	if list, ok := v.([]any); !r.blocks || !ok || len(list) > 0 {
 		return v, err
 	}
-	w := waiter{c: c}
+	w := waiter{c: c, turn: takeTurn}
 	defer w.close()
 	return w.ask(ctx, r.block, args)
 }

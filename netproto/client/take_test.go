@@ -132,12 +132,4 @@ func TestConnectionsOfAClientAreOneConsumer(t *testing.T) {
 	for range cap(done) {
 		ok(t, receive(t, done))
 	}
-	rdb := redis.NewClient(&redis.Options{Addr: addr})
-	defer rdb.Close()
-	wrapped := client.Wrap(rdb)
-	if _, err := wrapped.Claim(ctx, "q"); !errors.Is(err, client.ErrInUse) {
-		t.Errorf("a wrapped client gets %v, want ErrInUse", err)
-	}
-	ok(t, wrapped.Close())
-	ok(t, rdb.Ping(ctx).Err()) // Close left it alone
 }

@@ -7,13 +7,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// turn is the longest wait that one request asks for. A longer one is made of turns, so that a
-// server that is cut off is noticed.
-const turn = 30 * time.Second
+// The longest wait that one request asks for. A longer one is made of turns, so that a server that
+// is cut off is noticed. A push has a long turn, as it goes to the end of the line with each one.
+const (
+	takeTurn = 30 * time.Second
+	pushTurn = 10 * time.Minute
+)
 
 // waiter sends requests that wait in the server, over a connection of its own.
 type waiter struct {
 	c    *Client
+	turn time.Duration
 	conn *redis.Conn // nil before the first request, and after an error
 	id   int64       // of the connection
 }
@@ -23,41 +27,85 @@ type waiter struct {
 func (w *waiter) ask(ctx context.Context, d time.Duration, args []any) (any, error) {
 	begin := time.Now()
 	for {
-		rest := turn
+		rest := w.turn
 		if d > 0 {
 			rest = min(rest, max(time.Millisecond, d-time.Since(begin)))
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		v, err := w.take(ctx, append(args[:len(args):len(args)], "BLOCK", milliseconds(rest)))
+		v, err := w.send(ctx, append(args[:len(args):len(args)], "BLOCK", milliseconds(rest)))
 		if !isNull(err) || d > 0 && time.Since(begin) >= d {
 			return v, err
 		}
 	}
 }
 
-// take sends one request. If ctx ends, the server is told to end the wait: so the reply always says
-// what was done.
-func (w *waiter) take(ctx context.Context, args []any) (any, error) {
-	if w.conn == nil {
-		conn := w.c.waiting.Conn()
-		id, err := conn.ClientID(ctx).Result()
-		if err != nil {
-			_ = conn.Close()
-			return nil, refusal(err)
-		}
-		w.conn, w.id = conn, id
+// send sends one request. When ctx ends it ends the wait, so that the reply says what was done.
+func (w *waiter) send(ctx context.Context, args []any) (any, error) {
+	if err := w.connect(ctx); err != nil {
+		return nil, err
 	}
-	answered := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { w.c.unblock(w.id, answered) })
-	v, err := doOnce(context.WithoutCancel(ctx), w.conn, args)
-	close(answered)
-	stop()
-	if err != nil && !isReply(err) {
+	conn, replies := w.conn, make(chan reply, 1)
+	go func() { // ends with the reply, or at the end of the turn
+		v, err := doOnce(context.WithoutCancel(ctx), conn, args)
+		replies <- reply{v, err}
+	}()
+	var r reply
+	select {
+	case r = <-replies:
+	case <-ctx.Done():
+		var ok bool
+		if r, ok = w.interrupt(replies); !ok {
+			w.conn = nil
+			go func() { // ends at the end of the turn
+				<-replies
+				_ = conn.Close()
+			}()
+			return nil, &unknownError{ctx.Err()}
+		}
+	}
+	if r.err != nil && !isReply(r.err) {
 		w.close()
 	}
-	return v, err
+	return r.value, r.err
+}
+
+// reply is what comes back for a request.
+type reply struct {
+	value any
+	err   error
+}
+
+// interrupt tells the server to end the wait, and returns the reply. The server may get this before
+// the request, so it is told again, less and less often, for as long as a reply may take.
+func (w *waiter) interrupt(replies <-chan reply) (reply, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
+	defer cancel()
+	for pause := time.Millisecond; ; pause *= 2 {
+		w.c.rdb.ClientUnblock(ctx, w.id)
+		select {
+		case r := <-replies:
+			return r, true
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return reply{}, false
+		}
+	}
+}
+
+// connect makes the connection if there is none. Its replies may take a turn.
+func (w *waiter) connect(ctx context.Context) error {
+	if w.conn != nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	conn := w.c.waiting.WithTimeout(w.turn + w.c.patience).Conn()
+	connecting, cancel := context.WithTimeout(ctx, w.c.patience)
+	defer cancel()
+	id, err := conn.ClientID(connecting).Result()
+	if err != nil {
+		_ = conn.Close()
+		return refusal(err)
+	}
+	w.conn, w.id = conn, id
+	return nil
 }
 
 // close returns the connection to the pool.
@@ -65,21 +113,5 @@ func (w *waiter) close() {
 	if w.conn != nil {
 		_ = w.conn.Close()
 		w.conn = nil
-	}
-}
-
-// unblock ends the wait of a connection. The server may not have the request yet, so it is told
-// until there is an answer. One time too many ends another wait on that connection early, and that
-// begins again.
-func (c *Client) unblock(id int64, answered <-chan struct{}) {
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for {
-		c.rdb.ClientUnblock(context.Background(), id)
-		select {
-		case <-answered:
-			return
-		case <-again.C:
-		}
 	}
 }

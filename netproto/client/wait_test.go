@@ -1,0 +1,91 @@
+package client_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+func TestConsumersThatWaitLeaveConnectionsToAnswers(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t, storage.SyncNever())
+	c, ctx := client.New(&redis.Options{Addr: addr, PoolSize: 1}), t.Context()
+	defer c.Close()
+	done := make(chan struct{}, 1)
+	ended := consume(ctx, c, "q", func(context.Context, *client.Packet) error {
+		done <- struct{}{}
+		return nil
+	}, client.Concurrency(2))
+	blocked(t, connect(t, addr))
+	must(connect(t, addr).Push(ctx, "q", nil))(t)
+	receive(t, done)
+	drain(t, c)
+	ok(t, receive(t, ended))
+	want(t, "left", must(connect(t, addr).Len(t.Context(), "q"))(t), 0)
+}
+
+// A server that is stopped keeps its connections, and answers nothing.
+func TestAWaitEndsWithItsContextThoughTheServerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	server := startVictim(t, t.TempDir(), "127.0.0.1:0")
+	const soon = 100 * time.Millisecond
+	c := client.New(&redis.Options{Addr: server.addr, DialTimeout: soon, ReadTimeout: soon, MaxRetries: -1})
+	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	popped := make(chan error, 1)
+	go func() { // ends with ctx
+		_, err := c.Pop(ctx, "q", client.Block(0))
+		popped <- err
+	}()
+	blocked(t, connect(t, server.addr))
+	ok(t, server.cmd.Process.Signal(syscall.SIGSTOP))
+	must(syscall.Wait4(server.cmd.Process.Pid, nil, syscall.WUNTRACED, nil))(t) // it has stopped
+	cancel()
+	if err := receive(t, popped); !errors.Is(err, client.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("the pop gives %v, want ErrUnknown for the end of its context", err)
+	}
+}
+
+// A stub shows what is asked for.
+func TestAPushAsksForAllOfItsWaitAtOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	asked := make(chan string, 1)
+	go func() { // ends with the connection
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for lines := bufio.NewScanner(conn); lines.Scan(); {
+			switch lines.Text() {
+			case "hello":
+				fmt.Fprint(conn, "-ERR unknown command\r\n")
+			case "client":
+				lines.Scan()
+				lines.Scan()
+				fmt.Fprint(conn, map[string]string{"setname": "+OK\r\n", "id": ":1\r\n"}[lines.Text()])
+			case "BLOCK":
+				lines.Scan()
+				lines.Scan()
+				asked <- lines.Text()
+				fmt.Fprint(conn, "+17\r\n")
+			}
+		}
+	}()
+	c := client.New(&redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true})
+	defer c.Close()
+	want(t, "id", must(c.Push(t.Context(), "q", nil, client.Block(5*time.Minute)))(t), "17")
+	want(t, "milliseconds", receive(t, asked), "300000")
+}
