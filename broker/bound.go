@@ -32,27 +32,37 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 	case q.settings == nil && q.line == nil || l.packets == 0 && l.bytes <= 0:
 		return nil
 	case over(s, l.packets, l.bytes):
-		return fmt.Errorf("%w: %d packets with %d bytes came at once, the bound of the queue is %s", ErrTooLarge, l.packets, l.bytes, boundOf(s))
+		return fmt.Errorf("%w: %s with %s came at once, the bound of the queue is %s", ErrTooLarge,
+			counted(l.packets, "packet"), counted(l.bytes, "byte"), boundOf(s))
 	case q.line != nil && !tx.turn:
-		return fmt.Errorf("%w: %d pushes wait for room in it", ErrFull, q.line.Len())
+		return fmt.Errorf("%w: others wait for room, and come first", ErrFull)
 	case b.fits(q, l):
 		return nil
 	case s.Full == FullDrop:
 		return tx.dropFor(q, l)
 	}
 	packets, bytes := b.ix.Counts(q.ix).Unfinished()
-	return fmt.Errorf("%w: it holds %d packets with %d bytes, its bound is %s", ErrFull, packets, bytes, boundOf(s))
+	return fmt.Errorf("%w: it holds %s with %s, its bound is %s", ErrFull, counted(packets, "packet"), counted(bytes, "byte"), boundOf(s))
 }
 
 // boundOf is the bound of a queue in words.
 func boundOf(s *Settings) string {
+	packets, bytes := counted(s.Bound, "packet"), counted(s.BoundBytes, "byte")
 	switch {
 	case s.BoundBytes == 0:
-		return fmt.Sprintf("%d packets", s.Bound)
+		return packets
 	case s.Bound == 0:
-		return fmt.Sprintf("%d bytes", s.BoundBytes)
+		return bytes
 	}
-	return fmt.Sprintf("%d packets and %d bytes", s.Bound, s.BoundBytes)
+	return packets + " and " + bytes
+}
+
+// counted is a number of things whose name takes an s.
+func counted[N int | int64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // dropFor drops so many of a queue's worst packets that what comes fits. It drops none if that does

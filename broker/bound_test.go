@@ -171,7 +171,7 @@ func TestAPushLargerThanTheBoundIsTooLarge(t *testing.T) {
 	for _, full := range []storage.Full{storage.FullReject, storage.FullBlock, storage.FullDrop} {
 		w := newWork(t)
 		w.bound(1, 10, full)
-		if err := w.pushed(1, "1234567890"); !errors.Is(err, broker.ErrTooLarge) || !strings.Contains(err.Error(), "the bound of the queue is 1 packets and 10 bytes") {
+		if err := w.pushed(1, "1234567890"); !errors.Is(err, broker.ErrTooLarge) || !strings.Contains(err.Error(), "the bound of the queue is 1 packet and 10 bytes") {
 			t.Fatalf("a packet of 11 bytes: %v", err)
 		}
 		err := call(w.b, func(tx *broker.Tx) error {

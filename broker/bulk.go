@@ -41,7 +41,7 @@ type Bulk struct {
 func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 	more, err = bk.slice(tx)
 	if err != nil && bk.Done > 0 && !errors.Is(err, ErrNoRoom) {
-		err = fmt.Errorf("%w; %d packets were done before", err, bk.Done)
+		err = fmt.Errorf("%w; done before: %s", err, counted(bk.Done, "packet"))
 	}
 	return more, err
 }

@@ -52,7 +52,7 @@ var (
 	// ErrPaused: a queue takes nothing in for now.
 	ErrPaused = errors.New("queue is paused: it takes nothing in until pause-in is off")
 	// ErrQueueClosed: a queue takes nothing in any more; whoever takes from it has had all.
-	ErrQueueClosed = errors.New("queue is closed")
+	ErrQueueClosed = errors.New("queue is closed: nothing will ever be pushed again")
 	// ErrInUse: a queue has an exclusive producer or consumer, and that is another client.
 	ErrInUse = errors.New("queue is in use by another client")
 	// ErrTooManyLanes: a queue has MaxLanes different sets of tags.

@@ -249,7 +249,7 @@ func TestAQueueHasSoManySetsOfTags(t *testing.T) {
 	}
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, broker.ErrTooManyLanes) || !strings.Contains(err.Error(), "10000") {
+		if !errors.Is(err, broker.ErrTooManyLanes) || !strings.Contains(err.Error(), "the limit is 10000: ") {
 			t.Errorf("%s: %v, want the limit named", what, err)
 		}
 	}

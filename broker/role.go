@@ -124,7 +124,7 @@ func (tx *Tx) useRole(q *queue, r role) error {
 	case nil:
 		q.hold(r, k)
 	default:
-		return fmt.Errorf("%w: %q is its only %s", ErrInUse, holder.name, r)
+		return fmt.Errorf("%w: %q is its only %s until it hangs up", ErrInUse, holder.name, r)
 	}
 	return nil
 }

@@ -110,5 +110,5 @@ func checkLanes(n int, has bool) error {
 	if has || n < MaxLanes {
 		return nil
 	}
-	return fmt.Errorf("%w: the limit is %d", ErrTooManyLanes, MaxLanes)
+	return fmt.Errorf("%w, the limit is %d: give a packet tags that others have, or use another queue", ErrTooManyLanes, MaxLanes)
 }

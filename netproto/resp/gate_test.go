@@ -7,13 +7,13 @@ import (
 
 const (
 	pausedReply = "-PAUSED queue is paused: it takes nothing in until pause-in is off\r\n"
-	closedReply = "-CLOSED queue is closed\r\n"
+	closedReply = "-CLOSED queue is closed: nothing will ever be pushed again\r\n"
 	nullArray   = "*-1\r\n"
 )
 
 // inUse is the reply to a client that has not the role of another.
 func inUse(holder, role string) string {
-	return "-INUSE queue is in use by another client: \"" + holder + "\" is its only " + role + "\r\n"
+	return "-INUSE queue is in use by another client: \"" + holder + "\" is its only " + role + " until it hangs up\r\n"
 }
 
 func TestAClientOfAnotherNameIsRefusedWhereRolesAreExclusive(t *testing.T) {

@@ -29,7 +29,7 @@ func qdelRoom(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
 func moveArgs(args [][]byte) (ids []broker.ID, to []byte, err error) {
 	last := len(args) - 2
 	if !is(args[last], "to") {
-		return nil, nil, failure(fmt.Sprintf("ERR TO: expected it before the last argument, got %q", quoted(args[last])))
+		return nil, nil, failure(fmt.Sprintf("ERR TO: expected it before the last argument, as QMOVE with ids takes no options, got %q", quoted(args[last])))
 	}
 	ids, err = idArgs(args[2:last])
 	return ids, args[last+1], err

@@ -147,7 +147,7 @@ func TestAMoveToAQueueThatBecomesFullSaysHowFarItCame(t *testing.T) {
 	c.ask("QSET other bound 2", "+OK\r\n")
 	c.fill("q", 0, 5)
 	const full = "-FULL queue is full: it holds 2 packets with 2 bytes, its bound is 2 packets"
-	c.ask("QMOVE q TO other", full+"; 2 packets were done before\r\n")
+	c.ask("QMOVE q TO other", full+"; done before: 2 packets\r\n")
 	c.ask("QMOVE q TO other", full+"\r\n")
 	if got := c.shownBy("QPEEK q"); got != "x x x" {
 		t.Errorf("what is left is %q", got)

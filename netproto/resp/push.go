@@ -219,7 +219,7 @@ func (w *pushWaiter) Expired(*broker.Tx) {
 func (s *session) waitPush(tx *broker.Tx, args [][]byte, parse parsePush, until int64) error {
 	size := heldSize(args)
 	if !s.protocol.hold(size) {
-		return failure(fmt.Sprintf("ERR too much waits: pushes and transactions of all connections may take %d bytes", maxHeld))
+		return failure(fmt.Sprintf("ERR too many pushes wait: they and the transactions of all connections take %d bytes at most, try again later", maxHeld))
 	}
 	room := s.cmd.roomFor(s, tx, args)
 	room.Elastic = true // other pushes come between

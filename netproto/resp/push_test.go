@@ -29,10 +29,10 @@ func TestAPushToAFullQueueIsRefused(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("QSET q bound 2 bound-bytes 5", "+OK\r\n")
 	c.ask("QPUSH q ab", bulkReply("0"))
-	c.ask("QMPUSH q 2 c d", fullReply("1 packets with 2 bytes", "2 packets and 5 bytes"))
-	c.ask("QPUSH q cdef", fullReply("1 packets with 2 bytes", "2 packets and 5 bytes"))
+	c.ask("QMPUSH q 2 c d", fullReply("1 packet with 2 bytes", "2 packets and 5 bytes"))
+	c.ask("QPUSH q cdef", fullReply("1 packet with 2 bytes", "2 packets and 5 bytes"))
 	c.ask("LPUSH q c d e", "-ERR too large: 3 packets with 3 bytes came at once, the bound of the queue is 2 packets and 5 bytes\r\n")
-	c.ask("QPUSH q cdefgh BLOCK 0", "-ERR too large: 1 packets with 6 bytes came at once, the bound of the queue is 2 packets and 5 bytes\r\n")
+	c.ask("QPUSH q cdefgh BLOCK 0", "-ERR too large: 1 packet with 6 bytes came at once, the bound of the queue is 2 packets and 5 bytes\r\n")
 	c.ask("QPUSH q cde", bulkReply("1"))
 	c.ask("LPUSH other x", ":1\r\n")
 	for _, push := range []string{"QPUSH q x", "QMPUSH q 1 x", "LPUSH q x", "RPUSHX q x", "LINSERT q BEFORE ab x", "RPOPLPUSH other q", "BLMOVE other q LEFT LEFT 0"} {
@@ -54,7 +54,7 @@ func TestPushesWaitForRoomInTheOrderInWhichTheyCame(t *testing.T) {
 	first := d.waiting(c, 0, "QMPUSH q 2 d e BLOCK 0")
 	second := d.waiting(c, 1, "QPUSH q f BLOCK 60000")
 	c.ask("RPOP q", bulkReply("a"))
-	c.ask("QPUSH q x", "-FULL queue is full: 2 pushes wait for room in it\r\n")
+	c.ask("QPUSH q x", "-FULL queue is full: others wait for room, and come first\r\n")
 	c.ask("RPOP q", bulkReply("b"))
 	first.want(wire(`*2 | "3" | "4"`))
 	c.ask("RPOP q", bulkReply("c"))
@@ -86,12 +86,12 @@ func TestEveryPushWaitsWhereAFullQueueBlocks(t *testing.T) {
 	c.ask("QSET q bound 1 full block", "+OK\r\n")
 	c.ask("QPUSH q a", bulkReply("0"))
 	push := d.waiting(c, 0, "QPUSH q b")
-	c.ask("LPUSH q c", "-FULL queue is full: 1 pushes wait for room in it\r\n")
+	c.ask("LPUSH q c", "-FULL queue is full: others wait for room, and come first\r\n")
 	c.ask("MULTI", "+OK\r\n")
 	c.ask("QPUSH q c", queuedReply)
 	c.ask("QPUSH q c BLOCK 0", queuedReply)
 	c.ask("RPOP q", queuedReply)
-	c.ask("EXEC", "*3\r\n"+strings.Repeat("-FULL queue is full: 1 pushes wait for room in it\r\n", 2)+bulkReply("a"))
+	c.ask("EXEC", "*3\r\n"+strings.Repeat("-FULL queue is full: others wait for room, and come first\r\n", 2)+bulkReply("a"))
 	push.want(bulkReply("1"))
 }
 
@@ -115,7 +115,7 @@ func TestAPushThatWaitsEndsAsABlockedPopDoes(t *testing.T) {
 				c.ask("QSET q bound 0 bound-bytes 1", "+OK\r\n")
 				c.ask("RPOP q 2", wire(`*2 | "a" | "z"`))
 			},
-			bulkReply("2"), "-ERR too large: 2 packets with 2 bytes came at once, the bound of the queue is 1 bytes\r\n",
+			bulkReply("2"), "-ERR too large: 2 packets with 2 bytes came at once, the bound of the queue is 1 byte\r\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestAPushThatWaitsIsHeldWithinALimit(t *testing.T) {
 	c.ask("QSET q bound 1", "+OK\r\n")
 	c.ask("QPUSH q a", bulkReply("0"))
 	_ = d.broker.Do(func(*broker.Tx) error { d.protocol.held = maxHeld; return nil })
-	c.ask("QPUSH q b BLOCK 0", "-ERR too much waits: pushes and transactions of all connections may take 268435456 bytes\r\n")
+	c.ask("QPUSH q b BLOCK 0", "-ERR too many pushes wait: they and the transactions of all connections take 268435456 bytes at most, try again later\r\n")
 }
 
 func TestAPushWaitsWhileTheQueueIsPaused(t *testing.T) {
