@@ -1,8 +1,13 @@
 package main
 
 import (
+	"context"
 	"io"
+	"os"
+	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +36,41 @@ func TestStatsAreWatched(t *testing.T) {
 	s.stop()
 	if code := <-ended; code != exitFailed {
 		t.Errorf("exit code %d when the server is gone, want 1", code)
+	}
+}
+
+func TestASignalEndsWatchingWell(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "push", "q", "x")
+	for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sent.String(), func(t *testing.T) {
+			if signal.Ignored(sent) {
+				t.Skip("skipped: who runs the tests ignores it, and so does what they start")
+			}
+			exe, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, exe, "stats", "q", "--watch", "--every", "1h")
+			cmd.Env = append(os.Environ(), asProgram+"=1", "HOLDFAST_REDIS="+s.addrs["redis"])
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = stdout.Read(make([]byte, 1)) // the first figures are there
+			if err := cmd.Process.Signal(sent); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != exitOK {
+				t.Errorf("exit code %d, want 0", code)
+			}
+		})
 	}
 }
 
