@@ -162,7 +162,7 @@ func qpop(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, ar
 func qclaim(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, args, claimOptions) }
 
 func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
-	t, err := s.takeArgs(args, takes)
+	t, err := s.takeOf(args, takes)
 	if err != nil {
 		return err
 	}
@@ -193,6 +193,17 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	return s.wait(tx, &takeWaiter{s, t}, wait)
 }
 
+// takeOf returns what takeRoom has read of this request. The rooms of a transaction are asked for
+// before it runs, so there it reads the arguments again.
+func (s *session) takeOf(args [][]byte, takes optionSet) (take, error) {
+	t := s.protocol.take
+	s.protocol.take = take{}
+	if s.inExec || t.queues == nil {
+		return s.takeArgs(args, takes)
+	}
+	return t, nil
+}
+
 func qpopRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
 	return s.takeRoom(tx, args, popOptions)
 }
@@ -203,6 +214,7 @@ func qclaimRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
 
 func (s *session) takeRoom(tx *broker.Tx, args [][]byte, takes optionSet) broker.Room {
 	t, err := s.takeArgs(args, takes)
+	s.protocol.take = t
 	if err != nil {
 		return broker.Room{}
 	}
