@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,7 +39,7 @@ func (c *nackCmd) Validate() error {
 // Run returns the packet and prints its state.
 func (c *nackCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
-		state, err := c.nack(ctx, c.packet(server))
+		state, err := c.packet(server).Nack(ctx, c.why())
 		if err == nil {
 			_, err = fmt.Fprintln(p.stdout, state)
 		}
@@ -46,12 +47,13 @@ func (c *nackCmd) Run(ctx context.Context, p *program) error {
 	})
 }
 
-func (c *nackCmd) nack(ctx context.Context, packet *client.Packet) (client.State, error) {
+func (c *nackCmd) why() error {
+	reason := errors.New(c.Reason)
 	switch {
 	case c.Dead:
-		return packet.Dead(ctx, c.Reason)
+		return client.Dead(reason)
 	case c.Delay != nil:
-		return packet.Nack(ctx, c.Reason, client.Delay(*c.Delay))
+		return client.RetryIn(*c.Delay, reason)
 	}
-	return packet.Nack(ctx, c.Reason)
+	return reason
 }

@@ -38,7 +38,7 @@ func TestQueuesAreAdministered(t *testing.T) {
 		}
 		want(t, "next", string(must(c.Peek(ctx, "q", 2))(t)[0].Payload), "c")
 		dead := must(c.Claim(ctx, "q"))(t)[0]
-		must(dead.Dead(ctx, "bad"))(t)
+		must(dead.Nack(ctx, client.Dead(errors.New("bad"))))(t)
 		held := must(c.Claim(ctx, "q", client.As("w")))(t)[0]
 		stats := must(c.Stats(ctx, "q"))(t)
 		want(t, "stats", fmt.Sprint(stats.Ready, stats.Claimed, stats.Dead, stats.Pushed, stats.Died), "3 1 1 5 1")
@@ -77,7 +77,7 @@ func TestAListGoesThroughAllPages(t *testing.T) {
 	for range 3 {
 		pushed = append(pushed, must(c.PushBatch(ctx, "q", make([][]byte, 90)))(t)...)
 	}
-	must(must(c.Claim(ctx, "q"))(t)[0].Nack(ctx, "later"))(t)
+	must(must(c.Claim(ctx, "q"))(t)[0].Nack(ctx, errors.New("later")))(t)
 	var listed []string
 	for p, err := range c.List(ctx, "q") {
 		ok(t, err)

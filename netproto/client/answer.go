@@ -7,22 +7,37 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// answer is the request that settles a packet after its handler.
-func answer(p *Packet, err error, interrupted bool) []any {
-	if err == nil {
-		return []any{"QACK", p.Queue, p.ID, p.Token}
+// ack is the request that ends a packet.
+func ack(p *Packet) []any { return []any{"QACK", p.Queue, p.ID, p.Token} }
+
+// nack is the request that returns a packet.
+func nack(p *Packet, why error) []any {
+	args := []any{"QNACK", p.Queue, p.ID, p.Token}
+	if why == nil {
+		return args
 	}
-	args := []any{"QNACK", p.Queue, p.ID, p.Token, "REASON", cut(err.Error())}
+	args = append(args, "REASON", cut(why.Error()))
 	var v *verdict
 	switch {
-	case errors.As(err, &v) && v.dead:
+	case !errors.As(why, &v):
+		return args
+	case v.dead:
 		return append(args, "DEAD")
-	case v != nil:
-		return append(args, "DELAY", milliseconds(max(v.after, 0)))
-	case interrupted:
-		return append(args, "DELAY", 0)
 	}
-	return args
+	return append(args, "DELAY", milliseconds(max(v.after, 0)))
+}
+
+// answer is the request that settles a packet after its handler. One that was interrupted has not
+// failed: others may take its packet at once.
+func (w *consumer) answer(p *Packet, err error) []any {
+	var v *verdict
+	switch {
+	case err == nil:
+		return ack(p)
+	case w.handling.Err() != nil && !errors.As(err, &v):
+		return nack(p, RetryIn(0, err))
+	}
+	return nack(p, err)
 }
 
 // settle sends the answers. Those that come while some are on their way go together.

@@ -193,7 +193,7 @@ func (w *consumer) finish(j *job, err error) {
 	if err != nil {
 		log.Warn("the handler failed", "error", err)
 	}
-	j.answer = answer(j.p, err, w.handling.Err() != nil)
+	j.answer = w.answer(j.p, err)
 	if w.claimAnswer(j) {
 		w.answers <- j
 		<-j.answered
@@ -257,7 +257,7 @@ func (w *consumer) giveBack(cause error) error {
 		}
 	}
 	w.mu.Unlock()
-	errs := w.c.pipeline(context.Background(), left, func(j *job) []any { return answer(j.p, ErrShutdown, true) })
+	errs := w.c.pipeline(context.Background(), left, func(j *job) []any { return nack(j.p, RetryIn(0, ErrShutdown)) })
 	return fmt.Errorf("%s: %d packets were not finished: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
 }
 

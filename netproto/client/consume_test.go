@@ -60,6 +60,8 @@ func TestWhatAHandlerReturnsDecides(t *testing.T) {
 		{"later", func() error { return client.RetryIn(time.Hour, failure) }, client.StateDelayed, "no such address"},
 		{"soon", func() error { return fmt.Errorf("mail: %w", client.RetryIn(0, failure)) }, client.StateReady, "mail: no such address"},
 		{"never", func() error { return client.Dead(failure) }, client.StateDead, "no such address"},
+		{"dead of nothing", func() error { return client.Dead(nil) }, "", ""},
+		{"later for nothing", func() error { return client.RetryIn(time.Hour, nil) }, "", ""},
 		{"panic", func() error { explode(); return nil }, client.StateDelayed, "panic: boom"},
 		{"long", func() error { return errors.New("x" + strings.Repeat("ä", 5000)) }, client.StateDelayed, "x" + strings.Repeat("ä", 2047)},
 	}
@@ -251,7 +253,7 @@ func TestAHandlerMaySettleItsPacket(t *testing.T) {
 	must(c.Push(ctx, "q", nil))(t)
 	done := make(chan error, 1)
 	consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
-		_, err := p.Dead(ctx, "as I say")
+		_, err := p.Nack(ctx, client.Dead(errors.New("as I say")))
 		done <- err
 		return nil
 	})

@@ -26,7 +26,7 @@ func TestEveryRefusalIsOfAKind(t *testing.T) {
 		kind error
 	}{
 		{"an ack of no claim", c.Claimed("q", "1", 1).Ack(ctx), client.ErrStale},
-		{"a nack of no claim", second(c.Claimed("q", "1", 1).Nack(ctx, "")), client.ErrStale},
+		{"a nack of no claim", second(c.Claimed("q", "1", 1).Nack(ctx, nil)), client.ErrStale},
 		{"figures of no queue", second(c.Stats(ctx, "q")), client.ErrNoQueue},
 		{"a push to a full queue", push("full", ""), client.ErrFull},
 		{"a push to a paused queue", push("paused", ""), client.ErrPaused},

@@ -45,18 +45,26 @@ func PacketOf(ctx context.Context) *Packet {
 	return p
 }
 
-// Dead is an error of a handler after which the packet is not tried again.
-func Dead(err error) error { return &verdict{err: err, dead: true} }
+// Dead wraps the error of a handler, or of Nack: the packet is dead, and not tried again. It stays
+// until somebody looks at it. Dead(nil) is nil.
+func Dead(err error) error { return (&verdict{err: err, dead: true}).orNil() }
 
-// RetryIn is an error of a handler after which the packet is tried again so much later, in place of
-// the queue's backoff.
-func RetryIn(d time.Duration, err error) error { return &verdict{err: err, after: d} }
+// RetryIn wraps the error of a handler, or of Nack: the packet is tried again after d, in place of
+// the queue's backoff. RetryIn(d, nil) is nil.
+func RetryIn(d time.Duration, err error) error { return (&verdict{err: err, after: d}).orNil() }
 
 // verdict is an error that says what becomes of the packet.
 type verdict struct {
 	err   error
 	dead  bool
 	after time.Duration
+}
+
+func (v *verdict) orNil() error {
+	if v.err == nil {
+		return nil
+	}
+	return v
 }
 
 func (v *verdict) Error() string { return v.err.Error() }

@@ -37,7 +37,7 @@ func Key(key string) Option { return words("KEY", key) }
 // TTL is how long a packet lasts if nobody takes it.
 func TTL(d time.Duration) Option { return words("TTL", milliseconds(d)) }
 
-// Delay is how long a packet waits before it is delivered: a new one, or with Nack one that failed.
+// Delay is how long a new packet waits before it is delivered.
 func Delay(d time.Duration) Option { return words("DELAY", milliseconds(d)) }
 
 // Tag gives a packet a tag, by which filters select.

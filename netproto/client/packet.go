@@ -63,29 +63,21 @@ func (c *Client) Claimed(queue, id string, token int64) *Packet {
 // Ack ends the packet: it is done. An error that is ErrStale says that the claim has ended before.
 // Ack is repeated when the connection is lost. So after that ErrStale may also mean success.
 func (p *Packet) Ack(ctx context.Context) error {
-	_, err := p.settle(ctx, "QACK")
+	_, err := p.settle(ctx, ack(p))
 	return err
 }
 
-// Nack returns the packet, with a reason. It is delivered again after the queue's backoff, or after
-// a Delay; or it is dead, if it was the last attempt. The new state is returned. What Ack says
-// about ErrStale holds here too.
-func (p *Packet) Nack(ctx context.Context, reason string, options ...Option) (State, error) {
-	args, err := arguments(options, "REASON", cut(reason))
-	if err != nil {
-		return "", err
-	}
-	return p.settle(ctx, "QNACK", args...)
-}
-
-// Dead returns the packet as dead: it is not tried again.
-func (p *Packet) Dead(ctx context.Context, reason string) (State, error) {
-	return p.settle(ctx, "QNACK", "REASON", cut(reason), "DEAD")
+// Nack returns the packet, as the error of a handler does: it is delivered again after the queue's
+// backoff, or dead if it was the last attempt; [Dead] and [RetryIn] say otherwise. The error's text
+// is kept as the reason, up to 4,096 bytes; nil gives none. Nack returns the new state. What Ack
+// says about ErrStale holds here too.
+func (p *Packet) Nack(ctx context.Context, why error) (State, error) {
+	return p.settle(ctx, nack(p, why))
 }
 
 // settle ends the claim.
-func (p *Packet) settle(ctx context.Context, command string, more ...any) (State, error) {
-	v, err := p.c.do(ctx, append([]any{command, p.Queue, p.ID, p.Token}, more...)...)
+func (p *Packet) settle(ctx context.Context, request []any) (State, error) {
+	v, err := p.c.do(ctx, request...)
 	if err != nil {
 		return "", err
 	}

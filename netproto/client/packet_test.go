@@ -49,7 +49,7 @@ func TestAPacketThatIsReturnedComesBack(t *testing.T) {
 	c, ctx := newClient(t), t.Context()
 	must(c.Push(ctx, "q", nil))(t)
 	p := must(c.Claim(ctx, "q"))(t)[0]
-	if state := must(p.Nack(ctx, "not now", client.Delay(0)))(t); state != client.StateReady {
+	if state := must(p.Nack(ctx, client.RetryIn(0, errors.New("not now"))))(t); state != client.StateReady {
 		t.Errorf("a packet that is returned is %s, want ready", state)
 	}
 	again := must(c.Claim(ctx, "q"))(t)[0]
@@ -60,7 +60,7 @@ func TestAPacketThatIsReturnedComesBack(t *testing.T) {
 		t.Errorf("an ack of the first claim gives %v, want ErrStale", err)
 	}
 	same := c.Claimed("q", again.ID, again.Token)
-	if state := must(same.Dead(ctx, "never"))(t); state != client.StateDead {
+	if state := must(same.Nack(ctx, client.Dead(errors.New("never"))))(t); state != client.StateDead {
 		t.Errorf("a packet that is dead is %s", state)
 	}
 }

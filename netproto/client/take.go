@@ -93,10 +93,12 @@ func (c *Client) Claims(ctx context.Context, queue string, options ...Option) it
 	}
 }
 
+var errNotBegun = errors.New("not begun")
+
 // unclaim returns packets that nobody has begun with.
 func (c *Client) unclaim(ctx context.Context, packets []*Packet) {
 	for _, p := range packets {
-		if _, err := p.Nack(context.WithoutCancel(ctx), "not begun", Delay(0)); err != nil {
+		if _, err := p.Nack(context.WithoutCancel(ctx), RetryIn(0, errNotBegun)); err != nil {
 			c.log().Warn("a packet was not returned: its lease must end", "queue", p.Queue, "id", p.ID, "error", err)
 		}
 	}
