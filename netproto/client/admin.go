@@ -21,12 +21,12 @@ func (c *Client) Queues(ctx context.Context, pattern string) ([]string, error) {
 	return names, err
 }
 
-// Len is how many packets of a queue are ready, delayed or claimed.
+// Len is how many packets of a queue are ready, delayed or claimed: 0 if there is no such queue.
 func (c *Client) Len(ctx context.Context, queue string) (int64, error) {
 	return count(c.do(ctx, "QLEN", queue))
 }
 
-// Peek returns what would be taken next, in order.
+// Peek returns up to n packets that would be taken next, in order: n is 1 to 1,000.
 func (c *Client) Peek(ctx context.Context, queue string, n int) ([]*Packet, error) {
 	v, err := c.do(ctx, "QPEEK", queue, "COUNT", n)
 	if err != nil {
@@ -86,8 +86,8 @@ func (c *Client) Show(ctx context.Context, queue, id string) (*Packet, error) {
 
 // Purge deletes packets in any state, claimed ones too: those in one state with InState, those that
 // filters select. Purge, Harvest, Redrive and MoveAll return how many packets they changed, or with
-// DryRun would change. They work in slices, and others are served in between; when the connection
-// is lost, a part may be done.
+// DryRun would change. They work in slices, and others are served in between; after an error a part
+// may be done.
 func (c *Client) Purge(ctx context.Context, queue string, options ...Option) (int64, error) {
 	return c.bulk(ctx, options, "QPURGE", queue)
 }
@@ -137,7 +137,7 @@ func (c *Client) SetPriority(ctx context.Context, queue, id string, priority uin
 	return err
 }
 
-// Drop ends a queue with its packets and settings.
+// Drop ends a queue with its packets, claimed ones too, and its settings.
 func (c *Client) Drop(ctx context.Context, queue string) error {
 	_, err := doOnce(ctx, c.rdb, []any{"QDROP", queue})
 	return err

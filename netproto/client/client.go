@@ -17,8 +17,8 @@ import (
 // Client is a client of one server. It keeps a pool of connections, and is safe for use by many
 // goroutines.
 type Client struct {
-	// Logger gets what Consume meets and cannot return. Set it before the first call; nil logs
-	// nothing.
+	// Logger gets what Consume meets and cannot return: handlers that fail, leases that are lost, a
+	// server that is away. Set it before the first call; nil logs nothing.
 	Logger *slog.Logger
 
 	rdb      *redis.Client

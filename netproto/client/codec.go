@@ -7,13 +7,13 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Codec turns values into payloads and back.
+// Codec turns values into payloads and back. Producers and workers of a queue use the same one.
 type Codec interface {
 	Marshal(value any) ([]byte, error)
 	Unmarshal(payload []byte, value any) error
 }
 
-// The codecs. That of Raw takes and gives bytes and strings as they are.
+// The codecs. Raw takes []byte and string, and gives to *[]byte and *string, as they are.
 var (
 	JSON    Codec = codec{json.Marshal, json.Unmarshal}
 	MsgPack Codec = codec{msgpack.Marshal, msgpack.Unmarshal}

@@ -2,11 +2,16 @@
 // into queues; workers claim them, work, and acknowledge them:
 //
 //	c := client.New(&redis.Options{Addr: "127.0.0.1:6379"})
-//	id, err := c.Push(ctx, "mails", payload, client.Priority(10))
-//	…
-//	err = c.Consume(ctx, "mails", func(ctx context.Context, p *client.Packet) error {
+//	defer c.Close()
+//	if _, err := c.Push(ctx, "mails", payload, client.Priority(10)); err != nil {
+//		return err
+//	}
+//	return c.Consume(ctx, "mails", func(ctx context.Context, p *client.Packet) error {
 //		return send(ctx, p.Payload)
 //	}, client.Concurrency(8))
+//
+// A handler that returns nil acknowledges its packet; an error returns it, to be tried again.
+// [Dead] and [RetryIn] wrap an error to say more. [Handle] makes a handler of typed payloads.
 //
 // # The promise
 //
@@ -43,10 +48,13 @@
 // itself is a lease: the packets of a program that is killed come back after 30 seconds, or what
 // [Lease] says.
 //
-// # Options
+// # Options and errors
 //
-// Options are words of the server's commands, so its COMMANDS.md says which ones a call takes.
-// Errors are told apart by errors.Is.
+// Options are words of the server's commands, so its COMMANDS.md says which ones a call takes, and
+// their limits. The server refuses any other. Times are sent as whole milliseconds, rounded up.
+//
+// Errors are told apart by errors.Is, and their text is the server's. Go-redis logs a server that
+// is away on standard error: redis.SetLogger changes that.
 package client
 
 // The files: client.go has the connections and how a request is sent, wait.go those that wait;

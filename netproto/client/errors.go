@@ -9,20 +9,33 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What the server refuses. The errors of calls wrap them, and say the server's words.
+// What the server refuses. The errors of calls wrap them, and say the server's words. Nothing was
+// changed, unless a call says otherwise.
 var (
-	ErrStale     = errors.New("the claim has ended")
-	ErrNoQueue   = errors.New("no such queue")
-	ErrFull      = errors.New("the queue is full")
-	ErrPaused    = errors.New("the queue is paused")
-	ErrClosed    = errors.New("the queue is closed")
-	ErrInUse     = errors.New("another client has the queue for itself")
-	ErrNoSpace   = errors.New("the server's disk is nearly full")
+	// ErrStale: the claim was settled, or its lease is over. Another consumer may have the packet.
+	ErrStale = errors.New("the claim has ended")
+	// ErrNoQueue: the queue holds no packets and has no settings. A push makes it.
+	ErrNoQueue = errors.New("no such queue")
+	// ErrFull: the packets would exceed the bound of the queue. Block waits for room.
+	ErrFull = errors.New("the queue is full")
+	// ErrPaused: the queue has pause-in, and takes no packets for now. Block waits for its end.
+	ErrPaused = errors.New("the queue is paused")
+	// ErrClosed: the queue takes no more packets, or it is closed and drained.
+	ErrClosed = errors.New("the queue is closed")
+	// ErrInUse: the queue has an exclusive producer or consumer, and it is not this client.
+	ErrInUse = errors.New("another client has the queue for itself")
+	// ErrNoSpace: the disk of the server is nearly full. Takes and acknowledgements still work.
+	ErrNoSpace = errors.New("the server's disk is nearly full")
+	// ErrWrongType: the name is that of a string or a hash.
 	ErrWrongType = errors.New("the name is not that of a queue")
-	ErrTooLarge  = errors.New("too large")
-	ErrTooMany   = errors.New("the server has too many connections")
-	ErrDenied    = errors.New("the password is missing or wrong")
-	ErrInvalid   = errors.New("the server does not accept the call as it is")
+	// ErrTooLarge: a packet, a batch or a reply is beyond a limit, which the error names.
+	ErrTooLarge = errors.New("too large")
+	// ErrTooMany: the server accepts no more connections for now.
+	ErrTooMany = errors.New("the server has too many connections")
+	// ErrDenied: the server has a password. It goes into redis.Options.
+	ErrDenied = errors.New("the password is missing or wrong")
+	// ErrInvalid: an option or an argument is wrong. The same call is refused each time.
+	ErrInvalid = errors.New("the server does not accept the call as it is")
 )
 
 // ErrNoPacket: the queue has no packet with this id.

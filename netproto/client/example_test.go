@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -106,6 +109,60 @@ func ExampleClient_Claims() {
 	// Output:
 	// one
 	// two
+}
+
+// A program that works until it is told to end, and then lets its handlers finish.
+func ExampleClient_Shutdown() {
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		<-signals
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := c.Shutdown(ctx); err != nil {
+			log.Print(err)
+		}
+	}()
+	if _, err := c.Push(context.Background(), "example.jobs", []byte("last")); err != nil {
+		log.Fatal(err)
+	}
+
+	err := c.Consume(context.Background(), "example.jobs", func(ctx context.Context, p *client.Packet) error {
+		signals <- syscall.SIGTERM // as if somebody had sent it
+		fmt.Println("finished:", string(p.Payload))
+		return nil
+	})
+	fmt.Println("the end:", err)
+	// Output:
+	// finished: last
+	// the end: <nil>
+}
+
+// A queue with a bound refuses pushes, or has them wait for room.
+func ExampleBlock() {
+	ctx := context.Background()
+	c := client.New(&redis.Options{Addr: address()})
+	defer c.Close()
+
+	if err := c.Set(ctx, "example.lines", "bound", "1"); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := c.Push(ctx, "example.lines", []byte("one")); err != nil {
+		log.Fatal(err)
+	}
+	_, err := c.Push(ctx, "example.lines", []byte("two"))
+	fmt.Println("full:", errors.Is(err, client.ErrFull))
+
+	go c.Pop(ctx, "example.lines") // makes room
+	_, err = c.Push(ctx, "example.lines", []byte("two"), client.Block(time.Minute))
+	fmt.Println("pushed:", err == nil)
+	// Output:
+	// full: true
+	// pushed: true
 }
 
 // What a handler's error says about the packet.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Option is one of a call. Which ones a command takes is in the server's COMMANDS.md; any other is
-// refused with ErrInvalid, and the error names those that it takes.
+// Option is one of a call. One that the call does not take is refused with ErrInvalid, and the
+// error names those that it takes.
 type Option interface{ add(r *request) }
 
 // request is what the options of a call say.
@@ -31,34 +31,37 @@ func words(w ...any) Option { return option(func(r *request) { r.args = append(r
 // of its key.
 func Priority(n uint32) Option { return words("PRIO", n) }
 
-// Key puts a packet into the group of this key, which Group takes together.
+// Key puts a packet into the group of this key, which a take with Group takes together.
 func Key(key string) Option { return words("KEY", key) }
 
-// TTL is how long a packet lasts if nobody takes it.
+// TTL is how long a packet lasts if nobody takes it: without end unless given.
 func TTL(d time.Duration) Option { return words("TTL", milliseconds(d)) }
 
 // Delay is how long a new packet waits before it is delivered.
 func Delay(d time.Duration) Option { return words("DELAY", milliseconds(d)) }
 
-// Tag gives a packet a tag, by which filters select.
+// Tag gives a packet a tag, by which filters select. A packet has up to 64.
 func Tag(name, value string) Option { return words("TAG", name, value) }
 
-// Producer says who pushes.
+// Producer says who pushes: [Packet.Producer]. There is none unless given.
 func Producer(name string) Option { return words("PRODUCER", name) }
 
-// Unique adds nothing if an unfinished packet of the queue was pushed with this id, or with a
-// Window any packet within it. The id of that packet is returned.
+// Unique makes it safe to push again: nothing is added while a packet that was pushed with this id
+// is ready, delayed or claimed, or with a Window while that lasts. Push returns that packet's id.
+// PushBatch does not take it.
 func Unique(id string) Option { return words("UNIQUE", id) }
 
-// Window is how long the id of Unique stands for the first packet, even if that is finished.
+// Window is how long the id of Unique stands for the first packet, whatever becomes of that. Give
+// all pushes of a queue a Window, or none: the two kinds do not see each other.
 func Window(d time.Duration) Option { return words("WINDOW", milliseconds(d)) }
 
-// Block waits: a push for room, a take for a packet. 0 waits until ctx ends.
+// Block waits so long at most: a push for room, a take for a packet. 0 waits until ctx ends. Pushes
+// wait in order of arrival; one that has waited for ten minutes goes to the end of the line.
 func Block(d time.Duration) Option {
 	return option(func(r *request) { r.blocks, r.block = true, max(d, 0) })
 }
 
-// Or adds queues to a take. It takes from the first that has a packet.
+// Or adds queues to a take, which takes from the first one that has a packet.
 func Or(queues ...string) Option {
 	return option(func(r *request) {
 		for _, q := range queues {
@@ -67,17 +70,18 @@ func Or(queues ...string) Option {
 	})
 }
 
-// Count is the most packets: 1 to 1,000.
+// Count is the most packets of a take: 1 to 1,000, and 1 unless given. For Redrive and MoveAll it
+// is the most in all.
 func Count(n int) Option { return words("COUNT", n) }
 
 // Newest takes the newest packet of the best priority. The oldest is the default.
 func Newest() Option { return option(func(r *request) { r.newest = true }) }
 
-// Group takes with a packet all others of its key.
+// Group takes with a packet all others of its key, up to 1,000.
 func Group() Option { return words("GROUP") }
 
-// Lease is how long a claim lasts. With Consume it is also how soon the packets of a dead worker go
-// to others.
+// Lease is how long a claim lasts, if it is not extended. Consume extends it: there it is how soon
+// the packets of a worker that is killed go to others.
 func Lease(d time.Duration) Option {
 	return option(func(r *request) {
 		r.lease = d
@@ -88,19 +92,19 @@ func Lease(d time.Duration) Option {
 // As says who claims. The default is the name of the client.
 func As(consumer string) Option { return words("CONSUMER", consumer) }
 
-// InState selects the packets in one state.
+// InState selects the packets in one state: all states unless given.
 func InState(s State) Option { return words("STATE", string(s)) }
 
-// Older selects claims that are at least that old.
+// Older selects claims that are at least so old.
 func Older(d time.Duration) Option { return words("OLDER", milliseconds(d)) }
 
 // To is the queue where Redrive brings packets.
 func To(queue string) Option { return words("TO", queue) }
 
-// DryRun only counts.
+// DryRun has Purge, Harvest, Redrive and MoveAll count the packets, and change nothing.
 func DryRun() Option { return words("DRYRUN") }
 
-// Concurrency is how many packets Consume works on at a time: 1 unless given.
+// Concurrency is how many packets a Consume works on at a time: 1 unless given.
 func Concurrency(n int) Option { return option(func(r *request) { r.concurrency = n }) }
 
 // milliseconds rounds up, so that no time becomes 0, which often means never.

@@ -15,38 +15,38 @@ import (
 // State is that of a packet.
 type State string
 
-// The states of a packet. StateExpired is what Nack says of one that is gone, as its time was over.
+// The states of a packet.
 const (
-	StateReady   State = "ready"
-	StateDelayed State = "delayed"
-	StateClaimed State = "claimed"
-	StateDead    State = "dead"
-	StateDone    State = "done"
-	StateExpired State = "expired"
+	StateReady   State = "ready"   // a take gets it
+	StateDelayed State = "delayed" // it waits for its time
+	StateClaimed State = "claimed" // a consumer has it
+	StateDead    State = "dead"    // it failed too often, or for good
+	StateDone    State = "done"    // it was acknowledged, in a queue with the setting retain
+	StateExpired State = "expired" // Nack says so of a packet whose time was over: it is gone
 )
 
 // Packet is a packet as the server shows it. Fields that do not apply are zero.
 type Packet struct {
-	ID          string
+	ID          string // stays the same through claims, returns, death and moves
 	Queue       string
 	Payload     []byte
-	Priority    uint32
+	Priority    uint32 // 1 is best
 	Attempt     int    // how many times it was claimed
-	Key         []byte // nil without a key
+	Key         []byte // of its group; nil without one
 	Tags        map[string]string
-	Producer    string
-	Enqueued    time.Time
-	Expires     time.Time
-	NotBefore   time.Time
-	Token       int64 // of its claim; tokens rise over the whole store
-	LeaseEnd    time.Time
-	Consumer    string // who claimed it last
-	State       State  // empty for one that Pop took
-	Reason      string // why it came back or died, the last time
-	Percent     int    // how far its consumer has come; -1 if it does not say
+	Producer    string    // who pushed it, if that was said
+	Enqueued    time.Time // when it was pushed
+	Expires     time.Time // when it goes, unless it is claimed then
+	NotBefore   time.Time // when a delayed one becomes ready
+	Token       int64     // of its claim; tokens rise over the whole store
+	LeaseEnd    time.Time // when its claim ends by itself
+	Consumer    string    // who claimed it last
+	State       State     // empty for one that Pop took
+	Reason      string    // why it came back or died, the last time
+	Percent     int       // how far its consumer has come; -1 if it does not say
 	PercentText string
-	Origin      string // the queue where it died
-	Unique      string
+	Origin      string    // the queue where it died, if that has a dead-letter queue
+	Unique      string    // the id of a Unique push without Window
 	FirstClaim  time.Time // of Show, as LastClaim and Why
 	LastClaim   time.Time
 	Why         string // why it is not delivered now

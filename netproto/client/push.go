@@ -18,8 +18,11 @@ func (c *Client) Push(ctx context.Context, queue string, payload []byte, options
 }
 
 // PushBatch adds up to 1,000 packets, all or none of them, and returns their ids in the same order.
-// The options hold for each.
+// The options hold for each. See Push about its errors.
 func (c *Client) PushBatch(ctx context.Context, queue string, payloads [][]byte, options ...Option) (ids []string, err error) {
+	if len(payloads) == 0 {
+		return nil, nil
+	}
 	command := []any{"QMPUSH", queue, len(payloads)}
 	for _, p := range payloads {
 		command = append(command, p)
@@ -41,7 +44,7 @@ func (c *Client) PushBatch(ctx context.Context, queue string, payloads [][]byte,
 	return ids, nil
 }
 
-// PushValue is Push of what the codec makes of a value.
+// PushValue is Push of what the codec makes of a value. [Handle] reads it.
 func (c *Client) PushValue(ctx context.Context, queue string, codec Codec, value any, options ...Option) (id string, err error) {
 	payload, err := codec.Marshal(value)
 	if err != nil {

@@ -23,6 +23,10 @@ func TestAUniquePushIsAnsweredWithTheFirstID(t *testing.T) {
 	want(t, "queued", must(c.Len(ctx, "q"))(t), 0)
 }
 
+func TestABatchOfNothingPushesNothing(t *testing.T) {
+	want(t, "ids", len(must(newClient(t).PushBatch(t.Context(), "q", nil))(t)), 0)
+}
+
 func TestAPushWaitsForRoom(t *testing.T) {
 	c, ctx := newClient(t), t.Context()
 	ok(t, c.Set(ctx, "q", "bound", "2"))

@@ -7,14 +7,17 @@ import (
 
 // Stats is what a queue holds, and what it has done since it was made.
 type Stats struct {
+	// How many packets are in each state now. Hidden ones are ready, with priority 0. Bytes are
+	// those of all packets.
 	Ready, Hidden, Delayed, Claimed, Dead, Done, Bytes int64
 
+	// How many packets there were, ever.
 	Pushed, Popped, Acked, Nacked, Expired, Died, Dropped int64
 
 	Bands    []Band        // the ready packets by priority
 	Age      time.Duration // since the oldest ready packet was pushed; 0 if there is none
-	Producer string        // who has an exclusive role
-	Consumer string
+	Producer string        // who has the role, if the queue has an exclusive producer
+	Consumer string        // who has it, if the queue has an exclusive consumer
 }
 
 // Band is how many packets are ready in a range of priorities.
@@ -23,7 +26,7 @@ type Band struct {
 	Packets  int64
 }
 
-// Stats returns the figures of a queue.
+// Stats returns the figures of a queue, or ErrNoQueue.
 func (c *Client) Stats(ctx context.Context, queue string) (Stats, error) {
 	v, err := c.do(ctx, "QSTAT", queue)
 	if err != nil {
