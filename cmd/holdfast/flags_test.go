@@ -16,7 +16,7 @@ func allCommands() []string {
 	return []string{
 		"serve", "bench", "push", "pop", "subscribe", "claim", "ack", "nack", "extend", "work", "queues", "stats", "peek", "list", "show",
 		"purge", "harvest", "redrive", "move", "set", "get", "close", "drop",
-		"backup", "dump", "load", "verify", "compact", "barbershop", "barbershop import", "barbershop export", "version",
+		"backup", "dump", "load", "verify", "compact", "barbershop", "barbershop import", "barbershop export", "completion", "version",
 	}
 }
 

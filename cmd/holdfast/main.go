@@ -19,6 +19,7 @@
 //	dump.go, load.go, verify.go, compact.go   work on a folder; folder.go: its argument
 //	verdict.go        what verify prints
 //	bench.go          a measurement; workload.go: of what, benchreport.go: what it prints
+//	completion.go     code for shells, which ask the program how a line may go on
 //	version.go        what the binary was built from
 //	env.go            flags from the environment; size.go: sizes, such as 64MiB
 //	input.go, output.go, interruptible.go     files that commands read and write

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -76,7 +77,8 @@ type commands struct {
 
 	Barbershop barbershopCmd `cmd:"" group:"Data" help:"Import or export the items of a running server."`
 
-	Version versionCmd `cmd:"" group:"Server" help:"Print the version of the program, as --version does."`
+	Completion completionCmd `cmd:"" group:"Server" help:"Print code that completes command lines in a shell."`
+	Version    versionCmd    `cmd:"" group:"Server" help:"Print the version of the program, as --version does."`
 }
 
 // program is the process as the commands see it. Tests make their own.
@@ -124,6 +126,10 @@ func (p *program) run(ctx context.Context, args []string) int {
 	)
 	if err != nil {
 		return p.report(err, exitFailed)
+	}
+	if line, _ := p.env("COMP_LINE"); line != "" { // a shell asks how it may go on
+		kongcompletion.Register(parser)
+		return exitOK
 	}
 	parsed, err := parser.Parse(args)
 	switch {
