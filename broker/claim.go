@@ -17,8 +17,9 @@ type ClaimRequest struct {
 }
 
 // Claim lends packets to a consumer: they are nobody else's until their leases end. The reply goes
-// to c's receiver, with details. It has no packets if none can be selected or the queue is unknown.
-// It brings what ClaimRoom says of so many packets as there are.
+// to c's receiver, with details. It has no packets if none can be selected or the queue is unknown;
+// with Some there is ErrNothing instead. It brings what ClaimRoom says of so many packets as there
+// are.
 func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	count := max(1, r.Count)
 	if r.Group {
@@ -39,6 +40,9 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	if err == nil {
 		err = b.checkFilter(q, r.Filter)
 	}
+	if err == nil && q == nil && r.Some {
+		err = ErrNothing
+	}
 	if err != nil {
 		return err
 	}
@@ -47,7 +51,9 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 		selection := b.selection(q, r.Selection)
 		selection.Limit.Packets = MaxCount
 		r.Detail = true
-		b.selectPackets(q, r.Selection, selection)
+		if b.selectPackets(q, r.Selection, selection); len(b.scratch) == 0 && r.Some {
+			return ErrNothing
+		}
 		bytes = b.scratchBytes(q, true)
 		if tx.atomic {
 			if err := tx.use(ClaimRoom(len(b.scratch), len(r.Consumer))); err != nil {
@@ -98,6 +104,7 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 		b.detail(q, p)
 	}
 	if len(b.scratch) > 0 {
+		tx.useRole(q, consumerRole)
 		b.open.claims = true
 		b.touch(q)
 	} else if w != nil {

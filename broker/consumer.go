@@ -125,9 +125,10 @@ func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.useRole(q, consumerRole); err != nil {
+	if err := tx.mayUse(q, consumerRole); err != nil {
 		return err
 	}
+	tx.useRole(q, consumerRole)
 	if b.dispatch.Subscribe(b.subscriber(c), q.ix) {
 		c.queues++
 		q.subscribers++

@@ -51,7 +51,7 @@ func (b *Broker) deliverQueue(q *queue) {
 		if b.pauseIfBehind(c) {
 			continue
 		}
-		if !b.popGroup(q, c.delivery, c, 0) {
+		if ok, _ := b.tx.popGroup(q, c.delivery, c, 0); !ok { // there is no error outside of Atomic
 			return
 		}
 		b.dispatch.Spend(s)
@@ -79,7 +79,7 @@ func (b *Broker) fillConsumer(c *Consumer) {
 		if q == nil {
 			return
 		}
-		b.popGroup(q, c.delivery, c, 0)
+		_, _ = b.tx.popGroup(q, c.delivery, c, 0)
 		b.dispatch.Spend(c.sub)
 	}
 }

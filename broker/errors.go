@@ -32,6 +32,8 @@ var (
 	ErrReplyTooLarge = errors.New("reply too large")
 	// ErrWaiting: a consumer that waits can do nothing else.
 	ErrWaiting = errors.New("a blocked pop of this connection waits")
+	// ErrNothing: a queue has nothing to take, and Selection.Some wants something. No user sees it.
+	ErrNothing = errors.New("no packet can be taken")
 	// ErrNotReserved: a call inside Atomic goes beyond what was announced.
 	ErrNotReserved = errors.New("transaction goes beyond what was announced for it")
 	// ErrNoElement: a list has no elements where some are wanted.

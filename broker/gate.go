@@ -17,7 +17,11 @@ func (tx *Tx) gateIn(q *queue, l load) error {
 	if err := q.shut(); err != nil {
 		return err
 	}
-	return tx.useRole(q, producerRole)
+	if err := tx.mayUse(q, producerRole); err != nil {
+		return err
+	}
+	tx.useRole(q, producerRole)
+	return nil
 }
 
 // shut says why a queue takes nothing in from anybody.
@@ -37,13 +41,13 @@ func (q *queue) shut() error {
 func (q *queue) gives() bool { return q.settings == nil || !q.settings.PauseOut }
 
 // giver is findQueue for a take: it returns nil as well if the queue gives nothing now. ErrInUse if
-// the caller is not its only consumer.
+// another client is its only consumer. Whoever takes something has the role from then on.
 func (tx *Tx) giver(name []byte) (*queue, error) {
 	q, err := tx.b.findQueue(name)
 	if q == nil || err != nil {
 		return nil, err
 	}
-	if err := tx.useRole(q, consumerRole); err != nil {
+	if err := tx.mayUse(q, consumerRole); err != nil {
 		return nil, err
 	}
 	if !q.gives() {

@@ -164,6 +164,7 @@ func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd En
 	if err != nil {
 		return false, err
 	}
+	tx.useRole(q, consumerRole)
 	first := len(b.open.records)
 	_, op := b.move(q, p, target, ListPriority, toEnd)
 	record := b.open.ops.Record(op)

@@ -22,6 +22,7 @@ type Selection struct {
 	Detail bool    // the reply has details
 	Narrow bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
 	Filter *Filter // nil: any packet
+	Some   bool    // ErrNothing, instead of a reply, if there is nothing to take
 }
 
 // Pop takes what s selects from the queue, for c. The reply goes to c's receiver, with the tag. It
@@ -41,12 +42,18 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 	if err != nil {
 		return err
 	}
-	if q != nil && tx.atomic {
-		if err := tx.useGroup(q, s); err != nil {
-			return err
-		}
+	ok := false
+	if q != nil {
+		ok, err = tx.popGroup(q, s, c, tag)
 	}
-	if q == nil || !b.popGroup(q, s, c, tag) {
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		tx.useRole(q, consumerRole)
+	case s.Some:
+		return ErrNothing
+	default:
 		b.queueReply(c, len(b.open.records), replyPackets, tag, 0)
 	}
 	return nil
@@ -69,26 +76,6 @@ func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
 		}
 	}
 	return b.ix.Counts(q.ix).Ready, nil
-}
-
-// useGroup takes what a pop would take from what Atomic reserved.
-func (tx *Tx) useGroup(q *queue, s Selection) error {
-	b := tx.b
-	if s.Count <= 1 && !s.Group { // most pops
-		best, ok := b.ix.Best(q.ix, b.selection(q, s))
-		if !ok {
-			return nil
-		}
-		if err := tx.use(Room{Deletes: 1}); err != nil {
-			return err
-		}
-		return tx.useReply(b.replyBytes(q, best, s.Detail))
-	}
-	b.selectPackets(q, s, b.selection(q, s))
-	if err := tx.use(Room{Deletes: len(b.scratch)}); err != nil {
-		return err
-	}
-	return tx.useReply(b.scratchBytes(q, s.Detail))
 }
 
 // replyBytes is what a packet counts for in a reply.
@@ -142,29 +129,37 @@ func (b *Broker) selection(q *queue, s Selection) index.Selection {
 }
 
 // popGroup pops what s selects from q and queues the reply for c. It returns false, and queues
-// nothing, if nothing can be selected. Every pop and delivery goes through it.
-func (b *Broker) popGroup(q *queue, s Selection, c *Consumer, tag Tag) bool {
+// nothing, if nothing can be selected. Inside Atomic it may return the error of what goes beyond
+// that. Every pop and delivery goes through it.
+func (tx *Tx) popGroup(q *queue, s Selection, c *Consumer, tag Tag) (ok bool, err error) {
+	b := tx.b
 	b.logWide(q, s)
-	selection := b.selection(q, s)
-	switch {
-	case s.Detail:
-		b.selectPackets(q, s, selection)
-	case s.Count > 1:
-		b.scratch = b.popCount(q, selection, s.Count, b.scratch[:0])
-	default:
+	selection, atOnce := b.selection(q, s), !tx.atomic && !s.Detail && s.Count <= 1
+	if atOnce {
 		b.scratch = b.ix.Pop(q.ix, selection, b.scratch[:0])
+	} else {
+		b.selectPackets(q, s, selection)
 	}
 	if len(b.scratch) == 0 {
-		return false
+		return false, nil
 	}
-	first, bytes, kind := len(b.open.records), 0, replyPackets
+	first, bytes, kind := len(b.open.records), b.scratchBytes(q, s.Detail), replyPackets
+	if tx.atomic {
+		if err = tx.use(Room{Deletes: len(b.scratch)}); err == nil {
+			err = tx.useReply(bytes)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
 	if s.Detail {
 		kind = replyDetailed
 	}
 	for _, p := range b.scratch {
-		bytes += b.replyBytes(q, p, s.Detail)
 		if s.Detail {
 			b.detail(q, p)
+		}
+		if !atOnce {
 			b.ix.Remove(p.ID)
 		}
 		b.popRecord(q, p)
@@ -176,17 +171,7 @@ func (b *Broker) popGroup(q *queue, s Selection, c *Consumer, tag Tag) bool {
 	b.count(q, &q.counters.Popped, len(b.scratch))
 	b.touch(q)
 	b.markEmpty(q)
-	return true
-}
-
-// popCount removes so many packets from the index, one selection after the other, within the
-// selection's limit.
-func (b *Broker) popCount(q *queue, s index.Selection, n int, dst []index.Packet) []index.Packet {
-	dst = b.within(b.ix.Next(q.ix, s, 0, min(n, s.Limit.Packets), dst), s.Limit)
-	for _, p := range dst {
-		b.ix.Remove(p.ID)
-	}
-	return dst
+	return true, nil
 }
 
 // within returns the packets up to the first that goes beyond the limit.

@@ -136,6 +136,7 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 		b.ix.Remove(p.ID)
 		b.deletePacket(q, p)
 	}
+	tx.useRole(q, consumerRole)
 	b.count(q, &q.counters.Popped, len(b.scratch))
 	b.touch(q)
 	b.markEmpty(q)

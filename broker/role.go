@@ -3,8 +3,8 @@ package broker
 import "fmt"
 
 // A queue with exclusive-producer or exclusive-consumer has one client that pushes or takes: the
-// first one that does so. A client is all connections of one name, or one connection without a
-// name. Its roles end with its last connection. They are not on disk.
+// first one that does so, or waits. A client is all connections of one name, or one connection
+// without a name. Its roles end with its last connection. They are not on disk.
 
 type role uint8
 
@@ -112,21 +112,23 @@ func (q *queue) endRoles() {
 	}
 }
 
-// useRole makes sure that the caller has a role of a queue, which it gets if nobody has it.
-// ErrInUse names the client that has it.
-func (tx *Tx) useRole(q *queue, r role) error {
+// mayUse says whether the caller has a role of a queue, or would get it. ErrInUse names the client
+// that has it.
+func (tx *Tx) mayUse(q *queue, r role) error {
 	if !exclusive(q.settings, r) || tx.caller == nil {
 		return nil
 	}
-	k, holder := tx.b.clientOf(tx.caller), q.roles[r]
-	switch holder {
-	case k:
-	case nil:
-		q.hold(r, k)
-	default:
-		return fmt.Errorf("%w: %q is its only %s until it hangs up", ErrInUse, holder.name, r)
+	if k := q.roles[r]; k != nil && k != tx.b.clientOf(tx.caller) {
+		return fmt.Errorf("%w: %q is its only %s until it hangs up", ErrInUse, k.name, r)
 	}
 	return nil
+}
+
+// useRole gives the caller a role of a queue that it may use.
+func (tx *Tx) useRole(q *queue, r role) {
+	if exclusive(q.settings, r) && tx.caller != nil && q.roles[r] == nil {
+		q.hold(r, tx.b.clientOf(tx.caller))
+	}
 }
 
 // onlyConsumer returns the client that may be the only consumer of a queue, nil if anybody may: the

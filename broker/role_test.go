@@ -141,6 +141,21 @@ func TestEveryTakeOfAnotherIsRefusedWhereAConsumerIsExclusive(t *testing.T) {
 	wantGot(t, "the other", other.r, "[]")
 }
 
+func TestAWaitThatOneQueueRefusesTakesNoRole(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.change("free", exclusiveConsumer)
+	h.change("taken", exclusiveConsumer)
+	one, two := h.caller("1", ""), h.caller("2", "")
+	wantDone(t, "a push", one.push("taken"))
+	wantDone(t, "a pop", one.pop("taken"))
+	wantInUse(t, "a wait for both queues", two.try(func(tx *broker.Tx) error {
+		return tx.Wait(two.c, &blocked{c: two.c, t: t}, broker.TakeWait{Queues: [][]byte{[]byte("free"), []byte("taken")}})
+	}), `"1"`)
+	wantDone(t, "a push", one.push("free"))
+	wantDone(t, "a pop of the queue that did not refuse", one.pop("free"))
+}
+
 func TestARoleEndsWithTheLastConnectionOfItsName(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()

@@ -53,7 +53,7 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, t TakeWait) error {
 	for _, name := range t.Queues {
 		q, err := b.makeQueue(name)
 		if err == nil {
-			err = tx.useRole(q, consumerRole)
+			err = tx.mayUse(q, consumerRole)
 		}
 		if err != nil {
 			b.unsubscribeAll(c)
@@ -66,6 +66,9 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, t TakeWait) error {
 				b.addFiltered(q, 1)
 			}
 		}
+	}
+	for _, name := range t.Queues { // now that no queue refuses
+		tx.useRole(b.queues.find(name), consumerRole)
 	}
 	b.wait(c, w, t.Room, t.Until)
 	return nil

@@ -47,7 +47,7 @@ func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
 		consumer: o.text(optConsumer),
 		block:    o.number(optBlock, -1),
 		selection: broker.Selection{
-			End: broker.Oldest, Count: int(o.number(optCount, 0)), Group: o.has(optGroup), Detail: true, Filter: o.tagFilter(),
+			End: broker.Oldest, Count: int(o.number(optCount, 0)), Group: o.has(optGroup), Filter: o.tagFilter(), Detail: true, Some: true,
 		},
 	}
 	if o.has(optNewest) {
@@ -83,18 +83,24 @@ func (t *take) check(tx *broker.Tx) error {
 	return nil
 }
 
-// first returns the first of the queues that has something to take, and how many packets. Without
-// one it returns no queue.
-func (t *take) first(tx *broker.Tx) (queue []byte, n int, err error) {
-	for _, name := range t.queues {
-		if n, err := tx.Takeable(name, t.selection); n > 0 || err != nil {
-			return name, n, err
+// fromFirst replies with what is taken from the first of the queues that has something to take.
+// ErrNothing if none has.
+func (t *take) fromFirst(s *session, tx *broker.Tx) error {
+	for _, queue := range t.queues {
+		n, err := tx.Takeable(queue, broker.Selection{}) // the take asks the filter
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			if err = t.from(s, tx, queue); err != broker.ErrNothing {
+				return err
+			}
 		}
 	}
-	return nil, 0, nil
+	return broker.ErrNothing
 }
 
-// from replies with what is taken from a queue.
+// from replies with what is taken from a queue; ErrNothing if there is nothing to take.
 func (t *take) from(s *session, tx *broker.Tx, queue []byte) error {
 	if !t.claims {
 		return tx.Pop(s.to(tx), queue, t.selection, s.tag(shapePackets)|tagTaken)
@@ -169,12 +175,9 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	if err := t.check(tx); err != nil {
 		return err
 	}
-	queue, _, err := t.first(tx)
-	switch {
-	case err != nil:
+	switch err = t.fromFirst(s, tx); {
+	case err != broker.ErrNothing:
 		return err
-	case queue != nil:
-		return t.from(s, tx, queue)
 	case tx.Drained(t.queues):
 		return broker.ErrQueueClosed
 	case t.block < 0:

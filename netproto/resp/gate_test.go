@@ -52,6 +52,24 @@ func TestAClientOfAnotherNameIsRefusedWhereRolesAreExclusive(t *testing.T) {
 	}
 }
 
+func TestAClientThatIsRefusedByOneQueueHasNoRoleInAnother(t *testing.T) {
+	d := newDoor(t, Config{})
+	one, other := d.dial(), d.dial()
+	one.ask("CLIENT SETNAME stage-1", "+OK\r\n")
+	other.ask("CLIENT SETNAME stage-2", "+OK\r\n")
+	for _, queue := range []string{"free", "taken"} {
+		one.ask("QSET "+queue+" exclusive-consumer yes", "+OK\r\n")
+	}
+	one.ask("RPUSH taken a b", ":2\r\n")
+	one.ask("RPOP taken", bulkReply("b"))
+	for _, take := range []string{"QPOP free taken BLOCK 0", "QCLAIM free taken", "BLPOP free taken 0", "BLMPOP 0 2 free taken LEFT"} {
+		other.ask(take, inUse("stage-1", "consumer"))
+		if holder := one.pairs("QSTAT", "free")["consumer"]; holder != "-1" {
+			t.Errorf("after %s the only consumer of the other queue is %q, want null", take, holder)
+		}
+	}
+}
+
 func TestARoleEndsWithItsConnection(t *testing.T) {
 	d := newDoor(t, Config{})
 	one, other := d.dial(), d.dial()
