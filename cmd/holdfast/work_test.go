@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
@@ -286,12 +288,20 @@ func TestCommandsGetTheSignalsOfAShell(t *testing.T) {
 }
 
 func TestACommandEndsWithItsWorker(t *testing.T) {
-	s, g, told := serve(t, t.TempDir()), gate(t), filepath.Join(t.TempDir(), "told")
+	s, g := serve(t, t.TempDir()), gate(t)
 	s.must(t, "push", "q", "x")
-	cmd, _ := worker(t, s, nil, "sh", "-c", `trap "echo yes >`+told+`; exit 1" TERM; read x <`+g)
-	defer open(t, g).Close()
+	cmd, _ := worker(t, s, nil, "cat", g)
+	running := open(t, g).(*os.File)
+	defer running.Close()
 	_ = cmd.Process.Kill()
-	patient(func() bool { text, _ := os.ReadFile(told); return string(text) == "yes\n" })
+	end := []unix.PollFd{{Fd: int32(running.Fd())}} // a gate that nobody reads any more has an error
+	n, err := 0, error(unix.EINTR)
+	for err == unix.EINTR {
+		n, err = unix.Poll(end, int(patience.Milliseconds()))
+	}
+	if n != 1 {
+		t.Errorf("the command still runs after %v: %v", patience, err)
+	}
 }
 
 // alone is a task that runs a script, with a short grace.
