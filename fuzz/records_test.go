@@ -22,6 +22,7 @@ func packetSeeds() []storage.Packet {
 		{
 			Key: bytes.Repeat([]byte("k"), 300), Payload: []byte{0}, Expiry: math.MaxInt64, NotBefore: math.MinInt64,
 			EnqueuedAt: -1, Tags: []storage.Tag{{Name: "a", Value: "1"}, {Name: "b"}}, Attempts: math.MaxUint32, Producer: "p", Identity: 1 << 63,
+			Unique: []byte("u"),
 		},
 	}
 }
@@ -137,6 +138,9 @@ func fieldsOf(p *storage.Packet) map[int]string {
 	}
 	if p.Identity != 0 {
 		fields[11] = fmt.Sprint(p.Identity)
+	}
+	if len(p.Unique) > 0 {
+		fields[12] = fmt.Sprintf("%x", p.Unique)
 	}
 	if len(p.Payload) > 0 {
 		fields[9] = fmt.Sprintf("%x", p.Payload)
