@@ -9,7 +9,9 @@ import (
 
 // Codec turns values into payloads and back. Producers and workers of a queue use the same one.
 type Codec interface {
+	// Marshal returns the payload of a value.
 	Marshal(value any) ([]byte, error)
+	// Unmarshal reads a payload into what value points to.
 	Unmarshal(payload []byte, value any) error
 }
 

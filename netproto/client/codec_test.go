@@ -20,10 +20,8 @@ func TestPayloadsAreTyped(t *testing.T) {
 	for name, codec := range map[string]client.Codec{"json": client.JSON, "msgpack": client.MsgPack} {
 		must(c.PushValue(ctx, name, codec, mail{"ann", 3}))(t)
 		got := make(chan mail, 1)
-		consume(ctx, c, name, client.Handle(codec, func(ctx context.Context, m mail) error {
-			if p := client.PacketOf(ctx); p == nil || p.Queue != name {
-				t.Errorf("the packet of the context is %v", p)
-			}
+		consume(ctx, c, name, client.Handle(codec, func(_ context.Context, p *client.Packet, m mail) error {
+			want(t, "queue", p.Queue, name)
 			got <- m
 			return nil
 		}))
@@ -31,7 +29,7 @@ func TestPayloadsAreTyped(t *testing.T) {
 	}
 	must(c.PushValue(ctx, "raw", client.Raw, "as it is"))(t)
 	got := make(chan string, 1)
-	consume(ctx, c, "raw", client.Handle(client.Raw, func(_ context.Context, s string) error { got <- s; return nil }))
+	consume(ctx, c, "raw", client.Handle(client.Raw, func(_ context.Context, _ *client.Packet, s string) error { got <- s; return nil }))
 	want(t, "raw", receive(t, got), "as it is")
 	drain(t, c)
 	want(t, "left", len(must(c.Queues(ctx, ""))(t)), 0)
@@ -51,7 +49,7 @@ func TestAPayloadThatCannotBeReadIsDead(t *testing.T) {
 			return err
 		}
 	}
-	consume(ctx, c, "q", client.Handle(client.JSON, func(context.Context, mail) error { return nil }).With(report))
+	consume(ctx, c, "q", client.Handle(client.JSON, func(context.Context, *client.Packet, mail) error { return nil }).With(report))
 	if receive(t, failed) == nil {
 		t.Error("the handler does not fail")
 	}

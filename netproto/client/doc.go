@@ -37,6 +37,9 @@
 // has [Unique]. Claims that may have been made end with their lease. Pop may lose packets so; Claim
 // does not.
 //
+// The same holds for an answer that came too late for the deadline of the context. A context that
+// is cancelled ends a wait, and no more: other calls take an answer that comes within ReadTimeout.
+//
 // Everything else is repeated by go-redis, as often as MaxRetries says. After that, [ErrStale] of
 // an Ack or a Nack may mean that the first one has arrived. [Client.Consume] goes on claiming when
 // the server is back, and repeats its answers until one comes or the lease is over.

@@ -253,10 +253,10 @@ func ExampleHandle() {
 		log.Fatal(err)
 	}
 	done := make(chan struct{})
-	go c.Consume(ctx, "example.resize", client.Handle(client.JSON, func(ctx context.Context, r Resize) error {
+	go c.Consume(ctx, "example.resize", client.Handle(client.JSON, func(ctx context.Context, p *client.Packet, r Resize) error {
 		defer close(done)
 		fmt.Printf("%+v\n", r)
-		return client.PacketOf(ctx).Progress(ctx, 100, "resized")
+		return p.Progress(ctx, 100, "resized")
 	}))
 	<-done
 	if err := c.Shutdown(ctx); err != nil {

@@ -15,7 +15,7 @@ func Where(tag, op, value string) Filter { return Filter{tag, op, value} }
 
 var filterText = regexp.MustCompile(`(?s)^([^=!<>]+)(!=|<=|>=|=|<|>)(.*)$`)
 
-// ParseFilter reads a filter such as class<=standard.
+// ParseFilter reads a filter such as class<=standard. The error is ErrInvalid.
 func ParseFilter(text string) (Filter, error) {
 	m := filterText.FindStringSubmatch(text)
 	if m == nil {
@@ -24,6 +24,7 @@ func ParseFilter(text string) (Filter, error) {
 	return Where(m[1], m[2], m[3]), nil
 }
 
+// String is what ParseFilter reads.
 func (f Filter) String() string { return f.Tag + f.Op + f.Value }
 
 func (f Filter) add(r *request) {

@@ -26,23 +26,15 @@ func (h Handler) With(all ...Middleware) Handler {
 }
 
 // Handle makes a handler of typed payloads. A payload that the codec cannot read makes the packet
-// dead at once. PacketOf brings the packet.
-func Handle[T any](codec Codec, handle func(ctx context.Context, value T) error) Handler {
+// dead at once.
+func Handle[T any](codec Codec, handle func(ctx context.Context, p *Packet, value T) error) Handler {
 	return func(ctx context.Context, p *Packet) error {
 		var value T
 		if err := codec.Unmarshal(p.Payload, &value); err != nil {
 			return Dead(fmt.Errorf("reading the payload: %w", err))
 		}
-		return handle(ctx, value)
+		return handle(ctx, p, value)
 	}
-}
-
-type packetKey struct{}
-
-// PacketOf returns the packet of a handler's context.
-func PacketOf(ctx context.Context) *Packet {
-	p, _ := ctx.Value(packetKey{}).(*Packet)
-	return p
 }
 
 // Dead wraps the error of a handler, or of Nack: the packet is dead, and not tried again. It stays
@@ -77,5 +69,5 @@ func (h Handler) run(ctx context.Context, p *Packet) (err error) {
 			err = fmt.Errorf("panic: %v\n\n%s", v, debug.Stack())
 		}
 	}()
-	return h(context.WithValue(ctx, packetKey{}, p), p)
+	return h(ctx, p)
 }
