@@ -33,10 +33,10 @@ type Client struct {
 // defaultPool is the most connections of a pool unless the options say it.
 const defaultPool = 256
 
-// New makes a client, which connects when it is first used. It has two pools of up to PoolSize
-// connections, 256 unless given: calls that wait, and each Consume, hold one of the second pool.
-// Without a ClientName the client gets one that no other has: the server shows it as the consumer,
-// and gives exclusive roles to it.
+// New makes a client, which connects when it is first used. It has up to PoolSize connections, 256
+// unless given, and as many but at least 256 more for calls with Block and for Consume: each holds
+// one. Without a ClientName the client gets one that no other has: the server shows it as the
+// consumer, and gives exclusive roles to it.
 func New(options *redis.Options) *Client {
 	o := *options
 	o.ContextTimeoutEnabled = true
@@ -50,7 +50,7 @@ func New(options *redis.Options) *Client {
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
 	c := &Client{rdb: redis.NewClient(&o), consumers: make(map[*consumer]struct{})}
-	o.MinIdleConns = 0
+	o.PoolSize, o.MinIdleConns = max(o.PoolSize, defaultPool), 0
 	c.waiting = redis.NewClient(&o)
 	c.patience = max(c.rdb.Options().DialTimeout, c.rdb.Options().ReadTimeout)
 	return c

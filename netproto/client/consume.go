@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// DefaultLease is that of Consume. It tells the server the lease, so that it knows when to renew.
+// DefaultLease is that of Consume, whatever the setting of the queue: it must know when to renew.
 const DefaultLease = 30 * time.Second
 
 // ErrShutdown is the cause of the end of a handler's context that Shutdown did not wait for.
@@ -45,13 +45,15 @@ type job struct {
 	answered chan struct{}
 }
 
-// Consume claims packets and has the handler work on them, as many at a time as Concurrency says.
-// It renews their leases. It takes the options of Claim but Block, Count and Group. A server that
-// is away is waited for: see the package about what is done again then.
+// Consume claims packets and has the handler work on them: one at a time, or as many as Concurrency
+// says, each in a goroutine. It renews their leases, of 30 s unless [Lease] is given. It takes the
+// options of Claim but Block, Count and Group. A server that is away is waited for: see the package
+// about what is done again then.
 //
 // It returns nil when the queue is closed and drained, and after Shutdown; the error of ctx when
-// that ends, which ends the contexts of the handlers, too; and any other refusal of the server,
-// such as ErrInUse. In each case it waits for the handlers.
+// that ends, which ends the contexts of the handlers, too; and any other refusal of the server. In
+// each case it waits for the handlers. Where a queue has an exclusive consumer, all but one get
+// ErrInUse: call Consume again after a while to stand by.
 func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
 	w := &consumer{c: c, queue: queue, handler: handler, done: make(chan struct{}), held: make(map[*job]struct{})}
 	w.request.concurrency = 1

@@ -86,7 +86,8 @@ func (p *Packet) settle(ctx context.Context, request []any) (State, error) {
 	return State(state), nil
 }
 
-// Extend has the lease end so long from now. Consume does it by itself.
+// Extend has the lease end so long from now: for what Claim brought, as Consume does it by itself.
+// The error is ErrStale if the claim has ended.
 func (p *Packet) Extend(ctx context.Context, d time.Duration) error {
 	v, err := p.c.do(ctx, "QEXTEND", p.Queue, p.ID, p.Token, milliseconds(d))
 	if err == nil {
@@ -95,7 +96,8 @@ func (p *Packet) Extend(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// Progress says how far the work has come, in percent, for all who look at the packet.
+// Progress says how far the work has come, for all who look at the packet: in percent, 0 to 100,
+// and in words, of which 4,096 bytes are kept. The error is ErrStale if the claim has ended.
 func (p *Packet) Progress(ctx context.Context, percent int, text string) error {
 	_, err := p.c.do(ctx, "QPROGRESS", p.Queue, p.ID, p.Token, percent, cut(text))
 	return err

@@ -16,22 +16,26 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-func TestConsumersThatWaitLeaveConnectionsToAnswers(t *testing.T) {
+func TestConsumersThatWaitLeaveConnectionsToOthers(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t, storage.SyncNever())
-	c, ctx := client.New(&redis.Options{Addr: addr, PoolSize: 1}), t.Context()
+	c, other, ctx := client.New(&redis.Options{Addr: addr, PoolSize: 1}), connect(t, addr), t.Context()
 	defer c.Close()
 	done := make(chan struct{}, 1)
-	ended := consume(ctx, c, "q", func(context.Context, *client.Packet) error {
-		done <- struct{}{}
-		return nil
-	}, client.Concurrency(2))
-	blocked(t, connect(t, addr))
-	must(connect(t, addr).Push(ctx, "q", nil))(t)
-	receive(t, done)
+	var ended []<-chan error
+	for _, queue := range []string{"a", "b"} {
+		ended = append(ended, consume(ctx, c, queue, func(context.Context, *client.Packet) error {
+			done <- struct{}{}
+			return nil
+		}, client.Concurrency(2)))
+		must(other.Push(ctx, queue, nil))(t)
+		receive(t, done)
+	}
 	drain(t, c)
-	ok(t, receive(t, ended))
-	want(t, "left", must(connect(t, addr).Len(t.Context(), "q"))(t), 0)
+	for i := range ended {
+		ok(t, receive(t, ended[i]))
+	}
+	want(t, "left", len(must(other.Queues(ctx, ""))(t)), 0)
 }
 
 // A server that is stopped keeps its connections, and answers nothing.
