@@ -28,3 +28,12 @@ func (tx *Tx) admit(q *queue, l load) error {
 	}
 	return tx.makeRoom(q, l)
 }
+
+// receive is admit for packets that move from one queue to another, or the same. It returns the
+// errors of checkMove, too.
+func (tx *Tx) receive(from, to *queue, packets ...index.Packet) error {
+	if err := tx.b.checkMove(from, to, packets...); err != nil {
+		return err
+	}
+	return tx.admit(to, loadOf(packets))
+}

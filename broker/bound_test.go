@@ -1,8 +1,10 @@
 package broker_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -216,6 +218,23 @@ func TestAPacketThatDiesStaysWhereTheDeadLetterQueueIsFull(t *testing.T) {
 	}
 	if got := w.list("q", broker.Dead, 5); len(got) != 1 || got[0].payload != "b" || string(got[0].Reason) != "bad" {
 		t.Fatalf("the queue has %+v", got)
+	}
+}
+
+func TestADeadLetterQueueThatIsFullIsLoggedOnceAQueue(t *testing.T) {
+	w := newWork(t)
+	var log bytes.Buffer
+	w.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	w.restart()
+	w.harness.change("q", func(s *broker.Settings) { s.DeadLetter = []byte("graveyard") })
+	w.harness.change("graveyard", func(s *broker.Settings) { s.Bound = 1 })
+	for _, p := range []string{"a", "b", "c", "d"} {
+		w.add(broker.PushRequest{Payload: []byte(p)})
+		w.nacked(w.claimOne(), broker.Nack{Dead: true}, broker.Dead)
+	}
+	w.close()
+	if n := strings.Count(log.String(), "queue=q dead_letter=graveyard"); n != 1 {
+		t.Errorf("%d lines in the log, want 1:\n%s", n, log.String())
 	}
 }
 

@@ -131,8 +131,9 @@ func (o *Options) clocks() func() (now, steady int64) {
 //  1. Index and keys are the state of the store after all batches up to and including the open one,
 //     but for what the sweeper (sweep.go, leftovers.go) has still to delete.
 //  2. No queue has both a packet and somebody in line who can take it, a subscriber or a waiter,
-//     unless it is paused out, the open batch had no room or the broker refused deliveries
-//     (refusesDelivery). In the last two cases the queue is in deferredQueues or the subscriber in
+//     unless it is paused out. No queue has a first push in its line that has its turn (hasTurn).
+//     Either may be so where the open batch had no room or the broker refused deliveries
+//     (refusesDelivery). Then the queue is in deferredQueues, or the subscriber in
 //     deferredConsumers.
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {

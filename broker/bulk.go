@@ -231,11 +231,10 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	if err == nil && target != q {
 		err = tx.pushable()
 	}
-	if err == nil {
-		err = b.checkMove(q, target, p)
-	}
 	if err == nil && (target != q || p.State == index.Dead) {
-		err = tx.admit(target, load{packets: 1, bytes: int64(p.Size)})
+		ready := p
+		ready.State = index.Ready // as it will be
+		err = tx.receive(q, target, ready)
 	}
 	if err != nil {
 		if target != nil {

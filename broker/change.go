@@ -64,11 +64,7 @@ func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) error {
 	if err != nil || target == q {
 		return err
 	}
-	err = b.checkMove(q, target, packets...)
-	if err == nil {
-		err = tx.admit(target, loadOf(packets))
-	}
-	if err != nil {
+	if err := tx.receive(q, target, packets...); err != nil {
 		b.markEmpty(target)
 		return err
 	}

@@ -55,10 +55,9 @@ func (b *Broker) readyToCommit() bool {
 // deferred deliveries, and the end of empty and dropped queues.
 func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 	for {
-		level := b.store.Space().Level
 		b.mu.Lock()
 		tx := b.begin()
-		b.space, b.spaceAt = level, tx.now
+		b.space, b.spaceAt = b.store.Space().Level, tx.now // a look before the lock may be an old one
 		cleaning := false
 		if tx.advance() && !b.open.full(b.limits) {
 			b.deliverDeferred() // what a full disk kept waiting

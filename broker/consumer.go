@@ -58,7 +58,7 @@ type Consumer struct {
 	place    int    // in Broker.waits, if it has a deadline
 	pushesTo *queue // of a push: in whose line it stands, and where
 	inLine   *list.Element
-	comes    load // of a push: what it brings
+	push     *PushWait
 	waiting  atomic.Bool
 
 	paused        atomic.Bool  // nothing is delivered until Resume; set with Broker.mu held

@@ -11,29 +11,18 @@ import (
 
 // gateIn says why a queue takes nothing in from the caller.
 func (tx *Tx) gateIn(q *queue, l load) error {
-	if q.settings == nil || l.packets == 0 { // what is there may change
+	switch s := q.settings; {
+	case s == nil || l.packets == 0: // what is there may change
 		return nil
-	}
-	if err := q.shut(); err != nil {
-		return err
+	case s.Closed:
+		return ErrQueueClosed
+	case s.PauseIn:
+		return ErrPaused
 	}
 	if err := tx.mayUse(q, producerRole); err != nil {
 		return err
 	}
 	tx.useRole(q, producerRole)
-	return nil
-}
-
-// shut says why a queue takes nothing in from anybody.
-func (q *queue) shut() error {
-	switch {
-	case q.settings == nil:
-		return nil
-	case q.settings.Closed:
-		return ErrQueueClosed
-	case q.settings.PauseIn:
-		return ErrPaused
-	}
 	return nil
 }
 

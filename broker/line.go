@@ -7,7 +7,7 @@ import "container/list"
 // behind it, also if there were room for them. Those who wait to take come first: who pushes and
 // who takes never wait for each other.
 
-// PushWait is a push that waits.
+// PushWait is a push that waits. Its bytes stay as they are as long as it waits.
 type PushWait struct {
 	Push     PushRequest
 	Payloads [][]byte
@@ -28,7 +28,7 @@ func (tx *Tx) WaitPush(c *Consumer, w Waiter, p PushWait) error {
 	if err != nil {
 		return err
 	}
-	c.comes = p.Push.load(p.Payloads)
+	c.push = &p
 	q.lineUp(c)
 	tx.b.wait(c, w, p.Room, p.Until)
 	return nil
@@ -48,7 +48,7 @@ func (b *Broker) leaveLine(c *Consumer) {
 		return
 	}
 	q.line.Remove(c.inLine)
-	c.pushesTo, c.inLine = nil, nil
+	c.pushesTo, c.inLine, c.push = nil, nil, nil
 	if q.line.Len() == 0 {
 		q.line = nil
 		b.markEmpty(q)
@@ -69,9 +69,13 @@ func (b *Broker) moveLine(from, to *queue) {
 	b.deferQueue(to)
 }
 
-// hasTurn says that a queue takes what comes next in its line, or will never take it.
-func (b *Broker) hasTurn(q *queue, l load) bool {
-	s := settingsOf(q)
+// hasTurn says that a queue takes the push that is first in its line, or will never take it, or has
+// a packet with its id by now.
+func (b *Broker) hasTurn(q *queue, p *PushWait) bool {
+	if _, ok, err := b.first(&p.Push); ok || err != nil {
+		return true
+	}
+	s, l := settingsOf(q), p.Push.load(p.Payloads)
 	return s.Closed || !s.PauseIn && (b.fits(q, l) || over(s, l.packets, l.bytes))
 }
 
@@ -80,7 +84,7 @@ func (b *Broker) hasTurn(q *queue, l load) bool {
 func (b *Broker) admitLine(q *queue) {
 	for q.line != nil {
 		c := q.line.Front().Value.(*Consumer)
-		if !b.hasTurn(q, c.comes) {
+		if !b.hasTurn(q, c.push) {
 			return
 		}
 		if b.refusesDelivery() || b.open.full(b.limits) || !b.open.fits(b.limits, c.waitRoom) {

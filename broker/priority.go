@@ -12,7 +12,8 @@ type UpdatePriorityRequest struct {
 	Queue []byte
 	Key   []byte // never nil; an empty key is a key like any other
 	// To returns the priority that the packet is to have: 1 is best, 0 is never selected. It gets
-	// the one that the packet has, or known false if the queue has no packet with this key.
+	// the one that the packet has, or known false if the queue has no packet with this key. A call
+	// that is made again asks again, so it changes nothing.
 	To func(old uint32, known bool) uint32
 }
 

@@ -51,8 +51,13 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 	if err := tx.CheckSize(r); err != nil {
 		return 0, err
 	}
-	if id, ok, err := tx.first(&r); ok || err != nil {
-		return id, err
+	if len(r.Unique) > 0 {
+		if err := tx.begin(Room{}); err != nil {
+			return 0, err
+		}
+		if id, ok, err := tx.b.first(&r); ok || err != nil {
+			return id, err
+		}
 	}
 	room := Room{Records: 2, Bytes: r.size()} // the packet, and its queue
 	if r.Window > 0 {

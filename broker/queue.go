@@ -25,6 +25,7 @@ type queue struct {
 	stale       bool          // that has an expiry which ended when the queue was emptied
 	deferred    bool          // listed in Broker.deferredQueues
 	wideLogged  bool          // logWide has logged it
+	deadLogged  bool          // deadLetter has logged it
 	dropped     bool          // it has no name and is in Broker.dropped
 
 	settings *Settings        // nil: the defaults, and the queue ends when it is empty

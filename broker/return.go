@@ -153,17 +153,18 @@ func (b *Broker) deadLetter(q *queue, p index.Packet) *queue {
 	if err == nil && to != q {
 		caller := b.tx.caller
 		b.tx.As(nil) // the death is nobody's push
-		if err = b.checkMove(q, to, p); err == nil {
-			err = b.tx.admit(to, load{packets: 1, bytes: int64(p.Size)})
-		}
+		err = b.tx.receive(q, to, p)
 		b.tx.As(caller)
 	}
-	if err != nil || to == q {
+	if err == nil && to != q {
+		return to
+	}
+	if !q.deadLogged {
+		q.deadLogged = true
 		b.log.Warn("packets that died stay in their queue: the dead-letter queue cannot be used",
 			"queue", q.name, "dead_letter", string(name), "error", err)
-		return nil
 	}
-	return to
+	return nil
 }
 
 // moveWithState moves a packet to the same place in another queue, where it is ready, with a

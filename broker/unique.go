@@ -27,14 +27,10 @@ func windowName(dst []byte, r *PushRequest) []byte {
 }
 
 // first returns the packet that a unique push finds in the place of its own.
-func (tx *Tx) first(r *PushRequest) (id ID, ok bool, err error) {
+func (b *Broker) first(r *PushRequest) (id ID, ok bool, err error) {
 	if len(r.Unique) == 0 {
 		return 0, false, nil
 	}
-	if err := tx.begin(Room{}); err != nil {
-		return 0, false, err
-	}
-	b := tx.b
 	if r.Window > 0 {
 		return b.window(r)
 	}

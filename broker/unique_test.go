@@ -84,6 +84,50 @@ func TestAWindowThatIsSomethingElseRefusesThePush(t *testing.T) {
 	w.wantList("q", "", "", "")
 }
 
+func TestAUniquePushInLineNeedsNoRoomOnceAPacketHasItsID(t *testing.T) {
+	for _, window := range []int64{0, 1000} {
+		w := newWork(t)
+		w.bound(1, 0, storage.FullReject)
+		w.add(broker.PushRequest{Payload: []byte("full")})
+		wait := func() *linedUp {
+			p := &linedUp{c: w.b.Attach(&inbox{}, groups), r: broker.PushRequest{Queue: []byte("q"), Priority: 1, Unique: []byte("u"), Window: window}}
+			w.do(func(tx *broker.Tx) error {
+				room := broker.Room{Records: 2, Bytes: 100}.Plus(broker.WindowRoom(p.r.Queue))
+				return tx.WaitPush(p.c, p, broker.PushWait{Push: p.r, Payloads: [][]byte{nil}, Room: room})
+			})
+			return p
+		}
+		first, second := wait(), wait()
+		if w.do(func(tx *broker.Tx) error { _, err := tx.Delete([]byte("other")); return err }); first.done || second.done {
+			t.Fatal("a push has its turn in a full queue")
+		}
+		w.replied(func(tx *broker.Tx) error { return tx.Pop(w.c, []byte("q"), broker.Selection{Detail: true}, 0) })
+		w.barrier()
+		if !first.done || !second.done || first.err != nil || second.err != nil || first.id != second.id {
+			t.Errorf("with a window of %d the pushes are %+v and %+v, want one packet", window, *first, *second)
+		}
+		w.close()
+	}
+}
+
+// linedUp is a push that waits, and what it got.
+type linedUp struct {
+	c    *broker.Consumer
+	r    broker.PushRequest
+	done bool
+	id   broker.ID
+	err  error
+}
+
+func (p *linedUp) Ready(tx *broker.Tx, _ []byte) {
+	p.id, p.err = tx.Push(p.r)
+	p.done = true
+}
+
+func (p *linedUp) Expired(*broker.Tx) {}
+
+func (p *linedUp) Closed(*broker.Tx) {}
+
 func TestUniquePushesFindOnlyTheirOwnKind(t *testing.T) {
 	w := newWork(t)
 	defer w.close()
