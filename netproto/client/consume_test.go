@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +63,7 @@ func TestWhatAHandlerReturnsDecides(t *testing.T) {
 		{"never", func() error { return client.Dead(failure) }, client.StateDead, "no such address"},
 		{"dead of nothing", func() error { return client.Dead(nil) }, "", ""},
 		{"later for nothing", func() error { return client.RetryIn(time.Hour, nil) }, "", ""},
+		{"nil pointer", func() error { return (*os.PathError)(nil) }, client.StateDelayed, "panic: runtime error: invalid memory"},
 		{"panic", func() error { explode(); return nil }, client.StateDelayed, "panic: boom"},
 		{"long", func() error { return errors.New("x" + strings.Repeat("ä", 5000)) }, client.StateDelayed, "x" + strings.Repeat("ä", 2047)},
 	}

@@ -69,5 +69,8 @@ func (h Handler) run(ctx context.Context, p *Packet) (err error) {
 			err = fmt.Errorf("panic: %v\n\n%s", v, debug.Stack())
 		}
 	}()
-	return h(ctx, p)
+	if err = h(ctx, p); err != nil {
+		_ = err.Error() // a nil pointer panics here, and not where that would end the program
+	}
+	return err
 }
