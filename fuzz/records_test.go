@@ -111,6 +111,9 @@ func same(a, b *storage.Packet) bool {
 		if len(p.Tags) == 0 {
 			p.Tags = nil
 		}
+		if len(p.Unique) == 0 {
+			p.Unique = nil
+		}
 	}
 	return reflect.DeepEqual(x, y)
 }

@@ -30,8 +30,12 @@ func appendMap(dst []byte, n int, fn func(*msgpack.Encoder) error) []byte {
 }
 
 // eachField calls fn for each field of a map; fn reads its value. The error wraps ErrRecord unless
-// rec is one whole map.
+// rec is one whole map. The library makes room for any length that it reads, so rec is passed over
+// first.
 func eachField(rec []byte, fn func(field uint64, d *msgpack.Decoder) error) error {
+	if r := (reader{b: rec}); !r.skip(0) {
+		return r.bad("a value is cut short or of a wrong form")
+	}
 	src := bytes.NewReader(rec)
 	d := msgpack.GetDecoder()
 	d.Reset(src)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +13,24 @@ func grown(t *testing.T, name string, size int64) {
 	t.Helper()
 	if err := os.Truncate(name, size); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestARecordThatPromisesMoreThanItHasTakesNoMemory(t *testing.T) {
+	const gigabyte = "\xc6\x40\x00\x00\x00"
+	for name, rec := range map[string]string{
+		"name":        "\x81\x01" + gigabyte,
+		"dead letter": "\x82\x01\xc4\x01q\x08" + gigabyte,
+		"order":       "\x82\x01\xc4\x01q\x13\x81\xdb\x40\x00\x00\x00",
+		"later field": "\x82\x01\xc4\x01q\x7f" + gigabyte,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := decodeQueue([]byte(rec), new(Queue))
+		runtime.ReadMemStats(&after)
+		if grew := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, ErrRecord) || grew > 1<<20 {
+			t.Errorf("%s: %v, with %d bytes", name, err, grew)
+		}
 	}
 }
 
