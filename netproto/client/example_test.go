@@ -15,31 +15,31 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
-// A program that pushes a packet and works on it.
+// A program that pushes a packet, and works on packets until a signal.
 func Example() {
-	ctx := context.Background()
+	ctx, signals := context.Background(), make(chan os.Signal, 1)
+	send := func(_ context.Context, mail []byte) error {
+		fmt.Printf("%s\n", mail)
+		signals <- os.Interrupt // in a real program: by signal.Notify
+		return nil
+	}
+
 	c := client.New(&redis.Options{Addr: address()})
-	defer c.Close()
-
-	if _, err := c.Push(ctx, "example.mails", []byte("to ann")); err != nil {
+	_, err := c.Push(ctx, "mails", []byte("to ann"), client.Priority(10), client.Unique("welcome-17"))
+	if err != nil {
 		log.Fatal(err)
 	}
-
-	sent := make(chan struct{})
-	go c.Consume(ctx, "example.mails", func(ctx context.Context, p *client.Packet) error {
-		defer close(sent)
-		fmt.Printf("attempt %d: %s\n", p.Attempt, p.Payload)
-		return nil // acknowledges the packet
+	go c.Consume(ctx, "mails", func(ctx context.Context, p *client.Packet) error {
+		return send(ctx, p.Payload) // nil acknowledges the packet, an error has it tried again
 	}, client.Concurrency(8))
+	<-signals
+	err = c.Shutdown(ctx) // claims no more, and waits for the handlers
 
-	<-sent // in a real program: a signal
-	if err := c.Shutdown(ctx); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("all handlers are done")
+	fmt.Println("all handlers are done:", err)
+	_ = c.Close()
 	// Output:
-	// attempt 1: to ann
-	// all handlers are done
+	// to ann
+	// all handlers are done: <nil>
 }
 
 func ExampleClient_Push() {
