@@ -43,7 +43,7 @@ func (c *getCmd) Run(ctx context.Context, p *program) error {
 		for _, name := range slices.Sorted(maps.Keys(settings)) {
 			value := settings[name]
 			if tag, ok := strings.CutPrefix(name, "enum "); ok {
-				name, value = enumPrefix+cell(tag, shortCell), strings.ReplaceAll(value, " ", ",")
+				name = enumPrefix + cell(tag, shortCell)
 			}
 			t.row(name, settingText(name, value))
 		}
@@ -60,7 +60,7 @@ func settingsJSON(settings map[string]string) []byte {
 		tag, isOrder := strings.CutPrefix(name, "enum ")
 		switch {
 		case isOrder:
-			orders[tag] = strings.Split(value, " ")
+			orders[tag] = strings.Split(value, ",")
 		case err == nil && kindOf(name) != aText:
 			o.add(field, n)
 		default:

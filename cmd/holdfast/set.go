@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -70,6 +71,12 @@ func (c *setCmd) calls() (calls [][]string, err error) {
 		if tag, ok := strings.CutPrefix(name, enumPrefix); ok {
 			calls = append(calls, append([]string{"enum", tag}, strings.Split(value, ",")...))
 			continue
+		}
+		switch name { // the server explains these in words of its protocol
+		case "enum":
+			return nil, errors.New("enum: expected the tag in the name, such as enum.TAG=low,high")
+		case "closed":
+			return nil, errors.New(`closed: "holdfast close" closes a queue, for ever`)
 		}
 		if value, err = parseSetting(name, value); err != nil {
 			return nil, err

@@ -7,16 +7,16 @@ import (
 
 func TestSettingsAreSetAndPrinted(t *testing.T) {
 	s := serve(t, t.TempDir())
-	s.must(t, "set", "q", "enum.class=low,high", "lease=1h", "enum.node=a", "bound-bytes=64MiB", "retain=1500ms", "bound=7", "backoff-min=250", "dead-letter=7")
+	s.must(t, "set", "q", "enum.class=low,very high", "lease=1h", "enum.node=a", "bound-bytes=64MiB", "retain=1500ms", "bound=7", "backoff-min=250", "dead-letter=7")
 	table := s.must(t, "get", "q")
 	for _, want := range []string{
 		"lease               1h\n", "bound-bytes         64MiB\n", "retain              1.5s\n", "bound               7\n",
-		"backoff-min         250ms\n", "backoff-max         10m\n", "dead-letter         7\n", "enum.class          low,high\n", "enum.node           a\n",
+		"backoff-min         250ms\n", "backoff-max         10m\n", "dead-letter         7\n", "enum.class          low,very high\n", "enum.node           a\n",
 	} {
 		field(t, table, want)
 	}
 	object := s.must(t, "get", "q", "--json")
-	for _, want := range []string{`"lease":3600000,`, `"bound_bytes":67108864,`, `"dead_letter":"7"`, `"full":"reject"`, `"enum":{"class":["low","high"],"node":["a"]}}`} {
+	for _, want := range []string{`"lease":3600000,`, `"bound_bytes":67108864,`, `"dead_letter":"7"`, `"full":"reject"`, `"enum":{"class":["low","very high"],"node":["a"]}}`} {
 		field(t, object, want)
 	}
 	s.must(t, "set", "q", "enum.class=", "full=drop")
@@ -25,6 +25,8 @@ func TestSettingsAreSetAndPrinted(t *testing.T) {
 	}
 	oneErrorLine(t, s.run(t, "get", "none"), exitNothing, "no queue has this name")
 	oneErrorLine(t, s.run(t, "set", "q", "colour=red"), exitFailed, `unknown setting "colour": expected one of`)
+	oneErrorLine(t, s.run(t, "set", "q", "enum=low,high"), exitUsage, "enum.TAG=low,high")
+	oneErrorLine(t, s.run(t, "set", "q", "closed=yes"), exitUsage, `"holdfast close"`)
 }
 
 func TestPrintedSettingsCanBeSet(t *testing.T) {

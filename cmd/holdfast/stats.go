@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -70,6 +71,9 @@ func (c *statsCmd) ask(ctx context.Context, server *client.Client) ([]client.Sta
 	all := make([]client.Stats, len(c.Queues))
 	for i, name := range c.Queues {
 		s, err := server.Stats(ctx, name)
+		if c.Watch && errors.Is(err, client.ErrNoQueue) { // a queue that is empty may be gone
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("queue %.80q: %w", name, err)
 		}

@@ -90,3 +90,18 @@ func TestATerminalIsPaintedOver(t *testing.T) {
 		t.Errorf("painted %q, want %q", got, want)
 	}
 }
+
+func TestAQueueThatIsWatchedMayBeEmpty(t *testing.T) {
+	s := serve(t, t.TempDir())
+	c := statsCmd{Queues: []string{"none"}, Watch: true, workServer: workServer{Redis: s.addrs["redis"], Timeout: patience}}
+	err := c.call(t.Context(), func(ctx context.Context, server *client.Client) error {
+		all, err := c.ask(ctx, server)
+		if err == nil && (len(all) != 1 || all[0].Ready != 0) {
+			t.Errorf("%+v, want figures that are 0", all)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

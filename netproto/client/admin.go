@@ -161,7 +161,7 @@ func (c *Client) Set(ctx context.Context, queue string, settings ...string) erro
 }
 
 // Get returns the settings of a queue by name. The order of the values of a tag is the setting
-// "enum TAG", with spaces between them.
+// "enum TAG", with commas between them.
 func (c *Client) Get(ctx context.Context, queue string) (map[string]string, error) {
 	v, err := c.do(ctx, "QGET", queue)
 	settings := make(map[string]string)
@@ -171,7 +171,7 @@ func (c *Client) Get(ctx context.Context, queue string) (map[string]string, erro
 			continue
 		}
 		for tag, values := range fields(v) {
-			settings["enum "+tag] = strings.Join(texts(values), " ")
+			settings["enum "+tag] = strings.Join(texts(values), ",")
 		}
 	}
 	return settings, err

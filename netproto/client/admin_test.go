@@ -26,10 +26,10 @@ func TestQueuesAreAdministered(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		c, ctx := client.New(&redis.Options{Addr: addr, Protocol: protocol, ClientName: "boss"}), t.Context()
 		defer c.Close()
-		ok(t, c.Set(ctx, "q", "max-attempts", "1", "enum", "class", "low", "high"))
+		ok(t, c.Set(ctx, "q", "max-attempts", "1", "enum", "class", "low", "very high"))
 		settings := must(c.Get(ctx, "q"))(t)
 		want(t, "max-attempts", settings["max-attempts"], "1")
-		want(t, "enum", settings["enum class"], "low high")
+		want(t, "enum", settings["enum class"], "low,very high")
 		ids := must(c.PushBatch(ctx, "q", [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d")}))(t)
 		must(c.Push(ctx, "q", []byte("low"), client.Tag("class", "low")))(t)
 		ok(t, c.SetPriority(ctx, "q", ids[2], 1))
