@@ -163,7 +163,7 @@ func (p *program) report(err error, code int) int {
 		text = strings.Replace(text, context.Canceled.Error(), "interrupted", 1)
 	}
 	if do := remedyOf(err); do != "" {
-		text += "; " + do
+		text = strings.TrimSuffix(text, ".") + "; " + do
 	}
 	fmt.Fprintln(p.stderr, "holdfast: "+text)
 	return code

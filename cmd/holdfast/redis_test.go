@@ -46,7 +46,8 @@ func TestRedisClientsMustGiveThePassword(t *testing.T) {
 	}
 	s := serve(t, filepath.Join(work, "clients"), "--redis-password-file", file)
 	oneErrorLine(t, s.run(t, "pop", "q"), exitFailed, "give the password with HOLDFAST_REDIS_PASSWORD")
-	oneErrorLine(t, s.run(t, "pop", "q", "--redis-password", "wrong"), exitFailed, "invalid username-password pair")
+	oneErrorLine(t, s.run(t, "pop", "q", "--redis-password", "wrong"), exitFailed, "invalid username-password pair or user is disabled; give the password")
+	oneErrorLine(t, s.run(t, "work", "q", "true", "--redis-password", "wrong"), exitFailed, "give the password")
 	oneErrorLine(t, s.run(t, "pop", "q", "--redis-password-file", file), exitNothing, "nothing to pop")
 	for file, want := range map[string]string{empty: "is empty", filepath.Join(work, "missing"): "no such file"} {
 		r := cli(t, "serve", "--data", filepath.Join(work, "data"), "--pinpriq", "off", "--barbershop", "off", "--admin", "off",

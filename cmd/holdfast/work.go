@@ -66,7 +66,11 @@ func (c *workCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	defer server.Close()
-	if err := c.call(ctx, ping); err != nil {
+	err = c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		_, err := server.Len(ctx, c.Queue) // a worker would wait for a server that is away
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	stderr := &shared{w: p.stderr}
@@ -83,11 +87,6 @@ func (c *workCmd) Run(ctx context.Context, p *program) error {
 
 // grace is how long a command has from SIGTERM to SIGKILL.
 const grace = 5 * time.Second
-
-// ping asks a server for a sign of life. A worker would wait for one that is away.
-func ping(ctx context.Context, server *client.Client) error {
-	return server.Redis().Ping(ctx).Err()
-}
 
 func (c *workCmd) options() []client.Option {
 	all := append(c.selection.options(), client.Concurrency(c.Concurrency), client.Lease(c.Lease))
