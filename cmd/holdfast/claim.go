@@ -17,8 +17,8 @@ type claimCmd struct {
 	Queues   []string       `arg:"" name:"queue" help:"Queues to claim from: the first that has a packet."`
 	Count    int64          `placeholder:"N" help:"Claim up to N packets (default: one)."`
 	Lease    time.Duration  `placeholder:"TIME" help:"How long the claim lasts (default: what the queue says)."`
-	Consumer string         `placeholder:"NAME" help:"Who claims, for all who look at the packet (default: a name of this process)."`
-	Block    *time.Duration `placeholder:"TIME" help:"Wait so long for a packet; 0s waits without end (default: do not wait)."`
+	Consumer string         `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`
+	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
 	Newest   bool           `help:"Claim the newest packet of the best priority (default: the oldest)."`
 	Group    bool           `help:"Claim with a packet all others of its key."`
 

@@ -14,7 +14,7 @@ import (
 type nackCmd struct {
 	receipt
 	Delay  *time.Duration `xor:"then" placeholder:"TIME" help:"When it can be taken again (default: after the queue's backoff)."`
-	Reason string         `placeholder:"TEXT" help:"Why, for all who look at the packet."`
+	Reason string         `placeholder:"TEXT" help:"Why it failed, which list and show print."`
 	Dead   bool           `xor:"then" help:"It is not tried again."`
 
 	workServer

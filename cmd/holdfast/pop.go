@@ -14,7 +14,7 @@ type popCmd struct {
 	Queue  string         `arg:"" help:"Queue to pop from."`
 	Count  int64          `placeholder:"N" help:"Pop up to N packets one by one, without the others of their keys."`
 	Oldest bool           `help:"Pop the oldest packet of the best priority (default: the newest)."`
-	Block  *time.Duration `placeholder:"TIME" help:"Wait so long for a packet; 0s waits without end (default: do not wait)."`
+	Block  *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
 
 	selection
 	printing

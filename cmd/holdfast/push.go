@@ -22,10 +22,10 @@ type pushCmd struct {
 	TTL      time.Duration  `default:"0s" placeholder:"TIME" help:"Time to live; 0 never expires (default ${default})."`
 	Delay    time.Duration  `default:"0s" placeholder:"TIME" help:"How long the packet waits before it can be taken (default ${default})."`
 	Tag      []string       `placeholder:"NAME=VALUE" sep:"none" help:"Tag, by which consumers can select. May be given more than once."`
-	Producer string         `placeholder:"NAME" help:"Who pushes, for all who look at the packet."`
+	Producer string         `placeholder:"NAME" help:"Name of who pushes, which show prints."`
 	Unique   string         `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
 	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
-	Block    *time.Duration `placeholder:"TIME" help:"Wait so long for room in a queue that is full or paused; 0s waits without end. In a queue with full=block each push waits, without this flag for --timeout at most (default: do not wait)."`
+	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for room in a queue that is full or paused; 0s waits without end. In a queue with full=block each push waits, without this flag for --timeout at most (default: do not wait)."`
 	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
 
 	workServer

@@ -15,10 +15,10 @@ import (
 type workCmd struct {
 	Queue       string        `arg:"" help:"Queue to work on."`
 	Command     []string      `arg:"" help:"Command to run, with its arguments. Put -- before it if it has flags."`
-	Concurrency int           `default:"1" placeholder:"N" help:"Run so many commands at a time (default ${default})."`
+	Concurrency int           `default:"1" placeholder:"N" help:"How many commands run at a time (default ${default})."`
 	Lease       time.Duration `default:"30s" placeholder:"TIME" help:"How soon a packet goes to another worker if this one is gone. It is renewed while the command runs (default ${default})."`
 	Limit       time.Duration `placeholder:"TIME" help:"End a command that runs longer: it failed then (default: never)."`
-	Consumer    string        `placeholder:"NAME" help:"Who claims, for all who look at the packet (default: a name of this process)."`
+	Consumer    string        `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`
 
 	selection
 	workServer
@@ -26,11 +26,11 @@ type workCmd struct {
 
 // Help is shown below the usage line.
 func (c *workCmd) Help() string {
-	return `The command gets the payload on its standard input. Exit code 0 acknowledges the packet. Anything else returns it to the queue, which lets it wait and has it tried again, up to its max-attempts. The reason is the last line that the command wrote to standard error.
+	return `The command gets the payload on its standard input. Exit code 0 acknowledges the packet. Anything else returns it to the queue, which has it tried again after a pause, up to max-attempts times. The reason is the last line that the command wrote to standard error.
 
-What is known of the packet is in the environment: HOLDFAST_PACKET_QUEUE, _ID, _TOKEN, _ATTEMPT and _PRIORITY, and where there is one HOLDFAST_PACKET_KEY, _PRODUCER and a HOLDFAST_PACKET_TAG_NAME for the tag "name". What is no letter or digit in a tag's name is an underscore there.
+What is known of the packet is in the environment: HOLDFAST_PACKET_QUEUE, _ID, _TOKEN, _ATTEMPT and _PRIORITY, and where there is one HOLDFAST_PACKET_KEY, _PRODUCER and a HOLDFAST_PACKET_TAG_NAME for the tag "name". Whatever is no letter or digit in the name becomes an underscore.
 
-A signal lets the running commands end, and claims no more. The exit code is 0 then, and when the queue is closed and drained. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
+After a signal it claims no more, and lets the running commands end. The exit code is 0 then, as it is when the queue is closed and drained. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
 
 Examples:
 
