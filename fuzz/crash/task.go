@@ -40,6 +40,7 @@ type task struct {
 	repeats  int       // repeated pushes without a reply
 	pushed   bool      // the push was acknowledged
 	leaving  bool      // an ack was sent since it was surely there
+	with     []*task   // those of its QMPUSH; nil: it had a push of its own, or a restart showed it
 	after    *heldTask // the claim that is acknowledged in the transaction of the push; nil: none
 	turns    []*turn   // the first is from its push, or from the last restart
 }
@@ -75,6 +76,7 @@ type tasks struct {
 	sure            int  // how many tasks are surely on the belt
 	uniques         []uniquePush
 	misses          []miss // since the last restart
+	slots           []*slotPush
 }
 
 func newTasks() *tasks {
@@ -195,6 +197,7 @@ func (r *run) settleTasks() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := r.ledger.now()
+	t.settleSlots(now)
 	for _, of := range []waves{t.harvests, t.redrives} {
 		for _, list := range of {
 			for _, w := range list {

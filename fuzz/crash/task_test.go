@@ -307,13 +307,13 @@ func TestACleanStopCarriesOutNothingThatItGivesUp(t *testing.T) {
 	b := newTaskBench(t)
 	b.link = &link{conn: new(net.TCPConn)}
 	b.add(b.claim([]string{jobs}, 3, maxLease, 10, filter{}))
-	b.add(b.push(chores))
+	b.add(b.push(chores, 1))
 	if n := b.hangUp(stop); n != 0 || b.r.tasks.lost != 0 {
 		t.Errorf("%d requests were unanswered, and %d claims lost", n, b.r.tasks.lost)
 	}
 	b.r.checkCounters(chores, map[string]any{"pushed": int64(1)})
 	b.finds(Counters)
-	b.add(b.push(chores))
+	b.add(b.push(chores, 1))
 	for done, want := range []int{0, 0, 1, 0} { // next is the claim, a push behind it, another push, nothing
 		b.done = done
 		if n := b.hangUp(stop); n != want {
@@ -343,7 +343,7 @@ func TestRepliesOfTheWorkQueueAreRead(t *testing.T) {
 		replyBulk("priority") + replyInt(2) + replyBulk("tags") + "*2\r\n" + replyBulk("class") + replyBulk("mid") +
 		replyBulk("token") + replyInt(9) + replyBulk("state") + replyBulk("claimed")
 	v, rest := parseReply("*2\r\n" + packet + packet + "-STALE it is\r\n")
-	want := shownTask{id: makeID(taskPart, 3), whole: true, name: "5", priority: 2, tags: tags{class: "mid"}, token: 9, state: "claimed"}
+	want := shownTask{id: makeID(taskPart, 3), whole: true, name: "5", priority: 2, tags: tags{class: "mid"}, token: 9, bytes: 20, state: "claimed"}
 	if got := shownTasks(v); !slices.Equal(got, []shownTask{want, want}) {
 		t.Errorf("got %+v, want %+v twice", got, want)
 	}

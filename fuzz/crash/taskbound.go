@@ -6,18 +6,22 @@ import (
 	"strings"
 )
 
-// The work queues with a bound. Pushes to the belt may wait for room, and it is closed at times.
-// The shelf drops its worst tasks, and is paused at times. No task of theirs dies.
+// The work queues with a bound. Pushes to the belt wait for room, and it is closed at times. The
+// crate refuses what is too much in bytes. The shelf drops its worst tasks, and is paused at times.
+// No task of theirs dies.
 const (
 	belt  = "belt"
+	crate = "crate"
 	shelf = "shelf"
 	bound = 16
+	// boundBytes is that of the crate. There are tasks that are larger.
+	boundBytes = 1000
 )
 
-func bounded(queue string) bool { return queue == belt || queue == shelf }
+func bounded(queue string) bool { return queue == belt || queue == crate || queue == shelf }
 
 // workQueues are those that tasks are pushed to.
-func workQueues() []string { return []string{jobs, chores, belt, shelf} }
+func workQueues() []string { return []string{jobs, chores, belt, crate, shelf} }
 
 // paused says whether the shelf is, by a value of its settings.
 func paused(value int64) bool { return value%3 == 1 }
@@ -35,7 +39,9 @@ func settingsOf(queue string, value int64) []string {
 	case chores:
 		return slices.Concat(attempts, []string{"dead-letter", "", "retain", decimal(retain)}, enum)
 	case belt:
-		return slices.Concat(limits, []string{"full", "reject"}, enum)
+		return slices.Concat(limits, []string{"full", "block"}, enum)
+	case crate:
+		return slices.Concat(limits, []string{"bound-bytes", decimal(boundBytes), "full", "reject"}, enum)
 	}
 	pause := "no"
 	if paused(value) {
@@ -155,13 +161,14 @@ func (r *run) checkMissesLocked(all []stayed) {
 	r.tasks.misses = nil
 }
 
-// checkBound compares how many unfinished packets a queue shows with its bound, and with what QSTAT
+// checkBound compares the unfinished packets that a queue shows with its bound, and with what QSTAT
 // and QLEN count.
 func (r *run) checkBound(queue string, shown []shownTask, stat map[string]any, length any) {
-	n := int64(0)
+	n, bytes := int64(0), int64(0)
 	for i := range shown {
 		if shown[i].state != "dead" && shown[i].state != "done" {
 			n++
+			bytes += shown[i].bytes
 		}
 	}
 	counted := int64(0)
@@ -170,10 +177,10 @@ func (r *run) checkBound(queue string, shown []shownTask, stat map[string]any, l
 		counted += of
 	}
 	switch {
-	case n > bound && bounded(queue):
-		r.report(Overfull, "%d packets are in %s, whose bound is %d", n, queue, bound)
-	case bounded(queue) && (counted != n || length != n):
-		r.report(Counters, "%s has %d packets, QSTAT counts %d and QLEN %v", queue, n, counted, length)
+	case n > bound && bounded(queue) || bytes > boundBytes && queue == crate:
+		r.report(Overfull, "%d packets with %d bytes are in %s, whose bound is %d", n, bytes, queue, bound)
+	case bounded(queue) && (counted != n || length != n || stat["bytes"] != bytes):
+		r.report(Counters, "%s has %d packets with %d bytes, QSTAT counts %d with %v and QLEN %v", queue, n, bytes, counted, stat["bytes"], length)
 	}
 }
 

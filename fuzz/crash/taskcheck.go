@@ -87,8 +87,8 @@ func (r *run) checkTasks(all bool) error {
 	}
 	r.compareTasks(shown, asked, r.ledger.now())
 	r.tasks.pruneUniques()
-	if !all {
-		return nil
+	if err := r.checkSlots(link, all); err != nil || !all {
+		return err
 	}
 	return r.workOff(link)
 }
@@ -117,6 +117,7 @@ func (r *run) compareTasks(shown []shownTask, asked, came int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.checkChainsLocked(shown)
+	r.checkBatchesLocked(shown)
 	there, alive := map[ID]*task{}, 0
 	var rested []stayed
 	t.sure = 0
@@ -221,6 +222,23 @@ func (r *run) checkChainsLocked(shown []shownTask) {
 		case !gone && before.token == h.turn.token && pushed:
 			r.report(Order, "task %v was pushed, and %v not acknowledged in the same transaction", id, h.id)
 		}
+	}
+}
+
+// checkBatchesLocked looks for pushes of several tasks, without a reply, that have added a part of
+// them. The shelf may drop the others.
+func (r *run) checkBatchesLocked(shown []shownTask) {
+	came := map[*task]bool{}
+	for i := range shown {
+		came[r.tasks.all[shown[i].id]] = true
+	}
+	for id, of := range r.tasks.all {
+		came[of] = came[of] || len(of.turns) > 1
+		missing := func(other *task) bool { return !came[other] && len(other.turns) == 1 }
+		if !of.pushed && of.queue != shelf && came[of] && slices.ContainsFunc(of.with, missing) {
+			r.report(Order, "task %v of %s is there, and others of the same push are not", id, of.queue)
+		}
+		of.with = nil
 	}
 }
 

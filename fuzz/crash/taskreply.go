@@ -51,6 +51,7 @@ type shownTask struct {
 	tags                       tags
 	priority, attempt          int64
 	token, leaseEnd, notBefore int64
+	bytes                      int64 // of key and payload
 	progress, expires          int64
 	reason, origin             string
 }
@@ -69,6 +70,7 @@ func shownTasks(v any) []shownTask {
 			token: number("token"), leaseEnd: number("lease-end"), notBefore: number("not-before"),
 			progress: number("progress"), expires: number("expires"), reason: text("reason"), origin: text("origin"),
 		}
+		s.bytes = int64(len(s.key) + len(text("payload")))
 		s.id, s.whole = parsePayload([]byte(text("payload")))
 		all = append(all, s)
 	}

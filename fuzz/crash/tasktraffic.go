@@ -18,12 +18,14 @@ func (c *taskClient) choose() {
 		c.set()
 	case rare < 49 && c.number == taskPart:
 		c.close()
+	case rare >= 9700:
+		c.takeSlot()
 	case n%25 == 0 && c.again():
 	case n < 230 && (bounded(queue) || c.r.tasks.len() < maxTasks):
-		c.add(c.push(queue))
+		c.add(c.push(queue, max(1, c.rng.IntN(6)-1)))
 	case n < 250 && c.r.tasks.len() < maxTasks:
 		claim := c.claim(workQueues(), 1, maxLease, 0, filter{})
-		push := c.push(c.endless())
+		push := c.push(c.endless(), 1)
 		claim.next = &push
 		c.add(claim)
 	case n < 500:
@@ -51,7 +53,7 @@ func (c *taskClient) choose() {
 }
 
 // queue is any work queue; endless is one without a bound.
-func (c *taskClient) queue() string   { return workQueues()[c.rng.IntN(4)] }
+func (c *taskClient) queue() string   { return workQueues()[c.rng.IntN(len(workQueues()))] }
 func (c *taskClient) endless() string { return workQueues()[c.rng.IntN(2)] }
 
 // finish ends a claim in one of the ways.
@@ -64,7 +66,7 @@ func (c *taskClient) finish(h *heldTask) {
 	case n < 40:
 		c.add(c.ack(h))
 	case n < 50 && c.r.tasks.len() < maxTasks:
-		ack, push := c.ack(h), c.push(c.endless())
+		ack, push := c.ack(h), c.push(c.endless(), 1)
 		if h.of.queue != shelf { // which may drop it instead
 			push.of.after = h
 		}
@@ -85,8 +87,8 @@ func (c *taskClient) finish(h *heldTask) {
 	}
 }
 
-// push makes the push of a new task. Some pushes to the belt wait.
-func (c *taskClient) push(queue string) taskOp {
+// push makes the push of so many new tasks at once. One may be unique. Those to the belt wait.
+func (c *taskClient) push(queue string, count int) taskOp {
 	made := task{queue: queue, priority: 1 + c.rng.Int64N(5), tags: randomTags(c.rng)}
 	delay := int64(0)
 	if c.rng.IntN(5) == 0 {
@@ -95,64 +97,114 @@ func (c *taskClient) push(queue string) taskOp {
 	if c.rng.IntN(3) == 0 {
 		made.key = fmt.Sprintf("key-%d", c.rng.IntN(groupKeys))
 	}
-	id, of := c.r.tasks.add(c.number, made, c.r.ledger.now(), delay)
-	args := []string{"QPUSH", of.queue, string(appendPayload(nil, id, min(randomSize(c.rng), maxElement))), "PRIO", decimal(of.priority)}
-	args = append(args, of.tags.args()...)
-	if of.key != "" {
-		args = append(args, "KEY", of.key)
+	p := pushed{queue: queue, args: []string{"QPUSH", queue}, waits: queue == belt}
+	if count > 1 {
+		p.args = []string{"QMPUSH", queue, decimal(int64(count))}
+	}
+	asked := c.r.ledger.now()
+	for range count {
+		id, of := c.r.tasks.add(c.number, made, asked, delay)
+		payload := string(appendPayload(nil, id, min(randomSize(c.rng), maxElement)))
+		p.ids, p.all, p.args = append(p.ids, id), append(p.all, of), append(p.args, payload)
+		p.bytes += len(made.key) + len(payload)
+	}
+	p.args = append(p.args, "PRIO", decimal(made.priority))
+	p.args = append(p.args, made.tags.args()...)
+	if made.key != "" {
+		p.args = append(p.args, "KEY", made.key)
 	}
 	if delay != 0 {
-		args = append(args, "DELAY", decimal(delay))
+		p.args = append(p.args, "DELAY", decimal(delay))
 	}
-	if unique := []string{"UNIQUE", decimal(int64(id)), "WINDOW", decimal(window)}; delay == 0 && queue == belt {
-		of.unique = append(args, unique[:2]...)
-		args = of.unique
-	} else if delay == 0 && queue == chores {
-		of.unique = append(args, unique...)
-		args = of.unique
+	switch first := p.all[0]; {
+	case count > 1:
+		for _, of := range p.all {
+			of.with = p.all
+		}
+	case delay == 0 && queue == belt:
+		p.args = append(p.args, "UNIQUE", decimal(int64(p.ids[0])))
+		first.unique = slices.Clone(p.args)
+	case delay == 0 && queue == chores:
+		p.args = append(p.args, "UNIQUE", decimal(int64(p.ids[0])), "WINDOW", decimal(window))
+		first.unique = slices.Clone(p.args)
 	}
-	waits := queue == belt && c.rng.IntN(4) == 0
-	if waits {
-		args = append(slices.Clip(args), "BLOCK", decimal(1+c.rng.Int64N(10)))
+	if p.waits && (c.number != taskPart || c.rng.IntN(16) != 0) { // the first client waits for ever at times
+		p.args = append(p.args, "BLOCK", decimal(1+c.rng.Int64N(4)))
 	}
-	pushes, since := counterName{of.queue, "pushed"}, c.r.tasks.gates()
-	return taskOp{args: args, of: of, waits: waits, counter: pushes, counts: 1, answer: func(reply any) {
-		name, ok := reply.(string)
+	pushes, since := counterName{queue, "pushed"}, c.r.tasks.gates()
+	return taskOp{args: p.args, of: p.all[0], waits: p.waits, counter: pushes, counts: int64(count), answer: func(reply any) {
+		names := namesOf(reply)
 		surely, maybe := c.r.tasks.shut(queue, since)
 		switch {
-		case !ok:
-			c.refused(args, reply, id, of, waits, maybe)
-			c.r.tasks.counts(pushes, -1)
+		case len(names) != count:
+			c.refused(p, reply, maybe)
+			c.r.tasks.counts(pushes, -int64(count))
 			return
 		case surely:
-			c.r.report(Open, "task %v was pushed to %s, which was closed or paused", id, queue)
+			c.r.report(Open, "task %v was pushed to %s, which was closed or paused", p.ids[0], queue)
 		}
-		c.r.tasks.counted(pushes, 1, 1, c.r.ledger.now())
-		if sure := c.r.tasks.acknowledge(of, name, c.r.ledger.now(), delay); sure > bound {
-			c.r.report(Overfull, "%d tasks are on the belt, whose bound is %d", sure, bound)
+		c.r.tasks.counted(pushes, int64(count), int64(count), c.r.ledger.now())
+		for i, of := range p.all {
+			if sure := c.r.tasks.acknowledge(of, names[i], c.r.ledger.now(), delay); sure > bound {
+				c.r.report(Overfull, "%d tasks are on the belt, whose bound is %d", sure, bound)
+			}
 		}
 	}}
 }
 
+// pushed is a push of one task or more.
+type pushed struct {
+	queue string
+	args  []string
+	ids   []ID
+	all   []*task
+	bytes int // of keys and payloads
+	waits bool
+}
+
+// namesOf returns the ids in the reply to a push, none if nothing was added.
+func namesOf(reply any) (names []string) {
+	list, many := reply.([]any)
+	if !many {
+		list = []any{reply}
+	}
+	for _, v := range list {
+		if name, ok := v.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // refused enters the reply to a push that added nothing. shut says that the queue may have been
 // closed or paused.
-func (c *taskClient) refused(args []string, reply any, id ID, of *task, waited, shut bool) {
+func (c *taskClient) refused(p pushed, reply any, shut bool) {
 	text, _ := reply.(replyError)
 	prefix, _, _ := strings.Cut(string(text), " ")
+	nulls, _ := reply.([]any)
 	good := false
 	switch {
-	case reply == nil && of.queue == shelf:
-		c.r.tasks.missed(id, of)
+	case p.queue == shelf && len(p.all) == 1 && reply == nil:
+		c.r.tasks.missed(p.ids[0], p.all[0])
 		good = true
+	case p.queue == shelf && len(nulls) == len(p.all): // some of the tasks alone might have had room
+		good = len(namesOf(reply)) == 0
 	case reply == nil:
-		good = waited
+		good = p.waits
 	case prefix == "FULL":
-		good = of.queue == belt && !waited
+		good = p.queue == crate
+	case prefix == "ERR":
+		good = p.queue == crate && p.bytes > boundBytes
 	case prefix == "CLOSED" || prefix == "PAUSED":
 		good = shut
 	}
-	if !good || !c.r.tasks.refuse(id, of) {
-		c.unexpected(args, reply)
+	for i, of := range p.all {
+		if !c.r.tasks.refuse(p.ids[i], of) {
+			good = false
+		}
+	}
+	if !good {
+		c.unexpected(p.args, reply)
 	}
 }
 

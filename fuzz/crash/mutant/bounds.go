@@ -2,6 +2,7 @@ package mutant
 
 import (
 	"slices"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -52,5 +53,32 @@ func worstKept(s *store) {
 			}
 		}
 		return slices.DeleteFunc(ops, func(op storage.Op) bool { return left[op.ID] })
+	}
+}
+
+// pushesTorn writes every packet that was pushed right behind another one of its queue, with all
+// that was tried with it, in a transaction of its own a little later.
+func pushesTorn(s *store) {
+	s.unchecked = true
+	var last storage.PacketID
+	s.apply = func(b *storage.Batch) error {
+		var pushes, others []storage.Op
+		torn := map[uint64]bool{} // by sequence
+		for _, op := range s.ops(b) {
+			if op.Kind == storage.OpPut && op.ID.Seq > last.Seq {
+				torn[op.ID.Seq] = op.ID.Queue == last.Queue && op.ID.Seq == last.Seq+1
+				last = op.ID
+			}
+			if torn[max(op.ID.Seq, op.Delivery.Identity, op.Note.Identity)] {
+				pushes = append(pushes, op)
+			} else {
+				others = append(others, op)
+			}
+		}
+		if err := s.write(others); err != nil || len(pushes) == 0 {
+			return err
+		}
+		time.Sleep(late)
+		return s.write(pushes)
 	}
 }

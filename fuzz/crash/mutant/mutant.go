@@ -39,6 +39,9 @@ func faults() map[string]func(*store) {
 		"worst-kept":           worstKept,
 		"closed-forgotten":     func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.Closed = false }) },
 		"bound-forgotten":      func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.Bound = 0 }) },
+		"full-forgotten":       func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.Full = 0 }) },
+		"size-forgotten":       func(s *store) { s.meta = forgetSize; s.unchecked = true },
+		"pushes-torn":          pushesTorn,
 		"pause-forgotten":      func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.PauseIn = false }) },
 		"unique-forgotten":     func(s *store) { s.meta = forgetUnique },
 		"record-of-another":    func(s *store) { s.shiftReads = true },
@@ -50,6 +53,7 @@ func faults() map[string]func(*store) {
 		"values-later":         valuesLater,
 		"value-dropped":        valueDropped,
 		"value-never-expires":  valueNeverExpires,
+		"value-expires-early":  valueExpiresEarly,
 		"attempt-lost":         attemptLost,
 		"token-repeated":       tokenRepeated,
 		"lease-without-end":    func(s *store) { forgetOf(s, storage.Claimed, func(d *storage.Delivery) { d.Until += 3_600_000 }) },
@@ -351,6 +355,12 @@ func forgetKey(m *storage.Meta) bool {
 
 func forgetUnique(m *storage.Meta) bool {
 	m.Unique = nil
+	return true
+}
+
+// forgetSize halves what a packet counts for.
+func forgetSize(m *storage.Meta) bool {
+	m.Size /= 2
 	return true
 }
 
