@@ -11,6 +11,12 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 	if !x.hasQueue(q) || s.End > Oldest {
 		return dst
 	}
+	if n == 1 && skip <= 0 { // most takes; this allocates nothing
+		if id := x.best(q, &s); id != 0 {
+			dst = append(dst, x.packet(id, x.entries.at(id)))
+		}
+		return dst
+	}
 	u := x.queues.at(uint32(q))
 	if skip <= 0 || s.Filter != nil { // the other side is not nearer, or it is not known how far that is
 		return x.next(u, s, skip, n, dst)
