@@ -145,7 +145,7 @@ type dumper struct {
 	dropped map[uint32]bool // queues that nobody can reach
 	filled  map[string]bool // names of queues in the dump with packets or settings
 	tried   []uint64        // identities of the packets with a delivery state, in order
-	met     []uint32        // a bit for each of these: a packet has it
+	met     []uint64        // for each of these the sequence of the packet that has it, 0: none yet
 	marks   storage.Marks   // of the dump
 
 	names    map[string]bool // of a salvage: of queues; nil until lostName needs it
@@ -170,7 +170,7 @@ func (d *dumper) run() error {
 	if err := d.readDeliveries(&d.marks); err != nil {
 		return err
 	}
-	d.met = make([]uint32, len(d.tried)/32+1)
+	d.met = make([]uint64, len(d.tried))
 	enc := newEncoder(d.Format, d.Payload)
 	if err := d.write(enc.header(nil, d.marks)); err != nil {
 		return err

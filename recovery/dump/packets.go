@@ -219,9 +219,14 @@ func (e *runEncoder) encode(run *run) {
 			d, err = e.read(item.id, rec)
 		}
 		expired := err == nil && e.packet.Expired(e.Now) && !d.Leased(e.Now)
-		if d != nil && !expired && e.again(d.Identity) {
+		if first := e.first(item.id, d, expired); first != 0 {
 			twin := fmt.Errorf("packet %v and another one have the identity %d", item.id, d.Identity)
-			if d, e.packet.Identity = nil, 0; !e.Salvage {
+			if e.packet.Identity != 0 {
+				e.packet.Identity = 0
+			} else { // its sequence is the identity, so the other one's is free
+				e.packet.Identity = first
+			}
+			if d = nil; !e.Salvage {
 				err = twin
 			}
 			run.twins = append(run.twins, storage.Finding{
@@ -264,12 +269,18 @@ func (e *runEncoder) readDeliveries(run *run) error {
 	return e.tried.read(e.dumper, identities)
 }
 
-// again notes that a packet with a delivery state was met, and says if one with that identity was
-// before. A folder into which both states were loaded would not start: it counts one too many.
-func (e *runEncoder) again(identity uint64) bool {
-	at, _ := slices.BinarySearch(e.dumper.tried, identity)
-	bit := uint32(1) << (at % 32)
-	return atomic.OrUint32(&e.met[at/32], bit)&bit != 0
+// first notes that a packet with a delivery state was met, and returns the sequence of the one that
+// was met before with that identity, 0 if there was none. A folder into which both states were
+// loaded would not start: it counts one too many.
+func (e *runEncoder) first(id storage.PacketID, d *Delivery, expired bool) uint64 {
+	if d == nil || expired {
+		return 0
+	}
+	at, _ := slices.BinarySearch(e.dumper.tried, d.Identity)
+	if atomic.CompareAndSwapUint64(&e.met[at], 0, id.Seq) {
+		return 0
+	}
+	return atomic.LoadUint64(&e.met[at])
 }
 
 // read decodes a packet and finds its delivery state, nil if it has none. A salvage goes by the

@@ -64,6 +64,14 @@ func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T)
 			},
 			"have the identity 9223372036854775808", "have the identity 9223372036854775808: one of them loses its delivery state", packets + 1,
 		},
+		"one identity for two packets, first the one that did not give it": {
+			func(b *storage.Batch) {
+				b.Put(storage.PacketID{Queue: 1, Priority: 0, Seq: 1<<63 + 5000}, &storage.Packet{Identity: 1<<63 + 6})
+				b.PutDelivery(&storage.Delivery{Identity: 1<<63 + 6, State: storage.Dead}, 0)
+				b.SetMarks(storage.Marks{NextSeq: 1<<63 + 6000, LowSeq: 1<<63 - 1, NextQueue: 8})
+			},
+			"have the identity 9223372036854775814", "have the identity 9223372036854775814: one of them loses its delivery state", packets + 1,
+		},
 		"key too long": {
 			func(b *storage.Batch) {
 				b.Put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 + 5000}, &storage.Packet{Key: make([]byte, 1<<16)})
