@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +24,9 @@ func TestThePipelineOfTheReadmeRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, t.TempDir())
-	sh := exec.CommandContext(t.Context(), "sh", "-c", script+"wait\n")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	sh := exec.CommandContext(ctx, "sh", "-c", script+"wait\n")
 	sh.Env = append(os.Environ(), asProgram+"=1", "HOLDFAST_REDIS="+s.addrs["redis"], "PATH="+bin+":"+os.Getenv("PATH"))
 	sh.WaitDelay = patience
 	var stderr strings.Builder

@@ -15,7 +15,7 @@ import (
 type statsCmd struct {
 	Queues []string      `arg:"" name:"queue" help:"Queues to look at."`
 	JSON   bool          `help:"Print a JSON object for each queue, one a line. The age is in milliseconds."`
-	Watch  bool          `help:"Print them again and again, with rates a second, until a signal."`
+	Watch  bool          `help:"Print them again and again, with rates a second, until a signal. A server that goes away is waited for."`
 	Every  time.Duration `default:"2s" placeholder:"TIME" help:"How often --watch prints (default ${default})."`
 
 	workServer

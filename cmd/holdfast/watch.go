@@ -30,7 +30,8 @@ func (r *round) rate(queue, figure int, now *client.Stats) string {
 	return fmt.Sprintf(" (%.1f/s)", float64(max(grown, 0))/r.took.Seconds())
 }
 
-// watch prints round after round until ctx ends.
+// watch prints round after round until ctx ends. A server that is away after the first round may
+// come back.
 func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *program) error {
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
@@ -42,28 +43,35 @@ func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *program)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && before != nil:
-			return fmt.Errorf("after the last figures: %w", err)
-		case err != nil:
+		case err == nil:
+			if before != nil {
+				before.took = now.Sub(asked)
+			}
+			if err := c.printPage(p, all, before, inPlace); err != nil {
+				return err
+			}
+			before, asked = &round{all: all}, now
+		case before == nil:
 			return err
+		default:
+			p.report(c.explain(ctx, err), exitOK)
 		}
-		if before != nil {
-			before.took = now.Sub(asked)
-		}
-		var page bytes.Buffer
-		if err := c.print(&page, all, before); err != nil {
-			return err
-		}
-		if _, err := p.stdout.Write(c.page(page.Bytes(), inPlace)); err != nil {
-			return err
-		}
-		before, asked = &round{all: all}, now
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// printPage writes a round at once.
+func (c *statsCmd) printPage(p *program, all []client.Stats, before *round, inPlace bool) error {
+	var page bytes.Buffer
+	if err := c.print(&page, all, before); err != nil {
+		return err
+	}
+	_, err := p.stdout.Write(c.page(page.Bytes(), inPlace))
+	return err
 }
 
 func isTerminal(p *program) bool {

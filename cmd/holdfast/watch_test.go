@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"os"
@@ -14,28 +15,58 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
-func TestStatsAreWatched(t *testing.T) {
-	s := serve(t, t.TempDir())
-	s.must(t, "push", "q", "x")
-	r, w := io.Pipe()
-	ended := make(chan int, 1)
-	go func() { // ends with the server
-		p := program{stdin: strings.NewReader(""), stdout: w, stderr: io.Discard, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}
-		ended <- p.run(t.Context(), []string{"stats", "q", "--watch", "--every", "1ms"})
-		_ = w.Close()
-	}()
-	var seen string
-	for part := make([]byte, 64); !strings.Contains(seen, "/s)") || strings.Count(seen, "QUEUE") < 6; {
-		n, err := r.Read(part)
-		if err != nil {
-			t.Fatalf("%v after %q", err, seen)
+// sees closes a channel once a text was read, and reads on until the end.
+func sees(r io.Reader, want string) <-chan struct{} {
+	found := make(chan struct{})
+	go func() { // ends with r
+		var seen []byte
+		for part := make([]byte, 64); !bytes.Contains(seen, []byte(want)); {
+			n, err := r.Read(part)
+			if err != nil {
+				return
+			}
+			seen = append(seen, part[:n]...)
 		}
-		seen += string(part[:n])
+		close(found)
+		_, _ = io.Copy(io.Discard, r)
+	}()
+	return found
+}
+
+func awaited(t *testing.T, seen <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-seen:
+	case <-time.After(patience):
+		t.Fatalf("no %s within %v", what, patience)
 	}
-	go func() { _, _ = io.Copy(io.Discard, r) }() // ends with the command
+}
+
+func TestStatsAreWatchedAlsoWhenTheServerComesBack(t *testing.T) {
+	dir := t.TempDir()
+	s := serve(t, dir)
+	s.must(t, "push", "q", "x")
+	s.must(t, "push", "q", "x")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stdout, figures := io.Pipe()
+	stderr, complaints := io.Pipe()
+	copied, copies := io.Pipe()
+	first, back := sees(io.TeeReader(stdout, copies), "(0.0/s)"), sees(copied, "pushed    3")
+	away := sees(stderr, "no server answers")
+	ended := make(chan int, 1)
+	go func() { // ends with ctx
+		p := program{stdin: strings.NewReader(""), stdout: figures, stderr: complaints, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}
+		ended <- p.run(ctx, []string{"stats", "q", "--watch", "--every", "1ms"})
+	}()
+	awaited(t, first, "rates")
 	s.stop()
-	if code := <-ended; code != exitFailed {
-		t.Errorf("exit code %d when the server is gone, want 1", code)
+	awaited(t, away, "error")
+	serve(t, dir, "--redis", s.addrs["redis"]).must(t, "push", "q", "x")
+	awaited(t, back, "figures of the server that is back")
+	cancel()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit code %d, want 0", code)
 	}
 }
 

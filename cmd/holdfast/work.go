@@ -75,7 +75,7 @@ func (c *workCmd) Run(ctx context.Context, p *program) error {
 	}
 	stderr := &shared{w: p.stderr}
 	server.Logger = slog.New(slog.NewTextHandler(stderr, nil))
-	t := task{path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.stdout}, stderr: stderr}
+	t := task{server: c.Redis, path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.stdout}, stderr: stderr}
 	t.useful, t.useless = context.WithCancelCause(lasting)
 	defer t.useless(nil)
 	for _, end := range []context.Context{ctx, t.useful} {
