@@ -26,14 +26,20 @@ func (tx *Tx) admit(q *queue, l load) error {
 	if err := tx.gateIn(q, l); err != nil {
 		return err
 	}
+	if l.packets > 0 { // it pushes, or will wait for room
+		tx.useRole(q, producerRole)
+	}
 	return tx.makeRoom(q, l)
 }
 
-// receive is admit for packets that move from one queue to another, or the same. It returns the
-// errors of checkMove, too.
+// receive is admit for packets that move from one queue to another, or the same: dead ones take no
+// place, but pass the gate. Nobody gets a role by it. It returns the errors of checkMove, too.
 func (tx *Tx) receive(from, to *queue, packets ...index.Packet) error {
 	if err := tx.b.checkMove(from, to, packets...); err != nil {
 		return err
 	}
-	return tx.admit(to, loadOf(packets))
+	if err := tx.gateIn(to, load{packets: len(packets)}); err != nil {
+		return err
+	}
+	return tx.makeRoom(to, loadOf(packets))
 }

@@ -19,11 +19,7 @@ func (tx *Tx) gateIn(q *queue, l load) error {
 	case s.PauseIn:
 		return ErrPaused
 	}
-	if err := tx.mayUse(q, producerRole); err != nil {
-		return err
-	}
-	tx.useRole(q, producerRole)
-	return nil
+	return tx.mayUse(q, producerRole)
 }
 
 // gives says that packets of a queue may be taken now.

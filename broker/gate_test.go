@@ -33,7 +33,7 @@ func (w *work) holds(queues ...string) (text string) {
 // "from".
 func (w *work) comings() map[string]func(tx *broker.Tx) error {
 	w.change("dead", func(s *broker.Settings) { s.MaxAttempts = 1 })
-	w.add(broker.PushRequest{Queue: []byte("dead")})
+	died := w.add(broker.PushRequest{Queue: []byte("dead")})
 	w.nacked(w.claim("dead", broker.ClaimRequest{})[0], broker.Nack{}, broker.Dead)
 	moved := w.add(broker.PushRequest{Queue: []byte("from")})
 	q := []byte("q")
@@ -55,6 +55,10 @@ func (w *work) comings() map[string]func(tx *broker.Tx) error {
 		},
 		"a move by id": func(tx *broker.Tx) error {
 			_, err := tx.MovePackets([]byte("from"), []broker.ID{moved}, q)
+			return err
+		},
+		"a move of a dead packet": func(tx *broker.Tx) error {
+			_, err := tx.MovePackets([]byte("dead"), []broker.ID{died}, q)
 			return err
 		},
 		"a redrive": func(tx *broker.Tx) error {

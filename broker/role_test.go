@@ -104,6 +104,19 @@ func TestOnlyTheFirstClientPushesToAQueueWithAnExclusiveProducer(t *testing.T) {
 	wantDone(t, "a push of another to another queue", other.push("p"))
 }
 
+func TestWhoRedrivesDoesNotBecomeTheOnlyProducer(t *testing.T) {
+	w := newWork(t)
+	w.change("q", func(s *broker.Settings) { s.MaxAttempts, s.ExclusiveProducer = 1, true })
+	w.add(broker.PushRequest{})
+	w.nacked(w.claimOne(), broker.Nack{}, broker.Dead)
+	operator, maker := w.caller("1.1.1.1:1", ""), w.caller("1.1.1.1:2", "maker")
+	wantDone(t, "a redrive", operator.try(func(tx *broker.Tx) error {
+		_, err := broker.Redrive([]byte("q"), 0, nil).Slice(tx)
+		return err
+	}))
+	wantDone(t, "a push of another", maker.push("q"))
+}
+
 func TestEveryTakeOfAnotherIsRefusedWhereAConsumerIsExclusive(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -75,20 +76,33 @@ func deleteAll(b *Batch, ids []PacketID) {
 	}
 }
 
+// powerCut lets syncs fail. The store's housekeeping syncs, too.
+type powerCut struct {
+	left atomic.Int64 // the sync of this number fails, and all after it; 0: none does
+}
+
+func (c *powerCut) at(n int) { c.left.Store(int64(n)) }
+func (c *powerCut) over()    { c.left.Store(0) }
+
+func (c *powerCut) sync(f *os.File) error {
+	for n := c.left.Load(); n > 0; n = c.left.Load() {
+		if n == 1 {
+			return errors.New("power is gone")
+		}
+		if c.left.CompareAndSwap(n, n-1) {
+			break
+		}
+	}
+	return fdatasync(f)
+}
+
 func TestDeletesBeyondOneTransactionHappenAsAWhole(t *testing.T) {
 	const n = 15_000
 	for failAt := 2; failAt < 6; failAt++ {
 		dir := t.TempDir()
-		syncs, armed := 0, false
+		var cut powerCut
 		o := Options{MemTable: 2 << 20}
-		o.tune.sync = func(f *os.File) error {
-			if armed {
-				if syncs++; syncs >= failAt {
-					return errors.New("power is gone")
-				}
-			}
-			return fdatasync(f)
-		}
+		o.tune.sync = cut.sync
 		s, err := Open(dir, o)
 		if err != nil {
 			t.Fatal(err)
@@ -100,11 +114,11 @@ func TestDeletesBeyondOneTransactionHappenAsAWhole(t *testing.T) {
 		var b Batch
 		deleteAll(&b, ids[:n-1])
 		b.Put(PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + n}, &Packet{Payload: []byte("new")})
-		armed = true
+		cut.at(failAt)
 		if err := s.Apply(&b); !errors.Is(err, ErrUnknown) {
 			t.Fatalf("sync %d failed and Apply gave %v, want ErrUnknown", failAt, err)
 		}
-		armed = false
+		cut.over()
 		_ = s.Close()
 
 		v := openView(t, dir, ViewOptions{})
@@ -189,14 +203,9 @@ func TestDeliveryStatesGoWithTheirPacketsBeyondOneTransaction(t *testing.T) {
 	const all = StoredDelivery | StoredReason
 	for failAt := 2; failAt < 6; failAt++ {
 		dir := t.TempDir()
-		syncs, armed := 0, false
+		var cut powerCut
 		o := Options{MemTable: minMemTable}
-		o.tune.sync = func(f *os.File) error {
-			if syncs++; armed && syncs >= failAt {
-				return errors.New("power is gone")
-			}
-			return fdatasync(f)
-		}
+		o.tune.sync = cut.sync
 		s, err := Open(dir, o)
 		if err != nil {
 			t.Fatal(err)
@@ -221,11 +230,11 @@ func TestDeliveryStatesGoWithTheirPacketsBeyondOneTransaction(t *testing.T) {
 		b.PutDelivery(&Delivery{Identity: identity(n - 2)}, 0)
 		b.PutNote(NoteID{identity(n - 2), NoteReason}, []byte("reason"), StoredDelivery)
 		want := []uint64{identity(n - 2), identity(n - 1)}
-		syncs, armed = 0, true
+		cut.at(failAt)
 		if err := s.Apply(&b); !errors.Is(err, ErrUnknown) {
 			t.Fatalf("sync %d failed and Apply gave %v, want ErrUnknown", failAt, err)
 		}
-		armed = false
+		cut.over()
 		_ = s.Close()
 
 		v := openView(t, dir, ViewOptions{})
