@@ -29,7 +29,7 @@ type claimCmd struct {
 
 // Help is shown below the usage line.
 func (c *claimCmd) Help() string {
-	return `Prints the packets with their ids and tokens. Each goes to another consumer when its lease ends, unless "holdfast ack" or "holdfast nack" comes before. If the queues have nothing to claim, nothing is printed and the exit code is 3.
+	return `Prints the packets with their ids and tokens. Each goes to another consumer when its lease ends, unless "holdfast ack" or "holdfast nack" comes before. If the queues have nothing to claim, nothing is printed and the exit code is 3, or 1 if they are closed as well.
 
 Examples:
 

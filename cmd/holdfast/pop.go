@@ -23,7 +23,7 @@ type popCmd struct {
 
 // Help is shown below the usage line.
 func (c *popCmd) Help() string {
-	return `Prints the payloads, a line each, the selected packet first. The packets are then gone from the server: there is no acknowledgement ("holdfast claim" has one). If the queue has nothing to select, nothing is printed and the exit code is 3.
+	return `Prints the payloads, a line each, the selected packet first. The packets are then gone from the server: there is no acknowledgement ("holdfast claim" has one). If the queue has nothing to select, nothing is printed and the exit code is 3, or 1 if it is closed as well.
 
 Examples:
 

@@ -23,7 +23,7 @@ type pushCmd struct {
 	Delay    time.Duration  `default:"0s" placeholder:"TIME" help:"How long the packet waits before it can be taken (default ${default})."`
 	Tag      []string       `placeholder:"NAME=VALUE" sep:"none" help:"Tag, by which consumers can select. May be given more than once."`
 	Producer string         `placeholder:"NAME" help:"Name of who pushes, which show prints."`
-	Unique   string         `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
+	Unique   *string        `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
 	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
 	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for room in a queue that is full or paused; 0s waits without end. In a queue with full=block each push waits, without this flag for --timeout at most (default: do not wait)."`
 	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
@@ -77,7 +77,7 @@ func checkWait(flag string, t *time.Duration) error {
 // Validate is called with the parsed flags.
 func (c *pushCmd) Validate() error {
 	switch {
-	case c.Window != 0 && c.Unique == "":
+	case c.Window != 0 && c.Unique == nil:
 		return errors.New("--window: expected --unique with it")
 	case c.Priority == 0 && c.Key == nil:
 		return errors.New("--priority 0: expected --key with it, as such a packet goes only with others of its key")
@@ -122,8 +122,8 @@ func (c *pushCmd) options() []client.Option {
 	if c.Producer != "" {
 		all = append(all, client.Producer(c.Producer))
 	}
-	if c.Unique != "" {
-		all = append(all, client.Unique(c.Unique))
+	if c.Unique != nil { // an empty one is refused: it is a script whose variable is not set
+		all = append(all, client.Unique(*c.Unique))
 	}
 	if c.Window > 0 {
 		all = append(all, client.Window(c.Window))

@@ -49,6 +49,11 @@ func TestRedisClientsMustGiveThePassword(t *testing.T) {
 	oneErrorLine(t, s.run(t, "pop", "q", "--redis-password", "wrong"), exitFailed, "invalid username-password pair or user is disabled; give the password")
 	oneErrorLine(t, s.run(t, "work", "q", "true", "--redis-password", "wrong"), exitFailed, "give the password")
 	oneErrorLine(t, s.run(t, "pop", "q", "--redis-password-file", file), exitNothing, "nothing to pop")
+	s.must(t, "push", "q", "x", "--redis-password-file", file)
+	s.must(t, "close", "q", "--yes", "--redis-password-file", file)
+	if got := s.must(t, "work", "q", "--redis-password-file", file, "--", "sh", "-c", "echo $HOLDFAST_REDIS_PASSWORD_FILE"); got != file+"\n" {
+		t.Errorf("a command of work finds the password in %q, want %q", got, file)
+	}
 	for file, want := range map[string]string{empty: "is empty", filepath.Join(work, "missing"): "no such file"} {
 		r := cli(t, "serve", "--data", filepath.Join(work, "data"), "--pinpriq", "off", "--barbershop", "off", "--admin", "off",
 			"--redis", "127.0.0.1:0", "--redis-password-file", file)

@@ -21,7 +21,7 @@ import (
 
 // task is a command that is run for each packet.
 type task struct {
-	server string // for the command's own calls of this program
+	server []string // variables for the command's own calls of this program
 	path   string
 	args   []string      // the name of the command included
 	limit  time.Duration // 0: none
@@ -46,7 +46,7 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 	}
 	complaints := &lastLine{w: t.stderr}
 	cmd := exec.CommandContext(ctx, t.path)
-	cmd.Args, cmd.Env = t.args, append(environment(p), "HOLDFAST_REDIS="+t.server)
+	cmd.Args, cmd.Env = t.args, slices.Concat(environment(p), t.server)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p.Payload), &passing{t.stdout, t.useless}, complaints
 	// A group of its own: Ctrl-C in a terminal ends this program's claims, not the commands. The
 	// end of this program does, as others get the packets then.

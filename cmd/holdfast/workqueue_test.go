@@ -163,3 +163,9 @@ func TestAWaitEndsWithAPacketThatItSelects(t *testing.T) {
 		t.Errorf("%+v, want the packet that it selects", r)
 	}
 }
+
+func TestAnEmptyUniqueIDIsRefused(t *testing.T) {
+	s := serve(t, t.TempDir())
+	oneErrorLine(t, s.run(t, "push", "q", "x", "--unique", ""), exitFailed, "UNIQUE")
+	oneErrorLine(t, s.run(t, "pop", "q"), exitNothing, "nothing to pop")
+}

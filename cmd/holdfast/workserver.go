@@ -61,6 +61,18 @@ func (s *workServer) Validate() error {
 	return cmp.Or(checkAddress("--redis", s.Redis, "127.0.0.1:6379"), checkTimeout(s.Timeout), s.redisPassword.Validate())
 }
 
+// variables say to a command what the flags say.
+func (s *workServer) variables() []string {
+	all := []string{"HOLDFAST_REDIS=" + s.Redis}
+	if s.RedisPassword != "" {
+		all = append(all, "HOLDFAST_REDIS_PASSWORD="+s.RedisPassword)
+	}
+	if s.RedisPasswordFile != "" {
+		all = append(all, "HOLDFAST_REDIS_PASSWORD_FILE="+s.RedisPasswordFile)
+	}
+	return all
+}
+
 // call runs fn with a client. When ctx ends, an answer that is on its way is still waited for.
 func (s *workServer) call(ctx context.Context, fn func(context.Context, *client.Client) error) error {
 	c, err := s.connect(ctx)

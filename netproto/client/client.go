@@ -34,9 +34,9 @@ type Client struct {
 const defaultPool = 256
 
 // New makes a client, which connects when it is first used. It has up to PoolSize connections, 256
-// unless given, and as many but at least 256 more for calls with Block and for Consume: each holds
-// one. Without a ClientName the client gets one that no other has: the server shows it as the
-// consumer, and gives exclusive roles to it.
+// unless given. Calls with Block and Consume hold one each, of a second pool: of the same size, but
+// at least 256. Without a ClientName the client gets one that no other has: the server shows it as
+// the consumer, and gives exclusive roles to it.
 func New(options *redis.Options) *Client {
 	o := *options
 	o.ContextTimeoutEnabled = true

@@ -236,15 +236,19 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		w.stop()
 	}
 	c.mu.Unlock()
-	var err error
-	for _, w := range all {
-		select {
-		case <-w.done:
-		case <-ctx.Done():
-			err = errors.Join(err, w.giveBack(ctx.Err()))
-		}
+	errs := make([]error, len(all))
+	var waiting sync.WaitGroup
+	for i, w := range all {
+		waiting.Go(func() {
+			select {
+			case <-w.done:
+			case <-ctx.Done():
+				errs[i] = w.giveBack(ctx.Err())
+			}
+		})
 	}
-	return err
+	waiting.Wait()
+	return errors.Join(errs...)
 }
 
 // giveBack returns the packets that handlers still work on.
@@ -259,7 +263,9 @@ func (w *consumer) giveBack(cause error) error {
 		}
 	}
 	w.mu.Unlock()
-	errs := w.c.pipeline(context.Background(), left, func(j *job) []any { return nack(j.p, RetryIn(0, ErrShutdown)) })
+	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
+	defer cancel()
+	errs := w.c.pipeline(ctx, left, func(j *job) []any { return nack(j.p, RetryIn(0, ErrShutdown)) })
 	return fmt.Errorf("%s: %d packets were not finished: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
 }
 

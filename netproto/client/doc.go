@@ -38,7 +38,9 @@
 // does not.
 //
 // The same holds for an answer that came too late for the deadline of the context. A context that
-// is cancelled ends a wait, and no more: other calls take an answer that comes within ReadTimeout.
+// is cancelled ends a wait, and no more: other calls take an answer that comes within ReadTimeout,
+// and [Client.Purge], Harvest, Redrive and MoveAll wait for theirs without end. A deadline ends
+// them all.
 //
 // Everything else is repeated by go-redis, as often as MaxRetries says. After that, [ErrStale] of
 // an Ack or a Nack may mean that the first one has arrived. [Client.Consume] goes on claiming when

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -190,4 +191,36 @@ func TestAPushWhoseAnswerIsLostIsNotRepeated(t *testing.T) {
 	if _, err := c.Push(t.Context(), "q", nil); err == nil || errors.Is(err, client.ErrUnknown) {
 		t.Errorf("a push to nobody gives %v", err)
 	}
+}
+
+// A server that is stopped answers nothing. The packets begin at different times between two looks
+// at the leases.
+func TestAHandlerIsToldBeforeItsLeaseEndsThoughTheServerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	server := startVictim(t, t.TempDir(), "127.0.0.1:0")
+	c, ctx := connect(t, server.addr), t.Context()
+	const packets, lease = 5, 6 * time.Second
+	begun, left := make(chan struct{}), make(chan time.Duration, packets)
+	consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
+		if p.Attempt == 1 {
+			begun <- struct{}{}
+			<-ctx.Done()
+			left <- time.Until(p.LeaseEnd)
+		}
+		return nil
+	}, client.Lease(lease), client.Concurrency(packets))
+	for i := range packets {
+		must(c.Push(ctx, "q", nil, client.Delay(time.Duration(i)*lease/30)))(t)
+	}
+	for range packets {
+		receive(t, begun)
+	}
+	ok(t, server.cmd.Process.Signal(syscall.SIGSTOP))
+	for range packets {
+		if d := receive(t, left); d < 0 {
+			t.Errorf("a handler was told %v after the end of its lease", -d)
+		}
+	}
+	ok(t, server.cmd.Process.Signal(syscall.SIGCONT))
+	drain(t, c)
 }

@@ -9,10 +9,10 @@ import (
 // errAway: no renewal of a lease was answered in its time.
 var errAway = errors.New("the lease is over: the server did not answer in time")
 
-// renew looks after the leases six times in the time of one, and renews those of which a third is
-// over. A handler whose lease cannot be renewed any more is told before it ends.
+// renew looks after the leases twelve times in the time of one, and renews those of which a third
+// is over. A handler whose lease cannot be renewed any more is told before it ends.
 func (w *consumer) renew() {
-	step := max(w.request.lease/6, time.Millisecond)
+	step := max(w.request.lease/12, time.Millisecond)
 	tick := time.NewTicker(step)
 	defer tick.Stop()
 	for {
@@ -25,14 +25,15 @@ func (w *consumer) renew() {
 	}
 }
 
-// due returns the packets whose leases are to be renewed. Those that it is too late for are lost.
+// due returns the packets whose leases are to be renewed. Those that it is too late for are lost: a
+// renewal may take two steps, and the third is for the handler.
 func (w *consumer) due(step time.Duration) (due []*job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for j := range w.held {
 		switch age := time.Since(j.renewed); {
 		case j.p.settled.Load():
-		case age >= w.request.lease-step:
+		case age >= w.request.lease-3*step:
 			w.lose(j, errAway)
 		case age >= w.request.lease/3:
 			due = append(due, j)
