@@ -32,10 +32,13 @@ func (b *bulk) run(p *program, c *confirmation, change *change) error {
 	}
 	if change.ask != "" && !c.Yes {
 		n, err := change.do(client.DryRun())
-		if err == nil && n > 0 {
-			err = c.confirm(p, fmt.Sprintf("%s %s%s", change.ask, plural(n, change.what), change.where))
+		switch {
+		case err != nil:
+			return err
+		case n == 0: // what comes meanwhile was not asked for
+			return b.tell(p.stdout, change, "", 0)
 		}
-		if err != nil {
+		if err := c.confirm(p, fmt.Sprintf("%s %s%s", change.ask, plural(n, change.what), change.where)); err != nil {
 			return err
 		}
 	}
