@@ -199,7 +199,7 @@ func TestAHandlerIsToldBeforeItsLeaseEndsThoughTheServerDoesNotAnswer(t *testing
 	t.Parallel()
 	server := startVictim(t, t.TempDir(), "127.0.0.1:0")
 	c, ctx := connect(t, server.addr), t.Context()
-	const packets, lease = 5, 6 * time.Second
+	const packets, lease = 5, 12 * time.Second
 	begun, left := make(chan struct{}), make(chan time.Duration, packets)
 	consume(ctx, c, "q", func(ctx context.Context, p *client.Packet) error {
 		if p.Attempt == 1 {
