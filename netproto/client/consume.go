@@ -50,10 +50,10 @@ type job struct {
 // options of Claim but Block, Count and Group. A server that is away is waited for: see the package
 // about what is done again then.
 //
-// It returns nil when the queue is closed and drained, and after Shutdown; the error of ctx when
-// that ends, which ends the contexts of the handlers, too; and any other refusal of the server. In
-// each case it waits for the handlers. Where a queue has an exclusive consumer, all but one get
-// ErrInUse: call Consume again after a while to stand by.
+// It returns nil when the queue is closed and drained, and after Shutdown. It returns the error of
+// ctx when that ends, which ends the contexts of the handlers, too. It returns any other refusal of
+// the server. In each case it waits for the handlers. Where a queue has an exclusive consumer, all
+// but one get ErrInUse: call Consume again after a while to stand by.
 func (c *Client) Consume(ctx context.Context, queue string, handler Handler, options ...Option) error {
 	w := &consumer{c: c, queue: queue, handler: handler, done: make(chan struct{}), held: make(map[*job]struct{})}
 	w.request.concurrency = 1
@@ -266,7 +266,7 @@ func (w *consumer) giveBack(cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), w.c.patience)
 	defer cancel()
 	errs := w.c.pipeline(ctx, left, func(j *job) []any { return nack(j.p, RetryIn(0, ErrShutdown)) })
-	return fmt.Errorf("%s: %d packets were not finished: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
+	return fmt.Errorf("%s: packets that were not finished: %d: %w", w.queue, len(left), errors.Join(append(errs, cause)...))
 }
 
 // backoff is how long to wait before the next attempt.

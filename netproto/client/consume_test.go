@@ -205,7 +205,7 @@ func TestShutdownReturnsWhatIsNotFinishedInTime(t *testing.T) {
 	receive(t, begun)
 	over, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := c.Shutdown(over); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "1 packets") {
+	if err := c.Shutdown(over); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "q: packets that were not finished: 1: ") {
 		t.Errorf("Shutdown returns %v", err)
 	}
 	p := must(c.Show(ctx, "q", id))(t)
