@@ -37,7 +37,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 		says    string
 	}{
 		"somebody else's files": {write("notes.txt", "x"), ErrNotFolder, "notes.txt"},
-		"a newer format":        {made(write(formatName, "5\n")), ErrNewerFormat, "version 5"},
+		"a newer format":        {made(write(formatName, "6\n")), ErrNewerFormat, "version 6"},
 		"a format of nonsense":  {made(write(formatName, "what")), ErrDamaged, `"what"`},
 		"an empty format":       {made(write(formatName, "")), ErrDamaged, formatName},
 		"a corrupt anchor":      {made(write(anchorName, "HFAN")), ErrDamaged, "anchor"},
@@ -284,7 +284,7 @@ func TestAFolderThatIsRefusedKeepsItsVersion(t *testing.T) {
 	}
 	openTest(t, dir, Options{MemTable: minMemTable, AcceptLoss: true})
 	text, err := os.ReadFile(format)
-	if err != nil || string(text) != "4\n" {
+	if err != nil || string(text) != "5\n" {
 		t.Errorf("the format is %q after an opening, %v", text, err)
 	}
 }

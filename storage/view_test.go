@@ -211,7 +211,7 @@ func TestWhatIsNoFolderIsNotLookedAtAndNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := filepath.Join(dir, "newer")
-	if err := errors.Join(os.Mkdir(newer, 0o700), os.WriteFile(filepath.Join(newer, formatName), []byte("5\n"), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(newer, 0o700), os.WriteFile(filepath.Join(newer, formatName), []byte("6\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	before := state(t, dir)
