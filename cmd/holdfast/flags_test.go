@@ -99,7 +99,7 @@ func TestVersionSaysWhatTheBinaryIs(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
 		t.Fatal(err)
 	}
-	if v.Version == "" || v.Commit == "" || v.Date == "" || v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Format != storage.FormatVersion {
+	if v.Version != release || v.Commit == "" || v.Date == "" || v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Format != storage.FormatVersion {
 		t.Errorf("%+v, want this build and format %d", v, storage.FormatVersion)
 	}
 	plain := (command{}).run(t.Context(), "version")
@@ -117,17 +117,24 @@ func TestVersionSaysWhatTheBinaryIs(t *testing.T) {
 }
 
 func TestVersionReadsWhatTheBuildRecorded(t *testing.T) {
-	stamped := debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+	stamped := debug.BuildInfo{Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-11-20T15:00:00Z"}, {Key: "vcs.modified", Value: "true"},
 	}}
 	v := versionsOf(&stamped)
-	if v.Version != "v1.2.3" || v.Commit != "abc" || v.Date != "2026-11-20T15:00:00Z" || !v.Modified {
+	if v.Commit != "abc" || v.Date != "2026-11-20T15:00:00Z" || !v.Modified {
 		t.Errorf("%+v, want what the build recorded", v)
 	}
-	for name, info := range map[string]*debug.BuildInfo{"no record": nil, "no git": {Main: debug.Module{Version: "(devel)"}}} {
-		if v := versionsOf(info); v.Version != "unknown" || v.Commit != "unknown" || v.Date != "unknown" || v.Modified {
+	for name, info := range map[string]*debug.BuildInfo{"no record": nil, "no git": {}} {
+		if v := versionsOf(info); v.Version != release || v.Commit != "unknown" || v.Date != "unknown" || v.Modified {
 			t.Errorf("%s: %+v, want unknown", name, v)
 		}
+	}
+}
+
+func TestTheChangelogBeginsWithTheRelease(t *testing.T) {
+	_, newest, _ := strings.Cut(string(readFile(t, "../../CHANGELOG.md")), "\n## ")
+	if got, _, _ := strings.Cut(newest, " "); got != release {
+		t.Errorf("the newest release is %q, want %s", got, release)
 	}
 }
 

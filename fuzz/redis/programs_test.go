@@ -76,7 +76,7 @@ func TestTheSessionsOfTheDocumentsTypedIntoRedisCLI(t *testing.T) {
 	for name, section := range map[string]string{"ZKMQ.md": "Filters", "PRESSURE.md": "A session"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile("../../netproto/resp/" + name)
+			text, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
