@@ -50,7 +50,7 @@ func TestDocumentsNameOnlyFlagsThatExist(t *testing.T) {
 	}
 	exists["--version"] = true // see program.run
 	for _, document := range []string{
-		"README.md", "recovery/README.md", "recovery/dump/DUMP.md", "storage/FORMAT.md",
+		"README.md", "CONTRIBUTING.md", "cmd/holdfast/OPERATION.md", "cmd/holdfast/PIPELINES.md", "recovery/README.md", "recovery/dump/DUMP.md", "storage/FORMAT.md",
 		"netproto/pinpriq/PROTOCOL.md", "netproto/barbershop/PROTOCOL.md", "netproto/resp/COMMANDS.md", "netproto/admin/PROTOCOL.md",
 	} {
 		text := string(readFile(t, "../../"+document))
@@ -160,18 +160,6 @@ func TestSizesAreWritten(t *testing.T) {
 	for size, want := range map[byteSize]string{0: "0B", 1023: "1023B", 64 << 10: "64KiB", 32 << 20: "32MiB", 3 << 30: "3GiB", 1025: "1025B"} {
 		if got := size.String(); got != want {
 			t.Errorf("%d bytes are written %q, want %q", size, got, want)
-		}
-	}
-}
-
-func TestTheReadmeListsTheCommandsOfTheWorkQueue(t *testing.T) {
-	readme := string(readFile(t, "../../README.md"))
-	_, table, _ := strings.Cut(readme, "The same from the shell:")
-	table, _, _ = strings.Cut(table, "They print tables")
-	for _, name := range allCommands() {
-		help := command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout
-		if ofWorkQueue := name != "serve" && strings.Contains(help, "--redis-password="); ofWorkQueue != strings.Contains(table, "`"+name+"`") {
-			t.Errorf("command %s: it is one of the work queue: %v, and the README differs", name, ofWorkQueue)
 		}
 	}
 }

@@ -10,7 +10,7 @@
 //	linear_test.go     histories of concurrent clients, which one order must explain
 //	replies_test.go    replies that these clients depend on, to the byte
 //	killed_test.go     a server that is killed, and one queue over several protocols
-//	work_test.go       the work queue by redis-cli, over servers and workers that are killed
+//	work_test.go       the work queue by redis-cli and redis-py, over servers and workers that are killed
 //	worker_test.go     the workers that users copy, in Python and JavaScript
 //	stranger_test.go   who speaks something else, stops half-way or never reads
 //	goredis_test.go    the same conventions by go-redis
