@@ -55,3 +55,39 @@ func eachField(rec []byte, fn func(field uint64, d *msgpack.Decoder) error) erro
 	msgpack.PutDecoder(d)
 	return nil
 }
+
+// appendNumbers begins a record whose fields are numbers, from 1 on. Those behind the first always
+// ones are left out when they are 0. With more, the caller appends one field more.
+func appendNumbers(dst []byte, always int, more bool, values ...uint64) []byte {
+	n := 0
+	for i, v := range values {
+		if i < always || v != 0 {
+			n++
+		}
+	}
+	if more {
+		n++
+	}
+	dst = appendMapHeader(dst, n)
+	for i, v := range values {
+		if i < always || v != 0 {
+			dst = appendUint(append(dst, byte(i+1)), v)
+		}
+	}
+	return dst
+}
+
+// decodeNumbers reads such a record, and says by bits which of the fields were there. Those without
+// a place to go to are skipped.
+func decodeNumbers(rec []byte, values ...*uint64) (seen uint64, err error) {
+	r := reader{b: rec}
+	err = r.eachField(func(field uint64, _ int) (ok bool) {
+		if field == 0 || field > uint64(len(values)) || values[field-1] == nil {
+			return r.skip(0)
+		}
+		seen |= 1 << field
+		*values[field-1], ok = r.uint()
+		return ok
+	})
+	return seen, err
+}

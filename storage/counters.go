@@ -15,49 +15,29 @@ type Counters struct {
 	Dropped uint64 // by a full queue
 }
 
-// all returns the counters in the order of the record's fields, which are numbered from 1.
-func (c *Counters) all() [7]*uint64 {
-	return [...]*uint64{&c.Pushed, &c.Popped, &c.Acked, &c.Nacked, &c.Expired, &c.Dead, &c.Dropped}
-}
-
 // countersRoom is at least what the record takes.
 const countersRoom = 80
 
 func appendCounters(dst []byte, c *Counters) []byte {
-	start := len(dst)
-	dst = append(dst, formFixMap)
-	for i, v := range c.all() {
-		if *v != 0 {
-			dst[start]++
-			dst = appendUint(append(dst, byte(i+1)), *v)
-		}
-	}
-	return dst
+	return appendNumbers(dst, 0, false, c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead, c.Dropped)
 }
 
 func decodeCounters(rec []byte, c *Counters) error {
-	*c = Counters{}
-	all, r := c.all(), reader{b: rec}
-	return r.eachField(func(field uint64, _ int) (ok bool) {
-		if field == 0 || field > uint64(len(all)) {
-			return r.skip(0)
-		}
-		*all[field-1], ok = r.uint()
-		return ok
-	})
+	_, err := decodeNumbers(rec, &c.Pushed, &c.Popped, &c.Acked, &c.Nacked, &c.Expired, &c.Dead, &c.Dropped)
+	return err
 }
 
 // decodeOld reads the six counters that a definition of before version 5 has in one field.
 func (c *Counters) decodeOld(d *msgpack.Decoder) error {
-	const old = 6
-	n, err := d.DecodeArrayLen()
-	if err == nil && n != old {
-		err = fmt.Errorf("%d counters instead of %d", n, old)
+	var old []uint64
+	if err := d.Decode(&old); err != nil {
+		return err
 	}
-	for i := 0; err == nil && i < n; i++ {
-		*c.all()[i], err = d.DecodeUint64()
+	if len(old) != 6 {
+		return fmt.Errorf("%d counters instead of 6", len(old))
 	}
-	return err
+	c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead = old[0], old[1], old[2], old[3], old[4], old[5]
+	return nil
 }
 
 // queueWalk joins the definition of each queue with its counters, which lie behind it.
@@ -81,6 +61,7 @@ func (w *queueWalk) take(key, rec []byte) error {
 		if w.q.ID != id || !w.held {
 			return nil // nobody asks for the counters of a queue without a definition
 		}
+		w.q.Counters = Counters{}
 		if err := decodeCounters(rec, &w.q.Counters); err != nil {
 			return tolerated(fmt.Errorf("%w: counters of queue %d: %w", ErrDamaged, id, err), name, w.tolerate)
 		}

@@ -1,11 +1,9 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Flush is the record by which everything there is goes at once: what is numbered below is dropped,
@@ -20,11 +18,6 @@ func (f Flush) Drops(id uint64) bool { return id < f.Keys }
 
 // DropsQueue reports whether a queue is dropped, by itself or by f.
 func (f Flush) DropsQueue(q *Queue) bool { return q.Dropped || q.ID < f.Queues }
-
-const (
-	fieldFlushKeys   = 1
-	fieldFlushQueues = 2
-)
 
 // SetFlush writes the flush record with this batch; the zero value removes it. Within one batch the
 // last call wins.
@@ -85,23 +78,12 @@ func flushOf(txn *badger.Txn) (f Flush, err error) {
 }
 
 func appendFlush(dst []byte, f Flush) []byte {
-	return appendMap(dst, 2, func(e *msgpack.Encoder) error {
-		return errors.Join(e.EncodeUint(fieldFlushKeys), e.EncodeUint(f.Keys),
-			e.EncodeUint(fieldFlushQueues), e.EncodeUint(uint64(f.Queues)))
-	})
+	return appendNumbers(dst, 2, false, f.Keys, uint64(f.Queues))
 }
 
 func decodeFlush(rec []byte) (f Flush, err error) {
-	err = eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
-		switch field {
-		case fieldFlushKeys:
-			f.Keys, err = d.DecodeUint64()
-		case fieldFlushQueues:
-			f.Queues, err = d.DecodeUint32()
-		default:
-			err = d.Skip()
-		}
-		return err
-	})
+	var queues uint64
+	_, err = decodeNumbers(rec, &f.Keys, &queues)
+	f.Queues = uint32(queues)
 	return f, err
 }
