@@ -18,8 +18,8 @@ type ClaimRequest struct {
 
 // Claim lends packets to a consumer: they are nobody else's until their leases end. The reply goes
 // to c's receiver, with details. It has no packets if none can be selected or the queue is unknown;
-// with Some there is ErrNothing instead. It brings what ClaimRoom says of so many packets as there
-// are.
+// with MustFind there is ErrNothing instead. It brings what ClaimRoom says of so many packets as
+// there are.
 func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	count := max(1, r.Count)
 	if r.Group {
@@ -40,7 +40,7 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	if err == nil {
 		err = b.checkFilter(q, r.Filter)
 	}
-	if err == nil && q == nil && r.Some {
+	if err == nil && q == nil && r.MustFind {
 		err = ErrNothing
 	}
 	if err != nil {
@@ -50,8 +50,8 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	if q != nil {
 		selection := b.selection(q, r.Selection)
 		selection.Limit.Packets = MaxCount
-		r.Detail = true
-		if b.selectPackets(q, r.Selection, selection); len(b.scratch) == 0 && r.Some {
+		r.WithDetails = true
+		if b.selectPackets(q, r.Selection, selection); len(b.scratch) == 0 && r.MustFind {
 			return ErrNothing
 		}
 		bytes = b.scratchBytes(q, true)

@@ -271,7 +271,7 @@ func (m *workModel) selected(queue string, s broker.Selection) []*task {
 }
 
 func drawSelection(t *rapid.T) broker.Selection {
-	s := broker.Selection{End: rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end"), Detail: true}
+	s := broker.Selection{End: rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end"), WithDetails: true}
 	s.Filter = drawFilter(t)
 	if s.Group = rapid.Bool().Draw(t, "group"); !s.Group {
 		s.Count = rapid.IntRange(0, 3).Draw(t, "count")

@@ -36,7 +36,7 @@ func (s State) String() string {
 type Entry struct {
 	Queue    QueueID
 	Tags     []byte // what a Filter sees; equal sets must be equal bytes. Copied
-	Wide     bool   // only a consumer of wide packets takes it, see Selection.Narrow
+	Wide     bool   // only a consumer of wide packets takes it, see Selection.Fits16
 	Priority uint32 // 1 is best; 0 is never selected
 	Seq      uint64 // unique among the queue's packets of equal priority; higher is newer
 	Key      []byte // nil: no group; empty: a key like any other. Copied
@@ -49,8 +49,8 @@ type Entry struct {
 	Identity uint64
 	Unique   []byte // the client's own id, see Holder; empty: none. Copied
 	Expiry   int64  // Unix milliseconds, 0 for none
-	// State is what the packet waits for. Zero stands for Ready. A Ready packet whose Until is in the
-	// future is Delayed.
+	// State is what the packet waits for. Zero stands for Ready. A Ready packet whose Until is in
+	// the future is Delayed.
 	State    State
 	Until    int64 // as of SetState; 0 for none
 	Delivery Delivery

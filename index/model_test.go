@@ -79,8 +79,8 @@ type modelLook struct {
 }
 
 var freshSelections = []Selection{
-	{}, {Narrow: true}, {Filter: func(tags string) bool { return tags == "x" }},
-	{Filter: func(tags string) bool { return tags != "x" }, Narrow: true},
+	{}, {Fits16: true}, {Filter: func(tags string) bool { return tags == "x" }},
+	{Filter: func(tags string) bool { return tags != "x" }, Fits16: true},
 }
 
 // NoteFresh begins, goes on with or ends looking at the fresh lanes of a queue.
@@ -173,7 +173,7 @@ func (m *indexModel) byID(id ID) *modelPacket {
 func (m *indexModel) order(q QueueID, s Selection) []*modelPacket {
 	var list []*modelPacket
 	for _, p := range m.held {
-		if p.Queue == q && p.State == Ready && p.Priority > 0 && !(s.Narrow && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
+		if p.Queue == q && p.State == Ready && p.Priority > 0 && !(s.Fits16 && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
 			list = append(list, p)
 		}
 	}
@@ -218,7 +218,7 @@ func drawUnique(t *rapid.T) []byte {
 func drawEnd(t *rapid.T) End { return rapid.SampledFrom([]End{Newest, Oldest}).Draw(t, "end") }
 
 func drawSelection(t *rapid.T) Selection {
-	return Selection{End: drawEnd(t), Filter: drawFilter(t), Narrow: rapid.Bool().Draw(t, "narrow")}
+	return Selection{End: drawEnd(t), Filter: drawFilter(t), Fits16: rapid.Bool().Draw(t, "narrow")}
 }
 
 func drawFilter(t *rapid.T) Filter {
@@ -366,7 +366,7 @@ func (m *indexModel) Pop(t *rapid.T) {
 	if list := m.order(q, s); len(list) > 0 {
 		want = list[:1]
 		if s.Group {
-			want = append(want[:1:1], m.group(list[0], s.Narrow)...)
+			want = append(want[:1:1], m.group(list[0], s.Fits16)...)
 		}
 		lim, bytes := s.Limit, int64(0)
 		for i, p := range want {
@@ -614,13 +614,13 @@ func (m *indexModel) Only(t *rapid.T) {
 }
 
 func (m *indexModel) Group(t *rapid.T) {
-	s := Selection{End: drawEnd(t), Narrow: rapid.Bool().Draw(t, "narrow")}
+	s := Selection{End: drawEnd(t), Fits16: rapid.Bool().Draw(t, "narrow")}
 	list := m.order(m.queue(t), s)
 	if len(list) == 0 {
 		t.Skip("nothing is selectable")
 	}
 	s.Limit.Packets = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "limit packets")
-	want := append(list[:1:1], m.group(list[0], s.Narrow)...)
+	want := append(list[:1:1], m.group(list[0], s.Fits16)...)
 	if s.Limit.Packets > 0 {
 		want = want[:min(s.Limit.Packets, len(want))]
 	}
@@ -726,7 +726,7 @@ func (m *indexModel) verify(t *rapid.T) {
 		}
 	}
 	for _, q := range m.queues {
-		all, narrow := m.order(q, Selection{}), m.order(q, Selection{Narrow: true})
+		all, narrow := m.order(q, Selection{}), m.order(q, Selection{Fits16: true})
 		oldest := m.order(q, Selection{End: Oldest})
 		for i, p := range all {
 			if got := m.x.Position(p.ID); got != i {
