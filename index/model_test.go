@@ -790,7 +790,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 		}
 		m.verify(t)
 		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.largeGroups.live+m.x.timers.live+
-			m.x.deliveries.live+m.x.asides.live+m.x.uniques.ids.groups.live+m.x.uniques.ids.blocks.live != 0 || m.x.identities.built {
+			m.x.deliveries.live+m.x.byStates.live+m.x.uniques.ids.groups.live+m.x.uniques.ids.blocks.live != 0 || m.x.identities.built {
 			t.Fatal("an empty index still holds slots")
 		}
 	})

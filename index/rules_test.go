@@ -295,7 +295,7 @@ func TestLimitRules(t *testing.T) {
 		},
 		"what a packet has beyond its size counts, too, rounded up": func(b *bench) {
 			for seq := range uint64(3) {
-				b.Push(Entry{Queue: b.q, Priority: 1, Seq: seq, Key: []byte("a"), Size: 1, Extra: 65}, 0)
+				b.Push(Entry{Queue: b.q, Priority: 1, Seq: seq, Key: []byte("a"), Size: 1, TagBytes: 65}, 0)
 			}
 			if c := b.Counts(b.q); c.Bytes != 3 {
 				b.t.Fatalf("counts are %+v", c)

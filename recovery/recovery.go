@@ -269,7 +269,7 @@ func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 		Key:      m.Key,
 		Hash:     m.Hash,
 		Size:     m.Size,
-		Extra:    m.Extra,
+		TagBytes: m.Extra,
 		Flags:    storage.Flags(m.Expiry != 0, m.Large),
 		Identity: m.Identity,
 		Unique:   m.Unique,
