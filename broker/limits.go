@@ -118,8 +118,9 @@ const (
 	recordOverhead = 160
 	// deleteOverhead is the most bytes that the delete of a packet brings.
 	deleteOverhead = 150
-	// idleRoom is for the queues that a call evicts.
-	idleRoom = evictAtOnce * recordOverhead
+	// idleRoom is for the queues that a call evicts, each with its counters.
+	idleRoom    = evictAtOnce * recordOverhead
+	idleEntries = 2 * evictAtOnce
 )
 
 // limitsFor uses half of the operations and a quarter of the bytes of a transaction; the rest is
@@ -137,7 +138,7 @@ func limitsFor(l storage.Limits) batchLimits {
 
 // check returns ErrTooLargeForBatch if not even an empty batch has that much room.
 func (l batchLimits) check(r Room) error {
-	records, bytes := l.MaxOps-evictAtOnce, l.MaxBytes-idleRoom
+	records, bytes := l.MaxOps-idleEntries, l.MaxBytes-idleRoom
 	if r.Deletes > 0 && !allowed(storageSize(r, true), records, bytes) {
 		bytes = l.MaxBytes/2 - idleRoom
 	}

@@ -2,8 +2,8 @@ package index
 
 import "iter"
 
-// byState is the packets of a queue that cannot be selected, in a tree for each state; those that are
-// Ready have priority 0. It exists while there is one.
+// byState is the packets of a queue that cannot be selected, in a tree for each state; those that
+// are Ready have priority 0. It exists while there is one.
 type byState struct {
 	trees [Done]tree
 	ended int64 // bytes of those that are Dead or Done

@@ -100,11 +100,14 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 			storage.MaxQueues, storage.MaxNameBytes)
 	}
 	q := &storage.Queue{
-		ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires), Counters: r.Counters.counters(),
+		ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires),
 		Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest)),
 	}
 	if r.Settings != nil {
 		q.Settings = &r.Settings.Settings
+	}
+	if r.Counters != nil {
+		q.Counters = *r.Counters
 	}
 	if err := c.checkRest(q, r.UnknownFields); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package dump
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -25,7 +26,10 @@ func (e *jsonEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	dst = appendBytes(dst, "queue", q.Name, Text)
 	dst = appendInt(dst, "expires", q.Expiry)
 	dst = appendSettings(dst, q.Settings)
-	dst = appendCounters(dst, &q.Counters)
+	if q.Counters != (storage.Counters{}) {
+		counters, _ := json.Marshal(q.Counters)
+		dst = fmt.Appendf(dst, `,"counters":%s`, counters)
+	}
 	if q.RestFields > 0 {
 		dst = appendInt(dst, "unknown_fields", int64(q.RestFields))
 		dst = appendBytes(dst, "unknown", q.Rest, Base64)
@@ -95,27 +99,6 @@ func appendDelivery(dst []byte, t deliveryRecord) []byte {
 		dst = appendBytes(dst, "progress_text", t.ProgressText, Text)
 	}
 	return dst
-}
-
-// appendCounters appends the counters of a queue, or nothing if all are 0.
-func appendCounters(dst []byte, c *storage.Counters) []byte {
-	if *c == (storage.Counters{}) {
-		return dst
-	}
-	part := fmt.Appendf(nil, `,"pushed":%d,"popped":%d,"acked":%d,"nacked":%d,"expired":%d,"dead":%d`,
-		c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead)
-	if c.Dropped > 0 {
-		part = fmt.Appendf(part, `,"dropped":%d`, c.Dropped)
-	}
-	return appendPart(dst, "counters", part)
-}
-
-// appendPart appends an object, whose fields begin with a comma, as a field.
-func appendPart(dst []byte, name string, fields []byte) []byte {
-	if len(fields) > 0 {
-		fields = fields[1:]
-	}
-	return fmt.Appendf(dst, `,"%s":{%s}`, name, fields)
 }
 
 func (e *jsonEncoder) head(dst []byte, h *storage.Head) []byte {

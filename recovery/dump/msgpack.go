@@ -36,7 +36,10 @@ func (e *msgpackEncoder) header(dst []byte, m storage.Marks) []byte {
 func (e *msgpackEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	r := queueRecord{
 		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Expires: millis(q.Expiry),
-		Counters: newCounters(q.Counters), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
+		UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
+	}
+	if q.Counters != (storage.Counters{}) {
+		r.Counters = &q.Counters
 	}
 	if q.Settings != nil {
 		r.Settings = &settingsRecord{*q.Settings}

@@ -27,25 +27,14 @@ type headerRecord struct {
 
 // queueRecord is a queue's definition.
 type queueRecord struct {
-	Type          string          `json:"type" msgpack:"type"`
-	ID            uint64          `json:"id" msgpack:"id"`
-	Queue         []byte          `json:"-" msgpack:"queue"`
-	Expires       millis          `json:"expires" msgpack:"expires,omitempty"`
-	Settings      *settingsRecord `json:"settings" msgpack:"settings,omitempty"`
-	Counters      *countersRecord `json:"counters" msgpack:"counters,omitempty"`
-	UnknownFields uint64          `json:"unknown_fields" msgpack:"unknown_fields,omitempty"`
-	Unknown       []byte          `json:"-" msgpack:"unknown,omitempty"`
-}
-
-// countersRecord is a part of a queueRecord.
-type countersRecord struct {
-	Pushed  uint64 `json:"pushed" msgpack:"pushed"`
-	Popped  uint64 `json:"popped" msgpack:"popped"`
-	Acked   uint64 `json:"acked" msgpack:"acked"`
-	Nacked  uint64 `json:"nacked" msgpack:"nacked"`
-	Expired uint64 `json:"expired" msgpack:"expired"`
-	Dead    uint64 `json:"dead" msgpack:"dead"`
-	Dropped uint64 `json:"dropped" msgpack:"dropped,omitempty"`
+	Type          string            `json:"type" msgpack:"type"`
+	ID            uint64            `json:"id" msgpack:"id"`
+	Queue         []byte            `json:"-" msgpack:"queue"`
+	Expires       millis            `json:"expires" msgpack:"expires,omitempty"`
+	Settings      *settingsRecord   `json:"settings" msgpack:"settings,omitempty"`
+	Counters      *storage.Counters `json:"counters" msgpack:"counters,omitempty"`
+	UnknownFields uint64            `json:"unknown_fields" msgpack:"unknown_fields,omitempty"`
+	Unknown       []byte            `json:"-" msgpack:"unknown,omitempty"`
 }
 
 // packetRecord is one packet.
@@ -166,21 +155,6 @@ func newHeader(marks storage.Marks, payload Encoding) *headerRecord {
 		h.Payload = string(None)
 	}
 	return h
-}
-
-func newCounters(c storage.Counters) *countersRecord {
-	if c == (storage.Counters{}) {
-		return nil
-	}
-	r := countersRecord(c)
-	return &r
-}
-
-func (r *countersRecord) counters() storage.Counters {
-	if r == nil {
-		return storage.Counters{}
-	}
-	return storage.Counters(*r)
 }
 
 // ownIdentity is a packet's identity, 0 if that is its sequence.

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func appendSettings(dst []byte, s *storage.Settings) []byte {
 			part = fmt.Appendf(part, `,"%s":%s`, name, text)
 		}
 	}
-	return appendPart(dst, "settings", part)
+	return fmt.Appendf(dst, `,"settings":{%s}`, bytes.TrimPrefix(part, []byte(",")))
 }
 
 // appendLists appends arrays of strings if all is UTF-8, else of base64.
