@@ -67,10 +67,10 @@ func (s *Store) write(b *Batch) error {
 	s.mu.Lock()
 	s.control = next
 	s.deleted += deleted
-	if b.hasLoad {
-		s.load = append([]byte(nil), b.load...) // nil when that is empty
+	if b.load.set {
+		s.load = append([]byte(nil), b.load.rec...) // nil when that is empty
 	}
-	if b.hasFlush {
+	if b.flushed.set {
 		s.flush = b.flush
 	}
 	s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, postponed *postpo
 		return 0, err
 	}
 	deleted += states + items
-	if err := errors.Join(b.fillLoad(txn), b.fillFlush(txn)); err != nil {
+	if err := errors.Join(b.load.fill(txn, loadKey), b.flushed.fill(txn, flushKey)); err != nil {
 		return 0, err
 	}
 	for id, o := range b.queues {

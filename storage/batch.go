@@ -24,11 +24,10 @@ type Batch struct {
 	bytes    int
 	marks    Marks
 	hasMarks bool
-	must     bool   // MustWrite
-	load     []byte // the load record; empty removes it
-	hasLoad  bool
-	flush    Flush // the flush record; zero removes it
-	hasFlush bool
+	must     bool // MustWrite
+	load     onlyOp
+	flushed  onlyOp
+	flush    Flush // of flushed
 }
 
 // OpKind says what an Op does.
@@ -127,8 +126,7 @@ func (b *Batch) Reset() {
 	b.chunks = b.chunks[:0]
 	b.memory, b.count, b.bytes = 0, 0, 0
 	b.marks, b.hasMarks, b.must = Marks{}, false, false
-	b.load, b.hasLoad = nil, false
-	b.flush, b.hasFlush = Flush{}, false
+	b.load, b.flushed, b.flush = onlyOp{}, onlyOp{}, Flush{}
 }
 
 // Put adds a packet, copying all it needs of p, and returns the number by which Record and Cancel
@@ -313,7 +311,7 @@ func (b *Batch) Each(fn func(Op)) {
 			fn(b.items[i].show())
 		}
 	}
-	if b.hasFlush {
+	if b.flushed.set {
 		fn(Op{Kind: OpSetFlush, Flush: b.flush})
 	}
 }

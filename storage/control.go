@@ -59,23 +59,24 @@ func bears(rec, secret []byte) bool {
 func controlOf(txn *badger.Txn) (Control, error) {
 	c := Control{Marks: firstMarks()}
 	err := readKey(txn, controlKey, func(rec []byte) error { return decodeControl(rec, &c) })
-	if err != nil {
-		return c, fmt.Errorf("%w: cannot read the control record: %w", ErrDamaged, err)
-	}
-	return c, nil
+	return c, err
 }
 
-// readKey calls fn with the value of a key, and not at all when it is not there.
-func readKey(txn *badger.Txn, key string, fn func(rec []byte) error) (err error) {
-	defer recoverBlock(&err)()
-	item, err := txn.Get([]byte(key))
-	if errors.Is(err, badger.ErrKeyNotFound) {
+// readKey calls fn with the value of a key, and not at all when it is not there. The error wraps
+// ErrDamaged.
+func readKey(txn *badger.Txn, key string, fn func(rec []byte) error) error {
+	err := func() (err error) {
+		defer recoverBlock(&err)()
+		item, err := txn.Get([]byte(key))
+		if err != nil {
+			return err
+		}
+		return item.Value(fn)
+	}()
+	if err == nil || errors.Is(err, badger.ErrKeyNotFound) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return item.Value(fn)
+	return fmt.Errorf("%w: cannot read %s: %w", ErrDamaged, describeKey([]byte(key)), err)
 }
 
 func decodeControl(rec []byte, c *Control) error {
