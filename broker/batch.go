@@ -110,7 +110,7 @@ func (t *batch) halfFull(l batchLimits) bool {
 // whole. Deletes may go over it, as long as the rest is half of that. An empty batch takes what
 // batchLimits.check lets through.
 func (t *batch) fits(l batchLimits, r Room) bool {
-	ops, bytes := l.MaxOps-evictAtOnce-t.ops.Len(), l.MaxBytes-idleRoom-t.ops.Bytes()
+	ops, bytes := l.MaxOps-idleEntries-t.ops.Len(), l.MaxBytes-idleRoom-t.ops.Bytes()
 	if allowed(storageSize(r, true), ops, bytes) {
 		return true
 	}

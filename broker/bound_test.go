@@ -198,7 +198,7 @@ func TestABoundBelowWhatIsQueuedLetsItDrain(t *testing.T) {
 		if err := w.pushed(1, "x"); (err == nil) != (n == 2) {
 			t.Fatalf("with %d packets: %v", 3-n, err)
 		}
-		w.replied(func(tx *broker.Tx) error { return tx.Pop(w.c, []byte("q"), broker.Selection{Detail: true}, 0) })
+		w.replied(func(tx *broker.Tx) error { return tx.Pop(w.c, []byte("q"), broker.Selection{WithDetails: true}, 0) })
 	}
 }
 

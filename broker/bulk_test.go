@@ -169,7 +169,7 @@ func TestDetailsCountInAReply(t *testing.T) {
 		w.add(broker.PushRequest{Queue: []byte(name)})
 	}
 	w.do(func(tx *broker.Tx) error {
-		if err := tx.Pop(w.c, []byte(name), broker.Selection{Count: 1000, Detail: true}, 1); err != nil {
+		if err := tx.Pop(w.c, []byte(name), broker.Selection{Count: 1000, WithDetails: true}, 1); err != nil {
 			return err
 		}
 		if got := w.c.QueuedBytes(); got < int64(most/2*len(name)) || got > 2*broker.MaxGroupBytes {

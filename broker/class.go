@@ -15,8 +15,8 @@ type class struct {
 	key     string  // in Broker.classOf, of a class with a filter
 	members int     // of a class with a filter
 
-	// selection is what the class takes from the queue that was asked last, as long as that has these
-	// settings.
+	// selection is what the class takes from the queue that was asked last, as long as that has
+	// these settings.
 	selection index.Selection
 	queue     *queue
 	settings  *Settings
@@ -48,10 +48,10 @@ func (b *Broker) joinClass(c *Consumer, f *Filter) {
 	if f == nil || len(f.Terms) == 0 {
 		return
 	}
-	b.keyScratch = f.appendKey(b.keyScratch[:0], c.delivery.Narrow)
+	b.keyScratch = f.appendKey(b.keyScratch[:0], c.delivery.Fits16)
 	n, known := b.classOf[string(b.keyScratch)]
 	if !known {
-		k := &class{narrow: c.delivery.Narrow, filter: f, key: string(b.keyScratch)}
+		k := &class{narrow: c.delivery.Fits16, filter: f, key: string(b.keyScratch)}
 		if last := len(b.freeClasses) - 1; last >= 0 {
 			n, b.freeClasses = b.freeClasses[last], b.freeClasses[:last]
 			b.classes[n] = k
@@ -74,7 +74,7 @@ func (b *Broker) leaveClass(c *Consumer) {
 			b.freeClasses = append(b.freeClasses, c.class)
 		}
 	}
-	c.class = plainClass(c.delivery.Narrow)
+	c.class = plainClass(c.delivery.Fits16)
 }
 
 // appendKey appends what is equal for equal filters.
@@ -97,7 +97,7 @@ func (b *Broker) filters(c *Consumer) bool { return b.classes[c.class].filter !=
 func (k *class) in(q *queue) index.Selection {
 	if k.queue != q || k.settings != q.settings {
 		k.queue, k.settings = q, q.settings
-		k.selection = index.Selection{Narrow: k.narrow, Filter: k.filter.in(q)}
+		k.selection = index.Selection{Fits16: k.narrow, Filter: k.filter.in(q)}
 	}
 	return k.selection
 }
@@ -128,7 +128,7 @@ func (b *Broker) nextSubscriber(q *queue) (index.SubscriberID, bool) {
 		return b.ix.Fresh(q.ix, k.in(q), asked)
 	})
 	if left {
-		b.logWide(q, Selection{Narrow: true})
+		b.logWide(q, Selection{Fits16: true})
 	}
 	return s, ok
 }

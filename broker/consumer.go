@@ -23,8 +23,8 @@ type Receiver interface {
 	Finish()
 	// Flush follows a run of the calls above: what they appended should go out now.
 	Flush()
-	// WaitEnded says that the consumer no longer waits (Tx.Wait). Unlike the others it is called with
-	// the broker's lock held, before the waiter replies, so that the reader is on its way.
+	// WaitEnded says that the consumer no longer waits (Tx.Wait). Unlike the others it is called
+	// with the broker's lock held, before the waiter replies, so that the reader is on its way.
 	WaitEnded()
 	// UnwrittenBytes is how many bytes are appended and have not left yet. Any goroutine may ask.
 	UnwrittenBytes() int64
@@ -70,7 +70,7 @@ type Consumer struct {
 // Attach makes a consumer of to, whose subscriptions take what the selection says. Tx.Detach ends
 // it.
 func (b *Broker) Attach(to Receiver, delivery Selection) *Consumer {
-	return &Consumer{to: to, delivery: delivery, class: plainClass(delivery.Narrow)}
+	return &Consumer{to: to, delivery: delivery, class: plainClass(delivery.Fits16)}
 }
 
 // outstandingBytes is how much the client has not been sent yet: in the broker and in the receiver.

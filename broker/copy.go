@@ -63,7 +63,7 @@ func (tx *Tx) copySize(from, to []byte) Room {
 		}
 		b.scratch = b.ix.Next(q.ix, index.Selection{}, 0, n.Ready, b.scratch[:0])
 		for _, p := range b.scratch {
-			r.Bytes += int(p.Extra)
+			r.Bytes += int(p.TagBytes)
 		}
 	}
 	return r

@@ -205,7 +205,7 @@ func (m *crowd) push(tx *broker.Tx, name []byte) error {
 
 // take lets a take wait where there is nothing.
 func (m *crowd) take(tx *broker.Tx, name []byte) error {
-	k := &crowdTaker{m: m, kind: m.r.IntN(3), queues: [][]byte{name}, selection: broker.Selection{End: broker.Oldest, Detail: true}}
+	k := &crowdTaker{m: m, kind: m.r.IntN(3), queues: [][]byte{name}, selection: broker.Selection{End: broker.Oldest, WithDetails: true}}
 	if k.kind < 2 && m.one(2) {
 		k.selection.Filter = filtered("t eq " + strconv.Itoa(1+m.r.IntN(3)))
 	}

@@ -107,7 +107,7 @@ func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
 			t.Fatalf("waiter %d is of class %d, the first of %d", i, c.class, equal[0].class)
 		}
 	}
-	narrow := Selection{Narrow: true}
+	narrow := Selection{Fits16: true}
 	for _, c := range []*Consumer{{}, {delivery: narrow}, {}} {
 		b.joinClass(c, filter([]string{"7", "7", "8"}[len(others)]))
 		others = append(others, c)
@@ -117,7 +117,7 @@ func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
 	}
 	for _, c := range append(equal, others...) {
 		b.leaveClass(c)
-		if c.class != plainClass(c.delivery.Narrow) {
+		if c.class != plainClass(c.delivery.Fits16) {
 			t.Fatalf("who has left is of class %d", c.class)
 		}
 	}

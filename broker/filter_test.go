@@ -68,7 +68,7 @@ func TestATakeWithAFilterLeavesWhatDoesNotMatch(t *testing.T) {
 			if restarts {
 				w.restart()
 			}
-			s := broker.Selection{End: broker.Oldest, Detail: true, Filter: filtered("class eq high")}
+			s := broker.Selection{End: broker.Oldest, WithDetails: true, Filter: filtered("class eq high")}
 			want := []string{"1"}
 			if strings.HasSuffix(take, "s") {
 				s.Count, want = 5, []string{"1", "2"}

@@ -19,7 +19,7 @@ func (tx *Tx) Peek(c *Consumer, name []byte, n int, tag Tag) error {
 	if err != nil {
 		return err
 	}
-	s := Selection{End: Oldest, Count: n, Detail: true}
+	s := Selection{End: Oldest, Count: n, WithDetails: true}
 	tx.b.scratch = tx.b.scratch[:0]
 	if q != nil {
 		tx.b.selectPackets(q, s, tx.b.selection(q, s))
@@ -172,7 +172,8 @@ type QueueStats struct {
 	Ready, Hidden, Delayed, Claimed, Dead, Done int // packets by state; Hidden are ready ones of priority 0
 	Bytes                                       int64
 	Bands                                       []Band
-	// The only client that pushes, and the only one that takes; nil if the queue gives no such role.
+	// The only client that pushes, and the only one that takes; nil if the queue gives no such
+	// role.
 	Producer, Consumer *string
 	Counters
 }

@@ -37,7 +37,7 @@ const (
 	// MaxReason bounds the bytes of a reason, and of the text of a progress.
 	MaxReason = 4096
 	// MaxTime bounds leases, delays and times to live, in milliseconds: ten years.
-	MaxTime = 10 * 365 * 24 * 3600 * 1000
+	MaxTime = storage.MaxTime
 	// MaxWorkerIDs bounds the ids that Workers returns of each, MaxWorkerClaims the claims it looks
 	// at.
 	MaxWorkerIDs    = 100
@@ -56,8 +56,6 @@ const (
 	MaxOrders = storage.MaxOrders
 	// MaxOrderBytes bounds the bytes of those tags and values together.
 	MaxOrderBytes = storage.MaxOrderBytes
-	// MaxBound bounds the bounds of a queue: JSON has no larger number.
-	MaxBound = 1 << 53
 	// MaxUnique bounds the bytes of the id of a unique push.
 	MaxUnique = storage.MaxUnique
 
@@ -120,8 +118,9 @@ const (
 	recordOverhead = 160
 	// deleteOverhead is the most bytes that the delete of a packet brings.
 	deleteOverhead = 150
-	// idleRoom is for the queues that a call evicts.
-	idleRoom = evictAtOnce * recordOverhead
+	// idleRoom is for the queues that a call evicts, each with its counters.
+	idleRoom    = evictAtOnce * recordOverhead
+	idleEntries = 2 * evictAtOnce
 )
 
 // limitsFor uses half of the operations and a quarter of the bytes of a transaction; the rest is
@@ -139,7 +138,7 @@ func limitsFor(l storage.Limits) batchLimits {
 
 // check returns ErrTooLargeForBatch if not even an empty batch has that much room.
 func (l batchLimits) check(r Room) error {
-	records, bytes := l.MaxOps-evictAtOnce, l.MaxBytes-idleRoom
+	records, bytes := l.MaxOps-idleEntries, l.MaxBytes-idleRoom
 	if r.Deletes > 0 && !allowed(storageSize(r, true), records, bytes) {
 		bytes = l.MaxBytes/2 - idleRoom
 	}

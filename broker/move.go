@@ -108,7 +108,7 @@ func (b *Broker) entryOf(p index.Packet) index.Entry {
 		Key:      key,
 		Hash:     b.ix.Hash(p.ID),
 		Size:     p.Size,
-		Extra:    p.Extra,
+		TagBytes: p.TagBytes,
 		Expiry:   p.Expiry,
 		Flags:    p.Flags,
 		State:    p.State,
@@ -119,7 +119,7 @@ func (b *Broker) entryOf(p index.Packet) index.Entry {
 
 // weight is about how many bytes a packet's record has, and not less but for what a room counts for
 // every record.
-func weight(p index.Packet) int { return int(p.Size) + int(p.Extra) }
+func weight(p index.Packet) int { return int(p.Size) + int(p.TagBytes) }
 
 // key returns the key of a packet, nil if it has none. It is valid until the next call.
 func (b *Broker) key(p index.Packet) []byte {

@@ -80,7 +80,7 @@ func (tx *Tx) changePriority(q *queue, p index.Packet, r UpdatePriorityRequest) 
 
 // isBare says that the index holds all of a packet that still matters, but when it was enqueued.
 func isBare(p index.Packet, key []byte) bool {
-	return p.Expiry == 0 && int(p.Size) == len(key) && p.Extra == 0
+	return p.Expiry == 0 && int(p.Size) == len(key) && p.TagBytes == 0
 }
 
 // moveBare moves a bare packet without its record: most moves would have to read that from the

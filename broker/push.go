@@ -208,7 +208,7 @@ func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op
 		Key:      p.Key,
 		Hash:     hash,
 		Size:     uint32(len(p.Key) + len(p.Payload)),
-		Extra:    uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
+		TagBytes: uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		Identity: p.Identity,
 		Unique:   p.Unique,
 		Expiry:   p.Expiry,

@@ -101,7 +101,7 @@ func TestAUniquePushInLineNeedsNoRoomOnceAPacketHasItsID(t *testing.T) {
 		if w.do(func(tx *broker.Tx) error { _, err := tx.Delete([]byte("other")); return err }); first.done || second.done {
 			t.Fatal("a push has its turn in a full queue")
 		}
-		w.replied(func(tx *broker.Tx) error { return tx.Pop(w.c, []byte("q"), broker.Selection{Detail: true}, 0) })
+		w.replied(func(tx *broker.Tx) error { return tx.Pop(w.c, []byte("q"), broker.Selection{WithDetails: true}, 0) })
 		w.barrier()
 		if !first.done || !second.done || first.err != nil || second.err != nil || first.id != second.id {
 			t.Errorf("with a window of %d the pushes are %+v and %+v, want one packet", window, *first, *second)

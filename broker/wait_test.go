@@ -78,7 +78,7 @@ func TestAWaitWithAFilterIsServedOnlyWithWhatThatAccepts(t *testing.T) {
 	w := newWork(t)
 	defer w.close()
 	class := func(filter string) *classWaiter {
-		k := &classWaiter{box: &workbox{}, s: broker.Selection{End: broker.Oldest, Filter: filtered(filter), Detail: true}}
+		k := &classWaiter{box: &workbox{}, s: broker.Selection{End: broker.Oldest, Filter: filtered(filter), WithDetails: true}}
 		k.c = w.b.Attach(k.box, broker.Selection{})
 		w.do(func(tx *broker.Tx) error {
 			return tx.Wait(k.c, k, broker.TakeWait{Queues: [][]byte{[]byte("q")}, Filter: k.s.Filter, Room: broker.ClaimRoom(1, 0)})

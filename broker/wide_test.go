@@ -11,7 +11,7 @@ import (
 )
 
 // narrow is what a consumer takes whose protocol has 16-bit lengths.
-var narrow = broker.Selection{End: broker.Newest, Group: true, Narrow: true}
+var narrow = broker.Selection{End: broker.Newest, Group: true, Fits16: true}
 
 // wide is a payload, and a key, that such a consumer cannot be given.
 var wide = strings.Repeat("w", broker.MaxNarrow+1)

@@ -72,7 +72,7 @@ func (c *checker) allUniques() error {
 	}
 	err := c.tree(&u.tree, func(k place, p uint32) bool {
 		e := x.entry(ID(p))
-		return e != nil && e.apart&apartUnique != 0 && u.groups.at(p) == k.priority && x.identity(p, e) == k.seq &&
+		return e != nil && e.rare&rareUnique != 0 && u.groups.at(p) == k.priority && x.identity(p, e) == k.seq &&
 			u.ids.groups.at(k.priority).queue == x.lanes.at(uint32(e.lane)).queue
 	})
 	if err != nil {

@@ -53,7 +53,7 @@
 //	select.go     which packet is next: Best, Pop, and the words of a selection
 //	next.go       the packets after that
 //	worst.go      which packets a full queue can best do without: Worst
-//	aside.go      the packets that cannot be selected, by state: List, Each
+//	bystate.go    the packets that cannot be selected, by state: List, Each
 //	delivery.go   SetState, and what was tried with a packet
 //	identities.go from an identity to its packet: Find
 //	uniques.go    from a client's own id to its packet: Holder

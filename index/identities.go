@@ -15,15 +15,15 @@ type identities struct {
 
 // identity is the packet's own number.
 func (x *Index) identity(id uint32, e *entry) uint64 {
-	if e.apart&apartIdentity != 0 {
+	if e.rare&rareIdentity != 0 {
 		return x.identities.moved.at(id)
 	}
 	return e.seqNumber()
 }
 
 func (x *Index) setIdentity(id uint32, e *entry, identity uint64) {
-	if e.apart &^= apartIdentity; identity != e.seqNumber() {
-		e.apart |= apartIdentity
+	if e.rare &^= rareIdentity; identity != e.seqNumber() {
+		e.rare |= rareIdentity
 		x.identities.moved.set(id, identity)
 	}
 }

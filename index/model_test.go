@@ -31,13 +31,16 @@ func (m *indexModel) wait(p *modelPacket) (int64, bool) {
 	case p.State == Delayed && p.Until != 0 && (p.Expiry == 0 || p.Until < p.Expiry):
 		return p.Until - m.now, true
 	}
+	if keep := m.keep[p.Queue]; p.State == Dead && keep > 0 && p.Until != 0 && (p.Expiry == 0 || p.Until+keep < p.Expiry) {
+		return p.Until + keep - m.now, true
+	}
 	return p.Expiry - m.now, p.Expiry != 0
 }
 
 // setState gives a packet a state and its moment.
 func (p *modelPacket) setState(s State, until int64) {
 	p.State, p.Until = s, 0
-	if s == Delayed || s == Claimed {
+	if s == Delayed || s == Claimed || s == Dead {
 		p.Until = max(until, 0)
 	}
 }
@@ -52,6 +55,20 @@ type indexModel struct {
 	queues []QueueID
 	held   []*modelPacket
 	looks  map[QueueID]*modelLook // at fresh lanes
+	keep   map[QueueID]int64      // how long dead packets stay
+}
+
+// KeepDead says how long the dead packets of a queue stay.
+func (m *indexModel) KeepDead(t *rapid.T) {
+	q := m.queue(t)
+	if m.keep == nil {
+		m.keep = make(map[QueueID]int64)
+	}
+	m.keep[q] = max(0, rapid.Int64Range(-5, 30).Draw(t, "keep"))
+	m.x.KeepDead(q, m.keep[q])
+	for last, more := (Place{}), true; more; {
+		last, more = m.x.RescheduleDead(q, last, rapid.IntRange(1, 3).Draw(t, "slice"))
+	}
 }
 
 // modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last Settle
@@ -62,8 +79,8 @@ type modelLook struct {
 }
 
 var freshSelections = []Selection{
-	{}, {Narrow: true}, {Filter: func(tags string) bool { return tags == "x" }},
-	{Filter: func(tags string) bool { return tags != "x" }, Narrow: true},
+	{}, {Fits16: true}, {Filter: func(tags string) bool { return tags == "x" }},
+	{Filter: func(tags string) bool { return tags != "x" }, Fits16: true},
 }
 
 // NoteFresh begins, goes on with or ends looking at the fresh lanes of a queue.
@@ -156,7 +173,7 @@ func (m *indexModel) byID(id ID) *modelPacket {
 func (m *indexModel) order(q QueueID, s Selection) []*modelPacket {
 	var list []*modelPacket
 	for _, p := range m.held {
-		if p.Queue == q && p.State == Ready && p.Priority > 0 && !(s.Narrow && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
+		if p.Queue == q && p.State == Ready && p.Priority > 0 && !(s.Fits16 && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
 			list = append(list, p)
 		}
 	}
@@ -201,7 +218,7 @@ func drawUnique(t *rapid.T) []byte {
 func drawEnd(t *rapid.T) End { return rapid.SampledFrom([]End{Newest, Oldest}).Draw(t, "end") }
 
 func drawSelection(t *rapid.T) Selection {
-	return Selection{End: drawEnd(t), Filter: drawFilter(t), Narrow: rapid.Bool().Draw(t, "narrow")}
+	return Selection{End: drawEnd(t), Filter: drawFilter(t), Fits16: rapid.Bool().Draw(t, "narrow")}
 }
 
 func drawFilter(t *rapid.T) Filter {
@@ -276,6 +293,7 @@ func (m *indexModel) DropQueue(t *rapid.T) {
 	}
 	if want == nil {
 		delete(m.looks, q)
+		delete(m.keep, q)
 		m.queues = slices.DeleteFunc(m.queues, func(o QueueID) bool { return o == q })
 		if err := m.x.DropQueue(q); err != ErrUnknownQueue {
 			t.Fatalf("DropQueue(%d) again = %v", q, err)
@@ -348,7 +366,7 @@ func (m *indexModel) Pop(t *rapid.T) {
 	if list := m.order(q, s); len(list) > 0 {
 		want = list[:1]
 		if s.Group {
-			want = append(want[:1:1], m.group(list[0], s.Narrow)...)
+			want = append(want[:1:1], m.group(list[0], s.Fits16)...)
 		}
 		lim, bytes := s.Limit, int64(0)
 		for i, p := range want {
@@ -596,13 +614,13 @@ func (m *indexModel) Only(t *rapid.T) {
 }
 
 func (m *indexModel) Group(t *rapid.T) {
-	s := Selection{End: drawEnd(t), Narrow: rapid.Bool().Draw(t, "narrow")}
+	s := Selection{End: drawEnd(t), Fits16: rapid.Bool().Draw(t, "narrow")}
 	list := m.order(m.queue(t), s)
 	if len(list) == 0 {
 		t.Skip("nothing is selectable")
 	}
 	s.Limit.Packets = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "limit packets")
-	want := append(list[:1:1], m.group(list[0], s.Narrow)...)
+	want := append(list[:1:1], m.group(list[0], s.Fits16)...)
 	if s.Limit.Packets > 0 {
 		want = want[:min(s.Limit.Packets, len(want))]
 	}
@@ -640,7 +658,7 @@ func (m *indexModel) Advance(t *rapid.T) {
 		}
 		kind := Due
 		switch {
-		case p.Expiry != 0 && p.Expiry <= m.now:
+		case p.Expiry != 0 && p.Expiry <= m.now || p.State == Dead:
 			kind = Expired
 			m.forget(p)
 		case p.State == Claimed:
@@ -708,7 +726,7 @@ func (m *indexModel) verify(t *rapid.T) {
 		}
 	}
 	for _, q := range m.queues {
-		all, narrow := m.order(q, Selection{}), m.order(q, Selection{Narrow: true})
+		all, narrow := m.order(q, Selection{}), m.order(q, Selection{Fits16: true})
 		oldest := m.order(q, Selection{End: Oldest})
 		for i, p := range all {
 			if got := m.x.Position(p.ID); got != i {
@@ -754,7 +772,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &indexModel{x: New(), now: 1000, steady: 5000, high: 1 << 32, low: 1<<32 + 1, looks: map[QueueID]*modelLook{}}
 		actions := map[string]func(*rapid.T){
-			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
+			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "KeepDead": m.KeepDead, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
 			"SetDelivery": m.SetDelivery, "List": m.List, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
 			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,
@@ -772,7 +790,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 		}
 		m.verify(t)
 		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.largeGroups.live+m.x.timers.live+
-			m.x.deliveries.live+m.x.asides.live+m.x.uniques.ids.groups.live+m.x.uniques.ids.blocks.live != 0 || m.x.identities.built {
+			m.x.deliveries.live+m.x.byStates.live+m.x.uniques.ids.groups.live+m.x.uniques.ids.blocks.live != 0 || m.x.identities.built {
 			t.Fatal("an empty index still holds slots")
 		}
 	})

@@ -35,7 +35,7 @@ func (x *Index) Holder(q QueueID, unique []byte) (Packet, bool) {
 // Unique appends the id of a packet to dst; false when it has none or the number is not in use.
 func (x *Index) Unique(id ID, dst []byte) ([]byte, bool) {
 	e := x.entry(id)
-	if e == nil || e.apart&apartUnique == 0 {
+	if e == nil || e.rare&rareUnique == 0 {
 		return dst, false
 	}
 	return x.uniques.ids.appendKey(dst, x.uniques.groups.at(uint32(id))), true
@@ -48,7 +48,7 @@ func (x *Index) setUnique(id uint32, e *entry, q QueueID, unique []byte) bool {
 	if g == 0 {
 		return false
 	}
-	e.apart |= apartUnique
+	e.rare |= rareUnique
 	u.groups.set(id, g)
 	u.ids.groups.at(g).head++
 	return true
@@ -57,7 +57,7 @@ func (x *Index) setUnique(id uint32, e *entry, q QueueID, unique []byte) bool {
 // linkUnique lets a packet that has an id, and is not finished, be a holder of it. In a damaged
 // folder two packets may have one identity: then only one of them has the id.
 func (x *Index) linkUnique(id uint32, e *entry) {
-	if e.apart&apartUnique == 0 || !e.state.unfinished() {
+	if e.rare&rareUnique == 0 || !e.state.unfinished() {
 		return
 	}
 	u := &x.uniques
@@ -69,7 +69,7 @@ func (x *Index) linkUnique(id uint32, e *entry) {
 
 // unlinkUnique is the reverse of linkUnique.
 func (x *Index) unlinkUnique(id uint32, e *entry) {
-	if e.apart&apartUnique != 0 && e.state.unfinished() {
+	if e.rare&rareUnique != 0 && e.state.unfinished() {
 		u := &x.uniques
 		x.forest.remove(&u.tree, place{u.groups.at(id), x.identity(id, e)})
 	}
@@ -77,11 +77,11 @@ func (x *Index) unlinkUnique(id uint32, e *entry) {
 
 // freeUnique takes the id from a packet that holds it no more.
 func (x *Index) freeUnique(id uint32, e *entry) {
-	if e.apart&apartUnique == 0 {
+	if e.rare&rareUnique == 0 {
 		return
 	}
 	u := &x.uniques
-	e.apart &^= apartUnique
+	e.rare &^= rareUnique
 	g := u.groups.at(id)
 	owners := &u.ids.groups.at(g).head
 	if *owners--; *owners > 0 {

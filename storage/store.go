@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -89,11 +90,8 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if err := s.readControl(); err != nil {
 		return nil, err
 	}
-	if err := s.readLoad(); err != nil {
-		return nil, err
-	}
-	if err := s.readFlush(); err != nil {
-		return nil, err
+	if s.load != nil && !s.opt.Unfinished {
+		return nil, fmt.Errorf("%w: %s", ErrLoadUnfinished, s.folder.path)
 	}
 	// Nothing refused the folder: from here on it is one of this format.
 	if err := s.folder.upgrade(); err != nil {
@@ -318,11 +316,15 @@ func badgerOptions(path string, memTable int64) badger.Options {
 	return opt
 }
 
-// readControl reads the control record and holds it against the anchor.
+// readControl reads the control record, which it holds against the anchor, and the other records of
+// which there is one.
 func (s *Store) readControl() error {
-	err := s.db.View(func(txn *badger.Txn) (err error) {
-		s.control, err = controlOf(txn)
-		return err
+	err := s.db.View(func(txn *badger.Txn) error {
+		var errs [3]error
+		s.control, errs[0] = controlOf(txn)
+		s.load, errs[1] = loadOf(txn)
+		s.flush, errs[2] = flushOf(txn)
+		return cmp.Or(errs[:]...)
 	})
 	if err != nil {
 		return err

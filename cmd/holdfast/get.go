@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // getCmd prints settings.
@@ -61,7 +62,7 @@ func settingsJSON(settings map[string]string) []byte {
 		switch {
 		case isOrder:
 			orders[tag] = strings.Split(value, ",")
-		case err == nil && kindOf(name) != aText:
+		case err == nil && kindOf(name) < storage.SettingChoice:
 			o.add(field, n)
 		default:
 			o.bytes(field, []byte(value))

@@ -5,29 +5,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// kindOfSetting is how the value of a setting is written.
-type kindOfSetting int
-
-const (
-	aText kindOfSetting = iota
-	aNumber
-	aTime // milliseconds to the server
-	aSize
-)
-
-// kindOf looks at the name alone. Settings that it does not know are texts: the server knows them.
-func kindOf(setting string) kindOfSetting {
-	switch setting {
-	case "max-attempts", "bound":
-		return aNumber
-	case "lease", "backoff-min", "backoff-max", "retain":
-		return aTime
-	case "bound-bytes":
-		return aSize
+// kindOf is how the value of a setting is written. One that the table does not have is a name: the
+// server may know it.
+func kindOf(setting string) storage.SettingKind {
+	for _, k := range storage.SettingsTable {
+		if k.Name == setting {
+			return k.Kind
+		}
 	}
-	return aText
+	return storage.SettingName
 }
 
 // enumPrefix begins the name of the setting that declares the order of a tag's values, which the
@@ -40,13 +30,13 @@ func parseSetting(name, value string) (string, error) {
 		return value, nil
 	}
 	switch kindOf(name) {
-	case aTime:
+	case storage.SettingDuration:
 		d, err := time.ParseDuration(value)
 		if err != nil || d < 0 {
 			return "", fmt.Errorf("%s=%s: expected a time such as 30s", name, value)
 		}
 		return strconv.FormatInt((d + time.Millisecond - 1).Milliseconds(), 10), nil
-	case aSize:
+	case storage.SettingBytes:
 		var size byteSize
 		if err := size.UnmarshalText([]byte(value)); err != nil {
 			return "", fmt.Errorf("%s=%s: %w", name, value, err)
@@ -61,7 +51,7 @@ func settingText(name, value string) string {
 	n, err := strconv.ParseInt(value, 10, 64)
 	kind := kindOf(name)
 	switch {
-	case err == nil && kind == aTime:
+	case err == nil && kind == storage.SettingDuration:
 		text := (time.Duration(n) * time.Millisecond).String()
 		if strings.HasSuffix(text, "m0s") {
 			text = strings.TrimSuffix(text, "0s")
@@ -70,7 +60,7 @@ func settingText(name, value string) string {
 			text = strings.TrimSuffix(text, "0m")
 		}
 		return text
-	case err == nil && kind == aSize:
+	case err == nil && kind == storage.SettingBytes:
 		return byteSize(n).String()
 	}
 	return optional(value, longLine)

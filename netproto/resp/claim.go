@@ -47,7 +47,7 @@ func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
 		consumer: o.text(optConsumer),
 		block:    o.number(optBlock, -1),
 		selection: broker.Selection{
-			End: broker.Oldest, Count: int(o.number(optCount, 0)), Group: o.has(optGroup), Filter: o.tagFilter(), Detail: true, Some: true,
+			End: broker.Oldest, Count: int(o.number(optCount, 0)), Group: o.has(optGroup), Filter: o.tagFilter(), WithDetails: true, MustFind: true,
 		},
 	}
 	if o.has(optNewest) {

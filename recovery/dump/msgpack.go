@@ -34,10 +34,17 @@ func (e *msgpackEncoder) header(dst []byte, m storage.Marks) []byte {
 }
 
 func (e *msgpackEncoder) queue(dst []byte, q *storage.Queue) []byte {
-	return e.append(dst, &queueRecord{
+	r := queueRecord{
 		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Expires: millis(q.Expiry),
-		Settings: newSettings(q.Settings), Counters: newCounters(q.Counters), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
-	})
+		UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
+	}
+	if q.Counters != (storage.Counters{}) {
+		r.Counters = &q.Counters
+	}
+	if q.Settings != nil {
+		r.Settings = &settingsRecord{*q.Settings}
+	}
+	return e.append(dst, &r)
 }
 
 func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) []byte {
@@ -46,7 +53,7 @@ func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketI
 		Type: typePacket, Queue: notNil(q.Name), ID: id.String(), Priority: &priority, Sequence: sequence(id.Seq), Identity: sequence(ownIdentity(id, p)),
 		Key: p.Key, Payload: p.Payload, Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
 		State: stateOf(id.Priority, p.NotBefore, d, now), Attempts: uint64(attemptsOf(p, d)), EnqueuedAt: millis(p.EnqueuedAt), Producer: []byte(p.Producer),
-		Unique: p.Unique, triedRecord: newTried(d),
+		Unique: p.Unique, deliveryRecord: newDeliveryRecord(d),
 	}
 	if e.payload == None {
 		r.Payload = nil

@@ -58,11 +58,11 @@ func faults() map[string]func(*store) {
 		"token-repeated":       tokenRepeated,
 		"lease-without-end":    func(s *store) { forgetOf(s, storage.Claimed, func(d *storage.Delivery) { d.Until += 3_600_000 }) },
 		"dead-and-ready":       deadAndReady,
-		"death-forgotten":      func(s *store) { forgetOf(s, storage.Dead, func(d *storage.Delivery) { d.State = storage.Waiting }) },
+		"death-forgotten":      func(s *store) { forgetOf(s, storage.Dead, func(d *storage.Delivery) { d.State = storage.Ready }) },
 		"ack-forgotten":        ackForgotten,
-		"delay-forgotten":      func(s *store) { forgetOf(s, storage.Waiting, func(d *storage.Delivery) { d.Until = 0 }) },
-		"origin-forgotten":     func(s *store) { forgetOf(s, storage.Waiting, func(d *storage.Delivery) { d.Origin = 0 }) },
-		"done-forgotten":       func(s *store) { forgetOf(s, storage.Done, func(d *storage.Delivery) { d.State = storage.Waiting }) },
+		"delay-forgotten":      func(s *store) { forgetOf(s, storage.Delayed, func(d *storage.Delivery) { d.Until = 0 }) },
+		"origin-forgotten":     func(s *store) { forgetOf(s, storage.Ready, func(d *storage.Delivery) { d.Origin = 0 }) },
+		"done-forgotten":       func(s *store) { forgetOf(s, storage.Done, func(d *storage.Delivery) { d.State = storage.Ready }) },
 		"done-not-kept":        doneNotKept,
 		"notes-forgotten":      func(s *store) { s.edit = without(storage.OpPutNote) },
 		"extension-forgotten":  extensionForgotten,
@@ -216,6 +216,8 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 			b.Delete(op.ID, op.Removed)
 		case storage.OpPutQueue:
 			b.PutQueue(op.Queue)
+		case storage.OpPutCounters:
+			b.PutCounters(op.Queue.ID, op.Queue.Counters)
 		case storage.OpDeleteQueue:
 			b.DeleteQueue(op.Queue.ID)
 		case storage.OpPutDelivery, storage.OpPutNote, storage.OpDeleteDelivery:

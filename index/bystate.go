@@ -2,42 +2,42 @@ package index
 
 import "iter"
 
-// aside is the packets of a queue that cannot be selected, in a tree for each state; those that are
-// Ready have priority 0. It exists while there is one.
-type aside struct {
+// byState is the packets of a queue that cannot be selected, in a tree for each state; those that
+// are Ready have priority 0. It exists while there is one.
+type byState struct {
 	trees [Done]tree
 	ended int64 // bytes of those that are Dead or Done
 }
 
-func (a *aside) freeLink() *uint32 { return &a.trees[0].root }
+func (a *byState) freeLink() *uint32 { return &a.trees[0].root }
 
-func (a *aside) tree(s State) *tree { return &a.trees[s-Ready] }
+func (a *byState) tree(s State) *tree { return &a.trees[s-Ready] }
 
 // count is how many packets of the queue are in a state and cannot be selected.
-func (a *aside) count(s State) int { return int(a.tree(s).count) }
+func (a *byState) count(s State) int { return int(a.tree(s).count) }
 
-// addAside puts a packet that cannot be selected into its tree.
-func (x *Index) addAside(u *queue, id uint32, e *entry) {
-	if u.aside == 0 {
-		u.aside = x.asides.alloc()
+// linkByState puts a packet that cannot be selected into its tree.
+func (x *Index) linkByState(u *queue, id uint32, e *entry) {
+	if u.byState == 0 {
+		u.byState = x.byStates.alloc()
 	}
-	a := x.asides.at(u.aside)
+	a := x.byStates.at(u.byState)
 	x.mustInsert(a.tree(e.state), e.place(), id)
 	if e.state >= Dead {
 		a.ended += int64(e.size)
 	}
 }
 
-// removeAside is the reverse of addAside.
-func (x *Index) removeAside(u *queue, e *entry) {
-	a := x.asides.at(u.aside)
+// unlinkByState is the reverse of linkByState.
+func (x *Index) unlinkByState(u *queue, e *entry) {
+	a := x.byStates.at(u.byState)
 	x.forest.remove(a.tree(e.state), e.place())
 	if e.state >= Dead {
 		a.ended -= int64(e.size)
 	}
-	if *a == (aside{}) {
-		x.asides.free(u.aside)
-		u.aside = 0
+	if *a == (byState{}) {
+		x.byStates.free(u.byState)
+		u.byState = 0
 	}
 }
 
@@ -114,8 +114,8 @@ func (x *Index) oncePerLane(f Filter) func(LaneID) bool {
 // openBehind opens the trees that hold the packets of a queue in one state, from a place on.
 func (x *Index) openBehind(u *queue, s State, from place, takes func(LaneID) bool) openWalks {
 	open := openWalks{end: Oldest}
-	if u.aside != 0 {
-		open.open(x.forest.walkFrom(x.asides.at(u.aside).tree(s), from))
+	if u.byState != 0 {
+		open.open(x.forest.walkFrom(x.byStates.at(u.byState).tree(s), from))
 	}
 	switch {
 	case s != Ready:
