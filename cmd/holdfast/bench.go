@@ -60,7 +60,7 @@ func (c *benchCmd) Validate() error {
 	case c.board() && c.itemCount() > loadgen.MaxItems:
 		return fmt.Errorf("--count %d: expected at most %d, since next and mixed need as many items on the board", c.Count, loadgen.MaxItems)
 	case c.Duration <= 0 || c.Duration > loadgen.MaxLimit:
-		return fmt.Errorf("--duration %v: expected more than 0 and at most %v", c.Duration, loadgen.MaxLimit)
+		return fmt.Errorf("--duration %s: expected more than 0 and at most %s", timeText(c.Duration), timeText(loadgen.MaxLimit))
 	}
 	return cmp.Or(
 		checkRange("--items", int64(c.Items), 1, loadgen.MaxItems),

@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -13,9 +9,8 @@ import (
 // getCmd prints settings.
 type getCmd struct {
 	Queue string `arg:"" help:"Queue to look at."`
-	JSON  bool   `help:"Print a JSON object. Times are milliseconds, sizes bytes."`
 
-	workServer
+	settingsForm
 }
 
 // Help is shown below the usage line.
@@ -35,40 +30,6 @@ func (c *getCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		if c.JSON {
-			_, err = p.stdout.Write(settingsJSON(settings))
-			return err
-		}
-		t := newTable(p.stdout)
-		for _, name := range slices.Sorted(maps.Keys(settings)) {
-			value := settings[name]
-			if tag, ok := strings.CutPrefix(name, "enum "); ok {
-				name = enumPrefix + cell(tag, shortCell)
-			}
-			t.row(name, settingText(name, value))
-		}
-		return t.Flush()
+		return c.print(p.stdout, settings)
 	})
-}
-
-func settingsJSON(settings map[string]string) []byte {
-	var o jsonObject
-	orders := make(map[string][]string)
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		value, field := settings[name], strings.ReplaceAll(name, "-", "_")
-		n, err := strconv.ParseInt(value, 10, 64)
-		tag, isOrder := strings.CutPrefix(name, "enum ")
-		switch {
-		case isOrder:
-			orders[tag] = strings.Split(value, ",")
-		case err == nil && kindOf(name) != aText:
-			o.add(field, n)
-		default:
-			o.bytes(field, []byte(value))
-		}
-	}
-	if len(orders) > 0 {
-		o.add("enum", orders)
-	}
-	return o.line()
 }

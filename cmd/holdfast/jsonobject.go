@@ -57,7 +57,12 @@ func (o *jsonObject) moment(name string, t time.Time) {
 }
 
 // line is the object in a line.
-func (o *jsonObject) line() []byte { return append(o.buf.Bytes(), "}\n"...) }
+func (o *jsonObject) line() []byte {
+	if o.buf.Len() == 0 {
+		o.buf.WriteByte('{')
+	}
+	return append(o.buf.Bytes(), "}\n"...)
+}
 
 // addPacket adds the fields of a packet but for key and payload.
 func addPacket(o *jsonObject, p *client.Packet) {

@@ -10,8 +10,11 @@
 //	queues.go, stats.go, peek.go, list.go, show.go     what the queues hold
 //	subscribe.go      a client of pinpriq; server.go: its flags
 //	watch.go          figures again and again
+//	consumers.go, status.go   who claims packets, and how the server is
 //	purge.go, harvest.go, redrive.go, move.go     many packets; bulk.go: what these have in common
-//	set.go, get.go    settings of queues; setting.go: their values
+//	delete.go, prio.go        packets by their ids
+//	set.go, unset.go, get.go, gate.go settings of queues; settingsform.go: what these have in common
+//	setting.go, settingstable.go      values of settings, and what is known of each
 //	close.go, drop.go         whole queues; confirmation.go: asks before what cannot be undone
 //	printing.go       packets that were taken; packettable.go, jsonobject.go: others; table.go: cells
 //	board.go, import.go, export.go      clients of the board; boardask.go: how many items it has
@@ -20,8 +23,8 @@
 //	verdict.go        what verify prints
 //	bench.go          a measurement; workload.go: of what, benchreport.go: what it prints
 //	completion.go     code for shells, which ask the program how a line may go on
-//	version.go        what the binary was built from
-//	env.go            flags from the environment; size.go: sizes, such as 64MiB
+//	version.go        what the binary was built from; help.go: what a command does
+//	env.go            flags from the environment; size.go, time.go: values with a unit, such as 64MiB or 30s
 //	input.go, output.go, interruptible.go     files that commands read and write
 //	progress.go       how far a long command is
 //	remedies.go       what to do about an error; oneline.go: its first line

@@ -21,6 +21,7 @@ type pushCmd struct {
 	Priority int64          `default:"128" placeholder:"N" help:"Priority: 1 is best. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
 	TTL      time.Duration  `default:"0s" placeholder:"TIME" help:"Time to live; 0 never expires (default ${default})."`
 	Delay    time.Duration  `default:"0s" placeholder:"TIME" help:"How long the packet waits before it can be taken (default ${default})."`
+	At       time.Time      `placeholder:"TIME" help:"When it can be taken, such as 2026-12-01T08:00, which is local time, 2026-12-01T08:00Z or 2026-12-01T08:00+02:00."`
 	Tag      []string       `placeholder:"NAME=VALUE" sep:"none" help:"Tag, by which consumers can select. May be given more than once."`
 	Producer string         `placeholder:"NAME" help:"Name of who pushes, which show prints."`
 	Unique   *string        `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
@@ -41,12 +42,10 @@ Examples:
     holdfast push jobs "rotate logs" --priority 1 --ttl 30s
     holdfast push jobs --key order-17 < order.json
     holdfast push mails --delay 10m --tag class=low --unique welcome-17 "to ann"
+    holdfast push mails --at 2026-12-01T08:00 "to bob"
     printf 'no newline' | holdfast push jobs -
     holdfast push jobs -- -begins-with-a-dash`
 }
-
-// longest is the longest time that the server takes: ten years.
-const longest = 315_360_000_000 * time.Millisecond
 
 // checkPairs refuses what is not NAME=VALUE.
 func checkPairs(what string, pairs []string) error {
@@ -58,27 +57,13 @@ func checkPairs(what string, pairs []string) error {
 	return nil
 }
 
-// checkTime refuses a time that the server would.
-func checkTime(flag string, t time.Duration) error {
-	if t < 0 || t > longest {
-		return fmt.Errorf("%s %v: expected 0s to %v", flag, t, longest)
-	}
-	return nil
-}
-
-// checkWait refuses a time to wait that the server would.
-func checkWait(flag string, t *time.Duration) error {
-	if t == nil {
-		return nil
-	}
-	return checkTime(flag, *t)
-}
-
 // Validate is called with the parsed flags.
 func (c *pushCmd) Validate() error {
 	switch {
 	case c.Window != 0 && c.Unique == nil:
 		return errors.New("--window: expected --unique with it")
+	case c.Delay != 0 && !c.At.IsZero():
+		return errors.New("--delay and --at: expected one of them")
 	case c.Priority == 0 && c.Key == nil:
 		return errors.New("--priority 0: expected --key with it, as such a packet goes only with others of its key")
 	}
@@ -114,6 +99,9 @@ func (c *pushCmd) options() []client.Option {
 	}
 	if c.Delay > 0 {
 		all = append(all, client.Delay(c.Delay))
+	}
+	if !c.At.IsZero() {
+		all = append(all, client.At(c.At))
 	}
 	for _, tag := range c.Tag {
 		name, value, _ := strings.Cut(tag, "=")

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -32,9 +33,9 @@ func TestThePipelineOfTheReadmeRuns(t *testing.T) {
 	var stderr strings.Builder
 	sh.Stderr = &stderr
 	got, err := sh.Output()
-	lines := strings.Fields(strings.ReplaceAll(string(got), ": ", ":"))
-	for i, line := range lines {
-		_, lines[i], _ = strings.Cut(line, ":")
+	var lines []string
+	for _, line := range regexp.MustCompile(`(?m)^\d+: (\w+)$`).FindAllStringSubmatch(string(got), -1) { // not what set prints
+		lines = append(lines, line[1])
 	}
 	if want := "ONE TWO THREE FOUR FIVE SIX SEVEN"; err != nil || strings.Join(lines, " ") != want {
 		t.Errorf("%v, printed %q, want the lines %s; stderr %s", err, got, want, &stderr)
