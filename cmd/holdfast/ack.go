@@ -23,7 +23,6 @@ type ackCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *ackCmd) Help() string {
 	return `The work is done: the packet is gone, or stays as done for the time that its queue's setting retain says. If the claim has ended before, nothing is changed and the exit code is 4.
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,7 +14,7 @@ import (
 // claimCmd claims packets.
 type claimCmd struct {
 	Queues   []string       `arg:"" name:"queue" help:"Queues to claim from: the first that has a packet."`
-	Count    int64          `placeholder:"N" help:"Claim up to N packets (default: one)."`
+	Count    int64          `range:"0 1000" placeholder:"N" help:"Claim up to N packets (default: one)."`
 	Lease    time.Duration  `placeholder:"TIME" help:"How long the claim lasts (default: what the queue says)."`
 	Consumer string         `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`
 	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
@@ -27,7 +26,6 @@ type claimCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *claimCmd) Help() string {
 	return `Prints the packets with their ids and tokens. Each goes to another consumer when its lease ends, unless "holdfast ack" or "holdfast nack" comes before. If the queues have nothing to claim, nothing is printed and the exit code is 3, or 1 if they are closed as well.
 
@@ -38,15 +36,11 @@ Examples:
     holdfast claim tasks --filter 'performance_class<=high' --consumer node-7`
 }
 
-// Validate is called with the parsed flags.
 func (c *claimCmd) Validate() error {
 	if c.Group && c.Count > 0 {
 		return fmt.Errorf("--group and --count: expected one of them")
 	}
-	return cmp.Or(
-		checkCount(c.Count), checkTime("--lease", c.Lease), checkWait("--block", c.Block),
-		c.selection.Validate(), c.workServer.Validate(),
-	)
+	return c.selection.Validate()
 }
 
 // Run claims and prints.
@@ -72,10 +66,7 @@ func (c *claimCmd) nothing() error {
 }
 
 func (c *claimCmd) options() []client.Option {
-	all := append(c.selection.options(), client.Or(c.Queues[1:]...))
-	if c.Count > 0 {
-		all = append(all, client.Count(int(c.Count)))
-	}
+	all := append(append(c.selection.options(), client.Or(c.Queues[1:]...)), atMost(c.Count)...)
 	if c.Lease > 0 {
 		all = append(all, client.Lease(c.Lease))
 	}

@@ -20,7 +20,6 @@ type compactCmd struct {
 	progress
 }
 
-// Help is shown below the usage line.
 func (c *compactCmd) Help() string {
 	return `Deletes what has expired, writes the tables anew without what was popped, and gives the space back to the file system. A running server does the same bit by bit. Ctrl-C and kill -9 do no harm at any moment: the folder stays sound and keeps its packets.
 

@@ -13,7 +13,6 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"Shell: bash, zsh or fish."`
 }
 
-// Help is shown below the usage line.
 func (c *completionCmd) Help() string {
 	return `Prints code with which the Tab key completes commands, flags and their values. Put the line of your shell into ~/.config/fish/config.fish, into ~/.bashrc, or into ~/.zshrc after compinit.
 

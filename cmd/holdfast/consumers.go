@@ -19,7 +19,6 @@ type consumersCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *consumersCmd) Help() string {
 	return `Prints who claims packets: how many each holds, since when, when it last made a call, and the ids of the packets (100 at most). Who holds none is shown for ten minutes. If there is no such queue, the exit code is 3.
 
@@ -57,16 +56,13 @@ func (c *consumersCmd) Run(ctx context.Context, p *program) error {
 				return err
 			}
 			slices.SortFunc(all, func(a, b client.Consumer) int { return strings.Compare(a.Name, b.Name) })
-			for i := range all {
+			for _, w := range all {
 				if c.JSON {
-					_, err = o.Write(consumerJSON(queue, &all[i]))
-				} else {
-					t.row(cell(queue, shortCell), cell(all[i].Name, shortCell), decimal(all[i].Claimed), ago(all[i].Since, now),
-						ago(all[i].Seen, now), optional(strings.Join(all[i].IDs, ","), shortCell))
+					_, _ = o.Write(consumerJSON(queue, &w)) // keep says what is wrong
+					continue
 				}
-				if err != nil {
-					return err
-				}
+				t.row(cell(queue, shortCell), cell(w.Name, shortCell), decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
+					optional(strings.Join(w.IDs, ","), shortCell))
 			}
 		}
 		return cmp.Or(t.Flush(), o.keep())

@@ -17,7 +17,6 @@ type deleteCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *deleteCmd) Help() string {
 	return `Deletes packets in any state, claimed ones too: their consumers can no longer acknowledge them. "holdfast purge" deletes many by their state or tags. If none of them is there, the exit code is 3.
 

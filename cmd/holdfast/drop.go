@@ -15,7 +15,6 @@ type dropCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *dropCmd) Help() string {
 	return `Deletes a queue with its packets in any state, and its settings. "holdfast purge" keeps the settings.
 

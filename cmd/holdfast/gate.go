@@ -11,8 +11,8 @@ type gateForm struct {
 	settingsForm
 }
 
-// changes give the gates a value: both unless one is chosen.
-func (f *gateForm) changes(paused string) *settingChanges {
+// change gives the gates a value: both unless one is chosen.
+func (f *gateForm) change(ctx context.Context, p *program, paused string) error {
 	var changes settingChanges
 	if f.In || !f.Out {
 		changes.add("pause-in", paused)
@@ -20,13 +20,12 @@ func (f *gateForm) changes(paused string) *settingChanges {
 	if f.Out || !f.In {
 		changes.add("pause-out", paused)
 	}
-	return &changes
+	return f.settingsForm.change(ctx, p, f.Queue, paused == "no", &changes)
 }
 
 // pauseCmd closes gates of a queue for a while.
 type pauseCmd struct{ gateForm }
 
-// Help is shown below the usage line.
 func (c *pauseCmd) Help() string {
 	return `Nothing is pushed to the queue and nothing is taken from it until "holdfast resume". Pushes are refused, or wait where they do so in a full queue. Consumers wait. What is claimed can be acknowledged, and "holdfast list" sees everything. The queue is made if there is none.
 
@@ -38,13 +37,12 @@ Examples:
 
 // Run closes the gates.
 func (c *pauseCmd) Run(ctx context.Context, p *program) error {
-	return c.change(ctx, p, c.Queue, false, c.changes("yes"))
+	return c.change(ctx, p, "yes")
 }
 
 // resumeCmd opens gates of a queue.
 type resumeCmd struct{ gateForm }
 
-// Help is shown below the usage line.
 func (c *resumeCmd) Help() string {
 	return `Ends what "holdfast pause" began. Clients that wait for it are served at once. If there is no such queue, the exit code is 3.
 
@@ -56,5 +54,5 @@ Examples:
 
 // Run opens the gates.
 func (c *resumeCmd) Run(ctx context.Context, p *program) error {
-	return c.change(ctx, p, c.Queue, true, c.changes("no"))
+	return c.change(ctx, p, "no")
 }

@@ -13,7 +13,6 @@ type getCmd struct {
 	settingsForm
 }
 
-// Help is shown below the usage line.
 func (c *getCmd) Help() string {
 	return `Prints the settings of a queue, those that nobody has set, too. "holdfast set --help" explains them. If there is no such queue, the exit code is 3.
 

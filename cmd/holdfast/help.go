@@ -10,7 +10,6 @@ type helpCmd struct {
 	Command []string `arg:"" optional:"" predictor:"command" help:"Command to explain (default: all of them, in short)."`
 }
 
-// Help is shown below the usage line.
 func (c *helpCmd) Help() string {
 	return `Prints what a command does, its flags and examples, as "holdfast COMMAND --help" does.
 

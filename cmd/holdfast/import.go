@@ -18,13 +18,12 @@ import (
 // importCmd sends a snapshot as updates.
 type importCmd struct {
 	File       string        `arg:"" help:"Snapshot to read, or - for standard input."`
-	Barbershop string        `default:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
-	Timeout    time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the next reply (default ${default})."`
+	Barbershop string        `default:"127.0.0.1:8002" address:"127.0.0.1:8002" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
+	Timeout    time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the next reply (default ${default})."`
 
 	progress
 }
 
-// Help is shown below the usage line.
 func (c *importCmd) Help() string {
 	return `Sends each line as an update: it puts a new item on the board with that score, and adds the score to that of an item which is there. So a second import of the same file doubles the scores. Blank lines are skipped. The command returns when every line is on the server's disk. When it stops before, it says which lines are imported.
 
@@ -33,11 +32,6 @@ Examples:
     holdfast barbershop import barbershop.snapshot
     tail -n +1001 barbershop.snapshot | holdfast barbershop import -
     holdfast barbershop import barbershop.snapshot --barbershop 127.0.0.1:8003`
-}
-
-// Validate is called with the parsed flags.
-func (c *importCmd) Validate() error {
-	return cmp.Or(checkAddress("--barbershop", c.Barbershop, "127.0.0.1:8002"), checkTimeout(c.Timeout))
 }
 
 // Run imports, and returns nil once all lines are on the server's disk.

@@ -56,6 +56,13 @@ func (o *jsonObject) moment(name string, t time.Time) {
 	}
 }
 
+// figures adds numbers.
+func (o *jsonObject) figures(all ...figure) {
+	for _, f := range all {
+		o.add(f.name, f.n)
+	}
+}
+
 // line is the object in a line.
 func (o *jsonObject) line() []byte {
 	if o.buf.Len() == 0 {
@@ -110,15 +117,6 @@ func addTags(o *jsonObject, tags map[string]string) {
 	} else {
 		o.add("tags_base64", encoded)
 	}
-}
-
-// textOrBytes is a text, or bytes if they are not UTF-8.
-func textOrBytes(b []byte) (*string, []byte) {
-	if !utf8.Valid(b) {
-		return nil, b
-	}
-	s := string(b)
-	return &s, nil
 }
 
 // packetJSON is a packet in a line. The names are those of the protocol, with _ for -.

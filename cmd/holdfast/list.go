@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -20,7 +19,6 @@ type listCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *listCmd) Help() string {
 	return `Prints the packets of a queue, state by state, page by page: what changes meanwhile may be seen or not.
 
@@ -29,11 +27,6 @@ Examples:
     holdfast list jobs
     holdfast list jobs --state dead --count 20
     holdfast list tasks --filter 'class=low' --json | jq .id`
-}
-
-// Validate is called with the parsed flags.
-func (c *listCmd) Validate() error {
-	return cmp.Or(checkRange("--count", c.Count, 0, math.MaxInt64), c.selection.Validate(), c.workServer.Validate())
 }
 
 // Run lists.

@@ -24,7 +24,6 @@ type loadCmd struct {
 	progress
 }
 
-// Help is shown below the usage line.
 func (c *loadCmd) Help() string {
 	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. Claims go on: a consumer can acknowledge what it claimed before the dump. After Ctrl-C, kill -9 or a power cut, the same command goes on where it stopped, and each packet is there once. No server takes the folder before the load has finished.
 
@@ -38,7 +37,6 @@ Examples:
     holdfast load ./restored --abandon`
 }
 
-// Validate is called with the parsed flags.
 func (c *loadCmd) Validate() error {
 	if c.Abandon != (c.File == "") {
 		if c.Abandon {

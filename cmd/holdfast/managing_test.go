@@ -168,16 +168,24 @@ func TestStatusTellsHowTheServerIs(t *testing.T) {
 	if got := s.must(t, "status"); !want.MatchString(got) {
 		t.Errorf("printed\n%s", got)
 	}
-	for level, want := range map[string]string{"normal": "", "no-push": ": pushes are refused", "stop": ": everything is refused"} {
-		if got := readStatus("# Persistence\r\ndisk_level:" + level + "\r\n"); !strings.HasPrefix(got.refusals(), want) || (want == "") != (got.refusals() == "") {
-			t.Errorf("%s: %q, want %q", level, got.refusals(), want)
+	for level, want := range map[string]string{"normal": " free", "no-push": " free: pushes are refused until some is freed", "stop": " free: everything is refused until some is freed"} {
+		var out strings.Builder
+		if err := printStatus(&out, map[string]string{"disk_level": level}); err != nil || !strings.HasSuffix(out.String(), want+"\n") {
+			t.Errorf("%v, printed %q of level %s, want %q", err, out.String(), level, want)
 		}
+	}
+}
+
+func TestStatusOfAnotherServerIsRefused(t *testing.T) {
+	r := redisWords(t, map[string]string{"HELLO": "-ERR unknown command", "INFO": "$20\r\nredis_version:7.0.15"}, exitFailed, "status")
+	if !slices.ContainsFunc(r, func(words []string) bool { return strings.EqualFold(words[0], "info") }) {
+		t.Errorf("sent %q, want INFO", r)
 	}
 }
 
 // redisWords serves one client that speaks RESP and gets OK for all that it sends, but for what
 // answers says, and returns the words of each of its requests.
-func redisWords(t *testing.T, answers map[string]string, args ...string) (requests [][]string) {
+func redisWords(t *testing.T, answers map[string]string, code int, args ...string) (requests [][]string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -216,7 +224,7 @@ func redisWords(t *testing.T, answers map[string]string, args ...string) (reques
 	r := command{env: map[string]string{"HOLDFAST_REDIS": l.Addr().String()}}.run(ctx, args...)
 	_ = l.Close()
 	<-ended
-	if r.code != exitOK {
+	if r.code != code {
 		t.Fatalf("%q: %+v; sent %q", args, r, requests)
 	}
 	return requests
@@ -227,7 +235,7 @@ var oldRedis = map[string]string{"HELLO": "-ERR unknown command 'HELLO'", "QPUSH
 
 func TestTheDatabaseIsSelectedBeforeAnythingElse(t *testing.T) {
 	for db, want := range map[string]bool{"0": false, "3": true, "15": true} {
-		requests := redisWords(t, oldRedis, "push", "q", "x", "--db", db)
+		requests := redisWords(t, oldRedis, exitOK, "push", "q", "x", "--db", db)
 		selected := slices.IndexFunc(requests, func(r []string) bool { return slices.Equal(r, []string{"select", db}) })
 		pushed := slices.IndexFunc(requests, func(r []string) bool { return r[0] == "QPUSH" })
 		if (selected >= 0) != want || selected > pushed {
@@ -249,7 +257,7 @@ func TestAMomentIsSentInUnixMilliseconds(t *testing.T) {
 		"2026-12-01T08:00": local, "2026-12-01T08:00:01.5": local + 1500, "2026-12-01T08:00Z": 1796112000000,
 		"2026-12-01T08:00+02:00": 1796104800000, "2026-12-01T08:00:01-01:30": 1796117401000,
 	} {
-		requests := redisWords(t, oldRedis, "push", "q", "x", "--at", text)
+		requests := redisWords(t, oldRedis, exitOK, "push", "q", "x", "--at", text)
 		push := requests[len(requests)-1]
 		if at := slices.Index(push, "AT"); at < 0 || push[at+1] != strconv.FormatInt(want, 10) || slices.Contains(push, "DELAY") {
 			t.Errorf("--at %s sent %q, want AT %d", text, push, want)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -12,7 +11,7 @@ import (
 // popCmd pops once.
 type popCmd struct {
 	Queue  string         `arg:"" help:"Queue to pop from."`
-	Count  int64          `placeholder:"N" help:"Pop up to N packets one by one, without the others of their keys."`
+	Count  int64          `range:"0 1000" placeholder:"N" help:"Pop up to N packets one by one, without the others of their keys."`
 	Oldest bool           `help:"Pop the oldest packet of the best priority (default: the newest)."`
 	Block  *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
 
@@ -21,7 +20,6 @@ type popCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *popCmd) Help() string {
 	return `Prints the payloads, a line each, the selected packet first. The packets are then gone from the server: there is no acknowledgement ("holdfast claim" has one). If the queue has nothing to select, nothing is printed and the exit code is 3, or 1 if it is closed as well.
 
@@ -32,17 +30,6 @@ Examples:
     holdfast pop jobs --json --count 10 --oldest
     holdfast pop jobs --block 0s --filter 'class<=standard'`
 }
-
-// Validate is called with the parsed flags.
-func (c *popCmd) Validate() error {
-	return cmp.Or(checkCount(c.Count), checkWait("--block", c.Block), c.selection.Validate(), c.workServer.Validate())
-}
-
-// maxCount is the most packets that the server gives at once.
-const maxCount = 1000
-
-// checkCount refuses a number of packets that the server would; 0 is not given.
-func checkCount(n int64) error { return checkRange("--count", n, 0, maxCount) }
 
 // Run pops and prints.
 func (c *popCmd) Run(ctx context.Context, p *program) error {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"math"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
@@ -12,23 +10,17 @@ import (
 type prioCmd struct {
 	Queue    string `arg:"" help:"Queue of the packet."`
 	ID       string `arg:"" help:"Id of the packet."`
-	Priority int64  `arg:"" help:"New priority: 1 is best. 0 is for a packet with a key: it leaves only with another one of its key."`
+	Priority int64  `arg:"" range:"0 4294967295" help:"New priority: 1 is best. 0 is for a packet with a key: it leaves only with another one of its key."`
 
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *prioCmd) Help() string {
 	return `Changes the priority of a packet in any state. Among those of its new priority it is the newest. If the queue does not have it, the exit code is 3.
 
 Example:
 
     holdfast prio jobs 17 1`
-}
-
-// Validate is called with the parsed flags.
-func (c *prioCmd) Validate() error {
-	return cmp.Or(checkRange("<priority>", c.Priority, 0, math.MaxUint32), c.workServer.Validate())
 }
 
 // Run changes the priority.

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
@@ -41,7 +39,8 @@ Examples:
     holdfast pop jobs
     holdfast queues`
 
-// commands is the command line: one field for each command.
+// commands is the command line: one field for each command. The parser shows what its Help returns
+// below the usage line, and calls its Validate, if it has one, with the parsed flags before Run.
 type commands struct {
 	Serve  serveCmd  `cmd:"" group:"Server" help:"Serve queues from a data folder."`
 	Status statusCmd `cmd:"" group:"Server" help:"Print how a running server is."`
@@ -123,7 +122,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	args = asHelp(args)
 	helped := false
-	parser, err := kong.New(&commands{},
+	parser, err := kong.New(&commands{}, append(decoders(),
 		kong.Name("holdfast"),
 		kong.Description(description),
 		kong.Writers(help, p.stderr),
@@ -131,12 +130,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(p.helpWithVariable),
 		kong.Resolvers(kong.ResolverFunc(p.variable)),
-		kong.KindMapper(reflect.String, kong.MapperFunc(decodeBytes)),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeTime)),
-		kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(decodeMoment)),
 		kong.Bind(p),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	)...)
 	if err != nil {
 		return p.report(err, exitFailed)
 	}
@@ -181,17 +177,6 @@ func (p *program) report(err error, code int) int {
 	}
 	fmt.Fprintln(p.stderr, "holdfast: "+text)
 	return code
-}
-
-// decodeBytes takes an argument as it is. Kong's decoder goes through JSON, which would replace
-// bytes of a name, a key or a payload that are not UTF-8.
-func decodeBytes(ctx *kong.DecodeContext, target reflect.Value) error {
-	token, err := ctx.Scan.PopValue("string")
-	if err != nil {
-		return err
-	}
-	target.SetString(token.String())
-	return nil
 }
 
 // commandOf is the command whose help explains a wrong command line.

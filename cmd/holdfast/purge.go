@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,7 +19,6 @@ type purgeCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *purgeCmd) Help() string {
 	return `Deletes the packets of a queue and keeps its settings. It works slice by slice, and others are served in between.
 
@@ -29,11 +27,6 @@ Examples:
     holdfast purge jobs --dry-run
     holdfast purge jobs --state dead
     holdfast purge tasks --filter 'class=low' --yes`
-}
-
-// Validate is called with the parsed flags.
-func (c *purgeCmd) Validate() error {
-	return cmp.Or(c.selection.Validate(), c.workServer.Validate())
 }
 
 // Run deletes.

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -18,7 +16,7 @@ type pushCmd struct {
 	Queue    string         `arg:"" help:"Queue to push to. The first push makes it."`
 	Payload  string         `arg:"" default:"-" help:"Payload, nearly 1 MiB at most. If it is - or missing, standard input is read."`
 	Key      *string        `placeholder:"KEY" help:"Key of the packet (default: none). Packets of one key can be taken together. An empty KEY is a key like any other."`
-	Priority int64          `default:"128" placeholder:"N" help:"Priority: 1 is best. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
+	Priority int64          `default:"128" range:"0 4294967295" placeholder:"N" help:"Priority: 1 is best. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
 	TTL      time.Duration  `default:"0s" placeholder:"TIME" help:"Time to live; 0 never expires (default ${default})."`
 	Delay    time.Duration  `default:"0s" placeholder:"TIME" help:"How long the packet waits before it can be taken (default ${default})."`
 	At       time.Time      `placeholder:"TIME" help:"When it can be taken, such as 2026-12-01T08:00, which is local time, 2026-12-01T08:00Z or 2026-12-01T08:00+02:00."`
@@ -32,7 +30,6 @@ type pushCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *pushCmd) Help() string {
 	return `Returns with exit code 0 once the packet is on the server's disk. (A server with --sync other than always answers before that.)
 
@@ -57,7 +54,6 @@ func checkPairs(what string, pairs []string) error {
 	return nil
 }
 
-// Validate is called with the parsed flags.
 func (c *pushCmd) Validate() error {
 	switch {
 	case c.Window != 0 && c.Unique == nil:
@@ -67,11 +63,7 @@ func (c *pushCmd) Validate() error {
 	case c.Priority == 0 && c.Key == nil:
 		return errors.New("--priority 0: expected --key with it, as such a packet goes only with others of its key")
 	}
-	return cmp.Or(
-		checkRange("--priority", c.Priority, 0, math.MaxUint32),
-		checkPairs("--tag", c.Tag), checkTime("--ttl", c.TTL), checkTime("--delay", c.Delay), checkTime("--window", c.Window), checkWait("--block", c.Block),
-		c.workServer.Validate(),
-	)
+	return checkPairs("--tag", c.Tag)
 }
 
 // Run pushes, and returns nil once the packet is on disk.

@@ -17,7 +17,6 @@ type queuesCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *queuesCmd) Help() string {
 	return `Prints the queues with how many packets they hold. "holdfast stats" says more of one.
 

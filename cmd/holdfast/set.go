@@ -15,7 +15,6 @@ type setCmd struct {
 	settingsForm
 }
 
-// Help is shown below the usage line.
 func (c *setCmd) Help() string {
 	var names strings.Builder
 	for _, k := range settingsTable {
@@ -33,10 +32,9 @@ Examples:
     holdfast set tasks enum.performance_class=low,standard,performance,high_performance`
 }
 
-// Validate is called with the parsed flags.
 func (c *setCmd) Validate() error {
 	_, err := c.changes()
-	return cmp.Or(checkPairs("<name=value>", c.Settings), err, c.workServer.Validate())
+	return cmp.Or(checkPairs("<name=value>", c.Settings), err)
 }
 
 // Run changes the settings.

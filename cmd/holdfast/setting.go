@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,50 +12,43 @@ import (
 // protocol calls enum TAG.
 const enumPrefix = "enum."
 
-// findSetting returns what is known of a setting; nil of one that this program does not know.
-func findSetting(name string) *setting {
-	i := slices.IndexFunc(settingsTable, func(k setting) bool { return k.Name == name })
-	if i < 0 {
-		return nil
+// kindOf is how the value of a setting is written. One that this program does not know is a text:
+// the server may know it.
+func kindOf(name string) settingKind {
+	for _, k := range settingsTable {
+		if k.Name == name {
+			return k.Kind
+		}
 	}
-	return &settingsTable[i]
+	return settingName
 }
 
-// parseSetting reads a value as people write it. The server explains what is wrong with texts, and
-// with settings that this program does not know.
+// parseSetting reads a value as people write it. The server explains what is wrong with texts.
 func parseSetting(name, value string) (string, error) {
-	k := findSetting(name)
-	switch {
-	case k == nil:
-	case k.Kind == settingDuration:
-		d, err := parseTime(value)
-		low, high := time.Duration(k.Low)*time.Millisecond, time.Duration(k.High)*time.Millisecond
-		if err == nil && (d < low || d > high) {
-			err = fmt.Errorf("expected %s to %s", timeText(low), timeText(high))
-		}
-		if err != nil {
-			return "", fmt.Errorf("%s=%s: %w", name, value, err)
-		}
-		return decimal((d + time.Millisecond - 1).Milliseconds()), nil
-	case k.Kind == settingBytes:
+	var err error
+	switch kindOf(name) {
+	case settingDuration:
+		var d time.Duration
+		d, err = parseTime(value)
+		value = decimal((d + time.Millisecond - 1).Milliseconds())
+	case settingBytes:
 		var size byteSize
-		if err := size.UnmarshalText([]byte(value)); err != nil {
-			return "", fmt.Errorf("%s=%s: %w", name, value, err)
-		}
-		return decimal(int64(size)), nil
+		err = size.UnmarshalText([]byte(value))
+		value = decimal(int64(size))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
 	}
 	return value, nil
 }
 
 // settingText is a value as people write it.
 func settingText(name, value string) string {
-	k := findSetting(name)
 	n, err := strconv.ParseInt(value, 10, 64)
-	switch {
-	case k == nil || err != nil:
-	case k.Kind == settingDuration:
+	switch kind := kindOf(name); {
+	case err == nil && kind == settingDuration:
 		return timeText(time.Duration(n) * time.Millisecond)
-	case k.Kind == settingBytes:
+	case err == nil && kind == settingBytes:
 		return byteSize(n).String()
 	}
 	return optional(value, longLine)

@@ -64,12 +64,11 @@ func settingsJSON(settings map[string]string) []byte {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		value, field := settings[name], strings.ReplaceAll(name, "-", "_")
 		n, err := strconv.ParseInt(value, 10, 64)
-		k := findSetting(name)
 		tag, isOrder := strings.CutPrefix(name, "enum ")
 		switch {
 		case isOrder:
 			orders[tag] = strings.Split(value, ",")
-		case err == nil && k != nil && k.Kind <= settingDuration:
+		case err == nil && kindOf(name) < settingChoice:
 			o.add(field, n)
 		default:
 			o.bytes(field, []byte(value))

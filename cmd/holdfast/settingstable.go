@@ -2,13 +2,12 @@ package main
 
 // setting is what the command line knows of a queue's setting.
 type setting struct {
-	Name      string
-	Kind      settingKind
-	Low, High int64    // of a duration
-	Default   int64    // where it is not 0
-	Words     []string // of a choice, the default first
-	Fixed     bool     // a command of its own changes it
-	Help      string
+	Name    string
+	Kind    settingKind
+	Default int64    // where it is not 0
+	Words   []string // of a choice, the default first
+	Fixed   bool     // a command of its own changes it
+	Help    string
 }
 
 // settingKind is how people write the value of a setting.
@@ -24,15 +23,13 @@ const (
 	settingOrders               // the values of tags, a tag at a time
 )
 
-const maxTime = int64(longest / 1e6)
-
 var settingsTable = []setting{
 	{Name: "max-attempts", Default: 5, Help: "claims after which a packet that comes back is dead; 0: without end"},
-	{Name: "lease", Kind: settingDuration, Low: 1, High: maxTime, Default: 30_000, Help: "how long a claim lasts that asks for no time"},
-	{Name: "backoff-min", Kind: settingDuration, High: maxTime, Default: 1000, Help: "wait before the second attempt, doubled for each one after it"},
-	{Name: "backoff-max", Kind: settingDuration, High: maxTime, Default: 600_000, Help: "the longest of these waits"},
+	{Name: "lease", Kind: settingDuration, Default: 30_000, Help: "how long a claim lasts that asks for no time"},
+	{Name: "backoff-min", Kind: settingDuration, Default: 1000, Help: "wait before the second attempt, doubled for each one after it"},
+	{Name: "backoff-max", Kind: settingDuration, Default: 600_000, Help: "the longest of these waits"},
 	{Name: "dead-letter", Kind: settingName, Help: "queue that dead packets move to; empty: they stay"},
-	{Name: "retain", Kind: settingDuration, High: maxTime, Help: "how long an acknowledged packet stays, as done"},
+	{Name: "retain", Kind: settingDuration, Help: "how long an acknowledged packet stays, as done"},
 	{Name: "bound", Help: "the most packets that are ready, delayed or claimed; 0: as many as come"},
 	{Name: "bound-bytes", Kind: settingBytes, Help: "the most bytes of their keys and payloads; 0: as many as come"},
 	{Name: "full", Kind: settingChoice, Words: []string{"reject", "block", "drop"}, Help: "what a full queue does with a push: reject, block or drop"},

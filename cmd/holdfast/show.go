@@ -20,7 +20,6 @@ type showCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *showCmd) Help() string {
 	return `Prints all that is known of a packet, and why it is not delivered now. If the queue does not have it, the exit code is 3.
 

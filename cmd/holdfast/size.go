@@ -45,7 +45,7 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 		*s = byteSize(int64(n) * u.bytes)
 		return nil
 	}
-	return fmt.Errorf("size %q: expected a whole number of B, KiB, MiB or GiB, such as 64MiB", text)
+	return fmt.Errorf("expected a whole number of B, KiB, MiB or GiB, such as 64MiB, got %.80q", text)
 }
 
 // String is the size in the largest unit that leaves no rest.

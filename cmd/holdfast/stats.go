@@ -16,12 +16,11 @@ type statsCmd struct {
 	Queues []string      `arg:"" name:"queue" help:"Queues to look at."`
 	JSON   bool          `help:"Print a JSON object for each queue, one a line. The age is in milliseconds."`
 	Watch  bool          `help:"Print them again and again, with rates a second, until a signal. A server that goes away is waited for."`
-	Every  time.Duration `default:"2s" placeholder:"TIME" help:"How often --watch prints (default ${default})."`
+	Every  time.Duration `default:"2s" range:"1ms 3650d" placeholder:"TIME" help:"How often --watch prints (default ${default})."`
 
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *statsCmd) Help() string {
 	return `Prints how many packets a queue holds by state and by priority, what it has done since it was made, and the age of its oldest ready packet.
 
@@ -30,14 +29,6 @@ Examples:
     holdfast stats jobs
     holdfast stats jobs mails --json
     holdfast stats jobs --watch --every 1s`
-}
-
-// Validate is called with the parsed flags.
-func (c *statsCmd) Validate() error {
-	if c.Every <= 0 {
-		return fmt.Errorf("--every %v: expected a time such as 2s", c.Every)
-	}
-	return c.workServer.Validate()
 }
 
 // Run asks for all queues, then prints.
@@ -157,9 +148,7 @@ func bandName(b client.Band) string {
 func statsJSON(name string, s *client.Stats) []byte {
 	var o jsonObject
 	o.bytes("queue", []byte(name))
-	for _, f := range figuresOf(s) {
-		o.add(f.name, f.n)
-	}
+	o.figures(figuresOf(s)...)
 	o.add("age", s.Age.Milliseconds())
 	o.text("producer", s.Producer)
 	o.text("consumer", s.Consumer)

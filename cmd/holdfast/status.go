@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,6 @@ type statusCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *statusCmd) Help() string {
 	return `Prints the version of the server, how long it has run, its connections, its memory and the state of its disk. "holdfast queues" and "holdfast stats" say what is in it.
 
@@ -27,12 +27,10 @@ Examples:
     holdfast status --json`
 }
 
-// serverStatus is what INFO says of a server.
-type serverStatus struct {
-	version, disk        string
-	uptime               time.Duration
-	connections, ofRedis int64
-	memory, free, total  int64 // bytes
+// statusFields are those of the JSON object, and the lines of INFO that they come from.
+var statusFields = [][2]string{
+	{"version", "holdfast_version"}, {"uptime", "uptime_in_seconds"}, {"connections", "connections"}, {"redis_clients", "connected_clients"},
+	{"memory", "used_memory_rss"}, {"disk_free", "disk_free"}, {"disk_total", "disk_total"}, {"disk_level", "disk_level"},
 }
 
 // Run asks and prints.
@@ -42,71 +40,47 @@ func (c *statusCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		s := readStatus(text)
-		if s.version == "" {
+		info := make(map[string]string)
+		for line := range strings.Lines(text) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			info[name] = value
+		}
+		switch {
+		case info["holdfast_version"] == "":
 			return fmt.Errorf("the server at %s is no Holdfast server: check --redis", c.Redis)
+		case c.JSON:
+			_, err = p.stdout.Write(statusJSON(info))
+		default:
+			err = printStatus(p.stdout, info)
 		}
-		if c.JSON {
-			_, err = p.stdout.Write(s.json())
-			return err
-		}
-		t := newTable(p.stdout)
-		t.row("version", s.version)
-		t.row("uptime", span(s.uptime))
-		t.row("connections", fmt.Sprintf("%d in all, %d of Redis clients", s.connections, s.ofRedis))
-		t.row("memory", approximate(s.memory))
-		t.row("disk", fmt.Sprintf("%s of %s free%s", approximate(s.free), approximate(s.total), s.refusals()))
-		return t.Flush()
+		return err
 	})
 }
 
-// readStatus reads the lines of INFO, of the form name:value.
-func readStatus(text string) (s serverStatus) {
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		n, _ := strconv.ParseInt(value, 10, 64)
-		switch name {
-		case "holdfast_version":
-			s.version = value
-		case "uptime_in_seconds":
-			s.uptime = time.Duration(n) * time.Second
-		case "connections":
-			s.connections = n
-		case "connected_clients":
-			s.ofRedis = n
-		case "used_memory_rss":
-			s.memory = n
-		case "disk_free":
-			s.free = n
-		case "disk_total":
-			s.total = n
-		case "disk_level":
-			s.disk = value
+func statusJSON(info map[string]string) []byte {
+	var o jsonObject
+	for _, field := range statusFields {
+		value := info[field[1]]
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			o.add(field[0], n)
+		} else {
+			o.add(field[0], value)
 		}
 	}
-	return s
-}
-
-// refusals says what the disk lets the server refuse.
-func (s *serverStatus) refusals() string {
-	switch s.disk {
-	case "no-push":
-		return ": pushes are refused until some is freed"
-	case "stop":
-		return ": everything is refused until some is freed"
-	}
-	return ""
-}
-
-func (s *serverStatus) json() []byte {
-	var o jsonObject
-	o.add("version", s.version)
-	o.add("uptime", int64(s.uptime/time.Second))
-	o.add("connections", s.connections)
-	o.add("redis_clients", s.ofRedis)
-	o.add("memory", s.memory)
-	o.add("disk_free", s.free)
-	o.add("disk_total", s.total)
-	o.add("disk_level", s.disk)
 	return o.line()
+}
+
+func printStatus(w io.Writer, info map[string]string) error {
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(info[name], 10, 64)
+		return n
+	}
+	refused := map[string]string{"no-push": ": pushes are refused until some is freed", "stop": ": everything is refused until some is freed"}[info["disk_level"]]
+	t := newTable(w)
+	t.row("version", info["holdfast_version"])
+	t.row("uptime", span(time.Duration(number("uptime_in_seconds"))*time.Second))
+	t.row("connections", fmt.Sprintf("%s in all, %s of Redis clients", info["connections"], info["connected_clients"]))
+	t.row("memory", approximate(number("used_memory_rss")))
+	t.row("disk", fmt.Sprintf("%s of %s free%s", approximate(number("disk_free")), approximate(number("disk_total")), refused))
+	return t.Flush()
 }

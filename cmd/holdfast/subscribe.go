@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -21,7 +20,6 @@ type subscribeCmd struct {
 	server
 }
 
-// Help is shown below the usage line.
 func (c *subscribeCmd) Help() string {
 	return `Prints each delivery before it asks for the next, so a slow reader loses nothing. Of several queues, the packet with the best priority comes first, then the newest.
 
@@ -30,14 +28,6 @@ Examples:
     holdfast subscribe jobs
     holdfast subscribe urgent jobs --count 1
     holdfast subscribe events --json`
-}
-
-// Validate is called with the parsed flags.
-func (c *subscribeCmd) Validate() error {
-	if c.Count < 0 {
-		return fmt.Errorf("--count %d: expected 0 or more", c.Count)
-	}
-	return c.server.Validate()
 }
 
 // Run prints deliveries until there were Count of them or ctx ends. Both are a normal end.

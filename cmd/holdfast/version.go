@@ -14,7 +14,6 @@ type versionCmd struct {
 	JSON bool `help:"Print a JSON object."`
 }
 
-// Help is shown below the usage line.
 func (c *versionCmd) Help() string {
 	return `Prints the version and the commit that the program was built from, the date of that commit, and the data format that it writes. A build outside of a git checkout says "unknown".
 

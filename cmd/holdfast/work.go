@@ -15,8 +15,8 @@ import (
 type workCmd struct {
 	Queue       string        `arg:"" help:"Queue to work on."`
 	Command     []string      `arg:"" help:"Command to run, with its arguments. Put -- before it if it has flags."`
-	Concurrency int           `default:"1" placeholder:"N" help:"How many commands run at a time (default ${default})."`
-	Lease       time.Duration `default:"30s" placeholder:"TIME" help:"How soon a packet goes to another worker if this one is gone. It is renewed while the command runs (default ${default})."`
+	Concurrency int           `default:"1" range:"1 65536" placeholder:"N" help:"How many commands run at a time (default ${default})."`
+	Lease       time.Duration `default:"30s" range:"1s 3650d" placeholder:"TIME" help:"How soon a packet goes to another worker if this one is gone. It is renewed while the command runs (default ${default})."`
 	Limit       time.Duration `placeholder:"TIME" help:"End a command that runs longer: it failed then (default: never)."`
 	Consumer    string        `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`
 
@@ -24,7 +24,6 @@ type workCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *workCmd) Help() string {
 	return `The command gets the payload on its standard input. Exit code 0 acknowledges the packet. Anything else returns it to the queue, which has it tried again after a pause, up to max-attempts times. The reason is the last line that the command wrote to standard error, or what ended it.
 
@@ -38,20 +37,6 @@ Examples:
     holdfast work thumbnails --concurrency 4 --limit 10m -- ./thumbnail.sh
     holdfast work tasks --filter 'performance_class<=high' -- ./node.sh
     holdfast work words -- sh -c 'tr a-z A-Z | holdfast push upper'`
-}
-
-// Validate is called with the parsed flags.
-func (c *workCmd) Validate() error {
-	if c.Concurrency < 1 {
-		return fmt.Errorf("--concurrency %d: expected 1 or more", c.Concurrency)
-	}
-	if c.Limit < 0 {
-		return fmt.Errorf("--limit %v: expected a time such as 10m", c.Limit)
-	}
-	if c.Lease < time.Second {
-		return fmt.Errorf("--lease %v: expected 1s or more, as it has to be renewed in time", c.Lease)
-	}
-	return cmp.Or(checkTime("--lease", c.Lease), c.selection.Validate(), c.workServer.Validate())
 }
 
 // Run works until ctx ends or the queue is drained.

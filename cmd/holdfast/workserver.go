@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,25 +20,17 @@ import (
 
 // workServer is the flags of a command that talks to the work queue of a server.
 type workServer struct {
-	Redis   string        `default:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients (default ${default})."`
-	DB      int           `name:"db" default:"0" placeholder:"N" help:"Database, 0 to 15: each has queues of its own. Clients of other protocols use 0 (default ${default})."`
-	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
+	Redis   string        `default:"127.0.0.1:6379" address:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients (default ${default})."`
+	DB      int           `name:"db" default:"0" range:"0 15" placeholder:"N" help:"Database, 0 to 15: each has queues of its own. Clients of other protocols use 0 (default ${default})."`
+	Timeout time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
 
 	redisPassword
 }
 
 // redisPassword is the flags for the password of Redis clients.
 type redisPassword struct {
-	RedisPassword     string `placeholder:"TEXT" help:"Password of Redis clients. Others can see a flag of a process: better use the variable or a file."`
-	RedisPasswordFile string `placeholder:"FILE" help:"File that holds that password, without a line break at its end."`
-}
-
-// Validate is called with the parsed flags.
-func (r *redisPassword) Validate() error {
-	if r.RedisPassword != "" && r.RedisPasswordFile != "" {
-		return errors.New("--redis-password and --redis-password-file: expected one of them")
-	}
-	return nil
+	RedisPassword     string `xor:"password" placeholder:"TEXT" help:"Password of Redis clients. Others can see a flag of a process: better use the variable or a file."`
+	RedisPasswordFile string `xor:"password" placeholder:"FILE" help:"File that holds that password, without a line break at its end."`
 }
 
 // password is what the flags say, "" for none.
@@ -56,11 +47,6 @@ func (r *redisPassword) password() (string, error) {
 		return "", fmt.Errorf("file %s of --redis-password-file is empty: expected a password", r.RedisPasswordFile)
 	}
 	return password, nil
-}
-
-// Validate is called with the parsed flags.
-func (s *workServer) Validate() error {
-	return cmp.Or(checkAddress("--redis", s.Redis, "127.0.0.1:6379"), checkRange("--db", int64(s.DB), 0, 15), checkTimeout(s.Timeout), s.redisPassword.Validate())
 }
 
 // variables say to a command what the flags say.
