@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/dump"
 )
 
-// decoders read flags and arguments for kong, and refuse what the server would. A flag can say more
-// by a tag: range:"1 1000" is the lowest and the highest value, address:"127.0.0.1:6379" asks for an
-// address, and has the example for the error, pattern:"" asks for what a name can match.
+// decoders read flags and arguments for kong, and refuse what the server would. Tags of a flag say
+// more: range:"1 1000" is the lowest and the highest value; address:"127.0.0.1:6379" asks for an
+// address, and is the example of the error; pattern:"" asks for what a name can match.
 func decoders() []kong.Option {
 	decoder := func(decode func(text string, tag *kong.Tag, target reflect.Value) error) kong.Mapper {
 		return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
@@ -36,8 +36,8 @@ func decoders() []kong.Option {
 	}
 }
 
-// decodeText takes a text as it is. Kong's decoder goes through JSON, which would replace bytes of a
-// name, a key or a payload that are not UTF-8.
+// decodeText takes a text as it is. Kong's decoder goes through JSON, which would replace bytes of
+// a name, a key or a payload that are not UTF-8.
 func decodeText(text string, tag *kong.Tag, target reflect.Value) error {
 	if example := tag.Get("address"); example != "" {
 		_, port, err := net.SplitHostPort(text)
@@ -69,6 +69,9 @@ func decodeNumber(text string, tag *kong.Tag, target reflect.Value) error {
 	most, _ := strconv.ParseInt(high, 10, 64)
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
+		if !tag.Has("range") {
+			return fmt.Errorf("expected a whole number, 0 or more, got %.80q", text)
+		}
 		return fmt.Errorf("expected a whole number from %s to %s, got %.80q", low, high, text)
 	}
 	target.SetInt(n)

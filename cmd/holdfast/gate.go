@@ -4,7 +4,7 @@ import "context"
 
 // gateForm is the arguments of a command that closes or opens gates of a queue.
 type gateForm struct {
-	Queue string `arg:"" help:"Queue."`
+	Queue string `arg:"" help:"Name of the queue."`
 	In    bool   `help:"Only pushes."`
 	Out   bool   `help:"Only takes."`
 
@@ -27,7 +27,7 @@ func (f *gateForm) change(ctx context.Context, p *program, paused string) error 
 type pauseCmd struct{ gateForm }
 
 func (c *pauseCmd) Help() string {
-	return `Nothing is pushed to the queue and nothing is taken from it until "holdfast resume". Pushes are refused, or wait where they do so in a full queue. Consumers wait. What is claimed can be acknowledged, and "holdfast list" sees everything. The queue is made if there is none.
+	return `Nothing is pushed to the queue and nothing is taken from it until "holdfast resume". Pushes are refused, or wait if the queue has full=block. Consumers wait. What is claimed can be acknowledged, and "holdfast list" sees everything. The queue is made if there is none.
 
 Examples:
 

@@ -24,7 +24,8 @@
 //	bench.go          a measurement; workload.go: of what, benchreport.go: what it prints
 //	completion.go     code for shells, which ask the program how a line may go on
 //	version.go        what the binary was built from; help.go: what a command does
-//	env.go            flags from the environment; size.go, time.go: values with a unit, such as 64MiB or 30s
+//	decode.go         what flags and arguments may say; env.go: flags from the environment
+//	size.go, time.go  values with a unit, such as 64MiB or 30s
 //	input.go, output.go, interruptible.go     files that commands read and write
 //	progress.go       how far a long command is
 //	remedies.go       what to do about an error; oneline.go: its first line

@@ -103,6 +103,10 @@ func TestThePriorityOfAPacketIsChanged(t *testing.T) {
 	if got, want := columns(s.must(t, "peek", "q"), 2, 7), []string{"1 y", "128 x"}; !slices.Equal(got, want) {
 		t.Errorf("packets are %q, want %q", got, want)
 	}
+	s.must(t, "prio", "q", second, "128")
+	if got, want := columns(s.must(t, "peek", "q"), 2, 7), []string{"128 x", "128 y"}; !slices.Equal(got, want) {
+		t.Errorf("packets are %q, want %q: by age", got, want)
+	}
 	oneErrorLine(t, s.run(t, "prio", "q", "77777", "1"), exitNothing, "no such packet: 77777 in q")
 	oneErrorLine(t, s.run(t, "prio", "none", "1", "1"), exitNothing, "no queue has this name")
 	oneErrorLine(t, s.run(t, "prio", "q", second, "0"), exitFailed, "the packet has no key")

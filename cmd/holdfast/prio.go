@@ -16,7 +16,7 @@ type prioCmd struct {
 }
 
 func (c *prioCmd) Help() string {
-	return `Changes the priority of a packet in any state. Among those of its new priority it is the newest. If the queue does not have it, the exit code is 3.
+	return `Changes the priority of a packet in any state. It keeps its id and its age. If the queue does not have it, the exit code is 3.
 
 Example:
 
