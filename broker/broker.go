@@ -158,6 +158,7 @@ type Broker struct {
 	clients           map[string]*client // those with a name, see role.go
 	counted           []*queue           // whose counters are to be saved, see counters.go
 	countersAt        int64              // when, on the steady clock
+	redated           []redated          // see settings.go
 	flush             storage.Flush      // that is being carried out
 	watches           watches
 	marks             storage.Marks

@@ -105,6 +105,7 @@ func (b *Broker) clean() (more bool) {
 	more = b.sweepKeys() || more
 	more = b.sweepOrphans() || more
 	more = b.saveCounters() || more
+	more = b.redate() || more
 	b.endFlush()
 	return more
 }

@@ -38,6 +38,7 @@ type Detail struct {
 	Priority              uint32
 	State                 State
 	NotBefore             int64 // of a delayed packet
+	Gone                  int64 // of a dead packet: when it is deleted; 0: it stays
 	Attempts              int   // claims so far
 	Token                 int64 // of the present claim; 0: it is not claimed
 	LeaseEnd              int64 // of the present claim; 0 as well if the lease has no end
@@ -70,6 +71,10 @@ func (b *Broker) detail(q *queue, p index.Packet) {
 		e.NotBefore = p.Until
 	case index.Claimed:
 		e.Token, e.LeaseEnd = int64(d.Token-middle), b.wall(p.Until)
+	case index.Dead:
+		if keep := settingsOf(q).RetainDead; keep > 0 {
+			e.Gone = p.Until + keep
+		}
 	}
 	n := int32(len(t.details))
 	if stored := storage.Stored(d.Stored); stored&(storage.StoredReason|storage.StoredProgress) != 0 {

@@ -37,7 +37,7 @@ const (
 	// MaxReason bounds the bytes of a reason, and of the text of a progress.
 	MaxReason = 4096
 	// MaxTime bounds leases, delays and times to live, in milliseconds: ten years.
-	MaxTime = 10 * 365 * 24 * 3600 * 1000
+	MaxTime = storage.MaxTime
 	// MaxWorkerIDs bounds the ids that Workers returns of each, MaxWorkerClaims the claims it looks
 	// at.
 	MaxWorkerIDs    = 100
@@ -56,8 +56,6 @@ const (
 	MaxOrders = storage.MaxOrders
 	// MaxOrderBytes bounds the bytes of those tags and values together.
 	MaxOrderBytes = storage.MaxOrderBytes
-	// MaxBound bounds the bounds of a queue: JSON has no larger number.
-	MaxBound = 1 << 53
 	// MaxUnique bounds the bytes of the id of a unique push.
 	MaxUnique = storage.MaxUnique
 

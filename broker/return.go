@@ -76,7 +76,7 @@ func returnRoom(q *queue, p index.Packet, dies bool, reason int) Room {
 // tooOften says that a packet that comes back was tried as often as its queue allows.
 func tooOften(q *queue, d index.Delivery) bool {
 	most := settingsOf(q).MaxAttempts
-	return most != 0 && uint32(d.Attempts) >= most
+	return most != 0 && int64(d.Attempts) >= most
 }
 
 // backoff is how long a packet waits after so many attempts: twice as long after each, with a tenth
@@ -138,7 +138,7 @@ func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) 
 		return
 	}
 	b.putNote(p, &d, storage.NoteReason, reason)
-	b.setDelivery(p, d, storage.Dead, 0)
+	b.setDelivery(p, d, storage.Dead, b.tx.now)
 	b.touch(q)
 }
 

@@ -51,7 +51,7 @@ func (b *Broker) supersede(q *queue) (fresh *queue) {
 	b.keys.SetQueueExpiry(fresh.ix, expiry)
 	fresh.counters = q.counters
 	if settings != nil {
-		b.queues.setSettings(fresh, settings)
+		b.setSettings(fresh, settings)
 		b.define(fresh)
 	}
 	for r, k := range roles {

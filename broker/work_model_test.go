@@ -41,6 +41,7 @@ type task struct {
 	unique   string
 	tags     []broker.PacketTag
 	expiry   int64
+	died     int64
 	until    int64    // not-before or lease end, as the store has it: on the wall clock
 	leaseEnd int64    // on the steady clock
 	tried    bool     // it has a delivery state
@@ -184,7 +185,7 @@ func (m *workModel) die(k *task, reason string) {
 	k.Progress, k.Reason = nil, text(reason)
 	q := m.lasting[k.Queue]
 	if q == nil || len(q.DeadLetter) == 0 || m.shut(string(q.DeadLetter)) != nil {
-		k.State, k.tried = broker.Dead, true
+		k.State, k.tried, k.died = broker.Dead, true, m.now.Load()
 		return
 	}
 	k.Reason = fmt.Appendf(nil, "dead at attempt %d", k.Attempts)
@@ -215,7 +216,8 @@ func (m *workModel) advance() {
 		if k.State == broker.Claimed && k.leaseEnd > steady {
 			continue
 		}
-		if k.expiry != 0 && k.expiry <= now {
+		kept := m.settings(k.Queue).RetainDead
+		if k.expiry != 0 && k.expiry <= now || k.State == broker.Dead && kept > 0 && k.died+kept <= now {
 			if k.State != broker.Done {
 				m.count(k.Queue, broker.Counters{Expired: 1})
 			}
@@ -697,10 +699,11 @@ func (m *workModel) update(t *rapid.T, queue string) {
 
 func (m *workModel) set(t *rapid.T, queue string) {
 	s := broker.Settings{
-		MaxAttempts: rapid.Uint32Range(0, 3).Draw(t, "max attempts"), Lease: rapid.Int64Range(1, 40).Draw(t, "lease"),
+		MaxAttempts: rapid.Int64Range(0, 3).Draw(t, "max attempts"), Lease: rapid.Int64Range(1, 40).Draw(t, "lease"),
 		BackoffMin: rapid.Int64Range(1, 9).Draw(t, "backoff"),
 		DeadLetter: []byte(rapid.SampledFrom([]string{"", "", "dead", "b"}).Draw(t, "dead letter")),
 		Retain:     max(0, rapid.Int64Range(-60, 60).Draw(t, "retain")),
+		RetainDead: max(0, rapid.Int64Range(-60, 60).Draw(t, "retain dead")),
 		Orders:     rapid.SampledFrom([][]broker.Order{nil, {{Tag: "of no packet", Values: []string{"low", "high"}}}}).Draw(t, "orders"),
 	}
 	s.BackoffMax = rapid.Int64Range(s.BackoffMin, 9).Draw(t, "most backoff")

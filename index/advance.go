@@ -4,7 +4,7 @@ package index
 type EventKind uint8
 
 const (
-	Expired    EventKind = iota + 1 // the packet is gone
+	Expired    EventKind = iota + 1 // the packet is gone: its expiry came, or it was Dead for long enough
 	Due                             // Delayed → Ready
 	LeaseEnded                      // Claimed → Ready, at its own place in the order
 )
@@ -43,7 +43,7 @@ func (x *Index) Advance(now, steady int64) (Event, bool) {
 		return Event{}, false
 	}
 	e := x.entries.at(id)
-	if expiry := join64(x.timers.at(e.timer).expiry); expiry != 0 && expiry <= now {
+	if expiry := join64(x.timers.at(e.timer).expiry); e.state == Dead || expiry != 0 && expiry <= now {
 		ev := Event{Kind: Expired, Packet: x.packet(id, e)}
 		x.remove(id, e)
 		return ev, true

@@ -121,7 +121,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	}
 	c.timed++
 	t := c.x.timers.at(e.timer)
-	if t.empty() || e.state != Delayed && e.state != Claimed && t.until != [2]uint32{} {
+	if t.empty() || (e.state == Ready || e.state == Done) && t.until != [2]uint32{} {
 		return fmt.Errorf("index: packet %d keeps a timer that it does not need", id)
 	}
 	if t.delivery != 0 {
@@ -133,7 +133,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	if t.entry != id {
 		return fmt.Errorf("index: timer %d of packet %d belongs to packet %d", e.timer, id, t.entry)
 	}
-	when := t.dueAt(e.state)
+	when := t.dueAt(e.state, c.x.queues.at(uint32(c.x.lanes.at(uint32(e.lane)).queue)).keepDead)
 	if when == 0 {
 		if t.pos != 0 {
 			return fmt.Errorf("index: packet %d waits for nothing but is scheduled", id)

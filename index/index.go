@@ -140,6 +140,9 @@ func (x *Index) Move(id ID, priority uint32, seq uint64) bool {
 	e.setSeq(seq)
 	x.setIdentity(uint32(id), e, identity)
 	x.link(uint32(id), e)
+	if e.state == Dead { // RescheduleDead, under way, may be past the place that it has now
+		x.schedule(e)
+	}
 	return true
 }
 

@@ -31,13 +31,16 @@ func (m *indexModel) wait(p *modelPacket) (int64, bool) {
 	case p.State == Delayed && p.Until != 0 && (p.Expiry == 0 || p.Until < p.Expiry):
 		return p.Until - m.now, true
 	}
+	if keep := m.keep[p.Queue]; p.State == Dead && keep > 0 && p.Until != 0 && (p.Expiry == 0 || p.Until+keep < p.Expiry) {
+		return p.Until + keep - m.now, true
+	}
 	return p.Expiry - m.now, p.Expiry != 0
 }
 
 // setState gives a packet a state and its moment.
 func (p *modelPacket) setState(s State, until int64) {
 	p.State, p.Until = s, 0
-	if s == Delayed || s == Claimed {
+	if s == Delayed || s == Claimed || s == Dead {
 		p.Until = max(until, 0)
 	}
 }
@@ -52,6 +55,20 @@ type indexModel struct {
 	queues []QueueID
 	held   []*modelPacket
 	looks  map[QueueID]*modelLook // at fresh lanes
+	keep   map[QueueID]int64      // how long dead packets stay
+}
+
+// KeepDead says how long the dead packets of a queue stay.
+func (m *indexModel) KeepDead(t *rapid.T) {
+	q := m.queue(t)
+	if m.keep == nil {
+		m.keep = make(map[QueueID]int64)
+	}
+	m.keep[q] = max(0, rapid.Int64Range(-5, 30).Draw(t, "keep"))
+	m.x.KeepDead(q, m.keep[q])
+	for last, more := (Place{}), true; more; {
+		last, more = m.x.RescheduleDead(q, last, rapid.IntRange(1, 3).Draw(t, "slice"))
+	}
 }
 
 // modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last Settle
@@ -276,6 +293,7 @@ func (m *indexModel) DropQueue(t *rapid.T) {
 	}
 	if want == nil {
 		delete(m.looks, q)
+		delete(m.keep, q)
 		m.queues = slices.DeleteFunc(m.queues, func(o QueueID) bool { return o == q })
 		if err := m.x.DropQueue(q); err != ErrUnknownQueue {
 			t.Fatalf("DropQueue(%d) again = %v", q, err)
@@ -640,7 +658,7 @@ func (m *indexModel) Advance(t *rapid.T) {
 		}
 		kind := Due
 		switch {
-		case p.Expiry != 0 && p.Expiry <= m.now:
+		case p.Expiry != 0 && p.Expiry <= m.now || p.State == Dead:
 			kind = Expired
 			m.forget(p)
 		case p.State == Claimed:
@@ -754,7 +772,7 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &indexModel{x: New(), now: 1000, steady: 5000, high: 1 << 32, low: 1<<32 + 1, looks: map[QueueID]*modelLook{}}
 		actions := map[string]func(*rapid.T){
-			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
+			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "KeepDead": m.KeepDead, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
 			"SetDelivery": m.SetDelivery, "List": m.List, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
 			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,

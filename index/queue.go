@@ -37,6 +37,7 @@ type queue struct {
 	ready       int // as of Counts, and so on
 	priorities  int
 	bytes       int64
+	keepDead    int64       // as of KeepDead
 	defaultLane LaneID      // 0 while the slot is free
 	next        uint32      // links free slots
 	aside       uint32      // 0 while all its packets can be selected

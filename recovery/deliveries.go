@@ -131,7 +131,8 @@ func (r *restorer) apply(t *tried, e *index.Entry, dropped bool) {
 			e.Until = r.Now + whole
 		}
 	case storage.Dead:
-		e.State, e.Until = index.Dead, 0
+		// Its death, or what is nearest to it where a version before 5 wrote the state.
+		e.State, e.Until = index.Dead, cmp.Or(t.until, t.last, r.Now)
 	case storage.Done:
 		e.State, e.Until = index.Done, 0
 	case storage.Waiting:

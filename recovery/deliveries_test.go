@@ -68,7 +68,8 @@ func TestPacketsStartInTheStateThatTheirDeliveryStatesSay(t *testing.T) {
 		"claimed":                            {storage.Claimed, now + 1, 0, index.Claimed, now + 1},
 		"claimed, with a lease without end":  {storage.Claimed, 0, 0, index.Claimed, 0},
 		"claimed, and the lease has ended":   {storage.Claimed, now, 0, index.Claimed, now},
-		"dead":                               {storage.Dead, 0, now + 5, index.Dead, 0},
+		"dead":                               {storage.Dead, 5, now + 5, index.Dead, 5},
+		"dead, and nobody has noted when":    {storage.Dead, 0, now + 5, index.Dead, 20}, // its last claim
 		"done":                               {storage.Done, 0, now + 5, index.Done, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

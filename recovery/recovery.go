@@ -208,6 +208,9 @@ func (r *restorer) queue(q storage.Queue) error {
 	r.state.Queues = append(r.state.Queues, Queue{
 		ID: q.ID, Index: ix, Name: append([]byte(nil), q.Name...), Settings: q.Settings.Clone(), Counters: q.Counters,
 	})
+	if q.Settings != nil {
+		r.state.Index.KeepDead(ix, q.Settings.RetainDead)
+	}
 	r.state.Keys.SetQueueExpiry(ix, q.Expiry)
 	return nil
 }

@@ -172,17 +172,25 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, postponed *postpo
 		return 0, err
 	}
 	for id, o := range b.queues {
-		a.keys = appendQueueKey(a.keys, id)
-		if o.gone {
-			err = txn.Delete(a.key(queueKeyLen))
-		} else {
-			err = a.set(txn, a.key(queueKeyLen), o.rec, 0)
-		}
-		if err != nil {
+		a.keys = append(appendQueueKey(a.keys, id), countersKey)
+		key := a.key(queueKeyLen + 1)
+		if err := errors.Join(a.queue(txn, key[:queueKeyLen:queueKeyLen], o.rec, o.gone), a.queue(txn, key, o.counters, o.gone)); err != nil {
 			return 0, fmt.Errorf("cannot add queue %d to the transaction: %w", id, err)
 		}
 	}
 	return deleted, nil
+}
+
+// queue adds the definition of a queue, or its counters; nil is neither written nor left if it is
+// gone.
+func (a *applyState) queue(txn *badger.Txn, key, rec []byte, gone bool) error {
+	switch {
+	case rec != nil:
+		return a.set(txn, key, rec, 0)
+	case gone:
+		return txn.Delete(key)
+	}
+	return nil
 }
 
 // packet adds one packet, its payload if that has a record of its own, and the delivery state that

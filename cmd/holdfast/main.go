@@ -14,7 +14,7 @@
 //	purge.go, harvest.go, redrive.go, move.go     many packets; bulk.go: what these have in common
 //	delete.go, prio.go        packets by their ids
 //	set.go, unset.go, get.go, gate.go settings of queues; settingsform.go: what these have in common
-//	setting.go, settingstable.go      values of settings, and what is known of each
+//	setting.go        values of settings
 //	close.go, drop.go         whole queues; confirmation.go: asks before what cannot be undone
 //	printing.go       packets that were taken; packettable.go, jsonobject.go: others; table.go: cells
 //	board.go, import.go, export.go      clients of the board; boardask.go: how many items it has

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // setCmd changes settings.
@@ -17,7 +19,7 @@ type setCmd struct {
 
 func (c *setCmd) Help() string {
 	var names strings.Builder
-	for _, k := range settingsTable {
+	for _, k := range storage.SettingsTable {
 		if !k.Fixed {
 			fmt.Fprintf(&names, "    %-20s %s\n", strings.Replace(k.Name, "enum", enumPrefix+"TAG", 1), k.Help)
 		}

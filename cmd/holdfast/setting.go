@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // enumPrefix begins the name of the setting that declares the order of a tag's values, which the
@@ -14,24 +16,24 @@ const enumPrefix = "enum."
 
 // kindOf is how the value of a setting is written. One that this program does not know is a text:
 // the server may know it.
-func kindOf(name string) settingKind {
-	for _, k := range settingsTable {
+func kindOf(name string) storage.SettingKind {
+	for _, k := range storage.SettingsTable {
 		if k.Name == name {
 			return k.Kind
 		}
 	}
-	return settingName
+	return storage.SettingName
 }
 
 // parseSetting reads a value as people write it. The server explains what is wrong with texts.
 func parseSetting(name, value string) (string, error) {
 	var err error
 	switch kindOf(name) {
-	case settingDuration:
+	case storage.SettingDuration:
 		var d time.Duration
 		d, err = parseTime(value)
 		value = decimal((d + time.Millisecond - 1).Milliseconds())
-	case settingBytes:
+	case storage.SettingBytes:
 		var size byteSize
 		err = size.UnmarshalText([]byte(value))
 		value = decimal(int64(size))
@@ -46,9 +48,9 @@ func parseSetting(name, value string) (string, error) {
 func settingText(name, value string) string {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch kind := kindOf(name); {
-	case err == nil && kind == settingDuration:
+	case err == nil && kind == storage.SettingDuration:
 		return timeText(time.Duration(n) * time.Millisecond)
-	case err == nil && kind == settingBytes:
+	case err == nil && kind == storage.SettingBytes:
 		return byteSize(n).String()
 	}
 	return optional(value, longLine)
@@ -95,7 +97,7 @@ func checkSettable(name string) error {
 
 // settingNames are those that set and unset take.
 func settingNames() (names []string) {
-	for _, k := range settingsTable {
+	for _, k := range storage.SettingsTable {
 		if !k.Fixed {
 			names = append(names, strings.Replace(k.Name, "enum", enumPrefix+"TAG", 1))
 		}

@@ -40,3 +40,13 @@ func TestPrintedSettingsCanBeSet(t *testing.T) {
 		}
 	}
 }
+
+func TestASwitchIsSetInAnyWord(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for word, want := range map[string]string{"yes": "yes", "on": "yes", "true": "yes", "1": "yes", "ON": "yes", "no": "no", "off": "no", "false": "no", "0": "no"} {
+		if got := s.must(t, "set", "q", "pause-in="+word); got != "pause-in  "+want+"\n" {
+			t.Errorf("pause-in=%s printed %q, want %s", word, got, want)
+		}
+	}
+	oneErrorLine(t, s.run(t, "set", "q", "pause-in=maybe"), exitFailed, "pause-in")
+}

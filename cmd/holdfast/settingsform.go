@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // settingsForm is the flags of a command that prints settings.
@@ -68,7 +69,7 @@ func settingsJSON(settings map[string]string) []byte {
 		switch {
 		case isOrder:
 			orders[tag] = strings.Split(value, ",")
-		case err == nil && kindOf(name) < settingChoice:
+		case err == nil && kindOf(name) < storage.SettingChoice:
 			o.add(field, n)
 		default:
 			o.bytes(field, []byte(value))

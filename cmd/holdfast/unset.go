@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // unsetCmd brings defaults back.
@@ -47,14 +49,14 @@ func (c *unsetCmd) Run(ctx context.Context, p *program) error {
 
 // defaultOf is the default of a setting as the server takes it; false if there is no such setting.
 func defaultOf(name string) (value string, ok bool) {
-	for _, k := range settingsTable {
+	for _, k := range storage.SettingsTable {
 		switch {
 		case k.Name != name:
-		case k.Kind == settingName:
+		case k.Kind == storage.SettingName:
 			return "", true
-		case k.Kind == settingChoice:
+		case k.Kind == storage.SettingChoice:
 			return k.Words[0], true
-		case k.Kind == settingFlag:
+		case k.Kind == storage.SettingFlag:
 			return "no", true
 		default:
 			return decimal(k.Default), true

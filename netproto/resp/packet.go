@@ -118,10 +118,14 @@ func why(p *broker.Packet, d *broker.Detail) string {
 	case broker.Claimed:
 		return whyClaimed(p, d)
 	case broker.Dead:
-		if len(d.Reason) == 0 {
-			return fmt.Sprintf("dead after %s", counted(d.Attempts, "attempt"))
+		text := fmt.Sprintf("dead after %s", counted(d.Attempts, "attempt"))
+		if len(d.Reason) > 0 {
+			text += fmt.Sprintf(", because: %s", d.Reason)
 		}
-		return fmt.Sprintf("dead after %s, because: %s", counted(d.Attempts, "attempt"), d.Reason)
+		if d.Gone > 0 {
+			text += "; it stays until " + moment(d.Gone)
+		}
+		return text
 	case broker.Done:
 		return fmt.Sprintf("done: %q acknowledged it; it stays until %s", d.Consumer, moment(p.Expiry))
 	}

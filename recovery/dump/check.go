@@ -99,13 +99,12 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 		return nil, fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
 			storage.MaxQueues, storage.MaxNameBytes)
 	}
-	settings, err := r.Settings.settings()
-	if err != nil {
-		return nil, fmt.Errorf("queue %q has settings that no queue can have: %w", r.Queue, err)
-	}
 	q := &storage.Queue{
-		ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires), Settings: settings, Counters: r.Counters.counters(),
+		ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires), Counters: r.Counters.counters(),
 		Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest)),
+	}
+	if r.Settings != nil {
+		q.Settings = &r.Settings.Settings
 	}
 	if err := c.checkRest(q, r.UnknownFields); err != nil {
 		return nil, err

@@ -3,10 +3,7 @@ package dump
 import (
 	"encoding/base64"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -100,57 +97,6 @@ func appendTried(dst []byte, t triedRecord) []byte {
 	return dst
 }
 
-// appendSettings appends the settings of a queue, or nothing if it has none.
-func appendSettings(dst []byte, s *storage.Settings) []byte {
-	if s == nil {
-		return dst
-	}
-	part := appendInt(nil, "max_attempts", int64(s.MaxAttempts))
-	part = appendInt(part, "lease", s.Lease)
-	part = appendInt(part, "backoff_min", s.BackoffMin)
-	part = appendInt(part, "backoff_max", s.BackoffMax)
-	if len(s.DeadLetter) > 0 {
-		part = appendBytes(part, "dead_letter", s.DeadLetter, Text)
-	}
-	part = appendInt(part, "retain", s.Retain)
-	part = appendInt(part, "bound", s.Bound)
-	part = appendInt(part, "bound_bytes", s.BoundBytes)
-	if s.Full != storage.FullReject {
-		part = fmt.Appendf(part, `,"full":"%v"`, s.Full)
-	}
-	part = appendTrue(part, "exclusive_producer", s.ExclusiveProducer)
-	part = appendTrue(part, "exclusive_consumer", s.ExclusiveConsumer)
-	part = appendTrue(part, "pause_in", s.PauseIn)
-	part = appendTrue(part, "pause_out", s.PauseOut)
-	part = appendTrue(part, "closed", s.Closed)
-	part = appendOrders(part, s.Orders)
-	return appendPart(dst, "settings", part)
-}
-
-// appendOrders appends the orders of values, an array for each tag: its name, then its values. They
-// are strings if all is UTF-8, else base64.
-func appendOrders(dst []byte, orders []storage.Order) []byte {
-	if len(orders) == 0 {
-		return dst
-	}
-	name, put := `,"enum":[`, appendString
-	if slices.ContainsFunc(orders, func(o storage.Order) bool { return !utf8.ValidString(o.Tag + "," + strings.Join(o.Values, ",")) }) {
-		name, put = `,"enum_base64":[`, appendBase64
-	}
-	dst = append(dst, name...)
-	for i, o := range orders {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = put(append(dst, '['), []byte(o.Tag))
-		for _, v := range o.Values {
-			dst = put(append(dst, ','), []byte(v))
-		}
-		dst = append(dst, ']')
-	}
-	return append(dst, ']')
-}
-
 // appendCounters appends the counters of a queue, or nothing if all are 0.
 func appendCounters(dst []byte, c *storage.Counters) []byte {
 	if *c == (storage.Counters{}) {
@@ -217,14 +163,6 @@ func appendSequence(dst []byte, name string, v uint64) []byte {
 		return dst
 	}
 	return fmt.Appendf(dst, `,"%s":"%d"`, name, v)
-}
-
-// appendTrue appends a field, or nothing for false.
-func appendTrue(dst []byte, name string, v bool) []byte {
-	if !v {
-		return dst
-	}
-	return fmt.Appendf(dst, `,"%s":true`, name)
 }
 
 // appendInt appends a field, or nothing for 0.

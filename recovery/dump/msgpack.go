@@ -34,10 +34,14 @@ func (e *msgpackEncoder) header(dst []byte, m storage.Marks) []byte {
 }
 
 func (e *msgpackEncoder) queue(dst []byte, q *storage.Queue) []byte {
-	return e.append(dst, &queueRecord{
+	r := queueRecord{
 		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Expires: millis(q.Expiry),
-		Settings: newSettings(q.Settings), Counters: newCounters(q.Counters), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
-	})
+		Counters: newCounters(q.Counters), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
+	}
+	if q.Settings != nil {
+		r.Settings = &settingsRecord{*q.Settings}
+	}
+	return e.append(dst, &r)
 }
 
 func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) []byte {

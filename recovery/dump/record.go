@@ -37,26 +37,6 @@ type queueRecord struct {
 	Unknown       []byte          `json:"-" msgpack:"unknown,omitempty"`
 }
 
-// settingsRecord is a part of a queueRecord.
-type settingsRecord struct {
-	MaxAttempts uint64 `json:"max_attempts" msgpack:"max_attempts,omitempty"`
-	Lease       millis `json:"lease" msgpack:"lease,omitempty"`
-	BackoffMin  millis `json:"backoff_min" msgpack:"backoff_min,omitempty"`
-	BackoffMax  millis `json:"backoff_max" msgpack:"backoff_max,omitempty"`
-	DeadLetter  []byte `json:"-" msgpack:"dead_letter,omitempty"`
-	Retain      millis `json:"retain" msgpack:"retain,omitempty"`
-
-	Bound             uint64     `json:"bound" msgpack:"bound,omitempty"`
-	BoundBytes        uint64     `json:"bound_bytes" msgpack:"bound_bytes,omitempty"`
-	Full              string     `json:"full" msgpack:"full,omitempty"`
-	ExclusiveProducer bool       `json:"exclusive_producer" msgpack:"exclusive_producer,omitempty"`
-	ExclusiveConsumer bool       `json:"exclusive_consumer" msgpack:"exclusive_consumer,omitempty"`
-	PauseIn           bool       `json:"pause_in" msgpack:"pause_in,omitempty"`
-	PauseOut          bool       `json:"pause_out" msgpack:"pause_out,omitempty"`
-	Closed            bool       `json:"closed" msgpack:"closed,omitempty"`
-	Enum              [][][]byte `json:"enum_base64" msgpack:"enum,omitempty"` // of each tag: its name and its values
-}
-
 // countersRecord is a part of a queueRecord.
 type countersRecord struct {
 	Pushed  uint64 `json:"pushed" msgpack:"pushed"`

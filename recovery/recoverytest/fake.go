@@ -106,7 +106,7 @@ func OneOfEach() *Fake {
 					Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\"high\""}}, {Tag: "size", Values: []string{"s"}}},
 				},
 			},
-			{ID: 9, Name: []byte("ordered"), Settings: &storage.Settings{Full: storage.FullBlock, Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\xff"}}}}},
+			{ID: 9, Name: []byte("ordered"), Settings: &storage.Settings{Full: storage.FullBlock, RetainDead: 7, Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\xff"}}}}},
 		},
 	}
 	const base = 1 << 63
@@ -134,7 +134,7 @@ func (s *Fake) putDeliveries(base uint64) {
 		Identity: base, State: storage.Claimed, Until: Later + 9, Attempts: 1, Token: base + 30, FirstClaim: Later - 3, LastClaim: Later - 3, Consumer: "w\"",
 	}).Progress = []byte("\x28half")
 	s.Try(storage.Delivery{
-		Identity: base + 1, State: storage.Dead, Attempts: 5, Token: base + 31, FirstClaim: Later - 9, LastClaim: Later - 1, Consumer: "\xfb",
+		Identity: base + 1, State: storage.Dead, Until: Later - 1, Attempts: 5, Token: base + 31, FirstClaim: Later - 9, LastClaim: Later - 1, Consumer: "\xfb",
 	}).Reason = []byte("the disk \a is full")
 	s.Try(storage.Delivery{Identity: base + 2, State: storage.Done, Attempts: 1, Token: base + 32, Expiry: Later + 7})
 	s.Try(storage.Delivery{Identity: base + 3, Until: Later + 2, Attempts: 2, Token: base + 33, Expiry: Later + 2}).Progress = []byte{0}

@@ -216,6 +216,8 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 			b.Delete(op.ID, op.Removed)
 		case storage.OpPutQueue:
 			b.PutQueue(op.Queue)
+		case storage.OpPutCounters:
+			b.PutCounters(op.Queue.ID, op.Queue.Counters)
 		case storage.OpDeleteQueue:
 			b.DeleteQueue(op.Queue.ID)
 		case storage.OpPutDelivery, storage.OpPutNote, storage.OpDeleteDelivery:
