@@ -62,13 +62,21 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 		return context.Cause(ctx)
 	}
 	var exit *exec.ExitError
-	if text := complaints.text(); errors.As(err, &exit) && text != "" {
-		return errors.New(text)
+	if errors.As(err, &exit) {
+		return errors.New(strings.TrimSuffix(ending(exit.ProcessState)+": "+complaints.text(), ": "))
 	}
 	if errors.Is(err, exec.ErrWaitDelay) { // it ended well, and left something behind that holds its output
 		return nil
 	}
 	return err
+}
+
+// ending says how a command ended: by its exit code or a signal.
+func ending(state *os.ProcessState) string {
+	if code := state.ExitCode(); code >= 0 {
+		return "exit " + strconv.Itoa(code)
+	}
+	return state.String()
 }
 
 // notStarted is why a command did not start. Only its environment depends on the packet: whatever

@@ -26,7 +26,7 @@ type workCmd struct {
 
 // Help is shown below the usage line.
 func (c *workCmd) Help() string {
-	return `The command gets the payload on its standard input. Exit code 0 acknowledges the packet. Anything else returns it to the queue, which has it tried again after a pause, up to max-attempts times. The reason is the last line that the command wrote to standard error, or what ended it.
+	return `The command gets the payload on its standard input. Exit code 0 acknowledges the packet. Anything else returns it to the queue, which has it tried again after a pause, up to max-attempts times. The reason says how the command ended and what it wrote last to standard error, such as "exit 7: no route to host".
 
 What is known of the packet is in the environment: HOLDFAST_PACKET_QUEUE, _ID, _TOKEN, _ATTEMPT and _PRIORITY, and where there is one HOLDFAST_PACKET_KEY, _PRODUCER and a HOLDFAST_PACKET_TAG_NAME for the tag "name". Whatever is no letter or digit in the name becomes an underscore. HOLDFAST_REDIS is the address of the server, so a command can call this program without --redis or a password.
 

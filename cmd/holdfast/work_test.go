@@ -75,12 +75,13 @@ func TestWhatACommandFailsWithIsTheReason(t *testing.T) {
 		script, want string
 		flags        []string
 	}{
-		{"echo a >&2; echo ' b' >&2; echo >&2; exit 3", "b", nil},
-		{"echo a >&2; printf b >&2; exit 3", "b", nil},
-		{"exit 3", "exit status 3", nil},
+		{"echo a >&2; echo ' b' >&2; echo >&2; exit 3", "exit 3: b", nil},
+		{"echo a >&2; printf b >&2; exit 3", "exit 3: b", nil},
+		{"exit 3", "exit 3", nil},
 		{"kill -9 $$", "signal: killed", nil},
+		{"echo a >&2; kill -9 $$", "signal: killed: a", nil},
 		{"sleep 3600", "the command was ended: it ran longer than 20ms", []string{"--limit", "20ms"}},
-		{"head -c 9999 /dev/zero | tr '\\0' x >&2; exit 1", strings.Repeat("x", longestReason), nil},
+		{"head -c 9999 /dev/zero | tr '\\0' x >&2; exit 1", "exit 1: " + strings.Repeat("x", longestReason-len("exit 1: ")), nil},
 	} {
 		q := fmt.Sprint("q", i)
 		s.must(t, "set", q, "max-attempts=1")
