@@ -43,7 +43,7 @@ func (c *getCmd) Run(ctx context.Context, p *program) error {
 		for _, name := range slices.Sorted(maps.Keys(settings)) {
 			value := settings[name]
 			if tag, ok := strings.CutPrefix(name, "enum "); ok {
-				name = enumPrefix + cell(tag, shortCell)
+				name = enumPrefix + cell(tag, longCell)
 			}
 			t.row(name, settingText(name, value))
 		}

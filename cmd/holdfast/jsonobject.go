@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -56,8 +58,23 @@ func (o *jsonObject) moment(name string, t time.Time) {
 	}
 }
 
-// line is the object in a line.
-func (o *jsonObject) line() []byte { return append(o.buf.Bytes(), "}\n"...) }
+// line is the object in a line. The encoder leaves controls above ASCII as they are, and some
+// terminals obey those.
+func (o *jsonObject) line() []byte {
+	line := o.buf.Bytes()
+	if bytes.ContainsFunc(line, unicode.IsControl) {
+		var escaped []byte
+		for _, r := range string(line) {
+			if unicode.IsControl(r) {
+				escaped = fmt.Appendf(escaped, `\u%04x`, r)
+			} else {
+				escaped = utf8.AppendRune(escaped, r)
+			}
+		}
+		line = escaped
+	}
+	return append(line, "}\n"...)
+}
 
 // addPacket adds the fields of a packet but for key and payload.
 func addPacket(o *jsonObject, p *client.Packet) {

@@ -4,21 +4,22 @@
 //	main.go           the process: signals, exit code
 //	program.go        the list of commands, and how one is run
 //	serve.go          the server
-//	push.go, pop.go   clients of the work queue; workserver.go: their flags, selection.go: filters
+//	push.go, pop.go, subscribe.go     clients of the work queue; workserver.go: their flags, selection.go: filters
+//	pushlines.go      many packets from standard input
 //	claim.go, ack.go, nack.go, extend.go      claims
 //	work.go           claims that commands work on; task.go: one of them
 //	queues.go, stats.go, peek.go, list.go, show.go     what the queues hold
-//	subscribe.go      a client of pinpriq; server.go: its flags
 //	watch.go          figures again and again
 //	purge.go, harvest.go, redrive.go, move.go     many packets; bulk.go: what these have in common
 //	set.go, get.go    settings of queues; setting.go: their values
 //	close.go, drop.go         whole queues; confirmation.go: asks before what cannot be undone
 //	printing.go       packets that were taken; packettable.go, jsonobject.go: others; table.go: cells
+//	terminal.go       what differs where the output is a terminal
 //	board.go, import.go, export.go      clients of the board; boardask.go: how many items it has
 //	backup.go         a copy of a running server; operator.go: its flags
 //	dump.go, load.go, verify.go, compact.go   work on a folder; folder.go: its argument
 //	verdict.go        what verify prints
-//	bench.go          a measurement; workload.go: of what, benchreport.go: what it prints
+//	bench.go          a measurement; workload.go: of what, benchreport.go: what it prints, server.go: addresses
 //	completion.go     code for shells, which ask the program how a line may go on
 //	version.go        what the binary was built from
 //	env.go            flags from the environment; size.go: sizes, such as 64MiB

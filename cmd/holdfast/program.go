@@ -46,7 +46,7 @@ type commands struct {
 	Bench benchCmd `cmd:"" group:"Server" help:"Measure a running server."`
 
 	Push      pushCmd      `cmd:"" group:"Packets" help:"Push a packet and wait until it is on disk."`
-	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue, and all others with its key."`
+	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue."`
 	Subscribe subscribeCmd `cmd:"" group:"Packets" help:"Print packets of queues as they come."`
 	Claim     claimCmd     `cmd:"" group:"Packets" help:"Claim a packet for the time of a lease."`
 	Work      workCmd      `cmd:"" group:"Packets" help:"Run a command for each packet of a queue."`
@@ -165,7 +165,7 @@ func (p *program) report(err error, code int) int {
 	if do := remedyOf(err); do != "" {
 		text = strings.TrimSuffix(text, ".") + "; " + do
 	}
-	fmt.Fprintln(p.stderr, "holdfast: "+text)
+	fmt.Fprintln(p.stderr, "holdfast: "+legible(text))
 	return code
 }
 

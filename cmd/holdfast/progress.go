@@ -3,13 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // progress is the flag of a command that may take long.
@@ -103,9 +101,8 @@ func (p *program) meter(quiet bool) *meter {
 	if quiet {
 		return &meter{now: time.Now}
 	}
-	file, ok := p.stderr.(*os.File)
 	kind, _ := p.env("TERM")
-	return newMeter(p.stderr, ok && kind != "dumb" && term.IsTerminal(int(file.Fd())), time.Now)
+	return newMeter(p.stderr, kind != "dumb" && terminalOf(p.stderr) != nil, time.Now)
 }
 
 func newMeter(w io.Writer, terminal bool, now func() time.Time) *meter {

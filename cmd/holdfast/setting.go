@@ -73,5 +73,5 @@ func settingText(name, value string) string {
 	case err == nil && kind == aSize:
 		return byteSize(n).String()
 	}
-	return optional(value, longLine)
+	return optional(value, longCell)
 }

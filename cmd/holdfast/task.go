@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,6 +30,7 @@ type task struct {
 	stdout io.Writer
 	stderr io.Writer
 
+	running atomic.Int64    // how many of its commands
 	useful  context.Context // ends when no packet would fare better
 	useless context.CancelCauseFunc
 }
@@ -44,6 +46,8 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 		defer cancel()
 		ctx = limited
 	}
+	t.running.Add(1)
+	defer t.running.Add(-1)
 	complaints := &lastLine{w: t.stderr}
 	cmd := exec.CommandContext(ctx, t.path)
 	cmd.Args, cmd.Env = t.args, slices.Concat(environment(p), t.server)

@@ -30,7 +30,7 @@ func (c *workCmd) Help() string {
 
 What is known of the packet is in the environment: HOLDFAST_PACKET_QUEUE, _ID, _TOKEN, _ATTEMPT and _PRIORITY, and where there is one HOLDFAST_PACKET_KEY, _PRODUCER and a HOLDFAST_PACKET_TAG_NAME for the tag "name". Whatever is no letter or digit in the name becomes an underscore. HOLDFAST_REDIS is the address of the server, so a command can call this program without --redis or a password.
 
-After a signal it claims no more, and lets the running commands end. The exit code is 0 then, as it is when the queue is closed and drained. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
+After a signal it claims no more, says how many commands run, and lets them end. A second signal ends them: their packets go to others when the leases end. The exit code is 0 then, as it is when the queue is closed and drained. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
 
 Examples:
 
@@ -78,6 +78,11 @@ func (c *workCmd) Run(ctx context.Context, p *program) error {
 	t := task{server: c.variables(), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.stdout}, stderr: stderr}
 	t.useful, t.useless = context.WithCancelCause(lasting)
 	defer t.useless(nil)
+	defer context.AfterFunc(ctx, func() {
+		if n := t.running.Load(); n > 0 {
+			fmt.Fprintf(stderr, "holdfast: waiting for %s to end; a second Ctrl-C ends what still runs\n", plural(n, "command"))
+		}
+	})()
 	for _, end := range []context.Context{ctx, t.useful} {
 		defer context.AfterFunc(end, func() { _ = server.Shutdown(lasting) })()
 	}

@@ -187,13 +187,22 @@ func TestALostLeaseEndsTheCommand(t *testing.T) {
 func TestASignalLetsCommandsEndAndClaimsNoMore(t *testing.T) {
 	s, g := serve(t, t.TempDir()), gate(t)
 	s.must(t, "push", "q", "first")
-	works := start(t, s, "work", "q", "cat", "-", g)
+	ctx, interrupt := context.WithCancel(t.Context())
+	stderr, complaints := io.Pipe()
+	told := sees(stderr, "holdfast: waiting for 1 command to end; a second Ctrl-C ends what still runs\n")
+	var stdout strings.Builder
+	ended := make(chan int, 1)
+	go func() { // ends with the command
+		p := program{stdin: strings.NewReader(""), stdout: &stdout, stderr: complaints, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}
+		ended <- p.run(ctx, []string{"work", "q", "cat", "-", g})
+	}()
 	running := open(t, g)
 	s.must(t, "push", "q", "second")
-	works.interrupt()
+	interrupt()
+	awaited(t, told, "word of what it waits for")
 	_ = running.Close()
-	if r := <-works.ended; r != (result{stdout: "first"}) {
-		t.Errorf("%+v, want the first", r)
+	if code := <-ended; code != exitOK || stdout.String() != "first" {
+		t.Errorf("exit code %d, %q; want 0 and the first", code, &stdout)
 	}
 	if p := inQueue(t, s, "q"); p.Payload != "second" || p.Attempt != 0 {
 		t.Errorf("left %+v, want the second as it was", p)
