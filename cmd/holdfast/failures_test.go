@@ -49,7 +49,7 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		"filters that are not":     {[]string{"pop", "q", "--filter", "a=b", "--match-any", "2"}, nil, "--match-any 2: expected 1 to"},
 		"lines and a payload":      {[]string{"push", "q", "x", "--lines"}, nil, "--lines: expected neither"},
 		"lines that are unique":    {[]string{"push", "q", "--lines", "--unique", "x"}, nil, "--lines: expected neither"},
-		"a group of so many":       {[]string{"pop", "q", "--group", "--count", "2"}, nil, "--group and --count"},
+		"a group of so many":       {[]string{"pop", "q", "--group", "--count", "2"}, nil, "--count and --group can't be used together"},
 		"too many at once":         {[]string{"pop", "q", "--count", "1001"}, nil, "--count"},
 		"not an address":           {[]string{"pop", "q", "--redis", "here"}, nil, `--redis "here": expected HOST:PORT`},
 		"lease of no length":       {[]string{"claim", "q", "--lease=-1s"}, nil, "--lease"},

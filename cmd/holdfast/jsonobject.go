@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 	"unicode"
@@ -58,20 +59,14 @@ func (o *jsonObject) moment(name string, t time.Time) {
 	}
 }
 
-// line is the object in a line. The encoder leaves controls above ASCII as they are, and some
-// terminals obey those.
+// controls are those that the encoder leaves as they are, and that some terminals obey.
+var controls = regexp.MustCompile(`\p{Cc}`)
+
+// line is the object in a line.
 func (o *jsonObject) line() []byte {
 	line := o.buf.Bytes()
-	if bytes.ContainsFunc(line, unicode.IsControl) {
-		var escaped []byte
-		for _, r := range string(line) {
-			if unicode.IsControl(r) {
-				escaped = fmt.Appendf(escaped, `\u%04x`, r)
-			} else {
-				escaped = utf8.AppendRune(escaped, r)
-			}
-		}
-		line = escaped
+	if bytes.ContainsFunc(line, unicode.IsControl) { // which takes less time
+		line = controls.ReplaceAllFunc(line, func(c []byte) []byte { return fmt.Appendf(nil, `\u%04x`, bytes.Runes(c)[0]) })
 	}
 	return append(line, "}\n"...)
 }
@@ -134,9 +129,11 @@ func textOrBytes(b []byte) (*string, []byte) {
 }
 
 // packetJSON is a packet in a line. The names are those of the protocol, with _ for -.
-func packetJSON(p *client.Packet) []byte {
-	var o jsonObject
-	addPacket(&o, p)
+func packetJSON(p *client.Packet) []byte { return new(jsonObject).packet(p) }
+
+// packet adds a packet, which ends the line.
+func (o *jsonObject) packet(p *client.Packet) []byte {
+	addPacket(o, p)
 	if p.Key != nil {
 		o.bytes("key", p.Key)
 	}

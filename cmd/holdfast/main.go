@@ -25,7 +25,7 @@
 //	env.go            flags from the environment; size.go: sizes, such as 64MiB
 //	input.go, output.go, interruptible.go     files that commands read and write
 //	progress.go       how far a long command is
-//	remedies.go       what to do about an error; oneline.go: its first line
+//	remedies.go       what to do about an error
 //	signals.go        the first signal stops, a later one ends at once
 package main
 
@@ -48,10 +48,13 @@ func main() {
 	// A write fails when its reader goes away. The signal would end the process and leave its
 	// temporary files behind. It is not ignored: the commands that work runs would ignore it, too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}
 	go obey(signals, time.Now, cancel, func() { // ends with the process
 		fmt.Fprintln(os.Stderr, "holdfast: ended at once by a second signal")
+		if end, ok := p.atEnd.Load().(func()); ok {
+			end()
+		}
 		os.Exit(exitFailed)
 	})
-	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}
 	os.Exit(p.run(ctx, os.Args[1:]))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 // popCmd pops once.
 type popCmd struct {
 	Queue string         `arg:"" help:"Queue to pop from."`
-	Count int64          `placeholder:"N" help:"Pop up to N packets (default: one)."`
+	Count int64          `xor:"count" placeholder:"N" help:"Pop up to N packets (default: one)."`
 	Block *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
 
 	order
@@ -25,7 +24,7 @@ type popCmd struct {
 // order is the flags of a command that takes packets for good.
 type order struct {
 	Newest bool `help:"Take the newest packet of the best priority (default: the oldest)."`
-	Group  bool `help:"Take the packets that a pop of pinpriq takes: the newest of the best priority, and all others of its key."`
+	Group  bool `xor:"count" help:"Take the packets that a pop of pinpriq takes: the newest of the best priority, and all others of its key."`
 }
 
 func (o *order) options() (all []client.Option) {
@@ -52,9 +51,6 @@ Examples:
 
 // Validate is called with the parsed flags.
 func (c *popCmd) Validate() error {
-	if c.Group && c.Count > 0 {
-		return errors.New("--group and --count: expected one of them")
-	}
 	return cmp.Or(checkCount(c.Count), checkWait("--block", c.Block), c.selection.Validate(), c.workServer.Validate())
 }
 

@@ -19,7 +19,9 @@ func (p *printing) print(w io.Writer, packets []*client.Packet) error {
 	var out bytes.Buffer
 	for i, packet := range packets {
 		if p.JSON {
-			out.Write(takenJSON(packet, i == 0))
+			var o jsonObject
+			o.add("selected", i == 0)
+			out.Write(o.packet(packet))
 			continue
 		}
 		out.Write(payloadFor(w, packet.Payload))
@@ -32,16 +34,4 @@ func (p *printing) print(w io.Writer, packets []*client.Packet) error {
 		return fmt.Errorf("print %s, gone from the queue: %v", plural(len(packets), "packet"), err)
 	}
 	return nil
-}
-
-// takenJSON is the packet as a line of JSON. It was selected, or it came along because of its key.
-func takenJSON(p *client.Packet, selected bool) []byte {
-	var o jsonObject
-	o.add("selected", selected)
-	if p.Key != nil {
-		o.bytes("key", p.Key)
-	}
-	o.bytes("payload", p.Payload)
-	addPacket(&o, p)
-	return o.line()
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync/atomic"
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
@@ -87,6 +88,7 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 	env    func(name string) (string, bool)
+	atEnd  atomic.Value // func() that a second signal calls, if any
 
 	// Set by run.
 	stop     <-chan struct{} // closed when the command is to end
@@ -167,6 +169,16 @@ func (p *program) report(err error, code int) int {
 	}
 	fmt.Fprintln(p.stderr, "holdfast: "+legible(text))
 	return code
+}
+
+// oneLine is the first line of an error, and the number of the others. The error of a damaged
+// folder has a line for each table.
+func oneLine(err error) string {
+	first, rest, more := strings.Cut(err.Error(), "\n")
+	if !more {
+		return first
+	}
+	return fmt.Sprintf("%s (and %d more)", first, 1+strings.Count(rest, "\n"))
 }
 
 // decodeBytes takes an argument as it is. Kong's decoder goes through JSON, which would replace

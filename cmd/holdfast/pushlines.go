@@ -12,39 +12,49 @@ import (
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
-// pushLines pushes each line of standard input. A request takes the lines that have come by then.
+// pushLines pushes each line of standard input. A request takes the lines that have come by then. An
+// error says how many are on disk.
 func (c *pushCmd) pushLines(ctx context.Context, p *program) error {
-	server, err := c.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	m := p.meter(c.Quiet)
-	defer m.end()
-	in, done := bufio.NewReaderSize(p.stdin, maxPayload+1), 0
-	for {
-		lines, end := readLines(in)
-		ids, err := c.pushBatch(ctx, server, lines)
-		done += len(ids)
-		m.set("push", inPackets, int64(done), 0)
-		if c.ID && len(ids) > 0 {
-			if _, err := fmt.Fprintln(p.stdout, strings.Join(ids, "\n")); err != nil {
-				return err
+	m, done, more := p.meter(c.Quiet), 0, "no"
+	err := c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		in, most := bufio.NewReaderSize(p.stdin, maxPayload+1), maxCount
+		for {
+			lines, end := readLines(in)
+			for len(lines) > 0 {
+				batch := lines[:min(most, len(lines))]
+				ids, err := server.PushBatch(ctx, c.Queue, batch, c.options()...)
+				switch {
+				case len(batch) > 1 && (errors.Is(err, client.ErrTooLarge) || errors.Is(err, client.ErrFull) && c.Block == nil):
+					most = len(batch) / 2 // nothing was pushed: perhaps some of them fit
+					continue
+				case errors.Is(err, client.ErrUnknown):
+					more = fmt.Sprintf("perhaps %d", len(batch))
+				}
+				if err != nil {
+					return err
+				}
+				done += len(batch)
+				lines = lines[len(batch):]
+				m.set("push", inPackets, int64(done), 0)
+				if c.ID {
+					if _, err := fmt.Fprintln(p.stdout, strings.Join(ids, "\n")); err != nil {
+						return err
+					}
+				}
+			}
+			if errors.Is(end, io.EOF) {
+				return nil
+			}
+			if end != nil {
+				return end
 			}
 		}
-		switch {
-		case errors.Is(err, client.ErrUnknown):
-			return fmt.Errorf("on disk are the first %s, and perhaps %d more: %w", plural(done, "line"), len(lines)-len(ids), c.explain(ctx, err))
-		case err != nil:
-			return fmt.Errorf("on disk are the first %s, and no more: %w", plural(done, "line"), c.explain(ctx, err))
-		case errors.Is(end, bufio.ErrBufferFull):
-			return fmt.Errorf("on disk are the first %s, and no more: the next line is too long for a packet: at most %d bytes", plural(done, "line"), maxPayload)
-		case end != nil && !errors.Is(end, io.EOF):
-			return fmt.Errorf("on disk are the first %s, and no more: read standard input: %w", plural(done, "line"), end)
-		case end != nil:
-			return nil
-		}
+	})
+	m.end()
+	if err != nil {
+		return fmt.Errorf("on disk are the first %s, and %s more: %w", plural(done, "line"), more, err)
 	}
+	return nil
 }
 
 // readLines waits for a line, and takes with it the whole lines that are there already. An error
@@ -59,20 +69,8 @@ func readLines(in *bufio.Reader) (lines [][]byte, err error) {
 		ready, _ := in.Peek(in.Buffered())
 		more = bytes.IndexByte(ready, '\n') >= 0
 	}
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = fmt.Errorf("the next line is too long for a packet: at most %d bytes", maxPayload)
+	}
 	return lines, err
-}
-
-// pushBatch pushes lines and returns the ids of those that are on disk, which are the first ones. If
-// the server refuses them together, as many as it takes go.
-func (c *pushCmd) pushBatch(ctx context.Context, server *client.Client, lines [][]byte) ([]string, error) {
-	ids, err := server.PushBatch(ctx, c.Queue, lines, c.options()...)
-	half := len(lines) / 2
-	if half == 0 || !errors.Is(err, client.ErrTooLarge) && !(errors.Is(err, client.ErrFull) && c.Block == nil) {
-		return ids, err
-	}
-	if ids, err = c.pushBatch(ctx, server, lines[:half]); err != nil {
-		return ids, err
-	}
-	more, err := c.pushBatch(ctx, server, lines[half:])
-	return append(ids, more...), err
 }

@@ -80,7 +80,7 @@ func TestLinesThatMayBeOnDiskAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	r := command{stdin: "a\nb\n"}.run(t.Context(), "push", "q", "--lines", "--redis", silent.Addr().String(), "--timeout", "1ms")
+	r := command{stdin: "a\nb\n"}.run(t.Context(), "push", "q", "--lines", "--redis", silent.Addr().String(), "--timeout", "1s")
 	oneErrorLine(t, r, exitFailed, "on disk are the first 0 lines, and perhaps 2 more: server at")
 }
 

@@ -79,7 +79,7 @@ func (c *statsCmd) print(w io.Writer, all []queueStats, before *round) error {
 	case len(c.Queues) == 0:
 		return printBusiest(w, all, before)
 	}
-	return printStats(w, all, before)
+	return cmp.Or(printStats(w, all, before), printBands(w, all))
 }
 
 // ask returns the figures of the queues, or of all there are. One that is watched may be gone
@@ -119,40 +119,32 @@ func figuresOf(s *client.Stats) []figure {
 	}
 }
 
-// printStats writes a column for each queue, side by side as far as a terminal is wide, and below
-// the ready packets by priority.
+// printStats writes a column for each queue, side by side if a terminal is wide enough.
 func printStats(w io.Writer, all []queueStats, before *round) error {
-	for rest := all; len(rest) > 0; {
-		n := len(rest)
-		t := statsTable(w, rest, before)
-		for ; n > 1 && t.tooWide(); t = statsTable(w, rest[:n], before) {
-			n--
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-		rest = rest[n:]
+	t := statsTable(w, all, before)
+	if _, excess := t.widths(); excess > 0 && len(all) > 1 {
+		half := len(all) / 2
+		return cmp.Or(printStats(w, all[:half], before), printStats(w, all[half:], before))
 	}
-	return printBands(w, all)
+	return t.Flush()
 }
 
 func statsTable(w io.Writer, all []queueStats, before *round) *table {
-	cells := func(name string, of func(q *queueStats) string) []string {
+	t := newTable(w)
+	line := func(name string, of func(q *queueStats) string) {
 		cells := []string{name}
 		for i := range all {
 			cells = append(cells, of(&all[i]))
 		}
-		return cells
+		t.row(cells...)
 	}
-	head := cells("QUEUE", func(q *queueStats) string { return cell(q.name, longCell) })
-	t := newTable(w, head[1:]...)
-	t.row(head...)
-	line := func(name string, of func(q *queueStats) string) { t.row(cells(name, of)...) }
+	line("QUEUE", func(q *queueStats) string { return cell(q.name, longCell) })
+	t.texts = t.head[1:] // the columns of long names are cut
 	for f, first := range figuresOf(&all[0].Stats) {
 		line(first.name, func(q *queueStats) string {
 			text := decimal(figuresOf(&q.Stats)[f].n)
-			if before != nil && f >= firstCounter {
-				text += fmt.Sprintf(" (%.1f/s)", before.rate(q, func(s *client.Stats) int64 { return figuresOf(s)[f].n }))
+			if rate := before.perSecond(q, first.name); rate != "" && f >= firstCounter {
+				text += " (" + rate + "/s)"
 			}
 			return text
 		})
@@ -173,35 +165,16 @@ func ageOfQueue(q *queueStats) string {
 // printBusiest writes a row for each queue: the busiest first, of equal ones that with the most
 // packets.
 func printBusiest(w io.Writer, all []queueStats, before *round) error {
-	rates := make(map[string][3]float64)
-	if before != nil {
-		for i := range all {
-			q := &all[i]
-			rates[q.name] = [3]float64{
-				before.rate(q, func(s *client.Stats) int64 { return s.Pushed }),
-				before.rate(q, func(s *client.Stats) int64 { return s.Popped + s.Acked }),
-				before.rate(q, func(s *client.Stats) int64 { return s.Nacked }),
-			}
-		}
-	}
 	slices.SortFunc(all, func(a, b queueStats) int {
-		ra, rb := rates[a.name], rates[b.name]
-		return cmp.Or(
-			cmp.Compare(rb[0]+rb[1]+rb[2], ra[0]+ra[1]+ra[2]),
-			cmp.Compare(b.Ready+b.Delayed+b.Claimed, a.Ready+a.Delayed+a.Claimed), cmp.Compare(a.name, b.name),
-		)
+		busy := func(q *queueStats) float64 { return before.rate(q, "pushed", "popped", "acked", "nacked") }
+		return cmp.Or(cmp.Compare(busy(&b), busy(&a)), cmp.Compare(b.Ready+b.Delayed+b.Claimed, a.Ready+a.Delayed+a.Claimed), cmp.Compare(a.name, b.name))
 	})
 	t := newTable(w, "QUEUE")
 	t.row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "AGE", "IN/S", "OUT/S", "BACK/S")
 	for i := range all {
 		q := &all[i]
-		cells := []string{cell(q.name, longCell), decimal(q.Ready), decimal(q.Delayed), decimal(q.Claimed), decimal(q.Dead), ageOfQueue(q), "", "", ""}
-		for j, rate := range rates[q.name] {
-			if before != nil {
-				cells[6+j] = strconv.FormatFloat(rate, 'f', 1, 64)
-			}
-		}
-		t.row(cells...)
+		t.row(cell(q.name, longCell), decimal(q.Ready), decimal(q.Delayed), decimal(q.Claimed), decimal(q.Dead), ageOfQueue(q),
+			before.perSecond(q, "pushed"), before.perSecond(q, "popped", "acked"), before.perSecond(q, "nacked"))
 	}
 	return t.Flush()
 }

@@ -2,12 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
@@ -19,7 +19,7 @@ type table struct {
 	w     io.Writer
 	width int      // of the terminal, 0 for other outputs
 	texts []string // heads of the columns that may be cut
-	cut   []bool   // the same by column
+	head  []string
 	rows  [][]string
 }
 
@@ -31,54 +31,43 @@ func newTable(w io.Writer, texts ...string) *table {
 // row adds a row, of which the first is the head. What is empty is a dash, so that each row has as
 // many words.
 func (t *table) row(cells ...string) {
-	first := t.cut == nil
 	for i, c := range cells {
-		if c == "" {
-			cells[i] = "-"
-		}
-		if first {
-			t.cut = append(t.cut, slices.Contains(t.texts, c))
-		}
+		cells[i] = cmp.Or(c, "-")
+	}
+	if t.head == nil {
+		t.head = cells
 	}
 	t.rows = append(t.rows, cells)
 }
 
-const (
-	gap        = "  "
-	leastText  = 7  // characters of a column of texts
-	mostPadded = 80 // a longer cell makes no other one longer
-)
+// leastText is how narrow a column of texts may become.
+const leastText = 7
 
-// widths are those of the columns as they are, and of a whole row.
-func (t *table) widths() (columns []int, row int) {
-	columns = make([]int, len(t.cut))
+// widths are those of the columns as they are, with two spaces behind each, and what a row has too
+// much for the terminal.
+func (t *table) widths() (columns []int, excess int) {
+	columns = make([]int, len(t.head))
 	for _, cells := range t.rows {
 		for i, c := range cells {
-			columns[i] = max(columns[i], widthOf(c))
+			columns[i] = max(columns[i], widthOf(c)+2)
 		}
 	}
-	for _, n := range columns {
-		row += n + len(gap)
+	if t.width == 0 {
+		return columns, 0
 	}
-	return columns, row - len(gap)
-}
-
-// tooWide tells whether a row takes more than a line of the terminal.
-func (t *table) tooWide() bool {
-	_, row := t.widths()
-	return t.width > 0 && row > t.width
+	for _, n := range columns {
+		excess += n
+	}
+	return columns, excess - 2 - t.width
 }
 
 // Flush writes the rows at once.
 func (t *table) Flush() error {
-	if len(t.rows) == 0 {
-		return nil
-	}
-	columns, row := t.widths()
-	for ; t.width > 0 && row > t.width; row-- {
+	columns, excess := t.widths()
+	for ; excess > 0; excess-- {
 		widest := -1
 		for i, n := range columns {
-			if t.cut[i] && n > leastText && (widest < 0 || n > columns[widest]) {
+			if n > leastText+2 && slices.Contains(t.texts, t.head[i]) && (widest < 0 || n > columns[widest]) {
 				widest = i
 			}
 		}
@@ -90,29 +79,27 @@ func (t *table) Flush() error {
 	var out bytes.Buffer
 	for _, cells := range t.rows {
 		for i, c := range cells {
-			if t.width > 0 {
-				c = shorten(c, columns[i])
+			if c = shorten(c, columns[i]-2); i < len(cells)-1 {
+				c += strings.Repeat(" ", columns[i]-widthOf(c))
 			}
 			out.WriteString(c)
-			if i < len(cells)-1 {
-				out.WriteString(strings.Repeat(" ", max(0, min(columns[i], max(mostPadded, t.width))-widthOf(c))) + gap)
-			}
 		}
 		out.WriteByte('\n')
 	}
 	t.rows = nil
+	if out.Len() == 0 {
+		return nil
+	}
 	_, err := t.w.Write(out.Bytes())
 	return err
 }
 
 // widthOf is how many characters of a line a text takes.
 func widthOf(text string) int {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			return uniseg.StringWidth(text)
-		}
+	if utf8.RuneCountInString(text) == len(text) { // ASCII
+		return len(text)
 	}
-	return len(text)
+	return uniseg.StringWidth(text)
 }
 
 // shorten cuts a text that is wider than a column.
@@ -120,31 +107,26 @@ func shorten(text string, width int) string {
 	if widthOf(text) <= width {
 		return text
 	}
-	rest, state, used := text, -1, 0
-	for {
-		_, after, wide, next := uniseg.FirstGraphemeClusterInString(rest, state)
-		if used += wide; used >= width {
-			return text[:len(text)-len(rest)] + "…"
-		}
-		rest, state = after, next
+	end, used := 0, 0
+	for next := uniseg.NewGraphemes(text); next.Next() && used+next.Width() < width; used += next.Width() {
+		_, end = next.Positions()
 	}
+	return text[:end] + "…"
 }
 
 // cell is a text of any bytes for a terminal, on one line: quoted if it could do more there than be
 // read, and cut after so many characters.
 func cell(text string, most int) string {
-	end, n, plain := 0, 0, text != "" && text == strings.TrimSpace(text)
-	for end < len(text) && n < most {
-		r, size := utf8.DecodeRuneInString(text[end:])
-		plain = plain && unicode.IsPrint(r) && (r != utf8.RuneError || size > 1)
+	end := 0
+	for n := 0; n < most && end < len(text); n++ {
+		_, size := utf8.DecodeRuneInString(text[end:])
 		end += size
-		n++
 	}
 	short, rest := text[:end], ""
 	if end < len(text) {
 		rest = "…"
 	}
-	if !plain {
+	if text == "" || text != strings.TrimSpace(text) || !readable(short, "") {
 		short = strconv.Quote(short)
 	}
 	return short + rest

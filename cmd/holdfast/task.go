@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,7 +29,9 @@ type task struct {
 	stdout io.Writer
 	stderr io.Writer
 
-	running atomic.Int64    // how many of its commands
+	mu      sync.Mutex
+	running map[int]bool // the process groups of its commands, guarded by mu
+
 	useful  context.Context // ends when no packet would fare better
 	useless context.CancelCauseFunc
 }
@@ -46,8 +47,6 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 		defer cancel()
 		ctx = limited
 	}
-	t.running.Add(1)
-	defer t.running.Add(-1)
 	complaints := &lastLine{w: t.stderr}
 	cmd := exec.CommandContext(ctx, t.path)
 	cmd.Args, cmd.Env = t.args, slices.Concat(environment(p), t.server)
@@ -60,7 +59,9 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 	if err := cmd.Start(); err != nil {
 		return t.notStarted(ctx, err)
 	}
+	t.runs(cmd.Process.Pid, true)
 	err := cmd.Wait()
+	t.runs(cmd.Process.Pid, false)
 	if ctx.Err() != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of its group
 		return context.Cause(ctx)
@@ -81,6 +82,24 @@ func ending(state *os.ProcessState) string {
 		return "exit " + strconv.Itoa(code)
 	}
 	return state.String()
+}
+
+func (t *task) runs(group int, now bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running[group] = now; !now {
+		delete(t.running, group)
+	}
+}
+
+// signal signals the commands that run and what they have started, and returns how many they are.
+func (t *task) signal(s syscall.Signal) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for group := range t.running {
+		_ = syscall.Kill(-group, s)
+	}
+	return len(t.running)
 }
 
 // notStarted is why a command did not start. Only its environment depends on the packet: whatever

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -37,14 +38,15 @@ func sizeOf(w io.Writer) (width, height int) {
 	return width, height
 }
 
-// legible is a text of any bytes that no terminal obeys: it is quoted if it could do more there than
-// be read.
+// readable tells whether a text of any bytes can only be read: no terminal obeys it. The characters of
+// also are allowed as well.
+func readable(text, also string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) && !strings.ContainsRune(also, r) })
+}
+
+// legible is a text for a terminal: quoted if it could do more there than be read.
 func legible(text string) string {
-	plain := utf8.ValidString(text)
-	for _, r := range text {
-		plain = plain && (unicode.IsGraphic(r) || r == '\n' || r == '\t')
-	}
-	if plain {
+	if readable(text, "\n\t") {
 		return text
 	}
 	return strconv.Quote(text)

@@ -3,38 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // onTerminal runs a client command against the server, in a terminal of a size, and returns what
 // that would show.
 func onTerminal(t *testing.T, s *testServer, width, height uint16, args ...string) string {
 	t.Helper()
-	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("skipped: no terminal can be made: %v", err)
-	}
-	defer screen.Close()
-	fd := int(screen.Fd())
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err := os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	terminal, screen := terminalOfSize(t, width, height)
 	shown := make(chan string, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

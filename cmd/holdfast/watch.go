@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -21,10 +22,27 @@ type round struct {
 // firstCounter is the first figure that only grows: pushed.
 const firstCounter = 7
 
-// rate is how much a counter of a queue has grown a second. Those of a new queue began with 0.
-func (r *round) rate(q *queueStats, counter func(*client.Stats) int64) float64 {
-	before := r.of[q.name]
-	return float64(max(counter(&q.Stats)-counter(&before), 0)) / max(r.took, 1).Seconds()
+// rate is how much counters of a queue have grown a second, 0 if that is not known. Those of a new
+// queue began with 0.
+func (r *round) rate(q *queueStats, counters ...string) float64 {
+	if r == nil {
+		return 0
+	}
+	before, grown := r.of[q.name], int64(0)
+	for i, f := range figuresOf(&q.Stats) {
+		if slices.Contains(counters, f.name) {
+			grown += f.n - figuresOf(&before)[i].n
+		}
+	}
+	return float64(max(grown, 0)) / max(r.took, 1).Seconds()
+}
+
+// perSecond is a rate for people.
+func (r *round) perSecond(q *queueStats, counters ...string) string {
+	if r == nil {
+		return ""
+	}
+	return strconv.FormatFloat(r.rate(q, counters...), 'f', 1, 64)
 }
 
 // watch prints round after round until ctx ends. A server that is away after the first round may

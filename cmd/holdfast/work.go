@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -75,11 +76,12 @@ func (c *workCmd) Run(ctx context.Context, p *program) error {
 	}
 	stderr := &shared{w: p.stderr}
 	server.Logger = slog.New(slog.NewTextHandler(stderr, nil))
-	t := task{server: c.variables(), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.stdout}, stderr: stderr}
+	t := task{running: make(map[int]bool), server: c.variables(), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.stdout}, stderr: stderr}
+	p.atEnd.Store(func() { t.signal(syscall.SIGTERM) })
 	t.useful, t.useless = context.WithCancelCause(lasting)
 	defer t.useless(nil)
 	defer context.AfterFunc(ctx, func() {
-		if n := t.running.Load(); n > 0 {
+		if n := t.signal(0); n > 0 {
 			fmt.Fprintf(stderr, "holdfast: waiting for %s to end; a second Ctrl-C ends what still runs\n", plural(n, "command"))
 		}
 	})()

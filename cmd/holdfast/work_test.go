@@ -209,6 +209,29 @@ func TestASignalLetsCommandsEndAndClaimsNoMore(t *testing.T) {
 	}
 }
 
+func TestASecondSignalEndsCommandsWithWhatTheyStarted(t *testing.T) {
+	s, g := serve(t, t.TempDir()), gate(t)
+	s.must(t, "push", "q", "x")
+	cmd, _ := worker(t, s, nil, "sh", "-c", "cat "+g+" & wait")
+	running := open(t, g).(*os.File)
+	defer running.Close()
+	ended := make(chan struct{})
+	go func() { // ends with the worker
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	for sent := false; !sent; { // until one of them is late enough to count
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+			sent = true
+		default:
+			runtime.Gosched()
+		}
+	}
+	unread(t, running)
+}
+
 func TestCommandsRunAtTheSameTime(t *testing.T) {
 	s := serve(t, t.TempDir())
 	var gates []string
@@ -304,6 +327,12 @@ func TestACommandEndsWithItsWorker(t *testing.T) {
 	running := open(t, g).(*os.File)
 	defer running.Close()
 	_ = cmd.Process.Kill()
+	unread(t, running)
+}
+
+// unread waits until nobody reads a gate any more.
+func unread(t *testing.T, running *os.File) {
+	t.Helper()
 	end := []unix.PollFd{{Fd: int32(running.Fd())}} // a gate that nobody reads any more has an error
 	n, err := 0, error(unix.EINTR)
 	for err == unix.EINTR {
@@ -320,7 +349,7 @@ func alone(t *testing.T, script string) *task {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &task{path: sh, args: []string{"sh", "-c", script}, grace: time.Millisecond, stdout: io.Discard, stderr: io.Discard}
+	a := &task{running: make(map[int]bool), path: sh, args: []string{"sh", "-c", script}, grace: time.Millisecond, stdout: io.Discard, stderr: io.Discard}
 	a.useful, a.useless = context.WithCancelCause(t.Context())
 	return a
 }
