@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -87,20 +86,19 @@ func (c *claimCmd) options() []client.Option {
 
 // print writes the packets with what an answer needs first.
 func (c *claimCmd) print(w io.Writer, packets []*client.Packet) error {
-	var out bytes.Buffer
-	t, now := newTable(&out), time.Now()
+	t, now := newTable(w, "QUEUE", "KEY", "TAGS", "PAYLOAD"), time.Now()
 	if !c.JSON {
 		t.row("QUEUE", "ID", "TOKEN", "ATTEMPT", "LEFT", "KEY", "TAGS", "PAYLOAD")
 	}
 	for _, p := range packets {
 		if c.JSON {
-			out.Write(packetJSON(p))
+			if _, err := w.Write(packetJSON(p)); err != nil {
+				return err
+			}
 			continue
 		}
-		t.row(cell(p.Queue, shortCell), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), span(p.LeaseEnd.Sub(now)),
+		t.row(cell(p.Queue, longCell), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), span(p.LeaseEnd.Sub(now)),
 			keyCell(p), tagsCell(p.Tags), cell(string(p.Payload), longCell))
 	}
-	_ = t.Flush() // a buffer takes it
-	_, err := w.Write(out.Bytes())
-	return err
+	return t.Flush()
 }

@@ -43,7 +43,7 @@ func (c *consumersCmd) Run(ctx context.Context, p *program) error {
 			return err
 		}
 		defer o.discard()
-		t, now := newTable(o), time.Now()
+		t, now := newTable(o, "QUEUE", "CONSUMER", "IDS"), time.Now()
 		if !c.JSON {
 			t.row("QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS")
 		}
@@ -61,8 +61,8 @@ func (c *consumersCmd) Run(ctx context.Context, p *program) error {
 					_, _ = o.Write(consumerJSON(queue, &w)) // keep says what is wrong
 					continue
 				}
-				t.row(cell(queue, shortCell), cell(w.Name, shortCell), decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
-					optional(strings.Join(w.IDs, ","), shortCell))
+				t.row(cell(queue, longCell), cell(w.Name, longCell), decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
+					optional(strings.Join(w.IDs, ","), longCell))
 			}
 		}
 		return cmp.Or(t.Flush(), o.keep())

@@ -68,6 +68,9 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		"too many at once":         {[]string{"pop", "q", "--count", "1001"}, nil, "--count: expected a whole number from 0 to 1000"},
 		"a count below nothing":    {[]string{"list", "q", "--count=-1"}, nil, "--count: expected a whole number, 0 or more"},
 		"not an address":           {[]string{"pop", "q", "--redis", "here"}, nil, `--redis: expected HOST:PORT`},
+		"lines and a payload":      {[]string{"push", "q", "x", "--lines"}, nil, "--lines: expected neither"},
+		"lines that are unique":    {[]string{"push", "q", "--lines", "--unique", "x"}, nil, "--lines: expected neither"},
+		"a group of so many":       {[]string{"pop", "q", "--group", "--count", "2"}, nil, "--count and --group can't be used together"},
 		"lease of no length":       {[]string{"claim", "q", "--lease=-1s"}, nil, "--lease"},
 		"a group of some":          {[]string{"claim", "q", "--group", "--count", "2"}, nil, "expected one of them"},
 		"token that is none":       {[]string{"ack", "q", "1", "x"}, nil, "token"},
@@ -82,7 +85,7 @@ func TestWrongUsageIsExplained(t *testing.T) {
 		"lease that is no time":    {[]string{"set", "q", "lease=soon"}, nil, "lease: expected a time such as 30s"},
 		"bound that is no size":    {[]string{"set", "q", "bound-bytes=lots"}, nil, "64MiB"},
 		"no settings":              {[]string{"set", "q"}, nil, "<name=value>"},
-		"not a pinpriq address":    {[]string{"subscribe", "q", "--pinpriq", "here"}, nil, `--pinpriq: expected HOST:PORT`},
+		"not a pinpriq address":    {[]string{"bench", "push", "--pinpriq", "here"}, nil, `--pinpriq: expected HOST:PORT`},
 		"negative count":           {[]string{"subscribe", "q", "--count=-1"}, nil, "--count"},
 		"raw and JSON":             {[]string{"pop", "q", "--raw", "--json"}, nil, "--raw"},
 		"unknown sync mode":        {[]string{"serve", "--sync", "sometimes"}, nil, "always, interval:50ms or never"},
@@ -188,7 +191,7 @@ func TestAClientThatCannotBeServedSaysWhy(t *testing.T) {
 	}{
 		"push to nobody":          {args: []string{"push", "q", "x", "--redis", nobody}, want: "no server answers at"},
 		"pop from nobody":         {args: []string{"pop", "q", "--redis", nobody}, want: "no server answers at"},
-		"subscribe to nobody":     {args: []string{"subscribe", "q", "--pinpriq", nobody}, want: "no server answers at"},
+		"subscribe to nobody":     {args: []string{"subscribe", "q", "--redis", nobody}, want: "no server answers at"},
 		"bench of nobody":         {args: []string{"bench", "--pinpriq", nobody}, want: "no server answers at"},
 		"bench of nobody's board": {args: []string{"bench", "--protocol", "barbershop", "--barbershop", nobody}, want: "no server answers at"},
 		"board that is none":      {args: []string{"bench", "--protocol", "barbershop", "--timeout", "50ms", "--barbershop", silent.Addr().String()}, want: "check that it speaks barbershop"},
@@ -198,7 +201,7 @@ func TestAClientThatCannotBeServedSaysWhy(t *testing.T) {
 		"argument too long":       {args: []string{"push", "q", beyond}, want: "invalid bulk length"},
 		"standard input too long": {stdin: beyond, args: []string{"push", "q"}, want: "at most 1048576 bytes"},
 		"name too long":           {args: []string{"push", tooLong, "x"}, want: "too large"},
-		"name to hear too long":   {args: []string{"subscribe", tooLong}, want: "queue name has 65536 bytes"},
+		"name to hear too long":   {args: []string{"subscribe", tooLong}, want: "the name has 65536 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			oneErrorLine(t, s.runWith(t, c.stdin, c.args...), exitFailed, c.want)

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -20,7 +21,7 @@ type listCmd struct {
 }
 
 func (c *listCmd) Help() string {
-	return `Prints the packets of a queue, state by state, page by page: what changes meanwhile may be seen or not.
+	return `Prints the packets of a queue, state by state, page by page: what changes meanwhile may be seen or not. If there is no such queue, the exit code is 3.
 
 Examples:
 
@@ -48,6 +49,11 @@ func (c *listCmd) Run(ctx context.Context, p *program) error {
 			}
 			if n++; n == c.Count {
 				break
+			}
+		}
+		if n == 0 { // a queue that does not exist has no packets either
+			if _, err := server.Stats(ctx, c.Queue); err != nil {
+				return fmt.Errorf("queue %.80q: %w", c.Queue, err)
 			}
 		}
 		return cmp.Or(out.end(), o.keep())

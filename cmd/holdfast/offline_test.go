@@ -93,7 +93,7 @@ func TestDumpOfALoadedDumpIsTheSame(t *testing.T) {
 	for i, from := range []string{dir, filepath.Join(work, "jsonl")} {
 		s := serve(t, from)
 		for range 6 {
-			popped[i] += s.run(t, "pop", "jobs", "--json").stdout
+			popped[i] += s.run(t, "pop", "jobs", "--group", "--json").stdout
 		}
 		s.stop()
 	}

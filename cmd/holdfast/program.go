@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
@@ -47,7 +48,7 @@ type commands struct {
 	Bench  benchCmd  `cmd:"" group:"Server" help:"Measure a running server."`
 
 	Push      pushCmd      `cmd:"" group:"Packets" help:"Push a packet and wait until it is on disk."`
-	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue, and all others with its key."`
+	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue."`
 	Subscribe subscribeCmd `cmd:"" group:"Packets" help:"Print packets of queues as they come."`
 	Claim     claimCmd     `cmd:"" group:"Packets" help:"Claim a packet for the time of a lease."`
 	Work      workCmd      `cmd:"" group:"Packets" help:"Run a command for each packet of a queue."`
@@ -95,6 +96,7 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 	env    func(name string) (string, bool)
+	atEnd  atomic.Value // func() that a second signal calls, if any
 
 	// Set by run.
 	variables map[*kong.Flag]string // of the environment, which stand in for flags
@@ -175,8 +177,18 @@ func (p *program) report(err error, code int) int {
 	if do := remedyOf(err); do != "" {
 		text = strings.TrimSuffix(text, ".") + "; " + do
 	}
-	fmt.Fprintln(p.stderr, "holdfast: "+text)
+	fmt.Fprintln(p.stderr, "holdfast: "+legible(text))
 	return code
+}
+
+// oneLine is the first line of an error, and the number of the others. The error of a damaged
+// folder has a line for each table.
+func oneLine(err error) string {
+	first, rest, more := strings.Cut(err.Error(), "\n")
+	if !more {
+		return first
+	}
+	return fmt.Sprintf("%s (and %d more)", first, 1+strings.Count(rest, "\n"))
 }
 
 // commandOf is the command whose help explains a wrong command line.

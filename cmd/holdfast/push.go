@@ -26,12 +26,14 @@ type pushCmd struct {
 	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
 	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for room in a queue that is full or paused; 0s waits without end. In a queue with full=block each push waits, without this flag for --timeout at most (default: do not wait)."`
 	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
+	Lines    bool           `help:"Push each line of standard input as a packet, many in one request. An empty line is an empty packet."`
 
+	progress
 	workServer
 }
 
 func (c *pushCmd) Help() string {
-	return `Returns with exit code 0 once the packet is on the server's disk. (A server with --sync other than always answers before that.)
+	return `Returns with exit code 0 once the packet is on the server's disk. (A server with --sync other than always answers before that.) If --lines fails, the error says how many lines are on disk.
 
 Examples:
 
@@ -41,6 +43,7 @@ Examples:
     holdfast push mails --delay 10m --tag class=low --unique welcome-17 "to ann"
     holdfast push mails --at 2026-12-01T08:00 "to bob"
     printf 'no newline' | holdfast push jobs -
+    tail -n +2001 urls.txt | holdfast push urls --lines
     holdfast push jobs -- -begins-with-a-dash`
 }
 
@@ -60,6 +63,8 @@ func (c *pushCmd) Validate() error {
 		return errors.New("--window: expected --unique with it")
 	case c.Delay != 0 && !c.At.IsZero():
 		return errors.New("--delay and --at: expected one of them")
+	case c.Lines && (c.Payload != "-" || c.Unique != nil):
+		return errors.New("--lines: expected neither a payload nor --unique with it")
 	case c.Priority == 0 && c.Key == nil:
 		return errors.New("--priority 0: expected --key with it, as such a packet goes only with others of its key")
 	}
@@ -68,6 +73,9 @@ func (c *pushCmd) Validate() error {
 
 // Run pushes, and returns nil once the packet is on disk.
 func (c *pushCmd) Run(ctx context.Context, p *program) error {
+	if c.Lines {
+		return c.pushLines(ctx, p)
+	}
 	payload, err := c.payload(p.stdin)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func (c *queuesCmd) Run(ctx context.Context, p *program) error {
 			return err
 		}
 		defer o.discard()
-		t := newTable(o)
+		t := newTable(o, "QUEUE")
 		if !c.JSON {
 			t.row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD")
 		}

@@ -99,12 +99,18 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 	return err
 }
 
-// logger logs to standard error.
+// logger logs to standard error. JSON has no times: there they are milliseconds.
 func (p *program) logger(format, level string) *slog.Logger {
 	var least slog.Level
 	_ = least.UnmarshalText([]byte(level)) // the flag allows only what it understands
 	options := &slog.HandlerOptions{Level: least}
 	if format == "json" {
+		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
+			if a.Value.Kind() == slog.KindDuration {
+				return slog.Int64(a.Key+"_ms", a.Value.Duration().Milliseconds())
+			}
+			return a
+		}
 		return slog.New(slog.NewJSONHandler(p.stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(p.stderr, options))

@@ -9,15 +9,10 @@ import (
 	"time"
 )
 
-// server is the flags of a command that speaks pinpriq to a server.
+// server is the flags of the command that speaks pinpriq to a server.
 type server struct {
 	Pinpriq string        `default:"127.0.0.1:7070" address:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
 	Timeout time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
-}
-
-// dial connects to the server.
-func (s *server) dial(ctx context.Context) (*net.TCPConn, error) {
-	return dial(ctx, s.Pinpriq, "--pinpriq", s.Timeout)
 }
 
 // dial connects to an address that a flag gave.

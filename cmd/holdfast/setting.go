@@ -53,7 +53,7 @@ func settingText(name, value string) string {
 	case err == nil && kind == storage.SettingBytes:
 		return byteSize(n).String()
 	}
-	return optional(value, longLine)
+	return optional(value, longCell)
 }
 
 // settingChanges are settings and their values as the protocol takes them.

@@ -52,7 +52,7 @@ func (f *settingsForm) print(w io.Writer, settings map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		shown := name
 		if tag, ok := strings.CutPrefix(name, "enum "); ok {
-			shown = enumPrefix + cell(tag, shortCell)
+			shown = enumPrefix + cell(tag, longCell)
 		}
 		t.row(shown, settingText(name, settings[name]))
 	}

@@ -29,6 +29,9 @@ type task struct {
 	stdout io.Writer
 	stderr io.Writer
 
+	mu      sync.Mutex
+	running map[int]bool // the process groups of its commands, guarded by mu
+
 	useful  context.Context // ends when no packet would fare better
 	useless context.CancelCauseFunc
 }
@@ -56,19 +59,47 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 	if err := cmd.Start(); err != nil {
 		return t.notStarted(ctx, err)
 	}
+	t.runs(cmd.Process.Pid, true)
 	err := cmd.Wait()
+	t.runs(cmd.Process.Pid, false)
 	if ctx.Err() != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of its group
 		return context.Cause(ctx)
 	}
 	var exit *exec.ExitError
-	if text := complaints.text(); errors.As(err, &exit) && text != "" {
-		return errors.New(text)
+	if errors.As(err, &exit) {
+		return errors.New(strings.TrimSuffix(ending(exit.ProcessState)+": "+complaints.text(), ": "))
 	}
 	if errors.Is(err, exec.ErrWaitDelay) { // it ended well, and left something behind that holds its output
 		return nil
 	}
 	return err
+}
+
+// ending says how a command ended: by its exit code or a signal.
+func ending(state *os.ProcessState) string {
+	if code := state.ExitCode(); code >= 0 {
+		return "exit " + strconv.Itoa(code)
+	}
+	return state.String()
+}
+
+func (t *task) runs(group int, now bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running[group] = now; !now {
+		delete(t.running, group)
+	}
+}
+
+// signal signals the commands that run and what they have started, and returns how many they are.
+func (t *task) signal(s syscall.Signal) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for group := range t.running {
+		_ = syscall.Kill(-group, s)
+	}
+	return len(t.running)
 }
 
 // notStarted is why a command did not start. Only its environment depends on the packet: whatever
