@@ -31,7 +31,6 @@ Example:
     holdfast ack jobs 17 42`
 }
 
-// Run acknowledges.
 func (c *ackCmd) Run(ctx context.Context) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.packet(server).Ack(ctx)

@@ -70,7 +70,6 @@ func (c *benchCmd) itemCount() int64 {
 	return max(c.Count, int64(c.Items))
 }
 
-// Run measures and prints.
 func (c *benchCmd) Run(ctx context.Context, p *program) error {
 	newWorkload := c.queueWorkload
 	if c.board() {

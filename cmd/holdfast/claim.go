@@ -42,7 +42,6 @@ func (c *claimCmd) Validate() error {
 	return c.selection.Validate()
 }
 
-// Run claims and prints.
 func (c *claimCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Claim(ctx, c.Queues[0], c.options()...)

@@ -28,7 +28,6 @@ Examples:
     holdfast consumers jobs --json`
 }
 
-// Run asks queue by queue and prints.
 func (c *consumersCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		queues := []string{c.Queue}

@@ -26,7 +26,6 @@ Examples:
     holdfast delete jobs 17 --yes`
 }
 
-// Run deletes the packets.
 func (c *deleteCmd) Run(ctx context.Context, p *program) error {
 	if err := c.confirm(p, fmt.Sprintf("delete %s of queue %.80q", plural(len(c.IDs), "packet"), c.Queue)); err != nil {
 		return err

@@ -24,7 +24,6 @@ Examples:
     holdfast drop jobs --yes`
 }
 
-// Run drops the queue.
 func (c *dropCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		s, err := server.Stats(ctx, c.Queue)

@@ -38,7 +38,6 @@ Examples:
     holdfast dump ./damaged --salvage -o rest.jsonl`
 }
 
-// Run dumps.
 func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	if err := c.Dir.check(true); err != nil {
 		return fmt.Errorf("dump: %w", err)

@@ -23,7 +23,6 @@ Example:
     holdfast extend jobs 17 42 5m`
 }
 
-// Run renews the claim.
 func (c *extendCmd) Run(ctx context.Context) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.packet(server).Extend(ctx, c.Time)

@@ -35,7 +35,6 @@ Examples:
     holdfast pause jobs --out`
 }
 
-// Run closes the gates.
 func (c *pauseCmd) Run(ctx context.Context, p *program) error {
 	return c.change(ctx, p, "yes")
 }
@@ -52,7 +51,6 @@ Examples:
     holdfast resume jobs --in`
 }
 
-// Run opens the gates.
 func (c *resumeCmd) Run(ctx context.Context, p *program) error {
 	return c.change(ctx, p, "no")
 }

@@ -22,7 +22,6 @@ Examples:
     holdfast get jobs --json`
 }
 
-// Run prints the settings.
 func (c *getCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		settings, err := server.Get(ctx, c.Queue)

@@ -29,7 +29,6 @@ Examples:
     holdfast harvest jobs --dry-run`
 }
 
-// Run ends claims.
 func (c *harvestCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, &c.confirmation, &change{

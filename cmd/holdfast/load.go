@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,7 +46,6 @@ func (c *loadCmd) Validate() error {
 	return nil
 }
 
-// Run loads.
 func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	if err := c.Dir.check(c.Abandon); err != nil {
 		return fmt.Errorf("load: %w", err)
@@ -94,20 +92,14 @@ func expected(at *dump.Progress, size int64) int64 {
 	return int64(float64(at.Packets) * float64(size) / float64(at.Bytes))
 }
 
-// loadJSON is the JSON form of a report.
-type loadJSON struct {
-	Packets int64   `json:"packets"`
-	Queues  int64   `json:"queues"`
-	Resumed int64   `json:"resumed"` // packets that an earlier run had stored
-	Expired int64   `json:"expired"` // left out
-	Keys    int64   `json:"keys"`    // strings and hashes
-	Taken   int64   `json:"taken"`   // strings and hashes left out because of their names
-	Seconds float64 `json:"seconds"`
-}
-
 func (c *loadCmd) print(w io.Writer, r *load.Report) error {
 	if c.JSON {
-		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Keys, r.Taken, r.Took.Seconds()})
+		var o jsonObject
+		o.figures(figure{"packets", r.Packets}, figure{"queues", r.Queues}, figure{"resumed", r.Resumed}, figure{"expired", r.Expired},
+			figure{"keys", r.Keys}, figure{"taken", r.Taken})
+		o.add("seconds", r.Took.Seconds())
+		_, err := w.Write(o.line())
+		return err
 	}
 	if c.Abandon {
 		_, err := fmt.Fprintf(w, "the folder keeps %s of %s, and a server may take it\n", plural(r.Packets, "packet"), plural(r.Queues, "queue"))

@@ -40,7 +40,6 @@ func (c *moveCmd) Validate() error {
 	return c.selection.Validate()
 }
 
-// Run moves.
 func (c *moveCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		moves := change{what: "packet", done: "moved"}

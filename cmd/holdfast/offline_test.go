@@ -413,3 +413,26 @@ func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
 		t.Run(name, func(t *testing.T) { oneErrorLine(t, cli(t, c.args...), exitUsage, c.want) })
 	}
 }
+
+// loadJSON is the JSON form of a report.
+type loadJSON struct {
+	Packets int64   `json:"packets"`
+	Queues  int64   `json:"queues"`
+	Resumed int64   `json:"resumed"` // packets that an earlier run had stored
+	Expired int64   `json:"expired"` // left out
+	Keys    int64   `json:"keys"`    // strings and hashes
+	Taken   int64   `json:"taken"`   // strings and hashes left out because of their names
+	Seconds float64 `json:"seconds"`
+}
+
+// compactJSON is the JSON form of a report.
+type compactJSON struct {
+	Packets int64   `json:"packets"`
+	Expired int64   `json:"expired"` // deleted
+	Keys    int64   `json:"keys"`    // strings and hashes
+	Before  int64   `json:"before"`  // bytes on disk
+	After   int64   `json:"after"`
+	Seconds float64 `json:"seconds"`
+
+	Findings []string `json:"findings"` // what --accept-loss accepted
+}

@@ -25,7 +25,6 @@ Examples:
     holdfast peek jobs --count 1 --json`
 }
 
-// Run looks and prints.
 func (c *peekCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Peek(ctx, c.Queue, int(c.Count))

@@ -23,7 +23,6 @@ Example:
     holdfast prio jobs 17 1`
 }
 
-// Run changes the priority.
 func (c *prioCmd) Run(ctx context.Context) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return server.SetPriority(ctx, c.Queue, c.ID, uint32(c.Priority))

@@ -29,7 +29,6 @@ Examples:
     holdfast purge tasks --filter 'class=low' --yes`
 }
 
-// Run deletes.
 func (c *purgeCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, &c.confirmation, &change{

@@ -28,7 +28,6 @@ Examples:
     holdfast redrive jobs --filter 'class=low' --dry-run`
 }
 
-// Run makes dead packets ready.
 func (c *redriveCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, nil, &change{

@@ -39,7 +39,6 @@ func (c *setCmd) Validate() error {
 	return cmp.Or(checkPairs("<name=value>", c.Settings), err)
 }
 
-// Run changes the settings.
 func (c *setCmd) Run(ctx context.Context, p *program) error {
 	changes, err := c.changes()
 	if err != nil {

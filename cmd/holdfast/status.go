@@ -33,7 +33,6 @@ var statusFields = [][2]string{
 	{"memory", "used_memory_rss"}, {"disk_free", "disk_free"}, {"disk_total", "disk_total"}, {"disk_level", "disk_level"},
 }
 
-// Run asks and prints.
 func (c *statusCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		text, err := server.Redis().Info(ctx).Result()

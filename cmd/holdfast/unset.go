@@ -37,7 +37,6 @@ func (c *unsetCmd) Validate() error {
 	return nil
 }
 
-// Run resets the settings.
 func (c *unsetCmd) Run(ctx context.Context, p *program) error {
 	var changes settingChanges
 	for _, name := range c.Names {

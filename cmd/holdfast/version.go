@@ -36,7 +36,6 @@ type versions struct {
 	Format   int    `json:"format"` // the newest data format it reads, and the one it writes
 }
 
-// Run prints.
 func (c *versionCmd) Run(p *program) error {
 	v := thisBuild()
 	if c.JSON {
