@@ -244,7 +244,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	}
 	d.Attempts, d.Origin = 0, 0
 	if target == q {
-		b.setDelivery(p, d, storage.Waiting, 0)
+		b.setDelivery(p, d, Ready, 0)
 		b.deliverQueue(q)
 		return nil
 	}

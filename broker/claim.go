@@ -99,7 +99,7 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 			d.Attempts++
 		}
 		b.putNote(p, &d, storage.NoteProgress, nil)
-		b.setDelivery(p, d, storage.Claimed, tx.steady+lease)
+		b.setDelivery(p, d, Claimed, tx.steady+lease)
 		p, _ = b.ix.Get(p.ID)
 		b.detail(q, p)
 	}
@@ -139,35 +139,20 @@ func (b *Broker) hold(d *index.Delivery, w *worker) {
 }
 
 // setDelivery gives a packet a delivery state, in the index and in the store. until is the lease
-// end on the steady clock, or the not-before on the wall clock; 0 is none.
-func (b *Broker) setDelivery(p index.Packet, d index.Delivery, s storage.DeliveryState, until int64) {
+// end on the steady clock, or the not-before or the death on the wall clock; 0 is none.
+func (b *Broker) setDelivery(p index.Packet, d index.Delivery, s State, until int64) {
 	stored := storage.Stored(d.Stored)
 	d.Stored |= uint8(storage.StoredDelivery)
 	b.ix.SetDelivery(p.ID, d)
-	b.ix.SetState(p.ID, stateOf(s, until), until)
-	if s == storage.Claimed {
+	b.ix.SetState(p.ID, s, until)
+	if s == Claimed {
 		until = b.wall(until)
 	}
 	b.open.ops.PutDelivery(&storage.Delivery{
-		Identity: p.Identity, State: s, Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
+		Identity: p.Identity, State: storage.State(s), Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
 		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.workers.name(d.Consumer),
 		Origin: d.Origin, Expiry: p.Expiry,
 	}, stored)
-}
-
-// stateOf is the state in the index of a packet with a delivery state.
-func stateOf(s storage.DeliveryState, until int64) State {
-	switch {
-	case s == storage.Claimed:
-		return index.Claimed
-	case s == storage.Dead:
-		return index.Dead
-	case s == storage.Done:
-		return index.Done
-	case until > 0:
-		return index.Delayed
-	}
-	return index.Ready
 }
 
 // putNote writes a text of a packet's delivery state, or deletes it if it is empty.
@@ -286,7 +271,7 @@ func (b *Broker) finish(q *queue, p index.Packet, d index.Delivery) {
 		return
 	}
 	moved, _ := b.moveTo(q, p, q, q.packet(p), b.tx.now+retain)
-	b.setDelivery(moved, d, storage.Done, 0)
+	b.setDelivery(moved, d, Done, 0)
 }
 
 // Extend lets the lease of a claim end so many milliseconds from now, and returns that moment.
@@ -296,7 +281,7 @@ func (tx *Tx) Extend(name []byte, r Receipt, lease int64) (end int64, err error)
 	if err != nil {
 		return 0, err
 	}
-	tx.b.setDelivery(p, d, storage.Claimed, tx.steady+lease)
+	tx.b.setDelivery(p, d, Claimed, tx.steady+lease)
 	return tx.now + lease, nil
 }
 

@@ -118,7 +118,11 @@ func (b *Broker) expire(q *queue, p index.Packet) {
 func (b *Broker) putBack(q *queue, p index.Packet, d index.Delivery, until int64, reason []byte) {
 	b.putNote(p, &d, storage.NoteReason, reason)
 	b.putNote(p, &d, storage.NoteProgress, nil)
-	b.setDelivery(p, d, storage.Waiting, until)
+	state := Ready
+	if until > 0 {
+		state = Delayed
+	}
+	b.setDelivery(p, d, state, until)
 	b.touch(q)
 	b.deliverQueue(q)
 }
@@ -138,7 +142,7 @@ func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) 
 		return
 	}
 	b.putNote(p, &d, storage.NoteReason, reason)
-	b.setDelivery(p, d, storage.Dead, b.tx.now)
+	b.setDelivery(p, d, Dead, b.tx.now)
 	b.touch(q)
 }
 
@@ -173,7 +177,7 @@ func (b *Broker) moveWithState(q *queue, p index.Packet, d index.Delivery, to *q
 	id := q.packet(p)
 	id.Queue = to.id
 	moved, _ := b.moveTo(q, p, to, id, p.Expiry)
-	b.setDelivery(moved, d, storage.Waiting, 0)
+	b.setDelivery(moved, d, Ready, 0)
 	b.deliverQueue(to)
 }
 

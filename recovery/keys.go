@@ -31,7 +31,7 @@ func (r *restorer) keys(src Source) error {
 		}
 		keep := r.state.Keys.Has(k)
 		if old := k.Field(f.Name); keep && old != nil {
-			r.twice("fields of a hash", f.Name, f.ID)
+			r.sameName("fields of a hash", f.Name, f.ID)
 			k.RemoveField(old)
 			r.leftover(f.Hash).AddField(nil, old.ID).Value = old.Value
 		}
@@ -55,7 +55,7 @@ func (r *restorer) head(h *storage.Head) *index.Key {
 	}
 	keys := r.state.Keys
 	if old := keys.Find(h.Name); old != nil {
-		r.twice("keys", h.Name, h.ID)
+		r.sameName("keys", h.Name, h.ID)
 		r.discard(old)
 	}
 	k := keys.Add(h.Name, index.KeyKind(h.Kind), h.ID)
@@ -64,9 +64,9 @@ func (r *restorer) head(h *storage.Head) *index.Key {
 	return k
 }
 
-// twice notes that of two records with a name the older one is left over.
-func (r *restorer) twice(what string, name []byte, id uint64) {
-	if r.alike++; r.alike <= maxAlikeFindings {
+// sameName notes that of two records with a name the older one is left over.
+func (r *restorer) sameName(what string, name []byte, id uint64) {
+	if r.sameNames++; r.sameNames <= maxSameFindings {
 		r.finding("two %s have the name %.100q: the newer one is used, with the number %d", what, name, id)
 	}
 }

@@ -132,7 +132,7 @@ func Restore(src Source, o Options) (*State, error) {
 	r := restorer{
 		Options: o,
 		state:   State{Index: index.New(), Keys: index.NewKeyspace(), Marks: src.Control().Marks},
-		queues:  make(map[uint32]home),
+		queues:  make(map[uint32]target),
 		flush:   src.Flush(),
 	}
 	for _, f := range o.Accepted {
@@ -171,27 +171,27 @@ func Restore(src Source, o Options) (*State, error) {
 type restorer struct {
 	Options
 	state  State
-	queues map[uint32]home
+	queues map[uint32]target
 	flush  storage.Flush
 	tally  storage.Tally
 	seen   int
 
 	deliveries deliveries // that wait for their packets
 
-	orphans int // packets of queues without a definition: nobody can name those
-	alike   int // heads and fields with the name of another
-	twins   int // packets with the identity of another
+	orphans    int // packets of queues without a definition: nobody can name those
+	sameNames  int // heads and fields with the name of another
+	duplicates int // packets with the identity of another
 }
 
-// home is where the packets of a queue go.
-type home struct {
+// target is where the packets of a queue go.
+type target struct {
 	ix      index.QueueID
 	dropped bool
 }
 
-// maxAlikeFindings keeps the report short when a queue of millions has lost its definition, or
+// maxSameFindings keeps the report short when a queue of millions has lost its definition, or
 // millions of records came back.
-const maxAlikeFindings = 10
+const maxSameFindings = 10
 
 func (r *restorer) finding(format string, args ...any) {
 	r.state.Report.Findings = append(r.state.Report.Findings, fmt.Sprintf(format, args...))
@@ -200,11 +200,11 @@ func (r *restorer) finding(format string, args ...any) {
 func (r *restorer) queue(q storage.Queue) error {
 	ix := r.state.Index.AddQueue()
 	if r.flush.DropsQueue(&q) {
-		r.queues[q.ID] = home{ix, true}
+		r.queues[q.ID] = target{ix, true}
 		r.state.Dropped = append(r.state.Dropped, Queue{ID: q.ID, Index: ix})
 		return nil
 	}
-	r.queues[q.ID] = home{ix: ix}
+	r.queues[q.ID] = target{ix: ix}
 	r.state.Queues = append(r.state.Queues, Queue{
 		ID: q.ID, Index: ix, Name: append([]byte(nil), q.Name...), Settings: q.Settings.Clone(), Counters: q.Counters,
 	})
@@ -225,30 +225,30 @@ func (r *restorer) progress() {
 func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) error {
 	r.tally.Add(id, m.Expiry)
 	r.progress()
-	t := r.delivery(id, m)
-	if m.Expired(r.Now) && (t == nil || !t.leased(r.Now)) {
+	d := r.delivery(id, m)
+	if m.Expired(r.Now) && !d.Leased(r.Now) {
 		r.state.Report.Expired++
-		if t != nil {
-			t.kept = true
-			removed := storage.Removed{Expires: true, Large: m.Large, Stored: t.stored, Identity: t.identity}
+		if d != nil {
+			d.Keep = true
+			removed := storage.Removed{Expires: true, Large: m.Large, Stored: d.Stored, Identity: d.Identity}
 			r.state.Orphans = append(r.state.Orphans, Orphan{removed, id})
 		}
 		return nil
 	}
 	q, ok := r.queues[id.Queue]
 	if !ok {
-		if t != nil {
-			t.kept = true // as the packet
+		if d != nil {
+			d.Keep = true // as the packet
 		}
-		if r.orphans++; r.orphans <= maxAlikeFindings {
+		if r.orphans++; r.orphans <= maxSameFindings {
 			r.finding("packet %v belongs to a queue without a definition and is left out", id)
 		}
 		return nil
 	}
 	e := entry(q.ix, id, m)
 	e.Tags = tags
-	if t != nil {
-		r.apply(t, &e, q.dropped)
+	if d != nil {
+		r.apply(d, &e, q.dropped)
 	}
 	if r.state.Index.Push(e, r.Now) == 0 {
 		return fmt.Errorf("packet %v does not fit the index: its key has %d bytes, or four billion packets are queued", id, len(m.Key))
@@ -275,6 +275,6 @@ func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 		Unique:   m.Unique,
 		Expiry:   m.Expiry,
 		Until:    m.NotBefore,
-		Delivery: index.Delivery{Attempts: attempts(m.Attempts)},
+		Delivery: index.Delivery{Attempts: uint16(min(m.Attempts, 0xffff))},
 	}
 }

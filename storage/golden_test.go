@@ -89,21 +89,16 @@ func goldenItems() map[ValueID]item {
 
 // golden delivery states, one of each shape, with their notes: what golden folders of version 3
 // hold.
-func goldenDeliveries() []goldenDelivery {
-	return []goldenDelivery{
-		{Delivery{Identity: 1<<63 + 2}, "", ""},
-		{Delivery{Identity: 1<<63 + 3, State: Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1<<63 + 30,
-			FirstClaim: 1_800_000_000_000, LastClaim: 1_800_000_000_000, Consumer: "worker-1"}, "", "\x32half"},
-		{Delivery{Identity: 1<<63 + 4, Until: 1_900_000_000_000, Attempts: 70_000, Token: 1<<63 + 31,
-			FirstClaim: 1, LastClaim: -2, Consumer: strings.Repeat("w", 40), Origin: 2, Expiry: 4_000_000_000_123}, "no route", ""},
-		{Delivery{Identity: 1<<63 + 5, State: Dead, Attempts: 5}, "poison", "\x00"},
-		{Delivery{Identity: 1<<63 + 18, State: Done, Expiry: 4_000_000_000_123}, "", ""},
+func goldenDeliveries() []Delivery {
+	return []Delivery{
+		{Identity: 1<<63 + 2, State: Ready},
+		{Identity: 1<<63 + 3, State: Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1<<63 + 30,
+			FirstClaim: 1_800_000_000_000, LastClaim: 1_800_000_000_000, Consumer: "worker-1", Progress: "\x32half"},
+		{Identity: 1<<63 + 4, State: Delayed, Until: 1_900_000_000_000, Attempts: 70_000, Token: 1<<63 + 31,
+			FirstClaim: 1, LastClaim: -2, Consumer: strings.Repeat("w", 40), Origin: 2, Expiry: 4_000_000_000_123, Reason: "no route"},
+		{Identity: 1<<63 + 5, State: Dead, Attempts: 5, Reason: "poison", Progress: "\x00"},
+		{Identity: 1<<63 + 18, State: Done, Expiry: 4_000_000_000_123},
 	}
-}
-
-type goldenDelivery struct {
-	d                Delivery
-	reason, progress string
 }
 
 // golden settings and counters of a queue.
@@ -149,8 +144,8 @@ func goldenRecords() string {
 		q.Name = []byte("work")
 		fmt.Fprintf(&out, "settings %s %x\n", name, appendQueue(nil, &q))
 	}
-	for i, g := range goldenDeliveries() {
-		fmt.Fprintf(&out, "delivery %d %x\n", i, appendDelivery(nil, &g.d))
+	for i, d := range goldenDeliveries() {
+		fmt.Fprintf(&out, "delivery %d %x\n", i, appendDelivery(nil, &d))
 	}
 	fmt.Fprintf(&out, "state-key - %x %x\n", appendStateKey(nil, NoteID{1 << 63, 0}), appendStateKey(nil, NoteID{1 << 63, NoteProgress}))
 	_, counters := goldenSettings()
@@ -301,7 +296,8 @@ func readGoldenRecords(t *testing.T, version int) {
 		case "delivery":
 			var i int
 			_, err := fmt.Sscan(fields[1], &i)
-			want := goldenDeliveries()[i].d
+			want := goldenDeliveries()[i]
+			want.Reason, want.Progress = "", "" // records of their own
 			got := want
 			if err = errors.Join(err, decodeDelivery(raw, want.Identity, &got)); err != nil || got != want {
 				t.Errorf("delivery state %d reads as %+v, %v", i, got, err)
@@ -351,10 +347,8 @@ func goldenBatches(s *Store) error {
 	bounded := goldenSettingsAndCounters()["bounded"]
 	bounded.ID, bounded.Name, bounded.New = 4, []byte("bounded"), true
 	b.PutQueue(bounded)
-	for _, g := range goldenDeliveries() {
-		b.PutDelivery(&g.d, 0)
-		b.PutNote(NoteID{g.d.Identity, NoteReason}, []byte(g.reason), 0)
-		b.PutNote(NoteID{g.d.Identity, NoteProgress}, []byte(g.progress), 0)
+	for _, d := range goldenDeliveries() {
+		b.PutDelivery(&d, 0)
 	}
 	b.SetFlush(Flush{Keys: 1, Queues: 1})
 	b.SetMarks(Marks{1<<63 + 16, 1<<63 - 1, 3, 100})
@@ -482,13 +476,13 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 	if err != nil || got != wantItems || version > 1 && large != 2 {
 		t.Errorf("%d items, %d of them large, %v", got, large, err)
 	}
-	var states []goldenDelivery
+	var states []Delivery
 	if version > 2 {
 		states = goldenDeliveries()
 	}
-	err = n.Deliveries(func(d *Delivery, reason, progress []byte, damage error) error {
-		if len(states) == 0 || damage != nil || states[0] != (goldenDelivery{*d, string(reason), string(progress)}) {
-			return fmt.Errorf("delivery state %+v, %q, %q, %w", d, reason, progress, damage)
+	err = n.Deliveries(func(d *Delivery, damage error) error {
+		if len(states) == 0 || damage != nil || states[0] != *d {
+			return fmt.Errorf("delivery state %+v, %w", d, damage)
 		}
 		states = states[1:]
 		return nil

@@ -126,8 +126,8 @@ func (c *compactor) read() (dead int64, err error) {
 		},
 		Head:   func(_ *storage.Head, is bool) error { return count(is, &c.report.Keys) },
 		Field:  func(_ *storage.Field, is bool) error { return count(is, &fields) },
-		Orphan: func(*contents.Tried) error { dead++; return nil },
-		Packet: func(id storage.PacketID, _ *storage.Meta, _ *contents.Tried, is bool) error {
+		Orphan: func(*contents.Delivery) error { dead++; return nil },
+		Packet: func(id storage.PacketID, _ *storage.Meta, _ *contents.Delivery, is bool) error {
 			if is {
 				c.report.Expired++
 			} else if !defined[id.Queue] {

@@ -1,6 +1,7 @@
 // Package contents reads all that a store holds, without an index, and tells what of it is dead:
 // what nobody can reach, and what a server deletes little by little. It is for the commands that
-// work on a folder while no server does. tried.go joins packets with their delivery states.
+// work on a folder while no server does. delivery.go: the delivery states that packets are held
+// against.
 package contents
 
 import (
@@ -19,17 +20,17 @@ type Visitor struct {
 	Queue func(q *storage.Queue, dead bool) error
 	Head  func(h *storage.Head, dead bool) error
 	Field func(f *storage.Field, dead bool) error
-	// Packet gets a nil t if nothing was tried with the packet. Orphan gets a delivery state without a
-	// packet.
-	Packet func(id storage.PacketID, m *storage.Meta, t *Tried, dead bool) error
-	Orphan func(t *Tried) error
+	// Packet gets a nil d if nothing was tried with the packet. Orphan gets a delivery state
+	// without a packet.
+	Packet func(id storage.PacketID, m *storage.Meta, d *Delivery, dead bool) error
+	Orphan func(d *Delivery) error
 	// Progress is told every 2^16 records how many there were, if it is not nil.
 	Progress func(records int64)
 }
 
 // Walk shows all queue definitions, then all heads, all fields, all packets and all orphans. now is
 // the time in Unix milliseconds. It returns the tally of what it met. The error is that of ctx, of
-// a visitor or of the store. Memory grows with the number of delivery states, by 32 bytes each.
+// a visitor or of the store. Memory grows with the number of delivery states, by 64 bytes each.
 func Walk(ctx context.Context, s *storage.Store, now int64, v Visitor) (storage.Tally, error) {
 	w := walker{ctx: ctx, Visitor: v, now: now, flush: s.Flush(), dropped: make(map[uint32]bool), hashes: make(map[uint64]bool)}
 	if err := s.Queues(w.queue); err != nil {
@@ -53,14 +54,14 @@ func Walk(ctx context.Context, s *storage.Store, now int64, v Visitor) (storage.
 // walker is one walk under way.
 type walker struct {
 	Visitor
-	ctx     context.Context
-	now     int64
-	flush   storage.Flush
-	dropped map[uint32]bool
-	hashes  map[uint64]bool // that live
-	tried   TriedList
-	tally   storage.Tally
-	records int64
+	ctx        context.Context
+	now        int64
+	flush      storage.Flush
+	dropped    map[uint32]bool
+	hashes     map[uint64]bool // that live
+	deliveries Deliveries
+	tally      storage.Tally
+	records    int64
 }
 
 // step counts a record, and looks now and then whether to go on.
@@ -113,10 +114,15 @@ func (w *walker) field(f *storage.Field) error {
 
 func (w *walker) packet(id storage.PacketID, m *storage.Meta) error {
 	w.tally.Add(id, m.Expiry)
-	t := w.tried.Meet(cmp.Or(m.Identity, id.Seq))
+	d := w.deliveries.Find(cmp.Or(m.Identity, id.Seq))
+	if d != nil && d.Matched { // a second packet with its identity gets none
+		d = nil
+	} else if d != nil {
+		d.Matched = true
+	}
 	if w.Packet != nil {
-		expired := m.Expired(w.now) && !t.Leased(w.now)
-		if err := w.Packet(id, m, t, expired || w.dropped[id.Queue]); err != nil {
+		expired := m.Expired(w.now) && !d.Leased(w.now)
+		if err := w.Packet(id, m, d, expired || w.dropped[id.Queue]); err != nil {
 			return err
 		}
 	}
@@ -127,14 +133,14 @@ func (w *walker) delivery(d *storage.Delivery, stored storage.Stored) error {
 	if stored&storage.StoredDelivery != 0 {
 		w.tally.AddDelivery(d.Identity)
 	}
-	w.tried = append(w.tried, TriedOf(d, stored))
+	w.deliveries = append(w.deliveries, NewDelivery(d, stored))
 	return w.step()
 }
 
 func (w *walker) orphans() error {
-	for i := range w.tried {
-		if t := &w.tried[i]; !t.Met && w.Orphan != nil {
-			if err := w.Orphan(t); err != nil {
+	for i := range w.deliveries {
+		if d := &w.deliveries[i]; !d.Matched && w.Orphan != nil {
+			if err := w.Orphan(d); err != nil {
 				return err
 			}
 		}
@@ -170,19 +176,19 @@ func DeleteDead(ctx context.Context, s *storage.Store, now int64, progress func(
 			d.b.DeleteField(f.Hash, f.ID, storage.Mark{Version: f.Version, Large: storage.IsLarge(f.Size)})
 			return d.deleted()
 		},
-		Packet: func(id storage.PacketID, m *storage.Meta, t *Tried, dead bool) error {
+		Packet: func(id storage.PacketID, m *storage.Meta, state *Delivery, dead bool) error {
 			if !dead {
 				return nil
 			}
 			removed := storage.Removed{Expires: m.Expiry != 0, Large: m.Large}
-			if t != nil {
-				removed.Stored, removed.Identity = t.Stored, t.Identity
+			if state != nil {
+				removed.Stored, removed.Identity = state.Stored, state.Identity
 			}
 			d.b.Delete(id, removed)
 			return d.deleted()
 		},
-		Orphan: func(t *Tried) error {
-			d.b.DeleteDelivery(t.Identity, t.Stored)
+		Orphan: func(state *Delivery) error {
+			d.b.DeleteDelivery(state.Identity, state.Stored)
 			return d.deleted()
 		},
 	})

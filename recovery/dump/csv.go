@@ -39,7 +39,7 @@ func (e *csvEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p
 	}
 	dst = fmt.Appendf(dst, ",%s,%d,", stateOf(id.Priority, p.NotBefore, d, now), attemptsOf(p, d))
 	dst = appendTime(dst, p.EnqueuedAt)
-	t := newTried(d)
+	t := newDeliveryRecord(d)
 	dst = appendText(dst, []byte(p.Producer))
 	dst = fmt.Appendf(dst, "%d,", cmp.Or(p.Identity, id.Seq))
 	dst = appendTime(dst, int64(t.Until))

@@ -42,8 +42,8 @@ type Source interface {
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
 	// Deliveries calls fn for every delivery state, as storage.Snapshot does. ReadDeliveries reads
 	// some that are there, in rising order; any goroutine may call it.
-	Deliveries(fn func(d *storage.Delivery, reason, progress []byte, damage error) error) error
-	ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery, reason, progress []byte) error) error
+	Deliveries(fn func(d *storage.Delivery, damage error) error) error
+	ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery) error) error
 	// Items calls fn for every head and field, as storage.Snapshot does.
 	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	// Flush says which queues, strings and hashes are dropped.
@@ -137,16 +137,16 @@ func Dump(src Source, w io.Writer, o Options) (Report, error) {
 // dumper is one dump under way.
 type dumper struct {
 	Options
-	src     Source
-	control storage.Control
-	queues  []*storage.Queue // to be dumped, in order of identity
-	ranges  []storage.QueueRange
-	globs   globs
-	dropped map[uint32]bool // queues that nobody can reach
-	filled  map[string]bool // names of queues in the dump with packets or settings
-	tried   []uint64        // identities of the packets with a delivery state, in order
-	met     []uint64        // for each of these the sequence of the packet that has it, 0: none yet
-	marks   storage.Marks   // of the dump
+	src       Source
+	control   storage.Control
+	queues    []*storage.Queue // to be dumped, in order of identity
+	ranges    []storage.QueueRange
+	globs     globs
+	dropped   map[uint32]bool // queues that nobody can reach
+	filled    map[string]bool // names of queues in the dump with packets or settings
+	delivered []uint64        // identities of the packets with a delivery state, in order
+	matched   []uint64        // for each of these the sequence of the packet that has it, 0: none yet
+	marks     storage.Marks   // of the dump
 
 	names    map[string]bool // of a salvage: of queues; nil until lostName needs it
 	nameless int64           // queues that have got a name from lostName because they have no definition
@@ -170,7 +170,7 @@ func (d *dumper) run() error {
 	if err := d.readDeliveries(&d.marks); err != nil {
 		return err
 	}
-	d.met = make([]uint64, len(d.tried))
+	d.matched = make([]uint64, len(d.delivered))
 	enc := newEncoder(d.Format, d.Payload)
 	if err := d.write(enc.header(nil, d.marks)); err != nil {
 		return err

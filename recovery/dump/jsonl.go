@@ -68,12 +68,12 @@ func (e *jsonEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, 
 		dst = appendBytes(dst, "unique", p.Unique, Text)
 	}
 	if d != nil {
-		dst = appendTried(dst, newTried(d))
+		dst = appendDelivery(dst, newDeliveryRecord(d))
 	}
 	return append(dst, "}\n"...)
 }
 
-func appendTried(dst []byte, t triedRecord) []byte {
+func appendDelivery(dst []byte, t deliveryRecord) []byte {
 	dst = appendInt(dst, "until", int64(t.Until))
 	dst = appendSequence(dst, "token", uint64(t.Token))
 	dst = appendInt(dst, "first_claim", int64(t.FirstClaim))

@@ -50,7 +50,7 @@ func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketI
 		Type: typePacket, Queue: notNil(q.Name), ID: id.String(), Priority: &priority, Sequence: sequence(id.Seq), Identity: sequence(ownIdentity(id, p)),
 		Key: p.Key, Payload: p.Payload, Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
 		State: stateOf(id.Priority, p.NotBefore, d, now), Attempts: uint64(attemptsOf(p, d)), EnqueuedAt: millis(p.EnqueuedAt), Producer: []byte(p.Producer),
-		Unique: p.Unique, triedRecord: newTried(d),
+		Unique: p.Unique, deliveryRecord: newDeliveryRecord(d),
 	}
 	if e.payload == None {
 		r.Payload = nil

@@ -66,11 +66,11 @@ type packetRecord struct {
 	EnqueuedAt millis        `json:"enqueued_at" msgpack:"enqueued_at,omitempty"`
 	Producer   []byte        `json:"-" msgpack:"producer,omitempty"`
 	Unique     []byte        `json:"-" msgpack:"unique,omitempty"`
-	triedRecord
+	deliveryRecord
 }
 
-// triedRecord is the part of a packetRecord that tells what was tried with the packet.
-type triedRecord struct {
+// deliveryRecord is the part of a packetRecord that tells what was tried with the packet.
+type deliveryRecord struct {
 	Until        millis        `json:"until" msgpack:"until,omitempty"`
 	Token        sequence      `json:"token" msgpack:"token,omitempty"`
 	FirstClaim   millis        `json:"first_claim" msgpack:"first_claim,omitempty"`

@@ -308,14 +308,14 @@ func (l *loader) count(ctx context.Context) (f found, err error) {
 			return nil
 		},
 		Field: func(_ *storage.Field, dead bool) error { f.dead = f.dead || dead; return nil },
-		Packet: func(id storage.PacketID, _ *storage.Meta, _ *contents.Tried, dead bool) error {
+		Packet: func(id storage.PacketID, _ *storage.Meta, _ *contents.Delivery, dead bool) error {
 			if f.dead = f.dead || dead; !dead {
 				f.packets++
 				l.takeList(queues, id.Queue)
 			}
 			return nil
 		},
-		Orphan: func(*contents.Tried) error { f.dead = true; return nil },
+		Orphan: func(*contents.Delivery) error { f.dead = true; return nil },
 	})
 	if err != nil {
 		return f, err

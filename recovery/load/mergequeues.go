@@ -91,7 +91,7 @@ func (l *loader) merge(id *storage.PacketID, p *storage.Packet, d *dump.Delivery
 		return nil
 	}
 	if d.State == storage.Claimed {
-		d.State, d.Until = storage.Waiting, 0
+		d.State, d.Until = storage.Ready, 0
 	}
 	d.Identity, d.Token = id.Seq, 0
 	if d.OriginName == nil {

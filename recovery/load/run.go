@@ -173,7 +173,7 @@ func (l *loader) putPacket(q *storage.Queue, id storage.PacketID, p *storage.Pac
 		return fmt.Errorf("the packet has a record of %d bytes: a folder on a disk this small takes at most %d", n, l.limits.MaxRecord)
 	}
 	if d != nil {
-		l.putDelivery(d)
+		l.batch.PutDelivery(&d.Delivery, 0)
 	}
 	l.state.Packets++
 	return nil
@@ -186,16 +186,6 @@ func deliveryBound(d *dump.Delivery) int {
 		return 0
 	}
 	return overhead + len(d.Consumer) + len(d.OriginName) + len(d.Reason) + len(d.Progress)
-}
-
-func (l *loader) putDelivery(d *dump.Delivery) {
-	l.batch.PutDelivery(&d.Delivery, 0)
-	if d.Reason != nil {
-		l.batch.PutNote(storage.NoteID{Identity: d.Identity, Kind: storage.NoteReason}, d.Reason, 0)
-	}
-	if d.Progress != nil {
-		l.batch.PutNote(storage.NoteID{Identity: d.Identity, Kind: storage.NoteProgress}, d.Progress, 0)
-	}
 }
 
 // roomFor makes room for a record of at most n bytes, and for more bytes of others.

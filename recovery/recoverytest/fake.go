@@ -132,14 +132,14 @@ func OneOfEach() *Fake {
 func (s *Fake) putDeliveries(base uint64) {
 	s.Try(storage.Delivery{
 		Identity: base, State: storage.Claimed, Until: Later + 9, Attempts: 1, Token: base + 30, FirstClaim: Later - 3, LastClaim: Later - 3, Consumer: "w\"",
-	}).Progress = []byte("\x28half")
+	}).Progress = "\x28half"
 	s.Try(storage.Delivery{
 		Identity: base + 1, State: storage.Dead, Until: Later - 1, Attempts: 5, Token: base + 31, FirstClaim: Later - 9, LastClaim: Later - 1, Consumer: "\xfb",
-	}).Reason = []byte("the disk \a is full")
+	}).Reason = "the disk \a is full"
 	s.Try(storage.Delivery{Identity: base + 2, State: storage.Done, Attempts: 1, Token: base + 32, Expiry: Later + 7})
-	s.Try(storage.Delivery{Identity: base + 3, Until: Later + 2, Attempts: 2, Token: base + 33, Expiry: Later + 2}).Progress = []byte{0}
+	s.Try(storage.Delivery{Identity: base + 3, Until: Later + 2, Attempts: 2, Token: base + 33, Expiry: Later + 2}).Progress = "\x00"
 	s.Try(storage.Delivery{Identity: base + 6, State: storage.Claimed, Until: Later, Attempts: 1, Token: base + 34, Expiry: Later}) // both have ended
-	s.Try(storage.Delivery{Identity: base + 8, Origin: 5, Expiry: Later + 1}).Reason = []byte{0xfa}
+	s.Try(storage.Delivery{Identity: base + 8, Origin: 5, Expiry: Later + 1}).Reason = "\xfa"
 	s.Try(storage.Delivery{Identity: base + 20, Origin: 6, Attempts: 1 << 20, Token: base + 35})
 }
 

@@ -107,7 +107,7 @@ type source interface {
 	Queues(fn func(storage.Queue) error) error
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
 	Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error
-	Deliveries(fn func(d *storage.Delivery, reason, progress []byte, damage error) error) error
+	Deliveries(fn func(d *storage.Delivery, damage error) error) error
 	Payloads(fn func(queue uint32, seq uint64, size int64) error) error
 	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	Load() []byte
@@ -124,7 +124,7 @@ type verifier struct {
 
 	at         int          // where in report.Queues the scan is
 	orphans    []runOfQueue // the queues without a definition that the scan met, some of them
-	tried      contents.TriedList
+	deliveries contents.Deliveries
 	tally      storage.Tally // of what can be read
 	unread     uint64        // packets that cannot be read
 	lost       uint64        // heads and fields that cannot be read
