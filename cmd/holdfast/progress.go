@@ -165,9 +165,6 @@ func (m *meter) show(text string) {
 func (m *meter) clear() {
 	if m.shown {
 		m.shown = false
-		fmt.Fprint(m.w, cleared)
+		fmt.Fprint(m.w, "\r\x1b[K")
 	}
 }
-
-// cleared takes the line away.
-const cleared = "\r\x1b[K"

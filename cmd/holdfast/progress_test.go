@@ -155,6 +155,9 @@ func TestBarShowsRateAndTimeLeftAndGoes(t *testing.T) {
 	}
 }
 
+// cleared takes a bar away.
+const cleared = "\r\x1b[K"
+
 // openTerminal returns a terminal of 80 columns, and what reads what is written to it until a bar
 // is taken away.
 func openTerminal(t *testing.T) (terminal *os.File, seen func() string) {

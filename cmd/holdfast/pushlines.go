@@ -15,14 +15,14 @@ import (
 // maxCount is the most packets of one request.
 const maxCount = 1000
 
-// pushLines pushes each line of standard input. A request takes the lines that have come by then. An
-// error says how many are on disk.
+// pushLines pushes each line of standard input. A request takes the lines that have come by then.
+// An error says how many are on disk.
 func (c *pushCmd) pushLines(ctx context.Context, p *program) error {
 	m, done, more := p.meter(c.Quiet), 0, "no"
 	err := c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		in, most := bufio.NewReaderSize(p.stdin, maxPayload+1), maxCount
 		for {
-			lines, end := readLines(in)
+			lines, end := readLines(in, maxCount)
 			for len(lines) > 0 {
 				batch := lines[:min(most, len(lines))]
 				ids, err := server.PushBatch(ctx, c.Queue, batch, c.options()...)
@@ -45,10 +45,12 @@ func (c *pushCmd) pushLines(ctx context.Context, p *program) error {
 					}
 				}
 			}
-			if errors.Is(end, io.EOF) {
+			switch {
+			case errors.Is(end, io.EOF):
 				return nil
-			}
-			if end != nil {
+			case errors.Is(end, bufio.ErrBufferFull):
+				return fmt.Errorf("the next line is too long for a packet: at most %d bytes", maxPayload)
+			case end != nil:
 				return end
 			}
 		}
@@ -60,10 +62,10 @@ func (c *pushCmd) pushLines(ctx context.Context, p *program) error {
 	return nil
 }
 
-// readLines waits for a line, and takes with it the whole lines that are there already. An error
-// says why there is none behind them.
-func readLines(in *bufio.Reader) (lines [][]byte, err error) {
-	for more := true; more && err == nil && len(lines) < maxCount; {
+// readLines waits for a line, and takes with it the whole lines that are there already, without
+// their ends. An error says why there is none behind them: bufio.ErrBufferFull if it is too long.
+func readLines(in *bufio.Reader, most int) (lines [][]byte, err error) {
+	for more := true; more && err == nil && len(lines) < most; {
 		var line []byte
 		line, err = in.ReadSlice('\n')
 		if err == nil || errors.Is(err, io.EOF) && len(line) > 0 {
@@ -71,9 +73,6 @@ func readLines(in *bufio.Reader) (lines [][]byte, err error) {
 		}
 		ready, _ := in.Peek(in.Buffered())
 		more = bytes.IndexByte(ready, '\n') >= 0
-	}
-	if errors.Is(err, bufio.ErrBufferFull) {
-		err = fmt.Errorf("the next line is too long for a packet: at most %d bytes", maxPayload)
 	}
 	return lines, err
 }

@@ -51,7 +51,7 @@ func (c *statsCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		return c.print(p.stdout, all, nil)
+		return c.print(p.stdout, all, &round{})
 	})
 }
 
@@ -88,11 +88,7 @@ func (c *statsCmd) ask(ctx context.Context, server *client.Client) (all []queueS
 	}
 	for _, name := range names {
 		s, err := server.Stats(ctx, name)
-		gone := errors.Is(err, client.ErrNoQueue)
-		switch {
-		case gone && len(c.Queues) == 0:
-			continue
-		case err != nil && !(gone && c.Watch):
+		if err != nil && !(c.Watch && errors.Is(err, client.ErrNoQueue)) {
 			return nil, fmt.Errorf("queue %.80q: %w", name, err)
 		}
 		all = append(all, queueStats{name, s})
@@ -157,12 +153,11 @@ func ageOfQueue(q *queueStats) string {
 	return span(q.Age)
 }
 
-// printBusiest writes a row for each queue: the busiest first, of equal ones that with the most
-// packets.
+// printBusiest writes a row for each queue, the busiest first.
 func printBusiest(w io.Writer, all []queueStats, before *round) error {
 	slices.SortFunc(all, func(a, b queueStats) int {
-		busy := func(q *queueStats) float64 { return before.rate(q, "pushed", "popped", "acked", "nacked") }
-		return cmp.Or(cmp.Compare(busy(&b), busy(&a)), cmp.Compare(b.Ready+b.Delayed+b.Claimed, a.Ready+a.Delayed+a.Claimed), cmp.Compare(a.name, b.name))
+		busy := func(q *queueStats) int64 { return before.grown(q, "pushed", "popped", "acked", "nacked") }
+		return cmp.Or(cmp.Compare(busy(&b), busy(&a)), cmp.Compare(a.name, b.name))
 	})
 	t := newTable(w, "QUEUE")
 	t.row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "AGE", "IN/S", "OUT/S", "BACK/S")

@@ -11,7 +11,7 @@ import (
 // subscribeCmd prints packets as they come.
 type subscribeCmd struct {
 	Queues []string `arg:"" name:"queue" help:"Queues to take packets from: the first that has one. They need not exist yet."`
-	Count  int      `placeholder:"N" help:"End after N packets, or groups of them. 0 goes on until a signal (default 0)."`
+	Count  int64    `placeholder:"N" help:"End after N packets, or groups of them. 0 goes on until a signal (default 0)."`
 
 	order
 	selection
@@ -39,7 +39,7 @@ func (c *subscribeCmd) Run(ctx context.Context, p *program) error {
 	defer server.Close()
 	options := append(c.order.options(), c.selection.options()...)
 	options = append(options, client.Or(c.Queues[1:]...), client.Block(0))
-	for n := 0; c.Count == 0 || n < c.Count; n++ {
+	for n := int64(0); c.Count == 0 || n < c.Count; n++ {
 		packets, err := server.Pop(ctx, c.Queues[0], options...)
 		switch {
 		case errors.Is(err, client.ErrClosed), errors.Is(err, context.Canceled) && !errors.Is(err, client.ErrUnknown):

@@ -13,8 +13,8 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// table is rows for people, whose columns are aligned when it is flushed. On a terminal a row is one
-// line: the widest columns of texts are cut for that. For other outputs nothing is cut.
+// table is rows for people, whose columns are aligned when it is flushed. On a terminal a row is
+// one line: the widest columns of texts are cut for that. For other outputs nothing is cut.
 type table struct {
 	w     io.Writer
 	width int      // of the terminal, 0 for other outputs

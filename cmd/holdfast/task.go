@@ -29,9 +29,7 @@ type task struct {
 	stdout io.Writer
 	stderr io.Writer
 
-	mu      sync.Mutex
-	running map[int]bool // the process groups of its commands, guarded by mu
-
+	running sync.Map        // the process groups of its commands
 	useful  context.Context // ends when no packet would fare better
 	useless context.CancelCauseFunc
 }
@@ -59,9 +57,9 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 	if err := cmd.Start(); err != nil {
 		return t.notStarted(ctx, err)
 	}
-	t.runs(cmd.Process.Pid, true)
+	t.running.Store(cmd.Process.Pid, true)
 	err := cmd.Wait()
-	t.runs(cmd.Process.Pid, false)
+	t.running.Delete(cmd.Process.Pid)
 	if ctx.Err() != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of its group
 		return context.Cause(ctx)
@@ -84,22 +82,14 @@ func ending(state *os.ProcessState) string {
 	return state.String()
 }
 
-func (t *task) runs(group int, now bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running[group] = now; !now {
-		delete(t.running, group)
-	}
-}
-
 // signal signals the commands that run and what they have started, and returns how many they are.
-func (t *task) signal(s syscall.Signal) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for group := range t.running {
-		_ = syscall.Kill(-group, s)
-	}
-	return len(t.running)
+func (t *task) signal(s syscall.Signal) (n int) {
+	t.running.Range(func(group, _ any) bool {
+		_ = syscall.Kill(-group.(int), s)
+		n++
+		return true
+	})
+	return n
 }
 
 // notStarted is why a command did not start. Only its environment depends on the packet: whatever

@@ -38,8 +38,8 @@ func sizeOf(w io.Writer) (width, height int) {
 	return width, height
 }
 
-// readable tells whether a text of any bytes can only be read: no terminal obeys it. The characters of
-// also are allowed as well.
+// readable tells whether a text of any bytes can only be read: no terminal obeys it. The characters
+// of also are let pass.
 func readable(text, also string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) && !strings.ContainsRune(also, r) })
 }

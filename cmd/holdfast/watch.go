@@ -16,33 +16,29 @@ import (
 // round is the figures of an earlier moment, by queue.
 type round struct {
 	of   map[string]client.Stats
-	took time.Duration // since then
+	took time.Duration // since then; 0 if there was none
 }
 
 // firstCounter is the first figure that only grows: pushed.
 const firstCounter = 7
 
-// rate is how much counters of a queue have grown a second, 0 if that is not known. Those of a new
-// queue began with 0.
-func (r *round) rate(q *queueStats, counters ...string) float64 {
-	if r == nil {
-		return 0
-	}
-	before, grown := r.of[q.name], int64(0)
+// grown is how much counters of a queue have grown. Those of a new queue began with 0.
+func (r *round) grown(q *queueStats, counters ...string) (n int64) {
+	before := r.of[q.name]
 	for i, f := range figuresOf(&q.Stats) {
 		if slices.Contains(counters, f.name) {
-			grown += f.n - figuresOf(&before)[i].n
+			n += f.n - figuresOf(&before)[i].n
 		}
 	}
-	return float64(max(grown, 0)) / max(r.took, 1).Seconds()
+	return max(n, 0)
 }
 
-// perSecond is a rate for people.
+// perSecond is a rate for people, "" if it is not known.
 func (r *round) perSecond(q *queueStats, counters ...string) string {
-	if r == nil {
+	if r.took <= 0 {
 		return ""
 	}
-	return strconv.FormatFloat(r.rate(q, counters...), 'f', 1, 64)
+	return strconv.FormatFloat(float64(r.grown(q, counters...))/r.took.Seconds(), 'f', 1, 64)
 }
 
 // watch prints round after round until ctx ends. A server that is away after the first round may
@@ -50,7 +46,7 @@ func (r *round) perSecond(q *queueStats, counters ...string) string {
 func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *program) error {
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
-	var before *round
+	var before round
 	for asked := time.Now(); ; {
 		all, err := c.ask(ctx, server)
 		now := time.Now()
@@ -58,17 +54,18 @@ func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *program)
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			if before != nil {
+			if before.of != nil {
 				before.took = now.Sub(asked)
 			}
-			if err := c.printRound(p.stdout, all, before); err != nil {
+			out := page{to: p.stdout}
+			if err := cmp.Or(c.print(&out, all, &before), out.write(c.JSON)); err != nil {
 				return err
 			}
-			before, asked = &round{of: make(map[string]client.Stats)}, now
+			before, asked = round{of: make(map[string]client.Stats)}, now
 			for i := range all {
 				before.of[all[i].name] = all[i].Stats
 			}
-		case before == nil:
+		case before.of == nil:
 			return err
 		default:
 			p.report(c.explain(ctx, err), exitOK)
@@ -81,14 +78,6 @@ func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *program)
 	}
 }
 
-func (c *statsCmd) printRound(w io.Writer, all []queueStats, before *round) error {
-	if c.JSON {
-		return c.print(w, all, before)
-	}
-	out := page{to: w}
-	return cmp.Or(c.print(&out, all, before), out.write())
-}
-
 // page is a round that is written at once.
 type page struct {
 	bytes.Buffer
@@ -97,14 +86,19 @@ type page struct {
 
 // write writes the page. On a terminal it covers the one before, line by line, and then what is
 // left of that: a screen that is cleared first would flicker. It never scrolls.
-func (o *page) write() error {
-	text := append(o.Bytes(), '\n')
-	if _, height := sizeOf(o.to); height > 2 {
-		lines := bytes.SplitAfter(o.Bytes(), []byte("\n")) // the last one is empty
+func (o *page) write(json bool) error {
+	text := o.Bytes()
+	_, height := sizeOf(o.to)
+	switch {
+	case json:
+	case height > 2:
+		lines := bytes.SplitAfter(text, []byte("\n")) // the last one is empty
 		if hidden := len(lines) - height; hidden > 0 {
 			lines = append(lines[:height-2], fmt.Appendf(nil, "… and %d more lines\n", hidden+1))
 		}
 		text = slices.Concat([]byte("\x1b[H"), bytes.ReplaceAll(bytes.Join(lines, nil), []byte("\n"), []byte("\x1b[K\n")), []byte("\x1b[J"))
+	default:
+		text = append(text, '\n')
 	}
 	_, err := o.to.Write(text)
 	return err

@@ -123,10 +123,9 @@ func TestTheBusiestQueuesComeFirst(t *testing.T) {
 			{"back", client.Stats{Nacked: 4, Dead: 3}}, {"out", client.Stats{Popped: 5, Acked: 5}}, {"empty", client.Stats{}},
 		}
 	}
-	before := &round{of: map[string]client.Stats{"idle": {Pushed: 100}}, took: 2 * time.Second}
 	for want, before := range map[string]*round{
-		"out 0.0 5.0 0.0, new 3.0 0.0 0.0, back 0.0 0.0 2.0, idle 0.0 0.0 0.0, empty 0.0 0.0 0.0": before,
-		"idle - - -, new - - -, back - - -, empty - - -, out - - -":                               nil,
+		"out 0.0 5.0 0.0, new 3.0 0.0 0.0, back 0.0 0.0 2.0, empty 0.0 0.0 0.0, idle 0.0 0.0 0.0": {of: map[string]client.Stats{"idle": {Pushed: 100}}, took: 2 * time.Second},
+		"idle - - -, out - - -, new - - -, back - - -, empty - - -":                               {},
 	} {
 		var out strings.Builder
 		if err := printBusiest(&out, all(), before); err != nil {

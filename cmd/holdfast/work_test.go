@@ -349,7 +349,7 @@ func alone(t *testing.T, script string) *task {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &task{running: make(map[int]bool), path: sh, args: []string{"sh", "-c", script}, grace: time.Millisecond, stdout: io.Discard, stderr: io.Discard}
+	a := &task{path: sh, args: []string{"sh", "-c", script}, grace: time.Millisecond, stdout: io.Discard, stderr: io.Discard}
 	a.useful, a.useless = context.WithCancelCause(t.Context())
 	return a
 }
