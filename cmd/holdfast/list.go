@@ -30,7 +30,6 @@ Examples:
     holdfast list tasks --filter 'class=low' --json | jq .id`
 }
 
-// Run lists.
 func (c *listCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		o, err := p.create("-")

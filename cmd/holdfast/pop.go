@@ -47,7 +47,6 @@ Examples:
     holdfast pop jobs --block 0s --filter 'class<=standard'`
 }
 
-// Run pops and prints.
 func (c *popCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Pop(ctx, c.Queue, c.options()...)

@@ -60,7 +60,6 @@ func (c *serveCmd) Validate() error {
 	return nil
 }
 
-// Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, p *program) error {
 	sync, err := storage.ParseSync(c.Sync)
 	if err != nil {

@@ -29,7 +29,6 @@ Examples:
     holdfast show jobs 17 --raw > payload.bin`
 }
 
-// Run shows.
 func (c *showCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packet, err := server.Show(ctx, c.Queue, c.ID)

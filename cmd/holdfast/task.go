@@ -150,7 +150,6 @@ type passing struct {
 	useless context.CancelCauseFunc
 }
 
-// Write implements io.Writer.
 func (o *passing) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
 	if err != nil {
@@ -165,7 +164,6 @@ type shared struct {
 	w  io.Writer
 }
 
-// Write implements io.Writer.
 func (s *shared) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +181,6 @@ type lastLine struct {
 // longestReason is how many bytes of a line are kept: the server takes no more.
 const longestReason = 4096
 
-// Write implements io.Writer.
 func (l *lastLine) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part, more, ended := bytes.Cut(rest, []byte("\n"))
