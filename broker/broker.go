@@ -199,6 +199,7 @@ type Broker struct {
 
 type counters struct {
 	batches, records, cancelled, misses atomic.Int64
+	consumers                           atomic.Int64 // attached now
 }
 
 // New starts a broker on the state that recovery has built from store. Close ends it.
@@ -306,6 +307,9 @@ func (b *Broker) spaceLevel(now int64) storage.Level {
 	}
 	return b.space
 }
+
+// Space is the state of the disk.
+func (tx *Tx) Space() storage.Space { return tx.b.store.Space() }
 
 // Stats is how much the broker holds, and what it has done since New.
 type Stats struct {

@@ -70,8 +70,12 @@ type Consumer struct {
 // Attach makes a consumer of to, whose subscriptions take what the selection says. Tx.Detach ends
 // it.
 func (b *Broker) Attach(to Receiver, delivery Selection) *Consumer {
+	b.stats.consumers.Add(1)
 	return &Consumer{to: to, delivery: delivery, class: plainClass(delivery.Fits16)}
 }
+
+// Consumers is how many are attached: the connections of all protocols.
+func (tx *Tx) Consumers() int64 { return tx.b.stats.consumers.Load() }
 
 // outstandingBytes is how much the client has not been sent yet: in the broker and in the receiver.
 func (c *Consumer) outstandingBytes() int64 { return c.QueuedBytes() + c.to.UnwrittenBytes() }
@@ -174,6 +178,7 @@ func (tx *Tx) Detach(c *Consumer) (queued bool) {
 		return true
 	}
 	c.detached = true
+	b.stats.consumers.Add(-1)
 	if c.waiter != nil {
 		b.endWait(c)
 	}

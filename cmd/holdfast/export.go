@@ -23,7 +23,6 @@ type exportCmd struct {
 	progress
 }
 
-// Help is shown below the usage line.
 func (c *exportCmd) Help() string {
 	return `Writes the items as they were at one moment, in the order in which "next" takes them: the highest score first, and the oldest of equal scores. The server goes on meanwhile.
 

@@ -170,9 +170,9 @@ func TestThePipelineOfCommandsRuns(t *testing.T) {
 	s := serve(t, t.TempDir())
 	code := blocks(t, string(readFile(t, "PIPELINES.md")), "sh")[0]
 	got := script(t, s, "sh", code+"wait\n")
-	lines := strings.Fields(strings.ReplaceAll(got, ": ", ":"))
-	for i, line := range lines {
-		_, lines[i], _ = strings.Cut(line, ":")
+	var lines []string
+	for _, line := range regexp.MustCompile(`(?m)^\d+: (\w+)$`).FindAllStringSubmatch(got, -1) { // not what set prints
+		lines = append(lines, line[1])
 	}
 	if want := "ONE TWO THREE FOUR FIVE SIX SEVEN"; strings.Join(lines, " ") != want {
 		t.Errorf("printed %q, want the lines %s", got, want)

@@ -14,7 +14,6 @@ type versionCmd struct {
 	JSON bool `help:"Print a JSON object."`
 }
 
-// Help is shown below the usage line.
 func (c *versionCmd) Help() string {
 	return `Prints the version, the commit that the program was built from, the date of that commit, and the data format that it writes. A build outside of a git checkout does not know its commit.
 
@@ -40,7 +39,6 @@ type versions struct {
 	Format   int    `json:"format"` // the newest data format it reads, and the one it writes
 }
 
-// Run prints.
 func (c *versionCmd) Run(p *program) error {
 	v := thisBuild()
 	if c.JSON {

@@ -40,6 +40,10 @@ func TTL(d time.Duration) Option { return words("TTL", milliseconds(d)) }
 // Delay is how long a new packet waits before it is delivered.
 func Delay(d time.Duration) Option { return words("DELAY", milliseconds(d)) }
 
+// At is the moment before which a new packet is not delivered: at once if it is past. Give it or a
+// Delay.
+func At(t time.Time) Option { return words("AT", max(t.UnixMilli(), 0)) }
+
 // Tag gives a packet a tag, by which filters select. A packet has up to 64.
 func Tag(name, value string) Option { return words("TAG", name, value) }
 
