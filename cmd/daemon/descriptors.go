@@ -1,9 +1,7 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"syscall"
 
 	"github.com/holdfast-queue/holdfast/netproto"
@@ -15,9 +13,6 @@ import (
 // for what a compaction writes. A compaction that finds none left could lose a table (Badger v4.9.6
 // drops that error), so connections must never take them.
 const minStoreDescriptors = 512
-
-// fewConns is what a server gets along with: fewer connections are worth a warning.
-const fewConns = 1000
 
 // limitConns lowers the limit of connections to the descriptors that the store leaves.
 func (c *Config) limitConns(all listeners) error {
@@ -40,11 +35,11 @@ func (c *Config) limitConns(all listeners) error {
 		return fmt.Errorf("the process may open %d files, expected %d or more: raise the limit (ulimit -n)", l.Cur, kept+queues)
 	}
 	most := int((l.Cur - kept) / queues)
-	level := slog.LevelInfo
-	if most < fewConns {
-		level = slog.LevelWarn
+	log := c.Logger.Info
+	if most < 1000 { // with more, most servers get along
+		log = c.Logger.Warn
 	}
-	c.Logger.Log(context.Background(), level, "fewer connections than configured: the limit of open files (ulimit -n) is low",
+	log("fewer connections than configured: the limit of open files (ulimit -n) is low",
 		"connections_per_protocol", most, "configured", c.MaxConns, "open_files", l.Cur)
 	c.MaxConns = most
 	return nil
