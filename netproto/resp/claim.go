@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -27,11 +28,17 @@ var (
 // CONSUMER: it would take for good what was to be claimed.
 func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
 	n := 2
-	for n < len(args) {
+	for n < len(args) && n <= broker.MaxSubscriptions+1 {
 		if _, ok := claimOptions.find(args[n]); ok {
 			break
 		}
 		n++
+	}
+	if err := checkNames(args[1:n]); err != nil {
+		return t, err
+	}
+	if twice := firstTwice(args[1:n]); twice != nil {
+		return t, failure(fmt.Sprintf("ERR expected each queue once, got %q twice", quoted(twice)))
 	}
 	o, err := parseOptions(args[n:], takes)
 	switch {
@@ -68,19 +75,6 @@ func (s *session) consumerName() []byte {
 		s.address = []byte(s.peer.Remote().String())
 	}
 	return s.address
-}
-
-// check returns an error if one of the queues cannot be asked with the filter.
-func (t *take) check(tx *broker.Tx) error {
-	if t.selection.Filter == nil {
-		return nil
-	}
-	for _, name := range t.queues {
-		if err := tx.CheckFilter(name, t.selection.Filter); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // fromFirst replies with what is taken from the first of the queues that has something to take.
@@ -172,7 +166,7 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	if err != nil {
 		return err
 	}
-	if err := t.check(tx); err != nil {
+	if err := s.useFilter(tx, t.selection.Filter, t.queues...); err != nil {
 		return err
 	}
 	switch err = t.fromFirst(s, tx); {

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,17 +63,31 @@ var idleSettings = map[string]string{
 	"slowlog-max-len":            "128",
 }
 
-// maxSetting is the most bytes of a setting's value.
-const maxSetting = 256
+const (
+	maxSetting        = 256  // bytes of a setting's value
+	maxConfigPatterns = 1024 // in one CONFIG GET
+)
 
 func configGet(s *session, _ *broker.Tx, args [][]byte) error {
+	if len(args) > maxConfigPatterns+2 {
+		return failure(fmt.Sprintf("ERR CONFIG GET: expected at most %d patterns, got %d", maxConfigPatterns, len(args)-2))
+	}
 	found := make(map[string]string)
-	for _, settings := range []map[string]string{fixedSettings, idleSettings, s.protocol.settings} {
-		for name, value := range settings {
-			if slices.ContainsFunc(args[2:], func(pattern []byte) bool { return matchFold(pattern, []byte(name)) }) {
-				found[name] = value
+	for _, pattern := range args[2:] {
+		g, err := compileGlob(bytes.ToLower(pattern))
+		if err != nil {
+			return err
+		}
+		for _, settings := range []map[string]string{fixedSettings, idleSettings, s.protocol.settings} {
+			for name, value := range settings {
+				if g.match([]byte(name), &s.steps) {
+					found[name] = value
+				}
 			}
 		}
+	}
+	if s.steps < 0 {
+		return failure(errCostly)
 	}
 	s.mapHeader(len(found))
 	for _, name := range slices.Sorted(maps.Keys(found)) {

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,6 +59,9 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	if at.state < begin || at.state > end {
 		return failure(fmt.Sprintf("ERR CURSOR: expected one of a QLIST of this STATE, got %q", o.text(optCursor)))
+	}
+	if err := s.useFilter(tx, o.tagFilter(), args[1]); err != nil {
+		return err
 	}
 	pages, next, err := pagesOf(tx, args[1], at, end, &o)
 	if err != nil {
@@ -209,14 +211,9 @@ func queues(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	var names [][]byte
-	for cursor, begun := uint64(0), false; cursor != 0 || !begun; begun = true {
-		cursor = tx.Scan(cursor, maxScan, func(name []byte, t broker.Type) {
-			if t == broker.TypeList && (!o.has(optMatch) || match(o.text(optMatch), name)) {
-				names = append(names, bytes.Clone(name))
-			}
-		})
+	pattern := []byte("*")
+	if o.has(optMatch) {
+		pattern = o.text(optMatch)
 	}
-	s.bulks(names)
-	return nil
+	return s.names(tx, pattern, func(t broker.Type) bool { return t == broker.TypeList })
 }

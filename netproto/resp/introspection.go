@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -158,9 +159,13 @@ func commandList(s *session, _ *broker.Tx, args [][]byte) error {
 		s.error(errSyntax)
 		return nil
 	}
+	g, err := compileGlob(bytes.ToLower(pattern))
+	if err != nil {
+		return err
+	}
 	var found []string
 	for _, c := range s.protocol.sorted() {
-		if matchFold(pattern, []byte(c.name)) {
+		if g.match([]byte(c.name), &s.steps) {
 			found = append(found, c.name)
 		}
 	}

@@ -71,6 +71,9 @@ func parseMultiPop(args [][]byte) (p multiPop, err error) {
 		return p, failure(errSyntax)
 	}
 	p.keys, args, p.count = args[1:n+1], args[n+1:], 1
+	if err = checkNames(p.keys); err != nil {
+		return p, err
+	}
 	if p.end, err = endArg(args[0]); err != nil {
 		return p, err
 	}

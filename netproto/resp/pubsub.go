@@ -10,23 +10,44 @@ import (
 // pubsub is who listens to which channel. Messages are not stored: who does not listen when one is
 // published never gets it.
 type pubsub struct {
-	channels map[string][]*session
-	patterns map[string][]*session
+	channels map[string]*topic
+	patterns map[string]*topic
 
 	// Scratch of one publish.
 	message      []byte
 	resp2, resp3 []*broker.Consumer
 }
 
+const errChannel = "ERR the name of a channel is too long: expected at most 65535 bytes"
+
+// topic is a channel or a pattern that somebody listens to.
+type topic struct {
+	listeners []*session
+	pattern   *glob // nil: a channel
+}
+
+// held is what one subscription to it takes of Protocol.held.
+func (t *topic) held(name []byte) int {
+	if t.pattern != nil {
+		return patternOverhead + compiledByte*len(name)
+	}
+	return subscriptionOverhead + len(name)
+}
+
 func newPubsub() pubsub {
-	return pubsub{channels: make(map[string][]*session), patterns: make(map[string][]*session)}
+	return pubsub{channels: make(map[string]*topic), patterns: make(map[string]*topic)}
 }
 
 const (
 	// maxUnsent is the most bytes that may be on their way to a subscriber; a slower one is cut off.
 	maxUnsent = 32 << 20
-	// subscriptionOverhead is what a subscription takes besides its name.
+	// maxChannel is the most bytes of the name of a channel.
+	maxChannel = 0xffff
+	// subscriptionOverhead is what a subscription takes besides its name. One to a pattern counts for
+	// more: it is compiled, at up to compiledByte for each byte, and every channel is compared with it.
 	subscriptionOverhead = 128
+	patternOverhead      = 2048
+	compiledByte         = 32
 )
 
 func pubsubCommands() []command {
@@ -49,6 +70,11 @@ func pubsubCommands() []command {
 func (s *session) subscriptions() int { return len(s.channels) + len(s.patterns) }
 
 func subscribe(s *session, _ *broker.Tx, args [][]byte) error {
+	for _, name := range args[1:] {
+		if len(name) > maxChannel {
+			return failure(errChannel)
+		}
+	}
 	s.listen("subscribe", s.protocol.pubsub.channels, &s.channels, args[1:])
 	return nil
 }
@@ -64,19 +90,27 @@ func psubscribe(s *session, _ *broker.Tx, args [][]byte) error {
 }
 
 // listen adds subscriptions and confirms each, even where replies are switched off.
-func (s *session) listen(word string, all map[string][]*session, own *map[string]struct{}, names [][]byte) {
+func (s *session) listen(word string, all map[string]*topic, own *map[string]struct{}, names [][]byte) {
 	s.quiet = false
 	if *own == nil {
 		*own = make(map[string]struct{})
 	}
 	for _, name := range names {
 		if _, ok := (*own)[string(name)]; !ok {
-			if !s.protocol.hold(len(name) + subscriptionOverhead) {
+			t := all[string(name)]
+			if t == nil {
+				t = &topic{}
+				if word == "psubscribe" {
+					t.pattern, _ = compileGlob(name) // it is not too long
+				}
+			}
+			if !s.protocol.hold(t.held(name)) {
 				s.error("ERR too many subscriptions: the names of all connections' channels have too many bytes together")
 				continue
 			}
 			(*own)[string(name)] = struct{}{}
-			all[string(name)] = append(all[string(name)], s)
+			t.listeners = append(t.listeners, s)
+			all[string(name)] = t
 		}
 		s.confirm(word, name)
 	}
@@ -105,7 +139,7 @@ func punsubscribe(s *session, _ *broker.Tx, args [][]byte) error {
 }
 
 // ignore ends subscriptions, all if no name is given, and confirms each.
-func (s *session) ignore(word string, all map[string][]*session, own map[string]struct{}, names [][]byte) {
+func (s *session) ignore(word string, all map[string]*topic, own map[string]struct{}, names [][]byte) {
 	s.quiet = false
 	if len(names) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(own)) {
@@ -122,17 +156,15 @@ func (s *session) ignore(word string, all map[string][]*session, own map[string]
 }
 
 // drop ends one subscription, if there is one.
-func (s *session) drop(all map[string][]*session, own map[string]struct{}, name string) {
+func (s *session) drop(all map[string]*topic, own map[string]struct{}, name string) {
 	if _, ok := own[name]; !ok {
 		return
 	}
 	delete(own, name)
-	s.protocol.held -= len(name) + subscriptionOverhead
-	listeners := all[name]
-	at := slices.Index(listeners, s)
-	if listeners = slices.Delete(listeners, at, at+1); len(listeners) > 0 {
-		all[name] = listeners
-	} else {
+	t := all[name]
+	s.protocol.held -= t.held([]byte(name))
+	at := slices.Index(t.listeners, s)
+	if t.listeners = slices.Delete(t.listeners, at, at+1); len(t.listeners) == 0 {
 		delete(all, name)
 	}
 }
@@ -147,14 +179,30 @@ func (s *session) unsubscribeAll() {
 	}
 }
 
-// publish sends a message to all who listen. It leaves when all is on disk that was done before.
+// publish sends a message to all who listen, or to nobody if the patterns cost too much. It leaves
+// when all is on disk that was done before.
 func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	p := &s.protocol.pubsub
 	channel, text := args[1], args[2]
-	n := s.send(tx, p.channels[string(channel)], []byte("message"), channel, text)
-	for pattern, listeners := range p.patterns {
-		if match([]byte(pattern), channel) {
-			n += s.send(tx, listeners, []byte("pmessage"), []byte(pattern), channel, text)
+	if len(channel) > maxChannel {
+		return failure(errChannel)
+	}
+	var matched []string
+	for pattern, t := range p.patterns {
+		if t.pattern.match(channel, &s.steps) {
+			matched = append(matched, pattern)
+		}
+	}
+	if s.steps < 0 {
+		return failure(errCostly)
+	}
+	n := 0
+	if t := p.channels[string(channel)]; t != nil {
+		n = s.send(tx, t.listeners, []byte("message"), channel, text)
+	}
+	for _, pattern := range matched {
+		if t := p.patterns[pattern]; t != nil { // a listener that is cut off may have been the last
+			n += s.send(tx, t.listeners, []byte("pmessage"), []byte(pattern), channel, text)
 		}
 	}
 	s.int(int64(n))
@@ -219,11 +267,22 @@ func listChannels(s *session, _ *broker.Tx, args [][]byte) error {
 		s.error(wrongArity("pubsub|channels"))
 		return nil
 	}
+	pattern := []byte("*")
+	if len(args) == 3 {
+		pattern = args[2]
+	}
+	g, err := compileGlob(pattern)
+	if err != nil {
+		return err
+	}
 	var found []string
 	for name := range s.protocol.pubsub.channels {
-		if len(args) < 3 || match(args[2], []byte(name)) {
+		if g.match([]byte(name), &s.steps) {
 			found = append(found, name)
 		}
+	}
+	if s.steps < 0 {
+		return failure(errCostly)
 	}
 	slices.Sort(found)
 	s.array(len(found))
@@ -237,7 +296,11 @@ func countSubscribers(s *session, _ *broker.Tx, args [][]byte) error {
 	s.array(2 * (len(args) - 2)) // in RESP3, too
 	for _, name := range args[2:] {
 		s.bulk(name)
-		s.int(int64(len(s.protocol.pubsub.channels[string(name)])))
+		n := 0
+		if t := s.protocol.pubsub.channels[string(name)]; t != nil {
+			n = len(t.listeners)
+		}
+		s.int(int64(n))
 	}
 	return nil
 }

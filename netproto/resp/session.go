@@ -37,6 +37,7 @@ type session struct {
 	over  bool   // its reply has too many bytes; see fits
 	// unsettled: a reply of this run of Serve may show what is not on disk.
 	unsettled bool
+	steps     int  // that the present request may still take; see maxSteps
 	quiet     bool // the present request gets no reply
 	inExec    bool // the present request is one of a transaction
 	serving   bool // Serve runs
@@ -54,6 +55,8 @@ type session struct {
 const (
 	// maxServe is how many bytes of requests are carried out before others may take the broker's lock.
 	maxServe = 16 << 10
+	// maxServeSteps is how many steps of requests end a run early.
+	maxServeSteps = maxSteps / 10
 	// maxReplies is how many bytes of replies end a run early: some are far longer than their request.
 	maxReplies = 64 << 10
 	// keepReplies is the largest buffer for replies that a connection keeps.
@@ -80,8 +83,9 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 }
 
 func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
+	steps := 0 // that these requests took
 	for n < len(buf) {
-		if n >= maxServe || len(s.out) >= maxReplies || n > 0 && s.peer.Full() {
+		if n >= maxServe || len(s.out) >= maxReplies || n > 0 && (s.peer.Full() || steps > maxServeSteps) {
 			return n, netproto.More, nil
 		}
 		args, size, err := s.parser.next(buf[n:], s.protocol.args[:0])
@@ -97,6 +101,7 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		if len(args) > 0 {
 			err = s.request(tx, args)
 			s.protocol.keepArgs(args)
+			steps += maxSteps - s.steps
 		}
 		if err == errUnfinished || errors.Is(err, broker.ErrNoRoom) {
 			s.parser.again()
@@ -135,7 +140,7 @@ func (s *session) request(tx *broker.Tx, args [][]byte) (err error) {
 	if isHTTP(args[0]) {
 		return errHTTP
 	}
-	s.mark, s.given = len(s.out), 0
+	s.mark, s.given, s.steps = len(s.out), 0, maxSteps
 	skip := s.client.skipNext
 	s.quiet, s.client.skipNext = skip || s.client.replyOff, false
 	s.client.active = tx.Now()
@@ -277,9 +282,6 @@ type waiter interface {
 // wait makes the present request wait, until a packet comes to one of the queues or until a moment.
 // The waiter replies as a command does. Inside a transaction (inExec) a command does not wait.
 func (s *session) wait(tx *broker.Tx, w waiter, t broker.TakeWait) error {
-	if n := len(t.Queues); n > broker.MaxSubscriptions {
-		return failure(fmt.Sprintf("ERR too many names to wait for: %d, the limit is %d", n, broker.MaxSubscriptions))
-	}
 	if err := tx.Wait(s.consumer, s, t); err != nil {
 		return err
 	}
