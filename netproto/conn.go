@@ -25,6 +25,7 @@ type conn struct {
 
 	buf   []byte // buf[:have] was received and not served
 	have  int
+	begun bool      // the first byte was looked at
 	grow  bool      // reads fill the buffer: a larger one saves system calls
 	timed bool      // the deadline for the rest of a frame runs
 	until time.Time // that deadline
@@ -72,6 +73,10 @@ func (c *conn) loop() error {
 		if err := c.read(); err != nil {
 			return err
 		}
+		if !c.begun && isBinary(c.buf[0]) {
+			return errBinary
+		}
+		c.begun = true
 		if err := c.serve(); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@
 //	blocked.go  reading while a request waits
 //	peer.go     a connection as its session and the broker see it
 //	output.go   writing to a connection
+//	guard.go    streams that are in none of the protocols
 //	limits.go   what a Server allows
 package netproto
 

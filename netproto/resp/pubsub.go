@@ -43,8 +43,8 @@ const (
 	maxUnsent = 32 << 20
 	// maxChannel is the most bytes of the name of a channel.
 	maxChannel = 0xffff
-	// subscriptionOverhead is what a subscription takes besides its name. One to a pattern counts for
-	// more: it is compiled, at up to compiledByte for each byte, and every channel is compared with it.
+	// subscriptionOverhead is what a subscription takes besides its name. A pattern takes more: it is
+	// compiled, and compared with the channel of every message.
 	subscriptionOverhead = 128
 	patternOverhead      = 2048
 	compiledByte         = 32

@@ -89,29 +89,31 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			return n, netproto.More, nil
 		}
 		args, size, err := s.parser.next(buf[n:], s.protocol.args[:0])
-		if err != nil && !errors.Is(err, errHTTP) {
-			s.error("ERR " + err.Error())
-		}
-		if err != nil {
+		refusal, refused := err.(failure)
+		switch {
+		case refused:
+		case err != nil:
+			if !errors.Is(err, netproto.ErrHTTP) {
+				s.error("ERR " + err.Error())
+			}
 			return n, netproto.Incomplete, err
-		}
-		if size == 0 {
+		case size == 0:
 			return n, netproto.Incomplete, nil
 		}
-		if len(args) > 0 {
-			err = s.request(tx, args)
+		if len(args) > 0 || refused {
+			err = s.request(tx, args, string(refusal))
 			s.protocol.keepArgs(args)
 			steps += maxSteps - s.steps
 		}
 		if err == errUnfinished || errors.Is(err, broker.ErrNoRoom) {
-			s.parser.again()
+			s.parser.reset()
 			if err == errUnfinished {
 				return n, netproto.More, nil
 			}
 			return n, netproto.NoRoom, nil
 		}
 		n += size
-		s.parser.done()
+		s.parser.reset()
 		switch {
 		case err != nil:
 			return n, netproto.Incomplete, err
@@ -134,17 +136,21 @@ func (p *Protocol) keepArgs(args [][]byte) {
 	}
 }
 
-// request carries out one request. An error ends the connection, but for two: after ErrNoRoom
-// nothing was done, and after errUnfinished a part. Then the same request is made again.
-func (s *session) request(tx *broker.Tx, args [][]byte) (err error) {
-	if isHTTP(args[0]) {
-		return errHTTP
+// request carries out one request, or replies with why it is refused already. An error ends the
+// connection, but for two: after ErrNoRoom nothing was done, and after errUnfinished a part. Then
+// the same request is made again.
+func (s *session) request(tx *broker.Tx, args [][]byte, refusal string) (err error) {
+	if refusal == "" && netproto.BeginsLikeHTTP(args[0]) {
+		return netproto.ErrHTTP
 	}
 	s.mark, s.given, s.steps = len(s.out), 0, maxSteps
 	skip := s.client.skipNext
 	s.quiet, s.client.skipNext = skip || s.client.replyOff, false
 	s.client.active = tx.Now()
-	c, refusal := s.protocol.find(args)
+	var c *command
+	if refusal == "" {
+		c, refusal = s.protocol.find(args)
+	}
 	if refusal == "" {
 		refusal, s.client.last = s.refusal(c), c
 	}
