@@ -24,6 +24,7 @@ type serveCmd struct {
 	Sync            string        `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
 	Cache           byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
 	MaxConns        int           `default:"10000" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
+	MaxBuffers      byteSize      `placeholder:"SIZE" help:"Memory for requests that have begun, on all connections together, 16MiB to 1024GiB (default a quarter of the machine's, 256MiB or more)."`
 	Drain           time.Duration `default:"8s" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
 	Insecure        bool          `help:"Allow addresses that other machines can reach. There is no encryption, and no login but the Redis password."`
 	AcceptLoss      bool          `help:"Start although acknowledged packets are missing, and give those up."`
@@ -45,11 +46,13 @@ Examples:
     HOLDFAST_SYNC=interval:50ms holdfast serve`
 }
 
-// The range of --cache and --max-conns.
+// The ranges of --cache, --max-conns and --max-buffers.
 const (
-	minCache = byteSize(64 << 10)
-	maxCache = byteSize(32 << 30)
-	maxConns = 1 << 20
+	minCache   = byteSize(64 << 10)
+	maxCache   = byteSize(32 << 30)
+	maxConns   = 1 << 20
+	minBuffers = byteSize(16 << 20)
+	maxBuffers = byteSize(1 << 40)
 )
 
 // Validate is called with the parsed flags.
@@ -62,6 +65,8 @@ func (c *serveCmd) Validate() error {
 		return fmt.Errorf("--cache %v: expected %v to %v", c.Cache, minCache, maxCache)
 	case c.MaxConns < 1 || c.MaxConns > maxConns:
 		return fmt.Errorf("--max-conns %d: expected 1 to %d", c.MaxConns, maxConns)
+	case c.MaxBuffers != 0 && (c.MaxBuffers < minBuffers || c.MaxBuffers > maxBuffers):
+		return fmt.Errorf("--max-buffers %v: expected %v to %v", c.MaxBuffers, minBuffers, maxBuffers)
 	case c.Drain <= 0:
 		return fmt.Errorf("--drain %v: expected a time such as 8s", c.Drain)
 	}
@@ -94,6 +99,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 		Sync:            sync,
 		Cache:           int64(c.Cache),
 		MaxConns:        c.MaxConns,
+		MaxBuffers:      int64(c.MaxBuffers),
 		Drain:           c.Drain,
 		Insecure:        c.Insecure,
 		AcceptLoss:      c.AcceptLoss,

@@ -35,6 +35,7 @@ func (s *session) login(name, password []byte) bool {
 	hash := sha256.Sum256(password)
 	right := subtle.ConstantTimeCompare(hash[:], s.protocol.password[:]) == 1 || s.protocol.config.Password == ""
 	if !right || string(name) != user {
+		s.protocol.config.Logger.Warn("wrong password", "protocol", Name, "remote", s.peer.Remote().String())
 		return false
 	}
 	s.authorize(true)

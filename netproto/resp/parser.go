@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -87,8 +88,10 @@ func (p *parser) multibulk(buf []byte, dst [][]byte) (args [][]byte, complete bo
 		switch {
 		case err != nil || !ok:
 			return dst, false, err
-		case n == invalid || n > maxArgs:
-			return dst, false, protocolError("invalid multibulk length: expected at most %d arguments", maxArgs)
+		case n == invalid || n > math.MaxInt32:
+			return dst, false, protocolError("invalid multibulk length")
+		case n > maxArgs:
+			return dst, false, protocolError("invalid multibulk length: the limit is %d arguments", maxArgs)
 		case n > maxStrangerArgs && p.stranger:
 			return dst, false, protocolError("unauthenticated multibulk length")
 		}
@@ -123,8 +126,10 @@ func (p *parser) bulkLength(buf []byte) (ok bool, err error) {
 		return false, err
 	case buf[from] != '$':
 		return false, protocolError("expected '$', got '%c'", printable(buf[from]))
-	case n < 0 || n > maxSkipped:
-		return false, protocolError("invalid bulk length: expected at most %d", maxArg)
+	case n < 0:
+		return false, protocolError("invalid bulk length")
+	case n > maxSkipped:
+		return false, protocolError("invalid bulk length: the limit is %d bytes", maxArg)
 	case n > maxStrangerArg && p.stranger:
 		return false, protocolError("unauthenticated bulk length")
 	case p.refused != "":

@@ -83,7 +83,7 @@ func TestRequests(t *testing.T) {
 			[]string{"ERR an argument has 1048577 bytes: the limit is 1048576", `["PING"]`}, ""},
 		"two that are skipped": {"*2\r\n$1\r\nx\r\n$1048577\r\n" + strings.Repeat("x", 1<<20+1) + "\r\n*1\r\n$1048578\r\n" + strings.Repeat("y", 1<<20+2) + "\r\n",
 			[]string{"ERR an argument has 1048577 bytes: the limit is 1048576", "ERR an argument has 1048578 bytes: the limit is 1048576"}, ""},
-		"far too long":              {"*1\r\n$536870913\r\n", nil, "invalid bulk length: expected at most 1048576"},
+		"far too long":              {"*1\r\n$536870913\r\n", nil, "invalid bulk length: the limit is 1048576 bytes"},
 		"an error in a skipped one": {"*2\r\n$1048577\r\n" + strings.Repeat("x", 1<<20+1) + "\r\n$x\r\n", nil, "invalid bulk length"},
 		"a request of many bytes": {"*5\r\n" + strings.Repeat("$1048576\r\n"+strings.Repeat("x", 1<<20)+"\r\n", 5) + "PING\r\n",
 			[]string{"ERR the request is longer than 4194304 bytes: send it in pieces", `["PING"]`}, ""},
