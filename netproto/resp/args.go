@@ -1,13 +1,6 @@
 package resp
 
-import (
-	"bytes"
-	"fmt"
-	"slices"
-	"strconv"
-
-	"github.com/holdfast-queue/holdfast/broker"
-)
+import "strconv"
 
 // is says whether an argument is a word, which is given in lower case.
 func is(arg []byte, word string) bool {
@@ -60,28 +53,6 @@ func lower(c byte) byte {
 }
 
 func appendInt(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10) }
-
-// checkNames refuses more names than a request may take from or wait for.
-func checkNames(names [][]byte) error {
-	if len(names) > broker.MaxSubscriptions {
-		return failure(fmt.Sprintf("ERR too many names: expected at most %d", broker.MaxSubscriptions))
-	}
-	return nil
-}
-
-// firstTwice returns a name that is there twice, nil if none is.
-func firstTwice(names [][]byte) []byte {
-	if len(names) < 2 {
-		return nil
-	}
-	sorted := slices.SortedFunc(slices.Values(names), bytes.Compare)
-	for i := range sorted[1:] {
-		if bytes.Equal(sorted[i], sorted[i+1]) {
-			return sorted[i]
-		}
-	}
-	return nil
-}
 
 // quoted is an argument as an error repeats it.
 func quoted(arg []byte) []byte { return arg[:min(len(arg), maxQuoted)] }

@@ -3,7 +3,7 @@ package resp
 import (
 	"bytes"
 	"errors"
-	"fmt"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -34,11 +34,11 @@ func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
 		}
 		n++
 	}
-	if err := checkNames(args[1:n]); err != nil {
-		return t, err
+	if n > broker.MaxSubscriptions+1 {
+		return t, failure(errNames)
 	}
-	if twice := firstTwice(args[1:n]); twice != nil {
-		return t, failure(fmt.Sprintf("ERR expected each queue once, got %q twice", quoted(twice)))
+	if n > 2 && len(slices.CompactFunc(slices.SortedFunc(slices.Values(args[1:n]), bytes.Compare), bytes.Equal)) < n-1 {
+		return t, failure("ERR a queue is named twice: expected each once")
 	}
 	o, err := parseOptions(args[n:], takes)
 	switch {

@@ -63,19 +63,14 @@ var idleSettings = map[string]string{
 	"slowlog-max-len":            "128",
 }
 
-const (
-	maxSetting        = 256  // bytes of a setting's value
-	maxConfigPatterns = 1024 // in one CONFIG GET
-)
+// maxSetting is the most bytes of a setting's value.
+const maxSetting = 256
 
 func configGet(s *session, _ *broker.Tx, args [][]byte) error {
-	if len(args) > maxConfigPatterns+2 {
-		return failure(fmt.Sprintf("ERR CONFIG GET: expected at most %d patterns, got %d", maxConfigPatterns, len(args)-2))
-	}
 	found := make(map[string]string)
 	for _, pattern := range args[2:] {
 		g, err := compileGlob(bytes.ToLower(pattern))
-		if err != nil {
+		if s.steps -= 1000; err != nil { // dozens of names
 			return err
 		}
 		for _, settings := range []map[string]string{fixedSettings, idleSettings, s.protocol.settings} {
@@ -100,8 +95,7 @@ func configGet(s *session, _ *broker.Tx, args [][]byte) error {
 func configSet(s *session, _ *broker.Tx, args [][]byte) error {
 	pairs := args[2:]
 	if len(pairs)%2 != 0 {
-		s.error(wrongArity("config|set"))
-		return nil
+		return failure(wrongArity("config|set"))
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		name, value := strings.ToLower(string(pairs[i])), pairs[i+1]
@@ -110,14 +104,11 @@ func configSet(s *session, _ *broker.Tx, args [][]byte) error {
 		const failed = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
 		switch {
 		case !isFixed && !isIdle:
-			s.error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", quoted(pairs[i])))
-			return nil
+			return failure(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", quoted(pairs[i])))
 		case isFixed && string(value) != fixed:
-			s.error(fmt.Sprintf(failed, name, "can't set immutable config"))
-			return nil
+			return failure(fmt.Sprintf(failed, name, "can't set immutable config"))
 		case len(value) > maxSetting:
-			s.error(fmt.Sprintf(failed, name, "value is too long"))
-			return nil
+			return failure(fmt.Sprintf(failed, name, "value is too long"))
 		}
 	}
 	for i := 0; i < len(pairs); i += 2 {

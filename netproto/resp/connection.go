@@ -106,24 +106,16 @@ func hello(s *session, tx *broker.Tx, args [][]byte) error {
 
 // introduce tells who the server is.
 func (s *session) introduce() {
-	s.mapHeader(7)
-	s.bulkString("server")
-	s.bulkString("redis")
-	s.bulkString("version")
-	s.bulkString(redisVersion)
-	s.bulkString("proto")
+	version := int64(2)
 	if s.resp3 {
-		s.int(3)
-	} else {
-		s.int(2)
+		version = 3
 	}
+	s.mapHeader(7)
+	s.bulkString("server", "redis", "version", redisVersion, "proto")
+	s.int(version)
 	s.bulkString("id")
 	s.int(s.id)
-	s.bulkString("mode")
-	s.bulkString("standalone")
-	s.bulkString("role")
-	s.bulkString("master")
-	s.bulkString("modules")
+	s.bulkString("mode", "standalone", "role", "master", "modules")
 	s.array(0)
 }
 

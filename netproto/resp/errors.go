@@ -14,6 +14,7 @@ const (
 	errNotInteger = "ERR value is not an integer or out of range"
 	errNotFloat   = "ERR value is not a valid float"
 	errOutOfRange = "ERR index out of range"
+	errNames      = "ERR too many names: expected at most 1024"
 	errNoKey      = "ERR no such key"
 	errNoAuth     = "NOAUTH Authentication required."
 	errWrongPass  = "WRONGPASS invalid username-password pair or user is disabled."

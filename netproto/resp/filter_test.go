@@ -181,7 +181,7 @@ func TestNamesOfARequestAreBounded(t *testing.T) {
 	for _, words := range []string{"QPOP", "QCLAIM"} {
 		c.ask(words+names, refusal)
 		c.ask(words+names+" COUNT 2", refusal)
-		c.ask(words+" a b a", `-ERR expected each queue once, got "a" twice`+"\r\n")
+		c.ask(words+" a b a", "-ERR a queue is named twice: expected each once\r\n")
 	}
 	c.ask("BLPOP"+names+" 1", refusal)
 	c.ask("BRPOP"+names+" 1", refusal)

@@ -9,6 +9,7 @@ const (
 	// each name: some 20 ms.
 	maxSteps = 10_000_000
 
+	errChannel = "ERR the name of a channel is too long: expected at most 65535 bytes"
 	errPattern = "ERR the pattern is too long: expected at most 1024 bytes"
 	errCostly  = "ERR pattern too costly: its ? and [] behind a * were tried 10000000 times; use fewer of them, or letters"
 )
@@ -21,30 +22,23 @@ type glob struct {
 	width int    // bytes that all parts take
 }
 
-// part is a sequence of atoms. It takes a fixed number of bytes.
+// part is a sequence of atoms, each of which takes a byte.
 type part struct {
 	atoms []atom
-	width int
-	run   []byte // the longest run of the atoms, nil if there is none
-	skip  int    // bytes of the part before that run
+	run   []byte // the longest run of literal bytes, nil if there is none
+	skip  int    // atoms before it
 }
 
-// atom is a run of bytes as they are, or one byte of a class.
+// atom is a literal byte, or one of a class.
 type atom struct {
-	run   []byte
-	class *class // nil: a run
+	literal byte
+	class   *class // nil: the literal
 }
 
 // class is a set of bytes.
 type class [4]uint64
 
 func (c *class) has(b byte) bool { return c[b>>6]&(1<<(b&63)) != 0 }
-
-func (c *class) add(from, to byte) {
-	for b := int(min(from, to)); b <= int(max(from, to)); b++ {
-		c[b>>6] |= 1 << (b & 63)
-	}
-}
 
 var anyByte = &class{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 
@@ -53,47 +47,41 @@ func compileGlob(pattern []byte) (*glob, error) {
 	if len(pattern) > maxPattern {
 		return nil, failure(errPattern)
 	}
-	g := &glob{}
-	var p part
-	var run []byte
-	endRun := func() {
-		if len(run) > len(p.run) {
-			p.run, p.skip = run, p.width
-		}
-		if len(run) > 0 {
-			p.atoms = append(p.atoms, atom{run: run})
-			p.width += len(run)
-			run = nil
-		}
-	}
-	endPart := func() {
-		endRun()
-		g.parts = append(g.parts, p)
-		g.width += p.width
-		p = part{}
-	}
+	g := &glob{parts: make([]part, 1)}
 	for len(pattern) > 0 {
 		c := pattern[0]
 		pattern = pattern[1:]
+		a := atom{literal: c}
 		switch {
 		case c == '*':
-			endPart()
-		case c == '?', c == '[':
-			endRun()
-			set := anyByte
-			if c == '[' {
-				set, pattern = parseClass(pattern)
-			}
-			p.atoms = append(p.atoms, atom{class: set})
-			p.width++
+			g.parts = append(g.parts, part{})
+			continue
+		case c == '?':
+			a.class = anyByte
+		case c == '[':
+			a.class, pattern = parseClass(pattern)
 		case c == '\\' && len(pattern) > 0:
-			run, pattern = append(run, pattern[0]), pattern[1:]
-		default:
-			run = append(run, c)
+			a.literal, pattern = pattern[0], pattern[1:]
+		}
+		p := &g.parts[len(g.parts)-1]
+		p.atoms = append(p.atoms, a)
+		g.width++
+	}
+	for i := range g.parts {
+		g.parts[i].findRun()
+	}
+	return g, nil
+}
+
+func (p *part) findRun() {
+	var run []byte
+	for i, a := range p.atoms {
+		if a.class != nil {
+			run = nil
+		} else if run = append(run, a.literal); len(run) > len(p.run) {
+			p.run, p.skip = run, i+1-len(run)
 		}
 	}
-	endPart()
-	return g, nil
 }
 
 // parseClass reads a class behind its opening bracket. A missing one at its end is taken to be at
@@ -106,20 +94,20 @@ func parseClass(pattern []byte) (set *class, rest []byte) {
 	}
 	for len(pattern) > 0 && pattern[0] != ']' {
 		n := 1
+		from, to := pattern[0], pattern[0]
 		switch {
 		case pattern[0] == '\\' && len(pattern) > 1:
-			set.add(pattern[1], pattern[1])
-			n = 2
+			from, to, n = pattern[1], pattern[1], 2
 		case len(pattern) > 2 && pattern[1] == '-':
-			set.add(pattern[0], pattern[2])
-			n = 3
-		default:
-			set.add(pattern[0], pattern[0])
+			to, n = pattern[2], 3
+		}
+		for b := int(min(from, to)); b <= int(max(from, to)); b++ {
+			set[b>>6] |= 1 << (b & 63)
 		}
 		pattern = pattern[n:]
 	}
-	if not {
-		for i := range set {
+	for i := range set {
+		if not {
 			set[i] = ^set[i]
 		}
 	}
@@ -130,37 +118,35 @@ func parseClass(pattern []byte) (set *class, rest []byte) {
 // text off steps; once they are below 0 nothing matches.
 func (g *glob) match(text []byte, steps *int) bool {
 	first, last := &g.parts[0], &g.parts[len(g.parts)-1]
-	free := 0 // both take one pass
+	free, end := 0, len(text)-len(last.atoms) // both take one pass
 	switch {
 	case *steps < 0 || len(text) < g.width || !first.fits(text, &free):
 		return false
 	case first == last:
 		return len(text) == g.width
-	case !last.fits(text[len(text)-last.width:], &free):
+	case !last.fits(text[end:], &free):
 		return false
 	}
-	text = text[first.width : len(text)-last.width]
+	text = text[len(first.atoms):end]
 	for i := 1; i < len(g.parts)-1; i++ {
 		// The part is taken where it is found first: what follows has the most bytes left then.
 		at := g.parts[i].find(text, steps)
 		if at < 0 {
 			return false
 		}
-		text = text[at+g.parts[i].width:]
+		text = text[at+len(g.parts[i].atoms):]
 	}
 	return true
 }
 
 // find returns where the part is found first in the text, -1 if nowhere.
 func (p *part) find(text []byte, steps *int) int {
-	for at := 0; at+p.width <= len(text) && *steps >= 0; at++ {
-		if p.run != nil {
-			next := bytes.Index(text[at+p.skip:], p.run)
-			if at += next; next < 0 || at+p.width > len(text) {
-				return -1
-			}
+	for at := 0; at+len(p.atoms) <= len(text) && *steps >= 0; at++ {
+		next := bytes.Index(text[at+p.skip:], p.run)
+		if at += next; next < 0 || at+len(p.atoms) > len(text) {
+			return -1
 		}
-		if len(p.run) == p.width || p.fits(text[at:], steps) {
+		if len(p.run) == len(p.atoms) || p.fits(text[at:], steps) {
 			return at
 		}
 	}
@@ -169,18 +155,10 @@ func (p *part) find(text []byte, steps *int) int {
 
 // fits says whether the part begins the text, which is not shorter.
 func (p *part) fits(text []byte, steps *int) bool {
-	for i := range p.atoms {
+	for i, a := range p.atoms {
 		*steps--
-		if a := &p.atoms[i]; a.class == nil {
-			if *steps -= len(a.run) / 16; !bytes.Equal(text[:len(a.run)], a.run) {
-				return false
-			}
-			text = text[len(a.run):]
-		} else {
-			if !a.class.has(text[0]) {
-				return false
-			}
-			text = text[1:]
+		if a.class == nil && a.literal != text[i] || a.class != nil && !a.class.has(text[i]) {
+			return false
 		}
 	}
 	return true

@@ -215,5 +215,5 @@ func queues(s *session, tx *broker.Tx, args [][]byte) error {
 	if o.has(optMatch) {
 		pattern = o.text(optMatch)
 	}
-	return s.names(tx, pattern, func(t broker.Type) bool { return t == broker.TypeList })
+	return s.names(tx, pattern, broker.TypeList)
 }

@@ -70,10 +70,10 @@ func parseMultiPop(args [][]byte) (p multiPop, err error) {
 	if n >= int64(len(args)-1) {
 		return p, failure(errSyntax)
 	}
-	p.keys, args, p.count = args[1:n+1], args[n+1:], 1
-	if err = checkNames(p.keys); err != nil {
-		return p, err
+	if n > broker.MaxSubscriptions {
+		return p, failure(errNames)
 	}
+	p.keys, args, p.count = args[1:n+1], args[n+1:], 1
 	if p.end, err = endArg(args[0]); err != nil {
 		return p, err
 	}

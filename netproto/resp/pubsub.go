@@ -10,15 +10,13 @@ import (
 // pubsub is who listens to which channel. Messages are not stored: who does not listen when one is
 // published never gets it.
 type pubsub struct {
-	channels map[string]*topic
-	patterns map[string]*topic
+	channels map[string]topic
+	patterns map[string]topic
 
 	// Scratch of one publish.
 	message      []byte
 	resp2, resp3 []*broker.Consumer
 }
-
-const errChannel = "ERR the name of a channel is too long: expected at most 65535 bytes"
 
 // topic is a channel or a pattern that somebody listens to.
 type topic struct {
@@ -27,7 +25,7 @@ type topic struct {
 }
 
 // held is what one subscription to it takes of Protocol.held.
-func (t *topic) held(name []byte) int {
+func (t topic) held(name string) int {
 	if t.pattern != nil {
 		return patternOverhead + compiledByte*len(name)
 	}
@@ -35,7 +33,7 @@ func (t *topic) held(name []byte) int {
 }
 
 func newPubsub() pubsub {
-	return pubsub{channels: make(map[string]*topic), patterns: make(map[string]*topic)}
+	return pubsub{channels: make(map[string]topic), patterns: make(map[string]topic)}
 }
 
 const (
@@ -75,36 +73,36 @@ func subscribe(s *session, _ *broker.Tx, args [][]byte) error {
 			return failure(errChannel)
 		}
 	}
-	s.listen("subscribe", s.protocol.pubsub.channels, &s.channels, args[1:])
+	s.listen("subscribe", s.protocol.pubsub.channels, &s.channels, args[1:], nil)
 	return nil
 }
 
 func psubscribe(s *session, _ *broker.Tx, args [][]byte) error {
-	for _, pattern := range args[1:] {
-		if len(pattern) > maxPattern {
-			return failure(errPattern)
+	patterns := make([]*glob, len(args)-1)
+	for i := range patterns {
+		var err error
+		if patterns[i], err = compileGlob(args[i+1]); err != nil {
+			return err
 		}
 	}
-	s.listen("psubscribe", s.protocol.pubsub.patterns, &s.patterns, args[1:])
+	s.listen("psubscribe", s.protocol.pubsub.patterns, &s.patterns, args[1:], patterns)
 	return nil
 }
 
-// listen adds subscriptions and confirms each, even where replies are switched off.
-func (s *session) listen(word string, all map[string]*topic, own *map[string]struct{}, names [][]byte) {
+// listen adds subscriptions and confirms each, even where replies are switched off. patterns are
+// what the names are compiled to, nil for channels.
+func (s *session) listen(word string, all map[string]topic, own *map[string]struct{}, names [][]byte, patterns []*glob) {
 	s.quiet = false
 	if *own == nil {
 		*own = make(map[string]struct{})
 	}
-	for _, name := range names {
+	for i, name := range names {
 		if _, ok := (*own)[string(name)]; !ok {
 			t := all[string(name)]
-			if t == nil {
-				t = &topic{}
-				if word == "psubscribe" {
-					t.pattern, _ = compileGlob(name) // it is not too long
-				}
+			if patterns != nil && t.pattern == nil {
+				t.pattern = patterns[i]
 			}
-			if !s.protocol.hold(t.held(name)) {
+			if !s.protocol.hold(t.held(string(name))) {
 				s.error("ERR too many subscriptions: the names of all connections' channels have too many bytes together")
 				continue
 			}
@@ -139,7 +137,7 @@ func punsubscribe(s *session, _ *broker.Tx, args [][]byte) error {
 }
 
 // ignore ends subscriptions, all if no name is given, and confirms each.
-func (s *session) ignore(word string, all map[string]*topic, own map[string]struct{}, names [][]byte) {
+func (s *session) ignore(word string, all map[string]topic, own map[string]struct{}, names [][]byte) {
 	s.quiet = false
 	if len(names) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(own)) {
@@ -156,15 +154,17 @@ func (s *session) ignore(word string, all map[string]*topic, own map[string]stru
 }
 
 // drop ends one subscription, if there is one.
-func (s *session) drop(all map[string]*topic, own map[string]struct{}, name string) {
+func (s *session) drop(all map[string]topic, own map[string]struct{}, name string) {
 	if _, ok := own[name]; !ok {
 		return
 	}
 	delete(own, name)
 	t := all[name]
-	s.protocol.held -= t.held([]byte(name))
+	s.protocol.held -= t.held(name)
 	at := slices.Index(t.listeners, s)
-	if t.listeners = slices.Delete(t.listeners, at, at+1); len(t.listeners) == 0 {
+	if t.listeners = slices.Delete(t.listeners, at, at+1); len(t.listeners) > 0 {
+		all[name] = t
+	} else {
 		delete(all, name)
 	}
 }
@@ -196,14 +196,9 @@ func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	if s.steps < 0 {
 		return failure(errCostly)
 	}
-	n := 0
-	if t := p.channels[string(channel)]; t != nil {
-		n = s.send(tx, t.listeners, []byte("message"), channel, text)
-	}
+	n := s.send(tx, p.channels[string(channel)].listeners, []byte("message"), channel, text)
 	for _, pattern := range matched {
-		if t := p.patterns[pattern]; t != nil { // a listener that is cut off may have been the last
-			n += s.send(tx, t.listeners, []byte("pmessage"), []byte(pattern), channel, text)
-		}
+		n += s.send(tx, p.patterns[pattern].listeners, []byte("pmessage"), []byte(pattern), channel, text)
 	}
 	s.int(int64(n))
 	return nil
@@ -264,43 +259,24 @@ func appendPush(dst []byte, resp3 bool, words [][]byte) []byte {
 
 func listChannels(s *session, _ *broker.Tx, args [][]byte) error {
 	if len(args) > 3 {
-		s.error(wrongArity("pubsub|channels"))
-		return nil
+		return failure(wrongArity("pubsub|channels"))
 	}
 	pattern := []byte("*")
 	if len(args) == 3 {
 		pattern = args[2]
 	}
-	g, err := compileGlob(pattern)
-	if err != nil {
-		return err
-	}
-	var found []string
-	for name := range s.protocol.pubsub.channels {
-		if g.match([]byte(name), &s.steps) {
-			found = append(found, name)
+	return s.matching(pattern, func(take func([]byte)) {
+		for _, name := range slices.Sorted(maps.Keys(s.protocol.pubsub.channels)) {
+			take([]byte(name))
 		}
-	}
-	if s.steps < 0 {
-		return failure(errCostly)
-	}
-	slices.Sort(found)
-	s.array(len(found))
-	for _, name := range found {
-		s.bulkString(name)
-	}
-	return nil
+	})
 }
 
 func countSubscribers(s *session, _ *broker.Tx, args [][]byte) error {
 	s.array(2 * (len(args) - 2)) // in RESP3, too
 	for _, name := range args[2:] {
 		s.bulk(name)
-		n := 0
-		if t := s.protocol.pubsub.channels[string(name)]; t != nil {
-			n = len(t.listeners)
-		}
-		s.int(int64(n))
+		s.int(int64(len(s.protocol.pubsub.channels[string(name)].listeners)))
 	}
 	return nil
 }

@@ -48,9 +48,12 @@ func (s *session) bulk(b []byte) {
 	}
 }
 
-func (s *session) bulkString(b string) {
-	if s.fits(len(b)) {
-		s.out = appendBulk(s.out, b)
+// bulkString replies with one or more bulks.
+func (s *session) bulkString(all ...string) {
+	for _, b := range all {
+		if s.fits(len(b)) {
+			s.out = appendBulk(s.out, b)
+		}
 	}
 }
 
@@ -78,29 +81,20 @@ func (s *session) nullArray() { s.out = appendNullArray(s.out, s.resp3) }
 func (s *session) array(n int) { s.head('*', int64(n)) }
 
 // set begins a set: n replies follow.
-func (s *session) set(n int) {
-	if s.resp3 {
-		s.head('~', int64(n))
-	} else {
-		s.array(n)
-	}
-}
+func (s *session) set(n int) { s.begin('~', n, n) }
 
 // mapHeader begins a map of n pairs: 2n replies follow.
-func (s *session) mapHeader(n int) {
-	if s.resp3 {
-		s.head('%', int64(n))
-	} else {
-		s.array(2 * n)
-	}
-}
+func (s *session) mapHeader(n int) { s.begin('%', n, 2*n) }
 
 // push begins what the client did not ask for: n replies follow.
-func (s *session) push(n int) {
+func (s *session) push(n int) { s.begin('>', n, n) }
+
+// begin begins a kind of RESP3 of n entries, which is an array of many in RESP2.
+func (s *session) begin(kind byte, n, many int) {
 	if s.resp3 {
-		s.head('>', int64(n))
+		s.head(kind, int64(n))
 	} else {
-		s.array(n)
+		s.array(many)
 	}
 }
 

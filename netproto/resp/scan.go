@@ -10,7 +10,7 @@ import (
 // scanOptions are the options of SCAN and HSCAN.
 type scanOptions struct {
 	count int
-	match *glob  // nil: every name
+	match *glob
 	kind  []byte // the word for a type; nil: every type
 }
 
@@ -18,8 +18,9 @@ type scanOptions struct {
 const maxScan = 100_000
 
 // parse reads the options behind the cursor. Only SCAN has the option TYPE.
-func (o *scanOptions) parse(args [][]byte, typed bool) error {
+func (o *scanOptions) parse(args [][]byte, typed bool) (err error) {
 	o.count = 10
+	pattern := []byte("*")
 	for ; len(args) > 0; args = args[2:] {
 		switch {
 		case len(args) == 1:
@@ -34,17 +35,15 @@ func (o *scanOptions) parse(args [][]byte, typed bool) error {
 			}
 			o.count = int(min(n, maxScan))
 		case is(args[0], "match"):
-			var err error
-			if o.match, err = compileGlob(args[1]); err != nil {
-				return err
-			}
+			pattern = args[1]
 		case is(args[0], "type") && typed:
 			o.kind = args[1]
 		default:
 			return failure(errSyntax)
 		}
 	}
-	return nil
+	o.match, err = compileGlob(pattern)
+	return err
 }
 
 // cursorArg reads a cursor. No text is the first.
@@ -57,11 +56,6 @@ func cursorArg(arg []byte) (uint64, error) {
 		return 0, failure("ERR invalid cursor")
 	}
 	return n, nil
-}
-
-// takes says whether the options let a name pass.
-func (o *scanOptions) takes(s *session, name []byte) bool {
-	return o.match == nil || o.match.match(name, &s.steps)
 }
 
 // each calls scan for one name after the other, from a cursor on, and returns where to go on. That
@@ -93,7 +87,7 @@ func scan(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	var names [][]byte
 	take := func(name []byte, t broker.Type) {
-		if (o.kind == nil || is(o.kind, t.String())) && o.takes(s, name) {
+		if (o.kind == nil || is(o.kind, t.String())) && o.match.match(name, &s.steps) {
 			names = append(names, bytes.Clone(name))
 		}
 	}
@@ -120,24 +114,33 @@ func (s *session) bulks(list [][]byte) {
 	}
 }
 
-func keys(s *session, tx *broker.Tx, args [][]byte) error {
-	return s.names(tx, args[1], func(broker.Type) bool { return true })
+func keys(s *session, tx *broker.Tx, args [][]byte) error { return s.names(tx, args[1]) }
+
+// names replies with all names that match a pattern, of one type if it is given.
+func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) error {
+	return s.matching(pattern, func(take func([]byte)) {
+		for cursor, begun := uint64(0), false; s.steps >= 0 && (cursor != 0 || !begun); begun = true {
+			cursor = tx.Scan(cursor, maxScan, func(name []byte, t broker.Type) {
+				if len(only) == 0 || t == only[0] {
+					take(name)
+				}
+			})
+		}
+	})
 }
 
-// names replies with all names that match a pattern, of some types.
-func (s *session) names(tx *broker.Tx, pattern []byte, of func(broker.Type) bool) error {
+// matching replies with the names that match a pattern; all calls take with each name.
+func (s *session) matching(pattern []byte, all func(take func(name []byte))) error {
 	g, err := compileGlob(pattern)
 	if err != nil {
 		return err
 	}
 	var names [][]byte
-	for cursor, begun := uint64(0), false; s.steps >= 0 && (cursor != 0 || !begun); begun = true {
-		cursor = tx.Scan(cursor, maxScan, func(name []byte, t broker.Type) {
-			if of(t) && g.match(name, &s.steps) {
-				names = append(names, bytes.Clone(name))
-			}
-		})
-	}
+	all(func(name []byte) {
+		if g.match(name, &s.steps) {
+			names = append(names, bytes.Clone(name))
+		}
+	})
 	if s.steps < 0 {
 		return failure(errCostly)
 	}
@@ -161,7 +164,7 @@ func hscan(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	var found []field
 	take := func(name []byte, v broker.Value) {
-		if o.takes(s, name) {
+		if o.match.match(name, &s.steps) {
 			found = append(found, field{bytes.Clone(name), v})
 		}
 	}
