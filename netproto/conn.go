@@ -75,7 +75,7 @@ func (c *conn) loop() error {
 		if err := c.read(); err != nil {
 			return err
 		}
-		if !c.begun && isBinary(c.buf[0]) {
+		if first := c.buf[0]; !c.begun && first < ' ' && first != '\r' && first != '\n' {
 			return errBinary
 		}
 		c.begun = true

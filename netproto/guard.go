@@ -24,6 +24,3 @@ func BeginsLikeHTTP(word []byte) bool {
 // errBinary is why nothing of a connection is carried out. Behind a TLS hello there may be bytes
 // that look like lines.
 var errBinary = errors.New("the first byte begins no request: perhaps the client speaks TLS, which this server does not")
-
-// isBinary tells by its first byte that a stream is in none of the protocols.
-func isBinary(first byte) bool { return first < ' ' && first != '\r' && first != '\n' }

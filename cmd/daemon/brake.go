@@ -14,46 +14,37 @@ const (
 
 // braked makes a logger for what clients cause. Beyond linesAtOnce it logs linesPerSecond, and one
 // line a second that counts the rest. Errors always pass: they are the server's own.
-func braked(log *slog.Logger) *slog.Logger {
-	return slog.New(brake{log.Handler(), &quota{log: log}})
-}
+func braked(log *slog.Logger) *slog.Logger { return slog.New(brake{log.Handler(), &quota{log: log}}) }
 
 type brake struct {
 	slog.Handler
-	*quota
+	quota *quota // of all that are made of one
 }
 
 // Handle implements slog.Handler, as the two below do.
 func (b brake) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level < slog.LevelError && !b.take() {
+	if r.Level < slog.LevelError && !b.quota.take(r.Time) {
 		return nil
 	}
 	return b.Handler.Handle(ctx, r)
 }
 
-func (b brake) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return brake{b.Handler.WithAttrs(attrs), b.quota}
-}
-
-func (b brake) WithGroup(name string) slog.Handler {
-	return brake{b.Handler.WithGroup(name), b.quota}
-}
+func (b brake) WithAttrs(a []slog.Attr) slog.Handler { return brake{b.Handler.WithAttrs(a), b.quota} }
+func (b brake) WithGroup(name string) slog.Handler   { return brake{b.Handler.WithGroup(name), b.quota} }
 
 // quota is how many lines may be logged.
 type quota struct {
-	log *slog.Logger
-
+	log     *slog.Logger
 	mu      sync.Mutex
 	lines   float64   // that may be logged
 	at      time.Time // that moment
 	dropped int       // lines that were not counted yet
 }
 
-func (q *quota) take() bool {
+func (q *quota) take(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now()
-	q.lines = min(linesAtOnce, q.lines+linesPerSecond*now.Sub(q.at).Seconds())
+	q.lines = min(linesAtOnce, q.lines+linesPerSecond*max(0, now.Sub(q.at).Seconds()))
 	if q.at = now; q.lines >= 1 {
 		q.lines--
 		return true

@@ -97,10 +97,10 @@ func (t *take) fromFirst(s *session, tx *broker.Tx) error {
 // from replies with what is taken from a queue; ErrNothing if there is nothing to take.
 func (t *take) from(s *session, tx *broker.Tx, queue []byte) error {
 	if !t.claims {
-		return tx.Pop(s.to(tx), queue, t.selection, s.tag(shapePackets)|tagTaken)
+		return tx.Pop(s.to(tx), queue, t.selection, s.tag(formPackets)|tagPopped)
 	}
 	r := broker.ClaimRequest{Selection: t.selection, Lease: t.lease, Consumer: t.consumer}
-	return tx.Claim(s.to(tx), queue, r, s.tag(shapePackets))
+	return tx.Claim(s.to(tx), queue, r, s.tag(formPackets))
 }
 
 // roomFor is what a take of so many packets brings.

@@ -303,14 +303,14 @@ func clientReply(s *session, _ *broker.Tx, args [][]byte) error {
 	c := &s.client
 	switch {
 	case is(args[2], "on"):
-		c.replyOff, c.skipNext, s.quiet = false, false, false
+		c.replyOff, c.skipNext, s.noReply = false, false, false
 		s.ok()
 	case s.inExec:
 		s.error("ERR replies of a transaction cannot be switched off")
 	case is(args[2], "off"):
-		c.replyOff, s.quiet = true, true
+		c.replyOff, s.noReply = true, true
 	case is(args[2], "skip"):
-		c.skipNext, s.quiet = !c.replyOff, true
+		c.skipNext, s.noReply = !c.replyOff, true
 	default:
 		s.error(errSyntax)
 	}

@@ -154,7 +154,7 @@ func quit(s *session, _ *broker.Tx, _ [][]byte) error {
 
 func reset(s *session, tx *broker.Tx, _ [][]byte) error {
 	s.clear(tx)
-	s.resp3, s.quiet = false, false
+	s.resp3, s.noReply = false, false
 	s.client.name, s.client.replyOff = "", false
 	tx.SetName(s.consumer, "")
 	s.authorize(s.protocol.config.Password == "")

@@ -16,7 +16,7 @@ func qpeek(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	return tx.Peek(s.to(tx), args[1], int(o.number(optCount, defaultCount)), s.tag(shapePackets))
+	return tx.Peek(s.to(tx), args[1], int(o.number(optCount, defaultCount)), s.tag(formPackets))
 }
 
 // listPlace is where QLIST goes on: behind a place among the packets of one state.
@@ -75,7 +75,7 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	s.bulkString(next)
 	s.array(total)
 	for _, p := range pages {
-		if err := tx.List(s.to(tx), args[1], p, s.tag(shapeFields)); err != nil {
+		if err := tx.List(s.to(tx), args[1], p, s.tag(formFields)); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func qshow(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Show(s.to(tx), args[1], id, s.tag(shapeWhy))
+	_, err = tx.Show(s.to(tx), args[1], id, s.tag(formWhy))
 	return err
 }
 
@@ -179,7 +179,7 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	s.bulkString("age")
 	s.protocol.asked.Store(tx.Now())
-	return tx.Oldest(s.to(tx), args[1], s.tag(shapeAge))
+	return tx.Oldest(s.to(tx), args[1], s.tag(formAge))
 }
 
 func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {

@@ -92,7 +92,7 @@ func psubscribe(s *session, _ *broker.Tx, args [][]byte) error {
 // listen adds subscriptions and confirms each, even where replies are switched off. patterns are
 // what the names are compiled to, nil for channels.
 func (s *session) listen(word string, all map[string]topic, own *map[string]struct{}, names [][]byte, patterns []*glob) {
-	s.quiet = false
+	s.noReply = false
 	if *own == nil {
 		*own = make(map[string]struct{})
 	}
@@ -138,7 +138,7 @@ func punsubscribe(s *session, _ *broker.Tx, args [][]byte) error {
 
 // ignore ends subscriptions, all if no name is given, and confirms each.
 func (s *session) ignore(word string, all map[string]topic, own map[string]struct{}, names [][]byte) {
-	s.quiet = false
+	s.noReply = false
 	if len(names) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(own)) {
 			names = append(names, []byte(name))
@@ -220,7 +220,7 @@ func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) int
 			continue
 		case t == s: // it is served: its replies are not handed over yet
 			s.out = appendPush(s.out, s.resp3, words)
-			s.mark = len(s.out)
+			s.requestStart = len(s.out)
 		case t.resp3:
 			p.resp3 = append(p.resp3, t.consumer)
 		default:
