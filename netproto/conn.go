@@ -204,7 +204,11 @@ func (c *conn) serve() error {
 // serveSome hands the session what was received, until it stops for any reason but that others
 // should have their turn.
 func (c *conn) serveSome() (n int, stop Stop, err error) {
-	defer func() { c.have = copy(c.buf, c.buf[n:c.have]) }()
+	defer func() {
+		if n > 0 { // the beginning of a long request stays where it is
+			c.have = copy(c.buf, c.buf[n:c.have])
+		}
+	}()
 	for stop = More; stop == More && n < c.have && err == nil; {
 		var took int
 		took, stop, err = c.peer.serve(c.buf[n:c.have])
