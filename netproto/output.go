@@ -41,18 +41,15 @@ const (
 	lingerBytes = 64 << 20    // how much it reads meanwhile
 )
 
-func newOutput(conn *net.TCPConn, timeout time.Duration) (*output, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
+func newOutput(conn *net.TCPConn, timeout time.Duration) *output {
+	raw, _ := conn.SyscallConn() // fails for a nil only
 	o := &output{conn: conn, raw: raw, timeout: timeout}
 	o.changed.L = &o.mu
 	o.try = func(fd uintptr) bool {
 		o.n, o.tryErr = syscall.Write(int(fd), o.unwritten)
 		return true // never wait here: writeLoop does that
 	}
-	return o, nil
+	return o
 }
 
 // append lets encode add bytes to those that are unwritten. After the end it does nothing.

@@ -24,6 +24,7 @@ type serveCmd struct {
 	Sync            string        `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
 	Cache           byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
 	MaxConns        int           `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
+	MaxBuffers      byteSize      `placeholder:"SIZE" help:"Memory for requests that have begun, on all connections together, 16MiB to 1024GiB (default a quarter of the machine's, 256MiB or more)."`
 	Drain           time.Duration `default:"8s" range:"1ms 3650d" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
 	Insecure        bool          `help:"Allow addresses that other machines can reach. There is no encryption, and no login but the Redis password."`
 	AcceptLoss      bool          `help:"Start although acknowledged packets are missing, and give those up."`
@@ -44,10 +45,12 @@ Examples:
     HOLDFAST_SYNC=interval:50ms holdfast serve`
 }
 
-// The range of --cache.
+// The ranges of --cache and --max-buffers.
 const (
-	minCache = byteSize(64 << 10)
-	maxCache = byteSize(32 << 30)
+	minCache   = byteSize(64 << 10)
+	maxCache   = byteSize(32 << 30)
+	minBuffers = byteSize(16 << 20)
+	maxBuffers = byteSize(1 << 40)
 )
 
 func (c *serveCmd) Validate() error {
@@ -56,6 +59,9 @@ func (c *serveCmd) Validate() error {
 	}
 	if c.Cache < minCache || c.Cache > maxCache {
 		return fmt.Errorf("--cache %v: expected %v to %v", c.Cache, minCache, maxCache)
+	}
+	if c.MaxBuffers != 0 && (c.MaxBuffers < minBuffers || c.MaxBuffers > maxBuffers) {
+		return fmt.Errorf("--max-buffers %v: expected %v to %v", c.MaxBuffers, minBuffers, maxBuffers)
 	}
 	return nil
 }
@@ -85,6 +91,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 		Sync:            sync,
 		Cache:           int64(c.Cache),
 		MaxConns:        c.MaxConns,
+		MaxBuffers:      int64(c.MaxBuffers),
 		Drain:           c.Drain,
 		Insecure:        c.Insecure,
 		AcceptLoss:      c.AcceptLoss,

@@ -92,6 +92,9 @@ func (s *session) blockPop(tx *broker.Tx, p multiPop, timeout []byte) error {
 func blockPopFrom(end broker.End) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
 		last := len(args) - 1
+		if last-1 > broker.MaxSubscriptions {
+			return failure(errNames)
+		}
 		return s.blockPop(tx, multiPop{keys: args[1:last], end: end}, args[last])
 	}
 }

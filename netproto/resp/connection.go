@@ -35,6 +35,7 @@ func (s *session) login(name, password []byte) bool {
 	hash := sha256.Sum256(password)
 	right := subtle.ConstantTimeCompare(hash[:], s.protocol.password[:]) == 1 || s.protocol.config.Password == ""
 	if !right || string(name) != user {
+		s.protocol.config.Logger.Warn("wrong password", "protocol", Name, "remote", s.peer.Remote().String())
 		return false
 	}
 	s.authorize(true)
@@ -105,24 +106,16 @@ func hello(s *session, tx *broker.Tx, args [][]byte) error {
 
 // introduce tells who the server is.
 func (s *session) introduce() {
-	s.mapHeader(7)
-	s.bulkString("server")
-	s.bulkString("redis")
-	s.bulkString("version")
-	s.bulkString(redisVersion)
-	s.bulkString("proto")
+	version := int64(2)
 	if s.resp3 {
-		s.int(3)
-	} else {
-		s.int(2)
+		version = 3
 	}
+	s.mapHeader(7)
+	s.bulkString("server", "redis", "version", redisVersion, "proto")
+	s.int(version)
 	s.bulkString("id")
 	s.int(s.id)
-	s.bulkString("mode")
-	s.bulkString("standalone")
-	s.bulkString("role")
-	s.bulkString("master")
-	s.bulkString("modules")
+	s.bulkString("mode", "standalone", "role", "master", "modules")
 	s.array(0)
 }
 
@@ -161,7 +154,7 @@ func quit(s *session, _ *broker.Tx, _ [][]byte) error {
 
 func reset(s *session, tx *broker.Tx, _ [][]byte) error {
 	s.clear(tx)
-	s.resp3, s.quiet = false, false
+	s.resp3, s.noReply = false, false
 	s.client.name, s.client.replyOff = "", false
 	tx.SetName(s.consumer, "")
 	s.authorize(s.protocol.config.Password == "")

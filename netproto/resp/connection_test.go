@@ -2,7 +2,9 @@ package resp
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -182,4 +184,38 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 	if got := c.line("TIME"); got != "*2" {
 		t.Errorf("TIME: %q", got)
 	}
+}
+
+func TestWrongPasswordsAreLogged(t *testing.T) {
+	var log lockedBuffer
+	d := newDoor(t, Config{Password: "right", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c := d.dial()
+	c.ask("AUTH right", "+OK\r\n")
+	if got := log.String(); got != "" {
+		t.Errorf("the right password is logged: %q", got)
+	}
+	c.ask("AUTH guess", "-"+errWrongPass+"\r\n")
+	c.ask("HELLO 3 AUTH default guess", "-"+errWrongPass+"\r\n")
+	want := `level=WARN msg="wrong password" protocol=redis remote=` + c.LocalAddr().String() + "\n"
+	if got := log.String(); strings.Count(got, want) != 2 || strings.Contains(got, "guess") {
+		t.Errorf("the log is %q, want twice %q", got, want)
+	}
+}
+
+// lockedBuffer is a buffer that several goroutines use.
+type lockedBuffer struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.String()
 }

@@ -85,14 +85,14 @@ func appendPacket(dst []byte, tag broker.Tag, p *broker.Packet, d *broker.Detail
 		w.number("token", d.Token, d.Token != 0)
 		w.number("lease-end", d.LeaseEnd, d.LeaseEnd != 0)
 		w.text("consumer", d.Consumer, d.Consumer != "")
-		w.text("state", d.State.String(), tag&tagTaken == 0)
+		w.text("state", d.State.String(), tag&tagPopped == 0)
 		w.bytes("reason", d.Reason, len(d.Reason) > 0)
 		if len(d.Progress) > 0 {
 			w.number("progress", int64(d.Progress[0]), true)
 			w.bytes("progress-text", d.Progress[1:], len(d.Progress) > 1)
 		}
 		w.text("origin", d.Origin, d.Origin != "")
-		if shape(tag) == shapeWhy {
+		if replyForm(tag) == formWhy {
 			w.number("first-claim", d.FirstClaim, d.FirstClaim != 0)
 			w.number("last-claim", d.LastClaim, d.LastClaim != 0)
 			w.text("why", why(p, d), true)

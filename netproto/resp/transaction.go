@@ -173,7 +173,7 @@ func (s *session) runTransaction() error {
 	s.inExec = true
 	s.array(len(s.multi.commands))
 	for _, q := range s.multi.commands {
-		s.cmd, s.args, s.start = q.command, q.args, len(s.out)
+		s.cmd, s.args, s.commandStart = q.command, q.args, len(s.out)
 		if err := s.runCommand(); err != nil {
 			s.fail(err)
 		}
