@@ -78,8 +78,7 @@ func (bk *Bulk) slice(tx *Tx) (more bool, err error) {
 		}
 		return nil
 	})
-	b.touch(q)
-	b.markEmpty(q)
+	b.changed(q)
 	if err != nil {
 		bk.Done = next.Done
 		return false, err
@@ -207,7 +206,7 @@ func Redrive(name []byte, count int, to []byte) *Bulk {
 		},
 		stays: func(tx *Tx, p index.Packet) bool {
 			origin := tx.b.ix.Delivery(p.ID).Origin
-			return to == nil && origin != 0 && tx.b.queues.lasting[origin] == nil
+			return to == nil && origin != 0 && tx.b.queues.withSettings[origin] == nil
 		},
 		change: func(tx *Tx, q *queue, p index.Packet) error {
 			if err := tx.use(room(tx, q, p)); err != nil {
@@ -226,7 +225,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	case to != nil:
 		target, err = b.makeQueue(to)
 	case d.Origin != 0:
-		target = b.queues.lasting[d.Origin]
+		target = b.queues.withSettings[d.Origin]
 	}
 	if err == nil && target != q {
 		err = tx.pushable()
@@ -237,9 +236,6 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 		err = tx.receive(q, target, ready)
 	}
 	if err != nil {
-		if target != nil {
-			b.markEmpty(target)
-		}
 		return err
 	}
 	d.Attempts, d.Origin = 0, 0

@@ -27,8 +27,7 @@ func (tx *Tx) DeletePackets(name []byte, ids []ID) (n int, err error) {
 		}
 	}
 	if n > 0 {
-		b.touch(q)
-		b.markEmpty(q)
+		b.changed(q)
 	}
 	return n, nil
 }
@@ -65,7 +64,6 @@ func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) error {
 		return err
 	}
 	if err := tx.receive(q, target, packets...); err != nil {
-		b.markEmpty(target)
 		return err
 	}
 	for _, p := range packets {
@@ -91,7 +89,7 @@ func (tx *Tx) movable(q *queue, ids []ID) (packets []index.Packet) {
 
 // MoveRoom is what MovePackets brings.
 func (tx *Tx) MoveRoom(name []byte, ids []ID, to []byte) Room {
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	if q == nil {
 		return Room{}
 	}
@@ -136,7 +134,7 @@ func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err err
 
 // PriorityRoom is what SetPriority brings.
 func (tx *Tx) PriorityRoom(name []byte, id ID) Room {
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	if q == nil {
 		return Room{}
 	}

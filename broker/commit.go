@@ -118,7 +118,7 @@ func (b *Broker) sleep(now int64) time.Duration {
 	if due, ok := b.ix.Wait(now, b.tx.steady); ok {
 		wait = min(wait, due)
 	}
-	if due, ok := b.keys.Deadline(); ok {
+	if due, ok := b.names.Deadline(); ok {
 		wait = min(wait, due-now)
 	}
 	if len(b.counted) > 0 {

@@ -35,7 +35,7 @@ func (b *Broker) saveCounters() (more bool) {
 			return true
 		}
 		q := b.counted[0]
-		room := Room{Records: 1, Bytes: len(q.name) + settingsBytes(q)}
+		room := Room{Records: 1, Bytes: len(q.entry.Name()) + settingsBytes(q)}
 		if !b.open.empty() && !b.open.fits(b.limits, room) {
 			return false
 		}

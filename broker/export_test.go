@@ -1,14 +1,14 @@
 package broker
 
 // DropQueue is dropQueue for tests outside.
-func (tx *Tx) DropQueue(name []byte) { tx.b.dropQueue(tx.b.queues.find(name)) }
+func (tx *Tx) DropQueue(name []byte) { tx.b.dropQueue(tx.b.queueNamed(name)) }
 
 // RenameQueue is renameQueue for tests outside. What has the name to is dropped first.
 func (tx *Tx) RenameQueue(from, to []byte) {
-	if q := tx.b.queues.find(to); q != nil && string(from) != string(to) {
+	if q := tx.b.queueNamed(to); q != nil && string(from) != string(to) {
 		tx.b.dropQueue(q)
 	}
-	tx.b.renameQueue(tx.b.queues.find(from), to)
+	tx.b.renameQueue(tx.b.queueNamed(from), to)
 }
 
 // WorkersKnown is how many consumers of all queues have a number.

@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -28,13 +28,13 @@ func (b *Broker) sweepKeys() (more bool) {
 }
 
 // sweepRecord deletes one record of a key that is left over; false if it has none.
-func (b *Broker) sweepRecord(k *index.Key) bool {
+func (b *Broker) sweepRecord(k *keyspace.Entry) bool {
 	if k.Version != 0 {
 		b.open.ops.DeleteHead(k.ID, marked(&k.Value))
 		k.Version = 0
 		return true
 	}
-	if k.Kind() != index.HashKey {
+	if k.Kind() != keyspace.Hash {
 		return false
 	}
 	f := k.LastField()

@@ -27,7 +27,7 @@ func (b *Broker) findList(name []byte) (q *queue, length int, err error) {
 // admit them.
 func (tx *Tx) useList(name []byte, r Room, l load) (*queue, error) {
 	b := tx.b
-	if q := b.queues.find(name); q == nil || !q.isDefined() {
+	if q := b.queueNamed(name); q == nil || !q.isDefined() {
 		r = r.Plus(Room{Records: 1, Bytes: len(name)})
 	}
 	if err := tx.begin(r); err != nil {
@@ -41,7 +41,6 @@ func (tx *Tx) useList(name []byte, r Room, l load) (*queue, error) {
 		return nil, err
 	}
 	if err := tx.admit(q, l); err != nil {
-		b.markEmpty(q)
 		return nil, err
 	}
 	b.define(q)
@@ -68,10 +67,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 		return 0, err
 	}
 	for _, v := range values {
-		if err := b.insert(q, ListPriority, end, &Packet{Payload: v, EnqueuedAt: tx.now}, tx.now); err != nil {
-			b.markEmpty(q)
-			return 0, err
-		}
+		b.insert(q, ListPriority, end, &Packet{Payload: v, EnqueuedAt: tx.now}, tx.now)
 	}
 	length = b.ix.Counts(q.ix).Ready
 	b.deliverQueue(q)
@@ -151,7 +147,7 @@ func (b *Broker) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	b.open.puts.add(id, op)
 	b.ix.Remove(old.ID)
 	b.ix.Push(b.entry(q, id, hash, p, op), now) // there is room: one has just gone
-	b.touch(q)
+	b.changed(q)
 }
 
 // Find appends to dst the positions of elements that equal value: at most max if that is not 0,
@@ -225,12 +221,7 @@ func (tx *Tx) deleteElements(q *queue, packets []index.Packet) error {
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return ErrStopped
 	}
-	for _, p := range packets {
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
-	}
-	b.touch(q)
-	b.markEmpty(q)
+	b.dropNow(q, packets)
 	return nil
 }
 

@@ -169,8 +169,7 @@ func (tx *Tx) popGroup(q *queue, s Selection, c *Consumer, tag Tag) (ok bool, er
 	}
 	b.queueReply(c, first, kind, tag, bytes)
 	b.count(q, &q.counters.Popped, len(b.scratch))
-	b.touch(q)
-	b.markEmpty(q)
+	b.changed(q)
 	return true, nil
 }
 
@@ -193,7 +192,7 @@ func (b *Broker) logWide(q *queue, s Selection) {
 	if _, wide := b.ix.Widths(q.ix); wide {
 		q.wideLogged = true
 		b.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
-			"queue", q.name, "limit", MaxNarrow)
+			"queue", q.entry.Name(), "limit", MaxNarrow)
 	}
 }
 

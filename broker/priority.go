@@ -99,7 +99,7 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	b.open.puts.add(id, op)
 	b.ix.Move(p.ID, priority, id.Seq)
 	b.ix.SetRef(p.ID, id.Seq, b.cache.add(id.Seq, b.open.ops.Record(op)))
-	b.touch(q)
+	b.changed(q)
 }
 
 // PopKey takes the best packet of the queue, at the given end of its priority, with all that have
@@ -133,14 +133,9 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 			return dst, false, err
 		}
 	}
-	for _, p := range b.scratch {
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
-	}
 	tx.useRole(q, consumerRole)
 	b.count(q, &q.counters.Popped, len(b.scratch))
-	b.touch(q)
-	b.markEmpty(q)
+	b.dropNow(q, b.scratch)
 	return key, true, nil
 }
 

@@ -81,7 +81,7 @@ func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
 	if err := tx.begin(Room{}); err != nil {
 		return QueueCounts{}, err
 	}
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	if q == nil {
 		return QueueCounts{}, nil
 	}

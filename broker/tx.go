@@ -15,6 +15,7 @@ type Tx struct {
 	left   Room      // of what Atomic reserved; outside of one: what the present call brings
 	reply  int       // bytes of packets that the Atomic may still answer with
 	caller *Consumer // see As; nil: nobody in particular
+	db     uint8     // in which the names of the calls are
 	turn   bool      // the push under way has waited for its turn, see line.go
 }
 

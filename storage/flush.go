@@ -8,22 +8,34 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Flush is the record by which everything there is goes at once: what is numbered below is dropped,
-// and is deleted little by little. The zero value drops nothing.
-type Flush struct {
+// Databases is how many there are: each is a space of names of its own.
+const Databases = 16
+
+// FullName tells a name of a database from all others.
+func FullName(db uint8, name []byte) string { return string(append([]byte{db}, name...)) }
+
+// Flush is the record by which all that databases hold goes at once: what is numbered below is
+// dropped, and is deleted little by little. It has a mark for each database. The zero value drops
+// nothing.
+type Flush [Databases]FlushMark
+
+// FlushMark is what a Flush drops of one database.
+type FlushMark struct {
 	Keys   uint64 // heads with a lower ID, and their fields
 	Queues uint32 // queues with a lower ID
 }
 
-// Drops reports whether a head, or the hash of a field, is dropped.
-func (f Flush) Drops(id uint64) bool { return id < f.Keys }
+// Drops reports whether a head is dropped.
+func (f *Flush) Drops(h *Head) bool { return h.ID < f[h.Database].Keys }
 
 // DropsQueue reports whether a queue is dropped, by itself or by f.
-func (f Flush) DropsQueue(q *Queue) bool { return q.Dropped || q.ID < f.Queues }
+func (f *Flush) DropsQueue(q *Queue) bool { return q.Dropped || q.ID < f[q.Database].Queues }
 
+// Fields 1 and 2 are the mark of all databases in a store of format 4 or older.
 const (
 	fieldFlushKeys   = 1
 	fieldFlushQueues = 2
+	fieldFlushMarks  = 3 // array of Keys and Queues of each database
 )
 
 // SetFlush writes the flush record with this batch; the zero value removes it. Within one batch the
@@ -39,7 +51,7 @@ func (b *Batch) SetFlush(f Flush) {
 }
 
 // flushBytes is at least what the record takes.
-const flushBytes = len(flushKey) + 20 + opBytes
+const flushBytes = len(flushKey) + 16 + 14*Databases + opBytes
 
 // Flush returns the flush record of the last batch applied, or of the store as it was opened.
 func (s *Store) Flush() Flush {
@@ -85,23 +97,46 @@ func flushOf(txn *badger.Txn) (f Flush, err error) {
 }
 
 func appendFlush(dst []byte, f Flush) []byte {
-	return appendMap(dst, 2, func(e *msgpack.Encoder) error {
-		return errors.Join(e.EncodeUint(fieldFlushKeys), e.EncodeUint(f.Keys),
-			e.EncodeUint(fieldFlushQueues), e.EncodeUint(uint64(f.Queues)))
+	return appendMap(dst, 1, func(e *msgpack.Encoder) error {
+		err := errors.Join(e.EncodeUint(fieldFlushMarks), e.EncodeArrayLen(2*Databases))
+		for _, m := range f {
+			err = errors.Join(err, e.EncodeUint(m.Keys), e.EncodeUint(uint64(m.Queues)))
+		}
+		return err
 	})
 }
 
 func decodeFlush(rec []byte) (f Flush, err error) {
+	var all FlushMark
 	err = eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
 		switch field {
 		case fieldFlushKeys:
-			f.Keys, err = d.DecodeUint64()
+			all.Keys, err = d.DecodeUint64()
 		case fieldFlushQueues:
-			f.Queues, err = d.DecodeUint32()
+			all.Queues, err = d.DecodeUint32()
+		case fieldFlushMarks:
+			err = f.decode(d)
 		default:
 			err = d.Skip()
 		}
 		return err
 	})
+	for db := range f {
+		f[db] = FlushMark{max(f[db].Keys, all.Keys), max(f[db].Queues, all.Queues)}
+	}
 	return f, err
+}
+
+// decode reads the marks of all databases.
+func (f *Flush) decode(d *msgpack.Decoder) error {
+	n, err := d.DecodeArrayLen()
+	if err == nil && n != 2*Databases {
+		err = fmt.Errorf("marks of %d half databases, expected %d", n, 2*Databases)
+	}
+	for db := 0; err == nil && db < Databases; db++ {
+		if f[db].Keys, err = d.DecodeUint64(); err == nil {
+			f[db].Queues, err = d.DecodeUint32()
+		}
+	}
+	return err
 }
