@@ -26,8 +26,13 @@ func (tx *Tx) Flush(all bool) error {
 		}
 	}
 	b.open.ops.SetFlush(b.flush)
+	b.queues.withSettings = nil      // to take hundreds of thousands out one by one takes long
 	for _, q := range b.queues.all { // but for those that come meanwhile
-		if q == nil || q.dropped || q.entry.Database() < from || q.entry.Database() > to {
+		if q == nil || q.dropped {
+			continue
+		}
+		if db := q.entry.Database(); db < from || db > to {
+			b.queues.setSettings(q, q.settings)
 			continue
 		}
 		b.retire(q)
