@@ -21,8 +21,9 @@ type Flush [Databases]FlushMark
 
 // FlushMark is what a Flush drops of one database.
 type FlushMark struct {
-	Keys   uint64 // heads with a lower ID, and their fields
-	Queues uint32 // queues with a lower ID
+	_msgpack struct{} `msgpack:",as_array"`
+	Keys     uint64   // heads with a lower ID, and their fields
+	Queues   uint32   // queues with a lower ID
 }
 
 // Drops reports whether a head is dropped.
@@ -35,7 +36,7 @@ func (f *Flush) DropsQueue(q *Queue) bool { return q.Dropped || q.ID < f[q.Datab
 const (
 	fieldFlushKeys   = 1
 	fieldFlushQueues = 2
-	fieldFlushMarks  = 3 // array of Keys and Queues of each database
+	fieldFlushMarks  = 3 // Flush
 )
 
 // SetFlush writes the flush record with this batch; the zero value removes it. Within one batch the
@@ -98,11 +99,7 @@ func flushOf(txn *badger.Txn) (f Flush, err error) {
 
 func appendFlush(dst []byte, f Flush) []byte {
 	return appendMap(dst, 1, func(e *msgpack.Encoder) error {
-		err := errors.Join(e.EncodeUint(fieldFlushMarks), e.EncodeArrayLen(2*Databases))
-		for _, m := range f {
-			err = errors.Join(err, e.EncodeUint(m.Keys), e.EncodeUint(uint64(m.Queues)))
-		}
-		return err
+		return errors.Join(e.EncodeUint(fieldFlushMarks), e.Encode(&f))
 	})
 }
 
@@ -115,28 +112,16 @@ func decodeFlush(rec []byte) (f Flush, err error) {
 		case fieldFlushQueues:
 			all.Queues, err = d.DecodeUint32()
 		case fieldFlushMarks:
-			err = f.decode(d)
+			err = d.Decode(&f)
 		default:
 			err = d.Skip()
 		}
 		return err
 	})
 	for db := range f {
-		f[db] = FlushMark{max(f[db].Keys, all.Keys), max(f[db].Queues, all.Queues)}
-	}
-	return f, err
-}
-
-// decode reads the marks of all databases.
-func (f *Flush) decode(d *msgpack.Decoder) error {
-	n, err := d.DecodeArrayLen()
-	if err == nil && n != 2*Databases {
-		err = fmt.Errorf("marks of %d half databases, expected %d", n, 2*Databases)
-	}
-	for db := 0; err == nil && db < Databases; db++ {
-		if f[db].Keys, err = d.DecodeUint64(); err == nil {
-			f[db].Queues, err = d.DecodeUint32()
+		if all != (FlushMark{}) {
+			f[db] = all
 		}
 	}
-	return err
+	return f, err
 }

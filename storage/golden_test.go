@@ -91,9 +91,9 @@ func goldenItems() map[ValueID]item {
 // goldenFlush is the flush record of a version: before version 5 all databases had one mark.
 func goldenFlush(version int) Flush {
 	if version < 5 {
-		return everywhere(FlushMark{1 << 40, 300})
+		return everywhere(FlushMark{Keys: 1 << 40, Queues: 300})
 	}
-	return Flush{{1 << 40, 300}, 15: {7, 1}}
+	return Flush{{Keys: 1 << 40, Queues: 300}, 15: {Keys: 7, Queues: 1}}
 }
 
 func everywhere(m FlushMark) (f Flush) {
@@ -362,7 +362,7 @@ func goldenBatches(s *Store) error {
 		b.PutNote(NoteID{g.d.Identity, NoteReason}, []byte(g.reason), 0)
 		b.PutNote(NoteID{g.d.Identity, NoteProgress}, []byte(g.progress), 0)
 	}
-	b.SetFlush(Flush{{1, 1}, 3: {1, 1}})
+	b.SetFlush(Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}})
 	b.SetMarks(Marks{1<<63 + 16, 1<<63 - 1, 3, 100})
 	if err := s.Apply(&b); err != nil {
 		return err
@@ -452,7 +452,7 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 	wantQueues := "1 0:jobs false;"
 	if version > 1 {
 		wantQueues += "2 0:gone true;"
-		wantItems, flush = len(items)-1, everywhere(FlushMark{1, 1}) // the batches delete one
+		wantItems, flush = len(items)-1, everywhere(FlushMark{Keys: 1, Queues: 1}) // the batches delete one
 	}
 	if version > 2 {
 		wantQueues += "3 0:work false;"
@@ -462,7 +462,7 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 	}
 	if version > 4 {
 		wantQueues += "5 9:jobs false;"
-		flush = Flush{{1, 1}, 3: {1, 1}}
+		flush = Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}}
 	} else {
 		delete(items, ValueID{ID: 5})
 		wantItems = max(0, wantItems-1)

@@ -384,15 +384,15 @@ func TestAFlushRecordReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want Flush
 		for range rapid.IntRange(0, 3).Draw(t, "n") {
-			want[rapid.IntRange(0, Databases-1).Draw(t, "database")] = FlushMark{rapid.Uint64().Draw(t, "keys"), rapid.Uint32().Draw(t, "queues")}
+			want[rapid.IntRange(0, Databases-1).Draw(t, "database")] = FlushMark{Keys: rapid.Uint64().Draw(t, "keys"), Queues: rapid.Uint32().Draw(t, "queues")}
 		}
 		rec := appendFlush(nil, want)
 		if got, err := decodeFlush(rec); err != nil || got != want || len(rec)+len(flushKey)+opBytes > flushBytes {
 			t.Fatalf("%d bytes read back as %v, %v, want %v", len(rec), got, err, want)
 		}
 	})
-	if _, err := decodeFlush([]byte{0x81, 3, 0x92, 1, 1}); err == nil {
-		t.Error("a record with marks of one database is read")
+	if _, err := decodeFlush(append([]byte{0x81, 3, 0xdc, 0, 17}, bytes.Repeat([]byte{0x92, 1, 1}, 17)...)); err == nil {
+		t.Error("a record with marks of 17 databases is read")
 	}
 }
 
