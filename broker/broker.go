@@ -167,8 +167,8 @@ type Broker struct {
 	cache             *cache
 	open              *batch
 	refused           uint64      // number of the batch that had no room for the last ErrNoRoom
-	settled           uint64      // number of the last batch that is on disk
-	settledKey        uint64      // and the last version of a key when it was closed
+	durableBatch      uint64      // number of the last batch that is on disk
+	durableKey        uint64      // and the last version of a key when it was closed
 	minBatch          int         // size from which the open batch is committed while the completer is busy
 	consumers         []*Consumer // by index.SubscriberID
 	deferredQueues    []*queue    // see deliver.go
@@ -229,7 +229,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		watchers:   make(map[*Consumer]struct{}),
 		clients:    make(map[string]*client),
 		marks:      state.Marks,
-		settledKey: state.Marks.LastKey,
+		durableKey: state.Marks.LastKey,
 		cache:      newCache(o.Cache),
 		wake:       make(chan struct{}, 1),
 		free:       make(chan *batch, batchesInFlight),

@@ -34,7 +34,7 @@ func (b *Broker) commitLoop() {
 		}
 		b.mu.Lock()
 		b.minBatch = t.size()
-		b.settled, b.settledKey = t.number, t.ops.Marks().LastKey
+		b.durableBatch, b.durableKey = t.number, t.ops.Marks().LastKey
 		b.mu.Unlock()
 		b.durable <- t
 	}

@@ -461,7 +461,7 @@ func TestSettledValuesNeedNoBatch(t *testing.T) {
 	settled := func(name string) (ok bool) {
 		h.together(func(tx *broker.Tx) error {
 			v, _, err := tx.String([]byte(name))
-			ok = tx.Settled(v.Batch)
+			ok = tx.Durable(v.Batch)
 			return err
 		})
 		return ok
@@ -487,13 +487,13 @@ func TestSettledValuesNeedNoBatch(t *testing.T) {
 	}
 }
 
-func TestValueOfTheOpenBatchIsNotSettled(t *testing.T) {
+func TestValueOfTheOpenBatchIsNotDurable(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	settled := func(name string) (ok bool) {
 		h.together(func(tx *broker.Tx) error {
 			v, _, err := tx.String([]byte(name))
-			ok = tx.Settled(v.Batch)
+			ok = tx.Durable(v.Batch)
 			return err
 		})
 		return ok

@@ -20,7 +20,7 @@ type Value struct {
 	Size  int    // in bytes
 	// OnDisk says that only the disk holds the value: SendString and SendField reply with it.
 	OnDisk bool
-	// Batch is the number of the batch that brought the value, or of a later one, for Settled.
+	// Batch is the number of the batch that brought the value, or of a later one, for Durable.
 	Batch uint64
 }
 
@@ -60,8 +60,8 @@ func (b *Broker) value(s valueRef) Value {
 // batchOf returns the number of the batch that brought a version, or of a later one.
 func (b *Broker) batchOf(version uint64) uint64 {
 	switch {
-	case version <= b.settledKey:
-		return b.settled
+	case version <= b.durableKey:
+		return b.durableBatch
 	case version > b.open.lastKey:
 		return b.open.number
 	}

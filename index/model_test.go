@@ -54,7 +54,7 @@ type indexModel struct {
 	looks  map[QueueID]*modelLook // at fresh lanes
 }
 
-// modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last Settle
+// modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last ClearChanged
 // and is since then, known, need not be found.
 type modelLook struct {
 	known map[*modelPacket]bool
@@ -83,7 +83,7 @@ func (m *indexModel) NoteFresh(t *rapid.T) {
 			m.looks[q] = &modelLook{from: map[int]uint64{}}
 		}
 	case "settle":
-		m.x.Settle(q)
+		m.x.ClearChanged(q)
 	case "refresh":
 		m.x.Refresh(q)
 		if look := m.looks[q]; look != nil {
@@ -99,7 +99,7 @@ func (m *indexModel) NoteFresh(t *rapid.T) {
 	}
 }
 
-// verifyFresh looks at the fresh lanes of a queue. What came since Settle is found, and what is
+// verifyFresh looks at the fresh lanes of a queue. What came since ClearChanged is found, and what is
 // found is there.
 func (m *indexModel) verifyFresh(t *rapid.T, q QueueID) {
 	look := m.looks[q]
