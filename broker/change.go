@@ -2,22 +2,18 @@ package broker
 
 import (
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // DeletePackets deletes packets of a queue by their ids, whatever their state, and returns how many
 // there were. It brings a Deletes for each.
 func (tx *Tx) DeletePackets(name []byte, ids []ID) (n int, err error) {
-	if err := tx.begin(Room{Deletes: len(ids)}); err != nil {
+	if err := tx.beginTake(Room{Deletes: len(ids)}); err != nil {
 		return 0, err
 	}
 	b := tx.b
 	q, err := b.findQueue(name)
 	if q == nil || err != nil {
 		return 0, err
-	}
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return 0, ErrStopped
 	}
 	for _, id := range ids {
 		if p, ok := b.find(q, id); ok {

@@ -24,15 +24,19 @@ func (tx *Tx) hash(name []byte) (*keyspace.Entry, error) {
 	return tx.b.findKey(name, keyspace.Hash)
 }
 
+// field returns the hash that has the name, and its field; nil for what there is not.
+func (tx *Tx) field(name, field []byte) (k *keyspace.Entry, f *keyspace.Field, err error) {
+	if k, err = tx.hash(name); k != nil {
+		f = k.Field(field)
+	}
+	return k, f, err
+}
+
 // Field returns the value of a field; ok is false if there is none.
 func (tx *Tx) Field(name, field []byte) (v Value, ok bool, err error) {
-	k, err := tx.hash(name)
-	if k == nil {
-		return Value{}, false, err
-	}
-	f := k.Field(field)
+	k, f, err := tx.field(name, field)
 	if f == nil {
-		return Value{}, false, nil
+		return Value{}, false, err
 	}
 	return tx.b.value(fieldOf(k, f)), true, nil
 }
@@ -40,16 +44,14 @@ func (tx *Tx) Field(name, field []byte) (v Value, ok bool, err error) {
 // SendField replies to c with the value of a field, as one packet with that payload. Without a
 // field the reply has no packet.
 func (tx *Tx) SendField(c *Consumer, name, field []byte, tag Tag) error {
-	k, err := tx.hash(name)
-	if err != nil {
+	k, f, err := tx.field(name, field)
+	switch {
+	case err != nil:
 		return err
+	case f == nil:
+		return tx.sendNothing(c, tag)
 	}
-	if k != nil {
-		if f := k.Field(field); f != nil {
-			return tx.send(c, fieldOf(k, f), 0, f.Len(), tag)
-		}
-	}
-	return tx.sendNothing(c, tag)
+	return tx.send(c, fieldOf(k, f), 0, f.Len(), tag)
 }
 
 // CanSetField returns the error that a SetField would get because of its size or the disk's free
@@ -110,16 +112,9 @@ func (b *Broker) storeField(k *keyspace.Entry, f *keyspace.Field, s *storage.Fie
 // DeleteField deletes a field, and the hash with its last one.
 func (tx *Tx) DeleteField(name, field []byte) (existed bool, err error) {
 	b := tx.b
-	k, err := b.findKey(name, keyspace.Hash)
-	if err != nil {
-		return false, err
-	}
-	var f *keyspace.Field
-	if k != nil {
-		f = k.Field(field)
-	}
+	k, f, err := tx.field(name, field)
 	if f == nil {
-		return false, tx.begin(Room{})
+		return false, err
 	}
 	records := 1
 	if k.Fields() == 1 {

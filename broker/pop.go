@@ -28,13 +28,10 @@ type Selection struct {
 // Pop takes what s selects from the queue, for c. The reply goes to c's receiver, with the tag. It
 // has no packets if none can be selected or the queue is unknown (pinpriq document, section pop).
 func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.beginTake(Room{}); err != nil {
 		return err
 	}
 	b := tx.b
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return ErrStopped
-	}
 	q, err := tx.giver(name)
 	if err == nil {
 		err = b.checkFilter(q, s.Filter)

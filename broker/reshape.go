@@ -61,8 +61,8 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 		return 0, err
 	}
 	at = max(0, min(at, length))
-	if size := len(name) + len(value); size > b.limits.record {
-		return 0, tooLarge(size, b.limits.record)
+	if err := b.checkSize(name, len(value)); err != nil {
+		return 0, err
 	}
 	plan := b.planInsert(q, length, at, len(value))
 	if q, err = tx.useList(name, plan.room, load{packets: 1, bytes: int64(len(value))}); err != nil {

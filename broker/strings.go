@@ -112,14 +112,6 @@ func (b *Broker) patchKey(k *keyspace.Entry, at int, data []byte, size int) {
 // keepPatched is how many bytes a patch may leave allocated for the next one.
 const keepPatched = 1 << 16
 
-// beginPut is begin for a call that brings data.
-func (tx *Tx) beginPut(r Room) error {
-	if err := tx.pushable(); err != nil {
-		return err
-	}
-	return tx.begin(r)
-}
-
 // putString gives a string a value that is at hand.
 func (b *Broker) putString(k *keyspace.Entry, value []byte) {
 	b.storeHead(k, &storage.Head{Value: value})

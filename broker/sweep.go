@@ -135,7 +135,7 @@ func (b *Broker) loadDropped(restored []recovery.Queue) {
 // sweep deletes packets of dropped queues. It is the committer's, and returns true if it has to go
 // on once others had the lock.
 func (b *Broker) sweep() (more bool) {
-	if len(b.dropped) == 0 || b.refusesDelivery() || b.open.ops.Len() >= b.limits.ops/2 {
+	if len(b.dropped) == 0 || !b.maySweep() {
 		return false
 	}
 	q, n := b.dropped[0], min(sweepSlice, b.limits.ops/4)
@@ -143,10 +143,7 @@ func (b *Broker) sweep() (more bool) {
 	for state := index.Ready; len(b.scratch) == 0 && state <= index.Done; state++ {
 		b.scratch = b.ix.List(q.ix, state, index.Place{}, n, b.scratch)
 	}
-	for _, p := range b.scratch {
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
-	}
+	b.dropNow(q, b.scratch)
 	if b.ix.Counts(q.ix).Len() == 0 {
 		b.dropped = b.dropped[1:]
 		b.release(q)

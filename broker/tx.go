@@ -73,6 +73,23 @@ func (tx *Tx) begin(r Room) error {
 	return ErrNoRoom
 }
 
+// beginTake is begin for a call that takes or deletes packets. ErrStopped.
+func (tx *Tx) beginTake(r Room) error {
+	err := tx.begin(r)
+	if err == nil && tx.b.spaceLevel(tx.now) >= storage.Stop {
+		err = ErrStopped
+	}
+	return err
+}
+
+// beginPut is begin for a call that brings data. ErrNoSpace, ErrStopped.
+func (tx *Tx) beginPut(r Room) error {
+	if err := tx.pushable(); err != nil {
+		return err
+	}
+	return tx.begin(r)
+}
+
 // advance does what is due by now: expired packets go, delayed and leased ones come back, waits
 // end. It returns false if the batch was full before all was done. Leases end in half of each batch
 // only: a million that end together would keep others out for long, and may as well end a little
