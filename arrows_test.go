@@ -46,8 +46,8 @@ func layerOf(path string) string {
 // isPure says that a layer does what index may do, and no more.
 func isPure(layer string) bool { return layer == "index" || layer == keyspace }
 
-// impure is what index and keyspace must not import: clocks, input and output, goroutines, random numbers.
-// hash/maphash is allowed: its random seed decides nothing that can be seen.
+// impure is what index and keyspace must not import: clocks, input and output, goroutines, random
+// numbers. hash/maphash is allowed: its random seed decides nothing that can be seen.
 func impure() []string {
 	return []string{"time", "os", "io", "net", "syscall", "math/rand", "crypto", "log", "sync", "runtime", "bufio", "context"}
 }

@@ -21,7 +21,8 @@ func loadOf(packets []index.Packet) (l load) {
 }
 
 // admit says whether a queue takes what comes from a client: ErrQueueClosed, ErrPaused, ErrInUse,
-// ErrFull, ErrTooManyPackets. Nothing has changed then. Every call that adds packets to a queue asks first.
+// ErrFull, ErrTooManyPackets. Nothing has changed then. Every call that adds packets to a queue
+// asks first, but a copy: its queue is new (checkCopy).
 func (tx *Tx) admit(q *queue, l load) error {
 	if err := tx.gateIn(q, l); err != nil {
 		return err

@@ -84,8 +84,8 @@ func (b *Broker) copySize(e *keyspace.Entry, to []byte) Room {
 	return r
 }
 
-// checkCopy says why a list cannot be copied to a name, in place of what has that. A copy is a push,
-// so it does not overtake those that wait.
+// checkCopy says why a list cannot be copied to a name, in place of what has that. A copy is a
+// push, so it does not overtake those that wait.
 func (b *Broker) checkCopy(q *queue, to []byte) error {
 	switch other := b.queueNamed(to); {
 	case other != nil && other.line != nil:

@@ -47,8 +47,8 @@ func (tx *Tx) Receipts(name []byte) (list []Receipt) {
 	return list
 }
 
-// Everything tells all that calls can change: names, what they stand for, roles, lines, and how much
-// goes to disk.
+// Everything tells all that calls can change: names, what they stand for, roles, lines, and how
+// much goes to disk.
 func (tx *Tx) Everything() string {
 	b := tx.b
 	var out strings.Builder

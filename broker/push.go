@@ -169,8 +169,8 @@ func (tx *Tx) packet(r *PushRequest) Packet {
 	return p
 }
 
-// insert puts p at an end of a priority: into the open batch, the cache and the index. The queue has
-// admitted it, so the index has room.
+// insert puts p at an end of a priority: into the open batch, the cache and the index. The queue
+// has admitted it, so the index has room.
 func (b *Broker) insert(q *queue, priority uint32, end End, p *Packet, now int64) {
 	hash := setHash(p)
 	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(end)}

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// queue is one queue that the server knows: one that holds packets, has settings, is awaited, or was
-// made or emptied a short while ago. Any other queue does not exist.
+// queue is one queue that the server knows: one that holds packets, has settings, is awaited, or
+// was made or emptied a short while ago. Any other queue does not exist.
 type queue struct {
 	entry       *keyspace.Entry // its name; that of a dropped queue is another one's, or nobody's
 	id          uint32          // storage's number; used again only when all numbers were used once
@@ -278,8 +278,8 @@ func (b *Broker) refreshName(q *queue) {
 	}
 }
 
-// listIdle lists a queue as idle if nothing uses it. It is dropped later, since it may be used again
-// soon.
+// listIdle lists a queue as idle if nothing uses it. It is dropped later, since it may be used
+// again soon.
 func (b *Broker) listIdle(q *queue) {
 	if !b.unused(q) {
 		return

@@ -84,8 +84,8 @@ func (b *Broker) replaceQueue(q *queue) (fresh *queue) {
 }
 
 // moveWaiters gives the subscribers and waiters of one queue to another. Nobody has both: one name
-// is one queue. The other takes its place among the deferred queues, too: who waits is served by the
-// name that was filled first.
+// is one queue. The other takes its place among the deferred queues, too: who waits is served by
+// the name that was filled first.
 func (b *Broker) moveWaiters(from, to *queue) {
 	b.dispatch.Transfer(from.ix, to.ix)
 	to.subscribers += from.subscribers

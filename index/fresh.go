@@ -1,7 +1,8 @@
 package index
 
-// freshLanes is the lanes of a queue that got selectable packets, in that order, until ClearChanged. Each
-// has a number, and numbers rise. So whoever has looked at some of them goes on behind those.
+// freshLanes is the lanes of a queue that got selectable packets, in that order, until
+// ClearChanged. Each has a number, and numbers rise. So whoever has looked at some of them goes on
+// behind those.
 type freshLanes struct {
 	lanes []LaneID
 	first uint64 // the number of the first

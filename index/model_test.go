@@ -54,8 +54,8 @@ type indexModel struct {
 	looks  map[QueueID]*modelLook // at fresh lanes
 }
 
-// modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last ClearChanged
-// and is since then, known, need not be found.
+// modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last
+// ClearChanged and is since then, known, need not be found.
 type modelLook struct {
 	known map[*modelPacket]bool
 	from  map[int]uint64 // by place in freshSelections
@@ -99,8 +99,8 @@ func (m *indexModel) NoteFresh(t *rapid.T) {
 	}
 }
 
-// verifyFresh looks at the fresh lanes of a queue. What came since ClearChanged is found, and what is
-// found is there.
+// verifyFresh looks at the fresh lanes of a queue. What came since ClearChanged is found, and what
+// is found is there.
 func (m *indexModel) verifyFresh(t *rapid.T, q QueueID) {
 	look := m.looks[q]
 	if look == nil {

@@ -21,9 +21,8 @@ type Flush [Databases]FlushMark
 
 // FlushMark is what a Flush drops of one database.
 type FlushMark struct {
-	_msgpack struct{} `msgpack:",as_array"`
-	Keys     uint64   // heads with a lower ID, and their fields
-	Queues   uint32   // queues with a lower ID
+	Keys   uint64 // heads with a lower ID, and their fields
+	Queues uint32 // queues with a lower ID
 }
 
 // Drops reports whether a head is dropped.
@@ -99,6 +98,7 @@ func flushOf(txn *badger.Txn) (f Flush, err error) {
 
 func appendFlush(dst []byte, f Flush) []byte {
 	return appendMap(dst, 1, func(e *msgpack.Encoder) error {
+		e.UseArrayEncodedStructs(true)
 		return errors.Join(e.EncodeUint(fieldFlushMarks), e.Encode(&f))
 	})
 }

@@ -82,8 +82,8 @@ type item struct {
 	large   bool
 }
 
-// A record is one msgpack map with small integers for names, the value last. A field without a value
-// is left out.
+// A record is one msgpack map with small integers for names, the value last. A field without a
+// value is left out.
 const (
 	itemKind     = 1
 	itemName     = 2

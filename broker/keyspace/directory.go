@@ -182,9 +182,9 @@ func (d *Directory) Len(db uint8) (names, expiring int) {
 	return in.standing, len(in.expiring)
 }
 
-// Scan calls fn with some names of a database that stand for something, about n of them, and returns
-// the cursor for the next call, 0 after the last. It starts with 0. What stands for something from
-// the first call to the last is given. fn must not change the directory.
+// Scan calls fn with some names of a database that stand for something, about n of them, and
+// returns the cursor for the next call, 0 after the last. It starts with 0. What stands for
+// something from the first call to the last is given. fn must not change the directory.
 func (d *Directory) Scan(db uint8, cursor uint64, n int, fn func(*Entry)) (next uint64) {
 	return d.in(db).slots.scan(cursor, n, fn)
 }
@@ -202,8 +202,8 @@ const (
 	minShrinkNames = 8192
 )
 
-// shrink gives back the memory of a database that has become much smaller. Slots stay as they are: a
-// scan may be under way.
+// shrink gives back the memory of a database that has become much smaller. Slots stay as they are:
+// a scan may be under way.
 func (in *database) shrink() {
 	if len(in.names) >= in.peak/shrinkNames || in.peak <= minShrinkNames {
 		return

@@ -40,7 +40,8 @@ func (w *consumer) answer(p *Packet, err error) []any {
 	return nack(p, err)
 }
 
-// sendAnswers sends what handlers have answered. Those that come while some are on their way go together.
+// sendAnswers sends what handlers have answered. Those that come while some are on their way go
+// together.
 func (w *consumer) sendAnswers() {
 	for j := range w.answers {
 		batch := []*job{j}
