@@ -364,6 +364,7 @@ func (m *keyModel) compareThing(tx *broker.Tx, name []byte, x *thing) {
 
 // compareNames scans, and counts.
 func (m *keyModel) compareNames(tx *broker.Tx) {
+	m.check(tx.CheckNames())
 	expiring, seen := 0, map[string]bool{}
 	for _, x := range m.names {
 		if x.expiry != 0 {

@@ -900,7 +900,7 @@ func (m *workModel) compare() {
 		for _, queue := range workQueues {
 			m.compareQueue(queue)
 		}
-		return nil
+		return tx.CheckNames()
 	})
 	m.barrier()
 	m.sameReplies()

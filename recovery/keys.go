@@ -60,6 +60,7 @@ func (r *restorer) head(h *storage.Head) *keyspace.Entry {
 	names.Set(k, keyspace.Kind(h.Kind))
 	k.ID, k.Value = h.ID, value(h.Version, h.Value, h.Size, true)
 	names.SetExpiry(k, h.Expiry)
+	r.state.Report.Keys++
 	return k
 }
 
@@ -72,6 +73,7 @@ func (r *restorer) twice(what string, name []byte, id uint64) {
 
 // discard makes a string or hash of the directory a leftover.
 func (r *restorer) discard(k *keyspace.Entry) {
+	r.state.Report.Keys--
 	gone := r.state.Names.Detach(k)
 	r.state.Leftovers = append(r.state.Leftovers, gone)
 	if gone.Kind() == keyspace.Hash {
