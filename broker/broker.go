@@ -129,8 +129,8 @@ func (o *Options) clocks() func() (now, steady int64) {
 // Broker owns the index, the open batch and two goroutines: the committer takes batches to disk,
 // the completer takes replies to their receivers. Its invariants, each true whenever mu is free:
 //
-//  1. Index and names are the state of the store after all batches up to and including the open one,
-//     but for what the sweeper (sweep.go, leftovers.go) has still to delete.
+//  1. Index and names are the state of the store after all batches up to and including the open
+//     one, but for what the sweeper (sweep.go, leftovers.go) has still to delete.
 //  2. No queue has both a packet and somebody in line who can take it, a subscriber or a waiter,
 //     unless it is paused out. No queue has a first push in its line that has its turn (hasTurn).
 //     Either may be so where the open batch had no room or the broker refused deliveries
