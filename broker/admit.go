@@ -21,15 +21,22 @@ func loadOf(packets []index.Packet) (l load) {
 }
 
 // admit says whether a queue takes what comes from a client: ErrQueueClosed, ErrPaused, ErrInUse,
-// ErrFull. Nothing has changed then. Every call that adds packets to a queue asks first.
+// ErrFull, ErrTooManyPackets. Nothing has changed then. Every call that adds packets to a queue
+// asks first, but a copy: its queue is new (checkCopy).
 func (tx *Tx) admit(q *queue, l load) error {
 	if err := tx.gateIn(q, l); err != nil {
 		return err
 	}
-	if l.packets > 0 { // it pushes, or will wait for room
+	if !tx.b.ix.HasRoom(l.packets) {
+		return ErrTooManyPackets
+	}
+	if err := tx.makeRoom(q, l); err != nil {
+		return err
+	}
+	if l.packets > 0 {
 		tx.useRole(q, producerRole)
 	}
-	return tx.makeRoom(q, l)
+	return nil
 }
 
 // receive is admit for packets that move from one queue to another, or the same: dead ones take no

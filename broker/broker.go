@@ -15,13 +15,11 @@
 //	priority.go  packets that have a key change their priority, and go by it
 //	list.go      a queue seen as a list
 //	reshape.go   a list changes in its middle, or loses most of itself
-//	names.go     names and their types, whatever has them
-//	scan.go      names one after the other, and how many there are
+//	names.go     names, whatever has them: type, expiry, scans
 //	keys.go      the records of strings and hashes
 //	strings.go   strings
 //	hashes.go    hashes
 //	values.go    values of strings and fields, and how large ones come from the disk
-//	expiry.go    names that expire
 //	copy.go      what a name stands for, copied to another
 //	flush.go     the end of everything
 //	leftovers.go keys that are gone, but not from the disk
@@ -56,6 +54,8 @@
 //	limits.go    every limit with its reason
 //	errors.go    why a call is refused
 //
+// The package keyspace holds the names.
+//
 // The path of one push: Tx.Push (push.go), batch (batch.go), commitLoop (commit.go), completeLoop
 // (complete.go), Receiver (consumer.go).
 package broker
@@ -66,6 +66,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -128,8 +129,8 @@ func (o *Options) clocks() func() (now, steady int64) {
 // Broker owns the index, the open batch and two goroutines: the committer takes batches to disk,
 // the completer takes replies to their receivers. Its invariants, each true whenever mu is free:
 //
-//  1. Index and keys are the state of the store after all batches up to and including the open one,
-//     but for what the sweeper (sweep.go, leftovers.go) has still to delete.
+//  1. Index and names are the state of the store after all batches up to and including the open
+//     one, but for what the sweeper (sweep.go, leftovers.go) has still to delete.
 //  2. No queue has both a packet and somebody in line who can take it, a subscriber or a waiter,
 //     unless it is paused out. No queue has a first push in its line that has its turn (hasTurn).
 //     Either may be so where the open batch had no room or the broker refused deliveries
@@ -151,22 +152,24 @@ type Broker struct {
 	classOf           map[string]index.Class // those with a filter, by class.key
 	freeClasses       []index.Class
 	queues            queueTable
-	keys              *index.Keyspace
-	leftovers         []*index.Key // see leftovers.go
+	names             *keyspace.Directory
+	leftovers         []*keyspace.Entry // see leftovers.go
 	orphans           []recovery.Orphan
 	workers           workers
-	clients           map[string]*client // those with a name, see role.go
-	counted           []*queue           // whose counters are to be saved, see counters.go
-	countersAt        int64              // when, on the steady clock
-	redated           []redated          // see settings.go
-	flush             storage.Flush      // that is being carried out
-	watches           watches
+	clients           map[string]*client      // those with a name, see role.go
+	counted           []*queue                // whose counters are to be saved, see counters.go
+	countersAt        int64                   // when, on the steady clock
+	redated           []redated               // see settings.go
+	flush             storage.Flush           // that is being carried out
+	watches           map[watched][]*Consumer // who wants to know of a change to what has a name
+	watchers          map[*Consumer]struct{}  // all of them
+	watchedBytes      int                     // that the names take
 	marks             storage.Marks
 	cache             *cache
 	open              *batch
 	refused           uint64      // number of the batch that had no room for the last ErrNoRoom
-	settled           uint64      // number of the last batch that is on disk
-	settledKey        uint64      // and the last version of a key when it was closed
+	durableBatch      uint64      // number of the last batch that is on disk
+	durableKey        uint64      // and the last version of a key when it was closed
 	minBatch          int         // size from which the open batch is committed while the completer is busy
 	consumers         []*Consumer // by index.SubscriberID
 	deferredQueues    []*queue    // see deliver.go
@@ -220,14 +223,15 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		dispatch:   index.NewDispatch(),
 		classes:    newClasses(),
 		classOf:    make(map[string]index.Class),
-		keys:       state.Keys,
+		names:      state.Names,
 		leftovers:  state.Leftovers,
 		orphans:    state.Orphans,
 		flush:      store.Flush(),
-		watches:    make(watches),
+		watches:    make(map[watched][]*Consumer),
+		watchers:   make(map[*Consumer]struct{}),
 		clients:    make(map[string]*client),
 		marks:      state.Marks,
-		settledKey: state.Marks.LastKey,
+		durableKey: state.Marks.LastKey,
 		cache:      newCache(o.Cache),
 		wake:       make(chan struct{}, 1),
 		free:       make(chan *batch, batchesInFlight),
@@ -235,17 +239,12 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		failed:     make(chan struct{}),
 	}
 	b.room.L = &b.mu
-	b.queues.load(state.Queues)
-	b.loadDropped(state.Dropped)
 	b.begin()
+	b.loadQueues(state.Queues)
+	b.loadDropped(state.Dropped)
 	b.workers.load(state.Workers, &b.queues)
 	b.open = newBatch(b.marks)
 	b.open.number = 1
-	for _, q := range b.queues.all {
-		if q != nil {
-			b.markEmpty(q)
-		}
-	}
 	b.space = store.Space().Level
 	for range batchesInFlight - 1 {
 		b.free <- newBatch(storage.Marks{})
@@ -327,7 +326,7 @@ func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Stats{
-		Known:     len(b.queues.byName),
+		Known:     b.queues.named,
 		Batches:   b.stats.batches.Load(),
 		Records:   b.stats.records.Load(),
 		Cancelled: b.stats.cancelled.Load(),

@@ -641,7 +641,7 @@ func TestTagsCountInWhatACallBrings(t *testing.T) {
 		}
 		duplicate := func(tx *broker.Tx) error {
 			return tx.Atomic(tx.CopyRoom(q, other), func() error {
-				_, err := tx.Copy(q, other)
+				_, err := tx.Copy(q, other, 0, true)
 				return err
 			})
 		}

@@ -106,7 +106,7 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 	if len(b.scratch) > 0 {
 		tx.useRole(q, consumerRole)
 		b.open.claims = true
-		b.touch(q)
+		b.changed(q)
 	} else if w != nil {
 		b.workers.release(w)
 	}
@@ -242,14 +242,13 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 		return 0, ErrStale
 	}
 	b.count(q, &q.counters.Acked, good)
-	b.touch(q)
-	b.markEmpty(q)
+	b.changed(q)
 	return good, nil
 }
 
 // AckRoom is what an Ack brings.
 func (tx *Tx) AckRoom(name []byte, receipts []Receipt) Room {
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	room := Room{Deletes: len(receipts)}
 	if q == nil || settingsOf(q).Retain == 0 {
 		return room

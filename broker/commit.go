@@ -34,7 +34,7 @@ func (b *Broker) commitLoop() {
 		}
 		b.mu.Lock()
 		b.minBatch = t.size()
-		b.settled, b.settledKey = t.number, t.ops.Marks().LastKey
+		b.durableBatch, b.durableKey = t.number, t.ops.Marks().LastKey
 		b.mu.Unlock()
 		b.durable <- t
 	}
@@ -119,7 +119,7 @@ func (b *Broker) sleep(now int64) time.Duration {
 	if due, ok := b.ix.Wait(now, b.tx.steady); ok {
 		wait = min(wait, due)
 	}
-	if due, ok := b.keys.Deadline(); ok {
+	if due, ok := b.names.Deadline(); ok {
 		wait = min(wait, due-now)
 	}
 	if len(b.counted) > 0 {

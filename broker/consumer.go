@@ -45,11 +45,13 @@ type Consumer struct {
 	class        index.Class        // see class.go
 	queues       int                // subscriptions
 	detached     bool
-	client       *client  // nil: it has no name and no role, see role.go
-	watched      []string // names, see watch.go
-	watchedBytes int      // of them
-	watchBroken  bool     // one of them was changed
-	deferred     bool     // listed in Broker.deferredConsumers
+	client       *client   // nil: it has no name and no role, see role.go
+	db           uint8     // that its names are in
+	watched      []watched // see watch.go
+	watchedBytes int       // of the names
+	watchesIn    uint16    // bit by database: a watched name stood for something when the watch began
+	watchBroken  bool      // one of them was changed
+	deferred     bool      // listed in Broker.deferredConsumers
 
 	// While it waits (wait.go):
 	waiter   Waiter
@@ -120,7 +122,7 @@ func (tx *Tx) Subscribe(c *Consumer, name []byte) error {
 	}
 	b := tx.b
 	if c.queues >= MaxSubscriptions {
-		if q := b.queues.find(name); q != nil && slices.Contains(b.dispatch.Queues(c.sub, nil), q.ix) {
+		if q := b.queueNamed(name); q != nil && slices.Contains(b.dispatch.Queues(c.sub, nil), q.ix) {
 			return nil
 		}
 		return ErrTooManySubscriptions
@@ -148,13 +150,13 @@ func (tx *Tx) Unsubscribe(c *Consumer, name []byte) error {
 		return err
 	}
 	b := tx.b
-	q := b.queues.find(name)
+	q := b.queueNamed(name)
 	if q == nil || c.sub == 0 || !b.dispatch.Unsubscribe(c.sub, q.ix) {
 		return nil
 	}
 	c.queues--
 	q.subscribers--
-	b.markEmpty(q)
+	b.listIdle(q)
 	return nil
 }
 
@@ -207,7 +209,7 @@ func (b *Broker) unsubscribeAll(c *Consumer) {
 		if b.filters(c) {
 			b.addFiltered(q, -1)
 		}
-		b.markEmpty(q)
+		b.listIdle(q)
 	}
 	b.leaveClass(c)
 }

@@ -292,7 +292,7 @@ func (m *crowd) reshape(tx *broker.Tx, name []byte) (err error) {
 		err = tx.Atomic(tx.TrimRoom(name, 0, 1), func() error { return tx.Trim(name, 0, 1) })
 	case 3:
 		if m.one(4) {
-			err = tx.Flush()
+			err = tx.Flush(true)
 		}
 	case 4:
 		purge := broker.Purge(name, 0)

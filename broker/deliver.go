@@ -57,7 +57,7 @@ func (b *Broker) deliverQueue(q *queue) {
 		b.dispatch.Spend(s)
 	}
 	if q.filtered > 0 {
-		b.ix.Settle(q.ix)
+		b.ix.ClearChanged(q.ix)
 	}
 }
 

@@ -63,7 +63,7 @@ type noteMiss struct {
 func (b *Broker) detail(q *queue, p index.Packet) {
 	t, d := b.open, b.ix.Delivery(p.ID)
 	e := Detail{
-		ID: idOf(p.Identity), Queue: q.name, Priority: p.Priority, State: p.State, Attempts: int(d.Attempts),
+		ID: idOf(p.Identity), Queue: q.entry.Name(), Priority: p.Priority, State: p.State, Attempts: int(d.Attempts),
 		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.workers.name(d.Consumer), Origin: b.queues.originName(d.Origin),
 	}
 	switch p.State {
@@ -86,7 +86,7 @@ func (b *Broker) detail(q *queue, p index.Packet) {
 
 // detailBytes is what the detail of a packet counts for in a reply, at most.
 func (b *Broker) detailBytes(q *queue, p index.Packet) int {
-	n := detailOverhead + len(q.name)
+	n := detailOverhead + len(q.entry.Name())
 	if p.Stored == 0 {
 		return n
 	}

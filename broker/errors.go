@@ -21,6 +21,8 @@ var (
 	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
 	// ErrTooManyWatches: MaxWatches or MaxWatchedBytes is reached.
 	ErrTooManyWatches = errors.New("too many names are watched on one connection")
+	// ErrTooMuchWatched: MaxAllWatched is reached.
+	ErrTooMuchWatched = errors.New("too many names are watched on all connections together")
 	// ErrTooLarge: a packet, a string or a field does not fit the storage's limits.
 	ErrTooLarge = errors.New("too large")
 	// ErrNoRoom: the open batch has no room for the call, which is made again after WaitRoom. No

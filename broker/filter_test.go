@@ -133,10 +133,10 @@ func TestTagsStayWithAPacketWhereverItGoes(t *testing.T) {
 		"it is copied": func(w *work, id broker.ID) {
 			w.do(func(tx *broker.Tx) error {
 				return tx.Atomic(broker.Room{Records: 20, Bytes: 2000, Deletes: 9}, func() error {
-					if _, err := tx.Copy([]byte("q"), []byte("copy")); err != nil {
+					if _, err := tx.Copy([]byte("q"), []byte("copy"), 0, true); err != nil {
 						return err
 					}
-					_, err := tx.Copy([]byte("copy"), []byte("q"))
+					_, err := tx.Copy([]byte("copy"), []byte("q"), 0, true)
 					return err
 				})
 			})

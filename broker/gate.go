@@ -75,7 +75,7 @@ func (b *Broker) drained(q *queue) bool {
 // claimed: they will never give one again.
 func (tx *Tx) Drained(names [][]byte) bool {
 	for _, name := range names {
-		if q := tx.b.queues.find(name); q == nil || !tx.b.drained(q) {
+		if q := tx.b.queueNamed(name); q == nil || !tx.b.drained(q) {
 			return false
 		}
 	}

@@ -25,9 +25,13 @@ func (tx *Tx) WaitPush(c *Consumer, w Waiter, p PushWait) error {
 		return ErrWaiting
 	}
 	q, err := tx.b.makeQueue(p.Push.Queue)
+	if err == nil {
+		err = tx.mayUse(q, producerRole)
+	}
 	if err != nil {
 		return err
 	}
+	tx.useRole(q, producerRole)
 	c.push = &p
 	q.lineUp(c)
 	tx.b.wait(c, w, p.Room, p.Until)
@@ -51,7 +55,7 @@ func (b *Broker) leaveLine(c *Consumer) {
 	c.pushesTo, c.inLine, c.push = nil, nil, nil
 	if q.line.Len() == 0 {
 		q.line = nil
-		b.markEmpty(q)
+		b.listIdle(q)
 		return
 	}
 	b.deferQueue(q) // the next one may fit
@@ -82,9 +86,10 @@ func (b *Broker) hasTurn(q *queue, p *PushWait) bool {
 // admitLine lets those push whose turn has come. What they push goes to those who wait for it, and
 // so may make room for the next.
 func (b *Broker) admitLine(q *queue) {
+	defer func(db uint8) { b.tx.db = db }(b.tx.db)
 	for q.line != nil {
 		c := q.line.Front().Value.(*Consumer)
-		if !b.hasTurn(q, c.push) {
+		if b.tx.db = c.db; !b.hasTurn(q, c.push) {
 			return
 		}
 		if b.refusesDelivery() || b.open.full(b.limits) || !b.open.fits(b.limits, c.waitRoom) {

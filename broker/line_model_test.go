@@ -263,7 +263,7 @@ func (m *lineModel) step(t *rapid.T, tx *broker.Tx) {
 	case "rename":
 		m.rename(tx, name)
 	case "flush":
-		m.check(tx.Flush())
+		m.check(tx.Flush(true))
 		for _, q := range m.queues {
 			q.Settings, q.packets = broker.Settings{}, nil
 		}

@@ -29,8 +29,7 @@ func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID
 		b.ix.Move(p.ID, id.Priority, id.Seq)
 	} else {
 		moved.ID = b.moveEntry(moved)
-		b.touch(q)
-		b.markEmpty(q)
+		b.changed(q)
 	}
 	if record := b.open.ops.Record(op); record != nil {
 		moved.Ref = b.cache.add(id.Seq, record)
@@ -38,7 +37,7 @@ func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID
 	} else {
 		b.open.late[len(b.open.late)-1].entry = moved.ID
 	}
-	b.touch(to)
+	b.changed(to)
 	return moved, op
 }
 
@@ -151,13 +150,13 @@ func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd En
 	if err := tx.useReply(weight(p)); err != nil {
 		return false, err
 	}
-	if other := b.queues.find(to); other != nil {
+	if other := b.queueNamed(to); other != nil {
 		if err := b.checkMove(q, other, p); err != nil {
 			return false, err
 		}
 	}
 	comes := load{packets: 1, bytes: int64(p.Size)}
-	if string(to) == q.name {
+	if string(to) == q.entry.Name() {
 		comes = load{}
 	}
 	target, err := tx.useList(to, Room{Records: 1, Bytes: weight(p), Deletes: 1}, comes)

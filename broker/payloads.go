@@ -145,7 +145,7 @@ func (b *Broker) loseLate(t *batch, l *late) error {
 		b.ix.Remove(l.entry)
 		b.leaveWorker(p)
 		b.deleteDelivery(p)
-		b.markEmpty(b.queues.of(p.Queue))
+		b.changed(b.queues.of(p.Queue))
 	}
 	return nil
 }

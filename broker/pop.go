@@ -28,13 +28,10 @@ type Selection struct {
 // Pop takes what s selects from the queue, for c. The reply goes to c's receiver, with the tag. It
 // has no packets if none can be selected or the queue is unknown (pinpriq document, section pop).
 func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.beginTake(Room{}); err != nil {
 		return err
 	}
 	b := tx.b
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return ErrStopped
-	}
 	q, err := tx.giver(name)
 	if err == nil {
 		err = b.checkFilter(q, s.Filter)
@@ -169,8 +166,7 @@ func (tx *Tx) popGroup(q *queue, s Selection, c *Consumer, tag Tag) (ok bool, er
 	}
 	b.queueReply(c, first, kind, tag, bytes)
 	b.count(q, &q.counters.Popped, len(b.scratch))
-	b.touch(q)
-	b.markEmpty(q)
+	b.changed(q)
 	return true, nil
 }
 
@@ -193,7 +189,7 @@ func (b *Broker) logWide(q *queue, s Selection) {
 	if _, wide := b.ix.Widths(q.ix); wide {
 		q.wideLogged = true
 		b.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
-			"queue", q.name, "limit", MaxNarrow)
+			"queue", q.entry.Name(), "limit", MaxNarrow)
 	}
 }
 

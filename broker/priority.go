@@ -27,11 +27,8 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, b.limits.record)
 	}
 	// The packet, and its queue or where the packet was.
-	if err := tx.begin(Room{Records: 2, Bytes: size}); err != nil {
+	if err := tx.beginTake(Room{Records: 2, Bytes: size}); err != nil {
 		return err
-	}
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return ErrStopped
 	}
 	q, err := b.findQueue(r.Queue)
 	if err != nil {
@@ -99,7 +96,7 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	b.open.puts.add(id, op)
 	b.ix.Move(p.ID, priority, id.Seq)
 	b.ix.SetRef(p.ID, id.Seq, b.cache.add(id.Seq, b.open.ops.Record(op)))
-	b.touch(q)
+	b.changed(q)
 }
 
 // PopKey takes the best packet of the queue, at the given end of its priority, with all that have
@@ -107,13 +104,10 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 // selectable. accept, if not nil, sees the key first; if it returns an error, PopKey takes nothing
 // and returns that. ErrNoKey if the best packet has no key.
 func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.beginTake(Room{}); err != nil {
 		return dst, false, err
 	}
 	b := tx.b
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return dst, false, ErrStopped
-	}
 	q, err := tx.giver(name)
 	if q == nil || err != nil {
 		return dst, false, err
@@ -133,14 +127,9 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 			return dst, false, err
 		}
 	}
-	for _, p := range b.scratch {
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
-	}
 	tx.useRole(q, consumerRole)
 	b.count(q, &q.counters.Popped, len(b.scratch))
-	b.touch(q)
-	b.markEmpty(q)
+	b.dropNow(q, b.scratch)
 	return key, true, nil
 }
 

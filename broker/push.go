@@ -129,20 +129,15 @@ func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
 		return nil, err
 	}
 	if err := b.checkTags(q, r.Tags); err != nil {
-		b.markEmpty(q)
 		return nil, err
 	}
 	if err := tx.admit(q, r.load(payloads)); err != nil {
-		b.markEmpty(q)
 		return nil, err
 	}
 	b.define(q)
 	p := tx.packet(r)
 	for _, p.Payload = range payloads {
-		if err := b.insert(q, r.Priority, Newest, &p, tx.now); err != nil {
-			b.markEmpty(q)
-			return nil, err
-		}
+		b.insert(q, r.Priority, Newest, &p, tx.now)
 	}
 	return q, nil
 }
@@ -174,19 +169,16 @@ func (tx *Tx) packet(r *PushRequest) Packet {
 	return p
 }
 
-// insert puts p at an end of a priority: into the open batch, the cache and the index.
-func (b *Broker) insert(q *queue, priority uint32, end End, p *Packet, now int64) error {
+// insert puts p at an end of a priority: into the open batch, the cache and the index. The queue
+// has admitted it, so the index has room.
+func (b *Broker) insert(q *queue, priority uint32, end End, p *Packet, now int64) {
 	hash := setHash(p)
 	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(end)}
 	op := b.open.ops.Put(id, p)
 	b.open.puts.add(id, op)
-	if b.ix.Push(b.entry(q, id, hash, p, op), now) == 0 {
-		b.open.ops.Cancel(op)
-		return ErrTooManyPackets
-	}
+	b.ix.Push(b.entry(q, id, hash, p, op), now)
 	b.count(q, &q.counters.Pushed, 1)
-	b.touch(q)
-	return nil
+	b.changed(q)
 }
 
 // setHash returns the hash of a packet without a key, 0 for any other. Its record holds the hash.

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -9,20 +8,20 @@ import (
 
 func TestATableOfQueuesShrinksWithItsQueues(t *testing.T) {
 	const n = 2 * minShrinkTable
-	table := queueTable{byName: map[string]*queue{}}
+	table := queueTable{named: n, peak: n}
 	queues := make([]*queue, n)
 	for i := range queues {
-		queues[i] = &queue{name: fmt.Sprint(i), id: uint32(i + 1), ix: index.QueueID(i + 1)}
+		queues[i] = &queue{id: uint32(i + 1), ix: index.QueueID(i + 1)}
 		table.add(queues[i])
 	}
 	for i, q := range queues {
-		table.unname(q)
+		table.named--
 		table.free(q)
-		if table.has(q) || i+1 < n && (table.find([]byte(fmt.Sprint(i+1))) != queues[i+1] || table.of(queues[i+1].ix) != queues[i+1]) {
+		if table.has(q) || i+1 < n && table.of(queues[i+1].ix) != queues[i+1] {
 			t.Fatalf("after %d of %d queues were dropped, the table finds the wrong ones", i+1, n)
 		}
 	}
-	if len(table.byName) != 0 || table.peak > n/shrinkTable || len(table.all) > minShrinkTable || table.bytes != 0 {
-		t.Fatalf("the empty table remembers %d names at its peak, %d numbers and %d bytes of names", table.peak, len(table.all), table.bytes)
+	if table.peak > n/shrinkTable || len(table.all) > minShrinkTable {
+		t.Fatalf("the empty table remembers %d names at its peak and %d numbers", table.peak, len(table.all))
 	}
 }

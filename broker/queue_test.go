@@ -82,7 +82,7 @@ func TestAFlushDropsQueuesAlsoWhenTheirNumbersAreUsedAgain(t *testing.T) {
 	h.push("older", 1, 0, "", "v")
 	var room broker.Room
 	h.together(func(tx *broker.Tx) error { room = tx.FlushRoom(); return nil })
-	if err := atomicCall(h.b, room, func(tx *broker.Tx) error { return tx.Flush() }); err != nil {
+	if err := atomicCall(h.b, room, func(tx *broker.Tx) error { return tx.Flush(true) }); err != nil {
 		t.Fatalf("the flush: %v", err)
 	}
 	h.push("old", 1, 0, "", "new")

@@ -13,14 +13,14 @@ type Tag uint32
 // ErrStopped if the batch is full because the disk is.
 func (tx *Tx) Begin() error { return tx.begin(Room{}) }
 
-// Settled says that the batch with a number, and all before it, are on disk. 0 is the open batch:
+// Durable says that the batch with a number, and all before it, are on disk. 0 is the open batch:
 // then nothing that was called until now can be undone.
-func (tx *Tx) Settled(batch uint64) bool {
+func (tx *Tx) Durable(batch uint64) bool {
 	b := tx.b
 	if batch == 0 || batch == b.open.number {
-		return b.open.ops.Len() == 0 && b.settled == b.open.number-1
+		return b.open.ops.Len() == 0 && b.durableBatch == b.open.number-1
 	}
-	return batch <= b.settled
+	return batch <= b.durableBatch
 }
 
 // Reply answers c with data, which is copied, after all earlier calls. It goes into the open batch
@@ -81,7 +81,7 @@ func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
 	if err := tx.begin(Room{}); err != nil {
 		return QueueCounts{}, err
 	}
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	if q == nil {
 		return QueueCounts{}, nil
 	}

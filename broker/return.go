@@ -53,7 +53,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 
 // NackRoom is what a Nack brings.
 func (tx *Tx) NackRoom(name []byte, r Receipt, n Nack) Room {
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	if q == nil {
 		return Room{}
 	}
@@ -110,8 +110,7 @@ func (b *Broker) expire(q *queue, p index.Packet) {
 	if p.State != index.Done {
 		b.count(q, &q.counters.Expired, 1)
 	}
-	b.touch(q)
-	b.markEmpty(q)
+	b.changed(q)
 }
 
 // putBack returns a packet to its queue: at once, or at a moment in Unix milliseconds.
@@ -123,7 +122,7 @@ func (b *Broker) putBack(q *queue, p index.Packet, d index.Delivery, until int64
 		state = Delayed
 	}
 	b.setDelivery(p, d, state, until)
-	b.touch(q)
+	b.changed(q)
 	b.deliverQueue(q)
 }
 
@@ -143,7 +142,7 @@ func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) 
 	}
 	b.putNote(p, &d, storage.NoteReason, reason)
 	b.setDelivery(p, d, Dead, b.tx.now)
-	b.touch(q)
+	b.changed(q)
 }
 
 // deadLetter returns the queue that a dead packet of a queue moves to; nil if it stays, also
@@ -153,20 +152,20 @@ func (b *Broker) deadLetter(q *queue, p index.Packet) *queue {
 	if len(name) == 0 {
 		return nil
 	}
+	tx, caller, db := &b.tx, b.tx.caller, b.tx.db
+	tx.caller, tx.db = nil, q.entry.Database() // the death is nobody's push
 	to, err := b.makeQueue(name)
 	if err == nil && to != q {
-		caller := b.tx.caller
-		b.tx.As(nil) // the death is nobody's push
-		err = b.tx.receive(q, to, p)
-		b.tx.As(caller)
+		err = tx.receive(q, to, p)
 	}
+	tx.caller, tx.db = caller, db
 	if err == nil && to != q {
 		return to
 	}
 	if !q.deadLogged {
 		q.deadLogged = true
 		b.log.Warn("packets that died stay in their queue: the dead-letter queue cannot be used",
-			"queue", q.name, "dead_letter", string(name), "error", err)
+			"queue", q.entry.Name(), "dead_letter", string(name), "error", err)
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ type holding struct {
 }
 
 // As says who makes the calls that follow, until the run of calls ends: the role of a queue's only
-// producer or consumer is a client's.
-func (tx *Tx) As(c *Consumer) { tx.caller = c }
+// producer or consumer is a client's, and names are those of its database.
+func (tx *Tx) As(c *Consumer) { tx.caller, tx.db = c, c.db }
 
 // SetName gives a connection a name, or none. It leaves the roles of its old name to the other
 // connections that have that.

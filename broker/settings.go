@@ -88,7 +88,6 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	var only *client
 	if s.ExclusiveConsumer {
 		if only, err = b.onlyConsumer(q, q); err != nil {
-			b.markEmpty(q)
 			return err
 		}
 	}
@@ -101,7 +100,7 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	q.hold(consumerRole, only)
 	q.stale = true
 	b.define(q)
-	b.touch(q)
+	b.changed(q)
 	b.deliverAll(q) // it may have been paused, or order values in another way
 	return nil
 }

@@ -15,6 +15,7 @@ type Tx struct {
 	left   Room      // of what Atomic reserved; outside of one: what the present call brings
 	reply  int       // bytes of packets that the Atomic may still answer with
 	caller *Consumer // see As; nil: nobody in particular
+	db     uint8     // in which the names of the calls are
 	turn   bool      // the push under way has waited for its turn, see line.go
 }
 
@@ -70,6 +71,23 @@ func (tx *Tx) begin(r Room) error {
 	}
 	b.refused = b.open.number
 	return ErrNoRoom
+}
+
+// beginTake is begin for a call that takes or deletes packets. ErrStopped.
+func (tx *Tx) beginTake(r Room) error {
+	err := tx.begin(r)
+	if err == nil && tx.b.spaceLevel(tx.now) >= storage.Stop {
+		err = ErrStopped
+	}
+	return err
+}
+
+// beginPut is begin for a call that brings data. ErrNoSpace, ErrStopped.
+func (tx *Tx) beginPut(r Room) error {
+	if err := tx.pushable(); err != nil {
+		return err
+	}
+	return tx.begin(r)
 }
 
 // advance does what is due by now: expired packets go, delayed and leased ones come back, waits

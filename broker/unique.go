@@ -3,6 +3,7 @@ package broker
 import (
 	"strconv"
 
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 )
 
@@ -48,7 +49,7 @@ func (b *Broker) window(r *PushRequest) (id ID, ok bool, err error) {
 	if err := b.checkName(b.windowName, windowOverhead); err != nil {
 		return 0, false, err
 	}
-	k, err := b.findKey(b.windowName, index.StringKey)
+	k, err := b.findKey(b.windowName, keyspace.String)
 	if k == nil || err != nil {
 		return 0, false, err
 	}
@@ -63,8 +64,8 @@ func (b *Broker) window(r *PushRequest) (id ID, ok bool, err error) {
 func (tx *Tx) beginWindow(r *PushRequest, id ID) {
 	b := tx.b
 	b.windowName = windowName(b.windowName[:0], r)
-	k := b.keys.Add(b.windowName, index.StringKey, b.nextKey())
-	b.keys.SetExpiry(k, tx.now+r.Window)
+	k := b.addValue(b.windowName, keyspace.String)
+	b.names.SetExpiry(k, tx.now+r.Window)
 	b.putString(k, strconv.AppendInt(nil, int64(id), 10))
 }
 

@@ -146,7 +146,7 @@ func TestACopyHasTheIDsOfItsPackets(t *testing.T) {
 	defer w.close()
 	first := w.add(broker.PushRequest{Unique: []byte("u")})
 	w.together(func(tx *broker.Tx) error {
-		_, err := tx.Copy([]byte("q"), []byte("copy"))
+		_, err := tx.Copy([]byte("q"), []byte("copy"), 0, true)
 		return err
 	})
 	for range 2 {

@@ -90,7 +90,7 @@ func rename(from, to string) keyCall {
 
 func copyName(from, to string) keyCall {
 	return func(tx *broker.Tx, _ *broker.Consumer) error {
-		_, err := tx.Copy([]byte(from), []byte(to))
+		_, err := tx.Copy([]byte(from), []byte(to), 0, true)
 		return err
 	}
 }

@@ -68,7 +68,7 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, t TakeWait) error {
 		}
 	}
 	for _, name := range t.Queues { // now that no queue refuses
-		tx.useRole(b.queues.find(name), consumerRole)
+		tx.useRole(b.queueNamed(name), consumerRole)
 	}
 	b.wait(c, w, t.Room, t.Until)
 	return nil
@@ -133,11 +133,11 @@ func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
 func (b *Broker) ready(q *queue, c *Consumer, room Room) {
 	w := c.waiter
 	b.endWait(c)
-	tx, caller := &b.tx, b.tx.caller
+	tx, caller, db := &b.tx, b.tx.caller, b.tx.db
 	tx.As(c)
 	tx.atomic, tx.left, tx.reply = true, room, MaxAtomicReply
-	w.Ready(tx, []byte(q.name))
-	tx.atomic, tx.caller = false, caller
+	w.Ready(tx, []byte(q.entry.Name()))
+	tx.atomic, tx.caller, tx.db = false, caller, db
 }
 
 // largestEnd is the size of the larger of the packets at the two ends of q; newest is one of them.

@@ -881,10 +881,16 @@ func (m *workModel) redrive(k *task, to []byte) error {
 
 // moveTo moves a task to a queue that admits it.
 func (m *workModel) moveTo(k *task, to string) error {
-	if to != k.Queue && unfinished(k) {
-		if err := m.admit(to, 1, k.size(), 0); err != nil {
-			return err
-		}
+	err := error(nil)
+	switch {
+	case to == k.Queue:
+	case unfinished(k):
+		err = m.admit(to, 1, k.size(), 0)
+	default: // it takes no place, but passes the gate
+		err = m.shut(to)
+	}
+	if err != nil {
+		return err
 	}
 	k.Queue = to
 	return nil
@@ -900,7 +906,7 @@ func (m *workModel) compare() {
 		for _, queue := range workQueues {
 			m.compareQueue(queue)
 		}
-		return nil
+		return tx.CheckNames()
 	})
 	m.barrier()
 	m.sameReplies()

@@ -67,8 +67,4 @@
 //	tree.go       the B+tree; node.go is a node of it, walk.go goes over it in order of selection
 //	slab.go       numbered slots in pages
 //	dispatch.go   Dispatch: which subscriber is next
-//	keyspace.go   Keyspace: strings and hashes by name
-//	fields.go     the fields of a hash
-//	alarms.go     the heap of the moments at which keys and queues expire
-//	slots.go      numbered places that a scan goes over
 package index

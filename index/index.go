@@ -1,5 +1,7 @@
 package index
 
+import "math"
+
 // Index is the order of all queues, see the package comment.
 type Index struct {
 	entries     slab[entry, *entry]
@@ -20,6 +22,9 @@ type Index struct {
 func New() *Index {
 	return &Index{keys: newKeyTable(), uniques: uniques{ids: newKeyTable()}}
 }
+
+// HasRoom says that so many packets more have numbers.
+func (x *Index) HasRoom(packets int) bool { return int(x.entries.live)+packets < math.MaxUint32 }
 
 // Push adds a packet and returns its number. It returns 0 and adds nothing when the queue or the
 // state is unknown, the key or the id is longer than MaxKey, or all 2^32-1 numbers are in use.

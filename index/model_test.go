@@ -71,8 +71,8 @@ func (m *indexModel) KeepDead(t *rapid.T) {
 	}
 }
 
-// modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last Settle
-// and is since then, known, need not be found.
+// modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last
+// ClearChanged and is since then, known, need not be found.
 type modelLook struct {
 	known map[*modelPacket]bool
 	from  map[int]uint64 // by place in freshSelections
@@ -100,7 +100,7 @@ func (m *indexModel) NoteFresh(t *rapid.T) {
 			m.looks[q] = &modelLook{from: map[int]uint64{}}
 		}
 	case "settle":
-		m.x.Settle(q)
+		m.x.ClearChanged(q)
 	case "refresh":
 		m.x.Refresh(q)
 		if look := m.looks[q]; look != nil {
@@ -116,8 +116,8 @@ func (m *indexModel) NoteFresh(t *rapid.T) {
 	}
 }
 
-// verifyFresh looks at the fresh lanes of a queue. What came since Settle is found, and what is
-// found is there.
+// verifyFresh looks at the fresh lanes of a queue. What came since ClearChanged is found, and what
+// is found is there.
 func (m *indexModel) verifyFresh(t *rapid.T, q QueueID) {
 	look := m.looks[q]
 	if look == nil {

@@ -488,9 +488,9 @@ func TestOnlyFreshLanesAreAskedAbout(t *testing.T) {
 	if at, ok := x.Fresh(q, s, from); !ok || asked != 2 {
 		t.Errorf("lane %d is accepted: %v, and %d were asked about; want the second that got packets, alone", at, ok, asked)
 	}
-	x.Settle(q)
+	x.ClearChanged(q)
 	if _, ok := x.Fresh(q, s, 0); ok || asked != 2 {
-		t.Errorf("a lane is accepted after Settle: %v; %d were asked about", ok, asked)
+		t.Errorf("a lane is accepted after ClearChanged: %v; %d were asked about", ok, asked)
 	}
 	x.Refresh(q)
 	if _, ok := x.Fresh(q, s, 0); !ok {

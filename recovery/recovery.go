@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -44,9 +45,11 @@ type Source interface {
 
 // Queue ties a queue's number in the store to its number in the index.
 type Queue struct {
-	ID    uint32
-	Index index.QueueID
-	Name  []byte
+	ID       uint32
+	Index    index.QueueID
+	Database uint8
+	Name     []byte
+	Expiry   int64 // Unix milliseconds; 0: never
 	// Settings and Counters are those of the definition.
 	Settings *storage.Settings
 	Counters storage.Counters
@@ -75,11 +78,11 @@ type State struct {
 	// Dropped are queues that nobody can name. They have no name in the index, either; their packets
 	// and then their definitions are to be deleted.
 	Dropped []Queue
-	Keys    *index.Keyspace // strings and hashes, and the moments at which queues expire
+	Names   *keyspace.Directory // with strings and hashes; the broker adds the queues
 	// Leftovers are keys without a name, of which records are to be deleted: their fields, and their
 	// head if its version is not 0. Their values are not in memory: Small is empty, or nil for a large
 	// one.
-	Leftovers []*index.Key
+	Leftovers []*keyspace.Entry
 	// Workers are the consumers of index.Delivery.Consumer: number n is Workers[n-1]. Two queues have
 	// two numbers for one name.
 	Workers []Worker
@@ -131,8 +134,9 @@ func Restore(src Source, o Options) (*State, error) {
 	start := time.Now()
 	r := restorer{
 		Options: o,
-		state:   State{Index: index.New(), Keys: index.NewKeyspace(), Marks: src.Control().Marks},
+		state:   State{Index: index.New(), Names: keyspace.New(), Marks: src.Control().Marks},
 		queues:  make(map[uint32]target),
+		hashes:  make(map[uint64]*keyspace.Entry),
 		flush:   src.Flush(),
 	}
 	for _, f := range o.Accepted {
@@ -162,8 +166,7 @@ func Restore(src Source, o Options) (*State, error) {
 		r.finding("%v (accepted)", err)
 	}
 	report := &r.state.Report
-	report.Queues, report.Keys = len(r.state.Queues), r.state.Keys.Len()
-	report.Took = time.Since(start)
+	report.Queues, report.Took = len(r.state.Queues), time.Since(start)
 	return &r.state, nil
 }
 
@@ -172,6 +175,7 @@ type restorer struct {
 	Options
 	state  State
 	queues map[uint32]target
+	hashes map[uint64]*keyspace.Entry // by ID, leftovers too
 	flush  storage.Flush
 	tally  storage.Tally
 	seen   int
@@ -206,12 +210,11 @@ func (r *restorer) queue(q storage.Queue) error {
 	}
 	r.queues[q.ID] = target{ix: ix}
 	r.state.Queues = append(r.state.Queues, Queue{
-		ID: q.ID, Index: ix, Name: append([]byte(nil), q.Name...), Settings: q.Settings.Clone(), Counters: q.Counters,
+		ID: q.ID, Index: ix, Database: q.Database, Name: append([]byte(nil), q.Name...), Expiry: q.Expiry, Settings: q.Settings.Clone(), Counters: q.Counters,
 	})
 	if q.Settings != nil {
 		r.state.Index.KeepDead(ix, q.Settings.RetainDead)
 	}
-	r.state.Keys.SetQueueExpiry(ix, q.Expiry)
 	return nil
 }
 

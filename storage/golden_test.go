@@ -84,7 +84,23 @@ func goldenItems() map[ValueID]item {
 		{4, 5, true}:  {name: []byte("small"), version: 6, value: long[:1024]},
 		{4, 7, true}:  {name: []byte("large"), version: 8, value: long[:1025]},
 		{99, 1, true}: {name: []byte("left over"), version: 9, value: []byte("x")},
+		{ID: 5}:       {kind: String, db: 9, name: []byte("string"), version: 5, value: []byte("in database 9")}, // since version 5
 	}
+}
+
+// goldenFlush is the flush record of a version: before version 5 all databases had one mark.
+func goldenFlush(version int) Flush {
+	if version < 5 {
+		return everywhere(FlushMark{Keys: 1 << 40, Queues: 300})
+	}
+	return Flush{{Keys: 1 << 40, Queues: 300}, 15: {Keys: 7, Queues: 1}}
+}
+
+func everywhere(m FlushMark) (f Flush) {
+	for db := range f {
+		f[db] = m
+	}
+	return f
 }
 
 // golden delivery states, one of each shape, with their notes: what golden folders of version 3
@@ -150,8 +166,8 @@ func goldenRecords() string {
 	fmt.Fprintf(&out, "state-key - %x %x\n", appendStateKey(nil, NoteID{1 << 63, 0}), appendStateKey(nil, NoteID{1 << 63, NoteProgress}))
 	_, counters := goldenSettings()
 	fmt.Fprintf(&out, "counters - %x\n", appendCounters(nil, &counters))
-	fmt.Fprintf(&out, "flush - %x\n", appendFlush(nil, Flush{Keys: 1 << 40, Queues: 300}))
-	for _, v := range []ValueID{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {4, 5, true}, {4, 7, true}} {
+	fmt.Fprintf(&out, "flush - %x\n", appendFlush(nil, goldenFlush(FormatVersion)))
+	for _, v := range []ValueID{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {4, 5, true}, {4, 7, true}, {ID: 5}} {
 		i := goldenItems()[v]
 		if i.large = IsLarge(len(i.value)); i.large {
 			i.size, i.value = uint64(len(i.value)), nil
@@ -290,7 +306,7 @@ func readGoldenRecords(t *testing.T, version int) {
 				t.Errorf("%v reads as %+v, %v", v, got, err)
 			}
 		case "flush":
-			if f, err := decodeFlush(raw); err != nil || f != (Flush{Keys: 1 << 40, Queues: 300}) {
+			if f, err := decodeFlush(raw); err != nil || f != goldenFlush(version) {
 				t.Errorf("the flush record reads as %+v, %v", f, err)
 			}
 		case "delivery":
@@ -347,10 +363,11 @@ func goldenBatches(s *Store) error {
 	bounded := goldenSettingsAndCounters()["bounded"]
 	bounded.ID, bounded.Name, bounded.New = 4, []byte("bounded"), true
 	b.PutQueue(bounded)
+	b.PutQueue(Queue{ID: 5, Database: 9, Name: []byte("jobs"), New: true})
 	for _, d := range goldenDeliveries() {
 		b.PutDelivery(&d, 0)
 	}
-	b.SetFlush(Flush{Keys: 1, Queues: 1})
+	b.SetFlush(Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}})
 	b.SetMarks(Marks{1<<63 + 16, 1<<63 - 1, 3, 100})
 	if err := s.Apply(&b); err != nil {
 		return err
@@ -427,7 +444,7 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 	}
 	queues := ""
 	err = s.Queues(func(q Queue) error {
-		queues += fmt.Sprintf("%d %s %v;", q.ID, q.Name, q.Dropped)
+		queues += fmt.Sprintf("%d %d:%s %v;", q.ID, q.Database, q.Name, q.Dropped)
 		if settings, counters := goldenSettings(); q.ID == 3 && (!reflect.DeepEqual(q.Settings, settings) || q.Counters != counters) {
 			t.Errorf("queue %+v", q)
 		}
@@ -437,16 +454,23 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 		return nil
 	})
 	items, large, wantItems, flush := goldenItems(), 0, 0, Flush{}
-	wantQueues := "1 jobs false;"
+	wantQueues := "1 0:jobs false;"
 	if version > 1 {
-		wantQueues += "2 gone true;"
-		wantItems, flush = len(items)-1, Flush{Keys: 1, Queues: 1} // the batches delete one
+		wantQueues += "2 0:gone true;"
+		wantItems, flush = len(items)-1, everywhere(FlushMark{Keys: 1, Queues: 1}) // the batches delete one
 	}
 	if version > 2 {
-		wantQueues += "3 work false;"
+		wantQueues += "3 0:work false;"
 	}
 	if version > 3 {
-		wantQueues += "4 bounded false;"
+		wantQueues += "4 0:bounded false;"
+	}
+	if version > 4 {
+		wantQueues += "5 9:jobs false;"
+		flush = Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}}
+	} else {
+		delete(items, ValueID{ID: 5})
+		wantItems = max(0, wantItems-1)
 	}
 	if err != nil || queues != wantQueues || s.Flush() != flush {
 		t.Errorf("queues %s, flush record %+v, %v", queues, s.Flush(), err)
@@ -461,7 +485,7 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 		got++
 		var i item
 		if h != nil {
-			i = item{kind: h.Kind, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}
+			i = item{kind: h.Kind, db: h.Database, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}
 		} else {
 			i = item{name: f.Name, version: f.Version, value: f.Value}
 		}

@@ -113,7 +113,7 @@ func (w *itemWalk) give(c *itemCursor) error {
 		w.field = Field{Hash: v.ID, ID: v.Field, Name: i.name, Version: i.version, Value: i.value, Size: size}
 		return w.fn(v, nil, &w.field, damage)
 	}
-	w.head = Head{ID: v.ID, Kind: i.kind, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: size}
+	w.head = Head{ID: v.ID, Kind: i.kind, Database: i.db, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: size}
 	return w.fn(v, &w.head, nil, damage)
 }
 

@@ -2,14 +2,16 @@ package storage
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Queue is the definition of a queue.
 type Queue struct {
-	ID   uint32
-	Name []byte
+	ID       uint32
+	Database uint8
+	Name     []byte
 	// Expiry is when the queue expires with all that is in it, in Unix milliseconds; 0 is never.
 	Expiry int64
 	// Dropped says that the queue is gone: nobody can name it, and its packets are being deleted.
@@ -42,6 +44,8 @@ const (
 	// Counters, in definitions from before version 5.
 	fieldCounters     = 10 // array of uint: all but one
 	fieldDroppedCount = 20
+
+	fieldDatabase = 30 // left out where it is 0
 )
 
 // queueRoom is at least what the definition of a queue takes.
@@ -65,6 +69,9 @@ func appendQueue(dst []byte, q *Queue) []byte {
 	if q.Dropped {
 		n++
 	}
+	if q.Database != 0 {
+		n++
+	}
 	dst = appendMap(dst, n, func(e *msgpack.Encoder) error {
 		err := errors.Join(e.EncodeUint(fieldName), e.EncodeBytes(append([]byte{}, q.Name...))) // never nil
 		if q.Expiry != 0 {
@@ -75,6 +82,9 @@ func appendQueue(dst []byte, q *Queue) []byte {
 		}
 		for _, k := range settings {
 			err = errors.Join(err, k.encode(e, q.Settings))
+		}
+		if q.Database != 0 {
+			err = errors.Join(err, e.EncodeUint(fieldDatabase), e.EncodeUint(uint64(q.Database)))
 		}
 		return err
 	})
@@ -101,6 +111,10 @@ func decodeQueue(rec []byte, q *Queue) error {
 			err = q.Counters.decodeOld(d)
 		case fieldDroppedCount:
 			q.Counters.Dropped, err = d.DecodeUint64()
+		case fieldDatabase:
+			if q.Database, err = d.DecodeUint8(); err == nil && q.Database >= Databases {
+				err = fmt.Errorf("queue in database %d, the last one is %d", q.Database, Databases-1)
+			}
 		default:
 			var ok bool
 			if ok, err = q.decodeSetting(field, d); !ok {

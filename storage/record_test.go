@@ -251,7 +251,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Add(AppendRecord(nil, &Packet{Key: []byte("key"), Payload: []byte("payload"), Tags: []Tag{{"a", "b"}}, Producer: "me"}))
 	f.Add(appendHead(nil, &Packet{Key: []byte{}, Payload: make([]byte, 2000)}))
 	f.Add(appendItem(nil, &item{kind: String, name: []byte("name"), version: 7, expiry: 5, value: []byte("value")}))
-	f.Add(appendFlush(nil, Flush{Keys: 300, Queues: 7}))
+	f.Add(appendFlush(nil, Flush{{Keys: 300, Queues: 7}}))
 	f.Add(appendDelivery(nil, &goldenDeliveries()[2]))
 	for _, q := range goldenSettingsAndCounters() {
 		f.Add(appendQueue(nil, &q))

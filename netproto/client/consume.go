@@ -106,16 +106,16 @@ func (c *Client) leave(w *consumer) {
 
 // run claims until that ends, and then waits for what was begun.
 func (w *consumer) run(claiming context.Context) error {
-	settled := make(chan struct{})
+	answered := make(chan struct{})
 	go func() { // ends when answers is closed
-		defer close(settled)
-		w.settle()
+		defer close(answered)
+		w.sendAnswers()
 	}()
 	go w.renew() // ends with done
 	err := w.claim(claiming)
 	w.working.Wait()
 	close(w.answers)
-	<-settled
+	<-answered
 	return err
 }
 
@@ -231,7 +231,7 @@ func (w *consumer) claimAnswer(j *job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, holds := w.held[j]
-	first := holds && !j.finished && !j.p.settled.Load()
+	first := holds && !j.finished && !j.p.answered.Load()
 	j.finished = true
 	return first
 }
@@ -278,7 +278,7 @@ func (w *consumer) giveBack(cause error) error {
 	var left []*job
 	w.mu.Lock()
 	for j := range w.held {
-		if !j.finished && !j.p.settled.Load() {
+		if !j.finished && !j.p.answered.Load() {
 			j.finished = true
 			left = append(left, j)
 		}

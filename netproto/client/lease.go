@@ -32,7 +32,7 @@ func (w *consumer) due(step time.Duration) (due []*job) {
 	defer w.mu.Unlock()
 	for j := range w.held {
 		switch age := time.Since(j.renewed); {
-		case j.p.settled.Load():
+		case j.p.answered.Load():
 		case age >= w.request.lease-3*step:
 			w.lose(j, errAway)
 		case age >= w.request.lease/3:

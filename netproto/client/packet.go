@@ -51,8 +51,8 @@ type Packet struct {
 	LastClaim   time.Time
 	Why         string // why it is not delivered now
 
-	c       *Client
-	settled atomic.Bool // acknowledged or returned
+	c        *Client
+	answered atomic.Bool // acknowledged or returned
 }
 
 // Claimed names a packet that was claimed before, so that it can be acknowledged or returned.
@@ -63,7 +63,7 @@ func (c *Client) Claimed(queue, id string, token int64) *Packet {
 // Ack ends the packet: it is done. An error that is ErrStale says that the claim has ended before.
 // Ack is repeated when the connection is lost. So after that ErrStale may also mean success.
 func (p *Packet) Ack(ctx context.Context) error {
-	_, err := p.settle(ctx, ack(p))
+	_, err := p.answer(ctx, ack(p))
 	return err
 }
 
@@ -72,16 +72,16 @@ func (p *Packet) Ack(ctx context.Context) error {
 // is kept as the reason, up to 4,096 bytes; nil gives none. Nack returns the new state. What Ack
 // says about ErrStale holds here too.
 func (p *Packet) Nack(ctx context.Context, why error) (State, error) {
-	return p.settle(ctx, nack(p, why))
+	return p.answer(ctx, nack(p, why))
 }
 
-// settle ends the claim.
-func (p *Packet) settle(ctx context.Context, request []any) (State, error) {
+// answer ends the claim.
+func (p *Packet) answer(ctx context.Context, request []any) (State, error) {
 	v, err := p.c.do(ctx, request...)
 	if err != nil {
 		return "", err
 	}
-	p.settled.Store(true)
+	p.answered.Store(true)
 	state, _ := v.(string)
 	return State(state), nil
 }

@@ -128,10 +128,10 @@ func (s *session) describe(tx *broker.Tx) string {
 		version = 3
 	}
 	unsent := s.peer.OutstandingBytes()
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=0 multi=%d"+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=0 multi=%d"+
 		" qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=%d rbp=%d obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.id, s.peer.Remote(), s.peer.Local(), s.client.name, (tx.Now()-s.client.since)/1000, (tx.Now()-s.client.active)/1000,
-		kind, len(s.channels), len(s.patterns), queued,
+		kind, s.consumer.Database(), len(s.channels), len(s.patterns), queued,
 		s.parser.at, s.multi.held, cap(s.out), cap(s.out), unsent, unsent+int64(s.multi.held+cap(s.out)), last, user, version, s.client.library, s.client.libVersion)
 }
 

@@ -24,7 +24,7 @@ var fixedSettings = map[string]string{
 	"appendonly":             "yes",
 	"bind":                   "",
 	"cluster-enabled":        "no",
-	"databases":              "1",
+	"databases":              "16",
 	"dbfilename":             "",
 	"dir":                    "",
 	"maxmemory":              "0",

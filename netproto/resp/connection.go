@@ -156,23 +156,34 @@ func reset(s *session, tx *broker.Tx, _ [][]byte) error {
 	s.clear(tx)
 	s.resp3, s.noReply = false, false
 	s.client.name, s.client.replyOff = "", false
+	tx.Select(s.consumer, 0)
 	tx.SetName(s.consumer, "")
 	s.authorize(s.protocol.config.Password == "")
 	s.simple("RESET")
 	return nil
 }
 
-func selectDatabase(s *session, _ *broker.Tx, args [][]byte) error {
-	n, ok := parseInt(args[1])
-	switch {
-	case !ok:
-		s.error(errNotInteger)
-	case n != 0:
-		s.error("ERR DB index is out of range")
-	default:
+func selectDatabase(s *session, tx *broker.Tx, args [][]byte) error {
+	db, err := databaseArg(args[1])
+	if err == nil {
+		tx.Select(s.consumer, db)
 		s.ok()
 	}
-	return nil
+	return err
+}
+
+// databaseArg reads the number of a database.
+func databaseArg(arg []byte) (uint8, error) {
+	n, err := intArg(arg)
+	switch {
+	case err != nil:
+		return 0, err
+	case n != int64(int32(n)):
+		return 0, failure("ERR value is out of range, value must between -2147483648 and 2147483647")
+	case n < 0 || n >= broker.Databases:
+		return 0, failure("ERR DB index is out of range")
+	}
+	return uint8(n), nil
 }
 
 func tellTime(s *session, _ *broker.Tx, _ [][]byte) error {

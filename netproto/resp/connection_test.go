@@ -16,7 +16,8 @@ func TestConnectionCommands(t *testing.T) {
 	c.ask("ECHO hello", "$5\r\nhello\r\n")
 	c.ask("echo", "-ERR wrong number of arguments for 'echo' command\r\n")
 	c.ask("SELECT 0", "+OK\r\n")
-	c.ask("SELECT 1", "-ERR DB index is out of range\r\n")
+	c.ask("SELECT 15", "+OK\r\n")
+	c.ask("SELECT 16", "-ERR DB index is out of range\r\n")
 	c.ask("SELECT x", "-ERR value is not an integer or out of range\r\n")
 	c.ask("nonsense a b", "-ERR unknown command 'nonsense', with args beginning with: 'a' 'b' \r\n")
 	c.ask("client nonsense", "-ERR unknown subcommand 'nonsense'. Try CLIENT HELP.\r\n")
@@ -167,7 +168,7 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 		t.Errorf("INFO Persistence:\n%s", got)
 	}
 	c.ask("CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n")
-	c.ask("CONFIG GET APPEND* data?ases", "*4\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n$9\r\ndatabases\r\n$1\r\n1\r\n")
+	c.ask("CONFIG GET APPEND* data?ases", "*4\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n$9\r\ndatabases\r\n$2\r\n16\r\n")
 	c.ask("CONFIG GET nonsense", "*0\r\n")
 	c.ask("CONFIG SET hash-max-ziplist-value 7 save ", "+OK\r\n")
 	c.ask("CONFIG GET hash-max-zip*value", "*2\r\n$22\r\nhash-max-ziplist-value\r\n$1\r\n7\r\n")

@@ -23,7 +23,7 @@ func infoCommands() []command {
 }
 
 func dbSize(s *session, tx *broker.Tx, _ [][]byte) error {
-	names, _ := tx.NameCount()
+	names, _ := tx.NameCount(s.consumer.Database())
 	s.int(int64(names))
 	return nil
 }
@@ -125,9 +125,11 @@ func infoCPU(*session, *broker.Tx) string {
 func infoCluster(*session, *broker.Tx) string { return "cluster_enabled:0\n" }
 
 func infoKeyspace(_ *session, tx *broker.Tx) string {
-	names, expiring := tx.NameCount()
-	if names == 0 {
-		return ""
+	var lines strings.Builder
+	for db := range uint8(broker.Databases) {
+		if names, expiring := tx.NameCount(db); names > 0 {
+			fmt.Fprintf(&lines, "db%d:keys=%d,expires=%d,avg_ttl=0\n", db, names, expiring)
+		}
 	}
-	return fmt.Sprintf("db0:keys=%d,expires=%d,avg_ttl=0\n", names, expiring)
+	return lines.String()
 }

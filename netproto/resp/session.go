@@ -35,8 +35,8 @@ type session struct {
 	handedOver   int    // literal bytes that the present request has handed over
 	partSent     bool   // the present command has handed over a part of its reply
 	overLimit    bool   // its reply has too many bytes; see fits
-	// unsettled: a reply of this run of Serve may show what is not on disk.
-	unsettled bool
+	// undurable: a reply of this run of Serve may show what is not on disk.
+	undurable bool
 	steps     int  // that the present request may still take; see maxSteps
 	noReply   bool // the present request gets no reply
 	inExec    bool // the present request is one of a transaction
@@ -74,7 +74,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		s.client.since = tx.Now()
 		s.protocol.sessions[s.id] = s
 	}
-	s.serving, s.unsettled = true, false
+	s.serving, s.undurable = true, false
 	_ = tx.Begin() // what is due expires before a request finds out what room it needs; errors come again
 	n, stop, err = s.serve(tx, buf)
 	s.serving = false
@@ -246,8 +246,8 @@ func (s *session) fits(n int) bool {
 // shows notes that the reply depends on what a batch brought, or on everything until now if that is
 // 0. A command with flagShows calls it, in place of the session.
 func (s *session) shows(tx *broker.Tx, batch uint64) {
-	if !s.unsettled && !tx.Settled(batch) {
-		s.unsettled = true
+	if !s.undurable && !tx.Durable(batch) {
+		s.undurable = true
 	}
 }
 
@@ -269,7 +269,7 @@ func (s *session) to(tx *broker.Tx) *broker.Consumer {
 // flush ends a run of Serve: what it replied and has not handed over leaves at once, if no earlier
 // reply is queued and all that it shows is on disk.
 func (s *session) flush(tx *broker.Tx) {
-	if len(s.out) > 0 && !s.unsettled && s.consumer.Idle() {
+	if len(s.out) > 0 && !s.undurable && s.consumer.Idle() {
 		s.peer.Send(s.out)
 	} else if len(s.out) > 0 {
 		tx.Reply(s.consumer, s.out)

@@ -90,7 +90,7 @@ func (w *walker) queue(q storage.Queue) error {
 
 func (w *walker) head(h *storage.Head) error {
 	w.tally.AddItem(storage.ValueID{ID: h.ID}, h.Version)
-	dead := h.Expired(w.now) || w.flush.Drops(h.ID)
+	dead := h.Expired(w.now) || w.flush.Drops(h)
 	if !dead && h.Kind == storage.Hash {
 		w.hashes[h.ID] = true
 	}

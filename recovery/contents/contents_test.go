@@ -22,7 +22,7 @@ func mixed(t *testing.T) *storage.Store {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	var b storage.Batch
-	b.SetFlush(storage.Flush{Keys: 2, Queues: 2})
+	b.SetFlush(storage.Flush{{Keys: 2, Queues: 2}})
 	b.PutQueue(storage.Queue{ID: 1, Name: []byte("flushed")})
 	b.PutQueue(storage.Queue{ID: 2, Name: []byte("dropped"), Dropped: true})
 	b.PutQueue(storage.Queue{ID: 3, Name: []byte("expired"), Expiry: now})

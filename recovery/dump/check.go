@@ -77,7 +77,8 @@ func (c *checker) finish() error {
 
 // queueRecord checks the definition of a queue and makes it the one that packets belong to.
 func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
-	_, again := c.names[string(r.Queue)]
+	name := storage.FullName(uint8(r.Database), r.Queue)
+	_, again := c.names[name]
 	switch {
 	case c.ended:
 		return nil, errAfterEnd
@@ -93,6 +94,8 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 			r.Queue, r.ID, c.queue.ID)
 	case len(r.Queue) > storage.MaxName:
 		return nil, fmt.Errorf("a queue's name has %d bytes: at most %d", len(r.Queue), storage.MaxName)
+	case r.Database >= storage.Databases:
+		return nil, fmt.Errorf("queue %q is in database %d: expected 0 to %d", r.Queue, r.Database, storage.Databases-1)
 	case again:
 		return nil, fmt.Errorf("two queues have the name %q", r.Queue)
 	case c.queues >= storage.MaxQueues || c.bytes+len(r.Queue) > storage.MaxNameBytes:
@@ -100,7 +103,7 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 			storage.MaxQueues, storage.MaxNameBytes)
 	}
 	q := &storage.Queue{
-		ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires),
+		ID: uint32(r.ID), Database: uint8(r.Database), Name: r.Queue, Expiry: int64(r.Expires),
 		Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest)),
 	}
 	if r.Settings != nil {
@@ -112,7 +115,7 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 	if err := c.checkRest(q, r.UnknownFields); err != nil {
 		return nil, err
 	}
-	c.names[string(q.Name)] = q.Settings != nil
+	c.names[name] = q.Settings != nil
 	c.bytes += len(q.Name)
 	c.queue, c.last = q, storage.PacketID{}
 	c.queues++
@@ -162,7 +165,7 @@ func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Pack
 		return id, nil, nil, err
 	}
 	if c.last == (storage.PacketID{}) {
-		c.names[string(r.Queue)] = true
+		c.names[storage.FullName(c.queue.Database, r.Queue)] = true
 	}
 	c.last = id
 	c.packets++

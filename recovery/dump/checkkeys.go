@@ -35,7 +35,8 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 	case r.Type == typeField:
 		return c.fieldRecord(r)
 	}
-	_, again := c.keyNames[string(r.Name)]
+	name := storage.FullName(uint8(r.Database), r.Name)
+	_, again := c.keyNames[name]
 	switch {
 	case len(r.Name) > storage.MaxName:
 		return nil, fmt.Errorf("the name of a %s has %d bytes: at most %d", r.Type, len(r.Name), storage.MaxName)
@@ -43,17 +44,19 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 		return nil, c.hashWithoutFields()
 	case r.Hash != nil || r.Type == typeHash && r.Value != nil:
 		return nil, fmt.Errorf("a %s with a hash or a value: only a field has both", r.Type)
+	case r.Database >= storage.Databases:
+		return nil, fmt.Errorf("the %s %.100q is in database %d: expected 0 to %d", r.Type, r.Name, r.Database, storage.Databases-1)
 	case again:
 		return nil, fmt.Errorf("two strings or hashes have the name %.100q", r.Name)
-	case c.names[string(r.Name)]:
+	case c.names[name]:
 		return nil, fmt.Errorf("a %s and a queue with packets or settings have the name %.100q", r.Type, r.Name)
 	}
 	if c.keyNames == nil {
 		c.keyNames, c.fields = make(map[string]struct{}), make(map[string]struct{})
 	}
 	clear(c.fields)
-	c.keyNames[string(r.Name)] = struct{}{}
-	c.head = &storage.Head{Kind: storage.String, Name: r.Name, Expiry: int64(r.Expires)}
+	c.keyNames[name] = struct{}{}
+	c.head = &storage.Head{Kind: storage.String, Database: uint8(r.Database), Name: r.Name, Expiry: int64(r.Expires)}
 	if r.Type == typeHash {
 		c.head.Kind = storage.Hash
 	} else {
@@ -65,8 +68,8 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 
 func (c *checker) fieldRecord(r *keyRecord) (*storage.Field, error) {
 	switch {
-	case r.Hash == nil || r.Expires != 0:
-		return nil, errors.New("a field must have a hash, and no time at which it expires")
+	case r.Hash == nil || r.Expires != 0 || r.Database != 0:
+		return nil, errors.New("a field must have a hash, and no database and no time at which it expires")
 	case c.head == nil || c.head.Kind != storage.Hash || string(c.head.Name) != string(r.Hash):
 		return nil, fmt.Errorf("a field of the hash %.100q: the fields of a hash follow its record", r.Hash)
 	}

@@ -265,10 +265,12 @@ func (d *dumper) checkNumber(id uint32) error {
 // the first.
 func (d *dumper) checkNames() error {
 	order := slices.Clone(d.queues)
-	slices.SortStableFunc(order, func(a, b *storage.Queue) int { return bytes.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(order, func(a, b *storage.Queue) int {
+		return cmp.Or(cmp.Compare(a.Database, b.Database), bytes.Compare(a.Name, b.Name))
+	})
 	var again []*storage.Queue
 	for i := 1; i < len(order); i++ {
-		if !bytes.Equal(order[i-1].Name, order[i].Name) {
+		if order[i-1].Database != order[i].Database || !bytes.Equal(order[i-1].Name, order[i].Name) {
 			continue
 		}
 		if !d.Salvage {

@@ -24,6 +24,7 @@ func (e *jsonEncoder) header(dst []byte, m storage.Marks) []byte {
 func (e *jsonEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	dst = fmt.Appendf(dst, `{"type":"queue","id":%d`, q.ID)
 	dst = appendBytes(dst, "queue", q.Name, Text)
+	dst = appendInt(dst, "database", int64(q.Database))
 	dst = appendInt(dst, "expires", q.Expiry)
 	dst = appendSettings(dst, q.Settings)
 	if q.Counters != (storage.Counters{}) {
@@ -103,6 +104,7 @@ func appendDelivery(dst []byte, t deliveryRecord) []byte {
 
 func (e *jsonEncoder) head(dst []byte, h *storage.Head) []byte {
 	dst = append(append(append(dst, `{"type":"`...), typeOf(h)...), '"')
+	dst = appendInt(dst, "database", int64(h.Database))
 	dst = appendBytes(dst, "name", h.Name, Text)
 	dst = e.value(dst, h.Value)
 	dst = appendInt(dst, "expires", h.Expiry)

@@ -35,7 +35,7 @@ func (e *msgpackEncoder) header(dst []byte, m storage.Marks) []byte {
 
 func (e *msgpackEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	r := queueRecord{
-		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Expires: millis(q.Expiry),
+		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Database: uint64(q.Database), Expires: millis(q.Expiry),
 		UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
 	}
 	if q.Counters != (storage.Counters{}) {
@@ -65,7 +65,7 @@ func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketI
 }
 
 func (e *msgpackEncoder) head(dst []byte, h *storage.Head) []byte {
-	return e.append(dst, &keyRecord{Type: typeOf(h), Name: notNil(h.Name), Value: e.value(h.Value), Expires: millis(h.Expiry)})
+	return e.append(dst, &keyRecord{Type: typeOf(h), Database: uint64(h.Database), Name: notNil(h.Name), Value: e.value(h.Value), Expires: millis(h.Expiry)})
 }
 
 func (e *msgpackEncoder) field(dst []byte, h *storage.Head, f *storage.Field) []byte {

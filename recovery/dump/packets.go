@@ -332,7 +332,7 @@ func (d *dumper) writeRun(run *run) error {
 		d.finding(f.Kind, f.Key, "%s", f.What)
 	}
 	for _, q := range run.filled {
-		d.filled[string(q.Name)] = true
+		d.filled[storage.FullName(q.Database, q.Name)] = true
 	}
 	d.report.Expired += run.expired
 	d.report.Packets += run.packets

@@ -365,7 +365,7 @@ func anySource(t *rapid.T) *recoverytest.Fake {
 	for i := range rapid.IntRange(0, 3).Draw(t, "queues") {
 		id := uint32(i*7 + 1)
 		name := append([]byte{byte(i)}, rapid.SliceOf(rapid.Byte()).Draw(t, "name")...)
-		s.Defined = append(s.Defined, storage.Queue{ID: id, Name: name})
+		s.Defined = append(s.Defined, storage.Queue{ID: id, Database: uint8(rapid.IntRange(0, 15).Draw(t, "database")), Name: name})
 		priority := rapid.Uint32Range(0, 3).Draw(t, "priority")
 		for range rapid.IntRange(0, 4).Draw(t, "packets") {
 			seq++

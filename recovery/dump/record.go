@@ -30,6 +30,7 @@ type queueRecord struct {
 	Type          string            `json:"type" msgpack:"type"`
 	ID            uint64            `json:"id" msgpack:"id"`
 	Queue         []byte            `json:"-" msgpack:"queue"`
+	Database      uint64            `json:"database" msgpack:"database,omitempty"`
 	Expires       millis            `json:"expires" msgpack:"expires,omitempty"`
 	Settings      *settingsRecord   `json:"settings" msgpack:"settings,omitempty"`
 	Counters      *storage.Counters `json:"counters" msgpack:"counters,omitempty"`
@@ -74,11 +75,12 @@ type deliveryRecord struct {
 
 // keyRecord is a string, a hash, or a field of the hash before it.
 type keyRecord struct {
-	Type    string        `json:"type" msgpack:"type"`
-	Hash    optionalBytes `json:"-" msgpack:"hash,omitempty"` // of a field
-	Name    []byte        `json:"-" msgpack:"name"`
-	Value   []byte        `json:"-" msgpack:"value,omitempty"`
-	Expires millis        `json:"expires" msgpack:"expires,omitempty"`
+	Type     string        `json:"type" msgpack:"type"`
+	Hash     optionalBytes `json:"-" msgpack:"hash,omitempty"`            // of a field
+	Database uint64        `json:"database" msgpack:"database,omitempty"` // not of a field
+	Name     []byte        `json:"-" msgpack:"name"`
+	Value    []byte        `json:"-" msgpack:"value,omitempty"`
+	Expires  millis        `json:"expires" msgpack:"expires,omitempty"`
 }
 
 // endRecord ends a dump.

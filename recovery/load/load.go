@@ -293,7 +293,7 @@ func (l *loader) count(ctx context.Context) (f found, err error) {
 		Queue: func(q *storage.Queue, dead bool) error {
 			f.dead = f.dead || dead
 			if l.Merge && !dead {
-				queues[q.ID] = string(q.Name)
+				queues[q.ID] = storage.FullName(q.Database, q.Name)
 				if q.Settings != nil {
 					l.takeList(queues, q.ID)
 				}

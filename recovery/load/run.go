@@ -25,7 +25,7 @@ func (l *loader) validate(ctx context.Context) error {
 		return l.checkList(q)
 	}
 	err := l.in.Run(ctx, dump.ReadOptions{Packet: packet, Queue: func(q *storage.Queue) error {
-		if l.names.has(q.Name) {
+		if l.names.has(q.Database, q.Name) {
 			return nil
 		}
 		if err := l.checkSettings(q); err != nil {
@@ -104,7 +104,7 @@ func (l *loader) putQueue(defined *storage.Queue) error {
 		return nil
 	}
 	if l.Merge {
-		if q.ID, fresh, err = l.names.number(q.Name); err != nil {
+		if q.ID, fresh, err = l.names.number(q.Database, q.Name); err != nil {
 			return err
 		}
 		l.marks.NextQueue = l.names.next
@@ -165,7 +165,7 @@ func (l *loader) putPacket(q *storage.Queue, id storage.PacketID, p *storage.Pac
 		return err
 	}
 	if l.Merge {
-		if err := l.merge(&id, p, d); err != nil {
+		if err := l.merge(q.Database, &id, p, d); err != nil {
 			return err
 		}
 	}

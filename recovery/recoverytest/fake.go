@@ -106,7 +106,7 @@ func OneOfEach() *Fake {
 					Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\"high\""}}, {Tag: "size", Values: []string{"s"}}},
 				},
 			},
-			{ID: 9, Name: []byte("ordered"), Settings: &storage.Settings{Full: storage.FullBlock, RetainDead: 7, Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\xff"}}}}},
+			{ID: 9, Database: 15, Name: []byte("ordered"), Settings: &storage.Settings{Full: storage.FullBlock, RetainDead: 7, Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\xff"}}}}},
 		},
 	}
 	const base = 1 << 63
@@ -154,7 +154,7 @@ func (s *Fake) putKeys() {
 	}
 	head(1, storage.String, "text \"", Later+1, []byte("a\tb é"))
 	head(2, storage.String, "\xff", 0, []byte{0, 0xff})
-	head(3, storage.String, "none", 0, []byte{})
+	b.PutHead(&storage.Head{ID: 3, Database: 3, Kind: storage.String, Name: []byte("none"), Version: 3, Value: []byte{}}, storage.Mark{})
 	head(4, storage.String, "long", 0, bytes.Repeat([]byte("long "), 206))
 	head(5, storage.Hash, "hash", Later+2, []byte{})
 	field(5, 6, "small", []byte("bell \a"))

@@ -12,7 +12,7 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 	names := make(map[string]uint64) // numbers of the keys that can be reached
 	for i := range v.report.Queues {
 		if q := &v.report.Queues[i]; !q.dropped && (q.settings || q.packets() > 0) {
-			names[string(q.Name)] = 0
+			names[storage.FullName(q.Database, q.Name)] = 0
 		}
 	}
 	hash := uint64(0)          // whose fields can be reached
@@ -43,7 +43,7 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 				v.finding(storage.FindingOwner, id.String(), "it has the name %.100q, and so has another field: clients reach only one of them", f.Name)
 			}
 			fields[string(f.Name)] = true
-		case h.Expired(v.Now) || v.flush.Drops(h.ID):
+		case h.Expired(v.Now) || v.flush.Drops(h):
 			v.tally.AddItem(id, h.Version)
 			v.report.LeftOver++
 		default:
@@ -69,7 +69,8 @@ func (v *verifier) checkNumber(id storage.ValueID, number, version uint64) {
 
 // checkName finds two keys, or a key and a queue that lasts, of the same name.
 func (v *verifier) checkName(names map[string]uint64, h *storage.Head) {
-	other, taken := names[string(h.Name)]
+	name := storage.FullName(h.Database, h.Name)
+	other, taken := names[name]
 	switch {
 	case taken && other == 0:
 		v.finding(storage.FindingOwner, storage.ValueID{ID: h.ID}.String(), "it has the name %.100q, and so has a queue that is not empty or has settings", h.Name)
@@ -77,5 +78,5 @@ func (v *verifier) checkName(names map[string]uint64, h *storage.Head) {
 		v.finding(storage.FindingOwner, storage.ValueID{ID: h.ID}.String(),
 			"it has the name %.100q, and so has head %d: clients reach only one of them", h.Name, other)
 	}
-	names[string(h.Name)] = h.ID
+	names[name] = h.ID
 }

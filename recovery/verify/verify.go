@@ -53,6 +53,7 @@ func (r *Report) Sound() bool { return len(r.Findings) == 0 }
 // QueueCount counts the packets of one queue by their state.
 type QueueCount struct {
 	ID           uint32
+	Database     uint8
 	Name         []byte
 	Ready        int64
 	Delayed      int64 // their time has not come
@@ -199,7 +200,7 @@ func (v *verifier) checkQueues(ctx context.Context) error {
 			v.finding(storage.FindingQueue, queueKey(q.ID), "its number is not below %d, the number of the next new queue", next)
 		}
 		v.report.Queues = append(v.report.Queues, QueueCount{
-			ID: q.ID, Name: slices.Clone(q.Name), dropped: v.flush.DropsQueue(&q) || q.Expired(v.Now), settings: q.Settings != nil,
+			ID: q.ID, Database: q.Database, Name: slices.Clone(q.Name), dropped: v.flush.DropsQueue(&q) || q.Expired(v.Now), settings: q.Settings != nil,
 		})
 		return ctx.Err()
 	})
@@ -218,10 +219,10 @@ func (v *verifier) checkNames() {
 		}
 	}
 	slices.SortFunc(order, func(a, b *QueueCount) int {
-		return cmp.Or(bytes.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Database, b.Database), bytes.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	for i := 1; i < len(order); i++ {
-		if other, q := order[i-1], order[i]; bytes.Equal(other.Name, q.Name) {
+		if other, q := order[i-1], order[i]; other.Database == q.Database && bytes.Equal(other.Name, q.Name) {
 			v.finding(storage.FindingQueue, queueKey(q.ID),
 				"it has the name %q, and so has queue %d: clients reach the packets of only one of them", q.Name, other.ID)
 		}
