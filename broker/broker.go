@@ -154,6 +154,8 @@ type Broker struct {
 	keys              *index.Keyspace
 	leftovers         []*index.Key // see leftovers.go
 	orphans           []recovery.Orphan
+	endedUniques      []storage.UniqueID // see unique.go
+	identify          bool               // index.BuildIdentities has to go on
 	workers           workers
 	clients           map[string]*client // those with a name, see role.go
 	counted           []*queue           // whose counters are to be saved, see counters.go
@@ -172,14 +174,13 @@ type Broker struct {
 	dropped           []*queue    // see sweep.go
 	deferredConsumers []*Consumer
 	waits             waitHeap // consumers that wait with a deadline, see wait.go
-	wakeAt            int64    // when the committer looks at what is due by itself, in Unix milliseconds
+	wakeAt            int64    // when the committer looks at what is due by itself, on the steady clock
 	tx                Tx       // the only one, so that Do allocates nothing
 	scratch           []index.Packet
 	worst             []index.Packet // see bound.go
 	keyScratch        []byte
 	tags              []byte // of an entry on its way to the index
 	uniqueScratch     []byte
-	windowName        []byte // of the string of a unique push
 	name              []byte // of a key or field on its way to the open batch
 	patched           []byte // what a patch makes
 	ids               []index.QueueID
@@ -221,16 +222,19 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		keys:       state.Keys,
 		leftovers:  state.Leftovers,
 		orphans:    state.Orphans,
-		flush:      store.Flush(),
-		watches:    make(watches),
-		clients:    make(map[string]*client),
-		marks:      state.Marks,
-		settledKey: state.Marks.LastKey,
-		cache:      newCache(o.Cache),
-		wake:       make(chan struct{}, 1),
-		free:       make(chan *batch, batchesInFlight),
-		durable:    make(chan *batch, batchesInFlight),
-		failed:     make(chan struct{}),
+
+		endedUniques: state.EndedUniques,
+		identify:     true,
+		flush:        store.Flush(),
+		watches:      make(watches),
+		clients:      make(map[string]*client),
+		marks:        state.Marks,
+		settledKey:   state.Marks.LastKey,
+		cache:        newCache(o.Cache),
+		wake:         make(chan struct{}, 1),
+		free:         make(chan *batch, batchesInFlight),
+		durable:      make(chan *batch, batchesInFlight),
+		failed:       make(chan struct{}),
 	}
 	b.room.L = &b.mu
 	b.queues.load(state.Queues)

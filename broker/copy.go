@@ -64,6 +64,9 @@ func (tx *Tx) copySize(from, to []byte) Room {
 		b.scratch = b.ix.Next(q.ix, index.Selection{}, 0, n.Ready, b.scratch[:0])
 		for _, p := range b.scratch {
 			r.Bytes += int(p.Extra)
+			if p.HasUnique {
+				r.Records++
+			}
 		}
 	}
 	return r
@@ -127,6 +130,7 @@ func (b *Broker) copyPacket(q *queue, p index.Packet, to *queue) error {
 		b.open.ops.Cancel(op)
 		return ErrTooManyPackets
 	}
+	b.putUnique(to, c.Seq, e.Unique)
 	if b.open.ops.Record(op) == nil {
 		b.open.late[len(b.open.late)-1].entry = c.ID
 	}

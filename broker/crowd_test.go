@@ -178,7 +178,7 @@ func (m *crowd) push(tx *broker.Tx, name []byte) error {
 	case 3:
 		r.Key = []byte("k")
 	}
-	room := broker.WindowRoom(name)
+	room := broker.Room{Records: 1, Bytes: broker.MaxUnique}
 	for range 1 + m.r.IntN(3) {
 		payload := m.payload()
 		p.payloads = append(p.payloads, payload)

@@ -56,6 +56,9 @@ func (b *Broker) setQueueExpiry(q *queue, at int64) {
 // Now returns the moment of the transaction in Unix milliseconds. What expires by then is gone.
 func (tx *Tx) Now() int64 { return tx.now }
 
+// Steady returns the same moment in milliseconds of a clock that never jumps: waits end by it.
+func (tx *Tx) Steady() int64 { return tx.steady }
+
 // expireNames deletes the strings, hashes and queues that are due. It returns false if the batch
 // was full before all were deleted.
 func (b *Broker) expireNames(now int64) bool {

@@ -81,7 +81,7 @@ func (tx *Tx) DeleteRoom(name []byte) Room {
 	if b.keys.Find(name) != nil {
 		return Room{Records: 1}
 	}
-	if q := b.listNamed(name); q != nil {
+	if q := b.queues.find(name); q != nil && (b.exists(q) || b.ix.HasWindow(q.ix)) {
 		return dropRoom(q.name, b.ix.Counts(q.ix).Len())
 	}
 	return Room{}
@@ -93,14 +93,15 @@ func (tx *Tx) drop(name []byte, more Room) (existed bool, err error) {
 		return false, err
 	}
 	b := tx.b
-	k, q := b.keys.Find(name), b.listNamed(name)
+	k, q := b.keys.Find(name), b.queues.find(name)
+	existed = k != nil || q != nil && b.exists(q)
 	if k != nil {
 		b.deleteKey(k)
 	}
-	if q != nil {
+	if q != nil && (b.exists(q) || b.ix.HasWindow(q.ix)) { // the windows of an empty queue end, too
 		b.dropQueue(q)
 	}
-	return k != nil || q != nil, nil
+	return existed, nil
 }
 
 // Rename gives what is called from the name to, in place of what has that name. ok is false if

@@ -27,7 +27,7 @@ func dropRoom(name string, packets int) Room {
 // dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
 // waits for it does so by name, and goes on with a new queue of that name.
 func (b *Broker) dropQueue(q *queue) {
-	if n := b.ix.Counts(q.ix); n.Len() > dropAtOnce || n.Len() > n.Ready || q.settings != nil {
+	if n := b.ix.Counts(q.ix); n.Len() > dropAtOnce || n.Len() > n.Ready || q.settings != nil || b.ix.HasWindow(q.ix) {
 		b.drop(q)
 		if q.awaited() {
 			b.transfer(q, b.addQueue(q.name))
@@ -146,7 +146,14 @@ func (b *Broker) sweep() (more bool) {
 		b.ix.Remove(p.ID)
 		b.deletePacket(q, p)
 	}
-	if b.ix.Counts(q.ix).Len() == 0 {
+	for ; n > len(b.scratch); n-- {
+		identity, ok := b.ix.EndWindow(q.ix)
+		if !ok {
+			break
+		}
+		b.endUnique(q, identity)
+	}
+	if b.ix.Counts(q.ix).Len() == 0 && !b.ix.HasWindow(q.ix) {
 		b.dropped = b.dropped[1:]
 		b.freeQueue(q)
 	}

@@ -104,6 +104,9 @@ func (tx *Tx) advance() bool {
 			b.expire(q, e.Packet)
 		case index.LeaseEnded:
 			b.leaseEnded(q, e.Packet)
+		case index.WindowEnded:
+			b.endUnique(q, e.Packet.Identity)
+			b.markEmpty(q)
 		default:
 			b.deliverQueue(q)
 		}

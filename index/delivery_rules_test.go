@@ -252,7 +252,7 @@ func TestEveryPacketIsFoundByItsIdentity(t *testing.T) {
 		}
 	}
 	check(0, 0)
-	if x.identities.built || x.identities.next.bytes() > 20<<10 || x.identities.buckets.heads.bytes() > 20<<10 {
+	if x.identities.built != 0 || x.identities.next.bytes() > 20<<10 || x.identities.buckets.heads.bytes() > 20<<10 {
 		t.Errorf("an empty index keeps a table of %d bytes", x.identities.next.bytes()+x.identities.buckets.heads.bytes())
 	}
 	for i := range uint64(n / 5) {

@@ -13,6 +13,7 @@
 package recovery
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -37,6 +38,8 @@ type Source interface {
 	Flush() storage.Flush
 	// Deliveries calls fn with every delivery state in the same way.
 	Deliveries(fn func(d *storage.Delivery, stored storage.Stored) error) error
+	// Uniques calls fn with the record of every unique push in the same way.
+	Uniques(fn func(*storage.Unique) error) error
 	// Verify compares a tally of all packets, heads, fields and delivery states with the control
 	// record. An error wraps storage.ErrLoss.
 	Verify(scan storage.Tally) error
@@ -84,8 +87,12 @@ type State struct {
 	// two numbers for one name.
 	Workers []Worker
 	Orphans []Orphan
-	Marks   storage.Marks
-	Report  Report
+	// EndedUniques are records of unique pushes to be deleted: of windows that are over, and of
+	// packets and queues that are gone.
+	EndedUniques []storage.UniqueID
+
+	Marks  storage.Marks
+	Report Report
 }
 
 // Report says what a recovery found.
@@ -134,6 +141,7 @@ func Restore(src Source, o Options) (*State, error) {
 		state:   State{Index: index.New(), Keys: index.NewKeyspace(), Marks: src.Control().Marks},
 		queues:  make(map[uint32]home),
 		flush:   src.Flush(),
+		uniques: make(map[storage.UniqueID]string),
 	}
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
@@ -144,6 +152,9 @@ func Restore(src Source, o Options) (*State, error) {
 	if err := r.keys(src); err != nil {
 		return nil, fmt.Errorf("read strings and hashes: %w", err)
 	}
+	if err := src.Uniques(r.unique); err != nil {
+		return nil, fmt.Errorf("read ids of unique pushes: %w", err)
+	}
 	if err := r.readDeliveries(src); err != nil {
 		return nil, fmt.Errorf("read delivery states: %w", err)
 	}
@@ -151,6 +162,9 @@ func Restore(src Source, o Options) (*State, error) {
 		return nil, fmt.Errorf("read packets: %w", err)
 	}
 	r.leaveDeliveries()
+	for id := range r.uniques {
+		r.state.EndedUniques = append(r.state.EndedUniques, id)
+	}
 	err := src.Verify(r.tally)
 	if err == nil && r.orphans > 0 {
 		err = fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, r.orphans)
@@ -176,7 +190,8 @@ type restorer struct {
 	tally  storage.Tally
 	seen   int
 
-	deliveries deliveries // that wait for their packets
+	deliveries deliveries                  // that wait for their packets
+	uniques    map[storage.UniqueID]string // ids that wait for their packets
 
 	orphans int // packets of queues without a definition: nobody can name those
 	alike   int // heads and fields with the name of another
@@ -244,6 +259,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) err
 	}
 	e := entry(q.ix, id, m)
 	e.Tags = tags
+	r.meetUnique(id, &e)
 	if t != nil {
 		r.apply(t, &e, q.dropped)
 	}
@@ -254,6 +270,30 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) err
 		r.state.Report.Packets++
 	}
 	return nil
+}
+
+// unique reads the record of a unique push. A window goes to the index at once.
+func (r *restorer) unique(u *storage.Unique) error {
+	r.tally.AddUnique(u.UniqueID)
+	r.progress()
+	switch q, ok := r.queues[u.Queue]; {
+	case u.Until == 0:
+		r.uniques[u.UniqueID] = string(u.ID)
+	case !ok || u.Expired(r.Now) || !r.state.Index.AddWindow(q.ix, u.ID, u.Identity, u.Until):
+		r.state.EndedUniques = append(r.state.EndedUniques, u.UniqueID)
+	}
+	return nil
+}
+
+// meetUnique gives a packet the id that it was pushed with. A packet of an older version has the id
+// in its record, too, which Extra counts.
+func (r *restorer) meetUnique(id storage.PacketID, e *index.Entry) {
+	key := storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(e.Identity, id.Seq)}
+	if unique, ok := r.uniques[key]; ok {
+		delete(r.uniques, key)
+		e.Unique = []byte(unique)
+		e.Extra += uint32(storage.ExtraBytes(nil, "", e.Unique))
+	}
 }
 
 // entry is the index entry of a stored packet, but for its tags.
@@ -269,7 +309,6 @@ func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 		Extra:    m.Extra,
 		Flags:    storage.Flags(m.Expiry != 0, m.Large),
 		Identity: m.Identity,
-		Unique:   m.Unique,
 		Expiry:   m.Expiry,
 		Until:    m.NotBefore,
 		Delivery: index.Delivery{Attempts: attempts(m.Attempts)},

@@ -95,10 +95,6 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if err := s.readFlush(); err != nil {
 		return nil, err
 	}
-	// Nothing refused the folder: from here on it is one of this format.
-	if err := s.folder.upgrade(); err != nil {
-		return nil, err
-	}
 	return s, s.start()
 }
 
@@ -362,6 +358,13 @@ func (s *Store) start() error {
 	}
 	s.guard.watch(s.inflight)
 	s.guard.refresh(s.tableBytes())
+	// Nothing refused the folder: from here on it is one of this format.
+	if err := s.takeOverUniques(); err != nil {
+		return err
+	}
+	if err := s.folder.upgrade(); err != nil {
+		return err
+	}
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
 	s.done.Go(s.watchSpace)
 	if !s.opt.tune.noAdvice {

@@ -25,6 +25,7 @@ const (
 	optBlock
 	optOlder
 	optWindow
+	optAt
 	optKey
 	optProducer
 	optUnique
@@ -60,6 +61,7 @@ var rules = [numOptions]rule{
 	optBlock:    {"block", 0, broker.MaxTime},
 	optOlder:    {"older", 0, broker.MaxTime},
 	optWindow:   {"window", 1, broker.MaxTime},
+	optAt:       {"at", 0, maxMoment},
 	optKey:      {"key", 0, maxArg},
 	optProducer: {"producer", 1, broker.MaxConsumer},
 	optUnique:   {"unique", 1, broker.MaxUnique},
@@ -299,4 +301,15 @@ func (p *Protocol) receiptArgs(args [][]byte) ([]broker.Receipt, error) {
 		p.receipts = append(p.receipts, broker.Receipt{ID: id, Token: token})
 	}
 	return p.receipts, nil
+}
+
+// maxMoment is the latest moment that AT says, in Unix milliseconds: in the year 2109.
+const maxMoment = 1<<42 - 1
+
+// delayOrAt refuses a moment that is said twice.
+func (o *options) delayOrAt() error {
+	if o.has(optDelay) && o.has(optAt) {
+		return failure("ERR DELAY, AT: expected one of the two")
+	}
+	return nil
 }

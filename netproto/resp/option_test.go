@@ -188,7 +188,7 @@ func TestOptionsMayComeInAnyOrderAndCase(t *testing.T) {
 		}
 	}
 	r, err := pushArgs([]byte("q"), nil, nil, pushOptions)
-	if err != nil || r.Priority != 100 || r.Key != nil || r.Tags != nil {
+	if err != nil || r.Priority != 128 || r.Key != nil || r.Tags != nil {
 		t.Errorf("without options: %+v, %v", r, err)
 	}
 }

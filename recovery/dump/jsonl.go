@@ -172,6 +172,12 @@ func appendPart(dst []byte, name string, fields []byte) []byte {
 	return fmt.Appendf(dst, `,"%s":{%s}`, name, fields)
 }
 
+func (e *jsonEncoder) window(dst []byte, u *storage.Unique) []byte {
+	dst = appendBytes(append(dst, `{"type":"window"`...), "name", u.ID, Text)
+	dst = appendInt(appendSequence(dst, "identity", u.Identity), "expires", u.Until)
+	return append(dst, "}\n"...)
+}
+
 func (e *jsonEncoder) head(dst []byte, h *storage.Head) []byte {
 	dst = append(append(append(dst, `{"type":"`...), typeOf(h)...), '"')
 	dst = appendBytes(dst, "name", h.Name, Text)
