@@ -293,9 +293,6 @@ func (p *Protocol) nackArgs(args [][]byte) (r broker.Receipt, n broker.Nack, err
 	if err == nil {
 		err = o.delayOrAt()
 	}
-	if err == nil && (o.has(optDelay) || o.has(optAt)) && o.has(optDead) {
-		err = failure("ERR DELAY, AT, DEAD: expected one of them")
-	}
 	n = broker.Nack{Delay: o.number(optDelay, -1), At: o.number(optAt, 0), Reason: o.text(optReason), Dead: o.has(optDead)}
 	if o.has(optAt) {
 		n.Delay = 0 // a moment that is past

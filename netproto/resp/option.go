@@ -20,12 +20,12 @@ const (
 	optPrio option = iota
 	optTTL
 	optDelay
+	optAt
 	optCount
 	optLease
 	optBlock
 	optOlder
 	optWindow
-	optAt
 	optKey
 	optProducer
 	optUnique
@@ -56,12 +56,12 @@ var rules = [numOptions]rule{
 	optPrio:     {"prio", 0, math.MaxUint32},
 	optTTL:      {"ttl", 0, broker.MaxTime},
 	optDelay:    {"delay", 0, broker.MaxTime},
+	optAt:       {"at", 0, maxMoment},
 	optCount:    {"count", 1, broker.MaxCount},
 	optLease:    {"lease", 1, broker.MaxTime},
 	optBlock:    {"block", 0, broker.MaxTime},
 	optOlder:    {"older", 0, broker.MaxTime},
 	optWindow:   {"window", 1, broker.MaxTime},
-	optAt:       {"at", 0, maxMoment},
 	optKey:      {"key", 0, maxArg},
 	optProducer: {"producer", 1, broker.MaxConsumer},
 	optUnique:   {"unique", 1, broker.MaxUnique},
@@ -306,10 +306,10 @@ func (p *Protocol) receiptArgs(args [][]byte) ([]broker.Receipt, error) {
 // maxMoment is the latest moment that AT says, in Unix milliseconds: in the year 2109.
 const maxMoment = 1<<42 - 1
 
-// delayOrAt refuses a moment that is said twice.
+// delayOrAt refuses more than one of the options that say when a packet is ready.
 func (o *options) delayOrAt() error {
-	if o.has(optDelay) && o.has(optAt) {
-		return failure("ERR DELAY, AT: expected one of the two")
+	if set := o.given & oneOf(optDelay, optAt, optDead); set&(set-1) != 0 {
+		return failure("ERR DELAY, AT, DEAD: expected one of them")
 	}
 	return nil
 }
