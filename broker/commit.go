@@ -97,9 +97,9 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 	}
 }
 
-// clean does a slice of what nobody waits for: empty queues end, what was dropped is deleted, and the
-// table grows by which calls find packets by their ids.
-// It returns true if it has to go on once others had the lock.
+// clean does a slice of what nobody waits for: empty queues end, what was dropped is deleted, and
+// the table grows by which calls find packets by their ids. It returns true if it has to go on once
+// others had the lock.
 func (b *Broker) clean() (more bool) {
 	more = b.evictDue()
 	more = b.sweep() || more

@@ -45,8 +45,8 @@ func (tx *Tx) CheckSize(r PushRequest) error {
 
 // Push adds a packet at the newest end of its priority, and returns its id. A unique push adds none
 // where a packet has its id already, and returns that one's. It brings a record of the packet, one
-// of its queue, one of its unique id, and what PushRoom says. The packet is on disk when the reply of any
-// later call is handed out, whoever made that. The request's bytes are copied.
+// of its queue, one of its unique id, and what PushRoom says. The packet is on disk when the reply
+// of any later call is handed out, whoever made that. The request's bytes are copied.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
 	if err := tx.CheckSize(r); err != nil {
 		return 0, err

@@ -6,13 +6,14 @@ import (
 )
 
 // A unique push adds a packet unless another one of the queue has its id. The index says which one
-// that is (index.Holder). On disk a record of its own says it (storage.Unique), which goes
-//   - without a window: with the packet, wherever that goes. It goes to the other queue with a packet
-//     that moves there. A packet that is dead or done keeps its record, and does not hold the id.
-//   - with a window: when that is over, or with the queue, whatever becomes of the packet.
+// that is (index.Holder). On disk a record of its own says it (storage.Unique).
+//   - Without a window it goes with the packet, also to another queue. A packet that is dead or
+//     done keeps its record, and does not hold the id.
+//   - With a window it goes when that is over, or with the queue, whatever becomes of the packet.
 //
 // A batch deletes endAtOnce records that nothing needs with what ended; more are left to the
-// committer. So an end brings nothing to the batch of the call. A start finds what was left of them.
+// committer. So an end brings nothing to the batch of the call. A start finds what was left of
+// them.
 
 // holderOf returns the packet that already holds the id of a unique push.
 func (b *Broker) holderOf(r *PushRequest) (id ID, ok bool, err error) {
@@ -71,8 +72,8 @@ func (b *Broker) endUnique(q *queue, identity uint64) {
 	}
 }
 
-// sweepUniques deletes records that nothing needs. It is the committer's, and returns true if it has
-// to go on once others had the lock.
+// sweepUniques deletes records that nothing needs. It is the committer's, and returns true if it
+// has to go on once others had the lock.
 func (b *Broker) sweepUniques() (more bool) {
 	for n := min(sweepSlice, b.limits.ops/8); n > 0 && len(b.endedUniques) > 0; n-- {
 		if b.refusesDelivery() || b.open.ops.Len() >= b.limits.ops/2 {

@@ -26,8 +26,8 @@ func (x *Index) Wait(now, steady int64) (wait int64, ok bool) {
 	return -ago, ok
 }
 
-// Due returns the packet that the next Advance changes, as it is before, the zero Packet if that ends
-// a window; false when nothing is due.
+// Due returns the packet that the next Advance changes, as it is before, the zero Packet if that
+// ends a window; false when nothing is due.
 func (x *Index) Due(now, steady int64) (Packet, bool) {
 	timer, ago, ok := x.first(now, steady)
 	if !ok || ago < 0 {

@@ -78,8 +78,9 @@ func (p Packet) Place() Place {
 }
 
 // List appends to dst the packets of a queue that are in one state, in the order of their places,
-// oldest first, but Delayed ones soonest first: at most n, and only those behind a place; the zero Place is before all. Ready lists
-// those of priority 0, too. O(n log n), and O(lanes) for those that have packets before the place.
+// oldest first, but Delayed ones soonest first: at most n, and only those behind a place; the zero
+// Place is before all. Ready lists those of priority 0, too. O(n log n), and O(lanes) for those
+// that have packets before the place.
 func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Packet {
 	if n <= 0 {
 		return dst

@@ -58,8 +58,8 @@ func (x *Index) Find(identity uint64) (Packet, bool) {
 	return Packet{}, false
 }
 
-// BuildIdentities goes on with the table of all packets, by at most n numbers. It returns false when
-// the table is complete, or there is no packet. It is kept up to date from then on.
+// BuildIdentities goes on with the table of all packets, by at most n numbers. It returns false
+// when the table is complete, or there is no packet. It is kept up to date from then on.
 func (x *Index) BuildIdentities(n uint32) (more bool) {
 	t := &x.identities
 	if t.built == allBuilt || x.entries.live == 0 {

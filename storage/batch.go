@@ -254,8 +254,8 @@ func (b *Batch) Bytes() int { return b.bytes }
 func (b *Batch) Memory() int { return b.memory }
 
 // Each calls fn for every operation that would be written: packets in the order of the calls, then
-// delivery states, then queues in no order, then heads and fields, ids of unique pushes, and the flush record. For
-// tests and tools.
+// delivery states, then queues in no order, then heads and fields, ids of unique pushes, and the
+// flush record. For tests and tools.
 func (b *Batch) Each(fn func(Op)) {
 	for i := range b.ops {
 		o := &b.ops[i]

@@ -9,8 +9,8 @@ import (
 )
 
 // Tally is what the control record counts and a scan must reproduce: the packets without expiry,
-// all heads, fields and ids of unique pushes, and all delivery states. Packets with an expiry come and go by the clock,
-// so they are not counted.
+// all heads, fields and ids of unique pushes, and all delivery states. Packets with an expiry come
+// and go by the clock, so they are not counted.
 type Tally struct {
 	Live uint64 // how many packets there are
 	Hash uint64 // sum of SetHash over them, modulo 2^64

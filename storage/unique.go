@@ -182,80 +182,91 @@ func decodeUnique(rec []byte, u *Unique) error {
 	return err
 }
 
-// takeOverUniques makes records of what folders of version 3 and 4 have of unique pushes: field 12
+// uniqueTakeover makes records of what folders of version 3 and 4 have of unique pushes: field 12
 // of packets, and strings that are windows. It can be cut short and begun again at any batch: a
 // string goes with the batch that has its record.
+type uniqueTakeover struct {
+	s      *Store
+	known  map[UniqueID]bool // of a run that was cut short
+	queues map[string]uint32
+	marks  Marks
+	b      Batch
+}
+
+// takeOverUniques does that when a folder of an older version is opened.
 func (s *Store) takeOverUniques() error {
 	if !s.folder.old {
 		return nil
 	}
-	known := make(map[UniqueID]bool) // of a run that was cut short
-	queues := make(map[string]uint32)
-	var b Batch
-	marks := s.control.Marks
-	flush := func(most int) error {
-		if b.count == 0 || b.count < most {
-			return nil
+	t := &uniqueTakeover{s: s, known: make(map[UniqueID]bool), queues: make(map[string]uint32), marks: s.control.Marks}
+	for _, step := range []func() error{
+		func() error {
+			return s.Uniques(func(u *Unique) error { t.known[u.UniqueID] = true; return nil })
+		},
+		func() error { return s.Queues(t.queue) },
+		func() error { return s.Packets(t.packet) },
+		func() error { return s.Heads(t.head) },
+		func() error { return t.write(0) },
+		func() error { return syncFiles(s.folder.name(dbName)) }, // before the version is another, whatever Options.Sync says
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("take over the ids of unique pushes: %w", err)
 		}
-		b.SetMarks(marks)
-		err := s.write(&b)
-		b.Reset()
-		return err
 	}
-	put := func(u *Unique) error {
-		if !known[u.UniqueID] {
-			b.PutUnique(u)
-		}
-		return flush(s.limits.MaxOps / 16)
+	return nil
+}
+
+func (t *uniqueTakeover) queue(q Queue) error {
+	if !t.s.flush.DropsQueue(&q) {
+		t.queues[string(q.Name)] = q.ID
 	}
-	err := s.Uniques(func(u *Unique) error { known[u.UniqueID] = true; return nil })
-	if err != nil {
-		return err
-	}
-	err = s.Queues(func(q Queue) error {
-		if !s.flush.DropsQueue(&q) {
-			queues[string(q.Name)] = q.ID
-		}
+	return nil
+}
+
+func (t *uniqueTakeover) packet(id PacketID, m *Meta) error {
+	if len(m.Unique) == 0 {
 		return nil
-	})
-	if err != nil {
-		return err
 	}
-	err = s.Packets(func(id PacketID, m *Meta) error {
-		if len(m.Unique) == 0 {
+	return t.put(&Unique{UniqueID: UniqueID{id.Queue, cmp.Or(m.Identity, id.Seq)}, ID: m.Unique})
+}
+
+// head takes a string over if it is a window. One without an expiry is a user's own.
+func (t *uniqueTakeover) head(h *Head) error {
+	queue, id, ok := parseWindow(h.Name)
+	first, err := strconv.ParseInt(string(h.Value), 10, 64)
+	if !ok || err != nil || h.Kind != String || h.Expiry == 0 || t.s.flush.Drops(h.ID) {
+		return nil
+	}
+	q, there := t.queues[string(queue)]
+	if !there { // it became empty: the window is all that is left of it
+		if t.marks.NextQueue == math.MaxUint32 {
 			return nil
 		}
-		return put(&Unique{UniqueID: UniqueID{id.Queue, cmp.Or(m.Identity, id.Seq)}, ID: m.Unique})
-	})
-	if err != nil {
-		return err
+		q = t.marks.NextQueue
+		t.marks.NextQueue++
+		t.queues[string(queue)] = q
+		t.b.PutQueue(Queue{ID: q, Name: queue, New: true})
 	}
-	err = s.Heads(func(h *Head) error {
-		queue, id, ok := parseWindow(h.Name)
-		first, err := strconv.ParseInt(string(h.Value), 10, 64)
-		if !ok || err != nil || h.Kind != String || h.Expiry == 0 || s.flush.Drops(h.ID) {
-			return nil
-		}
-		q, there := queues[string(queue)]
-		if !there { // it became empty: the window is all that is left of it
-			if marks.NextQueue == math.MaxUint32 {
-				return nil
-			}
-			q = marks.NextQueue
-			marks.NextQueue++
-			queues[string(queue)] = q
-			b.PutQueue(Queue{ID: q, Name: queue, New: true})
-		}
-		b.DeleteHead(h.ID, Mark{Version: h.Version, Large: IsLarge(h.Size)})
-		return put(&Unique{UniqueID{q, uint64(first) + firstMarks().NextSeq}, id, h.Expiry})
-	})
-	if err != nil {
-		return err
+	t.b.DeleteHead(h.ID, Mark{Version: h.Version, Large: IsLarge(h.Size)})
+	return t.put(&Unique{UniqueID{q, uint64(first) + firstMarks().NextSeq}, id, h.Expiry})
+}
+
+func (t *uniqueTakeover) put(u *Unique) error {
+	if !t.known[u.UniqueID] {
+		t.b.PutUnique(u)
 	}
-	if err := flush(0); err != nil {
-		return err
+	return t.write(t.s.limits.MaxOps / 16)
+}
+
+// write applies the batch if it has so many entries.
+func (t *uniqueTakeover) write(atLeast int) error {
+	if t.b.count == 0 || t.b.count < atLeast {
+		return nil
 	}
-	return syncFiles(s.folder.name(dbName)) // whatever Options.Sync says, before the format is another
+	t.b.SetMarks(t.marks)
+	err := t.s.write(&t.b)
+	t.b.Reset()
+	return err
 }
 
 // parseWindow splits the name that the string of a window had in version 4: "unique:", the bytes of

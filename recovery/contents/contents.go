@@ -23,16 +23,17 @@ type Visitor struct {
 	// packet.
 	Packet func(id storage.PacketID, m *storage.Meta, t *Tried, dead bool) error
 	Orphan func(t *Tried) error
-	// Unique gets the record of a unique push. It is dead if its window is over, or its packet or queue
-	// is gone.
+	// Unique gets the record of a unique push. It is dead if its window is over, or its packet or
+	// queue is gone.
 	Unique func(id storage.UniqueID, dead bool) error
 	// Progress is told every 2^16 records how many there were, if it is not nil.
 	Progress func(records int64)
 }
 
-// Walk shows all queue definitions, then all heads, all fields, all packets, all orphans; and ids of unique pushes somewhere between. now is
-// the time in Unix milliseconds. It returns the tally of what it met. The error is that of ctx, of
-// a visitor or of the store. Memory grows with the number of delivery states, by 32 bytes each, and of unique pushes.
+// Walk shows all queue definitions, then all heads, all fields, all packets, all orphans; and ids
+// of unique pushes somewhere between. now is the time in Unix milliseconds. It returns the tally of
+// what it met. The error is that of ctx, of a visitor or of the store. Memory grows with the number
+// of delivery states, by 32 bytes each, and of unique pushes.
 func Walk(ctx context.Context, s *storage.Store, now int64, v Visitor) (storage.Tally, error) {
 	w := walker{ctx: ctx, Visitor: v, now: now, flush: s.Flush(), dropped: make(map[uint32]bool), uniques: make(map[storage.UniqueID]bool), hashes: make(map[uint64]bool)}
 	if err := s.Queues(w.queue); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Keys are the heads, fields and ids of unique pushes of a store in memory: what Apply brought is what its other methods
-// show. The zero value is empty. Any goroutine may call its methods.
+// Keys are the heads, fields and ids of unique pushes of a store in memory: what Apply brought is
+// what its other methods show. The zero value is empty. Any goroutine may call its methods.
 type Keys struct {
 	mu      sync.Mutex // guards what follows
 	heads   map[uint64]storage.Head

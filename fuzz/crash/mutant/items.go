@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// copyItem adds an operation on a string, hash, field or id to a batch, or that on the flush record.
+// copyItem adds an operation on a string, hash, field or id to a batch, or that on the flush
+// record.
 func copyItem(b *storage.Batch, op *storage.Op) {
 	switch op.Kind {
 	case storage.OpPutHead:
