@@ -155,6 +155,8 @@ type Broker struct {
 	names             *keyspace.Directory
 	leftovers         []*keyspace.Entry // see leftovers.go
 	orphans           []recovery.Orphan
+	endedUniques      []storage.UniqueID // see unique.go
+	identify          bool               // index.BuildIdentities has to go on
 	workers           workers
 	clients           map[string]*client      // those with a name, see role.go
 	counted           []*queue                // whose counters are to be saved, see counters.go
@@ -176,14 +178,13 @@ type Broker struct {
 	dropped           []*queue    // see sweep.go
 	deferredConsumers []*Consumer
 	waits             waitHeap // consumers that wait with a deadline, see wait.go
-	wakeAt            int64    // when the committer looks at what is due by itself, in Unix milliseconds
+	wakeAt            int64    // when the committer looks at what is due by itself, on the steady clock
 	tx                Tx       // the only one, so that Do allocates nothing
 	scratch           []index.Packet
 	worst             []index.Packet // see bound.go
 	keyScratch        []byte
 	tags              []byte // of an entry on its way to the index
 	uniqueScratch     []byte
-	windowName        []byte // of the string of a unique push
 	name              []byte // of a key or field on its way to the open batch
 	patched           []byte // what a patch makes
 	ids               []index.QueueID
@@ -226,17 +227,20 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		names:      state.Names,
 		leftovers:  state.Leftovers,
 		orphans:    state.Orphans,
-		flush:      store.Flush(),
-		watches:    make(map[watched][]*Consumer),
-		watchers:   make(map[*Consumer]struct{}),
-		clients:    make(map[string]*client),
-		marks:      state.Marks,
-		durableKey: state.Marks.LastKey,
-		cache:      newCache(o.Cache),
-		wake:       make(chan struct{}, 1),
-		free:       make(chan *batch, batchesInFlight),
-		durable:    make(chan *batch, batchesInFlight),
-		failed:     make(chan struct{}),
+
+		endedUniques: state.EndedUniques,
+		identify:     true,
+		flush:        store.Flush(),
+		watches:      make(map[watched][]*Consumer),
+		watchers:     make(map[*Consumer]struct{}),
+		clients:      make(map[string]*client),
+		marks:        state.Marks,
+		durableKey:   state.Marks.LastKey,
+		cache:        newCache(o.Cache),
+		wake:         make(chan struct{}, 1),
+		free:         make(chan *batch, batchesInFlight),
+		durable:      make(chan *batch, batchesInFlight),
+		failed:       make(chan struct{}),
 	}
 	b.room.L = &b.mu
 	b.begin()

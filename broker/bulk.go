@@ -142,7 +142,7 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
 			}
 			packets, room = append(packets, p), more
 		}
-		bk.after = placeOf(p)
+		bk.after = p.Place()
 		bk.left--
 		looked++
 	}

@@ -105,7 +105,7 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 	}
 	if len(b.scratch) > 0 {
 		tx.useRole(q, consumerRole)
-		b.open.claims = true
+		b.open.claims, b.identify = true, true
 		b.changed(q)
 	} else if w != nil {
 		b.workers.release(w)

@@ -79,6 +79,9 @@ func (b *Broker) copySize(e *keyspace.Entry, to []byte) Room {
 		b.scratch = b.ix.Next(e.Queue(), index.Selection{}, 0, n.Ready, b.scratch[:0])
 		for _, p := range b.scratch {
 			r.Bytes += int(p.TagBytes)
+			if p.HasUnique {
+				r.Records++
+			}
 		}
 	}
 	return r
@@ -152,6 +155,7 @@ func (b *Broker) copyPacket(q *queue, p index.Packet, to *queue) {
 	e := b.entryOf(c)
 	e.Identity, e.Delivery = c.Seq, index.Delivery{}
 	c.ID = b.ix.Push(e, b.tx.now) // there is room, see checkCopy
+	b.putUnique(to, c.Seq, e.Unique)
 	if b.open.ops.Record(op) == nil {
 		b.open.late[len(b.open.late)-1].entry = c.ID
 	}

@@ -178,7 +178,7 @@ func (m *crowd) push(tx *broker.Tx, name []byte) error {
 	case 3:
 		r.Key = []byte("k")
 	}
-	room := broker.WindowRoom(name)
+	room := broker.Room{Records: 1, Bytes: broker.MaxUnique}
 	for range 1 + m.r.IntN(3) {
 		payload := m.payload()
 		p.payloads = append(p.payloads, payload)
@@ -434,7 +434,7 @@ func TestNobodyWaitsInVainWhileBatchesFill(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			h := &harness{t: t, store: newMemStore()}
-			h.store.limits = storage.Limits{MaxOps: 60 + r.IntN(300), MaxBytes: 24<<10 + r.IntN(64<<10), MaxRecord: 8 << 10, MaxDeletes: 2000}
+			h.store.limits = storage.Limits{MaxOps: 80 + r.IntN(300), MaxBytes: 24<<10 + r.IntN(64<<10), MaxRecord: 8 << 10, MaxDeletes: 2000}
 			h.now.Store(startTime)
 			m := &crowd{t: t, r: r, h: h, taken: map[string]int{}, takers: map[*crowdTaker]bool{}}
 			state, err := recovery.Restore(h.store, recovery.Options{Now: startTime})

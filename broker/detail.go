@@ -50,6 +50,7 @@ type Detail struct {
 	// Reason says why it came back or died the last time, and Progress how far its consumer has come:
 	// a percent in the first byte, and text. Nil if nothing was said. Valid during the call only.
 	Reason, Progress []byte
+	Unique           []byte // the id of a unique push without a window, as long as Reason; nil: none
 }
 
 // noteMiss is a text of a detail that the committer reads from the disk.
@@ -81,12 +82,18 @@ func (b *Broker) detail(q *queue, p index.Packet) {
 		e.Reason = b.text(p, storage.NoteReason, stored&storage.StoredReason != 0, n)
 		e.Progress = b.text(p, storage.NoteProgress, stored&storage.StoredProgress != 0, n)
 	}
+	if p.HasUnique {
+		e.Unique = t.copy(b.unique(p))
+	}
 	t.details = append(t.details, e)
 }
 
 // detailBytes is what the detail of a packet counts for in a reply, at most.
 func (b *Broker) detailBytes(q *queue, p index.Packet) int {
 	n := detailOverhead + len(q.entry.Name())
+	if p.HasUnique {
+		n += MaxUnique
+	}
 	if p.Stored == 0 {
 		return n
 	}

@@ -56,7 +56,8 @@ func (b *Broker) showScratch(c *Consumer, q *queue, tag Tag) {
 	b.queueReply(c, first, replyShown, tag, bytes)
 }
 
-// Page is packets of a queue in one state, in the order of their priority and age.
+// Page is packets of a queue in one state, in the order of their priority and age; delayed ones
+// soonest first.
 type Page struct {
 	State  State
 	After  Place   // behind this one
@@ -120,17 +121,15 @@ func (tx *Tx) list(name []byte, p Page) (q *queue, last Place, err error) {
 		if takes {
 			b.scratch = append(b.scratch, k)
 		}
-		last = placeOf(k)
+		last = k.Place()
 		looked++
 	}
 	found := len(b.scratch)
 	if b.cutDetailed(q); len(b.scratch) < found {
-		last = placeOf(b.scratch[len(b.scratch)-1])
+		last = b.scratch[len(b.scratch)-1].Place()
 	}
 	return q, last, nil
 }
-
-func placeOf(p index.Packet) Place { return Place{Priority: p.Priority, Seq: p.Seq} }
 
 // Show replies with one packet and its details, or without any if the queue has none with that id.
 // ErrUnknownQueue.

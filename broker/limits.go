@@ -82,6 +82,8 @@ const (
 	maxIdleTime    = 10_000
 	keepIdleQueues = maxIdleQueues - 2*evictAtOnce
 	evictAtOnce    = 16   // queues that one call evicts
+	identifySlice  = 4096 // packets that get into the table of ids before others have the lock
+	endAtOnce      = 16   // records of unique pushes that one batch deletes with what ended
 	evictSlice     = 1024 // queues that the committer evicts before it lets others have the lock
 
 	// The table of queues is made anew when it has fallen to one in shrinkTable of its peak, if that
@@ -120,9 +122,10 @@ const (
 	recordOverhead = 160
 	// deleteOverhead is the most bytes that the delete of a packet brings.
 	deleteOverhead = 150
-	// idleRoom is for the queues that a call evicts, each with its counters.
-	idleRoom    = evictAtOnce * recordOverhead
-	idleEntries = 2 * evictAtOnce
+	// idleRoom is for the queues that a call evicts, each with its counters, and for what endUnique
+	// deletes. spareOps is the same in records.
+	idleRoom = evictAtOnce * recordOverhead
+	spareOps = 2*evictAtOnce + endAtOnce
 )
 
 // limitsFor uses half of the operations and a quarter of the bytes of a transaction; the rest is
@@ -140,7 +143,7 @@ func limitsFor(l storage.Limits) batchLimits {
 
 // check returns ErrTooLargeForBatch if not even an empty batch has that much room.
 func (l batchLimits) check(r Room) error {
-	records, bytes := l.MaxOps-idleEntries, l.MaxBytes-idleRoom
+	records, bytes := l.MaxOps-spareOps, l.MaxBytes-idleRoom
 	if r.Deletes > 0 && !allowed(storageSize(r, true), records, bytes) {
 		bytes = l.MaxBytes/2 - idleRoom
 	}

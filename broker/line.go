@@ -12,7 +12,7 @@ type PushWait struct {
 	Push     PushRequest
 	Payloads [][]byte
 	Room     Room  // what Waiter.Ready brings to the open batch
-	Until    int64 // deadline in Unix milliseconds; 0: none
+	Until    int64 // as of TakeWait
 }
 
 // WaitPush makes c wait, once, until a push has its turn. Its waiter is called Ready then, and
@@ -76,7 +76,7 @@ func (b *Broker) moveLine(from, to *queue) {
 // hasTurn says that a queue takes the push that is first in its line, or will never take it, or has
 // a packet with its id by now.
 func (b *Broker) hasTurn(q *queue, p *PushWait) bool {
-	if _, ok, err := b.first(&p.Push); ok || err != nil {
+	if _, ok, err := b.holderOf(&p.Push); ok || err != nil {
 		return true
 	}
 	s, l := settingsOf(q), p.Push.load(p.Payloads)

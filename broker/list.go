@@ -129,6 +129,9 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 func (b *Broker) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	id, hash, op := q.packet(old), setHash(p), 0
 	b.leaveWorker(old)
+	if old.HasUnique {
+		b.endUnique(q, old.Identity)
+	}
 	if at, ok := b.open.puts.find(id); ok {
 		b.open.ops.Cancel(at)
 		b.deleteDelivery(old)

@@ -21,6 +21,7 @@ func (b *Broker) move(q *queue, p index.Packet, to *queue, priority uint32, end 
 // expiry is another, the packet's state becomes that of p.
 func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID, expiry int64) (moved index.Packet, op int) {
 	b.define(to)
+	b.moveUnique(q, p, to)
 	op = b.moveRecord(q, p, id, expiry)
 	moved = p
 	moved.Queue, moved.Priority, moved.Seq, moved.Expiry = to.ix, id.Priority, id.Seq, expiry
@@ -42,10 +43,10 @@ func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID
 }
 
 // moveRecord takes a packet from where it is in the store and puts it under another id, with an
-// expiry. Its delivery state stays.
+// expiry. Its delivery state and its unique id stay.
 func (b *Broker) moveRecord(q *queue, p index.Packet, to storage.PacketID, expiry int64) (op int) {
 	at := b.locate(q.packet(p), p.Ref)
-	p.Stored = 0
+	p.Stored, p.HasUnique = 0, false
 	b.deleteRecord(q, p, at.op)
 	return b.putLocated(at, p, to, p.Identity, expiry)
 }

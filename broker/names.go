@@ -55,14 +55,14 @@ func (tx *Tx) Delete(name []byte) (existed bool, err error) {
 
 // DeleteRoom returns what a Delete brings.
 func (tx *Tx) DeleteRoom(name []byte) Room {
-	switch e := tx.b.named(name); typeOf(e) {
-	case TypeNone:
-		return Room{}
-	case TypeList:
-		return tx.b.dropRoom(tx.b.queues.of(e.Queue()))
-	default:
+	b := tx.b
+	if typeOf(b.named(name)) != TypeNone && typeOf(b.named(name)) != TypeList {
 		return Room{Records: 1}
 	}
+	if q := b.queueNamed(name); q != nil && (b.exists(q) || b.ix.HasWindow(q.ix)) {
+		return b.dropRoom(q)
+	}
+	return Room{}
 }
 
 // drop deletes whatever has the name, and takes the room of that and more.
@@ -70,12 +70,15 @@ func (tx *Tx) drop(name []byte, more Room) (existed bool, err error) {
 	if err := tx.begin(more.Plus(tx.DeleteRoom(name))); err != nil {
 		return false, err
 	}
-	e := tx.b.named(name)
-	if typeOf(e) == TypeNone {
-		return false, nil
+	b := tx.b
+	e := b.named(name)
+	if existed = typeOf(e) != TypeNone; existed {
+		b.deleteNamed(e)
 	}
-	tx.b.deleteNamed(e)
-	return true, nil
+	if q := b.queueNamed(name); q != nil && b.ix.HasWindow(q.ix) { // those of an empty queue end, too
+		b.dropQueue(q)
+	}
+	return existed, nil
 }
 
 // deleteNamed deletes what an entry stands for.
@@ -209,6 +212,9 @@ func (b *Broker) setExpiry(e *keyspace.Entry, at int64) {
 
 // Now returns the moment of the transaction in Unix milliseconds. What expires by then is gone.
 func (tx *Tx) Now() int64 { return tx.now }
+
+// Steady returns the same moment in milliseconds of a clock that never jumps: waits end by it.
+func (tx *Tx) Steady() int64 { return tx.steady }
 
 // expireNames deletes what is due. It returns false if the batch was full before all was deleted.
 func (b *Broker) expireNames(now int64) bool {

@@ -145,6 +145,9 @@ func (b *Broker) loseLate(t *batch, l *late) error {
 		b.ix.Remove(l.entry)
 		b.leaveWorker(p)
 		b.deleteDelivery(p)
+		if p.HasUnique {
+			b.endUnique(b.queues.of(p.Queue), p.Identity)
+		}
 		b.changed(b.queues.of(p.Queue))
 	}
 	return nil

@@ -214,6 +214,9 @@ func (b *Broker) deletePacket(q *queue, p index.Packet) {
 // open batch that puts it, or -1.
 func (b *Broker) deleteRecord(q *queue, p index.Packet, op int) {
 	b.leaveWorker(p)
+	if p.HasUnique {
+		b.endUnique(q, p.Identity)
+	}
 	if op >= 0 {
 		b.stats.cancelled.Add(1)
 		b.open.ops.Cancel(op)

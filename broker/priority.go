@@ -85,7 +85,7 @@ func isBare(p index.Packet, key []byte) bool {
 func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	b := tx.b
 	there := p
-	there.Stored = 0 // its delivery state stays
+	there.Stored, there.HasUnique = 0, false // they stay
 	b.deletePacket(q, there)
 	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(Newest)}
 	bare := Packet{Key: key, EnqueuedAt: tx.now, Identity: ownIdentity(p.Identity, id.Seq)}

@@ -333,7 +333,7 @@ func (b *Broker) evictFirst() {
 }
 
 func (b *Broker) unused(q *queue) bool {
-	return !q.awaited() && !q.dropped && !b.exists(q)
+	return !q.awaited() && !q.dropped && !b.exists(q) && !b.ix.HasWindow(q.ix)
 }
 
 // awaited says that somebody subscribes to the queue, or waits for it.

@@ -114,8 +114,8 @@ const (
 // planTrim finds the least costly way to keep the n elements from position from on.
 func (b *Broker) planTrim(q *queue, length, from, n int) trimming {
 	gone := length - n
-	// What is queued besides the elements must stay.
-	whole := b.ix.Counts(q.ix).Len() == length
+	// What is queued besides the elements must stay, and windows as long as an element does.
+	whole := b.ix.Counts(q.ix).Len() == length && (n == 0 || !b.ix.HasWindow(q.ix))
 	switch {
 	case gone == 0:
 		return trimming{}

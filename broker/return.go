@@ -15,6 +15,7 @@ import (
 // Nack says how a claim ends that failed.
 type Nack struct {
 	Delay  int64  // in milliseconds, before it is ready again; negative: as the queue's settings say
+	At     int64  // the moment at which it is ready again, in Unix milliseconds, if that is later
 	Reason []byte // at most MaxReason bytes
 	Dead   bool   // it is not to be tried again
 }
@@ -36,7 +37,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 		b.die(q, p, d, n.Reason)
 		return Dead, nil
 	}
-	delay := n.Delay
+	delay := max(n.Delay, n.At-tx.now)
 	if delay < 0 {
 		delay = backoff(settingsOf(q), int(d.Attempts))
 	}

@@ -27,7 +27,7 @@ func (b *Broker) dropRoom(q *queue) Room {
 // dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
 // waits for it does so by name, and goes on with a new queue of that name.
 func (b *Broker) dropQueue(q *queue) {
-	if n := b.ix.Counts(q.ix); n.Len() <= dropAtOnce && n.Len() == n.Ready && q.settings == nil {
+	if n := b.ix.Counts(q.ix); n.Len() <= dropAtOnce && n.Len() == n.Ready && q.settings == nil && !b.ix.HasWindow(q.ix) {
 		b.dropNow(q, b.ix.Next(q.ix, index.Selection{}, 0, dropAtOnce, b.scratch[:0]))
 		return
 	}
@@ -143,8 +143,16 @@ func (b *Broker) sweep() (more bool) {
 	for state := index.Ready; len(b.scratch) == 0 && state <= index.Done; state++ {
 		b.scratch = b.ix.List(q.ix, state, index.Place{}, n, b.scratch)
 	}
-	b.dropNow(q, b.scratch)
-	if b.ix.Counts(q.ix).Len() == 0 {
+	packets := b.scratch
+	b.dropNow(q, packets)
+	for ; n > len(packets); n-- {
+		identity, ok := b.ix.EndWindow(q.ix)
+		if !ok {
+			break
+		}
+		b.endUnique(q, identity)
+	}
+	if b.ix.Counts(q.ix).Len() == 0 && !b.ix.HasWindow(q.ix) {
 		b.dropped = b.dropped[1:]
 		b.release(q)
 	}

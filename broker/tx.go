@@ -122,6 +122,9 @@ func (tx *Tx) advance() bool {
 			b.expire(q, e.Packet)
 		case index.LeaseEnded:
 			b.leaseEnded(q, e.Packet)
+		case index.WindowEnded:
+			b.endUnique(q, e.Packet.Identity)
+			b.listIdle(q)
 		default:
 			b.deliverQueue(q)
 		}

@@ -27,7 +27,7 @@ type TakeWait struct {
 	// Room is what Waiter.Ready brings to the open batch besides the best packet of the queue. With a
 	// filter, that packet's bytes do not count: it is not moved.
 	Room  Room
-	Until int64 // deadline in Unix milliseconds; 0: none
+	Until int64 // deadline on the clock of Tx.Steady; 0: none
 }
 
 // Wait makes c wait, once, for a packet in any of some queues, which have none now that it takes.
@@ -80,7 +80,7 @@ func (b *Broker) wait(c *Consumer, w Waiter, room Room, until int64) {
 	c.waiting.Store(true)
 	if until != 0 {
 		heap.Push(&b.waits, c)
-		if until < b.wakeAt {
+		if until < b.wakeAt { // both on the steady clock
 			b.signal()
 		}
 	}
@@ -149,7 +149,7 @@ func (b *Broker) largestEnd(q *queue, newest index.Packet) int {
 // expireWaits ends the waits whose deadline is due. It returns false if the batch was full before
 // all were ended.
 func (b *Broker) expireWaits(tx *Tx) bool {
-	for len(b.waits) > 0 && b.waits[0].until <= tx.now {
+	for len(b.waits) > 0 && b.waits[0].until <= tx.steady {
 		if b.open.full(b.limits) {
 			return false
 		}

@@ -314,3 +314,28 @@ func TestNobodyWaitsForRoomInABatchThatWasCommittedSince(t *testing.T) {
 		}
 	}
 }
+
+func TestWaitsEndThoughTheClockOfTheWallIsSetBack(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	w.set(broker.Settings{Bound: 1})
+	w.add(broker.PushRequest{})
+	takes, pushes := &inbox{}, &inbox{}
+	w.do(func(tx *broker.Tx) error {
+		c := w.b.Attach(takes, broker.Selection{})
+		return tx.Wait(c, &blocked{c: c, t: t}, broker.TakeWait{Queues: [][]byte{[]byte("empty")}, Until: tx.Steady() + 20})
+	})
+	w.do(func(tx *broker.Tx) error {
+		c := w.b.Attach(pushes, broker.Selection{})
+		p := broker.PushRequest{Queue: []byte("q"), Priority: 1, Block: true}
+		return tx.WaitPush(c, &blocked{c: c, t: t}, broker.PushWait{Push: p, Payloads: [][]byte{nil}, Until: tx.Steady() + 20})
+	})
+	w.now.Add(-3_600_000)
+	w.steady.Add(19)
+	w.barrier()
+	wantGot(t, "the one that takes", takes, "[]")
+	w.steady.Add(1)
+	w.barrier()
+	wantGot(t, "the one that takes", takes, "[[nothing came]]")
+	wantGot(t, "the one that pushes", pushes, "[[nothing came]]")
+}

@@ -29,8 +29,8 @@ type workModel struct {
 	tx       *broker.Tx
 	want     [][]job // the replies to c
 	made     int
-	expired  map[uint64]bool   // identities that a start dropped
-	windows  map[string]window // of unique pushes, by the names of their strings
+	expired  map[uint64]bool      // identities that a start dropped
+	windows  map[[2]string]window // of unique pushes, by queue and id
 }
 
 // task is a packet in the model. The details are those that it has in its state.
@@ -71,7 +71,7 @@ type receipt struct {
 var workQueues = []string{"a", "b", "dead"}
 
 func newWorkModel(t tester) *workModel {
-	return &workModel{work: newWork(t), low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}, windows: map[string]window{}}
+	return &workModel{work: newWork(t), low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}, windows: map[[2]string]window{}}
 }
 
 func drawQueue(t *rapid.T) string { return rapid.SampledFrom(workQueues).Draw(t, "queue") }
@@ -113,7 +113,10 @@ func (m *workModel) in(queue string, fits func(*task) bool) []*task {
 			out = append(out, k)
 		}
 	}
-	slices.SortFunc(out, func(a, b *task) int {
+	slices.SortFunc(out, func(a, b *task) int { // by state, delayed ones by their moments
+		if a.State != b.State || a.State == broker.Delayed {
+			return cmp.Or(cmp.Compare(a.State, b.State), cmp.Compare(a.until, b.until), cmp.Compare(a.seq, b.seq))
+		}
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.seq, b.seq))
 	})
 	return out
@@ -214,7 +217,7 @@ func (m *workModel) tooOften(k *task) bool {
 // advance does what is due.
 func (m *workModel) advance() {
 	now, steady := m.now.Load(), m.steady.Load()
-	maps.DeleteFunc(m.windows, func(_ string, w window) bool { return w.until <= now })
+	maps.DeleteFunc(m.windows, func(_ [2]string, w window) bool { return w.until <= now })
 	for _, k := range slices.Clone(m.tasks) {
 		if k.State == broker.Claimed && k.leaseEnd > steady {
 			continue
@@ -315,18 +318,12 @@ func (m *workModel) step(t *rapid.T, op string) {
 		m.change(t, op, queue)
 	case "purge", "harvest", "redrive", "move many":
 		m.bulk(t, op, queue)
-	case "end window":
-		name := windowName(queue, rapid.SampledFrom(uniques).Draw(t, "unique"))
-		existed, err := m.tx.Delete([]byte(name))
-		m.check(err)
-		_, want := m.windows[name]
-		m.same("existed", existed, want)
-		delete(m.windows, name)
 	case "drop":
 		existed, err := m.tx.Delete([]byte(queue))
 		m.check(err)
 		m.same("existed", existed, m.exists(queue))
 		delete(m.lasting, queue)
+		maps.DeleteFunc(m.windows, func(of [2]string, _ window) bool { return of[0] == queue })
 		m.tasks = slices.DeleteFunc(m.tasks, func(k *task) bool { return k.Queue == queue })
 	}
 }
@@ -396,9 +393,9 @@ func (m *workModel) push(t *rapid.T, queue string) {
 	m.same("id", id, k.ID)
 	k.tags = r.Tags
 	if r.Window > 0 {
-		m.windows[windowName(queue, string(r.Unique))] = window{id, m.now.Load() + r.Window}
-	} else {
-		k.unique = string(r.Unique)
+		m.windows[[2]string{queue, string(r.Unique)}] = window{id, m.now.Load() + r.Window}
+	} else if len(r.Unique) > 0 {
+		k.unique, k.Unique = string(r.Unique), r.Unique
 	}
 	if r.Key != nil {
 		key := string(r.Key)
@@ -416,16 +413,11 @@ func (m *workModel) push(t *rapid.T, queue string) {
 // uniques are ids of unique pushes: one, the longest, and one that looks like another.
 var uniques = []string{"u", strings.Repeat("u", broker.MaxUnique), "a:u"}
 
-func windowName(queue, unique string) string {
-	return fmt.Sprintf("unique:%d:%s:%s", len(queue), queue, unique)
-}
-
 // first returns the packet that a unique push finds: the youngest that has the id and is not
-// finished, or the one whose window is not over.
+// finished, or whose window is not over.
 func (m *workModel) first(r broker.PushRequest) (id broker.ID, ok bool) {
-	if r.Window > 0 {
-		w, ok := m.windows[windowName(string(r.Queue), string(r.Unique))]
-		return w.id, ok
+	if w, there := m.windows[[2]string{string(r.Queue), string(r.Unique)}]; there {
+		id, ok = w.id, true
 	}
 	for _, k := range m.in(string(r.Queue), unfinished) {
 		if len(r.Unique) > 0 && k.unique == string(r.Unique) && (!ok || k.ID > id) {
@@ -437,8 +429,7 @@ func (m *workModel) first(r broker.PushRequest) (id broker.ID, ok bool) {
 
 func unfinished(k *task) bool { return k.State <= broker.Claimed }
 
-// compareUniques makes the unique pushes that a queue answers with a packet it has, and compares
-// the strings of windows.
+// compareUniques makes the unique pushes that a queue answers with a packet it has.
 func (m *workModel) compareUniques(queue string) {
 	for _, unique := range uniques {
 		for _, window := range []int64{0, 1} {
@@ -448,14 +439,6 @@ func (m *workModel) compareUniques(queue string) {
 				m.check(err)
 				m.same("first id", id, first)
 			}
-		}
-		name := windowName(queue, unique)
-		v, ok, err := m.tx.String([]byte(name))
-		m.check(err)
-		w, want := m.windows[name]
-		if m.same("window", ok, want); ok {
-			at, _ := m.tx.Expiry([]byte(name))
-			m.same(name, []string{string(v.Bytes), fmt.Sprint(at)}, []string{fmt.Sprint(w.id), fmt.Sprint(w.until)})
 		}
 	}
 }
@@ -1069,7 +1052,19 @@ func (m *workModel) sameStore() {
 		var p storage.Packet
 		m.check(storage.DecodeRecord(record, &p))
 		identity := cmp.Or(p.Identity, id.Seq)
-		stored[identity], ids[identity], tags[identity] = true, string(p.Unique), p.Tags
+		stored[identity], tags[identity] = true, p.Tags
+	}
+	windows := 0
+	m.check(m.store.Uniques(func(u *storage.Unique) error {
+		if u.Until != 0 {
+			windows++
+		} else {
+			ids[u.Identity] += string(u.ID) // of two records it is no id
+		}
+		return nil
+	}))
+	if windows < len(m.windows) {
+		m.t.Fatalf("%d windows are stored, want %d", windows, len(m.windows))
 	}
 	for _, k := range m.tasks {
 		identity := uint64(k.ID) + 1<<63
@@ -1133,7 +1128,7 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
 	calls := strings.Split("push push push values claim claim claim ack ack nack nack nack extend progress pop "+
-		"pop-key move-end update update settings close drop delete move priority purge harvest redrive redrive move-many end-window", " ")
+		"pop-key move-end update update settings close drop delete move priority purge harvest redrive redrive move-many", " ")
 	rapid.Check(t, func(t *rapid.T) {
 		m := newWorkModel(t)
 		defer func() { _ = m.b.Close() }()

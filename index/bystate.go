@@ -5,8 +5,9 @@ import "iter"
 // byState is the packets of a queue that cannot be selected, in a tree for each state; those that
 // are Ready have priority 0. It exists while there is one.
 type byState struct {
-	trees [Done]tree
-	ended int64 // bytes of those that are Dead or Done
+	trees  [Done]tree
+	byTime tree  // the Delayed ones once more, soonest first: places are those of timePlace
+	ended  int64 // bytes of those that are Dead or Done
 }
 
 func (a *byState) freeLink() *uint32 { return &a.trees[0].root }
@@ -23,6 +24,9 @@ func (x *Index) linkByState(u *queue, id uint32, e *entry) {
 	}
 	a := x.byStates.at(u.byState)
 	x.mustInsert(a.tree(e.state), e.place(), id)
+	if e.state == Delayed {
+		x.mustInsert(&a.byTime, x.timePlace(e), id)
+	}
 	if e.state >= Dead {
 		a.ended += int64(e.size)
 	}
@@ -32,6 +36,9 @@ func (x *Index) linkByState(u *queue, id uint32, e *entry) {
 func (x *Index) unlinkByState(u *queue, e *entry) {
 	a := x.byStates.at(u.byState)
 	x.forest.remove(a.tree(e.state), e.place())
+	if e.state == Delayed {
+		x.forest.remove(&a.byTime, x.timePlace(e))
+	}
 	if e.state >= Dead {
 		a.ended -= int64(e.size)
 	}
@@ -41,15 +48,39 @@ func (x *Index) unlinkByState(u *queue, e *entry) {
 	}
 }
 
-// Place is a packet's place in the order of a queue.
+// timePlace is the place of a Delayed packet among those of its queue: its moment in 42 bits, and
+// then its sequence.
+func (x *Index) timePlace(e *entry) place {
+	if e.timer == 0 {
+		return timePlace(0, e.seqNumber())
+	}
+	return timePlace(join64(x.timers.at(e.timer).until), e.seqNumber())
+}
+
+func timePlace(until int64, seq uint64) place {
+	const low, bits = 10, 64 - 10
+	return place{uint32(min(until>>low, 1<<32-1)), uint64(until)<<bits | (seq+1<<(bits-1))&(1<<bits-1)}
+}
+
+// Place is a packet's place in the order of a queue; of a Delayed one in that of their moments.
 type Place struct {
 	Priority uint32
 	Seq      uint64
 }
 
+// Place returns where List has the packet.
+func (p Packet) Place() Place {
+	if p.State == Delayed {
+		at := timePlace(p.Until, p.Seq)
+		return Place{at.priority, at.seq}
+	}
+	return Place{p.Priority, p.Seq}
+}
+
 // List appends to dst the packets of a queue that are in one state, in the order of their places,
-// oldest first: at most n, and only those behind a place; the zero Place is before all. Ready lists
-// those of priority 0, too. O(n log n), and O(lanes) for those that have packets before the place.
+// oldest first, but Delayed ones soonest first: at most n, and only those behind a place; the zero
+// Place is before all. Ready lists those of priority 0, too. O(n log n), and O(lanes) for those
+// that have packets before the place.
 func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Packet {
 	if n <= 0 {
 		return dst
@@ -115,7 +146,11 @@ func (x *Index) oncePerLane(f Filter) func(LaneID) bool {
 func (x *Index) openBehind(u *queue, s State, from place, takes func(LaneID) bool) openWalks {
 	open := openWalks{end: Oldest}
 	if u.byState != 0 {
-		open.open(x.forest.walkFrom(x.byStates.at(u.byState).tree(s), from))
+		t := x.byStates.at(u.byState).tree(s)
+		if s == Delayed {
+			t = &x.byStates.at(u.byState).byTime
+		}
+		open.open(x.forest.walkFrom(t, from))
 	}
 	switch {
 	case s != Ready:

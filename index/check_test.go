@@ -10,7 +10,7 @@ import (
 // violation it finds.
 func (x *Index) Check() error {
 	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), byState: make(map[QueueID]*[Done]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally), uniques: make(map[uint32]groupTally)}
-	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.heaps, c.identities, c.allUniques} {
+	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.allUniques, c.heaps, c.identities} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -265,7 +265,14 @@ func (c *checker) asideOf(u *queue, q QueueID) error {
 			return fmt.Errorf("%v packets: %w", s, err)
 		}
 	}
-	return nil
+	t := &x.byStates.at(u.byState).byTime
+	if t.count != want[Delayed-Ready] {
+		return fmt.Errorf("index: the tree of moments has %d packets: expected %d", t.count, want[Delayed-Ready])
+	}
+	return c.tree(t, func(k place, p uint32) bool {
+		e := x.entry(ID(p))
+		return e != nil && e.state == Delayed && x.timePlace(e) == k && x.lanes.at(uint32(e.lane)).queue == q
+	})
 }
 
 func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {

@@ -53,7 +53,7 @@ func (x *Index) SetState(id ID, s State, until int64) bool {
 }
 
 func (x *Index) setState(id uint32, e *entry, s State, until int64) {
-	was, changes := e.state, s != e.state
+	was, changes := e.state, s != e.state || s == Delayed // whose place is its moment
 	if changes {
 		if !s.unfinished() {
 			x.unlinkUnique(id, e)

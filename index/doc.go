@@ -56,7 +56,7 @@
 //	bystate.go    the packets that cannot be selected, by state: List, Each
 //	delivery.go   SetState, and what was tried with a packet
 //	identities.go from an identity to its packet: Find
-//	uniques.go    from a client's own id to its packet: Holder
+//	uniques.go    from a client's own id to its packet: Holder; windows of ids
 //	groups.go     the packets of a queue with equal keys
 //	values.go     the packets of a queue with equal values: FindValue
 //	position.go   how many packets come before one

@@ -74,6 +74,8 @@ type Packet struct {
 	Stored   uint8  // as of Delivery
 	Consumer uint32 // as of Delivery
 	Ref      uint32
+
+	HasUnique bool // it has an id, see Unique
 }
 
 // entry is one packet. Its state is 0 while the slot is free.

@@ -178,7 +178,7 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 	p := Packet{
 		ID: ID(id), Queue: x.lanes.at(uint32(e.lane)).queue, Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
 		Identity: x.identity(id, e), Size: e.size, TagBytes: unpackTagBytes(e.tagBytes), Flags: e.flags,
-		State: e.state, Ref: e.ref,
+		State: e.state, Ref: e.ref, HasUnique: e.rare&rareUnique != 0,
 	}
 	if e.timer == 0 {
 		return p

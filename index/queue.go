@@ -29,7 +29,7 @@ func (c Counts) Unfinished() (packets int, bytes int64) {
 // Errors of DropQueue.
 var (
 	ErrUnknownQueue = errors.New("index: no queue has this number: expected one that AddQueue returned and that was not dropped")
-	ErrNotEmpty     = errors.New("index: the queue still holds packets: remove them before it is dropped")
+	ErrNotEmpty     = errors.New("index: the queue still holds packets or windows: remove them before it is dropped")
 )
 
 // queue is one ordered set of packets.
@@ -65,13 +65,13 @@ func (x *Index) AddQueue() QueueID {
 	return q
 }
 
-// DropQueue removes an empty queue. ErrUnknownQueue, ErrNotEmpty.
+// DropQueue removes a queue without packets and windows. ErrUnknownQueue, ErrNotEmpty.
 func (x *Index) DropQueue(q QueueID) error {
 	if !x.hasQueue(q) {
 		return ErrUnknownQueue
 	}
 	u := x.queues.at(uint32(q))
-	if u.ready > 0 || u.byState != 0 {
+	if u.ready > 0 || u.byState != 0 || x.HasWindow(q) {
 		return ErrNotEmpty
 	}
 	x.lanes.free(uint32(u.defaultLane))

@@ -8,7 +8,8 @@ import "math"
 // A timer is at most once in the heap of its packet's clock, under the moment that the packet's
 // state waits for: a Claimed packet's lease end; of the others the expiry, or what comes earlier:
 // the not-before of a Delayed one, and the end of the time that a Dead one is kept
-// (Index.KeepDead). A moment of 0 means never; such a timer is in no heap.
+// (Index.KeepDead). A moment of 0 means never; such a timer is in no heap. The window of a
+// unique push is a timer, too (uniques.go).
 type timer struct {
 	expiry   [2]uint32 // Unix milliseconds, in halves: keeps the record at alignment 4
 	until    [2]uint32 // not-before, lease end or death
@@ -80,14 +81,14 @@ type timers struct {
 	heaps [clocks]moments
 }
 
-// next returns the earliest moment of a clock and its packet; false when nothing waits.
-func (t *timers) next(c clock) (when int64, entry uint32, ok bool) {
+// next returns the earliest moment of a clock and its timer; false when nothing waits.
+func (t *timers) next(c clock) (when int64, timer uint32, ok bool) {
 	h := &t.heaps[c]
 	if h.n == 0 {
 		return 0, 0, false
 	}
 	s := h.items.at(0)
-	return join64(s.when), t.at(s.timer).entry, true
+	return join64(s.when), s.timer, true
 }
 
 // schedule puts a timer into the heap of a clock, or moves it there. A moment of 0 takes it out. It

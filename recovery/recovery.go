@@ -13,6 +13,7 @@
 package recovery
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -38,6 +39,8 @@ type Source interface {
 	Flush() storage.Flush
 	// Deliveries calls fn with every delivery state in the same way.
 	Deliveries(fn func(d *storage.Delivery, stored storage.Stored) error) error
+	// Uniques calls fn with the record of every unique push in the same way.
+	Uniques(fn func(*storage.Unique) error) error
 	// Verify compares a tally of all packets, heads, fields and delivery states with the control
 	// record. An error wraps storage.ErrLoss.
 	Verify(scan storage.Tally) error
@@ -87,8 +90,12 @@ type State struct {
 	// two numbers for one name.
 	Workers []Worker
 	Orphans []Orphan
-	Marks   storage.Marks
-	Report  Report
+	// EndedUniques are records of unique pushes to be deleted: of windows that are over, and of
+	// packets and queues that are gone.
+	EndedUniques []storage.UniqueID
+
+	Marks  storage.Marks
+	Report Report
 }
 
 // Report says what a recovery found.
@@ -138,6 +145,7 @@ func Restore(src Source, o Options) (*State, error) {
 		queues:  make(map[uint32]target),
 		hashes:  make(map[uint64]*keyspace.Entry),
 		flush:   src.Flush(),
+		uniques: make(map[storage.UniqueID]string),
 	}
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
@@ -148,6 +156,9 @@ func Restore(src Source, o Options) (*State, error) {
 	if err := r.keys(src); err != nil {
 		return nil, fmt.Errorf("read strings and hashes: %w", err)
 	}
+	if err := src.Uniques(r.unique); err != nil {
+		return nil, fmt.Errorf("read ids of unique pushes: %w", err)
+	}
 	if err := r.readDeliveries(src); err != nil {
 		return nil, fmt.Errorf("read delivery states: %w", err)
 	}
@@ -155,6 +166,9 @@ func Restore(src Source, o Options) (*State, error) {
 		return nil, fmt.Errorf("read packets: %w", err)
 	}
 	r.leaveDeliveries()
+	for id := range r.uniques {
+		r.state.EndedUniques = append(r.state.EndedUniques, id)
+	}
 	err := src.Verify(r.tally)
 	if err == nil && r.orphans > 0 {
 		err = fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, r.orphans)
@@ -180,7 +194,8 @@ type restorer struct {
 	tally  storage.Tally
 	seen   int
 
-	deliveries deliveries // that wait for their packets
+	deliveries deliveries                  // that wait for their packets
+	uniques    map[storage.UniqueID]string // ids that wait for their packets
 
 	orphans    int // packets of queues without a definition: nobody can name those
 	sameNames  int // heads and fields with the name of another
@@ -250,6 +265,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) err
 	}
 	e := entry(q.ix, id, m)
 	e.Tags = tags
+	r.meetUnique(id, &e)
 	if d != nil {
 		r.apply(d, &e, q.dropped)
 	}
@@ -260,6 +276,30 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) err
 		r.state.Report.Packets++
 	}
 	return nil
+}
+
+// unique reads the record of a unique push. A window goes to the index at once.
+func (r *restorer) unique(u *storage.Unique) error {
+	r.tally.AddUnique(u.UniqueID)
+	r.progress()
+	switch q, ok := r.queues[u.Queue]; {
+	case u.Until == 0:
+		r.uniques[u.UniqueID] = string(u.ID)
+	case !ok || u.Expired(r.Now) || !r.state.Index.AddWindow(q.ix, u.ID, u.Identity, u.Until):
+		r.state.EndedUniques = append(r.state.EndedUniques, u.UniqueID)
+	}
+	return nil
+}
+
+// meetUnique gives a packet the id that it was pushed with. A packet of an older version has the id
+// in its record, too, which Extra counts.
+func (r *restorer) meetUnique(id storage.PacketID, e *index.Entry) {
+	key := storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(e.Identity, id.Seq)}
+	if unique, ok := r.uniques[key]; ok {
+		delete(r.uniques, key)
+		e.Unique = []byte(unique)
+		e.TagBytes += uint32(storage.ExtraBytes(nil, "", e.Unique))
+	}
 }
 
 // entry is the index entry of a stored packet, but for its tags.
@@ -275,7 +315,6 @@ func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 		TagBytes: m.Extra,
 		Flags:    storage.Flags(m.Expiry != 0, m.Large),
 		Identity: m.Identity,
-		Unique:   m.Unique,
 		Expiry:   m.Expiry,
 		Until:    m.NotBefore,
 		Delivery: index.Delivery{Attempts: uint16(min(m.Attempts, 0xffff))},

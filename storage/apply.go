@@ -167,7 +167,11 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, postponed *postpo
 	if err != nil {
 		return 0, err
 	}
-	deleted += states + items
+	uniques, err := a.fillUniques(txn, b, next)
+	if err != nil {
+		return 0, err
+	}
+	deleted += states + items + uniques
 	if err := errors.Join(b.load.fill(txn, loadKey), b.flushed.fill(txn, flushKey)); err != nil {
 		return 0, err
 	}

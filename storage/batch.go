@@ -16,9 +16,10 @@ type Batch struct {
 	itemAt  map[ValueID]int32 // where in items
 	states  []stateOp
 	stateAt map[uint64]int32 // where in states, by identity
-	chunks  [][]byte         // the last one is being filled
-	spare   [][]byte         // kept by Reset for later chunks
-	memory  int              // bytes of all chunks
+	uniques map[UniqueID]uniqueOp
+	chunks  [][]byte // the last one is being filled
+	spare   [][]byte // kept by Reset for later chunks
+	memory  int      // bytes of all chunks
 
 	count    int
 	bytes    int
@@ -49,6 +50,8 @@ const (
 	OpPutNote
 	OpDeleteDelivery
 	OpPutCounters
+	OpPutUnique
+	OpDeleteUnique
 )
 
 // Op is one operation of a batch as Each shows it.
@@ -62,6 +65,7 @@ type Op struct {
 	Field   Field    // of OpPutField, as Head; only its identity of OpDeleteField
 	Old     Mark     // of what is done to heads and fields: what was in the store before the batch
 	Flush   Flush    // of OpSetFlush
+	Unique  Unique   // of OpPutUnique; only its UniqueID of OpDeleteUnique
 
 	Delivery Delivery // of OpPutDelivery
 	Note     NoteID   // of OpPutNote, whose text is Record; only its Identity of OpDeleteDelivery
@@ -117,6 +121,7 @@ func (b *Batch) Reset() {
 	clear(b.states)
 	b.states = b.states[:0]
 	clear(b.stateAt)
+	clear(b.uniques)
 	for _, chunk := range b.chunks {
 		if cap(chunk) == chunkSize && len(b.spare) < maxSpare {
 			b.spare = append(b.spare, chunk[:0])
@@ -276,8 +281,8 @@ func (b *Batch) Bytes() int { return b.bytes }
 func (b *Batch) Memory() int { return b.memory }
 
 // Each calls fn for every operation that would be written: packets in the order of the calls, then
-// delivery states, then queues in no order, then heads and fields, then the flush record. For
-// tests and tools.
+// delivery states, then queues in no order, then heads and fields, ids of unique pushes, and the
+// flush record. For tests and tools.
 func (b *Batch) Each(fn func(Op)) {
 	for i := range b.ops {
 		o := &b.ops[i]
@@ -310,6 +315,13 @@ func (b *Batch) Each(fn func(Op)) {
 		if b.items[i].entries() > 0 {
 			fn(b.items[i].show())
 		}
+	}
+	for id, o := range b.uniques {
+		op := Op{Kind: OpDeleteUnique, Unique: Unique{UniqueID: id}}
+		if o.rec != nil && decodeUnique(o.rec, &op.Unique) == nil {
+			op.Kind = OpPutUnique
+		}
+		fn(op)
 	}
 	if b.flushed.set {
 		fn(Op{Kind: OpSetFlush, Flush: b.flush})
@@ -373,9 +385,6 @@ func recordRoom(p *Packet) int {
 	n := 76 + len(p.Key) + len(p.Payload) + len(p.Producer)
 	for i := range p.Tags {
 		n += 10 + len(p.Tags[i].Name) + len(p.Tags[i].Value)
-	}
-	if len(p.Unique) > 0 {
-		n += 6 + len(p.Unique)
 	}
 	return n
 }

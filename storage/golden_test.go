@@ -188,12 +188,11 @@ func goldenRecords() string {
 
 // goldenUnique are what came with unique pushes.
 func goldenUnique() string {
-	p := Packet{Payload: []byte("hello"), Identity: 1<<63 + 1, Unique: []byte("order-17")}
-	changed, err := AppendChanged(nil, AppendRecord(nil, &p), 4_000_000_000_123, 0)
-	if err != nil {
-		panic(err)
-	}
-	return fmt.Sprintf("packet unique %x\npacket changed %x\n", AppendRecord(nil, &p), changed)
+	u := Unique{UniqueID{7, 1<<63 + 1}, []byte("order-17"), 0}
+	window := u
+	window.Until = 4_000_000_000_123
+	return fmt.Sprintf("unique-key - %x %016x\nunique packet %x\nunique window %x\n",
+		appendUniqueKey(nil, u.UniqueID), uniqueHash(u.UniqueID), appendUnique(nil, &u), appendUnique(nil, &window))
 }
 
 func TestIdsOfUniquePushesAreReadForEver(t *testing.T) {

@@ -21,6 +21,9 @@ func (n *Snapshot) Flush() Flush { return n.flush }
 // *MismatchError, unless the view is tolerant. A tolerant view notes values that belong to nothing.
 func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) error) error {
 	w := itemWalk{n: n, fn: fn}
+	if err := n.Uniques(func(u *Unique) error { w.tally.AddUnique(u.UniqueID); return nil }); err != nil {
+		return err
+	}
 	for prefix, c := range map[string]*itemCursor{headPrefix: &w.heads, fieldPrefix: &w.fields, valuePrefix: &w.values} {
 		c.it = newIterator(n.txn, prefix)
 		defer c.it.Close()

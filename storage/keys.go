@@ -17,6 +17,7 @@ import (
 //	" v" as after " k" or " h"                     the large value of that head or field
 //	" c" identity u64                               a delivery state
 //	" c" identity u64 | kind u8                     a note that goes with it
+//	" u" queue u32 | identity u64                   the id of a unique push
 //	" m" "control"                                  the control record
 //	" m" "redo"                                     deletes of the last batch that are still to be carried out
 //	" m" "load"                                     how far a load under way has come
@@ -30,6 +31,7 @@ const (
 	fieldPrefix   = " h"
 	valuePrefix   = " v"
 	statePrefix   = " c" // also of notes
+	uniquePrefix  = " u"
 	controlKey    = " mcontrol"
 	redoKey       = " mredo"
 	loadKey       = " mload"
@@ -44,6 +46,7 @@ const (
 	fieldKeyLen   = 18
 	stateKeyLen   = 10
 	noteKeyLen    = 11
+	uniqueKeyLen  = 14
 )
 
 func appendPacketKey(dst []byte, id PacketID) []byte {
@@ -173,6 +176,9 @@ func describeKey(key []byte) string {
 		return "the value of " + v.String()
 	}
 	if id, err := decodeStateKey(key); err == nil {
+		return id.String()
+	}
+	if id, err := decodeUniqueKey(key); err == nil {
 		return id.String()
 	}
 	switch string(key) {

@@ -93,10 +93,6 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if s.load != nil && !s.opt.Unfinished {
 		return nil, fmt.Errorf("%w: %s", ErrLoadUnfinished, s.folder.path)
 	}
-	// Nothing refused the folder: from here on it is one of this format.
-	if err := s.folder.upgrade(); err != nil {
-		return nil, err
-	}
 	return s, s.start()
 }
 
@@ -364,6 +360,13 @@ func (s *Store) start() error {
 	}
 	s.guard.watch(s.inflight)
 	s.guard.refresh(s.tableBytes())
+	// Nothing refused the folder: from here on it is one of this format.
+	if err := s.takeOverUniques(); err != nil {
+		return err
+	}
+	if err := s.folder.upgrade(); err != nil {
+		return err
+	}
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
 	s.done.Go(s.watchSpace)
 	if !s.opt.tune.noAdvice {

@@ -183,7 +183,7 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	}
 	wait := broker.TakeWait{Queues: t.queues, Filter: t.selection.Filter}
 	if t.block > 0 {
-		wait.Until = tx.Now() + t.block
+		wait.Until = tx.Steady() + t.block
 	}
 	t.queues, t.consumer = nil, bytes.Clone(t.consumer)
 	wait.Room = t.afterWait()
@@ -283,11 +283,15 @@ func (p *Protocol) nackArgs(args [][]byte) (r broker.Receipt, n broker.Nack, err
 	if r, err = p.receiptArg(args[2:]); err != nil {
 		return r, n, err
 	}
-	o, err := parseOptions(args[4:], oneOf(optDelay, optReason, optDead))
-	if err == nil && o.has(optDelay) && o.has(optDead) {
-		err = failure("ERR DELAY, DEAD: expected one of the two")
+	o, err := parseOptions(args[4:], oneOf(optDelay, optAt, optReason, optDead))
+	if err == nil {
+		err = o.delayOrAt()
 	}
-	return r, broker.Nack{Delay: o.number(optDelay, -1), Reason: o.text(optReason), Dead: o.has(optDead)}, err
+	n = broker.Nack{Delay: o.number(optDelay, -1), At: o.number(optAt, 0), Reason: o.text(optReason), Dead: o.has(optDead)}
+	if o.has(optAt) {
+		n.Delay = 0 // a moment that is past
+	}
+	return r, n, err
 }
 
 func qnack(s *session, tx *broker.Tx, args [][]byte) error {

@@ -64,7 +64,7 @@ func TestTheLifeOfAPacketInRESP3(t *testing.T) {
 	const fields = `"id" | "0"
 "queue" | "jobs"
 "payload" | "hello"
-"priority" | :100
+"priority" | :128
 `
 	const more = `"tags" | %1 | "class" | "low"
 "enqueued" | :1700000000000

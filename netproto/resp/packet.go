@@ -78,7 +78,7 @@ func appendPacket(dst []byte, tag broker.Tag, p *broker.Packet, d *broker.Detail
 		w.bytes("key", p.Key, p.Key != nil)
 		w.tags(p.Tags)
 		w.text("producer", p.Producer, p.Producer != "")
-		w.bytes("unique", p.Unique, len(p.Unique) > 0)
+		w.bytes("unique", d.Unique, len(d.Unique) > 0)
 		w.number("enqueued", p.EnqueuedAt, p.EnqueuedAt != 0)
 		w.number("expires", p.Expiry, p.Expiry != 0)
 		w.number("not-before", d.NotBefore, d.NotBefore != 0)

@@ -26,11 +26,11 @@ func wire(lines string) string {
 func fullPacket() ([]broker.Packet, []broker.Detail) {
 	return []broker.Packet{{
 			Key: []byte{}, Payload: []byte("a\r\nb"), Expiry: 1700000009000, EnqueuedAt: 1700000000001,
-			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1", Unique: []byte("order-17"),
+			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1",
 		}}, []broker.Detail{{
 			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Claimed, NotBefore: 1700000000002,
 			Attempts: 3, Token: 42, LeaseEnd: 1700000030000, FirstClaim: 1700000000003, LastClaim: 1700000000004,
-			Consumer: "w1", Origin: "old", Reason: []byte("timeout"), Progress: []byte("\x28halfway"),
+			Consumer: "w1", Origin: "old", Reason: []byte("timeout"), Progress: []byte("\x28halfway"), Unique: []byte("order-17"),
 		}}
 }
 
@@ -88,9 +88,9 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 
 func TestAPacketHasNoFieldThatDoesNotApply(t *testing.T) {
 	packets := []broker.Packet{{Payload: []byte("x")}}
-	details := []broker.Detail{{ID: 5, Queue: "q", Priority: 100, State: broker.Ready}}
+	details := []broker.Detail{{ID: 5, Queue: "q", Priority: 128, State: broker.Ready}}
 	s := &session{protocol: New(Config{})}
-	const fields = "\n\"id\" | \"5\"\n\"queue\" | \"q\"\n\"payload\" | \"x\"\n\"priority\" | :100"
+	const fields = "\n\"id\" | \"5\"\n\"queue\" | \"q\"\n\"payload\" | \"x\"\n\"priority\" | :128"
 	for name, c := range map[string]struct {
 		tag  broker.Tag
 		want string

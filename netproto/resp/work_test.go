@@ -27,7 +27,7 @@ func claimOf(queue string, id int, payload string, attempt, token int, leaseEnd 
 "id" | "%d"
 "queue" | "%s"
 "payload" | "%s"
-"priority" | :100
+"priority" | :128
 "attempt" | :%d
 "enqueued" | :%d
 "token" | :%d
@@ -57,7 +57,7 @@ func TestClaimsAreGivenOutInOrderAndOnlyOnce(t *testing.T) {
 	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
 	c.ask("QPUSH q urgent PRIO 1", bulkReply("3"))
 	lease := int64(start + 30_000)
-	c.ask("QCLAIM q NEWEST CONSUMER w", strings.Replace(claimOf("q", 3, "urgent", 1, 4, lease, "w"), ":100\r\n", ":1\r\n", 1))
+	c.ask("QCLAIM q NEWEST CONSUMER w", strings.Replace(claimOf("q", 3, "urgent", 1, 4, lease, "w"), ":128\r\n", ":1\r\n", 1))
 	c.ask("QCLAIM empty q CONSUMER w", claimOf("q", 0, "a", 1, 5, lease, "w"))
 	c.ask("QCLAIM q NEWEST CONSUMER w", claimOf("q", 2, "c", 1, 6, lease, "w"))
 	c.ask("QCLAIM q COUNT 1000 CONSUMER w", claimOf("q", 1, "b", 1, 7, lease, "w"))
@@ -78,7 +78,7 @@ func TestTheFirstTokenIsNotZero(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("RPUSH q a", ":1\r\n")
 	want := claimOf("q", -1, "a", 1, 1, start+30_000, "w")
-	c.ask("QCLAIM q CONSUMER w", strings.Replace(want, ":100\r\n", ":128\r\n", 1))
+	c.ask("QCLAIM q CONSUMER w", want)
 	c.ask("QACK q -1 1", ":1\r\n")
 }
 
@@ -133,7 +133,7 @@ func TestADeadPacketMovesToTheDeadLetterQueue(t *testing.T) {
 "id" | "0"
 "queue" | "grave"
 "payload" | "x"
-"priority" | :100
+"priority" | :128
 "enqueued" | :1700000000000
 "consumer" | "w"
 "reason" | "dead at attempt 1: poison"
@@ -285,7 +285,7 @@ func TestWorkersThatWaitAreServedInOrder(t *testing.T) {
 "id" | "1"
 "queue" | "b"
 "payload" | "y"
-"priority" | :100
+"priority" | :128
 "enqueued" | :1700000000000`))
 	third.want(claimOf("b", 2, "z", 1, 4, lease, "w3") + "+PONG\r\n")
 }

@@ -24,15 +24,19 @@ type Visitor struct {
 	// without a packet.
 	Packet func(id storage.PacketID, m *storage.Meta, d *Delivery, dead bool) error
 	Orphan func(d *Delivery) error
+	// Unique gets the record of a unique push. It is dead if its window is over, or its packet or
+	// queue is gone.
+	Unique func(id storage.UniqueID, dead bool) error
 	// Progress is told every 2^16 records how many there were, if it is not nil.
 	Progress func(records int64)
 }
 
-// Walk shows all queue definitions, then all heads, all fields, all packets and all orphans. now is
-// the time in Unix milliseconds. It returns the tally of what it met. The error is that of ctx, of
-// a visitor or of the store. Memory grows with the number of delivery states, by 64 bytes each.
+// Walk shows all queue definitions, then all heads, all fields, all packets, all orphans; and ids
+// of unique pushes somewhere between. now is the time in Unix milliseconds. It returns the tally of
+// what it met. The error is that of ctx, of a visitor or of the store. Memory grows with the number
+// of delivery states, by 64 bytes each, and of unique pushes.
 func Walk(ctx context.Context, s *storage.Store, now int64, v Visitor) (storage.Tally, error) {
-	w := walker{ctx: ctx, Visitor: v, now: now, flush: s.Flush(), dropped: make(map[uint32]bool), hashes: make(map[uint64]bool)}
+	w := walker{ctx: ctx, Visitor: v, now: now, flush: s.Flush(), dropped: make(map[uint32]bool), uniques: make(map[storage.UniqueID]bool), hashes: make(map[uint64]bool)}
 	if err := s.Queues(w.queue); err != nil {
 		return w.tally, fmt.Errorf("read queue definitions: %w", err)
 	}
@@ -42,13 +46,19 @@ func Walk(ctx context.Context, s *storage.Store, now int64, v Visitor) (storage.
 	if err := s.Fields(w.field); err != nil {
 		return w.tally, fmt.Errorf("read fields: %w", err)
 	}
+	if err := s.Uniques(w.unique); err != nil {
+		return w.tally, fmt.Errorf("read ids of unique pushes: %w", err)
+	}
 	if err := s.Deliveries(w.delivery); err != nil {
 		return w.tally, fmt.Errorf("read delivery states: %w", err)
 	}
 	if err := s.Packets(w.packet); err != nil {
 		return w.tally, fmt.Errorf("read packets: %w", err)
 	}
-	return w.tally, w.orphans()
+	if err := w.orphans(); err != nil {
+		return w.tally, err
+	}
+	return w.tally, w.ids()
 }
 
 // walker is one walk under way.
@@ -60,6 +70,7 @@ type walker struct {
 	dropped    map[uint32]bool
 	hashes     map[uint64]bool // that live
 	deliveries Deliveries
+	uniques    map[storage.UniqueID]bool // without a window; true: its packet is dead, or not met
 	tally      storage.Tally
 	records    int64
 }
@@ -120,8 +131,11 @@ func (w *walker) packet(id storage.PacketID, m *storage.Meta) error {
 	} else if d != nil {
 		d.Matched = true
 	}
+	expired := m.Expired(w.now) && !d.Leased(w.now)
+	if unique := (storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(m.Identity, id.Seq)}); w.uniques[unique] {
+		w.uniques[unique] = expired || w.dropped[id.Queue]
+	}
 	if w.Packet != nil {
-		expired := m.Expired(w.now) && !d.Leased(w.now)
 		if err := w.Packet(id, m, d, expired || w.dropped[id.Queue]); err != nil {
 			return err
 		}
@@ -135,6 +149,29 @@ func (w *walker) delivery(d *storage.Delivery, stored storage.Stored) error {
 	}
 	w.deliveries = append(w.deliveries, NewDelivery(d, stored))
 	return w.step()
+}
+
+func (w *walker) unique(u *storage.Unique) error {
+	w.tally.AddUnique(u.UniqueID)
+	if u.Until == 0 {
+		w.uniques[u.UniqueID] = true
+	} else if w.Unique != nil {
+		if err := w.Unique(u.UniqueID, u.Expired(w.now) || w.dropped[u.Queue]); err != nil {
+			return err
+		}
+	}
+	return w.step()
+}
+
+func (w *walker) ids() error {
+	for id, dead := range w.uniques {
+		if w.Unique != nil {
+			if err := w.Unique(id, dead); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (w *walker) orphans() error {
@@ -189,6 +226,13 @@ func DeleteDead(ctx context.Context, s *storage.Store, now int64, progress func(
 		},
 		Orphan: func(state *Delivery) error {
 			d.b.DeleteDelivery(state.Identity, state.Stored)
+			return d.deleted()
+		},
+		Unique: func(id storage.UniqueID, dead bool) error {
+			if !dead {
+				return nil
+			}
+			d.b.DeleteUnique(id)
 			return d.deleted()
 		},
 	})

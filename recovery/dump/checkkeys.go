@@ -28,6 +28,8 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 	switch n := KeyBound(r.Name, r.Value); {
 	case c.ended:
 		return nil, errAfterEnd
+	case r.Identity != 0:
+		return nil, fmt.Errorf("a %s has an identity: only a window has one", r.Type)
 	case r.Name == nil:
 		return nil, fmt.Errorf("a %s must have the field \"name\"", r.Type)
 	case n > MaxRecord:
@@ -64,6 +66,22 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 	}
 	c.keyCount++
 	return nil, nil
+}
+
+// windowRecord checks a window of the last queue.
+func (c *checker) windowRecord(r *keyRecord) (*storage.Unique, error) {
+	identity := uint64(r.Identity)
+	switch {
+	case c.ended:
+		return nil, errAfterEnd
+	case c.queue == nil || c.head != nil:
+		return nil, errors.New("a window that follows no queue: expected the windows of a queue behind its record")
+	case len(r.Name) == 0 || len(r.Name) > storage.MaxUnique || r.Expires <= 0 || r.Hash != nil || r.Value != nil:
+		return nil, fmt.Errorf("a window must have a name of 1 to %d bytes and expires, and no hash and value", storage.MaxUnique)
+	case identity <= c.marks.LowSeq || identity >= c.marks.NextSeq:
+		return nil, fmt.Errorf("a window has the identity %d: expected one between the marks %d and %d", identity, c.marks.LowSeq, c.marks.NextSeq)
+	}
+	return &storage.Unique{UniqueID: storage.UniqueID{Queue: c.queue.ID, Identity: identity}, ID: r.Name, Until: int64(r.Expires)}, nil
 }
 
 func (c *checker) fieldRecord(r *keyRecord) (*storage.Field, error) {

@@ -63,6 +63,8 @@ func appendText(dst, b []byte) []byte {
 	return appendCells(dst, b, Text)
 }
 
+func (e *csvEncoder) window(dst []byte, _ *storage.Unique) []byte { return dst }
+
 func (e *csvEncoder) head(dst []byte, _ *storage.Head) []byte { return dst }
 
 func (e *csvEncoder) field(dst []byte, _ *storage.Head, _ *storage.Field) []byte { return dst }

@@ -97,7 +97,7 @@ func recordOf(raw []byte, packet string, unmarshal func([]byte, any) error) (any
 		return nil, errors.New(`field "type" is missing: every record has it`)
 	}
 	if record == nil {
-		return nil, fmt.Errorf("field \"type\": %q is not holdfast, queue, packet, string, hash, field or end", begin.Type)
+		return nil, fmt.Errorf("field \"type\": %q is not holdfast, queue, packet, window, string, hash, field or end", begin.Type)
 	}
 	return record, nil
 }

@@ -80,7 +80,7 @@ func TestAnIdentityThatNoStoreHasIsLeftOutOfASalvage(t *testing.T) {
 	if _, err := Dump(s, io.Discard, Options{Now: recoverytest.Later}); err == nil || !strings.Contains(err.Error(), "its identity 5") {
 		t.Errorf("got %v, want the identity", err)
 	}
-	if got, report := dumpOf(t, s, Options{Salvage: true}); report.Packets != 8 || bytes.Contains(got, []byte("identity")) {
+	if got, report := dumpOf(t, s, Options{Salvage: true}); report.Packets != 8 || bytes.Contains(got, []byte(`"identity":"5"`)) {
 		t.Errorf("report %+v, dump %s", report, got)
 	}
 }

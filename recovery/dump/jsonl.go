@@ -102,6 +102,12 @@ func appendDelivery(dst []byte, t deliveryRecord) []byte {
 	return dst
 }
 
+func (e *jsonEncoder) window(dst []byte, u *storage.Unique) []byte {
+	dst = appendBytes(append(dst, `{"type":"window"`...), "name", u.ID, Text)
+	dst = appendInt(appendSequence(dst, "identity", u.Identity), "expires", u.Until)
+	return append(dst, "}\n"...)
+}
+
 func (e *jsonEncoder) head(dst []byte, h *storage.Head) []byte {
 	dst = append(append(append(dst, `{"type":"`...), typeOf(h)...), '"')
 	dst = appendInt(dst, "database", int64(h.Database))

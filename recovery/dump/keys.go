@@ -27,10 +27,10 @@ type keyWriter struct {
 // keys writes all strings and hashes that can be reached.
 func (d *dumper) keys() error {
 	if d.Format == CSV || d.Limit > 0 {
-		d.report.OmittedKeys = int64(d.control.Keys)
+		d.report.OmittedKeys = int64(d.control.Keys - d.tally.Keys)
 		return nil
 	}
-	w := keyWriter{dumper: d, enc: newEncoder(d.Format, d.Payload), flush: d.src.Flush(), names: make(map[string]bool)}
+	w := keyWriter{dumper: d, enc: newEncoder(d.Format, d.Payload), flush: d.src.Flush(), names: make(map[string]bool), tally: d.tally}
 	err := d.src.Items(w.item)
 	if err != nil && !(d.Salvage && errors.Is(err, storage.ErrDamaged)) {
 		return fmt.Errorf("read strings and hashes: %w", err)

@@ -64,6 +64,10 @@ func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketI
 	return e.append(dst, &r)
 }
 
+func (e *msgpackEncoder) window(dst []byte, u *storage.Unique) []byte {
+	return e.append(dst, &keyRecord{Type: typeWindow, Name: u.ID, Identity: sequence(u.Identity), Expires: millis(u.Until)})
+}
+
 func (e *msgpackEncoder) head(dst []byte, h *storage.Head) []byte {
 	return e.append(dst, &keyRecord{Type: typeOf(h), Database: uint64(h.Database), Name: notNil(h.Name), Value: e.value(h.Value), Expires: millis(h.Expiry)})
 }

@@ -207,6 +207,9 @@ func (e *runEncoder) encode(run *run) {
 		from = item.end
 		if !item.packet {
 			run.out = e.enc.queue(run.out, item.queue)
+			for _, u := range e.windowsOf(item.queue.ID) {
+				run.out = e.enc.window(run.out, &u)
+			}
 			run.queues++
 			if item.queue.Settings != nil {
 				run.filled = append(run.filled, item.queue)
@@ -295,6 +298,9 @@ func (e *runEncoder) read(id storage.PacketID, rec []byte) (*Delivery, error) {
 			return nil, fmt.Errorf("packet %v: its identity %d is not between the marks %d and %d", id, p.Identity, m.LowSeq, m.NextSeq)
 		}
 		p.Identity = 0
+	}
+	if unique, ok := e.uniques[storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(p.Identity, id.Seq)}]; ok {
+		p.Unique = unique // of an older version it is in the record
 	}
 	return e.deliveries.find(cmp.Or(p.Identity, id.Seq)), nil
 }

@@ -73,12 +73,14 @@ type deliveryRecord struct {
 	ProgressText []byte        `json:"-" msgpack:"progress_text,omitempty"`
 }
 
-// keyRecord is a string, a hash, or a field of the hash before it.
+// keyRecord is a string, a hash, a field of the hash before it, or a window of the queue before it:
+// its name is the id of the unique push.
 type keyRecord struct {
 	Type     string        `json:"type" msgpack:"type"`
 	Hash     optionalBytes `json:"-" msgpack:"hash,omitempty"`            // of a field
 	Database uint64        `json:"database" msgpack:"database,omitempty"` // not of a field
 	Name     []byte        `json:"-" msgpack:"name"`
+	Identity sequence      `json:"identity" msgpack:"identity,omitempty"` // of the packet of a window
 	Value    []byte        `json:"-" msgpack:"value,omitempty"`
 	Expires  millis        `json:"expires" msgpack:"expires,omitempty"`
 }
@@ -97,6 +99,7 @@ const (
 	typeHeader = "holdfast"
 	typeQueue  = "queue"
 	typePacket = "packet"
+	typeWindow = "window"
 	typeString = "string"
 	typeHash   = "hash"
 	typeField  = "field"
@@ -112,7 +115,7 @@ func newRecord(recordType string) any {
 		return &queueRecord{}
 	case typePacket:
 		return &packetRecord{}
-	case typeString, typeHash, typeField:
+	case typeString, typeHash, typeField, typeWindow:
 		return &keyRecord{}
 	case typeEnd:
 		return &endRecord{}

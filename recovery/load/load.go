@@ -316,6 +316,7 @@ func (l *loader) count(ctx context.Context) (f found, err error) {
 			return nil
 		},
 		Orphan: func(*contents.Delivery) error { f.dead = true; return nil },
+		Unique: func(_ storage.UniqueID, dead bool) error { f.dead = f.dead || dead; return nil },
 	})
 	if err != nil {
 		return f, err
@@ -357,9 +358,16 @@ func (l *loader) clear(ctx context.Context) error {
 		b.Reset()
 		return ctx.Err()
 	}
+	err = l.store.Uniques(func(u *storage.Unique) error {
+		b.DeleteUnique(u.UniqueID)
+		return apply(l.limits.MaxOps / 4) // deletes have few bytes
+	})
+	if err != nil {
+		return err
+	}
 	err = l.store.Queues(func(q storage.Queue) error {
 		b.DeleteQueue(q.ID)
-		return apply(l.limits.MaxOps / 4) // deletes have few bytes
+		return apply(l.limits.MaxOps / 4)
 	})
 	if err != nil {
 		return err

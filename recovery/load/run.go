@@ -49,7 +49,7 @@ func (l *loader) validate(ctx context.Context) error {
 func (l *loader) run(ctx context.Context) error {
 	l.writer = newBatchWriter()
 	err := l.in.Run(ctx, dump.ReadOptions{
-		Queue: l.putQueue, Packet: l.putPacket, Head: l.putHead, Field: l.putField, Progress: l.Progress,
+		Queue: l.putQueue, Window: l.putWindow, Packet: l.putPacket, Head: l.putHead, Field: l.putField, Progress: l.Progress,
 	})
 	if err == nil && !l.passed && l.resume.Offset > 0 {
 		err = l.otherDump()
@@ -172,10 +172,30 @@ func (l *loader) putPacket(q *storage.Queue, id storage.PacketID, p *storage.Pac
 	if n := len(l.batch.Record(l.batch.Put(id, p))); n > l.limits.MaxRecord {
 		return fmt.Errorf("the packet has a record of %d bytes: a folder on a disk this small takes at most %d", n, l.limits.MaxRecord)
 	}
+	if len(p.Unique) > 0 {
+		l.batch.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(p.Identity, id.Seq)}, ID: p.Unique})
+	}
 	if d != nil {
 		l.batch.PutDelivery(&d.Delivery, 0)
 	}
 	l.state.Packets++
+	return nil
+}
+
+// putWindow stores a window. In a merge it goes by another sequence, as its packet does.
+func (l *loader) putWindow(u *storage.Unique) error {
+	if stored, err := l.stored(); stored || err != nil || u.Expired(l.Now) || l.queue == 0 {
+		return err
+	}
+	const overhead = 64
+	if err := l.makeRoom(overhead + len(u.ID)); err != nil {
+		return err
+	}
+	put := storage.Unique{UniqueID: storage.UniqueID{Queue: l.queue, Identity: u.Identity}, ID: u.ID, Until: u.Until}
+	if l.Merge {
+		put.Identity = l.merged(u.Identity)
+	}
+	l.batch.PutUnique(&put)
 	return nil
 }
 

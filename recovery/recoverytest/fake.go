@@ -4,6 +4,7 @@ package recoverytest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -143,7 +144,7 @@ func (s *Fake) putDeliveries(base uint64) {
 	s.Try(storage.Delivery{Identity: base + 20, Origin: 6, Attempts: 1 << 20, Token: base + 35})
 }
 
-// putKeys adds a string and a hash of each shape, and what nobody can reach.
+// putKeys adds a string and a hash of each shape, ids of unique pushes, and what nobody can reach.
 func (s *Fake) putKeys() {
 	var b storage.Batch
 	head := func(id uint64, kind storage.Kind, name string, expiry int64, value []byte) {
@@ -162,6 +163,16 @@ func (s *Fake) putKeys() {
 	field(5, 8, "", []byte{})
 	head(9, storage.String, "expired", Later, []byte("expired"))
 	field(9, 10, "left over", []byte("x"))
+	for _, p := range s.Stored {
+		if len(p.Packet.Unique) > 0 {
+			b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: p.ID.Queue, Identity: cmp.Or(p.Packet.Identity, p.ID.Seq)}, ID: p.Packet.Unique})
+		}
+	}
+	const base = 1 << 63
+	b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 2, Identity: base + 40}, ID: []byte("window \""), Until: Later + 1})
+	b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 2, Identity: base + 41}, ID: []byte{0xf9}, Until: Later + 1<<40})
+	b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 2, Identity: base + 42}, ID: []byte("over"), Until: Later})
+	b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 7, Identity: base + 43}, ID: []byte("dropped"), Until: Later + 1})
 	s.Keys.Apply(&b)
 }
 

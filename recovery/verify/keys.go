@@ -59,6 +59,22 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 	})
 }
 
+// checkUniques counts the ids of unique pushes. Those that are over, or of queues that are gone, a
+// server deletes.
+func (v *verifier) checkUniques(ctx context.Context) error {
+	return v.src.Uniques(func(u *storage.Unique) error {
+		v.tally.AddUnique(u.UniqueID)
+		if v.hasControl() && (u.Identity >= v.control.NextSeq || u.Queue >= v.control.NextQueue) {
+			v.finding(storage.FindingRecord, u.String(), "its numbers are not below %d, the next sequence, and %d, the next queue: another push may get the same",
+				v.control.NextSeq, v.control.NextQueue)
+		}
+		if u.Expired(v.Now) {
+			v.report.LeftOver++
+		}
+		return ctx.Err()
+	})
+}
+
 // checkNumber finds a number or version that another key may get.
 func (v *verifier) checkNumber(id storage.ValueID, number, version uint64) {
 	if last := v.control.LastKey; v.hasControl() && max(number, version) > last {

@@ -109,6 +109,7 @@ type source interface {
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
 	Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error
 	Deliveries(fn func(d *storage.Delivery, damage error) error) error
+	Uniques(fn func(*storage.Unique) error) error
 	Payloads(fn func(queue uint32, seq uint64, size int64) error) error
 	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	Load() []byte
@@ -137,7 +138,7 @@ type verifier struct {
 
 func (v *verifier) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		v.checkQueues, v.checkDeliveries, v.checkPackets, v.checkOwners, v.checkPayloads, v.checkKeys,
+		v.checkQueues, v.checkDeliveries, v.checkPackets, v.checkOwners, v.checkPayloads, v.checkUniques, v.checkKeys,
 	} {
 		err := step(ctx)
 		if errors.Is(err, storage.ErrDamaged) {

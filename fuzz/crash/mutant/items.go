@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// copyItem adds an operation on a string, hash or field to a batch, or that on the flush record.
+// copyItem adds an operation on a string, hash, field or id to a batch, or that on the flush
+// record.
 func copyItem(b *storage.Batch, op *storage.Op) {
 	switch op.Kind {
 	case storage.OpPutHead:
@@ -18,6 +19,10 @@ func copyItem(b *storage.Batch, op *storage.Op) {
 		b.PutField(&op.Field, op.Old)
 	case storage.OpDeleteField:
 		b.DeleteField(op.Field.Hash, op.Field.ID, op.Old)
+	case storage.OpPutUnique:
+		b.PutUnique(&op.Unique)
+	case storage.OpDeleteUnique:
+		b.DeleteUnique(op.Unique.UniqueID)
 	case storage.OpSetFlush:
 		b.SetFlush(op.Flush)
 	}
@@ -90,13 +95,17 @@ func valueNeverExpires(s *store) {
 	}
 }
 
-// valueExpiresEarly takes half of slotWindow from the time that strings and hashes have to live.
+// valueExpiresEarly takes half of slotWindow from the time that strings, hashes and windows have to
+// live.
 func valueExpiresEarly(s *store) {
 	s.unchecked = true
 	s.edit = func(ops []storage.Op) []storage.Op {
 		for i := range ops {
 			if ops[i].Head.Expiry != 0 {
 				ops[i].Head.Expiry -= 150
+			}
+			if ops[i].Unique.Until != 0 {
+				ops[i].Unique.Until -= 150
 			}
 		}
 		return ops

@@ -43,7 +43,7 @@ func faults() map[string]func(*store) {
 		"size-forgotten":       func(s *store) { s.meta = forgetSize; s.unchecked = true },
 		"pushes-torn":          pushesTorn,
 		"pause-forgotten":      func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.PauseIn = false }) },
-		"unique-forgotten":     func(s *store) { s.meta = forgetUnique },
+		"unique-forgotten":     uniqueForgotten,
 		"record-of-another":    func(s *store) { s.shiftReads = true },
 		"payload-of-large-cut": func(s *store) { s.cutLarge = true },
 		"move-not-deleted":     func(s *store) { halfMove(s, storage.OpDelete) },
@@ -355,9 +355,9 @@ func forgetKey(m *storage.Meta) bool {
 	return true
 }
 
-func forgetUnique(m *storage.Meta) bool {
-	m.Unique = nil
-	return true
+func uniqueForgotten(s *store) {
+	s.unchecked = true
+	s.edit = without(storage.OpPutUnique)
 }
 
 // forgetSize halves what a packet counts for.
