@@ -50,6 +50,29 @@ func hasHeading(text, anchor string) bool {
 	return false
 }
 
+// missingFiles finds Go files that a document of the root names by path, and that are not there.
+func missingFiles(s *source) []string {
+	if path.Ext(s.path) != ".md" || s.folder() != "." {
+		return nil
+	}
+	var found []string
+	for _, name := range regexp.MustCompile("`([a-z./]+/[a-z_]+\\.go)`").FindAllStringSubmatch(s.text, -1) {
+		if _, err := os.Stat(name[1]); err != nil {
+			found = append(found, fmt.Sprintf("names %s: %v", name[1], err))
+		}
+	}
+	return found
+}
+
+func TestFilesThatDocumentsOfTheRootNameAreThere(t *testing.T) { enforce(t, missingFiles) }
+
+func TestMissingFilesAreFound(t *testing.T) {
+	prove(t, missingFiles, map[string]planted{
+		"no file": {"x.md", "see `broker/nowhere.go` first\n", "names broker/nowhere.go"},
+		"a file":  {"x.md", "see `broker/broker.go` first\n", ""},
+	})
+}
+
 func TestLinksOfDocumentsLeadSomewhere(t *testing.T) { enforce(t, brokenLinks) }
 
 func TestBrokenLinksAreFound(t *testing.T) {
