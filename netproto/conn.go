@@ -114,8 +114,8 @@ func (c *conn) read() error {
 	return err
 }
 
-// longReads lets the readers of long requests copy bytes one after the other. When hundreds do so at
-// a time, goroutines that serve others wait behind all of them.
+// longReads lets the readers of long requests copy bytes one after the other. When hundreds do so
+// at a time, goroutines that serve others wait behind all of them.
 var longReads sync.Mutex
 
 // receive waits for bytes and takes them.
