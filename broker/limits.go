@@ -86,8 +86,8 @@ const (
 	endAtOnce      = 16   // records of unique pushes that one batch deletes with what ended
 	evictSlice     = 1024 // queues that the committer evicts before it lets others have the lock
 
-	// The table of queues is made anew when it has fallen to one in shrinkTable of its peak, if that
-	// was above minShrinkTable.
+	// The table of queues is made anew when it takes one in shrinkTable of its memory, if that is more
+	// than minShrinkTable queues.
 	shrinkTable    = 8
 	minShrinkTable = 8192
 

@@ -41,7 +41,6 @@ type queue struct {
 // queueTable finds queues by number. It belongs to Broker.mu.
 type queueTable struct {
 	all   []*queue // by index.QueueID; nil where the number is free
-	peak  int      // the most queues with a name since all was made
 	idle  []*queue // unused queues, the longest unused first; some may be in use again
 	named int      // queues with a name
 	bytes int      // of all names
@@ -108,16 +107,16 @@ func (t *queueTable) add(q *queue) {
 }
 
 // free forgets a queue that has no name. It gives back the memory of a table that has become much
-// smaller.
+// smaller. That may not copy the table at each of the hundreds of thousands of queues of a flush.
 func (t *queueTable) free(q *queue) {
 	t.all[q.ix] = nil
 	delete(t.taken, q.id)
-	if t.named < t.peak/shrinkTable && t.peak > minShrinkTable || t.named == 0 && len(t.all) > minShrinkTable {
-		last := len(t.all) - 1
-		for last >= 0 && t.all[last] == nil {
-			last--
-		}
-		t.all, t.peak = slices.Clone(t.all[:last+1]), t.named
+	n := len(t.all)
+	for n > 0 && t.all[n-1] == nil {
+		n--
+	}
+	if t.all = t.all[:n]; n < cap(t.all)/shrinkTable && cap(t.all) > minShrinkTable {
+		t.all = slices.Clone(t.all)
 	}
 }
 
@@ -150,7 +149,6 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 func (b *Broker) setName(q *queue, e *keyspace.Entry) {
 	q.entry = e
 	b.queues.named++
-	b.queues.peak = max(b.queues.peak, b.queues.named)
 	b.queues.bytes += len(e.Name())
 	b.names.SetQueue(e, q.ix)
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -97,7 +98,7 @@ func (c *conn) read() error {
 	if c.draining.Load() {
 		return c.readArrived()
 	}
-	n, err := c.nc.Read(c.buf[c.have:])
+	n, err := c.receive()
 	c.have += n
 	switch {
 	case n > 0:
@@ -111,6 +112,30 @@ func (c *conn) read() error {
 		return fmt.Errorf("frame is not complete %v after its first byte", c.server.config.FrameTimeout)
 	}
 	return err
+}
+
+// longReads lets the readers of long requests copy bytes one after the other. When hundreds do so
+// at a time, goroutines that serve others wait behind all of them.
+var longReads sync.Mutex
+
+// receive waits for bytes and takes them.
+func (c *conn) receive() (n int, err error) {
+	if len(c.buf) <= maxReadBuffer {
+		return c.nc.Read(c.buf[c.have:])
+	}
+	var readErr error
+	err = c.out.raw.Read(func(fd uintptr) bool {
+		longReads.Lock()
+		defer longReads.Unlock()
+		for readErr = syscall.EINTR; readErr == syscall.EINTR; {
+			n, readErr = syscall.Read(int(fd), c.buf[c.have:])
+		}
+		return readErr != syscall.EAGAIN
+	})
+	if err = errors.Join(err, readErr); err == nil && n == 0 {
+		err = io.EOF
+	}
+	return max(n, 0), err
 }
 
 // armFrameDeadline bounds the time for the rest of a frame that has begun, and clears the bound
@@ -168,6 +193,10 @@ func (c *conn) makeRoom() {
 	c.grow = false
 	if c.server.config.Buffers.resize(c, want); c.evicted.Load() {
 		return
+	}
+	if want > maxReadBuffer {
+		longReads.Lock()
+		defer longReads.Unlock()
 	}
 	buf := make([]byte, want)
 	copy(buf, c.buf[:c.have])

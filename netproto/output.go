@@ -1,7 +1,6 @@
 package netproto
 
 import (
-	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -40,6 +39,9 @@ const (
 	lingerTime  = time.Second // how long a lingering end waits for the peer's
 	lingerBytes = 64 << 20    // how much it reads meanwhile
 )
+
+// discarded stands for what is read and not kept: with MSG_TRUNC the kernel copies nothing.
+var discarded [1 << 20]byte
 
 func newOutput(conn *net.TCPConn, timeout time.Duration) *output {
 	raw, _ := conn.SyscallConn() // fails for a nil only
@@ -201,7 +203,19 @@ func (o *output) finished() {
 		if o.conn.CloseWrite() != nil || o.conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 			return
 		}
-		_, _ = io.Copy(io.Discard, io.LimitReader(o.conn, lingerBytes))
+		left := lingerBytes
+		_ = o.raw.Read(func(fd uintptr) bool {
+			longReads.Lock()
+			defer longReads.Unlock()
+			for left > 0 {
+				n, _, err := syscall.Recvfrom(int(fd), discarded[:], syscall.MSG_TRUNC)
+				if n <= 0 {
+					return err != syscall.EAGAIN
+				}
+				left -= n
+			}
+			return true
+		})
 	}()
 }
 
