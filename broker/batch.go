@@ -32,7 +32,7 @@ type batch struct {
 
 // reply is what one call answers: records[first:last] of its batch.
 type reply struct {
-	to          *Consumer
+	to          *Conn
 	first, last int32
 	detail      int32 // of replyDetailed and replyShown: the first of its details
 	queuedBytes int   // of those records, and replyOverhead

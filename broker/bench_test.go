@@ -193,7 +193,7 @@ func BenchmarkClaim(b *testing.B) {
 }
 
 // claimed pushes a packet, claims it and acknowledges it.
-func claimed(tx *broker.Tx, c *broker.Consumer, r broker.PushRequest, s broker.Selection) error {
+func claimed(tx *broker.Tx, c *broker.Conn, r broker.PushRequest, s broker.Selection) error {
 	id, err := tx.Push(r)
 	if err == nil {
 		err = tx.Claim(c, r.Queue, broker.ClaimRequest{Selection: s, Consumer: []byte("w")}, 0)

@@ -28,14 +28,14 @@
 //	bound.go     how much a queue holds at most
 //	line.go      pushes that wait for room
 //	reply.go     replies that a session puts together itself
-//	consumer.go  a connection as the broker sees it: subscriptions, bytes on their way
+//	conn.go      a connection as the broker sees it: subscriptions, bytes on their way
 //	class.go     what those in line take: width and filter
 //	deliver.go   the rule by which subscribers get packets
 //	queue.go     the queues that are known
 //	sweep.go     queues go, the large ones in slices
 //	claim.go     claims: a consumer gets packets for a while
 //	return.go    claims end without success: packets come back, or die
-//	workers.go   who claims from a queue
+//	consumers.go who claims from a queue
 //	admit.go     whether a queue takes what comes
 //	gate.go      queues that are paused or closed
 //	role.go      who is the only producer or consumer of a queue
@@ -57,7 +57,7 @@
 // The package keyspace holds the names.
 //
 // The path of one push: Tx.Push (push.go), batch (batch.go), commitLoop (commit.go), completeLoop
-// (complete.go), Receiver (consumer.go).
+// (complete.go), Receiver (conn.go).
 package broker
 
 import (
@@ -135,7 +135,7 @@ func (o *Options) clocks() func() (now, steady int64) {
 //     unless it is paused out. No queue has a first push in its line that has its turn (hasTurn).
 //     Either may be so where the open batch had no room or the broker refused deliveries
 //     (refusesDelivery). Then the queue is in deferredQueues, or the subscriber in
-//     deferredConsumers.
+//     deferredConns.
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {
 	store      Store
@@ -144,54 +144,54 @@ type Broker struct {
 	limits     batchLimits
 	acceptLoss bool // Options.AcceptLoss
 
-	mu                sync.Mutex
-	room              sync.Cond // signalled when a fresh batch is opened, the disk's level changes or the broker ends
-	ix                *index.Index
-	dispatch          *index.Dispatch
-	classes           []*class               // by index.Class; nil where the number is free
-	classOf           map[string]index.Class // those with a filter, by class.key
-	freeClasses       []index.Class
-	queues            queueTable
-	names             *keyspace.Directory
-	leftovers         []*keyspace.Entry // see leftovers.go
-	orphans           []recovery.Orphan
-	endedUniques      []storage.UniqueID // see unique.go
-	identify          bool               // index.BuildIdentities has to go on
-	workers           workers
-	clients           map[string]*client      // those with a name, see role.go
-	counted           []*queue                // whose counters are to be saved, see counters.go
-	countersAt        int64                   // when, on the steady clock
-	redated           []redated               // see settings.go
-	flush             storage.Flush           // that is being carried out
-	watches           map[watched][]*Consumer // who wants to know of a change to what has a name
-	watchers          map[*Consumer]struct{}  // all of them
-	watchedBytes      int                     // that the names take
-	marks             storage.Marks
-	cache             *cache
-	open              *batch
-	refused           uint64      // number of the batch that had no room for the last ErrNoRoom
-	durableBatch      uint64      // number of the last batch that is on disk
-	durableKey        uint64      // and the last version of a key when it was closed
-	minBatch          int         // size from which the open batch is committed while the completer is busy
-	consumers         []*Consumer // by index.SubscriberID
-	deferredQueues    []*queue    // see deliver.go
-	dropped           []*queue    // see sweep.go
-	deferredConsumers []*Consumer
-	waits             waitHeap // consumers that wait with a deadline, see wait.go
-	wakeAt            int64    // when the committer looks at what is due by itself, on the steady clock
-	tx                Tx       // the only one, so that Do allocates nothing
-	scratch           []index.Packet
-	worst             []index.Packet // see bound.go
-	keyScratch        []byte
-	tags              []byte // of an entry on its way to the index
-	uniqueScratch     []byte
-	name              []byte // of a key or field on its way to the open batch
-	patched           []byte // what a patch makes
-	ids               []index.QueueID
-	space             storage.Level // at spaceAt
-	spaceAt           int64
-	closing           bool
-	failure           error // set once, by fail
+	mu             sync.Mutex
+	room           sync.Cond // signalled when a fresh batch is opened, the disk's level changes or the broker ends
+	ix             *index.Index
+	dispatch       *index.Dispatch
+	classes        []*class               // by index.Class; nil where the number is free
+	classOf        map[string]index.Class // those with a filter, by class.key
+	freeClasses    []index.Class
+	queues         queueTable
+	names          *keyspace.Directory
+	leftovers      []*keyspace.Entry // see leftovers.go
+	orphans        []recovery.Orphan
+	endedUniques   []storage.UniqueID // see unique.go
+	identify       bool               // index.BuildIdentities has to go on
+	consumers      consumers
+	roleHolders    map[string]*roleHolder // those with a name, see role.go
+	counted        []*queue               // whose counters are to be saved, see counters.go
+	countersAt     int64                  // when, on the steady clock
+	redated        []redated              // see settings.go
+	flush          storage.Flush          // that is being carried out
+	watches        map[watched][]*Conn    // who wants to know of a change to what has a name
+	watchers       map[*Conn]struct{}     // all of them
+	watchedBytes   int                    // that the names take
+	marks          storage.Marks
+	cache          *cache
+	open           *batch
+	refused        uint64   // number of the batch that had no room for the last ErrNoRoom
+	durableBatch   uint64   // number of the last batch that is on disk
+	durableKey     uint64   // and the last version of a key when it was closed
+	minBatch       int      // size from which the open batch is committed while the completer is busy
+	conns          []*Conn  // by index.SubscriberID
+	deferredQueues []*queue // see deliver.go
+	dropped        []*queue // see sweep.go
+	deferredConns  []*Conn
+	waits          waitHeap // consumers that wait with a deadline, see wait.go
+	wakeAt         int64    // when the committer looks at what is due by itself, on the steady clock
+	tx             Tx       // the only one, so that Do allocates nothing
+	scratch        []index.Packet
+	worst          []index.Packet // see bound.go
+	keyScratch     []byte
+	tags           []byte // of an entry on its way to the index
+	uniqueScratch  []byte
+	name           []byte // of a key or field on its way to the open batch
+	patched        []byte // what a patch makes
+	ids            []index.QueueID
+	space          storage.Level // at spaceAt
+	spaceAt        int64
+	closing        bool
+	failure        error // set once, by fail
 
 	wake    chan struct{} // holds one token when the committer may have something to do
 	free    chan *batch   // empty batches, for the committer to open
@@ -231,9 +231,9 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		endedUniques: state.EndedUniques,
 		identify:     true,
 		flush:        store.Flush(),
-		watches:      make(map[watched][]*Consumer),
-		watchers:     make(map[*Consumer]struct{}),
-		clients:      make(map[string]*client),
+		watches:      make(map[watched][]*Conn),
+		watchers:     make(map[*Conn]struct{}),
+		roleHolders:  make(map[string]*roleHolder),
 		marks:        state.Marks,
 		durableKey:   state.Marks.LastKey,
 		cache:        newCache(o.Cache),
@@ -246,7 +246,7 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 	b.begin()
 	b.loadQueues(state.Queues)
 	b.loadDropped(state.Dropped)
-	b.workers.load(state.Workers, &b.queues)
+	b.consumers.load(state.Workers, &b.queues)
 	b.open = newBatch(b.marks)
 	b.open.number = 1
 	b.space = store.Space().Level

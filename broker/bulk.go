@@ -226,7 +226,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	if err == nil && (target != q || p.State == index.Dead) {
 		ready := p
 		ready.State = index.Ready // as it will be
-		err = tx.receive(q, target, ready)
+		err = tx.checkMoveIn(q, target, ready)
 	}
 	if err != nil {
 		return err

@@ -561,7 +561,7 @@ func TestWorkersAreThoseThatHoldPacketsOrCalledLately(t *testing.T) {
 	}
 	workers := func() (got string) {
 		w.do(func(tx *broker.Tx) error {
-			list, err := tx.Workers([]byte("q"))
+			list, err := tx.Consumers([]byte("q"))
 			for _, k := range list {
 				got += fmt.Sprintf("%s %d %v %d; ", k.Name, k.Claimed, k.IDs, k.Since)
 			}
@@ -573,7 +573,7 @@ func TestWorkersAreThoseThatHoldPacketsOrCalledLately(t *testing.T) {
 	if got := workers(); got != busy+"idle 0 [] 0; " {
 		t.Fatalf("workers are %q", got)
 	}
-	w.pass(broker.WorkerTime * time.Millisecond)
+	w.pass(broker.ConsumerTime * time.Millisecond)
 	if got := workers(); got != busy {
 		t.Fatalf("later the workers are %q", got)
 	}

@@ -59,7 +59,7 @@ func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) error {
 	if err != nil || target == q {
 		return err
 	}
-	if err := tx.receive(q, target, packets...); err != nil {
+	if err := tx.checkMoveIn(q, target, packets...); err != nil {
 		return err
 	}
 	for _, p := range packets {

@@ -20,7 +20,7 @@ type ClaimRequest struct {
 // to c's receiver, with details. It has no packets if none can be selected or the queue is unknown;
 // with MustFind there is ErrNothing instead. It brings what ClaimRoom says of so many packets as
 // there are.
-func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
+func (tx *Tx) Claim(c *Conn, name []byte, r ClaimRequest, tag Tag) error {
 	count := max(1, r.Count)
 	if r.Group {
 		count = MaxCount
@@ -36,7 +36,7 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return ErrStopped
 	}
-	q, err := tx.giver(name)
+	q, err := tx.openForTake(name)
 	if err == nil {
 		err = b.checkFilter(q, r.Filter)
 	}
@@ -79,7 +79,7 @@ func ClaimRoom(packets, consumer int) Room {
 
 // claim claims the packets in b.scratch and puts them into the reply.
 func (tx *Tx) claim(q *queue, r ClaimRequest) {
-	b, w := tx.b, (*worker)(nil)
+	b, w := tx.b, (*consumer)(nil)
 	if len(r.Consumer) > 0 {
 		w = b.enter(q, r.Consumer)
 	}
@@ -90,7 +90,7 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 	for _, p := range b.scratch {
 		b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
 		d := b.ix.Delivery(p.ID)
-		b.hold(&d, w)
+		b.setConsumer(&d, w)
 		if d.FirstClaim == 0 {
 			d.FirstClaim = tx.now
 		}
@@ -108,7 +108,7 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 		b.open.claims, b.identify = true, true
 		b.changed(q)
 	} else if w != nil {
-		b.workers.release(w)
+		b.consumers.release(w)
 	}
 }
 
@@ -121,16 +121,16 @@ func (b *Broker) nextToken() uint64 {
 	return b.nextSeq(Newest)
 }
 
-// hold makes a worker, which may be none, the last that claimed a packet.
-func (b *Broker) hold(d *index.Delivery, w *worker) {
+// setConsumer makes a consumer, which may be none, the last that claimed a packet.
+func (b *Broker) setConsumer(d *index.Delivery, w *consumer) {
 	if d.Consumer != 0 {
-		old := b.workers.all[d.Consumer-1]
+		old := b.consumers.all[d.Consumer-1]
 		if old == w {
 			return
 		}
 		old.packets--
 		d.Consumer = 0
-		b.workers.release(old)
+		b.consumers.release(old)
 	}
 	if w != nil {
 		w.packets++
@@ -150,7 +150,7 @@ func (b *Broker) setDelivery(p index.Packet, d index.Delivery, s State, until in
 	}
 	b.open.ops.PutDelivery(&storage.Delivery{
 		Identity: p.Identity, State: storage.State(s), Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
-		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.workers.name(d.Consumer),
+		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.consumers.name(d.Consumer),
 		Origin: d.Origin, Expiry: p.Expiry,
 	}, stored)
 }
@@ -255,7 +255,7 @@ func (tx *Tx) AckRoom(name []byte, receipts []Receipt) Room {
 	}
 	for _, r := range receipts {
 		if p, d, ok := tx.b.claimed(q, r); ok {
-			room = room.Plus(Room{Records: 2, Bytes: weight(p) + len(tx.b.workers.name(d.Consumer))})
+			room = room.Plus(Room{Records: 2, Bytes: weight(p) + len(tx.b.consumers.name(d.Consumer))})
 		}
 	}
 	return room

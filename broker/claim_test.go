@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// work is a harness with one worker, and a steady clock of its own.
+// work is a harness with one consumer, and a steady clock of its own.
 type work struct {
 	*harness
 	box    *workbox
-	c      *broker.Consumer
+	c      *broker.Conn
 	steady atomic.Int64
 }
 

@@ -43,7 +43,7 @@ func plainClass(narrow bool) index.Class {
 
 // joinClass makes c one of those who take by a filter, and returns it to its own class if that is
 // nil.
-func (b *Broker) joinClass(c *Consumer, f *Filter) {
+func (b *Broker) joinClass(c *Conn, f *Filter) {
 	b.leaveClass(c)
 	if f == nil || len(f.Terms) == 0 {
 		return
@@ -66,7 +66,7 @@ func (b *Broker) joinClass(c *Consumer, f *Filter) {
 }
 
 // leaveClass returns c to the class of those who take without a filter.
-func (b *Broker) leaveClass(c *Consumer) {
+func (b *Broker) leaveClass(c *Conn) {
 	if k := b.classes[c.class]; k.filter != nil {
 		if k.members--; k.members == 0 {
 			delete(b.classOf, k.key)
@@ -91,7 +91,7 @@ func (f *Filter) appendKey(dst []byte, narrow bool) []byte {
 }
 
 // filters says that c waits for what a filter accepts.
-func (b *Broker) filters(c *Consumer) bool { return b.classes[c.class].filter != nil }
+func (b *Broker) filters(c *Conn) bool { return b.classes[c.class].filter != nil }
 
 // in is what the class takes from a queue.
 func (k *class) in(q *queue) index.Selection {

@@ -42,7 +42,7 @@ type classPacket struct {
 
 // classWaiter is a blocked claim.
 type classWaiter struct {
-	c      *broker.Consumer
+	c      *broker.Conn
 	box    *workbox
 	queues []string
 	s      broker.Selection

@@ -23,7 +23,7 @@ type crowd struct {
 	r      *rand.Rand
 	h      *harness
 	steady int64
-	c      *broker.Consumer     // of all takes; it is the crowd's inbox
+	c      *broker.Conn         // of all takes; it is the crowd's inbox
 	made   int                  // payloads
 	takers map[*crowdTaker]bool // that wait
 	pushes []*crowdPush         // that wait, in order of arrival
@@ -62,7 +62,7 @@ func (b *crowdBox) Packets(tag broker.Tag, packets []broker.Packet, details []br
 // crowdTaker is a take that waits.
 type crowdTaker struct {
 	m         *crowd
-	c         *broker.Consumer
+	c         *broker.Conn
 	queues    [][]byte
 	selection broker.Selection
 	kind      int
@@ -95,7 +95,7 @@ func (k *crowdTaker) Closed(*broker.Tx)  { delete(k.m.takers, k) }
 // crowdPush is a push that waits.
 type crowdPush struct {
 	m        *crowd
-	c        *broker.Consumer
+	c        *broker.Conn
 	request  broker.PushRequest
 	payloads [][]byte
 }

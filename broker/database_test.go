@@ -63,7 +63,7 @@ func TestAFlushOfOneDatabaseLeavesTheOthers(t *testing.T) {
 func TestAFlushBreaksTheWatchesOfWhatItDeletes(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	watches := func(db uint8, name string) *broker.Consumer {
+	watches := func(db uint8, name string) *broker.Conn {
 		c := h.b.Attach(&inbox{}, groups)
 		h.together(func(tx *broker.Tx) error {
 			tx.Select(c, db)
@@ -73,8 +73,8 @@ func TestAFlushBreaksTheWatchesOfWhatItDeletes(t *testing.T) {
 	}
 	h.set("text", "v")
 	h.pushEnd("list", broker.Oldest, "v")
-	broken := map[string]*broker.Consumer{"string": watches(0, "text"), "list": watches(0, "list")}
-	kept := map[string]*broker.Consumer{"no name": watches(0, "none"), "another database": watches(1, "text")}
+	broken := map[string]*broker.Conn{"string": watches(0, "text"), "list": watches(0, "list")}
+	kept := map[string]*broker.Conn{"no name": watches(0, "none"), "another database": watches(1, "text")}
 	h.in(1, func(tx *broker.Tx) error { return tx.Flush(false) })
 	h.together(func(tx *broker.Tx) error {
 		for what, c := range broken {
@@ -102,7 +102,7 @@ func TestAFlushBreaksTheWatchesOfWhatItDeletes(t *testing.T) {
 func TestWatchedNamesAreBoundedOverAllConnections(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	watch := func(c *broker.Consumer) (err error) {
+	watch := func(c *broker.Conn) (err error) {
 		h.together(func(tx *broker.Tx) error {
 			for i := 0; i < 60 && err == nil; i++ {
 				err = tx.Watch(c, append(fmt.Appendf(nil, "%p %d", c, i), make([]byte, 60_000)...))
@@ -111,7 +111,7 @@ func TestWatchedNamesAreBoundedOverAllConnections(t *testing.T) {
 		})
 		return err
 	}
-	var watchers []*broker.Consumer
+	var watchers []*broker.Conn
 	for {
 		c := h.b.Attach(&inbox{}, groups)
 		if watchers = append(watchers, c); len(watchers)*60*60_000 > broker.MaxAllWatched {

@@ -65,7 +65,7 @@ func (b *Broker) detail(q *queue, p index.Packet) {
 	t, d := b.open, b.ix.Delivery(p.ID)
 	e := Detail{
 		ID: idOf(p.Identity), Queue: q.entry.Name(), Priority: p.Priority, State: p.State, Attempts: int(d.Attempts),
-		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.workers.name(d.Consumer), Origin: b.queues.originName(d.Origin),
+		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.consumers.name(d.Consumer), Origin: b.queues.originName(d.Origin),
 	}
 	switch p.State {
 	case index.Delayed:
@@ -98,7 +98,7 @@ func (b *Broker) detailBytes(q *queue, p index.Packet) int {
 		return n
 	}
 	d := b.ix.Delivery(p.ID)
-	n += len(b.workers.name(d.Consumer)) + len(b.queues.originName(d.Origin))
+	n += len(b.consumers.name(d.Consumer)) + len(b.queues.originName(d.Origin))
 	return n + MaxReason*bits.OnesCount8(d.Stored&uint8(storage.StoredReason|storage.StoredProgress))
 }
 

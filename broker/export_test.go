@@ -21,7 +21,7 @@ func (tx *Tx) RenameQueue(from, to []byte) {
 }
 
 // WorkersKnown is how many consumers of all queues have a number.
-func (tx *Tx) WorkersKnown() int { return len(tx.b.workers.all) - len(tx.b.workers.free) }
+func (tx *Tx) WorkersKnown() int { return len(tx.b.consumers.all) - len(tx.b.consumers.free) }
 
 // Dropped is how many queues, strings and hashes the sweeper has before it.
 func (tx *Tx) Dropped() int { return len(tx.b.dropped) + len(tx.b.leftovers) }
@@ -69,7 +69,7 @@ func (tx *Tx) Everything() string {
 		if q == nil || !q.dropped && b.unused(q) {
 			continue
 		}
-		fmt.Fprintf(&out, "%d %q %v %p %v %d %d %d\n", q.id, q.entry.Name(), q.dropped, q.settings, q.counters, q.expiry(), q.subscribers, len(q.workers))
+		fmt.Fprintf(&out, "%d %q %v %p %v %d %d %d\n", q.id, q.entry.Name(), q.dropped, q.settings, q.counters, q.expiry(), q.subscribers, len(q.consumers))
 		for r := range q.roles {
 			if k := q.roles[r]; k != nil {
 				fmt.Fprintf(&out, "  %v %s\n", role(r), k.name)

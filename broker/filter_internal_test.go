@@ -98,9 +98,9 @@ func TestAFilterMatchesWhatItsTermsSay(t *testing.T) {
 func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
 	b := &Broker{classes: newClasses(), classOf: map[string]index.Class{}}
 	filter := func(value string) *Filter { return &Filter{Terms: []Term{{Tag: "tenant", Value: value}}} }
-	var equal, others []*Consumer
+	var equal, others []*Conn
 	for i := range 1000 {
-		c := &Consumer{}
+		c := &Conn{}
 		b.joinClass(c, filter("7"))
 		equal = append(equal, c)
 		if c.class != equal[0].class || !b.filters(c) {
@@ -108,7 +108,7 @@ func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
 		}
 	}
 	narrow := Selection{Fits16: true}
-	for _, c := range []*Consumer{{}, {delivery: narrow}, {}} {
+	for _, c := range []*Conn{{}, {delivery: narrow}, {}} {
 		b.joinClass(c, filter([]string{"7", "7", "8"}[len(others)]))
 		others = append(others, c)
 	}

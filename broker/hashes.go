@@ -43,7 +43,7 @@ func (tx *Tx) Field(name, field []byte) (v Value, ok bool, err error) {
 
 // SendField replies to c with the value of a field, as one packet with that payload. Without a
 // field the reply has no packet.
-func (tx *Tx) SendField(c *Consumer, name, field []byte, tag Tag) error {
+func (tx *Tx) SendField(c *Conn, name, field []byte, tag Tag) error {
 	k, f, err := tx.field(name, field)
 	switch {
 	case err != nil:

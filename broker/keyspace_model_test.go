@@ -36,7 +36,7 @@ type keyModel struct {
 	names map[string]*thing
 	tx    *broker.Tx
 	box   *inbox
-	c     *broker.Consumer
+	c     *broker.Conn
 	want  []string // what each reply to c has
 	seed  byte
 	watch map[string]bool // the names that c watches; broken or not

@@ -38,14 +38,14 @@ const (
 	MaxReason = 4096
 	// MaxTime bounds leases, delays and times to live, in milliseconds: ten years.
 	MaxTime = storage.MaxTime
-	// MaxWorkerIDs bounds the ids that Workers returns of each, MaxWorkerClaims the claims it looks
-	// at.
-	MaxWorkerIDs    = 100
-	MaxWorkerClaims = 100_000
-	// WorkerTime is how long a consumer that holds nothing is remembered, in milliseconds, and
-	// MaxWorkers how many are, in all queues: each name takes a few hundred bytes at most.
-	WorkerTime = 10 * 60 * 1000
-	MaxWorkers = 1 << 17
+	// MaxConsumerIDs bounds the ids that Consumers returns of each, MaxConsumerClaims the claims it
+	// looks at.
+	MaxConsumerIDs    = 100
+	MaxConsumerClaims = 100_000
+	// ConsumerTime is how long a consumer that holds nothing is remembered, in milliseconds, and
+	// MaxConsumers how many are, in all queues: each name takes a few hundred bytes at most.
+	ConsumerTime = 10 * 60 * 1000
+	MaxConsumers = 1 << 17
 
 	// MaxLanes bounds the different sets of tags that the packets of one queue have: a filter looks at
 	// each.

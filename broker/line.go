@@ -17,7 +17,7 @@ type PushWait struct {
 
 // WaitPush makes c wait, once, until a push has its turn. Its waiter is called Ready then, and
 // makes the push. Detach ends the wait. c must not be a subscriber.
-func (tx *Tx) WaitPush(c *Consumer, w Waiter, p PushWait) error {
+func (tx *Tx) WaitPush(c *Conn, w Waiter, p PushWait) error {
 	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (tx *Tx) WaitPush(c *Consumer, w Waiter, p PushWait) error {
 	return nil
 }
 
-func (q *queue) lineUp(c *Consumer) {
+func (q *queue) lineUp(c *Conn) {
 	if q.line == nil {
 		q.line = list.New()
 	}
@@ -46,7 +46,7 @@ func (q *queue) lineUp(c *Consumer) {
 }
 
 // leaveLine takes c out of the line in which it stands, if it does.
-func (b *Broker) leaveLine(c *Consumer) {
+func (b *Broker) leaveLine(c *Conn) {
 	q := c.pushesTo
 	if q == nil {
 		return
@@ -67,7 +67,7 @@ func (b *Broker) moveLine(from, to *queue) {
 		return
 	}
 	for e := from.line.Front(); e != nil; e = e.Next() {
-		to.lineUp(e.Value.(*Consumer))
+		to.lineUp(e.Value.(*Conn))
 	}
 	from.line = nil
 	b.deferQueue(to)
@@ -88,7 +88,7 @@ func (b *Broker) hasTurn(q *queue, p *PushWait) bool {
 func (b *Broker) admitLine(q *queue) {
 	defer func(db uint8) { b.tx.db = db }(b.tx.db)
 	for q.line != nil {
-		c := q.line.Front().Value.(*Consumer)
+		c := q.line.Front().Value.(*Conn)
 		if b.tx.db = c.db; !b.hasTurn(q, c.push) {
 			return
 		}

@@ -38,7 +38,7 @@ type linePacket struct {
 // linePush is a push that waits.
 type linePush struct {
 	m        *lineModel
-	c        *broker.Consumer
+	c        *broker.Conn
 	request  broker.PushRequest
 	payloads [][]byte
 	until    int64
@@ -66,7 +66,7 @@ func (p *linePush) said(err error) string {
 // lineTaker is a blocked pop.
 type lineTaker struct {
 	m *lineModel
-	c *broker.Consumer
+	c *broker.Conn
 }
 
 func (k *lineTaker) Ready(tx *broker.Tx, queue []byte) {

@@ -25,7 +25,7 @@ func (b *Broker) findList(name []byte) (q *queue, length int, err error) {
 
 // useList returns the queue called name, which is made if it is not known, and takes r and what the
 // queue brings from what is reserved. The queue gets packets now, as l says, unless it does not
-// admit them.
+// take them in.
 func (tx *Tx) useList(name []byte, r Room, l load) (*queue, error) {
 	b := tx.b
 	if q := b.queueNamed(name); q == nil || !q.isDefined() {
@@ -38,7 +38,7 @@ func (tx *Tx) useList(name []byte, r Room, l load) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.admit(q, l); err != nil {
+	if err := tx.checkPush(q, l); err != nil {
 		return nil, err
 	}
 	b.define(q)
@@ -75,7 +75,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 
 // Range replies to c with the n elements from position from on, counted from the left; it takes
 // none. The list has that many: Len tells.
-func (tx *Tx) Range(c *Consumer, name []byte, from, n int, tag Tag) error {
+func (tx *Tx) Range(c *Conn, name []byte, from, n int, tag Tag) error {
 	b := tx.b
 	q, length, err := b.findList(name)
 	if err != nil {
@@ -117,7 +117,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	if err := tx.beginPut(Room{Records: 1, Bytes: len(value)}); err != nil {
 		return false, err
 	}
-	if err := tx.admit(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
+	if err := tx.checkPush(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
 		return false, err
 	}
 	b.replace(q, p, &Packet{Payload: value, Expiry: p.Expiry, EnqueuedAt: tx.now}, tx.now)
@@ -128,7 +128,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 // replace puts a packet in the place of another, whose expiry it has.
 func (b *Broker) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	id, hash, op := q.packet(old), setHash(p), 0
-	b.leaveWorker(old)
+	b.leaveConsumer(old)
 	if old.HasUnique {
 		b.endUnique(q, old.Identity)
 	}

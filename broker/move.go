@@ -137,9 +137,9 @@ func (b *Broker) key(p index.Packet) []byte {
 // MoveEnd takes the element at one end of a list, replies with it to c, and adds it at an end of
 // another list, or the same. ok is false, and nothing is replied, if from has no element. It brings
 // a record of the element's size and a delete.
-func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd End, tag Tag) (ok bool, err error) {
+func (tx *Tx) MoveEnd(c *Conn, from []byte, fromEnd End, to []byte, toEnd End, tag Tag) (ok bool, err error) {
 	b := tx.b
-	q, err := tx.giver(from)
+	q, err := tx.openForTake(from)
 	if q == nil || err != nil {
 		return false, err
 	}

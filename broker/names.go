@@ -28,10 +28,10 @@ var ErrWrongType = errors.New("the name belongs to a value of another type")
 
 // Select lets the names of a consumer's calls be those of a database, from the present call on.
 // Without it they are those of database 0.
-func (tx *Tx) Select(c *Consumer, db uint8) { c.db, tx.db = db, db }
+func (tx *Tx) Select(c *Conn, db uint8) { c.db, tx.db = db, db }
 
 // Database is the one that the consumer's names are in.
-func (c *Consumer) Database() uint8 { return c.db }
+func (c *Conn) Database() uint8 { return c.db }
 
 // named returns the entry of a name in the database of the present call, nil if there is none.
 func (b *Broker) named(name []byte) *keyspace.Entry { return b.names.Find(b.tx.db, name) }
@@ -114,7 +114,7 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 		b.changedName(e)
 		return true, nil
 	}
-	var only *client
+	var only *roleHolder
 	q := b.queues.of(e.Queue())
 	if other := b.queueNamed(to); other != nil && exclusive(q.settings, consumerRole) {
 		if only, err = b.onlyConsumer(q, other); err != nil {
@@ -125,7 +125,7 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	if _, err := tx.drop(to, room); err != nil {
 		return false, err
 	}
-	q.hold(consumerRole, only)
+	q.grantRole(consumerRole, only)
 	b.renameQueue(q, to)
 	return true, nil
 }

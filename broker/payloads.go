@@ -143,7 +143,7 @@ func (b *Broker) loseLate(t *batch, l *late) error {
 	defer b.mu.Unlock()
 	if p, ok := b.ix.Get(l.entry); ok && p.Seq == l.seq {
 		b.ix.Remove(l.entry)
-		b.leaveWorker(p)
+		b.leaveConsumer(p)
 		b.deleteDelivery(p)
 		if p.HasUnique {
 			b.endUnique(b.queues.of(p.Queue), p.Identity)

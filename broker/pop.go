@@ -27,12 +27,12 @@ type Selection struct {
 
 // Pop takes what s selects from the queue, for c. The reply goes to c's receiver, with the tag. It
 // has no packets if none can be selected or the queue is unknown (pinpriq document, section pop).
-func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
+func (tx *Tx) Pop(c *Conn, name []byte, s Selection, tag Tag) error {
 	if err := tx.beginTake(Room{}); err != nil {
 		return err
 	}
 	b := tx.b
-	q, err := tx.giver(name)
+	q, err := tx.openForTake(name)
 	if err == nil {
 		err = b.checkFilter(q, s.Filter)
 	}
@@ -60,7 +60,7 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 // ErrInUse, and ErrNotInOrder as for CheckFilter.
 func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
 	b := tx.b
-	q, err := tx.giver(name)
+	q, err := tx.openForTake(name)
 	if err == nil {
 		err = b.checkFilter(q, s.Filter)
 	}
@@ -128,7 +128,7 @@ func (b *Broker) selection(q *queue, s Selection) index.Selection {
 // popGroup pops what s selects from q and queues the reply for c. It returns false, and queues
 // nothing, if nothing can be selected. Inside Atomic it may return the error of what goes beyond
 // that. Every pop and delivery goes through it.
-func (tx *Tx) popGroup(q *queue, s Selection, c *Consumer, tag Tag) (ok bool, err error) {
+func (tx *Tx) popGroup(q *queue, s Selection, c *Conn, tag Tag) (ok bool, err error) {
 	b := tx.b
 	b.logWide(q, s)
 	selection, atOnce := b.selection(q, s), !tx.atomic && !s.WithDetails && s.Count <= 1
@@ -213,7 +213,7 @@ func (b *Broker) deletePacket(q *queue, p index.Packet) {
 // deleteRecord removes a packet from the store, with its delivery state. op is the operation of the
 // open batch that puts it, or -1.
 func (b *Broker) deleteRecord(q *queue, p index.Packet, op int) {
-	b.leaveWorker(p)
+	b.leaveConsumer(p)
 	if p.HasUnique {
 		b.endUnique(q, p.Identity)
 	}

@@ -108,7 +108,7 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 		return dst, false, err
 	}
 	b := tx.b
-	q, err := tx.giver(name)
+	q, err := tx.openForTake(name)
 	if q == nil || err != nil {
 		return dst, false, err
 	}

@@ -131,7 +131,7 @@ func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
 	if err := b.checkTags(q, r.Tags); err != nil {
 		return nil, err
 	}
-	if err := tx.admit(q, r.load(payloads)); err != nil {
+	if err := tx.checkPush(q, r.load(payloads)); err != nil {
 		return nil, err
 	}
 	b.define(q)

@@ -29,13 +29,13 @@ type queue struct {
 	deadLogged  bool            // deadLetter has logged it
 	dropped     bool            // it has no name and is in Broker.dropped
 
-	settings *Settings        // nil: the defaults, and the queue ends when it is empty
-	orders   map[string]order // of the settings, see tags.go
-	counters Counters
-	counted  bool               // listed in Broker.counted
-	roles    [2]*client         // see role.go
-	workers  map[string]*worker // see workers.go
-	pruneAt  int                // how many of them there are when they are pruned
+	settings  *Settings        // nil: the defaults, and the queue ends when it is empty
+	orders    map[string]order // of the settings, see tags.go
+	counters  Counters
+	counted   bool                 // listed in Broker.counted
+	roles     [2]*roleHolder       // see role.go
+	consumers map[string]*consumer // see workers.go
+	pruneAt   int                  // how many of them there are when they are pruned
 }
 
 // queueTable finds queues by number. It belongs to Broker.mu.

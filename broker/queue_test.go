@@ -119,7 +119,7 @@ func TestQueuesThatEmptyByThemselvesAreDroppedWithoutACall(t *testing.T) {
 func TestQueuesThatOnlyHadSubscribersAreDroppedWithoutACall(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	consumers := make([]*broker.Consumer, 6)
+	consumers := make([]*broker.Conn, 6)
 	for i := range consumers {
 		consumers[i] = h.b.Attach(&inbox{}, groups)
 		for k := range broker.MaxSubscriptions {

@@ -88,9 +88,9 @@ func TestACopyDoesNotOvertakePushesInLine(t *testing.T) {
 type refusal struct {
 	*harness
 	t       *rapid.T
-	callers []*broker.Consumer
+	callers []*broker.Conn
 	tx      *broker.Tx
-	c       *broker.Consumer
+	c       *broker.Conn
 }
 
 func (m *refusal) name() []byte {

@@ -157,7 +157,7 @@ func (b *Broker) deadLetter(q *queue, p index.Packet) *queue {
 	tx.caller, tx.db = nil, q.entry.Database() // the death is nobody's push
 	to, err := b.makeQueue(name)
 	if err == nil && to != q {
-		err = tx.receive(q, to, p)
+		err = tx.checkMoveIn(q, to, p)
 	}
 	tx.caller, tx.db = caller, db
 	if err == nil && to != q {
@@ -191,7 +191,7 @@ func (b *Broker) leaseEnds(p index.Packet) Room {
 func (b *Broker) leaseEnded(q *queue, p index.Packet) {
 	d := b.ix.Delivery(p.ID)
 	reason := []byte("the lease ended")
-	if w := b.workers.name(d.Consumer); w != "" {
+	if w := b.consumers.name(d.Consumer); w != "" {
 		reason = fmt.Appendf(nil, "the lease of %s ended", w)
 	}
 	if tooOften(q, d) {

@@ -85,7 +85,7 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	if err != nil {
 		return err
 	}
-	var only *client
+	var only *roleHolder
 	if s.ExclusiveConsumer {
 		if only, err = b.onlyConsumer(q, q); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 		b.redated = append(b.redated, redated{queue: q})
 		b.redate()
 	}
-	q.hold(consumerRole, only)
+	q.grantRole(consumerRole, only)
 	q.stale = true
 	b.define(q)
 	b.changed(q)

@@ -20,7 +20,7 @@ func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
 
 // SendString replies to c with bytes [from, to) of a string, as one packet with that payload.
 // Without a string the reply has no packet.
-func (tx *Tx) SendString(c *Consumer, name []byte, from, to int, tag Tag) error {
+func (tx *Tx) SendString(c *Conn, name []byte, from, to int, tag Tag) error {
 	k, err := tx.b.findKey(name, keyspace.String)
 	if err != nil {
 		return err

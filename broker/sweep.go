@@ -58,7 +58,7 @@ func (b *Broker) retire(q *queue) {
 	q.dropped = true
 	b.takeName(q)
 	b.queues.setSettings(q, nil)
-	b.forgetWorkers(q)
+	b.forgetConsumers(q)
 	b.dropped = append(b.dropped, q)
 	b.signal()
 }
@@ -77,7 +77,7 @@ func (b *Broker) replaceQueue(q *queue) (fresh *queue) {
 	}
 	b.define(fresh)
 	for r, k := range roles {
-		fresh.hold(role(r), k)
+		fresh.grantRole(role(r), k)
 	}
 	b.moveWaiters(q, fresh)
 	return fresh
@@ -161,7 +161,7 @@ func (b *Broker) sweep() (more bool) {
 
 // release ends a queue that holds nothing and has no name: nobody can get at it any more.
 func (b *Broker) release(q *queue) {
-	b.forgetWorkers(q)
+	b.forgetConsumers(q)
 	if b.ix.DropQueue(q.ix) != nil {
 		return
 	}

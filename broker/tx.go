@@ -9,14 +9,14 @@ import (
 // Do.
 type Tx struct {
 	b      *Broker
-	now    int64     // Unix milliseconds
-	steady int64     // the same on a clock that never jumps, by which leases end
-	atomic bool      // inside Atomic
-	left   Room      // of what Atomic reserved; outside of one: what the present call brings
-	reply  int       // bytes of packets that the Atomic may still answer with
-	caller *Consumer // see As; nil: nobody in particular
-	db     uint8     // in which the names of the calls are
-	turn   bool      // the push under way has waited for its turn, see line.go
+	now    int64 // Unix milliseconds
+	steady int64 // the same on a clock that never jumps, by which leases end
+	atomic bool  // inside Atomic
+	left   Room  // of what Atomic reserved; outside of one: what the present call brings
+	reply  int   // bytes of packets that the Atomic may still answer with
+	caller *Conn // see As; nil: nobody in particular
+	db     uint8 // in which the names of the calls are
+	turn   bool  // the push under way has waited for its turn, see line.go
 }
 
 // Do runs fn with the lock held, so nobody else's calls come between those of fn. fn must not

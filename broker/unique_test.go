@@ -89,7 +89,7 @@ func TestAUniquePushInLineNeedsNoRoomOnceAPacketHasItsID(t *testing.T) {
 
 // linedUp is a push that waits, and what it got.
 type linedUp struct {
-	c    *broker.Consumer
+	c    *broker.Conn
 	r    broker.PushRequest
 	done bool
 	id   broker.ID

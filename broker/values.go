@@ -89,7 +89,7 @@ func (b *Broker) expectValue(s valueRef, size int) {
 }
 
 // send replies to c with bytes [from, to) of a value, as one packet with that payload.
-func (tx *Tx) send(c *Consumer, s valueRef, from, to int, tag Tag) error {
+func (tx *Tx) send(c *Conn, s valueRef, from, to int, tag Tag) error {
 	b := tx.b
 	if err := tx.begin(Room{}); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (tx *Tx) send(c *Consumer, s valueRef, from, to int, tag Tag) error {
 }
 
 // sendNothing replies to c with no packet.
-func (tx *Tx) sendNothing(c *Consumer, tag Tag) error {
+func (tx *Tx) sendNothing(c *Conn, tag Tag) error {
 	if err := tx.begin(Room{}); err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 // Waiter is one blocked pop, or a push that waits (WaitPush). Its methods are called with the
 // broker's lock held, in whoever's transaction, and must not block.
 type Waiter interface {
-	// Ready is called once, when the queue has a packet and the waiter is first in line. The consumer
-	// no longer waits. Ready takes packets (Pop, MoveEnd) and replies. The name is valid during the
-	// call. Room is reserved as Wait says. A push is made by it, when its turn comes.
+	// Ready is called once, when the queue has a packet and the waiter is first in line. The
+	// connection no longer waits. Ready takes packets (Pop, MoveEnd) and replies. The name is valid
+	// during the call. Room is reserved as Wait says. A push is made by it, when its turn comes.
 	Ready(tx *Tx, queue []byte)
 	// Expired is called once, at the deadline.
 	Expired(tx *Tx)
@@ -33,7 +33,7 @@ type TakeWait struct {
 // Wait makes c wait, once, for a packet in any of some queues, which have none now that it takes.
 // Waiters and subscribers are one line, in order of arrival. Detach ends the wait. c must not be a
 // subscriber. ErrQueueClosed if all the queues are drained.
-func (tx *Tx) Wait(c *Consumer, w Waiter, t TakeWait) error {
+func (tx *Tx) Wait(c *Conn, w Waiter, t TakeWait) error {
 	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, t TakeWait) error {
 }
 
 // wait notes that c waits.
-func (b *Broker) wait(c *Consumer, w Waiter, room Room, until int64) {
+func (b *Broker) wait(c *Conn, w Waiter, room Room, until int64) {
 	c.waiter, c.waitRoom, c.until = w, room, until
 	c.waiting.Store(true)
 	if until != 0 {
@@ -87,7 +87,7 @@ func (b *Broker) wait(c *Consumer, w Waiter, room Room, until int64) {
 }
 
 // StopWaiting ends c's wait without a call of its waiter. It returns false if c does not wait.
-func (tx *Tx) StopWaiting(c *Consumer) bool {
+func (tx *Tx) StopWaiting(c *Conn) bool {
 	if c.waiter == nil {
 		return false
 	}
@@ -96,10 +96,10 @@ func (tx *Tx) StopWaiting(c *Consumer) bool {
 }
 
 // Waiting says that c waits. Any goroutine may ask.
-func (c *Consumer) Waiting() bool { return c.waiting.Load() }
+func (c *Conn) Waiting() bool { return c.waiting.Load() }
 
 // endWait takes c out of all lines.
-func (b *Broker) endWait(c *Consumer) {
+func (b *Broker) endWait(c *Conn) {
 	if c.until != 0 {
 		heap.Remove(&b.waits, c.place)
 	}
@@ -112,7 +112,7 @@ func (b *Broker) endWait(c *Consumer) {
 
 // serveWaiter lets c, which is first in line, take from q. It returns false if q has nothing to
 // take, or the open batch no room: then q is deferred.
-func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
+func (b *Broker) serveWaiter(q *queue, c *Conn) bool {
 	room := c.waitRoom.Plus(Room{Records: 1, Deletes: 1})
 	if !b.filters(c) {
 		best, ok := b.ix.Best(q.ix, index.Selection{End: index.Newest})
@@ -130,7 +130,7 @@ func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
 }
 
 // ready ends the wait of c: its turn has come, and the open batch has the room.
-func (b *Broker) ready(q *queue, c *Consumer, room Room) {
+func (b *Broker) ready(q *queue, c *Conn, room Room) {
 	w := c.waiter
 	b.endWait(c)
 	tx, caller, db := &b.tx, b.tx.caller, b.tx.db
@@ -161,8 +161,8 @@ func (b *Broker) expireWaits(tx *Tx) bool {
 	return true
 }
 
-// waitHeap is the waiting consumers that have a deadline, the earliest first (container/heap).
-type waitHeap []*Consumer
+// waitHeap is the waiting connections that have a deadline, the earliest first (container/heap).
+type waitHeap []*Conn
 
 func (h waitHeap) Len() int           { return len(h) }
 func (h waitHeap) Less(i, j int) bool { return h[i].until < h[j].until }
@@ -173,8 +173,8 @@ func (h waitHeap) Swap(i, j int) {
 
 // Push is called by container/heap.
 func (h *waitHeap) Push(c any) {
-	c.(*Consumer).place = len(*h)
-	*h = append(*h, c.(*Consumer))
+	c.(*Conn).place = len(*h)
+	*h = append(*h, c.(*Conn))
 }
 
 // Pop is called by container/heap.

@@ -11,7 +11,7 @@ import (
 
 // blocked is a blocked pop of a test: it takes the oldest packet, or moves it to another queue.
 type blocked struct {
-	c  *broker.Consumer
+	c  *broker.Conn
 	to string // moves there, if not ""
 	t  *testing.T
 }
@@ -32,7 +32,7 @@ func (w *blocked) Expired(tx *broker.Tx) { tx.Reply(w.c, []byte("nothing came"))
 func (w *blocked) Closed(tx *broker.Tx) { tx.Reply(w.c, []byte("nothing will come")) }
 
 // wait makes a new consumer wait, and returns it with what it gets.
-func (h *harness) wait(to string, until int64, queues ...string) (*broker.Consumer, *inbox) {
+func (h *harness) wait(to string, until int64, queues ...string) (*broker.Conn, *inbox) {
 	h.t.Helper()
 	r := &inbox{}
 	c := h.b.Attach(r, broker.Selection{})

@@ -16,7 +16,7 @@ type watched struct {
 const watchOverhead = 150
 
 // Watch notes that c wants to know of a change to what has the name, or comes to have it.
-func (tx *Tx) Watch(c *Consumer, name []byte) error {
+func (tx *Tx) Watch(c *Conn, name []byte) error {
 	b, w, size := tx.b, watched{tx.db, string(name)}, len(name)+watchOverhead
 	switch {
 	case c.detached || slices.Contains(b.watches[w], c):
@@ -38,16 +38,16 @@ func (tx *Tx) Watch(c *Consumer, name []byte) error {
 }
 
 // WatchBroken says that something that c watches was changed, by anybody and any protocol.
-func (tx *Tx) WatchBroken(c *Consumer) bool {
+func (tx *Tx) WatchBroken(c *Conn) bool {
 	tx.advance() // what expires by now is a change, too
 	return c.watchBroken
 }
 
 // Unwatch ends all watches of c.
-func (tx *Tx) Unwatch(c *Consumer) {
+func (tx *Tx) Unwatch(c *Conn) {
 	b := tx.b
 	for _, w := range c.watched {
-		rest := slices.DeleteFunc(b.watches[w], func(o *Consumer) bool { return o == c })
+		rest := slices.DeleteFunc(b.watches[w], func(o *Conn) bool { return o == c })
 		if b.watches[w] = rest; len(rest) == 0 {
 			delete(b.watches, w)
 		}

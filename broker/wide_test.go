@@ -74,7 +74,7 @@ func TestWidePacketsAreDeliveredOnlyToSubscribersThatTakeThem(t *testing.T) {
 	small, all := &inbox{}, &inbox{}
 	first, second := h.b.Attach(small, narrow), h.b.Attach(all, groups)
 	h.push("q", 1, 0, "a", wide)
-	for _, c := range []*broker.Consumer{first, second} {
+	for _, c := range []*broker.Conn{first, second} {
 		h.do(func(tx *broker.Tx) error {
 			if err := tx.Subscribe(c, []byte("q")); err != nil {
 				return err

@@ -985,15 +985,15 @@ func (m *workModel) compareWorkers(queue string) {
 	if !m.exists(queue) {
 		return
 	}
-	list, err := m.tx.Workers([]byte(queue))
+	list, err := m.tx.Consumers([]byte(queue))
 	m.check(err)
-	got := map[string]broker.Worker{}
+	got := map[string]broker.Consumer{}
 	for _, w := range list {
 		if w.Seen = 0; w.Claimed > 0 {
 			got[w.Name] = w
 		}
 	}
-	want := map[string]broker.Worker{}
+	want := map[string]broker.Consumer{}
 	for _, k := range m.in(queue, inState(broker.Claimed)) {
 		if k.Consumer == "" {
 			continue

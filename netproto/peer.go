@@ -11,7 +11,7 @@ import (
 // broker.Receiver, and resume, are for others.
 type Peer struct {
 	broker   *broker.Broker
-	consumer *broker.Consumer
+	consumer *broker.Conn
 	out      *output
 	session  Session
 	unsynced bool   // Send was called since the last flush
@@ -27,7 +27,7 @@ func newPeer(p Protocol, b *broker.Broker, out *output) *Peer {
 }
 
 // Consumer is whom the broker answers.
-func (p *Peer) Consumer() *broker.Consumer { return p.consumer }
+func (p *Peer) Consumer() *broker.Conn { return p.consumer }
 
 // Full says that Serve should stop early: many bytes of replies are queued, and should leave first.
 func (p *Peer) Full() bool { return p.consumer.QueuedBytes() >= broker.MaxOutstandingBytes }

@@ -46,7 +46,7 @@ func (p *Protocol) now() time.Time {
 type session struct {
 	protocol *Protocol
 	peer     *netproto.Peer
-	consumer *broker.Consumer
+	consumer *broker.Conn
 	queue    []byte
 
 	lines   lines

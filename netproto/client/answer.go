@@ -58,7 +58,7 @@ func (w *consumer) send(batch []*job) {
 		errs := w.c.pipeline(context.Background(), batch, func(j *job) []any { return j.answer })
 		var again []*job
 		for i, j := range batch {
-			if passing(errs[i]) && w.holds(j) {
+			if passing(errs[i]) && w.stillClaimed(j) {
 				j.repeated = true
 				again = append(again, j)
 				continue

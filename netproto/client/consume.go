@@ -236,7 +236,7 @@ func (w *consumer) claimAnswer(j *job) bool {
 	return first
 }
 
-func (w *consumer) holds(j *job) bool {
+func (w *consumer) stillClaimed(j *job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, holds := w.held[j]

@@ -33,7 +33,7 @@ func (Protocol) Open(p *netproto.Peer) netproto.Session {
 // session turns the requests of one connection into broker calls.
 type session struct {
 	peer     *netproto.Peer
-	consumer *broker.Consumer
+	consumer *broker.Conn
 	request  Request
 	guard    httpGuard
 }

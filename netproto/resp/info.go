@@ -87,7 +87,7 @@ func infoClients(s *session, tx *broker.Tx) string {
 			blocked++
 		}
 	}
-	return fmt.Sprintf("connected_clients:%d\nblocked_clients:%d\nconnections:%d\n", len(s.protocol.sessions), blocked, tx.Consumers())
+	return fmt.Sprintf("connected_clients:%d\nblocked_clients:%d\nconnections:%d\n", len(s.protocol.sessions), blocked, tx.Conns())
 }
 
 func infoMemory(*session, *broker.Tx) string {

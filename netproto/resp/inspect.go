@@ -183,7 +183,7 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {
-	workers, err := tx.Workers(args[1])
+	workers, err := tx.Consumers(args[1])
 	if err != nil {
 		return err
 	}

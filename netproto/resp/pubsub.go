@@ -15,7 +15,7 @@ type pubsub struct {
 
 	// Scratch of one publish.
 	message      []byte
-	resp2, resp3 []*broker.Consumer
+	resp2, resp3 []*broker.Conn
 }
 
 // topic is a channel or a pattern that somebody listens to.
@@ -102,7 +102,7 @@ func (s *session) listen(word string, all map[string]topic, own *map[string]stru
 			if patterns != nil && t.pattern == nil {
 				t.pattern = patterns[i]
 			}
-			if !s.protocol.hold(t.held(string(name))) {
+			if !s.protocol.reserveBytes(t.held(string(name))) {
 				s.error("ERR too many subscriptions: the names of all connections' channels have too many bytes together")
 				continue
 			}
@@ -233,7 +233,7 @@ func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) int
 	return n
 }
 
-func (p *pubsub) reply(tx *broker.Tx, to []*broker.Consumer, resp3 bool, words [][]byte) {
+func (p *pubsub) reply(tx *broker.Tx, to []*broker.Conn, resp3 bool, words [][]byte) {
 	if len(to) == 0 {
 		return
 	}

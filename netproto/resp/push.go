@@ -214,7 +214,7 @@ func (w *pushWaiter) Expired(*broker.Tx) {
 // for ever.
 func (s *session) waitPush(tx *broker.Tx, args [][]byte, parse parsePush, until int64) error {
 	size := heldSize(args)
-	if !s.protocol.hold(size) {
+	if !s.protocol.reserveBytes(size) {
 		return failure(fmt.Sprintf("ERR too many pushes wait: they and the transactions of all connections take %d bytes at most, try again later", maxHeld))
 	}
 	room := s.cmd.roomFor(s, tx, args)

@@ -87,8 +87,8 @@ type Protocol struct {
 // are queued, pushes that wait, and names of channels.
 const maxHeld = 256 << 20
 
-// hold takes n bytes of maxHeld, or returns false.
-func (p *Protocol) hold(n int) bool {
+// reserveBytes takes n bytes of maxHeld, or returns false.
+func (p *Protocol) reserveBytes(n int) bool {
 	if p.held+n > maxHeld {
 		return false
 	}

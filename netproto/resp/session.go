@@ -14,7 +14,7 @@ import (
 type session struct {
 	protocol *Protocol
 	peer     *netproto.Peer
-	consumer *broker.Consumer
+	consumer *broker.Conn
 	id       int64
 
 	parser     parser
@@ -253,7 +253,7 @@ func (s *session) shows(tx *broker.Tx, batch uint64) {
 
 // to hands the literal replies over and returns the consumer, so that a reply of packets may
 // follow.
-func (s *session) to(tx *broker.Tx) *broker.Consumer {
+func (s *session) to(tx *broker.Tx) *broker.Conn {
 	if s.noReply {
 		s.out = s.out[:s.requestStart]
 	}

@@ -63,7 +63,7 @@ func (s *session) queue(c *command, args [][]byte) {
 		return
 	}
 	size := heldSize(args)
-	if m.held+size > maxQueued || !s.protocol.hold(size) {
+	if m.held+size > maxQueued || !s.protocol.reserveBytes(size) {
 		m.dirty = true
 		s.error(fmt.Sprintf("ERR transaction too large: its commands may take %d bytes, and those of all connections %d", maxQueued, maxHeld))
 		return
