@@ -750,17 +750,17 @@ func (m *workModel) change(t *rapid.T, op, queue string) {
 	case "priority":
 		priority := rapid.Uint32Range(0, 3).Draw(t, "priority")
 		ok, err := m.tx.SetPriority(name, id, priority)
+		expired := k != nil && k.expiry != 0 && k.expiry <= m.now.Load()
 		var want error
 		switch {
 		case !m.exists(queue):
 			want = broker.ErrUnknownQueue
-		case k != nil && k.key == nil && priority == 0 && k.Priority != 0:
+		case k != nil && !expired && k.key == nil && priority == 0 && k.Priority != 0:
 			want = broker.ErrNoKey
 		}
 		if m.sameError(op, err, want) {
 			return
 		}
-		expired := k != nil && k.expiry != 0 && k.expiry <= m.now.Load()
 		m.same("there", ok, k != nil && !expired)
 		if ok {
 			k.Priority = priority
