@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// queue is one queue that the server knows: one that holds packets, has settings, is awaited, or
-// was made or emptied a short while ago. Any other queue does not exist.
+// queue is one queue that the server knows: one that holds packets or windows of unique pushes, has
+// settings, is awaited, or was made or emptied a short while ago. Any other queue does not exist.
 type queue struct {
 	entry       *keyspace.Entry // its name; that of a dropped queue is another one's, or nobody's
 	id          uint32          // storage's number; used again only when all numbers were used once
 	ix          index.QueueID   // index's number; used again after the queue is dropped
 	subscribers int             // consumers subscribed
 	filtered    int             // of them, those that wait with a filter
-	line        *list.List      // of *Consumer: pushes that wait for room; nil if there is none
+	line        *list.List      // of *Conn: pushes that wait for room; nil if there is none
 	emptied     int64           // while idle: when it was made or emptied last, in Unix milliseconds
 	idle        bool            // listed in queueTable.idle
 	defined     bool            // the store, or the open batch, holds the definition
