@@ -29,7 +29,7 @@ func copyItem(b *storage.Batch, op *storage.Op) {
 }
 
 func isItem(op storage.Op) bool {
-	return op.Kind >= storage.OpPutHead && op.Kind <= storage.OpDeleteField
+	return op.Kind >= storage.OpPutHead && op.Kind <= storage.OpDeleteField || op.Kind >= storage.OpPutUnique
 }
 
 // dropForgotten forgets to note of a long list that it is deleted. Its elements are deleted by
@@ -49,7 +49,7 @@ func dropForgotten(s *store) {
 	}
 }
 
-// valuesLater writes the strings and hashes of a batch in a transaction of their own, a little
+// valuesLater writes the strings, hashes and ids of a batch in a transaction of their own, a little
 // after its packets.
 func valuesLater(s *store) {
 	s.apply = func(b *storage.Batch) error {
@@ -84,12 +84,15 @@ func valueDropped(s *store) {
 	}
 }
 
-// valueNeverExpires forgets when strings and hashes expire.
+// valueNeverExpires forgets when strings, hashes and windows expire.
 func valueNeverExpires(s *store) {
 	s.unchecked = true
 	s.edit = func(ops []storage.Op) []storage.Op {
 		for i := range ops {
 			ops[i].Head.Expiry = 0
+			if ops[i].Unique.Until != 0 {
+				ops[i].Unique.Until += 3_600_000
+			}
 		}
 		return ops
 	}
