@@ -20,17 +20,34 @@ func mayImport(layer string) []string {
 	case "netproto":
 		return []string{"broker"}
 	case "broker":
-		return []string{"recovery", "storage", "index"}
+		return []string{keyspace, "recovery", "storage", "index"}
 	case "recovery":
-		return []string{"storage", "index"}
+		return []string{keyspace, "storage", "index"}
+	case keyspace:
+		return []string{"index"}
 	case "fuzz":
-		return []string{"cmd", "netproto", "broker", "recovery", "storage", "index"}
+		return []string{"cmd", "netproto", "broker", keyspace, "recovery", "storage", "index"}
 	}
 	return nil
 }
 
-// impure is what index must not import: clocks, input and output, goroutines, random numbers.
-// hash/maphash is allowed: its random seed decides nothing that can be seen.
+// keyspace is a layer of its own: recovery fills it for the broker.
+const keyspace = "broker/keyspace"
+
+// layerOf is the layer of a path in the module.
+func layerOf(path string) string {
+	if path == keyspace || strings.HasPrefix(path, keyspace+"/") {
+		return keyspace
+	}
+	top, _, _ := strings.Cut(path, "/")
+	return top
+}
+
+// isPure says that a layer does what index may do, and no more.
+func isPure(layer string) bool { return layer == "index" || layer == keyspace }
+
+// impure is what index and keyspace must not import: clocks, input and output, goroutines, random
+// numbers. hash/maphash is allowed: its random seed decides nothing that can be seen.
 func impure() []string {
 	return []string{"time", "os", "io", "net", "syscall", "math/rand", "crypto", "log", "sync", "runtime", "bufio", "context"}
 }
@@ -51,10 +68,10 @@ func breaksArrows(s *source) []string {
 			found = append(found, fmt.Sprintf("line %d imports %s: %s", s.line(spec.Pos()), name, why))
 		}
 	}
-	if s.layer() == "index" && !s.isTest() {
+	if layer := layerOf(s.path); isPure(layer) && !s.isTest() {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if g, ok := n.(*ast.GoStmt); ok {
-				found = append(found, fmt.Sprintf("line %d starts a goroutine: index starts none", s.line(g.Pos())))
+				found = append(found, fmt.Sprintf("line %d starts a goroutine: %s starts none", s.line(g.Pos()), layer))
 			}
 			return true
 		})
@@ -64,15 +81,15 @@ func breaksArrows(s *source) []string {
 
 // refuses says why a file may not import a package; "" if it may.
 func refuses(s *source, name string) string {
-	layer := s.layer()
+	layer := layerOf(s.path)
 	if below, ours := strings.CutPrefix(name, module); ours {
-		target, inner, _ := strings.Cut(below, "/")
+		target := layerOf(below)
 		switch {
 		case target == layer:
 			return ""
 		case target == "fuzz":
 			return "nothing imports fuzz"
-		case layer == "broker" && target == "recovery" && inner != "" && !s.isTest():
+		case layer == "broker" && target == "recovery" && below != target && !s.isTest():
 			return "broker needs the state that recovery makes, not the commands below it"
 		case !s.isTest() && !slices.Contains(mayImport(layer), target):
 			return fmt.Sprintf("%s may import of this module only itself and %q", layer, mayImport(layer))
@@ -82,13 +99,13 @@ func refuses(s *source, name string) string {
 	if strings.HasPrefix(name, "github.com/dgraph-io/") && layer != "storage" {
 		return "only storage imports Badger"
 	}
-	if layer == "index" && !s.isTest() {
+	if isPure(layer) && !s.isTest() {
 		if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") {
-			return "index imports the standard library only"
+			return layer + " imports the standard library only"
 		}
 		for _, p := range impure() {
 			if name == p || strings.HasPrefix(name, p+"/") {
-				return "index reads no clock, draws no random number and does no input or output"
+				return layer + " reads no clock, draws no random number and does no input or output"
 			}
 		}
 	}
@@ -114,6 +131,10 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"nothing imports fuzz, not even a test":    {"broker/x_test.go", file("broker", module+"fuzz"), "nothing imports fuzz"},
 		"only storage imports Badger":              {"recovery/x.go", file("recovery", badger), "only storage"},
 		"not even a test elsewhere imports Badger": {"fuzz/x_test.go", file("fuzz", badger), "only storage"},
+		"keyspace reads no clock":                  {"broker/keyspace/x.go", file("keyspace", "time"), "no clock"},
+		"keyspace may not know the broker":         {"broker/keyspace/x.go", file("keyspace", module+"broker"), "only itself"},
+		"keyspace may not know the storage":        {"broker/keyspace/x.go", file("keyspace", module+"storage"), "only itself"},
+		"netproto may not reach the keyspace":      {"netproto/x.go", file("netproto", module+keyspace), "only itself"},
 		"index reads no clock":                     {"index/x.go", file("index", "time"), "no clock"},
 		"index draws no random number":             {"index/x.go", file("index", "math/rand/v2"), "no clock"},
 		"broker may not use an offline command":    {"broker/x.go", file("broker", module+"recovery/dump"), "not the commands"},
@@ -125,6 +146,8 @@ func TestWrongArrowsAreFound(t *testing.T) {
 		"the whole chain is allowed":        {"broker/x.go", file("broker", module+"index"), ""},
 		"a command may use the storage":     {"cmd/x/x.go", file("main", module+"storage"), ""},
 		"a generator may speak a protocol":  {"cmd/loadgen/x.go", file("loadgen", module+"netproto/pinpriq"), ""},
+		"broker may use the keyspace":       {"broker/x.go", file("broker", module+keyspace), ""},
+		"recovery may use the keyspace":     {"recovery/x.go", file("recovery", module+keyspace), ""},
 		"broker may use recovery":           {"broker/x.go", file("broker", module+"recovery"), ""},
 		"a command's work may use storage":  {"recovery/dump/x.go", file("dump", module+"storage"), ""},
 		"a protocol may use the server":     {"netproto/x/x.go", file("x", module+"netproto"), ""},

@@ -3,7 +3,8 @@
 //
 //	cmd        the server and its commands, which only wire; and the programs that measure
 //	netproto   the edge: bytes in, bytes out, a folder for each protocol
-//	broker     keeps index and storage in step; every protocol calls it and nothing else
+//	broker     keeps index and storage in step; every protocol calls it and nothing else. Its
+//	           keyspace is the directory of names: pure, in memory
 //	recovery   from a data folder to the state that a broker starts with; below it dump, load,
 //	           verify and compact
 //	storage    the data folder; the only one that knows Badger

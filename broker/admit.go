@@ -20,25 +20,33 @@ func loadOf(packets []index.Packet) (l load) {
 	return l
 }
 
-// admit says whether a queue takes what comes from a client: ErrQueueClosed, ErrPaused, ErrInUse,
-// ErrFull. Nothing has changed then. Every call that adds packets to a queue asks first.
-func (tx *Tx) admit(q *queue, l load) error {
-	if err := tx.gateIn(q, l); err != nil {
+// checkPush says whether a queue takes what comes from a client: ErrQueueClosed, ErrPaused,
+// ErrInUse, ErrFull, ErrTooManyPackets. Nothing has changed then. Every call that adds packets to a
+// queue asks first, but a copy: its queue is new (checkCopy).
+func (tx *Tx) checkPush(q *queue, l load) error {
+	if err := tx.checkOpen(q, l); err != nil {
 		return err
 	}
-	if l.packets > 0 { // it pushes, or will wait for room
+	if !tx.b.ix.HasRoom(l.packets) {
+		return ErrTooManyPackets
+	}
+	if err := tx.makeRoom(q, l); err != nil {
+		return err
+	}
+	if l.packets > 0 {
 		tx.useRole(q, producerRole)
 	}
-	return tx.makeRoom(q, l)
+	return nil
 }
 
-// receive is admit for packets that move from one queue to another, or the same: dead ones take no
-// place, but pass the gate. Nobody gets a role by it. It returns the errors of checkMove, too.
-func (tx *Tx) receive(from, to *queue, packets ...index.Packet) error {
+// checkMoveIn is checkPush for packets that move from one queue to another, or the same: dead ones
+// take no place, but pass the gate. Nobody gets a role by it. It returns the errors of checkMove,
+// too.
+func (tx *Tx) checkMoveIn(from, to *queue, packets ...index.Packet) error {
 	if err := tx.b.checkMove(from, to, packets...); err != nil {
 		return err
 	}
-	if err := tx.gateIn(to, load{packets: len(packets)}); err != nil {
+	if err := tx.checkOpen(to, load{packets: len(packets)}); err != nil {
 		return err
 	}
 	return tx.makeRoom(to, loadOf(packets))

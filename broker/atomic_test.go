@@ -54,7 +54,7 @@ func together(t *testing.T, n int, run func(b *broker.Broker, n int, push func(t
 }
 
 func TestSingleCallsMayComeInTwoBatchesAndAnAtomicRunDoesNot(t *testing.T) {
-	batches := together(t, 190, func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error {
+	batches := together(t, 188, func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error {
 		for i := range n {
 			if err := call(b, func(tx *broker.Tx) error { return push(tx, i) }); err != nil {
 				return err
@@ -62,10 +62,10 @@ func TestSingleCallsMayComeInTwoBatchesAndAnAtomicRunDoesNot(t *testing.T) {
 		}
 		return nil
 	})
-	if len(batches) != 190 || batches[0] == batches[189] {
+	if len(batches) != 188 || batches[0] == batches[187] {
 		t.Fatalf("the packets of single calls came in batches %v, want more than one", batches)
 	}
-	batches = together(t, 190, func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error {
+	batches = together(t, 188, func(b *broker.Broker, n int, push func(tx *broker.Tx, i int) error) error {
 		return atomicCall(b, broker.Room{Records: 2 * n, Bytes: 100 * n}, func(tx *broker.Tx) error {
 			for i := range n {
 				if err := push(tx, i); err != nil {
@@ -75,7 +75,7 @@ func TestSingleCallsMayComeInTwoBatchesAndAnAtomicRunDoesNot(t *testing.T) {
 			return nil
 		})
 	})
-	if len(batches) != 190 || batches[0] != batches[189] {
+	if len(batches) != 188 || batches[0] != batches[187] {
 		t.Fatalf("the packets of an atomic run came in batches %v, want one", batches)
 	}
 }
@@ -134,7 +134,7 @@ func TestAnAtomicRunAsLargeAsTheLimitsAllowFitsIntoABatch(t *testing.T) {
 		err := h.b.Do(func(tx *broker.Tx) error { return tx.Atomic(r, func() error { return nil }) })
 		return errors.Is(err, broker.ErrTooLargeForBatch)
 	}
-	const most = 780 // about what MaxOps allows, two for each
+	const most = 776 // about what MaxOps allows, two for each
 	for _, packets := range []int{40, most / 2} {
 		bytes := sort.Search(8<<20, func(n int) bool { return refused(broker.Room{Records: 2 * packets, Bytes: n + 1}) })
 		each := bytes/packets - 8

@@ -24,6 +24,7 @@ type batch struct {
 	ahead       []miss       // neighbours of what is read, read along for the cache
 	copied      []byte       // records copied out of the cache, and bytes of replies
 	queuedBytes int          // of all replies
+	ended       int          // records deleted by endUnique
 
 	missed          *queue          // the queue of the first record to read: where to read ahead
 	missedSelection index.Selection // and which packets
@@ -31,7 +32,7 @@ type batch struct {
 
 // reply is what one call answers: records[first:last] of its batch.
 type reply struct {
-	to          *Consumer
+	to          *Conn
 	first, last int32
 	detail      int32 // of replyDetailed and replyShown: the first of its details
 	queuedBytes int   // of those records, and replyOverhead
@@ -110,7 +111,7 @@ func (t *batch) halfFull(l batchLimits) bool {
 // whole. Deletes may go over it, as long as the rest is half of that. An empty batch takes what
 // batchLimits.check lets through.
 func (t *batch) fits(l batchLimits, r Room) bool {
-	ops, bytes := l.MaxOps-evictAtOnce-t.ops.Len(), l.MaxBytes-idleRoom-t.ops.Bytes()
+	ops, bytes := l.MaxOps-spareOps-t.ops.Len(), l.MaxBytes-idleRoom-t.ops.Bytes()
 	if allowed(storageSize(r, true), ops, bytes) {
 		return true
 	}

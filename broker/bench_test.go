@@ -175,7 +175,7 @@ func BenchmarkClaim(b *testing.B) {
 					if r.Tags, r.Priority = tags[0], 1; filter != nil {
 						r.Tags, r.Priority = tagged("tenant wanted"), 2 // all others come before it
 					}
-					s := broker.Selection{Detail: true, Filter: filter}
+					s := broker.Selection{WithDetails: true, Filter: filter}
 					start := time.Now()
 					for range run {
 						if err := call(br, func(tx *broker.Tx) error { return claimed(tx, c, r, s) }); err != nil {
@@ -193,7 +193,7 @@ func BenchmarkClaim(b *testing.B) {
 }
 
 // claimed pushes a packet, claims it and acknowledges it.
-func claimed(tx *broker.Tx, c *broker.Consumer, r broker.PushRequest, s broker.Selection) error {
+func claimed(tx *broker.Tx, c *broker.Conn, r broker.PushRequest, s broker.Selection) error {
 	id, err := tx.Push(r)
 	if err == nil {
 		err = tx.Claim(c, r.Queue, broker.ClaimRequest{Selection: s, Consumer: []byte("w")}, 0)

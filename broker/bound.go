@@ -35,7 +35,7 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 		return fmt.Errorf("%w: %s with %s came at once, the bound of the queue is %s", ErrTooLarge,
 			counted(l.packets, "packet"), counted(l.bytes, "byte"), boundOf(s))
 	case q.line != nil && !tx.turn:
-		return fmt.Errorf("%w: others wait for room, and come first", ErrFull)
+		return errOthersWait
 	case b.fits(q, l):
 		return nil
 	case s.Full == FullDrop:
@@ -44,6 +44,8 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 	packets, bytes := b.ix.Counts(q.ix).Unfinished()
 	return fmt.Errorf("%w: it holds %s with %s, its bound is %s", ErrFull, counted(packets, "packet"), counted(bytes, "byte"), boundOf(s))
 }
+
+var errOthersWait = fmt.Errorf("%w: others wait for room, and come first", ErrFull)
 
 // boundOf is the bound of a queue in words.
 func boundOf(s *Settings) string {
@@ -76,12 +78,8 @@ func (tx *Tx) dropFor(q *queue, l load) error {
 	if err := tx.useMore(Room{Deletes: len(worst)}); err != nil {
 		return err
 	}
-	for _, p := range worst {
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
-	}
 	b.count(q, &q.counters.Dropped, len(worst))
-	b.touch(q)
+	b.dropNow(q, worst)
 	return nil
 }
 
@@ -110,11 +108,10 @@ func (b *Broker) worse(q *queue, l load) (worst []index.Packet, ok bool) {
 
 // Drops says that a queue drops worse packets for better ones when it is full.
 func (tx *Tx) Drops(name []byte) bool {
-	t := &tx.b.queues
-	if len(t.lasting) == 0 { // no queue has settings
+	if len(tx.b.queues.withSettings) == 0 {
 		return false
 	}
-	q := t.find(name)
+	q := tx.b.queueNamed(name)
 	return q != nil && settingsOf(q).Full == FullDrop
 }
 
@@ -125,7 +122,7 @@ func (tx *Tx) PushRoom(r PushRequest, payloads [][]byte) Room {
 	if !tx.Drops(r.Queue) {
 		return Room{}
 	}
-	q, l := b.queues.find(r.Queue), r.load(payloads)
+	q, l := b.queueNamed(r.Queue), r.load(payloads)
 	if b.fits(q, l) {
 		return Room{}
 	}

@@ -41,38 +41,38 @@ func (w *work) payloads() string {
 
 // doors are the ways in which packets, or bytes, come to the queue q. In another queue, from, there
 // are packets to move.
-var doors = map[string]func(tx *broker.Tx, c *broker.Consumer, from []broker.ID) error{
-	"push": func(tx *broker.Tx, _ *broker.Consumer, _ []broker.ID) error {
+var doors = map[string]func(tx *broker.Tx, c *broker.Conn, from []broker.ID) error{
+	"push": func(tx *broker.Tx, _ *broker.Conn, _ []broker.ID) error {
 		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("new")}))
 	},
-	"update of a priority": func(tx *broker.Tx, _ *broker.Consumer, _ []broker.ID) error {
+	"update of a priority": func(tx *broker.Tx, _ *broker.Conn, _ []broker.ID) error {
 		return tx.UpdatePriority(broker.UpdatePriorityRequest{
 			Queue: []byte("q"), Key: []byte("new"), To: func(uint32, bool) uint32 { return 1 },
 		})
 	},
-	"push of a list": func(tx *broker.Tx, _ *broker.Consumer, _ []broker.ID) error {
+	"push of a list": func(tx *broker.Tx, _ *broker.Conn, _ []broker.ID) error {
 		return tx.Atomic(broker.Room{Records: 3, Bytes: 100}, func() error {
 			_, err := tx.PushEnd([]byte("q"), broker.Oldest, [][]byte{[]byte("new")})
 			return err
 		})
 	},
-	"insert": func(tx *broker.Tx, _ *broker.Consumer, _ []broker.ID) error {
+	"insert": func(tx *broker.Tx, _ *broker.Conn, _ []broker.ID) error {
 		return tx.Atomic(broker.Room{Records: 9, Bytes: 100, Deletes: 9}, func() error {
 			_, err := tx.InsertAt([]byte("q"), 1, []byte("new"))
 			return err
 		})
 	},
-	"move of an end": func(tx *broker.Tx, c *broker.Consumer, _ []broker.ID) error {
+	"move of an end": func(tx *broker.Tx, c *broker.Conn, _ []broker.ID) error {
 		return tx.Atomic(broker.Room{Records: 3, Bytes: 100, Deletes: 1}, func() error {
 			_, err := tx.MoveEnd(c, []byte("from"), broker.Oldest, []byte("q"), broker.Newest, 1)
 			return err
 		})
 	},
-	"move": func(tx *broker.Tx, _ *broker.Consumer, from []broker.ID) error {
+	"move": func(tx *broker.Tx, _ *broker.Conn, from []broker.ID) error {
 		_, err := tx.MovePackets([]byte("from"), from[:1], []byte("q"))
 		return err
 	},
-	"redrive": func(tx *broker.Tx, _ *broker.Consumer, _ []broker.ID) error {
+	"redrive": func(tx *broker.Tx, _ *broker.Conn, _ []broker.ID) error {
 		_, err := broker.Redrive([]byte("from"), 0, []byte("q")).Slice(tx)
 		return err
 	},
@@ -198,7 +198,7 @@ func TestABoundBelowWhatIsQueuedLetsItDrain(t *testing.T) {
 		if err := w.pushed(1, "x"); (err == nil) != (n == 2) {
 			t.Fatalf("with %d packets: %v", 3-n, err)
 		}
-		w.replied(func(tx *broker.Tx) error { return tx.Pop(w.c, []byte("q"), broker.Selection{Detail: true}, 0) })
+		w.replied(func(tx *broker.Tx) error { return tx.Pop(w.c, []byte("q"), broker.Selection{WithDetails: true}, 0) })
 	}
 }
 

@@ -15,13 +15,11 @@
 //	priority.go  packets that have a key change their priority, and go by it
 //	list.go      a queue seen as a list
 //	reshape.go   a list changes in its middle, or loses most of itself
-//	names.go     names and their types, whatever has them
-//	scan.go      names one after the other, and how many there are
+//	names.go     names, whatever has them: type, expiry, scans
 //	keys.go      the records of strings and hashes
 //	strings.go   strings
 //	hashes.go    hashes
 //	values.go    values of strings and fields, and how large ones come from the disk
-//	expiry.go    names that expire
 //	copy.go      what a name stands for, copied to another
 //	flush.go     the end of everything
 //	leftovers.go keys that are gone, but not from the disk
@@ -30,14 +28,14 @@
 //	bound.go     how much a queue holds at most
 //	line.go      pushes that wait for room
 //	reply.go     replies that a session puts together itself
-//	consumer.go  a connection as the broker sees it: subscriptions, bytes on their way
+//	conn.go      a connection as the broker sees it: subscriptions, bytes on their way
 //	class.go     what those in line take: width and filter
 //	deliver.go   the rule by which subscribers get packets
 //	queue.go     the queues that are known
 //	sweep.go     queues go, the large ones in slices
 //	claim.go     claims: a consumer gets packets for a while
 //	return.go    claims end without success: packets come back, or die
-//	workers.go   who claims from a queue
+//	consumers.go who claims from a queue
 //	admit.go     whether a queue takes what comes
 //	gate.go      queues that are paused or closed
 //	role.go      who is the only producer or consumer of a queue
@@ -56,8 +54,10 @@
 //	limits.go    every limit with its reason
 //	errors.go    why a call is refused
 //
+// The package keyspace holds the names.
+//
 // The path of one push: Tx.Push (push.go), batch (batch.go), commitLoop (commit.go), completeLoop
-// (complete.go), Receiver (consumer.go).
+// (complete.go), Receiver (conn.go).
 package broker
 
 import (
@@ -66,6 +66,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -128,13 +129,13 @@ func (o *Options) clocks() func() (now, steady int64) {
 // Broker owns the index, the open batch and two goroutines: the committer takes batches to disk,
 // the completer takes replies to their receivers. Its invariants, each true whenever mu is free:
 //
-//  1. Index and keys are the state of the store after all batches up to and including the open one,
-//     but for what the sweeper (sweep.go, leftovers.go) has still to delete.
+//  1. Index and names are the state of the store after all batches up to and including the open
+//     one, but for what the sweeper (sweep.go, leftovers.go) has still to delete.
 //  2. No queue has both a packet and somebody in line who can take it, a subscriber or a waiter,
 //     unless it is paused out. No queue has a first push in its line that has its turn (hasTurn).
 //     Either may be so where the open batch had no room or the broker refused deliveries
 //     (refusesDelivery). Then the queue is in deferredQueues, or the subscriber in
-//     deferredConsumers.
+//     deferredConns.
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {
 	store      Store
@@ -143,50 +144,54 @@ type Broker struct {
 	limits     batchLimits
 	acceptLoss bool // Options.AcceptLoss
 
-	mu                sync.Mutex
-	room              sync.Cond // signalled when a fresh batch is opened, the disk's level changes or the broker ends
-	ix                *index.Index
-	dispatch          *index.Dispatch
-	classes           []*class               // by index.Class; nil where the number is free
-	classOf           map[string]index.Class // those with a filter, by class.key
-	freeClasses       []index.Class
-	queues            queueTable
-	keys              *index.Keyspace
-	leftovers         []*index.Key // see leftovers.go
-	orphans           []recovery.Orphan
-	workers           workers
-	clients           map[string]*client // those with a name, see role.go
-	counted           []*queue           // whose counters are to be saved, see counters.go
-	countersAt        int64              // when, on the steady clock
-	flush             storage.Flush      // that is being carried out
-	watches           watches
-	marks             storage.Marks
-	cache             *cache
-	open              *batch
-	refused           uint64      // number of the batch that had no room for the last ErrNoRoom
-	settled           uint64      // number of the last batch that is on disk
-	settledKey        uint64      // and the last version of a key when it was closed
-	minBatch          int         // size from which the open batch is committed while the completer is busy
-	consumers         []*Consumer // by index.SubscriberID
-	deferredQueues    []*queue    // see deliver.go
-	dropped           []*queue    // see sweep.go
-	deferredConsumers []*Consumer
-	waits             waitHeap // consumers that wait with a deadline, see wait.go
-	wakeAt            int64    // when the committer looks at what is due by itself, in Unix milliseconds
-	tx                Tx       // the only one, so that Do allocates nothing
-	scratch           []index.Packet
-	worst             []index.Packet // see bound.go
-	keyScratch        []byte
-	tags              []byte // of an entry on its way to the index
-	uniqueScratch     []byte
-	windowName        []byte // of the string of a unique push
-	name              []byte // of a key or field on its way to the open batch
-	patched           []byte // what a patch makes
-	ids               []index.QueueID
-	space             storage.Level // at spaceAt
-	spaceAt           int64
-	closing           bool
-	failure           error // set once, by fail
+	mu             sync.Mutex
+	room           sync.Cond // signalled when a fresh batch is opened, the disk's level changes or the broker ends
+	ix             *index.Index
+	dispatch       *index.Dispatch
+	classes        []*class               // by index.Class; nil where the number is free
+	classOf        map[string]index.Class // those with a filter, by class.key
+	freeClasses    []index.Class
+	queues         queueTable
+	names          *keyspace.Directory
+	leftovers      []*keyspace.Entry // see leftovers.go
+	orphans        []recovery.Orphan
+	endedUniques   []storage.UniqueID // see unique.go
+	identify       bool               // index.BuildIdentities has to go on
+	consumers      consumers
+	roleHolders    map[string]*roleHolder // those with a name, see role.go
+	counted        []*queue               // whose counters are to be saved, see counters.go
+	countersAt     int64                  // when, on the steady clock
+	redated        []redated              // see settings.go
+	flush          storage.Flush          // that is being carried out
+	watches        map[watched][]*Conn    // who wants to know of a change to what has a name
+	watchers       map[*Conn]struct{}     // all of them
+	watchedBytes   int                    // that the names take
+	marks          storage.Marks
+	cache          *cache
+	open           *batch
+	refused        uint64   // number of the batch that had no room for the last ErrNoRoom
+	durableBatch   uint64   // number of the last batch that is on disk
+	durableKey     uint64   // and the last version of a key when it was closed
+	minBatch       int      // size from which the open batch is committed while the completer is busy
+	conns          []*Conn  // by index.SubscriberID
+	deferredQueues []*queue // see deliver.go
+	dropped        []*queue // see sweep.go
+	deferredConns  []*Conn
+	waits          waitHeap // consumers that wait with a deadline, see wait.go
+	wakeAt         int64    // when the committer looks at what is due by itself, on the steady clock
+	tx             Tx       // the only one, so that Do allocates nothing
+	scratch        []index.Packet
+	worst          []index.Packet // see bound.go
+	keyScratch     []byte
+	tags           []byte // of an entry on its way to the index
+	uniqueScratch  []byte
+	name           []byte // of a key or field on its way to the open batch
+	patched        []byte // what a patch makes
+	ids            []index.QueueID
+	space          storage.Level // at spaceAt
+	spaceAt        int64
+	closing        bool
+	failure        error // set once, by fail
 
 	wake    chan struct{} // holds one token when the committer may have something to do
 	free    chan *batch   // empty batches, for the committer to open
@@ -198,6 +203,7 @@ type Broker struct {
 
 type counters struct {
 	batches, records, cancelled, misses atomic.Int64
+	consumers                           atomic.Int64 // attached now
 }
 
 // New starts a broker on the state that recovery has built from store. Close ends it.
@@ -218,32 +224,31 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		dispatch:   index.NewDispatch(),
 		classes:    newClasses(),
 		classOf:    make(map[string]index.Class),
-		keys:       state.Keys,
+		names:      state.Names,
 		leftovers:  state.Leftovers,
 		orphans:    state.Orphans,
-		flush:      store.Flush(),
-		watches:    make(watches),
-		clients:    make(map[string]*client),
-		marks:      state.Marks,
-		settledKey: state.Marks.LastKey,
-		cache:      newCache(o.Cache),
-		wake:       make(chan struct{}, 1),
-		free:       make(chan *batch, batchesInFlight),
-		durable:    make(chan *batch, batchesInFlight),
-		failed:     make(chan struct{}),
+
+		endedUniques: state.EndedUniques,
+		identify:     true,
+		flush:        store.Flush(),
+		watches:      make(map[watched][]*Conn),
+		watchers:     make(map[*Conn]struct{}),
+		roleHolders:  make(map[string]*roleHolder),
+		marks:        state.Marks,
+		durableKey:   state.Marks.LastKey,
+		cache:        newCache(o.Cache),
+		wake:         make(chan struct{}, 1),
+		free:         make(chan *batch, batchesInFlight),
+		durable:      make(chan *batch, batchesInFlight),
+		failed:       make(chan struct{}),
 	}
 	b.room.L = &b.mu
-	b.queues.load(state.Queues)
-	b.loadDropped(state.Dropped)
 	b.begin()
-	b.workers.load(state.Workers, &b.queues)
+	b.loadQueues(state.Queues)
+	b.loadDropped(state.Dropped)
+	b.consumers.load(state.Workers, &b.queues)
 	b.open = newBatch(b.marks)
 	b.open.number = 1
-	for _, q := range b.queues.all {
-		if q != nil {
-			b.markEmpty(q)
-		}
-	}
 	b.space = store.Space().Level
 	for range batchesInFlight - 1 {
 		b.free <- newBatch(storage.Marks{})
@@ -306,6 +311,9 @@ func (b *Broker) spaceLevel(now int64) storage.Level {
 	return b.space
 }
 
+// Space is the state of the disk.
+func (tx *Tx) Space() storage.Space { return tx.b.store.Space() }
+
 // Stats is how much the broker holds, and what it has done since New.
 type Stats struct {
 	Queues    int   // queues that hold packets
@@ -322,7 +330,7 @@ func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Stats{
-		Known:     len(b.queues.byName),
+		Known:     b.queues.named,
 		Batches:   b.stats.batches.Load(),
 		Records:   b.stats.records.Load(),
 		Cancelled: b.stats.cancelled.Load(),

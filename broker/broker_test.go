@@ -246,7 +246,7 @@ func TestSubscriberThatDoesNotReadIsPausedUntilItHasReadOn(t *testing.T) {
 	slow, fast := &inbox{}, &inbox{}
 	slow.unwritten = broker.MaxOutstandingBytes + 1
 	cs, cf := h.b.Attach(slow, groups), h.b.Attach(fast, groups)
-	for _, c := range []*broker.Consumer{cs, cf} {
+	for _, c := range []*broker.Conn{cs, cf} {
 		h.do(func(tx *broker.Tx) error {
 			if err := tx.Subscribe(c, []byte("q")); err != nil {
 				return err
@@ -373,7 +373,7 @@ func TestGroupIsPoppedWholeUpToTheProtocolsCount(t *testing.T) {
 }
 
 // subscribe makes c a subscriber of the queues with so many readies.
-func (h *harness) subscribe(c *broker.Consumer, readies uint32, queues ...string) {
+func (h *harness) subscribe(c *broker.Conn, readies uint32, queues ...string) {
 	h.t.Helper()
 	h.do(func(tx *broker.Tx) error {
 		for _, q := range queues {
@@ -390,7 +390,7 @@ func TestManyQueuesLeftAtOnceFitIntoBatches(t *testing.T) {
 	defer h.close()
 	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 150 << 10, MaxRecord: 140 << 10, MaxDeletes: 9000}
 	h.restart()
-	consumers := make([]*broker.Consumer, 6)
+	consumers := make([]*broker.Conn, 6)
 	for i := range consumers {
 		consumers[i] = h.b.Attach(&inbox{}, groups)
 		for k := range 1000 {

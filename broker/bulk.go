@@ -71,15 +71,18 @@ func (bk *Bulk) slice(tx *Tx) (more bool, err error) {
 	}
 	err = tx.Atomic(room, func() error {
 		for _, p := range packets {
-			if err := next.change(tx, q, p); err != nil {
+			err := tx.use(next.room(tx, q, p))
+			if err == nil {
+				err = next.change(tx, q, p)
+			}
+			if err != nil {
 				return err
 			}
 			next.Done++
 		}
 		return nil
 	})
-	b.touch(q)
-	b.markEmpty(q)
+	b.changed(q)
 	if err != nil {
 		bk.Done = next.Done
 		return false, err
@@ -139,7 +142,7 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
 			}
 			packets, room = append(packets, p), more
 		}
-		bk.after = placeOf(p)
+		bk.after = p.Place()
 		bk.left--
 		looked++
 	}
@@ -161,9 +164,6 @@ func Purge(name []byte, s State) *Bulk {
 		queue: name, states: statesOf(s),
 		room: func(*Tx, *queue, index.Packet) Room { return Room{Deletes: 1} },
 		change: func(tx *Tx, q *queue, p index.Packet) error {
-			if err := tx.use(Room{Deletes: 1}); err != nil {
-				return err
-			}
 			tx.b.ix.Remove(p.ID)
 			tx.b.deletePacket(q, p)
 			return nil
@@ -181,9 +181,6 @@ func Harvest(name []byte, older int64) *Bulk {
 		},
 		room: func(_ *Tx, q *queue, p index.Packet) Room { return returnRoom(q, p, false, len(reason)) },
 		change: func(tx *Tx, q *queue, p index.Packet) error {
-			if err := tx.use(returnRoom(q, p, false, len(reason))); err != nil {
-				return err
-			}
 			if !tx.b.expireClaim(q, p) {
 				tx.b.putBack(q, p, tx.b.ix.Delivery(p.ID), 0, reason)
 			}
@@ -197,24 +194,19 @@ func Harvest(name []byte, older int64) *Bulk {
 // those that died elsewhere to where they died. If that queue is gone they stay, and the last Slice
 // returns ErrNoOrigin if no packet could be redriven.
 func Redrive(name []byte, count int, to []byte) *Bulk {
-	room := func(_ *Tx, _ *queue, p index.Packet) Room {
-		return Room{Records: 4, Bytes: weight(p) + len(to) + MaxConsumer, Deletes: 1}
-	}
 	return &Bulk{
-		queue: name, states: []State{Dead, Delayed, Ready}, most: count, room: room,
+		queue: name, states: []State{Dead, Delayed, Ready}, most: count,
+		room: func(_ *Tx, _ *queue, p index.Packet) Room {
+			return Room{Records: 4, Bytes: weight(p) + len(to) + MaxConsumer, Deletes: 1}
+		},
 		wants: func(tx *Tx, p index.Packet) bool {
 			return p.State == Dead || tx.b.ix.Delivery(p.ID).Origin != 0
 		},
 		stays: func(tx *Tx, p index.Packet) bool {
 			origin := tx.b.ix.Delivery(p.ID).Origin
-			return to == nil && origin != 0 && tx.b.queues.lasting[origin] == nil
+			return to == nil && origin != 0 && tx.b.queues.withSettings[origin] == nil
 		},
-		change: func(tx *Tx, q *queue, p index.Packet) error {
-			if err := tx.use(room(tx, q, p)); err != nil {
-				return err
-			}
-			return tx.redrive(q, p, to)
-		},
+		change: func(tx *Tx, q *queue, p index.Packet) error { return tx.redrive(q, p, to) },
 	}
 }
 
@@ -226,7 +218,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	case to != nil:
 		target, err = b.makeQueue(to)
 	case d.Origin != 0:
-		target = b.queues.lasting[d.Origin]
+		target = b.queues.withSettings[d.Origin]
 	}
 	if err == nil && target != q {
 		err = tx.pushable()
@@ -234,17 +226,14 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	if err == nil && (target != q || p.State == index.Dead) {
 		ready := p
 		ready.State = index.Ready // as it will be
-		err = tx.receive(q, target, ready)
+		err = tx.checkMoveIn(q, target, ready)
 	}
 	if err != nil {
-		if target != nil {
-			b.markEmpty(target)
-		}
 		return err
 	}
 	d.Attempts, d.Origin = 0, 0
 	if target == q {
-		b.setDelivery(p, d, storage.Waiting, 0)
+		b.setDelivery(p, d, Ready, 0)
 		b.deliverQueue(q)
 		return nil
 	}
@@ -255,17 +244,12 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 // Move moves the packets of a queue in one state, or in all if that is 0, to another queue as
 // MovePackets does: at most count if that is not 0.
 func Move(name []byte, s State, count int, to []byte) *Bulk {
-	room := func(_ *Tx, _ *queue, p index.Packet) Room {
-		return Room{Records: 2, Bytes: weight(p) + len(to), Deletes: 1}
-	}
 	return &Bulk{
-		queue: name, states: statesOf(s), most: count, room: room,
-		wants: func(_ *Tx, p index.Packet) bool { return p.State != Claimed },
-		change: func(tx *Tx, q *queue, p index.Packet) error {
-			if err := tx.use(room(tx, q, p)); err != nil {
-				return err
-			}
-			return tx.moveAll(q, []index.Packet{p}, to)
+		queue: name, states: statesOf(s), most: count,
+		room: func(_ *Tx, _ *queue, p index.Packet) Room {
+			return Room{Records: 2, Bytes: weight(p) + len(to), Deletes: 1}
 		},
+		wants:  func(_ *Tx, p index.Packet) bool { return p.State != Claimed },
+		change: func(tx *Tx, q *queue, p index.Packet) error { return tx.moveAll(q, []index.Packet{p}, to) },
 	}
 }

@@ -169,7 +169,7 @@ func TestDetailsCountInAReply(t *testing.T) {
 		w.add(broker.PushRequest{Queue: []byte(name)})
 	}
 	w.do(func(tx *broker.Tx) error {
-		if err := tx.Pop(w.c, []byte(name), broker.Selection{Count: 1000, Detail: true}, 1); err != nil {
+		if err := tx.Pop(w.c, []byte(name), broker.Selection{Count: 1000, WithDetails: true}, 1); err != nil {
 			return err
 		}
 		if got := w.c.QueuedBytes(); got < int64(most/2*len(name)) || got > 2*broker.MaxGroupBytes {
@@ -561,7 +561,7 @@ func TestWorkersAreThoseThatHoldPacketsOrCalledLately(t *testing.T) {
 	}
 	workers := func() (got string) {
 		w.do(func(tx *broker.Tx) error {
-			list, err := tx.Workers([]byte("q"))
+			list, err := tx.Consumers([]byte("q"))
 			for _, k := range list {
 				got += fmt.Sprintf("%s %d %v %d; ", k.Name, k.Claimed, k.IDs, k.Since)
 			}
@@ -573,7 +573,7 @@ func TestWorkersAreThoseThatHoldPacketsOrCalledLately(t *testing.T) {
 	if got := workers(); got != busy+"idle 0 [] 0; " {
 		t.Fatalf("workers are %q", got)
 	}
-	w.pass(broker.WorkerTime * time.Millisecond)
+	w.pass(broker.ConsumerTime * time.Millisecond)
 	if got := workers(); got != busy {
 		t.Fatalf("later the workers are %q", got)
 	}
@@ -641,7 +641,7 @@ func TestTagsCountInWhatACallBrings(t *testing.T) {
 		}
 		duplicate := func(tx *broker.Tx) error {
 			return tx.Atomic(tx.CopyRoom(q, other), func() error {
-				_, err := tx.Copy(q, other)
+				_, err := tx.Copy(q, other, 0, true)
 				return err
 			})
 		}

@@ -2,22 +2,18 @@ package broker
 
 import (
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // DeletePackets deletes packets of a queue by their ids, whatever their state, and returns how many
 // there were. It brings a Deletes for each.
 func (tx *Tx) DeletePackets(name []byte, ids []ID) (n int, err error) {
-	if err := tx.begin(Room{Deletes: len(ids)}); err != nil {
+	if err := tx.beginTake(Room{Deletes: len(ids)}); err != nil {
 		return 0, err
 	}
 	b := tx.b
 	q, err := b.findQueue(name)
 	if q == nil || err != nil {
 		return 0, err
-	}
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return 0, ErrStopped
 	}
 	for _, id := range ids {
 		if p, ok := b.find(q, id); ok {
@@ -27,8 +23,7 @@ func (tx *Tx) DeletePackets(name []byte, ids []ID) (n int, err error) {
 		}
 	}
 	if n > 0 {
-		b.touch(q)
-		b.markEmpty(q)
+		b.changed(q)
 	}
 	return n, nil
 }
@@ -64,8 +59,7 @@ func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) error {
 	if err != nil || target == q {
 		return err
 	}
-	if err := tx.receive(q, target, packets...); err != nil {
-		b.markEmpty(target)
+	if err := tx.checkMoveIn(q, target, packets...); err != nil {
 		return err
 	}
 	for _, p := range packets {
@@ -91,7 +85,7 @@ func (tx *Tx) movable(q *queue, ids []ID) (packets []index.Packet) {
 
 // MoveRoom is what MovePackets brings.
 func (tx *Tx) MoveRoom(name []byte, ids []ID, to []byte) Room {
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	if q == nil {
 		return Room{}
 	}
@@ -136,7 +130,7 @@ func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err err
 
 // PriorityRoom is what SetPriority brings.
 func (tx *Tx) PriorityRoom(name []byte, id ID) Room {
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	if q == nil {
 		return Room{}
 	}

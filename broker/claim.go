@@ -18,9 +18,9 @@ type ClaimRequest struct {
 
 // Claim lends packets to a consumer: they are nobody else's until their leases end. The reply goes
 // to c's receiver, with details. It has no packets if none can be selected or the queue is unknown;
-// with Some there is ErrNothing instead. It brings what ClaimRoom says of so many packets as there
-// are.
-func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
+// with MustFind there is ErrNothing instead. It brings what ClaimRoom says of so many packets as
+// there are.
+func (tx *Tx) Claim(c *Conn, name []byte, r ClaimRequest, tag Tag) error {
 	count := max(1, r.Count)
 	if r.Group {
 		count = MaxCount
@@ -36,11 +36,11 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	if b.spaceLevel(tx.now) >= storage.Stop {
 		return ErrStopped
 	}
-	q, err := tx.giver(name)
+	q, err := tx.openForTake(name)
 	if err == nil {
 		err = b.checkFilter(q, r.Filter)
 	}
-	if err == nil && q == nil && r.Some {
+	if err == nil && q == nil && r.MustFind {
 		err = ErrNothing
 	}
 	if err != nil {
@@ -50,8 +50,8 @@ func (tx *Tx) Claim(c *Consumer, name []byte, r ClaimRequest, tag Tag) error {
 	if q != nil {
 		selection := b.selection(q, r.Selection)
 		selection.Limit.Packets = MaxCount
-		r.Detail = true
-		if b.selectPackets(q, r.Selection, selection); len(b.scratch) == 0 && r.Some {
+		r.WithDetails = true
+		if b.selectPackets(q, r.Selection, selection); len(b.scratch) == 0 && r.MustFind {
 			return ErrNothing
 		}
 		bytes = b.scratchBytes(q, true)
@@ -79,7 +79,7 @@ func ClaimRoom(packets, consumer int) Room {
 
 // claim claims the packets in b.scratch and puts them into the reply.
 func (tx *Tx) claim(q *queue, r ClaimRequest) {
-	b, w := tx.b, (*worker)(nil)
+	b, w := tx.b, (*consumer)(nil)
 	if len(r.Consumer) > 0 {
 		w = b.enter(q, r.Consumer)
 	}
@@ -90,7 +90,7 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 	for _, p := range b.scratch {
 		b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
 		d := b.ix.Delivery(p.ID)
-		b.hold(&d, w)
+		b.setConsumer(&d, w)
 		if d.FirstClaim == 0 {
 			d.FirstClaim = tx.now
 		}
@@ -99,16 +99,16 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 			d.Attempts++
 		}
 		b.putNote(p, &d, storage.NoteProgress, nil)
-		b.setDelivery(p, d, storage.Claimed, tx.steady+lease)
+		b.setDelivery(p, d, Claimed, tx.steady+lease)
 		p, _ = b.ix.Get(p.ID)
 		b.detail(q, p)
 	}
 	if len(b.scratch) > 0 {
 		tx.useRole(q, consumerRole)
-		b.open.claims = true
-		b.touch(q)
+		b.open.claims, b.identify = true, true
+		b.changed(q)
 	} else if w != nil {
-		b.workers.release(w)
+		b.consumers.release(w)
 	}
 }
 
@@ -121,16 +121,16 @@ func (b *Broker) nextToken() uint64 {
 	return b.nextSeq(Newest)
 }
 
-// hold makes a worker, which may be none, the last that claimed a packet.
-func (b *Broker) hold(d *index.Delivery, w *worker) {
+// setConsumer makes a consumer, which may be none, the last that claimed a packet.
+func (b *Broker) setConsumer(d *index.Delivery, w *consumer) {
 	if d.Consumer != 0 {
-		old := b.workers.all[d.Consumer-1]
+		old := b.consumers.all[d.Consumer-1]
 		if old == w {
 			return
 		}
 		old.packets--
 		d.Consumer = 0
-		b.workers.release(old)
+		b.consumers.release(old)
 	}
 	if w != nil {
 		w.packets++
@@ -139,35 +139,20 @@ func (b *Broker) hold(d *index.Delivery, w *worker) {
 }
 
 // setDelivery gives a packet a delivery state, in the index and in the store. until is the lease
-// end on the steady clock, or the not-before on the wall clock; 0 is none.
-func (b *Broker) setDelivery(p index.Packet, d index.Delivery, s storage.DeliveryState, until int64) {
+// end on the steady clock, or the not-before or the death on the wall clock; 0 is none.
+func (b *Broker) setDelivery(p index.Packet, d index.Delivery, s State, until int64) {
 	stored := storage.Stored(d.Stored)
 	d.Stored |= uint8(storage.StoredDelivery)
 	b.ix.SetDelivery(p.ID, d)
-	b.ix.SetState(p.ID, stateOf(s, until), until)
-	if s == storage.Claimed {
+	b.ix.SetState(p.ID, s, until)
+	if s == Claimed {
 		until = b.wall(until)
 	}
 	b.open.ops.PutDelivery(&storage.Delivery{
-		Identity: p.Identity, State: s, Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
-		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.workers.name(d.Consumer),
+		Identity: p.Identity, State: storage.State(s), Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
+		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.consumers.name(d.Consumer),
 		Origin: d.Origin, Expiry: p.Expiry,
 	}, stored)
-}
-
-// stateOf is the state in the index of a packet with a delivery state.
-func stateOf(s storage.DeliveryState, until int64) State {
-	switch {
-	case s == storage.Claimed:
-		return index.Claimed
-	case s == storage.Dead:
-		return index.Dead
-	case s == storage.Done:
-		return index.Done
-	case until > 0:
-		return index.Delayed
-	}
-	return index.Ready
 }
 
 // putNote writes a text of a packet's delivery state, or deletes it if it is empty.
@@ -257,21 +242,20 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 		return 0, ErrStale
 	}
 	b.count(q, &q.counters.Acked, good)
-	b.touch(q)
-	b.markEmpty(q)
+	b.changed(q)
 	return good, nil
 }
 
 // AckRoom is what an Ack brings.
 func (tx *Tx) AckRoom(name []byte, receipts []Receipt) Room {
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	room := Room{Deletes: len(receipts)}
 	if q == nil || settingsOf(q).Retain == 0 {
 		return room
 	}
 	for _, r := range receipts {
 		if p, d, ok := tx.b.claimed(q, r); ok {
-			room = room.Plus(Room{Records: 2, Bytes: weight(p) + len(tx.b.workers.name(d.Consumer))})
+			room = room.Plus(Room{Records: 2, Bytes: weight(p) + len(tx.b.consumers.name(d.Consumer))})
 		}
 	}
 	return room
@@ -286,7 +270,7 @@ func (b *Broker) finish(q *queue, p index.Packet, d index.Delivery) {
 		return
 	}
 	moved, _ := b.moveTo(q, p, q, q.packet(p), b.tx.now+retain)
-	b.setDelivery(moved, d, storage.Done, 0)
+	b.setDelivery(moved, d, Done, 0)
 }
 
 // Extend lets the lease of a claim end so many milliseconds from now, and returns that moment.
@@ -296,7 +280,7 @@ func (tx *Tx) Extend(name []byte, r Receipt, lease int64) (end int64, err error)
 	if err != nil {
 		return 0, err
 	}
-	tx.b.setDelivery(p, d, storage.Claimed, tx.steady+lease)
+	tx.b.setDelivery(p, d, Claimed, tx.steady+lease)
 	return tx.now + lease, nil
 }
 

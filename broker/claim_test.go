@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// work is a harness with one worker, and a steady clock of its own.
+// work is a harness with one consumer, and a steady clock of its own.
 type work struct {
 	*harness
 	box    *workbox
-	c      *broker.Consumer
+	c      *broker.Conn
 	steady atomic.Int64
 }
 
@@ -35,7 +35,7 @@ type job struct {
 func (r *workbox) Packets(_ broker.Tag, packets []broker.Packet, details []broker.Detail) {
 	reply := make([]job, len(packets))
 	for i, d := range details {
-		d.Reason, d.Progress = bytes.Clone(d.Reason), bytes.Clone(d.Progress)
+		d.Reason, d.Progress, d.Unique = bytes.Clone(d.Reason), bytes.Clone(d.Progress), bytes.Clone(d.Unique)
 		reply[i] = job{d, string(packets[i].Payload)}
 	}
 	r.replies = append(r.replies, reply)

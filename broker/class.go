@@ -15,8 +15,8 @@ type class struct {
 	key     string  // in Broker.classOf, of a class with a filter
 	members int     // of a class with a filter
 
-	// selection is what the class takes from the queue that was asked last, as long as that has these
-	// settings.
+	// selection is what the class takes from the queue that was asked last, as long as that has
+	// these settings.
 	selection index.Selection
 	queue     *queue
 	settings  *Settings
@@ -43,15 +43,15 @@ func plainClass(narrow bool) index.Class {
 
 // joinClass makes c one of those who take by a filter, and returns it to its own class if that is
 // nil.
-func (b *Broker) joinClass(c *Consumer, f *Filter) {
+func (b *Broker) joinClass(c *Conn, f *Filter) {
 	b.leaveClass(c)
 	if f == nil || len(f.Terms) == 0 {
 		return
 	}
-	b.keyScratch = f.appendKey(b.keyScratch[:0], c.delivery.Narrow)
+	b.keyScratch = f.appendKey(b.keyScratch[:0], c.delivery.Fits16)
 	n, known := b.classOf[string(b.keyScratch)]
 	if !known {
-		k := &class{narrow: c.delivery.Narrow, filter: f, key: string(b.keyScratch)}
+		k := &class{narrow: c.delivery.Fits16, filter: f, key: string(b.keyScratch)}
 		if last := len(b.freeClasses) - 1; last >= 0 {
 			n, b.freeClasses = b.freeClasses[last], b.freeClasses[:last]
 			b.classes[n] = k
@@ -66,7 +66,7 @@ func (b *Broker) joinClass(c *Consumer, f *Filter) {
 }
 
 // leaveClass returns c to the class of those who take without a filter.
-func (b *Broker) leaveClass(c *Consumer) {
+func (b *Broker) leaveClass(c *Conn) {
 	if k := b.classes[c.class]; k.filter != nil {
 		if k.members--; k.members == 0 {
 			delete(b.classOf, k.key)
@@ -74,7 +74,7 @@ func (b *Broker) leaveClass(c *Consumer) {
 			b.freeClasses = append(b.freeClasses, c.class)
 		}
 	}
-	c.class = plainClass(c.delivery.Narrow)
+	c.class = plainClass(c.delivery.Fits16)
 }
 
 // appendKey appends what is equal for equal filters.
@@ -91,13 +91,13 @@ func (f *Filter) appendKey(dst []byte, narrow bool) []byte {
 }
 
 // filters says that c waits for what a filter accepts.
-func (b *Broker) filters(c *Consumer) bool { return b.classes[c.class].filter != nil }
+func (b *Broker) filters(c *Conn) bool { return b.classes[c.class].filter != nil }
 
 // in is what the class takes from a queue.
 func (k *class) in(q *queue) index.Selection {
 	if k.queue != q || k.settings != q.settings {
 		k.queue, k.settings = q, q.settings
-		k.selection = index.Selection{Narrow: k.narrow, Filter: k.filter.in(q)}
+		k.selection = index.Selection{Fits16: k.narrow, Filter: k.filter.in(q)}
 	}
 	return k.selection
 }
@@ -128,7 +128,7 @@ func (b *Broker) nextSubscriber(q *queue) (index.SubscriberID, bool) {
 		return b.ix.Fresh(q.ix, k.in(q), asked)
 	})
 	if left {
-		b.logWide(q, Selection{Narrow: true})
+		b.logWide(q, Selection{Fits16: true})
 	}
 	return s, ok
 }

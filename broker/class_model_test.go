@@ -42,7 +42,7 @@ type classPacket struct {
 
 // classWaiter is a blocked claim.
 type classWaiter struct {
-	c      *broker.Consumer
+	c      *broker.Conn
 	box    *workbox
 	queues []string
 	s      broker.Selection
@@ -89,7 +89,7 @@ func (m *classModel) takes(queue string, s broker.Selection) (list []*classPacke
 		return nil
 	}
 	for _, p := range m.packets {
-		if p.queue == queue && p.due == 0 && p.token == 0 && !(s.Narrow && p.wide) && (s.Filter == nil || broker.Matches(*s.Filter, m.orders(queue), p.tags)) {
+		if p.queue == queue && p.due == 0 && p.token == 0 && !(s.Fits16 && p.wide) && (s.Filter == nil || broker.Matches(*s.Filter, m.orders(queue), p.tags)) {
 			list = append(list, p)
 		}
 	}
@@ -167,7 +167,7 @@ func (m *classModel) expect(what string, got, want error) {
 func (m *classModel) drawSelection(t *rapid.T) broker.Selection {
 	s := broker.Selection{
 		End:   rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end"),
-		Count: rapid.IntRange(0, 3).Draw(t, "count"), Narrow: rapid.Bool().Draw(t, "narrow"), Detail: true,
+		Count: rapid.IntRange(0, 3).Draw(t, "count"), Fits16: rapid.Bool().Draw(t, "narrow"), WithDetails: true,
 	}
 	s.Filter = filtered(rapid.SampledFrom([]string{"", "t eq x", "t ne x", "t ge y", "t lt y", "u ge 2", "t eq x u lt 2"}).Draw(t, "filter"))
 	if len(s.Filter.Terms) == 0 {
@@ -224,7 +224,7 @@ func (m *classModel) take(t *rapid.T) {
 	if n := rapid.IntRange(0, 2).Draw(t, "queues"); n < 2 {
 		w.queues = classQueues[n : n+1]
 	}
-	w.c = m.b.Attach(w.box, broker.Selection{Narrow: w.s.Narrow})
+	w.c = m.b.Attach(w.box, broker.Selection{Fits16: w.s.Fits16})
 	for _, queue := range w.queues {
 		if m.wrong(queue, w.s.Filter) != nil {
 			w.s.Filter = nil // the queue would refuse it
@@ -236,7 +236,7 @@ func (m *classModel) take(t *rapid.T) {
 			names = append(names, []byte(queue))
 			n, err := tx.Takeable([]byte(queue), w.s)
 			want := m.takes(queue, w.s)
-			if w.s.Narrow && w.s.Filter == nil {
+			if w.s.Fits16 && w.s.Filter == nil {
 				n = len(want) // Takeable counts wide ones too
 			}
 			if (n > 0) != (len(want) > 0) || err != nil {

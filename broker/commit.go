@@ -34,7 +34,7 @@ func (b *Broker) commitLoop() {
 		}
 		b.mu.Lock()
 		b.minBatch = t.size()
-		b.settled, b.settledKey = t.number, t.ops.Marks().LastKey
+		b.durableBatch, b.durableKey = t.number, t.ops.Marks().LastKey
 		b.mu.Unlock()
 		b.durable <- t
 	}
@@ -84,7 +84,7 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 			b.room.Broadcast() // all that took the room has cancelled itself
 		}
 		sleep := b.sleep(tx.now)
-		b.wakeAt = tx.now + sleep.Milliseconds()
+		b.wakeAt = tx.steady + sleep.Milliseconds()
 		clock.Reset(sleep)
 		b.mu.Unlock()
 		if cleaning {
@@ -97,14 +97,19 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 	}
 }
 
-// clean does a slice of what nobody waits for: empty queues end, and what was dropped is deleted.
-// It returns true if it has to go on once others had the lock.
+// clean does a slice of what nobody waits for: empty queues end, what was dropped is deleted, and
+// the table grows by which calls find packets by their ids. It returns true if it has to go on once
+// others had the lock.
 func (b *Broker) clean() (more bool) {
 	more = b.evictDue()
 	more = b.sweep() || more
 	more = b.sweepKeys() || more
 	more = b.sweepOrphans() || more
+	more = b.sweepUniques() || more
 	more = b.saveCounters() || more
+	more = b.redate() || more
+	b.identify = b.identify && b.ix.BuildIdentities(identifySlice)
+	more = b.identify || more
 	b.endFlush()
 	return more
 }
@@ -118,14 +123,14 @@ func (b *Broker) sleep(now int64) time.Duration {
 	if due, ok := b.ix.Wait(now, b.tx.steady); ok {
 		wait = min(wait, due)
 	}
-	if due, ok := b.keys.Deadline(); ok {
+	if due, ok := b.names.Deadline(); ok {
 		wait = min(wait, due-now)
 	}
 	if len(b.counted) > 0 {
 		wait = min(wait, b.countersAt-b.tx.steady)
 	}
 	if len(b.waits) > 0 {
-		wait = min(wait, b.waits[0].until-now)
+		wait = min(wait, b.waits[0].until-b.tx.steady)
 	}
 	if len(b.queues.idle) > 0 {
 		wait = min(wait, b.queues.idle[0].emptied+maxIdleTime-now)

@@ -7,7 +7,7 @@ import "github.com/holdfast-queue/holdfast/storage"
 func (b *Broker) completeLoop() {
 	defer b.stopped.Done()
 	var packets []Packet
-	var dirty []*Consumer
+	var dirty []*Conn
 	for t := range b.durable {
 		for _, r := range t.replies {
 			packets = b.handOut(t, r, packets[:0])
@@ -79,7 +79,7 @@ func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 	return packets
 }
 
-// handedOver takes the reply out of what is queued for its consumer.
+// handedOver takes the reply out of what is queued for its connection.
 func (r *reply) handedOver() {
 	r.to.queuedBytes.Add(-int64(r.queuedBytes))
 	r.to.queuedReplies.Add(-1)

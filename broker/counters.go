@@ -5,8 +5,7 @@ import "github.com/holdfast-queue/holdfast/storage"
 // countersTime is how old the counters on disk may be while they change, in milliseconds.
 const countersTime = 1000
 
-// countersSlice is how many definitions the committer writes for their counters before others have
-// the lock.
+// countersSlice is how many counters the committer writes before others have the lock.
 const countersSlice = 256
 
 // count adds to a counter of a queue.
@@ -20,9 +19,8 @@ func (b *Broker) count(q *queue, counter *uint64, n int) {
 	}
 }
 
-// saveCounters writes the definitions of queues whose counters changed, if it is time for that or
-// the broker closes. It is the committer's, and returns true if it has to go on once others had the
-// lock.
+// saveCounters writes the counters that changed, if it is time for that or the broker closes. It is
+// the committer's, and returns true if it has to go on once others had the lock.
 func (b *Broker) saveCounters() (more bool) {
 	if len(b.counted) == 0 || !b.closing && b.tx.steady < b.countersAt {
 		return false
@@ -35,14 +33,10 @@ func (b *Broker) saveCounters() (more bool) {
 			return true
 		}
 		q := b.counted[0]
-		room := Room{Records: 1, Bytes: len(q.name) + settingsBytes(q)}
-		if !b.open.empty() && !b.open.fits(b.limits, room) {
-			return false
-		}
 		b.counted = b.counted[1:]
 		q.counted = false
 		if b.queues.has(q) && q.defined && !q.dropped {
-			b.open.ops.PutQueue(b.definition(q))
+			b.open.ops.PutCounters(q.id, q.counters)
 		}
 	}
 	b.counted = nil

@@ -23,7 +23,7 @@ type crowd struct {
 	r      *rand.Rand
 	h      *harness
 	steady int64
-	c      *broker.Consumer     // of all takes; it is the crowd's inbox
+	c      *broker.Conn         // of all takes; it is the crowd's inbox
 	made   int                  // payloads
 	takers map[*crowdTaker]bool // that wait
 	pushes []*crowdPush         // that wait, in order of arrival
@@ -62,7 +62,7 @@ func (b *crowdBox) Packets(tag broker.Tag, packets []broker.Packet, details []br
 // crowdTaker is a take that waits.
 type crowdTaker struct {
 	m         *crowd
-	c         *broker.Consumer
+	c         *broker.Conn
 	queues    [][]byte
 	selection broker.Selection
 	kind      int
@@ -95,7 +95,7 @@ func (k *crowdTaker) Closed(*broker.Tx)  { delete(k.m.takers, k) }
 // crowdPush is a push that waits.
 type crowdPush struct {
 	m        *crowd
-	c        *broker.Consumer
+	c        *broker.Conn
 	request  broker.PushRequest
 	payloads [][]byte
 }
@@ -178,7 +178,7 @@ func (m *crowd) push(tx *broker.Tx, name []byte) error {
 	case 3:
 		r.Key = []byte("k")
 	}
-	room := broker.WindowRoom(name)
+	room := broker.Room{Records: 1, Bytes: broker.MaxUnique}
 	for range 1 + m.r.IntN(3) {
 		payload := m.payload()
 		p.payloads = append(p.payloads, payload)
@@ -205,7 +205,7 @@ func (m *crowd) push(tx *broker.Tx, name []byte) error {
 
 // take lets a take wait where there is nothing.
 func (m *crowd) take(tx *broker.Tx, name []byte) error {
-	k := &crowdTaker{m: m, kind: m.r.IntN(3), queues: [][]byte{name}, selection: broker.Selection{End: broker.Oldest, Detail: true}}
+	k := &crowdTaker{m: m, kind: m.r.IntN(3), queues: [][]byte{name}, selection: broker.Selection{End: broker.Oldest, WithDetails: true}}
 	if k.kind < 2 && m.one(2) {
 		k.selection.Filter = filtered("t eq " + strconv.Itoa(1+m.r.IntN(3)))
 	}
@@ -292,7 +292,7 @@ func (m *crowd) reshape(tx *broker.Tx, name []byte) (err error) {
 		err = tx.Atomic(tx.TrimRoom(name, 0, 1), func() error { return tx.Trim(name, 0, 1) })
 	case 3:
 		if m.one(4) {
-			err = tx.Flush()
+			err = tx.Flush(true)
 		}
 	case 4:
 		purge := broker.Purge(name, 0)
@@ -434,7 +434,7 @@ func TestNobodyWaitsInVainWhileBatchesFill(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			h := &harness{t: t, store: newMemStore()}
-			h.store.limits = storage.Limits{MaxOps: 60 + r.IntN(300), MaxBytes: 24<<10 + r.IntN(64<<10), MaxRecord: 8 << 10, MaxDeletes: 2000}
+			h.store.limits = storage.Limits{MaxOps: 80 + r.IntN(300), MaxBytes: 24<<10 + r.IntN(64<<10), MaxRecord: 8 << 10, MaxDeletes: 2000}
 			h.now.Store(startTime)
 			m := &crowd{t: t, r: r, h: h, taken: map[string]int{}, takers: map[*crowdTaker]bool{}}
 			state, err := recovery.Restore(h.store, recovery.Options{Now: startTime})

@@ -9,22 +9,22 @@ import (
 // line and pops by itself when its turn comes. One rule says when: no queue keeps a packet while
 // somebody waits who can take it. It has two sides:
 //
-//	a packet comes, deliverQueue              a consumer becomes ready, fillConsumer
+//	a packet comes, deliverQueue              a connection is ready, fillConn
 //
 //	  queue                                     queue A   queue B   queue C
 //	    │ best packet                               └─────────┼─────────┘ best packet of all
 //	    ▼                                                     ▼
-//	  the consumer that waits longest                     consumer
+//	  the connection that waits longest                   connection
 //	  (again while both are there)                        (again while it has readiness)
 //
 // A waiter with a filter can take only what that accepts. The queue asks about the lanes that got
 // packets since it asked before (class.go), so a push costs the same however many lanes there are.
 //
 // A queue that is paused out (gate.go) keeps its packets. Both sides end early in two cases. A
-// consumer with too much outstanding is paused: it leaves the wait lists of all its queues until
+// connection with too much outstanding is paused: it leaves the wait lists of all its queues until
 // Resume. And where a delivery cannot be made now (refusesDelivery, or the open batch is full) the
-// queue or the consumer is deferred: deliverDeferred tries again when a fresh batch is opened, when
-// the disk has space again, and when an Atomic ends.
+// queue or the connection is deferred: deliverDeferred tries again when a fresh batch is opened,
+// when the disk has space again, and when an Atomic ends.
 
 // deliverQueue gives packets of q to the subscribers that wait for them, the longest waiting first.
 func (b *Broker) deliverQueue(q *queue) {
@@ -32,7 +32,7 @@ func (b *Broker) deliverQueue(q *queue) {
 		b.endDrained(q)
 		return
 	}
-	for q.subscribers > 0 && q.gives() {
+	for q.subscribers > 0 && !q.isPausedOut() {
 		if b.refusesDelivery() || b.open.full(b.limits) {
 			b.deferQueue(q)
 			return
@@ -41,7 +41,7 @@ func (b *Broker) deliverQueue(q *queue) {
 		if !ok {
 			break
 		}
-		c := b.consumer(s)
+		c := b.conn(s)
 		if c.waiter != nil {
 			if !b.serveWaiter(q, c) {
 				return
@@ -57,7 +57,7 @@ func (b *Broker) deliverQueue(q *queue) {
 		b.dispatch.Spend(s)
 	}
 	if q.filtered > 0 {
-		b.ix.Settle(q.ix)
+		b.ix.ClearChanged(q.ix)
 	}
 }
 
@@ -68,8 +68,8 @@ func (b *Broker) deliverAll(q *queue) {
 	b.deliverQueue(q)
 }
 
-// fillConsumer gives c what its readiness allows from the queues it subscribes to.
-func (b *Broker) fillConsumer(c *Consumer) {
+// fillConn gives c what its readiness allows from the queues it subscribes to.
+func (b *Broker) fillConn(c *Conn) {
 	for c.queues > 0 && b.dispatch.Credits(c.sub) > 0 && !b.pauseIfBehind(c) {
 		if b.refusesDelivery() || b.open.full(b.limits) {
 			b.deferConsumer(c)
@@ -86,12 +86,12 @@ func (b *Broker) fillConsumer(c *Consumer) {
 
 // bestQueue returns the queue of c's that has the best packet: the lowest priority number, then the
 // end of the sequences that c takes from. It is nil if none has one that can be selected.
-func (b *Broker) bestQueue(c *Consumer) *queue {
+func (b *Broker) bestQueue(c *Conn) *queue {
 	var best index.Packet
 	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
 	for _, id := range b.ids {
 		q := b.queues.of(id)
-		if !q.gives() {
+		if q.isPausedOut() {
 			continue
 		}
 		p, ok := b.ix.Best(id, b.selection(q, c.delivery))
@@ -118,7 +118,7 @@ func (b *Broker) refusesDelivery() bool {
 
 // pauseIfBehind says whether c is paused, after pausing it if too much is outstanding. It keeps its
 // readiness.
-func (b *Broker) pauseIfBehind(c *Consumer) (paused bool) {
+func (b *Broker) pauseIfBehind(c *Conn) (paused bool) {
 	if c.paused.Load() {
 		return true
 	}
@@ -141,10 +141,10 @@ func (b *Broker) deferQueue(q *queue) {
 	}
 }
 
-func (b *Broker) deferConsumer(c *Consumer) {
+func (b *Broker) deferConsumer(c *Conn) {
 	if !c.deferred {
 		c.deferred = true
-		b.deferredConsumers = append(b.deferredConsumers, c)
+		b.deferredConns = append(b.deferredConns, c)
 	}
 }
 
@@ -152,17 +152,17 @@ func (b *Broker) deferConsumer(c *Consumer) {
 // that moves a packet to another queue defers that. Pushes that waited for room are made, too. What
 // cannot be made now stays deferred.
 func (b *Broker) deliverDeferred() {
-	for size := -1; len(b.deferredConsumers)+len(b.deferredQueues) > 0; {
+	for size := -1; len(b.deferredConns)+len(b.deferredQueues) > 0; {
 		if b.open.size() == size || b.refusesDelivery() || b.open.full(b.limits) {
 			return
 		}
 		size = b.open.size()
-		consumers, queues := b.deferredConsumers, b.deferredQueues
-		b.deferredConsumers, b.deferredQueues = nil, nil
+		consumers, queues := b.deferredConns, b.deferredQueues
+		b.deferredConns, b.deferredQueues = nil, nil
 		for _, c := range consumers {
 			c.deferred = false
 			if !c.detached {
-				b.fillConsumer(c)
+				b.fillConn(c)
 			}
 		}
 		for _, q := range queues {

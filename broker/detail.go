@@ -38,6 +38,7 @@ type Detail struct {
 	Priority              uint32
 	State                 State
 	NotBefore             int64 // of a delayed packet
+	Gone                  int64 // of a dead packet: when it is deleted; 0: it stays
 	Attempts              int   // claims so far
 	Token                 int64 // of the present claim; 0: it is not claimed
 	LeaseEnd              int64 // of the present claim; 0 as well if the lease has no end
@@ -49,6 +50,7 @@ type Detail struct {
 	// Reason says why it came back or died the last time, and Progress how far its consumer has come:
 	// a percent in the first byte, and text. Nil if nothing was said. Valid during the call only.
 	Reason, Progress []byte
+	Unique           []byte // the id of a unique push without a window, as long as Reason; nil: none
 }
 
 // noteMiss is a text of a detail that the committer reads from the disk.
@@ -62,31 +64,41 @@ type noteMiss struct {
 func (b *Broker) detail(q *queue, p index.Packet) {
 	t, d := b.open, b.ix.Delivery(p.ID)
 	e := Detail{
-		ID: idOf(p.Identity), Queue: q.name, Priority: p.Priority, State: p.State, Attempts: int(d.Attempts),
-		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.workers.name(d.Consumer), Origin: b.queues.originName(d.Origin),
+		ID: idOf(p.Identity), Queue: q.entry.Name(), Priority: p.Priority, State: p.State, Attempts: int(d.Attempts),
+		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.consumers.name(d.Consumer), Origin: b.queues.originName(d.Origin),
 	}
 	switch p.State {
 	case index.Delayed:
 		e.NotBefore = p.Until
 	case index.Claimed:
 		e.Token, e.LeaseEnd = int64(d.Token-middle), b.wall(p.Until)
+	case index.Dead:
+		if keep := settingsOf(q).RetainDead; keep > 0 {
+			e.Gone = p.Until + keep
+		}
 	}
 	n := int32(len(t.details))
 	if stored := storage.Stored(d.Stored); stored&(storage.StoredReason|storage.StoredProgress) != 0 {
 		e.Reason = b.text(p, storage.NoteReason, stored&storage.StoredReason != 0, n)
 		e.Progress = b.text(p, storage.NoteProgress, stored&storage.StoredProgress != 0, n)
 	}
+	if p.HasUnique {
+		e.Unique = t.copy(b.unique(p))
+	}
 	t.details = append(t.details, e)
 }
 
 // detailBytes is what the detail of a packet counts for in a reply, at most.
 func (b *Broker) detailBytes(q *queue, p index.Packet) int {
-	n := detailOverhead + len(q.name)
+	n := detailOverhead + len(q.entry.Name())
+	if p.HasUnique {
+		n += MaxUnique
+	}
 	if p.Stored == 0 {
 		return n
 	}
 	d := b.ix.Delivery(p.ID)
-	n += len(b.workers.name(d.Consumer)) + len(b.queues.originName(d.Origin))
+	n += len(b.consumers.name(d.Consumer)) + len(b.queues.originName(d.Origin))
 	return n + MaxReason*bits.OnesCount8(d.Stored&uint8(storage.StoredReason|storage.StoredProgress))
 }
 

@@ -21,10 +21,12 @@ var (
 	ErrTooManySubscriptions = errors.New("too many subscriptions on one connection: unsubscribe from some")
 	// ErrTooManyWatches: MaxWatches or MaxWatchedBytes is reached.
 	ErrTooManyWatches = errors.New("too many names are watched on one connection")
+	// ErrTooMuchWatched: MaxAllWatched is reached.
+	ErrTooMuchWatched = errors.New("too many names are watched on all connections together")
 	// ErrTooLarge: a packet, a string or a field does not fit the storage's limits.
 	ErrTooLarge = errors.New("too large")
-	// ErrNoRoom: the open batch has no room for the call, which is made again after WaitRoom. No user
-	// sees it.
+	// ErrNoRoom: the open batch has no room for the call, which is made again after WaitRoom. No
+	// user sees it.
 	ErrNoRoom = errors.New("the open batch is full")
 	// ErrTooLargeForBatch: an Atomic announced more than one batch takes.
 	ErrTooLargeForBatch = errors.New("transaction too large")
@@ -32,7 +34,8 @@ var (
 	ErrReplyTooLarge = errors.New("reply too large")
 	// ErrWaiting: a consumer that waits can do nothing else.
 	ErrWaiting = errors.New("a blocked pop of this connection waits")
-	// ErrNothing: a queue has nothing to take, and Selection.Some wants something. No user sees it.
+	// ErrNothing: a queue has nothing to take, and Selection.MustFind wants something. No user sees
+	// it.
 	ErrNothing = errors.New("no packet can be taken")
 	// ErrNotReserved: a call inside Atomic goes beyond what was announced.
 	ErrNotReserved = errors.New("transaction goes beyond what was announced for it")
@@ -48,8 +51,8 @@ var (
 
 	// ErrFull: a queue holds as much as its bound allows.
 	ErrFull = errors.New("queue is full")
-	// ErrDropped: it drops packets that are worse than those that come, and too few may go. It is an
-	// ErrFull.
+	// ErrDropped: it drops packets that are worse than those that come, and too few may go. It is
+	// an ErrFull.
 	ErrDropped = fmt.Errorf("%w and cannot drop enough packets that are worse", ErrFull)
 	// ErrPaused: a queue takes nothing in for now.
 	ErrPaused = errors.New("queue is paused: it takes nothing in until pause-in is off")

@@ -158,12 +158,22 @@ func (b *Broker) checkFilter(q *queue, f *Filter) error {
 	return nil
 }
 
-// CheckFilter returns ErrNotInOrder if a queue cannot be asked with a filter, as every call with
-// that would. Whoever asks several queues checks all of them first.
-func (tx *Tx) CheckFilter(name []byte, f *Filter) error {
-	q, err := tx.b.findQueue(name)
-	if q == nil || err != nil {
-		return err
+// CheckFilter returns how many sets of tags a filter is compared with in some queues, at most.
+// ErrNotInOrder if one of them cannot be asked with it, as every call with that would. Whoever asks
+// several queues calls it first.
+func (tx *Tx) CheckFilter(names [][]byte, f *Filter) (sets int, err error) {
+	for _, name := range names {
+		q, err := tx.b.findQueue(name)
+		if err == nil {
+			err = tx.b.checkFilter(q, f)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if q != nil {
+			lanes, _ := tx.b.ix.Lanes(q.ix, nil)
+			sets += lanes + 1
+		}
 	}
-	return tx.b.checkFilter(q, f)
+	return sets, nil
 }

@@ -98,17 +98,17 @@ func TestAFilterMatchesWhatItsTermsSay(t *testing.T) {
 func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
 	b := &Broker{classes: newClasses(), classOf: map[string]index.Class{}}
 	filter := func(value string) *Filter { return &Filter{Terms: []Term{{Tag: "tenant", Value: value}}} }
-	var equal, others []*Consumer
+	var equal, others []*Conn
 	for i := range 1000 {
-		c := &Consumer{}
+		c := &Conn{}
 		b.joinClass(c, filter("7"))
 		equal = append(equal, c)
 		if c.class != equal[0].class || !b.filters(c) {
 			t.Fatalf("waiter %d is of class %d, the first of %d", i, c.class, equal[0].class)
 		}
 	}
-	narrow := Selection{Narrow: true}
-	for _, c := range []*Consumer{{}, {delivery: narrow}, {}} {
+	narrow := Selection{Fits16: true}
+	for _, c := range []*Conn{{}, {delivery: narrow}, {}} {
 		b.joinClass(c, filter([]string{"7", "7", "8"}[len(others)]))
 		others = append(others, c)
 	}
@@ -117,7 +117,7 @@ func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {
 	}
 	for _, c := range append(equal, others...) {
 		b.leaveClass(c)
-		if c.class != plainClass(c.delivery.Narrow) {
+		if c.class != plainClass(c.delivery.Fits16) {
 			t.Fatalf("who has left is of class %d", c.class)
 		}
 	}

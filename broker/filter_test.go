@@ -68,7 +68,7 @@ func TestATakeWithAFilterLeavesWhatDoesNotMatch(t *testing.T) {
 			if restarts {
 				w.restart()
 			}
-			s := broker.Selection{End: broker.Oldest, Detail: true, Filter: filtered("class eq high")}
+			s := broker.Selection{End: broker.Oldest, WithDetails: true, Filter: filtered("class eq high")}
 			want := []string{"1"}
 			if strings.HasSuffix(take, "s") {
 				s.Count, want = 5, []string{"1", "2"}
@@ -133,10 +133,10 @@ func TestTagsStayWithAPacketWhereverItGoes(t *testing.T) {
 		"it is copied": func(w *work, id broker.ID) {
 			w.do(func(tx *broker.Tx) error {
 				return tx.Atomic(broker.Room{Records: 20, Bytes: 2000, Deletes: 9}, func() error {
-					if _, err := tx.Copy([]byte("q"), []byte("copy")); err != nil {
+					if _, err := tx.Copy([]byte("q"), []byte("copy"), 0, true); err != nil {
 						return err
 					}
-					_, err := tx.Copy([]byte("copy"), []byte("q"))
+					_, err := tx.Copy([]byte("copy"), []byte("q"), 0, true)
 					return err
 				})
 			})

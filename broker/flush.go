@@ -1,44 +1,48 @@
 package broker
 
 import (
-	"maps"
 	"math"
-	"slices"
 
-	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Flush deletes everything: every queue, string and hash. One record says so; the committer deletes
-// what is on disk in slices, and that record at last.
-func (tx *Tx) Flush() error {
-	b := tx.b
-	flush := storage.Flush{Keys: b.marks.LastKey + 1, Queues: b.marks.NextQueue}
-	reused := b.reusesNumbers()
-	if reused {
-		flush.Queues = b.flush.Queues // what an earlier flush drops stays dropped
-	}
+// Flush deletes everything of the present database, or of all: every queue, string and hash. One
+// record says so; the committer deletes what is on disk in slices, and that record at last.
+func (tx *Tx) Flush(all bool) error {
 	if err := tx.begin(tx.FlushRoom()); err != nil {
 		return err
 	}
-	for name := range b.watches {
-		if tx.Type([]byte(name)) != TypeNone {
-			b.touchName(name)
+	b, from, to := tx.b, tx.db, tx.db
+	if all {
+		from, to = 0, Databases-1
+	}
+	reused := b.reusesNumbers()
+	for db := from; db <= to; db++ {
+		b.flushed(db)
+		b.leftovers = append(b.leftovers, b.names.Flush(db)...)
+		b.flush[db].Keys = b.marks.LastKey + 1
+		if !reused { // what an earlier flush drops stays dropped
+			b.flush[db].Queues = b.marks.NextQueue
 		}
 	}
-	b.leftovers = append(b.leftovers, b.keys.All()...)
-	b.keys = index.NewKeyspace()
-	for _, q := range slices.Collect(maps.Values(b.queues.byName)) {
-		b.leave(q)
+	b.open.ops.SetFlush(b.flush)
+	b.queues.withSettings = nil      // to take hundreds of thousands out one by one takes long
+	for _, q := range b.queues.all { // but for those that come meanwhile
+		if q == nil || q.dropped {
+			continue
+		}
+		if db := q.entry.Database(); db < from || db > to {
+			b.queues.setSettings(q, q.settings)
+			continue
+		}
+		b.retire(q)
 		if reused {
 			b.open.ops.PutQueue(b.definition(q))
 		}
 		if q.awaited() {
-			b.transfer(q, b.addQueue(q.name))
+			b.moveWaiters(q, b.addQueue(q.entry.Database(), q.entry.Name()))
 		}
 	}
-	b.flush = flush
-	b.open.ops.SetFlush(flush)
 	return nil
 }
 
@@ -48,7 +52,7 @@ func (tx *Tx) FlushRoom() Room {
 	b := tx.b
 	room := Room{Records: 1}
 	if b.reusesNumbers() {
-		room = room.Plus(Room{Records: len(b.queues.byName), Bytes: b.queues.bytes})
+		room = room.Plus(Room{Records: b.queues.named, Bytes: b.queues.bytes})
 	}
 	return room
 }
@@ -58,7 +62,7 @@ func (b *Broker) reusesNumbers() bool { return b.marks.NextQueue == math.MaxUint
 
 // flushesReused says that a new queue would get a number that the flush under way drops.
 func (b *Broker) flushesReused() bool {
-	return b.flush.Queues != 0 && b.reusesNumbers()
+	return b.flush[b.tx.db].Queues != 0 && b.reusesNumbers()
 }
 
 // endFlush removes the record of a flush when nothing is left of what it dropped. It is the

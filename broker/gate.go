@@ -9,8 +9,8 @@ import (
 // A queue has a gate at each end. Pushes pass the one, and takes the other: a queue that is paused
 // keeps what it has, and one that is closed gets nothing more. Reads see everything.
 
-// gateIn says why a queue takes nothing in from the caller.
-func (tx *Tx) gateIn(q *queue, l load) error {
+// checkOpen says why a queue takes nothing in from the caller.
+func (tx *Tx) checkOpen(q *queue, l load) error {
 	switch s := q.settings; {
 	case s == nil || l.packets == 0: // what is there may change
 		return nil
@@ -22,12 +22,13 @@ func (tx *Tx) gateIn(q *queue, l load) error {
 	return tx.mayUse(q, producerRole)
 }
 
-// gives says that packets of a queue may be taken now.
-func (q *queue) gives() bool { return q.settings == nil || !q.settings.PauseOut }
+// isPausedOut says that no packet of a queue may be taken now.
+func (q *queue) isPausedOut() bool { return q.settings != nil && q.settings.PauseOut }
 
-// giver is findQueue for a take: it returns nil as well if the queue gives nothing now. ErrInUse if
-// another client is its only consumer. Whoever takes something has the role from then on.
-func (tx *Tx) giver(name []byte) (*queue, error) {
+// openForTake is findQueue for a take: it returns nil as well if the queue gives nothing now.
+// ErrInUse if another client is its only consumer. Whoever takes something has the role from then
+// on.
+func (tx *Tx) openForTake(name []byte) (*queue, error) {
 	q, err := tx.b.findQueue(name)
 	if q == nil || err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func (tx *Tx) giver(name []byte) (*queue, error) {
 	if err := tx.mayUse(q, consumerRole); err != nil {
 		return nil, err
 	}
-	if !q.gives() {
+	if q.isPausedOut() {
 		return nil, nil
 	}
 	return q, nil
@@ -75,7 +76,7 @@ func (b *Broker) drained(q *queue) bool {
 // claimed: they will never give one again.
 func (tx *Tx) Drained(names [][]byte) bool {
 	for _, name := range names {
-		if q := tx.b.queues.find(name); q == nil || !tx.b.drained(q) {
+		if q := tx.b.queueNamed(name); q == nil || !tx.b.drained(q) {
 			return false
 		}
 	}
@@ -85,7 +86,7 @@ func (tx *Tx) Drained(names [][]byte) bool {
 // endDrained ends the waits for a drained queue, but for those for another one that is not.
 func (b *Broker) endDrained(q *queue) {
 	for _, s := range b.dispatch.Subscribers(q.ix, nil) {
-		c := b.consumer(s)
+		c := b.conn(s)
 		if c.waiter == nil || !b.waitsInVain(c) {
 			continue
 		}
@@ -100,7 +101,7 @@ func (b *Broker) endDrained(q *queue) {
 }
 
 // waitsInVain says that all queues that c waits for are drained.
-func (b *Broker) waitsInVain(c *Consumer) bool {
+func (b *Broker) waitsInVain(c *Conn) bool {
 	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
 	return !slices.ContainsFunc(b.ids, func(id index.QueueID) bool { return !b.drained(b.queues.of(id)) })
 }

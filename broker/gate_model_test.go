@@ -56,7 +56,7 @@ func (m *workModel) compareGates(queue string) {
 
 // patient is a blocked pop of which the test knows how it ended.
 type patient struct {
-	c      *broker.Consumer
+	c      *broker.Conn
 	queues [][]byte
 	takes  broker.Selection
 	ends   []string

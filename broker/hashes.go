@@ -1,10 +1,9 @@
 package broker
 
 import (
-	"math"
 	"math/rand/v2"
 
-	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -18,39 +17,41 @@ func (tx *Tx) HashLen(name []byte) (int, error) {
 }
 
 // hash returns the hash that has the name, nil if nothing has it.
-func (tx *Tx) hash(name []byte) (*index.Key, error) {
+func (tx *Tx) hash(name []byte) (*keyspace.Entry, error) {
 	if err := tx.begin(Room{}); err != nil {
 		return nil, err
 	}
-	return tx.b.findKey(name, index.HashKey)
+	return tx.b.findKey(name, keyspace.Hash)
+}
+
+// field returns the hash that has the name, and its field; nil for what there is not.
+func (tx *Tx) field(name, field []byte) (k *keyspace.Entry, f *keyspace.Field, err error) {
+	if k, err = tx.hash(name); k != nil {
+		f = k.Field(field)
+	}
+	return k, f, err
 }
 
 // Field returns the value of a field; ok is false if there is none.
 func (tx *Tx) Field(name, field []byte) (v Value, ok bool, err error) {
-	k, err := tx.hash(name)
-	if k == nil {
-		return Value{}, false, err
-	}
-	f := k.Field(field)
+	k, f, err := tx.field(name, field)
 	if f == nil {
-		return Value{}, false, nil
+		return Value{}, false, err
 	}
 	return tx.b.value(fieldOf(k, f)), true, nil
 }
 
 // SendField replies to c with the value of a field, as one packet with that payload. Without a
 // field the reply has no packet.
-func (tx *Tx) SendField(c *Consumer, name, field []byte, tag Tag) error {
-	k, err := tx.hash(name)
-	if err != nil {
+func (tx *Tx) SendField(c *Conn, name, field []byte, tag Tag) error {
+	k, f, err := tx.field(name, field)
+	switch {
+	case err != nil:
 		return err
+	case f == nil:
+		return tx.sendNothing(c, tag)
 	}
-	if k != nil {
-		if f := k.Field(field); f != nil {
-			return tx.send(c, fieldOf(k, f), 0, f.Len(), tag)
-		}
-	}
-	return tx.sendNothing(c, tag)
+	return tx.send(c, fieldOf(k, f), 0, f.Len(), tag)
 }
 
 // CanSetField returns the error that a SetField would get because of its size or the disk's free
@@ -69,7 +70,7 @@ func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 	if err := tx.CanSetField(name, field, len(value)); err != nil {
 		return false, err
 	}
-	k, err := b.findKey(name, index.HashKey)
+	k, err := b.findKey(name, keyspace.Hash)
 	if err != nil {
 		return false, err
 	}
@@ -81,7 +82,7 @@ func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 		return false, err
 	}
 	if k == nil {
-		k = b.keys.Add(name, index.HashKey, b.nextKey())
+		k = b.addValue(name, keyspace.Hash)
 		b.putHead(k)
 	}
 	f := k.Field(field)
@@ -89,18 +90,18 @@ func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 		f = k.AddField(field, b.nextKey())
 	}
 	b.putField(k, f, value)
-	b.touchName(k.Name())
+	b.changedName(k)
 	return added, nil
 }
 
 // putField gives a field a value that is at hand.
-func (b *Broker) putField(k *index.Key, f *index.Field, value []byte) {
+func (b *Broker) putField(k *keyspace.Entry, f *keyspace.Field, value []byte) {
 	b.storeField(k, f, &storage.Field{Value: value})
 	b.keepValue(fieldOf(k, f), value)
 }
 
 // storeField puts a field as s says, under a new version.
-func (b *Broker) storeField(k *index.Key, f *index.Field, s *storage.Field) {
+func (b *Broker) storeField(k *keyspace.Entry, f *keyspace.Field, s *storage.Field) {
 	old := marked(&f.Value)
 	f.Version = b.nextKey()
 	b.name = append(b.name[:0], f.Name()...)
@@ -111,16 +112,9 @@ func (b *Broker) storeField(k *index.Key, f *index.Field, s *storage.Field) {
 // DeleteField deletes a field, and the hash with its last one.
 func (tx *Tx) DeleteField(name, field []byte) (existed bool, err error) {
 	b := tx.b
-	k, err := b.findKey(name, index.HashKey)
-	if err != nil {
-		return false, err
-	}
-	var f *index.Field
-	if k != nil {
-		f = k.Field(field)
-	}
+	k, f, err := tx.field(name, field)
 	if f == nil {
-		return false, tx.begin(Room{})
+		return false, err
 	}
 	records := 1
 	if k.Fields() == 1 {
@@ -130,12 +124,12 @@ func (tx *Tx) DeleteField(name, field []byte) (existed bool, err error) {
 		return false, err
 	}
 	if k.Fields() == 1 {
-		b.deleteKey(k)
+		b.deleteValue(k)
 		return true, nil
 	}
 	b.open.ops.DeleteField(k.ID, f.ID, marked(&f.Value))
 	k.RemoveField(f)
-	b.touchName(k.Name())
+	b.changedName(k)
 	return true, nil
 }
 
@@ -147,7 +141,7 @@ func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
 		return err
 	}
 	b := tx.b
-	k.EachField(func(f *index.Field) bool {
+	k.EachField(func(f *keyspace.Field) bool {
 		b.name = append(b.name[:0], f.Name()...)
 		return fn(b.name, b.value(fieldOf(k, f)))
 	})
@@ -168,16 +162,12 @@ func (tx *Tx) RandomField(name []byte) (field []byte, v Value, ok bool, err erro
 // ScanFields is Scan for the fields of a hash.
 func (tx *Tx) ScanFields(name []byte, cursor uint64, n int, fn func(field []byte, v Value)) (next uint64, err error) {
 	k, err := tx.hash(name)
-	if k == nil || cursor > math.MaxUint32 {
+	if k == nil {
 		return 0, err
 	}
 	b := tx.b
-	slot, done := k.ScanFields(uint32(cursor), n, func(f *index.Field) {
+	return k.ScanFields(cursor, n, func(f *keyspace.Field) {
 		b.name = append(b.name[:0], f.Name()...)
 		fn(b.name, b.value(fieldOf(k, f)))
-	})
-	if done {
-		return 0, nil
-	}
-	return uint64(slot), nil
+	}), nil
 }

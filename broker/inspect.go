@@ -14,12 +14,12 @@ type Place = index.Place
 
 // Peek replies with what the next claims would take, in that order, with details: at most n, which
 // is at most MaxCount. Nothing is taken.
-func (tx *Tx) Peek(c *Consumer, name []byte, n int, tag Tag) error {
+func (tx *Tx) Peek(c *Conn, name []byte, n int, tag Tag) error {
 	q, err := tx.look(name)
 	if err != nil {
 		return err
 	}
-	s := Selection{End: Oldest, Count: n, Detail: true}
+	s := Selection{End: Oldest, Count: n, WithDetails: true}
 	tx.b.scratch = tx.b.scratch[:0]
 	if q != nil {
 		tx.b.selectPackets(q, s, tx.b.selection(q, s))
@@ -37,7 +37,7 @@ func (tx *Tx) look(name []byte) (*queue, error) {
 }
 
 // show replies with the packets of q in b.scratch and their details.
-func (tx *Tx) show(c *Consumer, q *queue, tag Tag) error {
+func (tx *Tx) show(c *Conn, q *queue, tag Tag) error {
 	if err := tx.useReply(tx.b.scratchBytes(q, true)); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (tx *Tx) show(c *Consumer, q *queue, tag Tag) error {
 
 // showScratch is show without its check. The store may have dropped the record of a packet that
 // expired while it was claimed: of that there are only the details.
-func (b *Broker) showScratch(c *Consumer, q *queue, tag Tag) {
+func (b *Broker) showScratch(c *Conn, q *queue, tag Tag) {
 	first, bytes := len(b.open.records), b.scratchBytes(q, true)
 	for _, p := range b.scratch {
 		b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
@@ -56,7 +56,8 @@ func (b *Broker) showScratch(c *Consumer, q *queue, tag Tag) {
 	b.queueReply(c, first, replyShown, tag, bytes)
 }
 
-// Page is packets of a queue in one state, in the order of their priority and age.
+// Page is packets of a queue in one state, in the order of their priority and age; delayed ones
+// soonest first.
 type Page struct {
 	State  State
 	After  Place   // behind this one
@@ -73,7 +74,7 @@ type PageEnd struct {
 }
 
 // List replies with a page, with details. Inside Atomic a ListEnd of the same comes first.
-func (tx *Tx) List(c *Consumer, name []byte, p Page, tag Tag) error {
+func (tx *Tx) List(c *Conn, name []byte, p Page, tag Tag) error {
 	q, _, err := tx.list(name, p)
 	if err != nil {
 		return err
@@ -120,21 +121,19 @@ func (tx *Tx) list(name []byte, p Page) (q *queue, last Place, err error) {
 		if takes {
 			b.scratch = append(b.scratch, k)
 		}
-		last = placeOf(k)
+		last = k.Place()
 		looked++
 	}
 	found := len(b.scratch)
 	if b.cutDetailed(q); len(b.scratch) < found {
-		last = placeOf(b.scratch[len(b.scratch)-1])
+		last = b.scratch[len(b.scratch)-1].Place()
 	}
 	return q, last, nil
 }
 
-func placeOf(p index.Packet) Place { return Place{Priority: p.Priority, Seq: p.Seq} }
-
 // Show replies with one packet and its details, or without any if the queue has none with that id.
 // ErrUnknownQueue.
-func (tx *Tx) Show(c *Consumer, name []byte, id ID, tag Tag) (ok bool, err error) {
+func (tx *Tx) Show(c *Conn, name []byte, id ID, tag Tag) (ok bool, err error) {
 	if err := tx.begin(Room{}); err != nil {
 		return false, err
 	}
@@ -151,7 +150,7 @@ func (tx *Tx) Show(c *Consumer, name []byte, id ID, tag Tag) (ok bool, err error
 		return false, err
 	}
 	d := &b.open.details[len(b.open.details)-1]
-	d.Behind, d.Paused = b.ix.Before(p.ID), !q.gives()
+	d.Behind, d.Paused = b.ix.Before(p.ID), q.isPausedOut()
 	return true, nil
 }
 
@@ -172,7 +171,8 @@ type QueueStats struct {
 	Ready, Hidden, Delayed, Claimed, Dead, Done int // packets by state; Hidden are ready ones of priority 0
 	Bytes                                       int64
 	Bands                                       []Band
-	// The only client that pushes, and the only one that takes; nil if the queue gives no such role.
+	// The only client that pushes, and the only one that takes; nil if the queue gives no such
+	// role.
 	Producer, Consumer *string
 	Counters
 }
@@ -207,7 +207,7 @@ const oldestPriorities = 1024
 
 // Oldest replies with the ready packet that was pushed first, of the best 1,024 priorities that the
 // queue has, or without any.
-func (tx *Tx) Oldest(c *Consumer, name []byte, tag Tag) error {
+func (tx *Tx) Oldest(c *Conn, name []byte, tag Tag) error {
 	q, err := tx.look(name)
 	if err != nil {
 		return err
@@ -246,8 +246,8 @@ func (tx *Tx) Unfinished(name []byte) (int, error) {
 	return n, nil
 }
 
-// Worker is a consumer of a queue.
-type Worker struct {
+// Consumer is a consumer of a queue.
+type Consumer struct {
 	Name    string
 	Seen    int64 // when it last made a call for the queue, in Unix milliseconds
 	Claimed int   // packets that it holds
@@ -255,9 +255,9 @@ type Worker struct {
 	IDs     []ID  // of what it holds, up to MaxWorkerIDs
 }
 
-// Workers returns who claims from a queue: those that hold packets, and those that called in the
-// last WorkerTime, ordered by name. It looks at MaxWorkerClaims claims. ErrUnknownQueue.
-func (tx *Tx) Workers(name []byte) ([]Worker, error) {
+// Consumers returns who claims from a queue: those that hold packets, and those that called in the
+// last ConsumerTime, ordered by name. It looks at MaxConsumerClaims claims. ErrUnknownQueue.
+func (tx *Tx) Consumers(name []byte) ([]Consumer, error) {
 	if err := tx.begin(Room{}); err != nil {
 		return nil, err
 	}
@@ -266,38 +266,38 @@ func (tx *Tx) Workers(name []byte) ([]Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.pruneWorkers(q)
-	found := make(map[string]*Worker)
-	for _, k := range q.workers {
-		if tx.now-k.seen < WorkerTime {
-			found[k.name] = &Worker{Name: k.name, Seen: k.seen}
+	b.pruneConsumers(q)
+	found := make(map[string]*Consumer)
+	for _, k := range q.consumers {
+		if tx.now-k.seen < ConsumerTime {
+			found[k.name] = &Consumer{Name: k.name, Seen: k.seen}
 		}
 	}
-	b.scratch = b.ix.List(q.ix, index.Claimed, Place{}, MaxWorkerClaims, b.scratch[:0])
+	b.scratch = b.ix.List(q.ix, index.Claimed, Place{}, MaxConsumerClaims, b.scratch[:0])
 	for _, p := range b.scratch {
 		if p.Consumer != 0 {
-			b.holds(found, p)
+			b.addClaim(found, p)
 		}
 	}
-	list := make([]Worker, 0, len(found))
-	for _, w := range slices.SortedFunc(maps.Values(found), func(a, b *Worker) int { return cmp.Compare(a.Name, b.Name) }) {
+	list := make([]Consumer, 0, len(found))
+	for _, w := range slices.SortedFunc(maps.Values(found), func(a, b *Consumer) int { return cmp.Compare(a.Name, b.Name) }) {
 		list = append(list, *w)
 	}
 	return list, nil
 }
 
-// holds notes that the worker of a claimed packet holds it.
-func (b *Broker) holds(found map[string]*Worker, p index.Packet) {
-	k := b.workers.all[p.Consumer-1]
+// addClaim notes that the consumer of a claimed packet holds it.
+func (b *Broker) addClaim(found map[string]*Consumer, p index.Packet) {
+	k := b.consumers.all[p.Consumer-1]
 	w := found[k.name]
 	if w == nil {
-		w = &Worker{Name: k.name, Seen: k.seen}
+		w = &Consumer{Name: k.name, Seen: k.seen}
 		found[k.name] = w
 	}
 	if since := b.ix.Delivery(p.ID).LastClaim; w.Claimed == 0 || since < w.Since {
 		w.Since = since
 	}
-	if w.Claimed++; len(w.IDs) < MaxWorkerIDs {
+	if w.Claimed++; len(w.IDs) < MaxConsumerIDs {
 		w.IDs = append(w.IDs, idOf(p.Identity))
 	}
 }

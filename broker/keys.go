@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -10,7 +10,7 @@ import (
 // version.
 
 // putHead brings the head of a key to the open batch again. Its value stays as it is.
-func (b *Broker) putHead(k *index.Key) {
+func (b *Broker) putHead(k *keyspace.Entry) {
 	if k.Large() {
 		b.storeHead(k, &storage.Head{Size: k.Len(), KeepValue: true})
 	} else {
@@ -19,11 +19,11 @@ func (b *Broker) putHead(k *index.Key) {
 }
 
 // storeHead puts a head, with the value that h has, under a new version.
-func (b *Broker) storeHead(k *index.Key, h *storage.Head) {
+func (b *Broker) storeHead(k *keyspace.Entry, h *storage.Head) {
 	old := marked(&k.Value)
 	k.Version = b.nextKey()
 	b.name = append(b.name[:0], k.Name()...)
-	h.ID, h.Kind, h.Name, h.Version, h.Expiry = k.ID, storage.Kind(k.Kind()), b.name, k.Version, k.Expiry()
+	h.ID, h.Kind, h.Database, h.Name, h.Version, h.Expiry = k.ID, storage.Kind(k.Kind()), k.Database(), b.name, k.Version, k.Expiry()
 	b.open.ops.PutHead(h, old)
 }
 
@@ -33,19 +33,39 @@ func (b *Broker) nextKey() uint64 {
 	return b.marks.LastKey
 }
 
-// deleteKey deletes a string or hash. The fields of a hash are left to the sweeper.
-func (b *Broker) deleteKey(k *index.Key) {
-	b.touchName(k.Name())
-	b.keys.Remove(k)
-	b.open.ops.DeleteHead(k.ID, marked(&k.Value))
-	k.Version = 0
-	if k.Kind() == index.HashKey {
-		b.leftovers = append(b.leftovers, k)
-		b.signal()
+// findKey returns the string or hash that has the name, nil if nothing has it. ErrWrongType.
+func (b *Broker) findKey(name []byte, kind keyspace.Kind) (*keyspace.Entry, error) {
+	switch k := b.named(name); typeOf(k) {
+	case kind:
+		return k, nil
+	case keyspace.None:
+		return nil, nil
 	}
+	return nil, ErrWrongType
+}
+
+// addValue makes a string or a hash of a name that stands for nothing.
+func (b *Broker) addValue(name []byte, kind keyspace.Kind) *keyspace.Entry {
+	k := b.names.Make(b.tx.db, name)
+	b.names.Set(k, kind)
+	k.ID = b.nextKey()
+	return k
+}
+
+// deleteValue deletes a string or hash. The fields of a hash are left to the sweeper.
+func (b *Broker) deleteValue(k *keyspace.Entry) {
+	b.changedName(k)
+	b.open.ops.DeleteHead(k.ID, marked(&k.Value))
+	if k.Kind() == keyspace.String {
+		b.names.Set(k, keyspace.None)
+		return
+	}
+	k.Version = 0
+	b.leftovers = append(b.leftovers, b.names.Detach(k))
+	b.signal()
 }
 
 // marked is what the storage must know of a head or field that it holds already.
-func marked(v *index.Value) storage.Mark {
+func marked(v *keyspace.Value) storage.Mark {
 	return storage.Mark{Version: v.Version, Large: v.Version != 0 && v.Large()}
 }

@@ -36,7 +36,7 @@ type keyModel struct {
 	names map[string]*thing
 	tx    *broker.Tx
 	box   *inbox
-	c     *broker.Consumer
+	c     *broker.Conn
 	want  []string // what each reply to c has
 	seed  byte
 	watch map[string]bool // the names that c watches; broken or not
@@ -214,7 +214,7 @@ func (m *keyModel) move(t *rapid.T, op, from string) {
 	var ok bool
 	var err error
 	if op == "copy" {
-		ok, err = m.tx.Copy([]byte(from), []byte(to))
+		ok, err = m.tx.Copy([]byte(from), []byte(to), 0, true)
 	} else {
 		ok, err = m.tx.Rename([]byte(from), []byte(to))
 	}
@@ -364,6 +364,7 @@ func (m *keyModel) compareThing(tx *broker.Tx, name []byte, x *thing) {
 
 // compareNames scans, and counts.
 func (m *keyModel) compareNames(tx *broker.Tx) {
+	m.check(tx.CheckNames())
 	expiring, seen := 0, map[string]bool{}
 	for _, x := range m.names {
 		if x.expiry != 0 {
@@ -381,7 +382,7 @@ func (m *keyModel) compareNames(tx *broker.Tx) {
 			break
 		}
 	}
-	if n, e := tx.NameCount(); n != len(m.names) || e != expiring || len(seen) != n {
+	if n, e := tx.NameCount(0); n != len(m.names) || e != expiring || len(seen) != n {
 		m.t.Fatalf("%d names, %d of them expire, %d were scanned: want %d and %d", n, e, len(seen), len(m.names), expiring)
 	}
 	if name, ok := tx.RandomName(nil); ok != (len(m.names) > 0) || ok && m.names[string(name)] == nil {
@@ -467,7 +468,7 @@ func keyspaceDoesWhatMapsDo(t *rapid.T, dir string) {
 				t.Skip("not now")
 			}
 			m.expire()
-			m.together(func(tx *broker.Tx) error { return tx.Flush() })
+			m.together(func(tx *broker.Tx) error { return tx.Flush(true) })
 			for name := range m.names {
 				m.drop(name)
 			}

@@ -250,10 +250,10 @@ func TestFlushIsOneRecord(t *testing.T) {
 		h.set("other", "opens a commit")
 		<-g.entered
 		h.together(func(tx *broker.Tx) error {
-			if err := tx.Flush(); err != nil {
+			if err := tx.Flush(true); err != nil {
 				return err
 			}
-			if names, _ := tx.NameCount(); names != 0 {
+			if names, _ := tx.NameCount(0); names != 0 {
 				t.Errorf("%d names are left", names)
 			}
 			return nil
@@ -302,7 +302,7 @@ func TestCopiesOfListsKeepTheirOrder(t *testing.T) {
 	h.restart() // so that only the disk has them
 	h.expireAt("list", startTime+100)
 	h.together(func(tx *broker.Tx) error {
-		ok, err := tx.Copy([]byte("list"), []byte("copy"))
+		ok, err := tx.Copy([]byte("list"), []byte("copy"), 0, true)
 		if !ok {
 			t.Error("there was nothing to copy")
 		}
@@ -403,9 +403,9 @@ func TestWatchSeesEveryChange(t *testing.T) {
 		"rename to":        {func(h *harness) { h.set("m", "v") }, atomic(func(tx *broker.Tx) error { _, err := tx.Rename([]byte("m"), n); return err })},
 		"rename a list":    {list, atomic(func(tx *broker.Tx) error { _, err := tx.Rename(n, []byte("m")); return err })},
 		"rename to a list": {func(h *harness) { h.pushEnd("m", broker.Newest, "v") }, atomic(func(tx *broker.Tx) error { _, err := tx.Rename([]byte("m"), n); return err })},
-		"copy to":          {func(h *harness) { h.set("m", "v") }, atomic(func(tx *broker.Tx) error { _, err := tx.Copy([]byte("m"), n); return err })},
-		"flush":            {text, atomic(func(tx *broker.Tx) error { return tx.Flush() })},
-		"flush a list":     {list, atomic(func(tx *broker.Tx) error { return tx.Flush() })},
+		"copy to":          {func(h *harness) { h.set("m", "v") }, atomic(func(tx *broker.Tx) error { _, err := tx.Copy([]byte("m"), n, 0, true); return err })},
+		"flush":            {text, atomic(func(tx *broker.Tx) error { return tx.Flush(true) })},
+		"flush a list":     {list, atomic(func(tx *broker.Tx) error { return tx.Flush(true) })},
 		"push":             {nothing, func(h *harness) { h.push("n", 1, 0, "k", "v") }},
 		"push at an end":   {list, list},
 		"pop":              {list, func(h *harness) { h.pop(h.b.Attach(&inbox{}, groups), "n") }},
@@ -439,10 +439,10 @@ func TestWatchSeesEveryChange(t *testing.T) {
 		"nothing":        {text, nothing},
 		"another name":   {text, func(h *harness) { h.set("m", "v") }},
 		"get":            {text, func(h *harness) { h.get("n") }},
-		"copy from":      {text, atomic(func(tx *broker.Tx) error { _, err := tx.Copy(n, []byte("m")); return err })},
+		"copy from":      {text, atomic(func(tx *broker.Tx) error { _, err := tx.Copy(n, []byte("m"), 0, true); return err })},
 		"persist":        {text, func(h *harness) { h.expireAt("n", 0) }},
 		"delete of none": {nothing, func(h *harness) { h.remove("n") }},
-		"flush of none":  {nothing, atomic(func(tx *broker.Tx) error { return tx.Flush() })},
+		"flush of none":  {nothing, atomic(func(tx *broker.Tx) error { return tx.Flush(true) })},
 		"empty pop":      {nothing, func(h *harness) { h.pop(h.b.Attach(&inbox{}, groups), "n") }},
 	}
 	for name, c := range quiet {
@@ -461,7 +461,7 @@ func TestSettledValuesNeedNoBatch(t *testing.T) {
 	settled := func(name string) (ok bool) {
 		h.together(func(tx *broker.Tx) error {
 			v, _, err := tx.String([]byte(name))
-			ok = tx.Settled(v.Batch)
+			ok = tx.Durable(v.Batch)
 			return err
 		})
 		return ok
@@ -487,13 +487,13 @@ func TestSettledValuesNeedNoBatch(t *testing.T) {
 	}
 }
 
-func TestValueOfTheOpenBatchIsNotSettled(t *testing.T) {
+func TestValueOfTheOpenBatchIsNotDurable(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	settled := func(name string) (ok bool) {
 		h.together(func(tx *broker.Tx) error {
 			v, _, err := tx.String([]byte(name))
-			ok = tx.Settled(v.Batch)
+			ok = tx.Durable(v.Batch)
 			return err
 		})
 		return ok

@@ -37,15 +37,15 @@ const (
 	// MaxReason bounds the bytes of a reason, and of the text of a progress.
 	MaxReason = 4096
 	// MaxTime bounds leases, delays and times to live, in milliseconds: ten years.
-	MaxTime = 10 * 365 * 24 * 3600 * 1000
-	// MaxWorkerIDs bounds the ids that Workers returns of each, MaxWorkerClaims the claims it looks
-	// at.
-	MaxWorkerIDs    = 100
-	MaxWorkerClaims = 100_000
-	// WorkerTime is how long a consumer that holds nothing is remembered, in milliseconds, and
-	// MaxWorkers how many are, in all queues: each name takes a few hundred bytes at most.
-	WorkerTime = 10 * 60 * 1000
-	MaxWorkers = 1 << 17
+	MaxTime = storage.MaxTime
+	// MaxConsumerIDs bounds the ids that Consumers returns of each, MaxConsumerClaims the claims it
+	// looks at.
+	MaxConsumerIDs    = 100
+	MaxConsumerClaims = 100_000
+	// ConsumerTime is how long a consumer that holds nothing is remembered, in milliseconds, and
+	// MaxConsumers how many are, in all queues: each name takes a few hundred bytes at most.
+	ConsumerTime = 10 * 60 * 1000
+	MaxConsumers = 1 << 17
 
 	// MaxLanes bounds the different sets of tags that the packets of one queue have: a filter looks at
 	// each.
@@ -56,8 +56,6 @@ const (
 	MaxOrders = storage.MaxOrders
 	// MaxOrderBytes bounds the bytes of those tags and values together.
 	MaxOrderBytes = storage.MaxOrderBytes
-	// MaxBound bounds the bounds of a queue: JSON has no larger number.
-	MaxBound = 1 << 53
 	// MaxUnique bounds the bytes of the id of a unique push.
 	MaxUnique = storage.MaxUnique
 
@@ -71,6 +69,8 @@ const (
 	MaxWatches = 1 << 16
 	// MaxWatchedBytes bounds the bytes of those names.
 	MaxWatchedBytes = 4 << 20
+	// MaxAllWatched bounds what the names that all consumers watch take together.
+	MaxAllWatched = 256 << 20
 	// MaxOutstandingBytes is how much may be on its way to a consumer before the server stops
 	// delivering to it and reading its requests.
 	MaxOutstandingBytes = 4 << 20
@@ -82,10 +82,12 @@ const (
 	maxIdleTime    = 10_000
 	keepIdleQueues = maxIdleQueues - 2*evictAtOnce
 	evictAtOnce    = 16   // queues that one call evicts
+	identifySlice  = 4096 // packets that get into the table of ids before others have the lock
+	endAtOnce      = 16   // records of unique pushes that one batch deletes with what ended
 	evictSlice     = 1024 // queues that the committer evicts before it lets others have the lock
 
-	// The table of queues is made anew when it has fallen to one in shrinkTable of its peak, if that
-	// was above minShrinkTable.
+	// The table of queues is made anew when it takes one in shrinkTable of its memory, if that is more
+	// than minShrinkTable queues.
 	shrinkTable    = 8
 	minShrinkTable = 8192
 
@@ -120,8 +122,10 @@ const (
 	recordOverhead = 160
 	// deleteOverhead is the most bytes that the delete of a packet brings.
 	deleteOverhead = 150
-	// idleRoom is for the queues that a call evicts.
+	// idleRoom is for the queues that a call evicts, each with its counters, and for what endUnique
+	// deletes. spareOps is the same in records.
 	idleRoom = evictAtOnce * recordOverhead
+	spareOps = 2*evictAtOnce + endAtOnce
 )
 
 // limitsFor uses half of the operations and a quarter of the bytes of a transaction; the rest is
@@ -139,7 +143,7 @@ func limitsFor(l storage.Limits) batchLimits {
 
 // check returns ErrTooLargeForBatch if not even an empty batch has that much room.
 func (l batchLimits) check(r Room) error {
-	records, bytes := l.MaxOps-evictAtOnce, l.MaxBytes-idleRoom
+	records, bytes := l.MaxOps-spareOps, l.MaxBytes-idleRoom
 	if r.Deletes > 0 && !allowed(storageSize(r, true), records, bytes) {
 		bytes = l.MaxBytes/2 - idleRoom
 	}

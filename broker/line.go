@@ -12,12 +12,12 @@ type PushWait struct {
 	Push     PushRequest
 	Payloads [][]byte
 	Room     Room  // what Waiter.Ready brings to the open batch
-	Until    int64 // deadline in Unix milliseconds; 0: none
+	Until    int64 // as of TakeWait
 }
 
 // WaitPush makes c wait, once, until a push has its turn. Its waiter is called Ready then, and
 // makes the push. Detach ends the wait. c must not be a subscriber.
-func (tx *Tx) WaitPush(c *Consumer, w Waiter, p PushWait) error {
+func (tx *Tx) WaitPush(c *Conn, w Waiter, p PushWait) error {
 	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
@@ -25,16 +25,20 @@ func (tx *Tx) WaitPush(c *Consumer, w Waiter, p PushWait) error {
 		return ErrWaiting
 	}
 	q, err := tx.b.makeQueue(p.Push.Queue)
+	if err == nil {
+		err = tx.mayUse(q, producerRole)
+	}
 	if err != nil {
 		return err
 	}
+	tx.useRole(q, producerRole)
 	c.push = &p
 	q.lineUp(c)
 	tx.b.wait(c, w, p.Room, p.Until)
 	return nil
 }
 
-func (q *queue) lineUp(c *Consumer) {
+func (q *queue) lineUp(c *Conn) {
 	if q.line == nil {
 		q.line = list.New()
 	}
@@ -42,7 +46,7 @@ func (q *queue) lineUp(c *Consumer) {
 }
 
 // leaveLine takes c out of the line in which it stands, if it does.
-func (b *Broker) leaveLine(c *Consumer) {
+func (b *Broker) leaveLine(c *Conn) {
 	q := c.pushesTo
 	if q == nil {
 		return
@@ -51,7 +55,7 @@ func (b *Broker) leaveLine(c *Consumer) {
 	c.pushesTo, c.inLine, c.push = nil, nil, nil
 	if q.line.Len() == 0 {
 		q.line = nil
-		b.markEmpty(q)
+		b.listIdle(q)
 		return
 	}
 	b.deferQueue(q) // the next one may fit
@@ -63,7 +67,7 @@ func (b *Broker) moveLine(from, to *queue) {
 		return
 	}
 	for e := from.line.Front(); e != nil; e = e.Next() {
-		to.lineUp(e.Value.(*Consumer))
+		to.lineUp(e.Value.(*Conn))
 	}
 	from.line = nil
 	b.deferQueue(to)
@@ -72,7 +76,7 @@ func (b *Broker) moveLine(from, to *queue) {
 // hasTurn says that a queue takes the push that is first in its line, or will never take it, or has
 // a packet with its id by now.
 func (b *Broker) hasTurn(q *queue, p *PushWait) bool {
-	if _, ok, err := b.first(&p.Push); ok || err != nil {
+	if _, ok, err := b.holderOf(&p.Push); ok || err != nil {
 		return true
 	}
 	s, l := settingsOf(q), p.Push.load(p.Payloads)
@@ -82,9 +86,10 @@ func (b *Broker) hasTurn(q *queue, p *PushWait) bool {
 // admitLine lets those push whose turn has come. What they push goes to those who wait for it, and
 // so may make room for the next.
 func (b *Broker) admitLine(q *queue) {
+	defer func(db uint8) { b.tx.db = db }(b.tx.db)
 	for q.line != nil {
-		c := q.line.Front().Value.(*Consumer)
-		if !b.hasTurn(q, c.push) {
+		c := q.line.Front().Value.(*Conn)
+		if b.tx.db = c.db; !b.hasTurn(q, c.push) {
 			return
 		}
 		if b.refusesDelivery() || b.open.full(b.limits) || !b.open.fits(b.limits, c.waitRoom) {

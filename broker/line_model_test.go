@@ -38,7 +38,7 @@ type linePacket struct {
 // linePush is a push that waits.
 type linePush struct {
 	m        *lineModel
-	c        *broker.Consumer
+	c        *broker.Conn
 	request  broker.PushRequest
 	payloads [][]byte
 	until    int64
@@ -66,7 +66,7 @@ func (p *linePush) said(err error) string {
 // lineTaker is a blocked pop.
 type lineTaker struct {
 	m *lineModel
-	c *broker.Consumer
+	c *broker.Conn
 }
 
 func (k *lineTaker) Ready(tx *broker.Tx, queue []byte) {
@@ -263,7 +263,7 @@ func (m *lineModel) step(t *rapid.T, tx *broker.Tx) {
 	case "rename":
 		m.rename(tx, name)
 	case "flush":
-		m.check(tx.Flush())
+		m.check(tx.Flush(true))
 		for _, q := range m.queues {
 			q.Settings, q.packets = broker.Settings{}, nil
 		}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -24,24 +25,20 @@ func (b *Broker) findList(name []byte) (q *queue, length int, err error) {
 
 // useList returns the queue called name, which is made if it is not known, and takes r and what the
 // queue brings from what is reserved. The queue gets packets now, as l says, unless it does not
-// admit them.
+// take them in.
 func (tx *Tx) useList(name []byte, r Room, l load) (*queue, error) {
 	b := tx.b
-	if q := b.queues.find(name); q == nil || !q.isDefined() {
+	if q := b.queueNamed(name); q == nil || !q.isDefined() {
 		r = r.Plus(Room{Records: 1, Bytes: len(name)})
 	}
-	if err := tx.begin(r); err != nil {
-		return nil, err
-	}
-	if err := tx.pushable(); err != nil {
+	if err := tx.beginPut(r); err != nil {
 		return nil, err
 	}
 	q, err := b.makeQueue(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.admit(q, l); err != nil {
-		b.markEmpty(q)
+	if err := tx.checkPush(q, l); err != nil {
 		return nil, err
 	}
 	b.define(q)
@@ -59,19 +56,17 @@ func (tx *Tx) Len(name []byte) (int, error) {
 func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err error) {
 	b, bytes := tx.b, 0
 	for _, v := range values {
-		if bytes += len(v); len(name)+len(v) > b.limits.record {
-			return 0, tooLarge(len(name)+len(v), b.limits.record)
+		if err := b.checkSize(name, len(v)); err != nil {
+			return 0, err
 		}
+		bytes += len(v)
 	}
 	q, err := tx.useList(name, Room{Records: len(values), Bytes: bytes}, load{len(values), int64(bytes), ListPriority})
 	if err != nil {
 		return 0, err
 	}
 	for _, v := range values {
-		if err := b.insert(q, ListPriority, end, &Packet{Payload: v, EnqueuedAt: tx.now}, tx.now); err != nil {
-			b.markEmpty(q)
-			return 0, err
-		}
+		b.insert(q, ListPriority, end, &Packet{Payload: v, EnqueuedAt: tx.now}, tx.now)
 	}
 	length = b.ix.Counts(q.ix).Ready
 	b.deliverQueue(q)
@@ -80,7 +75,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 
 // Range replies to c with the n elements from position from on, counted from the left; it takes
 // none. The list has that many: Len tells.
-func (tx *Tx) Range(c *Consumer, name []byte, from, n int, tag Tag) error {
+func (tx *Tx) Range(c *Conn, name []byte, from, n int, tag Tag) error {
 	b := tx.b
 	q, length, err := b.findList(name)
 	if err != nil {
@@ -116,16 +111,13 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	}
 	b.scratch = b.ix.Next(q.ix, index.Selection{}, at, 1, b.scratch[:0])
 	p := b.scratch[0]
-	if size := len(name) + len(value); size > b.limits.record {
-		return false, tooLarge(size, b.limits.record)
-	}
-	if err := tx.begin(Room{Records: 1, Bytes: len(value)}); err != nil {
+	if err := b.checkSize(name, len(value)); err != nil {
 		return false, err
 	}
-	if err := tx.pushable(); err != nil {
+	if err := tx.beginPut(Room{Records: 1, Bytes: len(value)}); err != nil {
 		return false, err
 	}
-	if err := tx.admit(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
+	if err := tx.checkPush(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
 		return false, err
 	}
 	b.replace(q, p, &Packet{Payload: value, Expiry: p.Expiry, EnqueuedAt: tx.now}, tx.now)
@@ -133,14 +125,13 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	return true, nil
 }
 
-func tooLarge(size, limit int) error {
-	return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, size, limit)
-}
-
 // replace puts a packet in the place of another, whose expiry it has.
 func (b *Broker) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	id, hash, op := q.packet(old), setHash(p), 0
-	b.leaveWorker(old)
+	b.leaveConsumer(old)
+	if old.HasUnique {
+		b.endUnique(q, old.Identity)
+	}
 	if at, ok := b.open.puts.find(id); ok {
 		b.open.ops.Cancel(at)
 		b.deleteDelivery(old)
@@ -151,7 +142,7 @@ func (b *Broker) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	b.open.puts.add(id, op)
 	b.ix.Remove(old.ID)
 	b.ix.Push(b.entry(q, id, hash, p, op), now) // there is room: one has just gone
-	b.touch(q)
+	b.changed(q)
 }
 
 // Find appends to dst the positions of elements that equal value: at most max if that is not 0,
@@ -159,11 +150,9 @@ func (b *Broker) replace(q *queue, old index.Packet, p *Packet, now int64) {
 // passed over.
 func (tx *Tx) Find(name, value []byte, end End, max int, dst []int) ([]int, error) {
 	b := tx.b
-	q, length, err := b.findList(name)
-	if err != nil || length == 0 {
+	if _, err := b.findValue(name, value, end, max); err != nil {
 		return dst, err
 	}
-	b.findValue(q, value, end, max)
 	at := 0
 	for i, p := range b.scratch {
 		if i == 0 {
@@ -176,41 +165,32 @@ func (tx *Tx) Find(name, value []byte, end End, max int, dst []int) ([]int, erro
 	return dst, nil
 }
 
-// findValue leaves in b.scratch the elements that equal value, at most max if that is not 0, from
-// an end on.
-func (b *Broker) findValue(q *queue, value []byte, end End, max int) {
-	hash := storage.ValueHash(value)
-	b.scratch = b.ix.FindValue(q.ix, hash, end, max, b.scratch[:0])
-	found := b.scratch[:0]
-	for _, p := range b.scratch {
-		if int(p.Size) == len(value) {
-			found = append(found, p)
-		}
+// findValue leaves in b.scratch the elements of a list that equal value, at most max if that is not
+// 0, from an end on. It returns the queue, nil if there is none.
+func (b *Broker) findValue(name, value []byte, end End, max int) (*queue, error) {
+	b.scratch = b.scratch[:0]
+	q, err := b.findQueue(name)
+	if q != nil {
+		b.scratch = b.ix.FindValue(q.ix, storage.ValueHash(value), end, max, b.scratch)
+		b.scratch = slices.DeleteFunc(b.scratch, func(p index.Packet) bool { return int(p.Size) != len(value) })
 	}
-	b.scratch = found
+	return q, err
 }
 
 // RemoveValue deletes elements that equal value, at most max if that is not 0, from an end on, and
 // returns how many. An element with a key is passed over. It brings a delete for each.
 func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
-	b := tx.b
-	q, length, err := b.findList(name)
-	if err != nil || length == 0 {
+	q, err := tx.b.findValue(name, value, end, max)
+	if err != nil {
 		return 0, err
 	}
-	b.findValue(q, value, end, max)
-	return len(b.scratch), tx.deleteElements(q, b.scratch)
+	return len(tx.b.scratch), tx.deleteElements(q, tx.b.scratch)
 }
 
 // RemoveRoom returns what a RemoveValue brings.
 func (tx *Tx) RemoveRoom(name, value []byte, end End, max int) Room {
-	b := tx.b
-	q, length, err := b.findList(name)
-	if err != nil || length == 0 {
-		return Room{}
-	}
-	b.findValue(q, value, end, max)
-	return Room{Deletes: len(b.scratch)}
+	_, _ = tx.b.findValue(name, value, end, max) // an error comes again
+	return Room{Deletes: len(tx.b.scratch)}
 }
 
 // deleteElements deletes packets of the queue.
@@ -218,19 +198,10 @@ func (tx *Tx) deleteElements(q *queue, packets []index.Packet) error {
 	if len(packets) == 0 {
 		return nil
 	}
-	if err := tx.begin(Room{Deletes: len(packets)}); err != nil {
+	if err := tx.beginTake(Room{Deletes: len(packets)}); err != nil {
 		return err
 	}
-	b := tx.b
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return ErrStopped
-	}
-	for _, p := range packets {
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
-	}
-	b.touch(q)
-	b.markEmpty(q)
+	tx.b.dropNow(q, packets)
 	return nil
 }
 

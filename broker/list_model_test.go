@@ -95,7 +95,7 @@ type player struct {
 	pick  func(n int) int // 0 to n-1
 	m     lists
 	box   *inbox
-	c     *broker.Consumer
+	c     *broker.Conn
 	tx    *broker.Tx
 	trace []string
 }

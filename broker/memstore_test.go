@@ -77,6 +77,10 @@ func (s *memStore) Apply(b *storage.Batch) error {
 			s.forget(op.Note.Identity, op.Stored)
 		case storage.OpPutQueue:
 			s.queues[op.Queue.ID] = op.Queue
+		case storage.OpPutCounters:
+			q := s.queues[op.Queue.ID]
+			q.Counters = op.Queue.Counters
+			s.queues[op.Queue.ID] = q
 		case storage.OpDeleteQueue:
 			delete(s.queues, op.Queue.ID)
 		}
@@ -199,7 +203,7 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 		}
 		m := storage.Meta{
 			Key: p.Key, Tags: p.Tags, Expiry: p.Expiry, Size: uint32(len(p.Key) + len(p.Payload)),
-			Large: storage.IsLarge(len(p.Payload)), Identity: p.Identity, Unique: p.Unique, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
+			Large: storage.IsLarge(len(p.Payload)), Identity: p.Identity, NotBefore: p.NotBefore, EnqueuedAt: p.EnqueuedAt,
 			Extra: uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		}
 		if m.Key == nil {
@@ -210,6 +214,12 @@ func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error
 		}
 	}
 	return nil
+}
+
+// uniques returns the records of unique pushes.
+func (s *memStore) uniques() (all []storage.Unique) {
+	_ = s.Uniques(func(u *storage.Unique) error { all = append(all, *u); return nil })
+	return all
 }
 
 func (s *memStore) Verify(scan storage.Tally) error {

@@ -126,7 +126,7 @@ func (h *harness) push(queue string, priority uint32, ttl time.Duration, key, pa
 	})
 }
 
-func (h *harness) pop(c *broker.Consumer, queue string) {
+func (h *harness) pop(c *broker.Conn, queue string) {
 	h.t.Helper()
 	h.do(func(tx *broker.Tx) error { return tx.Pop(c, []byte(queue), groups, 0) })
 }
@@ -248,7 +248,7 @@ func TestBrokerDoesWhatTheModelDoes(t *testing.T) {
 		defer func() { _ = h.b.Close() }()
 		var m model
 		var boxes []*inbox
-		var consumers []*broker.Consumer
+		var consumers []*broker.Conn
 		attach := func() {
 			boxes, consumers, m.subs, m.line = nil, nil, nil, nil
 			for range 3 {

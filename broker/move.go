@@ -21,6 +21,7 @@ func (b *Broker) move(q *queue, p index.Packet, to *queue, priority uint32, end 
 // expiry is another, the packet's state becomes that of p.
 func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID, expiry int64) (moved index.Packet, op int) {
 	b.define(to)
+	b.moveUnique(q, p, to)
 	op = b.moveRecord(q, p, id, expiry)
 	moved = p
 	moved.Queue, moved.Priority, moved.Seq, moved.Expiry = to.ix, id.Priority, id.Seq, expiry
@@ -29,8 +30,7 @@ func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID
 		b.ix.Move(p.ID, id.Priority, id.Seq)
 	} else {
 		moved.ID = b.moveEntry(moved)
-		b.touch(q)
-		b.markEmpty(q)
+		b.changed(q)
 	}
 	if record := b.open.ops.Record(op); record != nil {
 		moved.Ref = b.cache.add(id.Seq, record)
@@ -38,15 +38,15 @@ func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID
 	} else {
 		b.open.late[len(b.open.late)-1].entry = moved.ID
 	}
-	b.touch(to)
+	b.changed(to)
 	return moved, op
 }
 
 // moveRecord takes a packet from where it is in the store and puts it under another id, with an
-// expiry. Its delivery state stays.
+// expiry. Its delivery state and its unique id stay.
 func (b *Broker) moveRecord(q *queue, p index.Packet, to storage.PacketID, expiry int64) (op int) {
 	at := b.locate(q.packet(p), p.Ref)
-	p.Stored = 0
+	p.Stored, p.HasUnique = 0, false
 	b.deleteRecord(q, p, at.op)
 	return b.putLocated(at, p, to, p.Identity, expiry)
 }
@@ -108,7 +108,7 @@ func (b *Broker) entryOf(p index.Packet) index.Entry {
 		Key:      key,
 		Hash:     b.ix.Hash(p.ID),
 		Size:     p.Size,
-		Extra:    p.Extra,
+		TagBytes: p.TagBytes,
 		Expiry:   p.Expiry,
 		Flags:    p.Flags,
 		State:    p.State,
@@ -119,7 +119,7 @@ func (b *Broker) entryOf(p index.Packet) index.Entry {
 
 // weight is about how many bytes a packet's record has, and not less but for what a room counts for
 // every record.
-func weight(p index.Packet) int { return int(p.Size) + int(p.Extra) }
+func weight(p index.Packet) int { return int(p.Size) + int(p.TagBytes) }
 
 // key returns the key of a packet, nil if it has none. It is valid until the next call.
 func (b *Broker) key(p index.Packet) []byte {
@@ -137,9 +137,9 @@ func (b *Broker) key(p index.Packet) []byte {
 // MoveEnd takes the element at one end of a list, replies with it to c, and adds it at an end of
 // another list, or the same. ok is false, and nothing is replied, if from has no element. It brings
 // a record of the element's size and a delete.
-func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd End, tag Tag) (ok bool, err error) {
+func (tx *Tx) MoveEnd(c *Conn, from []byte, fromEnd End, to []byte, toEnd End, tag Tag) (ok bool, err error) {
 	b := tx.b
-	q, err := tx.giver(from)
+	q, err := tx.openForTake(from)
 	if q == nil || err != nil {
 		return false, err
 	}
@@ -151,13 +151,13 @@ func (tx *Tx) MoveEnd(c *Consumer, from []byte, fromEnd End, to []byte, toEnd En
 	if err := tx.useReply(weight(p)); err != nil {
 		return false, err
 	}
-	if other := b.queues.find(to); other != nil {
+	if other := b.queueNamed(to); other != nil {
 		if err := b.checkMove(q, other, p); err != nil {
 			return false, err
 		}
 	}
 	comes := load{packets: 1, bytes: int64(p.Size)}
-	if string(to) == q.name {
+	if string(to) == q.entry.Name() {
 		comes = load{}
 	}
 	target, err := tx.useList(to, Room{Records: 1, Bytes: weight(p), Deletes: 1}, comes)

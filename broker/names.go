@@ -3,72 +3,50 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
-	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Names are one space: a name is that of a queue, a string or a hash, or nobody's. A queue that
-// holds nothing does not have its name.
+// Databases is how many there are, from number 0. Each is a space of names of its own.
+const Databases = storage.Databases
 
 // Type is what a name stands for.
-type Type uint8
+type Type = keyspace.Kind
 
-// The types.
+// The types. A queue that holds nothing and has no settings does not have its name.
 const (
-	TypeNone Type = iota
-	TypeList      // a queue
-	TypeString
-	TypeHash
+	TypeNone   = keyspace.None
+	TypeList   = keyspace.Queue
+	TypeString = keyspace.String
+	TypeHash   = keyspace.Hash
 )
-
-// String returns the word that the Redis command TYPE answers.
-func (t Type) String() string {
-	return [...]string{"none", "list", "string", "hash"}[t]
-}
 
 // ErrWrongType: a name stands for something of another type.
 var ErrWrongType = errors.New("the name belongs to a value of another type")
 
+// Select lets the names of a consumer's calls be those of a database, from the present call on.
+// Without it they are those of database 0.
+func (tx *Tx) Select(c *Conn, db uint8) { c.db, tx.db = db, db }
+
+// Database is the one that the consumer's names are in.
+func (c *Conn) Database() uint8 { return c.db }
+
+// named returns the entry of a name in the database of the present call, nil if there is none.
+func (b *Broker) named(name []byte) *keyspace.Entry { return b.names.Find(b.tx.db, name) }
+
 // Every call below is made inside Atomic.
 
 // Type returns the type of a name; TypeNone if nothing has it.
-func (tx *Tx) Type(name []byte) Type {
-	if k := tx.b.keys.Find(name); k != nil {
-		return typeOf(k)
-	}
-	if tx.b.listNamed(name) != nil {
-		return TypeList
-	}
-	return TypeNone
-}
+func (tx *Tx) Type(name []byte) Type { return typeOf(tx.b.named(name)) }
 
-func typeOf(k *index.Key) Type {
-	if k.Kind() == index.HashKey {
-		return TypeHash
+func typeOf(e *keyspace.Entry) Type {
+	if e == nil {
+		return TypeNone
 	}
-	return TypeString
+	return e.Kind()
 }
-
-// listNamed returns the queue that has the name, nil if none has.
-func (b *Broker) listNamed(name []byte) *queue {
-	if q := b.queues.find(name); q != nil && b.exists(q) {
-		return q
-	}
-	return nil
-}
-
-// findKey returns the string or hash that has the name, nil if nothing has it. ErrWrongType.
-func (b *Broker) findKey(name []byte, kind index.KeyKind) (*index.Key, error) {
-	k := b.keys.Find(name)
-	if k == nil && b.listNamed(name) != nil || k != nil && k.Kind() != kind {
-		return nil, ErrWrongType
-	}
-	return k, nil
-}
-
-// isValue says that the name is that of a string or hash.
-func (b *Broker) isValue(name []byte) bool { return b.keys.Len() > 0 && b.keys.Find(name) != nil }
 
 // Delete deletes whatever has the name. existed is false if nothing had it.
 func (tx *Tx) Delete(name []byte) (existed bool, err error) {
@@ -78,11 +56,11 @@ func (tx *Tx) Delete(name []byte) (existed bool, err error) {
 // DeleteRoom returns what a Delete brings.
 func (tx *Tx) DeleteRoom(name []byte) Room {
 	b := tx.b
-	if b.keys.Find(name) != nil {
+	if typeOf(b.named(name)) != TypeNone && typeOf(b.named(name)) != TypeList {
 		return Room{Records: 1}
 	}
-	if q := b.listNamed(name); q != nil {
-		return dropRoom(q.name, b.ix.Counts(q.ix).Len())
+	if q := b.queueNamed(name); q != nil && (b.exists(q) || b.ix.HasWindow(q.ix)) {
+		return b.dropRoom(q)
 	}
 	return Room{}
 }
@@ -93,56 +71,75 @@ func (tx *Tx) drop(name []byte, more Room) (existed bool, err error) {
 		return false, err
 	}
 	b := tx.b
-	k, q := b.keys.Find(name), b.listNamed(name)
-	if k != nil {
-		b.deleteKey(k)
+	e := b.named(name)
+	if existed = typeOf(e) != TypeNone; existed {
+		b.deleteNamed(e)
 	}
-	if q != nil {
+	if q := b.queueNamed(name); q != nil && b.ix.HasWindow(q.ix) { // those of an empty queue end, too
 		b.dropQueue(q)
 	}
-	return k != nil || q != nil, nil
+	return existed, nil
+}
+
+// deleteNamed deletes what an entry stands for.
+func (b *Broker) deleteNamed(e *keyspace.Entry) {
+	if e.Kind() == keyspace.Queue {
+		b.dropQueue(b.queues.of(e.Queue())) // which ends the expiry, on disk, too
+	} else {
+		b.deleteValue(e)
+	}
 }
 
 // Rename gives what is called from the name to, in place of what has that name. ok is false if
 // nothing is called from.
 func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	b := tx.b
-	k, q := b.keys.Find(from), b.listNamed(from)
-	if k == nil && q == nil {
-		return false, tx.begin(Room{})
+	e := b.named(from)
+	if typeOf(e) == TypeNone || string(from) == string(to) {
+		return typeOf(e) != TypeNone, tx.begin(Room{})
 	}
-	if string(from) == string(to) {
-		return true, tx.begin(Room{})
-	}
-	if err := b.checkNewName(k, to); err != nil {
+	if err := b.checkNewName(e, to); err != nil {
 		return false, err
 	}
-	if other := b.queues.find(to); q != nil && other != nil && exclusive(q.settings, consumerRole) {
-		only, err := b.onlyConsumer(q, other)
-		if err != nil {
+	room := b.headRoom(e).Plus(Room{Bytes: len(to)})
+	if e.IsValue() {
+		if _, err := tx.drop(to, room); err != nil {
 			return false, err
 		}
-		q.hold(consumerRole, only)
+		b.changedName(e)
+		value := b.names.Detach(e)
+		e = b.names.Make(tx.db, to)
+		b.names.Attach(e, value)
+		b.putHead(e)
+		b.changedName(e)
+		return true, nil
 	}
-	room := Room{Records: 1, Bytes: len(to)}
-	if q != nil {
-		room.Records++ // of an empty queue with that name
-		room.Bytes += settingsBytes(q)
-	} else if !k.Large() {
-		room.Bytes += k.Len()
+	var only *roleHolder
+	q := b.queues.of(e.Queue())
+	if other := b.queueNamed(to); other != nil && exclusive(q.settings, consumerRole) {
+		if only, err = b.onlyConsumer(q, other); err != nil {
+			return false, err
+		}
 	}
+	room.Records++ // of an empty queue with that name
 	if _, err := tx.drop(to, room); err != nil {
 		return false, err
 	}
-	if q != nil {
-		b.renameQueue(q, to)
-		return true, nil
-	}
-	b.touchName(k.Name())
-	b.keys.Rename(k, to)
-	b.putHead(k)
-	b.touchName(k.Name())
+	q.grantRole(consumerRole, only)
+	b.renameQueue(q, to)
 	return true, nil
+}
+
+// headRoom is what it brings to write the record again that says what a name stands for.
+func (b *Broker) headRoom(e *keyspace.Entry) Room {
+	room := Room{Records: 1, Bytes: len(e.Name())}
+	switch {
+	case e.Kind() == keyspace.Queue:
+		room.Bytes += settingsBytes(b.queues.of(e.Queue()))
+	case !e.Large():
+		room.Bytes += e.Len()
+	}
+	return room
 }
 
 // checkName returns ErrTooLarge if the name is too long, or its record with a value of so many
@@ -156,11 +153,11 @@ func (b *Broker) checkName(name []byte, value int) error {
 
 // checkNewName is checkName for the new name of a string; or of a hash or list, whose elements have
 // records of their own.
-func (b *Broker) checkNewName(k *index.Key, name []byte) error {
-	if k == nil {
+func (b *Broker) checkNewName(e *keyspace.Entry, name []byte) error {
+	if !e.IsValue() {
 		return b.checkName(name, 0)
 	}
-	return b.checkName(name, k.Len())
+	return b.checkName(name, e.Len())
 }
 
 // checkSize returns ErrTooLarge if a record of that name and a value of so many bytes is too long.
@@ -170,3 +167,83 @@ func (b *Broker) checkSize(name []byte, value int) error {
 	}
 	return nil
 }
+
+// Expiry returns when a name expires, in Unix milliseconds, 0 for never; ok is false if nothing has
+// it.
+func (tx *Tx) Expiry(name []byte) (at int64, ok bool) {
+	if e := tx.b.named(name); typeOf(e) != TypeNone {
+		return e.Expiry(), true
+	}
+	return 0, false
+}
+
+// SetExpiry lets a name expire at a moment in Unix milliseconds, 0 for never. A moment that is past
+// deletes it. ok is false if nothing has the name.
+func (tx *Tx) SetExpiry(name []byte, at int64) (ok bool, err error) {
+	b := tx.b
+	if at != 0 && at <= tx.now {
+		return tx.Delete(name)
+	}
+	e := b.named(name)
+	if typeOf(e) == TypeNone {
+		return false, tx.begin(Room{})
+	}
+	if err := tx.begin(b.headRoom(e)); err != nil {
+		return false, err
+	}
+	if was := e.Expiry(); was == 0 && at == 0 {
+		return true, nil
+	} else if was != at {
+		b.setExpiry(e, at)
+	}
+	b.changedName(e)
+	return true, nil
+}
+
+// setExpiry lets what has a name expire, and brings that to disk.
+func (b *Broker) setExpiry(e *keyspace.Entry, at int64) {
+	b.names.SetExpiry(e, at)
+	if e.Kind() == keyspace.Queue {
+		b.open.ops.PutQueue(b.definition(b.queues.of(e.Queue())))
+	} else {
+		b.putHead(e)
+	}
+}
+
+// Now returns the moment of the transaction in Unix milliseconds. What expires by then is gone.
+func (tx *Tx) Now() int64 { return tx.now }
+
+// Steady returns the same moment in milliseconds of a clock that never jumps: waits end by it.
+func (tx *Tx) Steady() int64 { return tx.steady }
+
+// expireNames deletes what is due. It returns false if the batch was full before all was deleted.
+func (b *Broker) expireNames(now int64) bool {
+	for {
+		e := b.names.Due(now)
+		switch {
+		case e == nil:
+			return true
+		case b.open.full(b.limits):
+			return false
+		}
+		b.deleteNamed(e)
+	}
+}
+
+// Scan calls fn with some names and returns a cursor for the next call, 0 after the last. It starts
+// with 0. A name that is there from the first call to the last is given at least once. It looks at
+// about n names. fn must not make calls.
+func (tx *Tx) Scan(cursor uint64, n int, fn func(name []byte, t Type)) (next uint64) {
+	return tx.b.names.Scan(tx.db, cursor, n, func(e *keyspace.Entry) { fn([]byte(e.Name()), e.Kind()) })
+}
+
+// RandomName appends any name to dst; ok is false if there is none.
+func (tx *Tx) RandomName(dst []byte) (name []byte, ok bool) {
+	if e := tx.b.names.Pick(tx.db, rand.IntN); e != nil {
+		return append(dst, e.Name()...), true
+	}
+	return dst, false
+}
+
+// NameCount returns how many names a database has, and how many of them expire.
+func (tx *Tx) NameCount(db uint8) (names, expiring int) { return tx.b.names.Len(db) }

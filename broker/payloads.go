@@ -143,9 +143,12 @@ func (b *Broker) loseLate(t *batch, l *late) error {
 	defer b.mu.Unlock()
 	if p, ok := b.ix.Get(l.entry); ok && p.Seq == l.seq {
 		b.ix.Remove(l.entry)
-		b.leaveWorker(p)
+		b.leaveConsumer(p)
 		b.deleteDelivery(p)
-		b.markEmpty(b.queues.of(p.Queue))
+		if p.HasUnique {
+			b.endUnique(b.queues.of(p.Queue), p.Identity)
+		}
+		b.changed(b.queues.of(p.Queue))
 	}
 	return nil
 }

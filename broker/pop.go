@@ -16,26 +16,23 @@ const (
 
 // Selection says which packets of a queue a consumer takes.
 type Selection struct {
-	End    End
-	Count  int     // how many packets at most; 0 is one
-	Group  bool    // with the selected packet, every other of its key; Count is 0 then
-	Detail bool    // the reply has details
-	Narrow bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
-	Filter *Filter // nil: any packet
-	Some   bool    // ErrNothing, instead of a reply, if there is nothing to take
+	End         End
+	Count       int     // how many packets at most; 0 is one
+	Group       bool    // with the selected packet, every other of its key; Count is 0 then
+	WithDetails bool    // the reply has details
+	Fits16      bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
+	Filter      *Filter // nil: any packet
+	MustFind    bool    // ErrNothing, instead of a reply, if there is nothing to take
 }
 
 // Pop takes what s selects from the queue, for c. The reply goes to c's receiver, with the tag. It
 // has no packets if none can be selected or the queue is unknown (pinpriq document, section pop).
-func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
-	if err := tx.begin(Room{}); err != nil {
+func (tx *Tx) Pop(c *Conn, name []byte, s Selection, tag Tag) error {
+	if err := tx.beginTake(Room{}); err != nil {
 		return err
 	}
 	b := tx.b
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return ErrStopped
-	}
-	q, err := tx.giver(name)
+	q, err := tx.openForTake(name)
 	if err == nil {
 		err = b.checkFilter(q, s.Filter)
 	}
@@ -51,7 +48,7 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 		return err
 	case ok:
 		tx.useRole(q, consumerRole)
-	case s.Some:
+	case s.MustFind:
 		return ErrNothing
 	default:
 		b.queueReply(c, len(b.open.records), replyPackets, tag, 0)
@@ -63,7 +60,7 @@ func (tx *Tx) Pop(c *Consumer, name []byte, s Selection, tag Tag) error {
 // ErrInUse, and ErrNotInOrder as for CheckFilter.
 func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
 	b := tx.b
-	q, err := tx.giver(name)
+	q, err := tx.openForTake(name)
 	if err == nil {
 		err = b.checkFilter(q, s.Filter)
 	}
@@ -104,7 +101,7 @@ func (b *Broker) selectPackets(q *queue, s Selection, selection index.Selection)
 	} else if best, ok := b.ix.Best(q.ix, selection); ok {
 		b.scratch = b.ix.Group(best.ID, selection, b.scratch)
 	}
-	if s.Detail {
+	if s.WithDetails {
 		b.cutDetailed(q)
 	}
 }
@@ -123,7 +120,7 @@ func (b *Broker) cutDetailed(q *queue) {
 // selection turns s into a selection of a queue in the index, limited to what one reply can hold.
 func (b *Broker) selection(q *queue, s Selection) index.Selection {
 	return index.Selection{
-		End: s.End, Group: s.Group, Narrow: s.Narrow, Filter: s.Filter.in(q),
+		End: s.End, Group: s.Group, Fits16: s.Fits16, Filter: s.Filter.in(q),
 		Limit: index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes},
 	}
 }
@@ -131,10 +128,10 @@ func (b *Broker) selection(q *queue, s Selection) index.Selection {
 // popGroup pops what s selects from q and queues the reply for c. It returns false, and queues
 // nothing, if nothing can be selected. Inside Atomic it may return the error of what goes beyond
 // that. Every pop and delivery goes through it.
-func (tx *Tx) popGroup(q *queue, s Selection, c *Consumer, tag Tag) (ok bool, err error) {
+func (tx *Tx) popGroup(q *queue, s Selection, c *Conn, tag Tag) (ok bool, err error) {
 	b := tx.b
 	b.logWide(q, s)
-	selection, atOnce := b.selection(q, s), !tx.atomic && !s.Detail && s.Count <= 1
+	selection, atOnce := b.selection(q, s), !tx.atomic && !s.WithDetails && s.Count <= 1
 	if atOnce {
 		b.scratch = b.ix.Pop(q.ix, selection, b.scratch[:0])
 	} else {
@@ -143,7 +140,7 @@ func (tx *Tx) popGroup(q *queue, s Selection, c *Consumer, tag Tag) (ok bool, er
 	if len(b.scratch) == 0 {
 		return false, nil
 	}
-	first, bytes, kind := len(b.open.records), b.scratchBytes(q, s.Detail), replyPackets
+	first, bytes, kind := len(b.open.records), b.scratchBytes(q, s.WithDetails), replyPackets
 	if tx.atomic {
 		if err = tx.use(Room{Deletes: len(b.scratch)}); err == nil {
 			err = tx.useReply(bytes)
@@ -152,11 +149,11 @@ func (tx *Tx) popGroup(q *queue, s Selection, c *Consumer, tag Tag) (ok bool, er
 			return false, err
 		}
 	}
-	if s.Detail {
+	if s.WithDetails {
 		kind = replyDetailed
 	}
 	for _, p := range b.scratch {
-		if s.Detail {
+		if s.WithDetails {
 			b.detail(q, p)
 		}
 		if !atOnce {
@@ -169,8 +166,7 @@ func (tx *Tx) popGroup(q *queue, s Selection, c *Consumer, tag Tag) (ok bool, er
 	}
 	b.queueReply(c, first, kind, tag, bytes)
 	b.count(q, &q.counters.Popped, len(b.scratch))
-	b.touch(q)
-	b.markEmpty(q)
+	b.changed(q)
 	return true, nil
 }
 
@@ -187,13 +183,13 @@ func (b *Broker) within(packets []index.Packet, l index.Limit) []index.Packet {
 
 // logWide logs, once a queue, that a selection leaves packets in it.
 func (b *Broker) logWide(q *queue, s Selection) {
-	if !s.Narrow || q.wideLogged {
+	if !s.Fits16 || q.wideLogged {
 		return
 	}
 	if _, wide := b.ix.Widths(q.ix); wide {
 		q.wideLogged = true
 		b.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
-			"queue", q.name, "limit", MaxNarrow)
+			"queue", q.entry.Name(), "limit", MaxNarrow)
 	}
 }
 
@@ -217,7 +213,10 @@ func (b *Broker) deletePacket(q *queue, p index.Packet) {
 // deleteRecord removes a packet from the store, with its delivery state. op is the operation of the
 // open batch that puts it, or -1.
 func (b *Broker) deleteRecord(q *queue, p index.Packet, op int) {
-	b.leaveWorker(p)
+	b.leaveConsumer(p)
+	if p.HasUnique {
+		b.endUnique(q, p.Identity)
+	}
 	if op >= 0 {
 		b.stats.cancelled.Add(1)
 		b.open.ops.Cancel(op)

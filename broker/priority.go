@@ -27,11 +27,8 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, b.limits.record)
 	}
 	// The packet, and its queue or where the packet was.
-	if err := tx.begin(Room{Records: 2, Bytes: size}); err != nil {
+	if err := tx.beginTake(Room{Records: 2, Bytes: size}); err != nil {
 		return err
-	}
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return ErrStopped
 	}
 	q, err := b.findQueue(r.Queue)
 	if err != nil {
@@ -80,7 +77,7 @@ func (tx *Tx) changePriority(q *queue, p index.Packet, r UpdatePriorityRequest) 
 
 // isBare says that the index holds all of a packet that still matters, but when it was enqueued.
 func isBare(p index.Packet, key []byte) bool {
-	return p.Expiry == 0 && int(p.Size) == len(key) && p.Extra == 0
+	return p.Expiry == 0 && int(p.Size) == len(key) && p.TagBytes == 0
 }
 
 // moveBare moves a bare packet without its record: most moves would have to read that from the
@@ -88,7 +85,7 @@ func isBare(p index.Packet, key []byte) bool {
 func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	b := tx.b
 	there := p
-	there.Stored = 0 // its delivery state stays
+	there.Stored, there.HasUnique = 0, false // they stay
 	b.deletePacket(q, there)
 	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(Newest)}
 	bare := Packet{Key: key, EnqueuedAt: tx.now, Identity: ownIdentity(p.Identity, id.Seq)}
@@ -99,7 +96,7 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 	b.open.puts.add(id, op)
 	b.ix.Move(p.ID, priority, id.Seq)
 	b.ix.SetRef(p.ID, id.Seq, b.cache.add(id.Seq, b.open.ops.Record(op)))
-	b.touch(q)
+	b.changed(q)
 }
 
 // PopKey takes the best packet of the queue, at the given end of its priority, with all that have
@@ -107,14 +104,11 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 // selectable. accept, if not nil, sees the key first; if it returns an error, PopKey takes nothing
 // and returns that. ErrNoKey if the best packet has no key.
 func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.beginTake(Room{}); err != nil {
 		return dst, false, err
 	}
 	b := tx.b
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return dst, false, ErrStopped
-	}
-	q, err := tx.giver(name)
+	q, err := tx.openForTake(name)
 	if q == nil || err != nil {
 		return dst, false, err
 	}
@@ -133,14 +127,9 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 			return dst, false, err
 		}
 	}
-	for _, p := range b.scratch {
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
-	}
 	tx.useRole(q, consumerRole)
 	b.count(q, &q.counters.Popped, len(b.scratch))
-	b.touch(q)
-	b.markEmpty(q)
+	b.dropNow(q, b.scratch)
 	return key, true, nil
 }
 

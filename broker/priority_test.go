@@ -565,7 +565,7 @@ func TestAReplyToManyDoesNotGetWhatFollowsForOne(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	var inboxes [3]inbox
-	var all []*broker.Consumer
+	var all []*broker.Conn
 	for i := range inboxes {
 		all = append(all, h.b.Attach(&inboxes[i], groups))
 	}

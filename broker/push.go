@@ -16,12 +16,12 @@ type PushRequest struct {
 	Key      []byte        // nil: belongs to no key group; an empty key is a key like any other
 	Payload  []byte
 	Delay    int64       // in milliseconds: it is not selected before; 0 is none
+	At       int64       // the same as a moment in Unix milliseconds; one that is past is none
 	Tags     []PacketTag // sorted by name, no name twice; at most MaxTags
 	Producer string      // at most MaxConsumer bytes
 	// Unique is an id of the client's own, of at most MaxUnique bytes: the packet is pushed only if no
 	// other packet of the queue has it. Empty: none. Window is for how long after its push a packet
-	// has it, in milliseconds; 0: until it is taken, acknowledged, deleted or dead, or expires. A push
-	// without a window does not see the ids of those with one, nor they its.
+	// has it, in milliseconds; 0: until it is taken, acknowledged, deleted or dead, or expires.
 	Unique []byte
 	Window int64
 	// Block says that the push waits if the queue is full: nothing is dropped for it.
@@ -45,8 +45,8 @@ func (tx *Tx) CheckSize(r PushRequest) error {
 
 // Push adds a packet at the newest end of its priority, and returns its id. A unique push adds none
 // where a packet has its id already, and returns that one's. It brings a record of the packet, one
-// of its queue, and what PushRoom and WindowRoom say. The packet is on disk when the reply of any
-// later call is handed out, whoever made that. The request's bytes are copied.
+// of its queue, one of its unique id, and what PushRoom says. The packet is on disk when the reply
+// of any later call is handed out, whoever made that. The request's bytes are copied.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
 	if err := tx.CheckSize(r); err != nil {
 		return 0, err
@@ -55,13 +55,13 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 		if err := tx.begin(Room{}); err != nil {
 			return 0, err
 		}
-		if id, ok, err := tx.b.first(&r); ok || err != nil {
+		if id, ok, err := tx.b.holderOf(&r); ok || err != nil {
 			return id, err
 		}
 	}
 	room := Room{Records: 2, Bytes: r.size()} // the packet, and its queue
-	if r.Window > 0 {
-		room = room.Plus(WindowRoom(r.Queue))
+	if len(r.Unique) > 0 {
+		room.Records++
 	}
 	if err := tx.begin(room); err != nil {
 		return 0, err
@@ -75,7 +75,7 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 		return 0, err
 	}
 	if r.Window > 0 {
-		tx.beginWindow(&r, id)
+		tx.beginWindow(q, &r, id)
 	}
 	tx.b.deliverQueue(q)
 	return id, nil
@@ -129,20 +129,15 @@ func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
 		return nil, err
 	}
 	if err := b.checkTags(q, r.Tags); err != nil {
-		b.markEmpty(q)
 		return nil, err
 	}
-	if err := tx.admit(q, r.load(payloads)); err != nil {
-		b.markEmpty(q)
+	if err := tx.checkPush(q, r.load(payloads)); err != nil {
 		return nil, err
 	}
 	b.define(q)
 	p := tx.packet(r)
 	for _, p.Payload = range payloads {
-		if err := b.insert(q, r.Priority, Newest, &p, tx.now); err != nil {
-			b.markEmpty(q)
-			return nil, err
-		}
+		b.insert(q, r.Priority, Newest, &p, tx.now)
 	}
 	return q, nil
 }
@@ -165,8 +160,8 @@ func (tx *Tx) packet(r *PushRequest) Packet {
 	if r.TTL > 0 {
 		p.Expiry = tx.now + max(1, r.TTL.Milliseconds())
 	}
-	if r.Delay > 0 {
-		p.NotBefore = tx.now + r.Delay
+	if delay := max(r.Delay, r.At-tx.now); delay > 0 {
+		p.NotBefore = tx.now + delay
 	}
 	if r.Window == 0 {
 		p.Unique = r.Unique
@@ -174,19 +169,17 @@ func (tx *Tx) packet(r *PushRequest) Packet {
 	return p
 }
 
-// insert puts p at an end of a priority: into the open batch, the cache and the index.
-func (b *Broker) insert(q *queue, priority uint32, end End, p *Packet, now int64) error {
+// insert puts p at an end of a priority: into the open batch, the cache and the index. The queue
+// has admitted it, so the index has room.
+func (b *Broker) insert(q *queue, priority uint32, end End, p *Packet, now int64) {
 	hash := setHash(p)
 	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(end)}
 	op := b.open.ops.Put(id, p)
 	b.open.puts.add(id, op)
-	if b.ix.Push(b.entry(q, id, hash, p, op), now) == 0 {
-		b.open.ops.Cancel(op)
-		return ErrTooManyPackets
-	}
+	b.ix.Push(b.entry(q, id, hash, p, op), now)
+	b.putUnique(q, id.Seq, p.Unique)
 	b.count(q, &q.counters.Pushed, 1)
-	b.touch(q)
-	return nil
+	b.changed(q)
 }
 
 // setHash returns the hash of a packet without a key, 0 for any other. Its record holds the hash.
@@ -208,7 +201,7 @@ func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op
 		Key:      p.Key,
 		Hash:     hash,
 		Size:     uint32(len(p.Key) + len(p.Payload)),
-		Extra:    uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
+		TagBytes: uint32(storage.ExtraBytes(p.Tags, p.Producer, p.Unique)),
 		Identity: p.Identity,
 		Unique:   p.Unique,
 		Expiry:   p.Expiry,

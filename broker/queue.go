@@ -5,58 +5,65 @@ import (
 	"math"
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// queue is one queue that the server knows: one that holds packets, has subscribers, or was
-// emptied a short while ago. Any other queue does not exist.
+// queue is one queue that the server knows: one that holds packets or windows of unique pushes, has
+// settings, is awaited, or was made or emptied a short while ago. Any other queue does not exist.
 type queue struct {
-	name        string
-	id          uint32        // storage's number; used again only when all numbers were used once
-	ix          index.QueueID // index's number; used again after the queue is dropped
-	subscribers int           // consumers subscribed
-	filtered    int           // of them, those that wait with a filter
-	line        *list.List    // of *Consumer: pushes that wait for room; nil if there is none
-	emptied     int64         // while idle: when it was listed, in Unix milliseconds
-	idle        bool          // listed in queueTable.idle
-	defined     bool          // the store, or the open batch, holds the definition
-	stale       bool          // that has an expiry which ended when the queue was emptied
-	deferred    bool          // listed in Broker.deferredQueues
-	wideLogged  bool          // logWide has logged it
-	deadLogged  bool          // deadLetter has logged it
-	dropped     bool          // it has no name and is in Broker.dropped
+	entry       *keyspace.Entry // its name; that of a dropped queue is another one's, or nobody's
+	id          uint32          // storage's number; used again only when all numbers were used once
+	ix          index.QueueID   // index's number; used again after the queue is dropped
+	subscribers int             // consumers subscribed
+	filtered    int             // of them, those that wait with a filter
+	line        *list.List      // of *Conn: pushes that wait for room; nil if there is none
+	emptied     int64           // while idle: when it was made or emptied last, in Unix milliseconds
+	idle        bool            // listed in queueTable.idle
+	defined     bool            // the store, or the open batch, holds the definition
+	stale       bool            // that has an expiry which ended when the queue was emptied
+	deferred    bool            // listed in Broker.deferredQueues
+	wideLogged  bool            // logWide has logged it
+	deadLogged  bool            // deadLetter has logged it
+	dropped     bool            // it has no name and is in Broker.dropped
 
-	settings *Settings        // nil: the defaults, and the queue ends when it is empty
-	orders   map[string]order // of the settings, see tags.go
-	counters Counters
-	counted  bool               // listed in Broker.counted
-	roles    [2]*client         // see role.go
-	workers  map[string]*worker // see workers.go
-	pruneAt  int                // how many of them there are when they are pruned
+	settings  *Settings        // nil: the defaults, and the queue ends when it is empty
+	orders    map[string]order // of the settings, see tags.go
+	counters  Counters
+	counted   bool                 // listed in Broker.counted
+	roles     [2]*roleHolder       // see role.go
+	consumers map[string]*consumer // see workers.go
+	pruneAt   int                  // how many of them there are when they are pruned
 }
 
-// queueTable finds queues by name and by index number. It belongs to Broker.mu.
+// queueTable finds queues by number. It belongs to Broker.mu.
 type queueTable struct {
-	byName map[string]*queue
-	peak   int      // the most names that byName has held: Go's maps never shrink
-	all    []*queue // by index.QueueID; nil where the number is free
-	idle   []*queue // emptied queues, the longest empty first; some may be in use again
-	bytes  int      // of all names
-	// lasting are the queues with settings, by storage's number: packets that died name them.
-	lasting map[uint32]*queue
+	all   []*queue // by index.QueueID; nil where the number is free
+	idle  []*queue // unused queues, the longest unused first; some may be in use again
+	named int      // queues with a name
+	bytes int      // of all names
+	// withSettings are the queues with settings, by storage's number: packets that died name them.
+	withSettings map[uint32]*queue
 
 	taken  map[uint32]bool // numbers of storage in use; nil until the mark of the next queue is at its end
 	number uint32          // of storage: the last one that was given out since then
 }
 
-func (t *queueTable) load(restored []recovery.Queue) {
-	t.byName = make(map[string]*queue, len(restored))
+// loadQueues adds the queues that recovery found.
+func (b *Broker) loadQueues(restored []recovery.Queue) {
 	for _, r := range restored {
-		q := &queue{name: string(r.Name), id: r.ID, ix: r.Index, defined: true, counters: r.Counters}
-		t.add(q)
-		t.setSettings(q, r.Settings)
+		q := &queue{id: r.ID, ix: r.Index, defined: true, counters: r.Counters}
+		b.queues.add(q)
+		b.setName(q, b.names.Make(r.Database, r.Name))
+		b.queues.setSettings(q, r.Settings)
+		if b.refreshName(q); q.entry.Kind() == keyspace.Queue {
+			b.names.SetExpiry(q.entry, r.Expiry)
+		} else {
+			q.stale = r.Expiry != 0
+			b.listIdle(q)
+		}
 	}
 }
 
@@ -65,39 +72,31 @@ func (t *queueTable) setSettings(q *queue, s *Settings) {
 	q.settings, q.orders = s, ordersOf(s)
 	q.endRoles()
 	if s == nil {
-		delete(t.lasting, q.id)
+		delete(t.withSettings, q.id)
 		return
 	}
-	if t.lasting == nil {
-		t.lasting = make(map[uint32]*queue)
+	if t.withSettings == nil {
+		t.withSettings = make(map[uint32]*queue)
 	}
-	t.lasting[q.id] = q
+	t.withSettings[q.id] = q
 }
 
 // originName is the name of the queue with settings that has a number of storage; none if it is
 // gone.
 func (t *queueTable) originName(id uint32) string {
-	if q := t.lasting[id]; q != nil {
-		return q.name
+	if q := t.withSettings[id]; q != nil {
+		return q.entry.Name()
 	}
 	return ""
 }
-
-func (t *queueTable) find(name []byte) *queue { return t.byName[string(name)] }
 
 func (t *queueTable) of(id index.QueueID) *queue { return t.all[id] }
 
 // has says that q was not dropped.
 func (t *queueTable) has(q *queue) bool { return int(q.ix) < len(t.all) && t.all[q.ix] == q }
 
-// add makes q known, with its name and number.
+// add makes a queue known that has no name yet.
 func (t *queueTable) add(q *queue) {
-	t.addNumber(q)
-	t.setName(q, q.name)
-}
-
-// addNumber makes a queue known that has no name.
-func (t *queueTable) addNumber(q *queue) {
 	for int(q.ix) >= len(t.all) {
 		t.all = append(t.all, nil)
 	}
@@ -107,42 +106,18 @@ func (t *queueTable) addNumber(q *queue) {
 	}
 }
 
-// setName gives a queue without a name one that no queue has.
-func (t *queueTable) setName(q *queue, name string) {
-	q.name = name
-	t.byName[name] = q
-	t.peak = max(t.peak, len(t.byName))
-	t.bytes += len(name)
-}
-
-// unname takes a queue's name away.
-func (t *queueTable) unname(q *queue) {
-	delete(t.byName, q.name)
-	t.bytes -= len(q.name)
-}
-
-// free forgets a queue that has no name.
+// free forgets a queue that has no name. It gives back the memory of a table that has become much
+// smaller. That may not copy the table at each of the hundreds of thousands of queues of a flush.
 func (t *queueTable) free(q *queue) {
 	t.all[q.ix] = nil
 	delete(t.taken, q.id)
-	n := len(t.byName)
-	if n < t.peak/shrinkTable && t.peak > minShrinkTable || n == 0 && len(t.all) > minShrinkTable {
-		t.shrink()
+	n := len(t.all)
+	for n > 0 && t.all[n-1] == nil {
+		n--
 	}
-}
-
-// shrink gives back the memory of a table that has become much smaller.
-func (t *queueTable) shrink() {
-	byName := make(map[string]*queue, len(t.byName))
-	for name, q := range t.byName {
-		byName[name] = q
+	if t.all = t.all[:n]; n < cap(t.all)/shrinkTable && cap(t.all) > minShrinkTable {
+		t.all = slices.Clone(t.all)
 	}
-	t.byName, t.peak = byName, len(byName)
-	last := len(t.all) - 1
-	for last >= 0 && t.all[last] == nil {
-		last--
-	}
-	t.all = slices.Clone(t.all[:last+1])
 }
 
 // nextNumber returns a number of storage that no queue has. The mark of the next queue rises until
@@ -155,7 +130,7 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 		return m.NextQueue - 1
 	}
 	if t.taken == nil {
-		t.taken = make(map[uint32]bool, len(t.byName))
+		t.taken = make(map[uint32]bool, t.named)
 		for _, q := range t.all {
 			if q != nil {
 				t.taken[q.id] = true
@@ -170,34 +145,79 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 	return t.number
 }
 
-// findQueue returns the queue called name, nil if there is none. It returns ErrWrongType if a
-// string or hash has the name.
-func (b *Broker) findQueue(name []byte) (*queue, error) {
-	q := b.queues.find(name)
-	if (q == nil || !b.exists(q)) && b.isValue(name) {
-		return nil, ErrWrongType
-	}
-	return q, nil
+// setName gives a queue without a name one that no queue has.
+func (b *Broker) setName(q *queue, e *keyspace.Entry) {
+	q.entry = e
+	b.queues.named++
+	b.queues.bytes += len(e.Name())
+	b.names.SetQueue(e, q.ix)
 }
 
-// makeQueue returns the queue called name, known or new. ErrWrongType as for findQueue.
+// takeName takes a queue's name away.
+func (b *Broker) takeName(q *queue) {
+	e := q.entry
+	b.queues.named--
+	b.queues.bytes -= len(e.Name())
+	if !b.names.Has(e) { // a flush has taken it
+		return
+	}
+	if e.Kind() == keyspace.Queue {
+		b.names.Set(e, keyspace.None)
+	}
+	b.names.SetQueue(e, 0)
+}
+
+// queueNamed returns the queue of a name; nil if there is none. One beside a string or hash is
+// empty.
+func (b *Broker) queueNamed(name []byte) *queue {
+	if e := b.named(name); e != nil && e.Queue() != 0 {
+		return b.queues.of(e.Queue())
+	}
+	return nil
+}
+
+// findQueue is queueNamed, but it returns ErrWrongType if a string or hash has the name.
+func (b *Broker) findQueue(name []byte) (*queue, error) {
+	switch e := b.named(name); {
+	case e == nil:
+		return nil, nil
+	case e.IsValue():
+		return nil, ErrWrongType
+	default:
+		return b.queues.of(e.Queue()), nil
+	}
+}
+
+// makeQueue returns the queue called name, known or new. ErrWrongType as for findQueue. A new one
+// goes again soon if it stays unused.
 func (b *Broker) makeQueue(name []byte) (*queue, error) {
 	if q, err := b.findQueue(name); q != nil || err != nil {
 		return q, err
 	}
-	if err := b.checkName(name, 0); err != nil {
+	if err := b.checkNewQueue(name); err != nil {
 		return nil, err
 	}
-	if len(b.queues.byName) >= MaxQueues || b.queues.bytes+len(name) > MaxNameBytes || b.flushesReused() {
-		return nil, ErrTooManyQueues
+	q := b.addQueue(b.tx.db, string(name))
+	b.listIdle(q)
+	return q, nil
+}
+
+// checkNewQueue says why no queue can be made for a name that has none.
+func (b *Broker) checkNewQueue(name []byte) error {
+	if err := b.checkName(name, 0); err != nil {
+		return err
 	}
-	return b.addQueue(string(name)), nil
+	if b.queues.named >= MaxQueues || b.queues.bytes+len(name) > MaxNameBytes || b.flushesReused() {
+		return ErrTooManyQueues
+	}
+	return nil
 }
 
 // addQueue makes a queue with a name that no queue has.
-func (b *Broker) addQueue(name string) *queue {
-	q := &queue{name: name, id: b.queues.nextNumber(&b.marks), ix: b.ix.AddQueue()}
+func (b *Broker) addQueue(db uint8, name string) *queue {
+	q := &queue{id: b.queues.nextNumber(&b.marks), ix: b.ix.AddQueue()}
 	b.queues.add(q)
+	b.setName(q, b.names.Make(db, []byte(name)))
 	return q
 }
 
@@ -217,21 +237,53 @@ func (q *queue) isDefined() bool { return q.defined && !q.stale }
 // definition is what the store holds of the queue besides its packets.
 func (b *Broker) definition(q *queue) storage.Queue {
 	return storage.Queue{
-		ID: q.id, Name: []byte(q.name), Expiry: b.keys.QueueExpiry(q.ix), Dropped: q.dropped,
+		ID: q.id, Database: q.entry.Database(), Name: []byte(q.entry.Name()), Expiry: q.expiry(), Dropped: q.dropped,
 		Settings: q.settings, Counters: q.counters,
 	}
 }
 
-// markEmpty lists q as idle if nothing uses it. It is dropped later, since it may be used again
-// soon. An empty queue no longer expires, unless it has settings and so lasts. Its definition
-// says so when it gets packets again: a pop has no room for that.
-func (b *Broker) markEmpty(q *queue) {
-	if b.ix.Counts(q.ix).Len() == 0 && q.settings == nil && b.keys.QueueExpiry(q.ix) != 0 {
-		b.keys.SetQueueExpiry(q.ix, 0)
-		q.stale = true
+// expiry is when the queue expires, 0 for never.
+func (q *queue) expiry() int64 {
+	if q.dropped || q.entry.Kind() != keyspace.Queue { // beside a string it is empty
+		return 0
 	}
-	if !q.idle && b.unused(q) {
-		q.idle, q.emptied = true, b.tx.now
+	return q.entry.Expiry()
+}
+
+// changed follows every change to what a queue holds, and to its settings. It tells those who watch
+// its name, those who wait for room in it, and those who wait for a closed one: it may be drained.
+func (b *Broker) changed(q *queue) {
+	if q.line != nil || q.subscribers > 0 && settingsOf(q).Closed {
+		b.deferQueue(q)
+	}
+	if !q.dropped {
+		b.changedName(q.entry)
+		b.refreshName(q)
+	}
+}
+
+// refreshName lets a queue have its name, or not, as it exists or not. An empty queue no longer
+// expires. Its definition says so when it gets packets again: a pop has no room for that.
+func (b *Broker) refreshName(q *queue) {
+	e := q.entry
+	switch exists := b.exists(q); {
+	case exists && e.Kind() == keyspace.None:
+		b.names.Set(e, keyspace.Queue)
+	case !exists && e.Kind() == keyspace.Queue:
+		q.stale = q.stale || e.Expiry() != 0
+		b.names.Set(e, keyspace.None)
+		b.listIdle(q)
+	}
+}
+
+// listIdle lists a queue as idle if nothing uses it. It is dropped later, since it may be used
+// again soon.
+func (b *Broker) listIdle(q *queue) {
+	if !b.unused(q) {
+		return
+	}
+	if q.emptied = b.tx.now; !q.idle {
+		q.idle = true
 		b.queues.idle = append(b.queues.idle, q)
 	}
 }
@@ -273,14 +325,13 @@ func (b *Broker) evictFirst() {
 	}
 	q.idle = false
 	if b.queues.has(q) && b.unused(q) {
-		b.queues.unname(q)
-		b.forgetWorkers(q)
-		b.freeQueue(q)
+		b.takeName(q)
+		b.release(q)
 	}
 }
 
 func (b *Broker) unused(q *queue) bool {
-	return !q.awaited() && !q.dropped && !b.exists(q)
+	return !q.awaited() && !q.dropped && !b.exists(q) && !b.ix.HasWindow(q.ix)
 }
 
 // awaited says that somebody subscribes to the queue, or waits for it.

@@ -82,7 +82,7 @@ func TestAFlushDropsQueuesAlsoWhenTheirNumbersAreUsedAgain(t *testing.T) {
 	h.push("older", 1, 0, "", "v")
 	var room broker.Room
 	h.together(func(tx *broker.Tx) error { room = tx.FlushRoom(); return nil })
-	if err := atomicCall(h.b, room, func(tx *broker.Tx) error { return tx.Flush() }); err != nil {
+	if err := atomicCall(h.b, room, func(tx *broker.Tx) error { return tx.Flush(true) }); err != nil {
 		t.Fatalf("the flush: %v", err)
 	}
 	h.push("old", 1, 0, "", "new")
@@ -119,7 +119,7 @@ func TestQueuesThatEmptyByThemselvesAreDroppedWithoutACall(t *testing.T) {
 func TestQueuesThatOnlyHadSubscribersAreDroppedWithoutACall(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	consumers := make([]*broker.Consumer, 6)
+	consumers := make([]*broker.Conn, 6)
 	for i := range consumers {
 		consumers[i] = h.b.Attach(&inbox{}, groups)
 		for k := range broker.MaxSubscriptions {

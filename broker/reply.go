@@ -13,19 +13,19 @@ type Tag uint32
 // ErrStopped if the batch is full because the disk is.
 func (tx *Tx) Begin() error { return tx.begin(Room{}) }
 
-// Settled says that the batch with a number, and all before it, are on disk. 0 is the open batch:
+// Durable says that the batch with a number, and all before it, are on disk. 0 is the open batch:
 // then nothing that was called until now can be undone.
-func (tx *Tx) Settled(batch uint64) bool {
+func (tx *Tx) Durable(batch uint64) bool {
 	b := tx.b
 	if batch == 0 || batch == b.open.number {
-		return b.open.ops.Len() == 0 && b.settled == b.open.number-1
+		return b.open.ops.Len() == 0 && b.durableBatch == b.open.number-1
 	}
-	return batch <= b.settled
+	return batch <= b.durableBatch
 }
 
 // Reply answers c with data, which is copied, after all earlier calls. It goes into the open batch
 // even if that is full. So it must follow another call or Begin.
-func (tx *Tx) Reply(c *Consumer, data []byte) {
+func (tx *Tx) Reply(c *Conn, data []byte) {
 	b := tx.b
 	if b.extendReply(c, data) {
 		return
@@ -36,7 +36,7 @@ func (tx *Tx) Reply(c *Consumer, data []byte) {
 }
 
 // ReplyAll is Reply to many, with one copy of data.
-func (tx *Tx) ReplyAll(to []*Consumer, data []byte) {
+func (tx *Tx) ReplyAll(to []*Conn, data []byte) {
 	b := tx.b
 	copied := b.open.copy(data)
 	for _, c := range to {
@@ -48,7 +48,7 @@ func (tx *Tx) ReplyAll(to []*Consumer, data []byte) {
 
 // extendReply appends data to the last reply, if that is c's and its bytes are the last copied. So
 // a run of short replies costs like one.
-func (b *Broker) extendReply(c *Consumer, data []byte) bool {
+func (b *Broker) extendReply(c *Conn, data []byte) bool {
 	t := b.open
 	if len(t.replies) == 0 || cap(t.copied)-len(t.copied) < len(data) {
 		return false
@@ -81,7 +81,7 @@ func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
 	if err := tx.begin(Room{}); err != nil {
 		return QueueCounts{}, err
 	}
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	if q == nil {
 		return QueueCounts{}, nil
 	}
@@ -91,7 +91,7 @@ func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
 
 // queueReply appends a reply of the records from first on, whose packets or data have so many
 // bytes.
-func (b *Broker) queueReply(c *Consumer, first int, kind replyKind, tag Tag, bytes int) {
+func (b *Broker) queueReply(c *Conn, first int, kind replyKind, tag Tag, bytes int) {
 	bytes += replyOverhead
 	c.queuedBytes.Add(int64(bytes))
 	c.queuedReplies.Add(1)

@@ -61,17 +61,15 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 		return 0, err
 	}
 	at = max(0, min(at, length))
-	if size := len(name) + len(value); size > b.limits.record {
-		return 0, tooLarge(size, b.limits.record)
+	if err := b.checkSize(name, len(value)); err != nil {
+		return 0, err
 	}
 	plan := b.planInsert(q, length, at, len(value))
 	if q, err = tx.useList(name, plan.room, load{packets: 1, bytes: int64(len(value))}); err != nil {
 		return 0, err
 	}
 	p := Packet{Payload: value, EnqueuedAt: tx.now}
-	if err := b.insert(q, plan.priority, plan.end, &p, tx.now); err != nil {
-		return 0, err
-	}
+	b.insert(q, plan.priority, plan.end, &p, tx.now)
 	for _, p := range plan.moved {
 		b.move(q, p, q, p.Priority, plan.end)
 	}
@@ -116,21 +114,21 @@ const (
 // planTrim finds the least costly way to keep the n elements from position from on.
 func (b *Broker) planTrim(q *queue, length, from, n int) trimming {
 	gone := length - n
-	// What is queued besides the elements must stay.
-	whole := b.ix.Counts(q.ix).Len() == length
+	// What is queued besides the elements must stay, and windows as long as an element does.
+	whole := b.ix.Counts(q.ix).Len() == length && (n == 0 || !b.ix.HasWindow(q.ix))
 	switch {
 	case gone == 0:
 		return trimming{}
 	case n == 0 && whole:
-		t := trimming{how: trimDrop, room: dropRoom(q.name, length)}
+		t := trimming{how: trimDrop, room: b.dropRoom(q)}
 		if q.settings != nil {
-			t.room = t.room.Plus(SettingsRoom([]byte(q.name), *q.settings))
+			t.room = t.room.Plus(SettingsRoom([]byte(q.entry.Name()), *q.settings))
 		}
 		return t
 	case gone > b.limits.group && (n > trimByMove || !whole): // no batch takes so many
 		return trimming{how: trimDelete, room: Room{Deletes: gone}}
 	case gone > trimByDelete && n <= trimByMove && whole:
-		t := trimming{how: trimMove, room: Room{Records: 2 + n, Deletes: n, Bytes: 2*len(q.name) + settingsBytes(q)}}
+		t := trimming{how: trimMove, room: Room{Records: 2 + n, Deletes: n, Bytes: 2*len(q.entry.Name()) + settingsBytes(q)}}
 		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
 		for _, p := range b.scratch {
 			t.room.Bytes += weight(p)
@@ -164,7 +162,7 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 	switch plan.how {
 	case trimDrop:
 		if q.settings != nil {
-			b.supersede(q)
+			b.changed(b.replaceQueue(q))
 			return nil
 		}
 		b.dropQueue(q)
@@ -172,7 +170,7 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 		if err := tx.pushable(); err != nil {
 			return err
 		}
-		fresh := b.supersede(q)
+		fresh := b.replaceQueue(q)
 		slices.Reverse(plan.packets)
 		for _, p := range plan.packets {
 			b.move(q, p, fresh, p.Priority, Newest)

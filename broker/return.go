@@ -15,6 +15,7 @@ import (
 // Nack says how a claim ends that failed.
 type Nack struct {
 	Delay  int64  // in milliseconds, before it is ready again; negative: as the queue's settings say
+	At     int64  // the moment at which it is ready again, in Unix milliseconds, if that is later
 	Reason []byte // at most MaxReason bytes
 	Dead   bool   // it is not to be tried again
 }
@@ -36,7 +37,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 		b.die(q, p, d, n.Reason)
 		return Dead, nil
 	}
-	delay := n.Delay
+	delay := max(n.Delay, n.At-tx.now)
 	if delay < 0 {
 		delay = backoff(settingsOf(q), int(d.Attempts))
 	}
@@ -53,7 +54,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 
 // NackRoom is what a Nack brings.
 func (tx *Tx) NackRoom(name []byte, r Receipt, n Nack) Room {
-	q := tx.b.queues.find(name)
+	q := tx.b.queueNamed(name)
 	if q == nil {
 		return Room{}
 	}
@@ -76,7 +77,7 @@ func returnRoom(q *queue, p index.Packet, dies bool, reason int) Room {
 // tooOften says that a packet that comes back was tried as often as its queue allows.
 func tooOften(q *queue, d index.Delivery) bool {
 	most := settingsOf(q).MaxAttempts
-	return most != 0 && uint32(d.Attempts) >= most
+	return most != 0 && int64(d.Attempts) >= most
 }
 
 // backoff is how long a packet waits after so many attempts: twice as long after each, with a tenth
@@ -110,16 +111,19 @@ func (b *Broker) expire(q *queue, p index.Packet) {
 	if p.State != index.Done {
 		b.count(q, &q.counters.Expired, 1)
 	}
-	b.touch(q)
-	b.markEmpty(q)
+	b.changed(q)
 }
 
 // putBack returns a packet to its queue: at once, or at a moment in Unix milliseconds.
 func (b *Broker) putBack(q *queue, p index.Packet, d index.Delivery, until int64, reason []byte) {
 	b.putNote(p, &d, storage.NoteReason, reason)
 	b.putNote(p, &d, storage.NoteProgress, nil)
-	b.setDelivery(p, d, storage.Waiting, until)
-	b.touch(q)
+	state := Ready
+	if until > 0 {
+		state = Delayed
+	}
+	b.setDelivery(p, d, state, until)
+	b.changed(q)
 	b.deliverQueue(q)
 }
 
@@ -138,8 +142,8 @@ func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) 
 		return
 	}
 	b.putNote(p, &d, storage.NoteReason, reason)
-	b.setDelivery(p, d, storage.Dead, 0)
-	b.touch(q)
+	b.setDelivery(p, d, Dead, b.tx.now)
+	b.changed(q)
 }
 
 // deadLetter returns the queue that a dead packet of a queue moves to; nil if it stays, also
@@ -149,20 +153,20 @@ func (b *Broker) deadLetter(q *queue, p index.Packet) *queue {
 	if len(name) == 0 {
 		return nil
 	}
+	tx, caller, db := &b.tx, b.tx.caller, b.tx.db
+	tx.caller, tx.db = nil, q.entry.Database() // the death is nobody's push
 	to, err := b.makeQueue(name)
 	if err == nil && to != q {
-		caller := b.tx.caller
-		b.tx.As(nil) // the death is nobody's push
-		err = b.tx.receive(q, to, p)
-		b.tx.As(caller)
+		err = tx.checkMoveIn(q, to, p)
 	}
+	tx.caller, tx.db = caller, db
 	if err == nil && to != q {
 		return to
 	}
 	if !q.deadLogged {
 		q.deadLogged = true
 		b.log.Warn("packets that died stay in their queue: the dead-letter queue cannot be used",
-			"queue", q.name, "dead_letter", string(name), "error", err)
+			"queue", q.entry.Name(), "dead_letter", string(name), "error", err)
 	}
 	return nil
 }
@@ -173,7 +177,7 @@ func (b *Broker) moveWithState(q *queue, p index.Packet, d index.Delivery, to *q
 	id := q.packet(p)
 	id.Queue = to.id
 	moved, _ := b.moveTo(q, p, to, id, p.Expiry)
-	b.setDelivery(moved, d, storage.Waiting, 0)
+	b.setDelivery(moved, d, Ready, 0)
 	b.deliverQueue(to)
 }
 
@@ -187,7 +191,7 @@ func (b *Broker) leaseEnds(p index.Packet) Room {
 func (b *Broker) leaseEnded(q *queue, p index.Packet) {
 	d := b.ix.Delivery(p.ID)
 	reason := []byte("the lease ended")
-	if w := b.workers.name(d.Consumer); w != "" {
+	if w := b.consumers.name(d.Consumer); w != "" {
 		reason = fmt.Appendf(nil, "the lease of %s ended", w)
 	}
 	if tooOften(q, d) {

@@ -31,11 +31,11 @@ func exclusive(s *Settings, r role) bool {
 	return s.ExclusiveConsumer
 }
 
-// client is who has roles.
-type client struct {
+// roleHolder is a client that may have roles.
+type roleHolder struct {
 	name        string // or the address of the connection that has no name
 	connections int
-	holds       map[holding]struct{}
+	roles       map[holding]struct{}
 }
 
 // holding is one role of one queue.
@@ -45,60 +45,60 @@ type holding struct {
 }
 
 // As says who makes the calls that follow, until the run of calls ends: the role of a queue's only
-// producer or consumer is a client's.
-func (tx *Tx) As(c *Consumer) { tx.caller = c }
+// producer or consumer is a client's, and names are those of its database.
+func (tx *Tx) As(c *Conn) { tx.caller, tx.db = c, c.db }
 
 // SetName gives a connection a name, or none. It leaves the roles of its old name to the other
 // connections that have that.
-func (tx *Tx) SetName(c *Consumer, name string) {
+func (tx *Tx) SetName(c *Conn, name string) {
 	b := tx.b
-	var k *client
+	var k *roleHolder
 	if name != "" {
-		if k = b.clients[name]; k == nil {
-			k = &client{name: name}
-			b.clients[name] = k
+		if k = b.roleHolders[name]; k == nil {
+			k = &roleHolder{name: name}
+			b.roleHolders[name] = k
 		}
 		k.connections++
 	}
-	b.leaveClient(c)
-	c.client = k
+	b.leaveRoleHolder(c)
+	c.roleHolder = k
 }
 
-// clientOf returns the client that a connection belongs to.
-func (b *Broker) clientOf(c *Consumer) *client {
-	if c.client == nil {
-		c.client = &client{name: c.to.Address(), connections: 1}
+// roleHolderOf returns the client that a connection belongs to.
+func (b *Broker) roleHolderOf(c *Conn) *roleHolder {
+	if c.roleHolder == nil {
+		c.roleHolder = &roleHolder{name: c.to.Address(), connections: 1}
 	}
-	return c.client
+	return c.roleHolder
 }
 
-// leaveClient takes a connection from its client, whose roles end with the last one.
-func (b *Broker) leaveClient(c *Consumer) {
-	k := c.client
+// leaveRoleHolder takes a connection from its client, whose roles end with the last one.
+func (b *Broker) leaveRoleHolder(c *Conn) {
+	k := c.roleHolder
 	if k == nil {
 		return
 	}
-	c.client = nil
+	c.roleHolder = nil
 	if k.connections--; k.connections > 0 {
 		return
 	}
-	for h := range k.holds {
+	for h := range k.roles {
 		h.q.roles[h.role] = nil
 	}
-	if b.clients[k.name] == k { // not of one without a name
-		delete(b.clients, k.name)
+	if b.roleHolders[k.name] == k { // not of one without a name
+		delete(b.roleHolders, k.name)
 	}
 }
 
-// hold gives a client, which may be none, a role that no other has.
-func (q *queue) hold(r role, k *client) {
+// grantRole gives a client, which may be none, a role that no other has.
+func (q *queue) grantRole(r role, k *roleHolder) {
 	if k == nil {
 		return
 	}
-	if k.holds == nil {
-		k.holds = make(map[holding]struct{})
+	if k.roles == nil {
+		k.roles = make(map[holding]struct{})
 	}
-	k.holds[holding{q, r}] = struct{}{}
+	k.roles[holding{q, r}] = struct{}{}
 	q.roles[r] = k
 }
 
@@ -106,7 +106,7 @@ func (q *queue) hold(r role, k *client) {
 func (q *queue) endRoles() {
 	for r, k := range q.roles {
 		if k != nil && !exclusive(q.settings, role(r)) {
-			delete(k.holds, holding{q, role(r)})
+			delete(k.roles, holding{q, role(r)})
 			q.roles[r] = nil
 		}
 	}
@@ -118,7 +118,7 @@ func (tx *Tx) mayUse(q *queue, r role) error {
 	if !exclusive(q.settings, r) || tx.caller == nil {
 		return nil
 	}
-	if k := q.roles[r]; k != nil && k != tx.b.clientOf(tx.caller) {
+	if k := q.roles[r]; k != nil && k != tx.b.roleHolderOf(tx.caller) {
 		return fmt.Errorf("%w: %q is its only %s until it hangs up", ErrInUse, k.name, r)
 	}
 	return nil
@@ -127,17 +127,17 @@ func (tx *Tx) mayUse(q *queue, r role) error {
 // useRole gives the caller a role of a queue that it may use.
 func (tx *Tx) useRole(q *queue, r role) {
 	if exclusive(q.settings, r) && tx.caller != nil && q.roles[r] == nil {
-		q.hold(r, tx.b.clientOf(tx.caller))
+		q.grantRole(r, tx.b.roleHolderOf(tx.caller))
 	}
 }
 
 // onlyConsumer returns the client that may be the only consumer of a queue, nil if anybody may: the
 // one that has the role, and all who subscribe to other or wait for it. ErrInUse if they are
 // several.
-func (b *Broker) onlyConsumer(q, other *queue) (*client, error) {
+func (b *Broker) onlyConsumer(q, other *queue) (*roleHolder, error) {
 	only := q.roles[consumerRole]
 	for _, s := range b.dispatch.Subscribers(other.ix, nil) {
-		k := b.clientOf(b.consumer(s))
+		k := b.roleHolderOf(b.conn(s))
 		if only != nil && only != k {
 			return nil, fmt.Errorf("%w: %q and %q wait for packets, so none can be the only consumer", ErrInUse, only.name, k.name)
 		}

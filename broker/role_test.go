@@ -29,7 +29,7 @@ func exclusiveConsumer(s *broker.Settings) { s.ExclusiveConsumer = true }
 // caller is a connection of a test.
 type caller struct {
 	h *harness
-	c *broker.Consumer
+	c *broker.Conn
 	r *inbox
 }
 

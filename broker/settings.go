@@ -4,38 +4,42 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Settings are what a queue does with packets that come and with those that are claimed.
-type Settings = storage.Settings
+// What a queue does with packets that come and with those that are claimed, the table of all that
+// is known of each setting, and what a queue has done since it was made.
+type (
+	Settings = storage.Settings
+	Setting  = storage.Setting
+	Order    = storage.Order
+	Full     = storage.Full
+	Counters = storage.Counters
+)
 
-// Order is the values of a tag from the lowest to the highest.
-type Order = storage.Order
+// SettingsTable has a row for each setting.
+func SettingsTable() []Setting { return storage.SettingsTable }
+
+// SettingOrders is the kind of the setting whose value is all that follows.
+const SettingOrders = storage.SettingOrders
 
 // CheckOrders says what was expected of the orders of a queue, if no queue can have these.
 func CheckOrders(orders []Order) error { return storage.CheckOrders(orders) }
 
-// Full is what becomes of a push to a queue that holds as much as its bound allows.
-type Full = storage.Full
-
-// What becomes of such a push: it is refused, it waits, or the worst packets go.
+// What becomes of a push to a queue that holds as much as its bound allows: it is refused, it
+// waits, or the worst packets go.
 const (
 	FullReject = storage.FullReject
 	FullBlock  = storage.FullBlock
 	FullDrop   = storage.FullDrop
 )
 
-// Counters are what a queue has done since it was made.
-type Counters = storage.Counters
-
 // ErrOwnDeadLetter: a queue names itself as its dead-letter queue.
 var ErrOwnDeadLetter = errors.New("a queue cannot be its own dead-letter queue: packets that die stay in it anyway")
 
 // DefaultSettings are those of a queue that has none of its own.
-func DefaultSettings() Settings {
-	return Settings{MaxAttempts: 5, Lease: 30_000, BackoffMin: 1000, BackoffMax: 600_000}
-}
+func DefaultSettings() Settings { return storage.DefaultSettings() }
 
 // settingsOf returns the settings of a queue, which are not to be changed.
 func settingsOf(q *queue) *Settings {
@@ -81,20 +85,55 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	if err != nil {
 		return err
 	}
-	var only *client
+	var only *roleHolder
 	if s.ExclusiveConsumer {
 		if only, err = b.onlyConsumer(q, q); err != nil {
-			b.markEmpty(q)
 			return err
 		}
 	}
-	b.queues.setSettings(q, s.Clone())
-	q.hold(consumerRole, only)
+	redates := s.RetainDead != settingsOf(q).RetainDead
+	b.setSettings(q, s.Clone())
+	if redates {
+		b.redated = append(b.redated, redated{queue: q})
+		b.redate()
+	}
+	q.grantRole(consumerRole, only)
 	q.stale = true
 	b.define(q)
-	b.touch(q)
+	b.changed(q)
 	b.deliverAll(q) // it may have been paused, or order values in another way
 	return nil
+}
+
+// setSettings gives a queue settings.
+func (b *Broker) setSettings(q *queue, s *Settings) {
+	b.queues.setSettings(q, s)
+	b.ix.KeepDead(q.ix, s.RetainDead)
+}
+
+// redated is a queue whose retain-dead has changed: its dead packets up to a place follow that.
+type redated struct {
+	queue *queue
+	place index.Place
+}
+
+// redateSlice is how many dead packets follow before others have the lock: some milliseconds.
+const redateSlice = 10_000
+
+// redate has dead packets follow a retain-dead that has changed. It returns true if the committer
+// has to go on once others had the lock.
+func (b *Broker) redate() (more bool) {
+	if len(b.redated) == 0 {
+		return false
+	}
+	r := &b.redated[0]
+	if b.queues.has(r.queue) {
+		if r.place, more = b.ix.RescheduleDead(r.queue.ix, r.place, redateSlice); more {
+			return true
+		}
+	}
+	b.redated = b.redated[1:]
+	return len(b.redated) > 0
 }
 
 // SettingsRoom is what SetSettings brings.

@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -11,7 +11,7 @@ func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
 	if err := tx.begin(Room{}); err != nil {
 		return Value{}, false, err
 	}
-	k, err := b.findKey(name, index.StringKey)
+	k, err := b.findKey(name, keyspace.String)
 	if k == nil {
 		return Value{}, false, err
 	}
@@ -20,8 +20,8 @@ func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
 
 // SendString replies to c with bytes [from, to) of a string, as one packet with that payload.
 // Without a string the reply has no packet.
-func (tx *Tx) SendString(c *Consumer, name []byte, from, to int, tag Tag) error {
-	k, err := tx.b.findKey(name, index.StringKey)
+func (tx *Tx) SendString(c *Conn, name []byte, from, to int, tag Tag) error {
+	k, err := tx.b.findKey(name, keyspace.String)
 	if err != nil {
 		return err
 	}
@@ -40,22 +40,22 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 		return err
 	}
 	room := Room{Records: 1, Bytes: len(name) + len(value)}
-	k := b.keys.Find(name)
-	if k == nil || k.Kind() != index.StringKey {
+	k := b.named(name)
+	if typeOf(k) != TypeString {
 		if err := tx.pushable(); err != nil {
 			return err
 		}
 		if _, err := tx.drop(name, room); err != nil {
 			return err
 		}
-		k = b.keys.Add(name, index.StringKey, b.nextKey())
+		k = b.addValue(name, keyspace.String)
 	} else if err := tx.beginPut(room); err != nil {
 		return err
 	}
-	b.keys.SetExpiry(k, expiry)
+	b.names.SetExpiry(k, expiry)
 	b.putString(k, value)
 	if expiry != 0 && expiry <= tx.now {
-		b.deleteKey(k)
+		b.deleteValue(k)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (tx *Tx) CanSet(name []byte, size int) error {
 // before it with zeros, keeps the expiry, and returns the new size.
 func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error) {
 	b := tx.b
-	k, err := b.findKey(name, index.StringKey)
+	k, err := b.findKey(name, keyspace.String)
 	if err != nil {
 		return 0, err
 	}
@@ -87,7 +87,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 		return 0, err
 	}
 	if k == nil {
-		k = b.keys.Add(name, index.StringKey, b.nextKey())
+		k = b.addValue(name, keyspace.String)
 		k.Small = []byte{}
 	}
 	b.patchKey(k, at, data, size)
@@ -95,7 +95,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 }
 
 // patchKey makes a patch of which the string has so many bytes.
-func (b *Broker) patchKey(k *index.Key, at int, data []byte, size int) {
+func (b *Broker) patchKey(k *keyspace.Entry, at int, data []byte, size int) {
 	if old, ok := b.valueAtHand(stringOf(k)); ok {
 		value := patch(append(b.patched[:0], old...), at, data)
 		b.putString(k, value)
@@ -112,24 +112,16 @@ func (b *Broker) patchKey(k *index.Key, at int, data []byte, size int) {
 // keepPatched is how many bytes a patch may leave allocated for the next one.
 const keepPatched = 1 << 16
 
-// beginPut is begin for a call that brings data.
-func (tx *Tx) beginPut(r Room) error {
-	if err := tx.pushable(); err != nil {
-		return err
-	}
-	return tx.begin(r)
-}
-
 // putString gives a string a value that is at hand.
-func (b *Broker) putString(k *index.Key, value []byte) {
+func (b *Broker) putString(k *keyspace.Entry, value []byte) {
 	b.storeHead(k, &storage.Head{Value: value})
 	b.keepValue(stringOf(k), value)
-	b.touchName(k.Name())
+	b.changedName(k)
 }
 
 // putLateString gives a string a large value that an event makes.
-func (b *Broker) putLateString(k *index.Key, size int) {
+func (b *Broker) putLateString(k *keyspace.Entry, size int) {
 	b.storeHead(k, &storage.Head{Size: size})
 	b.expectValue(stringOf(k), size)
-	b.touchName(k.Name())
+	b.changedName(k)
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/recovery"
 )
@@ -18,71 +19,74 @@ const (
 	sweepSlice = 1024
 )
 
-// dropRoom is what dropQueue of a queue of that name, with so many packets, brings: deletes, or a
-// definition.
-func dropRoom(name string, packets int) Room {
-	return Room{Records: 1, Bytes: len(name), Deletes: min(packets, dropAtOnce)}
+// dropRoom is what dropQueue brings: deletes, or a definition.
+func (b *Broker) dropRoom(q *queue) Room {
+	return Room{Records: 1, Bytes: len(q.entry.Name()), Deletes: min(b.ix.Counts(q.ix).Len(), dropAtOnce)}
 }
 
 // dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
 // waits for it does so by name, and goes on with a new queue of that name.
 func (b *Broker) dropQueue(q *queue) {
-	if n := b.ix.Counts(q.ix); n.Len() > dropAtOnce || n.Len() > n.Ready || q.settings != nil {
-		b.drop(q)
-		if q.awaited() {
-			b.transfer(q, b.addQueue(q.name))
-		}
+	if n := b.ix.Counts(q.ix); n.Len() <= dropAtOnce && n.Len() == n.Ready && q.settings == nil && !b.ix.HasWindow(q.ix) {
+		b.dropNow(q, b.ix.Next(q.ix, index.Selection{}, 0, dropAtOnce, b.scratch[:0]))
 		return
 	}
-	b.scratch = b.ix.Next(q.ix, index.Selection{}, 0, dropAtOnce, b.scratch[:0])
-	for _, p := range b.scratch {
+	b.dropLater(q)
+	if q.awaited() {
+		b.moveWaiters(q, b.addQueue(q.entry.Database(), q.entry.Name()))
+	}
+}
+
+// dropNow deletes packets of a queue.
+func (b *Broker) dropNow(q *queue, packets []index.Packet) {
+	for _, p := range packets {
 		b.ix.Remove(p.ID)
 		b.deletePacket(q, p)
 	}
-	b.touch(q)
-	b.markEmpty(q)
+	b.changed(q)
 }
 
-// supersede drops the queue and returns a new one of its name, with its settings.
-func (b *Broker) supersede(q *queue) (fresh *queue) {
-	expiry, settings, roles := b.keys.QueueExpiry(q.ix), q.settings, q.roles
-	b.drop(q)
-	fresh = b.addQueue(q.name)
-	b.keys.SetQueueExpiry(fresh.ix, expiry)
-	fresh.counters = q.counters
-	if settings != nil {
-		b.queues.setSettings(fresh, settings)
-		b.define(fresh)
-	}
-	for r, k := range roles {
-		fresh.hold(role(r), k)
-	}
-	b.transfer(q, fresh)
-	return fresh
-}
-
-// drop takes the queue's name away and leaves its packets to the sweeper.
-func (b *Broker) drop(q *queue) {
-	b.touch(q)
-	b.leave(q)
+// dropLater takes the queue's name away and leaves its packets to the sweeper.
+func (b *Broker) dropLater(q *queue) {
+	b.changedName(q.entry)
+	b.retire(q)
 	b.open.ops.PutQueue(b.definition(q))
 }
 
-// leave is drop for a queue that the store knows to be dropped.
-func (b *Broker) leave(q *queue) {
+// retire is dropLater for a queue that the store knows to be dropped.
+func (b *Broker) retire(q *queue) {
 	q.dropped = true
-	b.keys.SetQueueExpiry(q.ix, 0)
-	b.queues.unname(q)
+	b.takeName(q)
 	b.queues.setSettings(q, nil)
-	b.forgetWorkers(q)
+	b.forgetConsumers(q)
 	b.dropped = append(b.dropped, q)
 	b.signal()
 }
 
-// transfer gives the subscribers and waiters of one queue to another. Nobody has both: one name is
-// one queue. The other takes its place among the deferred queues, too: who waits is served by the
-// name that was filled first.
-func (b *Broker) transfer(from, to *queue) {
+// replaceQueue drops the queue and returns a new one of its name, with its settings. The caller
+// fills it, or it has settings.
+func (b *Broker) replaceQueue(q *queue) (fresh *queue) {
+	expiry, settings, roles := q.expiry(), q.settings, q.roles
+	b.dropLater(q)
+	fresh = b.addQueue(q.entry.Database(), q.entry.Name())
+	b.names.Set(fresh.entry, keyspace.Queue)
+	b.names.SetExpiry(fresh.entry, expiry)
+	fresh.counters = q.counters
+	if settings != nil {
+		b.setSettings(fresh, settings)
+	}
+	b.define(fresh)
+	for r, k := range roles {
+		fresh.grantRole(role(r), k)
+	}
+	b.moveWaiters(q, fresh)
+	return fresh
+}
+
+// moveWaiters gives the subscribers and waiters of one queue to another. Nobody has both: one name
+// is one queue. The other takes its place among the deferred queues, too: who waits is served by
+// the name that was filled first.
+func (b *Broker) moveWaiters(from, to *queue) {
 	b.dispatch.Transfer(from.ix, to.ix)
 	to.subscribers += from.subscribers
 	from.subscribers = 0
@@ -96,29 +100,26 @@ func (b *Broker) transfer(from, to *queue) {
 	}
 }
 
-// renameQueue gives the queue another name. A queue that has that name holds nothing. Whoever
-// subscribes to a name, or waits for it, stays with the name.
+// renameQueue gives the queue another name of its database. A queue that has that name holds
+// nothing. Whoever subscribes to a name, or waits for it, stays with the name.
 func (b *Broker) renameQueue(q *queue, name []byte) {
-	b.touch(q)
-	other := b.queues.find(name)
-	if other == q {
-		return
-	}
+	old, expiry, other := q.entry, q.expiry(), b.queueNamed(name)
+	b.changedName(old)
 	if other != nil {
-		b.queues.unname(other)
+		b.takeName(other)
 	}
-	old := q.name
-	b.queues.unname(q)
+	b.takeName(q)
 	if q.awaited() {
-		b.transfer(q, b.addQueue(old))
+		b.moveWaiters(q, b.addQueue(old.Database(), old.Name()))
 	}
-	b.queues.setName(q, string(name))
+	b.setName(q, b.names.Make(old.Database(), name))
 	if other != nil {
-		b.transfer(other, q)
-		b.freeQueue(other)
+		b.moveWaiters(other, q)
+		b.release(other)
 	}
+	b.changed(q)
+	b.names.SetExpiry(q.entry, expiry)
 	b.open.ops.PutQueue(b.definition(q))
-	b.touch(q)
 	b.deliverQueue(q)
 }
 
@@ -126,7 +127,7 @@ func (b *Broker) renameQueue(q *queue, name []byte) {
 func (b *Broker) loadDropped(restored []recovery.Queue) {
 	for _, r := range restored {
 		q := &queue{id: r.ID, ix: r.Index, defined: true, dropped: true}
-		b.queues.addNumber(q)
+		b.queues.add(q)
 		b.dropped = append(b.dropped, q)
 	}
 }
@@ -134,7 +135,7 @@ func (b *Broker) loadDropped(restored []recovery.Queue) {
 // sweep deletes packets of dropped queues. It is the committer's, and returns true if it has to go
 // on once others had the lock.
 func (b *Broker) sweep() (more bool) {
-	if len(b.dropped) == 0 || b.refusesDelivery() || b.open.ops.Len() >= b.limits.ops/2 {
+	if len(b.dropped) == 0 || !b.maySweep() {
 		return false
 	}
 	q, n := b.dropped[0], min(sweepSlice, b.limits.ops/4)
@@ -142,19 +143,25 @@ func (b *Broker) sweep() (more bool) {
 	for state := index.Ready; len(b.scratch) == 0 && state <= index.Done; state++ {
 		b.scratch = b.ix.List(q.ix, state, index.Place{}, n, b.scratch)
 	}
-	for _, p := range b.scratch {
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
+	packets := b.scratch
+	b.dropNow(q, packets)
+	for ; n > len(packets); n-- {
+		identity, ok := b.ix.EndWindow(q.ix)
+		if !ok {
+			break
+		}
+		b.endUnique(q, identity)
 	}
-	if b.ix.Counts(q.ix).Len() == 0 {
+	if b.ix.Counts(q.ix).Len() == 0 && !b.ix.HasWindow(q.ix) {
 		b.dropped = b.dropped[1:]
-		b.freeQueue(q)
+		b.release(q)
 	}
 	return len(b.dropped) > 0
 }
 
-// freeQueue ends a queue that holds nothing and has no name: nobody can get at it any more.
-func (b *Broker) freeQueue(q *queue) {
+// release ends a queue that holds nothing and has no name: nobody can get at it any more.
+func (b *Broker) release(q *queue) {
+	b.forgetConsumers(q)
 	if b.ix.DropQueue(q.ix) != nil {
 		return
 	}

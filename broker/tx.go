@@ -9,13 +9,14 @@ import (
 // Do.
 type Tx struct {
 	b      *Broker
-	now    int64     // Unix milliseconds
-	steady int64     // the same on a clock that never jumps, by which leases end
-	atomic bool      // inside Atomic
-	left   Room      // of what Atomic reserved; outside of one: what the present call brings
-	reply  int       // bytes of packets that the Atomic may still answer with
-	caller *Consumer // see As; nil: nobody in particular
-	turn   bool      // the push under way has waited for its turn, see line.go
+	now    int64 // Unix milliseconds
+	steady int64 // the same on a clock that never jumps, by which leases end
+	atomic bool  // inside Atomic
+	left   Room  // of what Atomic reserved; outside of one: what the present call brings
+	reply  int   // bytes of packets that the Atomic may still answer with
+	caller *Conn // see As; nil: nobody in particular
+	db     uint8 // in which the names of the calls are
+	turn   bool  // the push under way has waited for its turn, see line.go
 }
 
 // Do runs fn with the lock held, so nobody else's calls come between those of fn. fn must not
@@ -72,6 +73,23 @@ func (tx *Tx) begin(r Room) error {
 	return ErrNoRoom
 }
 
+// beginTake is begin for a call that takes or deletes packets. ErrStopped.
+func (tx *Tx) beginTake(r Room) error {
+	err := tx.begin(r)
+	if err == nil && tx.b.spaceLevel(tx.now) >= storage.Stop {
+		err = ErrStopped
+	}
+	return err
+}
+
+// beginPut is begin for a call that brings data. ErrNoSpace, ErrStopped.
+func (tx *Tx) beginPut(r Room) error {
+	if err := tx.pushable(); err != nil {
+		return err
+	}
+	return tx.begin(r)
+}
+
 // advance does what is due by now: expired packets go, delayed and leased ones come back, waits
 // end. It returns false if the batch was full before all was done. Leases end in half of each batch
 // only: a million that end together would keep others out for long, and may as well end a little
@@ -104,6 +122,9 @@ func (tx *Tx) advance() bool {
 			b.expire(q, e.Packet)
 		case index.LeaseEnded:
 			b.leaseEnded(q, e.Packet)
+		case index.WindowEnded:
+			b.endUnique(q, e.Packet.Identity)
+			b.listIdle(q)
 		default:
 			b.deliverQueue(q)
 		}

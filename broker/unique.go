@@ -1,71 +1,38 @@
 package broker
 
 import (
-	"strconv"
-
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// A unique push adds a packet unless an earlier one has its id. Without a window the index says
-// that (index.Holder), and the packet's record keeps the id. With a window a string says it: its
-// value is the packet's id, and it expires with the window, whatever becomes of the packet.
+// A unique push adds a packet unless another one of the queue has its id. The index says which one
+// that is (index.Holder). On disk a record of its own says it (storage.Unique).
+//   - Without a window it goes with the packet, also to another queue. A packet that is dead or
+//     done keeps its record, and does not hold the id.
+//   - With a window it goes when that is over, or with the queue, whatever becomes of the packet.
+//
+// A batch deletes endAtOnce records that nothing needs with what ended; more are left to the
+// committer. So an end brings nothing to the batch of the call. A start finds what was left of
+// them.
 
-// windowOverhead is what a window brings besides the name of the queue and the id of the push:
-// "unique:", a length, two colons and the id of a packet.
-const windowOverhead = 7 + 5 + 2 + 20
-
-// WindowRoom is what the Window of a Push to a queue brings, at most.
-func WindowRoom(queue []byte) Room {
-	return Room{Records: 1, Bytes: windowOverhead + len(queue) + MaxUnique}
-}
-
-// windowName appends the name of the string of a window.
-func windowName(dst []byte, r *PushRequest) []byte {
-	dst = strconv.AppendInt(append(dst, "unique:"...), int64(len(r.Queue)), 10)
-	dst = append(append(dst, ':'), r.Queue...)
-	return append(append(dst, ':'), r.Unique...)
-}
-
-// first returns the packet that a unique push finds in the place of its own.
-func (b *Broker) first(r *PushRequest) (id ID, ok bool, err error) {
+// holderOf returns the packet that already holds the id of a unique push.
+func (b *Broker) holderOf(r *PushRequest) (id ID, ok bool, err error) {
 	if len(r.Unique) == 0 {
 		return 0, false, nil
-	}
-	if r.Window > 0 {
-		return b.window(r)
 	}
 	q, err := b.findQueue(r.Queue)
 	if q == nil || err != nil {
 		return 0, false, err
 	}
-	p, ok := b.ix.Holder(q.ix, r.Unique)
-	return idOf(p.Identity), ok, nil
+	identity, ok := b.ix.Holder(q.ix, r.Unique)
+	return idOf(identity), ok, nil
 }
 
-// window returns the packet that was pushed last with a window that is not over.
-func (b *Broker) window(r *PushRequest) (id ID, ok bool, err error) {
-	b.windowName = windowName(b.windowName[:0], r)
-	if err := b.checkName(b.windowName, windowOverhead); err != nil {
-		return 0, false, err
+// beginWindow begins the window of a packet that was pushed.
+func (tx *Tx) beginWindow(q *queue, r *PushRequest, id ID) {
+	if until := tx.now + r.Window; tx.b.ix.AddWindow(q.ix, r.Unique, id.identity(), until) {
+		tx.b.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: id.identity()}, ID: r.Unique, Until: until})
 	}
-	k, err := b.findKey(b.windowName, index.StringKey)
-	if k == nil || err != nil {
-		return 0, false, err
-	}
-	n, err := strconv.ParseInt(string(k.Small), 10, 64)
-	if err != nil { // a client wrote it
-		return 0, false, ErrWrongType
-	}
-	return ID(n), true, nil
-}
-
-// beginWindow begins the window of a packet that was pushed. Nothing has the name.
-func (tx *Tx) beginWindow(r *PushRequest, id ID) {
-	b := tx.b
-	b.windowName = windowName(b.windowName[:0], r)
-	k := b.keys.Add(b.windowName, index.StringKey, b.nextKey())
-	b.keys.SetExpiry(k, tx.now+r.Window)
-	b.putString(k, strconv.AppendInt(nil, int64(id), 10))
 }
 
 // unique returns the id that a packet keeps, nil if it has none. It is valid until the next call.
@@ -76,4 +43,47 @@ func (b *Broker) unique(p index.Packet) []byte {
 	}
 	b.uniqueScratch = unique
 	return unique
+}
+
+// putUnique writes the record of a packet that has an id.
+func (b *Broker) putUnique(q *queue, identity uint64, unique []byte) {
+	if len(unique) > 0 {
+		b.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: identity}, ID: unique})
+	}
+}
+
+// moveUnique takes the record of a packet along to another queue.
+func (b *Broker) moveUnique(q *queue, p index.Packet, to *queue) {
+	if p.HasUnique && to != q {
+		b.open.ops.DeleteUnique(storage.UniqueID{Queue: q.id, Identity: p.Identity})
+		b.putUnique(to, p.Identity, b.unique(p))
+	}
+}
+
+// endUnique deletes the record of a packet that is gone, or of a window, now or later.
+func (b *Broker) endUnique(q *queue, identity uint64) {
+	switch id := (storage.UniqueID{Queue: q.id, Identity: identity}); {
+	case b.open.ops.CancelUnique(id):
+	case b.open.ended < endAtOnce:
+		b.open.ended++
+		b.open.ops.DeleteUnique(id)
+	default:
+		b.endedUniques = append(b.endedUniques, id)
+	}
+}
+
+// sweepUniques deletes records that nothing needs. It is the committer's, and returns true if it
+// has to go on once others had the lock.
+func (b *Broker) sweepUniques() (more bool) {
+	for n := min(sweepSlice, b.limits.ops/8); n > 0 && len(b.endedUniques) > 0; n-- {
+		if b.refusesDelivery() || b.open.ops.Len() >= b.limits.ops/2 {
+			return false
+		}
+		b.open.ops.DeleteUnique(b.endedUniques[0])
+		b.endedUniques = b.endedUniques[1:]
+	}
+	if len(b.endedUniques) == 0 {
+		b.endedUniques = nil
+	}
+	return len(b.endedUniques) > 0
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -20,28 +20,28 @@ type Value struct {
 	Size  int    // in bytes
 	// OnDisk says that only the disk holds the value: SendString and SendField reply with it.
 	OnDisk bool
-	// Batch is the number of the batch that brought the value, or of a later one, for Settled.
+	// Batch is the number of the batch that brought the value, or of a later one, for Durable.
 	Batch uint64
 }
 
-// stored is a value and where it is.
-type stored struct {
-	*index.Value
+// valueRef is a value and where it is.
+type valueRef struct {
+	*keyspace.Value
 	id   storage.ValueID
 	tag  uint64 // by which the cache has it
 	head uint64 // the version of the head
 }
 
-func stringOf(k *index.Key) stored {
-	return stored{&k.Value, storage.ValueID{ID: k.ID}, k.ID, k.Version}
+func stringOf(k *keyspace.Entry) valueRef {
+	return valueRef{&k.Value, storage.ValueID{ID: k.ID}, k.ID, k.Version}
 }
 
-func fieldOf(k *index.Key, f *index.Field) stored {
-	return stored{&f.Value, storage.ValueID{ID: k.ID, Field: f.ID, IsField: true}, f.ID, k.Version}
+func fieldOf(k *keyspace.Entry, f *keyspace.Field) valueRef {
+	return valueRef{&f.Value, storage.ValueID{ID: k.ID, Field: f.ID, IsField: true}, f.ID, k.Version}
 }
 
 // valueAtHand returns a value that need not be read from the disk.
-func (b *Broker) valueAtHand(s stored) (value []byte, ok bool) {
+func (b *Broker) valueAtHand(s valueRef) (value []byte, ok bool) {
 	if !s.Large() {
 		return s.Small, true
 	}
@@ -52,7 +52,7 @@ func (b *Broker) valueAtHand(s stored) (value []byte, ok bool) {
 	return value, value != nil
 }
 
-func (b *Broker) value(s stored) Value {
+func (b *Broker) value(s valueRef) Value {
 	value, ok := b.valueAtHand(s)
 	return Value{Bytes: value, Size: s.Len(), OnDisk: !ok, Batch: b.batchOf(max(s.head, s.Version))}
 }
@@ -60,8 +60,8 @@ func (b *Broker) value(s stored) Value {
 // batchOf returns the number of the batch that brought a version, or of a later one.
 func (b *Broker) batchOf(version uint64) uint64 {
 	switch {
-	case version <= b.settledKey:
-		return b.settled
+	case version <= b.durableKey:
+		return b.durableBatch
 	case version > b.open.lastKey:
 		return b.open.number
 	}
@@ -70,7 +70,7 @@ func (b *Broker) batchOf(version uint64) uint64 {
 
 // keepValue keeps a value that the open batch puts in memory if it is small, and in the cache if it
 // is large.
-func (b *Broker) keepValue(s stored, value []byte) {
+func (b *Broker) keepValue(s valueRef, value []byte) {
 	v := s.Value
 	if storage.IsLarge(len(value)) {
 		v.Small, v.Size, v.Ref = nil, uint32(len(value)), b.cache.add(s.tag, value)
@@ -83,13 +83,13 @@ func (b *Broker) keepValue(s stored, value []byte) {
 }
 
 // expectValue notes that the open batch puts a large value of so many bytes that comes late.
-func (b *Broker) expectValue(s stored, size int) {
+func (b *Broker) expectValue(s valueRef, size int) {
 	b.open.ops.ValueLate(s.id, size)
 	s.Small, s.Size, s.Ref = nil, uint32(size), 0
 }
 
 // send replies to c with bytes [from, to) of a value, as one packet with that payload.
-func (tx *Tx) send(c *Consumer, s stored, from, to int, tag Tag) error {
+func (tx *Tx) send(c *Conn, s valueRef, from, to int, tag Tag) error {
 	b := tx.b
 	if err := tx.begin(Room{}); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (tx *Tx) send(c *Consumer, s stored, from, to int, tag Tag) error {
 }
 
 // sendNothing replies to c with no packet.
-func (tx *Tx) sendNothing(c *Consumer, tag Tag) error {
+func (tx *Tx) sendNothing(c *Conn, tag Tag) error {
 	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
@@ -138,13 +138,13 @@ func patch(value []byte, at int, data []byte) []byte {
 // of such a one before.
 type valueEvent struct {
 	kind    valueEventKind
-	value   stored
-	size    int    // of the value before the event
-	version uint64 // of the record after the event
-	record  int32  // of a read: where in batch.records its bytes [at, to) go
-	at, to  int    // of a patch: where its data goes
-	data    []byte // of a patch
-	target  stored // of a copy
+	value   valueRef
+	size    int      // of the value before the event
+	version uint64   // of the record after the event
+	record  int32    // of a read: where in batch.records its bytes [at, to) go
+	at, to  int      // of a patch: where its data goes
+	data    []byte   // of a patch
+	target  valueRef // of a copy
 }
 
 type valueEventKind uint8

@@ -28,7 +28,7 @@ func onlyOnDisk(t *testing.T, n int) (h *harness, text, field string) {
 }
 
 // batchOf runs calls that all come into one batch, and returns the replies to c.
-func (h *harness) batchOf(calls ...func(tx *broker.Tx, c *broker.Consumer) error) []string {
+func (h *harness) batchOf(calls ...func(tx *broker.Tx, c *broker.Conn) error) []string {
 	h.t.Helper()
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
@@ -49,54 +49,54 @@ func (h *harness) batchOf(calls ...func(tx *broker.Tx, c *broker.Consumer) error
 }
 
 // keyCall is one call of a batch.
-type keyCall = func(tx *broker.Tx, c *broker.Consumer) error
+type keyCall = func(tx *broker.Tx, c *broker.Conn) error
 
 func sendString(name string, from, to int) keyCall {
-	return func(tx *broker.Tx, c *broker.Consumer) error { return tx.SendString(c, []byte(name), from, to, 0) }
+	return func(tx *broker.Tx, c *broker.Conn) error { return tx.SendString(c, []byte(name), from, to, 0) }
 }
 
 func sendField(name, field string) keyCall {
-	return func(tx *broker.Tx, c *broker.Consumer) error {
+	return func(tx *broker.Tx, c *broker.Conn) error {
 		return tx.SendField(c, []byte(name), []byte(field), 0)
 	}
 }
 
 func patchString(name string, at int, data string) keyCall {
-	return func(tx *broker.Tx, _ *broker.Consumer) error {
+	return func(tx *broker.Tx, _ *broker.Conn) error {
 		_, err := tx.PatchString([]byte(name), at, []byte(data))
 		return err
 	}
 }
 
 func setString(name, value string) keyCall {
-	return func(tx *broker.Tx, _ *broker.Consumer) error {
+	return func(tx *broker.Tx, _ *broker.Conn) error {
 		return tx.SetString([]byte(name), []byte(value), 0)
 	}
 }
 
 func remove(name string) keyCall {
-	return func(tx *broker.Tx, _ *broker.Consumer) error {
+	return func(tx *broker.Tx, _ *broker.Conn) error {
 		_, err := tx.Delete([]byte(name))
 		return err
 	}
 }
 
 func rename(from, to string) keyCall {
-	return func(tx *broker.Tx, _ *broker.Consumer) error {
+	return func(tx *broker.Tx, _ *broker.Conn) error {
 		_, err := tx.Rename([]byte(from), []byte(to))
 		return err
 	}
 }
 
 func copyName(from, to string) keyCall {
-	return func(tx *broker.Tx, _ *broker.Consumer) error {
-		_, err := tx.Copy([]byte(from), []byte(to))
+	return func(tx *broker.Tx, _ *broker.Conn) error {
+		_, err := tx.Copy([]byte(from), []byte(to), 0, true)
 		return err
 	}
 }
 
 func expire(name string, at int64) keyCall {
-	return func(tx *broker.Tx, _ *broker.Consumer) error {
+	return func(tx *broker.Tx, _ *broker.Conn) error {
 		_, err := tx.SetExpiry([]byte(name), at)
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 // Waiter is one blocked pop, or a push that waits (WaitPush). Its methods are called with the
 // broker's lock held, in whoever's transaction, and must not block.
 type Waiter interface {
-	// Ready is called once, when the queue has a packet and the waiter is first in line. The consumer
-	// no longer waits. Ready takes packets (Pop, MoveEnd) and replies. The name is valid during the
-	// call. Room is reserved as Wait says. A push is made by it, when its turn comes.
+	// Ready is called once, when the queue has a packet and the waiter is first in line. The
+	// connection no longer waits. Ready takes packets (Pop, MoveEnd) and replies. The name is valid
+	// during the call. Room is reserved as Wait says. A push is made by it, when its turn comes.
 	Ready(tx *Tx, queue []byte)
 	// Expired is called once, at the deadline.
 	Expired(tx *Tx)
@@ -27,13 +27,13 @@ type TakeWait struct {
 	// Room is what Waiter.Ready brings to the open batch besides the best packet of the queue. With a
 	// filter, that packet's bytes do not count: it is not moved.
 	Room  Room
-	Until int64 // deadline in Unix milliseconds; 0: none
+	Until int64 // deadline on the clock of Tx.Steady; 0: none
 }
 
 // Wait makes c wait, once, for a packet in any of some queues, which have none now that it takes.
 // Waiters and subscribers are one line, in order of arrival. Detach ends the wait. c must not be a
 // subscriber. ErrQueueClosed if all the queues are drained.
-func (tx *Tx) Wait(c *Consumer, w Waiter, t TakeWait) error {
+func (tx *Tx) Wait(c *Conn, w Waiter, t TakeWait) error {
 	if err := tx.begin(Room{}); err != nil {
 		return err
 	}
@@ -68,26 +68,26 @@ func (tx *Tx) Wait(c *Consumer, w Waiter, t TakeWait) error {
 		}
 	}
 	for _, name := range t.Queues { // now that no queue refuses
-		tx.useRole(b.queues.find(name), consumerRole)
+		tx.useRole(b.queueNamed(name), consumerRole)
 	}
 	b.wait(c, w, t.Room, t.Until)
 	return nil
 }
 
 // wait notes that c waits.
-func (b *Broker) wait(c *Consumer, w Waiter, room Room, until int64) {
+func (b *Broker) wait(c *Conn, w Waiter, room Room, until int64) {
 	c.waiter, c.waitRoom, c.until = w, room, until
 	c.waiting.Store(true)
 	if until != 0 {
 		heap.Push(&b.waits, c)
-		if until < b.wakeAt {
+		if until < b.wakeAt { // both on the steady clock
 			b.signal()
 		}
 	}
 }
 
 // StopWaiting ends c's wait without a call of its waiter. It returns false if c does not wait.
-func (tx *Tx) StopWaiting(c *Consumer) bool {
+func (tx *Tx) StopWaiting(c *Conn) bool {
 	if c.waiter == nil {
 		return false
 	}
@@ -96,10 +96,10 @@ func (tx *Tx) StopWaiting(c *Consumer) bool {
 }
 
 // Waiting says that c waits. Any goroutine may ask.
-func (c *Consumer) Waiting() bool { return c.waiting.Load() }
+func (c *Conn) Waiting() bool { return c.waiting.Load() }
 
 // endWait takes c out of all lines.
-func (b *Broker) endWait(c *Consumer) {
+func (b *Broker) endWait(c *Conn) {
 	if c.until != 0 {
 		heap.Remove(&b.waits, c.place)
 	}
@@ -112,7 +112,7 @@ func (b *Broker) endWait(c *Consumer) {
 
 // serveWaiter lets c, which is first in line, take from q. It returns false if q has nothing to
 // take, or the open batch no room: then q is deferred.
-func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
+func (b *Broker) serveWaiter(q *queue, c *Conn) bool {
 	room := c.waitRoom.Plus(Room{Records: 1, Deletes: 1})
 	if !b.filters(c) {
 		best, ok := b.ix.Best(q.ix, index.Selection{End: index.Newest})
@@ -130,14 +130,14 @@ func (b *Broker) serveWaiter(q *queue, c *Consumer) bool {
 }
 
 // ready ends the wait of c: its turn has come, and the open batch has the room.
-func (b *Broker) ready(q *queue, c *Consumer, room Room) {
+func (b *Broker) ready(q *queue, c *Conn, room Room) {
 	w := c.waiter
 	b.endWait(c)
-	tx, caller := &b.tx, b.tx.caller
+	tx, caller, db := &b.tx, b.tx.caller, b.tx.db
 	tx.As(c)
 	tx.atomic, tx.left, tx.reply = true, room, MaxAtomicReply
-	w.Ready(tx, []byte(q.name))
-	tx.atomic, tx.caller = false, caller
+	w.Ready(tx, []byte(q.entry.Name()))
+	tx.atomic, tx.caller, tx.db = false, caller, db
 }
 
 // largestEnd is the size of the larger of the packets at the two ends of q; newest is one of them.
@@ -149,7 +149,7 @@ func (b *Broker) largestEnd(q *queue, newest index.Packet) int {
 // expireWaits ends the waits whose deadline is due. It returns false if the batch was full before
 // all were ended.
 func (b *Broker) expireWaits(tx *Tx) bool {
-	for len(b.waits) > 0 && b.waits[0].until <= tx.now {
+	for len(b.waits) > 0 && b.waits[0].until <= tx.steady {
 		if b.open.full(b.limits) {
 			return false
 		}
@@ -161,8 +161,8 @@ func (b *Broker) expireWaits(tx *Tx) bool {
 	return true
 }
 
-// waitHeap is the waiting consumers that have a deadline, the earliest first (container/heap).
-type waitHeap []*Consumer
+// waitHeap is the waiting connections that have a deadline, the earliest first (container/heap).
+type waitHeap []*Conn
 
 func (h waitHeap) Len() int           { return len(h) }
 func (h waitHeap) Less(i, j int) bool { return h[i].until < h[j].until }
@@ -173,8 +173,8 @@ func (h waitHeap) Swap(i, j int) {
 
 // Push is called by container/heap.
 func (h *waitHeap) Push(c any) {
-	c.(*Consumer).place = len(*h)
-	*h = append(*h, c.(*Consumer))
+	c.(*Conn).place = len(*h)
+	*h = append(*h, c.(*Conn))
 }
 
 // Pop is called by container/heap.

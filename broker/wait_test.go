@@ -11,7 +11,7 @@ import (
 
 // blocked is a blocked pop of a test: it takes the oldest packet, or moves it to another queue.
 type blocked struct {
-	c  *broker.Consumer
+	c  *broker.Conn
 	to string // moves there, if not ""
 	t  *testing.T
 }
@@ -32,7 +32,7 @@ func (w *blocked) Expired(tx *broker.Tx) { tx.Reply(w.c, []byte("nothing came"))
 func (w *blocked) Closed(tx *broker.Tx) { tx.Reply(w.c, []byte("nothing will come")) }
 
 // wait makes a new consumer wait, and returns it with what it gets.
-func (h *harness) wait(to string, until int64, queues ...string) (*broker.Consumer, *inbox) {
+func (h *harness) wait(to string, until int64, queues ...string) (*broker.Conn, *inbox) {
 	h.t.Helper()
 	r := &inbox{}
 	c := h.b.Attach(r, broker.Selection{})
@@ -78,7 +78,7 @@ func TestAWaitWithAFilterIsServedOnlyWithWhatThatAccepts(t *testing.T) {
 	w := newWork(t)
 	defer w.close()
 	class := func(filter string) *classWaiter {
-		k := &classWaiter{box: &workbox{}, s: broker.Selection{End: broker.Oldest, Filter: filtered(filter), Detail: true}}
+		k := &classWaiter{box: &workbox{}, s: broker.Selection{End: broker.Oldest, Filter: filtered(filter), WithDetails: true}}
 		k.c = w.b.Attach(k.box, broker.Selection{})
 		w.do(func(tx *broker.Tx) error {
 			return tx.Wait(k.c, k, broker.TakeWait{Queues: [][]byte{[]byte("q")}, Filter: k.s.Filter, Room: broker.ClaimRoom(1, 0)})
@@ -313,4 +313,29 @@ func TestNobodyWaitsForRoomInABatchThatWasCommittedSince(t *testing.T) {
 			t.Fatal("a call waits although the batch that had no room is gone")
 		}
 	}
+}
+
+func TestWaitsEndThoughTheClockOfTheWallIsSetBack(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	w.set(broker.Settings{Bound: 1})
+	w.add(broker.PushRequest{})
+	takes, pushes := &inbox{}, &inbox{}
+	w.do(func(tx *broker.Tx) error {
+		c := w.b.Attach(takes, broker.Selection{})
+		return tx.Wait(c, &blocked{c: c, t: t}, broker.TakeWait{Queues: [][]byte{[]byte("empty")}, Until: tx.Steady() + 20})
+	})
+	w.do(func(tx *broker.Tx) error {
+		c := w.b.Attach(pushes, broker.Selection{})
+		p := broker.PushRequest{Queue: []byte("q"), Priority: 1, Block: true}
+		return tx.WaitPush(c, &blocked{c: c, t: t}, broker.PushWait{Push: p, Payloads: [][]byte{nil}, Until: tx.Steady() + 20})
+	})
+	w.now.Add(-3_600_000)
+	w.steady.Add(19)
+	w.barrier()
+	wantGot(t, "the one that takes", takes, "[]")
+	w.steady.Add(1)
+	w.barrier()
+	wantGot(t, "the one that takes", takes, "[[nothing came]]")
+	wantGot(t, "the one that pushes", pushes, "[[nothing came]]")
 }

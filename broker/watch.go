@@ -1,61 +1,76 @@
 package broker
 
-import "slices"
+import (
+	"slices"
 
-// watches are the consumers that want to know of a change to what has a name.
-type watches map[string][]*Consumer
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
+)
+
+// watched is a name that somebody watches.
+type watched struct {
+	db   uint8
+	name string
+}
+
+// watchOverhead is about what a watched name takes besides its bytes.
+const watchOverhead = 150
 
 // Watch notes that c wants to know of a change to what has the name, or comes to have it.
-func (tx *Tx) Watch(c *Consumer, name []byte) error {
-	b := tx.b
-	s := string(name)
+func (tx *Tx) Watch(c *Conn, name []byte) error {
+	b, w, size := tx.b, watched{tx.db, string(name)}, len(name)+watchOverhead
 	switch {
-	case c.detached || slices.Contains(b.watches[s], c):
+	case c.detached || slices.Contains(b.watches[w], c):
 		return nil
-	case len(c.watched) >= MaxWatches || c.watchedBytes+len(s) > MaxWatchedBytes:
+	case len(c.watched) >= MaxWatches || c.watchedBytes+len(name) > MaxWatchedBytes:
 		return ErrTooManyWatches
+	case b.watchedBytes+size > MaxAllWatched:
+		return ErrTooMuchWatched
 	}
-	c.watchedBytes += len(s)
-	c.watched = append(c.watched, s)
-	b.watches[s] = append(b.watches[s], c)
+	if typeOf(b.named(name)) != TypeNone {
+		c.watchesIn |= 1 << tx.db
+	}
+	c.watchedBytes += len(name)
+	b.watchedBytes += size
+	c.watched = append(c.watched, w)
+	b.watches[w] = append(b.watches[w], c)
+	b.watchers[c] = struct{}{}
 	return nil
 }
 
 // WatchBroken says that something that c watches was changed, by anybody and any protocol.
-func (tx *Tx) WatchBroken(c *Consumer) bool {
+func (tx *Tx) WatchBroken(c *Conn) bool {
 	tx.advance() // what expires by now is a change, too
 	return c.watchBroken
 }
 
 // Unwatch ends all watches of c.
-func (tx *Tx) Unwatch(c *Consumer) {
+func (tx *Tx) Unwatch(c *Conn) {
 	b := tx.b
-	for _, name := range c.watched {
-		rest := slices.DeleteFunc(b.watches[name], func(o *Consumer) bool { return o == c })
-		if b.watches[name] = rest; len(rest) == 0 {
-			delete(b.watches, name)
+	for _, w := range c.watched {
+		rest := slices.DeleteFunc(b.watches[w], func(o *Conn) bool { return o == c })
+		if b.watches[w] = rest; len(rest) == 0 {
+			delete(b.watches, w)
 		}
 	}
-	c.watched, c.watchedBytes, c.watchBroken = nil, 0, false
+	b.watchedBytes -= c.watchedBytes + watchOverhead*len(c.watched)
+	delete(b.watchers, c)
+	c.watched, c.watchedBytes, c.watchesIn, c.watchBroken = nil, 0, 0, false
 }
 
-// touch tells those who watch the name of a queue that what it holds changes, those who wait for
-// room in it, and those who wait for a closed one: it may be drained.
-func (b *Broker) touch(q *queue) {
-	if q.line != nil || q.subscribers > 0 && settingsOf(q).Closed {
-		b.deferQueue(q)
-	}
-	if !q.dropped {
-		b.touchName(q.name)
-	}
-}
-
-// touchName tells those who watch a name that what has it changes.
-func (b *Broker) touchName(name string) {
+// changedName tells those who watch a name that what has it changes.
+func (b *Broker) changedName(e *keyspace.Entry) {
 	if len(b.watches) == 0 {
 		return
 	}
-	for _, c := range b.watches[name] {
+	for _, c := range b.watches[watched{e.Database(), e.Name()}] {
 		c.watchBroken = true
+	}
+}
+
+// flushed tells those who watch a name that stood for something that a database is empty now. Any
+// other change to that name since has told them already.
+func (b *Broker) flushed(db uint8) {
+	for c := range b.watchers {
+		c.watchBroken = c.watchBroken || c.watchesIn&(1<<db) != 0
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // narrow is what a consumer takes whose protocol has 16-bit lengths.
-var narrow = broker.Selection{End: broker.Newest, Group: true, Narrow: true}
+var narrow = broker.Selection{End: broker.Newest, Group: true, Fits16: true}
 
 // wide is a payload, and a key, that such a consumer cannot be given.
 var wide = strings.Repeat("w", broker.MaxNarrow+1)
@@ -74,7 +74,7 @@ func TestWidePacketsAreDeliveredOnlyToSubscribersThatTakeThem(t *testing.T) {
 	small, all := &inbox{}, &inbox{}
 	first, second := h.b.Attach(small, narrow), h.b.Attach(all, groups)
 	h.push("q", 1, 0, "a", wide)
-	for _, c := range []*broker.Consumer{first, second} {
+	for _, c := range []*broker.Conn{first, second} {
 		h.do(func(tx *broker.Tx) error {
 			if err := tx.Subscribe(c, []byte("q")); err != nil {
 				return err

@@ -29,8 +29,8 @@ type workModel struct {
 	tx       *broker.Tx
 	want     [][]job // the replies to c
 	made     int
-	expired  map[uint64]bool   // identities that a start dropped
-	windows  map[string]window // of unique pushes, by the names of their strings
+	expired  map[uint64]bool      // identities that a start dropped
+	windows  map[[2]string]window // of unique pushes, by queue and id
 }
 
 // task is a packet in the model. The details are those that it has in its state.
@@ -41,6 +41,7 @@ type task struct {
 	unique   string
 	tags     []broker.PacketTag
 	expiry   int64
+	died     int64
 	until    int64    // not-before or lease end, as the store has it: on the wall clock
 	leaseEnd int64    // on the steady clock
 	tried    bool     // it has a delivery state
@@ -70,7 +71,7 @@ type receipt struct {
 var workQueues = []string{"a", "b", "dead"}
 
 func newWorkModel(t tester) *workModel {
-	return &workModel{work: newWork(t), low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}, windows: map[string]window{}}
+	return &workModel{work: newWork(t), low: -1, lasting: map[string]*lasting{}, expired: map[uint64]bool{}, windows: map[[2]string]window{}}
 }
 
 func drawQueue(t *rapid.T) string { return rapid.SampledFrom(workQueues).Draw(t, "queue") }
@@ -112,7 +113,10 @@ func (m *workModel) in(queue string, fits func(*task) bool) []*task {
 			out = append(out, k)
 		}
 	}
-	slices.SortFunc(out, func(a, b *task) int {
+	slices.SortFunc(out, func(a, b *task) int { // by state, delayed ones by their moments
+		if a.State != b.State || a.State == broker.Delayed {
+			return cmp.Or(cmp.Compare(a.State, b.State), cmp.Compare(a.until, b.until), cmp.Compare(a.seq, b.seq))
+		}
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.seq, b.seq))
 	})
 	return out
@@ -151,6 +155,9 @@ func (m *workModel) shown(k *task) job {
 	if k.State == broker.Delayed {
 		j.NotBefore = k.until
 	}
+	if keep := m.settings(k.Queue).RetainDead; k.State == broker.Dead && keep > 0 {
+		j.Gone = k.died + keep
+	}
 	if k.State == broker.Claimed {
 		j.LeaseEnd = k.leaseEnd - m.steady.Load() + m.now.Load()
 	} else {
@@ -184,7 +191,7 @@ func (m *workModel) die(k *task, reason string) {
 	k.Progress, k.Reason = nil, text(reason)
 	q := m.lasting[k.Queue]
 	if q == nil || len(q.DeadLetter) == 0 || m.shut(string(q.DeadLetter)) != nil {
-		k.State, k.tried = broker.Dead, true
+		k.State, k.tried, k.died = broker.Dead, true, m.now.Load()
 		return
 	}
 	k.Reason = fmt.Appendf(nil, "dead at attempt %d", k.Attempts)
@@ -210,12 +217,13 @@ func (m *workModel) tooOften(k *task) bool {
 // advance does what is due.
 func (m *workModel) advance() {
 	now, steady := m.now.Load(), m.steady.Load()
-	maps.DeleteFunc(m.windows, func(_ string, w window) bool { return w.until <= now })
+	maps.DeleteFunc(m.windows, func(_ [2]string, w window) bool { return w.until <= now })
 	for _, k := range slices.Clone(m.tasks) {
 		if k.State == broker.Claimed && k.leaseEnd > steady {
 			continue
 		}
-		if k.expiry != 0 && k.expiry <= now {
+		kept := m.settings(k.Queue).RetainDead
+		if k.expiry != 0 && k.expiry <= now || k.State == broker.Dead && kept > 0 && k.died+kept <= now {
 			if k.State != broker.Done {
 				m.count(k.Queue, broker.Counters{Expired: 1})
 			}
@@ -266,7 +274,7 @@ func (m *workModel) selected(queue string, s broker.Selection) []*task {
 }
 
 func drawSelection(t *rapid.T) broker.Selection {
-	s := broker.Selection{End: rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end"), Detail: true}
+	s := broker.Selection{End: rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end"), WithDetails: true}
 	s.Filter = drawFilter(t)
 	if s.Group = rapid.Bool().Draw(t, "group"); !s.Group {
 		s.Count = rapid.IntRange(0, 3).Draw(t, "count")
@@ -310,18 +318,12 @@ func (m *workModel) step(t *rapid.T, op string) {
 		m.change(t, op, queue)
 	case "purge", "harvest", "redrive", "move many":
 		m.bulk(t, op, queue)
-	case "end window":
-		name := windowName(queue, rapid.SampledFrom(uniques).Draw(t, "unique"))
-		existed, err := m.tx.Delete([]byte(name))
-		m.check(err)
-		_, want := m.windows[name]
-		m.same("existed", existed, want)
-		delete(m.windows, name)
 	case "drop":
 		existed, err := m.tx.Delete([]byte(queue))
 		m.check(err)
 		m.same("existed", existed, m.exists(queue))
 		delete(m.lasting, queue)
+		maps.DeleteFunc(m.windows, func(of [2]string, _ window) bool { return of[0] == queue })
 		m.tasks = slices.DeleteFunc(m.tasks, func(k *task) bool { return k.Queue == queue })
 	}
 }
@@ -391,9 +393,9 @@ func (m *workModel) push(t *rapid.T, queue string) {
 	m.same("id", id, k.ID)
 	k.tags = r.Tags
 	if r.Window > 0 {
-		m.windows[windowName(queue, string(r.Unique))] = window{id, m.now.Load() + r.Window}
-	} else {
-		k.unique = string(r.Unique)
+		m.windows[[2]string{queue, string(r.Unique)}] = window{id, m.now.Load() + r.Window}
+	} else if len(r.Unique) > 0 {
+		k.unique, k.Unique = string(r.Unique), r.Unique
 	}
 	if r.Key != nil {
 		key := string(r.Key)
@@ -411,16 +413,11 @@ func (m *workModel) push(t *rapid.T, queue string) {
 // uniques are ids of unique pushes: one, the longest, and one that looks like another.
 var uniques = []string{"u", strings.Repeat("u", broker.MaxUnique), "a:u"}
 
-func windowName(queue, unique string) string {
-	return fmt.Sprintf("unique:%d:%s:%s", len(queue), queue, unique)
-}
-
 // first returns the packet that a unique push finds: the youngest that has the id and is not
-// finished, or the one whose window is not over.
+// finished, or whose window is not over.
 func (m *workModel) first(r broker.PushRequest) (id broker.ID, ok bool) {
-	if r.Window > 0 {
-		w, ok := m.windows[windowName(string(r.Queue), string(r.Unique))]
-		return w.id, ok
+	if w, there := m.windows[[2]string{string(r.Queue), string(r.Unique)}]; there {
+		id, ok = w.id, true
 	}
 	for _, k := range m.in(string(r.Queue), unfinished) {
 		if len(r.Unique) > 0 && k.unique == string(r.Unique) && (!ok || k.ID > id) {
@@ -432,8 +429,7 @@ func (m *workModel) first(r broker.PushRequest) (id broker.ID, ok bool) {
 
 func unfinished(k *task) bool { return k.State <= broker.Claimed }
 
-// compareUniques makes the unique pushes that a queue answers with a packet it has, and compares
-// the strings of windows.
+// compareUniques makes the unique pushes that a queue answers with a packet it has.
 func (m *workModel) compareUniques(queue string) {
 	for _, unique := range uniques {
 		for _, window := range []int64{0, 1} {
@@ -443,14 +439,6 @@ func (m *workModel) compareUniques(queue string) {
 				m.check(err)
 				m.same("first id", id, first)
 			}
-		}
-		name := windowName(queue, unique)
-		v, ok, err := m.tx.String([]byte(name))
-		m.check(err)
-		w, want := m.windows[name]
-		if m.same("window", ok, want); ok {
-			at, _ := m.tx.Expiry([]byte(name))
-			m.same(name, []string{string(v.Bytes), fmt.Sprint(at)}, []string{fmt.Sprint(w.id), fmt.Sprint(w.until)})
 		}
 	}
 }
@@ -697,10 +685,11 @@ func (m *workModel) update(t *rapid.T, queue string) {
 
 func (m *workModel) set(t *rapid.T, queue string) {
 	s := broker.Settings{
-		MaxAttempts: rapid.Uint32Range(0, 3).Draw(t, "max attempts"), Lease: rapid.Int64Range(1, 40).Draw(t, "lease"),
+		MaxAttempts: rapid.Int64Range(0, 3).Draw(t, "max attempts"), Lease: rapid.Int64Range(1, 40).Draw(t, "lease"),
 		BackoffMin: rapid.Int64Range(1, 9).Draw(t, "backoff"),
 		DeadLetter: []byte(rapid.SampledFrom([]string{"", "", "dead", "b"}).Draw(t, "dead letter")),
 		Retain:     max(0, rapid.Int64Range(-60, 60).Draw(t, "retain")),
+		RetainDead: max(0, rapid.Int64Range(-60, 60).Draw(t, "retain dead")),
 		Orders:     rapid.SampledFrom([][]broker.Order{nil, {{Tag: "of no packet", Values: []string{"low", "high"}}}}).Draw(t, "orders"),
 	}
 	s.BackoffMax = rapid.Int64Range(s.BackoffMin, 9).Draw(t, "most backoff")
@@ -761,17 +750,17 @@ func (m *workModel) change(t *rapid.T, op, queue string) {
 	case "priority":
 		priority := rapid.Uint32Range(0, 3).Draw(t, "priority")
 		ok, err := m.tx.SetPriority(name, id, priority)
+		expired := k != nil && k.expiry != 0 && k.expiry <= m.now.Load()
 		var want error
 		switch {
 		case !m.exists(queue):
 			want = broker.ErrUnknownQueue
-		case k != nil && k.key == nil && priority == 0 && k.Priority != 0:
+		case k != nil && !expired && k.key == nil && priority == 0 && k.Priority != 0:
 			want = broker.ErrNoKey
 		}
 		if m.sameError(op, err, want) {
 			return
 		}
-		expired := k != nil && k.expiry != 0 && k.expiry <= m.now.Load()
 		m.same("there", ok, k != nil && !expired)
 		if ok {
 			k.Priority = priority
@@ -875,10 +864,16 @@ func (m *workModel) redrive(k *task, to []byte) error {
 
 // moveTo moves a task to a queue that admits it.
 func (m *workModel) moveTo(k *task, to string) error {
-	if to != k.Queue && unfinished(k) {
-		if err := m.admit(to, 1, k.size(), 0); err != nil {
-			return err
-		}
+	err := error(nil)
+	switch {
+	case to == k.Queue:
+	case unfinished(k):
+		err = m.admit(to, 1, k.size(), 0)
+	default: // it takes no place, but passes the gate
+		err = m.shut(to)
+	}
+	if err != nil {
+		return err
 	}
 	k.Queue = to
 	return nil
@@ -894,7 +889,7 @@ func (m *workModel) compare() {
 		for _, queue := range workQueues {
 			m.compareQueue(queue)
 		}
-		return nil
+		return tx.CheckNames()
 	})
 	m.barrier()
 	m.sameReplies()
@@ -990,15 +985,15 @@ func (m *workModel) compareWorkers(queue string) {
 	if !m.exists(queue) {
 		return
 	}
-	list, err := m.tx.Workers([]byte(queue))
+	list, err := m.tx.Consumers([]byte(queue))
 	m.check(err)
-	got := map[string]broker.Worker{}
+	got := map[string]broker.Consumer{}
 	for _, w := range list {
 		if w.Seen = 0; w.Claimed > 0 {
 			got[w.Name] = w
 		}
 	}
-	want := map[string]broker.Worker{}
+	want := map[string]broker.Consumer{}
 	for _, k := range m.in(queue, inState(broker.Claimed)) {
 		if k.Consumer == "" {
 			continue
@@ -1057,7 +1052,19 @@ func (m *workModel) sameStore() {
 		var p storage.Packet
 		m.check(storage.DecodeRecord(record, &p))
 		identity := cmp.Or(p.Identity, id.Seq)
-		stored[identity], ids[identity], tags[identity] = true, string(p.Unique), p.Tags
+		stored[identity], tags[identity] = true, p.Tags
+	}
+	windows := 0
+	m.check(m.store.Uniques(func(u *storage.Unique) error {
+		if u.Until != 0 {
+			windows++
+		} else {
+			ids[u.Identity] += string(u.ID) // of two records it is no id
+		}
+		return nil
+	}))
+	if windows < len(m.windows) {
+		m.t.Fatalf("%d windows are stored, want %d", windows, len(m.windows))
 	}
 	for _, k := range m.tasks {
 		identity := uint64(k.ID) + 1<<63
@@ -1121,7 +1128,7 @@ func (m *workModel) restart(crash bool, t *rapid.T) {
 
 func TestTheWorkQueueDoesWhatTheModelDoes(t *testing.T) {
 	calls := strings.Split("push push push values claim claim claim ack ack nack nack nack extend progress pop "+
-		"pop-key move-end update update settings close drop delete move priority purge harvest redrive redrive move-many end-window", " ")
+		"pop-key move-end update update settings close drop delete move priority purge harvest redrive redrive move-many", " ")
 	rapid.Check(t, func(t *rapid.T) {
 		m := newWorkModel(t)
 		defer func() { _ = m.b.Close() }()

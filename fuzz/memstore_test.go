@@ -41,6 +41,10 @@ func (s *memStore) Apply(b *storage.Batch) error {
 			delete(s.packets, op.ID)
 		case storage.OpPutQueue:
 			s.queues[op.Queue.ID] = op.Queue
+		case storage.OpPutCounters:
+			q := s.queues[op.Queue.ID]
+			q.Counters = op.Queue.Counters
+			s.queues[op.Queue.ID] = q
 		case storage.OpDeleteQueue:
 			delete(s.queues, op.Queue.ID)
 		}

@@ -4,13 +4,15 @@ package index
 type EventKind uint8
 
 const (
-	Expired    EventKind = iota + 1 // the packet is gone
-	Due                             // Delayed → Ready
-	LeaseEnded                      // Claimed → Ready, at its own place in the order
+	Expired     EventKind = iota + 1 // the packet is gone: its expiry came, or it was Dead for long enough
+	Due                              // Delayed → Ready
+	LeaseEnded                       // Claimed → Ready, at its own place in the order
+	WindowEnded                      // the window of a unique push is over
 )
 
 // Event is one change that Advance made. Packet is the packet after the change. If it expired,
-// Packet is as it was before, and its ID is free already.
+// Packet is as it was before, and its ID is free already. Of a window it has the queue and the
+// identity only.
 type Event struct {
 	Kind   EventKind
 	Packet Packet
@@ -24,13 +26,18 @@ func (x *Index) Wait(now, steady int64) (wait int64, ok bool) {
 	return -ago, ok
 }
 
-// Due returns the packet that the next Advance changes, as it is before; false when nothing is due.
+// Due returns the packet that the next Advance changes, as it is before, the zero Packet if that
+// ends a window; false when nothing is due.
 func (x *Index) Due(now, steady int64) (Packet, bool) {
-	id, ago, ok := x.first(now, steady)
+	timer, ago, ok := x.first(now, steady)
 	if !ok || ago < 0 {
 		return Packet{}, false
 	}
-	return x.packet(id, x.entries.at(id)), true
+	t := x.timers.at(timer)
+	if t.delivery == windowTimer {
+		return Packet{}, true
+	}
+	return x.packet(t.entry, x.entries.at(t.entry)), true
 }
 
 // Advance makes the change that is due first at a moment (see Wait, inclusive); false when nothing
@@ -38,12 +45,17 @@ func (x *Index) Due(now, steady int64) (Packet, bool) {
 // call with an earlier moment does not undo it. Call it until nothing is due before a packet is
 // selected.
 func (x *Index) Advance(now, steady int64) (Event, bool) {
-	id, ago, ok := x.first(now, steady)
+	timer, ago, ok := x.first(now, steady)
 	if !ok || ago < 0 {
 		return Event{}, false
 	}
+	if x.timers.at(timer).delivery == windowTimer {
+		q, identity := x.endWindow(timer)
+		return Event{WindowEnded, Packet{Queue: q, Identity: identity}}, true
+	}
+	id := x.timers.at(timer).entry
 	e := x.entries.at(id)
-	if expiry := join64(x.timers.at(e.timer).expiry); expiry != 0 && expiry <= now {
+	if expiry := join64(x.timers.at(e.timer).expiry); e.state == Dead || expiry != 0 && expiry <= now {
 		ev := Event{Kind: Expired, Packet: x.packet(id, e)}
 		x.remove(id, e)
 		return ev, true
@@ -56,14 +68,14 @@ func (x *Index) Advance(now, steady int64) (Event, bool) {
 	return Event{Kind: kind, Packet: x.packet(id, e)}, true
 }
 
-// first returns the packet whose moment comes first and how long ago that was, negative if it is
+// first returns the timer whose moment comes first and how long ago that was, negative if it is
 // still to come; false when no packet waits for a moment.
-func (x *Index) first(now, steadyNow int64) (id uint32, ago int64, ok bool) {
+func (x *Index) first(now, steadyNow int64) (timer uint32, ago int64, ok bool) {
 	for c, at := range [clocks]int64{wall: now, steady: steadyNow} {
-		when, entry, waits := x.timers.next(clock(c))
+		when, next, waits := x.timers.next(clock(c))
 		if waits && (!ok || at-when > ago) {
-			id, ago, ok = entry, at-when, true
+			timer, ago, ok = next, at-when, true
 		}
 	}
-	return id, ago, ok
+	return timer, ago, ok
 }

@@ -61,18 +61,35 @@ func (c *checker) allUniques() error {
 	x := c.x
 	u := &x.uniques
 	unfinished := uint32(0)
+	for _, want := range c.uniques {
+		unfinished += want.ready
+	}
+	windows := uint32(0)
+	err := c.tree(&u.windows, func(k place, w uint32) bool {
+		windows++
+		t := x.timers.at(w)
+		g := c.uniques[t.entry]
+		g.others++
+		c.uniques[t.entry] = g
+		return t.delivery == windowTimer && t.pos != 0 && uint64(join64(t.until)) == k.seq &&
+			uint32(u.ids.groups.at(t.entry).queue) == k.priority && u.windowOf.at(t.entry) == w
+	})
+	if err != nil {
+		return fmt.Errorf("windows: %w", err)
+	}
+	c.timed += windows
+	c.due[wall] += windows
 	for id, want := range c.uniques {
 		if n := u.ids.groups.at(id).head; n != want.ready+want.others {
-			return fmt.Errorf("index: %d packets have the id of group %d: expected %d", n, id, want.ready+want.others)
+			return fmt.Errorf("index: %d packets and windows have the id of group %d: expected %d", n, id, want.ready+want.others)
 		}
-		unfinished += want.ready
 	}
 	if u.tree.count != unfinished {
 		return fmt.Errorf("index: %d packets hold ids: expected %d", u.tree.count, unfinished)
 	}
-	err := c.tree(&u.tree, func(k place, p uint32) bool {
+	err = c.tree(&u.tree, func(k place, p uint32) bool {
 		e := x.entry(ID(p))
-		return e != nil && e.apart&apartUnique != 0 && u.groups.at(p) == k.priority && x.identity(p, e) == k.seq &&
+		return e != nil && e.rare&rareUnique != 0 && u.groups.at(p) == k.priority && x.identity(p, e) == k.seq &&
 			u.ids.groups.at(k.priority).queue == x.lanes.at(uint32(e.lane)).queue
 	})
 	if err != nil {
@@ -133,8 +150,14 @@ func (c *checker) heaps() error {
 func (c *checker) identities() error {
 	x := c.x
 	t := &x.identities
-	if !t.built {
-		return nil
+	if t.built == 0 {
+		return c.same("identities", t.held, 0)
+	}
+	in := uint32(0)
+	for id := uint32(1); id < min(t.built, x.entries.used); id++ {
+		if x.entries.at(id).state != 0 {
+			in++
+		}
 	}
 	chained := uint32(0)
 	for i := uint32(0); i < t.buckets.size; i++ {
@@ -148,10 +171,13 @@ func (c *checker) identities() error {
 			}
 		}
 	}
-	if c.seen == 0 || t.buckets.size < c.seen || t.buckets.size > max(minBuckets, 5*c.seen) {
-		return fmt.Errorf("index: %d buckets of identities for %d packets", t.buckets.size, c.seen)
+	if c.seen == 0 || t.buckets.size < in || t.buckets.size > max(minBuckets, 5*in) {
+		return fmt.Errorf("index: %d buckets of identities for %d packets", t.buckets.size, in)
 	}
-	return c.same("identities", c.seen, chained)
+	if err := c.same("identities counted", t.held, in); err != nil {
+		return err
+	}
+	return c.same("identities", in, chained)
 }
 
 // same compares how many slots a part holds with how many are reached.

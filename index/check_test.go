@@ -9,8 +9,8 @@ import (
 // Check verifies every invariant of the index, at a cost of O(packets), and describes the first
 // violation it finds.
 func (x *Index) Check() error {
-	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), aside: make(map[QueueID]*[Done]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally), uniques: make(map[uint32]groupTally)}
-	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.heaps, c.identities, c.allUniques} {
+	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), byState: make(map[QueueID]*[Done]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally), uniques: make(map[uint32]groupTally)}
+	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.allUniques, c.heaps, c.identities} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -28,12 +28,12 @@ type checker struct {
 	timed       uint32         // of them with a timer
 	due         [clocks]uint32 // of them scheduled
 	delivered   uint32         // with a delivery
-	asides      uint32
+	byStates    uint32
 	nodes       uint32 // of all trees
 	largeGroups uint32
 	queues      map[QueueID]Counts
 	hashed      map[QueueID]uint32        // selectable packets with a hash
-	aside       map[QueueID]*[Done]uint32 // packets that cannot be selected, by state
+	byState     map[QueueID]*[Done]uint32 // packets that cannot be selected, by state
 	lanes       map[LaneID]laneTally
 	groups      map[uint32]groupTally
 	uniques     map[uint32]groupTally // of ids: packets that hold them, and others that have them
@@ -52,7 +52,7 @@ func (c *checker) entries() error {
 			continue
 		}
 		c.seen++
-		if e.apart&apartIdentity != 0 && x.identity(id, e) == e.seqNumber() {
+		if e.rare&rareIdentity != 0 && x.identity(id, e) == e.seqNumber() {
 			return fmt.Errorf("index: packet %d keeps an identity that it does not need", id)
 		}
 		if e.state > Done || !x.hasLane(e.lane) {
@@ -90,16 +90,16 @@ func (c *checker) entries() error {
 			g.others, g.ready = g.others-1, g.ready+1
 		}
 		if !e.selectable() {
-			if c.aside[l.queue] == nil {
-				c.aside[l.queue] = new([Done]uint32)
+			if c.byState[l.queue] == nil {
+				c.byState[l.queue] = new([Done]uint32)
 			}
-			c.aside[l.queue][e.state-Ready]++
+			c.byState[l.queue][e.state-Ready]++
 		}
 		c.queues[l.queue], c.lanes[e.lane] = counts, t
 		if e.group != 0 {
 			c.groups[e.group] = g
 		}
-		if e.apart&apartUnique != 0 {
+		if e.rare&rareUnique != 0 {
 			g := c.uniques[x.uniques.groups.at(id)]
 			if e.state == Dead || e.state == Done {
 				g.others++
@@ -121,7 +121,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	}
 	c.timed++
 	t := c.x.timers.at(e.timer)
-	if t.empty() || e.state != Delayed && e.state != Claimed && t.until != [2]uint32{} {
+	if t.empty() || (e.state == Ready || e.state == Done) && t.until != [2]uint32{} {
 		return fmt.Errorf("index: packet %d keeps a timer that it does not need", id)
 	}
 	if t.delivery != 0 {
@@ -133,7 +133,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	if t.entry != id {
 		return fmt.Errorf("index: timer %d of packet %d belongs to packet %d", e.timer, id, t.entry)
 	}
-	when := t.dueAt(e.state)
+	when := t.dueAt(e.state, c.x.queues.at(uint32(c.x.lanes.at(uint32(e.lane)).queue)).keepDead)
 	if when == 0 {
 		if t.pos != 0 {
 			return fmt.Errorf("index: packet %d waits for nothing but is scheduled", id)
@@ -226,7 +226,7 @@ func (c *checker) allQueues() error {
 			return fmt.Errorf("queue %d: %w", id, err)
 		}
 	}
-	if err := c.same("asides", x.asides.live, c.asides); err != nil {
+	if err := c.same("byStates", x.byStates.live, c.byStates); err != nil {
 		return err
 	}
 	return c.same("queues", x.queues.live, live)
@@ -244,16 +244,16 @@ func (c *checker) fresh(u *queue, lanes []LaneID) error {
 
 // asideOf checks the trees of the packets of a queue that cannot be selected.
 func (c *checker) asideOf(u *queue, q QueueID) error {
-	x, want := c.x, c.aside[q]
-	if (want == nil) != (u.aside == 0) {
-		return fmt.Errorf("index: its packets that cannot be selected are in %d: expected %v", u.aside, want)
+	x, want := c.x, c.byState[q]
+	if (want == nil) != (u.byState == 0) {
+		return fmt.Errorf("index: its packets that cannot be selected are in %d: expected %v", u.byState, want)
 	}
 	if want == nil {
 		return nil
 	}
-	c.asides++
+	c.byStates++
 	for s := Ready; s <= Done; s++ {
-		t := x.asides.at(u.aside).tree(s)
+		t := x.byStates.at(u.byState).tree(s)
 		if t.count != want[s-Ready] {
 			return fmt.Errorf("index: the tree of %v packets has %d: expected %d", s, t.count, want[s-Ready])
 		}
@@ -265,7 +265,14 @@ func (c *checker) asideOf(u *queue, q QueueID) error {
 			return fmt.Errorf("%v packets: %w", s, err)
 		}
 	}
-	return nil
+	t := &x.byStates.at(u.byState).byTime
+	if t.count != want[Delayed-Ready] {
+		return fmt.Errorf("index: the tree of moments has %d packets: expected %d", t.count, want[Delayed-Ready])
+	}
+	return c.tree(t, func(k place, p uint32) bool {
+		e := x.entry(ID(p))
+		return e != nil && e.state == Delayed && x.timePlace(e) == k && x.lanes.at(uint32(e.lane)).queue == q
+	})
 }
 
 func (c *checker) laneHeaps(u *queue, lanes []LaneID) error {

@@ -39,9 +39,10 @@ func (x *Index) SetDelivery(id ID, d Delivery) bool {
 	return true
 }
 
-// SetState gives a packet another state and the moment that ends it: a Delayed packet's not-before
-// in Unix milliseconds, a Claimed one's lease end on the steady clock; 0 or less: none, as with any
-// other state. The packet keeps its place in the order. False when the number is not in use.
+// SetState gives a packet another state and its moment: a Delayed packet's not-before and a Dead
+// one's death in Unix milliseconds, a Claimed one's lease end on the steady clock; 0 or less: none,
+// as with any other state. The packet keeps its place in the order. False when the number is not in
+// use.
 func (x *Index) SetState(id ID, s State, until int64) bool {
 	e := x.entry(id)
 	if e == nil || s < Ready || s > Done {
@@ -52,7 +53,7 @@ func (x *Index) SetState(id ID, s State, until int64) bool {
 }
 
 func (x *Index) setState(id uint32, e *entry, s State, until int64) {
-	was, changes := e.state, s != e.state
+	was, changes := e.state, s != e.state || s == Delayed // whose place is its moment
 	if changes {
 		if !s.unfinished() {
 			x.unlinkUnique(id, e)
@@ -73,9 +74,9 @@ func (x *Index) setState(id uint32, e *entry, s State, until int64) {
 	}
 }
 
-// setUntil notes the moment that ends a packet's state, if that state has one.
+// setUntil notes the moment of a packet's state, if that state has one.
 func (x *Index) setUntil(id uint32, e *entry, until int64) {
-	if until <= 0 || e.state != Delayed && e.state != Claimed {
+	if until <= 0 || e.state == Ready || e.state == Done {
 		until = 0
 	}
 	if e.timer != 0 || until > 0 {
@@ -124,6 +125,29 @@ func (x *Index) freeTimerIfEmpty(e *entry) {
 // schedule puts a packet's timer, if it has one, where its state says.
 func (x *Index) schedule(e *entry) {
 	if e.timer != 0 {
-		x.timers.schedule(e.timer, e.state.clock(), x.timers.at(e.timer).dueAt(e.state))
+		u := x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue))
+		x.timers.schedule(e.timer, e.state.clock(), x.timers.at(e.timer).dueAt(e.state, u.keepDead))
 	}
+}
+
+// KeepDead says for how many milliseconds after their death the Dead packets of a queue are kept:
+// then Advance reports them as Expired. 0 is without end. Those that are Dead already follow with
+// RescheduleDead.
+func (x *Index) KeepDead(q QueueID, keep int64) {
+	if x.hasQueue(q) {
+		x.queues.at(uint32(q)).keepDead = keep
+	}
+}
+
+// RescheduleDead has n packets at most, those behind a place, follow KeepDead. It returns the place
+// of the last one, and false when there are no more.
+func (x *Index) RescheduleDead(q QueueID, after Place, n int) (last Place, more bool) {
+	for p := range x.Each(q, Dead, after, nil) {
+		if n--; n < 0 {
+			return after, true
+		}
+		x.schedule(x.entries.at(uint32(p.ID)))
+		after = Place{p.Priority, p.Seq}
+	}
+	return after, false
 }

@@ -2,9 +2,9 @@
 //
 // An [Index] holds what selection needs of every queued packet and nothing else: its place in the
 // order, its key, its lane, its times and its state. Payloads live elsewhere. A [Dispatch] holds
-// who waits for packets. A [Keyspace] holds strings and hashes. All are pure: they read no clock,
-// start no goroutine and do no I/O. Time is an argument, in Unix milliseconds. None is safe for
-// concurrent use: one owner calls them under its own lock.
+// who waits for packets. Both are pure: they read no clock, start no goroutine and do no I/O. Time
+// is an argument, in Unix milliseconds. Neither is safe for concurrent use: one owner calls them
+// under its own lock.
 //
 // # Order
 //
@@ -53,10 +53,10 @@
 //	select.go     which packet is next: Best, Pop, and the words of a selection
 //	next.go       the packets after that
 //	worst.go      which packets a full queue can best do without: Worst
-//	aside.go      the packets that cannot be selected, by state: List, Each
+//	bystate.go    the packets that cannot be selected, by state: List, Each
 //	delivery.go   SetState, and what was tried with a packet
 //	identities.go from an identity to its packet: Find
-//	uniques.go    from a client's own id to its packet: Holder
+//	uniques.go    from a client's own id to its packet: Holder; windows of ids
 //	groups.go     the packets of a queue with equal keys
 //	values.go     the packets of a queue with equal values: FindValue
 //	position.go   how many packets come before one
@@ -67,8 +67,4 @@
 //	tree.go       the B+tree; node.go is a node of it, walk.go goes over it in order of selection
 //	slab.go       numbered slots in pages
 //	dispatch.go   Dispatch: which subscriber is next
-//	keyspace.go   Keyspace: strings and hashes by name
-//	fields.go     the fields of a hash
-//	alarms.go     the heap of the moments at which keys and queues expire
-//	slots.go      numbered places that a scan goes over
 package index

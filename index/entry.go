@@ -36,21 +36,21 @@ func (s State) String() string {
 type Entry struct {
 	Queue    QueueID
 	Tags     []byte // what a Filter sees; equal sets must be equal bytes. Copied
-	Wide     bool   // only a consumer of wide packets takes it, see Selection.Narrow
+	Wide     bool   // only a consumer of wide packets takes it, see Selection.Fits16
 	Priority uint32 // 1 is best; 0 is never selected
 	Seq      uint64 // unique among the queue's packets of equal priority; higher is newer
 	Key      []byte // nil: no group; empty: a key like any other. Copied
 	Hash     uint64 // of the value, for FindValue; 0: unknown. A packet with a key keeps none
 	Size     uint32 // counted in Counts.Bytes and Limit.Bytes
-	Extra    uint32 // bytes beyond Size, counted in Limit.Bytes. Kept as Extra says
+	TagBytes uint32 // of tags and texts beyond Size, counted in Limit.Bytes; Packet says how it is kept
 	Flags    uint8  // the caller's own
 	// Identity is the packet's own number, which it keeps wherever it goes; 0: it is Seq. No two
 	// packets of an index have the same.
 	Identity uint64
 	Unique   []byte // the client's own id, see Holder; empty: none. Copied
 	Expiry   int64  // Unix milliseconds, 0 for none
-	// State is what the packet waits for. Zero stands for Ready. A Ready packet whose Until is in the
-	// future is Delayed.
+	// State is what the packet waits for. Zero stands for Ready. A Ready packet whose Until is in
+	// the future is Delayed.
 	State    State
 	Until    int64 // as of SetState; 0 for none
 	Delivery Delivery
@@ -68,12 +68,14 @@ type Packet struct {
 	Expiry   int64 // Unix milliseconds, 0 for none
 	Until    int64 // of the state, as of SetState; 0 for none
 	Size     uint32
-	Extra    uint32 // at least that of Entry, and at most half as much again, or 64
+	TagBytes uint32 // at least that of Entry, and at most half as much again, or 64
 	Flags    uint8
 	State    State
 	Stored   uint8  // as of Delivery
 	Consumer uint32 // as of Delivery
 	Ref      uint32
+
+	HasUnique bool // it has an id, see Unique
 }
 
 // entry is one packet. Its state is 0 while the slot is free.
@@ -88,39 +90,39 @@ type entry struct {
 	ref        uint32
 	state      State
 	flags      uint8
-	apart      apart
-	extra      uint8
+	rare       rareFields
+	tagBytes   uint8
 }
 
-// apart says what few packets have, and is kept apart from them.
-type apart uint8
+// rareFields says what few packets have: it is kept elsewhere.
+type rareFields uint8
 
 const (
-	apartIdentity apart = 1 << iota // it is not the sequence, see identities.go
-	apartUnique                     // see uniques.go
+	rareIdentity rareFields = 1 << iota // it is not the sequence, see identities.go
+	rareUnique                          // see uniques.go
 )
 
-// packExtra keeps bytes beyond the size of a packet in one byte, rounded up to 64, 96, 128, 192, …:
-// so they cost no memory. What is too much for it, over 3 GiB, is kept as the most.
-func packExtra(n uint32) (packed uint8) {
-	for packed < maxExtra && unpackExtra(packed) < n {
+// packTagBytes keeps bytes beyond the size of a packet in one byte, rounded up to 64, 96, 128, 192,
+// …: so they cost no memory. What is too much for it, over 3 GiB, is kept as the most.
+func packTagBytes(n uint32) (packed uint8) {
+	for packed < maxTagBytes && unpackTagBytes(packed) < n {
 		packed++
 	}
 	return packed
 }
 
-// unpackExtra returns what packExtra has kept.
-func unpackExtra(packed uint8) uint32 {
+// unpackTagBytes returns what packTagBytes has kept.
+func unpackTagBytes(packed uint8) uint32 {
 	if packed == 0 {
 		return 0
 	}
 	return uint32(2+(packed-1)&1) << (5 + (packed-1)/2)
 }
 
-const maxExtra = 52
+const maxTagBytes = 52
 
 // weight is what the packet counts for in Limit.Bytes.
-func (e *entry) weight() int64 { return int64(e.size) + int64(unpackExtra(e.extra)) }
+func (e *entry) weight() int64 { return int64(e.size) + int64(unpackTagBytes(e.tagBytes)) }
 
 func (e *entry) freeLink() *uint32 { return &e.next }
 

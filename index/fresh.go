@@ -1,7 +1,8 @@
 package index
 
-// freshLanes is the lanes of a queue that got selectable packets, in that order, until Settle. Each
-// has a number, and numbers rise. So whoever has looked at some of them goes on behind those.
+// freshLanes is the lanes of a queue that got selectable packets, in that order, until
+// ClearChanged. Each has a number, and numbers rise. So whoever has looked at some of them goes on
+// behind those.
 type freshLanes struct {
 	lanes []LaneID
 	first uint64 // the number of the first
@@ -13,7 +14,7 @@ func (x *Index) NoteFresh(q QueueID, on bool) {
 	if !x.hasQueue(q) {
 		return
 	}
-	x.Settle(q)
+	x.ClearChanged(q)
 	if u := x.queues.at(uint32(q)); !on {
 		u.fresh = nil
 	} else if u.fresh == nil {
@@ -38,7 +39,7 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 		}
 		if l.tree.count == 0 {
 			l.fresh = false
-		} else if !(s.Narrow && l.wide) && x.accepts(id, &s) {
+		} else if !(s.Fits16 && l.wide) && x.accepts(id, &s) {
 			return at, true
 		}
 	}
@@ -47,7 +48,7 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 
 // Refresh makes every lane of a queue with selectable packets fresh, with a new number.
 func (x *Index) Refresh(q QueueID) {
-	x.Settle(q)
+	x.ClearChanged(q)
 	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
 		return
 	}
@@ -63,8 +64,8 @@ func (x *Index) Refresh(q QueueID) {
 	}
 }
 
-// Settle makes no lane of a queue fresh.
-func (x *Index) Settle(q QueueID) {
+// ClearChanged makes no lane of a queue fresh.
+func (x *Index) ClearChanged(q QueueID) {
 	if !x.hasQueue(q) {
 		return
 	}

@@ -2,11 +2,12 @@ package index
 
 import "hash/maphash"
 
-// identities finds packets by their identity. The table is built when it is first wanted, and no
-// longer kept up to date when the last packet is gone. Identities are not stored a second time: a
-// chain links numbers of packets.
+// identities finds packets by their identity. The table is built in slices, from when it is first
+// wanted, and no longer kept up to date when the last packet is gone. Identities are not stored a
+// second time: a chain links numbers of packets.
 type identities struct {
-	built   bool
+	built   uint32       // packets with a lower number are in the table; 0: there is none
+	held    uint32       // how many that are
 	seed    maphash.Seed // its own, so that no client can aim at one bucket
 	buckets buckets
 	next    paged[uint32]  // by number of the packet: the next one of the chain
@@ -15,52 +16,70 @@ type identities struct {
 
 // identity is the packet's own number.
 func (x *Index) identity(id uint32, e *entry) uint64 {
-	if e.apart&apartIdentity != 0 {
+	if e.rare&rareIdentity != 0 {
 		return x.identities.moved.at(id)
 	}
 	return e.seqNumber()
 }
 
 func (x *Index) setIdentity(id uint32, e *entry, identity uint64) {
-	if e.apart &^= apartIdentity; identity != e.seqNumber() {
-		e.apart |= apartIdentity
+	if e.rare &^= rareIdentity; identity != e.seqNumber() {
+		e.rare |= rareIdentity
 		x.identities.moved.set(id, identity)
 	}
 }
+
+// allBuilt is the end of the build: the table holds all packets, also those to come.
+const allBuilt = ^uint32(0)
 
 func (t *identities) bucket(identity uint64) *uint32 {
 	return t.buckets.of(maphash.Comparable(t.seed, identity))
 }
 
-// Find returns the packet with an identity, in any state and any queue. The first call builds a
-// table of all packets, which is kept up to date from then on, until no packet is left. O(1).
+// Find returns the packet with an identity, in any state and any queue. O(1) once the table is
+// complete. Before, it looks at all packets that are not in the table, and brings a part of them
+// into it: to build all at once would take twenty times as long.
 func (x *Index) Find(identity uint64) (Packet, bool) {
 	if x.entries.live == 0 {
 		return Packet{}, false
 	}
 	t := &x.identities
-	if !t.built {
-		x.buildIdentities()
-	}
+	x.BuildIdentities((x.entries.used-min(t.built, x.entries.used))/16 + pageLen)
 	for id := *t.bucket(identity); id != 0; id = *t.next.at(id) {
 		if e := x.entries.at(id); x.identity(id, e) == identity {
+			return x.packet(id, e), true
+		}
+	}
+	for id := t.built; id < x.entries.used; id++ {
+		if e := x.entries.at(id); e.state != 0 && x.identity(id, e) == identity {
 			return x.packet(id, e), true
 		}
 	}
 	return Packet{}, false
 }
 
-// buildIdentities makes the table of all packets.
-func (x *Index) buildIdentities() {
+// BuildIdentities goes on with the table of all packets, by at most n numbers. It returns false
+// when the table is complete, or there is no packet. It is kept up to date from then on.
+func (x *Index) BuildIdentities(n uint32) (more bool) {
 	t := &x.identities
-	t.built, t.seed = true, maphash.MakeSeed()
-	t.buckets.resize(max(x.entries.live, minBuckets))
-	t.next.resize(x.entries.used)
-	for id := uint32(1); id < x.entries.used; id++ {
+	if t.built == allBuilt || x.entries.live == 0 {
+		return false
+	}
+	if t.built == 0 {
+		t.built, t.seed = 1, maphash.MakeSeed()
+		t.buckets.resize(minBuckets)
+	}
+	end := t.built + min(n, x.entries.used-t.built)
+	t.next.resize(end)
+	for id := t.built; id < end; id++ {
 		if e := x.entries.at(id); e.state != 0 {
-			x.chainIdentity(id, e)
+			x.insertIdentity(id, e)
 		}
 	}
+	if t.built = end; end == x.entries.used {
+		t.built = allBuilt
+	}
+	return t.built != allBuilt
 }
 
 func (x *Index) chainIdentity(id uint32, e *entry) {
@@ -68,15 +87,22 @@ func (x *Index) chainIdentity(id uint32, e *entry) {
 	*x.identities.next.at(id), *b = *b, id
 }
 
-// addIdentity puts a new packet into the table if there is one.
+// addIdentity puts a new packet into the table, unless the build comes to it.
 func (x *Index) addIdentity(id uint32, e *entry) {
 	t := &x.identities
-	if !t.built {
+	if id >= t.built {
 		return
 	}
-	t.next.resize(x.entries.used)
+	if t.built == allBuilt {
+		t.next.resize(x.entries.used)
+	}
+	x.insertIdentity(id, e)
+}
+
+func (x *Index) insertIdentity(id uint32, e *entry) {
+	t := &x.identities
 	x.chainIdentity(id, e)
-	if x.entries.live > t.buckets.size {
+	if t.held++; t.held > t.buckets.size {
 		for id := t.buckets.split(); id != 0; {
 			next := *t.next.at(id)
 			x.chainIdentity(id, x.entries.at(id))
@@ -85,16 +111,17 @@ func (x *Index) addIdentity(id uint32, e *entry) {
 	}
 }
 
-// removeIdentity takes a packet that goes out of the table if there is one.
+// removeIdentity takes a packet that goes out of the table if it is there.
 func (x *Index) removeIdentity(id uint32, e *entry) {
 	t := &x.identities
-	if t.built {
+	if id < t.built {
 		b := t.bucket(x.identity(id, e))
 		for *b != id {
 			b = t.next.at(*b)
 		}
 		*b = *t.next.at(id)
-		for range t.buckets.excess(x.entries.live) {
+		t.held--
+		for range t.buckets.excess(t.held) {
 			to, chain := t.buckets.merge()
 			for *to != 0 {
 				to = t.next.at(*to)
@@ -110,7 +137,7 @@ func (x *Index) removeIdentity(id uint32, e *entry) {
 // clear ends the table of an index without packets, and frees all memory but a little: an index
 // whose length swings around zero allocates nothing.
 func (t *identities) clear() {
-	t.built = false
+	t.built, t.held = 0, 0
 	t.buckets.resize(0)
 	t.next.resize(0)
 	t.moved.clear()

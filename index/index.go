@@ -1,5 +1,7 @@
 package index
 
+import "math"
+
 // Index is the order of all queues, see the package comment.
 type Index struct {
 	entries     slab[entry, *entry]
@@ -10,7 +12,7 @@ type Index struct {
 	deliveries  slab[Delivery, *Delivery]
 	identities  identities
 	uniques     uniques
-	asides      slab[aside, *aside]
+	byStates    slab[byState, *byState]
 	lanes       slab[lane, *lane]
 	queues      slab[queue, *queue]
 	picked      []uint32 // what pick returned last: its memory is used again
@@ -20,6 +22,9 @@ type Index struct {
 func New() *Index {
 	return &Index{keys: newKeyTable(), uniques: uniques{ids: newKeyTable()}}
 }
+
+// HasRoom says that so many packets more have numbers.
+func (x *Index) HasRoom(packets int) bool { return int(x.entries.live)+packets < math.MaxUint32 }
 
 // Push adds a packet and returns its number. It returns 0 and adds nothing when the queue or the
 // state is unknown, the key or the id is longer than MaxKey, or all 2^32-1 numbers are in use.
@@ -62,7 +67,7 @@ func (x *Index) Push(e Entry, now int64) ID {
 	if e.Identity != 0 {
 		x.setIdentity(id, p, e.Identity)
 	}
-	p.priority, p.size, p.extra = e.Priority, e.Size, packExtra(e.Extra)
+	p.priority, p.size, p.tagBytes = e.Priority, e.Size, packTagBytes(e.TagBytes)
 	p.ref, p.flags = e.Ref, e.Flags
 	p.state = max(e.State, Ready)
 	if p.state == Ready && e.Until > max(now, 0) {
@@ -140,6 +145,9 @@ func (x *Index) Move(id ID, priority uint32, seq uint64) bool {
 	e.setSeq(seq)
 	x.setIdentity(uint32(id), e, identity)
 	x.link(uint32(id), e)
+	if e.state == Dead { // RescheduleDead, under way, may be past the place that it has now
+		x.schedule(e)
+	}
 	return true
 }
 
@@ -169,8 +177,8 @@ func (x *Index) entry(id ID) *entry {
 func (x *Index) packet(id uint32, e *entry) Packet {
 	p := Packet{
 		ID: ID(id), Queue: x.lanes.at(uint32(e.lane)).queue, Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
-		Identity: x.identity(id, e), Size: e.size, Extra: unpackExtra(e.extra), Flags: e.flags,
-		State: e.state, Ref: e.ref,
+		Identity: x.identity(id, e), Size: e.size, TagBytes: unpackTagBytes(e.tagBytes), Flags: e.flags,
+		State: e.state, Ref: e.ref, HasUnique: e.rare&rareUnique != 0,
 	}
 	if e.timer == 0 {
 		return p
@@ -184,7 +192,7 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 	return p
 }
 
-// link puts a packet, by its state, into the order or aside, and into its group.
+// link puts a packet, by its state, into the order or into its tree by state, and into its group.
 func (x *Index) link(id uint32, e *entry) {
 	l := x.lanes.at(uint32(e.lane))
 	u := x.queues.at(uint32(l.queue))
@@ -192,7 +200,7 @@ func (x *Index) link(id uint32, e *entry) {
 		x.addToGroup(id, e)
 	}
 	if !e.selectable() {
-		x.addAside(u, id, e)
+		x.linkByState(u, id, e)
 		return
 	}
 	u.ready++
@@ -216,7 +224,7 @@ func (x *Index) unlink(id uint32, e *entry) {
 		x.removeFromGroup(id, e)
 	}
 	if !e.selectable() {
-		x.removeAside(u, e)
+		x.unlinkByState(u, e)
 		return
 	}
 	u.ready--

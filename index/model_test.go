@@ -31,13 +31,16 @@ func (m *indexModel) wait(p *modelPacket) (int64, bool) {
 	case p.State == Delayed && p.Until != 0 && (p.Expiry == 0 || p.Until < p.Expiry):
 		return p.Until - m.now, true
 	}
+	if keep := m.keep[p.Queue]; p.State == Dead && keep > 0 && p.Until != 0 && (p.Expiry == 0 || p.Until+keep < p.Expiry) {
+		return p.Until + keep - m.now, true
+	}
 	return p.Expiry - m.now, p.Expiry != 0
 }
 
 // setState gives a packet a state and its moment.
 func (p *modelPacket) setState(s State, until int64) {
 	p.State, p.Until = s, 0
-	if s == Delayed || s == Claimed {
+	if s == Delayed || s == Claimed || s == Dead {
 		p.Until = max(until, 0)
 	}
 }
@@ -52,18 +55,69 @@ type indexModel struct {
 	queues []QueueID
 	held   []*modelPacket
 	looks  map[QueueID]*modelLook // at fresh lanes
+	keep   map[QueueID]int64      // how long dead packets stay
+
+	windows []modelWindow
 }
 
-// modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last Settle
-// and is since then, known, need not be found.
+type modelWindow struct {
+	queue    QueueID
+	unique   string
+	identity uint64
+	until    int64
+}
+
+// Window begins a window of an id, or ends one.
+func (m *indexModel) Window(t *rapid.T) {
+	q, unique := m.queue(t), drawUnique(t)
+	if rapid.IntRange(0, 3).Draw(t, "end") == 0 {
+		identity, ok := m.x.EndWindow(q)
+		at := slices.IndexFunc(m.windows, func(w modelWindow) bool { return w.queue == q && w.identity == identity })
+		if ok != (at >= 0) || ok != slices.ContainsFunc(m.windows, func(w modelWindow) bool { return w.queue == q }) {
+			t.Fatalf("EndWindow = %d %v", identity, ok)
+		}
+		if ok {
+			m.windows = slices.Delete(m.windows, at, at+1)
+		}
+		return
+	}
+	if len(unique) == 0 {
+		return
+	}
+	m.high++
+	w := modelWindow{q, string(unique), m.high, m.now + rapid.Int64Range(1, 100).Draw(t, "window")}
+	want := !slices.ContainsFunc(m.windows, func(o modelWindow) bool { return o.queue == q && o.unique == w.unique })
+	if got := m.x.AddWindow(q, unique, w.identity, w.until); got != want {
+		t.Fatalf("AddWindow = %v, want %v", got, want)
+	}
+	if want {
+		m.windows = append(m.windows, w)
+	}
+}
+
+// KeepDead says how long the dead packets of a queue stay.
+func (m *indexModel) KeepDead(t *rapid.T) {
+	q := m.queue(t)
+	if m.keep == nil {
+		m.keep = make(map[QueueID]int64)
+	}
+	m.keep[q] = max(0, rapid.Int64Range(-5, 30).Draw(t, "keep"))
+	m.x.KeepDead(q, m.keep[q])
+	for last, more := (Place{}), true; more; {
+		last, more = m.x.RescheduleDead(q, last, rapid.IntRange(1, 3).Draw(t, "slice"))
+	}
+}
+
+// modelLook is who looks at the fresh lanes of a queue. All that was selectable at the last
+// ClearChanged and is since then, known, need not be found.
 type modelLook struct {
 	known map[*modelPacket]bool
 	from  map[int]uint64 // by place in freshSelections
 }
 
 var freshSelections = []Selection{
-	{}, {Narrow: true}, {Filter: func(tags string) bool { return tags == "x" }},
-	{Filter: func(tags string) bool { return tags != "x" }, Narrow: true},
+	{}, {Fits16: true}, {Filter: func(tags string) bool { return tags == "x" }},
+	{Filter: func(tags string) bool { return tags != "x" }, Fits16: true},
 }
 
 // NoteFresh begins, goes on with or ends looking at the fresh lanes of a queue.
@@ -83,7 +137,7 @@ func (m *indexModel) NoteFresh(t *rapid.T) {
 			m.looks[q] = &modelLook{from: map[int]uint64{}}
 		}
 	case "settle":
-		m.x.Settle(q)
+		m.x.ClearChanged(q)
 	case "refresh":
 		m.x.Refresh(q)
 		if look := m.looks[q]; look != nil {
@@ -99,8 +153,8 @@ func (m *indexModel) NoteFresh(t *rapid.T) {
 	}
 }
 
-// verifyFresh looks at the fresh lanes of a queue. What came since Settle is found, and what is
-// found is there.
+// verifyFresh looks at the fresh lanes of a queue. What came since ClearChanged is found, and what
+// is found is there.
 func (m *indexModel) verifyFresh(t *rapid.T, q QueueID) {
 	look := m.looks[q]
 	if look == nil {
@@ -156,7 +210,7 @@ func (m *indexModel) byID(id ID) *modelPacket {
 func (m *indexModel) order(q QueueID, s Selection) []*modelPacket {
 	var list []*modelPacket
 	for _, p := range m.held {
-		if p.Queue == q && p.State == Ready && p.Priority > 0 && !(s.Narrow && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
+		if p.Queue == q && p.State == Ready && p.Priority > 0 && !(s.Fits16 && p.wide) && (s.Filter == nil || s.Filter(p.tags)) {
 			list = append(list, p)
 		}
 	}
@@ -201,7 +255,7 @@ func drawUnique(t *rapid.T) []byte {
 func drawEnd(t *rapid.T) End { return rapid.SampledFrom([]End{Newest, Oldest}).Draw(t, "end") }
 
 func drawSelection(t *rapid.T) Selection {
-	return Selection{End: drawEnd(t), Filter: drawFilter(t), Narrow: rapid.Bool().Draw(t, "narrow")}
+	return Selection{End: drawEnd(t), Filter: drawFilter(t), Fits16: rapid.Bool().Draw(t, "narrow")}
 }
 
 func drawFilter(t *rapid.T) Filter {
@@ -268,7 +322,8 @@ func (m *indexModel) AddQueue(t *rapid.T) {
 func (m *indexModel) DropQueue(t *rapid.T) {
 	q := m.queue(t)
 	want := error(nil)
-	if slices.ContainsFunc(m.held, func(p *modelPacket) bool { return p.Queue == q }) {
+	if slices.ContainsFunc(m.held, func(p *modelPacket) bool { return p.Queue == q }) ||
+		slices.ContainsFunc(m.windows, func(w modelWindow) bool { return w.queue == q }) {
 		want = ErrNotEmpty
 	}
 	if err := m.x.DropQueue(q); err != want {
@@ -276,6 +331,7 @@ func (m *indexModel) DropQueue(t *rapid.T) {
 	}
 	if want == nil {
 		delete(m.looks, q)
+		delete(m.keep, q)
 		m.queues = slices.DeleteFunc(m.queues, func(o QueueID) bool { return o == q })
 		if err := m.x.DropQueue(q); err != ErrUnknownQueue {
 			t.Fatalf("DropQueue(%d) again = %v", q, err)
@@ -308,7 +364,7 @@ func (m *indexModel) Push(t *rapid.T) {
 		}
 		p := &modelPacket{key: bytes.Clone(e.Key), hasKey: e.Key != nil, tags: tags, wide: e.Wide, unique: string(e.Unique), Packet: Packet{
 			ID: m.x.Push(e, m.now), Queue: e.Queue, Priority: e.Priority, Seq: e.Seq, Expiry: max(e.Expiry, 0),
-			Size: e.Size, Flags: e.Flags, Ref: e.Ref, Identity: e.Seq, Stored: e.Delivery.Stored, Consumer: e.Delivery.Consumer,
+			Size: e.Size, Flags: e.Flags, Ref: e.Ref, Identity: e.Seq, Stored: e.Delivery.Stored, Consumer: e.Delivery.Consumer, HasUnique: len(e.Unique) > 0,
 		}}
 		if p.tried = e.Delivery; e.Identity != 0 {
 			p.Identity = e.Identity
@@ -348,7 +404,7 @@ func (m *indexModel) Pop(t *rapid.T) {
 	if list := m.order(q, s); len(list) > 0 {
 		want = list[:1]
 		if s.Group {
-			want = append(want[:1:1], m.group(list[0], s.Narrow)...)
+			want = append(want[:1:1], m.group(list[0], s.Fits16)...)
 		}
 		lim, bytes := s.Limit, int64(0)
 		for i, p := range want {
@@ -461,12 +517,15 @@ func (m *indexModel) List(t *rapid.T) {
 		}
 	}
 	slices.SortFunc(want, func(a, b Packet) int {
+		if s == Delayed {
+			return cmp.Or(cmp.Compare(a.Until, b.Until), cmp.Compare(a.Seq, b.Seq))
+		}
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
 	})
 	var after Place
 	if len(want) > 0 && rapid.Bool().Draw(t, "from the start") {
 		i := rapid.IntRange(0, len(want)-1).Draw(t, "after")
-		after = Place{want[i].Priority, want[i].Seq}
+		after = want[i].Place()
 		want = want[i+1:]
 	}
 	n := rapid.SampledFrom([]int{-1, 0, 1, 40, 1000}).Draw(t, "n")
@@ -564,17 +623,27 @@ func (m *indexModel) SetRef(t *rapid.T) {
 	p.Ref++
 }
 
+// BuildIdentities makes a slice of the table of identities.
+func (m *indexModel) BuildIdentities(t *rapid.T) {
+	m.x.BuildIdentities(rapid.SampledFrom([]uint32{0, 1, 3, allBuilt}).Draw(t, "numbers"))
+}
+
 // Holder asks for the packet that holds an id: the youngest that has it and is not finished.
 func (m *indexModel) Holder(t *rapid.T) {
 	q, unique := m.queue(t), drawUnique(t)
-	var want Packet
+	want := uint64(0)
 	for _, p := range m.held {
-		if p.Queue == q && p.unique == string(unique) && p.unique != "" && p.State != Dead && p.State != Done && p.Identity > want.Identity {
-			want = p.Packet
+		if p.Queue == q && p.unique == string(unique) && p.unique != "" && p.State != Dead && p.State != Done {
+			want = max(want, p.Identity)
 		}
 	}
-	if got, ok := m.x.Holder(q, unique); ok != (want.ID != 0) || got != want {
-		t.Fatalf("Holder(%q) = %+v %v, want %+v", unique, got, ok, want)
+	for _, w := range m.windows {
+		if w.queue == q && w.unique == string(unique) {
+			want = max(want, w.identity)
+		}
+	}
+	if got, ok := m.x.Holder(q, unique); ok != (want != 0) || got != want {
+		t.Fatalf("Holder(%q) = %d %v, want %d", unique, got, ok, want)
 	}
 }
 
@@ -596,13 +665,13 @@ func (m *indexModel) Only(t *rapid.T) {
 }
 
 func (m *indexModel) Group(t *rapid.T) {
-	s := Selection{End: drawEnd(t), Narrow: rapid.Bool().Draw(t, "narrow")}
+	s := Selection{End: drawEnd(t), Fits16: rapid.Bool().Draw(t, "narrow")}
 	list := m.order(m.queue(t), s)
 	if len(list) == 0 {
 		t.Skip("nothing is selectable")
 	}
 	s.Limit.Packets = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "limit packets")
-	want := append(list[:1:1], m.group(list[0], s.Narrow)...)
+	want := append(list[:1:1], m.group(list[0], s.Fits16)...)
 	if s.Limit.Packets > 0 {
 		want = want[:min(s.Limit.Packets, len(want))]
 	}
@@ -626,6 +695,11 @@ func (m *indexModel) Advance(t *rapid.T) {
 				least, any = w, true
 			}
 		}
+		for _, w := range m.windows {
+			if wait := w.until - m.now; !any || wait < least {
+				least, any = wait, true
+			}
+		}
 		before, due := m.x.Due(m.now, m.steady)
 		ev, ok := m.x.Advance(m.now, m.steady)
 		if ok != due || ok != (any && least <= 0) {
@@ -634,13 +708,21 @@ func (m *indexModel) Advance(t *rapid.T) {
 		if !ok {
 			return
 		}
+		if ev.Kind == WindowEnded {
+			at := slices.IndexFunc(m.windows, func(w modelWindow) bool { return w.queue == ev.Packet.Queue && w.identity == ev.Packet.Identity })
+			if at < 0 || m.windows[at].until-m.now != least || before != (Packet{}) {
+				t.Fatalf("Advance gave %+v, and the first is due in %d", ev, least)
+			}
+			m.windows = slices.Delete(m.windows, at, at+1)
+			continue
+		}
 		p := m.byID(ev.Packet.ID)
 		if w, waits := m.wait(p); !waits || w != least || before != p.Packet {
 			t.Fatalf("Due = %+v, which waits for another %d, and the first is due in %d", before, w, least)
 		}
 		kind := Due
 		switch {
-		case p.Expiry != 0 && p.Expiry <= m.now:
+		case p.Expiry != 0 && p.Expiry <= m.now || p.State == Dead:
 			kind = Expired
 			m.forget(p)
 		case p.State == Claimed:
@@ -707,8 +789,16 @@ func (m *indexModel) verify(t *rapid.T) {
 			t.Fatalf("Tags = %q %v, want %q", tags, ok, p.tags)
 		}
 	}
+	for _, w := range m.windows {
+		if at := w.until - m.now; !any || at < wait {
+			wait, any = at, true
+		}
+	}
 	for _, q := range m.queues {
-		all, narrow := m.order(q, Selection{}), m.order(q, Selection{Narrow: true})
+		if got, want := m.x.HasWindow(q), slices.ContainsFunc(m.windows, func(w modelWindow) bool { return w.queue == q }); got != want {
+			t.Fatalf("HasWindow = %v, want %v", got, want)
+		}
+		all, narrow := m.order(q, Selection{}), m.order(q, Selection{Fits16: true})
 		oldest := m.order(q, Selection{End: Oldest})
 		for i, p := range all {
 			if got := m.x.Position(p.ID); got != i {
@@ -754,10 +844,10 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &indexModel{x: New(), now: 1000, steady: 5000, high: 1 << 32, low: 1<<32 + 1, looks: map[QueueID]*modelLook{}}
 		actions := map[string]func(*rapid.T){
-			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
+			"AddQueue": m.AddQueue, "DropQueue": m.DropQueue, "KeepDead": m.KeepDead, "Push": m.Push, "Push more": m.Push, "Push even more": m.Push,
 			"Best": m.Best, "Pop": m.Pop, "Next": m.Next, "Claim": m.Claim, "Claim more": m.Claim, "SetState": m.SetState,
 			"SetDelivery": m.SetDelivery, "List": m.List, "CountBetween": m.CountBetween, "Remove": m.Remove, "Move": m.Move, "SetRef": m.SetRef,
-			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,
+			"Only": m.Only, "Holder": m.Holder, "Holder more": m.Holder, "Window": m.Window, "BuildIdentities": m.BuildIdentities, "Worst": m.Worst, "Group": m.Group, "Advance": m.Advance,
 			"FindValue": m.FindValue, "FindValue more": m.FindValue, "NoteFresh": m.NoteFresh,
 			"": m.verify,
 		}
@@ -770,9 +860,13 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 		for len(m.held) > 0 {
 			m.Remove(t)
 		}
+		for _, w := range m.windows {
+			m.x.EndWindow(w.queue)
+		}
+		m.windows = nil
 		m.verify(t)
 		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.largeGroups.live+m.x.timers.live+
-			m.x.deliveries.live+m.x.asides.live+m.x.uniques.ids.groups.live+m.x.uniques.ids.blocks.live != 0 || m.x.identities.built {
+			m.x.deliveries.live+m.x.byStates.live+m.x.uniques.ids.groups.live+m.x.uniques.ids.blocks.live != 0 || m.x.identities.built != 0 {
 			t.Fatal("an empty index still holds slots")
 		}
 	})

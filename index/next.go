@@ -22,7 +22,7 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 		return x.next(u, s, skip, n, dst)
 	}
 	left := -skip
-	for t := range x.trees(u, s.Narrow) {
+	for t := range x.trees(u, s.Fits16) {
 		left += int(t.count)
 	}
 	n = min(n, left)
@@ -31,7 +31,7 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 	}
 	if left-n < skip && x.hasOnePriority(u) {
 		first := len(dst)
-		dst = x.next(u, Selection{End: Oldest - s.End, Narrow: s.Narrow}, left-n, n, dst)
+		dst = x.next(u, Selection{End: Oldest - s.End, Fits16: s.Fits16}, left-n, n, dst)
 		slices.Reverse(dst[first:])
 		return dst
 	}
@@ -60,8 +60,9 @@ func (x *Index) next(u *queue, s Selection, skip, n int, dst []Packet) []Packet 
 type laneWalk struct {
 	walk
 	at place
-	// heap is the lane's heap, and pos its place in that plus 1, until the walk is first taken from.
-	// Only then can the lanes below it be next, so the cost does not depend on the number of lanes.
+	// heap is the lane's heap, and pos its place in that plus 1, until the walk is first taken
+	// from. Only then can the lanes below it be next, so the cost does not depend on the number of
+	// lanes.
 	heap []laneHead
 	pos  int
 }
@@ -70,7 +71,7 @@ type laneWalk struct {
 func (x *Index) nextOfLanes(set *laneSet, s Selection, skip, n int, dst []Packet) []Packet {
 	open := openWalks{end: s.End}
 	x.openLane(&open, set.narrow[s.End], 0, &s)
-	if !s.Narrow {
+	if !s.Fits16 {
 		x.openLane(&open, set.wide[s.End], 0, &s)
 	}
 	for ; n > 0 && len(open.heap) > 0; skip-- {

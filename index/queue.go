@@ -29,7 +29,7 @@ func (c Counts) Unfinished() (packets int, bytes int64) {
 // Errors of DropQueue.
 var (
 	ErrUnknownQueue = errors.New("index: no queue has this number: expected one that AddQueue returned and that was not dropped")
-	ErrNotEmpty     = errors.New("index: the queue still holds packets: remove them before it is dropped")
+	ErrNotEmpty     = errors.New("index: the queue still holds packets or windows: remove them before it is dropped")
 )
 
 // queue is one ordered set of packets.
@@ -37,9 +37,10 @@ type queue struct {
 	ready       int // as of Counts, and so on
 	priorities  int
 	bytes       int64
+	keepDead    int64       // as of KeepDead
 	defaultLane LaneID      // 0 while the slot is free
 	next        uint32      // links free slots
-	aside       uint32      // 0 while all its packets can be selected
+	byState     uint32      // 0 while all its packets can be selected
 	lanes       *laneSet    // nil while the queue has only its default lane
 	values      *tree       // the selectable packets by hash; nil until a search wants it
 	fresh       *freshLanes // nil unless NoteFresh wants it
@@ -64,13 +65,13 @@ func (x *Index) AddQueue() QueueID {
 	return q
 }
 
-// DropQueue removes an empty queue. ErrUnknownQueue, ErrNotEmpty.
+// DropQueue removes a queue without packets and windows. ErrUnknownQueue, ErrNotEmpty.
 func (x *Index) DropQueue(q QueueID) error {
 	if !x.hasQueue(q) {
 		return ErrUnknownQueue
 	}
 	u := x.queues.at(uint32(q))
-	if u.ready > 0 || u.aside != 0 {
+	if u.ready > 0 || u.byState != 0 || x.HasWindow(q) {
 		return ErrNotEmpty
 	}
 	x.lanes.free(uint32(u.defaultLane))
@@ -85,8 +86,8 @@ func (x *Index) Counts(q QueueID) Counts {
 	}
 	u := x.queues.at(uint32(q))
 	c := Counts{Ready: u.ready, Priorities: u.priorities, Bytes: u.bytes}
-	if u.aside != 0 {
-		a := x.asides.at(u.aside)
+	if u.byState != 0 {
+		a := x.byStates.at(u.byState)
 		c.Unselectable, c.Delayed, c.Claimed = a.count(Ready), a.count(Delayed), a.count(Claimed)
 		c.Dead, c.Done, c.Ended = a.count(Dead), a.count(Done), a.ended
 	}

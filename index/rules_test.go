@@ -201,7 +201,7 @@ func (b *bench) pushWide(priority uint32, key string) uint64 {
 func (b *bench) narrowIs(end End, want ...uint64) {
 	b.t.Helper()
 	var got []uint64
-	for _, p := range b.Pop(b.q, Selection{End: end, Narrow: true, Group: true}, nil) {
+	for _, p := range b.Pop(b.q, Selection{End: end, Fits16: true, Group: true}, nil) {
 		got = append(got, p.Seq)
 	}
 	if !slices.Equal(got, want) {
@@ -222,8 +222,8 @@ func TestNarrowRules(t *testing.T) {
 		},
 		"a queue of wide packets has nothing for a narrow selection": func(b *bench) {
 			b.pushWide(1, "a")
-			_, best := b.Best(b.q, Selection{Narrow: true})
-			if next := b.Next(b.q, Selection{Narrow: true}, 0, 9, nil); best || len(next) > 0 {
+			_, best := b.Best(b.q, Selection{Fits16: true})
+			if next := b.Next(b.q, Selection{Fits16: true}, 0, 9, nil); best || len(next) > 0 {
 				b.t.Fatalf("best is %v, next are %v", best, next)
 			}
 			if narrow, wide := b.Widths(b.q); narrow || !wide {
@@ -252,7 +252,7 @@ func TestNarrowRules(t *testing.T) {
 			one := b.push(1, "a", 0)
 			b.pushWide(1, "a")
 			two := b.push(1, "a", 0)
-			got := b.Pop(b.q, Selection{Narrow: true, Group: true, Limit: Limit{Packets: 2}}, nil)
+			got := b.Pop(b.q, Selection{Fits16: true, Group: true, Limit: Limit{Packets: 2}}, nil)
 			if len(got) != 2 || got[0].Seq != two || got[1].Seq != one {
 				b.t.Fatalf("pop gave %+v", got)
 			}
@@ -295,7 +295,7 @@ func TestLimitRules(t *testing.T) {
 		},
 		"what a packet has beyond its size counts, too, rounded up": func(b *bench) {
 			for seq := range uint64(3) {
-				b.Push(Entry{Queue: b.q, Priority: 1, Seq: seq, Key: []byte("a"), Size: 1, Extra: 65}, 0)
+				b.Push(Entry{Queue: b.q, Priority: 1, Seq: seq, Key: []byte("a"), Size: 1, TagBytes: 65}, 0)
 			}
 			if c := b.Counts(b.q); c.Bytes != 3 {
 				b.t.Fatalf("counts are %+v", c)
@@ -488,9 +488,9 @@ func TestOnlyFreshLanesAreAskedAbout(t *testing.T) {
 	if at, ok := x.Fresh(q, s, from); !ok || asked != 2 {
 		t.Errorf("lane %d is accepted: %v, and %d were asked about; want the second that got packets, alone", at, ok, asked)
 	}
-	x.Settle(q)
+	x.ClearChanged(q)
 	if _, ok := x.Fresh(q, s, 0); ok || asked != 2 {
-		t.Errorf("a lane is accepted after Settle: %v; %d were asked about", ok, asked)
+		t.Errorf("a lane is accepted after ClearChanged: %v; %d were asked about", ok, asked)
 	}
 	x.Refresh(q)
 	if _, ok := x.Fresh(q, s, 0); !ok {

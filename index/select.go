@@ -34,7 +34,7 @@ type Limit struct {
 type Selection struct {
 	End    End
 	Filter Filter
-	Narrow bool  // leave the wide packets, also those of a group: they cost nothing
+	Fits16 bool  // leave the wide packets, also those of a group: they cost nothing
 	Group  bool  // take with the selected packet every ready packet of its key
 	Limit  Limit // of the group
 }
@@ -53,7 +53,7 @@ func (x *Index) Best(q QueueID, s Selection) (Packet, bool) {
 
 // Pop removes the selected packet, with its group if s.Group is set, and appends them to dst. The
 // group is every other ready packet of the same key, whatever its tags, priority 0 included, but no
-// wide one if s.Narrow is set; delayed and claimed packets stay. The selected packet comes first,
+// wide one if s.Fits16 is set; delayed and claimed packets stay. The selected packet comes first,
 // then the group by priority, newest first, priority 0 last. The first packet that would exceed the
 // limit stays, and all behind it. Nothing is appended when nothing can be selected. See Best for
 // times.
@@ -100,7 +100,7 @@ func (x *Index) pick(id uint32, e *entry, s *Selection) []uint32 {
 	}
 	lim := s.Limit
 	left, bytes := lim.Packets-1, lim.Bytes-e.weight()
-	x.picked = x.others(x.keys.groups.at(e.group), id, s.Narrow, func(m *entry) bool {
+	x.picked = x.others(x.keys.groups.at(e.group), id, s.Fits16, func(m *entry) bool {
 		left--
 		bytes -= m.weight()
 		return (lim.Packets <= 0 || left >= 0) && (lim.Bytes <= 0 || bytes >= 0)
@@ -142,7 +142,7 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 func (x *Index) bestLane(set *laneSet, s *Selection) LaneID {
 	var best laneHead
 	x.bestInHeap(set.narrow[s.End], 0, s, &best)
-	if !s.Narrow {
+	if !s.Fits16 {
 		x.bestInHeap(set.wide[s.End], 0, s, &best)
 	}
 	return best.lane

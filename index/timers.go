@@ -1,14 +1,18 @@
 package index
 
+import "math"
+
 // timer holds what only some packets have: times, and what was tried with the packet. A packet
 // without any of that has none.
 //
 // A timer is at most once in the heap of its packet's clock, under the moment that the packet's
-// state waits for: the earlier of a Delayed packet's expiry and not-before, a Claimed packet's
-// lease end, any other one's expiry. A moment of 0 means never; such a timer is in no heap.
+// state waits for: a Claimed packet's lease end; of the others the expiry, or what comes earlier:
+// the not-before of a Delayed one, and the end of the time that a Dead one is kept
+// (Index.KeepDead). A moment of 0 means never; such a timer is in no heap. The window of a
+// unique push is a timer, too (uniques.go).
 type timer struct {
 	expiry   [2]uint32 // Unix milliseconds, in halves: keeps the record at alignment 4
-	until    [2]uint32 // not-before or lease end
+	until    [2]uint32 // not-before, lease end or death
 	entry    uint32
 	delivery uint32 // a Delivery, 0: none
 	pos      uint32 // place in the heap plus 1, 0 when not in it; links free slots
@@ -21,13 +25,22 @@ func (t *timer) empty() bool {
 	return t.expiry == [2]uint32{} && t.until == [2]uint32{} && t.delivery == 0
 }
 
-// dueAt is the moment the timer is scheduled for while its packet is in state s; 0 for never.
-func (t *timer) dueAt(s State) int64 {
+// dueAt is the moment the timer is scheduled for while its packet is in state s, and dead ones are
+// kept for so many milliseconds; 0 for never.
+func (t *timer) dueAt(s State, keep int64) int64 {
 	expiry, until := join64(t.expiry), join64(t.until)
-	if s == Claimed || s == Delayed && until != 0 && (expiry == 0 || until < expiry) {
+	switch {
+	case s == Claimed:
 		return until
+	case s == Dead && keep > 0 && until != 0:
+		until = min(until, math.MaxInt64-keep) + keep
+	case s != Delayed || until == 0:
+		return expiry
 	}
-	return expiry
+	if expiry != 0 && expiry < until {
+		return expiry
+	}
+	return until
 }
 
 // clock is what a moment is measured by.
@@ -68,14 +81,14 @@ type timers struct {
 	heaps [clocks]moments
 }
 
-// next returns the earliest moment of a clock and its packet; false when nothing waits.
-func (t *timers) next(c clock) (when int64, entry uint32, ok bool) {
+// next returns the earliest moment of a clock and its timer; false when nothing waits.
+func (t *timers) next(c clock) (when int64, timer uint32, ok bool) {
 	h := &t.heaps[c]
 	if h.n == 0 {
 		return 0, 0, false
 	}
 	s := h.items.at(0)
-	return join64(s.when), t.at(s.timer).entry, true
+	return join64(s.when), s.timer, true
 }
 
 // schedule puts a timer into the heap of a clock, or moves it there. A moment of 0 takes it out. It

@@ -2,40 +2,119 @@ package index
 
 // uniques finds packets by the ids that their clients gave them: a unique push asks for those. The
 // packets of a queue with one id, in any state, share a group, as those with one key do; it only
-// counts them. A tree holds those of all groups that are not finished, by group and identity. The
-// youngest of a group holds the id.
+// counts them. A tree holds those of all groups that are not finished, by group and identity. A
+// window has an id until its time is over, whatever becomes of the packet; its record is a timer.
+// The youngest of a group holds the id.
 type uniques struct {
-	ids    keyTable       // head of a group is how many packets have the id
-	groups sparse[uint32] // by number of the packet
-	tree   tree           // places are a group and an identity
+	ids      keyTable       // head of a group is how many packets and windows have the id
+	groups   sparse[uint32] // by number of the packet
+	tree     tree           // places are a group and an identity
+	windows  tree           // timers; places are a queue and an identity
+	windowOf sparse[uint32] // the timer of the window of a group, 0 if it has none
 }
+
+// windowTimer marks a timer that is a window, in place of a delivery: its expiry is the end, its
+// until the identity, its entry the group.
+const windowTimer = ^uint32(0)
 
 // unfinished reports whether a packet in this state holds its id.
 func (s State) unfinished() bool { return s <= Claimed }
 
-// Holder returns the packet of a queue that holds an id: of those that have it and are ready,
-// delayed or claimed the one with the highest identity. False if there is none. O(log n).
-func (x *Index) Holder(q QueueID, unique []byte) (Packet, bool) {
+// Holder returns the identity of the packet of a queue that holds an id: the highest of those that
+// have it and are ready, delayed or claimed, and of that whose window it is. False if there is
+// none. O(log n).
+func (x *Index) Holder(q QueueID, unique []byte) (identity uint64, ok bool) {
 	u := &x.uniques
-	if u.tree.count == 0 {
-		return Packet{}, false
-	}
 	g := u.ids.find(q, unique)
 	if g == 0 {
-		return Packet{}, false
+		return 0, false
 	}
-	w := x.forest.walkPriority(&u.tree, g, Newest)
+	if w := u.window(g); w != 0 {
+		identity, ok = uint64(join64(x.timers.at(w).until)), true
+	}
+	if w := x.forest.walkPriority(&u.tree, g, Newest); !w.done() {
+		at, _ := w.at()
+		identity, ok = max(identity, at.seq), true
+	}
+	return identity, ok
+}
+
+// window returns the timer of the window of a group, 0 if it has none.
+func (u *uniques) window(group uint32) uint32 {
+	if page := int(group >> pageBits); page < len(u.windowOf.pages) && u.windowOf.pages[page] != nil {
+		return u.windowOf.at(group)
+	}
+	return 0
+}
+
+// AddWindow lets the packet with an identity have an id until a moment in Unix milliseconds. False
+// if the id has a window already, or no numbers are left.
+func (x *Index) AddWindow(q QueueID, unique []byte, identity uint64, until int64) bool {
+	u := &x.uniques
+	g := u.ids.findOrAdd(q, unique)
+	if g == 0 || u.window(g) != 0 {
+		return false
+	}
+	w := x.timers.alloc()
+	if w == 0 || !x.forest.insert(&u.windows, place{uint32(q), identity}, w) {
+		x.dropID(g)
+		return false
+	}
+	t := x.timers.at(w)
+	t.expiry, t.until, t.entry, t.delivery = split64(until), split64(int64(identity)), g, windowTimer
+	x.timers.schedule(w, wall, until)
+	u.ids.groups.at(g).head++
+	u.windowOf.set(g, w)
+	return true
+}
+
+// HasWindow reports whether a queue has a window that is not over.
+func (x *Index) HasWindow(q QueueID) bool {
+	w := x.forest.walkPriority(&x.uniques.windows, uint32(q), Newest)
+	return !w.done()
+}
+
+// EndWindow ends a window of a queue, whichever, and returns its identity; false if it has none.
+func (x *Index) EndWindow(q QueueID) (identity uint64, ok bool) {
+	w := x.forest.walkPriority(&x.uniques.windows, uint32(q), Newest)
 	if w.done() {
-		return Packet{}, false
+		return 0, false
 	}
-	_, id := w.at()
-	return x.packet(id, x.entries.at(id)), true
+	at, timer := w.at()
+	x.endWindow(timer)
+	return at.seq, true
+}
+
+// endWindow frees a window, and returns its queue and identity.
+func (x *Index) endWindow(timer uint32) (q QueueID, identity uint64) {
+	u, t := &x.uniques, x.timers.at(timer)
+	g := t.entry
+	q, identity = u.ids.groups.at(g).queue, uint64(join64(t.until))
+	x.forest.remove(&u.windows, place{uint32(q), identity})
+	x.timers.schedule(timer, wall, 0)
+	x.timers.free(timer)
+	u.windowOf.set(g, 0)
+	u.ids.groups.at(g).head--
+	x.dropID(g)
+	return q, identity
+}
+
+// dropID frees an id that nothing has any more.
+func (x *Index) dropID(g uint32) {
+	u := &x.uniques
+	if u.ids.groups.at(g).head > 0 {
+		return
+	}
+	if u.ids.remove(g); u.ids.groups.live == 0 {
+		u.groups.clear()
+		u.windowOf.clear()
+	}
 }
 
 // Unique appends the id of a packet to dst; false when it has none or the number is not in use.
 func (x *Index) Unique(id ID, dst []byte) ([]byte, bool) {
 	e := x.entry(id)
-	if e == nil || e.apart&apartUnique == 0 {
+	if e == nil || e.rare&rareUnique == 0 {
 		return dst, false
 	}
 	return x.uniques.ids.appendKey(dst, x.uniques.groups.at(uint32(id))), true
@@ -48,7 +127,7 @@ func (x *Index) setUnique(id uint32, e *entry, q QueueID, unique []byte) bool {
 	if g == 0 {
 		return false
 	}
-	e.apart |= apartUnique
+	e.rare |= rareUnique
 	u.groups.set(id, g)
 	u.ids.groups.at(g).head++
 	return true
@@ -57,7 +136,7 @@ func (x *Index) setUnique(id uint32, e *entry, q QueueID, unique []byte) bool {
 // linkUnique lets a packet that has an id, and is not finished, be a holder of it. In a damaged
 // folder two packets may have one identity: then only one of them has the id.
 func (x *Index) linkUnique(id uint32, e *entry) {
-	if e.apart&apartUnique == 0 || !e.state.unfinished() {
+	if e.rare&rareUnique == 0 || !e.state.unfinished() {
 		return
 	}
 	u := &x.uniques
@@ -69,7 +148,7 @@ func (x *Index) linkUnique(id uint32, e *entry) {
 
 // unlinkUnique is the reverse of linkUnique.
 func (x *Index) unlinkUnique(id uint32, e *entry) {
-	if e.apart&apartUnique != 0 && e.state.unfinished() {
+	if e.rare&rareUnique != 0 && e.state.unfinished() {
 		u := &x.uniques
 		x.forest.remove(&u.tree, place{u.groups.at(id), x.identity(id, e)})
 	}
@@ -77,17 +156,12 @@ func (x *Index) unlinkUnique(id uint32, e *entry) {
 
 // freeUnique takes the id from a packet that holds it no more.
 func (x *Index) freeUnique(id uint32, e *entry) {
-	if e.apart&apartUnique == 0 {
+	if e.rare&rareUnique == 0 {
 		return
 	}
 	u := &x.uniques
-	e.apart &^= apartUnique
+	e.rare &^= rareUnique
 	g := u.groups.at(id)
-	owners := &u.ids.groups.at(g).head
-	if *owners--; *owners > 0 {
-		return
-	}
-	if u.ids.remove(g); u.ids.groups.live == 0 {
-		u.groups.clear()
-	}
+	u.ids.groups.at(g).head--
+	x.dropID(g)
 }

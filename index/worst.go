@@ -17,8 +17,8 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 		}
 		u := x.queues.at(uint32(q))
 		zero, rest := openWalks{end: worst}, openWalks{end: worst}
-		if u.aside != 0 {
-			a := x.asides.at(u.aside)
+		if u.byState != 0 {
+			a := x.byStates.at(u.byState)
 			zero.open(x.forest.walkPriority(a.tree(Ready), 0, worst))
 			zero.open(x.forest.walkPriority(a.tree(Delayed), 0, worst))
 			rest.open(x.forest.walk(a.tree(Delayed), worst))

@@ -24,7 +24,10 @@ func (c *conn) waitUnblocked() error {
 				return nil
 			}
 		}
-		if c.draining.Load() {
+		switch {
+		case c.evicted.Load():
+			return ErrMemory
+		case c.draining.Load():
 			return errDrained
 		}
 		err := c.readBlocked()
@@ -54,12 +57,8 @@ func (c *conn) readBlocked() error {
 
 // waitHangUp waits without reading.
 func (c *conn) waitHangUp() error {
-	raw, err := c.nc.SyscallConn()
-	if err != nil {
-		return err
-	}
 	ended := false
-	err = raw.Read(func(fd uintptr) bool {
+	err := c.out.raw.Read(func(fd uintptr) bool {
 		ended = hungUp(fd)
 		return ended
 	})
@@ -71,10 +70,7 @@ func (c *conn) waitHangUp() error {
 
 // hungUp says that the peer has hung up.
 func (c *conn) hungUp() (ended bool) {
-	raw, err := c.nc.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) { ended = hungUp(fd) })
-	}
+	err := c.out.raw.Control(func(fd uintptr) { ended = hungUp(fd) })
 	return ended || err != nil
 }
 

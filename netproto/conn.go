@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -25,30 +26,29 @@ type conn struct {
 
 	buf   []byte // buf[:have] was received and not served
 	have  int
+	begun bool      // the first byte was looked at
 	grow  bool      // reads fill the buffer: a larger one saves system calls
 	timed bool      // the deadline for the rest of a frame runs
 	until time.Time // that deadline
 
 	draining atomic.Bool // set by drain
+	evicted  atomic.Bool // set by evict
 	parked   atomic.Bool // see blocked.go
 }
 
-func newConn(s *Server, nc *net.TCPConn, remote netip.Addr) (*conn, error) {
-	out, err := newOutput(nc, s.config.WriteTimeout)
-	if err != nil {
-		return nil, err
-	}
+func newConn(s *Server, nc *net.TCPConn, remote netip.Addr) *conn {
+	out := newOutput(nc, s.config.WriteTimeout)
 	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
 	c := &conn{server: s, nc: nc, out: out, remote: remote, buf: make([]byte, minReadBuffer)}
 	c.peer = newPeer(s.config.Protocol, s.config.Broker, out)
 	c.peer.wake = c.wake
-	return c, nil
+	return c
 }
 
 // run reads and serves until the end. It returns when the connection is closed.
 func (c *conn) run() {
 	err := c.loop()
-	dead := false
+	dead, last := false, []byte(nil)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, errDrained):
 		c.server.config.Logger.Debug("connection ended", "remote", c.remote, "unfinished_bytes", c.have)
@@ -59,9 +59,13 @@ func (c *conn) run() {
 		// The peer broke the protocol or a limit. Most protocols cannot tell the peer, so the log does.
 		c.server.config.Logger.Warn("connection closed", "protocol", c.server.config.Protocol.Name(), "remote", c.remote, "error", err)
 		c.out.linger()
+		if r, ok := c.server.config.Protocol.(Refuser); ok && err == ErrMemory {
+			last = r.Refusal(err)
+		}
 	}
-	c.peer.close(dead)
+	c.server.config.Buffers.resize(c, 0)
 	c.buf = nil
+	c.peer.close(dead, last)
 	c.out.waitEnd()
 }
 
@@ -72,6 +76,10 @@ func (c *conn) loop() error {
 		if err := c.read(); err != nil {
 			return err
 		}
+		if first := c.buf[0]; !c.begun && first < ' ' && first != '\r' && first != '\n' {
+			return errBinary
+		}
+		c.begun = true
 		if err := c.serve(); err != nil {
 			return err
 		}
@@ -84,16 +92,19 @@ func (c *conn) read() error {
 	if err := c.armFrameDeadline(); err != nil {
 		return err
 	}
+	if c.evicted.Load() {
+		return ErrMemory
+	}
 	if c.draining.Load() {
 		return c.readArrived()
 	}
-	n, err := c.nc.Read(c.buf[c.have:])
+	n, err := c.receive()
 	c.have += n
 	switch {
 	case n > 0:
 		return nil
-	case errors.Is(err, os.ErrDeadlineExceeded) && c.draining.Load():
-		return c.readArrived()
+	case errors.Is(err, os.ErrDeadlineExceeded) && (c.draining.Load() || c.evicted.Load()):
+		return c.read()
 	case errors.Is(err, os.ErrDeadlineExceeded) && (!c.timed || time.Now().Before(c.until)):
 		c.timed = c.have == 0 // a wake came late: the deadline is set anew
 		return c.read()
@@ -101,6 +112,30 @@ func (c *conn) read() error {
 		return fmt.Errorf("frame is not complete %v after its first byte", c.server.config.FrameTimeout)
 	}
 	return err
+}
+
+// longReads lets the readers of long requests copy bytes one after the other. When hundreds do so
+// at a time, goroutines that serve others wait behind all of them.
+var longReads sync.Mutex
+
+// receive waits for bytes and takes them.
+func (c *conn) receive() (n int, err error) {
+	if len(c.buf) <= maxReadBuffer {
+		return c.nc.Read(c.buf[c.have:])
+	}
+	var readErr error
+	err = c.out.raw.Read(func(fd uintptr) bool {
+		longReads.Lock()
+		defer longReads.Unlock()
+		for readErr = syscall.EINTR; readErr == syscall.EINTR; {
+			n, readErr = syscall.Read(int(fd), c.buf[c.have:])
+		}
+		return readErr != syscall.EAGAIN
+	})
+	if err = errors.Join(err, readErr); err == nil && n == 0 {
+		err = io.EOF
+	}
+	return max(n, 0), err
 }
 
 // armFrameDeadline bounds the time for the rest of a frame that has begun, and clears the bound
@@ -125,33 +160,21 @@ func (c *conn) armFrameDeadline() error {
 
 // readArrived takes what the kernel holds, without waiting for more.
 func (c *conn) readArrived() error {
-	if err := c.nc.SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
-	raw, err := c.nc.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var n int
+	n := 0
 	var readErr error
-	if err := raw.Read(func(fd uintptr) bool {
-		n, readErr = syscall.Read(int(fd), c.buf[c.have:])
-		return true
-	}); err != nil {
+	if err := c.out.raw.Control(func(fd uintptr) { n, readErr = syscall.Read(int(fd), c.buf[c.have:]) }); err != nil {
 		return err
 	}
+	c.have += max(n, 0)
 	switch {
-	case readErr == syscall.EINTR:
-		return nil
 	case readErr == syscall.EAGAIN:
 		return errDrained
-	case readErr != nil:
-		return readErr
-	case n == 0:
+	case readErr == nil && n == 0:
 		return io.EOF
+	case readErr == syscall.EINTR:
+		return nil
 	}
-	c.have += n
-	return nil
+	return readErr
 }
 
 // makeRoom makes room for a read. The buffer doubles when reads fill it, so memory follows the
@@ -168,6 +191,13 @@ func (c *conn) makeRoom() {
 		return
 	}
 	c.grow = false
+	if c.server.config.Buffers.resize(c, want); c.evicted.Load() {
+		return
+	}
+	if want > maxReadBuffer {
+		longReads.Lock()
+		defer longReads.Unlock()
+	}
 	buf := make([]byte, want)
 	copy(buf, c.buf[:c.have])
 	c.buf = buf
@@ -203,7 +233,11 @@ func (c *conn) serve() error {
 // serveSome hands the session what was received, until it stops for any reason but that others
 // should have their turn.
 func (c *conn) serveSome() (n int, stop Stop, err error) {
-	defer func() { c.have = copy(c.buf, c.buf[n:c.have]) }()
+	defer func() {
+		if n > 0 { // the beginning of a long request stays where it is
+			c.have = copy(c.buf, c.buf[n:c.have])
+		}
+	}()
 	for stop = More; stop == More && n < c.have && err == nil; {
 		var took int
 		took, stop, err = c.peer.serve(c.buf[n:c.have])
@@ -234,4 +268,13 @@ func (c *conn) clearFrameDeadline() {
 func (c *conn) drain() {
 	c.draining.Store(true)
 	_ = c.nc.SetReadDeadline(time.Now())
+}
+
+// evict makes the reader end, as its buffer is too large. Any goroutine may call it.
+func (c *conn) evict() {
+	c.evicted.Store(true)
+	_ = c.nc.SetReadDeadline(time.Now())
+	if c.peer.OutstandingBytes() >= c.server.config.MaxOutstandingBytes { // the reader waits for a peer that does not read
+		c.out.close()
+	}
 }

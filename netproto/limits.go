@@ -17,6 +17,9 @@ const (
 	// frames a connection may be idle for ever, as subscribers are.
 	DefaultFrameTimeout = 30 * time.Second
 
+	// DefaultMaxBuffers is for the unfinished requests of all connections: 64 of the longest.
+	DefaultMaxBuffers = 256 << 20
+
 	keepAlive = 30 * time.Second // of TCP: a peer that vanished is noticed after about two minutes
 
 	minReadBuffer = 4 << 10  // of an idle connection

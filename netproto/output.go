@@ -1,7 +1,6 @@
 package netproto
 
 import (
-	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -41,18 +40,18 @@ const (
 	lingerBytes = 64 << 20    // how much it reads meanwhile
 )
 
-func newOutput(conn *net.TCPConn, timeout time.Duration) (*output, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
+// discarded stands for what is read and not kept: with MSG_TRUNC the kernel copies nothing.
+var discarded [1 << 20]byte
+
+func newOutput(conn *net.TCPConn, timeout time.Duration) *output {
+	raw, _ := conn.SyscallConn() // fails for a nil only
 	o := &output{conn: conn, raw: raw, timeout: timeout}
 	o.changed.L = &o.mu
 	o.try = func(fd uintptr) bool {
 		o.n, o.tryErr = syscall.Write(int(fd), o.unwritten)
 		return true // never wait here: writeLoop does that
 	}
-	return o, nil
+	return o
 }
 
 // append lets encode add bytes to those that are unwritten. After the end it does nothing.
@@ -204,7 +203,19 @@ func (o *output) finished() {
 		if o.conn.CloseWrite() != nil || o.conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 			return
 		}
-		_, _ = io.Copy(io.Discard, io.LimitReader(o.conn, lingerBytes))
+		left := lingerBytes
+		_ = o.raw.Read(func(fd uintptr) bool {
+			longReads.Lock()
+			defer longReads.Unlock()
+			for left > 0 {
+				n, _, err := syscall.Recvfrom(int(fd), discarded[:], syscall.MSG_TRUNC)
+				if n <= 0 {
+					return err != syscall.EAGAIN
+				}
+				left -= n
+			}
+			return true
+		})
 	}()
 }
 

@@ -11,7 +11,7 @@ import (
 // broker.Receiver, and resume, are for others.
 type Peer struct {
 	broker   *broker.Broker
-	consumer *broker.Consumer
+	consumer *broker.Conn
 	out      *output
 	session  Session
 	unsynced bool   // Send was called since the last flush
@@ -27,7 +27,7 @@ func newPeer(p Protocol, b *broker.Broker, out *output) *Peer {
 }
 
 // Consumer is whom the broker answers.
-func (p *Peer) Consumer() *broker.Consumer { return p.consumer }
+func (p *Peer) Consumer() *broker.Conn { return p.consumer }
 
 // Full says that Serve should stop early: many bytes of replies are queued, and should leave first.
 func (p *Peer) Full() bool { return p.consumer.QueuedBytes() >= broker.MaxOutstandingBytes }
@@ -74,13 +74,17 @@ func (p *Peer) waiting() bool { return p.consumer.Waiting() }
 // has ended.
 func (p *Peer) waitBelow(limit int64) bool { return p.out.waitBelow(limit, p.consumer.QueuedBytes) }
 
-// close detaches the consumer. The connection ends when everything queued for it has left, or at
-// once if it is dead.
-func (p *Peer) close(dead bool) {
+// close detaches the consumer, after a last reply if there is one. The connection ends when
+// everything queued for it has left, or at once if it is dead.
+func (p *Peer) close(dead bool, last []byte) {
 	queued := false
 	_ = p.broker.Do(func(tx *broker.Tx) error {
 		if c, ok := p.session.(Closer); ok {
 			c.Close(tx)
+		}
+		if last != nil {
+			_ = tx.Begin()
+			tx.Reply(p.consumer, last)
 		}
 		queued = tx.Detach(p.consumer)
 		return nil

@@ -5,13 +5,16 @@
 //
 //	server.go   Server, and what a protocol must do
 //	conn.go     reading from a connection
+//	buffers.go  what all connections hold together
 //	blocked.go  reading while a request waits
 //	peer.go     a connection as its session and the broker see it
 //	output.go   writing to a connection
+//	guard.go    streams that are in none of the protocols
 //	limits.go   what a Server allows
 package netproto
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,10 +37,11 @@ type Protocol interface {
 	Open(p *Peer) Session
 }
 
-// Refuser is a protocol with words for a peer that is refused because there are too many.
+// Refuser is a protocol with words for a peer that is refused because there are too many, or that
+// must go (ErrMemory).
 type Refuser interface {
 	// Refusal is sent before the connection is closed.
-	Refusal() []byte
+	Refusal(why error) []byte
 }
 
 // Session is one connection's side of a protocol.
@@ -78,28 +82,26 @@ const (
 type Config struct {
 	Protocol            Protocol
 	Broker              *broker.Broker
-	Logger              *slog.Logger
+	Logger              *slog.Logger // of what clients cause
 	MaxConns            int
-	MaxConnsPerAddress  int   // not counted for loopback addresses
-	MaxOutstandingBytes int64 // of replies to one peer before its requests are no longer read
+	MaxConnsPerAddress  int      // not counted for loopback addresses
+	Buffers             *Buffers // nil: DefaultMaxBuffers for this server alone
+	MaxOutstandingBytes int64    // of replies to one peer before its requests are no longer read
 	WriteTimeout        time.Duration
 	FrameTimeout        time.Duration
 }
 
 func (c *Config) setDefaults() {
-	setDefault(&c.MaxConns, DefaultMaxConns)
-	setDefault(&c.MaxConnsPerAddress, DefaultMaxConnsPerAddress)
-	setDefault(&c.MaxOutstandingBytes, broker.MaxOutstandingBytes)
-	setDefault(&c.WriteTimeout, DefaultWriteTimeout)
-	setDefault(&c.FrameTimeout, DefaultFrameTimeout)
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.MaxConnsPerAddress = cmp.Or(c.MaxConnsPerAddress, DefaultMaxConnsPerAddress)
+	c.MaxOutstandingBytes = cmp.Or(c.MaxOutstandingBytes, broker.MaxOutstandingBytes)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
+	c.FrameTimeout = cmp.Or(c.FrameTimeout, DefaultFrameTimeout)
+	if c.Buffers == nil {
+		c.Buffers = NewBuffers(DefaultMaxBuffers)
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-func setDefault[T int | int64 | time.Duration](v *T, def T) {
-	if *v <= 0 {
-		*v = def
 	}
 }
 
@@ -139,10 +141,9 @@ func NewServer(l *net.TCPListener, c Config) *Server {
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Serve logs that the server is listening and accepts connections until Shutdown or Close; then it
-// returns nil. After an error that may pass, such as no descriptor being left, it tries again.
+// Serve accepts connections until Shutdown or Close; then it returns nil. After an error that may
+// pass, such as no descriptor being left, it tries again.
 func (s *Server) Serve() error {
-	s.config.Logger.Info("listening", "protocol", s.config.Protocol.Name(), "addr", s.Addr().String())
 	wait := time.Duration(0)
 	for {
 		nc, err := s.listener.AcceptTCP()
@@ -163,14 +164,11 @@ func (s *Server) Serve() error {
 // start gives the connection its reader, or closes it if there are too many.
 func (s *Server) start(nc *net.TCPConn) {
 	addr := nc.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-	c, err := newConn(s, nc, addr)
-	if err == nil {
-		err = s.add(c)
-	}
-	if err != nil {
+	c := newConn(s, nc, addr)
+	if err := s.add(c); err != nil {
 		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", addr, "error", err)
 		if r, ok := s.config.Protocol.(Refuser); ok {
-			_, _ = nc.Write(r.Refusal()) // does not block: nothing was sent before
+			_, _ = nc.Write(r.Refusal(err)) // does not block: nothing was sent before
 		}
 		_ = nc.Close()
 		return

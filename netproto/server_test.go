@@ -232,11 +232,13 @@ func TestRequestsOfAPeerThatDoesNotReadWait(t *testing.T) {
 
 func TestUnfinishedFrameIsCutInTimeButAnIdleConnectionIsNot(t *testing.T) {
 	s, _ := serveLines(t, Config{FrameTimeout: 100 * time.Millisecond})
-	idle, slow := dial(t, s), dial(t, s)
+	idle, slow, long := dial(t, s), dial(t, s), dial(t, s)
 	send(t, idle, "a\n")
 	wantRead(t, idle, "a\n")
 	send(t, slow, "half a li")
+	send(t, long, strings.Repeat("l", 200<<10))
 	wantEnd(t, slow)
+	wantEnd(t, long)
 	send(t, idle, "b\n")
 	wantRead(t, idle, "b\n")
 }

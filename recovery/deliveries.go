@@ -2,36 +2,17 @@ package recovery
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/recovery/contents"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// tried is a delivery state that waits for its packet. It holds no pointer, so that a million of
-// them cost the garbage collector nothing.
-type tried struct {
-	identity, token    uint64
-	until, first, last int64
-	consumer           uint32 // in deliveries.names, from 1
-	origin             uint32
-	attempts           uint16
-	state              storage.DeliveryState
-	stored             storage.Stored
-	expired            bool // by its own expiry
-	met                bool // the scan met its packet
-	kept               bool // its records stay, or it is an orphan already
-}
-
-// leased reports whether somebody holds the packet.
-func (t *tried) leased(now int64) bool {
-	return t.state == storage.Claimed && (t.until == 0 || t.until > now)
-}
-
 // deliveries are all delivery states of a store, in order of identity.
 type deliveries struct {
-	list    []tried
+	list    contents.Deliveries
 	next    int               // behind the last one that was found: packets come in much the same order
 	names   []string          // of consumers
 	numbers map[string]uint32 // of these names, from 1
@@ -50,23 +31,19 @@ const maxDeliveries = 1 << 22
 // readDeliveries reads all delivery states.
 func (r *restorer) readDeliveries(src Source) error {
 	s := &r.deliveries
-	s.list = make([]tried, 0, min(src.Control().Deliveries, maxDeliveries))
+	s.list = make(contents.Deliveries, 0, min(src.Control().Deliveries, maxDeliveries))
 	s.numbers, s.workers = make(map[string]uint32), make(map[workerID]uint32)
 	return src.Deliveries(func(d *storage.Delivery, stored storage.Stored) error {
 		r.progress()
 		if stored&storage.StoredDelivery != 0 { // else only its notes are there
 			r.tally.AddDelivery(d.Identity)
 		}
-		s.list = append(s.list, tried{
-			identity: d.Identity, token: d.Token, until: d.Until, first: d.FirstClaim, last: d.LastClaim,
-			consumer: s.number(d.Consumer), origin: d.Origin, attempts: attempts(d.Attempts), state: d.State, stored: stored,
-			expired: d.Expiry != 0 && d.Expiry <= r.Now,
-		})
+		kept := contents.NewDelivery(d, stored)
+		kept.Consumer = s.number(d.Consumer)
+		s.list = append(s.list, kept)
 		return nil
 	})
 }
-
-func attempts(n uint32) uint16 { return uint16(min(n, 0xffff)) }
 
 // number is that of a consumer's name.
 func (s *deliveries) number(name string) uint32 {
@@ -81,61 +58,60 @@ func (s *deliveries) number(name string) uint32 {
 }
 
 // find returns the delivery state of a packet, nil if it has none.
-func (s *deliveries) find(identity uint64) *tried {
-	if at := s.next; at < len(s.list) && s.list[at].identity > identity && (at == 0 || s.list[at-1].identity < identity) {
+func (s *deliveries) find(identity uint64) *contents.Delivery {
+	at := s.next
+	if at == len(s.list) || s.list[at].Identity != identity && (s.list[at].Identity < identity || at > 0 && s.list[at-1].Identity >= identity) {
+		at = sort.Search(len(s.list), func(i int) bool { return s.list[i].Identity >= identity })
+		s.next = at
+	}
+	if at == len(s.list) || s.list[at].Identity != identity {
 		return nil
-	} else if at == len(s.list) || s.list[at].identity != identity {
-		at, there := slices.BinarySearchFunc(s.list, identity, func(t tried, identity uint64) int { return cmp.Compare(t.identity, identity) })
-		if s.next = at; !there {
-			return nil
-		}
 	}
 	s.next++
-	return &s.list[s.next-1]
+	return &s.list[at]
 }
 
 // delivery returns the delivery state of a packet that the scan met, nil if it has none. Of two
 // packets with one identity only the first gets it; the other goes by its sequence.
-func (r *restorer) delivery(id storage.PacketID, m *storage.Meta) *tried {
-	t := r.deliveries.find(cmp.Or(m.Identity, id.Seq))
-	if t == nil {
+func (r *restorer) delivery(id storage.PacketID, m *storage.Meta) *contents.Delivery {
+	d := r.deliveries.find(cmp.Or(m.Identity, id.Seq))
+	if d == nil {
 		return nil
 	}
-	if t.met {
-		if r.twins++; r.twins <= maxAlikeFindings {
-			r.finding("packet %v and another one have the identity %d: it has lost its delivery state, if it had one", id, t.identity)
+	if d.Matched {
+		if r.duplicates++; r.duplicates <= maxSameFindings {
+			r.finding("packet %v and another one have the identity %d: it has lost its delivery state, if it had one", id, d.Identity)
 		}
 		m.Identity = 0
 		return nil
 	}
-	t.met = true
-	return t
+	d.Matched = true
+	return d
 }
 
 // apply gives the index entry of a packet what its delivery state says.
-func (r *restorer) apply(t *tried, e *index.Entry, dropped bool) {
-	t.kept = true
+func (r *restorer) apply(d *contents.Delivery, e *index.Entry, dropped bool) {
+	d.Keep = true
 	e.Delivery = index.Delivery{
-		Token: t.token, FirstClaim: t.first, LastClaim: t.last, Origin: t.origin, Attempts: t.attempts, Stored: uint8(t.stored),
+		Token: d.Token, FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Origin: d.Origin, Attempts: d.Attempts, Stored: uint8(d.Stored),
 	}
-	if t.consumer != 0 && !dropped {
-		e.Delivery.Consumer = r.worker(e.Queue, t.consumer, t.last)
+	if d.Consumer != 0 && !dropped {
+		e.Delivery.Consumer = r.worker(e.Queue, d.Consumer, d.LastClaim)
 	}
-	if t.leased(r.Now) && !dropped {
+	if d.Leased(r.Now) && !dropped {
 		r.state.Report.Claimed++
 	}
-	switch t.state {
+	// Until is 0 once the packet was claimed: the delay of its push is over.
+	e.State, e.Until = index.State(d.State), d.Until
+	switch d.State {
+	case storage.Delayed:
+		e.State = index.Ready // unless that moment is still to come
 	case storage.Claimed: // a lease that has ended ends as soon as the index advances
-		e.State, e.Until = index.Claimed, t.until
-		if whole := t.until - t.last; whole > 0 && t.until-r.Now > 2*whole { // the clock is far behind
+		if whole := d.Until - d.LastClaim; whole > 0 && d.Until-r.Now > 2*whole { // the clock is far behind
 			e.Until = r.Now + whole
 		}
-	case storage.Dead:
-		e.State, e.Until = index.Dead, 0
-	case storage.Done:
-		e.State, e.Until = index.Done, 0
-	case storage.Waiting:
-		e.Until = t.until // it was claimed since it was pushed: the delay of the push is over
+	case storage.Dead: // since when, a version before 5 did not say
+		e.Until = cmp.Or(d.Until, d.LastClaim, r.Now)
 	}
 }
 
@@ -160,20 +136,20 @@ func (r *restorer) worker(q index.QueueID, name uint32, at int64) uint32 {
 func (r *restorer) leaveDeliveries() {
 	lost := 0
 	for i := range r.deliveries.list {
-		t := &r.deliveries.list[i]
-		if t.kept {
+		d := &r.deliveries.list[i]
+		if d.Keep {
 			continue
 		}
-		r.state.Orphans = append(r.state.Orphans, Orphan{Removed: storage.Removed{Stored: t.stored, Identity: t.identity}})
-		if t.expired {
+		r.state.Orphans = append(r.state.Orphans, Orphan{Removed: storage.Removed{Stored: d.Stored, Identity: d.Identity}})
+		if d.Expired(r.Now) {
 			continue
 		}
-		if lost++; lost <= maxAlikeFindings {
-			r.finding("the delivery state of packet %d belongs to no packet and is left out", t.identity)
+		if lost++; lost <= maxSameFindings {
+			r.finding("the delivery state of packet %d belongs to no packet and is left out", d.Identity)
 		}
 	}
-	if lost > maxAlikeFindings {
-		r.finding("%d delivery states more belong to no packet", lost-maxAlikeFindings)
+	if lost > maxSameFindings {
+		r.finding("%d delivery states more belong to no packet", lost-maxSameFindings)
 	}
 	r.deliveries = deliveries{}
 }

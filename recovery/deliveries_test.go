@@ -54,21 +54,22 @@ func found(t *testing.T, state *State, identity uint64) (index.Packet, index.Del
 
 func TestPacketsStartInTheStateThatTheirDeliveryStatesSay(t *testing.T) {
 	for name, c := range map[string]struct {
-		state     storage.DeliveryState
+		state     storage.State
 		until     int64
 		notBefore int64 // of the packet's own record
 		want      index.State
 		wantUntil int64
 	}{
-		"waiting":                            {storage.Waiting, 0, 0, index.Ready, 0},
-		"waiting for a moment":               {storage.Waiting, now + 5, 0, index.Delayed, now + 5},
-		"waiting for a moment that has come": {storage.Waiting, now, 0, index.Ready, 0},
-		"waiting, and pushed with a delay":   {storage.Waiting, now + 5, now + 9, index.Delayed, now + 5},
-		"ready, and pushed with a delay":     {storage.Waiting, 0, now + 9, index.Ready, 0},
+		"waiting":                            {storage.Ready, 0, 0, index.Ready, 0},
+		"waiting for a moment":               {storage.Delayed, now + 5, 0, index.Delayed, now + 5},
+		"waiting for a moment that has come": {storage.Delayed, now, 0, index.Ready, 0},
+		"waiting, and pushed with a delay":   {storage.Delayed, now + 5, now + 9, index.Delayed, now + 5},
+		"ready, and pushed with a delay":     {storage.Ready, 0, now + 9, index.Ready, 0},
 		"claimed":                            {storage.Claimed, now + 1, 0, index.Claimed, now + 1},
 		"claimed, with a lease without end":  {storage.Claimed, 0, 0, index.Claimed, 0},
 		"claimed, and the lease has ended":   {storage.Claimed, now, 0, index.Claimed, now},
-		"dead":                               {storage.Dead, 0, now + 5, index.Dead, 0},
+		"dead":                               {storage.Dead, 5, now + 5, index.Dead, 5},
+		"dead, and nobody has noted when":    {storage.Dead, 0, now + 5, index.Dead, 20}, // its last claim
 		"done":                               {storage.Done, 0, now + 5, index.Done, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestPacketsStartInTheStateThatTheirDeliveryStatesSay(t *testing.T) {
 func TestAPacketKeepsAllThatWasTriedWithIt(t *testing.T) {
 	s := triedSource(3, func(i int, d *storage.Delivery) { d.Origin = 9 + uint32(i) })
 	s.Tried[1].Attempts = 1 << 20
-	s.Tried[1].Reason, s.Tried[1].Progress = []byte("why"), []byte{40}
+	s.Tried[1].Reason, s.Tried[1].Progress = "why", "\x28"
 	s.packets[2].meta.Identity = base + 77 // it has moved
 	s.Tried[2].Identity = base + 77
 	s.recount()
@@ -168,7 +169,7 @@ func TestAnExpiredPacketStaysWithItsWorkerUntilTheLeaseEnds(t *testing.T) {
 
 func TestADeliveryStateWithoutItsPacketIsAnOrphan(t *testing.T) {
 	s := triedSource(2, func(int, *storage.Delivery) {})
-	const lost, gone = maxAlikeFindings + 3, 2
+	const lost, gone = maxSameFindings + 3, 2
 	for i := range lost + gone {
 		d := storage.Delivery{Identity: base + 100 + uint64(i)}
 		if i >= lost {
@@ -181,8 +182,8 @@ func TestADeliveryStateWithoutItsPacketIsAnOrphan(t *testing.T) {
 		t.Errorf("orphans %v, want all that have no packet", state.Orphans)
 	}
 	f := state.Report.Findings
-	if len(f) != maxAlikeFindings+1 || !strings.Contains(f[0], fmt.Sprint(uint64(base+100))) || !strings.HasPrefix(f[maxAlikeFindings], "3 ") {
-		t.Errorf("findings %q, want %d, and that there are 3 more", f, maxAlikeFindings)
+	if len(f) != maxSameFindings+1 || !strings.Contains(f[0], fmt.Sprint(uint64(base+100))) || !strings.HasPrefix(f[maxSameFindings], "3 ") {
+		t.Errorf("findings %q, want %d, and that there are 3 more", f, maxSameFindings)
 	}
 }
 

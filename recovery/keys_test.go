@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -26,13 +27,14 @@ func withKeys() *source {
 		b.PutHead(&storage.Head{ID: 1, Kind: storage.String, Name: []byte("flushed"), Version: 1, Value: []byte("x")}, storage.Mark{})
 		b.PutHead(&storage.Head{ID: 2, Kind: storage.Hash, Name: []byte("flushed too"), Version: 2}, storage.Mark{})
 		b.PutField(&storage.Field{Hash: 2, ID: 3, Name: []byte("f"), Version: 3, Value: []byte("x")}, storage.Mark{})
-		b.SetFlush(storage.Flush{Keys: 10})
+		b.SetFlush(storage.Flush{{Keys: 10}})
 
 		b.PutHead(&storage.Head{ID: 10, Kind: storage.String, Name: []byte("s"), Version: 11, Value: []byte("text"), Expiry: now + 1}, storage.Mark{})
 		b.PutHead(&storage.Head{ID: 20, Kind: storage.Hash, Name: []byte("h"), Version: 20}, storage.Mark{})
 		b.PutField(&storage.Field{Hash: 20, ID: 21, Name: []byte("small"), Version: 22, Value: []byte("v")}, storage.Mark{})
 		b.PutField(&storage.Field{Hash: 20, ID: 23, Name: []byte("large"), Version: 24, Value: make([]byte, 2000)}, storage.Mark{})
 
+		b.PutHead(&storage.Head{ID: 3, Database: 7, Kind: storage.String, Name: []byte("s"), Version: 4, Value: []byte("of 7")}, storage.Mark{})
 		b.PutHead(&storage.Head{ID: 30, Kind: storage.String, Name: []byte("s"), Version: 30, Value: make([]byte, 3000), Expiry: now}, storage.Mark{})
 		b.PutField(&storage.Field{Hash: 40, ID: 41, Name: []byte("f"), Version: 42, Value: []byte("x")}, storage.Mark{})
 	})
@@ -44,15 +46,18 @@ func TestStringsAndHashesAreRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := state.Keys
-	if state.Report.Keys != 2 || keys.Len() != 2 || keys.Expiring() != 1 || len(state.Report.Findings) > 0 {
-		t.Fatalf("%d keys, %d expire, report %+v", keys.Len(), keys.Expiring(), state.Report)
+	names := state.Names
+	if n, expiring := names.Len(0); state.Report.Keys != 3 || n != 2 || expiring != 1 || len(state.Report.Findings) > 0 {
+		t.Fatalf("%d names, %d expire, report %+v", n, expiring, state.Report)
 	}
-	s, h := keys.Find([]byte("s")), keys.Find([]byte("h"))
-	if s.ID != 10 || s.Version != 11 || s.Kind() != index.StringKey || string(s.Small) != "text" || s.Expiry() != now+1 {
+	if other := names.Find(7, []byte("s")); other == nil || string(other.Small) != "of 7" {
+		t.Errorf("the string of another database is %+v", other)
+	}
+	s, h := names.Find(0, []byte("s")), names.Find(0, []byte("h"))
+	if s.ID != 10 || s.Version != 11 || s.Kind() != keyspace.String || string(s.Small) != "text" || s.Expiry() != now+1 {
 		t.Errorf("the string is %+v", s)
 	}
-	if h.ID != 20 || h.Version != 20 || h.Kind() != index.HashKey || h.Fields() != 2 || h.Expiry() != 0 {
+	if h.ID != 20 || h.Version != 20 || h.Kind() != keyspace.Hash || h.Fields() != 2 || h.Expiry() != 0 {
 		t.Errorf("the hash is %+v", h)
 	}
 	if f := h.Field([]byte("small")); f.ID != 21 || f.Version != 22 || string(f.Small) != "v" {
@@ -101,7 +106,7 @@ func TestTheOlderOfTwoKeysOrFieldsOfOneNameIsLeftOver(t *testing.T) {
 	if err != nil || len(state.Report.Findings) != 2 {
 		t.Fatalf("%v, report %+v, want a finding of the key and one of its field", err, state.Report)
 	}
-	if h := state.Keys.Find([]byte("twice")); h.ID != 3 || h.Fields() != 1 || h.Field([]byte("f")).ID != 14 {
+	if h := state.Names.Find(0, []byte("twice")); h.ID != 3 || h.Fields() != 1 || h.Field([]byte("f")).ID != 14 {
 		t.Errorf("%d with %d fields is used, want 3 with its field 14", h.ID, h.Fields())
 	}
 	var left []uint64
@@ -125,8 +130,8 @@ func TestAHashThatHasLostItsFieldsIsLeftOver(t *testing.T) {
 		b.PutHead(&storage.Head{ID: 1, Kind: storage.Hash, Name: []byte("h"), Version: 1, Value: []byte{}}, storage.Mark{})
 	})
 	state, err := Restore(s, Options{Now: now})
-	if err != nil || state.Keys.Len() != 0 || len(state.Leftovers) != 1 || state.Leftovers[0].Version != 1 {
-		t.Errorf("%v, %d keys, left over %+v, want the hash left over", err, state.Keys.Len(), state.Leftovers)
+	if err != nil || state.Names.Find(0, []byte("h")) != nil || len(state.Leftovers) != 1 || state.Leftovers[0].Version != 1 {
+		t.Errorf("%v, left over %+v, want the hash left over", err, state.Leftovers)
 	}
 }
 
@@ -147,7 +152,7 @@ func TestPacketsOfDroppedQueuesAreInTheIndexUnderAQueueWithoutAName(t *testing.T
 	s.queues = append(s.queues, storage.Queue{ID: 8, Name: []byte("gone"), Dropped: true}, storage.Queue{ID: 3, Name: []byte("flushed")})
 	s.put(storage.PacketID{Queue: 8, Priority: 1, Seq: 5}, storage.Meta{Size: 1})
 	s.put(storage.PacketID{Queue: 3, Priority: 1, Seq: 6}, storage.Meta{Size: 1})
-	s.apply(func(b *storage.Batch) { b.SetFlush(storage.Flush{Queues: 4}) })
+	s.apply(func(b *storage.Batch) { b.SetFlush(storage.Flush{{Queues: 4}}) })
 	state, err := Restore(s, Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +175,7 @@ func TestTheExpiryOfAQueueIsRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at := state.Keys.QueueExpiry(state.Queues[0].Index); at != now+5 {
+	if at := state.Queues[0].Expiry; at != now+5 {
 		t.Errorf("the queue expires at %d, want %d", at, now+5)
 	}
 }

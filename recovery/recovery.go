@@ -13,10 +13,12 @@
 package recovery
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -37,6 +39,8 @@ type Source interface {
 	Flush() storage.Flush
 	// Deliveries calls fn with every delivery state in the same way.
 	Deliveries(fn func(d *storage.Delivery, stored storage.Stored) error) error
+	// Uniques calls fn with the record of every unique push in the same way.
+	Uniques(fn func(*storage.Unique) error) error
 	// Verify compares a tally of all packets, heads, fields and delivery states with the control
 	// record. An error wraps storage.ErrLoss.
 	Verify(scan storage.Tally) error
@@ -44,9 +48,11 @@ type Source interface {
 
 // Queue ties a queue's number in the store to its number in the index.
 type Queue struct {
-	ID    uint32
-	Index index.QueueID
-	Name  []byte
+	ID       uint32
+	Index    index.QueueID
+	Database uint8
+	Name     []byte
+	Expiry   int64 // Unix milliseconds; 0: never
 	// Settings and Counters are those of the definition.
 	Settings *storage.Settings
 	Counters storage.Counters
@@ -75,17 +81,21 @@ type State struct {
 	// Dropped are queues that nobody can name. They have no name in the index, either; their packets
 	// and then their definitions are to be deleted.
 	Dropped []Queue
-	Keys    *index.Keyspace // strings and hashes, and the moments at which queues expire
+	Names   *keyspace.Directory // with strings and hashes; the broker adds the queues
 	// Leftovers are keys without a name, of which records are to be deleted: their fields, and their
 	// head if its version is not 0. Their values are not in memory: Small is empty, or nil for a large
 	// one.
-	Leftovers []*index.Key
+	Leftovers []*keyspace.Entry
 	// Workers are the consumers of index.Delivery.Consumer: number n is Workers[n-1]. Two queues have
 	// two numbers for one name.
 	Workers []Worker
 	Orphans []Orphan
-	Marks   storage.Marks
-	Report  Report
+	// EndedUniques are records of unique pushes to be deleted: of windows that are over, and of
+	// packets and queues that are gone.
+	EndedUniques []storage.UniqueID
+
+	Marks  storage.Marks
+	Report Report
 }
 
 // Report says what a recovery found.
@@ -131,9 +141,11 @@ func Restore(src Source, o Options) (*State, error) {
 	start := time.Now()
 	r := restorer{
 		Options: o,
-		state:   State{Index: index.New(), Keys: index.NewKeyspace(), Marks: src.Control().Marks},
-		queues:  make(map[uint32]home),
+		state:   State{Index: index.New(), Names: keyspace.New(), Marks: src.Control().Marks},
+		queues:  make(map[uint32]target),
+		hashes:  make(map[uint64]*keyspace.Entry),
 		flush:   src.Flush(),
+		uniques: make(map[storage.UniqueID]string),
 	}
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
@@ -144,6 +156,9 @@ func Restore(src Source, o Options) (*State, error) {
 	if err := r.keys(src); err != nil {
 		return nil, fmt.Errorf("read strings and hashes: %w", err)
 	}
+	if err := src.Uniques(r.unique); err != nil {
+		return nil, fmt.Errorf("read ids of unique pushes: %w", err)
+	}
 	if err := r.readDeliveries(src); err != nil {
 		return nil, fmt.Errorf("read delivery states: %w", err)
 	}
@@ -151,6 +166,9 @@ func Restore(src Source, o Options) (*State, error) {
 		return nil, fmt.Errorf("read packets: %w", err)
 	}
 	r.leaveDeliveries()
+	for id := range r.uniques {
+		r.state.EndedUniques = append(r.state.EndedUniques, id)
+	}
 	err := src.Verify(r.tally)
 	if err == nil && r.orphans > 0 {
 		err = fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, r.orphans)
@@ -162,8 +180,7 @@ func Restore(src Source, o Options) (*State, error) {
 		r.finding("%v (accepted)", err)
 	}
 	report := &r.state.Report
-	report.Queues, report.Keys = len(r.state.Queues), r.state.Keys.Len()
-	report.Took = time.Since(start)
+	report.Queues, report.Took = len(r.state.Queues), time.Since(start)
 	return &r.state, nil
 }
 
@@ -171,27 +188,29 @@ func Restore(src Source, o Options) (*State, error) {
 type restorer struct {
 	Options
 	state  State
-	queues map[uint32]home
+	queues map[uint32]target
+	hashes map[uint64]*keyspace.Entry // by ID, leftovers too
 	flush  storage.Flush
 	tally  storage.Tally
 	seen   int
 
-	deliveries deliveries // that wait for their packets
+	deliveries deliveries                  // that wait for their packets
+	uniques    map[storage.UniqueID]string // ids that wait for their packets
 
-	orphans int // packets of queues without a definition: nobody can name those
-	alike   int // heads and fields with the name of another
-	twins   int // packets with the identity of another
+	orphans    int // packets of queues without a definition: nobody can name those
+	sameNames  int // heads and fields with the name of another
+	duplicates int // packets with the identity of another
 }
 
-// home is where the packets of a queue go.
-type home struct {
+// target is where the packets of a queue go.
+type target struct {
 	ix      index.QueueID
 	dropped bool
 }
 
-// maxAlikeFindings keeps the report short when a queue of millions has lost its definition, or
+// maxSameFindings keeps the report short when a queue of millions has lost its definition, or
 // millions of records came back.
-const maxAlikeFindings = 10
+const maxSameFindings = 10
 
 func (r *restorer) finding(format string, args ...any) {
 	r.state.Report.Findings = append(r.state.Report.Findings, fmt.Sprintf(format, args...))
@@ -200,15 +219,17 @@ func (r *restorer) finding(format string, args ...any) {
 func (r *restorer) queue(q storage.Queue) error {
 	ix := r.state.Index.AddQueue()
 	if r.flush.DropsQueue(&q) {
-		r.queues[q.ID] = home{ix, true}
+		r.queues[q.ID] = target{ix, true}
 		r.state.Dropped = append(r.state.Dropped, Queue{ID: q.ID, Index: ix})
 		return nil
 	}
-	r.queues[q.ID] = home{ix: ix}
+	r.queues[q.ID] = target{ix: ix}
 	r.state.Queues = append(r.state.Queues, Queue{
-		ID: q.ID, Index: ix, Name: append([]byte(nil), q.Name...), Settings: q.Settings.Clone(), Counters: q.Counters,
+		ID: q.ID, Index: ix, Database: q.Database, Name: append([]byte(nil), q.Name...), Expiry: q.Expiry, Settings: q.Settings.Clone(), Counters: q.Counters,
 	})
-	r.state.Keys.SetQueueExpiry(ix, q.Expiry)
+	if q.Settings != nil {
+		r.state.Index.KeepDead(ix, q.Settings.RetainDead)
+	}
 	return nil
 }
 
@@ -222,30 +243,31 @@ func (r *restorer) progress() {
 func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) error {
 	r.tally.Add(id, m.Expiry)
 	r.progress()
-	t := r.delivery(id, m)
-	if m.Expired(r.Now) && (t == nil || !t.leased(r.Now)) {
+	d := r.delivery(id, m)
+	if m.Expired(r.Now) && !d.Leased(r.Now) {
 		r.state.Report.Expired++
-		if t != nil {
-			t.kept = true
-			removed := storage.Removed{Expires: true, Large: m.Large, Stored: t.stored, Identity: t.identity}
+		if d != nil {
+			d.Keep = true
+			removed := storage.Removed{Expires: true, Large: m.Large, Stored: d.Stored, Identity: d.Identity}
 			r.state.Orphans = append(r.state.Orphans, Orphan{removed, id})
 		}
 		return nil
 	}
 	q, ok := r.queues[id.Queue]
 	if !ok {
-		if t != nil {
-			t.kept = true // as the packet
+		if d != nil {
+			d.Keep = true // as the packet
 		}
-		if r.orphans++; r.orphans <= maxAlikeFindings {
+		if r.orphans++; r.orphans <= maxSameFindings {
 			r.finding("packet %v belongs to a queue without a definition and is left out", id)
 		}
 		return nil
 	}
 	e := entry(q.ix, id, m)
 	e.Tags = tags
-	if t != nil {
-		r.apply(t, &e, q.dropped)
+	r.meetUnique(id, &e)
+	if d != nil {
+		r.apply(d, &e, q.dropped)
 	}
 	if r.state.Index.Push(e, r.Now) == 0 {
 		return fmt.Errorf("packet %v does not fit the index: its key has %d bytes, or four billion packets are queued", id, len(m.Key))
@@ -254,6 +276,30 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) err
 		r.state.Report.Packets++
 	}
 	return nil
+}
+
+// unique reads the record of a unique push. A window goes to the index at once.
+func (r *restorer) unique(u *storage.Unique) error {
+	r.tally.AddUnique(u.UniqueID)
+	r.progress()
+	switch q, ok := r.queues[u.Queue]; {
+	case u.Until == 0:
+		r.uniques[u.UniqueID] = string(u.ID)
+	case !ok || u.Expired(r.Now) || !r.state.Index.AddWindow(q.ix, u.ID, u.Identity, u.Until):
+		r.state.EndedUniques = append(r.state.EndedUniques, u.UniqueID)
+	}
+	return nil
+}
+
+// meetUnique gives a packet the id that it was pushed with. A packet of an older version has the id
+// in its record, too, which Extra counts.
+func (r *restorer) meetUnique(id storage.PacketID, e *index.Entry) {
+	key := storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(e.Identity, id.Seq)}
+	if unique, ok := r.uniques[key]; ok {
+		delete(r.uniques, key)
+		e.Unique = []byte(unique)
+		e.TagBytes += uint32(storage.ExtraBytes(nil, "", e.Unique))
+	}
 }
 
 // entry is the index entry of a stored packet, but for its tags.
@@ -266,12 +312,11 @@ func entry(q index.QueueID, id storage.PacketID, m *storage.Meta) index.Entry {
 		Key:      m.Key,
 		Hash:     m.Hash,
 		Size:     m.Size,
-		Extra:    m.Extra,
+		TagBytes: m.Extra,
 		Flags:    storage.Flags(m.Expiry != 0, m.Large),
 		Identity: m.Identity,
-		Unique:   m.Unique,
 		Expiry:   m.Expiry,
 		Until:    m.NotBefore,
-		Delivery: index.Delivery{Attempts: attempts(m.Attempts)},
+		Delivery: index.Delivery{Attempts: uint16(min(m.Attempts, 0xffff))},
 	}
 }

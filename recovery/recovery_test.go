@@ -44,15 +44,12 @@ func (s *source) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
 	var tags []storage.Tag
 	for _, p := range s.packets {
 		m = p.meta
-		m.Key, m.Unique, m.Tags = slices.Clone(p.meta.Key), slices.Clone(p.meta.Unique), append(tags[:0], p.meta.Tags...)
+		m.Key, m.Tags = slices.Clone(p.meta.Key), append(tags[:0], p.meta.Tags...)
 		if err := fn(p.id, &m); err != nil {
 			return err
 		}
 		for i := range m.Key {
 			m.Key[i] = 0xee // the bytes are valid during the call only
-		}
-		for i := range m.Unique {
-			m.Unique[i] = 0xee
 		}
 		tags = m.Tags
 	}
@@ -88,9 +85,19 @@ func TestRestoredIndexKnowsTheIDsOfUniquePushes(t *testing.T) {
 	dead := storage.Delivery{Identity: 1<<63 + n - 1, State: storage.Dead}
 	s.Try(dead)
 	s.control.AddDelivery(dead.Identity)
-	for i := range s.packets {
-		s.packets[i].meta.Unique = fmt.Append(nil, "id", i/2)
+	var b storage.Batch
+	unique := func(queue uint32, identity int, id string, until int64) {
+		b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: queue, Identity: 1<<63 + uint64(identity)}, ID: []byte(id), Until: until})
 	}
+	for i := range s.packets {
+		unique(7, i, fmt.Sprint("id", i/2), 0)
+	}
+	unique(7, n, "window", now+1)
+	unique(7, n+1, "over", now)
+	unique(7, n+2, "of no packet", 0)
+	unique(8, n+3, "of no queue", now+1)
+	s.Keys.Apply(&b)
+	s.Keys.Tally(&s.control.Tally)
 	state, err := Restore(s, Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -100,9 +107,17 @@ func TestRestoredIndexKnowsTheIDsOfUniquePushes(t *testing.T) {
 		if i == n/2-1 {
 			want-- // that is dead
 		}
-		if p, ok := state.Index.Holder(state.Queues[0].Index, fmt.Append(nil, "id", i)); !ok || p.Identity != want {
-			t.Fatalf("id%d is that of %+v, want %d", i, p, want)
+		if got, ok := state.Index.Holder(state.Queues[0].Index, fmt.Append(nil, "id", i)); !ok || got != want {
+			t.Fatalf("id%d is that of %d, want %d", i, got, want)
 		}
+	}
+	for id, want := range map[string]bool{"window": true, "over": false, "of no packet": false} {
+		if got, ok := state.Index.Holder(state.Queues[0].Index, []byte(id)); ok != want || ok && got != 1<<63+n {
+			t.Errorf("%s is held by %d, %v", id, got, ok)
+		}
+	}
+	if len(state.EndedUniques) != 3 {
+		t.Errorf("%v are to be deleted, want 3", state.EndedUniques)
 	}
 }
 

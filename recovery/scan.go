@@ -5,8 +5,8 @@ import "github.com/holdfast-queue/holdfast/storage"
 // scanBatch is how many packets go from the reader to the builder at a time.
 const scanBatch = 2048
 
-// scanned is a run of packets on its way from the reader to the builder. bytes holds their keys,
-// tags and the ids of unique pushes.
+// scanned is a run of packets on its way from the reader to the builder. bytes holds their keys and
+// tags.
 type scanned struct {
 	ids   []storage.PacketID
 	metas []storage.Meta // without tags
@@ -17,7 +17,7 @@ type scanned struct {
 func (s *scanned) add(id storage.PacketID, m *storage.Meta) {
 	kept := *m
 	kept.Tags = nil // the reader uses their array again
-	kept.Key, kept.Unique = s.keep(m.Key), s.keep(m.Unique)
+	kept.Key, kept.Unique = s.keep(m.Key), nil
 	s.ids = append(s.ids, id)
 	s.metas = append(s.metas, kept)
 	from := len(s.bytes)

@@ -67,10 +67,10 @@ func (s *Store) write(b *Batch) error {
 	s.mu.Lock()
 	s.control = next
 	s.deleted += deleted
-	if b.hasLoad {
-		s.load = append([]byte(nil), b.load...) // nil when that is empty
+	if b.load.set {
+		s.load = append([]byte(nil), b.load.rec...) // nil when that is empty
 	}
-	if b.hasFlush {
+	if b.flushed.set {
 		s.flush = b.flush
 	}
 	s.mu.Unlock()
@@ -167,22 +167,34 @@ func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, postponed *postpo
 	if err != nil {
 		return 0, err
 	}
-	deleted += states + items
-	if err := errors.Join(b.fillLoad(txn), b.fillFlush(txn)); err != nil {
+	uniques, err := a.fillUniques(txn, b, next)
+	if err != nil {
+		return 0, err
+	}
+	deleted += states + items + uniques
+	if err := errors.Join(b.load.fill(txn, loadKey), b.flushed.fill(txn, flushKey)); err != nil {
 		return 0, err
 	}
 	for id, o := range b.queues {
-		a.keys = appendQueueKey(a.keys, id)
-		if o.gone {
-			err = txn.Delete(a.key(queueKeyLen))
-		} else {
-			err = a.set(txn, a.key(queueKeyLen), o.rec, 0)
-		}
-		if err != nil {
+		a.keys = append(appendQueueKey(a.keys, id), countersKey)
+		key := a.key(queueKeyLen + 1)
+		if err := errors.Join(a.queue(txn, key[:queueKeyLen:queueKeyLen], o.rec, o.gone), a.queue(txn, key, o.counters, o.gone)); err != nil {
 			return 0, fmt.Errorf("cannot add queue %d to the transaction: %w", id, err)
 		}
 	}
 	return deleted, nil
+}
+
+// queue adds the definition of a queue, or its counters; nil is neither written nor left if it is
+// gone.
+func (a *applyState) queue(txn *badger.Txn, key, rec []byte, gone bool) error {
+	switch {
+	case rec != nil:
+		return a.set(txn, key, rec, 0)
+	case gone:
+		return txn.Delete(key)
+	}
+	return nil
 }
 
 // packet adds one packet, its payload if that has a record of its own, and the delivery state that

@@ -16,19 +16,19 @@ type Batch struct {
 	itemAt  map[ValueID]int32 // where in items
 	states  []stateOp
 	stateAt map[uint64]int32 // where in states, by identity
-	chunks  [][]byte         // the last one is being filled
-	spare   [][]byte         // kept by Reset for later chunks
-	memory  int              // bytes of all chunks
+	uniques map[UniqueID]uniqueOp
+	chunks  [][]byte // the last one is being filled
+	spare   [][]byte // kept by Reset for later chunks
+	memory  int      // bytes of all chunks
 
 	count    int
 	bytes    int
 	marks    Marks
 	hasMarks bool
-	must     bool   // MustWrite
-	load     []byte // the load record; empty removes it
-	hasLoad  bool
-	flush    Flush // the flush record; zero removes it
-	hasFlush bool
+	must     bool // MustWrite
+	load     onlyOp
+	flushed  onlyOp
+	flush    Flush // of flushed
 }
 
 // OpKind says what an Op does.
@@ -49,6 +49,9 @@ const (
 	OpPutDelivery
 	OpPutNote
 	OpDeleteDelivery
+	OpPutCounters
+	OpPutUnique
+	OpDeleteUnique
 )
 
 // Op is one operation of a batch as Each shows it.
@@ -57,11 +60,12 @@ type Op struct {
 	ID      PacketID // of OpPut, OpDelete and OpReplace
 	Record  []byte   // of OpPut and OpReplace: the full record
 	Removed Removed  // of OpDelete and OpReplace
-	Queue   Queue    // of OpPutQueue; only its ID of OpDeleteQueue
+	Queue   Queue    // of OpPutQueue; only its ID of OpDeleteQueue, and with the Counters of OpPutCounters
 	Head    Head     // of OpPutHead, with a large value unless that is kept; only its ID of OpDeleteHead
 	Field   Field    // of OpPutField, as Head; only its identity of OpDeleteField
 	Old     Mark     // of what is done to heads and fields: what was in the store before the batch
 	Flush   Flush    // of OpSetFlush
+	Unique  Unique   // of OpPutUnique; only its UniqueID of OpDeleteUnique
 
 	Delivery Delivery // of OpPutDelivery
 	Note     NoteID   // of OpPutNote, whose text is Record; only its Identity of OpDeleteDelivery
@@ -94,9 +98,10 @@ type batchOp struct {
 }
 
 type queueOp struct {
-	fresh bool // the first call in this batch defined it anew
-	gone  bool
-	rec   []byte
+	fresh    bool   // the first call in this batch defined it anew
+	gone     bool   // both records that the store may have go, unless they are written
+	rec      []byte // the definition, nil if it is not written
+	counters []byte
 }
 
 const (
@@ -116,6 +121,7 @@ func (b *Batch) Reset() {
 	clear(b.states)
 	b.states = b.states[:0]
 	clear(b.stateAt)
+	clear(b.uniques)
 	for _, chunk := range b.chunks {
 		if cap(chunk) == chunkSize && len(b.spare) < maxSpare {
 			b.spare = append(b.spare, chunk[:0])
@@ -125,8 +131,7 @@ func (b *Batch) Reset() {
 	b.chunks = b.chunks[:0]
 	b.memory, b.count, b.bytes = 0, 0, 0
 	b.marks, b.hasMarks, b.must = Marks{}, false, false
-	b.load, b.hasLoad = nil, false
-	b.flush, b.hasFlush = Flush{}, false
+	b.load, b.flushed, b.flush = onlyOp{}, onlyOp{}, Flush{}
 }
 
 // Put adds a packet, copying all it needs of p, and returns the number by which Record and Cancel
@@ -195,36 +200,63 @@ func (b *Batch) Delete(id PacketID, r Removed) {
 	b.add(batchOp{kind: OpDelete, id: id, removed: b.takeStates(id, r)})
 }
 
-// PutQueue writes a queue definition. Within one batch the last call for an identity wins.
+// PutQueue writes a queue definition, and the counters unless all are 0. Within one batch the last
+// call for an identity wins.
 func (b *Batch) PutQueue(q Queue) {
-	if b.queues == nil {
-		b.queues = make(map[uint32]queueOp)
-	}
-	old, again := b.queues[q.ID]
-	b.dropQueueOp(old, again)
-	buf := b.grow(queueRoom(&q))
-	rec := appendQueue(buf, &q)
+	rec := appendQueue(b.grow(queueRoom(&q)), &q)
 	b.keep(len(rec))
-	fresh := q.New
-	if again {
-		fresh = old.fresh
+	b.queueOp(q.ID, func(o *queueOp, again bool) {
+		if !again {
+			o.fresh = q.New
+		}
+		o.rec = rec[:len(rec):len(rec)]
+	})
+	if q.Counters != (Counters{}) {
+		b.PutCounters(q.ID, q.Counters)
 	}
-	b.setQueueOp(q.ID, queueOp{fresh: fresh, rec: rec[:len(rec):len(rec)]})
 }
 
-// DeleteQueue removes a queue definition. When the batch itself defined the queue as new, nothing
-// is left to write.
+// PutCounters writes the counters of a queue that is defined. Within one batch the last call wins.
+func (b *Batch) PutCounters(id uint32, c Counters) {
+	rec := appendCounters(b.grow(countersRoom), &c)
+	b.keep(len(rec))
+	b.queueOp(id, func(o *queueOp, _ bool) { o.counters = rec[:len(rec):len(rec)] })
+}
+
+// DeleteQueue removes a queue definition, and the counters. When the batch itself defined the queue
+// as new, nothing is left to write.
 func (b *Batch) DeleteQueue(id uint32) {
+	b.queueOp(id, func(o *queueOp, _ bool) { *o = queueOp{fresh: o.fresh, gone: !o.fresh} })
+	if b.queues[id].fresh {
+		delete(b.queues, id)
+	}
+}
+
+// queueOp has fn change what the batch does to a queue; again says that it does something already.
+func (b *Batch) queueOp(id uint32, fn func(o *queueOp, again bool)) {
 	if b.queues == nil {
 		b.queues = make(map[uint32]queueOp)
 	}
-	old, again := b.queues[id]
-	b.dropQueueOp(old, again)
-	if again && old.fresh {
-		delete(b.queues, id)
-		return
+	o, again := b.queues[id]
+	b.count -= o.entries()
+	b.bytes -= o.bytes()
+	fn(&o, again)
+	b.queues[id] = o
+	b.count += o.entries()
+	b.bytes += o.bytes()
+}
+
+func (o *queueOp) entries() (n int) {
+	for _, rec := range [][]byte{o.rec, o.counters} {
+		if rec != nil || o.gone {
+			n++
+		}
 	}
-	b.setQueueOp(id, queueOp{gone: true})
+	return n
+}
+
+func (o *queueOp) bytes() int {
+	return o.entries()*(queueKeyLen+1+opBytes) + len(o.rec) + len(o.counters)
 }
 
 // SetMarks gives the marks that the control record holds after this batch. Without it they stay as
@@ -249,8 +281,8 @@ func (b *Batch) Bytes() int { return b.bytes }
 func (b *Batch) Memory() int { return b.memory }
 
 // Each calls fn for every operation that would be written: packets in the order of the calls, then
-// delivery states, then queues in no order, then heads and fields, then the flush record. For
-// tests and tools.
+// delivery states, then queues in no order, then heads and fields, ids of unique pushes, and the
+// flush record. For tests and tools.
 func (b *Batch) Each(fn func(Op)) {
 	for i := range b.ops {
 		o := &b.ops[i]
@@ -262,37 +294,38 @@ func (b *Batch) Each(fn func(Op)) {
 		b.states[i].show(fn)
 	}
 	for id, o := range b.queues {
-		op := Op{Kind: OpDeleteQueue, Queue: Queue{ID: id}}
-		if !o.gone {
-			op.Kind = OpPutQueue
-			if decodeQueue(o.rec, &op.Queue) != nil {
-				continue
-			}
-			op.Queue.New = o.fresh
+		if o.gone {
+			fn(Op{Kind: OpDeleteQueue, Queue: Queue{ID: id}})
 		}
-		fn(op)
+		op := Op{Kind: OpPutQueue, Queue: Queue{ID: id}}
+		if o.rec == nil {
+			op.Kind = OpPutCounters
+		} else if decodeQueue(o.rec, &op.Queue) != nil {
+			continue
+		}
+		op.Queue.New = o.fresh
+		if o.counters != nil && decodeCounters(o.counters, &op.Queue.Counters) != nil {
+			continue
+		}
+		if o.rec != nil || o.counters != nil {
+			fn(op)
+		}
 	}
 	for i := range b.items {
 		if b.items[i].entries() > 0 {
 			fn(b.items[i].show())
 		}
 	}
-	if b.hasFlush {
+	for id, o := range b.uniques {
+		op := Op{Kind: OpDeleteUnique, Unique: Unique{UniqueID: id}}
+		if o.rec != nil && decodeUnique(o.rec, &op.Unique) == nil {
+			op.Kind = OpPutUnique
+		}
+		fn(op)
+	}
+	if b.flushed.set {
 		fn(Op{Kind: OpSetFlush, Flush: b.flush})
 	}
-}
-
-func (b *Batch) dropQueueOp(o queueOp, present bool) {
-	if present {
-		b.count--
-		b.bytes -= queueKeyLen + len(o.rec) + opBytes
-	}
-}
-
-func (b *Batch) setQueueOp(id uint32, o queueOp) {
-	b.queues[id] = o
-	b.count++
-	b.bytes += queueKeyLen + len(o.rec) + opBytes
 }
 
 // grow returns an empty slice with room for n bytes at the end of a chunk; keep makes what was
@@ -352,9 +385,6 @@ func recordRoom(p *Packet) int {
 	n := 76 + len(p.Key) + len(p.Payload) + len(p.Producer)
 	for i := range p.Tags {
 		n += 10 + len(p.Tags[i].Name) + len(p.Tags[i].Value)
-	}
-	if len(p.Unique) > 0 {
-		n += 6 + len(p.Unique)
 	}
 	return n
 }

@@ -2,8 +2,12 @@ package storage
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/vmihailenco/msgpack/v5"
 )
 
 // ops lists what a batch would write.
@@ -130,7 +134,7 @@ func TestBatchWithNothingToWriteTouchesNoDiskUnlessItMust(t *testing.T) {
 }
 
 func TestLastCallForAQueueWins(t *testing.T) {
-	old, fresh := Queue{ID: 1, Name: []byte("old")}, Queue{ID: 1, Name: []byte("new"), New: true}
+	old, fresh, counts := Queue{ID: 1, Name: []byte("old")}, Queue{ID: 1, Name: []byte("new"), New: true}, Counters{Acked: 7}
 	rows := map[string]struct {
 		fill func(b *Batch)
 		want []OpKind
@@ -141,7 +145,11 @@ func TestLastCallForAQueueWins(t *testing.T) {
 		"new and gone":                 {func(b *Batch) { b.PutQueue(fresh); b.DeleteQueue(1) }, nil, ""},
 		"new, changed and gone":        {func(b *Batch) { b.PutQueue(fresh); b.PutQueue(old); b.DeleteQueue(1) }, nil, ""},
 		"changed and gone":             {func(b *Batch) { b.PutQueue(old); b.DeleteQueue(1) }, []OpKind{OpDeleteQueue}, ""},
-		"gone and new again":           {func(b *Batch) { b.DeleteQueue(1); b.PutQueue(fresh) }, []OpKind{OpPutQueue}, "new"},
+		"gone and new again":           {func(b *Batch) { b.DeleteQueue(1); b.PutQueue(fresh) }, []OpKind{OpDeleteQueue, OpPutQueue}, "new"},
+		"counted":                      {func(b *Batch) { b.PutCounters(1, counts) }, []OpKind{OpPutCounters}, ""},
+		"counted and gone":             {func(b *Batch) { b.PutCounters(1, counts); b.DeleteQueue(1) }, []OpKind{OpDeleteQueue}, ""},
+		"new, counted and gone":        {func(b *Batch) { b.PutQueue(fresh); b.PutCounters(1, counts); b.DeleteQueue(1) }, nil, ""},
+		"changed and counted":          {func(b *Batch) { b.PutQueue(old); b.PutCounters(1, counts) }, []OpKind{OpPutQueue}, "old"},
 		"gone, new again and gone":     {func(b *Batch) { b.DeleteQueue(1); b.PutQueue(fresh); b.DeleteQueue(1) }, []OpKind{OpDeleteQueue}, ""},
 		"new, gone, new again":         {func(b *Batch) { b.PutQueue(fresh); b.DeleteQueue(1); b.PutQueue(fresh) }, []OpKind{OpPutQueue}, "new"},
 		"deleted twice, never defined": {func(b *Batch) { b.DeleteQueue(1); b.DeleteQueue(1) }, []OpKind{OpDeleteQueue}, ""},
@@ -158,8 +166,8 @@ func TestLastCallForAQueueWins(t *testing.T) {
 					t.Errorf("the name is %q, want %q", o.Queue.Name, row.name)
 				}
 			}
-			if !slices.Equal(kinds, row.want) || b.Len() != len(row.want) {
-				t.Errorf("operations %v, Len %d, want %v", kinds, b.Len(), row.want)
+			if !slices.Equal(kinds, row.want) {
+				t.Errorf("operations %v, want %v", kinds, row.want)
 			}
 			if len(row.want) == 0 && b.Bytes() != 0 {
 				t.Errorf("%d bytes of nothing", b.Bytes())
@@ -211,5 +219,65 @@ func TestResetBatchIsEmptyAndTakesNoMemoryAgain(t *testing.T) {
 	b.Reset()
 	if b.Len() != 0 || b.Bytes() != 0 || b.Memory() != 0 || len(ops(&b)) != 0 || b.hasMarks {
 		t.Errorf("after Reset: %d entries, %d bytes", b.Len(), b.Bytes())
+	}
+}
+
+func TestCountersGoWithTheirQueue(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	counts := Counters{1, 2, 3, 4, 5, 6, 1 << 63}
+	apply := func(fill func(b *Batch)) {
+		t.Helper()
+		var b Batch
+		fill(&b)
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(all ...Queue) {
+		t.Helper()
+		var got []Queue
+		n, err := s.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		for _, queues := range []func(func(Queue) error) error{s.Queues, n.Queues} {
+			got = nil
+			if err := queues(func(q Queue) error { got = append(got, q); return nil }); err != nil || !reflect.DeepEqual(got, all) {
+				t.Fatalf("queues %+v, %v, want %+v", got, err, all)
+			}
+		}
+	}
+	q := func(id uint32, c Counters) Queue { return Queue{ID: id, Name: []byte("q"), Counters: c} }
+	apply(func(b *Batch) { b.PutQueue(q(1, counts)); b.PutQueue(q(2, Counters{})) })
+	want(q(1, counts), q(2, Counters{}))
+	apply(func(b *Batch) { b.PutCounters(2, Counters{Dead: 7}) })
+	apply(func(b *Batch) { b.PutQueue(q(2, Counters{})) }) // it says nothing of them
+	want(q(1, counts), q(2, Counters{Dead: 7}))
+	apply(func(b *Batch) { b.DeleteQueue(1); b.DeleteQueue(2); b.PutQueue(q(2, Counters{})) })
+	want(q(2, Counters{}))
+	apply(func(b *Batch) { b.PutQueue(q(1, Counters{})) }) // its number is used again
+	want(q(1, Counters{}), q(2, Counters{}))
+}
+
+func TestCountersOfADefinitionCountUntilTheyHaveARecord(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	old := appendMap(nil, 3, func(e *msgpack.Encoder) error {
+		return e.EncodeMulti(fieldName, []byte("q"), fieldCounters, []uint64{1, 2, 3, 4, 5, 6}, fieldDroppedCount, uint64(7))
+	})
+	for _, c := range []Counters{{1, 2, 3, 4, 5, 6, 7}, {Dead: 9}} {
+		err := s.db.Update(func(txn *badger.Txn) error { return txn.Set(appendQueueKey(nil, 3), old) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []Queue
+		if err := s.Queues(func(q Queue) error { got = append(got, q); return nil }); err != nil || len(got) != 1 || got[0].Counters != c {
+			t.Fatalf("queues %+v, %v, want the counters %+v", got, err, c)
+		}
+		var b Batch
+		b.PutCounters(3, Counters{Dead: 9})
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

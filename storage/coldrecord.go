@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Rare records are written and read by the msgpack library: a map with small integers for names,
 // each value in its shortest form. Those of packets, delivery states, heads and fields have codecs
-// of their own, because one passes with every call of a client.
+// of their own, because one passes with every call of a client. So have records of numbers, below.
 
 // appendMap appends a map of n fields, which fn writes.
 func appendMap(dst []byte, n int, fn func(*msgpack.Encoder) error) []byte {
@@ -53,5 +54,76 @@ func eachField(rec []byte, fn func(field uint64, d *msgpack.Decoder) error) erro
 		return fmt.Errorf("%w: at byte %d of %d: %w", ErrRecord, len(rec)-src.Len(), len(rec), err)
 	}
 	msgpack.PutDecoder(d)
+	return nil
+}
+
+// appendNumbers begins a record whose fields are numbers, from 1 on. Those behind the first always
+// ones are left out when they are 0. With more, the caller appends one field more.
+func appendNumbers(dst []byte, always int, more bool, values ...uint64) []byte {
+	n := 0
+	for i, v := range values {
+		if i < always || v != 0 {
+			n++
+		}
+	}
+	if more {
+		n++
+	}
+	dst = appendMapHeader(dst, n)
+	for i, v := range values {
+		if i < always || v != 0 {
+			dst = appendUint(append(dst, byte(i+1)), v)
+		}
+	}
+	return dst
+}
+
+// decodeNumbers reads such a record, and says by bits which of the fields were there. Those without
+// a place to go to are skipped.
+func decodeNumbers(rec []byte, values ...*uint64) (seen uint64, err error) {
+	r := reader{b: rec}
+	err = r.eachField(func(field uint64, _ int) (ok bool) {
+		if field == 0 || field > uint64(len(values)) || values[field-1] == nil {
+			return r.skip(0)
+		}
+		seen |= 1 << field
+		*values[field-1], ok = r.uint()
+		return ok
+	})
+	return seen, err
+}
+
+// onlyOp is what a batch does to a record of which a store has one.
+type onlyOp struct {
+	set bool
+	rec []byte // empty: it is removed
+}
+
+// setOnly has the batch write a copy of such a record. The last call wins.
+func (b *Batch) setOnly(o *onlyOp, key string, rec []byte) {
+	if o.set {
+		b.count--
+		b.bytes -= len(key) + len(o.rec) + opBytes
+	}
+	copied := append(b.grow(len(rec)), rec...)
+	b.keep(len(copied))
+	*o = onlyOp{true, copied[:len(copied):len(copied)]}
+	b.count++
+	b.bytes += len(key) + len(rec) + opBytes
+}
+
+// fill adds the record to a transaction.
+func (o *onlyOp) fill(txn *badger.Txn, key string) (err error) {
+	switch {
+	case !o.set:
+		return nil
+	case len(o.rec) == 0:
+		err = txn.Delete([]byte(key))
+	default:
+		err = txn.Set([]byte(key), o.rec)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot add %s to the transaction: %w", describeKey([]byte(key)), err)
+	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Marks are the counters that must not run backwards over a restart.
@@ -33,45 +32,20 @@ type Control struct {
 }
 
 const (
-	controlFields = 8 // that every record has, each a number: FORMAT.md
-	fieldSecret   = 9
-	fieldKeys     = 10 // this and the next four are numbers, if they are not 0
+	controlFields = 8 // that every record has: FORMAT.md
+	fieldSecret   = 9 // the only one that is no number
 )
 
 // appendControl writes the secret last, where bears looks for it; of records from before there were
 // secrets it is nil.
 func appendControl(dst []byte, c *Control, secret []byte) []byte {
-	keys := [...]uint64{c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash}
-	n := controlFields
-	for _, v := range keys {
-		if v != 0 {
-			n++
-		}
+	dst = appendNumbers(dst, controlFields, secret != nil,
+		FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
+		0, c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash)
+	if secret == nil {
+		return dst
 	}
-	if secret != nil {
-		n++
-	}
-	return appendMap(dst, n, func(e *msgpack.Encoder) error {
-		for i, v := range [controlFields]uint64{
-			FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
-		} {
-			if err := errors.Join(e.EncodeUint(uint64(i+1)), e.EncodeUint(v)); err != nil {
-				return err
-			}
-		}
-		for i, v := range keys {
-			if v == 0 {
-				continue
-			}
-			if err := errors.Join(e.EncodeUint(fieldKeys+uint64(i)), e.EncodeUint(v)); err != nil {
-				return err
-			}
-		}
-		if secret == nil {
-			return nil
-		}
-		return errors.Join(e.EncodeUint(fieldSecret), e.EncodeBytes(secret))
-	})
+	return appendBin(append(dst, fieldSecret), secret)
 }
 
 // bears reports whether a control record carries the secret.
@@ -85,41 +59,32 @@ func bears(rec, secret []byte) bool {
 func controlOf(txn *badger.Txn) (Control, error) {
 	c := Control{Marks: firstMarks()}
 	err := readKey(txn, controlKey, func(rec []byte) error { return decodeControl(rec, &c) })
-	if err != nil {
-		return c, fmt.Errorf("%w: cannot read the control record: %w", ErrDamaged, err)
-	}
-	return c, nil
+	return c, err
 }
 
-// readKey calls fn with the value of a key, and not at all when it is not there.
-func readKey(txn *badger.Txn, key string, fn func(rec []byte) error) (err error) {
-	defer recoverBlock(&err)()
-	item, err := txn.Get([]byte(key))
-	if errors.Is(err, badger.ErrKeyNotFound) {
+// readKey calls fn with the value of a key, and not at all when it is not there. The error wraps
+// ErrDamaged.
+func readKey(txn *badger.Txn, key string, fn func(rec []byte) error) error {
+	err := func() (err error) {
+		defer recoverBlock(&err)()
+		item, err := txn.Get([]byte(key))
+		if err != nil {
+			return err
+		}
+		return item.Value(fn)
+	}()
+	if err == nil || errors.Is(err, badger.ErrKeyNotFound) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return item.Value(fn)
+	return fmt.Errorf("%w: cannot read %s: %w", ErrDamaged, describeKey([]byte(key)), err)
 }
 
 func decodeControl(rec []byte, c *Control) error {
 	*c = Control{}
 	var format, nextQueue uint64
-	values := [...]*uint64{
+	seen, err := decodeNumbers(rec,
 		&format, &c.Epoch, &c.Batch, &c.Live, &c.Hash, &c.NextSeq, &c.LowSeq, &nextQueue,
-		nil, &c.Keys, &c.KeyHash, &c.LastKey, &c.Deliveries, &c.DeliveryHash,
-	}
-	seen := 0
-	err := eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
-		if field == 0 || field > uint64(len(values)) || field == fieldSecret {
-			return d.Skip()
-		}
-		*values[field-1], err = d.DecodeUint64()
-		seen |= 1 << field
-		return err
-	})
+		nil, &c.Keys, &c.KeyHash, &c.LastKey, &c.Deliveries, &c.DeliveryHash)
 	c.NextQueue = uint32(nextQueue)
 	const all = 1<<(controlFields+1) - 2
 	if err == nil && seen&all != all {

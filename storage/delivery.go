@@ -5,15 +5,17 @@ import (
 	"math/bits"
 )
 
-// DeliveryState is what a packet with a delivery state waits for.
-type DeliveryState uint8
+// State is what a packet waits for. The numbers are those of index.State, and are stored as they
+// are.
+type State uint8
 
 // The states.
 const (
-	Waiting DeliveryState = iota // for a consumer; with an Until, for that moment first
-	Claimed                      // for its consumer, until the lease ends
-	Dead                         // for somebody to look at it: it was tried too often
-	Done                         // for its expiry: it was acknowledged
+	Ready   State = iota + 1 // for a consumer
+	Delayed                  // for a moment, and then for a consumer
+	Claimed                  // for its consumer, until the lease ends
+	Dead                     // for somebody to look at it: it was tried too often
+	Done                     // for its expiry: it was acknowledged
 )
 
 // Delivery is the delivery state of a packet: what was tried with it. It has a record of its own,
@@ -21,15 +23,24 @@ const (
 // little longer: a start deletes what belongs to no packet any more.
 type Delivery struct {
 	Identity              uint64 // of the packet
-	State                 DeliveryState
-	Until                 int64 // lease end or not-before, Unix milliseconds; 0 is none
+	State                 State  // 0 stands for Ready
+	Until                 int64  // lease end, not-before or death, Unix milliseconds; 0 is none
 	Attempts              uint32
 	Token                 uint64 // of the last claim, 0: there was none
 	FirstClaim, LastClaim int64  // Unix milliseconds
 	Consumer              string // of the last claim
 	Origin                uint32 // the queue where the packet died and was moved from; 0: none
 	Expiry                int64  // of the packet; 0 is none
+
+	// The notes, which are records of their own. Empty: there is none, or it was not asked for.
+	Reason, Progress string
 }
+
+// Leased reports whether somebody holds a packet that is in a state until a moment.
+func (s State) Leased(until, now int64) bool { return s == Claimed && (until == 0 || until > now) }
+
+// Leased reports whether somebody holds the packet. d may be nil.
+func (d *Delivery) Leased(now int64) bool { return d != nil && d.State.Leased(d.Until, now) }
 
 // NoteKind says what a note is about.
 type NoteKind uint8
@@ -78,7 +89,7 @@ func (id NoteID) String() string {
 // order. A field without a value is left out. It is written by hand, like that of a packet,
 // because each claim writes one.
 const (
-	stateState      = 1
+	stateOld        = 1 // of before version 5
 	stateUntil      = 2
 	stateAttempts   = 3
 	stateToken      = 4
@@ -87,6 +98,7 @@ const (
 	stateConsumer   = 7
 	stateOrigin     = 8
 	stateExpiry     = 9
+	stateState      = 10
 )
 
 // stateRoom is at least what a record takes besides the consumer.
@@ -108,7 +120,6 @@ func appendDelivery(dst []byte, d *Delivery) []byte {
 			dst = appendInt(append(dst, field), v)
 		}
 	}
-	number(stateState, uint64(d.State))
 	moment(stateUntil, d.Until)
 	number(stateAttempts, uint64(d.Attempts))
 	number(stateToken, d.Token)
@@ -120,6 +131,7 @@ func appendDelivery(dst []byte, d *Delivery) []byte {
 	}
 	number(stateOrigin, uint64(d.Origin))
 	moment(stateExpiry, d.Expiry)
+	number(stateState, uint64(max(d.State, Ready)))
 	return dst
 }
 
@@ -128,14 +140,16 @@ func appendDelivery(dst []byte, d *Delivery) []byte {
 // ErrRecord; d is then undefined.
 func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 	before := d.Consumer
-	*d = Delivery{Identity: identity}
+	*d = Delivery{Identity: identity, State: Ready}
 	r := reader{b: rec}
-	return r.eachField(func(field uint64, _ int) (ok bool) {
+	err := r.eachField(func(field uint64, _ int) (ok bool) {
 		switch field {
-		case stateState:
+		case stateOld, stateState:
 			var v uint64
-			v, ok = r.uint()
-			d.State, ok = DeliveryState(v), ok && v <= uint64(Done)
+			if v, ok = r.uint(); field == stateOld {
+				v += uint64(Claimed) - 1 // after waiting, which was 0, came claimed, dead and done
+			}
+			d.State, ok = State(v), ok && uint64(Ready) <= v && v <= uint64(Done)
 		case stateUntil:
 			d.Until, ok = r.int()
 		case stateAttempts:
@@ -162,4 +176,8 @@ func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 		}
 		return ok
 	})
+	if d.State == Ready && d.Until != 0 { // of before version 5
+		d.State = Delayed
+	}
+	return err
 }

@@ -18,13 +18,18 @@ type stateOp struct {
 	recs     [stateKinds][]byte
 }
 
-// PutDelivery writes a delivery state, copying all it needs of d. stored says what the store had
-// of it before this call. Within one batch the last call for an identity wins, and a state that
-// comes and goes in one batch leaves nothing to write.
+// PutDelivery writes a delivery state and those notes that it has, copying all it needs of d.
+// stored says what the store had of it before this call. Within one batch the last call for an
+// identity wins, and a state that comes and goes in one batch leaves nothing to write.
 func (b *Batch) PutDelivery(d *Delivery, stored Stored) {
 	rec := appendDelivery(b.grow(stateRoom+len(d.Consumer)), d)
 	b.keep(len(rec))
 	b.setState(NoteID{Identity: d.Identity}, rec, stored)
+	for kind, text := range [stateKinds]string{NoteReason: d.Reason, NoteProgress: d.Progress} {
+		if text != "" {
+			b.PutNote(NoteID{d.Identity, NoteKind(kind)}, []byte(text), stored)
+		}
+	}
 }
 
 // PutNote writes a note, which is copied; an empty one is deleted. stored as for PutDelivery.

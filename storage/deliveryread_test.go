@@ -31,11 +31,11 @@ func TestDeliveryStatesAreReadByTheirIdentities(t *testing.T) {
 	defer snapshot.Close()
 	for _, ids := range [][]uint64{{}, {0}, {0, 1, 2, 3}, {5, 6, 30, 31, 90, 199}, {45}} {
 		var got []string
-		err := snapshot.ReadDeliveries(ids, func(i int, d *Delivery, reason, progress []byte) error {
+		err := snapshot.ReadDeliveries(ids, func(i int, d *Delivery) error {
 			if d.Identity != ids[i] || d.Token != ids[i] {
 				t.Errorf("of %v, %d is %+v", ids, i, d)
 			}
-			got = append(got, fmt.Sprint(d.Identity, string(reason), string(progress)))
+			got = append(got, fmt.Sprint(d.Identity, d.Reason, d.Progress))
 			return nil
 		})
 		var want []string
@@ -54,12 +54,12 @@ func TestDeliveryStatesAreReadByTheirIdentities(t *testing.T) {
 		}
 	}
 	for _, ids := range [][]uint64{{n}, {3, n}, {7, 8, n + 5}} {
-		if err := snapshot.ReadDeliveries(ids, func(int, *Delivery, []byte, []byte) error { return nil }); !errors.Is(err, ErrDamaged) {
+		if err := snapshot.ReadDeliveries(ids, func(int, *Delivery) error { return nil }); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%v gives %v, and the last one is not there", ids, err)
 		}
 	}
 	stop := errors.New("stop")
-	if err := snapshot.ReadDeliveries([]uint64{3, 4}, func(int, *Delivery, []byte, []byte) error { return stop }); !errors.Is(err, stop) {
+	if err := snapshot.ReadDeliveries([]uint64{3, 4}, func(int, *Delivery) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v, want the error of the function", err)
 	}
 }

@@ -28,12 +28,12 @@ func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte) error) error
 	return s.db.View(func(txn *badger.Txn) error { return readEach(txn, ids, appendStateKey, "", fn) })
 }
 
-// Deliveries calls fn for every delivery state with its notes, nil where there is none, in order
-// of identity; all of it is valid during the call. Where the state cannot be read, or there are
-// only its notes, d has its identity only and damage, which wraps ErrDamaged, says why. Deliveries
-// stops at the first error of fn. What was shown is held against the control record in the end: a
-// difference is a *MismatchError, unless the view is tolerant.
-func (n *Snapshot) Deliveries(fn func(d *Delivery, reason, progress []byte, damage error) error) error {
+// Deliveries calls fn for every delivery state with its notes, in order of identity; d is valid
+// during the call. Where the state cannot be read, or there are only its notes, d has beside these
+// its identity only and damage, which wraps ErrDamaged, says why. Deliveries stops at the first
+// error of fn. What was shown is held against the control record in the end: a difference is a
+// *MismatchError, unless the view is tolerant.
+func (n *Snapshot) Deliveries(fn func(d *Delivery, damage error) error) error {
 	var sum Tally
 	unread := uint64(0)
 	w := stateWalk{texts: true, hidden: n.hiddenStates(), tolerate: n.tolerate, give: func(w *stateWalk) error {
@@ -45,7 +45,7 @@ func (n *Snapshot) Deliveries(fn func(d *Delivery, reason, progress []byte, dama
 		default:
 			sum.AddDelivery(w.d.Identity)
 		}
-		return fn(&w.d, w.note(NoteReason), w.note(NoteProgress), w.damage)
+		return fn(&w.d, w.damage)
 	}}
 	err := w.end(n.scan(statePrefix, prefixRange(statePrefix), nil, w.take))
 	if err != nil || n.tolerate != nil {
@@ -57,7 +57,7 @@ func (n *Snapshot) Deliveries(fn func(d *Delivery, reason, progress []byte, dama
 // ReadDeliveries calls fn with some delivery states that Deliveries showed, and with their notes,
 // as there. The identities are in rising order, each one once. It stops at the first error of fn.
 // The error wraps ErrDamaged when a delivery state cannot be read.
-func (n *Snapshot) ReadDeliveries(identities []uint64, fn func(i int, d *Delivery, reason, progress []byte) error) (err error) {
+func (n *Snapshot) ReadDeliveries(identities []uint64, fn func(i int, d *Delivery) error) (err error) {
 	defer recoverBlock(&err)()
 	it := newIterator(n.txn, statePrefix)
 	defer it.Close()
@@ -66,7 +66,7 @@ func (n *Snapshot) ReadDeliveries(identities []uint64, fn func(i int, d *Deliver
 		if w.damage != nil || w.stored&StoredDelivery == 0 || w.d.Identity != identities[i] {
 			return fmt.Errorf("%w: %v cannot be read: %w", ErrDamaged, NoteID{Identity: identities[i]}, cmp.Or(w.damage, badger.ErrKeyNotFound))
 		}
-		return fn(i, &w.d, w.note(NoteReason), w.note(NoteProgress))
+		return fn(i, &w.d)
 	}}
 	var key []byte
 	for i = range identities {
@@ -122,7 +122,6 @@ type stateWalk struct {
 	d      Delivery
 	stored Stored
 	damage error // of the state itself
-	notes  [stateKinds][]byte
 }
 
 // take is for scan.
@@ -154,8 +153,12 @@ func (w *stateWalk) take(key, rec []byte) error {
 	case w.stored == bit: // no state: what is left of the one before goes
 		w.d.Consumer = ""
 	}
-	if w.texts {
-		w.notes[id.Kind] = append(w.notes[id.Kind][:0], rec...)
+	switch {
+	case !w.texts:
+	case id.Kind == NoteReason:
+		w.d.Reason = string(rec)
+	default:
+		w.d.Progress = string(rec)
 	}
 	return nil
 }
@@ -168,12 +171,4 @@ func (w *stateWalk) end(err error) error {
 	err = w.give(w)
 	w.stored = 0
 	return err
-}
-
-// note returns the text of a note, nil when there is none.
-func (w *stateWalk) note(kind NoteKind) []byte {
-	if w.stored&(1<<kind) == 0 {
-		return nil
-	}
-	return w.notes[kind]
 }

@@ -6,8 +6,8 @@
 //	  packet.go      PacketID, Packet, Meta; flags.go and tags.go: what an index keeps of a record
 //	  record.go      the bytes of a packet's record; msgpack.go: their forms
 //	  keys.go        the keys of everything
-//	  queue.go       queue definitions; settings.go: what a queue does with packets, and has done;
-//	                 order.go: the order of the values of a tag
+//	  queue.go       queue definitions; settings.go: the table of what a queue can be told;
+//	                 order.go: the order of the values of a tag; counters.go: what a queue has done
 //	  delivery.go    Delivery and notes: what was tried with a packet; changed.go: AppendChanged
 //	  item.go        Head, Field: strings and hashes; hash.go: payloads by their hash
 //	  control.go     the control record, rewritten by every batch; tally.go: what it counts

@@ -2,44 +2,51 @@ package storage
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Flush is the record by which everything there is goes at once: what is numbered below is dropped,
-// and is deleted little by little. The zero value drops nothing.
-type Flush struct {
+// Databases is how many there are: each is a space of names of its own.
+const Databases = 16
+
+// FullName tells a name of a database from all others.
+func FullName(db uint8, name []byte) string { return string(append([]byte{db}, name...)) }
+
+// Flush is the record by which all that databases hold goes at once: what is numbered below is
+// dropped, and is deleted little by little. It has a mark for each database. The zero value drops
+// nothing.
+type Flush [Databases]FlushMark
+
+// FlushMark is what a Flush drops of one database.
+type FlushMark struct {
 	Keys   uint64 // heads with a lower ID, and their fields
 	Queues uint32 // queues with a lower ID
 }
 
-// Drops reports whether a head, or the hash of a field, is dropped.
-func (f Flush) Drops(id uint64) bool { return id < f.Keys }
+// Drops reports whether a head is dropped.
+func (f *Flush) Drops(h *Head) bool { return h.ID < f[h.Database].Keys }
 
 // DropsQueue reports whether a queue is dropped, by itself or by f.
-func (f Flush) DropsQueue(q *Queue) bool { return q.Dropped || q.ID < f.Queues }
+func (f *Flush) DropsQueue(q *Queue) bool { return q.Dropped || q.ID < f[q.Database].Queues }
 
+// Fields 1 and 2 are the mark of all databases in a store of format 4 or older.
 const (
 	fieldFlushKeys   = 1
 	fieldFlushQueues = 2
+	fieldFlushMarks  = 3 // Flush
 )
 
 // SetFlush writes the flush record with this batch; the zero value removes it. Within one batch the
 // last call wins.
 func (b *Batch) SetFlush(f Flush) {
-	if b.hasFlush {
-		b.count--
-		b.bytes -= flushBytes
+	var rec []byte
+	if f != (Flush{}) {
+		rec = appendFlush(nil, f)
 	}
-	b.flush, b.hasFlush = f, true
-	b.count++
-	b.bytes += flushBytes
+	b.flush = f
+	b.setOnly(&b.flushed, flushKey, rec)
 }
-
-// flushBytes is at least what the record takes.
-const flushBytes = len(flushKey) + 20 + opBytes
 
 // Flush returns the flush record of the last batch applied, or of the store as it was opened.
 func (s *Store) Flush() Flush {
@@ -48,60 +55,41 @@ func (s *Store) Flush() Flush {
 	return s.flush
 }
 
-// fillFlush adds the flush record to a transaction.
-func (b *Batch) fillFlush(txn *badger.Txn) (err error) {
-	switch {
-	case !b.hasFlush:
-		return nil
-	case b.flush == Flush{}:
-		err = txn.Delete([]byte(flushKey))
-	default:
-		err = txn.Set([]byte(flushKey), appendFlush(nil, b.flush))
-	}
-	if err != nil {
-		return fmt.Errorf("cannot add the flush record to the transaction: %w", err)
-	}
-	return nil
-}
-
-// readFlush reads the flush record when the store is opened.
-func (s *Store) readFlush() error {
-	return s.db.View(func(txn *badger.Txn) (err error) {
-		s.flush, err = flushOf(txn)
-		return err
-	})
-}
-
 // flushOf reads the flush record, the zero value when there is none. The error wraps ErrDamaged.
 func flushOf(txn *badger.Txn) (f Flush, err error) {
 	err = readKey(txn, flushKey, func(rec []byte) (err error) {
 		f, err = decodeFlush(rec)
 		return err
 	})
-	if err != nil {
-		return Flush{}, fmt.Errorf("%w: cannot read the flush record: %w", ErrDamaged, err)
-	}
-	return f, nil
+	return f, err
 }
 
 func appendFlush(dst []byte, f Flush) []byte {
-	return appendMap(dst, 2, func(e *msgpack.Encoder) error {
-		return errors.Join(e.EncodeUint(fieldFlushKeys), e.EncodeUint(f.Keys),
-			e.EncodeUint(fieldFlushQueues), e.EncodeUint(uint64(f.Queues)))
+	return appendMap(dst, 1, func(e *msgpack.Encoder) error {
+		e.UseArrayEncodedStructs(true)
+		return errors.Join(e.EncodeUint(fieldFlushMarks), e.Encode(&f))
 	})
 }
 
 func decodeFlush(rec []byte) (f Flush, err error) {
+	var all FlushMark
 	err = eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
 		switch field {
 		case fieldFlushKeys:
-			f.Keys, err = d.DecodeUint64()
+			all.Keys, err = d.DecodeUint64()
 		case fieldFlushQueues:
-			f.Queues, err = d.DecodeUint32()
+			all.Queues, err = d.DecodeUint32()
+		case fieldFlushMarks:
+			err = d.Decode(&f)
 		default:
 			err = d.Skip()
 		}
 		return err
 	})
+	for db := range f {
+		if all != (FlushMark{}) {
+			f[db] = all
+		}
+	}
 	return f, err
 }

@@ -84,26 +84,37 @@ func goldenItems() map[ValueID]item {
 		{4, 5, true}:  {name: []byte("small"), version: 6, value: long[:1024]},
 		{4, 7, true}:  {name: []byte("large"), version: 8, value: long[:1025]},
 		{99, 1, true}: {name: []byte("left over"), version: 9, value: []byte("x")},
+		{ID: 5}:       {kind: String, db: 9, name: []byte("string"), version: 5, value: []byte("in database 9")}, // since version 5
 	}
+}
+
+// goldenFlush is the flush record of a version: before version 5 all databases had one mark.
+func goldenFlush(version int) Flush {
+	if version < 5 {
+		return everywhere(FlushMark{Keys: 1 << 40, Queues: 300})
+	}
+	return Flush{{Keys: 1 << 40, Queues: 300}, 15: {Keys: 7, Queues: 1}}
+}
+
+func everywhere(m FlushMark) (f Flush) {
+	for db := range f {
+		f[db] = m
+	}
+	return f
 }
 
 // golden delivery states, one of each shape, with their notes: what golden folders of version 3
 // hold.
-func goldenDeliveries() []goldenDelivery {
-	return []goldenDelivery{
-		{Delivery{Identity: 1<<63 + 2}, "", ""},
-		{Delivery{Identity: 1<<63 + 3, State: Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1<<63 + 30,
-			FirstClaim: 1_800_000_000_000, LastClaim: 1_800_000_000_000, Consumer: "worker-1"}, "", "\x32half"},
-		{Delivery{Identity: 1<<63 + 4, Until: 1_900_000_000_000, Attempts: 70_000, Token: 1<<63 + 31,
-			FirstClaim: 1, LastClaim: -2, Consumer: strings.Repeat("w", 40), Origin: 2, Expiry: 4_000_000_000_123}, "no route", ""},
-		{Delivery{Identity: 1<<63 + 5, State: Dead, Attempts: 5}, "poison", "\x00"},
-		{Delivery{Identity: 1<<63 + 18, State: Done, Expiry: 4_000_000_000_123}, "", ""},
+func goldenDeliveries() []Delivery {
+	return []Delivery{
+		{Identity: 1<<63 + 2, State: Ready},
+		{Identity: 1<<63 + 3, State: Claimed, Until: 1_900_000_000_000, Attempts: 1, Token: 1<<63 + 30,
+			FirstClaim: 1_800_000_000_000, LastClaim: 1_800_000_000_000, Consumer: "worker-1", Progress: "\x32half"},
+		{Identity: 1<<63 + 4, State: Delayed, Until: 1_900_000_000_000, Attempts: 70_000, Token: 1<<63 + 31,
+			FirstClaim: 1, LastClaim: -2, Consumer: strings.Repeat("w", 40), Origin: 2, Expiry: 4_000_000_000_123, Reason: "no route"},
+		{Identity: 1<<63 + 5, State: Dead, Attempts: 5, Reason: "poison", Progress: "\x00"},
+		{Identity: 1<<63 + 18, State: Done, Expiry: 4_000_000_000_123},
 	}
-}
-
-type goldenDelivery struct {
-	d                Delivery
-	reason, progress string
 }
 
 // golden settings and counters of a queue.
@@ -149,12 +160,14 @@ func goldenRecords() string {
 		q.Name = []byte("work")
 		fmt.Fprintf(&out, "settings %s %x\n", name, appendQueue(nil, &q))
 	}
-	for i, g := range goldenDeliveries() {
-		fmt.Fprintf(&out, "delivery %d %x\n", i, appendDelivery(nil, &g.d))
+	for i, d := range goldenDeliveries() {
+		fmt.Fprintf(&out, "delivery %d %x\n", i, appendDelivery(nil, &d))
 	}
 	fmt.Fprintf(&out, "state-key - %x %x\n", appendStateKey(nil, NoteID{1 << 63, 0}), appendStateKey(nil, NoteID{1 << 63, NoteProgress}))
-	fmt.Fprintf(&out, "flush - %x\n", appendFlush(nil, Flush{Keys: 1 << 40, Queues: 300}))
-	for _, v := range []ValueID{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {4, 5, true}, {4, 7, true}} {
+	_, counters := goldenSettings()
+	fmt.Fprintf(&out, "counters - %x\n", appendCounters(nil, &counters))
+	fmt.Fprintf(&out, "flush - %x\n", appendFlush(nil, goldenFlush(FormatVersion)))
+	for _, v := range []ValueID{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {4, 5, true}, {4, 7, true}, {ID: 5}} {
 		i := goldenItems()[v]
 		if i.large = IsLarge(len(i.value)); i.large {
 			i.size, i.value = uint64(len(i.value)), nil
@@ -175,12 +188,11 @@ func goldenRecords() string {
 
 // goldenUnique are what came with unique pushes.
 func goldenUnique() string {
-	p := Packet{Payload: []byte("hello"), Identity: 1<<63 + 1, Unique: []byte("order-17")}
-	changed, err := AppendChanged(nil, AppendRecord(nil, &p), 4_000_000_000_123, 0)
-	if err != nil {
-		panic(err)
-	}
-	return fmt.Sprintf("packet unique %x\npacket changed %x\n", AppendRecord(nil, &p), changed)
+	u := Unique{UniqueID{7, 1<<63 + 1}, []byte("order-17"), 0}
+	window := u
+	window.Until = 4_000_000_000_123
+	return fmt.Sprintf("unique-key - %x %016x\nunique packet %x\nunique window %x\n",
+		appendUniqueKey(nil, u.UniqueID), uniqueHash(u.UniqueID), appendUnique(nil, &u), appendUnique(nil, &window))
 }
 
 func TestIdsOfUniquePushesAreReadForEver(t *testing.T) {
@@ -293,13 +305,14 @@ func readGoldenRecords(t *testing.T, version int) {
 				t.Errorf("%v reads as %+v, %v", v, got, err)
 			}
 		case "flush":
-			if f, err := decodeFlush(raw); err != nil || f != (Flush{Keys: 1 << 40, Queues: 300}) {
+			if f, err := decodeFlush(raw); err != nil || f != goldenFlush(version) {
 				t.Errorf("the flush record reads as %+v, %v", f, err)
 			}
 		case "delivery":
 			var i int
 			_, err := fmt.Sscan(fields[1], &i)
-			want := goldenDeliveries()[i].d
+			want := goldenDeliveries()[i]
+			want.Reason, want.Progress = "", "" // records of their own
 			got := want
 			if err = errors.Join(err, decodeDelivery(raw, want.Identity, &got)); err != nil || got != want {
 				t.Errorf("delivery state %d reads as %+v, %v", i, got, err)
@@ -307,8 +320,17 @@ func readGoldenRecords(t *testing.T, version int) {
 		case "settings":
 			want := goldenSettingsAndCounters()[fields[1]]
 			var q Queue
+			if version > 4 {
+				want.Counters = Counters{} // they have a record of their own
+			}
 			if err := decodeQueue(raw, &q); err != nil || !reflect.DeepEqual(q.Settings, want.Settings) || q.Counters != want.Counters {
 				t.Errorf("the settings read as %+v, %v", q, err)
+			}
+		case "counters":
+			var c Counters
+			_, want := goldenSettings()
+			if err := decodeCounters(raw, &c); err != nil || c != want {
+				t.Errorf("the counters read as %+v, %v", c, err)
 			}
 		case "anchor":
 			if m, ok := decodeAnchor(raw); !ok || m != (anchorMark{3, 1000, true}) {
@@ -340,12 +362,11 @@ func goldenBatches(s *Store) error {
 	bounded := goldenSettingsAndCounters()["bounded"]
 	bounded.ID, bounded.Name, bounded.New = 4, []byte("bounded"), true
 	b.PutQueue(bounded)
-	for _, g := range goldenDeliveries() {
-		b.PutDelivery(&g.d, 0)
-		b.PutNote(NoteID{g.d.Identity, NoteReason}, []byte(g.reason), 0)
-		b.PutNote(NoteID{g.d.Identity, NoteProgress}, []byte(g.progress), 0)
+	b.PutQueue(Queue{ID: 5, Database: 9, Name: []byte("jobs"), New: true})
+	for _, d := range goldenDeliveries() {
+		b.PutDelivery(&d, 0)
 	}
-	b.SetFlush(Flush{Keys: 1, Queues: 1})
+	b.SetFlush(Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}})
 	b.SetMarks(Marks{1<<63 + 16, 1<<63 - 1, 3, 100})
 	if err := s.Apply(&b); err != nil {
 		return err
@@ -422,7 +443,7 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 	}
 	queues := ""
 	err = s.Queues(func(q Queue) error {
-		queues += fmt.Sprintf("%d %s %v;", q.ID, q.Name, q.Dropped)
+		queues += fmt.Sprintf("%d %d:%s %v;", q.ID, q.Database, q.Name, q.Dropped)
 		if settings, counters := goldenSettings(); q.ID == 3 && (!reflect.DeepEqual(q.Settings, settings) || q.Counters != counters) {
 			t.Errorf("queue %+v", q)
 		}
@@ -432,16 +453,23 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 		return nil
 	})
 	items, large, wantItems, flush := goldenItems(), 0, 0, Flush{}
-	wantQueues := "1 jobs false;"
+	wantQueues := "1 0:jobs false;"
 	if version > 1 {
-		wantQueues += "2 gone true;"
-		wantItems, flush = len(items)-1, Flush{Keys: 1, Queues: 1} // the batches delete one
+		wantQueues += "2 0:gone true;"
+		wantItems, flush = len(items)-1, everywhere(FlushMark{Keys: 1, Queues: 1}) // the batches delete one
 	}
 	if version > 2 {
-		wantQueues += "3 work false;"
+		wantQueues += "3 0:work false;"
 	}
 	if version > 3 {
-		wantQueues += "4 bounded false;"
+		wantQueues += "4 0:bounded false;"
+	}
+	if version > 4 {
+		wantQueues += "5 9:jobs false;"
+		flush = Flush{{Keys: 1, Queues: 1}, 3: {Keys: 1, Queues: 1}}
+	} else {
+		delete(items, ValueID{ID: 5})
+		wantItems = max(0, wantItems-1)
 	}
 	if err != nil || queues != wantQueues || s.Flush() != flush {
 		t.Errorf("queues %s, flush record %+v, %v", queues, s.Flush(), err)
@@ -456,7 +484,7 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 		got++
 		var i item
 		if h != nil {
-			i = item{kind: h.Kind, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}
+			i = item{kind: h.Kind, db: h.Database, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}
 		} else {
 			i = item{name: f.Name, version: f.Version, value: f.Value}
 		}
@@ -471,13 +499,13 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 	if err != nil || got != wantItems || version > 1 && large != 2 {
 		t.Errorf("%d items, %d of them large, %v", got, large, err)
 	}
-	var states []goldenDelivery
+	var states []Delivery
 	if version > 2 {
 		states = goldenDeliveries()
 	}
-	err = n.Deliveries(func(d *Delivery, reason, progress []byte, damage error) error {
-		if len(states) == 0 || damage != nil || states[0] != (goldenDelivery{*d, string(reason), string(progress)}) {
-			return fmt.Errorf("delivery state %+v, %q, %q, %w", d, reason, progress, damage)
+	err = n.Deliveries(func(d *Delivery, damage error) error {
+		if len(states) == 0 || damage != nil || states[0] != *d {
+			return fmt.Errorf("delivery state %+v, %w", d, damage)
 		}
 		states = states[1:]
 		return nil

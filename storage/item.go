@@ -22,13 +22,14 @@ const (
 
 // Head is a string, or a hash without its fields.
 type Head struct {
-	ID      uint64 // no two heads of a store have the same, and none is 0
-	Kind    Kind
-	Name    []byte
-	Version uint64 // another one for each content; not 0
-	Expiry  int64  // Unix milliseconds, 0 is none
-	Value   []byte // of a string; nil: large and not at hand
-	Size    int    // of the value in bytes, where Value is nil
+	ID       uint64 // no two heads of a store have the same, and none is 0
+	Kind     Kind
+	Database uint8
+	Name     []byte
+	Version  uint64 // another one for each content; not 0
+	Expiry   int64  // Unix milliseconds, 0 is none
+	Value    []byte // of a string; nil: large and not at hand
+	Size     int    // of the value in bytes, where Value is nil
 	// KeepValue says to PutHead that the large value on disk, or what the batch puts there, stays.
 	KeepValue bool
 }
@@ -72,6 +73,7 @@ func (v ValueID) String() string {
 // item is what the record of a head or of a field holds.
 type item struct {
 	kind    Kind // 0: a field
+	db      uint8
 	name    []byte
 	version uint64
 	expiry  int64
@@ -80,15 +82,16 @@ type item struct {
 	large   bool
 }
 
-// A record is one msgpack map with small integers for names, in rising order. A field without a
+// A record is one msgpack map with small integers for names, the value last. A field without a
 // value is left out.
 const (
-	itemKind    = 1
-	itemName    = 2
-	itemVersion = 3
-	itemExpiry  = 4
-	itemValue   = 5
-	itemSize    = 6 // in place of 5: the value has a record of its own
+	itemKind     = 1
+	itemName     = 2
+	itemVersion  = 3
+	itemExpiry   = 4
+	itemValue    = 5
+	itemSize     = 6 // in place of 5: the value has a record of its own
+	itemDatabase = 7 // of a head; left out where it is 0
 )
 
 // itemRoom is at least what a record takes besides name and value.
@@ -108,6 +111,10 @@ func appendItem(dst []byte, i *item) []byte {
 	if i.expiry != 0 {
 		n++
 		dst = appendInt(append(dst, itemExpiry), i.expiry)
+	}
+	if i.db != 0 {
+		n++
+		dst = append(dst, itemDatabase, i.db)
 	}
 	switch {
 	case i.large:
@@ -140,6 +147,9 @@ func decodeItem(rec []byte, i *item) error {
 			i.expiry, ok = r.int()
 		case itemValue:
 			i.value, ok = r.bin()
+		case itemDatabase:
+			v, ok = r.uint()
+			i.db, ok = uint8(v), ok && v < Databases
 		case itemSize:
 			i.size, ok = r.uint()
 			i.large, ok = true, ok && i.size < 1<<32

@@ -30,7 +30,7 @@ func put(b *Batch, v ValueID, i item, size int, keep bool, old Mark) {
 		b.PutField(&Field{v.ID, v.Field, i.name, i.version, i.value, size, keep}, old)
 		return
 	}
-	b.PutHead(&Head{v.ID, i.kind, i.name, i.version, i.expiry, i.value, size, keep}, old)
+	b.PutHead(&Head{v.ID, i.kind, i.db, i.name, i.version, i.expiry, i.value, size, keep}, old)
 }
 
 func remove(b *Batch, v ValueID, old Mark) {
@@ -139,7 +139,7 @@ func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
 	}
 	err := errors.Join(
 		s.Heads(func(h *Head) error {
-			return add(ValueID{ID: h.ID}, item{kind: h.Kind, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}, h.Size)
+			return add(ValueID{ID: h.ID}, item{kind: h.Kind, db: h.Database, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value}, h.Size)
 		}),
 		s.Fields(func(f *Field) error {
 			return add(ValueID{f.Hash, f.ID, true}, item{name: f.Name, version: f.Version, value: f.Value}, f.Size)
@@ -153,7 +153,7 @@ func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
 }
 
 func sameItem(a, b item) bool {
-	return a.kind == b.kind && bytes.Equal(a.name, b.name) && a.version == b.version && a.expiry == b.expiry && bytes.Equal(a.value, b.value)
+	return a.kind == b.kind && a.db == b.db && bytes.Equal(a.name, b.name) && a.version == b.version && a.expiry == b.expiry && bytes.Equal(a.value, b.value)
 }
 
 func (m items) check(t *rapid.T, s *Store) {
@@ -294,6 +294,7 @@ func TestItemRecordsReadBackAndSkipUnknownFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := item{
 			kind:    Kind(rapid.IntRange(0, 2).Draw(t, "kind")),
+			db:      uint8(rapid.IntRange(0, Databases-1).Draw(t, "database")),
 			name:    rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "name"),
 			version: rapid.Uint64Range(1, math.MaxUint64).Draw(t, "version"),
 			expiry:  rapid.Int64().Draw(t, "expiry"),
@@ -356,8 +357,8 @@ func TestTheFlushRecordIsThereUntilItIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
 	var b Batch
-	want := Flush{Keys: math.MaxUint64, Queues: math.MaxUint32}
-	b.SetFlush(Flush{Keys: 1})
+	want := Flush{{Keys: math.MaxUint64, Queues: math.MaxUint32}}
+	b.SetFlush(Flush{{Keys: 1}})
 	b.SetFlush(want)
 	if b.Len() != 1 {
 		t.Errorf("%d entries", b.Len())
@@ -379,9 +380,25 @@ func TestTheFlushRecordIsThereUntilItIsRemoved(t *testing.T) {
 	}
 }
 
+func TestAFlushRecordReadsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var want Flush
+		for range rapid.IntRange(0, 3).Draw(t, "n") {
+			want[rapid.IntRange(0, Databases-1).Draw(t, "database")] = FlushMark{Keys: rapid.Uint64().Draw(t, "keys"), Queues: rapid.Uint32().Draw(t, "queues")}
+		}
+		rec := appendFlush(nil, want)
+		if got, err := decodeFlush(rec); err != nil || got != want {
+			t.Fatalf("%d bytes read back as %v, %v, want %v", len(rec), got, err, want)
+		}
+	})
+	if _, err := decodeFlush(append([]byte{0x81, 3, 0xdc, 0, 17}, bytes.Repeat([]byte{0x92, 1, 1}, 17)...)); err == nil {
+		t.Error("a record with marks of 17 databases is read")
+	}
+}
+
 func TestOnlyOldQueuesAndKeysAreDroppedByAFlush(t *testing.T) {
-	f := Flush{Keys: 10, Queues: 5}
-	if !f.Drops(9) || f.Drops(10) || !f.DropsQueue(&Queue{ID: 4}) || f.DropsQueue(&Queue{ID: 5}) || !(Flush{}).DropsQueue(&Queue{ID: 5, Dropped: true}) {
+	f := Flush{{Keys: 10, Queues: 5}}
+	if !f.Drops(&Head{ID: 9}) || f.Drops(&Head{ID: 10}) || f.Drops(&Head{ID: 9, Database: 1}) || f.DropsQueue(&Queue{ID: 4, Database: 15}) || !f.DropsQueue(&Queue{ID: 4}) || f.DropsQueue(&Queue{ID: 5}) || !new(Flush).DropsQueue(&Queue{ID: 5, Dropped: true}) {
 		t.Error("what is numbered below is dropped, and nothing else")
 	}
 }

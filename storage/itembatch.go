@@ -34,7 +34,7 @@ const (
 // PutHead writes a head, copying all it needs of h. A large value that is not at hand is kept
 // (Head.KeepValue) or late (ValueLate).
 func (b *Batch) PutHead(h *Head, old Mark) {
-	b.putItem(ValueID{ID: h.ID}, &item{kind: h.Kind, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value, size: uint64(h.Size)},
+	b.putItem(ValueID{ID: h.ID}, &item{kind: h.Kind, db: h.Database, name: h.Name, version: h.Version, expiry: h.Expiry, value: h.Value, size: uint64(h.Size)},
 		h.KeepValue, old)
 }
 
@@ -170,7 +170,7 @@ func (o *itemOp) show() Op {
 	case o.rec == nil:
 		return Op{Kind: OpDeleteHead, Old: o.old, Head: Head{ID: o.id.ID}}
 	}
-	return Op{Kind: OpPutHead, Old: o.old, Head: Head{o.id.ID, i.kind, i.name, i.version, i.expiry, i.value, i.bytes(), kept}}
+	return Op{Kind: OpPutHead, Old: o.old, Head: Head{o.id.ID, i.kind, i.db, i.name, i.version, i.expiry, i.value, i.bytes(), kept}}
 }
 
 // writesValue says that the value's own record is written, and removesValue that it is removed.

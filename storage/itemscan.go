@@ -57,7 +57,7 @@ func giveHead(key, rec []byte, h *Head, fn func(*Head) error, tolerate func(Find
 	if err != nil {
 		return tolerated(err, keyOfItem(key), tolerate)
 	}
-	*h = Head{ID: v.ID, Kind: i.kind, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: i.bytes()}
+	*h = Head{ID: v.ID, Kind: i.kind, Database: i.db, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: i.bytes()}
 	return fn(h)
 }
 

@@ -21,6 +21,9 @@ func (n *Snapshot) Flush() Flush { return n.flush }
 // *MismatchError, unless the view is tolerant. A tolerant view notes values that belong to nothing.
 func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) error) error {
 	w := itemWalk{n: n, fn: fn}
+	if err := n.Uniques(func(u *Unique) error { w.tally.AddUnique(u.UniqueID); return nil }); err != nil {
+		return err
+	}
 	for prefix, c := range map[string]*itemCursor{headPrefix: &w.heads, fieldPrefix: &w.fields, valuePrefix: &w.values} {
 		c.it = newIterator(n.txn, prefix)
 		defer c.it.Close()
@@ -113,7 +116,7 @@ func (w *itemWalk) give(c *itemCursor) error {
 		w.field = Field{Hash: v.ID, ID: v.Field, Name: i.name, Version: i.version, Value: i.value, Size: size}
 		return w.fn(v, nil, &w.field, damage)
 	}
-	w.head = Head{ID: v.ID, Kind: i.kind, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: size}
+	w.head = Head{ID: v.ID, Kind: i.kind, Database: i.db, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: size}
 	return w.fn(v, &w.head, nil, damage)
 }
 

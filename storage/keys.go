@@ -11,11 +11,13 @@ import (
 //	" q" queue u32 | priority u32 | sequence u64    a packet
 //	" b" queue u32 | sequence u64                   the payload of a large packet
 //	" n" queue u32                                  a queue definition
+//	" n" queue u32 | 1 u8                           the counters of that queue
 //	" k" head u64                                   a head: a string, or a hash without its fields
 //	" h" head u64 | field u64                       a field of a hash
 //	" v" as after " k" or " h"                     the large value of that head or field
 //	" c" identity u64                               a delivery state
 //	" c" identity u64 | kind u8                     a note that goes with it
+//	" u" queue u32 | identity u64                   the id of a unique push
 //	" m" "control"                                  the control record
 //	" m" "redo"                                     deletes of the last batch that are still to be carried out
 //	" m" "load"                                     how far a load under way has come
@@ -29,6 +31,7 @@ const (
 	fieldPrefix   = " h"
 	valuePrefix   = " v"
 	statePrefix   = " c" // also of notes
+	uniquePrefix  = " u"
 	controlKey    = " mcontrol"
 	redoKey       = " mredo"
 	loadKey       = " mload"
@@ -38,10 +41,12 @@ const (
 	packetKeyLen  = 18
 	payloadKeyLen = 14
 	queueKeyLen   = 6
+	countersKey   = 1 // behind the key of a queue
 	headKeyLen    = 10
 	fieldKeyLen   = 18
 	stateKeyLen   = 10
 	noteKeyLen    = 11
+	uniqueKeyLen  = 14
 )
 
 func appendPacketKey(dst []byte, id PacketID) []byte {
@@ -81,11 +86,13 @@ func appendQueueKey(dst []byte, id uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, queuePrefix...), id)
 }
 
-func decodeQueueKey(key []byte) (uint32, error) {
-	if len(key) != queueKeyLen || string(key[:2]) != queuePrefix {
-		return 0, fmt.Errorf("%w: %x is not the key of a queue", ErrDamaged, key)
+// decodeQueueKey reads the key of a definition, or of counters.
+func decodeQueueKey(key []byte) (id uint32, counters bool, err error) {
+	counters = len(key) == queueKeyLen+1 && key[queueKeyLen] == countersKey
+	if len(key) != queueKeyLen && !counters || string(key[:2]) != queuePrefix {
+		return 0, false, fmt.Errorf("%w: %x is not the key of a queue or of its counters", ErrDamaged, key)
 	}
-	return binary.BigEndian.Uint32(key[2:]), nil
+	return binary.BigEndian.Uint32(key[2:]), counters, nil
 }
 
 func appendItemKey(dst []byte, v ValueID) []byte {
@@ -157,7 +164,9 @@ func describeKey(key []byte) string {
 	if queue, seq, err := decodePayloadKey(key); err == nil {
 		return fmt.Sprintf("the payload of sequence %d in queue %d", seq, queue)
 	}
-	if queue, err := decodeQueueKey(key); err == nil {
+	if queue, counters, err := decodeQueueKey(key); counters {
+		return fmt.Sprintf("the counters of queue %d", queue)
+	} else if err == nil {
 		return fmt.Sprintf("queue %d", queue)
 	}
 	if v, err := decodeItemKey(key); err == nil {
@@ -167,6 +176,9 @@ func describeKey(key []byte) string {
 		return "the value of " + v.String()
 	}
 	if id, err := decodeStateKey(key); err == nil {
+		return id.String()
+	}
+	if id, err := decodeUniqueKey(key); err == nil {
 		return id.String()
 	}
 	switch string(key) {

@@ -16,7 +16,7 @@ const (
 	// MaxUnique bounds the bytes of the id of a unique push.
 	MaxUnique = 255
 	// MaxOrders bounds the tags whose values a queue declares, and MaxOrderBytes the bytes of those
-	// tags and values together: each write of the queue's counters has them.
+	// tags and values together: each change of the queue's settings writes them.
 	MaxOrders     = 16
 	MaxOrderBytes = 16 << 10
 )

@@ -46,7 +46,11 @@ func CheckOrders(orders []Order) error {
 	return nil
 }
 
-func encodeOrders(e *msgpack.Encoder, orders []Order) error {
+// Orders are those of a queue, each tag once, sorted by their bytes.
+type Orders []Order
+
+// EncodeMsgpack writes a map from tags to arrays of values.
+func (orders Orders) EncodeMsgpack(e *msgpack.Encoder) error {
 	err := e.EncodeMapLen(len(orders))
 	for _, o := range orders {
 		err = errors.Join(err, e.EncodeString(o.Tag), e.EncodeArrayLen(len(o.Values)))
@@ -57,24 +61,15 @@ func encodeOrders(e *msgpack.Encoder, orders []Order) error {
 	return err
 }
 
-func decodeOrders(d *msgpack.Decoder) (orders []Order, err error) {
+// DecodeMsgpack reads such a map.
+func (orders *Orders) DecodeMsgpack(d *msgpack.Decoder) error {
 	n, err := d.DecodeMapLen()
-	for ; err == nil && n > 0; n-- {
+	for *orders = nil; err == nil && n > 0; n-- {
 		var o Order
 		if o.Tag, err = d.DecodeString(); err == nil {
-			o.Values, err = decodeStrings(d)
+			err = d.Decode(&o.Values)
 		}
-		orders = append(orders, o)
+		*orders = append(*orders, o)
 	}
-	return orders, err
-}
-
-func decodeStrings(d *msgpack.Decoder) (values []string, err error) {
-	n, err := d.DecodeArrayLen()
-	for ; err == nil && n > 0; n-- {
-		var v string
-		v, err = d.DecodeString()
-		values = append(values, v)
-	}
-	return values, err
+	return err
 }

@@ -51,7 +51,9 @@ type Packet struct {
 	Producer   string
 	Hash       uint64 // ValueHash of a large payload without a key; 0: unknown, and it is not written
 	Identity   uint64 // what the packet is called wherever it goes; 0: its sequence
-	Unique     []byte // the client's own id of a unique push; empty: none
+	// Unique is the client's own id of a unique push; empty: none. AppendRecord leaves it out: it
+	// has a record of its own since version 5 (Unique).
+	Unique []byte
 }
 
 // Meta is a Packet without its payload and producer: what an index needs.

@@ -2,21 +2,23 @@ package storage
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Queue is the definition of a queue.
 type Queue struct {
-	ID   uint32
-	Name []byte
+	ID       uint32
+	Database uint8
+	Name     []byte
 	// Expiry is when the queue expires with all that is in it, in Unix milliseconds; 0 is never.
 	Expiry int64
 	// Dropped says that the queue is gone: nobody can name it, and its packets are being deleted.
 	Dropped bool
 	// Settings are nil if none was ever set: then the queue ends when it is empty.
 	Settings *Settings
-	Counters Counters
+	Counters Counters // have a record of their own
 
 	// New says that no definition of ID is on disk, so that taking the queue back in the same batch
 	// needs no write. When in doubt leave it false. It is not stored.
@@ -37,25 +39,13 @@ const (
 	fieldName        = 1
 	fieldQueueExpiry = 2
 	fieldDropped     = 3
+	// 4 to 9, and 11 to 19, are settings: SettingsTable.
 
-	// The settings: these are all there, or none.
-	fieldMaxAttempts = 4
-	fieldLease       = 5
-	fieldBackoffMin  = 6
-	fieldBackoffMax  = 7
-	fieldDeadLetter  = 8
-	fieldRetain      = 9
-
-	fieldCounters = 10 // array of uint, in the order of Counters.all
-
-	// More settings, each only where it is not the zero value.
-	fieldBound             = 11
-	fieldBoundBytes        = 12
-	fieldFull              = 13
-	fieldExclusiveProducer = 14 // this and the next four: Settings.switches, in their order
-	fieldOrders            = 19 // map from tag to array of values
-
+	// Counters, in definitions from before version 5.
+	fieldCounters     = 10 // array of uint: all but one
 	fieldDroppedCount = 20
+
+	fieldDatabase = 30 // left out where it is 0
 )
 
 // queueRoom is at least what the definition of a queue takes.
@@ -68,42 +58,33 @@ func queueRoom(q *Queue) int {
 }
 
 func appendQueue(dst []byte, q *Queue) []byte {
-	name := q.Name
-	if name == nil {
-		name = []byte{} // the library would write nil
+	var settings []*Setting
+	if q.Settings != nil {
+		settings = q.Settings.written()
 	}
-	n := 1 + q.RestFields
+	n := 1 + len(settings) + q.RestFields
 	if q.Expiry != 0 {
 		n++
 	}
 	if q.Dropped {
 		n++
 	}
-	if q.Settings != nil {
-		n += q.Settings.fields()
-	}
-	if q.Counters.six() {
-		n++
-	}
-	if q.Counters.Dropped != 0 {
+	if q.Database != 0 {
 		n++
 	}
 	dst = appendMap(dst, n, func(e *msgpack.Encoder) error {
-		err := errors.Join(e.EncodeUint(fieldName), e.EncodeBytes(name))
+		err := errors.Join(e.EncodeUint(fieldName), e.EncodeBytes(append([]byte{}, q.Name...))) // never nil
 		if q.Expiry != 0 {
 			err = errors.Join(err, e.EncodeUint(fieldQueueExpiry), e.EncodeInt(q.Expiry))
 		}
 		if q.Dropped {
 			err = errors.Join(err, e.EncodeUint(fieldDropped), e.EncodeBool(true))
 		}
-		if q.Settings != nil {
-			err = errors.Join(err, q.Settings.encode(e))
+		for _, k := range settings {
+			err = errors.Join(err, k.encode(e, q.Settings))
 		}
-		if q.Counters.six() {
-			err = errors.Join(err, q.Counters.encode(e))
-		}
-		if q.Counters.Dropped != 0 {
-			err = errors.Join(err, e.EncodeUint(fieldDroppedCount), e.EncodeUint(q.Counters.Dropped))
+		if q.Database != 0 {
+			err = errors.Join(err, e.EncodeUint(fieldDatabase), e.EncodeUint(uint64(q.Database)))
 		}
 		return err
 	})
@@ -127,17 +108,18 @@ func decodeQueue(rec []byte, q *Queue) error {
 		case fieldDropped:
 			q.Dropped, err = d.DecodeBool()
 		case fieldCounters:
-			err = q.Counters.decode(d)
+			err = q.Counters.decodeOld(d)
 		case fieldDroppedCount:
 			q.Counters.Dropped, err = d.DecodeUint64()
+		case fieldDatabase:
+			if q.Database, err = d.DecodeUint8(); err == nil && q.Database >= Databases {
+				err = fmt.Errorf("queue in database %d, the last one is %d", q.Database, Databases-1)
+			}
 		default:
-			if field < fieldMaxAttempts || field > fieldOrders {
-				return q.keep(field, d)
+			var ok bool
+			if ok, err = q.decodeSetting(field, d); !ok {
+				err = q.keep(field, d)
 			}
-			if q.Settings == nil {
-				q.Settings = new(Settings)
-			}
-			err = q.Settings.decode(field, d)
 		}
 		return err
 	})

@@ -61,18 +61,12 @@ func (l *viewBuilder) snapshot(db *badger.DB) (_ *Snapshot, err error) {
 	if err := l.checkControl(n); err != nil {
 		return nil, err
 	}
-	if n.load, err = loadOf(n.txn); err != nil {
-		if err = l.reportDamage(FindingRecord, "load record", err); err != nil {
-			return nil, err
-		}
-	}
-	if n.flush, err = flushOf(n.txn); err != nil {
-		if err = l.reportDamage(FindingRecord, "flush record", err); err != nil {
-			return nil, err
-		}
-	}
-	if n.hidden, err = redoOf(n.txn); err != nil {
-		if err = l.reportDamage(FindingRecord, "redo record", err); err != nil {
+	var errs [3]error
+	n.load, errs[0] = loadOf(n.txn)
+	n.flush, errs[1] = flushOf(n.txn)
+	n.hidden, errs[2] = redoOf(n.txn)
+	for i, name := range []string{"load record", "flush record", "redo record"} {
+		if err = l.reportDamage(FindingRecord, name, errs[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -228,11 +228,6 @@ func appendFields(dst []byte, p *Packet) (rec []byte, head int) {
 		dst = append(dst, fieldIdentity)
 		dst = appendUint(dst, p.Identity)
 	}
-	if len(p.Unique) > 0 {
-		n++
-		dst = append(dst, fieldUnique)
-		dst = appendBin(dst, p.Unique)
-	}
 	dst[head] |= n
 	return dst, head
 }

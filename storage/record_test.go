@@ -28,9 +28,6 @@ func drawPacket(t *rapid.T) Packet {
 	if len(p.Payload) > 0 {
 		p.Payload[0], p.Payload[len(p.Payload)-1] = 1, 2
 	}
-	if n := rapid.SampledFrom([]int{0, 1, 255, 40_000}).Draw(t, "unique"); n > 0 {
-		p.Unique = bytes.Repeat([]byte{0xfe}, n)
-	}
 	if rapid.Bool().Draw(t, "has key") {
 		p.Key = bytes.Repeat([]byte{0, 0xff}, rapid.SampledFrom([]int{0, 1, 127, 128, 40_000}).Draw(t, "key"))
 	}
@@ -112,7 +109,6 @@ func libraryRecord(p *Packet) ([]byte, error) {
 		{fieldAttempts, p.Attempts != 0, func(e *msgpack.Encoder) error { return e.EncodeUint(uint64(p.Attempts)) }},
 		{fieldProducer, p.Producer != "", func(e *msgpack.Encoder) error { return e.EncodeString(p.Producer) }},
 		{fieldIdentity, p.Identity != 0, func(e *msgpack.Encoder) error { return e.EncodeUint(p.Identity) }},
-		{fieldUnique, len(p.Unique) > 0, func(e *msgpack.Encoder) error { return e.EncodeBytes(p.Unique) }},
 		{fieldPayload, len(p.Payload) > 0, func(e *msgpack.Encoder) error { return e.EncodeBytes(p.Payload) }},
 	}
 	n := 0
@@ -251,8 +247,8 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Add(AppendRecord(nil, &Packet{Key: []byte("key"), Payload: []byte("payload"), Tags: []Tag{{"a", "b"}}, Producer: "me"}))
 	f.Add(appendHead(nil, &Packet{Key: []byte{}, Payload: make([]byte, 2000)}))
 	f.Add(appendItem(nil, &item{kind: String, name: []byte("name"), version: 7, expiry: 5, value: []byte("value")}))
-	f.Add(appendFlush(nil, Flush{Keys: 300, Queues: 7}))
-	f.Add(appendDelivery(nil, &goldenDeliveries()[2].d))
+	f.Add(appendFlush(nil, Flush{{Keys: 300, Queues: 7}}))
+	f.Add(appendDelivery(nil, &goldenDeliveries()[2]))
 	for _, q := range goldenSettingsAndCounters() {
 		f.Add(appendQueue(nil, &q))
 	}

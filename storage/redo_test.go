@@ -185,10 +185,10 @@ func fillStates(t *testing.T, s *Store, ids []PacketID) (identity func(i int) ui
 // viewedStates returns the identities of the delivery states that a view shows.
 func viewedStates(t *testing.T, v *View) (ids []uint64) {
 	t.Helper()
-	err := v.Deliveries(func(d *Delivery, reason, _ []byte, damage error) error {
+	err := v.Deliveries(func(d *Delivery, damage error) error {
 		ids = append(ids, d.Identity)
-		if damage != nil || string(reason) != "reason" {
-			t.Errorf("%+v has the reason %q, %v", d, reason, damage)
+		if damage != nil || d.Reason != "reason" {
+			t.Errorf("%+v, %v", d, damage)
 		}
 		return nil
 	})

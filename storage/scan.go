@@ -11,7 +11,8 @@ import (
 // Queues calls fn for every queue definition, in order of identity; Name and Rest are valid during
 // the call. It stops at the first error of fn.
 func (s *Store) Queues(fn func(Queue) error) error {
-	return s.scan(queuePrefix, func(key, rec []byte) error { return giveQueue(key, rec, fn, nil) })
+	w := queueWalk{fn: fn}
+	return w.end(s.scan(queuePrefix, w.take))
 }
 
 // Packets calls fn for every packet on disk, in the order of their keys; the Meta is valid during

@@ -3,7 +3,8 @@ package storage
 import (
 	"bytes"
 	"errors"
-	"fmt"
+	"math"
+	"reflect"
 	"slices"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -12,12 +13,13 @@ import (
 // Settings are what a queue does with packets that come and with those that are claimed. Times are
 // in milliseconds.
 type Settings struct {
-	MaxAttempts uint32 // claims after which a packet that comes back is dead; 0: without end
-	Lease       int64  // of a claim that asks for none
-	BackoffMin  int64  // before the second attempt; doubled for each one after it
+	MaxAttempts int64 // claims after which a packet that comes back is dead; 0: without end
+	Lease       int64 // of a claim that asks for none
+	BackoffMin  int64 // before the second attempt; doubled for each one after it
 	BackoffMax  int64
 	DeadLetter  []byte // the queue that dead packets move to; empty: they stay
 	Retain      int64  // how long a packet that was acknowledged stays visible; 0: it goes at once
+	RetainDead  int64  // how long a packet that died stays; 0: without end
 
 	Bound      int64 // the most packets that are ready, delayed or claimed; 0: as many as come
 	BoundBytes int64 // the most bytes of their keys and payloads; 0: as many as come
@@ -29,7 +31,97 @@ type Settings struct {
 	PauseOut          bool // nothing is taken
 	Closed            bool // nothing will ever be pushed again
 
-	Orders []Order // of the values of tags, sorted by the tags' names
+	Orders Orders // of the values of tags, sorted by the tags' names
+}
+
+// Setting is a row of SettingsTable: all that the store, dumps, protocols and commands know of one
+// of the Settings.
+type Setting struct {
+	Name      string
+	Kind      SettingKind
+	Low, High int64    // of a number, of bytes or of a duration
+	Default   int64    // where it is not 0, as above
+	Words     []string // of a choice, in the order of their numbers
+	Fixed     bool     // a command of its own changes it
+	Help      string   // a line for people
+
+	field uint64 // of the definition (FORMAT.md)
+	// At returns where the setting is: a *int64, *Full, *bool, *[]byte or *Orders.
+	At func(s *Settings) any
+}
+
+// SettingKind is how people write the value of a setting.
+type SettingKind uint8
+
+// The kinds.
+const (
+	SettingNumber   SettingKind = iota
+	SettingBytes                // a number of bytes
+	SettingDuration             // in milliseconds
+	SettingChoice               // one of some words
+	SettingFlag                 // yes or no
+	SettingName                 // of a queue; empty: none
+	SettingOrders               // the values of tags, a tag at a time
+)
+
+const (
+	// MaxTime bounds the times of settings, in milliseconds: ten years.
+	MaxTime = 10 * 365 * 24 * 3600 * 1000
+	// MaxBound bounds the bounds of a queue: JSON has no larger number.
+	MaxBound = 1 << 53
+)
+
+// SettingsTable has a row for each of the Settings, in the order of their fields. A new setting is
+// a new row at its end.
+var SettingsTable = []Setting{
+	{Name: "max-attempts", High: math.MaxUint16, Default: 5, Help: "claims after which a packet that comes back is dead; 0: without end",
+		field: 4, At: func(s *Settings) any { return &s.MaxAttempts }},
+	{Name: "lease", Kind: SettingDuration, Low: 1, High: MaxTime, Default: 30_000, Help: "how long a claim lasts that asks for no time",
+		field: 5, At: func(s *Settings) any { return &s.Lease }},
+	{Name: "backoff-min", Kind: SettingDuration, High: MaxTime, Default: 1000, Help: "wait before the second attempt, doubled for each one after it",
+		field: 6, At: func(s *Settings) any { return &s.BackoffMin }},
+	{Name: "backoff-max", Kind: SettingDuration, High: MaxTime, Default: 600_000, Help: "the longest of these waits",
+		field: 7, At: func(s *Settings) any { return &s.BackoffMax }},
+	{Name: "dead-letter", Kind: SettingName, Help: "queue that dead packets move to; empty: they stay",
+		field: 8, At: func(s *Settings) any { return &s.DeadLetter }},
+	{Name: "retain", Kind: SettingDuration, High: MaxTime, Help: "how long an acknowledged packet stays, as done",
+		field: 9, At: func(s *Settings) any { return &s.Retain }},
+	{Name: "bound", High: MaxBound, Help: "the most packets that are ready, delayed or claimed; 0: as many as come",
+		field: 11, At: func(s *Settings) any { return &s.Bound }},
+	{Name: "bound-bytes", Kind: SettingBytes, High: MaxBound, Help: "the most bytes of their keys and payloads; 0: as many as come",
+		field: 12, At: func(s *Settings) any { return &s.BoundBytes }},
+	{Name: "full", Kind: SettingChoice, Words: fullWords[:], Help: "what a full queue does with a push: reject, block or drop",
+		field: 13, At: func(s *Settings) any { return &s.Full }},
+	{Name: "exclusive-producer", Kind: SettingFlag, Help: "whether clients of one name push, and no others",
+		field: 14, At: func(s *Settings) any { return &s.ExclusiveProducer }},
+	{Name: "exclusive-consumer", Kind: SettingFlag, Help: "whether clients of one name take, and no others",
+		field: 15, At: func(s *Settings) any { return &s.ExclusiveConsumer }},
+	{Name: "pause-in", Kind: SettingFlag, Help: "whether pushes wait",
+		field: 16, At: func(s *Settings) any { return &s.PauseIn }},
+	{Name: "pause-out", Kind: SettingFlag, Help: "whether takes wait",
+		field: 17, At: func(s *Settings) any { return &s.PauseOut }},
+	{Name: "closed", Kind: SettingFlag, Fixed: true, Help: "whether nothing will ever be pushed again",
+		field: 18, At: func(s *Settings) any { return &s.Closed }},
+	{Name: "enum", Kind: SettingOrders, Help: "order of the values of a tag, from the lowest to the highest",
+		field: 19, At: func(s *Settings) any { return &s.Orders }},
+	{Name: "retain-dead", Kind: SettingDuration, High: MaxTime, Help: "how long a dead packet stays; 0: until it is deleted or requeued",
+		field: 21, At: func(s *Settings) any { return &s.RetainDead }},
+}
+
+// DefaultSettings are those of a queue that has none of its own.
+func DefaultSettings() (s Settings) {
+	for i := range SettingsTable {
+		if at, ok := SettingsTable[i].At(&s).(*int64); ok {
+			*at = SettingsTable[i].Default
+		}
+	}
+	return s
+}
+
+// IsZero reports whether a setting is 0, false or empty.
+func (k *Setting) IsZero(s *Settings) bool {
+	v := reflect.ValueOf(k.At(s)).Elem()
+	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 }
 
 // Full is what becomes of a push to a queue that holds as much as its bound allows.
@@ -41,16 +133,10 @@ const (
 	FullDrop               // the worst packets go, which may be the new ones
 )
 
+var fullWords = [...]string{"reject", "block", "drop"}
+
 // String is the setting's value as people write it.
-func (f Full) String() string { return [...]string{"reject", "block", "drop"}[min(f, FullDrop)] }
-
-// Counters are what a queue has done since it was made. They do not run backwards over a restart
-// but by what was counted in the second before a kill.
-type Counters struct {
-	Pushed, Popped, Acked, Nacked, Expired, Dead uint64
-
-	Dropped uint64 // by a full queue
-}
+func (f Full) String() string { return fullWords[min(f, FullDrop)] }
 
 // Clone copies settings, which may be nil, with all that they point to.
 func (s *Settings) Clone() *Settings {
@@ -68,7 +154,7 @@ func (s *Settings) Clone() *Settings {
 
 // Room is at least what settings take in a definition.
 func (s *Settings) Room() int {
-	n := 96 + len(s.DeadLetter)
+	n := 96 + 5*len(SettingsTable) + len(s.DeadLetter)
 	for _, o := range s.Orders {
 		n += 10 + len(o.Tag)
 		for _, v := range o.Values {
@@ -78,118 +164,33 @@ func (s *Settings) Room() int {
 	return n
 }
 
-func (s *Settings) encode(e *msgpack.Encoder) error {
-	deadLetter := s.DeadLetter
-	if deadLetter == nil {
-		deadLetter = []byte{} // the library would write nil
-	}
-	err := errors.Join(
-		e.EncodeUint(fieldMaxAttempts), e.EncodeUint(uint64(s.MaxAttempts)),
-		e.EncodeUint(fieldLease), e.EncodeInt(s.Lease),
-		e.EncodeUint(fieldBackoffMin), e.EncodeInt(s.BackoffMin),
-		e.EncodeUint(fieldBackoffMax), e.EncodeInt(s.BackoffMax),
-		e.EncodeUint(fieldDeadLetter), e.EncodeBytes(deadLetter),
-		e.EncodeUint(fieldRetain), e.EncodeInt(s.Retain))
-	if s.Bound != 0 {
-		err = errors.Join(err, e.EncodeUint(fieldBound), e.EncodeInt(s.Bound))
-	}
-	if s.BoundBytes != 0 {
-		err = errors.Join(err, e.EncodeUint(fieldBoundBytes), e.EncodeInt(s.BoundBytes))
-	}
-	if s.Full != 0 {
-		err = errors.Join(err, e.EncodeUint(fieldFull), e.EncodeUint(uint64(s.Full)))
-	}
-	for i, on := range s.switches() {
-		if *on {
-			err = errors.Join(err, e.EncodeUint(fieldExclusiveProducer+uint64(i)), e.EncodeBool(true))
+// written are the settings that a definition has. The first ones are always there: by them a
+// definition with settings is known.
+func (s *Settings) written() (rows []*Setting) {
+	for i := range SettingsTable {
+		if k := &SettingsTable[i]; k.field < fieldCounters || !k.IsZero(s) {
+			rows = append(rows, k)
 		}
 	}
-	if len(s.Orders) > 0 {
-		err = errors.Join(err, e.EncodeUint(fieldOrders), encodeOrders(e, s.Orders))
-	}
-	return err
+	return rows
 }
 
-// switches returns those in the order of their fields.
-func (s *Settings) switches() [5]*bool {
-	return [...]*bool{&s.ExclusiveProducer, &s.ExclusiveConsumer, &s.PauseIn, &s.PauseOut, &s.Closed}
+func (k *Setting) encode(e *msgpack.Encoder, s *Settings) error {
+	at := k.At(s)
+	if b, ok := at.(*[]byte); ok && *b == nil {
+		at = []byte{} // the library would write nil
+	}
+	return errors.Join(e.EncodeUint(k.field), e.Encode(at))
 }
 
-// fields counts those that encode writes.
-func (s *Settings) fields() int {
-	n := fieldRetain - fieldMaxAttempts + 1
-	for _, written := range []bool{s.Bound != 0, s.BoundBytes != 0, s.Full != 0, len(s.Orders) > 0} {
-		if written {
-			n++
-		}
+// decodeSetting reads the value of a field of a definition; false if it is no setting.
+func (q *Queue) decodeSetting(field uint64, d *msgpack.Decoder) (ok bool, err error) {
+	at := slices.IndexFunc(SettingsTable, func(k Setting) bool { return k.field == field })
+	if at < 0 {
+		return false, nil
 	}
-	for _, on := range s.switches() {
-		if *on {
-			n++
-		}
+	if q.Settings == nil {
+		q.Settings = new(Settings)
 	}
-	return n
-}
-
-// decode reads the value of one field.
-func (s *Settings) decode(field uint64, d *msgpack.Decoder) (err error) {
-	switch field {
-	case fieldMaxAttempts:
-		s.MaxAttempts, err = d.DecodeUint32()
-	case fieldLease:
-		s.Lease, err = d.DecodeInt64()
-	case fieldBackoffMin:
-		s.BackoffMin, err = d.DecodeInt64()
-	case fieldBackoffMax:
-		s.BackoffMax, err = d.DecodeInt64()
-	case fieldDeadLetter:
-		s.DeadLetter, err = d.DecodeBytes()
-	case fieldRetain:
-		s.Retain, err = d.DecodeInt64()
-	case fieldBound:
-		s.Bound, err = d.DecodeInt64()
-	case fieldBoundBytes:
-		s.BoundBytes, err = d.DecodeInt64()
-	case fieldFull:
-		var full uint8
-		full, err = d.DecodeUint8()
-		s.Full = Full(full)
-	case fieldOrders:
-		s.Orders, err = decodeOrders(d)
-	default:
-		*s.switches()[field-fieldExclusiveProducer], err = d.DecodeBool()
-	}
-	return err
-}
-
-// all returns the counters of the field that has six, in its order.
-func (c *Counters) all() [6]*uint64 {
-	return [...]*uint64{&c.Pushed, &c.Popped, &c.Acked, &c.Nacked, &c.Expired, &c.Dead}
-}
-
-func (c *Counters) encode(e *msgpack.Encoder) error {
-	all := c.all()
-	err := errors.Join(e.EncodeUint(fieldCounters), e.EncodeArrayLen(len(all)))
-	for _, v := range all {
-		err = errors.Join(err, e.EncodeUint(*v))
-	}
-	return err
-}
-
-// six returns whether one of the counters of that field is not 0.
-func (c Counters) six() bool {
-	c.Dropped = 0
-	return c != Counters{}
-}
-
-func (c *Counters) decode(d *msgpack.Decoder) error {
-	n, err := d.DecodeArrayLen()
-	all := c.all()
-	if err == nil && n != len(all) {
-		err = fmt.Errorf("%d counters instead of %d", n, len(all))
-	}
-	for i := 0; err == nil && i < n; i++ {
-		*all[i], err = d.DecodeUint64()
-	}
-	return err
+	return true, d.Decode(SettingsTable[at].At(q.Settings))
 }

@@ -55,7 +55,8 @@ func (n *Snapshot) Close() { n.txn.Discard() }
 // Queues calls fn for every queue definition, in order of identity; Name and Rest are valid during
 // the call. It stops at the first error of fn.
 func (n *Snapshot) Queues(fn func(Queue) error) error {
-	return n.scan(queuePrefix, prefixRange(queuePrefix), nil, func(key, rec []byte) error { return giveQueue(key, rec, fn, n.tolerate) })
+	w := queueWalk{fn: fn, tolerate: n.tolerate}
+	return w.end(n.scan(queuePrefix, prefixRange(queuePrefix), nil, w.take))
 }
 
 // Packets calls fn for the packets of the queues in r, in the order of their keys; the Meta is
@@ -176,19 +177,6 @@ func (n *Snapshot) scan(prefix string, keys keyRange, also *keyRange, fn func(ke
 		ranges = append(ranges, *also)
 	}
 	return n.store.scanHeld(n.txn, prefix, keys, blocksOf(ranges...), fn)
-}
-
-// giveQueue calls fn with a queue definition as it is stored.
-func giveQueue(key, rec []byte, fn func(Queue) error, tolerate func(Finding)) error {
-	id, err := decodeQueueKey(key)
-	if err != nil {
-		return tolerated(err, fmt.Sprintf("%x", key), tolerate)
-	}
-	q := Queue{ID: id}
-	if err := decodeQueue(rec, &q); err != nil {
-		return tolerated(fmt.Errorf("%w: queue %d: %w", ErrDamaged, id, err), fmt.Sprintf("queue %d", id), tolerate)
-	}
-	return fn(q)
 }
 
 // givePacket calls fn with what an index needs of a packet as it is stored.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -89,15 +90,8 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if err := s.readControl(); err != nil {
 		return nil, err
 	}
-	if err := s.readLoad(); err != nil {
-		return nil, err
-	}
-	if err := s.readFlush(); err != nil {
-		return nil, err
-	}
-	// Nothing refused the folder: from here on it is one of this format.
-	if err := s.folder.upgrade(); err != nil {
-		return nil, err
+	if s.load != nil && !s.opt.Unfinished {
+		return nil, fmt.Errorf("%w: %s", ErrLoadUnfinished, s.folder.path)
 	}
 	return s, s.start()
 }
@@ -318,11 +312,15 @@ func badgerOptions(path string, memTable int64) badger.Options {
 	return opt
 }
 
-// readControl reads the control record and holds it against the anchor.
+// readControl reads the control record, which it holds against the anchor, and the other records of
+// which there is one.
 func (s *Store) readControl() error {
-	err := s.db.View(func(txn *badger.Txn) (err error) {
-		s.control, err = controlOf(txn)
-		return err
+	err := s.db.View(func(txn *badger.Txn) error {
+		var errs [3]error
+		s.control, errs[0] = controlOf(txn)
+		s.load, errs[1] = loadOf(txn)
+		s.flush, errs[2] = flushOf(txn)
+		return cmp.Or(errs[:]...)
 	})
 	if err != nil {
 		return err
@@ -362,6 +360,13 @@ func (s *Store) start() error {
 	}
 	s.guard.watch(s.inflight)
 	s.guard.refresh(s.tableBytes())
+	// Nothing refused the folder: from here on it is one of this format.
+	if err := s.takeOverUniques(); err != nil {
+		return err
+	}
+	if err := s.folder.upgrade(); err != nil {
+		return err
+	}
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
 	s.done.Go(s.watchSpace)
 	if !s.opt.tune.noAdvice {

@@ -9,14 +9,14 @@ import (
 )
 
 // Tally is what the control record counts and a scan must reproduce: the packets without expiry,
-// all heads and fields, and all delivery states. Packets with an expiry come and go by the clock,
-// so they are not counted.
+// all heads, fields and ids of unique pushes, and all delivery states. Packets with an expiry come
+// and go by the clock, so they are not counted.
 type Tally struct {
 	Live uint64 // how many packets there are
 	Hash uint64 // sum of SetHash over them, modulo 2^64
 
-	Keys    uint64 // how many heads and fields there are
-	KeyHash uint64 // sum of ItemHash over them, modulo 2^64
+	Keys    uint64 // how many heads, fields and ids of unique pushes there are
+	KeyHash uint64 // sum of their hashes, modulo 2^64
 
 	Deliveries   uint64 // how many delivery states there are
 	DeliveryHash uint64 // sum over them of the xxhash64 of their identity, modulo 2^64

@@ -314,7 +314,7 @@ func TestFolderOfAnUnfinishedLoadIsOnlyOpenedWhenAsked(t *testing.T) {
 	var b Batch
 	b.SetLoad([]byte("first"))
 	b.SetLoad([]byte("so far"))
-	if b.Len() != 1 || b.Bytes() != loadBytes([]byte("so far")) {
+	if b.Len() != 1 || b.Bytes() != len(loadKey)+len("so far")+opBytes {
 		t.Errorf("a batch of %d entries and %d bytes", b.Len(), b.Bytes())
 	}
 	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {

@@ -7,6 +7,7 @@
 //	backup.go        what the operator copies
 //	descriptors.go   files that are kept for the store
 //	gc.go, memory.go   small memory: of a server, of an offline command
+//	brake.go           what clients can make the server log
 package daemon
 
 import (
@@ -38,6 +39,7 @@ type Config struct {
 	Version         string   // of the program, one word, for clients that ask; unknown if empty
 
 	MaxConns   int           // connections of each protocol at a time
+	MaxBuffers int64         // bytes of unfinished requests on all connections; a quarter of the memory, 256 MiB at least, if 0
 	Drain      time.Duration // how long Run waits for connections to finish; DefaultDrain if 0
 	Insecure   bool          // allow addresses that other machines reach, without encryption or passwords
 	AcceptLoss bool          // start although the folder has lost acknowledged packets

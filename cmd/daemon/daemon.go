@@ -55,8 +55,9 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
-	b := broker.New(store, state, broker.Options{Cache: c.Cache, AcceptLoss: c.AcceptLoss, Logger: c.Logger})
-	err = serve(ctx, all, b, backupOf(opened), &c)
+	doors := braked(c.Logger)
+	b := broker.New(store, state, broker.Options{Cache: c.Cache, AcceptLoss: c.AcceptLoss, Logger: doors})
+	err = serve(ctx, all, b, backupOf(opened), &c, doors)
 	return errors.Join(err, b.Close())
 }
 
@@ -83,12 +84,13 @@ func restore(store Store, accepted []storage.Finding, c *Config) (*recovery.Stat
 }
 
 // serve accepts connections until ctx ends or the broker fails, and then drains.
-func serve(ctx context.Context, all listeners, b *broker.Broker, backup admin.Backup, c *Config) error {
+func serve(ctx context.Context, all listeners, b *broker.Broker, backup admin.Backup, c *Config, doors *slog.Logger) error {
 	stopTuning := TuneGC()
 	defer stopTuning()
-	ended := all.serve(c, b, backup)
-	if c.Listening != nil {
-		for _, l := range all {
+	ended := all.serve(c, b, backup, doors)
+	for _, l := range all {
+		c.Logger.Info("listening", "protocol", l.protocol, "addr", l.socket.Addr().String())
+		if c.Listening != nil {
 			c.Listening(l.protocol, l.socket.Addr())
 		}
 	}

@@ -35,7 +35,11 @@ func (c *Config) limitConns(all listeners) error {
 		return fmt.Errorf("the process may open %d files, expected %d or more: raise the limit (ulimit -n)", l.Cur, kept+queues)
 	}
 	most := int((l.Cur - kept) / queues)
-	c.Logger.Warn("fewer connections than configured: the limit of open files is low",
+	log := c.Logger.Info
+	if most < 1000 { // with more, most servers get along
+		log = c.Logger.Warn
+	}
+	log("fewer connections than configured: the limit of open files (ulimit -n) is low",
 		"connections_per_protocol", most, "configured", c.MaxConns, "open_files", l.Cur)
 	c.MaxConns = most
 	return nil

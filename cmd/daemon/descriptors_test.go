@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"log/slog"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -19,12 +20,15 @@ func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 		protocols    []string
 		wished, want int
 		refused      bool
+		warned       bool
 	}{
 		"plenty":               {files: minStoreDescriptors + 200, protocols: []string{"pinpriq"}, wished: 100, want: 100},
-		"not enough":           {files: minStoreDescriptors + 50, protocols: []string{"pinpriq"}, wished: 100, want: 50},
-		"not enough for two":   {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", "other"}, wished: 100, want: 75},
-		"some for the backups": {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", admin.Name}, wished: 100, want: 150 - admin.DefaultMaxConns},
+		"not enough":           {files: minStoreDescriptors + 50, protocols: []string{"pinpriq"}, wished: 100, want: 50, warned: true},
+		"not enough for two":   {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", "other"}, wished: 100, want: 75, warned: true},
+		"some for the backups": {files: minStoreDescriptors + 150, protocols: []string{"pinpriq", admin.Name}, wished: 100, want: 150 - admin.DefaultMaxConns, warned: true},
 		"half for the store":   {files: 4000, protocols: []string{"pinpriq"}, wished: 3000, want: 2000},
+		"just enough":          {files: 2000, protocols: []string{"pinpriq"}, wished: 3000, want: 1000},
+		"too few":              {files: 1998, protocols: []string{"pinpriq"}, wished: 3000, want: 999, warned: true},
 		"none for anyone":      {files: minStoreDescriptors, protocols: []string{"pinpriq"}, wished: 100, refused: true},
 		"one for one of two":   {files: minStoreDescriptors + 1, protocols: []string{"pinpriq", "other"}, wished: 100, refused: true},
 	} {
@@ -35,11 +39,15 @@ func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 		for _, protocol := range row.protocols {
 			all = append(all, &listener{protocol: protocol})
 		}
-		c := Config{MaxConns: row.wished, Logger: slog.New(slog.DiscardHandler)}
+		var log strings.Builder
+		c := Config{MaxConns: row.wished, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		if err := c.limitConns(all); (err != nil) != row.refused {
 			t.Errorf("%s: error %v", name, err)
 		} else if err == nil && c.MaxConns != row.want {
 			t.Errorf("%s: %d connections, want %d", name, c.MaxConns, row.want)
+		}
+		if strings.Contains(log.String(), "level=WARN") != row.warned {
+			t.Errorf("%s: logged %q, want a warning: %v", name, &log, row.warned)
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
@@ -130,27 +132,27 @@ func (all listeners) bind() error {
 
 // serve gives every listener its server and accepts on all. The channel gets what each server
 // returned, in any order.
-func (all listeners) serve(c *Config, b *broker.Broker, backup admin.Backup) <-chan error {
+func (all listeners) serve(c *Config, b *broker.Broker, backup admin.Backup, log *slog.Logger) <-chan error {
 	ended := make(chan error, len(all))
+	buffers := netproto.NewBuffers(cmp.Or(c.MaxBuffers, defaultBuffers()))
 	for _, l := range all {
-		l.server = c.server(l, b, backup)
+		l.server = c.server(l, backup, netproto.Config{Broker: b, Logger: log, MaxConns: c.MaxConns, Buffers: buffers})
 		go func() { ended <- l.server.Serve() }() // ends with shutdown or close
 	}
 	return ended
 }
 
 // server makes the server of a listener.
-func (c *Config) server(l *listener, b *broker.Broker, backup admin.Backup) server {
-	config := netproto.Config{Broker: b, Logger: c.Logger, MaxConns: c.MaxConns}
+func (c *Config) server(l *listener, backup admin.Backup, config netproto.Config) server {
 	switch l.protocol {
 	case pinpriq.Name:
 		config.Protocol = pinpriq.Protocol{}
 	case barbershop.Name:
 		config.Protocol = &barbershop.Protocol{Queue: c.BarbershopQueue, Version: c.Version, Since: time.Now()}
 	case resp.Name:
-		config.Protocol = resp.New(resp.Config{Password: c.RedisPassword, Disable: c.RedisDisable, Version: c.Version, Since: time.Now()})
+		config.Protocol = resp.New(resp.Config{Password: c.RedisPassword, Disable: c.RedisDisable, Version: c.Version, Since: time.Now(), Logger: config.Logger})
 	default:
-		return admin.NewServer(l.socket, admin.Config{Backup: backup, Logger: c.Logger, AnyHost: c.Insecure})
+		return admin.NewServer(l.socket, admin.Config{Backup: backup, Logger: config.Logger, AnyHost: c.Insecure})
 	}
 	return netproto.NewServer(l.socket, config)
 }

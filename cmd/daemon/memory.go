@@ -1,6 +1,27 @@
 package daemon
 
-import "runtime/debug"
+import (
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/holdfast-queue/holdfast/netproto"
+)
+
+// defaultBuffers is what unfinished requests may take: a quarter of the memory of the machine or
+// container, and enough for a small one.
+func defaultBuffers() int64 {
+	var machine syscall.Sysinfo_t
+	_ = syscall.Sysinfo(&machine)
+	memory := int64(machine.Totalram) * int64(machine.Unit)
+	text, _ := os.ReadFile("/sys/fs/cgroup/memory.max") // "max", or none, if there is no limit
+	if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+		memory = min(memory, limit)
+	}
+	return max(netproto.DefaultMaxBuffers, memory/4)
+}
 
 // offlineHeap is how many bytes the Go runtime may take for a command that works on a whole folder.
 // The tables that a compaction builds at a time take some 80 MB of it. A lower limit costs more

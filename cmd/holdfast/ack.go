@@ -23,7 +23,6 @@ type ackCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *ackCmd) Help() string {
 	return `The work is done: the packet is gone, or stays as done for the time that its queue's setting retain says. If the claim has ended before, nothing is changed and the exit code is 4.
 
@@ -32,7 +31,6 @@ Example:
     holdfast ack jobs 17 42`
 }
 
-// Run acknowledges.
 func (c *ackCmd) Run(ctx context.Context) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.packet(server).Ack(ctx)

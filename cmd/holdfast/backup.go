@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,14 +13,13 @@ import (
 // backupCmd copies a running server's store.
 type backupCmd struct {
 	To     string   `required:"" placeholder:"FILE" help:"File to write, or - for standard output. It gets its name when it is whole and on disk; until then an older file stays."`
-	Queue  []string `placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
+	Queue  []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
 	Format string   `enum:"msgpack,jsonl" default:"msgpack" placeholder:"FORMAT" help:"msgpack or jsonl (default ${default})."`
 
 	operatorPort
 	progress
 }
 
-// Help is shown below the usage line.
 func (c *backupCmd) Help() string {
 	return `Streams a consistent copy out of a running server: all that was on disk at one moment. The server goes on meanwhile. "holdfast load" makes a data folder from the copy. Exit code 0 means that the copy is whole: every record was read, and the hash matched.
 
@@ -30,11 +28,6 @@ Examples:
     holdfast backup --to holdfast.backup
     holdfast backup --to jobs.jsonl --format jsonl --queue 'jobs.*'
     holdfast backup --to - | gzip > holdfast.backup.gz`
-}
-
-// Validate is called with the parsed flags.
-func (c *backupCmd) Validate() error {
-	return cmp.Or(c.operatorPort.Validate(), checkQueues(c.Queue))
 }
 
 // Run copies, and returns nil once the copy is whole and on disk.

@@ -150,7 +150,7 @@ func TestBenchOfABoardInUseSaysHowManyItemsItHas(t *testing.T) {
 
 func TestBenchWithoutAPortIsWrongUsage(t *testing.T) {
 	r := command{}.run(t.Context(), "bench", "update", "--protocol", "barbershop", "--barbershop", "foo")
-	oneErrorLine(t, r, exitUsage, `--barbershop "foo": expected HOST:PORT, such as 127.0.0.1:8002`)
+	oneErrorLine(t, r, exitUsage, `--barbershop: expected HOST:PORT, such as 127.0.0.1:8002`)
 }
 
 func TestBenchSaysThatItCouldNotRemoveEverything(t *testing.T) {

@@ -6,7 +6,6 @@ type barbershopCmd struct {
 	Export exportCmd `cmd:"" help:"Write the items of a running server as a snapshot."`
 }
 
-// Help is shown below the usage line.
 func (c *barbershopCmd) Help() string {
 	return `A snapshot is a text file with a line for each item: its number, a space, and its score. Both are whole numbers from 0 to 4294967295.
 

@@ -68,3 +68,11 @@ func inState(state string) []client.Option {
 	}
 	return []client.Option{client.InState(client.State(state))}
 }
+
+// atMost is the option for a number of packets, none for 0.
+func atMost(n int64) []client.Option {
+	if n == 0 {
+		return nil
+	}
+	return []client.Option{client.Count(int(n))}
+}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,7 +13,7 @@ import (
 // claimCmd claims packets.
 type claimCmd struct {
 	Queues   []string       `arg:"" name:"queue" help:"Queues to claim from: the first that has a packet."`
-	Count    int64          `placeholder:"N" help:"Claim up to N packets (default: one)."`
+	Count    int64          `range:"0 1000" placeholder:"N" help:"Claim up to N packets (default: one)."`
 	Lease    time.Duration  `placeholder:"TIME" help:"How long the claim lasts (default: what the queue says)."`
 	Consumer string         `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`
 	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
@@ -27,7 +25,6 @@ type claimCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *claimCmd) Help() string {
 	return `Prints the packets with their ids and tokens. Each goes to another consumer when its lease ends, unless "holdfast ack" or "holdfast nack" comes before. If the queues have nothing to claim, nothing is printed and the exit code is 3, or 1 if they are closed as well.
 
@@ -38,18 +35,13 @@ Examples:
     holdfast claim tasks --filter 'performance_class<=high' --consumer node-7`
 }
 
-// Validate is called with the parsed flags.
 func (c *claimCmd) Validate() error {
 	if c.Group && c.Count > 0 {
 		return fmt.Errorf("--group and --count: expected one of them")
 	}
-	return cmp.Or(
-		checkCount(c.Count), checkTime("--lease", c.Lease), checkWait("--block", c.Block),
-		c.selection.Validate(), c.workServer.Validate(),
-	)
+	return c.selection.Validate()
 }
 
-// Run claims and prints.
 func (c *claimCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Claim(ctx, c.Queues[0], c.options()...)
@@ -72,10 +64,7 @@ func (c *claimCmd) nothing() error {
 }
 
 func (c *claimCmd) options() []client.Option {
-	all := append(c.selection.options(), client.Or(c.Queues[1:]...))
-	if c.Count > 0 {
-		all = append(all, client.Count(int(c.Count)))
-	}
+	all := append(append(c.selection.options(), client.Or(c.Queues[1:]...)), atMost(c.Count)...)
 	if c.Lease > 0 {
 		all = append(all, client.Lease(c.Lease))
 	}
@@ -96,20 +85,19 @@ func (c *claimCmd) options() []client.Option {
 
 // print writes the packets with what an answer needs first.
 func (c *claimCmd) print(w io.Writer, packets []*client.Packet) error {
-	var out bytes.Buffer
-	t, now := newTable(&out), time.Now()
+	t, now := newTable(w, "QUEUE", "KEY", "TAGS", "PAYLOAD"), time.Now()
 	if !c.JSON {
 		t.row("QUEUE", "ID", "TOKEN", "ATTEMPT", "LEFT", "KEY", "TAGS", "PAYLOAD")
 	}
 	for _, p := range packets {
 		if c.JSON {
-			out.Write(packetJSON(p))
+			if _, err := w.Write(packetJSON(p)); err != nil {
+				return err
+			}
 			continue
 		}
-		t.row(cell(p.Queue, shortCell), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), span(p.LeaseEnd.Sub(now)),
+		t.row(cell(p.Queue, longCell), p.ID, strconv.FormatInt(p.Token, 10), strconv.Itoa(p.Attempt), span(p.LeaseEnd.Sub(now)),
 			keyCell(p), tagsCell(p.Tags), cell(string(p.Payload), longCell))
 	}
-	_ = t.Flush() // a buffer takes it
-	_, err := w.Write(out.Bytes())
-	return err
+	return t.Flush()
 }

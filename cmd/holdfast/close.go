@@ -15,9 +15,8 @@ type closeCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *closeCmd) Help() string {
-	return `A closed queue takes no more packets, for ever. Its consumers get what is in it, and then learn that it is closed. "holdfast set QUEUE pause-in=yes" is for a while.
+	return `A closed queue takes no more packets, for ever. Its consumers get what is in it, and then learn that it is closed. "holdfast pause QUEUE --in" is for a while.
 
 Examples:
 

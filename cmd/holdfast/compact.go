@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -20,7 +19,6 @@ type compactCmd struct {
 	progress
 }
 
-// Help is shown below the usage line.
 func (c *compactCmd) Help() string {
 	return `Deletes what has expired, writes the tables anew without what was popped, and gives the space back to the file system. A running server does the same bit by bit. Ctrl-C and kill -9 do no harm at any moment: the folder stays sound and keeps its packets.
 
@@ -31,7 +29,6 @@ Examples:
     holdfast compact ./damaged --accept-loss`
 }
 
-// Run compacts.
 func (c *compactCmd) Run(ctx context.Context, p *program) error {
 	if err := c.Dir.check(true); err != nil {
 		return fmt.Errorf("compact: %w", err)
@@ -61,23 +58,15 @@ func (c *compactCmd) Run(ctx context.Context, p *program) error {
 	return c.print(p.stdout, &report)
 }
 
-// compactJSON is the JSON form of a report.
-type compactJSON struct {
-	Packets int64   `json:"packets"`
-	Expired int64   `json:"expired"` // deleted
-	Keys    int64   `json:"keys"`    // strings and hashes
-	Before  int64   `json:"before"`  // bytes on disk
-	After   int64   `json:"after"`
-	Seconds float64 `json:"seconds"`
-
-	Findings []string `json:"findings"` // what --accept-loss accepted
-}
-
 func (c *compactCmd) print(w io.Writer, r *compact.Report) error {
 	if c.JSON {
-		return json.NewEncoder(w).Encode(compactJSON{
-			r.Packets, r.Expired, r.Keys, r.Before.Total, r.After.Total, r.Took.Seconds(), append([]string{}, r.Findings...),
-		})
+		var o jsonObject
+		o.figures(figure{"packets", r.Packets}, figure{"expired", r.Expired}, figure{"keys", r.Keys},
+			figure{"before", r.Before.Total}, figure{"after", r.After.Total})
+		o.add("seconds", r.Took.Seconds())
+		o.add("findings", append([]string{}, r.Findings...))
+		_, err := w.Write(o.line())
+		return err
 	}
 	kept := plural(r.Packets, "packet")
 	if r.Keys > 0 {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"golang.org/x/term"
 )
 
 // confirmation is the flag of a command that does what cannot be undone.
@@ -24,7 +22,7 @@ func (c *confirmation) confirm(p *program, something string) error {
 	if c.Yes {
 		return nil
 	}
-	if p.keyboard == nil || !term.IsTerminal(int(p.keyboard.Fd())) {
+	if p.keyboard == nil || terminalOf(p.keyboard) == nil {
 		return fmt.Errorf("this would %s: %w", something, errNotConfirmed)
 	}
 	fmt.Fprintf(p.stderr, "%s? [y/N] ", strings.ToUpper(something[:1])+something[1:])

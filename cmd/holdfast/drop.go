@@ -15,7 +15,6 @@ type dropCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *dropCmd) Help() string {
 	return `Deletes a queue with its packets in any state, and its settings. "holdfast purge" keeps the settings.
 
@@ -25,7 +24,6 @@ Examples:
     holdfast drop jobs --yes`
 }
 
-// Run drops the queue.
 func (c *dropCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		s, err := server.Stats(ctx, c.Queue)

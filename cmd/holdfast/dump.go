@@ -14,7 +14,7 @@ import (
 // dumpCmd writes what is in a folder.
 type dumpCmd struct {
 	Dir     folder   `arg:"" help:"Data folder; no server may be running on it."`
-	Queue   []string `placeholder:"GLOB" sep:"none" help:"Only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
+	Queue   []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
 	Format  string   `enum:"jsonl,csv,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack, which load reads, or csv for spreadsheets (default ${default})."`
 	Payload string   `enum:"auto,text,base64,none" default:"auto" placeholder:"FORM" help:"How to write payloads and values: text (base64 where they are not UTF-8), base64, none, or auto, which is text unless there are control characters (default ${default})."`
 	Limit   int64    `placeholder:"N" help:"At most N packets, and no strings and hashes; 0 is no limit (default 0)."`
@@ -24,7 +24,6 @@ type dumpCmd struct {
 	progress
 }
 
-// Help is shown below the usage line.
 func (c *dumpCmd) Help() string {
 	return `Writes the settings of the queues and every packet that has not expired, with all its fields and what was tried with it, in the order of delivery. It changes nothing in the folder. Bytes that are not UTF-8 are written as base64 under another name, so "holdfast load" makes the same folder again. The last record counts and hashes the others: a dump without it is not whole.
 
@@ -39,23 +38,6 @@ Examples:
     holdfast dump ./damaged --salvage -o rest.jsonl`
 }
 
-// Validate is called with the parsed flags.
-func (c *dumpCmd) Validate() error {
-	if c.Limit < 0 {
-		return fmt.Errorf("--limit %d: expected 0 or more", c.Limit)
-	}
-	return checkQueues(c.Queue)
-}
-
-// checkQueues refuses patterns for the names of queues that no name can match.
-func checkQueues(patterns []string) error {
-	if err := dump.CheckPatterns(patterns); err != nil {
-		return fmt.Errorf("--queue: %w", err)
-	}
-	return nil
-}
-
-// Run dumps.
 func (c *dumpCmd) Run(ctx context.Context, p *program) (err error) {
 	if err := c.Dir.check(true); err != nil {
 		return fmt.Errorf("dump: %w", err)

@@ -23,7 +23,6 @@ type exportCmd struct {
 	progress
 }
 
-// Help is shown below the usage line.
 func (c *exportCmd) Help() string {
 	return `Writes the items as they were at one moment, in the order in which "next" takes them: the highest score first, and the oldest of equal scores. The server goes on meanwhile.
 
@@ -97,7 +96,7 @@ type exporting struct {
 func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Packet, d *dump.Delivery) error {
 	item, ok := barbershop.ParseKey(p.Key)
 	more := len(p.Payload) > 0 || len(p.Tags) > 0 || p.Producer != "" || len(p.Unique) > 0 || p.Expiry != 0 || p.NotBefore != 0 ||
-		d != nil && (d.State != storage.Waiting || d.Until != 0)
+		d != nil && d.State != storage.Ready
 	if !ok || more || id.Priority == 0 || e.written[item] {
 		if e.leftOut++; e.leftOut == 1 {
 			e.first = id

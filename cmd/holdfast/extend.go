@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -16,7 +15,6 @@ type extendCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *extendCmd) Help() string {
 	return `The work takes longer: the lease ends after the time from now, which may be sooner than before. If the claim has ended before, nothing is changed and the exit code is 4.
 
@@ -25,12 +23,6 @@ Example:
     holdfast extend jobs 17 42 5m`
 }
 
-// Validate is called with the parsed flags.
-func (c *extendCmd) Validate() error {
-	return cmp.Or(checkTime("<time>", c.Time), c.workServer.Validate())
-}
-
-// Run renews the claim.
 func (c *extendCmd) Run(ctx context.Context) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.packet(server).Extend(ctx, c.Time)

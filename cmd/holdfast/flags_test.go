@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,8 +16,9 @@ import (
 func allCommands() []string {
 	return []string{
 		"serve", "bench", "push", "pop", "subscribe", "claim", "ack", "nack", "extend", "work", "queues", "stats", "peek", "list", "show",
-		"purge", "harvest", "redrive", "move", "set", "get", "close", "drop",
+		"consumers", "purge", "harvest", "redrive", "move", "delete", "prio", "set", "unset", "get", "pause", "resume", "close", "drop",
 		"backup", "dump", "load", "verify", "compact", "barbershop", "barbershop import", "barbershop export", "completion", "version",
+		"status", "help",
 	}
 }
 
@@ -30,13 +32,59 @@ func TestEveryCommandHelps(t *testing.T) {
 			if !regexp.MustCompile(`Examples?:\n\n +holdfast ` + name).MatchString(r.stdout) {
 				t.Errorf("no examples in\n%s", r.stdout)
 			}
-			for _, flag := range regexp.MustCompile(`(?m)^ +(?:-[a-z], )?--([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1) {
-				variable := "($HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_")) + ")"
-				if flag[1] != "help" && !strings.Contains(r.stdout, variable) {
-					t.Errorf("flag %s does not name its variable %s in\n%s", flag[1], variable, r.stdout)
-				}
+			if as := (command{}).run(t.Context(), append([]string{"help"}, strings.Fields(name)...)...); name != "help" && as != r {
+				t.Errorf("the command help says %+v, want %+v", as, r)
 			}
 		})
+	}
+	if r, want := (command{}).run(t.Context(), "help"), (command{}).run(t.Context(), "--help"); r != want {
+		t.Errorf("help alone says %+v, want %+v", r, want)
+	}
+	oneErrorLine(t, command{}.run(t.Context(), "help", "nope"), exitUsage, "unexpected argument nope")
+}
+
+// variablesOf are the environment variables that the help of a command names.
+func variablesOf(t *testing.T, name string) []string {
+	help := command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout
+	return regexp.MustCompile(`\$HOLDFAST_[A-Z_]+`).FindAllString(help, -1)
+}
+
+func TestServeHasAVariableForEachFlag(t *testing.T) {
+	help := command{}.run(t.Context(), "serve", "--help").stdout
+	for _, flag := range regexp.MustCompile(`(?m)^ +--([a-z-]+)`).FindAllStringSubmatch(help, -1) {
+		variable := "($HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_")) + ")"
+		if !strings.Contains(help, variable) {
+			t.Errorf("flag %s does not name its variable %s in\n%s", flag[1], variable, help)
+		}
+	}
+}
+
+func TestOtherCommandsHaveVariablesOnlyForTheServerAndTheWayToIt(t *testing.T) {
+	var found []string
+	for _, name := range allCommands() {
+		if name != "serve" {
+			found = append(found, variablesOf(t, name)...)
+		}
+	}
+	slices.Sort(found)
+	want := []string{
+		"$HOLDFAST_ADMIN", "$HOLDFAST_BARBERSHOP", "$HOLDFAST_DB", "$HOLDFAST_PINPRIQ", "$HOLDFAST_REDIS",
+		"$HOLDFAST_REDIS_PASSWORD", "$HOLDFAST_REDIS_PASSWORD_FILE", "$HOLDFAST_TIMEOUT",
+	}
+	if found = slices.Compact(found); !slices.Equal(found, want) {
+		t.Errorf("variables %q, want %q", found, want)
+	}
+}
+
+func TestVariablesDoNotConfirmOrChoosePackets(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "push", "q", "x")
+	s.must(t, "push", "q", "y")
+	env := map[string]string{"HOLDFAST_REDIS": s.addrs["redis"], "HOLDFAST_YES": "true", "HOLDFAST_STATE": "dead", "HOLDFAST_COUNT": "1",
+		"HOLDFAST_FILTER": "nothing", "HOLDFAST_TO": "other", "HOLDFAST_JSON": "true", "HOLDFAST_DRY_RUN": "true"}
+	oneErrorLine(t, command{env: env}.run(t.Context(), "purge", "q"), exitUsage, "this would delete 2 packets")
+	if r := (command{env: env}).run(t.Context(), "purge", "q", "--yes"); r.stdout != "2 packets deleted\n" {
+		t.Errorf("%+v, want both packets deleted", r)
 	}
 }
 
@@ -50,13 +98,13 @@ func TestDocumentsNameOnlyFlagsThatExist(t *testing.T) {
 	}
 	exists["--version"] = true // see program.run
 	for _, document := range []string{
-		"README.md", "recovery/README.md", "recovery/dump/DUMP.md", "storage/FORMAT.md",
+		"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "cmd/holdfast/OPERATION.md", "cmd/holdfast/PIPELINES.md", "recovery/README.md", "recovery/dump/DUMP.md", "storage/FORMAT.md",
 		"netproto/pinpriq/PROTOCOL.md", "netproto/barbershop/PROTOCOL.md", "netproto/resp/COMMANDS.md", "netproto/admin/PROTOCOL.md",
 	} {
 		text := string(readFile(t, "../../"+document))
-		for _, flag := range regexp.MustCompile("[ `](--[a-z]+[a-z-]*)").FindAllStringSubmatch(text, -1) {
-			if !exists[flag[1]] {
-				t.Errorf("%s names %s, which no command has", document, flag[1])
+		for _, flag := range regexp.MustCompile("[ `](--[a-z]+[a-z-]*)(` is gone)?").FindAllStringSubmatch(text, -1) {
+			if gone := flag[2] != ""; exists[flag[1]] == gone {
+				t.Errorf("%s says %s; a command has it: %v", document, flag[0], exists[flag[1]])
 			}
 		}
 	}
@@ -75,19 +123,16 @@ func TestVariablesStandInForFlags(t *testing.T) {
 	for name, c := range map[string]struct {
 		value string
 		flag  []string
-		want  string // prefix of what pop prints
+		code  int
 	}{
-		"set":                   {"true", nil, `{"selected":true`},
-		"empty is not set":      {"", nil, "x\n"},
-		"the flag wins":         {"true", []string{"--json=false"}, "x\n"},
-		"a number does as well": {"1", nil, `{"selected":true`},
+		"set":              {"soon", nil, exitUsage},
+		"empty is not set": {"", nil, exitOK},
+		"the flag wins":    {"soon", []string{"--timeout=5s"}, exitOK},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.must(t, "push", "q", "x")
-			env := map[string]string{"HOLDFAST_REDIS": s.addrs["redis"], "HOLDFAST_JSON": c.value}
-			r := command{env: env}.run(t.Context(), append([]string{"pop", "q"}, c.flag...)...)
-			if r.code != exitOK || !strings.HasPrefix(r.stdout, c.want) {
-				t.Errorf("%+v, want %q", r, c.want)
+			env := map[string]string{"HOLDFAST_REDIS": s.addrs["redis"], "HOLDFAST_TIMEOUT": c.value}
+			if r := (command{env: env}).run(t.Context(), append([]string{"queues"}, c.flag...)...); r.code != c.code {
+				t.Errorf("%+v, want exit code %d", r, c.code)
 			}
 		})
 	}
@@ -99,7 +144,7 @@ func TestVersionSaysWhatTheBinaryIs(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
 		t.Fatal(err)
 	}
-	if v.Version == "" || v.Commit == "" || v.Date == "" || v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Format != storage.FormatVersion {
+	if v.Version != release || v.Commit == "" || v.Date == "" || v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Format != storage.FormatVersion {
 		t.Errorf("%+v, want this build and format %d", v, storage.FormatVersion)
 	}
 	plain := (command{}).run(t.Context(), "version")
@@ -117,23 +162,30 @@ func TestVersionSaysWhatTheBinaryIs(t *testing.T) {
 }
 
 func TestVersionReadsWhatTheBuildRecorded(t *testing.T) {
-	stamped := debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+	stamped := debug.BuildInfo{Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-11-20T15:00:00Z"}, {Key: "vcs.modified", Value: "true"},
 	}}
 	v := versionsOf(&stamped)
-	if v.Version != "v1.2.3" || v.Commit != "abc" || v.Date != "2026-11-20T15:00:00Z" || !v.Modified {
+	if v.Commit != "abc" || v.Date != "2026-11-20T15:00:00Z" || !v.Modified {
 		t.Errorf("%+v, want what the build recorded", v)
 	}
-	for name, info := range map[string]*debug.BuildInfo{"no record": nil, "no git": {Main: debug.Module{Version: "(devel)"}}} {
-		if v := versionsOf(info); v.Version != "unknown" || v.Commit != "unknown" || v.Date != "unknown" || v.Modified {
+	for name, info := range map[string]*debug.BuildInfo{"no record": nil, "no git": {}} {
+		if v := versionsOf(info); v.Version != release || v.Commit != "unknown" || v.Date != "unknown" || v.Modified {
 			t.Errorf("%s: %+v, want unknown", name, v)
 		}
 	}
 }
 
+func TestTheChangelogBeginsWithTheRelease(t *testing.T) {
+	_, newest, _ := strings.Cut(string(readFile(t, "../../CHANGELOG.md")), "\n## ")
+	if got, _, _ := strings.Cut(newest, " "); got != release {
+		t.Errorf("the newest release is %q, want %s", got, release)
+	}
+}
+
 func TestSizesAreRead(t *testing.T) {
 	for text, want := range map[string]byteSize{
-		"0": 0, "1": 1, "512B": 512, "64KiB": 64 << 10, "64MiB": 64 << 20, "2gib": 2 << 30, "1kB": 1000, "3MB": 3e6, "1GB": 1e9,
+		"0": 0, "1B": 1, "512B": 512, "64KiB": 64 << 10, "64MiB": 64 << 20, "2gib": 2 << 30, "1kB": 1000, "3MB": 3e6, "1GB": 1e9,
 		"8589934591GiB": 8589934591 << 30,
 	} {
 		var got byteSize
@@ -141,7 +193,7 @@ func TestSizesAreRead(t *testing.T) {
 			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "MiB", "-1", "1.5MiB", "1 MiB", "8589934592GiB", "9223372036854775808", "1TiB", "x"} {
+	for _, text := range []string{"", "1", "00064", "MiB", "-1", "1.5MiB", "1 MiB", "8589934592GiB", "9223372036854775808", "1TiB", "x"} {
 		var got byteSize
 		if err := got.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is read as %d, want an error", text, got)
@@ -157,14 +209,15 @@ func TestSizesAreWritten(t *testing.T) {
 	}
 }
 
-func TestTheReadmeListsTheCommandsOfTheWorkQueue(t *testing.T) {
+func TestTheReadmeNamesOnlyCommandsThatExist(t *testing.T) {
 	readme := string(readFile(t, "../../README.md"))
-	_, table, _ := strings.Cut(readme, "The same from the shell:")
-	table, _, _ = strings.Cut(table, "They print tables")
-	for _, name := range allCommands() {
-		help := command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout
-		if ofWorkQueue := name != "serve" && strings.Contains(help, "--redis-password="); ofWorkQueue != strings.Contains(table, "`"+name+"`") {
-			t.Errorf("command %s: it is one of the work queue: %v, and the README differs", name, ofWorkQueue)
+	named := regexp.MustCompile("[$`] ?(?:bin/)?holdfast ([a-z]+)").FindAllStringSubmatch(readme, -1)
+	for _, name := range named {
+		if !slices.Contains(allCommands(), name[1]) {
+			t.Errorf("the README names the command %s, which does not exist", name[1])
 		}
+	}
+	if len(named) < 5 {
+		t.Errorf("found only %d commands in the README", len(named))
 	}
 }

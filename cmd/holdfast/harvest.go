@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,7 +20,6 @@ type harvestCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *harvestCmd) Help() string {
 	return `Ends claims before their leases do: the packets are ready again, and who holds them can no longer acknowledge them. It works slice by slice, and others are served in between.
 
@@ -31,26 +29,13 @@ Examples:
     holdfast harvest jobs --dry-run`
 }
 
-// Validate is called with the parsed flags.
-func (c *harvestCmd) Validate() error {
-	return cmp.Or(checkTime("--older", c.Older), c.selection.Validate(), c.workServer.Validate())
-}
-
-// Run ends claims.
 func (c *harvestCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, &c.confirmation, &change{
 			what: "claim", done: "ended", ask: "end", where: fmt.Sprintf(" of queue %.80q, whose consumers may be at work", c.Queue),
 			do: func(options ...client.Option) (int64, error) {
-				return server.Harvest(ctx, c.Queue, slices.Concat(options, c.options(), c.selection.options())...)
+				return server.Harvest(ctx, c.Queue, slices.Concat(options, []client.Option{client.Older(c.Older)}, c.selection.options())...)
 			},
 		})
 	})
-}
-
-func (c *harvestCmd) options() []client.Option {
-	if c.Older == 0 {
-		return nil
-	}
-	return []client.Option{client.Older(c.Older)}
 }

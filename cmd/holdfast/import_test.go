@@ -111,7 +111,7 @@ func TestImportNamesTheLineThatIsWrong(t *testing.T) {
 		"refused behind blank": {"\n\n1 1", onLine(3, "SERVER_ERROR\r\n"), "line 5: the server answers \"SERVER_ERROR\" instead of OK; lines before 3 are imported, those up to 6 may be"},
 		"gone behind blank":    {"\n\n1 1", onLine(3, ""), "the server closed the connection; lines before 3 are imported, those up to 6 may be"},
 		"bytes":                {"\xff\xfe", ok, "line 3"},
-		"a line without end":   {strings.Repeat("1", 100_000), ok, "too long"},
+		"a line without end":   {strings.Repeat("1", 100_000), ok, "line 3: \"111111111111111111111111111111111111111111111111111111111111\": expected an item"},
 		"where to go on":       {"x", ok, "lines before 3 are imported, go on with line 3"},
 		"what the server says": {"1 1", onLine(3, "SERVER_ERROR no room\r\n"), `line 3: the server answers "SERVER_ERROR no room" instead of OK; lines before 3 are imported, those up to 4 may be`},
 		"the server goes":      {"1 1", onLine(3, ""), "lines before 3 are imported, those up to 4 may be"},

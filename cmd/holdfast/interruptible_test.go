@@ -24,8 +24,8 @@ func tool(t *testing.T, args ...string) (cmd *exec.Cmd, temp string) {
 		t.Fatal(err)
 	}
 	temp = t.TempDir()
-	cmd = exec.CommandContext(t.Context(), exe, args...)
-	cmd.Env = append(os.Environ(), asProgram+"=1", "HOLDFAST_QUIET=true", "TMPDIR="+temp)
+	cmd = exec.CommandContext(t.Context(), exe, quietly(args)...)
+	cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+temp)
 	return cmd, temp
 }
 

@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -56,8 +59,27 @@ func (o *jsonObject) moment(name string, t time.Time) {
 	}
 }
 
+// figures adds numbers.
+func (o *jsonObject) figures(all ...figure) {
+	for _, f := range all {
+		o.add(f.name, f.n)
+	}
+}
+
+// controls are those that the encoder leaves as they are, and that some terminals obey.
+var controls = regexp.MustCompile(`\p{Cc}`)
+
 // line is the object in a line.
-func (o *jsonObject) line() []byte { return append(o.buf.Bytes(), "}\n"...) }
+func (o *jsonObject) line() []byte {
+	if o.buf.Len() == 0 {
+		o.buf.WriteByte('{')
+	}
+	line := o.buf.Bytes()
+	if bytes.ContainsFunc(line, unicode.IsControl) { // which takes less time
+		line = controls.ReplaceAllFunc(line, func(c []byte) []byte { return fmt.Appendf(nil, `\u%04x`, bytes.Runes(c)[0]) })
+	}
+	return append(line, "}\n"...)
+}
 
 // addPacket adds the fields of a packet but for key and payload.
 func addPacket(o *jsonObject, p *client.Packet) {
@@ -107,19 +129,12 @@ func addTags(o *jsonObject, tags map[string]string) {
 	}
 }
 
-// textOrBytes is a text, or bytes if they are not UTF-8.
-func textOrBytes(b []byte) (*string, []byte) {
-	if !utf8.Valid(b) {
-		return nil, b
-	}
-	s := string(b)
-	return &s, nil
-}
-
 // packetJSON is a packet in a line. The names are those of the protocol, with _ for -.
-func packetJSON(p *client.Packet) []byte {
-	var o jsonObject
-	addPacket(&o, p)
+func packetJSON(p *client.Packet) []byte { return new(jsonObject).packet(p) }
+
+// packet adds a packet, which ends the line.
+func (o *jsonObject) packet(p *client.Packet) []byte {
+	addPacket(o, p)
 	if p.Key != nil {
 		o.bytes("key", p.Key)
 	}

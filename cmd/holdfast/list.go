@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"math"
+	"fmt"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -20,9 +20,8 @@ type listCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *listCmd) Help() string {
-	return `Prints the packets of a queue, state by state, page by page: what changes meanwhile may be seen or not.
+	return `Prints the packets of a queue, state by state, page by page: what changes meanwhile may be seen or not. If there is no such queue, the exit code is 3.
 
 Examples:
 
@@ -31,12 +30,6 @@ Examples:
     holdfast list tasks --filter 'class=low' --json | jq .id`
 }
 
-// Validate is called with the parsed flags.
-func (c *listCmd) Validate() error {
-	return cmp.Or(checkRange("--count", c.Count, 0, math.MaxInt64), c.selection.Validate(), c.workServer.Validate())
-}
-
-// Run lists.
 func (c *listCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		o, err := p.create("-")
@@ -55,6 +48,11 @@ func (c *listCmd) Run(ctx context.Context, p *program) error {
 			}
 			if n++; n == c.Count {
 				break
+			}
+		}
+		if n == 0 { // a queue that does not exist has no packets either
+			if _, err := server.Stats(ctx, c.Queue); err != nil {
+				return fmt.Errorf("queue %.80q: %w", c.Queue, err)
 			}
 		}
 		return cmp.Or(out.end(), o.keep())

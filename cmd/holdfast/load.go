@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +23,6 @@ type loadCmd struct {
 	progress
 }
 
-// Help is shown below the usage line.
 func (c *loadCmd) Help() string {
 	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. Claims go on: a consumer can acknowledge what it claimed before the dump. After Ctrl-C, kill -9 or a power cut, the same command goes on where it stopped, and each packet is there once. No server takes the folder before the load has finished.
 
@@ -38,7 +36,6 @@ Examples:
     holdfast load ./restored --abandon`
 }
 
-// Validate is called with the parsed flags.
 func (c *loadCmd) Validate() error {
 	if c.Abandon != (c.File == "") {
 		if c.Abandon {
@@ -49,7 +46,6 @@ func (c *loadCmd) Validate() error {
 	return nil
 }
 
-// Run loads.
 func (c *loadCmd) Run(ctx context.Context, p *program) error {
 	if err := c.Dir.check(c.Abandon); err != nil {
 		return fmt.Errorf("load: %w", err)
@@ -96,20 +92,14 @@ func expected(at *dump.Progress, size int64) int64 {
 	return int64(float64(at.Packets) * float64(size) / float64(at.Bytes))
 }
 
-// loadJSON is the JSON form of a report.
-type loadJSON struct {
-	Packets int64   `json:"packets"`
-	Queues  int64   `json:"queues"`
-	Resumed int64   `json:"resumed"` // packets that an earlier run had stored
-	Expired int64   `json:"expired"` // left out
-	Keys    int64   `json:"keys"`    // strings and hashes
-	Taken   int64   `json:"taken"`   // strings and hashes left out because of their names
-	Seconds float64 `json:"seconds"`
-}
-
 func (c *loadCmd) print(w io.Writer, r *load.Report) error {
 	if c.JSON {
-		return json.NewEncoder(w).Encode(loadJSON{r.Packets, r.Queues, r.Resumed, r.Expired, r.Keys, r.Taken, r.Took.Seconds()})
+		var o jsonObject
+		o.figures(figure{"packets", r.Packets}, figure{"queues", r.Queues}, figure{"resumed", r.Resumed}, figure{"expired", r.Expired},
+			figure{"keys", r.Keys}, figure{"taken", r.Taken})
+		o.add("seconds", r.Took.Seconds())
+		_, err := w.Write(o.line())
+		return err
 	}
 	if c.Abandon {
 		_, err := fmt.Fprintf(w, "the folder keeps %s of %s, and a server may take it\n", plural(r.Packets, "packet"), plural(r.Queues, "queue"))

@@ -43,6 +43,9 @@ func TestPacketsAreListed(t *testing.T) {
 		t.Errorf("list printed\n%s\nwant three objects", got)
 	}
 	oneErrorLine(t, s.run(t, "peek", "none"), exitNothing, "nothing to take")
+	for _, form := range []string{"--state=ready", "--json", "--filter=a=b"} {
+		oneErrorLine(t, s.run(t, "list", "none", form), exitNothing, `queue "none": no queue has this name`)
+	}
 }
 
 func TestAPacketIsShown(t *testing.T) {

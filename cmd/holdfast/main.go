@@ -4,27 +4,32 @@
 //	main.go           the process: signals, exit code
 //	program.go        the list of commands, and how one is run
 //	serve.go          the server
-//	push.go, pop.go   clients of the work queue; workserver.go: their flags, selection.go: filters
+//	push.go, pop.go, subscribe.go     clients of the work queue; workserver.go: their flags, selection.go: filters
+//	pushlines.go      many packets from standard input
 //	claim.go, ack.go, nack.go, extend.go      claims
 //	work.go           claims that commands work on; task.go: one of them
 //	queues.go, stats.go, peek.go, list.go, show.go     what the queues hold
-//	subscribe.go      a client of pinpriq; server.go: its flags
 //	watch.go          figures again and again
+//	consumers.go, status.go   who claims packets, and how the server is
 //	purge.go, harvest.go, redrive.go, move.go     many packets; bulk.go: what these have in common
-//	set.go, get.go    settings of queues; setting.go: their values
+//	delete.go, prio.go        packets by their ids
+//	set.go, unset.go, get.go, gate.go settings of queues; settingsform.go: what these have in common
+//	setting.go        values of settings
 //	close.go, drop.go         whole queues; confirmation.go: asks before what cannot be undone
 //	printing.go       packets that were taken; packettable.go, jsonobject.go: others; table.go: cells
+//	terminal.go       what differs where the output is a terminal
 //	board.go, import.go, export.go      clients of the board; boardask.go: how many items it has
 //	backup.go         a copy of a running server; operator.go: its flags
 //	dump.go, load.go, verify.go, compact.go   work on a folder; folder.go: its argument
 //	verdict.go        what verify prints
-//	bench.go          a measurement; workload.go: of what, benchreport.go: what it prints
+//	bench.go          a measurement; workload.go: of what, benchreport.go: what it prints, server.go: addresses
 //	completion.go     code for shells, which ask the program how a line may go on
-//	version.go        what the binary was built from
-//	env.go            flags from the environment; size.go: sizes, such as 64MiB
+//	version.go        what the binary was built from; help.go: what a command does
+//	decode.go         what flags and arguments may say; env.go: flags from the environment
+//	size.go, time.go  values with a unit, such as 64MiB or 30s
 //	input.go, output.go, interruptible.go     files that commands read and write
 //	progress.go       how far a long command is
-//	remedies.go       what to do about an error; oneline.go: its first line
+//	remedies.go       what to do about an error
 //	signals.go        the first signal stops, a later one ends at once
 package main
 
@@ -47,10 +52,13 @@ func main() {
 	// A write fails when its reader goes away. The signal would end the process and leave its
 	// temporary files behind. It is not ignored: the commands that work runs would ignore it, too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}
 	go obey(signals, time.Now, cancel, func() { // ends with the process
 		fmt.Fprintln(os.Stderr, "holdfast: ended at once by a second signal")
+		if end, ok := p.atEnd.Load().(func()); ok {
+			end()
+		}
 		os.Exit(exitFailed)
 	})
-	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}
 	os.Exit(p.run(ctx, os.Args[1:]))
 }

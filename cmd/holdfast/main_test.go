@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,16 +44,27 @@ type command struct {
 func (c command) run(ctx context.Context, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	p := program{stdin: strings.NewReader(c.stdin), stdout: &stdout, stderr: &stderr, env: c.lookup}
-	code := p.run(ctx, args)
+	code := p.run(ctx, quietly(args))
 	return result{code, stdout.String(), stderr.String()}
 }
 
 func (c command) lookup(name string) (string, bool) {
 	value, ok := c.env[name]
-	if !ok && name == "HOLDFAST_QUIET" { // on a busy machine anything may take long enough for progress
-		return "true", true
-	}
 	return value, ok
+}
+
+// quietly has a command show no progress: on a busy machine anything may take long enough for it.
+func quietly(args []string) []string {
+	shows := func(name string) bool {
+		return slices.Contains([]string{"backup", "dump", "load", "verify", "compact", "import", "export"}, name)
+	}
+	switch {
+	case len(args) > 0 && shows(args[0]):
+		return slices.Insert(slices.Clone(args), 1, "--quiet")
+	case len(args) > 1 && args[0] == "barbershop" && shows(args[1]):
+		return slices.Insert(slices.Clone(args), 2, "--quiet")
+	}
+	return args
 }
 
 // logLine is what the tests read of a line of the server's log.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,7 @@ type moveCmd struct {
 	To    string   `arg:"" help:"Queue to move them to. It is made if there is none."`
 	IDs   []string `arg:"" optional:"" name:"id" help:"Ids of the packets (default: all but claimed ones)."`
 	State string   `enum:",ready,delayed,dead,done" default:"" placeholder:"STATE" help:"Only packets in this state: ready, delayed, dead or done."`
-	Count int64    `placeholder:"N" help:"At most N packets."`
+	Count int64    `range:"0 1000" placeholder:"N" help:"At most N packets."`
 
 	selection
 	bulk
@@ -24,7 +23,6 @@ type moveCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *moveCmd) Help() string {
 	return `Moves packets with id, priority, age and state; claimed ones stay. Without ids it works slice by slice, and others are served in between.
 
@@ -35,15 +33,13 @@ Examples:
     holdfast move jobs archive --state done --yes`
 }
 
-// Validate is called with the parsed flags.
 func (c *moveCmd) Validate() error {
 	if len(c.IDs) > 0 && (c.State != "" || c.Count > 0 || len(c.Filter) > 0 || c.DryRun) {
 		return errors.New("<id>: expected none with --state, --filter, --count or --dry-run")
 	}
-	return cmp.Or(checkCount(c.Count), c.selection.Validate(), c.workServer.Validate())
+	return c.selection.Validate()
 }
 
-// Run moves.
 func (c *moveCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		moves := change{what: "packet", done: "moved"}
@@ -52,17 +48,9 @@ func (c *moveCmd) Run(ctx context.Context, p *program) error {
 		} else {
 			moves.ask, moves.where = "move", fmt.Sprintf(" of queue %.80q to queue %.80q", c.Queue, c.To)
 			moves.do = func(options ...client.Option) (int64, error) {
-				return server.MoveAll(ctx, c.Queue, c.To, slices.Concat(options, c.options(), c.selection.options())...)
+				return server.MoveAll(ctx, c.Queue, c.To, slices.Concat(options, inState(c.State), atMost(c.Count), c.selection.options())...)
 			}
 		}
 		return c.run(p, &c.confirmation, &moves)
 	})
-}
-
-func (c *moveCmd) options() []client.Option {
-	all := inState(c.State)
-	if c.Count > 0 {
-		all = append(all, client.Count(int(c.Count)))
-	}
-	return all
 }

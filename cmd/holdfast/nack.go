@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +19,6 @@ type nackCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *nackCmd) Help() string {
 	return `The work failed: the packet is tried again later, or is dead after its last attempt. Prints its state then: ready, delayed, dead or expired. If the claim has ended before, nothing is changed and the exit code is 4.
 
@@ -29,11 +27,6 @@ Examples:
     holdfast nack jobs 17 42 --reason "no route to host"
     holdfast nack jobs 17 42 --delay 10m
     holdfast nack jobs 17 42 --dead --reason "not a picture"`
-}
-
-// Validate is called with the parsed flags.
-func (c *nackCmd) Validate() error {
-	return cmp.Or(checkWait("--delay", c.Delay), c.workServer.Validate())
 }
 
 // Run returns the packet and prints its state.

@@ -93,7 +93,7 @@ func TestDumpOfALoadedDumpIsTheSame(t *testing.T) {
 	for i, from := range []string{dir, filepath.Join(work, "jsonl")} {
 		s := serve(t, from)
 		for range 6 {
-			popped[i] += s.run(t, "pop", "jobs", "--json").stdout
+			popped[i] += s.run(t, "pop", "jobs", "--group", "--json").stdout
 		}
 		s.stop()
 	}
@@ -395,11 +395,11 @@ func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
 		"abandon with a file":    {[]string{"load", "d", "f", "--abandon"}, "--abandon reads nothing"},
 		"merge and abandon":      {[]string{"load", "d", "--abandon", "--merge"}, "--merge"},
 		"backup to nowhere":      {[]string{"backup"}, "--to"},
-		"backup without a port":  {[]string{"backup", "--to", "f", "--admin", "foo"}, `--admin "foo": expected HOST:PORT, such as 127.0.0.1:7072`},
-		"backup of no port":      {[]string{"backup", "--to", "f", "--admin", ":"}, `--admin ":": expected HOST:PORT`},
-		"backup of a word":       {[]string{"backup", "--to", "f", "--admin", "h:port"}, `--admin "h:port": expected HOST:PORT`},
-		"export without a port":  {[]string{"barbershop", "export", "f", "--admin", "http://foo/"}, `--admin "http://foo/": expected HOST:PORT`},
-		"import without a port":  {[]string{"barbershop", "import", "f", "--barbershop", "foo"}, `--barbershop "foo": expected HOST:PORT`},
+		"backup without a port":  {[]string{"backup", "--to", "f", "--admin", "foo"}, `--admin: expected HOST:PORT, such as 127.0.0.1:7072`},
+		"backup of no port":      {[]string{"backup", "--to", "f", "--admin", ":"}, `--admin: expected HOST:PORT`},
+		"backup of a word":       {[]string{"backup", "--to", "f", "--admin", "h:port"}, `--admin: expected HOST:PORT`},
+		"export without a port":  {[]string{"barbershop", "export", "f", "--admin", "http://foo/"}, `--admin: expected HOST:PORT`},
+		"import without a port":  {[]string{"barbershop", "import", "f", "--barbershop", "foo"}, `--barbershop: expected HOST:PORT`},
 		"dump of half a pattern": {[]string{"dump", "d", "--queue", "a*", "--queue", "["}, `--queue: queue pattern "["`},
 		"backup of half of it":   {[]string{"backup", "--to", "f", "--queue", `x\`}, `--queue: queue pattern`},
 		"backup as a table":      {[]string{"backup", "--to", "f", "--format", "csv"}, "--format"},
@@ -412,4 +412,27 @@ func TestWrongUsageOfOfflineCommandsIsExplained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { oneErrorLine(t, cli(t, c.args...), exitUsage, c.want) })
 	}
+}
+
+// loadJSON is the JSON form of a report.
+type loadJSON struct {
+	Packets int64   `json:"packets"`
+	Queues  int64   `json:"queues"`
+	Resumed int64   `json:"resumed"` // packets that an earlier run had stored
+	Expired int64   `json:"expired"` // left out
+	Keys    int64   `json:"keys"`    // strings and hashes
+	Taken   int64   `json:"taken"`   // strings and hashes left out because of their names
+	Seconds float64 `json:"seconds"`
+}
+
+// compactJSON is the JSON form of a report.
+type compactJSON struct {
+	Packets int64   `json:"packets"`
+	Expired int64   `json:"expired"` // deleted
+	Keys    int64   `json:"keys"`    // strings and hashes
+	Before  int64   `json:"before"`  // bytes on disk
+	After   int64   `json:"after"`
+	Seconds float64 `json:"seconds"`
+
+	Findings []string `json:"findings"` // what --accept-loss accepted
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +11,8 @@ import (
 
 // operatorPort is the flags of a command that copies packets out of a running server.
 type operatorPort struct {
-	Admin   string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address of the server's operator port (default ${default})."`
-	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the server's next bytes (default ${default})."`
-}
-
-// Validate is called with the parsed flags.
-func (o *operatorPort) Validate() error {
-	return cmp.Or(checkAddress("--admin", o.Admin, "127.0.0.1:7072"), checkTimeout(o.Timeout))
+	Admin   string        `default:"127.0.0.1:7072" address:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address of the server's operator port (default ${default})."`
+	Timeout time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server's next bytes (default ${default})."`
 }
 
 // fetch asks for a backup.

@@ -136,7 +136,6 @@ type sink struct {
 	err  error           // the first
 }
 
-// Write implements io.Writer.
 func (s *sink) Write(p []byte) (n int, err error) {
 	select {
 	case <-s.stop:

@@ -22,7 +22,7 @@ type packetPrinter struct {
 	w     io.Writer
 	json  bool
 	now   time.Time
-	table table
+	table *table
 	rows  int
 }
 
@@ -30,7 +30,7 @@ type packetPrinter struct {
 const alignedRows = 1000
 
 func (f *packetsForm) printer(w io.Writer) *packetPrinter {
-	return &packetPrinter{w: w, json: f.JSON, now: time.Now(), table: newTable(w)}
+	return &packetPrinter{w: w, json: f.JSON, now: time.Now(), table: newTable(w, "KEY", "TAGS", "PAYLOAD", "NOTE")}
 }
 
 // print prints a packet, perhaps not before the next ones or end.
@@ -44,7 +44,7 @@ func (o *packetPrinter) print(p *client.Packet) error {
 	}
 	o.rows++
 	o.table.row(p.ID, string(p.State), strconv.FormatUint(uint64(p.Priority), 10), strconv.Itoa(p.Attempt), ageOf(p, o.now),
-		keyCell(p), tagsCell(p.Tags), cell(string(p.Payload), shortCell), note(p, o.now))
+		keyCell(p), tagsCell(p.Tags), cell(string(p.Payload), longCell), note(p, o.now))
 	if o.rows%alignedRows == 0 {
 		return o.table.Flush()
 	}
@@ -64,7 +64,7 @@ func keyCell(p *client.Packet) string {
 	if p.Key == nil {
 		return ""
 	}
-	return cell(string(p.Key), shortCell)
+	return cell(string(p.Key), longCell)
 }
 
 func tagsCell(tags map[string]string) string {
@@ -72,7 +72,7 @@ func tagsCell(tags map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
 		all = append(all, name+"="+tags[name])
 	}
-	return optional(strings.Join(all, ","), shortCell)
+	return optional(strings.Join(all, ","), longCell)
 }
 
 // note says what matters most in the state of a packet.
@@ -81,7 +81,7 @@ func note(p *client.Packet, now time.Time) string {
 	case client.StateDelayed:
 		return "ready in " + span(p.NotBefore.Sub(now))
 	case client.StateClaimed:
-		text := fmt.Sprintf("%s, %s left", cell(p.Consumer, shortCell), span(p.LeaseEnd.Sub(now)))
+		text := fmt.Sprintf("%s, %s left", cell(p.Consumer, longCell), span(p.LeaseEnd.Sub(now)))
 		if p.Percent >= 0 {
 			text += fmt.Sprintf(", %d %%", p.Percent)
 		}

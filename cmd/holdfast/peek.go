@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -11,13 +10,12 @@ import (
 // peekCmd shows what comes next.
 type peekCmd struct {
 	Queue string `arg:"" help:"Queue to look at."`
-	Count int64  `default:"10" placeholder:"N" help:"At most N packets (default ${default})."`
+	Count int64  `default:"10" range:"1 1000" placeholder:"N" help:"At most N packets (default ${default})."`
 
 	packetsForm
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *peekCmd) Help() string {
 	return `Prints the packets that would be taken next, in order, and takes none. If there is none, nothing is printed and the exit code is 3.
 
@@ -27,12 +25,6 @@ Examples:
     holdfast peek jobs --count 1 --json`
 }
 
-// Validate is called with the parsed flags.
-func (c *peekCmd) Validate() error {
-	return cmp.Or(checkRange("--count", c.Count, 1, maxCount), c.workServer.Validate())
-}
-
-// Run looks and prints.
 func (c *peekCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Peek(ctx, c.Queue, int(c.Count))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,40 +10,43 @@ import (
 
 // popCmd pops once.
 type popCmd struct {
-	Queue  string         `arg:"" help:"Queue to pop from."`
-	Count  int64          `placeholder:"N" help:"Pop up to N packets one by one, without the others of their keys."`
-	Oldest bool           `help:"Pop the oldest packet of the best priority (default: the newest)."`
-	Block  *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
+	Queue string         `arg:"" help:"Queue to pop from."`
+	Count int64          `xor:"count" range:"0 1000" placeholder:"N" help:"Pop up to N packets (default: one)."`
+	Block *time.Duration `placeholder:"TIME" help:"How long to wait for a packet; 0s waits without end (default: do not wait)."`
 
+	order
 	selection
 	printing
 	workServer
 }
 
-// Help is shown below the usage line.
+// order is the flags of a command that takes packets for good.
+type order struct {
+	Newest bool `help:"Take the newest packet of the best priority (default: the oldest)."`
+	Group  bool `xor:"count" help:"Take the packets that a pop of pinpriq takes: the newest of the best priority, and all others of its key."`
+}
+
+func (o *order) options() (all []client.Option) {
+	if o.Newest || o.Group {
+		all = append(all, client.Newest())
+	}
+	if o.Group {
+		all = append(all, client.Group())
+	}
+	return all
+}
+
 func (c *popCmd) Help() string {
-	return `Prints the payloads, a line each, the selected packet first. The packets are then gone from the server: there is no acknowledgement ("holdfast claim" has one). If the queue has nothing to select, nothing is printed and the exit code is 3, or 1 if it is closed as well.
+	return `Prints the payloads, a line each, the selected packet first. The best priority comes first, and of that the oldest packet. The packets are then gone from the server: there is no acknowledgement ("holdfast claim" has one). If the queue has nothing to select, nothing is printed and the exit code is 3, or 1 if it is closed as well.
 
 Examples:
 
     holdfast pop jobs
     holdfast pop jobs --raw > payload.bin
-    holdfast pop jobs --json --count 10 --oldest
+    holdfast pop jobs --json --count 10
     holdfast pop jobs --block 0s --filter 'class<=standard'`
 }
 
-// Validate is called with the parsed flags.
-func (c *popCmd) Validate() error {
-	return cmp.Or(checkCount(c.Count), checkWait("--block", c.Block), c.selection.Validate(), c.workServer.Validate())
-}
-
-// maxCount is the most packets that the server gives at once.
-const maxCount = 1000
-
-// checkCount refuses a number of packets that the server would; 0 is not given.
-func checkCount(n int64) error { return checkRange("--count", n, 0, maxCount) }
-
-// Run pops and prints.
 func (c *popCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packets, err := server.Pop(ctx, c.Queue, c.options()...)
@@ -54,19 +56,14 @@ func (c *popCmd) Run(ctx context.Context, p *program) error {
 		if len(packets) == 0 {
 			return fmt.Errorf("queue %.80q has %w to pop", c.Queue, errNothing)
 		}
-		return c.print(p.stdout, takenByPop(packets))
+		return c.print(p.stdout, packets)
 	})
 }
 
 func (c *popCmd) options() []client.Option {
-	all := c.selection.options()
+	all := append(c.selection.options(), c.order.options()...)
 	if c.Count > 0 {
 		all = append(all, client.Count(int(c.Count)))
-	} else {
-		all = append(all, client.Group())
-	}
-	if !c.Oldest {
-		all = append(all, client.Newest())
 	}
 	if c.Block != nil {
 		all = append(all, client.Block(*c.Block))

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 	"strings"
+	"sync/atomic"
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
@@ -29,7 +29,7 @@ const (
 
 const description = `A durable priority queue: one binary, one data folder.
 
-Each flag can also be given as an environment variable, which its help names. The flag wins, and an empty variable counts as not set.
+Where the help of a flag names an environment variable, that can stand in for the flag. The flag wins, and an empty variable counts as not set. A time has a unit: 500ms, 30s, 5m, 1h30m, 2d, 1w.
 
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing there, 4 the claim has ended. Of verify: 0 sound, 1 not sound, 2 not checked.
 
@@ -40,13 +40,15 @@ Examples:
     holdfast pop jobs
     holdfast queues`
 
-// commands is the command line: one field for each command.
+// commands is the command line: one field for each command. The parser shows what its Help returns
+// below the usage line, and calls its Validate, if it has one, with the parsed flags before Run.
 type commands struct {
-	Serve serveCmd `cmd:"" group:"Server" help:"Serve queues from a data folder."`
-	Bench benchCmd `cmd:"" group:"Server" help:"Measure a running server."`
+	Serve  serveCmd  `cmd:"" group:"Server" help:"Serve queues from a data folder."`
+	Status statusCmd `cmd:"" group:"Server" help:"Print how a running server is."`
+	Bench  benchCmd  `cmd:"" group:"Server" help:"Measure a running server."`
 
 	Push      pushCmd      `cmd:"" group:"Packets" help:"Push a packet and wait until it is on disk."`
-	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue, and all others with its key."`
+	Pop       popCmd       `cmd:"" group:"Packets" help:"Pop the best packet of a queue."`
 	Subscribe subscribeCmd `cmd:"" group:"Packets" help:"Print packets of queues as they come."`
 	Claim     claimCmd     `cmd:"" group:"Packets" help:"Claim a packet for the time of a lease."`
 	Work      workCmd      `cmd:"" group:"Packets" help:"Run a command for each packet of a queue."`
@@ -54,18 +56,24 @@ type commands struct {
 	Nack      nackCmd      `cmd:"" group:"Packets" help:"Return a claimed packet: the work failed."`
 	Extend    extendCmd    `cmd:"" group:"Packets" help:"Renew the lease of a claimed packet."`
 
-	Queues queuesCmd `cmd:"" group:"Queues" help:"List the queues."`
-	Stats  statsCmd  `cmd:"" group:"Queues" help:"Print the figures of queues."`
-	Peek   peekCmd   `cmd:"" group:"Queues" help:"Print the packets that come next."`
-	List   listCmd   `cmd:"" group:"Queues" help:"List the packets of a queue."`
-	Show   showCmd   `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
+	Queues    queuesCmd    `cmd:"" group:"Queues" help:"List the queues."`
+	Stats     statsCmd     `cmd:"" group:"Queues" help:"Print the figures of queues."`
+	Peek      peekCmd      `cmd:"" group:"Queues" help:"Print the packets that come next."`
+	List      listCmd      `cmd:"" group:"Queues" help:"List the packets of a queue."`
+	Show      showCmd      `cmd:"" group:"Queues" help:"Print all that is known of a packet."`
+	Consumers consumersCmd `cmd:"" group:"Queues" help:"List who claims packets."`
 
 	Purge   purgeCmd   `cmd:"" group:"Queues" help:"Delete packets of a queue."`
 	Harvest harvestCmd `cmd:"" group:"Queues" help:"End claims: their packets are ready again."`
 	Redrive redriveCmd `cmd:"" group:"Queues" help:"Make dead packets ready again."`
 	Move    moveCmd    `cmd:"" group:"Queues" help:"Move packets to another queue."`
+	Delete  deleteCmd  `cmd:"" group:"Queues" help:"Delete packets by their ids."`
+	Prio    prioCmd    `cmd:"" group:"Queues" help:"Change the priority of a packet."`
 	Set     setCmd     `cmd:"" group:"Queues" help:"Change settings of a queue."`
+	Unset   unsetCmd   `cmd:"" group:"Queues" help:"Give settings of a queue their defaults."`
 	Get     getCmd     `cmd:"" group:"Queues" help:"Print the settings of a queue."`
+	Pause   pauseCmd   `cmd:"" group:"Queues" help:"Have a queue take and give no packets for a while."`
+	Resume  resumeCmd  `cmd:"" group:"Queues" help:"End a pause."`
 	Close   closeCmd   `cmd:"" group:"Queues" help:"Have a queue take no more packets, for ever."`
 	Drop    dropCmd    `cmd:"" group:"Queues" help:"Delete a queue with its packets and settings."`
 
@@ -79,6 +87,7 @@ type commands struct {
 
 	Completion completionCmd `cmd:"" group:"Server" help:"Print code that completes command lines in a shell."`
 	Version    versionCmd    `cmd:"" group:"Server" help:"Print the version of the program, as --version does."`
+	Help       helpCmd       `cmd:"" group:"Server" help:"Explain a command, as its --help does."`
 }
 
 // program is the process as the commands see it. Tests make their own.
@@ -87,11 +96,13 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 	env    func(name string) (string, bool)
+	atEnd  atomic.Value // func() that a second signal calls, if any
 
 	// Set by run.
-	stop     <-chan struct{} // closed when the command is to end
-	long     io.Writer       // standard output for long results: closing stop ends a write
-	keyboard *os.File        // standard input, nil if it is no file
+	variables map[*kong.Flag]string // of the environment, which stand in for flags
+	stop      <-chan struct{}       // closed when the command is to end
+	long      io.Writer             // standard output for long results: closing stop ends a write
+	keyboard  *os.File              // standard input, nil if it is no file
 }
 
 // run carries out a command line, without the program's name, and returns the exit code. When ctx
@@ -111,24 +122,25 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if len(args) > 0 && args[0] == "--version" { // as a flag, each command would have it
 		args = append([]string{"version"}, args[1:]...)
 	}
+	args = asHelp(args)
 	helped := false
-	parser, err := kong.New(&commands{},
+	parser, err := kong.New(&commands{}, append(decoders(),
 		kong.Name("holdfast"),
 		kong.Description(description),
 		kong.Writers(help, p.stderr),
 		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.ValueFormatter(helpWithVariable),
+		kong.ValueFormatter(p.helpWithVariable),
 		kong.Resolvers(kong.ResolverFunc(p.variable)),
-		kong.KindMapper(reflect.String, kong.MapperFunc(decodeBytes)),
 		kong.Bind(p),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	)...)
 	if err != nil {
 		return p.report(err, exitFailed)
 	}
+	p.variables = variables(parser.Model.Node, false)
 	if line, _ := p.env("COMP_LINE"); line != "" { // a shell asks how it may go on
-		kongcompletion.Register(parser)
+		kongcompletion.Register(parser, predictors(parser.Model.Node)...)
 		return exitOK
 	}
 	parsed, err := parser.Parse(args)
@@ -165,19 +177,18 @@ func (p *program) report(err error, code int) int {
 	if do := remedyOf(err); do != "" {
 		text = strings.TrimSuffix(text, ".") + "; " + do
 	}
-	fmt.Fprintln(p.stderr, "holdfast: "+text)
+	fmt.Fprintln(p.stderr, "holdfast: "+legible(text))
 	return code
 }
 
-// decodeBytes takes an argument as it is. Kong's decoder goes through JSON, which would replace
-// bytes of a name, a key or a payload that are not UTF-8.
-func decodeBytes(ctx *kong.DecodeContext, target reflect.Value) error {
-	token, err := ctx.Scan.PopValue("string")
-	if err != nil {
-		return err
+// oneLine is the first line of an error, and the number of the others. The error of a damaged
+// folder has a line for each table.
+func oneLine(err error) string {
+	first, rest, more := strings.Cut(err.Error(), "\n")
+	if !more {
+		return first
 	}
-	target.SetString(token.String())
-	return nil
+	return fmt.Sprintf("%s (and %d more)", first, 1+strings.Count(rest, "\n"))
 }
 
 // commandOf is the command whose help explains a wrong command line.

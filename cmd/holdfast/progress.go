@@ -3,13 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // progress is the flag of a command that may take long.
@@ -95,7 +92,7 @@ type meter struct {
 	w     io.Writer  // nil: nothing is shown
 	due   time.Time  // nothing is shown before
 	stage stage
-	bar   *progressbar.ProgressBar // of the stage, nil before it is shown
+	shown bool // on the terminal
 }
 
 // meter begins a meter, which the caller ends.
@@ -103,9 +100,8 @@ func (p *program) meter(quiet bool) *meter {
 	if quiet {
 		return &meter{now: time.Now}
 	}
-	file, ok := p.stderr.(*os.File)
 	kind, _ := p.env("TERM")
-	return newMeter(p.stderr, ok && kind != "dumb" && term.IsTerminal(int(file.Fd())), time.Now)
+	return newMeter(p.stderr, kind != "dumb" && terminalOf(p.stderr) != nil, time.Now)
 }
 
 func newMeter(w io.Writer, terminal bool, now func() time.Time) *meter {
@@ -134,7 +130,7 @@ func (m *meter) set(name string, u measure, done, total int64) {
 	}
 	if m.terminal {
 		m.due = now.Add(barEvery)
-		m.showBar(m.stage.text(now))
+		m.show(m.stage.text(now))
 	} else {
 		m.due = now.Add(lineEvery)
 		fmt.Fprintf(m.w, "holdfast: %s\n", m.stage.text(now))
@@ -149,36 +145,26 @@ func (m *meter) end() {
 	m.w = nil
 }
 
-// showBar shows a bar, or a spinner for a stage without a total, with text beside it.
-func (m *meter) showBar(text string) {
-	most, done := int64(-1), m.stage.done // -1: not known
-	if m.stage.total > 0 {
-		most = m.stage.total
-		done = min(done, most-1) // a full bar would vanish, and the stage goes on
+// bar is how many characters a bar has, at most.
+const bar = 24
+
+// show shows the text on a line of the terminal, and a bar before it if the total is known and the
+// line has room. What is there stays until the next one, or until clear.
+func (m *meter) show(text string) {
+	width, _ := sizeOf(m.w)
+	if room := min(bar, width-widthOf(text)-len("100% []   ")); m.stage.total > 0 && room > 0 {
+		part := min(1, float64(m.stage.done)/float64(m.stage.total)) // the total may be an estimate
+		full := int(part * float64(room))
+		text = fmt.Sprintf("%d%% [%s%s]  %s", int(part*100), strings.Repeat("=", full), strings.Repeat(".", room-full), text)
 	}
-	if m.bar == nil {
-		m.bar = progressbar.NewOptions64(most,
-			progressbar.OptionSetWriter(m.w),
-			progressbar.OptionShowDescriptionAtLineEnd(), // with all numbers: the first rates of the library are nonsense
-			progressbar.OptionSetWidth(24),
-			progressbar.OptionSetTheme(progressbar.ThemeASCII),
-			progressbar.OptionSetPredictTime(false),
-			progressbar.OptionSetElapsedTime(false),
-			progressbar.OptionUseANSICodes(true),
-			progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetSpinnerChangeInterval(0), // no goroutine of its own
-		)
-		m.bar.StartWithoutRender()
-	}
-	m.bar.ChangeMax64(most)
-	_ = m.bar.Set64(done)
-	m.bar.Describe(text)
+	m.shown = true
+	fmt.Fprint(m.w, "\r"+shorten(text, width-1)+"\x1b[K")
 }
 
 // clear leaves nothing of a stage on a terminal.
 func (m *meter) clear() {
-	if m.bar != nil {
-		_ = m.bar.Clear()
-		m.bar = nil
+	if m.shown {
+		m.shown = false
+		fmt.Fprint(m.w, "\r\x1b[K")
 	}
 }

@@ -130,20 +130,21 @@ func TestBarShowsRateAndTimeLeftAndGoes(t *testing.T) {
 		took time.Duration
 		want string
 	}{
-		{stage{name: "verify", unit: inPackets, done: 300, total: 1000}, time.Second, "  verify: 300/~1000 packets, 300/s, ~2s left "},
-		{stage{name: "verify", unit: inPackets, done: 300, total: 1000}, time.Second - 1, "  verify: 300/~1000 packets "},
-		{stage{name: "read", unit: inBytes, done: 3 << 20}, time.Second, "  read: 3.0 MiB, 3.0 MiB/s "},
-		{stage{name: "merge", unit: inBytes, done: 3 << 20, total: 4 << 20}, time.Second, " 75% [=================>......]  merge: 3.0 MiB/4.0 MiB, 3.0 MiB/s "},
-		{stage{name: "count", unit: inBytes}, time.Minute, "  count "},
-		{stage{name: "all", unit: inPackets, done: 5, total: 5}, time.Second, " 80% [==================>.....]  all: 5/~5 packets, 5/s "}, // the stage may go on
-		{stage{name: "check packets", unit: inPackets, done: 1e6, total: 1e8}, time.Second, " 1% [....]  check packets: 1000000/~100000000 packets, 1000000/s, ~1m39s left "},
+		{stage{name: "verify", unit: inPackets, done: 300, total: 1000}, time.Second, "30% [=======.................]  verify: 300/~1000 packets, 300/s, ~2s left"},
+		{stage{name: "verify", unit: inPackets, done: 300, total: 1000}, time.Second - 1, "30% [=======.................]  verify: 300/~1000 packets"},
+		{stage{name: "read", unit: inBytes, done: 3 << 20}, time.Second, "read: 3.0 MiB, 3.0 MiB/s"},
+		{stage{name: "merge", unit: inBytes, done: 3 << 20, total: 4 << 20}, time.Second, "75% [==================......]  merge: 3.0 MiB/4.0 MiB, 3.0 MiB/s"},
+		{stage{name: "count", unit: inBytes}, time.Minute, "count"},
+		{stage{name: "all", unit: inPackets, done: 5, total: 5}, time.Second, "100% [========================]  all: 5/~5 packets, 5/s"},
+		{stage{name: "more", unit: inPackets, done: 9, total: 5}, time.Second, "100% [========================]  more: 9/~5 packets, 9/s"}, // the total was an estimate
+		{stage{name: "check packets", unit: inPackets, done: 1e6, total: 1e8}, time.Second, "1% [.....]  check packets: 1000000/~100000000 packets, 1000000/s, ~1m39s left"},
 	} {
 		c.s.began = now.Add(-c.took)
 		m := meter{w: terminal, stage: c.s}
-		m.showBar(c.s.text(now))
+		m.show(c.s.text(now))
 		m.end()
 		shown := seen()
-		if !strings.Contains(shown, c.want+"\x1b[0K") {
+		if !strings.Contains(shown, "\r"+c.want+cleared[1:]) {
 			t.Errorf("%s: shown %q, want %q", c.s.name, shown, c.want)
 		}
 		for _, line := range strings.Split(shown, "\r") {
@@ -154,12 +155,31 @@ func TestBarShowsRateAndTimeLeftAndGoes(t *testing.T) {
 	}
 }
 
-// cleared is what takes a bar away.
-const cleared = "\x1b[2K\r"
+// cleared takes a bar away.
+const cleared = "\r\x1b[K"
 
 // openTerminal returns a terminal of 80 columns, and what reads what is written to it until a bar
 // is taken away.
 func openTerminal(t *testing.T) (terminal *os.File, seen func() string) {
+	t.Helper()
+	terminal, control := terminalOfSize(t, 80, 24)
+	return terminal, func() string {
+		_ = control.SetReadDeadline(time.Now().Add(patience))
+		var all strings.Builder
+		buf := make([]byte, 64<<10)
+		for !strings.HasSuffix(all.String(), cleared) {
+			n, err := control.Read(buf)
+			if err != nil {
+				t.Fatalf("shown %q, want the line cleared at last: %v", all.String(), err)
+			}
+			all.Write(buf[:n])
+		}
+		return all.String()
+	}
+}
+
+// terminalOfSize returns a terminal, and what reads what is written to it.
+func terminalOfSize(t *testing.T, width, height uint16) (terminal, control *os.File) {
 	t.Helper()
 	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -175,23 +195,11 @@ func openTerminal(t *testing.T) (terminal *os.File, seen func() string) {
 		terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	}
 	if err == nil {
-		err = unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
+		err = unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: height, Col: width})
 	}
 	if err != nil {
 		t.Skipf("the system gives no terminal: %v", err)
 	}
 	t.Cleanup(func() { terminal.Close() })
-	return terminal, func() string {
-		_ = control.SetReadDeadline(time.Now().Add(patience))
-		var all strings.Builder
-		buf := make([]byte, 64<<10)
-		for !strings.HasSuffix(all.String(), cleared) {
-			n, err := control.Read(buf)
-			if err != nil {
-				t.Fatalf("shown %q, want the line cleared at last: %v", all.String(), err)
-			}
-			all.Write(buf[:n])
-		}
-		return all.String()
-	}
+	return terminal, control
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,7 +19,6 @@ type purgeCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *purgeCmd) Help() string {
 	return `Deletes the packets of a queue and keeps its settings. It works slice by slice, and others are served in between.
 
@@ -31,12 +29,6 @@ Examples:
     holdfast purge tasks --filter 'class=low' --yes`
 }
 
-// Validate is called with the parsed flags.
-func (c *purgeCmd) Validate() error {
-	return cmp.Or(c.selection.Validate(), c.workServer.Validate())
-}
-
-// Run deletes.
 func (c *purgeCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, &c.confirmation, &change{

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -18,22 +16,24 @@ type pushCmd struct {
 	Queue    string         `arg:"" help:"Queue to push to. The first push makes it."`
 	Payload  string         `arg:"" default:"-" help:"Payload, nearly 1 MiB at most. If it is - or missing, standard input is read."`
 	Key      *string        `placeholder:"KEY" help:"Key of the packet (default: none). Packets of one key can be taken together. An empty KEY is a key like any other."`
-	Priority int64          `default:"128" placeholder:"N" help:"Priority: 1 is best. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
+	Priority int64          `default:"128" range:"0 4294967295" placeholder:"N" help:"Priority: 1 is best. A packet of priority 0 is never selected: it leaves with a selected packet of its key, or when its TTL ends (default ${default})."`
 	TTL      time.Duration  `default:"0s" placeholder:"TIME" help:"Time to live; 0 never expires (default ${default})."`
 	Delay    time.Duration  `default:"0s" placeholder:"TIME" help:"How long the packet waits before it can be taken (default ${default})."`
+	At       time.Time      `placeholder:"TIME" help:"When it can be taken, such as 2026-12-01T08:00, which is local time, 2026-12-01T08:00Z or 2026-12-01T08:00+02:00."`
 	Tag      []string       `placeholder:"NAME=VALUE" sep:"none" help:"Tag, by which consumers can select. May be given more than once."`
 	Producer string         `placeholder:"NAME" help:"Name of who pushes, which show prints."`
 	Unique   *string        `placeholder:"ID" help:"Add nothing if the queue has an unfinished packet that was pushed with this ID, or within --window had one."`
 	Window   time.Duration  `placeholder:"TIME" help:"How long the ID of --unique stands for the first packet, even if that is finished."`
 	Block    *time.Duration `placeholder:"TIME" help:"How long to wait for room in a queue that is full or paused; 0s waits without end. In a queue with full=block each push waits, without this flag for --timeout at most (default: do not wait)."`
 	ID       bool           `name:"id" help:"Print the id of the packet, or with --unique that of the first one."`
+	Lines    bool           `help:"Push each line of standard input as a packet, many in one request. An empty line is an empty packet."`
 
+	progress
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *pushCmd) Help() string {
-	return `Returns with exit code 0 once the packet is on the server's disk. (A server with --sync other than always answers before that.)
+	return `Returns with exit code 0 once the packet is on the server's disk. (A server with --sync other than always answers before that.) If --lines fails, the error says how many lines are on disk.
 
 Examples:
 
@@ -41,12 +41,11 @@ Examples:
     holdfast push jobs "rotate logs" --priority 1 --ttl 30s
     holdfast push jobs --key order-17 < order.json
     holdfast push mails --delay 10m --tag class=low --unique welcome-17 "to ann"
+    holdfast push mails --at 2026-12-01T08:00 "to bob"
     printf 'no newline' | holdfast push jobs -
+    tail -n +2001 urls.txt | holdfast push urls --lines
     holdfast push jobs -- -begins-with-a-dash`
 }
-
-// longest is the longest time that the server takes: ten years.
-const longest = 315_360_000_000 * time.Millisecond
 
 // checkPairs refuses what is not NAME=VALUE.
 func checkPairs(what string, pairs []string) error {
@@ -58,39 +57,25 @@ func checkPairs(what string, pairs []string) error {
 	return nil
 }
 
-// checkTime refuses a time that the server would.
-func checkTime(flag string, t time.Duration) error {
-	if t < 0 || t > longest {
-		return fmt.Errorf("%s %v: expected 0s to %v", flag, t, longest)
-	}
-	return nil
-}
-
-// checkWait refuses a time to wait that the server would.
-func checkWait(flag string, t *time.Duration) error {
-	if t == nil {
-		return nil
-	}
-	return checkTime(flag, *t)
-}
-
-// Validate is called with the parsed flags.
 func (c *pushCmd) Validate() error {
 	switch {
 	case c.Window != 0 && c.Unique == nil:
 		return errors.New("--window: expected --unique with it")
+	case c.Delay != 0 && !c.At.IsZero():
+		return errors.New("--delay and --at: expected one of them")
+	case c.Lines && (c.Payload != "-" || c.Unique != nil):
+		return errors.New("--lines: expected neither a payload nor --unique with it")
 	case c.Priority == 0 && c.Key == nil:
 		return errors.New("--priority 0: expected --key with it, as such a packet goes only with others of its key")
 	}
-	return cmp.Or(
-		checkRange("--priority", c.Priority, 0, math.MaxUint32),
-		checkPairs("--tag", c.Tag), checkTime("--ttl", c.TTL), checkTime("--delay", c.Delay), checkTime("--window", c.Window), checkWait("--block", c.Block),
-		c.workServer.Validate(),
-	)
+	return checkPairs("--tag", c.Tag)
 }
 
 // Run pushes, and returns nil once the packet is on disk.
 func (c *pushCmd) Run(ctx context.Context, p *program) error {
+	if c.Lines {
+		return c.pushLines(ctx, p)
+	}
 	payload, err := c.payload(p.stdin)
 	if err != nil {
 		return err
@@ -114,6 +99,9 @@ func (c *pushCmd) options() []client.Option {
 	}
 	if c.Delay > 0 {
 		all = append(all, client.Delay(c.Delay))
+	}
+	if !c.At.IsZero() {
+		all = append(all, client.At(c.At))
 	}
 	for _, tag := range c.Tag {
 		name, value, _ := strings.Cut(tag, "=")

@@ -17,7 +17,6 @@ type queuesCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *queuesCmd) Help() string {
 	return `Prints the queues with how many packets they hold. "holdfast stats" says more of one.
 
@@ -40,7 +39,7 @@ func (c *queuesCmd) Run(ctx context.Context, p *program) error {
 			return err
 		}
 		defer o.discard()
-		t := newTable(o)
+		t := newTable(o, "QUEUE")
 		if !c.JSON {
 			t.row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD")
 		}

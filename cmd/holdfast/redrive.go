@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -12,14 +11,13 @@ import (
 type redriveCmd struct {
 	Queue string `arg:"" help:"Queue of the dead packets, or the dead-letter queue that they moved to."`
 	To    string `placeholder:"QUEUE" help:"Queue to bring them to (default: the one where they died)."`
-	Count int64  `placeholder:"N" help:"At most N packets (default: all)."`
+	Count int64  `range:"0 1000" placeholder:"N" help:"At most N packets (default: all)."`
 
 	selection
 	bulk
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *redriveCmd) Help() string {
 	return `Makes dead packets ready again, with no attempts. Those of a dead-letter queue return to the queues where they died. It works slice by slice, and others are served in between.
 
@@ -30,12 +28,6 @@ Examples:
     holdfast redrive jobs --filter 'class=low' --dry-run`
 }
 
-// Validate is called with the parsed flags.
-func (c *redriveCmd) Validate() error {
-	return cmp.Or(checkCount(c.Count), c.selection.Validate(), c.workServer.Validate())
-}
-
-// Run makes dead packets ready.
 func (c *redriveCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		return c.run(p, nil, &change{
@@ -51,8 +43,5 @@ func (c *redriveCmd) options() (all []client.Option) {
 	if c.To != "" {
 		all = append(all, client.To(c.To))
 	}
-	if c.Count > 0 {
-		all = append(all, client.Count(int(c.Count)))
-	}
-	return all
+	return append(all, atMost(c.Count)...)
 }

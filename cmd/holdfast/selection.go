@@ -12,7 +12,6 @@ type selection struct {
 	MatchAny int      `placeholder:"N" help:"Packets for which N or more of the filters are true (default: all of them)."`
 }
 
-// Validate is called with the parsed flags.
 func (s *selection) Validate() error {
 	for _, text := range s.Filter {
 		if _, err := client.ParseFilter(text); err != nil {

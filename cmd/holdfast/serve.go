@@ -23,8 +23,9 @@ type serveCmd struct {
 	Admin           string        `default:"127.0.0.1:7072" placeholder:"HOST:PORT" help:"Address for the operator's HTTP requests, or off: GET /backup (for holdfast backup) and GET /healthz (default ${default})."`
 	Sync            string        `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
 	Cache           byteSize      `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
-	MaxConns        int           `default:"10000" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
-	Drain           time.Duration `default:"8s" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
+	MaxConns        int           `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
+	MaxBuffers      byteSize      `placeholder:"SIZE" help:"Memory for requests that have begun, on all connections together, 16MiB to 1024GiB (default a quarter of the machine's, 256MiB or more)."`
+	Drain           time.Duration `default:"8s" range:"1ms 3650d" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
 	Insecure        bool          `help:"Allow addresses that other machines can reach. There is no encryption, and no login but the Redis password."`
 	AcceptLoss      bool          `help:"Start although acknowledged packets are missing, and give those up."`
 	Log             string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on standard error: text or json (default ${default})."`
@@ -33,7 +34,6 @@ type serveCmd struct {
 	redisPassword
 }
 
-// Help is shown below the usage line.
 func (c *serveCmd) Help() string {
 	return `Logs a line "listening" for each address once it serves there. SIGTERM, SIGINT or SIGHUP makes it drain: it takes no new connections, answers what it has received, and ends with exit code 0. A second signal, half a second later or more, ends it at once. Neither loses anything that was acknowledged.
 
@@ -45,30 +45,27 @@ Examples:
     HOLDFAST_SYNC=interval:50ms holdfast serve`
 }
 
-// The range of --cache and --max-conns.
+// The ranges of --cache and --max-buffers.
 const (
-	minCache = byteSize(64 << 10)
-	maxCache = byteSize(32 << 30)
-	maxConns = 1 << 20
+	minCache   = byteSize(64 << 10)
+	maxCache   = byteSize(32 << 30)
+	minBuffers = byteSize(16 << 20)
+	maxBuffers = byteSize(1 << 40)
 )
 
-// Validate is called with the parsed flags.
 func (c *serveCmd) Validate() error {
 	if _, err := storage.ParseSync(c.Sync); err != nil {
 		return err
 	}
-	switch {
-	case c.Cache < minCache || c.Cache > maxCache:
+	if c.Cache < minCache || c.Cache > maxCache {
 		return fmt.Errorf("--cache %v: expected %v to %v", c.Cache, minCache, maxCache)
-	case c.MaxConns < 1 || c.MaxConns > maxConns:
-		return fmt.Errorf("--max-conns %d: expected 1 to %d", c.MaxConns, maxConns)
-	case c.Drain <= 0:
-		return fmt.Errorf("--drain %v: expected a time such as 8s", c.Drain)
 	}
-	return c.redisPassword.Validate()
+	if c.MaxBuffers != 0 && (c.MaxBuffers < minBuffers || c.MaxBuffers > maxBuffers) {
+		return fmt.Errorf("--max-buffers %v: expected %v to %v", c.MaxBuffers, minBuffers, maxBuffers)
+	}
+	return nil
 }
 
-// Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, p *program) error {
 	sync, err := storage.ParseSync(c.Sync)
 	if err != nil {
@@ -94,6 +91,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 		Sync:            sync,
 		Cache:           int64(c.Cache),
 		MaxConns:        c.MaxConns,
+		MaxBuffers:      int64(c.MaxBuffers),
 		Drain:           c.Drain,
 		Insecure:        c.Insecure,
 		AcceptLoss:      c.AcceptLoss,
@@ -107,12 +105,18 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 	return err
 }
 
-// logger logs to standard error.
+// logger logs to standard error. JSON has no times: there they are milliseconds.
 func (p *program) logger(format, level string) *slog.Logger {
 	var least slog.Level
 	_ = least.UnmarshalText([]byte(level)) // the flag allows only what it understands
 	options := &slog.HandlerOptions{Level: least}
 	if format == "json" {
+		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
+			if a.Value.Kind() == slog.KindDuration {
+				return slog.Int64(a.Key+"_ms", a.Value.Duration().Milliseconds())
+			}
+			return a
+		}
 		return slog.New(slog.NewJSONHandler(p.stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(p.stderr, options))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,39 +9,10 @@ import (
 	"time"
 )
 
-// server is the flags of a command that speaks pinpriq to a server.
+// server is the flags of the command that speaks pinpriq to a server.
 type server struct {
-	Pinpriq string        `default:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
-	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
-}
-
-// Validate is called with the parsed flags.
-func (s *server) Validate() error {
-	return cmp.Or(checkAddress("--pinpriq", s.Pinpriq, "127.0.0.1:7070"), checkTimeout(s.Timeout))
-}
-
-// checkAddress refuses an address that nobody can connect to.
-func checkAddress(flag, address, example string) error {
-	_, port, err := net.SplitHostPort(address)
-	if err == nil && port != "" {
-		_, err = net.LookupPort("tcp", port)
-	}
-	if err != nil || port == "" {
-		return fmt.Errorf("%s %q: expected HOST:PORT, such as %s", flag, address, example)
-	}
-	return nil
-}
-
-func checkTimeout(t time.Duration) error {
-	if t <= 0 {
-		return fmt.Errorf("--timeout %v: expected a time such as 30s", t)
-	}
-	return nil
-}
-
-// dial connects to the server.
-func (s *server) dial(ctx context.Context) (*net.TCPConn, error) {
-	return dial(ctx, s.Pinpriq, "--pinpriq", s.Timeout)
+	Pinpriq string        `default:"127.0.0.1:7070" address:"127.0.0.1:7070" placeholder:"HOST:PORT" help:"Address of the server (default ${default})."`
+	Timeout time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
 }
 
 // dial connects to an address that a flag gave.

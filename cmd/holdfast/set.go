@@ -3,36 +3,30 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"strings"
 
-	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // setCmd changes settings.
 type setCmd struct {
 	Queue    string   `arg:"" help:"Queue to set. It is made if there is none."`
-	Settings []string `arg:"" name:"name=value" help:"Settings, such as lease=1m, bound-bytes=64MiB or enum.class=low,standard,high."`
+	Settings []string `arg:"" name:"name=value" predictor:"setting=" help:"Settings, such as lease=1m, bound-bytes=64MiB or enum.class=low,standard,high."`
 
-	workServer
+	settingsForm
 }
 
-// Help is shown below the usage line.
 func (c *setCmd) Help() string {
-	return `Times are written as 30s, sizes as 64MiB. The order of the values of a tag is declared by enum.TAG, from the lowest to the highest; an empty one ends it. With more than one of those, the settings go to the server in as many steps.
+	var names strings.Builder
+	for _, k := range storage.SettingsTable {
+		if !k.Fixed {
+			fmt.Fprintf(&names, "    %-20s %s\n", strings.Replace(k.Name, "enum", enumPrefix+"TAG", 1), k.Help)
+		}
+	}
+	return `Prints the settings as they are then. Times are written as 30s or 2d, sizes as 64MiB, a switch as yes or no. The order of the values of a tag is declared by enum.TAG; an empty one ends it. With more than one of those, the settings go to the server in as many steps. "holdfast unset" brings a default back.
 
-    max-attempts         claims after which a packet is dead
-    lease                how long a claim lasts
-    backoff-min/max      when a failed packet is tried again
-    dead-letter          queue for the dead
-    retain               how long an acknowledged packet stays, as done
-    bound, bound-bytes   how much the queue holds
-    full                 what a full queue does with a push: reject, block or drop
-    exclusive-producer   whether one client alone may push
-    exclusive-consumer   whether one client alone may take
-    pause-in, pause-out  whether pushes or takes wait
-    enum.TAG             order of the values of a tag
-
+` + names.String() + `
 Examples:
 
     holdfast set jobs max-attempts=3 lease=5m dead-letter=graves
@@ -40,52 +34,28 @@ Examples:
     holdfast set tasks enum.performance_class=low,standard,performance,high_performance`
 }
 
-// Validate is called with the parsed flags.
 func (c *setCmd) Validate() error {
-	_, err := c.calls()
-	return cmp.Or(checkPairs("<name=value>", c.Settings), err, c.workServer.Validate())
+	_, err := c.changes()
+	return cmp.Or(checkPairs("<name=value>", c.Settings), err)
 }
 
-// Run changes the settings.
-func (c *setCmd) Run(ctx context.Context) error {
-	calls, err := c.calls()
+func (c *setCmd) Run(ctx context.Context, p *program) error {
+	changes, err := c.changes()
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
-		for _, settings := range calls {
-			if err := server.Set(ctx, c.Queue, settings...); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return c.change(ctx, p, c.Queue, false, changes)
 }
 
-// calls are the settings as the protocol takes them. An enum ends the arguments of a call, so each
-// further one is a call of its own.
-func (c *setCmd) calls() (calls [][]string, err error) {
-	var plain []string
+func (c *setCmd) changes() (*settingChanges, error) {
+	var changes settingChanges
 	for _, pair := range c.Settings {
-		name, value, _ := strings.Cut(pair, "=")
-		if tag, ok := strings.CutPrefix(name, enumPrefix); ok {
-			calls = append(calls, append([]string{"enum", tag}, strings.Split(value, ",")...))
-			continue
-		}
-		switch name { // the server explains these in words of its protocol
-		case "enum":
-			return nil, errors.New("enum: expected the tag in the name, such as enum.TAG=low,high")
-		case "closed":
-			return nil, errors.New(`closed: "holdfast close" closes a queue, for ever`)
-		}
-		if value, err = parseSetting(name, value); err != nil {
+		name, text, _ := strings.Cut(pair, "=")
+		value, err := parseSetting(name, text)
+		if err := cmp.Or(checkSettable(name), err); err != nil {
 			return nil, err
 		}
-		plain = append(plain, name, value)
+		changes.add(name, value)
 	}
-	if len(calls) == 0 {
-		return [][]string{plain}, nil
-	}
-	calls[0] = append(plain, calls[0]...)
-	return calls, nil
+	return &changes, nil
 }

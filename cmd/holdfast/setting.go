@@ -1,57 +1,45 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/storage"
 )
-
-// kindOfSetting is how the value of a setting is written.
-type kindOfSetting int
-
-const (
-	aText kindOfSetting = iota
-	aNumber
-	aTime // milliseconds to the server
-	aSize
-)
-
-// kindOf looks at the name alone. Settings that it does not know are texts: the server knows them.
-func kindOf(setting string) kindOfSetting {
-	switch setting {
-	case "max-attempts", "bound":
-		return aNumber
-	case "lease", "backoff-min", "backoff-max", "retain":
-		return aTime
-	case "bound-bytes":
-		return aSize
-	}
-	return aText
-}
 
 // enumPrefix begins the name of the setting that declares the order of a tag's values, which the
 // protocol calls enum TAG.
 const enumPrefix = "enum."
 
-// parseSetting reads a value as people write it. Whole numbers are as the server takes them.
-func parseSetting(name, value string) (string, error) {
-	if _, err := strconv.ParseUint(value, 10, 63); err == nil {
-		return value, nil
+// kindOf is how the value of a setting is written. One that this program does not know is a text:
+// the server may know it.
+func kindOf(name string) storage.SettingKind {
+	for _, k := range storage.SettingsTable {
+		if k.Name == name {
+			return k.Kind
+		}
 	}
+	return storage.SettingName
+}
+
+// parseSetting reads a value as people write it. The server explains what is wrong with texts.
+func parseSetting(name, value string) (string, error) {
+	var err error
 	switch kindOf(name) {
-	case aTime:
-		d, err := time.ParseDuration(value)
-		if err != nil || d < 0 {
-			return "", fmt.Errorf("%s=%s: expected a time such as 30s", name, value)
-		}
-		return strconv.FormatInt((d + time.Millisecond - 1).Milliseconds(), 10), nil
-	case aSize:
+	case storage.SettingDuration:
+		var d time.Duration
+		d, err = parseTime(value)
+		value = decimal((d + time.Millisecond - 1).Milliseconds())
+	case storage.SettingBytes:
 		var size byteSize
-		if err := size.UnmarshalText([]byte(value)); err != nil {
-			return "", fmt.Errorf("%s=%s: %w", name, value, err)
-		}
-		return strconv.FormatInt(int64(size), 10), nil
+		err = size.UnmarshalText([]byte(value))
+		value = decimal(int64(size))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
 	}
 	return value, nil
 }
@@ -59,19 +47,60 @@ func parseSetting(name, value string) (string, error) {
 // settingText is a value as people write it.
 func settingText(name, value string) string {
 	n, err := strconv.ParseInt(value, 10, 64)
-	kind := kindOf(name)
-	switch {
-	case err == nil && kind == aTime:
-		text := (time.Duration(n) * time.Millisecond).String()
-		if strings.HasSuffix(text, "m0s") {
-			text = strings.TrimSuffix(text, "0s")
-		}
-		if strings.HasSuffix(text, "h0m") {
-			text = strings.TrimSuffix(text, "0m")
-		}
-		return text
-	case err == nil && kind == aSize:
+	switch kind := kindOf(name); {
+	case err == nil && kind == storage.SettingDuration:
+		return timeText(time.Duration(n) * time.Millisecond)
+	case err == nil && kind == storage.SettingBytes:
 		return byteSize(n).String()
 	}
-	return optional(value, longLine)
+	return optional(value, longCell)
+}
+
+// settingChanges are settings and their values as the protocol takes them.
+type settingChanges struct {
+	plain  []string
+	orders [][]string
+	names  []string // as the client library calls them
+}
+
+// add adds a setting. A tag's order of values is the setting enum.TAG.
+func (s *settingChanges) add(name, value string) {
+	if tag, ok := strings.CutPrefix(name, enumPrefix); ok {
+		s.orders = append(s.orders, append([]string{"enum", tag}, strings.Split(value, ",")...))
+		s.names = append(s.names, "enum "+tag)
+		return
+	}
+	s.plain = append(s.plain, name, value)
+	s.names = append(s.names, name)
+}
+
+// calls are the arguments of calls of the server. An order ends those of a call, so each further
+// one needs a call of its own.
+func (s *settingChanges) calls() [][]string {
+	if len(s.orders) == 0 {
+		return [][]string{s.plain}
+	}
+	s.orders[0] = append(s.plain, s.orders[0]...)
+	return s.orders
+}
+
+// checkSettable refuses names of settings that the server would explain in words of its protocol.
+func checkSettable(name string) error {
+	switch name {
+	case "enum":
+		return errors.New("enum: expected the tag in the name, such as enum.class")
+	case "closed":
+		return errors.New(`closed: "holdfast close" closes a queue, for ever`)
+	}
+	return nil
+}
+
+// settingNames are those that set and unset take.
+func settingNames() (names []string) {
+	for _, k := range storage.SettingsTable {
+		if !k.Fixed {
+			names = append(names, strings.Replace(k.Name, "enum", enumPrefix+"TAG", 1))
+		}
+	}
+	return names
 }

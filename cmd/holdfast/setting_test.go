@@ -7,7 +7,7 @@ import (
 
 func TestSettingsAreSetAndPrinted(t *testing.T) {
 	s := serve(t, t.TempDir())
-	s.must(t, "set", "q", "enum.class=low,very high", "lease=1h", "enum.node=a", "bound-bytes=64MiB", "retain=1500ms", "bound=7", "backoff-min=250", "dead-letter=7")
+	s.must(t, "set", "q", "enum.class=low,very high", "lease=1h", "enum.node=a", "bound-bytes=64MiB", "retain=1500ms", "bound=7", "backoff-min=250ms", "dead-letter=7")
 	table := s.must(t, "get", "q")
 	for _, want := range []string{
 		"lease               1h\n", "bound-bytes         64MiB\n", "retain              1.5s\n", "bound               7\n",
@@ -25,18 +25,28 @@ func TestSettingsAreSetAndPrinted(t *testing.T) {
 	}
 	oneErrorLine(t, s.run(t, "get", "none"), exitNothing, "no queue has this name")
 	oneErrorLine(t, s.run(t, "set", "q", "colour=red"), exitFailed, `unknown setting "colour": expected one of`)
-	oneErrorLine(t, s.run(t, "set", "q", "enum=low,high"), exitUsage, "enum.TAG=low,high")
+	oneErrorLine(t, s.run(t, "set", "q", "enum=low,high"), exitUsage, "enum.class")
 	oneErrorLine(t, s.run(t, "set", "q", "closed=yes"), exitUsage, `"holdfast close"`)
 }
 
 func TestPrintedSettingsCanBeSet(t *testing.T) {
 	for _, c := range []struct{ name, text, value string }{
-		{"lease", "0s", "0"}, {"lease", "1ms", "1"}, {"lease", "1h", "3600000"}, {"lease", "1h30m", "5400000"}, {"lease", "1m30s", "90000"},
-		{"lease", "10h0m1s", "36001000"}, {"bound-bytes", "1025B", "1025"}, {"bound-bytes", "0B", "0"}, {"bound", "5", "5"}, {"full", "drop", "drop"},
+		{"retain", "0s", "0"}, {"lease", "1ms", "1"}, {"lease", "1h", "3600000"}, {"lease", "1h30m", "5400000"}, {"lease", "1m30s", "90000"},
+		{"lease", "10h0m1s", "36001000"}, {"lease", "2d", "172800000"}, {"lease", "7d12h", "648000000"}, {"lease", "1d5m", "86700000"}, {"lease", "3650d", "315360000000"}, {"bound-bytes", "1025B", "1025"}, {"bound-bytes", "0B", "0"}, {"bound", "5", "5"}, {"full", "drop", "drop"},
 	} {
 		value, err := parseSetting(c.name, c.text)
 		if text := settingText(c.name, c.value); err != nil || value != c.value || text != c.text {
 			t.Errorf("%s=%s is %s to the server (%v), and %s is printed %s; want %s", c.name, c.text, value, err, c.value, text, c.value)
 		}
 	}
+}
+
+func TestASwitchIsSetInAnyWord(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for word, want := range map[string]string{"yes": "yes", "on": "yes", "true": "yes", "1": "yes", "ON": "yes", "no": "no", "off": "no", "false": "no", "0": "no"} {
+		if got := s.must(t, "set", "q", "pause-in="+word); got != "pause-in  "+want+"\n" {
+			t.Errorf("pause-in=%s printed %q, want %s", word, got, want)
+		}
+	}
+	oneErrorLine(t, s.run(t, "set", "q", "pause-in=maybe"), exitFailed, "pause-in")
 }

@@ -20,7 +20,6 @@ type showCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *showCmd) Help() string {
 	return `Prints all that is known of a packet, and why it is not delivered now. If the queue does not have it, the exit code is 3.
 
@@ -30,7 +29,6 @@ Examples:
     holdfast show jobs 17 --raw > payload.bin`
 }
 
-// Run shows.
 func (c *showCmd) Run(ctx context.Context, p *program) error {
 	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
 		packet, err := server.Show(ctx, c.Queue, c.ID)
@@ -38,7 +36,7 @@ func (c *showCmd) Run(ctx context.Context, p *program) error {
 		case err != nil:
 			return err
 		case c.Raw:
-			_, err = p.stdout.Write(packet.Payload)
+			_, err = p.stdout.Write(payloadFor(p.stdout, packet.Payload))
 		case c.JSON:
 			_, err = p.stdout.Write(packetJSON(packet))
 		default:
@@ -53,23 +51,23 @@ func describe(w io.Writer, p *client.Packet, now time.Time) error {
 	t := newTable(w)
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(t, "%s\t%s\n", name, value)
+			t.row(name, value)
 		}
 	}
 	line("id", p.ID)
 	line("queue", cell(p.Queue, longCell))
 	line("state", string(p.State))
-	line("why", optional(p.Why, longLine))
+	line("why", optional(p.Why, longCell))
 	line("priority", strconv.FormatUint(uint64(p.Priority), 10))
 	line("attempt", strconv.Itoa(p.Attempt))
 	line("key", keyCell(p))
 	line("tags", tagsCell(p.Tags))
-	line("unique", optional(p.Unique, longLine))
-	line("producer", optional(p.Producer, longLine))
+	line("unique", optional(p.Unique, longCell))
+	line("producer", optional(p.Producer, longCell))
 	line("enqueued", moment(p.Enqueued, now))
 	line("expires", moment(p.Expires, now))
 	line("not before", moment(p.NotBefore, now))
-	line("consumer", optional(p.Consumer, longLine))
+	line("consumer", optional(p.Consumer, longCell))
 	if p.Token != 0 {
 		line("token", strconv.FormatInt(p.Token, 10))
 	}
@@ -77,13 +75,10 @@ func describe(w io.Writer, p *client.Packet, now time.Time) error {
 	line("last claim", moment(p.LastClaim, now))
 	line("lease end", moment(p.LeaseEnd, now))
 	if p.Percent >= 0 {
-		line("progress", fmt.Sprintf("%d %% %s", p.Percent, optional(p.PercentText, longLine)))
+		line("progress", fmt.Sprintf("%d %% %s", p.Percent, optional(p.PercentText, longCell)))
 	}
-	line("reason", optional(p.Reason, longLine))
-	line("origin", optional(p.Origin, longLine))
-	line("payload", fmt.Sprintf("%s (%s)", cell(string(p.Payload), longLine), approximate(int64(len(p.Payload)))))
+	line("reason", optional(p.Reason, longCell))
+	line("origin", optional(p.Origin, longCell))
+	line("payload", fmt.Sprintf("%s (%s)", cell(string(p.Payload), longCell), approximate(int64(len(p.Payload)))))
 	return t.Flush()
 }
-
-// longLine is the most characters of a text that has lines for itself.
-const longLine = 1000

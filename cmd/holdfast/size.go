@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// byteSize is a number of bytes on the command line: 1048576, 64MiB, 1GB.
+// byteSize is a number of bytes on the command line: 64MiB, 1GB, 4096B.
 type byteSize int64
 
 // unit is a suffix of a byteSize and what it stands for.
@@ -20,12 +20,18 @@ type unit struct {
 func units() []unit {
 	return []unit{
 		{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-		{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1}, {"", 1},
+		{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1},
 	}
 }
 
-// UnmarshalText reads a whole number with or without a unit, in either case of letters.
+// UnmarshalText reads a whole number with a unit, in either case of letters, or a plain 0.
 func (s *byteSize) UnmarshalText(text []byte) error {
+	if n, err := strconv.ParseUint(string(text), 10, 64); err == nil {
+		if *s = 0; n > 0 {
+			return noUnit(string(text), "B", "KiB", "MiB", "GiB")
+		}
+		return nil
+	}
 	upper := strings.ToUpper(string(text))
 	for _, u := range units() {
 		digits, ok := strings.CutSuffix(upper, strings.ToUpper(u.suffix))
@@ -39,7 +45,7 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 		*s = byteSize(int64(n) * u.bytes)
 		return nil
 	}
-	return fmt.Errorf("size %q: expected a whole number of bytes, KiB, MiB or GiB, such as 64MiB", text)
+	return fmt.Errorf("expected a whole number of B, KiB, MiB or GiB, such as 64MiB, got %.80q", text)
 }
 
 // String is the size in the largest unit that leaves no rest.

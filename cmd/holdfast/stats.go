@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,31 +15,30 @@ import (
 
 // statsCmd prints the figures of queues.
 type statsCmd struct {
-	Queues []string      `arg:"" name:"queue" help:"Queues to look at."`
+	Queues []string      `arg:"" optional:"" name:"queue" help:"Queues to look at. With --watch it may be none: all are shown then, the busiest first."`
 	JSON   bool          `help:"Print a JSON object for each queue, one a line. The age is in milliseconds."`
 	Watch  bool          `help:"Print them again and again, with rates a second, until a signal. A server that goes away is waited for."`
-	Every  time.Duration `default:"2s" placeholder:"TIME" help:"How often --watch prints (default ${default})."`
+	Every  time.Duration `default:"2s" range:"1ms 3650d" placeholder:"TIME" help:"How often --watch prints (default ${default})."`
 
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *statsCmd) Help() string {
-	return `Prints how many packets a queue holds by state and by priority, what it has done since it was made, and the age of its oldest ready packet.
+	return `Prints how many packets a queue holds by state and by priority, what it has done since it was made, and the age of its oldest ready packet. The table of all queues says how many packets a second came in, went out (popped or acknowledged) and were returned, on a terminal for as many queues as it has lines.
 
 Examples:
 
     holdfast stats jobs
     holdfast stats jobs mails --json
-    holdfast stats jobs --watch --every 1s`
+    holdfast stats jobs --watch --every 1s
+    holdfast stats --watch`
 }
 
-// Validate is called with the parsed flags.
 func (c *statsCmd) Validate() error {
-	if c.Every <= 0 {
-		return fmt.Errorf("--every %v: expected a time such as 2s", c.Every)
+	if len(c.Queues) == 0 && !c.Watch {
+		return errors.New("expected the names of queues, or --watch for all (\"holdfast queues\" lists them)")
 	}
-	return c.workServer.Validate()
+	return nil
 }
 
 // Run asks for all queues, then prints.
@@ -50,34 +51,47 @@ func (c *statsCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		return c.print(p.stdout, all, nil)
+		return c.print(p.stdout, all, &round{})
 	})
 }
 
-// print writes a round of figures. Those of the round before bring rates.
-func (c *statsCmd) print(w io.Writer, all []client.Stats, before *round) error {
-	if !c.JSON {
-		return printStats(w, c.Queues, all, before)
-	}
-	for i := range all {
-		if _, err := w.Write(statsJSON(c.Queues[i], &all[i])); err != nil {
-			return err
-		}
-	}
-	return nil
+// queueStats is the figures of a queue.
+type queueStats struct {
+	name string
+	client.Stats
 }
 
-func (c *statsCmd) ask(ctx context.Context, server *client.Client) ([]client.Stats, error) {
-	all := make([]client.Stats, len(c.Queues))
-	for i, name := range c.Queues {
-		s, err := server.Stats(ctx, name)
-		if c.Watch && errors.Is(err, client.ErrNoQueue) { // a queue that is empty may be gone
-			continue
+// print writes a round of figures. Those of the round before bring rates.
+func (c *statsCmd) print(w io.Writer, all []queueStats, before *round) error {
+	switch {
+	case c.JSON:
+		for i := range all {
+			if _, err := w.Write(statsJSON(all[i].name, &all[i].Stats)); err != nil {
+				return err
+			}
 		}
-		if err != nil {
+		return nil
+	case len(c.Queues) == 0:
+		return printBusiest(w, all, before)
+	}
+	return cmp.Or(printStats(w, all, before), printBands(w, all))
+}
+
+// ask returns the figures of the queues, or of all there are. One that is watched may be gone
+// meanwhile, or not be there yet.
+func (c *statsCmd) ask(ctx context.Context, server *client.Client) (all []queueStats, err error) {
+	names := c.Queues
+	if len(names) == 0 {
+		if names, err = server.Queues(ctx, ""); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range names {
+		s, err := server.Stats(ctx, name)
+		if err != nil && !(c.Watch && errors.Is(err, client.ErrNoQueue)) {
 			return nil, fmt.Errorf("queue %.80q: %w", name, err)
 		}
-		all[i] = s
+		all = append(all, queueStats{name, s})
 	}
 	return all, nil
 }
@@ -96,37 +110,68 @@ func figuresOf(s *client.Stats) []figure {
 	}
 }
 
-// printStats writes a column for each queue, and below the ready packets by priority.
-func printStats(w io.Writer, names []string, all []client.Stats, before *round) error {
+// printStats writes a column for each queue, side by side if a terminal is wide enough.
+func printStats(w io.Writer, all []queueStats, before *round) error {
+	t := statsTable(w, all, before)
+	if _, excess := t.widths(); excess > 0 && len(all) > 1 {
+		half := len(all) / 2
+		return cmp.Or(printStats(w, all[:half], before), printStats(w, all[half:], before))
+	}
+	return t.Flush()
+}
+
+func statsTable(w io.Writer, all []queueStats, before *round) *table {
 	t := newTable(w)
-	line := func(name string, of func(i int) string) {
+	line := func(name string, of func(q *queueStats) string) {
 		cells := []string{name}
 		for i := range all {
-			cells = append(cells, of(i))
+			cells = append(cells, of(&all[i]))
 		}
 		t.row(cells...)
 	}
-	line("QUEUE", func(i int) string { return cell(names[i], shortCell) })
-	for f, first := range figuresOf(&all[0]) {
-		line(first.name, func(i int) string { return decimal(figuresOf(&all[i])[f].n) + before.rate(i, f, &all[i]) })
+	line("QUEUE", func(q *queueStats) string { return cell(q.name, longCell) })
+	t.texts = t.head[1:] // the columns of long names are cut
+	for f, first := range figuresOf(&all[0].Stats) {
+		line(first.name, func(q *queueStats) string {
+			text := decimal(figuresOf(&q.Stats)[f].n)
+			if rate := before.perSecond(q, first.name); rate != "" && f >= firstCounter {
+				text += " (" + rate + "/s)"
+			}
+			return text
+		})
 	}
-	line("age", func(i int) string {
-		if all[i].Ready == 0 {
-			return ""
-		}
-		return span(all[i].Age)
+	line("age", ageOfQueue)
+	line("producer", func(q *queueStats) string { return optional(q.Producer, longCell) })
+	line("consumer", func(q *queueStats) string { return optional(q.Consumer, longCell) })
+	return t
+}
+
+func ageOfQueue(q *queueStats) string {
+	if q.Ready == 0 {
+		return ""
+	}
+	return span(q.Age)
+}
+
+// printBusiest writes a row for each queue, the busiest first.
+func printBusiest(w io.Writer, all []queueStats, before *round) error {
+	slices.SortFunc(all, func(a, b queueStats) int {
+		busy := func(q *queueStats) int64 { return before.grown(q, "pushed", "popped", "acked", "nacked") }
+		return cmp.Or(cmp.Compare(busy(&b), busy(&a)), cmp.Compare(a.name, b.name))
 	})
-	line("producer", func(i int) string { return optional(all[i].Producer, shortCell) })
-	line("consumer", func(i int) string { return optional(all[i].Consumer, shortCell) })
-	if err := t.Flush(); err != nil {
-		return err
+	t := newTable(w, "QUEUE")
+	t.row("QUEUE", "READY", "DELAYED", "CLAIMED", "DEAD", "AGE", "IN/S", "OUT/S", "BACK/S")
+	for i := range all {
+		q := &all[i]
+		t.row(cell(q.name, longCell), decimal(q.Ready), decimal(q.Delayed), decimal(q.Claimed), decimal(q.Dead), ageOfQueue(q),
+			before.perSecond(q, "pushed"), before.perSecond(q, "popped", "acked"), before.perSecond(q, "nacked"))
 	}
-	return printBands(w, names, all)
+	return t.Flush()
 }
 
 // printBands writes how many packets are ready in each range of priorities.
-func printBands(w io.Writer, names []string, all []client.Stats) error {
-	t := newTable(w)
+func printBands(w io.Writer, all []queueStats) error {
+	t := newTable(w, "QUEUE")
 	rows := 0
 	for i := range all {
 		for _, b := range all[i].Bands {
@@ -139,7 +184,7 @@ func printBands(w io.Writer, names []string, all []client.Stats) error {
 				}
 				t.row("QUEUE", "PRIORITY", "READY")
 			}
-			t.row(cell(names[i], shortCell), bandName(b), decimal(b.Packets))
+			t.row(cell(all[i].name, longCell), bandName(b), decimal(b.Packets))
 		}
 	}
 	return t.Flush()
@@ -157,9 +202,7 @@ func bandName(b client.Band) string {
 func statsJSON(name string, s *client.Stats) []byte {
 	var o jsonObject
 	o.bytes("queue", []byte(name))
-	for _, f := range figuresOf(s) {
-		o.add(f.name, f.n)
-	}
+	o.figures(figuresOf(s)...)
 	o.add("age", s.Age.Milliseconds())
 	o.text("producer", s.Producer)
 	o.text("consumer", s.Consumer)

@@ -4,78 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"syscall"
-	"time"
 
-	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
-// subscribeCmd prints deliveries.
+// subscribeCmd prints packets as they come.
 type subscribeCmd struct {
-	Queues []string `arg:"" name:"queue" help:"Queues to subscribe to. They need not exist yet."`
-	Count  int      `placeholder:"N" help:"End after N deliveries; packets of one key come as one delivery. 0 goes on until a signal (default 0)."`
+	Queues []string `arg:"" name:"queue" help:"Queues to take packets from: the first that has one. They need not exist yet."`
+	Count  int64    `placeholder:"N" help:"End after N packets, or groups of them. 0 goes on until a signal (default 0)."`
 
+	order
+	selection
 	printing
-	server
+	workServer
 }
 
-// Help is shown below the usage line.
 func (c *subscribeCmd) Help() string {
-	return `Prints each delivery before it asks for the next, so a slow reader loses nothing. Of several queues, the packet with the best priority comes first, then the newest.
+	return `Takes a packet, prints it, and takes the next: the best priority first, and of that the oldest. A slow reader of the output loses nothing, and a signal ends it well: what the server has handed out is printed before. But if it is killed, or the connection is lost, the packet on its way is gone: there is no acknowledgement ("holdfast work" has one). The exit code is 0 as well when the queues are closed and drained.
 
 Examples:
 
     holdfast subscribe jobs
     holdfast subscribe urgent jobs --count 1
-    holdfast subscribe events --json`
+    holdfast subscribe events --json --filter 'class<=standard'`
 }
 
-// Validate is called with the parsed flags.
-func (c *subscribeCmd) Validate() error {
-	if c.Count < 0 {
-		return fmt.Errorf("--count %d: expected 0 or more", c.Count)
-	}
-	return c.server.Validate()
-}
-
-// Run prints deliveries until there were Count of them or ctx ends. Both are a normal end.
+// Run prints packets until there were Count of them, the queues are drained or ctx ends. Each is a
+// normal end.
 func (c *subscribeCmd) Run(ctx context.Context, p *program) error {
-	conn, err := c.dial(ctx)
+	server, err := c.connect(context.WithoutCancel(ctx)) // an answer on its way holds a packet
 	if err != nil {
 		return err
 	}
-	client := pinpriq.NewClient(conn)
-	defer client.Close()
-	for _, queue := range c.Queues {
-		if err := client.Subscribe(queue); err != nil {
-			return err
-		}
-	}
-	stop := context.AfterFunc(ctx, func() { leave(conn, c.Timeout) })
-	defer stop()
-	for n := 0; c.Count == 0 || n < c.Count; n++ {
-		if err := client.Ready(); err != nil {
-			return err
-		}
-		packets, err := client.Receive(context.WithoutCancel(ctx))
-		if ctx.Err() != nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE)) {
+	defer server.Close()
+	options := append(c.order.options(), c.selection.options()...)
+	options = append(options, client.Or(c.Queues[1:]...), client.Block(0))
+	for n := int64(0); c.Count == 0 || n < c.Count; n++ {
+		packets, err := server.Pop(ctx, c.Queues[0], options...)
+		switch {
+		case errors.Is(err, client.ErrClosed), errors.Is(err, context.Canceled) && !errors.Is(err, client.ErrUnknown):
 			return nil
+		case errors.Is(err, client.ErrUnknown):
+			return fmt.Errorf("a packet on its way may be gone: %w", c.explain(ctx, err))
+		case err != nil:
+			return c.explain(ctx, err)
 		}
-		if err != nil {
-			return err
-		}
-		if err := c.print(p.stdout, takenByPinpriq(packets)); err != nil {
+		if err := c.print(p.stdout, packets); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// leave tells the server that this client asks for nothing more. The server sends what it has
-// delivered and closes, so a delivery on its way is printed and not lost.
-func leave(conn *net.TCPConn, timeout time.Duration) {
-	_ = conn.SetReadDeadline(time.Now().Add(timeout))
-	_ = conn.CloseWrite()
 }

@@ -1,46 +1,132 @@
 package main
 
 import (
-	"fmt"
+	"bytes"
+	"cmp"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
 )
 
-// table is rows for people, whose columns are aligned when it is flushed.
-type table struct{ *tabwriter.Writer }
+// table is rows for people, whose columns are aligned when it is flushed. On a terminal a row is
+// one line: the widest columns of texts are cut for that. For other outputs nothing is cut.
+type table struct {
+	w     io.Writer
+	width int      // of the terminal, 0 for other outputs
+	texts []string // heads of the columns that may be cut
+	head  []string
+	rows  [][]string
+}
 
-func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+func newTable(w io.Writer, texts ...string) *table {
+	width, _ := sizeOf(w)
+	return &table{w: w, width: width, texts: texts}
+}
 
-// row adds a row. What is empty is a dash, so that each row has as many words.
-func (t table) row(cells ...string) {
+// row adds a row, of which the first is the head. What is empty is a dash, so that each row has as
+// many words.
+func (t *table) row(cells ...string) {
 	for i, c := range cells {
-		if c == "" {
-			cells[i] = "-"
+		cells[i] = cmp.Or(c, "-")
+	}
+	if t.head == nil {
+		t.head = cells
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// leastText is how narrow a column of texts may become.
+const leastText = 7
+
+// widths are those of the columns as they are, with two spaces behind each, and what a row has too
+// much for the terminal.
+func (t *table) widths() (columns []int, excess int) {
+	columns = make([]int, len(t.head))
+	for _, cells := range t.rows {
+		for i, c := range cells {
+			columns[i] = max(columns[i], widthOf(c)+2)
 		}
 	}
-	fmt.Fprintln(t, strings.Join(cells, "\t"))
+	if t.width == 0 {
+		return columns, 0
+	}
+	for _, n := range columns {
+		excess += n
+	}
+	return columns, excess - 2 - t.width
+}
+
+// Flush writes the rows at once.
+func (t *table) Flush() error {
+	columns, excess := t.widths()
+	for ; excess > 0; excess-- {
+		widest := -1
+		for i, n := range columns {
+			if n > leastText+2 && slices.Contains(t.texts, t.head[i]) && (widest < 0 || n > columns[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		columns[widest]--
+	}
+	var out bytes.Buffer
+	for _, cells := range t.rows {
+		for i, c := range cells {
+			if c = shorten(c, columns[i]-2); i < len(cells)-1 {
+				c += strings.Repeat(" ", columns[i]-widthOf(c))
+			}
+			out.WriteString(c)
+		}
+		out.WriteByte('\n')
+	}
+	t.rows = nil
+	if out.Len() == 0 {
+		return nil
+	}
+	_, err := t.w.Write(out.Bytes())
+	return err
+}
+
+// widthOf is how many characters of a line a text takes.
+func widthOf(text string) int {
+	if utf8.RuneCountInString(text) == len(text) { // ASCII
+		return len(text)
+	}
+	return uniseg.StringWidth(text)
+}
+
+// shorten cuts a text that is wider than a column.
+func shorten(text string, width int) string {
+	if widthOf(text) <= width {
+		return text
+	}
+	end, used := 0, 0
+	for next := uniseg.NewGraphemes(text); next.Next() && used+next.Width() < width; used += next.Width() {
+		_, end = next.Positions()
+	}
+	return text[:end] + "…"
 }
 
 // cell is a text of any bytes for a terminal, on one line: quoted if it could do more there than be
 // read, and cut after so many characters.
 func cell(text string, most int) string {
-	end, n, plain := 0, 0, text != "" && text == strings.TrimSpace(text)
-	for end < len(text) && n < most {
-		r, size := utf8.DecodeRuneInString(text[end:])
-		plain = plain && unicode.IsPrint(r) && (r != utf8.RuneError || size > 1)
+	end := 0
+	for n := 0; n < most && end < len(text); n++ {
+		_, size := utf8.DecodeRuneInString(text[end:])
 		end += size
-		n++
 	}
 	short, rest := text[:end], ""
 	if end < len(text) {
 		rest = "…"
 	}
-	if !plain {
+	if text == "" || text != strings.TrimSpace(text) || !readable(short, "") {
 		short = strconv.Quote(short)
 	}
 	return short + rest
@@ -54,11 +140,8 @@ func optional(text string, most int) string {
 	return cell(text, most)
 }
 
-// The most characters of a cell.
-const (
-	shortCell = 40
-	longCell  = 80
-)
+// longCell is the most characters of a cell. Of a longer text --json has the rest.
+const longCell = 1000
 
 const day = 24 * time.Hour
 

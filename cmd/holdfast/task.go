@@ -29,6 +29,7 @@ type task struct {
 	stdout io.Writer
 	stderr io.Writer
 
+	running sync.Map        // the process groups of its commands
 	useful  context.Context // ends when no packet would fare better
 	useless context.CancelCauseFunc
 }
@@ -56,19 +57,39 @@ func (t *task) run(ctx context.Context, p *client.Packet) error {
 	if err := cmd.Start(); err != nil {
 		return t.notStarted(ctx, err)
 	}
+	t.running.Store(cmd.Process.Pid, true)
 	err := cmd.Wait()
+	t.running.Delete(cmd.Process.Pid)
 	if ctx.Err() != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of its group
 		return context.Cause(ctx)
 	}
 	var exit *exec.ExitError
-	if text := complaints.text(); errors.As(err, &exit) && text != "" {
-		return errors.New(text)
+	if errors.As(err, &exit) {
+		return errors.New(strings.TrimSuffix(ending(exit.ProcessState)+": "+complaints.text(), ": "))
 	}
 	if errors.Is(err, exec.ErrWaitDelay) { // it ended well, and left something behind that holds its output
 		return nil
 	}
 	return err
+}
+
+// ending says how a command ended: by its exit code or a signal.
+func ending(state *os.ProcessState) string {
+	if code := state.ExitCode(); code >= 0 {
+		return "exit " + strconv.Itoa(code)
+	}
+	return state.String()
+}
+
+// signal signals the commands that run and what they have started, and returns how many they are.
+func (t *task) signal(s syscall.Signal) (n int) {
+	t.running.Range(func(group, _ any) bool {
+		_ = syscall.Kill(-group.(int), s)
+		n++
+		return true
+	})
+	return n
 }
 
 // notStarted is why a command did not start. Only its environment depends on the packet: whatever
@@ -129,7 +150,6 @@ type passing struct {
 	useless context.CancelCauseFunc
 }
 
-// Write implements io.Writer.
 func (o *passing) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
 	if err != nil {
@@ -144,7 +164,6 @@ type shared struct {
 	w  io.Writer
 }
 
-// Write implements io.Writer.
 func (s *shared) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +181,6 @@ type lastLine struct {
 // longestReason is how many bytes of a line are kept: the server takes no more.
 const longestReason = 4096
 
-// Write implements io.Writer.
 func (l *lastLine) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part, more, ended := bytes.Cut(rest, []byte("\n"))

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"strconv"
 	"time"
@@ -10,76 +10,40 @@ import (
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 )
 
-// verdictJSON is the beginning of the JSON form of a report. The queues follow, one queueJSON each,
-// and the seconds that it took.
-type verdictJSON struct {
-	Sound    bool          `json:"sound"`
-	Findings []findingJSON `json:"findings"`
-	More     int           `json:"more"` // findings that are not listed
-	Packets  int64         `json:"packets"`
-	Expired  int64         `json:"expired"`
-	Bytes    int64         `json:"bytes"` // of keys and payloads
-	Keys     int64         `json:"keys"`  // strings and hashes
-	LeftOver int64         `json:"left_over"`
-}
-
-type findingJSON struct {
-	Kind string `json:"kind"`
-	Key  string `json:"key"`
-	What string `json:"what"`
-}
-
-// queueJSON counts the packets of a queue. One of the names is set.
-type queueJSON struct {
-	ID           uint32  `json:"id"`
-	Name         *string `json:"queue,omitempty"`
-	NameBase64   []byte  `json:"queue_base64,omitempty"`
-	Ready        int64   `json:"ready"`
-	Delayed      int64   `json:"delayed"`
-	Unselectable int64   `json:"unselectable"`
-	Claimed      int64   `json:"claimed"`
-	Dead         int64   `json:"dead"`
-	Done         int64   `json:"done"`
-	Expired      int64   `json:"expired"`
-	Bytes        int64   `json:"bytes"`
-}
-
-func newQueueJSON(q *verify.QueueCount) queueJSON {
-	j := queueJSON{
-		ID: q.ID, Ready: q.Ready, Delayed: q.Delayed, Unselectable: q.Unselectable, Claimed: q.Claimed, Dead: q.Dead, Done: q.Done,
-		Expired: q.Expired, Bytes: q.Bytes,
-	}
-	j.Name, j.NameBase64 = textOrBytes(q.Name)
-	return j
-}
-
 // printVerdictJSON encodes one queue at a time: a million of them together would take some hundred
 // megabytes. Errors of w show at its Flush.
-func printVerdictJSON(w *bufio.Writer, r *verify.Report) error {
-	v := verdictJSON{
-		Sound: r.Sound(), Findings: make([]findingJSON, 0, len(r.Findings)), More: r.More,
-		Packets: r.Packets, Expired: r.Expired, Bytes: r.Bytes, Keys: r.Keys, LeftOver: r.LeftOver,
+func printVerdictJSON(w *bufio.Writer, r *verify.Report) {
+	type finding struct {
+		Kind string `json:"kind"`
+		Key  string `json:"key"`
+		What string `json:"what"`
 	}
+	findings := make([]finding, 0, len(r.Findings))
 	for _, f := range r.Findings {
-		v.Findings = append(v.Findings, findingJSON(f))
+		findings = append(findings, finding(f))
 	}
-	head, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(w, `%s,"queues":[`, head[:len(head)-1])
+	var o jsonObject
+	o.add("sound", r.Sound())
+	o.add("findings", findings)
+	o.add("more", r.More) // findings that are not listed
+	o.figures(figure{"packets", r.Packets}, figure{"expired", r.Expired}, figure{"bytes", r.Bytes}, figure{"keys", r.Keys}, figure{"left_over", r.LeftOver})
+	fmt.Fprintf(w, `%s,"queues":[`, o.buf.Bytes())
 	for i := range r.Queues {
-		queue, err := json.Marshal(newQueueJSON(&r.Queues[i]))
-		if err != nil {
-			return err
-		}
 		if i > 0 {
 			_ = w.WriteByte(',')
 		}
-		_, _ = w.Write(queue)
+		_, _ = w.Write(bytes.TrimSpace(queueCountJSON(&r.Queues[i])))
 	}
 	fmt.Fprintf(w, "],\"seconds\":%v}\n", r.Took.Seconds())
-	return nil
+}
+
+func queueCountJSON(q *verify.QueueCount) []byte {
+	var o jsonObject
+	o.add("id", q.ID)
+	o.bytes("queue", q.Name)
+	o.figures(figure{"ready", q.Ready}, figure{"delayed", q.Delayed}, figure{"unselectable", q.Unselectable}, figure{"claimed", q.Claimed},
+		figure{"dead", q.Dead}, figure{"done", q.Done}, figure{"expired", q.Expired}, figure{"bytes", q.Bytes})
+	return o.line()
 }
 
 // printVerdict writes a line for each finding, a line for each queue, and the verdict. Errors of w

@@ -18,7 +18,6 @@ type verifyCmd struct {
 	progress
 }
 
-// Help is shown below the usage line.
 func (c *verifyCmd) Help() string {
 	return `Reads everything in a data folder and changes nothing. It checks that the packets are those that the last batch counted, that every record can be read and is in its place, that claims and packets belong together, and that every block of the tables matches its checksum. It prints a line for each finding (its kind, the key it is about, and what is wrong), then the queues and what they hold.
 
@@ -75,10 +74,10 @@ func (c *verifyCmd) print(p *program, r *verify.Report) error {
 		return err
 	}
 	defer o.discard()
-	if !c.JSON {
+	if c.JSON {
+		printVerdictJSON(o.Writer, r)
+	} else {
 		printVerdict(o.Writer, r)
-	} else if err := printVerdictJSON(o.Writer, r); err != nil {
-		return err
 	}
 	return o.keep()
 }

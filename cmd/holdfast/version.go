@@ -14,20 +14,22 @@ type versionCmd struct {
 	JSON bool `help:"Print a JSON object."`
 }
 
-// Help is shown below the usage line.
 func (c *versionCmd) Help() string {
-	return `Prints the version and the commit that the program was built from, the date of that commit, and the data format that it writes. A build outside of a git checkout says "unknown".
+	return `Prints the version, the commit that the program was built from, the date of that commit, and the data format that it writes. A build outside of a git checkout does not know its commit.
 
 Example:
 
     holdfast version --json`
 }
 
+// release is the number of this version, which CHANGELOG.md begins with.
+const release = "0.4.0"
+
 const unknown = "unknown"
 
 // versions is what there is to know of a binary.
 type versions struct {
-	Version  string `json:"version"`  // of the module, one word
+	Version  string `json:"version"`
 	Commit   string `json:"commit"`   // that it was built from
 	Date     string `json:"date"`     // of the commit, as RFC 3339 has it
 	Modified bool   `json:"modified"` // the files were not those of the commit
@@ -37,7 +39,6 @@ type versions struct {
 	Format   int    `json:"format"` // the newest data format it reads, and the one it writes
 }
 
-// Run prints.
 func (c *versionCmd) Run(p *program) error {
 	v := thisBuild()
 	if c.JSON {
@@ -59,12 +60,9 @@ func thisBuild() versions {
 
 // versionsOf reads what the build has recorded, nil if nothing.
 func versionsOf(info *debug.BuildInfo) versions {
-	v := versions{unknown, unknown, unknown, false, runtime.Version(), runtime.GOOS, runtime.GOARCH, storage.FormatVersion}
+	v := versions{release, unknown, unknown, false, runtime.Version(), runtime.GOOS, runtime.GOARCH, storage.FormatVersion}
 	if info == nil {
 		return v
-	}
-	if name := info.Main.Version; name != "" && name != "(devel)" { // without git there is no version
-		v.Version = name
 	}
 	for _, s := range info.Settings {
 		switch s.Key {

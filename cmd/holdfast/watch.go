@@ -2,32 +2,43 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"os"
+	"io"
+	"slices"
+	"strconv"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
 )
 
-// round is the figures of an earlier moment.
+// round is the figures of an earlier moment, by queue.
 type round struct {
-	all  []client.Stats
-	took time.Duration // since then
+	of   map[string]client.Stats
+	took time.Duration // since then; 0 if there was none
 }
 
 // firstCounter is the first figure that only grows: pushed.
 const firstCounter = 7
 
-// rate is how fast a counter of a queue grows, "" if that is not known.
-func (r *round) rate(queue, figure int, now *client.Stats) string {
-	if r == nil || figure < firstCounter || r.took <= 0 {
+// grown is how much counters of a queue have grown. Those of a new queue began with 0.
+func (r *round) grown(q *queueStats, counters ...string) (n int64) {
+	before := r.of[q.name]
+	for i, f := range figuresOf(&q.Stats) {
+		if slices.Contains(counters, f.name) {
+			n += f.n - figuresOf(&before)[i].n
+		}
+	}
+	return max(n, 0)
+}
+
+// perSecond is a rate for people, "" if it is not known.
+func (r *round) perSecond(q *queueStats, counters ...string) string {
+	if r.took <= 0 {
 		return ""
 	}
-	grown := figuresOf(now)[figure].n - figuresOf(&r.all[queue])[figure].n
-	return fmt.Sprintf(" (%.1f/s)", float64(max(grown, 0))/r.took.Seconds())
+	return strconv.FormatFloat(float64(r.grown(q, counters...))/r.took.Seconds(), 'f', 1, 64)
 }
 
 // watch prints round after round until ctx ends. A server that is away after the first round may
@@ -35,8 +46,7 @@ func (r *round) rate(queue, figure int, now *client.Stats) string {
 func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *program) error {
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
-	inPlace := isTerminal(p)
-	var before *round
+	var before round
 	for asked := time.Now(); ; {
 		all, err := c.ask(ctx, server)
 		now := time.Now()
@@ -44,14 +54,18 @@ func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *program)
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			if before != nil {
+			if before.of != nil {
 				before.took = now.Sub(asked)
 			}
-			if err := c.printPage(p, all, before, inPlace); err != nil {
+			out := page{to: p.stdout}
+			if err := cmp.Or(c.print(&out, all, &before), out.write(c.JSON)); err != nil {
 				return err
 			}
-			before, asked = &round{all: all}, now
-		case before == nil:
+			before, asked = round{of: make(map[string]client.Stats)}, now
+			for i := range all {
+				before.of[all[i].name] = all[i].Stats
+			}
+		case before.of == nil:
 			return err
 		default:
 			p.report(c.explain(ctx, err), exitOK)
@@ -64,34 +78,28 @@ func (c *statsCmd) watch(ctx context.Context, server *client.Client, p *program)
 	}
 }
 
-// printPage writes a round at once.
-func (c *statsCmd) printPage(p *program, all []client.Stats, before *round, inPlace bool) error {
-	var page bytes.Buffer
-	if err := c.print(&page, all, before); err != nil {
-		return err
-	}
-	_, err := p.stdout.Write(c.page(page.Bytes(), inPlace))
-	return err
+// page is a round that is written at once.
+type page struct {
+	bytes.Buffer
+	to io.Writer
 }
 
-func isTerminal(p *program) bool {
-	s, ok := p.stdout.(*sink)
-	if !ok {
-		return false
-	}
-	file, ok := s.w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-// page is a round as it is written. In a terminal it covers the one before, line by line, and then
-// what is left of that: a screen that is cleared first would flicker.
-func (c *statsCmd) page(text []byte, inPlace bool) []byte {
+// write writes the page. On a terminal it covers the one before, line by line, and then what is
+// left of that: a screen that is cleared first would flicker. It never scrolls.
+func (o *page) write(json bool) error {
+	text := o.Bytes()
+	_, height := sizeOf(o.to)
 	switch {
-	case inPlace && !c.JSON:
-		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\x1b[K\n"))
-		return append(append([]byte("\x1b[H"), text...), "\x1b[J"...)
-	case c.JSON:
-		return text
+	case json:
+	case height > 2:
+		lines := bytes.SplitAfter(text, []byte("\n")) // the last one is empty
+		if hidden := len(lines) - height; hidden > 0 {
+			lines = append(lines[:height-2], fmt.Appendf(nil, "… and %d more lines\n", hidden+1))
+		}
+		text = slices.Concat([]byte("\x1b[H"), bytes.ReplaceAll(bytes.Join(lines, nil), []byte("\n"), []byte("\x1b[K\n")), []byte("\x1b[J"))
+	default:
+		text = append(text, '\n')
 	}
-	return append(text, '\n')
+	_, err := o.to.Write(text)
+	return err
 }

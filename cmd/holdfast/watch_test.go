@@ -106,9 +106,9 @@ func TestASignalEndsWatchingWell(t *testing.T) {
 }
 
 func TestRatesAreThoseOfCounters(t *testing.T) {
-	before := &round{all: []client.Stats{{Ready: 1, Pushed: 10}}, took: 2 * time.Second}
+	before := &round{of: map[string]client.Stats{"q": {Ready: 1, Pushed: 10}}, took: 2 * time.Second}
 	var out strings.Builder
-	if err := printStats(&out, []string{"q"}, []client.Stats{{Ready: 9, Pushed: 15}}, before); err != nil {
+	if err := printStats(&out, []queueStats{{"q", client.Stats{Ready: 9, Pushed: 15}}}, before); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\nready     9\n", "\npushed    15 (2.5/s)\n", "\nacked     0 (0.0/s)\n"} {
@@ -116,9 +116,24 @@ func TestRatesAreThoseOfCounters(t *testing.T) {
 	}
 }
 
-func TestATerminalIsPaintedOver(t *testing.T) {
-	if got, want := string((&statsCmd{}).page([]byte("a\nb\n"), true)), "\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J"; got != want {
-		t.Errorf("painted %q, want %q", got, want)
+func TestTheBusiestQueuesComeFirst(t *testing.T) {
+	all := func() []queueStats {
+		return []queueStats{
+			{"idle", client.Stats{Ready: 9, Pushed: 100, Age: time.Minute}}, {"new", client.Stats{Claimed: 1, Pushed: 6}},
+			{"back", client.Stats{Nacked: 4, Dead: 3}}, {"out", client.Stats{Popped: 5, Acked: 5}}, {"empty", client.Stats{}},
+		}
+	}
+	for want, before := range map[string]*round{
+		"out 0.0 5.0 0.0, new 3.0 0.0 0.0, back 0.0 0.0 2.0, empty 0.0 0.0 0.0, idle 0.0 0.0 0.0": {of: map[string]client.Stats{"idle": {Pushed: 100}}, took: 2 * time.Second},
+		"idle - - -, out - - -, new - - -, back - - -, empty - - -":                               {},
+	} {
+		var out strings.Builder
+		if err := printBusiest(&out, all(), before); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(columns(out.String(), 0, 6, 7, 8), ", "); got != want {
+			t.Errorf("printed\n%s\nwant %s", out.String(), want)
+		}
 	}
 }
 
@@ -127,7 +142,7 @@ func TestAQueueThatIsWatchedMayBeEmpty(t *testing.T) {
 	c := statsCmd{Queues: []string{"none"}, Watch: true, workServer: workServer{Redis: s.addrs["redis"], Timeout: patience}}
 	err := c.call(t.Context(), func(ctx context.Context, server *client.Client) error {
 		all, err := c.ask(ctx, server)
-		if err == nil && (len(all) != 1 || all[0].Ready != 0) {
+		if err == nil && (len(all) != 1 || all[0].name != "none" || all[0].Ready != 0) {
 			t.Errorf("%+v, want figures that are 0", all)
 		}
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/client"
@@ -15,8 +16,8 @@ import (
 type workCmd struct {
 	Queue       string        `arg:"" help:"Queue to work on."`
 	Command     []string      `arg:"" help:"Command to run, with its arguments. Put -- before it if it has flags."`
-	Concurrency int           `default:"1" placeholder:"N" help:"How many commands run at a time (default ${default})."`
-	Lease       time.Duration `default:"30s" placeholder:"TIME" help:"How soon a packet goes to another worker if this one is gone. It is renewed while the command runs (default ${default})."`
+	Concurrency int           `default:"1" range:"1 65536" placeholder:"N" help:"How many commands run at a time (default ${default})."`
+	Lease       time.Duration `default:"30s" range:"1s 3650d" placeholder:"TIME" help:"How soon a packet goes to another worker if this one is gone. It is renewed while the command runs (default ${default})."`
 	Limit       time.Duration `placeholder:"TIME" help:"End a command that runs longer: it failed then (default: never)."`
 	Consumer    string        `placeholder:"NAME" help:"Name of who claims, which list and show print (default: a name of this process)."`
 
@@ -24,13 +25,12 @@ type workCmd struct {
 	workServer
 }
 
-// Help is shown below the usage line.
 func (c *workCmd) Help() string {
-	return `The command gets the payload on its standard input. Exit code 0 acknowledges the packet. Anything else returns it to the queue, which has it tried again after a pause, up to max-attempts times. The reason is the last line that the command wrote to standard error, or what ended it.
+	return `The command gets the payload on its standard input. Exit code 0 acknowledges the packet. Anything else returns it to the queue, which has it tried again after a pause, up to max-attempts times. The reason says how the command ended and what it wrote last to standard error, such as "exit 7: no route to host".
 
 What is known of the packet is in the environment: HOLDFAST_PACKET_QUEUE, _ID, _TOKEN, _ATTEMPT and _PRIORITY, and where there is one HOLDFAST_PACKET_KEY, _PRODUCER and a HOLDFAST_PACKET_TAG_NAME for the tag "name". Whatever is no letter or digit in the name becomes an underscore. HOLDFAST_REDIS is the address of the server, so a command can call this program without --redis or a password.
 
-After a signal it claims no more, and lets the running commands end. The exit code is 0 then, as it is when the queue is closed and drained. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
+After a signal it claims no more, says how many commands run, and lets them end. A second signal ends them: their packets go to others when the leases end. The exit code is 0 then, as it is when the queue is closed and drained. It is 1 when the command cannot be started, or nobody reads its output any more: no other packet is tried then. A command whose lease is lost is ended, as is one past its limit: its process group gets SIGTERM, and 5s later SIGKILL.
 
 Examples:
 
@@ -38,20 +38,6 @@ Examples:
     holdfast work thumbnails --concurrency 4 --limit 10m -- ./thumbnail.sh
     holdfast work tasks --filter 'performance_class<=high' -- ./node.sh
     holdfast work words -- sh -c 'tr a-z A-Z | holdfast push upper'`
-}
-
-// Validate is called with the parsed flags.
-func (c *workCmd) Validate() error {
-	if c.Concurrency < 1 {
-		return fmt.Errorf("--concurrency %d: expected 1 or more", c.Concurrency)
-	}
-	if c.Limit < 0 {
-		return fmt.Errorf("--limit %v: expected a time such as 10m", c.Limit)
-	}
-	if c.Lease < time.Second {
-		return fmt.Errorf("--lease %v: expected 1s or more, as it has to be renewed in time", c.Lease)
-	}
-	return cmp.Or(checkTime("--lease", c.Lease), c.selection.Validate(), c.workServer.Validate())
 }
 
 // Run works until ctx ends or the queue is drained.
@@ -76,8 +62,14 @@ func (c *workCmd) Run(ctx context.Context, p *program) error {
 	stderr := &shared{w: p.stderr}
 	server.Logger = slog.New(slog.NewTextHandler(stderr, nil))
 	t := task{server: c.variables(), path: path, args: c.Command, limit: c.Limit, grace: grace, stdout: &shared{w: p.stdout}, stderr: stderr}
+	p.atEnd.Store(func() { t.signal(syscall.SIGTERM) })
 	t.useful, t.useless = context.WithCancelCause(lasting)
 	defer t.useless(nil)
+	defer context.AfterFunc(ctx, func() {
+		if n := t.signal(0); n > 0 {
+			fmt.Fprintf(stderr, "holdfast: waiting for %s to end; a second Ctrl-C ends what still runs\n", plural(n, "command"))
+		}
+	})()
 	for _, end := range []context.Context{ctx, t.useful} {
 		defer context.AfterFunc(end, func() { _ = server.Shutdown(lasting) })()
 	}

@@ -75,12 +75,13 @@ func TestWhatACommandFailsWithIsTheReason(t *testing.T) {
 		script, want string
 		flags        []string
 	}{
-		{"echo a >&2; echo ' b' >&2; echo >&2; exit 3", "b", nil},
-		{"echo a >&2; printf b >&2; exit 3", "b", nil},
-		{"exit 3", "exit status 3", nil},
+		{"echo a >&2; echo ' b' >&2; echo >&2; exit 3", "exit 3: b", nil},
+		{"echo a >&2; printf b >&2; exit 3", "exit 3: b", nil},
+		{"exit 3", "exit 3", nil},
 		{"kill -9 $$", "signal: killed", nil},
+		{"echo a >&2; kill -9 $$", "signal: killed: a", nil},
 		{"sleep 3600", "the command was ended: it ran longer than 20ms", []string{"--limit", "20ms"}},
-		{"head -c 9999 /dev/zero | tr '\\0' x >&2; exit 1", strings.Repeat("x", longestReason), nil},
+		{"head -c 9999 /dev/zero | tr '\\0' x >&2; exit 1", "exit 1: " + strings.Repeat("x", longestReason-len("exit 1: ")), nil},
 	} {
 		q := fmt.Sprint("q", i)
 		s.must(t, "set", q, "max-attempts=1")
@@ -186,17 +187,49 @@ func TestALostLeaseEndsTheCommand(t *testing.T) {
 func TestASignalLetsCommandsEndAndClaimsNoMore(t *testing.T) {
 	s, g := serve(t, t.TempDir()), gate(t)
 	s.must(t, "push", "q", "first")
-	works := start(t, s, "work", "q", "cat", "-", g)
+	ctx, interrupt := context.WithCancel(t.Context())
+	stderr, complaints := io.Pipe()
+	told := sees(stderr, "holdfast: waiting for 1 command to end; a second Ctrl-C ends what still runs\n")
+	var stdout strings.Builder
+	ended := make(chan int, 1)
+	go func() { // ends with the command
+		p := program{stdin: strings.NewReader(""), stdout: &stdout, stderr: complaints, env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}
+		ended <- p.run(ctx, []string{"work", "q", "cat", "-", g})
+	}()
 	running := open(t, g)
 	s.must(t, "push", "q", "second")
-	works.interrupt()
+	interrupt()
+	awaited(t, told, "word of what it waits for")
 	_ = running.Close()
-	if r := <-works.ended; r != (result{stdout: "first"}) {
-		t.Errorf("%+v, want the first", r)
+	if code := <-ended; code != exitOK || stdout.String() != "first" {
+		t.Errorf("exit code %d, %q; want 0 and the first", code, &stdout)
 	}
 	if p := inQueue(t, s, "q"); p.Payload != "second" || p.Attempt != 0 {
 		t.Errorf("left %+v, want the second as it was", p)
 	}
+}
+
+func TestASecondSignalEndsCommandsWithWhatTheyStarted(t *testing.T) {
+	s, g := serve(t, t.TempDir()), gate(t)
+	s.must(t, "push", "q", "x")
+	cmd, _ := worker(t, s, nil, "sh", "-c", "cat "+g+" & wait")
+	running := open(t, g).(*os.File)
+	defer running.Close()
+	ended := make(chan struct{})
+	go func() { // ends with the worker
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	for sent := false; !sent; { // until one of them is late enough to count
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+			sent = true
+		default:
+			runtime.Gosched()
+		}
+	}
+	unread(t, running)
 }
 
 func TestCommandsRunAtTheSameTime(t *testing.T) {
@@ -294,6 +327,12 @@ func TestACommandEndsWithItsWorker(t *testing.T) {
 	running := open(t, g).(*os.File)
 	defer running.Close()
 	_ = cmd.Process.Kill()
+	unread(t, running)
+}
+
+// unread waits until nobody reads a gate any more.
+func unread(t *testing.T, running *os.File) {
+	t.Helper()
 	end := []unix.PollFd{{Fd: int32(running.Fd())}} // a gate that nobody reads any more has an error
 	n, err := 0, error(unix.EINTR)
 	for err == unix.EINTR {

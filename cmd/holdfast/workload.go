@@ -130,7 +130,6 @@ func (c *benchCmd) clean(ctx context.Context, w *workload, atMost time.Duration)
 // there is nothing more to take.
 type countEmpty struct{ loadgen.Protocol }
 
-// Consume implements loadgen.Protocol.
 func (e countEmpty) Consume(dst, src []byte) ([]byte, loadgen.Progress, error) {
 	dst, p, err := e.Protocol.Consume(dst, src)
 	p.Packets = p.Empty

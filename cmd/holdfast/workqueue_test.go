@@ -46,15 +46,17 @@ func TestPopSelects(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"":                           "4\n1\n",
-		"--oldest":                   "1\n4\n",
-		"--count 1":                  "4\n",
-		"--count 3 --oldest":         "1\n2\n3\n",
-		"--count 9 --filter n<10":    "2\n1\n",
-		"--count 9 --filter n!=2":    "3\n1\n",
-		"--filter n=1":               "1\n4\n",
+		"":                           "1\n",
+		"--newest":                   "4\n",
+		"--group":                    "4\n1\n",
+		"--count 1":                  "1\n",
+		"--count 3":                  "1\n2\n3\n",
+		"--count 3 --newest":         "4\n3\n2\n",
+		"--count 9 --filter n<10":    "1\n2\n",
+		"--count 9 --filter n!=2":    "1\n3\n",
+		"--group --filter n=1":       "1\n4\n",
 		"--filter n>1 --filter n<10": "2\n",
-		"--count 9 --filter n>=2 --filter class=low --match-any 1": "3\n2\n",
+		"--count 9 --filter n>=2 --filter class=low --match-any 1": "2\n3\n",
 	} {
 		fill()
 		if got := s.must(t, append([]string{"pop", "q"}, strings.Fields(args)...)...); got != want {

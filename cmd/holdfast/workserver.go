@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,24 +20,17 @@ import (
 
 // workServer is the flags of a command that talks to the work queue of a server.
 type workServer struct {
-	Redis   string        `default:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients (default ${default})."`
-	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
+	Redis   string        `default:"127.0.0.1:6379" address:"127.0.0.1:6379" placeholder:"HOST:PORT" help:"Address of the server for Redis clients (default ${default})."`
+	DB      int           `name:"db" default:"0" range:"0 15" placeholder:"N" help:"Database, 0 to 15: each has queues of its own. Clients of other protocols use 0 (default ${default})."`
+	Timeout time.Duration `default:"30s" range:"1ms 3650d" placeholder:"TIME" help:"How long to wait for the server (default ${default})."`
 
 	redisPassword
 }
 
 // redisPassword is the flags for the password of Redis clients.
 type redisPassword struct {
-	RedisPassword     string `placeholder:"TEXT" help:"Password of Redis clients. Others can see a flag of a process: better use the variable or a file."`
-	RedisPasswordFile string `placeholder:"FILE" help:"File that holds that password, without a line break at its end."`
-}
-
-// Validate is called with the parsed flags.
-func (r *redisPassword) Validate() error {
-	if r.RedisPassword != "" && r.RedisPasswordFile != "" {
-		return errors.New("--redis-password and --redis-password-file: expected one of them")
-	}
-	return nil
+	RedisPassword     string `xor:"password" placeholder:"TEXT" help:"Password of Redis clients. Others can see a flag of a process: better use the variable or a file."`
+	RedisPasswordFile string `xor:"password" placeholder:"FILE" help:"File that holds that password, without a line break at its end."`
 }
 
 // password is what the flags say, "" for none.
@@ -56,14 +49,9 @@ func (r *redisPassword) password() (string, error) {
 	return password, nil
 }
 
-// Validate is called with the parsed flags.
-func (s *workServer) Validate() error {
-	return cmp.Or(checkAddress("--redis", s.Redis, "127.0.0.1:6379"), checkTimeout(s.Timeout), s.redisPassword.Validate())
-}
-
 // variables say to a command what the flags say.
 func (s *workServer) variables() []string {
-	all := []string{"HOLDFAST_REDIS=" + s.Redis}
+	all := []string{"HOLDFAST_REDIS=" + s.Redis, "HOLDFAST_DB=" + strconv.Itoa(s.DB)}
 	if s.RedisPassword != "" {
 		all = append(all, "HOLDFAST_REDIS_PASSWORD="+s.RedisPassword)
 	}
@@ -91,7 +79,7 @@ func (s *workServer) connect(ctx context.Context) (*client.Client, error) {
 	}
 	logging.Disable() // what it says is in the errors, too
 	return client.New(&redis.Options{
-		Addr: s.Redis, Password: password,
+		Addr: s.Redis, DB: s.DB, Password: password,
 		Dialer:      s.dialer(ctx),
 		DialTimeout: s.Timeout, ReadTimeout: s.Timeout, WriteTimeout: s.Timeout,
 		DialerRetries: 1, MaxRetries: -1, // whoever is at the terminal can do it again

@@ -76,7 +76,7 @@ func showsAtWork() map[string][]Kind {
 		"token-repeated":      {Tokens, Returned},
 		"lease-without-end":   {Stuck},
 		"death-forgotten":     {Returned},
-		"dead-and-ready":      {Doubled, NotStarted},
+		"dead-and-ready":      {Doubled, Returned, NotStarted},
 		"ack-forgotten":       {Returned},
 		"delay-forgotten":     {Early},
 		"origin-forgotten":    {Lost},

@@ -52,10 +52,7 @@ func (t *tasks) settleSlots(now int64) {
 func (r *run) checkSlots(link *link, all bool) error {
 	ask := one("QLIST", slots, "COUNT", decimal(atOnce))
 	if all {
-		ask = append(ask, []string{"QPURGE", slots})
-		for slot := int64(1); slot < slotCount; slot += 2 {
-			ask = append(ask, []string{"DEL", "unique:5:" + slots + ":" + decimal(slot)})
-		}
+		ask = append(ask, []string{"QPURGE", slots}, []string{"DEL", slots})
 	}
 	replies, err := link.ask(ask)
 	if err != nil {

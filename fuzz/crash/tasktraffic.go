@@ -29,7 +29,7 @@ func (c *taskClient) choose() {
 		claim.next = &push
 		c.add(claim)
 	case n < 500:
-		c.add(c.claim([]string{queue, c.queue()}, 1+c.rng.Int64N(4),
+		c.add(c.claim(slices.Compact([]string{queue, c.queue()}), 1+c.rng.Int64N(4),
 			30+c.rng.Int64N(maxLease-30), c.rng.Int64N(20), randomFilter(c.rng)))
 	case len(c.forgotten) > 0 && n%8 == 0:
 		at := c.rng.IntN(len(c.forgotten))

@@ -11,7 +11,11 @@
 //	replies_test.go    replies that these clients depend on, to the byte
 //	killed_test.go     a server that is killed, and one queue over several protocols
 //	work_test.go       the work queue by redis-cli and redis-py, over servers and workers that are killed
+//	worker_test.go     the workers that users copy, in Python and JavaScript
 //	stranger_test.go   who speaks something else, stops half-way or never reads
 //	goredis_test.go    the same conventions by go-redis
 //	programs_test.go   programs that are installed: redis-cli, redis-benchmark, Python, Node
+//
+// ZKMQ.md and PRESSURE.md show how two older queues are done with the work queue. Their sessions
+// are typed into redis-cli.
 package redis

@@ -76,7 +76,7 @@ func TestTheSessionsOfTheDocumentsTypedIntoRedisCLI(t *testing.T) {
 	for name, section := range map[string]string{"ZKMQ.md": "Filters", "PRESSURE.md": "A session"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile("../../netproto/resp/" + name)
+			text, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,15 +246,22 @@ func TestRedisPyDoesWhatRFQAndPressureDo(t *testing.T) {
 	})
 }
 
-// node returns a command of Node that runs a script, if its module can be found: it is installed
-// here or in a folder that NODE_PATH names.
+// node returns a command of Node that runs a script, if its module can be found.
 func node(t *testing.T, script, module string, args ...string) *exec.Cmd {
 	t.Helper()
-	const how = "npm install in a folder whose node_modules is NODE_PATH"
-	if program(t, "node", "apt install nodejs", "-e", "require.resolve(process.argv[1])", module).Run() != nil {
-		t.Skipf("the module %s is not installed: %s", module, how)
+	moduleFile(t, module)
+	return program(t, "node", "", append([]string{"testdata/" + script}, args...)...)
+}
+
+// moduleFile returns the path of a module of Node: it is installed here or in a folder that
+// NODE_PATH names.
+func moduleFile(t *testing.T, module string) string {
+	t.Helper()
+	path, err := program(t, "node", "apt install nodejs", "-p", "require.resolve(process.argv[1])", module).Output()
+	if err != nil {
+		t.Skipf("the module %s is not installed: npm install in a folder whose node_modules is NODE_PATH", module)
 	}
-	return program(t, "node", how, append([]string{"testdata/" + script}, args...)...)
+	return strings.TrimSpace(string(path))
 }
 
 func TestNodeClientsWork(t *testing.T) {

@@ -34,7 +34,7 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 			}
 		}
 		c := dial(t, addr)
-		c.raw("\x16\x03\x01 \xff\xfe\r\n")
+		c.raw("\x96\x03\x01 \xff\xfe\r\n")
 		if got := c.read(); !strings.HasPrefix(got, "-ERR unknown command '") {
 			t.Errorf("junk is answered %q, want an error", got)
 		}

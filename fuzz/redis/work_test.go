@@ -61,7 +61,7 @@ func TestThePacketOfAKilledWorkerGoesToAnother(t *testing.T) {
 	shows(t, v, `"OK"`, "QSET", "jobs", "lease", "1000")
 	job := id(cli(t, v, "QPUSH", "jobs", "work"))
 	worker := func(name, what string) []string {
-		return []string{"testdata/worker.py", portOf(t, v.addrs["redis"]), "jobs", name, what}
+		return []string{"testdata/claims.py", portOf(t, v.addrs["redis"]), "jobs", name, what}
 	}
 	killed := program(t, python(t), "", worker("first", "hang")...)
 	out, err := killed.StdoutPipe()
@@ -196,7 +196,7 @@ func TestTheHarvestOfRFQDoneByTheServer(t *testing.T) {
 		ids = append(ids, id(cli(t, v, "QPUSH", "tiles", tile)))
 	}
 	for _, worker := range []string{"first", "second"} {
-		crashing := program(t, python(t), "", "testdata/worker.py", portOf(t, v.addrs["redis"]), "tiles", worker, "hang")
+		crashing := program(t, python(t), "", "testdata/claims.py", portOf(t, v.addrs["redis"]), "tiles", worker, "hang")
 		out, err := crashing.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestTheHarvestOfRFQDoneByTheServer(t *testing.T) {
 	shows(t, v, "2", "QHARVEST", "tiles")
 	v = v.restarted(t, dir)
 	shows(t, v, "3", "LLEN", "tiles")
-	said := strings.Fields(output(t, program(t, python(t), "", "testdata/worker.py", portOf(t, v.addrs["redis"]), "tiles", "third", "ack")))
+	said := strings.Fields(output(t, program(t, python(t), "", "testdata/claims.py", portOf(t, v.addrs["redis"]), "tiles", "third", "ack")))
 	var got []string
 	for claim := range slices.Chunk(said, 3) {
 		got = append(got, claim[0]+" at attempt "+claim[2])

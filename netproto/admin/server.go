@@ -35,7 +35,7 @@ var ErrRequest = errors.New("bad request")
 // Config says how a Server works; zero values mean the defaults of limits.go.
 type Config struct {
 	Backup Backup
-	Logger *slog.Logger
+	Logger *slog.Logger // of what clients cause
 
 	MaxConns     int
 	StallTimeout time.Duration // how long a client may take for a piece of a backup
@@ -96,10 +96,8 @@ func NewServer(l net.Listener, c Config) *Server {
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Serve logs that the server is listening and answers requests until Shutdown or Close; then it
-// returns nil.
+// Serve answers requests until Shutdown or Close; then it returns nil.
 func (s *Server) Serve() error {
-	s.config.Logger.Info("listening", "protocol", Name, "addr", s.Addr().String())
 	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", Name, err)
 	}

@@ -42,7 +42,7 @@ func TestABrowserCannotDriveTheBoard(t *testing.T) {
 
 func TestWordsLikeThoseOfHTTPAreUnknownCommands(t *testing.T) {
 	c := newBoard(t).dial()
-	c.ask("Post / 1", "ERROR")
+	c.ask("Posts / 1", "ERROR")
 	c.ask("POSTS / 1", "-ERROR")
 	c.ask("Hosts: x", "ERROR")
 	c.ask("update POST Host:", "CLIENT_ERROR item is not a number: expected digits, at most 4294967295")

@@ -80,19 +80,6 @@ func (w *words) split(text []byte) {
 	}
 }
 
-// A page in a browser can make it send lines of the page's choice, but only behind the header of an
-// HTTP request. The first line of one ends like HTTP, and a line that begins with Host follows.
-
-// isHTTP tells by its first word that a line belongs to the header of a request.
-func (w *words) isHTTP() bool {
-	return w.n > 0 && (string(w.at[0]) == "POST" || string(w.at[0]) == "Host:")
-}
-
-// endsLikeHTTP tells by its end that a line is the first of a request.
-func endsLikeHTTP(line []byte) bool {
-	return bytes.HasSuffix(line, []byte(" HTTP/1.1")) || bytes.HasSuffix(line, []byte(" HTTP/1.0"))
-}
-
 // isV2 tells whether a command name belongs to the second dialect: it has upper-case letters and no
 // lower-case ones.
 func isV2(name []byte) bool {

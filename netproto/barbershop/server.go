@@ -46,7 +46,7 @@ func (p *Protocol) now() time.Time {
 type session struct {
 	protocol *Protocol
 	peer     *netproto.Peer
-	consumer *broker.Consumer
+	consumer *broker.Conn
 	queue    []byte
 
 	lines   lines
@@ -105,9 +105,6 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 	return n, stop, err
 }
 
-// errHTTP is why nothing more of a connection is carried out.
-var errHTTP = errors.New("a line belongs to an HTTP request: perhaps a page in a browser on this machine tries to use the board")
-
 func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	for n < len(buf) {
 		if n >= maxServe || len(s.replies) >= maxReplies {
@@ -124,9 +121,9 @@ func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, stop netproto.St
 		if s.words.split(text); s.words.n > 0 {
 			s.v2 = isV2(s.words.at[0])
 		}
-		if s.words.isHTTP() || kind == lineWhole && endsLikeHTTP(text) {
+		if s.words.n > 0 && netproto.BeginsLikeHTTP(s.words.at[0]) || kind == lineWhole && netproto.EndsLikeHTTP(text) {
 			s.clientError("HTTP is not spoken here: the connection is closed")
-			return n, netproto.Incomplete, errHTTP
+			return n, netproto.Incomplete, netproto.ErrHTTP
 		}
 		if kind == lineTooLong {
 			s.clientError("line too long: expected at most %d bytes", MaxLine)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -192,21 +193,8 @@ func (c *Client) Consumers(ctx context.Context, queue string) ([]Consumer, error
 	list, _ := v.([]any)
 	all := make([]Consumer, len(list))
 	for i, v := range list {
-		w := &all[i]
-		for name, v := range fields(v) {
-			switch name {
-			case "name":
-				w.Name = text(v)
-			case "seen":
-				w.Seen = moment(v)
-			case "claimed":
-				w.Claimed = number(v)
-			case "since":
-				w.Since = moment(v)
-			case "ids":
-				w.IDs = texts(v)
-			}
-		}
+		m := maps.Collect(fields(v))
+		all[i] = Consumer{text(m["name"]), moment(m["seen"]), number(m["claimed"]), moment(m["since"]), texts(m["ids"])}
 	}
 	return all, err
 }

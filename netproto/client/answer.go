@@ -27,7 +27,7 @@ func nack(p *Packet, why error) []any {
 	return append(args, "DELAY", milliseconds(max(v.after, 0)))
 }
 
-// answer is the request that settles a packet after its handler. One that was interrupted has not
+// answer is the request that ends a claim after its handler. One that was interrupted has not
 // failed: others may take its packet at once.
 func (w *consumer) answer(p *Packet, err error) []any {
 	var v *verdict
@@ -40,8 +40,9 @@ func (w *consumer) answer(p *Packet, err error) []any {
 	return nack(p, err)
 }
 
-// settle sends the answers. Those that come while some are on their way go together.
-func (w *consumer) settle() {
+// sendAnswers sends what handlers have answered. Those that come while some are on their way go
+// together.
+func (w *consumer) sendAnswers() {
 	for j := range w.answers {
 		batch := []*job{j}
 		for more := len(w.answers); more > 0; more-- {
@@ -57,12 +58,12 @@ func (w *consumer) send(batch []*job) {
 		errs := w.c.pipeline(context.Background(), batch, func(j *job) []any { return j.answer })
 		var again []*job
 		for i, j := range batch {
-			if passing(errs[i]) && w.holds(j) {
+			if passing(errs[i]) && w.stillClaimed(j) {
 				j.repeated = true
 				again = append(again, j)
 				continue
 			}
-			w.settled(j, errs[i])
+			w.ended(j, errs[i])
 		}
 		if batch = again; len(batch) == 0 {
 			return
@@ -70,11 +71,11 @@ func (w *consumer) send(batch []*job) {
 	}
 }
 
-func (w *consumer) settled(j *job, err error) {
+func (w *consumer) ended(j *job, err error) {
 	log := w.c.log().With("queue", j.p.Queue, "id", j.p.ID, "answer", j.answer[0])
 	switch {
 	case err == nil:
-		j.p.settled.Store(true)
+		j.p.answered.Store(true)
 	case j.repeated && errors.Is(err, ErrStale):
 		log.Info("the answer had to be repeated: the first one has arrived, or the lease had ended")
 	default:

@@ -38,7 +38,7 @@ type consumer struct {
 type job struct {
 	p        *Packet
 	cancel   context.CancelCauseFunc
-	renewed  time.Time // when its lease began, at the latest; guarded by consumer.mu
+	renewed  time.Time // when its lease was asked for: it did not begin before; guarded by consumer.mu
 	finished bool      // its answer is known; guarded by consumer.mu
 	answer   []any
 	repeated bool // the answer was sent before, and may have arrived
@@ -46,9 +46,10 @@ type job struct {
 }
 
 // Consume claims packets and has the handler work on them: one at a time, or as many as Concurrency
-// says, each in a goroutine. It renews their leases, of 30 s unless [Lease] is given. It takes the
-// options of Claim but Block, Count and Group. A server that is away is waited for: see the package
-// about what is done again then.
+// says, each in a goroutine. It renews their leases, of 30 s unless [Lease] is given. A claim whose
+// answer came so late that its lease may be over is left to others. Consume takes the options of
+// Claim but Block, Count and Group. A server that is away is waited for: see the package about what
+// is done again then.
 //
 // It returns nil when the queue is closed and drained, and after Shutdown. It returns the error of
 // ctx when that ends, which ends the contexts of the handlers, too. It returns any other refusal of
@@ -105,16 +106,16 @@ func (c *Client) leave(w *consumer) {
 
 // run claims until that ends, and then waits for what was begun.
 func (w *consumer) run(claiming context.Context) error {
-	settled := make(chan struct{})
+	answered := make(chan struct{})
 	go func() { // ends when answers is closed
-		defer close(settled)
-		w.settle()
+		defer close(answered)
+		w.sendAnswers()
 	}()
 	go w.renew() // ends with done
 	err := w.claim(claiming)
 	w.working.Wait()
 	close(w.answers)
-	<-settled
+	<-answered
 	return err
 }
 
@@ -135,9 +136,7 @@ func (w *consumer) claim(ctx context.Context) error {
 		for range n - len(packets) {
 			<-w.slots
 		}
-		for _, p := range packets {
-			w.start(p)
-		}
+		w.begin(packets)
 		switch {
 		case err == nil:
 			b = 0
@@ -169,10 +168,32 @@ func (w *consumer) acquire(ctx context.Context) (n int) {
 	return n
 }
 
-// start has the handler work on a packet, which has a slot.
-func (w *consumer) start(p *Packet) {
-	ctx, cancel := context.WithCancelCause(w.handling)
-	j := &job{p: p, cancel: cancel, renewed: time.Now(), answered: make(chan struct{})}
+// begin has the handler work on packets, which have slots. If the answer to the claim came late the
+// leases may be over, so they are renewed first; a packet whose lease is not is left to others.
+func (w *consumer) begin(packets []*Packet) {
+	jobs, errs := make([]*job, len(packets)), make([]error, len(packets))
+	for i, p := range packets {
+		jobs[i] = &job{p: p, answered: make(chan struct{})}
+	}
+	asked, third := w.request.waiter.asked, w.request.lease/3
+	if len(jobs) > 0 && time.Since(asked) > third {
+		asked, errs = w.prolong(jobs, third)
+	}
+	for i, j := range jobs {
+		if errs[i] != nil {
+			w.c.log().Warn("a claim came too late to begin with its packet", "queue", j.p.Queue, "id", j.p.ID, "error", errs[i])
+			<-w.slots
+			continue
+		}
+		j.renewed = asked
+		w.start(j)
+	}
+}
+
+// start has the handler work on a packet.
+func (w *consumer) start(j *job) {
+	var ctx context.Context
+	ctx, j.cancel = context.WithCancelCause(w.handling)
 	w.mu.Lock()
 	w.held[j] = struct{}{}
 	w.mu.Unlock()
@@ -181,11 +202,11 @@ func (w *consumer) start(p *Packet) {
 		err := errors.New("the handler ended its goroutine")
 		defer func() {
 			w.finish(j, err)
-			cancel(nil)
+			j.cancel(nil)
 			<-w.slots
 			w.working.Done()
 		}()
-		err = w.handler.run(ctx, p)
+		err = w.handler.run(ctx, j.p)
 	}()
 }
 
@@ -210,12 +231,12 @@ func (w *consumer) claimAnswer(j *job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, holds := w.held[j]
-	first := holds && !j.finished && !j.p.settled.Load()
+	first := holds && !j.finished && !j.p.answered.Load()
 	j.finished = true
 	return first
 }
 
-func (w *consumer) holds(j *job) bool {
+func (w *consumer) stillClaimed(j *job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, holds := w.held[j]
@@ -257,7 +278,7 @@ func (w *consumer) giveBack(cause error) error {
 	var left []*job
 	w.mu.Lock()
 	for j := range w.held {
-		if !j.finished && !j.p.settled.Load() {
+		if !j.finished && !j.p.answered.Load() {
 			j.finished = true
 			left = append(left, j)
 		}

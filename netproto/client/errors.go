@@ -12,7 +12,7 @@ import (
 // What the server refuses. The errors of calls wrap them, and say the server's words. Nothing was
 // changed, unless a call says otherwise.
 var (
-	// ErrStale: the claim was settled, or its lease is over. Another consumer may have the packet.
+	// ErrStale: the claim was answered, or its lease is over. Another consumer may have the packet.
 	ErrStale = errors.New("the claim has ended")
 	// ErrNoQueue: the queue holds no packets and has no settings. A push makes it.
 	ErrNoQueue = errors.New("no such queue")

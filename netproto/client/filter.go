@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 )
@@ -28,11 +29,7 @@ func ParseFilter(text string) (Filter, error) {
 func (f Filter) String() string { return f.Tag + f.Op + f.Value }
 
 func (f Filter) add(r *request) {
-	op := f.Op
-	if name, ok := operators[op]; ok {
-		op = name
-	}
-	r.args = append(r.args, "FILTER", f.Tag, op, f.Value)
+	r.args = append(r.args, "FILTER", f.Tag, cmp.Or(operators[f.Op], f.Op), f.Value)
 }
 
 var operators = map[string]string{"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}

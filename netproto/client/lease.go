@@ -32,7 +32,7 @@ func (w *consumer) due(step time.Duration) (due []*job) {
 	defer w.mu.Unlock()
 	for j := range w.held {
 		switch age := time.Since(j.renewed); {
-		case j.p.settled.Load():
+		case j.p.answered.Load():
 		case age >= w.request.lease-3*step:
 			w.lose(j, errAway)
 		case age >= w.request.lease/3:
@@ -42,17 +42,22 @@ func (w *consumer) due(step time.Duration) (due []*job) {
 	return due
 }
 
+// prolong asks for leases that begin now, and returns when it asked.
+func (w *consumer) prolong(jobs []*job, patience time.Duration) (asked time.Time, errs []error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	asked, lease := time.Now(), milliseconds(w.request.lease)
+	return asked, w.c.pipeline(ctx, jobs, func(j *job) []any {
+		return []any{"QEXTEND", j.p.Queue, j.p.ID, j.p.Token, lease}
+	})
+}
+
 // extend renews leases. What the server does not answer in time is tried again with the next step.
 func (w *consumer) extend(due []*job, patience time.Duration) {
 	if len(due) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	asked, lease := time.Now(), milliseconds(w.request.lease)
-	errs := w.c.pipeline(ctx, due, func(j *job) []any {
-		return []any{"QEXTEND", j.p.Queue, j.p.ID, j.p.Token, lease}
-	})
+	asked, errs := w.prolong(due, patience)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, j := range due {

@@ -27,7 +27,7 @@ func (o option) add(r *request) { o(r) }
 
 func words(w ...any) Option { return option(func(r *request) { r.args = append(r.args, w...) }) }
 
-// Priority of a packet: 1 is best, 100 the default. One of 0 goes only together with another packet
+// Priority of a packet: 1 is best, 128 the default. One of 0 goes only together with another packet
 // of its key.
 func Priority(n uint32) Option { return words("PRIO", n) }
 
@@ -40,6 +40,10 @@ func TTL(d time.Duration) Option { return words("TTL", milliseconds(d)) }
 // Delay is how long a new packet waits before it is delivered.
 func Delay(d time.Duration) Option { return words("DELAY", milliseconds(d)) }
 
+// At is the moment before which a new packet is not delivered: at once if it is past. Give it or a
+// Delay.
+func At(t time.Time) Option { return words("AT", max(t.UnixMilli(), 0)) }
+
 // Tag gives a packet a tag, by which filters select. A packet has up to 64.
 func Tag(name, value string) Option { return words("TAG", name, value) }
 
@@ -51,8 +55,7 @@ func Producer(name string) Option { return words("PRODUCER", name) }
 // PushBatch does not take it.
 func Unique(id string) Option { return words("UNIQUE", id) }
 
-// Window is how long the id of Unique stands for the first packet, whatever becomes of that. Give
-// all pushes of a queue a Window, or none: the two kinds do not see each other.
+// Window is how long the id of Unique stands for the first packet, whatever becomes of that.
 func Window(d time.Duration) Option { return words("WINDOW", milliseconds(d)) }
 
 // Block waits so long at most: a push for room, a take for a packet. 0 waits until ctx ends. Pushes

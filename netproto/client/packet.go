@@ -51,8 +51,8 @@ type Packet struct {
 	LastClaim   time.Time
 	Why         string // why it is not delivered now
 
-	c       *Client
-	settled atomic.Bool // acknowledged or returned
+	c        *Client
+	answered atomic.Bool // acknowledged or returned
 }
 
 // Claimed names a packet that was claimed before, so that it can be acknowledged or returned.
@@ -63,7 +63,7 @@ func (c *Client) Claimed(queue, id string, token int64) *Packet {
 // Ack ends the packet: it is done. An error that is ErrStale says that the claim has ended before.
 // Ack is repeated when the connection is lost. So after that ErrStale may also mean success.
 func (p *Packet) Ack(ctx context.Context) error {
-	_, err := p.settle(ctx, ack(p))
+	_, err := p.answer(ctx, ack(p))
 	return err
 }
 
@@ -72,16 +72,16 @@ func (p *Packet) Ack(ctx context.Context) error {
 // is kept as the reason, up to 4,096 bytes; nil gives none. Nack returns the new state. What Ack
 // says about ErrStale holds here too.
 func (p *Packet) Nack(ctx context.Context, why error) (State, error) {
-	return p.settle(ctx, nack(p, why))
+	return p.answer(ctx, nack(p, why))
 }
 
-// settle ends the claim.
-func (p *Packet) settle(ctx context.Context, request []any) (State, error) {
+// answer ends the claim.
+func (p *Packet) answer(ctx context.Context, request []any) (State, error) {
 	v, err := p.c.do(ctx, request...)
 	if err != nil {
 		return "", err
 	}
-	p.settled.Store(true)
+	p.answered.Store(true)
 	state, _ := v.(string)
 	return State(state), nil
 }
@@ -129,67 +129,46 @@ func (c *Client) packets(v any) ([]*Packet, error) {
 func (c *Client) packet(v any) *Packet {
 	p := &Packet{Percent: -1, c: c}
 	for name, v := range fields(v) {
-		switch name {
-		case "id":
-			p.ID = text(v)
-		case "queue":
-			p.Queue = text(v)
-		case "payload":
-			p.Payload = []byte(text(v))
-		case "priority":
-			p.Priority = uint32(number(v))
-		case "attempt":
-			p.Attempt = int(number(v))
-		case "key":
-			p.Key = []byte(text(v))
-		case "token":
-			p.Token = number(v)
-		case "lease-end":
-			p.LeaseEnd = moment(v)
-		case "consumer":
-			p.Consumer = text(v)
-		case "state":
-			p.State = State(text(v))
-		default:
-			p.rest(name, v)
+		if read := readers[name]; read != nil {
+			read(p, v)
 		}
 	}
 	return p
 }
 
-// rest reads the fields that few packets have.
-func (p *Packet) rest(name string, v any) {
-	switch name {
-	case "tags":
-		p.Tags = make(map[string]string)
-		for name, v := range fields(v) {
-			p.Tags[name] = text(v)
-		}
-	case "producer":
-		p.Producer = text(v)
-	case "enqueued":
-		p.Enqueued = moment(v)
-	case "expires":
-		p.Expires = moment(v)
-	case "not-before":
-		p.NotBefore = moment(v)
-	case "reason":
-		p.Reason = text(v)
-	case "progress":
-		p.Percent = int(number(v))
-	case "progress-text":
-		p.PercentText = text(v)
-	case "origin":
-		p.Origin = text(v)
-	case "unique":
-		p.Unique = text(v)
-	case "first-claim":
-		p.FirstClaim = moment(v)
-	case "last-claim":
-		p.LastClaim = moment(v)
-	case "why":
-		p.Why = text(v)
+// readers read the fields of a packet, by the server's names.
+var readers = map[string]func(p *Packet, v any){
+	"id":            func(p *Packet, v any) { p.ID = text(v) },
+	"queue":         func(p *Packet, v any) { p.Queue = text(v) },
+	"payload":       func(p *Packet, v any) { p.Payload = []byte(text(v)) },
+	"priority":      func(p *Packet, v any) { p.Priority = uint32(number(v)) },
+	"attempt":       func(p *Packet, v any) { p.Attempt = int(number(v)) },
+	"key":           func(p *Packet, v any) { p.Key = []byte(text(v)) },
+	"tags":          func(p *Packet, v any) { p.Tags = tags(v) },
+	"producer":      func(p *Packet, v any) { p.Producer = text(v) },
+	"enqueued":      func(p *Packet, v any) { p.Enqueued = moment(v) },
+	"expires":       func(p *Packet, v any) { p.Expires = moment(v) },
+	"not-before":    func(p *Packet, v any) { p.NotBefore = moment(v) },
+	"token":         func(p *Packet, v any) { p.Token = number(v) },
+	"lease-end":     func(p *Packet, v any) { p.LeaseEnd = moment(v) },
+	"consumer":      func(p *Packet, v any) { p.Consumer = text(v) },
+	"state":         func(p *Packet, v any) { p.State = State(text(v)) },
+	"reason":        func(p *Packet, v any) { p.Reason = text(v) },
+	"progress":      func(p *Packet, v any) { p.Percent = int(number(v)) },
+	"progress-text": func(p *Packet, v any) { p.PercentText = text(v) },
+	"origin":        func(p *Packet, v any) { p.Origin = text(v) },
+	"unique":        func(p *Packet, v any) { p.Unique = text(v) },
+	"first-claim":   func(p *Packet, v any) { p.FirstClaim = moment(v) },
+	"last-claim":    func(p *Packet, v any) { p.LastClaim = moment(v) },
+	"why":           func(p *Packet, v any) { p.Why = text(v) },
+}
+
+func tags(v any) map[string]string {
+	all := make(map[string]string)
+	for name, v := range fields(v) {
+		all[name] = text(v)
 	}
+	return all
 }
 
 // fields are the pairs of a map: a map in RESP3, an array of names and values in RESP2.
@@ -227,7 +206,13 @@ func number(v any) int64 {
 	return n
 }
 
-func moment(v any) time.Time { return time.UnixMilli(number(v)) }
+// moment is the zero time if the server says none.
+func moment(v any) (t time.Time) {
+	if n, ok := v.(int64); ok {
+		t = time.UnixMilli(n)
+	}
+	return t
+}
 
 func unexpected(v any) error {
 	return fmt.Errorf("the server replied with %T, which is no reply to this", v)

@@ -23,6 +23,17 @@ func TestAUniquePushIsAnsweredWithTheFirstID(t *testing.T) {
 	want(t, "queued", must(c.Len(ctx, "q"))(t), 0)
 }
 
+func TestAPacketOfAMomentIsDelayedUntilThen(t *testing.T) {
+	c, ctx := newClient(t), t.Context()
+	at := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	id := must(c.Push(ctx, "q", nil, client.At(at)))(t)
+	p := must(c.Show(ctx, "q", id))(t)
+	want(t, "the moment", p.NotBefore.Equal(at), true)
+	want(t, "the priority", p.Priority, 128)
+	must(c.Push(ctx, "q", []byte("past"), client.At(time.Time{})))(t)
+	want(t, "what is ready", string(must(c.Claim(ctx, "q"))(t)[0].Payload), "past")
+}
+
 func TestABatchOfNothingPushesNothing(t *testing.T) {
 	want(t, "ids", len(must(newClient(t).PushBatch(t.Context(), "q", nil))(t)), 0)
 }

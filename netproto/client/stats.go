@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"maps"
 	"time"
 )
 
@@ -32,46 +33,21 @@ func (c *Client) Stats(ctx context.Context, queue string) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	var s Stats
-	figures := map[string]*int64{
-		"ready": &s.Ready, "hidden": &s.Hidden, "delayed": &s.Delayed, "claimed": &s.Claimed,
-		"dead": &s.Dead, "done": &s.Done, "bytes": &s.Bytes,
-		"pushed": &s.Pushed, "popped": &s.Popped, "acked": &s.Acked, "nacked": &s.Nacked,
-		"expired": &s.Expired, "died": &s.Died, "dropped": &s.Dropped,
-	}
-	for name, v := range fields(v) {
-		switch name {
-		case "age":
-			s.Age = time.Duration(number(v)) * time.Millisecond
-		case "producer":
-			s.Producer = text(v)
-		case "consumer":
-			s.Consumer = text(v)
-		case "priorities":
-			s.Bands = bands(v)
-		default:
-			if n := figures[name]; n != nil {
-				*n = number(v)
-			}
-		}
-	}
-	return s, nil
+	m := maps.Collect(fields(v))
+	n := func(name string) int64 { return number(m[name]) }
+	return Stats{
+		Ready: n("ready"), Hidden: n("hidden"), Delayed: n("delayed"), Claimed: n("claimed"), Dead: n("dead"), Done: n("done"), Bytes: n("bytes"),
+		Pushed: n("pushed"), Popped: n("popped"), Acked: n("acked"), Nacked: n("nacked"), Expired: n("expired"), Died: n("died"), Dropped: n("dropped"),
+		Bands: bands(m["priorities"]), Age: time.Duration(n("age")) * time.Millisecond, Producer: text(m["producer"]), Consumer: text(m["consumer"]),
+	}, nil
 }
 
 func bands(v any) []Band {
 	list, _ := v.([]any)
 	all := make([]Band, len(list))
 	for i, v := range list {
-		for name, v := range fields(v) {
-			switch name {
-			case "from":
-				all[i].From = uint32(number(v))
-			case "to":
-				all[i].To = uint32(number(v))
-			case "packets":
-				all[i].Packets = number(v)
-			}
-		}
+		m := maps.Collect(fields(v))
+		all[i] = Band{uint32(number(m["from"])), uint32(number(m["to"])), number(m["packets"])}
 	}
 	return all
 }

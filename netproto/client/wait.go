@@ -20,6 +20,8 @@ type waiter struct {
 	turn time.Duration
 	conn *redis.Conn // nil before the first request, and after an error
 	id   int64       // of the connection
+
+	asked time.Time // when the last request was sent
 }
 
 // ask sends a request with BLOCK, turn by turn, until the answer is not the null that ends a turn,
@@ -44,6 +46,7 @@ func (w *waiter) send(ctx context.Context, args []any) (any, error) {
 		return nil, err
 	}
 	conn, replies := w.conn, make(chan reply, 1)
+	w.asked = time.Now()
 	go func() { // ends with the reply, or at the end of the turn
 		v, err := doOnce(context.WithoutCancel(ctx), conn, args)
 		replies <- reply{v, err}

@@ -20,7 +20,7 @@ func (Protocol) Name() string { return Name }
 
 // selection is what a pop and a delivery take (pinpriq document, section pop). The 16 bits of a
 // length cannot say how long a wide packet is.
-var selection = broker.Selection{End: broker.Newest, Group: true, Narrow: true}
+var selection = broker.Selection{End: broker.Newest, Group: true, Fits16: true}
 
 // Delivery implements netproto.Protocol.
 func (Protocol) Delivery() broker.Selection { return selection }
@@ -33,7 +33,7 @@ func (Protocol) Open(p *netproto.Peer) netproto.Session {
 // session turns the requests of one connection into broker calls.
 type session struct {
 	peer     *netproto.Peer
-	consumer *broker.Consumer
+	consumer *broker.Conn
 	request  Request
 	guard    httpGuard
 }

@@ -114,7 +114,7 @@ func TestABlockedRequestWaitsForAsManyNamesAsItMayAndNoMore(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprint("l", i)
 	}
-	blocked.ask("BLPOP more "+strings.Join(names, " ")+" 0", "-ERR too many names to wait for: 1025, the limit is 1024\r\n")
+	blocked.ask("BLPOP more "+strings.Join(names, " ")+" 0", "-ERR too many names: expected at most 1024\r\n")
 	blocked.send(request(append(append([]string{"BLPOP"}, names...), "0")...))
 	c.awaitBlocked(1)
 	c.ask("LPUSH l1023 a", ":1\r\n")

@@ -12,17 +12,17 @@ const (
 	errTimeoutNegative = "ERR timeout is negative"
 )
 
-// untilArg reads a timeout in seconds and returns the moment of its end in Unix milliseconds, 0 for
+// untilArg reads a timeout in seconds and returns the moment of its end on the steady clock, 0 for
 // never.
 func untilArg(tx *broker.Tx, arg []byte) (int64, error) {
 	ms, err := timeoutArg(arg)
 	switch {
 	case err != nil || ms == 0:
 		return 0, err
-	case ms > math.MaxInt64-tx.Now():
+	case ms > math.MaxInt64-tx.Steady():
 		return 0, failure(errTimeout)
 	}
-	return tx.Now() + ms, nil
+	return tx.Steady() + ms, nil
 }
 
 // timeoutArg reads a timeout in seconds and returns milliseconds, rounded up.
@@ -92,6 +92,9 @@ func (s *session) blockPop(tx *broker.Tx, p multiPop, timeout []byte) error {
 func blockPopFrom(end broker.End) handler {
 	return func(s *session, tx *broker.Tx, args [][]byte) error {
 		last := len(args) - 1
+		if last-1 > broker.MaxSubscriptions {
+			return failure(errNames)
+		}
 		return s.blockPop(tx, multiPop{keys: args[1:last], end: end}, args[last])
 	}
 }

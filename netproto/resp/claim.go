@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -27,11 +28,17 @@ var (
 // CONSUMER: it would take for good what was to be claimed.
 func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
 	n := 2
-	for n < len(args) {
+	for n < len(args) && n <= broker.MaxSubscriptions+1 {
 		if _, ok := claimOptions.find(args[n]); ok {
 			break
 		}
 		n++
+	}
+	if n > broker.MaxSubscriptions+1 {
+		return t, failure(errNames)
+	}
+	if n > 2 && len(slices.CompactFunc(slices.SortedFunc(slices.Values(args[1:n]), bytes.Compare), bytes.Equal)) < n-1 {
+		return t, failure("ERR a queue is named twice: expected each once")
 	}
 	o, err := parseOptions(args[n:], takes)
 	switch {
@@ -47,7 +54,7 @@ func (s *session) takeArgs(args [][]byte, takes optionSet) (t take, err error) {
 		consumer: o.text(optConsumer),
 		block:    o.number(optBlock, -1),
 		selection: broker.Selection{
-			End: broker.Oldest, Count: int(o.number(optCount, 0)), Group: o.has(optGroup), Filter: o.tagFilter(), Detail: true, Some: true,
+			End: broker.Oldest, Count: int(o.number(optCount, 0)), Group: o.has(optGroup), Filter: o.tagFilter(), WithDetails: true, MustFind: true,
 		},
 	}
 	if o.has(optNewest) {
@@ -70,19 +77,6 @@ func (s *session) consumerName() []byte {
 	return s.address
 }
 
-// check returns an error if one of the queues cannot be asked with the filter.
-func (t *take) check(tx *broker.Tx) error {
-	if t.selection.Filter == nil {
-		return nil
-	}
-	for _, name := range t.queues {
-		if err := tx.CheckFilter(name, t.selection.Filter); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // fromFirst replies with what is taken from the first of the queues that has something to take.
 // ErrNothing if none has.
 func (t *take) fromFirst(s *session, tx *broker.Tx) error {
@@ -103,10 +97,10 @@ func (t *take) fromFirst(s *session, tx *broker.Tx) error {
 // from replies with what is taken from a queue; ErrNothing if there is nothing to take.
 func (t *take) from(s *session, tx *broker.Tx, queue []byte) error {
 	if !t.claims {
-		return tx.Pop(s.to(tx), queue, t.selection, s.tag(shapePackets)|tagTaken)
+		return tx.Pop(s.to(tx), queue, t.selection, s.tag(formPackets)|tagPopped)
 	}
 	r := broker.ClaimRequest{Selection: t.selection, Lease: t.lease, Consumer: t.consumer}
-	return tx.Claim(s.to(tx), queue, r, s.tag(shapePackets))
+	return tx.Claim(s.to(tx), queue, r, s.tag(formPackets))
 }
 
 // roomFor is what a take of so many packets brings.
@@ -172,7 +166,7 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	if err != nil {
 		return err
 	}
-	if err := t.check(tx); err != nil {
+	if err := s.useFilter(tx, t.selection.Filter, t.queues...); err != nil {
 		return err
 	}
 	switch err = t.fromFirst(s, tx); {
@@ -189,7 +183,7 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	}
 	wait := broker.TakeWait{Queues: t.queues, Filter: t.selection.Filter}
 	if t.block > 0 {
-		wait.Until = tx.Now() + t.block
+		wait.Until = tx.Steady() + t.block
 	}
 	t.queues, t.consumer = nil, bytes.Clone(t.consumer)
 	wait.Room = t.afterWait()
@@ -289,11 +283,15 @@ func (p *Protocol) nackArgs(args [][]byte) (r broker.Receipt, n broker.Nack, err
 	if r, err = p.receiptArg(args[2:]); err != nil {
 		return r, n, err
 	}
-	o, err := parseOptions(args[4:], oneOf(optDelay, optReason, optDead))
-	if err == nil && o.has(optDelay) && o.has(optDead) {
-		err = failure("ERR DELAY, DEAD: expected one of the two")
+	o, err := parseOptions(args[4:], oneOf(optDelay, optAt, optReason, optDead))
+	if err == nil {
+		err = o.delayOrAt()
 	}
-	return r, broker.Nack{Delay: o.number(optDelay, -1), Reason: o.text(optReason), Dead: o.has(optDead)}, err
+	n = broker.Nack{Delay: o.number(optDelay, -1), At: o.number(optAt, 0), Reason: o.text(optReason), Dead: o.has(optDead)}
+	if o.has(optAt) {
+		n.Delay = 0 // a moment that is past
+	}
+	return r, n, err
 }
 
 func qnack(s *session, tx *broker.Tx, args [][]byte) error {

@@ -64,12 +64,11 @@ func clientSetName(s *session, tx *broker.Tx, args [][]byte) error {
 
 // setName names the connection, or replies why it cannot.
 func (s *session) setName(tx *broker.Tx, name []byte) bool {
-	ok := isLabel(name)
-	if !ok {
+	switch {
+	case !isLabel(name):
 		s.error("ERR Client names cannot contain spaces, newlines or special characters.")
 		return false
-	}
-	if len(name) > maxLabel {
+	case len(name) > maxLabel:
 		s.error(fmt.Sprintf("ERR Client names have at most %d bytes.", maxLabel))
 		return false
 	}
@@ -87,15 +86,13 @@ func clientSetInfo(s *session, _ *broker.Tx, args [][]byte) error {
 	attribute, value := args[2], args[3]
 	switch {
 	case !isLabel(value) || len(value) > maxLabel:
-		s.error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", quoted(attribute)))
-		return nil
+		return failure(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", quoted(attribute)))
 	case is(attribute, "lib-name"):
 		s.client.library = string(value)
 	case is(attribute, "lib-ver"):
 		s.client.libVersion = string(value)
 	default:
-		s.error(fmt.Sprintf("ERR Unrecognized option '%s'", quoted(attribute)))
-		return nil
+		return failure(fmt.Sprintf("ERR Unrecognized option '%s'", quoted(attribute)))
 	}
 	s.ok()
 	return nil
@@ -131,10 +128,10 @@ func (s *session) describe(tx *broker.Tx) string {
 		version = 3
 	}
 	unsent := s.peer.OutstandingBytes()
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=0 multi=%d"+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=0 multi=%d"+
 		" qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=%d rbp=%d obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.id, s.peer.Remote(), s.peer.Local(), s.client.name, (tx.Now()-s.client.since)/1000, (tx.Now()-s.client.active)/1000,
-		kind, len(s.channels), len(s.patterns), queued,
+		kind, s.consumer.Database(), len(s.channels), len(s.patterns), queued,
 		s.parser.at, s.multi.held, cap(s.out), cap(s.out), unsent, unsent+int64(s.multi.held+cap(s.out)), last, user, version, s.client.library, s.client.libVersion)
 }
 
@@ -149,8 +146,7 @@ func clientList(s *session, tx *broker.Tx, args [][]byte) error {
 	case len(args) == 4 && is(args[2], "type"):
 		kind, ok := clientType(args[3])
 		if !ok {
-			s.error(fmt.Sprintf("ERR Unknown client type '%s'", quoted(args[3])))
-			return nil
+			return failure(fmt.Sprintf("ERR Unknown client type '%s'", quoted(args[3])))
 		}
 		chosen = func(t *session) bool { return t.kind() == kind }
 	case len(args) > 3 && is(args[2], "id"):
@@ -158,15 +154,13 @@ func clientList(s *session, tx *broker.Tx, args [][]byte) error {
 		for _, arg := range args[3:] {
 			id, ok := parseInt(arg)
 			if !ok {
-				s.error("ERR Invalid client ID")
-				return nil
+				return failure("ERR Invalid client ID")
 			}
 			ids[id] = true
 		}
 		chosen = func(t *session) bool { return ids[t.id] }
 	case len(args) != 2:
-		s.error(errSyntax)
-		return nil
+		return failure(errSyntax)
 	}
 	var list strings.Builder
 	for _, t := range s.protocol.all() {
@@ -213,8 +207,7 @@ func clientKill(s *session, tx *broker.Tx, args [][]byte) error {
 	if len(args) == 3 {
 		v = victims{addr: string(args[2]), none: len(args[2]) == 0}
 	} else if refusal := v.parse(args[2:]); refusal != "" {
-		s.error(refusal)
-		return nil
+		return failure(refusal)
 	}
 	killed := 0
 	for _, t := range s.protocol.all() {
@@ -279,19 +272,16 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 	failed := false
 	switch {
 	case len(args) > 4:
-		s.error(wrongArity("client|unblock"))
-		return nil
+		return failure(wrongArity("client|unblock"))
 	case len(args) == 3, is(args[3], "timeout"):
 	case is(args[3], "error"):
 		failed = true
 	default:
-		s.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
-		return nil
+		return failure("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	}
 	id, ok := parseInt(args[2])
 	if !ok {
-		s.error(errNotInteger)
-		return nil
+		return failure(errNotInteger)
 	}
 	t := s.protocol.sessions[id]
 	if t == nil || !tx.StopWaiting(t.consumer) {
@@ -313,14 +303,14 @@ func clientReply(s *session, _ *broker.Tx, args [][]byte) error {
 	c := &s.client
 	switch {
 	case is(args[2], "on"):
-		c.replyOff, c.skipNext, s.quiet = false, false, false
+		c.replyOff, c.skipNext, s.noReply = false, false, false
 		s.ok()
 	case s.inExec:
 		s.error("ERR replies of a transaction cannot be switched off")
 	case is(args[2], "off"):
-		c.replyOff, s.quiet = true, true
+		c.replyOff, s.noReply = true, true
 	case is(args[2], "skip"):
-		c.skipNext, s.quiet = !c.replyOff, true
+		c.skipNext, s.noReply = !c.replyOff, true
 	default:
 		s.error(errSyntax)
 	}
@@ -331,8 +321,7 @@ func clientReply(s *session, _ *broker.Tx, args [][]byte) error {
 // name is forgotten that is not used.
 func clientSwitch(s *session, _ *broker.Tx, args [][]byte) error {
 	if !is(args[2], "on") && !is(args[2], "off") {
-		s.error(errSyntax)
-		return nil
+		return failure(errSyntax)
 	}
 	s.ok()
 	return nil

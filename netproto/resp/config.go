@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,7 +24,7 @@ var fixedSettings = map[string]string{
 	"appendonly":             "yes",
 	"bind":                   "",
 	"cluster-enabled":        "no",
-	"databases":              "1",
+	"databases":              "16",
 	"dbfilename":             "",
 	"dir":                    "",
 	"maxmemory":              "0",
@@ -67,12 +68,21 @@ const maxSetting = 256
 
 func configGet(s *session, _ *broker.Tx, args [][]byte) error {
 	found := make(map[string]string)
-	for _, settings := range []map[string]string{fixedSettings, idleSettings, s.protocol.settings} {
-		for name, value := range settings {
-			if slices.ContainsFunc(args[2:], func(pattern []byte) bool { return matchFold(pattern, []byte(name)) }) {
-				found[name] = value
+	for _, pattern := range args[2:] {
+		g, err := compileGlob(bytes.ToLower(pattern))
+		if s.steps -= 1000; err != nil { // dozens of names
+			return err
+		}
+		for _, settings := range []map[string]string{fixedSettings, idleSettings, s.protocol.settings} {
+			for name, value := range settings {
+				if g.match([]byte(name), &s.steps) {
+					found[name] = value
+				}
 			}
 		}
+	}
+	if s.steps < 0 {
+		return failure(errCostly)
 	}
 	s.mapHeader(len(found))
 	for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -85,8 +95,7 @@ func configGet(s *session, _ *broker.Tx, args [][]byte) error {
 func configSet(s *session, _ *broker.Tx, args [][]byte) error {
 	pairs := args[2:]
 	if len(pairs)%2 != 0 {
-		s.error(wrongArity("config|set"))
-		return nil
+		return failure(wrongArity("config|set"))
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		name, value := strings.ToLower(string(pairs[i])), pairs[i+1]
@@ -95,14 +104,11 @@ func configSet(s *session, _ *broker.Tx, args [][]byte) error {
 		const failed = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
 		switch {
 		case !isFixed && !isIdle:
-			s.error(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", quoted(pairs[i])))
-			return nil
+			return failure(fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", quoted(pairs[i])))
 		case isFixed && string(value) != fixed:
-			s.error(fmt.Sprintf(failed, name, "can't set immutable config"))
-			return nil
+			return failure(fmt.Sprintf(failed, name, "can't set immutable config"))
 		case len(value) > maxSetting:
-			s.error(fmt.Sprintf(failed, name, "value is too long"))
-			return nil
+			return failure(fmt.Sprintf(failed, name, "value is too long"))
 		}
 	}
 	for i := 0; i < len(pairs); i += 2 {

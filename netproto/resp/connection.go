@@ -35,6 +35,7 @@ func (s *session) login(name, password []byte) bool {
 	hash := sha256.Sum256(password)
 	right := subtle.ConstantTimeCompare(hash[:], s.protocol.password[:]) == 1 || s.protocol.config.Password == ""
 	if !right || string(name) != user {
+		s.protocol.config.Logger.Warn("wrong password", "protocol", Name, "remote", s.peer.Remote().String())
 		return false
 	}
 	s.authorize(true)
@@ -105,24 +106,16 @@ func hello(s *session, tx *broker.Tx, args [][]byte) error {
 
 // introduce tells who the server is.
 func (s *session) introduce() {
-	s.mapHeader(7)
-	s.bulkString("server")
-	s.bulkString("redis")
-	s.bulkString("version")
-	s.bulkString(redisVersion)
-	s.bulkString("proto")
+	version := int64(2)
 	if s.resp3 {
-		s.int(3)
-	} else {
-		s.int(2)
+		version = 3
 	}
+	s.mapHeader(7)
+	s.bulkString("server", "redis", "version", redisVersion, "proto")
+	s.int(version)
 	s.bulkString("id")
 	s.int(s.id)
-	s.bulkString("mode")
-	s.bulkString("standalone")
-	s.bulkString("role")
-	s.bulkString("master")
-	s.bulkString("modules")
+	s.bulkString("mode", "standalone", "role", "master", "modules")
 	s.array(0)
 }
 
@@ -161,25 +154,36 @@ func quit(s *session, _ *broker.Tx, _ [][]byte) error {
 
 func reset(s *session, tx *broker.Tx, _ [][]byte) error {
 	s.clear(tx)
-	s.resp3, s.quiet = false, false
+	s.resp3, s.noReply = false, false
 	s.client.name, s.client.replyOff = "", false
+	tx.Select(s.consumer, 0)
 	tx.SetName(s.consumer, "")
 	s.authorize(s.protocol.config.Password == "")
 	s.simple("RESET")
 	return nil
 }
 
-func selectDatabase(s *session, _ *broker.Tx, args [][]byte) error {
-	n, ok := parseInt(args[1])
-	switch {
-	case !ok:
-		s.error(errNotInteger)
-	case n != 0:
-		s.error("ERR DB index is out of range")
-	default:
+func selectDatabase(s *session, tx *broker.Tx, args [][]byte) error {
+	db, err := databaseArg(args[1])
+	if err == nil {
+		tx.Select(s.consumer, db)
 		s.ok()
 	}
-	return nil
+	return err
+}
+
+// databaseArg reads the number of a database.
+func databaseArg(arg []byte) (uint8, error) {
+	n, err := intArg(arg)
+	switch {
+	case err != nil:
+		return 0, err
+	case n != int64(int32(n)):
+		return 0, failure("ERR value is out of range, value must between -2147483648 and 2147483647")
+	case n < 0 || n >= broker.Databases:
+		return 0, failure("ERR DB index is out of range")
+	}
+	return uint8(n), nil
 }
 
 func tellTime(s *session, _ *broker.Tx, _ [][]byte) error {

@@ -2,7 +2,9 @@ package resp
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -14,7 +16,8 @@ func TestConnectionCommands(t *testing.T) {
 	c.ask("ECHO hello", "$5\r\nhello\r\n")
 	c.ask("echo", "-ERR wrong number of arguments for 'echo' command\r\n")
 	c.ask("SELECT 0", "+OK\r\n")
-	c.ask("SELECT 1", "-ERR DB index is out of range\r\n")
+	c.ask("SELECT 15", "+OK\r\n")
+	c.ask("SELECT 16", "-ERR DB index is out of range\r\n")
 	c.ask("SELECT x", "-ERR value is not an integer or out of range\r\n")
 	c.ask("nonsense a b", "-ERR unknown command 'nonsense', with args beginning with: 'a' 'b' \r\n")
 	c.ask("client nonsense", "-ERR unknown subcommand 'nonsense'. Try CLIENT HELP.\r\n")
@@ -165,7 +168,7 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 		t.Errorf("INFO Persistence:\n%s", got)
 	}
 	c.ask("CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n")
-	c.ask("CONFIG GET APPEND* data?ases", "*4\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n$9\r\ndatabases\r\n$1\r\n1\r\n")
+	c.ask("CONFIG GET APPEND* data?ases", "*4\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n$9\r\ndatabases\r\n$2\r\n16\r\n")
 	c.ask("CONFIG GET nonsense", "*0\r\n")
 	c.ask("CONFIG SET hash-max-ziplist-value 7 save ", "+OK\r\n")
 	c.ask("CONFIG GET hash-max-zip*value", "*2\r\n$22\r\nhash-max-ziplist-value\r\n$1\r\n7\r\n")
@@ -182,4 +185,38 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 	if got := c.line("TIME"); got != "*2" {
 		t.Errorf("TIME: %q", got)
 	}
+}
+
+func TestWrongPasswordsAreLogged(t *testing.T) {
+	var log lockedBuffer
+	d := newDoor(t, Config{Password: "right", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c := d.dial()
+	c.ask("AUTH right", "+OK\r\n")
+	if got := log.String(); got != "" {
+		t.Errorf("the right password is logged: %q", got)
+	}
+	c.ask("AUTH guess", "-"+errWrongPass+"\r\n")
+	c.ask("HELLO 3 AUTH default guess", "-"+errWrongPass+"\r\n")
+	want := `level=WARN msg="wrong password" protocol=redis remote=` + c.LocalAddr().String() + "\n"
+	if got := log.String(); strings.Count(got, want) != 2 || strings.Contains(got, "guess") {
+		t.Errorf("the log is %q, want twice %q", got, want)
+	}
+}
+
+// lockedBuffer is a buffer that several goroutines use.
+type lockedBuffer struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.String()
 }

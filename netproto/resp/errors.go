@@ -14,6 +14,7 @@ const (
 	errNotInteger = "ERR value is not an integer or out of range"
 	errNotFloat   = "ERR value is not a valid float"
 	errOutOfRange = "ERR index out of range"
+	errNames      = "ERR too many names: expected at most 1024"
 	errNoKey      = "ERR no such key"
 	errNoAuth     = "NOAUTH Authentication required."
 	errWrongPass  = "WRONGPASS invalid username-password pair or user is disabled."
@@ -70,7 +71,26 @@ func unknownSubcommand(name string, sub []byte) string {
 // maxQuoted is how many bytes of a name, and of arguments, an error repeats.
 const maxQuoted = 128
 
+// missing are families of Redis's commands that are not here, by how the names begin, and what is
+// here instead.
+var missing = []struct{ names, instead string }{
+	{"eval fcall script", "Holdfast runs no scripts: MULTI, WATCH and EXEC make several commands one, and QPUSH, QCLAIM, QACK and QNACK are a whole job queue"},
+	{"sadd scard sdiff sinter sismember smembers smismember smove spop srandmember srem sscan sunion",
+		"Holdfast has no sets: HSET, HDEL, HEXISTS and HKEYS keep names in a hash, and QPUSH with UNIQUE takes a job once"},
+	{"z bz", "Holdfast has no sorted sets: QPUSH with PRIO takes the best first, and with DELAY not before its time"},
+	{"x", "Holdfast has no streams: QPUSH, QCLAIM, QACK and QEXTEND do what XADD, XREADGROUP, XACK and XCLAIM do"},
+}
+
+// unknownCommand is the error of a command that is not here. Clients know it by its first words.
 func unknownCommand(args [][]byte) string {
+	name := strings.ToLower(string(quoted(args[0])))
+	for _, family := range missing {
+		for prefix := range strings.FieldsSeq(family.names) {
+			if strings.HasPrefix(name, prefix) {
+				return fmt.Sprintf("ERR unknown command '%s': %s", quoted(args[0]), family.instead)
+			}
+		}
+	}
 	var b strings.Builder
 	for _, a := range args[1:] {
 		if b.Len() >= maxQuoted {
@@ -78,5 +98,5 @@ func unknownCommand(args [][]byte) string {
 		}
 		fmt.Fprintf(&b, "'%s' ", a[:min(len(a), maxQuoted-b.Len())])
 	}
-	return fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", args[0][:min(len(args[0]), maxQuoted)], b.String())
+	return fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", quoted(args[0]), b.String())
 }

@@ -16,6 +16,26 @@ var operators = [...]string{
 	broker.Equal: "eq", broker.NotEqual: "ne", broker.Less: "lt", broker.LessOrEqual: "le", broker.Greater: "gt", broker.GreaterOrEqual: "ge",
 }
 
+// termSteps is how many steps of a request it takes to compare a set of tags with a term.
+const termSteps = 5
+
+// useFilter takes off the steps of the present request what a filter costs in some queues. It
+// returns an error if that is too much, or one of them cannot be asked with it.
+func (s *session) useFilter(tx *broker.Tx, f *broker.Filter, queues ...[]byte) error {
+	if f == nil {
+		return nil
+	}
+	sets, err := tx.CheckFilter(queues, f)
+	if err != nil {
+		return err
+	}
+	if s.steps -= sets * len(f.Terms) * termSteps; s.steps < 0 {
+		return failure(fmt.Sprintf("ERR FILTER: too costly: %d terms and %d sets of tags, expected at most %d comparisons of one with the other "+
+			"in a request; use fewer terms, or name fewer queues", len(f.Terms), sets, maxSteps/termSteps))
+	}
+	return nil
+}
+
 // addTerm reads what follows FILTER, and returns the arguments behind that.
 func (o *options) addTerm(args [][]byte) (rest [][]byte, err error) {
 	if len(args) < 3 {

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -142,4 +143,51 @@ func TestAListWithAFilterGoesOnWhereItStopsLooking(t *testing.T) {
 			t.Errorf("%s: pages are %s, want %s", words, got, want)
 		}
 	}
+}
+
+func TestFiltersOfARequestAreBounded(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	const queues, sets = 4, 8000
+	go func() { // ends when all is sent, or the connection is closed
+		var pushes strings.Builder
+		for i := range queues * sets {
+			pushes.WriteString(request("QPUSH", fmt.Sprint("q", i%queues), "x", "TAG", "n", fmt.Sprint(i)))
+		}
+		_, _ = io.WriteString(c, pushes.String())
+	}()
+	for i := range queues * sets {
+		c.want(bulkReply(fmt.Sprint(i)))
+	}
+	filter := strings.Repeat(" FILTER n eq x", 64)
+	const refusal = "-ERR FILTER: too costly: 64 terms and 32004 sets of tags, expected at most 2000000 comparisons of one with the other in a request; use fewer terms, or name fewer queues\r\n"
+	for _, words := range []string{"QPOP q0 q1 q2 q3", "QCLAIM q0 q1 q2 q3", "QCLAIM q0 q1 q2 q3 BLOCK 1"} {
+		c.ask(words+filter, refusal)
+	}
+	c.ask("QPOP q0 q1 q2"+filter, "*0\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	for range 4 {
+		c.ask("QPOP q0"+filter, "+QUEUED\r\n")
+	}
+	c.ask("EXEC", "*4\r\n*0\r\n*0\r\n*0\r\n"+strings.Replace(refusal, "32004", "8001", 1))
+}
+
+func TestNamesOfARequestAreBounded(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	names := ""
+	for i := range 1025 {
+		names += fmt.Sprint(" ", i)
+	}
+	const refusal = "-ERR too many names: expected at most 1024\r\n"
+	for _, words := range []string{"QPOP", "QCLAIM"} {
+		c.ask(words+names, refusal)
+		c.ask(words+names+" COUNT 2", refusal)
+		c.ask(words+" a b a", "-ERR a queue is named twice: expected each once\r\n")
+	}
+	c.ask("BLPOP"+names+" 1", refusal)
+	c.ask("BRPOP"+names+" 1", refusal)
+	c.ask("LMPOP 1025"+names+" LEFT", refusal)
+	c.ask("BLMPOP 1 1025"+names+" LEFT", refusal)
+	names = names[:strings.LastIndexByte(names, ' ')]
+	c.ask("QPOP"+names, "*0\r\n")
+	c.ask("LMPOP 1024"+names+" LEFT", "*-1\r\n")
 }

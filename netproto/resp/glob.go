@@ -1,91 +1,165 @@
 package resp
 
-// maxPattern is the longest pattern, in bytes, that a command takes: to match one costs up to the
-// product of its length and the name's.
-const maxPattern = 1024
+import "bytes"
 
-const errPattern = "ERR the pattern is too long: expected at most 1024 bytes"
+const (
+	// maxPattern is the longest pattern, in bytes, that a command takes.
+	maxPattern = 1024
+	// maxSteps is how many atoms of patterns a request tries, a transaction too, beyond one pass over
+	// each name: some 20 ms.
+	maxSteps = 10_000_000
 
-// match says whether text matches a pattern, in which * stands for any bytes, ? for one, [a-z] for
-// one of a class and [^a-z] for one that is not in it. A backslash takes the next byte as it is.
-// The time is at most the product of both lengths.
-func match(pattern, text []byte) bool { return glob(pattern, text, false) }
+	errChannel = "ERR the name of a channel is too long: expected at most 65535 bytes"
+	errPattern = "ERR the pattern is too long: expected at most 1024 bytes"
+	errCostly  = "ERR pattern too costly: its ? and [] behind a * were tried 10000000 times; use fewer of them, or letters"
+)
 
-// matchFold is match that takes upper and lower case for the same.
-func matchFold(pattern, text []byte) bool { return glob(pattern, text, true) }
+// glob is a pattern, compiled once for all names that it is tried on. In it * stands for any bytes,
+// ? for one, [a-z] for one of a class and [^a-z] for one that is not in it. A backslash takes the
+// next byte as it is.
+type glob struct {
+	parts []part // what stands between stars: the first begins the text, the last ends it
+	width int    // bytes that all parts take
+}
 
-func glob(pattern, text []byte, fold bool) bool {
-	// The latest star, if any, and the text from which the pattern behind it is tried next. A star
-	// takes as little as it can; an earlier one need never take more.
-	star, retry := -1, 0
-	at, i := 0, 0
-	for i < len(text) || at < len(pattern) {
-		if at < len(pattern) {
-			if pattern[at] == '*' {
-				star, retry = at, i
-				at++
-				continue
-			}
-			if i < len(text) {
-				if n, ok := one(pattern[at:], text[i], fold); ok {
-					at, i = at+n, i+1
-					continue
-				}
-			}
+// part is a sequence of atoms, each of which takes a byte.
+type part struct {
+	atoms []atom
+	run   []byte // the longest run of literal bytes, nil if there is none
+	skip  int    // atoms before it
+}
+
+// atom is a literal byte, or one of a class.
+type atom struct {
+	literal byte
+	class   *class // nil: the literal
+}
+
+// class is a set of bytes.
+type class [4]uint64
+
+func (c *class) has(b byte) bool { return c[b>>6]&(1<<(b&63)) != 0 }
+
+var anyByte = &class{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+
+// compileGlob compiles a pattern, which it does not keep.
+func compileGlob(pattern []byte) (*glob, error) {
+	if len(pattern) > maxPattern {
+		return nil, failure(errPattern)
+	}
+	g := &glob{parts: make([]part, 1)}
+	for len(pattern) > 0 {
+		c := pattern[0]
+		pattern = pattern[1:]
+		a := atom{literal: c}
+		switch {
+		case c == '*':
+			g.parts = append(g.parts, part{})
+			continue
+		case c == '?':
+			a.class = anyByte
+		case c == '[':
+			a.class, pattern = parseClass(pattern)
+		case c == '\\' && len(pattern) > 0:
+			a.literal, pattern = pattern[0], pattern[1:]
 		}
-		if star < 0 || retry >= len(text) {
+		p := &g.parts[len(g.parts)-1]
+		p.atoms = append(p.atoms, a)
+		g.width++
+	}
+	for i := range g.parts {
+		g.parts[i].findRun()
+	}
+	return g, nil
+}
+
+func (p *part) findRun() {
+	var run []byte
+	for i, a := range p.atoms {
+		if a.class != nil {
+			run = nil
+		} else if run = append(run, a.literal); len(run) > len(p.run) {
+			p.run, p.skip = run, i+1-len(run)
+		}
+	}
+}
+
+// parseClass reads a class behind its opening bracket. A missing one at its end is taken to be at
+// the end of the pattern.
+func parseClass(pattern []byte) (set *class, rest []byte) {
+	set = &class{}
+	not := len(pattern) > 0 && pattern[0] == '^'
+	if not {
+		pattern = pattern[1:]
+	}
+	for len(pattern) > 0 && pattern[0] != ']' {
+		n := 1
+		from, to := pattern[0], pattern[0]
+		switch {
+		case pattern[0] == '\\' && len(pattern) > 1:
+			from, to, n = pattern[1], pattern[1], 2
+		case len(pattern) > 2 && pattern[1] == '-':
+			to, n = pattern[2], 3
+		}
+		for b := int(min(from, to)); b <= int(max(from, to)); b++ {
+			set[b>>6] |= 1 << (b & 63)
+		}
+		pattern = pattern[n:]
+	}
+	for i := range set {
+		if not {
+			set[i] = ^set[i]
+		}
+	}
+	return set, pattern[min(1, len(pattern)):]
+}
+
+// match says whether the text matches the pattern. It takes what it tries beyond one pass over the
+// text off steps; once they are below 0 nothing matches.
+func (g *glob) match(text []byte, steps *int) bool {
+	first, last := &g.parts[0], &g.parts[len(g.parts)-1]
+	free, end := 0, len(text)-len(last.atoms) // both take one pass
+	switch {
+	case *steps < 0 || len(text) < g.width || !first.fits(text, &free):
+		return false
+	case first == last:
+		return len(text) == g.width
+	case !last.fits(text[end:], &free):
+		return false
+	}
+	text = text[len(first.atoms):end]
+	for i := 1; i < len(g.parts)-1; i++ {
+		// The part is taken where it is found first: what follows has the most bytes left then.
+		at := g.parts[i].find(text, steps)
+		if at < 0 {
 			return false
 		}
-		retry++
-		at, i = star+1, retry
+		text = text[at+len(g.parts[i].atoms):]
 	}
 	return true
 }
 
-// one matches one byte. n is how much of the pattern that takes.
-func one(pattern []byte, c byte, fold bool) (n int, ok bool) {
-	if fold {
-		c = lower(c)
-	}
-	switch {
-	case pattern[0] == '?':
-		return 1, true
-	case pattern[0] == '[':
-		return class(pattern, c, fold)
-	case pattern[0] == '\\' && len(pattern) > 1:
-		return 2, folded(pattern[1], fold) == c
-	}
-	return 1, folded(pattern[0], fold) == c
-}
-
-// class matches one byte with what stands between brackets. A missing bracket is taken to be at the
-// end of the pattern.
-func class(pattern []byte, c byte, fold bool) (n int, ok bool) {
-	n = 1
-	not := n < len(pattern) && pattern[n] == '^'
-	if not {
-		n++
-	}
-	for n < len(pattern) && pattern[n] != ']' {
-		switch {
-		case pattern[n] == '\\' && n+1 < len(pattern):
-			n++
-			ok = ok || folded(pattern[n], fold) == c
-		case n+2 < len(pattern) && pattern[n+1] == '-':
-			from, to := folded(pattern[n], fold), folded(pattern[n+2], fold)
-			ok = ok || min(from, to) <= c && c <= max(from, to)
-			n += 2
-		default:
-			ok = ok || folded(pattern[n], fold) == c
+// find returns where the part is found first in the text, -1 if nowhere.
+func (p *part) find(text []byte, steps *int) int {
+	for at := 0; at+len(p.atoms) <= len(text) && *steps >= 0; at++ {
+		next := bytes.Index(text[at+p.skip:], p.run)
+		if at += next; next < 0 || at+len(p.atoms) > len(text) {
+			return -1
 		}
-		n++
+		if len(p.run) == len(p.atoms) || p.fits(text[at:], steps) {
+			return at
+		}
 	}
-	return min(n+1, len(pattern)), ok != not
+	return -1
 }
 
-func folded(c byte, fold bool) byte {
-	if fold {
-		return lower(c)
+// fits says whether the part begins the text, which is not shorter.
+func (p *part) fits(text []byte, steps *int) bool {
+	for i, a := range p.atoms {
+		*steps--
+		if a.class == nil && a.literal != text[i] || a.class != nil && !a.class.has(text[i]) {
+			return false
+		}
 	}
-	return c
+	return true
 }

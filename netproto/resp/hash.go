@@ -51,7 +51,7 @@ func (s *session) field(tx *broker.Tx, name []byte, f field) {
 		s.bulk(f.value.Bytes)
 		return
 	}
-	if err := tx.SendField(s.to(tx), name, f.name, s.tag(shapeBulk)); err != nil {
+	if err := tx.SendField(s.to(tx), name, f.name, s.tag(formBulk)); err != nil {
 		s.error(words(err))
 	}
 }
@@ -143,7 +143,7 @@ func hgetall(s *session, tx *broker.Tx, args [][]byte) error {
 	return tx.Fields(args[1], func(name []byte, v broker.Value) bool {
 		s.bulk(name)
 		s.field(tx, args[1], field{name, v})
-		return !s.over
+		return !s.overLimit
 	})
 }
 
@@ -155,7 +155,7 @@ func hkeys(s *session, tx *broker.Tx, args [][]byte) error {
 	s.array(n)
 	return tx.Fields(args[1], func(name []byte, _ broker.Value) bool {
 		s.bulk(name)
-		return !s.over
+		return !s.overLimit
 	})
 }
 
@@ -167,7 +167,7 @@ func hvals(s *session, tx *broker.Tx, args [][]byte) error {
 	s.array(n)
 	return tx.Fields(args[1], func(name []byte, v broker.Value) bool {
 		s.field(tx, args[1], field{name, v})
-		return !s.over
+		return !s.overLimit
 	})
 }
 

@@ -23,7 +23,7 @@ func infoCommands() []command {
 }
 
 func dbSize(s *session, tx *broker.Tx, _ [][]byte) error {
-	names, _ := tx.NameCount()
+	names, _ := tx.NameCount(s.consumer.Database())
 	s.int(int64(names))
 	return nil
 }
@@ -80,14 +80,14 @@ func infoServer(s *session, tx *broker.Tx) string {
 		redisVersion, s.protocol.config.Version, os.Getpid(), port, tx.Now()*1000, up, up/(24*60*60))
 }
 
-func infoClients(s *session, _ *broker.Tx) string {
+func infoClients(s *session, tx *broker.Tx) string {
 	blocked := 0
 	for _, t := range s.protocol.sessions {
 		if t.waiter != nil {
 			blocked++
 		}
 	}
-	return fmt.Sprintf("connected_clients:%d\nblocked_clients:%d\n", len(s.protocol.sessions), blocked)
+	return fmt.Sprintf("connected_clients:%d\nblocked_clients:%d\nconnections:%d\n", len(s.protocol.sessions), blocked, tx.Conns())
 }
 
 func infoMemory(*session, *broker.Tx) string {
@@ -97,8 +97,10 @@ func infoMemory(*session, *broker.Tx) string {
 		samples[0].Value.Uint64(), samples[1].Value.Uint64())
 }
 
-func infoPersistence(*session, *broker.Tx) string {
-	return "loading:0\nasync_loading:0\nrdb_bgsave_in_progress:0\nrdb_changes_since_last_save:0\naof_enabled:1\naof_rewrite_in_progress:0\naof_last_write_status:ok\n"
+func infoPersistence(_ *session, tx *broker.Tx) string {
+	disk := tx.Space()
+	return "loading:0\nasync_loading:0\nrdb_bgsave_in_progress:0\nrdb_changes_since_last_save:0\naof_enabled:1\naof_rewrite_in_progress:0\naof_last_write_status:ok\n" +
+		fmt.Sprintf("disk_free:%d\ndisk_total:%d\ndisk_level:%v\n", disk.Free, disk.Total, disk.Level)
 }
 
 func infoStats(s *session, _ *broker.Tx) string {
@@ -123,9 +125,11 @@ func infoCPU(*session, *broker.Tx) string {
 func infoCluster(*session, *broker.Tx) string { return "cluster_enabled:0\n" }
 
 func infoKeyspace(_ *session, tx *broker.Tx) string {
-	names, expiring := tx.NameCount()
-	if names == 0 {
-		return ""
+	var lines strings.Builder
+	for db := range uint8(broker.Databases) {
+		if names, expiring := tx.NameCount(db); names > 0 {
+			fmt.Fprintf(&lines, "db%d:keys=%d,expires=%d,avg_ttl=0\n", db, names, expiring)
+		}
 	}
-	return fmt.Sprintf("db0:keys=%d,expires=%d,avg_ttl=0\n", names, expiring)
+	return lines.String()
 }

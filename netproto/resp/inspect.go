@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +16,7 @@ func qpeek(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	return tx.Peek(s.to(tx), args[1], int(o.number(optCount, defaultCount)), s.tag(shapePackets))
+	return tx.Peek(s.to(tx), args[1], int(o.number(optCount, defaultCount)), s.tag(formPackets))
 }
 
 // listPlace is where QLIST goes on: behind a place among the packets of one state.
@@ -61,6 +60,9 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	if at.state < begin || at.state > end {
 		return failure(fmt.Sprintf("ERR CURSOR: expected one of a QLIST of this STATE, got %q", o.text(optCursor)))
 	}
+	if err := s.useFilter(tx, o.tagFilter(), args[1]); err != nil {
+		return err
+	}
 	pages, next, err := pagesOf(tx, args[1], at, end, &o)
 	if err != nil {
 		return err
@@ -73,7 +75,7 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	s.bulkString(next)
 	s.array(total)
 	for _, p := range pages {
-		if err := tx.List(s.to(tx), args[1], p, s.tag(shapeFields)); err != nil {
+		if err := tx.List(s.to(tx), args[1], p, s.tag(formFields)); err != nil {
 			return err
 		}
 	}
@@ -111,7 +113,7 @@ func qshow(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Show(s.to(tx), args[1], id, s.tag(shapeWhy))
+	_, err = tx.Show(s.to(tx), args[1], id, s.tag(formWhy))
 	return err
 }
 
@@ -177,11 +179,11 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	s.bulkString("age")
 	s.protocol.asked.Store(tx.Now())
-	return tx.Oldest(s.to(tx), args[1], s.tag(shapeAge))
+	return tx.Oldest(s.to(tx), args[1], s.tag(formAge))
 }
 
 func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {
-	workers, err := tx.Workers(args[1])
+	workers, err := tx.Consumers(args[1])
 	if err != nil {
 		return err
 	}
@@ -209,14 +211,9 @@ func queues(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	var names [][]byte
-	for cursor, begun := uint64(0), false; cursor != 0 || !begun; begun = true {
-		cursor = tx.Scan(cursor, maxScan, func(name []byte, t broker.Type) {
-			if t == broker.TypeList && (!o.has(optMatch) || match(o.text(optMatch), name)) {
-				names = append(names, bytes.Clone(name))
-			}
-		})
+	pattern := []byte("*")
+	if o.has(optMatch) {
+		pattern = o.text(optMatch)
 	}
-	s.bulks(names)
-	return nil
+	return s.names(tx, pattern, broker.TypeList)
 }

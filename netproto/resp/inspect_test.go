@@ -64,7 +64,7 @@ func TestTheLifeOfAPacketInRESP3(t *testing.T) {
 	const fields = `"id" | "0"
 "queue" | "jobs"
 "payload" | "hello"
-"priority" | :100
+"priority" | :128
 `
 	const more = `"tags" | %1 | "class" | "low"
 "enqueued" | :1700000000000
@@ -338,7 +338,7 @@ func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 "ids" | *2 | "0" | "1"`)
 	d.dial().resp3().ask("QCONSUMERS q", want)
 	c.ask("QCONSUMERS q", strings.NewReplacer("%4", "*8", "%5", "*10").Replace(want))
-	d.now.Add(broker.WorkerTime)
+	d.now.Add(broker.ConsumerTime)
 	if got := c.line("QCONSUMERS", "q"); got != "*0" && got != "*1" {
 		t.Errorf("after a long time there are %s consumers", got)
 	}

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -138,10 +139,7 @@ func commandDocs(s *session, _ *broker.Tx, args [][]byte) error {
 	for _, c := range all {
 		s.bulkString(c.name)
 		s.mapHeader(2)
-		s.bulkString("summary")
-		s.bulkString("see COMMANDS.md")
-		s.bulkString("group")
-		s.bulkString("generic")
+		s.bulkString("summary", "see COMMANDS.md", "group", "generic")
 	}
 	return nil
 }
@@ -155,20 +153,13 @@ func commandList(s *session, _ *broker.Tx, args [][]byte) error {
 	case len(args) == 5 && is(args[2], "filterby") && (is(args[3], "module") || is(args[3], "aclcat")):
 		pattern = nil // there are none
 	default:
-		s.error(errSyntax)
-		return nil
+		return failure(errSyntax)
 	}
-	var found []string
-	for _, c := range s.protocol.sorted() {
-		if matchFold(pattern, []byte(c.name)) {
-			found = append(found, c.name)
+	return s.matching(bytes.ToLower(pattern), func(take func([]byte)) {
+		for _, c := range s.protocol.sorted() {
+			take([]byte(c.name))
 		}
-	}
-	s.array(len(found))
-	for _, name := range found {
-		s.bulkString(name)
-	}
-	return nil
+	})
 }
 
 func commandGetKeys(s *session, _ *broker.Tx, args [][]byte) error {
@@ -176,14 +167,11 @@ func commandGetKeys(s *session, _ *broker.Tx, args [][]byte) error {
 	c, refusal := s.protocol.find(request)
 	switch {
 	case c == nil && lookup(s.protocol.table, request[0]) == nil:
-		s.error("ERR Invalid command specified")
-		return nil
+		return failure("ERR Invalid command specified")
 	case refusal != "":
-		s.error("ERR Invalid number of arguments specified for command")
-		return nil
+		return failure("ERR Invalid number of arguments specified for command")
 	case c.first == 0:
-		s.error("ERR The command has no key arguments")
-		return nil
+		return failure("ERR The command has no key arguments")
 	}
 	last := c.last
 	if last < 0 {

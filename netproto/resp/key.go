@@ -32,8 +32,8 @@ func keyCommands() []command {
 			{name: "memory|usage", arity: -3, flags: flagRead, first: 2, last: 2, step: 1, run: memoryUsage},
 		}},
 		{name: "object", arity: -2, flags: flagRead, first: 2, last: 2, step: 1, run: object},
-		{name: "flushdb", arity: -1, flags: flagWrite, room: flushRoom, run: flush},
-		{name: "flushall", arity: -1, flags: flagWrite, room: flushRoom, run: flush},
+		{name: "flushdb", arity: -1, flags: flagWrite, room: flushRoom, run: flush(false)},
+		{name: "flushall", arity: -1, flags: flagWrite, room: flushRoom, run: flush(true)},
 	}
 }
 
@@ -148,20 +148,14 @@ func renamenx(s *session, tx *broker.Tx, args [][]byte) error {
 }
 
 func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
-	replace := false
+	replace, db := false, s.consumer.Database()
 	for rest := args[3:]; len(rest) > 0; rest = rest[1:] {
 		switch {
 		case is(rest[0], "replace"):
 			replace = true
 		case is(rest[0], "db") && len(rest) > 1:
-			n, err := intArg(rest[1])
-			if err == nil && n != int64(int32(n)) {
-				err = failure("ERR value is out of range, value must between -2147483648 and 2147483647")
-			}
-			if err == nil && n != 0 {
-				err = failure("ERR DB index is out of range")
-			}
-			if err != nil {
+			var err error
+			if db, err = databaseArg(rest[1]); err != nil {
 				return err
 			}
 			rest = rest[1:]
@@ -169,14 +163,10 @@ func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
 			return failure(errSyntax)
 		}
 	}
-	if string(args[1]) == string(args[2]) {
+	if db == s.consumer.Database() && string(args[1]) == string(args[2]) {
 		return failure("ERR source and destination objects are the same")
 	}
-	if !replace && tx.Type(args[2]) != broker.TypeNone {
-		s.int(0)
-		return nil
-	}
-	ok, err := tx.Copy(args[1], args[2])
+	ok, err := tx.Copy(args[1], args[2], db, replace)
 	if err == nil {
 		s.bool(ok)
 	}
@@ -293,15 +283,18 @@ func ttl(unit int64, absolute bool) handler {
 	}
 }
 
-func flush(s *session, tx *broker.Tx, args [][]byte) error {
-	if len(args) > 2 || len(args) == 2 && !is(args[1], "async") && !is(args[1], "sync") {
-		return failure(errSyntax)
+// flush is FLUSHDB, or FLUSHALL.
+func flush(all bool) handler {
+	return func(s *session, tx *broker.Tx, args [][]byte) error {
+		if len(args) > 2 || len(args) == 2 && !is(args[1], "async") && !is(args[1], "sync") {
+			return failure(errSyntax)
+		}
+		err := tx.Flush(all)
+		if err == nil {
+			s.ok()
+		}
+		return err
 	}
-	err := tx.Flush()
-	if err == nil {
-		s.ok()
-	}
-	return err
 }
 
 func flushRoom(_ *session, tx *broker.Tx, _ [][]byte) broker.Room { return tx.FlushRoom() }

@@ -127,7 +127,7 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 		s.array(0)
 		return nil
 	}
-	return tx.Range(s.to(tx), args[1], from, count, s.tag(shapeArray))
+	return tx.Range(s.to(tx), args[1], from, count, s.tag(formArray))
 }
 
 func lindex(s *session, tx *broker.Tx, args [][]byte) error {
@@ -145,7 +145,7 @@ func lindex(s *session, tx *broker.Tx, args [][]byte) error {
 		s.null()
 		return nil
 	}
-	return tx.Range(s.to(tx), args[1], at, 1, s.tag(shapeBulk))
+	return tx.Range(s.to(tx), args[1], at, 1, s.tag(formBulk))
 }
 
 func lset(s *session, tx *broker.Tx, args [][]byte) error {

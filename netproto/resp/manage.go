@@ -89,15 +89,15 @@ func qprioRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
 }
 
 func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
-	switch tx.Type(args[1]) {
-	case broker.TypeNone:
-		return broker.ErrUnknownQueue
-	case broker.TypeList:
-	default:
+	if t := tx.Type(args[1]); t != broker.TypeNone && t != broker.TypeList {
 		return broker.ErrWrongType
 	}
-	if _, err := tx.Delete(args[1]); err != nil {
+	existed, err := tx.Delete(args[1])
+	if err != nil {
 		return err
+	}
+	if !existed {
+		return broker.ErrUnknownQueue
 	}
 	s.ok()
 	return nil

@@ -6,7 +6,7 @@ import (
 
 // move replies with the element that it moves, or with null.
 func (s *session) move(tx *broker.Tx, from []byte, fromEnd broker.End, to []byte, toEnd broker.End) (ok bool, err error) {
-	return tx.MoveEnd(s.to(tx), from, fromEnd, to, toEnd, s.tag(shapeBulk))
+	return tx.MoveEnd(s.to(tx), from, fromEnd, to, toEnd, s.tag(formBulk))
 }
 
 func rpoplpush(s *session, tx *broker.Tx, args [][]byte) error {

@@ -20,6 +20,7 @@ const (
 	optPrio option = iota
 	optTTL
 	optDelay
+	optAt
 	optCount
 	optLease
 	optBlock
@@ -55,6 +56,7 @@ var rules = [numOptions]rule{
 	optPrio:     {"prio", 0, math.MaxUint32},
 	optTTL:      {"ttl", 0, broker.MaxTime},
 	optDelay:    {"delay", 0, broker.MaxTime},
+	optAt:       {"at", 0, maxMoment},
 	optCount:    {"count", 1, broker.MaxCount},
 	optLease:    {"lease", 1, broker.MaxTime},
 	optBlock:    {"block", 0, broker.MaxTime},
@@ -299,4 +301,15 @@ func (p *Protocol) receiptArgs(args [][]byte) ([]broker.Receipt, error) {
 		p.receipts = append(p.receipts, broker.Receipt{ID: id, Token: token})
 	}
 	return p.receipts, nil
+}
+
+// maxMoment is the latest moment that AT says, in Unix milliseconds: in the year 2109.
+const maxMoment = 1<<42 - 1
+
+// delayOrAt refuses more than one of the options that say when a packet is ready.
+func (o *options) delayOrAt() error {
+	if set := o.given & oneOf(optDelay, optAt, optDead); set&(set-1) != 0 {
+		return failure("ERR DELAY, AT, DEAD: expected one of them")
+	}
+	return nil
 }

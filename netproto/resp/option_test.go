@@ -21,9 +21,15 @@ var badInput = []struct{ request, reply string }{
 	{"QPUSH q x TTL -1", `ERR TTL: expected a number from 0 to 315360000000, got "-1"`},
 	{"QPUSH q x TTL 315360000001", `ERR TTL: expected a number from 0 to 315360000000, got "315360000001"`},
 	{"QPUSH q x DELAY -5", `ERR DELAY: expected a number from 0 to 315360000000, got "-5"`},
+	{"QPUSH q x AT -1", `ERR AT: expected a number from 0 to 4398046511103, got "-1"`},
+	{"QPUSH q x AT 4398046511104", `ERR AT: expected a number from 0 to 4398046511103, got "4398046511104"`},
+	{"QPUSH q x AT 5 DELAY 5", "ERR DELAY, AT, DEAD: expected one of them"},
+	{"QMPUSH q 1 x DELAY 5 AT 5", "ERR DELAY, AT, DEAD: expected one of them"},
+	{"QNACK q 1 1 DELAY 5 AT 5", "ERR DELAY, AT, DEAD: expected one of them"},
+	{"QNACK q 1 1 AT 5 DEAD", "ERR DELAY, AT, DEAD: expected one of them"},
 	{"QPUSH q x DELAY soon", `ERR DELAY: expected a number from 0 to 315360000000, got "soon"`},
-	{"QPUSH q x COUNT 1", `ERR unknown option "COUNT": expected one of PRIO, TTL, DELAY, BLOCK, WINDOW, KEY, PRODUCER, UNIQUE, TAG`},
-	{"QPUSH q x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, BLOCK, WINDOW, KEY, PRODUCER, UNIQUE, TAG`},
+	{"QPUSH q x COUNT 1", `ERR unknown option "COUNT": expected one of PRIO, TTL, DELAY, AT, BLOCK, WINDOW, KEY, PRODUCER, UNIQUE, TAG`},
+	{"QPUSH q x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, AT, BLOCK, WINDOW, KEY, PRODUCER, UNIQUE, TAG`},
 	{"QPUSH q x TAG a", "ERR TAG: expected a name and a value behind it"},
 	{"QPUSH q x TAG a 1 TAG b 2 TAG a 3", `ERR TAG: expected each name once, got "a" twice`},
 	{"QPUSH q x TAG  1", "ERR TAG: expected a name that is not empty"},
@@ -37,12 +43,12 @@ var badInput = []struct{ request, reply string }{
 	{"QPUSH q x UNIQUE u WINDOW 0", `ERR WINDOW: expected a number from 1 to 315360000000, got "0"`},
 	{"QPUSH q x UNIQUE u WINDOW", "ERR WINDOW: expected a value behind it"},
 	{"QPUSH q x WINDOW 5", "ERR WINDOW: expected UNIQUE with it"},
-	{"QMPUSH q 1 x UNIQUE u", `ERR unknown option "UNIQUE": expected one of PRIO, TTL, DELAY, BLOCK, KEY, PRODUCER, TAG`},
+	{"QMPUSH q 1 x UNIQUE u", `ERR unknown option "UNIQUE": expected one of PRIO, TTL, DELAY, AT, BLOCK, KEY, PRODUCER, TAG`},
 	{"QMPUSH q 0 x", `ERR n: expected a number from 1 to 1000, got "0"`},
 	{"QMPUSH q 1001 x", `ERR n: expected a number from 1 to 1000, got "1001"`},
 	{"QMPUSH q 9223372036854775808 x", `ERR n: expected a number from 1 to 1000, got "9223372036854775808"`},
 	{"QMPUSH q 2 x", "ERR n: expected 2 payloads behind it, got 1"},
-	{"QMPUSH q 1 x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, BLOCK, KEY, PRODUCER, TAG`},
+	{"QMPUSH q 1 x y", `ERR unknown option "y": expected one of PRIO, TTL, DELAY, AT, BLOCK, KEY, PRODUCER, TAG`},
 	{"QPOP q COUNT 0", `ERR COUNT: expected a number from 1 to 1000, got "0"`},
 	{"QPOP q COUNT 1001", `ERR COUNT: expected a number from 1 to 1000, got "1001"`},
 	{"QPOP q COUNT 9223372036854775808", `ERR COUNT: expected a number from 1 to 1000, got "9223372036854775808"`},
@@ -77,7 +83,7 @@ var badInput = []struct{ request, reply string }{
 	{"QNACK q 1 t", `ERR token: expected a number from 1 to 9223372036854775807, got "t"`},
 	{"QNACK q 1 1 DELAY -1", `ERR DELAY: expected a number from 0 to 315360000000, got "-1"`},
 	{"QNACK q 1 1 REASON {1000000}", "ERR REASON: expected 0 to 4096 bytes, got 1000000"},
-	{"QNACK q 1 1 DEAD DELAY 5", "ERR DELAY, DEAD: expected one of the two"},
+	{"QNACK q 1 1 DEAD DELAY 5", "ERR DELAY, AT, DEAD: expected one of them"},
 	{"QEXTEND q 1 1 0", `ERR ms: expected a number from 1 to 315360000000, got "0"`},
 	{"QEXTEND q 1 1 315360000001", `ERR ms: expected a number from 1 to 315360000000, got "315360000001"`},
 	{"QPROGRESS q 1 1 101", `ERR percent: expected a number from 0 to 100, got "101"`},
@@ -107,7 +113,7 @@ var badInput = []struct{ request, reply string }{
 	{"QREDRIVE q COUNT 0", `ERR COUNT: expected a number from 1 to 1000, got "0"`},
 	{"QSET q", "ERR wrong number of arguments for 'qset' command"},
 	{"QSET q lease", "ERR wrong number of arguments for 'qset' command"},
-	{"QSET q colour red", `ERR unknown setting "colour": expected one of max-attempts, lease, backoff-min, backoff-max, dead-letter, retain, bound, bound-bytes, full, exclusive-producer, exclusive-consumer, pause-in, pause-out, enum`},
+	{"QSET q colour red", `ERR unknown setting "colour": expected one of max-attempts, lease, backoff-min, backoff-max, dead-letter, retain, bound, bound-bytes, full, exclusive-producer, exclusive-consumer, pause-in, pause-out, enum, retain-dead`},
 	{"QSET q lease 5 retain", "ERR retain: expected a value behind it"},
 	{"QSET q max-attempts 65536", `ERR max-attempts: expected a number from 0 to 65535, got "65536"`},
 	{"QSET q lease 0", `ERR lease: expected a number from 1 to 315360000000, got "0"`},
@@ -119,9 +125,9 @@ var badInput = []struct{ request, reply string }{
 	{"QSET q dead-letter {65536}", "ERR dead-letter: expected 0 to 65535 bytes, got 65536"},
 	{"QSET q bound -1", `ERR bound: expected a number from 0 to 9007199254740992, got "-1"`},
 	{"QSET q bound 5 bound-bytes 9007199254740993", `ERR bound-bytes: expected a number from 0 to 9007199254740992, got "9007199254740993"`},
-	{"QSET q lease 5 full maybe", `ERR full: expected reject, block or drop, got "maybe"`},
-	{"QSET q bound 5 exclusive-producer 1", `ERR exclusive-producer: expected yes or no, got "1"`},
-	{"QSET q exclusive-consumer on", `ERR exclusive-consumer: expected yes or no, got "on"`},
+	{"QSET q lease 5 full maybe", `ERR full: expected one of reject, block, drop, got "maybe"`},
+	{"QSET q bound 5 exclusive-producer 2", `ERR exclusive-producer: expected yes or no, got "2"`},
+	{"QSET q exclusive-consumer oui", `ERR exclusive-consumer: expected yes or no, got "oui"`},
 	{"QSET q pause-in ", `ERR pause-in: expected yes or no, got ""`},
 	{"QSET q pause-out never", `ERR pause-out: expected yes or no, got "never"`},
 	{"QSET q closed yes", "ERR closed: expected QCLOSE, which closes a queue for ever"},
@@ -188,7 +194,7 @@ func TestOptionsMayComeInAnyOrderAndCase(t *testing.T) {
 		}
 	}
 	r, err := pushArgs([]byte("q"), nil, nil, pushOptions)
-	if err != nil || r.Priority != 100 || r.Key != nil || r.Tags != nil {
+	if err != nil || r.Priority != 128 || r.Key != nil || r.Tags != nil {
 		t.Errorf("without options: %+v, %v", r, err)
 	}
 }

@@ -78,21 +78,21 @@ func appendPacket(dst []byte, tag broker.Tag, p *broker.Packet, d *broker.Detail
 		w.bytes("key", p.Key, p.Key != nil)
 		w.tags(p.Tags)
 		w.text("producer", p.Producer, p.Producer != "")
-		w.bytes("unique", p.Unique, len(p.Unique) > 0)
+		w.bytes("unique", d.Unique, len(d.Unique) > 0)
 		w.number("enqueued", p.EnqueuedAt, p.EnqueuedAt != 0)
 		w.number("expires", p.Expiry, p.Expiry != 0)
 		w.number("not-before", d.NotBefore, d.NotBefore != 0)
 		w.number("token", d.Token, d.Token != 0)
 		w.number("lease-end", d.LeaseEnd, d.LeaseEnd != 0)
 		w.text("consumer", d.Consumer, d.Consumer != "")
-		w.text("state", d.State.String(), tag&tagTaken == 0)
+		w.text("state", d.State.String(), tag&tagPopped == 0)
 		w.bytes("reason", d.Reason, len(d.Reason) > 0)
 		if len(d.Progress) > 0 {
 			w.number("progress", int64(d.Progress[0]), true)
 			w.bytes("progress-text", d.Progress[1:], len(d.Progress) > 1)
 		}
 		w.text("origin", d.Origin, d.Origin != "")
-		if shape(tag) == shapeWhy {
+		if replyForm(tag) == formWhy {
 			w.number("first-claim", d.FirstClaim, d.FirstClaim != 0)
 			w.number("last-claim", d.LastClaim, d.LastClaim != 0)
 			w.text("why", why(p, d), true)
@@ -118,10 +118,14 @@ func why(p *broker.Packet, d *broker.Detail) string {
 	case broker.Claimed:
 		return whyClaimed(p, d)
 	case broker.Dead:
-		if len(d.Reason) == 0 {
-			return fmt.Sprintf("dead after %s", counted(d.Attempts, "attempt"))
+		text := fmt.Sprintf("dead after %s", counted(d.Attempts, "attempt"))
+		if len(d.Reason) > 0 {
+			text += fmt.Sprintf(", because: %s", d.Reason)
 		}
-		return fmt.Sprintf("dead after %s, because: %s", counted(d.Attempts, "attempt"), d.Reason)
+		if d.Gone > 0 {
+			text += "; it stays until " + moment(d.Gone)
+		}
+		return text
 	case broker.Done:
 		return fmt.Sprintf("done: %q acknowledged it; it stays until %s", d.Consumer, moment(p.Expiry))
 	}

@@ -26,11 +26,11 @@ func wire(lines string) string {
 func fullPacket() ([]broker.Packet, []broker.Detail) {
 	return []broker.Packet{{
 			Key: []byte{}, Payload: []byte("a\r\nb"), Expiry: 1700000009000, EnqueuedAt: 1700000000001,
-			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1", Unique: []byte("order-17"),
+			Tags: []broker.PacketTag{{Name: "class", Value: "low"}, {Name: "region", Value: ""}}, Producer: "p1",
 		}}, []broker.Detail{{
 			ID: -7, Queue: "jobs", Priority: 4294967295, State: broker.Claimed, NotBefore: 1700000000002,
 			Attempts: 3, Token: 42, LeaseEnd: 1700000030000, FirstClaim: 1700000000003, LastClaim: 1700000000004,
-			Consumer: "w1", Origin: "old", Reason: []byte("timeout"), Progress: []byte("\x28halfway"),
+			Consumer: "w1", Origin: "old", Reason: []byte("timeout"), Progress: []byte("\x28halfway"), Unique: []byte("order-17"),
 		}}
 }
 
@@ -72,12 +72,12 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 		tags string
 		more string
 	}{
-		{"RESP2", broker.Tag(shapePackets), "*1\n*40", "*4", ""},
-		{"RESP3", broker.Tag(shapePackets) | tagRESP3, "*1\n%20", "%2", ""},
-		{"RESP2, one", broker.Tag(shapePacket), "*40", "*4", ""},
-		{"RESP3, without a head", broker.Tag(shapeFields) | tagRESP3, "%20", "%2", ""},
-		{"RESP2, why", broker.Tag(shapeWhy), "*46", "*4", claimFields},
-		{"RESP3, why", broker.Tag(shapeWhy) | tagRESP3, "%23", "%2", claimFields},
+		{"RESP2", broker.Tag(formPackets), "*1\n*40", "*4", ""},
+		{"RESP3", broker.Tag(formPackets) | tagRESP3, "*1\n%20", "%2", ""},
+		{"RESP2, one", broker.Tag(formPacket), "*40", "*4", ""},
+		{"RESP3, without a head", broker.Tag(formFields) | tagRESP3, "%20", "%2", ""},
+		{"RESP2, why", broker.Tag(formWhy), "*46", "*4", claimFields},
+		{"RESP3, why", broker.Tag(formWhy) | tagRESP3, "%23", "%2", claimFields},
 	} {
 		want := strings.ReplaceAll(wire(c.head+strings.Replace(fullFields, "TAGS", c.tags, 1)+c.more), "\x00", "\n")
 		if got := string(s.AppendPackets(nil, c.tag, packets, details)); got != want {
@@ -88,15 +88,15 @@ func TestAPacketHasAllItsFieldsInOrder(t *testing.T) {
 
 func TestAPacketHasNoFieldThatDoesNotApply(t *testing.T) {
 	packets := []broker.Packet{{Payload: []byte("x")}}
-	details := []broker.Detail{{ID: 5, Queue: "q", Priority: 100, State: broker.Ready}}
+	details := []broker.Detail{{ID: 5, Queue: "q", Priority: 128, State: broker.Ready}}
 	s := &session{protocol: New(Config{})}
-	const fields = "\n\"id\" | \"5\"\n\"queue\" | \"q\"\n\"payload\" | \"x\"\n\"priority\" | :100"
+	const fields = "\n\"id\" | \"5\"\n\"queue\" | \"q\"\n\"payload\" | \"x\"\n\"priority\" | :128"
 	for name, c := range map[string]struct {
 		tag  broker.Tag
 		want string
 	}{
-		"one that waits":    {broker.Tag(shapePackets), "*1\n*10" + fields + "\n\"state\" | \"ready\""},
-		"one that is taken": {broker.Tag(shapePackets) | tagRESP3 | tagTaken, "*1\n%4" + fields},
+		"one that waits":    {broker.Tag(formPackets), "*1\n*10" + fields + "\n\"state\" | \"ready\""},
+		"one that is taken": {broker.Tag(formPackets) | tagRESP3 | tagPopped, "*1\n%4" + fields},
 	} {
 		if got := string(s.AppendPackets(nil, c.tag, packets, details)); got != wire(c.want) {
 			t.Errorf("%s: %q, want %q", name, got, wire(c.want))
@@ -107,20 +107,20 @@ func TestAPacketHasNoFieldThatDoesNotApply(t *testing.T) {
 func TestNoPacketsAreAReplyOfTheirOwn(t *testing.T) {
 	s := &session{protocol: New(Config{})}
 	for _, c := range []struct {
-		shape        shape
+		form         replyForm
 		resp2, resp3 string
 	}{
-		{shapePackets, "*0\r\n", "*0\r\n"},
-		{shapeFields, "", ""},
-		{shapePacket, "*-1\r\n", "_\r\n"},
-		{shapeWhy, "*-1\r\n", "_\r\n"},
-		{shapeAge, "$-1\r\n", "_\r\n"},
-		{shapeNone, "", ""},
+		{formPackets, "*0\r\n", "*0\r\n"},
+		{formFields, "", ""},
+		{formPacket, "*-1\r\n", "_\r\n"},
+		{formWhy, "*-1\r\n", "_\r\n"},
+		{formAge, "$-1\r\n", "_\r\n"},
+		{formNone, "", ""},
 	} {
-		resp2 := string(s.AppendPackets(nil, broker.Tag(c.shape), nil, nil))
-		resp3 := string(s.AppendPackets(nil, broker.Tag(c.shape)|tagRESP3, nil, nil))
+		resp2 := string(s.AppendPackets(nil, broker.Tag(c.form), nil, nil))
+		resp3 := string(s.AppendPackets(nil, broker.Tag(c.form)|tagRESP3, nil, nil))
 		if resp2 != c.resp2 || resp3 != c.resp3 {
-			t.Errorf("shape %d: %q and %q, want %q and %q", c.shape, resp2, resp3, c.resp2, c.resp3)
+			t.Errorf("form %d: %q and %q, want %q and %q", c.form, resp2, resp3, c.resp2, c.resp3)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestAnAgeIsNeverNegative(t *testing.T) {
 	s := &session{protocol: New(Config{})}
 	s.protocol.asked.Store(1000)
 	for enqueued, want := range map[int64]string{400: ":600\r\n", 1001: ":0\r\n"} {
-		if got := string(s.AppendPackets(nil, broker.Tag(shapeAge), []broker.Packet{{EnqueuedAt: enqueued}}, nil)); got != want {
+		if got := string(s.AppendPackets(nil, broker.Tag(formAge), []broker.Packet{{EnqueuedAt: enqueued}}, nil)); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -2,9 +2,12 @@ package resp
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
+
+	"github.com/holdfast-queue/holdfast/netproto"
 )
 
 // The limits of a request.
@@ -16,30 +19,27 @@ const (
 	// maxRequest is the most bytes of a request: several times what one batch takes, for long lists of
 	// names to read. The read buffer grows to that.
 	maxRequest = 4 << 20
+	// maxSkipped is the largest argument that is skipped, so that the connection goes on.
+	maxSkipped = 512 << 20
 	// maxLine is the most bytes of an inline command, or of a line that announces a length.
 	maxLine = 64 << 10
 	// Before the password a request is short, so that strangers cannot take memory.
 	maxStrangerArgs = 10
 	maxStrangerArg  = 16 << 10
-
-	keepSpans = 1024 // arguments for whose places a connection keeps the memory
 )
 
-// parser cuts a stream into requests. It remembers what it has seen of a request that is not
-// complete, so a long one is looked at once, in whatever pieces it arrives.
+// parser cuts a stream into requests. It remembers how far it has looked at a request that is not
+// complete, so a long one is looked at twice at most, in whatever pieces it arrives.
 type parser struct {
-	stranger bool   // the password was not given yet
-	spans    []span // of the arguments seen so far
-	begun    bool   // the number of arguments is known
-	left     int    // arguments that are still to come
-	sized    bool   // the length of the next one is known
-	size     int    // that length
-	at       int    // bytes of the request that were looked at
-	line     []byte // arguments of an inline command, without quotes
+	stranger bool    // the password was not given yet
+	begun    bool    // the number of arguments is known
+	left     int     // arguments that are still to come
+	sized    bool    // the length of the next one is known
+	size     int     // that length, with the line break behind it
+	at       int     // bytes of the request that were looked at
+	refused  failure // why the request is skipped; "" if it is not
+	line     []byte  // arguments of an inline command, without quotes
 }
-
-// span is where an argument lies, counted from the start of the request.
-type span struct{ from, to uint32 }
 
 // protocolError makes an error, in Redis's words, that ends the connection.
 func protocolError(format string, a ...any) error {
@@ -47,81 +47,98 @@ func protocolError(format string, a ...any) error {
 }
 
 // next looks at the start of buf. It returns the arguments of the first request, in dst, and its
-// length; 0 if it is not complete. A request without arguments is to be skipped. The arguments
-// alias buf. The caller calls done once it has carried out the request, or again if it will ask for
-// the same one later.
+// length; 0 if it is not complete. A request without arguments is to be skipped: it may be a piece
+// of one that is too large, of which the last comes with a failure. The arguments alias buf. The
+// caller calls reset once it has carried out the request, or will ask for the same one later.
 func (p *parser) next(buf []byte, dst [][]byte) (args [][]byte, n int, err error) {
 	if !p.begun && buf[0] != '*' {
 		return p.inline(buf, dst)
 	}
-	if complete, err := p.multibulk(buf); err != nil || !complete {
-		if err == nil && p.at+p.size > maxRequest {
-			err = protocolError("request is longer than %d bytes", maxRequest)
-		}
+	whole := p.at == 0
+	args, complete, err := p.multibulk(buf, dst)
+	switch {
+	case err != nil:
 		return dst, 0, err
+	case p.refused != "":
+		if n, p.at = p.at, 0; complete {
+			err, p.refused = p.refused, ""
+		}
+		return dst, n, err
+	case !complete:
+		return dst, 0, nil
+	case !whole: // now all arguments are there
+		p.reset()
+		args, _, _ = p.multibulk(buf, dst)
 	}
-	for _, s := range p.spans {
-		dst = append(dst, buf[s.from:s.to])
-	}
-	return dst, p.at, nil
+	return args, p.at, nil
 }
 
-// done forgets the request that next has returned.
-func (p *parser) done() {
-	p.again()
-	if cap(p.spans) > keepSpans {
-		p.spans = nil
+// reset makes next look at the start of a request. It does nothing while one is skipped.
+func (p *parser) reset() {
+	if p.refused == "" {
+		p.begun, p.sized, p.left, p.size, p.at = false, false, 0, 0, 0
 	}
 }
 
-// again makes next look at the same request once more.
-func (p *parser) again() {
-	p.spans = p.spans[:0]
-	p.begun, p.sized, p.left, p.size, p.at = false, false, 0, 0, 0
-}
-
-// multibulk goes on with a request that is an array of bulks. It says whether that is complete.
-func (p *parser) multibulk(buf []byte) (complete bool, err error) {
+// multibulk goes on with a request that is an array of bulks. It says whether that is complete, and
+// appends the arguments that it has found to dst.
+func (p *parser) multibulk(buf []byte, dst [][]byte) (args [][]byte, complete bool, err error) {
 	if !p.begun {
 		n, ok, err := p.length(buf, "mbulk count")
 		switch {
 		case err != nil || !ok:
-			return false, err
-		case n == invalid || n > maxArgs:
-			return false, protocolError("invalid multibulk length")
+			return dst, false, err
+		case n == invalid || n > math.MaxInt32:
+			return dst, false, protocolError("invalid multibulk length")
+		case n > maxArgs:
+			return dst, false, protocolError("invalid multibulk length: the limit is %d arguments", maxArgs)
 		case n > maxStrangerArgs && p.stranger:
-			return false, protocolError("unauthenticated multibulk length")
+			return dst, false, protocolError("unauthenticated multibulk length")
 		}
 		p.begun, p.left = true, int(max(n, 0))
 	}
-	for p.left > 0 {
+	for ; p.left > 0; p.left-- {
 		if !p.sized {
-			from := p.at
-			n, ok, err := p.length(buf, "bulk count")
-			switch {
-			case err != nil || !ok:
-				return false, err
-			case buf[from] != '$':
-				return false, protocolError("expected '$', got '%c'", printable(buf[from]))
-			case n < 0 || n > maxArg:
-				return false, protocolError("invalid bulk length")
-			case n > maxStrangerArg && p.stranger:
-				return false, protocolError("unauthenticated bulk length")
+			if ok, err := p.bulkLength(buf); err != nil || !ok {
+				return dst, false, err
 			}
-			p.sized, p.size = true, int(n)
 		}
 		end := p.at + p.size
-		if end+len("\r\n") > len(buf) {
-			return false, nil
+		switch {
+		case p.refused != "" && end > len(buf):
+			p.at, p.size = len(buf), end-len(buf)
+			return dst, false, nil
+		case end > len(buf):
+			return dst, false, nil
 		}
-		if end > maxRequest {
-			return false, protocolError("request is longer than %d bytes", maxRequest)
-		}
-		p.spans = append(p.spans, span{uint32(p.at), uint32(end)})
-		p.at = end + len("\r\n")
-		p.sized, p.size = false, 0
-		p.left--
+		dst = append(dst, buf[p.at:end-len("\r\n")])
+		p.at, p.sized = end, false
 	}
+	return dst, true, nil
+}
+
+// bulkLength reads the line before an argument. ok is false if it is not complete.
+func (p *parser) bulkLength(buf []byte) (ok bool, err error) {
+	from := p.at
+	n, ok, err := p.length(buf, "bulk count")
+	switch {
+	case err != nil || !ok:
+		return false, err
+	case buf[from] != '$':
+		return false, protocolError("expected '$', got '%c'", printable(buf[from]))
+	case n < 0:
+		return false, protocolError("invalid bulk length")
+	case n > maxSkipped:
+		return false, protocolError("invalid bulk length: the limit is %d bytes", maxArg)
+	case n > maxStrangerArg && p.stranger:
+		return false, protocolError("unauthenticated bulk length")
+	case p.refused != "":
+	case n > maxArg:
+		p.refused = failure(fmt.Sprintf("ERR an argument has %d bytes: the limit is %d", n, maxArg))
+	case p.at+int(n) > maxRequest:
+		p.refused = failure(fmt.Sprintf("ERR the request is longer than %d bytes: send it in pieces", maxRequest))
+	}
+	p.sized, p.size = true, int(n)+len("\r\n")
 	return true, nil
 }
 
@@ -153,9 +170,6 @@ func printable(c byte) byte {
 	return c
 }
 
-// errHTTP is why nothing more of a connection is carried out.
-var errHTTP = errors.New("a line belongs to an HTTP request: perhaps a page in a browser on this machine tries to use the server")
-
 // inline reads a request that is a line of words, as people type it.
 func (p *parser) inline(buf []byte, dst [][]byte) (args [][]byte, n int, err error) {
 	end := bytes.IndexByte(buf, '\n')
@@ -169,33 +183,29 @@ func (p *parser) inline(buf []byte, dst [][]byte) (args [][]byte, n int, err err
 		return dst, 0, protocolError("too big inline request")
 	}
 	text := bytes.TrimSuffix(buf[:end], []byte{'\r'})
-	if endsLikeHTTP(text) {
-		return dst, 0, errHTTP
+	if netproto.EndsLikeHTTP(text) {
+		return dst, 0, netproto.ErrHTTP
 	}
-	if !p.split(text) {
-		return dst, 0, protocolError("unbalanced quotes in request")
+	if dst, ok := p.split(text, dst); ok {
+		return dst, end + 1, nil
 	}
-	for _, s := range p.spans {
-		dst = append(dst, p.line[s.from:s.to])
-	}
-	return dst, end + 1, nil
+	return dst, 0, protocolError("unbalanced quotes in request")
 }
 
-// split cuts a line into words. A word may be quoted, and must be where it has spaces. It returns
-// false if a quote does not end, or another word follows it without a space.
-func (p *parser) split(text []byte) (ok bool) {
-	p.line = p.line[:0]
-	p.spans = p.spans[:0]
+// split appends the words of a line to dst. A word may be quoted, and must be where it has spaces.
+// It returns false if a quote does not end, or another word follows it without a space.
+func (p *parser) split(text []byte, dst [][]byte) (words [][]byte, ok bool) {
+	p.line = slices.Grow(p.line[:0], len(text)) // words have fewer bytes, so they stay where they are
 	for {
 		text = bytes.TrimLeft(text, spaces)
 		if len(text) == 0 {
-			return true
+			return dst, true
 		}
 		from := len(p.line)
 		if text, ok = p.word(text); !ok {
-			return false
+			return dst, false
 		}
-		p.spans = append(p.spans, span{uint32(from), uint32(len(p.line))})
+		dst = append(dst, p.line[from:])
 	}
 }
 
@@ -250,14 +260,3 @@ func unescape(text []byte) (b byte, n int) {
 }
 
 var hexDigits = []byte("0123456789abcdef")
-
-// A page in a browser can make it send lines of the page's choice, but only behind the header of an
-// HTTP request. The first line of one ends like HTTP, and a line that begins with Host follows.
-
-// endsLikeHTTP tells by its end that a line is the first of a request.
-func endsLikeHTTP(line []byte) bool {
-	return bytes.HasSuffix(line, []byte(" HTTP/1.1")) || bytes.HasSuffix(line, []byte(" HTTP/1.0"))
-}
-
-// isHTTP tells by its first word that a request belongs to the header of an HTTP request.
-func isHTTP(name []byte) bool { return is(name, "post") || is(name, "host:") }

@@ -22,7 +22,9 @@ func parse(stream []byte, cuts []byte) (requests []string, err error) {
 		stream = stream[n:]
 		for len(buf) > 0 {
 			args, size, err := p.next(buf, nil)
-			if err != nil {
+			if refusal, ok := err.(failure); ok {
+				requests = append(requests, string(refusal))
+			} else if err != nil {
 				return requests, err
 			}
 			if size == 0 {
@@ -32,7 +34,7 @@ func parse(stream []byte, cuts []byte) (requests []string, err error) {
 				requests = append(requests, fmt.Sprintf("%q", args))
 			}
 			buf = buf[size:]
-			p.done()
+			p.reset()
 		}
 		if len(stream) == 0 {
 			return requests, nil
@@ -47,37 +49,44 @@ func TestRequests(t *testing.T) {
 		want   []string
 		err    string
 	}{
-		"an array":                  {"*2\r\n$3\r\nGET\r\n$1\r\nx\r\n", []string{`["GET" "x"]`}, ""},
-		"two":                       {"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", []string{`["PING"]`, `["PING"]`}, ""},
-		"line breaks in a value":    {"*2\r\n$4\r\nECHO\r\n$4\r\n\r\n\r\n\r\n", []string{`["ECHO" "\r\n\r\n"]`}, ""},
-		"an empty value":            {"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", []string{`["ECHO" ""]`}, ""},
-		"none is skipped":           {"*0\r\n*-1\r\n*-10\r\nPING\r\n", []string{`["PING"]`}, ""},
-		"a line":                    {"SET  key\tvalue\r\n", []string{`["SET" "key" "value"]`}, ""},
-		"a line without CR":         {"PING\nPING\n", []string{`["PING"]`, `["PING"]`}, ""},
-		"empty lines":               {"\r\n\n  \r\nPING\r\n", []string{`["PING"]`}, ""},
-		"quotes":                    {`SET "a b" 'c "d"' "\x41\n\\\"" 'it\'s' ""` + "\n", []string{`["SET" "a b" "c \"d\"" "A\n\\\"" "it's" ""]`}, ""},
-		"a quote within a word":     {`a"b c"` + "\n", []string{`["ab c"]`}, ""},
-		"no hex digits":             {`"\xzz\x4"` + "\n", []string{`["xzzx4"]`}, ""},
-		"quotes that do not end":    {"SET \"x\r\n", nil, "unbalanced quotes in request"},
-		"single ones":               {"SET 'x\r\n", nil, "unbalanced quotes in request"},
-		"a word behind a quote":     {`SET "x"y` + "\r\n", nil, "unbalanced quotes in request"},
-		"too many arguments":        {"*1048577\r\n", nil, "invalid multibulk length"},
-		"far too many":              {"*3000000000\r\n", nil, "invalid multibulk length"},
-		"no number of arguments":    {"*x\r\n", nil, "invalid multibulk length"},
-		"nothing for a number":      {"*\r\n", nil, "invalid multibulk length"},
-		"an argument too long":      {"*1\r\n$1048577\r\n", nil, "invalid bulk length"},
-		"a length below zero":       {"*1\r\n$-1\r\n", nil, "invalid bulk length"},
-		"a length that is none":     {"*1\r\n$1x\r\n", nil, "invalid bulk length"},
-		"a length with a plus":      {"*1\r\n$+1\r\n", nil, "invalid bulk length"},
-		"no bulk":                   {"*1\r\nPING\r\n", nil, "expected '$', got 'P'"},
-		"an array in an array":      {"*1\r\n*1\r\n$4\r\nPING\r\n", nil, "expected '$', got '*'"},
-		"a byte that is no sign":    {"*1\r\n\x00\r\n", nil, "expected '$', got '?'"},
-		"an endless line":           {strings.Repeat("x", maxLine+1), nil, "too big inline request"},
-		"an endless count":          {"*" + strings.Repeat("1", maxLine+1), nil, "too big mbulk count string"},
-		"a count that is too long":  {"*" + strings.Repeat("1", maxLine+1) + "\r\n", nil, "too big mbulk count string"},
-		"an endless length":         {"*1\r\n$" + strings.Repeat("1", maxLine+1), nil, "too big bulk count string"},
-		"what is before an error":   {"PING\r\n*x\r\n", []string{`["PING"]`}, "invalid multibulk length"},
-		"a request of many bytes":   {"*9\r\n" + strings.Repeat("$1048576\r\n"+strings.Repeat("x", 1<<20)+"\r\n", 4), nil, "request is longer than 4194304 bytes"},
+		"an array":                 {"*2\r\n$3\r\nGET\r\n$1\r\nx\r\n", []string{`["GET" "x"]`}, ""},
+		"two":                      {"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", []string{`["PING"]`, `["PING"]`}, ""},
+		"line breaks in a value":   {"*2\r\n$4\r\nECHO\r\n$4\r\n\r\n\r\n\r\n", []string{`["ECHO" "\r\n\r\n"]`}, ""},
+		"an empty value":           {"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", []string{`["ECHO" ""]`}, ""},
+		"none is skipped":          {"*0\r\n*-1\r\n*-10\r\nPING\r\n", []string{`["PING"]`}, ""},
+		"a line":                   {"SET  key\tvalue\r\n", []string{`["SET" "key" "value"]`}, ""},
+		"a line without CR":        {"PING\nPING\n", []string{`["PING"]`, `["PING"]`}, ""},
+		"empty lines":              {"\r\n\n  \r\nPING\r\n", []string{`["PING"]`}, ""},
+		"quotes":                   {`SET "a b" 'c "d"' "\x41\n\\\"" 'it\'s' ""` + "\n", []string{`["SET" "a b" "c \"d\"" "A\n\\\"" "it's" ""]`}, ""},
+		"a quote within a word":    {`a"b c"` + "\n", []string{`["ab c"]`}, ""},
+		"no hex digits":            {`"\xzz\x4"` + "\n", []string{`["xzzx4"]`}, ""},
+		"quotes that do not end":   {"SET \"x\r\n", nil, "unbalanced quotes in request"},
+		"single ones":              {"SET 'x\r\n", nil, "unbalanced quotes in request"},
+		"a word behind a quote":    {`SET "x"y` + "\r\n", nil, "unbalanced quotes in request"},
+		"too many arguments":       {"*1048577\r\n", nil, "invalid multibulk length"},
+		"far too many":             {"*3000000000\r\n", nil, "invalid multibulk length"},
+		"no number of arguments":   {"*x\r\n", nil, "invalid multibulk length"},
+		"nothing for a number":     {"*\r\n", nil, "invalid multibulk length"},
+		"an argument too long":     {"*1\r\n$1048577\r\n", nil, ""},
+		"a length below zero":      {"*1\r\n$-1\r\n", nil, "invalid bulk length"},
+		"a length that is none":    {"*1\r\n$1x\r\n", nil, "invalid bulk length"},
+		"a length with a plus":     {"*1\r\n$+1\r\n", nil, "invalid bulk length"},
+		"no bulk":                  {"*1\r\nPING\r\n", nil, "expected '$', got 'P'"},
+		"an array in an array":     {"*1\r\n*1\r\n$4\r\nPING\r\n", nil, "expected '$', got '*'"},
+		"a byte that is no sign":   {"*1\r\n\x00\r\n", nil, "expected '$', got '?'"},
+		"an endless line":          {strings.Repeat("x", maxLine+1), nil, "too big inline request"},
+		"an endless count":         {"*" + strings.Repeat("1", maxLine+1), nil, "too big mbulk count string"},
+		"a count that is too long": {"*" + strings.Repeat("1", maxLine+1) + "\r\n", nil, "too big mbulk count string"},
+		"an endless length":        {"*1\r\n$" + strings.Repeat("1", maxLine+1), nil, "too big bulk count string"},
+		"what is before an error":  {"PING\r\n*x\r\n", []string{`["PING"]`}, "invalid multibulk length"},
+		"one that is skipped": {"*2\r\n$1048577\r\n" + strings.Repeat("x", 1<<20+1) + "\r\n$1\r\nx\r\nPING\r\n",
+			[]string{"ERR an argument has 1048577 bytes: the limit is 1048576", `["PING"]`}, ""},
+		"two that are skipped": {"*2\r\n$1\r\nx\r\n$1048577\r\n" + strings.Repeat("x", 1<<20+1) + "\r\n*1\r\n$1048578\r\n" + strings.Repeat("y", 1<<20+2) + "\r\n",
+			[]string{"ERR an argument has 1048577 bytes: the limit is 1048576", "ERR an argument has 1048578 bytes: the limit is 1048576"}, ""},
+		"far too long":              {"*1\r\n$536870913\r\n", nil, "invalid bulk length: the limit is 1048576 bytes"},
+		"an error in a skipped one": {"*2\r\n$1048577\r\n" + strings.Repeat("x", 1<<20+1) + "\r\n$x\r\n", nil, "invalid bulk length"},
+		"a request of many bytes": {"*5\r\n" + strings.Repeat("$1048576\r\n"+strings.Repeat("x", 1<<20)+"\r\n", 5) + "PING\r\n",
+			[]string{"ERR the request is longer than 4194304 bytes: send it in pieces", `["PING"]`}, ""},
 		"a request line of HTTP":    {"GET / HTTP/1.1\r\nPING\r\n", nil, "HTTP"},
 		"an incomplete request":     {"*2\r\n$3\r\nGET\r\n$1\r\nx\r", nil, ""},
 		"a number that is cut":      {"*2", nil, ""},
@@ -86,7 +95,7 @@ func TestRequests(t *testing.T) {
 		"one byte more than it":     {strings.Repeat("x", maxLine+1) + "\n", nil, "too big inline request"},
 		"a count with leading zero": {"*01\r\n", nil, "invalid multibulk length"},
 	} {
-		for _, cuts := range [][]byte{nil, bytes.Repeat([]byte{0}, min(len(c.stream), 4096))} {
+		for _, cuts := range [][]byte{nil, bytes.Repeat([]byte{0}, min(len(c.stream), 4096)), bytes.Repeat([]byte{255}, len(c.stream)/256)} {
 			got, err := parse([]byte(c.stream), cuts)
 			if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %.200q (%v), want %.200q (%s)", name, got, err, c.want, c.err)
@@ -103,7 +112,7 @@ func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
 		if _, size, err := p.next(buf, nil); size != 0 || err != nil {
 			t.Fatal(size, err)
 		}
-		p.done()
+		p.reset()
 	}); n > 0 {
 		t.Errorf("%v allocations for the head of a large request", n)
 	}
@@ -117,7 +126,7 @@ func TestARequestTakesNoMemory(t *testing.T) {
 		if got, _, err := p.next(buf, args[:0]); len(got) != 3 || err != nil {
 			t.Fatal(got, err)
 		}
-		p.done()
+		p.reset()
 	}); n > 0 {
 		t.Errorf("%v allocations a request", n)
 	}
@@ -163,4 +172,44 @@ func TestALargeRequestArrivesInPieces(t *testing.T) {
 	text := strings.Repeat("x", maxArg)
 	go c.send(request("ECHO", text) + request("PING")) // ends when all is sent, or the connection is closed
 	c.want("$1048576\r\n" + text + "\r\n+PONG\r\n")
+}
+
+func TestARequestBeyondALimitIsRefusedAndTheConnectionGoesOn(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	large := strings.Repeat("x", 3<<20)
+	const refusal = "-ERR an argument has 3145728 bytes: the limit is 1048576\r\n"
+	go c.send(request("SET", "k", large) + request("SET", "k", "v") + request("GET", "k")) // ends when all is sent, or the connection is closed
+	c.want(refusal + "+OK\r\n$1\r\nv\r\n")
+	c.ask("MULTI", "+OK\r\n")
+	go c.send(request("SET", "k", large) + request("EXEC"))
+	c.want(refusal + "-EXECABORT Transaction discarded because of previous errors.\r\n")
+	go c.send(request("LPUSH", "l", large[:1<<20], large[:1<<20], large[:1<<20], large[:1<<20]) + request("GET", "k"))
+	c.want("-ERR the request is longer than 4194304 bytes: send it in pieces\r\n$1\r\nv\r\n")
+	c.ask("CLIENT REPLY OFF", "")
+	go c.send(request("SET", "k", large) + request("CLIENT", "REPLY", "ON"))
+	c.want("+OK\r\n")
+}
+
+func TestACommandOfAMissingFamilySaysWhatIsThereInstead(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	for words, want := range map[string]string{
+		"EVAL x 0":                       "no scripts",
+		"EVALSHA x 0":                    "no scripts",
+		"script load x":                  "no scripts",
+		"FCALL_RO f 0":                   "no scripts",
+		"SADD s a":                       "no sets:",
+		"sinterstore a b c":              "no sets:",
+		"ZADD z 1 a":                     "no sorted sets",
+		"BZPOPMIN z 0":                   "no sorted sets",
+		"XADD s * a b":                   "no streams",
+		"xreadgroup group g c streams s": "no streams",
+	} {
+		name, _, _ := strings.Cut(words, " ")
+		got := c.line(strings.Fields(words)...)
+		if !strings.HasPrefix(got, "-ERR unknown command '"+name+"': Holdfast ") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q", words, got)
+		}
+	}
+	c.ask("SAVE", "-ERR unknown command 'SAVE', with args beginning with: \r\n")
 }

@@ -10,7 +10,7 @@ func popFrom(end broker.End) handler {
 			return failure(wrongArity(s.cmd.name))
 		}
 		if len(args) < 3 {
-			return tx.Pop(s.to(tx), args[1], broker.Selection{End: end}, s.tag(shapeBulk))
+			return tx.Pop(s.to(tx), args[1], broker.Selection{End: end}, s.tag(formBulk))
 		}
 		count, err := countArg(args[2], 0, "ERR value is out of range, must be positive")
 		if err != nil {
@@ -37,7 +37,7 @@ const maxPopped = broker.MaxGroup
 // popMany replies with an array of up to count elements, which it takes from a list of n.
 func (s *session) popMany(tx *broker.Tx, name []byte, end broker.End, count int64, n int) error {
 	selection := broker.Selection{End: end, Count: int(min(count, int64(n), maxPopped))}
-	return tx.Pop(s.to(tx), name, selection, s.tag(shapeArray))
+	return tx.Pop(s.to(tx), name, selection, s.tag(formArray))
 }
 
 // popRoom is the room of LPOP and RPOP.
@@ -69,6 +69,9 @@ func parseMultiPop(args [][]byte) (p multiPop, err error) {
 	}
 	if n >= int64(len(args)-1) {
 		return p, failure(errSyntax)
+	}
+	if n > broker.MaxSubscriptions {
+		return p, failure(errNames)
 	}
 	p.keys, args, p.count = args[1:n+1], args[n+1:], 1
 	if p.end, err = endArg(args[0]); err != nil {
@@ -108,7 +111,7 @@ func (s *session) popNamed(tx *broker.Tx, name []byte, end broker.End, count int
 	if count > 0 {
 		return s.popMany(tx, name, end, count, n)
 	}
-	return tx.Pop(s.to(tx), name, broker.Selection{End: end}, s.tag(shapeBulk))
+	return tx.Pop(s.to(tx), name, broker.Selection{End: end}, s.tag(formBulk))
 }
 
 func lmpop(s *session, tx *broker.Tx, args [][]byte) error {

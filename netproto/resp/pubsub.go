@@ -10,23 +10,42 @@ import (
 // pubsub is who listens to which channel. Messages are not stored: who does not listen when one is
 // published never gets it.
 type pubsub struct {
-	channels map[string][]*session
-	patterns map[string][]*session
+	channels map[string]topic
+	patterns map[string]topic
 
 	// Scratch of one publish.
 	message      []byte
-	resp2, resp3 []*broker.Consumer
+	resp2, resp3 []*broker.Conn
+}
+
+// topic is a channel or a pattern that somebody listens to.
+type topic struct {
+	listeners []*session
+	pattern   *glob // nil: a channel
+}
+
+// held is what one subscription to it takes of Protocol.held.
+func (t topic) held(name string) int {
+	if t.pattern != nil {
+		return patternOverhead + compiledByte*len(name)
+	}
+	return subscriptionOverhead + len(name)
 }
 
 func newPubsub() pubsub {
-	return pubsub{channels: make(map[string][]*session), patterns: make(map[string][]*session)}
+	return pubsub{channels: make(map[string]topic), patterns: make(map[string]topic)}
 }
 
 const (
 	// maxUnsent is the most bytes that may be on their way to a subscriber; a slower one is cut off.
 	maxUnsent = 32 << 20
-	// subscriptionOverhead is what a subscription takes besides its name.
+	// maxChannel is the most bytes of the name of a channel.
+	maxChannel = 0xffff
+	// subscriptionOverhead is what a subscription takes besides its name. A pattern takes more: it is
+	// compiled, and compared with the channel of every message.
 	subscriptionOverhead = 128
+	patternOverhead      = 2048
+	compiledByte         = 32
 )
 
 func pubsubCommands() []command {
@@ -49,34 +68,47 @@ func pubsubCommands() []command {
 func (s *session) subscriptions() int { return len(s.channels) + len(s.patterns) }
 
 func subscribe(s *session, _ *broker.Tx, args [][]byte) error {
-	s.listen("subscribe", s.protocol.pubsub.channels, &s.channels, args[1:])
+	for _, name := range args[1:] {
+		if len(name) > maxChannel {
+			return failure(errChannel)
+		}
+	}
+	s.listen("subscribe", s.protocol.pubsub.channels, &s.channels, args[1:], nil)
 	return nil
 }
 
 func psubscribe(s *session, _ *broker.Tx, args [][]byte) error {
-	for _, pattern := range args[1:] {
-		if len(pattern) > maxPattern {
-			return failure(errPattern)
+	patterns := make([]*glob, len(args)-1)
+	for i := range patterns {
+		var err error
+		if patterns[i], err = compileGlob(args[i+1]); err != nil {
+			return err
 		}
 	}
-	s.listen("psubscribe", s.protocol.pubsub.patterns, &s.patterns, args[1:])
+	s.listen("psubscribe", s.protocol.pubsub.patterns, &s.patterns, args[1:], patterns)
 	return nil
 }
 
-// listen adds subscriptions and confirms each, even where replies are switched off.
-func (s *session) listen(word string, all map[string][]*session, own *map[string]struct{}, names [][]byte) {
-	s.quiet = false
+// listen adds subscriptions and confirms each, even where replies are switched off. patterns are
+// what the names are compiled to, nil for channels.
+func (s *session) listen(word string, all map[string]topic, own *map[string]struct{}, names [][]byte, patterns []*glob) {
+	s.noReply = false
 	if *own == nil {
 		*own = make(map[string]struct{})
 	}
-	for _, name := range names {
+	for i, name := range names {
 		if _, ok := (*own)[string(name)]; !ok {
-			if !s.protocol.hold(len(name) + subscriptionOverhead) {
+			t := all[string(name)]
+			if patterns != nil && t.pattern == nil {
+				t.pattern = patterns[i]
+			}
+			if !s.protocol.reserveBytes(t.held(string(name))) {
 				s.error("ERR too many subscriptions: the names of all connections' channels have too many bytes together")
 				continue
 			}
 			(*own)[string(name)] = struct{}{}
-			all[string(name)] = append(all[string(name)], s)
+			t.listeners = append(t.listeners, s)
+			all[string(name)] = t
 		}
 		s.confirm(word, name)
 	}
@@ -105,8 +137,8 @@ func punsubscribe(s *session, _ *broker.Tx, args [][]byte) error {
 }
 
 // ignore ends subscriptions, all if no name is given, and confirms each.
-func (s *session) ignore(word string, all map[string][]*session, own map[string]struct{}, names [][]byte) {
-	s.quiet = false
+func (s *session) ignore(word string, all map[string]topic, own map[string]struct{}, names [][]byte) {
+	s.noReply = false
 	if len(names) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(own)) {
 			names = append(names, []byte(name))
@@ -122,16 +154,16 @@ func (s *session) ignore(word string, all map[string][]*session, own map[string]
 }
 
 // drop ends one subscription, if there is one.
-func (s *session) drop(all map[string][]*session, own map[string]struct{}, name string) {
+func (s *session) drop(all map[string]topic, own map[string]struct{}, name string) {
 	if _, ok := own[name]; !ok {
 		return
 	}
 	delete(own, name)
-	s.protocol.held -= len(name) + subscriptionOverhead
-	listeners := all[name]
-	at := slices.Index(listeners, s)
-	if listeners = slices.Delete(listeners, at, at+1); len(listeners) > 0 {
-		all[name] = listeners
+	t := all[name]
+	s.protocol.held -= t.held(name)
+	at := slices.Index(t.listeners, s)
+	if t.listeners = slices.Delete(t.listeners, at, at+1); len(t.listeners) > 0 {
+		all[name] = t
 	} else {
 		delete(all, name)
 	}
@@ -147,15 +179,26 @@ func (s *session) unsubscribeAll() {
 	}
 }
 
-// publish sends a message to all who listen. It leaves when all is on disk that was done before.
+// publish sends a message to all who listen, or to nobody if the patterns cost too much. It leaves
+// when all is on disk that was done before.
 func publish(s *session, tx *broker.Tx, args [][]byte) error {
 	p := &s.protocol.pubsub
 	channel, text := args[1], args[2]
-	n := s.send(tx, p.channels[string(channel)], []byte("message"), channel, text)
-	for pattern, listeners := range p.patterns {
-		if match([]byte(pattern), channel) {
-			n += s.send(tx, listeners, []byte("pmessage"), []byte(pattern), channel, text)
+	if len(channel) > maxChannel {
+		return failure(errChannel)
+	}
+	var matched []string
+	for pattern, t := range p.patterns {
+		if t.pattern.match(channel, &s.steps) {
+			matched = append(matched, pattern)
 		}
+	}
+	if s.steps < 0 {
+		return failure(errCostly)
+	}
+	n := s.send(tx, p.channels[string(channel)].listeners, []byte("message"), channel, text)
+	for _, pattern := range matched {
+		n += s.send(tx, p.patterns[pattern].listeners, []byte("pmessage"), []byte(pattern), channel, text)
 	}
 	s.int(int64(n))
 	return nil
@@ -177,7 +220,7 @@ func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) int
 			continue
 		case t == s: // it is served: its replies are not handed over yet
 			s.out = appendPush(s.out, s.resp3, words)
-			s.mark = len(s.out)
+			s.requestStart = len(s.out)
 		case t.resp3:
 			p.resp3 = append(p.resp3, t.consumer)
 		default:
@@ -190,7 +233,7 @@ func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) int
 	return n
 }
 
-func (p *pubsub) reply(tx *broker.Tx, to []*broker.Consumer, resp3 bool, words [][]byte) {
+func (p *pubsub) reply(tx *broker.Tx, to []*broker.Conn, resp3 bool, words [][]byte) {
 	if len(to) == 0 {
 		return
 	}
@@ -216,28 +259,24 @@ func appendPush(dst []byte, resp3 bool, words [][]byte) []byte {
 
 func listChannels(s *session, _ *broker.Tx, args [][]byte) error {
 	if len(args) > 3 {
-		s.error(wrongArity("pubsub|channels"))
-		return nil
+		return failure(wrongArity("pubsub|channels"))
 	}
-	var found []string
-	for name := range s.protocol.pubsub.channels {
-		if len(args) < 3 || match(args[2], []byte(name)) {
-			found = append(found, name)
+	pattern := []byte("*")
+	if len(args) == 3 {
+		pattern = args[2]
+	}
+	return s.matching(pattern, func(take func([]byte)) {
+		for _, name := range slices.Sorted(maps.Keys(s.protocol.pubsub.channels)) {
+			take([]byte(name))
 		}
-	}
-	slices.Sort(found)
-	s.array(len(found))
-	for _, name := range found {
-		s.bulkString(name)
-	}
-	return nil
+	})
 }
 
 func countSubscribers(s *session, _ *broker.Tx, args [][]byte) error {
 	s.array(2 * (len(args) - 2)) // in RESP3, too
 	for _, name := range args[2:] {
 		s.bulk(name)
-		s.int(int64(len(s.protocol.pubsub.channels[string(name)])))
+		s.int(int64(len(s.protocol.pubsub.channels[string(name)].listeners)))
 	}
 	return nil
 }

@@ -16,12 +16,9 @@ type push struct {
 	block    int64 // how long it may wait, 0 for ever; -1: as the queue's settings say
 }
 
-// defaultPriority is that of a packet pushed without one.
-const defaultPriority = 100
-
 // mpushOptions are those of QMPUSH, and pushOptions those of QPUSH.
 var (
-	mpushOptions = oneOf(optPrio, optKey, optTTL, optDelay, optTag, optProducer, optBlock)
+	mpushOptions = oneOf(optPrio, optKey, optTTL, optDelay, optAt, optTag, optProducer, optBlock)
 	pushOptions  = mpushOptions | oneOf(optUnique, optWindow)
 )
 
@@ -33,16 +30,20 @@ func pushArgs(queue []byte, payloads, args [][]byte, takes optionSet) (p push, e
 	}
 	p = push{payloads: payloads, block: o.number(optBlock, -1), PushRequest: broker.PushRequest{
 		Queue:    queue,
-		Priority: uint32(o.number(optPrio, defaultPriority)),
+		Priority: uint32(o.number(optPrio, broker.ListPriority)),
 		TTL:      time.Duration(o.number(optTTL, 0)) * time.Millisecond,
 		Key:      o.text(optKey),
 		Delay:    o.number(optDelay, 0),
+		At:       o.number(optAt, 0),
 		Tags:     o.tags,
 		Producer: string(o.text(optProducer)),
 		Unique:   o.text(optUnique),
 		Window:   o.number(optWindow, 0),
 		Block:    o.has(optBlock),
 	}}
+	if err := o.delayOrAt(); err != nil {
+		return p, err
+	}
 	if p.Window > 0 && p.Unique == nil {
 		return p, failure("ERR WINDOW: expected UNIQUE with it")
 	}
@@ -99,7 +100,7 @@ func (s *session) pushOrWait(tx *broker.Tx, args [][]byte, parse parsePush) erro
 	}
 	until := int64(0)
 	if p.block > 0 {
-		until = tx.Now() + p.block
+		until = tx.Steady() + p.block
 	}
 	return s.waitPush(tx, args, parse, until)
 }
@@ -159,13 +160,8 @@ func (s *session) packetID(id broker.ID) {
 const argRoom = 4
 
 func qpushRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	room := broker.Room{Records: 2, Bytes: bytesOf(args[1:]) + argRoom*len(args)}
+	room := broker.Room{Records: 3, Bytes: bytesOf(args[1:]) + argRoom*len(args)}
 	room = room.Plus(dropRoom(tx, args, qpushArgs))
-	for _, arg := range args[3:] {
-		if is(arg, rules[optWindow].word) {
-			return room.Plus(broker.WindowRoom(args[1]))
-		}
-	}
 	return room
 }
 
@@ -214,11 +210,11 @@ func (w *pushWaiter) Expired(*broker.Tx) {
 	}
 }
 
-// waitPush lets a push wait with a copy of its arguments, until a moment in Unix milliseconds, 0
+// waitPush lets a push wait with a copy of its arguments, until a moment on the steady clock, 0
 // for ever.
 func (s *session) waitPush(tx *broker.Tx, args [][]byte, parse parsePush, until int64) error {
 	size := heldSize(args)
-	if !s.protocol.hold(size) {
+	if !s.protocol.reserveBytes(size) {
 		return failure(fmt.Sprintf("ERR too many pushes wait: they and the transactions of all connections take %d bytes at most, try again later", maxHeld))
 	}
 	room := s.cmd.roomFor(s, tx, args)

@@ -200,7 +200,7 @@ func TestAFullQueueThatDropsRepliesWithNullToWhatIsNoBetter(t *testing.T) {
 	c.ask("QMPUSH q 2 a b", wire(`*2 | "0" | "1"`))
 	c.ask("QPUSH q c", nullReply)
 	c.ask("QPUSH q c PRIO 0 KEY k", nullReply)
-	c.ask("QMPUSH q 2 c d PRIO 101", "*2\r\n"+nullReply+nullReply)
+	c.ask("QMPUSH q 2 c d PRIO 129", "*2\r\n"+nullReply+nullReply)
 	c.ask("QPUSH q c PRIO 99", bulkReply("2"))
 	c.ask("QMPUSH q 2 d e PRIO 99", "*2\r\n"+nullReply+nullReply) // one place would not do
 	c.ask("RPUSH q x y", "-FULL queue is full and cannot drop enough packets that are worse: its bound is 2 packets, and one push drops at most 1000, none of them claimed\r\n")

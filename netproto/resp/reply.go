@@ -48,9 +48,12 @@ func (s *session) bulk(b []byte) {
 	}
 }
 
-func (s *session) bulkString(b string) {
-	if s.fits(len(b)) {
-		s.out = appendBulk(s.out, b)
+// bulkString replies with one or more bulks.
+func (s *session) bulkString(all ...string) {
+	for _, b := range all {
+		if s.fits(len(b)) {
+			s.out = appendBulk(s.out, b)
+		}
 	}
 }
 
@@ -78,29 +81,20 @@ func (s *session) nullArray() { s.out = appendNullArray(s.out, s.resp3) }
 func (s *session) array(n int) { s.head('*', int64(n)) }
 
 // set begins a set: n replies follow.
-func (s *session) set(n int) {
-	if s.resp3 {
-		s.head('~', int64(n))
-	} else {
-		s.array(n)
-	}
-}
+func (s *session) set(n int) { s.begin('~', n, n) }
 
 // mapHeader begins a map of n pairs: 2n replies follow.
-func (s *session) mapHeader(n int) {
-	if s.resp3 {
-		s.head('%', int64(n))
-	} else {
-		s.array(2 * n)
-	}
-}
+func (s *session) mapHeader(n int) { s.begin('%', n, 2*n) }
 
 // push begins what the client did not ask for: n replies follow.
-func (s *session) push(n int) {
+func (s *session) push(n int) { s.begin('>', n, n) }
+
+// begin begins a kind of RESP3 of n entries, which is an array of many in RESP2.
+func (s *session) begin(kind byte, n, many int) {
 	if s.resp3 {
-		s.head('>', int64(n))
+		s.head(kind, int64(n))
 	} else {
-		s.array(n)
+		s.array(many)
 	}
 }
 
@@ -136,35 +130,35 @@ func appendNullArray(dst []byte, resp3 bool) []byte {
 	return append(dst, "*-1\r\n"...)
 }
 
-// shape says how packets become a reply.
-type shape uint8
+// replyForm says how packets become a reply.
+type replyForm uint8
 
 const (
-	shapeNone  shape = iota // nothing is sent
-	shapeBulk               // the packet as a bulk; none: null
-	shapeItem               // each packet as a bulk; none: nothing at all
-	shapeArray              // an array of bulks; none: the null array
-	shapeList               // an array of bulks; none: the empty array
+	formNone  replyForm = iota // nothing is sent
+	formBulk                   // the packet as a bulk; none: null
+	formItem                   // each packet as a bulk; none: nothing at all
+	formArray                  // an array of bulks; none: the null array
+	formList                   // an array of bulks; none: the empty array
 
 	// The packets of these have details.
-	shapePackets // an array of maps; none: the empty array
-	shapeFields  // each packet as a map; none: nothing at all
-	shapePacket  // the packet as a map; none: the null array
-	shapeWhy     // shapePacket that says why it is not delivered
-	shapeAge     // how old the packet is, in milliseconds; none: null
+	formPackets // an array of maps; none: the empty array
+	formFields  // each packet as a map; none: nothing at all
+	formPacket  // the packet as a map; none: the null array
+	formWhy     // formPacket that says why it is not delivered
+	formAge     // how old the packet is, in milliseconds; none: null
 )
 
 const (
-	tagRESP3 broker.Tag = 1 << 8
-	tagTaken broker.Tag = 1 << 9 // the packets are in no queue any more
+	tagRESP3  broker.Tag = 1 << 8
+	tagPopped broker.Tag = 1 << 9 // the packets are in no queue any more
 )
 
 // tag makes the tag of a reply of packets. It says all that AppendPackets needs, because that runs
 // when the session may be elsewhere.
-func (s *session) tag(of shape) broker.Tag {
+func (s *session) tag(of replyForm) broker.Tag {
 	t := broker.Tag(of)
-	if s.quiet {
-		t = broker.Tag(shapeNone)
+	if s.noReply {
+		t = broker.Tag(formNone)
 	}
 	if s.resp3 {
 		t |= tagRESP3
@@ -175,31 +169,31 @@ func (s *session) tag(of shape) broker.Tag {
 // AppendPackets implements netproto.Session.
 func (s *session) AppendPackets(dst []byte, tag broker.Tag, packets []broker.Packet, details []broker.Detail) []byte {
 	resp3 := tag&tagRESP3 != 0
-	switch shape(tag) {
-	case shapeBulk:
+	switch replyForm(tag) {
+	case formBulk:
 		if len(packets) == 0 {
 			return appendNull(dst, resp3)
 		}
-	case shapeArray:
+	case formArray:
 		if len(packets) == 0 {
 			return appendNullArray(dst, resp3)
 		}
 		dst = appendHead(dst, '*', int64(len(packets)))
-	case shapeList, shapePackets:
+	case formList, formPackets:
 		dst = appendHead(dst, '*', int64(len(packets)))
-	case shapePacket, shapeWhy:
+	case formPacket, formWhy:
 		if len(packets) == 0 {
 			return appendNullArray(dst, resp3)
 		}
-	case shapeAge:
+	case formAge:
 		if len(packets) == 0 {
 			return appendNull(dst, resp3)
 		}
 		return appendHead(dst, ':', max(0, s.protocol.asked.Load()-packets[0].EnqueuedAt))
-	case shapeNone:
+	case formNone:
 		return dst
 	}
-	if shape(tag) >= shapePackets {
+	if replyForm(tag) >= formPackets {
 		for i := range packets {
 			dst = appendPacket(dst, tag, &packets[i], &details[i])
 		}

@@ -10,7 +10,7 @@ import (
 // scanOptions are the options of SCAN and HSCAN.
 type scanOptions struct {
 	count int
-	match []byte // nil: every name
+	match *glob
 	kind  []byte // the word for a type; nil: every type
 }
 
@@ -18,8 +18,9 @@ type scanOptions struct {
 const maxScan = 100_000
 
 // parse reads the options behind the cursor. Only SCAN has the option TYPE.
-func (o *scanOptions) parse(args [][]byte, typed bool) error {
+func (o *scanOptions) parse(args [][]byte, typed bool) (err error) {
 	o.count = 10
+	pattern := []byte("*")
 	for ; len(args) > 0; args = args[2:] {
 		switch {
 		case len(args) == 1:
@@ -34,16 +35,15 @@ func (o *scanOptions) parse(args [][]byte, typed bool) error {
 			}
 			o.count = int(min(n, maxScan))
 		case is(args[0], "match"):
-			if o.match = args[1]; len(o.match) > maxPattern {
-				return failure(errPattern)
-			}
+			pattern = args[1]
 		case is(args[0], "type") && typed:
 			o.kind = args[1]
 		default:
 			return failure(errSyntax)
 		}
 	}
-	return nil
+	o.match, err = compileGlob(pattern)
+	return err
 }
 
 // cursorArg reads a cursor. No text is the first.
@@ -58,8 +58,23 @@ func cursorArg(arg []byte) (uint64, error) {
 	return n, nil
 }
 
-// takes says whether the options let a name pass.
-func (o *scanOptions) takes(name []byte) bool { return o.match == nil || match(o.match, name) }
+// each calls scan for one name after the other, from a cursor on, and returns where to go on. That
+// is a name before the end if match has no steps left: then the name is looked at again.
+func (o *scanOptions) each(s *session, cursor uint64, scan func(cursor uint64) (next uint64)) (uint64, error) {
+	for i := range o.count {
+		next := scan(cursor)
+		switch {
+		case s.steps < 0 && i == 0:
+			return 0, failure(errCostly)
+		case s.steps < 0:
+			return cursor, nil
+		case next == 0:
+			return 0, nil
+		}
+		cursor = next
+	}
+	return cursor, nil
+}
 
 func scan(s *session, tx *broker.Tx, args [][]byte) error {
 	cursor, err := cursorArg(args[1])
@@ -71,11 +86,15 @@ func scan(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	var names [][]byte
-	next := tx.Scan(cursor, o.count, func(name []byte, t broker.Type) {
-		if o.takes(name) && (o.kind == nil || is(o.kind, t.String())) {
+	take := func(name []byte, t broker.Type) {
+		if (o.kind == nil || is(o.kind, t.String())) && o.match.match(name, &s.steps) {
 			names = append(names, bytes.Clone(name))
 		}
-	})
+	}
+	next, err := o.each(s, cursor, func(cursor uint64) uint64 { return tx.Scan(cursor, 1, take) })
+	if err != nil {
+		return err
+	}
 	s.cursor(next)
 	s.bulks(names)
 	return nil
@@ -95,17 +114,35 @@ func (s *session) bulks(list [][]byte) {
 	}
 }
 
-func keys(s *session, tx *broker.Tx, args [][]byte) error {
-	if len(args[1]) > maxPattern {
-		return failure(errPattern)
+func keys(s *session, tx *broker.Tx, args [][]byte) error { return s.names(tx, args[1]) }
+
+// names replies with all names that match a pattern, of one type if it is given.
+func (s *session) names(tx *broker.Tx, pattern []byte, only ...broker.Type) error {
+	return s.matching(pattern, func(take func([]byte)) {
+		for cursor, begun := uint64(0), false; s.steps >= 0 && (cursor != 0 || !begun); begun = true {
+			cursor = tx.Scan(cursor, maxScan, func(name []byte, t broker.Type) {
+				if len(only) == 0 || t == only[0] {
+					take(name)
+				}
+			})
+		}
+	})
+}
+
+// matching replies with the names that match a pattern; all calls take with each name.
+func (s *session) matching(pattern []byte, all func(take func(name []byte))) error {
+	g, err := compileGlob(pattern)
+	if err != nil {
+		return err
 	}
 	var names [][]byte
-	for cursor, begun := uint64(0), false; cursor != 0 || !begun; begun = true {
-		cursor = tx.Scan(cursor, maxScan, func(name []byte, _ broker.Type) {
-			if match(args[1], name) {
-				names = append(names, bytes.Clone(name))
-			}
-		})
+	all(func(name []byte) {
+		if g.match(name, &s.steps) {
+			names = append(names, bytes.Clone(name))
+		}
+	})
+	if s.steps < 0 {
+		return failure(errCostly)
 	}
 	s.bulks(names)
 	return nil
@@ -126,10 +163,14 @@ func hscan(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	var found []field
-	next, err := tx.ScanFields(args[1], cursor, o.count, func(name []byte, v broker.Value) {
-		if o.takes(name) {
+	take := func(name []byte, v broker.Value) {
+		if o.match.match(name, &s.steps) {
 			found = append(found, field{bytes.Clone(name), v})
 		}
+	}
+	next, err := o.each(s, cursor, func(cursor uint64) uint64 {
+		next, _ := tx.ScanFields(args[1], cursor, 1, take) // it is a hash: it has a length
+		return next
 	})
 	if err != nil {
 		return err

@@ -42,6 +42,7 @@ package resp
 import (
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -59,6 +60,7 @@ type Config struct {
 	Disable  []string  // commands that are switched off, in either case
 	Version  string    // of the server
 	Since    time.Time // when it started
+	Logger   *slog.Logger
 }
 
 // Protocol serves a broker to Redis clients. The broker's lock guards what its sessions share:
@@ -85,8 +87,8 @@ type Protocol struct {
 // are queued, pushes that wait, and names of channels.
 const maxHeld = 256 << 20
 
-// hold takes n bytes of maxHeld, or returns false.
-func (p *Protocol) hold(n int) bool {
+// reserveBytes takes n bytes of maxHeld, or returns false.
+func (p *Protocol) reserveBytes(n int) bool {
 	if p.held+n > maxHeld {
 		return false
 	}
@@ -96,6 +98,9 @@ func (p *Protocol) hold(n int) bool {
 
 // New makes the protocol. CheckDisable tells whether Config.Disable names commands.
 func New(c Config) *Protocol {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
 	p := &Protocol{
 		config:   c,
 		table:    newTable(),
@@ -128,7 +133,12 @@ func (p *Protocol) Name() string { return Name }
 func (p *Protocol) Delivery() broker.Selection { return broker.Selection{} }
 
 // Refusal implements netproto.Refuser.
-func (p *Protocol) Refusal() []byte { return []byte("-ERR max number of clients reached\r\n") }
+func (p *Protocol) Refusal(why error) []byte {
+	if why == netproto.ErrMemory {
+		return []byte("-ERR " + why.Error() + "\r\n")
+	}
+	return []byte("-ERR max number of clients reached\r\n")
+}
 
 // Open implements netproto.Protocol.
 func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {

@@ -14,7 +14,7 @@ import (
 type session struct {
 	protocol *Protocol
 	peer     *netproto.Peer
-	consumer *broker.Consumer
+	consumer *broker.Conn
 	id       int64
 
 	parser     parser
@@ -29,15 +29,16 @@ type session struct {
 	waitHeld   int          // bytes of the arguments that it keeps
 	sliced     *broker.Bulk // of the request that is carried out slice by slice
 
-	out   []byte // literal replies that were not handed over yet
-	mark  int    // where in out the reply to the present request begins
-	start int    // where that to the present command begins: later in a transaction
-	given int    // literal bytes that the present request has handed over
-	split bool   // the present command has handed over a part of its reply
-	over  bool   // its reply has too many bytes; see fits
-	// unsettled: a reply of this run of Serve may show what is not on disk.
-	unsettled bool
-	quiet     bool // the present request gets no reply
+	out          []byte // literal replies that were not handed over yet
+	requestStart int    // where in out the reply to the present request begins
+	commandStart int    // where that to the present command begins: later in a transaction
+	handedOver   int    // literal bytes that the present request has handed over
+	partSent     bool   // the present command has handed over a part of its reply
+	overLimit    bool   // its reply has too many bytes; see fits
+	// undurable: a reply of this run of Serve may show what is not on disk.
+	undurable bool
+	steps     int  // that the present request may still take; see maxSteps
+	noReply   bool // the present request gets no reply
 	inExec    bool // the present request is one of a transaction
 	serving   bool // Serve runs
 	leaving   bool // the connection ends after what was replied
@@ -54,6 +55,8 @@ type session struct {
 const (
 	// maxServe is how many bytes of requests are carried out before others may take the broker's lock.
 	maxServe = 16 << 10
+	// maxServeSteps is how many steps of requests end a run early.
+	maxServeSteps = maxSteps / 10
 	// maxReplies is how many bytes of replies end a run early: some are far longer than their request.
 	maxReplies = 64 << 10
 	// keepReplies is the largest buffer for replies that a connection keeps.
@@ -71,7 +74,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		s.client.since = tx.Now()
 		s.protocol.sessions[s.id] = s
 	}
-	s.serving, s.unsettled = true, false
+	s.serving, s.undurable = true, false
 	_ = tx.Begin() // what is due expires before a request finds out what room it needs; errors come again
 	n, stop, err = s.serve(tx, buf)
 	s.serving = false
@@ -80,33 +83,37 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 }
 
 func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
+	steps := 0 // that these requests took
 	for n < len(buf) {
-		if n >= maxServe || len(s.out) >= maxReplies || n > 0 && s.peer.Full() {
+		if n >= maxServe || len(s.out) >= maxReplies || n > 0 && (s.peer.Full() || steps > maxServeSteps) {
 			return n, netproto.More, nil
 		}
 		args, size, err := s.parser.next(buf[n:], s.protocol.args[:0])
-		if err != nil && !errors.Is(err, errHTTP) {
-			s.error("ERR " + err.Error())
-		}
-		if err != nil {
+		refusal, refused := err.(failure)
+		switch {
+		case refused:
+		case err != nil:
+			if !errors.Is(err, netproto.ErrHTTP) {
+				s.error("ERR " + err.Error())
+			}
 			return n, netproto.Incomplete, err
-		}
-		if size == 0 {
+		case size == 0:
 			return n, netproto.Incomplete, nil
 		}
-		if len(args) > 0 {
-			err = s.request(tx, args)
+		if len(args) > 0 || refused {
+			err = s.request(tx, args, string(refusal))
 			s.protocol.keepArgs(args)
+			steps += maxSteps - s.steps
 		}
 		if err == errUnfinished || errors.Is(err, broker.ErrNoRoom) {
-			s.parser.again()
+			s.parser.reset()
 			if err == errUnfinished {
 				return n, netproto.More, nil
 			}
 			return n, netproto.NoRoom, nil
 		}
 		n += size
-		s.parser.done()
+		s.parser.reset()
 		switch {
 		case err != nil:
 			return n, netproto.Incomplete, err
@@ -129,17 +136,21 @@ func (p *Protocol) keepArgs(args [][]byte) {
 	}
 }
 
-// request carries out one request. An error ends the connection, but for two: after ErrNoRoom
-// nothing was done, and after errUnfinished a part. Then the same request is made again.
-func (s *session) request(tx *broker.Tx, args [][]byte) (err error) {
-	if isHTTP(args[0]) {
-		return errHTTP
+// request carries out one request, or replies with why it is refused already. An error ends the
+// connection, but for two: after ErrNoRoom nothing was done, and after errUnfinished a part. Then
+// the same request is made again.
+func (s *session) request(tx *broker.Tx, args [][]byte, refusal string) (err error) {
+	if refusal == "" && netproto.BeginsLikeHTTP(args[0]) {
+		return netproto.ErrHTTP
 	}
-	s.mark, s.given = len(s.out), 0
+	s.requestStart, s.handedOver, s.steps = len(s.out), 0, maxSteps
 	skip := s.client.skipNext
-	s.quiet, s.client.skipNext = skip || s.client.replyOff, false
+	s.noReply, s.client.skipNext = skip || s.client.replyOff, false
 	s.client.active = tx.Now()
-	c, refusal := s.protocol.find(args)
+	var c *command
+	if refusal == "" {
+		c, refusal = s.protocol.find(args)
+	}
 	if refusal == "" {
 		refusal, s.client.last = s.refusal(c), c
 	}
@@ -152,8 +163,8 @@ func (s *session) request(tx *broker.Tx, args [][]byte) (err error) {
 	default:
 		err = s.carryOut(tx, c, args)
 	}
-	if s.quiet {
-		s.out = s.out[:s.mark]
+	if s.noReply {
+		s.out = s.out[:s.requestStart]
 	}
 	if err == errUnfinished || errors.Is(err, broker.ErrNoRoom) {
 		s.client.skipNext = skip
@@ -178,7 +189,7 @@ func (s *session) refusal(c *command) string {
 
 // carryOut runs a command, alone.
 func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error) {
-	s.cmd, s.tx, s.args, s.start = c, tx, args, s.mark
+	s.cmd, s.tx, s.args, s.commandStart = c, tx, args, s.requestStart
 	if c.flags&(flagLocal|flagSlices) != 0 {
 		err = s.runCommand()
 	} else {
@@ -188,7 +199,7 @@ func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error)
 	switch {
 	case err == nil:
 	case err == errUnfinished, errors.Is(err, broker.ErrNoRoom), errors.Is(err, broker.ErrClosed):
-		s.out = s.out[:s.mark]
+		s.out = s.out[:s.requestStart]
 		return err
 	default:
 		s.fail(err)
@@ -202,20 +213,20 @@ func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error)
 // fail replies with the error of the present command, in place of what that has replied and not
 // handed over.
 func (s *session) fail(err error) {
-	s.out = s.out[:s.start]
+	s.out = s.out[:s.commandStart]
 	s.error(words(err))
 }
 
 // runCommand runs the present command, inside Atomic if it is not local. A reply that is too large
 // becomes an error, or ends the connection if a part of it was handed over.
 func (s *session) runCommand() error {
-	s.split = false
+	s.partSent = false
 	err := s.cmd.run(s, s.tx, s.args)
-	if !s.over {
+	if !s.overLimit {
 		return err
 	}
-	s.over = false
-	if s.split {
+	s.overLimit = false
+	if s.partSent {
 		s.kill(s.tx)
 		return nil
 	}
@@ -228,29 +239,29 @@ const maxLiteral = broker.MaxAtomicReply
 // fits says whether n literal bytes more are not too many for the reply to the present request.
 // Once they are, the rest of the present command's reply is dropped.
 func (s *session) fits(n int) bool {
-	s.over = s.over || s.given+len(s.out)+n > maxLiteral
-	return !s.over
+	s.overLimit = s.overLimit || s.handedOver+len(s.out)+n > maxLiteral
+	return !s.overLimit
 }
 
 // shows notes that the reply depends on what a batch brought, or on everything until now if that is
 // 0. A command with flagShows calls it, in place of the session.
 func (s *session) shows(tx *broker.Tx, batch uint64) {
-	if !s.unsettled && !tx.Settled(batch) {
-		s.unsettled = true
+	if !s.undurable && !tx.Durable(batch) {
+		s.undurable = true
 	}
 }
 
 // to hands the literal replies over and returns the consumer, so that a reply of packets may
 // follow.
-func (s *session) to(tx *broker.Tx) *broker.Consumer {
-	if s.quiet {
-		s.out = s.out[:s.mark]
+func (s *session) to(tx *broker.Tx) *broker.Conn {
+	if s.noReply {
+		s.out = s.out[:s.requestStart]
 	}
 	if len(s.out) > 0 {
 		tx.Reply(s.consumer, s.out)
-		s.split = s.split || len(s.out) > s.start
-		s.given += len(s.out)
-		s.out, s.mark, s.start = s.out[:0], 0, 0
+		s.partSent = s.partSent || len(s.out) > s.commandStart
+		s.handedOver += len(s.out)
+		s.out, s.requestStart, s.commandStart = s.out[:0], 0, 0
 	}
 	return s.consumer
 }
@@ -258,7 +269,7 @@ func (s *session) to(tx *broker.Tx) *broker.Consumer {
 // flush ends a run of Serve: what it replied and has not handed over leaves at once, if no earlier
 // reply is queued and all that it shows is on disk.
 func (s *session) flush(tx *broker.Tx) {
-	if len(s.out) > 0 && !s.unsettled && s.consumer.Idle() {
+	if len(s.out) > 0 && !s.undurable && s.consumer.Idle() {
 		s.peer.Send(s.out)
 	} else if len(s.out) > 0 {
 		tx.Reply(s.consumer, s.out)
@@ -277,9 +288,6 @@ type waiter interface {
 // wait makes the present request wait, until a packet comes to one of the queues or until a moment.
 // The waiter replies as a command does. Inside a transaction (inExec) a command does not wait.
 func (s *session) wait(tx *broker.Tx, w waiter, t broker.TakeWait) error {
-	if n := len(t.Queues); n > broker.MaxSubscriptions {
-		return failure(fmt.Sprintf("ERR too many names to wait for: %d, the limit is %d", n, broker.MaxSubscriptions))
-	}
 	if err := tx.Wait(s.consumer, s, t); err != nil {
 		return err
 	}
@@ -310,7 +318,7 @@ func (s *session) Closed(tx *broker.Tx) {
 func (s *session) endWait() waiter {
 	w := s.waiter
 	s.freeHeld()
-	s.waiter, s.mark, s.start = nil, len(s.out), len(s.out)
+	s.waiter, s.requestStart, s.commandStart = nil, len(s.out), len(s.out)
 	return w
 }
 

@@ -2,63 +2,60 @@ package resp
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// setting is one of a queue's.
-type setting struct {
-	name string
-	rest bool // its value is all arguments that follow
-	set  func(q *broker.Settings, value [][]byte) error
-	show func(s *session, q *broker.Settings)
-}
-
 // maxQueueName is the longest name of a queue, in bytes.
 const maxQueueName = 1<<16 - 1
 
-var queueSettings = []setting{
-	{name: "max-attempts", set: func(q *broker.Settings, value [][]byte) error {
-		n, err := numberArg("max-attempts", value[0], 0, math.MaxUint16)
-		q.MaxAttempts = uint32(n)
-		return err
-	}, show: func(s *session, q *broker.Settings) { s.int(int64(q.MaxAttempts)) }},
-	numberSetting("lease", 1, broker.MaxTime, func(q *broker.Settings) *int64 { return &q.Lease }),
-	numberSetting("backoff-min", 0, broker.MaxTime, func(q *broker.Settings) *int64 { return &q.BackoffMin }),
-	numberSetting("backoff-max", 0, broker.MaxTime, func(q *broker.Settings) *int64 { return &q.BackoffMax }),
-	{name: "dead-letter", set: func(q *broker.Settings, value [][]byte) error {
-		q.DeadLetter = value[0]
-		return checkText("dead-letter", value[0], 0, maxQueueName)
-	}, show: func(s *session, q *broker.Settings) { s.bulk(q.DeadLetter) }},
-	numberSetting("retain", 0, broker.MaxTime, func(q *broker.Settings) *int64 { return &q.Retain }),
-	numberSetting("bound", 0, broker.MaxBound, func(q *broker.Settings) *int64 { return &q.Bound }),
-	numberSetting("bound-bytes", 0, broker.MaxBound, func(q *broker.Settings) *int64 { return &q.BoundBytes }),
-	{name: "full", set: setFull, show: func(s *session, q *broker.Settings) { s.bulkString(q.Full.String()) }},
-	switchSetting("exclusive-producer", func(q *broker.Settings) *bool { return &q.ExclusiveProducer }),
-	switchSetting("exclusive-consumer", func(q *broker.Settings) *bool { return &q.ExclusiveConsumer }),
-	switchSetting("pause-in", func(q *broker.Settings) *bool { return &q.PauseIn }),
-	switchSetting("pause-out", func(q *broker.Settings) *bool { return &q.PauseOut }),
-	{name: "enum", rest: true, set: setOrder, show: showOrders},
-}
+// switchWords are the values of a flag: the second half says no.
+var switchWords = []string{"yes", "1", "true", "on", "no", "0", "false", "off"}
 
-func numberSetting(name string, low, high int64, of func(q *broker.Settings) *int64) setting {
-	return setting{name: name, set: func(q *broker.Settings, value [][]byte) (err error) {
-		*of(q), err = numberArg(name, value[0], low, high)
-		return err
-	}, show: func(s *session, q *broker.Settings) { s.int(*of(q)) }}
-}
-
-func switchSetting(name string, of func(q *broker.Settings) *bool) setting {
-	return setting{name: name, set: func(q *broker.Settings, value [][]byte) error {
-		*of(q) = is(value[0], "yes")
-		if !*of(q) && !is(value[0], "no") {
-			return failure(fmt.Sprintf("ERR %s: expected yes or no, got %q", name, quoted(value[0])))
+// setValue gives a queue the value of a setting that stands at the head of args.
+func setValue(q *broker.Settings, k *broker.Setting, args [][]byte) (err error) {
+	word := func(words []string) int {
+		return slices.IndexFunc(words, func(word string) bool { return is(args[0], word) })
+	}
+	switch at := k.At(q).(type) {
+	case *int64:
+		*at, err = numberArg(k.Name, args[0], k.Low, k.High)
+	case *bool:
+		i := word(switchWords)
+		if i < 0 {
+			return failure(fmt.Sprintf("ERR %s: expected yes or no, got %q", k.Name, quoted(args[0])))
 		}
-		return nil
-	}, show: func(s *session, q *broker.Settings) { s.yesNo(*of(q)) }}
+		*at = i < len(switchWords)/2
+	case *broker.Full:
+		i := word(k.Words)
+		if i < 0 {
+			return failure(fmt.Sprintf("ERR %s: expected one of %s, got %q", k.Name, strings.Join(k.Words, ", "), quoted(args[0])))
+		}
+		*at = broker.Full(i)
+	case *[]byte:
+		*at, err = args[0], checkText(k.Name, args[0], 0, maxQueueName)
+	default:
+		err = setOrder(q, args)
+	}
+	return err
+}
+
+// show appends the value of a setting.
+func (s *session) show(q *broker.Settings, k *broker.Setting) {
+	switch at := k.At(q).(type) {
+	case *int64:
+		s.int(*at)
+	case *bool:
+		s.yesNo(*at)
+	case *broker.Full:
+		s.bulkString(at.String())
+	case *[]byte:
+		s.bulk(*at)
+	default:
+		showOrders(s, q)
+	}
 }
 
 func (s *session) yesNo(yes bool) {
@@ -67,16 +64,6 @@ func (s *session) yesNo(yes bool) {
 	} else {
 		s.bulkString("no")
 	}
-}
-
-func setFull(q *broker.Settings, value [][]byte) error {
-	for full := broker.FullReject; full <= broker.FullDrop; full++ {
-		if is(value[0], full.String()) {
-			q.Full = full
-			return nil
-		}
-	}
-	return failure(fmt.Sprintf("ERR full: expected reject, block or drop, got %q", quoted(value[0])))
 }
 
 // setOrder declares the order of the values of a tag. One empty value ends it.
@@ -115,33 +102,29 @@ func showOrders(s *session, q *broker.Settings) {
 	}
 }
 
-// change gives settings the values that stand behind their names.
+// change gives settings the values that stand behind their names. That of an enum is all that
+// follows.
 func change(q *broker.Settings, args [][]byte) error {
 	given := make(map[string]bool)
 	for len(args) > 0 {
-		i := slices.IndexFunc(queueSettings, func(k setting) bool { return is(args[0], k.name) })
+		k := settingOf(args[0])
 		switch {
-		case is(args[0], "closed"):
-			return failure("ERR closed: expected QCLOSE, which closes a queue for ever")
-		case i < 0:
+		case k == nil:
 			return failure(fmt.Sprintf("ERR unknown setting %q: expected one of %s", quoted(args[0]), settingNames()))
-		}
-		k := &queueSettings[i]
-		switch {
-		case given[k.name]:
-			return failure(fmt.Sprintf("ERR %s: expected it once only", k.name))
+		case k.Fixed:
+			return failure("ERR closed: expected QCLOSE, which closes a queue for ever")
+		case given[k.Name]:
+			return failure(fmt.Sprintf("ERR %s: expected it once only", k.Name))
 		case len(args) < 2:
-			return failure(fmt.Sprintf("ERR %s: expected a value behind it", k.name))
+			return failure(fmt.Sprintf("ERR %s: expected a value behind it", k.Name))
 		}
-		given[k.name] = true
-		end := 2
-		if k.rest {
-			end = len(args)
-		}
-		if err := k.set(q, args[1:end]); err != nil {
+		given[k.Name] = true
+		if err := setValue(q, k, args[1:]); err != nil {
 			return err
 		}
-		args = args[end:]
+		if args = args[2:]; k.Kind == broker.SettingOrders {
+			break
+		}
 	}
 	if q.BackoffMin > q.BackoffMax {
 		return failure(fmt.Sprintf("ERR backoff-min: expected at most backoff-max, which is %d, got \"%d\"", q.BackoffMax, q.BackoffMin))
@@ -149,10 +132,23 @@ func change(q *broker.Settings, args [][]byte) error {
 	return nil
 }
 
+// settingOf returns the row of a setting, nil if there is none of that name.
+func settingOf(name []byte) *broker.Setting {
+	table := broker.SettingsTable()
+	i := slices.IndexFunc(table, func(k broker.Setting) bool { return is(name, k.Name) })
+	if i < 0 {
+		return nil
+	}
+	return &table[i]
+}
+
+// settingNames are those that QSET changes.
 func settingNames() string {
-	names := make([]string, len(queueSettings))
-	for i, k := range queueSettings {
-		names[i] = k.name
+	var names []string
+	for _, k := range broker.SettingsTable() {
+		if !k.Fixed {
+			names = append(names, k.Name)
+		}
 	}
 	return strings.Join(names, ", ")
 }
@@ -200,12 +196,11 @@ func qget(s *session, tx *broker.Tx, args [][]byte) error {
 	case !ok:
 		return broker.ErrUnknownQueue
 	}
-	s.mapHeader(len(queueSettings) + 1)
-	for _, k := range queueSettings {
-		s.bulkString(k.name)
-		k.show(s, &q)
+	table := broker.SettingsTable()
+	s.mapHeader(len(table))
+	for i := range table {
+		s.bulkString(table[i].Name)
+		s.show(&q, &table[i])
 	}
-	s.bulkString("closed")
-	s.yesNo(q.Closed)
 	return nil
 }

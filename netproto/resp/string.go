@@ -59,7 +59,7 @@ func (s *session) part(tx *broker.Tx, name []byte, v broker.Value, from, to int)
 		s.bulk(v.Bytes[from:to])
 		return
 	}
-	if err := tx.SendString(s.to(tx), name, from, to, s.tag(shapeBulk)); err != nil {
+	if err := tx.SendString(s.to(tx), name, from, to, s.tag(formBulk)); err != nil {
 		s.error(words(err))
 	}
 }

@@ -63,7 +63,7 @@ func (s *session) queue(c *command, args [][]byte) {
 		return
 	}
 	size := heldSize(args)
-	if m.held+size > maxQueued || !s.protocol.hold(size) {
+	if m.held+size > maxQueued || !s.protocol.reserveBytes(size) {
 		m.dirty = true
 		s.error(fmt.Sprintf("ERR transaction too large: its commands may take %d bytes, and those of all connections %d", maxQueued, maxHeld))
 		return
@@ -173,7 +173,7 @@ func (s *session) runTransaction() error {
 	s.inExec = true
 	s.array(len(s.multi.commands))
 	for _, q := range s.multi.commands {
-		s.cmd, s.args, s.start = q.command, q.args, len(s.out)
+		s.cmd, s.args, s.commandStart = q.command, q.args, len(s.out)
 		if err := s.runCommand(); err != nil {
 			s.fail(err)
 		}
@@ -202,7 +202,13 @@ func (s *session) transactionRoom(tx *broker.Tx) (all broker.Room) {
 			}
 		}
 	}
+	defer tx.Select(s.consumer, s.consumer.Database())
 	for _, q := range s.multi.commands {
+		if q.command.name == "select" {
+			if db, err := databaseArg(q.args[1]); err == nil {
+				tx.Select(s.consumer, db) // whose names those behind it mean
+			}
+		}
 		room := q.command.roomFor(s, tx, q.args)
 		if q.command.flags&(flagPush|flagMove) != 0 {
 			pushed += room.Records
@@ -247,7 +253,7 @@ func (s *session) largestAt(tx *broker.Tx, list []byte, end broker.End) int {
 	if m.reach == 0 {
 		m.reach, m.largest = m.takes(), make(map[ending]int)
 	}
-	at := ending{string(list), end}
+	at := ending{s.consumer.Database(), string(list), end}
 	size, ok := m.largest[at]
 	if !ok {
 		size = tx.LargestAt(list, end, m.reach)
@@ -258,6 +264,7 @@ func (s *session) largestAt(tx *broker.Tx, list []byte, end broker.End) int {
 
 // ending is one end of a list.
 type ending struct {
+	db   uint8
 	list string
 	end  broker.End
 }

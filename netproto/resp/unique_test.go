@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -11,7 +12,7 @@ func TestAUniquePushIsAnsweredWithThePacketThatHasTheID(t *testing.T) {
 	c.ask("QPUSH q a UNIQUE u", bulkReply("0"))
 	c.ask("QPUSH q b unique u", bulkReply("0"))
 	c.ask("QPUSH other b UNIQUE u", bulkReply("1"))
-	c.ask("QPEEK q", wire(`*1 | *14 | "id" | "0" | "queue" | "q" | "payload" | "a" | "priority" | :100 | "unique" | "u" | "enqueued" | :1700000000000 | "state" | "ready"`))
+	c.ask("QPEEK q", wire(`*1 | *14 | "id" | "0" | "queue" | "q" | "payload" | "a" | "priority" | :128 | "unique" | "u" | "enqueued" | :1700000000000 | "state" | "ready"`))
 	c.line("QCLAIM", "q", "CONSUMER", "w")
 	d.stop()
 	d.start()
@@ -35,14 +36,78 @@ func TestAUniquePushIsAnsweredForItsWindow(t *testing.T) {
 	d.now.Add(999)
 	d.start()
 	c = d.dial()
-	c.ask("GET unique:1:q:u", bulkReply("0"))
-	c.ask("PTTL unique:1:q:u", ":1\r\n")
 	c.ask("QPUSH q b WINDOW 1000 UNIQUE u", bulkReply("0"))
 	c.ask("QLEN q", ":0\r\n")
 	d.now.Add(1)
 	c.ask("QPUSH q b UNIQUE u WINDOW 1000", bulkReply("1"))
-	c.ask("DEL unique:1:q:u", ":1\r\n")
-	c.ask("QPUSH q c UNIQUE u WINDOW 1000", bulkReply("2"))
+	c.ask("QPUSH q b UNIQUE u", bulkReply("1")) // with or without a window, an id is one
+	c.ask("QDEL q 1", ":1\r\n")
+	c.ask("QPUSH q c UNIQUE u", bulkReply("1"))
+	c.ask("QPUSH q c UNIQUE other", bulkReply("2"))
+	c.ask("QPUSH q c UNIQUE other WINDOW 5", bulkReply("2"))
+}
+
+func TestAWindowIsNoKeyOfTheUsers(t *testing.T) {
+	for name, commands := range map[string][][2]string{
+		"DEL does not end it":         {{"DEL unique:1:q:u", ":0\r\n"}},
+		"SET does not disturb it":     {{"SET unique:1:q:u mine", "+OK\r\n"}},
+		"RENAME does not disturb it":  {{"SET x mine", "+OK\r\n"}, {"RENAME x unique:1:q:u", "+OK\r\n"}},
+		"GETDEL does not end it":      {{"GETDEL unique:1:q:u", nullReply}},
+		"EXPIRE does not end it":      {{"PEXPIRE unique:1:q:u 1", ":0\r\n"}},
+		"KEYS does not show it":       {{"KEYS *", "*1\r\n$1\r\nq\r\n"}},
+		"DBSIZE does not count it":    {{"DBSIZE", ":1\r\n"}},
+		"an emptied queue is no name": {{"QDEL q 0", ":1\r\n"}, {"KEYS *", "*0\r\n"}, {"DBSIZE", ":0\r\n"}, {"EXISTS q", ":0\r\n"}, {"TYPE q", "+none\r\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoor(t, Config{})
+			c := d.dial()
+			c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("0"))
+			for _, command := range commands {
+				c.ask(command[0], command[1])
+			}
+			for range 2 {
+				c.ask("QPUSH q b UNIQUE u WINDOW 100000", bulkReply("0"))
+				d.stop()
+				d.start()
+				c = d.dial()
+			}
+		})
+	}
+}
+
+func TestWindowsEndWithTheirQueue(t *testing.T) {
+	for _, end := range []string{"QDROP q", "DEL q", "FLUSHALL", "SET q text", "RENAME other q", "COPY other q REPLACE"} {
+		for _, empty := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s %v", end, empty), func(t *testing.T) {
+				d := newDoor(t, Config{})
+				c := d.dial()
+				c.ask("RPUSH other a", ":1\r\n")
+				c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("0"))
+				if empty {
+					c.ask("QDEL q 0", ":1\r\n")
+				}
+				c.line(strings.Fields(end)...)
+				if end == "SET q text" {
+					c.ask("DEL q", ":1\r\n")
+				}
+				d.stop()
+				d.start()
+				c = d.dial()
+				if id := c.text("QPUSH", "q", "b", "UNIQUE", "u", "WINDOW", "100000"); id == "0" {
+					t.Error("the window is still there")
+				}
+			})
+		}
+	}
+}
+
+func TestAWindowGoesWithARenamedQueue(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("0"))
+	c.ask("RENAME q r", "+OK\r\n")
+	c.ask("QPUSH r a UNIQUE u WINDOW 100000", bulkReply("0"))
+	c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("1"))
 }
 
 func TestATransactionHasRoomForItsUniquePushes(t *testing.T) {
@@ -53,9 +118,6 @@ func TestATransactionHasRoomForItsUniquePushes(t *testing.T) {
 	for _, push := range []string{"QPUSH q a UNIQUE " + u + " WINDOW 5", "QPUSH q b UNIQUE " + u, "QPUSH q c UNIQUE " + u + " window 5", "QPUSH q d UNIQUE " + u} {
 		c.ask(push, "+QUEUED\r\n")
 	}
-	c.ask("EXEC", wire(`*4 | "0" | "1" | "0" | "1"`))
-	c.ask("QLEN q", ":2\r\n")
-	c.ask("HSET unique:1:q:h f v", ":1\r\n")
-	c.ask("QPUSH q a UNIQUE h WINDOW 5", "-"+errWrongType+"\r\n")
-	c.ask("QLEN q", ":2\r\n")
+	c.ask("EXEC", wire(`*4 | "0" | "0" | "0" | "0"`))
+	c.ask("QLEN q", ":1\r\n")
 }

@@ -27,7 +27,7 @@ func claimOf(queue string, id int, payload string, attempt, token int, leaseEnd 
 "id" | "%d"
 "queue" | "%s"
 "payload" | "%s"
-"priority" | :100
+"priority" | :128
 "attempt" | :%d
 "enqueued" | :%d
 "token" | :%d
@@ -57,7 +57,7 @@ func TestClaimsAreGivenOutInOrderAndOnlyOnce(t *testing.T) {
 	c.ask("QMPUSH q 3 a b c", wire(`*3 | "0" | "1" | "2"`))
 	c.ask("QPUSH q urgent PRIO 1", bulkReply("3"))
 	lease := int64(start + 30_000)
-	c.ask("QCLAIM q NEWEST CONSUMER w", strings.Replace(claimOf("q", 3, "urgent", 1, 4, lease, "w"), ":100\r\n", ":1\r\n", 1))
+	c.ask("QCLAIM q NEWEST CONSUMER w", strings.Replace(claimOf("q", 3, "urgent", 1, 4, lease, "w"), ":128\r\n", ":1\r\n", 1))
 	c.ask("QCLAIM empty q CONSUMER w", claimOf("q", 0, "a", 1, 5, lease, "w"))
 	c.ask("QCLAIM q NEWEST CONSUMER w", claimOf("q", 2, "c", 1, 6, lease, "w"))
 	c.ask("QCLAIM q COUNT 1000 CONSUMER w", claimOf("q", 1, "b", 1, 7, lease, "w"))
@@ -78,7 +78,7 @@ func TestTheFirstTokenIsNotZero(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	c.ask("RPUSH q a", ":1\r\n")
 	want := claimOf("q", -1, "a", 1, 1, start+30_000, "w")
-	c.ask("QCLAIM q CONSUMER w", strings.Replace(want, ":100\r\n", ":128\r\n", 1))
+	c.ask("QCLAIM q CONSUMER w", want)
 	c.ask("QACK q -1 1", ":1\r\n")
 }
 
@@ -133,7 +133,7 @@ func TestADeadPacketMovesToTheDeadLetterQueue(t *testing.T) {
 "id" | "0"
 "queue" | "grave"
 "payload" | "x"
-"priority" | :100
+"priority" | :128
 "enqueued" | :1700000000000
 "consumer" | "w"
 "reason" | "dead at attempt 1: poison"
@@ -162,17 +162,18 @@ func settingsReply(kind, attempts, lease, letter, enum string) string {
 "exclusive-consumer" | "no"
 "pause-in" | "no"
 "pause-out" | "no"
+"closed" | "no"
 "enum" | ` + enum + `
-"closed" | "no"`)
+"retain-dead" | :0`)
 }
 
 func TestSettingsAreShownAndKeepTheQueue(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q max-attempts 0 dead-letter grave", "+OK\r\n")
-	c.ask("QGET q", settingsReply("*30", "0", "30000", "grave", "*0"))
+	c.ask("QGET q", settingsReply("*32", "0", "30000", "grave", "*0"))
 	c.ask("QSET q lease 5 dead-letter ", "+OK\r\n")
-	d.dial().resp3().ask("QGET q", settingsReply("%15", "0", "5", "", "%0"))
+	d.dial().resp3().ask("QGET q", settingsReply("%16", "0", "5", "", "%0"))
 	c.ask("TYPE q", "+list\r\n")
 	c.ask("EXISTS q grave", ":1\r\n")
 	c.ask("QUEUES", wire(`*1 | "q"`))
@@ -213,6 +214,29 @@ func TestBoundsRolesAndPausesAreShown(t *testing.T) {
 	shown(map[string]string{"bound": "7", "bound-bytes": "0", "full": "drop", "pause-in": "no", "pause-out": "yes"})
 }
 
+func TestSwitchesAreSetByEachWordForYesAndNo(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	for i, words := range [][2]string{{"yes", "no"}, {"1", "0"}, {"true", "false"}, {"on", "off"}, {"On", "OFF"}} {
+		for yes, word := range map[string]string{"yes": words[0], "no": words[1]} {
+			c.ask("QSET q pause-in "+word, "+OK\r\n")
+			if got := c.pairs("QGET", "q")["pause-in"]; got != yes {
+				t.Errorf("%d: after %s it is %s", i, word, got)
+			}
+		}
+	}
+}
+
+func TestADeadPacketSaysHowLongItStays(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.ask("QSET q retain-dead 60000", "+OK\r\n")
+	c.ask("QPUSH q x", bulkReply("0"))
+	c.ask("QCLAIM q CONSUMER w", claimOf("q", 0, "x", 1, 1, start+30_000, "w"))
+	c.ask("QNACK q 0 1 DEAD", bulkReply("dead"))
+	if got, want := c.shown("q", "0")["why"], "dead after 1 attempt; it stays until 2023-11-14T22:14:20.000Z"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestOrdersOfValuesAreShownAndEnd(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
@@ -227,7 +251,7 @@ func TestOrdersOfValuesAreShownAndEnd(t *testing.T) {
 	enum("[class [low standard performance lease] size [small large]]")
 	c.ask("QSET q enum size s", "+OK\r\n")
 	enum("[class [low standard performance lease] size [s]]")
-	d.dial().resp3().ask("QGET q", settingsReply("%15", "5", "5", "", `%2 | "class" | *4 | "low" | "standard" | "performance" | "lease" | "size" | *1 | "s"`))
+	d.dial().resp3().ask("QGET q", settingsReply("%16", "5", "5", "", `%2 | "class" | *4 | "low" | "standard" | "performance" | "lease" | "size" | *1 | "s"`))
 	c.ask("QSET q enum class ", "+OK\r\n")
 	c.ask("QSET q enum nothing ", "+OK\r\n")
 	enum("[size [s]]")
@@ -261,7 +285,7 @@ func TestWorkersThatWaitAreServedInOrder(t *testing.T) {
 "id" | "1"
 "queue" | "b"
 "payload" | "y"
-"priority" | :100
+"priority" | :128
 "enqueued" | :1700000000000`))
 	third.want(claimOf("b", 2, "z", 1, 4, lease, "w3") + "+PONG\r\n")
 }

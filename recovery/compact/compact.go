@@ -113,7 +113,7 @@ func (c *compactor) read() (dead int64, err error) {
 		}
 		return nil
 	}
-	fields := int64(0)
+	fields, uniques := int64(0), int64(0)
 	control := c.store.Control()
 	total := int64(control.Live + control.Keys)
 	tally, err := contents.Walk(c.ctx, c.store, c.Now, contents.Visitor{
@@ -126,8 +126,9 @@ func (c *compactor) read() (dead int64, err error) {
 		},
 		Head:   func(_ *storage.Head, is bool) error { return count(is, &c.report.Keys) },
 		Field:  func(_ *storage.Field, is bool) error { return count(is, &fields) },
-		Orphan: func(*contents.Tried) error { dead++; return nil },
-		Packet: func(id storage.PacketID, _ *storage.Meta, _ *contents.Tried, is bool) error {
+		Orphan: func(*contents.Delivery) error { dead++; return nil },
+		Unique: func(_ storage.UniqueID, is bool) error { return count(is, &uniques) },
+		Packet: func(id storage.PacketID, _ *storage.Meta, _ *contents.Delivery, is bool) error {
 			if is {
 				c.report.Expired++
 			} else if !defined[id.Queue] {

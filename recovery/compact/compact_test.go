@@ -259,7 +259,7 @@ func TestStringsAndHashesAreKeptAndWhatIsLeftOverOfThemGoes(t *testing.T) {
 	for hash := range uint64(2) { // that of 0 is left over
 		b.PutField(&storage.Field{Hash: hash, ID: 3, Name: []byte("f"), Version: 4, Value: make([]byte, 5000)}, storage.Mark{})
 	}
-	b.SetFlush(storage.Flush{Keys: 1, Queues: 1})
+	b.SetFlush(storage.Flush{{Keys: 1, Queues: 1}})
 	applyBatch(t, s, &b)
 	closeStore(t, s)
 	report, err := Folder(t.Context(), dir, Options{Now: now})
@@ -269,10 +269,10 @@ func TestStringsAndHashesAreKeptAndWhatIsLeftOverOfThemGoes(t *testing.T) {
 	s = openStore(t, dir)
 	defer closeStore(t, s)
 	state, err := recovery.Restore(s, recovery.Options{Now: now})
-	if err != nil || state.Keys.Len() != 1 || len(state.Leftovers) != 0 || s.Flush() != (storage.Flush{}) {
+	if err != nil || state.Report.Keys != 1 || len(state.Leftovers) != 0 || s.Flush() != (storage.Flush{}) {
 		t.Fatalf("%+v, %v", state, err)
 	}
-	if f := state.Keys.Find([]byte("h")).Field([]byte("f")); f == nil || f.Len() != 5000 {
+	if f := state.Names.Find(0, []byte("h")).Field([]byte("f")); f == nil || f.Len() != 5000 {
 		t.Errorf("the field is %+v", f)
 	}
 }

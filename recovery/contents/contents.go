@@ -1,6 +1,7 @@
 // Package contents reads all that a store holds, without an index, and tells what of it is dead:
 // what nobody can reach, and what a server deletes little by little. It is for the commands that
-// work on a folder while no server does. tried.go joins packets with their delivery states.
+// work on a folder while no server does. delivery.go: the delivery states that packets are held
+// against.
 package contents
 
 import (
@@ -19,19 +20,23 @@ type Visitor struct {
 	Queue func(q *storage.Queue, dead bool) error
 	Head  func(h *storage.Head, dead bool) error
 	Field func(f *storage.Field, dead bool) error
-	// Packet gets a nil t if nothing was tried with the packet. Orphan gets a delivery state without a
-	// packet.
-	Packet func(id storage.PacketID, m *storage.Meta, t *Tried, dead bool) error
-	Orphan func(t *Tried) error
+	// Packet gets a nil d if nothing was tried with the packet. Orphan gets a delivery state
+	// without a packet.
+	Packet func(id storage.PacketID, m *storage.Meta, d *Delivery, dead bool) error
+	Orphan func(d *Delivery) error
+	// Unique gets the record of a unique push. It is dead if its window is over, or its packet or
+	// queue is gone.
+	Unique func(id storage.UniqueID, dead bool) error
 	// Progress is told every 2^16 records how many there were, if it is not nil.
 	Progress func(records int64)
 }
 
-// Walk shows all queue definitions, then all heads, all fields, all packets and all orphans. now is
-// the time in Unix milliseconds. It returns the tally of what it met. The error is that of ctx, of
-// a visitor or of the store. Memory grows with the number of delivery states, by 32 bytes each.
+// Walk shows all queue definitions, then all heads, all fields, all packets, all orphans; and ids
+// of unique pushes somewhere between. now is the time in Unix milliseconds. It returns the tally of
+// what it met. The error is that of ctx, of a visitor or of the store. Memory grows with the number
+// of delivery states, by 64 bytes each, and of unique pushes.
 func Walk(ctx context.Context, s *storage.Store, now int64, v Visitor) (storage.Tally, error) {
-	w := walker{ctx: ctx, Visitor: v, now: now, flush: s.Flush(), dropped: make(map[uint32]bool), hashes: make(map[uint64]bool)}
+	w := walker{ctx: ctx, Visitor: v, now: now, flush: s.Flush(), dropped: make(map[uint32]bool), uniques: make(map[storage.UniqueID]bool), hashes: make(map[uint64]bool)}
 	if err := s.Queues(w.queue); err != nil {
 		return w.tally, fmt.Errorf("read queue definitions: %w", err)
 	}
@@ -41,26 +46,33 @@ func Walk(ctx context.Context, s *storage.Store, now int64, v Visitor) (storage.
 	if err := s.Fields(w.field); err != nil {
 		return w.tally, fmt.Errorf("read fields: %w", err)
 	}
+	if err := s.Uniques(w.unique); err != nil {
+		return w.tally, fmt.Errorf("read ids of unique pushes: %w", err)
+	}
 	if err := s.Deliveries(w.delivery); err != nil {
 		return w.tally, fmt.Errorf("read delivery states: %w", err)
 	}
 	if err := s.Packets(w.packet); err != nil {
 		return w.tally, fmt.Errorf("read packets: %w", err)
 	}
-	return w.tally, w.orphans()
+	if err := w.orphans(); err != nil {
+		return w.tally, err
+	}
+	return w.tally, w.ids()
 }
 
 // walker is one walk under way.
 type walker struct {
 	Visitor
-	ctx     context.Context
-	now     int64
-	flush   storage.Flush
-	dropped map[uint32]bool
-	hashes  map[uint64]bool // that live
-	tried   TriedList
-	tally   storage.Tally
-	records int64
+	ctx        context.Context
+	now        int64
+	flush      storage.Flush
+	dropped    map[uint32]bool
+	hashes     map[uint64]bool // that live
+	deliveries Deliveries
+	uniques    map[storage.UniqueID]bool // without a window; true: its packet is dead, or not met
+	tally      storage.Tally
+	records    int64
 }
 
 // step counts a record, and looks now and then whether to go on.
@@ -89,7 +101,7 @@ func (w *walker) queue(q storage.Queue) error {
 
 func (w *walker) head(h *storage.Head) error {
 	w.tally.AddItem(storage.ValueID{ID: h.ID}, h.Version)
-	dead := h.Expired(w.now) || w.flush.Drops(h.ID)
+	dead := h.Expired(w.now) || w.flush.Drops(h)
 	if !dead && h.Kind == storage.Hash {
 		w.hashes[h.ID] = true
 	}
@@ -113,10 +125,18 @@ func (w *walker) field(f *storage.Field) error {
 
 func (w *walker) packet(id storage.PacketID, m *storage.Meta) error {
 	w.tally.Add(id, m.Expiry)
-	t := w.tried.Meet(cmp.Or(m.Identity, id.Seq))
+	d := w.deliveries.Find(cmp.Or(m.Identity, id.Seq))
+	if d != nil && d.Matched { // a second packet with its identity gets none
+		d = nil
+	} else if d != nil {
+		d.Matched = true
+	}
+	expired := m.Expired(w.now) && !d.Leased(w.now)
+	if unique := (storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(m.Identity, id.Seq)}); w.uniques[unique] {
+		w.uniques[unique] = expired || w.dropped[id.Queue]
+	}
 	if w.Packet != nil {
-		expired := m.Expired(w.now) && !t.Leased(w.now)
-		if err := w.Packet(id, m, t, expired || w.dropped[id.Queue]); err != nil {
+		if err := w.Packet(id, m, d, expired || w.dropped[id.Queue]); err != nil {
 			return err
 		}
 	}
@@ -127,14 +147,37 @@ func (w *walker) delivery(d *storage.Delivery, stored storage.Stored) error {
 	if stored&storage.StoredDelivery != 0 {
 		w.tally.AddDelivery(d.Identity)
 	}
-	w.tried = append(w.tried, TriedOf(d, stored))
+	w.deliveries = append(w.deliveries, NewDelivery(d, stored))
 	return w.step()
 }
 
+func (w *walker) unique(u *storage.Unique) error {
+	w.tally.AddUnique(u.UniqueID)
+	if u.Until == 0 {
+		w.uniques[u.UniqueID] = true
+	} else if w.Unique != nil {
+		if err := w.Unique(u.UniqueID, u.Expired(w.now) || w.dropped[u.Queue]); err != nil {
+			return err
+		}
+	}
+	return w.step()
+}
+
+func (w *walker) ids() error {
+	for id, dead := range w.uniques {
+		if w.Unique != nil {
+			if err := w.Unique(id, dead); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (w *walker) orphans() error {
-	for i := range w.tried {
-		if t := &w.tried[i]; !t.Met && w.Orphan != nil {
-			if err := w.Orphan(t); err != nil {
+	for i := range w.deliveries {
+		if d := &w.deliveries[i]; !d.Matched && w.Orphan != nil {
+			if err := w.Orphan(d); err != nil {
 				return err
 			}
 		}
@@ -170,19 +213,26 @@ func DeleteDead(ctx context.Context, s *storage.Store, now int64, progress func(
 			d.b.DeleteField(f.Hash, f.ID, storage.Mark{Version: f.Version, Large: storage.IsLarge(f.Size)})
 			return d.deleted()
 		},
-		Packet: func(id storage.PacketID, m *storage.Meta, t *Tried, dead bool) error {
+		Packet: func(id storage.PacketID, m *storage.Meta, state *Delivery, dead bool) error {
 			if !dead {
 				return nil
 			}
 			removed := storage.Removed{Expires: m.Expiry != 0, Large: m.Large}
-			if t != nil {
-				removed.Stored, removed.Identity = t.Stored, t.Identity
+			if state != nil {
+				removed.Stored, removed.Identity = state.Stored, state.Identity
 			}
 			d.b.Delete(id, removed)
 			return d.deleted()
 		},
-		Orphan: func(t *Tried) error {
-			d.b.DeleteDelivery(t.Identity, t.Stored)
+		Orphan: func(state *Delivery) error {
+			d.b.DeleteDelivery(state.Identity, state.Stored)
+			return d.deleted()
+		},
+		Unique: func(id storage.UniqueID, dead bool) error {
+			if !dead {
+				return nil
+			}
+			d.b.DeleteUnique(id)
 			return d.deleted()
 		},
 	})

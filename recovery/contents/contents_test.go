@@ -22,7 +22,7 @@ func mixed(t *testing.T) *storage.Store {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	var b storage.Batch
-	b.SetFlush(storage.Flush{Keys: 2, Queues: 2})
+	b.SetFlush(storage.Flush{{Keys: 2, Queues: 2}})
 	b.PutQueue(storage.Queue{ID: 1, Name: []byte("flushed")})
 	b.PutQueue(storage.Queue{ID: 2, Name: []byte("dropped"), Dropped: true})
 	b.PutQueue(storage.Queue{ID: 3, Name: []byte("expired"), Expiry: now})
@@ -75,13 +75,13 @@ func listed(t *testing.T, s *storage.Store) (all []string) {
 		Field: func(f *storage.Field, dead bool) error {
 			return add(storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}, dead)
 		},
-		Packet: func(id storage.PacketID, _ *storage.Meta, t *Tried, dead bool) error {
+		Packet: func(id storage.PacketID, _ *storage.Meta, t *Delivery, dead bool) error {
 			if t != nil && t.Stored != storage.StoredDelivery|storage.StoredReason {
 				return fmt.Errorf("packet %v has the records %b", id, t.Stored)
 			}
 			return add(id, dead)
 		},
-		Orphan: func(t *Tried) error { return add(t.Identity, false) },
+		Orphan: func(t *Delivery) error { return add(t.Identity, false) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -120,9 +120,9 @@ func TestWhatIsDeadIsDeletedWithItsLargeValuesAndTheFlushRecord(t *testing.T) {
 	}
 	defer n.Close()
 	tried := 0
-	err = n.Deliveries(func(d *storage.Delivery, reason, _ []byte, _ error) error {
-		if tried++; d.Identity != 33 || reason == nil {
-			return fmt.Errorf("the delivery state of %d is left, with the reason %q", d.Identity, reason)
+	err = n.Deliveries(func(d *storage.Delivery, _ error) error {
+		if tried++; d.Identity != 33 || d.Reason == "" {
+			return fmt.Errorf("the delivery state of %d is left, with the reason %q", d.Identity, d.Reason)
 		}
 		return nil
 	})
@@ -151,8 +151,8 @@ func TestAWalkEndsWithTheErrorOfAVisitorOrTheContext(t *testing.T) {
 		"queue":  {Queue: func(*storage.Queue, bool) error { return stop }},
 		"head":   {Head: func(*storage.Head, bool) error { return stop }},
 		"field":  {Field: func(*storage.Field, bool) error { return stop }},
-		"orphan": {Orphan: func(*Tried) error { return stop }},
-		"packet": {Packet: func(storage.PacketID, *storage.Meta, *Tried, bool) error { return stop }},
+		"orphan": {Orphan: func(*Delivery) error { return stop }},
+		"packet": {Packet: func(storage.PacketID, *storage.Meta, *Delivery, bool) error { return stop }},
 	} {
 		if _, err := Walk(t.Context(), s, now, v); !errors.Is(err, stop) {
 			t.Errorf("%s: %v", name, err)

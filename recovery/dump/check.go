@@ -77,7 +77,8 @@ func (c *checker) finish() error {
 
 // queueRecord checks the definition of a queue and makes it the one that packets belong to.
 func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
-	_, again := c.names[string(r.Queue)]
+	name := storage.FullName(uint8(r.Database), r.Queue)
+	_, again := c.names[name]
 	switch {
 	case c.ended:
 		return nil, errAfterEnd
@@ -93,24 +94,28 @@ func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
 			r.Queue, r.ID, c.queue.ID)
 	case len(r.Queue) > storage.MaxName:
 		return nil, fmt.Errorf("a queue's name has %d bytes: at most %d", len(r.Queue), storage.MaxName)
+	case r.Database >= storage.Databases:
+		return nil, fmt.Errorf("queue %q is in database %d: expected 0 to %d", r.Queue, r.Database, storage.Databases-1)
 	case again:
 		return nil, fmt.Errorf("two queues have the name %q", r.Queue)
 	case c.queues >= storage.MaxQueues || c.bytes+len(r.Queue) > storage.MaxNameBytes:
 		return nil, fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
 			storage.MaxQueues, storage.MaxNameBytes)
 	}
-	settings, err := r.Settings.settings()
-	if err != nil {
-		return nil, fmt.Errorf("queue %q has settings that no queue can have: %w", r.Queue, err)
-	}
 	q := &storage.Queue{
-		ID: uint32(r.ID), Name: r.Queue, Expiry: int64(r.Expires), Settings: settings, Counters: r.Counters.counters(),
+		ID: uint32(r.ID), Database: uint8(r.Database), Name: r.Queue, Expiry: int64(r.Expires),
 		Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest)),
+	}
+	if r.Settings != nil {
+		q.Settings = &r.Settings.Settings
+	}
+	if r.Counters != nil {
+		q.Counters = *r.Counters
 	}
 	if err := c.checkRest(q, r.UnknownFields); err != nil {
 		return nil, err
 	}
-	c.names[string(q.Name)] = q.Settings != nil
+	c.names[name] = q.Settings != nil
 	c.bytes += len(q.Name)
 	c.queue, c.last = q, storage.PacketID{}
 	c.queues++
@@ -160,7 +165,7 @@ func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Pack
 		return id, nil, nil, err
 	}
 	if c.last == (storage.PacketID{}) {
-		c.names[string(r.Queue)] = true
+		c.names[storage.FullName(c.queue.Database, r.Queue)] = true
 	}
 	c.last = id
 	c.packets++

@@ -28,6 +28,8 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 	switch n := KeyBound(r.Name, r.Value); {
 	case c.ended:
 		return nil, errAfterEnd
+	case r.Identity != 0:
+		return nil, fmt.Errorf("a %s has an identity: only a window has one", r.Type)
 	case r.Name == nil:
 		return nil, fmt.Errorf("a %s must have the field \"name\"", r.Type)
 	case n > MaxRecord:
@@ -35,7 +37,8 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 	case r.Type == typeField:
 		return c.fieldRecord(r)
 	}
-	_, again := c.keyNames[string(r.Name)]
+	name := storage.FullName(uint8(r.Database), r.Name)
+	_, again := c.keyNames[name]
 	switch {
 	case len(r.Name) > storage.MaxName:
 		return nil, fmt.Errorf("the name of a %s has %d bytes: at most %d", r.Type, len(r.Name), storage.MaxName)
@@ -43,17 +46,19 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 		return nil, c.hashWithoutFields()
 	case r.Hash != nil || r.Type == typeHash && r.Value != nil:
 		return nil, fmt.Errorf("a %s with a hash or a value: only a field has both", r.Type)
+	case r.Database >= storage.Databases:
+		return nil, fmt.Errorf("the %s %.100q is in database %d: expected 0 to %d", r.Type, r.Name, r.Database, storage.Databases-1)
 	case again:
 		return nil, fmt.Errorf("two strings or hashes have the name %.100q", r.Name)
-	case c.names[string(r.Name)]:
+	case c.names[name]:
 		return nil, fmt.Errorf("a %s and a queue with packets or settings have the name %.100q", r.Type, r.Name)
 	}
 	if c.keyNames == nil {
 		c.keyNames, c.fields = make(map[string]struct{}), make(map[string]struct{})
 	}
 	clear(c.fields)
-	c.keyNames[string(r.Name)] = struct{}{}
-	c.head = &storage.Head{Kind: storage.String, Name: r.Name, Expiry: int64(r.Expires)}
+	c.keyNames[name] = struct{}{}
+	c.head = &storage.Head{Kind: storage.String, Database: uint8(r.Database), Name: r.Name, Expiry: int64(r.Expires)}
 	if r.Type == typeHash {
 		c.head.Kind = storage.Hash
 	} else {
@@ -63,10 +68,26 @@ func (c *checker) keyRecord(r *keyRecord) (*storage.Field, error) {
 	return nil, nil
 }
 
+// windowRecord checks a window of the last queue.
+func (c *checker) windowRecord(r *keyRecord) (*storage.Unique, error) {
+	identity := uint64(r.Identity)
+	switch {
+	case c.ended:
+		return nil, errAfterEnd
+	case c.queue == nil || c.head != nil:
+		return nil, errors.New("a window that follows no queue: expected the windows of a queue behind its record")
+	case len(r.Name) == 0 || len(r.Name) > storage.MaxUnique || r.Expires <= 0 || r.Hash != nil || r.Value != nil:
+		return nil, fmt.Errorf("a window must have a name of 1 to %d bytes and expires, and no hash and value", storage.MaxUnique)
+	case identity <= c.marks.LowSeq || identity >= c.marks.NextSeq:
+		return nil, fmt.Errorf("a window has the identity %d: expected one between the marks %d and %d", identity, c.marks.LowSeq, c.marks.NextSeq)
+	}
+	return &storage.Unique{UniqueID: storage.UniqueID{Queue: c.queue.ID, Identity: identity}, ID: r.Name, Until: int64(r.Expires)}, nil
+}
+
 func (c *checker) fieldRecord(r *keyRecord) (*storage.Field, error) {
 	switch {
-	case r.Hash == nil || r.Expires != 0:
-		return nil, errors.New("a field must have a hash, and no time at which it expires")
+	case r.Hash == nil || r.Expires != 0 || r.Database != 0:
+		return nil, errors.New("a field must have a hash, and no database and no time at which it expires")
 	case c.head == nil || c.head.Kind != storage.Hash || string(c.head.Name) != string(r.Hash):
 		return nil, fmt.Errorf("a field of the hash %.100q: the fields of a hash follow its record", r.Hash)
 	}

@@ -16,7 +16,7 @@ type csvEncoder struct{ payload Encoding }
 
 const csvHead = "queue,queue_encoding,id,priority,sequence,key,key_encoding,payload,payload_encoding," +
 	"expires,not_before,tags,state,attempts,enqueued_at,producer,producer_encoding," +
-	"identity,until,first_claim,last_claim,consumer,consumer_encoding,origin,origin_encoding,reason,reason_encoding,progress,unique,unique_encoding\r\n"
+	"identity,until,first_claim,last_claim,consumer,consumer_encoding,origin,origin_encoding,reason,reason_encoding,progress,unique,unique_encoding,database\r\n"
 
 func (e *csvEncoder) header(dst []byte, _ storage.Marks) []byte { return append(dst, csvHead...) }
 
@@ -39,7 +39,7 @@ func (e *csvEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p
 	}
 	dst = fmt.Appendf(dst, ",%s,%d,", stateOf(id.Priority, p.NotBefore, d, now), attemptsOf(p, d))
 	dst = appendTime(dst, p.EnqueuedAt)
-	t := newTried(d)
+	t := newDeliveryRecord(d)
 	dst = appendText(dst, []byte(p.Producer))
 	dst = fmt.Appendf(dst, "%d,", cmp.Or(p.Identity, id.Seq))
 	dst = appendTime(dst, int64(t.Until))
@@ -52,7 +52,7 @@ func (e *csvEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p
 		dst = strconv.AppendUint(dst, *t.Progress, 10)
 	}
 	dst = appendText(append(dst, ','), p.Unique)
-	return append(dst[:len(dst)-1], "\r\n"...)
+	return fmt.Appendf(dst, "%d\r\n", q.Database)
 }
 
 // appendText appends a value and its encoding like appendCells, and two empty cells for no value.
@@ -62,6 +62,8 @@ func appendText(dst, b []byte) []byte {
 	}
 	return appendCells(dst, b, Text)
 }
+
+func (e *csvEncoder) window(dst []byte, _ *storage.Unique) []byte { return dst }
 
 func (e *csvEncoder) head(dst []byte, _ *storage.Head) []byte { return dst }
 

@@ -97,7 +97,7 @@ func recordOf(raw []byte, packet string, unmarshal func([]byte, any) error) (any
 		return nil, errors.New(`field "type" is missing: every record has it`)
 	}
 	if record == nil {
-		return nil, fmt.Errorf("field \"type\": %q is not holdfast, queue, packet, string, hash, field or end", begin.Type)
+		return nil, fmt.Errorf("field \"type\": %q is not holdfast, queue, packet, window, string, hash, field or end", begin.Type)
 	}
 	return record, nil
 }
@@ -237,47 +237,17 @@ func errTwice(name string) error {
 // jsonQueue is a queueRecord as JSON has it.
 type jsonQueue struct {
 	queueRecord
-	Queue         *string       `json:"queue"`
-	QueueBase64   []byte        `json:"queue_base64"`
-	Unknown       *string       `json:"unknown"`
-	UnknownBase64 []byte        `json:"unknown_base64"`
-	Settings      *jsonSettings `json:"settings"`
-}
-
-// jsonSettings is a settingsRecord as JSON has it.
-type jsonSettings struct {
-	settingsRecord
-	DeadLetter       *string    `json:"dead_letter"`
-	DeadLetterBase64 []byte     `json:"dead_letter_base64"`
-	TextEnum         [][]string `json:"enum"`
-}
-
-// record returns the settings, nil for none.
-func (s *jsonSettings) record() (r *settingsRecord, err error) {
-	if s == nil {
-		return nil, nil
-	}
-	r = &s.settingsRecord
-	if s.TextEnum != nil && r.Enum != nil {
-		return nil, errTwice("enum")
-	}
-	for _, texts := range s.TextEnum {
-		var list [][]byte
-		for _, text := range texts {
-			list = append(list, []byte(text))
-		}
-		r.Enum = append(r.Enum, list)
-	}
-	r.DeadLetter, err = jsonBytes("dead_letter", s.DeadLetter, s.DeadLetterBase64)
-	return r, err
+	Queue         *string `json:"queue"`
+	QueueBase64   []byte  `json:"queue_base64"`
+	Unknown       *string `json:"unknown"`
+	UnknownBase64 []byte  `json:"unknown_base64"`
 }
 
 func (q *jsonQueue) record() (any, error) {
-	var errs [3]error
+	var errs [2]error
 	r := &q.queueRecord
 	r.Queue, errs[0] = jsonBytes("queue", q.Queue, q.QueueBase64)
 	r.Unknown, errs[1] = jsonBytes("unknown", q.Unknown, q.UnknownBase64)
-	r.Settings, errs[2] = q.Settings.record()
 	return r, cmp.Or(errs[:]...)
 }
 

@@ -13,45 +13,30 @@ import (
 // Delivery is the delivery state of a packet with its notes, and with the name of its origin.
 type Delivery struct {
 	storage.Delivery
-	OriginName       []byte // nil: it has no origin, or one that is not in the dump
-	Reason, Progress []byte // nil: none
+	OriginName []byte // nil: it has no origin, or one that is not in the dump
 }
 
 // Leased reports whether somebody holds the packet. d may be nil.
-func (d *Delivery) Leased(now int64) bool {
-	return d != nil && d.State == storage.Claimed && (d.Until == 0 || d.Until > now)
-}
+func (d *Delivery) Leased(now int64) bool { return d != nil && d.Delivery.Leased(now) }
 
-// The states of a packet, as a dump shows them. The first three follow from its other fields and
-// the time.
-const (
-	stateReady        = "ready"
-	stateDelayed      = "delayed"
-	stateUnselectable = "unselectable"
-	stateClaimed      = "claimed"
-	stateDead         = "dead"
-	stateDone         = "done"
-)
+// states are those of a packet as a dump shows them, by their numbers. The first three follow from
+// its other fields and the time.
+var states = [...]string{"unselectable", "ready", "delayed", storage.Claimed: "claimed", storage.Dead: "dead", storage.Done: "done"}
 
 func stateOf(priority uint32, notBefore int64, d *Delivery, now int64) string {
+	if d != nil && d.State >= storage.Claimed {
+		return states[d.State]
+	}
 	if d != nil {
-		switch d.State {
-		case storage.Claimed:
-			return stateClaimed
-		case storage.Dead:
-			return stateDead
-		case storage.Done:
-			return stateDone
-		}
 		notBefore = max(notBefore, d.Until)
 	}
 	switch {
 	case priority == 0:
-		return stateUnselectable
+		return states[0]
 	case notBefore > now:
-		return stateDelayed
+		return states[storage.Delayed]
 	}
-	return stateReady
+	return states[storage.Ready]
 }
 
 // attemptsOf are those of the delivery state if there is one.
@@ -62,27 +47,27 @@ func attemptsOf(p *storage.Packet, d *Delivery) uint32 {
 	return p.Attempts
 }
 
-// newTried makes the part of a packet's record that tells of its delivery state.
-func newTried(d *Delivery) (r triedRecord) {
+// newDeliveryRecord makes the part of a packet's record that tells of its delivery state.
+func newDeliveryRecord(d *Delivery) (r deliveryRecord) {
 	if d == nil {
 		return r
 	}
-	r = triedRecord{
+	r = deliveryRecord{
 		Until: millis(d.Until), Token: sequence(d.Token), FirstClaim: millis(d.FirstClaim), LastClaim: millis(d.LastClaim),
-		Consumer: []byte(d.Consumer), Reason: d.Reason,
+		Consumer: []byte(d.Consumer), Reason: []byte(d.Reason),
 	}
 	if d.OriginName != nil {
 		r.Origin, r.OriginID = d.OriginName, uint64(d.Origin)
 	}
 	if len(d.Progress) > 0 {
 		percent := uint64(d.Progress[0])
-		r.Progress, r.ProgressText = &percent, d.Progress[1:]
+		r.Progress, r.ProgressText = &percent, []byte(d.Progress[1:])
 	}
 	return r
 }
 
-// maxTried bounds the bytes of a consumer's name, of a reason and of a progress.
-const maxTried = 0xffff
+// maxText bounds the bytes of a consumer's name, of a reason and of a progress.
+const maxText = 0xffff
 
 // checkDelivery says why no dump with this delivery state could be loaded.
 func checkDelivery(d *Delivery, m storage.Marks) error {
@@ -90,9 +75,9 @@ func checkDelivery(d *Delivery, m storage.Marks) error {
 	case d.Identity <= m.LowSeq || d.Identity >= m.NextSeq || d.Token >= m.NextSeq:
 		return fmt.Errorf("the packet has the identity %d and the token %d: expected an identity between the marks %d and %d, and a token below the second",
 			d.Identity, d.Token, m.LowSeq, m.NextSeq)
-	case len(d.Consumer) > maxTried || len(d.Reason) > maxTried || len(d.Progress) > maxTried:
+	case len(d.Consumer) > maxText || len(d.Reason) > maxText || len(d.Progress) > maxText:
 		return fmt.Errorf("the packet's consumer has %d bytes, its reason %d and its progress %d: at most %d each",
-			len(d.Consumer), len(d.Reason), len(d.Progress), maxTried)
+			len(d.Consumer), len(d.Reason), len(d.Progress), maxText)
 	case d.State > storage.Done:
 		return fmt.Errorf("the packet has the unknown state %d", d.State)
 	case d.State == storage.Claimed && (d.Token == 0 || d.Attempts == 0):
@@ -108,22 +93,21 @@ func checkDelivery(d *Delivery, m storage.Marks) error {
 // deliveryRecord makes a delivery state of a packet's record, nil if nothing was tried with it.
 // Attempts alone stay with the packet.
 func (c *checker) deliveryRecord(r *packetRecord, p *storage.Packet, seq uint64) (*Delivery, error) {
-	t := &r.triedRecord
+	t := &r.deliveryRecord
 	d := &c.delivery
 	*d = Delivery{Delivery: storage.Delivery{
 		Identity: cmp.Or(p.Identity, seq), Until: int64(t.Until), Attempts: p.Attempts, Token: uint64(t.Token),
-		FirstClaim: int64(t.FirstClaim), LastClaim: int64(t.LastClaim), Consumer: string(t.Consumer), Expiry: p.Expiry,
-	}, OriginName: t.Origin, Reason: t.Reason}
-	switch r.State {
-	case "", stateReady, stateDelayed, stateUnselectable:
-	case stateClaimed:
-		d.State = storage.Claimed
-	case stateDead:
-		d.State = storage.Dead
-	case stateDone:
-		d.State = storage.Done
-	default:
+		FirstClaim: int64(t.FirstClaim), LastClaim: int64(t.LastClaim), Consumer: string(t.Consumer), Expiry: p.Expiry, Reason: string(t.Reason),
+	}, OriginName: t.Origin}
+	switch state := slices.Index(states[:], r.State); {
+	case state < 0 && r.State != "":
 		return nil, fmt.Errorf("the packet has the state %q: expected ready, delayed, unselectable, claimed, dead or done", r.State)
+	case state >= int(storage.Claimed):
+		d.State = storage.State(state)
+	case d.Until > 0:
+		d.State = storage.Delayed
+	default:
+		d.State = storage.Ready
 	}
 	switch {
 	case t.OriginID >= uint64(c.marks.NextQueue), (t.OriginID == 0) != (t.Origin == nil), len(t.Origin) > storage.MaxName:
@@ -131,14 +115,13 @@ func (c *checker) deliveryRecord(r *packetRecord, p *storage.Packet, seq uint64)
 	case t.Progress == nil && t.ProgressText != nil, t.Progress != nil && *t.Progress > math.MaxUint8:
 		return nil, errors.New("the packet's progress is not in percent")
 	case t.Progress != nil:
-		d.Progress = append([]byte{byte(*t.Progress)}, t.ProgressText...)
+		d.Progress = string(append([]byte{byte(*t.Progress)}, t.ProgressText...))
 	}
 	d.Origin = uint32(t.OriginID)
 	if err := checkDelivery(d, c.marks); err != nil {
 		return nil, err
 	}
-	if d.State == storage.Waiting && d.Until|d.FirstClaim|d.LastClaim == 0 && d.Token == 0 && d.Origin == 0 &&
-		d.Consumer == "" && d.Reason == nil && d.Progress == nil {
+	if d.Delivery == (storage.Delivery{State: storage.Ready, Identity: d.Identity, Attempts: d.Attempts, Expiry: d.Expiry}) {
 		return nil, nil
 	}
 	p.Attempts = 0
@@ -150,19 +133,19 @@ func (c *checker) deliveryRecord(r *packetRecord, p *storage.Packet, seq uint64)
 func (d *dumper) readDeliveries(m *storage.Marks) error {
 	var tally storage.Tally
 	unread := uint64(0)
-	err := d.src.Deliveries(func(state *storage.Delivery, reason, progress []byte, damage error) error {
+	err := d.src.Deliveries(func(state *storage.Delivery, damage error) error {
 		if damage == nil {
 			tally.AddDelivery(state.Identity)
 			if d.Salvage {
 				widen(m, max(state.Identity, state.Token))
 			}
-			damage = checkDelivery(&Delivery{Delivery: *state, Reason: reason, Progress: progress}, *m)
+			damage = checkDelivery(&Delivery{Delivery: *state}, *m)
 		} else {
 			unread++
 		}
 		switch {
 		case damage == nil:
-			d.tried = append(d.tried, state.Identity)
+			d.delivered = append(d.delivered, state.Identity)
 		case !d.Salvage:
 			return fmt.Errorf("%w: the delivery state of packet %d: %w", storage.ErrDamaged, state.Identity, damage)
 		default:
@@ -207,10 +190,8 @@ func (s *deliveries) read(d *dumper, identities []uint64) error {
 	slices.Sort(identities)
 	s.identities = slices.Compact(identities)
 	s.states = slices.Grow(s.states[:0], len(s.identities))[:len(s.identities)]
-	return d.src.ReadDeliveries(s.identities, func(i int, state *storage.Delivery, reason, progress []byte) error {
-		to := &s.states[i]
-		to.Delivery, to.OriginName = *state, d.originName(state.Origin)
-		to.Reason, to.Progress = append(to.Reason[:0], reason...), append(to.Progress[:0], progress...)
+	return d.src.ReadDeliveries(s.identities, func(i int, state *storage.Delivery) error {
+		s.states[i] = Delivery{*state, d.originName(state.Origin)}
 		return nil
 	})
 }

@@ -31,7 +31,7 @@ func TestADumpEndsAtADeliveryStateThatCannotBeLoadedUnlessItSalvages(t *testing.
 		"damaged":           {func(s *recoverytest.Fake) { s.Tried[1].Damage = storage.ErrDamaged }, storage.ErrDamaged.Error(), false},
 		"token past marks":  {func(s *recoverytest.Fake) { s.Tried[1].Token = 1<<63 + 100 }, "the token 9223372036854775908", true},
 		"token of no store": {func(s *recoverytest.Fake) { s.Tried[1].Token = 1<<64 - 1 }, "the token 18446744073709551615", false},
-		"long reason":       {func(s *recoverytest.Fake) { s.Tried[1].Reason = make([]byte, maxTried+1) }, "its reason 65536", false},
+		"long reason":       {func(s *recoverytest.Fake) { s.Tried[1].Reason = strings.Repeat("x", maxText+1) }, "its reason 65536", false},
 		"never expires":     {func(s *recoverytest.Fake) { s.Tried[1].State = storage.Done }, "is done and never expires", false},
 		"unknown state":     {func(s *recoverytest.Fake) { s.Tried[1].State = 9 }, "the unknown state 9", false},
 	} {
@@ -80,7 +80,7 @@ func TestAnIdentityThatNoStoreHasIsLeftOutOfASalvage(t *testing.T) {
 	if _, err := Dump(s, io.Discard, Options{Now: recoverytest.Later}); err == nil || !strings.Contains(err.Error(), "its identity 5") {
 		t.Errorf("got %v, want the identity", err)
 	}
-	if got, report := dumpOf(t, s, Options{Salvage: true}); report.Packets != 8 || bytes.Contains(got, []byte("identity")) {
+	if got, report := dumpOf(t, s, Options{Salvage: true}); report.Packets != 8 || bytes.Contains(got, []byte(`"identity":"5"`)) {
 		t.Errorf("report %+v, dump %s", report, got)
 	}
 }

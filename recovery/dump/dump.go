@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -42,8 +43,10 @@ type Source interface {
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
 	// Deliveries calls fn for every delivery state, as storage.Snapshot does. ReadDeliveries reads
 	// some that are there, in rising order; any goroutine may call it.
-	Deliveries(fn func(d *storage.Delivery, reason, progress []byte, damage error) error) error
-	ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery, reason, progress []byte) error) error
+	Deliveries(fn func(d *storage.Delivery, damage error) error) error
+	ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery) error) error
+	// Uniques calls fn for every record of a unique push, in the order of their keys.
+	Uniques(fn func(*storage.Unique) error) error
 	// Items calls fn for every head and field, as storage.Snapshot does.
 	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	// Flush says which queues, strings and hashes are dropped.
@@ -137,16 +140,19 @@ func Dump(src Source, w io.Writer, o Options) (Report, error) {
 // dumper is one dump under way.
 type dumper struct {
 	Options
-	src     Source
-	control storage.Control
-	queues  []*storage.Queue // to be dumped, in order of identity
-	ranges  []storage.QueueRange
-	globs   globs
-	dropped map[uint32]bool // queues that nobody can reach
-	filled  map[string]bool // names of queues in the dump with packets or settings
-	tried   []uint64        // identities of the packets with a delivery state, in order
-	met     []uint64        // for each of these the sequence of the packet that has it, 0: none yet
-	marks   storage.Marks   // of the dump
+	src       Source
+	control   storage.Control
+	queues    []*storage.Queue // to be dumped, in order of identity
+	ranges    []storage.QueueRange
+	globs     globs
+	dropped   map[uint32]bool             // queues that nobody can reach
+	filled    map[string]bool             // names of queues in the dump with packets or settings
+	delivered []uint64                    // identities of the packets with a delivery state, in order
+	matched   []uint64                    // for each of these the sequence of the packet that has it, 0: none yet
+	marks     storage.Marks               // of the dump
+	uniques   map[storage.UniqueID][]byte // ids of packets
+	windows   []storage.Unique            // that are not over, by queue
+	tally     storage.Tally               // of both
 
 	names    map[string]bool // of a salvage: of queues; nil until lostName needs it
 	nameless int64           // queues that have got a name from lostName because they have no definition
@@ -167,10 +173,13 @@ func (d *dumper) run() error {
 			return err
 		}
 	}
+	if err := d.readUniques(); err != nil {
+		return err
+	}
 	if err := d.readDeliveries(&d.marks); err != nil {
 		return err
 	}
-	d.met = make([]uint64, len(d.tried))
+	d.matched = make([]uint64, len(d.delivered))
 	enc := newEncoder(d.Format, d.Payload)
 	if err := d.write(enc.header(nil, d.marks)); err != nil {
 		return err
@@ -189,6 +198,37 @@ func (d *dumper) run() error {
 		d.Progress(d.progress())
 	}
 	return nil
+}
+
+// readUniques reads the ids of unique pushes. A salvage leaves out those that cannot be loaded.
+func (d *dumper) readUniques() error {
+	d.uniques = make(map[storage.UniqueID][]byte)
+	err := d.src.Uniques(func(u *storage.Unique) error {
+		d.tally.AddUnique(u.UniqueID)
+		switch ok := u.Identity > d.marks.LowSeq && u.Identity < d.marks.NextSeq && len(u.ID) <= storage.MaxUnique; {
+		case !ok && !d.Salvage:
+			return fmt.Errorf("%w: %v has an id of %d bytes, at most %d, or lies outside of the marks", storage.ErrDamaged, u.UniqueID, len(u.ID), storage.MaxUnique)
+		case !ok:
+			d.finding(storage.FindingRecord, u.String(), "it is left out: its id is too long, or it lies outside of the marks")
+		case u.Until == 0:
+			d.uniques[u.UniqueID] = bytes.Clone(u.ID)
+		case !u.Expired(d.Now):
+			d.windows = append(d.windows, storage.Unique{UniqueID: u.UniqueID, ID: bytes.Clone(u.ID), Until: u.Until})
+		}
+		return nil
+	})
+	if err != nil && !(d.Salvage && errors.Is(err, storage.ErrDamaged)) {
+		return fmt.Errorf("read ids of unique pushes: %w", err)
+	}
+	return nil
+}
+
+// windowsOf returns the windows of a queue.
+func (d *dumper) windowsOf(queue uint32) []storage.Unique {
+	at := func(id uint32) int {
+		return sort.Search(len(d.windows), func(i int) bool { return d.windows[i].Queue >= id })
+	}
+	return d.windows[at(queue):at(queue+1)]
 }
 
 func hashDigits(hash uint64) string { return fmt.Sprintf("%016x", hash) }
@@ -265,10 +305,12 @@ func (d *dumper) checkNumber(id uint32) error {
 // the first.
 func (d *dumper) checkNames() error {
 	order := slices.Clone(d.queues)
-	slices.SortStableFunc(order, func(a, b *storage.Queue) int { return bytes.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(order, func(a, b *storage.Queue) int {
+		return cmp.Or(cmp.Compare(a.Database, b.Database), bytes.Compare(a.Name, b.Name))
+	})
 	var again []*storage.Queue
 	for i := 1; i < len(order); i++ {
-		if !bytes.Equal(order[i-1].Name, order[i].Name) {
+		if order[i-1].Database != order[i].Database || !bytes.Equal(order[i-1].Name, order[i].Name) {
 			continue
 		}
 		if !d.Salvage {

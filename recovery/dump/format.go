@@ -33,6 +33,7 @@ type encoder interface {
 	queue(dst []byte, q *storage.Queue) []byte
 	// packet gets a nil delivery state if nothing was tried with the packet.
 	packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) []byte
+	window(dst []byte, u *storage.Unique) []byte
 	head(dst []byte, h *storage.Head) []byte
 	field(dst []byte, h *storage.Head, f *storage.Field) []byte
 	end(dst []byte, e endRecord) []byte

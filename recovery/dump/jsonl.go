@@ -2,11 +2,9 @@ package dump
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -26,9 +24,13 @@ func (e *jsonEncoder) header(dst []byte, m storage.Marks) []byte {
 func (e *jsonEncoder) queue(dst []byte, q *storage.Queue) []byte {
 	dst = fmt.Appendf(dst, `{"type":"queue","id":%d`, q.ID)
 	dst = appendBytes(dst, "queue", q.Name, Text)
+	dst = appendInt(dst, "database", int64(q.Database))
 	dst = appendInt(dst, "expires", q.Expiry)
 	dst = appendSettings(dst, q.Settings)
-	dst = appendCounters(dst, &q.Counters)
+	if q.Counters != (storage.Counters{}) {
+		counters, _ := json.Marshal(q.Counters)
+		dst = fmt.Appendf(dst, `,"counters":%s`, counters)
+	}
 	if q.RestFields > 0 {
 		dst = appendInt(dst, "unknown_fields", int64(q.RestFields))
 		dst = appendBytes(dst, "unknown", q.Rest, Base64)
@@ -71,12 +73,12 @@ func (e *jsonEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, 
 		dst = appendBytes(dst, "unique", p.Unique, Text)
 	}
 	if d != nil {
-		dst = appendTried(dst, newTried(d))
+		dst = appendDelivery(dst, newDeliveryRecord(d))
 	}
 	return append(dst, "}\n"...)
 }
 
-func appendTried(dst []byte, t triedRecord) []byte {
+func appendDelivery(dst []byte, t deliveryRecord) []byte {
 	dst = appendInt(dst, "until", int64(t.Until))
 	dst = appendSequence(dst, "token", uint64(t.Token))
 	dst = appendInt(dst, "first_claim", int64(t.FirstClaim))
@@ -100,80 +102,15 @@ func appendTried(dst []byte, t triedRecord) []byte {
 	return dst
 }
 
-// appendSettings appends the settings of a queue, or nothing if it has none.
-func appendSettings(dst []byte, s *storage.Settings) []byte {
-	if s == nil {
-		return dst
-	}
-	part := appendInt(nil, "max_attempts", int64(s.MaxAttempts))
-	part = appendInt(part, "lease", s.Lease)
-	part = appendInt(part, "backoff_min", s.BackoffMin)
-	part = appendInt(part, "backoff_max", s.BackoffMax)
-	if len(s.DeadLetter) > 0 {
-		part = appendBytes(part, "dead_letter", s.DeadLetter, Text)
-	}
-	part = appendInt(part, "retain", s.Retain)
-	part = appendInt(part, "bound", s.Bound)
-	part = appendInt(part, "bound_bytes", s.BoundBytes)
-	if s.Full != storage.FullReject {
-		part = fmt.Appendf(part, `,"full":"%v"`, s.Full)
-	}
-	part = appendTrue(part, "exclusive_producer", s.ExclusiveProducer)
-	part = appendTrue(part, "exclusive_consumer", s.ExclusiveConsumer)
-	part = appendTrue(part, "pause_in", s.PauseIn)
-	part = appendTrue(part, "pause_out", s.PauseOut)
-	part = appendTrue(part, "closed", s.Closed)
-	part = appendOrders(part, s.Orders)
-	return appendPart(dst, "settings", part)
-}
-
-// appendOrders appends the orders of values, an array for each tag: its name, then its values. They
-// are strings if all is UTF-8, else base64.
-func appendOrders(dst []byte, orders []storage.Order) []byte {
-	if len(orders) == 0 {
-		return dst
-	}
-	name, put := `,"enum":[`, appendString
-	if slices.ContainsFunc(orders, func(o storage.Order) bool { return !utf8.ValidString(o.Tag + "," + strings.Join(o.Values, ",")) }) {
-		name, put = `,"enum_base64":[`, appendBase64
-	}
-	dst = append(dst, name...)
-	for i, o := range orders {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = put(append(dst, '['), []byte(o.Tag))
-		for _, v := range o.Values {
-			dst = put(append(dst, ','), []byte(v))
-		}
-		dst = append(dst, ']')
-	}
-	return append(dst, ']')
-}
-
-// appendCounters appends the counters of a queue, or nothing if all are 0.
-func appendCounters(dst []byte, c *storage.Counters) []byte {
-	if *c == (storage.Counters{}) {
-		return dst
-	}
-	part := fmt.Appendf(nil, `,"pushed":%d,"popped":%d,"acked":%d,"nacked":%d,"expired":%d,"dead":%d`,
-		c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead)
-	if c.Dropped > 0 {
-		part = fmt.Appendf(part, `,"dropped":%d`, c.Dropped)
-	}
-	return appendPart(dst, "counters", part)
-}
-
-// appendPart appends an object, whose fields begin with a comma, as a field.
-func appendPart(dst []byte, name string, fields []byte) []byte {
-	if len(fields) > 0 {
-		fields = fields[1:]
-	}
-	return fmt.Appendf(dst, `,"%s":{%s}`, name, fields)
+func (e *jsonEncoder) window(dst []byte, u *storage.Unique) []byte {
+	dst = appendBytes(append(dst, `{"type":"window"`...), "name", u.ID, Text)
+	dst = appendInt(appendSequence(dst, "identity", u.Identity), "expires", u.Until)
+	return append(dst, "}\n"...)
 }
 
 func (e *jsonEncoder) head(dst []byte, h *storage.Head) []byte {
 	dst = append(append(append(dst, `{"type":"`...), typeOf(h)...), '"')
+	dst = appendInt(dst, "database", int64(h.Database))
 	dst = appendBytes(dst, "name", h.Name, Text)
 	dst = e.value(dst, h.Value)
 	dst = appendInt(dst, "expires", h.Expiry)
@@ -217,14 +154,6 @@ func appendSequence(dst []byte, name string, v uint64) []byte {
 		return dst
 	}
 	return fmt.Appendf(dst, `,"%s":"%d"`, name, v)
-}
-
-// appendTrue appends a field, or nothing for false.
-func appendTrue(dst []byte, name string, v bool) []byte {
-	if !v {
-		return dst
-	}
-	return fmt.Appendf(dst, `,"%s":true`, name)
 }
 
 // appendInt appends a field, or nothing for 0.

@@ -27,10 +27,10 @@ type keyWriter struct {
 // keys writes all strings and hashes that can be reached.
 func (d *dumper) keys() error {
 	if d.Format == CSV || d.Limit > 0 {
-		d.report.OmittedKeys = int64(d.control.Keys)
+		d.report.OmittedKeys = int64(d.control.Keys - d.tally.Keys)
 		return nil
 	}
-	w := keyWriter{dumper: d, enc: newEncoder(d.Format, d.Payload), flush: d.src.Flush(), names: make(map[string]bool)}
+	w := keyWriter{dumper: d, enc: newEncoder(d.Format, d.Payload), flush: d.src.Flush(), names: make(map[string]bool), tally: d.tally}
 	err := d.src.Items(w.item)
 	if err != nil && !(d.Salvage && errors.Is(err, storage.ErrDamaged)) {
 		return fmt.Errorf("read strings and hashes: %w", err)
@@ -51,7 +51,7 @@ func (w *keyWriter) item(v storage.ValueID, h *storage.Head, f *storage.Field, d
 	case h != nil:
 		w.tally.AddItem(v, h.Version)
 		w.hash = nil
-		if h.Expired(w.Now) || w.flush.Drops(h.ID) || !w.globs.match(h.Name) {
+		if h.Expired(w.Now) || w.flush.Drops(h) || !w.globs.match(h.Name) {
 			return nil
 		}
 		err = w.head(h, damage)
@@ -73,20 +73,20 @@ func (w *keyWriter) item(v storage.ValueID, h *storage.Head, f *storage.Field, d
 
 // head writes a string, or makes a hash the one whose fields are wanted.
 func (w *keyWriter) head(h *storage.Head, damage error) error {
-	switch name := string(h.Name); {
+	switch name := storage.FullName(h.Database, h.Name); {
 	case damage != nil:
 		return damage
 	case KeyBound(h.Name, h.Value) > MaxRecord || len(h.Name) > storage.MaxName:
 		return fmt.Errorf("name and value have %d bytes, which no dump holds", len(h.Name)+len(h.Value))
 	case w.names[name]:
-		return fmt.Errorf("it has the name %.100q, and so has another string or hash", name)
+		return fmt.Errorf("it has the name %.100q, and so has another string or hash", h.Name)
 	case w.filled[name]:
-		return fmt.Errorf("it has the name %.100q, and so has a queue with packets or settings", name)
+		return fmt.Errorf("it has the name %.100q, and so has a queue with packets or settings", h.Name)
 	default:
 		w.names[name] = true
 	}
 	if h.Kind == storage.Hash {
-		w.hash, w.begun = &storage.Head{ID: h.ID, Kind: h.Kind, Name: bytes.Clone(h.Name), Expiry: h.Expiry}, false
+		w.hash, w.begun = &storage.Head{ID: h.ID, Kind: h.Kind, Database: h.Database, Name: bytes.Clone(h.Name), Expiry: h.Expiry}, false
 		w.fields = make(map[string]bool)
 		return nil
 	}

@@ -18,7 +18,7 @@ func keyTexts(t *testing.T, dump []byte) (all []string) {
 	report, err := Read(t.Context(), bytes.NewReader(dump), ReadOptions{
 		Head: func(h *storage.Head) error {
 			if h.Kind == storage.String {
-				all = append(all, fmt.Sprintf("%s=%.6q %d", h.Name, h.Value, h.Expiry))
+				all = append(all, fmt.Sprintf("%d:%s=%.6q %d", h.Database, h.Name, h.Value, h.Expiry))
 			}
 			return nil
 		},
@@ -38,7 +38,7 @@ func keyTexts(t *testing.T, dump []byte) (all []string) {
 
 func TestStringsAndHashesAreReadBackFromEachFormat(t *testing.T) {
 	want := []string{
-		`text "="a\tb é" 4000000000001`, "\xff=\"\\x00\\xff\" 0", `none="" 0`, `long="long l" 0`,
+		`0:text "="a\tb é" 4000000000001`, "0:\xff=\"\\x00\\xff\" 0", `3:none="" 0`, `0:long="long l" 0`,
 		`hash.small="bell \a" 4000000000002`, "hash.\xfe=\"long l\" 4000000000002", `hash.="" 4000000000002`,
 	}
 	for _, o := range []Options{{}, {Payload: Base64}, {Format: Msgpack}} {
@@ -119,7 +119,7 @@ func TestADumpEndsAtAKeyThatItCannotReadUnlessItSalvages(t *testing.T) {
 }
 
 func TestTwoKeysOfOneNameAreNotDumped(t *testing.T) {
-	for name, lost := range map[string]int64{"none": 1, "jobs": 1, "empty \"\n": 0} { // the last one is a queue without packets
+	for name, lost := range map[string]int64{"long": 1, "none": 0, "jobs": 1, "empty \"\n": 0} { // the one is of another database, the other a queue without packets
 		src := recoverytest.OneOfEach()
 		var b storage.Batch
 		b.PutHead(&storage.Head{ID: 99, Kind: storage.String, Name: []byte(name), Version: 99, Value: []byte("x")}, storage.Mark{})

@@ -34,10 +34,17 @@ func (e *msgpackEncoder) header(dst []byte, m storage.Marks) []byte {
 }
 
 func (e *msgpackEncoder) queue(dst []byte, q *storage.Queue) []byte {
-	return e.append(dst, &queueRecord{
-		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Expires: millis(q.Expiry),
-		Settings: newSettings(q.Settings), Counters: newCounters(q.Counters), UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
-	})
+	r := queueRecord{
+		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Database: uint64(q.Database), Expires: millis(q.Expiry),
+		UnknownFields: uint64(q.RestFields), Unknown: q.Rest,
+	}
+	if q.Counters != (storage.Counters{}) {
+		r.Counters = &q.Counters
+	}
+	if q.Settings != nil {
+		r.Settings = &settingsRecord{*q.Settings}
+	}
+	return e.append(dst, &r)
 }
 
 func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) []byte {
@@ -46,7 +53,7 @@ func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketI
 		Type: typePacket, Queue: notNil(q.Name), ID: id.String(), Priority: &priority, Sequence: sequence(id.Seq), Identity: sequence(ownIdentity(id, p)),
 		Key: p.Key, Payload: p.Payload, Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
 		State: stateOf(id.Priority, p.NotBefore, d, now), Attempts: uint64(attemptsOf(p, d)), EnqueuedAt: millis(p.EnqueuedAt), Producer: []byte(p.Producer),
-		Unique: p.Unique, triedRecord: newTried(d),
+		Unique: p.Unique, deliveryRecord: newDeliveryRecord(d),
 	}
 	if e.payload == None {
 		r.Payload = nil
@@ -57,8 +64,12 @@ func (e *msgpackEncoder) packet(dst []byte, q *storage.Queue, id storage.PacketI
 	return e.append(dst, &r)
 }
 
+func (e *msgpackEncoder) window(dst []byte, u *storage.Unique) []byte {
+	return e.append(dst, &keyRecord{Type: typeWindow, Name: u.ID, Identity: sequence(u.Identity), Expires: millis(u.Until)})
+}
+
 func (e *msgpackEncoder) head(dst []byte, h *storage.Head) []byte {
-	return e.append(dst, &keyRecord{Type: typeOf(h), Name: notNil(h.Name), Value: e.value(h.Value), Expires: millis(h.Expiry)})
+	return e.append(dst, &keyRecord{Type: typeOf(h), Database: uint64(h.Database), Name: notNil(h.Name), Value: e.value(h.Value), Expires: millis(h.Expiry)})
 }
 
 func (e *msgpackEncoder) field(dst []byte, h *storage.Head, f *storage.Field) []byte {

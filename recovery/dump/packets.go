@@ -30,7 +30,7 @@ type run struct {
 	expired         int64
 	filled          []*storage.Queue // those in out that have settings, or packets there
 	lost            []Unreadable
-	twins           []storage.Finding // packets in out that have the identity of another
+	duplicates      []storage.Finding // packets in out that have the identity of another
 	damage          error             // why the delivery states of the packets in out are left out
 }
 
@@ -190,15 +190,15 @@ func (r *runReader) add(item runItem) (err error) {
 // runEncoder is one worker of the pipeline. What it has of the dumper does not change meanwhile.
 type runEncoder struct {
 	*dumper
-	enc    encoder
-	packet storage.Packet // the last one
-	tried  deliveries     // of the run
+	enc        encoder
+	packet     storage.Packet // the last one
+	deliveries deliveries     // of the run
 }
 
 // encode fills what the run needs to be written.
 func (e *runEncoder) encode(run *run) {
 	if run.damage = e.readDeliveries(run); run.damage != nil {
-		e.tried.identities = e.tried.identities[:0]
+		e.deliveries.identities = e.deliveries.identities[:0]
 	}
 	from := 0
 	for i := range run.items {
@@ -207,6 +207,9 @@ func (e *runEncoder) encode(run *run) {
 		from = item.end
 		if !item.packet {
 			run.out = e.enc.queue(run.out, item.queue)
+			for _, u := range e.windowsOf(item.queue.ID) {
+				run.out = e.enc.window(run.out, &u)
+			}
 			run.queues++
 			if item.queue.Settings != nil {
 				run.filled = append(run.filled, item.queue)
@@ -220,17 +223,17 @@ func (e *runEncoder) encode(run *run) {
 		}
 		expired := err == nil && e.packet.Expired(e.Now) && !d.Leased(e.Now)
 		if first := e.first(item.id, d, expired); first != 0 {
-			twin := fmt.Errorf("packet %v and another one have the identity %d", item.id, d.Identity)
+			duplicate := fmt.Errorf("packet %v and another one have the identity %d", item.id, d.Identity)
 			if e.packet.Identity != 0 {
 				e.packet.Identity = 0
 			} else { // its sequence is the identity, so the other one's is free
 				e.packet.Identity = first
 			}
 			if d = nil; !e.Salvage {
-				err = twin
+				err = duplicate
 			}
-			run.twins = append(run.twins, storage.Finding{
-				Kind: storage.FindingOwner, Key: item.id.String(), What: twin.Error() + ": one of them loses its delivery state",
+			run.duplicates = append(run.duplicates, storage.Finding{
+				Kind: storage.FindingOwner, Key: item.id.String(), What: duplicate.Error() + ": one of them loses its delivery state",
 			})
 		}
 		switch {
@@ -250,10 +253,10 @@ func (e *runEncoder) encode(run *run) {
 
 // readDeliveries reads the delivery states of a run.
 func (e *runEncoder) readDeliveries(run *run) error {
-	if len(e.dumper.tried) == 0 {
+	if len(e.dumper.delivered) == 0 {
 		return nil
 	}
-	identities, from := e.tried.identities[:0], 0
+	identities, from := e.deliveries.identities[:0], 0
 	for i := range run.items {
 		item := &run.items[i]
 		rec := run.recs[from:item.end]
@@ -262,11 +265,11 @@ func (e *runEncoder) readDeliveries(run *run) error {
 			continue
 		}
 		identity := cmp.Or(e.packet.Identity, item.id.Seq)
-		if _, there := slices.BinarySearch(e.dumper.tried, identity); there {
+		if _, there := slices.BinarySearch(e.dumper.delivered, identity); there {
 			identities = append(identities, identity)
 		}
 	}
-	return e.tried.read(e.dumper, identities)
+	return e.deliveries.read(e.dumper, identities)
 }
 
 // first notes that a packet with a delivery state was met, and returns the sequence of the one that
@@ -276,11 +279,11 @@ func (e *runEncoder) first(id storage.PacketID, d *Delivery, expired bool) uint6
 	if d == nil || expired {
 		return 0
 	}
-	at, _ := slices.BinarySearch(e.dumper.tried, d.Identity)
-	if atomic.CompareAndSwapUint64(&e.met[at], 0, id.Seq) {
+	at, _ := slices.BinarySearch(e.dumper.delivered, d.Identity)
+	if atomic.CompareAndSwapUint64(&e.matched[at], 0, id.Seq) {
 		return 0
 	}
-	return atomic.LoadUint64(&e.met[at])
+	return atomic.LoadUint64(&e.matched[at])
 }
 
 // read decodes a packet and finds its delivery state, nil if it has none. A salvage goes by the
@@ -296,7 +299,10 @@ func (e *runEncoder) read(id storage.PacketID, rec []byte) (*Delivery, error) {
 		}
 		p.Identity = 0
 	}
-	return e.tried.find(cmp.Or(p.Identity, id.Seq)), nil
+	if unique, ok := e.uniques[storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(p.Identity, id.Seq)}]; ok {
+		p.Unique = unique // of an older version it is in the record
+	}
+	return e.deliveries.find(cmp.Or(p.Identity, id.Seq)), nil
 }
 
 func decodeRecord(id storage.PacketID, rec []byte, p *storage.Packet) error {
@@ -328,11 +334,11 @@ func (d *dumper) writeRun(run *run) error {
 			d.report.Unreadable = append(d.report.Unreadable, lost)
 		}
 	}
-	for _, f := range run.twins {
+	for _, f := range run.duplicates {
 		d.finding(f.Kind, f.Key, "%s", f.What)
 	}
 	for _, q := range run.filled {
-		d.filled[string(q.Name)] = true
+		d.filled[storage.FullName(q.Database, q.Name)] = true
 	}
 	d.report.Expired += run.expired
 	d.report.Packets += run.packets
@@ -351,6 +357,6 @@ func (run *run) reset() {
 	clear(run.lost)
 	clear(run.filled)
 	run.items, run.recs, run.out, run.lost, run.filled = run.items[:0], run.recs[:0], run.out[:0], run.lost[:0], run.filled[:0]
-	run.twins = nil
+	run.duplicates = nil
 	run.packets, run.queues, run.expired, run.damage = 0, 0, 0, nil
 }

@@ -21,6 +21,8 @@ type ReadOptions struct {
 	Queue func(q *storage.Queue) error
 	// Packet gets a nil delivery state if nothing was tried with the packet.
 	Packet func(q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery) error
+	// Window gets a window of the queue that Queue got last.
+	Window func(u *storage.Unique) error
 	// Head and Field get strings, hashes and fields, which come after all queues and have no numbers
 	// and versions.
 	Head     func(h *storage.Head) error
@@ -251,6 +253,13 @@ func (r *Reader) record(record any, o *ReadOptions) error {
 		}
 		return err
 	case *keyRecord:
+		if record.Type == typeWindow {
+			u, err := r.check.windowRecord(record)
+			if err == nil && o.Window != nil {
+				err = o.Window(u)
+			}
+			return err
+		}
 		f, err := r.check.keyRecord(record)
 		if err == nil && f != nil && o.Field != nil {
 			err = o.Field(r.check.head, f)

@@ -103,15 +103,15 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"claimed without an attempt": {head + first + packetLine(seq8+`,"state":"claimed","token":"9223372036854775810"`), "after 0 attempts"},
 		"done for ever":              {head + first + packetLine(seq8+`,"state":"done"`), "is done and never expires"},
 		"time before all times":      {head + first + packetLine(seq8+`,"until":-1`), "waits until -1"},
-		"lease that never ends":      {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":9223372036854775807}}`, "a time 0 to 9007199254740992"},
-		"name of 65,536 bytes":       {head + `{"type":"queue","id":1,"queue":"a","settings":{"dead_letter":"` + long + `"}}`, "dead_letter has at most 65535 bytes"},
+		"lease that never ends":      {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":9223372036854775807}}`, `field "lease" is 9223372036854775807: expected 0 to 9007199254740992`},
+		"name of 65,536 bytes":       {head + `{"type":"queue","id":1,"queue":"a","settings":{"dead_letter":"` + long + `"}}`, `field "dead_letter" has 65536 bytes: at most 65535`},
 		"settings as a number":       {head + `{"type":"queue","id":1,"queue":"a","settings":1}`, `field "settings": got a number, expected an object`},
-		"lease below 0":              {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":-1}}`, `line 2: queue "a" has settings`},
+		"lease below 0":              {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":-1}}`, `line 2: field "lease": got a number -1, expected a whole number from 0 on`},
 		"setting of a later version": {head + `{"type":"queue","id":1,"queue":"a","settings":{"max_tries":1}}`, `unknown field "max_tries"`},
-		"bound that never ends":      {head + settings(`"bound":9007199254740993`), "bound and bound_bytes are at most 9007199254740992"},
-		"bytes without end":          {head + settings(`"bound_bytes":18446744073709551615`), `line 2: queue "a" has settings that no queue can have: bound`},
+		"bound that never ends":      {head + settings(`"bound":9007199254740993`), `field "bound" is 9007199254740993: expected 0 to 9007199254740992`},
+		"bytes without end":          {head + settings(`"bound_bytes":18446744073709551615`), `line 2: field "bound_bytes" is 18446744073709551615: expected 0 to`},
 		"bound below 0":              {head + settings(`"bound":-1`), `field "bound": got a number -1, expected a whole number from 0 on`},
-		"full of another word":       {head + settings(`"full":"wait"`), `full is "wait": expected reject, block or drop`},
+		"full of another word":       {head + settings(`"full":"wait"`), `field "full" is "wait": expected one of reject, block, drop`},
 		"switch as text":             {head + settings(`"pause_in":"yes"`), `field "pause_in": got a string, expected true or false`},
 		"enum as text":               {head + settings(`"enum":"low"`), `field "enum": got a string, expected an array`},
 		"enum without a tag":         {head + settings(`"enum":[[]]`), "enum: expected a tag that is not empty"},
@@ -365,7 +365,7 @@ func anySource(t *rapid.T) *recoverytest.Fake {
 	for i := range rapid.IntRange(0, 3).Draw(t, "queues") {
 		id := uint32(i*7 + 1)
 		name := append([]byte{byte(i)}, rapid.SliceOf(rapid.Byte()).Draw(t, "name")...)
-		s.Defined = append(s.Defined, storage.Queue{ID: id, Name: name})
+		s.Defined = append(s.Defined, storage.Queue{ID: id, Database: uint8(rapid.IntRange(0, 15).Draw(t, "database")), Name: name})
 		priority := rapid.Uint32Range(0, 3).Draw(t, "priority")
 		for range rapid.IntRange(0, 4).Draw(t, "packets") {
 			seq++
@@ -383,10 +383,13 @@ func tryAny(t *rapid.T, src *recoverytest.Fake) map[uint64]*Delivery {
 	for i := range src.Stored {
 		if p := &src.Stored[i]; rapid.Bool().Draw(t, "tried") {
 			d := &Delivery{Delivery: storage.Delivery{
-				Identity: p.ID.Seq, Expiry: p.Packet.Expiry, State: storage.DeliveryState(rapid.Uint8Range(0, 3).Draw(t, "state")),
+				Identity: p.ID.Seq, Expiry: p.Packet.Expiry, State: storage.State(rapid.Uint8Range(1, 5).Draw(t, "state")),
 				Until: rapid.Int64Min(0).Draw(t, "until"), Attempts: rapid.Uint32().Draw(t, "attempts"), Token: src.Counted.NextSeq - 1,
 				FirstClaim: rapid.Int64().Draw(t, "first"), LastClaim: rapid.Int64().Draw(t, "last"), Consumer: string(name.Draw(t, "consumer")),
 			}}
+			if d.State <= storage.Delayed {
+				d.State = storage.Ready + storage.State(min(d.Until, 1))
+			}
 			if d.State == storage.Claimed {
 				d.Attempts = max(d.Attempts, 1)
 			} else if d.State == storage.Done && d.Expiry == 0 {
@@ -399,9 +402,9 @@ func tryAny(t *rapid.T, src *recoverytest.Fake) map[uint64]*Delivery {
 				d.Identity = p.Packet.Identity
 			}
 			if rapid.Bool().Draw(t, "notes") {
-				d.Reason, d.Progress = name.Draw(t, "reason"), name.Draw(t, "progress")
+				d.Reason, d.Progress = string(name.Draw(t, "reason")), string(name.Draw(t, "progress"))
 			}
-			src.Tried = append(src.Tried, recoverytest.Delivery{Delivery: d.Delivery, Reason: d.Reason, Progress: d.Progress})
+			src.Tried = append(src.Tried, recoverytest.Delivery{Delivery: d.Delivery})
 			tried[d.Identity] = d
 		}
 	}
@@ -414,7 +417,7 @@ func shown(d *Delivery) string {
 	if d == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%+v %q %q %q", d.Delivery, d.OriginName, d.Reason, d.Progress)
+	return fmt.Sprintf("%+v %q", d.Delivery, d.OriginName)
 }
 
 func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {

@@ -27,45 +27,15 @@ type headerRecord struct {
 
 // queueRecord is a queue's definition.
 type queueRecord struct {
-	Type          string          `json:"type" msgpack:"type"`
-	ID            uint64          `json:"id" msgpack:"id"`
-	Queue         []byte          `json:"-" msgpack:"queue"`
-	Expires       millis          `json:"expires" msgpack:"expires,omitempty"`
-	Settings      *settingsRecord `json:"settings" msgpack:"settings,omitempty"`
-	Counters      *countersRecord `json:"counters" msgpack:"counters,omitempty"`
-	UnknownFields uint64          `json:"unknown_fields" msgpack:"unknown_fields,omitempty"`
-	Unknown       []byte          `json:"-" msgpack:"unknown,omitempty"`
-}
-
-// settingsRecord is a part of a queueRecord.
-type settingsRecord struct {
-	MaxAttempts uint64 `json:"max_attempts" msgpack:"max_attempts,omitempty"`
-	Lease       millis `json:"lease" msgpack:"lease,omitempty"`
-	BackoffMin  millis `json:"backoff_min" msgpack:"backoff_min,omitempty"`
-	BackoffMax  millis `json:"backoff_max" msgpack:"backoff_max,omitempty"`
-	DeadLetter  []byte `json:"-" msgpack:"dead_letter,omitempty"`
-	Retain      millis `json:"retain" msgpack:"retain,omitempty"`
-
-	Bound             uint64     `json:"bound" msgpack:"bound,omitempty"`
-	BoundBytes        uint64     `json:"bound_bytes" msgpack:"bound_bytes,omitempty"`
-	Full              string     `json:"full" msgpack:"full,omitempty"`
-	ExclusiveProducer bool       `json:"exclusive_producer" msgpack:"exclusive_producer,omitempty"`
-	ExclusiveConsumer bool       `json:"exclusive_consumer" msgpack:"exclusive_consumer,omitempty"`
-	PauseIn           bool       `json:"pause_in" msgpack:"pause_in,omitempty"`
-	PauseOut          bool       `json:"pause_out" msgpack:"pause_out,omitempty"`
-	Closed            bool       `json:"closed" msgpack:"closed,omitempty"`
-	Enum              [][][]byte `json:"enum_base64" msgpack:"enum,omitempty"` // of each tag: its name and its values
-}
-
-// countersRecord is a part of a queueRecord.
-type countersRecord struct {
-	Pushed  uint64 `json:"pushed" msgpack:"pushed"`
-	Popped  uint64 `json:"popped" msgpack:"popped"`
-	Acked   uint64 `json:"acked" msgpack:"acked"`
-	Nacked  uint64 `json:"nacked" msgpack:"nacked"`
-	Expired uint64 `json:"expired" msgpack:"expired"`
-	Dead    uint64 `json:"dead" msgpack:"dead"`
-	Dropped uint64 `json:"dropped" msgpack:"dropped,omitempty"`
+	Type          string            `json:"type" msgpack:"type"`
+	ID            uint64            `json:"id" msgpack:"id"`
+	Queue         []byte            `json:"-" msgpack:"queue"`
+	Database      uint64            `json:"database" msgpack:"database,omitempty"`
+	Expires       millis            `json:"expires" msgpack:"expires,omitempty"`
+	Settings      *settingsRecord   `json:"settings" msgpack:"settings,omitempty"`
+	Counters      *storage.Counters `json:"counters" msgpack:"counters,omitempty"`
+	UnknownFields uint64            `json:"unknown_fields" msgpack:"unknown_fields,omitempty"`
+	Unknown       []byte            `json:"-" msgpack:"unknown,omitempty"`
 }
 
 // packetRecord is one packet.
@@ -86,11 +56,11 @@ type packetRecord struct {
 	EnqueuedAt millis        `json:"enqueued_at" msgpack:"enqueued_at,omitempty"`
 	Producer   []byte        `json:"-" msgpack:"producer,omitempty"`
 	Unique     []byte        `json:"-" msgpack:"unique,omitempty"`
-	triedRecord
+	deliveryRecord
 }
 
-// triedRecord is the part of a packetRecord that tells what was tried with the packet.
-type triedRecord struct {
+// deliveryRecord is the part of a packetRecord that tells what was tried with the packet.
+type deliveryRecord struct {
 	Until        millis        `json:"until" msgpack:"until,omitempty"`
 	Token        sequence      `json:"token" msgpack:"token,omitempty"`
 	FirstClaim   millis        `json:"first_claim" msgpack:"first_claim,omitempty"`
@@ -103,13 +73,16 @@ type triedRecord struct {
 	ProgressText []byte        `json:"-" msgpack:"progress_text,omitempty"`
 }
 
-// keyRecord is a string, a hash, or a field of the hash before it.
+// keyRecord is a string, a hash, a field of the hash before it, or a window of the queue before it:
+// its name is the id of the unique push.
 type keyRecord struct {
-	Type    string        `json:"type" msgpack:"type"`
-	Hash    optionalBytes `json:"-" msgpack:"hash,omitempty"` // of a field
-	Name    []byte        `json:"-" msgpack:"name"`
-	Value   []byte        `json:"-" msgpack:"value,omitempty"`
-	Expires millis        `json:"expires" msgpack:"expires,omitempty"`
+	Type     string        `json:"type" msgpack:"type"`
+	Hash     optionalBytes `json:"-" msgpack:"hash,omitempty"`            // of a field
+	Database uint64        `json:"database" msgpack:"database,omitempty"` // not of a field
+	Name     []byte        `json:"-" msgpack:"name"`
+	Identity sequence      `json:"identity" msgpack:"identity,omitempty"` // of the packet of a window
+	Value    []byte        `json:"-" msgpack:"value,omitempty"`
+	Expires  millis        `json:"expires" msgpack:"expires,omitempty"`
 }
 
 // endRecord ends a dump.
@@ -126,6 +99,7 @@ const (
 	typeHeader = "holdfast"
 	typeQueue  = "queue"
 	typePacket = "packet"
+	typeWindow = "window"
 	typeString = "string"
 	typeHash   = "hash"
 	typeField  = "field"
@@ -141,7 +115,7 @@ func newRecord(recordType string) any {
 		return &queueRecord{}
 	case typePacket:
 		return &packetRecord{}
-	case typeString, typeHash, typeField:
+	case typeString, typeHash, typeField, typeWindow:
 		return &keyRecord{}
 	case typeEnd:
 		return &endRecord{}
@@ -186,21 +160,6 @@ func newHeader(marks storage.Marks, payload Encoding) *headerRecord {
 		h.Payload = string(None)
 	}
 	return h
-}
-
-func newCounters(c storage.Counters) *countersRecord {
-	if c == (storage.Counters{}) {
-		return nil
-	}
-	r := countersRecord(c)
-	return &r
-}
-
-func (r *countersRecord) counters() storage.Counters {
-	if r == nil {
-		return storage.Counters{}
-	}
-	return storage.Counters(*r)
 }
 
 // ownIdentity is a packet's identity, 0 if that is its sequence.

@@ -30,17 +30,17 @@ func deadLetters(times uint64) *recoverytest.Fake {
 	tried := []storage.Delivery{
 		{State: storage.Claimed, Until: recoverytest.Later + 5},
 		{State: storage.Dead},
-		{State: storage.Waiting, Until: recoverytest.Later + 5},
+		{State: storage.Delayed, Until: recoverytest.Later + 5},
 		{State: storage.Claimed, Until: recoverytest.Later + 5, Expiry: recoverytest.Later},
 	}
 	for i := range 4 * times {
 		d := tried[i%4]
 		d.Identity, d.Attempts, d.Token, d.Consumer, d.Origin = base+i, 3, base+500+i, "w", 8
-		s.Try(d).Reason = []byte("why")
+		s.Try(d).Reason = "why"
 		s.Put(2, 1, base+i, storage.Packet{Expiry: d.Expiry})
 	}
 	s.Put(8, 1, base+900, storage.Packet{Identity: base + 970})
-	s.Try(storage.Delivery{Identity: base + 970, Attempts: 1, Token: base + 990}).Progress = []byte{7}
+	s.Try(storage.Delivery{Identity: base + 970, Attempts: 1, Token: base + 990}).Progress = "\x07"
 	s.Count()
 	return s
 }
@@ -66,7 +66,7 @@ func TestAMergeLoadsClaimsAsReadyAndKeepsWhatWasTried(t *testing.T) {
 		Packet: func(_ *storage.Queue, id storage.PacketID, p *storage.Packet, d *dump.Delivery) error {
 			line := fmt.Sprint(id.Seq-base, p.Identity)
 			if d != nil {
-				line += fmt.Sprintf(": %d until %d, %d tries of %s, token %d, of %d, %s %d", d.State, d.Until, d.Attempts, d.Consumer, d.Token, d.Origin, d.Reason, d.Progress)
+				line += fmt.Sprintf(": %d until %d, %d tries of %s, token %d, of %d, %s %q", d.State, d.Until, d.Attempts, d.Consumer, d.Token, d.Origin, d.Reason, d.Progress)
 			}
 			got = append(got, line)
 			return nil
@@ -75,11 +75,11 @@ func TestAMergeLoadsClaimsAsReadyAndKeepsWhatWasTried(t *testing.T) {
 	want := []string{
 		"3 dead 3 3", // its own settings stay
 		"0 0",
-		"10 0: 0 until 0, 3 tries of w, token 0, of 4, why []",
-		"11 0: 2 until 0, 3 tries of w, token 0, of 4, why []",
-		"12 0: 0 until 4000000000005, 3 tries of w, token 0, of 4, why []",
+		`10 0: 1 until 0, 3 tries of w, token 0, of 4, why ""`,
+		`11 0: 4 until 0, 3 tries of w, token 0, of 4, why ""`,
+		`12 0: 2 until 4000000000005, 3 tries of w, token 0, of 4, why ""`,
 		"4 jobs 8 8",
-		"910 0: 0 until 0, 1 tries of , token 0, of 0,  [7]",
+		`910 0: 1 until 0, 1 tries of , token 0, of 0,  "\a"`,
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got  %q, %v\nwant %q", got, err, want)

@@ -16,7 +16,7 @@ type keyLoad struct {
 
 	// Of a merge: what the folder had.
 	taken   map[string]uint64 // the numbers of its strings and hashes
-	lists   map[string]bool   // names of its queues with packets or settings
+	lists   map[string]bool   // full names of its queues with packets or settings
 	checked *storage.Queue    // the last one that checkList looked at
 	counted uint32            // the last one that takeList looked at
 }
@@ -29,7 +29,7 @@ func (l *loader) takeKey(h *storage.Head) {
 	if l.keys.taken == nil {
 		l.keys.taken = make(map[string]uint64)
 	}
-	l.keys.taken[string(h.Name)] = h.ID
+	l.keys.taken[storage.FullName(h.Database, h.Name)] = h.ID
 }
 
 // takeList notes that a queue of the folder has packets or settings.
@@ -44,9 +44,9 @@ func (l *loader) takeList(names map[uint32]string, id uint32) {
 	l.keys.lists[names[id]] = true
 }
 
-// isTaken says that the folder had a string or hash of that name before the load.
-func (l *loader) isTaken(name []byte) bool {
-	id, there := l.keys.taken[string(name)]
+// isTaken says that the folder had a string or hash of that full name before the load.
+func (l *loader) isTaken(name string) bool {
+	id, there := l.keys.taken[name]
 	return there && id <= l.state.KeyBase
 }
 
@@ -57,7 +57,7 @@ func (l *loader) checkList(q *storage.Queue) error {
 		return nil
 	}
 	l.keys.checked = q
-	if l.isTaken(q.Name) {
+	if l.isTaken(storage.FullName(q.Database, q.Name)) {
 		return fmt.Errorf("the folder has a string or hash called %.100q, and the dump has a queue of that name with packets or settings: "+
 			"load the dump into a folder of its own", q.Name)
 	}
@@ -78,7 +78,8 @@ func (l *loader) putHead(h *storage.Head) error {
 		return err
 	}
 	l.keys.head = l.number()
-	taken := l.isTaken(h.Name) || l.keys.lists[string(h.Name)]
+	name := storage.FullName(h.Database, h.Name)
+	taken := l.isTaken(name) || l.keys.lists[name]
 	l.keys.skip = taken || h.Expired(l.Now)
 	switch {
 	case stored:

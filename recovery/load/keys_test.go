@@ -97,13 +97,15 @@ func TestAMergeLeavesKeysOutWhoseNamesTheFolderHas(t *testing.T) {
 	b.PutField(&storage.Field{Hash: 91, ID: 92, Name: []byte("new"), Version: 92, Value: []byte{}}, storage.Mark{})                  // and its field
 	b.PutHead(&storage.Head{ID: 93, Kind: storage.String, Name: []byte("expired"), Version: 93, Value: []byte("x")}, storage.Mark{}) // one that is gone
 	b.PutHead(&storage.Head{ID: 94, Kind: storage.String, Name: []byte("empty \"\n"), Version: 94, Value: []byte{}}, storage.Mark{}) // a queue without packets
+	b.PutHead(&storage.Head{ID: 95, Database: 7, Kind: storage.Hash, Name: []byte("hash"), Version: 95}, storage.Mark{})             // of another database
+	b.PutField(&storage.Field{Hash: 95, ID: 96, Name: []byte("new"), Version: 96, Value: []byte{}}, storage.Mark{})
 	src.Keys.Apply(&b)
 	text, _ := dumpOf(t, src, dump.Options{})
 	dir := recoverytest.InFolder(t, recoverytest.OneOfEach())
 	before := keysIn(t, dir)
 	report := load(t, dir, text, Options{Merge: true})
-	if report.Keys != 6 || report.Taken != 2 {
-		t.Errorf("report %+v, want 6 stored and 2 left out", report)
+	if report.Keys != 7 || report.Taken != 2 {
+		t.Errorf("report %+v, want 7 stored and 2 left out", report)
 	}
 	want := append(before,
 		`{"type":"string","name":"string 0"}`,
@@ -117,7 +119,9 @@ func TestAMergeLeavesKeysOutWhoseNamesTheFolderHas(t *testing.T) {
 		`{"type":"field","hash":"hash 1","name":"1","value":"1 1"}`,
 		`{"type":"field","hash":"hash 1","name":"2","value":"1 2"}`,
 		`{"type":"string","name":"expired","value":"x"}`,
-		`{"type":"string","name":"empty \"\n"}`)
+		`{"type":"string","name":"empty \"\n"}`,
+		`{"type":"hash","database":7,"name":"hash"}`,
+		`{"type":"field","hash":"hash","name":"new"}`)
 	if got := keysIn(t, dir); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -152,7 +156,7 @@ func TestAFolderWithKeysIsNotEmptyAndOneWithDeadKeysIs(t *testing.T) {
 	recoverytest.Tamper(t, dir, func(b *storage.Batch) {
 		b.PutQueue(storage.Queue{ID: 1, Name: []byte("string 0")})
 		b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + 9}, &storage.Packet{})
-		b.SetFlush(storage.Flush{Keys: 100, Queues: 2})
+		b.SetFlush(storage.Flush{{Keys: 100, Queues: 2}})
 		b.SetMarks(storage.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: 2, LastKey: 100})
 	})
 	if report := load(t, dir, text, Options{}); report.Keys != 2 {

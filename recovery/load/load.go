@@ -293,7 +293,7 @@ func (l *loader) count(ctx context.Context) (f found, err error) {
 		Queue: func(q *storage.Queue, dead bool) error {
 			f.dead = f.dead || dead
 			if l.Merge && !dead {
-				queues[q.ID] = string(q.Name)
+				queues[q.ID] = storage.FullName(q.Database, q.Name)
 				if q.Settings != nil {
 					l.takeList(queues, q.ID)
 				}
@@ -308,14 +308,15 @@ func (l *loader) count(ctx context.Context) (f found, err error) {
 			return nil
 		},
 		Field: func(_ *storage.Field, dead bool) error { f.dead = f.dead || dead; return nil },
-		Packet: func(id storage.PacketID, _ *storage.Meta, _ *contents.Tried, dead bool) error {
+		Packet: func(id storage.PacketID, _ *storage.Meta, _ *contents.Delivery, dead bool) error {
 			if f.dead = f.dead || dead; !dead {
 				f.packets++
 				l.takeList(queues, id.Queue)
 			}
 			return nil
 		},
-		Orphan: func(*contents.Tried) error { f.dead = true; return nil },
+		Orphan: func(*contents.Delivery) error { f.dead = true; return nil },
+		Unique: func(_ storage.UniqueID, dead bool) error { f.dead = f.dead || dead; return nil },
 	})
 	if err != nil {
 		return f, err
@@ -357,9 +358,16 @@ func (l *loader) clear(ctx context.Context) error {
 		b.Reset()
 		return ctx.Err()
 	}
+	err = l.store.Uniques(func(u *storage.Unique) error {
+		b.DeleteUnique(u.UniqueID)
+		return apply(l.limits.MaxOps / 4) // deletes have few bytes
+	})
+	if err != nil {
+		return err
+	}
 	err = l.store.Queues(func(q storage.Queue) error {
 		b.DeleteQueue(q.ID)
-		return apply(l.limits.MaxOps / 4) // deletes have few bytes
+		return apply(l.limits.MaxOps / 4)
 	})
 	if err != nil {
 		return err

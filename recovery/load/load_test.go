@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,6 +203,31 @@ func TestMergedPacketsFollowThoseOfTheSameQueueInTheirOrder(t *testing.T) {
 		if got := lists(t, dir); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("got %v\nwant %v", got, want)
 		}
+	}
+}
+
+func TestAQueueOfAnotherDatabaseIsAnotherQueueInAMerge(t *testing.T) {
+	source := func(db uint8) *recoverytest.Fake {
+		s := &recoverytest.Fake{Counted: storage.Control{Marks: storage.Marks{NextSeq: 1<<63 + 50, LowSeq: 1<<63 - 50, NextQueue: 10}}}
+		s.Defined = []storage.Queue{{ID: 1, Database: db, Name: []byte("q")}, {ID: 2, Database: db, Name: []byte("dead")}}
+		s.Put(2, 1, 1<<63, storage.Packet{})
+		s.Try(storage.Delivery{Identity: 1 << 63, Origin: 1})
+		return s
+	}
+	dir := recoverytest.InFolder(t, source(0))
+	for _, db := range []uint8{3, 3} {
+		text, _ := dumpOf(t, source(db), dump.Options{})
+		load(t, dir, text, Options{Merge: true})
+	}
+	var got []string
+	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{})), dump.ReadOptions{
+		Packet: func(q *storage.Queue, _ storage.PacketID, _ *storage.Packet, d *dump.Delivery) error {
+			got = append(got, fmt.Sprintf("%d:%s from %d", q.Database, q.Name, d.Origin))
+			return nil
+		},
+	})
+	if want := []string{"0:dead from 1", "3:dead from 10", "3:dead from 10"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 

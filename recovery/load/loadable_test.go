@@ -81,10 +81,9 @@ func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T)
 		},
 		"unique id too long": {
 			func(b *storage.Batch) {
-				b.Put(storage.PacketID{Queue: 2, Priority: 9, Seq: 1<<63 + 5000}, &storage.Packet{Unique: make([]byte, 256)})
-				b.SetMarks(storage.Marks{NextSeq: 1<<63 + 6000, LowSeq: 1<<63 - 1, NextQueue: 8})
+				b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 2, Identity: 1<<63 + 1}, ID: make([]byte, 256)})
 			},
-			"has a unique id of 256 bytes", "has a unique id of 256 bytes", packets,
+			"has an id of 256 bytes", "its id is too long", packets,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ const lastQueueMark = math.MaxUint32
 
 // mergeQueues are the queues of a folder that a dump is merged into. New ones get the next numbers.
 type mergeQueues struct {
-	numbers map[string]uint32 // by name
+	numbers map[string]uint32 // by full name
 	bytes   int               // of names
 	next    uint32            // the mark of the next queue
 }
@@ -23,8 +23,8 @@ func newMergeQueues(next uint32) *mergeQueues {
 	return &mergeQueues{numbers: make(map[string]uint32), next: next}
 }
 
-func (m *mergeQueues) add(name []byte, id uint32) {
-	m.numbers[string(name)] = id
+func (m *mergeQueues) add(db uint8, name []byte, id uint32) {
+	m.numbers[storage.FullName(db, name)] = id
 	m.bytes += len(name)
 }
 
@@ -42,15 +42,16 @@ func (m *mergeQueues) checkRoom(queues, bytes int) error {
 	return nil
 }
 
-// has reports whether there is a queue called name.
-func (m *mergeQueues) has(name []byte) bool {
-	_, there := m.numbers[string(name)]
+// has reports whether there is a queue called name in a database.
+func (m *mergeQueues) has(db uint8, name []byte) bool {
+	_, there := m.numbers[storage.FullName(db, name)]
 	return there
 }
 
-// number returns the number of the queue called name, which is fresh if it was not there.
-func (m *mergeQueues) number(name []byte) (id uint32, fresh bool, err error) {
-	if id, there := m.numbers[string(name)]; there {
+// number returns the number of the queue called name in a database, which is fresh if it was not
+// there.
+func (m *mergeQueues) number(db uint8, name []byte) (id uint32, fresh bool, err error) {
+	if id, there := m.numbers[storage.FullName(db, name)]; there {
 		return id, false, nil
 	}
 	if err := m.checkRoom(1, len(name)); err != nil {
@@ -58,7 +59,7 @@ func (m *mergeQueues) number(name []byte) (id uint32, fresh bool, err error) {
 	}
 	id = m.next
 	m.next++
-	m.add(name, id)
+	m.add(db, name, id)
 	return id, true, nil
 }
 
@@ -73,7 +74,7 @@ func (l *loader) prepareMerge(ctx context.Context, m storage.Marks) error {
 	l.marks = storage.Marks{NextSeq: l.state.Base + span, LowSeq: m.LowSeq, NextQueue: m.NextQueue, LastKey: m.LastKey}
 	l.names = newMergeQueues(m.NextQueue)
 	return l.store.Queues(func(q storage.Queue) error {
-		l.names.add(q.Name, q.ID)
+		l.names.add(q.Database, q.Name, q.ID)
 		return ended(ctx, int64(len(l.names.numbers)))
 	})
 }
@@ -84,22 +85,22 @@ func (l *loader) isNew(id uint32) bool { return l.state.QueueBase > 0 && id >= l
 // merge fits a packet and its delivery state into the folder: there they go by another sequence,
 // and tokens mean nothing, so claims end. A queue of the origin's name is made if there is none:
 // its own record may still come.
-func (l *loader) merge(id *storage.PacketID, p *storage.Packet, d *dump.Delivery) (err error) {
+func (l *loader) merge(db uint8, id *storage.PacketID, p *storage.Packet, d *dump.Delivery) (err error) {
 	id.Seq = l.merged(id.Seq)
 	p.Identity = 0
 	if d == nil {
 		return nil
 	}
 	if d.State == storage.Claimed {
-		d.State, d.Until = storage.Waiting, 0
+		d.State, d.Until = storage.Ready, 0
 	}
 	d.Identity, d.Token = id.Seq, 0
 	if d.OriginName == nil {
 		return nil
 	}
 	fresh := false
-	if d.Origin, fresh, err = l.names.number(d.OriginName); fresh {
-		l.batch.PutQueue(storage.Queue{ID: d.Origin, Name: d.OriginName})
+	if d.Origin, fresh, err = l.names.number(db, d.OriginName); fresh {
+		l.batch.PutQueue(storage.Queue{ID: d.Origin, Database: db, Name: d.OriginName})
 		l.marks.NextQueue = l.names.next
 	}
 	return err

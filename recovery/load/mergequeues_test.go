@@ -30,14 +30,14 @@ func TestMergeThatNeedsMoreNumbersThanThereAreIsRefusedBeforeAnythingIsStored(t 
 func TestMergeToMoreQueuesThanAServerHoldsIsRefused(t *testing.T) {
 	many := newMergeQueues(1)
 	for i := range storage.MaxQueues {
-		if _, fresh, err := many.number(fmt.Append(nil, i)); !fresh || err != nil {
+		if _, fresh, err := many.number(0, fmt.Append(nil, i)); !fresh || err != nil {
 			t.Fatalf("queue %d: %v %v", i, fresh, err)
 		}
 	}
-	if id, fresh, err := many.number([]byte("7")); id != 8 || fresh || err != nil {
+	if id, fresh, err := many.number(0, []byte("7")); id != 8 || fresh || err != nil {
 		t.Errorf("a queue that is there: %d %v %v", id, fresh, err)
 	}
-	if _, _, err := many.number([]byte("one more")); err == nil || !strings.Contains(err.Error(), "folder of its own") {
+	if _, _, err := many.number(0, []byte("one more")); err == nil || !strings.Contains(err.Error(), "folder of its own") {
 		t.Errorf("one more: %v", err)
 	}
 	long := newMergeQueues(1)
@@ -45,7 +45,7 @@ func TestMergeToMoreQueuesThanAServerHoldsIsRefused(t *testing.T) {
 	if err := long.checkRoom(1, 4); err == nil {
 		t.Error("names of more bytes than a server holds have room")
 	}
-	if _, _, err := long.number([]byte("abc")); err != nil {
+	if _, _, err := long.number(0, []byte("abc")); err != nil {
 		t.Errorf("names of as many bytes as a server holds: %v", err)
 	}
 	if err := many.checkRoom(0, 0); err != nil {
@@ -88,7 +88,7 @@ func TestQueuesThatAreThereNeedNoRoomInAMerge(t *testing.T) {
 	r := bytes.NewReader(text)
 	l := &loader{source: r, names: newMergeQueues(1)}
 	for _, q := range src.Defined {
-		l.names.add(q.Name, q.ID)
+		l.names.add(q.Database, q.Name, q.ID)
 	}
 	l.names.bytes = storage.MaxNameBytes
 	if err := l.readHeader(); err != nil {

@@ -25,7 +25,7 @@ func (l *loader) validate(ctx context.Context) error {
 		return l.checkList(q)
 	}
 	err := l.in.Run(ctx, dump.ReadOptions{Packet: packet, Queue: func(q *storage.Queue) error {
-		if l.names.has(q.Name) {
+		if l.names.has(q.Database, q.Name) {
 			return nil
 		}
 		if err := l.checkSettings(q); err != nil {
@@ -49,7 +49,7 @@ func (l *loader) validate(ctx context.Context) error {
 func (l *loader) run(ctx context.Context) error {
 	l.writer = newBatchWriter()
 	err := l.in.Run(ctx, dump.ReadOptions{
-		Queue: l.putQueue, Packet: l.putPacket, Head: l.putHead, Field: l.putField, Progress: l.Progress,
+		Queue: l.putQueue, Window: l.putWindow, Packet: l.putPacket, Head: l.putHead, Field: l.putField, Progress: l.Progress,
 	})
 	if err == nil && !l.passed && l.resume.Offset > 0 {
 		err = l.otherDump()
@@ -104,7 +104,7 @@ func (l *loader) putQueue(defined *storage.Queue) error {
 		return nil
 	}
 	if l.Merge {
-		if q.ID, fresh, err = l.names.number(q.Name); err != nil {
+		if q.ID, fresh, err = l.names.number(q.Database, q.Name); err != nil {
 			return err
 		}
 		l.marks.NextQueue = l.names.next
@@ -165,17 +165,37 @@ func (l *loader) putPacket(q *storage.Queue, id storage.PacketID, p *storage.Pac
 		return err
 	}
 	if l.Merge {
-		if err := l.merge(&id, p, d); err != nil {
+		if err := l.merge(q.Database, &id, p, d); err != nil {
 			return err
 		}
 	}
 	if n := len(l.batch.Record(l.batch.Put(id, p))); n > l.limits.MaxRecord {
 		return fmt.Errorf("the packet has a record of %d bytes: a folder on a disk this small takes at most %d", n, l.limits.MaxRecord)
 	}
+	if len(p.Unique) > 0 {
+		l.batch.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(p.Identity, id.Seq)}, ID: p.Unique})
+	}
 	if d != nil {
-		l.putDelivery(d)
+		l.batch.PutDelivery(&d.Delivery, 0)
 	}
 	l.state.Packets++
+	return nil
+}
+
+// putWindow stores a window. In a merge it goes by another sequence, as its packet does.
+func (l *loader) putWindow(u *storage.Unique) error {
+	if stored, err := l.stored(); stored || err != nil || u.Expired(l.Now) || l.queue == 0 {
+		return err
+	}
+	const overhead = 64
+	if err := l.makeRoom(overhead + len(u.ID)); err != nil {
+		return err
+	}
+	put := storage.Unique{UniqueID: storage.UniqueID{Queue: l.queue, Identity: u.Identity}, ID: u.ID, Until: u.Until}
+	if l.Merge {
+		put.Identity = l.merged(u.Identity)
+	}
+	l.batch.PutUnique(&put)
 	return nil
 }
 
@@ -186,16 +206,6 @@ func deliveryBound(d *dump.Delivery) int {
 		return 0
 	}
 	return overhead + len(d.Consumer) + len(d.OriginName) + len(d.Reason) + len(d.Progress)
-}
-
-func (l *loader) putDelivery(d *dump.Delivery) {
-	l.batch.PutDelivery(&d.Delivery, 0)
-	if d.Reason != nil {
-		l.batch.PutNote(storage.NoteID{Identity: d.Identity, Kind: storage.NoteReason}, d.Reason, 0)
-	}
-	if d.Progress != nil {
-		l.batch.PutNote(storage.NoteID{Identity: d.Identity, Kind: storage.NoteProgress}, d.Progress, 0)
-	}
 }
 
 // roomFor makes room for a record of at most n bytes, and for more bytes of others.

@@ -1,7 +1,6 @@
 package recoverytest
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -16,17 +15,16 @@ type Tries struct {
 // Delivery is a delivery state with its notes.
 type Delivery struct {
 	storage.Delivery
-	Reason, Progress []byte
-	Damage           error // why it cannot be read
+	Damage error // why it cannot be read
 }
 
 // Stored says which records there are.
 func (d *Delivery) Stored() storage.Stored {
 	s := storage.StoredDelivery
-	if d.Reason != nil {
+	if d.Reason != "" {
 		s |= storage.StoredReason
 	}
-	if d.Progress != nil {
+	if d.Progress != "" {
 		s |= storage.StoredProgress
 	}
 	return s
@@ -52,13 +50,13 @@ func (s *Tries) Deliveries(fn func(d *storage.Delivery, stored storage.Stored) e
 }
 
 // Deliveries shows delivery states with their notes, as a snapshot does.
-func (s *Fake) Deliveries(fn func(d *storage.Delivery, reason, progress []byte, damage error) error) error {
+func (s *Fake) Deliveries(fn func(d *storage.Delivery, damage error) error) error {
 	for i := range s.Tried {
 		d := s.Tried[i]
 		if d.Damage != nil {
-			d.Delivery = storage.Delivery{Identity: d.Identity}
+			d.Delivery = storage.Delivery{Identity: d.Identity, Reason: d.Reason, Progress: d.Progress}
 		}
-		if err := fn(&d.Delivery, bytes.Clone(d.Reason), bytes.Clone(d.Progress), d.Damage); err != nil {
+		if err := fn(&d.Delivery, d.Damage); err != nil {
 			return err
 		}
 	}
@@ -66,11 +64,11 @@ func (s *Fake) Deliveries(fn func(d *storage.Delivery, reason, progress []byte, 
 }
 
 // ReadDeliveries reads some that are there.
-func (s *Fake) ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery, reason, progress []byte) error) error {
+func (s *Fake) ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery) error) error {
 	for i, identity := range identities {
 		at := slices.IndexFunc(s.Tried, func(d Delivery) bool { return d.Identity == identity })
 		d := s.Tried[at]
-		if err := fn(i, &d.Delivery, bytes.Clone(d.Reason), bytes.Clone(d.Progress)); err != nil {
+		if err := fn(i, &d.Delivery); err != nil {
 			return err
 		}
 	}
@@ -85,8 +83,4 @@ func (s *Tries) Tally(t *storage.Tally) {
 }
 
 // put writes a delivery state with its notes.
-func (d *Delivery) put(b *storage.Batch) {
-	b.PutDelivery(&d.Delivery, 0)
-	b.PutNote(storage.NoteID{Identity: d.Identity, Kind: storage.NoteReason}, d.Reason, 0)
-	b.PutNote(storage.NoteID{Identity: d.Identity, Kind: storage.NoteProgress}, d.Progress, 0)
-}
+func (d *Delivery) put(b *storage.Batch) { b.PutDelivery(&d.Delivery, 0) }

@@ -4,6 +4,7 @@ package recoverytest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/holdfast-queue/holdfast/storage"
@@ -106,7 +107,7 @@ func OneOfEach() *Fake {
 					Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\"high\""}}, {Tag: "size", Values: []string{"s"}}},
 				},
 			},
-			{ID: 9, Name: []byte("ordered"), Settings: &storage.Settings{Full: storage.FullBlock, Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\xff"}}}}},
+			{ID: 9, Database: 15, Name: []byte("ordered"), Settings: &storage.Settings{Full: storage.FullBlock, RetainDead: 7, Orders: []storage.Order{{Tag: "class", Values: []string{"low", "\xff"}}}}},
 		},
 	}
 	const base = 1 << 63
@@ -132,18 +133,18 @@ func OneOfEach() *Fake {
 func (s *Fake) putDeliveries(base uint64) {
 	s.Try(storage.Delivery{
 		Identity: base, State: storage.Claimed, Until: Later + 9, Attempts: 1, Token: base + 30, FirstClaim: Later - 3, LastClaim: Later - 3, Consumer: "w\"",
-	}).Progress = []byte("\x28half")
+	}).Progress = "\x28half"
 	s.Try(storage.Delivery{
-		Identity: base + 1, State: storage.Dead, Attempts: 5, Token: base + 31, FirstClaim: Later - 9, LastClaim: Later - 1, Consumer: "\xfb",
-	}).Reason = []byte("the disk \a is full")
+		Identity: base + 1, State: storage.Dead, Until: Later - 1, Attempts: 5, Token: base + 31, FirstClaim: Later - 9, LastClaim: Later - 1, Consumer: "\xfb",
+	}).Reason = "the disk \a is full"
 	s.Try(storage.Delivery{Identity: base + 2, State: storage.Done, Attempts: 1, Token: base + 32, Expiry: Later + 7})
-	s.Try(storage.Delivery{Identity: base + 3, Until: Later + 2, Attempts: 2, Token: base + 33, Expiry: Later + 2}).Progress = []byte{0}
+	s.Try(storage.Delivery{Identity: base + 3, Until: Later + 2, Attempts: 2, Token: base + 33, Expiry: Later + 2}).Progress = "\x00"
 	s.Try(storage.Delivery{Identity: base + 6, State: storage.Claimed, Until: Later, Attempts: 1, Token: base + 34, Expiry: Later}) // both have ended
-	s.Try(storage.Delivery{Identity: base + 8, Origin: 5, Expiry: Later + 1}).Reason = []byte{0xfa}
+	s.Try(storage.Delivery{Identity: base + 8, Origin: 5, Expiry: Later + 1}).Reason = "\xfa"
 	s.Try(storage.Delivery{Identity: base + 20, Origin: 6, Attempts: 1 << 20, Token: base + 35})
 }
 
-// putKeys adds a string and a hash of each shape, and what nobody can reach.
+// putKeys adds a string and a hash of each shape, ids of unique pushes, and what nobody can reach.
 func (s *Fake) putKeys() {
 	var b storage.Batch
 	head := func(id uint64, kind storage.Kind, name string, expiry int64, value []byte) {
@@ -154,7 +155,7 @@ func (s *Fake) putKeys() {
 	}
 	head(1, storage.String, "text \"", Later+1, []byte("a\tb é"))
 	head(2, storage.String, "\xff", 0, []byte{0, 0xff})
-	head(3, storage.String, "none", 0, []byte{})
+	b.PutHead(&storage.Head{ID: 3, Database: 3, Kind: storage.String, Name: []byte("none"), Version: 3, Value: []byte{}}, storage.Mark{})
 	head(4, storage.String, "long", 0, bytes.Repeat([]byte("long "), 206))
 	head(5, storage.Hash, "hash", Later+2, []byte{})
 	field(5, 6, "small", []byte("bell \a"))
@@ -162,6 +163,16 @@ func (s *Fake) putKeys() {
 	field(5, 8, "", []byte{})
 	head(9, storage.String, "expired", Later, []byte("expired"))
 	field(9, 10, "left over", []byte("x"))
+	for _, p := range s.Stored {
+		if len(p.Packet.Unique) > 0 {
+			b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: p.ID.Queue, Identity: cmp.Or(p.Packet.Identity, p.ID.Seq)}, ID: p.Packet.Unique})
+		}
+	}
+	const base = 1 << 63
+	b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 2, Identity: base + 40}, ID: []byte("window \""), Until: Later + 1})
+	b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 2, Identity: base + 41}, ID: []byte{0xf9}, Until: Later + 1<<40})
+	b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 2, Identity: base + 42}, ID: []byte("over"), Until: Later})
+	b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 7, Identity: base + 43}, ID: []byte("dropped"), Until: Later + 1})
 	s.Keys.Apply(&b)
 }
 

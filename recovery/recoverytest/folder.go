@@ -39,6 +39,7 @@ func InFolder(tb testing.TB, src *Fake) (dir string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	_ = src.Uniques(func(u *storage.Unique) error { b.PutUnique(u); return nil })
 	for i := range src.Tried {
 		if src.Tried[i].put(&b); i%perBatch == 0 {
 			apply(tb, s, &b)

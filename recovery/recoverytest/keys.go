@@ -11,22 +11,24 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Keys are the heads and fields of a store in memory: what Apply brought is what its other methods
-// show. The zero value is empty. Any goroutine may call its methods.
+// Keys are the heads, fields and ids of unique pushes of a store in memory: what Apply brought is
+// what its other methods show. The zero value is empty. Any goroutine may call its methods.
 type Keys struct {
-	mu     sync.Mutex // guards what follows
-	heads  map[uint64]storage.Head
-	fields map[storage.ValueID]storage.Field
-	flush  storage.Flush
+	mu      sync.Mutex // guards what follows
+	heads   map[uint64]storage.Head
+	fields  map[storage.ValueID]storage.Field
+	uniques map[storage.UniqueID]storage.Unique
+	flush   storage.Flush
 }
 
-// Apply carries the operations of a batch out that are about heads, fields and the flush record. It
+// Apply carries the operations of a batch out that are about them and the flush record. It
 // panics if the batch is wrong about what was there before: a store would miscount.
 func (k *Keys) Apply(b *storage.Batch) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.heads == nil {
 		k.heads, k.fields = map[uint64]storage.Head{}, map[storage.ValueID]storage.Field{}
+		k.uniques = map[storage.UniqueID]storage.Unique{}
 	}
 	b.Each(func(op storage.Op) {
 		h, f := op.Head, op.Field
@@ -54,6 +56,14 @@ func (k *Keys) Apply(b *storage.Batch) {
 			k.fields[id] = f
 		case storage.OpDeleteField:
 			delete(k.fields, id)
+		case storage.OpPutUnique:
+			op.Unique.ID = bytes.Clone(op.Unique.ID)
+			k.uniques[op.Unique.UniqueID] = op.Unique
+		case storage.OpDeleteUnique:
+			if _, there := k.uniques[op.Unique.UniqueID]; !there {
+				panic(fmt.Sprintf("%v: the batch deletes what the store does not have", op.Unique.UniqueID))
+			}
+			delete(k.uniques, op.Unique.UniqueID)
 		case storage.OpSetFlush:
 			k.flush = op.Flush
 		}
@@ -99,6 +109,22 @@ func (k *Keys) Fields(fn func(*storage.Field) error) error {
 	return nil
 }
 
+// Uniques shows ids of unique pushes as the store and a snapshot do.
+func (k *Keys) Uniques(fn func(*storage.Unique) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	byKey := func(a, b storage.UniqueID) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Identity, b.Identity))
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(k.uniques), byKey) {
+		u := k.uniques[id]
+		if err := fn(&u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ReadValues reads large values.
 func (k *Keys) ReadValues(ids []storage.ValueID, fn func(i int, value []byte) error) error {
 	k.mu.Lock()
@@ -125,7 +151,7 @@ func (k *Keys) Flush() storage.Flush {
 	return k.flush
 }
 
-// Tally adds all heads and fields to a tally.
+// Tally adds all heads, fields and ids to a tally.
 func (k *Keys) Tally(t *storage.Tally) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,6 +160,9 @@ func (k *Keys) Tally(t *storage.Tally) {
 	}
 	for id, f := range k.fields {
 		t.AddItem(id, f.Version)
+	}
+	for id := range k.uniques {
+		t.AddUnique(id)
 	}
 }
 

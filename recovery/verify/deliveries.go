@@ -10,14 +10,14 @@ import (
 
 // checkDeliveries reads every delivery state. The packets are held against them later.
 func (v *verifier) checkDeliveries(ctx context.Context) error {
-	return v.src.Deliveries(func(d *storage.Delivery, _, _ []byte, damage error) error {
+	return v.src.Deliveries(func(d *storage.Delivery, damage error) error {
 		if damage != nil {
 			v.lostStates++
 			v.finding(storage.FindingRecord, stateKey(d.Identity), "the record cannot be read: %s", plain(damage))
 			return ctx.Err()
 		}
 		v.tally.AddDelivery(d.Identity)
-		v.tried = append(v.tried, contents.TriedOf(d, storage.StoredDelivery))
+		v.deliveries = append(v.deliveries, contents.NewDelivery(d, storage.StoredDelivery))
 		v.checkState(d)
 		return ctx.Err()
 	})
@@ -47,26 +47,26 @@ func (v *verifier) checkState(d *storage.Delivery) {
 	}
 }
 
-// meet holds the packets of a run against the delivery states that it found.
-func (v *verifier) meet(r *run) {
-	for _, m := range r.met {
-		if m.tried.Met {
-			v.finding(storage.FindingOwner, m.id.String(), "it has the identity %d, and so has another packet: one of them loses its delivery state", m.tried.Identity)
+// match holds the packets of a run against the delivery states that it found.
+func (v *verifier) match(r *run) {
+	for _, m := range r.matched {
+		if m.delivery.Matched {
+			v.finding(storage.FindingOwner, m.id.String(), "it has the identity %d, and so has another packet: one of them loses its delivery state", m.delivery.Identity)
 		}
-		m.tried.Met = true
+		m.delivery.Matched = true
 	}
 }
 
 // checkOwners finds delivery states without a packet. Where the packet has expired a server deletes
 // them.
 func (v *verifier) checkOwners(ctx context.Context) error {
-	for i := range v.tried {
-		switch t := &v.tried[i]; {
-		case t.Met:
-		case t.Expired(v.Now):
+	for i := range v.deliveries {
+		switch d := &v.deliveries[i]; {
+		case d.Matched:
+		case d.Expired(v.Now):
 			v.report.LeftOver++
 		default:
-			v.finding(storage.FindingOwner, stateKey(t.Identity), "it belongs to no packet that is there, and its packet has not expired")
+			v.finding(storage.FindingOwner, stateKey(d.Identity), "it belongs to no packet that is there, and its packet has not expired")
 		}
 	}
 	return ctx.Err()

@@ -9,7 +9,7 @@ import (
 )
 
 // try makes a delivery state as servers write it, for packet i of a folder.
-func try(i int, s storage.DeliveryState, until int64) storage.Delivery {
+func try(i int, s storage.State, until int64) storage.Delivery {
 	d := storage.Delivery{Identity: first + uint64(i), State: s, Until: until, Attempts: 1, Token: first, FirstClaim: 1, LastClaim: 1}
 	if s == storage.Done {
 		d.Expiry = later + 1
@@ -48,8 +48,8 @@ func TestPacketsAreCountedByTheirDeliveryStates(t *testing.T) {
 		try(0, storage.Claimed, later+1), // of priority 0
 		try(1, storage.Claimed, 0),       // without end
 		try(2, storage.Claimed, later),   // has ended: ready
-		try(3, storage.Waiting, later),   // ready
-		try(4, storage.Waiting, later+1), // delayed
+		try(3, storage.Delayed, later),   // ready
+		try(4, storage.Delayed, later+1), // delayed
 		try(5, storage.Dead, 0),          //
 		try(8, storage.Dead, 0),          // of packet 9
 		try(9, storage.Done, 0),          // of packet 8

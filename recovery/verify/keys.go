@@ -12,7 +12,7 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 	names := make(map[string]uint64) // numbers of the keys that can be reached
 	for i := range v.report.Queues {
 		if q := &v.report.Queues[i]; !q.dropped && (q.settings || q.packets() > 0) {
-			names[string(q.Name)] = 0
+			names[storage.FullName(q.Database, q.Name)] = 0
 		}
 	}
 	hash := uint64(0)          // whose fields can be reached
@@ -43,7 +43,7 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 				v.finding(storage.FindingOwner, id.String(), "it has the name %.100q, and so has another field: clients reach only one of them", f.Name)
 			}
 			fields[string(f.Name)] = true
-		case h.Expired(v.Now) || v.flush.Drops(h.ID):
+		case h.Expired(v.Now) || v.flush.Drops(h):
 			v.tally.AddItem(id, h.Version)
 			v.report.LeftOver++
 		default:
@@ -59,6 +59,22 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 	})
 }
 
+// checkUniques counts the ids of unique pushes. Those that are over, or of queues that are gone, a
+// server deletes.
+func (v *verifier) checkUniques(ctx context.Context) error {
+	return v.src.Uniques(func(u *storage.Unique) error {
+		v.tally.AddUnique(u.UniqueID)
+		if v.hasControl() && (u.Identity >= v.control.NextSeq || u.Queue >= v.control.NextQueue) {
+			v.finding(storage.FindingRecord, u.String(), "its numbers are not below %d, the next sequence, and %d, the next queue: another push may get the same",
+				v.control.NextSeq, v.control.NextQueue)
+		}
+		if u.Expired(v.Now) {
+			v.report.LeftOver++
+		}
+		return ctx.Err()
+	})
+}
+
 // checkNumber finds a number or version that another key may get.
 func (v *verifier) checkNumber(id storage.ValueID, number, version uint64) {
 	if last := v.control.LastKey; v.hasControl() && max(number, version) > last {
@@ -69,7 +85,8 @@ func (v *verifier) checkNumber(id storage.ValueID, number, version uint64) {
 
 // checkName finds two keys, or a key and a queue that lasts, of the same name.
 func (v *verifier) checkName(names map[string]uint64, h *storage.Head) {
-	other, taken := names[string(h.Name)]
+	name := storage.FullName(h.Database, h.Name)
+	other, taken := names[name]
 	switch {
 	case taken && other == 0:
 		v.finding(storage.FindingOwner, storage.ValueID{ID: h.ID}.String(), "it has the name %.100q, and so has a queue that is not empty or has settings", h.Name)
@@ -77,5 +94,5 @@ func (v *verifier) checkName(names map[string]uint64, h *storage.Head) {
 		v.finding(storage.FindingOwner, storage.ValueID{ID: h.ID}.String(),
 			"it has the name %.100q, and so has head %d: clients reach only one of them", h.Name, other)
 	}
-	names[string(h.Name)] = h.ID
+	names[name] = h.ID
 }

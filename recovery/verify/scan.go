@@ -27,7 +27,7 @@ type run struct {
 
 	// The workers fill these in.
 	queues   []runOfQueue // in the order of the packets
-	met      []met
+	matched  []matched
 	findings []storage.Finding
 	tally    storage.Tally
 	unread   uint64
@@ -41,10 +41,10 @@ type packet struct {
 	damage error // why there is no record, or nil
 }
 
-// met is a packet that has a delivery state.
-type met struct {
-	id    storage.PacketID
-	tried *contents.Tried
+// matched is a packet that has a delivery state.
+type matched struct {
+	id       storage.PacketID
+	delivery *contents.Delivery
 }
 
 // runOfQueue is what a run holds of one queue.
@@ -107,7 +107,7 @@ func (v *verifier) check(r *run, p *storage.Packet) {
 		if err != nil {
 			r.unread++
 			q.add(at.id)
-			r.meet(v, at.id, at.id.Seq)
+			r.match(v, at.id, at.id.Seq)
 			r.finding(at.id, "the record cannot be read: "+plain(err))
 			continue
 		}
@@ -118,7 +118,7 @@ func (v *verifier) check(r *run, p *storage.Packet) {
 		if storage.IsLarge(len(p.Payload)) {
 			r.large.add(at.id.Queue, at.id.Seq, int64(len(p.Payload)))
 		}
-		q.count(at.id, p, r.meet(v, at.id, cmp.Or(p.Identity, at.id.Seq)), v.Now)
+		q.count(at.id, p, r.match(v, at.id, cmp.Or(p.Identity, at.id.Seq)), v.Now)
 	}
 }
 
@@ -146,13 +146,13 @@ func (q *runOfQueue) add(id storage.PacketID) {
 	q.n++
 }
 
-// meet notes that a packet is there, and returns its delivery state, nil if it has none.
-func (r *run) meet(v *verifier, id storage.PacketID, identity uint64) *contents.Tried {
-	t := v.tried.Find(identity)
-	if t != nil {
-		r.met = append(r.met, met{id, t})
+// match notes that a packet is there, and returns its delivery state, nil if it has none.
+func (r *run) match(v *verifier, id storage.PacketID, identity uint64) *contents.Delivery {
+	d := v.deliveries.Find(identity)
+	if d != nil {
+		r.matched = append(r.matched, matched{id, d})
 	}
-	return t
+	return d
 }
 
 func (r *run) finding(id storage.PacketID, what string) {
@@ -160,19 +160,18 @@ func (r *run) finding(id storage.PacketID, what string) {
 }
 
 // count counts a packet by its state.
-func (q *runOfQueue) count(id storage.PacketID, p *storage.Packet, t *contents.Tried, now int64) {
-	leased := t.Leased(now)
+func (q *runOfQueue) count(id storage.PacketID, p *storage.Packet, d *contents.Delivery, now int64) {
+	leased := d.Leased(now)
 	if p.Expired(now) && !leased {
 		q.Expired++
 		return
 	}
 	q.add(id)
 	q.Bytes += int64(len(p.Key) + len(p.Payload))
-	state, notBefore := storage.Waiting, p.NotBefore
-	if t != nil {
-		state = t.State
-		if state == storage.Waiting {
-			notBefore = max(notBefore, t.Until)
+	state, notBefore := storage.Ready, p.NotBefore
+	if d != nil {
+		if state = d.State; state == storage.Delayed {
+			notBefore = max(notBefore, d.Until)
 		}
 	}
 	switch {
@@ -199,7 +198,7 @@ func (v *verifier) deliver(r *run) error {
 	for i := range r.queues {
 		v.addQueue(&r.queues[i])
 	}
-	v.meet(r)
+	v.match(r)
 	v.tally.Merge(r.tally)
 	v.unread += r.unread
 	v.large.merge(r.large)
@@ -209,7 +208,7 @@ func (v *verifier) deliver(r *run) error {
 		v.Progress("packets", v.scanned, int64(v.control.Live))
 	}
 	clear(r.packets)
-	*r = run{packets: r.packets[:0], records: r.records[:0], queues: r.queues[:0], met: r.met[:0]}
+	*r = run{packets: r.packets[:0], records: r.records[:0], queues: r.queues[:0], matched: r.matched[:0]}
 	return nil
 }
 

@@ -53,6 +53,7 @@ func (r *Report) Sound() bool { return len(r.Findings) == 0 }
 // QueueCount counts the packets of one queue by their state.
 type QueueCount struct {
 	ID           uint32
+	Database     uint8
 	Name         []byte
 	Ready        int64
 	Delayed      int64 // their time has not come
@@ -107,7 +108,8 @@ type source interface {
 	Queues(fn func(storage.Queue) error) error
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
 	Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error
-	Deliveries(fn func(d *storage.Delivery, reason, progress []byte, damage error) error) error
+	Deliveries(fn func(d *storage.Delivery, damage error) error) error
+	Uniques(fn func(*storage.Unique) error) error
 	Payloads(fn func(queue uint32, seq uint64, size int64) error) error
 	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
 	Load() []byte
@@ -124,7 +126,7 @@ type verifier struct {
 
 	at         int          // where in report.Queues the scan is
 	orphans    []runOfQueue // the queues without a definition that the scan met, some of them
-	tried      contents.TriedList
+	deliveries contents.Deliveries
 	tally      storage.Tally // of what can be read
 	unread     uint64        // packets that cannot be read
 	lost       uint64        // heads and fields that cannot be read
@@ -136,7 +138,7 @@ type verifier struct {
 
 func (v *verifier) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		v.checkQueues, v.checkDeliveries, v.checkPackets, v.checkOwners, v.checkPayloads, v.checkKeys,
+		v.checkQueues, v.checkDeliveries, v.checkPackets, v.checkOwners, v.checkPayloads, v.checkUniques, v.checkKeys,
 	} {
 		err := step(ctx)
 		if errors.Is(err, storage.ErrDamaged) {
@@ -199,7 +201,7 @@ func (v *verifier) checkQueues(ctx context.Context) error {
 			v.finding(storage.FindingQueue, queueKey(q.ID), "its number is not below %d, the number of the next new queue", next)
 		}
 		v.report.Queues = append(v.report.Queues, QueueCount{
-			ID: q.ID, Name: slices.Clone(q.Name), dropped: v.flush.DropsQueue(&q) || q.Expired(v.Now), settings: q.Settings != nil,
+			ID: q.ID, Database: q.Database, Name: slices.Clone(q.Name), dropped: v.flush.DropsQueue(&q) || q.Expired(v.Now), settings: q.Settings != nil,
 		})
 		return ctx.Err()
 	})
@@ -218,10 +220,10 @@ func (v *verifier) checkNames() {
 		}
 	}
 	slices.SortFunc(order, func(a, b *QueueCount) int {
-		return cmp.Or(bytes.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Database, b.Database), bytes.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	for i := 1; i < len(order); i++ {
-		if other, q := order[i-1], order[i]; bytes.Equal(other.Name, q.Name) {
+		if other, q := order[i-1], order[i]; other.Database == q.Database && bytes.Equal(other.Name, q.Name) {
 			v.finding(storage.FindingQueue, queueKey(q.ID),
 				"it has the name %q, and so has queue %d: clients reach the packets of only one of them", q.Name, other.ID)
 		}

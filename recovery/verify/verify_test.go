@@ -246,7 +246,7 @@ func TestWhatNobodyCanReachIsCountedAndNoFinding(t *testing.T) {
 	dir := manyPackets(t, 70)
 	tamper(t, dir, func(b *storage.Batch) {
 		putKeys(b)
-		b.SetFlush(storage.Flush{Keys: 2, Queues: 2})
+		b.SetFlush(storage.Flush{{Keys: 2, Queues: 2}})
 		b.PutQueue(storage.Queue{ID: 3, Name: []byte("queue 7"), Dropped: true})
 		b.PutQueue(storage.Queue{ID: 4, Name: []byte("queue 4"), Expiry: later})
 		b.PutHead(&storage.Head{ID: 5, Kind: storage.Hash, Name: []byte("hash"), Version: 5, Expiry: later}, storage.Mark{})

@@ -59,7 +59,7 @@ func tokenRepeated(s *store) {
 }
 
 // forgetOf changes what a start sees of the packets in a state.
-func forgetOf(s *store, state storage.DeliveryState, change func(d *storage.Delivery)) {
+func forgetOf(s *store, state storage.State, change func(d *storage.Delivery)) {
 	s.delivery = func(d *storage.Delivery) {
 		if d.State == state {
 			change(d)

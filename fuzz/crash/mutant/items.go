@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// copyItem adds an operation on a string, hash or field to a batch, or that on the flush record.
+// copyItem adds an operation on a string, hash, field or id to a batch, or that on the flush
+// record.
 func copyItem(b *storage.Batch, op *storage.Op) {
 	switch op.Kind {
 	case storage.OpPutHead:
@@ -18,13 +19,17 @@ func copyItem(b *storage.Batch, op *storage.Op) {
 		b.PutField(&op.Field, op.Old)
 	case storage.OpDeleteField:
 		b.DeleteField(op.Field.Hash, op.Field.ID, op.Old)
+	case storage.OpPutUnique:
+		b.PutUnique(&op.Unique)
+	case storage.OpDeleteUnique:
+		b.DeleteUnique(op.Unique.UniqueID)
 	case storage.OpSetFlush:
 		b.SetFlush(op.Flush)
 	}
 }
 
 func isItem(op storage.Op) bool {
-	return op.Kind >= storage.OpPutHead && op.Kind <= storage.OpDeleteField
+	return op.Kind >= storage.OpPutHead && op.Kind <= storage.OpDeleteField || op.Kind >= storage.OpPutUnique
 }
 
 // dropForgotten forgets to note of a long list that it is deleted. Its elements are deleted by
@@ -44,7 +49,7 @@ func dropForgotten(s *store) {
 	}
 }
 
-// valuesLater writes the strings and hashes of a batch in a transaction of their own, a little
+// valuesLater writes the strings, hashes and ids of a batch in a transaction of their own, a little
 // after its packets.
 func valuesLater(s *store) {
 	s.apply = func(b *storage.Batch) error {
@@ -79,24 +84,31 @@ func valueDropped(s *store) {
 	}
 }
 
-// valueNeverExpires forgets when strings and hashes expire.
+// valueNeverExpires forgets when strings, hashes and windows expire.
 func valueNeverExpires(s *store) {
 	s.unchecked = true
 	s.edit = func(ops []storage.Op) []storage.Op {
 		for i := range ops {
 			ops[i].Head.Expiry = 0
+			if ops[i].Unique.Until != 0 {
+				ops[i].Unique.Until += 3_600_000
+			}
 		}
 		return ops
 	}
 }
 
-// valueExpiresEarly takes half of slotWindow from the time that strings and hashes have to live.
+// valueExpiresEarly takes half of slotWindow from the time that strings, hashes and windows have to
+// live.
 func valueExpiresEarly(s *store) {
 	s.unchecked = true
 	s.edit = func(ops []storage.Op) []storage.Op {
 		for i := range ops {
 			if ops[i].Head.Expiry != 0 {
 				ops[i].Head.Expiry -= 150
+			}
+			if ops[i].Unique.Until != 0 {
+				ops[i].Unique.Until -= 150
 			}
 		}
 		return ops

@@ -43,7 +43,7 @@ func faults() map[string]func(*store) {
 		"size-forgotten":       func(s *store) { s.meta = forgetSize; s.unchecked = true },
 		"pushes-torn":          pushesTorn,
 		"pause-forgotten":      func(s *store) { forgetSetting(s, func(of *storage.Settings) { of.PauseIn = false }) },
-		"unique-forgotten":     func(s *store) { s.meta = forgetUnique },
+		"unique-forgotten":     uniqueForgotten,
 		"record-of-another":    func(s *store) { s.shiftReads = true },
 		"payload-of-large-cut": func(s *store) { s.cutLarge = true },
 		"move-not-deleted":     func(s *store) { halfMove(s, storage.OpDelete) },
@@ -58,11 +58,11 @@ func faults() map[string]func(*store) {
 		"token-repeated":       tokenRepeated,
 		"lease-without-end":    func(s *store) { forgetOf(s, storage.Claimed, func(d *storage.Delivery) { d.Until += 3_600_000 }) },
 		"dead-and-ready":       deadAndReady,
-		"death-forgotten":      func(s *store) { forgetOf(s, storage.Dead, func(d *storage.Delivery) { d.State = storage.Waiting }) },
+		"death-forgotten":      func(s *store) { forgetOf(s, storage.Dead, func(d *storage.Delivery) { d.State = storage.Ready }) },
 		"ack-forgotten":        ackForgotten,
-		"delay-forgotten":      func(s *store) { forgetOf(s, storage.Waiting, func(d *storage.Delivery) { d.Until = 0 }) },
-		"origin-forgotten":     func(s *store) { forgetOf(s, storage.Waiting, func(d *storage.Delivery) { d.Origin = 0 }) },
-		"done-forgotten":       func(s *store) { forgetOf(s, storage.Done, func(d *storage.Delivery) { d.State = storage.Waiting }) },
+		"delay-forgotten":      func(s *store) { forgetOf(s, storage.Delayed, func(d *storage.Delivery) { d.Until = 0 }) },
+		"origin-forgotten":     func(s *store) { forgetOf(s, storage.Ready, func(d *storage.Delivery) { d.Origin = 0 }) },
+		"done-forgotten":       func(s *store) { forgetOf(s, storage.Done, func(d *storage.Delivery) { d.State = storage.Ready }) },
 		"done-not-kept":        doneNotKept,
 		"notes-forgotten":      func(s *store) { s.edit = without(storage.OpPutNote) },
 		"extension-forgotten":  extensionForgotten,
@@ -216,6 +216,8 @@ func (s *store) copy(ops []storage.Op) (*storage.Batch, error) {
 			b.Delete(op.ID, op.Removed)
 		case storage.OpPutQueue:
 			b.PutQueue(op.Queue)
+		case storage.OpPutCounters:
+			b.PutCounters(op.Queue.ID, op.Queue.Counters)
 		case storage.OpDeleteQueue:
 			b.DeleteQueue(op.Queue.ID)
 		case storage.OpPutDelivery, storage.OpPutNote, storage.OpDeleteDelivery:
@@ -353,9 +355,9 @@ func forgetKey(m *storage.Meta) bool {
 	return true
 }
 
-func forgetUnique(m *storage.Meta) bool {
-	m.Unique = nil
-	return true
+func uniqueForgotten(s *store) {
+	s.unchecked = true
+	s.edit = without(storage.OpPutUnique)
 }
 
 // forgetSize halves what a packet counts for.

@@ -1,4 +1,4 @@
-package index
+package keyspace
 
 // Field is a field of a hash. The caller sets ID and Value as it likes.
 type Field struct {
@@ -22,11 +22,11 @@ type fields struct {
 const fewFields = 16
 
 // Field returns the field of a hash with a name, nil if there is none.
-func (k *Key) Field(name []byte) *Field {
-	if k.fields.byName != nil {
-		return k.fields.byName[string(name)]
+func (e *Entry) Field(name []byte) *Field {
+	if e.fields.byName != nil {
+		return e.fields.byName[string(name)]
 	}
-	for _, f := range k.fields.slots.all {
+	for _, f := range e.fields.slots.all {
 		if f != nil && f.name == string(name) {
 			return f
 		}
@@ -35,8 +35,8 @@ func (k *Key) Field(name []byte) *Field {
 }
 
 // AddField adds a field to a hash, which has none with that name. The name is copied.
-func (k *Key) AddField(name []byte, id uint64) *Field {
-	s := k.fields
+func (e *Entry) AddField(name []byte, id uint64) *Field {
+	s := e.fields
 	f := &Field{ID: id, name: string(name)}
 	f.slot = s.slots.add(f)
 	s.live++
@@ -55,8 +55,8 @@ func (k *Key) AddField(name []byte, id uint64) *Field {
 }
 
 // RemoveField takes a field out of its hash.
-func (k *Key) RemoveField(f *Field) {
-	s := k.fields
+func (e *Entry) RemoveField(f *Field) {
+	s := e.fields
 	s.slots.remove(f.slot)
 	if s.live--; s.live == 0 {
 		*s = fields{}
@@ -67,27 +67,27 @@ func (k *Key) RemoveField(f *Field) {
 }
 
 // Fields returns how many fields a hash has.
-func (k *Key) Fields() int { return k.fields.live }
+func (e *Entry) Fields() int { return e.fields.live }
 
 // LastField returns some field of a hash, nil if it has none.
-func (k *Key) LastField() *Field {
-	return k.fields.slots.last()
+func (e *Entry) LastField() *Field {
+	return e.fields.slots.last()
 }
 
-// PickField is [Keyspace.Pick] for the fields of a hash.
-func (k *Key) PickField(random func(n int) int) *Field { return k.fields.slots.pick(random) }
+// PickField is [Directory.Pick] for the fields of a hash.
+func (e *Entry) PickField(random func(n int) int) *Field { return e.fields.slots.pick(random) }
 
 // EachField calls fn with every field of a hash until that returns false. fn must not change the
 // hash.
-func (k *Key) EachField(fn func(*Field) bool) {
-	for _, f := range k.fields.slots.all {
+func (e *Entry) EachField(fn func(*Field) bool) {
+	for _, f := range e.fields.slots.all {
 		if f != nil && !fn(f) {
 			return
 		}
 	}
 }
 
-// ScanFields is [Keyspace.Scan] for the fields of a hash.
-func (k *Key) ScanFields(slot uint32, n int, fn func(*Field)) (next uint32, done bool) {
-	return k.fields.slots.scan(slot, n, fn)
+// ScanFields is [Directory.Scan] for the fields of a hash.
+func (e *Entry) ScanFields(cursor uint64, n int, fn func(*Field)) (next uint64) {
+	return e.fields.slots.scan(cursor, n, fn)
 }

@@ -2,54 +2,85 @@ package index
 
 import "iter"
 
-// aside is the packets of a queue that cannot be selected, in a tree for each state; those that are
-// Ready have priority 0. It exists while there is one.
-type aside struct {
-	trees [Done]tree
-	ended int64 // bytes of those that are Dead or Done
+// byState is the packets of a queue that cannot be selected, in a tree for each state; those that
+// are Ready have priority 0. It exists while there is one.
+type byState struct {
+	trees  [Done]tree
+	byTime tree  // the Delayed ones once more, soonest first: places are those of timePlace
+	ended  int64 // bytes of those that are Dead or Done
 }
 
-func (a *aside) freeLink() *uint32 { return &a.trees[0].root }
+func (a *byState) freeLink() *uint32 { return &a.trees[0].root }
 
-func (a *aside) tree(s State) *tree { return &a.trees[s-Ready] }
+func (a *byState) tree(s State) *tree { return &a.trees[s-Ready] }
 
 // count is how many packets of the queue are in a state and cannot be selected.
-func (a *aside) count(s State) int { return int(a.tree(s).count) }
+func (a *byState) count(s State) int { return int(a.tree(s).count) }
 
-// addAside puts a packet that cannot be selected into its tree.
-func (x *Index) addAside(u *queue, id uint32, e *entry) {
-	if u.aside == 0 {
-		u.aside = x.asides.alloc()
+// linkByState puts a packet that cannot be selected into its tree.
+func (x *Index) linkByState(u *queue, id uint32, e *entry) {
+	if u.byState == 0 {
+		u.byState = x.byStates.alloc()
 	}
-	a := x.asides.at(u.aside)
+	a := x.byStates.at(u.byState)
 	x.mustInsert(a.tree(e.state), e.place(), id)
+	if e.state == Delayed {
+		x.mustInsert(&a.byTime, x.timePlace(e), id)
+	}
 	if e.state >= Dead {
 		a.ended += int64(e.size)
 	}
 }
 
-// removeAside is the reverse of addAside.
-func (x *Index) removeAside(u *queue, e *entry) {
-	a := x.asides.at(u.aside)
+// unlinkByState is the reverse of linkByState.
+func (x *Index) unlinkByState(u *queue, e *entry) {
+	a := x.byStates.at(u.byState)
 	x.forest.remove(a.tree(e.state), e.place())
+	if e.state == Delayed {
+		x.forest.remove(&a.byTime, x.timePlace(e))
+	}
 	if e.state >= Dead {
 		a.ended -= int64(e.size)
 	}
-	if *a == (aside{}) {
-		x.asides.free(u.aside)
-		u.aside = 0
+	if *a == (byState{}) {
+		x.byStates.free(u.byState)
+		u.byState = 0
 	}
 }
 
-// Place is a packet's place in the order of a queue.
+// timePlace is the place of a Delayed packet among those of its queue: its moment in 42 bits, and
+// then its sequence.
+func (x *Index) timePlace(e *entry) place {
+	if e.timer == 0 {
+		return timePlace(0, e.seqNumber())
+	}
+	return timePlace(join64(x.timers.at(e.timer).until), e.seqNumber())
+}
+
+func timePlace(until int64, seq uint64) place {
+	const low, bits = 10, 64 - 10
+	return place{uint32(min(until>>low, 1<<32-1)), uint64(until)<<bits | (seq+1<<(bits-1))&(1<<bits-1)}
+}
+
+// Place is a packet's place in the order of a queue; of a Delayed one in that of their moments.
 type Place struct {
 	Priority uint32
 	Seq      uint64
 }
 
+// Place returns where List has the packet.
+func (p Packet) Place() Place {
+	if p.State == Delayed {
+		at := timePlace(p.Until, p.Seq)
+		return Place{at.priority, at.seq}
+	}
+	return Place{p.Priority, p.Seq}
+}
+
 // List appends to dst the packets of a queue that are in one state, in the order of their places,
-// oldest first: at most n, and only those behind a place; the zero Place is before all. Ready lists
-// those of priority 0, too. O(n log n), and O(lanes) for those that have packets before the place.
+// oldest first, but Delayed ones soonest first: at most n, and only those behind a place; the zero
+// Place is before all. Ready lists those of priority 0, too. O(n log n), and O(lanes) for those
+// that have packets before the place.
 func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Packet {
 	if n <= 0 {
 		return dst
@@ -114,8 +145,12 @@ func (x *Index) oncePerLane(f Filter) func(LaneID) bool {
 // openBehind opens the trees that hold the packets of a queue in one state, from a place on.
 func (x *Index) openBehind(u *queue, s State, from place, takes func(LaneID) bool) openWalks {
 	open := openWalks{end: Oldest}
-	if u.aside != 0 {
-		open.open(x.forest.walkFrom(x.asides.at(u.aside).tree(s), from))
+	if u.byState != 0 {
+		t := x.byStates.at(u.byState).tree(s)
+		if s == Delayed {
+			t = &x.byStates.at(u.byState).byTime
+		}
+		open.open(x.forest.walkFrom(t, from))
 	}
 	switch {
 	case s != Ready:

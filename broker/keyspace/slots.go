@@ -1,4 +1,4 @@
-package index
+package keyspace
 
 // slots are numbered places. What is in one stays there, so a scan over the numbers finds all that
 // stays.
@@ -71,21 +71,21 @@ func (s *slots[T]) shrink() {
 	}
 }
 
-// scan calls fn with what is in the slots from one on. It ends after n calls, and after many free
-// slots, and returns the slot to go on with, or done.
-func (s *slots[T]) scan(slot uint32, n int, fn func(*T)) (next uint32, done bool) {
+// scan calls fn with what is in the slots from a cursor on. It ends after n calls, and after many
+// free slots. It returns the cursor to go on with, 0 if there are no more.
+func (s *slots[T]) scan(cursor uint64, n int, fn func(*T)) (next uint64) {
 	const looksPerCall = 10
 	n = max(n, 1)
 	looks := looksPerCall * n
-	for ; int64(slot) < int64(len(s.all)); slot++ {
+	for ; cursor < uint64(len(s.all)); cursor++ {
 		if n == 0 || looks == 0 {
-			return slot, false
+			return cursor
 		}
 		looks--
-		if x := s.all[slot]; x != nil {
+		if x := s.all[cursor]; x != nil {
 			fn(x)
 			n--
 		}
 	}
-	return 0, true
+	return 0
 }

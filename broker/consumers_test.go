@@ -15,7 +15,7 @@ import (
 func (w *work) workers(queue string) (names []string) {
 	w.t.Helper()
 	w.do(func(tx *broker.Tx) error {
-		list, err := tx.Workers([]byte(queue))
+		list, err := tx.Consumers([]byte(queue))
 		for _, k := range list {
 			names = append(names, k.Name)
 		}
@@ -28,14 +28,14 @@ func TestTheConsumersThatAreRememberedAreBounded(t *testing.T) {
 	w := newWork(t)
 	w.set(broker.DefaultSettings())
 	known := 0
-	for i := range broker.MaxWorkers + 10 {
+	for i := range broker.MaxConsumers + 10 {
 		w.do(func(tx *broker.Tx) error {
 			known = tx.WorkersKnown()
 			return tx.Claim(w.c, []byte("q"), broker.ClaimRequest{Consumer: fmt.Append(nil, "idle", i)}, 0)
 		})
 	}
-	if known != broker.MaxWorkers {
-		t.Fatalf("%d consumers are remembered, want %d", known, broker.MaxWorkers)
+	if known != broker.MaxConsumers {
+		t.Fatalf("%d consumers are remembered, want %d", known, broker.MaxConsumers)
 	}
 	for range 2 {
 		w.add(broker.PushRequest{})
@@ -51,8 +51,8 @@ func TestTheConsumersThatAreRememberedAreBounded(t *testing.T) {
 		known = tx.WorkersKnown()
 		return nil
 	})
-	if known != broker.MaxWorkers {
-		t.Fatalf("%d consumers are remembered, want %d", known, broker.MaxWorkers)
+	if known != broker.MaxConsumers {
+		t.Fatalf("%d consumers are remembered, want %d", known, broker.MaxConsumers)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestAStartSeesNoConsumer(t *testing.T) {
 	if _, err := w.nack(job, broker.Nack{Dead: true}); err != nil {
 		t.Fatal(err)
 	}
-	w.pass(broker.WorkerTime * time.Millisecond)
+	w.pass(broker.ConsumerTime * time.Millisecond)
 	for range 2 {
 		if got := w.workers("q"); len(got) > 0 {
 			t.Fatalf("the consumers are %v, and nobody called in the last while", got)
@@ -90,7 +90,7 @@ func TestAConsumerIsForgottenWithAPacketWhoseRecordIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.barrier()
-	w.pass(broker.WorkerTime * time.Millisecond)
+	w.pass(broker.ConsumerTime * time.Millisecond)
 	w.workers("q") // which forgets those that nothing names
 	w.do(func(tx *broker.Tx) error {
 		if n := tx.WorkersKnown(); n > 0 {
@@ -127,7 +127,7 @@ func TestAConsumerIsForgottenWhenAnotherHasItsPackets(t *testing.T) {
 	w.add(broker.PushRequest{})
 	for _, name := range []string{"first", "second"} {
 		w.claim("q", broker.ClaimRequest{Consumer: []byte(name)})
-		w.pass(broker.WorkerTime * time.Millisecond)
+		w.pass(broker.ConsumerTime * time.Millisecond)
 	}
 	w.workers("q") // which forgets those that nothing names
 	w.do(func(tx *broker.Tx) error {
@@ -171,7 +171,7 @@ func TestAValueInPlaceOfAPacketThatWasTriedKnowsNothingOfThat(t *testing.T) {
 			if got := w.stored(); got != "2 packets, 0 delivery states" {
 				t.Fatalf("the store holds %s", got)
 			}
-			w.pass(broker.WorkerTime * time.Millisecond)
+			w.pass(broker.ConsumerTime * time.Millisecond)
 			w.workers("q") // which forgets those that nothing names
 			w.do(func(tx *broker.Tx) error {
 				if n := tx.WorkersKnown(); n > 0 {

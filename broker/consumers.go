@@ -1,0 +1,135 @@
+package broker
+
+import (
+	"github.com/holdfast-queue/holdfast/index"
+	"github.com/holdfast-queue/holdfast/recovery"
+)
+
+// consumer is a consumer of one queue, by the name that it claims with. A packet names the consumer
+// that claimed it last.
+type consumer struct {
+	name    string
+	number  uint32 // in workers.all, plus 1
+	packets int    // that name it
+	seen    int64  // Unix milliseconds
+	listed  bool   // in its queue's workers
+}
+
+// consumers are those of all queues. One that no packet names stays listed in its queue for
+// ConsumerTime. Past MaxConsumers one is known only while a packet names it.
+type consumers struct {
+	all    []*consumer // nil where the number is free
+	free   []uint32
+	listed int
+}
+
+// pruneConsumers is how many consumers a queue lists before those that nobody needs are looked for.
+const minConsumers = 64
+
+// load adds what recovery found.
+func (w *consumers) load(restored []recovery.Worker, queues *queueTable) {
+	for i, r := range restored {
+		k := &consumer{name: r.Name, number: uint32(i + 1), packets: r.Packets, seen: r.Seen}
+		w.all = append(w.all, k)
+		if q := queues.of(r.Queue); !q.dropped {
+			w.list(q, k)
+		}
+	}
+}
+
+// name returns the name of a consumer; none for the number 0.
+func (w *consumers) name(number uint32) string {
+	if number == 0 {
+		return ""
+	}
+	return w.all[number-1].name
+}
+
+// enter returns the consumer of a queue with a name, and notes that it called.
+func (b *Broker) enter(q *queue, name []byte) *consumer {
+	k := q.consumers[string(name)]
+	if k == nil {
+		if len(q.consumers) >= max(q.pruneAt, minConsumers) {
+			b.pruneConsumers(q)
+			q.pruneAt = 2 * len(q.consumers)
+		}
+		k = &consumer{name: string(name)}
+		b.consumers.add(k)
+		b.consumers.list(q, k)
+	}
+	k.seen = b.tx.now
+	return k
+}
+
+func (w *consumers) list(q *queue, k *consumer) {
+	if w.listed == MaxConsumers {
+		return
+	}
+	if q.consumers == nil {
+		q.consumers = make(map[string]*consumer)
+	}
+	q.consumers[k.name], k.listed = k, true
+	w.listed++
+}
+
+// unlist is the reverse of list.
+func (w *consumers) unlist(q *queue, k *consumer) {
+	delete(q.consumers, k.name)
+	k.listed = false
+	w.listed--
+	w.release(k)
+}
+
+func (w *consumers) add(k *consumer) {
+	if n := len(w.free); n > 0 {
+		k.number = w.free[n-1]
+		w.free = w.free[:n-1]
+		w.all[k.number-1] = k
+		return
+	}
+	w.all = append(w.all, k)
+	k.number = uint32(len(w.all))
+}
+
+// release frees a consumer's number if nothing needs that.
+func (w *consumers) release(k *consumer) {
+	if k.packets == 0 && !k.listed {
+		w.all[k.number-1] = nil
+		w.free = append(w.free, k.number)
+	}
+}
+
+// pruneConsumers forgets the consumers of a queue that no packet names and that were not seen
+// lately.
+func (b *Broker) pruneConsumers(q *queue) {
+	for _, k := range q.consumers {
+		if k.packets == 0 && b.tx.now-k.seen >= ConsumerTime {
+			b.consumers.unlist(q, k)
+		}
+	}
+}
+
+// forgetConsumers forgets the consumers of a queue that ends.
+func (b *Broker) forgetConsumers(q *queue) {
+	for _, k := range q.consumers {
+		b.consumers.unlist(q, k)
+	}
+	q.consumers = nil
+}
+
+// seen notes that the consumer of a claim made a call.
+func (b *Broker) seen(d index.Delivery) {
+	if d.Consumer != 0 {
+		b.consumers.all[d.Consumer-1].seen = b.tx.now
+	}
+}
+
+// leaveConsumer notes that a packet no longer names the consumer that claimed it last.
+func (b *Broker) leaveConsumer(p index.Packet) {
+	if p.Stored == 0 || p.Consumer == 0 {
+		return
+	}
+	k := b.consumers.all[p.Consumer-1]
+	k.packets--
+	b.consumers.release(k)
+}

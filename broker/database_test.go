@@ -1,0 +1,152 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// in makes calls in a database.
+func (h *harness) in(db uint8, fn func(tx *broker.Tx) error) {
+	h.t.Helper()
+	c := h.b.Attach(&inbox{}, groups)
+	h.together(func(tx *broker.Tx) error {
+		tx.Select(c, db)
+		return fn(tx)
+	})
+}
+
+func TestAFlushOfOneDatabaseLeavesTheOthers(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		h := newHarness(t)
+		for db := range uint8(3) {
+			h.in(db, func(tx *broker.Tx) error {
+				_, err := tx.SetField([]byte("hash"), []byte("f"), []byte("v"))
+				_, more := tx.PushEnd([]byte("list"), broker.Oldest, [][]byte{[]byte("v")})
+				return errors.Join(err, more, tx.SetString([]byte("text"), []byte("v"), startTime+1000), tryChange(tx, "settings", pauseIn))
+			})
+		}
+		g := h.gate()
+		h.set("other", "opens a commit")
+		<-g.entered
+		h.in(1, func(tx *broker.Tx) error { return tx.Flush(false) })
+		h.in(1, func(tx *broker.Tx) error { return tx.SetString([]byte("new"), []byte("v"), 0) })
+		h.ungate()
+		if crash {
+			h.closeUnswept(g)
+			h.start()
+		} else {
+			g.leave <- nil
+		}
+		for range 2 {
+			h.swept()
+			h.together(func(tx *broker.Tx) error {
+				for db, want := range [][2]int{{5, 1}, {1, 0}, {4, 1}, {0, 0}} {
+					if names, expiring := tx.NameCount(uint8(db)); [2]int{names, expiring} != want {
+						t.Errorf("database %d has %d names, of which %d expire, want %d (crash: %v)", db, names, expiring, want, crash)
+					}
+				}
+				return tx.CheckNames()
+			})
+			if heads, fields := h.keysStored(); heads != 6 || fields != 2 || h.store.Flush() != (storage.Flush{}) {
+				t.Errorf("%d heads and %d fields are on disk, flush record %v (crash: %v)", heads, fields, h.store.Flush(), crash)
+			}
+			h.restart()
+		}
+		h.b.Close()
+	}
+}
+
+func TestAFlushBreaksTheWatchesOfWhatItDeletes(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	watches := func(db uint8, name string) *broker.Conn {
+		c := h.b.Attach(&inbox{}, groups)
+		h.together(func(tx *broker.Tx) error {
+			tx.Select(c, db)
+			return tx.Watch(c, []byte(name))
+		})
+		return c
+	}
+	h.set("text", "v")
+	h.pushEnd("list", broker.Oldest, "v")
+	broken := map[string]*broker.Conn{"string": watches(0, "text"), "list": watches(0, "list")}
+	kept := map[string]*broker.Conn{"no name": watches(0, "none"), "another database": watches(1, "text")}
+	h.in(1, func(tx *broker.Tx) error { return tx.Flush(false) })
+	h.together(func(tx *broker.Tx) error {
+		for what, c := range broken {
+			if tx.WatchBroken(c) {
+				t.Errorf("the watch of a %s is broken by a flush of another database", what)
+			}
+		}
+		return tx.Flush(true)
+	})
+	h.together(func(tx *broker.Tx) error {
+		for what, c := range broken {
+			if !tx.WatchBroken(c) {
+				t.Errorf("the watch of a %s is not broken", what)
+			}
+		}
+		for what, c := range kept {
+			if tx.WatchBroken(c) {
+				t.Errorf("the watch of %s is broken", what)
+			}
+		}
+		return nil
+	})
+}
+
+func TestWatchedNamesAreBoundedOverAllConnections(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	watch := func(c *broker.Conn) (err error) {
+		h.together(func(tx *broker.Tx) error {
+			for i := 0; i < 60 && err == nil; i++ {
+				err = tx.Watch(c, append(fmt.Appendf(nil, "%p %d", c, i), make([]byte, 60_000)...))
+			}
+			return nil
+		})
+		return err
+	}
+	var watchers []*broker.Conn
+	for {
+		c := h.b.Attach(&inbox{}, groups)
+		if watchers = append(watchers, c); len(watchers)*60*60_000 > broker.MaxAllWatched {
+			break
+		}
+		if err := watch(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := watchers[len(watchers)-1]
+	if err := watch(last); !errors.Is(err, broker.ErrTooMuchWatched) {
+		t.Errorf("got %v, want ErrTooMuchWatched", err)
+	}
+	h.together(func(tx *broker.Tx) error {
+		for _, c := range watchers {
+			tx.Unwatch(c)
+		}
+		return nil
+	})
+	if err := watch(last); err != nil {
+		t.Errorf("after all watches have ended: %v", err)
+	}
+}
+
+func TestANameThatASubscriberWaitsForMayBecomeAStringAndAListAgain(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	r := &inbox{}
+	c := h.b.Attach(r, groups)
+	h.do(func(tx *broker.Tx) error { return errors.Join(tx.Subscribe(c, []byte("name")), tx.Ready(c, 1)) })
+	h.set("name", "text")
+	h.expireAt("name", startTime+10)
+	h.now.Add(11)
+	h.push("name", 1, 0, "k", "v")
+	h.barrier()
+	wantGot(t, "the subscriber", r, "[[v]]")
+	h.together(func(tx *broker.Tx) error { return tx.CheckNames() })
+}

@@ -1,0 +1,9 @@
+// Package keyspace is the directory of names: which name of which database is that of a queue, a
+// string or a hash, and when that expires. It holds strings and hashes themselves. Like index it is
+// pure: it reads no clock, starts no goroutine and does no input or output.
+//
+//	directory.go  Directory and Entry: names, by database
+//	expiry.go     when they expire
+//	fields.go     the fields of a hash
+//	slots.go      numbered places, by which scans go
+package keyspace

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// consumersCmd shows who claims packets.
+type consumersCmd struct {
+	Queue string `arg:"" optional:"" help:"Queue to look at (default: all)."`
+	JSON  bool   `help:"Print a JSON object for each consumer of a queue, one a line. Times are Unix milliseconds."`
+
+	workServer
+}
+
+func (c *consumersCmd) Help() string {
+	return `Prints who claims packets: how many each holds, since when, when it last made a call, and the ids of the packets (100 at most). Who holds none is shown for ten minutes. If there is no such queue, the exit code is 3.
+
+Examples:
+
+    holdfast consumers
+    holdfast consumers jobs --json`
+}
+
+func (c *consumersCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		queues := []string{c.Queue}
+		if c.Queue == "" {
+			var err error
+			if queues, err = server.Queues(ctx, ""); err != nil {
+				return err
+			}
+		}
+		o, err := p.create("-")
+		if err != nil {
+			return err
+		}
+		defer o.discard()
+		t, now := newTable(o, "QUEUE", "CONSUMER", "IDS"), time.Now()
+		if !c.JSON {
+			t.row("QUEUE", "CONSUMER", "CLAIMED", "SINCE", "SEEN", "IDS")
+		}
+		for _, queue := range queues {
+			all, err := server.Consumers(ctx, queue)
+			if c.Queue == "" && errors.Is(err, client.ErrNoQueue) { // gone since
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			slices.SortFunc(all, func(a, b client.Consumer) int { return strings.Compare(a.Name, b.Name) })
+			for _, w := range all {
+				if c.JSON {
+					_, _ = o.Write(consumerJSON(queue, &w)) // keep says what is wrong
+					continue
+				}
+				t.row(cell(queue, longCell), cell(w.Name, longCell), decimal(w.Claimed), ago(w.Since, now), ago(w.Seen, now),
+					optional(strings.Join(w.IDs, ","), longCell))
+			}
+		}
+		return cmp.Or(t.Flush(), o.keep())
+	})
+}
+
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return span(now.Sub(t)) + " ago"
+}
+
+func consumerJSON(queue string, w *client.Consumer) []byte {
+	var o jsonObject
+	o.bytes("queue", []byte(queue))
+	o.bytes("consumer", []byte(w.Name))
+	o.add("claimed", w.Claimed)
+	o.moment("since", w.Since)
+	o.moment("seen", w.Seen)
+	o.add("ids", append([]string{}, w.IDs...))
+	return o.line()
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+)
+
+// decoders read flags and arguments for kong, and refuse what the server would. Tags of a flag say
+// more: range:"1 1000" is the lowest and the highest value; address:"127.0.0.1:6379" asks for an
+// address, and is the example of the error; pattern:"" asks for what a name can match.
+func decoders() []kong.Option {
+	decoder := func(decode func(text string, tag *kong.Tag, target reflect.Value) error) kong.Mapper {
+		return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+			token, err := ctx.Scan.PopValue("value")
+			if err != nil {
+				return err
+			}
+			return decode(token.String(), ctx.Value.Tag, target)
+		})
+	}
+	return []kong.Option{
+		kong.KindMapper(reflect.String, decoder(decodeText)),
+		kong.KindMapper(reflect.Int, decoder(decodeNumber)),
+		kong.KindMapper(reflect.Int64, decoder(decodeNumber)),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), decoder(decodeTime)),
+		kong.TypeMapper(reflect.TypeFor[time.Time](), decoder(decodeMoment)),
+	}
+}
+
+// decodeText takes a text as it is. Kong's decoder goes through JSON, which would replace bytes of
+// a name, a key or a payload that are not UTF-8.
+func decodeText(text string, tag *kong.Tag, target reflect.Value) error {
+	if example := tag.Get("address"); example != "" {
+		_, port, err := net.SplitHostPort(text)
+		if err == nil && port != "" {
+			_, err = net.LookupPort("tcp", port)
+		}
+		if err != nil || port == "" {
+			return fmt.Errorf("expected HOST:PORT, such as %s, got %.80q", example, text)
+		}
+	}
+	target.SetString(text)
+	if tag.Has("pattern") {
+		return dump.CheckPatterns([]string{text})
+	}
+	return nil
+}
+
+// bounds are the lowest and the highest value of a flag or argument.
+func bounds(tag *kong.Tag, high string) (string, string) {
+	if least, most, ok := strings.Cut(tag.Get("range"), " "); ok {
+		return least, most
+	}
+	return "0", high
+}
+
+func decodeNumber(text string, tag *kong.Tag, target reflect.Value) error {
+	low, high := bounds(tag, strconv.FormatInt(math.MaxInt64, 10))
+	least, _ := strconv.ParseInt(low, 10, 64)
+	most, _ := strconv.ParseInt(high, 10, 64)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		if !tag.Has("range") {
+			return fmt.Errorf("expected a whole number, 0 or more, got %.80q", text)
+		}
+		return fmt.Errorf("expected a whole number from %s to %s, got %.80q", low, high, text)
+	}
+	target.SetInt(n)
+	return nil
+}
+
+func decodeTime(text string, tag *kong.Tag, target reflect.Value) error {
+	low, high := bounds(tag, timeText(longest))
+	least, _ := parseTime(low)
+	most, _ := parseTime(high)
+	d, err := parseTime(text)
+	if err == nil && (d < least || d > most) {
+		err = fmt.Errorf("expected %s to %s, got %.80q", low, high, text)
+	}
+	target.SetInt(int64(d))
+	return err
+}
+
+// moments are the forms of a moment: in the time zone of this machine, or with a zone of its own.
+var moments = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z07:00"}
+
+func decodeMoment(text string, _ *kong.Tag, target reflect.Value) error {
+	for _, form := range moments {
+		if t, err := time.ParseInLocation(form, text, time.Local); err == nil {
+			target.Set(reflect.ValueOf(t))
+			return nil
+		}
+	}
+	return fmt.Errorf("expected a date and a time such as 2026-12-01T08:00, which is local, 2026-12-01T08:00Z or 2026-12-01T08:00+02:00, got %.80q", text)
+}

@@ -1,0 +1,56 @@
+package main
+
+import "context"
+
+// gateForm is the arguments of a command that closes or opens gates of a queue.
+type gateForm struct {
+	Queue string `arg:"" help:"Name of the queue."`
+	In    bool   `help:"Only pushes."`
+	Out   bool   `help:"Only takes."`
+
+	settingsForm
+}
+
+// change gives the gates a value: both unless one is chosen.
+func (f *gateForm) change(ctx context.Context, p *program, paused string) error {
+	var changes settingChanges
+	if f.In || !f.Out {
+		changes.add("pause-in", paused)
+	}
+	if f.Out || !f.In {
+		changes.add("pause-out", paused)
+	}
+	return f.settingsForm.change(ctx, p, f.Queue, paused == "no", &changes)
+}
+
+// pauseCmd closes gates of a queue for a while.
+type pauseCmd struct{ gateForm }
+
+func (c *pauseCmd) Help() string {
+	return `Nothing is pushed to the queue and nothing is taken from it until "holdfast resume". Pushes are refused, or wait if the queue has full=block. Consumers wait. What is claimed can be acknowledged, and "holdfast list" sees everything. The queue is made if there is none.
+
+Examples:
+
+    holdfast pause jobs
+    holdfast pause jobs --out`
+}
+
+func (c *pauseCmd) Run(ctx context.Context, p *program) error {
+	return c.change(ctx, p, "yes")
+}
+
+// resumeCmd opens gates of a queue.
+type resumeCmd struct{ gateForm }
+
+func (c *resumeCmd) Help() string {
+	return `Ends what "holdfast pause" began. Clients that wait for it are served at once. If there is no such queue, the exit code is 3.
+
+Examples:
+
+    holdfast resume jobs
+    holdfast resume jobs --in`
+}
+
+func (c *resumeCmd) Run(ctx context.Context, p *program) error {
+	return c.change(ctx, p, "no")
+}

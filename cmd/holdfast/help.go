@@ -1,0 +1,29 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// helpCmd explains a command. It never runs: program.run makes "pop --help" of "help pop".
+type helpCmd struct {
+	Command []string `arg:"" optional:"" predictor:"command" help:"Command to explain (default: all of them, in short)."`
+}
+
+func (c *helpCmd) Help() string {
+	return `Prints what a command does, its flags and examples, as "holdfast COMMAND --help" does.
+
+Examples:
+
+    holdfast help
+    holdfast help push
+    holdfast help barbershop import`
+}
+
+// asHelp makes the flag --help of the command help.
+func asHelp(args []string) []string {
+	if len(args) == 0 || args[0] != "help" || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }) {
+		return args
+	}
+	return append(slices.Clone(args[1:]), "--help")
+}

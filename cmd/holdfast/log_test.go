@@ -1,0 +1,15 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLogsSayTimesInTheirForm(t *testing.T) {
+	for format, want := range map[string]string{"text": " took=1.5s", "json": `,"took_ms":1500}`} {
+		var log strings.Builder
+		(&program{stderr: &log}).logger(format, "info").Info("done", "took", 1500*time.Millisecond)
+		field(t, log.String(), want)
+	}
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSetAndUnsetPrintWhatIsSetThen(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for _, step := range []struct{ command, want string }{
+		{"set q lease=2d bound-bytes=64MiB full=drop", "bound-bytes  64MiB\nfull         drop\nlease        2d\n"},
+		{"set q enum.class=low,high retain=1w --json", `{"retain":604800000,"enum":{"class":["low","high"]}}` + "\n"},
+		{"unset q lease full", "full   reject\nlease  30s\n"},
+		{"unset q enum.class --json", "{}\n"},
+		{"unset q bound-bytes max-attempts dead-letter pause-in retain", "bound-bytes   0B\ndead-letter   -\nmax-attempts  5\npause-in      no\nretain        0s\n"},
+	} {
+		if got := s.must(t, strings.Fields(step.command)...); got != step.want {
+			t.Errorf("%s printed %q, want %q", step.command, got, step.want)
+		}
+	}
+	oneErrorLine(t, s.run(t, "unset", "none", "lease"), exitNothing, "no queue has this name")
+	if got := s.must(t, "queues", "--match", "none"); strings.Contains(got, "none") {
+		t.Error("a failed unset has made the queue")
+	}
+}
+
+func TestEverySettingHasTheDefaultOfTheServer(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "set", "fresh", "max-attempts=5")
+	s.must(t, append([]string{"set", "q"}, "max-attempts=1", "lease=1s", "backoff-min=2s", "backoff-max=3s", "dead-letter=d", "retain=4s",
+		"bound=5", "bound-bytes=6B", "full=drop", "exclusive-producer=yes", "exclusive-consumer=yes", "pause-in=yes", "pause-out=yes", "enum.t=a,b")...)
+	var names []string
+	for _, name := range settingNames() {
+		names = append(names, strings.Replace(name, "TAG", "t", 1))
+	}
+	s.must(t, append([]string{"unset", "q"}, names...)...)
+	if got, want := s.must(t, "get", "q"), s.must(t, "get", "fresh"); got != want {
+		t.Errorf("settings are\n%s, want the defaults\n%s", got, want)
+	}
+}
+
+func TestAPausedQueueTakesAndGivesNothingUntilItIsResumed(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "push", "q", "x")
+	for _, step := range []struct {
+		args            []string
+		want            string
+		push, claimable bool
+	}{
+		{[]string{"pause", "q"}, "pause-in   yes\npause-out  yes\n", false, false},
+		{[]string{"resume", "q", "--in"}, "pause-in  no\n", true, false},
+		{[]string{"resume", "q"}, "pause-in   no\npause-out  no\n", true, true},
+		{[]string{"pause", "q", "--out", "--json"}, `{"pause_out":"yes"}` + "\n", true, false},
+		{[]string{"pause", "q", "--in", "--out"}, "pause-in   yes\npause-out  yes\n", false, false},
+	} {
+		if got := s.must(t, step.args...); got != step.want {
+			t.Errorf("%q printed %q, want %q", step.args, got, step.want)
+		}
+		if got := s.run(t, "push", "q", "x").code == exitOK; got != step.push {
+			t.Errorf("after %q a push was taken: %v, want %v", step.args, got, step.push)
+		}
+		if got := s.run(t, "claim", "q").code == exitOK; got != step.claimable {
+			t.Errorf("after %q a claim was given: %v, want %v", step.args, got, step.claimable)
+		}
+	}
+	s.must(t, "pause", "new")
+	oneErrorLine(t, s.run(t, "push", "new", "x"), exitFailed, "paused")
+	oneErrorLine(t, s.run(t, "resume", "none"), exitNothing, "no queue has this name")
+}
+
+func TestPacketsAreDeletedByTheirIDs(t *testing.T) {
+	s := serve(t, t.TempDir())
+	var ids []string
+	for range 3 {
+		ids = append(ids, strings.TrimSpace(s.must(t, "push", "q", "x", "--id")))
+	}
+	oneErrorLine(t, s.run(t, "delete", "q", ids[0]), exitUsage, `this would delete 1 packet of queue "q": confirm it with --yes`)
+	if got := s.must(t, "delete", "q", ids[0], "77777", "--yes"); got != "1 packet deleted\n" {
+		t.Errorf("printed %q", got)
+	}
+	oneErrorLine(t, s.run(t, "delete", "q", ids[0], "--yes"), exitNothing, "nothing with such an id")
+	oneErrorLine(t, s.run(t, "delete", "none", "1", "--yes"), exitNothing, "nothing with such an id")
+	if got := s.must(t, "delete", "q", ids[1], ids[2], "--yes", "--json"); got != `{"packets":2}`+"\n" {
+		t.Errorf("printed %q", got)
+	}
+	oneErrorLine(t, s.run(t, append([]string{"delete", "q", "--yes"}, slices.Repeat([]string{"1"}, 1001)...)...), exitFailed, "1000")
+	oneErrorLine(t, s.run(t, "delete", "q", "first", "--yes"), exitFailed, `"first"`)
+}
+
+func TestThePriorityOfAPacketIsChanged(t *testing.T) {
+	s := serve(t, t.TempDir())
+	s.must(t, "push", "q", "x")
+	second := strings.TrimSpace(s.must(t, "push", "q", "y", "--id"))
+	s.must(t, "prio", "q", second, "1")
+	if got, want := columns(s.must(t, "peek", "q"), 2, 7), []string{"1 y", "128 x"}; !slices.Equal(got, want) {
+		t.Errorf("packets are %q, want %q", got, want)
+	}
+	s.must(t, "prio", "q", second, "128")
+	if got, want := columns(s.must(t, "peek", "q"), 2, 7), []string{"128 x", "128 y"}; !slices.Equal(got, want) {
+		t.Errorf("packets are %q, want %q: by age", got, want)
+	}
+	oneErrorLine(t, s.run(t, "prio", "q", "77777", "1"), exitNothing, "no such packet: 77777 in q")
+	oneErrorLine(t, s.run(t, "prio", "none", "1", "1"), exitNothing, "no queue has this name")
+	oneErrorLine(t, s.run(t, "prio", "q", second, "0"), exitFailed, "the packet has no key")
+}
+
+func TestConsumersAreListedWithWhatTheyHold(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for _, queue := range []string{"a", "b", "b", "b"} {
+		s.must(t, "push", queue, "x")
+	}
+	s.must(t, "claim", "a", "--consumer", "w1")
+	s.must(t, "claim", "b", "--consumer", "w2", "--count", "2")
+	c := claim(t, s, "b", "--consumer", "w1")
+	s.must(t, append([]string{"ack"}, c.receipt()...)...)
+	if got, want := columns(s.must(t, "consumers"), 0, 1, 2), []string{"a w1 1", "b w1 0", "b w2 2"}; !slices.Equal(got, want) {
+		t.Errorf("consumers are %q, want %q", got, want)
+	}
+	var w struct {
+		Queue, Consumer string
+		Claimed         int
+		Since, Seen     int64
+		IDs             []string
+	}
+	lines := strings.SplitAfter(s.must(t, "consumers", "b", "--json"), "\n")
+	if err := json.Unmarshal([]byte(lines[1]), &w); err != nil || len(lines) != 3 || w.Queue != "b" || w.Consumer != "w2" || w.Claimed != 2 || len(w.IDs) != 2 || w.Since == 0 || w.Seen < w.Since {
+		t.Errorf("%q, %v; want w2 with 2 packets in the second line of two", lines, err)
+	}
+	if !strings.Contains(lines[0], `"ids":[]`) || strings.Contains(lines[0], "since") {
+		t.Errorf("%q, want w1 with nothing", lines[0])
+	}
+	oneErrorLine(t, s.run(t, "consumers", "none"), exitNothing, "no queue has this name")
+}
+
+func TestStatusTellsHowTheServerIs(t *testing.T) {
+	s := serve(t, t.TempDir())
+	before, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	connections := func() (n int64) {
+		var o struct {
+			Version             string
+			Uptime              *int64
+			Connections, Memory int64
+			Redis               int64  `json:"redis_clients"`
+			Free                int64  `json:"disk_free"`
+			Total               int64  `json:"disk_total"`
+			Level               string `json:"disk_level"`
+		}
+		out := s.must(t, "status", "--json")
+		if err := json.Unmarshal([]byte(out), &o); err != nil || o.Version == "" || o.Uptime == nil || o.Redis != 1 || o.Memory < 1<<20 || o.Free < 1<<20 || o.Total < o.Free || o.Level != "normal" {
+			t.Fatalf("%s, %v; want all figures", out, err)
+		}
+		return o.Connections
+	}
+	for late := time.Now().Add(patience); connections() != 2; { // the server accepts when it comes to it
+		if time.Now().After(late) {
+			t.Fatal("status does not count the connection of pinpriq")
+		}
+	}
+	want := regexp.MustCompile(`^version +\S+\nuptime +\d.*s\nconnections +\d+ in all, 1 of Redis clients\nmemory +\S+ MiB\ndisk +\S+ .iB of \S+ .iB free\n$`)
+	if got := s.must(t, "status"); !want.MatchString(got) {
+		t.Errorf("printed\n%s", got)
+	}
+	for level, want := range map[string]string{"normal": " free", "no-push": " free: pushes are refused until some is freed", "stop": " free: everything is refused until some is freed"} {
+		var out strings.Builder
+		if err := printStatus(&out, map[string]string{"disk_level": level}); err != nil || !strings.HasSuffix(out.String(), want+"\n") {
+			t.Errorf("%v, printed %q of level %s, want %q", err, out.String(), level, want)
+		}
+	}
+}
+
+func TestStatusOfAnotherServerIsRefused(t *testing.T) {
+	r := redisWords(t, map[string]string{"HELLO": "-ERR unknown command", "INFO": "$20\r\nredis_version:7.0.15"}, exitFailed, "status")
+	if !slices.ContainsFunc(r, func(words []string) bool { return strings.EqualFold(words[0], "info") }) {
+		t.Errorf("sent %q, want INFO", r)
+	}
+}
+
+// redisWords serves one client that speaks RESP and gets OK for all that it sends, but for what
+// answers says, and returns the words of each of its requests.
+func redisWords(t *testing.T, answers map[string]string, code int, args ...string) (requests [][]string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ended := make(chan struct{})
+	go func() { // ends with the connection
+		defer close(ended)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		in := bufio.NewScanner(conn)
+		for in.Scan() {
+			n, _ := strconv.Atoi(strings.TrimPrefix(in.Text(), "*"))
+			words := make([]string, n)
+			for i := range words {
+				in.Scan()
+				in.Scan()
+				words[i] = in.Text()
+			}
+			requests = append(requests, words)
+			answer, ok := answers[strings.ToUpper(words[0])]
+			if !ok {
+				answer = "+OK"
+			}
+			if _, err := conn.Write([]byte(answer + "\r\n")); err != nil {
+				return
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r := command{env: map[string]string{"HOLDFAST_REDIS": l.Addr().String()}}.run(ctx, args...)
+	_ = l.Close()
+	<-ended
+	if r.code != code {
+		t.Fatalf("%q: %+v; sent %q", args, r, requests)
+	}
+	return requests
+}
+
+// oldRedis is a server without HELLO.
+var oldRedis = map[string]string{"HELLO": "-ERR unknown command 'HELLO'", "QPUSH": "$1\r\n7"}
+
+func TestTheDatabaseIsSelectedBeforeAnythingElse(t *testing.T) {
+	for db, want := range map[string]bool{"0": false, "3": true, "15": true} {
+		requests := redisWords(t, oldRedis, exitOK, "push", "q", "x", "--db", db)
+		selected := slices.IndexFunc(requests, func(r []string) bool { return slices.Equal(r, []string{"select", db}) })
+		pushed := slices.IndexFunc(requests, func(r []string) bool { return r[0] == "QPUSH" })
+		if (selected >= 0) != want || selected > pushed {
+			t.Errorf("--db %s sent %q", db, requests)
+		}
+	}
+}
+
+func TestACommandOfWorkUsesTheSameDatabase(t *testing.T) {
+	c := workServer{Redis: "here:1", DB: 7}
+	if got := c.variables(); !slices.Contains(got, "HOLDFAST_DB=7") {
+		t.Errorf("variables are %q, want the database", got)
+	}
+}
+
+func TestAMomentIsSentInUnixMilliseconds(t *testing.T) {
+	local := time.Date(2026, 12, 1, 8, 0, 0, 0, time.Local).UnixMilli()
+	for text, want := range map[string]int64{
+		"2026-12-01T08:00": local, "2026-12-01T08:00:01.5": local + 1500, "2026-12-01T08:00Z": 1796112000000,
+		"2026-12-01T08:00+02:00": 1796104800000, "2026-12-01T08:00:01-01:30": 1796117401000,
+	} {
+		requests := redisWords(t, oldRedis, exitOK, "push", "q", "x", "--at", text)
+		push := requests[len(requests)-1]
+		if at := slices.Index(push, "AT"); at < 0 || push[at+1] != strconv.FormatInt(want, 10) || slices.Contains(push, "DELAY") {
+			t.Errorf("--at %s sent %q, want AT %d", text, push, want)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// settingsForm is the flags of a command that prints settings.
+type settingsForm struct {
+	JSON bool `help:"Print a JSON object. Times are milliseconds, sizes bytes."`
+
+	workServer
+}
+
+// change changes settings of a queue, and prints what they are then. It makes the queue, unless
+// that must be there.
+func (f *settingsForm) change(ctx context.Context, p *program, queue string, there bool, changes *settingChanges) error {
+	return f.call(ctx, func(ctx context.Context, server *client.Client) error {
+		if there {
+			if _, err := server.Get(ctx, queue); err != nil {
+				return err
+			}
+		}
+		for _, settings := range changes.calls() {
+			if err := server.Set(ctx, queue, settings...); err != nil {
+				return err
+			}
+		}
+		settings, err := server.Get(ctx, queue)
+		if err != nil {
+			return err
+		}
+		maps.DeleteFunc(settings, func(name, _ string) bool { return !slices.Contains(changes.names, name) })
+		return f.print(p.stdout, settings)
+	})
+}
+
+// print writes settings, a line each.
+func (f *settingsForm) print(w io.Writer, settings map[string]string) error {
+	if f.JSON {
+		_, err := w.Write(settingsJSON(settings))
+		return err
+	}
+	t := newTable(w)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		shown := name
+		if tag, ok := strings.CutPrefix(name, "enum "); ok {
+			shown = enumPrefix + cell(tag, longCell)
+		}
+		t.row(shown, settingText(name, settings[name]))
+	}
+	return t.Flush()
+}
+
+func settingsJSON(settings map[string]string) []byte {
+	var o jsonObject
+	orders := make(map[string][]string)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		value, field := settings[name], strings.ReplaceAll(name, "-", "_")
+		n, err := strconv.ParseInt(value, 10, 64)
+		tag, isOrder := strings.CutPrefix(name, "enum ")
+		switch {
+		case isOrder:
+			orders[tag] = strings.Split(value, ",")
+		case err == nil && kindOf(name) < storage.SettingChoice:
+			o.add(field, n)
+		default:
+			o.bytes(field, []byte(value))
+		}
+	}
+	if len(orders) > 0 {
+		o.add("enum", orders)
+	}
+	return o.line()
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/netproto/client"
+)
+
+// statusCmd shows how a server is.
+type statusCmd struct {
+	JSON bool `help:"Print a JSON object. The uptime is in seconds, sizes are bytes."`
+
+	workServer
+}
+
+func (c *statusCmd) Help() string {
+	return `Prints the version of the server, how long it has run, its connections, its memory and the state of its disk. "holdfast queues" and "holdfast stats" say what is in it.
+
+Examples:
+
+    holdfast status
+    holdfast status --json`
+}
+
+// statusFields are those of the JSON object, and the lines of INFO that they come from.
+var statusFields = [][2]string{
+	{"version", "holdfast_version"}, {"uptime", "uptime_in_seconds"}, {"connections", "connections"}, {"redis_clients", "connected_clients"},
+	{"memory", "used_memory_rss"}, {"disk_free", "disk_free"}, {"disk_total", "disk_total"}, {"disk_level", "disk_level"},
+}
+
+func (c *statusCmd) Run(ctx context.Context, p *program) error {
+	return c.call(ctx, func(ctx context.Context, server *client.Client) error {
+		text, err := server.Redis().Info(ctx).Result()
+		if err != nil {
+			return err
+		}
+		info := make(map[string]string)
+		for line := range strings.Lines(text) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			info[name] = value
+		}
+		switch {
+		case info["holdfast_version"] == "":
+			return fmt.Errorf("the server at %s is no Holdfast server: check --redis", c.Redis)
+		case c.JSON:
+			_, err = p.stdout.Write(statusJSON(info))
+		default:
+			err = printStatus(p.stdout, info)
+		}
+		return err
+	})
+}
+
+func statusJSON(info map[string]string) []byte {
+	var o jsonObject
+	for _, field := range statusFields {
+		value := info[field[1]]
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			o.add(field[0], n)
+		} else {
+			o.add(field[0], value)
+		}
+	}
+	return o.line()
+}
+
+func printStatus(w io.Writer, info map[string]string) error {
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(info[name], 10, 64)
+		return n
+	}
+	refused := map[string]string{"no-push": ": pushes are refused until some is freed", "stop": ": everything is refused until some is freed"}[info["disk_level"]]
+	t := newTable(w)
+	t.row("version", info["holdfast_version"])
+	t.row("uptime", span(time.Duration(number("uptime_in_seconds"))*time.Second))
+	t.row("connections", fmt.Sprintf("%s in all, %s of Redis clients", info["connections"], info["connected_clients"]))
+	t.row("memory", approximate(number("used_memory_rss")))
+	t.row("disk", fmt.Sprintf("%s of %s free%s", approximate(number("disk_free")), approximate(number("disk_total")), refused))
+	return t.Flush()
+}

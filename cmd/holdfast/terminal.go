@@ -1,0 +1,61 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// terminalOf is the terminal that an output of a command ends in, nil if that is none.
+func terminalOf(w io.Writer) *os.File {
+	switch w := w.(type) {
+	case *output:
+		return terminalOf(w.sink)
+	case *page:
+		return terminalOf(w.to)
+	case *sink:
+		return terminalOf(w.w)
+	case *interruptible:
+		return terminalOf(w.file)
+	case *os.File:
+		if term.IsTerminal(int(w.Fd())) {
+			return w
+		}
+	}
+	return nil
+}
+
+// sizeOf is how many characters a terminal has in a line, and how many lines: 0 for other outputs.
+func sizeOf(w io.Writer) (width, height int) {
+	if file := terminalOf(w); file != nil {
+		width, height, _ = term.GetSize(int(file.Fd()))
+	}
+	return width, height
+}
+
+// readable tells whether a text of any bytes can only be read: no terminal obeys it. The characters
+// of also are let pass.
+func readable(text, also string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) && !strings.ContainsRune(also, r) })
+}
+
+// legible is a text for a terminal: quoted if it could do more there than be read.
+func legible(text string) string {
+	if readable(text, "\n\t") {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
+// payloadFor is a payload as it goes to an output: legible on a terminal, elsewhere as it is.
+func payloadFor(w io.Writer, payload []byte) []byte {
+	if terminalOf(w) == nil {
+		return payload
+	}
+	return []byte(legible(string(payload)))
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// longest is the longest time that the server takes: ten years.
+const longest = 315_360_000_000 * time.Millisecond
+
+// daysAndWeeks are the units that time.ParseDuration does not know.
+var daysAndWeeks = regexp.MustCompile(`[0-9.]+[dw]`)
+
+// parseTime reads a time with its units, such as 1h30m, or a plain 0: as long as the server takes.
+func parseTime(text string) (time.Duration, error) {
+	inHours := daysAndWeeks.ReplaceAllStringFunc(text, func(part string) string {
+		days, err := strconv.ParseFloat(part[:len(part)-1], 64)
+		if err != nil {
+			return part
+		}
+		if strings.HasSuffix(part, "w") {
+			days *= 7
+		}
+		return strconv.FormatFloat(days*24, 'f', -1, 64) + "h"
+	})
+	d, err := time.ParseDuration(inHours)
+	_, bare := strconv.ParseFloat(text, 64)
+	switch {
+	case err == nil && d >= 0 && d <= longest:
+		return d, nil
+	case err == nil:
+		return 0, fmt.Errorf("expected 0s to %s, got %.80q", timeText(longest), text)
+	case bare == nil:
+		return 0, noUnit(text, "ms", "s", "m", "h", "d", "w")
+	}
+	return 0, fmt.Errorf("expected a time such as 30s, 500ms, 2d or 1h30m, got %.80q", text)
+}
+
+// noUnit refuses a number that could mean many things.
+func noUnit(number string, units ...string) error {
+	last := len(units) - 1
+	return fmt.Errorf("%.80q has no unit: write %s or %s", number, number+strings.Join(units[:last], ", "+number), number+units[last])
+}
+
+// timeText is a time as parseTime reads it, without the units that are 0.
+func timeText(d time.Duration) string {
+	text := (d % day).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	switch days := strconv.FormatInt(int64(d/day), 10) + "d"; {
+	case d < day:
+		return text
+	case d%day == 0:
+		return days
+	default:
+		return days + text
+	}
+}

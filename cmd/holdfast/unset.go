@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// unsetCmd brings defaults back.
+type unsetCmd struct {
+	Queue string   `arg:"" help:"Queue whose settings to reset."`
+	Names []string `arg:"" name:"name" predictor:"setting" help:"Settings, such as lease or enum.class."`
+
+	settingsForm
+}
+
+func (c *unsetCmd) Help() string {
+	return `Gives settings of a queue their defaults, and prints them. enum.TAG has none: the values of the tag are in no order then. "holdfast set --help" explains the settings. If there is no such queue, nothing is changed and the exit code is 3.
+
+Examples:
+
+    holdfast unset jobs lease dead-letter
+    holdfast unset tasks enum.performance_class`
+}
+
+func (c *unsetCmd) Validate() error {
+	for _, name := range c.Names {
+		if err := checkSettable(name); err != nil {
+			return err
+		}
+		if _, ok := defaultOf(name); !ok {
+			return fmt.Errorf("unknown setting %.80q: expected one of %s", name, strings.Join(settingNames(), ", "))
+		}
+	}
+	return nil
+}
+
+func (c *unsetCmd) Run(ctx context.Context, p *program) error {
+	var changes settingChanges
+	for _, name := range c.Names {
+		value, _ := defaultOf(name)
+		changes.add(name, value)
+	}
+	return c.change(ctx, p, c.Queue, true, &changes)
+}
+
+// defaultOf is the default of a setting as the server takes it; false if there is no such setting.
+func defaultOf(name string) (value string, ok bool) {
+	for _, k := range storage.SettingsTable {
+		switch {
+		case k.Name != name:
+		case k.Kind == storage.SettingName:
+			return "", true
+		case k.Kind == storage.SettingChoice:
+			return k.Words[0], true
+		case k.Kind == storage.SettingFlag:
+			return "no", true
+		default:
+			return decimal(k.Default), true
+		}
+	}
+	return "", strings.HasPrefix(name, enumPrefix)
+}

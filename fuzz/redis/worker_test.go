@@ -1,0 +1,179 @@
+package redis
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// worker is a program that users copy. The tests put their work in the place of theirs: it says the
+// payload, fails if that is "bad", and else waits for a line.
+type worker struct {
+	source     string
+	work, test string
+	command    func(t *testing.T, script string) *exec.Cmd
+}
+
+var workers = map[string]worker{
+	"Python": {
+		source: "worker.py",
+		work:   "    print(payload.decode(), flush=True)  # the work\n",
+		test: `    print(payload.decode(), flush=True)
+    if payload == b"bad":
+        raise ValueError("no such address")
+    sys.stdin.readline()
+`,
+		command: func(t *testing.T, script string) *exec.Cmd { return program(t, python(t), "", script) },
+	},
+	"JavaScript": {
+		source: "worker.mjs",
+		work:   "  console.log(payload.toString()); // the work\n",
+		test: `  console.log(payload.toString());
+  if (payload.equals(Buffer.from("bad"))) throw new Error("no such address");
+  await new Promise((done) => process.stdin.once("data", done));
+`,
+		command: func(t *testing.T, script string) *exec.Cmd {
+			// Here a module is looked for beside the script, and NODE_PATH does not count.
+			file := moduleFile(t, "redis")
+			if err := os.Symlink(file[:strings.LastIndex(file, "/redis/")], filepath.Join(filepath.Dir(script), "node_modules")); err != nil {
+				t.Fatal(err)
+			}
+			return program(t, "node", "", script)
+		},
+	},
+}
+
+// working is a worker that runs.
+type working struct {
+	cmd    *exec.Cmd
+	says   *bufio.Reader
+	finish io.Writer // a line here ends its present work
+	errors bytes.Buffer
+}
+
+// start runs a worker with leases of so many milliseconds.
+func (w worker) start(t *testing.T, addr, lease string) *working {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + w.source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), w.source)
+	for _, change := range [][2]string{{w.work, w.test}, {"30_000", lease}} {
+		if !strings.Contains(string(text), change[0]) {
+			t.Fatalf("%s has no %q", w.source, change[0])
+		}
+		text = []byte(strings.Replace(string(text), change[0], change[1], 1))
+	}
+	if err := os.WriteFile(script, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := &working{cmd: w.command(t, script)}
+	run.cmd.Env = append(run.cmd.Env, "REDIS_URL=redis://"+addr)
+	run.cmd.Stderr = &run.errors
+	out, err := run.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.finish, err = run.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { run.kill() })
+	run.says = bufio.NewReader(out)
+	return run
+}
+
+// begins waits until the worker has begun with a packet.
+func (w *working) begins(t *testing.T, payload string) {
+	t.Helper()
+	if line, err := w.says.ReadString('\n'); err != nil || line != payload+"\n" {
+		_ = w.cmd.Wait()
+		t.Fatalf("the worker begins with %q, %v; want %q; it says\n%s", line, err, payload, &w.errors)
+	}
+}
+
+// done ends the worker's present work.
+func (w *working) done(t *testing.T) {
+	t.Helper()
+	if _, err := io.WriteString(w.finish, "\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kill ends the process as kill -9 does.
+func (w *working) kill() {
+	_ = w.cmd.Process.Kill()
+	_ = w.cmd.Wait()
+}
+
+// ends waits for a good end.
+func (w *working) ends(t *testing.T) {
+	t.Helper()
+	if err := w.cmd.Wait(); err != nil {
+		t.Errorf("the worker ends with %v; it says\n%s", err, &w.errors)
+	}
+}
+
+// awaitRenewal waits until the lease of a packet ends later than it did.
+func awaitRenewal(t *testing.T, v *victim, id string) {
+	t.Helper()
+	first := packet(t, v, "QSHOW", "jobs", id)
+	for begin := time.Now(); ; {
+		p := packet(t, v, "QSHOW", "jobs", id)
+		if p["state"] != "claimed" || time.Since(begin) > limit {
+			t.Fatalf("the packet is %v, and was %v: want its lease renewed", p, first)
+		}
+		if p["lease-end"].(float64) > first["lease-end"].(float64)+1 { // two looks may differ by that
+			return
+		}
+	}
+}
+
+func TestWorkersThatUsersCopyLoseNoPacket(t *testing.T) {
+	t.Parallel()
+	for language, w := range workers {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			v := startVictim(t, dir)
+			addr := v.addrs["redis"]
+			shows(t, v, `"OK"`, "QSET", "jobs", "max-attempts", "3", "backoff-min", "3600000", "backoff-max", "3600000")
+			bad := id(cli(t, v, "QPUSH", "jobs", "bad"))
+			long := id(cli(t, v, "QPUSH", "jobs", "long"))
+			run := w.start(t, addr, "1_500")
+			run.begins(t, "bad")
+			run.begins(t, "long")
+			if p := packet(t, v, "QSHOW", "jobs", bad); p["state"] != "delayed" || p["reason"] != "no such address" {
+				t.Errorf("what failed is %v, want it delayed, because: no such address", p)
+			}
+			awaitRenewal(t, v, long)
+			run.kill() // in the middle of the work
+
+			run = w.start(t, addr, "30_000")
+			run.begins(t, "long")
+			if p := packet(t, v, "QSHOW", "jobs", long); p["attempt"] != 2.0 {
+				t.Errorf("the second worker has %v, want attempt 2", p)
+			}
+			next := id(cli(t, v, "QPUSH", "jobs", "next"))
+			if err := run.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			run.done(t)
+			run.ends(t)
+			shows(t, v, "null", "QSHOW", "jobs", long)
+			if p := packet(t, v, "QSHOW", "jobs", next); p["state"] != "ready" {
+				t.Errorf("what nobody began with is %v, want it ready", p)
+			}
+		})
+	}
+}
