@@ -1,5 +1,5 @@
-// Package journal is the log in front of the tables: one record for each batch, on the device before
-// anything is answered.
+// Package journal is the log in front of the tables: one record for each batch, on the device
+// before anything is answered.
 //
 // A record joins the one before it by its sum, so that a torn end can be told from damage: nothing
 // counts behind the first record that does not join, and a whole one behind it shows that something

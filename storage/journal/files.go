@@ -16,8 +16,8 @@ import (
 const suffix = ".log"
 
 // Prepare makes a file for the next segment, if none is ready: of its full length, with its blocks
-// written and synced, so that a record costs nothing but its own bytes. It may be called again after
-// an error, unless that wraps ErrUnknown.
+// written and synced, so that a record costs nothing but its own bytes. It may be called again
+// after an error, unless that wraps ErrUnknown.
 func (j *Journal) Prepare() error {
 	j.making.Lock()
 	defer j.making.Unlock()

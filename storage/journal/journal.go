@@ -19,7 +19,8 @@ var ErrUnknown = errors.New("what reached the device is not known")
 
 // Options of a journal.
 type Options struct {
-	// SegmentSize is the length of a segment in bytes, a multiple of 4,096 and two of them at least.
+	// SegmentSize is the length of a segment in bytes, a multiple of 4,096 and two of them at
+	// least.
 	SegmentSize int64
 	// Spares is how many files that are not needed are kept for later.
 	Spares int
@@ -150,8 +151,8 @@ func (j *Journal) write(s *segment, b []byte, at int64, batch, sum uint64) (Plac
 // keepBuffer is the largest buffer that is kept from one record to the next, in bytes.
 const keepBuffer = 8 << 20
 
-// fill returns room for a header of so many bytes and a record of n bytes, with the record's content
-// and padding in it.
+// fill returns room for a header of so many bytes and a record of n bytes, with the record's
+// content and padding in it.
 func (j *Journal) fill(c Content, n, header int) []byte {
 	size := header + padded(n)
 	if size > cap(j.buffer) {

@@ -31,8 +31,8 @@ type ReplayOptions struct {
 	After Mark
 	// AcceptLoss passes over damage, and goes on with the records behind it.
 	AcceptLoss bool
-	// Note is called with a sentence for damage that is passed over, and for records that a power cut
-	// cost in a weak mode.
+	// Note is called with a sentence for damage that is passed over, and for records that a power
+	// cut cost in a weak mode.
 	Note func(string)
 }
 

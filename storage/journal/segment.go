@@ -12,7 +12,8 @@ import (
 )
 
 // A segment is one file. Its first page is its header. Records follow, each from a multiple of a
-// page on, so that no page with an acknowledged record is ever written again. FORMAT.md has the bytes.
+// page on, so that no page with an acknowledged record is ever written again. FORMAT.md has the
+// bytes.
 const (
 	page       = 4096
 	headerSize = 64 // with its sum; the rest of the page is zeros
@@ -21,14 +22,12 @@ const (
 	// MaxRecord is the most bytes of a record: what one call may bring is far below.
 	MaxRecord = 512 << 20
 
-	version = 1
-
 	// flagOrdered: every earlier batch was on the device before this record was written.
 	flagOrdered = 1
 )
 
 var (
-	segmentMagic = []byte("HFSEG\x00\x00\x01")
+	segmentMagic = []byte("HFSEG\x00\x00\x01") // the last two bytes are the version
 	recordMagic  = []byte("HFRC")
 )
 

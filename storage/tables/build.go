@@ -39,8 +39,8 @@ func (s *Set) tableOptions(size int64) table.Options {
 type Built struct{ tables []Table }
 
 // Build makes tables of some level from entries, which come sorted by key, the highest version of a
-// key first. Each is about so many bytes. What it made is written, synced, and read back: it is what
-// went in. After an error nothing is left.
+// key first. Each is about so many bytes. What it made is written, synced, and read back: it is
+// what went in. After an error nothing is left.
 func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ *Built, err error) {
 	b := &Built{}
 	var t *tableBuilder
@@ -115,12 +115,13 @@ func (t *tableBuilder) add(e Entry) {
 func (t *tableBuilder) finish(b *Built) error {
 	s := t.s
 	data := t.builder.Done()
-	kept, _ := s.buffers.Get().([]byte)
-	if cap(kept) < data.Size {
-		kept = make([]byte, data.Size)
+	kept, _ := s.buffers.Get().(*[]byte)
+	if kept == nil || cap(*kept) < data.Size {
+		b := make([]byte, data.Size)
+		kept = &b
 	}
-	defer s.buffers.Put(kept[:cap(kept)])
-	buffer := kept[:data.Size]
+	defer s.buffers.Put(kept)
+	buffer := (*kept)[:data.Size]
 	data.Copy(buffer)
 	t.table.ID = s.newID()
 	t.table.Size, t.table.Sum = int64(len(buffer)), xxhash.Sum64(buffer)

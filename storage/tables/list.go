@@ -70,7 +70,8 @@ const (
 // head is how a MANIFEST begins: Badger's magic, no magic of ours, and the version of its format.
 var head = []byte("Bdgr\x00\x00\x00\x08")
 
-// encode returns the bytes of MANIFEST: one set of changes that makes each table, and our own field.
+// encode returns the bytes of MANIFEST: one set of changes that makes each table, and our own
+// field.
 func (l *List) encode() ([]byte, error) {
 	var set pb.ManifestChangeSet
 	own := binary.AppendUvarint(nil, listVersion)

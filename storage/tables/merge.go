@@ -11,8 +11,8 @@ import (
 // levels is how many levels there are: Badger has so many.
 const levels = 7
 
-// A merge makes one run of level 0 and some levels below it. Level 0 has a run for each window; each
-// other level has one. A level is newer than those below it.
+// A merge makes one run of level 0 and some levels below it. Level 0 has a run for each window;
+// each other level has one. A level is newer than those below it.
 
 // plan says what a merge takes, and where its output goes.
 type plan struct {
@@ -23,8 +23,8 @@ type plan struct {
 }
 
 // plan chooses: level 0, and each level below that has at most as much as is taken already, or all
-// of them. It stops at the first one that it does not take: what lies below may hold older versions.
-// ok is false where there is nothing to do.
+// of them. It stops at the first one that it does not take: what lies below may hold older
+// versions. ok is false where there is nothing to do.
 func (l *List) plan(all bool) (p plan, ok bool) {
 	all = all || l.Doubled > 0 // a merge was cut off: its inputs and its output must go together
 	p.above = l.level(0)
@@ -34,7 +34,8 @@ func (l *List) plan(all bool) (p plan, ok bool) {
 		if len(tables) == 0 {
 			continue
 		}
-		// Level 1 alone would be rewritten each time: it is taken, and the rule goes on with level 2.
+		// Level 1 alone would be rewritten each time: it is taken, and the rule goes on with level
+		// 2.
 		if !all && bytesOf(tables) > size && n > 1 {
 			break
 		}
@@ -64,8 +65,8 @@ func bytesOf(tables []Table) (n int64) {
 	return n
 }
 
-// stepTables is how many tables of output come in force together: a merge needs the room of so many,
-// not of all that it makes.
+// stepTables is how many tables of output come in force together: a merge needs the room of so
+// many, not of all that it makes.
 const stepTables = 16
 
 // MergeOptions say how to merge.
@@ -75,8 +76,8 @@ type MergeOptions struct {
 	Now  uint64 // Unix seconds: what expired before is left out where nothing older lies below
 }
 
-// Merge merges levels, and adopts what it makes as it goes: after each step the tables are whole. It
-// ends behind a step when ctx is done, with the error of that. merged is false where there was
+// Merge merges levels, and adopts what it makes as it goes: after each step the tables are whole.
+// It ends behind a step when ctx is done, with the error of that. merged is false where there was
 // nothing to do.
 func (s *Set) Merge(ctx context.Context, o MergeOptions) (merged bool, err error) {
 	list := s.List()

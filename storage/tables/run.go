@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run reads tables one after the other: those of one level, or of one window in level 0, by key. Each
-// must give as many entries as the list says.
+// run reads tables one after the other: those of one level, or of one window in level 0, by key.
+// Each must give as many entries as the list says.
 type run struct {
 	s      *Set
 	tables []Table
@@ -85,8 +85,8 @@ func (r *run) entry() Entry {
 	}
 }
 
-// runs are those that have an entry, as a heap: the first key first, of one key the highest version.
-// An entry may stand in two runs, then the base comes last.
+// runs are those that have an entry, as a heap: the first key first, of one key the highest
+// version. An entry may stand in two runs, then the base comes last.
 type runs []*run
 
 func (r runs) Len() int      { return len(r) }

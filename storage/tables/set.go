@@ -34,7 +34,7 @@ type Set struct {
 	next uint64 // ID of the next table
 	view *View
 
-	buffers sync.Pool // of tables in the making: []byte
+	buffers sync.Pool // of tables in the making: *[]byte
 }
 
 // Open opens the tables in dir. build is an empty folder in the same file system. What dir holds
@@ -154,9 +154,9 @@ type Adoption struct {
 	Doubled uint64 // see List
 }
 
-// Adopt puts tables in force, in place of others, and opens them. Its errors: one that wraps ErrView
-// says that they are in force and cannot be read yet, and one that wraps ErrUnknown ends the store.
-// After any other nothing has changed, and what was built is gone.
+// Adopt puts tables in force, in place of others, and opens them. Its errors: one that wraps
+// ErrView says that they are in force and cannot be read yet, and one that wraps ErrUnknown ends
+// the store. After any other nothing has changed, and what was built is gone.
 func (s *Set) Adopt(a Adoption) (err error) {
 	s.adopting.Lock()
 	defer s.adopting.Unlock()

@@ -79,7 +79,8 @@ func (s *Set) reopen() error {
 	if s.view != nil && s.view.List == list {
 		return nil
 	}
-	// What the list does not name any more goes. Badger would remove it, too, and give up where it cannot.
+	// What the list does not name any more goes. Badger would remove it, too, and give up where it
+	// cannot.
 	if err := removeUnnamed(s.dir, list); err != nil {
 		return fmt.Errorf("%w: %w", ErrView, err)
 	}
