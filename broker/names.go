@@ -53,16 +53,24 @@ func (tx *Tx) Delete(name []byte) (existed bool, err error) {
 	return tx.drop(name, Room{})
 }
 
+// Drop is Delete for a queue. ok is true also if nothing had the name but windows of unique pushes.
+func (tx *Tx) Drop(name []byte) (ok bool, err error) {
+	q := tx.b.queueNamed(name)
+	windows := q != nil && tx.b.ix.HasWindow(q.ix)
+	existed, err := tx.Delete(name)
+	return existed || windows, err
+}
+
 // DeleteRoom returns what a Delete brings.
 func (tx *Tx) DeleteRoom(name []byte) Room {
-	b := tx.b
-	if typeOf(b.named(name)) != TypeNone && typeOf(b.named(name)) != TypeList {
-		return Room{Records: 1}
+	b, room := tx.b, Room{}
+	if e := b.named(name); e != nil && e.IsValue() {
+		room.Records = 1
 	}
 	if q := b.queueNamed(name); q != nil && (b.exists(q) || b.ix.HasWindow(q.ix)) {
-		return b.dropRoom(q)
+		room = room.Plus(b.dropRoom(q))
 	}
-	return Room{}
+	return room
 }
 
 // drop deletes whatever has the name, and takes the room of that and more.

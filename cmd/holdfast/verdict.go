@@ -41,6 +41,9 @@ func queueCountJSON(q *verify.QueueCount) []byte {
 	var o jsonObject
 	o.add("id", q.ID)
 	o.bytes("queue", q.Name)
+	if q.Database > 0 {
+		o.add("database", q.Database)
+	}
 	o.figures(figure{"ready", q.Ready}, figure{"delayed", q.Delayed}, figure{"unselectable", q.Unselectable}, figure{"claimed", q.Claimed},
 		figure{"dead", q.Dead}, figure{"done", q.Done}, figure{"expired", q.Expired}, figure{"bytes", q.Bytes})
 	return o.line()
@@ -77,8 +80,12 @@ func printQueues(w *bufio.Writer, queues []verify.QueueCount) {
 		"ready", "delayed", "claimed", "dead", "done", "priority 0", "expired", "bytes", "queue")
 	for i := range queues {
 		q := &queues[i]
-		fmt.Fprintf(w, "%12d%12d%12d%12d%12d%12d%12d%16d  %q\n",
-			q.Ready, q.Delayed, q.Claimed, q.Dead, q.Done, q.Unselectable, q.Expired, q.Bytes, q.Name)
+		database := ""
+		if q.Database > 0 {
+			database = fmt.Sprintf(" in database %d", q.Database)
+		}
+		fmt.Fprintf(w, "%12d%12d%12d%12d%12d%12d%12d%16d  %q%s\n",
+			q.Ready, q.Delayed, q.Claimed, q.Dead, q.Done, q.Unselectable, q.Expired, q.Bytes, q.Name, database)
 	}
 }
 

@@ -92,11 +92,11 @@ func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
 	if t := tx.Type(args[1]); t != broker.TypeNone && t != broker.TypeList {
 		return broker.ErrWrongType
 	}
-	existed, err := tx.Delete(args[1])
+	ok, err := tx.Drop(args[1])
 	if err != nil {
 		return err
 	}
-	if !existed {
+	if !ok {
 		return broker.ErrUnknownQueue
 	}
 	s.ok()

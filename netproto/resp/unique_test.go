@@ -101,6 +101,20 @@ func TestWindowsEndWithTheirQueue(t *testing.T) {
 	}
 }
 
+func TestQDropOfAQueueThatHasOnlyAWindowSucceedsOnce(t *testing.T) {
+	d := newDoor(t, Config{})
+	c := d.dial()
+	c.ask("QPUSH q a UNIQUE u WINDOW 100000", bulkReply("0"))
+	c.ask("QDEL q 0", ":1\r\n")
+	c.ask("QDROP q", "+OK\r\n")
+	c.ask("QPUSH q b UNIQUE u WINDOW 100000", bulkReply("1"))
+	c.ask("QDEL q 1", ":1\r\n")
+	c.ask("QDROP q", "+OK\r\n")
+	if got := c.line("QDROP", "q"); !strings.HasPrefix(got, "-NOQUEUE ") {
+		t.Errorf("a second QDROP gives %q", got)
+	}
+}
+
 func TestAWindowGoesWithARenamedQueue(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
