@@ -1,7 +1,0 @@
-//go:build !linux
-
-package tables
-
-import "os"
-
-func writeBehind(*os.File, int64, int64) {}
