@@ -177,7 +177,7 @@ type Broker struct {
 	deferredQueues []*queue // see deliver.go
 	dropped        []*queue // see sweep.go
 	deferredConns  []*Conn
-	waits          waitHeap // consumers that wait with a deadline, see wait.go
+	waits          waitHeap // connections that wait with a deadline, see wait.go
 	wakeAt         int64    // when the committer looks at what is due by itself, on the steady clock
 	tx             Tx       // the only one, so that Do allocates nothing
 	scratch        []index.Packet
@@ -203,7 +203,7 @@ type Broker struct {
 
 type counters struct {
 	batches, records, cancelled, misses atomic.Int64
-	consumers                           atomic.Int64 // attached now
+	conns                               atomic.Int64 // attached now
 }
 
 // New starts a broker on the state that recovery has built from store. Close ends it.

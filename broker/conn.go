@@ -51,7 +51,7 @@ type Conn struct {
 	watchedBytes int         // of the names
 	watchesIn    uint16      // bit by database: a watched name stood for something when the watch began
 	watchBroken  bool        // one of them was changed
-	deferred     bool        // listed in Broker.deferredConsumers
+	deferred     bool        // listed in Broker.deferredConns
 
 	// While it waits (wait.go):
 	waiter   Waiter
@@ -72,12 +72,12 @@ type Conn struct {
 // Attach makes a connection of to, whose subscriptions take what the selection says. Tx.Detach ends
 // it.
 func (b *Broker) Attach(to Receiver, delivery Selection) *Conn {
-	b.stats.consumers.Add(1)
+	b.stats.conns.Add(1)
 	return &Conn{to: to, delivery: delivery, class: plainClass(delivery.Fits16)}
 }
 
-// Consumers is how many are attached: the connections of all protocols.
-func (tx *Tx) Conns() int64 { return tx.b.stats.consumers.Load() }
+// Conns is how many are attached: the connections of all protocols.
+func (tx *Tx) Conns() int64 { return tx.b.stats.conns.Load() }
 
 // outstandingBytes is how much the client has not been sent yet: in the broker and in the receiver.
 func (c *Conn) outstandingBytes() int64 { return c.QueuedBytes() + c.to.UnwrittenBytes() }
@@ -180,7 +180,7 @@ func (tx *Tx) Detach(c *Conn) (queued bool) {
 		return true
 	}
 	c.detached = true
-	b.stats.consumers.Add(-1)
+	b.stats.conns.Add(-1)
 	if c.waiter != nil {
 		b.endWait(c)
 	}

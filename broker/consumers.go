@@ -9,10 +9,10 @@ import (
 // that claimed it last.
 type consumer struct {
 	name    string
-	number  uint32 // in workers.all, plus 1
+	number  uint32 // in consumers.all, plus 1
 	packets int    // that name it
 	seen    int64  // Unix milliseconds
-	listed  bool   // in its queue's workers
+	listed  bool   // in its queue's consumers
 }
 
 // consumers are those of all queues. One that no packet names stays listed in its queue for
@@ -23,7 +23,7 @@ type consumers struct {
 	listed int
 }
 
-// pruneConsumers is how many consumers a queue lists before those that nobody needs are looked for.
+// minConsumers is how many consumers a queue lists before those that nobody needs are looked for.
 const minConsumers = 64
 
 // load adds what recovery found.

@@ -72,7 +72,7 @@ func (b *Broker) deliverAll(q *queue) {
 func (b *Broker) fillConn(c *Conn) {
 	for c.queues > 0 && b.dispatch.Credits(c.sub) > 0 && !b.pauseIfBehind(c) {
 		if b.refusesDelivery() || b.open.full(b.limits) {
-			b.deferConsumer(c)
+			b.deferConn(c)
 			return
 		}
 		q := b.bestQueue(c)
@@ -141,7 +141,7 @@ func (b *Broker) deferQueue(q *queue) {
 	}
 }
 
-func (b *Broker) deferConsumer(c *Conn) {
+func (b *Broker) deferConn(c *Conn) {
 	if !c.deferred {
 		c.deferred = true
 		b.deferredConns = append(b.deferredConns, c)
@@ -157,9 +157,9 @@ func (b *Broker) deliverDeferred() {
 			return
 		}
 		size = b.open.size()
-		consumers, queues := b.deferredConns, b.deferredQueues
+		conns, queues := b.deferredConns, b.deferredQueues
 		b.deferredConns, b.deferredQueues = nil, nil
-		for _, c := range consumers {
+		for _, c := range conns {
 			c.deferred = false
 			if !c.detached {
 				b.fillConn(c)

@@ -252,7 +252,7 @@ type Consumer struct {
 	Seen    int64 // when it last made a call for the queue, in Unix milliseconds
 	Claimed int   // packets that it holds
 	Since   int64 // when it claimed the oldest of them; 0 if it holds none
-	IDs     []ID  // of what it holds, up to MaxWorkerIDs
+	IDs     []ID  // of what it holds, up to MaxConsumerIDs
 }
 
 // Consumers returns who claims from a queue: those that hold packets, and those that called in the

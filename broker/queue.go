@@ -34,7 +34,7 @@ type queue struct {
 	counters  Counters
 	counted   bool                 // listed in Broker.counted
 	roles     [2]*roleHolder       // see role.go
-	consumers map[string]*consumer // see workers.go
+	consumers map[string]*consumer // see consumers.go
 	pruneAt   int                  // how many of them there are when they are pruned
 }
 
