@@ -3,7 +3,6 @@ package redis
 import (
 	"bufio"
 	"bytes"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,7 @@ import (
 )
 
 // worker is a program that users copy. The tests put their work in the place of theirs: it says the
-// payload, fails if that is "bad", and else waits for a line.
+// payload, fails if that is "bad", and else takes until the worker is to stop.
 type worker struct {
 	source     string
 	work, test string
@@ -28,7 +27,7 @@ var workers = map[string]worker{
 		test: `    print(payload.decode(), flush=True)
     if payload == b"bad":
         raise ValueError("no such address")
-    sys.stdin.readline()
+    stopping.wait()
 `,
 		command: func(t *testing.T, script string) *exec.Cmd { return program(t, python(t), "", script) },
 	},
@@ -37,7 +36,7 @@ var workers = map[string]worker{
 		work:   "  console.log(payload.toString()); // the work\n",
 		test: `  console.log(payload.toString());
   if (payload.equals(Buffer.from("bad"))) throw new Error("no such address");
-  await new Promise((done) => process.stdin.once("data", done));
+  while (!stopping) await sleep(10);
 `,
 		command: func(t *testing.T, script string) *exec.Cmd {
 			// Here a module is looked for beside the script, and NODE_PATH does not count.
@@ -54,7 +53,6 @@ var workers = map[string]worker{
 type working struct {
 	cmd    *exec.Cmd
 	says   *bufio.Reader
-	finish io.Writer // a line here ends its present work
 	errors bytes.Buffer
 }
 
@@ -82,9 +80,6 @@ func (w worker) start(t *testing.T, addr, lease string) *working {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run.finish, err = run.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
 	if err := run.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +94,6 @@ func (w *working) begins(t *testing.T, payload string) {
 	if line, err := w.says.ReadString('\n'); err != nil || line != payload+"\n" {
 		_ = w.cmd.Wait()
 		t.Fatalf("the worker begins with %q, %v; want %q; it says\n%s", line, err, payload, &w.errors)
-	}
-}
-
-// done ends the worker's present work.
-func (w *working) done(t *testing.T) {
-	t.Helper()
-	if _, err := io.WriteString(w.finish, "\n"); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -168,7 +155,6 @@ func TestWorkersThatUsersCopyLoseNoPacket(t *testing.T) {
 			if err := run.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
-			run.done(t)
 			run.ends(t)
 			shows(t, v, "null", "QSHOW", "jobs", long)
 			if p := packet(t, v, "QSHOW", "jobs", next); p["state"] != "ready" {
