@@ -41,6 +41,9 @@ func pooled(score uint64) uint64 {
 // answer is the reply to a whole stream. An unfinished line has none.
 func (m *boardModel) answer(stream string) string {
 	var out strings.Builder
+	if stream != "" && stream[0] < ' ' && stream[0] != '\r' && stream[0] != '\n' {
+		return "" // it may be a TLS hello: the connection is closed
+	}
 	for {
 		line, rest, whole := strings.Cut(stream, "\n")
 		if !whole {
@@ -67,7 +70,7 @@ func (m *boardModel) answer(stream string) string {
 // isHTTP says whether a browser sends such a line.
 func isHTTP(line string) bool {
 	words := split(line[:min(len(line), barbershop.MaxLine)])
-	return len(words) > 0 && (words[0] == "POST" || words[0] == "Host:") ||
+	return len(words) > 0 && (strings.EqualFold(words[0], "POST") || strings.EqualFold(words[0], "Host:")) ||
 		len(line) <= barbershop.MaxLine && (strings.HasSuffix(line, " HTTP/1.0") || strings.HasSuffix(line, " HTTP/1.1"))
 }
 
@@ -336,6 +339,8 @@ func FuzzBoard(f *testing.F) {
 	f.Add([]byte(strings.Repeat("update", 300)), uint16(0), false)
 	f.Add([]byte("update 1 1\nPOST / HTTP/1.1\r\nHost: x\r\n\r\nupdate 2 1\n"), uint16(1), false)
 	f.Add([]byte("GET / HTTP/1.1\r\nupdate 2 1\n"), uint16(0), false)
+	f.Add([]byte("update 1 1\npost / HTTP/1.1\r\nupdate 2 1\n"), uint16(0), false)
+	f.Add([]byte("\tupdate 1 1\nINFO\n"), uint16(1), false)
 	seed := make([]byte, 600)
 	for x, i := uint32(1), 0; i < len(seed); i++ {
 		x = x*1664525 + 1013904223
