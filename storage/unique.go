@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
 )
 
@@ -83,26 +82,22 @@ func (b *Batch) countUnique(id UniqueID, sign int) {
 	}
 }
 
-// fillUniques adds the records to a transaction, and returns how many go or are replaced.
-func (a *applyState) fillUniques(txn *badger.Txn, b *Batch, next *Control) (deleted uint64, err error) {
+// uniques adds the records.
+func (e *entries) uniques(b *Batch, next *Control) {
+	var room [maxKey]byte
 	for id, o := range b.uniques {
-		a.keys = appendUniqueKey(a.keys, id)
+		key := appendUniqueKey(room[:0], id)
 		if o.rec == nil {
-			err = txn.Delete(a.key(uniqueKeyLen))
+			e.delete(key)
 		} else {
-			err = a.set(txn, a.key(uniqueKeyLen), o.rec, 0)
+			e.put(key, o.rec, 0, !o.fresh)
 			next.AddUnique(id)
 		}
-		if err != nil {
-			return 0, fmt.Errorf("cannot add %v to the transaction: %w", id, err)
-		}
 		if !o.fresh {
-			deleted++
 			next.Keys--
 			next.KeyHash -= uniqueHash(id)
 		}
 	}
-	return deleted, nil
 }
 
 // AddUnique counts the record of a unique push among the keys.
@@ -125,7 +120,7 @@ func (s *Store) Uniques(fn func(*Unique) error) error {
 // Uniques is that of a store. A tolerant view leaves records out that cannot be read. Items counts
 // them all.
 func (n *Snapshot) Uniques(fn func(*Unique) error) error {
-	return n.scan(uniquePrefix, prefixRange(uniquePrefix), nil, func(key, rec []byte) error { return giveUnique(key, rec, fn, n.tolerate) })
+	return n.scan(uniquePrefix, prefixRange(uniquePrefix), func(key, rec []byte) error { return giveUnique(key, rec, fn, n.tolerate) })
 }
 
 func giveUnique(key, rec []byte, fn func(*Unique) error, tolerate func(Finding)) error {
@@ -207,7 +202,7 @@ func (s *Store) takeOverUniques() error {
 		func() error { return s.Packets(t.packet) },
 		func() error { return s.Heads(t.head) },
 		func() error { return t.write(0) },
-		func() error { return syncFiles(s.folder.name(dbName)) }, // before the version is another, whatever Options.Sync says
+		s.sync, // before the version is another, whatever Options.Sync says
 	} {
 		if err := step(); err != nil {
 			return fmt.Errorf("take over the ids of unique pushes: %w", err)
@@ -255,7 +250,7 @@ func (t *uniqueTakeover) put(u *Unique) error {
 	if !t.known[u.UniqueID] {
 		t.b.PutUnique(u)
 	}
-	return t.write(t.s.limits.MaxOps / 16)
+	return t.write(4096)
 }
 
 // write applies the batch if it has so many entries.

@@ -244,3 +244,24 @@ func (l *List) level(n int) (tables []Table) {
 }
 
 func tableName(id uint64) string { return fmt.Sprintf("%06d%s", id, suffix) }
+
+// Upper returns how many windows level 0 has, and how many tables.
+func (l *List) Upper() (windows, tables int) {
+	last := uint64(0)
+	for _, t := range l.level(0) {
+		if tables++; windows == 0 || t.Version != last {
+			windows, last = windows+1, t.Version
+		}
+	}
+	return windows, tables
+}
+
+// Without returns the list without a table.
+func (l *List) Without(id uint64) *List {
+	for _, t := range l.Tables {
+		if t.ID == id {
+			return l.with(nil, []Table{t})
+		}
+	}
+	return l
+}

@@ -55,27 +55,38 @@ func Open(dir, build string) (*Set, error) {
 	return s, s.Reopen()
 }
 
-// Check compares the file of each listed table with its size and sum, in parallel, and calls
-// progress, which may be nil, with the bytes that it has read.
-func Check(dir string, list *List, progress func(n int64)) error {
+// Bad is a table that is not what was written.
+type Bad struct {
+	ID   uint64
+	Name string // of its file
+	Err  error
+}
+
+// Damaged compares the file of each listed table with its size and sum, and returns those that
+// differ. It calls progress, which may be nil, with the bytes that it has read, in one call at a
+// time. The error is about the system, and not about what a file holds.
+func Damaged(dir string, list *List, progress func(n int64)) (bad []Bad, err error) {
 	const readers = 2
-	work, failed := make(chan Table), make(chan error, readers)
+	work := make(chan Table)
+	var mu sync.Mutex // of what the readers share
 	var all sync.WaitGroup
 	for range readers {
 		all.Go(func() {
 			for t := range work {
-				data, err := mapTable(filepath.Join(dir, tableName(t.ID)), t)
-				if err != nil {
-					select {
-					case failed <- fmt.Errorf("table %s: %w", tableName(t.ID), err):
-					default:
-					}
-					continue
+				data, why := mapTable(filepath.Join(dir, tableName(t.ID)), t)
+				mu.Lock()
+				switch {
+				case why == nil:
+					_ = unix.Munmap(data)
+				case errors.Is(why, ErrDamaged), errors.Is(why, os.ErrNotExist):
+					bad = append(bad, Bad{t.ID, tableName(t.ID), fmt.Errorf("%w: %w", ErrDamaged, why)})
+				default:
+					err = why
 				}
-				_ = unix.Munmap(data)
 				if progress != nil {
 					progress(t.Size)
 				}
+				mu.Unlock()
 			}
 		})
 	}
@@ -84,12 +95,34 @@ func Check(dir string, list *List, progress func(n int64)) error {
 	}
 	close(work)
 	all.Wait()
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return nil
+	return bad, err
+}
+
+// Check returns the first error of Damaged.
+func Check(dir string, list *List, progress func(n int64)) error {
+	bad, err := Damaged(dir, list, progress)
+	if err == nil && len(bad) > 0 {
+		err = fmt.Errorf("table %s: %w", bad[0].Name, bad[0].Err)
 	}
+	return err
+}
+
+// Link makes a folder with the list, and links to its tables in dir. It is for who looks at a folder
+// that may not be changed.
+func Link(dir, scratch string, list *List) error {
+	b, err := list.encode()
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(scratch, 0o700); err != nil {
+		return err
+	}
+	err = os.WriteFile(filepath.Join(scratch, badger.ManifestFilename), b, 0o600)
+	for _, t := range list.Tables {
+		path, absErr := filepath.Abs(filepath.Join(dir, tableName(t.ID)))
+		err = errors.Join(err, absErr, os.Symlink(path, filepath.Join(scratch, tableName(t.ID))))
+	}
+	return err
 }
 
 // removeUnnamed removes the files that the list does not name. Logs of Badger's own with something
