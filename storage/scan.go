@@ -53,12 +53,14 @@ func (s *Store) adopt(scan Tally) error {
 	return mismatch
 }
 
-// scan calls fn with every key that has a prefix, and its value, both valid during the call. It is
-// for a start: what was applied since Open is not shown before it is in tables.
+// scan calls fn with every key that has a prefix, and its value, both valid during the call.
 func (s *Store) scan(prefix string, fn func(key, rec []byte) error) error {
-	v := s.tables.View()
-	defer v.Close()
-	return scan(v, prefix, prefixRange(prefix), fn)
+	n, err := s.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	return n.scan(prefix, prefixRange(prefix), fn)
 }
 
 // keyRange is the keys from one on, up to another one that it has not.
