@@ -183,19 +183,6 @@ func (f *folder) parseFormat(b []byte) error {
 	return nil
 }
 
-// upgrade makes a folder of an older format one of this format. All that older formats have is as
-// it was, so only the version is written. From then on what they do not know may be in the folder.
-func (f *folder) upgrade() error {
-	if !f.old {
-		return nil
-	}
-	if err := f.create(formatName, []byte(strconv.Itoa(FormatVersion)+"\n")); err != nil {
-		return err
-	}
-	f.old = false
-	return nil
-}
-
 const tmpSuffix = ".tmp"
 
 // create writes a file whole or not at all: under another name, synced, renamed, and the folder

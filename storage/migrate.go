@@ -30,12 +30,6 @@ const (
 	migratedRoom  = 4 << 20 // bytes that must be free besides what the window takes
 )
 
-// Folders in a data folder, beside db.
-const (
-	journalName = "journal"
-	buildName   = "build"
-)
-
 // migration makes one folder one of format 6.
 type migration struct {
 	set     *tables.Set
@@ -77,7 +71,7 @@ func migrate(f *folder, o *Options) (err error) {
 		return err
 	}
 	if err = m.write(); err == nil {
-		err = errors.Join(os.RemoveAll(f.name("secret")), os.RemoveAll(f.name(reserveName)), os.MkdirAll(f.name(journalName), 0o700))
+		err = errors.Join(os.RemoveAll(f.name("secret")), os.RemoveAll(f.name("reserve")), os.MkdirAll(f.name(journalName), 0o700))
 	}
 	if err == nil {
 		err = f.create(formatName, []byte(strconv.Itoa(migratedFormat)+"\n"))

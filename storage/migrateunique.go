@@ -72,6 +72,19 @@ func (m *migration) takeOverUniques() bool {
 		return false
 	}
 	control.Batch++
-	m.put([]byte(controlKey), appendControl(nil, &control, nil))
+	m.put([]byte(controlKey), appendControl(nil, &control))
 	return true
+}
+
+// parseWindow splits the name that the string of a window had in version 4: "unique:", the bytes of
+// the queue's name in digits, and behind a colon each that name and the id.
+func parseWindow(name []byte) (queue, id []byte, ok bool) {
+	const word = "unique:"
+	rest, ok := bytes.CutPrefix(name, []byte(word))
+	digits, rest, found := bytes.Cut(rest, []byte(":"))
+	n, err := strconv.Atoi(string(digits))
+	if !ok || !found || err != nil || n < 0 || n >= len(rest)-1 || rest[n] != ':' || len(rest)-n-1 > MaxUnique {
+		return nil, nil, false
+	}
+	return rest[:n], rest[n+1:], true
 }

@@ -74,6 +74,11 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if s.folder, err = openFolder(dir); err != nil {
 		return nil, err
 	}
+	if s.folder.old {
+		if err := migrate(s.folder, &o); err != nil {
+			return nil, err
+		}
+	}
 	if s.anchor, err = openAnchor(s.folder, o.tune.sync); err != nil {
 		return nil, err
 	}
@@ -227,13 +232,6 @@ func (s *Store) start() error {
 	}()
 	s.done.Go(s.flushWindows)
 	s.done.Go(s.mergeLevels)
-	// Nothing refused the folder: from here on it is one of this format.
-	if err := s.takeOverUniques(); err != nil {
-		return err
-	}
-	if err := s.folder.upgrade(); err != nil {
-		return err
-	}
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
 	s.done.Go(func() { s.every(100*time.Millisecond, s.guard.refresh) })
 	if s.opt.Sync.kind == syncInterval {

@@ -102,7 +102,7 @@ func TestCompactedFolderIsLittleLargerThanItsPackets(t *testing.T) {
 	if report.Packets != n/10 || report.Expired != 0 || len(report.Findings) != 0 {
 		t.Errorf("report %+v", report)
 	}
-	if after, err := storage.Sizes(dir); err != nil || after != report.After || after.Reserve != 0 {
+	if after, err := storage.Sizes(dir); err != nil || after != report.After || after.Journal != 0 {
 		t.Errorf("the folder takes %+v, the report says %+v, error %v", after, report.After, err)
 	}
 	if most := live*13/10 + 8<<20; report.After.Total > most || report.Before.Total <= most {
