@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/storage/journal"
 	"github.com/holdfast-queue/holdfast/storage/tables"
@@ -118,27 +119,66 @@ func (l *looker) tables() error {
 	}
 	var done int64
 	total := list.Bytes()
-	bad, err := tables.Damaged(db, list, func(n int64) {
+	progress := func(n int64) {
 		if done += n; l.o.Progress != nil {
 			l.o.Progress(done, total)
 		}
-	})
-	for _, t := range bad {
-		err = errors.Join(err, l.tolerate(FindingTable, filepath.Join(dbName, t.Name), damaged(t.Err)))
-		list = list.Without(t.ID)
 	}
-	if err != nil {
-		return err
+	if !l.o.Tolerant {
+		if err := tables.Check(db, list, progress); err != nil {
+			return damaged(err)
+		}
 	}
-	if err := tables.Link(db, scratch, list); err != nil {
+	var bad []tables.Bad
+	sound := list
+	if l.o.Tolerant {
+		if bad, err = tables.Damaged(db, list, progress); err != nil {
+			return err
+		}
+		for _, t := range bad {
+			sound = sound.Without(t.ID)
+		}
+	}
+	if err := tables.Link(db, scratch, sound); err != nil {
 		return err
 	}
 	build := filepath.Join(l.scratch, buildName)
 	if err := emptyFolder(build); err != nil {
 		return err
 	}
-	l.store.tables, err = tables.Open(scratch, build)
-	return damaged(err)
+	if l.store.tables, err = tables.Open(scratch, build); err != nil {
+		return damaged(err)
+	}
+	for _, t := range list.Tables {
+		if !slices.ContainsFunc(bad, func(b tables.Bad) bool { return b.ID == t.ID }) {
+			continue
+		}
+		if err := l.salvage(db, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What follows a block that is lost. Deletes lie in tables as packets do.
+const lostDeletes = "deletes may be lost with it, so packets that were popped may be there again"
+
+// salvage takes what can be read of a damaged table.
+func (l *looker) salvage(db string, t tables.Table) error {
+	key := filepath.Join(dbName, t.Name())
+	err := l.store.tables.Salvage(db, t, func(from, to []byte) {
+		end := "the end of the table"
+		if to != nil {
+			end = "before " + describeKey(to)
+		}
+		l.findings.add(Finding{FindingTable, key, fmt.Sprintf("the checksum of a block is wrong and its records are lost, from %s to %s; %s",
+			describeKey(from), end, lostDeletes)})
+	})
+	if errors.Is(err, tables.ErrDamaged) {
+		l.findings.add(Finding{FindingTable, key, fmt.Sprintf("it cannot be read (%v) and is left out; %s", err, lostDeletes)})
+		return nil
+	}
+	return err
 }
 
 // journal makes tables of what the journal has beyond the tables.

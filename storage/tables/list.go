@@ -265,3 +265,6 @@ func (l *List) Without(id uint64) *List {
 	}
 	return l
 }
+
+// Name is that of the table's file.
+func (t *Table) Name() string { return tableName(t.ID) }

@@ -103,6 +103,9 @@ func Check(dir string, list *List, progress func(n int64)) error {
 	bad, err := Damaged(dir, list, progress)
 	if err == nil && len(bad) > 0 {
 		err = fmt.Errorf("table %s: %w", bad[0].Name, bad[0].Err)
+		if more := len(bad) - 1; more > 0 {
+			err = fmt.Errorf("%w (and %d more)", err, more)
+		}
 	}
 	return err
 }
