@@ -20,8 +20,8 @@ func nativeExpiry(ms int64) uint64 {
 	return uint64(ms-1)/1000 + 1 + ttlSlackSeconds
 }
 
-// Apply writes the batch and the control record as one record of the journal, and returns when it is
-// as durable as Options.Sync says. A batch with nothing to write touches no disk.
+// Apply writes the batch and the control record as one record of the journal, and returns when it
+// is as durable as Options.Sync says. A batch with nothing to write touches no disk.
 //
 // The error is nil; one that wraps ErrFull, and then nothing was written; or one that wraps
 // ErrUnknown, and then the store takes no more batches: the caller stops.

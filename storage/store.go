@@ -262,8 +262,8 @@ func (s *Store) Space() Space { return s.guard.get() }
 func (s *Store) Accepted() []Finding { return s.accepted.all() }
 
 // Close writes everything into tables, and gives the folder up. It returns the error that stopped
-// the store, if one did. When the disk is full it gives an error that wraps ErrFull: then nothing is
-// lost, and the next start reads the journal.
+// the store, if one did. When the disk is full it gives an error that wraps ErrFull: then nothing
+// is lost, and the next start reads the journal.
 func (s *Store) Close() error {
 	_, failed := s.state()
 	if errors.Is(failed, ErrClosed) {

@@ -110,8 +110,8 @@ func Check(dir string, list *List, progress func(n int64)) error {
 	return err
 }
 
-// Link makes a folder with the list, and links to its tables in dir. It is for who looks at a folder
-// that may not be changed.
+// Link makes a folder with the list, and links to its tables in dir. It is for who looks at a
+// folder that may not be changed.
 func Link(dir, scratch string, list *List) error {
 	b, err := list.encode()
 	if err != nil {
