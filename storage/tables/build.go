@@ -165,7 +165,7 @@ func (t *tableBuilder) readBack(path string) (err error) {
 		return err
 	}
 	defer func() { _ = unix.Munmap(data) }()
-	defer catchFault(&err, debug.SetPanicOnFault(true))
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	read, err := table.OpenInMemoryTable(data, t.table.ID, &t.options)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func mapTable(path string, t Table) (data []byte, err error) {
 			_ = unix.Munmap(data)
 		}
 	}()
-	defer catchFault(&err, debug.SetPanicOnFault(true))
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	_ = unix.Madvise(data, unix.MADV_SEQUENTIAL)
 	if xxhash.Sum64(data) != t.Sum {
 		return nil, fmt.Errorf("%w: %s does not have the sum that was written", ErrDamaged, filepath.Base(path))
@@ -222,14 +222,11 @@ func mapTable(path string, t Table) (data []byte, err error) {
 	return data, nil
 }
 
-// catchFault makes an error of a fault: the device cannot read a page. was is what SetPanicOnFault
-// returned.
-func catchFault(err *error, was bool) {
-	p := recover()
+// catchDamage makes an error of a panic: of Badger, or of a page that the device cannot read. was is
+// what SetPanicOnFault returned.
+func catchDamage(err *error, was bool) {
 	debug.SetPanicOnFault(was)
-	if _, ok := p.(interface{ Addr() uintptr }); ok {
-		*err = fmt.Errorf("%w: a part cannot be read", ErrDamaged)
-	} else if p != nil {
-		panic(p)
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v", ErrDamaged, p)
 	}
 }

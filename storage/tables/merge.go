@@ -92,7 +92,7 @@ func (s *Set) Merge(ctx context.Context, o MergeOptions) (merged bool, err error
 			r.close()
 		}
 	}()
-	defer catchFault(&err, debug.SetPanicOnFault(true))
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	if err := m.runs.start(); err != nil {
 		return false, err
 	}

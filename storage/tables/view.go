@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -102,7 +103,7 @@ func (s *Set) reopen() error {
 // caller's. What it does not find may be damaged: who knows that a key is there takes that for
 // ErrDamaged.
 func (v *View) Get(key []byte) (e Entry, ok bool, err error) {
-	defer catchFault(&err, debug.SetPanicOnFault(true))
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	item, err := v.txn.Get(key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
 		return e, false, nil
@@ -119,38 +120,83 @@ func (v *View) Get(key []byte) (e Entry, ok bool, err error) {
 
 // Scan calls fn with each key from one on that has a prefix, in order: the newest entry of it, also
 // one that is deleted or has expired. What fn gets is valid until it returns. fn ends the scan with
-// false. Scan returns how many entries of all versions it saw.
+// false. Scan returns how many entries of all versions it saw: damage can end a scan early without
+// an error, so who needs all of a view compares that with its list.
 func (v *View) Scan(prefix, from []byte, fn func(Entry) bool) (seen uint64, err error) {
-	defer catchFault(&err, debug.SetPanicOnFault(true))
-	it := v.txn.NewIterator(badger.IteratorOptions{Prefix: prefix, AllVersions: true})
+	it := v.Iterator(prefix)
 	defer it.Close()
-	var last []byte
-	if len(from) == 0 {
-		from = prefix
+	for it.Seek(from); it.Valid() && fn(it.Entry()); it.Next() {
 	}
-	for it.Seek(from); it.Valid(); it.Next() {
-		item := it.Item()
-		seen++
-		if key := item.Key(); seen > 1 && string(key) == string(last) {
-			continue // an older one
-		}
-		last = append(last[:0], item.Key()...)
-		e := Entry{Key: last, Version: item.Version(), Expires: item.ExpiresAt(), Deleted: item.IsDeletedOrExpired()}
-		more := true
-		err := item.Value(func(b []byte) error {
-			e.Value = b
-			more = fn(e)
-			return nil
-		})
-		if err != nil {
-			return seen, fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-		if !more {
-			return seen, nil
-		}
-	}
-	return seen, nil
+	return it.Seen, it.Err()
 }
+
+// Iterator steps through the keys of a view that have a prefix, in order. It stands nowhere before
+// its first Seek. One goroutine at a time may use it.
+type Iterator struct {
+	Seen   uint64 // entries of all versions that were passed or stood at; see Scan
+	badger *badger.Iterator
+	entry  Entry
+	last   []byte // the key that Next left
+	err    error
+}
+
+// Iterator returns an iterator over the keys that have a prefix. It must be closed before the view.
+func (v *View) Iterator(prefix []byte) *Iterator {
+	return &Iterator{badger: v.txn.NewIterator(badger.IteratorOptions{Prefix: prefix, AllVersions: true})}
+}
+
+// Seek goes to the first key from one on, which has the prefix; without one to the first of all.
+func (it *Iterator) Seek(key []byte) {
+	defer catchDamage(&it.err, debug.SetPanicOnFault(true))
+	it.badger.Seek(key)
+	it.load()
+}
+
+// Next goes to the next key. It may be called only while Valid.
+func (it *Iterator) Next() {
+	defer catchDamage(&it.err, debug.SetPanicOnFault(true))
+	it.last = append(it.last[:0], it.entry.Key...)
+	it.badger.Next()
+	for it.badger.Valid() && bytes.Equal(it.badger.Item().Key(), it.last) {
+		it.Seen++
+		it.badger.Next()
+	}
+	it.load()
+}
+
+// load reads the entry that Badger stands at.
+func (it *Iterator) load() {
+	if !it.badger.Valid() {
+		return
+	}
+	it.Seen++
+	item := it.badger.Item()
+	it.entry = Entry{
+		Key: item.Key(), Version: item.Version(), Expires: item.ExpiresAt(), Deleted: item.IsDeletedOrExpired(),
+	}
+	err := item.Value(func(b []byte) error {
+		it.entry.Value = b // a buffer of the item, which Next gives to another one
+		return nil
+	})
+	if err != nil {
+		it.err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+}
+
+// Valid says whether the iterator stands at a key. It does not behind the last one, nor after an
+// error.
+func (it *Iterator) Valid() bool { return it.err == nil && it.badger.Valid() }
+
+// Entry returns the newest entry of the key, also one that is deleted or has expired: it has
+// Deleted set. Its bytes are valid until Next or Seek.
+func (it *Iterator) Entry() Entry { return it.entry }
+
+// Err returns ErrDamaged if a part of the tables could not be read. The iterator then stays where
+// it is.
+func (it *Iterator) Err() error { return it.err }
+
+// Close ends the iterator.
+func (it *Iterator) Close() { it.badger.Close() }
 
 // LinkView opens the tables of a folder that may not be changed, through links in an empty folder.
 func LinkView(dir, scratch string, list *List) (*View, error) {
