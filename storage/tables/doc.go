@@ -8,7 +8,8 @@
 //	set.go    Set: which tables are in force, and how others take their place
 //	list.go   MANIFEST: the list of tables, byte for byte
 //	build.go  a table is built, written and read back
+//	check.go  the file of a table is what was written
 //	view.go   tables opened by Badger: lookups and scans
 //	merge.go  several levels become one
-//	run.go    tables read one after the other, and several runs at once
+//	run.go    tables read one after the other
 package tables
