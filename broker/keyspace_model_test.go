@@ -411,7 +411,7 @@ func (m *keyModel) reopen(dir string) {
 
 // open starts a broker on the store in a folder.
 func (m *keyModel) open(dir string) {
-	store, err := storage.Open(dir, storage.Options{MemTable: 8 << 20, Sync: storage.SyncNever()})
+	store, err := storage.Open(dir, storage.Options{Sync: storage.SyncNever()})
 	m.check(err)
 	state, err := recovery.Restore(store, recovery.Options{Now: m.now.Load()})
 	m.check(err)

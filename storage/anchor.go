@@ -142,7 +142,7 @@ func encodeAnchor(b []byte, m anchorMark) {
 	}
 	binary.BigEndian.PutUint64(b[8:], m.epoch)
 	binary.BigEndian.PutUint64(b[16:], m.batch)
-	binary.BigEndian.PutUint32(b[anchorBody:], crc32.Checksum(b[:anchorBody], castagnoli()))
+	binary.BigEndian.PutUint32(b[anchorBody:], crc32.Checksum(b[:anchorBody], crc32.MakeTable(crc32.Castagnoli)))
 }
 
 func decodeAnchor(b []byte) (anchorMark, bool) {
@@ -155,5 +155,5 @@ func decodeAnchor(b []byte) (anchorMark, bool) {
 		batch:  binary.BigEndian.Uint64(b[16:]),
 		always: b[7]&anchorAlways != 0,
 	}
-	return m, crc == crc32.Checksum(b[:anchorBody], castagnoli())
+	return m, crc == crc32.Checksum(b[:anchorBody], crc32.MakeTable(crc32.Castagnoli))
 }

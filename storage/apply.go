@@ -4,15 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/journal"
 )
-
-// applyState is memory that Apply uses again.
-type applyState struct {
-	entries []badger.Entry
-	keys    []byte
-	control []byte
-}
 
 // ttlSlackSeconds is added to the native expiry of Badger, which has whole seconds and the wall
 // clock of the machine: it cleans the disk of a server that was off and must never hide a packet
@@ -27,11 +20,11 @@ func nativeExpiry(ms int64) uint64 {
 	return uint64(ms-1)/1000 + 1 + ttlSlackSeconds
 }
 
-// Apply writes the batch and the control record in one transaction and returns when it is as
-// durable as Options.Sync says. A batch with nothing to write touches no disk.
+// Apply writes the batch and the control record as one record of the journal, and returns when it
+// is as durable as Options.Sync says. A batch with nothing to write touches no disk.
 //
-// The error is nil; one that wraps ErrTooLarge or ErrFull, and then nothing was written; or one
-// that wraps ErrUnknown, and then the store takes no more batches: the caller stops.
+// The error is nil; one that wraps ErrFull, and then nothing was written; or one that wraps
+// ErrUnknown, and then the store takes no more batches: the caller stops.
 func (s *Store) Apply(b *Batch) error {
 	if b.count == 0 && !b.must {
 		return nil
@@ -43,30 +36,36 @@ func (s *Store) Apply(b *Batch) error {
 func (s *Store) write(b *Batch) error {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
-	s.mu.Lock()
-	next, failed := s.control, s.failed
-	s.mu.Unlock()
+	s.waitForRoom()
+	next, failed := s.state()
 	if failed != nil {
 		return fmt.Errorf("%w: the store stopped before it: %w", ErrUnknown, failed)
 	}
-	postponed, err := s.limits.postpone(b)
-	if err != nil {
-		return err
-	}
-	if err := s.guard.look(int64(b.bytes)); errors.Is(err, ErrFull) {
+	if err := s.guard.look(); errors.Is(err, ErrFull) {
 		return err
 	} else if err != nil {
 		s.fail(err)
 		return fmt.Errorf("%w: the store stopped before it: %w", ErrUnknown, err)
 	}
-	deleted, err := s.commit(b, postponed, &next)
+	s.entries.reset()
+	if err := s.fill(b, &next); err != nil {
+		return err
+	}
+	next.Epoch = s.epoch
+	next.Batch++
+	if b.hasMarks {
+		next.Marks = b.marks
+	}
+	err := s.commit(&next)
+	if errors.Is(err, ErrFull) {
+		return err
+	}
 	if err != nil {
 		s.fail(err)
 		return fmt.Errorf("%w: batch %d: %w", ErrUnknown, next.Batch, err)
 	}
 	s.mu.Lock()
 	s.control = next
-	s.deleted += deleted
 	if b.load.set {
 		s.load = append([]byte(nil), b.load.rec...) // nil when that is empty
 	}
@@ -74,181 +73,109 @@ func (s *Store) write(b *Batch) error {
 		s.flush = b.flush
 	}
 	s.mu.Unlock()
+	s.freezeIfFull()
 	return nil
 }
 
-// commit writes the batch and next, which it brings up to date, and returns how many packets the
-// batch deletes or replaces.
-func (s *Store) commit(b *Batch, postponed *postponed, next *Control) (deleted uint64, err error) {
-	err = s.transact(func(txn *badger.Txn) error {
-		// The operations, and what they change in the control record.
-		if deleted, err = s.fill(txn, b, next, postponed); err != nil {
+// state returns the control record, and why the store stopped.
+func (s *Store) state() (Control, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.control, s.failed
+}
+
+// commit writes the entries that were gathered and a control record to the journal, and takes them
+// into the open window.
+func (s *Store) commit(next *Control) error {
+	s.record = appendControl(s.record[:0], next)
+	content := journal.Content{Batch: next.Batch, Control: s.record, Entries: s.entries.count, Body: [][]byte{s.entries.body}}
+	place, upto, err := s.journal.Append(content)
+	if errors.Is(err, journal.ErrFull) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	if err != nil {
+		return err
+	}
+	if s.opt.Sync.kind == syncAlways {
+		if err := s.anchor.write(s.mark(next.Batch)); err != nil {
 			return err
 		}
-		if postponed != nil {
-			if err := txn.Set([]byte(redoKey), appendRedo(nil, postponed.deletes)); err != nil {
-				return fmt.Errorf("cannot add the redo record: %w", err)
-			}
-		}
-
-		next.Epoch = s.epoch
-		next.Batch++
-		if b.hasMarks {
-			next.Marks = b.marks
-		}
-		return nil
-	}, next)
-	if err != nil {
-		return 0, err
 	}
-	if postponed != nil {
-		if err := s.carryOut(postponed.deletes, next); err != nil {
-			return 0, err
-		}
+	if cap(s.entries.body) > keepBody {
+		defer func() { s.entries.body = nil }()
 	}
-	if s.opt.Sync.kind != syncAlways {
-		return deleted, nil
-	}
-	return deleted, s.anchor.write(s.mark(next.Batch))
+	return s.layers.take(place, upto, &content, s.entries.body)
 }
 
-// transact fills a transaction with fn, adds the control record as fn left it, and commits:
-// written, then synced if every batch is. No transaction is without a control record, by which
-// laterBatch knows that it was there.
-func (s *Store) transact(fn func(txn *badger.Txn) error, control *Control) error {
-	txn := s.db.NewTransaction(true)
-	defer txn.Discard()
-	if err := fn(txn); err != nil {
-		return err
-	}
-	s.apply.control = appendControl(s.apply.control[:0], control, s.secret)
-	if err := txn.Set([]byte(controlKey), s.apply.control); err != nil {
-		return fmt.Errorf("cannot add the control record: %w", err)
-	}
-	if err := txn.Commit(); err != nil {
-		return fmt.Errorf("cannot commit: %w", err)
-	}
-	if err := s.wal.committed(); err != nil {
-		return err
-	}
-	if s.opt.Sync.kind == syncAlways && !s.badgerSyncs {
-		return s.wal.flush()
-	}
-	return nil
-}
+// keepBody is the largest buffer of entries that is kept from one batch to the next, in bytes.
+const keepBody = 8 << 20
 
-// fill adds the batch to a transaction, which keeps references to the keys and values until it has
-// committed. Postponed deletes are only counted.
-func (s *Store) fill(txn *badger.Txn, b *Batch, next *Control, postponed *postponed) (deleted uint64, err error) {
-	a := &s.apply
-	a.reset(b.count)
+// fill gathers the entries of a batch, and brings the totals of the control record up to date.
+func (s *Store) fill(b *Batch, next *Control) error {
+	e := &s.entries
 	for i := range b.ops {
 		o := &b.ops[i]
 		if o.cancelled {
 			continue
 		}
-		if o.kind != OpPut {
-			deleted += uint64(1 + o.removed.Stored.count())
-		}
-		if postponed.has(o) {
-			next.count(o)
-			continue
-		}
-		if err := a.packet(txn, o); err != nil {
-			return 0, fmt.Errorf("cannot add packet %v to the transaction: %w", o.id, err)
+		if err := e.packet(o); err != nil {
+			return fmt.Errorf("packet %v: %w", o.id, err)
 		}
 		next.count(o)
 	}
-	states, err := a.fillStates(txn, b, next, postponed)
-	if err != nil {
-		return 0, err
+	e.states(b, next)
+	if err := e.items(b, next); err != nil {
+		return err
 	}
-	items, err := a.fillItems(txn, b, next)
-	if err != nil {
-		return 0, err
-	}
-	uniques, err := a.fillUniques(txn, b, next)
-	if err != nil {
-		return 0, err
-	}
-	deleted += states + items + uniques
-	if err := errors.Join(b.load.fill(txn, loadKey), b.flushed.fill(txn, flushKey)); err != nil {
-		return 0, err
-	}
+	e.uniques(b, next)
+	e.only(&b.load, loadKey)
+	e.only(&b.flushed, flushKey)
+	var key [maxKey]byte
 	for id, o := range b.queues {
-		a.keys = append(appendQueueKey(a.keys, id), countersKey)
-		key := a.key(queueKeyLen + 1)
-		if err := errors.Join(a.queue(txn, key[:queueKeyLen:queueKeyLen], o.rec, o.gone), a.queue(txn, key, o.counters, o.gone)); err != nil {
-			return 0, fmt.Errorf("cannot add queue %d to the transaction: %w", id, err)
-		}
-	}
-	return deleted, nil
-}
-
-// queue adds the definition of a queue, or its counters; nil is neither written nor left if it is
-// gone.
-func (a *applyState) queue(txn *badger.Txn, key, rec []byte, gone bool) error {
-	switch {
-	case rec != nil:
-		return a.set(txn, key, rec, 0)
-	case gone:
-		return txn.Delete(key)
+		k := append(appendQueueKey(key[:0], id), countersKey)
+		e.queue(k[:queueKeyLen], o.rec, o.gone, !o.fresh)
+		e.queue(k, o.counters, o.gone, true)
 	}
 	return nil
 }
 
+// queue adds the definition of a queue, or its counters; nil is neither written nor left if it is
+// gone.
+func (e *entries) queue(key, rec []byte, gone, over bool) {
+	switch {
+	case rec != nil:
+		e.put(key, rec, 0, over)
+	case gone:
+		e.delete(key)
+	}
+}
+
+var errNotGiven = errors.New("its record was not given")
+
 // packet adds one packet, its payload if that has a record of its own, and the delivery state that
 // goes with one that goes.
-func (a *applyState) packet(txn *badger.Txn, o *batchOp) error {
-	if o.removed.Stored != 0 {
-		if err := a.deleteStates(txn, o.removed.Identity, o.removed.Stored); err != nil {
-			return err
-		}
-	}
-	a.keys = appendPacketKey(a.keys, o.id)
-	key := a.key(packetKeyLen)
-	var payload []byte
-	if o.head != nil || o.removed.Large {
-		a.keys = appendPayloadKey(a.keys, o.id)
-		payload = a.key(payloadKeyLen)
-	}
+func (e *entries) packet(o *batchOp) error {
+	e.deleteStates(o.removed.Identity, o.removed.Stored)
+	var room [2 * maxKey]byte
+	key := appendPacketKey(room[:0:maxKey], o.id)
+	payload := appendPayloadKey(room[maxKey:maxKey], o.id)
+	over := o.kind == OpReplace
 	switch {
-	case o.kind == OpDelete && payload == nil:
-		return txn.Delete(key)
 	case o.kind == OpDelete:
-		return errors.Join(txn.Delete(key), txn.Delete(payload))
+		e.delete(key)
 	case o.rec == nil:
-		return errors.New("its record was not given")
-	case payload == nil:
-		return a.set(txn, key, o.rec, nativeExpiry(o.expiry))
-	case o.head == nil: // it replaces a large packet by one that is not
-		return errors.Join(a.set(txn, key, o.rec, nativeExpiry(o.expiry)), txn.Delete(payload))
+		return errNotGiven
+	case o.head == nil:
+		e.put(key, o.rec, nativeExpiry(o.expiry), over)
 	default:
-		expiry := nativeExpiry(o.expiry)
-		return errors.Join(a.set(txn, key, o.head, expiry), a.set(txn, payload, o.payload, expiry))
+		e.put(key, o.head, nativeExpiry(o.expiry), over)
+		e.put(payload, o.payload, nativeExpiry(o.expiry), true)
+		return nil
 	}
-}
-
-// reset makes room for a batch of n entries, so that nothing moves while the transaction refers to
-// it.
-func (a *applyState) reset(n int) {
-	if cap(a.entries) < n {
-		a.entries = make([]badger.Entry, 0, n)
+	if o.removed.Large {
+		e.delete(payload)
 	}
-	if cap(a.keys) < n*packetKeyLen {
-		a.keys = make([]byte, 0, n*packetKeyLen)
-	}
-	a.entries, a.keys = a.entries[:0], a.keys[:0]
-}
-
-// key returns the last n bytes of keys, which were just appended.
-func (a *applyState) key(n int) []byte {
-	return a.keys[len(a.keys)-n : len(a.keys) : len(a.keys)]
-}
-
-func (a *applyState) set(txn *badger.Txn, key, value []byte, expires uint64) error {
-	a.entries = append(a.entries, badger.Entry{Key: key, Value: value, ExpiresAt: expires})
-	return txn.SetEntry(&a.entries[len(a.entries)-1])
+	return nil
 }
 
 // count brings the totals of the control record up to date with an operation.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
 )
 
@@ -112,18 +111,13 @@ func (b *Batch) setOnly(o *onlyOp, key string, rec []byte) {
 	b.bytes += len(key) + len(rec) + opBytes
 }
 
-// fill adds the record to a transaction.
-func (o *onlyOp) fill(txn *badger.Txn, key string) (err error) {
+// only adds such a record.
+func (e *entries) only(o *onlyOp, key string) {
 	switch {
 	case !o.set:
-		return nil
 	case len(o.rec) == 0:
-		err = txn.Delete([]byte(key))
+		e.delete([]byte(key))
 	default:
-		err = txn.Set([]byte(key), o.rec)
+		e.put([]byte(key), o.rec, 0, true)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot add %s to the transaction: %w", describeKey([]byte(key)), err)
-	}
-	return nil
 }

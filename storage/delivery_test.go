@@ -81,7 +81,7 @@ func TestDeliveryStatesInABatchEndAsTheLastCallsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		s, err := Open(dir, Options{MemTable: minMemTable})
+		s, err := Open(dir, Options{Window: minWindow})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,11 +1,5 @@
 package storage
 
-import (
-	"fmt"
-
-	"github.com/dgraph-io/badger/v4"
-)
-
 // Calls for the delivery state of one packet within a batch are one operation, as those for a head
 // or a field are: the last call for each of its records says what is written, and the first one
 // what was on disk.
@@ -166,9 +160,9 @@ func (o *stateOp) show(fn func(Op)) {
 	}
 }
 
-// fillStates adds the delivery states to a transaction, and returns how many records go or are
-// replaced. Postponed deletes are only counted.
-func (a *applyState) fillStates(txn *badger.Txn, b *Batch, next *Control, postponed *postponed) (deleted uint64, err error) {
+// states adds the delivery states.
+func (e *entries) states(b *Batch, next *Control) {
+	var room [maxKey]byte
 	for i := range b.states {
 		o := &b.states[i]
 		if o.old&StoredDelivery != 0 {
@@ -177,45 +171,21 @@ func (a *applyState) fillStates(txn *badger.Txn, b *Batch, next *Control, postpo
 		if o.recs[0] != nil {
 			next.AddDelivery(o.identity)
 		}
-		deleted += uint64(o.old.count())
-		if postponed.hasState(o) {
-			continue
+		for kind, rec := range o.recs {
+			if rec != nil {
+				e.put(appendStateKey(room[:0], NoteID{o.identity, NoteKind(kind)}), rec, 0, o.old&(1<<kind) != 0)
+			}
 		}
-		if err := a.state(txn, o); err != nil {
-			return 0, fmt.Errorf("cannot add %v to the transaction: %w", NoteID{Identity: o.identity}, err)
-		}
+		e.deleteStates(o.identity, o.old&^o.puts())
 	}
-	return deleted, nil
-}
-
-// state adds a delivery state and its notes.
-func (a *applyState) state(txn *badger.Txn, o *stateOp) error {
-	for kind, rec := range o.recs {
-		if rec == nil {
-			continue
-		}
-		if err := a.set(txn, a.stateKey(NoteID{o.identity, NoteKind(kind)}), rec, 0); err != nil {
-			return err
-		}
-	}
-	return a.deleteStates(txn, o.identity, o.old&^o.puts())
 }
 
 // deleteStates deletes some records of a delivery state.
-func (a *applyState) deleteStates(txn *badger.Txn, identity uint64, stored Stored) error {
+func (e *entries) deleteStates(identity uint64, stored Stored) {
+	var room [maxKey]byte
 	for kind := range NoteKind(stateKinds) {
-		if stored&(1<<kind) == 0 {
-			continue
-		}
-		if err := txn.Delete(a.stateKey(NoteID{identity, kind})); err != nil {
-			return err
+		if stored&(1<<kind) != 0 {
+			e.delete(appendStateKey(room[:0], NoteID{identity, kind}))
 		}
 	}
-	return nil
-}
-
-func (a *applyState) stateKey(id NoteID) []byte {
-	from := len(a.keys)
-	a.keys = appendStateKey(a.keys, id)
-	return a.key(len(a.keys) - from)
 }

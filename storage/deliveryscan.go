@@ -3,9 +3,10 @@ package storage
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 
-	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // Deliveries calls fn for every delivery state on disk, in order of identity; valid during the
@@ -25,7 +26,7 @@ func (s *Store) Deliveries(fn func(d *Delivery, stored Stored) error) error {
 // ReadNotes calls fn with the text of each note, nil where there is none or it is damaged. The
 // bytes are valid during the call only. It stops at the first error of fn and returns it.
 func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte) error) error {
-	return s.db.View(func(txn *badger.Txn) error { return readEach(txn, ids, appendStateKey, "", fn) })
+	return readEach(s, ids, appendStateKey, fn)
 }
 
 // Deliveries calls fn for every delivery state with its notes, in order of identity; d is valid
@@ -36,18 +37,18 @@ func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte) error) error
 func (n *Snapshot) Deliveries(fn func(d *Delivery, damage error) error) error {
 	var sum Tally
 	unread := uint64(0)
-	w := stateWalk{texts: true, hidden: n.hiddenStates(), tolerate: n.tolerate, give: func(w *stateWalk) error {
+	w := stateWalk{texts: true, tolerate: n.tolerate, give: func(w *stateWalk) error {
 		switch {
 		case w.damage != nil:
 			unread++
 		case w.stored&StoredDelivery == 0:
-			w.damage = fmt.Errorf("%w: %v is missing or in a block with a wrong checksum", ErrDamaged, NoteID{Identity: w.d.Identity})
+			w.damage = fmt.Errorf("%w: %v is missing", ErrDamaged, NoteID{Identity: w.d.Identity})
 		default:
 			sum.AddDelivery(w.d.Identity)
 		}
 		return fn(&w.d, w.damage)
 	}}
-	err := w.end(n.scan(statePrefix, prefixRange(statePrefix), nil, w.take))
+	err := w.end(n.scan(statePrefix, prefixRange(statePrefix), w.take))
 	if err != nil || n.tolerate != nil {
 		return err
 	}
@@ -57,14 +58,13 @@ func (n *Snapshot) Deliveries(fn func(d *Delivery, damage error) error) error {
 // ReadDeliveries calls fn with some delivery states that Deliveries showed, and with their notes,
 // as there. The identities are in rising order, each one once. It stops at the first error of fn.
 // The error wraps ErrDamaged when a delivery state cannot be read.
-func (n *Snapshot) ReadDeliveries(identities []uint64, fn func(i int, d *Delivery) error) (err error) {
-	defer recoverBlock(&err)()
-	it := newIterator(n.txn, statePrefix)
+func (n *Snapshot) ReadDeliveries(identities []uint64, fn func(i int, d *Delivery) error) error {
+	it := n.view.Iterator([]byte(statePrefix))
 	defer it.Close()
 	i := 0
-	w := stateWalk{texts: true, hidden: n.hiddenStates(), give: func(w *stateWalk) error {
+	w := stateWalk{texts: true, give: func(w *stateWalk) error {
 		if w.damage != nil || w.stored&StoredDelivery == 0 || w.d.Identity != identities[i] {
-			return fmt.Errorf("%w: %v cannot be read: %w", ErrDamaged, NoteID{Identity: identities[i]}, cmp.Or(w.damage, badger.ErrKeyNotFound))
+			return fmt.Errorf("%w: %v cannot be read: %w", ErrDamaged, NoteID{Identity: identities[i]}, cmp.Or(w.damage, errNotThere))
 		}
 		return fn(i, &w.d)
 	}}
@@ -72,11 +72,15 @@ func (n *Snapshot) ReadDeliveries(identities []uint64, fn func(i int, d *Deliver
 	for i = range identities {
 		key = appendStateKey(key[:0], NoteID{Identity: identities[i]})
 		moveTo(it, key, i == 0)
-		for ; it.Valid() && bytes.HasPrefix(it.Item().Key(), key); it.Next() {
-			err := it.Item().Value(func(rec []byte) error { return w.take(it.Item().Key(), rec) })
-			if err != nil {
-				return err
+		for ; it.Valid() && bytes.HasPrefix(it.Entry().Key, key); it.Next() {
+			if e := it.Entry(); !e.Deleted {
+				if err := w.take(e.Key, e.Value); err != nil {
+					return err
+				}
 			}
+		}
+		if err := it.Err(); err != nil {
+			return damaged(err)
 		}
 		if w.stored == 0 {
 			w.d.Identity = 0
@@ -90,8 +94,8 @@ func (n *Snapshot) ReadDeliveries(identities []uint64, fn func(i int, d *Deliver
 }
 
 // moveTo brings an iterator to a key that lies ahead: step by step where it is near.
-func moveTo(it *badger.Iterator, key []byte, seek bool) {
-	for steps := 0; !seek && it.Valid() && bytes.Compare(it.Item().Key(), key) < 0; steps++ {
+func moveTo(it *tables.Iterator, key []byte, seek bool) {
+	for steps := 0; !seek && it.Valid() && bytes.Compare(it.Entry().Key, key) < 0; steps++ {
 		if seek = steps == runSteps; !seek {
 			it.Next()
 		}
@@ -101,22 +105,12 @@ func moveTo(it *badger.Iterator, key []byte, seek bool) {
 	}
 }
 
-// hiddenStates are the delivery states and notes that a redo record deletes.
-func (n *Snapshot) hiddenStates() map[uint64]Stored {
-	hidden := make(map[uint64]Stored)
-	for _, r := range n.hidden {
-		if r.stored != 0 {
-			hidden[r.identity] = r.stored
-		}
-	}
-	return hidden
-}
+var errNotThere = errors.New("it is not there")
 
 // stateWalk joins the records of each delivery state, which lie side by side.
 type stateWalk struct {
 	give     func(w *stateWalk) error // gets what follows
 	texts    bool                     // the texts of notes are wanted
-	hidden   map[uint64]Stored        // deleted by a redo record that is not carried out
 	tolerate func(Finding)
 
 	d      Delivery
@@ -131,7 +125,7 @@ func (w *stateWalk) take(key, rec []byte) error {
 		return tolerated(err, fmt.Sprintf("%x", key), w.tolerate)
 	}
 	bit := Stored(1) << id.Kind & storedAll // none of a kind of a later version
-	if bit == 0 || w.hidden[id.Identity]&bit != 0 {
+	if bit == 0 {
 		return nil
 	}
 	if w.stored != 0 && id.Identity != w.d.Identity {

@@ -8,6 +8,9 @@ var (
 	ErrInUse = errors.New("the data folder is in use")
 	// ErrNewerFormat means that a newer version of Holdfast wrote the folder.
 	ErrNewerFormat = errors.New("the data folder has a newer format")
+	// ErrOlderFormat means that an older version wrote the folder, and that nobody has served it
+	// since.
+	ErrOlderFormat = errors.New("the data folder has an older format")
 	// ErrNotFolder means that the folder exists but holds something else.
 	ErrNotFolder = errors.New("not a holdfast data folder")
 	// ErrDamaged means that a file of the folder cannot be read as what it should be. A copy helps,

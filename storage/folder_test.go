@@ -66,7 +66,7 @@ func TestFolderThatCannotBeOpenedSaysWhy(t *testing.T) {
 				t.Fatal(err)
 			}
 			row.corrupt(t, dir)
-			s, err := Open(dir, Options{MemTable: minMemTable})
+			s, err := Open(dir, Options{Window: minWindow})
 			if err == nil {
 				s.Close()
 				t.Fatal("it was opened")
@@ -127,7 +127,7 @@ func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget(t, dir, 9)
-	o := Options{MemTable: minMemTable, AcceptLoss: true}
+	o := Options{Window: minWindow, AcceptLoss: true}
 	s = openTest(t, dir, o)
 	_, tally := scanned(t, s)
 	if err := s.Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); !errors.Is(err, ErrLoss) {
@@ -157,7 +157,7 @@ func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 func TestAcceptedLossThatCannotBeWrittenIsReportedAndLeftToTheNextBatch(t *testing.T) {
 	var free atomic.Int64
 	free.Store(1 << 40)
-	o := Options{MemTable: minMemTable, AcceptLoss: true}
+	o := Options{Window: minWindow, AcceptLoss: true}
 	o.tune.stat = func(string) (int64, int64, error) { return free.Load(), 1 << 30, nil }
 	dir := t.TempDir()
 	s := openTest(t, dir, o)
@@ -228,7 +228,7 @@ func TestSyncModesAreReadAndWritten(t *testing.T) {
 func TestAcceptedLossStaysAcceptedWhileAFillerIsWritten(t *testing.T) {
 	var armed atomic.Bool
 	entered, release := make(chan struct{}), make(chan struct{})
-	o := Options{MemTable: minMemTable, AcceptLoss: true}
+	o := Options{Window: minWindow, AcceptLoss: true}
 	o.tune.sync = func(file *os.File) error {
 		if armed.CompareAndSwap(true, false) {
 			close(entered)
@@ -276,13 +276,13 @@ func TestAFolderThatIsRefusedKeepsItsVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget(t, dir, 9)
-	if _, err := Open(dir, Options{MemTable: minMemTable}); !errors.Is(err, ErrLoss) {
+	if _, err := Open(dir, Options{Window: minWindow}); !errors.Is(err, ErrLoss) {
 		t.Fatalf("got %v, want ErrLoss", err)
 	}
 	if text, err := os.ReadFile(format); err != nil || string(text) != "1\n" {
 		t.Errorf("the format is %q after a refusal, %v", text, err)
 	}
-	openTest(t, dir, Options{MemTable: minMemTable, AcceptLoss: true})
+	openTest(t, dir, Options{Window: minWindow, AcceptLoss: true})
 	text, err := os.ReadFile(format)
 	if err != nil || string(text) != "5\n" {
 		t.Errorf("the format is %q after an opening, %v", text, err)

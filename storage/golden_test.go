@@ -408,7 +408,7 @@ func openGolden(t *testing.T, version int, name string) {
 		t.Fatal(err)
 	}
 	for epoch := range uint64(2) {
-		s := openTest(t, dir, Options{MemTable: minMemTable})
+		s := openTest(t, dir, Options{Window: minWindow})
 		if c := s.Control(); c.Batch != 2+epoch || c.Epoch != 1+epoch || c.NextSeq != 1<<63+16 {
 			t.Errorf("control record %+v", c)
 		}

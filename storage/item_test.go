@@ -176,7 +176,7 @@ func (m items) check(t *rapid.T, s *Store) {
 }
 
 func TestTheLastCallForAnItemWinsWhateverCameBefore(t *testing.T) {
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
 	version := uint64(0)
 	rapid.Check(t, func(t *rapid.T) {
 		old := items{}
@@ -277,7 +277,7 @@ func TestABatchWithSomethingLateThatWasNotGivenIsNotWritten(t *testing.T) {
 		},
 		"record": func(b *Batch) { b.PutLate(PacketID{1, 1, 1}, 10, 0, false) },
 	} {
-		s, err := Open(t.TempDir(), Options{MemTable: minMemTable})
+		s, err := Open(t.TempDir(), Options{Window: minWindow})
 		if err != nil {
 			t.Fatal(err)
 		}

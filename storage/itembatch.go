@@ -1,11 +1,6 @@
 package storage
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/dgraph-io/badger/v4"
-)
+import "fmt"
 
 // Calls for one head or field within a batch are one operation: the last call says what is written,
 // and the first one what the store held before. An item that comes and goes in one batch leaves
@@ -205,18 +200,18 @@ func (o *itemOp) bytes() int {
 	return n + len(o.rec)
 }
 
-// fillItems adds the heads and fields to a transaction, and returns how many go or are replaced.
-func (a *applyState) fillItems(txn *badger.Txn, b *Batch, next *Control) (deleted uint64, err error) {
+// items adds the heads and fields.
+func (e *entries) items(b *Batch, next *Control) error {
 	for i := range b.items {
 		o := &b.items[i]
 		if o.entries() == 0 {
 			continue
 		}
-		if err := a.item(txn, o); err != nil {
-			return 0, fmt.Errorf("cannot add %v to the transaction: %w", o.id, err)
+		if o.rec != nil && o.state == valueLate {
+			return fmt.Errorf("%v: %w", o.id, errNotGiven)
 		}
+		e.item(o)
 		if o.old.Version != 0 {
-			deleted++
 			next.Keys--
 			next.KeyHash -= ItemHash(o.id, o.old.Version)
 		}
@@ -224,30 +219,23 @@ func (a *applyState) fillItems(txn *badger.Txn, b *Batch, next *Control) (delete
 			next.AddItem(o.id, o.version)
 		}
 	}
-	return deleted, nil
+	return nil
 }
 
 // item adds one head or field, and its value if that has a record of its own.
-func (a *applyState) item(txn *badger.Txn, o *itemOp) (err error) {
-	from := len(a.keys)
-	a.keys = appendItemKey(a.keys, o.id)
-	key := a.key(len(a.keys) - from)
+func (e *entries) item(o *itemOp) {
+	var room [maxKey]byte
+	key := appendItemKey(room[:0], o.id)
 	if o.rec == nil {
-		err = txn.Delete(key)
+		e.delete(key)
 	} else {
-		err = a.set(txn, key, o.rec, 0)
+		e.put(key, o.rec, 0, o.old.Version != 0)
 	}
-	if err != nil || !o.writesValue() && !o.removesValue() {
-		return err
+	key = appendValueKey(room[:0], o.id)
+	switch {
+	case o.writesValue():
+		e.put(key, o.value, 0, true)
+	case o.removesValue():
+		e.delete(key)
 	}
-	if o.state == valueLate {
-		return errors.New("its value was not given")
-	}
-	from = len(a.keys)
-	a.keys = appendValueKey(a.keys, o.id)
-	key = a.key(len(a.keys) - from)
-	if o.removesValue() {
-		return txn.Delete(key)
-	}
-	return a.set(txn, key, o.value, 0)
 }

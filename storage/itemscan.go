@@ -1,11 +1,6 @@
 package storage
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/dgraph-io/badger/v4"
-)
+import "fmt"
 
 // Heads calls fn for every head on disk, in the order of their IDs; what it gets is valid during
 // the call. Those that have expired or are dropped (Flush) are shown like the others. A large value
@@ -26,25 +21,23 @@ func (s *Store) Fields(fn func(*Field) error) error {
 // ids it is. The value is nil when it is not there or damaged. ReadValues stops at the first error
 // of fn and returns it. An error of its own is about the store as a whole.
 func (s *Store) ReadValues(ids []ValueID, fn func(i int, value []byte) error) error {
-	return s.db.View(func(txn *badger.Txn) error { return readEach(txn, ids, appendValueKey, "the value of ", fn) })
+	return readEach(s, ids, appendValueKey, fn)
 }
 
-// readEach calls fn with the record of each id, nil where there is none or it is damaged. What
-// names an id in an error.
-func readEach[I any](txn *badger.Txn, ids []I, appendKey func([]byte, I) []byte, what string, fn func(i int, rec []byte) error) error {
-	state := readState{txn: txn}
+// readEach calls fn with the record of each id, nil where there is none or it is damaged.
+func readEach[I any](s *Store, ids []I, appendKey func([]byte, I) []byte, fn func(i int, rec []byte) error) error {
+	var state readState
+	state.begin(s)
+	defer state.end()
 	for i, id := range ids {
 		state.key = appendKey(state.key[:0], id)
-		item, err := state.get(state.key)
-		switch {
-		case errors.Is(err, badger.ErrKeyNotFound) || errors.Is(err, ErrDamaged):
-			err = fn(i, nil)
-		case err == nil:
-			err = item.Value(func(rec []byte) error { return fn(i, rec) })
-		default:
-			err = fmt.Errorf("cannot read %s%v: %w", what, id, err)
+		rec, ok, err := state.get(state.key, false)
+		if err != nil || !ok {
+			rec = nil
+		} else if rec == nil {
+			rec = []byte{}
 		}
-		if err != nil {
+		if err := fn(i, rec); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // Flush returns the flush record.
@@ -25,7 +25,7 @@ func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) err
 		return err
 	}
 	for prefix, c := range map[string]*itemCursor{headPrefix: &w.heads, fieldPrefix: &w.fields, valuePrefix: &w.values} {
-		c.it = newIterator(n.txn, prefix)
+		c.it = n.view.Iterator([]byte(prefix))
 		defer c.it.Close()
 		if err := n.move(c, true); err != nil {
 			return err
@@ -63,37 +63,35 @@ type itemWalk struct {
 
 // itemCursor stands at one record.
 type itemCursor struct {
-	it    *badger.Iterator
+	it    *tables.Iterator
 	v     ValueID
 	key   []byte
 	rec   []byte
 	there bool
 }
 
-// move brings a cursor to its first or next record. Badger ends an iteration early at a bad block
-// and says nothing.
+// move brings a cursor to its first or next record.
 func (n *Snapshot) move(c *itemCursor, first bool) (err error) {
-	defer recoverBlock(&err)()
 	for ; ; first = false {
 		if first {
-			c.it.Rewind()
+			c.it.Seek(nil)
 		} else {
 			c.it.Next()
 		}
 		if c.there = c.it.Valid(); !c.there {
-			return nil
+			return damaged(c.it.Err())
 		}
-		c.key = c.it.Item().Key()
-		if c.v, err = decodeAnyItemKey(c.key); err != nil {
-			if err = tolerated(err, fmt.Sprintf("%x", c.key), n.tolerate); err != nil {
-				return err
-			}
+		e := c.it.Entry()
+		if e.Deleted {
 			continue
 		}
-		return c.it.Item().Value(func(rec []byte) error { // a copy, good until Next
-			c.rec = rec
+		c.key, c.rec = e.Key, e.Value
+		if c.v, err = decodeAnyItemKey(c.key); err == nil {
 			return nil
-		})
+		}
+		if err = tolerated(err, fmt.Sprintf("%x", c.key), n.tolerate); err != nil {
+			return err
+		}
 	}
 }
 
@@ -128,7 +126,7 @@ func (w *itemWalk) value(v ValueID, size int) (value []byte, damage, err error) 
 	c := &w.values
 	switch {
 	case !c.there || c.v != v:
-		return nil, fmt.Errorf("%w: the value of %v is missing or in a block with a wrong checksum", ErrDamaged, v), nil
+		return nil, fmt.Errorf("%w: the value of %v is missing", ErrDamaged, v), nil
 	case len(c.rec) != size:
 		damage = fmt.Errorf("%w: the value of %v has %d bytes instead of %d", ErrDamaged, v, len(c.rec), size)
 		return nil, damage, w.n.move(c, false)

@@ -15,7 +15,7 @@ import (
 func walkedFolder(t *testing.T, change func(txn *badger.Txn) error) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := Open(dir, Options{MemTable: minMemTable})
+	s, err := Open(dir, Options{Window: minWindow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestEachHarmToItemsIsSeen(t *testing.T) {
 }
 
 func TestAnItemsValueIsReadByItsIdentity(t *testing.T) {
-	s := openTest(t, walkedFolder(t, func(*badger.Txn) error { return nil }), Options{MemTable: minMemTable})
+	s := openTest(t, walkedFolder(t, func(*badger.Txn) error { return nil }), Options{Window: minWindow})
 	ids := []ValueID{{4, 7, true}, {ID: 1}, {ID: 3}, {ID: 77}}
 	lengths := make([]int, len(ids))
 	err := s.ReadValues(ids, func(i int, value []byte) error {

@@ -1,7 +1,5 @@
 package storage
 
-import "github.com/dgraph-io/badger/v4"
-
 // What a folder may hold.
 const (
 	// MaxName bounds the bytes of the name of a queue, a string or a hash: the length fields of
@@ -25,7 +23,8 @@ const (
 // its delivery state and two notes.
 const DeleteEntries = 5
 
-// Limits bound one batch. Room for the control record is kept apart.
+// Limits say when a batch is full: the next call then begins another one. What one call brings goes
+// into one batch, whatever its size.
 type Limits struct {
 	MaxOps    int // entries: Batch.Len
 	MaxBytes  int // Batch.Bytes
@@ -35,30 +34,14 @@ type Limits struct {
 	MaxDeletes int
 }
 
-// opBytes is what one entry takes beyond its key and value, in the measure of Limits.MaxBytes:
-// Badger's own estimate adds 12 bytes for version and flags.
+var limits = Limits{MaxOps: 1 << 20, MaxBytes: 256 << 20, MaxRecord: MaxRecord, MaxDeletes: 1 << 20}
+
+// opBytes is what one entry takes beyond its key and value, in the measure of Limits.MaxBytes.
 const opBytes = 16
 
-// controlReserve is kept free in every transaction for the control record and the end mark.
-const controlReserve = 512
-
-// maxRecord is past the longest frame of any protocol, and below what Badger would put into its
-// value log.
+// maxRecord is past the longest frame of any protocol.
 const maxRecord = 1 << 20
 
 // recordRoomApart is kept of maxRecord for the keys, and for what a large payload leaves in the
 // packet's record.
 const recordRoomApart = 2*opBytes + packetKeyLen + payloadKeyLen + largePayload
-
-// limitsOf asks Badger: a transaction holds at most 15 % of a memory table.
-func limitsOf(db *badger.DB) Limits {
-	const ends = 8 // the control record, the end mark, and some room
-	bytes := int(db.MaxBatchSize()) - controlReserve
-	return Limits{
-		MaxOps:   int(db.MaxBatchCount()) - ends,
-		MaxBytes: bytes,
-
-		MaxDeletes: bytes / 2 / redoIDBytes,
-		MaxRecord:  min(maxRecord, bytes) - recordRoomApart,
-	}
-}

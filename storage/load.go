@@ -3,7 +3,7 @@ package storage
 import (
 	"bytes"
 
-	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // The load record says how far a load into the store has come. It is written by the batches of the
@@ -24,8 +24,8 @@ func (s *Store) Load() []byte {
 }
 
 // loadOf reads the load record, nil when there is none. The error wraps ErrDamaged.
-func loadOf(txn *badger.Txn) (rec []byte, err error) {
-	err = readKey(txn, loadKey, func(b []byte) error {
+func loadOf(v *tables.View) (rec []byte, err error) {
+	err = readKey(v, loadKey, func(b []byte) error {
 		rec = bytes.Clone(b)
 		return nil
 	})

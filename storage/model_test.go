@@ -203,7 +203,7 @@ func TestStoreDoesWhatTheModelDoes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if s, err = Open(dir, Options{MemTable: minMemTable}); err != nil {
+			if s, err = Open(dir, Options{Window: minWindow}); err != nil {
 				t.Fatal(err)
 			}
 			m.epoch++

@@ -2,12 +2,11 @@ package storage
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
+	"time"
 
-	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // A lookup by itself costs about 5 µs, making an iterator and a seek 10 to 20 µs each, and a step
@@ -21,12 +20,16 @@ const (
 
 // readState is memory that Read uses again.
 type readState struct {
+	layers *layers // nil: only the tables are asked
+	view   *tables.View
+	now    uint64 // Unix seconds
+
 	order  []int // indices of ids, by key
 	key    []byte
+	value  []byte // of a pending record
 	joined []byte
 
-	txn    *badger.Txn
-	it     *badger.Iterator // made by the first run
+	it     *tables.Iterator // made by the first run
 	placed bool             // it stands at or before what is looked for
 	fn     giveFunc
 }
@@ -74,93 +77,91 @@ func (s *Store) read(ids []PacketID, fn giveFunc) error {
 		state.order = append(state.order, i)
 	}
 	slices.SortFunc(state.order, func(a, b int) int { return ids[a].Compare(ids[b]) })
-	return s.db.View(func(txn *badger.Txn) error {
-		state.txn, state.fn = txn, fn
-		defer state.end()
-		for from := 0; from < len(ids); {
-			to := from + 1
-			for to < len(ids) && neighbours(ids[state.order[to-1]], ids[state.order[to]]) {
-				to++
-			}
-			read := state.pass
-			if to-from < runLength {
-				read = state.lookUp
-			}
-			if err := read(ids, state.order[from:to]); err != nil {
+	state.begin(s)
+	state.fn = fn
+	defer state.end()
+	for from := 0; from < len(ids); {
+		to := from + 1
+		for to < len(ids) && neighbours(ids[state.order[to-1]], ids[state.order[to]]) {
+			to++
+		}
+		run := to-from >= runLength
+		state.placed = false
+		for _, i := range state.order[from:to] {
+			if err := state.packet(ids[i], i, run); err != nil {
 				return err
 			}
-			from = to
 		}
-		return nil
-	})
+		from = to
+	}
+	return nil
 }
 
 func neighbours(a, b PacketID) bool {
 	return a.Queue == b.Queue && a.Priority == b.Priority && b.Seq-a.Seq <= runGap
 }
 
+// begin opens the layers of a store.
+func (r *readState) begin(s *Store) {
+	r.layers, r.now = &s.layers, uint64(time.Now().Unix())
+}
+
 func (r *readState) end() {
+	r.leave()
+	r.layers, r.fn = nil, nil
+}
+
+// leave gives the view up.
+func (r *readState) leave() {
 	if r.it != nil {
 		r.it.Close()
 	}
-	r.txn, r.it, r.fn = nil, nil, nil
+	if r.view != nil && r.layers != nil {
+		r.view.Close()
+	}
+	r.view, r.it, r.placed = nil, nil, false
 }
 
-// lookUp reads each packet by itself.
-func (r *readState) lookUp(ids []PacketID, order []int) error {
-	for _, i := range order {
-		r.key = appendPacketKey(r.key[:0], ids[i])
-		item, err := r.get(r.key)
-		switch {
-		case err == nil:
-			err = r.give(item, ids[i], i)
-		case errors.Is(err, badger.ErrKeyNotFound):
-			err = r.fn(i, nil, fmt.Errorf("%w: packet %v is not there", ErrDamaged, ids[i]))
-		case errors.Is(err, ErrDamaged):
-			err = r.fn(i, nil, fmt.Errorf("cannot read packet %v: %w", ids[i], err))
-		default:
-			err = fmt.Errorf("cannot read packet %v: %w", ids[i], err)
+// packet gives one packet to fn. In a run the tables are asked by the iterator.
+func (r *readState) packet(id PacketID, i int, run bool) error {
+	r.key = appendPacketKey(r.key[:0], id)
+	rec, ok, err := r.get(r.key, run)
+	switch {
+	case err != nil:
+		return r.fn(i, nil, fmt.Errorf("cannot read packet %v: %w", id, err))
+	case !ok:
+		return r.fn(i, nil, fmt.Errorf("%w: packet %v is not there", ErrDamaged, id))
+	}
+	return r.giveRecord(rec, id, i)
+}
+
+// get returns the value of a key, valid until the next call.
+func (r *readState) get(key []byte, run bool) (value []byte, ok bool, err error) {
+	if r.layers != nil {
+		value, known, ok, err := r.layers.pendingOf(r.value[:0], pendingKeyOf(key), r.now)
+		if known {
+			r.value = value
+			return value, ok, err
 		}
-		if err != nil {
-			return err
+		// The view is taken behind the windows: what leaves these is in it.
+		if list := r.layers.tables.List(); r.view == nil || r.view.List != list {
+			r.leave()
+			r.view = r.layers.tables.View()
 		}
 	}
-	return nil
+	if run {
+		return r.step(key)
+	}
+	e, ok, err := r.view.Get(key)
+	return e.Value, ok, damaged(err)
 }
 
-// pass reads a run of packets with the iterator.
-func (r *readState) pass(ids []PacketID, order []int) error {
+// step brings the iterator to a key.
+func (r *readState) step(key []byte) (value []byte, ok bool, err error) {
 	if r.it == nil {
-		// An iterator parses one item ahead. Without AllVersions it would look for a live one,
-		// behind the last packet of the run, through all that was popped there before.
-		r.it = r.txn.NewIterator(badger.IteratorOptions{Prefix: []byte(packetPrefix), AllVersions: true})
+		r.it = r.view.Iterator([]byte(packetPrefix))
 	}
-	r.placed = false
-	for at, i := range order {
-		r.key = appendPacketKey(r.key[:0], ids[i])
-		found, err := r.move(r.key)
-		switch {
-		case found && err == nil:
-			err = r.give(r.it.Item(), ids[i], i)
-		case err == nil || errors.Is(err, ErrDamaged):
-			// The iterator ends without a word at a block that it cannot read, so what it does not
-			// find may be there; and it must seek the next one.
-			r.placed = false
-			err = r.lookUp(ids, order[at:at+1])
-		default:
-			err = fmt.Errorf("cannot read packet %v: %w", ids[i], err)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// move brings the iterator to a key and reports whether a live packet is there.
-func (r *readState) move(key []byte) (found bool, err error) {
-	defer recoverBlock(&err)()
-	for steps := 0; r.placed && r.it.Valid() && bytes.Compare(r.it.Item().Key(), key) < 0; steps++ {
+	for steps := 0; r.placed && r.it.Valid() && bytes.Compare(r.it.Entry().Key, key) < 0; steps++ {
 		if r.placed = steps < runSteps; r.placed {
 			r.it.Next()
 		}
@@ -169,19 +170,13 @@ func (r *readState) move(key []byte) (found bool, err error) {
 		r.it.Seek(key)
 		r.placed = true
 	}
-	return r.it.Valid() && bytes.Equal(r.it.Item().Key(), key) && !r.it.Item().IsDeletedOrExpired(), nil
-}
-
-// get reads one key. The error wraps badger.ErrKeyNotFound or ErrDamaged when it is about that key
-// alone.
-func (r *readState) get(key []byte) (item *badger.Item, err error) {
-	defer recoverBlock(&err)()
-	return r.txn.Get(key)
-}
-
-// give passes the record of one item to fn.
-func (r *readState) give(item *badger.Item, id PacketID, i int) error {
-	return item.Value(func(rec []byte) error { return r.giveRecord(rec, id, i) })
+	if err := r.it.Err(); err != nil {
+		return nil, false, damaged(err)
+	}
+	if !r.it.Valid() || !bytes.Equal(r.it.Entry().Key, key) || r.it.Entry().Deleted {
+		return nil, false, nil
+	}
+	return r.it.Entry().Value, true, nil
 }
 
 // giveRecord passes one record to fn, joined with its payload when that is kept apart.
@@ -199,38 +194,18 @@ func (r *readState) giveRecord(rec []byte, id PacketID, i int) error {
 
 func (r *readState) giveLarge(rec []byte, x *metaRest, id PacketID, i int) error {
 	r.key = appendPayloadKey(r.key[:0], id)
-	item, err := r.get(r.key)
+	r.joined = append(r.joined[:0], rec...) // the next get writes over it
+	head := len(rec)
+	payload, ok, err := r.get(r.key, false)
 	switch {
-	case errors.Is(err, badger.ErrKeyNotFound):
-		return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v is missing or in a block with a wrong checksum", ErrDamaged, id))
-	case errors.Is(err, ErrDamaged):
-		return r.fn(i, nil, fmt.Errorf("cannot read the payload of packet %v: %w", id, err))
 	case err != nil:
-		return fmt.Errorf("cannot read the payload of packet %v: %w", id, err)
+		return r.fn(i, nil, fmt.Errorf("cannot read the payload of packet %v: %w", id, err))
+	case !ok:
+		return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v is missing", ErrDamaged, id))
+	case uint64(len(payload)) != x.size:
+		return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), x.size))
 	}
-	return item.Value(func(payload []byte) error {
-		if uint64(len(payload)) != x.size {
-			return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), x.size))
-		}
-		r.joined = appendJoined(r.joined[:0], rec, x.at, payload)
-		return r.fn(i, r.joined, nil)
-	})
+	r.joined = appendJoined(r.joined, r.joined[:head], x.at, payload)
+	return r.fn(i, r.joined[head:], nil)
 }
 
-// recoverBlock makes an error of a panic of Badger. It takes a block apart before it looks at the
-// checksum, so one that is damaged can make it reach outside: that is damage of what was looked
-// for. A fault of the mapped file is an I/O error of the device instead. Use: defer
-// recoverBlock(&err)().
-func recoverBlock(err *error) func() {
-	old := debug.SetPanicOnFault(true)
-	return func() {
-		debug.SetPanicOnFault(old)
-		p := recover()
-		if p == nil {
-			return
-		}
-		if *err = faultError(p); !errors.Is(*err, errFault) {
-			*err = fmt.Errorf("%w: a block cannot be taken apart: %w", ErrDamaged, *err)
-		}
-	}
-}

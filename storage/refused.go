@@ -51,7 +51,7 @@ func explainRefusal(err error) error {
 	const sound = "nothing was found wrong with the data folder"
 	what := refused(err)
 	switch {
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, unix.ENOSPC):
 		return fmt.Errorf("%w: %s; %s", ErrFull, about(err), sound)
 	case temporary(err):
 		return fmt.Errorf("%w: %w", ErrTemporary, err)

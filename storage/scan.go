@@ -3,9 +3,8 @@ package storage
 import (
 	"bytes"
 	"fmt"
-	"runtime/debug"
 
-	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // Queues calls fn for every queue definition, in order of identity; Name and Rest are valid during
@@ -16,12 +15,11 @@ func (s *Store) Queues(fn func(Queue) error) error {
 }
 
 // Packets calls fn for every packet on disk, in the order of their keys; the Meta is valid during
-// the call and its payload is not read. Packets that have expired are shown as long as Badger has
-// not dropped them. It stops at the first error of fn.
+// the call and its payload is not read. Packets that have expired are shown as long as no merge
+// has dropped them. It stops at the first error of fn.
 func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 	var m Meta
-	var hidden []removal // none: Open carried the redo record out
-	return s.scan(packetPrefix, func(key, rec []byte) error { return givePacket(key, rec, &m, &hidden, fn, nil) })
+	return s.scan(packetPrefix, func(key, rec []byte) error { return givePacket(key, rec, &m, fn, nil) })
 }
 
 // Verify compares the tally of a scan with the control record. When they differ it returns an
@@ -55,9 +53,18 @@ func (s *Store) adopt(scan Tally) error {
 	return mismatch
 }
 
+// scan calls fn with every key that has a prefix, and its value, both valid during the call.
 func (s *Store) scan(prefix string, fn func(key, rec []byte) error) error {
-	return s.db.View(func(txn *badger.Txn) error { return scan(txn, prefix, prefixRange(prefix), fn) })
+	n, err := s.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	return n.scan(prefix, prefixRange(prefix), fn)
 }
+
+// keyRange is the keys from one on, up to another one that it has not.
+type keyRange struct{ from, to []byte }
 
 // prefixRange returns the range of all keys that have the prefix, which does not end in the last
 // byte there is.
@@ -68,46 +75,22 @@ func prefixRange(prefix string) keyRange {
 }
 
 // scan calls fn with every key of a range that has the prefix, and its value, both valid during
-// the call. It stops at the first error of fn. What Badger itself cannot read is an error that
-// wraps ErrDamaged, but for bad blocks, at which it ends early and says nothing: whoever scans
-// checks the blocks before, or after.
-func scan(txn *badger.Txn, prefix string, keys keyRange, fn func(key, rec []byte) error) (err error) {
-	it := newIterator(txn, prefix)
+// the call. It stops at the first error of fn. What cannot be read is an error that wraps
+// ErrDamaged.
+func scan(v *tables.View, prefix string, keys keyRange, fn func(key, rec []byte) error) error {
+	it := v.Iterator([]byte(prefix))
 	defer it.Close()
-	return scanWith(it, keys, fn)
-}
-
-func newIterator(txn *badger.Txn, prefix string) *badger.Iterator {
-	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)})
-}
-
-func scanWith(it *badger.Iterator, keys keyRange, fn func(key, rec []byte) error) (err error) {
-	inside := false // fn's own panics are passed on
-	old := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(old)
-		if inside {
-			return
-		}
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the database cannot be read: %w", ErrDamaged, faultError(p))
-		}
-	}()
-	var item *badger.Item
-	give := func(rec []byte) error {
-		inside = true
-		err := fn(item.Key(), rec)
-		inside = false
-		return err
-	}
 	for it.Seek(keys.from); it.Valid(); it.Next() {
-		item = it.Item()
-		if bytes.Compare(item.Key(), keys.to) >= 0 {
+		e := it.Entry()
+		if bytes.Compare(e.Key, keys.to) >= 0 {
 			return nil
 		}
-		if err := item.Value(give); err != nil {
+		if e.Deleted {
+			continue
+		}
+		if err := fn(e.Key, e.Value); err != nil {
 			return err
 		}
 	}
-	return nil
+	return damaged(it.Err())
 }

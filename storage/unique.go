@@ -1,15 +1,10 @@
 package storage
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
-	"math"
-	"strconv"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
 )
 
@@ -83,26 +78,22 @@ func (b *Batch) countUnique(id UniqueID, sign int) {
 	}
 }
 
-// fillUniques adds the records to a transaction, and returns how many go or are replaced.
-func (a *applyState) fillUniques(txn *badger.Txn, b *Batch, next *Control) (deleted uint64, err error) {
+// uniques adds the records.
+func (e *entries) uniques(b *Batch, next *Control) {
+	var room [maxKey]byte
 	for id, o := range b.uniques {
-		a.keys = appendUniqueKey(a.keys, id)
+		key := appendUniqueKey(room[:0], id)
 		if o.rec == nil {
-			err = txn.Delete(a.key(uniqueKeyLen))
+			e.delete(key)
 		} else {
-			err = a.set(txn, a.key(uniqueKeyLen), o.rec, 0)
+			e.put(key, o.rec, 0, !o.fresh)
 			next.AddUnique(id)
 		}
-		if err != nil {
-			return 0, fmt.Errorf("cannot add %v to the transaction: %w", id, err)
-		}
 		if !o.fresh {
-			deleted++
 			next.Keys--
 			next.KeyHash -= uniqueHash(id)
 		}
 	}
-	return deleted, nil
 }
 
 // AddUnique counts the record of a unique push among the keys.
@@ -125,7 +116,7 @@ func (s *Store) Uniques(fn func(*Unique) error) error {
 // Uniques is that of a store. A tolerant view leaves records out that cannot be read. Items counts
 // them all.
 func (n *Snapshot) Uniques(fn func(*Unique) error) error {
-	return n.scan(uniquePrefix, prefixRange(uniquePrefix), nil, func(key, rec []byte) error { return giveUnique(key, rec, fn, n.tolerate) })
+	return n.scan(uniquePrefix, prefixRange(uniquePrefix), func(key, rec []byte) error { return giveUnique(key, rec, fn, n.tolerate) })
 }
 
 func giveUnique(key, rec []byte, fn func(*Unique) error, tolerate func(Finding)) error {
@@ -180,104 +171,4 @@ func decodeUnique(rec []byte, u *Unique) error {
 		err = fmt.Errorf("%w: it has no id", ErrRecord)
 	}
 	return err
-}
-
-// uniqueTakeover makes records of what folders of version 3 and 4 have of unique pushes: field 12
-// of packets, and strings that are windows. It can be cut short and begun again at any batch: a
-// string goes with the batch that has its record.
-type uniqueTakeover struct {
-	s      *Store
-	known  map[UniqueID]bool // of a run that was cut short
-	queues map[string]uint32
-	marks  Marks
-	b      Batch
-}
-
-// takeOverUniques does that when a folder of an older version is opened.
-func (s *Store) takeOverUniques() error {
-	if !s.folder.old {
-		return nil
-	}
-	t := &uniqueTakeover{s: s, known: make(map[UniqueID]bool), queues: make(map[string]uint32), marks: s.control.Marks}
-	for _, step := range []func() error{
-		func() error {
-			return s.Uniques(func(u *Unique) error { t.known[u.UniqueID] = true; return nil })
-		},
-		func() error { return s.Queues(t.queue) },
-		func() error { return s.Packets(t.packet) },
-		func() error { return s.Heads(t.head) },
-		func() error { return t.write(0) },
-		func() error { return syncFiles(s.folder.name(dbName)) }, // before the version is another, whatever Options.Sync says
-	} {
-		if err := step(); err != nil {
-			return fmt.Errorf("take over the ids of unique pushes: %w", err)
-		}
-	}
-	return nil
-}
-
-func (t *uniqueTakeover) queue(q Queue) error {
-	if !t.s.flush.DropsQueue(&q) {
-		t.queues[string(q.Name)] = q.ID
-	}
-	return nil
-}
-
-func (t *uniqueTakeover) packet(id PacketID, m *Meta) error {
-	if len(m.Unique) == 0 {
-		return nil
-	}
-	return t.put(&Unique{UniqueID: UniqueID{id.Queue, cmp.Or(m.Identity, id.Seq)}, ID: m.Unique})
-}
-
-// head takes a string over if it is a window. One without an expiry is a user's own.
-func (t *uniqueTakeover) head(h *Head) error {
-	queue, id, ok := parseWindow(h.Name)
-	first, err := strconv.ParseInt(string(h.Value), 10, 64)
-	if !ok || err != nil || h.Kind != String || h.Expiry == 0 || t.s.flush.Drops(h) {
-		return nil
-	}
-	q, there := t.queues[string(queue)]
-	if !there { // it became empty: the window is all that is left of it
-		if t.marks.NextQueue == math.MaxUint32 {
-			return nil
-		}
-		q = t.marks.NextQueue
-		t.marks.NextQueue++
-		t.queues[string(queue)] = q
-		t.b.PutQueue(Queue{ID: q, Name: queue, New: true})
-	}
-	t.b.DeleteHead(h.ID, Mark{Version: h.Version, Large: IsLarge(h.Size)})
-	return t.put(&Unique{UniqueID{q, uint64(first) + firstMarks().NextSeq}, id, h.Expiry})
-}
-
-func (t *uniqueTakeover) put(u *Unique) error {
-	if !t.known[u.UniqueID] {
-		t.b.PutUnique(u)
-	}
-	return t.write(t.s.limits.MaxOps / 16)
-}
-
-// write applies the batch if it has so many entries.
-func (t *uniqueTakeover) write(atLeast int) error {
-	if t.b.count == 0 || t.b.count < atLeast {
-		return nil
-	}
-	t.b.SetMarks(t.marks)
-	err := t.s.write(&t.b)
-	t.b.Reset()
-	return err
-}
-
-// parseWindow splits the name that the string of a window had in version 4: "unique:", the bytes of
-// the queue's name in digits, and behind a colon each that name and the id.
-func parseWindow(name []byte) (queue, id []byte, ok bool) {
-	const word = "unique:"
-	rest, ok := bytes.CutPrefix(name, []byte(word))
-	digits, rest, found := bytes.Cut(rest, []byte(":"))
-	n, err := strconv.Atoi(string(digits))
-	if !ok || !found || err != nil || n < 0 || n >= len(rest)-1 || rest[n] != ':' || len(rest)-n-1 > MaxUnique {
-		return nil, nil, false
-	}
-	return rest[:n], rest[n+1:], true
 }

@@ -2,17 +2,21 @@ package storage
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
-	"sync"
-	"time"
+	"os"
+	"path/filepath"
+	"slices"
 
-	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/journal"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // ViewOptions say how to look.
 type ViewOptions struct {
 	Tolerant bool                    // go on where the folder is damaged with what can be read; Findings says what was wrong
-	Progress func(done, total int64) // bytes of the database checked so far, in one call at a time; may be nil
+	Progress func(done, total int64) // bytes of the database checked so far; may be nil
 	Logger   *slog.Logger            // nil is silence
 }
 
@@ -20,18 +24,15 @@ type ViewOptions struct {
 // file system that is read-only is as good. The folder's lock is held shared: several may look at
 // once, and no server can start meanwhile.
 //
-// Badger changes a folder by opening it. So it opens a scratch copy: a temporary folder with a list
-// of tables of its own, links to the tables, which never change, and tables made of the logs
-// (viewbuilder.go).
+// Opening tables changes their folder. So what is opened is a temporary one, with a list of its own
+// and links to the tables, which never change. What the journal has beyond them becomes tables
+// there.
 type View struct {
 	*Snapshot
 	folder   *folder
-	scratch  *scratchCopy // nil until there is one
-	db       *badger.DB
+	scratch  string // the temporary folder
+	store    *Store // of the temporary folder; never written to
 	findings findings
-
-	stop chan struct{}  // closed by Close
-	done sync.WaitGroup // the goroutine that stop ends
 }
 
 // OpenView opens the data folder dir for looking. It returns one of the opening errors of this
@@ -42,7 +43,7 @@ func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	v := &View{stop: make(chan struct{})}
+	v := &View{store: &Store{opt: Options{Logger: o.Logger}}}
 	defer func() {
 		if err != nil {
 			err = explainRefusal(err)
@@ -52,31 +53,187 @@ func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 	if v.folder, err = lookFolder(dir); err != nil {
 		return nil, err
 	}
-	l := &viewBuilder{opt: &o, folder: v.folder, db: v.folder.name(dbName)}
-	if o.Tolerant {
-		l.findings = &v.findings
+	l := looker{View: v, o: o}
+	if v.scratch, err = os.MkdirTemp("", scratchPrefix); err != nil {
+		return nil, fmt.Errorf("cannot make a temporary folder: %w", err)
 	}
-	if err := l.readMarks(); err != nil {
-		return nil, err
+	for _, step := range []func() error{l.format, l.anchor, l.tables, l.journal, l.records} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
-	if err := removeLeftScratch(); err != nil {
-		o.Logger.Warn("what a killed command left is still there", "error", err)
-	}
-	if v.scratch, err = makeScratch(); err != nil {
-		return nil, err
-	}
-	l.scratch = v.scratch.path
-	if err := l.build(); err != nil {
-		return nil, err
-	}
-	if v.db, err = l.open(); err != nil {
-		return nil, err
-	}
-	if v.Snapshot, err = l.snapshot(v.db); err != nil {
-		return nil, err
-	}
-	v.done.Go(v.dropResident)
 	return v, nil
+}
+
+const scratchPrefix = "holdfast-view-"
+
+// looker opens a view.
+type looker struct {
+	*View
+	o    ViewOptions
+	mark anchorMark
+}
+
+// tolerate makes a finding of an error about the folder, or returns it where nothing is tolerated.
+func (l *looker) tolerate(kind, key string, err error) error {
+	if err == nil || !l.o.Tolerant || refusedBySystem(err) || !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLoss) {
+		return err
+	}
+	l.findings.add(Finding{kind, key, plain(err)})
+	return nil
+}
+
+func (l *looker) format() error {
+	const limit = 64
+	b, err := readSmall(l.folder.name(formatName), limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, serr := os.Stat(l.folder.name(dbName)); serr != nil || !l.o.Tolerant {
+			return fmt.Errorf("%w: %s has no file %q", ErrNotFolder, l.folder.path, formatName)
+		}
+		l.findings.add(Finding{FindingFormat, formatName, fmt.Sprintf("the file is missing: what is there is read as version %d", FormatVersion)})
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the format of the data folder: %w", err)
+	}
+	if err := l.tolerate(FindingFormat, formatName, l.folder.parseFormat(b)); err != nil {
+		return err
+	}
+	if l.folder.old {
+		return fmt.Errorf("%w: %s: start it once with holdfast serve, which makes one of version %d of it", ErrOlderFormat, l.folder.path, FormatVersion)
+	}
+	return nil
+}
+
+func (l *looker) anchor() (err error) {
+	l.mark, err = readAnchor(l.folder)
+	return l.tolerate(FindingAnchor, anchorName, err)
+}
+
+// tables links the tables, each of which was checked, in the temporary folder.
+func (l *looker) tables() error {
+	db, scratch := l.folder.name(dbName), filepath.Join(l.scratch, dbName)
+	list, err := tables.ReadList(db)
+	if err != nil {
+		return damaged(err)
+	}
+	var done int64
+	total := list.Bytes()
+	progress := func(n int64) {
+		if done += n; l.o.Progress != nil {
+			l.o.Progress(done, total)
+		}
+	}
+	if !l.o.Tolerant {
+		if err := tables.Check(db, list, progress); err != nil {
+			return damaged(err)
+		}
+	}
+	var bad []tables.Bad
+	sound := list
+	if l.o.Tolerant {
+		if bad, err = tables.Damaged(db, list, progress); err != nil {
+			return err
+		}
+		for _, t := range bad {
+			sound = sound.Without(t.ID)
+		}
+	}
+	if err := tables.Link(db, scratch, sound); err != nil {
+		return err
+	}
+	build := filepath.Join(l.scratch, buildName)
+	if err := emptyFolder(build); err != nil {
+		return err
+	}
+	if l.store.tables, err = tables.Open(scratch, build); err != nil {
+		return damaged(err)
+	}
+	for _, t := range list.Tables {
+		if !slices.ContainsFunc(bad, func(b tables.Bad) bool { return b.ID == t.ID }) {
+			continue
+		}
+		if err := l.salvage(db, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What follows a block that is lost. Deletes lie in tables as packets do.
+const lostDeletes = "deletes may be lost with it, so packets that were popped may be there again"
+
+// salvage takes what can be read of a damaged table.
+func (l *looker) salvage(db string, t tables.Table) error {
+	key := filepath.Join(dbName, t.Name())
+	err := l.store.tables.Salvage(db, t, func(from, to []byte) {
+		end := "the end of the table"
+		if to != nil {
+			end = "before " + describeKey(to)
+		}
+		l.findings.add(Finding{FindingTable, key, fmt.Sprintf("the checksum of a block is wrong and its records are lost, from %s to %s; %s",
+			describeKey(from), end, lostDeletes)})
+	})
+	if errors.Is(err, tables.ErrDamaged) {
+		l.findings.add(Finding{FindingTable, key, fmt.Sprintf("it cannot be read (%v) and is left out; %s", err, lostDeletes)})
+		return nil
+	}
+	return err
+}
+
+// journal makes tables of what the journal has beyond the tables.
+func (l *looker) journal() error {
+	s := l.store
+	path := l.folder.name(journalName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return l.checkAnchor(s.tables.List().Floor.Batch)
+	}
+	var err error
+	if s.journal, err = journal.Open(path, journal.Options{}); err != nil {
+		return err
+	}
+	w, end, err := readJournal(s.journal, s.tables.List(), l.o.Tolerant, func(what string) {
+		l.findings.add(Finding{FindingLog, journalName, what})
+	})
+	if err != nil {
+		return err
+	}
+	if w.upto != w.from {
+		s.sizes = sizesFor(0, maxWindow)
+		if err := s.writeOut(w); err != nil {
+			return err
+		}
+	}
+	return l.checkAnchor(end.Batch)
+}
+
+// checkAnchor holds the last batch against the anchor.
+func (l *looker) checkAnchor(last uint64) error {
+	if last >= l.mark.batch {
+		return nil
+	}
+	err := fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost",
+		ErrLoss, last, l.mark.batch, last+1, l.mark.batch)
+	return l.tolerate(FindingAnchor, anchorName, err)
+}
+
+// records reads the records of which a store has one.
+func (l *looker) records() error {
+	n := &Snapshot{view: l.store.tables.View()}
+	l.Snapshot = n
+	if l.o.Tolerant {
+		n.tolerate = l.findings.add
+	}
+	var errs [3]error
+	n.control, errs[0] = controlOf(n.view)
+	n.load, errs[1] = loadOf(n.view)
+	n.flush, errs[2] = flushOf(n.view)
+	for i, kind := range []string{FindingControl, FindingRecord, FindingRecord} {
+		if err := l.tolerate(kind, [...]string{"control record", "load record", "flush record"}[i], errs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Findings returns what was found wrong so far: first what opening met, then what scans did. It is
@@ -88,50 +245,23 @@ func (v *View) Close() error {
 	if v.folder == nil {
 		return nil
 	}
-	close(v.stop)
-	v.done.Wait()
 	return v.release()
 }
 
-func (v *View) release() (err error) {
+func (v *View) release() error {
 	if v.Snapshot != nil {
 		v.Snapshot.Close()
 	}
-	if v.db != nil {
-		err = closeView(v.db)
-	}
-	if v.scratch != nil {
-		err = errors.Join(err, v.scratch.remove())
-	}
+	v.store.release()
 	if v.folder != nil {
 		v.folder.close()
 		v.folder = nil
 	}
-	return err
-}
-
-func closeView(db *badger.DB) (err error) {
-	defer recoverFault(&err)()
-	return db.Close()
-}
-
-// viewResidentEvery keeps what a scan at full speed maps in that time far below what a process that
-// looks may take.
-const viewResidentEvery = 100 * time.Millisecond
-
-// dropResident gives the pages of the tables back that were read, until Close. No table goes away
-// while a view is open, so all of them can be let go.
-func (v *View) dropResident() {
-	tick := time.NewTicker(viewResidentEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-v.stop:
-			return
-		case <-tick.C:
-			for _, dir := range []string{v.folder.name(dbName), v.scratch.path} {
-				dropMappings(dir, func(uint64) bool { return true })
-			}
-		}
+	if v.scratch == "" {
+		return nil
 	}
+	if err := os.RemoveAll(v.scratch); err != nil {
+		return fmt.Errorf("cannot remove a temporary folder: %w", err)
+	}
+	return nil
 }

@@ -75,7 +75,7 @@ func state(t *testing.T, dir string) map[string]string {
 func busyFolder(t *testing.T) (dir string, control Control, ids []PacketID) {
 	t.Helper()
 	live := t.TempDir()
-	open := func() *Store { return openTest(t, live, Options{MemTable: 4 << 20}) }
+	open := func() *Store { return openTest(t, live, Options{Window: 4 << 20}) }
 	s := open()
 	var b Batch
 	for i := range uint64(60) {
@@ -408,7 +408,7 @@ func TestFolderOfAFirstStartCutShortIsLookedAtAsEmpty(t *testing.T) {
 }
 
 func TestSnapshotsAgreeWithTheirControlRecordsWhileBatchesAreApplied(t *testing.T) {
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
 	stop, done := make(chan struct{}), make(chan error, 1)
 	go func() { // ends when stop is closed, or with the first error
 		var b Batch

@@ -48,7 +48,6 @@ type Result struct {
 	Cycles   int
 	Kills    int // ends without a warning
 	Stops    int // clean ends
-	Kept     int // ends that left a log which the server kept for a reader
 	Ops      [loadKinds]int64
 	Load     time.Duration
 	Findings []Finding // the first hundred

@@ -13,7 +13,6 @@
 //	redisclient.go  a client of the Redis protocol; redistraffic.go: its commands
 //	redislink.go    the Redis protocol on a connection
 //	slowreader.go   a client that reads a backup slowly
-//	keptlog.go      the log that the server keeps for it
 //	drain.go        emptying queues after a restart
 //	identity.go     payloads that prove themselves
 //	model.go        what a worker's own queues must hold, exactly
@@ -271,9 +270,6 @@ func (r *run) load(cycle int) error {
 	case <-time.After(length):
 	case <-r.server.Exited(): // by itself; the clients report it
 	}
-	if r.reader != nil {
-		r.awaitKeptLog()
-	}
 	took := time.Since(began)
 	r.tasks.killed = r.ledger.now()
 	end := r.endServer()
@@ -281,9 +277,6 @@ func (r *run) load(cycle int) error {
 		r.tasks.killed = 0
 	}
 	all.Wait()
-	if r.reader != nil && end != stop && keepsLogs(r.Data) {
-		r.result.Kept++
-	}
 	r.ledger.settle(r.ledger.now())
 	unanswered := 0
 	for _, c := range r.clients {

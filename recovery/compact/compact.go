@@ -51,7 +51,7 @@ func Folder(ctx context.Context, dir string, o Options) (report Report, err erro
 	if report.Before, err = storage.Sizes(dir); err != nil {
 		return report, err
 	}
-	store, err := storage.Open(dir, storage.Options{AcceptLoss: o.AcceptLoss, Offline: true})
+	store, err := storage.Open(dir, storage.Options{AcceptLoss: o.AcceptLoss})
 	if err != nil {
 		return report, err
 	}

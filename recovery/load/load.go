@@ -154,20 +154,8 @@ func (l *loader) readHeader() (err error) {
 	return nil
 }
 
-// memTable keeps memory below 300 MB: a compaction maps twenty tables of this size, and what it
-// makes of them. A server's are twice as large and load no faster; smaller ones need more syncs.
-const memTable = 4 << 20
-
 func (l *loader) open() (err error) {
-	o := storage.Options{MemTable: memTable, Unfinished: true, Offline: true}
-	if !l.largeTables {
-		l.store, err = storage.Open(l.dir, o)
-	}
-	if l.largeTables || errors.Is(err, storage.ErrFull) {
-		o.MemTable = 0 // as a server chooses, which on a small disk is less
-		l.largeTables = true
-		l.store, err = storage.Open(l.dir, o)
-	}
+	l.store, err = storage.Open(l.dir, storage.Options{Sync: storage.SyncNever(), Unfinished: true})
 	if err != nil {
 		l.store = nil
 		return err

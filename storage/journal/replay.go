@@ -203,6 +203,11 @@ func (j *Journal) Window(after, upto Mark) (_ *Window, err error) {
 		paths = append(paths, s.path)
 	}
 	j.mu.RUnlock()
+	if paths == nil { // of an earlier run, which Replay read
+		if paths, err = j.paths(); err != nil {
+			return nil, err
+		}
+	}
 	r, err := read(paths, ReplayOptions{After: after})
 	if err != nil {
 		return nil, err

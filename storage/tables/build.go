@@ -121,7 +121,7 @@ func (t *tableBuilder) finish(s *Set, b *Built) error {
 	t.table.ID, t.table.Entries = s.lastID.Add(1), t.content.count
 	t.table.Size, t.table.Sum = int64(len(buffer)), xxhash.Sum64(buffer)
 	b.tables = append(b.tables, t.table)
-	path := filepath.Join(s.build, tableName(t.table.ID))
+	path := filepath.Join(s.build, t.table.Name())
 	err := writeFile(path, buffer)
 	if err == nil {
 		err = t.readBack(path, s)

@@ -23,7 +23,7 @@ type Bad struct {
 // error is about the system, and not about what a file holds.
 func Damaged(dir string, l *List, progress func(n int64)) (bad []Bad, err error) {
 	for _, t := range l.Tables {
-		name := tableName(t.ID)
+		name := t.Name()
 		data, err := mapTable(filepath.Join(dir, name), t)
 		switch {
 		case err == nil:

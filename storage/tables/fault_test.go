@@ -116,7 +116,7 @@ func faultPaths(root string) (args []string) {
 	names := []string{"db", "build", "build/view", "build/view/MANIFEST", "db/MANIFEST"}
 	for id := range uint64(40) {
 		for _, dir := range []string{"db", "build", "build/view"} {
-			names = append(names, filepath.Join(dir, tableName(id)))
+			names = append(names, filepath.Join(dir, Table{ID: id}.Name()))
 		}
 	}
 	for _, n := range names {
@@ -132,7 +132,7 @@ func faultChild(t *testing.T, template, calls, inject, log string) (root string,
 	if err := errors.Join(os.CopyFS(root, os.DirFS(template)), os.Mkdir(filepath.Join(root, "build"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"-f", "--seccomp-bpf", "-qqq", "-o", log, "-e", "trace=" + calls, "-e", "inject=" + calls + inject}, faultPaths(root)...)
+	args := append([]string{"-f", "-qqq", "-o", log, "-e", "trace=" + calls, "-e", "inject=" + calls + inject}, faultPaths(root)...)
 	cmd := exec.Command("strace", append(args, os.Args[0], "-test.run=^TestFaultChild$", "-test.v")...)
 	cmd.Env = append(os.Environ(), faultFolder+"="+root)
 	out, err = cmd.CombinedOutput()

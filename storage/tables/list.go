@@ -31,6 +31,11 @@ type Table struct {
 	Version uint64 // the highest of its entries; of a new one in level 0 that of all
 }
 
+const suffix = ".sst"
+
+// Name is that of the table's file.
+func (t Table) Name() string { return fmt.Sprintf("%06d%s", t.ID, suffix) }
+
 // Floor says up to where a journal is in tables. The tables do not look into it.
 type Floor struct{ Batch, Segment, Offset, Sum uint64 }
 
@@ -170,7 +175,3 @@ func ReadList(dir string) (*List, error) {
 	}
 	return l, nil
 }
-
-const suffix = ".sst"
-
-func tableName(id uint64) string { return fmt.Sprintf("%06d%s", id, suffix) }

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"sort"
 
-	"github.com/dgraph-io/badger/v4/table"
 	"github.com/dgraph-io/badger/v4/y"
 )
 
@@ -84,18 +83,9 @@ func (s *Set) Merge(ctx context.Context, o MergeOptions) (merged bool, err error
 	if len(m.upper)+len(m.base) == 0 {
 		return false, nil
 	}
-	runs := []y.Iterator{&run{}} // an empty one: Badger wants some
-	for i, t := range m.upper {
-		if i == 0 || t.Level == 0 || t.Level != m.upper[i-1].Level {
-			runs = append(runs, &run{s: s, err: &m.err})
-		}
-		r := runs[len(runs)-1].(*run)
-		r.tables = append(r.tables, t)
-	}
-	m.newer, m.older = table.NewMergeIterator(runs, false), &run{s: s, err: &m.err, tables: m.base}
+	m.newer, m.older = s.merged(m.upper, &m.err), &run{s: s, err: &m.err, tables: m.base}
 	defer m.newer.Close()
 	defer m.older.Close()
-	m.newer.Rewind()
 	m.older.Rewind()
 	for over := false; !over; {
 		if err := ctx.Err(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run reads tables one after the other, by key. Each is summed first, and must give as many entries
-// as the list says.
+// run reads the tables of a level one after the other, by key, or one of level 0. Each is summed
+// first, and must give as many entries as the list says.
 type run struct {
 	y.Iterator // of the first of the tables
 	s          *Set
@@ -27,7 +27,7 @@ func (r *run) Rewind() {
 		return
 	}
 	t := r.tables[0]
-	data, err := mapTable(filepath.Join(r.s.dir, tableName(t.ID)), t)
+	data, err := mapTable(filepath.Join(r.s.dir, t.Name()), t)
 	if err != nil {
 		*r.err = err
 		return
@@ -64,7 +64,7 @@ func (r *run) settle() {
 }
 
 func (r *run) fail(err error) {
-	*r.err = fmt.Errorf("%w: %s: %w", ErrDamaged, tableName(r.tables[0].ID), err)
+	*r.err = fmt.Errorf("%w: %s: %w", ErrDamaged, r.tables[0].Name(), err)
 	_ = r.Close()
 }
 
@@ -81,4 +81,20 @@ func (r *run) Close() error {
 		return nil
 	}
 	return unix.Munmap(data)
+}
+
+// merged reads tables, which come by level and by key, as one: by key, the highest version first,
+// and an entry that stands in two tables once.
+func (s *Set) merged(tables []Table, err *error) y.Iterator {
+	runs := []y.Iterator{&run{}} // an empty one: Badger wants some
+	for i, t := range tables {
+		if i == 0 || t.Level == 0 || t.Level != tables[i-1].Level {
+			runs = append(runs, &run{s: s, err: err})
+		}
+		last := runs[len(runs)-1].(*run)
+		last.tables = append(last.tables, t)
+	}
+	it := table.NewMergeIterator(runs, false)
+	it.Rewind()
+	return it
 }

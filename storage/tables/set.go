@@ -60,7 +60,7 @@ func removeUnnamed(dir string, l *List) error {
 	}
 	named := map[string]bool{badger.ManifestFilename: true}
 	for _, t := range l.Tables {
-		named[tableName(t.ID)] = true
+		named[t.Name()] = true
 	}
 	for _, f := range files {
 		if named[f.Name()] {
@@ -120,7 +120,7 @@ func (s *Set) Adopt(a Adoption) (err error) {
 		next.Floor = *a.Floor
 	}
 	for _, t := range a.Add.tables {
-		if err := os.Rename(filepath.Join(s.build, tableName(t.ID)), filepath.Join(s.dir, tableName(t.ID))); err != nil {
+		if err := os.Rename(filepath.Join(s.build, t.Name()), filepath.Join(s.dir, t.Name())); err != nil {
 			return fmt.Errorf("cannot move a new table: %w", err)
 		}
 	}
@@ -131,7 +131,7 @@ func (s *Set) Adopt(a Adoption) (err error) {
 		return err
 	}
 	for _, t := range a.Drop {
-		_ = os.Remove(filepath.Join(s.dir, tableName(t.ID))) // the next start tries again
+		_ = os.Remove(filepath.Join(s.dir, t.Name())) // the next start tries again
 	}
 	return nil
 }
@@ -141,14 +141,8 @@ func (s *Set) Adopt(a Adoption) (err error) {
 func (s *Set) replace(l *List) error {
 	l.LastID = s.lastID.Load()
 	links := filepath.Join(s.build, "view")
-	if err := os.RemoveAll(links); err != nil {
-		return err
-	}
 	defer os.RemoveAll(links)
-	if err := Link(s.dir, links, l); err != nil {
-		return fmt.Errorf("cannot prepare the list of tables: %w", err)
-	}
-	v, err := openView(links, l)
+	v, err := s.openView(links, l)
 	if err != nil {
 		return err
 	}
@@ -173,8 +167,8 @@ func (s *Set) replace(l *List) error {
 // discard removes tables that no list names.
 func (s *Set) discard(b *Built) {
 	for _, t := range b.tables {
-		_ = os.Remove(filepath.Join(s.build, tableName(t.ID)))
-		_ = os.Remove(filepath.Join(s.dir, tableName(t.ID)))
+		_ = os.Remove(filepath.Join(s.build, t.Name()))
+		_ = os.Remove(filepath.Join(s.dir, t.Name()))
 	}
 }
 

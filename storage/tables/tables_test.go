@@ -404,7 +404,7 @@ func TestEveryFlippedBitOfATableIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, dir := s.List(), filepath.Join(root, "db")
-	file, err := os.OpenFile(filepath.Join(dir, tableName(list.Tables[0].ID)), os.O_RDWR, 0)
+	file, err := os.OpenFile(filepath.Join(dir, list.Tables[0].Name()), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

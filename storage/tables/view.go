@@ -49,16 +49,19 @@ func Link(dir, folder string, l *List) error {
 		return err
 	}
 	for _, t := range l.Tables {
-		if err := os.Symlink(filepath.Join(from, tableName(t.ID)), filepath.Join(folder, tableName(t.ID))); err != nil {
+		if err := os.Symlink(filepath.Join(from, t.Name()), filepath.Join(folder, t.Name())); err != nil {
 			return err
 		}
 	}
 	return writeFile(filepath.Join(folder, badger.ManifestFilename), b)
 }
 
-// openView opens the tables of a list in a folder that Link made. The folder may go then.
-func openView(folder string, l *List) (*View, error) {
-	db, err := badger.OpenManaged(viewOptions(folder))
+// openView opens the tables of a list through links in a folder, which may go then.
+func (s *Set) openView(links string, l *List) (*View, error) {
+	if err := errors.Join(os.RemoveAll(links), Link(s.dir, links, l)); err != nil {
+		return nil, fmt.Errorf("cannot prepare the list of tables: %w", err)
+	}
+	db, err := badger.OpenManaged(viewOptions(links))
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the tables: %w", err)
 	}

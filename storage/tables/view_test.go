@@ -58,7 +58,7 @@ func TestPagesThatCannotBeReadAreDamage(t *testing.T) {
 	window(t, s, random(model, rand.New(rand.NewPCG(5, 5)), 400, 300))
 	v := s.View()
 	defer v.Close()
-	if err := os.Truncate(filepath.Join(root, "db", tableName(v.byKey()[0].ID)), 0); err != nil {
+	if err := os.Truncate(filepath.Join(root, "db", v.byKey()[0].Name()), 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := v.Get([]byte(slices.Min(slices.Collect(maps.Keys(model))))); !errors.Is(err, ErrDamaged) {
