@@ -117,12 +117,9 @@ func (s *Store) flushOne(w *window) (err error) {
 	}
 	list := s.tables.List()
 	if list.Floor.Batch < w.upto.Batch {
-		if err := s.writeOut(w); err != nil && !errors.Is(err, tables.ErrView) {
+		if err := s.writeOut(w); err != nil {
 			return fmt.Errorf("cannot write a window out: %w", err)
 		}
-	}
-	if err := s.tables.Reopen(); err != nil {
-		return err
 	}
 	s.dead.Add(int64(w.hidden) * averageEntry(list))
 	s.layers.drop()
