@@ -178,7 +178,7 @@ func TestLongRecordHasAFileOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make([]byte, len(long))
-	if err := j.ReadAt(p, recordSize, got); err != nil || !bytes.Equal(got, long) {
+	if err := j.ReadAt(p, headSize, got); err != nil || !bytes.Equal(got, long) {
 		t.Error("the long record differs", err)
 	}
 	appendUpTo(t, j, 5, 8)
@@ -284,12 +284,12 @@ func TestAcceptedLossGoesOnBehindTheHole(t *testing.T) {
 	j := open(t, dir, Options{})
 	places, _ := appendUpTo(t, j, 1, 30)
 	for name, b := range files(t, dir) {
-		if h, _, _, err := readHeader(b); err == nil && uint32(h.number) == places[9].Segment {
-			b[places[9].Offset+recordSize] ^= 1
+		if h, _, err := readHeader(b); err == nil && uint32(h.Number) == places[9].Segment {
+			b[places[9].Offset+headSize] ^= 1
 			write(t, dir, name, b)
 		}
 	}
-	if last, err := replayed(t, j, ReplayOptions{}); last != 9 || !errors.Is(err, ErrDamage) || !strings.Contains(err.Error(), "batch 10") {
+	if last, err := replayed(t, j, ReplayOptions{}); last != 9 || !errors.Is(err, ErrDamage) || !strings.Contains(err.Error(), "between batch 9 and batch 11") {
 		t.Errorf("it ends at %d: %v", last, err)
 	}
 	notes, after := 0, 0
@@ -310,7 +310,7 @@ func TestUnsyncedHoleIsTheEndOfAWeakJournal(t *testing.T) {
 	j := open(t, dir, Options{Weak: true})
 	places, _ := appendUpTo(t, j, 1, 30)
 	for name, b := range files(t, dir) {
-		if h, _, _, err := readHeader(b); err == nil && uint32(h.number) == places[9].Segment {
+		if h, _, err := readHeader(b); err == nil && uint32(h.Number) == places[9].Segment {
 			clear(b[places[9].Offset : places[9].Offset+page])
 			write(t, dir, name, b)
 		}
@@ -325,10 +325,10 @@ func TestClientsBytesAreNoRecords(t *testing.T) {
 	j := open(t, dir, Options{})
 	appendUpTo(t, j, 1, 2)
 	// A payload that holds a whole record of batch 9, of another salt, at the start of a page.
-	fake := make([]byte, recordSize+100)
-	putRecord(fake, &[16]byte{1}, Content{Batch: 9}, j.end.Sum, true)
+	fake := make([]byte, headSize+100)
+	seal(fake, &[16]byte{1}, head{Batch: 9, Previous: j.end.Sum, Flags: flagOrdered})
 	body := make([]byte, 3*page)
-	copy(body[page-recordSize:], fake)
+	copy(body[page-headSize:], fake)
 	if _, _, err := j.Append(Content{Batch: 3, Body: [][]byte{body}}); err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestClientsBytesAreNoRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := bytes.LastIndex(b, recordMagic)
+	at := bytes.LastIndex(b, recordMagic[:])
 	if at%page != 0 || binary.BigEndian.Uint64(b[at+8:]) != 9 {
 		t.Fatal("the payload is not where it could be mistaken")
 	}
