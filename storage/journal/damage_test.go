@@ -110,7 +110,7 @@ func lastAppend(t *testing.T, j *Journal, begins bool) (before, after []byte, p 
 		end = j.end
 		places, _ := appendUpTo(t, j, end.Batch+1, end.Batch+1)
 		if p = places[0]; (p.Offset == page) == begins && j.end.End-int64(p.Offset) == 2*page {
-			name := filepath.Base(j.current.path)
+			name := filepath.Base(j.current.file.Name())
 			if before = was[name]; before == nil {
 				before = make([]byte, segmentSize)
 			}
@@ -133,7 +133,7 @@ func TestEveryFlippedByteIsDamageOrTheEndOrHarmless(t *testing.T) {
 	var damaged, ends, harmless int
 	other := open(t, dir, Options{})
 	for _, s := range j.begun {
-		b := files(t, dir)[filepath.Base(s.path)]
+		b := files(t, dir)[filepath.Base(s.file.Name())]
 		for i := range b {
 			overwrite(t, s.file, i, []byte{b[i] ^ 1<<(i%8)})
 			got, err := replayed(t, other, ReplayOptions{})
@@ -145,7 +145,7 @@ func TestEveryFlippedByteIsDamageOrTheEndOrHarmless(t *testing.T) {
 			case err == nil && got == last-1 && s == j.current && uint64(i)-uint64(place.Offset) < length:
 				ends++
 			default:
-				t.Fatalf("byte %d of %s: it ends at %d of %d: %v", i, s.path, got, last, err)
+				t.Fatalf("byte %d of %s: it ends at %d of %d: %v", i, s.file.Name(), got, last, err)
 			}
 			overwrite(t, s.file, i, b[i:i+1])
 		}
@@ -227,7 +227,7 @@ func TestClientsBytesAreNoRecords(t *testing.T) {
 		dir := t.TempDir()
 		j := open(t, dir, Options{})
 		appendUpTo(t, j, 1, 2)
-		b := files(t, dir)[filepath.Base(j.current.path)]
+		b := files(t, dir)[filepath.Base(j.current.file.Name())]
 		first := b[page : page+binary.BigEndian.Uint32(b[page+4:])]
 		body := make([]byte, 2*page)
 		copy(body[page-headSize:], fake(j, first))
@@ -245,14 +245,15 @@ func TestClientsBytesAreNoRecords(t *testing.T) {
 
 func TestShortOrForeignFilesAreDamage(t *testing.T) {
 	for name, spoil := range map[string]func(b []byte) []byte{
-		"cut":        func(b []byte) []byte { return b[:len(b)-1] },
+		"cut":        func(b []byte) []byte { return b[:page+1] },
 		"no page":    func(b []byte) []byte { return b[:10] },
 		"other text": func(b []byte) []byte { return append([]byte("hello"), b[5:]...) },
 	} {
 		dir := t.TempDir()
 		j := open(t, dir, Options{})
 		appendUpTo(t, j, 1, 20)
-		write(t, dir, "1"+suffix, spoil(files(t, dir)["1"+suffix]))
+		first := numbered(t, dir, 1)
+		write(t, dir, first, spoil(files(t, dir)[first]))
 		if _, err := replayed(t, j, ReplayOptions{}); !errors.Is(err, ErrDamage) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -313,8 +314,9 @@ func TestBytesOfAnotherSegmentAreDamage(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, Options{})
 	appendUpTo(t, j, 1, 30)
-	b, other := files(t, dir)["2"+suffix], files(t, dir)["1"+suffix]
-	write(t, dir, "2"+suffix, slices.Concat(b[:page], other[page:]))
+	second := numbered(t, dir, 2)
+	b, other := files(t, dir)[second], files(t, dir)[numbered(t, dir, 1)]
+	write(t, dir, second, slices.Concat(b[:page], other[page:]))
 	if _, err := replayed(t, j, ReplayOptions{}); !errors.Is(err, ErrDamage) {
 		t.Error(err)
 	}

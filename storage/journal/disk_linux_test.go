@@ -62,7 +62,7 @@ func TestShortWriteIsNoRecordAndIsTriedAgain(t *testing.T) {
 			if _, _, err := j.Append(Content{Batch: 2, Body: [][]byte{bytes.Repeat([]byte("x"), page)}}); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnknown) {
 				t.Errorf("on a full disk: %v", err)
 			}
-			if b := files(t, dir)[filepath.Base(j.current.path)]; !slices.Equal(b[at:at+4], recordMagic[:]) {
+			if b := files(t, dir)[filepath.Base(j.current.file.Name())]; !slices.Equal(b[at:at+4], recordMagic[:]) {
 				t.Error("no part of it was written")
 			}
 			free()

@@ -6,12 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// The files of the journal have names that mean nothing: the header of a segment says which one it
-// is. So a file is used again by writing to it, and no name ever changes.
+// The files of the journal have names by chance: the header of a segment says which one it is. So a
+// file is used again by writing to it, and no name ever changes.
 
 const suffix = ".log"
 
@@ -55,20 +54,15 @@ func (j *Journal) stock(n int) error {
 // usual gets a file of its own.
 func (j *Journal) begin(first uint64, need int64) (s *segment, err error) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	if need <= j.opts.SegmentSize && len(j.spare) > 0 {
 		s = j.spare[0]
 		j.spare = slices.Delete(j.spare, 0, 1)
+	} else if s, err = j.make(max(need, j.opts.SegmentSize), false); err != nil {
+		// It was made without its blocks: whoever waits for a reply does not wait for those.
+		return nil, err
 	}
-	j.mu.Unlock()
-	if s == nil {
-		// Whoever waits for a reply does not wait until all blocks are written.
-		if s, err = j.make(max(need, j.opts.SegmentSize), false); err != nil {
-			return nil, err
-		}
-	}
-	s.header, s.first = newHeader(j.end.Segment+1, s.size), first
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	s.header, s.first = newHeader(j.end.Segment+1), first
 	j.begun, j.current = append(j.begun, s), s
 	return s, nil
 }
@@ -76,11 +70,7 @@ func (j *Journal) begin(first uint64, need int64) (s *segment, err error) {
 // make makes a file of a length; with fill its blocks are written. A file that could not be made is
 // removed.
 func (j *Journal) make(size int64, fill bool) (*segment, error) {
-	j.mu.Lock()
-	j.files++
-	path := filepath.Join(j.dir, strconv.Itoa(j.files)+suffix)
-	j.mu.Unlock()
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.CreateTemp(j.dir, "*"+suffix)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFull, err)
 	}
@@ -93,7 +83,7 @@ func (j *Journal) make(size int64, fill bool) (*segment, error) {
 			err = file.Sync()
 		}
 	}
-	s := &segment{file: file, path: path, size: size}
+	s := &segment{file: file, size: size}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFull, err), remove([]*segment{s}))
 	}
@@ -123,7 +113,7 @@ func (j *Journal) Release(upto uint64) error {
 // remove removes files that no list has any more.
 func remove(segments []*segment) (err error) {
 	for _, s := range segments {
-		err = errors.Join(err, s.file.Close(), os.Remove(s.path))
+		err = errors.Join(err, s.file.Close(), os.Remove(s.file.Name()))
 	}
 	return err
 }

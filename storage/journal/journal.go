@@ -45,7 +45,6 @@ type Journal struct {
 	opts  Options
 	begun []*segment // the segments, oldest first; the last one is written to
 	spare []*segment // files that hold nothing that counts; the first one is used next
-	files int        // the name of the last one that was made
 
 	// Of Append alone.
 	current *segment // the last of begun; nil if there is none. It begins with its first record

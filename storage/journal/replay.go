@@ -48,13 +48,18 @@ func (j *Journal) Replay(o ReplayOptions, fn func(Record) error) (Mark, error) {
 		return o.After, err
 	}
 	r := reader{ReplayOptions: o, end: o.After}
-	defer r.close()
+	defer r.Close()
 	err = r.read(paths, math.MaxUint64, fn)
 	return r.end, err
 }
 
-// Window is the segments that hold some records, mapped.
+// Window is segments that are mapped, in the order of their numbers.
 type Window struct{ segments []mapped }
+
+type mapped struct {
+	header
+	data []byte
+}
 
 // Window maps the records behind one mark up to another, and checks their chain once more. None of
 // them may be released before the window is closed. Before Begin, the records are those of Replay.
@@ -63,7 +68,7 @@ func (j *Journal) Window(after, upto Mark) (*Window, error) {
 	var paths []string
 	j.mu.RLock()
 	for _, s := range j.begun {
-		paths = append(paths, s.path)
+		paths = append(paths, s.file.Name())
 	}
 	j.mu.RUnlock()
 	if len(paths) == 0 {
@@ -79,10 +84,10 @@ func (j *Journal) Window(after, upto Mark) (*Window, error) {
 		err = fmt.Errorf("%w: what follows batch %d cannot be read again", ErrDamage, r.end.Batch)
 	}
 	if err != nil {
-		r.close()
+		r.Close()
 		return nil, err
 	}
-	return &Window{r.segments}, nil
+	return &r.Window, nil
 }
 
 // Bytes returns n bytes from so many bytes behind the beginning of a record on. They are valid
@@ -94,26 +99,18 @@ func (w *Window) Bytes(p Place, behind, n uint32) []byte {
 }
 
 // Close gives the mappings up.
-func (w *Window) Close() { (&reader{segments: w.segments}).close() }
+func (w *Window) Close() {
+	for _, m := range w.segments {
+		_ = unix.Munmap(m.data)
+	}
+}
 
 // reader follows the chain through segments.
 type reader struct {
 	ReplayOptions
-	segments []mapped // in the order of their numbers, none below the one where reading begins
-	end      Mark     // of the last record of the chain
-	hole     bool     // something was passed over
-}
-
-// mapped is a segment that is read.
-type mapped struct {
-	header
-	data []byte
-}
-
-func (r *reader) close() {
-	for _, m := range r.segments {
-		_ = unix.Munmap(m.data)
-	}
+	Window      // no segment is below the one where reading begins
+	end    Mark // of the last record of the chain
+	hole   bool // something was passed over
 }
 
 // read calls fn with the records up to a batch that are in some files.
@@ -154,21 +151,18 @@ func (r *reader) open(path string) error {
 	if _, err := file.ReadAt(b, 0); err != nil && err != io.EOF {
 		return err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
 	h, begun, err := readHeader(b)
-	if err == nil && begun && uint64(info.Size()) < h.Size {
-		err = fmt.Errorf("it has %d bytes of %d", info.Size(), h.Size)
-	}
 	if err != nil {
 		return r.pass(fmt.Sprintf("%s: %v", path, err))
 	}
 	if !begun || h.Number < r.After.Segment {
 		return nil
 	}
-	data, err := unix.Mmap(int(file.Fd()), 0, int(h.Size), unix.PROT_READ, unix.MAP_SHARED)
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
 	if err == nil {
 		r.segments = append(r.segments, mapped{h, data})
 	}

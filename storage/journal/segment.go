@@ -14,7 +14,7 @@ import (
 // endian, sums are xxhash64, and what is left of a page is zeros.
 const (
 	page       = 4096
-	headerSize = 48
+	headerSize = 40
 	headSize   = 40
 
 	// flagOrdered: every earlier batch was on the device before this record was written.
@@ -31,7 +31,6 @@ type header struct {
 	Magic  [8]byte
 	Number uint64   // from 1 on
 	Salt   [16]byte // new each time that a segment begins: nothing older has a right sum in it
-	Size   uint64   // of the segment in bytes
 	Sum    uint64   // of the bytes before
 }
 
@@ -50,14 +49,13 @@ type head struct {
 // segment is a file of the journal.
 type segment struct {
 	header
-	path  string
 	file  *os.File
 	size  int64
 	first uint64 // batch of its first record
 }
 
-func newHeader(number uint64, size int64) header {
-	h := header{Magic: segmentMagic, Number: number, Size: uint64(size)}
+func newHeader(number uint64) header {
+	h := header{Magic: segmentMagic, Number: number}
 	_, _ = rand.Read(h.Salt[:]) // it never fails
 	var b [headerSize]byte
 	put(b[:], &h)
