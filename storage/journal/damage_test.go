@@ -48,7 +48,7 @@ func overwrite(t testing.TB, f *os.File, at int, b []byte) {
 func numbered(t testing.TB, dir string, number uint32) string {
 	t.Helper()
 	for name, b := range files(t, dir) {
-		if h, _, err := readHeader(b); err == nil && uint32(h.Number) == number {
+		if h, err := readHeader(b); err == nil && uint32(h.Number) == number {
 			return name
 		}
 	}
@@ -286,7 +286,7 @@ func TestSegmentsInAnyOrderAreReadOrDamage(t *testing.T) {
 				from = r.IntN(len(names)) // perhaps twice
 			}
 			if b := all[names[from]]; from < keep || r.IntN(4) == 0 {
-				h, _, _ := readHeader(b)
+				h, _ := readHeader(b)
 				there[h.Number-1] = true
 				write(t, dir, names[i], b)
 			}

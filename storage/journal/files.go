@@ -50,21 +50,29 @@ func (j *Journal) stock(n int) error {
 	}
 }
 
-// begin lists a segment that begins with a batch and has room for so many bytes. A longer one than
-// usual gets a file of its own.
-func (j *Journal) begin(first uint64, need int64) (s *segment, err error) {
+// begin begins a segment with a batch, in a file that has so many bytes. A record that is longer than
+// a segment gets a file of its own.
+func (j *Journal) begin(first uint64, need int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if need <= j.opts.SegmentSize && len(j.spare) > 0 {
-		s = j.spare[0]
-		j.spare = slices.Delete(j.spare, 0, 1)
-	} else if s, err = j.make(max(need, j.opts.SegmentSize), false); err != nil {
-		// It was made without its blocks: whoever waits for a reply does not wait for those.
-		return nil, err
+	if need > j.opts.SegmentSize || len(j.spare) == 0 {
+		// Whoever waits for a reply does not wait until all blocks are written.
+		s, err := j.make(max(need, j.opts.SegmentSize), false)
+		if err != nil {
+			return err
+		}
+		j.spare = slices.Insert(j.spare, 0, s)
 	}
+	s, b := j.spare[0], make([]byte, page)
 	s.header, s.first = newHeader(j.end.Segment+1), first
+	put(b, &s.header)
+	if err := j.write(s.file, b, 0); err != nil {
+		return err
+	}
+	j.spare = slices.Delete(j.spare, 0, 1)
 	j.begun, j.current = append(j.begun, s), s
-	return s, nil
+	j.end.Segment, j.end.End = s.Number, page
+	return nil
 }
 
 // make makes a file of a length; with fill its blocks are written. A file that could not be made is

@@ -47,8 +47,8 @@ type Journal struct {
 	spare []*segment // files that hold nothing that counts; the first one is used next
 
 	// Of Append alone.
-	current *segment // the last of begun; nil if there is none. It begins with its first record
-	end     Mark     // of the last record
+	current *segment // the last of begun; nil if there is none
+	end     Mark     // of the last record, and where the next one begins
 	buffer  []byte
 	syncer  syncer
 
@@ -102,50 +102,38 @@ func (j *Journal) Append(c Content) (Place, Mark, error) {
 		return Place{}, j.end, ErrUnknown
 	}
 	b, length := j.fill(c)
-	s, at := j.current, int64(page)
-	if s != nil && s.Number == j.end.Segment {
-		at = j.end.End
-	}
-	if size := int64(padded(length)); s == nil || at+size > s.size {
-		var err error
-		if s, err = j.begin(c.Batch, page+size); err != nil {
+	if j.current == nil || j.end.End+int64(len(b)) > j.current.size {
+		if err := j.begin(c.Batch, page+int64(len(b))); err != nil {
 			return Place{}, j.end, err
 		}
-		at = page
 	}
+	s, at := j.current, j.end.End
 	h := head{Batch: c.Batch, Previous: j.end.Sum, Control: uint16(len(c.Control)), Entries: c.Entries}
 	if !j.opts.Weak {
 		h.Flags = flagOrdered
 	}
-	sum := seal(b[page:page+length], &s.Salt, h)
-	var err error
-	if at == page { // the header goes with the first record
-		put(b, &s.header)
-		err = j.write(s.file, b, 0)
-	} else {
-		err = j.write(s.file, b[page:], at)
-	}
-	if err != nil {
+	sum := seal(b[:length], &s.Salt, h)
+	if err := j.write(s.file, b, at); err != nil {
 		return Place{}, j.end, err
 	}
-	j.end = Mark{c.Batch, s.Number, at + int64(padded(length)), sum}
+	j.end = Mark{c.Batch, s.Number, at + int64(len(b)), sum}
 	return Place{uint32(s.Number), uint32(at)}, j.end, nil
 }
 
 // keepBuffer is the largest buffer that is kept from one record to the next, in bytes.
 const keepBuffer = 8 << 20
 
-var zeros [2 * page]byte
+var zeros [page]byte
 
-// fill returns a page for the header of a segment, and behind it a record with its content and
-// padding; length is that of the record without padding.
+// fill returns a record with its content and padding, but without its head; length is that without
+// padding.
 func (j *Journal) fill(c Content) (b []byte, length int) {
-	b = append(j.buffer[:0], zeros[:page+headSize]...)
+	b = append(j.buffer[:0], zeros[:headSize]...)
 	b = append(b, c.Control...)
 	for _, piece := range c.Body {
 		b = append(b, piece...)
 	}
-	length = len(b) - page
+	length = len(b)
 	b = append(b, zeros[:padded(length)-length]...)
 	if j.buffer = b; cap(b) > keepBuffer {
 		j.buffer = nil

@@ -151,11 +151,11 @@ func (r *reader) open(path string) error {
 	if _, err := file.ReadAt(b, 0); err != nil && err != io.EOF {
 		return err
 	}
-	h, begun, err := readHeader(b)
+	h, err := readHeader(b)
 	if err != nil {
 		return r.pass(fmt.Sprintf("%s: %v", path, err))
 	}
-	if !begun || h.Number < r.After.Segment {
+	if h.Number == 0 || h.Number < r.After.Segment {
 		return nil
 	}
 	info, err := file.Stat()

@@ -63,17 +63,14 @@ func newHeader(number uint64) header {
 	return h
 }
 
-// readHeader reads the first page of a file. begun is false where there are only zeros: no segment
-// has begun in it.
-func readHeader(b []byte) (h header, begun bool, err error) {
+// readHeader reads the header of a file. Its number is 0 where there are only zeros: no segment has
+// begun in it.
+func readHeader(b []byte) (h header, err error) {
 	get(b, &h)
-	if h == (header{}) {
-		return h, false, nil
+	if h != (header{}) && (h.Magic != segmentMagic || h.Sum != xxhash.Sum64(b[:headerSize-8])) {
+		err = errors.New("its header is damaged")
 	}
-	if h.Magic != segmentMagic || h.Sum != xxhash.Sum64(b[:headerSize-8]) {
-		return h, false, errors.New("its header is damaged")
-	}
-	return h, true, nil
+	return h, err
 }
 
 // seal fills in the head of a record whose content is there already: b is the record without its

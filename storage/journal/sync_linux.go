@@ -22,7 +22,7 @@ const (
 
 func (s *syncer) datasync(f *os.File) error {
 	call := syscall.Syscall
-	if s.mean < quickSync && s.since >= calmSyncs {
+	if s.quick() {
 		call = syscall.RawSyscall
 	}
 	start := time.Now()
@@ -36,6 +36,8 @@ func (s *syncer) datasync(f *os.File) error {
 	}
 	return nil
 }
+
+func (s *syncer) quick() bool { return s.mean < quickSync && s.since >= calmSyncs }
 
 func (s *syncer) note(took time.Duration) {
 	s.mean += (took - s.mean) / 16
