@@ -2,9 +2,11 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -188,6 +190,9 @@ func script(dir string) error {
 				break
 			}
 		}
+		if err == nil {
+			err = say("sync", j.Sync())
+		}
 		if n%4 == 0 && err == nil {
 			fmt.Println("floor", floor.Batch, floor.Segment, floor.End, floor.Sum)
 			_ = say("release", j.Release(floor.Batch))
@@ -251,55 +256,63 @@ func runScript(t *testing.T, tool func(dir string) []string) (failures []string)
 }
 
 func TestFailingCallsLoseNothing(t *testing.T) {
-	const full, unknown = " full", " unknown"
 	for name, test := range map[string]struct {
-		call, err      string
-		folder         bool   // only the calls of the folder fail
-		append, others string // how calls end when one fails
+		call, err string
+		folder    bool   // only calls for the folder fail
+		want      string // how calls end, over all runs
 	}{
-		"no room":                      {call: "pwrite64", err: "ENOSPC", append: full, others: full},
-		"no quota":                     {call: "pwrite64", err: "EDQUOT", append: full, others: full},
-		"write fails":                  {call: "pwrite64", err: "EIO", append: unknown, others: full},
-		"sync fails":                   {call: "fdatasync", err: "EIO", append: unknown},
-		"sync finds no room":           {call: "fdatasync", err: "ENOSPC", append: unknown},
-		"sync of the folder":           {call: "fsync", err: "EIO", folder: true, append: unknown, others: unknown},
-		"sync of a new file or folder": {call: "fsync", err: "EIO", append: unknown, others: full + unknown},
-		"no room for a file":           {call: "fallocate", err: "ENOSPC", append: full, others: full},
-		"new file fails":               {call: "fallocate", err: "EIO", append: full, others: full},
-		"no file can be opened":        {call: "openat", err: "EMFILE", append: full, others: full + " failed"},
-		"removal fails":                {call: "unlinkat", err: "EIO", others: " failed"},
+		"no room":               {call: "pwrite64", err: "ENOSPC", want: "append full, prepare full, spares full"},
+		"no quota":              {call: "pwrite64", err: "EDQUOT", want: "append full, prepare full, spares full"},
+		"write fails":           {call: "pwrite64", err: "EIO", want: "append unknown, prepare full, spares full"},
+		"sync of a record":      {call: "fdatasync", err: "EIO", want: "append unknown"},
+		"no room in a sync":     {call: "fdatasync", err: "ENOSPC", want: "append unknown"},
+		"sync of the folder":    {call: "fsync", err: "EIO", folder: true, want: "append unknown, begin unknown, prepare unknown, spares unknown"},
+		"sync of anything":      {call: "fsync", err: "EIO", want: "append unknown, begin unknown, prepare full, prepare unknown, spares full, spares unknown, sync unknown"},
+		"no room for a file":    {call: "fallocate", err: "ENOSPC", want: "append full, prepare full, spares full"},
+		"new file fails":        {call: "fallocate", err: "EIO", want: "append full, prepare full, spares full"},
+		"no file can be opened": {call: "openat", err: "EMFILE", want: "append full, begin failed, prepare full, spares full"},
+		"removal fails":         {call: "unlinkat", err: "EIO", want: "release failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := 0
-			for when := 1; when <= 10; when++ {
+			seen := make(map[string]bool)
+			for when := 1; when <= 20; when++ {
 				failures := runScript(t, func(dir string) []string {
-					inject := fmt.Sprintf("inject=%s:error=%s:when=%d", test.call, test.err, when)
-					tool := strace(t, "--seccomp-bpf", "-e", "trace="+test.call, "-e", inject)
+					what := []string{"--seccomp-bpf", "-e", "trace=" + test.call, "-e", fmt.Sprintf("inject=%s:error=%s:when=%d", test.call, test.err, when)}
 					if test.folder {
-						tool = append(strace(t, "-P", dir), tool[5:]...)
+						what = append(what, "-P", dir)
 					}
-					return tool
+					return strace(t, what...)
 				})
-				if seen += len(failures); len(failures) == 0 {
+				if len(failures) == 0 {
 					continue
 				}
-				call, how, _ := strings.Cut(failures[0], " ")
-				want := test.others
-				if call == "append" {
-					want = test.append
-				}
-				if !strings.Contains(want, how) {
-					t.Errorf("call %d: %v", when, failures)
-				}
-				// Once nobody knows what is on the device, nothing more is taken; all else is tried again.
-				if later := failures[1:]; how == "unknown" && !slices.Equal(later, []string{"later unknown", "later unknown"}) || how != "unknown" && len(later) > 0 {
+				first, later := failures[0], failures[1:]
+				seen[first] = true
+				// Once nobody knows what is on the device, nothing more is taken. All else is tried again.
+				if unknown := strings.HasSuffix(first, "unknown"); unknown != slices.Equal(later, []string{"later unknown", "later unknown"}) || !unknown && len(later) > 0 {
 					t.Errorf("call %d: %v", when, failures)
 				}
 			}
-			if seen == 0 {
-				t.Error("no call failed")
+			if got := strings.Join(slices.Sorted(maps.Keys(seen)), ", "); got != test.want {
+				t.Errorf("calls ended with %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func TestEachRecordIsSynced(t *testing.T) {
+	calls := filepath.Join(t.TempDir(), "calls")
+	runScript(t, func(string) []string {
+		return append(strace(t, "-e", "trace=fsync,fdatasync"), "-o", calls)
+	})
+	b, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []string{"fsync(", "fdatasync("} {
+		if n := bytes.Count(b, []byte(" "+call)); n < scriptBatches {
+			t.Errorf("%d calls of %s) for %d batches", n, call, scriptBatches)
+		}
 	}
 }
 
@@ -344,8 +357,8 @@ func slow(dir string) error {
 	return nil
 }
 
-// A sync that the runtime does not hear of keeps the processor from all others, so only the first of
-// the slow ones may be one. The runtime looks now and then only, so some more may pass unseen.
+// A sync that the runtime does not hear of keeps the processor from all others, so only the first
+// of the slow ones may be one. The runtime looks now and then only, so some more may pass unseen.
 func TestSlowDiskLetsOthersRun(t *testing.T) {
 	tool := strace(t, "--seccomp-bpf", "-e", "trace=fdatasync", "-e", fmt.Sprintf("inject=fdatasync:delay_enter=25000:when=%d+", quickAppends+2))
 	out, err := command("slow", t.TempDir(), tool...).Output()

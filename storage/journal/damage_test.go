@@ -339,3 +339,14 @@ func TestFilesOfAnEarlierRunChangeNothing(t *testing.T) {
 		t.Errorf("it ends at %d: %v", last, err)
 	}
 }
+
+// The tables of an older copy of the folder end where another history began.
+func TestRecordsOfAnotherHistoryAreDamage(t *testing.T) {
+	dir := t.TempDir()
+	_, marks := appendUpTo(t, open(t, dir, Options{}), 1, 20)
+	floor := marks[9]
+	floor.Sum++
+	if last, err := replayed(t, open(t, dir, Options{}), ReplayOptions{After: floor}); last != 10 || !errors.Is(err, ErrDamage) {
+		t.Errorf("it ends at %d: %v", last, err)
+	}
+}

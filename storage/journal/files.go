@@ -50,8 +50,8 @@ func (j *Journal) stock(n int) error {
 	}
 }
 
-// begin begins a segment with a batch, in a file that has so many bytes. A record that is longer than
-// a segment gets a file of its own.
+// begin begins a segment with a batch, in a file of so many bytes or more. A record that is longer
+// than a segment gets a file of its own.
 func (j *Journal) begin(first uint64, need int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -83,9 +83,9 @@ func (j *Journal) make(size int64, fill bool) (*segment, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	if err = allocate(file, size); err == nil && fill {
-		zeros := make([]byte, min(size, 1<<20))
-		for at := int64(0); at < size && err == nil; at += int64(len(zeros)) {
-			_, err = file.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at)
+		blank := make([]byte, min(size, 1<<20))
+		for at := int64(0); at < size && err == nil; at += int64(len(blank)) {
+			_, err = file.WriteAt(blank[:min(int64(len(blank)), size-at)], at)
 		}
 		if err == nil {
 			err = file.Sync()

@@ -120,7 +120,7 @@ func (r *reader) read(paths []string, upto uint64, fn func(Record) error) (err e
 			return err
 		}
 	}
-	slices.SortStableFunc(r.segments, func(a, b mapped) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(r.segments, func(a, b mapped) int { return cmp.Compare(a.Number, b.Number) })
 	// A page that the device cannot give is a fault.
 	defer func(was bool) {
 		debug.SetPanicOnFault(was)
