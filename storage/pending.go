@@ -43,7 +43,7 @@ type window struct {
 	upto    journal.Mark // the end of the last batch
 	hidden  uint64       // entries below that these entries hide
 
-	done chan struct{} // closed once the window is in tables, or never will be
+	done  chan struct{} // closed once the window is in tables, or never will be
 	views []func()      // called when the window is in tables and no later one is; guarded by the layers
 }
 

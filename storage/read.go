@@ -208,4 +208,3 @@ func (r *readState) giveLarge(rec []byte, x *metaRest, id PacketID, i int) error
 	r.joined = appendJoined(r.joined, r.joined[:head], x.at, payload)
 	return r.fn(i, r.joined[head:], nil)
 }
-
