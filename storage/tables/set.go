@@ -157,12 +157,20 @@ type Adoption struct {
 // Adopt puts tables in force, in place of others, and opens them. Its errors: one that wraps
 // ErrView says that they are in force and cannot be read yet, and one that wraps ErrUnknown ends
 // the store. After any other nothing has changed, and what was built is gone.
-func (s *Set) Adopt(a Adoption) (err error) {
+func (s *Set) Adopt(a Adoption) error {
 	s.adopting.Lock()
 	defer s.adopting.Unlock()
+	if err := s.adopt(a); err != nil {
+		return err
+	}
+	return s.reopen()
+}
+
+// adopt is Adopt without a new view.
+func (s *Set) adopt(a Adoption) (err error) {
 	moved := &Built{}
 	defer func() {
-		if err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrView) {
+		if err != nil && !errors.Is(err, ErrUnknown) {
 			s.discard(a.Add)
 			for _, t := range moved.tables {
 				_ = os.Remove(filepath.Join(s.dir, tableName(t.ID)))
@@ -186,10 +194,7 @@ func (s *Set) Adopt(a Adoption) (err error) {
 	if a.Floor != nil {
 		list.Floor = *a.Floor
 	}
-	if err := s.commit(list); err != nil {
-		return err
-	}
-	return s.reopen()
+	return s.commit(list)
 }
 
 // commit replaces MANIFEST.

@@ -1,0 +1,274 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/holdfast-queue/holdfast/storage/tables"
+)
+
+// A folder of format 1 to 5 is a database that Badger itself changed: tables, and logs of what is
+// not in tables yet. A start makes it one of format 6:
+//
+//  1. What the logs have and the tables have not becomes one window. So do the deletes that a redo
+//     record lists, and in folders before format 5 the ids of unique pushes.
+//  2. All of it is read. It must give the tally of the control record, and its batch must not be
+//     below the anchor's.
+//  3. The window is built and moved to the tables, and MANIFEST names all of them. From here on the
+//     logs hold nothing that the tables have not, and go.
+//  4. The file format says 6, last of all. Until then the program that wrote the folder opens it,
+//     and a migration that was cut short begins again.
+const migratedFormat = 6
+
+const (
+	migratedTable = 4 << 20 // size of a new table in bytes
+	migratedRoom  = 4 << 20 // bytes that must be free besides what the window takes
+)
+
+// Folders in a data folder, beside db.
+const (
+	journalName = "journal"
+	buildName   = "build"
+)
+
+// migration makes one folder one of format 6.
+type migration struct {
+	set     *tables.Set
+	last    uint64                  // version of the last transaction in tables and logs
+	window  map[string]tables.Entry // by key
+	doubled uint64                  // entries that stand in two tables
+	control Control
+	redo    []byte // the redo record; nil if there is none
+	older   olderUniques
+}
+
+// migrate makes a folder of format 1 to 5 one of format 6, before anything in it is opened. The
+// error wraps ErrDamaged if the folder is not whole, and ErrFull if there is no room: then it is as
+// it was. After any error migrate may be called again.
+func migrate(f *folder, o *Options) (err error) {
+	text, err := readSmall(f.name(formatName), 64)
+	from, badText := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err = errors.Join(err, badText); err != nil || from < 1 || from >= migratedFormat {
+		return fmt.Errorf("%w: format %q cannot be brought to %d: %w", ErrDamaged, text, migratedFormat, err)
+	}
+	build := f.name(buildName)
+	if err := errors.Join(os.RemoveAll(build), os.Mkdir(build, 0o700)); err != nil {
+		return fmt.Errorf("cannot make a folder for new tables: %w", err)
+	}
+	m := &migration{window: make(map[string]tables.Entry)}
+	defer func() {
+		if m.set != nil {
+			m.set.Close()
+		}
+		if err != nil {
+			_ = os.RemoveAll(build)
+		}
+	}()
+	if err := m.read(f, from); err != nil {
+		return fmt.Errorf("%w: the folder cannot be brought from format %d to %d: %w; start it once with the version that wrote it",
+			ErrDamaged, from, migratedFormat, err)
+	}
+	if err := m.room(f, o); err != nil {
+		return err
+	}
+	err = errors.Join(m.write(), os.RemoveAll(f.name("secret")), os.RemoveAll(f.name(reserveName)), os.MkdirAll(f.name(journalName), 0o700))
+	if err != nil {
+		return fmt.Errorf("cannot bring the folder from format %d to %d: %w", from, migratedFormat, err)
+	}
+	f.old = false
+	return f.create(formatName, []byte(strconv.Itoa(migratedFormat)+"\n"))
+}
+
+// read makes the window, and checks that nothing is missing.
+func (m *migration) read(f *folder, from int) (err error) {
+	if m.set, err = tables.TakeOver(f.name(dbName), f.name(buildName)); err != nil {
+		return err
+	}
+	m.last = m.set.List().Window
+	if err := m.readLogs(f.name(dbName)); err != nil {
+		return err
+	}
+	anchor, err := readAnchor(f)
+	if err != nil {
+		return err
+	}
+	for {
+		tally, err := m.scan()
+		if err != nil {
+			return err
+		}
+		if m.redo != nil { // what it lists is not counted
+			if err := m.carryOut(m.redo); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := m.control.checkAll(tally); err != nil {
+			return errors.New(err.Error()) // not an ErrLoss: who accepts a loss does so with the old version
+		}
+		if m.control.Batch < anchor.batch {
+			return fmt.Errorf("it ends at batch %d, but batch %d was on disk", m.control.Batch, anchor.batch)
+		}
+		if from == 5 || !m.takeOverUniques() {
+			return nil
+		}
+	}
+}
+
+// scan reads everything that is in the tables, as the window changes it.
+func (m *migration) scan() (tally Tally, err error) {
+	m.control, m.redo, m.older = Control{Marks: firstMarks()}, nil, olderUniques{known: make(map[UniqueID]bool)}
+	m.doubled, err = m.set.Newest(func(e tables.Entry) error {
+		if _, changed := m.window[string(e.Key)]; changed || e.Deleted {
+			return nil
+		}
+		return m.see(&tally, e.Key, e.Value)
+	})
+	for _, e := range m.window {
+		if !e.Deleted {
+			err = errors.Join(err, m.see(&tally, e.Key, e.Value))
+		}
+	}
+	return tally, err
+}
+
+// see counts an entry, and keeps what there is one of.
+func (m *migration) see(tally *Tally, key, rec []byte) (err error) {
+	switch prefix := string(key[:min(2, len(key))]); prefix {
+	case packetPrefix:
+		var meta Meta
+		var id PacketID
+		if id, err = decodePacketKey(key); err == nil {
+			err = readRecord(rec, &meta, new(metaRest), false)
+		}
+		tally.Add(id, meta.Expiry)
+		m.older.packet(id, &meta)
+	case headPrefix, fieldPrefix:
+		var i item
+		var v ValueID
+		if v, err = decodeItemKey(key); err == nil {
+			err = decodeItem(rec, &i)
+		}
+		tally.AddItem(v, i.version)
+		m.older.head(v, &i)
+	case statePrefix:
+		var id NoteID
+		if id, err = decodeStateKey(key); id.Kind == 0 {
+			tally.AddDelivery(id.Identity)
+		}
+	case uniquePrefix:
+		var id UniqueID
+		id, err = decodeUniqueKey(key)
+		tally.AddUnique(id)
+		m.older.known[id] = true
+	case queuePrefix:
+		var q Queue
+		var counters bool
+		if q.ID, counters, err = decodeQueueKey(key); err == nil && !counters {
+			err = decodeQueue(rec, &q)
+			m.older.queues = append(m.older.queues, q)
+		}
+	}
+	switch string(key) {
+	case controlKey:
+		err = decodeControl(rec, &m.control)
+	case redoKey:
+		m.redo = slices.Clone(rec)
+	case flushKey:
+		m.older.flush, err = decodeFlush(rec)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", describeKey(key), err)
+	}
+	return nil
+}
+
+// room refuses a window that the disk has no room for.
+func (m *migration) room(f *folder, o *Options) error {
+	need := int64(migratedRoom)
+	for _, e := range m.window {
+		need += int64(len(e.Key)+len(e.Value)+16) * 5 / 4
+	}
+	free, _, err := o.tune.stat(f.path)
+	if err == nil && free < need {
+		err = fmt.Errorf("%w: to bring the folder to format %d takes %d bytes, %d are free; nothing was changed", ErrFull, migratedFormat, need, free)
+	}
+	return err
+}
+
+// write builds the window, and puts all tables in force.
+func (m *migration) write() (err error) {
+	a := tables.Adoption{Add: &tables.Built{}, Window: m.last, Floor: &tables.Floor{Batch: m.control.Batch}, Doubled: m.doubled}
+	if len(m.window) > 0 {
+		a.Window++
+		if a.Add, err = m.set.Build(0, migratedTable, m.entries(a.Window)); err != nil {
+			return err
+		}
+	}
+	return m.set.Name(a)
+}
+
+// entries gives the window by key, all with one version.
+func (m *migration) entries(version uint64) iter.Seq2[tables.Entry, error] {
+	return func(yield func(tables.Entry, error) bool) {
+		for _, key := range slices.Sorted(maps.Keys(m.window)) {
+			e := m.window[key]
+			e.Key, e.Version = []byte(key), version
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *migration) put(key, rec []byte) { m.window[string(key)] = tables.Entry{Key: key, Value: rec} }
+func (m *migration) delete(key []byte)   { m.window[string(key)] = tables.Entry{Key: key, Deleted: true} }
+
+// carryOut deletes what a redo record lists, and the record: a map of one field with the bytes
+//
+//	(queue uvarint | priority uvarint | count uvarint | count × (step uvarint | flags u8 | identity varint?))…
+//
+// The first flag says that there is a payload record, the next three are Stored, and the last one
+// that an identity follows, less the sequence. Of queue 0 only the delivery states go.
+func (m *migration) carryOut(rec []byte) error {
+	const flagLarge, flagStored, flagIdentity = 1 << 0, 1 << 1, 1 << 4
+	var r oldReader
+	err := eachField(rec, func(_ uint64, d *msgpack.Decoder) (err error) { r.b, err = d.DecodeBytes(); return err })
+	if err != nil {
+		return fmt.Errorf("the redo record cannot be read: %w", err)
+	}
+	for len(r.b) > 0 && !r.bad {
+		queue, priority, count, seq := r.uvarint(), r.uvarint(), r.uvarint(), uint64(0)
+		for ; count > 0 && !r.bad; count-- {
+			seq += r.uvarint()
+			flags, identity := r.bytes(1)[0], seq
+			if flags&flagIdentity != 0 {
+				identity += uint64(r.varint())
+			}
+			for kind := range NoteKind(stateKinds) {
+				if flags&(flagStored<<kind) != 0 {
+					m.delete(appendStateKey(nil, NoteID{identity, kind}))
+				}
+			}
+			if id := (PacketID{uint32(queue), uint32(priority), seq}); queue != 0 {
+				m.delete(appendPacketKey(nil, id))
+				if flags&flagLarge != 0 {
+					m.delete(appendPayloadKey(nil, id))
+				}
+			}
+		}
+	}
+	if r.bad {
+		return errors.New("the redo record is cut short")
+	}
+	m.delete([]byte(redoKey))
+	return nil
+}
