@@ -3,14 +3,11 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -56,8 +53,8 @@ type migration struct {
 func migrate(f *folder, o *Options) (err error) {
 	text, err := readSmall(f.name(formatName), 64)
 	from, badText := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err = errors.Join(err, badText); err != nil || from < 1 || from >= migratedFormat {
-		return fmt.Errorf("%w: format %q cannot be brought to %d: %w", ErrDamaged, text, migratedFormat, err)
+	if err := errors.Join(err, badText); err != nil {
+		return fmt.Errorf("cannot read the format of the data folder: %w", err)
 	}
 	build := f.name(buildName)
 	if err := errors.Join(os.RemoveAll(build), os.Mkdir(build, 0o700)); err != nil {
@@ -79,12 +76,17 @@ func migrate(f *folder, o *Options) (err error) {
 	if err := m.room(f, o); err != nil {
 		return err
 	}
-	err = errors.Join(m.write(), os.RemoveAll(f.name("secret")), os.RemoveAll(f.name(reserveName)), os.MkdirAll(f.name(journalName), 0o700))
+	if err = m.write(); err == nil {
+		err = errors.Join(os.RemoveAll(f.name("secret")), os.RemoveAll(f.name(reserveName)), os.MkdirAll(f.name(journalName), 0o700))
+	}
+	if err == nil {
+		err = f.create(formatName, []byte(strconv.Itoa(migratedFormat)+"\n"))
+	}
 	if err != nil {
 		return fmt.Errorf("cannot bring the folder from format %d to %d: %w", from, migratedFormat, err)
 	}
 	f.old = false
-	return f.create(formatName, []byte(strconv.Itoa(migratedFormat)+"\n"))
+	return nil
 }
 
 // read makes the window, and checks that nothing is missing.
@@ -209,66 +211,20 @@ func (m *migration) write() (err error) {
 	a := tables.Adoption{Add: &tables.Built{}, Window: m.last, Floor: &tables.Floor{Batch: m.control.Batch}, Doubled: m.doubled}
 	if len(m.window) > 0 {
 		a.Window++
-		if a.Add, err = m.set.Build(0, migratedTable, m.entries(a.Window)); err != nil {
+		a.Add, err = m.set.Build(0, migratedTable, func(yield func(tables.Entry, error) bool) {
+			for _, key := range slices.Sorted(maps.Keys(m.window)) {
+				e := m.window[key]
+				if e.Version = a.Window; !yield(e, nil) {
+					return
+				}
+			}
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return m.set.Name(a)
 }
 
-// entries gives the window by key, all with one version.
-func (m *migration) entries(version uint64) iter.Seq2[tables.Entry, error] {
-	return func(yield func(tables.Entry, error) bool) {
-		for _, key := range slices.Sorted(maps.Keys(m.window)) {
-			e := m.window[key]
-			e.Key, e.Version = []byte(key), version
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
 func (m *migration) put(key, rec []byte) { m.window[string(key)] = tables.Entry{Key: key, Value: rec} }
 func (m *migration) delete(key []byte)   { m.window[string(key)] = tables.Entry{Key: key, Deleted: true} }
-
-// carryOut deletes what a redo record lists, and the record: a map of one field with the bytes
-//
-//	(queue uvarint | priority uvarint | count uvarint | count × (step uvarint | flags u8 | identity varint?))…
-//
-// The first flag says that there is a payload record, the next three are Stored, and the last one
-// that an identity follows, less the sequence. Of queue 0 only the delivery states go.
-func (m *migration) carryOut(rec []byte) error {
-	const flagLarge, flagStored, flagIdentity = 1 << 0, 1 << 1, 1 << 4
-	var r oldReader
-	err := eachField(rec, func(_ uint64, d *msgpack.Decoder) (err error) { r.b, err = d.DecodeBytes(); return err })
-	if err != nil {
-		return fmt.Errorf("the redo record cannot be read: %w", err)
-	}
-	for len(r.b) > 0 && !r.bad {
-		queue, priority, count, seq := r.uvarint(), r.uvarint(), r.uvarint(), uint64(0)
-		for ; count > 0 && !r.bad; count-- {
-			seq += r.uvarint()
-			flags, identity := r.bytes(1)[0], seq
-			if flags&flagIdentity != 0 {
-				identity += uint64(r.varint())
-			}
-			for kind := range NoteKind(stateKinds) {
-				if flags&(flagStored<<kind) != 0 {
-					m.delete(appendStateKey(nil, NoteID{identity, kind}))
-				}
-			}
-			if id := (PacketID{uint32(queue), uint32(priority), seq}); queue != 0 {
-				m.delete(appendPacketKey(nil, id))
-				if flags&flagLarge != 0 {
-					m.delete(appendPayloadKey(nil, id))
-				}
-			}
-		}
-	}
-	if r.bad {
-		return errors.New("the redo record is cut short")
-	}
-	m.delete([]byte(redoKey))
-	return nil
-}

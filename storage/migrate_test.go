@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -303,6 +302,36 @@ func TestADatabaseThatWasMigratedIsABadgerDatabase(t *testing.T) {
 	}
 }
 
+func TestAMigrationOfManyTablesCanBeDoneAgain(t *testing.T) {
+	live, dir := t.TempDir(), t.TempDir()
+	s := openTest(t, live, Options{MemTable: 16 << 20})
+	var b Batch
+	for i := range uint64(5 * migratedTable / 4 / 1000) {
+		b.Put(PacketID{1, 1, i}, &Packet{Payload: make([]byte, 1000)})
+		if i%1000 == 0 {
+			applied(t, s, &b)
+		}
+	}
+	applied(t, s, &b)
+	copyFolder(t, live, dir)
+	want := oldContents(t, dir)
+	for range 2 {
+		if err := migrated(dir, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := newContents(t, dir); !maps.Equal(got, want) {
+			t.Errorf("%d keys are there, want %d; others: %q", len(got), len(want), got.differs(want))
+		}
+		if n := len(tableFiles(t, dir)); n < 2 {
+			t.Errorf("there are %d tables", n)
+		}
+		// As a kill right before the end leaves it.
+		if err := os.WriteFile(filepath.Join(dir, formatName), []byte("5\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // files are the names and contents of all that is in a folder, but for its lock.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
@@ -412,9 +441,9 @@ func TestADamagedTableEndsNoMigrationBadly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at := 0; at < len(whole); at += step(max(1, len(whole)/2000), max(1, len(whole)/200)) {
-		if at > len(whole)-200 {
-			at = max(at, len(whole)-200) // the footer, each byte
+	for at := range whole {
+		if at%step(97, 997) != 0 && at < len(whole)-50 { // of the footer each
+			continue
 		}
 		b := bytes.Clone(whole)
 		b[at] ^= 1 << (at % 8)
@@ -457,11 +486,7 @@ func killedAt(t *testing.T, dir, call string, n int) bool {
 	}
 	exit := (*exec.ExitError)(nil)
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !errors.As(err, &exit) || !ok || !status.Signaled() {
-		lines := bufio.NewScanner(bytes.NewReader(out))
-		for lines.Scan() {
-			t.Log(lines.Text())
-		}
-		t.Fatalf("call %d of %s: %v", n, call, err)
+		t.Fatalf("call %d of %s: %v\n%s", n, call, err, out)
 	}
 	return true
 }
@@ -470,7 +495,11 @@ func TestMigrationThatIsKilledAtAnyCallIsDoneAgain(t *testing.T) {
 	if _, err := exec.LookPath("strace"); err != nil {
 		t.Skip("strace is not installed: nothing kills a migration at a call")
 	}
-	origins := map[string]func(dir string){"redo": func(dir string) { copyFolder(t, redoFolder(t, 3, false), dir) }}
+	const noLogs = "a redo record in tables"
+	origins := map[string]func(dir string){
+		"a redo record": func(dir string) { copyFolder(t, redoFolder(t, 3, false), dir) },
+		noLogs:          func(dir string) { copyFolder(t, redoFolder(t, 3, true), dir) },
+	}
 	if !testing.Short() {
 		for _, folder := range goldenFolders(t) {
 			origins[folder] = func(dir string) { unpackFolder(t, folder, dir) }
@@ -483,7 +512,7 @@ func TestMigrationThatIsKilledAtAnyCallIsDoneAgain(t *testing.T) {
 			unpack(origin)
 			want := oldContents(t, origin)
 			kills, before, after := 0, 0, 0
-			for _, call := range []string{"openat", "mkdirat", "write", "pwrite64", "fsync", "renameat", "unlinkat", "close"} {
+			for _, call := range []string{"mkdirat", "write", "pwrite64", "fsync", "renameat", "unlinkat"} {
 				for n := 1; ; n++ {
 					dir := t.TempDir()
 					copyFolder(t, origin, dir)
@@ -500,7 +529,9 @@ func TestMigrationThatIsKilledAtAnyCallIsDoneAgain(t *testing.T) {
 					} else {
 						before++
 						got, err := oldContentsOf(t, dir)
-						if err != nil || !maps.Equal(got, want) {
+						// Without logs the old engine misses the new table as long as no list names it.
+						unnamed := name == noLogs && errors.Is(err, ErrDamaged) && strings.Contains(err.Error(), "does not name table")
+						if !unnamed && (err != nil || !maps.Equal(got, want)) {
 							t.Errorf("killed at call %d of %s: the old engine shows %d keys, want %d, %v", n, call, len(got), len(want), err)
 						}
 						if err := migrated(dir, Options{}); err != nil {
@@ -516,7 +547,7 @@ func TestMigrationThatIsKilledAtAnyCallIsDoneAgain(t *testing.T) {
 				}
 			}
 			t.Logf("%d kills, %d before the format changed, %d after it", kills, before, after)
-			if before < 20 || after < 1 {
+			if before < 15 || after < 1 {
 				t.Error("the kills did not meet the migration")
 			}
 		})

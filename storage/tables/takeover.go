@@ -26,7 +26,12 @@ import (
 // written it: until then nothing in dir changes, and the set can only Build and read Newest. build
 // is an empty folder in the same file system.
 func TakeOver(dir, build string) (_ *Set, err error) {
-	s := &Set{dir: dir, build: build, list: &List{}, next: 1, pool: z.NewAllocatorPool(2)}
+	s := &Set{dir: dir, build: build, list: &List{}, next: 1}
+	defer func() {
+		if err == nil {
+			s.pool = z.NewAllocatorPool(2)
+		}
+	}()
 	files, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
 	if err != nil {
 		return nil, err
@@ -44,20 +49,14 @@ func TakeOver(dir, build string) (_ *Set, err error) {
 		return nil, fmt.Errorf("%w: the list of tables cannot be read: %w", ErrDamaged, err)
 	}
 	var all []Table
-	newest := map[uint64]bool{} // versions in level 0
 	for id, m := range old.Tables {
 		t, err := s.describe(id, int(m.Level))
 		if err == nil && (m.KeyID != 0 || m.Compression != options.None || t.Level >= levels) {
 			err = errors.New("it is encrypted or compressed, or of a level that there is not")
 		}
-		if err == nil && t.Level == 0 && newest[t.Version] {
-			// Tables of level 0 with one version are taken for one run, and these overlap.
-			err = errors.New("another table of level 0 holds the same; compact the folder")
-		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: table %s: %w", ErrDamaged, tableName(id), err)
 		}
-		newest[t.Version] = newest[t.Version] || t.Level == 0
 		all = append(all, t)
 		s.list.Window = max(s.list.Window, t.Version)
 	}
@@ -158,9 +157,12 @@ func (s *Set) Newest(fn func(Entry) error) (doubled uint64, err error) {
 	}
 	for len(m.runs) > 0 {
 		e := m.runs[0].entry()
-		if m.last == nil || !bytes.Equal(e.Key, m.last) {
+		switch c := bytes.Compare(e.Key, m.last); {
+		case c > 0:
 			err = fn(e)
-		} else if e.Version == m.version {
+		case c < 0:
+			err = fmt.Errorf("%w: tables of one level overlap", ErrDamaged)
+		case e.Version == m.version:
 			doubled++
 		}
 		m.last, m.version = append(m.last[:0], e.Key...), e.Version

@@ -1,23 +1,23 @@
 package storage
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/vmihailenco/msgpack/v5"
+
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
-// What folders have until format 5 and later ones have not. The layout of a log is that of Badger's
-// memtable.go and structs.go:
+// A log has what is not in tables yet. Its layout is that of Badger's memtable.go and structs.go:
 //
 //	log     20 bytes of header | records | zeros
 //	record  meta u8 | user u8 | key length uvarint | value length uvarint | expiry uvarint |
@@ -90,6 +90,47 @@ func (m *migration) take(txn []tables.Entry) error {
 	return nil
 }
 
+// carryOut deletes what a redo record lists, and the record: a map of one field with the bytes
+//
+//	(queue uvarint | priority uvarint | count uvarint | count × (step uvarint | flags u8 | identity varint?))…
+//
+// The first flag says that there is a payload record, the next three are Stored, and the last one
+// that an identity follows, less the sequence. Of queue 0 only the delivery states go.
+func (m *migration) carryOut(rec []byte) error {
+	const flagLarge, flagStored, flagIdentity = 1 << 0, 1 << 1, 1 << 4
+	var r oldReader
+	err := eachField(rec, func(_ uint64, d *msgpack.Decoder) (err error) { r.b, err = d.DecodeBytes(); return err })
+	if err != nil {
+		return fmt.Errorf("the redo record cannot be read: %w", err)
+	}
+	for len(r.b) > 0 && !r.bad {
+		queue, priority, count, seq := r.uvarint(), r.uvarint(), r.uvarint(), uint64(0)
+		for ; count > 0 && !r.bad; count-- {
+			seq += r.uvarint()
+			flags, identity := r.bytes(1)[0], seq
+			if flags&flagIdentity != 0 {
+				identity += uint64(r.varint())
+			}
+			for kind := range NoteKind(stateKinds) {
+				if flags&(flagStored<<kind) != 0 {
+					m.delete(appendStateKey(nil, NoteID{identity, kind}))
+				}
+			}
+			if id := (PacketID{uint32(queue), uint32(priority), seq}); queue != 0 {
+				m.delete(appendPacketKey(nil, id))
+				if flags&flagLarge != 0 {
+					m.delete(appendPayloadKey(nil, id))
+				}
+			}
+		}
+	}
+	if r.bad {
+		return errors.New("the redo record is cut short")
+	}
+	m.delete([]byte(redoKey))
+	return nil
+}
+
 // oldReader reads numbers and records. After what cannot be read all is 0.
 type oldReader struct {
 	b   []byte
@@ -130,73 +171,4 @@ func (r *oldReader) record() (meta byte, e tables.Entry) {
 	}
 	name, version := key[:len(key)-8], ^binary.BigEndian.Uint64(key[len(key)-8:])
 	return meta, tables.Entry{Key: name, Value: value, Version: version, Expires: expires, Deleted: meta&oldDeleted != 0}
-}
-
-// olderUniques is what folders before format 5 have of unique pushes: field 12 of packets, and
-// strings that are windows.
-type olderUniques struct {
-	known   map[UniqueID]bool // those that have a record: a later version wrote it
-	packets []Unique
-	windows []Head // or a user's own
-	queues  []Queue
-	flush   Flush
-}
-
-func (o *olderUniques) packet(id PacketID, m *Meta) {
-	if len(m.Unique) > 0 {
-		o.packets = append(o.packets, Unique{UniqueID{id.Queue, cmp.Or(m.Identity, id.Seq)}, bytes.Clone(m.Unique), 0})
-	}
-}
-
-func (o *olderUniques) head(v ValueID, i *item) {
-	if _, _, ok := parseWindow(i.name); ok && i.kind == String && i.expiry != 0 {
-		o.windows = append(o.windows, Head{
-			ID: v.ID, Database: i.db, Name: bytes.Clone(i.name), Version: i.version, Expiry: i.expiry, Value: bytes.Clone(i.value),
-		})
-	}
-}
-
-// takeOverUniques makes records of ids that have none, in a batch of its own, and reports whether
-// there were any. A window goes with that, and a queue that is not there any more is made for it.
-func (m *migration) takeOverUniques() bool {
-	o, control, queues := &m.older, m.control, make(map[string]uint32)
-	for _, q := range o.queues {
-		if !o.flush.DropsQueue(&q) {
-			queues[string(q.Name)] = q.ID
-		}
-	}
-	put := func(u Unique) {
-		if !o.known[u.UniqueID] {
-			control.AddUnique(u.UniqueID)
-			m.put(appendUniqueKey(nil, u.UniqueID), appendUnique(nil, &u))
-		}
-	}
-	for _, u := range o.packets {
-		put(u)
-	}
-	for _, h := range o.windows {
-		name, id, _ := parseWindow(h.Name)
-		first, err := strconv.ParseInt(string(h.Value), 10, 64)
-		queue, there := queues[string(name)]
-		if err != nil || o.flush.Drops(&h) || !there && control.NextQueue == math.MaxUint32 {
-			continue
-		}
-		if !there {
-			queue = control.NextQueue
-			control.NextQueue++
-			queues[string(name)] = queue
-			m.put(appendQueueKey(nil, queue), appendQueue(nil, &Queue{ID: queue, Name: name}))
-		}
-		v := ValueID{ID: h.ID}
-		control.Keys--
-		control.KeyHash -= ItemHash(v, h.Version)
-		m.delete(appendItemKey(nil, v))
-		put(Unique{UniqueID{queue, uint64(first) + firstMarks().NextSeq}, id, h.Expiry})
-	}
-	if control == m.control {
-		return false
-	}
-	control.Batch++
-	m.put([]byte(controlKey), appendControl(nil, &control, nil))
-	return true
 }

@@ -1,0 +1,183 @@
+package tables
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// takenOver takes a folder over with no tables but its own.
+func takenOver(t *testing.T, root string) (*Set, error) {
+	t.Helper()
+	s, err := TakeOver(filepath.Join(root, "db"), filepath.Join(root, "build"))
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	doubled, err := s.Newest(func(Entry) error { return nil })
+	if err == nil {
+		err = s.Name(Adoption{Add: &Built{}, Window: s.List().Window, Doubled: doubled})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return open(t, root), nil
+}
+
+// twice adds a copy of a table to a level.
+func twice(t *testing.T, s *Set, of Table, level int) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.dir, tableName(of.ID)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of.ID, of.Level = s.newID(), level
+	if err := os.WriteFile(filepath.Join(s.dir, tableName(of.ID)), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.commit(s.List().with([]Table{of}, nil)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTakeOverKeepsWhatBadgerWrote(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "db")
+	model := map[string]string{}
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 4 { // a table for each memory table
+		db, err := badger.Open(badger.DefaultOptions(dir).WithLogger(nil).WithCompression(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range random(model, r, 300, 200) {
+			err = errors.Join(err, db.Update(func(txn *badger.Txn) error {
+				if e.Deleted {
+					return txn.Delete(e.Key)
+				}
+				entry := badger.NewEntry(e.Key, e.Value)
+				entry.ExpiresAt = e.Expires
+				return txn.SetEntry(entry)
+			}))
+		}
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(root, "build"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := takenOver(t, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.List().level(0)); n != 4 {
+		t.Errorf("%d tables are in level 0, want 4", n)
+	}
+	check(t, s, model, 300)
+	window(t, s, random(model, r, 300, 200))
+	check(t, s, model, 300)
+	if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: true}); err != nil {
+		t.Fatal(err)
+	}
+	check(t, s, model, 300)
+}
+
+func TestTakeOverCountsEntriesThatStandInTwoTablesOnce(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	model := map[string]string{}
+	r := rand.New(rand.NewPCG(6, 6))
+	window(t, s, random(model, r, 300, 200))
+	twice(t, s, s.List().Tables[0], 5)
+	twice(t, s, s.List().Tables[0], 6)
+	s, err := takenOver(t, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.List().Doubled == 0 {
+		t.Error("no entry stands in two tables")
+	}
+	check(t, s, model, 300)
+	window(t, s, random(model, r, 300, 200))
+	check(t, s, model, 300)
+	if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize}); err != nil || s.List().Doubled != 0 {
+		t.Errorf("a merge leaves %d doubled, %v", s.List().Doubled, err)
+	}
+	check(t, s, model, 300)
+}
+
+func TestTakeOverRefusesWhatItCannotKeep(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(t *testing.T, s *Set)
+		says   string
+	}{
+		"a table that stands twice in level 0": {func(t *testing.T, s *Set) { twice(t, s, s.List().Tables[0], 0) }, "tables of one level overlap"},
+		"no list": {func(t *testing.T, s *Set) {
+			if err := os.Remove(filepath.Join(s.dir, badger.ManifestFilename)); err != nil {
+				t.Fatal(err)
+			}
+		}, "the list of tables cannot be read"},
+		"a level that there is not": {func(t *testing.T, s *Set) { twice(t, s, s.List().Tables[0], levels) }, "of a level that there is not"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			s := open(t, root)
+			window(t, s, random(map[string]string{}, rand.New(rand.NewPCG(8, 8)), 300, 200))
+			row.change(t, s)
+			if _, err := takenOver(t, root); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("it gives %v", err)
+			}
+		})
+	}
+}
+
+func TestTakeOverFindsFlippedBytesOfATable(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	window(t, s, random(map[string]string{}, rand.New(rand.NewPCG(9, 9)), 100, 60))
+	path := filepath.Join(s.dir, tableName(s.List().Tables[0].ID))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fingerprint(t, s)
+	for i := range whole {
+		if i%97 != 0 && i < len(whole)-200 { // of the footer each
+			continue
+		}
+		b := bytes.Clone(whole)
+		b[i] ^= 1 << (i % 8)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		taken, err := TakeOver(s.dir, s.build)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) {
+				t.Fatalf("byte %d: %v", i, err)
+			}
+			continue
+		}
+		var got []string
+		_, err = taken.Newest(func(e Entry) error { got = append(got, string(e.Key)+string(e.Value)); return nil })
+		if taken.Close(); !errors.Is(err, ErrDamaged) && !slices.Equal(got, want) {
+			t.Fatalf("byte %d: %d entries of %d, %v", i, len(got), len(want), err)
+		}
+	}
+}
+
+// fingerprint is all that a set shows.
+func fingerprint(t *testing.T, s *Set) (all []string) {
+	t.Helper()
+	if _, err := s.Newest(func(e Entry) error { all = append(all, string(e.Key)+string(e.Value)); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
