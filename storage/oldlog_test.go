@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // oldLogs makes a folder as a kill leaves it, with tables and two logs, and of
@@ -21,7 +20,7 @@ func oldLogs(t *testing.T) (dir, older string, batches uint64) {
 		for range n {
 			b.Reset()
 			batches++
-			b.Put(PacketID{1, 1, batches}, &Packet{Payload: []byte("x"), Expiry: time.Now().Add(time.Hour).UnixMilli()})
+			b.Put(PacketID{1, 1, batches}, &Packet{Payload: []byte("x"), Expiry: 4_000_000_000_123})
 			if err := s.Apply(&b); err != nil {
 				t.Fatal(err)
 			}
