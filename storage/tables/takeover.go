@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -31,7 +32,7 @@ func TakeOver(dir, build string) (_ *Set, err error) {
 			s.pool.Release()
 		}
 	}()
-	files, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	files, err := fs.Glob(os.DirFS(dir), "*"+suffix)
 	if err != nil {
 		return nil, err
 	}
