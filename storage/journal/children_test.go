@@ -309,7 +309,7 @@ func TestEachRecordIsSynced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Besides the syncs of records, fdatasync is called for headers, and fsync for files that are made.
+	// Headers have an fdatasync of their own, and files that are made an fsync.
 	for call, least := range map[string]int{" fdatasync(": scriptBatches, " fsync(": 2 * scriptBatches} {
 		if n := bytes.Count(b, []byte(call)); n < least {
 			t.Errorf("%d calls of%s), want %d at least", n, call, least)
