@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
 )
 
@@ -229,9 +228,7 @@ func TestCountersGoWithTheirQueue(t *testing.T) {
 		t.Helper()
 		var b Batch
 		fill(&b)
-		if err := s.Apply(&b); err != nil {
-			t.Fatal(err)
-		}
+		applied(t, s, &b)
 	}
 	want := func(all ...Queue) {
 		t.Helper()
@@ -266,11 +263,9 @@ func TestCountersOfADefinitionCountUntilTheyHaveARecord(t *testing.T) {
 		return e.EncodeMulti(fieldName, []byte("q"), fieldCounters, []uint64{1, 2, 3, 4, 5, 6}, fieldDroppedCount, uint64(7))
 	})
 	for _, c := range []Counters{{1, 2, 3, 4, 5, 6, 7}, {Dead: 9}} {
-		err := s.db.Update(func(txn *badger.Txn) error { return txn.Set(appendQueueKey(nil, 3), old) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		behind(t, s, func(e *entries) { e.put(appendQueueKey(nil, 3), old, 0, true) })
 		var got []Queue
+		settled(t, s)
 		if err := s.Queues(func(q Queue) error { got = append(got, q); return nil }); err != nil || len(got) != 1 || got[0].Counters != c {
 			t.Fatalf("queues %+v, %v, want the counters %+v", got, err, c)
 		}

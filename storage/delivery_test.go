@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dgraph-io/badger/v4"
 	"pgregory.net/rapid"
 )
 
@@ -93,11 +92,6 @@ func TestDeliveryStatesInABatchEndAsTheLastCallsSay(t *testing.T) {
 			for range rapid.IntRange(1, 40).Draw(t, "calls") {
 				drawStateCall(t, &b, m, packets, puts)
 			}
-			if rapid.IntRange(0, 9).Draw(t, "oversized") == 0 { // more deletes than one transaction holds
-				for seq := range uint64(2000) {
-					b.Delete(PacketID{Queue: 4, Priority: 1, Seq: seq}, Removed{Expires: true})
-				}
-			}
 			checkTotals(t, &b)
 			if err := s.Apply(&b); err != nil {
 				t.Fatal(err)
@@ -122,7 +116,7 @@ func drawStateCall(t *rapid.T, b *Batch, m stateModel, packets map[uint64]Packet
 	switch rapid.IntRange(0, 6).Draw(t, "call") {
 	case 0, 1:
 		d := drawDelivery(t, identity)
-		d.Consumer = d.Consumer[:min(100, len(d.Consumer))] // a batch holds 40 of them
+		d.Consumer = d.Consumer[:min(100, len(d.Consumer))] // it is drawn 40 times
 		b.PutDelivery(&d, stored)
 		m[NoteID{Identity: identity}] = fmt.Sprint(d)
 	case 2, 3:
@@ -285,16 +279,12 @@ func setRaw(t *testing.T, s *Store, states []Delivery, raw map[string]string) {
 	for i := range states {
 		b.PutDelivery(&states[i], 0)
 	}
-	err := errors.Join(s.Apply(&b), s.commitFiller(func(txn *badger.Txn) error {
-		var err error
+	applied(t, s, &b)
+	behind(t, s, func(e *entries) {
 		for key, rec := range raw {
-			err = errors.Join(err, txn.Set([]byte(key), []byte(rec)))
+			e.put([]byte(key), []byte(rec), 0, true)
 		}
-		return err
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 func TestDamagedDeliveryStatesAreNamedAndTheOthersShown(t *testing.T) {
@@ -344,10 +334,7 @@ func TestDeliveryStatesThatAreMissingAreALoss(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)
 	setRaw(t, s, []Delivery{{Identity: 1}, {Identity: 2}}, nil)
-	gone := string(appendStateKey(nil, NoteID{Identity: 2}))
-	if err := s.commitFiller(func(txn *badger.Txn) error { return txn.Delete([]byte(gone)) }); err != nil {
-		t.Fatal(err)
-	}
+	behind(t, s, func(e *entries) { e.delete(appendStateKey(nil, NoteID{Identity: 2})) })
 	n, err := s.Snapshot()
 	if err != nil {
 		t.Fatal(err)

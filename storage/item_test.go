@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
 	"pgregory.net/rapid"
 )
@@ -120,6 +119,9 @@ func (d *itemDrawer) checkTotals() {
 // stored reads all heads and fields, and how many large values there are.
 func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
 	got = items{}
+	if err := s.settle(); err != nil {
+		t.Fatal(err)
+	}
 	add := func(v ValueID, i item, size int) error {
 		if i.name, i.value = bytes.Clone(i.name), bytes.Clone(i.value); size != len(i.value) && i.value != nil {
 			return fmt.Errorf("%v: size %d of %d bytes", v, size, len(i.value))
@@ -259,7 +261,7 @@ func TestALateValueThatTurnsOutSmallIsStoredAsSuch(t *testing.T) {
 	if err := s.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
-	err := s.Heads(func(h *Head) error {
+	err := settled(t, s).Heads(func(h *Head) error {
 		if string(h.Value) != "short" || h.Size != 5 {
 			t.Errorf("the head is %+v", h)
 		}
@@ -334,18 +336,8 @@ func TestALostHeadOrFieldIsFoundByTheTally(t *testing.T) {
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
-		err := s.db.Update(func(txn *badger.Txn) error { return txn.Delete(key) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		tally := Tally{}
-		err = errors.Join(
-			s.Heads(func(h *Head) error { tally.AddItem(ValueID{ID: h.ID}, h.Version); return nil }),
-			s.Fields(func(f *Field) error { tally.AddItem(ValueID{f.Hash, f.ID, true}, f.Version); return nil }),
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		behind(t, s, func(e *entries) { e.delete(key) })
+		_, tally := scanned(t, s)
 		var mismatch *MismatchError
 		if err := s.Verify(tally); !errors.As(err, &mismatch) || !mismatch.Keys || mismatch.CameBack() || !errors.Is(err, ErrLoss) {
 			t.Errorf("without %s: %v", describeKey(key), err)
@@ -466,7 +458,7 @@ func TestTheHashOfAPayloadIsKnownToAScan(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []uint64
-	if err := s.Packets(func(_ PacketID, m *Meta) error { got = append(got, m.Hash); return nil }); err != nil {
+	if err := settled(t, s).Packets(func(_ PacketID, m *Meta) error { got = append(got, m.Hash); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if want := []uint64{ValueHash(small), 0x24c6cd9fa9a84aba, 0, 0}; !slices.Equal(got, want) || ValueHash(large) == 0 || ValueHash(nil) == 0 {

@@ -34,18 +34,23 @@ const (
 
 // readLogs reads the logs, oldest first.
 func (m *migration) readLogs(db string) error {
-	logs, err := filepath.Glob(filepath.Join(db, "*.mem"))
+	files, err := os.ReadDir(db)
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(logs, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
-	for _, name := range logs {
-		b, err := os.ReadFile(name)
+	slices.SortFunc(files, func(a, b os.DirEntry) int { // by number: names have five digits or more
+		return cmp.Or(len(a.Name())-len(b.Name()), strings.Compare(a.Name(), b.Name()))
+	})
+	for _, f := range files {
+		if filepath.Ext(f.Name()) != ".mem" {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(db, f.Name()))
 		if err == nil {
 			err = m.readLog(b)
 		}
 		if err != nil {
-			return fmt.Errorf("log %s: %w", filepath.Base(name), err)
+			return fmt.Errorf("log %s: %w", f.Name(), err)
 		}
 	}
 	return nil

@@ -33,12 +33,6 @@ func (m *model) draw(t *rapid.T, b *Batch) {
 	}
 	put := map[PacketID]int{}
 	most := 30
-	if rapid.IntRange(0, 9).Draw(t, "oversized") == 0 { // more deletes than one transaction holds
-		for seq := range uint64(2000) {
-			b.Delete(PacketID{Queue: 4, Priority: 1, Seq: seq}, Removed{Expires: true})
-		}
-		most = 8 // such a batch holds half of the bytes
-	}
 	for range rapid.IntRange(0, most).Draw(t, "operations") {
 		id := PacketID{
 			Queue:    rapid.Uint32Range(1, 3).Draw(t, "queue"),
@@ -105,6 +99,9 @@ func modelPacket(t *rapid.T, seq uint64) Packet {
 
 // check holds a store against the model.
 func (m *model) check(t *rapid.T, s *Store) {
+	if err := s.settle(); err != nil {
+		t.Fatal(err)
+	}
 	var tally Tally
 	var found []PacketID
 	err := s.Packets(func(id PacketID, meta *Meta) error {

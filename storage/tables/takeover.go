@@ -2,7 +2,6 @@ package tables
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,12 +13,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
-	"github.com/dgraph-io/badger/v4/pb"
 	"github.com/dgraph-io/badger/v4/table"
 	"github.com/dgraph-io/badger/v4/y"
 	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sys/unix"
-	"google.golang.org/protobuf/proto"
 )
 
 // TakeOver reads which tables a folder of Badger's own has. Their list is in force when Name has
@@ -32,17 +29,17 @@ func TakeOver(dir, build string) (_ *Set, err error) {
 			s.pool = z.NewAllocatorPool(2)
 		}
 	}()
-	files, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	files, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot read the folder of the tables: %w", err)
 	}
 	for _, f := range files {
-		if id, ok := table.ParseFileID(f); ok {
+		if id, ok := table.ParseFileID(f.Name()); ok {
 			s.next = max(s.next, id+1)
 		}
 	}
 	old, err := badgerList(dir)
-	if errors.Is(err, os.ErrNotExist) && len(files) == 0 {
+	if errors.Is(err, os.ErrNotExist) && s.next == 1 { // it has no tables
 		return s, nil
 	}
 	if err != nil {
@@ -87,9 +84,6 @@ func (s *Set) describe(id uint64, level int) (t Table, err error) {
 	}
 	defer func() { _ = unix.Munmap(data) }()
 	defer catchPanic(&err, debug.SetPanicOnFault(true))
-	if err := checkIndex(data); err != nil {
-		return t, err
-	}
 	o := s.tableOptions(0)
 	read, err := table.OpenInMemoryTable(data, id, &o)
 	if err != nil {
@@ -113,36 +107,9 @@ func sumFile(path string) (size int64, sum uint64, err error) {
 	return size, h.Sum64(), err
 }
 
-// checkIndex looks at the end of a table. Badger ends the process where that is damaged.
-//
-//	blocks | index | length u32 | pb.Checksum of the index | length u32
-func checkIndex(b []byte) error {
-	var sum pb.Checksum
-	b, message, ok := cutTail(b)
-	if ok = ok && proto.Unmarshal(message, &sum) == nil; ok {
-		var index []byte
-		_, index, ok = cutTail(b)
-		ok = ok && len(index) > 0 && y.VerifyChecksum(index, &sum) == nil
-	}
-	if !ok {
-		return errors.New("its index is damaged")
-	}
-	return nil
-}
-
-// cutTail cuts what a length of four bytes ends.
-func cutTail(b []byte) (rest, tail []byte, ok bool) {
-	at := len(b) - 4
-	if at < 0 || uint64(binary.BigEndian.Uint32(b[at:])) > uint64(at) {
-		return nil, nil, false
-	}
-	from := at - int(binary.BigEndian.Uint32(b[at:]))
-	return b[:from], b[from:at], true
-}
-
 // Newest calls fn with the newest entry of each key, in order, also with one that is deleted or has
-// expired. What fn gets is valid until it returns. All blocks are read. doubled is how many
-// entries stand in two tables.
+// expired. What fn gets is valid until it returns. All blocks are read. doubled is how many entries
+// stand in two tables.
 func (s *Set) Newest(fn func(Entry) error) (doubled uint64, err error) {
 	m := &merge{s: s, plan: plan{above: s.List().Tables}}
 	all := m.inputs()
@@ -173,8 +140,8 @@ func (s *Set) Newest(fn func(Entry) error) (doubled uint64, err error) {
 	return doubled, nil
 }
 
-// catchPanic makes an error of a fault, and of what Badger does where a block is damaged. was is what
-// SetPanicOnFault returned.
+// catchPanic makes an error of a fault, and of what Badger does where a footer or a block is
+// damaged. was is what SetPanicOnFault returned.
 func catchPanic(err *error, was bool) {
 	debug.SetPanicOnFault(was)
 	if p := recover(); p != nil {

@@ -1,0 +1,276 @@
+package storage
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// replaced puts another file behind the descriptors that this process has of one, until the
+// function that it returns is called. A write to /dev/full finds no room; /dev/null takes it and
+// cannot be synced.
+func replaced(t *testing.T, path, by string) (restore func()) {
+	t.Helper()
+	other, err := os.OpenFile(by, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil || links == nil {
+		t.Skip("skipped: the system does not tell the open files")
+	}
+	was := make(map[int]int)
+	for _, link := range links {
+		if to, _ := os.Readlink(link); to == path {
+			fd, err := strconv.Atoi(filepath.Base(link))
+			if err != nil {
+				t.Fatal(err)
+			}
+			was[fd] = 0
+		}
+	}
+	if len(was) == 0 {
+		t.Fatalf("%s is not open", path)
+	}
+	for fd := range was {
+		if was[fd], err = unix.Dup(fd); err == nil {
+			err = unix.Dup3(int(other.Fd()), fd, unix.O_CLOEXEC)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for fd, kept := range was {
+			if err := errors.Join(unix.Dup3(kept, fd, unix.O_CLOEXEC), unix.Close(kept)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestFailedSyncStopsTheStoreAndIsNotTriedAgain(t *testing.T) {
+	for name, sync := range map[string]SyncMode{"always": SyncAlways(), "interval": SyncInterval(time.Millisecond)} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := Open(dir, Options{Window: minWindow, Sync: sync})
+			if err != nil {
+				t.Fatal(err)
+			}
+			applied(t, s, one(1, Packet{}))
+			restore := replaced(t, logFiles(t, dir)[0], "/dev/null")
+			seq := uint64(2)
+			for err = s.Apply(one(seq, Packet{})); err == nil && sync != SyncAlways(); seq++ {
+				err = s.Apply(one(seq+1, Packet{}))
+			}
+			if !errors.Is(err, ErrUnknown) || !errors.Is(err, syscall.EINVAL) {
+				t.Errorf("a batch that was not synced gives %v", err)
+			}
+			restore()
+			if err := s.Apply(one(seq+2, Packet{})); !errors.Is(err, ErrUnknown) {
+				t.Errorf("the batch after it gives %v", err)
+			}
+			if _, err := s.Snapshot(); !errors.Is(err, syscall.EINVAL) {
+				t.Errorf("a snapshot gives %v", err)
+			}
+			if err := s.Close(); !errors.Is(err, syscall.EINVAL) {
+				t.Errorf("Close gives %v", err)
+			}
+			s = smallStore(t, dir)
+			ids, tally := scanned(t, s)
+			if err := s.Verify(tally); err != nil || len(ids) != 1 {
+				t.Errorf("after reopening: packets %v, %v", ids, err)
+			}
+		})
+	}
+}
+
+func TestBatchThatFindsNoRoomIsWrittenLaterAtTheSamePlace(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	applied(t, s, one(1, Packet{}))
+	restore := replaced(t, logFiles(t, dir)[0], "/dev/full")
+	for range 3 {
+		if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnknown) {
+			t.Errorf("without room a batch gives %v", err)
+		}
+	}
+	restore()
+	applied(t, s, one(3, Packet{}))
+	if c := s.Control(); c.Batch != 2 || c.Live != 2 {
+		t.Errorf("control record %+v", c)
+	}
+	s = smallStore(t, killed(t, s))
+	if ids, tally := scanned(t, s); len(ids) != 2 || ids[1].Seq != 3 || s.Verify(tally) != nil {
+		t.Errorf("%v are there", ids)
+	}
+}
+
+func TestAcceptedLossThatCannotBeWrittenIsReportedAndLeftToTheNextBatch(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{Window: minWindow, AcceptLoss: true})
+	applied(t, s, one(1, Packet{}))
+	restore := replaced(t, logFiles(t, dir)[0], "/dev/full")
+	var mismatch *MismatchError
+	if err := s.Verify(Tally{Live: 5, Hash: 7}); !errors.As(err, &mismatch) || !errors.Is(err, ErrFull) {
+		t.Errorf("on a full disk a mismatch gives %v", err)
+	}
+	restore()
+	applied(t, s, one(2, Packet{}))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c := smallStore(t, dir).Control(); c.Live != 6 {
+		t.Errorf("control record %+v", c)
+	}
+}
+
+func TestAnchorThatCannotBeSyncedStopsTheStore(t *testing.T) {
+	var fails atomic.Bool
+	gone := errors.New("the device is gone")
+	o := Options{Window: minWindow}
+	o.tune.sync = func(f *os.File) error {
+		if fails.Load() {
+			return gone
+		}
+		return fdatasync(f)
+	}
+	s, err := Open(t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails.Store(true)
+	applied(t, s, one(1, Packet{}))
+	s.housekeeping()
+	if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrUnknown) || !errors.Is(err, gone) {
+		t.Errorf("a batch behind it gives %v", err)
+	}
+	if err := s.Close(); !errors.Is(err, gone) {
+		t.Errorf("Close gives %v", err)
+	}
+}
+
+func TestNativeExpiryIsSetWithSlack(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	const ms = 4_000_000_000_001 // far from now
+	var b Batch
+	b.Put(PacketID{1, 1, 1}, &Packet{Payload: []byte("x"), Expiry: ms})
+	b.Put(PacketID{1, 1, 2}, &Packet{Payload: make([]byte, 3000), Expiry: ms})
+	b.Put(PacketID{1, 1, 3}, &Packet{Payload: []byte("x")})
+	applied(t, s, &b)
+	v := settled(t, s).tables.View()
+	defer v.Close()
+	for key, expires := range map[string]uint64{
+		string(appendPacketKey(nil, PacketID{1, 1, 1})):  4_000_000_001 + ttlSlackSeconds,
+		string(appendPacketKey(nil, PacketID{1, 1, 2})):  4_000_000_001 + ttlSlackSeconds,
+		string(appendPayloadKey(nil, PacketID{1, 1, 2})): 4_000_000_001 + ttlSlackSeconds,
+		string(appendPacketKey(nil, PacketID{1, 1, 3})):  0,
+		controlKey: 0,
+	} {
+		if e, ok, err := v.Get([]byte(key)); err != nil || !ok || e.Expires != expires {
+			t.Errorf("%q expires at %d, want %d; %v", key, e.Expires, expires, err)
+		}
+	}
+	if s.Control().Live != 1 {
+		t.Errorf("%d live packets without expiry, want 1", s.Control().Live)
+	}
+}
+
+func TestExpiredPacketIsHiddenAfterTheSlackAndMissedByNobody(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	var b Batch
+	long := time.Now().Add(-2 * ttlSlackSeconds * time.Second).UnixMilli()
+	just := time.Now().Add(-time.Second).UnixMilli()
+	for i, expiry := range []int64{long, just, 0} {
+		b.Put(PacketID{1, 1, uint64(i)}, &Packet{Expiry: expiry})
+	}
+	applied(t, s, &b)
+	for _, where := range []string{"journal", "tables"} {
+		err := s.Read([]PacketID{{1, 1, 0}, {1, 1, 1}, {1, 1, 2}}, func(i int, rec []byte) error {
+			if (rec != nil) != (i > 0) {
+				t.Errorf("in the %s packet %d is there: %v", where, i, rec != nil)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		settled(t, s)
+	}
+	ids, tally := scanned(t, s)
+	if err := s.Verify(tally); err != nil || len(ids) != 2 || ids[0].Seq != 1 {
+		t.Errorf("a scan shows %v, %v", ids, err)
+	}
+}
+
+func TestBatchOfAnySizeIsThereWhole(t *testing.T) {
+	for name, p := range map[string]Packet{"longest record": {Payload: make([]byte, MaxRecord-20)}, "small records": {Payload: make([]byte, 100)}} {
+		t.Run(name, func(t *testing.T) {
+			s := smallStore(t, t.TempDir())
+			var b Batch
+			n := 0
+			for ; b.Bytes() < 6<<20; n++ { // as much as six segments
+				b.Put(PacketID{1, 1, uint64(n)}, &p)
+			}
+			b.Put(PacketID{2, 1, 1}, &Packet{})
+			applied(t, s, &b)
+			applied(t, s, one(1<<40, Packet{}))
+			for seq := range n {
+				b.Delete(PacketID{1, 1, uint64(seq)}, Removed{Large: IsLarge(len(p.Payload))})
+			}
+			before := killed(t, s)
+			applied(t, s, &b)
+			for dir, want := range map[string]int{before: n + 2, killed(t, s): 2} {
+				left := smallStore(t, dir)
+				ids, tally := scanned(t, left)
+				if err := left.Verify(tally); err != nil || len(ids) != want {
+					t.Errorf("%d packets are there, want %d; %v", len(ids), want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestFlushThatFailsIsTriedAgainAndNothingIsLost(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	applied(t, s, one(1, Packet{}))
+	settled(t, s)
+	manifest := func() string {
+		b, err := os.ReadFile(filepath.Join(dir, dbName, manifestName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	before, build := manifest(), filepath.Join(dir, buildName)
+	if err := errors.Join(os.RemoveAll(build), os.WriteFile(build, nil, 0o600)); err != nil { // no file can be made in it
+		t.Fatal(err)
+	}
+	applied(t, s, one(2, Packet{}))
+	if err := s.settle(); err == nil || !strings.Contains(err.Error(), "cannot write a window out") {
+		t.Errorf("writing it out gives %v", err)
+	}
+	if manifest() != before {
+		t.Error("the list of tables has changed")
+	}
+	if s.Damage(PacketID{1, 1, 2}) != nil {
+		t.Error("the packet cannot be read")
+	}
+	applied(t, s, one(3, Packet{}))
+	if err := errors.Join(os.Remove(build), os.Mkdir(build, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if ids, tally := scanned(t, s); len(ids) != 3 || s.Verify(tally) != nil {
+		t.Errorf("%v are there", ids)
+	}
+}
