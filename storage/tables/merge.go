@@ -80,6 +80,8 @@ type MergeOptions struct {
 // It ends behind a step when ctx is done, with the error of that. merged is false where there was
 // nothing to do.
 func (s *Set) Merge(ctx context.Context, o MergeOptions) (merged bool, err error) {
+	s.merging.Lock()
+	defer s.merging.Unlock()
 	list := s.List()
 	p, ok := list.plan(o.All)
 	if !ok {

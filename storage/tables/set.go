@@ -21,12 +21,13 @@ var ErrUnknown = errors.New("which tables are on the device is not known")
 var ErrView = errors.New("new tables cannot be opened")
 
 // Set is the tables of a data folder. Build and Merge may run beside each other and beside readers;
-// one lock orders what they adopt.
+// one lock orders what they adopt. Of two merges one waits for the other.
 type Set struct {
 	dir   string // of the tables that the list names
 	build string // of those in the making
 	pool  *z.AllocatorPool
 
+	merging  sync.Mutex // of one merge; taken before adopting
 	adopting sync.Mutex // of one adoption, from the first rename to the new view
 
 	mu   sync.Mutex // guards what follows
