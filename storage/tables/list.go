@@ -198,10 +198,14 @@ func (r *fieldReader) sum() uint64 {
 	return 0
 }
 
-// ReadList reads the list of the tables in a folder. A folder without one has no tables.
+// ReadList reads the list of the tables in a folder. A folder without one has no tables: a start
+// writes it before there is a table.
 func ReadList(dir string) (*List, error) {
 	b, err := os.ReadFile(filepath.Join(dir, badger.ManifestFilename))
 	if errors.Is(err, os.ErrNotExist) {
+		if left, _ := filepath.Glob(filepath.Join(dir, "*"+suffix)); len(left) > 0 {
+			return nil, fmt.Errorf("%w: there is no %s, and %d tables are there", ErrDamaged, badger.ManifestFilename, len(left))
+		}
 		return &List{next: 1}, nil
 	}
 	if err != nil {
