@@ -163,7 +163,7 @@ func (s *Store) replay() (err error) {
 	s.layers = layers{journal: s.journal, tables: s.tables, open: newWindow(end)}
 	if w.upto != w.from {
 		if err := s.writeOut(w); err != nil {
-			return fmt.Errorf("cannot bring the journal into tables: %w", err)
+			return fmt.Errorf("cannot bring the journal into tables: %w", damaged(err))
 		}
 	}
 	// From here on the tables have everything, and the journal begins anew.
@@ -192,6 +192,7 @@ func readJournal(j *journal.Journal, list *tables.List, acceptLoss bool, note fu
 		c := journal.Content{Control: r.Control}
 		upto := w.upto
 		upto.Batch = r.Batch
+		w.holes = r.AfterHole
 		return w.take(r.Place, c.Overhead(), r.Control, r.Body, r.Entries, upto)
 	})
 	w.upto = end

@@ -97,7 +97,7 @@ func TestWhatWasAppendedIsReadAgain(t *testing.T) {
 				t.Errorf("batch %d: %v", i+1, err)
 			}
 		}
-		w, err := j.Window(marks[9], marks[29])
+		w, err := j.Window(marks[9], marks[29], false)
 		if err != nil {
 			t.Fatal(err)
 		}

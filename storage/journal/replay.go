@@ -194,9 +194,9 @@ func (r *reader) skip() (f frame, p Place, ok bool, err error) {
 // Window is the segments that hold some records, mapped.
 type Window struct{ segments []*mapped }
 
-// Window maps the records behind one mark up to another, and checks their chain once more. None of
-// them may be released before the window is closed.
-func (j *Journal) Window(after, upto Mark) (_ *Window, err error) {
+// Window maps the records behind one mark up to another, and checks their chain once more, but for
+// holes that Replay passed over. None of them may be released before the window is closed.
+func (j *Journal) Window(after, upto Mark, holes bool) (_ *Window, err error) {
 	var paths []string
 	j.mu.RLock()
 	for _, s := range j.begun {
@@ -208,7 +208,7 @@ func (j *Journal) Window(after, upto Mark) (_ *Window, err error) {
 			return nil, err
 		}
 	}
-	r, err := read(paths, ReplayOptions{After: after})
+	r, err := read(paths, ReplayOptions{After: after, AcceptLoss: holes, Note: func(string) {}})
 	if err != nil {
 		return nil, err
 	}
@@ -220,6 +220,11 @@ func (j *Journal) Window(after, upto Mark) (_ *Window, err error) {
 	defer catchFault(&err, debug.SetPanicOnFault(true))
 	for r.end.Batch < upto.Batch {
 		f, place, ok := r.next()
+		if !ok && holes {
+			if f, place, ok, err = r.skip(); err != nil {
+				return nil, err
+			}
+		}
 		if !ok {
 			return nil, fmt.Errorf("%w: batch %d cannot be read again", ErrDamage, r.end.Batch+1)
 		}
