@@ -34,7 +34,7 @@ func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content, bo
 	if l.at.IsZero() {
 		l.at = l.last
 	}
-	l.logged += int64(c.Overhead() + len(body))
+	l.logged += upto.End - int64(p.Offset) // with the padding
 	return l.open.take(p, c.Overhead(), c.Control, body, c.Entries, upto)
 }
 
