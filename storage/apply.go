@@ -49,7 +49,8 @@ func (s *Store) write(b *Batch) error {
 	}
 	s.entries.reset()
 	if err := s.fill(b, &next); err != nil {
-		return err
+		s.fail(err)
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	next.Epoch = s.epoch
 	next.Batch++
