@@ -49,7 +49,8 @@ func (s *Store) write(b *Batch) error {
 	}
 	s.entries.reset()
 	if err := s.fill(b, &next); err != nil {
-		return err
+		s.fail(err)
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	next.Epoch = s.epoch
 	next.Batch++
@@ -57,7 +58,8 @@ func (s *Store) write(b *Batch) error {
 		next.Marks = b.marks
 	}
 	err := s.commit(&next)
-	if errors.Is(err, ErrFull) {
+	if s.noSegment.Store(errors.Is(err, ErrFull)); errors.Is(err, ErrFull) {
+		s.freeze() // tables of it give room of the journal back
 		return err
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 	progress(CompactProgress{Step: "merge", Total: total})
 	o := tables.MergeOptions{All: true, Size: s.sizes.table(total), Now: uint64(time.Now().Unix())}
 	if _, err := s.tables.Merge(ctx, o); err != nil {
-		return err
+		return damaged(err)
 	}
 	progress(CompactProgress{Step: "merge", Done: total, Total: total})
 	if err := ctx.Err(); err != nil {

@@ -2,9 +2,9 @@ package storage
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -30,21 +30,24 @@ func replaced(t *testing.T, path, by string) (restore func()) {
 	}
 	was := make(map[int]int)
 	for _, link := range links {
-		var fd int
-		if to, _ := os.Readlink(link); to != path {
-			continue
+		if to, _ := os.Readlink(link); to == path {
+			fd, err := strconv.Atoi(filepath.Base(link))
+			if err != nil {
+				t.Fatal(err)
+			}
+			was[fd] = 0
 		}
-		if _, err := fmt.Sscanf(filepath.Base(link), "%d", &fd); err != nil {
-			t.Fatal(err)
-		}
-		kept, err := unix.Dup(fd)
-		if err = errors.Join(err, unix.Dup3(int(other.Fd()), fd, unix.O_CLOEXEC)); err != nil {
-			t.Fatal(err)
-		}
-		was[fd] = kept
 	}
 	if len(was) == 0 {
 		t.Fatalf("%s is not open", path)
+	}
+	for fd := range was {
+		if was[fd], err = unix.Dup(fd); err == nil {
+			err = unix.Dup3(int(other.Fd()), fd, unix.O_CLOEXEC)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	return func() {
 		for fd, kept := range was {
@@ -109,6 +112,25 @@ func TestBatchThatFindsNoRoomIsWrittenLaterAtTheSamePlace(t *testing.T) {
 	s = smallStore(t, killed(t, s))
 	if ids, tally := scanned(t, s); len(ids) != 2 || ids[1].Seq != 3 || s.Verify(tally) != nil {
 		t.Errorf("%v are there", ids)
+	}
+}
+
+func TestAcceptedLossThatCannotBeWrittenIsReportedAndLeftToTheNextBatch(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{Window: minWindow, AcceptLoss: true})
+	applied(t, s, one(1, Packet{}))
+	restore := replaced(t, logFiles(t, dir)[0], "/dev/full")
+	var mismatch *MismatchError
+	if err := s.Verify(Tally{Live: 5, Hash: 7}); !errors.As(err, &mismatch) || !errors.Is(err, ErrFull) {
+		t.Errorf("on a full disk a mismatch gives %v", err)
+	}
+	restore()
+	applied(t, s, one(2, Packet{}))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c := smallStore(t, dir).Control(); c.Live != 6 {
+		t.Errorf("control record %+v", c)
 	}
 }
 

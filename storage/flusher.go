@@ -92,6 +92,7 @@ func (s *Store) flushWindows() {
 			}
 		}
 		err := s.flushOne(w)
+		s.noteFlush(err)
 		if err == nil {
 			wait = time.Second
 			continue
@@ -117,9 +118,18 @@ func (s *Store) flushOne(w *window) (err error) {
 	}
 	list := s.tables.List()
 	if list.Floor.Batch < w.upto.Batch {
-		if err := s.writeOut(w); err != nil {
+		err := s.writeOut(w)
+		if isFull(err) { // the journal has room that nobody else could take
+			if err = s.journal.SetSpares(0); err == nil {
+				err = s.writeOut(w)
+			}
+		}
+		if err != nil && !errors.Is(err, tables.ErrView) {
 			return fmt.Errorf("cannot write a window out: %w", err)
 		}
+	}
+	if err := s.tables.Reopen(); err != nil {
+		return err
 	}
 	s.dead.Add(int64(w.hidden) * averageEntry(list))
 	s.layers.drop()
@@ -133,7 +143,52 @@ func (s *Store) flushOne(w *window) (err error) {
 	case s.merge <- struct{}{}:
 	default:
 	}
-	return errors.Join(s.journal.Release(w.upto.Batch), s.journal.Prepare())
+	err = s.journal.Release(w.upto.Batch)
+	if prepared := s.journal.Prepare(); !isFull(prepared) {
+		err = errors.Join(err, prepared)
+	}
+	return err
+}
+
+// noteFlush notes whether windows can be written out.
+func (s *Store) noteFlush(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unflushed = err
+}
+
+// flushFails returns why windows cannot be written out; nil if they can.
+func (s *Store) flushFails() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unflushed
+}
+
+// pressure is the level that what waits to become tables asks for.
+func (s *Store) pressure() Level {
+	used, spare := s.journal.Size()
+	bytes, _ := s.layers.waiting()
+	window, fails := s.sizes.window, s.flushFails() != nil
+	switch {
+	case s.noSegment.Load() && spare == 0, fails && used >= fullJournal*window:
+		return Stop
+	case fails && (bytes >= 2*window || used >= keepWindows*window):
+		return NoPush
+	}
+	return Normal
+}
+
+// keepSpares has the journal keep files of its own where the disk may fill up: they are room that
+// nobody else can take. One more is made at each call.
+func (s *Store) keepSpares() {
+	_, spare := s.journal.Size()
+	have := int(spare / s.sizes.segment)
+	if space := s.guard.get(); space.Level != Normal || space.Free > spareWindows*s.sizes.window || have > s.sizes.spares {
+		return
+	}
+	if err := s.journal.SetSpares(have); err != nil {
+		_ = s.failing(err)
+	}
 }
 
 // averageEntry is what an entry of the tables takes, in bytes.
@@ -150,25 +205,34 @@ func (s *Store) failing(err error) error {
 }
 
 // mergeLevels merges tables until Close. It rests as long as it worked, unless there is much to do.
+// A failure is tried again as flushWindows does.
 func (s *Store) mergeLevels() {
+	wait := time.Second
+	var again <-chan time.Time
 	for {
 		select {
 		case <-s.merge:
+		case <-again:
 		case <-s.stop:
 			return
 		}
+		again = nil
 		for {
 			begun := time.Now()
 			worked, urgent, err := s.mergeOnce(s.ctx)
 			if errors.Is(err, context.Canceled) {
 				return
 			}
-			if err != nil && s.failing(err) != nil {
-				return
+			if err != nil {
+				if s.failing(err) != nil {
+					return
+				}
+				again, wait = time.After(wait), min(2*wait, 30*time.Second)
 			}
 			if !worked {
 				break
 			}
+			wait = time.Second
 			if urgent {
 				continue
 			}
@@ -190,7 +254,7 @@ func (s *Store) mergeOnce(ctx context.Context) (worked, urgent bool, err error) 
 	if !all && groups <= mergeGroups && zero <= mergeTables {
 		return false, false, nil
 	}
-	if err := s.guard.roomToMerge(list.Bytes()); err != nil {
+	if err := s.guard.roomToMerge(live); err != nil {
 		return false, false, err
 	}
 	before := s.dead.Load()

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -155,28 +154,6 @@ func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 	}
 	if err := s.Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
 		t.Errorf("a start after closing gives %v", err)
-	}
-}
-
-func TestAcceptedLossThatCannotBeWrittenIsReportedAndLeftToTheNextBatch(t *testing.T) {
-	var free atomic.Int64
-	free.Store(1 << 40)
-	o := Options{Window: minWindow, AcceptLoss: true}
-	o.tune.stat = func(string) (int64, int64, error) { return free.Load(), 1 << 30, nil }
-	dir := t.TempDir()
-	s := openTest(t, dir, o)
-	free.Store(0)
-	s.guard.refresh()
-	var mismatch *MismatchError
-	if err := s.Verify(Tally{Live: 5, Hash: 7}); !errors.As(err, &mismatch) || !errors.Is(err, ErrFull) {
-		t.Errorf("on a full disk a mismatch gives %v", err)
-	}
-	free.Store(1 << 40)
-	if err := errors.Join(s.Apply(one(1, Packet{})), s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if c := smallStore(t, dir).Control(); c.Live != 6 {
-		t.Errorf("control record %+v", c)
 	}
 }
 

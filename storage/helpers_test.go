@@ -202,6 +202,16 @@ func edit(t testing.TB, path string, change func(b []byte) []byte) {
 	}
 }
 
+// overwrite puts bytes into a file.
+func overwrite(name string, at int, b []byte) error {
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(b, int64(at))
+	return errors.Join(err, file.Close())
+}
+
 // tableFiles returns the tables of a folder, and logFiles the segments that have begun.
 func tableFiles(t testing.TB, dir string) []string {
 	t.Helper()

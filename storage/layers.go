@@ -34,7 +34,7 @@ func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content, bo
 	if l.at.IsZero() {
 		l.at = l.last
 	}
-	l.logged += int64(c.Overhead() + len(body))
+	l.logged += upto.End - int64(p.Offset) // with the padding
 	return l.open.take(p, c.Overhead(), c.Control, body, c.Entries, upto)
 }
 
@@ -42,22 +42,22 @@ func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content, bo
 // goroutine that commits calls it.
 func (l *layers) freeze() *window { return l.freezeFor(nil) }
 
-// freezeFor is freeze; view is called once the last window that waits is in tables, and nothing
-// newer is. It returns nil if none waits.
-func (l *layers) freezeFor(view func()) *window {
+// freezeFor is freeze; the snapshot gets its view once the last window that waits is in tables, and
+// nothing newer is. It returns nil if none waits.
+func (l *layers) freezeFor(n *Snapshot) *window {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.open
 	if w.upto == w.from {
-		if len(l.frozen) == 0 || view == nil {
+		if len(l.frozen) == 0 || n == nil {
 			return nil
 		}
 		w = l.frozen[len(l.frozen)-1]
-		w.views = append(w.views, view)
+		w.snapshots = append(w.snapshots, n)
 		return w
 	}
-	if view != nil {
-		w.views = append(w.views, view)
+	if n != nil {
+		w.snapshots = append(w.snapshots, n)
 	}
 	l.frozen = append(l.frozen, w)
 	l.open, l.at, l.logged = newWindow(w.upto), time.Time{}, 0
@@ -78,10 +78,20 @@ func (l *layers) oldest() *window {
 func (l *layers) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, view := range l.frozen[0].views {
-		view()
+	for _, n := range l.frozen[0].snapshots {
+		n.view = l.tables.View()
 	}
 	l.frozen = slices.Delete(l.frozen, 0, 1)
+}
+
+// giveUp forgets a snapshot that freezeFor noted; it reports false if that has its view.
+func (l *layers) giveUp(n *Snapshot) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.frozen {
+		w.snapshots = slices.DeleteFunc(w.snapshots, func(o *Snapshot) bool { return o == n })
+	}
+	return n.view == nil
 }
 
 // waiting returns the bytes of all windows, and how many are frozen.

@@ -419,13 +419,3 @@ func TestAMigrationThatIsKilledAtAnyCallIsDoneAgain(t *testing.T) {
 		})
 	}
 }
-
-// overwrite puts bytes into a file.
-func overwrite(name string, at int, b []byte) error {
-	file, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteAt(b, int64(at))
-	return errors.Join(err, file.Close())
-}

@@ -42,9 +42,13 @@ type window struct {
 	from    journal.Mark
 	upto    journal.Mark // the end of the last batch
 	hidden  uint64       // entries below that these entries hide
+	holes   bool         // batches are missing, which was accepted: something below may have any key
 
-	done  chan struct{} // closed once the window is in tables, or never will be
-	views []func()      // called when the window is in tables and no later one is; guarded by the layers
+	done chan struct{} // closed once the window is in tables, or never will be
+
+	// snapshots get their view when the window is in tables and no later one is. The layers guard
+	// them.
+	snapshots []*Snapshot
 }
 
 func newWindow(from journal.Mark) *window {
@@ -74,7 +78,7 @@ func (w *window) take(p journal.Place, overhead int, control, body []byte, count
 		// Whether something below has the key is known by the first entry of it.
 		below := old.below
 		if !there {
-			below = e.kind != entryNew
+			below = e.kind != entryNew || w.holes
 		}
 		if e.kind == entryDelete && !below {
 			delete(w.entries, key)

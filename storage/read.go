@@ -170,13 +170,16 @@ func (r *readState) step(key []byte) (value []byte, ok bool, err error) {
 		r.it.Seek(key)
 		r.placed = true
 	}
-	if err := r.it.Err(); err != nil {
-		return nil, false, damaged(err)
+	if r.it.Valid() && bytes.Equal(r.it.Entry().Key, key) && !r.it.Entry().Deleted {
+		return r.it.Entry().Value, true, nil
 	}
-	if !r.it.Valid() || !bytes.Equal(r.it.Entry().Key, key) || r.it.Entry().Deleted {
-		return nil, false, nil
+	// A block that is damaged ends an iterator, mostly without a word.
+	if r.placed = r.it.Valid(); r.it.Err() != nil {
+		r.it.Close()
+		r.it = nil
 	}
-	return r.it.Entry().Value, true, nil
+	e, ok, err := r.view.Get(key)
+	return e.Value, ok, damaged(err)
 }
 
 // giveRecord passes one record to fn, joined with its payload when that is kept apart.

@@ -39,8 +39,10 @@ func (s sizes) table(stored int64) int64 {
 
 // Most of the room that a folder takes besides its packets is the journal.
 const (
-	journalWindows = 2 // of journal, until a window is frozen
-	keepWindows    = 6 // of room are kept free from pushes
+	journalWindows = 2  // of journal, until a window is frozen
+	keepWindows    = 6  // of room are kept free from pushes
+	fullJournal    = 8  // of journal, and a batch waits
+	spareWindows   = 64 // of room; with less the journal keeps files of its own
 )
 
 // allowance is how many dead bytes there may be, however little is live.

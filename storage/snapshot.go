@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -29,17 +30,34 @@ type Snapshot struct {
 
 // Snapshot returns the state after the last batch that Apply wrote. It waits until that is in
 // tables: mostly some tens of milliseconds, while batches go on. It gives an error when the store
-// has stopped.
+// has stopped, and one that wraps ErrFull when the disk has no room for the tables.
 func (s *Store) Snapshot() (*Snapshot, error) {
 	n, w, err := s.snapshot()
 	if err != nil || w == nil {
 		return n, err
 	}
-	select {
-	case <-w.done:
-		return n, nil
-	case <-s.stop:
-		return nil, fmt.Errorf("no snapshot: %w", ErrClosed)
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-w.done:
+			return n, nil
+		case <-s.stop:
+			err = ErrClosed
+		case <-look.C:
+			if _, err = s.state(); err == nil {
+				err = s.flushFails()
+			}
+		}
+		if err == nil {
+			continue
+		}
+		if isFull(err) {
+			err = fmt.Errorf("%w: %w", ErrFull, err)
+		}
+		if s.layers.giveUp(n) {
+			return nil, fmt.Errorf("no snapshot: %w", err)
+		}
 	}
 }
 
@@ -54,7 +72,7 @@ func (s *Store) snapshot() (*Snapshot, *window, error) {
 	if failed != nil {
 		return nil, nil, fmt.Errorf("no snapshot of a store that has stopped: %w", failed)
 	}
-	if w := s.layers.freezeFor(func() { n.view = s.tables.View() }); w != nil {
+	if w := s.layers.freezeFor(n); w != nil {
 		select {
 		case s.frozen <- struct{}{}:
 		default:

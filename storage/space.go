@@ -38,6 +38,7 @@ type guard struct {
 	path  string // of the folder
 	sizes sizes
 	stat  func(path string) (free, total int64, err error)
+	needs func() Level // what the store asks for by itself; nil until it runs
 
 	mu    sync.Mutex // guards what follows
 	space Space
@@ -59,17 +60,17 @@ func newGuard(f *folder, o *Options) (*guard, error) {
 // refresh brings Space up to date.
 func (g *guard) refresh() {
 	free, total, err := g.stat(g.path)
+	level := Normal
+	if err == nil && free < keepWindows*g.sizes.window {
+		level = NoPush
+	}
+	if err == nil && g.needs != nil {
+		level = max(level, g.needs())
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.err = err
-	g.space.Free, g.space.Total, g.space.Level = free, total, Normal
-	switch {
-	case err != nil:
-	case free < g.sizes.segment:
-		g.space.Level = Stop
-	case free < keepWindows*g.sizes.window:
-		g.space.Level = NoPush
-	}
+	g.space.Free, g.space.Total, g.space.Level = free, total, level
 }
 
 // look returns an error that wraps ErrFull when nothing may be written, and another one when the
@@ -81,7 +82,7 @@ func (g *guard) look() error {
 		return g.err
 	}
 	if g.space.Level == Stop {
-		return fmt.Errorf("%w: %d bytes are free below %s and %d may be written; free some room", ErrFull, g.space.Free, g.path, g.sizes.segment)
+		return fmt.Errorf("%w: %d bytes are free below %s, and the journal has no room left; free some", ErrFull, g.space.Free, g.path)
 	}
 	return nil
 }
@@ -93,10 +94,10 @@ func (g *guard) stored(n int64) {
 	g.space.Stored = n
 }
 
-// roomToMerge returns an error that wraps ErrFull where a merge has no room: it comes in force by
-// steps, so it needs that of some tables.
-func (g *guard) roomToMerge(stored int64) error {
-	if need := min(stored, 16*g.sizes.table(stored)); g.get().Free < need+g.sizes.window {
+// roomToMerge returns an error that wraps ErrFull where a merge has no room, whose output has so many
+// bytes at most: it comes in force by steps, so it needs that of some tables.
+func (g *guard) roomToMerge(output int64) error {
+	if need := min(output, 16*g.sizes.table(output)); g.get().Free < need {
 		return fmt.Errorf("%w: a merge needs %d bytes", ErrFull, need)
 	}
 	return nil

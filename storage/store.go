@@ -39,6 +39,8 @@ type Store struct {
 	flushing sync.Mutex // of one window at a time
 	reads    sync.Pool  // of *readState
 
+	noSegment atomic.Bool // the journal had no room for a batch
+
 	dead    atomic.Int64 // bytes of tables that are hidden by what was written since; an estimate
 	flushed atomic.Int64 // when a window was written out last, in Unix nanoseconds
 
@@ -47,6 +49,8 @@ type Store struct {
 	load    []byte     // the load record; nil when there is none
 	flush   Flush
 	failed  error // why nothing is accepted any more
+
+	unflushed error // why windows cannot be written out; nil if they can
 
 	frozen, room, merge chan struct{} // each tells one goroutine that there may be something to do
 
@@ -163,7 +167,7 @@ func (s *Store) replay() (err error) {
 	s.layers = layers{journal: s.journal, tables: s.tables, open: newWindow(end)}
 	if w.upto != w.from {
 		if err := s.writeOut(w); err != nil {
-			return fmt.Errorf("cannot bring the journal into tables: %w", err)
+			return fmt.Errorf("cannot bring the journal into tables: %w", damaged(err))
 		}
 	}
 	// From here on the tables have everything, and the journal begins anew.
@@ -192,6 +196,7 @@ func readJournal(j *journal.Journal, list *tables.List, acceptLoss bool, note fu
 		c := journal.Content{Control: r.Control}
 		upto := w.upto
 		upto.Batch = r.Batch
+		w.holes = r.AfterHole
 		return w.take(r.Place, c.Overhead(), r.Control, r.Body, r.Entries, upto)
 	})
 	w.upto = end
@@ -230,6 +235,7 @@ func (s *Store) start() error {
 		<-s.stop
 		cancel()
 	}()
+	s.guard.needs = s.pressure
 	s.done.Go(s.flushWindows)
 	s.done.Go(s.mergeLevels)
 	s.done.Go(func() { s.every(time.Second, s.housekeeping) })
@@ -356,6 +362,7 @@ func (s *Store) housekeeping() {
 		s.fail(err)
 	}
 	s.guard.stored(s.tables.List().Bytes())
+	s.keepSpares()
 	s.layers.mu.RLock()
 	begun, last := s.layers.at, s.layers.last
 	s.layers.mu.RUnlock()
@@ -381,22 +388,29 @@ func (s *Store) freeze() *window {
 	return w
 }
 
-// freezeIfFull freezes the open window once it has enough for tables, or enough of the journal.
+// freezeIfFull freezes the open window once it has enough for tables, or enough of the journal:
+// where the disk is full before the journal needs another file.
 func (s *Store) freezeIfFull() {
+	most := journalWindows * s.sizes.window
+	if s.guard.get().Level != Normal {
+		most = s.sizes.segment
+	}
 	s.layers.mu.RLock()
 	w := s.layers.open
-	full := w.bytes >= s.sizes.window || s.layers.logged >= journalWindows*s.sizes.window
+	full := w.bytes >= s.sizes.window || s.layers.logged >= most
 	s.layers.mu.RUnlock()
 	if full {
 		s.freeze()
 	}
 }
 
-// waitForRoom waits while more waits to become tables than may.
+// waitForRoom waits while more waits to become tables than may, unless that fails: then the guard
+// says what may still be written.
 func (s *Store) waitForRoom() {
-	for {
+	for s.flushFails() == nil {
 		bytes, waiting := s.layers.waiting()
-		if waiting < maxFrozen || bytes < 3*s.sizes.window {
+		used, _ := s.journal.Size()
+		if waiting < maxFrozen || bytes < 3*s.sizes.window && used < fullJournal*s.sizes.window {
 			return
 		}
 		select {

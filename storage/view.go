@@ -201,7 +201,7 @@ func (l *looker) journal() error {
 	if w.upto != w.from {
 		s.sizes = sizesFor(0, maxWindow)
 		if err := s.writeOut(w); err != nil {
-			return err
+			return damaged(err)
 		}
 	}
 	return l.checkAnchor(end.Batch)
