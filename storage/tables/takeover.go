@@ -2,11 +2,9 @@ package tables
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -14,12 +12,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
-	"github.com/dgraph-io/badger/v4/pb"
 	"github.com/dgraph-io/badger/v4/table"
-	"github.com/dgraph-io/badger/v4/y"
 	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sys/unix"
-	"google.golang.org/protobuf/proto"
 )
 
 // TakeOver reads which tables a folder of Badger's own has. Their list is in force when Name has
@@ -32,17 +27,17 @@ func TakeOver(dir, build string) (_ *Set, err error) {
 			s.pool.Release()
 		}
 	}()
-	files, err := fs.Glob(os.DirFS(dir), "*"+suffix)
+	files, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot read the folder of the tables: %w", err)
 	}
 	for _, f := range files {
-		if id, ok := table.ParseFileID(f); ok {
+		if id, ok := table.ParseFileID(f.Name()); ok {
 			s.lastID.Store(max(s.lastID.Load(), id))
 		}
 	}
 	old, err := badgerList(dir)
-	if err != nil && (len(files) > 0 || !errors.Is(err, os.ErrNotExist)) {
+	if err != nil && (s.lastID.Load() > 0 || !errors.Is(err, os.ErrNotExist)) { // it may have no tables yet
 		return nil, fmt.Errorf("%w: the list of tables cannot be read: %w", ErrDamaged, err)
 	}
 	l := &List{Format: listFormat}
@@ -86,9 +81,6 @@ func (s *Set) describe(id uint64, level int) (t Table, err error) {
 	}
 	defer func() { _ = unix.Munmap(data) }()
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	if err := checkIndex(data); err != nil {
-		return t, err
-	}
 	read, err := table.OpenInMemoryTable(data, id, s.tableOptions(0))
 	if err != nil {
 		return t, err
@@ -109,33 +101,6 @@ func sumFile(path string) (size int64, sum uint64, err error) {
 		err = f.Sync()
 	}
 	return size, h.Sum64(), err
-}
-
-// checkIndex looks at the end of a table. Badger ends the process where that is damaged.
-//
-//	blocks | index | length u32 | pb.Checksum of the index | length u32
-func checkIndex(b []byte) error {
-	var sum pb.Checksum
-	b, message, ok := cutTail(b)
-	if ok = ok && proto.Unmarshal(message, &sum) == nil; ok {
-		var index []byte
-		_, index, ok = cutTail(b)
-		ok = ok && len(index) > 0 && y.VerifyChecksum(index, &sum) == nil
-	}
-	if !ok {
-		return errors.New("its index is damaged")
-	}
-	return nil
-}
-
-// cutTail cuts what a length of four bytes ends.
-func cutTail(b []byte) (rest, tail []byte, ok bool) {
-	at := len(b) - 4
-	if at < 0 || uint64(binary.BigEndian.Uint32(b[at:])) > uint64(at) {
-		return nil, nil, false
-	}
-	from := at - int(binary.BigEndian.Uint32(b[at:]))
-	return b[:from], b[from:at], true
 }
 
 // Newest calls fn with the newest entry of each key, in order, also with one that is deleted or has
