@@ -151,7 +151,7 @@ func (v *verifier) run(ctx context.Context) error {
 	v.checkTally()
 	if v.src.Load() != nil {
 		v.finding(storage.FindingLoad, "load",
-			"a load was cut short: load the same dump again to go on, or abandon the load to keep what is stored")
+			"a load was cut short: load the dump again, or abandon the load, which takes back what is stored")
 	}
 	return nil
 }
