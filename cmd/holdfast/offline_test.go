@@ -113,7 +113,7 @@ func TestDumpHasTheFormThatIsAskedFor(t *testing.T) {
 		not  string
 	}{
 		"jsonl":               {nil, `{"type":"end","packets":8,"queues":3,`, ""},
-		"msgpack":             {[]string{"--format", "msgpack"}, "\xa4type\xa3end", "{"},
+		"msgpack":             {[]string{"--format", "msgpack"}, "\xa4type\xa3end", `{"`},
 		"base64":              {[]string{"--payload", "base64"}, `"payload_base64":"cGxhaW4="`, "plain"},
 		"no payload":          {[]string{"--payload", "none"}, `"payload":"none"`, "plain"},
 		"one queue":           {[]string{"--queue", "j?bs"}, `"packets":7,"queues":1,`, ""},
@@ -278,7 +278,7 @@ func TestCompactPrintsSizesAndKeepsEverything(t *testing.T) {
 		t.Errorf("report %+v, want 8 packets and a smaller folder", report)
 	}
 	out := done(t, "compact", dir)
-	if !regexp.MustCompile(`^[0-9.]+ [KM]iB before, [0-9.]+ [KM]iB after: 8 packets kept, 0 expired deleted, in .*s\n$`).MatchString(out) {
+	if !regexp.MustCompile(`^[0-9.]+ [KM]iB before, [0-9.]+ [KM]iB after: 8 packets kept, 0 expired, in .*s\n$`).MatchString(out) {
 		t.Errorf("printed %q, want the sizes and the packets", out)
 	}
 	if after := done(t, "dump", dir); after != before {

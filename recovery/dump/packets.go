@@ -113,7 +113,7 @@ func (d *dumper) putQueue(q *storage.Queue) error {
 		d.finding(storage.FindingQueue, key, "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
 		q.Name = name
 	}
-	switch err := d.put(queueRecord(q)); {
+	switch err := d.put(queueRecord(q, d.Format)); {
 	case refused(err) && d.Salvage:
 		d.finding(storage.FindingQueue, key, "its definition and its packets are left out: %v", err)
 		return nil

@@ -132,7 +132,6 @@ func (r *record) split(payload Encoding) {
 		}
 		r.Tags = nil
 	}
-	r.Settings = r.Settings.split()
 }
 
 // join undoes split.
@@ -252,10 +251,10 @@ func headerRecord(m storage.Marks, payload Encoding) *record {
 	return r
 }
 
-func queueRecord(q *storage.Queue) *record {
+func queueRecord(q *storage.Queue, f Format) *record {
 	r := &record{
 		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Database: uint64(q.Database), Expires: millis(q.Expiry),
-		Settings: newSettings(q.Settings), UnknownFields: uint64(q.RestFields), Unknown: some(q.Rest),
+		Settings: newSettings(q.Settings, f), UnknownFields: uint64(q.RestFields), Unknown: some(q.Rest),
 	}
 	if q.Counters != (storage.Counters{}) {
 		r.Counters = &q.Counters

@@ -21,11 +21,23 @@ func (s settings) IsZero() bool { return s == nil }
 
 func fieldOf(k *storage.Setting) string { return strings.ReplaceAll(k.Name, "-", "_") }
 
-func newSettings(s *storage.Settings) settings {
+// newSettings makes the fields of settings, nil of none. JSON has bytes that are not UTF-8 as
+// base64, and says so in the field's name.
+func newSettings(s *storage.Settings, f Format) settings {
 	if s == nil {
 		return nil
 	}
 	fields := settings{}
+	put := func(name string, plain bool, asText, asBytes any) {
+		switch {
+		case f == Msgpack:
+			fields[name] = asBytes
+		case plain:
+			fields[name] = asText
+		default:
+			fields[name+"_base64"] = asBytes
+		}
+	}
 	for i := range storage.SettingsTable {
 		k := &storage.SettingsTable[i]
 		if k.IsZero(s) {
@@ -34,60 +46,26 @@ func newSettings(s *storage.Settings) settings {
 		switch at := k.At(s).(type) {
 		case *storage.Full:
 			fields[fieldOf(k)] = at.String()
-		case *int64:
-			fields[fieldOf(k)] = *at
-		case *bool:
-			fields[fieldOf(k)] = *at
 		case *[]byte:
-			fields[fieldOf(k)] = *at
+			put(fieldOf(k), utf8.Valid(*at), string(*at), *at)
 		case *storage.Orders:
+			var texts [][]string
 			var lists [][][]byte
+			plain := true
 			for _, o := range *at {
-				list := [][]byte{[]byte(o.Tag)}
-				for _, value := range o.Values {
-					list = append(list, []byte(value))
+				texts = append(texts, append([]string{o.Tag}, o.Values...))
+				var list [][]byte
+				for _, text := range texts[len(texts)-1] {
+					list, plain = append(list, []byte(text)), plain && utf8.ValidString(text)
 				}
 				lists = append(lists, list)
 			}
-			fields[fieldOf(k)] = lists
+			put(fieldOf(k), plain, texts, lists)
+		default:
+			fields[fieldOf(k)] = at // a number, or true
 		}
 	}
 	return fields
-}
-
-// split makes text of bytes that are UTF-8, and names the fields of the others for JSON.
-func (s settings) split() settings {
-	if s == nil {
-		return nil
-	}
-	out := settings{}
-	for name, value := range s {
-		switch value := value.(type) {
-		case []byte:
-			if !utf8.Valid(value) {
-				out[name+"_base64"] = value
-				continue
-			}
-			out[name] = string(value)
-		case [][][]byte:
-			if slices.ContainsFunc(slices.Concat(value...), func(text []byte) bool { return !utf8.Valid(text) }) {
-				out[name+"_base64"] = value
-				continue
-			}
-			var lists [][]string
-			for _, list := range value {
-				var texts []string
-				for _, text := range list {
-					texts = append(texts, string(text))
-				}
-				lists = append(lists, texts)
-			}
-			out[name] = lists
-		default:
-			out[name] = value
-		}
-	}
-	return out
 }
 
 // stored checks settings that one of the libraries has decoded.

@@ -63,65 +63,49 @@ func (l *loader) takeBack() error {
 		b.Reset()
 		return l.ctx.Err()
 	}
-	room := func() error {
-		if b.Len() < s.Limits().MaxOps/8 { // deletes have few bytes
+	remove := func(loaded bool, one func()) error {
+		if !loaded {
+			return nil
+		}
+		if one(); b.Len() < s.Limits().MaxOps/8 { // deletes have few bytes
 			return nil
 		}
 		return apply()
 	}
-	scans := []func() error{
+	for _, scan := range []func() error{
 		func() error {
 			return s.Packets(func(id storage.PacketID, p *storage.Meta) error {
-				if id.Seq >= m.NextSeq {
+				return remove(id.Seq >= m.NextSeq, func() {
 					b.Delete(id, storage.Removed{Expires: p.Expiry != 0, Large: p.Large})
 					l.report.Packets++
-				}
-				return room()
+				})
 			})
 		},
 		func() error {
 			return s.Deliveries(func(d *storage.Delivery, stored storage.Stored) error {
-				if d.Identity >= m.NextSeq {
-					b.DeleteDelivery(d.Identity, stored)
-				}
-				return room()
+				return remove(d.Identity >= m.NextSeq, func() { b.DeleteDelivery(d.Identity, stored) })
 			})
 		},
 		func() error {
 			return s.Uniques(func(u *storage.Unique) error {
-				if u.Identity >= m.NextSeq {
-					b.DeleteUnique(u.UniqueID)
-				}
-				return room()
+				return remove(u.Identity >= m.NextSeq, func() { b.DeleteUnique(u.UniqueID) })
 			})
 		},
 		func() error {
 			return s.Fields(func(f *storage.Field) error {
-				if f.ID > m.LastKey {
-					b.DeleteField(f.Hash, f.ID, storage.Mark{Version: f.Version, Large: storage.IsLarge(f.Size)})
-				}
-				return room()
+				return remove(f.ID > m.LastKey, func() { b.DeleteField(f.Hash, f.ID, storage.Mark{Version: f.Version, Large: storage.IsLarge(f.Size)}) })
 			})
 		},
 		func() error {
 			return s.Heads(func(h *storage.Head) error {
-				if h.ID > m.LastKey {
-					b.DeleteHead(h.ID, storage.Mark{Version: h.Version, Large: storage.IsLarge(h.Size)})
-				}
-				return room()
+				return remove(h.ID > m.LastKey, func() { b.DeleteHead(h.ID, storage.Mark{Version: h.Version, Large: storage.IsLarge(h.Size)}) })
 			})
 		},
 		func() error {
-			return s.Queues(func(q storage.Queue) error {
-				if q.ID >= m.NextQueue {
-					b.DeleteQueue(q.ID)
-				}
-				return room()
-			})
+			return s.Queues(func(q storage.Queue) error { return remove(q.ID >= m.NextQueue, func() { b.DeleteQueue(q.ID) }) })
 		},
 		apply,
-	}
-	for _, scan := range scans {
+	} {
 		if err := scan(); err != nil {
 			return err
 		}
