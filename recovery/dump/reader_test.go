@@ -529,7 +529,7 @@ func FuzzReadDump(f *testing.F) {
 	})
 }
 
-func TestDumpsOfRelease04HoldWhatDumpsHoldToday(t *testing.T) {
+func TestAnOlderDumpOfVersion3HoldsWhatOneOfTodayHolds(t *testing.T) {
 	for _, format := range []Format{JSONL, Msgpack} {
 		text, err := os.ReadFile("testdata/version3." + string(format))
 		if err != nil {
