@@ -105,7 +105,7 @@ func decode(f Format, raw []byte, r *record) error {
 		return fmt.Errorf("field \"type\": %q is not holdfast, queue, packet, window, string, hash, field or end", r.Type)
 	}
 	if field := r.misplaced(); field != "" {
-		return fmt.Errorf("a %s has no field %q", r.Type, strings.TrimSuffix(field, ",omitempty"))
+		return fmt.Errorf("a %s has no field %q", r.Type, field)
 	}
 	return nil
 }

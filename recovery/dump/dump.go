@@ -163,7 +163,7 @@ type dumper struct {
 
 // block is some records on their way from the folder to the dump.
 type block struct {
-	records  []*record
+	records  []record
 	bytes    int // about so many will be written
 	out      []byte
 	err      error
@@ -234,7 +234,7 @@ func (d *dumper) run(out *output) error {
 		return err
 	}
 	d.report.Packets, d.report.Queues, d.report.Keys = int64(d.check.packets), int64(d.check.queues), int64(d.check.keys)
-	end := block{records: []*record{{
+	end := block{records: []record{{
 		Type: typeEnd, Packets: new(d.check.packets), Queues: new(d.check.queues), Keys: d.check.keys, Hash: data(hashDigits(out.hash.Sum64())),
 	}}}
 	end.encode(newEncoder(d.Format, Text))
@@ -249,8 +249,8 @@ func (d *dumper) run(out *output) error {
 
 func (b *block) encode(e *encoder) {
 	e.Reset()
-	for _, r := range b.records {
-		if b.err = e.encode(r); b.err != nil {
+	for i := range b.records {
+		if b.err = e.encode(&b.records[i]); b.err != nil {
 			return
 		}
 	}
@@ -293,8 +293,8 @@ func (d *dumper) all(m storage.Marks) error {
 }
 
 // put checks a record and sends it on its way. A refusal means that no dump can have it.
-func (d *dumper) put(r *record) error {
-	if err := d.check.record(r); err != nil {
+func (d *dumper) put(r record) error {
+	if err := d.check.record(&r); err != nil {
 		return refusal{err}
 	}
 	d.block.records = append(d.block.records, r)

@@ -13,7 +13,7 @@ func (d *dumper) allKeys() error {
 	var hash *storage.Head // whose fields are wanted; nil: none
 	begun := false         // its record is made
 	flush, unread := d.src.Flush(), uint64(0)
-	put := func(v storage.ValueID, r *record) error {
+	put := func(v storage.ValueID, r record) error {
 		err := d.put(r)
 		if refused(err) {
 			return d.loseKey(v, err)

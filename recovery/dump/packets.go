@@ -31,11 +31,12 @@ const (
 // allPackets makes the records of queues and of what they hold.
 func (d *dumper) allPackets() error {
 	for _, queues := range d.ranges {
-		if err := d.src.Records(queues, d.packet); d.tolerable("packets", err) != nil {
-			if errors.Is(err, errEnough) {
-				return err
-			}
-			return d.tolerable("packets", err)
+		err := d.src.Records(queues, d.packet)
+		if errors.Is(err, errEnough) {
+			return err
+		}
+		if err := d.tolerable("packets", err); err != nil {
+			return err
 		}
 	}
 	return d.queuesUpTo(1<<32 - 1)

@@ -456,9 +456,9 @@ func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-func encoded(t *rapid.T, f Format, r *record) []byte {
+func encoded(t *rapid.T, f Format, r record) []byte {
 	e := newEncoder(f, Auto)
-	if err := e.encode(r); err != nil {
+	if err := e.encode(&r); err != nil {
 		t.Fatal(err)
 	}
 	return e.Bytes()

@@ -169,17 +169,22 @@ func (r *record) plainTags() bool {
 // misplaced returns a field that records of this type do not have, "" if there is none.
 func (r *record) misplaced() string {
 	v := reflect.ValueOf(r).Elem()
-	for i := range v.NumField() {
-		if v.Field(i).IsZero() {
-			continue
-		}
-		tag := v.Type().Field(i).Tag
-		if of := tag.Get("of"); of != "" && !strings.Contains(of, r.Type) {
-			return tag.Get("msgpack")
+	for i, of := range typesOf {
+		if of != "" && !v.Field(i).IsZero() && !strings.Contains(of, r.Type) {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("msgpack"), ",")
+			return name
 		}
 	}
 	return ""
 }
+
+// typesOf are the tags "of" of the fields of a record.
+var typesOf = func() (of []string) {
+	for i := range reflect.TypeFor[record]().NumField() {
+		of = append(of, reflect.TypeFor[record]().Field(i).Tag.Get("of"))
+	}
+	return of
+}()
 
 // number is the id of a queue, 0 if it is no number that a queue can have.
 func (r *record) number() uint32 {
@@ -240,8 +245,8 @@ func (s *sequence) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func headerRecord(m storage.Marks, payload Encoding) *record {
-	r := &record{
+func headerRecord(m storage.Marks, payload Encoding) record {
+	r := record{
 		Type: typeHeader, Version: Version,
 		NextSequence: sequence(m.NextSeq), LowSequence: sequence(m.LowSeq), NextQueue: uint64(m.NextQueue),
 	}
@@ -251,8 +256,8 @@ func headerRecord(m storage.Marks, payload Encoding) *record {
 	return r
 }
 
-func queueRecord(q *storage.Queue, f Format) *record {
-	r := &record{
+func queueRecord(q *storage.Queue, f Format) record {
+	r := record{
 		Type: typeQueue, ID: uint64(q.ID), Queue: notNil(q.Name), Database: uint64(q.Database), Expires: millis(q.Expiry),
 		Settings: newSettings(q.Settings, f), UnknownFields: uint64(q.RestFields), Unknown: some(q.Rest),
 	}
@@ -262,13 +267,13 @@ func queueRecord(q *storage.Queue, f Format) *record {
 	return r
 }
 
-func windowRecord(u *storage.Unique) *record {
-	return &record{Type: typeWindow, Name: u.ID, Identity: sequence(u.Identity), Expires: millis(u.Until)}
+func windowRecord(u *storage.Unique) record {
+	return record{Type: typeWindow, Name: u.ID, Identity: sequence(u.Identity), Expires: millis(u.Until)}
 }
 
 // packetRecord gets a nil delivery state if nothing was tried with the packet.
-func packetRecord(queue []byte, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) *record {
-	r := &record{
+func packetRecord(queue []byte, id storage.PacketID, p *storage.Packet, d *Delivery, now int64) record {
+	r := record{
 		Type: typePacket, Queue: notNil(queue), ID: id.String(), Priority: new(uint64(id.Priority)), Sequence: sequence(id.Seq),
 		Key: data(p.Key), Payload: some(p.Payload), Expires: millis(p.Expiry), NotBefore: millis(p.NotBefore),
 		State: stateOf(id.Priority, p.NotBefore, d, now), Attempts: uint64(p.Attempts), EnqueuedAt: millis(p.EnqueuedAt),
@@ -294,16 +299,16 @@ func packetRecord(queue []byte, id storage.PacketID, p *storage.Packet, d *Deliv
 	return r
 }
 
-func headRecord(h *storage.Head) *record {
-	r := &record{Type: typeString, Database: uint64(h.Database), Name: notNil(h.Name), Value: some(h.Value), Expires: millis(h.Expiry)}
+func headRecord(h *storage.Head) record {
+	r := record{Type: typeString, Database: uint64(h.Database), Name: notNil(h.Name), Value: some(h.Value), Expires: millis(h.Expiry)}
 	if h.Kind == storage.Hash {
 		r.Type = typeHash
 	}
 	return r
 }
 
-func fieldRecord(hash []byte, f *storage.Field) *record {
-	return &record{Type: typeField, Hash: notNil(hash), Name: notNil(f.Name), Value: some(f.Value)}
+func fieldRecord(hash []byte, f *storage.Field) record {
+	return record{Type: typeField, Hash: notNil(hash), Name: notNil(f.Name), Value: some(f.Value)}
 }
 
 func notNil(b []byte) data {
