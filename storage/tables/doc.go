@@ -11,4 +11,5 @@
 //	view.go   tables opened by Badger: lookups and scans
 //	merge.go  several levels become one
 //	run.go    tables read one after the other, and several runs at once
+//	takeover.go  tables that Badger itself wrote are put in force
 package tables
