@@ -35,6 +35,8 @@
 //	  accept.go      losses that are accepted
 //	  descriptors.go the limit of open files; refused.go: what else the system refuses
 //	  mapped.go      how files are read whose device may fail
+//	  migrate.go     folders of formats 1 to 5 become ones of format 6; migratelog.go: their logs and
+//	                 redo records; migrateunique.go: ids of unique pushes before format 5
 //	a folder that is only looked at
 //	  view.go        View; look.go: its lock; finding.go: Finding
 //	  viewbuilder.go what Badger opens in the folder's place; scratch.go: where; logtable.go: of logs
