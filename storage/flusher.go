@@ -31,7 +31,7 @@ const (
 
 // writeOut builds the tables of a window and puts them in force.
 func (s *Store) writeOut(w *window) (err error) {
-	records, err := s.journal.Window(w.from, w.upto, w.holes)
+	records, err := s.journal.Window(w.from, w.upto)
 	if err != nil {
 		return err
 	}

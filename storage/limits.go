@@ -34,7 +34,7 @@ type Limits struct {
 	MaxDeletes int
 }
 
-var limits = Limits{MaxOps: 1 << 20, MaxBytes: 256 << 20, MaxRecord: MaxRecord, MaxDeletes: 1 << 20}
+var limits = Limits{MaxOps: 1 << 26, MaxBytes: 256 << 20, MaxRecord: MaxRecord, MaxDeletes: 1 << 26}
 
 // opBytes is what one entry takes beyond its key and value, in the measure of Limits.MaxBytes.
 const opBytes = 16

@@ -35,7 +35,7 @@ type migration struct {
 	set     *tables.Set
 	last    uint64                  // version of the last transaction in tables and logs
 	window  map[string]tables.Entry // by key
-	doubled uint64                  // entries that stand in two tables
+	doubled int64                   // entries that stand in two tables
 	control Control
 	redo    []byte // the redo record; nil if there is none
 	older   olderUniques

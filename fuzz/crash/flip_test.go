@@ -278,7 +278,7 @@ func flipPlaces(t *testing.T, rng *rand.Rand, folder string) []place {
 		u := used{name, int64(len(bytes.TrimRight(b, "\x00")))}
 		switch {
 		case u.size == 0 || name == "lock":
-		case filepath.Ext(name) == ".mem" || filepath.Ext(name) == ".sst":
+		case filepath.Ext(name) == ".log" || filepath.Ext(name) == ".sst":
 			data = append(data, u)
 			sum += u.size
 		default:

@@ -1,23 +1,14 @@
 package journal
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 )
-
-var kills = flag.Int("kills", 60, "how often the test of kills kills a writer")
 
 const segmentSize = 4 * page
 
@@ -97,7 +88,7 @@ func TestWhatWasAppendedIsReadAgain(t *testing.T) {
 				t.Errorf("batch %d: %v", i+1, err)
 			}
 		}
-		w, err := j.Window(marks[9], marks[29], false)
+		w, err := j.Window(marks[9], marks[29])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +169,7 @@ func TestLongRecordHasAFileOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make([]byte, len(long))
-	if err := j.ReadAt(p, recordSize, got); err != nil || !bytes.Equal(got, long) {
+	if err := j.ReadAt(p, headSize, got); err != nil || !bytes.Equal(got, long) {
 		t.Error("the long record differs", err)
 	}
 	appendUpTo(t, j, 5, 8)
@@ -187,264 +178,5 @@ func TestLongRecordHasAFileOfItsOwn(t *testing.T) {
 	}
 	if used, spare := j.Size(); used+spare > 6*segmentSize {
 		t.Errorf("the files have %d bytes after the long record was released", used+spare)
-	}
-}
-
-// files reads all files of a journal, by name.
-func files(t testing.TB, dir string) map[string][]byte {
-	t.Helper()
-	all := make(map[string][]byte)
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range names {
-		if all[n.Name()], err = os.ReadFile(filepath.Join(dir, n.Name())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return all
-}
-
-func write(t testing.TB, dir, name string, b []byte) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestTornLastRecordIsTheEnd(t *testing.T) {
-	dir := t.TempDir()
-	j := open(t, dir, Options{})
-	places, marks := appendUpTo(t, j, 1, 19)
-	all, last := files(t, dir), places[18]
-	name := filepath.Base(j.current.path)
-	c := content(19)
-	length := int64(c.Overhead() + len(slices.Concat(c.Body...)))
-	for cut := int64(last.Offset) + 1; cut < int64(last.Offset)+length; cut++ {
-		for way, tear := range []func(b []byte){
-			func(b []byte) { clear(b[cut:]) },
-			func(b []byte) { // older bytes are there
-				for i := range b[cut:] {
-					b[cut+int64(i)] ^= 0x5a
-				}
-			},
-			func(b []byte) { clear(b[last.Offset:cut]) },
-		} {
-			torn := slices.Clone(all[name])
-			tear(torn)
-			write(t, dir, name, torn)
-			if got, err := replayed(t, j, ReplayOptions{}); err != nil || got != 18 {
-				t.Fatalf("torn at %d in way %d it ends at %d: %v", cut, way, got, err)
-			}
-		}
-	}
-	if length < 100 || marks[18].End-int64(last.Offset) < length {
-		t.Errorf("the last record has %d bytes", length)
-	}
-}
-
-func TestEveryFlippedByteIsDamageOrHarmless(t *testing.T) {
-	dir := t.TempDir()
-	j := open(t, dir, Options{})
-	var n uint64
-	for len(j.begun) < 4 {
-		n++
-		appendUpTo(t, j, n, n)
-	}
-	n-- // the last segment has one record, which may be torn
-	damaged, harmless := 0, 0
-	for name, b := range files(t, dir) {
-		if filepath.Base(j.current.path) == name {
-			continue
-		}
-		for i := range b {
-			b[i] ^= 1 << (i % 8)
-			write(t, dir, name, b)
-			got, err := replayed(t, j, ReplayOptions{})
-			switch {
-			case errors.Is(err, ErrDamage):
-				damaged++
-			case err == nil && got == n+1:
-				harmless++
-			default:
-				t.Fatalf("byte %d of %s: it ends at %d of %d: %v", i, name, got, n+1, err)
-			}
-			b[i] ^= 1 << (i % 8)
-		}
-		write(t, dir, name, b)
-	}
-	if damaged < segmentSize || harmless == 0 {
-		t.Errorf("%d flips are damage and %d harmless", damaged, harmless)
-	}
-}
-
-func TestAcceptedLossGoesOnBehindTheHole(t *testing.T) {
-	dir := t.TempDir()
-	j := open(t, dir, Options{})
-	places, _ := appendUpTo(t, j, 1, 30)
-	for name, b := range files(t, dir) {
-		if h, _, _, err := readHeader(b); err == nil && uint32(h.number) == places[9].Segment {
-			b[places[9].Offset+recordSize] ^= 1
-			write(t, dir, name, b)
-		}
-	}
-	if last, err := replayed(t, j, ReplayOptions{}); last != 9 || !errors.Is(err, ErrDamage) || !strings.Contains(err.Error(), "batch 10") {
-		t.Errorf("it ends at %d: %v", last, err)
-	}
-	notes, after := 0, 0
-	o := ReplayOptions{AcceptLoss: true, Note: func(string) { notes++ }}
-	end, err := j.Replay(o, func(r Record) error {
-		if r.AfterHole {
-			after++
-		}
-		return nil
-	})
-	if err != nil || end.Batch != 30 || after != 20 || notes != 1 {
-		t.Errorf("it ends at %d, %d records behind the hole, %d notes: %v", end.Batch, after, notes, err)
-	}
-}
-
-func TestUnsyncedHoleIsTheEndOfAWeakJournal(t *testing.T) {
-	dir := t.TempDir()
-	j := open(t, dir, Options{Weak: true})
-	places, _ := appendUpTo(t, j, 1, 30)
-	for name, b := range files(t, dir) {
-		if h, _, _, err := readHeader(b); err == nil && uint32(h.number) == places[9].Segment {
-			clear(b[places[9].Offset : places[9].Offset+page])
-			write(t, dir, name, b)
-		}
-	}
-	if last, err := replayed(t, j, ReplayOptions{}); last != 9 || err != nil {
-		t.Errorf("it ends at %d: %v", last, err)
-	}
-}
-
-func TestClientsBytesAreNoRecords(t *testing.T) {
-	dir := t.TempDir()
-	j := open(t, dir, Options{})
-	appendUpTo(t, j, 1, 2)
-	// A payload that holds a whole record of batch 9, of another salt, at the start of a page.
-	fake := make([]byte, recordSize+100)
-	putRecord(fake, &[16]byte{1}, Content{Batch: 9}, j.end.Sum, true)
-	body := make([]byte, 3*page)
-	copy(body[page-recordSize:], fake)
-	if _, _, err := j.Append(Content{Batch: 3, Body: [][]byte{body}}); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(j.current.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := bytes.LastIndex(b, recordMagic)
-	if at%page != 0 || binary.BigEndian.Uint64(b[at+8:]) != 9 {
-		t.Fatal("the payload is not where it could be mistaken")
-	}
-	b[at-page+1] ^= 1 // the record around it is torn
-	if err := os.WriteFile(j.current.path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if last, err := replayed(t, j, ReplayOptions{}); last != 2 || err != nil {
-		t.Errorf("it ends at %d: %v", last, err)
-	}
-}
-
-func TestShortOrForeignFilesAreDamage(t *testing.T) {
-	for name, spoil := range map[string]func(b []byte) []byte{
-		"cut":        func(b []byte) []byte { return b[:len(b)-1] },
-		"no header":  func(b []byte) []byte { return b[:100] },
-		"other text": func(b []byte) []byte { return append([]byte("hello"), b[5:]...) },
-	} {
-		dir := t.TempDir()
-		j := open(t, dir, Options{})
-		appendUpTo(t, j, 1, 20)
-		write(t, dir, "1"+suffix, spoil(files(t, dir)["1"+suffix]))
-		if _, err := replayed(t, j, ReplayOptions{}); !errors.Is(err, ErrDamage) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// TestMain writes a journal when a test of kills asks for it.
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("JOURNAL_WRITER"); dir != "" {
-		fmt.Println("failed:", writer(dir))
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
-
-// writer takes over a journal, says which batch is the last, and appends until it is killed. A file
-// "floor" stands for the tables.
-func writer(dir string) error {
-	j, err := Open(filepath.Join(dir, "journal"), Options{SegmentSize: segmentSize, Spares: 1})
-	if err != nil {
-		return err
-	}
-	var end Mark
-	floor := filepath.Join(dir, "floor")
-	if b, err := os.ReadFile(floor); err == nil {
-		if _, err := fmt.Sscan(string(b), &end.Batch, &end.Segment, &end.End, &end.Sum); err != nil {
-			return err
-		}
-	}
-	check := &testing.T{}
-	if end, err = replayedTo(check, j, ReplayOptions{After: end}); err != nil || check.Failed() {
-		return fmt.Errorf("%w; wrong contents: %v", err, check.Failed())
-	}
-	fmt.Println(end.Batch)
-	setFloor := func() error {
-		err := os.WriteFile(floor+".new", fmt.Appendln(nil, end.Batch, end.Segment, end.End, end.Sum), 0o600)
-		return errors.Join(err, os.Rename(floor+".new", floor))
-	}
-	if err := errors.Join(setFloor(), j.Begin(end)); err != nil {
-		return err
-	}
-	for {
-		if _, end, err = j.Append(content(end.Batch + 1)); err != nil {
-			return err
-		}
-		fmt.Println(end.Batch)
-		if end.Batch%16 == 0 {
-			if err := errors.Join(setFloor(), j.Release(end.Batch), j.Prepare()); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func TestKilledWriterLosesNothing(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "journal"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	last := 0
-	for range *kills {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "JOURNAL_WRITER="+dir)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines, more := bufio.NewScanner(out), rand.IntN(40)
-		for found := true; lines.Scan(); found = false {
-			n, err := strconv.Atoi(lines.Text())
-			if err != nil || found && n < last || !found && n != last+1 {
-				t.Errorf("after batch %d: %s", last, lines.Text())
-			}
-			if last = n; more == 0 {
-				_ = cmd.Process.Kill()
-			}
-			more--
-		}
-		if _ = cmd.Wait(); t.Failed() {
-			return
-		}
-	}
-	if last < *kills*5 {
-		t.Errorf("only %d batches were written", last)
 	}
 }

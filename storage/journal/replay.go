@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -40,236 +42,173 @@ type ReplayOptions struct {
 // The journal ends at the first record that does not join the chain, unless a later one shows that
 // it was on the device: that is ErrDamage. Nothing in the folder changes.
 func (j *Journal) Replay(o ReplayOptions, fn func(Record) error) (Mark, error) {
+	j.acceptLoss = o.AcceptLoss
 	paths, err := j.paths()
 	if err != nil {
 		return o.After, err
 	}
-	r, err := read(paths, o)
-	if err != nil {
-		return o.After, err
-	}
-	defer r.close()
-	return r.run(fn)
+	r := reader{ReplayOptions: o, end: o.After}
+	defer r.Close()
+	err = r.read(paths, math.MaxUint64, fn)
+	return r.end, err
 }
 
-// reader reads segments. Its end is that of the last record that joins the chain.
-type reader struct {
-	o        ReplayOptions
-	segments []*mapped // in the order of their numbers, none below the one where reading begins
-	end      Mark
-	hole     bool // one was passed over
-}
+// Window is segments that are mapped, in the order of their numbers.
+type Window struct{ segments []mapped }
 
-// mapped is a segment that is read.
 type mapped struct {
-	header header
-	sum    uint64 // of the header
-	data   []byte
+	header
+	data []byte
 }
 
-// read maps the segments in some files, from where reading begins.
-func read(paths []string, o ReplayOptions) (*reader, error) {
-	r := &reader{o: o, end: o.After}
-	for _, path := range paths {
-		if err := r.open(path); err != nil {
-			r.close()
-			return nil, err
-		}
-	}
-	slices.SortFunc(r.segments, func(a, b *mapped) int { return cmp.Compare(a.header.number, b.header.number) })
-	return r, nil
-}
-
-// open maps a file, unless no segment has begun in it or reading begins behind it.
-func (r *reader) open(path string) (err error) {
-	data, err := mapFile(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if data != nil {
-			_ = unix.Munmap(data)
-		}
-	}()
-	defer catchFault(&err, debug.SetPanicOnFault(true))
-	h, sum, begun, err := readHeader(data)
-	if err == nil && begun && uint64(len(data)) < h.size {
-		err = fmt.Errorf("it has %d bytes of %d", len(data), h.size)
-	}
-	if err != nil {
-		if what := fmt.Sprintf("%s: %v", path, err); !r.pass(what) {
-			return fmt.Errorf("%w: %s", ErrDamage, what)
-		}
-		return nil
-	}
-	if begun && h.number >= r.o.After.Segment {
-		r.segments = append(r.segments, &mapped{h, sum, data})
-		data = nil
-	}
-	return nil
-}
-
-func (r *reader) close() {
-	for _, m := range r.segments {
-		_ = unix.Munmap(m.data)
-	}
-}
-
-// pass says whether damage is passed over.
-func (r *reader) pass(what string) bool {
-	if r.o.AcceptLoss {
-		r.o.Note("the journal: " + what + "; this is passed over")
-		r.hole = true
-	}
-	return r.o.AcceptLoss
-}
-
-// run reads all records.
-func (r *reader) run(fn func(Record) error) (end Mark, err error) {
-	defer catchFault(&err, debug.SetPanicOnFault(true))
-	for {
-		f, place, ok := r.next()
-		if !ok {
-			if f, place, ok, err = r.skip(); !ok || err != nil {
-				return r.end, err
-			}
-		}
-		r.take(f, place)
-		body := f.bytes[recordSize:]
-		if err := fn(Record{f.batch, place, body[:f.control], f.entries, body[f.control:], r.hole}); err != nil {
-			return r.end, err
-		}
-	}
-}
-
-// take makes a record the last one of the chain.
-func (r *reader) take(f frame, p Place) {
-	r.end = Mark{f.batch, uint64(p.Segment), int64(p.Offset) + int64(padded(len(f.bytes))), f.sum}
-}
-
-// next returns the record that joins the chain: the next one of its segment, or the first of the
-// next segment.
-func (r *reader) next() (frame, Place, bool) {
-	for _, m := range r.segments {
-		at, previous := r.end.End, r.end.Sum
-		switch {
-		case m.header.number == r.end.Segment+1 && m.header.previous == r.end.Sum:
-			at, previous = page, m.sum
-		case m.header.number != r.end.Segment || at > int64(len(m.data)):
-			continue
-		}
-		if f, ok := readFrame(m.data[at:], &m.header.salt); ok && f.previous == previous && f.batch == r.end.Batch+1 {
-			return f, Place{uint32(m.header.number), uint32(at)}, true
-		}
-	}
-	return frame{}, Place{}, false
-}
-
-// skip looks for records behind the last one of the chain. ok is false where the journal ends. With
-// a record it has passed over those that are missing.
-func (r *reader) skip() (f frame, p Place, ok bool, err error) {
-	for _, m := range r.segments {
-		at := int64(page)
-		if m.header.number == r.end.Segment {
-			at = r.end.End
-		}
-		for ; at < int64(len(m.data)); at += page {
-			if f, ok = readFrame(m.data[at:], &m.header.salt); !ok || f.batch <= r.end.Batch {
-				continue
-			}
-			what := fmt.Sprintf("batch %d is missing, and a later one, %d, is there", r.end.Batch+1, f.batch)
-			switch {
-			case r.pass(what):
-				return f, Place{uint32(m.header.number), uint32(at)}, true, nil
-			case f.ordered:
-				return f, p, false, fmt.Errorf("%w: %s", ErrDamage, what)
-			}
-			r.o.Note("the journal: " + what + ": they were not synced, and it ends before them")
-			return f, p, false, nil
-		}
-	}
-	return f, p, false, nil
-}
-
-// Window is the segments that hold some records, mapped.
-type Window struct{ segments []*mapped }
-
-// Window maps the records behind one mark up to another, and checks their chain once more, but for
-// holes that Replay passed over. None of them may be released before the window is closed.
-func (j *Journal) Window(after, upto Mark, holes bool) (_ *Window, err error) {
+// Window maps the records behind one mark up to another, and checks their chain once more. None of
+// them may be released before the window is closed. Before Begin, the records are those of Replay.
+func (j *Journal) Window(after, upto Mark) (*Window, error) {
+	o := ReplayOptions{After: after, Note: func(string) {}}
 	var paths []string
 	j.mu.RLock()
 	for _, s := range j.begun {
-		paths = append(paths, s.path)
+		paths = append(paths, s.file.Name())
 	}
 	j.mu.RUnlock()
-	if paths == nil { // of an earlier run, which Replay read
+	if len(paths) == 0 {
+		var err error
 		if paths, err = j.paths(); err != nil {
 			return nil, err
 		}
+		o.AcceptLoss = j.acceptLoss
 	}
-	r, err := read(paths, ReplayOptions{After: after, AcceptLoss: holes, Note: func(string) {}})
+	r := reader{ReplayOptions: o, end: after}
+	err := r.read(paths, upto.Batch, func(Record) error { return nil })
+	if err == nil && r.end != upto {
+		err = fmt.Errorf("%w: what follows batch %d cannot be read again", ErrDamage, r.end.Batch)
+	}
 	if err != nil {
+		r.Close()
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			r.close()
-		}
-	}()
-	defer catchFault(&err, debug.SetPanicOnFault(true))
-	for r.end.Batch < upto.Batch {
-		f, place, ok := r.next()
-		if !ok && holes {
-			if f, place, ok, err = r.skip(); err != nil {
-				return nil, err
-			}
-		}
-		if !ok {
-			return nil, fmt.Errorf("%w: batch %d cannot be read again", ErrDamage, r.end.Batch+1)
-		}
-		r.take(f, place)
-	}
-	return &Window{r.segments}, nil
+	return &r.Window, nil
 }
 
 // Bytes returns n bytes from so many bytes behind the beginning of a record on. They are valid
 // until the window is closed. Reading them faults where the device fails.
 func (w *Window) Bytes(p Place, behind, n uint32) []byte {
-	i := slices.IndexFunc(w.segments, func(m *mapped) bool { return uint32(m.header.number) == p.Segment })
+	i := slices.IndexFunc(w.segments, func(m mapped) bool { return uint32(m.Number) == p.Segment })
 	at := int(p.Offset) + int(behind)
 	return w.segments[i].data[at : at+int(n)]
 }
 
 // Close gives the mappings up.
-func (w *Window) Close() { (&reader{segments: w.segments}).close() }
-
-// mapFile maps a whole file to read it.
-func mapFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open a file of the journal: %w", err)
+func (w *Window) Close() {
+	for _, m := range w.segments {
+		_ = unix.Munmap(m.data)
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil || info.Size() == 0 {
-		return nil, err
-	}
-	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("cannot map %s: %w", path, err)
-	}
-	return data, nil
 }
 
-// catchFault makes an error of a fault: the device cannot read a page. was is what SetPanicOnFault
-// returned.
-func catchFault(err *error, was bool) {
-	p := recover()
-	debug.SetPanicOnFault(was)
-	if _, ok := p.(interface{ Addr() uintptr }); ok {
-		*err = fmt.Errorf("%w: a part of it cannot be read", ErrDamage)
-	} else if p != nil {
-		panic(p)
+// reader follows the chain through segments.
+type reader struct {
+	ReplayOptions
+	Window      // no segment is below the one where reading begins
+	end    Mark // of the last record of the chain
+	hole   bool // something was passed over
+}
+
+// read calls fn with the records up to a batch that are in some files.
+func (r *reader) read(paths []string, upto uint64, fn func(Record) error) (err error) {
+	for _, path := range paths {
+		if err := r.open(path); err != nil {
+			return err
+		}
 	}
+	slices.SortFunc(r.segments, func(a, b mapped) int { return cmp.Compare(a.Number, b.Number) })
+	// A page that the device cannot give is a fault.
+	defer func(was bool) {
+		debug.SetPanicOnFault(was)
+		if p := recover(); p == nil {
+			return
+		} else if _, fault := p.(interface{ Addr() uintptr }); !fault {
+			panic(p)
+		}
+		err = fmt.Errorf("%w: what follows batch %d cannot be read", ErrDamage, r.end.Batch)
+	}(debug.SetPanicOnFault(true))
+	for _, m := range r.segments {
+		if goOn, err := r.walk(m, upto, fn); !goOn {
+			return err
+		}
+	}
+	return nil
+}
+
+// open maps a file, unless no segment has begun in it or reading begins behind it.
+func (r *reader) open(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	b := make([]byte, headerSize)
+	// One that a kill left without its length has only zeros, too.
+	if _, err := file.ReadAt(b, 0); err != nil && err != io.EOF {
+		return err
+	}
+	h, err := readHeader(b)
+	if err != nil {
+		return r.pass(fmt.Sprintf("%s: %v", path, err))
+	}
+	if h.Number == 0 || h.Number < r.After.Segment {
+		return nil
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err == nil {
+		r.segments = append(r.segments, mapped{h, data})
+	}
+	return os.NewSyscallError("mmap", err)
+}
+
+// walk reads the records of a segment. goOn is false where the journal ends in it.
+func (r *reader) walk(m mapped, upto uint64, fn func(Record) error) (goOn bool, err error) {
+	at := page
+	if m.Number == r.After.Segment {
+		at = int(r.After.End)
+	}
+	for at < len(m.data) && r.end.Batch < upto {
+		h, b, ok := readRecord(m.data[at:], &m.Salt)
+		// Behind a torn record a later one may still show that it was on the device.
+		if !ok || h.Batch <= r.end.Batch {
+			at += page
+			continue
+		}
+		if h.Batch != r.end.Batch+1 || h.Previous != r.end.Sum {
+			what := fmt.Sprintf("records are missing between batch %d and batch %d", r.end.Batch, h.Batch)
+			if h.Flags&flagOrdered == 0 && !r.AcceptLoss {
+				r.Note("the journal: " + what + ": they were not synced, and it ends before them")
+				return false, nil
+			}
+			if err := r.pass(what); err != nil {
+				return false, err
+			}
+		}
+		place := Place{uint32(m.Number), uint32(at)}
+		at += padded(len(b))
+		r.end = Mark{h.Batch, m.Number, int64(at), h.Sum}
+		content := b[headSize:]
+		if err := fn(Record{h.Batch, place, content[:h.Control], h.Entries, content[h.Control:], r.hole}); err != nil {
+			return false, err
+		}
+	}
+	return r.end.Batch < upto, nil
+}
+
+// pass passes over damage if that is accepted.
+func (r *reader) pass(what string) error {
+	if !r.AcceptLoss {
+		return fmt.Errorf("%w: %s", ErrDamage, what)
+	}
+	r.Note("the journal: " + what + "; this is passed over")
+	r.hole = true
+	return nil
 }

@@ -1,10 +1,11 @@
 package tables
 
 import (
-	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -27,9 +28,28 @@ type Entry struct {
 
 const deletedMeta = 1 // Badger's bit of a deleted entry
 
+// badgerKey is the key of an entry as Badger has it, with the version.
+func (e *Entry) badgerKey(dst []byte) []byte {
+	return binary.BigEndian.AppendUint64(append(dst[:0], e.Key...), math.MaxUint64-e.Version)
+}
+
+func (e *Entry) badgerValue() y.ValueStruct {
+	v := y.ValueStruct{Value: e.Value, ExpiresAt: e.Expires}
+	if e.Deleted {
+		v.Meta = deletedMeta
+	}
+	return v
+}
+
+func entryOf(key []byte, v y.ValueStruct) Entry {
+	return Entry{
+		Key: y.ParseKey(key), Value: v.Value, Version: y.ParseTs(key), Expires: v.ExpiresAt, Deleted: v.Meta&deletedMeta != 0,
+	}
+}
+
 // tableOptions are those of the tables that holdfast makes. Badger reads them with its defaults.
-func (s *Set) tableOptions(size int64) table.Options {
-	return table.Options{
+func (s *Set) tableOptions(size int64) *table.Options {
+	return &table.Options{
 		TableSize: uint64(size), BlockSize: 4096, BloomFalsePositive: 0.01,
 		ChkMode: options.OnBlockRead, AllocPool: s.pool,
 	}
@@ -42,98 +62,73 @@ type Built struct{ tables []Table }
 // key first. Each is about so many bytes. What it made is written, synced, and read back: it is
 // what went in. After an error nothing is left.
 func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ *Built, err error) {
-	b := &Built{}
-	var t *tableBuilder
+	b, t := &Built{}, s.newTable(level, size)
 	defer func() {
+		t.Close()
 		if err != nil {
 			s.discard(b)
 		}
-		if t != nil {
-			t.builder.Close()
-		}
 	}()
 	for e, err := range entries {
+		if err == nil && t.ReachedCapacity() {
+			err = t.finish(s, b)
+			t.Close()
+			t = s.newTable(level, size)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if t == nil {
-			t = s.newTable(level, size)
-		}
-		if t.add(e); t.builder.ReachedCapacity() {
-			if err := t.finish(b); err != nil {
-				return nil, err
-			}
-			t.builder.Close()
-			t = nil
-		}
+		t.add(&e)
 	}
-	if t != nil {
-		if err := t.finish(b); err != nil {
-			return nil, err
-		}
+	if !t.Empty() {
+		err = t.finish(s, b)
 	}
-	return b, nil
-}
-
-// discard removes tables that nothing names.
-func (s *Set) discard(b *Built) {
-	for _, t := range b.tables {
-		_ = os.Remove(filepath.Join(s.build, tableName(t.ID)))
-	}
+	return b, err
 }
 
 // tableBuilder makes one table.
 type tableBuilder struct {
-	s       *Set
-	options table.Options
-	builder *table.Builder
+	*table.Builder
 	table   Table
 	content digest
 	key     []byte
 }
 
 func (s *Set) newTable(level int, size int64) *tableBuilder {
-	o := s.tableOptions(size)
-	return &tableBuilder{s: s, options: o, builder: table.NewTableBuilder(o), table: Table{Level: level}}
+	return &tableBuilder{Builder: table.NewTableBuilder(*s.tableOptions(size)), table: Table{Level: level}}
 }
 
-func (t *tableBuilder) add(e Entry) {
-	t.key = versioned(t.key, e.Key, e.Version)
-	v := y.ValueStruct{Value: e.Value, ExpiresAt: e.Expires}
-	if e.Deleted {
-		v.Meta = deletedMeta
-	}
-	t.builder.Add(t.key, v, 0)
+func (t *tableBuilder) add(e *Entry) {
+	t.key = e.badgerKey(t.key)
+	v := e.badgerValue()
+	t.Add(t.key, v, 0)
 	t.content.add(t.key, v)
-	if t.table.Entries++; t.table.First == nil {
-		t.table.First = bytes.Clone(e.Key)
-	}
 	t.table.Version = max(t.table.Version, e.Version)
 }
 
-// finish writes the table, reads it back, and adds it to what was built.
-func (t *tableBuilder) finish(b *Built) error {
-	s := t.s
-	data := t.builder.Done()
+// finish writes the table, reads it back, and adds it to what was built, also after an error: then
+// that has what must go.
+func (t *tableBuilder) finish(s *Set, b *Built) error {
+	data := t.Done()
 	kept, _ := s.buffers.Get().(*[]byte)
 	if kept == nil || cap(*kept) < data.Size {
-		b := make([]byte, data.Size)
-		kept = &b
+		more := make([]byte, data.Size)
+		kept = &more
 	}
 	defer s.buffers.Put(kept)
 	buffer := (*kept)[:data.Size]
 	data.Copy(buffer)
-	t.table.ID = s.newID()
+	t.table.ID, t.table.Entries = s.lastID.Add(1), t.content.count
 	t.table.Size, t.table.Sum = int64(len(buffer)), xxhash.Sum64(buffer)
-	path := filepath.Join(s.build, tableName(t.table.ID))
-	err := writeTable(path, buffer)
+	b.tables = append(b.tables, t.table)
+	path := filepath.Join(s.build, t.table.Name())
+	err := writeFile(path, buffer)
 	if err == nil {
-		err = t.readBack(path)
+		err = t.readBack(path, s)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("cannot make table %s: %w", tableName(t.table.ID), err), os.Remove(path))
+		return fmt.Errorf("cannot make table %s: %w", filepath.Base(path), err)
 	}
-	b.tables = append(b.tables, t.table)
 	return nil
 }
 
@@ -141,8 +136,8 @@ func (t *tableBuilder) finish(b *Built) error {
 // behind two of them at most.
 const piece = 1 << 20
 
-// writeTable makes a file and syncs it.
-func writeTable(path string, b []byte) (err error) {
+// writeFile makes a file and syncs it.
+func writeFile(path string, b []byte) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -158,75 +153,44 @@ func writeTable(path string, b []byte) (err error) {
 	return file.Sync()
 }
 
+// syncFolder brings the names in a folder to the device.
+func syncFolder(dir string) (err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return f.Sync()
+}
+
 // readBack compares the file with what went in.
-func (t *tableBuilder) readBack(path string) (err error) {
+func (t *tableBuilder) readBack(path string, s *Set) (err error) {
 	data, err := mapTable(path, t.table)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Munmap(data) }()
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	read, err := table.OpenInMemoryTable(data, t.table.ID, &t.options)
+	read, err := table.OpenInMemoryTable(data, t.table.ID, s.tableOptions(0))
 	if err != nil {
 		return err
 	}
 	it := read.NewIterator(table.NOCACHE)
 	var content digest
-	var n uint64
 	for it.Rewind(); it.Valid(); it.Next() {
 		content.add(it.Key(), it.Value())
-		n++
 	}
-	if n != t.table.Entries || content != t.content {
-		return fmt.Errorf("%w: %d entries were read back of %d, or others", ErrDamaged, n, t.table.Entries)
+	if content != t.content {
+		return fmt.Errorf("%w: %d entries were read back of %d, or others", ErrDamaged, content.count, t.content.count)
 	}
 	return nil
 }
 
-// digest is a sum of entries, in any order.
+// digest is a sum of entries.
 type digest struct{ sum, count uint64 }
 
 func (d *digest) add(key []byte, v y.ValueStruct) {
 	sum := xxhash.Sum64(key)*31 + xxhash.Sum64(v.Value)
 	d.sum += (sum*31+v.ExpiresAt)*31 + uint64(v.Meta)
 	d.count++
-}
-
-// mapTable maps the file of a table, if it has the size and the sum that the list says.
-func mapTable(path string, t Table) (data []byte, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() != t.Size || t.Size == 0 {
-		return nil, fmt.Errorf("%w: %s has %d bytes, want %d", ErrDamaged, filepath.Base(path), info.Size(), t.Size)
-	}
-	if data, err = unix.Mmap(int(file.Fd()), 0, int(t.Size), unix.PROT_READ, unix.MAP_SHARED); err != nil {
-		return nil, fmt.Errorf("cannot map %s: %w", filepath.Base(path), err)
-	}
-	defer func() {
-		if err != nil {
-			_ = unix.Munmap(data)
-		}
-	}()
-	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	_ = unix.Madvise(data, unix.MADV_SEQUENTIAL)
-	if xxhash.Sum64(data) != t.Sum {
-		return nil, fmt.Errorf("%w: %s does not have the sum that was written", ErrDamaged, filepath.Base(path))
-	}
-	return data, nil
-}
-
-// catchDamage makes an error of a panic: of Badger, or of a page that the device cannot read. was is
-// what SetPanicOnFault returned.
-func catchDamage(err *error, was bool) {
-	debug.SetPanicOnFault(was)
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%w: %v", ErrDamaged, p)
-	}
 }

@@ -1,10 +1,7 @@
 package tables
 
 import (
-	"container/heap"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4/table"
@@ -12,131 +9,92 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run reads tables one after the other: those of one level, or of one window in level 0, by key.
-// Each must give as many entries as the list says.
+// run reads the tables of a level one after the other, by key, or one of level 0. Each is summed
+// first, and must give as many entries as the list says.
 type run struct {
-	s      *Set
-	tables []Table
-	passed int    // tables that are read
-	left   uint64 // entries of the table under way that are not read
-	age    int    // the highest is that of the base
-	data   []byte
-	it     *table.Iterator
-	key    []byte // with its version, as Badger has it
+	y.Iterator // of the first of the tables
+	s          *Set
+	tables     []Table // that are not over
+	left       uint64  // entries of the first of them that are not read
+	data       []byte  // its mapping; nil behind the last table, and after an error
+	err        *error  // of this run and others
 }
 
-// next goes to the next entry; ok is false at the end.
-func (r *run) next() (ok bool, err error) {
-	if r.it != nil {
-		r.it.Next()
-		r.left--
+// Rewind goes to the first entry of the tables that are left.
+func (r *run) Rewind() {
+	_ = r.Close()
+	if len(r.tables) == 0 {
+		return
 	}
-	for r.it == nil || !r.it.Valid() {
-		if r.it != nil {
-			if r.left != 0 {
-				return false, fmt.Errorf("%w: %s ended %d entries early", ErrDamaged, tableName(r.tables[r.passed].ID), r.left)
-			}
-			r.close()
-			r.passed++
-		}
-		if r.passed == len(r.tables) {
-			return false, nil
-		}
-		if err := r.open(r.tables[r.passed]); err != nil {
-			return false, err
-		}
-	}
-	r.key = r.it.Key()
-	return true, nil
-}
-
-func (r *run) open(t Table) (err error) {
-	if r.data, err = mapTable(filepath.Join(r.s.dir, tableName(t.ID)), t); err != nil {
-		return err
-	}
-	o := r.s.tableOptions(0)
-	read, err := table.OpenInMemoryTable(r.data, t.ID, &o)
+	t := r.tables[0]
+	data, err := mapTable(filepath.Join(r.s.dir, t.Name()), t)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrDamaged, tableName(t.ID), err)
+		*r.err = err
+		return
 	}
-	r.it, r.left = read.NewIterator(table.NOCACHE), t.Entries
-	r.it.Rewind()
-	return nil
-}
-
-func (r *run) close() {
-	if r.data != nil {
-		_ = unix.Munmap(r.data)
+	r.data = data
+	read, err := table.OpenInMemoryTable(data, t.ID, r.s.tableOptions(0))
+	if err != nil {
+		r.fail(err)
+		return
 	}
-	r.data, r.it = nil, nil
+	r.Iterator, r.left = read.NewIterator(table.NOCACHE), t.Entries
+	r.Iterator.Rewind()
+	r.settle()
 }
 
-// between says that the run has read none of its next table.
-func (r *run) between() bool {
-	return r.it == nil || r.left == r.tables[r.passed].Entries
+// Next goes to the next entry.
+func (r *run) Next() {
+	r.Iterator.Next()
+	r.left--
+	r.settle()
 }
 
-// entry is the entry that the run stands at. Its value is valid until the next one.
-func (r *run) entry() Entry {
-	v := r.it.Value()
-	return Entry{
-		Key: y.ParseKey(r.key), Value: v.Value, Version: y.ParseTs(r.key),
-		Expires: v.ExpiresAt, Deleted: v.Meta&deletedMeta != 0,
+// settle goes on to the next table if one is over.
+func (r *run) settle() {
+	if r.Iterator.Valid() {
+		return
 	}
-}
-
-// runs are those that have an entry, as a heap: the first key first, of one key the highest
-// version. An entry may stand in two runs, then the base comes last.
-type runs []*run
-
-func (r runs) Len() int      { return len(r) }
-func (r runs) Swap(i, j int) { r[i], r[j] = r[j], r[i] }
-func (r *runs) Push(x any)   { *r = append(*r, x.(*run)) }
-
-func (r *runs) Pop() any {
-	last := (*r)[len(*r)-1]
-	*r = (*r)[:len(*r)-1]
-	return last
-}
-
-func (r runs) Less(i, j int) bool {
-	if c := y.CompareKeys(r[i].key, r[j].key); c != 0 {
-		return c < 0
+	if r.left != 0 {
+		r.fail(fmt.Errorf("it ended %d entries early", r.left))
+		return
 	}
-	return r[i].age < r[j].age
+	r.tables = r.tables[1:]
+	r.Rewind()
 }
 
-// start brings each run to its first entry.
-func (r *runs) start() error {
-	all := *r
-	*r = nil
-	for _, one := range all {
-		ok, err := one.next()
-		if err != nil {
-			return err
+func (r *run) fail(err error) {
+	*r.err = fmt.Errorf("%w: %s: %w", ErrDamaged, r.tables[0].Name(), err)
+	_ = r.Close()
+}
+
+// Valid says whether the run stands at an entry.
+func (r *run) Valid() bool { return r.data != nil }
+
+// between says that the run has read none of the table at which it stands.
+func (r *run) between() bool { return r.Valid() && r.left == r.tables[0].Entries }
+
+// Close gives the table under way up.
+func (r *run) Close() error {
+	data := r.data
+	if r.data = nil; data == nil {
+		return nil
+	}
+	return unix.Munmap(data)
+}
+
+// merged reads tables, which come by level and by key, as one: by key, the highest version first,
+// and an entry that stands in two tables once.
+func (s *Set) merged(tables []Table, err *error) y.Iterator {
+	runs := []y.Iterator{&run{}} // an empty one: Badger wants some
+	for i, t := range tables {
+		if i == 0 || t.Level == 0 || t.Level != tables[i-1].Level {
+			runs = append(runs, &run{s: s, err: err})
 		}
-		if ok {
-			heap.Push(r, one)
-		}
+		last := runs[len(runs)-1].(*run)
+		last.tables = append(last.tables, t)
 	}
-	return nil
-}
-
-// advance goes to the next entry of the first run.
-func (r *runs) advance() error {
-	ok, err := (*r)[0].next()
-	switch {
-	case err != nil:
-		return err
-	case ok:
-		heap.Fix(r, 0)
-	default:
-		heap.Pop(r)
-	}
-	return nil
-}
-
-// versioned is a key with a version, as Badger has it.
-func versioned(dst, key []byte, version uint64) []byte {
-	return binary.BigEndian.AppendUint64(append(dst[:0], key...), math.MaxUint64-version)
+	it := table.NewMergeIterator(runs, false)
+	it.Rewind()
+	return it
 }

@@ -18,7 +18,7 @@ import (
 // one; nil is the end of the table. The error wraps ErrDamaged if the table has no index to read it
 // by: then nothing of it is in force.
 func (s *Set) Salvage(dir string, t Table, lost func(from, to []byte)) error {
-	data, err := os.ReadFile(filepath.Join(dir, tableName(t.ID)))
+	data, err := os.ReadFile(filepath.Join(dir, t.Name()))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
@@ -37,10 +37,10 @@ const minSalvaged = 1 << 20
 
 // openDamaged opens a table whose index is whole. Its blocks are checked when they are read, and
 // not before.
-func openDamaged(data []byte, id uint64, o table.Options) (read *table.Table, err error) {
+func openDamaged(data []byte, id uint64, o *table.Options) (read *table.Table, err error) {
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	o.ChkMode = options.NoVerification
-	if read, err = table.OpenInMemoryTable(data, id, &o); err != nil {
+	if read, err = table.OpenInMemoryTable(data, id, o); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	o.ChkMode = options.OnBlockRead
@@ -80,11 +80,9 @@ func readBlock(t *table.Table, from, to []byte) (entries []Entry, err error) {
 	it := t.NewIterator(table.NOCACHE)
 	defer it.Close()
 	for it.Seek(from); it.Valid() && (to == nil || y.CompareKeys(it.Key(), to) < 0); it.Next() {
-		v := it.Value()
-		entries = append(entries, Entry{
-			Key: bytes.Clone(y.ParseKey(it.Key())), Value: bytes.Clone(v.Value), Version: y.ParseTs(it.Key()),
-			Expires: v.ExpiresAt, Deleted: v.Meta&deletedMeta != 0,
-		})
+		e := entryOf(bytes.Clone(it.Key()), it.Value())
+		e.Value = bytes.Clone(e.Value)
+		entries = append(entries, e)
 	}
 	if len(entries) == 0 {
 		return nil, fmt.Errorf("%w: a block cannot be read", ErrDamaged)

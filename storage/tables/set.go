@@ -5,41 +5,35 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
-	"golang.org/x/sys/unix"
 )
 
 // ErrUnknown: a folder could not be synced, or the list not renamed. Nobody knows which list is on
 // the device: the store must stop. Both lists are whole, and the next start takes what is there.
 var ErrUnknown = errors.New("which tables are on the device is not known")
 
-// ErrView: the tables are in force, but could not be opened to read them. Reopen tries again.
-var ErrView = errors.New("new tables cannot be opened")
-
-// Set is the tables of a data folder. Build and Merge may run beside each other and beside readers;
-// one lock orders what they adopt. Of two merges one waits for the other.
+// Set is the tables of a data folder. Build and Merge may run beside each other and beside readers.
 type Set struct {
-	dir   string // of the tables that the list names
-	build string // of those in the making
-	pool  *z.AllocatorPool
+	dir     string // of the tables that the list names
+	build   string // of what is in the making
+	lastID  atomic.Uint64
+	pool    *z.AllocatorPool
+	buffers sync.Pool // of tables in the making: *[]byte
 
-	merging  sync.Mutex // of one merge; taken before adopting
-	adopting sync.Mutex // of one adoption, from the first rename to the new view
+	merging  sync.Mutex // held for a whole merge
+	adopting sync.Mutex // held for a whole adoption
 
 	mu   sync.Mutex // guards what follows
-	list *List
-	next uint64 // ID of the next table
-	view *View
-
-	buffers sync.Pool // of tables in the making: *[]byte
+	view *View      // of the list in force; nil before the first
 }
 
-// Open opens the tables in dir. build is an empty folder in the same file system. What dir holds
-// besides is removed: only tables that the list names count.
+// Open opens the tables in dir, whose files Check has seen. build is an empty folder in the same
+// file system. What dir holds besides is removed: only tables that the list names count.
 func Open(dir, build string) (*Set, error) {
 	list, err := ReadList(dir)
 	if err != nil {
@@ -48,138 +42,50 @@ func Open(dir, build string) (*Set, error) {
 	if err := removeUnnamed(dir, list); err != nil {
 		return nil, err
 	}
-	s := &Set{dir: dir, build: build, list: list, next: list.next, pool: z.NewAllocatorPool(2)}
+	s := &Set{dir: dir, build: build, pool: z.NewAllocatorPool(2)}
+	s.lastID.Store(list.LastID)
 	// Written anew: what a process left whose sync failed only looks written.
-	if err := s.commit(list); err != nil {
+	if err := s.replace(list); err != nil {
+		s.pool.Release()
 		return nil, err
 	}
-	return s, s.Reopen()
+	return s, nil
 }
 
-// Bad is a table that is not what was written.
-type Bad struct {
-	ID   uint64
-	Name string // of its file
-	Err  error
-}
-
-// Damaged compares the file of each listed table with its size and sum, and returns those that
-// differ. It calls progress, which may be nil, with the bytes that it has read, in one call at a
-// time. The error is about the system, and not about what a file holds.
-func Damaged(dir string, list *List, progress func(n int64)) (bad []Bad, err error) {
-	const readers = 2
-	work := make(chan Table)
-	var mu sync.Mutex // of what the readers share
-	var all sync.WaitGroup
-	for range readers {
-		all.Go(func() {
-			for t := range work {
-				data, why := mapTable(filepath.Join(dir, tableName(t.ID)), t)
-				mu.Lock()
-				switch {
-				case why == nil:
-					_ = unix.Munmap(data)
-				case errors.Is(why, ErrDamaged), errors.Is(why, os.ErrNotExist):
-					bad = append(bad, Bad{t.ID, tableName(t.ID), fmt.Errorf("%w: %w", ErrDamaged, why)})
-				default:
-					err = why
-				}
-				if progress != nil {
-					progress(t.Size)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	for _, t := range list.Tables {
-		work <- t
-	}
-	close(work)
-	all.Wait()
-	return bad, err
-}
-
-// Check returns the first error of Damaged.
-func Check(dir string, list *List, progress func(n int64)) error {
-	bad, err := Damaged(dir, list, progress)
-	if err == nil && len(bad) > 0 {
-		err = fmt.Errorf("table %s: %w", bad[0].Name, bad[0].Err)
-		if more := len(bad) - 1; more > 0 {
-			err = fmt.Errorf("%w (and %d more)", err, more)
-		}
-	}
-	return err
-}
-
-// Link makes a folder with the list, and links to its tables in dir. It is for who looks at a
-// folder that may not be changed.
-func Link(dir, scratch string, list *List) error {
-	b, err := list.encode()
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(scratch, 0o700); err != nil {
-		return err
-	}
-	err = os.WriteFile(filepath.Join(scratch, badger.ManifestFilename), b, 0o600)
-	for _, t := range list.Tables {
-		path, absErr := filepath.Abs(filepath.Join(dir, tableName(t.ID)))
-		err = errors.Join(err, absErr, os.Symlink(path, filepath.Join(scratch, tableName(t.ID))))
-	}
-	return err
-}
-
-// removeUnnamed removes the files that the list does not name. Logs of Badger's own with something
-// in them are refused: another program wrote to the folder.
+// removeUnnamed removes what the list does not name: what a start, or a tool of Badger's, left.
 func removeUnnamed(dir string, l *List) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("cannot read the folder of the tables: %w", err)
 	}
+	named := map[string]bool{badger.ManifestFilename: true}
+	for _, t := range l.Tables {
+		named[t.Name()] = true
+	}
 	for _, f := range files {
-		name := f.Name()
-		var id uint64
-		switch {
-		case name == badger.ManifestFilename:
+		if named[f.Name()] {
 			continue
-		case strings.HasSuffix(name, suffix):
-			if _, err := fmt.Sscanf(name, "%d"+suffix, &id); err == nil && contains(l.Tables, id) {
-				continue
-			}
-		case strings.HasSuffix(name, ".mem"), strings.HasSuffix(name, ".vlog"):
-			if used, err := holdsBytes(filepath.Join(dir, name)); err != nil || used {
-				return errors.Join(fmt.Errorf("%w: %s holds what another program wrote", ErrDamaged, name), err)
-			}
 		}
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+		if err := os.RemoveAll(filepath.Join(dir, f.Name())); err != nil {
 			return fmt.Errorf("cannot remove what is no table: %w", err)
 		}
 	}
 	return nil
 }
 
-// logHead is how many bytes of a log of Badger's stand before its first entry.
-const logHead = 20
-
-// holdsBytes says whether a log has anything but zeros behind its head.
-func holdsBytes(path string) (bool, error) {
-	b, err := os.ReadFile(path)
-	return len(b) > logHead && strings.Trim(string(b[logHead:]), "\x00") != "", err
-}
-
 // List returns the list in force.
 func (s *Set) List() *List {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.list
+	return s.view.List
 }
 
-// newID returns the ID of a new table.
-func (s *Set) newID() uint64 {
+// View returns the view of the list in force. The caller closes it.
+func (s *Set) View() *View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next++
-	return s.next - 1
+	s.view.refs.Add(1)
+	return s.view
 }
 
 // Adoption says what changes together.
@@ -188,101 +94,88 @@ type Adoption struct {
 	Drop    []Table
 	Window  uint64 // 0 leaves the last one
 	Floor   *Floor // nil leaves it
-	Doubled uint64 // see List
+	Doubled int64  // by how much List.Doubled changes
 }
 
-// Adopt puts tables in force, in place of others, and opens them. Its errors: one that wraps
-// ErrView says that they are in force and cannot be read yet, and one that wraps ErrUnknown ends
-// the store. After any other nothing has changed, and what was built is gone.
-func (s *Set) Adopt(a Adoption) error {
+// Adopt puts tables in force, in place of others. An error that wraps ErrUnknown ends the store.
+// After any other nothing has changed, and what was built is gone.
+func (s *Set) Adopt(a Adoption) (err error) {
 	s.adopting.Lock()
 	defer s.adopting.Unlock()
-	if err := s.adopt(a); err != nil {
-		return err
-	}
-	return s.reopen()
-}
-
-// adopt is Adopt without a new view.
-func (s *Set) adopt(a Adoption) (err error) {
-	moved := &Built{}
 	defer func() {
 		if err != nil && !errors.Is(err, ErrUnknown) {
 			s.discard(a.Add)
-			for _, t := range moved.tables {
-				_ = os.Remove(filepath.Join(s.dir, tableName(t.ID)))
-			}
 		}
 	}()
-	for _, t := range a.Add.tables {
-		if err := os.Rename(filepath.Join(s.build, tableName(t.ID)), filepath.Join(s.dir, tableName(t.ID))); err != nil {
-			return fmt.Errorf("cannot move a new table: %w", err)
-		}
-		moved.tables = append(moved.tables, t)
-	}
-	if err := syncFolder(s.dir); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
-	}
-	list := s.List().with(a.Add.tables, a.Drop)
-	list.Doubled = a.Doubled
+	next := *s.List()
+	next.Tables = slices.DeleteFunc(slices.Clone(next.Tables), func(t Table) bool {
+		return slices.ContainsFunc(a.Drop, func(d Table) bool { return d.ID == t.ID })
+	})
+	next.Tables = append(next.Tables, a.Add.tables...)
+	next.Doubled += uint64(a.Doubled)
 	if a.Window > 0 {
-		list.Window = a.Window
+		next.Window = a.Window
 	}
 	if a.Floor != nil {
-		list.Floor = *a.Floor
+		next.Floor = *a.Floor
 	}
-	return s.commit(list)
-}
-
-// commit replaces MANIFEST.
-func (s *Set) commit(l *List) error {
-	s.mu.Lock()
-	l.next = s.next
-	s.mu.Unlock()
-	b, err := l.encode()
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(s.dir, newManifest)
-	if err := writeTable(path, b); err != nil {
-		return errors.Join(fmt.Errorf("cannot write the list of tables: %w", err), removeIfThere(path))
-	}
-	if err := os.Rename(path, filepath.Join(s.dir, badger.ManifestFilename)); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	for _, t := range a.Add.tables {
+		if err := os.Rename(filepath.Join(s.build, t.Name()), filepath.Join(s.dir, t.Name())); err != nil {
+			return fmt.Errorf("cannot move a new table: %w", err)
+		}
 	}
 	if err := syncFolder(s.dir); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
-	s.mu.Lock()
-	s.list = l
-	s.mu.Unlock()
-	return nil
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := s.replace(&next); err != nil {
 		return err
+	}
+	for _, t := range a.Drop {
+		_ = os.Remove(filepath.Join(s.dir, t.Name())) // the next start tries again
 	}
 	return nil
 }
 
-func syncFolder(dir string) (err error) {
-	f, err := os.Open(dir)
+// replace puts a list in force. Badger opens its tables first, by links: what it cannot read takes
+// nobody's place, and it finds no file in that folder that it would remove.
+func (s *Set) replace(l *List) error {
+	l.LastID = s.lastID.Load()
+	links := filepath.Join(s.build, "view")
+	defer os.RemoveAll(links)
+	v, err := s.openView(links, l)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return f.Sync()
+	err = os.Rename(filepath.Join(links, badger.ManifestFilename), filepath.Join(s.dir, badger.ManifestFilename))
+	if err == nil {
+		err = syncFolder(s.dir)
+	}
+	if err != nil {
+		v.Close()
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	s.mu.Lock()
+	old := s.view
+	s.view = v
+	s.mu.Unlock()
+	if old != nil {
+		old.Close()
+	}
+	return nil
+}
+
+// discard removes tables that no list names.
+func (s *Set) discard(b *Built) {
+	for _, t := range b.tables {
+		_ = os.Remove(filepath.Join(s.build, t.Name()))
+		_ = os.Remove(filepath.Join(s.dir, t.Name()))
+	}
 }
 
 // Close closes the view. Readers that still have it end it later.
 func (s *Set) Close() {
 	s.mu.Lock()
-	view := s.view
-	s.view = nil
-	s.mu.Unlock()
-	if view != nil {
-		view.Close()
-	}
+	defer s.mu.Unlock()
+	s.view.Close()
 	s.pool.Release()
 }

@@ -8,13 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/table"
-	"github.com/dgraph-io/badger/v4/y"
 	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sys/unix"
 )
@@ -23,10 +21,10 @@ import (
 // written it: until then nothing in dir changes, and the set can only Build and read Newest. build
 // is an empty folder in the same file system.
 func TakeOver(dir, build string) (_ *Set, err error) {
-	s := &Set{dir: dir, build: build, list: &List{}, next: 1}
+	s := &Set{dir: dir, build: build, pool: z.NewAllocatorPool(2)}
 	defer func() {
-		if err == nil {
-			s.pool = z.NewAllocatorPool(2)
+		if err != nil {
+			s.pool.Release()
 		}
 	}()
 	files, err := os.ReadDir(dir)
@@ -35,30 +33,29 @@ func TakeOver(dir, build string) (_ *Set, err error) {
 	}
 	for _, f := range files {
 		if id, ok := table.ParseFileID(f.Name()); ok {
-			s.next = max(s.next, id+1)
+			s.lastID.Store(max(s.lastID.Load(), id))
 		}
 	}
 	old, err := badgerList(dir)
-	if errors.Is(err, os.ErrNotExist) && s.next == 1 { // it has no tables
-		return s, nil
-	}
-	if err != nil {
+	if err != nil && (s.lastID.Load() > 0 || !errors.Is(err, os.ErrNotExist)) { // it may have no tables yet
 		return nil, fmt.Errorf("%w: the list of tables cannot be read: %w", ErrDamaged, err)
 	}
-	var all []Table
+	l := &List{Format: listFormat}
 	for id, m := range old.Tables {
 		t, err := s.describe(id, int(m.Level))
 		if err == nil && (m.KeyID != 0 || m.Compression != options.None || t.Level >= levels) {
 			err = errors.New("it is encrypted or compressed, or of a level that there is not")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: table %s: %w", ErrDamaged, tableName(id), err)
+			return nil, fmt.Errorf("%w: table %s: %w", ErrDamaged, Table{ID: id}.Name(), err)
 		}
-		all = append(all, t)
-		s.list.Window = max(s.list.Window, t.Version)
+		l.Tables = append(l.Tables, t)
+		l.Window = max(l.Window, t.Version)
 	}
-	s.list = s.list.with(all, nil)
-	return s, nil
+	links := filepath.Join(build, "view")
+	defer os.RemoveAll(links)
+	s.view, err = s.openView(links, l)
+	return s, err
 }
 
 func badgerList(dir string) (m badger.Manifest, err error) {
@@ -73,7 +70,7 @@ func badgerList(dir string) (m badger.Manifest, err error) {
 
 // describe reads of a table what a list says. Its blocks are not looked at.
 func (s *Set) describe(id uint64, level int) (t Table, err error) {
-	path := filepath.Join(s.dir, tableName(id))
+	path := filepath.Join(s.dir, Table{ID: id}.Name())
 	t = Table{ID: id, Level: level}
 	if t.Size, t.Sum, err = sumFile(path); err != nil {
 		return t, err
@@ -83,13 +80,12 @@ func (s *Set) describe(id uint64, level int) (t Table, err error) {
 		return t, err
 	}
 	defer func() { _ = unix.Munmap(data) }()
-	defer catchPanic(&err, debug.SetPanicOnFault(true))
-	o := s.tableOptions(0)
-	read, err := table.OpenInMemoryTable(data, id, &o)
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
+	read, err := table.OpenInMemoryTable(data, id, s.tableOptions(0))
 	if err != nil {
 		return t, err
 	}
-	t.Entries, t.Version, t.First = uint64(read.KeyCount()), read.MaxVersion(), bytes.Clone(y.ParseKey(read.Smallest()))
+	t.Entries, t.Version = uint64(read.KeyCount()), read.MaxVersion()
 	return t, nil
 }
 
@@ -108,66 +104,36 @@ func sumFile(path string) (size int64, sum uint64, err error) {
 }
 
 // Newest calls fn with the newest entry of each key, in order, also with one that is deleted or has
-// expired. What fn gets is valid until it returns. All blocks are read. doubled is how many entries
-// stand in two tables.
-func (s *Set) Newest(fn func(Entry) error) (doubled uint64, err error) {
-	m := &merge{s: s, plan: plan{above: s.List().Tables}}
-	all := m.inputs()
-	defer func() {
-		for _, r := range all {
-			r.close()
+// expired. What fn gets is valid until it returns. All blocks are read. doubled is how many
+// entries stand in two tables.
+func (s *Set) Newest(fn func(Entry) error) (doubled int64, err error) {
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
+	v := s.View()
+	defer v.Close()
+	var failed error
+	it := s.merged(v.byKey(), &failed)
+	defer it.Close()
+	doubled = int64(v.List.Entries())
+	var last []byte
+	for ; it.Valid() && failed == nil; it.Next() {
+		doubled--
+		e := entryOf(it.Key(), it.Value())
+		if bytes.Equal(e.Key, last) {
+			continue
 		}
-	}()
-	defer catchPanic(&err, debug.SetPanicOnFault(true))
-	if err := m.runs.start(); err != nil {
-		return 0, err
-	}
-	for len(m.runs) > 0 {
-		e := m.runs[0].entry()
-		switch c := bytes.Compare(e.Key, m.last); {
-		case c > 0:
-			err = fn(e)
-		case c < 0:
-			err = fmt.Errorf("%w: tables of one level overlap", ErrDamaged)
-		case e.Version == m.version:
-			doubled++
-		}
-		m.last, m.version = append(m.last[:0], e.Key...), e.Version
-		if err = errors.Join(err, m.runs.advance()); err != nil {
+		last = append(last[:0], e.Key...)
+		if err := fn(e); err != nil {
 			return 0, err
 		}
 	}
-	return doubled, nil
-}
-
-// catchPanic makes an error of a fault, and of what Badger does where a footer or a block is
-// damaged. was is what SetPanicOnFault returned.
-func catchPanic(err *error, was bool) {
-	debug.SetPanicOnFault(was)
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%w: %v", ErrDamaged, p)
-	}
+	return doubled, failed
 }
 
 // Name puts the tables that were taken over in force, with new ones. Then all else goes from their
 // folder: also logs, since tables have all that they held.
 func (s *Set) Name(a Adoption) error {
-	if err := removeIfThere(filepath.Join(s.dir, newManifest)); err != nil { // of a start cut short
+	if err := s.Adopt(a); err != nil {
 		return err
-	}
-	if err := s.adopt(a); err != nil {
-		return err
-	}
-	files, err := os.ReadDir(s.dir)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), ".mem") || strings.HasSuffix(f.Name(), ".vlog") {
-			if err := os.Remove(filepath.Join(s.dir, f.Name())); err != nil {
-				return err
-			}
-		}
 	}
 	if err := removeUnnamed(s.dir, s.List()); err != nil {
 		return err

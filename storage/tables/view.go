@@ -2,18 +2,23 @@ package tables
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
+	"github.com/dgraph-io/badger/v4/y"
 )
 
 // View is the tables of one list, opened by Badger to read them. It may be used by several
-// goroutines. Tables that a later list drops stay until the last view of them is closed.
+// goroutines. Tables that a later list drops can be read until the view is closed.
 type View struct {
 	List *List
 	db   *badger.DB
@@ -29,24 +34,55 @@ func viewOptions(dir string) badger.Options {
 		WithCompression(options.None).WithChecksumVerificationMode(options.OnBlockRead)
 }
 
-// OpenView opens the tables of a list in a folder that nobody changes. It is for who only looks; a
-// folder with files that the list does not name would lose them.
-func OpenView(dir string, list *List) (_ *View, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", ErrView, p)
-		}
-	}()
-	db, err := badger.OpenManaged(viewOptions(dir))
+// Link makes a folder with a list, and links to its tables in dir. Badger opens that as it would
+// open dir, and changes nothing there.
+func Link(dir, folder string, l *List) error {
+	from, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrView, err)
+		return err
 	}
-	if n := len(db.Tables()); n != len(list.Tables) {
-		return nil, errors.Join(fmt.Errorf("%w: %d of %d", ErrView, n, len(list.Tables)), db.Close())
+	b, err := l.encode()
+	if err != nil {
+		return err
 	}
-	v := &View{List: list, db: db, txn: db.NewTransactionAt(math.MaxUint64, false)}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return err
+	}
+	for _, t := range l.Tables {
+		if err := os.Symlink(filepath.Join(from, t.Name()), filepath.Join(folder, t.Name())); err != nil {
+			return err
+		}
+	}
+	return writeFile(filepath.Join(folder, badger.ManifestFilename), b)
+}
+
+// openView opens the tables of a list through links in a folder, which may go then.
+func (s *Set) openView(links string, l *List) (*View, error) {
+	if err := errors.Join(os.RemoveAll(links), Link(s.dir, links, l)); err != nil {
+		return nil, fmt.Errorf("cannot prepare the list of tables: %w", err)
+	}
+	db, err := badger.OpenManaged(viewOptions(links))
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the tables: %w", err)
+	}
+	if n := len(db.Tables()); n != len(l.Tables) { // Badger passes over one with a wrong sum
+		_ = db.Close()
+		return nil, fmt.Errorf("%w: %d of %d can be opened", ErrDamaged, n, len(l.Tables))
+	}
+	v := &View{List: l, db: db, txn: db.NewTransactionAt(math.MaxUint64, false)}
 	v.refs.Store(1)
 	return v, nil
+}
+
+// byKey returns the tables by level, and by key within each.
+func (v *View) byKey() []Table {
+	first := make(map[uint64][]byte) // keys with versions
+	for _, t := range v.db.Tables() {
+		first[t.ID] = t.Left
+	}
+	return slices.SortedFunc(slices.Values(v.List.Tables), func(a, b Table) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), y.CompareKeys(first[a.ID], first[b.ID]))
+	})
 }
 
 // Close gives the view up.
@@ -55,46 +91,6 @@ func (v *View) Close() {
 		v.txn.Discard()
 		_ = v.db.Close()
 	}
-}
-
-// View returns the view of the list in force. The caller closes it.
-func (s *Set) View() *View {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.view.refs.Add(1)
-	return s.view
-}
-
-// Reopen opens the tables of the list in force, where Adopt could not.
-func (s *Set) Reopen() error {
-	s.adopting.Lock()
-	defer s.adopting.Unlock()
-	return s.reopen()
-}
-
-// reopen puts a new view in the place of the one in force, if the list has changed.
-func (s *Set) reopen() error {
-	list := s.List()
-	if s.view != nil && s.view.List == list {
-		return nil
-	}
-	// What the list does not name any more goes. Badger would remove it, too, and give up where it
-	// cannot.
-	if err := removeUnnamed(s.dir, list); err != nil {
-		return fmt.Errorf("%w: %w", ErrView, err)
-	}
-	v, err := OpenView(s.dir, list)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	old := s.view
-	s.view = v
-	s.mu.Unlock()
-	if old != nil {
-		old.Close()
-	}
-	return nil
 }
 
 // Get looks a key up. ok is false if it is not there, was deleted, or has expired. The value is the

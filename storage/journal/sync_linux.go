@@ -2,6 +2,7 @@ package journal
 
 import (
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -20,12 +21,36 @@ const (
 )
 
 func (s *syncer) datasync(f *os.File) error {
+	call := syscall.Syscall
+	if s.quick() {
+		call = syscall.RawSyscall
+	}
 	start := time.Now()
-	err := datasync(f, s.mean < quickSync && s.since >= calmSyncs)
-	took := time.Since(start)
+	_, _, errno := call(syscall.SYS_FDATASYNC, f.Fd(), 0, 0)
+	for errno == syscall.EINTR {
+		_, _, errno = call(syscall.SYS_FDATASYNC, f.Fd(), 0, 0)
+	}
+	s.note(time.Since(start))
+	if errno != 0 {
+		return os.NewSyscallError("fdatasync", errno)
+	}
+	return nil
+}
+
+func (s *syncer) quick() bool { return s.mean < quickSync && s.since >= calmSyncs }
+
+func (s *syncer) note(took time.Duration) {
 	s.mean += (took - s.mean) / 16
 	if s.since++; took >= slowSync {
 		s.since = 0
 	}
-	return err
+}
+
+// allocate takes room for a file of a length.
+func allocate(f *os.File, size int64) error {
+	err := syscall.Fallocate(int(f.Fd()), 0, 0, size)
+	if err == syscall.EOPNOTSUPP || err == syscall.ENOSYS {
+		return f.Truncate(size)
+	}
+	return os.NewSyscallError("fallocate", err)
 }
