@@ -124,12 +124,9 @@ func (s *Store) flushOne(w *window) (err error) {
 				err = s.writeOut(w)
 			}
 		}
-		if err != nil && !errors.Is(err, tables.ErrView) {
+		if err != nil {
 			return fmt.Errorf("cannot write a window out: %w", err)
 		}
-	}
-	if err := s.tables.Reopen(); err != nil {
-		return err
 	}
 	s.dead.Add(int64(w.hidden) * averageEntry(list))
 	s.layers.drop()

@@ -377,20 +377,12 @@ func TestFoldersOfEachVersionAreOpenedForEver(t *testing.T) {
 	}
 }
 
-// skipOlder ends a test of a folder that must be taken over.
-func skipOlder(t *testing.T, version int) {
-	if version < FormatVersion {
-		t.Skip("skipped: until folders of formats 1 to 5 are taken over")
-	}
-}
-
 // openGolden looks into a folder of a version, and opens it twice: then it is one of this version.
 func openGolden(t *testing.T, version int, name string) {
 	path := filepath.Join(goldenFolder(version), name)
 	if version == FormatVersion {
 		writeGolden(t, path, func(w io.Writer) error { return packFolder(t, w, name == "closed.tar.gz") })
 	}
-	skipOlder(t, version)
 	dir := t.TempDir()
 	unpackFolder(t, path, dir)
 	// Each version has packets that the one before it had not, and the batches delete two.
