@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/recovery/contents"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // deliveries are all delivery states of a store, in order of identity.
 type deliveries struct {
-	list    contents.Deliveries
+	list    Deliveries
 	next    int               // behind the last one that was found: packets come in much the same order
 	names   []string          // of consumers
 	numbers map[string]uint32 // of these names, from 1
@@ -31,14 +30,14 @@ const maxDeliveries = 1 << 22
 // readDeliveries reads all delivery states.
 func (r *restorer) readDeliveries(src Source) error {
 	s := &r.deliveries
-	s.list = make(contents.Deliveries, 0, min(src.Control().Deliveries, maxDeliveries))
+	s.list = make(Deliveries, 0, min(src.Control().Deliveries, maxDeliveries))
 	s.numbers, s.workers = make(map[string]uint32), make(map[workerID]uint32)
 	return src.Deliveries(func(d *storage.Delivery, stored storage.Stored) error {
 		r.progress()
 		if stored&storage.StoredDelivery != 0 { // else only its notes are there
 			r.tally.AddDelivery(d.Identity)
 		}
-		kept := contents.NewDelivery(d, stored)
+		kept := NewDelivery(d, stored)
 		kept.Consumer = s.number(d.Consumer)
 		s.list = append(s.list, kept)
 		return nil
@@ -58,7 +57,7 @@ func (s *deliveries) number(name string) uint32 {
 }
 
 // find returns the delivery state of a packet, nil if it has none.
-func (s *deliveries) find(identity uint64) *contents.Delivery {
+func (s *deliveries) find(identity uint64) *Delivery {
 	at := s.next
 	if at == len(s.list) || s.list[at].Identity != identity && (s.list[at].Identity < identity || at > 0 && s.list[at-1].Identity >= identity) {
 		at = sort.Search(len(s.list), func(i int) bool { return s.list[i].Identity >= identity })
@@ -73,7 +72,7 @@ func (s *deliveries) find(identity uint64) *contents.Delivery {
 
 // delivery returns the delivery state of a packet that the scan met, nil if it has none. Of two
 // packets with one identity only the first gets it; the other goes by its sequence.
-func (r *restorer) delivery(id storage.PacketID, m *storage.Meta) *contents.Delivery {
+func (r *restorer) delivery(id storage.PacketID, m *storage.Meta) *Delivery {
 	d := r.deliveries.find(cmp.Or(m.Identity, id.Seq))
 	if d == nil {
 		return nil
@@ -90,7 +89,7 @@ func (r *restorer) delivery(id storage.PacketID, m *storage.Meta) *contents.Deli
 }
 
 // apply gives the index entry of a packet what its delivery state says.
-func (r *restorer) apply(d *contents.Delivery, e *index.Entry, dropped bool) {
+func (r *restorer) apply(d *Delivery, e *index.Entry, dropped bool) {
 	d.Keep = true
 	e.Delivery = index.Delivery{
 		Token: d.Token, FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Origin: d.Origin, Attempts: d.Attempts, Stored: uint8(d.Stored),

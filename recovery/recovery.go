@@ -5,11 +5,11 @@
 //	recovery.go    Restore: from a store to a State
 //	scan.go        reading packets and building the index at the same time
 //	deliveries.go  reading delivery states, and giving them to their packets
+//	delivery.go    a delivery state that waits for its packet
 //	keys.go        reading strings and hashes
 //	README.md      damage and salvage, for operators
 //
-// The folders below work on a data folder while no server does: dump (and load), verify, compact,
-// and contents, which load and compact share.
+// The folders below work on a data folder while no server does: dump, load, verify and compact.
 package recovery
 
 import (

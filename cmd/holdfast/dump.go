@@ -15,7 +15,7 @@ import (
 type dumpCmd struct {
 	Dir     folder   `arg:"" help:"Data folder; no server may be running on it."`
 	Queue   []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
-	Format  string   `enum:"jsonl,csv,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack, which load reads, or csv for spreadsheets (default ${default})."`
+	Format  string   `enum:"jsonl,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack (default ${default})."`
 	Payload string   `enum:"auto,text,base64,none" default:"auto" placeholder:"FORM" help:"How to write payloads and values: text (base64 where they are not UTF-8), base64, none, or auto, which is text unless there are control characters (default ${default})."`
 	Limit   int64    `placeholder:"N" help:"At most N packets, and no strings and hashes; 0 is no limit (default 0)."`
 	Salvage bool     `help:"Write what can be read of a damaged folder, and say on standard error what cannot."`
@@ -34,7 +34,7 @@ Examples:
     holdfast dump ./holdfast-data | head
     holdfast dump ./holdfast-data --queue 'jobs.*' --limit 100 --payload none
     holdfast dump ./holdfast-data --format msgpack -o holdfast.dump
-    holdfast dump ./holdfast-data --format csv --payload base64 -o packets.csv
+    holdfast dump ./holdfast-data --limit 100 | jq -r 'select(.type == "packet") | [.queue, .priority, .state, .payload] | @csv'
     holdfast dump ./damaged --salvage -o rest.jsonl`
 }
 
@@ -129,7 +129,7 @@ func (c *dumpCmd) tell(p *program, r *dump.Report, findings []storage.Finding) {
 		say("%d strings, hashes and fields are left out because of damage, %d were written", r.LostKeys, r.Keys)
 	}
 	if r.OmittedKeys > 0 {
-		say("%d strings, hashes and fields are left out: csv and a dump with a limit hold none", r.OmittedKeys)
+		say("%d strings, hashes and fields are left out: a dump with a limit holds none", r.OmittedKeys)
 	}
 	if r.Expired > 0 {
 		say("%d expired packets are left out", r.Expired)

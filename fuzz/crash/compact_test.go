@@ -75,7 +75,7 @@ func (c *compaction) follow() {
 		if err != nil {
 			break
 		}
-		if !begun && (line == "delete expired\n" || line == "write out\n") {
+		if !begun && line == "write out\n" {
 			begun = true
 			close(c.begun)
 		}

@@ -33,7 +33,7 @@ func TestADumpEndsAtADeliveryStateThatCannotBeLoadedUnlessItSalvages(t *testing.
 		"token of no store": {func(s *recoverytest.Fake) { s.Tried[1].Token = 1<<64 - 1 }, "the token 18446744073709551615", false},
 		"long reason":       {func(s *recoverytest.Fake) { s.Tried[1].Reason = strings.Repeat("x", maxText+1) }, "its reason 65536", false},
 		"never expires":     {func(s *recoverytest.Fake) { s.Tried[1].State = storage.Done }, "is done and never expires", false},
-		"unknown state":     {func(s *recoverytest.Fake) { s.Tried[1].State = 9 }, "the unknown state 9", false},
+		"unknown state":     {func(s *recoverytest.Fake) { s.Tried[1].State = 9 }, `the state "state 9"`, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := recoverytest.OneOfEach()
@@ -77,7 +77,7 @@ func TestAnIdentityThatNoStoreHasIsLeftOutOfASalvage(t *testing.T) {
 	s := recoverytest.OneOfEach()
 	s.Stored[6].Packet.Identity = 5
 	s.Tried = nil
-	if _, err := Dump(s, io.Discard, Options{Now: recoverytest.Later}); err == nil || !strings.Contains(err.Error(), "its identity 5") {
+	if _, err := Dump(s, io.Discard, Options{Now: recoverytest.Later}); err == nil || !strings.Contains(err.Error(), "the identity 5") {
 		t.Errorf("got %v, want the identity", err)
 	}
 	if got, report := dumpOf(t, s, Options{Salvage: true}); report.Packets != 8 || bytes.Contains(got, []byte(`"identity":"5"`)) {

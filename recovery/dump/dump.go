@@ -3,16 +3,14 @@
 //
 // Its map:
 //
-//	dump.go      Dump: chooses the queues
-//	packets.go   reads packets, encodes them on several goroutines, writes them in order
-//	delivery.go  what was tried with packets: read, checked, shown
-//	keys.go      reads and writes strings and hashes
+//	dump.go      Dump: chooses the queues, encodes records on several goroutines, writes them in order
+//	packets.go   makes records of packets and of what was tried with them
+//	keys.go      makes records of strings and hashes
 //	salvage.go   what Dump does in addition for a damaged folder
-//	jsonl.go, msgpack.go, csv.go   the encoders; text.go: bytes as text
-//	reader.go    Reader: splits a dump into records, and hands them out in order
-//	decode.go    decodes records, on several goroutines
-//	check.go     checks them, in order; checkkeys.go: strings and hashes
-//	record.go    the fields of the records; settings.go: those of a queue's settings; format.go: the names of formats
+//	reader.go    Read: splits a dump into records, decodes them on several goroutines, hands them out in order
+//	record.go    the one type of all records, and what it is in the store; settings.go: a queue's settings
+//	codec.go     records as JSON lines and as msgpack
+//	check.go     which records in which order are a dump
 //	glob.go      patterns for the names of queues
 package dump
 
@@ -23,12 +21,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"sort"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/holdfast-queue/holdfast/recovery/pipeline"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -42,7 +39,7 @@ type Source interface {
 	// valid during the call. It is nil if the record cannot be read, and damage says why.
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
 	// Deliveries calls fn for every delivery state, as storage.Snapshot does. ReadDeliveries reads
-	// some that are there, in rising order; any goroutine may call it.
+	// some that are there, in rising order, also during a call of Records.
 	Deliveries(fn func(d *storage.Delivery, damage error) error) error
 	ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery) error) error
 	// Uniques calls fn for every record of a unique push, in the order of their keys.
@@ -102,7 +99,7 @@ type Report struct {
 	Lost            int64        // packets that cannot be read; left out
 	Unreadable      []Unreadable // the first thousand of them
 	LostKeys        int64        // strings, hashes and fields that cannot be read or loaded; left out
-	OmittedKeys     int64        // strings, hashes and fields left out because of the format or the limit
+	OmittedKeys     int64        // strings, hashes and fields left out because of the limit
 	Nameless        int64        // queues whose definitions are gone
 	Unfinished      bool         // a load into the folder is not finished
 
@@ -118,7 +115,7 @@ const (
 
 // Dump writes the packets and queues of src to w, in key order: by queue, then by priority, then
 // oldest first. The same src and options give the same bytes. Memory does not grow with the number
-// of packets, but by 8 bytes for each that has a delivery state. A dump made without an error can
+// of packets, but by 16 bytes for each that has a delivery state. A dump made without an error can
 // be loaded.
 //
 // The error is that of w or of src, or names the packet that cannot be read or loaded, or wraps
@@ -126,124 +123,226 @@ const (
 // for a whole dump.
 func Dump(src Source, w io.Writer, o Options) (Report, error) {
 	o.Now = cmp.Or(o.Now, time.Now().UnixMilli())
-	d := &dumper{Options: o, src: src, control: src.Control(), w: w, hash: xxhash.New(),
-		dropped: make(map[uint32]bool), filled: make(map[string]bool)}
+	d := &dumper{Options: o, src: src, control: src.Control(), dropped: make(map[uint32]bool)}
 	d.report.Unfinished = src.Load() != nil
 	if d.report.Unfinished && !o.Salvage {
 		return d.report, storage.ErrLoadUnfinished
 	}
-	err := d.run()
-	d.report.Nameless = d.nameless
+	err := d.run(&output{Writer: w, hash: xxhash.New()})
 	return d.report, err
 }
 
-// dumper is one dump under way.
+// dumper is one dump under way. While the pipeline runs, it belongs to the goroutine that makes
+// records.
 type dumper struct {
 	Options
-	src       Source
-	control   storage.Control
+	src     Source
+	control storage.Control
+	report  Report
+	check   checker       // of all records so far
+	tally   storage.Tally // of ids of unique pushes, strings, hashes and fields
+
 	queues    []*storage.Queue // to be dumped, in order of identity
 	ranges    []storage.QueueRange
 	globs     globs
 	dropped   map[uint32]bool             // queues that nobody can reach
-	filled    map[string]bool             // names of queues in the dump with packets or settings
-	delivered []uint64                    // identities of the packets with a delivery state, in order
-	matched   []uint64                    // for each of these the sequence of the packet that has it, 0: none yet
-	marks     storage.Marks               // of the dump
+	names     map[string]bool             // of queues; nil until lostName needs it
 	uniques   map[storage.UniqueID][]byte // ids of packets
 	windows   []storage.Unique            // that are not over, by queue
-	tally     storage.Tally               // of both
+	delivered []uint64                    // identities of the packets with a delivery state, in order
+	matched   []uint64                    // for each of these the sequence of the packet that has it, 0: none yet
 
-	names    map[string]bool // of a salvage: of queues; nil until lostName needs it
-	nameless int64           // queues that have got a name from lostName because they have no definition
+	queue   *storage.Queue   // the last one whose record was made
+	later   []*storage.Queue // those after it
+	packets []packet         // of queue, whose records are not made yet
+	bytes   int              // of these
 
-	// These belong to the goroutine that called Dump.
-	w      io.Writer
-	report Report
-	hash   *xxhash.Digest
+	block *block
+	next  func() (*block, error) // hands the block on, and returns an empty one
 }
 
-func (d *dumper) run() error {
-	d.marks = d.control.Marks
+// block is some records on their way from the folder to the dump.
+type block struct {
+	records  []record
+	bytes    int // about so many will be written
+	out      []byte
+	err      error
+	progress Progress // behind these records
+}
+
+// A block is full at so many records, or so many bytes.
+const (
+	blockRecords = 256
+	blockBytes   = 256 << 10
+)
+
+// output is where a dump goes.
+type output struct {
+	io.Writer
+	hash  *xxhash.Digest
+	bytes int64
+}
+
+func (o *output) write(b []byte) error {
+	if _, err := o.Write(b); err != nil {
+		return fmt.Errorf("cannot write the dump: %w", err)
+	}
+	_, _ = o.hash.Write(b)
+	o.bytes += int64(len(b))
+	return nil
+}
+
+func (d *dumper) run(out *output) error {
+	marks := d.control.Marks
+	if err := d.prepare(&marks); err != nil {
+		return err
+	}
+	tell := time.Now()
+	err := pipeline.Run(context.Background(), pipeline.Stages[*block]{
+		New: func() *block { return &block{} },
+		Read: func(_ context.Context, next func() (*block, error)) (err error) {
+			if d.block, err = next(); err != nil {
+				return err
+			}
+			d.next = next
+			if err = d.all(marks); err == nil {
+				_, err = next()
+			}
+			return err
+		},
+		Work: func() func(*block) {
+			e := newEncoder(d.Format, d.Payload)
+			return func(b *block) { b.encode(e) }
+		},
+		Deliver: func(b *block) error {
+			defer func() { clear(b.records); *b = block{records: b.records[:0], out: b.out[:0]} }()
+			if b.err != nil {
+				return b.err
+			}
+			if err := out.write(b.out); err != nil {
+				return err
+			}
+			if now := time.Now(); d.Progress != nil && now.After(tell) {
+				tell = now.Add(progressEvery)
+				b.progress.Bytes = out.bytes
+				d.Progress(b.progress)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	d.report.Packets, d.report.Queues, d.report.Keys = int64(d.check.packets), int64(d.check.queues), int64(d.check.keys)
+	end := block{records: []record{{
+		Type: typeEnd, Packets: new(d.check.packets), Queues: new(d.check.queues), Keys: d.check.keys, Hash: data(hashDigits(out.hash.Sum64())),
+	}}}
+	end.encode(newEncoder(d.Format, Text))
+	err = cmp.Or(end.err, out.write(end.out))
+	if d.report.Bytes = out.bytes; d.Progress != nil {
+		p := d.progress()
+		p.Bytes = out.bytes
+		d.Progress(p)
+	}
+	return err
+}
+
+func (b *block) encode(e *encoder) {
+	e.Reset()
+	for i := range b.records {
+		if b.err = e.encode(&b.records[i]); b.err != nil {
+			return
+		}
+	}
+	b.out = append(b.out, e.Bytes()...)
+}
+
+func (d *dumper) progress() Progress {
+	return Progress{Packets: int64(d.check.packets), Total: int64(d.control.Live), Keys: int64(d.check.keys)}
+}
+
+// prepare reads what must be known before the first record is made.
+func (d *dumper) prepare(m *storage.Marks) error {
 	if err := d.chooseQueues(); err != nil {
 		return err
 	}
 	if d.Salvage {
-		if err := d.salvagePass(&d.marks); err != nil {
+		if err := d.salvagePass(m); err != nil {
 			return err
 		}
 	}
 	if err := d.readUniques(); err != nil {
 		return err
 	}
-	if err := d.readDeliveries(&d.marks); err != nil {
+	return d.readDeliveries(m)
+}
+
+// all makes all records but the end.
+func (d *dumper) all(m storage.Marks) error {
+	if err := d.put(headerRecord(m, d.Payload)); err != nil {
+		return fmt.Errorf("%w: the control record: %w", storage.ErrDamaged, err)
+	}
+	switch err := d.allPackets(); {
+	case err != nil && !errors.Is(err, errEnough):
 		return err
+	case d.Limit > 0:
+		d.report.OmittedKeys = int64(d.control.Keys - d.tally.Keys)
+		return nil
 	}
-	d.matched = make([]uint64, len(d.delivered))
-	enc := newEncoder(d.Format, d.Payload)
-	if err := d.write(enc.header(nil, d.marks)); err != nil {
-		return err
+	return d.allKeys()
+}
+
+// put checks a record and sends it on its way. A refusal means that no dump can have it.
+func (d *dumper) put(r record) error {
+	if err := d.check.record(&r); err != nil {
+		return refusal{err}
 	}
-	if err := d.packets(context.Background()); err != nil {
-		return err
+	d.block.records = append(d.block.records, r)
+	d.block.bytes += len(r.Payload) + len(r.Value) + len(r.Key) + len(r.Name)
+	if len(d.block.records) < blockRecords && d.block.bytes < blockBytes {
+		return nil
 	}
-	if err := d.keys(); err != nil {
-		return err
+	d.block.progress = d.progress()
+	var err error
+	d.block, err = d.next()
+	return err
+}
+
+// refusal is why no dump can have a record.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+func refused(err error) bool {
+	_, ok := errors.AsType[refusal](err)
+	return ok
+}
+
+// tolerable is nil in place of an error that a salvage passes over.
+func (d *dumper) tolerable(what string, err error) error {
+	if err == nil || d.Salvage && errors.Is(err, storage.ErrDamaged) {
+		return nil
 	}
-	end := endRecord{typeEnd, uint64(d.report.Packets), uint64(d.report.Queues), uint64(d.report.Keys), hashDigits(d.hash.Sum64())}
-	if err := d.write(enc.end(nil, end)); err != nil {
-		return err
-	}
-	if d.Progress != nil {
-		d.Progress(d.progress())
-	}
-	return nil
+	return fmt.Errorf("read %s: %w", what, err)
 }
 
 // readUniques reads the ids of unique pushes. A salvage leaves out those that cannot be loaded.
 func (d *dumper) readUniques() error {
 	d.uniques = make(map[storage.UniqueID][]byte)
-	err := d.src.Uniques(func(u *storage.Unique) error {
+	return d.tolerable("ids of unique pushes", d.src.Uniques(func(u *storage.Unique) error {
 		d.tally.AddUnique(u.UniqueID)
-		switch ok := u.Identity > d.marks.LowSeq && u.Identity < d.marks.NextSeq && len(u.ID) <= storage.MaxUnique; {
-		case !ok && !d.Salvage:
-			return fmt.Errorf("%w: %v has an id of %d bytes, at most %d, or lies outside of the marks", storage.ErrDamaged, u.UniqueID, len(u.ID), storage.MaxUnique)
-		case !ok:
-			d.finding(storage.FindingRecord, u.String(), "it is left out: its id is too long, or it lies outside of the marks")
+		switch {
+		case len(u.ID) > storage.MaxUnique && !d.Salvage:
+			return fmt.Errorf("%w: %v has an id of %d bytes, at most %d", storage.ErrDamaged, u.UniqueID, len(u.ID), storage.MaxUnique)
+		case len(u.ID) > storage.MaxUnique:
+			d.finding(storage.FindingRecord, u.String(), "it is left out: its id is too long")
 		case u.Until == 0:
 			d.uniques[u.UniqueID] = bytes.Clone(u.ID)
 		case !u.Expired(d.Now):
 			d.windows = append(d.windows, storage.Unique{UniqueID: u.UniqueID, ID: bytes.Clone(u.ID), Until: u.Until})
 		}
 		return nil
-	})
-	if err != nil && !(d.Salvage && errors.Is(err, storage.ErrDamaged)) {
-		return fmt.Errorf("read ids of unique pushes: %w", err)
-	}
-	return nil
-}
-
-// windowsOf returns the windows of a queue.
-func (d *dumper) windowsOf(queue uint32) []storage.Unique {
-	at := func(id uint32) int {
-		return sort.Search(len(d.windows), func(i int) bool { return d.windows[i].Queue >= id })
-	}
-	return d.windows[at(queue):at(queue+1)]
-}
-
-func hashDigits(hash uint64) string { return fmt.Sprintf("%016x", hash) }
-
-func (d *dumper) write(b []byte) error {
-	if _, err := d.w.Write(b); err != nil {
-		return fmt.Errorf("cannot write the dump: %w", err)
-	}
-	_, _ = d.hash.Write(b)
-	d.report.Bytes += int64(len(b))
-	return nil
-}
-
-func (d *dumper) progress() Progress {
-	return Progress{Packets: d.report.Packets, Total: int64(d.control.Live), Keys: d.report.Keys, Bytes: d.report.Bytes}
+	}))
 }
 
 // chooseQueues fills queues and ranges. A range is a run of wanted queues with no other between
@@ -263,12 +362,6 @@ func (d *dumper) chooseQueues() error {
 			adjacent = false
 			return nil
 		}
-		if err := d.checkNumber(q.ID); err != nil {
-			return err
-		}
-		if !possibleQueue(q.ID) {
-			return nil
-		}
 		q.Name, q.Rest, q.Settings = append([]byte{}, q.Name...), bytes.Clone(q.Rest), q.Settings.Clone()
 		d.queues = append(d.queues, &q)
 		if adjacent {
@@ -279,51 +372,11 @@ func (d *dumper) chooseQueues() error {
 		adjacent = true
 		return nil
 	})
-	if err != nil && !(d.Salvage && errors.Is(err, storage.ErrDamaged)) {
-		return fmt.Errorf("read queue definitions: %w", err)
-	}
 	if len(d.Queues) == 0 {
 		d.ranges = []storage.QueueRange{{}} // also the packets whose queue has lost its definition
 	}
-	return d.checkNames()
-}
-
-// checkNumber refuses the number of a queue that could not be loaded. A salvage leaves the queue
-// out if no queue can have the number, and else widens the marks.
-func (d *dumper) checkNumber(id uint32) error {
-	switch {
-	case d.Salvage && !possibleQueue(id):
-		d.finding(storage.FindingQueue, queueKey(id), "no queue can have this number: its definition and its packets are left out")
-	case d.Salvage || possibleQueue(id) && id < d.control.NextQueue:
-	default:
-		return fmt.Errorf("%w: the number of queue %d is not below that of the next queue, %d", storage.ErrDamaged, id, d.control.NextQueue)
-	}
-	return nil
-}
-
-// checkNames refuses two queues of one name, which could not be loaded. A salvage renames all but
-// the first.
-func (d *dumper) checkNames() error {
-	order := slices.Clone(d.queues)
-	slices.SortStableFunc(order, func(a, b *storage.Queue) int {
-		return cmp.Or(cmp.Compare(a.Database, b.Database), bytes.Compare(a.Name, b.Name))
-	})
-	var again []*storage.Queue
-	for i := 1; i < len(order); i++ {
-		if order[i-1].Database != order[i].Database || !bytes.Equal(order[i-1].Name, order[i].Name) {
-			continue
-		}
-		if !d.Salvage {
-			return fmt.Errorf("%w: queues %d and %d both have the name %q", storage.ErrDamaged, order[i-1].ID, order[i].ID, order[i].Name)
-		}
-		again = append(again, order[i])
-	}
-	for _, q := range again {
-		name := d.lostName(q.ID)
-		d.finding(storage.FindingQueue, queueKey(q.ID), "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
-		q.Name = name
-	}
-	return nil
+	d.later = d.queues
+	return d.tolerable("queue definitions", err)
 }
 
 func (d *dumper) finding(kind, key, format string, args ...any) {
@@ -332,4 +385,10 @@ func (d *dumper) finding(kind, key, format string, args ...any) {
 	}
 }
 
-func queueKey(id uint32) string { return fmt.Sprintf("queue %d", id) }
+// mismatch notes that the folder differs from what its control record counts.
+func (d *dumper) mismatch(err error) {
+	if m, ok := errors.AsType[*storage.MismatchError](err); ok && d.Salvage && d.control.Epoch != 0 {
+		f := m.Finding()
+		d.finding(f.Kind, f.Key, "%s", f.What)
+	}
+}

@@ -61,9 +61,6 @@ func TestBytesOfADumpStayAsTheyAre(t *testing.T) {
 		{"none.jsonl", Options{Payload: None}},
 		{"auto.msgpack", Options{Format: Msgpack}},
 		{"none.msgpack", Options{Format: Msgpack, Payload: None}},
-		{"auto.csv", Options{Format: CSV}},
-		{"base64.csv", Options{Format: CSV, Payload: Base64}},
-		{"none.csv", Options{Format: CSV, Payload: None}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, report := dumpOf(t, recoverytest.OneOfEach(), c.o)

@@ -1,362 +1,278 @@
 package dump
 
 import (
+	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
-	"time"
+	"sort"
 
-	"github.com/holdfast-queue/holdfast/recovery/pipeline"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// A run of packets goes through the pipeline at a time. With a limit a run is one packet, so that a
-// dump can end behind any of them.
+var errEnough = errors.New("the dump has as many packets as were asked for")
+
+// packet is one whose record is not made yet.
+type packet struct {
+	id storage.PacketID
+	storage.Packet
+	err error // why it cannot be read
+}
+
+func (p *packet) identity() uint64 { return cmp.Or(p.Identity, p.id.Seq) }
+
+// So many packets, or bytes of them, look for their delivery states together.
 const (
 	runPackets = 1024
 	runBytes   = 256 << 10
 )
 
-// run is some packets and queues on their way from the folder to the dump.
-type run struct {
-	items []runItem
-	recs  []byte // of the packets
-
-	out             []byte // encoded
-	packets, queues int64  // in out
-	expired         int64
-	filled          []*storage.Queue // those in out that have settings, or packets there
-	lost            []Unreadable
-	duplicates      []storage.Finding // packets in out that have the identity of another
-	damage          error             // why the delivery states of the packets in out are left out
-}
-
-// runItem is a packet, or the record of a queue.
-type runItem struct {
-	queue  *storage.Queue
-	packet bool
-	id     storage.PacketID
-	end    int   // of the packet's record in recs
-	err    error // why there is no record
-}
-
-var errEnough = errors.New("the dump has as many packets as were asked for")
-
-// packets writes all records but the first and the last.
-func (d *dumper) packets(ctx context.Context) error {
-	tell := time.Now()
-	err := pipeline.Run(ctx, pipeline.Stages[*run]{
-		New: func() *run { return &run{} },
-		Read: func(_ context.Context, next func() (*run, error)) error {
-			r := &runReader{dumper: d, next: next, unwritten: d.queues}
-			return r.readAll()
-		},
-		Work: func() func(*run) {
-			e := &runEncoder{dumper: d, enc: newEncoder(d.Format, d.Payload)}
-			return e.encode
-		},
-		Deliver: func(r *run) error {
-			defer r.reset()
-			if err := d.writeRun(r); err != nil {
-				return err
-			}
-			if now := time.Now(); d.Progress != nil && now.After(tell) {
-				tell = now.Add(progressEvery)
-				d.Progress(d.progress())
-			}
-			return nil
-		},
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-// runReader fills runs with the records of the source. It is the pipeline's first stage.
-type runReader struct {
-	*dumper
-	next      func() (*run, error)
-	run       *run
-	queue     *storage.Queue   // the last one whose record was added
-	unwritten []*storage.Queue // those after it
-	decoded   storage.Packet   // the last one that was looked into
-}
-
-func (r *runReader) readAll() (err error) {
-	if r.run, err = r.next(); err != nil {
-		return err
-	}
-	err = r.records()
-	if _, e := r.next(); err == nil { // also after an error: the last run may be all that the limit asks for
-		err = e
-	}
-	return err
-}
-
-func (r *runReader) records() error {
-	for _, queues := range r.ranges {
-		err := r.src.Records(queues, r.packet)
-		if err != nil && !(r.Salvage && errors.Is(err, storage.ErrDamaged)) {
-			return fmt.Errorf("read packets: %w", err)
+// allPackets makes the records of queues and of what they hold.
+func (d *dumper) allPackets() error {
+	for _, queues := range d.ranges {
+		err := d.src.Records(queues, d.packet)
+		if errors.Is(err, errEnough) {
+			return err
 		}
-	}
-	return r.queuesUpTo(1<<32 - 1)
-}
-
-// packet adds one packet to the run.
-func (r *runReader) packet(id storage.PacketID, rec []byte, damage error) error {
-	if r.dropped[id.Queue] {
-		return nil
-	}
-	err := checkID(id)
-	switch {
-	case err != nil:
-	case !r.Salvage && !r.within(id):
-		err = fmt.Errorf("%w: packet %v: its sequence is not between those of the next packets at the two ends, %d and %d",
-			storage.ErrDamaged, id, r.control.LowSeq, r.control.NextSeq)
-	case rec == nil:
-		err = unreadable(id, damage)
-	}
-	if err != nil && !r.Salvage {
-		return err
-	}
-	if checkID(id) == nil {
-		if wanted, err := r.beginQueue(id, rec); err != nil || !wanted {
+		if err := d.tolerable("packets", err); err != nil {
 			return err
 		}
 	}
-	if err == nil {
-		r.run.recs = append(r.run.recs, rec...)
-	}
-	return r.add(runItem{queue: r.queue, packet: true, id: id, end: len(r.run.recs), err: err})
+	return d.queuesUpTo(1<<32 - 1)
 }
 
-func unreadable(id storage.PacketID, err error) error {
-	return fmt.Errorf("packet %v cannot be read: %w", id, err)
+// packet takes one packet of the folder.
+func (d *dumper) packet(id storage.PacketID, rec []byte, damage error) error {
+	if d.dropped[id.Queue] {
+		return nil
+	}
+	p := packet{id: id, err: damage}
+	if rec != nil {
+		p.err = storage.DecodeRecord(bytes.Clone(rec), &p.Packet)
+	}
+	if p.err != nil {
+		p.err = fmt.Errorf("packet %v cannot be read: %w", id, p.err)
+	}
+	if d.queue == nil || d.queue.ID != id.Queue {
+		if wanted, err := d.begin(&p); err != nil || !wanted {
+			return err
+		}
+	}
+	d.packets = append(d.packets, p)
+	if d.bytes += len(rec); len(d.packets) < runPackets && d.bytes < runBytes {
+		return nil
+	}
+	return d.putPackets()
 }
 
-// beginQueue makes the packet's queue the one whose record was added last. A queue without a
-// definition has no name to ask for, so its packets are wanted only in a dump of all queues. It may
-// have ended when only expired packets were left, which a start leaves to the database.
-func (r *runReader) beginQueue(id storage.PacketID, rec []byte) (wanted bool, err error) {
-	if r.queue != nil && r.queue.ID == id.Queue {
-		return true, nil
-	}
-	if err := r.queuesUpTo(id.Queue); err != nil {
+// begin makes the packet's queue the one whose record was made last. A queue without a definition
+// has no name to ask for, so its packets are wanted only in a dump of all queues. It may have ended
+// when only expired packets were left, which a start leaves to the database.
+func (d *dumper) begin(p *packet) (wanted bool, err error) {
+	if err := d.queuesUpTo(p.id.Queue); err != nil {
 		return false, err
 	}
 	switch {
-	case r.queue != nil && r.queue.ID == id.Queue:
+	case d.queue != nil && d.queue.ID == p.id.Queue:
 		return true, nil
-	case len(r.Queues) > 0:
+	case len(d.Queues) > 0:
 		return false, nil
-	case storage.DecodeRecord(rec, &r.decoded) == nil && r.decoded.Expired(r.Now):
-		r.run.expired++
+	case p.err == nil && p.Expired(d.Now):
+		d.report.Expired++
 		return false, nil
-	case !r.Salvage:
-		return false, fmt.Errorf("%w: packet %v belongs to a queue without a definition", storage.ErrDamaged, id)
+	case !d.Salvage:
+		return false, fmt.Errorf("%w: packet %v belongs to a queue without a definition", storage.ErrDamaged, p.id)
 	}
-	r.nameless++
-	r.queue = &storage.Queue{ID: id.Queue, Name: r.lostName(id.Queue)}
-	return true, r.add(runItem{queue: r.queue, end: len(r.run.recs)})
+	d.report.Nameless++
+	return true, d.putQueue(&storage.Queue{ID: p.id.Queue, Name: d.lostName(p.id.Queue)})
 }
 
-// queuesUpTo adds the records of all queues up to one, so that also queues without packets stand in
-// order.
-func (r *runReader) queuesUpTo(id uint32) error {
-	for len(r.unwritten) > 0 && r.unwritten[0].ID <= id {
-		r.queue, r.unwritten = r.unwritten[0], r.unwritten[1:]
-		if err := r.add(runItem{queue: r.queue, end: len(r.run.recs)}); err != nil {
+// queuesUpTo makes the records of all queues up to one, so that also queues without packets stand
+// in order.
+func (d *dumper) queuesUpTo(id uint32) error {
+	if err := d.putPackets(); err != nil {
+		return err
+	}
+	for len(d.later) > 0 && d.later[0].ID <= id {
+		q := d.later[0]
+		d.later = d.later[1:]
+		if err := d.putQueue(q); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// add hands the run on when it is full.
-func (r *runReader) add(item runItem) (err error) {
-	r.run.items = append(r.run.items, item)
-	if r.Limit == 0 && len(r.run.items) < runPackets && len(r.run.recs) < runBytes {
-		return nil
+// putQueue makes the records of a queue and its windows. A salvage renames a queue whose name
+// another one has, and leaves out one that no dump can have.
+func (d *dumper) putQueue(q *storage.Queue) error {
+	d.queue = q
+	key := fmt.Sprint("queue ", q.ID)
+	if _, again := d.check.names[storage.FullName(q.Database, q.Name)]; again && d.Salvage {
+		name := d.lostName(q.ID)
+		d.finding(storage.FindingQueue, key, "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
+		q.Name = name
 	}
-	r.run, err = r.next()
+	switch err := d.put(queueRecord(q, d.Format)); {
+	case refused(err) && d.Salvage:
+		d.finding(storage.FindingQueue, key, "its definition and its packets are left out: %v", err)
+		return nil
+	case refused(err):
+		return fmt.Errorf("%w: queue %d: %w", storage.ErrDamaged, q.ID, err)
+	case err != nil:
+		return err
+	}
+	at := sort.Search(len(d.windows), func(i int) bool { return d.windows[i].Queue >= q.ID })
+	for ; at < len(d.windows) && d.windows[at].Queue == q.ID; at++ {
+		u := &d.windows[at]
+		switch err := d.put(windowRecord(u)); {
+		case refused(err) && d.Salvage:
+			d.finding(storage.FindingRecord, u.String(), "it is left out: %v", err)
+		case refused(err):
+			return fmt.Errorf("%w: %v: %w", storage.ErrDamaged, u.UniqueID, err)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// putPackets makes the records of the packets that wait.
+func (d *dumper) putPackets() error {
+	tried, err := d.tried()
+	for i := range d.packets {
+		if err == nil {
+			p := &d.packets[i]
+			err = d.putPacket(p, tried[p.identity()])
+		}
+	}
+	clear(d.packets)
+	d.packets, d.bytes = d.packets[:0], 0
 	return err
 }
 
-// runEncoder is one worker of the pipeline. What it has of the dumper does not change meanwhile.
-type runEncoder struct {
-	*dumper
-	enc        encoder
-	packet     storage.Packet // the last one
-	deliveries deliveries     // of the run
-}
-
-// encode fills what the run needs to be written.
-func (e *runEncoder) encode(run *run) {
-	if run.damage = e.readDeliveries(run); run.damage != nil {
-		e.deliveries.identities = e.deliveries.identities[:0]
-	}
-	from := 0
-	for i := range run.items {
-		item := &run.items[i]
-		rec := run.recs[from:item.end]
-		from = item.end
-		if !item.packet {
-			run.out = e.enc.queue(run.out, item.queue)
-			for _, u := range e.windowsOf(item.queue.ID) {
-				run.out = e.enc.window(run.out, &u)
-			}
-			run.queues++
-			if item.queue.Settings != nil {
-				run.filled = append(run.filled, item.queue)
-			}
-			continue
-		}
-		err := item.err
-		var d *Delivery
-		if err == nil {
-			d, err = e.read(item.id, rec)
-		}
-		expired := err == nil && e.packet.Expired(e.Now) && !d.Leased(e.Now)
-		if first := e.first(item.id, d, expired); first != 0 {
-			duplicate := fmt.Errorf("packet %v and another one have the identity %d", item.id, d.Identity)
-			if e.packet.Identity != 0 {
-				e.packet.Identity = 0
-			} else { // its sequence is the identity, so the other one's is free
-				e.packet.Identity = first
-			}
-			if d = nil; !e.Salvage {
-				err = duplicate
-			}
-			run.duplicates = append(run.duplicates, storage.Finding{
-				Kind: storage.FindingOwner, Key: item.id.String(), What: duplicate.Error() + ": one of them loses its delivery state",
-			})
-		}
-		switch {
-		case err != nil:
-			run.lost = append(run.lost, Unreadable{item.id, err})
-		case expired:
-			run.expired++
-		default:
-			run.out = e.enc.packet(run.out, item.queue, item.id, &e.packet, d, e.Now)
-			run.packets++
-			if n := len(run.filled); n == 0 || run.filled[n-1] != item.queue {
-				run.filled = append(run.filled, item.queue)
-			}
-		}
-	}
-}
-
-// readDeliveries reads the delivery states of a run.
-func (e *runEncoder) readDeliveries(run *run) error {
-	if len(e.dumper.delivered) == 0 {
-		return nil
-	}
-	identities, from := e.deliveries.identities[:0], 0
-	for i := range run.items {
-		item := &run.items[i]
-		rec := run.recs[from:item.end]
-		from = item.end
-		if !item.packet || item.err != nil || storage.DecodeRecord(rec, &e.packet) != nil {
-			continue
-		}
-		identity := cmp.Or(e.packet.Identity, item.id.Seq)
-		if _, there := slices.BinarySearch(e.dumper.delivered, identity); there {
-			identities = append(identities, identity)
-		}
-	}
-	return e.deliveries.read(e.dumper, identities)
-}
-
-// first notes that a packet with a delivery state was met, and returns the sequence of the one that
-// was met before with that identity, 0 if there was none. A folder into which both states were
-// loaded would not start: it counts one too many.
-func (e *runEncoder) first(id storage.PacketID, d *Delivery, expired bool) uint64 {
-	if d == nil || expired {
-		return 0
-	}
-	at, _ := slices.BinarySearch(e.dumper.delivered, d.Identity)
-	if atomic.CompareAndSwapUint64(&e.matched[at], 0, id.Seq) {
-		return 0
-	}
-	return atomic.LoadUint64(&e.matched[at])
-}
-
-// read decodes a packet and finds its delivery state, nil if it has none. A salvage goes by the
-// sequence where no store has the identity.
-func (e *runEncoder) read(id storage.PacketID, rec []byte) (*Delivery, error) {
-	p := &e.packet
-	if err := decodeRecord(id, rec, p); err != nil {
-		return nil, err
-	}
-	if m := &e.marks; p.Identity != 0 && (p.Identity <= m.LowSeq || p.Identity >= m.NextSeq) {
-		if !e.Salvage {
-			return nil, fmt.Errorf("packet %v: its identity %d is not between the marks %d and %d", id, p.Identity, m.LowSeq, m.NextSeq)
-		}
-		p.Identity = 0
-	}
-	if unique, ok := e.uniques[storage.UniqueID{Queue: id.Queue, Identity: cmp.Or(p.Identity, id.Seq)}]; ok {
-		p.Unique = unique // of an older version it is in the record
-	}
-	return e.deliveries.find(cmp.Or(p.Identity, id.Seq)), nil
-}
-
-func decodeRecord(id storage.PacketID, rec []byte, p *storage.Packet) error {
-	if err := storage.DecodeRecord(rec, p); err != nil {
-		return unreadable(id, err)
-	}
-	switch {
-	case len(p.Key) > maxKeyLen:
-		return fmt.Errorf("packet %v has a key of %d bytes: at most %d", id, len(p.Key), maxKeyLen)
-	case len(p.Unique) > storage.MaxUnique:
-		return fmt.Errorf("packet %v has a unique id of %d bytes: at most %d", id, len(p.Unique), storage.MaxUnique)
-	}
-	return nil
-}
-
-// writeRun is the pipeline's last stage. It returns errEnough once the limit is reached.
-func (d *dumper) writeRun(run *run) error {
-	if run.damage != nil {
-		if !d.Salvage {
-			return run.damage
-		}
-		d.finding(storage.FindingRecord, "delivery states", "some are left out: %v", run.damage)
-	}
-	for _, lost := range run.lost {
-		if !d.Salvage {
-			return fmt.Errorf("%w: %w", storage.ErrDamaged, lost.Err)
-		}
-		if d.report.Lost++; len(d.report.Unreadable) < maxUnreadable {
-			d.report.Unreadable = append(d.report.Unreadable, lost)
-		}
-	}
-	for _, f := range run.duplicates {
-		d.finding(f.Kind, f.Key, "%s", f.What)
-	}
-	for _, q := range run.filled {
-		d.filled[storage.FullName(q.Database, q.Name)] = true
-	}
-	d.report.Expired += run.expired
-	d.report.Packets += run.packets
-	d.report.Queues += run.queues
-	if err := d.write(run.out); err != nil {
-		return err
-	}
-	if d.Limit > 0 && d.report.Packets >= d.Limit {
+// putPacket makes the record of a packet; tried is nil if nothing was tried with it.
+func (d *dumper) putPacket(p *packet, tried *Delivery) error {
+	if d.Limit > 0 && d.check.packets == uint64(d.Limit) {
 		return errEnough
 	}
+	if p.err != nil {
+		return d.lose(p)
+	}
+	if p.Expired(d.Now) && !tried.Leased(d.Now) {
+		d.report.Expired++
+		return nil
+	}
+	if unique, ok := d.uniques[storage.UniqueID{Queue: p.id.Queue, Identity: p.identity()}]; ok {
+		p.Unique = unique // of an older version it is in the record
+	}
+	if tried != nil && d.met(p) {
+		tried = nil
+	}
+	if p.err != nil {
+		return d.lose(p)
+	}
+	err := d.put(packetRecord(d.queue.Name, p.id, &p.Packet, tried, d.Now))
+	if refused(err) && d.Salvage && (tried != nil || p.Identity != 0) { // it may be because of that
+		identity, why := p.identity(), err
+		p.Identity = 0
+		if err = d.put(packetRecord(d.queue.Name, p.id, &p.Packet, nil, d.Now)); err == nil {
+			d.finding(storage.FindingRecord, fmt.Sprint("delivery state ", identity), "it is left out: %v", why)
+		}
+	}
+	if refused(err) {
+		p.err = fmt.Errorf("packet %v: %w", p.id, err)
+		return d.lose(p)
+	}
+	return err
+}
+
+// lose leaves a packet out of a salvage, and ends any other dump.
+func (d *dumper) lose(p *packet) error {
+	if !d.Salvage {
+		return fmt.Errorf("%w: %w", storage.ErrDamaged, p.err)
+	}
+	if d.report.Lost++; len(d.report.Unreadable) < maxUnreadable {
+		d.report.Unreadable = append(d.report.Unreadable, Unreadable{p.id, p.err})
+	}
 	return nil
 }
 
-func (run *run) reset() {
-	clear(run.items)
-	clear(run.lost)
-	clear(run.filled)
-	run.items, run.recs, run.out, run.lost, run.filled = run.items[:0], run.recs[:0], run.out[:0], run.lost[:0], run.filled[:0]
-	run.duplicates = nil
-	run.packets, run.queues, run.expired, run.damage = 0, 0, 0, nil
+// met notes that a packet with a delivery state was met, and reports whether another one with its
+// identity was met before. The second gets an identity of its own: a folder into which both states
+// were loaded would not start, as it counts one too many.
+func (d *dumper) met(p *packet) bool {
+	at, _ := slices.BinarySearch(d.delivered, p.identity())
+	if d.matched[at] == 0 {
+		d.matched[at] = p.id.Seq
+		return false
+	}
+	what := fmt.Errorf("packet %v and another one have the identity %d", p.id, p.identity())
+	if p.Identity != 0 {
+		p.Identity = 0
+	} else { // its sequence is the identity, so the other one's is free
+		p.Identity = d.matched[at]
+	}
+	if d.Salvage {
+		d.finding(storage.FindingOwner, p.id.String(), "%v: one of them loses its delivery state", what)
+	} else {
+		p.err = what
+	}
+	return true
+}
+
+// tried reads the delivery states of the packets that wait, by their identities.
+func (d *dumper) tried() (map[uint64]*Delivery, error) {
+	var identities []uint64
+	for i := range d.packets {
+		if _, there := slices.BinarySearch(d.delivered, d.packets[i].identity()); there && d.packets[i].err == nil {
+			identities = append(identities, d.packets[i].identity())
+		}
+	}
+	if len(identities) == 0 {
+		return nil, nil
+	}
+	slices.Sort(identities)
+	identities = slices.Compact(identities)
+	states := make(map[uint64]*Delivery)
+	err := d.src.ReadDeliveries(identities, func(i int, state *storage.Delivery) error {
+		own := &Delivery{Delivery: *state}
+		if at, there := slices.BinarySearchFunc(d.queues, state.Origin, func(q *storage.Queue, id uint32) int { return cmp.Compare(q.ID, id) }); there {
+			own.OriginName = d.queues[at].Name
+		}
+		states[identities[i]] = own
+		return nil
+	})
+	if err != nil && d.Salvage {
+		d.finding(storage.FindingRecord, "delivery states", "some are left out: %v", err)
+		return nil, nil
+	}
+	return states, err
+}
+
+// readDeliveries notes which packets have a delivery state. A salvage leaves out those that cannot
+// be read, and widens the marks until they hold the others.
+func (d *dumper) readDeliveries(m *storage.Marks) error {
+	var tally storage.Tally
+	unread := uint64(0)
+	err := d.src.Deliveries(func(state *storage.Delivery, damage error) error {
+		switch {
+		case damage == nil:
+			tally.AddDelivery(state.Identity)
+			d.delivered = append(d.delivered, state.Identity)
+			if d.Salvage {
+				widen(m, max(state.Identity, state.Token))
+			}
+		case d.Salvage:
+			unread++
+			d.finding(storage.FindingRecord, fmt.Sprint("delivery state ", state.Identity), "it is left out: %v", damage)
+		default:
+			return fmt.Errorf("%w: the delivery state of packet %d: %w", storage.ErrDamaged, state.Identity, damage)
+		}
+		return nil
+	})
+	d.matched = make([]uint64, len(d.delivered))
+	d.mismatch(d.control.CheckDeliveries(tally, unread))
+	return d.tolerable("delivery states", err)
 }

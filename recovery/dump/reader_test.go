@@ -50,7 +50,7 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"wrong hash":                 {head + `{"type":"end","packets":0,"queues":0,"hash":"0000000000000000"}`, "line 2: the end record has the hash"},
 		"hash of letters":            {head + `{"type":"end","packets":0,"queues":0,"hash":"zz00000000000000"}`, "the end record has the hash zz00000000000000"},
 		"no JSON":                    {head + "hello\n", "line 2: at byte 1: invalid character 'h'"},
-		"more on a line":             {head + strings.TrimSpace(first) + " 1\n", "line 2: at byte 37: invalid character '1' after"},
+		"more on a line":             {head + strings.TrimSpace(first) + " 1\n", "line 2: at byte 36: expected nothing more on the line"},
 		"array":                      {head + "[]\n", "line 2: expected an object, got array"},
 		"no type":                    {head + `{"id":1,"queue":"a"}`, `line 2: field "type" is missing`},
 		"other type":                 {head + `{"type":"claim"}`, `line 2: field "type": "claim" is not holdfast`},
@@ -59,9 +59,9 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"unknown encoding":           {head + `{"type":"queue","id":1,"queue_base32":"a"}`, `line 2: unknown field "queue_base32"`},
 		"number that is encoded":     {head + `{"type":"queue","id_base64":"AA==","queue":"a"}`, `unknown field "id_base64"`},
 		"payload twice":              {head + first + packetLine(seq8+`,"payload":"a","payload_base64":"AA=="`), `line 3: field "payload" is there in two encodings`},
-		"field of another type":      {head + `{"type":"queue","id":1,"queue":"a","payload":"a"}`, `line 2: unknown field "payload"`},
+		"field of another type":      {head + `{"type":"queue","id":1,"queue":"a","payload":"a"}`, `line 2: a queue has no field "payload"`},
 		"missing fields":             {head + `{"type":"queue"}`, `line 2: a queue must have the field "queue"`},
-		"queue with an id as text":   {head + `{"type":"queue","id":"1","queue":"a"}`, `line 2: field "id": got a string, expected a whole number`},
+		"queue with an id as text":   {head + `{"type":"queue","id":"one","queue":"a"}`, "has the id one: expected 1 to 9"},
 		"queue 0":                    {head + `{"type":"queue","id":0,"queue":"a"}`, "has the id 0"},
 		"queue past the last":        {head + `{"type":"queue","id":10,"queue":"a"}`, "has the id 10: expected 1 to 9"},
 		"queue number too large":     {head + `{"type":"queue","id":4294967296,"queue":"a"}`, "has the id 4294967296: expected 1 to 9"},
@@ -82,7 +82,7 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"priority below 0":           {head + first + `{"type":"packet","queue":"a","priority":-1,` + seq8 + "}", "whole number"},
 		"priority that is a float":   {head + first + `{"type":"packet","queue":"a","priority":1.5,` + seq8 + "}", "whole number"},
 		"time as text":               {head + first + packetLine(seq8+`,"expires":"1"`), "expected a whole number"},
-		"time that is a float":       {head + first + packetLine(seq8+`,"expires":1e3`), "milliseconds"},
+		"time that is a float":       {head + first + packetLine(seq8+`,"expires":1e3`), "a whole number"},
 		"key too long":               {head + first + packetLine(seq8+`,"key":"`+long+`"`), "line 3: the packet's key has 65536 bytes"},
 		"record too long":            {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", MaxRecord)+`"`), "line 3: the packet has a record of"},
 		"line too long":              {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", maxLine)+`"`), "line 3: the line is longer than"},
@@ -103,26 +103,26 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"claimed without an attempt": {head + first + packetLine(seq8+`,"state":"claimed","token":"9223372036854775810"`), "after 0 attempts"},
 		"done for ever":              {head + first + packetLine(seq8+`,"state":"done"`), "is done and never expires"},
 		"time before all times":      {head + first + packetLine(seq8+`,"until":-1`), "waits until -1"},
-		"lease that never ends":      {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":9223372036854775807}}`, `field "lease" is 9223372036854775807: expected 0 to 9007199254740992`},
-		"name of 65,536 bytes":       {head + `{"type":"queue","id":1,"queue":"a","settings":{"dead_letter":"` + long + `"}}`, `field "dead_letter" has 65536 bytes: at most 65535`},
+		"lease that never ends":      {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":9223372036854775807}}`, `field "lease" is 9223372036854775807: expected a whole number from 0 to 9007199254740992`},
+		"name of 65,536 bytes":       {head + `{"type":"queue","id":1,"queue":"a","settings":{"dead_letter":"` + long + `"}}`, `field "dead_letter": expected a name of at most 65535 bytes`},
 		"settings as a number":       {head + `{"type":"queue","id":1,"queue":"a","settings":1}`, `field "settings": got a number, expected an object`},
-		"lease below 0":              {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":-1}}`, `line 2: field "lease": got a number -1, expected a whole number from 0 on`},
+		"lease below 0":              {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":-1}}`, `line 2: field "lease" is -1: expected a whole number from 0 to`},
 		"setting of a later version": {head + `{"type":"queue","id":1,"queue":"a","settings":{"max_tries":1}}`, `unknown field "max_tries"`},
-		"bound that never ends":      {head + settings(`"bound":9007199254740993`), `field "bound" is 9007199254740993: expected 0 to 9007199254740992`},
-		"bytes without end":          {head + settings(`"bound_bytes":18446744073709551615`), `line 2: field "bound_bytes" is 18446744073709551615: expected 0 to`},
-		"bound below 0":              {head + settings(`"bound":-1`), `field "bound": got a number -1, expected a whole number from 0 on`},
-		"full of another word":       {head + settings(`"full":"wait"`), `field "full" is "wait": expected one of reject, block, drop`},
-		"switch as text":             {head + settings(`"pause_in":"yes"`), `field "pause_in": got a string, expected true or false`},
-		"enum as text":               {head + settings(`"enum":"low"`), `field "enum": got a string, expected an array`},
-		"enum without a tag":         {head + settings(`"enum":[[]]`), "enum: expected a tag that is not empty"},
-		"enum without values":        {head + settings(`"enum":[["class"]]`), `enum: expected values of the tag "class", got none`},
-		"enum with an empty value":   {head + settings(`"enum":[["class","low",""]]`), "enum: expected values that are not empty"},
-		"enum with a value twice":    {head + settings(`"enum_base64":[["YQ==","Yg==","Yg=="]]`), `enum: expected each value once, got "b" twice`},
-		"enum with a tag twice":      {head + settings(`"enum":[["a","b"],["a","c"]]`), `got "a" behind "a"`},
-		"enum out of order":          {head + settings(`"enum":[["b","b"],["a","c"]]`), `enum: expected tags in the order of their bytes, each once, got "a" behind "b"`},
-		"enum with long values":      {head + settings(`"enum":[["a","`+long+`"]]`), "at most 16384 bytes together"},
-		"enum with too many tags":    {head + settings(`"enum":[`+strings.Repeat(`["a","b"],`, storage.MaxOrders)+`["a","b"]]`), "enum: expected at most 16 tags, got 17"},
-		"enum twice":                 {head + settings(`"enum":[["a","b"]],"enum_base64":[["Yg==","Yg=="]]`), `line 2: field "enum" is there in two encodings`},
+		"bound that never ends":      {head + withSettings(`"bound":9007199254740993`), `field "bound" is 9007199254740993: expected a whole number from 0 to 9007199254740992`},
+		"bytes without end":          {head + withSettings(`"bound_bytes":18446744073709551615`), `line 2: field "bound_bytes" is 18446744073709551615: expected a whole number from 0 to`},
+		"bound below 0":              {head + withSettings(`"bound":-1`), `field "bound" is -1: expected a whole number from 0 to`},
+		"full of another word":       {head + withSettings(`"full":"wait"`), `field "full" is "wait": expected one of reject, block, drop`},
+		"switch as text":             {head + withSettings(`"pause_in":"yes"`), `field "pause_in" is yes: expected true or false`},
+		"enum as text":               {head + withSettings(`"enum":"low"`), `field "enum": expected an array with an array of texts`},
+		"enum without a tag":         {head + withSettings(`"enum":[[]]`), "enum: expected a tag that is not empty"},
+		"enum without values":        {head + withSettings(`"enum":[["class"]]`), `enum: expected values of the tag "class", got none`},
+		"enum with an empty value":   {head + withSettings(`"enum":[["class","low",""]]`), "enum: expected values that are not empty"},
+		"enum with a value twice":    {head + withSettings(`"enum_base64":[["YQ==","Yg==","Yg=="]]`), `enum: expected each value once, got "b" twice`},
+		"enum with a tag twice":      {head + withSettings(`"enum":[["a","b"],["a","c"]]`), `got "a" behind "a"`},
+		"enum out of order":          {head + withSettings(`"enum":[["b","b"],["a","c"]]`), `enum: expected tags in the order of their bytes, each once, got "a" behind "b"`},
+		"enum with long values":      {head + withSettings(`"enum":[["a","`+long+`"]]`), "at most 16384 bytes together"},
+		"enum with too many tags":    {head + withSettings(`"enum":[`+strings.Repeat(`["a","b"],`, storage.MaxOrders)+`["a","b"]]`), "enum: expected at most 16 tags, got 17"},
+		"enum twice":                 {head + withSettings(`"enum":[["a","b"]],"enum_base64":[["Yg==","Yg=="]]`), `line 2: field "enum" is there in two encodings`},
 		"tags twice":                 {head + first + packetLine(seq8+`,"tags":{"a":"1"},"tags_base64":["Yg==","Yg=="]`), `line 3: field "tags" is there in two encodings`},
 		"unique id too long":         {head + first + packetLine(seq8+`,"unique":"`+long[:256]+`"`), "line 3: the packet's unique id has 256 bytes: at most 255"},
 		"half a tag":                 {head + first + packetLine(seq8+`,"tags_base64":["YQ=="]`), "names and values"},
@@ -145,8 +145,8 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 	}
 }
 
-// settings is the record of a queue with some.
-func settings(fields string) string {
+// withSettings is the record of a queue with some.
+func withSettings(fields string) string {
 	return `{"type":"queue","id":1,"queue":"a","settings":{` + fields + `}}`
 }
 
@@ -161,7 +161,7 @@ func TestASettingThatIsNotThereIsItsZeroValue(t *testing.T) {
 		`"full":"block","enum_base64":[["YQ==","Yg=="]]`:                     {Full: storage.FullBlock, Orders: []storage.Order{{Tag: "a", Values: []string{"b"}}}},
 	} {
 		read := 0
-		_, err := Read(t.Context(), strings.NewReader(head+settings(fields)+end), ReadOptions{Queue: func(q *storage.Queue) error {
+		_, err := Read(t.Context(), strings.NewReader(head+withSettings(fields)+end), ReadOptions{Queue: func(q *storage.Queue) error {
 			if read++; !reflect.DeepEqual(*q.Settings, want) || q.Counters != (storage.Counters{}) {
 				t.Errorf("%s is read as %+v, %+v", fields, *q.Settings, q.Counters)
 			}
@@ -456,12 +456,19 @@ func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
+func encoded(t *rapid.T, f Format, r record) []byte {
+	e := newEncoder(f, Auto)
+	if err := e.encode(&r); err != nil {
+		t.Fatal(err)
+	}
+	return e.Bytes()
+}
+
 func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPacket(t)
-		id := storage.PacketID{Queue: 1, Priority: 2, Seq: rapid.Uint64().Draw(t, "seq")}
+		id := storage.PacketID{Queue: 1, Priority: 2, Seq: rapid.Uint64Min(1).Draw(t, "seq")}
 		q := &storage.Queue{ID: 1, Name: rapid.SliceOf(rapid.Byte()).Draw(t, "queue")}
-		lines := newEncoder(JSONL, Auto)
 		var object struct {
 			Queue, QueueBase64     []byte
 			Key, Payload, Sequence *string
@@ -472,7 +479,7 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 			NotBefore              int64             `json:"not_before"`
 			ID                     string
 		}
-		line := lines.packet(nil, q, id, &p, nil, recoverytest.Later)
+		line := encoded(t, JSONL, packetRecord(q.Name, id, &p, nil, recoverytest.Later))
 		d := json.NewDecoder(bytes.NewReader(bytes.ReplaceAll(line, []byte(`"queue":`), []byte(`"queue_text":`))))
 		if err := d.Decode(&object); err != nil || !utf8.Valid(line) || bytes.IndexByte(line, '\n') != len(line)-1 {
 			t.Fatalf("%v: %s", err, line)
@@ -491,9 +498,8 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 		if len(object.Tags)+len(object.TagsBase64)/2 != len(p.Tags) {
 			t.Fatalf("%s has other tags than %q", line, p.Tags)
 		}
-		e := newEncoder(Msgpack, Auto)
 		var fields map[string]any
-		if err := msgpack.Unmarshal(e.packet(nil, q, id, &p, nil, recoverytest.Later), &fields); err != nil {
+		if err := msgpack.Unmarshal(encoded(t, Msgpack, packetRecord(q.Name, id, &p, nil, recoverytest.Later)), &fields); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(fields["queue"].([]byte), q.Name) || fields["id"] != id.String() || fmt.Sprint(fields["sequence"]) != fmt.Sprint(id.Seq) {
@@ -521,6 +527,45 @@ func FuzzReadDump(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAnOlderDumpOfVersion3HoldsWhatOneOfTodayHolds(t *testing.T) {
+	for _, format := range []Format{JSONL, Msgpack} {
+		text, err := os.ReadFile("testdata/version3." + string(format))
+		if err != nil {
+			t.Fatal(err)
+		}
+		today, _ := dumpOf(t, recoverytest.OneOfEach(), Options{Format: format})
+		if then, now := contentsOf(t, text), contentsOf(t, today); !slices.Equal(then, now) {
+			t.Errorf("%s: got\n%q\nwant\n%q", format, then, now)
+		}
+	}
+}
+
+// contentsOf lists all that a dump holds.
+func contentsOf(t *testing.T, text []byte) (all []string) {
+	add := func(format string, args ...any) error {
+		all = append(all, fmt.Sprintf(format, args...))
+		return nil
+	}
+	_, err := Read(t.Context(), bytes.NewReader(text), ReadOptions{
+		Header: func(m storage.Marks, payloads bool) error { return add("%+v %v", m, payloads) },
+		Queue: func(q *storage.Queue) error {
+			settings := q.Settings
+			q.Settings = nil
+			return add("%+v %+v", q, settings)
+		},
+		Window: func(u *storage.Unique) error { return add("%+v", u) },
+		Packet: func(_ *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery) error {
+			return add("%v %x %s", id, storage.AppendRecord(nil, p), shown(d))
+		},
+		Head:  func(h *storage.Head) error { return add("%+v", h) },
+		Field: func(h *storage.Head, f *storage.Field) error { return add("%s %+v", h.Name, f) },
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return all
 }
 
 func TestADumpOfVersion2IsRead(t *testing.T) {

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -19,17 +18,16 @@ func (v *verifier) checkKeys(ctx context.Context) error {
 	var fields map[string]bool // their names
 	scanned := int64(0)
 	return v.src.Items(func(id storage.ValueID, h *storage.Head, f *storage.Field, damage error) error {
-		if scanned++; time.Since(v.told) > progressEvery {
-			v.told = time.Now()
+		if scanned++; scanned&0xfff == 0 {
 			v.Progress("keys", scanned, int64(v.control.Keys))
 		}
 		switch {
 		case damage != nil && h == nil && f == nil:
 			v.lost++
-			v.finding(storage.FindingRecord, id.String(), "the record cannot be read: %s", plain(damage))
+			v.unreadable(id.String(), "record", damage)
 			return ctx.Err()
 		case damage != nil:
-			v.finding(storage.FindingRecord, id.String(), "the value cannot be read: %s", plain(damage))
+			v.unreadable(id.String(), "value", damage)
 		}
 		switch {
 		case f != nil:

@@ -3,11 +3,9 @@
 //
 // Its map:
 //
-//	verify.go      Folder, the one entry point; Report; queue definitions and the control record
-//	scan.go        every packet: decoded, counted and checked on all processors
-//	deliveries.go  delivery states, and whose they are
-//	payload.go     the payloads that have records of their own, and whose they are
-//	keys.go        strings and hashes
+//	verify.go   Folder, the one entry point; Report; queue definitions and the control record
+//	packets.go  every packet, its delivery state and its payload
+//	keys.go     strings and hashes, and ids of unique pushes
 package verify
 
 import (
@@ -20,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/recovery/contents"
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -28,7 +26,7 @@ import (
 type Options struct {
 	Now int64 // Unix milliseconds: decides which packets have expired; 0 is the wall clock
 
-	// Progress is called now and then, from several goroutines: with "files" and bytes, then with
+	// Progress is called now and then: with "files" and bytes, from several goroutines, then with
 	// "packets" and packets, then with "keys" and heads and fields. total is 0 when it is not known.
 	// It may be nil.
 	Progress func(step string, done, total int64)
@@ -76,9 +74,9 @@ func (q *QueueCount) packets() int64 {
 const maxFindings = 10_000
 
 // Folder verifies the data folder dir. The error means that it could not look, as when the folder
-// is in use; what is wrong with the folder is in the report. Memory grows with the number of
-// queues, delivery states, strings and hashes, and of the fields of one hash, and not with that of
-// packets.
+// is in use; what is wrong with the folder is in the report. Memory grows with queues, delivery
+// states, large payloads, strings and hashes, and with the fields of one hash. It does not grow
+// with other packets.
 func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 	start := time.Now()
 	o.Now = cmp.Or(o.Now, start.UnixMilli())
@@ -96,7 +94,7 @@ func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 		return Report{}, err
 	}
 	defer view.Close()
-	v := &verifier{Options: o, src: view.Snapshot, control: view.Control(), flush: view.Flush()}
+	v := &verifier{Options: o, src: view.Snapshot, control: view.Control(), flush: view.Flush(), large: make(map[payload]int)}
 	err = v.run(ctx)
 	v.addFindings(view.Findings())
 	v.report.Took = time.Since(start)
@@ -107,7 +105,6 @@ func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 type source interface {
 	Queues(fn func(storage.Queue) error) error
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
-	Packets(r storage.QueueRange, fn func(storage.PacketID, *storage.Meta) error) error
 	Deliveries(fn func(d *storage.Delivery, damage error) error) error
 	Uniques(fn func(*storage.Unique) error) error
 	Payloads(fn func(queue uint32, seq uint64, size int64) error) error
@@ -115,8 +112,7 @@ type source interface {
 	Load() []byte
 }
 
-// verifier is one verification under way. Its fields belong to the goroutine that called it; the
-// workers of the scan read Now and control.
+// verifier is one verification under way.
 type verifier struct {
 	Options
 	src     source
@@ -124,21 +120,17 @@ type verifier struct {
 	flush   storage.Flush
 	report  Report
 
-	at         int          // where in report.Queues the scan is
-	orphans    []runOfQueue // the queues without a definition that the scan met, some of them
-	deliveries contents.Deliveries
-	tally      storage.Tally // of what can be read
-	unread     uint64        // packets that cannot be read
-	lost       uint64        // heads and fields that cannot be read
-	lostStates uint64        // delivery states that cannot be read
-	large      payloadSum    // of the payloads that packets say they have
-	scanned    int64         // records, for Progress
-	told       time.Time     // when Progress was called last
+	deliveries recovery.Deliveries
+	large      map[payload]int // that packets say they have: how many packets
+	tally      storage.Tally   // of what can be read
+	unread     uint64          // packets that cannot be read
+	lost       uint64          // heads and fields that cannot be read
+	lostStates uint64          // delivery states that cannot be read
 }
 
 func (v *verifier) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		v.checkQueues, v.checkDeliveries, v.checkPackets, v.checkOwners, v.checkPayloads, v.checkUniques, v.checkKeys,
+		v.checkQueues, v.checkDeliveries, v.checkPackets, v.checkUniques, v.checkKeys,
 	} {
 		err := step(ctx)
 		if errors.Is(err, storage.ErrDamaged) {
@@ -151,7 +143,7 @@ func (v *verifier) run(ctx context.Context) error {
 	v.checkTally()
 	if v.src.Load() != nil {
 		v.finding(storage.FindingLoad, "load",
-			"a load was cut short: load the same dump again to go on, or abandon the load to keep what is stored")
+			"a load was cut short: load the dump again, or abandon the load, which takes back what is stored")
 	}
 	return nil
 }
@@ -189,9 +181,9 @@ func (v *verifier) addFindings(found []storage.Finding) {
 	}
 }
 
-// plain is the text of an error in a finding, which says by itself that something is damaged.
-func plain(err error) string {
-	return strings.TrimPrefix(err.Error(), storage.ErrDamaged.Error()+": ")
+// unreadable is the finding about a record or a value, which says by itself that it is damaged.
+func (v *verifier) unreadable(key, what string, err error) {
+	v.finding(storage.FindingRecord, key, "the %s cannot be read: %s", what, strings.TrimPrefix(err.Error(), storage.ErrDamaged.Error()+": "))
 }
 
 // checkQueues reads the queue definitions.

@@ -82,7 +82,7 @@ func TestExpiredPacketsOfAQueueThatIsGoneAreNoFinding(t *testing.T) {
 }
 
 func TestPacketsOfManyRunsAreCountedForTheirQueues(t *testing.T) {
-	const each = 3 * runPackets
+	const each = 3 * 1024
 	report := verified(t, manyPackets(t, 7*each))
 	if !report.Sound() || len(report.Queues) != 7 || report.Packets != 7*each {
 		t.Errorf("findings %v, %d packets of %d queues", report.Findings, report.Packets, len(report.Queues))
@@ -286,7 +286,7 @@ func TestRecordsThatCannotBeReadAreNotCalledLost(t *testing.T) {
 	defer view.Close()
 	bad := []storage.PacketID{at(5, n), at(6, n), at(2000, n)}
 	o := Options{Now: later, Progress: func(string, int64, int64) {}}
-	v := &verifier{Options: o, src: &spoiled{view.Snapshot, bad}, control: view.Control()}
+	v := &verifier{Options: o, src: &spoiled{view.Snapshot, bad}, control: view.Control(), large: make(map[payload]int)}
 	if err := v.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
