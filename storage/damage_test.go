@@ -579,14 +579,14 @@ func TestAcceptedHoleIsPassedOverAndToldOnce(t *testing.T) {
 		damage func(b []byte) []byte
 		kinds  []string // of what was accepted
 	}{
-		"nothing is wrong":            {func(b []byte) []byte { return b }, nil},
-		"the segment is removed":      {func([]byte) []byte { return nil }, []string{FindingAnchor}},
-		"the end of it is zeros":      {func(b []byte) []byte { clear(b[at(b):]); return b }, []string{FindingAnchor}},
-		"a record in it is zeros":     {func(b []byte) []byte { clear(b[at(b):][:journalPage]); return b }, []string{FindingLog}},
+		"nothing is wrong":          {func(b []byte) []byte { return b }, nil},
+		"the segment is removed":    {func([]byte) []byte { return nil }, []string{FindingAnchor}},
+		"the end of it is zeros":    {func(b []byte) []byte { clear(b[at(b):]); return b }, []string{FindingAnchor}},
+		"a record in it is zeros":   {func(b []byte) []byte { clear(b[at(b):][:journalPage]); return b }, []string{FindingLog}},
 		"two pages in it are zeros": {func(b []byte) []byte { clear(b[at(b)-journalPage:][:2*journalPage]); return b }, []string{FindingLog}},
-		"its header is zeros":         {func(b []byte) []byte { clear(b[:journalPage]); return b }, []string{FindingAnchor}},
-		"its header is damaged":       {func(b []byte) []byte { b[20]++; return b }, []string{FindingAnchor, FindingLog}},
-		"it is cut":                   {func(b []byte) []byte { return b[:at(b)] }, []string{FindingAnchor}},
+		"its header is zeros":       {func(b []byte) []byte { clear(b[:journalPage]); return b }, []string{FindingAnchor}},
+		"its header is damaged":     {func(b []byte) []byte { b[20]++; return b }, []string{FindingAnchor, FindingLog}},
+		"it is cut":                 {func(b []byte) []byte { return b[:at(b)] }, []string{FindingAnchor}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := f.copied(t, log, row.damage)
@@ -674,22 +674,6 @@ func TestFilesThatNoListNamesGo(t *testing.T) {
 				t.Errorf("it is still there: %v", err)
 			}
 		})
-	}
-}
-
-func TestLogsThatAnotherProgramWroteAreRefusedAndStay(t *testing.T) {
-	for _, name := range []string{"00001.mem", "000001.vlog"} {
-		f := newDamageFolder(t, false)
-		path := filepath.Join(f.dir, dbName, name)
-		if err := os.WriteFile(path, bytes.Repeat([]byte{7}, 100), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Open(f.dir, Options{}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), name) {
-			t.Errorf("it opens with %v", err)
-		}
-		if _, err := os.Stat(path); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

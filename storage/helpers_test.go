@@ -132,6 +132,12 @@ func killed(t testing.TB, s *Store) (dir string) {
 	defer s.commitMu.Unlock()
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
+	return copiedAtOnce(t, s)
+}
+
+// copiedAtOnce is killed where nothing is applied nor written out.
+func copiedAtOnce(t testing.TB, s *Store) (dir string) {
+	t.Helper()
 	for {
 		dir = t.TempDir()
 		was := s.tables.List()
