@@ -100,8 +100,8 @@ func (g *guard) stored(n int64) {
 	g.space.Stored = n
 }
 
-// roomToMerge returns an error that wraps ErrFull where a merge has no room, whose output has so many
-// bytes at most: it comes in force by steps, so it needs that of some tables.
+// roomToMerge returns an error that wraps ErrFull where a merge has no room, whose output has so
+// many bytes at most: it comes in force by steps, so it needs that of some tables.
 func (g *guard) roomToMerge(output int64) error {
 	if need := min(output, 16*g.sizes.table(output)); g.get().Free < need {
 		return fmt.Errorf("%w: a merge needs %d bytes", ErrFull, need)

@@ -77,8 +77,8 @@ func removeUnnamed(dir string, l *List) error {
 	return nil
 }
 
-// refuseLogs returns ErrDamaged if a log of Badger's has something in it: another program wrote what
-// no table has.
+// refuseLogs returns ErrDamaged if a log of Badger's has something in it: another program wrote
+// what no table has.
 func refuseLogs(dir string) error {
 	files, err := os.ReadDir(dir)
 	for _, f := range files {
