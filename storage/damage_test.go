@@ -465,8 +465,8 @@ func (f *journalFolder) begin(batch int) int {
 }
 
 // check opens a copy whose segment was changed, and where the anchor tells of a batch unless that
-// is 0. It returns the number of batches found, or the error that reports the damage; anything but a
-// whole number of batches is a failure.
+// is 0. It returns the number of batches found, or the error that reports the damage; anything but
+// a whole number of batches is a failure.
 func (f *journalFolder) check(t *testing.T, what string, anchor uint64, o Options, change func(b []byte) []byte) (int, error) {
 	t.Helper()
 	dir := t.TempDir()
