@@ -45,6 +45,9 @@ func Check(dir string, l *List, progress func(n int64)) error {
 	bad, err := Damaged(dir, l, progress)
 	if err == nil && len(bad) > 0 {
 		err = bad[0].Err
+		if more := len(bad) - 1; more > 0 {
+			err = fmt.Errorf("%w (and %d more)", err, more)
+		}
 	}
 	return err
 }
