@@ -166,8 +166,8 @@ func corruptions() []corruption {
 	return list
 }
 
-// TestDamageOfAnyFileIsReportedOrHarmless is what holds of single damages: the folder is refused, or
-// it has all that it had.
+// TestDamageOfAnyFileIsReportedOrHarmless is what holds of single damages: the folder is refused,
+// or it has all that it had.
 func TestDamageOfAnyFileIsReportedOrHarmless(t *testing.T) {
 	stopped, left := newDamageFolder(t, false), newDamageFolder(t, true)
 	stoppedTables, leftTables := tableFiles(t, stopped.dir), tableFiles(t, left.dir)
@@ -464,9 +464,9 @@ func (f *journalFolder) begin(batch int) int {
 	return (f.ends[batch-1] + journalPage - 1) / journalPage * journalPage
 }
 
-// check opens a copy whose segment was changed, and where the anchor tells of a batch unless that is
-// 0. It returns the number of batches found, or the error that reports the damage; anything but a
-// whole number of batches is a failure.
+// check opens a copy whose segment was changed, and where the anchor tells of a batch unless that
+// is 0. It returns the number of batches found, or the error that reports the damage; anything but
+// a whole number of batches is a failure.
 func (f *journalFolder) check(t *testing.T, what string, anchor uint64, o Options, change func(b []byte) []byte) (int, error) {
 	t.Helper()
 	dir := t.TempDir()

@@ -110,14 +110,6 @@ func (b *Batch) takeStates(id PacketID, r Removed) Removed {
 	return r
 }
 
-// putsOf returns what the batch puts of the delivery state that goes with a packet.
-func (b *Batch) putsOf(r Removed) Stored {
-	if at, ok := b.stateAt[r.Identity]; ok && r.Stored != 0 {
-		return b.states[at].puts()
-	}
-	return 0
-}
-
 // learn notes which of some records were there, unless the batch had a call for them before.
 func (o *stateOp) learn(stored, of Stored) {
 	o.old |= stored & of &^ o.known

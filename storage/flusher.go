@@ -129,6 +129,7 @@ func (s *Store) flushOne(w *window) (err error) {
 		}
 	}
 	s.dead.Add(int64(w.hidden) * averageEntry(list))
+	s.guard.stored(s.tables.List().Bytes())
 	s.layers.drop()
 	close(w.done)
 	s.flushed.Store(time.Now().UnixNano())

@@ -73,9 +73,15 @@ func (g *guard) refresh() {
 	g.space.Free, g.space.Total, g.space.Level = free, total, level
 }
 
+// nearWindows is how much room lets look at the disk before every batch, in windows.
+const nearWindows = 32
+
 // look returns an error that wraps ErrFull when nothing may be written, and another one when the
 // file system does not tell, as when the folder was removed.
 func (g *guard) look() error {
+	if g.get().Free < nearWindows*g.sizes.window {
+		g.refresh() // a tenth of a second is long for a small disk
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.err != nil {
@@ -94,8 +100,8 @@ func (g *guard) stored(n int64) {
 	g.space.Stored = n
 }
 
-// roomToMerge returns an error that wraps ErrFull where a merge has no room, whose output has so many
-// bytes at most: it comes in force by steps, so it needs that of some tables.
+// roomToMerge returns an error that wraps ErrFull where a merge has no room, whose output has so
+// many bytes at most: it comes in force by steps, so it needs that of some tables.
 func (g *guard) roomToMerge(output int64) error {
 	if need := min(output, 16*g.sizes.table(output)); g.get().Free < need {
 		return fmt.Errorf("%w: a merge needs %d bytes", ErrFull, need)

@@ -16,7 +16,6 @@ type merge struct {
 	numbers map[string]uint32 // of all queues, also those of the dump so far
 	made    map[uint32]bool   // queues that are only in the dump; true: their record is put
 	bytes   int               // of names of queues
-	lists   map[string]bool   // queues of the folder with packets or settings
 	keys    map[string]bool   // strings and hashes of the folder
 	taken   map[string]bool   // names that no string or hash of the dump gets: both
 	base    uint64            // the sequence of the oldest packet of the dump, less the dump's low mark

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -100,6 +101,9 @@ func TestFaultChild(t *testing.T) {
 			now, _ := os.ReadFile(filepath.Join(root, "db", badger.ManifestFilename))
 			if s.List() != list || !bytes.Equal(now, manifest) || tries > 9 {
 				t.Fatalf("%s failed, and another list is in force, or it fails again and again", step.name)
+			}
+			if left, err := fs.Glob(os.DirFS(filepath.Join(root, "build")), "*"+suffix); err != nil || len(left) > 0 {
+				t.Fatalf("%s failed and leaves %v, %v", step.name, left, err)
 			}
 			if got, err := contents(s); err != nil || !maps.Equal(got, step.want) {
 				t.Fatalf("after %s failed the tables show %d keys of %d, %v", step.name, len(got), len(step.want), err)

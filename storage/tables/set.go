@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -39,6 +40,9 @@ func Open(dir, build string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseLogs(dir); err != nil {
+		return nil, err
+	}
 	if err := removeUnnamed(dir, list); err != nil {
 		return nil, err
 	}
@@ -71,6 +75,32 @@ func removeUnnamed(dir string, l *List) error {
 		}
 	}
 	return nil
+}
+
+// refuseLogs returns ErrDamaged if a log of Badger's has something in it: another program wrote
+// what no table has.
+func refuseLogs(dir string) error {
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		ext := filepath.Ext(f.Name())
+		if (ext == ".mem" || ext == ".vlog") && holdsEntries(filepath.Join(dir, f.Name())) {
+			return fmt.Errorf("%w: %s holds what another program wrote", ErrDamaged, f.Name())
+		}
+	}
+	return err
+}
+
+// holdsEntries says whether a log has an entry: one begins behind its head.
+func holdsEntries(path string) bool {
+	const head = 20
+	b := make([]byte, 4096)
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	n, _ := file.ReadAt(b, 0)
+	return len(bytes.Trim(b[min(head, n):n], "\x00")) > 0
 }
 
 // List returns the list in force.
