@@ -154,6 +154,16 @@ func TestProgressOfCompactRisesToItsTotal(t *testing.T) {
 	}
 }
 
+// The deletes are in the journal alone when the store is killed.
+func TestRoomOfWhatAKilledStoreHadDeletedComesBack(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{Window: 1 << 20, Sync: SyncNever()})
+	left := popped(t, s, 60_000, 100)
+	s = openTest(t, killed(t, s), Options{Window: 1 << 20})
+	before := s.tables.List().Bytes()
+	left.check(t, s)
+	eventually(t, "the tables have what was deleted", func() bool { return s.tables.List().Bytes() < before/10 })
+}
+
 // A store that has many small windows merges them by itself, also while Compact does.
 func TestCompactAndMergesInTheBackgroundDoNotMeet(t *testing.T) {
 	t.Parallel()

@@ -133,14 +133,8 @@ func (s *Store) flushOne(w *window) (err error) {
 	s.layers.drop()
 	close(w.done)
 	s.flushed.Store(time.Now().UnixNano())
-	select {
-	case s.room <- struct{}{}:
-	default:
-	}
-	select {
-	case s.merge <- struct{}{}:
-	default:
-	}
+	s.wake(s.room)
+	s.wake(s.merge)
 	err = s.journal.Release(w.upto.Batch)
 	if prepared := s.journal.Prepare(); !isFull(prepared) {
 		err = errors.Join(err, prepared)
@@ -186,6 +180,14 @@ func (s *Store) keepSpares() {
 	}
 	if err := s.journal.SetSpares(have); err != nil {
 		_ = s.failing(err)
+	}
+}
+
+// wake tells a goroutine that there may be something to do.
+func (s *Store) wake(tell chan struct{}) {
+	select {
+	case tell <- struct{}{}:
+	default:
 	}
 }
 

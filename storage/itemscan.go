@@ -7,14 +7,26 @@ import "fmt"
 // is not read. It stops at the first error of fn.
 func (s *Store) Heads(fn func(*Head) error) error {
 	var h Head
-	return s.scan(headPrefix, func(key, rec []byte) error { return giveHead(key, rec, &h, fn, nil) })
+	return s.scan(headPrefix, func(key, rec []byte) error {
+		err := giveHead(key, rec, &h, fn, nil)
+		if h.Value == nil {
+			s.scanned.Add(int64(h.Size))
+		}
+		return err
+	})
 }
 
 // Fields calls fn for every field on disk, those of a hash together, as Heads does for heads. The
 // head of a field may be gone: then the field is left over.
 func (s *Store) Fields(fn func(*Field) error) error {
 	var f Field
-	return s.scan(fieldPrefix, func(key, rec []byte) error { return giveField(key, rec, &f, fn, nil) })
+	return s.scan(fieldPrefix, func(key, rec []byte) error {
+		err := giveField(key, rec, &f, fn, nil)
+		if f.Value == nil {
+			s.scanned.Add(int64(f.Size))
+		}
+		return err
+	})
 }
 
 // ReadValues calls fn with the large value of each of ids, valid during the call; i says which of

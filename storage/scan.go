@@ -19,14 +19,26 @@ func (s *Store) Queues(fn func(Queue) error) error {
 // has dropped them. It stops at the first error of fn.
 func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
 	var m Meta
-	return s.scan(packetPrefix, func(key, rec []byte) error { return givePacket(key, rec, &m, fn, nil) })
+	return s.scan(packetPrefix, func(key, rec []byte) error {
+		err := givePacket(key, rec, &m, fn, nil)
+		if m.Large {
+			s.scanned.Add(int64(m.Size))
+		}
+		return err
+	})
 }
 
 // Verify compares the tally of a scan with the control record. When they differ it returns an
 // ErrLoss: a *MismatchError of packets, one of keys, one of delivery states, or some of them. With
 // Options.AcceptLoss it writes the tally to the control record before it returns, so that a loss
 // is reported once. When that fails the error says so, too, and the next batch writes it.
+//
+// What the tables have and the scan did not show is dead: a merge may be due.
 func (s *Store) Verify(scan Tally) error {
+	if live := s.scanned.Swap(0); live > 0 {
+		s.dead.Store(max(0, s.tables.List().Bytes()-live) / 2)
+		s.wake(s.merge)
+	}
 	mismatch := s.adopt(scan)
 	if mismatch == nil {
 		return nil
@@ -60,7 +72,10 @@ func (s *Store) scan(prefix string, fn func(key, rec []byte) error) error {
 		return err
 	}
 	defer n.Close()
-	return n.scan(prefix, prefixRange(prefix), fn)
+	return n.scan(prefix, prefixRange(prefix), func(key, rec []byte) error {
+		s.scanned.Add(int64(len(key) + len(rec) + entryBytes))
+		return fn(key, rec)
+	})
 }
 
 // keyRange is the keys from one on, up to another one that it has not.

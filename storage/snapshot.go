@@ -73,10 +73,7 @@ func (s *Store) snapshot() (*Snapshot, *window, error) {
 		return nil, nil, fmt.Errorf("no snapshot of a store that has stopped: %w", failed)
 	}
 	if w := s.layers.freezeFor(n); w != nil {
-		select {
-		case s.frozen <- struct{}{}:
-		default:
-		}
+		s.wake(s.frozen)
 		return n, w, nil
 	}
 	n.view = s.tables.View()

@@ -42,6 +42,7 @@ type Store struct {
 	noSegment atomic.Bool // the journal had no room for a batch
 
 	dead    atomic.Int64 // bytes of tables that are hidden by what was written since; an estimate
+	scanned atomic.Int64 // bytes that the scans of a start showed, until Verify
 	flushed atomic.Int64 // when a window was written out last, in Unix nanoseconds
 
 	mu      sync.Mutex // guards what follows
@@ -381,10 +382,7 @@ func (s *Store) freeze() *window {
 		return nil
 	}
 	w := s.layers.freeze()
-	select {
-	case s.frozen <- struct{}{}:
-	default:
-	}
+	s.wake(s.frozen)
 	return w
 }
 

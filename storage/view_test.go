@@ -455,3 +455,25 @@ func TestSnapshotsAgreeWithTheirControlRecordsWhileBatchesAreApplied(t *testing.
 		t.Fatal(err)
 	}
 }
+
+func TestKilledFolderIsLookedAtOnAReadOnlyMount(t *testing.T) {
+	dir, control, ids := busyFolder(t)
+	_, at := mountImage(t, 32, "")
+	data := filepath.Join(at, "data")
+	copyFolder(t, dir, data)
+	if out, err := exec.Command("mount", "-o", "remount,ro", at).CombinedOutput(); err != nil {
+		t.Skipf("skipped: cannot mount it read-only: %v %s", err, out)
+	}
+	for _, o := range []ViewOptions{{}, {Tolerant: true}} {
+		v := openView(t, data, o)
+		if got := viewed(t, v); !slices.Equal(got, ids) || v.Control() != control || len(v.Findings()) > 0 {
+			t.Errorf("%d packets of %d, %v", len(got), len(ids), v.Findings())
+		}
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(data, Options{}); !errors.Is(err, ErrRefused) {
+		t.Errorf("to serve it gives %v", err)
+	}
+}
