@@ -12,6 +12,19 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
+// forgetsWorkers lets the time pass for which consumers are known, and expects that none is.
+func (w *work) forgetsWorkers(queue string) {
+	w.t.Helper()
+	w.pass(broker.ConsumerTime * time.Millisecond)
+	w.workers(queue) // which forgets those that nothing names
+	w.do(func(tx *broker.Tx) error {
+		if n := tx.WorkersKnown(); n > 0 {
+			w.t.Fatalf("%d consumers are known", n)
+		}
+		return nil
+	})
+}
+
 func (w *work) workers(queue string) (names []string) {
 	w.t.Helper()
 	w.do(func(tx *broker.Tx) error {
@@ -90,14 +103,7 @@ func TestAConsumerIsForgottenWithAPacketWhoseRecordIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.barrier()
-	w.pass(broker.ConsumerTime * time.Millisecond)
-	w.workers("q") // which forgets those that nothing names
-	w.do(func(tx *broker.Tx) error {
-		if n := tx.WorkersKnown(); n > 0 {
-			t.Fatalf("%d consumers are known", n)
-		}
-		return nil
-	})
+	w.forgetsWorkers("q")
 }
 
 func TestAPushAsLargeAsTheLimitAllowsFitsAnEmptyBatch(t *testing.T) {
@@ -171,14 +177,7 @@ func TestAValueInPlaceOfAPacketThatWasTriedKnowsNothingOfThat(t *testing.T) {
 			if got := w.stored(); got != "2 packets, 0 delivery states" {
 				t.Fatalf("the store holds %s", got)
 			}
-			w.pass(broker.ConsumerTime * time.Millisecond)
-			w.workers("q") // which forgets those that nothing names
-			w.do(func(tx *broker.Tx) error {
-				if n := tx.WorkersKnown(); n > 0 {
-					t.Fatalf("%d consumers are known", n)
-				}
-				return nil
-			})
+			w.forgetsWorkers("q")
 			if got := w.claimOne(); got.payload != "new" || got.Attempts != 1 || len(got.Reason) > 0 {
 				t.Fatalf("claimed %+v", got)
 			}

@@ -122,7 +122,7 @@ func (s *workServer) explain(ctx context.Context, err error) error {
 		return errors.New("interrupted: the server may have carried out the request")
 	case errors.As(err, &network) && network.Timeout():
 		return fmt.Errorf("server at %s did not answer within %v: it may have carried out the request", s.Redis, s.Timeout)
-	case errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, syscall.EPIPE) && !errors.Is(err, client.ErrUnknown):
 		return fmt.Errorf("server at %s is gone: the request was not sent", s.Redis)
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("%w; check that --redis %s is the server's address for Redis clients", err, s.Redis)
