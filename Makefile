@@ -5,6 +5,7 @@ CYCLES    ?= 10
 # A number of inputs, not a time: when a time is over, go test can fail with "context deadline exceeded".
 FUZZTIME  ?= 30000x
 DURATION  ?= 1h
+SWEEP     ?= 400
 HISTORIES ?= 2000
 BENCH     ?=
 
@@ -13,7 +14,7 @@ BIN := bin/holdfast
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash linear redis-suite soak bench offline clean
+.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite soak bench offline clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -38,9 +39,9 @@ vet: ## run go vet
 staticcheck: ## run staticcheck
 	go tool staticcheck ./...
 
-# The planted bugs are left to "make test": their servers are processes of their own.
+# The planted bugs and kills are left to "make test": what they run is processes of their own.
 race: ## run the tests with the race detector, in random order
-	CGO_ENABLED=1 go test -race -shuffle=on -skip "^TestHarnessCatchesPlantedBugs" ./...
+	CGO_ENABLED=1 go test -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$" ./...
 
 fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 	@targets=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
@@ -53,6 +54,14 @@ fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 
 crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
 	go test ./fuzz/crash -count=1 -run 'TestCrash$$' -cycles $(CYCLES) -timeout 60m -v
+
+# With -every each call fails, each time, and each kill and each bit is tried: some hours.
+sweep: ## make SWEEP (400) system calls of stores and servers fail, and disks run out; SWEEP='400 -every': all calls
+	go test ./storage/... -count=1 -run 'FailingCall|KillAtAnyCall|KillBeforeAnyCall|KilledAtAnyCall' -sweep $(SWEEP) -timeout 0 -v
+	go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull' -sweep $(SWEEP) -timeout 0 -v
+
+planted: ## build the tests of storage with one bug at a time, and see that they find it
+	go test ./fuzz/planted -count=1 -planted -timeout 0 -v
 
 redis-suite: ## run Redis's own tests, which are fetched, against the Redis protocol
 	go test ./fuzz/redissuite -count=1 -run 'TestRedisSuite$$' -suite -timeout 30m -v

@@ -58,15 +58,15 @@ func benchPushPop(b *testing.B, s *broker.Settings) {
 		return nil
 	}
 	if s != nil {
-		if err := call(br, func(tx *broker.Tx) error { return tx.SetSettings(r.Queue, *s) }); err != nil {
+		if err := br.Do(func(tx *broker.Tx) error { return tx.SetSettings(r.Queue, *s) }); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if err := call(br, func(tx *broker.Tx) error { return push(tx, 1000) }); err != nil {
+	if err := br.Do(func(tx *broker.Tx) error { return push(tx, 1000) }); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		err := call(br, func(tx *broker.Tx) error {
+		err := br.Do(func(tx *broker.Tx) error {
 			if err := push(tx, 16); err != nil {
 				return err
 			}
@@ -91,7 +91,7 @@ func BenchmarkPushToAFullQueue(b *testing.B) {
 			defer br.Close()
 			s := broker.DefaultSettings()
 			s.Bound, s.Full = 100_000, broker.FullDrop
-			if err := call(br, func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) }); err != nil {
+			if err := br.Do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) }); err != nil {
 				b.Fatal(err)
 			}
 			n := uint32(1 << 30)
@@ -104,12 +104,12 @@ func BenchmarkPushToAFullQueue(b *testing.B) {
 				return pushError(tx.Push(r))
 			}
 			for range s.Bound {
-				if err := call(br, push); err != nil {
+				if err := br.Do(push); err != nil {
 					b.Fatal(err)
 				}
 			}
 			for b.Loop() {
-				if err := call(br, push); err != nil {
+				if err := br.Do(push); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -127,8 +127,8 @@ func BenchmarkSetGet(b *testing.B) {
 	}
 	value, i := bytes.Repeat([]byte("x"), 128), 0
 	for b.Loop() {
-		err := call(br, func(tx *broker.Tx) error {
-			return tx.Atomic(broker.Room{Records: 16, Bytes: 16 * 200}, func() error {
+		err := br.Do(func(tx *broker.Tx) error {
+			return tx.Atomic(func() error {
 				for range 16 {
 					i = (i + 7) % len(names)
 					if err := tx.SetString(names[i], value, 0); err != nil {
@@ -163,7 +163,7 @@ func BenchmarkClaim(b *testing.B) {
 		r := broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: bytes.Repeat([]byte("x"), 128)}
 		for i := range others {
 			r.Tags = tags[i%lanes]
-			if err := call(br, func(tx *broker.Tx) error { return pushError(tx.Push(r)) }); err != nil {
+			if err := br.Do(func(tx *broker.Tx) error { return pushError(tx.Push(r)) }); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -178,7 +178,7 @@ func BenchmarkClaim(b *testing.B) {
 					s := broker.Selection{WithDetails: true, Filter: filter}
 					start := time.Now()
 					for range run {
-						if err := call(br, func(tx *broker.Tx) error { return claimed(tx, c, r, s) }); err != nil {
+						if err := br.Do(func(tx *broker.Tx) error { return claimed(tx, c, r, s) }); err != nil {
 							b.Fatal(err)
 						}
 					}

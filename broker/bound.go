@@ -73,18 +73,12 @@ func (tx *Tx) dropFor(q *queue, l load) error {
 	b := tx.b
 	worst, ok := b.worse(q, l)
 	if !ok {
-		return fmt.Errorf("%w: its bound is %s, and one push drops at most %d, none of them claimed", ErrDropped, boundOf(q.settings), b.mostDrops())
-	}
-	if err := tx.useMore(Room{Deletes: len(worst)}); err != nil {
-		return err
+		return fmt.Errorf("%w: its bound is %s, and one push drops at most %d, none of them claimed", ErrDropped, boundOf(q.settings), MaxCount)
 	}
 	b.count(q, &q.counters.Dropped, len(worst))
 	b.dropNow(q, worst)
 	return nil
 }
-
-// mostDrops is the most packets that go for one push.
-func (b *Broker) mostDrops() int { return min(MaxCount, b.limits.group) }
 
 // worse returns the packets that go from a full queue for what comes. If that does not suffice none
 // goes, and ok is false. They are valid until the next call.
@@ -93,7 +87,7 @@ func (b *Broker) worse(q *queue, l load) (worst []index.Packet, ok bool) {
 	packets, bytes := b.ix.Counts(q.ix).Unfinished()
 	packets, bytes = packets+l.packets, bytes+l.bytes
 	for p := range b.ix.Worst(q.ix) {
-		if p.Priority-1 <= l.priority-1 || len(worst) == b.mostDrops() { // 0 comes last
+		if p.Priority-1 <= l.priority-1 || len(worst) == MaxCount { // 0 comes last
 			break
 		}
 		worst = append(worst, p)
@@ -104,28 +98,4 @@ func (b *Broker) worse(q *queue, l load) (worst []index.Packet, ok bool) {
 		}
 	}
 	return nil, false
-}
-
-// Drops says that a queue drops worse packets for better ones when it is full.
-func (tx *Tx) Drops(name []byte) bool {
-	if len(tx.b.queues.withSettings) == 0 {
-		return false
-	}
-	q := tx.b.queueNamed(name)
-	return q != nil && settingsOf(q).Full == FullDrop
-}
-
-// PushRoom is what a push of payloads brings besides its packets and their queue: the deletes of
-// worse ones.
-func (tx *Tx) PushRoom(r PushRequest, payloads [][]byte) Room {
-	b := tx.b
-	if !tx.Drops(r.Queue) {
-		return Room{}
-	}
-	q, l := b.queueNamed(r.Queue), r.load(payloads)
-	if b.fits(q, l) {
-		return Room{}
-	}
-	worst, _ := b.worse(q, l)
-	return Room{Deletes: len(worst)}
 }

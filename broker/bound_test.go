@@ -23,7 +23,7 @@ func (w *work) bound(packets, bytes int64, full storage.Full) {
 
 // pushed returns the error of a push to q.
 func (w *work) pushed(priority uint32, payload string) error {
-	return call(w.b, func(tx *broker.Tx) error {
+	return w.b.Do(func(tx *broker.Tx) error {
 		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: priority, Key: []byte("k"), Payload: []byte(payload)}))
 	})
 }
@@ -51,19 +51,19 @@ var doors = map[string]func(tx *broker.Tx, c *broker.Conn, from []broker.ID) err
 		})
 	},
 	"push of a list": func(tx *broker.Tx, _ *broker.Conn, _ []broker.ID) error {
-		return tx.Atomic(broker.Room{Records: 3, Bytes: 100}, func() error {
+		return tx.Atomic(func() error {
 			_, err := tx.PushEnd([]byte("q"), broker.Oldest, [][]byte{[]byte("new")})
 			return err
 		})
 	},
 	"insert": func(tx *broker.Tx, _ *broker.Conn, _ []broker.ID) error {
-		return tx.Atomic(broker.Room{Records: 9, Bytes: 100, Deletes: 9}, func() error {
+		return tx.Atomic(func() error {
 			_, err := tx.InsertAt([]byte("q"), 1, []byte("new"))
 			return err
 		})
 	},
 	"move of an end": func(tx *broker.Tx, c *broker.Conn, _ []broker.ID) error {
-		return tx.Atomic(broker.Room{Records: 3, Bytes: 100, Deletes: 1}, func() error {
+		return tx.Atomic(func() error {
 			_, err := tx.MoveEnd(c, []byte("from"), broker.Oldest, []byte("q"), broker.Newest, 1)
 			return err
 		})
@@ -98,12 +98,12 @@ func TestNoDoorFillsAQueueBeyondItsBound(t *testing.T) {
 						w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: 2}})
 					}
 					before := w.stored()
-					err := call(w.b, func(tx *broker.Tx) error { return door(tx, w.c, from) })
+					err := w.b.Do(func(tx *broker.Tx) error { return door(tx, w.c, from) })
 					if !errors.Is(err, broker.ErrFull) || w.stored() != before {
 						t.Fatalf("error %v, and the store holds %s, before it %s", err, w.stored(), before)
 					}
 					w.bound(bound[0]+min(bound[0], 1), bound[1]+min(bound[1], 3), storage.FullReject)
-					if err := call(w.b, func(tx *broker.Tx) error { return door(tx, w.c, from) }); err != nil {
+					if err := w.b.Do(func(tx *broker.Tx) error { return door(tx, w.c, from) }); err != nil {
 						t.Fatalf("with room for one more: %v", err)
 					}
 				})
@@ -118,8 +118,8 @@ func TestAValueGrowsWithinTheBoundOnly(t *testing.T) {
 	w.add(broker.PushRequest{})
 	w.bound(1, 10, storage.FullDrop) // a packet more than that is there
 	set := func(n int) error {
-		return call(w.b, func(tx *broker.Tx) error {
-			return tx.Atomic(broker.Room{Records: 1, Bytes: 100}, func() error {
+		return w.b.Do(func(tx *broker.Tx) error {
+			return tx.Atomic(func() error {
 				_, err := tx.SetAt([]byte("q"), 1, make([]byte, n))
 				return err
 			})
@@ -149,7 +149,7 @@ func TestWhatIsDeadOrDoneTakesNoPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.add(broker.PushRequest{Payload: []byte("here")})
-	if err := call(w.b, func(tx *broker.Tx) error { _, err := broker.Redrive([]byte("q"), 0, nil).Slice(tx); return err }); !errors.Is(err, broker.ErrFull) {
+	if err := w.b.Do(func(tx *broker.Tx) error { _, err := broker.Redrive([]byte("q"), 0, nil).Slice(tx); return err }); !errors.Is(err, broker.ErrFull) {
 		t.Fatalf("the dead packet came back to a full queue: %v", err)
 	}
 	w.nacked(w.claimOne(), broker.Nack{}, broker.Ready)
@@ -176,8 +176,8 @@ func TestAPushLargerThanTheBoundIsTooLarge(t *testing.T) {
 		if err := w.pushed(1, "1234567890"); !errors.Is(err, broker.ErrTooLarge) || !strings.Contains(err.Error(), "the bound of the queue is 1 packet and 10 bytes") {
 			t.Fatalf("a packet of 11 bytes: %v", err)
 		}
-		err := call(w.b, func(tx *broker.Tx) error {
-			return tx.Atomic(broker.Room{Records: 3, Bytes: 100}, func() error {
+		err := w.b.Do(func(tx *broker.Tx) error {
+			return tx.Atomic(func() error {
 				_, err := tx.PushEnd([]byte("q"), broker.Oldest, [][]byte{[]byte("a"), []byte("b")})
 				return err
 			})
@@ -285,35 +285,18 @@ func TestAFullQueueDropsItsWorstPackets(t *testing.T) {
 	}
 }
 
-// One push drops broker.MaxCount packets at most, and as many as one batch can delete.
-func TestDropsFitIntoBatches(t *testing.T) {
-	for _, c := range []struct {
-		worse       int
-		first, want error
-	}{{10, nil, nil}, {1000, broker.ErrNoRoom, nil}, {1001, broker.ErrDropped, broker.ErrDropped}} {
+func TestOnePushDropsABoundedNumberOfPackets(t *testing.T) {
+	for worse, want := range map[int]error{broker.MaxCount: nil, broker.MaxCount + 1: broker.ErrDropped} {
 		w := newWork(t)
-		w.store.limits = storage.Limits{MaxOps: 1000, MaxBytes: 1 << 20, MaxRecord: 300 << 10, MaxDeletes: 3000}
-		w.restart()
-		w.bound(0, 300_000, storage.FullDrop)
-		for range c.worse {
+		w.bound(0, int64(50*worse), storage.FullDrop)
+		for range worse {
 			w.add(broker.PushRequest{Payload: make([]byte, 50), Priority: 9})
 		}
-		w.barrier()
-		g := w.gate()
-		w.add(broker.PushRequest{Queue: []byte("first")})
-		<-g.entered
-		w.add(broker.PushRequest{Queue: []byte("other"), Payload: make([]byte, 250_000)})
-		push := func(tx *broker.Tx) error {
-			return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: make([]byte, 300_000)}))
+		err := w.b.Do(func(tx *broker.Tx) error {
+			return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: make([]byte, 50*worse)}))
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("a push in place of %d packets gave %v, want %v", worse, err, want)
 		}
-		if err := w.b.Do(push); !errors.Is(err, c.first) {
-			t.Fatalf("in a batch that has little room, beside %d packets: %v", c.worse, err)
-		}
-		w.ungate()
-		g.leave <- nil
-		if err := call(w.b, push); c.first != nil && !errors.Is(err, c.want) {
-			t.Fatalf("beside %d packets: %v", c.worse, err)
-		}
-		w.barrier() // the store refuses a batch over its limits
 	}
 }

@@ -4,8 +4,7 @@
 // only after its batch is on disk.
 //
 //	broker.go    Broker, New, Close
-//	tx.go        Do: the right to make calls
-//	room.go      Atomic: calls that belong together, and room for them in the open batch
+//	tx.go        Do: the right to make calls; Atomic: calls that belong together
 //	push.go      a packet comes
 //	unique.go    pushes of packets that may be there already
 //	tags.go      which tags a queue takes
@@ -19,7 +18,7 @@
 //	keys.go      the records of strings and hashes
 //	strings.go   strings
 //	hashes.go    hashes
-//	values.go    values of strings and fields, and how large ones come from the disk
+//	values.go    values of strings and fields
 //	copy.go      what a name stands for, copied to another
 //	flush.go     the end of everything
 //	leftovers.go keys that are gone, but not from the disk
@@ -47,7 +46,7 @@
 //	bulk.go      many packets change, in slices
 //	batch.go     one group commit
 //	commit.go    batches go to disk
-//	puts.go      which packets the batch puts, and those whose records come late
+//	puts.go      which packets the batch puts
 //	payloads.go  records come from the open batch, the cache or the disk
 //	complete.go  replies go to their receivers
 //	cache.go     recent payloads
@@ -75,23 +74,19 @@ import (
 // Packet is what the broker takes in and hands out: key, payload and times.
 type Packet = storage.Packet
 
-// Store is what the broker needs of the storage. Only the committer goroutine calls Apply, Read,
-// Damage, ReadNotes and ReadValues. The other methods may be called at any time.
+// Store is what the broker needs of the storage. Only the committer goroutine calls Apply. The
+// other methods may be called at any time, also while Apply runs.
 type Store interface {
-	// Apply makes the batch durable, all or nothing. Any error but storage.ErrTooLarge and
-	// storage.ErrFull leaves the outcome unknown and ends the broker.
+	// Apply makes the batch durable, all or nothing. Any error but storage.ErrFull leaves the outcome
+	// unknown and ends the broker.
 	Apply(b *storage.Batch) error
-	// Read calls fn with the record of each id, nil where there is none or it is damaged. The
-	// bytes are valid during the call only.
-	Read(ids []storage.PacketID, fn func(i int, record []byte) error) error
-	// Damage says why Read gave no record of a packet.
-	Damage(id storage.PacketID) error
-	// ReadValues calls fn with the large value of each string or field, nil where there is none or it
-	// is damaged. The bytes are valid during the call only.
-	ReadValues(ids []storage.ValueID, fn func(i int, value []byte) error) error
-	// ReadNotes calls fn with the text of each note, nil where there is none. The bytes are valid
-	// during the call only.
-	ReadNotes(ids []storage.NoteID, fn func(i int, text []byte) error) error
+	// Read calls fn with the record of each id, valid during the call, or nil and why there is
+	// none.
+	Read(ids []storage.PacketID, fn func(i int, record []byte, damage error))
+	// ReadValues is Read for the large values of strings and fields, and ReadNotes for the texts of
+	// notes.
+	ReadValues(ids []storage.ValueID, fn func(i int, value []byte, damage error))
+	ReadNotes(ids []storage.NoteID, fn func(i int, text []byte, damage error))
 	// Flush returns the flush record of the last batch applied.
 	Flush() storage.Flush
 	Limits() storage.Limits
@@ -100,11 +95,8 @@ type Store interface {
 
 // Options are the broker's settings; zero values mean the defaults named in limits.go.
 type Options struct {
-	Cache int64 // bytes of recent payloads kept in memory, rounded up to a power of two
-	// AcceptLoss leaves a packet out of its reply, with a line in the log, when its record on disk
-	// is damaged. Without it such a packet ends the broker with ErrUnreadable.
-	AcceptLoss bool
-	Clock      func() int64 // Unix milliseconds; time.Now if nil
+	Cache int64        // bytes of recent payloads kept in memory, rounded up to a power of two
+	Clock func() int64 // Unix milliseconds; time.Now if nil
 	// Steady is like Clock, but never jumps: leases end by it. Clock if it is nil and Clock is not.
 	Steady func() int64
 	Logger *slog.Logger
@@ -133,16 +125,15 @@ func (o *Options) clocks() func() (now, steady int64) {
 //     one, but for what the sweeper (sweep.go, leftovers.go) has still to delete.
 //  2. No queue has both a packet and somebody in line who can take it, a subscriber or a waiter,
 //     unless it is paused out. No queue has a first push in its line that has its turn (hasTurn).
-//     Either may be so where the open batch had no room or the broker refused deliveries
+//     Either may be so where the open batch was full or the broker refused deliveries
 //     (refusesDelivery). Then the queue is in deferredQueues, or the subscriber in
 //     deferredConns.
 //  3. Batches are applied, and their replies handed out, in the order in which they were opened.
 type Broker struct {
-	store      Store
-	clocks     func() (now, steady int64)
-	log        *slog.Logger
-	limits     batchLimits
-	acceptLoss bool // Options.AcceptLoss
+	store  Store
+	clocks func() (now, steady int64)
+	log    *slog.Logger
+	limits storage.Limits // at which a batch is full
 
 	mu             sync.Mutex
 	room           sync.Cond // signalled when a fresh batch is opened, the disk's level changes or the broker ends
@@ -169,7 +160,7 @@ type Broker struct {
 	marks          storage.Marks
 	cache          *cache
 	open           *batch
-	refused        uint64   // number of the batch that had no room for the last ErrNoRoom
+	onWay          *batch   // to the disk: it was open before; nil: all but open is there
 	durableBatch   uint64   // number of the last batch that is on disk
 	durableKey     uint64   // and the last version of a key when it was closed
 	minBatch       int      // size from which the open batch is committed while the completer is busy
@@ -182,6 +173,11 @@ type Broker struct {
 	tx             Tx       // the only one, so that Do allocates nothing
 	scratch        []index.Packet
 	worst          []index.Packet // see bound.go
+	fetched        [][]byte       // see payloads.go, with the next four
+	missing        []int
+	missed         []storage.PacketID
+	ahead          []index.Packet
+	one            [1]index.Packet
 	keyScratch     []byte
 	tags           []byte // of an entry on its way to the index
 	uniqueScratch  []byte
@@ -215,18 +211,17 @@ func New(store Store, state *recovery.State, o Options) *Broker {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	b := &Broker{
-		store:      store,
-		clocks:     o.clocks(),
-		log:        o.Logger,
-		limits:     limitsFor(store.Limits()),
-		acceptLoss: o.AcceptLoss,
-		ix:         state.Index,
-		dispatch:   index.NewDispatch(),
-		classes:    newClasses(),
-		classOf:    make(map[string]index.Class),
-		names:      state.Names,
-		leftovers:  state.Leftovers,
-		orphans:    state.Orphans,
+		store:     store,
+		clocks:    o.clocks(),
+		log:       o.Logger,
+		limits:    store.Limits(),
+		ix:        state.Index,
+		dispatch:  index.NewDispatch(),
+		classes:   newClasses(),
+		classOf:   make(map[string]index.Class),
+		names:     state.Names,
+		leftovers: state.Leftovers,
+		orphans:   state.Orphans,
 
 		endedUniques: state.EndedUniques,
 		identify:     true,

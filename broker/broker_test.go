@@ -152,12 +152,12 @@ func TestLowSpaceRefusesPushesAndLaterEverything(t *testing.T) {
 	c := h.b.Attach(r, groups)
 	h.push("q", 1, 0, "a", "x")
 	push := func() error {
-		return call(h.b, func(tx *broker.Tx) error {
+		return h.b.Do(func(tx *broker.Tx) error {
 			return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}))
 		})
 	}
 	pop := func() error {
-		return call(h.b, func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups, 0) })
+		return h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("q"), groups, 0) })
 	}
 	level := func(l storage.Level) {
 		h.store.mu.Lock()
@@ -196,7 +196,7 @@ func TestSubscribersAreServedWhenSpaceIsFreedWithoutAnotherCall(t *testing.T) {
 	}
 	level(storage.Stop)
 	waitFor(t, func() bool {
-		err := call(h.b, func(tx *broker.Tx) error { return tx.Pop(h.b.Attach(&inbox{}, groups), []byte("none"), groups, 0) })
+		err := h.b.Do(func(tx *broker.Tx) error { return tx.Pop(h.b.Attach(&inbox{}, groups), []byte("none"), groups, 0) })
 		return errors.Is(err, broker.ErrStopped)
 	})
 	h.subscribe(c, 1, "q")
@@ -388,7 +388,7 @@ func (h *harness) subscribe(c *broker.Conn, readies uint32, queues ...string) {
 func TestManyQueuesLeftAtOnceFitIntoBatches(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 150 << 10, MaxRecord: 140 << 10, MaxDeletes: 9000}
+	h.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 38400}
 	h.restart()
 	consumers := make([]*broker.Conn, 6)
 	for i := range consumers {
@@ -418,7 +418,7 @@ func TestManyQueuesLeftAtOnceFitIntoBatches(t *testing.T) {
 func TestMassExpiryOfQueuesFitsIntoBatches(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	h.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 150 << 10, MaxRecord: 140 << 10, MaxDeletes: 9000}
+	h.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 38400}
 	h.restart()
 	for i := range 4000 {
 		h.push(fmt.Sprint("queue", i), 1, time.Millisecond, "k", "x")
@@ -441,11 +441,11 @@ func (h *harness) fillBatch() (through chan struct{}) {
 	waiting := make(chan struct{})
 	go func() {
 		defer close(through)
-		for i := range h.store.limits.MaxOps {
-			if i == h.store.limits.MaxOps/2-10 {
+		for i := range 2 * h.store.limits.MaxOps {
+			if i == h.store.limits.MaxOps-10 {
 				close(waiting)
 			}
-			_ = call(h.b, func(tx *broker.Tx) error {
+			_ = h.b.Do(func(tx *broker.Tx) error {
 				return pushError(tx.Push(broker.PushRequest{Queue: []byte("filler"), Key: []byte(fmt.Sprint(i)), Priority: 1}))
 			})
 		}
@@ -499,11 +499,16 @@ func TestResumedSubscriberGetsFromAllItsQueuesAlthoughTheBatchIsFull(t *testing.
 	<-g.entered
 	through := h.fillBatch()
 	h.now.Add(5000)
-	h.do(func(*broker.Tx) error { r.unwritten = 0; return nil })
-	h.b.Resume(c)
+	resumed := make(chan struct{})
+	go func() { // ends when the next batch is open
+		defer close(resumed)
+		_ = h.b.Do(func(*broker.Tx) error { r.unwritten = 0; return nil })
+		h.b.Resume(c)
+	}()
 	h.ungate()
 	g.leave <- nil
 	<-through
+	<-resumed
 	h.barrier()
 	if got := fmt.Sprint(r.got); got != "[[b2] [b1] [a1]]" {
 		t.Fatalf("resumed subscriber got %v, want b2, b1 and a1", got)
@@ -524,7 +529,7 @@ func TestRepliesOfOneBatchAreBounded(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range pops {
-			_ = call(h.b, func(tx *broker.Tx) error { return tx.Pop(c, []byte("nothing"), groups, 0) })
+			_ = h.b.Do(func(tx *broker.Tx) error { return tx.Pop(c, []byte("nothing"), groups, 0) })
 			answered.Add(1)
 		}
 	}()
@@ -578,48 +583,6 @@ func TestDefinitionsOfEmptyQueuesDoNotPileUpOverRestarts(t *testing.T) {
 	}
 	if n := len(h.store.queues); n > 1100 {
 		t.Fatalf("store keeps the definitions of %d empty queues, want about a thousand", n)
-	}
-}
-
-func TestDamagedPayloadEndsTheBrokerUnlessLossIsAccepted(t *testing.T) {
-	for _, c := range []struct {
-		accept bool
-		torn   bool // the record is there and is no packet, instead of not there
-		ttl    time.Duration
-	}{{}, {ttl: time.Minute}, {torn: true}, {accept: true}, {accept: true, torn: true}, {accept: true, ttl: time.Minute}} {
-		accept := c.accept
-		h := newHarness(t)
-		h.o.AcceptLoss = accept
-		h.push("q", 1, 0, "a", "sound")
-		h.push("q", 1, c.ttl, "b", "damaged")
-		h.barrier()
-		h.restart() // nothing is cached any more
-		h.store.mu.Lock()
-		for id := range h.store.packets {
-			switch {
-			case id.Seq == 1<<63+1 && c.torn:
-				h.store.packets[id] = h.store.packets[id][:3]
-			case id.Seq == 1<<63+1:
-				delete(h.store.packets, id)
-			}
-		}
-		h.store.mu.Unlock()
-		r := &inbox{}
-		c := h.b.Attach(r, groups)
-		h.pop(c, "q")
-		if !accept {
-			<-h.b.Failed()
-			if err := h.b.Close(); !errors.Is(err, broker.ErrUnreadable) || !errors.Is(err, storage.ErrDamaged) {
-				t.Fatalf("got %v, want the damage", err)
-			}
-			continue
-		}
-		h.pop(c, "q")
-		h.barrier()
-		if got := fmt.Sprint(r.got); got != "[[] [sound]]" {
-			t.Fatalf("got %v, want the damaged packet left out and the other one", got)
-		}
-		_ = h.b.Close()
 	}
 }
 

@@ -28,19 +28,17 @@ type Bulk struct {
 	left   int     // packets of it to look at
 	most   int     // packets to change; 0: all
 
-	wants  func(tx *Tx, p index.Packet) bool           // nil: all
-	stays  func(tx *Tx, p index.Packet) bool           // see stayed; nil: none
-	room   func(tx *Tx, q *queue, p index.Packet) Room // what change brings
+	wants  func(tx *Tx, p index.Packet) bool // nil: all
+	stays  func(tx *Tx, p index.Packet) bool // see stayed; nil: none
 	change func(tx *Tx, q *queue, p index.Packet) error
 }
 
 // Slice makes the next slice, alone (it is an Atomic of its own). more is false when nothing is
-// left. It returns ErrNoRoom as any call does, and when half of the batch is full: a Bulk must not
-// keep others out of each batch. ErrStopped when the disk is full, ErrNotInOrder by the filter. Any
-// other error is that of a change; it says how many were made before.
+// left. ErrStopped when the disk is full, ErrNotInOrder by the filter. Any other error is that of a
+// change; it says how many were made before.
 func (bk *Bulk) Slice(tx *Tx) (more bool, err error) {
 	more, err = bk.slice(tx)
-	if err != nil && bk.Done > 0 && !errors.Is(err, ErrNoRoom) {
+	if err != nil && bk.Done > 0 {
 		err = fmt.Errorf("%w; done before: %s", err, counted(bk.Done, "packet"))
 	}
 	return more, err
@@ -55,25 +53,25 @@ func (bk *Bulk) slice(tx *Tx) (more bool, err error) {
 	if err := b.checkFilter(q, bk.Filter); err != nil {
 		return false, err
 	}
-	if err := bk.mayChange(tx); err != nil {
-		return false, err
+	if !bk.DryRun && b.spaceLevel(tx.now) >= storage.Stop {
+		return false, ErrStopped
 	}
 	if !bk.begun {
 		bk.begun = true
 		bk.left = b.ix.Counts(q.ix).Len()
 	}
 	next := *bk
-	packets, room := next.pick(tx, q)
+	packets := next.pick(tx, q)
 	if bk.DryRun || len(packets) == 0 {
 		next.Done += len(packets)
 		*bk = next
 		return bk.more()
 	}
-	err = tx.Atomic(room, func() error {
+	err = tx.Atomic(func() error {
 		for _, p := range packets {
-			err := tx.use(next.room(tx, q, p))
-			if err == nil {
-				err = next.change(tx, q, p)
+			err := next.change(tx, q, p)
+			if errors.Is(err, ErrUnreadable) { // it stays
+				continue
 			}
 			if err != nil {
 				return err
@@ -91,21 +89,6 @@ func (bk *Bulk) slice(tx *Tx) (more bool, err error) {
 	return bk.more()
 }
 
-// mayChange returns the error of a slice that cannot change anything now.
-func (bk *Bulk) mayChange(tx *Tx) error {
-	b := tx.b
-	switch {
-	case bk.DryRun:
-		return nil
-	case b.spaceLevel(tx.now) >= storage.Stop:
-		return ErrStopped
-	case b.open.halfFull(b.limits): // the rest is for others
-		b.refused = b.open.number
-		return ErrNoRoom
-	}
-	return nil
-}
-
 // more says whether there is another slice. It returns an error if nothing could be changed.
 func (bk *Bulk) more() (bool, error) {
 	switch {
@@ -117,9 +100,9 @@ func (bk *Bulk) more() (bool, error) {
 	return false, nil
 }
 
-// pick returns what the next slice changes, and what that brings.
-func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
-	b, looked, look := tx.b, 0, bulkSlice
+// pick returns what the next slice changes.
+func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet) {
+	b, looked, look, bytes := tx.b, 0, bulkSlice, 0
 	if bk.DryRun {
 		look = MaxLook
 	}
@@ -128,32 +111,31 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet, room Room) {
 			break
 		}
 		if looked == look {
-			return packets, room
+			return packets
 		}
 		switch {
 		case !takes || bk.wants != nil && !bk.wants(tx, p):
 		case bk.stays != nil && bk.stays(tx, p):
 			bk.stayed++
 		default:
-			more := room.Plus(bk.room(tx, q, p))
-			fits := allowed(storageSize(more, true), b.limits.ops/2, b.limits.bytes/2) // beside as much of others
-			if len(packets) > 0 && (!fits && !bk.DryRun || bk.most != 0 && bk.Done+len(packets) == bk.most) {
-				return packets, room
+			bytes += weight(p)
+			if len(packets) > 0 && (bytes > b.limits.MaxBytes && !bk.DryRun || bk.most != 0 && bk.Done+len(packets) == bk.most) {
+				return packets
 			}
-			packets, room = append(packets, p), more
+			packets = append(packets, p)
 		}
 		bk.after = p.Place()
 		bk.left--
 		looked++
 	}
 	bk.states, bk.after, bk.begun = bk.states[1:], Place{}, false
-	return packets, room
+	return packets
 }
 
 // statesOf is the states that a Bulk goes through: one, or all if that is 0.
 func statesOf(s State) []State {
 	if s == 0 {
-		return []State{Ready, Delayed, Claimed, Dead, Done}
+		return []State{Ready, Delayed, Claimed, Dead, Done, Damaged}
 	}
 	return []State{s}
 }
@@ -162,7 +144,6 @@ func statesOf(s State) []State {
 func Purge(name []byte, s State) *Bulk {
 	return &Bulk{
 		queue: name, states: statesOf(s),
-		room: func(*Tx, *queue, index.Packet) Room { return Room{Deletes: 1} },
 		change: func(tx *Tx, q *queue, p index.Packet) error {
 			tx.b.ix.Remove(p.ID)
 			tx.b.deletePacket(q, p)
@@ -179,7 +160,6 @@ func Harvest(name []byte, older int64) *Bulk {
 		wants: func(tx *Tx, p index.Packet) bool {
 			return max(0, tx.now-tx.b.ix.Delivery(p.ID).LastClaim) >= older // the clock may have been put back
 		},
-		room: func(_ *Tx, q *queue, p index.Packet) Room { return returnRoom(q, p, false, len(reason)) },
 		change: func(tx *Tx, q *queue, p index.Packet) error {
 			if !tx.b.expireClaim(q, p) {
 				tx.b.putBack(q, p, tx.b.ix.Delivery(p.ID), 0, reason)
@@ -196,9 +176,6 @@ func Harvest(name []byte, older int64) *Bulk {
 func Redrive(name []byte, count int, to []byte) *Bulk {
 	return &Bulk{
 		queue: name, states: []State{Dead, Delayed, Ready}, most: count,
-		room: func(_ *Tx, _ *queue, p index.Packet) Room {
-			return Room{Records: 4, Bytes: weight(p) + len(to) + MaxConsumer, Deletes: 1}
-		},
 		wants: func(tx *Tx, p index.Packet) bool {
 			return p.State == Dead || tx.b.ix.Delivery(p.ID).Origin != 0
 		},
@@ -223,6 +200,10 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	if err == nil && target != q {
 		err = tx.pushable()
 	}
+	var record []byte
+	if err == nil && target != q {
+		record, err = b.record(q, p)
+	}
 	if err == nil && (target != q || p.State == index.Dead) {
 		ready := p
 		ready.State = index.Ready // as it will be
@@ -237,7 +218,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 		b.deliverQueue(q)
 		return nil
 	}
-	b.moveWithState(q, p, d, target)
+	b.moveWithState(q, p, record, d, target)
 	return nil
 }
 
@@ -246,10 +227,13 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 func Move(name []byte, s State, count int, to []byte) *Bulk {
 	return &Bulk{
 		queue: name, states: statesOf(s), most: count,
-		room: func(_ *Tx, _ *queue, p index.Packet) Room {
-			return Room{Records: 2, Bytes: weight(p) + len(to), Deletes: 1}
+		wants: func(_ *Tx, p index.Packet) bool { return movable(p) },
+		change: func(tx *Tx, q *queue, p index.Packet) error {
+			n, err := tx.moveAll(q, []index.Packet{p}, to)
+			if err == nil && n == 0 {
+				err = ErrUnreadable
+			}
+			return err
 		},
-		wants:  func(_ *Tx, p index.Packet) bool { return p.State != Claimed },
-		change: func(tx *Tx, q *queue, p index.Packet) error { return tx.moveAll(q, []index.Packet{p}, to) },
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // bulk makes all slices of a bulk and returns how many packets it changed.
@@ -31,7 +30,7 @@ func (w *work) list(queue string, s broker.State, page int) (all []job) {
 	p := broker.Page{State: s, Count: page}
 	for end := (broker.PageEnd{More: true}); end.More; p.After = end.Last {
 		got := w.replied(func(tx *broker.Tx) error {
-			return tx.Atomic(broker.Room{}, func() (err error) {
+			return tx.Atomic(func() (err error) {
 				if end, err = tx.ListEnd([]byte(queue), p); err != nil {
 					return err
 				}
@@ -127,7 +126,7 @@ func TestAListThatWasAnnouncedIsShown(t *testing.T) {
 	}
 	w.barrier()
 	w.do(func(tx *broker.Tx) error {
-		return tx.Atomic(broker.Room{}, func() error {
+		return tx.Atomic(func() error {
 			for range broker.MaxAtomicReply/(n*size) + 1 {
 				announced, err := tx.ListEnd([]byte("q"), broker.Page{State: broker.Ready, Count: n})
 				if errors.Is(err, broker.ErrReplyTooLarge) {
@@ -202,64 +201,6 @@ func TestAPurgeDeletesOneStateInSlices(t *testing.T) {
 	}
 	if got := w.stored(); got != "0 packets, 0 delivery states" {
 		t.Fatalf("the store holds %s", got)
-	}
-}
-
-func TestABulkLeavesRoomForOthersInEachBatch(t *testing.T) {
-	w := newWork(t)
-	defer w.close()
-	for range 15_000 {
-		w.add(broker.PushRequest{})
-	}
-	g := w.gate()
-	w.add(broker.PushRequest{}) // opens a commit
-	<-g.entered
-	err := w.b.Do(func(tx *broker.Tx) error {
-		bk, more := broker.Purge([]byte("q"), 0), true
-		for err := error(nil); err == nil; more, err = bk.Slice(tx) {
-			if !more {
-				t.Error("the batch takes all of the purge")
-				break
-			}
-		}
-		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1}))
-	})
-	w.ungate()
-	g.leave <- nil
-	if err != nil {
-		t.Errorf("a push into the batch that a purge fills gave %v", err)
-	}
-}
-
-func TestASliceFitsBesideWhatOthersBring(t *testing.T) {
-	w := newWork(t)
-	defer w.close()
-	w.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 156_000, MaxRecord: 150_000, MaxDeletes: 9_000}
-	w.restart()
-	for range 600 {
-		w.add(broker.PushRequest{})
-	}
-	for range 2 {
-		for _, j := range w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: 300}}) {
-			w.nacked(j, broker.Nack{Dead: true}, broker.Dead)
-		}
-	}
-	g := w.gate()
-	w.add(broker.PushRequest{}) // opens a commit
-	<-g.entered
-	w.add(broker.PushRequest{Payload: bytes.Repeat([]byte("x"), 15_000)})
-	bk := broker.Redrive([]byte("q"), 0, []byte("other"))
-	err := w.b.Do(func(tx *broker.Tx) error {
-		_, err := bk.Slice(tx)
-		return err
-	})
-	w.ungate()
-	g.leave <- nil
-	if err != nil {
-		t.Errorf("a slice gave %v", err)
-	}
-	if n := w.bulk(bk); n != 600 {
-		t.Errorf("redrove %d", n)
 	}
 }
 
@@ -348,14 +289,14 @@ func TestARedriveToAQueueThatIsGoneChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.do(func(tx *broker.Tx) error {
-		return tx.Atomic(tx.DeleteRoom([]byte("q")), func() error {
+		return tx.Atomic(func() error {
 			_, err := tx.Delete([]byte("q"))
 			return err
 		})
 	})
 	bk, more, err := broker.Redrive([]byte("graveyard"), 0, nil), true, error(nil)
 	for more && err == nil {
-		err = call(w.b, func(tx *broker.Tx) (err error) {
+		err = w.b.Do(func(tx *broker.Tx) (err error) {
 			more, err = bk.Slice(tx)
 			return err
 		})
@@ -411,7 +352,7 @@ func TestPacketsMoveWithTheirStateAndPlace(t *testing.T) {
 	w.restart()
 	move := func(list ...broker.ID) (n int) {
 		w.do(func(tx *broker.Tx) error {
-			return tx.Atomic(tx.MoveRoom([]byte("q"), list, []byte("other")), func() (err error) {
+			return tx.Atomic(func() (err error) {
 				n, err = tx.MovePackets([]byte("q"), list, []byte("other"))
 				return err
 			})
@@ -519,7 +460,7 @@ func TestAPriorityChangesInAnyState(t *testing.T) {
 	id := w.add(broker.PushRequest{Payload: []byte("x")})
 	w.add(broker.PushRequest{Priority: 50, Payload: []byte("y")})
 	set := func(priority uint32) error {
-		return call(w.b, func(tx *broker.Tx) error {
+		return w.b.Do(func(tx *broker.Tx) error {
 			_, err := tx.SetPriority([]byte("q"), id, priority)
 			return err
 		})
@@ -614,104 +555,5 @@ func TestADroppedQueueLeavesNoDeliveryStates(t *testing.T) {
 				return nil
 			})
 		})
-	}
-}
-
-func TestTagsCountInWhatACallBrings(t *testing.T) {
-	for _, cached := range []bool{true, false} {
-		w := newWork(t)
-		s := broker.DefaultSettings()
-		s.Retain = 60_000
-		w.set(s)
-		var list []broker.ID
-		for range 200 { // together more than a batch takes
-			list = append(list, w.add(broker.PushRequest{
-				Payload: []byte("x"), Tags: []broker.PacketTag{{Name: "a", Value: strings.Repeat("v", 15_000)}},
-			}))
-		}
-		if !cached {
-			w.restart()
-		}
-		q, other := []byte("q"), []byte("other")
-		move := func(tx *broker.Tx) error {
-			return tx.Atomic(tx.MoveRoom(q, list, other), func() error {
-				_, err := tx.MovePackets(q, list, other)
-				return err
-			})
-		}
-		duplicate := func(tx *broker.Tx) error {
-			return tx.Atomic(tx.CopyRoom(q, other), func() error {
-				_, err := tx.Copy(q, other, 0, true)
-				return err
-			})
-		}
-		var receipts []broker.Receipt
-		ack := func(tx *broker.Tx) error {
-			return tx.Atomic(tx.AckRoom(q, receipts), func() error {
-				_, err := tx.Ack(q, receipts)
-				return err
-			})
-		}
-		for name, fn := range map[string]func(*broker.Tx) error{"move": move, "copy": duplicate} {
-			if err := call(w.b, fn); !errors.Is(err, broker.ErrTooLargeForBatch) {
-				t.Fatalf("a %s of 200 packets gave %v", name, err)
-			}
-		}
-		for _, j := range w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: 200}}) {
-			receipts = append(receipts, broker.Receipt{ID: j.ID, Token: j.Token})
-		}
-		if err := call(w.b, ack); !errors.Is(err, broker.ErrTooLargeForBatch) {
-			t.Fatalf("the end of 200 claims gave %v", err)
-		}
-		receipts = receipts[:50]
-		if err := call(w.b, ack); err != nil {
-			t.Fatal(err)
-		}
-		w.barrier()
-		w.close()
-	}
-}
-
-func TestWhatGoesWithAPacketCountsInADelete(t *testing.T) {
-	w := newWork(t)
-	const packets, pushes, bytes = 1000, 8, 220_000
-	var list []broker.ID
-	for range packets {
-		list = append(list, w.add(broker.PushRequest{Payload: []byte(strings.Repeat("x", 2000))}))
-	}
-	for _, j := range w.claim("q", broker.ClaimRequest{Selection: broker.Selection{Count: packets}}) {
-		if _, err := w.nack(j, broker.Nack{Dead: true, Reason: []byte("no")}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.barrier()
-	refused, done := 0, false
-	for last := bytes; !done; last -= 10_000 {
-		room := broker.Room{Records: 2*pushes + 2, Bytes: bytes*pushes + last, Deletes: packets}
-		err := call(w.b, func(tx *broker.Tx) error {
-			return tx.Atomic(room, func() error {
-				for n := range pushes + 1 {
-					size := bytes
-					if n == pushes {
-						size = last
-					}
-					if _, err := tx.Push(broker.PushRequest{Queue: []byte("p"), Priority: 1, Payload: make([]byte, size-1)}); err != nil {
-						return err
-					}
-				}
-				_, err := tx.DeletePackets([]byte("q"), list)
-				return err
-			})
-		})
-		if done = err == nil; !done {
-			if !errors.Is(err, broker.ErrTooLargeForBatch) {
-				t.Fatal(err)
-			}
-			refused++
-		}
-	}
-	w.barrier()
-	if w.close(); refused == 0 {
-		t.Fatal("the first try was not refused")
 	}
 }

@@ -1,13 +1,15 @@
 package broker
 
 import (
+	"slices"
+
 	"github.com/holdfast-queue/holdfast/index"
 )
 
 // DeletePackets deletes packets of a queue by their ids, whatever their state, and returns how many
-// there were. It brings a Deletes for each.
+// there were.
 func (tx *Tx) DeletePackets(name []byte, ids []ID) (n int, err error) {
-	if err := tx.beginTake(Room{Deletes: len(ids)}); err != nil {
+	if err := tx.beginTake(); err != nil {
 		return 0, err
 	}
 	b := tx.b
@@ -29,9 +31,9 @@ func (tx *Tx) DeletePackets(name []byte, ids []ID) (n int, err error) {
 }
 
 // MovePackets moves packets to another queue, with their priority, age and state, and returns how
-// many there were. Claimed ones stay. It brings what MoveRoom says.
+// many there were. Claimed and damaged ones stay.
 func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
-	if err := tx.begin(tx.MoveRoom(name, ids, to)); err != nil {
+	if err := tx.begin(); err != nil {
 		return 0, err
 	}
 	b := tx.b
@@ -43,39 +45,52 @@ func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
 	if len(packets) == 0 {
 		return 0, nil
 	}
-	if err := tx.moveAll(q, packets, to); err != nil {
-		return 0, err
-	}
-	return len(packets), nil
+	return tx.moveAll(q, packets, to)
 }
 
-// moveAll moves packets of a queue to another, or the same: all of them, or none.
-func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) error {
+// moveAll moves packets of a queue to another, or the same: all of them, or none, but for those
+// that cannot be read. It returns how many have moved.
+func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) (n int, err error) {
 	if err := tx.pushable(); err != nil {
-		return err
+		return 0, err
 	}
 	b := tx.b
 	target, err := b.makeQueue(to)
-	if err != nil || target == q {
-		return err
+	if err != nil {
+		return 0, err
+	}
+	if target == q {
+		return len(packets), nil
+	}
+	if err := tx.mayBring(weightOf(packets)); err != nil {
+		return 0, err
+	}
+	records, err := b.fetch(q, packets, nil)
+	if err != nil {
+		missing := -1
+		packets = slices.DeleteFunc(packets, func(index.Packet) bool { missing++; return records[missing] == nil })
+		records = slices.DeleteFunc(records, func(r []byte) bool { return r == nil })
 	}
 	if err := tx.checkMoveIn(q, target, packets...); err != nil {
-		return err
+		return 0, err
 	}
-	for _, p := range packets {
+	for i, p := range packets {
 		id := q.packet(p)
 		id.Queue = target.id
-		b.moveTo(q, p, target, id, p.Expiry)
+		b.moveTo(q, p, records[i], target, id, p.Expiry)
 	}
 	b.deliverQueue(target)
-	return nil
+	return len(packets), nil
 }
 
-// movable returns the packets of a queue with some ids that are not claimed, each once.
+// movable says that a packet may move to another queue.
+func movable(p index.Packet) bool { return p.State != Claimed && p.State != Damaged }
+
+// movable returns the packets of a queue with some ids that may move, each once.
 func (tx *Tx) movable(q *queue, ids []ID) (packets []index.Packet) {
 	seen := make(map[ID]bool, len(ids))
 	for _, id := range ids {
-		if p, ok := tx.b.find(q, id); ok && p.State != Claimed && !seen[id] {
+		if p, ok := tx.b.find(q, id); ok && movable(p) && !seen[id] {
 			seen[id] = true
 			packets = append(packets, p)
 		}
@@ -83,24 +98,11 @@ func (tx *Tx) movable(q *queue, ids []ID) (packets []index.Packet) {
 	return packets
 }
 
-// MoveRoom is what MovePackets brings.
-func (tx *Tx) MoveRoom(name []byte, ids []ID, to []byte) Room {
-	q := tx.b.queueNamed(name)
-	if q == nil {
-		return Room{}
-	}
-	room := Room{Records: 1, Bytes: len(to)}
-	for _, p := range tx.movable(q, ids) {
-		room = room.Plus(Room{Records: 1, Bytes: weight(p), Deletes: 1})
-	}
-	return room
-}
-
 // SetPriority gives a packet another priority, in any state; ok is false if the queue has none with
 // that id, or it expired while it was claimed. A packet without a key cannot have priority 0:
-// ErrNoKey. ErrUnknownQueue. It brings what PriorityRoom says.
+// ErrNoKey. ErrUnknownQueue.
 func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err error) {
-	if err := tx.begin(tx.PriorityRoom(name, id)); err != nil {
+	if err := tx.begin(); err != nil {
 		return false, err
 	}
 	b := tx.b
@@ -121,22 +123,13 @@ func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err err
 	if err := tx.pushable(); err != nil {
 		return false, err
 	}
+	record, err := b.record(q, p)
+	if err != nil {
+		return false, err
+	}
 	to := q.packet(p)
 	to.Priority = priority
-	b.moveTo(q, p, q, to, p.Expiry)
+	b.moveTo(q, p, record, q, to, p.Expiry)
 	b.deliverQueue(q)
 	return true, nil
-}
-
-// PriorityRoom is what SetPriority brings.
-func (tx *Tx) PriorityRoom(name []byte, id ID) Room {
-	q := tx.b.queueNamed(name)
-	if q == nil {
-		return Room{}
-	}
-	p, ok := tx.b.find(q, id)
-	if !ok {
-		return Room{}
-	}
-	return Room{Records: 1, Bytes: weight(p), Deletes: 1}
 }

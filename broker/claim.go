@@ -18,24 +18,12 @@ type ClaimRequest struct {
 
 // Claim lends packets to a consumer: they are nobody else's until their leases end. The reply goes
 // to c's receiver, with details. It has no packets if none can be selected or the queue is unknown;
-// with MustFind there is ErrNothing instead. It brings what ClaimRoom says of so many packets as
-// there are.
+// with MustFind there is ErrNothing instead.
 func (tx *Tx) Claim(c *Conn, name []byte, r ClaimRequest, tag Tag) error {
-	count := max(1, r.Count)
-	if r.Group {
-		count = MaxCount
-	}
-	room := ClaimRoom(count, len(r.Consumer))
-	if tx.atomic { // what it takes is known below
-		room = Room{}
-	}
-	if err := tx.begin(room); err != nil {
+	if err := tx.beginTake(); err != nil {
 		return err
 	}
 	b := tx.b
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return ErrStopped
-	}
 	q, err := tx.openForTake(name)
 	if err == nil {
 		err = b.checkFilter(q, r.Filter)
@@ -51,33 +39,22 @@ func (tx *Tx) Claim(c *Conn, name []byte, r ClaimRequest, tag Tag) error {
 		selection := b.selection(q, r.Selection)
 		selection.Limit.Packets = MaxCount
 		r.WithDetails = true
-		if b.selectPackets(q, r.Selection, selection); len(b.scratch) == 0 && r.MustFind {
+		records := b.takeable(q, r.Selection, selection)
+		if len(records) == 0 && r.MustFind {
 			return ErrNothing
 		}
 		bytes = b.scratchBytes(q, true)
-		if tx.atomic {
-			if err := tx.use(ClaimRoom(len(b.scratch), len(r.Consumer))); err != nil {
-				return err
-			}
-		}
 		if err := tx.useReply(bytes); err != nil {
 			return err
 		}
+		b.open.appendRecords(records...)
 		tx.claim(q, r)
-		if len(b.open.misses) > 0 {
-			b.open.readAhead(q, selection)
-		}
 	}
 	b.queueReply(c, first, replyDetailed, tag, bytes)
 	return nil
 }
 
-// ClaimRoom is what a Claim of so many packets brings, by a consumer whose name has so many bytes.
-func ClaimRoom(packets, consumer int) Room {
-	return Room{Records: packets, Bytes: packets * consumer}
-}
-
-// claim claims the packets in b.scratch and puts them into the reply.
+// claim claims the packets in b.scratch and puts their details into the reply.
 func (tx *Tx) claim(q *queue, r ClaimRequest) {
 	b, w := tx.b, (*consumer)(nil)
 	if len(r.Consumer) > 0 {
@@ -88,7 +65,6 @@ func (tx *Tx) claim(q *queue, r ClaimRequest) {
 		lease = settingsOf(q).Lease
 	}
 	for _, p := range b.scratch {
-		b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
 		d := b.ix.Delivery(p.ID)
 		b.setConsumer(&d, w)
 		if d.FirstClaim == 0 {
@@ -189,9 +165,9 @@ func (b *Broker) claimed(q *queue, r Receipt) (p index.Packet, d index.Delivery,
 	return p, d, true
 }
 
-// useClaim returns the queue and the packet of a claim, for a call that brings r.
-func (tx *Tx) useClaim(name []byte, r Receipt, room Room) (q *queue, p index.Packet, d index.Delivery, err error) {
-	if err := tx.begin(room); err != nil {
+// useClaim returns the queue and the packet of a claim.
+func (tx *Tx) useClaim(name []byte, r Receipt) (q *queue, p index.Packet, d index.Delivery, err error) {
+	if err := tx.begin(); err != nil {
 		return nil, p, d, err
 	}
 	b := tx.b
@@ -218,19 +194,24 @@ func (b *Broker) knownQueue(name []byte) (*queue, error) {
 }
 
 // Ack ends claims: their packets are done. It returns how many of the receipts were good. If none
-// was, it returns ErrStale, and ErrUnknownQueue if there is no such queue. It brings what AckRoom
-// says.
+// was, it returns ErrStale, and ErrUnknownQueue if there is no such queue.
 func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 	b := tx.b
-	if err := tx.begin(tx.AckRoom(name, receipts)); err != nil {
+	if err := tx.beginTake(); err != nil {
 		return 0, err
 	}
 	q, err := b.knownQueue(name)
 	if err != nil {
 		return 0, err
 	}
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return 0, ErrStopped
+	bytes := 0
+	for _, r := range receipts {
+		if p, _, ok := b.claimed(q, r); ok && settingsOf(q).Retain > 0 {
+			bytes += weight(p)
+		}
+	}
+	if err := tx.mayBring(bytes); err != nil {
+		return 0, err
 	}
 	for _, r := range receipts {
 		if p, d, ok := b.claimed(q, r); ok {
@@ -246,37 +227,25 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 	return good, nil
 }
 
-// AckRoom is what an Ack brings.
-func (tx *Tx) AckRoom(name []byte, receipts []Receipt) Room {
-	q := tx.b.queueNamed(name)
-	room := Room{Deletes: len(receipts)}
-	if q == nil || settingsOf(q).Retain == 0 {
-		return room
-	}
-	for _, r := range receipts {
-		if p, d, ok := tx.b.claimed(q, r); ok {
-			room = room.Plus(Room{Records: 2, Bytes: weight(p) + len(tx.b.consumers.name(d.Consumer))})
-		}
-	}
-	return room
-}
-
 // finish ends a packet that was acknowledged. A queue that retains such keeps it for a while.
 func (b *Broker) finish(q *queue, p index.Packet, d index.Delivery) {
-	retain := settingsOf(q).Retain
-	if retain == 0 {
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
-		return
+	if retain := settingsOf(q).Retain; retain > 0 {
+		record, err := b.record(q, p)
+		if err == nil {
+			moved := b.moveTo(q, p, record, q, q.packet(p), b.tx.now+retain)
+			b.setDelivery(moved, d, Done, 0)
+			return
+		}
+		b.log.Error("packet that was acknowledged is not retained", "queue", q.entry.Name(), "id", idOf(p.Identity), "error", err)
 	}
-	moved, _ := b.moveTo(q, p, q, q.packet(p), b.tx.now+retain)
-	b.setDelivery(moved, d, Done, 0)
+	b.ix.Remove(p.ID)
+	b.deletePacket(q, p)
 }
 
 // Extend lets the lease of a claim end so many milliseconds from now, and returns that moment.
-// ErrStale, ErrUnknownQueue. It brings one record.
+// ErrStale, ErrUnknownQueue.
 func (tx *Tx) Extend(name []byte, r Receipt, lease int64) (end int64, err error) {
-	_, p, d, err := tx.useClaim(name, r, Room{Records: 1, Bytes: MaxConsumer})
+	_, p, d, err := tx.useClaim(name, r)
 	if err != nil {
 		return 0, err
 	}
@@ -285,9 +254,9 @@ func (tx *Tx) Extend(name []byte, r Receipt, lease int64) (end int64, err error)
 }
 
 // Progress notes how far a consumer has come, in percent, with a text of at most MaxReason bytes.
-// ErrStale, ErrUnknownQueue. It brings one record with the text.
+// ErrStale, ErrUnknownQueue.
 func (tx *Tx) Progress(name []byte, r Receipt, percent int, text []byte) error {
-	_, p, d, err := tx.useClaim(name, r, Room{Records: 1, Bytes: 1 + len(text)})
+	_, p, d, err := tx.useClaim(name, r)
 	if err != nil {
 		return err
 	}

@@ -202,7 +202,7 @@ func (m *classModel) push(t *rapid.T, queue string) {
 		}
 	}
 	m.do(func(tx *broker.Tx) error {
-		return tx.Atomic(broker.Room{Records: 2 * n, Bytes: n * 70_000}, func() error {
+		return tx.Atomic(func() error {
 			for _, r := range requests {
 				id, err := tx.Push(r)
 				m.expect("push", err, m.refusal(queue, r.Tags))
@@ -250,7 +250,7 @@ func (m *classModel) take(t *rapid.T) {
 			}
 		}
 		m.waiting = append(m.waiting, w)
-		return tx.Wait(w.c, w, broker.TakeWait{Queues: names, Filter: w.s.Filter, Room: broker.ClaimRoom(3, 0)})
+		return tx.Wait(w.c, w, broker.TakeWait{Queues: names, Filter: w.s.Filter})
 	})
 }
 

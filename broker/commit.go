@@ -33,6 +33,7 @@ func (b *Broker) commitLoop() {
 			return
 		}
 		b.mu.Lock()
+		b.onWay = nil
 		b.minBatch = t.size()
 		b.durableBatch, b.durableKey = t.number, t.ops.Marks().LastKey
 		b.mu.Unlock()
@@ -65,13 +66,12 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 		}
 		if t := b.open; b.readyToCommit() {
 			t.ops.SetMarks(b.marks)
-			b.planReadAhead(t)
 			fresh.puts.firstSeq, fresh.puts.firstLow = b.marks.NextSeq, b.marks.LowSeq
 			fresh.number, fresh.lastKey = t.number+1, b.marks.LastKey
-			b.open = fresh
+			b.open, b.onWay = fresh, t
 			tx.advance() // what expired while the batch was full must not be delivered
 			b.deliverDeferred()
-			b.clean() // the batches of busy clients have no room for it later
+			b.clean() // busy clients soon fill the batch
 			b.room.Broadcast()
 			b.mu.Unlock()
 			return t
@@ -81,7 +81,7 @@ func (b *Broker) swap(fresh *batch, clock *time.Timer) *batch {
 			return nil
 		}
 		if b.open.empty() {
-			b.room.Broadcast() // all that took the room has cancelled itself
+			b.room.Broadcast() // all that filled it has cancelled itself
 		}
 		sleep := b.sleep(tx.now)
 		b.wakeAt = tx.steady + sleep.Milliseconds()
@@ -140,23 +140,6 @@ func (b *Broker) sleep(now int64) time.Duration {
 
 // commit brings t to disk.
 func (b *Broker) commit(t *batch) error {
-	// What this batch takes or moves is read before it deletes that. It is on disk: a packet that this
-	// batch pushed is never a miss, and all earlier batches are durable.
-	if len(t.misses)+len(t.late) > 0 {
-		if err := b.readRecords(t); err != nil {
-			return err
-		}
-	}
-	if len(t.notes) > 0 {
-		if err := b.readNotes(t); err != nil {
-			return err
-		}
-	}
-	if len(t.values) > 0 {
-		if err := b.readValues(t); err != nil {
-			return err
-		}
-	}
 	// Replies alone (of pops that found nothing) need no write.
 	if t.ops.Len() == 0 && !t.claims {
 		return nil
@@ -186,8 +169,8 @@ func (b *Broker) apply(ops *storage.Batch) error {
 	return err
 }
 
-// setSpaceLevel sets the level, wakes the calls that wait for room in a batch, and returns whether
-// the broker is closing.
+// setSpaceLevel sets the level, wakes those who wait for the next batch, and returns whether the
+// broker is closing.
 func (b *Broker) setSpaceLevel(level storage.Level) (closing bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -55,7 +55,6 @@ type Conn struct {
 
 	// While it waits (wait.go):
 	waiter   Waiter
-	waitRoom Room
 	until    int64  // deadline in Unix milliseconds, 0 for none
 	place    int    // in Broker.waits, if it has a deadline
 	pushesTo *queue // of a push: in whose line it stands, and where
@@ -117,7 +116,7 @@ func (b *Broker) subscriber(c *Conn) index.SubscriberID {
 // Subscribe makes c a subscriber of the queue, which need not exist yet. A second subscription is
 // ignored (pinpriq document, section subscribe). Deliveries need Ready.
 func (tx *Tx) Subscribe(c *Conn, name []byte) error {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return err
 	}
 	b := tx.b
@@ -146,7 +145,7 @@ func (tx *Tx) Subscribe(c *Conn, name []byte) error {
 // Unsubscribe ends c's subscription of the queue, if there is one. Readiness that is left stays
 // with the connection.
 func (tx *Tx) Unsubscribe(c *Conn, name []byte) error {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return err
 	}
 	b := tx.b
@@ -162,7 +161,7 @@ func (tx *Tx) Unsubscribe(c *Conn, name []byte) error {
 
 // Ready lets c have n more deliveries, each from any queue it subscribes to, now or later.
 func (tx *Tx) Ready(c *Conn, n uint32) error {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return err
 	}
 	tx.b.dispatch.Credit(tx.b.subscriber(c), n)
@@ -217,11 +216,10 @@ func (b *Broker) unsubscribeAll(c *Conn) {
 // Resume ends a pause. Receivers call it when CaughtUp is true, from any goroutine but the
 // completer's.
 func (b *Broker) Resume(c *Conn) {
-	_ = b.Do(func(tx *Tx) error {
+	_ = b.Do(func(*Tx) error {
 		if c.paused.Load() && !c.detached {
 			c.paused.Store(false)
 			b.dispatch.Resume(c.sub)
-			tx.advance() // if the batch is full before all is done, c is deferred
 			b.fillConn(c)
 		}
 		return nil

@@ -1,8 +1,6 @@
 package broker_test
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -106,28 +104,6 @@ func TestAConsumerIsForgottenWithAPacketWhoseRecordIsGone(t *testing.T) {
 	w.forgetsWorkers("q")
 }
 
-func TestAPushAsLargeAsTheLimitAllowsFitsAnEmptyBatch(t *testing.T) {
-	w := newWork(t)
-	w.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 150 << 10, MaxRecord: 150 << 10, MaxDeletes: 9000}
-	w.restart()
-	refused := 0
-	for size := 149 << 10; size > 140<<10; size -= 50 {
-		err := w.b.Do(func(tx *broker.Tx) error {
-			return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: make([]byte, size)}))
-		})
-		switch {
-		case err == nil:
-			if refused == 0 {
-				t.Fatal("no push was too large")
-			}
-			return
-		case !errors.Is(err, broker.ErrTooLarge):
-			t.Fatalf("a push of %d bytes into an empty batch: %v", size, err)
-		}
-		refused++
-	}
-}
-
 func TestAConsumerIsForgottenWhenAnotherHasItsPackets(t *testing.T) {
 	w := newWork(t)
 	w.add(broker.PushRequest{})
@@ -165,7 +141,7 @@ func TestAValueInPlaceOfAPacketThatWasTriedKnowsNothingOfThat(t *testing.T) {
 				w.barrier()
 			}
 			w.do(func(tx *broker.Tx) error {
-				return tx.Atomic(broker.Room{Records: 1, Bytes: 100}, func() error {
+				return tx.Atomic(func() error {
 					_, err := tx.SetAt([]byte("q"), 0, []byte("new"))
 					return err
 				})
@@ -198,40 +174,6 @@ func TestADeliveryStateWithoutItsPacketIsDeletedAfterAStart(t *testing.T) {
 		defer w.store.mu.Unlock()
 		return len(w.store.states)+len(w.store.notes) == 0
 	})
-}
-
-func TestClaimsUnderALongNameFitTheBatchThatTheyComeIn(t *testing.T) {
-	w := newWork(t)
-	w.store.limits = storage.Limits{MaxOps: 20_000, MaxBytes: 420 << 10, MaxRecord: 64 << 10, MaxDeletes: 1000}
-	w.restart()
-	for range broker.MaxCount {
-		w.add(broker.PushRequest{})
-	}
-	w.barrier()
-	g := w.gate()
-	w.add(broker.PushRequest{Queue: []byte("other")})
-	<-g.entered
-	for range 10 { // nearly a quarter of what a batch may have
-		w.add(broker.PushRequest{Queue: []byte("other"), Payload: make([]byte, 10<<10)})
-	}
-	claim := func(tx *broker.Tx) error {
-		return tx.Claim(w.c, []byte("q"), broker.ClaimRequest{
-			Selection: broker.Selection{Count: broker.MaxCount}, Consumer: bytes.Repeat([]byte("w"), broker.MaxConsumer),
-		}, 1)
-	}
-	err := w.b.Do(claim)
-	w.ungate()
-	g.leave <- nil
-	if errors.Is(err, broker.ErrNoRoom) {
-		err = call(w.b, claim)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.barrier() // a batch that is too large ends the broker
-	if n := len(w.box.replies[0]); n != broker.MaxCount {
-		t.Fatalf("claimed %d packets", n)
-	}
 }
 
 func TestTheConsumersOfAQueueEndWithIt(t *testing.T) {

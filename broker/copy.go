@@ -1,11 +1,12 @@
 package broker
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/broker/keyspace"
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // Copy copies what is called from, with its expiry, to a name of a database. ok is false if nothing
@@ -14,7 +15,7 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	b := tx.b
 	e := b.named(from)
 	if typeOf(e) == TypeNone || e.Database() == db && string(from) == string(to) {
-		return typeOf(e) != TypeNone, tx.begin(Room{})
+		return typeOf(e) != TypeNone, tx.begin()
 	}
 	if err := b.checkNewName(e, to); err != nil {
 		return false, err
@@ -22,18 +23,24 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	if err := tx.pushable(); err != nil {
 		return false, err
 	}
-	size := b.copySize(e, to)
+	if err := tx.mayCopy(e); err != nil {
+		return false, err
+	}
 	defer func() { tx.db = e.Database() }()
 	tx.db = db
 	if !replace && tx.Type(to) != TypeNone {
-		return false, tx.begin(Room{})
+		return false, tx.begin()
 	}
 	if e.Kind() == keyspace.Queue {
 		if err := b.checkCopy(b.queues.of(e.Queue()), to); err != nil {
 			return false, err
 		}
 	}
-	if _, err := tx.drop(to, size); err != nil {
+	values, err := b.valuesOf(e)
+	if err != nil {
+		return false, err
+	}
+	if _, err := tx.Delete(to); err != nil {
 		return false, err
 	}
 	if e.Kind() == keyspace.Queue {
@@ -42,49 +49,31 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	c := b.addValue(to, e.Kind())
 	b.names.SetExpiry(c, e.Expiry())
 	if e.Kind() == keyspace.Hash {
-		b.copyHash(e, c)
+		b.copyHash(e, c, values)
 	} else {
-		b.copyString(e, c)
+		b.putString(c, values[0])
 	}
 	b.changedName(c)
 	return true, nil
 }
 
-// CopyRoom returns what a Copy may bring.
-func (tx *Tx) CopyRoom(from, to []byte) Room {
-	e := tx.b.named(from)
-	if typeOf(e) == TypeNone {
-		return Room{}
-	}
-	return tx.b.copySize(e, to).Plus(Room{Records: 1, Bytes: len(to), Deletes: dropAtOnce})
-}
-
-// copySize is what a copy puts.
-func (b *Broker) copySize(e *keyspace.Entry, to []byte) Room {
-	r := Room{Records: 1, Bytes: len(to)}
+// mayCopy returns an error if what has a name is more than one call copies.
+func (tx *Tx) mayCopy(e *keyspace.Entry) error {
+	b, bytes := tx.b, e.Len()
 	switch e.Kind() {
-	case keyspace.String:
-		r.Bytes += e.Len()
 	case keyspace.Hash:
-		e.EachField(func(f *keyspace.Field) bool {
-			r = r.Plus(Room{Records: 1, Bytes: len(f.Name()) + f.Len()})
-			return true
-		})
-	default:
-		n := b.ix.Counts(e.Queue())
-		r = r.Plus(Room{Records: n.Len(), Bytes: int(n.Bytes)})
-		if n.Ready > b.limits.MaxOps { // no batch takes so many
-			return r
-		}
-		b.scratch = b.ix.Next(e.Queue(), index.Selection{}, 0, n.Ready, b.scratch[:0])
-		for _, p := range b.scratch {
-			r.Bytes += int(p.TagBytes)
-			if p.HasUnique {
-				r.Records++
-			}
+		e.EachField(func(f *keyspace.Field) bool { bytes += copyOverhead + len(f.Name()) + f.Len(); return true })
+	case keyspace.Queue:
+		n := b.ix.Counts(e.Queue()).Ready
+		if bytes = n * copyOverhead; bytes <= MaxCopy {
+			b.scratch = b.ix.Next(e.Queue(), index.Selection{}, 0, n, b.scratch[:0])
+			bytes += weightOf(b.scratch)
 		}
 	}
-	return r
+	if bytes > MaxCopy {
+		return fmt.Errorf("%w: a copy of %d bytes, the limit is %d", ErrTooLarge, bytes, MaxCopy)
+	}
+	return tx.mayBring(bytes)
 }
 
 // checkCopy says why a list cannot be copied to a name, in place of what has that. A copy is a
@@ -101,28 +90,28 @@ func (b *Broker) checkCopy(q *queue, to []byte) error {
 	return nil
 }
 
-func (b *Broker) copyString(e, c *keyspace.Entry) {
-	if value, ok := b.valueAtHand(stringOf(e)); ok {
-		b.putString(c, value)
-		return
+// valuesOf returns copies of a string's value, or of those of the fields of a hash in their order.
+func (b *Broker) valuesOf(e *keyspace.Entry) (values [][]byte, err error) {
+	add := func(s valueRef) bool {
+		var value []byte
+		value, err = b.read(s)
+		values = append(values, bytes.Clone(value))
+		return err == nil
 	}
-	note := b.note(valueEvent{kind: valueCopy, value: stringOf(e)})
-	b.putLateString(c, e.Len())
-	note.target = stringOf(c)
+	if e.Kind() == keyspace.Hash {
+		e.EachField(func(f *keyspace.Field) bool { return add(fieldOf(e, f)) })
+	} else if e.Kind() == keyspace.String {
+		add(stringOf(e))
+	}
+	return values, err
 }
 
-func (b *Broker) copyHash(e, c *keyspace.Entry) {
+func (b *Broker) copyHash(e, c *keyspace.Entry, values [][]byte) {
 	b.putHead(c)
+	i := 0
 	e.EachField(func(f *keyspace.Field) bool {
-		n := c.AddField([]byte(f.Name()), b.nextKey())
-		if value, ok := b.valueAtHand(fieldOf(e, f)); ok {
-			b.putField(c, n, value)
-			return true
-		}
-		note := b.note(valueEvent{kind: valueCopy, value: fieldOf(e, f)})
-		b.storeField(c, n, &storage.Field{Size: f.Len()})
-		b.expectValue(fieldOf(c, n), f.Len())
-		note.target = fieldOf(c, n)
+		b.putField(c, c.AddField([]byte(f.Name()), b.nextKey()), values[i])
+		i++
 		return true
 	})
 }
@@ -136,8 +125,11 @@ func (b *Broker) copyQueue(q *queue, name []byte) error {
 	}
 	b.define(c)
 	elements := b.ix.Next(q.ix, index.Selection{}, 0, b.ix.Counts(q.ix).Ready, nil)
-	for _, p := range slices.Backward(elements) {
-		b.copyPacket(q, p, c)
+	records, _ := b.fetch(q, elements, nil)
+	for i, p := range slices.Backward(elements) {
+		if records[i] != nil {
+			b.copyPacket(p, records[i], c)
+		}
 	}
 	b.changed(c)
 	if at := q.expiry(); at != 0 && c.entry.Kind() == keyspace.Queue {
@@ -148,15 +140,12 @@ func (b *Broker) copyQueue(q *queue, name []byte) error {
 }
 
 // copyPacket copies a packet to the newest end of its priority in another queue.
-func (b *Broker) copyPacket(q *queue, p index.Packet, to *queue) {
+func (b *Broker) copyPacket(p index.Packet, record []byte, to *queue) {
 	c := p
 	c.Queue, c.Seq = to.ix, b.nextSeq(Newest)
-	op := b.putLocated(b.locate(q.packet(p), p.Ref), p, to.packet(c), c.Seq, p.Expiry)
+	b.putRecord(p, record, to.packet(c), c.Seq, p.Expiry)
 	e := b.entryOf(c)
 	e.Identity, e.Delivery = c.Seq, index.Delivery{}
-	c.ID = b.ix.Push(e, b.tx.now) // there is room, see checkCopy
+	b.ix.Push(e, b.tx.now) // there is room, see checkCopy
 	b.putUnique(to, c.Seq, e.Unique)
-	if b.open.ops.Record(op) == nil {
-		b.open.late[len(b.open.late)-1].entry = c.ID
-	}
 }

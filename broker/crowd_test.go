@@ -178,11 +178,8 @@ func (m *crowd) push(tx *broker.Tx, name []byte) error {
 	case 3:
 		r.Key = []byte("k")
 	}
-	room := broker.Room{Records: 1, Bytes: broker.MaxUnique}
 	for range 1 + m.r.IntN(3) {
-		payload := m.payload()
-		p.payloads = append(p.payloads, payload)
-		room = room.Plus(broker.Room{Records: 2, Bytes: len(payload) + 64})
+		p.payloads = append(p.payloads, m.payload())
 	}
 	if len(p.payloads) == 1 && m.one(3) {
 		r.Unique = []byte(strconv.Itoa(m.r.IntN(5)))
@@ -194,9 +191,8 @@ func (m *crowd) push(tx *broker.Tx, name []byte) error {
 	if !r.Block || !errors.Is(err, broker.ErrFull) && !errors.Is(err, broker.ErrPaused) {
 		return err
 	}
-	room.Elastic = true
 	p.c = m.h.b.Attach(&inbox{}, broker.Selection{})
-	err = tx.WaitPush(p.c, p, broker.PushWait{Push: *r, Payloads: p.payloads, Room: room, Until: m.until(tx)})
+	err = tx.WaitPush(p.c, p, broker.PushWait{Push: *r, Payloads: p.payloads, Until: m.until(tx)})
 	if err == nil {
 		m.pushes = append(m.pushes, p)
 	}
@@ -218,8 +214,7 @@ func (m *crowd) take(tx *broker.Tx, name []byte) error {
 		}
 	}
 	k.c = m.h.b.Attach(&inbox{}, broker.Selection{})
-	room := broker.Room{Records: 2 + m.r.IntN(8), Bytes: 300 + m.r.IntN(4000), Deletes: 1}
-	err := tx.Wait(k.c, k, broker.TakeWait{Queues: k.queues, Filter: k.selection.Filter, Room: room, Until: m.until(tx)})
+	err := tx.Wait(k.c, k, broker.TakeWait{Queues: k.queues, Filter: k.selection.Filter, Until: m.until(tx)})
 	if err == nil {
 		m.takers[k] = true
 	}
@@ -289,7 +284,7 @@ func (m *crowd) reshape(tx *broker.Tx, name []byte) (err error) {
 	case 1:
 		_, err = tx.Rename(name, m.name())
 	case 2:
-		err = tx.Atomic(tx.TrimRoom(name, 0, 1), func() error { return tx.Trim(name, 0, 1) })
+		err = tx.Atomic(func() error { return tx.Trim(name, 0, 1) })
 	case 3:
 		if m.one(4) {
 			err = tx.Flush(true)
@@ -326,7 +321,7 @@ func (m *crowd) giveUp(tx *broker.Tx, _ []byte) error {
 
 // together makes several calls in one Atomic. Any of them may be refused.
 func (m *crowd) together(tx *broker.Tx, _ []byte) error {
-	return tx.Atomic(broker.Room{Records: 6, Bytes: 8000, Deletes: 6, Elastic: true}, func() error {
+	return tx.Atomic(func() error {
 		for range 1 + m.r.IntN(5) {
 			switch m.r.IntN(3) {
 			case 0:
@@ -434,7 +429,7 @@ func TestNobodyWaitsInVainWhileBatchesFill(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			h := &harness{t: t, store: newMemStore()}
-			h.store.limits = storage.Limits{MaxOps: 80 + r.IntN(300), MaxBytes: 24<<10 + r.IntN(64<<10), MaxRecord: 8 << 10, MaxDeletes: 2000}
+			h.store.limits = storage.Limits{MaxOps: (80 + r.IntN(300)) / 2, MaxBytes: (24<<10 + r.IntN(64<<10)) / 4}
 			h.now.Store(startTime)
 			m := &crowd{t: t, r: r, h: h, taken: map[string]int{}, takers: map[*crowdTaker]bool{}}
 			state, err := recovery.Restore(h.store, recovery.Options{Now: startTime})

@@ -43,18 +43,15 @@ func (b *Broker) deliverQueue(q *queue) {
 		}
 		c := b.conn(s)
 		if c.waiter != nil {
-			if !b.serveWaiter(q, c) {
-				return
-			}
+			b.serveWaiter(q, c)
 			continue
 		}
 		if b.pauseIfBehind(c) {
 			continue
 		}
-		if ok, _ := b.tx.popGroup(q, c.delivery, c, 0); !ok { // there is no error outside of Atomic
-			return
+		if ok, _ := b.tx.popGroup(q, c.delivery, c, 0); ok { // else all that it selected is damaged
+			b.dispatch.Spend(s)
 		}
-		b.dispatch.Spend(s)
 	}
 	if q.filtered > 0 {
 		b.ix.ClearChanged(q.ix)
@@ -79,8 +76,9 @@ func (b *Broker) fillConn(c *Conn) {
 		if q == nil {
 			return
 		}
-		_, _ = b.tx.popGroup(q, c.delivery, c, 0)
-		b.dispatch.Spend(c.sub)
+		if ok, _ := b.tx.popGroup(q, c.delivery, c, 0); ok { // else as in deliverQueue
+			b.dispatch.Spend(c.sub)
+		}
 	}
 }
 
@@ -111,7 +109,7 @@ func (b *Broker) bestQueue(c *Conn) *queue {
 }
 
 // refusesDelivery says that no delivery may be made now: the broker is ending, the disk is full, or
-// an Atomic is under way, whose room is not for deliveries.
+// an Atomic is under way, which may take the packets itself.
 func (b *Broker) refusesDelivery() bool {
 	return b.closing || b.failure != nil || b.space >= storage.Stop || b.tx.atomic
 }

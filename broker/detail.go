@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -18,6 +17,7 @@ const (
 	Claimed = index.Claimed
 	Dead    = index.Dead
 	Done    = index.Done
+	Damaged = index.Damaged
 )
 
 // ID is a packet's number in the whole store. It keeps it wherever it goes. Clients see it as an
@@ -47,16 +47,11 @@ type Detail struct {
 	Origin                string // the queue where it died and was moved from
 	Behind                int    // of Show: how many packets a claim takes before it; -1: it is not in line
 	Paused                bool   // of Show: the queue gives nothing now
-	// Reason says why it came back or died the last time, and Progress how far its consumer has come:
-	// a percent in the first byte, and text. Nil if nothing was said. Valid during the call only.
+	// Reason says why it came back or died the last time, and Progress how far its consumer has
+	// come: a percent in the first byte, and text. Nil if nothing was said. Valid during the call
+	// only.
 	Reason, Progress []byte
 	Unique           []byte // the id of a unique push without a window, as long as Reason; nil: none
-}
-
-// noteMiss is a text of a detail that the committer reads from the disk.
-type noteMiss struct {
-	id     storage.NoteID
-	detail int32
 }
 
 // detail appends what is to be said of a packet to the details of the reply that is being made. The
@@ -77,10 +72,11 @@ func (b *Broker) detail(q *queue, p index.Packet) {
 			e.Gone = p.Until + keep
 		}
 	}
-	n := int32(len(t.details))
-	if stored := storage.Stored(d.Stored); stored&(storage.StoredReason|storage.StoredProgress) != 0 {
-		e.Reason = b.text(p, storage.NoteReason, stored&storage.StoredReason != 0, n)
-		e.Progress = b.text(p, storage.NoteProgress, stored&storage.StoredProgress != 0, n)
+	if stored := storage.Stored(d.Stored); stored&storage.StoredReason != 0 {
+		e.Reason = b.text(p, storage.NoteReason)
+	}
+	if stored := storage.Stored(d.Stored); stored&storage.StoredProgress != 0 {
+		e.Progress = b.text(p, storage.NoteProgress)
 	}
 	if p.HasUnique {
 		e.Unique = t.copy(b.unique(p))
@@ -105,37 +101,21 @@ func (b *Broker) detailBytes(q *queue, p index.Packet) int {
 // wall is the moment of the steady clock on the wall clock.
 func (b *Broker) wall(steady int64) int64 { return steady - b.tx.steady + b.tx.now }
 
-// text returns a note of a packet if it has one and the open batch puts it. If the disk has it, the
-// committer reads it for the detail.
-func (b *Broker) text(p index.Packet, kind storage.NoteKind, has bool, detail int32) []byte {
-	if !has {
-		return nil
+// text returns a note that a packet has, nil if it cannot be read.
+func (b *Broker) text(p index.Packet, kind storage.NoteKind) (text []byte) {
+	id := storage.NoteID{Identity: p.Identity, Kind: kind}
+	if text, ok := b.open.ops.Note(id); ok {
+		return b.open.copy(text)
 	}
-	t, id := b.open, storage.NoteID{Identity: p.Identity, Kind: kind}
-	if text, ok := t.ops.Note(id); ok {
-		return t.copy(text)
-	}
-	t.notes = append(t.notes, noteMiss{id, detail})
-	return nil
-}
-
-// readNotes reads the texts of the batch's details that only the disk has.
-func (b *Broker) readNotes(t *batch) error {
-	ids := make([]storage.NoteID, len(t.notes))
-	for i, n := range t.notes {
-		ids[i] = n.id
-	}
-	err := b.store.ReadNotes(ids, func(i int, text []byte) error {
-		d := &t.details[t.notes[i].detail]
-		if t.notes[i].id.Kind == storage.NoteReason {
-			d.Reason = t.copy(text)
-		} else {
-			d.Progress = t.copy(text)
+	if b.onWay != nil {
+		if text, ok := b.onWay.ops.Note(id); ok {
+			return b.open.copy(text)
 		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("read reasons and progress: %w", err)
 	}
-	return nil
+	b.store.ReadNotes([]storage.NoteID{id}, func(_ int, read []byte, damage error) {
+		if damage == nil {
+			text = b.open.copy(read)
+		}
+	})
+	return text
 }

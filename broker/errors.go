@@ -25,11 +25,8 @@ var (
 	ErrTooMuchWatched = errors.New("too many names are watched on all connections together")
 	// ErrTooLarge: a packet, a string or a field does not fit the storage's limits.
 	ErrTooLarge = errors.New("too large")
-	// ErrNoRoom: the open batch has no room for the call, which is made again after WaitRoom. No
-	// user sees it.
-	ErrNoRoom = errors.New("the open batch is full")
-	// ErrTooLargeForBatch: an Atomic announced more than one batch takes.
-	ErrTooLargeForBatch = errors.New("transaction too large")
+	// ErrTooMuchOpen: the open batch would pass MaxOpen.
+	ErrTooMuchOpen = fmt.Errorf("%w: what waits to be written at once may have %d bytes", ErrTooLarge, MaxOpen)
 	// ErrReplyTooLarge: the calls of one Atomic answer with more than MaxAtomicReply.
 	ErrReplyTooLarge = errors.New("reply too large")
 	// ErrWaiting: a consumer that waits can do nothing else.
@@ -37,8 +34,6 @@ var (
 	// ErrNothing: a queue has nothing to take, and Selection.MustFind wants something. No user sees
 	// it.
 	ErrNothing = errors.New("no packet can be taken")
-	// ErrNotReserved: a call inside Atomic goes beyond what was announced.
-	ErrNotReserved = errors.New("transaction goes beyond what was announced for it")
 	// ErrNoElement: a list has no elements where some are wanted.
 	ErrNoElement = errors.New("no such elements in the list")
 
@@ -71,7 +66,6 @@ var (
 	ErrShared = errors.New("several packets have this key: take them first")
 )
 
-// ErrUnreadable ends the broker: a packet or a large value that a client wants is damaged or gone.
-// With Options.AcceptLoss the packet is left out of its reply instead, and the value is zeros. It
-// wraps a storage.ErrDamaged.
-var ErrUnreadable = errors.New("what a client wants cannot be read")
+// ErrUnreadable refuses a call, which has changed nothing: a packet or a large value that it needs
+// is damaged or gone.
+var ErrUnreadable = errors.New("cannot be read from the disk")

@@ -80,7 +80,7 @@ func (tx *Tx) Everything() string {
 				fmt.Fprintf(&out, "  waits %p\n", e.Value)
 			}
 		}
-		for state := index.Ready; state <= index.Done; state++ {
+		for state := index.Ready; state <= index.Damaged; state++ {
 			for _, p := range b.ix.List(q.ix, state, Place{}, MaxCount, nil) {
 				p.Ref, p.Lane = 0, 0
 				fmt.Fprintf(&out, "  %+v %+v\n", p, b.ix.Delivery(p.ID))

@@ -132,7 +132,7 @@ func TestTagsStayWithAPacketWhereverItGoes(t *testing.T) {
 		},
 		"it is copied": func(w *work, id broker.ID) {
 			w.do(func(tx *broker.Tx) error {
-				return tx.Atomic(broker.Room{Records: 20, Bytes: 2000, Deletes: 9}, func() error {
+				return tx.Atomic(func() error {
 					if _, err := tx.Copy([]byte("q"), []byte("copy"), 0, true); err != nil {
 						return err
 					}
@@ -204,7 +204,7 @@ func TestAValueThatTheQueueDoesNotDeclareIsRefused(t *testing.T) {
 		},
 	}
 	for name, fn := range calls {
-		err := call(w.b, fn)
+		err := w.b.Do(fn)
 		if !errors.Is(err, broker.ErrNotInOrder) || !strings.Contains(err.Error(), `tag "class", expected one of "low", "standard", "performance", "high", got "odd"`) {
 			t.Errorf("%s: %v, want the values named", name, err)
 		}
@@ -225,7 +225,7 @@ func TestADeadPacketStaysWhereTheDeadLetterQueueDoesNotTakeItsTags(t *testing.T)
 	if got := w.list("q", broker.Dead, 10); len(got) != 1 || string(got[0].Reason) != "broken" {
 		t.Errorf("dead in its queue are %+v, want the packet with its reason", got)
 	}
-	err := call(w.b, func(tx *broker.Tx) error {
+	err := w.b.Do(func(tx *broker.Tx) error {
 		_, err := broker.Redrive([]byte("q"), 0, []byte("dead")).Slice(tx)
 		return err
 	})
@@ -242,7 +242,7 @@ func TestAQueueHasSoManySetsOfTags(t *testing.T) {
 		w.add(broker.PushRequest{Tags: set(i)})
 	}
 	push := func(queue string, i int, payload string) error {
-		return call(w.b, func(tx *broker.Tx) error {
+		return w.b.Do(func(tx *broker.Tx) error {
 			_, err := tx.Push(broker.PushRequest{Queue: []byte(queue), Priority: 1, Tags: set(i), Payload: []byte(payload)})
 			return err
 		})
@@ -262,7 +262,7 @@ func TestAQueueHasSoManySetsOfTags(t *testing.T) {
 	for _, j := range one {
 		other = append(other, j.ID)
 	}
-	refused("a move", call(w.b, func(tx *broker.Tx) error {
+	refused("a move", w.b.Do(func(tx *broker.Tx) error {
 		_, err := tx.MovePackets([]byte("other"), other, []byte("q"))
 		return err
 	}))

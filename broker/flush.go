@@ -9,7 +9,7 @@ import (
 // Flush deletes everything of the present database, or of all: every queue, string and hash. One
 // record says so; the committer deletes what is on disk in slices, and that record at last.
 func (tx *Tx) Flush(all bool) error {
-	if err := tx.begin(tx.FlushRoom()); err != nil {
+	if err := tx.begin(); err != nil {
 		return err
 	}
 	b, from, to := tx.b, tx.db, tx.db
@@ -44,17 +44,6 @@ func (tx *Tx) Flush(all bool) error {
 		}
 	}
 	return nil
-}
-
-// FlushRoom returns what a Flush may bring: one record, or one more for each queue where new queues
-// have lower numbers.
-func (tx *Tx) FlushRoom() Room {
-	b := tx.b
-	room := Room{Records: 1}
-	if b.reusesNumbers() {
-		room = room.Plus(Room{Records: b.queues.named, Bytes: b.queues.bytes})
-	}
-	return room
 }
 
 // reusesNumbers says that new queues get numbers that are free again.

@@ -43,7 +43,7 @@ func (tx *Tx) openForTake(name []byte) (*queue, error) {
 }
 
 // Close closes a queue for ever, and makes it if there is none. It returns false if it was closed
-// before. It brings CloseRoom.
+// before.
 func (tx *Tx) Close(name []byte) (closed bool, err error) {
 	s, _, err := tx.Settings(name)
 	if err != nil || s.Closed {
@@ -52,15 +52,6 @@ func (tx *Tx) Close(name []byte) (closed bool, err error) {
 	s.Closed = true
 	err = tx.SetSettings(name, s)
 	return err == nil, err
-}
-
-// CloseRoom is what Close brings.
-func (tx *Tx) CloseRoom(name []byte) Room {
-	s, _, err := tx.Settings(name)
-	if err != nil || s.Closed {
-		return Room{}
-	}
-	return SettingsRoom(name, s)
 }
 
 // drained says that a queue will never give a packet again: it is closed, and none is unfinished.

@@ -123,7 +123,7 @@ func (w *work) gateStep(t *rapid.T, tx *broker.Tx, queue string, claimed *[]job)
 		_, err := tx.Rename(name, []byte("b"))
 		return err
 	case "trim":
-		return tx.Atomic(tx.TrimRoom(name, 0, 0), func() error { return tx.Trim(name, 0, 0) })
+		return tx.Atomic(func() error { return tx.Trim(name, 0, 0) })
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (w *work) refuses(want error) {
 	for name, come := range comings {
 		var err error
 		if name == "a redrive" {
-			err = call(w.b, come)
+			err = w.b.Do(come)
 		} else {
 			w.together(func(tx *broker.Tx) error { err = come(tx); return nil })
 		}
@@ -208,7 +208,7 @@ func TestWhoWaitsForAPausedQueueIsServedOnceThePauseEnds(t *testing.T) {
 func (h *harness) closeQueue(queue string) (closed bool) {
 	h.t.Helper()
 	h.do(func(tx *broker.Tx) (err error) {
-		return tx.Atomic(tx.CloseRoom([]byte(queue)), func() error {
+		return tx.Atomic(func() error {
 			closed, err = tx.Close([]byte(queue))
 			return err
 		})
@@ -287,7 +287,7 @@ func TestWaitsForAClosedQueueEndWithItsLastPacket(t *testing.T) {
 		packet.end(w, j)
 		w.barrier()
 		wantGot(t, name+": a waiter", r, "[[nothing will come]]")
-		if err := call(w.b, func(tx *broker.Tx) error {
+		if err := w.b.Do(func(tx *broker.Tx) error {
 			return tx.Wait(w.c, &blocked{c: w.c, t: t}, broker.TakeWait{Queues: [][]byte{q}})
 		}); !errors.Is(err, broker.ErrQueueClosed) {
 			t.Errorf("%s: a wait after that: %v, want ErrQueueClosed", name, err)
@@ -358,9 +358,8 @@ func (h *harness) waitPush(queue string) (*pusher, *inbox) {
 	r := &inbox{}
 	w := &pusher{blocked: blocked{c: h.b.Attach(r, broker.Selection{})}}
 	h.do(func(tx *broker.Tx) error {
-		room := broker.Room{Records: 2, Bytes: 100}
 		push := broker.PushRequest{Queue: []byte(queue)}
-		return tx.WaitPush(w.c, w, broker.PushWait{Push: push, Payloads: [][]byte{[]byte("late")}, Room: room})
+		return tx.WaitPush(w.c, w, broker.PushWait{Push: push, Payloads: [][]byte{[]byte("late")}})
 	})
 	return w, r
 }

@@ -18,7 +18,7 @@ func (tx *Tx) HashLen(name []byte) (int, error) {
 
 // hash returns the hash that has the name, nil if nothing has it.
 func (tx *Tx) hash(name []byte) (*keyspace.Entry, error) {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return nil, err
 	}
 	return tx.b.findKey(name, keyspace.Hash)
@@ -41,19 +41,6 @@ func (tx *Tx) Field(name, field []byte) (v Value, ok bool, err error) {
 	return tx.b.value(fieldOf(k, f)), true, nil
 }
 
-// SendField replies to c with the value of a field, as one packet with that payload. Without a
-// field the reply has no packet.
-func (tx *Tx) SendField(c *Conn, name, field []byte, tag Tag) error {
-	k, f, err := tx.field(name, field)
-	switch {
-	case err != nil:
-		return err
-	case f == nil:
-		return tx.sendNothing(c, tag)
-	}
-	return tx.send(c, fieldOf(k, f), 0, f.Len(), tag)
-}
-
 // CanSetField returns the error that a SetField would get because of its size or the disk's free
 // space.
 func (tx *Tx) CanSetField(name, field []byte, size int) error {
@@ -74,11 +61,7 @@ func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	room := Room{Records: 1, Bytes: len(field) + len(value)}
-	if k == nil {
-		room = room.Plus(Room{Records: 1, Bytes: len(name)})
-	}
-	if err := tx.beginPut(room); err != nil {
+	if err := tx.beginPut(); err != nil {
 		return false, err
 	}
 	if k == nil {
@@ -94,7 +77,7 @@ func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 	return added, nil
 }
 
-// putField gives a field a value that is at hand.
+// putField gives a field a value.
 func (b *Broker) putField(k *keyspace.Entry, f *keyspace.Field, value []byte) {
 	b.storeField(k, f, &storage.Field{Value: value})
 	b.keepValue(fieldOf(k, f), value)
@@ -114,13 +97,6 @@ func (tx *Tx) DeleteField(name, field []byte) (existed bool, err error) {
 	b := tx.b
 	k, f, err := tx.field(name, field)
 	if f == nil {
-		return false, err
-	}
-	records := 1
-	if k.Fields() == 1 {
-		records++
-	}
-	if err := tx.begin(Room{Records: records}); err != nil {
 		return false, err
 	}
 	if k.Fields() == 1 {

@@ -22,7 +22,7 @@ func (tx *Tx) Peek(c *Conn, name []byte, n int, tag Tag) error {
 	s := Selection{End: Oldest, Count: n, WithDetails: true}
 	tx.b.scratch = tx.b.scratch[:0]
 	if q != nil {
-		tx.b.selectPackets(q, s, tx.b.selection(q, s))
+		tx.b.takeable(q, s, tx.b.selection(q, s))
 	}
 	return tx.show(c, q, tag)
 }
@@ -30,7 +30,7 @@ func (tx *Tx) Peek(c *Conn, name []byte, n int, tag Tag) error {
 // look makes sure that the broker accepts calls, and returns the queue with a name, nil if there is
 // none.
 func (tx *Tx) look(name []byte) (*queue, error) {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return nil, err
 	}
 	return tx.b.findQueue(name)
@@ -45,12 +45,16 @@ func (tx *Tx) show(c *Conn, q *queue, tag Tag) error {
 	return nil
 }
 
-// showScratch is show without its check. The store may have dropped the record of a packet that
-// expired while it was claimed: of that there are only the details.
+// showScratch is show without its check. Of a packet that cannot be read there are only the
+// details: it is damaged, or the store has dropped it because it expired while it was claimed.
 func (b *Broker) showScratch(c *Conn, q *queue, tag Tag) {
 	first, bytes := len(b.open.records), b.scratchBytes(q, true)
+	if len(b.scratch) > 0 {
+		records, _ := b.fetch(q, b.scratch, nil)
+		b.open.appendRecords(records...)
+	}
 	for _, p := range b.scratch {
-		b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
+		p, _ = b.ix.Get(p.ID) // it may be damaged
 		b.detail(q, p)
 	}
 	b.queueReply(c, first, replyShown, tag, bytes)
@@ -134,7 +138,7 @@ func (tx *Tx) list(name []byte, p Page) (q *queue, last Place, err error) {
 // Show replies with one packet and its details, or without any if the queue has none with that id.
 // ErrUnknownQueue.
 func (tx *Tx) Show(c *Conn, name []byte, id ID, tag Tag) (ok bool, err error) {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return false, err
 	}
 	b := tx.b
@@ -168,9 +172,9 @@ type Band struct {
 
 // QueueStats are the figures of a queue.
 type QueueStats struct {
-	Ready, Hidden, Delayed, Claimed, Dead, Done int // packets by state; Hidden are ready ones of priority 0
-	Bytes                                       int64
-	Bands                                       []Band
+	Ready, Hidden, Delayed, Claimed, Dead, Done, Damaged int // packets by state; Hidden are ready ones of priority 0
+	Bytes                                                int64
+	Bands                                                []Band
 	// The only client that pushes, and the only one that takes; nil if the queue gives no such
 	// role.
 	Producer, Consumer *string
@@ -189,7 +193,7 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 	}
 	n := b.ix.Counts(q.ix)
 	s = QueueStats{
-		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done,
+		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done, Damaged: n.Damaged,
 		Bytes: n.Bytes, Counters: q.counters, Producer: q.holder(producerRole), Consumer: q.holder(consumerRole),
 	}
 	for i, from := range bandStarts {
@@ -258,7 +262,7 @@ type Consumer struct {
 // Consumers returns who claims from a queue: those that hold packets, and those that called in the
 // last ConsumerTime, ordered by name. It looks at MaxConsumerClaims claims. ErrUnknownQueue.
 func (tx *Tx) Consumers(name []byte) ([]Consumer, error) {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return nil, err
 	}
 	b := tx.b

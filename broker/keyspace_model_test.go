@@ -174,8 +174,8 @@ func (m *keyModel) get(t *rapid.T, name string) {
 	text, from, to := "", 0, 1<<20
 	if x != nil {
 		m.same(t, v.Size, len(x.text))
-		if !v.OnDisk && string(v.Bytes) != x.text {
-			t.Fatalf("%q is %.20q, want %.20q", name, v.Bytes, x.text)
+		if value, err := m.tx.Bytes(v); err != nil || string(value) != x.text {
+			t.Fatalf("%q is %.20q, want %.20q, %v", name, value, x.text, err)
 		}
 		if rapid.Bool().Draw(t, "part") {
 			from = rapid.IntRange(0, len(x.text)).Draw(t, "from")
@@ -183,7 +183,7 @@ func (m *keyModel) get(t *rapid.T, name string) {
 		}
 		text = x.text[from:min(to, len(x.text))]
 	}
-	m.check(m.tx.SendString(m.c, []byte(name), from, to, 0))
+	m.check(sendPart(m.tx, m.c, name, from, to))
 	m.want = append(m.want, text)
 }
 
@@ -260,7 +260,7 @@ func (m *keyModel) hash(t *rapid.T, op, name string) {
 	case op == "field":
 		m.make(name, broker.TypeHash).fields[field] = value
 	case op == "hget":
-		m.check(m.tx.SendField(m.c, []byte(name), []byte(field), 0))
+		m.check(sendField(name, field)(m.tx, m.c))
 		m.want = append(m.want, value)
 	case had:
 		m.touch(name)
@@ -338,7 +338,7 @@ func (m *keyModel) compare() {
 func (m *keyModel) compareThing(tx *broker.Tx, name []byte, x *thing) {
 	switch x.kind {
 	case broker.TypeString:
-		m.check(tx.SendString(m.c, name, 0, 1<<20, 0))
+		m.check(sendPart(tx, m.c, string(name), 0, 1<<20))
 		m.want = append(m.want, x.text)
 	case broker.TypeHash:
 		n, err := tx.HashLen(name)
@@ -353,7 +353,7 @@ func (m *keyModel) compareThing(tx *broker.Tx, name []byte, x *thing) {
 			return true
 		}))
 		for field, value := range x.fields {
-			m.check(tx.SendField(m.c, name, []byte(field), 0))
+			m.check(sendField(string(name), field)(tx, m.c))
 			m.want = append(m.want, value)
 		}
 	case broker.TypeList:
@@ -411,7 +411,7 @@ func (m *keyModel) reopen(dir string) {
 
 // open starts a broker on the store in a folder.
 func (m *keyModel) open(dir string) {
-	store, err := storage.Open(dir, storage.Options{MemTable: 8 << 20, Sync: storage.SyncNever()})
+	store, err := storage.Open(dir, storage.Options{Sync: storage.SyncNever()})
 	m.check(err)
 	state, err := recovery.Restore(store, recovery.Options{Now: m.now.Load()})
 	m.check(err)

@@ -506,7 +506,7 @@ func TestValueOfTheOpenBatchIsNotDurable(t *testing.T) {
 				return err
 			}
 		}
-		return tx.SendString(c, []byte("0"), 0, 1, 0)
+		return sendPart(tx, c, "0", 0, 1)
 	})
 	for !settled("0") {
 		runtime.Gosched()

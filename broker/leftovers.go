@@ -11,13 +11,13 @@ import (
 
 // maySweep says that the open batch takes deletes of what is left over: half of it is for others.
 func (b *Broker) maySweep() bool {
-	return !b.refusesDelivery() && b.open.ops.Len() < b.limits.ops/2
+	return !b.refusesDelivery() && b.open.ops.Len() < b.limits.MaxOps/2
 }
 
 // sweepKeys deletes records of leftovers. It is the committer's, and returns true if it has to go
 // on once others had the lock.
 func (b *Broker) sweepKeys() (more bool) {
-	for n := min(sweepSlice, b.limits.ops/4); n > 0 && len(b.leftovers) > 0 && b.maySweep(); n-- {
+	for n := min(sweepSlice, b.limits.MaxOps/4); n > 0 && len(b.leftovers) > 0 && b.maySweep(); n-- {
 		last := len(b.leftovers) - 1
 		if k := b.leftovers[last]; k == nil || !b.sweepRecord(k) {
 			b.leftovers = b.leftovers[:last]
@@ -52,7 +52,7 @@ func (b *Broker) sweepRecord(k *keyspace.Entry) bool {
 // that had expired, which go with them. It is the committer's, and returns true if it has to go on
 // once others had the lock.
 func (b *Broker) sweepOrphans() (more bool) {
-	for n := min(sweepSlice, b.limits.ops/8); n > 0 && len(b.orphans) > 0 && b.maySweep(); n-- {
+	for n := min(sweepSlice, b.limits.MaxOps/8); n > 0 && len(b.orphans) > 0 && b.maySweep(); n-- {
 		last := len(b.orphans) - 1
 		if o := &b.orphans[last]; o.Packet != (storage.PacketID{}) {
 			b.open.ops.Delete(o.Packet, o.Removed)

@@ -1,10 +1,6 @@
 package broker
 
-import (
-	"fmt"
-
-	"github.com/holdfast-queue/holdfast/storage"
-)
+import "github.com/holdfast-queue/holdfast/storage"
 
 // The broker's limits, each with its reason.
 const (
@@ -18,6 +14,15 @@ const (
 	// MaxGroupBytes bounds the keys and payloads of one pop, and so what one client can make the
 	// server hold. What is past it stays queued.
 	MaxGroupBytes = 16 << 20
+
+	// MaxRecord bounds the bytes of one packet with its queue's name, or of a string or field with its
+	// name.
+	MaxRecord = storage.MaxRecord - recordOverhead
+	// MaxCopy bounds what one Copy copies, and MaxOpen the bytes of a batch when a call brings far
+	// more than its arguments: a copy, a patch, an insertion into a list, or what moves or is
+	// retained. It refuses every call of an Atomic that has brought more.
+	MaxCopy = 64 << 20
+	MaxOpen = 256 << 20
 
 	// MaxAtomicReply bounds the packets that the calls of one Atomic answer with, and so what one
 	// client can make the server hold.
@@ -83,7 +88,6 @@ const (
 	keepIdleQueues = maxIdleQueues - 2*evictAtOnce
 	evictAtOnce    = 16   // queues that one call evicts
 	identifySlice  = 4096 // packets that get into the table of ids before others have the lock
-	endAtOnce      = 16   // records of unique pushes that one batch deletes with what ended
 	evictSlice     = 1024 // queues that the committer evicts before it lets others have the lock
 
 	// The table of queues is made anew when it takes one in shrinkTable of its memory, if that is more
@@ -91,13 +95,16 @@ const (
 	shrinkTable    = 8
 	minShrinkTable = 8192
 
-	// A batch that has reached one of these takes no further call. Its last call may exceed it.
+	// A batch that has reached one of these, or storage.Limits, is full: the next call begins the next
+	// batch. Its last call may exceed it.
 	maxBatchQueuedBytes = 8 << 20  // bytes of replies
 	maxBatchReplies     = 1 << 16  // replies, or packets in them
 	maxBatchPushes      = 1 << 16  // packets pushed, those that were popped or moved again included
 	maxBatchMemory      = 16 << 20 // bytes of packets pushed, those that were popped or moved again included
 
 	keepScratch     = 1 << 16 // packets of a large call for which memory is kept
+	recordOverhead  = 160     // bytes that a record may have besides those that MaxRecord counts
+	copyOverhead    = 64      // bytes that a copied element or field counts for besides its own
 	packetOverhead  = 16      // bytes that a packet of a reply counts for besides key and payload
 	detailOverhead  = 256     // bytes that a detail counts for besides its texts
 	batchesInFlight = 4       // open, committing, completing, and one to swap
@@ -106,71 +113,3 @@ const (
 	readAheadBytes  = 1 << 20 // and how large they may be together
 	spaceCheck      = 100     // milliseconds between two looks at the disk while it is too full
 )
-
-// batchLimits are the sizes at which the open batch takes no further call. They leave room for one
-// more call in what the storage applies as a whole.
-type batchLimits struct {
-	storage.Limits
-	ops    int // records at which a batch is full
-	bytes  int // bytes at which a batch is full
-	group  int // packets that one pop may take
-	record int // bytes of one packet with its queue's name: PushRequest.size
-}
-
-const (
-	// recordOverhead is what a record may bring to disk beyond the bytes that Room counts.
-	recordOverhead = 160
-	// deleteOverhead is the most bytes that the delete of a packet brings.
-	deleteOverhead = 150
-	// idleRoom is for the queues that a call evicts, each with its counters, and for what endUnique
-	// deletes. spareOps is the same in records.
-	idleRoom = evictAtOnce * recordOverhead
-	spareOps = 2*evictAtOnce + endAtOnce
-)
-
-// limitsFor uses half of the operations and a quarter of the bytes of a transaction; the rest is
-// room for one more call. A pop may delete more than that, which the storage allows for deletes.
-func limitsFor(l storage.Limits) batchLimits {
-	half := l.MaxOps / 2
-	return batchLimits{
-		Limits: l,
-		ops:    half,
-		bytes:  l.MaxBytes / 4,
-		group:  min(MaxGroup, max((l.MaxOps-half)/storage.DeleteEntries, l.MaxDeletes-half)),
-		record: min(l.MaxRecord, l.MaxBytes-idleRoom-recordOverhead) - recordOverhead, // a push may make a queue
-	}
-}
-
-// check returns ErrTooLargeForBatch if not even an empty batch has that much room.
-func (l batchLimits) check(r Room) error {
-	records, bytes := l.MaxOps-spareOps, l.MaxBytes-idleRoom
-	if r.Deletes > 0 && !allowed(storageSize(r, true), records, bytes) {
-		bytes = l.MaxBytes/2 - idleRoom
-	}
-	switch need := storageSize(r, false); {
-	case r.Deletes > l.group:
-		return fmt.Errorf("%w: %d packets are taken or deleted, the limit is %d", ErrTooLargeForBatch, r.Deletes, l.group)
-	case need.ops > records:
-		return fmt.Errorf("%w: %d records, the limit is %d", ErrTooLargeForBatch, r.Records, records/2)
-	case need.bytes > bytes:
-		return fmt.Errorf("%w: %d bytes with the %d of each of %d records, the limit is %d",
-			ErrTooLargeForBatch, need.bytes, recordOverhead, r.Records, bytes)
-	}
-	return nil
-}
-
-// size is in the measure of storage.Limits.
-type size struct{ ops, bytes int }
-
-// storageSize is the most that r takes, with its deletes or without. A record counts twice: a large
-// value has one of its own, which is written or deleted with it.
-func storageSize(r Room, deletes bool) size {
-	s := size{ops: 2 * r.Records, bytes: r.Bytes + r.Records*recordOverhead}
-	if deletes {
-		s.ops += storage.DeleteEntries * r.Deletes
-		s.bytes += r.Deletes * deleteOverhead
-	}
-	return s
-}
-
-func allowed(s size, ops, bytes int) bool { return s.ops <= ops && s.bytes <= bytes }

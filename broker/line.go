@@ -11,14 +11,13 @@ import "container/list"
 type PushWait struct {
 	Push     PushRequest
 	Payloads [][]byte
-	Room     Room  // what Waiter.Ready brings to the open batch
 	Until    int64 // as of TakeWait
 }
 
 // WaitPush makes c wait, once, until a push has its turn. Its waiter is called Ready then, and
 // makes the push. Detach ends the wait. c must not be a subscriber.
 func (tx *Tx) WaitPush(c *Conn, w Waiter, p PushWait) error {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return err
 	}
 	if c.waiter != nil || c.queues > 0 {
@@ -34,7 +33,7 @@ func (tx *Tx) WaitPush(c *Conn, w Waiter, p PushWait) error {
 	tx.useRole(q, producerRole)
 	c.push = &p
 	q.lineUp(c)
-	tx.b.wait(c, w, p.Room, p.Until)
+	tx.b.wait(c, w, p.Until)
 	return nil
 }
 
@@ -92,12 +91,12 @@ func (b *Broker) admitLine(q *queue) {
 		if b.tx.db = c.db; !b.hasTurn(q, c.push) {
 			return
 		}
-		if b.refusesDelivery() || b.open.full(b.limits) || !b.open.fits(b.limits, c.waitRoom) {
+		if b.refusesDelivery() || b.open.full(b.limits) {
 			b.deferQueue(q)
 			return
 		}
 		b.tx.turn = true
-		b.ready(q, c, c.waitRoom)
+		b.ready(q, c)
 		b.tx.turn = false
 		b.deliverQueue(q)
 	}

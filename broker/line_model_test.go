@@ -199,7 +199,7 @@ func (m *lineModel) push(t *rapid.T, tx *broker.Tx, name string) {
 		}
 		p.c = m.b.Attach(&inbox{}, broker.Selection{})
 		m.check(tx.WaitPush(p.c, p, broker.PushWait{
-			Push: p.request, Payloads: p.payloads, Room: broker.Room{Records: 4, Bytes: 100}, Until: p.until,
+			Push: p.request, Payloads: p.payloads, Until: p.until,
 		}))
 		q.pushes = append(q.pushes, p)
 	}
@@ -274,7 +274,7 @@ func (m *lineModel) step(t *rapid.T, tx *broker.Tx) {
 func (m *lineModel) rename(tx *broker.Tx, name string) {
 	to := map[string]string{"a": "b", "b": "a"}[name]
 	var ok bool
-	m.check(tx.Atomic(broker.Room{Records: 9, Bytes: 500, Deletes: 200}, func() (err error) {
+	m.check(tx.Atomic(func() (err error) {
 		ok, err = tx.Rename([]byte(name), []byte(to))
 		return err
 	}))

@@ -23,15 +23,11 @@ func (b *Broker) findList(name []byte) (q *queue, length int, err error) {
 	return q, b.ix.Counts(q.ix).Ready, nil
 }
 
-// useList returns the queue called name, which is made if it is not known, and takes r and what the
-// queue brings from what is reserved. The queue gets packets now, as l says, unless it does not
-// take them in.
-func (tx *Tx) useList(name []byte, r Room, l load) (*queue, error) {
+// useList returns the queue called name, which is made if it is not known. The queue gets packets
+// now, as l says, unless it does not take them in.
+func (tx *Tx) useList(name []byte, l load) (*queue, error) {
 	b := tx.b
-	if q := b.queueNamed(name); q == nil || !q.isDefined() {
-		r = r.Plus(Room{Records: 1, Bytes: len(name)})
-	}
-	if err := tx.beginPut(r); err != nil {
+	if err := tx.beginPut(); err != nil {
 		return nil, err
 	}
 	q, err := b.makeQueue(name)
@@ -52,7 +48,7 @@ func (tx *Tx) Len(name []byte) (int, error) {
 }
 
 // PushEnd adds values at an end of the list, one after the other, and returns the new length.
-// Waiters get them after the Atomic. It brings a record for each value, and one for the queue.
+// Waiters get them after the Atomic.
 func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err error) {
 	b, bytes := tx.b, 0
 	for _, v := range values {
@@ -61,7 +57,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 		}
 		bytes += len(v)
 	}
-	q, err := tx.useList(name, Room{Records: len(values), Bytes: bytes}, load{len(values), int64(bytes), ListPriority})
+	q, err := tx.useList(name, load{len(values), int64(bytes), ListPriority})
 	if err != nil {
 		return 0, err
 	}
@@ -74,7 +70,7 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 }
 
 // Range replies to c with the n elements from position from on, counted from the left; it takes
-// none. The list has that many: Len tells.
+// none. The list has that many: Len tells. If some cannot be read there are fewer.
 func (tx *Tx) Range(c *Conn, name []byte, from, n int, tag Tag) error {
 	b := tx.b
 	q, length, err := b.findList(name)
@@ -87,22 +83,22 @@ func (tx *Tx) Range(c *Conn, name []byte, from, n int, tag Tag) error {
 	first, bytes := len(b.open.records), 0
 	if n > 0 {
 		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
-		for _, p := range b.scratch {
-			bytes += weight(p)
-		}
+		bytes = weightOf(b.scratch)
 		if err := tx.useReply(bytes + n*packetOverhead); err != nil {
 			return err
 		}
-		for _, p := range b.scratch {
-			b.replyRecord(b.locate(q.packet(p), p.Ref), p.Expiry)
+		records, err := b.fetch(q, b.scratch, nil)
+		for ; err != nil; records, err = b.fetch(q, b.scratch, nil) { // what is damaged is no element any more
+			b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
 		}
+		b.open.appendRecords(records...)
 	}
 	b.queueReply(c, first, replyPackets, tag, bytes)
 	return nil
 }
 
 // SetAt puts a value in the place of the element at a position; ok is false if there is none. The
-// value has no key and the element's expiry. It brings a record of the value's size.
+// value has no key and the element's expiry.
 func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	b := tx.b
 	q, length, err := b.findList(name)
@@ -114,7 +110,7 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	if err := b.checkSize(name, len(value)); err != nil {
 		return false, err
 	}
-	if err := tx.beginPut(Room{Records: 1, Bytes: len(value)}); err != nil {
+	if err := tx.beginPut(); err != nil {
 		return false, err
 	}
 	if err := tx.checkPush(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
@@ -178,55 +174,16 @@ func (b *Broker) findValue(name, value []byte, end End, max int) (*queue, error)
 }
 
 // RemoveValue deletes elements that equal value, at most max if that is not 0, from an end on, and
-// returns how many. An element with a key is passed over. It brings a delete for each.
+// returns how many. An element with a key is passed over.
 func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
-	q, err := tx.b.findValue(name, value, end, max)
-	if err != nil {
+	b := tx.b
+	q, err := b.findValue(name, value, end, max)
+	if err == nil && len(b.scratch) > 0 {
+		err = tx.beginTake()
+	}
+	if err != nil || len(b.scratch) == 0 {
 		return 0, err
 	}
-	return len(tx.b.scratch), tx.deleteElements(q, tx.b.scratch)
-}
-
-// RemoveRoom returns what a RemoveValue brings.
-func (tx *Tx) RemoveRoom(name, value []byte, end End, max int) Room {
-	_, _ = tx.b.findValue(name, value, end, max) // an error comes again
-	return Room{Deletes: len(tx.b.scratch)}
-}
-
-// deleteElements deletes packets of the queue.
-func (tx *Tx) deleteElements(q *queue, packets []index.Packet) error {
-	if len(packets) == 0 {
-		return nil
-	}
-	if err := tx.beginTake(Room{Deletes: len(packets)}); err != nil {
-		return err
-	}
-	tx.b.dropNow(q, packets)
-	return nil
-}
-
-// LargestAt returns the size of the largest of the first n elements at an end: what a MoveEnd may
-// bring.
-func (tx *Tx) LargestAt(name []byte, end End, n int) int {
-	b := tx.b
-	q, _, err := b.findList(name)
-	if err != nil || q == nil {
-		return 0
-	}
-	const slice = 1024 // n may be far more than the list has
-	size := 0
-	for at := 0; at < n; at += slice {
-		b.scratch = b.ix.Next(q.ix, index.Selection{End: end}, at, min(n-at, slice), b.scratch[:0])
-		if size = max(size, largest(b.scratch)); len(b.scratch) < slice {
-			break
-		}
-	}
-	return size
-}
-
-func largest(packets []index.Packet) (size int) {
-	for _, p := range packets {
-		size = max(size, weight(p))
-	}
-	return size
+	b.dropNow(q, b.scratch)
+	return len(b.scratch), nil
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// together makes calls as one, with room for any of these tests.
+// together makes calls as one.
 func (h *harness) together(fn func(tx *broker.Tx) error) {
 	h.t.Helper()
-	room := broker.Room{Records: 1100, Bytes: 300_000, Deletes: 1200}
-	if err := atomicCall(h.b, room, fn); err != nil {
+	if err := atomicCall(h.b, fn); err != nil {
 		h.t.Fatalf("calls failed: %v", err)
 	}
 }
@@ -219,41 +218,6 @@ func TestAReplacedElementStaysReplacedOverARestart(t *testing.T) {
 	h.wantList("q", "AA", "B", "c")
 }
 
-func TestAValueThatIsReadAheadDoesNotReplaceANewerOne(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	h.pushEnd("q", broker.Newest, "second", "first")
-	for range 20 { // push both out of the cache
-		h.pushEnd("other", broker.Newest, strings.Repeat("x", 5000))
-	}
-	h.barrier()
-	reads := 0
-	h.store.mu.Lock()
-	h.store.reads = func(int) {
-		if reads++; reads == 1 { // the committer reads what is popped, and the second along with it
-			err := h.b.Do(func(tx *broker.Tx) error {
-				return tx.Atomic(broker.Room{Records: 1, Bytes: 100}, func() error {
-					_, err := tx.SetAt([]byte("q"), 0, []byte("changed"))
-					return err
-				})
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	h.store.mu.Unlock()
-	r := &inbox{}
-	h.do(func(tx *broker.Tx) error {
-		return tx.Pop(h.b.Attach(r, broker.Selection{}), []byte("q"), broker.Selection{}, 0)
-	})
-	h.wantReplies(r, "first")
-	if reads == 0 {
-		t.Fatal("nothing was read from the store: the test does not see what it is about")
-	}
-	h.wantList("q", "changed")
-}
-
 func TestInsertMovesTheElementsOfTheShorterSide(t *testing.T) {
 	for _, row := range []struct {
 		at    int
@@ -266,12 +230,10 @@ func TestInsertMovesTheElementsOfTheShorterSide(t *testing.T) {
 			h.pushEnd("q", broker.Oldest, want...)
 			h.barrier()
 			h.restart() // nothing is in the cache
+			moved := 0
+			h.store.reads = func(ids int) { moved += ids }
 			h.do(func(tx *broker.Tx) error {
-				room := tx.InsertRoom([]byte("q"), row.at, 1)
-				if room.Deletes != row.moved {
-					t.Errorf("room for %d moves, want %d", room.Deletes, row.moved)
-				}
-				return tx.Atomic(room, func() error {
+				return tx.Atomic(func() error {
 					n, err := tx.InsertAt([]byte("q"), row.at, []byte("X"))
 					if n != 10 {
 						t.Errorf("the length is %d, want 10", n)
@@ -279,37 +241,14 @@ func TestInsertMovesTheElementsOfTheShorterSide(t *testing.T) {
 					return err
 				})
 			})
+			if h.barrier(); moved != row.moved {
+				t.Errorf("%d elements were moved, want %d", moved, row.moved)
+			}
 			want = slices.Insert(want, row.at, "X")
 			h.wantList("q", want...)
 			h.restart()
 			h.wantList("q", want...)
 		})
-	}
-}
-
-func TestAnInsertThatIsTooLargeForABatchChangesNothing(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	h.store.limits = smallBatches
-	h.restart()
-	for range 8 {
-		h.pushEnd("q", broker.Newest, slices.Repeat([]string{"x"}, 950)...)
-	}
-	err := call(h.b, func(tx *broker.Tx) error {
-		return tx.Atomic(tx.InsertRoom([]byte("q"), 3800, 1), func() error { return nil })
-	})
-	if !errors.Is(err, broker.ErrTooLargeForBatch) {
-		t.Errorf("room in the middle: %v, want ErrTooLargeForBatch", err)
-	}
-	err = atomicCall(h.b, broker.Room{Records: 2, Bytes: 10}, func(tx *broker.Tx) error {
-		_, err := tx.InsertAt([]byte("q"), 100, []byte("X"))
-		return err
-	})
-	if !errors.Is(err, broker.ErrNotReserved) {
-		t.Errorf("an insert without room: %v, want ErrNotReserved", err)
-	}
-	if got := h.list("q"); len(got) != 7600 || slices.Contains(got, "X") {
-		t.Errorf("the list has %d elements, want 7600 as before", len(got))
 	}
 }
 
@@ -381,48 +320,6 @@ func TestAPopOfManyStopsAtTheBytesOfAGroup(t *testing.T) {
 	h.barrier()
 	if got, want := len(r.got[0]), broker.MaxGroupBytes/(size+1); got != want {
 		t.Errorf("%d packets were taken, want the %d that fit", got, want)
-	}
-}
-
-func TestADamagedElementIsLeftOutOfAMove(t *testing.T) {
-	for _, accept := range []bool{false, true} {
-		h := newHarness(t)
-		h.o.AcceptLoss = accept
-		h.restart()
-		h.pushEnd("q", broker.Oldest, uncached("a"), uncached("b"))
-		h.barrier()
-		h.store.mu.Lock()
-		for id, record := range h.store.packets {
-			if strings.Contains(string(record), "b") {
-				h.store.packets[id] = []byte("no packet")
-			}
-		}
-		h.store.mu.Unlock()
-		r := &inbox{}
-		c := h.b.Attach(r, broker.Selection{})
-		h.together(func(tx *broker.Tx) (err error) {
-			for range 2 {
-				_, e := tx.MoveEnd(c, []byte("q"), broker.Oldest, []byte("to"), broker.Newest, 0)
-				err = errors.Join(err, e)
-			}
-			return err
-		})
-		if !accept {
-			<-h.b.Failed()
-			if err := h.b.Err(); !errors.Is(err, broker.ErrUnreadable) {
-				t.Errorf("the broker ended with %v, want ErrUnreadable", err)
-			}
-			h.b.Close()
-			continue
-		}
-		h.wantReplies(r, "", uncached("a"))
-		h.wantList("to", uncached("a"))
-		if n := h.b.Stats().Packets; n != 1 {
-			t.Errorf("%d packets are counted, want one", n)
-		}
-		h.restart()
-		h.wantList("to", uncached("a"))
-		h.b.Close()
 	}
 }
 

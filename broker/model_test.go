@@ -3,7 +3,6 @@ package broker_test
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -100,19 +99,8 @@ func (h *harness) restart() {
 
 func (h *harness) do(fn func(tx *broker.Tx) error) {
 	h.t.Helper()
-	if err := call(h.b, fn); err != nil {
+	if err := h.b.Do(fn); err != nil {
 		h.t.Fatalf("call failed: %v", err)
-	}
-}
-
-// call makes a call, again and again until the open batch has room for it.
-func call(b *broker.Broker, fn func(tx *broker.Tx) error) error {
-	for {
-		err := b.Do(fn)
-		if !errors.Is(err, broker.ErrNoRoom) {
-			return err
-		}
-		b.WaitRoom()
 	}
 }
 

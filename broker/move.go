@@ -8,21 +8,23 @@ import (
 )
 
 // A packet that moves keeps its record as it is: key, payload, times and attempts. In the store a
-// move is a delete and a put. If the record is at hand, the put has it at once. Otherwise the
-// committer reads it from the disk before it applies the batch, so the put is late.
+// move is a delete and a put.
 
 // move gives a packet a new place: at an end of a priority of the queue to, which may be its own.
-// It returns the packet as it is then, and the operation that puts it.
-func (b *Broker) move(q *queue, p index.Packet, to *queue, priority uint32, end End) (moved index.Packet, op int) {
-	return b.moveTo(q, p, to, storage.PacketID{Queue: to.id, Priority: priority, Seq: b.nextSeq(end)}, p.Expiry)
+// It returns the packet as it is then.
+func (b *Broker) move(q *queue, p index.Packet, record []byte, to *queue, priority uint32, end End) (moved index.Packet) {
+	return b.moveTo(q, p, record, to, storage.PacketID{Queue: to.id, Priority: priority, Seq: b.nextSeq(end)}, p.Expiry)
 }
 
 // moveTo is move to a place, which may be the same with another expiry. Where the queue or the
 // expiry is another, the packet's state becomes that of p.
-func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID, expiry int64) (moved index.Packet, op int) {
+func (b *Broker) moveTo(q *queue, p index.Packet, record []byte, to *queue, id storage.PacketID, expiry int64) (moved index.Packet) {
 	b.define(to)
 	b.moveUnique(q, p, to)
-	op = b.moveRecord(q, p, id, expiry)
+	there := p
+	there.Stored, there.HasUnique = 0, false // they stay
+	b.deletePacket(q, there)
+	record = b.putRecord(p, record, id, p.Identity, expiry)
 	moved = p
 	moved.Queue, moved.Priority, moved.Seq, moved.Expiry = to.ix, id.Priority, id.Seq, expiry
 	moved.Flags = storage.Flags(expiry != 0, p.Flags&storage.FlagLarge != 0)
@@ -32,48 +34,25 @@ func (b *Broker) moveTo(q *queue, p index.Packet, to *queue, id storage.PacketID
 		moved.ID = b.moveEntry(moved)
 		b.changed(q)
 	}
-	if record := b.open.ops.Record(op); record != nil {
-		moved.Ref = b.cache.add(id.Seq, record)
-		b.ix.SetRef(moved.ID, id.Seq, moved.Ref)
-	} else {
-		b.open.late[len(b.open.late)-1].entry = moved.ID
-	}
+	moved.Ref = b.cache.add(id.Seq, record)
+	b.ix.SetRef(moved.ID, id.Seq, moved.Ref)
 	b.changed(to)
-	return moved, op
+	return moved
 }
 
-// moveRecord takes a packet from where it is in the store and puts it under another id, with an
-// expiry. Its delivery state and its unique id stay.
-func (b *Broker) moveRecord(q *queue, p index.Packet, to storage.PacketID, expiry int64) (op int) {
-	at := b.locate(q.packet(p), p.Ref)
-	p.Stored, p.HasUnique = 0, false
-	b.deleteRecord(q, p, at.op)
-	return b.putLocated(at, p, to, p.Identity, expiry)
-}
-
-// putLocated puts a packet under a new id, with the record that p has elsewhere. That is changed
-// where it has to say another identity or expiry.
-func (b *Broker) putLocated(at located, p index.Packet, to storage.PacketID, identity uint64, expiry int64) (op int) {
-	t := b.open
-	identity = ownIdentity(identity, to.Seq)
-	switch {
-	case at.record == nil:
-		op = t.ops.PutLate(to, weight(p), expiry, p.Flags&storage.FlagLarge != 0)
-		t.late = append(t.late, late{
-			op: int32(op), record: -1, from: at.from, entry: p.ID, seq: to.Seq, expiry: p.Expiry, identity: identity, expires: expiry,
-		})
-	case expiry == p.Expiry && identity == ownIdentity(p.Identity, p.Seq):
-		op = t.ops.PutRecord(to, at.record)
-	default:
-		changed, err := storage.AppendChanged(b.patched[:0], at.record, expiry, identity)
-		if err != nil { // what the cache and the batch hold was written by this program
+// putRecord puts a packet under a new id, with the record that p has elsewhere. That is changed
+// where it has to say another identity or expiry. It returns the record as the batch has it.
+func (b *Broker) putRecord(p index.Packet, record []byte, to storage.PacketID, identity uint64, expiry int64) []byte {
+	if identity = ownIdentity(identity, to.Seq); expiry != p.Expiry || identity != ownIdentity(p.Identity, p.Seq) {
+		changed, err := storage.AppendChanged(b.patched[:0], record, expiry, identity)
+		if err != nil { // fetch has decoded what this program did not write
 			panic(fmt.Sprintf("broker: record of packet %v: %v", to, err))
 		}
-		b.patched = changed
-		op = t.ops.PutRecord(to, changed)
+		b.patched, record = changed, changed
 	}
-	t.puts.add(to, op)
-	return op
+	op := b.open.ops.PutRecord(to, record)
+	b.open.puts.add(to, op)
+	return b.open.ops.Record(op)
 }
 
 // ownIdentity is what a packet's record says of its identity at a sequence: nothing if they are the
@@ -117,9 +96,16 @@ func (b *Broker) entryOf(p index.Packet) index.Entry {
 	}
 }
 
-// weight is about how many bytes a packet's record has, and not less but for what a room counts for
-// every record.
+// weight is about how many bytes a packet's record has.
 func weight(p index.Packet) int { return int(p.Size) + int(p.TagBytes) }
+
+// weightOf is that of all of some packets.
+func weightOf(packets []index.Packet) (bytes int) {
+	for _, p := range packets {
+		bytes += weight(p)
+	}
+	return bytes
+}
 
 // key returns the key of a packet, nil if it has none. It is valid until the next call.
 func (b *Broker) key(p index.Packet) []byte {
@@ -135,19 +121,19 @@ func (b *Broker) key(p index.Packet) []byte {
 }
 
 // MoveEnd takes the element at one end of a list, replies with it to c, and adds it at an end of
-// another list, or the same. ok is false, and nothing is replied, if from has no element. It brings
-// a record of the element's size and a delete.
+// another list, or the same. ok is false, and nothing is replied, if from has no element.
 func (tx *Tx) MoveEnd(c *Conn, from []byte, fromEnd End, to []byte, toEnd End, tag Tag) (ok bool, err error) {
 	b := tx.b
 	q, err := tx.openForTake(from)
 	if q == nil || err != nil {
 		return false, err
 	}
-	selection := index.Selection{End: fromEnd}
-	p, ok := b.ix.Best(q.ix, selection)
-	if !ok {
+	s := Selection{End: fromEnd}
+	records := b.takeable(q, s, b.selection(q, s))
+	if len(records) == 0 {
 		return false, nil
 	}
+	p, record := b.scratch[0], records[0]
 	if err := tx.useReply(weight(p)); err != nil {
 		return false, err
 	}
@@ -160,20 +146,14 @@ func (tx *Tx) MoveEnd(c *Conn, from []byte, fromEnd End, to []byte, toEnd End, t
 	if string(to) == q.entry.Name() {
 		comes = load{}
 	}
-	target, err := tx.useList(to, Room{Records: 1, Bytes: weight(p), Deletes: 1}, comes)
+	target, err := tx.useList(to, comes)
 	if err != nil {
 		return false, err
 	}
 	tx.useRole(q, consumerRole)
 	first := len(b.open.records)
-	_, op := b.move(q, p, target, ListPriority, toEnd)
-	record := b.open.ops.Record(op)
-	if record == nil {
-		b.stats.misses.Add(1)
-		b.open.lateOf(op).record = int32(first)
-		b.open.readAhead(q, selection)
-	}
-	b.open.records = append(b.open.records, record)
+	b.move(q, p, record, target, ListPriority, toEnd)
+	b.open.appendRecords(record)
 	b.queueReply(c, first, replyPackets, tag, weight(p))
 	b.deliverQueue(target)
 	return true, nil

@@ -50,32 +50,7 @@ func typeOf(e *keyspace.Entry) Type {
 
 // Delete deletes whatever has the name. existed is false if nothing had it.
 func (tx *Tx) Delete(name []byte) (existed bool, err error) {
-	return tx.drop(name, Room{})
-}
-
-// Drop is Delete for a queue. ok is true also if nothing had the name but windows of unique pushes.
-func (tx *Tx) Drop(name []byte) (ok bool, err error) {
-	q := tx.b.queueNamed(name)
-	windows := q != nil && tx.b.ix.HasWindow(q.ix)
-	existed, err := tx.Delete(name)
-	return existed || windows, err
-}
-
-// DeleteRoom returns what a Delete brings.
-func (tx *Tx) DeleteRoom(name []byte) Room {
-	b, room := tx.b, Room{}
-	if e := b.named(name); e != nil && e.IsValue() {
-		room.Records = 1
-	}
-	if q := b.queueNamed(name); q != nil && (b.exists(q) || b.ix.HasWindow(q.ix)) {
-		room = room.Plus(b.dropRoom(q))
-	}
-	return room
-}
-
-// drop deletes whatever has the name, and takes the room of that and more.
-func (tx *Tx) drop(name []byte, more Room) (existed bool, err error) {
-	if err := tx.begin(more.Plus(tx.DeleteRoom(name))); err != nil {
+	if err := tx.begin(); err != nil {
 		return false, err
 	}
 	b := tx.b
@@ -87,6 +62,14 @@ func (tx *Tx) drop(name []byte, more Room) (existed bool, err error) {
 		b.dropQueue(q)
 	}
 	return existed, nil
+}
+
+// Drop is Delete for a queue. ok is true also if nothing had the name but windows of unique pushes.
+func (tx *Tx) Drop(name []byte) (ok bool, err error) {
+	q := tx.b.queueNamed(name)
+	windows := q != nil && tx.b.ix.HasWindow(q.ix)
+	existed, err := tx.Delete(name)
+	return existed || windows, err
 }
 
 // deleteNamed deletes what an entry stands for.
@@ -104,14 +87,13 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 	b := tx.b
 	e := b.named(from)
 	if typeOf(e) == TypeNone || string(from) == string(to) {
-		return typeOf(e) != TypeNone, tx.begin(Room{})
+		return typeOf(e) != TypeNone, tx.begin()
 	}
 	if err := b.checkNewName(e, to); err != nil {
 		return false, err
 	}
-	room := b.headRoom(e).Plus(Room{Bytes: len(to)})
 	if e.IsValue() {
-		if _, err := tx.drop(to, room); err != nil {
+		if _, err := tx.Delete(to); err != nil {
 			return false, err
 		}
 		b.changedName(e)
@@ -129,25 +111,12 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 			return false, err
 		}
 	}
-	room.Records++ // of an empty queue with that name
-	if _, err := tx.drop(to, room); err != nil {
+	if _, err := tx.Delete(to); err != nil {
 		return false, err
 	}
 	q.grantRole(consumerRole, only)
 	b.renameQueue(q, to)
 	return true, nil
-}
-
-// headRoom is what it brings to write the record again that says what a name stands for.
-func (b *Broker) headRoom(e *keyspace.Entry) Room {
-	room := Room{Records: 1, Bytes: len(e.Name())}
-	switch {
-	case e.Kind() == keyspace.Queue:
-		room.Bytes += settingsBytes(b.queues.of(e.Queue()))
-	case !e.Large():
-		room.Bytes += e.Len()
-	}
-	return room
 }
 
 // checkName returns ErrTooLarge if the name is too long, or its record with a value of so many
@@ -170,8 +139,8 @@ func (b *Broker) checkNewName(e *keyspace.Entry, name []byte) error {
 
 // checkSize returns ErrTooLarge if a record of that name and a value of so many bytes is too long.
 func (b *Broker) checkSize(name []byte, value int) error {
-	if n := len(name) + value; n > b.limits.record {
-		return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, n, b.limits.record)
+	if n := len(name) + value; n > MaxRecord {
+		return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, n, MaxRecord)
 	}
 	return nil
 }
@@ -194,9 +163,9 @@ func (tx *Tx) SetExpiry(name []byte, at int64) (ok bool, err error) {
 	}
 	e := b.named(name)
 	if typeOf(e) == TypeNone {
-		return false, tx.begin(Room{})
+		return false, tx.begin()
 	}
-	if err := tx.begin(b.headRoom(e)); err != nil {
+	if err := tx.begin(); err != nil {
 		return false, err
 	}
 	if was := e.Expiry(); was == 0 && at == 0 {

@@ -3,181 +3,124 @@ package broker
 import (
 	"fmt"
 
+	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// located is where a packet's record is.
-type located struct {
-	record []byte           // nil if only the disk holds it; valid until the batch or the cache changes
-	op     int              // the operation of the open batch that puts the packet; -1 if none does
-	from   storage.PacketID // of a record that only the disk holds
+// A record is read when a call needs it, before the call changes anything: from the open batch, the
+// cache, the batch that is on its way to the disk, or the disk.
+
+// known returns a packet's record if it need not be read from the disk, nil otherwise. lasts says
+// that it is valid as long as the open batch; else it is until the cache changes.
+func (b *Broker) known(id storage.PacketID, ref uint32) (record []byte, lasts bool) {
+	if op, ok := b.open.puts.find(id); ok {
+		return b.open.ops.Record(op), true
+	}
+	if record := b.cache.get(ref, id.Seq); record != nil || b.onWay == nil {
+		return record, false
+	}
+	if op, ok := b.onWay.puts.find(id); ok {
+		return b.onWay.ops.Record(op), false
+	}
+	return nil, false
 }
 
-// locate finds a packet's record: in the open batch, in the cache or on disk.
-func (b *Broker) locate(id storage.PacketID, ref uint32) located {
-	op, ok := b.open.puts.find(id)
-	if !ok {
-		return located{record: b.cache.get(ref, id.Seq), op: -1, from: id}
-	}
-	if record := b.open.ops.Record(op); record != nil {
-		return located{record: record, op: op}
-	}
-	return located{op: op, from: b.open.lateOf(op).from}
-}
-
-// replyRecord appends a located record to those of the reply that is being made. If only the disk
-// holds it, it notes that the committer has to read it.
-func (b *Broker) replyRecord(at located, expiry int64) {
-	t := b.open
-	switch {
-	case at.record == nil:
-		b.stats.misses.Add(1)
-		t.misses = append(t.misses, miss{id: at.from, record: int32(len(t.records)), expiry: expiry})
-	case at.op < 0:
-		at.record = t.copy(at.record)
-	}
-	t.records = append(t.records, at.record)
-}
-
-// planReadAhead lists in t.ahead the packets that the next pops are likely to take, if a pop of t
-// missed the cache. Reading them along with it costs a tenth of reading each by itself.
-func (b *Broker) planReadAhead(t *batch) {
-	if t.missed == nil || !b.queues.has(t.missed) {
-		return
-	}
-	b.scratch = b.ix.Next(t.missed.ix, t.missedSelection, 0, readAhead, b.scratch[:0])
-	bytes := 0
-	for _, p := range b.scratch {
-		if bytes += weight(p); bytes > readAheadBytes {
-			return
+// fetch returns the records of packets of a queue: the slice is valid until the next call, and what
+// it holds as long as the open batch. The record is nil where it cannot be read; err says why, and
+// the packet is set aside. If s is not nil, the packets are those that it selects: those that
+// follow are read along for the cache, which costs a tenth of reading each by itself.
+func (b *Broker) fetch(q *queue, packets []index.Packet, s *index.Selection) (records [][]byte, err error) {
+	records, missing, ids := b.fetched[:0], b.missing[:0], b.missed[:0]
+	for i, p := range packets {
+		record, lasts := b.known(q.packet(p), p.Ref)
+		if record == nil {
+			missing, ids = append(missing, i), append(ids, q.packet(p))
+		} else if !lasts {
+			record = b.open.copy(record)
 		}
-		// What this batch puts is not on disk yet, or is read anyway.
-		if at := b.locate(t.missed.packet(p), p.Ref); at.record == nil && at.op < 0 {
-			t.ahead = append(t.ahead, miss{id: at.from, entry: p.ID})
-		}
+		records = append(records, record)
 	}
-}
-
-// readRecords reads what the batch needs from the disk, before its operations change that: the nils
-// of t.records, the records of t.late, and t.ahead into the cache.
-func (b *Broker) readRecords(t *batch) error {
-	ids := make([]storage.PacketID, 0, len(t.misses)+len(t.late)+len(t.ahead))
-	for _, m := range t.misses {
-		ids = append(ids, m.id)
+	b.fetched, b.missing = records, missing
+	if len(missing) == 0 {
+		return records, nil
 	}
-	for _, l := range t.late {
-		ids = append(ids, l.from)
+	b.stats.misses.Add(int64(len(missing)))
+	var ahead []index.Packet
+	if s != nil {
+		ahead, ids = b.readAhead(q, s, len(packets), ids)
 	}
-	for _, m := range t.ahead {
-		ids = append(ids, m.id)
-	}
-	ahead := make([][]byte, len(t.ahead))
+	b.missed = ids
 	var decoded Packet
-	err := b.store.Read(ids, func(i int, record []byte) error {
-		// Check it now: once the batch has deleted it, a reply could only leave it out.
-		if record != nil && storage.DecodeRecord(record, &decoded) != nil {
-			record = nil
+	b.store.Read(ids, func(i int, record []byte, damage error) {
+		if damage == nil && storage.DecodeRecord(record, &decoded) != nil {
+			damage = fmt.Errorf("%w: packet %v", storage.ErrDamaged, ids[i])
 		}
-		if i < len(t.misses) {
-			return b.fillMiss(t, &t.misses[i], record)
+		switch behind := i - len(missing); {
+		case behind >= 0 && damage != nil: // a damaged table has thousands: each by itself would be a read
+			b.setAside(q, ahead[behind], damage)
+		case behind >= 0:
+			p := ahead[behind]
+			b.ix.SetRef(p.ID, p.Seq, b.cache.add(p.Seq, record))
+		case damage != nil:
+			err = damage
+			b.setAside(q, packets[missing[i]], damage)
+		default:
+			records[missing[i]] = b.open.copy(record)
 		}
-		if i -= len(t.misses); i < len(t.late) {
-			return b.fillLate(t, &t.late[i], record, &decoded)
-		}
-		if record != nil { // nil: the batch that pushed it is not on disk yet
-			ahead[i-len(t.late)] = t.copy(record)
-		}
-		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("read payloads: %w", err)
-	}
-	b.mu.Lock()
-	for i, record := range ahead {
-		if record != nil {
-			b.cacheRecord(t.ahead[i], record)
+	return records, err
+}
+
+// readAhead returns what s selects behind so many packets, as far as only the disk has it, and
+// appends the ids of that.
+func (b *Broker) readAhead(q *queue, s *index.Selection, behind int, ids []storage.PacketID) ([]index.Packet, []storage.PacketID) {
+	next, n, bytes := b.ix.Next(q.ix, *s, behind, readAhead, b.ahead[:0]), 0, 0
+	b.ahead = next
+	for _, p := range next {
+		if bytes += weight(p); bytes > readAheadBytes {
+			break
+		}
+		if record, _ := b.known(q.packet(p), p.Ref); record == nil {
+			next[n], ids = p, append(ids, q.packet(p))
+			n++
 		}
 	}
-	b.mu.Unlock()
-	return nil
+	return next[:n], ids
 }
 
-// fillMiss gives a reply a record that was read for it.
-func (b *Broker) fillMiss(t *batch, m *miss, record []byte) error {
-	if record == nil {
-		return b.unreadable(m.id, m.expiry)
-	}
-	t.records[m.record] = t.copy(record)
-	return nil
-}
-
-// fillLate gives a put, and the reply that wants it too, the record that was read for it. p is what
-// that holds.
-func (b *Broker) fillLate(t *batch, l *late, record []byte, p *Packet) error {
-	if record == nil {
-		return b.loseLate(t, l)
-	}
-	if l.record >= 0 {
-		t.records[l.record] = t.copy(record)
-	}
-	if p.Identity != l.identity || p.Expiry != l.expires {
-		changed, err := storage.AppendChanged(nil, record, l.expires, l.identity)
-		if err != nil {
-			return err
-		}
-		record = changed
-	}
-	t.ops.Fill(int(l.op), record)
-	return nil
-}
-
-// loseLate gives up a packet that cannot be moved because its record cannot be read, if that is
-// accepted. The next batch may have taken it already: then the control record counts one too few,
-// and the next start says so.
-func (b *Broker) loseLate(t *batch, l *late) error {
-	if err := b.unreadable(l.from, l.expiry); err != nil {
-		return err
-	}
-	t.ops.Cancel(int(l.op))
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if p, ok := b.ix.Get(l.entry); ok && p.Seq == l.seq {
-		b.ix.Remove(l.entry)
-		b.leaveConsumer(p)
-		b.deleteDelivery(p)
-		if p.HasUnique {
-			b.endUnique(b.queues.of(p.Queue), p.Identity)
-		}
-		b.changed(b.queues.of(p.Queue))
-	}
-	return nil
-}
-
-// unreadable decides what becomes of a packet that is wanted and whose record is gone or no packet.
-// If the packet has expired meanwhile, the store's own expiry may have taken it. Otherwise it is
-// damage.
-func (b *Broker) unreadable(id storage.PacketID, expiry int64) error {
-	if expiry != 0 && expiry <= b.wallClock() {
-		return nil
-	}
-	why := b.store.Damage(id)
-	if why == nil {
-		why = fmt.Errorf("%w: packet %v is in the index, but its record is gone or no packet", storage.ErrDamaged, id)
-	}
-	if !b.acceptLoss {
-		return fmt.Errorf("%w: %w", ErrUnreadable, why)
-	}
-	b.log.Error("packet is damaged and is left out", "error", why)
-	return nil
-}
-
-// cacheRecord caches a record that was read ahead, unless its packet is gone or was replaced.
-func (b *Broker) cacheRecord(m miss, record []byte) {
-	p, ok := b.ix.Get(m.entry)
-	if !ok || p.Seq != m.id.Seq {
+// setAside takes a packet whose record cannot be read out of the order, until the next start: a
+// copy of the folder, or the device, may be sound then.
+func (b *Broker) setAside(q *queue, p index.Packet, why error) {
+	if p.State != index.Ready {
 		return
 	}
-	if _, replaced := b.open.puts.find(m.id); !replaced {
-		b.ix.SetRef(m.entry, m.id.Seq, b.cache.add(m.id.Seq, record))
+	b.ix.SetState(p.ID, index.Damaged, 0)
+	b.log.Error("packet cannot be read: it is set aside until the next start",
+		"queue", q.entry.Name(), "id", idOf(p.Identity), "error", why)
+	b.changed(q)
+}
+
+// record is fetch for one packet. The error wraps ErrUnreadable.
+func (b *Broker) record(q *queue, p index.Packet) ([]byte, error) {
+	b.one[0] = p
+	records, err := b.fetch(q, b.one[:], nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return records[0], nil
+}
+
+// takeable leaves in b.scratch what s selects, without taking it, and returns the records. What
+// cannot be read is set aside, and others are selected.
+func (b *Broker) takeable(q *queue, s Selection, selection index.Selection) (records [][]byte) {
+	for {
+		b.selectPackets(q, s, selection)
+		records, err := b.fetch(q, b.scratch, &selection)
+		if err == nil {
+			return records
+		}
 	}
 }
+
+// appendRecords appends records to those of the reply that is being made.
+func (t *batch) appendRecords(records ...[]byte) { t.records = append(t.records, records...) }

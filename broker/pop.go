@@ -28,7 +28,7 @@ type Selection struct {
 // Pop takes what s selects from the queue, for c. The reply goes to c's receiver, with the tag. It
 // has no packets if none can be selected or the queue is unknown (pinpriq document, section pop).
 func (tx *Tx) Pop(c *Conn, name []byte, s Selection, tag Tag) error {
-	if err := tx.beginTake(Room{}); err != nil {
+	if err := tx.beginTake(); err != nil {
 		return err
 	}
 	b := tx.b
@@ -56,8 +56,9 @@ func (tx *Tx) Pop(c *Conn, name []byte, s Selection, tag Tag) error {
 	return nil
 }
 
-// Takeable is how many packets a take may find in a queue, at most; 0 if it would find none.
-// ErrInUse, and ErrNotInOrder as for CheckFilter.
+// Takeable is how many packets a take may find in a queue, at most; 0 if it would find none. Only
+// one that must find something is told of no packet that cannot be read. ErrInUse, and
+// ErrNotInOrder as for CheckFilter.
 func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
 	b := tx.b
 	q, err := tx.openForTake(name)
@@ -71,6 +72,9 @@ func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
 		if _, ok := b.ix.Best(q.ix, b.selection(q, s)); !ok {
 			return 0, nil
 		}
+	}
+	if s.MustFind && !b.readable(q, b.selection(q, s)) {
+		return 0, nil
 	}
 	return b.ix.Counts(q.ix).Ready, nil
 }
@@ -121,7 +125,7 @@ func (b *Broker) cutDetailed(q *queue) {
 func (b *Broker) selection(q *queue, s Selection) index.Selection {
 	return index.Selection{
 		End: s.End, Group: s.Group, Fits16: s.Fits16, Filter: s.Filter.in(q),
-		Limit: index.Limit{Packets: b.limits.group, Bytes: MaxGroupBytes},
+		Limit: index.Limit{Packets: MaxGroup, Bytes: MaxGroupBytes},
 	}
 }
 
@@ -131,23 +135,13 @@ func (b *Broker) selection(q *queue, s Selection) index.Selection {
 func (tx *Tx) popGroup(q *queue, s Selection, c *Conn, tag Tag) (ok bool, err error) {
 	b := tx.b
 	b.logWide(q, s)
-	selection, atOnce := b.selection(q, s), !tx.atomic && !s.WithDetails && s.Count <= 1
-	if atOnce {
-		b.scratch = b.ix.Pop(q.ix, selection, b.scratch[:0])
-	} else {
-		b.selectPackets(q, s, selection)
-	}
-	if len(b.scratch) == 0 {
+	records := b.takeable(q, s, b.selection(q, s))
+	if len(records) == 0 {
 		return false, nil
 	}
 	first, bytes, kind := len(b.open.records), b.scratchBytes(q, s.WithDetails), replyPackets
-	if tx.atomic {
-		if err = tx.use(Room{Deletes: len(b.scratch)}); err == nil {
-			err = tx.useReply(bytes)
-		}
-		if err != nil {
-			return false, err
-		}
+	if err := tx.useReply(bytes); err != nil {
+		return false, err
 	}
 	if s.WithDetails {
 		kind = replyDetailed
@@ -156,14 +150,10 @@ func (tx *Tx) popGroup(q *queue, s Selection, c *Conn, tag Tag) (ok bool, err er
 		if s.WithDetails {
 			b.detail(q, p)
 		}
-		if !atOnce {
-			b.ix.Remove(p.ID)
-		}
-		b.popRecord(q, p)
+		b.ix.Remove(p.ID)
+		b.deletePacket(q, p)
 	}
-	if len(b.open.misses) > 0 {
-		b.open.readAhead(q, selection)
-	}
+	b.open.appendRecords(records...)
 	b.queueReply(c, first, kind, tag, bytes)
 	b.count(q, &q.counters.Popped, len(b.scratch))
 	b.changed(q)
@@ -193,31 +183,14 @@ func (b *Broker) logWide(q *queue, s Selection) {
 	}
 }
 
-// popRecord removes a packet that has left the index from the store and appends its record to the
-// reply that is being made.
-func (b *Broker) popRecord(q *queue, p index.Packet) {
-	at := b.locate(q.packet(p), p.Ref)
-	b.replyRecord(at, p.Expiry)
-	b.deleteRecord(q, p, at.op)
-}
-
-// deletePacket removes a packet that has left the index, or its place there, from the store.
+// deletePacket removes a packet that has left the index, or its place there, from the store, with
+// its delivery state.
 func (b *Broker) deletePacket(q *queue, p index.Packet) {
-	op, ok := b.open.puts.find(q.packet(p))
-	if !ok {
-		op = -1
-	}
-	b.deleteRecord(q, p, op)
-}
-
-// deleteRecord removes a packet from the store, with its delivery state. op is the operation of the
-// open batch that puts it, or -1.
-func (b *Broker) deleteRecord(q *queue, p index.Packet, op int) {
 	b.leaveConsumer(p)
 	if p.HasUnique {
 		b.endUnique(q, p.Identity)
 	}
-	if op >= 0 {
+	if op, ok := b.open.puts.find(q.packet(p)); ok {
 		b.stats.cancelled.Add(1)
 		b.open.ops.Cancel(op)
 		b.deleteDelivery(p)

@@ -12,8 +12,7 @@ type UpdatePriorityRequest struct {
 	Queue []byte
 	Key   []byte // never nil; an empty key is a key like any other
 	// To returns the priority that the packet is to have: 1 is best, 0 is never selected. It gets
-	// the one that the packet has, or known false if the queue has no packet with this key. A call
-	// that is made again asks again, so it changes nothing.
+	// the one that the packet has, or known false if the queue has no packet with this key.
 	To func(old uint32, known bool) uint32
 }
 
@@ -23,11 +22,10 @@ type UpdatePriorityRequest struct {
 // packets have the key.
 func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	b, size := tx.b, len(r.Queue)+len(r.Key)
-	if size > b.limits.record {
-		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, b.limits.record)
+	if size > MaxRecord {
+		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, MaxRecord)
 	}
-	// The packet, and its queue or where the packet was.
-	if err := tx.beginTake(Room{Records: 2, Bytes: size}); err != nil {
+	if err := tx.beginTake(); err != nil {
 		return err
 	}
 	q, err := b.findQueue(r.Queue)
@@ -66,10 +64,11 @@ func (tx *Tx) changePriority(q *queue, p index.Packet, r UpdatePriorityRequest) 
 	if isBare(p, r.Key) {
 		tx.moveBare(q, p, to, r.Key)
 	} else {
-		if err := tx.begin(Room{Records: 3, Bytes: weight(p)}); err != nil { // its payload may be a record
+		record, err := b.record(q, p)
+		if err != nil {
 			return err
 		}
-		b.move(q, p, q, to, Newest)
+		b.move(q, p, record, q, to, Newest)
 	}
 	b.deliverQueue(q) // with priority 0 no subscriber could take it
 	return nil
@@ -104,7 +103,7 @@ func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
 // selectable. accept, if not nil, sees the key first; if it returns an error, PopKey takes nothing
 // and returns that. ErrNoKey if the best packet has no key.
 func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []byte) (key []byte, ok bool, err error) {
-	if err := tx.beginTake(Room{}); err != nil {
+	if err := tx.beginTake(); err != nil {
 		return dst, false, err
 	}
 	b := tx.b
@@ -122,11 +121,6 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 		}
 	}
 	b.scratch = b.ix.Group(best.ID, b.selection(q, Selection{End: end, Group: true}), b.scratch[:0])
-	if tx.atomic {
-		if err := tx.use(Room{Deletes: len(b.scratch)}); err != nil {
-			return dst, false, err
-		}
-	}
 	tx.useRole(q, consumerRole)
 	b.count(q, &q.counters.Popped, len(b.scratch))
 	b.dropNow(q, b.scratch)
@@ -135,7 +129,7 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 
 // PeekKey appends to dst the key that PopKey would take, with the same errors, and takes nothing.
 func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, err error) {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return dst, false, err
 	}
 	q, err := tx.b.findQueue(name)
@@ -149,7 +143,7 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 // PriorityOf returns the priority of the packet with a key; ok is false if the queue has no packet
 // with it. ErrShared as for UpdatePriority.
 func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error) {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return 0, false, err
 	}
 	q, err := tx.b.findQueue(name)

@@ -37,36 +37,28 @@ func (r *PushRequest) size() int {
 
 // CheckSize returns ErrTooLarge if the packet of a push is too large.
 func (tx *Tx) CheckSize(r PushRequest) error {
-	if n := r.size(); n > tx.b.limits.record {
-		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, tx.b.limits.record)
+	if n := r.size(); n > MaxRecord {
+		return fmt.Errorf("%w: queue name, key, payload, tags, producer and unique id have %d bytes together, the limit is %d", ErrTooLarge, n, MaxRecord)
 	}
 	return nil
 }
 
 // Push adds a packet at the newest end of its priority, and returns its id. A unique push adds none
-// where a packet has its id already, and returns that one's. It brings a record of the packet, one
-// of its queue, one of its unique id, and what PushRoom says. The packet is on disk when the reply
+// where a packet has its id already, and returns that one's. The packet is on disk when the reply
 // of any later call is handed out, whoever made that. The request's bytes are copied.
 func (tx *Tx) Push(r PushRequest) (ID, error) {
 	if err := tx.CheckSize(r); err != nil {
 		return 0, err
 	}
 	if len(r.Unique) > 0 {
-		if err := tx.begin(Room{}); err != nil {
+		if err := tx.begin(); err != nil {
 			return 0, err
 		}
 		if id, ok, err := tx.b.holderOf(&r); ok || err != nil {
 			return id, err
 		}
 	}
-	room := Room{Records: 2, Bytes: r.size()} // the packet, and its queue
-	if len(r.Unique) > 0 {
-		room.Records++
-	}
-	if err := tx.begin(room); err != nil {
-		return 0, err
-	}
-	if err := tx.pushable(); err != nil {
+	if err := tx.beginPut(); err != nil {
 		return 0, err
 	}
 	id := idOf(tx.b.marks.NextSeq)
@@ -84,17 +76,12 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 // PushAll pushes packets that differ in their payloads only: all of them, or none. It returns the
 // id of the first; the others have those that follow it. The pushes are not unique.
 func (tx *Tx) PushAll(r PushRequest, payloads [][]byte) (first ID, err error) {
-	room := Room{Records: 2 * len(payloads)}
 	for _, r.Payload = range payloads {
 		if err := tx.CheckSize(r); err != nil {
 			return 0, err
 		}
-		room.Bytes += r.size()
 	}
-	if err := tx.begin(room); err != nil {
-		return 0, err
-	}
-	if err := tx.pushable(); err != nil {
+	if err := tx.beginPut(); err != nil {
 		return 0, err
 	}
 	first = idOf(tx.b.marks.NextSeq)

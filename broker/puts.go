@@ -1,11 +1,6 @@
 package broker
 
-import (
-	"sort"
-
-	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
-)
+import "github.com/holdfast-queue/holdfast/storage"
 
 // puts finds the operation by which a batch puts a packet. New packets get the next sequences at
 // either end, so a slice for each end finds almost all of them.
@@ -54,25 +49,4 @@ func (p *puts) find(id storage.PacketID) (op int, ok bool) {
 		}
 	}
 	return int(at), at >= 0
-}
-
-// late is a packet that the batch puts and whose record only the disk holds, under another id. The
-// committer reads it before the batch is applied.
-type late struct {
-	op     int32
-	record int32 // where in batch.records it is wanted, too; -1 nowhere
-	from   storage.PacketID
-	entry  index.ID // of the packet, with seq
-	seq    uint64
-	expiry int64 // after it the store may have dropped the record by itself; 0 never
-
-	// What the record has to say where it is put.
-	identity uint64 // 0: its sequence
-	expires  int64
-}
-
-// lateOf returns what is known of a put without a record.
-func (t *batch) lateOf(op int) *late {
-	i := sort.Search(len(t.late), func(i int) bool { return int(t.late[i].op) >= op })
-	return &t.late[i]
 }

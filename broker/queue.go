@@ -263,7 +263,7 @@ func (b *Broker) changed(q *queue) {
 }
 
 // refreshName lets a queue have its name, or not, as it exists or not. An empty queue no longer
-// expires. Its definition says so when it gets packets again: a pop has no room for that.
+// expires. Its definition says so when it gets packets again, so a pop does not write it.
 func (b *Broker) refreshName(q *queue) {
 	e := q.entry
 	switch exists := b.exists(q); {
@@ -291,8 +291,7 @@ func (b *Broker) listIdle(q *queue) {
 // tooManyIdle says that the committer has to evict empty queues now.
 func (t *queueTable) tooManyIdle() bool { return len(t.idle) > maxIdleQueues }
 
-// evictEmpty drops the queues that have been empty longest, n at most, while there are many. Each
-// adds a record to the open batch, so that must have room.
+// evictEmpty drops the queues that have been empty longest, n at most, while there are many.
 func (b *Broker) evictEmpty(n int) {
 	for ; n > 0 && len(b.queues.idle) > keepIdleQueues; n-- {
 		b.evictFirst()

@@ -80,9 +80,7 @@ func TestAFlushDropsQueuesAlsoWhenTheirNumbersAreUsedAgain(t *testing.T) {
 	h.restart()
 	h.push("old", 1, 0, "", "v")
 	h.push("older", 1, 0, "", "v")
-	var room broker.Room
-	h.together(func(tx *broker.Tx) error { room = tx.FlushRoom(); return nil })
-	if err := atomicCall(h.b, room, func(tx *broker.Tx) error { return tx.Flush(true) }); err != nil {
+	if err := atomicCall(h.b, func(tx *broker.Tx) error { return tx.Flush(true) }); err != nil {
 		t.Fatalf("the flush: %v", err)
 	}
 	h.push("old", 1, 0, "", "new")
@@ -138,7 +136,7 @@ func TestQueuesThatOnlyHadSubscribersAreDroppedWithoutACall(t *testing.T) {
 func TestQueuesThatABatchEmptiesMayBeDroppedBeforeItIsCommitted(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
-	h.store.limits = storage.Limits{MaxOps: 100_000, MaxBytes: 10 << 20, MaxRecord: 256 << 10, MaxDeletes: 100_000}
+	h.store.limits = storage.Limits{MaxOps: 50000, MaxBytes: 2621440}
 	h.restart()
 	const n, first = 9000, 5000 // enough that the table of queues is made anew
 	for i := range n {

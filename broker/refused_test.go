@@ -34,26 +34,6 @@ func TestACopyThatCannotMakeItsQueueLeavesWhatItWouldReplace(t *testing.T) {
 	}
 }
 
-func TestARefusedRenameGivesNoRole(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	h.change("q", exclusiveConsumer)
-	h.push("q", 1, 0, "a", "a")
-	h.pushEnd("full", broker.Oldest, "b")
-	h.wait("full", 0, "to") // who would be the only consumer
-	h.do(func(tx *broker.Tx) error {
-		return tx.Atomic(broker.Room{Records: 1}, func() error {
-			if _, err := tx.Rename([]byte("q"), []byte("to")); !errors.Is(err, broker.ErrNotReserved) {
-				t.Errorf("a rename gave %v, want ErrNotReserved", err)
-			}
-			return nil
-		})
-	})
-	if err := h.caller("other", "").pop("q"); err != nil {
-		t.Errorf("a pop gave %v after a rename that was refused", err)
-	}
-}
-
 func TestARefusedPushGivesNoRole(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
@@ -144,7 +124,7 @@ var refusedVerbs = map[string]func(m *refusal) error{
 			m.c = m.callers[0]
 		}
 		w := &pusher{blocked: blocked{c: m.c}}
-		return m.tx.WaitPush(m.c, w, broker.PushWait{Push: m.push(), Payloads: [][]byte{{}}, Room: broker.Room{Records: 2, Bytes: 3000}})
+		return m.tx.WaitPush(m.c, w, broker.PushWait{Push: m.push(), Payloads: [][]byte{{}}})
 	},
 	"wait": func(m *refusal) error {
 		return m.tx.Wait(m.c, &blocked{c: m.c}, broker.TakeWait{Queues: [][]byte{m.name(), m.name()}})
@@ -217,12 +197,6 @@ var refusedVerbs = map[string]func(m *refusal) error{
 	"flush": func(m *refusal) error { return m.tx.Flush(rapid.Bool().Draw(m.t, "all")) },
 }
 
-// room draws what is reserved: mostly too little.
-func (m *refusal) room() broker.Room {
-	few := rapid.SampledFrom([]int{0, 1, 2, 20})
-	return broker.Room{Records: few.Draw(m.t, "records"), Bytes: 200 * few.Draw(m.t, "bytes"), Deletes: few.Draw(m.t, "deletes")}
-}
-
 // step makes a call, and finds out what it changed if it was refused.
 func (m *refusal) step(tx *broker.Tx) error {
 	m.tx, m.c = tx, rapid.SampledFrom(m.callers).Draw(m.t, "caller")
@@ -264,10 +238,7 @@ func TestARefusedCallHasChangedNothing(t *testing.T) {
 		h.setField("hash", "f", "x")
 		for range rapid.SampledFrom([]int{10, 100, 400}).Draw(t, "calls") {
 			h.do(func(tx *broker.Tx) error {
-				if rapid.Bool().Draw(t, "alone") {
-					return tx.Atomic(broker.Room{Records: 100, Bytes: 100_000, Deletes: 500}, func() error { return m.step(tx) })
-				}
-				return tx.Atomic(m.room(), func() error { return m.step(tx) })
+				return tx.Atomic(func() error { return m.step(tx) })
 			})
 		}
 	})

@@ -8,10 +8,9 @@ package broker
 // which tells by it how to write the packets.
 type Tag uint32
 
-// Begin makes sure that the broker accepts calls and that the open batch has room for a reply.
-// Every call but Reply and Detach does the same by itself. It returns ErrClosed, ErrNoRoom, or
-// ErrStopped if the batch is full because the disk is.
-func (tx *Tx) Begin() error { return tx.begin(Room{}) }
+// Begin makes sure that the broker accepts calls. Every call but Reply and Detach does the same by
+// itself. It returns ErrClosed, or ErrStopped if the batch is full because the disk is.
+func (tx *Tx) Begin() error { return tx.begin() }
 
 // Durable says that the batch with a number, and all before it, are on disk. 0 is the open batch:
 // then nothing that was called until now can be undone.
@@ -31,7 +30,7 @@ func (tx *Tx) Reply(c *Conn, data []byte) {
 		return
 	}
 	first := len(b.open.records)
-	b.open.records = append(b.open.records, b.open.copy(data))
+	b.open.appendRecords(b.open.copy(data))
 	b.queueReply(c, first, replyBytes, 0, len(data))
 }
 
@@ -78,7 +77,7 @@ type QueueCounts struct {
 
 // QueueCounts returns what the queue holds; nothing for an unknown one.
 func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return QueueCounts{}, err
 	}
 	q := tx.b.queueNamed(name)

@@ -22,9 +22,9 @@ type Nack struct {
 
 // Nack returns a packet to its queue, or lets it die if it was tried often enough. It returns the
 // state that the packet has then, or Dead if it moved; 0 if it expired while it was claimed, and is
-// gone. ErrStale, ErrUnknownQueue. It brings what NackRoom says.
+// gone. ErrStale, ErrUnknownQueue.
 func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
-	q, p, d, err := tx.useClaim(name, r, tx.NackRoom(name, r, n))
+	q, p, d, err := tx.useClaim(name, r)
 	if err != nil {
 		return 0, err
 	}
@@ -50,28 +50,6 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 		return Delayed, nil
 	}
 	return Ready, nil
-}
-
-// NackRoom is what a Nack brings.
-func (tx *Tx) NackRoom(name []byte, r Receipt, n Nack) Room {
-	q := tx.b.queueNamed(name)
-	if q == nil {
-		return Room{}
-	}
-	p, d, ok := tx.b.claimed(q, r)
-	if !ok {
-		return Room{}
-	}
-	return returnRoom(q, p, n.Dead || tooOften(q, d), len(n.Reason))
-}
-
-// returnRoom is what it brings that a packet returns or dies, with a reason of so many bytes.
-func returnRoom(q *queue, p index.Packet, dies bool, reason int) Room {
-	room := Room{Records: 2, Bytes: 2*MaxConsumer + reason}
-	if s := settingsOf(q); dies && len(s.DeadLetter) > 0 {
-		room = room.Plus(Room{Records: 2, Bytes: weight(p) + len(s.DeadLetter), Deletes: 1})
-	}
-	return room
 }
 
 // tooOften says that a packet that comes back was tried as often as its queue allows.
@@ -130,15 +108,16 @@ func (b *Broker) putBack(q *queue, p index.Packet, d index.Delivery, until int64
 // die ends the attempts for a packet.
 func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) {
 	b.count(q, &q.counters.Dead, 1)
+	to, record := b.deadLetter(q, p)
 	b.putNote(p, &d, storage.NoteProgress, nil)
-	if to := b.deadLetter(q, p); to != nil {
+	if to != nil {
 		text := fmt.Appendf(nil, "dead at attempt %d", d.Attempts)
 		if len(reason) > 0 {
 			text = fmt.Appendf(text, ": %s", reason)
 		}
 		b.putNote(p, &d, storage.NoteReason, text[:min(len(text), MaxReason)])
 		d.Attempts, d.Origin = 0, q.id
-		b.moveWithState(q, p, d, to)
+		b.moveWithState(q, p, record, d, to)
 		return
 	}
 	b.putNote(p, &d, storage.NoteReason, reason)
@@ -146,45 +125,42 @@ func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) 
 	b.changed(q)
 }
 
-// deadLetter returns the queue that a dead packet of a queue moves to; nil if it stays, also
-// because there can be no such queue, or that does not admit it.
-func (b *Broker) deadLetter(q *queue, p index.Packet) *queue {
+// deadLetter returns the queue that a dead packet of a queue moves to, and its record; nil if it
+// stays, also because there can be no such queue, or that does not admit it.
+func (b *Broker) deadLetter(q *queue, p index.Packet) (to *queue, record []byte) {
 	name := settingsOf(q).DeadLetter
 	if len(name) == 0 {
-		return nil
+		return nil, nil
 	}
 	tx, caller, db := &b.tx, b.tx.caller, b.tx.db
 	tx.caller, tx.db = nil, q.entry.Database() // the death is nobody's push
 	to, err := b.makeQueue(name)
 	if err == nil && to != q {
+		record, err = b.record(q, p)
+	}
+	if err == nil && to != q {
 		err = tx.checkMoveIn(q, to, p)
 	}
 	tx.caller, tx.db = caller, db
 	if err == nil && to != q {
-		return to
+		return to, record
 	}
 	if !q.deadLogged {
 		q.deadLogged = true
 		b.log.Warn("packets that died stay in their queue: the dead-letter queue cannot be used",
 			"queue", q.entry.Name(), "dead_letter", string(name), "error", err)
 	}
-	return nil
+	return nil, nil
 }
 
 // moveWithState moves a packet to the same place in another queue, where it is ready, with a
 // delivery state.
-func (b *Broker) moveWithState(q *queue, p index.Packet, d index.Delivery, to *queue) {
+func (b *Broker) moveWithState(q *queue, p index.Packet, record []byte, d index.Delivery, to *queue) {
 	id := q.packet(p)
 	id.Queue = to.id
-	moved, _ := b.moveTo(q, p, to, id, p.Expiry)
+	moved := b.moveTo(q, p, record, to, id, p.Expiry)
 	b.setDelivery(moved, d, Ready, 0)
 	b.deliverQueue(to)
-}
-
-// leaseEnds is what it brings that the lease of a packet ends.
-func (b *Broker) leaseEnds(p index.Packet) Room {
-	q := b.queues.of(p.Queue)
-	return returnRoom(q, p, tooOften(q, b.ix.Delivery(p.ID)), 0)
 }
 
 // leaseEnded returns a packet whose lease has ended. It is ready in the index already.

@@ -42,7 +42,7 @@ func (h *harness) caller(address, name string) caller {
 
 // try makes a call as the connection.
 func (k caller) try(fn func(tx *broker.Tx) error) error {
-	return call(k.h.b, func(tx *broker.Tx) error {
+	return k.h.b.Do(func(tx *broker.Tx) error {
 		tx.As(k.c)
 		return fn(tx)
 	})
@@ -94,7 +94,7 @@ func TestOnlyTheFirstClientPushesToAQueueWithAnExclusiveProducer(t *testing.T) {
 	wantDone(t, "the first push", first.push("q"))
 	wantInUse(t, "a push of another", other.push("q"), `"maker" is its only producer`)
 	wantInUse(t, "a list's push of another", other.try(func(tx *broker.Tx) error {
-		return tx.Atomic(broker.Room{Records: 2, Bytes: 10}, func() error {
+		return tx.Atomic(func() error {
 			_, err := tx.PushEnd([]byte("q"), broker.Newest, [][]byte{[]byte("x")})
 			return err
 		})
@@ -132,7 +132,7 @@ func TestEveryTakeOfAnotherIsRefusedWhereAConsumerIsExclusive(t *testing.T) {
 			return tx.Wait(other.c, &blocked{c: other.c, t: t}, broker.TakeWait{Queues: [][]byte{[]byte("p"), []byte("q")}})
 		},
 		"move": func(tx *broker.Tx) error {
-			return tx.Atomic(broker.Room{Records: 3, Bytes: 10, Deletes: 1}, func() error {
+			return tx.Atomic(func() error {
 				_, err := tx.MoveEnd(other.c, []byte("q"), broker.Oldest, []byte("p"), broker.Newest, 1)
 				return err
 			})
@@ -218,7 +218,7 @@ func TestARoleStaysWhereAListIsTrimmed(t *testing.T) {
 	one := h.caller("1", "")
 	wantDone(t, "one", one.push("q"))
 	h.do(func(tx *broker.Tx) error {
-		return tx.Atomic(tx.TrimRoom([]byte("q"), 0, 0), func() error { return tx.Trim([]byte("q"), 0, 0) })
+		return tx.Atomic(func() error { return tx.Trim([]byte("q"), 0, 0) })
 	})
 	wantInUse(t, "another", h.caller("2", "").push("q"), `"1"`)
 	one.detach()
@@ -233,7 +233,7 @@ func TestWhoWaitsAloneBecomesTheOnlyConsumer(t *testing.T) {
 	h.change("q", exclusiveConsumer)
 	wantInUse(t, "two", two.pop("q"), `"1"`)
 	wantDone(t, "two", two.subscribe("p"))
-	wantInUse(t, "a rename to what two subscribes to", call(h.b, func(tx *broker.Tx) error {
+	wantInUse(t, "a rename to what two subscribes to", h.b.Do(func(tx *broker.Tx) error {
 		_, err := tx.Rename([]byte("q"), []byte("p"))
 		return err
 	}), `"1" and "2"`)
@@ -242,7 +242,7 @@ func TestWhoWaitsAloneBecomesTheOnlyConsumer(t *testing.T) {
 	h.do(func(tx *broker.Tx) error { _, err := tx.Rename([]byte("r"), []byte("q")); return err })
 	wantInUse(t, "a pop of what was renamed to what one subscribes to", two.pop("q"), `"1"`)
 	wantDone(t, "one", one.subscribe("p"))
-	wantInUse(t, "the setting, where two subscribe", call(h.b, func(tx *broker.Tx) error {
+	wantInUse(t, "the setting, where two subscribe", h.b.Do(func(tx *broker.Tx) error {
 		return tryChange(tx, "p", exclusiveConsumer)
 	}), "wait for packets")
 	two.detach()

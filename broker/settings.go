@@ -54,7 +54,7 @@ var defaultSettings = DefaultSettings()
 // Settings returns the settings of a queue, the defaults if it has none of its own; what they point
 // to is not to be changed. ok is false if nothing is called so.
 func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return s, false, err
 	}
 	q, err := tx.b.findQueue(name)
@@ -65,14 +65,10 @@ func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
 }
 
 // SetSettings gives a queue settings of its own, and makes the queue if nothing is called so. It
-// lasts from then on, also when it is empty, until it is deleted (Delete). It brings a record with
-// both names (SettingsRoom).
+// lasts from then on, also when it is empty, until it is deleted (Delete).
 func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	b := tx.b
-	if err := tx.begin(SettingsRoom(name, s)); err != nil {
-		return err
-	}
-	if err := tx.pushable(); err != nil {
+	if err := tx.beginPut(); err != nil {
 		return err
 	}
 	if string(s.DeadLetter) == string(name) {
@@ -134,17 +130,4 @@ func (b *Broker) redate() (more bool) {
 	}
 	b.redated = b.redated[1:]
 	return len(b.redated) > 0
-}
-
-// SettingsRoom is what SetSettings brings.
-func SettingsRoom(name []byte, s Settings) Room {
-	return Room{Records: 1, Bytes: len(name) + s.Room()}
-}
-
-// settingsBytes is what the settings of a queue take in its definition.
-func settingsBytes(q *queue) int {
-	if q.settings == nil {
-		return 0
-	}
-	return q.settings.Room()
 }

@@ -38,7 +38,7 @@ func TestSettingsOutliveARestartAndAreTheQueuesOwn(t *testing.T) {
 func TestCountersAreSavedBesideWhatOthersBring(t *testing.T) {
 	w := newWork(t)
 	defer w.close()
-	w.store.limits = storage.Limits{MaxOps: 1600, MaxBytes: 156_000, MaxRecord: 150_000, MaxDeletes: 9_000}
+	w.store.limits = storage.Limits{MaxOps: 800, MaxBytes: 39000}
 	w.restart()
 	name, s := bytes.Repeat([]byte("q"), 55_000), broker.DefaultSettings()
 	s.DeadLetter = bytes.Repeat([]byte("d"), 65_535)

@@ -8,7 +8,7 @@ import (
 // String returns a string; ok is false if nothing has the name.
 func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
 	b := tx.b
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return Value{}, false, err
 	}
 	k, err := b.findKey(name, keyspace.String)
@@ -18,20 +18,6 @@ func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
 	return b.value(stringOf(k)), true, nil
 }
 
-// SendString replies to c with bytes [from, to) of a string, as one packet with that payload.
-// Without a string the reply has no packet.
-func (tx *Tx) SendString(c *Conn, name []byte, from, to int, tag Tag) error {
-	k, err := tx.b.findKey(name, keyspace.String)
-	if err != nil {
-		return err
-	}
-	if k == nil {
-		return tx.sendNothing(c, tag)
-	}
-	to = max(0, min(to, k.Len()))
-	return tx.send(c, stringOf(k), max(0, min(from, to)), to, tag)
-}
-
 // SetString makes the name that of a string, in place of whatever had it. It expires at a moment in
 // Unix milliseconds, 0 for never. The value is copied.
 func (tx *Tx) SetString(name, value []byte, expiry int64) error {
@@ -39,17 +25,16 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 	if err := b.checkName(name, len(value)); err != nil {
 		return err
 	}
-	room := Room{Records: 1, Bytes: len(name) + len(value)}
 	k := b.named(name)
 	if typeOf(k) != TypeString {
 		if err := tx.pushable(); err != nil {
 			return err
 		}
-		if _, err := tx.drop(name, room); err != nil {
+		if _, err := tx.Delete(name); err != nil {
 			return err
 		}
 		k = b.addValue(name, keyspace.String)
-	} else if err := tx.beginPut(room); err != nil {
+	} else if err := tx.beginPut(); err != nil {
 		return err
 	}
 	b.names.SetExpiry(k, expiry)
@@ -83,45 +68,32 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	if err := b.checkName(name, size); err != nil {
 		return 0, err
 	}
-	if err := tx.beginPut(Room{Records: 1, Bytes: len(name) + size}); err != nil {
+	if err := tx.beginPut(); err != nil {
 		return 0, err
 	}
+	if err := tx.mayBring(size); err != nil {
+		return 0, err
+	}
+	var old []byte
 	if k == nil {
 		k = b.addValue(name, keyspace.String)
-		k.Small = []byte{}
+	} else if old, err = b.read(stringOf(k)); err != nil {
+		return 0, err
 	}
-	b.patchKey(k, at, data, size)
+	value := patch(append(b.patched[:0], old...), at, data)
+	b.putString(k, value)
+	if b.patched = value; cap(value) > keepPatched {
+		b.patched = nil
+	}
 	return size, nil
-}
-
-// patchKey makes a patch of which the string has so many bytes.
-func (b *Broker) patchKey(k *keyspace.Entry, at int, data []byte, size int) {
-	if old, ok := b.valueAtHand(stringOf(k)); ok {
-		value := patch(append(b.patched[:0], old...), at, data)
-		b.putString(k, value)
-		if b.patched = value; cap(value) > keepPatched {
-			b.patched = nil
-		}
-		return
-	}
-	e := b.note(valueEvent{kind: valuePatch, value: stringOf(k), at: at, data: b.open.copy(data)})
-	b.putLateString(k, size)
-	e.version = k.Version
 }
 
 // keepPatched is how many bytes a patch may leave allocated for the next one.
 const keepPatched = 1 << 16
 
-// putString gives a string a value that is at hand.
+// putString gives a string a value.
 func (b *Broker) putString(k *keyspace.Entry, value []byte) {
 	b.storeHead(k, &storage.Head{Value: value})
 	b.keepValue(stringOf(k), value)
-	b.changedName(k)
-}
-
-// putLateString gives a string a large value that an event makes.
-func (b *Broker) putLateString(k *keyspace.Entry, size int) {
-	b.storeHead(k, &storage.Head{Size: size})
-	b.expectValue(stringOf(k), size)
 	b.changedName(k)
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// plenty is more than any test here brings to one batch.
-var plenty = broker.Room{Records: 500, Bytes: 400 << 10, Deletes: 500}
-
 // set makes name that of a string.
 func (h *harness) set(name, value string) {
 	h.t.Helper()
@@ -23,7 +20,7 @@ func (h *harness) get(name string) string {
 	h.t.Helper()
 	r := &inbox{}
 	c := h.b.Attach(r, groups)
-	h.together(func(tx *broker.Tx) error { return tx.SendString(c, []byte(name), 0, 1<<20, 0) })
+	h.together(func(tx *broker.Tx) error { return sendPart(tx, c, name, 0, 1<<20) })
 	h.barrier()
 	return strings.Join(r.got[0], "")
 }
@@ -92,7 +89,7 @@ func TestNameHasOneType(t *testing.T) {
 	for call, fn := range calls {
 		for _, name := range []string{"string", "hash", "list"} {
 			h.do(func(tx *broker.Tx) error {
-				err := tx.Atomic(plenty, func() error { return fn(tx, []byte(name)) })
+				err := tx.Atomic(func() error { return fn(tx, []byte(name)) })
 				if want := types[call] != name; errors.Is(err, broker.ErrWrongType) != want || err != nil && !want {
 					t.Errorf("%s of the %s: %v", call, name, err)
 				}

@@ -19,11 +19,6 @@ const (
 	sweepSlice = 1024
 )
 
-// dropRoom is what dropQueue brings: deletes, or a definition.
-func (b *Broker) dropRoom(q *queue) Room {
-	return Room{Records: 1, Bytes: len(q.entry.Name()), Deletes: min(b.ix.Counts(q.ix).Len(), dropAtOnce)}
-}
-
 // dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
 // waits for it does so by name, and goes on with a new queue of that name.
 func (b *Broker) dropQueue(q *queue) {
@@ -138,9 +133,9 @@ func (b *Broker) sweep() (more bool) {
 	if len(b.dropped) == 0 || !b.maySweep() {
 		return false
 	}
-	q, n := b.dropped[0], min(sweepSlice, b.limits.ops/4)
+	q, n := b.dropped[0], min(sweepSlice, b.limits.MaxOps/4)
 	b.scratch = b.ix.Next(q.ix, index.Selection{}, 0, n, b.scratch[:0])
-	for state := index.Ready; len(b.scratch) == 0 && state <= index.Done; state++ {
+	for state := index.Ready; len(b.scratch) == 0 && state <= index.Damaged; state++ {
 		b.scratch = b.ix.List(q.ix, state, index.Place{}, n, b.scratch)
 	}
 	packets := b.scratch

@@ -3,7 +3,6 @@ package broker_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -175,14 +174,13 @@ func TestATrimKeepsWhatItShallOverARestart(t *testing.T) {
 	for _, row := range []struct {
 		name          string
 		n, from, keep int
-		room          broker.Room
 	}{
-		{"nothing to delete", 10, 0, 10, broker.Room{}},
-		{"few deletes", 10, 2, 3, broker.Room{Deletes: 7}},
-		{"to nothing, small", 100, 0, 0, broker.Room{Records: 1, Bytes: 1, Deletes: 100}},
-		{"to nothing, large", 5000, 0, 0, broker.Room{Records: 1, Bytes: 1, Deletes: 128}},
-		{"most are deleted", 4500, 4000, 10, broker.Room{Records: 12, Deletes: 10, Bytes: 42}},
-		{"most are kept", 5000, 100, 4800, broker.Room{Deletes: 200}},
+		{"nothing to delete", 10, 0, 10},
+		{"few deletes", 10, 2, 3},
+		{"to nothing, small", 100, 0, 0},
+		{"to nothing, large", 5000, 0, 0},
+		{"most are deleted", 4500, 4000, 10},
+		{"most are kept", 5000, 100, 4800},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := newHarness(t)
@@ -191,11 +189,7 @@ func TestATrimKeepsWhatItShallOverARestart(t *testing.T) {
 			want := h.list("q")[row.from : row.from+row.keep]
 			h.restart()
 			h.do(func(tx *broker.Tx) error {
-				room := tx.TrimRoom([]byte("q"), row.from, row.keep)
-				if room != row.room {
-					t.Errorf("room %+v, want %+v", room, row.room)
-				}
-				return tx.Atomic(room, func() error { return tx.Trim([]byte("q"), row.from, row.keep) })
+				return tx.Atomic(func() error { return tx.Trim([]byte("q"), row.from, row.keep) })
 			})
 			h.wantList("q", want...)
 			h.pushEnd("q", broker.Newest, "new")
@@ -262,7 +256,7 @@ func TestWhatTakesTheNameOfAnEmptyQueueIsNotEvictedWithIt(t *testing.T) {
 	h.wantList("to", "stays", "comes")
 }
 
-func TestASweepLeavesRoomForOthers(t *testing.T) {
+func TestASweepLeavesHalfOfABatchToOthers(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	h.store.limits = smallBatches
@@ -286,36 +280,4 @@ func TestASweepLeavesRoomForOthers(t *testing.T) {
 	if limit := smallBatches.MaxOps / 2; largest == 0 || largest > limit {
 		t.Errorf("a batch has %d deletes, want at most %d", largest, limit)
 	}
-}
-
-func TestTheDropOfQueuesWithLongNamesIsAnnouncedAsItIs(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	const queues = 40 // whose names together are longer than a batch
-	name := func(i int) string { return fmt.Sprintf("%060000d", i) }
-	for i := range queues {
-		h.pushEnd(name(i), broker.Newest, slices.Repeat([]string{"x"}, 200)...)
-	}
-	deleteSome := func(n int) error {
-		return call(h.b, func(tx *broker.Tx) error {
-			room := broker.Room{}
-			for i := range n {
-				room = room.Plus(tx.DeleteRoom([]byte(name(i))))
-			}
-			return tx.Atomic(room, func() (err error) {
-				for i := range n {
-					_, e := tx.Delete([]byte(name(i)))
-					err = errors.Join(err, e)
-				}
-				return err
-			})
-		})
-	}
-	if err := deleteSome(queues); !errors.Is(err, broker.ErrTooLargeForBatch) {
-		t.Errorf("deletes that no batch takes: %v, want ErrTooLargeForBatch", err)
-	}
-	if err := deleteSome(queues / 4); err != nil {
-		t.Error(err)
-	}
-	h.restart() // the batch was applied
 }

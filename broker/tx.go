@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"fmt"
+
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -12,21 +14,50 @@ type Tx struct {
 	now    int64 // Unix milliseconds
 	steady int64 // the same on a clock that never jumps, by which leases end
 	atomic bool  // inside Atomic
-	left   Room  // of what Atomic reserved; outside of one: what the present call brings
 	reply  int   // bytes of packets that the Atomic may still answer with
 	caller *Conn // see As; nil: nobody in particular
 	db     uint8 // in which the names of the calls are
 	turn   bool  // the push under way has waited for its turn, see line.go
+	stuck  bool  // the open batch is full, and waits for space on the disk
 }
 
-// Do runs fn with the lock held, so nobody else's calls come between those of fn. fn must not
-// block, and must call the broker only through tx. A call that finds no room in the open batch
-// changes nothing and returns ErrNoRoom: fn ends then, and the caller goes on from there after
-// WaitRoom.
+// Do runs fn with the lock held, so nobody else's calls come between those of fn. It waits while
+// the open batch is full. What fn brings then goes into that batch, however much it is: a fn that
+// makes many calls looks at Full between them. fn must not block, and must call the broker only
+// through tx.
 func (b *Broker) Do(fn func(tx *Tx) error) error {
 	b.mu.Lock()
 	defer b.end()
-	return fn(b.begin())
+	tx := b.begin()
+	for !b.closing && b.failure == nil && (tx.Full() || !tx.advance()) {
+		if tx.stuck = b.spaceLevel(tx.now) >= storage.Stop; tx.stuck {
+			break
+		}
+		b.signal()
+		b.room.Wait()
+		tx = b.begin()
+	}
+	return fn(tx)
+}
+
+// Full says that the open batch is full: the next calls should be those of another Do.
+func (tx *Tx) Full() bool { return tx.b.open.full(tx.b.limits) }
+
+// Atomic runs fn as one: what its calls change reaches the disk all in one batch or not at all.
+// Subscribers and waiters get what fn brought when fn is done. It returns fn's error; what fn did
+// before an error stays done. An Atomic inside another is part of that.
+func (tx *Tx) Atomic(fn func() error) error {
+	if tx.atomic {
+		return fn()
+	}
+	if err := tx.begin(); err != nil {
+		return err
+	}
+	tx.atomic, tx.reply = true, MaxAtomicReply
+	err := fn()
+	tx.atomic = false
+	tx.b.deliverDeferred()
+	return err
 }
 
 // begin starts a run of calls; mu is held.
@@ -43,6 +74,9 @@ func (b *Broker) end() {
 	if cap(b.scratch) > keepScratch {
 		b.scratch = nil
 	}
+	if cap(b.fetched) > keepScratch {
+		b.fetched, b.missing, b.missed = nil, nil, nil
+	}
 	wake := b.readyToCommit() || b.queues.tooManyIdle()
 	b.mu.Unlock()
 	if wake {
@@ -50,32 +84,46 @@ func (b *Broker) end() {
 	}
 }
 
-// begin prepares one call that brings so much to the open batch. It makes sure that the broker
-// accepts calls, does what is due, and that the batch has room. Inside Atomic, which did all that,
-// it takes from what was reserved.
-func (tx *Tx) begin(r Room) error {
-	if tx.atomic {
-		return tx.use(r)
-	}
-	b := tx.b
-	if b.closing || b.failure != nil {
+// begin makes sure that the broker accepts a call.
+func (tx *Tx) begin() error {
+	switch b := tx.b; {
+	case b.closing || b.failure != nil:
 		return ErrClosed
-	}
-	if tx.advance() && !b.open.full(b.limits) && b.open.fits(b.limits, r) {
+	case tx.stuck:
+		return ErrStopped
+	case tx.atomic:
+		return tx.mayBring(0)
+	default:
 		b.evictEmpty(evictAtOnce)
-		tx.left = r
 		return nil
 	}
-	if b.spaceLevel(tx.now) >= storage.Stop {
-		return ErrStopped // the batch ahead may be waiting for room on the disk
+}
+
+// mayBring returns ErrTooMuchOpen if so many bytes are too many for the open batch. It is asked by
+// the calls that bring far more than their arguments.
+func (tx *Tx) mayBring(bytes int) error {
+	if tx.b.open.ops.Memory()+bytes > MaxOpen {
+		return ErrTooMuchOpen
 	}
-	b.refused = b.open.number
-	return ErrNoRoom
+	return nil
+}
+
+// useReply takes bytes of packets that are answered from what one Atomic may answer with. Outside
+// of one it does nothing.
+func (tx *Tx) useReply(bytes int) error {
+	if !tx.atomic {
+		return nil
+	}
+	if bytes > tx.reply {
+		return fmt.Errorf("%w: %d bytes, the limit for the replies of one run is %d", ErrReplyTooLarge, bytes, MaxAtomicReply)
+	}
+	tx.reply -= bytes
+	return nil
 }
 
 // beginTake is begin for a call that takes or deletes packets. ErrStopped.
-func (tx *Tx) beginTake(r Room) error {
-	err := tx.begin(r)
+func (tx *Tx) beginTake() error {
+	err := tx.begin()
 	if err == nil && tx.b.spaceLevel(tx.now) >= storage.Stop {
 		err = ErrStopped
 	}
@@ -83,11 +131,11 @@ func (tx *Tx) beginTake(r Room) error {
 }
 
 // beginPut is begin for a call that brings data. ErrNoSpace, ErrStopped.
-func (tx *Tx) beginPut(r Room) error {
+func (tx *Tx) beginPut() error {
 	if err := tx.pushable(); err != nil {
 		return err
 	}
-	return tx.begin(r)
+	return tx.begin()
 }
 
 // advance does what is due by now: expired packets go, delayed and leased ones come back, waits
@@ -104,15 +152,10 @@ func (tx *Tx) advance() bool {
 		if b.open.halfFull(b.limits) {
 			steady = 0 // no lease is due
 		}
-		p, ok := b.ix.Due(tx.now, steady)
-		if !ok {
+		if _, ok := b.ix.Due(tx.now, steady); !ok {
 			return true
 		}
 		if b.open.full(b.limits) {
-			return false
-		}
-		// An empty batch takes the death of the largest packet, too: its record is most of the room.
-		if p.State == index.Claimed && b.open.ops.Len() > 0 && !b.open.fits(b.limits, b.leaseEnds(p)) {
 			return false
 		}
 		e, _ := b.ix.Advance(tx.now, steady)

@@ -11,9 +11,7 @@ import (
 //     done keeps its record, and does not hold the id.
 //   - With a window it goes when that is over, or with the queue, whatever becomes of the packet.
 //
-// A batch deletes endAtOnce records that nothing needs with what ended; more are left to the
-// committer. So an end brings nothing to the batch of the call. A start finds what was left of
-// them.
+// A start may find records that nothing needs, which are left to the committer.
 
 // holderOf returns the packet that already holds the id of a unique push.
 func (b *Broker) holderOf(r *PushRequest) (id ID, ok bool, err error) {
@@ -60,23 +58,18 @@ func (b *Broker) moveUnique(q *queue, p index.Packet, to *queue) {
 	}
 }
 
-// endUnique deletes the record of a packet that is gone, or of a window, now or later.
+// endUnique deletes the record of a packet that is gone, or of a window.
 func (b *Broker) endUnique(q *queue, identity uint64) {
-	switch id := (storage.UniqueID{Queue: q.id, Identity: identity}); {
-	case b.open.ops.CancelUnique(id):
-	case b.open.ended < endAtOnce:
-		b.open.ended++
+	if id := (storage.UniqueID{Queue: q.id, Identity: identity}); !b.open.ops.CancelUnique(id) {
 		b.open.ops.DeleteUnique(id)
-	default:
-		b.endedUniques = append(b.endedUniques, id)
 	}
 }
 
 // sweepUniques deletes records that nothing needs. It is the committer's, and returns true if it
 // has to go on once others had the lock.
 func (b *Broker) sweepUniques() (more bool) {
-	for n := min(sweepSlice, b.limits.ops/8); n > 0 && len(b.endedUniques) > 0; n-- {
-		if b.refusesDelivery() || b.open.ops.Len() >= b.limits.ops/2 {
+	for n := min(sweepSlice, b.limits.MaxOps/8); n > 0 && len(b.endedUniques) > 0; n-- {
+		if !b.maySweep() {
 			return false
 		}
 		b.open.ops.DeleteUnique(b.endedUniques[0])

@@ -11,7 +11,7 @@ import (
 // uniquely pushes with an id and a window.
 func (w *work) uniquely(queue, unique string, window int64) (id broker.ID, err error) {
 	w.t.Helper()
-	err = call(w.b, func(tx *broker.Tx) (err error) {
+	err = w.b.Do(func(tx *broker.Tx) (err error) {
 		id, err = tx.Push(broker.PushRequest{Queue: []byte(queue), Priority: 1, Unique: []byte(unique), Window: window})
 		return err
 	})
@@ -69,8 +69,7 @@ func TestAUniquePushInLineNeedsNoRoomOnceAPacketHasItsID(t *testing.T) {
 		wait := func() *linedUp {
 			p := &linedUp{c: w.b.Attach(&inbox{}, groups), r: broker.PushRequest{Queue: []byte("q"), Priority: 1, Unique: []byte("u"), Window: window}}
 			w.do(func(tx *broker.Tx) error {
-				room := broker.Room{Records: 2, Bytes: 100}.Plus(broker.Room{Records: 1, Bytes: broker.MaxUnique})
-				return tx.WaitPush(p.c, p, broker.PushWait{Push: p.r, Payloads: [][]byte{nil}, Room: room})
+				return tx.WaitPush(p.c, p, broker.PushWait{Push: p.r, Payloads: [][]byte{nil}})
 			})
 			return p
 		}

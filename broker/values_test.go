@@ -48,16 +48,38 @@ func (h *harness) batchOf(calls ...func(tx *broker.Tx, c *broker.Conn) error) []
 	return got
 }
 
+// send replies to c with bytes [from, to) of a value, as far as it has them.
+func send(tx *broker.Tx, c *broker.Conn, v broker.Value, from, to int) error {
+	value, err := tx.Bytes(v)
+	if to = min(to, len(value)); err == nil {
+		tx.ReplyAll([]*broker.Conn{c}, value[min(from, to):to])
+	}
+	return err
+}
+
+// sendPart is send for a string.
+func sendPart(tx *broker.Tx, c *broker.Conn, name string, from, to int) error {
+	v, _, err := tx.String([]byte(name))
+	if err == nil {
+		err = send(tx, c, v, from, to)
+	}
+	return err
+}
+
 // keyCall is one call of a batch.
 type keyCall = func(tx *broker.Tx, c *broker.Conn) error
 
 func sendString(name string, from, to int) keyCall {
-	return func(tx *broker.Tx, c *broker.Conn) error { return tx.SendString(c, []byte(name), from, to, 0) }
+	return func(tx *broker.Tx, c *broker.Conn) error { return sendPart(tx, c, name, from, to) }
 }
 
 func sendField(name, field string) keyCall {
 	return func(tx *broker.Tx, c *broker.Conn) error {
-		return tx.SendField(c, []byte(name), []byte(field), 0)
+		v, _, err := tx.Field([]byte(name), []byte(field))
+		if err == nil {
+			err = send(tx, c, v, 0, v.Size)
+		}
+		return err
 	}
 }
 
@@ -171,9 +193,9 @@ type countingStore struct {
 	values int
 }
 
-func (s *countingStore) ReadValues(ids []storage.ValueID, fn func(int, []byte) error) error {
+func (s *countingStore) ReadValues(ids []storage.ValueID, fn func(int, []byte, error)) {
 	s.values += len(ids)
-	return s.memStore.ReadValues(ids, fn)
+	s.memStore.ReadValues(ids, fn)
 }
 
 // counting starts h anew on a store that counts reads of values.
@@ -206,99 +228,58 @@ func TestRecentLargeValuesAreNotReadFromTheDisk(t *testing.T) {
 	read(2)
 }
 
-func TestValueThatChangesWhileItIsReadIsNotCached(t *testing.T) {
-	h, text, _ := onlyOnDisk(t, cached)
-	defer h.close()
-	r := &inbox{}
-	c := h.b.Attach(r, groups)
-	g := h.gate()
-	h.set("other", "opens a commit")
-	<-g.entered
-	h.together(func(tx *broker.Tx) error { return tx.SendString(c, []byte("n"), 0, 4, 0) })
-	h.set("other", "so that the batch is written")
-	g.leave <- nil
-	<-g.entered // the read is done, its batch is being committed
-	h.set("n", "x")
-	h.ungate()
-	g.leave <- nil
-	h.barrier()
-	if len(r.got) != 1 || r.got[0][0] != text[:4] {
-		t.Errorf("the read gave %q", r.got)
-	}
-	if got := h.get("n"); got != "x" {
-		t.Errorf("the value is %.20q", got)
-	}
-}
-
-func TestDamagedValuesEndTheBrokerUnlessLossIsAccepted(t *testing.T) {
-	for _, accept := range []bool{false, true} {
-		h := newHarness(t)
-		h.o.AcceptLoss = accept
-		h.set("n", bytesOf(1, tooLong))
-		h.barrier()
-		s := &damagedStore{h.store}
-		h.b = restarted(h, s)
-		r := &inbox{}
-		c := h.b.Attach(r, groups)
-		h.together(func(tx *broker.Tx) error { return tx.SendString(c, []byte("n"), 0, 9, 0) })
-		if !accept {
-			<-h.b.Failed()
-			if err := h.b.Err(); !errors.Is(err, broker.ErrUnreadable) {
-				t.Errorf("the broker ended with %v", err)
-			}
-			h.b.Close()
-			continue
-		}
-		h.together(func(tx *broker.Tx) error {
-			_, err := tx.PatchString([]byte("n"), 2, []byte("patch"))
-			return err
-		})
-		h.barrier()
-		if got := r.got[0][0]; got != strings.Repeat("\x00", 9) {
-			t.Errorf("the reply is %q", got)
-		}
-		h.b.Close()
-	}
-}
-
-// damagedStore has lost all large values.
+// damagedStore cuts all large values.
 type damagedStore struct{ *memStore }
 
-func (s *damagedStore) ReadValues(ids []storage.ValueID, fn func(int, []byte) error) error {
-	for i := range ids {
-		if err := fn(i, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+func (s *damagedStore) ReadValues(ids []storage.ValueID, fn func(int, []byte, error)) {
+	s.memStore.ReadValues(ids, func(i int, value []byte, damage error) { fn(i, value[:5], damage) })
 }
 
-func TestReplyOfAnAtomicIsBounded(t *testing.T) {
+func TestADamagedValueIsAnErrorOfTheCall(t *testing.T) {
 	h, _, _ := onlyOnDisk(t, tooLong)
+	h.b = restarted(h, &damagedStore{h.store})
 	defer h.close()
 	c := h.b.Attach(&inbox{}, groups)
-	// A byte of a value costs the whole value, unless that was read just before.
-	for to, names := range map[int][]string{tooLong: {"n", "n"}, 1: {"n", "f"}} {
-		h.barrier()
+	for name, call := range map[string]keyCall{
+		"read": sendString("n", 0, 9), "read a field": sendField("h", "f"),
+		"patch": patchString("n", 2, "patch"), "copy": copyName("n", "m"), "copy a hash": copyName("h", "m"),
+	} {
 		h.do(func(tx *broker.Tx) error {
-			err := tx.Atomic(plenty, func() error {
-				for i := range broker.MaxAtomicReply/tooLong + 1 {
-					send := sendString("n", 0, to)
-					if names[i%2] == "f" {
-						send = sendField("h", "f")
-					}
-					if err := send(tx, c); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if !errors.Is(err, broker.ErrReplyTooLarge) {
-				t.Errorf("%d bytes each: got %v", to, err)
+			before := tx.Everything()
+			err := tx.Atomic(func() error { return call(tx, c) })
+			if !errors.Is(err, broker.ErrUnreadable) || !errors.Is(err, storage.ErrDamaged) || !strings.Contains(err.Error(), "has 5 bytes") {
+				t.Errorf("%s: got %v", name, err)
+			}
+			if after := tx.Everything(); after != before {
+				t.Errorf("%s changes something", name)
 			}
 			return nil
 		})
 	}
+	h.set("n", "whole")
+	if got := h.get("n"); got != "whole" {
+		t.Errorf("the new value is %q", got)
+	}
+}
+
+func TestWhatIsOnItsWayToTheDiskIsReadThere(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	h.counting()
+	text, r := bytesOf(1, tooLong), &inbox{}
+	c := h.b.Attach(r, groups)
+	g := h.gate()
+	h.together(func(tx *broker.Tx) error {
+		err := tx.SetString([]byte("n"), []byte(text), 0)
+		return errors.Join(err, pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte(text)})))
+	})
+	<-g.entered
+	h.together(func(tx *broker.Tx) error {
+		return errors.Join(sendPart(tx, c, "n", 0, tooLong), tx.Pop(c, []byte("q"), groups, 0))
+	})
+	h.ungate()
+	g.leave <- nil
+	h.wantReplies(r, text, text)
 }
 
 // restarted closes h's broker and starts another one on a store.
@@ -311,42 +292,7 @@ func restarted(h *harness, s broker.Store) *broker.Broker {
 	if err != nil {
 		h.t.Fatalf("recovery: %v", err)
 	}
-	return broker.New(s, state, broker.Options{Cache: 1 << 16, Clock: h.now.Load, AcceptLoss: h.o.AcceptLoss})
-}
-
-// busyStore calls during when it is first asked for a value.
-type busyStore struct {
-	*memStore
-	during func()
-}
-
-func (s *busyStore) ReadValues(ids []storage.ValueID, fn func(int, []byte) error) error {
-	if during := s.during; during != nil {
-		s.during = nil
-		during()
-	}
-	return s.memStore.ReadValues(ids, fn)
-}
-
-func TestPatchOfAValueThatIsBeingReadIsSeen(t *testing.T) {
-	h, text, _ := onlyOnDisk(t, cached)
-	s := &busyStore{memStore: h.store}
-	h.b = restarted(h, s)
-	defer h.close()
-	s.during = func() {
-		h.together(func(tx *broker.Tx) error {
-			_, err := tx.PatchString([]byte("n"), 0, []byte("new"))
-			return err
-		})
-	}
-	if got := h.get("n"); got != text {
-		t.Errorf("the read ahead of the patch gives %.20q", got)
-	}
-	for range 2 {
-		if got := h.get("n"); got != "new"+text[3:] {
-			t.Errorf("the value is %.20q", got)
-		}
-	}
+	return broker.New(s, state, broker.Options{Cache: 1 << 16, Clock: h.now.Load})
 }
 
 func TestCopiesAreWholeWhereverTheCacheHasTheValue(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 type Waiter interface {
 	// Ready is called once, when the queue has a packet and the waiter is first in line. The
 	// connection no longer waits. Ready takes packets (Pop, MoveEnd) and replies. The name is valid
-	// during the call. Room is reserved as Wait says. A push is made by it, when its turn comes.
+	// during the call. A push is made by it, when its turn comes.
 	Ready(tx *Tx, queue []byte)
 	// Expired is called once, at the deadline.
 	Expired(tx *Tx)
@@ -24,17 +24,14 @@ type Waiter interface {
 type TakeWait struct {
 	Queues [][]byte // which need not exist
 	Filter *Filter  // nil: any packet will do
-	// Room is what Waiter.Ready brings to the open batch besides the best packet of the queue. With a
-	// filter, that packet's bytes do not count: it is not moved.
-	Room  Room
-	Until int64 // deadline on the clock of Tx.Steady; 0: none
+	Until  int64    // deadline on the clock of Tx.Steady; 0: none
 }
 
 // Wait makes c wait, once, for a packet in any of some queues, which have none now that it takes.
 // Waiters and subscribers are one line, in order of arrival. Detach ends the wait. c must not be a
 // subscriber. ErrQueueClosed if all the queues are drained.
 func (tx *Tx) Wait(c *Conn, w Waiter, t TakeWait) error {
-	if err := tx.begin(Room{}); err != nil {
+	if err := tx.begin(); err != nil {
 		return err
 	}
 	b := tx.b
@@ -70,13 +67,13 @@ func (tx *Tx) Wait(c *Conn, w Waiter, t TakeWait) error {
 	for _, name := range t.Queues { // now that no queue refuses
 		tx.useRole(b.queueNamed(name), consumerRole)
 	}
-	b.wait(c, w, t.Room, t.Until)
+	b.wait(c, w, t.Until)
 	return nil
 }
 
 // wait notes that c waits.
-func (b *Broker) wait(c *Conn, w Waiter, room Room, until int64) {
-	c.waiter, c.waitRoom, c.until = w, room, until
+func (b *Broker) wait(c *Conn, w Waiter, until int64) {
+	c.waiter, c.until = w, until
 	c.waiting.Store(true)
 	if until != 0 {
 		heap.Push(&b.waits, c)
@@ -110,40 +107,34 @@ func (b *Broker) endWait(c *Conn) {
 	c.to.WaitEnded()
 }
 
-// serveWaiter lets c, which is first in line, take from q. It returns false if q has nothing to
-// take, or the open batch no room: then q is deferred.
-func (b *Broker) serveWaiter(q *queue, c *Conn) bool {
-	room := c.waitRoom.Plus(Room{Records: 1, Deletes: 1})
-	if !b.filters(c) {
-		best, ok := b.ix.Best(q.ix, index.Selection{End: index.Newest})
-		if !ok {
-			return false
-		}
-		room.Bytes += b.largestEnd(q, best) // nobody but the waiter knows from which end it takes
+// serveWaiter lets c, which is first in line, take from q. It waits on if all that q has for it is
+// damaged.
+func (b *Broker) serveWaiter(q *queue, c *Conn) {
+	if b.readable(q, b.classes[c.class].in(q)) {
+		b.ready(q, c)
 	}
-	if !b.open.fits(b.limits, room) {
-		b.deferQueue(q)
-		return false
-	}
-	b.ready(q, c, room)
-	return true
 }
 
-// ready ends the wait of c: its turn has come, and the open batch has the room.
-func (b *Broker) ready(q *queue, c *Conn, room Room) {
+// readable says that s selects a packet that can be read.
+func (b *Broker) readable(q *queue, s index.Selection) bool {
+	for best, ok := b.ix.Best(q.ix, s); ok; best, ok = b.ix.Best(q.ix, s) {
+		b.one[0] = best
+		if _, err := b.fetch(q, b.one[:], &s); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// ready ends the wait of c: its turn has come.
+func (b *Broker) ready(q *queue, c *Conn) {
 	w := c.waiter
 	b.endWait(c)
 	tx, caller, db := &b.tx, b.tx.caller, b.tx.db
 	tx.As(c)
-	tx.atomic, tx.left, tx.reply = true, room, MaxAtomicReply
+	tx.atomic, tx.reply = true, MaxAtomicReply
 	w.Ready(tx, []byte(q.entry.Name()))
 	tx.atomic, tx.caller, tx.db = false, caller, db
-}
-
-// largestEnd is the size of the larger of the packets at the two ends of q; newest is one of them.
-func (b *Broker) largestEnd(q *queue, newest index.Packet) int {
-	oldest, _ := b.ix.Best(q.ix, index.Selection{End: index.Oldest})
-	return max(weight(newest), weight(oldest))
 }
 
 // expireWaits ends the waits whose deadline is due. It returns false if the batch was full before

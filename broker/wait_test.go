@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -42,7 +41,7 @@ func (h *harness) wait(to string, until int64, queues ...string) (*broker.Conn, 
 	}
 	h.do(func(tx *broker.Tx) error {
 		w := &blocked{c: c, to: to, t: h.t.(*testing.T)}
-		return tx.Wait(c, w, broker.TakeWait{Queues: names, Room: broker.Room{Records: 2, Bytes: 100}, Until: until})
+		return tx.Wait(c, w, broker.TakeWait{Queues: names, Until: until})
 	})
 	return c, r
 }
@@ -81,7 +80,7 @@ func TestAWaitWithAFilterIsServedOnlyWithWhatThatAccepts(t *testing.T) {
 		k := &classWaiter{box: &workbox{}, s: broker.Selection{End: broker.Oldest, Filter: filtered(filter), WithDetails: true}}
 		k.c = w.b.Attach(k.box, broker.Selection{})
 		w.do(func(tx *broker.Tx) error {
-			return tx.Wait(k.c, k, broker.TakeWait{Queues: [][]byte{[]byte("q")}, Filter: k.s.Filter, Room: broker.ClaimRoom(1, 0)})
+			return tx.Wait(k.c, k, broker.TakeWait{Queues: [][]byte{[]byte("q")}, Filter: k.s.Filter})
 		})
 		return k
 	}
@@ -206,7 +205,7 @@ func TestWaitersGetWhatAnAtomicRunLeavesAndNotWhatItTakesBack(t *testing.T) {
 	_, r := h.wait("", 0, "q")
 	popped := &inbox{}
 	c := h.b.Attach(popped, groups)
-	err := atomicCall(h.b, broker.Room{Records: 6, Bytes: 100, Deletes: 1}, func(tx *broker.Tx) error {
+	err := atomicCall(h.b, func(tx *broker.Tx) error {
 		for _, p := range []string{"1", "2", "3"} {
 			if err := pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte(p)})); err != nil {
 				return err
@@ -229,24 +228,16 @@ func TestAWaiterIsServedByTheNextBatchIfTheOpenOneIsFull(t *testing.T) {
 	h.push("other", 1, 0, "a", "opens a commit")
 	<-g.entered
 	_, r := h.wait("", 0, "q")
-	full := false
-	for i := 0; !full; i++ {
-		_ = h.b.Do(func(tx *broker.Tx) error {
-			full = pushError(tx.Push(broker.PushRequest{Queue: []byte("filler"), Priority: 1, Payload: make([]byte, 1000)})) != nil
-			return nil
-		})
-	}
-	pushed := make(chan error)
-	go func() {
-		pushed <- call(h.b, func(tx *broker.Tx) error {
-			return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("late")}))
-		})
-	}()
+	h.do(func(tx *broker.Tx) error {
+		for !tx.Full() {
+			if _, err := tx.Push(broker.PushRequest{Queue: []byte("filler"), Priority: 1, Payload: make([]byte, 1000)}); err != nil {
+				return err
+			}
+		}
+		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("late")}))
+	})
 	h.ungate()
 	g.leave <- nil
-	if err := <-pushed; err != nil {
-		t.Fatal(err)
-	}
 	h.barrier()
 	wantGot(t, "the waiter", r, "[[from q] [late]]")
 }
@@ -273,8 +264,7 @@ func TestAWaiterGetsWhatATrimLeavesOfWhatCameInOneRun(t *testing.T) {
 	for i := range values {
 		values[i] = fmt.Sprint(i)
 	}
-	room := broker.Room{Records: 5100, Bytes: 50_000, Deletes: 100}
-	err := atomicCall(h.b, room, func(tx *broker.Tx) error {
+	err := atomicCall(h.b, func(tx *broker.Tx) error {
 		if err := pushEnd(tx, "q", broker.Newest, values...); err != nil {
 			return err
 		}
@@ -285,34 +275,6 @@ func TestAWaiterGetsWhatATrimLeavesOfWhatCameInOneRun(t *testing.T) {
 	}
 	h.barrier()
 	wantGot(t, "the waiter", r, "[[from q] [4998]]")
-}
-
-func TestNobodyWaitsForRoomInABatchThatWasCommittedSince(t *testing.T) {
-	h := newHarness(t)
-	defer h.close()
-	g := h.gate()
-	h.push("q", 1, 0, "a", "opens a commit")
-	<-g.entered
-	h.push("q", 1, 0, "b", "leaves no room for the next")
-	err := h.b.Do(func(tx *broker.Tx) error {
-		most := broker.Room{Bytes: h.store.limits.MaxBytes - 2600} // of an empty batch
-		return tx.Atomic(most, func() error { return nil })
-	})
-	h.ungate()
-	g.leave <- nil
-	if !errors.Is(err, broker.ErrNoRoom) {
-		t.Fatalf("got %v, want ErrNoRoom", err)
-	}
-	for range 12 { // more than there are batches
-		h.barrier()
-		done := make(chan struct{})
-		go func() { h.b.WaitRoom(); close(done) }()
-		select {
-		case <-done:
-		case <-time.After(10 * time.Second):
-			t.Fatal("a call waits although the batch that had no room is gone")
-		}
-	}
 }
 
 func TestWaitsEndThoughTheClockOfTheWallIsSetBack(t *testing.T) {

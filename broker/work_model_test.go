@@ -447,9 +447,8 @@ func (m *workModel) compareUniques(queue string) {
 func (m *workModel) values(t *rapid.T, queue string) {
 	end := rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end")
 	values := [][]byte{[]byte(m.payload(t)), []byte(m.payload(t))}
-	room := m.tx.PushRoom(broker.PushRequest{Queue: []byte(queue), Priority: broker.ListPriority}, values)
 	want := m.admit(queue, 2, len(values[0])+len(values[1]), broker.ListPriority)
-	err := m.tx.Atomic(room.Plus(broker.Room{Records: 3, Bytes: 5000}), func() error {
+	err := m.tx.Atomic(func() error {
 		_, err := m.tx.PushEnd([]byte(queue), end, values)
 		return err
 	})
@@ -630,7 +629,7 @@ func (m *workModel) moveEnd(t *rapid.T, from string) {
 	ends := rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest})
 	fromEnd, toEnd := ends.Draw(t, "from end"), ends.Draw(t, "to end")
 	var ok bool
-	err := m.tx.Atomic(broker.Room{Records: 2, Bytes: 5000, Deletes: 1}, func() (err error) {
+	err := m.tx.Atomic(func() (err error) {
 		ok, err = m.tx.MoveEnd(m.c, []byte(from), fromEnd, []byte(to), toEnd, 1)
 		return err
 	})

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -54,22 +55,20 @@ func (s *memStore) Apply(b *storage.Batch) error {
 }
 
 // Read implements broker.Store.
-func (s *memStore) Read(ids []storage.PacketID, fn func(i int, record []byte) error) error {
+func (s *memStore) Read(ids []storage.PacketID, fn func(int, []byte, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, id := range ids {
-		if err := fn(i, s.packets[id]); err != nil {
-			return err
+		if record, ok := s.packets[id]; ok {
+			fn(i, record, nil)
+		} else {
+			fn(i, nil, fmt.Errorf("%w: packet %v is not there", storage.ErrDamaged, id))
 		}
 	}
-	return nil
 }
 
-// Damage implements broker.Store: nothing here is ever damaged.
-func (s *memStore) Damage(storage.PacketID) error { return nil }
-
 func (s *memStore) Limits() storage.Limits {
-	return storage.Limits{MaxOps: 1 << 16, MaxBytes: 8 << 20, MaxRecord: 1 << 20}
+	return storage.Limits{MaxOps: 32768, MaxBytes: 2097152}
 }
 
 func (s *memStore) Space() storage.Space { return storage.Space{Free: 1 << 40, Total: 1 << 40} }
@@ -95,7 +94,7 @@ func (s *memStore) Queues(fn func(storage.Queue) error) error {
 func (s *memStore) Deliveries(func(*storage.Delivery, storage.Stored) error) error { return nil }
 
 // ReadNotes implements broker.Store.
-func (s *memStore) ReadNotes([]storage.NoteID, func(i int, text []byte) error) error { return nil }
+func (s *memStore) ReadNotes([]storage.NoteID, func(int, []byte, error)) {}
 
 // Packets implements recovery.Source.
 func (s *memStore) Packets(fn func(storage.PacketID, *storage.Meta) error) error {

@@ -5,9 +5,9 @@ import "iter"
 // byState is the packets of a queue that cannot be selected, in a tree for each state; those that
 // are Ready have priority 0. It exists while there is one.
 type byState struct {
-	trees  [Done]tree
+	trees  [Damaged]tree
 	byTime tree  // the Delayed ones once more, soonest first: places are those of timePlace
-	ended  int64 // bytes of those that are Dead or Done
+	ended  int64 // bytes of those that are Dead, Done or Damaged
 }
 
 func (a *byState) freeLink() *uint32 { return &a.trees[0].root }
@@ -103,7 +103,7 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter) iter.Seq2[Packet
 		if from != (place{}) {
 			from = from.plusOne()
 		}
-		if !x.hasQueue(q) || s < Ready || s > Done || from == (place{}) && after != (Place{}) {
+		if !x.hasQueue(q) || s < Ready || s > Damaged || from == (place{}) && after != (Place{}) {
 			return
 		}
 		takes := x.oncePerLane(f)

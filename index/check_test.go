@@ -9,7 +9,7 @@ import (
 // Check verifies every invariant of the index, at a cost of O(packets), and describes the first
 // violation it finds.
 func (x *Index) Check() error {
-	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), byState: make(map[QueueID]*[Done]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally), uniques: make(map[uint32]groupTally)}
+	c := checker{x: x, queues: make(map[QueueID]Counts), hashed: make(map[QueueID]uint32), byState: make(map[QueueID]*[Damaged]uint32), lanes: make(map[LaneID]laneTally), groups: make(map[uint32]groupTally), uniques: make(map[uint32]groupTally)}
 	for _, part := range []func() error{c.entries, c.allLanes, c.allQueues, c.allGroups, c.table, c.allUniques, c.heaps, c.identities} {
 		if err := part(); err != nil {
 			return err
@@ -32,8 +32,8 @@ type checker struct {
 	nodes       uint32 // of all trees
 	largeGroups uint32
 	queues      map[QueueID]Counts
-	hashed      map[QueueID]uint32        // selectable packets with a hash
-	byState     map[QueueID]*[Done]uint32 // packets that cannot be selected, by state
+	hashed      map[QueueID]uint32           // selectable packets with a hash
+	byState     map[QueueID]*[Damaged]uint32 // packets that cannot be selected, by state
 	lanes       map[LaneID]laneTally
 	groups      map[uint32]groupTally
 	uniques     map[uint32]groupTally // of ids: packets that hold them, and others that have them
@@ -55,7 +55,7 @@ func (c *checker) entries() error {
 		if e.rare&rareIdentity != 0 && x.identity(id, e) == e.seqNumber() {
 			return fmt.Errorf("index: packet %d keeps an identity that it does not need", id)
 		}
-		if e.state > Done || !x.hasLane(e.lane) {
+		if e.state > Damaged || !x.hasLane(e.lane) {
 			return fmt.Errorf("index: packet %d has state %d and lane %d: expected known ones", id, e.state, e.lane)
 		}
 		l := x.lanes.at(uint32(e.lane))
@@ -73,6 +73,8 @@ func (c *checker) entries() error {
 			counts.Dead++
 		case e.state == Done:
 			counts.Done++
+		case e.state == Damaged:
+			counts.Damaged++
 		case e.state == Claimed:
 			counts.Claimed++
 		case e.state == Delayed:
@@ -91,7 +93,7 @@ func (c *checker) entries() error {
 		}
 		if !e.selectable() {
 			if c.byState[l.queue] == nil {
-				c.byState[l.queue] = new([Done]uint32)
+				c.byState[l.queue] = new([Damaged]uint32)
 			}
 			c.byState[l.queue][e.state-Ready]++
 		}
@@ -101,7 +103,7 @@ func (c *checker) entries() error {
 		}
 		if e.rare&rareUnique != 0 {
 			g := c.uniques[x.uniques.groups.at(id)]
-			if e.state == Dead || e.state == Done {
+			if !e.state.unfinished() {
 				g.others++
 			} else {
 				g.ready++
@@ -121,7 +123,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	}
 	c.timed++
 	t := c.x.timers.at(e.timer)
-	if t.empty() || (e.state == Ready || e.state == Done) && t.until != [2]uint32{} {
+	if t.empty() || (e.state == Ready || e.state >= Done) && t.until != [2]uint32{} {
 		return fmt.Errorf("index: packet %d keeps a timer that it does not need", id)
 	}
 	if t.delivery != 0 {
@@ -252,7 +254,7 @@ func (c *checker) asideOf(u *queue, q QueueID) error {
 		return nil
 	}
 	c.byStates++
-	for s := Ready; s <= Done; s++ {
+	for s := Ready; s <= Damaged; s++ {
 		t := x.byStates.at(u.byState).tree(s)
 		if t.count != want[s-Ready] {
 			return fmt.Errorf("index: the tree of %v packets has %d: expected %d", s, t.count, want[s-Ready])

@@ -45,7 +45,7 @@ func (x *Index) SetDelivery(id ID, d Delivery) bool {
 // use.
 func (x *Index) SetState(id ID, s State, until int64) bool {
 	e := x.entry(id)
-	if e == nil || s < Ready || s > Done {
+	if e == nil || s < Ready || s > Damaged {
 		return false
 	}
 	x.setState(uint32(id), e, s, until)
@@ -76,7 +76,7 @@ func (x *Index) setState(id uint32, e *entry, s State, until int64) {
 
 // setUntil notes the moment of a packet's state, if that state has one.
 func (x *Index) setUntil(id uint32, e *entry, until int64) {
-	if until <= 0 || e.state == Ready || e.state == Done {
+	if until <= 0 || e.state == Ready || e.state >= Done {
 		until = 0
 	}
 	if e.timer != 0 || until > 0 {

@@ -39,7 +39,7 @@ func TestClockRules(t *testing.T) {
 			}
 		},
 		"time on the steady clock ends nothing but leases": func(b *bench) {
-			for s := Ready; s <= Done; s++ {
+			for s := Ready; s <= Damaged; s++ {
 				b.seq++
 				b.Push(Entry{Queue: b.q, Priority: 1, Seq: b.seq, Expiry: 20, State: s, Until: 10}, 0)
 			}
@@ -111,13 +111,13 @@ func TestStateRules(t *testing.T) {
 	checkRules(t, map[string]func(b *bench){
 		"only a ready packet is taken, and goes with its group": func(b *bench) {
 			ready := b.push(2, "a", 0)
-			for s := Delayed; s <= Done; s++ {
+			for s := Delayed; s <= Damaged; s++ {
 				b.seq++
 				b.Push(Entry{Queue: b.q, Priority: 1, Seq: b.seq, Key: []byte("a"), State: s}, 0)
 			}
 			b.popIs(ready)
 			b.popIs()
-			if c := b.Counts(b.q); c != (Counts{Delayed: 1, Claimed: 1, Dead: 1, Done: 1}) {
+			if c := b.Counts(b.q); c != (Counts{Delayed: 1, Claimed: 1, Dead: 1, Done: 1, Damaged: 1}) {
 				b.t.Fatalf("counts are %+v", c)
 			}
 		},
@@ -211,7 +211,7 @@ func TestListRules(t *testing.T) {
 		"no packet is in a state that does not exist": func(b *bench) {
 			b.push(1, "a", 0)
 			p, _ := b.Best(b.q, Selection{})
-			for _, s := range []State{0, Done + 1, math.MaxUint8} {
+			for _, s := range []State{0, Damaged + 1, math.MaxUint8} {
 				if got := b.List(b.q, s, Place{}, 9, nil); len(got) > 0 || b.SetState(p.ID, s, 0) {
 					b.t.Fatalf("in state %d are %v", s, got)
 				}

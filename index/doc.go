@@ -15,15 +15,15 @@
 //
 // # States
 //
-//	Push ─────────────► Ready ──Pop, Remove, expiry──► gone
+//	Push ─────────────► Ready ──Remove, expiry──► gone
 //	                    ▲   │
 //	due, lease end,     │   │ SetState
 //	SetState            │   ▼
 //	           Delayed ─ Claimed ─ Dead ─ Done ──Remove, expiry──► gone
 //
-// The caller says with SetState which state follows which, and with Push in which one a packet
-// comes back from disk. Only two changes come by themselves: a Delayed packet is Ready at its
-// not-before time, and a Claimed one when its lease ends.
+// The caller says with SetState which state follows which (Damaged among them), and with Push in
+// which one a packet comes back from disk. Only two changes come by themselves: a Delayed packet is
+// Ready at its not-before time, and a Claimed one when its lease ends.
 //
 // A packet in any state ends at its expiry, but a Claimed one: it stays with its consumer, so that
 // this one can still acknowledge it. When its lease ends it is gone instead of Ready. Leases end by
@@ -50,7 +50,7 @@
 //	queue.go      queues and what they count
 //	lanes.go      the packets of a queue with equal tags, and which lane is next
 //	fresh.go      which lanes got packets
-//	select.go     which packet is next: Best, Pop, and the words of a selection
+//	select.go     which packet is next: Best, Group, and the words of a selection
 //	next.go       the packets after that
 //	worst.go      which packets a full queue can best do without: Worst
 //	bystate.go    the packets that cannot be selected, by state: List, Each

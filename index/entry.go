@@ -13,6 +13,7 @@ const (
 	Claimed                  // for its consumer's answer or the end of the lease
 	Dead                     // for somebody to look at it: it was tried too often
 	Done                     // for its expiry: a consumer has acknowledged it
+	Damaged                  // for the next start: its record cannot be read
 )
 
 // String returns the name of the state.
@@ -28,6 +29,8 @@ func (s State) String() string {
 		return "dead"
 	case Done:
 		return "done"
+	case Damaged:
+		return "damaged"
 	}
 	return "none"
 }

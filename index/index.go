@@ -32,7 +32,7 @@ func (x *Index) HasRoom(packets int) bool { return int(x.entries.live)+packets <
 // A packet that has expired is added all the same: the next Advance reports it, so that its record
 // can go too.
 func (x *Index) Push(e Entry, now int64) ID {
-	if !x.hasQueue(e.Queue) || e.State > Done || max(len(e.Key), len(e.Unique)) > MaxKey {
+	if !x.hasQueue(e.Queue) || e.State > Damaged || max(len(e.Key), len(e.Unique)) > MaxKey {
 		return 0
 	}
 	id := x.entries.alloc()

@@ -344,7 +344,7 @@ func (m *indexModel) Push(t *rapid.T) {
 	e := Entry{
 		Queue: m.queue(t), Priority: rapid.Uint32Range(0, 4).Draw(t, "priority"), Key: m.drawKey(t),
 		Size: rapid.Uint32Range(0, 9).Draw(t, "size"), Flags: rapid.Uint8().Draw(t, "flags"),
-		Expiry: m.drawTime(t, "expiry"), State: State(rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5}).Draw(t, "state")),
+		Expiry: m.drawTime(t, "expiry"), State: State(rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5, 6}).Draw(t, "state")),
 		Ref: rapid.Uint32().Draw(t, "ref"), Hash: drawHash(t), Unique: drawUnique(t), Delivery: drawDelivery(t),
 	}
 	e.Until = m.drawMoment(t, e.State)
@@ -469,7 +469,7 @@ func (m *indexModel) FindValue(t *rapid.T) {
 
 func (m *indexModel) SetState(t *rapid.T) {
 	p := m.anyPacket(t)
-	m.setState(t, p, State(rapid.IntRange(1, 5).Draw(t, "state")))
+	m.setState(t, p, State(rapid.IntRange(1, 6).Draw(t, "state")))
 }
 
 // Claim sets the state of the packet that is next, as consumers do, so that groups and lanes see
@@ -509,7 +509,7 @@ func (m *indexModel) Find(t *rapid.T) {
 }
 
 func (m *indexModel) List(t *rapid.T) {
-	q, s := m.queue(t), State(rapid.IntRange(1, 5).Draw(t, "state"))
+	q, s := m.queue(t), State(rapid.IntRange(1, 6).Draw(t, "state"))
 	var want []Packet
 	for _, p := range m.held {
 		if p.Queue == q && p.State == s {
@@ -538,7 +538,7 @@ func (m *indexModel) List(t *rapid.T) {
 
 // Each gives all packets in one state but those that could be selected if the filter took them.
 func (m *indexModel) Each(t *rapid.T) {
-	q, s, f := m.queue(t), State(rapid.IntRange(1, 5).Draw(t, "state")), drawFilter(t)
+	q, s, f := m.queue(t), State(rapid.IntRange(1, 6).Draw(t, "state")), drawFilter(t)
 	want := make(map[Packet]bool)
 	for _, p := range m.held {
 		if takes := f == nil || f(p.tags); p.Queue == q && p.State == s && (takes || s != Ready || p.Priority == 0) {
@@ -760,6 +760,8 @@ func (m *indexModel) verify(t *rapid.T) {
 			c.Dead++
 		case p.State == Done:
 			c.Done++
+		case p.State == Damaged:
+			c.Damaged++
 		case p.Priority == 0:
 			c.Unselectable++
 		default:

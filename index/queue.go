@@ -13,15 +13,18 @@ type Counts struct {
 	Claimed      int   // packets that a consumer has claimed
 	Dead         int   // packets that were tried too often
 	Done         int   // packets that were acknowledged and are still kept
+	Damaged      int   // packets whose records cannot be read
 	Priorities   int   // distinct priorities of the Ready; one that two lanes have counts twice
 	Bytes        int64 // sizes of all of them
-	Ended        int64 // and of those that are Dead or Done
+	Ended        int64 // and of those that are Dead, Done or Damaged
 }
 
 // Len is the number of packets in any state.
-func (c Counts) Len() int { return c.Ready + c.Unselectable + c.Delayed + c.Claimed + c.Dead + c.Done }
+func (c Counts) Len() int {
+	return c.Ready + c.Unselectable + c.Delayed + c.Claimed + c.Dead + c.Done + c.Damaged
+}
 
-// Unfinished is the number and the bytes of the packets that are not Dead or Done.
+// Unfinished is the number and the bytes of the packets that are Ready, Delayed or Claimed.
 func (c Counts) Unfinished() (packets int, bytes int64) {
 	return c.Ready + c.Unselectable + c.Delayed + c.Claimed, c.Bytes - c.Ended
 }
@@ -89,7 +92,7 @@ func (x *Index) Counts(q QueueID) Counts {
 	if u.byState != 0 {
 		a := x.byStates.at(u.byState)
 		c.Unselectable, c.Delayed, c.Claimed = a.count(Ready), a.count(Delayed), a.count(Claimed)
-		c.Dead, c.Done, c.Ended = a.count(Dead), a.count(Done), a.ended
+		c.Dead, c.Done, c.Damaged, c.Ended = a.count(Dead), a.count(Done), a.count(Damaged), a.ended
 	}
 	return c
 }

@@ -378,7 +378,7 @@ func TestWhatIsUnknownIsRefused(t *testing.T) {
 	pushes := map[string]Entry{
 		"queue 0":                {Priority: 1, Seq: 1},
 		"a queue never made":     {Queue: 99, Priority: 1, Seq: 1},
-		"a state never heard of": {Queue: b.q, Priority: 1, Seq: 1, State: Done + 1},
+		"a state never heard of": {Queue: b.q, Priority: 1, Seq: 1, State: Damaged + 1},
 		"a key that is too long": {Queue: b.q, Priority: 1, Seq: 1, Key: make([]byte, MaxKey+1)},
 	}
 	for name, e := range pushes {

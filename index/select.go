@@ -24,7 +24,7 @@ func (end End) earlier(a, b place) bool {
 // takes all.
 type Filter func(tags string) bool
 
-// Limit is the most that one Pop takes. The selected packet is taken whatever the limit says.
+// Limit is the most that one Group has. The selected packet is taken whatever the limit says.
 type Limit struct {
 	Packets int   // the selected one included; 0 or less: no limit
 	Bytes   int64 // sum of sizes, the selected one included; 0 or less: no limit
@@ -41,7 +41,7 @@ type Selection struct {
 
 // Best returns the packet that would be selected now; false when there is none.
 //
-// Best, Pop and Next do not look at times. They never see an expired packet if Advance was
+// Best and Next do not look at times. They never see an expired packet if Advance was
 // called before with the present moment, until it was done. O(log n); with a filter O(lanes).
 func (x *Index) Best(q QueueID, s Selection) (Packet, bool) {
 	id := x.best(q, &s)
@@ -51,35 +51,11 @@ func (x *Index) Best(q QueueID, s Selection) (Packet, bool) {
 	return x.packet(id, x.entries.at(id)), true
 }
 
-// Pop removes the selected packet, with its group if s.Group is set, and appends them to dst. The
-// group is every other ready packet of the same key, whatever its tags, priority 0 included, but no
-// wide one if s.Fits16 is set; delayed and claimed packets stay. The selected packet comes first,
-// then the group by priority, newest first, priority 0 last. The first packet that would exceed the
-// limit stays, and all behind it. Nothing is appended when nothing can be selected. See Best for
-// times.
-func (x *Index) Pop(q QueueID, s Selection, dst []Packet) []Packet {
-	id := x.best(q, &s)
-	if id == 0 {
-		return dst
-	}
-	e := x.entries.at(id)
-	if s.Group && e.group != 0 {
-		for _, id := range x.pick(id, e, &s) {
-			e := x.entries.at(id)
-			dst = append(dst, x.packet(id, e))
-			x.remove(id, e)
-		}
-		x.shrinkPicked()
-		return dst
-	}
-	dst = append(dst, x.packet(id, e))
-	x.remove(id, e)
-	return dst
-}
-
-// Group appends to dst the packets that a Pop with s takes when it selects this one, in the same
-// order and within the same limit. It removes none. Nothing is appended when the number is not in
-// use.
+// Group appends to dst a packet that was selected, and its group: every other ready packet of the
+// same key, whatever its tags, priority 0 included, but no wide one if s.Fits16 is set. The
+// selected packet comes first, then the group by priority, newest first, priority 0 last. The first
+// packet that would exceed the limit is left out, and all behind it. Nothing is appended when the
+// number is not in use.
 func (x *Index) Group(id ID, s Selection, dst []Packet) []Packet {
 	e := x.entry(id)
 	if e == nil {

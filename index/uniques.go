@@ -18,11 +18,11 @@ type uniques struct {
 const windowTimer = ^uint32(0)
 
 // unfinished reports whether a packet in this state holds its id.
-func (s State) unfinished() bool { return s <= Claimed }
+func (s State) unfinished() bool { return s <= Claimed || s == Damaged }
 
 // Holder returns the identity of the packet of a queue that holds an id: the highest of those that
-// have it and are ready, delayed or claimed, and of that whose window it is. False if there is
-// none. O(log n).
+// have it and are ready, delayed, claimed or damaged, and of that whose window it is. False if
+// there is none. O(log n).
 func (x *Index) Holder(q QueueID, unique []byte) (identity uint64, ok bool) {
 	u := &x.uniques
 	g := u.ids.find(q, unique)

@@ -214,10 +214,7 @@ func (c *conn) serve() error {
 		if err != nil {
 			return err
 		}
-		switch stop {
-		case NoRoom:
-			c.server.config.Broker.WaitRoom()
-		case Blocked:
+		if stop == Blocked {
 			if err := c.waitUnblocked(); err != nil {
 				return err
 			}

@@ -74,8 +74,6 @@ const (
 	More
 	// Blocked: a request waits (broker.Tx.Wait). No other is carried out before it has ended.
 	Blocked
-	// NoRoom: the open batch has no room for the next request (broker.ErrNoRoom).
-	NoRoom
 )
 
 // Config says how a Server works; zero values mean the defaults of limits.go.
@@ -211,7 +209,7 @@ func (s *Server) remove(c *conn) {
 // Shutdown drains: it stops accepting, carries out every complete request that has arrived, sends
 // the replies and closes the connections. A request that waits is given up, with those behind it.
 // When ctx ends, it closes what is left at once and returns
-// ctx's error; a reader that waits for room in a batch then ends after it.
+// ctx's error; a reader that waits for the next batch then ends after it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.stopAccepting() {
 		c.drain()

@@ -2,18 +2,15 @@ package recovery
 
 import (
 	"cmp"
-	"sort"
 	"strings"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/recovery/contents"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// deliveries are all delivery states of a store, in order of identity.
+// deliveries are all delivery states of a store.
 type deliveries struct {
-	list    contents.Deliveries
-	next    int               // behind the last one that was found: packets come in much the same order
+	Deliveries
 	names   []string          // of consumers
 	numbers map[string]uint32 // of these names, from 1
 	workers map[workerID]uint32
@@ -31,16 +28,14 @@ const maxDeliveries = 1 << 22
 // readDeliveries reads all delivery states.
 func (r *restorer) readDeliveries(src Source) error {
 	s := &r.deliveries
-	s.list = make(contents.Deliveries, 0, min(src.Control().Deliveries, maxDeliveries))
+	s.List = make([]Delivery, 0, min(src.Control().Deliveries, maxDeliveries))
 	s.numbers, s.workers = make(map[string]uint32), make(map[workerID]uint32)
 	return src.Deliveries(func(d *storage.Delivery, stored storage.Stored) error {
 		r.progress()
 		if stored&storage.StoredDelivery != 0 { // else only its notes are there
 			r.tally.AddDelivery(d.Identity)
 		}
-		kept := contents.NewDelivery(d, stored)
-		kept.Consumer = s.number(d.Consumer)
-		s.list = append(s.list, kept)
+		s.Add(d, stored, s.number(d.Consumer))
 		return nil
 	})
 }
@@ -57,40 +52,20 @@ func (s *deliveries) number(name string) uint32 {
 	return n
 }
 
-// find returns the delivery state of a packet, nil if it has none.
-func (s *deliveries) find(identity uint64) *contents.Delivery {
-	at := s.next
-	if at == len(s.list) || s.list[at].Identity != identity && (s.list[at].Identity < identity || at > 0 && s.list[at-1].Identity >= identity) {
-		at = sort.Search(len(s.list), func(i int) bool { return s.list[i].Identity >= identity })
-		s.next = at
-	}
-	if at == len(s.list) || s.list[at].Identity != identity {
-		return nil
-	}
-	s.next++
-	return &s.list[at]
-}
-
 // delivery returns the delivery state of a packet that the scan met, nil if it has none. Of two
 // packets with one identity only the first gets it; the other goes by its sequence.
-func (r *restorer) delivery(id storage.PacketID, m *storage.Meta) *contents.Delivery {
-	d := r.deliveries.find(cmp.Or(m.Identity, id.Seq))
-	if d == nil {
-		return nil
-	}
-	if d.Matched {
-		if r.duplicates++; r.duplicates <= maxSameFindings {
-			r.finding("packet %v and another one have the identity %d: it has lost its delivery state, if it had one", id, d.Identity)
-		}
+func (r *restorer) delivery(id storage.PacketID, m *storage.Meta) *Delivery {
+	d, again := r.deliveries.Match(cmp.Or(m.Identity, id.Seq))
+	if again {
+		r.some(&r.duplicates, "packet %v and another one have the identity %d: it has lost its delivery state, if it had one", id, d.Identity)
 		m.Identity = 0
 		return nil
 	}
-	d.Matched = true
 	return d
 }
 
 // apply gives the index entry of a packet what its delivery state says.
-func (r *restorer) apply(d *contents.Delivery, e *index.Entry, dropped bool) {
+func (r *restorer) apply(d *Delivery, e *index.Entry, dropped bool) {
 	d.Keep = true
 	e.Delivery = index.Delivery{
 		Token: d.Token, FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Origin: d.Origin, Attempts: d.Attempts, Stored: uint8(d.Stored),
@@ -135,8 +110,8 @@ func (r *restorer) worker(q index.QueueID, name uint32, at int64) uint32 {
 // that should have a packet is a finding only: if the packet was lost, the control record says so.
 func (r *restorer) leaveDeliveries() {
 	lost := 0
-	for i := range r.deliveries.list {
-		d := &r.deliveries.list[i]
+	for i := range r.deliveries.List {
+		d := &r.deliveries.List[i]
 		if d.Keep {
 			continue
 		}
@@ -144,9 +119,7 @@ func (r *restorer) leaveDeliveries() {
 		if d.Expired(r.Now) {
 			continue
 		}
-		if lost++; lost <= maxSameFindings {
-			r.finding("the delivery state of packet %d belongs to no packet and is left out", d.Identity)
-		}
+		r.some(&lost, "the delivery state of packet %d belongs to no packet and is left out", d.Identity)
 	}
 	if lost > maxSameFindings {
 		r.finding("%d delivery states more belong to no packet", lost-maxSameFindings)

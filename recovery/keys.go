@@ -66,9 +66,7 @@ func (r *restorer) head(h *storage.Head) *keyspace.Entry {
 
 // sameName notes that of two records with a name the older one is left over.
 func (r *restorer) sameName(what string, name []byte, id uint64) {
-	if r.sameNames++; r.sameNames <= maxSameFindings {
-		r.finding("two %s have the name %.100q: the newer one is used, with the number %d", what, name, id)
-	}
+	r.some(&r.sameNames, "two %s have the name %.100q: the newer one is used, with the number %d", what, name, id)
 }
 
 // discard makes a string or hash of the directory a leftover.

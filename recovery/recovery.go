@@ -5,11 +5,11 @@
 //	recovery.go    Restore: from a store to a State
 //	scan.go        reading packets and building the index at the same time
 //	deliveries.go  reading delivery states, and giving them to their packets
+//	delivery.go    a delivery state that waits for its packet
 //	keys.go        reading strings and hashes
 //	README.md      damage and salvage, for operators
 //
-// The folders below work on a data folder while no server does: dump (and load), verify, compact,
-// and contents, which load and compact share.
+// The folders below work on a data folder while no server does: dump, load, verify and compact.
 package recovery
 
 import (
@@ -150,20 +150,19 @@ func Restore(src Source, o Options) (*State, error) {
 	for _, f := range o.Accepted {
 		r.finding("%v (accepted)", f)
 	}
-	if err := src.Queues(r.queue); err != nil {
-		return nil, fmt.Errorf("read queue definitions: %w", err)
-	}
-	if err := r.keys(src); err != nil {
-		return nil, fmt.Errorf("read strings and hashes: %w", err)
-	}
-	if err := src.Uniques(r.unique); err != nil {
-		return nil, fmt.Errorf("read ids of unique pushes: %w", err)
-	}
-	if err := r.readDeliveries(src); err != nil {
-		return nil, fmt.Errorf("read delivery states: %w", err)
-	}
-	if err := r.scan(src); err != nil {
-		return nil, fmt.Errorf("read packets: %w", err)
+	for _, step := range []struct {
+		what string
+		read func(Source) error
+	}{
+		{"queue definitions", func(src Source) error { return src.Queues(r.queue) }},
+		{"strings and hashes", r.keys},
+		{"ids of unique pushes", func(src Source) error { return src.Uniques(r.unique) }},
+		{"delivery states", r.readDeliveries},
+		{"packets", r.scan},
+	} {
+		if err := step.read(src); err != nil {
+			return nil, fmt.Errorf("read %s: %w", step.what, err)
+		}
 	}
 	r.leaveDeliveries()
 	for id := range r.uniques {
@@ -216,6 +215,13 @@ func (r *restorer) finding(format string, args ...any) {
 	r.state.Report.Findings = append(r.state.Report.Findings, fmt.Sprintf(format, args...))
 }
 
+// some is finding for the first of many that are counted in n.
+func (r *restorer) some(n *int, format string, args ...any) {
+	if *n++; *n <= maxSameFindings {
+		r.finding(format, args...)
+	}
+}
+
 func (r *restorer) queue(q storage.Queue) error {
 	ix := r.state.Index.AddQueue()
 	if r.flush.DropsQueue(&q) {
@@ -258,9 +264,7 @@ func (r *restorer) packet(id storage.PacketID, m *storage.Meta, tags []byte) err
 		if d != nil {
 			d.Keep = true // as the packet
 		}
-		if r.orphans++; r.orphans <= maxSameFindings {
-			r.finding("packet %v belongs to a queue without a definition and is left out", id)
-		}
+		r.some(&r.orphans, "packet %v belongs to a queue without a definition and is left out", id)
 		return nil
 	}
 	e := entry(q.ix, id, m)

@@ -136,18 +136,28 @@ func TestRestoredIndexHasTheOrderAndTheGroupsOfTheStore(t *testing.T) {
 	if string(q.Name) != "jobs" || q.ID != 7 {
 		t.Fatalf("queue %+v", q)
 	}
-	got := state.Index.Pop(q.Index, index.Selection{End: index.Newest, Group: true}, nil)
+	got := taken(state.Index, q.Index, index.Selection{End: index.Newest, Group: true})
 	if len(got) != 1 || got[0].Seq != 1<<63+n-2 {
 		t.Fatalf("selected %+v, want the newest of priority 1", got)
 	}
-	got = state.Index.Pop(q.Index, index.Selection{End: index.Oldest, Group: true}, nil)
+	got = taken(state.Index, q.Index, index.Selection{End: index.Oldest, Group: true})
 	if len(got) != 1 || got[0].Seq != 1<<63 {
 		t.Fatalf("selected %+v, want the oldest of priority 1", got)
 	}
-	got = state.Index.Pop(q.Index, index.Selection{End: index.Oldest, Group: true}, nil)
+	got = taken(state.Index, q.Index, index.Selection{End: index.Oldest, Group: true})
 	if len(got) != 2 || got[0].Seq != 1<<63+2 || got[1].Priority != 0 {
 		t.Fatalf("selected %+v, want a packet and its companion of priority 0", got)
 	}
+}
+
+// taken takes what is selected, with its group.
+func taken(x *index.Index, q index.QueueID, s index.Selection) []index.Packet {
+	best, _ := x.Best(q, s)
+	packets := x.Group(best.ID, s, nil)
+	for _, p := range packets {
+		x.Remove(p.ID)
+	}
+	return packets
 }
 
 func TestPacketsWithEqualTagsShareALane(t *testing.T) {

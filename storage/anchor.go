@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// anchor is a small file outside Badger that remembers the last durable batch, because Badger cuts
-// its log at the first bad record without a word: one flipped byte loses all that follows, and only
-// something outside it can tell.
+// anchor is a small file that remembers the last durable batch. A damaged record of the journal
+// shows by those behind it, but the newest has none: only something outside can tell that it was
+// there.
 //
 // It is written with pwrite after each durable batch, so it is exact after a killed process, and
 // synced at most once a second, so after a power cut it is at most that old. It never runs ahead of
@@ -106,12 +106,15 @@ func readAnchor(f *folder) (anchorMark, error) {
 	return a.last, err
 }
 
-// write notes a durable batch. Nothing is forced to the device.
+// write notes a durable batch. Nothing is forced to the device. Where the disk is full the anchor
+// stays behind until the next batch, as some file systems need room for what is there already.
 func (a *anchor) write(m anchorMark) error {
 	var b [anchorBody + crc32.Size]byte
 	encodeAnchor(b[:], m)
 	slot := 1 - a.slot
-	if _, err := a.file.WriteAt(b[:], slot*anchorSlot); err != nil {
+	if _, err := a.file.WriteAt(b[:], slot*anchorSlot); isFull(err) {
+		return nil
+	} else if err != nil {
 		return fmt.Errorf("cannot write the anchor: %w", err)
 	}
 	a.slot, a.last = slot, m
@@ -142,7 +145,7 @@ func encodeAnchor(b []byte, m anchorMark) {
 	}
 	binary.BigEndian.PutUint64(b[8:], m.epoch)
 	binary.BigEndian.PutUint64(b[16:], m.batch)
-	binary.BigEndian.PutUint32(b[anchorBody:], crc32.Checksum(b[:anchorBody], castagnoli()))
+	binary.BigEndian.PutUint32(b[anchorBody:], crc32.Checksum(b[:anchorBody], crc32.MakeTable(crc32.Castagnoli)))
 }
 
 func decodeAnchor(b []byte) (anchorMark, bool) {
@@ -155,5 +158,5 @@ func decodeAnchor(b []byte) (anchorMark, bool) {
 		batch:  binary.BigEndian.Uint64(b[16:]),
 		always: b[7]&anchorAlways != 0,
 	}
-	return m, crc == crc32.Checksum(b[:anchorBody], castagnoli())
+	return m, crc == crc32.Checksum(b[:anchorBody], crc32.MakeTable(crc32.Castagnoli))
 }

@@ -1,75 +1,69 @@
 package storage
 
+import (
+	"cmp"
+	"encoding/binary"
+)
+
 // Batch is what one Apply writes: all of it or nothing. One goroutine fills it; Apply only reads
 // it. After Reset it is empty and uses its memory again.
 //
+// It is a list of entries, each encoded as the journal has it when the call is made. Of a key that
+// is no packet's the last call counts, and what the first one says of the store.
+//
 // Invariants:
-//  1. ops[i].rec and ops[i].head lie in chunks that are not written again
-//     before Reset.
-//  2. count and bytes are those of the operations that are not cancelled,
-//     plus those of delivery states, queues, items and of the load record.
+//  1. The bytes of entries and records lie in chunks that are not written again before Reset.
+//  2. count, bytes and tally are those of the entries that are written.
 //  3. Apply carries the operations of one packet out in the order of the calls.
 type Batch struct {
-	ops     []batchOp
-	queues  map[uint32]queueOp
-	items   []itemOp
-	itemAt  map[ValueID]int32 // where in items
-	states  []stateOp
-	stateAt map[uint64]int32 // where in states, by identity
-	uniques map[UniqueID]uniqueOp
-	chunks  [][]byte // the last one is being filled
-	spare   [][]byte // kept by Reset for later chunks
-	memory  int      // bytes of all chunks
+	entries []batchEntry
+	at      map[pendingKey]int32 // where in entries, of keys that are no packet's
+	chunks  [][]byte             // the last one is being filled
+	spare   [][]byte             // kept by Reset for later chunks
+	memory  int                  // bytes of all chunks
 
 	count    int
 	bytes    int
+	tally    Tally // the difference that the batch makes, modulo 2^64
 	marks    Marks
 	hasMarks bool
 	must     bool // MustWrite
-	load     onlyOp
-	flushed  onlyOp
-	flush    Flush // of flushed
 }
 
-// OpKind says what an Op does.
-type OpKind uint8
+// batchEntry is an entry of a batch.
+type batchEntry struct {
+	raw    []byte // as the journal has it, but for a value that lies apart; nil: nothing is written
+	apart  []byte // that value
+	counts counted
+	hash   uint64 // what it counts while it is a put
+	stored bool   // the store has the key
 
-// The kinds of Op.
-const (
-	OpPut OpKind = iota + 1
-	OpDelete
-	OpReplace
-	OpPutQueue
-	OpDeleteQueue
-	OpPutHead
-	OpDeleteHead
-	OpPutField
-	OpDeleteField
-	OpSetFlush
-	OpPutDelivery
-	OpPutNote
-	OpDeleteDelivery
-	OpPutCounters
-	OpPutUnique
-	OpDeleteUnique
-)
+	record  []byte  // of a put packet: the full record
+	removed Removed // of a packet that another one replaces, or that goes
+	payload bool    // of a packet: the next entry is about its payload; of an item: its value has one
+	old     Mark    // of an item: what the store has
 
-// Op is one operation of a batch as Each shows it.
-type Op struct {
-	Kind    OpKind
-	ID      PacketID // of OpPut, OpDelete and OpReplace
-	Record  []byte   // of OpPut and OpReplace: the full record
-	Removed Removed  // of OpDelete and OpReplace
-	Queue   Queue    // of OpPutQueue; only its ID of OpDeleteQueue, and with the Counters of OpPutCounters
-	Head    Head     // of OpPutHead, with a large value unless that is kept; only its ID of OpDeleteHead
-	Field   Field    // of OpPutField, as Head; only its identity of OpDeleteField
-	Old     Mark     // of what is done to heads and fields: what was in the store before the batch
-	Flush   Flush    // of OpSetFlush
-	Unique  Unique   // of OpPutUnique; only its UniqueID of OpDeleteUnique
+	withPacket bool // it deletes a part of the delivery state of a packet that goes
+}
 
-	Delivery Delivery // of OpPutDelivery
-	Note     NoteID   // of OpPutNote, whose text is Record; only its Identity of OpDeleteDelivery
-	Stored   Stored   // of OpDeleteDelivery: what is deleted; of the other two: what was in the store before the batch
+// kind is that of an entry that is written.
+func (e *batchEntry) kind() entryKind { return entryKind(e.raw[0]) }
+
+func (e *batchEntry) puts() bool { return e.raw != nil && e.kind() != entryDelete }
+
+func (e *batchEntry) key() []byte { return e.raw[2 : 2+e.raw[1]] }
+
+// value is that of a put.
+func (e *batchEntry) value() []byte {
+	if e.apart != nil {
+		return e.apart
+	}
+	rest := e.raw[2+e.raw[1]:]
+	for range 2 { // expiry and length
+		_, n := binary.Uvarint(rest)
+		rest = rest[n:]
+	}
+	return rest[:len(rest):len(rest)]
 }
 
 // Removed tells what Delete and Replace must know of the packet that goes.
@@ -85,132 +79,130 @@ type Removed struct {
 // IsLarge reports whether a payload of n bytes gets a record of its own.
 func IsLarge(n int) bool { return n > largePayload }
 
-type batchOp struct {
-	id        PacketID
-	expiry    int64
-	rec       []byte // full record of a put or a replace
-	head      []byte // where that is large: the record without the payload
-	payload   []byte // where that is large: the payload inside rec
-	lateSize  int    // what bytes counts of a put whose record is late: rec is nil
-	kind      OpKind
-	cancelled bool
-	removed   Removed
-}
-
-type queueOp struct {
-	fresh    bool   // the first call in this batch defined it anew
-	gone     bool   // both records that the store may have go, unless they are written
-	rec      []byte // the definition, nil if it is not written
-	counters []byte
-}
-
 const (
 	chunkSize = 256 << 10
-	// maxSpare bounds the memory that an idle batch keeps.
-	maxSpare = 16
+	// maxSpare chunks and keepEntries bound the memory that an idle batch keeps.
+	maxSpare    = 16
+	keepEntries = 1 << 15
 )
 
 // Reset empties the batch. Records handed out before are no longer valid.
 func (b *Batch) Reset() {
-	clear(b.ops)
-	b.ops = b.ops[:0]
-	clear(b.queues)
-	clear(b.items)
-	b.items = b.items[:0]
-	clear(b.itemAt)
-	clear(b.states)
-	b.states = b.states[:0]
-	clear(b.stateAt)
-	clear(b.uniques)
 	for _, chunk := range b.chunks {
 		if cap(chunk) == chunkSize && len(b.spare) < maxSpare {
 			b.spare = append(b.spare, chunk[:0])
 		}
 	}
+	clear(b.entries)
+	clear(b.at)
 	clear(b.chunks)
-	b.chunks = b.chunks[:0]
-	b.memory, b.count, b.bytes = 0, 0, 0
-	b.marks, b.hasMarks, b.must = Marks{}, false, false
-	b.load, b.flushed, b.flush = onlyOp{}, onlyOp{}, Flush{}
+	if cap(b.entries) > keepEntries { // a large call has filled them
+		b.entries, b.at = nil, nil
+	}
+	*b = Batch{entries: b.entries[:0], at: b.at, chunks: b.chunks[:0], spare: b.spare}
 }
 
 // Put adds a packet, copying all it needs of p, and returns the number by which Record and Cancel
 // know the operation. Nothing has that id on disk, or the batch deleted it before.
-func (b *Batch) Put(id PacketID, p *Packet) (op int) {
-	return b.put(batchOp{kind: OpPut, id: id, expiry: p.Expiry}, p)
-}
+func (b *Batch) Put(id PacketID, p *Packet) (op int) { return b.put(entryNew, id, p, Removed{}) }
 
 // Replace puts a packet in the place of one that an earlier batch put, in one operation: whatever
 // happens, one of the two is there. For a packet that this batch put, use Cancel and Put.
 func (b *Batch) Replace(id PacketID, p *Packet, r Removed) (op int) {
-	return b.put(batchOp{kind: OpReplace, id: id, expiry: p.Expiry, removed: b.takeStates(id, r)}, p)
+	b.forget(id, &r)
+	return b.put(entryOver, id, p, r)
 }
 
-func (b *Batch) put(o batchOp, p *Packet) (op int) {
-	large := IsLarge(len(p.Payload))
-	room := recordRoom(p)
+func (b *Batch) put(kind entryKind, id PacketID, p *Packet, r Removed) (op int) {
+	buf := AppendRecord(b.begin(recordRoom(p)), p)
+	full, large := buf[maxHead:], IsLarge(len(p.Payload))
 	if large {
-		room += room - len(p.Payload)
+		b.keep(len(buf))
+		buf = appendHead(b.begin(recordRoom(p)-len(p.Payload)), p)
 	}
-	buf := b.grow(room)
-	o.rec = AppendRecord(buf, p)
-	o.rec = o.rec[:len(o.rec):len(o.rec)]
-	if large {
-		o.payload = o.rec[len(o.rec)-len(p.Payload):]
-		o.head = appendHead(buf[len(o.rec):len(o.rec)], p)
-	}
-	b.keep(len(o.rec) + len(o.head))
-	return b.add(o)
+	return b.addPacket(kind, id, p.Expiry, r, buf, full, full[len(full)-len(p.Payload):])
 }
 
-func (b *Batch) add(o batchOp) (op int) {
-	b.ops = append(b.ops, o)
-	b.count += o.entries()
-	b.bytes += o.bytes()
-	return len(b.ops) - 1
+// PutRecord is Put for a packet whose full record is at hand, which is copied. It is one that
+// DecodeRecord reads.
+func (b *Batch) PutRecord(id PacketID, rec []byte) (op int) {
+	var m Meta
+	var x metaRest
+	_ = readRecord(rec, &m, &x, false)
+	buf := append(b.begin(len(rec)), rec...)
+	full := buf[maxHead:]
+	if IsLarge(len(x.payload)) {
+		b.keep(len(buf))
+		buf = append(b.begin(x.at+10), rec[:x.at]...)
+		buf = appendUint(append(buf, fieldSize), x.size)
+	}
+	return b.addPacket(entryNew, id, m.Expiry, Removed{}, buf, full, full[len(full)-len(x.payload):])
 }
 
-// Record returns the full record of a Put or a Replace, cancelled or not, valid until Reset. It is
-// nil while that is late.
-func (b *Batch) Record(op int) []byte { return b.ops[op].rec }
+// addPacket adds the entry whose value follows the room for its head in buf. A large payload has
+// another one.
+func (b *Batch) addPacket(kind entryKind, id PacketID, expiry int64, r Removed, buf, full, payload []byte) (op int) {
+	op = len(b.entries)
+	var key [2 * maxKey]byte
+	native := nativeExpiry(expiry)
+	e := batchEntry{raw: b.end(buf, kind, appendPacketKey(key[:0], id), native), stored: kind == entryOver,
+		record: full[:len(full):len(full)], removed: r}
+	if expiry == 0 {
+		e.counts, e.hash = countedPacket, SetHash(id)
+	}
+	large := IsLarge(len(payload))
+	e.payload = large || r.Large
+	b.add(e)
+	switch payloadKey := appendPayloadKey(key[maxKey:maxKey], id); {
+	case large:
+		b.add(batchEntry{raw: b.head(entryOver, payloadKey, native, len(payload)), apart: payload, stored: r.Large})
+	case r.Large:
+		b.add(batchEntry{raw: b.head(entryDelete, payloadKey, 0, 0), stored: true})
+	}
+	return op
+}
+
+// Record returns the full record of a Put or a Replace, cancelled or not, valid until Reset.
+func (b *Batch) Record(op int) []byte { return b.entries[op].record }
 
 // Cancel takes a Put back: its packet was popped again before the batch was sealed, so neither
 // needs the disk. Of a Replace it leaves a Delete of what is on disk. A second Cancel does
 // nothing.
 func (b *Batch) Cancel(op int) {
-	o := &b.ops[op]
-	if o.cancelled || o.kind == OpDelete {
-		return
+	b.remove(&b.entries[op])
+	if b.entries[op].payload {
+		b.remove(&b.entries[op+1])
 	}
-	b.count -= o.entries()
-	b.bytes -= o.bytes()
-	if o.kind == OpPut {
-		o.cancelled = true
-		return
-	}
-	o.kind, o.head, o.payload = OpDelete, nil, nil
-	b.count += o.entries()
-	b.bytes += o.bytes()
 }
 
 // Delete removes a packet that an earlier batch put. For one that this batch put, use Cancel. A
 // packet that moves to another priority is deleted first and put then, in one batch; it may move
 // back.
 func (b *Batch) Delete(id PacketID, r Removed) {
-	b.add(batchOp{kind: OpDelete, id: id, removed: b.takeStates(id, r)})
+	b.forget(id, &r)
+	var key [maxKey]byte
+	b.add(batchEntry{raw: b.head(entryDelete, appendPacketKey(key[:0], id), 0, 0), stored: true, removed: r, payload: r.Large})
+	if r.Large {
+		b.add(batchEntry{raw: b.head(entryDelete, appendPayloadKey(key[:0], id), 0, 0), stored: true})
+	}
+}
+
+// forget takes a packet that goes out of the tally, and its delivery state out of the store.
+func (b *Batch) forget(id PacketID, r *Removed) {
+	if !r.Expires {
+		b.tally.count(countedPacket, -1, SetHash(id))
+	}
+	if r.Stored != 0 {
+		r.Identity = cmp.Or(r.Identity, id.Seq)
+		r.Stored = b.deleteStates(r.Identity, r.Stored, true)
+	}
 }
 
 // PutQueue writes a queue definition, and the counters unless all are 0. Within one batch the last
 // call for an identity wins.
 func (b *Batch) PutQueue(q Queue) {
-	rec := appendQueue(b.grow(queueRoom(&q)), &q)
-	b.keep(len(rec))
-	b.queueOp(q.ID, func(o *queueOp, again bool) {
-		if !again {
-			o.fresh = q.New
-		}
-		o.rec = rec[:len(rec):len(rec)]
-	})
+	var key [maxKey]byte
+	b.putKey(appendQueueKey(key[:0], q.ID), known{stored: !q.New}, appendQueue(b.begin(queueRoom(&q)), &q), 0)
 	if q.Counters != (Counters{}) {
 		b.PutCounters(q.ID, q.Counters)
 	}
@@ -218,45 +210,43 @@ func (b *Batch) PutQueue(q Queue) {
 
 // PutCounters writes the counters of a queue that is defined. Within one batch the last call wins.
 func (b *Batch) PutCounters(id uint32, c Counters) {
-	rec := appendCounters(b.grow(countersRoom), &c)
-	b.keep(len(rec))
-	b.queueOp(id, func(o *queueOp, _ bool) { o.counters = rec[:len(rec):len(rec)] })
+	var room [maxKey]byte
+	key, k := b.countersOf(room[:0], id)
+	b.putKey(key, k, appendCounters(b.begin(countersRoom), &c), 0)
 }
 
 // DeleteQueue removes a queue definition, and the counters. When the batch itself defined the queue
 // as new, nothing is left to write.
 func (b *Batch) DeleteQueue(id uint32) {
-	b.queueOp(id, func(o *queueOp, _ bool) { *o = queueOp{fresh: o.fresh, gone: !o.fresh} })
-	if b.queues[id].fresh {
-		delete(b.queues, id)
-	}
+	var room [maxKey]byte
+	b.deleteKey(appendQueueKey(room[:0], id), known{stored: true})
+	b.deleteKey(b.countersOf(room[:0], id))
 }
 
-// queueOp has fn change what the batch does to a queue; again says that it does something already.
-func (b *Batch) queueOp(id uint32, fn func(o *queueOp, again bool)) {
-	if b.queues == nil {
-		b.queues = make(map[uint32]queueOp)
-	}
-	o, again := b.queues[id]
-	b.count -= o.entries()
-	b.bytes -= o.bytes()
-	fn(&o, again)
-	b.queues[id] = o
-	b.count += o.entries()
-	b.bytes += o.bytes()
+// countersOf returns the key of the counters of a queue, which the store may have if it has the
+// queue.
+func (b *Batch) countersOf(dst []byte, id uint32) (key []byte, k known) {
+	key = appendQueueKey(dst, id)
+	e := b.find(key)
+	return append(key, countersKey), known{stored: e == nil || e.stored, unsure: true}
 }
 
-func (o *queueOp) entries() (n int) {
-	for _, rec := range [][]byte{o.rec, o.counters} {
-		if rec != nil || o.gone {
-			n++
-		}
+// setOnly writes a record of which a store has one; an empty one is removed. The last call wins.
+func (b *Batch) setOnly(key string, rec []byte) {
+	if len(rec) == 0 {
+		b.deleteKey([]byte(key), known{stored: true})
+		return
 	}
-	return n
+	b.putKey([]byte(key), known{stored: true}, append(b.begin(len(rec)), rec...), 0)
 }
 
-func (o *queueOp) bytes() int {
-	return o.entries()*(queueKeyLen+1+opBytes) + len(o.rec) + len(o.counters)
+// only returns what setOnly writes; set is false if nothing was set.
+func (b *Batch) only(key string) (rec []byte, set bool) {
+	e := b.find([]byte(key))
+	if e != nil && e.puts() {
+		rec = e.value()
+	}
+	return rec, e != nil
 }
 
 // SetMarks gives the marks that the control record holds after this batch. Without it they stay as
@@ -280,52 +270,126 @@ func (b *Batch) Bytes() int { return b.bytes }
 // operations included.
 func (b *Batch) Memory() int { return b.memory }
 
-// Each calls fn for every operation that would be written: packets in the order of the calls, then
-// delivery states, then queues in no order, then heads and fields, ids of unique pushes, and the
-// flush record. For tests and tools.
-func (b *Batch) Each(fn func(Op)) {
-	for i := range b.ops {
-		o := &b.ops[i]
-		if !o.cancelled {
-			fn(Op{Kind: o.kind, ID: o.id, Record: o.rec, Removed: o.removed})
+// body appends the pieces of what is written. A value that lies apart is one.
+func (b *Batch) body(pieces [][]byte) [][]byte {
+	for i := range b.entries {
+		if e := &b.entries[i]; e.raw != nil {
+			if pieces = append(pieces, e.raw); e.apart != nil {
+				pieces = append(pieces, e.apart)
+			}
 		}
 	}
-	for i := range b.states {
-		b.states[i].show(fn)
+	return pieces
+}
+
+// known is what the first call for a key says of the store.
+type known struct {
+	stored bool // it has the key
+	unsure bool // or may have it, though it does not show
+	counts counted
+	hash   uint64 // what the key counts in the store
+}
+
+// find returns the entry of a key that is no packet's, nil if there is none.
+func (b *Batch) find(key []byte) *batchEntry {
+	if at, there := b.at[pendingKeyOf(key)]; there {
+		return &b.entries[at]
 	}
-	for id, o := range b.queues {
-		if o.gone {
-			fn(Op{Kind: OpDeleteQueue, Queue: Queue{ID: id}})
-		}
-		op := Op{Kind: OpPutQueue, Queue: Queue{ID: id}}
-		if o.rec == nil {
-			op.Kind = OpPutCounters
-		} else if decodeQueue(o.rec, &op.Queue) != nil {
-			continue
-		}
-		op.Queue.New = o.fresh
-		if o.counters != nil && decodeCounters(o.counters, &op.Queue.Counters) != nil {
-			continue
-		}
-		if o.rec != nil || o.counters != nil {
-			fn(op)
-		}
+	return nil
+}
+
+// entryOf is find, and makes the entry if there is none.
+func (b *Batch) entryOf(key []byte, k known) *batchEntry {
+	own := pendingKeyOf(key)
+	if at, there := b.at[own]; there {
+		return &b.entries[at]
 	}
-	for i := range b.items {
-		if b.items[i].entries() > 0 {
-			fn(b.items[i].show())
-		}
+	if b.at == nil {
+		b.at = make(map[pendingKey]int32)
 	}
-	for id, o := range b.uniques {
-		op := Op{Kind: OpDeleteUnique, Unique: Unique{UniqueID: id}}
-		if o.rec != nil && decodeUnique(o.rec, &op.Unique) == nil {
-			op.Kind = OpPutUnique
-		}
-		fn(op)
+	b.at[own] = int32(len(b.entries))
+	b.add(batchEntry{stored: k.stored, counts: k.counts})
+	if k.stored {
+		b.tally.count(k.counts, -1, k.hash)
 	}
-	if b.flushed.set {
-		fn(Op{Kind: OpSetFlush, Flush: b.flush})
+	return &b.entries[len(b.entries)-1]
+}
+
+// putKey writes a key that is no packet's. Its value, which counts hash, follows the room for the
+// head in buf.
+func (b *Batch) putKey(key []byte, k known, buf []byte, hash uint64) {
+	b.write(b.entryOf(key, k), key, k.unsure, buf, hash)
+}
+
+// write is putKey where the entry is known.
+func (b *Batch) write(e *batchEntry, key []byte, unsure bool, buf []byte, hash uint64) {
+	kind := entryNew
+	if e.stored || unsure {
+		kind = entryOver
 	}
+	b.weigh(e, -1)
+	e.raw, e.hash = b.end(buf, kind, key, 0), hash
+	b.weigh(e, 1)
+}
+
+// deleteKey deletes a key that is no packet's, if the store has it.
+func (b *Batch) deleteKey(key []byte, k known) {
+	e := b.entryOf(key, k)
+	if e.raw == nil && e.stored {
+		e.raw = b.head(entryDelete, key, 0, 0)
+		b.weigh(e, 1)
+	}
+	b.remove(e)
+}
+
+// remove leaves of an entry the delete of what the store has.
+func (b *Batch) remove(e *batchEntry) {
+	b.weigh(e, -1)
+	e.apart = nil
+	if !e.stored {
+		e.raw = nil
+	} else if e.raw != nil {
+		e.raw = e.raw[:2+e.raw[1]]
+		e.raw[0] = byte(entryDelete)
+	}
+	b.weigh(e, 1)
+}
+
+func (b *Batch) add(e batchEntry) {
+	b.entries = append(b.entries, e)
+	b.weigh(&e, 1)
+}
+
+// weigh adds an entry to the totals, or takes it out of them.
+func (b *Batch) weigh(e *batchEntry, sign int) {
+	if e.raw == nil {
+		return
+	}
+	b.count += sign
+	b.bytes += sign * (len(e.raw) + len(e.apart))
+	if e.kind() != entryDelete {
+		b.tally.count(e.counts, sign, e.hash)
+	}
+}
+
+// begin returns a slice with room for the head of an entry, and for so many bytes of value behind
+// it. end makes an entry of it.
+func (b *Batch) begin(n int) []byte { return b.grow(maxHead + n)[:maxHead] }
+
+func (b *Batch) end(buf []byte, kind entryKind, key []byte, expires uint64) (raw []byte) {
+	var room [maxHead]byte
+	head := appendEntryHead(room[:0], kind, key, expires, len(buf)-maxHead)
+	at := maxHead - len(head)
+	copy(buf[at:], head)
+	b.keep(len(buf))
+	return buf[at:len(buf):len(buf)]
+}
+
+// head makes an entry without its value.
+func (b *Batch) head(kind entryKind, key []byte, expires uint64, length int) (raw []byte) {
+	raw = appendEntryHead(b.grow(maxHead), kind, key, expires, length)
+	b.keep(len(raw))
+	return raw[:len(raw):len(raw)]
 }
 
 // grow returns an empty slice with room for n bytes at the end of a chunk; keep makes what was
@@ -354,30 +418,6 @@ func (b *Batch) keep(n int) {
 	last := len(b.chunks) - 1
 	b.chunks[last] = b.chunks[last][:len(b.chunks[last])+n]
 	b.memory += n
-}
-
-func (o *batchOp) entries() int {
-	n := 1 + o.removed.Stored.count()
-	if o.head != nil || o.removed.Large {
-		n++
-	}
-	return n
-}
-
-func (o *batchOp) bytes() int {
-	n := packetKeyLen + opBytes + o.removed.Stored.count()*(noteKeyLen+opBytes)
-	if o.head != nil || o.removed.Large {
-		n += payloadKeyLen + opBytes
-	}
-	switch {
-	case o.kind == OpDelete:
-		return n
-	case o.rec == nil:
-		return n + o.lateSize
-	case o.head != nil:
-		return n + len(o.head) + len(o.payload)
-	}
-	return n + len(o.rec)
 }
 
 // recordRoom is at least the length of p's full record.

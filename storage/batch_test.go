@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
 )
 
@@ -73,7 +72,7 @@ func TestReplacedPacketIsThereOnceAndItsOldPayloadIsNot(t *testing.T) {
 				}
 			}
 			payloads := func() (n int) {
-				if err := s.scan(payloadPrefix, func(_, _ []byte) error { n++; return nil }); err != nil {
+				if err := each(s, payloadPrefix, func() { n++ }); err != nil {
 					t.Fatal(err)
 				}
 				return n
@@ -85,15 +84,14 @@ func TestReplacedPacketIsThereOnceAndItsOldPayloadIsNot(t *testing.T) {
 				t.Errorf("%d entries, want %d", b.Len(), row.entries)
 			}
 			apply(id)
-			err := s.Read([]PacketID{id}, func(_ int, rec []byte) error {
+			s.Read([]PacketID{id}, func(_ int, rec []byte, _ error) {
 				var p Packet
 				if err := DecodeRecord(rec, &p); err != nil || !same(p, row.new) {
 					t.Errorf("it reads as %+v, %v", p, err)
 				}
-				return nil
 			})
-			if n := payloads(); err != nil || n != len(row.new.Payload)/1000 {
-				t.Errorf("%d payload records, %v", n, err)
+			if n := payloads(); n != len(row.new.Payload)/1000 {
+				t.Errorf("%d payload records", n)
 			}
 			b.Cancel(b.Replace(id, &row.old, Removed{Expires: row.new.Expiry != 0, Large: IsLarge(len(row.new.Payload))}))
 			if b.Len() > 2 || b.Bytes() > 200 {
@@ -229,9 +227,7 @@ func TestCountersGoWithTheirQueue(t *testing.T) {
 		t.Helper()
 		var b Batch
 		fill(&b)
-		if err := s.Apply(&b); err != nil {
-			t.Fatal(err)
-		}
+		applied(t, s, &b)
 	}
 	want := func(all ...Queue) {
 		t.Helper()
@@ -266,11 +262,9 @@ func TestCountersOfADefinitionCountUntilTheyHaveARecord(t *testing.T) {
 		return e.EncodeMulti(fieldName, []byte("q"), fieldCounters, []uint64{1, 2, 3, 4, 5, 6}, fieldDroppedCount, uint64(7))
 	})
 	for _, c := range []Counters{{1, 2, 3, 4, 5, 6, 7}, {Dead: 9}} {
-		err := s.db.Update(func(txn *badger.Txn) error { return txn.Set(appendQueueKey(nil, 3), old) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		behind(t, s, func(e *entries) { e.put(appendQueueKey(nil, 3), old, 0, true) })
 		var got []Queue
+		settled(t, s)
 		if err := s.Queues(func(q Queue) error { got = append(got, q); return nil }); err != nil || len(got) != 1 || got[0].Counters != c {
 			t.Fatalf("queues %+v, %v, want the counters %+v", got, err, c)
 		}

@@ -19,31 +19,13 @@ func benchPacket() Packet {
 
 func BenchmarkApply(b *testing.B) {
 	for _, size := range []int{1, 64, 256, 1024} {
-		b.Run(fmt.Sprintf("put/%d", size), func(b *testing.B) { benchApply(b, size, false, tuning{}) })
-		b.Run(fmt.Sprintf("delete/%d", size), func(b *testing.B) { benchApply(b, size, true, tuning{}) })
+		b.Run(fmt.Sprintf("put/%d", size), func(b *testing.B) { benchApply(b, size, false) })
+		b.Run(fmt.Sprintf("delete/%d", size), func(b *testing.B) { benchApply(b, size, true) })
 	}
 }
 
-// BenchmarkApplyVariants sets what Apply does against what it could do.
-func BenchmarkApplyVariants(b *testing.B) {
-	variants := []struct {
-		name string
-		tune tuning
-	}{
-		{"badger-sync", tuning{badgerSync: true, noAdvice: true}},
-		{"badger-sync+advice", tuning{badgerSync: true}},
-		{"own-sync", tuning{noAdvice: true}},
-		{"own-sync+advice", tuning{}},
-	}
-	for _, size := range []int{1, 16, 64, 256, 1024} {
-		for _, v := range variants {
-			b.Run(fmt.Sprintf("%d/%s", size, v.name), func(b *testing.B) { benchApply(b, size, false, v.tune) })
-		}
-	}
-}
-
-func benchApply(b *testing.B, size int, deletes bool, tune tuning) {
-	s, err := Open(b.TempDir(), Options{tune: tune})
+func benchApply(b *testing.B, size int, deletes bool) {
+	s, err := Open(b.TempDir(), Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -125,41 +107,15 @@ func deviceBytes(b *testing.B) int64 {
 	return sectors * 512
 }
 
-// filled is a store of n packets in one queue, flushed and reopened.
-func filled(b *testing.B, n int) *Store {
-	dir := b.TempDir()
-	s, err := Open(dir, Options{Sync: SyncNever()})
+func BenchmarkRead(b *testing.B) {
+	const n = benchPackets
+	start := time.Now()
+	s, err := Open(benchFolder(b), Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	var batch Batch
-	p := benchPacket()
-	for i := 0; i < n; {
-		batch.Reset()
-		for range min(4096, n-i) {
-			binary.BigEndian.PutUint64(p.Key, uint64(i))
-			batch.Put(PacketID{1, 5, uint64(i)}, &p)
-			i++
-		}
-		if err := s.Apply(&batch); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
-	start := time.Now()
-	if s, err = Open(dir, Options{}); err != nil {
-		b.Fatal(err)
-	}
+	defer s.Close()
 	b.Logf("opened %d packets in %v", n, time.Since(start))
-	b.Cleanup(func() { s.Close() })
-	return s
-}
-
-func BenchmarkRead(b *testing.B) {
-	const n = 1_000_000
-	s := filled(b, n)
 	for _, c := range []struct {
 		name  string
 		count int
@@ -178,18 +134,14 @@ func BenchmarkRead(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				for k := range ids {
-					ids[k] = PacketID{1, 5, c.id(i, k)}
+					ids[k] = benchID(c.id(i, k))
 				}
 				i++
-				err := s.Read(ids, func(i int, rec []byte) error {
-					if rec == nil {
-						return fmt.Errorf("packet %v is not there", ids[i])
+				s.Read(ids, func(_ int, _ []byte, damage error) {
+					if damage != nil {
+						b.Fatal(damage)
 					}
-					return nil
 				})
-				if err != nil {
-					b.Fatal(err)
-				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.count), "ns/packet")
 		})
@@ -257,6 +209,7 @@ func BenchmarkDeliveries(b *testing.B) {
 		b.ReportMetric(float64(cpuTime(b)-cpu)/all/float64(b.N), "cpu-ns/op")
 	})
 	b.Run("scan", func(b *testing.B) {
+		settled(b, s)
 		cpu := cpuTime(b)
 		for b.Loop() {
 			if err := s.Deliveries(func(*Delivery, Stored) error { return nil }); err != nil {
@@ -265,4 +218,86 @@ func BenchmarkDeliveries(b *testing.B) {
 		}
 		b.ReportMetric(float64(cpuTime(b)-cpu)/all/float64(b.N), "cpu-ns/op")
 	})
+}
+
+// benchPackets is what the figures of a scan are taken of.
+const benchPackets = 1_000_000
+
+// BenchmarkPackets reads what an index needs of a million packets.
+func BenchmarkPackets(b *testing.B) {
+	benchScan(b, func(n *Snapshot) error {
+		return n.Packets(func(PacketID, *Meta) error { return nil })
+	})
+}
+
+// BenchmarkRecords reads a million packets whole.
+func BenchmarkRecords(b *testing.B) {
+	benchScan(b, func(n *Snapshot) error {
+		return n.Records(QueueRange{}, func(_ PacketID, rec []byte, damage error) error { return damage })
+	})
+}
+
+// BenchmarkOpenView opens a folder of a million packets, and deeply.
+func BenchmarkOpenView(b *testing.B) {
+	dir := benchFolder(b)
+	for name, o := range map[string]ViewOptions{"start": {}, "tolerant": {Tolerant: true}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				v, err := OpenView(dir, o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := v.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// benchID spreads packets over priorities as they come, so that windows overlap as they do in use.
+func benchID(seq uint64) PacketID { return PacketID{1, uint32(seq >> 10 & 15), 1<<63 + seq} }
+
+func benchFolder(b *testing.B) string {
+	dir := b.TempDir()
+	s, err := Open(dir, Options{Sync: SyncNever()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var batch Batch
+	p := benchPacket()
+	for seq := range uint64(benchPackets) {
+		batch.Put(benchID(seq), &p)
+		if batch.Len() == 4000 || seq == benchPackets-1 {
+			if err := s.Apply(&batch); err != nil {
+				b.Fatal(err)
+			}
+			batch.Reset()
+		}
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return dir
+}
+
+func benchScan(b *testing.B, scan func(*Snapshot) error) {
+	v, err := OpenView(benchFolder(b), ViewOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	cpu := cpuTime(b)
+	for b.Loop() {
+		if err := scan(v.Snapshot); err != nil {
+			b.Fatal(err)
+		}
+	}
+	cpu = cpuTime(b) - cpu
+	n := float64(b.N) * benchPackets
+	b.ReportMetric(n/b.Elapsed().Seconds(), "packets/s")
+	b.ReportMetric(float64(cpu)/n, "cpu-ns/packet")
+	if err := v.Close(); err != nil {
+		b.Fatal(err)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
 )
 
@@ -91,39 +90,4 @@ func decodeNumbers(rec []byte, values ...*uint64) (seen uint64, err error) {
 		return ok
 	})
 	return seen, err
-}
-
-// onlyOp is what a batch does to a record of which a store has one.
-type onlyOp struct {
-	set bool
-	rec []byte // empty: it is removed
-}
-
-// setOnly has the batch write a copy of such a record. The last call wins.
-func (b *Batch) setOnly(o *onlyOp, key string, rec []byte) {
-	if o.set {
-		b.count--
-		b.bytes -= len(key) + len(o.rec) + opBytes
-	}
-	copied := append(b.grow(len(rec)), rec...)
-	b.keep(len(copied))
-	*o = onlyOp{true, copied[:len(copied):len(copied)]}
-	b.count++
-	b.bytes += len(key) + len(rec) + opBytes
-}
-
-// fill adds the record to a transaction.
-func (o *onlyOp) fill(txn *badger.Txn, key string) (err error) {
-	switch {
-	case !o.set:
-		return nil
-	case len(o.rec) == 0:
-		err = txn.Delete([]byte(key))
-	default:
-		err = txn.Set([]byte(key), o.rec)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot add %s to the transaction: %w", describeKey([]byte(key)), err)
-	}
-	return nil
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // leftover is what popped leaves in a store.
@@ -21,8 +19,7 @@ type leftover struct {
 	control Control
 }
 
-// popped fills a store with n packets of 128 bytes and pops all but every
-// keep-th, in no order.
+// popped fills a store with n packets of 128 bytes and pops all but every keep-th, in no order.
 func popped(t *testing.T, s *Store, n, keep int) leftover {
 	t.Helper()
 	const run = 500
@@ -45,6 +42,7 @@ func popped(t *testing.T, s *Store, n, keep int) leftover {
 			applied(t, s, &b)
 		}
 	}
+	settled(t, s)
 	rng.Shuffle(len(gone), func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
 	for i, id := range gone {
 		b.Delete(id, Removed{})
@@ -54,14 +52,6 @@ func popped(t *testing.T, s *Store, n, keep int) leftover {
 	}
 	left.control = s.Control()
 	return left
-}
-
-func applied(t *testing.T, s *Store, b *Batch) {
-	t.Helper()
-	if err := s.Apply(b); err != nil {
-		t.Fatal(err)
-	}
-	b.Reset()
 }
 
 // check holds a store against what must be left.
@@ -79,105 +69,51 @@ func (l leftover) check(t *testing.T, s *Store) {
 	if err := s.Verify(tally); err != nil {
 		t.Error(err)
 	}
-	got := s.Control()
-	if got.Batch < l.control.Batch {
-		t.Errorf("the control record is of batch %d, before %d", got.Batch, l.control.Batch)
-	}
-	got.Batch = l.control.Batch // fillers count
-	if got != l.control {
+	if got := s.Control(); got != l.control {
 		t.Errorf("the control record is %+v, want %+v", got, l.control)
 	}
 }
 
-// deadEntries counts what is in the tables of a store and not live.
-func deadEntries(t *testing.T, s *Store) (dead int) {
-	t.Helper()
-	for _, table := range s.db.Tables() {
-		dead += int(table.KeyCount)
+func TestCompactLeavesNothingThatWasDeleted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{Window: minWindow, Sync: SyncNever()})
+	left := popped(t, s, 60_000, 10)
+	if err := s.Compact(t.Context(), nil); err != nil {
+		t.Fatal(err)
 	}
-	err := s.db.View(func(txn *badger.Txn) error {
-		it := txn.NewIterator(badger.IteratorOptions{})
-		defer it.Close()
-		for it.Rewind(); it.Valid(); it.Next() {
-			dead--
-		}
-		return nil
-	})
+	if n := s.tables.List().Entries(); n != uint64(len(left.packets)+1) { // and the control record
+		t.Errorf("the tables have %d entries of %d packets", n, len(left.packets))
+	}
+	left.check(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sizes, err := Sizes(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dead
-}
-
-// mergedForAReader merges the levels while a reader may still see all that was
-// popped: it is all kept, in the last level, where no other merge touches it.
-func mergedForAReader(t *testing.T, s *Store, reader *badger.Txn) {
-	t.Helper()
-	c := compaction{s: s, progress: func(CompactProgress) {}}
-	if err := c.merge(t.Context(), true); err != nil {
-		t.Fatal(err)
+	if most := left.bytes*13/10 + 1<<20; sizes.Total > most || sizes.Journal != 0 {
+		t.Errorf("the folder takes %+v with %d live bytes, at most %d are allowed", sizes, left.bytes, most)
 	}
-	reader.Discard()
-	if err := s.flatten(1); err != nil {
-		t.Fatal(err)
-	}
-	if dead := deadEntries(t, s); dead < 1000 {
-		t.Fatalf("only %d dead entries: the test proves nothing", dead)
-	}
-}
-
-func TestCompactLeavesNothingThatWasDeleted(t *testing.T) {
-	for name, reader := range map[string]bool{"in all levels": false, "in the last level": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			s := openTest(t, dir, Options{MemTable: minMemTable, Sync: SyncNever()})
-			txn := s.db.NewTransaction(false)
-			if !reader {
-				txn.Discard()
-			}
-			left := popped(t, s, 60_000, 10)
-			if reader {
-				mergedForAReader(t, s, txn)
-			}
-			if err := s.Compact(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
-			if dead := deadEntries(t, s); dead > deadAllowed {
-				t.Errorf("%d entries of the tables are not live", dead)
-			}
-			left.check(t, s)
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			sizes, err := Sizes(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if most := left.bytes*13/10 + 8<<20; sizes.Total > most {
-				t.Errorf("the folder takes %+v with %d live bytes, at most %d are allowed", sizes, left.bytes, most)
-			}
-			left.check(t, openTest(t, dir, Options{}))
-		})
-	}
+	left.check(t, smallStore(t, dir))
 }
 
 func TestCompactIsRefusedWhereTheTablesHaveNoRoomToBeWrittenAnew(t *testing.T) {
 	var free atomic.Int64
 	free.Store(1 << 40)
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever(), tune: tuning{
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever(), tune: tuning{
 		stat: func(string) (int64, int64, error) { return free.Load(), 1 << 40, nil },
 	}})
 	left := popped(t, s, 20_000, 2)
-	if err := s.rotate(); err != nil {
-		t.Fatal(err)
-	}
-	before := s.db.Tables()
+	settled(t, s)
+	before := s.tables.List()
 	free.Store(left.bytes)
-	if err := s.Compact(t.Context(), nil); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "free some room") {
+	s.guard.refresh()
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, ErrFull) {
 		t.Errorf("compacting gives %v", err)
 	}
-	if len(before) > len(s.db.Tables()) {
+	if s.tables.List() != before {
 		t.Error("tables were merged all the same")
 	}
 	free.Store(1 << 40)
@@ -185,16 +121,16 @@ func TestCompactIsRefusedWhereTheTablesHaveNoRoomToBeWrittenAnew(t *testing.T) {
 }
 
 func TestCompactEndsBetweenTwoStepsWhenItIsCancelled(t *testing.T) {
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
 	left := popped(t, s, 20_000, 10)
-	for _, step := range []string{"count", "write out"} {
+	for _, step := range []string{"write out", "merge", "check"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := s.Compact(ctx, func(p CompactProgress) {
 			if p.Step == step {
 				cancel()
 			}
 		})
-		if !errors.Is(err, context.Canceled) {
+		if cancel(); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled at %q: %v", step, err)
 		}
 		left.check(t, s)
@@ -202,7 +138,7 @@ func TestCompactEndsBetweenTwoStepsWhenItIsCancelled(t *testing.T) {
 }
 
 func TestProgressOfCompactRisesToItsTotal(t *testing.T) {
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
 	popped(t, s, 30_000, 10)
 	var last CompactProgress
 	err := s.Compact(t.Context(), func(p CompactProgress) {
@@ -218,19 +154,83 @@ func TestProgressOfCompactRisesToItsTotal(t *testing.T) {
 	}
 }
 
+// The deletes are in the journal alone when the store is killed.
+func TestRoomOfWhatAKilledStoreHadDeletedComesBack(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{Window: 1 << 20, Sync: SyncNever()})
+	left := popped(t, s, 60_000, 100)
+	s = openTest(t, killed(t, s), Options{Window: 1 << 20})
+	before := s.tables.List().Bytes()
+	left.check(t, s)
+	eventually(t, "the tables have what was deleted", func() bool { return s.tables.List().Bytes() < before/10 })
+}
+
+// A store that has many small windows merges them by itself, also while Compact does.
+func TestCompactAndMergesInTheBackgroundDoNotMeet(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
+	var b Batch
+	seq := uint64(0)
+	for range 5 {
+		for range mergeGroups + 4 {
+			for range 200 {
+				b.Put(PacketID{1, 1, seq}, &Packet{Payload: make([]byte, 500)})
+				if seq >= 1000 && seq%3 > 0 {
+					b.Delete(PacketID{1, 1, seq - 1000}, Removed{})
+				}
+				seq++
+			}
+			applied(t, s, &b)
+			settled(t, s)
+		}
+		if err := s.Compact(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		ids, tally := scanned(t, s)
+		if err := s.Verify(tally); err != nil || uint64(len(ids)) != s.Control().Live {
+			t.Fatalf("%d packets, %v", len(ids), err)
+		}
+	}
+}
+
+func TestCompactHoldsWhatIsLeftAgainstTheControlRecord(t *testing.T) {
+	s, ids, _ := inOneTable(t, 40, 100)
+	behind(t, s, func(e *entries) { e.delete(appendPacketKey(nil, ids[3])) })
+	var mismatch *MismatchError
+	if err := s.Compact(t.Context(), nil); !errors.As(err, &mismatch) || mismatch.Got != 39 {
+		t.Errorf("compacting gives %v", err)
+	}
+}
+
+func TestTablesThatAreDamagedAreNotMerged(t *testing.T) {
+	const size = 5000
+	s, ids, table := inOneTable(t, 40, size)
+	before := settled(t, s).tables.List()
+	flipPayload(t, table, 7, size)
+	if err := s.Compact(t.Context(), nil); !errors.Is(err, ErrDamaged) {
+		t.Errorf("compacting gives %v", err)
+	}
+	if s.tables.List() != before {
+		t.Error("other tables are in force")
+	}
+	flipPayload(t, table, 7, size)
+	if missing := unread(t, s, ids, size); len(missing) > 0 {
+		t.Errorf("packets %v are missing", missing)
+	}
+}
+
 func TestSizesAreThoseOfTheFileSystem(t *testing.T) {
 	dir := t.TempDir()
-	s := openTest(t, dir, Options{MemTable: minMemTable, Sync: SyncNever()})
+	s := openTest(t, dir, Options{Window: minWindow, Sync: SyncNever()})
 	popped(t, s, 20_000, 2)
+	sizes, err := Sizes(killed(t, s))
+	if err != nil || sizes.Journal == 0 || sizes.Journal >= sizes.Total {
+		t.Errorf("the journal must be a part of the total: %+v, %v", sizes, err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	sizes, err := Sizes(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sizes.Reserve == 0 || sizes.Reserve >= sizes.Total {
-		t.Errorf("the reserve must be a part of the total: %+v", sizes)
+	if sizes, err = Sizes(dir); err != nil || sizes.Journal > 4096 { // the folder itself
+		t.Errorf("a stopped folder has %+v, %v", sizes, err)
 	}
 	out, err := exec.Command("du", "-s", "--block-size=1", dir).Output()
 	if err != nil {

@@ -1,11 +1,10 @@
 package storage
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
+	"math"
 
-	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // Marks are the counters that must not run backwards over a restart.
@@ -22,8 +21,8 @@ func firstMarks() Marks {
 	return Marks{NextSeq: 1 << 63, LowSeq: 1<<63 - 1, NextQueue: 1}
 }
 
-// Control is the control record, rewritten by every batch in the same transaction. It tells how far
-// the store is and what a scan must find.
+// Control is the control record, which every batch rewrites. It tells how far the store is and what
+// a scan must find.
 type Control struct {
 	Epoch uint64 // one more at each start that writes
 	Batch uint64 // one more with each batch
@@ -31,52 +30,44 @@ type Control struct {
 	Marks
 }
 
-const (
-	controlFields = 8 // that every record has: FORMAT.md
-	fieldSecret   = 9 // the only one that is no number
-)
+const controlFields = 8 // that every record has: FORMAT.md
 
-// appendControl writes the secret last, where bears looks for it; of records from before there were
-// secrets it is nil.
-func appendControl(dst []byte, c *Control, secret []byte) []byte {
-	dst = appendNumbers(dst, controlFields, secret != nil,
+func appendControl(dst []byte, c *Control) []byte {
+	return appendNumbers(dst, controlFields, false,
 		FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
 		0, c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash)
-	if secret == nil {
-		return dst
-	}
-	return appendBin(append(dst, fieldSecret), secret)
 }
 
-// bears reports whether a control record carries the secret.
-func bears(rec, secret []byte) bool {
-	rest, ok := bytes.CutSuffix(rec, secret)
-	return ok && len(secret) == secretLen && bytes.HasSuffix(rest, []byte{fieldSecret, formBin8, secretLen})
+// follow makes the record that of a batch, if it is of an earlier one: the table that had it is
+// missing, which was accepted. Numbers that were given meanwhile are not given again.
+func (c *Control) follow(batch uint64) {
+	const skipped = 1 << 40
+	if c.Batch < batch {
+		c.Batch = batch
+		c.NextSeq, c.LowSeq, c.LastKey = c.NextSeq+skipped, c.LowSeq-skipped, c.LastKey+skipped
+		c.NextQueue += min(1<<20, (math.MaxUint32-c.NextQueue)/2)
+	}
 }
 
 // controlOf reads the control record; that of an empty store is what a first batch starts from. The
 // error wraps ErrDamaged.
-func controlOf(txn *badger.Txn) (Control, error) {
+func controlOf(v *tables.View) (Control, error) {
 	c := Control{Marks: firstMarks()}
-	err := readKey(txn, controlKey, func(rec []byte) error { return decodeControl(rec, &c) })
+	err := readKey(v, controlKey, func(rec []byte) error { return decodeControl(rec, &c) })
 	return c, err
 }
 
 // readKey calls fn with the value of a key, and not at all when it is not there. The error wraps
 // ErrDamaged.
-func readKey(txn *badger.Txn, key string, fn func(rec []byte) error) error {
-	err := func() (err error) {
-		defer recoverBlock(&err)()
-		item, err := txn.Get([]byte(key))
-		if err != nil {
-			return err
-		}
-		return item.Value(fn)
-	}()
-	if err == nil || errors.Is(err, badger.ErrKeyNotFound) {
-		return nil
+func readKey(v *tables.View, key string, fn func(rec []byte) error) error {
+	e, ok, err := v.Get([]byte(key))
+	if err == nil && ok {
+		err = fn(e.Value)
 	}
-	return fmt.Errorf("%w: cannot read %s: %w", ErrDamaged, describeKey([]byte(key)), err)
+	if err != nil {
+		return fmt.Errorf("%w: cannot read %s: %w", ErrDamaged, describeKey([]byte(key)), err)
+	}
+	return nil
 }
 
 func decodeControl(rec []byte, c *Control) error {

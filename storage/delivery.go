@@ -2,7 +2,6 @@ package storage
 
 import (
 	"fmt"
-	"math/bits"
 )
 
 // State is what a packet waits for. The numbers are those of index.State, and are stored as they
@@ -73,8 +72,6 @@ const storedAll = StoredDelivery | StoredReason | StoredProgress
 // stateKinds is how many records a delivery state has: itself, which is kind 0, and its notes. The
 // bit of a kind in Stored is 1 << kind.
 const stateKinds = 3
-
-func (s Stored) count() int { return bits.OnesCount8(uint8(s)) }
 
 // String names the note, or the delivery state where the kind is 0, as every error and finding
 // does.

@@ -1,4 +1,5 @@
-// Package storage keeps packets on disk, in Badger, one atomic and synced transaction per batch.
+// Package storage keeps packets on disk: a batch is one synced record of a journal, and what a
+// window of the journal leaves becomes tables of one Badger database, which is only ever read.
 //
 // Its map, one noun per file:
 //
@@ -10,36 +11,36 @@
 //	                 order.go: the order of the values of a tag; counters.go: what a queue has done
 //	  delivery.go    Delivery and notes: what was tried with a packet; changed.go: AppendChanged
 //	  item.go        Head, Field: strings and hashes; hash.go: payloads by their hash
+//	  unique.go      ids of unique pushes
 //	  control.go     the control record, rewritten by every batch; tally.go: what it counts
-//	  load.go        the load record: how far a load has come; flush.go: the flush record
-//	  redo.go        the redo record: deletes that one transaction does not hold
+//	  load.go        the load record: a load is under way; flush.go: the flush record
 //	  coldrecord.go  how rare records are written and read
 //	a store at work
-//	  store.go       Store: Open, Close; options.go: its Options; errors.go; logger.go
+//	  store.go       Store: Open, Close; options.go: its Options; errors.go
 //	  batch.go       Batch: what one Apply writes; limits.go: how much it may be
-//	  itembatch.go   what a Batch does to heads and fields; late.go: records that come late
-//	  deliverybatch.go  what a Batch does to delivery states; deliveryscan.go: how they are read
-//	  apply.go       Apply; wal.go: how a commit reaches the device
-//	  read.go        packets by identity; scan.go: all of them; itemscan.go: heads, fields, values
-//	  snapshot.go    Snapshot: the state after one batch; itemwalk.go: its heads and fields; held.go: its tables stay and are checked
-//	  space.go       the free-space guard and the reserve file; sizing.go: how much Badger may hold
-//	  tidy.go        merges that give the room of dead packets back; compact.go: Compact
-//	  resident.go    few mapped pages in memory; sizes.go: what a folder takes on disk
-//	  sys.go         system calls
+//	  itembatch.go   what a Batch does to heads and fields; batchops.go: what it does, for tests
+//	  deliverybatch.go  what a Batch does to delivery states
+//	  apply.go       Apply; entry.go: a batch as bytes
+//	  journal/       the log: records on the device
+//	  pending.go     a window: what is in the journal and not in tables; layers.go: all of them
+//	  flusher.go     windows become tables, and tables are merged; pace.go: who waits for that;
+//	                 troubles.go: what of it fails
+//	  tables/        the tables, and which are in force
+//	  read.go        what is asked for by identity: packets, large values, notes
+//	  snapshot.go    Snapshot: the state after one batch; scan.go: all of it, for a start as for a
+//	                 dump; items.go: its heads and fields; deliveries.go: its delivery states
+//	  space.go       the room on the disk; sizes.go: what a folder takes
+//	  compact.go     Compact; sys.go: system calls
 //	a start
+//	  start.go       tables of what the journal has, and when they come in force
 //	  folder.go      the data folder: lock, format version
-//	  anchor.go      the anchor; secret.go: the secret; gaps.go: when the anchor may vouch again
-//	  log.go         what a crash leaves of a log, and what is damage; obsolete.go: logs of what is in tables
-//	  tables.go      whether every table is whole; block.go: a block of one
-//	  manifest.go    Badger's list of tables; unlisted.go: tables that it does not name
-//	  accept.go      losses that are accepted
-//	  descriptors.go the limit of open files; refused.go: what else the system refuses
-//	  mapped.go      how files are read whose device may fail
+//	  anchor.go      the anchor; refused.go: what the system refuses
+//	  migrate.go     folders of formats 1 to 5 become ones of format 6; migratelog.go: their logs and
+//	                 redo records; migrateunique.go: ids of unique pushes before format 5
 //	a folder that is only looked at
-//	  view.go        View; look.go: its lock; finding.go: Finding
-//	  viewbuilder.go what Badger opens in the folder's place; scratch.go: where; logtable.go: of logs
-//	  readmarks.go   format, anchor, secret and control record
-//	  salvage.go     what can be read of a damaged table; salvagelog.go: of a log
+//	  look.go        View; finding.go: Finding
+//	tests
+//	  inject/        makes system calls fail
 //
 // FORMAT.md says every byte. Nothing of Badger shows in the exported names: an atomic batch, a read
 // by identity, scans, snapshots, the control record and the limits are all a caller may rely on.

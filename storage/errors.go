@@ -8,17 +8,20 @@ var (
 	ErrInUse = errors.New("the data folder is in use")
 	// ErrNewerFormat means that a newer version of Holdfast wrote the folder.
 	ErrNewerFormat = errors.New("the data folder has a newer format")
+	// ErrOlderFormat means that an older version wrote the folder, and that nobody has served it
+	// since.
+	ErrOlderFormat = errors.New("the data folder has an older format")
 	// ErrNotFolder means that the folder exists but holds something else.
 	ErrNotFolder = errors.New("not a holdfast data folder")
 	// ErrDamaged means that a file of the folder cannot be read as what it should be. A copy helps,
 	// or a tolerant View, which reads what can still be read. Options.AcceptLoss does not open it,
 	// unless the error is an ErrLoss, too.
 	ErrDamaged = errors.New("the data folder is damaged")
-	// ErrLoss means that batches are missing that were acknowledged: the anchor, a damaged log or
-	// the control record tell. Options.AcceptLoss opens the folder without them.
+	// ErrLoss means that batches are missing that were acknowledged: the anchor, the journal, a
+	// missing table or the control record tell. Options.AcceptLoss opens the folder without them.
 	ErrLoss = errors.New("acknowledged batches are missing")
-	// ErrLoadUnfinished means that a load into the folder was cut short. To run the same load again
-	// finishes it; Options.Unfinished opens the folder as it is.
+	// ErrLoadUnfinished means that a load into the folder was cut short. The next load takes back
+	// what it stored; Options.Unfinished opens the folder as it is.
 	ErrLoadUnfinished = errors.New("a load into the data folder is not finished")
 	// ErrTooManyFiles means that the process, or the system, may not have as many files open as the
 	// folder needs.
@@ -26,15 +29,13 @@ var (
 	// ErrRefused means that the system refuses the process the right to read or write a file of the
 	// folder, or memory for it.
 	ErrRefused = errors.New("the system refuses access to the data folder")
-	// ErrTemporary means that the temporary folder cannot be used that a View copies logs to.
+	// ErrTemporary means that the temporary folder of a View cannot be used.
 	ErrTemporary = errors.New("temporary files cannot be written")
 )
 
-// Errors of Apply. The first two mean that nothing was written.
+// Errors of Apply.
 var (
-	// ErrTooLarge means that the batch is over Limits.
-	ErrTooLarge = errors.New("the batch is too large")
-	// ErrFull means that the disk has too little room left to write safely.
+	// ErrFull means that the disk has too little room left to write safely: nothing was written.
 	ErrFull = errors.New("the disk is full")
 	// ErrUnknown means that the batch may or may not be on disk. The store accepts nothing more;
 	// the caller stops, and the next Open tells.

@@ -2,395 +2,395 @@ package storage
 
 import (
 	"errors"
-	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/dgraph-io/badger/v4"
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-queue/holdfast/storage/journal"
 )
 
-// one returns a batch of one packet.
-func one(seq uint64, p Packet) *Batch {
-	var b Batch
-	b.Put(PacketID{1, 1, seq}, &p)
-	return &b
-}
-
-func TestFailedSyncStopsTheStoreAndIsNotTriedAgain(t *testing.T) {
-	var calls, failAt atomic.Int64
-	broken := errors.New("broken device")
-	o := Options{MemTable: minMemTable, tune: tuning{sync: func(f *os.File) error {
-		if strings.HasSuffix(f.Name(), logSuffix) && calls.Add(1) == failAt.Load() {
-			return broken
-		}
-		return fdatasync(f)
-	}}}
-	dir := t.TempDir()
-	s, err := Open(dir, o)
+// replaced puts another file behind the descriptors that this process has of one, until the
+// function that it returns is called. A write to /dev/full finds no room; /dev/null takes it and
+// cannot be synced.
+func replaced(t *testing.T, path, by string) (restore func()) {
+	t.Helper()
+	other, err := os.OpenFile(by, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Apply(one(1, Packet{})); err != nil {
-		t.Fatal(err)
+	defer other.Close()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil || links == nil {
+		t.Skip("skipped: the system does not tell the open files")
 	}
-	failAt.Store(calls.Load() + 1)
-	if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrUnknown) || !errors.Is(err, broken) {
-		t.Fatalf("a batch that was not synced gives %v", err)
-	}
-	after := calls.Load()
-	if err := s.Apply(one(3, Packet{})); !errors.Is(err, ErrUnknown) || !errors.Is(err, broken) {
-		t.Errorf("the batch after it gives %v", err)
-	}
-	if calls.Load() != after {
-		t.Error("the store synced again after a failed sync")
-	}
-	if got := s.Control().Batch; got != 1 {
-		t.Errorf("the control record tells batch %d, want 1", got)
-	}
-	if err := s.Close(); !errors.Is(err, broken) {
-		t.Errorf("Close returns %v", err)
-	}
-	s = openTest(t, dir, Options{MemTable: minMemTable})
-	ids, tally := scanned(t, s)
-	if err := s.Verify(tally); err != nil || len(ids) < 1 || len(ids) > 2 {
-		t.Errorf("after reopening: packets %v, %v", ids, err)
-	}
-}
-
-func TestFailedSyncOfAnIntervalStopsTheStore(t *testing.T) {
-	var broken atomic.Bool
-	o := Options{MemTable: minMemTable, Sync: SyncInterval(time.Millisecond), tune: tuning{sync: func(f *os.File) error {
-		if broken.Load() {
-			return errors.New("broken device")
-		}
-		return fdatasync(f)
-	}}}
-	s, err := Open(t.TempDir(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	broken.Store(true)
-	for seq := uint64(1); ; seq++ {
-		if err := s.Apply(one(seq, Packet{})); err != nil {
-			if !errors.Is(err, ErrUnknown) {
-				t.Error(err)
+	was := make(map[int]int)
+	for _, link := range links {
+		if to, _ := os.Readlink(link); to == path {
+			fd, err := strconv.Atoi(filepath.Base(link))
+			if err != nil {
+				t.Fatal(err)
 			}
-			return
+			was[fd] = 0
 		}
 	}
-}
-
-// synced counts the syncs of logs.
-func synced(calls *atomic.Int64) func(*os.File) error {
-	return func(f *os.File) error {
-		if strings.HasSuffix(f.Name(), logSuffix) {
-			calls.Add(1)
-		}
-		return fdatasync(f)
+	if len(was) == 0 {
+		t.Fatalf("%s is not open", path)
 	}
-}
-
-func TestEveryBatchIsSyncedOnceAcrossRotations(t *testing.T) {
-	var calls atomic.Int64
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, tune: tuning{sync: synced(&calls)}})
-	first := s.wal.next
-	const batches = 200
-	payload := make([]byte, 900)
-	for i := range uint64(batches) {
-		var b Batch
-		for j := range uint64(30) {
-			b.Put(PacketID{1, 1, 30*i + j}, &Packet{Payload: payload})
+	for fd := range was {
+		if was[fd], err = unix.Dup(fd); err == nil {
+			err = unix.Dup3(int(other.Fd()), fd, unix.O_CLOEXEC)
 		}
-		if err := s.Apply(&b); err != nil {
-			t.Fatal(err)
-		}
-		if got := calls.Load(); got != int64(i+1) {
-			t.Fatalf("%d syncs after %d batches", got, i+1)
-		}
-		newest, err := logNames(s.folder.name(dbName))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.wal.files[len(s.wal.files)-1].file.Name(); filepath.Base(got) != filepath.Base(newest[len(newest)-1]) {
-			t.Fatalf("synced %s, the newest log is %s", got, newest[len(newest)-1])
-		}
 	}
-	if s.wal.next-first < 3 {
-		t.Fatalf("only %d rotations", s.wal.next-first)
-	}
-}
-
-func TestIntervalSyncsEveryLogBeforeItCountsAsDurable(t *testing.T) {
-	var calls atomic.Int64
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncInterval(time.Minute), tune: tuning{sync: synced(&calls)}})
-	first := s.wal.next
-	payload := make([]byte, 900)
-	for i := range uint64(2500) {
-		if err := s.Apply(one(i, Packet{Payload: payload})); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rotations := s.wal.next - first
-	if rotations < 2 {
-		t.Fatalf("only %d rotations", rotations)
-	}
-	durable := uint64(0)
-	s.syncInterval(&durable)
-	if calls.Load() != int64(rotations)+1 || durable != 2500 || s.anchor.last.batch != 2500 {
-		t.Errorf("%d syncs for %d logs, durable %d, anchor %d", calls.Load(), rotations+1, durable, s.anchor.last.batch)
-	}
-}
-
-func TestLogsThatNobodySyncsAreNotKeptOpen(t *testing.T) {
-	for name, o := range map[string]Options{
-		"never":       {Sync: SyncNever()},
-		"by Badger":   {tune: tuning{badgerSync: true}},
-		"every batch": {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o.MemTable = minMemTable
-			s := openTest(t, t.TempDir(), o)
-			first := s.wal.next
-			payload := make([]byte, 900)
-			for i := range uint64(80) {
-				var b Batch
-				for j := range uint64(30) {
-					b.Put(PacketID{1, 1, 30*i + j}, &Packet{Payload: payload})
-				}
-				older := s.wal.files[0].file
-				if err := s.Apply(&b); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := older.Stat(); len(s.wal.files) != 1 || s.wal.files[0].file != older && !errors.Is(err, os.ErrClosed) {
-					t.Fatalf("%d logs are open, the one before: %v", len(s.wal.files), err)
-				}
+	return func() {
+		for fd, kept := range was {
+			if err := errors.Join(unix.Dup3(kept, fd, unix.O_CLOEXEC), unix.Close(kept)); err != nil {
+				t.Error(err)
 			}
-			if s.wal.next-first < 2 {
-				t.Fatalf("only %d rotations", s.wal.next-first)
+		}
+	}
+}
+
+func TestFailedSyncStopsTheStoreAndIsNotTriedAgain(t *testing.T) {
+	for name, sync := range map[string]SyncMode{"always": SyncAlways(), "interval": SyncInterval(time.Millisecond)} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := Open(dir, Options{Window: minWindow, Sync: sync})
+			if err != nil {
+				t.Fatal(err)
+			}
+			applied(t, s, one(1, Packet{}))
+			restore := replaced(t, logFiles(t, dir)[0], "/dev/null")
+			seq := uint64(2)
+			for err = s.Apply(one(seq, Packet{})); err == nil && sync != SyncAlways(); seq++ {
+				err = s.Apply(one(seq+1, Packet{}))
+			}
+			if !errors.Is(err, ErrUnknown) || !errors.Is(err, syscall.EINVAL) {
+				t.Errorf("a batch that was not synced gives %v", err)
+			}
+			restore()
+			if err := s.Apply(one(seq+2, Packet{})); !errors.Is(err, ErrUnknown) {
+				t.Errorf("the batch after it gives %v", err)
+			}
+			if _, err := s.Snapshot(); !errors.Is(err, syscall.EINVAL) {
+				t.Errorf("a snapshot gives %v", err)
+			}
+			if err := s.Close(); !errors.Is(err, syscall.EINVAL) {
+				t.Errorf("Close gives %v", err)
+			}
+			s = smallStore(t, dir)
+			ids, tally := scanned(t, s)
+			if err := s.Verify(tally); err != nil || len(ids) != 1 {
+				t.Errorf("after reopening: packets %v, %v", ids, err)
 			}
 		})
 	}
 }
 
+func TestBatchThatFindsNoRoomIsWrittenLaterAtTheSamePlace(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	applied(t, s, one(1, Packet{}))
+	restore := replaced(t, logFiles(t, dir)[0], "/dev/full")
+	for range 3 {
+		if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnknown) {
+			t.Errorf("without room a batch gives %v", err)
+		}
+	}
+	restore()
+	applied(t, s, one(3, Packet{}))
+	if c := s.Control(); c.Batch != 2 || c.Live != 2 {
+		t.Errorf("control record %+v", c)
+	}
+	s = smallStore(t, killed(t, s))
+	if ids, tally := scanned(t, s); len(ids) != 2 || ids[1].Seq != 3 || s.Verify(tally) != nil {
+		t.Errorf("%v are there", ids)
+	}
+}
+
+func TestAcceptedLossThatCannotBeWrittenIsReportedAndLeftToTheNextBatch(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{Window: minWindow, AcceptLoss: true})
+	applied(t, s, one(1, Packet{}))
+	restore := replaced(t, logFiles(t, dir)[0], "/dev/full")
+	var mismatch *MismatchError
+	if err := s.Verify(Tally{Live: 5, Hash: 7}); !errors.As(err, &mismatch) || !errors.Is(err, ErrFull) {
+		t.Errorf("on a full disk a mismatch gives %v", err)
+	}
+	restore()
+	applied(t, s, one(2, Packet{}))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c := smallStore(t, dir).Control(); c.Live != 6 {
+		t.Errorf("control record %+v", c)
+	}
+}
+
+func TestAnchorThatCannotBeSyncedStopsTheStore(t *testing.T) {
+	var fails atomic.Bool
+	gone := errors.New("the device is gone")
+	o := Options{Window: minWindow}
+	o.tune.sync = func(f *os.File) error {
+		if fails.Load() {
+			return gone
+		}
+		return fdatasync(f)
+	}
+	s, err := Open(t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied(t, s, one(1, Packet{}))
+	fails.Store(true)
+	applied(t, s, one(3, Packet{}))
+	s.housekeeping()
+	if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrUnknown) || !errors.Is(err, gone) {
+		t.Errorf("a batch behind it gives %v", err)
+	}
+	if err := s.Close(); !errors.Is(err, gone) {
+		t.Errorf("Close gives %v", err)
+	}
+}
+
 func TestNativeExpiryIsSetWithSlack(t *testing.T) {
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
+	s := smallStore(t, t.TempDir())
 	const ms = 4_000_000_000_001 // far from now
 	var b Batch
 	b.Put(PacketID{1, 1, 1}, &Packet{Payload: []byte("x"), Expiry: ms})
 	b.Put(PacketID{1, 1, 2}, &Packet{Payload: make([]byte, 3000), Expiry: ms})
 	b.Put(PacketID{1, 1, 3}, &Packet{Payload: []byte("x")})
-	if err := s.Apply(&b); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]uint64{
+	applied(t, s, &b)
+	v := settled(t, s).tables.View()
+	defer v.Close()
+	for key, expires := range map[string]uint64{
 		string(appendPacketKey(nil, PacketID{1, 1, 1})):  4_000_000_001 + ttlSlackSeconds,
 		string(appendPacketKey(nil, PacketID{1, 1, 2})):  4_000_000_001 + ttlSlackSeconds,
 		string(appendPayloadKey(nil, PacketID{1, 1, 2})): 4_000_000_001 + ttlSlackSeconds,
 		string(appendPacketKey(nil, PacketID{1, 1, 3})):  0,
 		controlKey: 0,
-	}
-	err := s.db.View(func(txn *badger.Txn) error {
-		for key, expires := range want {
-			item, err := txn.Get([]byte(key))
-			if err != nil {
-				return fmt.Errorf("%q: %w", key, err)
-			}
-			if item.ExpiresAt() != expires {
-				t.Errorf("%q expires at %d, want %d", key, item.ExpiresAt(), expires)
-			}
+	} {
+		if e, ok, err := v.Get([]byte(key)); err != nil || !ok || e.Expires != expires {
+			t.Errorf("%q expires at %d, want %d; %v", key, e.Expires, expires, err)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if s.Control().Live != 1 {
 		t.Errorf("%d live packets without expiry, want 1", s.Control().Live)
 	}
 }
 
-func TestExpiredPacketIsHiddenByBadgerAfterTheSlackAndMissedByNobody(t *testing.T) {
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
+func TestExpiredPacketIsHiddenAfterTheSlackAndMissedByNobody(t *testing.T) {
+	s := smallStore(t, t.TempDir())
 	var b Batch
 	long := time.Now().Add(-2 * ttlSlackSeconds * time.Second).UnixMilli()
 	just := time.Now().Add(-time.Second).UnixMilli()
-	b.Put(PacketID{1, 1, 1}, &Packet{Expiry: long})
-	b.Put(PacketID{1, 1, 2}, &Packet{Expiry: just})
-	b.Put(PacketID{1, 1, 3}, &Packet{})
-	if err := s.Apply(&b); err != nil {
-		t.Fatal(err)
+	for i, expiry := range []int64{long, just, 0} {
+		b.Put(PacketID{1, 1, uint64(i)}, &Packet{Expiry: expiry})
+	}
+	applied(t, s, &b)
+	for _, where := range []string{"journal", "tables"} {
+		s.Read([]PacketID{{1, 1, 0}, {1, 1, 1}, {1, 1, 2}}, func(i int, rec []byte, _ error) {
+			if (rec != nil) != (i > 0) {
+				t.Errorf("in the %s packet %d is there: %v", where, i, rec != nil)
+			}
+		})
+		settled(t, s)
 	}
 	ids, tally := scanned(t, s)
-	if len(ids) != 2 || ids[0].Seq != 2 {
-		t.Errorf("a scan shows %v", ids)
-	}
-	if err := s.Verify(tally); err != nil {
-		t.Error(err)
+	if err := s.Verify(tally); err != nil || len(ids) != 2 || ids[0].Seq != 1 {
+		t.Errorf("a scan shows %v, %v", ids, err)
 	}
 }
 
-func TestNothingReachesTheValueLog(t *testing.T) {
-	dir := t.TempDir()
-	s := openTest(t, dir, Options{MemTable: minMemTable})
-	l := s.Limits()
-	p := Packet{Payload: make([]byte, l.MaxRecord-20)}
-	if err := s.Apply(one(1, p)); err != nil {
-		t.Fatalf("a packet of the longest record, %d bytes: %v", l.MaxRecord, err)
-	}
-	logs, err := filepath.Glob(filepath.Join(dir, dbName, "*.vlog"))
-	if err != nil || len(logs) == 0 {
-		t.Fatal(logs, err)
-	}
-	for _, log := range logs {
-		bytes, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range bytes[logHeader:] {
-			if c != 0 {
-				t.Fatalf("%s is written to", log)
-			}
-		}
-	}
-}
-
-func TestBatchOverTheLimitsIsRefusedAndNothingIsWritten(t *testing.T) {
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable})
-	l := s.Limits()
-	var b Batch
-	fill := func(n int) {
-		b.Reset()
-		for i := range n {
-			b.Put(PacketID{1, 1, uint64(i)}, &Packet{})
-		}
-	}
-	fill(l.MaxOps + 1)
-	if err := s.Apply(&b); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("a batch of %d operations gives %v", b.Len(), err)
-	}
-	b.Reset()
-	for i := 0; b.Bytes() <= l.MaxBytes; i++ {
-		b.Put(PacketID{1, 1, uint64(i)}, &Packet{Payload: make([]byte, 500)})
-	}
-	if err := s.Apply(&b); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("a batch of %d bytes gives %v", b.Bytes(), err)
-	}
-	if ids, _ := scanned(t, s); len(ids) != 0 {
-		t.Errorf("%d packets are there", len(ids))
-	}
-	fill(l.MaxOps)
-	if err := s.Apply(&b); err != nil {
-		t.Errorf("a batch of exactly %d operations: %v", b.Len(), err)
-	}
-	b.Reset()
-	for i := 0; ; i++ {
-		op := b.Put(PacketID{2, 1, uint64(i)}, &Packet{Payload: make([]byte, 500)})
-		if b.Bytes() > l.MaxBytes {
-			b.Cancel(op)
-			break
-		}
-	}
-	if err := s.Apply(&b); err != nil {
-		t.Errorf("a batch of %d bytes of %d: %v", b.Bytes(), l.MaxBytes, err)
-	}
-}
-
-func TestFullDiskRefusesBatchesUntilThereIsRoom(t *testing.T) {
-	var free atomic.Int64
-	free.Store(1 << 40)
-	o := Options{MemTable: minMemTable, tune: tuning{stat: func(string) (int64, int64, error) { return free.Load(), 1 << 30, nil }}}
-	s := openTest(t, t.TempDir(), o)
-	if err := s.Apply(one(1, Packet{})); err != nil {
-		t.Fatal(err)
-	}
-	free.Store(0)
-	s.guard.refresh(0)
-	if _, err := os.Stat(s.guard.reserve); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the reserve is still there: %v", err)
-	}
-	if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrFull) || s.Space().Level != Stop {
-		t.Errorf("a full disk gives %v, level %v", err, s.Space().Level)
-	}
-	free.Store(s.guard.sizing.background(0) + s.guard.sizing.draining()/2)
-	if err := s.Apply(one(3, Packet{})); err != nil || s.Space().Level != NoPush {
-		t.Errorf("a disk nearly full gives %v, level %v", err, s.Space().Level)
-	}
-	free.Store(1 << 40)
-	if err := s.Apply(one(4, Packet{})); err != nil || s.Space().Level != Normal {
-		t.Errorf("a disk with room gives %v, level %v", err, s.Space().Level)
-	}
-	s.guard.refresh(0)
-	if _, err := os.Stat(s.guard.reserve); err != nil {
-		t.Errorf("the reserve was not made again: %v", err)
-	}
-	if ids, _ := scanned(t, s); len(ids) != 3 {
-		t.Errorf("%v are there, want 1, 3 and 4", ids)
-	}
-}
-
-var errGone = errors.New("the device is gone")
-
-// syncless opens a store that cannot sync while fails is set.
-func syncless(t *testing.T, dir string, fails *atomic.Bool) *Store {
-	t.Helper()
-	s, err := Open(dir, Options{MemTable: minMemTable, tune: tuning{sync: func(f *os.File) error {
-		if fails.Load() {
-			return errGone
-		}
-		return fdatasync(f)
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() }) // it has stopped, and says so
-	return s
-}
-
-func TestNothingIsWrittenBehindABatchWhoseOutcomeIsNotKnown(t *testing.T) {
-	for name, work := range map[string]func(s *Store) error{
-		"rotate": (*Store).rotate,
-		"sink":   func(s *Store) error { _, err := s.sink(); return err },
-		"span":   (*Store).span,
-	} {
+func TestBatchOfAnySizeIsThereWhole(t *testing.T) {
+	for name, p := range map[string]Packet{"longest record": {Payload: make([]byte, MaxRecord-20)}, "small records": {Payload: make([]byte, 100)}} {
 		t.Run(name, func(t *testing.T) {
-			var fails atomic.Bool
-			dir, left := t.TempDir(), t.TempDir()
-			s := syncless(t, dir, &fails)
-			if err := s.Apply(one(1, Packet{})); err != nil {
-				t.Fatal(err)
+			s := smallStore(t, t.TempDir())
+			var b Batch
+			n := 0
+			for ; b.Bytes() < 6<<20; n++ { // as much as six segments
+				b.Put(PacketID{1, 1, uint64(n)}, &p)
 			}
-			fails.Store(true)
-			if err := s.Apply(one(2, Packet{})); !errors.Is(err, ErrUnknown) {
-				t.Fatal(err)
+			b.Put(PacketID{2, 1, 1}, &Packet{})
+			applied(t, s, &b)
+			applied(t, s, one(1<<40, Packet{}))
+			for seq := range n {
+				b.Delete(PacketID{1, 1, uint64(seq)}, Removed{Large: IsLarge(len(p.Payload))})
 			}
-			fails.Store(false)
-			if err := work(s); !errors.Is(err, errGone) {
-				t.Errorf("it gives %v", err)
-			}
-			copyFolder(t, dir, left)
-			s = openTest(t, left, Options{})
-			_, tally := scanned(t, s)
-			if err := s.Verify(tally); err != nil {
-				t.Error(err)
+			before := killed(t, s)
+			applied(t, s, &b)
+			for dir, want := range map[string]int{before: n + 2, killed(t, s): 2} {
+				left := smallStore(t, dir)
+				ids, tally := scanned(t, left)
+				if err := left.Verify(tally); err != nil || len(ids) != want {
+					t.Errorf("%d packets are there, want %d; %v", len(ids), want, err)
+				}
 			}
 		})
 	}
 }
 
-func TestStoreStopsWhenWhatIsNoBatchCannotBeSynced(t *testing.T) {
-	var fails atomic.Bool
-	s := syncless(t, t.TempDir(), &fails)
-	fails.Store(true)
-	if err := s.span(); !errors.Is(err, errGone) {
-		t.Errorf("it gives %v", err)
+func TestFlushThatFailsIsTriedAgainAndNothingIsLost(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	applied(t, s, one(1, Packet{}))
+	settled(t, s)
+	manifest := func() string {
+		b, err := os.ReadFile(filepath.Join(dir, dbName, manifestName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
 	}
-	fails.Store(false)
-	if err := s.Apply(one(1, Packet{})); !errors.Is(err, ErrUnknown) {
-		t.Errorf("a batch behind it gives %v", err)
+	before, restore := manifest(), withoutBuild(t, dir)
+	applied(t, s, one(2, Packet{}))
+	if err := s.settle(); err == nil || !strings.Contains(err.Error(), "cannot write a window out") {
+		t.Errorf("writing it out gives %v", err)
+	}
+	if manifest() != before {
+		t.Error("the list of tables has changed")
+	}
+	if damageOf(s, PacketID{1, 1, 2}) != nil {
+		t.Error("the packet cannot be read")
+	}
+	applied(t, s, one(3, Packet{}))
+	restore()
+	if ids, tally := scanned(t, s); len(ids) != 3 || s.Verify(tally) != nil {
+		t.Errorf("%v are there", ids)
+	}
+}
+
+func TestFullDiskLeavesTheAnchorBehindAndTheStoreGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	applied(t, s, one(1, Packet{}))
+	anchored := func() uint64 {
+		mark, err := readAnchor(s.folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mark.batch
+	}
+	restore := replaced(t, filepath.Join(dir, anchorName), "/dev/full")
+	applied(t, s, one(2, Packet{}))
+	restore()
+	if batch := anchored(); batch != 1 {
+		t.Errorf("the anchor has batch %d", batch)
+	}
+	applied(t, s, one(3, Packet{}))
+	if batch := anchored(); batch != 3 {
+		t.Errorf("with room again the anchor has batch %d", batch)
+	}
+}
+
+// withoutBuild has no table made until the function that it returns is called.
+func withoutBuild(t *testing.T, dir string) (restore func()) {
+	t.Helper()
+	build := filepath.Join(dir, buildName)
+	if err := errors.Join(os.RemoveAll(build), os.WriteFile(build, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(os.Remove(build), os.Mkdir(build, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTroubleIsCountedAndLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
+	var log strings.Builder
+	o := Options{Window: minWindow, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	dir := t.TempDir()
+	s := openTest(t, dir, o)
+	applied(t, s, one(1, Packet{}))
+	restore := withoutBuild(t, dir)
+	s.commitMu.Lock()
+	s.freeze()
+	s.commitMu.Unlock()
+	eventually(t, "a failure is not tried again", func() bool { return s.Space().Failures > 1 })
+	restore()
+	eventually(t, "it still fails", func() bool { return s.fails(flushing) == nil })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(said) != 2 || !strings.Contains(said[0], "not a directory") || !strings.Contains(said[1], "succeeds again") {
+		t.Errorf("the log has %q", said)
+	}
+}
+
+func TestNextSegmentIsPreparedWhenOneBegins(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	segment := make([]byte, s.sizes.segment/2)
+	for seq := range uint64(3) { // less than a window of the journal
+		applied(t, s, one(seq, Packet{Payload: segment}))
+		eventually(t, "no segment is ready", func() bool {
+			_, spare := s.journal.Size()
+			return spare > 0
+		})
+	}
+	if used, _ := s.journal.Size(); used < 2*s.sizes.segment || s.tables.List().Window > 0 {
+		t.Errorf("%d bytes of the journal are used, and window %d is in tables", used, s.tables.List().Window)
+	}
+}
+
+func TestCloseEndsWhileNoTableCanBeMadeAndTheNextStartHasEverything(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	applied(t, s, one(1, Packet{}))
+	restore := withoutBuild(t, dir)
+	s.commitMu.Lock()
+	s.freeze()
+	s.commitMu.Unlock()
+	eventually(t, "the flush does not fail", func() bool { return s.fails(flushing) != nil })
+	applied(t, s, one(2, Packet{}))
+	if err := s.Close(); !errors.Is(err, syscall.ENOTDIR) || !strings.Contains(err.Error(), "cannot write a window out") {
+		t.Errorf("Close gives %v", err)
+	}
+	restore()
+	s = smallStore(t, dir)
+	if ids, tally := scanned(t, s); len(ids) != 2 || s.Verify(tally) != nil {
+		t.Errorf("%v are there", ids)
+	}
+}
+
+func TestJournalThatCannotBeReadKeepsItsWindowAndIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	applied(t, s, one(1, Packet{Payload: make([]byte, 10_000)}))
+	segment := logFiles(t, dir)[0]
+	whole, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string]func() error{
+		"a page cannot be read": func() error {
+			return errors.Join(os.Truncate(segment, 4096), os.Truncate(segment, int64(len(whole))))
+		},
+		"the file is cut": func() error { return os.Truncate(segment, 8192) },
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		err := s.settle()
+		if !errors.Is(err, journal.ErrDamage) || !strings.Contains(err.Error(), "segments 1 to 1: ") {
+			t.Errorf("%s: writing it out gives %v", name, err)
+		}
+		if err := overwrite(segment, 0, whole); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids, tally := scanned(t, s); len(ids) != 1 || s.Verify(tally) != nil {
+		t.Errorf("%v are there", ids)
 	}
 }

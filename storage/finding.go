@@ -1,9 +1,7 @@
 package storage
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -22,12 +20,10 @@ type Finding struct {
 // Kinds of findings about files.
 const (
 	FindingFormat   = "format"   // the file that says the version
-	FindingSecret   = "secret"   // the file of the secret
 	FindingAnchor   = "anchor"   // the anchor, or what it says is missing
 	FindingManifest = "manifest" // the list of tables
 	FindingTable    = "table"
 	FindingLog      = "log"
-	FindingOther    = "other" // another file of the database
 )
 
 // Kinds of findings about what the database holds.
@@ -59,13 +55,6 @@ type findings struct {
 	more int
 }
 
-// of tells whether there is a finding of a kind.
-func (f *findings) of(kind string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.list, func(found Finding) bool { return found.Kind == kind })
-}
-
 func (f *findings) add(found Finding) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,18 +69,6 @@ func (f *findings) add(found Finding) {
 		f.seen[found] = true
 		f.list = append(f.list, found)
 	}
-}
-
-// sort puts findings about the same file together, whose order stays: tables are checked several at
-// a time.
-func (f *findings) sort() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	slices.SortStableFunc(f.list, func(a, b Finding) int {
-		first, _, _ := strings.Cut(a.Key, " ")
-		second, _, _ := strings.Cut(b.Key, " ")
-		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(first, second))
-	})
 }
 
 // all returns what was added so far, in order.

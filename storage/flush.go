@@ -3,8 +3,9 @@ package storage
 import (
 	"errors"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // Databases is how many there are: each is a space of names of its own.
@@ -44,8 +45,7 @@ func (b *Batch) SetFlush(f Flush) {
 	if f != (Flush{}) {
 		rec = appendFlush(nil, f)
 	}
-	b.flush = f
-	b.setOnly(&b.flushed, flushKey, rec)
+	b.setOnly(flushKey, rec)
 }
 
 // Flush returns the flush record of the last batch applied, or of the store as it was opened.
@@ -56,8 +56,8 @@ func (s *Store) Flush() Flush {
 }
 
 // flushOf reads the flush record, the zero value when there is none. The error wraps ErrDamaged.
-func flushOf(txn *badger.Txn) (f Flush, err error) {
-	err = readKey(txn, flushKey, func(rec []byte) (err error) {
+func flushOf(v *tables.View) (f Flush, err error) {
+	err = readKey(v, flushKey, func(rec []byte) (err error) {
 		f, err = decodeFlush(rec)
 		return err
 	})

@@ -14,15 +14,16 @@ import (
 
 // FormatVersion is the version of the data folders that this program writes, and the newest it
 // reads. FORMAT.md says what may change without a new one.
-const FormatVersion = 5
+const FormatVersion = 6
 
 // Names in a data folder.
 const (
 	lockName    = "lock"
 	formatName  = "format"
 	anchorName  = "anchor"
-	reserveName = "reserve"
+	journalName = "journal"
 	dbName      = "db"
+	buildName   = "build" // tables in the making
 )
 
 // folder is a data folder whose lock is held until close.
@@ -39,17 +40,10 @@ func openFolder(path string) (_ *folder, err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
 	}
-	if path, err = filepath.Abs(path); err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
+	f, err := findFolder(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot find the data folder: %w", err)
+		return nil, err
 	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the data folder: %w", err)
-	}
-	f := &folder{path: path, dir: dir}
 	defer func() {
 		if err != nil {
 			f.close()
@@ -68,6 +62,25 @@ func openFolder(path string) (_ *folder, err error) {
 		return nil, fmt.Errorf("cannot make the database folder: %w", err)
 	}
 	return f, f.syncDir()
+}
+
+// findFolder opens a folder that exists.
+func findFolder(path string) (*folder, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the data folder: %w", err)
+	}
+	dir, err := os.OpenFile(path, unix.O_DIRECTORY, 0)
+	if errors.Is(err, unix.ENOTDIR) {
+		return nil, fmt.Errorf("%w: %s is a file", ErrNotFolder, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the data folder: %w", err)
+	}
+	return &folder{path: path, dir: dir}, nil
 }
 
 func (f *folder) name(file string) string { return filepath.Join(f.path, file) }
@@ -182,19 +195,6 @@ func (f *folder) parseFormat(b []byte) error {
 	return nil
 }
 
-// upgrade makes a folder of an older format one of this format. All that older formats have is as
-// it was, so only the version is written. From then on what they do not know may be in the folder.
-func (f *folder) upgrade() error {
-	if !f.old {
-		return nil
-	}
-	if err := f.create(formatName, []byte(strconv.Itoa(FormatVersion)+"\n")); err != nil {
-		return err
-	}
-	f.old = false
-	return nil
-}
-
 const tmpSuffix = ".tmp"
 
 // create writes a file whole or not at all: under another name, synced, renamed, and the folder
@@ -238,57 +238,4 @@ func readSmall(name string, limit int) ([]byte, error) {
 		return nil, err
 	}
 	return b[:n], nil
-}
-
-// syncFiles forces every file of a folder, then its names, to the device.
-func syncFiles(path string) error {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return fmt.Errorf("cannot read the database folder: %w", err)
-	}
-	for _, entry := range entries {
-		if entry.Type().IsRegular() {
-			if err := syncFile(filepath.Join(path, entry.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return syncFile(path)
-}
-
-func syncFile(name string) error {
-	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // removed in the meantime, which is as good
-	}
-	if err != nil {
-		return fmt.Errorf("cannot open a file of the database: %w", err)
-	}
-	defer file.Close()
-	if err := file.Sync(); err != nil {
-		return fmt.Errorf("cannot sync %s: %w", name, err)
-	}
-	return nil
-}
-
-// filesOf measures the logs and the tables of a database folder, in bytes of disk.
-func filesOf(path string) (logs, tables int64, err error) {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return 0, 0, fmt.Errorf("cannot read the database folder: %w", err)
-	}
-	for _, entry := range entries {
-		var st unix.Stat_t
-		if err := unix.Stat(filepath.Join(path, entry.Name()), &st); err != nil {
-			continue // removed in the meantime
-		}
-		const block = 512
-		switch filepath.Ext(entry.Name()) {
-		case logSuffix:
-			logs += st.Blocks * block
-		case tableSuffix:
-			tables += st.Blocks * block
-		}
-	}
-	return logs, tables, nil
 }

@@ -15,6 +15,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/dgraph-io/badger/v4"
 )
 
 // The files in testdata/v1 are what version 1 of the format wrote, and so on.
@@ -152,7 +154,7 @@ func goldenRecords() string {
 		}
 	}
 	control := goldenControl(FormatVersion)
-	fmt.Fprintf(&out, "control - %x\n", appendControl(nil, &control, nil))
+	fmt.Fprintf(&out, "control - %x\n", appendControl(nil, &control))
 	fmt.Fprintf(&out, "queue jobs %x\n", appendQueue(nil, &Queue{Name: []byte("jobs")}))
 	fmt.Fprintf(&out, "queue gone %x\n", appendQueue(nil, &Queue{Name: []byte("gone"), Expiry: 4_000_000_000_123, Dropped: true}))
 	for _, name := range []string{"1", "0", "bounded", "closed"} {
@@ -209,16 +211,8 @@ func TestIdsOfUniquePushesAreReadForEver(t *testing.T) {
 	}
 }
 
-func goldenSecret() []byte { return []byte("0123456789abcdef") }
-
-// goldenSecrets are what came with the secret.
-func goldenSecrets() string {
-	control := goldenControl(FormatVersion)
-	return fmt.Sprintf("control - %x\nsecret - %x\n", appendControl(nil, &control, goldenSecret()), encodeSecret(goldenSecret()))
-}
-
 func TestRecordsOfThisVersionAreWrittenAsEver(t *testing.T) {
-	for name, text := range map[string]string{"records.txt": goldenRecords(), "secret.txt": goldenSecrets(), "unique.txt": goldenUnique()} {
+	for name, text := range map[string]string{"records.txt": goldenRecords(), "unique.txt": goldenUnique()} {
 		name := filepath.Join(goldenFolder(FormatVersion), name)
 		writeGolden(t, name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 		want, err := os.ReadFile(name)
@@ -234,25 +228,18 @@ func TestRecordsOfThisVersionAreWrittenAsEver(t *testing.T) {
 	}
 }
 
-func TestSecretsAreReadForEver(t *testing.T) { inEachVersion(t, readGoldenSecret) }
-
-func readGoldenSecret(t *testing.T, version int) {
-	text, err := os.ReadFile(filepath.Join(goldenFolder(version), "secret.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var raw [2][]byte // of the control record and of the file
-	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		if raw[i], err = hex.DecodeString(strings.Fields(line)[2]); err != nil {
+// Before version 6 a control record had a secret, too.
+func TestControlRecordsWithASecretAreReadForEver(t *testing.T) {
+	for version := 1; version < 6; version++ {
+		text, err := os.ReadFile(filepath.Join(goldenFolder(version), "secret.txt"))
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	var c Control
-	if err := decodeControl(raw[0], &c); err != nil || c != goldenControl(version) || !bears(raw[0], goldenSecret()) {
-		t.Errorf("the control record reads as %+v, %v", c, err)
-	}
-	if secret, ok := decodeSecret(raw[1]); !ok || !bytes.Equal(secret, goldenSecret()) {
-		t.Errorf("the secret reads as %x", secret)
+		raw, err := hex.DecodeString(strings.Fields(string(text))[2])
+		var c Control
+		if err = errors.Join(err, decodeControl(raw, &c)); err != nil || c != goldenControl(version) {
+			t.Errorf("version %d: the control record reads as %+v, %v", version, c, err)
+		}
 	}
 }
 
@@ -399,26 +386,74 @@ func openGolden(t *testing.T, version int, name string) {
 	dir := t.TempDir()
 	unpackFolder(t, path, dir)
 	// Each version has packets that the one before it had not, and the batches delete two.
-	want := []int{1: 16, 2: 17, 3: 19, 4: 19, 5: 19}[version] - 2
-	v := openView(t, dir, ViewOptions{Tolerant: true})
-	if ids := viewed(t, v); len(ids) != want || len(v.Findings()) > 0 {
-		t.Errorf("a view shows %d packets and %v", len(ids), v.Findings())
-	}
-	if err := v.Close(); err != nil {
-		t.Fatal(err)
+	want := []int{1: 16, 2: 17, 3: 19, 4: 19, 5: 19, 6: 19}[version] - 2
+	if version == FormatVersion {
+		v := openView(t, dir, ViewOptions{Tolerant: true})
+		if ids := viewed(t, v); len(ids) != want || len(v.Findings()) > 0 {
+			t.Errorf("a view shows %d packets and %v", len(ids), v.Findings())
+		}
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for epoch := range uint64(2) {
-		s := openTest(t, dir, Options{MemTable: minMemTable})
+		s := smallStore(t, dir)
 		if c := s.Control(); c.Batch != 2+epoch || c.Epoch != 1+epoch || c.NextSeq != 1<<63+16 {
 			t.Errorf("control record %+v", c)
 		}
 		goldenContents(t, s, version, want)
-		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != "5\n" {
+		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != "6\n" {
 			t.Errorf("the folder is of version %q, %v", text, err)
 		}
 		if err := errors.Join(s.write(&Batch{}), s.Close()); err != nil {
 			t.Fatal(err)
 		}
+	}
+	goldenDatabase(t, dir, want)
+}
+
+// goldenDatabase opens what lies in a stopped folder as any program opens a database of Badger.
+func goldenDatabase(t *testing.T, dir string, want int) {
+	t.Helper()
+	db := filepath.Join(t.TempDir(), dbName)
+	copyFolder(t, filepath.Join(dir, dbName), db)
+	b, err := badger.Open(badger.DefaultOptions(db).WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	packets := goldenPackets()
+	found := 0
+	err = b.View(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(packetPrefix)})
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			found++
+			id, err := decodePacketKey(it.Item().Key())
+			if err != nil {
+				return err
+			}
+			p := packets[id.Seq-1<<63].packet
+			rec, expires := AppendRecord(nil, &p), nativeExpiry(p.Expiry)
+			if IsLarge(len(p.Payload)) {
+				rec = appendHead(nil, &p)
+				payload, err := txn.Get(appendPayloadKey(nil, id))
+				if err != nil {
+					return err
+				}
+				if b, err := payload.ValueCopy(nil); err != nil || !bytes.Equal(b, p.Payload) || payload.ExpiresAt() != expires {
+					t.Errorf("the payload of packet %v has %d bytes until %d, %v", id, len(b), payload.ExpiresAt(), err)
+				}
+			}
+			if b, err := it.Item().ValueCopy(nil); err != nil || !bytes.Equal(b, rec) || it.Item().ExpiresAt() != expires {
+				t.Errorf("packet %v is %x until %d, %v", id, b, it.Item().ExpiresAt(), err)
+			}
+		}
+		_, err := txn.Get([]byte(controlKey))
+		return err
+	})
+	if err != nil || found != want {
+		t.Errorf("it shows %d packets, %v", found, err)
 	}
 }
 
@@ -430,19 +465,15 @@ func goldenContents(t *testing.T, s *Store, version, want int) {
 		t.Errorf("%d packets", len(ids))
 	}
 	packets := goldenPackets()
-	err := s.Read(ids, func(i int, rec []byte) error {
+	s.Read(ids, func(i int, rec []byte, _ error) {
 		var p Packet
 		g := packets[ids[i].Seq-1<<63]
 		if err := DecodeRecord(rec, &p); err != nil || !same(p, g.packet) {
-			return fmt.Errorf("%s reads as %+v, %w", g.name, p, err)
+			t.Errorf("%s reads as %+v, %v", g.name, p, err)
 		}
-		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 	queues := ""
-	err = s.Queues(func(q Queue) error {
+	err := s.Queues(func(q Queue) error {
 		queues += fmt.Sprintf("%d %d:%s %v;", q.ID, q.Database, q.Name, q.Dropped)
 		if settings, counters := goldenSettings(); q.ID == 3 && (!reflect.DeepEqual(q.Settings, settings) || q.Counters != counters) {
 			t.Errorf("queue %+v", q)
@@ -537,17 +568,16 @@ func writeGolden(t *testing.T, name string, write func(io.Writer) error) {
 }
 
 func packFolder(t *testing.T, w io.Writer, closed bool) error {
-	live, dir := t.TempDir(), t.TempDir()
-	s := smallStore(t, live)
+	dir := t.TempDir()
+	s := smallStore(t, dir)
 	if err := goldenBatches(s); err != nil {
 		return err
 	}
-	if closed {
-		if err := s.Close(); err != nil {
-			return err
-		}
+	if !closed {
+		dir = killed(t, s)
+	} else if err := s.Close(); err != nil {
+		return err
 	}
-	copyFolder(t, live, dir)
 	zip := gzip.NewWriter(w)
 	pack := tar.NewWriter(zip)
 	err := pack.AddFS(os.DirFS(dir))

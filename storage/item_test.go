@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/vmihailenco/msgpack/v5"
 	"pgregory.net/rapid"
 )
@@ -24,7 +23,7 @@ func (m items) mark(v ValueID) Mark {
 	return Mark{Version: i.version, Large: IsLarge(len(i.value))}
 }
 
-// put writes an item with a batch. A nil value is large and late or kept.
+// put writes an item with a batch. A nil value is large and kept.
 func put(b *Batch, v ValueID, i item, size int, keep bool, old Mark) {
 	if v.IsField {
 		b.PutField(&Field{v.ID, v.Field, i.name, i.version, i.value, size, keep}, old)
@@ -48,7 +47,6 @@ type itemDrawer struct {
 	now     items
 	old     items
 	called  map[ValueID]bool
-	late    map[ValueID][]byte
 	version uint64
 }
 
@@ -82,15 +80,7 @@ func (d *itemDrawer) call() {
 		remove(d.b, v, old)
 		delete(d.now, v)
 		return
-	case 1:
-		if IsLarge(size) {
-			put(d.b, v, i, size, false, old)
-			d.b.ValueLate(v, size)
-			d.late[v] = value
-			break
-		}
-		fallthrough
-	case 2:
+	case 1, 2:
 		if IsLarge(len(before)) {
 			put(d.b, v, i, len(before), true, old)
 			value = before
@@ -105,21 +95,12 @@ func (d *itemDrawer) call() {
 	d.now[v] = i
 }
 
-// checkTotals recounts what the batch keeps up to date.
-func (d *itemDrawer) checkTotals() {
-	count, bytes := 0, 0
-	for i := range d.b.items {
-		count += d.b.items[i].entries()
-		bytes += d.b.items[i].bytes()
-	}
-	if d.b.Len() != count || d.b.Bytes() != bytes {
-		d.Fatalf("the batch has %d entries and %d bytes, and says %d and %d", count, bytes, d.b.Len(), d.b.Bytes())
-	}
-}
-
 // stored reads all heads and fields, and how many large values there are.
 func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
 	got = items{}
+	if err := s.settle(); err != nil {
+		t.Fatal(err)
+	}
 	add := func(v ValueID, i item, size int) error {
 		if i.name, i.value = bytes.Clone(i.name), bytes.Clone(i.value); size != len(i.value) && i.value != nil {
 			return fmt.Errorf("%v: size %d of %d bytes", v, size, len(i.value))
@@ -129,13 +110,13 @@ func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
 			got[v] = i
 			return nil
 		}
-		return s.ReadValues([]ValueID{v}, func(_ int, value []byte) error {
+		s.ReadValues([]ValueID{v}, func(_ int, value []byte, damage error) {
 			if i.value = bytes.Clone(value); len(value) != size {
-				return fmt.Errorf("%v: a value of %d bytes, want %d", v, len(value), size)
+				t.Fatalf("%v: a value of %d bytes, want %d, %v", v, len(value), size, damage)
 			}
 			got[v] = i
-			return nil
 		})
+		return nil
 	}
 	err := errors.Join(
 		s.Heads(func(h *Head) error {
@@ -144,7 +125,7 @@ func stored(t *rapid.T, s *Store) (got items, tally Tally, large int) {
 		s.Fields(func(f *Field) error {
 			return add(ValueID{f.Hash, f.ID, true}, item{name: f.Name, version: f.Version, value: f.Value}, f.Size)
 		}),
-		s.scan(valuePrefix, func(_, _ []byte) error { large++; return nil }),
+		each(s, valuePrefix, func() { large++ }),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -176,25 +157,21 @@ func (m items) check(t *rapid.T, s *Store) {
 }
 
 func TestTheLastCallForAnItemWinsWhateverCameBefore(t *testing.T) {
-	s := openTest(t, t.TempDir(), Options{MemTable: minMemTable, Sync: SyncNever()})
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
 	version := uint64(0)
 	rapid.Check(t, func(t *rapid.T) {
 		old := items{}
 		var b Batch
 		for range rapid.IntRange(1, 5).Draw(t, "batches") {
 			b.Reset()
-			d := itemDrawer{T: t, b: &b, now: items{}, old: old, called: map[ValueID]bool{}, late: map[ValueID][]byte{}, version: version}
+			d := itemDrawer{T: t, b: &b, now: items{}, old: old, called: map[ValueID]bool{}, version: version}
 			for v, i := range old {
 				d.now[v] = i
 			}
 			for range rapid.IntRange(0, 12).Draw(t, "calls") {
 				d.call()
-				d.checkTotals()
+				checkTotals(t, &b)
 			}
-			for v, value := range d.late {
-				b.FillValue(v, value) // nothing if the item has another value since
-			}
-			d.checkTotals()
 			if err := s.Apply(&b); err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +200,7 @@ func TestAnItemThatComesAndGoesInOneBatchIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestTheValueThatABatchPutsIsAtHandUnlessItIsLateOrKept(t *testing.T) {
+func TestTheValueThatABatchPutsIsAtHandUnlessItIsKept(t *testing.T) {
 	var b Batch
 	v := ValueID{ID: 1}
 	h := Head{ID: 1, Kind: String, Name: []byte("a"), Version: 2}
@@ -236,57 +213,14 @@ func TestTheValueThatABatchPutsIsAtHandUnlessItIsLateOrKept(t *testing.T) {
 		{"small", func() { h.Value = []byte("abc"); b.PutHead(&h, Mark{}) }, 3},
 		{"large", func() { h.Value = make([]byte, 3000); b.PutHead(&h, Mark{}) }, 3000},
 		{"large and kept", func() { h.Value, h.Size, h.KeepValue = nil, 3000, true; b.PutHead(&h, Mark{}) }, 3000},
-		{"late", func() { h.Size, h.KeepValue = 4000, false; b.PutHead(&h, Mark{}); b.ValueLate(v, 4000) }, -1},
-		{"late and kept", func() { h.KeepValue = true; b.PutHead(&h, Mark{}) }, -1},
-		{"given", func() { b.FillValue(v, make([]byte, 4000)) }, 4000},
-		{"given again", func() { b.FillValue(v, make([]byte, 5000)) }, 4000},
 		{"gone", func() { b.DeleteHead(1, Mark{}) }, -1},
+		{"kept from before", func() { b.PutHead(&h, Mark{}) }, -1},
 	} {
 		step.do()
 		value, ok := b.Value(v)
 		if ok != (step.want >= 0) || ok && len(value) != step.want {
 			t.Errorf("%s: %d bytes, %v, want %d", step.what, len(value), ok, step.want)
 		}
-	}
-}
-
-func TestALateValueThatTurnsOutSmallIsStoredAsSuch(t *testing.T) {
-	s := smallStore(t, t.TempDir())
-	var b Batch
-	b.PutHead(&Head{ID: 1, Kind: String, Name: []byte("a"), Version: 2, Size: 3000}, Mark{})
-	b.ValueLate(ValueID{ID: 1}, 3000)
-	b.FillValue(ValueID{ID: 1}, []byte("short"))
-	if err := s.Apply(&b); err != nil {
-		t.Fatal(err)
-	}
-	err := s.Heads(func(h *Head) error {
-		if string(h.Value) != "short" || h.Size != 5 {
-			t.Errorf("the head is %+v", h)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func TestABatchWithSomethingLateThatWasNotGivenIsNotWritten(t *testing.T) {
-	for name, fill := range map[string]func(b *Batch){
-		"value": func(b *Batch) {
-			b.PutHead(&Head{ID: 1, Kind: String, Name: []byte("a"), Version: 2, Size: 3000}, Mark{})
-		},
-		"record": func(b *Batch) { b.PutLate(PacketID{1, 1, 1}, 10, 0, false) },
-	} {
-		s, err := Open(t.TempDir(), Options{MemTable: minMemTable})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b Batch
-		fill(&b)
-		if err := s.Apply(&b); !errors.Is(err, ErrUnknown) || s.Control().Batch != 0 {
-			t.Errorf("%s: %v, batch %d", name, err, s.Control().Batch)
-		}
-		_ = s.Close()
 	}
 }
 
@@ -334,18 +268,8 @@ func TestALostHeadOrFieldIsFoundByTheTally(t *testing.T) {
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
-		err := s.db.Update(func(txn *badger.Txn) error { return txn.Delete(key) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		tally := Tally{}
-		err = errors.Join(
-			s.Heads(func(h *Head) error { tally.AddItem(ValueID{ID: h.ID}, h.Version); return nil }),
-			s.Fields(func(f *Field) error { tally.AddItem(ValueID{f.Hash, f.ID, true}, f.Version); return nil }),
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		behind(t, s, func(e *entries) { e.delete(key) })
+		_, tally := scanned(t, s)
 		var mismatch *MismatchError
 		if err := s.Verify(tally); !errors.As(err, &mismatch) || !mismatch.Keys || mismatch.CameBack() || !errors.Is(err, ErrLoss) {
 			t.Errorf("without %s: %v", describeKey(key), err)
@@ -403,9 +327,9 @@ func TestOnlyOldQueuesAndKeysAreDroppedByAFlush(t *testing.T) {
 	}
 }
 
-func TestLateAndCopiedRecordsAreStoredLikePutOnes(t *testing.T) {
+func TestCopiedRecordsAreStoredLikePutOnes(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	var puts, copies, late Batch
+	var puts, copies Batch
 	for i, g := range goldenPackets() {
 		p := g.packet
 		if p.Key == nil {
@@ -413,44 +337,22 @@ func TestLateAndCopiedRecordsAreStoredLikePutOnes(t *testing.T) {
 		}
 		id := PacketID{1, 1, uint64(i)}
 		rec := AppendRecord(nil, &p)
-		puts.Put(id, &p)
-		copies.PutRecord(id, rec)
-		op := late.PutLate(id, len(p.Key)+len(p.Payload), p.Expiry, IsLarge(len(p.Payload)))
-		if got := late.ops[op].entries(); got != puts.ops[i].entries() {
-			t.Errorf("%s counts as %d entries before it is there", g.name, got)
-		}
-		late.Fill(op, rec)
-		clear(rec) // it was copied
-	}
-	for name, b := range map[string]*Batch{"copied": &copies, "late": &late} {
-		if b.Len() != puts.Len() || b.Bytes() != puts.Bytes() {
-			t.Errorf("%s: %d entries and %d bytes, want %d and %d", name, b.Len(), b.Bytes(), puts.Len(), puts.Bytes())
-		}
-		for i, o := range b.ops {
-			want := puts.ops[i]
-			if !bytes.Equal(o.rec, want.rec) || !bytes.Equal(o.head, want.head) || !bytes.Equal(o.payload, want.payload) || o.expiry != want.expiry {
-				t.Errorf("%s: %s differs: %.100x", name, goldenPackets()[i].name, o.head)
-			}
+		put, copied := puts.Put(id, &p), copies.PutRecord(id, rec)
+		if clear(rec); !bytes.Equal(copies.Record(copied), puts.Record(put)) { // it was copied
+			t.Errorf("%s differs: %.100x", g.name, copies.Record(copied))
 		}
 	}
-	if err := s.Apply(&late); err != nil {
+	if copies.Len() != puts.Len() || copies.Bytes() != puts.Bytes() {
+		t.Errorf("%d entries and %d bytes, want %d and %d", copies.Len(), copies.Bytes(), puts.Len(), puts.Bytes())
+	}
+	if !bytes.Equal(bytes.Join(copies.body(nil), nil), bytes.Join(puts.body(nil), nil)) {
+		t.Error("the entries differ")
+	}
+	if err := s.Apply(&copies); err != nil {
 		t.Fatal(err)
 	}
 	if ids, tally := scanned(t, s); len(ids) != len(goldenPackets()) || s.Verify(tally) != nil {
 		t.Errorf("%d packets", len(ids))
-	}
-}
-
-func TestALatePutThatIsCancelledNeedsNoRecord(t *testing.T) {
-	var b Batch
-	op := b.PutLate(PacketID{1, 1, 1}, 100, 0, true)
-	if b.Len() != 2 || b.Bytes() < 100 {
-		t.Errorf("%d entries and %d bytes", b.Len(), b.Bytes())
-	}
-	b.Cancel(op)
-	b.Fill(op, AppendRecord(nil, &Packet{}))
-	if b.Len() != 0 || b.Bytes() != 0 {
-		t.Errorf("%d entries and %d bytes are left", b.Len(), b.Bytes())
 	}
 }
 
@@ -466,7 +368,7 @@ func TestTheHashOfAPayloadIsKnownToAScan(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []uint64
-	if err := s.Packets(func(_ PacketID, m *Meta) error { got = append(got, m.Hash); return nil }); err != nil {
+	if err := settled(t, s).Packets(func(_ PacketID, m *Meta) error { got = append(got, m.Hash); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if want := []uint64{ValueHash(small), 0x24c6cd9fa9a84aba, 0, 0}; !slices.Equal(got, want) || ValueHash(large) == 0 || ValueHash(nil) == 0 {

@@ -19,10 +19,9 @@ import (
 //	" c" identity u64 | kind u8                     a note that goes with it
 //	" u" queue u32 | identity u64                   the id of a unique push
 //	" m" "control"                                  the control record
-//	" m" "redo"                                     deletes of the last batch that are still to be carried out
-//	" m" "load"                                     how far a load under way has come
+//	" m" "redo"                                     of format 5: deletes of the last batch still to be carried out
+//	" m" "load"                                     a load is under way
 //	" m" "flush"                                    what is dropped as a whole
-//	" m" "filler"                                   nothing: fills a memory table up
 const (
 	packetPrefix  = " q"
 	payloadPrefix = " b"
@@ -36,7 +35,6 @@ const (
 	redoKey       = " mredo"
 	loadKey       = " mload"
 	flushKey      = " mflush"
-	fillerKey     = " mfiller"
 
 	packetKeyLen  = 18
 	payloadKeyLen = 14
@@ -58,7 +56,7 @@ func appendPacketKey(dst []byte, id PacketID) []byte {
 
 func decodePacketKey(key []byte) (PacketID, error) {
 	if len(key) != packetKeyLen || string(key[:2]) != packetPrefix {
-		return PacketID{}, fmt.Errorf("%w: %x is not the key of a packet", ErrDamaged, key)
+		return PacketID{}, badKey(key, "a packet")
 	}
 	return PacketID{
 		Queue:    binary.BigEndian.Uint32(key[2:]),
@@ -77,7 +75,7 @@ func appendPayloadKey(dst []byte, id PacketID) []byte {
 
 func decodePayloadKey(key []byte) (queue uint32, seq uint64, err error) {
 	if len(key) != payloadKeyLen || string(key[:2]) != payloadPrefix {
-		return 0, 0, fmt.Errorf("%w: %x is not the key of a payload", ErrDamaged, key)
+		return 0, 0, badKey(key, "a payload")
 	}
 	return binary.BigEndian.Uint32(key[2:]), binary.BigEndian.Uint64(key[6:]), nil
 }
@@ -90,7 +88,7 @@ func appendQueueKey(dst []byte, id uint32) []byte {
 func decodeQueueKey(key []byte) (id uint32, counters bool, err error) {
 	counters = len(key) == queueKeyLen+1 && key[queueKeyLen] == countersKey
 	if len(key) != queueKeyLen && !counters || string(key[:2]) != queuePrefix {
-		return 0, false, fmt.Errorf("%w: %x is not the key of a queue or of its counters", ErrDamaged, key)
+		return 0, false, badKey(key, "a queue or of its counters")
 	}
 	return binary.BigEndian.Uint32(key[2:]), counters, nil
 }
@@ -117,23 +115,28 @@ func appendItemNumbers(dst []byte, v ValueID) []byte {
 }
 
 func decodeItemKey(key []byte) (ValueID, error) {
-	switch {
-	case len(key) == headKeyLen && string(key[:2]) == headPrefix:
-		return ValueID{ID: binary.BigEndian.Uint64(key[2:])}, nil
-	case len(key) == fieldKeyLen && string(key[:2]) == fieldPrefix:
-		return ValueID{ID: binary.BigEndian.Uint64(key[2:]), Field: binary.BigEndian.Uint64(key[10:]), IsField: true}, nil
+	if v, ok := decodeItemNumbers(key, headPrefix, fieldPrefix); ok {
+		return v, nil
 	}
-	return ValueID{}, fmt.Errorf("%w: %x is not the key of a head or a field", ErrDamaged, key)
+	return ValueID{}, badKey(key, "a head or a field")
 }
 
 func decodeValueKey(key []byte) (ValueID, error) {
-	switch {
-	case len(key) == headKeyLen && string(key[:2]) == valuePrefix:
-		return ValueID{ID: binary.BigEndian.Uint64(key[2:])}, nil
-	case len(key) == fieldKeyLen && string(key[:2]) == valuePrefix:
-		return ValueID{ID: binary.BigEndian.Uint64(key[2:]), Field: binary.BigEndian.Uint64(key[10:]), IsField: true}, nil
+	if v, ok := decodeItemNumbers(key, valuePrefix, valuePrefix); ok {
+		return v, nil
 	}
-	return ValueID{}, fmt.Errorf("%w: %x is not the key of a value", ErrDamaged, key)
+	return ValueID{}, badKey(key, "a value")
+}
+
+// decodeItemNumbers reads the numbers behind the prefix of a head, or behind that of a field.
+func decodeItemNumbers(key []byte, head, field string) (v ValueID, ok bool) {
+	switch {
+	case len(key) == headKeyLen && string(key[:2]) == head:
+		return ValueID{ID: binary.BigEndian.Uint64(key[2:])}, true
+	case len(key) == fieldKeyLen && string(key[:2]) == field:
+		return ValueID{binary.BigEndian.Uint64(key[2:]), binary.BigEndian.Uint64(key[10:]), true}, true
+	}
+	return v, false
 }
 
 // appendStateKey makes the key of a note, or of the delivery state itself, which is kind 0.
@@ -153,7 +156,7 @@ func decodeStateKey(key []byte) (NoteID, error) {
 	case len(key) == noteKeyLen && string(key[:2]) == statePrefix && key[stateKeyLen] != 0:
 		return NoteID{binary.BigEndian.Uint64(key[2:]), NoteKind(key[stateKeyLen])}, nil
 	}
-	return NoteID{}, fmt.Errorf("%w: %x is not the key of a delivery state or a note", ErrDamaged, key)
+	return NoteID{}, badKey(key, "a delivery state or a note")
 }
 
 // describeKey names what a key is about, for people. It may be any bytes.

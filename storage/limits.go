@@ -1,13 +1,11 @@
 package storage
 
-import "github.com/dgraph-io/badger/v4"
-
 // What a folder may hold.
 const (
 	// MaxName bounds the bytes of the name of a queue, a string or a hash: the length fields of
 	// pinpriq have 16 bits, and a dump repeats the name with each packet or field.
 	MaxName = 1<<16 - 1
-	// MaxRecord bounds one full record where the disk is not small.
+	// MaxRecord bounds one full record.
 	MaxRecord = maxRecord - recordRoomApart
 	// MaxQueues bounds what clients can make a server remember of names.
 	MaxQueues = 1 << 20
@@ -21,44 +19,21 @@ const (
 	MaxOrderBytes = 16 << 10
 )
 
-// DeleteEntries is the most entries that the delete of a packet brings: its record, its payload,
-// its delivery state and two notes.
-const DeleteEntries = 5
-
-// Limits bound one batch. Room for the control record is kept apart.
+// Limits say when a batch is full: the next call then begins another one. What one call brings goes
+// into one batch, whatever its size.
 type Limits struct {
-	MaxOps    int // entries: Batch.Len
-	MaxBytes  int // Batch.Bytes
-	MaxRecord int // bytes of one full record, at most that of the constant
-	// MaxDeletes is how many packets a batch may delete that is over the two
-	// limits only because of its deletes, and at half of MaxBytes without.
-	MaxDeletes int
+	MaxOps   int // entries: Batch.Len
+	MaxBytes int // Batch.Bytes
 }
 
-// opBytes is what one entry takes beyond its key and value, in the measure of Limits.MaxBytes:
-// Badger's own estimate adds 12 bytes for version and flags.
+var limits = Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20}
+
+// opBytes is more than what one entry takes beyond its key and value.
 const opBytes = 16
 
-// controlReserve is kept free in every transaction for the control record and the end mark.
-const controlReserve = 512
-
-// maxRecord is past the longest frame of any protocol, and below what Badger would put into its
-// value log.
+// maxRecord is past the longest frame of any protocol.
 const maxRecord = 1 << 20
 
 // recordRoomApart is kept of maxRecord for the keys, and for what a large payload leaves in the
 // packet's record.
 const recordRoomApart = 2*opBytes + packetKeyLen + payloadKeyLen + largePayload
-
-// limitsOf asks Badger: a transaction holds at most 15 % of a memory table.
-func limitsOf(db *badger.DB) Limits {
-	const ends = 8 // the control record, the end mark, and some room
-	bytes := int(db.MaxBatchSize()) - controlReserve
-	return Limits{
-		MaxOps:   int(db.MaxBatchCount()) - ends,
-		MaxBytes: bytes,
-
-		MaxDeletes: bytes / 2 / redoIDBytes,
-		MaxRecord:  min(maxRecord, bytes) - recordRoomApart,
-	}
-}

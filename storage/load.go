@@ -3,17 +3,16 @@ package storage
 import (
 	"bytes"
 
-	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
-// The load record says how far a load into the store has come. It is written by the batches of the
-// load, in one transaction with their packets, so that a load cut short can go on where it was.
-// While it is there the store holds a part of something, and Open refuses it. What is in it is the
-// business of whoever loads; here it is bytes.
+// The load record says that a load into the store is under way. It is written by the batches of the
+// load, so that one cut short can be taken back. While it is there the store holds a part of
+// something, and Open refuses it. What is in it is the business of whoever loads; here it is bytes.
 
 // SetLoad writes the load record with this batch, copying rec; nil or empty removes it. Within one
 // batch the last call wins.
-func (b *Batch) SetLoad(rec []byte) { b.setOnly(&b.load, loadKey, rec) }
+func (b *Batch) SetLoad(rec []byte) { b.setOnly(loadKey, rec) }
 
 // Load returns the load record of the last batch applied, or of the store as it was opened; nil
 // when there is none. The caller does not change it.
@@ -24,8 +23,8 @@ func (s *Store) Load() []byte {
 }
 
 // loadOf reads the load record, nil when there is none. The error wraps ErrDamaged.
-func loadOf(txn *badger.Txn) (rec []byte, err error) {
-	err = readKey(txn, loadKey, func(b []byte) error {
+func loadOf(v *tables.View) (rec []byte, err error) {
+	err = readKey(v, loadKey, func(b []byte) error {
 		rec = bytes.Clone(b)
 		return nil
 	})

@@ -1,52 +1,260 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-queue/holdfast/storage/journal"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
+
+// ViewOptions say how to look.
+type ViewOptions struct {
+	Tolerant bool                    // go on where the folder is damaged with what can be read; Findings says what was wrong
+	Progress func(done, total int64) // bytes of the tables checked so far; may be nil
+	Logger   *slog.Logger            // nil is silence
+}
+
+// View is a data folder opened for looking only. Nothing in it changes, also after a kill, and a
+// file system that is read-only is as good. The folder's lock is held shared: several may look at
+// once, and no server can start meanwhile.
+//
+// What the journal has beyond the tables becomes tables in a temporary folder.
+type View struct {
+	*Snapshot
+	folder   *folder
+	scratch  string // the temporary folder
+	store    *Store // its tables and its journal are those of the folder
+	findings findings
+}
+
+// OpenView opens the data folder dir for looking. It returns one of the opening errors of this
+// package, and ErrNotFolder when there is nothing. Without Tolerant it refuses what Open would
+// refuse, except an unfinished load, which Load reports. With Tolerant it refuses only what leaves
+// nothing to look at.
+func OpenView(dir string, o ViewOptions) (_ *View, err error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	v := &View{store: &Store{opt: Options{Logger: o.Logger}}}
+	defer func() {
+		if err != nil {
+			err = explainRefusal(err)
+			_ = v.release()
+		}
+	}()
+	if v.folder, err = lookFolder(dir); err != nil {
+		return nil, err
+	}
+	if v.scratch, err = os.MkdirTemp("", scratchPrefix); err != nil {
+		return nil, fmt.Errorf("cannot make a temporary folder: %w", err)
+	}
+	l := looker{View: v, o: o}
+	for _, step := range []func() error{l.format, l.anchor, l.tables, l.journal, l.records} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+const scratchPrefix = "holdfast-view-"
+
+// looker opens a view.
+type looker struct {
+	*View
+	o    ViewOptions
+	mark anchorMark
+}
+
+// tolerate makes a finding of an error about the folder, or returns it where nothing is tolerated.
+func (l *looker) tolerate(kind, key string, err error) error {
+	if err == nil || !l.o.Tolerant || refused(err) != nil || !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLoss) {
+		return err
+	}
+	l.findings.add(Finding{kind, key, plain(err)})
+	return nil
+}
+
+func (l *looker) format() error {
+	b, err := readSmall(l.folder.name(formatName), 64)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, serr := os.Stat(l.folder.name(dbName)); serr != nil || !l.o.Tolerant {
+			return fmt.Errorf("%w: %s has no file %q", ErrNotFolder, l.folder.path, formatName)
+		}
+		l.findings.add(Finding{FindingFormat, formatName, fmt.Sprintf("the file is missing: what is there is read as version %d", FormatVersion)})
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the format of the data folder: %w", err)
+	}
+	if err := l.tolerate(FindingFormat, formatName, l.folder.parseFormat(b)); err != nil {
+		return err
+	}
+	if l.folder.old {
+		return fmt.Errorf("%w: %s: start it once with holdfast serve, which makes one of version %d of it", ErrOlderFormat, l.folder.path, FormatVersion)
+	}
+	return nil
+}
+
+func (l *looker) anchor() (err error) {
+	l.mark, err = readAnchor(l.folder)
+	return l.tolerate(FindingAnchor, anchorName, err)
+}
+
+// tables opens the tables, each of which is checked.
+func (l *looker) tables() (err error) {
+	var bad []tables.Table
+	o := tables.Options{Look: true, Progress: l.o.Progress, Damaged: func(t tables.Table, err error) error {
+		if !l.o.Tolerant {
+			return err
+		}
+		bad = append(bad, t)
+		return nil
+	}}
+	if l.store.tables, err = tables.Open(l.folder.name(dbName), l.scratch, o); err != nil {
+		return damaged(err)
+	}
+	for _, t := range bad {
+		if err := l.salvage(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What follows a block that is lost. Deletes lie in tables as packets do.
+const lostDeletes = "deletes may be lost with it, so packets that were popped may be there again"
+
+// salvage takes what can be read of a damaged table.
+func (l *looker) salvage(t tables.Table) error {
+	key := filepath.Join(dbName, t.Name())
+	err := l.store.tables.Salvage(t, func(from, to []byte) {
+		end := "the end of the table"
+		if to != nil {
+			end = "before " + describeKey(to)
+		}
+		l.findings.add(Finding{FindingTable, key, fmt.Sprintf("the checksum of a block is wrong and its records are lost, from %s to %s; %s",
+			describeKey(from), end, lostDeletes)})
+	})
+	if errors.Is(err, tables.ErrDamaged) {
+		l.findings.add(Finding{FindingTable, key, fmt.Sprintf("it cannot be read (%v) and is left out; %s", err, lostDeletes)})
+		return nil
+	}
+	return err
+}
+
+// journal makes tables of what the journal has beyond the tables.
+func (l *looker) journal() error {
+	s := l.store
+	path := l.folder.name(journalName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return l.checkAnchor(s.tables.List().Floor.Batch)
+	}
+	var err error
+	if s.journal, err = journal.Open(path, journal.Options{}); err != nil {
+		return err
+	}
+	w, end, err := readJournal(s.journal, s.tables.List(), l.o.Tolerant, func(what string) {
+		l.findings.add(Finding{FindingLog, journalName, what})
+	})
+	if err != nil {
+		return err
+	}
+	if w.upto != w.from {
+		s.sizes = sizesFor(0, maxWindow)
+		if err := s.writeOut(w); err != nil {
+			return damaged(err)
+		}
+	}
+	return l.checkAnchor(end.Batch)
+}
+
+// checkAnchor holds the last batch against the anchor.
+func (l *looker) checkAnchor(last uint64) error {
+	if last >= l.mark.batch {
+		return nil
+	}
+	err := fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost",
+		ErrLoss, last, l.mark.batch, last+1, l.mark.batch)
+	return l.tolerate(FindingAnchor, anchorName, err)
+}
+
+// records reads the records of which a store has one.
+func (l *looker) records() error {
+	n := &Snapshot{view: l.store.tables.View()}
+	l.Snapshot = n
+	if l.o.Tolerant {
+		n.tolerate = l.findings.add
+	}
+	var control, load, flush error
+	n.control, control = controlOf(n.view)
+	n.load, load = loadOf(n.view)
+	n.flush, flush = flushOf(n.view)
+	return cmp.Or(
+		l.tolerate(FindingControl, "control record", control),
+		l.tolerate(FindingRecord, "load record", load),
+		l.tolerate(FindingRecord, "flush record", flush))
+}
+
+// Findings returns what was found wrong so far: first what opening met, then what scans did. It is
+// empty without ViewOptions.Tolerant.
+func (v *View) Findings() []Finding { return v.findings.all() }
+
+// Close gives the folder up. A second Close does nothing.
+func (v *View) Close() error {
+	if v.folder == nil {
+		return nil
+	}
+	return v.release()
+}
+
+func (v *View) release() error {
+	if v.Snapshot != nil {
+		v.Snapshot.Close()
+	}
+	v.store.release()
+	if v.folder != nil {
+		v.folder.close()
+		v.folder = nil
+	}
+	if v.scratch == "" {
+		return nil
+	}
+	if err := os.RemoveAll(v.scratch); err != nil {
+		return fmt.Errorf("cannot remove a temporary folder: %w", err)
+	}
+	return nil
+}
 
 // lookFolder is openFolder for somebody who only looks: it takes the lock shared, so that several
 // may look at once and nobody may serve, and changes nothing, not even the number in the lock.
-func lookFolder(path string) (_ *folder, err error) {
-	if path, err = filepath.Abs(path); err == nil {
-		path, err = filepath.EvalSymlinks(path)
+// Where there is no lock nobody serves the folder, and none is made: who has no right to write may
+// look, too.
+func lookFolder(path string) (*folder, error) {
+	f, err := findFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := os.Open(f.name(lockName))
+	switch {
+	case err == nil:
+		err = f.flock(lock, unix.LOCK_SH)
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	default:
+		err = fmt.Errorf("cannot open the lock of the data folder: %w", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot find the data folder: %w", err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the data folder: %w", err)
-	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("%w: %s is a file", ErrNotFolder, path)
-	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the data folder: %w", err)
-	}
-	f := &folder{path: path, dir: dir}
-	if err := f.shareLock(); err != nil {
 		f.close()
 		return nil, err
 	}
 	return f, nil
-}
-
-// shareLock takes the lock together with others who look. Where there is no lock nobody serves the
-// folder, and none is made: who has no right to write may look, too.
-func (f *folder) shareLock() error {
-	lock, err := os.Open(f.name(lockName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("cannot open the lock of the data folder: %w", err)
-	}
-	return f.flock(lock, unix.LOCK_SH)
 }

@@ -2,229 +2,558 @@ package storage
 
 import (
 	"bytes"
+	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
-	"slices"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/dgraph-io/badger/v4"
 	"pgregory.net/rapid"
+
+	"github.com/holdfast-queue/holdfast/storage/journal"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // model is what a store should hold, in maps.
 type model struct {
-	packets map[PacketID]Packet
-	queues  map[uint32]string
-	marks   Marks
-	batches uint64
-	epoch   uint64 // starts so far
-	stored  uint64 // epoch of the last batch
+	packets  map[PacketID]Packet
+	states   map[uint64]Delivery // by the identity of their packets
+	items    items
+	queues   map[uint32]string
+	counters map[uint32]Counters
+	uniques  map[UniqueID]Unique
+	load     []byte
+	flush    Flush
+	marks    Marks
+	batches  uint64
+	epoch    uint64 // starts so far
+	stored   uint64 // epoch of the last batch
+	numbers  uint64 // identities and versions that were given
 }
 
-// draw puts a random batch into b and into the model.
-func (m *model) draw(t *rapid.T, b *Batch) {
-	type place struct { // what must be unique, whatever the priority
-		queue uint32
-		seq   uint64
-	}
-	live := map[place]PacketID{}
-	for id := range m.packets {
-		live[place{id.Queue, id.Seq}] = id
-	}
-	put := map[PacketID]int{}
-	most := 30
-	if rapid.IntRange(0, 9).Draw(t, "oversized") == 0 { // more deletes than one transaction holds
-		for seq := range uint64(2000) {
-			b.Delete(PacketID{Queue: 4, Priority: 1, Seq: seq}, Removed{Expires: true})
+// rawEntry is a value in the database and its native expiry.
+type rawEntry struct {
+	value   string
+	expires uint64
+}
+
+// raw is every key of the database but the control record, as FORMAT.md says it.
+func (m *model) raw() map[string]rawEntry {
+	all, now := map[string]rawEntry{}, uint64(time.Now().Unix())
+	put := func(key, value []byte, expires uint64) {
+		if expires == 0 || expires > now {
+			all[string(key)] = rawEntry{string(value), expires}
 		}
-		most = 8 // such a batch holds half of the bytes
 	}
-	for range rapid.IntRange(0, most).Draw(t, "operations") {
-		id := PacketID{
-			Queue:    rapid.Uint32Range(1, 3).Draw(t, "queue"),
-			Priority: rapid.Uint32Range(0, 2).Draw(t, "priority"),
-			Seq:      rapid.Uint64Range(1<<63-20, 1<<63+20).Draw(t, "seq"),
-		}
-		at := place{id.Queue, id.Seq}
-		if old, has := live[at]; has {
-			removed := Removed{Expires: m.packets[old].Expiry != 0, Large: IsLarge(len(m.packets[old].Payload))}
-			op, here := put[old]
-			if !here && rapid.Bool().Draw(t, "replace") {
-				p := modelPacket(t, id.Seq)
-				put[old], m.packets[old] = b.Replace(old, &p, removed), p
-				continue
-			}
-			if here {
-				b.Cancel(op)
-				delete(put, old)
-			} else {
-				b.Delete(old, removed)
-			}
-			delete(live, at)
-			delete(m.packets, old)
-			if !here && rapid.Bool().Draw(t, "put again") {
-				p := modelPacket(t, id.Seq)
-				put[old], live[at], m.packets[old] = b.Put(old, &p), old, p
-			}
-			continue
-		}
-		p := modelPacket(t, id.Seq)
-		put[id], live[at], m.packets[id] = b.Put(id, &p), id, p
-	}
-	for range rapid.IntRange(0, 2).Draw(t, "queue operations") {
-		id := rapid.Uint32Range(1, 3).Draw(t, "queue")
-		if _, has := m.queues[id]; has {
-			b.DeleteQueue(id)
-			delete(m.queues, id)
+	for id, p := range m.packets {
+		if expires := nativeExpiry(p.Expiry); IsLarge(len(p.Payload)) {
+			put(appendPacketKey(nil, id), appendHead(nil, &p), expires)
+			put(appendPayloadKey(nil, id), p.Payload, expires)
 		} else {
-			m.queues[id] = rapid.SampledFrom([]string{"", "a", "jobs"}).Draw(t, "name")
-			b.PutQueue(Queue{ID: id, Name: []byte(m.queues[id]), New: rapid.Bool().Draw(t, "new") && m.batches == 0})
+			put(appendPacketKey(nil, id), AppendRecord(nil, &p), expires)
 		}
 	}
-	if b.Len() == 0 {
-		return
+	for _, d := range m.states {
+		for kind, rec := range [][]byte{appendDelivery(nil, &d), []byte(d.Reason), []byte(d.Progress)} {
+			if len(rec) > 0 {
+				put(appendStateKey(nil, NoteID{d.Identity, NoteKind(kind)}), rec, 0)
+			}
+		}
 	}
-	m.batches++
-	m.stored = m.epoch
-	if rapid.Bool().Draw(t, "marks") {
-		m.marks = Marks{NextSeq: 1<<63 + m.batches, LowSeq: 1<<63 - m.batches, NextQueue: uint32(m.batches)}
-		b.SetMarks(m.marks)
+	for v, i := range m.items {
+		if i.large = IsLarge(len(i.value)); i.large {
+			put(appendValueKey(nil, v), i.value, 0)
+			i.size = uint64(len(i.value))
+		}
+		put(appendItemKey(nil, v), appendItem(nil, &i), 0)
 	}
+	for id, name := range m.queues {
+		put(appendQueueKey(nil, id), appendQueue(nil, &Queue{Name: []byte(name)}), 0)
+	}
+	for id, c := range m.counters {
+		put(append(appendQueueKey(nil, id), countersKey), appendCounters(nil, &c), 0)
+	}
+	for id, u := range m.uniques {
+		put(appendUniqueKey(nil, id), appendUnique(nil, &u), 0)
+	}
+	if m.load != nil {
+		put([]byte(loadKey), m.load, 0)
+	}
+	if m.flush != (Flush{}) {
+		put([]byte(flushKey), appendFlush(nil, m.flush), 0)
+	}
+	return all
 }
 
-func modelPacket(t *rapid.T, seq uint64) Packet {
-	p := Packet{Payload: bytes.Repeat([]byte{byte(seq)}, rapid.SampledFrom([]int{0, 10, 1024, 1025, 9000}).Draw(t, "payload"))}
-	if rapid.Bool().Draw(t, "expires") {
-		p.Expiry = 4_000_000_000_000
+// control is the control record of the last batch.
+func (m *model) control() Control {
+	c := Control{Epoch: m.stored, Batch: m.batches, Marks: m.marks}
+	for id, p := range m.packets {
+		c.Add(id, p.Expiry)
 	}
-	if rapid.Bool().Draw(t, "key") {
-		p.Key = fmt.Append([]byte{}, seq%3)
+	for v, i := range m.items {
+		c.AddItem(v, i.version)
 	}
+	for id := range m.uniques {
+		c.AddUnique(id)
+	}
+	for identity := range m.states {
+		c.AddDelivery(identity)
+	}
+	return c
+}
+
+// stateOf says which records of a delivery state there are.
+func (m *model) stateOf(identity uint64) (s Stored) {
+	if d, ok := m.states[identity]; ok {
+		s = StoredDelivery
+		if d.Reason != "" {
+			s |= StoredReason
+		}
+		if d.Progress != "" {
+			s |= StoredProgress
+		}
+	}
+	return s
+}
+
+// drawer draws the calls of one batch and carries them out on the model.
+type drawer struct {
+	*rapid.T
+	*model
+	b   Batch
+	put map[PacketID]int // packets that this batch put
+}
+
+func (d *drawer) number() uint64 { d.numbers++; return d.numbers }
+
+func (d *drawer) bytes() []byte {
+	size := rapid.SampledFrom([]int{0, 10, largePayload, largePayload + 1, 9000, 200_000}).Draw(d.T, "size")
+	return bytes.Repeat([]byte{byte(d.number())}, size)
+}
+
+func (d *drawer) packet() Packet {
+	p := Packet{Identity: d.number(), Payload: d.bytes()}
+	// Of the middle one the native expiry has passed.
+	p.Expiry = rapid.SampledFrom([]int64{0, 0, 1_600_000_000_000, 4_000_000_000_000}).Draw(d.T, "expiry")
 	return p
 }
 
-// check holds a store against the model.
-func (m *model) check(t *rapid.T, s *Store) {
-	var tally Tally
-	var found []PacketID
-	err := s.Packets(func(id PacketID, meta *Meta) error {
-		want, has := m.packets[id]
-		if !has {
-			return fmt.Errorf("packet %v should not be there", id)
+func (d *drawer) packetCall() {
+	queue, seq := rapid.Uint32Range(1, 2).Draw(d.T, "queue"), rapid.Uint64Range(1<<63-6, 1<<63+5).Draw(d.T, "seq")
+	id, there := PacketID{Queue: queue, Seq: seq}, false
+	for priority := range uint32(3) { // a packet has a sequence of its own, whatever its priority
+		if id.Priority = priority; !there {
+			_, there = d.packets[id]
 		}
-		if meta.Expiry != want.Expiry || !bytes.Equal(meta.Key, want.Key) || (meta.Key == nil) != (want.Key == nil) ||
-			int(meta.Size) != len(want.Key)+len(want.Payload) || meta.Large != IsLarge(len(want.Payload)) {
-			return fmt.Errorf("packet %v is %+v", id, meta)
+		if there {
+			break
 		}
-		tally.Add(id, meta.Expiry)
-		found = append(found, id)
-		return nil
-	})
+	}
+	if !there {
+		id.Priority = rapid.Uint32Range(0, 2).Draw(d.T, "priority")
+		p := d.packet()
+		d.put[id], d.packets[id] = d.b.Put(id, &p), p
+		return
+	}
+	p := d.packets[id]
+	op, here := d.put[id]
+	gone := Removed{Expires: p.Expiry != 0, Large: IsLarge(len(p.Payload))}
+	forget := func() {
+		if here {
+			d.b.Cancel(op)
+		} else {
+			d.b.Delete(id, gone)
+		}
+		delete(d.put, id)
+		delete(d.packets, id)
+	}
+	switch rapid.IntRange(0, 7).Draw(d.T, "call") {
+	case 0, 1: // it goes, and its delivery state with it
+		if gone.Stored, gone.Identity = d.stateOf(p.Identity), p.Identity; here && gone.Stored != 0 {
+			d.b.DeleteDelivery(p.Identity, gone.Stored)
+		}
+		delete(d.states, p.Identity)
+		forget()
+	case 2: // it moves
+		forget()
+		id.Priority = (id.Priority + 1) % 3
+		d.put[id], d.packets[id] = d.b.Put(id, &p), p
+	case 3: // it begins anew
+		if here {
+			return
+		}
+		gone.Stored, gone.Identity = d.stateOf(p.Identity), p.Identity
+		delete(d.states, p.Identity)
+		p = d.packet()
+		d.put[id], d.packets[id] = d.b.Replace(id, &p, gone), p
+	case 4, 5:
+		before := d.stateOf(p.Identity)
+		was := d.states[p.Identity]
+		s := Delivery{Identity: p.Identity, State: Claimed, Token: d.number(), Reason: was.Reason, Progress: was.Progress}
+		d.b.PutDelivery(&s, before)
+		d.states[p.Identity] = s
+	default:
+		s, ok := d.states[p.Identity]
+		if !ok {
+			return
+		}
+		text := rapid.SampledFrom([]string{"", "a", "some text"}).Draw(d.T, "text")
+		kind := rapid.SampledFrom([]NoteKind{NoteReason, NoteProgress}).Draw(d.T, "kind")
+		d.b.PutNote(NoteID{p.Identity, kind}, []byte(text), d.stateOf(p.Identity))
+		if kind == NoteReason {
+			s.Reason = text
+		} else {
+			s.Progress = text
+		}
+		d.states[p.Identity] = s
+	}
+}
+
+func (d *drawer) itemCall() {
+	v := drawItemID(d.T)
+	was, old := d.items[v], d.items.mark(v)
+	if _, there := d.items[v]; there && rapid.Bool().Draw(d.T, "remove") {
+		remove(&d.b, v, old)
+		delete(d.items, v)
+		return
+	}
+	i := item{kind: String, name: []byte("name"), version: d.number(), value: d.bytes()}
+	if v.IsField {
+		i.kind = 0
+	}
+	if keep := IsLarge(len(was.value)) && rapid.Bool().Draw(d.T, "keep"); keep {
+		i.value = nil
+		put(&d.b, v, i, len(was.value), true, old)
+		i.value = was.value
+	} else {
+		put(&d.b, v, i, 0, false, old)
+	}
+	d.items[v] = i
+}
+
+func (d *drawer) queueCall() {
+	id := rapid.Uint32Range(1, 3).Draw(d.T, "queue")
+	_, there := d.queues[id]
+	switch c := (Counters{Pushed: d.number()}); {
+	case !there:
+		d.queues[id] = fmt.Sprint("queue ", d.number())
+		d.b.PutQueue(Queue{ID: id, Name: []byte(d.queues[id])})
+	case rapid.Bool().Draw(d.T, "count"):
+		d.b.PutCounters(id, c)
+		d.counters[id] = c
+	default:
+		d.b.DeleteQueue(id)
+		delete(d.queues, id)
+		delete(d.counters, id)
+	}
+}
+
+func (d *drawer) otherCall() {
+	switch rapid.IntRange(0, 3).Draw(d.T, "other") {
+	case 0:
+		d.load = rapid.SampledFrom([][]byte{nil, []byte("so far")}).Draw(d.T, "load")
+		d.b.SetLoad(d.load)
+	case 1:
+		d.flush = Flush{{Keys: rapid.Uint64Range(0, 1).Draw(d.T, "keys")}}
+		d.b.SetFlush(d.flush)
+	default:
+		id := UniqueID{rapid.Uint32Range(1, 2).Draw(d.T, "queue"), rapid.Uint64Range(1, 3).Draw(d.T, "identity")}
+		if _, there := d.uniques[id]; there {
+			d.b.DeleteUnique(id)
+			delete(d.uniques, id)
+		} else {
+			d.uniques[id] = Unique{id, fmt.Append(nil, d.number()), 0}
+			u := d.uniques[id]
+			d.b.PutUnique(&u)
+		}
+	}
+}
+
+// draw draws one batch.
+func (d *drawer) draw() {
+	for range rapid.IntRange(1, 12).Draw(d.T, "calls") {
+		switch rapid.IntRange(0, 9).Draw(d.T, "kind") {
+		case 0, 1, 2, 3, 4, 5:
+			d.packetCall()
+		case 6, 7:
+			d.itemCall()
+		case 8:
+			d.queueCall()
+		case 9:
+			d.otherCall()
+		}
+	}
+	if d.b.Len() > 0 {
+		d.batches++
+		d.model.stored = d.epoch
+		d.marks = Marks{NextSeq: 1<<63 + d.batches, LowSeq: 1<<63 - d.batches, NextQueue: uint32(d.batches)}
+		d.b.SetMarks(d.marks)
+	}
+}
+
+// machine is a store beside its model.
+type machine struct {
+	*model
+	t    *testing.T
+	s    *Store
+	o    Options
+	dir  string
+	held bool // nothing becomes tables
+	kept []*keptSnapshot
+	seen map[string]bool // every key that ever was
+}
+
+// keptSnapshot is a snapshot with what it must show for ever.
+type keptSnapshot struct {
+	*Snapshot
+	want map[string]rawEntry
+	as   Control
+}
+
+func (c *machine) fail(t *rapid.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != len(m.packets) || !slices.IsSortedFunc(found, PacketID.Compare) {
-		t.Fatalf("%d packets instead of %d, or out of order: %v", len(found), len(m.packets), found)
-	}
-	if err := s.Verify(tally); err != nil {
-		t.Fatal(err)
-	}
-	if c := s.Control(); c.Batch != m.batches || c.Marks != m.marks || c.Epoch != m.stored || s.Epoch() != m.epoch {
-		t.Fatalf("control record %+v in epoch %d, want batch %d, marks %+v, epoch %d of %d",
-			c, s.Epoch(), m.batches, m.marks, m.stored, m.epoch)
-	}
-	payloads := 0
-	if err := s.scan(payloadPrefix, func(_, _ []byte) error { payloads++; return nil }); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range m.packets {
-		if IsLarge(len(p.Payload)) {
-			payloads--
-		}
-	}
-	if payloads != 0 {
-		t.Fatalf("%d payload records too many", payloads)
-	}
-	queues := map[uint32]string{}
-	if err := s.Queues(func(q Queue) error { queues[q.ID] = string(q.Name); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if !maps.Equal(queues, m.queues) {
-		t.Fatalf("queues %v, want %v", queues, m.queues)
-	}
-	m.checkRead(t, s)
 }
 
-// checkRead reads every place there is, in an order that sorts nothing.
-func (m *model) checkRead(t *rapid.T, s *Store) {
-	var ids []PacketID
-	for seq := uint64(1<<63 + 20); seq >= 1<<63-20; seq-- {
-		for queue := range uint32(4) {
-			for priority := range uint32(3) {
-				ids = append(ids, PacketID{queue, priority, seq})
-			}
-		}
+func (c *machine) apply(t *rapid.T) {
+	d := drawer{T: t, model: c.model, put: map[PacketID]int{}}
+	d.draw()
+	if _, _, frozen := c.s.layers.waiting(); frozen >= maxFrozen || c.s.pace.behind > 1 {
+		c.release() // or the batch would wait for ever
 	}
-	some := ids[:rapid.IntRange(0, len(ids)).Draw(t, "reads")]
-	calls := 0
-	var p Packet
-	err := s.Read(some, func(i int, rec []byte) error {
-		calls++
-		want, has := m.packets[some[i]]
-		if !has || rec == nil {
-			if has || rec != nil {
-				return fmt.Errorf("packet %v: found %v, want %v", some[i], rec != nil, has)
-			}
-			return nil
-		}
-		if err := DecodeRecord(rec, &p); err != nil || !same(p, want) {
-			return fmt.Errorf("packet %v reads as %+v, %w", some[i], p, err)
+	c.fail(t, c.s.Apply(&d.b))
+}
+
+func (c *machine) hold() {
+	if !c.held {
+		c.s.flushing.Lock()
+		c.held = true
+	}
+}
+
+func (c *machine) release() {
+	if c.held {
+		c.s.flushing.Unlock()
+		c.held = false
+	}
+}
+
+func (c *machine) merge(t *rapid.T) {
+	c.release()
+	o := tables.MergeOptions{All: rapid.Bool().Draw(t, "all"), Size: 1 << 16, Now: uint64(time.Now().Unix())}
+	_, err := c.s.tables.Merge(t.Context(), o)
+	c.fail(t, err)
+}
+
+// snapshot takes one, and lets go of one that was kept.
+func (c *machine) snapshot(t *rapid.T) {
+	c.release()
+	n, err := c.s.Snapshot()
+	c.fail(t, err)
+	k := &keptSnapshot{n, c.raw(), c.control()}
+	k.check(t)
+	if c.kept = append(c.kept, k); len(c.kept) > 2 {
+		c.kept[0].check(t)
+		c.kept[0].Close()
+		c.kept = c.kept[1:]
+	}
+}
+
+// check holds what a snapshot shows against what it must show: each key of it once, and as typed
+// records those that its control record counts.
+func (k *keptSnapshot) check(t *rapid.T) {
+	t.Helper()
+	got := map[string]rawEntry{}
+	err := k.view.Scan(nil, func(e tables.Entry) error {
+		if string(e.Key) != controlKey {
+			got[string(e.Key)] = rawEntry{string(e.Value), e.Expires}
 		}
 		return nil
 	})
-	if err != nil || calls != len(some) {
-		t.Fatalf("%d calls for %d packets, %v", calls, len(some), err)
+	if err != nil || !maps.Equal(got, k.want) {
+		t.Fatalf("a snapshot gives %v: %s", err, differing(got, k.want))
+	}
+	err = errors.Join(
+		k.Packets(func(PacketID, *Meta) error { return nil }),
+		k.Records(QueueRange{}, func(_ PacketID, _ []byte, damage error) error { return damage }),
+		k.Items(func(_ ValueID, _ *Head, _ *Field, damage error) error { return damage }),
+		k.Deliveries(func(_ *Delivery, damage error) error { return damage }))
+	if err != nil || k.Control() != k.as {
+		t.Fatalf("a snapshot of %+v, want %+v: %v", k.Control(), k.as, err)
 	}
 }
 
+func differing(got, want map[string]rawEntry) (what []string) {
+	for key := range want {
+		if g, ok := got[key]; !ok || g != want[key] {
+			what = append(what, fmt.Sprintf("%s: there is %v, %.20q until %d, want %.20q until %d",
+				describeKey([]byte(key)), ok, g.value, g.expires, want[key].value, want[key].expires))
+		}
+	}
+	for key := range got {
+		if _, ok := want[key]; !ok {
+			what = append(what, describeKey([]byte(key))+" should not be there")
+		}
+	}
+	return what
+}
+
+// open opens the folder. A store that is open has everything in tables, and an empty journal.
+func (c *machine) open(t *rapid.T) {
+	var err error
+	c.s, err = Open(c.dir, c.o)
+	c.fail(t, err)
+	c.fail(t, c.s.Verify(c.s.Control().Tally)) // it begins; check compares the tally
+	c.epoch++
+	if floor := c.s.tables.List().Floor; floor.Batch != c.batches {
+		t.Fatalf("after a start tables have batch %d of %d", floor.Batch, c.batches)
+	}
+	j, err := journal.Open(filepath.Join(c.dir, journalName), journal.Options{})
+	c.fail(t, err)
+	_, err = j.Replay(journal.ReplayOptions{}, func(r journal.Record) error { return fmt.Errorf("batch %d is in the journal", r.Batch) })
+	c.fail(t, errors.Join(err, j.Close()))
+}
+
+func (c *machine) close(t *rapid.T) {
+	c.release()
+	for _, k := range c.kept {
+		k.check(t)
+		k.Close()
+	}
+	c.kept = nil
+	c.fail(t, c.s.Close())
+}
+
+// reopen closes the store, whose tables are then a database of Badger with all that there is.
+func (c *machine) reopen(t *rapid.T) {
+	c.close(t)
+	db := filepath.Join(c.t.TempDir(), dbName)
+	c.fail(t, copied(filepath.Join(c.dir, dbName), db))
+	b, err := badger.Open(badger.DefaultOptions(db).WithLogger(nil).WithMemTableSize(1 << 20).WithValueThreshold(1 << 10))
+	c.fail(t, err)
+	got := map[string]rawEntry{}
+	c.fail(t, errors.Join(b.View(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{})
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			value, err := it.Item().ValueCopy(nil)
+			if err != nil {
+				return err
+			}
+			if key := string(it.Item().Key()); key != controlKey {
+				got[key] = rawEntry{string(value), it.Item().ExpiresAt()}
+			}
+		}
+		return nil
+	}), b.Close(), os.RemoveAll(db)))
+	if want := c.raw(); !maps.Equal(got, want) {
+		t.Fatalf("Badger shows others: %s", differing(got, want))
+	}
+	c.open(t)
+}
+
+// kill goes on with what a kill would have left, and looks at that before.
+func (c *machine) kill(t *rapid.T) {
+	c.hold()
+	dir := copiedAtOnce(c.t, c.s)
+	c.close(t)
+	c.fail(t, os.RemoveAll(c.dir))
+	c.dir = dir
+	before := state(c.t, dir)
+	v, err := OpenView(dir, ViewOptions{})
+	c.fail(t, err)
+	k := &keptSnapshot{v.Snapshot, c.raw(), c.control()}
+	k.check(t)
+	if c.fail(t, v.Close()); !equalMaps(before, state(c.t, dir)) {
+		t.Fatal("looking changed the folder")
+	}
+	c.open(t)
+}
+
+// check reads every key that ever was, by itself, and packets as callers do.
+func (c *machine) check(t *rapid.T) {
+	want := c.raw()
+	for key := range want {
+		c.seen[key] = true
+	}
+	state := c.s.readState()
+	defer c.s.endRead(state)
+	got := map[string]rawEntry{}
+	for key := range c.seen {
+		value, ok, err := state.get([]byte(key), false)
+		c.fail(t, err)
+		if ok {
+			got[key] = rawEntry{string(value), want[key].expires}
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Fatalf("reads give others: %s", differing(got, want))
+	}
+	if c.s.Control() != c.control() || c.s.Epoch() != c.epoch || string(c.s.Load()) != string(c.load) || c.s.Flush() != c.flush {
+		t.Fatalf("control record %+v in epoch %d, want %+v in %d", c.s.Control(), c.s.Epoch(), c.control(), c.epoch)
+	}
+	var ids []PacketID // every second place, or a run of all
+	for i := 24; i > 0; i -= rapid.IntRange(1, 2).Draw(t, "step") {
+		for priority := range uint32(3) {
+			ids = append(ids, PacketID{1 + uint32(i%2), priority, 1<<63 - 6 + uint64(i/2)})
+		}
+	}
+	calls, now := 0, time.Now().UnixMilli()
+	c.s.Read(ids, func(i int, rec []byte, damage error) {
+		calls++
+		p, there := c.packets[ids[i]]
+		there = there && !p.Expired(now)
+		var r Packet
+		if there != (damage == nil) || there && (DecodeRecord(rec, &r) != nil || !same(r, p)) {
+			t.Fatalf("packet %v is there: %v, want %v, or it is another", ids[i], damage, there)
+		}
+	})
+	if calls != len(ids) {
+		t.Fatalf("%d calls for %d packets", calls, len(ids))
+	}
+}
+
+// TestStoreDoesWhatTheModelDoes makes some hundreds of steps. With -rapid.checks=350 it makes more
+// than 10,000.
 func TestStoreDoesWhatTheModelDoes(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "model")
-		if err != nil {
-			t.Fatal(err)
+	checks := flag.Lookup("rapid.checks")
+	few, runs := checks.Value.String() == checks.DefValue, 0
+	rapid.Check(t, func(r *rapid.T) {
+		if runs++; few && runs > 20 {
+			return
 		}
-		defer os.RemoveAll(dir)
-		m := &model{packets: map[PacketID]Packet{}, queues: map[uint32]string{}, marks: firstMarks()}
-		var s *Store
-		reopen := func() {
-			if s != nil {
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if s, err = Open(dir, Options{MemTable: minMemTable}); err != nil {
-				t.Fatal(err)
-			}
-			m.epoch++
-		}
-		reopen()
+		c := &machine{t: t, dir: t.TempDir(), seen: map[string]bool{}, model: &model{
+			packets: map[PacketID]Packet{}, states: map[uint64]Delivery{}, items: items{}, queues: map[uint32]string{},
+			counters: map[uint32]Counters{}, uniques: map[UniqueID]Unique{}, marks: firstMarks(),
+		}}
+		c.o = Options{Unfinished: true, Window: rapid.SampledFrom([]int64{4 << 10, 64 << 10, 1 << 20}).Draw(r, "window")}
+		c.o.Sync = rapid.SampledFrom([]SyncMode{SyncAlways(), SyncNever(), SyncInterval(time.Millisecond)}).Draw(r, "sync")
+		c.open(r)
 		defer func() {
-			if s != nil { // nil when it did not open again
-				s.Close()
+			c.release()
+			for _, k := range c.kept {
+				k.Close()
 			}
+			_ = c.s.Close()
+			_ = os.RemoveAll(c.dir)
 		}()
-		var b Batch
-		for range rapid.IntRange(1, 8).Draw(t, "steps") {
-			b.Reset()
-			m.draw(t, &b)
-			if err := s.Apply(&b); err != nil {
-				t.Fatal(err)
-			}
-			if rapid.IntRange(0, 3).Draw(t, "reopen") == 0 {
-				reopen()
-			}
-			m.check(t, s)
-		}
+		r.Repeat(map[string]func(*rapid.T){
+			"apply": c.apply, "apply again": c.apply, "apply more": c.apply, "apply still more": c.apply,
+			"hold": func(*rapid.T) { c.hold() }, "release": func(*rapid.T) { c.release() },
+			"flush":    func(t *rapid.T) { c.release(); c.fail(t, c.s.settle()) },
+			"merge":    c.merge,
+			"snapshot": c.snapshot,
+			"reopen":   c.reopen,
+			"kill":     c.kill,
+			"":         c.check,
+		})
 	})
 }

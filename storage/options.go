@@ -30,8 +30,8 @@ func SyncAlways() SyncMode { return SyncMode{} }
 // loses nothing.
 func SyncInterval(d time.Duration) SyncMode { return SyncMode{kind: syncInterval, every: d} }
 
-// SyncNever leaves it to the operating system. A power cut loses what it had not written, often
-// half a minute; a killed process loses nothing.
+// SyncNever leaves it to the operating system. A power cut loses at most what is not in tables yet,
+// mostly half a minute; a killed process loses nothing.
 func SyncNever() SyncMode { return SyncMode{kind: syncNever} }
 
 // The range of SyncInterval.
@@ -74,13 +74,9 @@ func (m SyncMode) String() string {
 type Options struct {
 	Sync SyncMode
 
-	// MemTable is the size in bytes of one memory table, from 1 MiB to 64 MiB: larger ones take
-	// more memory and allow larger batches. 0 chooses by the size of the file system.
-	MemTable int64
-
-	// Offline is for a command that works on the whole store at full speed and that nobody waits
-	// for: few mapped pages stay in memory, at the price of mapping and reading some of them again.
-	Offline bool
+	// Window is how many bytes may wait in memory and journal to become tables, for tests. 0 chooses
+	// by the size of the file system.
+	Window int64
 
 	// AcceptLoss opens a store although acknowledged batches are missing (ErrLoss).
 	AcceptLoss bool
@@ -89,7 +85,7 @@ type Options struct {
 	// came.
 	Unfinished bool
 
-	// Logger gets what Badger and the store have to say; nil is silence.
+	// Logger gets what the store has to say; nil is silence.
 	Logger *slog.Logger
 
 	tune tuning
@@ -97,17 +93,11 @@ type Options struct {
 
 // tuning is what tests replace and benchmarks turn off.
 type tuning struct {
-	badgerSync bool // Badger's own SyncWrites
-	noAdvice   bool // no madvise
-
 	sync func(*os.File) error
 	stat func(path string) (free, total int64, err error)
 }
 
 func (o *Options) check() error {
-	if o.MemTable != 0 && (o.MemTable < minMemTable || o.MemTable > maxMemTable) {
-		return fmt.Errorf("memory table of %d bytes: it must be from %d to %d", o.MemTable, minMemTable, maxMemTable)
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

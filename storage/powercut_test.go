@@ -3,6 +3,7 @@ package storage
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -164,11 +165,11 @@ func TestPowerCutKeepsEveryAcknowledgedBatch(t *testing.T) {
 	t.Parallel()
 	image, at := mountImage(t, 64, ",commit=1000")
 	c := startChild(t, filepath.Join(at, "data"))
-	cuts := step(24, 6)
-	rotated := map[string]bool{}
+	cuts := step(24, 8)
+	begun := map[uint64]bool{}
 	for cut := range cuts {
 		var last uint64
-		for range 1 + 37*(cut%4) + 5*(cut%7) { // all moments around rotations, flushes and compactions
+		for range 1 + 37*(cut%4) + 5*(cut%7) { // all moments around new segments, flushes and merges
 			last = c.read()
 		}
 		last = c.stop(last)
@@ -179,22 +180,22 @@ func TestPowerCutKeepsEveryAcknowledgedBatch(t *testing.T) {
 		if err := syscall.Kill(c.cmd.Process.Pid, syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		for _, log := range checkCut(t, lost, last) {
-			rotated[filepath.Base(log)] = true
+		for _, number := range checkCut(t, lost, last) {
+			begun[number] = true
 		}
 		if err := os.Remove(lost); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d logs in %d cuts", len(rotated), cuts)
-	if len(rotated) < step(4, 1) {
-		t.Errorf("only %d logs were seen", len(rotated))
+	t.Logf("%d segments in %d cuts", len(begun), cuts)
+	if len(begun) < step(4, 1) {
+		t.Errorf("only %d segments were seen", len(begun))
 	}
 }
 
-// checkCut opens the store of an image and holds it against the plan. It
-// returns the logs that the cut left.
-func checkCut(t *testing.T, image string, acknowledged uint64) (logs []string) {
+// checkCut opens the store of an image and holds it against the plan. It returns the numbers of the
+// segments that the cut left.
+func checkCut(t *testing.T, image string, acknowledged uint64) (segments []uint64) {
 	t.Helper()
 	at := filepath.Join(filepath.Dir(image), "mnt")
 	if err := os.MkdirAll(at, 0o700); err != nil {
@@ -208,9 +209,12 @@ func checkCut(t *testing.T, image string, acknowledged uint64) (logs []string) {
 			t.Errorf("umount: %v %s", err, out)
 		}
 	}()
-	logs, err := logNames(filepath.Join(at, "data", dbName))
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range logFiles(t, filepath.Join(at, "data")) {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		segments = append(segments, binary.BigEndian.Uint64(b[8:]))
 	}
 	s, err := Open(filepath.Join(at, "data"), Options{})
 	if err != nil {
@@ -236,5 +240,5 @@ func checkCut(t *testing.T, image string, acknowledged uint64) (logs []string) {
 	if !slices.Equal(seqs, p.live) {
 		t.Errorf("batch %d: %d packets, want %d", batch, len(seqs), len(p.live))
 	}
-	return logs
+	return segments
 }

@@ -52,7 +52,7 @@ const (
 func queueRoom(q *Queue) int {
 	n := 96 + len(q.Name) + len(q.Rest)
 	if q.Settings != nil {
-		n += q.Settings.Room()
+		n += q.Settings.room()
 	}
 	return n
 }

@@ -2,235 +2,184 @@ package storage
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
+	"time"
 
-	"github.com/dgraph-io/badger/v4"
+	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // A lookup by itself costs about 5 µs, making an iterator and a seek 10 to 20 µs each, and a step
 // of it 0.3 µs (BenchmarkRead). So an iterator is used for runs of neighbours: runLength packets at
-// least, each within runGap of the sequence before it; it seeks again after runSteps steps in vain.
+// least, each within runGap of the sequence before it.
 const (
 	runLength = 8
 	runGap    = 256
-	runSteps  = 16
 )
 
 // readState is memory that Read uses again.
 type readState struct {
+	layers *layers // nil: only the tables are asked
+	view   *tables.View
+	it     *tables.Iterator // of the view; made by the first run
+	now    uint64           // Unix seconds
+
 	order  []int // indices of ids, by key
 	key    []byte
+	value  []byte // of a pending record
 	joined []byte
-
-	txn    *badger.Txn
-	it     *badger.Iterator // made by the first run
-	placed bool             // it stands at or before what is looked for
-	fn     giveFunc
 }
-
-// giveFunc gets the full record of a packet, or nil and why there is none. Its own error ends the
-// reading.
-type giveFunc func(i int, rec []byte, damage error) error
 
 // Read calls fn for each of ids with the full record of the packet, valid during the call. The
-// calls come in the order of the keys; i says which of ids it is.
+// calls come in the order of the keys; i says which of ids it is. It may be called at any time,
+// also while Apply runs.
 //
-// The record is nil when that one packet cannot be read: it is not there, or it or its payload is
-// damaged. For a packet that an index holds and that has no expiry both mean damage, and Damage
-// says which. The other packets are read all the same.
-//
-// Read stops at the first error of fn and returns it. An error of its own is about the store as a
-// whole, such as a device that gives an I/O error; then fn was not called for some of ids, and
-// nothing is known about those.
-func (s *Store) Read(ids []PacketID, fn func(i int, rec []byte) error) error {
-	return s.read(ids, func(i int, rec []byte, _ error) error { return fn(i, rec) })
-}
-
-// Damage reads one packet and returns why Read gives no record of it: an error that wraps
-// ErrDamaged and names the packet, or nil when it can be read. Any other error is about the store
-// as a whole, as that of Read is.
-func (s *Store) Damage(id PacketID) (damage error) {
-	err := s.read([]PacketID{id}, func(_ int, _ []byte, why error) error {
-		damage = why
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return damage
-}
-
-func (s *Store) read(ids []PacketID, fn giveFunc) error {
-	state, _ := s.reads.Get().(*readState)
-	if state == nil {
-		state = &readState{}
-	}
-	defer s.reads.Put(state)
+// Where a packet cannot be read, because it or its payload is damaged or not there, the record is
+// nil, and damage says why and names the packet. The other packets are read all the same.
+func (s *Store) Read(ids []PacketID, fn func(i int, rec []byte, damage error)) {
+	state := s.readState()
+	defer s.endRead(state)
 	state.order = state.order[:0]
 	for i := range ids {
 		state.order = append(state.order, i)
 	}
 	slices.SortFunc(state.order, func(a, b int) int { return ids[a].Compare(ids[b]) })
-	return s.db.View(func(txn *badger.Txn) error {
-		state.txn, state.fn = txn, fn
-		defer state.end()
-		for from := 0; from < len(ids); {
-			to := from + 1
-			for to < len(ids) && neighbours(ids[state.order[to-1]], ids[state.order[to]]) {
-				to++
-			}
-			read := state.pass
-			if to-from < runLength {
-				read = state.lookUp
-			}
-			if err := read(ids, state.order[from:to]); err != nil {
-				return err
-			}
-			from = to
+	for from := 0; from < len(ids); {
+		to := from + 1
+		for to < len(ids) && neighbours(ids[state.order[to-1]], ids[state.order[to]]) {
+			to++
 		}
-		return nil
-	})
+		for _, i := range state.order[from:to] {
+			rec, damage := state.packet(ids[i], to-from >= runLength)
+			fn(i, rec, damage)
+		}
+		from = to
+	}
 }
 
 func neighbours(a, b PacketID) bool {
 	return a.Queue == b.Queue && a.Priority == b.Priority && b.Seq-a.Seq <= runGap
 }
 
-func (r *readState) end() {
+// readState returns a state to read all layers.
+func (s *Store) readState() *readState {
+	r, _ := s.reads.Get().(*readState)
+	if r == nil {
+		r = &readState{layers: &s.layers}
+	}
+	r.now = uint64(time.Now().Unix())
+	return r
+}
+
+// endRead gives the view up, and the state back.
+func (s *Store) endRead(r *readState) {
+	r.leave()
+	s.reads.Put(r)
+}
+
+// leave gives the view up.
+func (r *readState) leave() {
 	if r.it != nil {
 		r.it.Close()
 	}
-	r.txn, r.it, r.fn = nil, nil, nil
-}
-
-// lookUp reads each packet by itself.
-func (r *readState) lookUp(ids []PacketID, order []int) error {
-	for _, i := range order {
-		r.key = appendPacketKey(r.key[:0], ids[i])
-		item, err := r.get(r.key)
-		switch {
-		case err == nil:
-			err = r.give(item, ids[i], i)
-		case errors.Is(err, badger.ErrKeyNotFound):
-			err = r.fn(i, nil, fmt.Errorf("%w: packet %v is not there", ErrDamaged, ids[i]))
-		case errors.Is(err, ErrDamaged):
-			err = r.fn(i, nil, fmt.Errorf("cannot read packet %v: %w", ids[i], err))
-		default:
-			err = fmt.Errorf("cannot read packet %v: %w", ids[i], err)
-		}
-		if err != nil {
-			return err
-		}
+	if r.view != nil {
+		r.view.Close()
 	}
-	return nil
+	r.view, r.it = nil, nil
 }
 
-// pass reads a run of packets with the iterator.
-func (r *readState) pass(ids []PacketID, order []int) error {
-	if r.it == nil {
-		// An iterator parses one item ahead. Without AllVersions it would look for a live one,
-		// behind the last packet of the run, through all that was popped there before.
-		r.it = r.txn.NewIterator(badger.IteratorOptions{Prefix: []byte(packetPrefix), AllVersions: true})
+// packet returns the full record of a packet, valid until the next call, or why there is none. In a
+// run the tables are asked by an iterator.
+func (r *readState) packet(id PacketID, run bool) (rec []byte, err error) {
+	r.key = appendPacketKey(r.key[:0], id)
+	rec, ok, err := r.get(r.key, run)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("cannot read packet %v: %w", id, err)
+	case !ok:
+		return nil, fmt.Errorf("%w: packet %v is not there", ErrDamaged, id)
 	}
-	r.placed = false
-	for at, i := range order {
-		r.key = appendPacketKey(r.key[:0], ids[i])
-		found, err := r.move(r.key)
-		switch {
-		case found && err == nil:
-			err = r.give(r.it.Item(), ids[i], i)
-		case err == nil || errors.Is(err, ErrDamaged):
-			// The iterator ends without a word at a block that it cannot read, so what it does not
-			// find may be there; and it must seek the next one.
-			r.placed = false
-			err = r.lookUp(ids, order[at:at+1])
-		default:
-			err = fmt.Errorf("cannot read packet %v: %w", ids[i], err)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// move brings the iterator to a key and reports whether a live packet is there.
-func (r *readState) move(key []byte) (found bool, err error) {
-	defer recoverBlock(&err)()
-	for steps := 0; r.placed && r.it.Valid() && bytes.Compare(r.it.Item().Key(), key) < 0; steps++ {
-		if r.placed = steps < runSteps; r.placed {
-			r.it.Next()
-		}
-	}
-	if !r.placed {
-		r.it.Seek(key)
-		r.placed = true
-	}
-	return r.it.Valid() && bytes.Equal(r.it.Item().Key(), key) && !r.it.Item().IsDeletedOrExpired(), nil
-}
-
-// get reads one key. The error wraps badger.ErrKeyNotFound or ErrDamaged when it is about that key
-// alone.
-func (r *readState) get(key []byte) (item *badger.Item, err error) {
-	defer recoverBlock(&err)()
-	return r.txn.Get(key)
-}
-
-// give passes the record of one item to fn.
-func (r *readState) give(item *badger.Item, id PacketID, i int) error {
-	return item.Value(func(rec []byte) error { return r.giveRecord(rec, id, i) })
-}
-
-// giveRecord passes one record to fn, joined with its payload when that is kept apart.
-func (r *readState) giveRecord(rec []byte, id PacketID, i int) error {
 	var m Meta
 	var x metaRest
 	if err := readRecord(rec, &m, &x, false); err != nil {
-		return r.fn(i, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
+		return nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err)
 	}
-	if !m.Large {
-		return r.fn(i, rec, nil)
+	if m.Large {
+		return r.join(id, rec, &x)
 	}
-	return r.giveLarge(rec, &x, id, i)
+	return rec, nil
 }
 
-func (r *readState) giveLarge(rec []byte, x *metaRest, id PacketID, i int) error {
+// join joins a record with its payload, which is kept apart.
+func (r *readState) join(id PacketID, rec []byte, x *metaRest) ([]byte, error) {
 	r.key = appendPayloadKey(r.key[:0], id)
-	item, err := r.get(r.key)
+	r.joined = append(r.joined[:0], rec...) // the next get writes over it
+	head := len(rec)
+	payload, ok, err := r.get(r.key, false)
 	switch {
-	case errors.Is(err, badger.ErrKeyNotFound):
-		return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v is missing or in a block with a wrong checksum", ErrDamaged, id))
-	case errors.Is(err, ErrDamaged):
-		return r.fn(i, nil, fmt.Errorf("cannot read the payload of packet %v: %w", id, err))
 	case err != nil:
-		return fmt.Errorf("cannot read the payload of packet %v: %w", id, err)
+		return nil, fmt.Errorf("cannot read the payload of packet %v: %w", id, err)
+	case !ok:
+		return nil, fmt.Errorf("%w: the payload of packet %v is missing", ErrDamaged, id)
+	case uint64(len(payload)) != x.size:
+		return nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), x.size)
 	}
-	return item.Value(func(payload []byte) error {
-		if uint64(len(payload)) != x.size {
-			return r.fn(i, nil, fmt.Errorf("%w: the payload of packet %v has %d bytes instead of %d", ErrDamaged, id, len(payload), x.size))
-		}
-		r.joined = appendJoined(r.joined[:0], rec, x.at, payload)
-		return r.fn(i, r.joined, nil)
-	})
+	r.joined = appendJoined(r.joined, r.joined[:head], x.at, payload)
+	return r.joined[head:], nil
 }
 
-// recoverBlock makes an error of a panic of Badger. It takes a block apart before it looks at the
-// checksum, so one that is damaged can make it reach outside: that is damage of what was looked
-// for. A fault of the mapped file is an I/O error of the device instead. Use: defer
-// recoverBlock(&err)().
-func recoverBlock(err *error) func() {
-	old := debug.SetPanicOnFault(true)
-	return func() {
-		debug.SetPanicOnFault(old)
-		p := recover()
-		if p == nil {
-			return
+// get returns the value of a key, valid until the next call.
+func (r *readState) get(key []byte, run bool) (value []byte, ok bool, err error) {
+	if r.layers != nil {
+		value, known, ok, err := r.layers.pendingOf(r.value[:0], pendingKeyOf(key), r.now)
+		if known {
+			r.value = value
+			return value, ok, err
 		}
-		if *err = faultError(p); !errors.Is(*err, errFault) {
-			*err = fmt.Errorf("%w: a block cannot be taken apart: %w", ErrDamaged, *err)
+		// The view is taken behind the windows: what leaves these is in it.
+		if list := r.layers.tables.List(); r.view == nil || r.view.List != list {
+			r.leave()
+			r.view = r.layers.tables.View()
 		}
+	}
+	if run {
+		if r.it == nil {
+			r.it = r.view.Iterator([]byte(packetPrefix))
+		}
+		if r.it.Advance(key); r.it.Err() == nil {
+			there := r.it.Valid() && bytes.Equal(r.it.Entry().Key, key)
+			return r.it.Entry().Value, there, nil
+		}
+		r.it.Close() // damage lies somewhere on the way, and perhaps not here
+		r.it = nil
+	}
+	e, ok, err := r.view.Get(key)
+	return e.Value, ok, damaged(err)
+}
+
+// ReadValues is Read for the large values of heads and fields.
+func (s *Store) ReadValues(ids []ValueID, fn func(i int, value []byte, damage error)) {
+	readEach(s, ids, appendValueKey, fn)
+}
+
+// ReadNotes is Read for the texts of notes.
+func (s *Store) ReadNotes(ids []NoteID, fn func(i int, text []byte, damage error)) {
+	readEach(s, ids, appendStateKey, fn)
+}
+
+// readEach calls fn with the record of each id, as Read does.
+func readEach[I any](s *Store, ids []I, appendKey func([]byte, I) []byte, fn func(i int, rec []byte, damage error)) {
+	state := s.readState()
+	defer s.endRead(state)
+	for i, id := range ids {
+		state.key = appendKey(state.key[:0], id)
+		rec, ok, err := state.get(state.key, false)
+		switch {
+		case err != nil:
+			rec, err = nil, fmt.Errorf("cannot read %v: %w", id, err)
+		case !ok:
+			rec, err = nil, fmt.Errorf("%w: %v is not there", ErrDamaged, id)
+		}
+		fn(i, rec, err)
 	}
 }

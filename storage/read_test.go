@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // inOneTable returns an open store whose packets are all in one table, and
@@ -18,7 +15,7 @@ import (
 func inOneTable(t *testing.T, packets, size int) (s *Store, ids []PacketID, name string) {
 	t.Helper()
 	dir := t.TempDir()
-	s = openTest(t, dir, Options{})
+	s = smallStore(t, dir)
 	var b Batch
 	for i := range packets {
 		ids = append(ids, PacketID{1, 1, uint64(i)})
@@ -27,11 +24,7 @@ func inOneTable(t *testing.T, packets, size int) (s *Store, ids []PacketID, name
 	if err := errors.Join(s.Apply(&b), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := filepath.Glob(filepath.Join(dir, dbName, "*"+tableSuffix))
-	if err != nil || len(tables) != 1 {
-		t.Fatal(tables, err)
-	}
-	return openTest(t, dir, Options{}), ids, tables[0]
+	return smallStore(t, dir), ids, tableFiles(t, dir)[0]
 }
 
 func numbered(i, size int) []byte {
@@ -43,20 +36,22 @@ func numbered(i, size int) []byte {
 func unread(t *testing.T, s *Store, ids []PacketID, size int) (missing []int) {
 	t.Helper()
 	calls := 0
-	err := s.Read(ids, func(i int, rec []byte) error {
+	s.Read(ids, func(i int, rec []byte, damage error) {
 		calls++
+		if (rec == nil) != (damage != nil) {
+			t.Errorf("packet %v has a record: %v, and %v", ids[i], rec != nil, damage)
+		}
 		if rec == nil {
 			missing = append(missing, i)
-			return nil
+			return
 		}
 		var p Packet
 		if err := DecodeRecord(rec, &p); err != nil || !bytes.Equal(p.Payload, numbered(int(ids[i].Seq), size)) {
 			t.Errorf("packet %v reads as %.20q, %v", ids[i], p.Payload, err)
 		}
-		return nil
 	})
-	if err != nil || calls != len(ids) {
-		t.Errorf("%d calls for %d packets, %v", calls, len(ids), err)
+	if calls != len(ids) {
+		t.Errorf("%d calls for %d packets", calls, len(ids))
 	}
 	return missing
 }
@@ -81,28 +76,27 @@ func flip(t *testing.T, name string, at int64) {
 
 func TestDamageOfOnePacketLeavesTheOthersReadable(t *testing.T) {
 	const size = 5000
-	set := func(key, value []byte) func(*badger.Txn) error {
-		return func(txn *badger.Txn) error { return txn.Set(key, value) }
+	set := func(key, value []byte) func(*entries) {
+		return func(e *entries) { e.put(key, value, 0, true) }
 	}
 	bad := PacketID{1, 1, 7}
 	head, payload := appendPacketKey(nil, bad), appendPayloadKey(nil, bad)
 	rows := map[string]struct {
-		change func(*badger.Txn) error
+		change func(*entries)
 		says   string
 	}{
+		// A lookup of the first key of the next block looks into this one, too.
 		"payload block with a wrong checksum": {nil, "payload"},
-		"payload missing":                     {func(txn *badger.Txn) error { return txn.Delete(payload) }, "missing"},
+		"payload missing":                     {func(e *entries) { e.delete(payload) }, "missing"},
 		"payload too short":                   {set(payload, make([]byte, size-1)), "4999 bytes instead of 5000"},
 		"record of nonsense":                  {set(head, []byte{0xff}), "not a valid record"},
-		"record missing":                      {func(txn *badger.Txn) error { return txn.Delete(head) }, "not there"},
+		"record missing":                      {func(e *entries) { e.delete(head) }, "not there"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			s, ids, table := inOneTable(t, 40, size)
 			if row.change != nil {
-				if err := s.db.Update(row.change); err != nil {
-					t.Fatal(err)
-				}
+				behind(t, s, row.change)
 			} else {
 				whole, err := os.ReadFile(table)
 				if err != nil {
@@ -110,19 +104,22 @@ func TestDamageOfOnePacketLeavesTheOthersReadable(t *testing.T) {
 				}
 				flip(t, table, int64(bytes.Index(whole, numbered(7, size))+2000))
 			}
-			if missing := unread(t, s, ids, size); !slices.Equal(missing, []int{7}) {
-				t.Errorf("packets %v cannot be read", missing)
+			for from, to := range map[int]int{0: len(ids), 5: 10} { // as a run, and looked up
+				missing := unread(t, s, ids[from:to], size)
+				if len(missing) == 2 && row.change == nil {
+					missing = missing[:1]
+				}
+				if !slices.Equal(missing, []int{7 - from}) {
+					t.Errorf("of the packets from %d on, %v cannot be read", from, missing)
+				}
 			}
-			if missing := unread(t, s, ids[5:9], size); !slices.Equal(missing, []int{2}) {
-				t.Errorf("of a few packets, those at %v cannot be read", missing)
-			}
-			err := s.Damage(bad)
+			err := damageOf(s, bad)
 			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), row.says) || !strings.Contains(err.Error(), fmt.Sprint(bad)) {
-				t.Errorf("Damage gives %v", err)
+				t.Errorf("it reads with %v", err)
 			}
 			t.Log(err)
-			if err := s.Damage(ids[8]); err != nil {
-				t.Errorf("Damage of a sound packet gives %v", err)
+			if err := damageOf(s, ids[9]); err != nil {
+				t.Errorf("a sound packet reads with %v", err)
 			}
 		})
 	}
@@ -147,7 +144,7 @@ func TestDamagedBlockHidesOnlyWhatIsInIt(t *testing.T) {
 		sparse = append(sparse, ids[i])
 	}
 	seen := 0
-	for at := from + block; at < from+2*block; at += step(1, 2) {
+	for at := from + block; at < from+2*block; at += step(1, 7) {
 		flip(t, table, int64(at))
 		missing := unread(t, s, ids, size)
 		for _, i := range unread(t, s, sparse, size) {
@@ -163,7 +160,7 @@ func TestDamagedBlockHidesOnlyWhatIsInIt(t *testing.T) {
 			t.Fatalf("byte %d: packets %v cannot be read", at, missing)
 		}
 	}
-	if seen < block/10 {
+	if seen < block/10/step(1, 7) {
 		t.Errorf("only %d flips were seen", seen)
 	}
 	if missing := unread(t, s, ids, size); missing != nil {
@@ -171,7 +168,7 @@ func TestDamagedBlockHidesOnlyWhatIsInIt(t *testing.T) {
 	}
 }
 
-func TestDeviceThatGivesNoDataEndsRead(t *testing.T) {
+func TestPacketsThatTheDeviceDoesNotGiveAreDamaged(t *testing.T) {
 	s, ids, table := inOneTable(t, 40, 5000)
 	whole, err := os.ReadFile(table)
 	if err != nil {
@@ -182,16 +179,12 @@ func TestDeviceThatGivesNoDataEndsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []int{1, len(ids)} { // looked up, and read as a run
-		err := s.Read(ids[:n], func(i int, rec []byte) error {
-			t.Errorf("packet %v is given as %d bytes", ids[i], len(rec))
-			return nil
-		})
-		if err == nil || errors.Is(err, ErrDamaged) {
-			t.Errorf("Read of %d gives %v", n, err)
+		if missing := unread(t, s, ids[:n], 5000); len(missing) != n {
+			t.Errorf("of %d packets %v cannot be read", n, missing)
 		}
 	}
-	if err := s.Damage(ids[3]); err == nil || errors.Is(err, ErrDamaged) {
-		t.Errorf("Damage gives %v", err)
+	if err := damageOf(s, ids[3]); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), ids[3].String()) {
+		t.Errorf("it reads with %v", err)
 	}
 	if err := os.WriteFile(table, whole, 0o600); err != nil {
 		t.Fatal(err)
@@ -201,18 +194,80 @@ func TestDeviceThatGivesNoDataEndsRead(t *testing.T) {
 	}
 }
 
-func TestErrorOfTheCallerEndsReadEvenIfItSaysDamage(t *testing.T) {
-	s, ids, _ := inOneTable(t, 20, 1500)
-	for _, mine := range []error{ErrDamaged, badger.ErrKeyNotFound} {
-		for _, n := range []int{2, len(ids)} {
-			calls := 0
-			err := s.Read(ids[:n], func(int, []byte) error {
-				calls++
-				return mine
-			})
-			if !errors.Is(err, mine) || calls != 1 {
-				t.Errorf("%d calls, %v", calls, err)
-			}
+// flipPayload changes one byte of a numbered payload in a table, and back when it is called again.
+func flipPayload(t *testing.T, table string, i, size int) {
+	t.Helper()
+	whole, err := os.ReadFile(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(whole, numbered(i, size)[:8])
+	if at < 0 {
+		t.Fatalf("payload %d is not in the table", i)
+	}
+	flip(t, table, int64(at+size/2))
+}
+
+func TestScanOfALiveSnapshotThatEndsEarlyIsALoss(t *testing.T) {
+	const size = 400
+	s, ids, table := inOneTable(t, 400, size)
+	n, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	flipPayload(t, table, 200, size)
+	seen := 0
+	err = n.Records(QueueRange{}, func(PacketID, []byte, error) error { seen++; return nil })
+	if !errors.Is(err, ErrLoss) || seen >= len(ids) {
+		t.Errorf("%d records of %d, and %v", seen, len(ids), err)
+	}
+	if err := n.Packets(func(PacketID, *Meta) error { return nil }); !errors.Is(err, ErrLoss) {
+		t.Errorf("packets: %v", err)
+	}
+	// What is bad elsewhere does not matter.
+	err = errors.Join(
+		n.Records(QueueRange{2, 9}, func(PacketID, []byte, error) error { return nil }),
+		n.Payloads(func(uint32, uint64, int64) error { return nil }))
+	if err != nil {
+		t.Errorf("queues that are not in the block: %v", err)
+	}
+}
+
+func TestRecordsOfALiveSnapshotCheckTheirPayloads(t *testing.T) {
+	const size = 5000
+	s, _, table := inOneTable(t, 40, size)
+	n, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	flipPayload(t, table, 7, size)
+	var bad []uint64
+	err = n.Records(QueueRange{}, func(id PacketID, _ []byte, damage error) error {
+		if damage != nil {
+			bad = append(bad, id.Seq)
+		}
+		return nil
+	})
+	if err != nil || len(bad) == 0 || len(bad) > 2 || bad[0] != 7 { // see the lookup of the next one
+		t.Errorf("records %v are damaged, and %v", bad, err)
+	}
+	if err := n.Packets(func(PacketID, *Meta) error { return nil }); err != nil {
+		t.Errorf("packets, which are not in that block: %v", err)
+	}
+}
+
+func TestASnapshotOfTablesThatRottedIsRefused(t *testing.T) {
+	s, _, table := inOneTable(t, 400, 400)
+	for _, rotten := range []bool{true, false} {
+		flipPayload(t, table, 200, 400)
+		n, err := s.Snapshot()
+		if errors.Is(err, ErrDamaged) != rotten || (err == nil) == rotten {
+			t.Errorf("a block that rotted: %v; a snapshot gives %v", rotten, err)
+		}
+		if err == nil {
+			n.Close()
 		}
 	}
 }

@@ -15,52 +15,32 @@ import (
 // nothing about the folder: it is never called damage, and never makes a salvage leave something
 // out.
 
-// refusals are the errors of the system that are not about what a file holds, each with the opening
-// error that it is.
-func refusals() map[unix.Errno]error {
-	return map[unix.Errno]error{
-		unix.EMFILE: ErrTooManyFiles,
-		unix.ENFILE: ErrTooManyFiles,
-		unix.EACCES: ErrRefused,
-		unix.EPERM:  ErrRefused,
-		unix.EROFS:  ErrRefused,
-		unix.ENOMEM: ErrRefused,
-	}
-}
-
-// refused returns what the system refuses by an error, nil if nothing. Not every error of Badger
-// wraps its cause.
+// refused returns what the system refuses by an error; nil if nothing.
 func refused(err error) error {
-	if err == nil {
-		return nil
-	}
-	for cause, what := range refusals() {
-		if errors.Is(err, cause) || strings.Contains(err.Error(), cause.Error()) {
-			return what
-		}
+	var cause unix.Errno
+	errors.As(err, &cause)
+	switch cause {
+	case unix.EMFILE, unix.ENFILE:
+		return ErrTooManyFiles
+	case unix.EACCES, unix.EPERM, unix.EROFS, unix.ENOMEM:
+		return ErrRefused
 	}
 	return nil
 }
 
-// refusedBySystem tells whether an error says that the system refused something.
-func refusedBySystem(err error) bool { return refused(err) != nil }
-
 // explainRefusal turns an error that the system's refusal or lack of room caused into one that
 // calls nothing damaged. It returns any other error as it is.
 func explainRefusal(err error) error {
-	const sound = "nothing was found wrong with the data folder"
 	what := refused(err)
-	switch {
-	case errors.Is(err, errNoRoom):
-		return fmt.Errorf("%w: %s; %s", ErrFull, about(err), sound)
-	case temporary(err):
+	if errors.Is(err, unix.ENOSPC) {
+		what = ErrFull
+	} else if temporary(err) {
 		return fmt.Errorf("%w: %w", ErrTemporary, err)
-	case what == nil, errors.Is(err, what):
-		return err
-	case what == ErrTooManyFiles:
-		return fmt.Errorf("%w; %s", what, sound)
 	}
-	return fmt.Errorf("%w: %s; %s", what, about(err), sound)
+	if what == nil || errors.Is(err, what) {
+		return err
+	}
+	return fmt.Errorf("%w: %s; nothing was found wrong with the data folder", what, about(err))
 }
 
 // temporary tells whether an error is about a temporary folder, and not about the data folder.

@@ -2,36 +2,266 @@ package storage
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"runtime/debug"
-
-	"github.com/dgraph-io/badger/v4"
+	"math"
 )
+
+// unreadable is what is wrong with one record. A tolerant view makes a finding of it and goes on.
+type unreadable struct {
+	name string // of what it is about, as findings have it
+	err  error  // wraps ErrDamaged
+}
+
+func (u *unreadable) Error() string { return u.err.Error() }
+func (u *unreadable) Unwrap() error { return u.err }
+
+// badKey says that a key is not one of some kind of record.
+func badKey(key []byte, kind string) error {
+	return &unreadable{fmt.Sprintf("%x", key), fmt.Errorf("%w: %x is not the key of %s", ErrDamaged, key, kind)}
+}
+
+// badRecord says why the record of something cannot be read; nil if it can.
+func badRecord(name fmt.Stringer, kind string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &unreadable{name.String(), fmt.Errorf("%w: %s%v: %w", ErrDamaged, kind, name, err)}
+}
+
+// keyRange is the keys from one on, up to another one that it has not. All begin with one prefix.
+type keyRange struct{ from, to []byte }
+
+// all returns the range of all keys that have a prefix, which does not end in the last byte there
+// is.
+func all(prefix string) keyRange {
+	to := []byte(prefix)
+	to[len(to)-1]++
+	return keyRange{[]byte(prefix), to}
+}
+
+// QueueRange selects queues by identity: First ≤ identity ≤ Last. A Last of 0 is no upper end, so
+// the zero value selects all of them.
+type QueueRange struct{ First, Last uint32 }
+
+func (r QueueRange) all() bool { return r.First == 0 && (r.Last == 0 || r.Last == math.MaxUint32) }
+
+// packets returns the keys of the packets in the range.
+func (r QueueRange) packets() keyRange {
+	keys := all(packetPrefix)
+	keys.from = appendPacketKey(nil, PacketID{Queue: r.First})
+	if r.Last != 0 && r.Last != math.MaxUint32 {
+		keys.to = appendPacketKey(nil, PacketID{Queue: r.Last + 1})
+	}
+	return keys
+}
+
+// scan calls fn with every key of a range, and its value, both valid during the call. It stops at
+// the first error of fn, unless that is about one record and the view is tolerant. What cannot be
+// read is an error that wraps ErrDamaged: no scan is silently short.
+func (n *Snapshot) scan(keys keyRange, fn func(key, rec []byte) error) error {
+	it := n.view.Iterator(keys.from[:2])
+	defer it.Close()
+	for it.Seek(keys.from); it.Valid(); it.Next() {
+		e := it.Entry()
+		if bytes.Compare(e.Key, keys.to) >= 0 {
+			return nil
+		}
+		n.shown.Add(int64(len(e.Key) + len(e.Value) + entryBytes))
+		if err := n.tolerated(fn(e.Key, e.Value)); err != nil {
+			return err
+		}
+	}
+	return damaged(it.Err())
+}
+
+// tolerated makes a finding of what is wrong with one record, where that is tolerated.
+func (n *Snapshot) tolerated(err error) error {
+	bad := (*unreadable)(nil)
+	if n.tolerate == nil || !errors.As(err, &bad) {
+		return err
+	}
+	n.tolerate(Finding{FindingRecord, bad.name, plain(bad)})
+	return nil
+}
 
 // Queues calls fn for every queue definition, in order of identity; Name and Rest are valid during
 // the call. It stops at the first error of fn.
-func (s *Store) Queues(fn func(Queue) error) error {
-	w := queueWalk{fn: fn}
-	return w.end(s.scan(queuePrefix, w.take))
+func (n *Snapshot) Queues(fn func(Queue) error) error {
+	var q Queue
+	var definition []byte
+	held := false // q waits for its counters, which lie behind it
+	give := func() error {
+		if !held {
+			return nil
+		}
+		held = false
+		return fn(q)
+	}
+	err := n.scan(all(queuePrefix), func(key, rec []byte) error {
+		id, counters, err := decodeQueueKey(key)
+		switch {
+		case err != nil:
+			return err
+		case !counters:
+			if err := give(); err != nil {
+				return err
+			}
+			q, definition = Queue{ID: id}, append(definition[:0], rec...)
+			err = decodeQueue(definition, &q)
+			held = err == nil
+			return badRecord(queueName(id), "", err)
+		case held && q.ID == id:
+			q.Counters = Counters{}
+			return badRecord(queueName(id), "counters of ", decodeCounters(rec, &q.Counters))
+		}
+		return nil // nobody asks for the counters of a queue without a definition
+	})
+	if err != nil {
+		return err
+	}
+	return give()
 }
 
-// Packets calls fn for every packet on disk, in the order of their keys; the Meta is valid during
-// the call and its payload is not read. Packets that have expired are shown as long as Badger has
-// not dropped them. It stops at the first error of fn.
-func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
+// queueName is a queue by its number, as findings have it.
+type queueName uint32
+
+func (q queueName) String() string { return fmt.Sprintf("queue %d", uint32(q)) }
+
+// Packets calls fn for every packet, in the order of their keys; the Meta is valid during the call
+// and its payload is not read. It stops at the first error of fn. What was shown is held against
+// the control record in the end: a difference is a *MismatchError, unless the view is tolerant.
+func (n *Snapshot) Packets(fn func(PacketID, *Meta) error) error {
+	var sum Tally
+	err := n.packets(func(id PacketID, m *Meta) error {
+		sum.Add(id, m.Expiry)
+		return fn(id, m)
+	})
+	if err != nil || n.tolerate != nil {
+		return err
+	}
+	return n.control.Check(sum, 0)
+}
+
+func (n *Snapshot) packets(fn func(PacketID, *Meta) error) error {
 	var m Meta
-	var hidden []removal // none: Open carried the redo record out
-	return s.scan(packetPrefix, func(key, rec []byte) error { return givePacket(key, rec, &m, &hidden, fn, nil) })
+	return n.scan(all(packetPrefix), func(key, rec []byte) error {
+		id, err := decodePacketKey(key)
+		if err != nil {
+			return err
+		}
+		if err := decodeMeta(rec, &m); err != nil {
+			return badRecord(id, "packet ", err)
+		}
+		if m.Large {
+			n.shown.Add(int64(m.Size))
+		}
+		return fn(id, &m)
+	})
+}
+
+// Records calls fn for the packets of the queues in r, in the order of their keys, with the full
+// record of each, valid during the call. The record is nil when that one packet cannot be read:
+// then damage, which wraps ErrDamaged, says why, naming the packet. Records stops at the first
+// error of fn. As in Packets, all queues are held against the control record.
+func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage error) error) error {
+	state := &readState{view: n.view}
+	var sum Tally
+	unread := uint64(0)
+	err := n.scan(r.packets(), func(key, rec []byte) error {
+		id, err := decodePacketKey(key)
+		if err != nil {
+			return err
+		}
+		var m Meta
+		var x metaRest
+		if err := readRecord(rec, &m, &x, false); err != nil {
+			unread++
+			return fn(id, nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err))
+		}
+		sum.Add(id, m.Expiry)
+		if m.Large {
+			rec, err = state.join(id, rec, &x)
+		}
+		return fn(id, rec, err)
+	})
+	if err != nil || n.tolerate != nil || !r.all() {
+		return err
+	}
+	return n.control.Check(sum, unread)
+}
+
+// Payloads calls fn for the record of every large payload, in the order of the keys: the queue and
+// the sequence of the packet it belongs to, and its size in bytes. It stops at the first error of
+// fn.
+func (n *Snapshot) Payloads(fn func(queue uint32, seq uint64, size int64) error) error {
+	return n.scan(all(payloadPrefix), func(key, rec []byte) error {
+		queue, seq, err := decodePayloadKey(key)
+		if err != nil {
+			return err
+		}
+		return fn(queue, seq, int64(len(rec)))
+	})
+}
+
+// Uniques calls fn for the record of every unique push, in the order of their keys; valid during
+// the call. Those that are over are shown, too. It stops at the first error of fn. Items holds
+// their number against the control record.
+func (n *Snapshot) Uniques(fn func(*Unique) error) error {
+	return n.scan(all(uniquePrefix), func(key, rec []byte) error {
+		id, err := decodeUniqueKey(key)
+		if err != nil {
+			return err
+		}
+		u := Unique{UniqueID: id}
+		if err := decodeUnique(rec, &u); err != nil {
+			return badRecord(id, "", err)
+		}
+		return fn(&u)
+	})
+}
+
+// scan runs a scan of all that was applied, and counts what it showed for Verify.
+func (s *Store) scan(run func(*Snapshot) error) error {
+	n, err := s.waitForSnapshot()
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	err = run(n)
+	s.scanned.Add(n.shown.Load())
+	return err
+}
+
+// Queues is that of a snapshot of now.
+func (s *Store) Queues(fn func(Queue) error) error {
+	return s.scan(func(n *Snapshot) error { return n.Queues(fn) })
+}
+
+// Packets is that of a snapshot of now, which leaves the control record to Verify.
+func (s *Store) Packets(fn func(PacketID, *Meta) error) error {
+	return s.scan(func(n *Snapshot) error { return n.packets(fn) })
+}
+
+// Uniques is that of a snapshot of now.
+func (s *Store) Uniques(fn func(*Unique) error) error {
+	return s.scan(func(n *Snapshot) error { return n.Uniques(fn) })
 }
 
 // Verify compares the tally of a scan with the control record. When they differ it returns an
 // ErrLoss: a *MismatchError of packets, one of keys, one of delivery states, or some of them. With
 // Options.AcceptLoss it writes the tally to the control record before it returns, so that a loss
 // is reported once. When that fails the error says so, too, and the next batch writes it.
+//
+// What the tables have and the scan did not show is dead: a merge may be due.
 func (s *Store) Verify(scan Tally) error {
-	mismatch := s.adopt(scan)
+	if live := s.scanned.Swap(0); live > 0 {
+		s.dead.Store(max(0, s.tables.List().Bytes()-live) / 2)
+		s.wake(s.merge)
+	}
+	mismatch, err := s.adopt(scan)
 	if mismatch == nil {
-		return nil
+		return err
 	}
 	if s.opt.AcceptLoss {
 		if err := s.write(&Batch{}); err != nil {
@@ -41,73 +271,20 @@ func (s *Store) Verify(scan Tally) error {
 	return mismatch
 }
 
-// adopt makes the tally that of the store when a loss is accepted. It returns nil when they agree.
-// It runs between two commits: each starts from the control record that the one before it left.
-func (s *Store) adopt(scan Tally) error {
+// adopt makes the tally that of the store when a loss is accepted. mismatch is nil when they agree:
+// then the store begins. It runs between two commits: each starts from the control record that the
+// one before it left.
+func (s *Store) adopt(scan Tally) (mismatch, err error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	mismatch := s.control.checkAll(scan)
+	mismatch = s.control.checkAll(scan)
 	if s.opt.AcceptLoss {
 		s.control.Tally = scan
 	}
-	return mismatch
-}
-
-func (s *Store) scan(prefix string, fn func(key, rec []byte) error) error {
-	return s.db.View(func(txn *badger.Txn) error { return scan(txn, prefix, prefixRange(prefix), fn) })
-}
-
-// prefixRange returns the range of all keys that have the prefix, which does not end in the last
-// byte there is.
-func prefixRange(prefix string) keyRange {
-	to := []byte(prefix)
-	to[len(to)-1]++
-	return keyRange{[]byte(prefix), to}
-}
-
-// scan calls fn with every key of a range that has the prefix, and its value, both valid during
-// the call. It stops at the first error of fn. What Badger itself cannot read is an error that
-// wraps ErrDamaged, but for bad blocks, at which it ends early and says nothing: whoever scans
-// checks the blocks before, or after.
-func scan(txn *badger.Txn, prefix string, keys keyRange, fn func(key, rec []byte) error) (err error) {
-	it := newIterator(txn, prefix)
-	defer it.Close()
-	return scanWith(it, keys, fn)
-}
-
-func newIterator(txn *badger.Txn, prefix string) *badger.Iterator {
-	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)})
-}
-
-func scanWith(it *badger.Iterator, keys keyRange, fn func(key, rec []byte) error) (err error) {
-	inside := false // fn's own panics are passed on
-	old := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(old)
-		if inside {
-			return
-		}
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the database cannot be read: %w", ErrDamaged, faultError(p))
-		}
-	}()
-	var item *badger.Item
-	give := func(rec []byte) error {
-		inside = true
-		err := fn(item.Key(), rec)
-		inside = false
-		return err
+	s.mu.Unlock()
+	if mismatch == nil {
+		err = s.begin()
 	}
-	for it.Seek(keys.from); it.Valid(); it.Next() {
-		item = it.Item()
-		if bytes.Compare(item.Key(), keys.to) >= 0 {
-			return nil
-		}
-		if err := item.Value(give); err != nil {
-			return err
-		}
-	}
-	return nil
+	return mismatch, err
 }

@@ -152,8 +152,8 @@ func (s *Settings) Clone() *Settings {
 	return &own
 }
 
-// Room is at least what settings take in a definition.
-func (s *Settings) Room() int {
+// room is at least what settings take in a definition.
+func (s *Settings) room() int {
 	n := 96 + 5*len(SettingsTable) + len(s.DeadLetter)
 	for _, o := range s.Orders {
 		n += 10 + len(o.Tag)

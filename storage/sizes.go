@@ -6,15 +6,51 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
+
+// sizes are chosen by the size of the file system, in bytes.
+type sizes struct {
+	window  int64 // what may wait to become tables; also the unit of what is kept free
+	segment int64 // of the journal
+	spares  int   // segments more, which are room that nobody else can take
+}
+
+const (
+	minWindow = 2 << 20
+	maxWindow = 64 << 20
+)
+
+// sizesFor returns the sizes for a file system of so many bytes; window is 0 unless a test says it.
+func sizesFor(total, window int64) sizes {
+	if window == 0 {
+		window = min(max(total/64, minWindow), maxWindow)
+	}
+	const page = 4096
+	return sizes{window: window, segment: min(max(window/4/page*page, 1<<20), 16<<20), spares: 4}
+}
+
+// table is the size of one table where all of them have stored bytes: more in a large store, so
+// that they stay few.
+func (s sizes) table(stored int64) int64 {
+	return max(s.segment, min(stored/256, 64<<20))
+}
+
+// Most of the room that a folder takes besides its packets is the journal.
+const (
+	journalWindows = 2  // of journal, until a window is frozen
+	keepWindows    = 6  // of room are kept free from pushes
+	spareWindows   = 64 // of room; with less the journal keeps files of its own
+)
+
+// allowance is how many dead bytes there may be, however little is live.
+func (s sizes) allowance() int64 { return 4 * s.window }
 
 // FileSizes is what a data folder takes on its file system, in bytes of blocks: a file with holes
 // counts for what it really takes.
 type FileSizes struct {
 	Total   int64 // all files and folders
-	Reserve int64 // the reserve file, a part of it
+	Journal int64 // the files of the journal, a part of it
 }
 
 // Sizes measures the data folder dir without opening it; a server may be running on it. A file that
@@ -24,23 +60,21 @@ func Sizes(dir string) (FileSizes, error) {
 		return FileSizes{}, fmt.Errorf("%w: %s has no file %q", ErrNotFolder, dir, formatName)
 	}
 	var sizes FileSizes
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		var info fs.FileInfo
+		if err == nil {
+			info, err = d.Info()
+		}
 		if errors.Is(err, fs.ErrNotExist) && path != dir {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		var st unix.Stat_t
-		switch err := unix.Lstat(path, &st); {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return &os.PathError{Op: "lstat", Path: path, Err: err}
-		}
-		sizes.Total += st.Blocks * statBlock
-		if filepath.Base(path) == reserveName {
-			sizes.Reserve = st.Blocks * statBlock
+		n := info.Sys().(*syscall.Stat_t).Blocks * statBlock
+		sizes.Total += n
+		if filepath.Base(filepath.Dir(path)) == journalName {
+			sizes.Journal += n
 		}
 		return nil
 	})
@@ -52,10 +86,6 @@ func Sizes(dir string) (FileSizes, error) {
 
 // statBlock is the unit of st_blocks, whatever the file system's own is.
 const statBlock = 512
-
-// maxDead is how many dead bytes a running server leaves for each live one, once there are more
-// than the allowance.
-const maxDead = 4
 
 // Bound says how large the folder of a running server gets in steady traffic. Dead bytes are those
 // of packets that are gone, and of what says that they are. A queue that is drained all at once
@@ -70,9 +100,9 @@ func BoundOf(dir string) (Bound, error) {
 	if err != nil {
 		return Bound{}, err
 	}
-	return Bound{Allowance: sizingFor(total, 0).allowance()}, nil
+	return Bound{Allowance: sizesFor(total, 0).allowance()}, nil
 }
 
-// Most returns the most that a folder takes without its reserve file while its live packets, keys
-// and records, take live bytes.
-func (b Bound) Most(live int64) int64 { return live + max(maxDead*live, b.Allowance) }
+// Most returns the most that a folder takes without its journal while its live packets, keys and
+// records, take live bytes.
+func (b Bound) Most(live int64) int64 { return 2*live + b.Allowance }

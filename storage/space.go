@@ -3,10 +3,8 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"sync"
-	"time"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +15,7 @@ type Level uint8
 // The levels, in rising order of need.
 const (
 	Normal Level = iota
-	NoPush       // refuse pushes: what is left is kept for pops and for Badger's own work
+	NoPush       // refuse pushes: what is left is kept for pops, and for tables and merges
 	Stop         // refuse everything: Apply returns ErrFull
 )
 
@@ -26,183 +24,100 @@ func (l Level) String() string {
 	return [...]string{"normal", "no-push", "stop"}[min(l, Stop)]
 }
 
-// Space is the state of the file system below the folder, in bytes, as of the last batch or second.
+// Space is the state of the file system below the folder, in bytes, as of the last tenth of a
+// second.
 type Space struct {
-	Free, Total int64 // free to this process, without the reserve file
+	Free, Total int64 // free to this process
 	Stored      int64 // tables of the database
 	Level       Level
+	Failures    uint64 // of work in the background, which is tried again, since the start
 }
 
-// guard keeps Badger from a full disk. Badger writes through mapped files, and where the file
-// system finds no block for a page the process gets SIGBUS: in a batch, in a flush of a memory
-// table, in a compaction, and at the next start again. So:
-//
-//  1. A batch is refused while what is free, the reserve included, is less
-//     than what Badger may write by itself (sizing.background): Stop.
-//  2. Before that comes NoPush, with room for pops (sizing.draining).
-//  3. The reserve is a file of real blocks. When somebody else fills the
-//     disk it is removed, so that work under way finds room, and made again
-//     when there is room for it and for everything else.
+// guard watches the room on the disk. Nothing is written through a mapping, so a full disk is an
+// error of a call and never kills; the guard keeps pushes from the room that pops and tables need.
 type guard struct {
-	path    string // of the folder
-	reserve string // the reserve file
-	sizing  sizing
-	stat    func(path string) (free, total int64, err error)
+	path  string // of the folder
+	sizes sizes
+	stat  func(path string) (free, total int64, err error)
+	needs func() Level // what the store asks for by itself; nil until it runs
 
-	looking sync.Mutex // one look at a time: no older reading follows a newer one
-
-	mu sync.Mutex // guards what follows
-	// inflight tells how many bytes compactions under way have written so
-	// far; nil before Badger is open.
-	inflight func() int64
-	reserved int64 // size of the reserve file, 0 when there is none
-	lsm      int64 // bytes of tables
-	space    Space
+	mu    sync.Mutex // guards what follows
+	space Space
+	err   error // the file system does not tell
 }
 
-// newGuard looks at the disk and at the reserve. logs is what the logs hold, to be written out when
-// Badger opens: where not even that has room the reserve goes, and where that does not help opening
-// is refused. Memory tables have memTable bytes at least.
-func newGuard(f *folder, o *Options, memTable, logs, lsm int64) (*guard, error) {
-	g := &guard{path: f.path, reserve: f.name(reserveName), stat: o.tune.stat, lsm: lsm}
+// newGuard looks at the disk.
+func newGuard(f *folder, o *Options) (*guard, error) {
+	g := &guard{path: f.path, stat: o.tune.stat}
 	_, total, err := g.stat(g.path)
 	if err != nil {
 		return nil, err
 	}
-	g.sizing = sizingFor(total, o.MemTable)
-	g.sizing.memTable = max(g.sizing.memTable, memTable)
-	if err := g.checkReserve(total); err != nil {
-		return nil, err
-	}
-	need := min(logs+logs/4+g.sizing.floor()+lsm, g.sizing.background(lsm))
-	if err := g.room(need); err != nil {
-		return nil, err
-	}
-	_ = g.look(0) // Apply will say it
+	g.sizes = sizesFor(total, o.Window)
+	g.refresh()
 	return g, nil
 }
 
-// checkReserve takes in the reserve that is there. One of another size than wanted is of another
-// memory table or file system, and one that does not have the blocks of its size is a copy of the
-// folder, which made a hole of it: what it counts for must be there. It goes when there is room for
-// the right one, which the first refresh makes.
-func (g *guard) checkReserve(total int64) error {
-	var st unix.Stat_t
-	err := unix.Lstat(g.reserve, &st)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("cannot look at the reserve file: %w", &os.PathError{Op: "lstat", Path: g.reserve, Err: err})
-	}
-	g.reserved = min(st.Size, st.Blocks*statBlock)
-	free, _, err := g.stat(g.path)
-	if err != nil {
-		return err
-	}
-	if want := g.sizing.reserve(total); g.reserved != want && (g.reserved == 0 || g.fits(free+g.reserved, want)) {
-		g.drop()
-	}
-	return nil
-}
-
-// fits tells whether free bytes are enough for a reserve and everything else.
-func (g *guard) fits(free, reserve int64) bool {
-	return free > reserve+g.sizing.background(g.lsm)+g.sizing.draining()
-}
-
-// look brings Space up to date; a batch of batch bytes is about to be written. It returns an error
-// that wraps ErrFull when it must not be, and another one when the file system does not tell, as
-// when the folder was removed. Waiting for room would not help then, so the level lets the batch
-// come that fails.
-func (g *guard) look(batch int64) error {
-	g.looking.Lock()
-	defer g.looking.Unlock()
+// refresh brings Space up to date.
+func (g *guard) refresh() {
 	free, total, err := g.stat(g.path)
+	level := Normal
+	if err == nil && free < keepWindows*g.sizes.window {
+		level = NoPush
+	}
+	if err == nil && g.needs != nil {
+		level = max(level, g.needs())
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err != nil {
-		g.space.Level = Normal
-		return err
+	g.err = err
+	g.space.Free, g.space.Total, g.space.Level = free, total, level
+}
+
+// nearWindows is how much room lets look at the disk before every batch, in windows.
+const nearWindows = 32
+
+// look returns an error that wraps ErrFull when nothing may be written, and another one when the
+// file system does not tell, as when the folder was removed.
+func (g *guard) look() error {
+	if g.get().Free < nearWindows*g.sizes.window {
+		g.refresh() // a tenth of a second is long for a small disk
 	}
-	if free < g.sizing.floor() && g.reserved > 0 {
-		free += g.reserved
-		g.drop()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil {
+		return g.err
 	}
-	// A record is written to the log with up to 34 bytes around it, and to a page of its own at
-	// worst at the end.
-	const page = 4096
-	stop := g.sizing.background(g.lsm) + 2*batch + page
-	g.space = Space{Free: free, Total: total, Stored: g.lsm}
-	avail := free + g.reserved
-	if avail < stop+g.sizing.draining() && g.inflight != nil {
-		// What stop keeps for them is partly used, and not missing.
-		avail += min(g.inflight(), g.sizing.compaction(g.lsm))
-	}
-	switch {
-	case avail < stop:
-		g.space.Level = Stop
-		return fmt.Errorf("%w: %d bytes are free below %s and Badger may need %d; free some room", ErrFull, avail, g.path, stop)
-	case avail < stop+g.sizing.draining():
-		g.space.Level = NoPush
+	if g.space.Level == Stop {
+		return fmt.Errorf("%w: %d bytes are free below %s, and the journal has no room left; free some", ErrFull, g.space.Free, g.path)
 	}
 	return nil
 }
 
-// rotated takes the size of the tables in when a log was made: the log before it becomes one more.
-func (g *guard) rotated(lsm int64) {
+// stored notes how many bytes of tables there are.
+func (g *guard) stored(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.lsm = lsm + g.sizing.oneTable()
+	g.space.Stored = n
 }
 
-// refresh takes the size of the tables in and makes the reserve when there is room. Called about
-// once a second.
-func (g *guard) refresh(lsm int64) {
-	g.mu.Lock()
-	g.lsm = lsm
-	g.mu.Unlock()
-	_ = g.look(0) // the level says it
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	want := g.sizing.reserve(g.space.Total)
-	if g.reserved == 0 && g.fits(g.space.Free, want) {
-		g.make(want)
+// A merge leaves free what windows and the journal need, and comes in force by steps.
+const (
+	freeWindows = 2
+	stepWindows = 16
+)
+
+// roomToMerge returns how many bytes a merge may take for a while.
+func (g *guard) roomToMerge() int64 {
+	return max(g.get().Free-freeWindows*g.sizes.window, g.sizes.window)
+}
+
+// roomFor returns an error that wraps ErrFull where a merge may not take so many bytes more.
+func (g *guard) roomFor(n int64) error {
+	if need, free := n+freeWindows*g.sizes.window, g.get().Free; free < need {
+		return fmt.Errorf("%w: a merge needs %d bytes, and %d are free", ErrFull, need, free)
 	}
-}
-
-// room gives the reserve up if it must to have need bytes free, and returns an error that wraps
-// ErrFull if there are not as many.
-func (g *guard) room(need int64) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	free, _, err := g.stat(g.path)
-	if err == nil && free < need {
-		g.drop()
-		free, _, err = g.stat(g.path)
-	}
-	if err == nil && free < need {
-		err = fmt.Errorf("%w: %d bytes are free below %s and %d may be written; free some room", ErrFull, free, g.path, need)
-	}
-	return err
-}
-
-// fillRate is how fast somebody else may fill the disk, in bytes a second. Nothing holds against
-// one who is faster while Badger is at work: the process then dies of SIGBUS, as by a kill, and
-// what was acknowledged stays.
-const fillRate = 1 << 30
-
-// again returns how long nothing can happen to the disk that matters.
-func (g *guard) again() time.Duration {
-	margin := g.get().Free - g.sizing.floor()
-	return min(max(time.Duration(margin)*time.Second/fillRate, 5*time.Millisecond), time.Second)
-}
-
-// watch sets inflight.
-func (g *guard) watch(inflight func() int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.inflight = inflight
+	return nil
 }
 
 func (g *guard) get() Space {
@@ -211,31 +126,8 @@ func (g *guard) get() Space {
 	return g.space
 }
 
-// tight reports whether a log should have its blocks before it is written to.
-func (g *guard) tight() bool {
-	s := g.get()
-	return s.Free < 4*(g.sizing.background(s.Stored)+g.sizing.draining())
-}
-
-// make allocates the reserve; without support of the file system there is none.
-func (g *guard) make(size int64) {
-	file, err := os.OpenFile(g.reserve, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return
-	}
-	err = allocate(file, size)
-	if cerr := file.Close(); err != nil || cerr != nil {
-		_ = os.Remove(g.reserve)
-		return
-	}
-	g.reserved = size
-	g.space.Free -= size
-}
-
-func (g *guard) drop() {
-	if err := os.Remove(g.reserve); err == nil || errors.Is(err, fs.ErrNotExist) {
-		g.reserved = 0
-	}
+func isFull(err error) bool {
+	return errors.Is(err, ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 func statSpace(path string) (free, total int64, err error) {

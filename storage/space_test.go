@@ -22,23 +22,11 @@ func mountImage(t *testing.T, mib int, options string) (image, at string) {
 	}
 	dir := t.TempDir()
 	image, at = filepath.Join(dir, "image"), filepath.Join(dir, "mnt")
-	if err := os.WriteFile(image, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(image, int64(mib)<<20); err != nil {
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, int64(mib)<<20), os.Mkdir(at, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("mkfs.ext4", "-q", "-F", "-m", "0", image).CombinedOutput(); err != nil {
 		t.Skipf("skipped: cannot make a file system here: %v %s", err, out)
-	}
-	mount(t, image, at, options)
-	return image, at
-}
-
-func mount(t *testing.T, image, at, options string) {
-	t.Helper()
-	if err := os.MkdirAll(at, 0o700); err != nil {
-		t.Fatal(err)
 	}
 	if out, err := exec.Command("mount", "-o", "loop"+options, image, at).CombinedOutput(); err != nil {
 		t.Skipf("skipped: cannot mount a file system here: %v %s", err, out)
@@ -48,6 +36,7 @@ func mount(t *testing.T, image, at, options string) {
 			t.Errorf("umount: %v %s", err, out)
 		}
 	})
+	return image, at
 }
 
 // pusher fills a store with packets of 1,000 bytes and remembers them.
@@ -63,8 +52,7 @@ func newPusher(t *testing.T, s *Store) *pusher {
 	return &pusher{t: t, s: s, next: 1 << 63, live: map[PacketID]bool{}}
 }
 
-// push applies one batch of n packets; it reports false when the disk has no
-// room for more.
+// push applies one batch of n packets; it reports false when the disk has no room for more.
 func (p *pusher) push(n int) bool {
 	p.t.Helper()
 	if p.s.Space().Level != Normal {
@@ -113,10 +101,10 @@ func (p *pusher) pop(n int) bool {
 	return true
 }
 
-// check scans the store and holds it against what was acknowledged.
-func (p *pusher) check() {
+// check holds a store that was just opened against what was acknowledged.
+func (p *pusher) check(s *Store) {
 	p.t.Helper()
-	ids, tally := scanned(p.t, p.s)
+	ids, tally := scanned(p.t, s)
 	if len(ids) != len(p.live) {
 		p.t.Errorf("%d packets are there, %d were acknowledged", len(ids), len(p.live))
 	}
@@ -125,7 +113,7 @@ func (p *pusher) check() {
 			p.t.Fatalf("packet %v should not be there", id)
 		}
 	}
-	if err := p.s.Verify(tally); err != nil {
+	if err := s.Verify(tally); err != nil {
 		p.t.Error(err)
 	}
 }
@@ -136,7 +124,17 @@ func (p *pusher) reopen(dir string) {
 		p.t.Fatal(err)
 	}
 	p.s = openTest(p.t, dir, Options{})
-	p.check()
+	p.check(p.s)
+}
+
+// eventually waits for something that goes on in the background.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after a minute: %s", what)
+		}
+	}
 }
 
 func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
@@ -148,7 +146,7 @@ func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
 		for p.push(64) {
 		}
 		t.Logf("round %d: refused at %d packets, %+v", round, len(p.live), p.s.Space())
-		if kib := len(p.live); kib < 10<<10 {
+		if kib := len(p.live); kib < 20<<10 {
 			t.Errorf("only %d KiB of packets fit on 64 MiB", kib)
 		}
 		p.reopen(dir)
@@ -158,10 +156,32 @@ func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
 			}
 		}
 		// Nothing is left, so the room must come back without a restart.
-		for p.s.Space().Level != Normal || p.s.Space().Stored > tidyTables*p.s.guard.sizing.memTable {
-			time.Sleep(10 * time.Millisecond)
-		}
+		allowed := p.s.sizes.allowance()
+		eventually(t, "the room is not there again", func() bool {
+			return p.s.Space().Level == Normal && p.s.tables.List().Bytes() <= allowed
+		})
 		p.reopen(dir)
+	}
+}
+
+// A batch of one packet costs the journal a page.
+func TestBatchesOfOnePacketDoNotFillASmallDisk(t *testing.T) {
+	t.Parallel()
+	_, at := mountImage(t, 64, "")
+	s := openTest(t, filepath.Join(at, "data"), Options{Sync: SyncNever()})
+	var b Batch
+	for seq := range uint64(40_000) { // 160 MB of journal
+		b.Put(PacketID{1, 1, seq}, &Packet{})
+		if seq > 0 {
+			b.Delete(PacketID{1, 1, seq - 1}, Removed{})
+		}
+		if err := s.Apply(&b); err != nil {
+			t.Fatalf("after %d batches: %v, %+v", seq, err, s.Space())
+		}
+		b.Reset()
+		if used, spare := s.journal.Size(); used+spare > 16*s.sizes.window {
+			t.Fatalf("after %d batches the journal has %d bytes and %d spare", seq, used, spare)
+		}
 	}
 }
 
@@ -174,93 +194,79 @@ func TestForeignFileThatFillsTheDiskLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newPusher(t, s)
-	for range 100 {
+	for range 200 {
 		if !p.push(64) {
 			t.Fatal("refused although there is room")
 		}
 	}
-	// A disk that somebody else fills while Badger merges tables ends the process, see fillRate.
-	for quiet, was := 0, int64(0); quiet < 50; quiet++ {
-		if now := s.inflight(); now != was || s.db.Levels()[0].NumTables >= int(s.guard.sizing.l0) {
-			quiet, was = 0, now
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-
-	// New work is refused before there is nothing left, and the reserve goes
-	// to the work under way.
+	reserved(t, s)
 	foreign := filepath.Join(at, "foreign")
 	fillDisk(t, foreign)
-	for s.Space().Level != Stop {
-		p.pop(1)
+	eventually(t, "pushes are not refused", func() bool { return s.Space().Level != Normal })
+	for range 3000 { // more than the journal has room for
+		eventually(t, "pops are refused", func() bool { return p.pop(1) })
 	}
-	if p.pop(1) {
-		t.Error("a batch was taken on a full disk")
-	}
-	p.check()
-
-	// It cannot be closed in order, which loses nothing, nor opened again.
-	if err := s.Close(); !errors.Is(err, ErrFull) {
+	// A kill now loses nothing, and neither does a stop, whether it finds the room or not.
+	left := killed(t, s)
+	p.check(openTest(t, left, Options{}))
+	if err := s.Close(); err != nil && !errors.Is(err, ErrFull) {
 		t.Errorf("closing on a full disk gives %v", err)
 	}
-	again := t.TempDir()
-	copyFolder(t, dir, again)
-	if _, err := Open(again, Options{tune: tuning{stat: func(string) (int64, int64, error) { return 1 << 20, 64 << 20, nil }}}); !errors.Is(err, ErrFull) {
+	// It opens where it is, or says that the disk is full.
+	if s, err = Open(dir, Options{}); err == nil {
+		p.check(s)
+		if err := s.Close(); err != nil && !errors.Is(err, ErrFull) {
+			t.Errorf("closing gives %v", err)
+		}
+	} else if !errors.Is(err, ErrFull) {
 		t.Errorf("opening on a full disk gives %v", err)
 	}
-	p.s = openTest(t, again, Options{})
-	p.check()
-
-	// The abandoned store of this process, for the file system to be unmounted.
 	if err := os.Remove(foreign); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.closeBadger(); err != nil {
-		t.Error(err)
-	}
-	s.release()
+	p.s = openTest(t, dir, Options{})
+	p.check(p.s)
+	eventually(t, "there is no room again", func() bool { return p.push(1) })
 }
 
-func TestCompactionUnderWayDoesNotCountAsAFullDisk(t *testing.T) {
-	const tables, written = 20 << 20, 12 << 20
-	g := &guard{sizing: sizingFor(1<<30, minMemTable), lsm: tables}
-	free := g.sizing.background(tables) + g.sizing.draining()/2 - written
-	g.stat = func(string) (int64, int64, error) { return free, 1 << 30, nil }
-	g.watch(func() int64 { return 0 })
-	if _ = g.look(0); g.get().Level != Stop {
-		t.Errorf("without a compaction the level is %v", g.get().Level)
+func TestStoreGoesOnWhenAFullDiskHasRoomAgain(t *testing.T) {
+	t.Parallel()
+	_, at := mountImage(t, 64, "")
+	p := newPusher(t, openTest(t, filepath.Join(at, "data"), Options{}))
+	for range 50 {
+		p.push(64)
 	}
-	g.watch(func() int64 { return written })
-	if _ = g.look(0); g.get().Level != NoPush {
-		t.Errorf("with %d bytes written by a compaction the level is %v", written, g.get().Level)
+	reserved(t, p.s)
+	foreign := filepath.Join(at, "foreign")
+	fillDisk(t, foreign)
+	for range 5000 {
+		if !p.pop(1) {
+			break
+		}
 	}
+	n, err := p.s.Snapshot() // which may find the room
+	if err == nil {
+		n.Close()
+	} else if !errors.Is(err, ErrFull) {
+		t.Errorf("a snapshot gives %v", err)
+	}
+	if err := os.Remove(foreign); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "pushes are refused", func() bool { return p.push(64) })
+	p.check(openTest(t, killed(t, p.s), Options{}))
 }
 
-func TestTableOfAnUnfinishedCompactionGivesItsRoomBack(t *testing.T) {
-	dir := t.TempDir()
-	s := smallStore(t, dir)
-	if err := s.Apply(one(1, Packet{})); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	unlisted := filepath.Join(dir, dbName, "000999"+tableSuffix)
-	if err := os.WriteFile(unlisted, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := removeUnlisted(filepath.Join(dir, dbName)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(unlisted); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is still there: %v", err)
-	}
-	if ids, _ := scanned(t, smallStore(t, dir)); len(ids) != 1 {
-		t.Errorf("%v are there", ids)
-	}
+// reserved waits until the journal has the room that it keeps from others.
+func reserved(t *testing.T, s *Store) {
+	t.Helper()
+	eventually(t, "the journal has no spare files", func() bool {
+		_, spare := s.journal.Size()
+		return spare > int64(s.sizes.spares)*s.sizes.segment
+	})
 }
 
-// fillDisk writes to a file until there is no room, at the speed of the disk.
+// fillDisk writes to a file until there is no room.
 func fillDisk(t *testing.T, name string) {
 	t.Helper()
 	file, err := os.Create(name)
@@ -285,7 +291,7 @@ func TestStoreWhoseFolderIsGoneStopsAndDoesNotWaitForRoom(t *testing.T) {
 	var gone atomic.Bool
 	var free atomic.Int64
 	free.Store(1 << 30)
-	o := Options{MemTable: minMemTable}
+	o := Options{Window: minWindow}
 	o.tune.stat = func(string) (int64, int64, error) {
 		if gone.Load() {
 			return 0, 0, unix.ENOENT
@@ -301,13 +307,8 @@ func TestStoreWhoseFolderIsGoneStopsAndDoesNotWaitForRoom(t *testing.T) {
 			t.Errorf("closing gives %v", err)
 		}
 	}()
-	free.Store(0)
-	s.guard.refresh(0) // gives the reserve up
-	if s.guard.refresh(0); s.Space().Level != Stop {
-		t.Errorf("the level of a full disk is %v", s.Space().Level)
-	}
 	gone.Store(true)
-	if s.guard.refresh(0); s.Space().Level != Normal {
+	if s.guard.refresh(); s.Space().Level != Normal {
 		t.Errorf("the level is %v, which lets no batch come", s.Space().Level)
 	}
 	for range 2 {
@@ -315,5 +316,70 @@ func TestStoreWhoseFolderIsGoneStopsAndDoesNotWaitForRoom(t *testing.T) {
 			t.Errorf("a batch gives %v", err)
 		}
 		gone.Store(false) // it may be another one, mounted since
+	}
+}
+
+// Deletions of small packets take nearly as much room as the packets, until a merge of all tables.
+func TestADiskFullOfSmallPacketsDrains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: it writes 128 MiB")
+	}
+	dir := t.TempDir()
+	const total = 128 << 20
+	o := Options{Window: minWindow, Sync: SyncNever()}
+	o.tune.stat = func(string) (free, _ int64, err error) {
+		sizes, err := Sizes(dir)
+		return total - sizes.Total, total, err
+	}
+	s := openTest(t, dir, o)
+	var b Batch
+	next, payload := uint64(1), make([]byte, 60)
+	for full := 0; full < 20; { // what a merge takes for a while is room again
+		if s.Space().Level != Normal {
+			full++
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		full = 0
+		for b.Reset(); b.Len() < 1024; next++ {
+			b.Put(PacketID{1, 1, next}, &Packet{Payload: payload})
+		}
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seq := uint64(1); seq < next; {
+		for b.Reset(); b.Len() < 256; seq++ {
+			b.Delete(PacketID{1, 1, seq}, Removed{})
+		}
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+		if free := s.Space().Free; free <= 0 {
+			t.Fatalf("with %d of %d packets left the disk has %d bytes: %v", next-seq, next, free, s.fails(merging))
+		}
+	}
+}
+
+func TestFullDiskRefusesBatchesUntilThereIsRoom(t *testing.T) {
+	var free atomic.Int64
+	free.Store(1 << 40)
+	o := Options{Window: minWindow}
+	o.tune.stat = func(string) (int64, int64, error) { return free.Load(), 1 << 30, nil }
+	s := openTest(t, t.TempDir(), o)
+	for _, row := range []struct {
+		free  int64
+		level Level
+	}{
+		{1 << 40, Normal}, {keepWindows*minWindow - 1, NoPush}, {keepWindows * minWindow, Normal},
+	} {
+		free.Store(row.free)
+		s.guard.refresh()
+		if err := s.Apply(one(uint64(row.free), Packet{})); err != nil || s.Space().Level != row.level {
+			t.Errorf("with %d bytes the level is %v, and a batch gives %v", row.free, s.Space().Level, err)
+		}
+	}
+	if ids, _ := scanned(t, s); len(ids) != 3 {
+		t.Errorf("%v are there", ids)
 	}
 }

@@ -28,10 +28,27 @@ func (t *Tally) AddDelivery(identity uint64) {
 	t.DeliveryHash += deliveryHash(identity)
 }
 
-// removeDelivery takes back what AddDelivery counted.
-func (t *Tally) removeDelivery(identity uint64) {
-	t.Deliveries--
-	t.DeliveryHash -= deliveryHash(identity)
+// counted is what an entry of a batch counts as.
+type counted uint8
+
+const (
+	uncounted counted = iota
+	countedPacket
+	countedKey
+	countedDelivery
+)
+
+// count adds one with a hash, or takes it away where sign is -1.
+func (t *Tally) count(c counted, sign int, hash uint64) {
+	n := uint64(sign) // modulo 2^64
+	switch c {
+	case countedPacket:
+		t.Live, t.Hash = t.Live+n, t.Hash+n*hash
+	case countedKey:
+		t.Keys, t.KeyHash = t.Keys+n, t.KeyHash+n*hash
+	case countedDelivery:
+		t.Deliveries, t.DeliveryHash = t.Deliveries+n, t.DeliveryHash+n*hash
+	}
 }
 
 func deliveryHash(identity uint64) uint64 {

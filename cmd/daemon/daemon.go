@@ -56,7 +56,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	doors := braked(c.Logger)
-	b := broker.New(store, state, broker.Options{Cache: c.Cache, AcceptLoss: c.AcceptLoss, Logger: doors})
+	b := broker.New(store, state, broker.Options{Cache: c.Cache, Logger: doors})
 	err = serve(ctx, all, b, backupOf(opened), &c, doors)
 	return errors.Join(err, b.Close())
 }

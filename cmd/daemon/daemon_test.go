@@ -29,6 +29,13 @@ func (s *stuckStore) Apply(*storage.Batch) error {
 	return fmt.Errorf("no room: %w", storage.ErrFull)
 }
 
+// Limits are those of a batch that is soon full.
+func (s *stuckStore) Limits() storage.Limits {
+	l := s.Store.Limits()
+	l.MaxOps = 4096
+	return l
+}
+
 func TestTerminationEndsAServerWhoseDiskIsFull(t *testing.T) {
 	stuck := &stuckStore{entered: make(chan struct{}), release: make(chan struct{})}
 	listening := make(chan net.Addr, 1)

@@ -9,9 +9,8 @@ import (
 )
 
 // minStoreDescriptors is the fewest descriptors that are kept for the store; otherwise it is half
-// of all. The store needs one for each log and table, which a folder has more of as it grows, and
-// for what a compaction writes. A compaction that finds none left could lose a table (Badger v4.9.6
-// drops that error), so connections must never take them.
+// of all. The store needs two for each table while tables are replaced. Badger v4.9.6 ends the
+// process where it finds none left, so connections must never take them.
 const minStoreDescriptors = 512
 
 // limitConns lowers the limit of connections to the descriptors that the store leaves.

@@ -87,7 +87,7 @@ func TestAllProtocolsServeTheSameQueues(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer body.Close()
-	report, err := dump.Read(t.Context(), body, dump.ReadOptions{})
+	report, err := dump.Read(t.Context(), body, nil, nil)
 	if err != nil || report.Packets != 2 || report.Queues != 1 {
 		t.Errorf("backup %+v, %v; want what came through both protocols", report, err)
 	}

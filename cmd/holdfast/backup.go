@@ -44,8 +44,8 @@ func (c *backupCmd) Run(ctx context.Context, p *program) error {
 	defer o.discard()
 	m := p.meter(c.Quiet)
 	defer m.end()
-	_, err = dump.Read(ctx, io.TeeReader(body, o), dump.ReadOptions{
-		Progress: func(at dump.Progress) { m.set("backup", inPackets, at.Packets, body.Packets) },
+	_, err = dump.Read(ctx, io.TeeReader(body, o), nil, func(at dump.Progress) {
+		m.set("backup", inPackets, at.Packets, body.Packets)
 	})
 	m.end()
 	switch {

@@ -62,7 +62,7 @@ func TestExportLeavesOutWhatCameWithAProducer(t *testing.T) {
 	packet := storage.Packet{Key: []byte("17"), Producer: "somebody"}
 	var out strings.Builder
 	e := exporting{out: &out}
-	if err := e.packet(nil, storage.PacketID{Queue: 1, Priority: 1}, &packet, nil); err != nil || out.Len() > 0 || e.leftOut != 1 {
+	if err := e.packet(storage.PacketID{Queue: 1, Priority: 1}, &packet, nil); err != nil || out.Len() > 0 || e.leftOut != 1 {
 		t.Errorf("%q was exported (%v), want that it is left out and counted", out.String(), err)
 	}
 }

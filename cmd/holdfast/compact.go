@@ -20,7 +20,7 @@ type compactCmd struct {
 }
 
 func (c *compactCmd) Help() string {
-	return `Deletes what has expired, writes the tables anew without what was popped, and gives the space back to the file system. A running server does the same bit by bit. Ctrl-C and kill -9 do no harm at any moment: the folder stays sound and keeps its packets.
+	return `Writes the tables anew without what was popped or has expired, and gives the space back to the file system. A running server does the same bit by bit. Queues that were dropped shortly before the server stopped go when it has run again. Ctrl-C and kill -9 do no harm at any moment: the folder stays sound and keeps its packets.
 
 Examples:
 
@@ -41,7 +41,7 @@ func (c *compactCmd) Run(ctx context.Context, p *program) error {
 		Now:        time.Now().UnixMilli(),
 		AcceptLoss: c.AcceptLoss,
 		Progress: func(step string, done, total int64) {
-			if step == "read" || step == "delete expired" {
+			if step == "read" {
 				m.set(step, inPackets, done, total)
 			} else {
 				m.set(step, inBytes, done, total)
@@ -61,7 +61,7 @@ func (c *compactCmd) Run(ctx context.Context, p *program) error {
 func (c *compactCmd) print(w io.Writer, r *compact.Report) error {
 	if c.JSON {
 		var o jsonObject
-		o.figures(figure{"packets", r.Packets}, figure{"expired", r.Expired}, figure{"keys", r.Keys},
+		o.figures(figure{"packets", int64(r.Packets)}, figure{"expired", int64(r.Expired)}, figure{"keys", int64(r.Keys)},
 			figure{"before", r.Before.Total}, figure{"after", r.After.Total})
 		o.add("seconds", r.Took.Seconds())
 		o.add("findings", append([]string{}, r.Findings...))
@@ -72,7 +72,7 @@ func (c *compactCmd) print(w io.Writer, r *compact.Report) error {
 	if r.Keys > 0 {
 		kept += fmt.Sprintf(" and %d strings and hashes", r.Keys)
 	}
-	_, err := fmt.Fprintf(w, "%s before, %s after: %s kept, %d expired deleted, in %v\n",
+	_, err := fmt.Fprintf(w, "%s before, %s after: %s kept, %d expired, in %v\n",
 		approximate(r.Before.Total), approximate(r.After.Total), kept, r.Expired, r.Took.Round(time.Millisecond))
 	return err
 }

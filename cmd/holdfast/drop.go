@@ -30,7 +30,7 @@ func (c *dropCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		packets := s.Ready + s.Hidden + s.Delayed + s.Claimed + s.Dead + s.Done
+		packets := s.Ready + s.Hidden + s.Delayed + s.Claimed + s.Dead + s.Done + s.Damaged
 		if err := c.confirm(p, fmt.Sprintf("delete queue %.80q with %s", c.Queue, plural(packets, "packet"))); err != nil {
 			return err
 		}

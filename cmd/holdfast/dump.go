@@ -15,7 +15,7 @@ import (
 type dumpCmd struct {
 	Dir     folder   `arg:"" help:"Data folder; no server may be running on it."`
 	Queue   []string `pattern:"" placeholder:"GLOB" sep:"none" help:"Only queues, strings and hashes whose name matches: * is anything, ? one character, [a-z] one of a set. May be given more than once (default: all)."`
-	Format  string   `enum:"jsonl,csv,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack, which load reads, or csv for spreadsheets (default ${default})."`
+	Format  string   `enum:"jsonl,msgpack" default:"jsonl" placeholder:"FORMAT" help:"jsonl or msgpack (default ${default})."`
 	Payload string   `enum:"auto,text,base64,none" default:"auto" placeholder:"FORM" help:"How to write payloads and values: text (base64 where they are not UTF-8), base64, none, or auto, which is text unless there are control characters (default ${default})."`
 	Limit   int64    `placeholder:"N" help:"At most N packets, and no strings and hashes; 0 is no limit (default 0)."`
 	Salvage bool     `help:"Write what can be read of a damaged folder, and say on standard error what cannot."`
@@ -34,7 +34,7 @@ Examples:
     holdfast dump ./holdfast-data | head
     holdfast dump ./holdfast-data --queue 'jobs.*' --limit 100 --payload none
     holdfast dump ./holdfast-data --format msgpack -o holdfast.dump
-    holdfast dump ./holdfast-data --format csv --payload base64 -o packets.csv
+    holdfast dump ./holdfast-data --limit 100 | jq -r 'select(.type == "packet") | [.queue, .priority, .state, .payload] | @csv'
     holdfast dump ./damaged --salvage -o rest.jsonl`
 }
 
@@ -101,26 +101,14 @@ func (c *dumpCmd) expected(total int64) int64 {
 // tell prints on standard error what a dump left out, and nothing for a complete one.
 func (c *dumpCmd) tell(p *program, r *dump.Report, findings []storage.Finding) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "holdfast: "+format+"\n", args...) }
-	named := make(map[string]bool)
-	for _, u := range r.Unreadable {
-		named[u.ID.String()] = true
-	}
 	for _, f := range slices.Concat(findings, r.Findings) {
-		if f.Kind != storage.FindingRecord || !named[f.Key] { // else it is said below
-			say("%v", f)
-		}
+		say("%v", f)
 	}
-	for _, u := range r.Unreadable {
-		say("packet %v is left out: %v", u.ID, u.Err)
+	if r.More > 0 {
+		say("%d findings more", r.More)
 	}
 	if mayHoldPopped(findings, r.Findings) {
 		say("popped packets may be among those that were written, and others may be missing")
-	}
-	if r.Unfinished {
-		say("a load into the folder was cut short: it holds only a part of a dump")
-	}
-	if r.Nameless > 0 {
-		say("%d queues have lost their definitions; their packets have the names lost-queue-N", r.Nameless)
 	}
 	if r.Lost > 0 {
 		say("%d packets are left out because of damage, %d were written", r.Lost, r.Packets)
@@ -129,7 +117,7 @@ func (c *dumpCmd) tell(p *program, r *dump.Report, findings []storage.Finding) {
 		say("%d strings, hashes and fields are left out because of damage, %d were written", r.LostKeys, r.Keys)
 	}
 	if r.OmittedKeys > 0 {
-		say("%d strings, hashes and fields are left out: csv and a dump with a limit hold none", r.OmittedKeys)
+		say("%d strings, hashes and fields are left out: a dump with a limit holds none", r.OmittedKeys)
 	}
 	if r.Expired > 0 {
 		say("%d expired packets are left out", r.Expired)

@@ -50,7 +50,12 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	m := p.meter(c.Quiet)
 	defer m.end()
 	e := exporting{out: o, written: make(map[uint32]bool), report: func(items int64) { m.set("export", inPackets, items, 0) }}
-	report, err := dump.Read(ctx, body, dump.ReadOptions{Packet: e.packet})
+	report, err := dump.Read(ctx, body, func(r *dump.Record) error {
+		if r.Type != dump.TypePacket {
+			return nil
+		}
+		return e.packet(r.Packet())
+	}, nil)
 	m.end()
 	switch {
 	case ctx.Err() != nil:
@@ -93,7 +98,7 @@ type exporting struct {
 }
 
 // packet gets the packets of a dump, whose order is that of the board.
-func (e *exporting) packet(_ *storage.Queue, id storage.PacketID, p *storage.Packet, d *dump.Delivery) error {
+func (e *exporting) packet(id storage.PacketID, p *storage.Packet, d *dump.Delivery) error {
 	item, ok := barbershop.ParseKey(p.Key)
 	more := len(p.Payload) > 0 || len(p.Tags) > 0 || p.Producer != "" || len(p.Unique) > 0 || p.Expiry != 0 || p.NotBefore != 0 ||
 		d != nil && d.State != storage.Ready

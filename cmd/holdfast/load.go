@@ -17,14 +17,14 @@ type loadCmd struct {
 	Dir     folder `arg:"" help:"Data folder; made if it does not exist. No server may be running on it."`
 	File    string `arg:"" optional:"" help:"Dump or backup to read, jsonl or msgpack, or - for standard input."`
 	Merge   bool   `xor:"how" help:"Add the packets to what the folder holds: to the queues of the same names, in their order, as the newest of their priority."`
-	Abandon bool   `xor:"how" help:"Read nothing. Keep what an interrupted load has stored, and give up the rest."`
+	Abandon bool   `xor:"how" help:"Read nothing. Take back what an interrupted load has stored."`
 	JSON    bool   `help:"Print a JSON object."`
 
 	progress
 }
 
 func (c *loadCmd) Help() string {
-	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. Claims go on: a consumer can acknowledge what it claimed before the dump. After Ctrl-C, kill -9 or a power cut, the same command goes on where it stopped, and each packet is there once. No server takes the folder before the load has finished.
+	return `A new folder gets everything as it was: a dump of it is the same file. Packets that have expired since the dump are left out. Claims go on: a consumer can acknowledge what it claimed before the dump. No server takes the folder before the load has finished. After Ctrl-C, kill -9 or a power cut run it again, with the same dump or another: it takes back what was stored, and begins anew.
 
 With --merge, claimed packets become ready and keep their attempts, and queues that the folder has keep their settings. A dump that is loaded twice adds its packets twice. A merge that was killed in its last moment may be complete: compare the number of packets before you run it again.
 
@@ -95,20 +95,17 @@ func expected(at *dump.Progress, size int64) int64 {
 func (c *loadCmd) print(w io.Writer, r *load.Report) error {
 	if c.JSON {
 		var o jsonObject
-		o.figures(figure{"packets", r.Packets}, figure{"queues", r.Queues}, figure{"resumed", r.Resumed}, figure{"expired", r.Expired},
+		o.figures(figure{"packets", r.Packets}, figure{"queues", r.Queues}, figure{"expired", r.Expired},
 			figure{"keys", r.Keys}, figure{"taken", r.Taken})
 		o.add("seconds", r.Took.Seconds())
 		_, err := w.Write(o.line())
 		return err
 	}
 	if c.Abandon {
-		_, err := fmt.Fprintf(w, "the folder keeps %s of %s, and a server may take it\n", plural(r.Packets, "packet"), plural(r.Queues, "queue"))
+		_, err := fmt.Fprintf(w, "%s taken back: the folder is as it was before the load\n", plural(r.Packets, "packet"))
 		return err
 	}
 	line := fmt.Sprintf("%s of %s loaded in %v", plural(r.Packets, "packet"), plural(r.Queues, "queue"), r.Took.Round(time.Millisecond))
-	if r.Resumed > 0 {
-		line += fmt.Sprintf(", %d of them by an earlier run", r.Resumed)
-	}
 	if r.Keys > 0 {
 		line += fmt.Sprintf("; %d strings and hashes", r.Keys)
 	}

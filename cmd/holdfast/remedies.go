@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 
-	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/netproto/client"
 	"github.com/holdfast-queue/holdfast/recovery/load"
@@ -21,13 +20,11 @@ type remedy struct {
 func remedies() []remedy {
 	const salvage = `write what can be read with "holdfast dump --salvage" and load that into a new folder`
 	return []remedy{
-		{broker.ErrUnreadable, `restore a copy, or serve without such packets with "holdfast serve --accept-loss"`},
 		{client.ErrDenied, `give the password with HOLDFAST_REDIS_PASSWORD or --redis-password-file`},
 		{daemon.ErrExposed, `use a loopback address such as 127.0.0.1, or allow it with --insecure on a network you trust`},
 		{load.ErrNotEmpty, `--merge adds to it`},
-		{load.ErrOtherDump, `run that load again as it was begun, with or without --merge, or keep the part that is stored with "holdfast load --abandon"`},
 		{storage.ErrInUse, `"holdfast backup" copies a running server`},
-		{storage.ErrLoadUnfinished, `finish it with the same "holdfast load" again, keep the part that is stored with "holdfast load --abandon", or write that part with "holdfast dump --salvage"`},
+		{storage.ErrLoadUnfinished, `run the same "holdfast load" again, which begins anew, or take back what is stored with "holdfast load --abandon"`},
 		{storage.ErrLoss, `restore a copy, or ` + salvage + `, or give up what is missing with --accept-loss ("holdfast serve" and "holdfast compact")`},
 		{storage.ErrTemporary, "temporary files go to " + os.TempDir() + ": set TMPDIR to a folder that has room and may be written"},
 		{storage.ErrTooManyFiles, "raise the limit of the process (ulimit -n) or of the system (fs.file-max)"},

@@ -85,7 +85,7 @@ func TestSalvageOfAFolderWithoutItsLastBatchesSaysThatPoppedPacketsMayBeBack(t *
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := killedAfterPops(t)
-			logs, err := filepath.Glob(filepath.Join(dir, "db", "*.mem"))
+			logs, err := filepath.Glob(filepath.Join(dir, "journal", "*.log"))
 			if err != nil || len(logs) == 0 {
 				t.Fatal("there is no log", err)
 			}

@@ -104,7 +104,7 @@ type figure struct {
 
 func figuresOf(s *client.Stats) []figure {
 	return []figure{
-		{"ready", s.Ready}, {"hidden", s.Hidden}, {"delayed", s.Delayed}, {"claimed", s.Claimed}, {"dead", s.Dead}, {"done", s.Done},
+		{"ready", s.Ready}, {"hidden", s.Hidden}, {"delayed", s.Delayed}, {"claimed", s.Claimed}, {"dead", s.Dead}, {"done", s.Done}, {"damaged", s.Damaged},
 		{"bytes", s.Bytes}, {"pushed", s.Pushed}, {"popped", s.Popped}, {"acked", s.Acked}, {"nacked", s.Nacked},
 		{"expired", s.Expired}, {"died", s.Died}, {"dropped", s.Dropped},
 	}

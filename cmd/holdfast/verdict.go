@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
+	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // printVerdictJSON encodes one queue at a time: a million of them together would take some hundred
@@ -44,8 +46,10 @@ func queueCountJSON(q *verify.QueueCount) []byte {
 	if q.Database > 0 {
 		o.add("database", q.Database)
 	}
-	o.figures(figure{"ready", q.Ready}, figure{"delayed", q.Delayed}, figure{"unselectable", q.Unselectable}, figure{"claimed", q.Claimed},
-		figure{"dead", q.Dead}, figure{"done", q.Done}, figure{"expired", q.Expired}, figure{"bytes", q.Bytes})
+	for state, name := range recovery.StateNames {
+		o.figures(figure{name, q.Counts[state]})
+	}
+	o.figures(figure{"expired", q.Expired}, figure{"bytes", q.Bytes})
 	return o.line()
 }
 
@@ -85,7 +89,8 @@ func printQueues(w *bufio.Writer, queues []verify.QueueCount) {
 			database = fmt.Sprintf(" in database %d", q.Database)
 		}
 		fmt.Fprintf(w, "%12d%12d%12d%12d%12d%12d%12d%16d  %q%s\n",
-			q.Ready, q.Delayed, q.Claimed, q.Dead, q.Done, q.Unselectable, q.Expired, q.Bytes, q.Name, database)
+			q.Counts[storage.Ready], q.Counts[storage.Delayed], q.Counts[storage.Claimed], q.Counts[storage.Dead],
+			q.Counts[storage.Done], q.Counts[recovery.Unselectable], q.Expired, q.Bytes, q.Name, database)
 	}
 }
 

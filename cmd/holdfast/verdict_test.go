@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/recovery/verify"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -18,11 +19,10 @@ import (
 // anyReport is a report with something of everything.
 func anyReport() *verify.Report {
 	return &verify.Report{
-		Findings: []storage.Finding{{Kind: "lost", Key: "packets", What: "1 packet is <lost>"}},
-		More:     1,
+		Found: recovery.Found{Findings: []storage.Finding{{Kind: "lost", Key: "packets", What: "1 packet is <lost>"}}, More: 1},
 		Queues: []verify.QueueCount{
-			{ID: 1, Name: []byte("jobs"), Ready: 1234567, Delayed: 2, Claimed: 7, Dead: 8, Done: 9, Bytes: 12},
-			{ID: 3, Name: []byte("\xff of \"bytes\""), Unselectable: 3, Expired: 4},
+			{ID: 1, Name: []byte("jobs"), Counts: verify.Counts{0, 1234567, 2, 7, 8, 9}, Bytes: 12},
+			{ID: 3, Name: []byte("\xff of \"bytes\""), Counts: verify.Counts{3}, Expired: 4},
 		},
 		Packets: 1234572, Expired: 4, Bytes: 12, Keys: 5, LeftOver: 6, Took: 1500 * time.Millisecond,
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
+	"github.com/holdfast-queue/holdfast/storage/inject"
 )
 
 // smallDisk mounts a file system of so many MiB and returns its folder. It skips the test if that
@@ -55,10 +56,14 @@ type disk struct {
 	lost    int          // pops without a reply
 }
 
-func newDisk(t *testing.T) *disk {
-	d := &disk{t: t, mount: smallDisk(t, 64)}
+func newDisk(t *testing.T, mib int64) *disk {
+	return startDisk(t, smallDisk(t, mib), serve(build(t, "cmd/holdfast")))
+}
+
+func startDisk(t *testing.T, mount string, command Command) *disk {
+	d := &disk{t: t, mount: mount}
 	d.r = newRun(Options{
-		Command: serve(build(t, "cmd/holdfast")),
+		Command: command,
 		Data:    filepath.Join(d.mount, "data"),
 		Seed:    runSeed(),
 		Logf:    t.Logf,
@@ -78,10 +83,11 @@ func newDisk(t *testing.T) *disk {
 // start starts the server, which must have no finding.
 func (d *disk) start() {
 	d.t.Helper()
-	var err error
-	if d.r.server, err = Start(d.r.Command, d.r.Data); err != nil {
+	s, err := Start(d.r.Command, d.r.Data)
+	if err != nil {
 		d.t.Fatalf("start with the disk as it is: %v", err)
 	}
+	d.r.server = s
 	if n := d.r.server.Log().Findings; n != 0 {
 		d.t.Errorf("the start report has %d findings; its log ends with:\n%s", n, d.r.server.Log())
 	}
@@ -208,9 +214,19 @@ func (d *disk) kill() error {
 	return nil
 }
 
-func TestDiskFull(t *testing.T) {
+func TestDiskFull(t *testing.T) { fillDisk(t, 64) }
+
+// A larger disk has more packets, more windows and merges before it is full.
+func TestLargerDiskFull(t *testing.T) {
+	if inject.Runs() < 100 {
+		t.Skip("skipped: left to make sweep")
+	}
+	fillDisk(t, 256)
+}
+
+func fillDisk(t *testing.T, mib int64) {
 	t.Run("by pushes", func(t *testing.T) {
-		d := newDisk(t)
+		d := newDisk(t, mib)
 		q := d.r.queues.byKind[standing][0]
 		d.fill(q)
 		t.Logf("popped %d on the full disk", d.pops(q, 500))
@@ -226,7 +242,7 @@ func TestDiskFull(t *testing.T) {
 		d.check()
 	})
 	t.Run("by the longest packets", func(t *testing.T) {
-		d := newDisk(t)
+		d := newDisk(t, mib)
 		d.size = pinpriq.MaxPayload
 		q := d.r.queues.byKind[standing][0]
 		d.fill(q)
@@ -236,7 +252,7 @@ func TestDiskFull(t *testing.T) {
 		d.check()
 	})
 	t.Run("by somebody else under load", func(t *testing.T) {
-		d := newDisk(t)
+		d := newDisk(t, mib)
 		var load sync.WaitGroup
 		for n := range 4 {
 			load.Go(func() { d.pushAlong(n) })

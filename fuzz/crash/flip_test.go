@@ -193,15 +193,13 @@ func openFolder(dir string) (c contents, err error) {
 	}); err != nil {
 		return c, err
 	}
-	return c, s.Read(ids, func(i int, record []byte) error {
-		if record == nil {
-			if why := s.Damage(ids[i]); why != nil {
-				return fmt.Errorf("%w: %w", errAtPop, why)
-			}
+	s.Read(ids, func(i int, record []byte, damage error) {
+		if damage != nil {
+			err = fmt.Errorf("%w: %w", errAtPop, damage)
 		}
 		c.packets[ids[i]] = string(record)
-		return nil
 	})
+	return c, err
 }
 
 var (
@@ -278,7 +276,7 @@ func flipPlaces(t *testing.T, rng *rand.Rand, folder string) []place {
 		u := used{name, int64(len(bytes.TrimRight(b, "\x00")))}
 		switch {
 		case u.size == 0 || name == "lock":
-		case filepath.Ext(name) == ".mem" || filepath.Ext(name) == ".sst":
+		case filepath.Ext(name) == ".log" || filepath.Ext(name) == ".sst":
 			data = append(data, u)
 			sum += u.size
 		default:

@@ -24,6 +24,10 @@ type Options struct {
 	KillsOnly        bool               // no clean stops
 	StopAtFinding    bool               // end the run with the first cycle that finds something
 
+	// Disturb makes something fail in the server of a process id, from the beginning of a load until
+	// it is called again. The server may then end with exit code 1; if not, it must still serve.
+	Disturb func(pid int) (end func(), err error)
+
 	Logf func(format string, args ...any)
 }
 
@@ -48,7 +52,6 @@ type Result struct {
 	Cycles   int
 	Kills    int // ends without a warning
 	Stops    int // clean ends
-	Kept     int // ends that left a log which the server kept for a reader
 	Ops      [loadKinds]int64
 	Load     time.Duration
 	Findings []Finding // the first hundred

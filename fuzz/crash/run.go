@@ -13,7 +13,6 @@
 //	redisclient.go  a client of the Redis protocol; redistraffic.go: its commands
 //	redislink.go    the Redis protocol on a connection
 //	slowreader.go   a client that reads a backup slowly
-//	keptlog.go      the log that the server keeps for it
 //	drain.go        emptying queues after a restart
 //	identity.go     payloads that prove themselves
 //	model.go        what a worker's own queues must hold, exactly
@@ -265,25 +264,31 @@ func (r *run) load(cycle int) error {
 	if err := r.start(&all); err != nil {
 		return err
 	}
+	undisturbed := func() {}
+	if r.Disturb != nil {
+		r.end.Store(int32(kill)) // connections may break at once
+		var err error
+		if undisturbed, err = r.Disturb(r.server.cmd.Process.Pid); err != nil {
+			return err
+		}
+	}
 	began := time.Now()
 	length := r.MinLoad + time.Duration(r.rng.Int64N(int64(r.MaxLoad-r.MinLoad)+1))
 	select {
 	case <-time.After(length):
 	case <-r.server.Exited(): // by itself; the clients report it
 	}
-	if r.reader != nil {
-		r.awaitKeptLog()
-	}
 	took := time.Since(began)
+	undisturbed()
+	if r.Disturb != nil {
+		r.mustServe()
+	}
 	r.tasks.killed = r.ledger.now()
 	end := r.endServer()
 	if end == stop {
 		r.tasks.killed = 0
 	}
 	all.Wait()
-	if r.reader != nil && end != stop && keepsLogs(r.Data) {
-		r.result.Kept++
-	}
 	r.ledger.settle(r.ledger.now())
 	unanswered := 0
 	for _, c := range r.clients {
@@ -291,6 +296,9 @@ func (r *run) load(cycle int) error {
 	}
 	r.settleTasks()
 	for _, line := range r.server.Log().Failures {
+		if r.Disturb != nil {
+			break
+		}
 		r.report(Logged, "the server's log has an error: %s", line)
 	}
 	if end == stop && unanswered > 0 {
@@ -305,6 +313,32 @@ func (r *run) load(cycle int) error {
 	r.result.Load += took
 	r.Logf("cycle %d: %v after %v: %s%d requests unanswered", cycle, end, took.Round(time.Millisecond), did, unanswered)
 	return nil
+}
+
+// mustServe sees that a server still takes packets, or has ended with exit code 1.
+func (r *run) mustServe() {
+	rng := rand.New(rand.NewPCG(r.Seed, 5000))
+	var err error
+	for began := time.Now(); time.Since(began) < deadline; time.Sleep(10 * time.Millisecond) {
+		select {
+		case <-r.server.Exited():
+			if code := r.server.cmd.ProcessState.ExitCode(); code != 1 || r.server.Log().Panicked {
+				r.report(Died, "it ended with exit code %d; its log ends with:\n%s", code, r.server.Log())
+			}
+			r.Logf("it has ended: %s", r.server.Log().Failures)
+			return
+		default:
+		}
+		var link *link
+		if link, err = r.server.dialToCheck(pinpriqListener); err == nil {
+			err = r.pushAcked(link, rng, len(r.workers), r.queues.byKind[standing][0], 1, 0)
+			link.conn.Close()
+		}
+		if err == nil {
+			return
+		}
+	}
+	r.report(Died, "it neither ends nor serves: %v; its log ends with:\n%s", err, r.server.Log())
 }
 
 // start connects all clients and starts their goroutines.

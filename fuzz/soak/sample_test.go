@@ -53,10 +53,10 @@ func (w *watcher) look() error {
 	return nil
 }
 
-// ratio is dead bytes divided by live bytes. Dead is all but the live packets and the reserve file.
+// ratio is dead bytes divided by live bytes. Dead is all but the live packets and the journal.
 func (w *watcher) ratio(s *sample) float64 {
 	live := float64(s.live * w.record)
-	return (float64(s.sizes.Total-s.sizes.Reserve) - live) / live
+	return (float64(s.sizes.Total-s.sizes.Journal) - live) / live
 }
 
 const header = "   time     ops/s  cpu us/op    live MB  folder MB  dead/live  highest    of bound  rss MB  anon MB  fds"
@@ -72,7 +72,7 @@ func (w *watcher) row(from int) string {
 	}
 	return fmt.Sprintf("%7s %9.0f %10.2f %10.1f %10.1f %10.2f %8.2f %10.0f%% %7.0f %8.0f %4d",
 		last.at.Round(time.Second), ops/(last.at-first.at).Seconds(), float64((last.usage.CPU-first.usage.CPU).Microseconds())/max(ops, 1),
-		mb(last.live*w.record), mb(last.sizes.Total-last.sizes.Reserve), w.ratio(last), highest, 100*bound,
+		mb(last.live*w.record), mb(last.sizes.Total-last.sizes.Journal), w.ratio(last), highest, 100*bound,
 		mb(last.usage.RSS), mb(last.usage.Anon), last.fds)
 }
 
@@ -80,7 +80,7 @@ func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
 
 // ofBound is the size of the folder as a part of the most that is allowed.
 func (w *watcher) ofBound(s *sample) float64 {
-	return float64(s.sizes.Total-s.sizes.Reserve) / float64(w.bound.Most(s.live*w.record))
+	return float64(s.sizes.Total-s.sizes.Journal) / float64(w.bound.Most(s.live*w.record))
 }
 
 // check returns what is wrong with the run, a sentence each.

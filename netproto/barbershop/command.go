@@ -9,7 +9,7 @@ import (
 )
 
 // command carries out the line in s.words and appends its reply. It returns an error only if the
-// broker has closed, or has no room (broker.ErrNoRoom): then the line is carried out later.
+// broker has closed.
 func (s *session) command(tx *broker.Tx) error {
 	if s.words.n == 0 {
 		s.unknown()
@@ -243,8 +243,7 @@ func (s *session) acceptItem(key []byte) error {
 // that looked at the queue waits for the disk; errors that come before that need not.
 func (s *session) called(err error) bool {
 	switch {
-	case errors.Is(err, broker.ErrStopped), errors.Is(err, broker.ErrNoSpace), errors.Is(err, broker.ErrTooLarge),
-		errors.Is(err, broker.ErrNoRoom):
+	case errors.Is(err, broker.ErrStopped), errors.Is(err, broker.ErrNoSpace), errors.Is(err, broker.ErrTooLarge):
 	default:
 		s.unsynced = false
 	}
@@ -252,9 +251,9 @@ func (s *session) called(err error) bool {
 }
 
 // refuse answers that a command could not be carried out. It returns the error where there is no
-// answer: the broker has closed, or the command is tried again.
+// answer: the broker has closed.
 func (s *session) refuse(err error) error {
-	if errors.Is(err, broker.ErrClosed) || errors.Is(err, broker.ErrNoRoom) {
+	if errors.Is(err, broker.ErrClosed) {
 		return err
 	}
 	switch {

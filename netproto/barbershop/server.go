@@ -84,10 +84,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 	}
 	s.replies = s.replies[:0]
 	if s.unsynced = s.consumer.Idle(); !s.unsynced {
-		switch err := tx.Begin(); {
-		case errors.Is(err, broker.ErrNoRoom):
-			return 0, netproto.NoRoom, nil
-		case err != nil:
+		if err := tx.Begin(); err != nil {
 			return 0, netproto.Incomplete, s.end(tx, err)
 		}
 	}
@@ -107,7 +104,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 
 func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	for n < len(buf) {
-		if n >= maxServe || len(s.replies) >= maxReplies {
+		if n >= maxServe || len(s.replies) >= maxReplies || n > 0 && tx.Full() {
 			return n, netproto.More, nil
 		}
 		text, size, kind := s.lines.next(buf[n:])
@@ -129,18 +126,15 @@ func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, stop netproto.St
 			s.clientError("line too long: expected at most %d bytes", MaxLine)
 			continue
 		}
-		switch err := s.command(tx); {
-		case errors.Is(err, broker.ErrNoRoom):
-			return n - size, netproto.NoRoom, nil
-		case err != nil:
+		if err := s.command(tx); err != nil {
 			return n, netproto.Incomplete, err
 		}
 	}
 	return n, netproto.Incomplete, nil
 }
 
-// end sends the error as the last line of a connection that the broker has no room to answer any
-// more (barbershop document, section error responses).
+// end sends the error as the last line of a connection that the broker cannot answer any more
+// (barbershop document, section error responses).
 func (s *session) end(tx *broker.Tx, err error) error {
 	if errors.Is(err, broker.ErrClosed) {
 		return err

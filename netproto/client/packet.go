@@ -22,6 +22,7 @@ const (
 	StateClaimed State = "claimed" // a consumer has it
 	StateDead    State = "dead"    // it failed too often, or for good
 	StateDone    State = "done"    // it was acknowledged, in a queue with the setting retain
+	StateDamaged State = "damaged" // the server cannot read it from the disk
 	StateExpired State = "expired" // Nack says so of a packet whose time was over: it is gone
 )
 

@@ -10,7 +10,7 @@ import (
 type Stats struct {
 	// How many packets are in each state now. Hidden ones are ready, with priority 0. Bytes are
 	// those of all packets.
-	Ready, Hidden, Delayed, Claimed, Dead, Done, Bytes int64
+	Ready, Hidden, Delayed, Claimed, Dead, Done, Damaged, Bytes int64
 
 	// How many packets there were, ever.
 	Pushed, Popped, Acked, Nacked, Expired, Died, Dropped int64
@@ -36,7 +36,7 @@ func (c *Client) Stats(ctx context.Context, queue string) (Stats, error) {
 	m := maps.Collect(fields(v))
 	n := func(name string) int64 { return number(m[name]) }
 	return Stats{
-		Ready: n("ready"), Hidden: n("hidden"), Delayed: n("delayed"), Claimed: n("claimed"), Dead: n("dead"), Done: n("done"), Bytes: n("bytes"),
+		Ready: n("ready"), Hidden: n("hidden"), Delayed: n("delayed"), Claimed: n("claimed"), Dead: n("dead"), Done: n("done"), Damaged: n("damaged"), Bytes: n("bytes"),
 		Pushed: n("pushed"), Popped: n("popped"), Acked: n("acked"), Nacked: n("nacked"), Expired: n("expired"), Died: n("died"), Dropped: n("dropped"),
 		Bands: bands(m["priorities"]), Age: time.Duration(n("age")) * time.Millisecond, Producer: text(m["producer"]), Consumer: text(m["consumer"]),
 	}, nil

@@ -53,7 +53,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 
 func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	for n < len(buf) {
-		if n >= maxServe || n > 0 && s.peer.Full() {
+		if n >= maxServe || n > 0 && (s.peer.Full() || tx.Full()) {
 			return n, netproto.More, nil
 		}
 		size, err := s.request.Parse(buf[n:])
@@ -62,9 +62,6 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		}
 		if err == nil {
 			err = s.call(tx)
-		}
-		if errors.Is(err, broker.ErrNoRoom) {
-			return n, netproto.NoRoom, nil
 		}
 		if err != nil {
 			return n, netproto.Incomplete, err

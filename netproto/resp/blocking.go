@@ -67,9 +67,6 @@ func (w *popWaiter) Ready(tx *broker.Tx, queue []byte) {
 // Expired implements waiter.
 func (w *popWaiter) Expired(*broker.Tx) { w.s.nullArray() }
 
-// maxWaited is the most elements that a blocked command takes at once.
-const maxWaited = 1024
-
 // blockPop takes from the first list that has elements, or waits until one has.
 func (s *session) blockPop(tx *broker.Tx, p multiPop, timeout []byte) error {
 	until, err := untilArg(tx, timeout)
@@ -84,9 +81,7 @@ func (s *session) blockPop(tx *broker.Tx, p multiPop, timeout []byte) error {
 		s.nullArray()
 		return nil
 	}
-	count := min(p.count, maxWaited)
-	room := broker.Room{Deletes: int(max(count-1, 0))}
-	return s.wait(tx, &popWaiter{s: s, end: p.end, count: count}, broker.TakeWait{Queues: p.keys, Room: room, Until: until})
+	return s.wait(tx, &popWaiter{s: s, end: p.end, count: p.count}, broker.TakeWait{Queues: p.keys, Until: until})
 }
 
 func blockPopFrom(end broker.End) handler {
@@ -106,12 +101,6 @@ func blmpop(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	return s.blockPop(tx, p, args[1])
 }
-
-func blmpopRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return multiPopRoom(tx, args[2:])
-}
-
-func blockPopRoom(*session, *broker.Tx, [][]byte) broker.Room { return broker.Room{Deletes: 1} }
 
 // moveWaiter is a blocked BLMOVE or BRPOPLPUSH.
 type moveWaiter struct {
@@ -146,7 +135,7 @@ func (s *session) blockMove(tx *broker.Tx, args [][]byte, fromEnd, toEnd broker.
 		return nil
 	}
 	w := &moveWaiter{s: s, fromEnd: fromEnd, to: append([]byte(nil), args[2]...), toEnd: toEnd}
-	return s.wait(tx, w, broker.TakeWait{Queues: args[1:2], Room: broker.Room{Records: 1, Bytes: len(w.to)}, Until: until})
+	return s.wait(tx, w, broker.TakeWait{Queues: args[1:2], Until: until})
 }
 
 func brpoplpush(s *session, tx *broker.Tx, args [][]byte) error {

@@ -103,44 +103,6 @@ func (t *take) from(s *session, tx *broker.Tx, queue []byte) error {
 	return tx.Claim(s.to(tx), queue, r, s.tag(formPackets))
 }
 
-// roomFor is what a take of so many packets brings.
-func (t *take) roomFor(packets int) broker.Room {
-	if t.claims {
-		return broker.ClaimRoom(packets, len(t.consumer))
-	}
-	return broker.Room{Deletes: packets}
-}
-
-// most is the most packets that the take can bring.
-func (t *take) most() int {
-	switch {
-	case !t.selection.Group:
-		return max(1, t.selection.Count)
-	case t.claims:
-		return broker.MaxCount
-	}
-	return broker.MaxGroup
-}
-
-// maxWaitedClaims is the most packets that a blocked QCLAIM takes at once: they must fit a batch
-// together with the largest packet.
-const maxWaitedClaims = 100
-
-// afterWait makes the take one that has waited, and returns what it brings then. A group may bring
-// more if the batch has room.
-func (t *take) afterWait() broker.Room {
-	if t.claims {
-		t.selection.Count = min(t.selection.Count, maxWaitedClaims)
-	}
-	n := t.most()
-	if t.selection.Group {
-		n = min(n, maxWaitedClaims)
-	}
-	room := t.roomFor(n)
-	room.Elastic = t.selection.Group
-	return room
-}
-
 // takeWaiter is a blocked QPOP or QCLAIM.
 type takeWaiter struct {
 	s    *session
@@ -162,7 +124,7 @@ func qpop(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, ar
 func qclaim(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, args, claimOptions) }
 
 func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
-	t, err := s.takeOf(args, takes)
+	t, err := s.takeArgs(args, takes)
 	if err != nil {
 		return err
 	}
@@ -186,54 +148,7 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 		wait.Until = tx.Steady() + t.block
 	}
 	t.queues, t.consumer = nil, bytes.Clone(t.consumer)
-	wait.Room = t.afterWait()
 	return s.wait(tx, &takeWaiter{s, t}, wait)
-}
-
-// takeOf returns what takeRoom has read of this request. The rooms of a transaction are asked for
-// before it runs, so there it reads the arguments again.
-func (s *session) takeOf(args [][]byte, takes optionSet) (take, error) {
-	t := s.protocol.take
-	s.protocol.take = take{}
-	if s.inExec || t.queues == nil {
-		return s.takeArgs(args, takes)
-	}
-	return t, nil
-}
-
-func qpopRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return s.takeRoom(tx, args, popOptions)
-}
-
-func qclaimRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return s.takeRoom(tx, args, claimOptions)
-}
-
-func (s *session) takeRoom(tx *broker.Tx, args [][]byte, takes optionSet) broker.Room {
-	t, err := s.takeArgs(args, takes)
-	s.protocol.take = t
-	if err != nil {
-		return broker.Room{}
-	}
-	if s.multi.on && !t.selection.Group { // the commands before it may push
-		return t.roomFor(t.most())
-	}
-	return t.roomFor(min(t.most(), t.longest(tx)))
-}
-
-// longest is how many packets a take from one of the queues brings at most. It asks no filter: the
-// take will.
-func (t *take) longest(tx *broker.Tx) (n int) {
-	of := tx.Len
-	if t.selection.Group { // it may have packets of priority 0
-		of = tx.Unfinished
-	}
-	for _, name := range t.queues {
-		if packets, err := of(name); err == nil {
-			n = max(n, packets)
-		}
-	}
-	return n
 }
 
 // errGone is the answer to a claim in a queue that is not there: a queue goes with its last packet,
@@ -259,14 +174,6 @@ func qack(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	s.int(int64(n))
 	return nil
-}
-
-func qackRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	receipts, err := s.protocol.receiptArgs(args[2:])
-	if err != nil {
-		return broker.Room{}
-	}
-	return tx.AckRoom(args[1], receipts)
 }
 
 // receiptArg reads an id and its token.
@@ -311,14 +218,6 @@ func qnack(s *session, tx *broker.Tx, args [][]byte) error {
 	return nil
 }
 
-func qnackRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	r, n, err := s.protocol.nackArgs(args)
-	if err != nil {
-		return broker.Room{}
-	}
-	return tx.NackRoom(args[1], r, n)
-}
-
 func qextend(s *session, tx *broker.Tx, args [][]byte) error {
 	r, err := s.protocol.receiptArg(args[2:])
 	if err != nil {
@@ -333,11 +232,6 @@ func qextend(s *session, tx *broker.Tx, args [][]byte) error {
 		s.int(end)
 	}
 	return staleIfGone(err)
-}
-
-// qextendRoom holds the name of the consumer.
-func qextendRoom(*session, *broker.Tx, [][]byte) broker.Room {
-	return broker.Room{Records: 1, Bytes: broker.MaxConsumer}
 }
 
 func qprogress(s *session, tx *broker.Tx, args [][]byte) error {

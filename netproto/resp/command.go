@@ -15,8 +15,6 @@ type command struct {
 	// Where its keys are: the first, the last (-1: the last argument) and the step between two. No
 	// keys if first is 0.
 	first, last, step int
-	// room announces what run may bring to the batch. nil: roomOfArgs for a write, none for a read.
-	room func(s *session, tx *broker.Tx, args [][]byte) broker.Room
 	// run replies, or returns an error of the broker before it has replied. The session puts the
 	// error into Redis's words.
 	run func(s *session, tx *broker.Tx, args [][]byte) error
@@ -40,12 +38,9 @@ const (
 	// need not wait for the disk.
 	flagLocal
 	flagShows    // says itself, with session.shows, what its reply depends on
-	flagMove     // moves one element; its room holds the largest that may come
-	flagGrow     // the bytes of its room depend on what its names hold
 	flagNoAuth   // allowed before the password was given
 	flagAtOnce   // in a transaction it is carried out, not queued
 	flagPubSub   // allowed in RESP2 while subscribed
-	flagPush     // adds elements to a list
 	flagAdds     // stores more: refused in a transaction when the disk is nearly full
 	flagAdmin    // for operators; only told to clients
 	flagChannels // about channels; only told to clients
@@ -126,31 +121,6 @@ func lookup(table map[string]*command, name []byte) *command {
 		lowered[i] = lower(c)
 	}
 	return table[string(lowered[:len(name)])]
-}
-
-// roomFor is what a request may bring to the batch.
-func (c *command) roomFor(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	switch {
-	case c.room != nil:
-		return c.room(s, tx, args)
-	case c.flags&flagWrite != 0:
-		return roomOfArgs(args)
-	}
-	return broker.Room{}
-}
-
-// roomOfArgs is enough for a command that stores, or deletes, at most one thing for each argument.
-// Packets are not deleted.
-func roomOfArgs(args [][]byte) broker.Room {
-	return broker.Room{Records: len(args) - 1, Bytes: bytesOf(args[1:])}
-}
-
-// roomOfPairs is the room of a command that stores one thing for each two arguments from first on,
-// and one more.
-func roomOfPairs(first int) func(*session, *broker.Tx, [][]byte) broker.Room {
-	return func(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
-		return broker.Room{Records: (len(args)-first)/2 + 1, Bytes: bytesOf(args[1:])}
-	}
 }
 
 func bytesOf(args [][]byte) (n int) {

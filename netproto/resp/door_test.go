@@ -33,6 +33,8 @@ type door struct {
 	broker *broker.Broker
 	server *netproto.Server
 	served chan error
+
+	unreadable bool // the next start reads no packet
 }
 
 func newDoor(t testing.TB) *door {
@@ -53,7 +55,11 @@ func (d *door) start() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.broker = broker.New(d.store, state, broker.Options{Cache: 1 << 16})
+	store := broker.Store(d.store)
+	if d.unreadable {
+		store = rotten{d.store}
+	}
+	d.broker = broker.New(store, state, broker.Options{Cache: 1 << 16})
 	protocol := resp.New(resp.Config{Version: "1.2.3", Since: time.Now()})
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
@@ -62,6 +68,16 @@ func (d *door) start() {
 	d.server = netproto.NewServer(l, netproto.Config{Broker: d.broker, Protocol: protocol, Logger: slog.New(slog.DiscardHandler)})
 	d.served = make(chan error, 1)
 	go func() { d.served <- d.server.Serve() }() // ends with stop
+}
+
+// rotten is a store that has lost its packets.
+type rotten struct{ *storage.Store }
+
+// Read implements broker.Store.
+func (rotten) Read(ids []storage.PacketID, fn func(int, []byte, error)) {
+	for i := range ids {
+		fn(i, nil, storage.ErrDamaged)
+	}
 }
 
 // stop drains and closes everything; a second call does nothing.

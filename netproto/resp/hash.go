@@ -11,8 +11,8 @@ import (
 
 func hashCommands() []command {
 	return []command{
-		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: roomOfPairs(2), run: hset},
-		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: roomOfPairs(2), run: hmset},
+		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hset},
+		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hmset},
 		{name: "hsetnx", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hsetnx},
 		{name: "hget", arity: 3, flags: flagRead | flagFast | flagShows, first: 1, last: 1, step: 1, run: hget},
 		{name: "hmget", arity: -3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hmget},
@@ -23,8 +23,8 @@ func hashCommands() []command {
 		{name: "hexists", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hexists},
 		{name: "hlen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hlen},
 		{name: "hstrlen", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hstrlen},
-		{name: "hincrby", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: hincrRoom, run: hincrby},
-		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: hincrFloatRoom, run: hincrbyfloat},
+		{name: "hincrby", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hincrby},
+		{name: "hincrbyfloat", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hincrbyfloat},
 		{name: "hscan", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: hscan},
 		{name: "hrandfield", arity: -2, flags: flagRead, first: 1, last: 1, step: 1, run: hrandfield},
 	}
@@ -43,17 +43,6 @@ func fields(tx *broker.Tx, name []byte) (all []field, err error) {
 		return true
 	})
 	return all, err
-}
-
-// field replies with the value of a field.
-func (s *session) field(tx *broker.Tx, name []byte, f field) {
-	if !f.value.OnDisk {
-		s.bulk(f.value.Bytes)
-		return
-	}
-	if err := tx.SendField(s.to(tx), name, f.name, s.tag(formBulk)); err != nil {
-		s.error(words(err))
-	}
 }
 
 // hset replies with the number of fields that are new.
@@ -107,12 +96,8 @@ func hsetnx(s *session, tx *broker.Tx, args [][]byte) error {
 
 func hget(s *session, tx *broker.Tx, args [][]byte) error {
 	v, ok, err := tx.Field(args[1], args[2])
-	switch {
-	case err != nil:
-	case !ok:
-		s.null()
-	default:
-		s.field(tx, args[1], field{args[2], v})
+	if err == nil {
+		err = s.value(tx, v, ok)
 	}
 	s.shows(tx, v.Batch)
 	return err
@@ -124,12 +109,10 @@ func hmget(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	s.array(len(args) - 2)
 	for _, name := range args[2:] {
-		v, ok, err := tx.Field(args[1], name)
-		if !ok || err != nil {
-			s.null()
-			continue
+		v, ok, _ := tx.Field(args[1], name) // it is a hash: it has a length
+		if err := s.value(tx, v, ok); err != nil {
+			return err
 		}
-		s.field(tx, args[1], field{name, v})
 	}
 	return nil
 }
@@ -140,11 +123,12 @@ func hgetall(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	s.mapHeader(n)
-	return tx.Fields(args[1], func(name []byte, v broker.Value) bool {
+	_ = tx.Fields(args[1], func(name []byte, v broker.Value) bool { // it is a hash
 		s.bulk(name)
-		s.field(tx, args[1], field{name, v})
-		return !s.overLimit
+		err = s.value(tx, v, true)
+		return err == nil && !s.overLimit
 	})
+	return err
 }
 
 func hkeys(s *session, tx *broker.Tx, args [][]byte) error {
@@ -165,10 +149,11 @@ func hvals(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	s.array(n)
-	return tx.Fields(args[1], func(name []byte, v broker.Value) bool {
-		s.field(tx, args[1], field{name, v})
-		return !s.overLimit
+	_ = tx.Fields(args[1], func(_ []byte, v broker.Value) bool { // it is a hash
+		err = s.value(tx, v, true)
+		return err == nil && !s.overLimit
 	})
+	return err
 }
 
 func hdel(s *session, tx *broker.Tx, args [][]byte) error {
@@ -210,10 +195,6 @@ func hstrlen(s *session, tx *broker.Tx, args [][]byte) error {
 	return err
 }
 
-func hincrRoom(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
-	return broker.Room{Records: 2, Bytes: len(args[1]) + len(args[2]) + maxIntText}
-}
-
 func hincrby(s *session, tx *broker.Tx, args [][]byte) error {
 	n, err := intArg(args[3])
 	if err != nil {
@@ -225,7 +206,11 @@ func hincrby(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	var old int64
 	if ok {
-		if old, ok = parseInt(v.Bytes); !ok {
+		text, err := tx.Bytes(v)
+		if err != nil {
+			return err
+		}
+		if old, ok = parseInt(text); !ok {
 			return failure("ERR hash value is not an integer")
 		}
 	}
@@ -239,10 +224,6 @@ func hincrby(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	s.int(sum)
 	return nil
-}
-
-func hincrFloatRoom(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
-	return broker.Room{Records: 2, Bytes: len(args[1]) + len(args[2]) + maxFloatText}
 }
 
 func hincrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
@@ -259,7 +240,9 @@ func hincrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	old := []byte("0")
 	if ok {
-		old = v.Bytes
+		if old, err = tx.Bytes(v); err != nil {
+			return err
+		}
 	}
 	text, err := addFloatArg(old, failure("ERR hash value is not a float"), args[3])
 	if err != nil {
@@ -298,7 +281,7 @@ func hrandfield(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	list, err := randomFields(tx, args[1], count)
 	if err == nil {
-		s.fields(tx, args[1], list, values)
+		err = s.fields(tx, list, values)
 	}
 	return err
 }
@@ -342,7 +325,7 @@ func choose(all []field, n int) []field {
 
 // fields replies with names of fields, in RESP3 each in an array with its value if values are asked
 // for.
-func (s *session) fields(tx *broker.Tx, name []byte, list []field, values bool) {
+func (s *session) fields(tx *broker.Tx, list []field, values bool) error {
 	n := len(list)
 	if values && !s.resp3 {
 		n *= 2
@@ -353,8 +336,12 @@ func (s *session) fields(tx *broker.Tx, name []byte, list []field, values bool) 
 			s.array(2)
 		}
 		s.bulk(f.name)
-		if values {
-			s.field(tx, name, f)
+		if !values {
+			continue
+		}
+		if err := s.value(tx, f.value, true); err != nil {
+			return err
 		}
 	}
+	return nil
 }

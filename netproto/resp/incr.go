@@ -7,10 +7,6 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-func incrRoom(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
-	return broker.Room{Records: 1, Bytes: len(args[1]) + maxIntText}
-}
-
 // maxIntText is how many bytes a whole number has at most.
 const maxIntText = 20
 
@@ -47,7 +43,11 @@ func (s *session) incr(tx *broker.Tx, name []byte, n int64) error {
 	}
 	var old, expiry int64
 	if ok {
-		if old, err = intArg(v.Bytes); err != nil { // one that is on disk only is too long for a number
+		text, err := tx.Bytes(v)
+		if err == nil {
+			old, err = intArg(text)
+		}
+		if err != nil {
 			return err
 		}
 		expiry, _ = tx.Expiry(name)
@@ -64,10 +64,6 @@ func (s *session) incr(tx *broker.Tx, name []byte, n int64) error {
 	return nil
 }
 
-func incrFloatRoom(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
-	return broker.Room{Records: 1, Bytes: len(args[1]) + maxFloatText}
-}
-
 const errNotFinite = "ERR increment would produce NaN or Infinity"
 
 func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
@@ -77,7 +73,9 @@ func incrbyfloat(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	old, expiry := []byte("0"), int64(0)
 	if ok {
-		old = v.Bytes
+		if old, err = tx.Bytes(v); err != nil {
+			return err
+		}
 		expiry, _ = tx.Expiry(args[1])
 	}
 	text, err := addFloatArg(old, failure(errNotFloat), args[2])

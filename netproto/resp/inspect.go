@@ -33,7 +33,7 @@ func parseListPlace(cursor []byte, begin broker.State) (p listPlace, err error) 
 		return listPlace{state: begin}, nil
 	}
 	_, err = fmt.Sscanf(string(cursor), listCursor, &p.state, &p.after.Priority, &p.after.Seq)
-	if err != nil || p.String() != string(cursor) || p.state < broker.Ready || p.state > broker.Done {
+	if err != nil || p.String() != string(cursor) || p.state < broker.Ready || p.state > broker.Damaged {
 		return p, failure(fmt.Sprintf("ERR CURSOR: expected one that QLIST replied with, or 0, got %q", quoted(cursor)))
 	}
 	return p, nil
@@ -49,7 +49,7 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	begin, end := broker.Ready, broker.Done
+	begin, end := broker.Ready, broker.Damaged
 	if o.has(optState) {
 		begin, end = o.state, o.state
 	}
@@ -154,7 +154,7 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	list := []figure{
 		{"ready", int64(q.Ready)}, {"hidden", int64(q.Hidden)}, {"delayed", int64(q.Delayed)},
-		{"claimed", int64(q.Claimed)}, {"dead", int64(q.Dead)}, {"done", int64(q.Done)}, {"bytes", q.Bytes},
+		{"claimed", int64(q.Claimed)}, {"dead", int64(q.Dead)}, {"done", int64(q.Done)}, {"damaged", int64(q.Damaged)}, {"bytes", q.Bytes},
 		{"pushed", int64(q.Pushed)}, {"popped", int64(q.Popped)}, {"acked", int64(q.Acked)},
 		{"nacked", int64(q.Nacked)}, {"expired", int64(q.Expired)}, {"died", int64(q.Counters.Dead)},
 		{"dropped", int64(q.Dropped)},

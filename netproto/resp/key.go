@@ -8,22 +8,22 @@ import (
 
 func keyCommands() []command {
 	return []command{
-		{name: "del", arity: -2, flags: flagWrite, first: 1, last: -1, step: 1, room: delRoom, run: del},
-		{name: "unlink", arity: -2, flags: flagWrite | flagFast, first: 1, last: -1, step: 1, room: delRoom, run: del},
+		{name: "del", arity: -2, flags: flagWrite, first: 1, last: -1, step: 1, run: del},
+		{name: "unlink", arity: -2, flags: flagWrite | flagFast, first: 1, last: -1, step: 1, run: del},
 		{name: "exists", arity: -2, flags: flagRead | flagFast, first: 1, last: -1, step: 1, run: exists},
 		{name: "touch", arity: -2, flags: flagRead | flagFast, first: 1, last: -1, step: 1, run: exists},
 		{name: "type", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: typeOf},
 		{name: "keys", arity: 2, flags: flagRead, run: keys},
 		{name: "scan", arity: -2, flags: flagRead, run: scan},
 		{name: "randomkey", arity: 1, flags: flagRead, run: randomkey},
-		{name: "rename", arity: 3, flags: flagWrite, first: 1, last: 2, step: 1, room: renameRoom, run: rename},
-		{name: "renamenx", arity: 3, flags: flagWrite | flagFast, first: 1, last: 2, step: 1, room: renameRoom, run: renamenx},
-		{name: "copy", arity: -3, flags: flagWrite | flagAdds | flagGrow, first: 1, last: 2, step: 1, room: copyRoom, run: copyTo},
-		{name: "expire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: headRoom, run: expire(second, false)},
-		{name: "pexpire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: headRoom, run: expire(millisecond, false)},
-		{name: "expireat", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: headRoom, run: expire(second, true)},
-		{name: "pexpireat", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: headRoom, run: expire(millisecond, true)},
-		{name: "persist", arity: 2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: headRoom, run: persist},
+		{name: "rename", arity: 3, flags: flagWrite, first: 1, last: 2, step: 1, run: rename},
+		{name: "renamenx", arity: 3, flags: flagWrite | flagFast, first: 1, last: 2, step: 1, run: renamenx},
+		{name: "copy", arity: -3, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, run: copyTo},
+		{name: "expire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: expire(second, false)},
+		{name: "pexpire", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: expire(millisecond, false)},
+		{name: "expireat", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: expire(second, true)},
+		{name: "pexpireat", arity: -3, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: expire(millisecond, true)},
+		{name: "persist", arity: 2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: persist},
 		{name: "ttl", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(second, false)},
 		{name: "pttl", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(millisecond, false)},
 		{name: "expiretime", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: ttl(second, true)},
@@ -32,28 +32,9 @@ func keyCommands() []command {
 			{name: "memory|usage", arity: -3, flags: flagRead, first: 2, last: 2, step: 1, run: memoryUsage},
 		}},
 		{name: "object", arity: -2, flags: flagRead, first: 2, last: 2, step: 1, run: object},
-		{name: "flushdb", arity: -1, flags: flagWrite, room: flushRoom, run: flush(false)},
-		{name: "flushall", arity: -1, flags: flagWrite, room: flushRoom, run: flush(true)},
+		{name: "flushdb", arity: -1, flags: flagWrite, run: flush(false)},
+		{name: "flushall", arity: -1, flags: flagWrite, run: flush(true)},
 	}
-}
-
-// replaceRoom is the room of what goes when a name becomes that of a string. Of a string nothing
-// goes.
-func replaceRoom(tx *broker.Tx, name []byte) broker.Room {
-	if tx.Type(name) == broker.TypeString {
-		return broker.Room{}
-	}
-	return tx.DeleteRoom(name)
-}
-
-func delRoom(s *session, tx *broker.Tx, args [][]byte) (room broker.Room) {
-	for _, name := range args[1:] {
-		room = room.Plus(tx.DeleteRoom(name))
-		if s.multi.on { // it may come before
-			room.Records++
-		}
-	}
-	return room
 }
 
 func del(s *session, tx *broker.Tx, args [][]byte) error {
@@ -94,30 +75,6 @@ func randomkey(s *session, tx *broker.Tx, _ [][]byte) error {
 		s.null()
 	}
 	return nil
-}
-
-// headRoom is the room of a command that rewrites the head of what has a name, or deletes it. A
-// small string is part of its head.
-func headRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return replaceRoom(tx, args[1]).Plus(broker.Room{Records: 1, Bytes: len(args[1]) + s.headValue(tx, args[1]) + settingsBytes(tx, args[1])})
-}
-
-// maxHeadValue is the most bytes of a value that is part of its head.
-const maxHeadValue = 1 << 10
-
-// headValue is the most bytes of the value in the head of what has a name. In a transaction a
-// command before may have put it there.
-func (s *session) headValue(tx *broker.Tx, name []byte) int {
-	v, _, err := tx.String(name)
-	if err != nil || v.Size > maxHeadValue {
-		return s.multi.headValue
-	}
-	return max(v.Size, s.multi.headValue)
-}
-
-func renameRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	head := broker.Room{Records: 3, Bytes: len(args[1]) + len(args[2]) + s.headValue(tx, args[1]) + settingsBytes(tx, args[1])}
-	return head.Plus(replaceRoom(tx, args[2]))
 }
 
 func rename(s *session, tx *broker.Tx, args [][]byte) error {
@@ -171,10 +128,6 @@ func copyTo(s *session, tx *broker.Tx, args [][]byte) error {
 		s.bool(ok)
 	}
 	return err
-}
-
-func copyRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return tx.CopyRoom(args[1], args[2])
 }
 
 // expire is EXPIRE and its kin. The time is in the unit, which is in milliseconds, from now or
@@ -296,5 +249,3 @@ func flush(all bool) handler {
 		return err
 	}
 }
-
-func flushRoom(_ *session, tx *broker.Tx, _ [][]byte) broker.Room { return tx.FlushRoom() }

@@ -6,28 +6,28 @@ import (
 
 func listCommands() []command {
 	return []command{
-		{name: "lpush", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, room: pushRoom, run: pushTo(left)},
-		{name: "rpush", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, room: pushRoom, run: pushTo(right)},
-		{name: "lpushx", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, room: pushRoom, run: pushOnto(left)},
-		{name: "rpushx", arity: -3, flags: flagWrite | flagAdds | flagPush | flagFast, first: 1, last: 1, step: 1, room: pushRoom, run: pushOnto(right)},
-		{name: "lpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: popRoom, run: popFrom(left)},
-		{name: "rpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: popRoom, run: popFrom(right)},
-		{name: "lmpop", arity: -4, flags: flagWrite, room: lmpopRoom, run: lmpop},
+		{name: "lpush", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushTo(left)},
+		{name: "rpush", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushTo(right)},
+		{name: "lpushx", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushOnto(left)},
+		{name: "rpushx", arity: -3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: pushOnto(right)},
+		{name: "lpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: popFrom(left)},
+		{name: "rpop", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: popFrom(right)},
+		{name: "lmpop", arity: -4, flags: flagWrite, run: lmpop},
 		{name: "llen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: llen},
 		{name: "lrange", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: lrange},
 		{name: "lindex", arity: 3, flags: flagRead, first: 1, last: 1, step: 1, run: lindex},
 		{name: "lset", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: lset},
-		{name: "linsert", arity: 5, flags: flagWrite | flagAdds | flagPush | flagGrow, first: 1, last: 1, step: 1, room: linsertRoom, run: linsert},
-		{name: "lrem", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, room: lremRoom, run: lrem},
-		{name: "ltrim", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, room: ltrimRoom, run: ltrim},
+		{name: "linsert", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: linsert},
+		{name: "lrem", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, run: lrem},
+		{name: "ltrim", arity: 4, flags: flagWrite, first: 1, last: 1, step: 1, run: ltrim},
 		{name: "lpos", arity: -3, flags: flagRead, first: 1, last: 1, step: 1, run: lpos},
-		{name: "rpoplpush", arity: 3, flags: flagWrite | flagAdds | flagMove, first: 1, last: 2, step: 1, room: rpoplpushRoom, run: rpoplpush},
-		{name: "lmove", arity: 5, flags: flagWrite | flagAdds | flagMove, first: 1, last: 2, step: 1, room: lmoveRoom, run: lmove},
-		{name: "blpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, room: blockPopRoom, run: blockPopFrom(left)},
-		{name: "brpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, room: blockPopRoom, run: blockPopFrom(right)},
-		{name: "blmpop", arity: -5, flags: flagWrite | flagBlocking, room: blmpopRoom, run: blmpop},
-		{name: "brpoplpush", arity: 4, flags: flagWrite | flagAdds | flagBlocking | flagMove, first: 1, last: 2, step: 1, room: rpoplpushRoom, run: brpoplpush},
-		{name: "blmove", arity: 6, flags: flagWrite | flagAdds | flagBlocking | flagMove, first: 1, last: 2, step: 1, room: lmoveRoom, run: blmove},
+		{name: "rpoplpush", arity: 3, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, run: rpoplpush},
+		{name: "lmove", arity: 5, flags: flagWrite | flagAdds, first: 1, last: 2, step: 1, run: lmove},
+		{name: "blpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, run: blockPopFrom(left)},
+		{name: "brpop", arity: -3, flags: flagWrite | flagBlocking, first: 1, last: -2, step: 1, run: blockPopFrom(right)},
+		{name: "blmpop", arity: -5, flags: flagWrite | flagBlocking, run: blmpop},
+		{name: "brpoplpush", arity: 4, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: brpoplpush},
+		{name: "blmove", arity: 6, flags: flagWrite | flagAdds | flagBlocking, first: 1, last: 2, step: 1, run: blmove},
 	}
 }
 
@@ -83,12 +83,6 @@ func pushTo(end broker.End) handler {
 	}
 }
 
-// pushRoom is the room of all that push to a list.
-func pushRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	r := broker.PushRequest{Queue: args[1], Priority: broker.ListPriority}
-	return roomOfArgs(args).Plus(tx.PushRoom(r, args[2:]))
-}
-
 // pushOnto is pushTo for a list that must exist.
 func pushOnto(end broker.End) handler {
 	push := pushTo(end)
@@ -127,7 +121,7 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 		s.array(0)
 		return nil
 	}
-	return tx.Range(s.to(tx), args[1], from, count, s.tag(formArray))
+	return tx.Range(s.to(tx), args[1], from, count, s.tag(formList))
 }
 
 func lindex(s *session, tx *broker.Tx, args [][]byte) error {
@@ -187,14 +181,4 @@ func ltrim(s *session, tx *broker.Tx, args [][]byte) error {
 		s.ok()
 	}
 	return err
-}
-
-func ltrimRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	first, last, err := intArgs(args[2], args[3])
-	if err != nil {
-		return broker.Room{}
-	}
-	n, _ := tx.Len(args[1])
-	from, count := extent(first, last, n)
-	return tx.TrimRoom(args[1], from, count)
 }

@@ -21,10 +21,6 @@ func qdel(s *session, tx *broker.Tx, args [][]byte) error {
 	return err
 }
 
-func qdelRoom(_ *session, _ *broker.Tx, args [][]byte) broker.Room {
-	return broker.Room{Deletes: min(len(args)-2, broker.MaxCount)}
-}
-
 // moveArgs reads the ids and the destination of QMOVE.
 func moveArgs(args [][]byte) (ids []broker.ID, to []byte, err error) {
 	last := len(args) - 2
@@ -45,14 +41,6 @@ func qmove(s *session, tx *broker.Tx, args [][]byte) error {
 		s.int(int64(n))
 	}
 	return err
-}
-
-func qmoveRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	ids, to, err := moveArgs(args)
-	if err != nil {
-		return broker.Room{}
-	}
-	return tx.MoveRoom(args[1], ids, to)
 }
 
 // prioArgs reads the id and the priority of QPRIO.
@@ -80,14 +68,6 @@ func qprio(s *session, tx *broker.Tx, args [][]byte) error {
 	return nil
 }
 
-func qprioRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	id, _, err := prioArgs(args)
-	if err != nil {
-		return broker.Room{}
-	}
-	return tx.PriorityRoom(args[1], id)
-}
-
 func qdrop(s *session, tx *broker.Tx, args [][]byte) error {
 	if t := tx.Type(args[1]); t != broker.TypeNone && t != broker.TypeList {
 		return broker.ErrWrongType
@@ -111,8 +91,6 @@ func qclose(s *session, tx *broker.Tx, args [][]byte) error {
 	return err
 }
 
-func qcloseRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room { return tx.CloseRoom(args[1]) }
-
 // errUnfinished is what a command with flagSlices returns until its last slice.
 var errUnfinished = errors.New("a slice is done, the next one follows")
 
@@ -129,10 +107,7 @@ func (s *session) slice(tx *broker.Tx, args [][]byte, takes optionSet, begin fun
 		s.sliced.Filter, s.sliced.DryRun = o.tagFilter(), o.has(optDryRun)
 	}
 	more, err := s.sliced.Slice(tx)
-	switch {
-	case errors.Is(err, broker.ErrNoRoom):
-		return err
-	case more && err == nil:
+	if more && err == nil {
 		return errUnfinished
 	}
 	done := s.sliced.Done

@@ -36,20 +36,3 @@ func endArgs(args [][]byte) (from, to broker.End, err error) {
 	}
 	return from, to, err
 }
-
-// moveRoom is the room of a move from the list args[1] to args[2].
-func (s *session) moveRoom(tx *broker.Tx, args [][]byte, from broker.End) broker.Room {
-	return broker.Room{Records: 2, Bytes: len(args[2]) + s.largestAt(tx, args[1], from), Deletes: 1}
-}
-
-func rpoplpushRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return s.moveRoom(tx, args, right)
-}
-
-func lmoveRoom(s *session, tx *broker.Tx, args [][]byte) broker.Room {
-	from, err := endArg(args[3])
-	if err != nil {
-		return broker.Room{}
-	}
-	return s.moveRoom(tx, args, from)
-}

@@ -73,8 +73,12 @@ func (s *session) encoding(tx *broker.Tx, name []byte) error {
 		if err != nil {
 			return err
 		}
+		text, err := tx.Bytes(v)
+		if err != nil {
+			return err
+		}
 		word = "raw"
-		if _, ok := parseInt(v.Bytes); ok {
+		if _, ok := parseInt(text); ok {
 			word = "int"
 		} else if v.Size <= maxEmbedded {
 			word = "embstr"
@@ -139,11 +143,11 @@ func memoryUsage(s *session, tx *broker.Tx, args [][]byte) error {
 		})
 		size += bytes * int64(n) / max(seen, 1)
 	default:
-		n, err := tx.Len(name)
+		q, _, err := tx.QueueStats(name)
 		if err != nil {
 			return err
 		}
-		size += int64(n) * int64(tx.LargestAt(name, broker.Newest, samples)+partOverhead)
+		size += q.Bytes + int64(q.Ready)*partOverhead
 	}
 	s.int(size)
 	return nil

@@ -199,12 +199,12 @@ func checkText(what string, arg []byte, low, high int64) error {
 }
 
 func stateArg(arg []byte) (broker.State, error) {
-	for state := broker.Ready; state <= broker.Done; state++ {
+	for state := broker.Ready; state <= broker.Damaged; state++ {
 		if is(arg, state.String()) {
 			return state, nil
 		}
 	}
-	return 0, failure(fmt.Sprintf("ERR STATE: expected ready, delayed, claimed, dead or done, got %q", quoted(arg)))
+	return 0, failure(fmt.Sprintf("ERR STATE: expected ready, delayed, claimed, dead, done or damaged, got %q", quoted(arg)))
 }
 
 func (o *options) addTag(name, value []byte) error {

@@ -128,6 +128,8 @@ func why(p *broker.Packet, d *broker.Detail) string {
 		return text
 	case broker.Done:
 		return fmt.Sprintf("done: %q acknowledged it; it stays until %s", d.Consumer, moment(p.Expiry))
+	case broker.Damaged:
+		return "damaged: it cannot be read from the disk, and is left out until the next start; the log says why"
 	}
 	switch {
 	case d.Priority == 0:

@@ -153,7 +153,7 @@ func TestAnAgeIsNeverNegative(t *testing.T) {
 	s := &session{protocol: New(Config{})}
 	s.protocol.asked.Store(1000)
 	for enqueued, want := range map[int64]string{400: ":600\r\n", 1001: ":0\r\n"} {
-		if got := string(s.AppendPackets(nil, broker.Tag(formAge), []broker.Packet{{EnqueuedAt: enqueued}}, nil)); got != want {
+		if got := string(s.AppendPackets(nil, broker.Tag(formAge), []broker.Packet{{EnqueuedAt: enqueued}}, make([]broker.Detail, 1))); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

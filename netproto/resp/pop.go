@@ -40,21 +40,6 @@ func (s *session) popMany(tx *broker.Tx, name []byte, end broker.End, count int6
 	return tx.Pop(s.to(tx), name, selection, s.tag(formArray))
 }
 
-// popRoom is the room of LPOP and RPOP.
-func popRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	if len(args) != 3 {
-		return broker.Room{Deletes: 1}
-	}
-	count, _ := parseInt(args[2])
-	return broker.Room{Deletes: atMost(tx, args[1], min(count, maxPopped))}
-}
-
-// atMost returns the lesser of count and the length of a list; 0 if there is no list.
-func atMost(tx *broker.Tx, name []byte, count int64) int {
-	n, _ := tx.Takeable(name, broker.Selection{})
-	return int(max(0, min(int64(n), count)))
-}
-
 // multiPop are the arguments of LMPOP and BLMPOP behind the timeout.
 type multiPop struct {
 	keys  [][]byte
@@ -94,7 +79,7 @@ func parseMultiPop(args [][]byte) (p multiPop, err error) {
 // and there is no reply, if all are empty.
 func (s *session) popFirst(tx *broker.Tx, p multiPop) (done bool, err error) {
 	for _, name := range p.keys {
-		if n, err := tx.Takeable(name, broker.Selection{}); err != nil {
+		if n, err := tx.Takeable(name, broker.Selection{End: p.end, MustFind: true}); err != nil {
 			return false, err
 		} else if n > 0 {
 			return true, s.popNamed(tx, name, p.end, p.count, n)
@@ -124,22 +109,4 @@ func lmpop(s *session, tx *broker.Tx, args [][]byte) error {
 		s.nullArray()
 	}
 	return err
-}
-
-// multiPopRoom is the room of arguments that begin with the number of keys.
-func multiPopRoom(tx *broker.Tx, args [][]byte) broker.Room {
-	p, err := parseMultiPop(args)
-	if err != nil {
-		return broker.Room{}
-	}
-	for _, name := range p.keys {
-		if n := atMost(tx, name, min(p.count, maxPopped)); n > 0 {
-			return broker.Room{Deletes: n}
-		}
-	}
-	return broker.Room{}
-}
-
-func lmpopRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return multiPopRoom(tx, args[1:])
 }

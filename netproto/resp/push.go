@@ -156,38 +156,6 @@ func (s *session) packetID(id broker.ID) {
 	s.bulk(appendInt(text[:0], int64(id)))
 }
 
-// argRoom is what an argument of a push may bring besides its bytes: three of them are a tag.
-const argRoom = 4
-
-func qpushRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	room := broker.Room{Records: 3, Bytes: bytesOf(args[1:]) + argRoom*len(args)}
-	room = room.Plus(dropRoom(tx, args, qpushArgs))
-	return room
-}
-
-// qmpushRoom counts the queue and the options with each packet, as PushAll does.
-func qmpushRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	payloads, rest, err := payloadArgs(args[2:])
-	if err != nil {
-		return broker.Room{}
-	}
-	n := len(payloads)
-	room := broker.Room{Records: 2 * n, Bytes: bytesOf(payloads) + n*(len(args[1])+bytesOf(rest)+argRoom*len(rest))}
-	return room.Plus(dropRoom(tx, args, qmpushArgs))
-}
-
-// dropRoom is the part of a push's room that is for the packets which a full queue drops.
-func dropRoom(tx *broker.Tx, args [][]byte, parse parsePush) broker.Room {
-	if !tx.Drops(args[1]) {
-		return broker.Room{}
-	}
-	p, err := parse(args)
-	if err != nil {
-		return broker.Room{}
-	}
-	return tx.PushRoom(p.PushRequest, p.payloads)
-}
-
 // pushWaiter is a QPUSH or QMPUSH that waits for room in its queue.
 type pushWaiter struct {
 	s *session
@@ -217,12 +185,10 @@ func (s *session) waitPush(tx *broker.Tx, args [][]byte, parse parsePush, until 
 	if !s.protocol.reserveBytes(size) {
 		return failure(fmt.Sprintf("ERR too many pushes wait: they and the transactions of all connections take %d bytes at most, try again later", maxHeld))
 	}
-	room := s.cmd.roomFor(s, tx, args)
-	room.Elastic = true // other pushes come between
 	args = copyArgs(args)
 	p, _ := parse(args) // it has read them before
 	p.Block = true
-	wait := broker.PushWait{Push: p.PushRequest, Payloads: p.payloads, Room: room, Until: until}
+	wait := broker.PushWait{Push: p.PushRequest, Payloads: p.payloads, Until: until}
 	if err := tx.WaitPush(s.consumer, s, wait); err != nil {
 		s.protocol.held -= size
 		return err

@@ -136,7 +136,6 @@ type replyForm uint8
 const (
 	formNone  replyForm = iota // nothing is sent
 	formBulk                   // the packet as a bulk; none: null
-	formItem                   // each packet as a bulk; none: nothing at all
 	formArray                  // an array of bulks; none: the null array
 	formList                   // an array of bulks; none: the empty array
 
@@ -186,7 +185,7 @@ func (s *session) AppendPackets(dst []byte, tag broker.Tag, packets []broker.Pac
 			return appendNullArray(dst, resp3)
 		}
 	case formAge:
-		if len(packets) == 0 {
+		if len(packets) == 0 || details[0].State == broker.Damaged {
 			return appendNull(dst, resp3)
 		}
 		return appendHead(dst, ':', max(0, s.protocol.asked.Load()-packets[0].EnqueuedAt))

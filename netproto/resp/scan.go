@@ -179,7 +179,9 @@ func hscan(s *session, tx *broker.Tx, args [][]byte) error {
 	s.array(2 * len(found))
 	for _, f := range found {
 		s.bulk(f.name)
-		s.field(tx, args[1], f)
+		if err := s.value(tx, f.value, true); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -36,17 +36,6 @@ func linsert(s *session, tx *broker.Tx, args [][]byte) error {
 	return err
 }
 
-func linsertRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	at, _ := tx.Find(args[1], args[3], left, 1, nil)
-	if len(at) == 0 {
-		return broker.Room{}
-	}
-	if is(args[2], "after") {
-		at[0]++
-	}
-	return tx.InsertRoom(args[1], at[0], len(args[4]))
-}
-
 // lrem counts from the left, or with a negative count from the right.
 func lrem(s *session, tx *broker.Tx, args [][]byte) error {
 	count, err := intArg(args[2])
@@ -66,15 +55,6 @@ func remEnd(count int64) (end broker.End, most int) {
 		return right, int(-max(count, -math.MaxInt64))
 	}
 	return left, int(count)
-}
-
-func lremRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	count, ok := parseInt(args[2])
-	if !ok {
-		return broker.Room{}
-	}
-	end, most := remEnd(count)
-	return tx.RemoveRoom(args[1], args[3], end, most)
 }
 
 // lpos replies with positions from the left, whichever end the search begins at.

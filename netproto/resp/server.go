@@ -75,7 +75,6 @@ type Protocol struct {
 	sessions map[int64]*session // those that have sent something
 	args     [][]byte           // of the request that is carried out
 	receipts []broker.Receipt   // in it
-	take     take               // what it asks for; see takeOf
 	held     int                // bytes of queued transactions, waiting pushes and subscriptions of all sessions
 	requests uint64             // carried out since the start
 	settings map[string]string  // what CONFIG SET has set

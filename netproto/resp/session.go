@@ -75,7 +75,6 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 		s.protocol.sessions[s.id] = s
 	}
 	s.serving, s.undurable = true, false
-	_ = tx.Begin() // what is due expires before a request finds out what room it needs; errors come again
 	n, stop, err = s.serve(tx, buf)
 	s.serving = false
 	s.flush(tx)
@@ -85,7 +84,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
 	steps := 0 // that these requests took
 	for n < len(buf) {
-		if n >= maxServe || len(s.out) >= maxReplies || n > 0 && (s.peer.Full() || steps > maxServeSteps) {
+		if n >= maxServe || len(s.out) >= maxReplies || n > 0 && (s.peer.Full() || steps > maxServeSteps || tx.Full()) {
 			return n, netproto.More, nil
 		}
 		args, size, err := s.parser.next(buf[n:], s.protocol.args[:0])
@@ -105,15 +104,11 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			s.protocol.keepArgs(args)
 			steps += maxSteps - s.steps
 		}
-		if err == errUnfinished || errors.Is(err, broker.ErrNoRoom) {
-			s.parser.reset()
-			if err == errUnfinished {
-				return n, netproto.More, nil
-			}
-			return n, netproto.NoRoom, nil
+		s.parser.reset()
+		if err == errUnfinished {
+			return n, netproto.More, nil
 		}
 		n += size
-		s.parser.reset()
 		switch {
 		case err != nil:
 			return n, netproto.Incomplete, err
@@ -137,8 +132,7 @@ func (p *Protocol) keepArgs(args [][]byte) {
 }
 
 // request carries out one request, or replies with why it is refused already. An error ends the
-// connection, but for two: after ErrNoRoom nothing was done, and after errUnfinished a part. Then
-// the same request is made again.
+// connection, but for errUnfinished: then a part was done, and the same request is made again.
 func (s *session) request(tx *broker.Tx, args [][]byte, refusal string) (err error) {
 	if refusal == "" && netproto.BeginsLikeHTTP(args[0]) {
 		return netproto.ErrHTTP
@@ -166,7 +160,7 @@ func (s *session) request(tx *broker.Tx, args [][]byte, refusal string) (err err
 	if s.noReply {
 		s.out = s.out[:s.requestStart]
 	}
-	if err == errUnfinished || errors.Is(err, broker.ErrNoRoom) {
+	if err == errUnfinished {
 		s.client.skipNext = skip
 		return err
 	}
@@ -193,12 +187,12 @@ func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error)
 	if c.flags&(flagLocal|flagSlices) != 0 {
 		err = s.runCommand()
 	} else {
-		err = tx.Atomic(c.roomFor(s, tx, args), s.run)
+		err = tx.Atomic(s.run)
 	}
 	s.cmd, s.tx, s.args = nil, nil, nil
 	switch {
 	case err == nil:
-	case err == errUnfinished, errors.Is(err, broker.ErrNoRoom), errors.Is(err, broker.ErrClosed):
+	case err == errUnfinished, errors.Is(err, broker.ErrClosed):
 		s.out = s.out[:s.requestStart]
 		return err
 	default:

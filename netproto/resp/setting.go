@@ -174,20 +174,6 @@ func qset(s *session, tx *broker.Tx, args [][]byte) error {
 	return nil
 }
 
-func qsetRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	q, err := settingArgs(tx, args)
-	if err != nil {
-		return broker.Room{}
-	}
-	return broker.SettingsRoom(args[1], q)
-}
-
-// settingsBytes is at least what the settings of a queue, if a name is one's, take when it changes.
-func settingsBytes(tx *broker.Tx, name []byte) int {
-	q, _, _ := tx.Settings(name) // the defaults, or none, where it has none
-	return broker.SettingsRoom(nil, q).Bytes
-}
-
 func qget(s *session, tx *broker.Tx, args [][]byte) error {
 	q, ok, err := tx.Settings(args[1])
 	switch {

@@ -9,26 +9,26 @@ import (
 func stringCommands() []command {
 	return []command{
 		{name: "get", arity: 2, flags: flagRead | flagFast | flagShows, first: 1, last: 1, step: 1, run: get},
-		{name: "set", arity: -3, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, room: setRoom, run: set},
+		{name: "set", arity: -3, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: set},
 		{name: "setnx", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: setnx},
-		{name: "setex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, room: setRoom, run: setFor(second)},
-		{name: "psetex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, room: setRoom, run: setFor(millisecond)},
+		{name: "setex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: setFor(second)},
+		{name: "psetex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: setFor(millisecond)},
 		{name: "getset", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: getset},
 		{name: "getdel", arity: 2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: getdel},
-		{name: "getex", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, room: headRoom, run: getex},
+		{name: "getex", arity: -2, flags: flagWrite | flagFast, first: 1, last: 1, step: 1, run: getex},
 		{name: "mget", arity: -2, flags: flagRead | flagFast, first: 1, last: -1, step: 1, run: mget},
-		{name: "mset", arity: -3, flags: flagWrite | flagAdds, first: 1, last: -1, step: 2, room: msetRoom, run: mset},
-		{name: "msetnx", arity: -3, flags: flagWrite | flagAdds, first: 1, last: -1, step: 2, room: roomOfPairs(1), run: msetnx},
-		{name: "append", arity: 3, flags: flagWrite | flagAdds | flagFast | flagGrow, first: 1, last: 1, step: 1, room: appendRoom, run: appendTo},
+		{name: "mset", arity: -3, flags: flagWrite | flagAdds, first: 1, last: -1, step: 2, run: mset},
+		{name: "msetnx", arity: -3, flags: flagWrite | flagAdds, first: 1, last: -1, step: 2, run: msetnx},
+		{name: "append", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: appendTo},
 		{name: "strlen", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: strlen},
 		{name: "getrange", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: getrange},
 		{name: "substr", arity: 4, flags: flagRead, first: 1, last: 1, step: 1, run: getrange},
-		{name: "setrange", arity: 4, flags: flagWrite | flagAdds | flagGrow, first: 1, last: 1, step: 1, room: setrangeRoom, run: setrange},
-		{name: "incr", arity: 2, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: incrRoom, run: incrBy(1)},
-		{name: "decr", arity: 2, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: incrRoom, run: incrBy(-1)},
-		{name: "incrby", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: incrRoom, run: incrby},
-		{name: "decrby", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: incrRoom, run: decrby},
-		{name: "incrbyfloat", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, room: incrFloatRoom, run: incrbyfloat},
+		{name: "setrange", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: setrange},
+		{name: "incr", arity: 2, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: incrBy(1)},
+		{name: "decr", arity: 2, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: incrBy(-1)},
+		{name: "incrby", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: incrby},
+		{name: "decrby", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: decrby},
+		{name: "incrbyfloat", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: incrbyfloat},
 	}
 }
 
@@ -38,30 +38,26 @@ type handler = func(s *session, tx *broker.Tx, args [][]byte) error
 func get(s *session, tx *broker.Tx, args [][]byte) error {
 	v, ok, err := tx.String(args[1])
 	if err == nil {
-		s.string(tx, args[1], v, ok)
+		err = s.value(tx, v, ok)
 	}
 	s.shows(tx, v.Batch)
 	return err
 }
 
-// string replies with a string, or with null if there is none.
-func (s *session) string(tx *broker.Tx, name []byte, v broker.Value, ok bool) {
-	if !ok {
+// value replies with a string or the value of a field, or with null if there is none.
+func (s *session) value(tx *broker.Tx, v broker.Value, ok bool) error {
+	if s.overLimit { // the value is not wanted any more
+		return nil
+	}
+	value, err := tx.Bytes(v)
+	switch {
+	case err != nil:
+	case ok:
+		s.bulk(value)
+	default:
 		s.null()
-		return
 	}
-	s.part(tx, name, v, 0, v.Size)
-}
-
-// part replies with bytes [from, to) of a string.
-func (s *session) part(tx *broker.Tx, name []byte, v broker.Value, from, to int) {
-	if !v.OnDisk {
-		s.bulk(v.Bytes[from:to])
-		return
-	}
-	if err := tx.SendString(s.to(tx), name, from, to, s.tag(formBulk)); err != nil {
-		s.error(words(err))
-	}
+	return err
 }
 
 // setOptions are the options of SET and GETEX.
@@ -210,19 +206,6 @@ func (s *session) store(tx *broker.Tx, name, value []byte, expiry int64) error {
 	return tx.SetString(name, value, expiry)
 }
 
-// setRoom is the room of what stores one string in place of whatever has the name.
-func setRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	return broker.Room{Records: 1, Bytes: bytesOf(args[1:])}.Plus(replaceRoom(tx, args[1]))
-}
-
-func msetRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	room := roomOfPairs(1)(nil, nil, args)
-	for i := 1; i < len(args); i += 2 {
-		room = room.Plus(replaceRoom(tx, args[i]))
-	}
-	return room
-}
-
 func setnx(s *session, tx *broker.Tx, args [][]byte) error {
 	if tx.Type(args[1]) != broker.TypeNone {
 		s.int(0)
@@ -266,7 +249,7 @@ func getset(s *session, tx *broker.Tx, args [][]byte) error {
 func (s *session) before(tx *broker.Tx, name []byte, v broker.Value, ok bool, value []byte) error {
 	err := tx.CanSet(name, len(value))
 	if err == nil {
-		s.string(tx, name, v, ok)
+		err = s.value(tx, v, ok)
 	}
 	return err
 }
@@ -276,8 +259,9 @@ func getdel(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	s.string(tx, args[1], v, ok)
-	_, err = tx.Delete(args[1])
+	if err = s.value(tx, v, ok); err == nil {
+		_, err = tx.Delete(args[1])
+	}
 	return err
 }
 
@@ -295,8 +279,7 @@ func getex(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	s.string(tx, args[1], v, ok)
-	if expiry != 0 || o.persist {
+	if err = s.value(tx, v, ok); err == nil && (expiry != 0 || o.persist) {
 		_, err = tx.SetExpiry(args[1], expiry)
 	}
 	return err
@@ -305,8 +288,10 @@ func getex(s *session, tx *broker.Tx, args [][]byte) error {
 func mget(s *session, tx *broker.Tx, args [][]byte) error {
 	s.array(len(args) - 1)
 	for _, name := range args[1:] {
-		v, ok, err := tx.String(name)
-		s.string(tx, name, v, ok && err == nil)
+		v, ok, _ := tx.String(name) // what is no string is null
+		if err := s.value(tx, v, ok); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -386,20 +371,6 @@ const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)
 
 func tooLong(at int64, data []byte) bool { return at > int64(maxArg-len(data)) }
 
-func appendRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	v, _, _ := tx.String(args[1])
-	return patchRoom(args[1], v, int64(v.Size), args[2])
-}
-
-// patchRoom is the room of a patch: the whole string that comes of it.
-func patchRoom(name []byte, v broker.Value, at int64, data []byte) broker.Room {
-	if tooLong(at, data) {
-		return broker.Room{}
-	}
-	size := max(v.Size, int(at)+len(data))
-	return broker.Room{Records: 2, Bytes: len(name) + size}
-}
-
 func setrange(s *session, tx *broker.Tx, args [][]byte) error {
 	at, err := intArg(args[2])
 	if err != nil {
@@ -417,15 +388,6 @@ func setrange(s *session, tx *broker.Tx, args [][]byte) error {
 		return nil
 	}
 	return s.patch(tx, args[1], at, args[3])
-}
-
-func setrangeRoom(_ *session, tx *broker.Tx, args [][]byte) broker.Room {
-	at, err := intArg(args[2])
-	if err != nil || at < 0 {
-		return broker.Room{}
-	}
-	v, _, _ := tx.String(args[1])
-	return patchRoom(args[1], v, at, args[3])
 }
 
 func getrange(s *session, tx *broker.Tx, args [][]byte) error {
@@ -449,6 +411,9 @@ func getrange(s *session, tx *broker.Tx, args [][]byte) error {
 		s.bulk(nil)
 		return nil
 	}
-	s.part(tx, args[1], v, from, from+count)
-	return nil
+	value, err := tx.Bytes(v)
+	if err == nil {
+		s.bulk(value[from : from+count])
+	}
+	return err
 }

@@ -3,7 +3,6 @@ package resp
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
@@ -14,11 +13,6 @@ type transaction struct {
 	dirty    bool // a command was refused: EXEC does nothing
 	commands []queued
 	held     int // bytes of the commands
-
-	// What transactionRoom has found out; see largestAt and headValue.
-	headValue int // the longest argument that may become a value in a head
-	reach     int
-	largest   map[ending]int
 }
 
 // queued is a command that EXEC will run. It has its own copy of the arguments.
@@ -137,10 +131,10 @@ func exec(s *session, tx *broker.Tx, _ [][]byte) error {
 	}
 	err := s.storable(tx)
 	if err == nil {
-		err = tx.Atomic(s.transactionRoom(tx), s.exec)
+		err = tx.Atomic(s.exec)
 	}
 	switch {
-	case errors.Is(err, broker.ErrNoRoom), errors.Is(err, broker.ErrClosed):
+	case errors.Is(err, broker.ErrClosed):
 		return err
 	case err != nil:
 		s.error(aborted + ": " + err.Error())
@@ -180,104 +174,4 @@ func (s *session) runTransaction() error {
 	}
 	s.inExec = false
 	return nil
-}
-
-// transactionRoom is what the commands may bring together. A room is asked for before the first of
-// them runs, so what one brings is added where another may depend on it: a move counts with the
-// largest element that is there or comes, and a command that grows a value (flagGrow) with the
-// largest such room and all arguments. Elements that come may be taken again.
-//
-// A command may get beyond that all the same, behind a RENAME or a push for example. If the batch
-// has no room for that either, it changes nothing and replies with an error.
-func (s *session) transactionRoom(tx *broker.Tx) (all broker.Room) {
-	s.multi.reach = 0 // after ErrNoRoom the lists may be others
-	var move, grow broker.Room
-	moves, grows, largest, brought, pushed := 0, 0, 0, 0, 0
-	for _, q := range s.multi.commands {
-		for _, a := range q.args {
-			largest = max(largest, len(a))
-			brought += len(a)
-			if len(a) <= maxHeadValue {
-				s.multi.headValue = max(s.multi.headValue, len(a))
-			}
-		}
-	}
-	defer tx.Select(s.consumer, s.consumer.Database())
-	for _, q := range s.multi.commands {
-		if q.command.name == "select" {
-			if db, err := databaseArg(q.args[1]); err == nil {
-				tx.Select(s.consumer, db) // whose names those behind it mean
-			}
-		}
-		room := q.command.roomFor(s, tx, q.args)
-		if q.command.flags&(flagPush|flagMove) != 0 {
-			pushed += room.Records
-		}
-		switch {
-		case q.command.flags&flagMove != 0:
-			move = most(move, room)
-			moves++
-		case q.command.flags&flagGrow != 0:
-			grow = most(grow, room)
-			grows++
-		default:
-			all = all.Plus(room)
-		}
-	}
-	move.Bytes += largest
-	grow.Bytes += brought
-	all = all.Plus(times(move, moves)).Plus(times(grow, grows))
-	if s.multi.takes() > 0 {
-		all.Deletes += pushed
-	}
-	all.Elastic = true
-	return all
-}
-
-// most is room enough for either of two.
-func most(a, b broker.Room) broker.Room {
-	return broker.Room{Records: max(a.Records, b.Records), Bytes: max(a.Bytes, b.Bytes), Deletes: max(a.Deletes, b.Deletes)}
-}
-
-func times(r broker.Room, n int) broker.Room {
-	return broker.Room{Records: r.Records * n, Bytes: r.Bytes * n, Deletes: r.Deletes * n}
-}
-
-// largestAt is the size of the largest element that a move of this request may take from an end of
-// a list. In a transaction the commands before it may have taken others.
-func (s *session) largestAt(tx *broker.Tx, list []byte, end broker.End) int {
-	m := &s.multi
-	if !m.on {
-		return tx.LargestAt(list, end, 1)
-	}
-	if m.reach == 0 {
-		m.reach, m.largest = m.takes(), make(map[ending]int)
-	}
-	at := ending{s.consumer.Database(), string(list), end}
-	size, ok := m.largest[at]
-	if !ok {
-		size = tx.LargestAt(list, end, m.reach)
-		m.largest[at] = size
-	}
-	return size
-}
-
-// ending is one end of a list.
-type ending struct {
-	db   uint8
-	list string
-	end  broker.End
-}
-
-// takes is the most elements that the commands take from one end of a list.
-func (m *transaction) takes() (n int) {
-	for _, q := range m.commands {
-		switch {
-		case q.command.flags&flagMove != 0:
-			n++
-		case q.command.flags&flagWrite != 0 && q.command.flags&flagAdds == 0:
-			return math.MaxInt // it may take any number
-		}
-	}
-	return n
 }

@@ -8,13 +8,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // The limits of what a dump may hold.
 const (
-	// The length fields of the pinpriq protocol have 16 bits: what is longer could never be asked for.
-	maxKeyLen = 0xffff
+	// maxText bounds the bytes of a key, a consumer's name, a reason and a progress: the length fields
+	// of the pinpriq protocol have 16 bits, and what is longer could never be asked for.
+	maxText = 0xffff
 	// MaxRecord is the longest full record of a packet: what every store takes that is not on a
 	// small disk.
 	MaxRecord = storage.MaxRecord
@@ -26,231 +28,290 @@ const (
 	// SequenceMargin is how near to the ends of their range sequences may come. They begin in the
 	// middle, and no server lives long enough to hand out half of the rest.
 	SequenceMargin = 1 << 62
+	// recordOverhead is more than a record in the store has besides what a dump shows.
+	recordOverhead = 128
 )
 
-var errAfterEnd = errors.New("there is more after the end record: is it two dumps in one file")
-
-// checker checks the records of a dump, in their order. What it accepts can be stored.
+// checker checks the records of a dump, in their order. What it accepts can be stored. It is the
+// same for dumps that are written and dumps that are read; only settings and the counts of the end
+// are checked by who reads.
 type checker struct {
-	marks    storage.Marks
-	payloads bool
-	queue    *storage.Queue // the one that packets belong to; nil before the first
-	last     storage.PacketID
-	names    map[string]bool // of queues; true: it has packets or settings
-	bytes    int             // of names
-	packets  uint64
-	queues   uint64
-	keys     // of checkkeys.go
-	ended    bool
+	begun, ended bool
+	marks        storage.Marks
+	names        map[string]bool // of queues; true: it has packets or settings
+	nameBytes    int
+	queue        *Record          // a copy of the one that packets belong to; nil before the first
+	last         storage.PacketID // of queue
+	head         *Record          // a copy of the last string or hash; nil before the first
+	keyNames     map[string]bool
+	fields       map[string]bool // of head
 
-	packet   storage.Packet // of the last record
-	delivery Delivery       // as well
-	scratch  []byte
-	batch    storage.Batch
+	packets, queues, keys uint64
 }
 
-func newChecker(h *headerRecord) (*checker, error) {
-	m := storage.Marks{NextSeq: uint64(h.NextSequence), LowSeq: uint64(h.LowSequence), NextQueue: uint32(h.NextQueue)}
-	switch {
-	case h.Payload != "" && h.Payload != string(None):
-		return nil, errors.New("the payload field of a header can only be none")
-	case h.Version == 0:
-		return nil, errors.New("the dump has version 0: versions begin at 1")
-	case m.LowSeq >= m.NextSeq:
-		return nil, fmt.Errorf("the header's low_sequence %d is not below its next_sequence %d", m.LowSeq, m.NextSeq)
-	case m.LowSeq < SequenceMargin || m.NextSeq > math.MaxUint64-SequenceMargin:
-		return nil, fmt.Errorf("the header's low_sequence %d or next_sequence %d is out of range: no store comes below %d or above %d",
-			m.LowSeq, m.NextSeq, uint64(SequenceMargin), uint64(math.MaxUint64-SequenceMargin))
-	case h.NextQueue == 0 || h.NextQueue > math.MaxUint32:
-		return nil, fmt.Errorf("the header's next_queue is %d: expected 1 to %d", h.NextQueue, uint32(math.MaxUint32))
-	}
-	return &checker{marks: m, payloads: h.Payload == "", names: make(map[string]bool)}, nil
-}
-
-// finish is called at the end of the input.
-func (c *checker) finish() error {
-	if !c.ended {
-		return fmt.Errorf("the dump is cut short: after %d packets of %d queues it has no end record", c.packets, c.queues)
-	}
-	return nil
-}
-
-// queueRecord checks the definition of a queue and makes it the one that packets belong to.
-func (c *checker) queueRecord(r *queueRecord) (*storage.Queue, error) {
-	name := storage.FullName(uint8(r.Database), r.Queue)
-	_, again := c.names[name]
+// record checks the next record. It remembers what it accepts.
+func (c *checker) record(r *Record) error {
 	switch {
 	case c.ended:
-		return nil, errAfterEnd
-	case c.head != nil:
-		return nil, errors.New("a queue after strings and hashes: expected all queues before them")
-	case r.Queue == nil:
-		return nil, errors.New(`a queue must have the field "queue"`)
-	case r.ID == 0 || r.ID >= uint64(c.marks.NextQueue):
-		return nil, fmt.Errorf("queue %q has the id %d: expected 1 to %d, as the header's next_queue is %d",
-			r.Queue, r.ID, c.marks.NextQueue-1, c.marks.NextQueue)
-	case c.queue != nil && r.ID <= uint64(c.queue.ID):
-		return nil, fmt.Errorf("queue %q has the id %d, which does not follow that of the queue before it, %d: queues stand in the order of their ids",
-			r.Queue, r.ID, c.queue.ID)
-	case len(r.Queue) > storage.MaxName:
-		return nil, fmt.Errorf("a queue's name has %d bytes: at most %d", len(r.Queue), storage.MaxName)
-	case r.Database >= storage.Databases:
-		return nil, fmt.Errorf("queue %q is in database %d: expected 0 to %d", r.Queue, r.Database, storage.Databases-1)
-	case again:
-		return nil, fmt.Errorf("two queues have the name %q", r.Queue)
-	case c.queues >= storage.MaxQueues || c.bytes+len(r.Queue) > storage.MaxNameBytes:
-		return nil, fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
-			storage.MaxQueues, storage.MaxNameBytes)
+		return errors.New("there is more after the end record: is it two dumps in one file")
+	case !c.begun && r.Type != TypeHeader:
+		return errors.New("expected the header of a dump, a record of type holdfast")
+	case c.begun && r.Type == TypeHeader:
+		return errors.New("a second header: is it two dumps in one file")
+	case c.emptyHash() && r.Type != TypeField:
+		return fmt.Errorf("the hash %.100q has no fields: leave it out", c.head.Name)
 	}
-	q := &storage.Queue{
-		ID: uint32(r.ID), Database: uint8(r.Database), Name: r.Queue, Expiry: int64(r.Expires),
-		Rest: r.Unknown, RestFields: int(min(r.UnknownFields, maxRest)),
+	if err := sizes(r); err != nil {
+		return err
 	}
-	if r.Settings != nil {
-		q.Settings = &r.Settings.Settings
-	}
-	if r.Counters != nil {
-		q.Counters = *r.Counters
-	}
-	if err := c.checkRest(q, r.UnknownFields); err != nil {
-		return nil, err
-	}
-	c.names[name] = q.Settings != nil
-	c.bytes += len(q.Name)
-	c.queue, c.last = q, storage.PacketID{}
-	c.queues++
-	return q, nil
-}
-
-// checkRest makes sure that the store can read the unknown fields of a definition.
-func (c *checker) checkRest(q *storage.Queue, fields uint64) error {
-	if len(q.Rest) > maxRest {
-		return fmt.Errorf("queue %q has %d bytes of unknown fields: at most %d", q.Name, len(q.Rest), maxRest)
-	}
-	if len(q.Rest) == 0 && fields == 0 {
+	switch r.Type {
+	case TypeHeader:
+		return c.header(r)
+	case TypeQueue:
+		return c.definition(r)
+	case TypePacket:
+		return c.packet(r)
+	case TypeWindow:
+		return c.window(r)
+	case TypeField:
+		return c.field(r)
+	case TypeEnd:
+		c.ended = true
 		return nil
 	}
-	c.batch.Reset()
-	c.batch.PutQueue(*q)
-	ok := false
-	c.batch.Each(func(op storage.Op) {
-		ok = op.Queue.RestFields == q.RestFields && string(op.Queue.Rest) == string(q.Rest) && uint64(q.RestFields) == fields
-	})
-	if !ok {
-		return fmt.Errorf("queue %q: unknown is not the %d fields of msgpack that unknown_fields says", q.Name, fields)
+	return c.key(r)
+}
+
+// sizes checks the bytes of a record.
+func sizes(r *Record) error {
+	for _, f := range r.texts() {
+		if len(*f.data) > f.max {
+			return fmt.Errorf("field %q has %d bytes: at most %d", f.name, len(*f.data), f.max)
+		}
+	}
+	if len(r.Tags)%2 != 0 || len(r.Tags) > 2*storage.MaxTags {
+		return fmt.Errorf("field \"tags\": expected names and values of at most %d tags", storage.MaxTags)
+	}
+	n := recordOverhead + len(r.Key) + len(r.Payload) + len(r.Producer) + len(r.Unique) + len(r.Name) + len(r.Value)
+	for _, text := range r.Tags {
+		n += len(text) + 5
+	}
+	if n > MaxRecord && r.Priority != nil { // of a packet, or a little less
+		_, p, _ := r.Packet()
+		n = len(storage.AppendRecord(nil, p))
+	}
+	if n > MaxRecord {
+		return fmt.Errorf("the %s has a record of %d bytes: at most %d", r.Type, n, MaxRecord)
 	}
 	return nil
 }
 
-// packetRecord checks a packet. What it returns is valid until the next call; the delivery state is
-// nil if nothing was tried with the packet.
-func (c *checker) packetRecord(r *packetRecord) (storage.PacketID, *storage.Packet, *Delivery, error) {
-	id, err := c.placeOf(r)
-	if err != nil {
-		return id, nil, nil, err
+func (c *checker) header(r *Record) error {
+	m := r.Marks()
+	switch {
+	case r.Payload != nil && string(r.Payload) != string(None):
+		return errors.New("the payload field of a header can only be none")
+	case r.Version == 0:
+		return errors.New("the dump has version 0: versions begin at 1")
+	case r.Version > Version:
+		return errLater(r.Version)
+	case m.LowSeq >= m.NextSeq:
+		return fmt.Errorf("the header's low_sequence %d is not below its next_sequence %d", m.LowSeq, m.NextSeq)
+	case m.LowSeq < SequenceMargin || m.NextSeq > math.MaxUint64-SequenceMargin:
+		return fmt.Errorf("the header's low_sequence %d or next_sequence %d is out of range: no store comes below %d or above %d",
+			m.LowSeq, m.NextSeq, uint64(SequenceMargin), uint64(math.MaxUint64-SequenceMargin))
+	case r.NextQueue == 0 || r.NextQueue > math.MaxUint32:
+		return fmt.Errorf("the header's next_queue is %d: expected 1 to %d", r.NextQueue, uint32(math.MaxUint32))
 	}
-	tags, err := tagsOf(r.Tags)
-	if err != nil {
-		return id, nil, nil, err
+	c.begun, c.marks = true, m
+	c.names, c.keyNames, c.fields = make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	return nil
+}
+
+// between reports whether a store with these marks can have given a sequence.
+func (c *checker) between(seq sequence) bool {
+	return uint64(seq) > c.marks.LowSeq && uint64(seq) < c.marks.NextSeq
+}
+
+func (c *checker) definition(r *Record) error {
+	name, id := storage.FullName(uint8(r.Database), r.Queue), r.number()
+	_, again := c.names[name]
+	switch {
+	case c.head != nil:
+		return errors.New("a queue after strings and hashes: expected all queues before them")
+	case r.Queue == nil:
+		return errors.New(`a queue must have the field "queue"`)
+	case id == 0 || id >= c.marks.NextQueue:
+		return fmt.Errorf("queue %.100q has the id %v: expected 1 to %d, as the header's next_queue is %d", r.Queue, r.ID, c.marks.NextQueue-1, c.marks.NextQueue)
+	case c.queue != nil && id <= c.queue.queue:
+		return fmt.Errorf("queue %.100q has the id %d, which does not follow that of the queue before it, %d: queues stand in the order of their ids",
+			r.Queue, id, c.queue.queue)
+	case r.Database >= storage.Databases:
+		return fmt.Errorf("queue %.100q is in database %d: expected 0 to %d", r.Queue, r.Database, storage.Databases-1)
+	case again:
+		return fmt.Errorf("two queues have the name %.100q", r.Queue)
+	case c.queues >= storage.MaxQueues || c.nameBytes+len(r.Queue) > storage.MaxNameBytes:
+		return fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
+			storage.MaxQueues, storage.MaxNameBytes)
+	case !r.restIsSound():
+		return fmt.Errorf("queue %.100q: unknown is not the %d fields of msgpack that unknown_fields says", r.Queue, r.UnknownFields)
 	}
-	c.packet = storage.Packet{
-		Key: r.Key, Payload: r.Payload, Expiry: int64(r.Expires), NotBefore: int64(r.NotBefore), Tags: tags,
-		Attempts: uint32(r.Attempts), EnqueuedAt: int64(r.EnqueuedAt), Producer: string(r.Producer), Identity: uint64(r.Identity), Unique: r.Unique,
+	r.queue = id
+	c.queue, c.last = new(*r), storage.PacketID{}
+	c.names[name] = r.settings != nil
+	c.nameBytes += len(r.Queue)
+	c.queues++
+	return nil
+}
+
+// restIsSound reports whether the store can read the unknown fields of a definition.
+func (r *Record) restIsSound() (ok bool) {
+	if len(r.Unknown) == 0 && r.UnknownFields == 0 {
+		return true
 	}
-	d, err := c.deliveryRecord(r, &c.packet, id.Seq)
-	if err != nil {
-		return id, nil, nil, err
+	var b storage.Batch
+	b.PutQueue(*r.Definition())
+	b.Each(func(op storage.Op) {
+		ok = string(op.Queue.Rest) == string(r.Unknown) && uint64(op.Queue.RestFields) == r.UnknownFields
+	})
+	return ok
+}
+
+// behindQueue checks that what belongs to a queue follows its record.
+func (c *checker) behindQueue(r *Record) error {
+	if c.queue == nil || c.head != nil {
+		return fmt.Errorf("a %s of queue %.100q: expected the record of the queue before its packets and windows", r.Type, r.Queue)
 	}
-	if err := c.checkSize(); err != nil {
-		return id, nil, nil, err
+	r.queue = c.queue.queue
+	return nil
+}
+
+func (c *checker) packet(r *Record) error {
+	if r.Queue == nil || r.Priority == nil {
+		return errors.New(`a packet must have the fields "queue", "priority" and "sequence"`)
 	}
-	if c.last == (storage.PacketID{}) {
-		c.names[storage.FullName(c.queue.Database, r.Queue)] = true
+	if err := c.behindQueue(r); err != nil {
+		return err
+	}
+	id := storage.PacketID{Queue: r.queue, Priority: uint32(*r.Priority), Seq: uint64(r.Sequence)}
+	switch {
+	case *r.Priority > math.MaxUint32 || r.Attempts > math.MaxUint32:
+		return fmt.Errorf("the packet has the priority %d and %d attempts: expected 0 to %d", *r.Priority, r.Attempts, uint32(math.MaxUint32))
+	case string(r.Queue) != string(c.queue.Queue):
+		return fmt.Errorf("a packet of queue %.100q after the record of queue %.100q: the packets of a queue follow its record", r.Queue, c.queue.Queue)
+	case !c.between(r.Sequence):
+		return fmt.Errorf("the packet has the sequence %d: expected one between the header's low_sequence %d and next_sequence %d",
+			r.Sequence, c.marks.LowSeq, c.marks.NextSeq)
+	case c.last.Compare(id) >= 0:
+		return fmt.Errorf("the packet of priority %d and sequence %d does not follow the one before it, of priority %d and sequence %d: "+
+			"the packets of a queue stand in the order of priority, then sequence", id.Priority, id.Seq, c.last.Priority, c.last.Seq)
+	}
+	if err := c.tried(r); err != nil {
+		return err
+	}
+	if c.last.Queue == 0 { // the first one
+		c.names[storage.FullName(uint8(c.queue.Database), r.Queue)] = true
 	}
 	c.last = id
 	c.packets++
-	return id, &c.packet, d, nil
+	return nil
 }
 
-// placeOf checks that a packet stands where it belongs, and returns its place.
-func (c *checker) placeOf(r *packetRecord) (id storage.PacketID, err error) {
+// parts checks what it can of a packet by itself.
+func (c *checker) parts(r Record) error { return cmp.Or(sizes(&r), c.tried(&r)) }
+
+// tried checks what was tried with a packet.
+func (c *checker) tried(r *Record) error {
 	switch {
-	case c.ended:
-		return id, errAfterEnd
-	case r.Queue == nil || r.Priority == nil:
-		return id, errors.New(`a packet must have the fields "queue", "priority" and "sequence"`)
-	case *r.Priority > math.MaxUint32 || r.Attempts > math.MaxUint32:
-		return id, fmt.Errorf("the packet has the priority %d and %d attempts: expected 0 to %d",
-			*r.Priority, r.Attempts, uint32(math.MaxUint32))
-	case c.queue == nil || c.head != nil:
-		return id, fmt.Errorf("a packet of queue %q: expected the record of the queue before its packets", r.Queue)
-	case string(r.Queue) != string(c.queue.Name):
-		return id, fmt.Errorf("a packet of queue %q after the record of queue %q: the packets of a queue follow its record", r.Queue, c.queue.Name)
-	}
-	id = storage.PacketID{Queue: c.queue.ID, Priority: uint32(*r.Priority), Seq: uint64(r.Sequence)}
-	switch {
-	case id.Seq <= c.marks.LowSeq || id.Seq >= c.marks.NextSeq:
-		return id, fmt.Errorf("the packet has the sequence %d: expected one between the header's low_sequence %d and next_sequence %d",
-			id.Seq, c.marks.LowSeq, c.marks.NextSeq)
-	case c.last.Compare(id) >= 0:
-		return id, fmt.Errorf("the packet of priority %d and sequence %d does not follow the one before it, of priority %d and sequence %d: "+
-			"the packets of a queue stand in the order of priority, then sequence", id.Priority, id.Seq, c.last.Priority, c.last.Seq)
-	case len(r.Key) > maxKeyLen:
-		return id, fmt.Errorf("the packet's key has %d bytes: at most %d", len(r.Key), maxKeyLen)
-	case len(r.Unique) > storage.MaxUnique:
-		return id, fmt.Errorf("the packet's unique id has %d bytes: at most %d", len(r.Unique), storage.MaxUnique)
-	}
-	return id, nil
-}
-
-// tagsOf makes tags of names and values, sorted by name.
-func tagsOf(pairs [][]byte) ([]storage.Tag, error) {
-	if len(pairs)%2 != 0 || len(pairs) > 2*storage.MaxTags {
-		return nil, fmt.Errorf("field \"tags\": expected names and values of at most %d tags", storage.MaxTags)
-	}
-	var tags []storage.Tag
-	for ; len(pairs) > 0; pairs = pairs[2:] {
-		tags = append(tags, storage.Tag{Name: string(pairs[0]), Value: string(pairs[1])})
-	}
-	slices.SortStableFunc(tags, func(a, b storage.Tag) int { return cmp.Compare(a.Name, b.Name) })
-	return tags, nil
-}
-
-// checkSize encodes the packet only if an estimate cannot tell that its record is short.
-func (c *checker) checkSize() error {
-	n := RecordBound(&c.packet)
-	if n > MaxRecord {
-		c.scratch = storage.AppendRecord(c.scratch[:0], &c.packet)
-		n = len(c.scratch)
-	}
-	if n > MaxRecord {
-		return fmt.Errorf("the packet has a record of %d bytes: at most %d", n, MaxRecord)
+	case r.State != "" && !slices.Contains(recovery.StateNames[:], r.State):
+		return fmt.Errorf("the packet has the state %q: expected ready, delayed, unselectable, claimed, dead or done", r.State)
+	case r.Identity != 0 && !c.between(r.Identity) || uint64(r.Token) >= c.marks.NextSeq:
+		return fmt.Errorf("the packet has the identity %d and the token %d: expected an identity between the marks %d and %d, and a token below the second",
+			r.Identity, r.Token, c.marks.LowSeq, c.marks.NextSeq)
+	case r.State == recovery.StateNames[storage.Claimed] && (r.Token == 0 || r.Attempts == 0):
+		return fmt.Errorf("the packet is claimed, with the token %d and after %d attempts: expected 1 or more, both", r.Token, r.Attempts)
+	case r.State == recovery.StateNames[storage.Done] && r.Expires == 0:
+		return errors.New("the packet is done and never expires: one that was acknowledged is kept for a while")
+	case r.Until < 0:
+		return fmt.Errorf("the packet waits until %d: expected 0 or more milliseconds", r.Until)
+	case r.OriginID >= uint64(c.marks.NextQueue), (r.OriginID == 0) != (r.Origin == nil):
+		return fmt.Errorf("the packet has the origin %.100q and the origin_id %d: expected the name of a queue and its id, or neither", r.Origin, r.OriginID)
+	case r.Progress == nil && r.ProgressNote != nil, r.Progress != nil && *r.Progress > math.MaxUint8:
+		return errors.New("the packet's progress is not in percent")
 	}
 	return nil
 }
 
-// RecordBound is at least the length of a packet's full record.
-func RecordBound(p *storage.Packet) int {
-	const overhead = 128
-	return overhead + len(p.Key) + len(p.Payload) + storage.ExtraBytes(p.Tags, p.Producer, p.Unique)
+// window checks a window of the last queue.
+func (c *checker) window(r *Record) error {
+	switch {
+	case len(r.Name) == 0 || len(r.Name) > storage.MaxUnique || r.Expires <= 0:
+		return fmt.Errorf("a window must have a name of 1 to %d bytes and expires", storage.MaxUnique)
+	case !c.between(r.Identity):
+		return fmt.Errorf("a window has the identity %d: expected one between the marks %d and %d", r.Identity, c.marks.LowSeq, c.marks.NextSeq)
+	}
+	return c.behindQueue(r)
 }
 
-// endRecord checks the last record; hash is that of all bytes before it.
-func (c *checker) endRecord(r *endRecord, hash uint64) error {
-	switch want := hashDigits(hash); {
-	case c.ended:
-		return errAfterEnd
-	case r.Packets != c.packets || r.Queues != c.queues:
-		return fmt.Errorf("the end record counts %d packets of %d queues, but there are %d of %d: some are missing or were added",
-			r.Packets, r.Queues, c.packets, c.queues)
-	case r.Keys != c.keyCount:
-		return fmt.Errorf("the end record counts %d strings, hashes and fields, but there are %d: some are missing or were added", r.Keys, c.keyCount)
-	case c.emptyHash():
-		return c.hashWithoutFields()
-	case r.Hash != "" && !strings.EqualFold(r.Hash, want):
-		return fmt.Errorf("the end record has the hash %s, but that of what comes before it is %s: the dump was changed; "+
-			"leave hash out if that was on purpose", r.Hash, want)
+// key checks a string or a hash.
+func (c *checker) key(r *Record) error {
+	name := storage.FullName(uint8(r.Database), r.Name)
+	switch {
+	case r.Name == nil:
+		return fmt.Errorf("a %s must have the field \"name\"", r.Type)
+	case len(r.Name) > storage.MaxName:
+		return fmt.Errorf("the name of a %s has %d bytes: at most %d", r.Type, len(r.Name), storage.MaxName)
+	case r.Database >= storage.Databases:
+		return fmt.Errorf("the %s %.100q is in database %d: expected 0 to %d", r.Type, r.Name, r.Database, storage.Databases-1)
+	case c.keyNames[name]:
+		return fmt.Errorf("two strings or hashes have the name %.100q", r.Name)
+	case c.names[name]:
+		return fmt.Errorf("a %s and a queue with packets or settings have the name %.100q", r.Type, r.Name)
 	}
-	c.ended = true
+	clear(c.fields)
+	c.keyNames[name] = true
+	c.head = new(*r)
+	c.keys++
+	return nil
+}
+
+// field checks a field of the last hash.
+func (c *checker) field(r *Record) error {
+	switch {
+	case c.head == nil || c.head.Type != TypeHash || r.Hash == nil || string(c.head.Name) != string(r.Hash):
+		return fmt.Errorf("a field of the hash %.100q: the fields of a hash follow its record", r.Hash)
+	case r.Name == nil:
+		return errors.New(`a field must have the field "name"`)
+	case c.fields[string(r.Name)]:
+		return fmt.Errorf("two fields of the hash %.100q have the name %.100q", r.Hash, r.Name)
+	}
+	c.fields[string(r.Name)] = true
+	c.keys++
+	return nil
+}
+
+// emptyHash reports whether the last record was a hash: a server makes none without a field.
+func (c *checker) emptyHash() bool {
+	return c.head != nil && c.head.Type == TypeHash && len(c.fields) == 0
+}
+
+// whole checks the counts and the hash of an end record; hash is that of all bytes before it.
+func (c *checker) whole(r *Record, hash string) error {
+	count := func(n *uint64) uint64 {
+		if n == nil {
+			return 0
+		}
+		return *n
+	}
+	switch {
+	case count(r.Packets) != c.packets || count(r.Queues) != c.queues:
+		return fmt.Errorf("the end record counts %d packets of %d queues, but there are %d of %d: some are missing or were added",
+			count(r.Packets), count(r.Queues), c.packets, c.queues)
+	case r.Keys != c.keys:
+		return fmt.Errorf("the end record counts %d strings, hashes and fields, but there are %d: some are missing or were added", r.Keys, c.keys)
+	case len(r.Hash) > 0 && !strings.EqualFold(string(r.Hash), hash):
+		return fmt.Errorf("the end record has the hash %s, but that of what comes before it is %s: the dump was changed; "+
+			"leave hash out if that was on purpose", r.Hash, hash)
+	}
 	return nil
 }

@@ -31,9 +31,9 @@ func TestADumpEndsAtADeliveryStateThatCannotBeLoadedUnlessItSalvages(t *testing.
 		"damaged":           {func(s *recoverytest.Fake) { s.Tried[1].Damage = storage.ErrDamaged }, storage.ErrDamaged.Error(), false},
 		"token past marks":  {func(s *recoverytest.Fake) { s.Tried[1].Token = 1<<63 + 100 }, "the token 9223372036854775908", true},
 		"token of no store": {func(s *recoverytest.Fake) { s.Tried[1].Token = 1<<64 - 1 }, "the token 18446744073709551615", false},
-		"long reason":       {func(s *recoverytest.Fake) { s.Tried[1].Reason = strings.Repeat("x", maxText+1) }, "its reason 65536", false},
+		"long reason":       {func(s *recoverytest.Fake) { s.Tried[1].Reason = strings.Repeat("x", maxText+1) }, `field "reason" has 65536 bytes`, false},
 		"never expires":     {func(s *recoverytest.Fake) { s.Tried[1].State = storage.Done }, "is done and never expires", false},
-		"unknown state":     {func(s *recoverytest.Fake) { s.Tried[1].State = 9 }, "the unknown state 9", false},
+		"unknown state":     {func(s *recoverytest.Fake) { s.Tried[1].State = 9 }, `the state "state 9"`, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := recoverytest.OneOfEach()
@@ -49,7 +49,7 @@ func TestADumpEndsAtADeliveryStateThatCannotBeLoadedUnlessItSalvages(t *testing.
 			if found := fmt.Sprint(report.Findings); !c.left && (!strings.Contains(found, "delivery state "+name) || !strings.Contains(found, c.want)) {
 				t.Errorf("findings %s, want that it is left out", found)
 			}
-			if _, err := Read(t.Context(), bytes.NewReader(got), ReadOptions{}); err != nil {
+			if _, err := Read(t.Context(), bytes.NewReader(got), nil, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -66,6 +66,9 @@ func TestADumpHasNoOriginThatItHasNotGotItself(t *testing.T) {
 func TestASalvageCountsDeliveryStates(t *testing.T) {
 	s := recoverytest.OneOfEach()
 	s.Count()
+	if _, report := dumpOf(t, s, Options{Salvage: true}); len(report.Findings) > 0 {
+		t.Errorf("findings %s of a sound folder", report.Findings)
+	}
 	s.Tried = s.Tried[1:]
 	_, report := dumpOf(t, s, Options{Salvage: true})
 	if found := fmt.Sprint(report.Findings); len(report.Findings) != 1 || !strings.Contains(found, "delivery states are missing") {
@@ -77,7 +80,7 @@ func TestAnIdentityThatNoStoreHasIsLeftOutOfASalvage(t *testing.T) {
 	s := recoverytest.OneOfEach()
 	s.Stored[6].Packet.Identity = 5
 	s.Tried = nil
-	if _, err := Dump(s, io.Discard, Options{Now: recoverytest.Later}); err == nil || !strings.Contains(err.Error(), "its identity 5") {
+	if _, err := Dump(s, io.Discard, Options{Now: recoverytest.Later}); err == nil || !strings.Contains(err.Error(), "the identity 5") {
 		t.Errorf("got %v, want the identity", err)
 	}
 	if got, report := dumpOf(t, s, Options{Salvage: true}); report.Packets != 8 || bytes.Contains(got, []byte(`"identity":"5"`)) {

@@ -3,55 +3,41 @@
 //
 // Its map:
 //
-//	dump.go      Dump: chooses the queues
-//	packets.go   reads packets, encodes them on several goroutines, writes them in order
-//	delivery.go  what was tried with packets: read, checked, shown
-//	keys.go      reads and writes strings and hashes
+//	dump.go      Dump: encodes records on several goroutines, and writes them in order
+//	walk.go      makes the records of a folder, and leaves out of a salvage what no dump can have
 //	salvage.go   what Dump does in addition for a damaged folder
-//	jsonl.go, msgpack.go, csv.go   the encoders; text.go: bytes as text
-//	reader.go    Reader: splits a dump into records, and hands them out in order
-//	decode.go    decodes records, on several goroutines
-//	check.go     checks them, in order; checkkeys.go: strings and hashes
-//	record.go    the fields of the records; settings.go: those of a queue's settings; format.go: the names of formats
+//	reader.go    Read: splits a dump into records, decodes them on several goroutines, hands them out in order
+//	record.go    the one type of all records, and what it is in the store; settings.go: a queue's settings
+//	codec.go     records as JSON lines and as msgpack
+//	check.go     which records in which order are a dump
 //	glob.go      patterns for the names of queues
 package dump
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"sort"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/recovery/pipeline"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// Source is what Dump reads; a *storage.Snapshot is one. Dump calls it from one goroutine at a
-// time.
+// Source is what Dump reads; a *storage.Snapshot is one, and says what the methods do. Dump calls
+// it from one goroutine at a time, what ReadDeliveries returned also during a call of Records.
 type Source interface {
 	Control() storage.Control
-	// Queues calls fn for every queue definition, in order of identity.
 	Queues(fn func(storage.Queue) error) error
-	// Records calls fn for every packet of the queues in r, in key order. rec is the full record,
-	// valid during the call. It is nil if the record cannot be read, and damage says why.
 	Records(r storage.QueueRange, fn func(id storage.PacketID, rec []byte, damage error) error) error
-	// Deliveries calls fn for every delivery state, as storage.Snapshot does. ReadDeliveries reads
-	// some that are there, in rising order; any goroutine may call it.
 	Deliveries(fn func(d *storage.Delivery, damage error) error) error
-	ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery) error) error
-	// Uniques calls fn for every record of a unique push, in the order of their keys.
+	ReadDeliveries() (read func(identity uint64) (*storage.Delivery, error), done func())
 	Uniques(fn func(*storage.Unique) error) error
-	// Items calls fn for every head and field, as storage.Snapshot does.
 	Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error
-	// Flush says which queues, strings and hashes are dropped.
 	Flush() storage.Flush
-	// Load returns the record of a load under way, nil if there is none.
 	Load() []byte
 }
 
@@ -64,8 +50,7 @@ type Options struct {
 	Now     int64    // Unix milliseconds: packets that have expired by then are left out; 0 is the wall clock
 
 	// Salvage writes what can be read of a damaged folder, in a form that can be loaded:
-	//   - a packet, string, hash or field that cannot be read is left out and counted, a delivery
-	//     state that cannot be read is left out;
+	//   - what cannot be read is left out, and so is what no dump can have;
 	//   - a queue without a name, or with that of another queue, gets the name lost-queue-N;
 	//   - where sequences lie outside the marks, the dump has wider marks;
 	//   - a folder with an unfinished load is dumped as it is.
@@ -87,249 +72,160 @@ type Progress struct {
 // progressEvery is how often progress is told.
 const progressEvery = 100 * time.Millisecond
 
-// Unreadable is a packet that a salvage could not read.
-type Unreadable struct {
-	ID  storage.PacketID
-	Err error
-}
-
 // Report says what a dump holds and what it leaves out.
 type Report struct {
 	Packets, Queues int64
 	Keys            int64 // strings, hashes and fields
 	Bytes           int64
-	Expired         int64        // packets on disk that have expired; left out
-	Lost            int64        // packets that cannot be read; left out
-	Unreadable      []Unreadable // the first thousand of them
-	LostKeys        int64        // strings, hashes and fields that cannot be read or loaded; left out
-	OmittedKeys     int64        // strings, hashes and fields left out because of the format or the limit
-	Nameless        int64        // queues whose definitions are gone
-	Unfinished      bool         // a load into the folder is not finished
+	Expired         int64 // packets on disk that have expired; left out
+	Lost            int64 // packets that cannot be read or loaded; left out
+	LostKeys        int64 // strings, hashes and fields, likewise
+	OmittedKeys     int64 // strings, hashes and fields left out because of the limit
 
-	// Findings, of a salvage, say how the folder differs from what its control record counts, and
-	// what was changed so that the dump can be loaded.
-	Findings []storage.Finding
+	// Found, of a salvage, says what is left out, how the folder differs from what its control record
+	// counts, and what was changed so that the dump can be loaded.
+	recovery.Found
 }
-
-const (
-	maxUnreadable = 1000   // bounds Report.Unreadable
-	maxFindings   = 10_000 // bounds Report.Findings
-)
 
 // Dump writes the packets and queues of src to w, in key order: by queue, then by priority, then
 // oldest first. The same src and options give the same bytes. Memory does not grow with the number
-// of packets, but by 8 bytes for each that has a delivery state. A dump made without an error can
+// of packets, but by 16 bytes for each that has a delivery state. A dump made without an error can
 // be loaded.
 //
-// The error is that of w or of src, or names the packet that cannot be read or loaded, or wraps
+// The error is that of w or of src, or names what cannot be read or loaded, or wraps
 // storage.ErrLoadUnfinished. What was written until then has no end record, so no reader takes it
 // for a whole dump.
 func Dump(src Source, w io.Writer, o Options) (Report, error) {
 	o.Now = cmp.Or(o.Now, time.Now().UnixMilli())
-	d := &dumper{Options: o, src: src, control: src.Control(), w: w, hash: xxhash.New(),
-		dropped: make(map[uint32]bool), filled: make(map[string]bool)}
-	d.report.Unfinished = src.Load() != nil
-	if d.report.Unfinished && !o.Salvage {
-		return d.report, storage.ErrLoadUnfinished
+	d := &dumper{Options: o, src: src, control: src.Control()}
+	if src.Load() != nil {
+		if !o.Salvage {
+			return d.report, storage.ErrLoadUnfinished
+		}
+		d.report.Add(storage.FindingLoad, "load", "a load was cut short: the folder holds only a part of a dump")
 	}
-	err := d.run()
-	d.report.Nameless = d.nameless
+	err := d.run(&output{Writer: w, hash: xxhash.New()})
 	return d.report, err
 }
 
-// dumper is one dump under way.
-type dumper struct {
-	Options
-	src       Source
-	control   storage.Control
-	queues    []*storage.Queue // to be dumped, in order of identity
-	ranges    []storage.QueueRange
-	globs     globs
-	dropped   map[uint32]bool             // queues that nobody can reach
-	filled    map[string]bool             // names of queues in the dump with packets or settings
-	delivered []uint64                    // identities of the packets with a delivery state, in order
-	matched   []uint64                    // for each of these the sequence of the packet that has it, 0: none yet
-	marks     storage.Marks               // of the dump
-	uniques   map[storage.UniqueID][]byte // ids of packets
-	windows   []storage.Unique            // that are not over, by queue
-	tally     storage.Tally               // of both
-
-	names    map[string]bool // of a salvage: of queues; nil until lostName needs it
-	nameless int64           // queues that have got a name from lostName because they have no definition
-
-	// These belong to the goroutine that called Dump.
-	w      io.Writer
-	report Report
-	hash   *xxhash.Digest
+// block is some records on their way from the folder to the dump.
+type block struct {
+	*encoder
+	records  []Record
+	bytes    int // about so many will be written
+	err      error
+	progress Progress // behind these records
 }
 
-func (d *dumper) run() error {
-	d.marks = d.control.Marks
-	if err := d.chooseQueues(); err != nil {
-		return err
-	}
-	if d.Salvage {
-		if err := d.salvagePass(&d.marks); err != nil {
-			return err
+// A block is full at so many records, or so many bytes.
+const (
+	blockRecords = 256
+	blockBytes   = 256 << 10
+)
+
+func (b *block) encode() {
+	for i := range b.records {
+		if b.err = b.encoder.encode(&b.records[i]); b.err != nil {
+			return
 		}
 	}
-	if err := d.readUniques(); err != nil {
-		return err
-	}
-	if err := d.readDeliveries(&d.marks); err != nil {
-		return err
-	}
-	d.matched = make([]uint64, len(d.delivered))
-	enc := newEncoder(d.Format, d.Payload)
-	if err := d.write(enc.header(nil, d.marks)); err != nil {
-		return err
-	}
-	if err := d.packets(context.Background()); err != nil {
-		return err
-	}
-	if err := d.keys(); err != nil {
-		return err
-	}
-	end := endRecord{typeEnd, uint64(d.report.Packets), uint64(d.report.Queues), uint64(d.report.Keys), hashDigits(d.hash.Sum64())}
-	if err := d.write(enc.end(nil, end)); err != nil {
-		return err
-	}
-	if d.Progress != nil {
-		d.Progress(d.progress())
-	}
-	return nil
 }
 
-// readUniques reads the ids of unique pushes. A salvage leaves out those that cannot be loaded.
-func (d *dumper) readUniques() error {
-	d.uniques = make(map[storage.UniqueID][]byte)
-	err := d.src.Uniques(func(u *storage.Unique) error {
-		d.tally.AddUnique(u.UniqueID)
-		switch ok := u.Identity > d.marks.LowSeq && u.Identity < d.marks.NextSeq && len(u.ID) <= storage.MaxUnique; {
-		case !ok && !d.Salvage:
-			return fmt.Errorf("%w: %v has an id of %d bytes, at most %d, or lies outside of the marks", storage.ErrDamaged, u.UniqueID, len(u.ID), storage.MaxUnique)
-		case !ok:
-			d.finding(storage.FindingRecord, u.String(), "it is left out: its id is too long, or it lies outside of the marks")
-		case u.Until == 0:
-			d.uniques[u.UniqueID] = bytes.Clone(u.ID)
-		case !u.Expired(d.Now):
-			d.windows = append(d.windows, storage.Unique{UniqueID: u.UniqueID, ID: bytes.Clone(u.ID), Until: u.Until})
-		}
-		return nil
-	})
-	if err != nil && !(d.Salvage && errors.Is(err, storage.ErrDamaged)) {
-		return fmt.Errorf("read ids of unique pushes: %w", err)
-	}
-	return nil
+func (b *block) reset() {
+	clear(b.records)
+	b.Reset()
+	b.records, b.bytes, b.err = b.records[:0], 0, nil
 }
 
-// windowsOf returns the windows of a queue.
-func (d *dumper) windowsOf(queue uint32) []storage.Unique {
-	at := func(id uint32) int {
-		return sort.Search(len(d.windows), func(i int) bool { return d.windows[i].Queue >= id })
-	}
-	return d.windows[at(queue):at(queue+1)]
+// output is where a dump goes.
+type output struct {
+	io.Writer
+	hash  *xxhash.Digest
+	bytes int64
 }
 
-func hashDigits(hash uint64) string { return fmt.Sprintf("%016x", hash) }
-
-func (d *dumper) write(b []byte) error {
-	if _, err := d.w.Write(b); err != nil {
+func (o *output) write(b *block) error {
+	if b.err != nil {
+		return b.err
+	}
+	if _, err := o.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("cannot write the dump: %w", err)
 	}
-	_, _ = d.hash.Write(b)
-	d.report.Bytes += int64(len(b))
+	_, _ = o.hash.Write(b.Bytes())
+	o.bytes += int64(b.Len())
 	return nil
+}
+
+func (d *dumper) run(out *output) error {
+	marks := d.control.Marks
+	if err := d.prepare(&marks); err != nil {
+		return err
+	}
+	tell := time.Now()
+	newBlock := func() *block { return &block{encoder: newEncoder(d.Format, d.Payload)} }
+	err := pipeline.Run(context.Background(), pipeline.Stages[*block]{
+		New: newBlock,
+		Read: func(next func() (*block, error)) (err error) {
+			d.next = next
+			if d.block, err = next(); err == nil {
+				err = d.all(marks)
+			}
+			if err == nil {
+				_, err = next()
+			}
+			return err
+		},
+		Work: (*block).encode,
+		Deliver: func(b *block) error {
+			defer b.reset()
+			if err := out.write(b); err != nil {
+				return err
+			}
+			if now := time.Now(); d.Progress != nil && now.After(tell) {
+				tell = now.Add(progressEvery)
+				b.progress.Bytes = out.bytes
+				d.Progress(b.progress)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	d.report.Packets, d.report.Queues, d.report.Keys = int64(d.check.packets), int64(d.check.queues), int64(d.check.keys)
+	end := newBlock()
+	end.records = []Record{{
+		Type: TypeEnd, Packets: &d.check.packets, Queues: &d.check.queues, Keys: d.check.keys, Hash: data(hashDigits(out.hash.Sum64())),
+	}}
+	end.encode()
+	err = out.write(end)
+	if d.report.Bytes = out.bytes; d.Progress != nil {
+		p := d.progress()
+		p.Bytes = out.bytes
+		d.Progress(p)
+	}
+	return err
 }
 
 func (d *dumper) progress() Progress {
-	return Progress{Packets: d.report.Packets, Total: int64(d.control.Live), Keys: d.report.Keys, Bytes: d.report.Bytes}
+	return Progress{Packets: int64(d.check.packets), Total: int64(d.control.Live), Keys: int64(d.check.keys)}
 }
 
-// chooseQueues fills queues and ranges. A range is a run of wanted queues with no other between
-// them.
-func (d *dumper) chooseQueues() error {
-	var err error
-	if d.globs, err = parseGlobs(d.Queues); err != nil {
-		return err
+// put checks a record and sends it on its way. A salvage leaves out what no dump can have, and says
+// so; that ends any other dump.
+func (d *dumper) put(r Record, kind string, what fmt.Stringer) (ok bool, err error) {
+	b := d.block
+	b.records = append(b.records, r)
+	at := len(b.records) - 1
+	if err := d.check.record(&b.records[at]); err != nil {
+		b.records = b.records[:at]
+		return false, d.leaveOut(kind, what.String(), err)
 	}
-	adjacent, flush := false, d.src.Flush()
-	err = d.src.Queues(func(q storage.Queue) error {
-		dead := flush.DropsQueue(&q) || q.Expired(d.Now)
-		if dead {
-			d.dropped[q.ID] = true
-		}
-		if dead || !d.globs.match(q.Name) {
-			adjacent = false
-			return nil
-		}
-		if err := d.checkNumber(q.ID); err != nil {
-			return err
-		}
-		if !possibleQueue(q.ID) {
-			return nil
-		}
-		q.Name, q.Rest, q.Settings = append([]byte{}, q.Name...), bytes.Clone(q.Rest), q.Settings.Clone()
-		d.queues = append(d.queues, &q)
-		if adjacent {
-			d.ranges[len(d.ranges)-1].Last = q.ID
-		} else {
-			d.ranges = append(d.ranges, storage.QueueRange{First: q.ID, Last: q.ID})
-		}
-		adjacent = true
-		return nil
-	})
-	if err != nil && !(d.Salvage && errors.Is(err, storage.ErrDamaged)) {
-		return fmt.Errorf("read queue definitions: %w", err)
+	b.bytes += len(r.Payload) + len(r.Value) + len(r.Key) + len(r.Name)
+	if len(b.records) < blockRecords && b.bytes < blockBytes {
+		return true, nil
 	}
-	if len(d.Queues) == 0 {
-		d.ranges = []storage.QueueRange{{}} // also the packets whose queue has lost its definition
-	}
-	return d.checkNames()
+	b.progress = d.progress()
+	d.block, err = d.next()
+	return true, err
 }
-
-// checkNumber refuses the number of a queue that could not be loaded. A salvage leaves the queue
-// out if no queue can have the number, and else widens the marks.
-func (d *dumper) checkNumber(id uint32) error {
-	switch {
-	case d.Salvage && !possibleQueue(id):
-		d.finding(storage.FindingQueue, queueKey(id), "no queue can have this number: its definition and its packets are left out")
-	case d.Salvage || possibleQueue(id) && id < d.control.NextQueue:
-	default:
-		return fmt.Errorf("%w: the number of queue %d is not below that of the next queue, %d", storage.ErrDamaged, id, d.control.NextQueue)
-	}
-	return nil
-}
-
-// checkNames refuses two queues of one name, which could not be loaded. A salvage renames all but
-// the first.
-func (d *dumper) checkNames() error {
-	order := slices.Clone(d.queues)
-	slices.SortStableFunc(order, func(a, b *storage.Queue) int {
-		return cmp.Or(cmp.Compare(a.Database, b.Database), bytes.Compare(a.Name, b.Name))
-	})
-	var again []*storage.Queue
-	for i := 1; i < len(order); i++ {
-		if order[i-1].Database != order[i].Database || !bytes.Equal(order[i-1].Name, order[i].Name) {
-			continue
-		}
-		if !d.Salvage {
-			return fmt.Errorf("%w: queues %d and %d both have the name %q", storage.ErrDamaged, order[i-1].ID, order[i].ID, order[i].Name)
-		}
-		again = append(again, order[i])
-	}
-	for _, q := range again {
-		name := d.lostName(q.ID)
-		d.finding(storage.FindingQueue, queueKey(q.ID), "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
-		q.Name = name
-	}
-	return nil
-}
-
-func (d *dumper) finding(kind, key, format string, args ...any) {
-	if len(d.report.Findings) < maxFindings {
-		d.report.Findings = append(d.report.Findings, storage.Finding{Kind: kind, Key: key, What: fmt.Sprintf(format, args...)})
-	}
-}
-
-func queueKey(id uint32) string { return fmt.Sprintf("queue %d", id) }

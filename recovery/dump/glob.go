@@ -6,37 +6,26 @@ import (
 	"strings"
 )
 
-// globs are patterns for the names of queues (DUMP.md, section Queues).
-type globs []string
-
-// parseGlobs refuses a pattern whose set or escape has no end.
-func parseGlobs(patterns []string) (globs, error) {
-	var g globs
-	for _, pattern := range patterns {
-		flat := flatten(pattern)
-		if _, err := path.Match(flat, ""); err != nil {
-			return nil, fmt.Errorf(`queue pattern %q: write \[ for a bracket and \\ for a backslash, and end a set with ]`, pattern)
-		}
-		g = append(g, flat)
-	}
-	return g, nil
-}
-
-// CheckPatterns refuses what Dump would refuse as Options.Queues. The error names the pattern.
+// CheckPatterns refuses what Dump would refuse as Options.Queues: a pattern whose set or escape has
+// no end. The error names it.
 func CheckPatterns(patterns []string) error {
-	_, err := parseGlobs(patterns)
-	return err
+	for _, pattern := range patterns {
+		if _, err := path.Match(flatten(pattern), ""); err != nil {
+			return fmt.Errorf(`queue pattern %q: write \[ for a bracket and \\ for a backslash, and end a set with ]`, pattern)
+		}
+	}
+	return nil
 }
 
-// match reports whether one of the patterns matches the whole name, or there are none.
-func (g globs) match(name []byte) bool {
-	flat := flatten(string(name))
-	for _, pattern := range g {
-		if ok, err := path.Match(pattern, flat); ok && err == nil {
+// match reports whether one of the patterns (DUMP.md, section names) matches the whole name, or
+// there are none.
+func match(patterns []string, name []byte) bool {
+	for _, pattern := range patterns {
+		if ok, err := path.Match(flatten(pattern), flatten(string(name))); ok && err == nil {
 			return true
 		}
 	}
-	return len(g) == 0
+	return len(patterns) == 0
 }
 
 // flatten replaces slashes, at which path.Match would end a *.

@@ -39,11 +39,10 @@ func TestGlobsMatchWholeNames(t *testing.T) {
 		{`\*`, "x", false},
 		{"x[0-9]*", "x7", true},
 	} {
-		g, err := parseGlobs([]string{c.pattern})
-		if err != nil {
+		if err := CheckPatterns([]string{c.pattern}); err != nil {
 			t.Fatalf("%q: %v", c.pattern, err)
 		}
-		if got := g.match([]byte(c.name)); got != c.want {
+		if got := match([]string{c.pattern}, []byte(c.name)); got != c.want {
 			t.Errorf("pattern %q and name %q: %v, want %v", c.pattern, c.name, got, c.want)
 		}
 	}
@@ -60,7 +59,7 @@ func TestOnePatternWithoutEndIsEnoughToRefuseThemAll(t *testing.T) {
 
 func TestGlobsWithoutEndAreRefused(t *testing.T) {
 	for _, pattern := range []string{"[", "[]", "[a", "[a-", "[a-]", "[^", `[\`, `a\`, "x[^]"} {
-		if _, err := parseGlobs([]string{pattern}); err == nil || !strings.Contains(err.Error(), "write") {
+		if err := CheckPatterns([]string{pattern}); err == nil || !strings.Contains(err.Error(), "write") {
 			t.Errorf("%q: got %v, want a sentence that says what to write", pattern, err)
 		}
 	}

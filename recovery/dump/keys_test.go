@@ -15,18 +15,19 @@ import (
 // keyTexts lists the strings and fields of a dump.
 func keyTexts(t *testing.T, dump []byte) (all []string) {
 	t.Helper()
-	report, err := Read(t.Context(), bytes.NewReader(dump), ReadOptions{
-		Head: func(h *storage.Head) error {
-			if h.Kind == storage.String {
+	var h *storage.Head
+	report, err := Read(t.Context(), bytes.NewReader(dump), func(r *Record) error {
+		switch r.Type {
+		case TypeString, TypeHash:
+			if h = r.Head(); h.Kind == storage.String {
 				all = append(all, fmt.Sprintf("%d:%s=%.6q %d", h.Database, h.Name, h.Value, h.Expiry))
 			}
-			return nil
-		},
-		Field: func(h *storage.Head, f *storage.Field) error {
+		case TypeField:
+			f := r.Field()
 			all = append(all, fmt.Sprintf("%s.%s=%.6q %d", h.Name, f.Name, f.Value, h.Expiry))
-			return nil
-		},
-	})
+		}
+		return nil
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestPatternsChooseStringsAndHashesByTheirNames(t *testing.T) {
 }
 
 func TestALimitedDumpAndOneForSpreadsheetsLeaveKeysOutAndSaySo(t *testing.T) {
-	for _, o := range []Options{{Format: CSV}, {Limit: 100}} {
+	for _, o := range []Options{{Limit: 100}} {
 		src := recoverytest.OneOfEach()
 		src.Count()
 		if _, report := dumpOf(t, src, o); report.Keys != 0 || report.OmittedKeys != 10 {
@@ -164,12 +165,12 @@ func TestKeysThatNoServerHoldsAreRefused(t *testing.T) {
 		"one name twice":               {text + text, "line 3: two strings or hashes have the name \"s\""},
 		"a hash without fields":        {hash + text, "line 3: the hash \"h\" has no fields"},
 		"a hash without fields at end": {hash + end(1), "has no fields"},
-		"a hash with a value":          {`{"type":"hash","name":"h","value":"x"}`, "a hash with a hash or a value"},
-		"a string of a hash":           {`{"type":"string","name":"h","hash":"x"}`, "a string with a hash or a value"},
+		"a hash with a value":          {`{"type":"hash","name":"h","value":"x"}`, `a hash has no field "value"`},
+		"a string of a hash":           {`{"type":"string","name":"h","hash":"x"}`, `a string has no field "hash"`},
 		"a field of no hash":           {`{"type":"field","hash":"h","name":"f"}`, "the fields of a hash follow its record"},
 		"a field of another hash":      {hash + `{"type":"field","hash":"g","name":"f"}`, "the fields of a hash follow its record"},
 		"a field behind a string":      {text + `{"type":"field","hash":"s","name":"f"}`, "the fields of a hash follow its record"},
-		"a field that expires":         {hash + `{"type":"field","hash":"h","name":"f","expires":5}`, "no time at which it expires"},
+		"a field that expires":         {hash + `{"type":"field","hash":"h","name":"f","expires":5}`, `a field has no field "expires"`},
 		"one field twice":              {hash + `{"type":"field","hash":"h","name":"f"}` + "\n" + `{"type":"field","hash":"h","name":"f"}`, "two fields"},
 		"a queue behind":               {text + `{"type":"queue","id":1,"queue":"a"}`, "expected all queues before them"},
 		"too long":                     {`{"type":"string","name":"s","value":"` + strings.Repeat("x", MaxRecord) + `"}`, "at most 1047488"},
@@ -180,7 +181,7 @@ func TestKeysThatNoServerHoldsAreRefused(t *testing.T) {
 			`{"type":"packet","queue":"s","priority":1,"sequence":"9223372036854775808"}` + "\n" + text, "a string and a queue with packets or settings"},
 		"settings of the name": {`{"type":"queue","id":1,"queue":"s","settings":{}}` + "\n" + text, "a string and a queue with packets or settings"},
 	} {
-		_, err := Read(t.Context(), strings.NewReader(head+c.in), ReadOptions{})
+		_, err := Read(t.Context(), strings.NewReader(head+c.in), nil, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}

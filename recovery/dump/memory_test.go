@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-
-	"github.com/holdfast-queue/holdfast/storage"
 )
 
 // endless gives the same bytes again and again.
@@ -38,13 +36,14 @@ func mostInUse(t *testing.T, begin, records string) (most uint64) {
 	synctest.Test(t, func(t *testing.T) {
 		before := heapInUse()
 		enough := errors.New("enough")
-		_, err := Read(t.Context(), io.MultiReader(strings.NewReader(begin), &endless{text: records}), ReadOptions{
-			Queue: func(*storage.Queue) error {
-				synctest.Wait() // all goroutines wait for a chunk to come back
-				most = heapInUse() - before
-				return enough
-			},
-		})
+		_, err := Read(t.Context(), io.MultiReader(strings.NewReader(begin), &endless{text: records}), func(r *Record) error {
+			if r.Type != TypeQueue {
+				return nil
+			}
+			synctest.Wait() // all goroutines wait for a chunk to come back
+			most = heapInUse() - before
+			return enough
+		}, nil)
 		if !errors.Is(err, enough) {
 			t.Fatal(err)
 		}

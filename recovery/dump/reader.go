@@ -2,7 +2,6 @@ package dump
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,55 +12,14 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
-	"github.com/holdfast-queue/holdfast/storage"
 )
-
-// ReadOptions say who gets the records. Each function may be nil; its error ends the reading.
-type ReadOptions struct {
-	Queue func(q *storage.Queue) error
-	// Packet gets a nil delivery state if nothing was tried with the packet.
-	Packet func(q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery) error
-	// Window gets a window of the queue that Queue got last.
-	Window func(u *storage.Unique) error
-	// Head and Field get strings, hashes and fields, which come after all queues and have no numbers
-	// and versions.
-	Head     func(h *storage.Head) error
-	Field    func(h *storage.Head, f *storage.Field) error
-	Progress func(Progress) // called now and then
-}
 
 // ReadReport says what a dump holds.
 type ReadReport struct {
 	Format          Format
 	Packets, Queues int64
 	Keys            int64 // strings, hashes and fields
-}
-
-// Read reads a dump in JSONL or Msgpack to its end and checks it (DUMP.md, section reading). The
-// error names the line, or in msgpack the number of the record. A dump without its end record, such
-// as a backup that was cut off, is an error.
-func Read(ctx context.Context, in io.Reader, o ReadOptions) (ReadReport, error) {
-	r, err := NewReader(in)
-	if err != nil {
-		return ReadReport{}, err
-	}
-	err = r.Run(ctx, o)
-	return ReadReport{Format: r.format, Packets: int64(r.check.packets), Queues: int64(r.check.queues), Keys: int64(r.check.keyCount)}, err
-}
-
-// Reader reads one dump. Its methods are called from one goroutine, or from the functions of Run.
-type Reader struct {
-	// ChunkBytes is about how many bytes are decoded at a time. NewReader sets it to the usual number.
-	ChunkBytes int
-
-	format Format
-	source source
-	check  *checker
-
-	// What was handed out so far.
-	records int64 // lines, in JSON
-	offset  int64
-	hash    *xxhash.Digest
+	Bytes           int64
 }
 
 const (
@@ -71,207 +29,149 @@ const (
 	// maxMap bounds a record of msgpack: the longest packet with the longest names and notes. It also
 	// bounds how deep the library can be made to call itself.
 	maxMap = 6 << 18
-)
 
-// NewReader reads the header of a dump.
-func NewReader(in io.Reader) (*Reader, error) {
-	r := &Reader{ChunkBytes: chunkBytes, hash: xxhash.New()}
-	if err := r.readHeader(bufio.NewReaderSize(in, readBytes)); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-// Marks are those of the dumped folder.
-func (r *Reader) Marks() storage.Marks { return r.check.marks }
-
-// Payloads reports whether the dump holds payloads.
-func (r *Reader) Payloads() bool { return r.check.payloads }
-
-// Offset is how many bytes precede the record that is being handed out.
-func (r *Reader) Offset() int64 { return r.offset }
-
-// Hash is the xxhash64 (seed 0) of these bytes.
-func (r *Reader) Hash() uint64 { return r.hash.Sum64() }
-
-func (r *Reader) readHeader(in *bufio.Reader) error {
-	begin, err := in.Peek(16)
-	if len(begin) == 0 {
-		if errors.Is(err, io.EOF) {
-			return errors.New("the dump is empty: expected at least a header and an end record")
-		}
-		return fmt.Errorf("cannot read the dump: %w", err)
-	}
-	if r.format, err = formatOf(begin); err != nil {
-		return err
-	}
-	if r.format == Msgpack {
-		r.source = newMaps(in)
-	} else {
-		r.source = &lines{in: in}
-	}
-	raw, err := r.source.next()
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.place(1), err)
-	}
-	record, err := decodeHeader(r.format, raw)
-	if err == nil {
-		r.check, err = newChecker(record)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.place(1), err)
-	}
-	r.pass(raw)
-	return nil
-}
-
-// formatOf tells the format of a dump by its first bytes.
-func formatOf(begin []byte) (Format, error) {
-	const fixMap, map16, map32 = 0x80, 0xde, 0xdf
-	switch c := begin[0]; {
-	case c == '{':
-		return JSONL, nil
-	case c&0xf0 == fixMap, c == map16, c == map32:
-		return Msgpack, nil
-	case bytes.HasPrefix(begin, []byte("queue,")):
-		return "", errors.New("the dump is CSV, which is for spreadsheets and holds no queues: dump as jsonl or msgpack to load it again")
-	case bytes.HasPrefix(begin, []byte{0x1f, 0x8b}) || bytes.HasPrefix(begin, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return "", errors.New("the dump is compressed: unpack it first, for example through a pipe")
-	}
-	return "", fmt.Errorf("not a dump: it begins with %q, where JSON lines begin with { and msgpack with a map", begin)
-}
-
-// place names a record for people.
-func (r *Reader) place(number int64) string {
-	if r.format == Msgpack {
-		return fmt.Sprintf("record %d", number)
-	}
-	return fmt.Sprintf("line %d", number)
-}
-
-// pass counts a record that was handed out.
-func (r *Reader) pass(raw []byte) {
-	r.records++
-	r.offset += int64(len(raw))
-	_, _ = r.hash.Write(raw)
-}
-
-// chunk is some records on their way. Its raw records lie in buf, one behind the other.
-type chunk struct {
-	buf     []byte
-	ends    []int // of each raw record in buf
-	records []any // decoded; an error for one that cannot be
-}
-
-const (
 	chunkBytes   = 256 << 10
 	chunkRecords = 1024
 	readBytes    = 64 << 10
 )
 
-// Run hands the records out, on the caller's goroutine and in their order, and checks them. It is
-// called once. When it ends early it waits for a Read of the input that is under way.
-func (r *Reader) Run(ctx context.Context, o ReadOptions) error {
+// Read reads a dump to its end and checks it (DUMP.md, section reading). It calls each with one
+// record after the other, which is each's own, and progress now and then, both on the caller's
+// goroutine; either may be nil. An error of each ends the reading.
+//
+// The error names the line, or in msgpack the number of the record. A dump without its end record,
+// such as a backup that was cut off, is an error. When Read ends early it waits for a Read of the
+// input that is under way.
+func Read(ctx context.Context, in io.Reader, each func(*Record) error, progress func(Progress)) (ReadReport, error) {
+	r := reader{each: each, hash: xxhash.New()}
+	err := r.run(ctx, bufio.NewReaderSize(in, readBytes), progress)
+	return ReadReport{Format: r.format, Packets: int64(r.check.packets), Queues: int64(r.check.queues), Keys: int64(r.check.keys), Bytes: r.bytes}, err
+}
+
+// reader reads one dump.
+type reader struct {
+	each   func(*Record) error
+	format Format
+	next   func() ([]byte, error) // the next raw record, valid until the next call; at the end io.EOF
+
+	// What was handed out so far.
+	check   checker
+	records int64 // lines, in JSON
+	bytes   int64
+	hash    *xxhash.Digest
+}
+
+func (r *reader) run(ctx context.Context, in *bufio.Reader, progress func(Progress)) error {
+	if err := r.begin(in); err != nil {
+		return err
+	}
 	tell := time.Now()
 	err := pipeline.Run(ctx, pipeline.Stages[*chunk]{
 		New:  func() *chunk { return &chunk{} },
-		Read: func(_ context.Context, next func() (*chunk, error)) error { return r.split(next) },
-		Work: func() func(*chunk) {
-			d := newDecoder(r.format)
-			return func(c *chunk) { c.decode(d) }
-		},
+		Read: r.split,
+		Work: func(c *chunk) { c.decode(r.format) },
 		Deliver: func(c *chunk) error {
 			defer c.reset()
-			if err := r.deliver(c, &o); err != nil {
+			if err := r.deliver(c); err != nil {
 				return err
 			}
-			if now := time.Now(); o.Progress != nil && now.After(tell) {
+			if now := time.Now(); progress != nil && now.After(tell) {
 				tell = now.Add(progressEvery)
-				o.Progress(Progress{Packets: int64(r.check.packets), Keys: int64(r.check.keyCount), Bytes: r.offset})
+				progress(Progress{Packets: int64(r.check.packets), Keys: int64(r.check.keys), Bytes: r.bytes})
 			}
 			return nil
 		},
 	})
-	if err != nil {
-		return err
-	}
-	return r.check.finish()
-}
-
-// split fills chunks with raw records. It is the pipeline's first stage.
-func (r *Reader) split(next func() (*chunk, error)) error {
-	c, err := next()
-	for n := r.records + 1; err == nil; n++ {
-		raw, e := r.source.next()
-		if e != nil {
-			if _, err = next(); err == nil && !errors.Is(e, io.EOF) {
-				err = fmt.Errorf("%s: %w", r.place(n), e)
-			}
-			return err
-		}
-		c.buf = append(c.buf, raw...)
-		c.ends = append(c.ends, len(c.buf))
-		if len(c.buf) >= r.ChunkBytes || len(c.ends) == chunkRecords {
-			c, err = next()
-		}
+	if err == nil && !r.check.ended {
+		err = fmt.Errorf("the dump is cut short: after %d packets of %d queues it has no end record", r.check.packets, r.check.queues)
 	}
 	return err
 }
 
-// deliver is the pipeline's last stage.
-func (r *Reader) deliver(c *chunk, o *ReadOptions) error {
-	from := 0
-	for i, record := range c.records {
-		if err := r.record(record, o); err != nil {
-			return fmt.Errorf("%s: %w", r.place(r.records+1), err)
-		}
-		r.pass(c.buf[from:c.ends[i]])
-		from = c.ends[i]
+// begin tells the format of a dump by its first byte.
+func (r *reader) begin(in *bufio.Reader) error {
+	begin, err := in.Peek(1)
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("the dump is empty: expected at least a header and an end record")
+	case err != nil:
+		return fmt.Errorf("cannot read the dump: %w", err)
+	}
+	const fixMap, map16, map32 = 0x80, 0xde, 0xdf
+	switch c := begin[0]; {
+	case c == '{':
+		r.format, r.next = JSONL, lines(in)
+	case c&0xf0 == fixMap, c == map16, c == map32:
+		r.format, r.next = Msgpack, maps(in)
+	default:
+		return fmt.Errorf("not a dump: it begins with %q, where JSON lines begin with { and msgpack with a map; unpack one that is compressed first, for example through a pipe", c)
 	}
 	return nil
 }
 
-func (r *Reader) record(record any, o *ReadOptions) error {
-	switch record := record.(type) {
-	case error:
-		return record
-	case *headerRecord:
-		if r.check.ended {
-			return errAfterEnd
-		}
-		return errors.New("a second header: is it two dumps in one file")
-	case *queueRecord:
-		q, err := r.check.queueRecord(record)
-		if err == nil && o.Queue != nil {
-			err = o.Queue(q)
-		}
-		return err
-	case *packetRecord:
-		id, p, d, err := r.check.packetRecord(record)
-		if err == nil && o.Packet != nil {
-			err = o.Packet(r.check.queue, id, p, d)
-		}
-		return err
-	case *keyRecord:
-		if record.Type == typeWindow {
-			u, err := r.check.windowRecord(record)
-			if err == nil && o.Window != nil {
-				err = o.Window(u)
+// lines gives one line after the other, each with its line feed.
+func lines(in *bufio.Reader) func() ([]byte, error) {
+	var long []byte
+	return func() ([]byte, error) {
+		long = long[:0]
+		for {
+			part, err := in.ReadSlice('\n')
+			if err == nil && len(long) == 0 {
+				return part, nil
 			}
-			return err
+			long = append(long, part...)
+			switch {
+			case len(long) > maxLine:
+				return nil, fmt.Errorf("the line is longer than %d bytes, which none is", maxLine)
+			case err == nil, errors.Is(err, io.EOF) && len(long) > 0:
+				return long, nil
+			case !errors.Is(err, bufio.ErrBufferFull):
+				return nil, err
+			}
 		}
-		f, err := r.check.keyRecord(record)
-		if err == nil && f != nil && o.Field != nil {
-			err = o.Field(r.check.head, f)
-		}
-		if err == nil && f == nil && o.Head != nil {
-			err = o.Head(r.check.head)
-		}
-		return err
-	case *endRecord:
-		return r.check.endRecord(record, r.hash.Sum64())
 	}
-	return nil // an empty line
+}
+
+// maps gives one map of msgpack after the other.
+func maps(in *bufio.Reader) func() ([]byte, error) {
+	limited := &io.LimitedReader{R: in}
+	d := msgpack.NewDecoder(limited)
+	return func() ([]byte, error) {
+		limited.N = maxMap
+		if _, err := d.PeekCode(); err != nil {
+			return nil, err
+		}
+		raw, err := d.DecodeRaw()
+		switch {
+		case err == nil:
+			return raw, nil
+		case limited.N <= 0:
+			return nil, fmt.Errorf("the record is longer than %d bytes, which none is", maxMap)
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, errors.New("the dump is cut short: it ends inside a record")
+		}
+		return nil, err
+	}
+}
+
+// chunk is some records on their way. The raw ones lie in buf, one behind the other.
+type chunk struct {
+	buf     []byte
+	ends    []int // of each raw record in buf
+	records []Record
+	err     error // of the record behind the last one
+}
+
+func (c *chunk) decode(f Format) {
+	from := 0
+	for i, end := range c.ends {
+		c.records = append(c.records, Record{})
+		if err := decode(f, c.buf[from:end], &c.records[i]); err != nil {
+			c.records, c.err = c.records[:i], err
+			return
+		}
+		from = end
+	}
 }
 
 func (c *chunk) reset() {
@@ -279,63 +179,69 @@ func (c *chunk) reset() {
 		c.buf = nil
 	}
 	clear(c.records)
-	c.buf, c.ends, c.records = c.buf[:0], c.ends[:0], c.records[:0]
+	c.buf, c.ends, c.records, c.err = c.buf[:0], c.ends[:0], c.records[:0], nil
 }
 
-// source splits a dump into raw records, which are valid until the next call. The error behind the
-// last one is io.EOF.
-type source interface{ next() ([]byte, error) }
-
-// lines are those of a JSON dump.
-type lines struct {
-	in   *bufio.Reader
-	long []byte
-}
-
-func (l *lines) next() ([]byte, error) {
-	l.long = l.long[:0]
-	for {
-		part, err := l.in.ReadSlice('\n')
-		if err == nil && len(l.long) == 0 {
-			return part, nil
+// split fills chunks with raw records. It is the pipeline's first stage.
+func (r *reader) split(next func() (*chunk, error)) error {
+	c, err := next()
+	for err == nil {
+		raw, e := r.next()
+		if e != nil {
+			if !errors.Is(e, io.EOF) {
+				c.err = e
+			}
+			_, err = next()
+			return err
 		}
-		l.long = append(l.long, part...)
-		switch {
-		case len(l.long) > maxLine:
-			return nil, fmt.Errorf("the line is longer than %d bytes, which none is", maxLine)
-		case err == nil, errors.Is(err, io.EOF) && len(l.long) > 0:
-			return l.long, nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
+		c.buf = append(c.buf, raw...)
+		c.ends = append(c.ends, len(c.buf))
+		if len(c.buf) >= chunkBytes || len(c.ends) == chunkRecords {
+			c, err = next()
 		}
 	}
+	return err
 }
 
-// maps are those of a msgpack dump.
-type maps struct {
-	in  *io.LimitedReader
-	dec *msgpack.Decoder
-}
-
-func newMaps(in io.Reader) *maps {
-	m := &maps{in: &io.LimitedReader{R: in}}
-	m.dec = msgpack.NewDecoder(m.in)
-	return m
-}
-
-func (m *maps) next() ([]byte, error) {
-	m.in.N = maxMap
-	if _, err := m.dec.PeekCode(); err != nil {
-		return nil, err
+// deliver is the pipeline's last stage: it checks the records and hands them out.
+func (r *reader) deliver(c *chunk) error {
+	from := 0
+	for i := range c.records {
+		raw := c.buf[from:c.ends[i]]
+		if err := r.record(&c.records[i]); err != nil {
+			return r.located(err)
+		}
+		r.records++
+		r.bytes += int64(len(raw))
+		_, _ = r.hash.Write(raw)
+		from = c.ends[i]
 	}
-	raw, err := m.dec.DecodeRaw()
-	switch {
-	case err == nil:
-		return raw, nil
-	case m.in.N <= 0:
-		return nil, fmt.Errorf("the record is longer than %d bytes, which none is", maxMap)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, errors.New("the dump is cut short: it ends inside a record")
+	if c.err != nil {
+		return r.located(c.err)
 	}
-	return nil, err
+	return nil
 }
+
+func (r *reader) record(record *Record) error {
+	if record.Type == "" { // an empty line
+		return nil
+	}
+	err := r.check.record(record)
+	if err == nil && record.Type == TypeEnd {
+		err = r.check.whole(record, hashDigits(r.hash.Sum64()))
+	}
+	if err == nil && r.each != nil {
+		err = r.each(record)
+	}
+	return err
+}
+
+// located names the record behind those that were handed out.
+func (r *reader) located(err error) error {
+	if r.format == Msgpack {
+		return fmt.Errorf("record %d: %w", r.records+1, err)
+	}
+	return fmt.Errorf("line %d: %w", r.records+1, err)
+}
+
+func hashDigits(hash uint64) string { return fmt.Sprintf("%016x", hash) }

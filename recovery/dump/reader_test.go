@@ -40,7 +40,7 @@ func endLine(packets, queues int) string {
 }
 
 func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
-	long := strings.Repeat("x", maxKeyLen+1)
+	long := strings.Repeat("x", maxText+1)
 	for name, c := range map[string]struct{ in, want string }{
 		"two dumps":                  {head + endLine(0, 0) + head, "line 3: there is more after the end record"},
 		"two headers":                {head + head, "line 2: a second header"},
@@ -50,7 +50,7 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"wrong hash":                 {head + `{"type":"end","packets":0,"queues":0,"hash":"0000000000000000"}`, "line 2: the end record has the hash"},
 		"hash of letters":            {head + `{"type":"end","packets":0,"queues":0,"hash":"zz00000000000000"}`, "the end record has the hash zz00000000000000"},
 		"no JSON":                    {head + "hello\n", "line 2: at byte 1: invalid character 'h'"},
-		"more on a line":             {head + strings.TrimSpace(first) + " 1\n", "line 2: at byte 37: invalid character '1' after"},
+		"more on a line":             {head + strings.TrimSpace(first) + " 1\n", "line 2: at byte 36: expected nothing more on the line"},
 		"array":                      {head + "[]\n", "line 2: expected an object, got array"},
 		"no type":                    {head + `{"id":1,"queue":"a"}`, `line 2: field "type" is missing`},
 		"other type":                 {head + `{"type":"claim"}`, `line 2: field "type": "claim" is not holdfast`},
@@ -59,15 +59,15 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"unknown encoding":           {head + `{"type":"queue","id":1,"queue_base32":"a"}`, `line 2: unknown field "queue_base32"`},
 		"number that is encoded":     {head + `{"type":"queue","id_base64":"AA==","queue":"a"}`, `unknown field "id_base64"`},
 		"payload twice":              {head + first + packetLine(seq8+`,"payload":"a","payload_base64":"AA=="`), `line 3: field "payload" is there in two encodings`},
-		"field of another type":      {head + `{"type":"queue","id":1,"queue":"a","payload":"a"}`, `line 2: unknown field "payload"`},
+		"field of another type":      {head + `{"type":"queue","id":1,"queue":"a","payload":"a"}`, `line 2: a queue has no field "payload"`},
 		"missing fields":             {head + `{"type":"queue"}`, `line 2: a queue must have the field "queue"`},
-		"queue with an id as text":   {head + `{"type":"queue","id":"1","queue":"a"}`, `line 2: field "id": got a string, expected a whole number`},
+		"queue with an id as text":   {head + `{"type":"queue","id":"one","queue":"a"}`, "has the id one: expected 1 to 9"},
 		"queue 0":                    {head + `{"type":"queue","id":0,"queue":"a"}`, "has the id 0"},
 		"queue past the last":        {head + `{"type":"queue","id":10,"queue":"a"}`, "has the id 10: expected 1 to 9"},
 		"queue number too large":     {head + `{"type":"queue","id":4294967296,"queue":"a"}`, "has the id 4294967296: expected 1 to 9"},
 		"queues out of order":        {head + `{"type":"queue","id":2,"queue":"b"}` + "\n" + first, "line 3: queue \"a\" has the id 1, which does not follow"},
 		"queue twice":                {head + first + `{"type":"queue","id":2,"queue":"a"}`, `line 3: two queues have the name "a"`},
-		"queue name too long":        {head + `{"type":"queue","id":1,"queue":"` + long + `"}`, "name has 65536 bytes"},
+		"queue name too long":        {head + `{"type":"queue","id":1,"queue":"` + long + `"}`, `line 2: field "queue" has 65536 bytes`},
 		"unknown fields are none":    {head + `{"type":"queue","id":1,"queue":"a","unknown_fields":1,"unknown_base64":"wQ=="}`, "unknown is not the 1 fields"},
 		"unknown fields miscounted":  {head + `{"type":"queue","id":1,"queue":"a","unknown_fields":9,"unknown_base64":"AsM="}`, "unknown is not the 9 fields"},
 		"unknown fields with a name": {head + `{"type":"queue","id":1,"queue":"a","unknown_fields":1,"unknown_base64":"AcQBYg=="}`, "unknown is not"},
@@ -82,8 +82,8 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"priority below 0":           {head + first + `{"type":"packet","queue":"a","priority":-1,` + seq8 + "}", "whole number"},
 		"priority that is a float":   {head + first + `{"type":"packet","queue":"a","priority":1.5,` + seq8 + "}", "whole number"},
 		"time as text":               {head + first + packetLine(seq8+`,"expires":"1"`), "expected a whole number"},
-		"time that is a float":       {head + first + packetLine(seq8+`,"expires":1e3`), "milliseconds"},
-		"key too long":               {head + first + packetLine(seq8+`,"key":"`+long+`"`), "line 3: the packet's key has 65536 bytes"},
+		"time that is a float":       {head + first + packetLine(seq8+`,"expires":1e3`), "a whole number"},
+		"key too long":               {head + first + packetLine(seq8+`,"key":"`+long+`"`), `line 3: field "key" has 65536 bytes: at most 65535`},
 		"record too long":            {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", MaxRecord)+`"`), "line 3: the packet has a record of"},
 		"line too long":              {head + first + packetLine(seq8+`,"payload":"`+strings.Repeat("x", maxLine)+`"`), "line 3: the line is longer than"},
 		"not base64":                 {head + first + packetLine(seq8+`,"key_base64":"!"`), "line 3: illegal base64"},
@@ -98,33 +98,33 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 		"origin past the last":       {head + first + packetLine(seq8+`,"origin":"b","origin_id":10`), "the origin_id 10"},
 		"percent of 256":             {head + first + packetLine(seq8+`,"progress":256`), "not in percent"},
 		"progress without percent":   {head + first + packetLine(seq8+`,"progress_text":"a"`), "not in percent"},
-		"reason too long":            {head + first + packetLine(seq8+`,"reason":"`+long+`"`), "its reason 65536"},
+		"reason too long":            {head + first + packetLine(seq8+`,"reason":"`+long+`"`), `line 3: field "reason" has 65536 bytes`},
 		"claimed without a token":    {head + first + packetLine(seq8+`,"state":"claimed","attempts":1`), "line 3: the packet is claimed, with the token 0"},
 		"claimed without an attempt": {head + first + packetLine(seq8+`,"state":"claimed","token":"9223372036854775810"`), "after 0 attempts"},
 		"done for ever":              {head + first + packetLine(seq8+`,"state":"done"`), "is done and never expires"},
 		"time before all times":      {head + first + packetLine(seq8+`,"until":-1`), "waits until -1"},
-		"lease that never ends":      {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":9223372036854775807}}`, `field "lease" is 9223372036854775807: expected 0 to 9007199254740992`},
-		"name of 65,536 bytes":       {head + `{"type":"queue","id":1,"queue":"a","settings":{"dead_letter":"` + long + `"}}`, `field "dead_letter" has 65536 bytes: at most 65535`},
+		"lease that never ends":      {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":9223372036854775807}}`, `field "lease" is 9223372036854775807: expected a whole number from 0 to 9007199254740992`},
+		"name of 65,536 bytes":       {head + `{"type":"queue","id":1,"queue":"a","settings":{"dead_letter":"` + long + `"}}`, `field "dead_letter": expected a name of at most 65535 bytes`},
 		"settings as a number":       {head + `{"type":"queue","id":1,"queue":"a","settings":1}`, `field "settings": got a number, expected an object`},
-		"lease below 0":              {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":-1}}`, `line 2: field "lease": got a number -1, expected a whole number from 0 on`},
+		"lease below 0":              {head + `{"type":"queue","id":1,"queue":"a","settings":{"lease":-1}}`, `line 2: field "lease" is -1: expected a whole number from 0 to`},
 		"setting of a later version": {head + `{"type":"queue","id":1,"queue":"a","settings":{"max_tries":1}}`, `unknown field "max_tries"`},
-		"bound that never ends":      {head + settings(`"bound":9007199254740993`), `field "bound" is 9007199254740993: expected 0 to 9007199254740992`},
-		"bytes without end":          {head + settings(`"bound_bytes":18446744073709551615`), `line 2: field "bound_bytes" is 18446744073709551615: expected 0 to`},
-		"bound below 0":              {head + settings(`"bound":-1`), `field "bound": got a number -1, expected a whole number from 0 on`},
-		"full of another word":       {head + settings(`"full":"wait"`), `field "full" is "wait": expected one of reject, block, drop`},
-		"switch as text":             {head + settings(`"pause_in":"yes"`), `field "pause_in": got a string, expected true or false`},
-		"enum as text":               {head + settings(`"enum":"low"`), `field "enum": got a string, expected an array`},
-		"enum without a tag":         {head + settings(`"enum":[[]]`), "enum: expected a tag that is not empty"},
-		"enum without values":        {head + settings(`"enum":[["class"]]`), `enum: expected values of the tag "class", got none`},
-		"enum with an empty value":   {head + settings(`"enum":[["class","low",""]]`), "enum: expected values that are not empty"},
-		"enum with a value twice":    {head + settings(`"enum_base64":[["YQ==","Yg==","Yg=="]]`), `enum: expected each value once, got "b" twice`},
-		"enum with a tag twice":      {head + settings(`"enum":[["a","b"],["a","c"]]`), `got "a" behind "a"`},
-		"enum out of order":          {head + settings(`"enum":[["b","b"],["a","c"]]`), `enum: expected tags in the order of their bytes, each once, got "a" behind "b"`},
-		"enum with long values":      {head + settings(`"enum":[["a","`+long+`"]]`), "at most 16384 bytes together"},
-		"enum with too many tags":    {head + settings(`"enum":[`+strings.Repeat(`["a","b"],`, storage.MaxOrders)+`["a","b"]]`), "enum: expected at most 16 tags, got 17"},
-		"enum twice":                 {head + settings(`"enum":[["a","b"]],"enum_base64":[["Yg==","Yg=="]]`), `line 2: field "enum" is there in two encodings`},
+		"bound that never ends":      {head + withSettings(`"bound":9007199254740993`), `field "bound" is 9007199254740993: expected a whole number from 0 to 9007199254740992`},
+		"bytes without end":          {head + withSettings(`"bound_bytes":18446744073709551615`), `line 2: field "bound_bytes" is 18446744073709551615: expected a whole number from 0 to`},
+		"bound below 0":              {head + withSettings(`"bound":-1`), `field "bound" is -1: expected a whole number from 0 to`},
+		"full of another word":       {head + withSettings(`"full":"wait"`), `field "full" is "wait": expected one of reject, block, drop`},
+		"switch as text":             {head + withSettings(`"pause_in":"yes"`), `field "pause_in" is yes: expected true or false`},
+		"enum as text":               {head + withSettings(`"enum":"low"`), `field "enum": expected an array with an array of texts`},
+		"enum without a tag":         {head + withSettings(`"enum":[[]]`), "enum: expected a tag that is not empty"},
+		"enum without values":        {head + withSettings(`"enum":[["class"]]`), `enum: expected values of the tag "class", got none`},
+		"enum with an empty value":   {head + withSettings(`"enum":[["class","low",""]]`), "enum: expected values that are not empty"},
+		"enum with a value twice":    {head + withSettings(`"enum_base64":[["YQ==","Yg==","Yg=="]]`), `enum: expected each value once, got "b" twice`},
+		"enum with a tag twice":      {head + withSettings(`"enum":[["a","b"],["a","c"]]`), `got "a" behind "a"`},
+		"enum out of order":          {head + withSettings(`"enum":[["b","b"],["a","c"]]`), `enum: expected tags in the order of their bytes, each once, got "a" behind "b"`},
+		"enum with long values":      {head + withSettings(`"enum":[["a","`+long+`"]]`), "at most 16384 bytes together"},
+		"enum with too many tags":    {head + withSettings(`"enum":[`+strings.Repeat(`["a","b"],`, storage.MaxOrders)+`["a","b"]]`), "enum: expected at most 16 tags, got 17"},
+		"enum twice":                 {head + withSettings(`"enum":[["a","b"]],"enum_base64":[["Yg==","Yg=="]]`), `line 2: field "enum" is there in two encodings`},
 		"tags twice":                 {head + first + packetLine(seq8+`,"tags":{"a":"1"},"tags_base64":["Yg==","Yg=="]`), `line 3: field "tags" is there in two encodings`},
-		"unique id too long":         {head + first + packetLine(seq8+`,"unique":"`+long[:256]+`"`), "line 3: the packet's unique id has 256 bytes: at most 255"},
+		"unique id too long":         {head + first + packetLine(seq8+`,"unique":"`+long[:256]+`"`), `line 3: field "unique" has 256 bytes: at most 255`},
 		"half a tag":                 {head + first + packetLine(seq8+`,"tags_base64":["YQ=="]`), "names and values"},
 		"tags as text":               {head + first + packetLine(seq8+`,"tags":"a"`), "expected an object"},
 		"attempts too many":          {head + first + packetLine(seq8+`,"attempts":4294967296`), "4294967296 attempts: expected 0 to 4294967295"},
@@ -136,7 +136,7 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range []io.Reader{strings.NewReader(c.in), iotest.HalfReader(strings.NewReader(c.in))} {
-				_, err := Read(t.Context(), r, ReadOptions{})
+				_, err := Read(t.Context(), r, nil, nil)
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("got %v, want an error that says %q", err, c.want)
 				}
@@ -145,8 +145,8 @@ func TestBadDumpIsRefusedWithTheLineThatIsWrong(t *testing.T) {
 	}
 }
 
-// settings is the record of a queue with some.
-func settings(fields string) string {
+// withSettings is the record of a queue with some.
+func withSettings(fields string) string {
 	return `{"type":"queue","id":1,"queue":"a","settings":{` + fields + `}}`
 }
 
@@ -161,12 +161,16 @@ func TestASettingThatIsNotThereIsItsZeroValue(t *testing.T) {
 		`"full":"block","enum_base64":[["YQ==","Yg=="]]`:                     {Full: storage.FullBlock, Orders: []storage.Order{{Tag: "a", Values: []string{"b"}}}},
 	} {
 		read := 0
-		_, err := Read(t.Context(), strings.NewReader(head+settings(fields)+end), ReadOptions{Queue: func(q *storage.Queue) error {
+		_, err := Read(t.Context(), strings.NewReader(head+withSettings(fields)+end), func(r *Record) error {
+			if r.Type != TypeQueue {
+				return nil
+			}
+			q := r.Definition()
 			if read++; !reflect.DeepEqual(*q.Settings, want) || q.Counters != (storage.Counters{}) {
 				t.Errorf("%s is read as %+v, %+v", fields, *q.Settings, q.Counters)
 			}
 			return nil
-		}})
+		}, nil)
 		if err != nil || read != 1 {
 			t.Errorf("%s: %d queues, %v", fields, read, err)
 		}
@@ -179,16 +183,17 @@ func TestJSONOfOtherProgramsIsRead(t *testing.T) {
 		`{"state":"ready","payload":"\ud83d\ude00\b\f\n\r\t\"\\","sequence":9223372036854775808,"queue":"a/","priority":7,"type":"packet","id":"whatever","tags":{"z":"1","a":"2"}}` + "\n" +
 		`{"type":"end","queues":1,"packets":1}` // and no line feed
 	var got storage.Packet
-	report, err := Read(t.Context(), iotest.OneByteReader(strings.NewReader(in)), ReadOptions{
-		Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet, _ *Delivery) error {
-			if string(q.Name) != "a/" || id != (storage.PacketID{Queue: 1, Priority: 7, Seq: 1 << 63}) {
-				t.Errorf("packet %v of queue %q", id, q.Name)
-			}
-			got = *p
-			got.Payload = bytes.Clone(p.Payload)
+	report, err := Read(t.Context(), iotest.OneByteReader(strings.NewReader(in)), func(r *Record) error {
+		if r.Type != TypePacket {
 			return nil
-		},
-	})
+		}
+		id, p, _ := r.Packet()
+		if string(r.Queue) != "a/" || id != (storage.PacketID{Queue: 1, Priority: 7, Seq: 1 << 63}) {
+			t.Errorf("packet %v of queue %q", id, r.Queue)
+		}
+		got = *p
+		return nil
+	}, nil)
 	if err != nil || report.Packets != 1 {
 		t.Fatal(report, err)
 	}
@@ -202,12 +207,15 @@ func TestJSONOfOtherProgramsIsRead(t *testing.T) {
 
 func TestOfAFieldThatIsThereTwiceTheLastCountsAndNullIsNone(t *testing.T) {
 	in := head + `{"type":"queue","id":2,"id":1,"queue":"a"}` + "\n" + packetLine(seq8+`,"key":null,"tags":{"a":"1","a":"2"}`) + endLine(1, 1)
-	_, err := Read(t.Context(), strings.NewReader(in), ReadOptions{Packet: func(q *storage.Queue, _ storage.PacketID, p *storage.Packet, _ *Delivery) error {
-		if q.ID != 1 || p.Key != nil || fmt.Sprint(p.Tags) != "[{a 2}]" {
-			t.Errorf("queue %d, packet %+v", q.ID, p)
+	_, err := Read(t.Context(), strings.NewReader(in), func(r *Record) error {
+		if r.Type != TypePacket {
+			return nil
+		}
+		if id, p, _ := r.Packet(); id.Queue != 1 || p.Key != nil || fmt.Sprint(p.Tags) != "[{a 2}]" {
+			t.Errorf("packet %v, %+v", id, p)
 		}
 		return nil
-	}})
+	}, nil)
 	if err != nil {
 		t.Error(err)
 	}
@@ -224,16 +232,17 @@ func TestExampleOfTheDocumentIsADump(t *testing.T) {
 			example.WriteString("{" + object)
 		}
 	}
-	if report, err := Read(t.Context(), strings.NewReader(example.String()), ReadOptions{}); err != nil || report.Packets != 2 {
+	if report, err := Read(t.Context(), strings.NewReader(example.String()), nil, nil); err != nil || report.Packets != 2 {
 		t.Errorf("%+v %v", report, err)
 	}
 }
 
 func TestDumpOfALaterVersionIsRefused(t *testing.T) {
 	later := strings.Replace(head, `version":1`, `version":4,"more":[{"a":[1,true,null,"x"]}]`, 1)
+	nothingElse := strings.Replace(head, `version":1`, `version":4`, 1)
 	inMsgpack := "\x83\xa4type\xa8holdfast\xa7version\x04\xa4more\x91\x80"
-	for _, in := range []string{later, inMsgpack} {
-		if _, err := Read(t.Context(), strings.NewReader(in), ReadOptions{}); err == nil || !strings.Contains(err.Error(), "1: the dump has version 4") {
+	for _, in := range []string{later, nothingElse, inMsgpack} {
+		if _, err := Read(t.Context(), strings.NewReader(in), nil, nil); err == nil || !strings.Contains(err.Error(), "1: the dump has version 4") {
 			t.Errorf("got %v, want its version", err)
 		}
 	}
@@ -244,7 +253,7 @@ func TestRecordOfMsgpackThatIsNoMapIsRefused(t *testing.T) {
 	header := empty[:bytes.Index(empty, []byte("\xa4type\xa3end"))-1]
 	for name, record := range map[string]string{"array": "\x93\xa5queue\x01\xc4\x01a", "nil": "\xc0", "number": "{", "nothing known": "\xc1"} {
 		in := io.MultiReader(bytes.NewReader(header), strings.NewReader(record))
-		if _, err := Read(t.Context(), in, ReadOptions{}); err == nil || !strings.HasPrefix(err.Error(), "record 2: ") {
+		if _, err := Read(t.Context(), in, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "record 2: ") {
 			t.Errorf("%s: got %v, want an error at record 2", name, err)
 		}
 	}
@@ -272,7 +281,7 @@ func TestNumbersOfMsgpackAreNeverCutOff(t *testing.T) {
 		packet := map[string]any{"type": "packet", "queue": []byte("a"), "priority": 1, "sequence": uint64(1 << 63), "state": "ready"}
 		read := func() error {
 			in := io.MultiReader(bytes.NewReader(header), bytes.NewReader(queue), bytes.NewReader(record(packet)))
-			_, err := Read(t.Context(), in, ReadOptions{})
+			_, err := Read(t.Context(), in, nil, nil)
 			return err
 		}
 		if err := read(); err == nil || !strings.Contains(err.Error(), "cut short: after 1 packets") {
@@ -287,7 +296,7 @@ func TestNumbersOfMsgpackAreNeverCutOff(t *testing.T) {
 	}
 	for _, id := range []any{-1, uint64(1<<32 + 1)} {
 		in := io.MultiReader(bytes.NewReader(header), bytes.NewReader(record(map[string]any{"type": "queue", "id": id, "queue": []byte("a")})))
-		if _, err := Read(t.Context(), in, ReadOptions{}); err == nil || !strings.HasPrefix(err.Error(), "record 2: ") {
+		if _, err := Read(t.Context(), in, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "record 2: ") {
 			t.Errorf("queue %v: got %v, want an error at record 2", id, err)
 		}
 	}
@@ -298,7 +307,7 @@ func TestErrorOfTheReaderIsReturned(t *testing.T) {
 	dump, _ := dumpOf(t, recoverytest.Many(5000), Options{})
 	for _, n := range []int{0, 10, len(head) + 5, len(dump) / 2, len(dump)} {
 		in := io.MultiReader(bytes.NewReader(dump[:n]), iotest.ErrReader(broken))
-		if _, err := Read(t.Context(), in, ReadOptions{}); !errors.Is(err, broken) {
+		if _, err := Read(t.Context(), in, nil, nil); !errors.Is(err, broken) {
 			t.Errorf("after %d bytes: got %v", n, err)
 		}
 	}
@@ -310,14 +319,14 @@ func TestDumpThatIsCutOrChangedIsNeverTakenForWhole(t *testing.T) {
 		src.Stored = src.Stored[:len(src.Stored)-1] // the last is long, and no other in its kind
 		dump, _ := dumpOf(t, src, Options{Format: format})
 		for n := range len(dump) - 1 { // the last byte of JSON lines is a line feed that may be missing
-			if _, err := Read(t.Context(), bytes.NewReader(dump[:n]), ReadOptions{}); err == nil {
+			if _, err := Read(t.Context(), bytes.NewReader(dump[:n]), nil, nil); err == nil {
 				t.Fatalf("%v: %d of %d bytes are taken for a dump", format, n, len(dump))
 			}
 		}
 		for i := range dump {
 			changed := bytes.Clone(dump)
 			changed[i] ^= 0x01
-			if _, err := Read(t.Context(), bytes.NewReader(changed), ReadOptions{}); err == nil && !harmless(dump, changed) {
+			if _, err := Read(t.Context(), bytes.NewReader(changed), nil, nil); err == nil && !harmless(dump, changed) {
 				t.Fatalf("%v: byte %d of %d is changed from %q to %q, and nobody sees it", format, i, len(dump), dump[i], changed[i])
 			}
 		}
@@ -431,16 +440,17 @@ func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := &recoverytest.Fake{Counted: src.Counted}
-			_, err := Read(t.Context(), bytes.NewReader(out.Bytes()), ReadOptions{
-				Queue: func(q *storage.Queue) error { got.Defined = append(got.Defined, *q); return nil },
-				Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery) error {
-					if want := tried[cmp.Or(p.Identity, id.Seq)]; shown(d) != shown(want) {
-						return fmt.Errorf("the delivery state is %+v, want %+v", shown(d), shown(want))
-					}
-					got.Stored = append(got.Stored, recoverytest.Packet{ID: id, Rec: storage.AppendRecord(nil, p)})
+			_, err := Read(t.Context(), bytes.NewReader(out.Bytes()), func(r *Record) error {
+				if r.Type != TypePacket {
 					return nil
-				},
-			})
+				}
+				id, p, d := r.Packet()
+				if want := tried[cmp.Or(p.Identity, id.Seq)]; shown(d) != shown(want) {
+					return fmt.Errorf("the delivery state is %+v, want %+v", shown(d), shown(want))
+				}
+				got.Stored = append(got.Stored, recoverytest.Packet{ID: id, Rec: storage.AppendRecord(nil, p)})
+				return nil
+			}, nil)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out.Bytes())
 			}
@@ -456,12 +466,19 @@ func TestEveryDumpIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
+func encoded(t *rapid.T, f Format, r Record) []byte {
+	e := newEncoder(f, Auto)
+	if err := e.encode(&r); err != nil {
+		t.Fatal(err)
+	}
+	return e.Bytes()
+}
+
 func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPacket(t)
-		id := storage.PacketID{Queue: 1, Priority: 2, Seq: rapid.Uint64().Draw(t, "seq")}
+		id := storage.PacketID{Queue: 1, Priority: 2, Seq: rapid.Uint64Min(1).Draw(t, "seq")}
 		q := &storage.Queue{ID: 1, Name: rapid.SliceOf(rapid.Byte()).Draw(t, "queue")}
-		lines := newEncoder(JSONL, Auto)
 		var object struct {
 			Queue, QueueBase64     []byte
 			Key, Payload, Sequence *string
@@ -472,7 +489,7 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 			NotBefore              int64             `json:"not_before"`
 			ID                     string
 		}
-		line := lines.packet(nil, q, id, &p, nil, recoverytest.Later)
+		line := encoded(t, JSONL, packetRecord(q.Name, id, &p, nil, recoverytest.Later))
 		d := json.NewDecoder(bytes.NewReader(bytes.ReplaceAll(line, []byte(`"queue":`), []byte(`"queue_text":`))))
 		if err := d.Decode(&object); err != nil || !utf8.Valid(line) || bytes.IndexByte(line, '\n') != len(line)-1 {
 			t.Fatalf("%v: %s", err, line)
@@ -491,9 +508,8 @@ func TestOtherProgramsReadWhatADumpSays(t *testing.T) {
 		if len(object.Tags)+len(object.TagsBase64)/2 != len(p.Tags) {
 			t.Fatalf("%s has other tags than %q", line, p.Tags)
 		}
-		e := newEncoder(Msgpack, Auto)
 		var fields map[string]any
-		if err := msgpack.Unmarshal(e.packet(nil, q, id, &p, nil, recoverytest.Later), &fields); err != nil {
+		if err := msgpack.Unmarshal(encoded(t, Msgpack, packetRecord(q.Name, id, &p, nil, recoverytest.Later)), &fields); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(fields["queue"].([]byte), q.Name) || fields["id"] != id.String() || fmt.Sprint(fields["sequence"]) != fmt.Sprint(id.Seq) {
@@ -511,7 +527,7 @@ func FuzzReadDump(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, split int) {
 		split = max(0, min(split, len(in)))
 		r := io.MultiReader(bytes.NewReader(in[:split]), bytes.NewReader(in[split:]))
-		report, err := Read(t.Context(), r, ReadOptions{})
+		report, err := Read(t.Context(), r, nil, nil)
 		if err != nil || report.Format != JSONL {
 			return
 		}
@@ -523,6 +539,52 @@ func FuzzReadDump(f *testing.F) {
 	})
 }
 
+func TestAnOlderDumpOfVersion3HoldsWhatOneOfTodayHolds(t *testing.T) {
+	for _, format := range []Format{JSONL, Msgpack} {
+		text, err := os.ReadFile("testdata/version3." + string(format))
+		if err != nil {
+			t.Fatal(err)
+		}
+		today, _ := dumpOf(t, recoverytest.OneOfEach(), Options{Format: format})
+		if then, now := contentsOf(t, text), contentsOf(t, today); !slices.Equal(then, now) {
+			t.Errorf("%s: got\n%q\nwant\n%q", format, then, now)
+		}
+	}
+}
+
+// contentsOf lists all that a dump holds.
+func contentsOf(t *testing.T, text []byte) (all []string) {
+	add := func(format string, args ...any) error {
+		all = append(all, fmt.Sprintf(format, args...))
+		return nil
+	}
+	_, err := Read(t.Context(), bytes.NewReader(text), func(r *Record) error {
+		switch r.Type {
+		case TypeHeader:
+			return add("%+v %s", r.Marks(), r.Payload)
+		case TypeQueue:
+			q := r.Definition()
+			settings := q.Settings
+			q.Settings = nil
+			return add("%+v %+v", q, settings)
+		case TypeWindow:
+			return add("%+v", r.Window())
+		case TypePacket:
+			id, p, d := r.Packet()
+			return add("%v %x %s", id, storage.AppendRecord(nil, p), shown(d))
+		case TypeString, TypeHash:
+			return add("%+v", r.Head())
+		case TypeField:
+			return add("%s %+v", r.Hash, r.Field())
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		t.Error(err)
+	}
+	return all
+}
+
 func TestADumpOfVersion2IsRead(t *testing.T) {
 	for _, name := range []string{"version2.jsonl", "version2.msgpack"} {
 		text, err := os.ReadFile("testdata/" + name)
@@ -530,14 +592,16 @@ func TestADumpOfVersion2IsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		attempts := uint32(0)
-		report, err := Read(t.Context(), bytes.NewReader(text), ReadOptions{
-			Packet: func(_ *storage.Queue, id storage.PacketID, p *storage.Packet, d *Delivery) error {
-				if attempts += p.Attempts; d != nil {
-					t.Errorf("%s: packet %v has the delivery state %+v", name, id, d)
-				}
+		report, err := Read(t.Context(), bytes.NewReader(text), func(r *Record) error {
+			if r.Type != TypePacket {
 				return nil
-			},
-		})
+			}
+			id, p, d := r.Packet()
+			if attempts += p.Attempts; d != nil {
+				t.Errorf("%s: packet %v has the delivery state %+v", name, id, d)
+			}
+			return nil
+		}, nil)
 		if err != nil || report.Packets != 8 || attempts != 3 {
 			t.Errorf("%s: %+v, %d attempts, %v", name, report, attempts, err)
 		}

@@ -1,199 +1,146 @@
 package dump
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
+	"encoding/base64"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// settingsRecord is a part of a queueRecord. It has a field for each setting that is not 0, false
-// or empty: the setting's name with underscores for hyphens.
-type settingsRecord struct{ storage.Settings }
+// settings are those of a queue as a dump has them: a field for each one that is not 0, false or
+// empty, by its name with underscores for hyphens. Its value is a number, true, a word, bytes, or
+// for each tag with an order a list of the tag and its values.
+type settings map[string]any
 
-func fieldOf(k storage.Setting) string { return strings.ReplaceAll(k.Name, "-", "_") }
+// IsZero tells the libraries what to leave out: a queue may have settings that are all 0.
+func (s settings) IsZero() bool { return s == nil }
 
-// fields returns the names and the values of what is dumped. A value is a *int64, *bool, *[]byte, a
-// word, or for each tag with an order a list of the tag and its values.
-func (r *settingsRecord) fields() (names []string, values []any) {
-	for _, k := range storage.SettingsTable {
-		value := k.At(&r.Settings)
+func fieldOf(k *storage.Setting) string { return strings.ReplaceAll(k.Name, "-", "_") }
+
+// newSettings makes the fields of settings, nil of none. JSON has bytes that are not UTF-8 as
+// base64, and says so in the field's name.
+func newSettings(s *storage.Settings, inJSON bool) settings {
+	if s == nil {
+		return nil
+	}
+	fields := settings{}
+	for i := range storage.SettingsTable {
+		k := &storage.SettingsTable[i]
+		if k.IsZero(s) {
+			continue
+		}
+		name, value := fieldOf(k), k.At(s) // of a number, or true
+		text, plain := value, true
 		switch at := value.(type) {
 		case *storage.Full:
-			value = at.String()
-		case *storage.Orders:
-			var lists [][][]byte
-			for _, o := range *at {
-				list := [][]byte{[]byte(o.Tag)}
-				for _, v := range o.Values {
-					list = append(list, []byte(v))
-				}
-				lists = append(lists, list)
-			}
-			value = lists
-		}
-		if !k.IsZero(&r.Settings) {
-			names, values = append(names, fieldOf(k)), append(values, value)
-		}
-	}
-	return names, values
-}
-
-// EncodeMsgpack is for the msgpack library.
-func (r *settingsRecord) EncodeMsgpack(e *msgpack.Encoder) error {
-	names, values := r.fields()
-	err := e.EncodeMapLen(len(names))
-	for i, name := range names {
-		err = errors.Join(err, e.EncodeString(name), e.Encode(values[i]))
-	}
-	return err
-}
-
-// appendSettings appends the settings of a queue as JSON, or nothing if it has none.
-func appendSettings(dst []byte, s *storage.Settings) []byte {
-	if s == nil {
-		return dst
-	}
-	var part []byte
-	names, values := (&settingsRecord{*s}).fields()
-	for i, name := range names {
-		switch value := values[i].(type) {
-		case *int64:
-			part = appendInt(part, name, *value)
+			text = at.String()
 		case *[]byte:
-			part = appendBytes(part, name, *value, Text)
-		case [][][]byte:
-			part = appendLists(part, name, value)
-		default:
-			text, _ := json.Marshal(value) // of true or a word
-			part = fmt.Appendf(part, `,"%s":%s`, name, text)
+			value, text, plain = *at, string(*at), utf8.Valid(*at)
+		case *storage.Orders:
+			texts, lists := make([][]string, len(*at)), make([][][]byte, len(*at))
+			for i, o := range *at {
+				texts[i] = append([]string{o.Tag}, o.Values...)
+				for _, text := range texts[i] {
+					lists[i], plain = append(lists[i], []byte(text)), plain && utf8.ValidString(text)
+				}
+			}
+			value, text = lists, texts
 		}
+		if _, word := value.(*storage.Full); word || inJSON && plain {
+			value = text
+		} else if inJSON {
+			name += inBase64
+		}
+		fields[name] = value
 	}
-	return fmt.Appendf(dst, `,"settings":{%s}`, bytes.TrimPrefix(part, []byte(",")))
+	return fields
 }
 
-// appendLists appends arrays of strings if all is UTF-8, else of base64.
-func appendLists(dst []byte, name string, lists [][][]byte) []byte {
-	put := appendString
-	if slices.ContainsFunc(slices.Concat(lists...), func(text []byte) bool { return !utf8.Valid(text) }) {
-		name, put = name+"_base64", appendBase64
+const inBase64 = "_base64" // ends the names of such fields
+
+// stored checks settings that one of the libraries has decoded.
+func (s settings) stored() (*storage.Settings, error) {
+	if s == nil {
+		return nil, nil
 	}
-	dst = fmt.Appendf(dst, `,"%s":`, name)
-	for i, list := range lists {
-		dst = append(dst, "[["[min(i, 1):]...)
-		for _, text := range list {
-			dst = append(put(dst, text), ',')
+	out := new(storage.Settings)
+	for field, value := range s {
+		name, encoded := strings.CutSuffix(field, inBase64)
+		i := slices.IndexFunc(storage.SettingsTable, func(k storage.Setting) bool { return fieldOf(&k) == name })
+		switch {
+		case i < 0:
+			return nil, fmt.Errorf("unknown field %q", field)
+		case encoded && s[name] != nil:
+			return nil, errTwice(name)
+		case value == nil:
+			continue
 		}
-		dst = append(dst[:len(dst)-1], "],"...)
+		if err := setSetting(out, &storage.SettingsTable[i], name, value, encoded); err != nil {
+			return nil, err
+		}
 	}
-	return append(dst[:len(dst)-1], ']')
+	return out, nil
 }
 
-// UnmarshalJSON is for encoding/json.
-func (r *settingsRecord) UnmarshalJSON(b []byte) error {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(b, &fields); err != nil {
-		return err
-	}
-	for field, value := range fields {
-		name, raw := strings.CutSuffix(field, "_base64")
-		if raw && fields[name] != nil {
-			return errTwice(name)
+func setSetting(s *storage.Settings, k *storage.Setting, name string, value any, encoded bool) error {
+	ok := true
+	switch at := k.At(s).(type) {
+	case *int64:
+		n, err := strconv.ParseUint(fmt.Sprint(value), 10, 64)
+		if err != nil || n > maxSetting {
+			return fmt.Errorf("field %q is %v: expected a whole number from 0 to %d", name, value, uint64(maxSetting))
 		}
-		err := r.set(name, raw, func(to any) error { return json.Unmarshal(value, to) })
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) {
-			kind.Field = name
+		*at = int64(n)
+	case *bool:
+		if *at, ok = value.(bool); !ok {
+			return fmt.Errorf("field %q is %v: expected true or false", name, value)
 		}
-		if err != nil {
-			return err
+	case *storage.Full:
+		word := slices.Index(k.Words, fmt.Sprint(value))
+		if word < 0 {
+			return fmt.Errorf("field %q is %q: expected one of %s", name, value, strings.Join(k.Words, ", "))
+		}
+		*at = storage.Full(word)
+	case *[]byte:
+		if *at, ok = bytesOf(value, encoded); !ok || len(*at) > storage.MaxName {
+			return fmt.Errorf("field %q: expected a name of at most %d bytes", name, storage.MaxName)
+		}
+	case *storage.Orders:
+		lists, ok := value.([]any)
+		for _, list := range lists {
+			texts, isList := list.([]any)
+			o := make([]string, max(1, len(texts)))
+			for i := range texts {
+				text, isText := bytesOf(texts[i], encoded)
+				o[i], ok = string(text), ok && isText
+			}
+			*at, ok = append(*at, storage.Order{Tag: o[0], Values: o[1:]}), ok && isList
+		}
+		if !ok {
+			return fmt.Errorf("field %q: expected an array with an array of texts for each tag", name)
+		}
+		if err := storage.CheckOrders(*at); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// DecodeMsgpack is for the msgpack library.
-func (r *settingsRecord) DecodeMsgpack(d *msgpack.Decoder) error {
-	n, err := d.DecodeMapLen()
-	for ; err == nil && n > 0; n-- {
-		var name string
-		if name, err = d.DecodeString(); err == nil {
-			err = r.set(name, true, func(to any) error { return d.Decode(to) })
+// bytesOf returns the bytes of a value. msgpack has them as they are.
+func bytesOf(value any, encoded bool) (b []byte, ok bool) {
+	switch value := value.(type) {
+	case []byte:
+		return value, true
+	case string:
+		if !encoded {
+			return []byte(value), true
 		}
+		b, err := base64.StdEncoding.DecodeString(value)
+		return b, err == nil
 	}
-	return err
-}
-
-// set checks the value of a field, which decode reads. raw says that texts are bytes there.
-func (r *settingsRecord) set(name string, raw bool, decode func(to any) error) (err error) {
-	i := slices.IndexFunc(storage.SettingsTable, func(k storage.Setting) bool { return fieldOf(k) == name })
-	if i < 0 {
-		return fmt.Errorf("unknown field %q", name)
-	}
-	var n uint64
-	var text string
-	k := &storage.SettingsTable[i]
-	switch at := k.At(&r.Settings).(type) {
-	case *int64:
-		if err = decode(&n); n > maxSetting {
-			err = fmt.Errorf("field %q is %d: expected 0 to %d", name, n, uint64(maxSetting))
-		}
-		*at = int64(n)
-	case *bool:
-		err = decode(at)
-	case *storage.Full:
-		if err = decode(&text); err == nil {
-			word := slices.Index(k.Words, text)
-			if word < 0 {
-				return fmt.Errorf("field %q is %q: expected one of %s", name, text, strings.Join(k.Words, ", "))
-			}
-			*at = storage.Full(word)
-		}
-	case *[]byte:
-		if raw {
-			err = decode(at)
-		} else if err = decode(&text); err == nil {
-			*at = []byte(text)
-		}
-		if len(*at) > storage.MaxName {
-			err = fmt.Errorf("field %q has %d bytes: at most %d", name, len(*at), storage.MaxName)
-		}
-	case *storage.Orders:
-		if raw {
-			err = orders[[]byte](at, decode)
-		} else {
-			err = orders[string](at, decode)
-		}
-		if err == nil {
-			if err = storage.CheckOrders(*at); err != nil {
-				err = fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	return err
-}
-
-// orders reads lists of a tag and its values.
-func orders[T string | []byte](to *storage.Orders, decode func(to any) error) error {
-	var lists [][]T
-	err := decode(&lists)
-	for _, list := range lists {
-		var o storage.Order
-		for i, text := range list {
-			if i == 0 {
-				o.Tag = string(text)
-			} else {
-				o.Values = append(o.Values, string(text))
-			}
-		}
-		*to = append(*to, o)
-	}
-	return err
+	return nil, false
 }

@@ -2,6 +2,7 @@ package dump
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +28,7 @@ func TestSalvageSaysHowItDiffersFromTheControlRecord(t *testing.T) {
 				c.harm(s)
 				o.Salvage = true
 				_, report := dumpOf(t, s, o)
+				report.Findings = slices.DeleteFunc(report.Findings, func(f storage.Finding) bool { return f.Kind == storage.FindingRecord }) // what is left out
 				switch found := fmt.Sprint(report.Findings); {
 				case c.want == "" && len(report.Findings) > 0:
 					t.Errorf("findings %s, want none", found)

@@ -2,10 +2,7 @@ package load
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -49,46 +46,6 @@ func keysIn(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-func TestAStoppedLoadOfKeysGoesOnWhereItWas(t *testing.T) {
-	text, _ := dumpOf(t, manyKeys(40), dump.Options{})
-	for name, merge := range map[string]bool{"new folder": false, "merge": true} {
-		t.Run(name, func(t *testing.T) {
-			folder := func() string {
-				if merge {
-					return recoverytest.InFolder(t, recoverytest.OneOfEach())
-				}
-				return t.TempDir()
-			}
-			want, dir := folder(), folder()
-			made := load(t, want, text, Options{Merge: merge})
-			if made.Keys != 80 || made.Taken != 0 {
-				t.Errorf("report %+v", made)
-			}
-			stops := 0
-			for at := len(text) / 9; ; at += len(text) / 9 {
-				ctx, stop := context.WithCancel(t.Context())
-				report, err := Load(ctx, dir, &stopper{bytes.NewReader(text), at, stop}, Options{Merge: merge, Now: recoverytest.Later, batchBytes: 1, chunkBytes: 512})
-				stop()
-				if err == nil {
-					if report.Keys != 80 || report.Taken != 0 {
-						t.Errorf("report %+v", report)
-					}
-					break
-				}
-				if stops++; !errors.Is(err, context.Canceled) {
-					t.Fatal(err)
-				}
-			}
-			if stops < 4 {
-				t.Errorf("stopped %d times: too few to prove anything", stops)
-			}
-			if got, want := folderDump(t, dir, dump.Options{}), folderDump(t, want, dump.Options{}); !bytes.Equal(got, want) {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
-		})
-	}
-}
-
 func TestAMergeLeavesKeysOutWhoseNamesTheFolderHas(t *testing.T) {
 	src := manyKeys(2)
 	var b storage.Batch
@@ -124,54 +81,6 @@ func TestAMergeLeavesKeysOutWhoseNamesTheFolderHas(t *testing.T) {
 		`{"type":"field","hash":"hash","name":"new"}`)
 	if got := keysIn(t, dir); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
-func TestAMergeOfPacketsUnderTheNameOfAStringIsRefusedBeforeAnythingIsStored(t *testing.T) {
-	src := recoverytest.Many(20)
-	src.Defined[3].Name = []byte("hash")
-	text, _ := dumpOf(t, src, dump.Options{})
-	dir := recoverytest.InFolder(t, recoverytest.OneOfEach())
-	before := folderDump(t, dir, dump.Options{})
-	_, err := Load(t.Context(), dir, bytes.NewReader(text), Options{Merge: true, Now: recoverytest.Later})
-	if err == nil || !strings.Contains(err.Error(), `a string or hash called "hash"`) || !strings.Contains(err.Error(), "nothing was stored") {
-		t.Errorf("got %v", err)
-	}
-	if !bytes.Equal(before, folderDump(t, dir, dump.Options{})) {
-		t.Error("the folder has changed")
-	}
-	_, err = Load(t.Context(), dir, io.MultiReader(bytes.NewReader(text)), Options{Merge: true, Now: recoverytest.Later})
-	if err == nil || !strings.Contains(err.Error(), `a string or hash called "hash"`) {
-		t.Errorf("a dump that cannot be read twice: %v", err)
-	}
-}
-
-func TestAFolderWithKeysIsNotEmptyAndOneWithDeadKeysIs(t *testing.T) {
-	text, _ := dumpOf(t, manyKeys(1), dump.Options{})
-	_, err := Load(t.Context(), recoverytest.InFolder(t, manyKeys(3)), bytes.NewReader(text), Options{Now: recoverytest.Later})
-	if !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), "6 strings and hashes") {
-		t.Errorf("got %v", err)
-	}
-	dir := recoverytest.InFolder(t, manyKeys(3))
-	recoverytest.Tamper(t, dir, func(b *storage.Batch) {
-		b.PutQueue(storage.Queue{ID: 1, Name: []byte("string 0")})
-		b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + 9}, &storage.Packet{})
-		b.SetFlush(storage.Flush{{Keys: 100, Queues: 2}})
-		b.SetMarks(storage.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: 2, LastKey: 100})
-	})
-	if report := load(t, dir, text, Options{}); report.Keys != 2 {
-		t.Errorf("report %+v", report)
-	}
-	if got := folderDump(t, dir, dump.Options{}); !bytes.Equal(got, text) {
-		t.Errorf("got\n%s\nwant\n%s", got, text)
-	}
-	s, err := storage.Open(dir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if c := s.Control(); c.Keys != 5 || c.LastKey <= 100 || s.Flush() != (storage.Flush{}) {
-		t.Errorf("control record %+v, flush record %+v: want numbers above those that were given out", c, s.Flush())
 	}
 }
 

@@ -2,12 +2,9 @@ package load
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -48,7 +45,7 @@ func TestDumpOfWhatWasLoadedIsTheSameByteForByte(t *testing.T) {
 		t.Run(fmt.Sprint(o.Format, o.Payload, o.Queues, o.Limit), func(t *testing.T) {
 			text, made := dumpOf(t, recoverytest.OneOfEach(), o)
 			dir := t.TempDir()
-			report := load(t, dir, text, Options{batchBytes: 1, chunkBytes: 512})
+			report := load(t, dir, text, Options{batchBytes: 1})
 			if report.Packets != made.Packets || report.Queues != made.Queues || report.Bytes != made.Bytes || report.Expired != 0 {
 				t.Errorf("report %+v of dump %+v", report, made)
 			}
@@ -78,8 +75,8 @@ func TestFolderThatHoldsSomethingIsNotLoadedInto(t *testing.T) {
 		src  *recoverytest.Fake
 		says string
 	}{
-		"packets":  {recoverytest.Many(10), "holds 10 packets"},
-		"settings": {settings, "not empty: queue"},
+		"packets":  {recoverytest.Many(10), "holds 7 queues with 10 packets"},
+		"settings": {settings, "holds 7 queues with 0 packets"},
 	} {
 		text, _ := dumpOf(t, recoverytest.OneOfEach(), dump.Options{})
 		dir := recoverytest.InFolder(t, c.src)
@@ -91,44 +88,6 @@ func TestFolderThatHoldsSomethingIsNotLoadedInto(t *testing.T) {
 		if after := folderDump(t, dir, dump.Options{}); !bytes.Equal(before, after) {
 			t.Errorf("%s: a refused load has changed the folder", name)
 		}
-	}
-}
-
-func TestFolderThatHasLostAPacketIsNotMergedInto(t *testing.T) {
-	dir := recoverytest.InFolder(t, recoverytest.Many(10))
-	recoverytest.Tamper(t, dir, func(b *storage.Batch) {
-		b.Delete(storage.PacketID{Queue: 1, Priority: 1, Seq: 1 << 63}, storage.Removed{Expires: true})
-	})
-	text, _ := dumpOf(t, recoverytest.OneOfEach(), dump.Options{})
-	_, err := Load(t.Context(), dir, bytes.NewReader(text), Options{Merge: true, Now: recoverytest.Later})
-	if !errors.Is(err, storage.ErrLoss) || !strings.Contains(err.Error(), "nothing was stored") {
-		t.Errorf("got %v, want ErrLoss, and that nothing was stored", err)
-	}
-}
-
-func TestEmptiedFolderTakesADumpAsANewOneDoes(t *testing.T) {
-	dir := t.TempDir()
-	s, err := storage.Open(dir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b storage.Batch
-	for i := range uint32(20) { // numbers that the dump uses for other queues and packets
-		b.PutQueue(storage.Queue{ID: i + 1, Name: fmt.Append(nil, "old ", i)})
-		b.Put(storage.PacketID{Queue: i + 1, Priority: 1, Seq: 1<<63 + uint64(i)},
-			&storage.Packet{Expiry: recoverytest.Later - 1, Payload: bytes.Repeat([]byte("x"), 2000)})
-	}
-	b.SetMarks(storage.Marks{NextSeq: 1<<63 + 1000, LowSeq: 1<<63 - 1, NextQueue: 30})
-	if err := s.Apply(&b); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	text, _ := dumpOf(t, recoverytest.OneOfEach(), dump.Options{})
-	load(t, dir, text, Options{})
-	if got := folderDump(t, dir, dump.Options{}); !bytes.Equal(got, text) {
-		t.Errorf("got\n%s\nwant\n%s", got, text)
 	}
 }
 
@@ -156,13 +115,16 @@ func TestLongestPacketsAreLoadedAmongOthers(t *testing.T) {
 func lists(t testing.TB, dir string) map[string][]string {
 	t.Helper()
 	found := make(map[string][]string)
-	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{Now: 1})), dump.ReadOptions{
-		Queue: func(q *storage.Queue) error { found[string(q.Name)] = nil; return nil },
-		Packet: func(q *storage.Queue, id storage.PacketID, p *storage.Packet, _ *dump.Delivery) error {
-			found[string(q.Name)] = append(found[string(q.Name)], fmt.Sprintf("%d %s %d", id.Priority, p.Payload, p.Expiry))
-			return nil
-		},
-	})
+	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{Now: 1})), func(r *dump.Record) error {
+		switch name := string(r.Queue); r.Type {
+		case dump.TypeQueue:
+			found[name] = nil
+		case dump.TypePacket:
+			id, p, _ := r.Packet()
+			found[name] = append(found[name], fmt.Sprintf("%d %s %d", id.Priority, p.Payload, p.Expiry))
+		}
+		return nil
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,16 +143,11 @@ func TestMergedPacketsFollowThoseOfTheSameQueueInTheirOrder(t *testing.T) {
 		}
 		return s
 	}
-	for _, stream := range []bool{false, true} {
+	for _, size := range []int{0, 1} {
 		dir := recoverytest.InFolder(t, source("old", "shared", "kept"))
 		text, _ := dumpOf(t, source("new", "added", "shared"), dump.Options{})
-		var in io.Reader = bytes.NewReader(text)
-		if stream {
-			in = io.MultiReader(in) // cannot go back
-		}
-		report, err := Load(t.Context(), dir, in, Options{Merge: true, Now: recoverytest.Later, batchBytes: 1, chunkBytes: 512})
-		if err != nil || report.Packets != 6 {
-			t.Fatal(report, err)
+		if report := load(t, dir, text, Options{Merge: true, batchBytes: size}); report.Packets != 6 {
+			t.Fatal(report)
 		}
 		one := func(name string) []string {
 			return []string{"1 " + name + " a 0", fmt.Sprint("1 ", name, " b ", 5*recoverytest.Later), "2 " + name + " c 0"}
@@ -220,163 +177,27 @@ func TestAQueueOfAnotherDatabaseIsAnotherQueueInAMerge(t *testing.T) {
 		load(t, dir, text, Options{Merge: true})
 	}
 	var got []string
-	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{})), dump.ReadOptions{
-		Packet: func(q *storage.Queue, _ storage.PacketID, _ *storage.Packet, d *dump.Delivery) error {
-			got = append(got, fmt.Sprintf("%d:%s from %d", q.Database, q.Name, d.Origin))
-			return nil
-		},
-	})
+	var db uint64
+	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{})), func(r *dump.Record) error {
+		switch r.Type {
+		case dump.TypeQueue:
+			db = r.Database
+		case dump.TypePacket:
+			_, _, d := r.Packet()
+			got = append(got, fmt.Sprintf("%d:%s from %d", db, r.Queue, d.Origin))
+		}
+		return nil
+	}, nil)
 	if want := []string{"0:dead from 1", "3:dead from 10", "3:dead from 10"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 
-func TestMergeOfABadDumpThatCanBeReadTwiceStoresNothing(t *testing.T) {
-	dir := recoverytest.InFolder(t, recoverytest.OneOfEach())
-	before := folderDump(t, dir, dump.Options{})
-	text, _ := dumpOf(t, recoverytest.Many(200), dump.Options{})
-	_, err := Load(t.Context(), dir, bytes.NewReader(text[:len(text)-2]), Options{Merge: true, Now: recoverytest.Later, batchBytes: 1, chunkBytes: 512})
-	if err == nil || !strings.Contains(err.Error(), "nothing was stored") {
-		t.Errorf("got %v, want that nothing was stored", err)
-	}
-	if after := folderDump(t, dir, dump.Options{}); !bytes.Equal(before, after) {
-		t.Error("the folder has changed")
-	}
-}
-
-// stopper ends a load once so many bytes were read.
-type stopper struct {
-	io.Reader
-	left int
-	stop context.CancelFunc
-}
-
-func (s *stopper) Read(b []byte) (int, error) {
-	if s.left <= 0 {
-		s.stop()
-	}
-	n, err := s.Reader.Read(b[:min(len(b), 200)])
-	s.left -= n
-	return n, err
-}
-
-func TestStoppedLoadGoesOnWhereItWas(t *testing.T) {
-	for name, merge := range map[string]bool{"new folder": false, "merge": true} {
-		t.Run(name, func(t *testing.T) {
-			text, _ := dumpOf(t, recoverytest.Many(300), dump.Options{})
-			want := t.TempDir()
-			if merge {
-				want = recoverytest.InFolder(t, recoverytest.OneOfEach())
-			}
-			load(t, want, text, Options{Merge: merge})
-			dir := t.TempDir()
-			if merge {
-				dir = recoverytest.InFolder(t, recoverytest.OneOfEach())
-			}
-			stops, resumed := 0, int64(0)
-			for at := len(text) / 8; ; at += len(text) / 8 {
-				ctx, stop := context.WithCancel(t.Context())
-				in := &stopper{bytes.NewReader(text), at, stop}
-				report, err := Load(ctx, dir, in, Options{Merge: merge, Now: recoverytest.Later, batchBytes: 1, chunkBytes: 512})
-				stop()
-				if report.Resumed < resumed {
-					t.Fatalf("resumed with %d packets after %d", report.Resumed, resumed)
-				}
-				resumed = report.Resumed
-				if err == nil {
-					if report.Packets != 300 {
-						t.Errorf("report %+v", report)
-					}
-					break
-				}
-				if stops++; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "a part of the dump is stored") {
-					t.Fatalf("got %v, want what stopped it and how to go on", err)
-				}
-				if _, err := storage.Open(dir, storage.Options{}); !errors.Is(err, storage.ErrLoadUnfinished) {
-					t.Fatalf("a server can open the folder: %v", err)
-				}
-			}
-			if stops < 4 || resumed == 0 {
-				t.Errorf("stopped %d times and resumed with %d packets: too few to prove anything", stops, resumed)
-			}
-			if got, want := folderDump(t, dir, dump.Options{}), folderDump(t, want, dump.Options{}); !bytes.Equal(got, want) {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
-		})
-	}
-}
-
-// halfLoaded is a folder into which a dump was loaded in part.
-func halfLoaded(t *testing.T, text []byte) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	_, err := Load(ctx, dir, &stopper{bytes.NewReader(text), len(text) / 2, stop}, Options{Now: recoverytest.Later, batchBytes: 1, chunkBytes: 512})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func TestUnfinishedLoadGoesOnWithNoOtherDump(t *testing.T) {
-	text, _ := dumpOf(t, recoverytest.Many(300), dump.Options{})
-	other, _ := dumpOf(t, recoverytest.Many(300), dump.Options{Payload: dump.Base64})
-	inMsgpack, _ := dumpOf(t, recoverytest.Many(300), dump.Options{Format: dump.Msgpack})
-	short, _ := dumpOf(t, recoverytest.Many(20), dump.Options{})
-	flipped := bytes.Replace(text, []byte("payload 17"), []byte("payload 18"), 1)
-	dir := halfLoaded(t, text)
-	for name, in := range map[string][]byte{"other": other, "other format": inMsgpack, "shorter": short, "changed": flipped} {
-		_, err := Load(t.Context(), dir, bytes.NewReader(in), Options{Now: recoverytest.Later})
-		if !errors.Is(err, ErrOtherDump) {
-			t.Errorf("%s: got %v, want ErrOtherDump", name, err)
-		}
-	}
-	if _, err := Load(t.Context(), dir, bytes.NewReader(text), Options{Merge: true, Now: recoverytest.Later}); !errors.Is(err, ErrOtherDump) {
-		t.Errorf("merge: got %v, want ErrOtherDump", err)
-	}
-	if report := load(t, dir, text, Options{}); report.Resumed == 0 || report.Packets != 300 {
-		t.Errorf("report %+v", report)
-	}
-}
-
-func TestAbandonedLoadKeepsWhatItStored(t *testing.T) {
-	text, _ := dumpOf(t, recoverytest.Many(300), dump.Options{})
-	dir := halfLoaded(t, text)
-	if found := verified(t, dir).Findings; len(found) != 1 || !strings.Contains(found[0].What, "abandon the load to keep what is stored") {
-		t.Errorf("findings %v, want the load and how to end it", found)
-	}
-	report, err := Abandon(dir)
-	if err != nil || report.Packets == 0 || report.Packets >= 300 {
-		t.Fatal(report, err)
-	}
-	got := folderDump(t, dir, dump.Options{})
-	lines := bytes.Count(got, []byte{'\n'})
-	if !bytes.HasPrefix(text, bytes.Join(bytes.SplitAfter(got, []byte{'\n'})[:lines-1], nil)) {
-		t.Error("what was kept is not the beginning of the dump")
-	}
-	if n := int64(bytes.Count(got, []byte(`"packet"`))); n != report.Packets {
-		t.Errorf("%d packets are kept, the report says %d", n, report.Packets)
-	}
-	if _, err := Abandon(dir); !errors.Is(err, ErrNothingToAbandon) {
-		t.Errorf("a second time: got %v", err)
-	}
-	none := filepath.Join(t.TempDir(), "none")
-	if _, err := Abandon(none); !errors.Is(err, ErrNothingToAbandon) || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no folder: got %v", err)
-	}
-	if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a folder was made: %v", err)
-	}
-}
-
 func TestFolderIsNotMadeForWhatIsNoDump(t *testing.T) {
-	csv, _ := dumpOf(t, recoverytest.OneOfEach(), dump.Options{Format: dump.CSV})
 	none, _ := dumpOf(t, recoverytest.OneOfEach(), dump.Options{Payload: dump.None})
 	for name, c := range map[string]struct{ in, want string }{
 		"nothing":          {"", "empty"},
 		"text":             {"hello", "not a dump"},
-		"csv":              {string(csv), "CSV"},
 		"without payloads": {string(none), "without payloads"},
 		"compressed":       {"\x1f\x8b\x08", "unpack"},
 		"no header":        {`{"type":"queue","id":1,"queue":"a"}` + "\n", "header"},

@@ -2,9 +2,6 @@ package load
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
@@ -68,36 +65,5 @@ func TestLongKeysAndPayloadsTogetherAreLoaded(t *testing.T) {
 				t.Errorf("%v, %s: %d packets", o.Format, name, n)
 			}
 		}
-	}
-}
-
-func TestLoadGoesOnBehindManyEmptyLines(t *testing.T) {
-	text, _ := dumpOf(t, recoverytest.Many(60), dump.Options{})
-	want := t.TempDir()
-	load(t, want, text, Options{})
-	lines := bytes.SplitAfter(text, []byte{'\n'})
-	lines = lines[:len(lines)-2]
-	short := strings.Repeat("\n", 3000)
-	var b strings.Builder
-	for i, line := range lines {
-		if b.Write(line); i == 30 {
-			b.WriteString(short)
-		}
-	}
-	at := b.Len() - 500 // within the last packets
-	long := []byte(b.String() + `{"type":"end","packets":60,"queues":7}`)
-	dir := t.TempDir()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	_, err := Load(ctx, dir, &stopper{bytes.NewReader(long), at, stop}, Options{Now: recoverytest.Later, batchBytes: 1, chunkBytes: 512})
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "a part of the dump is stored") {
-		t.Fatal(err)
-	}
-	report := load(t, dir, long, Options{})
-	if report.Resumed < 30 || report.Packets != 60 {
-		t.Errorf("report %+v", report)
-	}
-	if got, want := folderDump(t, dir, dump.Options{}), folderDump(t, want, dump.Options{}); !bytes.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

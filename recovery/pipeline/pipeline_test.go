@@ -16,7 +16,7 @@ type numbers struct{ in, out []int }
 func squares(n int, deliver func(out []int) error) Stages[*numbers] {
 	return Stages[*numbers]{
 		New: func() *numbers { return &numbers{} },
-		Read: func(_ context.Context, next func() (*numbers, error)) error {
+		Read: func(next func() (*numbers, error)) error {
 			item, err := next()
 			for i := range n {
 				if err != nil {
@@ -28,11 +28,9 @@ func squares(n int, deliver func(out []int) error) Stages[*numbers] {
 			}
 			return err
 		},
-		Work: func() func(*numbers) {
-			return func(item *numbers) {
-				for _, i := range item.in {
-					item.out = append(item.out, i*i)
-				}
+		Work: func(item *numbers) {
+			for _, i := range item.in {
+				item.out = append(item.out, i*i)
 			}
 		},
 		Deliver: func(item *numbers) error {
@@ -76,8 +74,8 @@ func TestErrorOfReadIsReturnedAfterAllBeforeItIsDelivered(t *testing.T) {
 	delivered := 0
 	s := squares(30, func(out []int) error { delivered += len(out); return nil })
 	read := s.Read
-	s.Read = func(ctx context.Context, next func() (*numbers, error)) error {
-		return errors.Join(read(ctx, next), broken)
+	s.Read = func(next func() (*numbers, error)) error {
+		return errors.Join(read(next), broken)
 	}
 	if err := Run(t.Context(), s); !errors.Is(err, broken) || delivered != 30 {
 		t.Errorf("%v after %d numbers, want all 30 first", err, delivered)

@@ -64,15 +64,11 @@ func (s *Fake) Deliveries(fn func(d *storage.Delivery, damage error) error) erro
 }
 
 // ReadDeliveries reads some that are there.
-func (s *Fake) ReadDeliveries(identities []uint64, fn func(i int, d *storage.Delivery) error) error {
-	for i, identity := range identities {
+func (s *Fake) ReadDeliveries() (read func(identity uint64) (*storage.Delivery, error), done func()) {
+	return func(identity uint64) (*storage.Delivery, error) {
 		at := slices.IndexFunc(s.Tried, func(d Delivery) bool { return d.Identity == identity })
-		d := s.Tried[at]
-		if err := fn(i, &d.Delivery); err != nil {
-			return err
-		}
-	}
-	return nil
+		return new(s.Tried[at].Delivery), nil
+	}, func() {}
 }
 
 // Tally adds all delivery states to a tally.

@@ -126,7 +126,7 @@ func (k *Keys) Uniques(fn func(*storage.Unique) error) error {
 }
 
 // ReadValues reads large values.
-func (k *Keys) ReadValues(ids []storage.ValueID, fn func(i int, value []byte) error) error {
+func (k *Keys) ReadValues(ids []storage.ValueID, fn func(i int, value []byte, damage error)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, id := range ids {
@@ -134,14 +134,12 @@ func (k *Keys) ReadValues(ids []storage.ValueID, fn func(i int, value []byte) er
 		if id.IsField {
 			value = k.fields[id].Value
 		}
-		if !storage.IsLarge(len(value)) {
-			value = nil
-		}
-		if err := fn(i, value); err != nil {
-			return err
+		if storage.IsLarge(len(value)) {
+			fn(i, value, nil)
+		} else {
+			fn(i, nil, fmt.Errorf("%w: %v is not there", storage.ErrDamaged, id))
 		}
 	}
-	return nil
 }
 
 // Flush returns the flush record.

@@ -57,7 +57,7 @@ func TestPacketsAreCountedByTheirDeliveryStates(t *testing.T) {
 		storage.Delivery{Identity: first + 11_000, Expiry: later}, // its packet has expired
 	))
 	report := verified(t, dir)
-	want := QueueCount{ID: 1, Name: []byte("jobs"), Ready: 4, Delayed: 1, Claimed: 3, Dead: 2, Done: 1, Expired: 1, Bytes: 11}
+	want := QueueCount{ID: 1, Name: []byte("jobs"), Counts: Counts{0, 4, 1, 3, 2, 1}, Expired: 1, Bytes: 11}
 	if !report.Sound() || report.Packets != 11 || report.LeftOver != 1 || fmt.Sprint(report.Queues) != fmt.Sprint([]QueueCount{want}) {
 		t.Errorf("%+v, want sound, and %+v", report, want)
 	}

@@ -53,10 +53,10 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 		t.Errorf("%d packets, %d expired, %d bytes", report.Packets, report.Expired, report.Bytes)
 	}
 	want := []QueueCount{
-		{ID: 1, Name: []byte("jobs"), Ready: 3, Delayed: 1, Unselectable: 1, Bytes: 16},
+		{ID: 1, Name: []byte("jobs"), Counts: Counts{1, 3, 1}, Bytes: 16},
 		{ID: 2, Name: []byte("empty \"\n")},
-		{ID: 5, Name: []byte{0xff, 0}, Ready: 1, Expired: 1},
-		{ID: 6, Name: []byte{}, Ready: 1, Bytes: 1200},
+		{ID: 5, Name: []byte{0xff, 0}, Counts: Counts{0, 1}, Expired: 1},
+		{ID: 6, Name: []byte{}, Counts: Counts{0, 1}, Bytes: 1200},
 	}
 	if got := fmt.Sprint(report.Queues); got != fmt.Sprint(want) {
 		t.Errorf("queues %v, want %v", got, want)
@@ -82,14 +82,14 @@ func TestExpiredPacketsOfAQueueThatIsGoneAreNoFinding(t *testing.T) {
 }
 
 func TestPacketsOfManyRunsAreCountedForTheirQueues(t *testing.T) {
-	const each = 3 * runPackets
+	const each = 3 * 1024
 	report := verified(t, manyPackets(t, 7*each))
 	if !report.Sound() || len(report.Queues) != 7 || report.Packets != 7*each {
 		t.Errorf("findings %v, %d packets of %d queues", report.Findings, report.Packets, len(report.Queues))
 	}
 	for _, q := range report.Queues {
-		if q.Ready != each {
-			t.Errorf("queue %d: %d packets, want %d", q.ID, q.Ready, each)
+		if q.Counts[storage.Ready] != each {
+			t.Errorf("queue %d: %d packets, want %d", q.ID, q.Counts[storage.Ready], each)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func TestRecordsThatCannotBeReadAreNotCalledLost(t *testing.T) {
 	defer view.Close()
 	bad := []storage.PacketID{at(5, n), at(6, n), at(2000, n)}
 	o := Options{Now: later, Progress: func(string, int64, int64) {}}
-	v := &verifier{Options: o, src: &spoiled{view.Snapshot, bad}, control: view.Control()}
+	v := newVerifier(&spoiled{view, bad}, o)
 	if err := v.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -296,6 +296,27 @@ func TestRecordsThatCannotBeReadAreNotCalledLost(t *testing.T) {
 	}
 	if want := fmt.Sprintf("[record %v record %v record %v]", bad[0], bad[1], bad[2]); fmt.Sprint(named) != want {
 		t.Errorf("findings %v, want %s", named, want)
+	}
+}
+
+// uncounted is a source without a control record.
+type uncounted struct{ source }
+
+func (s *uncounted) Control() storage.Control {
+	return storage.Control{Marks: storage.Marks{NextSeq: 5, LowSeq: 4, NextQueue: 1}}
+}
+
+func TestWithoutAControlRecordNothingIsHeldAgainstIt(t *testing.T) {
+	dir := manyPackets(t, 70)
+	tamper(t, dir, putKeys)
+	view, err := storage.OpenView(dir, storage.ViewOptions{Tolerant: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	v := newVerifier(&uncounted{view}, Options{Now: later, Progress: func(string, int64, int64) {}})
+	if err := v.run(t.Context()); err != nil || !v.report.Sound() || v.report.Packets != 70 {
+		t.Errorf("%v, findings %v, %d packets", err, v.report.Findings, v.report.Packets)
 	}
 }
 

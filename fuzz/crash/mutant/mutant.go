@@ -94,10 +94,11 @@ func Wrap(name string) (func(daemon.Store) daemon.Store, error) {
 	}, nil
 }
 
-// store is a daemon.Store with a fault. Its fields are set before it is used. Only the committer
-// uses what changes afterwards.
+// store is a daemon.Store with a fault. Its fields are set before it is used; mu guards what
+// changes afterwards.
 type store struct {
 	daemon.Store
+	mu         sync.Mutex
 	apply      func(*storage.Batch) error
 	edit       func([]storage.Op) []storage.Op // what is written of a batch; nil for all
 	meta       func(m *storage.Meta) bool      // changes what a restart sees of a packet; false hides it
@@ -112,7 +113,11 @@ type store struct {
 }
 
 // Apply implements broker.Store.
-func (s *store) Apply(b *storage.Batch) error { return s.apply(b) }
+func (s *store) Apply(b *storage.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.apply(b)
+}
 
 // Control implements recovery.Source.
 func (s *store) Control() storage.Control {
@@ -146,16 +151,18 @@ func (s *store) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
 }
 
 // Read implements broker.Store.
-func (s *store) Read(ids []storage.PacketID, fn func(i int, record []byte) error) error {
+func (s *store) Read(ids []storage.PacketID, fn func(i int, record []byte, damage error)) {
 	if s.settle != nil {
-		if err := s.settle(); err != nil {
-			return err
+		s.mu.Lock()
+		_ = s.settle() // a store that has failed fails the next Apply, too
+		s.mu.Unlock()
+	}
+	s.Store.Read(ids, func(i int, record []byte, damage error) {
+		if s.shiftReads {
+			i = (i + 1) % len(ids)
 		}
-	}
-	if !s.shiftReads {
-		return s.Store.Read(ids, fn)
-	}
-	return s.Store.Read(ids, func(i int, record []byte) error { return fn((i+1)%len(ids), record) })
+		fn(i, record, damage)
+	})
 }
 
 // Close implements daemon.Store.

@@ -1,0 +1,128 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/storage/inject"
+)
+
+// thinDisk is a file system of more blocks than there is room for: a write that found a block may
+// fail when it is synced.
+type thinDisk struct {
+	t                          *testing.T
+	room, image, mount, device string
+}
+
+func newThinDisk(t *testing.T) *thinDisk {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("mounting a file system needs root")
+	}
+	dir := t.TempDir()
+	d := &thinDisk{t: t, room: filepath.Join(dir, "room"), image: filepath.Join(dir, "room", "image"), mount: filepath.Join(dir, "mount")}
+	if err := errors.Join(os.Mkdir(d.room, 0o700), os.Mkdir(d.mount, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	d.run(true, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", 50+rand.IntN(80)), "tmpfs", d.room)
+	t.Cleanup(func() { d.run(false, "umount", d.room) })
+	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 512<<20)); err != nil {
+		t.Fatal(err)
+	}
+	d.run(true, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", d.image)
+	d.attach()
+	t.Cleanup(d.detach)
+	return d
+}
+
+// attach mounts the image. Each request to it is of one page: a longer one that finds room for its
+// first part is taken for done by the kernel's loop device, and no sync tells.
+func (d *thinDisk) attach() {
+	d.t.Helper()
+	out, err := exec.Command("losetup", "-f", "--show", d.image).CombinedOutput()
+	if err != nil {
+		d.t.Skipf("losetup: %v: %s", err, out)
+	}
+	d.device = strings.TrimSpace(string(out))
+	limit := filepath.Join("/sys/block", filepath.Base(d.device), "queue/max_sectors_kb")
+	if err := os.WriteFile(limit, []byte("4"), 0); err != nil {
+		d.run(false, "losetup", "-d", d.device)
+		d.t.Skip("requests cannot be made short:", err)
+	}
+	d.run(false, "mount", d.device, d.mount)
+}
+
+func (d *thinDisk) detach() {
+	d.t.Helper()
+	d.run(false, "umount", d.mount)
+	d.run(false, "losetup", "-d", d.device)
+}
+
+// run runs a command. The test is skipped where one that may fail does.
+func (d *thinDisk) run(may bool, name string, args ...string) {
+	d.t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil && may {
+		d.t.Skipf("%s %q is not possible here: %v: %s", name, args, err, out)
+	} else if err != nil {
+		d.t.Errorf("%s %q: %v: %s", name, args, err, out)
+	}
+}
+
+// grow gives the disk room for all of its blocks, and mounts it anew: what was not synced is gone.
+func (d *thinDisk) grow() {
+	d.t.Helper()
+	d.detach()
+	d.run(false, "mount", "-o", "remount,size=600m", d.room)
+	// Exit code 1 says that it repaired something.
+	out, err := exec.Command("e2fsck", "-fp", d.image).CombinedOutput()
+	if code := (*exec.ExitError)(nil); errors.As(err, &code) && code.ExitCode() > 1 {
+		d.t.Errorf("e2fsck: %v: %s", err, out)
+	}
+	d.attach()
+}
+
+func TestThinDiskThatRunsOutLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: left to longer runs")
+	}
+	binary := build(t, "cmd/holdfast")
+	for range max(inject.Runs()/12, 1) {
+		t.Run("", func(t *testing.T) { runOut(t, serve(binary)) })
+	}
+}
+
+func runOut(t *testing.T, command Command) {
+	thin := newThinDisk(t)
+	d := startDisk(t, thin.mount, command)
+	d.size = 1000
+	var load sync.WaitGroup
+	for n := range 4 {
+		load.Go(func() { d.pushAlong(n) })
+		load.Go(d.popAlong)
+	}
+	select {
+	case <-d.r.server.Exited():
+		if code := d.r.server.cmd.ProcessState.ExitCode(); code != 1 || d.r.server.Log().Panicked {
+			t.Errorf("it ended with exit code %d; its log ends with:\n%s", code, d.r.server.Log())
+		}
+	case <-time.After(deadline):
+		t.Errorf("after %v and %d packets the disk has not run out", deadline, d.r.pushed.Load())
+	}
+	d.stopped.Store(true)
+	d.r.server.Kill()
+	load.Wait()
+	t.Logf("%d packets acknowledged, %d popped, %d pops without a reply; it said: %q",
+		d.r.pushed.Load(), d.r.ops[ofPinpriq].Load(), d.lost, d.r.server.Log().Failures)
+	thin.grow()
+	d.start()
+	d.pushWorks(d.r.queues.byKind[standing][0])
+	d.check()
+}

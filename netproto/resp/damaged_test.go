@@ -1,0 +1,27 @@
+package resp_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCommandsSayThatDamagedPacketsAreNotThere(t *testing.T) {
+	for command, want := range map[string]string{
+		"LPOP l": "$-1", "LMPOP 1 l LEFT": "*-1", "BLPOP l 0.01": "*-1", "BLMPOP 0.01 1 l RIGHT": "*-1", "LMOVE l m LEFT LEFT": "$-1",
+		"LRANGE l 0 -1": "[]", "LINDEX l 0": "$-1", "QPOP l": "[]", "QCLAIM l": "[]", "QPEEK l": "[]", "QSTAT l": "$-1",
+	} {
+		t.Run(command, func(t *testing.T) {
+			d := newDoor(t)
+			dial(t, d.addr()).do("RPUSH", "l", "a", "b")
+			d.unreadable = true
+			d.restart()
+			got := dial(t, d.addr()).do(strings.Fields(command)...)
+			if n := len(got.elements); command == "QSTAT l" {
+				got = got.elements[n-1] // the age
+			}
+			if got.String() != want {
+				t.Errorf("it gave %s, want %s", got, want)
+			}
+		})
+	}
+}

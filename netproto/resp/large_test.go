@@ -1,0 +1,133 @@
+package resp_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// numbers are the words of a command, and a value for each number below n.
+func numbers(n int, words ...string) []string {
+	for i := range n {
+		words = append(words, strconv.Itoa(i))
+	}
+	return words
+}
+
+// expect sends commands and holds their replies, each cut to a line, against what is wanted.
+func (c *client) expect(rows ...[2]string) {
+	c.t.Helper()
+	for _, row := range rows {
+		if got := c.do(strings.Fields(row[0])...).String(); got != row[1] {
+			c.t.Errorf("%.60s: %.100s, want %.100s", row[0], got, row[1])
+		}
+	}
+}
+
+func TestOneCommandChangesAsMuchAsItNames(t *testing.T) {
+	d := newDoor(t)
+	c := dial(t, d.addr())
+	const n = 200_000
+	half := numbers(n/2, "RPUSH", "l")
+	if got := c.do(half...).String(); got != ":100000" {
+		t.Fatalf("RPUSH of half a list: %.100s", got)
+	}
+	if got := c.do(half...).String(); got != ":200000" {
+		t.Fatalf("RPUSH of the other half: %.100s", got)
+	}
+	pairs := []string{"MSET"}
+	for i := range 10_000 {
+		pairs = append(pairs, fmt.Sprintf("k%d", i), strings.Repeat("v", 100))
+	}
+	if got := c.do(pairs...).String(); got != "+OK" {
+		t.Fatalf("MSET of 10,000 pairs: %.100s", got)
+	}
+	d.restart() // nothing is in memory any more
+	c = dial(t, d.addr())
+	c.expect(
+		[2]string{"DBSIZE", ":10001"},
+		[2]string{"COPY l copy", ":1"},
+		[2]string{"LINSERT l BEFORE 99999 new", ":200001"},
+		[2]string{"LRANGE l 99998 100001", `["99998" "new" "99999" "0"]`},
+		[2]string{"LTRIM l 50000 199999", "+OK"},
+		[2]string{"LLEN l", ":150000"},
+		[2]string{"LRANGE l 0 1", `["50000" "50001"]`},
+		[2]string{"LRANGE l -2 -1", `["99997" "99998"]`},
+	)
+	for i := range 2 {
+		if got := c.do(append([]string{"RPUSH", "same"}, strings.Fields(strings.Repeat("x ", n/2))...)...).String(); got != fmt.Sprintf(":%d", (i+1)*n/2) {
+			t.Fatalf("RPUSH of one value: %.100s", got)
+		}
+	}
+	c.expect([2]string{"LPUSH same y", ":200001"}, [2]string{"LREM same 0 x", ":200000"}, [2]string{"LRANGE same 0 -1", `["y"]`})
+	d.restart()
+	c = dial(t, d.addr())
+	c.expect(
+		[2]string{"LRANGE same 0 -1", `["y"]`}, [2]string{"LLEN l", ":150000"}, [2]string{"LINDEX l 49999", `"new"`},
+		[2]string{"LLEN copy", ":200000"}, [2]string{"LRANGE copy 99999 100000", `["99999" "0"]`},
+	)
+}
+
+func TestATransactionChangesWhateverItHolds(t *testing.T) {
+	d := newDoor(t)
+	c := dial(t, d.addr())
+	value := strings.Repeat("x", 1_000_000)
+	c.expect([2]string{"MULTI", "+OK"})
+	const small = 9000
+	for i := range small {
+		c.send("RPUSH", "l", strconv.Itoa(i))
+	}
+	for i := range 2 {
+		c.send("SET", fmt.Sprint("large", i), value)
+	}
+	for range small + 2 {
+		if got := c.read().String(); got != "+QUEUED" {
+			t.Fatalf("a command: %.100s", got)
+		}
+	}
+	if got := len(c.do("EXEC").elements); got != small+2 {
+		t.Errorf("EXEC gave %d replies", got)
+	}
+	d.restart()
+	c = dial(t, d.addr())
+	c.expect([2]string{"LLEN l", fmt.Sprint(":", small)}, [2]string{"STRLEN large1", fmt.Sprint(":", len(value))})
+}
+
+func TestWhatIsOpenAtOnceIsBounded(t *testing.T) {
+	c := dial(t, newDoor(t).addr())
+	value := strings.Repeat("x", 1_000_000)
+	for range 60 {
+		c.send("RPUSH", "l", value)
+		c.read()
+	}
+	copies := func(n int) (done, refused int) {
+		c.expect([2]string{"MULTI", "+OK"})
+		for i := range n {
+			c.expect([2]string{fmt.Sprint("COPY l copy", i), "+QUEUED"})
+		}
+		for _, r := range c.do("EXEC").elements {
+			switch {
+			case r.String() == ":1":
+				done++
+			case strings.HasPrefix(r.text, "ERR too large: what waits to be written at once"):
+				refused++
+			default:
+				t.Errorf("a copy gave %.100s", r)
+			}
+		}
+		return done, refused
+	}
+	if done, refused := copies(6); done != 4 || refused != 2 {
+		t.Errorf("%d copies of 60 MB were made, and %d refused", done, refused)
+	}
+	c.expect([2]string{"EXISTS copy3", ":1"}, [2]string{"EXISTS copy4", ":0"}, [2]string{"LLEN copy3", ":60"})
+	for range 8 {
+		c.send("RPUSH", "l", value)
+		c.read()
+	}
+	if got := c.do("COPY", "l", "copy0", "REPLACE").text; !strings.HasPrefix(got, "ERR too large: a copy of ") {
+		t.Errorf("a copy of 68 MB gave %.100s", got)
+	}
+	c.expect([2]string{"LLEN copy0", ":60"})
+}

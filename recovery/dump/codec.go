@@ -1,0 +1,195 @@
+package dump
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Version is the version of the dumps that this package writes, and the newest it reads (DUMP.md).
+const Version = 3
+
+// Format is the form of a dump. The zero value is JSONL.
+type Format string
+
+// The formats of a dump.
+const (
+	JSONL   Format = "jsonl"   // one JSON object a line
+	Msgpack Format = "msgpack" // the same objects as msgpack maps, one after the other
+)
+
+// Encoding says how a dump writes payloads. The zero value is Auto. A msgpack dump holds bytes as
+// they are, so only None makes a difference there.
+type Encoding string
+
+// The encodings of payloads. Keys and names are always written as Text.
+const (
+	Auto   Encoding = "auto"   // as Text, but base64 if there are control characters other than tab, line feed and return
+	Text   Encoding = "text"   // text if the bytes are UTF-8, else base64
+	Base64 Encoding = "base64" // base64, standard alphabet, padded
+	None   Encoding = "none"   // left out: such a dump cannot be loaded
+)
+
+// isText reports whether bytes are written as text.
+func (e Encoding) isText(b []byte) bool {
+	isControl := func(c byte) bool { return c < ' ' && c != '\t' && c != '\n' && c != '\r' }
+	return e != Base64 && utf8.Valid(b) && (e == Text || !slices.ContainsFunc(b, isControl))
+}
+
+// encoder writes records into its buffer. One goroutine uses it.
+type encoder struct {
+	bytes.Buffer
+	payload Encoding
+	json    *json.Encoder // nil: msgpack
+	msgpack *msgpack.Encoder
+}
+
+func newEncoder(f Format, payload Encoding) *encoder {
+	e := &encoder{payload: payload}
+	if f != Msgpack {
+		e.json = json.NewEncoder(&e.Buffer)
+		e.json.SetEscapeHTML(false)
+		return e
+	}
+	e.msgpack = msgpack.NewEncoder(&e.Buffer)
+	e.msgpack.UseCompactInts(true)
+	e.msgpack.SetSortMapKeys(true)
+	return e
+}
+
+// encode appends a record, which it may change, to the buffer.
+func (e *encoder) encode(r *Record) error {
+	if e.payload == None && r.Type != TypeHeader {
+		r.Payload, r.Value = nil, nil
+	}
+	if r.Settings = newSettings(r.settings, e.json != nil); e.json == nil {
+		return e.msgpack.Encode(r)
+	}
+	r.split(e.payload)
+	return e.json.Encode(r)
+}
+
+// decode reads one record into r, which is empty. Its type stays "" for an empty line.
+func decode(f Format, raw []byte, r *Record) (err error) {
+	unmarshal := json.Unmarshal
+	if f == Msgpack {
+		unmarshal = msgpack.Unmarshal
+		d := msgpack.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields(true)
+		d.UseLooseInterfaceDecoding(true)
+		err = d.Decode(r)
+	} else {
+		if raw = bytes.Trim(raw, " \t\r\n"); len(raw) == 0 {
+			return nil
+		}
+		err = decodeJSON(raw, r)
+	}
+	if err != nil { // perhaps because of what only a later version has
+		var begin struct {
+			Type    string `json:"type" msgpack:"type"`
+			Version uint64 `json:"version" msgpack:"version"`
+		}
+		if unmarshal(raw, &begin) == nil && begin.Type == TypeHeader && begin.Version > Version {
+			return errLater(begin.Version)
+		}
+		return err
+	}
+	switch {
+	case r.Type == "":
+		return errors.New(`field "type" is missing: every record has it`)
+	case !slices.Contains(types, r.Type):
+		return fmt.Errorf("field \"type\": %q is not %s", r.Type, strings.Join(types, ", "))
+	}
+	for i, of := range typesOf {
+		if of != "" && !strings.Contains(of, r.Type) && !reflect.ValueOf(r).Elem().Field(i).IsZero() {
+			name, _, _ := strings.Cut(reflect.TypeFor[Record]().Field(i).Tag.Get("msgpack"), ",")
+			return fmt.Errorf("a %s has no field %q", r.Type, name)
+		}
+	}
+	r.settings, err = r.Settings.stored()
+	return err
+}
+
+func errLater(version uint64) error {
+	return fmt.Errorf("the dump has version %d, and this program reads version %d", version, Version)
+}
+
+// typesOf are the tags "of" of the fields of a record.
+var typesOf = func() (of []string) {
+	for field := range reflect.TypeFor[Record]().Fields() {
+		of = append(of, field.Tag.Get("of"))
+	}
+	return of
+}()
+
+// decodeJSON decodes one line and refuses unknown fields.
+func decodeJSON(line []byte, r *Record) error {
+	if err := checkText(line); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	d.UseNumber()
+	if err := d.Decode(r); err != nil {
+		return plainError(err)
+	}
+	if d.InputOffset() != int64(len(line)) {
+		return fmt.Errorf("at byte %d: expected nothing more on the line", d.InputOffset()+1)
+	}
+	return r.join()
+}
+
+// plainError leaves the words of Go's types out of an error of encoding/json.
+func plainError(err error) error {
+	var field *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &field) && field.Field == "":
+		return fmt.Errorf("expected an object, got %s", field.Value)
+	case errors.As(err, &field):
+		wanted := "an object of strings"
+		switch field.Type.Kind() {
+		case reflect.Uint64, reflect.Int64:
+			wanted = "a whole number"
+		case reflect.String:
+			wanted = "a string"
+		case reflect.Slice:
+			wanted = "base64"
+		}
+		return fmt.Errorf("field %q: got a %s, expected %s", field.Field, field.Value, wanted)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("at byte %d: %w", syntax.Offset, err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the line ends inside a value")
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// checkText refuses what encoding/json replaces in silence: bytes that are not UTF-8, and escapes
+// of half a surrogate pair.
+func checkText(line []byte) error {
+	if !utf8.Valid(line) {
+		return errors.New("the line is not UTF-8: bytes that are not go into a field whose name ends in _base64")
+	}
+	if !bytes.Contains(line, []byte(`\u`)) {
+		return nil
+	}
+	for _, part := range surrogates.FindAll(line, -1) {
+		if len(part) == len(`\ud800`) {
+			return errors.New("half a surrogate pair is no character")
+		}
+	}
+	return nil
+}
+
+// surrogates finds escaped backslashes, surrogate pairs, and surrogates without their other half.
+var surrogates = regexp.MustCompile(`\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..`)

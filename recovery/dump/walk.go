@@ -1,0 +1,395 @@
+package dump
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// dumper is one dump under way. While the pipeline runs, it belongs to the goroutine that makes
+// records.
+type dumper struct {
+	Options
+	src     Source
+	control storage.Control
+	report  Report
+	check   checker       // of all records so far
+	tally   storage.Tally // of ids of unique pushes, strings, hashes and fields
+
+	queues  []*storage.Queue // in order of identity; those without a name are not dumped
+	span    storage.QueueRange
+	uniques map[storage.UniqueID][]byte // ids of packets
+	windows map[uint32][]storage.Unique // that are not over, by queue
+	states  []state                     // in order of identity
+
+	queue *storage.Queue   // whose packets come
+	later []*storage.Queue // those after it
+
+	current   packet // used again for each one
+	readState func(identity uint64) (*storage.Delivery, error)
+
+	block *block
+	next  func() (*block, error) // hands the block on, and returns an empty one
+}
+
+// state stands for a delivery state.
+type state struct {
+	identity uint64
+	seq      uint64 // of the packet that has it; 0: none yet
+}
+
+// packet is one on its way from the folder to its record.
+type packet struct {
+	id storage.PacketID
+	storage.Packet
+	err error // why it cannot be read
+}
+
+func (p *packet) identity() uint64 { return cmp.Or(p.Identity, p.id.Seq) }
+
+// String names the packet in findings and errors.
+func (p *packet) String() string { return "packet " + p.id.String() }
+
+// key names something else.
+type key string
+
+func (k key) String() string { return string(k) }
+
+var errEnough = errors.New("the dump has as many packets as were asked for")
+
+// prepare reads what must be known before the first record is made, and widens the marks of a
+// salvage until they hold all that it found.
+func (d *dumper) prepare(m *storage.Marks) error {
+	if err := d.readQueues(); err != nil {
+		return err
+	}
+	if d.Salvage {
+		if err := d.salvagePass(m); err != nil {
+			return err
+		}
+	}
+	if err := d.readUniques(); err != nil {
+		return err
+	}
+	err := d.readDeliveries(m)
+	if *m != d.control.Marks && d.control.Epoch != 0 {
+		d.report.Add(storage.FindingControl, "control record", "the dump has wider marks, because the folder holds numbers that were never handed out: "+
+			"sequences are between %d and %d, and not %d and %d", m.LowSeq, m.NextSeq, d.control.LowSeq, d.control.NextSeq)
+	}
+	return err
+}
+
+// readQueues notes which queues are to be dumped.
+func (d *dumper) readQueues() error {
+	if err := CheckPatterns(d.Queues); err != nil {
+		return err
+	}
+	flush := d.src.Flush()
+	err := d.src.Queues(func(q storage.Queue) error {
+		if flush.DropsQueue(&q) || q.Expired(d.Now) || !match(d.Queues, q.Name) {
+			q = storage.Queue{ID: q.ID}
+		} else {
+			q.Name, q.Rest, q.Settings = append([]byte{}, q.Name...), bytes.Clone(q.Rest), q.Settings.Clone()
+			d.span = storage.QueueRange{First: cmp.Or(d.span.First, q.ID), Last: q.ID}
+		}
+		d.queues = append(d.queues, &q)
+		return nil
+	})
+	d.queue, d.later = &storage.Queue{}, d.queues
+	return d.tolerable("queue definitions", err)
+}
+
+// readUniques reads the ids of unique pushes. A salvage leaves out those that cannot be loaded.
+func (d *dumper) readUniques() error {
+	d.uniques, d.windows = make(map[storage.UniqueID][]byte), make(map[uint32][]storage.Unique)
+	return d.tolerable("ids of unique pushes", d.src.Uniques(func(u *storage.Unique) error {
+		d.tally.AddUnique(u.UniqueID)
+		switch {
+		case len(u.ID) > storage.MaxUnique:
+			return d.leaveOut(storage.FindingRecord, u.String(), fmt.Errorf("it has an id of %d bytes, at most %d", len(u.ID), storage.MaxUnique))
+		case u.Until == 0:
+			d.uniques[u.UniqueID] = bytes.Clone(u.ID)
+		case !u.Expired(d.Now):
+			d.windows[u.Queue] = append(d.windows[u.Queue], storage.Unique{UniqueID: u.UniqueID, ID: bytes.Clone(u.ID), Until: u.Until})
+		}
+		return nil
+	}))
+}
+
+// readDeliveries notes which packets have a delivery state.
+func (d *dumper) readDeliveries(m *storage.Marks) error {
+	var tally storage.Tally
+	unread := uint64(0)
+	err := d.src.Deliveries(func(s *storage.Delivery, damage error) error {
+		if damage != nil {
+			unread++
+			return d.leaveOut(storage.FindingRecord, stateKey(s.Identity), damage)
+		}
+		tally.AddDelivery(s.Identity)
+		d.states = append(d.states, state{identity: s.Identity})
+		if d.Salvage {
+			widen(m, max(s.Identity, s.Token))
+		}
+		return nil
+	})
+	if d.Salvage {
+		d.report.Compare(&d.control, d.control.CheckDeliveries(tally, unread))
+	}
+	return d.tolerable("delivery states", err)
+}
+
+func queueKey(q *storage.Queue) key { return key(fmt.Sprint("queue ", q.ID)) }
+
+func stateKey(identity uint64) string { return fmt.Sprint("delivery state ", identity) }
+
+// all makes all records but the end.
+func (d *dumper) all(m storage.Marks) error {
+	if _, err := d.put(headerRecord(m, d.Payload), storage.FindingControl, key("control record")); err != nil {
+		return err
+	}
+	err := d.allPackets()
+	switch {
+	case err != nil && !errors.Is(err, errEnough):
+		return err
+	case d.Limit > 0:
+		d.report.OmittedKeys = int64(d.control.Keys - d.tally.Keys)
+		return nil
+	}
+	return d.allKeys()
+}
+
+// allPackets makes the records of queues and of what they hold.
+func (d *dumper) allPackets() (err error) {
+	read, done := d.src.ReadDeliveries()
+	defer done()
+	d.readState = read
+	switch {
+	case len(d.Queues) == 0: // also the packets whose queue has lost its definition
+		err = d.src.Records(storage.QueueRange{}, d.packet)
+	case d.span.Last > 0:
+		err = d.src.Records(d.span, d.packet)
+	}
+	if errors.Is(err, errEnough) {
+		return err
+	}
+	if err = d.tolerable("packets", err); err == nil {
+		err = d.queuesUpTo(1<<32 - 1)
+	}
+	return err
+}
+
+// packet takes one packet of the folder.
+func (d *dumper) packet(id storage.PacketID, rec []byte, damage error) error {
+	if err := d.queuesUpTo(id.Queue); err != nil {
+		return err
+	}
+	known := d.queue.ID == id.Queue
+	if known && d.queue.Name == nil || !known && len(d.Queues) > 0 { // one that is gone has no name to ask for
+		return nil
+	}
+	p := &d.current
+	*p = packet{id: id, err: damage}
+	if rec != nil {
+		p.err = storage.DecodeRecord(bytes.Clone(rec), &p.Packet)
+	}
+	if !known {
+		if wanted, err := d.nameless(p); !wanted {
+			return err
+		}
+	}
+	return d.putPacket(p)
+}
+
+// nameless makes the record of a queue that has lost its definition. It may have ended when only
+// expired packets were left, which a start leaves to the database.
+func (d *dumper) nameless(p *packet) (wanted bool, err error) {
+	switch {
+	case p.err == nil && p.Expired(d.Now):
+		d.report.Expired++
+		return false, nil
+	case !d.Salvage:
+		return false, fmt.Errorf("%w: %v belongs to a queue without a definition", storage.ErrDamaged, p)
+	}
+	q := &storage.Queue{ID: p.id.Queue, Name: d.lostName(p.id.Queue)}
+	d.report.Add(storage.FindingQueue, queueKey(q).String(), "its definition is lost: its packets are dumped under the name %q", q.Name)
+	err = d.putQueue(q)
+	return err == nil, err
+}
+
+// queuesUpTo makes the records of all queues up to one, so that also queues without packets stand
+// in order.
+func (d *dumper) queuesUpTo(id uint32) error {
+	for len(d.later) > 0 && d.later[0].ID <= id {
+		q := d.later[0]
+		d.later = d.later[1:]
+		if err := d.putQueue(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putQueue makes the records of a queue and its windows, if it is to be dumped.
+func (d *dumper) putQueue(q *storage.Queue) error {
+	if d.queue = q; q.Name == nil {
+		return nil
+	}
+	what := queueKey(q)
+	if _, again := d.check.names[storage.FullName(q.Database, q.Name)]; again && d.Salvage {
+		name := d.lostName(q.ID)
+		d.report.Add(storage.FindingQueue, what.String(), "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
+		q.Name = name
+	}
+	if ok, err := d.put(queueRecord(q), storage.FindingQueue, what); !ok {
+		return err
+	}
+	for _, u := range d.windows[q.ID] {
+		if _, err := d.put(windowRecord(&u), storage.FindingRecord, u.UniqueID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// state finds the delivery state of a packet, nil if it has none.
+func (d *dumper) state(p *packet) *state {
+	at, there := slices.BinarySearchFunc(d.states, p.identity(), func(s state, identity uint64) int { return cmp.Compare(s.identity, identity) })
+	if !there {
+		return nil
+	}
+	return &d.states[at]
+}
+
+// putPacket makes the record of a packet.
+func (d *dumper) putPacket(p *packet) error {
+	if d.Limit > 0 && d.check.packets == uint64(d.Limit) {
+		return errEnough
+	}
+	tried, err := d.tried(p)
+	switch {
+	case err != nil:
+		return err
+	case p.err == nil && p.Expired(d.Now) && !tried.Leased(d.Now):
+		d.report.Expired++
+		return nil
+	case p.err == nil && tried != nil:
+		if s := d.state(p); s.seq == 0 {
+			s.seq = p.id.Seq
+		} else if p.err = d.sameIdentity(p, s); p.err == nil {
+			tried = nil
+		}
+	}
+	if p.err != nil {
+		d.report.Lost++
+		return d.leaveOut(storage.FindingRecord, p.String(), p.err)
+	}
+	if unique, ok := d.uniques[storage.UniqueID{Queue: p.id.Queue, Identity: p.identity()}]; ok {
+		p.Unique = unique // of an older version it is in the record
+	}
+	r := packetRecord(d.queue.Name, p.id, &p.Packet, tried, d.Now)
+	if d.Salvage && (tried != nil || p.Identity != 0) { // then it can be left out
+		if err := d.check.parts(r); err != nil {
+			d.report.Add(storage.FindingRecord, stateKey(p.identity()), "it is left out: %v", err)
+			p.Identity = 0
+			r = packetRecord(d.queue.Name, p.id, &p.Packet, nil, d.Now)
+		}
+	}
+	ok, err := d.put(r, storage.FindingRecord, p)
+	if !ok {
+		d.report.Lost++
+	}
+	return err
+}
+
+// tried reads the delivery state of a packet, nil if it has none.
+func (d *dumper) tried(p *packet) (*Delivery, error) {
+	if p.err != nil || d.state(p) == nil {
+		return nil, nil
+	}
+	s, err := d.readState(p.identity())
+	if err != nil {
+		return nil, d.leaveOut(storage.FindingRecord, stateKey(p.identity()), err)
+	}
+	own := &Delivery{Delivery: *s}
+	if at, there := slices.BinarySearchFunc(d.queues, s.Origin, func(q *storage.Queue, id uint32) int { return cmp.Compare(q.ID, id) }); there {
+		own.OriginName = d.queues[at].Name
+	}
+	return own, nil
+}
+
+// sameIdentity gives a packet an identity of its own where another one has its delivery state: a
+// folder into which both states were loaded would not start, as it counts one too many.
+func (d *dumper) sameIdentity(p *packet, s *state) error {
+	what := fmt.Errorf("it and another packet have the identity %d", s.identity)
+	if !d.Salvage {
+		return what
+	}
+	d.report.Add(storage.FindingOwner, p.String(), "%v: one of them loses its delivery state", what)
+	if p.Identity != 0 {
+		p.Identity = 0
+	} else { // its sequence is the identity, so the other one's is free
+		p.Identity = s.seq
+	}
+	return nil
+}
+
+// allKeys makes the records of all strings and hashes that can be reached. A hash without fields
+// has none.
+func (d *dumper) allKeys() error {
+	var hash *storage.Head // whose fields are wanted; nil: none
+	begun := false         // its record is made
+	flush, unread := d.src.Flush(), uint64(0)
+	err := d.src.Items(func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error {
+		switch {
+		case h != nil:
+			d.tally.AddItem(v, h.Version)
+			hash, begun = nil, false
+			if h.Expired(d.Now) || flush.Drops(h) || !match(d.Queues, h.Name) {
+				return nil
+			}
+		case f != nil:
+			d.tally.AddItem(v, f.Version)
+			if hash == nil || hash.ID != f.Hash {
+				return nil
+			}
+		default:
+			unread++
+		}
+		switch {
+		case damage != nil:
+			d.report.LostKeys++
+			return d.leaveOut(storage.FindingRecord, v.String(), damage)
+		case h != nil && h.Kind == storage.Hash:
+			hash = &storage.Head{ID: h.ID, Kind: h.Kind, Database: h.Database, Name: bytes.Clone(h.Name), Expiry: h.Expiry}
+			return nil
+		case h != nil:
+			h.Name, h.Value = bytes.Clone(h.Name), bytes.Clone(h.Value)
+			_, err := d.putKey(headRecord(h), v)
+			return err
+		case !begun:
+			ok, err := d.putKey(headRecord(hash), storage.ValueID{ID: hash.ID})
+			if begun = ok; !ok || err != nil {
+				hash = nil
+				return err
+			}
+		}
+		f.Name, f.Value = bytes.Clone(f.Name), bytes.Clone(f.Value)
+		_, err := d.putKey(fieldRecord(hash.Name, f), v)
+		return err
+	})
+	if d.Salvage {
+		d.report.Compare(&d.control, d.control.CheckKeys(d.tally, unread))
+	}
+	return d.tolerable("strings and hashes", err)
+}
+
+func (d *dumper) putKey(r Record, v storage.ValueID) (ok bool, err error) {
+	if ok, err = d.put(r, storage.FindingRecord, v); !ok {
+		d.report.LostKeys++
+	}
+	return ok, err
+}

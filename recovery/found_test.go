@@ -1,0 +1,17 @@
+package recovery
+
+import (
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+func TestFindingsPastTheLastAreCounted(t *testing.T) {
+	var f Found
+	for range maxFindings + 5 {
+		f.Add(storage.FindingRecord, "key", "what")
+	}
+	if len(f.Findings) != maxFindings || f.More != 5 {
+		t.Errorf("%d findings and %d more", len(f.Findings), f.More)
+	}
+}

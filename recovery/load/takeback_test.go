@@ -1,0 +1,235 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/holdfast-queue/holdfast/recovery/dump"
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// stopper ends a load once so many bytes were read.
+type stopper struct {
+	io.Reader
+	left int
+	stop context.CancelFunc
+}
+
+func (s *stopper) Read(b []byte) (int, error) {
+	if s.left <= 0 {
+		s.stop()
+	}
+	n, err := s.Reader.Read(b[:min(len(b), 200)])
+	s.left -= n
+	return n, err
+}
+
+// ofAll has packets, some of them with delivery states, and strings and hashes.
+func ofAll(packets int) *recoverytest.Fake {
+	s := recoverytest.Many(packets)
+	keys := manyKeys(min(packets/4, 400))
+	s.Keys.Apply(allOf(keys))
+	s.Counted.LastKey = keys.Counted.LastKey
+	for i := range s.Stored {
+		p := &s.Stored[i]
+		if i%5 == 0 {
+			s.Try(storage.Delivery{Identity: p.ID.Seq, State: storage.Dead, Attempts: 1, Token: p.ID.Seq, Origin: 7}).Reason = "why"
+		}
+		if i%7 == 0 {
+			p.Packet.Payload = bytes.Repeat([]byte{'x'}, 3000)
+		}
+	}
+	var b storage.Batch
+	b.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: 3, Identity: 1<<63 + 1}, ID: []byte("once"), Until: recoverytest.Later + 9})
+	s.Keys.Apply(&b)
+	s.Count()
+	return s
+}
+
+// allOf is a batch with all strings and hashes of a source.
+func allOf(s *recoverytest.Fake) *storage.Batch {
+	var b storage.Batch
+	_ = s.Items(func(_ storage.ValueID, h *storage.Head, f *storage.Field, _ error) error {
+		if h != nil {
+			b.PutHead(h, storage.Mark{})
+		} else {
+			b.PutField(f, storage.Mark{})
+		}
+		return nil
+	})
+	return &b
+}
+
+// stopped loads a share of a dump, and returns the error.
+func stopped(t *testing.T, dir string, text []byte, share float64, o Options) error {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	o.Now, o.batchBytes = recoverytest.Later, 32<<10
+	_, err := Load(ctx, dir, &stopper{bytes.NewReader(text), int(share * float64(len(text))), stop}, o)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("stopped at %v of the dump: %v", share, err)
+	}
+	return err
+}
+
+func TestAStoppedLoadIsTakenBackAndBeginsAgain(t *testing.T) {
+	text, _ := dumpOf(t, ofAll(9000), dump.Options{})
+	for _, merge := range []bool{false, true} {
+		t.Run(fmt.Sprint("merge ", merge), func(t *testing.T) {
+			folder := func() string {
+				if merge {
+					return recoverytest.InFolder(t, recoverytest.OneOfEach())
+				}
+				return t.TempDir()
+			}
+			dir, whole, parts := folder(), folder(), 0
+			load(t, dir, []byte(head+`{"type":"end"}`), Options{Merge: merge}) // makes the folder
+			before := contentsOf(t, dir)
+			for _, share := range []float64{0.7, 0.9, 0.99} {
+				err := stopped(t, dir, text, share, Options{Merge: merge})
+				if !errors.Is(err, storage.ErrLoadUnfinished) {
+					continue // nothing was stored
+				}
+				parts++
+				if _, err := storage.Open(dir, storage.Options{}); !errors.Is(err, storage.ErrLoadUnfinished) {
+					t.Fatalf("a server can open the folder: %v", err)
+				}
+				if share < 0.7 || share == 0.99 {
+					if _, err := Abandon(dir); err != nil {
+						t.Fatal(err)
+					}
+					if after := contentsOf(t, dir); after != before {
+						t.Fatalf("got\n%s\nwant\n%s", after, before)
+					}
+				}
+			}
+			if parts < 2 {
+				t.Errorf("%d parts were stored: too few to prove anything", parts)
+			}
+			if again, first := load(t, dir, text, Options{Merge: merge}), load(t, whole, text, Options{Merge: merge}); again.Packets != first.Packets || again.Keys != first.Keys {
+				t.Errorf("report %+v, want %+v", again, first)
+			}
+			if got, want := contentsOf(t, dir), contentsOf(t, whole); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+			if report := verified(t, dir); !report.Sound() {
+				t.Errorf("findings %v", report.Findings)
+			}
+		})
+	}
+}
+
+// contentsOf is what a folder holds, without numbers that a load gives.
+func contentsOf(t *testing.T, dir string) string {
+	var all strings.Builder
+	_, err := dump.Read(t.Context(), bytes.NewReader(folderDump(t, dir, dump.Options{})), func(r *dump.Record) error {
+		if r.Type == dump.TypeHeader || r.Type == dump.TypeEnd {
+			return nil
+		}
+		if r.Type != dump.TypePacket {
+			fmt.Fprintf(&all, "%d:%q %q %q %d %x\n", r.Database, r.Queue, r.Hash, r.Name, r.Expires, r.Value)
+			return nil
+		}
+		id, p, d := r.Packet()
+		p.Identity = 0
+		fmt.Fprintf(&all, "%d %x", id.Priority, storage.AppendRecord(nil, p))
+		if d != nil {
+			fmt.Fprintf(&all, " %d %q %q", d.State, d.Reason, d.OriginName)
+		}
+		all.WriteByte('\n')
+		return nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+func TestAnAbandonedLoadLeavesAnEmptyFolderThatTakesAnotherDump(t *testing.T) {
+	text, _ := dumpOf(t, ofAll(9000), dump.Options{})
+	dir := t.TempDir()
+	stopped(t, dir, text, 0.99, Options{})
+	if found := verified(t, dir).Findings; len(found) != 1 || found[0].Kind != storage.FindingLoad {
+		t.Errorf("findings %v, want the load", found)
+	}
+	report, err := Abandon(dir)
+	if err != nil || report.Packets == 0 {
+		t.Fatal(report, err)
+	}
+	if got := contentsOf(t, dir); got != "" {
+		t.Errorf("the folder holds\n%s", got)
+	}
+	if _, err := Abandon(dir); !errors.Is(err, ErrNothingToAbandon) {
+		t.Errorf("a second time: got %v", err)
+	}
+	other, _ := dumpOf(t, recoverytest.OneOfEach(), dump.Options{})
+	load(t, dir, other, Options{})
+	if got := folderDump(t, dir, dump.Options{}); !bytes.Equal(got, other) {
+		t.Errorf("got\n%s\nwant\n%s", got, other)
+	}
+}
+
+func TestNothingIsAbandonedInAFolderThatIsNotThere(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	if _, err := Abandon(none); !errors.Is(err, ErrNothingToAbandon) || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no folder: got %v", err)
+	}
+	if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder was made: %v", err)
+	}
+}
+
+func TestALoadOfAnotherVersionIsNotTakenBack(t *testing.T) {
+	text, _ := dumpOf(t, recoverytest.OneOfEach(), dump.Options{})
+	older, err := msgpack.Marshal(map[string]any{"version": 1, "merge": true, "base": uint64(1 << 63)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range [][]byte{[]byte("x"), older} {
+		dir := recoverytest.InFolder(t, recoverytest.Many(10))
+		recoverytest.Tamper(t, dir, func(b *storage.Batch) { b.SetLoad(rec) })
+		if _, err := Load(t.Context(), dir, bytes.NewReader(text), Options{Merge: true}); err == nil || !strings.Contains(err.Error(), "another version") {
+			t.Errorf("got %v, want that another version has begun the load", err)
+		}
+		if _, err := Abandon(dir); err == nil || !strings.Contains(err.Error(), "another version") {
+			t.Errorf("got %v, want that another version has begun the load", err)
+		}
+	}
+}
+
+func TestAFolderWithAnythingInItIsNotEmpty(t *testing.T) {
+	text, _ := dumpOf(t, manyKeys(1), dump.Options{})
+	for name, src := range map[string]*recoverytest.Fake{"strings": manyKeys(3), "queues": {Counted: manyKeys(1).Counted, Defined: recoverytest.Many(1).Defined}} {
+		if _, err := Load(t.Context(), recoverytest.InFolder(t, src), bytes.NewReader(text), Options{}); !errors.Is(err, ErrNotEmpty) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestWhatIsDroppedIsNotMergedInto(t *testing.T) {
+	text, _ := dumpOf(t, recoverytest.Many(10), dump.Options{})
+	dir := recoverytest.InFolder(t, manyKeys(3))
+	recoverytest.Tamper(t, dir, func(b *storage.Batch) {
+		b.PutQueue(storage.Queue{ID: 1, Name: []byte("queue 1")})
+		b.Put(storage.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + 9}, &storage.Packet{})
+		b.SetFlush(storage.Flush{{Keys: 100, Queues: 2}})
+		b.SetMarks(storage.Marks{NextSeq: 1<<63 + 10, LowSeq: 1<<63 - 1, NextQueue: 2, LastKey: 100})
+	})
+	if report := load(t, dir, text, Options{Merge: true}); report.Packets != 10 {
+		t.Errorf("report %+v", report)
+	}
+	if n := packetsIn(t, dir); n != 10 {
+		t.Errorf("%d packets can be reached of 10", n)
+	}
+}

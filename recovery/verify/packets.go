@@ -1,0 +1,179 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/recovery"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// checkDeliveries reads every delivery state. The packets are held against them later.
+func (v *verifier) checkDeliveries(ctx context.Context) error {
+	return v.src.Deliveries(func(d *storage.Delivery, damage error) error {
+		if damage != nil {
+			v.unreadStates++
+			v.unreadable(stateKey(d.Identity), "record", damage)
+			return ctx.Err()
+		}
+		v.tally.AddDelivery(d.Identity)
+		v.deliveries.Add(d, storage.StoredDelivery, 0)
+		wrong := func(format string, args ...any) {
+			v.report.Add(storage.FindingRecord, stateKey(d.Identity), format, args...)
+		}
+		switch {
+		case d.State == storage.Claimed && (d.Token == 0 || d.Attempts == 0):
+			wrong("the packet is claimed, with the token %d and after %d attempts: nobody can acknowledge it", d.Token, d.Attempts)
+		case d.State == storage.Done && d.Expiry == 0:
+			wrong("the packet is done and never expires: it stays for ever")
+		}
+		if d.Token >= v.control.NextSeq {
+			wrong("its token %d is not below %d, the next one: another claim may get the same", d.Token, v.control.NextSeq)
+		}
+		if d.Origin >= v.control.NextQueue {
+			wrong("its packet came from queue %d, and no queue had a number above %d", d.Origin, v.control.NextQueue-1)
+		}
+		return ctx.Err()
+	})
+}
+
+func stateKey(identity uint64) string { return fmt.Sprint("delivery state ", identity) }
+
+// payload is where a payload lies that has a record of its own.
+type payload struct {
+	queue uint32
+	seq   uint64
+}
+
+// orphans are packets of a queue without a definition.
+type orphans struct {
+	first storage.PacketID
+	count int64
+}
+
+// checkPackets reads, decodes and counts every packet, and then looks for what belongs to none.
+func (v *verifier) checkPackets(ctx context.Context) error {
+	var p storage.Packet
+	var lost []orphans
+	scanned, at := int64(0), 0
+	err := v.src.Records(storage.QueueRange{}, func(id storage.PacketID, rec []byte, damage error) error {
+		for at < len(v.report.Queues) && v.report.Queues[at].ID < id.Queue { // queues and packets come in the same order
+			at++
+		}
+		q := new(QueueCount)
+		known := at < len(v.report.Queues) && v.report.Queues[at].ID == id.Queue
+		if known {
+			q = &v.report.Queues[at]
+		}
+		v.checkMarks("sequence", id, id.Seq)
+		if damage == nil {
+			damage = storage.DecodeRecord(rec, &p)
+		}
+		live := true
+		if damage != nil {
+			v.unread++
+			v.match(id, id.Seq)
+			v.unreadable(id.String(), "record", damage)
+		} else {
+			live = v.packet(q, id, &p)
+		}
+		if live && !known {
+			if len(lost) == 0 || lost[len(lost)-1].first.Queue != id.Queue {
+				lost = append(lost, orphans{first: id})
+			}
+			lost[len(lost)-1].count++
+		}
+		return v.tell(ctx, "packets", &scanned, v.control.Live)
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range lost {
+		v.report.Add(storage.FindingOwner, queueKey(l.first.Queue),
+			"it has no definition, so no client can reach its packets: there are %d, the first is %v", l.count, l.first)
+	}
+	for i := range v.deliveries.List {
+		switch d := &v.deliveries.List[i]; {
+		case d.Matched:
+		case d.Expired(v.Now):
+			v.report.LeftOver++ // a server deletes it, as its packet has expired
+		default:
+			v.report.Add(storage.FindingOwner, stateKey(d.Identity), "it belongs to no packet that is there, and its packet has not expired")
+		}
+	}
+	return v.checkPayloads(ctx)
+}
+
+// packet counts a packet that can be read, and reports whether it has not expired.
+func (v *verifier) packet(q *QueueCount, id storage.PacketID, p *storage.Packet) bool {
+	if p.Identity != 0 {
+		v.checkMarks("identity", id, p.Identity)
+	}
+	v.tally.Add(id, p.Expiry)
+	if storage.IsLarge(len(p.Payload)) {
+		v.large[payload{id.Queue, id.Seq}]++
+	}
+	d := v.match(id, cmp.Or(p.Identity, id.Seq))
+	leased := d.Leased(v.Now)
+	switch {
+	case q.dropped:
+		v.report.LeftOver++
+		return false
+	case p.Expired(v.Now) && !leased:
+		q.Expired++
+		v.report.Expired++
+		return false
+	}
+	size := int64(len(p.Key) + len(p.Payload))
+	q.Bytes += size
+	v.report.Bytes += size
+	v.report.Packets++
+	until, tried := p.NotBefore, storage.Ready
+	switch {
+	case d == nil, d.State == storage.Claimed && !leased:
+	case d.State == storage.Delayed:
+		until = max(until, d.Until)
+	default:
+		tried = d.State
+	}
+	q.Counts[recovery.StateOf(id.Priority, until, tried, v.Now)]++
+	return true
+}
+
+// match notes that a packet is there, and returns its delivery state, nil if it has none.
+func (v *verifier) match(id storage.PacketID, identity uint64) *recovery.Delivery {
+	d, again := v.deliveries.Match(identity)
+	if again {
+		v.report.Add(storage.FindingOwner, id.String(), "it has the identity %d, and so has another packet: one of them loses its delivery state", identity)
+	}
+	return d
+}
+
+// checkMarks finds a number that was never handed out to a packet.
+func (v *verifier) checkMarks(what string, id storage.PacketID, n uint64) {
+	if c := &v.control; n >= c.NextSeq || n <= c.LowSeq {
+		v.report.Add(storage.FindingRecord, id.String(), "its %s %d is not between %d and %d, the sequences of the next packets at the two ends: "+
+			"another packet may get the same", what, n, c.LowSeq, c.NextSeq)
+	}
+}
+
+// checkPayloads finds payloads that belong to no packet, or to two.
+func (v *verifier) checkPayloads(ctx context.Context) error {
+	packets, payloads := 0, 0
+	for _, n := range v.large {
+		packets += n
+	}
+	err := v.src.Payloads(func(queue uint32, seq uint64, size int64) error {
+		payloads++
+		if v.large[payload{queue, seq}] == 0 {
+			v.report.Add(storage.FindingOwner, fmt.Sprintf("%d/*/%d", queue, seq), "a payload of %d bytes belongs to no packet that can be read", size)
+		}
+		return ctx.Err()
+	})
+	if err == nil && len(v.large) < packets {
+		v.report.Add(storage.FindingOwner, "db", "%d large payloads belong to %d packets: some have lost theirs to another packet of the same sequence",
+			payloads, packets)
+	}
+	return err
+}

@@ -1,0 +1,152 @@
+package storage
+
+// OpKind says what an Op does.
+type OpKind uint8
+
+// The kinds of Op.
+const (
+	OpPut OpKind = iota + 1
+	OpDelete
+	OpReplace
+	OpPutQueue
+	OpDeleteQueue
+	OpPutHead
+	OpDeleteHead
+	OpPutField
+	OpDeleteField
+	OpSetFlush
+	OpPutDelivery
+	OpPutNote
+	OpDeleteDelivery
+	OpPutCounters
+	OpPutUnique
+	OpDeleteUnique
+)
+
+// Op is one operation of a batch as Each shows it.
+type Op struct {
+	Kind    OpKind
+	ID      PacketID // of OpPut, OpDelete and OpReplace
+	Record  []byte   // of OpPut and OpReplace: the full record
+	Removed Removed  // of OpDelete and OpReplace
+	Queue   Queue    // of OpPutQueue; only its ID of OpDeleteQueue, and with the Counters of OpPutCounters
+	Head    Head     // of OpPutHead, with a large value unless that is kept; only its ID of OpDeleteHead
+	Field   Field    // of OpPutField, as Head; only its identity of OpDeleteField
+	Old     Mark     // of what is done to heads and fields: what was in the store before the batch
+	Flush   Flush    // of OpSetFlush
+	Unique  Unique   // of OpPutUnique; only its UniqueID of OpDeleteUnique
+
+	Delivery Delivery // of OpPutDelivery
+	Note     NoteID   // of OpPutNote, whose text is Record; only its Identity of OpDeleteDelivery
+	Stored   Stored   // of OpDeleteDelivery: what is deleted; of the other two: what was in the store before the batch
+}
+
+// Each calls fn for every operation that would be written, in the order of the calls, or of the
+// first call for a key. What goes with something else is shown with that: a large value, the
+// delivery state of a packet that goes, the counters of a queue. For tests and tools.
+func (b *Batch) Each(fn func(Op)) {
+	for i := range b.entries {
+		e := &b.entries[i]
+		if e.raw == nil {
+			continue
+		}
+		switch key := e.key(); string(key[:2]) {
+		case packetPrefix:
+			fn(b.packetOp(e))
+		case queuePrefix:
+			b.queueOps(e, fn)
+		case headPrefix, fieldPrefix:
+			fn(b.itemOp(e))
+		case statePrefix:
+			if e.puts() || !e.withPacket {
+				fn(b.stateOp(e))
+			}
+		case uniquePrefix:
+			op := Op{Kind: OpDeleteUnique}
+			if op.Unique.UniqueID, _ = decodeUniqueKey(key); e.puts() && decodeUnique(e.value(), &op.Unique) == nil {
+				op.Kind = OpPutUnique
+			}
+			fn(op)
+		}
+	}
+	if rec, set := b.only(flushKey); set {
+		f, _ := decodeFlush(rec)
+		fn(Op{Kind: OpSetFlush, Flush: f})
+	}
+}
+
+func (b *Batch) packetOp(e *batchEntry) Op {
+	op := Op{Kind: [...]OpKind{entryNew: OpPut, entryOver: OpReplace, entryDelete: OpDelete}[e.kind()], Removed: e.removed}
+	if op.ID, _ = decodePacketKey(e.key()); e.puts() {
+		op.Record = e.record
+	}
+	return op
+}
+
+func (b *Batch) stateOp(e *batchEntry) Op {
+	id, _ := decodeStateKey(e.key())
+	op := Op{Kind: OpDeleteDelivery, Note: NoteID{Identity: id.Identity}, Stored: 1 << id.Kind}
+	if !e.puts() {
+		return op
+	}
+	op.Stored = 0
+	for kind := range NoteKind(stateKinds) {
+		if e := b.find(appendStateKey(nil, NoteID{id.Identity, kind})); e != nil && e.stored {
+			op.Stored |= 1 << kind
+		}
+	}
+	if op.Kind, op.Record = OpPutNote, e.value(); id.Kind == 0 {
+		op.Kind, op.Record = OpPutDelivery, nil
+		_ = decodeDelivery(e.value(), id.Identity, &op.Delivery)
+		return op
+	}
+	op.Note = id
+	return op
+}
+
+// queueOps shows a definition with its counters, or counters alone.
+func (b *Batch) queueOps(e *batchEntry, fn func(Op)) {
+	id, counters, _ := decodeQueueKey(e.key())
+	op := Op{Kind: OpPutQueue, Queue: Queue{ID: id}}
+	if counters {
+		if d := b.find(appendQueueKey(nil, id)); e.puts() && (d == nil || d.raw == nil) {
+			op.Kind = OpPutCounters
+			_ = decodeCounters(e.value(), &op.Queue.Counters)
+			fn(op)
+		}
+		return
+	}
+	c := b.find(append(appendQueueKey(nil, id), countersKey))
+	if !e.puts() || c != nil && c.raw != nil && !c.puts() {
+		fn(Op{Kind: OpDeleteQueue, Queue: Queue{ID: id}})
+	}
+	if !e.puts() {
+		return
+	}
+	_ = decodeQueue(e.value(), &op.Queue)
+	if op.Queue.New = !e.stored; c != nil && c.puts() {
+		_ = decodeCounters(c.value(), &op.Queue.Counters)
+	}
+	fn(op)
+}
+
+func (b *Batch) itemOp(e *batchEntry) Op {
+	v, _ := decodeItemKey(e.key())
+	var i item
+	if e.puts() {
+		_ = decodeItem(e.value(), &i)
+	}
+	kept := i.large
+	if value, ok := b.Value(v); ok {
+		i.value, kept = value, false
+	}
+	switch {
+	case v.IsField && !e.puts():
+		return Op{Kind: OpDeleteField, Old: e.old, Field: Field{Hash: v.ID, ID: v.Field}}
+	case v.IsField:
+		return Op{Kind: OpPutField, Old: e.old, Field: Field{v.ID, v.Field, i.name, i.version, i.value, i.bytes(), kept}}
+	case !e.puts():
+		return Op{Kind: OpDeleteHead, Old: e.old, Head: Head{ID: v.ID}}
+	}
+	return Op{Kind: OpPutHead, Old: e.old, Head: Head{v.ID, i.kind, i.db, i.name, i.version, i.expiry, i.value, i.bytes(), kept}}
+}

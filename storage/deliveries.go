@@ -1,0 +1,138 @@
+package storage
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+)
+
+// Deliveries calls fn for every delivery state on disk, in order of identity; valid during the
+// call. stored says which records there are. Where there are notes without a state, which only
+// damage leaves, stored is without StoredDelivery and d has its identity only; Tally does not
+// count it. It stops at the first error of fn.
+func (s *Store) Deliveries(fn func(d *Delivery, stored Stored) error) error {
+	return s.scan(func(n *Snapshot) error {
+		w := stateWalk{give: func(w *stateWalk) error {
+			if w.damage != nil {
+				return w.damage
+			}
+			return fn(&w.d, w.stored)
+		}}
+		return w.end(n.scan(all(statePrefix), w.take))
+	})
+}
+
+// Deliveries calls fn for every delivery state with its notes, in order of identity; d is valid
+// during the call. Where the state cannot be read, or there are only its notes, d has beside these
+// its identity only and damage, which wraps ErrDamaged, says why. Deliveries stops at the first
+// error of fn. What was shown is held against the control record in the end: a difference is a
+// *MismatchError, unless the view is tolerant.
+func (n *Snapshot) Deliveries(fn func(d *Delivery, damage error) error) error {
+	var sum Tally
+	unread := uint64(0)
+	w := stateWalk{texts: true, give: func(w *stateWalk) error {
+		switch {
+		case w.damage != nil:
+			unread++
+		case w.stored&StoredDelivery == 0:
+			w.damage = fmt.Errorf("%w: %v is missing", ErrDamaged, NoteID{Identity: w.d.Identity})
+		default:
+			sum.AddDelivery(w.d.Identity)
+		}
+		return fn(&w.d, w.damage)
+	}}
+	if err := w.end(n.scan(all(statePrefix), w.take)); err != nil || n.tolerate != nil {
+		return err
+	}
+	return n.control.CheckDeliveries(sum, unread)
+}
+
+// ReadDeliveries returns a function that reads a delivery state which Deliveries showed, with its
+// notes, fastest in rising order of identity. What it returns is valid until the next call. The
+// error wraps ErrDamaged when the state cannot be read. One goroutine at a time uses read, and
+// calls done in the end.
+func (n *Snapshot) ReadDeliveries() (read func(identity uint64) (*Delivery, error), done func()) {
+	it := n.view.Iterator([]byte(statePrefix))
+	w := stateWalk{texts: true}
+	var key []byte
+	return func(identity uint64) (*Delivery, error) {
+		key = appendStateKey(key[:0], NoteID{Identity: identity})
+		w.stored, w.damage = 0, nil
+		if it.Valid() && bytes.Compare(it.Entry().Key, key) > 0 {
+			it.Seek(key)
+		}
+		for it.Advance(key); it.Valid() && bytes.HasPrefix(it.Entry().Key, key); it.Next() {
+			if err := w.take(it.Entry().Key, it.Entry().Value); err != nil {
+				return nil, err
+			}
+		}
+		err := cmp.Or(damaged(it.Err()), w.damage)
+		if err == nil && w.stored&StoredDelivery == 0 {
+			err = errors.New("it is not there")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %v cannot be read: %w", ErrDamaged, NoteID{Identity: identity}, err)
+		}
+		return &w.d, nil
+	}, it.Close
+}
+
+// stateWalk joins the records of each delivery state, which lie side by side.
+type stateWalk struct {
+	give  func(w *stateWalk) error // gets what follows
+	texts bool                     // the texts of notes are wanted
+
+	d      Delivery
+	stored Stored
+	damage error // of the state itself
+}
+
+// take is for scan.
+func (w *stateWalk) take(key, rec []byte) error {
+	id, err := decodeStateKey(key)
+	if err != nil {
+		return err
+	}
+	bit := Stored(1) << id.Kind & storedAll // none of a kind of a later version
+	if bit == 0 {
+		return nil
+	}
+	if w.stored != 0 && id.Identity != w.d.Identity {
+		if err := w.end(nil); err != nil {
+			return err
+		}
+	}
+	if w.stored == 0 {
+		w.d, w.damage = Delivery{Identity: id.Identity, Consumer: w.d.Consumer}, nil
+	}
+	w.stored |= bit
+	switch {
+	case id.Kind == 0:
+		if err := decodeDelivery(rec, id.Identity, &w.d); err != nil {
+			w.d = Delivery{Identity: id.Identity}
+			w.damage = fmt.Errorf("%w: %v: %w", ErrDamaged, id, err)
+		}
+		return nil
+	case w.stored == bit: // no state: what is left of the one before goes
+		w.d.Consumer = ""
+	}
+	switch {
+	case !w.texts:
+	case id.Kind == NoteReason:
+		w.d.Reason = string(rec)
+	default:
+		w.d.Progress = string(rec)
+	}
+	return nil
+}
+
+// end gives what was joined so far, unless the scan had an error.
+func (w *stateWalk) end(err error) error {
+	if err != nil || w.stored == 0 {
+		return err
+	}
+	err = w.give(w)
+	w.stored = 0
+	return err
+}

@@ -1,0 +1,257 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/storage/journal"
+	"github.com/holdfast-queue/holdfast/storage/tables"
+)
+
+// maxFrozen is how many windows wait to become tables, besides the open one.
+const maxFrozen = 2
+
+// When nothing is written for restAfter the window is frozen, unless the last one was less than
+// restEvery ago. One that is older than maxAge is frozen whatever is written.
+const (
+	restAfter = time.Second
+	restEvery = 5 * time.Second
+	maxAge    = 30 * time.Second
+)
+
+// A level 0 that has more groups or tables than this is merged.
+const (
+	mergeGroups = 16
+	mergeTables = 32
+)
+
+// writeOut builds the tables of a window and puts them in force.
+func (s *Store) writeOut(w *window) (err error) {
+	records, err := s.journal.Window(w.from, w.upto)
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	number := s.tables.List().Window + 1
+	built, err := func() (_ *tables.Built, err error) {
+		defer recoverFault(&err, debug.SetPanicOnFault(true))
+		return s.tables.Build(0, s.sizes.table(s.tables.List().Bytes()), w.all(records, number))
+	}()
+	if err != nil {
+		return err
+	}
+	floor := tables.Floor{Batch: w.upto.Batch, Segment: w.upto.Segment, Offset: uint64(w.upto.End), Sum: w.upto.Sum}
+	return s.tables.Adopt(tables.Adoption{Add: built, Window: number, Floor: &floor})
+}
+
+// all gives the entries of a window as tables have them.
+func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.Entry, error] {
+	return func(yield func(tables.Entry, error) bool) {
+		control := pendingKeyOf([]byte(controlKey))
+		given := false
+		for _, key := range w.sorted() {
+			if !given && comparePending(control, key) < 0 {
+				given = true
+				if !yield(tables.Entry{Key: control.bytes(), Value: w.control, Version: number}, nil) {
+					return
+				}
+			}
+			s := w.entries[key]
+			e := tables.Entry{Key: key.bytes(), Version: number, Expires: uint64(s.expires), Deleted: s.deleted}
+			if !s.deleted {
+				e.Value = records.Bytes(journal.Place{Segment: s.segment, Offset: s.offset}, 0, s.length)
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if !given {
+			yield(tables.Entry{Key: control.bytes(), Value: w.control, Version: number}, nil)
+		}
+	}
+}
+
+// flush writes frozen windows out until Close, the oldest first. A failure is tried again after a
+// second, doubling to half a minute, unless nobody knows what is in force.
+func (s *Store) flushWindows() {
+	for wait := time.Second; ; {
+		w := s.layers.oldest()
+		if w == nil {
+			select {
+			case <-s.frozen:
+				continue
+			case <-s.stop:
+				return
+			}
+		}
+		err := s.flushOne(w)
+		if s.noted(flushing, err) {
+			return
+		}
+		if err == nil {
+			wait = time.Second
+			s.commitMu.Lock()
+			s.freezeIfFull() // it may have waited for this one
+			s.commitMu.Unlock()
+			continue
+		}
+		select {
+		case <-time.After(wait):
+			wait = min(2*wait, 30*time.Second)
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// flushOne writes the oldest window out, and gives up what the journal has of it.
+func (s *Store) flushOne(w *window) (err error) {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	if s.layers.oldest() != w {
+		return nil
+	}
+	list := s.tables.List()
+	if list.Floor.Batch < w.upto.Batch {
+		start := time.Now()
+		err := s.writeOut(w)
+		if isFull(err) { // the journal has room that nobody else could take
+			if err = s.journal.SetSpares(0); err == nil {
+				err = s.writeOut(w)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("cannot write a window out: %w", err)
+		}
+		s.pace.measure(w.bytes, time.Since(start), s.sizes.window)
+	}
+	s.dead.Add(int64(w.hidden) * averageEntry(list))
+	s.guard.stored(s.tables.List().Bytes())
+	s.layers.drop()
+	close(w.done)
+	s.flushed.Store(time.Now().UnixNano())
+	s.wake(s.room)
+	s.wake(s.merge)
+	err = s.journal.Release(w.upto.Batch)
+	s.wake(s.next)
+	return err
+}
+
+// prepareSegments has the next segment of the journal ready before a batch needs it.
+func (s *Store) prepareSegments() {
+	for {
+		select {
+		case <-s.next:
+			s.prepare()
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+func (s *Store) prepare() {
+	if err := s.journal.Prepare(); !isFull(err) {
+		s.noted(preparing, err)
+	}
+}
+
+// keepSpares has the journal keep files of its own where the disk may fill up: they are room that
+// nobody else can take. One more is made at each call.
+func (s *Store) keepSpares() {
+	_, spare := s.journal.Size()
+	have := int(spare / s.sizes.segment)
+	if have == 0 && s.noSegment.Load() { // no batch is taken, so nothing else makes one
+		s.prepare()
+	} else if space := s.guard.get(); space.Level == Normal && space.Free <= spareWindows*s.sizes.window && have <= s.sizes.spares {
+		s.noted(preparing, s.journal.SetSpares(have))
+	}
+}
+
+// wake tells a goroutine that there may be something to do.
+func (s *Store) wake(tell chan struct{}) {
+	select {
+	case tell <- struct{}{}:
+	default:
+	}
+}
+
+// averageEntry is what an entry of the tables takes, in bytes.
+func averageEntry(l *tables.List) int64 { return l.Bytes() / int64(max(l.Entries(), 1)) }
+
+// mergeLevels merges tables until Close. It rests as long as it worked, unless there is much to do.
+// A failure is tried again as flushWindows does.
+func (s *Store) mergeLevels() {
+	wait := time.Second
+	var again <-chan time.Time
+	for {
+		select {
+		case <-s.merge:
+		case <-again:
+		case <-s.stop:
+			return
+		}
+		again = nil
+		for {
+			begun := time.Now()
+			worked, urgent, err := s.mergeOnce(s.ctx)
+			if errors.Is(err, context.Canceled) || s.noted(merging, err) {
+				return
+			}
+			if err != nil {
+				again, wait = time.After(wait), min(2*wait, 30*time.Second)
+			}
+			if !worked {
+				break
+			}
+			s.wake(s.room)
+			wait = time.Second
+			if urgent {
+				continue
+			}
+			select {
+			case <-time.After(time.Since(begun)):
+			case <-s.stop:
+				return
+			}
+		}
+	}
+}
+
+// mergeOnce merges if that is due.
+func (s *Store) mergeOnce(ctx context.Context) (worked, urgent bool, err error) {
+	list := s.tables.List()
+	groups, zero := list.Upper()
+	dead, live := s.deadAndLive(list)
+	short := s.short()
+	all := short || dead > live+s.sizes.allowance()
+	if !all && groups <= mergeGroups && zero <= mergeTables {
+		return false, false, nil
+	}
+	before, room := s.dead.Load(), s.guard.roomToMerge()
+	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes()), Now: uint64(time.Now().Unix()), Step: min(room/2, stepWindows*s.sizes.window)}
+	if !all { // what is dead may make the room for all
+		o.Upper = max(room-o.Step, 1)
+	}
+	o.Room = func() error { return s.guard.roomFor(min(o.Step, s.sizes.window)) }
+	worked, err = s.tables.Merge(ctx, o)
+	if err == nil && all {
+		s.dead.Add(-before)
+	}
+	return worked, short || zero > 2*mergeTables || dead > 2*(live+s.sizes.allowance()), err
+}
+
+// short says that the disk has little room, and that a merge of all tables gives some back.
+func (s *Store) short() bool {
+	dead, _ := s.deadAndLive(s.tables.List())
+	return s.guard.get().Level > Normal && dead > s.sizes.allowance()
+}
+
+// deadAndLive estimates what the tables hold that nobody needs, and the rest, in bytes.
+func (s *Store) deadAndLive(l *tables.List) (dead, live int64) {
+	dead = min(2*s.dead.Load(), l.Bytes())
+	return dead, l.Bytes() - dead
+}

@@ -1,0 +1,318 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-queue/holdfast/storage/inject"
+	"github.com/holdfast-queue/holdfast/storage/tables"
+)
+
+const manifestName = "MANIFEST"
+
+func openTest(t testing.TB, dir string, o Options) *Store {
+	t.Helper()
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// damageOf returns why a packet cannot be read, nil if it can.
+func damageOf(s *Store, id PacketID) (why error) {
+	s.Read([]PacketID{id}, func(_ int, _ []byte, damage error) { why = damage })
+	return why
+}
+
+// smallStore has small segments, so that copies of it are small.
+func smallStore(t testing.TB, dir string) *Store {
+	t.Helper()
+	return openTest(t, dir, Options{Window: minWindow})
+}
+
+// one returns a batch of one packet.
+func one(seq uint64, p Packet) *Batch {
+	var b Batch
+	b.Put(PacketID{1, 1, seq}, &p)
+	return &b
+}
+
+func applied(t testing.TB, s *Store, b *Batch) {
+	t.Helper()
+	if err := s.Apply(b); err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+}
+
+// settled brings all that was applied into tables, where the scans of a start see it.
+func settled(t testing.TB, s *Store) *Store {
+	t.Helper()
+	if err := s.settle(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// scanned returns the packets of a store, and the totals of all that is in it.
+func scanned(t testing.TB, s *Store) (ids []PacketID, tally Tally) {
+	t.Helper()
+	err := errors.Join(
+		s.Packets(func(id PacketID, m *Meta) error {
+			ids = append(ids, id)
+			tally.Add(id, m.Expiry)
+			return nil
+		}),
+		eachItem(s, func(v ValueID, i item) error {
+			tally.AddItem(v, i.version)
+			return nil
+		}),
+		s.Uniques(func(u *Unique) error {
+			tally.AddUnique(u.UniqueID)
+			return nil
+		}),
+		s.Deliveries(func(d *Delivery, _ Stored) error {
+			tally.AddDelivery(d.Identity)
+			return nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids, tally
+}
+
+// eachItem calls fn with every head and field of a store; large values are nil.
+func eachItem(s *Store, fn func(v ValueID, i item) error) error {
+	return errors.Join(
+		s.Heads(func(h *Head) error {
+			return fn(ValueID{ID: h.ID}, item{name: h.Name, version: h.Version, value: h.Value})
+		}),
+		s.Fields(func(f *Field) error {
+			return fn(ValueID{f.Hash, f.ID, true}, item{name: f.Name, version: f.Version, value: f.Value})
+		}))
+}
+
+// entries are those of a batch, one by one.
+type entries struct{ Batch }
+
+func (e *entries) put(key, value []byte, expires uint64, over bool) {
+	kind := entryNew
+	if over {
+		kind = entryOver
+	}
+	e.add(batchEntry{raw: e.end(append(e.begin(len(value)), value...), kind, key, expires)})
+}
+
+func (e *entries) delete(key []byte) { e.add(batchEntry{raw: e.head(entryDelete, key, 0, 0)}) }
+
+// checkTotals recounts what a batch keeps up to date.
+func checkTotals(t *rapid.T, b *Batch) {
+	t.Helper()
+	count, size := 0, 0
+	for _, piece := range b.body(nil) {
+		size += len(piece)
+	}
+	for i := range b.entries {
+		if b.entries[i].raw != nil {
+			count++
+		}
+	}
+	if count != b.Len() || size != b.Bytes() {
+		t.Fatalf("the batch has %d entries and %d bytes, and says %d and %d", count, size, b.Len(), b.Bytes())
+	}
+}
+
+// each calls fn for every key with a prefix.
+func each(s *Store, prefix string, fn func()) error {
+	return s.scan(func(n *Snapshot) error {
+		return n.scan(all(prefix), func(_, _ []byte) error { fn(); return nil })
+	})
+}
+
+// behind writes entries that no batch would write, and that the control record does not count.
+func behind(t testing.TB, s *Store, change func(e *entries)) {
+	t.Helper()
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	if err := s.begin(); err != nil {
+		t.Fatal(err)
+	}
+	var e entries
+	change(&e)
+	next := s.Control()
+	next.Batch++
+	if err := s.commit(&next, &e.Batch); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.control = next
+	s.mu.Unlock()
+}
+
+// forget sets the anchor to a batch.
+func forget(t testing.TB, dir string, batch uint64) {
+	t.Helper()
+	var b [anchorSize]byte
+	encodeAnchor(b[:anchorSlot], anchorMark{epoch: 1, batch: batch, always: true})
+	if err := os.WriteFile(filepath.Join(dir, anchorName), b[:], 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// killed copies the folder of an open store as a kill at one moment would leave it: what was
+// written is in the page cache, synced or not.
+func killed(t testing.TB, s *Store) (dir string) {
+	t.Helper()
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	return copiedAtOnce(t, s)
+}
+
+// copiedAtOnce is killed where nothing is applied nor written out.
+func copiedAtOnce(t testing.TB, s *Store) (dir string) {
+	t.Helper()
+	const list = dbName + "/" + manifestName
+	for {
+		dir = t.TempDir()
+		before, err := os.ReadFile(s.folder.name(list))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = copied(s.folder.path, dir)
+		if after, _ := os.ReadFile(filepath.Join(dir, list)); err == nil && bytes.Equal(before, after) {
+			return dir // no merge came in between
+		}
+	}
+}
+
+// copyFolder copies a folder that nobody changes.
+func copyFolder(t testing.TB, from, to string) {
+	t.Helper()
+	if err := copied(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func copied(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		}
+		return copyFile(path, filepath.Join(to, rel))
+	})
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
+}
+
+// edit changes what a file holds; a change to nil removes it.
+func edit(t testing.TB, path string, change func(b []byte) []byte) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err == nil {
+		if b = change(b); b == nil {
+			err = os.Remove(path)
+		} else {
+			err = os.WriteFile(path, b, 0o600)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// overwrite puts bytes into a file.
+func overwrite(name string, at int, b []byte) error {
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(b, int64(at))
+	return errors.Join(err, file.Close())
+}
+
+// tableFiles returns the tables of a folder, and logFiles the segments that have begun.
+func tableFiles(t testing.TB, dir string) []string {
+	t.Helper()
+	list, err := tables.ReadList(filepath.Join(dir, dbName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, dbName, "*.sst"))
+	if err != nil || len(paths) != len(list.Tables) {
+		t.Fatalf("%d files of %d tables, %v", len(paths), len(list.Tables), err)
+	}
+	return paths
+}
+
+func logFiles(t testing.TB, dir string) (begun []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, journalName, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.HasPrefix(b, []byte("HFSEG")) {
+			begun = append(begun, path)
+		}
+	}
+	return begun
+}
+
+// step is one number where every place is tried, and another one where a few are enough.
+func step(all, few int) int {
+	if inject.Every() {
+		return all
+	}
+	return few
+}
+
+// abandoned leaves the folder of a store as a kill would, and gives up what the process has of it.
+func abandoned(s *Store) {
+	s.mu.Lock()
+	s.failed = ErrClosed
+	s.mu.Unlock()
+	close(s.stop)
+	s.done.Wait()
+	s.release()
+}

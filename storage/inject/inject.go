@@ -1,0 +1,67 @@
+// Package inject lets tests make system calls fail, by strace. Only tests import it.
+package inject
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+)
+
+var (
+	every  = flag.Bool("every", false, "let each system call fail and change each bit, not only a sample of them")
+	runs   = flag.Int("sweep", 12, "how many runs a test has that makes one system call fail in each")
+	sample = flag.Uint64("sample", 0, "which sample of system calls fails, 0 for a fresh one")
+)
+
+// Strace returns the command to which another one, with its arguments, is appended to run below
+// strace. It follows all threads and prints nothing. The test is skipped where that is not
+// possible, and in short runs, since strace makes a process slow.
+func Strace(t testing.TB, args ...string) []string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped: processes below strace are left to longer runs")
+	}
+	path, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("skipped: strace is not installed, and nothing else makes a system call fail")
+	}
+	if out, err := exec.Command(path, "-f", "-qqq", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
+		t.Skipf("skipped: strace cannot trace here: %v %s", err, bytes.TrimSpace(out))
+	}
+	return append([]string{path, "-f", "-qqq", "-o", os.DevNull}, args...)
+}
+
+// Every reports whether a test is to try all there is, and not a sample.
+func Every() bool { return *every }
+
+// Runs is how many runs a test has that makes one system call fail in each.
+func Runs() int { return *runs }
+
+// Sample says which numbers from 1 on a test tries: first, and then each that is stride further. By
+// default that is one in oneIn, and another one in each run. With -every it is each.
+func Sample(t testing.TB, oneIn int) (first, stride int) {
+	t.Helper()
+	if *every {
+		return 1, 1
+	}
+	r := Rand(t)
+	return 1 + r.IntN(oneIn), oneIn
+}
+
+// Rand is what a test draws its sample from. The seed is logged.
+func Rand(t testing.TB) *rand.Rand {
+	t.Helper()
+	t.Logf("to have the same sample again: -sample %d", chosen())
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(t.Name()))
+	return rand.New(rand.NewPCG(chosen(), name.Sum64()))
+}
+
+// chosen is the seed of all samples of a run.
+var chosen = sync.OnceValue(func() uint64 { return cmp.Or(*sample, rand.Uint64()) })

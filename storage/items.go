@@ -1,0 +1,169 @@
+package storage
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/holdfast-queue/holdfast/storage/tables"
+)
+
+// readItem reads a head or a field as it is stored.
+func readItem(key, rec []byte) (v ValueID, i item, err error) {
+	if v, err = decodeItemKey(key); err != nil {
+		return v, i, err
+	}
+	err = decodeItem(rec, &i)
+	if err == nil && !v.IsField && i.kind != String && i.kind != Hash {
+		err = fmt.Errorf("the unknown kind %d", i.kind)
+	}
+	return v, i, badRecord(v, "", err)
+}
+
+func headOf(v ValueID, i *item) Head {
+	return Head{ID: v.ID, Kind: i.kind, Database: i.db, Name: i.name, Version: i.version, Expiry: i.expiry, Value: i.value, Size: i.bytes()}
+}
+
+func fieldOf(v ValueID, i *item) Field {
+	return Field{Hash: v.ID, ID: v.Field, Name: i.name, Version: i.version, Value: i.value, Size: i.bytes()}
+}
+
+// Heads calls fn for every head on disk, in the order of their IDs; what it gets is valid during
+// the call. Those that have expired or are dropped (Flush) are shown like the others. A large value
+// is not read. It stops at the first error of fn.
+func (s *Store) Heads(fn func(*Head) error) error {
+	var h Head
+	return s.items(headPrefix, func(v ValueID, i *item) error { h = headOf(v, i); return fn(&h) })
+}
+
+// Fields calls fn for every field on disk, those of a hash together, as Heads does for heads. The
+// head of a field may be gone: then the field is left over.
+func (s *Store) Fields(fn func(*Field) error) error {
+	var f Field
+	return s.items(fieldPrefix, func(v ValueID, i *item) error { f = fieldOf(v, i); return fn(&f) })
+}
+
+func (s *Store) items(prefix string, fn func(ValueID, *item) error) error {
+	return s.scan(func(n *Snapshot) error {
+		return n.scan(all(prefix), func(key, rec []byte) error {
+			v, i, err := readItem(key, rec)
+			if err != nil {
+				return err
+			}
+			n.shown.Add(int64(i.size))
+			return fn(v, &i)
+		})
+	})
+}
+
+// Items calls fn for every head and every field, with its value, large or not, in the order of
+// their numbers, which v says: the fields of a hash follow its head, if that is there. One of h and
+// f is nil. What fn gets is valid during the call. Those that have expired or are dropped (Flush)
+// are shown, too.
+//
+// Where a record cannot be read both are nil, where a large value cannot be read Value is nil, and
+// damage, which wraps ErrDamaged, says why, naming the head or field. Items stops at the first
+// error of fn. What was shown is held against the control record in the end: a difference is a
+// *MismatchError, unless the view is tolerant. A tolerant view notes values that belong to nothing.
+func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) error) error {
+	var tally Tally
+	unread := uint64(0)
+	if err := n.Uniques(func(u *Unique) error { tally.AddUnique(u.UniqueID); return nil }); err != nil {
+		return err
+	}
+	w := itemWalk{n: n, heads: n.view.Iterator([]byte(headPrefix)), fields: n.view.Iterator([]byte(fieldPrefix)), values: n.view.Iterator([]byte(valuePrefix))}
+	for _, it := range []*tables.Iterator{w.heads, w.fields, w.values} {
+		defer it.Close()
+		it.Seek(nil)
+	}
+	for it := w.next(); it.Valid(); it = w.next() {
+		e := it.Entry()
+		v, i, err := readItem(e.Key, e.Value)
+		switch {
+		case err != nil && v == (ValueID{}): // its key is none
+			err = n.tolerated(err)
+		case err != nil:
+			unread++
+			err = fn(v, nil, nil, err)
+		default:
+			tally.AddItem(v, i.version)
+			err = w.give(e.Key, v, &i, fn)
+		}
+		if err != nil {
+			return err
+		}
+		it.Next()
+	}
+	if err := w.passValues(nil); err != nil {
+		return err
+	}
+	for _, it := range []*tables.Iterator{w.heads, w.fields, w.values} {
+		if err := it.Err(); err != nil {
+			return damaged(err)
+		}
+	}
+	if n.tolerate != nil {
+		return nil
+	}
+	return n.control.CheckKeys(tally, unread)
+}
+
+// itemWalk is one call of Items under way. Behind its prefix a field has the number of its hash
+// first, and a value has all that its head or field has: so the bytes behind the prefix order all
+// three.
+type itemWalk struct {
+	n                     *Snapshot
+	heads, fields, values *tables.Iterator
+	large                 []byte // memory of a large value
+}
+
+// next returns the iterator that stands at the next head or field, or one that is at its end.
+func (w *itemWalk) next() *tables.Iterator {
+	if !w.heads.Valid() || w.fields.Valid() && bytes.Compare(w.fields.Entry().Key[2:], w.heads.Entry().Key[2:]) < 0 {
+		return w.fields
+	}
+	return w.heads
+}
+
+// give shows an item with its value.
+func (w *itemWalk) give(key []byte, v ValueID, i *item, fn func(v ValueID, h *Head, f *Field, damage error) error) (err error) {
+	var damage error
+	if i.large {
+		if err := w.passValues(key[2:]); err != nil {
+			return err
+		}
+		if !w.values.Valid() || !bytes.Equal(w.values.Entry().Key[2:], key[2:]) {
+			damage = fmt.Errorf("%w: the value of %v is missing", ErrDamaged, v)
+		} else {
+			if w.large = append(w.large[:0], w.values.Entry().Value...); uint64(len(w.large)) == i.size {
+				i.value = w.large
+			} else {
+				damage = fmt.Errorf("%w: the value of %v has %d bytes instead of %d", ErrDamaged, v, len(w.large), i.size)
+			}
+			w.values.Next()
+		}
+	}
+	if v.IsField {
+		f := fieldOf(v, i)
+		return fn(v, nil, &f, damage)
+	}
+	h := headOf(v, i)
+	return fn(v, &h, nil, damage)
+}
+
+// passValues passes the values before that of an item, or all, which belong to nothing.
+func (w *itemWalk) passValues(until []byte) error {
+	for ; w.values.Valid(); w.values.Next() {
+		e := w.values.Entry()
+		if until != nil && bytes.Compare(e.Key[2:], until) >= 0 {
+			break
+		}
+		v, err := decodeValueKey(e.Key)
+		if err == nil && w.n.tolerate != nil {
+			w.n.tolerate(Finding{FindingOwner, v.String(), fmt.Sprintf("a value of %d bytes belongs to no string or field that can be read", len(e.Value))})
+		}
+		if err := w.n.tolerated(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// ErrFull: there is no place for a record, most often because the disk is full. Nothing was written
+// that counts; the same record may be appended again.
+var ErrFull = errors.New("there is no room for the journal")
+
+// ErrUnknown: a write or a sync failed, and nobody knows what reached the device. The journal takes
+// nothing more. The store must stop, and the next start decides.
+var ErrUnknown = errors.New("what reached the device is not known")
+
+// Options of a journal.
+type Options struct {
+	// SegmentSize is the length of a segment in bytes, a multiple of 4,096 and two of them at
+	// least.
+	SegmentSize int64
+	// Spares is how many released files are kept besides the one that is used next.
+	Spares int
+	// Weak leaves the sync of a record to Sync: a power cut may lose the last records.
+	Weak bool
+}
+
+// Journal is the log of a data folder. Append belongs to the goroutine that commits; Prepare,
+// SetSpares and Release to the one that writes tables; Sync to one; ReadAt, Window and Size to
+// anybody. Begin, Clear and Close are called while nobody else uses the journal.
+//
+// The chain: each record has the sum of the one before it. So a record counts only behind all that
+// came before it.
+type Journal struct {
+	dir        string
+	folder     *os.File
+	failed     atomic.Bool // a call failed whose outcome nobody knows
+	acceptLoss bool        // of Replay
+
+	mu    sync.RWMutex
+	opts  Options
+	begun []*segment // the segments, oldest first; the last one is written to
+	spare []*segment // files that hold nothing that counts; the first one is used next
+
+	// Of Append alone.
+	current *segment // the last of begun; nil if there is none
+	end     Mark     // of the last record, and where the next one begins
+	buffer  []byte
+	syncer  syncer
+
+	synced uint64 // of Sync alone: segments with lower numbers are on the device
+}
+
+// Place is where a record begins.
+type Place struct {
+	Segment uint32
+	Offset  uint32
+}
+
+// Mark is where a record ends.
+type Mark struct {
+	Batch   uint64
+	Segment uint64 // the number of its segment, from 1 on
+	End     int64  // in bytes, with the padding
+	Sum     uint64
+}
+
+// Content is what a record says. The frame around it is the journal's own.
+type Content struct {
+	Batch   uint64
+	Control []byte   // at most 65,535 bytes
+	Entries uint32   // how many entries Body has
+	Body    [][]byte // the entries, in pieces; below 4 GiB
+}
+
+// Overhead is what stands in a record before its entries, in bytes.
+func (c *Content) Overhead() int { return headSize + len(c.Control) }
+
+// Open opens the journal in a folder that exists. Nothing in the folder changes.
+func Open(dir string, o Options) (*Journal, error) {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Journal{dir: dir, folder: folder, opts: o}, nil
+}
+
+// Begin begins an empty journal behind a record that is in tables; Append goes on from it.
+func (j *Journal) Begin(after Mark) error {
+	j.end = after
+	return j.Clear()
+}
+
+// Append writes a record, and returns where it begins and ends once it is on the device; with Weak,
+// once it is written. ErrFull: nothing has changed. Any other error wraps ErrUnknown.
+func (j *Journal) Append(c Content) (Place, Mark, error) {
+	if j.failed.Load() {
+		return Place{}, j.end, ErrUnknown
+	}
+	b, length := j.fill(c)
+	if j.current == nil || j.end.End+int64(len(b)) > j.current.size {
+		if err := j.begin(c.Batch, page+int64(len(b))); err != nil {
+			return Place{}, j.end, err
+		}
+	}
+	s, at := j.current, j.end.End
+	h := head{Batch: c.Batch, Previous: j.end.Sum, Control: uint16(len(c.Control)), Entries: c.Entries}
+	if !j.opts.Weak {
+		h.Flags = flagOrdered
+	}
+	sum := seal(b[:length], &s.Salt, h)
+	if err := j.write(s.file, b, at); err != nil {
+		return Place{}, j.end, err
+	}
+	j.end = Mark{c.Batch, s.Number, at + int64(len(b)), sum}
+	return Place{uint32(s.Number), uint32(at)}, j.end, nil
+}
+
+// keepBuffer is the largest buffer that is kept from one record to the next, in bytes.
+const keepBuffer = 8 << 20
+
+var zeros [page]byte
+
+// fill returns a record with its content and padding, but without its head; length is that without
+// padding.
+func (j *Journal) fill(c Content) (b []byte, length int) {
+	b = append(j.buffer[:0], zeros[:headSize]...)
+	b = append(b, c.Control...)
+	for _, piece := range c.Body {
+		b = append(b, piece...)
+	}
+	length = len(b)
+	b = append(b, zeros[:padded(length)-length]...)
+	if j.buffer = b; cap(b) > keepBuffer {
+		j.buffer = nil
+	}
+	return b, length
+}
+
+// write writes bytes to a segment, and syncs them.
+func (j *Journal) write(f *os.File, b []byte, at int64) error {
+	_, err := f.WriteAt(b, at)
+	switch {
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case err == nil && !j.opts.Weak:
+		err = j.syncer.datasync(f)
+	}
+	return j.unknown(err)
+}
+
+// Sync brings what was appended before it to the device, beside Append. It is for Weak; the other
+// mode has nothing to sync.
+func (j *Journal) Sync() error {
+	if j.failed.Load() {
+		return ErrUnknown
+	}
+	var written []*os.File
+	last := j.synced
+	j.mu.RLock()
+	for _, s := range j.begun {
+		if s.Number >= j.synced {
+			written, last = append(written, s.file), s.Number
+		}
+	}
+	j.mu.RUnlock()
+	for _, f := range written {
+		// One that is closed was given up: what it held is in tables.
+		if err := f.Sync(); err != nil && !errors.Is(err, os.ErrClosed) {
+			return j.unknown(err)
+		}
+	}
+	j.synced = last
+	return nil
+}
+
+// ReadAt reads len(b) bytes, from so many bytes behind the beginning of a record on.
+func (j *Journal) ReadAt(p Place, behind uint32, b []byte) error {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	for _, s := range slices.Backward(j.begun) {
+		if uint32(s.Number) == p.Segment {
+			_, err := s.file.ReadAt(b, int64(p.Offset)+int64(behind))
+			return err
+		}
+	}
+	return fmt.Errorf("segment %d of the journal is not there", p.Segment)
+}
+
+// Size is how many bytes the files have that hold records, and those that hold none.
+func (j *Journal) Size() (used, spare int64) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	for _, s := range j.begun {
+		used += s.size
+	}
+	for _, s := range j.spare {
+		spare += s.size
+	}
+	return used, spare
+}
+
+// Close closes the files. What the folder holds stays.
+func (j *Journal) Close() error { return errors.Join(j.closeFiles(), j.folder.Close()) }
+
+// unknown notes an error whose outcome nobody knows.
+func (j *Journal) unknown(err error) error {
+	if err == nil {
+		return nil
+	}
+	j.failed.Store(true)
+	return fmt.Errorf("%w: %w", ErrUnknown, err)
+}

@@ -1,0 +1,208 @@
+package journal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrDamage: something that was on the device is not there any more. errors.Is finds it.
+var ErrDamage = errors.New("the journal is damaged")
+
+// Record is one that Replay found. What it points to is valid until fn returns.
+type Record struct {
+	Batch   uint64
+	Place   Place
+	Control []byte
+	Entries uint32
+	Body    []byte
+	// AfterHole says that records before it are missing, which was accepted.
+	AfterHole bool
+}
+
+// ReplayOptions say from where a journal is read, and what is passed over.
+type ReplayOptions struct {
+	// After is where the last record ends that is in tables; zero if none is.
+	After Mark
+	// AcceptLoss passes over damage, and goes on with the records behind it.
+	AcceptLoss bool
+	// Note is called with a sentence for damage that is passed over, and for records that a power
+	// cut cost in a weak mode.
+	Note func(string)
+}
+
+// Replay calls fn with each record of the journal, in order, and returns where the last one ends.
+// The journal ends at the first record that does not join the chain, unless a later one shows that
+// it was on the device: that is ErrDamage. Nothing in the folder changes.
+func (j *Journal) Replay(o ReplayOptions, fn func(Record) error) (Mark, error) {
+	j.acceptLoss = o.AcceptLoss
+	paths, err := j.paths()
+	if err != nil {
+		return o.After, err
+	}
+	r := reader{ReplayOptions: o, end: o.After}
+	defer r.Close()
+	err = r.read(paths, math.MaxUint64, fn)
+	return r.end, err
+}
+
+// Window is segments that are mapped, in the order of their numbers.
+type Window struct{ segments []mapped }
+
+type mapped struct {
+	header
+	data []byte
+}
+
+// Window maps the records behind one mark up to another, and checks their chain once more. None of
+// them may be released before the window is closed. Before Begin, the records are those of Replay.
+func (j *Journal) Window(after, upto Mark) (*Window, error) {
+	o := ReplayOptions{After: after, Note: func(string) {}}
+	var paths []string
+	j.mu.RLock()
+	for _, s := range j.begun {
+		paths = append(paths, s.file.Name())
+	}
+	j.mu.RUnlock()
+	if len(paths) == 0 {
+		var err error
+		if paths, err = j.paths(); err != nil {
+			return nil, err
+		}
+		o.AcceptLoss = j.acceptLoss
+	}
+	r := reader{ReplayOptions: o, end: after}
+	err := r.read(paths, upto.Batch, func(Record) error { return nil })
+	if err == nil && r.end != upto {
+		err = fmt.Errorf("%w: what follows batch %d cannot be read again", ErrDamage, r.end.Batch)
+	}
+	if err != nil {
+		r.Close()
+		return nil, fmt.Errorf("segments %d to %d: %w", max(after.Segment, 1), upto.Segment, err)
+	}
+	return &r.Window, nil
+}
+
+// Bytes returns n bytes from so many bytes behind the beginning of a record on. They are valid
+// until the window is closed. Reading them faults where the device fails.
+func (w *Window) Bytes(p Place, behind, n uint32) []byte {
+	i := slices.IndexFunc(w.segments, func(m mapped) bool { return uint32(m.Number) == p.Segment })
+	at := int(p.Offset) + int(behind)
+	return w.segments[i].data[at : at+int(n)]
+}
+
+// Close gives the mappings up.
+func (w *Window) Close() {
+	for _, m := range w.segments {
+		_ = unix.Munmap(m.data)
+	}
+}
+
+// reader follows the chain through segments.
+type reader struct {
+	ReplayOptions
+	Window      // no segment is below the one where reading begins
+	end    Mark // of the last record of the chain
+	hole   bool // something was passed over
+}
+
+// read calls fn with the records up to a batch that are in some files.
+func (r *reader) read(paths []string, upto uint64, fn func(Record) error) (err error) {
+	for _, path := range paths {
+		if err := r.open(path); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(r.segments, func(a, b mapped) int { return cmp.Compare(a.Number, b.Number) })
+	// A page that the device cannot give is a fault.
+	defer func(was bool) {
+		debug.SetPanicOnFault(was)
+		if p := recover(); p == nil {
+			return
+		} else if _, fault := p.(interface{ Addr() uintptr }); !fault {
+			panic(p)
+		}
+		err = fmt.Errorf("%w: what follows batch %d cannot be read", ErrDamage, r.end.Batch)
+	}(debug.SetPanicOnFault(true))
+	for _, m := range r.segments {
+		if goOn, err := r.walk(m, upto, fn); !goOn {
+			return err
+		}
+	}
+	return nil
+}
+
+// open maps a file, unless no segment has begun in it or reading begins behind it.
+func (r *reader) open(path string) error {
+	h, err := headerOf(path)
+	if errors.Is(err, errHeader) {
+		return r.pass(fmt.Sprintf("%s: %v", path, err))
+	}
+	if err != nil || h.Number < max(r.After.Segment, 1) {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err == nil {
+		r.segments = append(r.segments, mapped{h, data})
+	}
+	return os.NewSyscallError("mmap", err)
+}
+
+// walk reads the records of a segment. goOn is false where the journal ends in it.
+func (r *reader) walk(m mapped, upto uint64, fn func(Record) error) (goOn bool, err error) {
+	at := page
+	if m.Number == r.After.Segment {
+		at = int(r.After.End)
+	}
+	for at < len(m.data) && r.end.Batch < upto {
+		h, b, ok := readRecord(m.data[at:], &m.Salt)
+		// Behind a torn record a later one may still show that it was on the device.
+		if !ok || h.Batch <= r.end.Batch {
+			at += page
+			continue
+		}
+		if h.Batch != r.end.Batch+1 || h.Previous != r.end.Sum {
+			what := fmt.Sprintf("records are missing between batch %d and batch %d", r.end.Batch, h.Batch)
+			if h.Flags&flagOrdered == 0 && !r.AcceptLoss {
+				r.Note("the journal: " + what + ": they were not synced, and it ends before them")
+				return false, nil
+			}
+			if err := r.pass(what); err != nil {
+				return false, err
+			}
+		}
+		place := Place{uint32(m.Number), uint32(at)}
+		at += padded(len(b))
+		r.end = Mark{h.Batch, m.Number, int64(at), h.Sum}
+		content := b[headSize:]
+		if err := fn(Record{h.Batch, place, content[:h.Control], h.Entries, content[h.Control:], r.hole}); err != nil {
+			return false, err
+		}
+	}
+	return r.end.Batch < upto, nil
+}
+
+// pass passes over damage if that is accepted.
+func (r *reader) pass(what string) error {
+	if !r.AcceptLoss {
+		return fmt.Errorf("%w: %s", ErrDamage, what)
+	}
+	r.Note("the journal: " + what + "; this is passed over")
+	r.hole = true
+	return nil
+}

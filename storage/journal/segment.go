@@ -1,0 +1,127 @@
+package journal
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// A segment is one file. Its first page is its header. Records follow, each from a multiple of a
+// page on, so that no page with an acknowledged record is ever written again. Integers are big
+// endian, sums are xxhash64, and what is left of a page is zeros.
+const (
+	page       = 4096
+	headerSize = 40
+	headSize   = 40
+
+	// flagOrdered: every earlier batch was on the device before this record was written.
+	flagOrdered = 1
+)
+
+var (
+	segmentMagic = [8]byte([]byte("HFSEG\x00\x00\x01")) // the last two bytes are the version
+	recordMagic  = [4]byte([]byte("HFRC"))
+)
+
+// header is what a segment begins with.
+type header struct {
+	Magic  [8]byte
+	Number uint64   // from 1 on
+	Salt   [16]byte // new each time that a segment begins: nothing older has a right sum in it
+	Sum    uint64   // of the bytes before
+}
+
+// head is what a record begins with. Its control record and its entries follow.
+type head struct {
+	Magic    [4]byte
+	Length   uint32 // of the record without padding, in bytes
+	Batch    uint64
+	Previous uint64 // sum of the record before, also where that is in another segment
+	Flags    uint16
+	Control  uint16 // length of the control record
+	Entries  uint32
+	Sum      uint64 // over the salt and all of the record but the sum itself
+}
+
+// segment is a file of the journal.
+type segment struct {
+	header
+	file  *os.File
+	size  int64
+	first uint64 // batch of its first record
+}
+
+func newHeader(number uint64) header {
+	h := header{Magic: segmentMagic, Number: number}
+	_, _ = rand.Read(h.Salt[:]) // it never fails
+	var b [headerSize]byte
+	put(b[:], &h)
+	h.Sum = xxhash.Sum64(b[:headerSize-8])
+	return h
+}
+
+// readHeader reads the header of a file. Its number is 0 where there are only zeros: no segment has
+// begun in it.
+func readHeader(b []byte) (h header, err error) {
+	get(b, &h)
+	if h != (header{}) && (h.Magic != segmentMagic || h.Sum != xxhash.Sum64(b[:headerSize-8])) {
+		err = errHeader
+	}
+	return h, err
+}
+
+var errHeader = errors.New("its header is damaged")
+
+// headerOf reads the header of a file. One that a kill left without its length has only zeros, too.
+func headerOf(path string) (h header, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return h, err
+	}
+	defer file.Close()
+	b := make([]byte, headerSize)
+	if _, err := file.ReadAt(b, 0); err != nil && err != io.EOF {
+		return h, err
+	}
+	return readHeader(b)
+}
+
+// seal fills in the head of a record whose content is there already: b is the record without its
+// padding. It returns the record's sum.
+func seal(b []byte, salt *[16]byte, h head) (sum uint64) {
+	h.Magic, h.Length = recordMagic, uint32(len(b))
+	put(b, &h)
+	h.Sum = recordSum(b, salt)
+	put(b, &h)
+	return h.Sum
+}
+
+// readRecord reads the record that begins at b; ok is false if there is none with a right sum.
+func readRecord(b []byte, salt *[16]byte) (h head, record []byte, ok bool) {
+	get(b, &h)
+	if h.Magic != recordMagic || int(h.Length) < headSize+int(h.Control) || int(h.Length) > len(b) {
+		return h, nil, false
+	}
+	b = b[:h.Length]
+	return h, b, h.Sum == recordSum(b, salt)
+}
+
+func recordSum(b []byte, salt *[16]byte) uint64 {
+	var d xxhash.Digest
+	d.Reset()
+	_, _ = d.Write(salt[:])
+	_, _ = d.Write(b[:headSize-8])
+	_, _ = d.Write(b[headSize:])
+	return d.Sum64()
+}
+
+// put and get write and read a header or a head; b has room for it.
+func put(b []byte, v any) { _, _ = binary.Encode(b, binary.BigEndian, v) }
+func get(b []byte, v any) { _, _ = binary.Decode(b, binary.BigEndian, v) }
+
+// padded is n rounded up to whole pages.
+func padded(n int) int { return (n + page - 1) &^ (page - 1) }

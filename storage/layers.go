@@ -1,0 +1,126 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/storage/journal"
+	"github.com/holdfast-queue/holdfast/storage/tables"
+)
+
+// layers are what a read looks through, the newest first: the open window, the frozen ones that
+// wait to become tables, and the tables.
+//
+// Invariant: the three together are the state after the last batch, at every moment, for every key.
+type layers struct {
+	journal *journal.Journal
+	tables  *tables.Set
+
+	mu     sync.RWMutex // guards what follows; a reader of the journal holds it, so that no segment is used again meanwhile
+	open   *window
+	frozen []*window // the oldest first
+	at     time.Time // when the first batch of open was taken; zero: there was none
+	last   time.Time // when the last batch was taken
+}
+
+// take takes a batch that is in the journal into the open window.
+func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = time.Now()
+	if l.at.IsZero() {
+		l.at = l.last
+	}
+	l.open.logged += upto.End - int64(p.Offset) // with the padding
+	return l.open.take(p, c.Overhead(), c.Control, c.Body, c.Entries, upto)
+}
+
+// freeze closes the open window to further batches, and returns it; nil if it has none. The
+// goroutine that commits calls it.
+func (l *layers) freeze() *window { return l.freezeFor(nil) }
+
+// freezeFor is freeze; the snapshot gets its view once the last window that waits is in tables, and
+// nothing newer is. It returns nil if none waits.
+func (l *layers) freezeFor(n *Snapshot) *window {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.open
+	if w.upto == w.from {
+		if len(l.frozen) == 0 || n == nil {
+			return nil
+		}
+		w = l.frozen[len(l.frozen)-1]
+		w.snapshots = append(w.snapshots, n)
+		return w
+	}
+	if n != nil {
+		w.snapshots = append(w.snapshots, n)
+	}
+	l.frozen = append(l.frozen, w)
+	l.open, l.at = newWindow(w.upto), time.Time{}
+	return w
+}
+
+// oldest returns the window to become tables next; nil if there is none.
+func (l *layers) oldest() *window {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if len(l.frozen) == 0 {
+		return nil
+	}
+	return l.frozen[0]
+}
+
+// drop forgets the oldest frozen window, which is in tables.
+func (l *layers) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range l.frozen[0].snapshots {
+		n.view = l.tables.View()
+	}
+	l.frozen = slices.Delete(l.frozen, 0, 1)
+}
+
+// giveUp forgets a snapshot that freezeFor noted; it reports false if that has its view.
+func (l *layers) giveUp(n *Snapshot) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.frozen {
+		w.snapshots = slices.DeleteFunc(w.snapshots, func(o *Snapshot) bool { return o == n })
+	}
+	return n.view == nil
+}
+
+// waiting returns the bytes of all windows, those that they take of the journal, and how many are
+// frozen.
+func (l *layers) waiting() (bytes, logged int64, frozen int) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	bytes, logged = l.open.bytes, l.open.logged
+	for _, w := range l.frozen {
+		bytes, logged = bytes+w.bytes, logged+w.logged
+	}
+	return bytes, logged, len(l.frozen)
+}
+
+// pendingOf returns the value of a key that a window has, appended to dst. known says that one has
+// it; ok that it was not deleted, and has not expired at now, in Unix seconds.
+func (l *layers) pendingOf(dst []byte, key pendingKey, now uint64) (value []byte, known, ok bool, err error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	s, known := l.open.entries[key]
+	for i := len(l.frozen) - 1; i >= 0 && !known; i-- {
+		s, known = l.frozen[i].entries[key]
+	}
+	if !known || s.deleted || s.expires != 0 && uint64(s.expires) <= now {
+		return nil, known, false, nil
+	}
+	from := len(dst)
+	value = slices.Grow(dst, int(s.length))[:from+int(s.length)]
+	if err := l.journal.ReadAt(journal.Place{Segment: s.segment, Offset: s.offset}, 0, value[from:]); err != nil {
+		return nil, true, false, fmt.Errorf("%w: cannot read the journal: %w", ErrDamaged, err)
+	}
+	return value, true, true, nil
+}

@@ -1,0 +1,106 @@
+package storage
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// What may wait for the background: three windows of entries, a journal of eight windows, and so
+// many tables of level 0, each of which makes a lookup slower.
+const (
+	waitWindows = 3
+	fullJournal = 8
+	waitTables  = 96
+)
+
+// Deletions take room before a merge gives it back. With less free than this a batch waits for one
+// that does.
+const mergeWindows = 4
+
+// behind is how much waits for the background, as a part of what may. From a half on a batch takes
+// as long as its tables will, and behind 1 it waits. What fails counts nothing: then the level says
+// what may still be written.
+func (s *Store) behind() (part float64) {
+	if s.fails(flushing) == nil {
+		bytes, logged, _ := s.layers.waiting()
+		window := float64(s.sizes.window)
+		part = max(float64(bytes)/(waitWindows*window), float64(logged)/(fullJournal*window))
+	}
+	if s.fails(merging) == nil {
+		zero, list := 0, s.tables.List()
+		if s.short() && s.guard.get().Free < mergeWindows*s.sizes.window {
+			part = 2
+		}
+		for _, t := range list.Tables {
+			if t.Level == 0 {
+				zero++
+			}
+		}
+		part = max(part, float64(zero)/waitTables)
+	}
+	return part
+}
+
+// wait waits until the next batch may begin.
+func (s *Store) wait() {
+	time.Sleep(time.Until(s.pace.next))
+	for ; s.pace.behind > 1; s.pace.behind = s.behind() {
+		s.wake(s.merge)
+		select {
+		case <-s.room:
+		case <-time.After(time.Second):
+			if _, failed := s.state(); failed != nil {
+				return
+			}
+		}
+	}
+}
+
+// pressure is the level that the background asks for.
+func (s *Store) pressure() Level {
+	used, spare := s.journal.Size()
+	bytes, _, _ := s.layers.waiting()
+	window, fails := s.sizes.window, s.fails(flushing) != nil
+	switch {
+	case s.noSegment.Load() && spare == 0, fails && used >= fullJournal*window:
+		return Stop
+	case fails && (bytes >= 2*window || used >= keepWindows*window):
+		return NoPush
+	}
+	return Normal
+}
+
+// pace has batches come no faster than windows become tables.
+type pace struct {
+	speed atomic.Int64 // of the background: nanoseconds for a MiB
+
+	// Of the goroutine that applies.
+	behind float64   // after the last batch
+	next   time.Time // when the next one begins
+}
+
+const (
+	firstSpeed = 10 * time.Millisecond // a MiB, until a window was written out
+	longestGap = 50 * time.Millisecond // between two batches
+	oldestDebt = time.Millisecond      // a sleep is longer than it was told to be, and the next ones shorter
+)
+
+// measure notes how long it took to write out a window, if that was a full one.
+func (p *pace) measure(bytes int64, took time.Duration, window int64) {
+	if bytes >= window {
+		p.speed.Store(int64(took) * (1 << 20) / bytes)
+	}
+}
+
+// slow has the next batch begin when the background has had time for one that brought so much.
+func (p *pace) slow(begun time.Time, bytes int64) {
+	if begun = begun.Add(-oldestDebt); p.next.Before(begun) {
+		p.next = begun
+	}
+	speed := p.speed.Load()
+	if speed == 0 {
+		speed = int64(firstSpeed)
+	}
+	gap := time.Duration(max(bytes, 0) * speed >> 20)
+	p.next = p.next.Add(min(gap, longestGap))
+}

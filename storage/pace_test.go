@@ -1,0 +1,78 @@
+package storage
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestBatchesWaitWhileTooMuchWaitsToBecomeTables(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{Window: minWindow, Sync: SyncNever()})
+	applied(t, s, one(1, Packet{}))
+	s.flushing.Lock() // no window becomes tables
+	seq, pushed := uint64(2), make(chan struct{})
+	push := func() {
+		if err := s.Apply(one(seq, Packet{Payload: make([]byte, 100_000)})); err != nil {
+			t.Error(err)
+		}
+		seq++
+	}
+	for s.behind() <= 1 && !t.Failed() {
+		push()
+	}
+	go func() {
+		defer close(pushed)
+		push()
+	}()
+	select {
+	case <-pushed:
+		t.Error("a batch does not wait")
+	case <-time.After(100 * time.Millisecond):
+	}
+	s.flushing.Unlock()
+	<-pushed
+	eventually(t, "much still waits", func() bool { return s.behind() < 0.5 })
+}
+
+func TestNobodyWaitsForTablesThatCannotBeMade(t *testing.T) {
+	s := smallStore(t, t.TempDir())
+	p := newPusher(t, s)
+	applied(t, s, one(1, Packet{}))
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.noted(flushing, errors.New("no"))
+	for used := int64(0); used < keepWindows*minWindow; used, _ = s.journal.Size() {
+		p.batch.Put(PacketID{1, 1, p.next}, &Packet{Payload: make([]byte, 1000)})
+		p.next++
+		if p.batch.Len() == 64 {
+			applied(t, s, &p.batch)
+		}
+	}
+	if s.guard.refresh(); s.Space().Level != NoPush || s.behind() > 0 {
+		t.Errorf("the level is %v", s.Space().Level)
+	}
+}
+
+func TestBatchesAreAsSlowAsTheTablesThatTheyBecome(t *testing.T) {
+	var p pace
+	const mib, window = 1 << 20, 2 << 20
+	p.measure(window, 8*time.Millisecond, window) // 4 ms a MiB
+	p.measure(1, time.Second, window)             // too little to tell
+	begun := time.Now()
+	p.slow(begun, mib)
+	if gap := p.next.Sub(begun); gap != 4*time.Millisecond-oldestDebt {
+		t.Errorf("after 1 MiB the next one begins after %v", gap)
+	}
+	p.slow(begun.Add(time.Millisecond), mib) // which was told to begin later
+	if gap := p.next.Sub(begun); gap != 8*time.Millisecond-oldestDebt {
+		t.Errorf("after 2 MiB the next one begins after %v", gap)
+	}
+	p.slow(begun.Add(time.Second), -mib)
+	if gap := p.next.Sub(begun); gap != time.Second-oldestDebt {
+		t.Errorf("after what left nothing the next one begins after %v", gap)
+	}
+	p.slow(begun.Add(time.Second), 1000*mib)
+	if gap := p.next.Sub(begun.Add(time.Second)); gap != longestGap-oldestDebt {
+		t.Errorf("after 1000 MiB the next one begins after %v", gap)
+	}
+}

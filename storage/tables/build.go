@@ -1,0 +1,187 @@
+package tables
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/dgraph-io/badger/v4/table"
+	"github.com/dgraph-io/badger/v4/y"
+)
+
+// Entry is a key with a value, as it stands in a table. Of the entries of one key the one with the
+// highest version counts.
+type Entry struct {
+	Key, Value []byte
+	Version    uint64
+	Expires    uint64 // Unix seconds; 0 for never
+	Deleted    bool   // the key has no value from this version on
+}
+
+const deletedMeta = 1 // Badger's bit of a deleted entry
+
+// badgerKey is the key of an entry as Badger has it, with the version.
+func (e *Entry) badgerKey(dst []byte) []byte {
+	return binary.BigEndian.AppendUint64(append(dst[:0], e.Key...), math.MaxUint64-e.Version)
+}
+
+func (e *Entry) badgerValue() y.ValueStruct {
+	v := y.ValueStruct{Value: e.Value, ExpiresAt: e.Expires}
+	if e.Deleted {
+		v.Meta = deletedMeta
+	}
+	return v
+}
+
+// gone says that the key has no value at a time in Unix seconds.
+func (e *Entry) gone(now uint64) bool { return e.Deleted || e.Expires != 0 && e.Expires <= now }
+
+func entryOf(key []byte, v y.ValueStruct) Entry {
+	return Entry{
+		Key: y.ParseKey(key), Value: v.Value, Version: y.ParseTs(key), Expires: v.ExpiresAt, Deleted: v.Meta&deletedMeta != 0,
+	}
+}
+
+// Built is tables that were made, and that no list names yet.
+type Built struct{ files []*file }
+
+// Build makes tables of some level from entries, which come sorted by key, the highest version of a
+// key first. Each is about so many bytes. What it made is written, synced, and read back: it is
+// what went in. After an error nothing is left.
+func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ *Built, err error) {
+	b := &builder{set: s, level: level, size: size}
+	b.begin()
+	defer func() {
+		b.Close()
+		if err != nil {
+			s.discard(&b.built)
+		}
+	}()
+	for e, err := range entries {
+		if err == nil && b.ReachedCapacity() {
+			err = b.finish()
+			b.Close()
+			b.begin()
+		}
+		if err != nil {
+			return nil, err
+		}
+		b.add(&e)
+	}
+	if !b.Empty() {
+		err = b.finish()
+	}
+	return &b.built, err
+}
+
+// builder makes tables, one at a time.
+type builder struct {
+	set   *Set
+	level int
+	size  int64 // of a table in bytes
+	built Built
+
+	*table.Builder
+	content     digest
+	version     uint64 // the highest
+	key, buffer []byte
+}
+
+// begin begins a table. Badger reads it with its defaults.
+func (b *builder) begin() {
+	b.content, b.version = digest{}, 0
+	b.Builder = table.NewTableBuilder(table.Options{
+		TableSize: uint64(b.size), BlockSize: 4096, BloomFalsePositive: 0.01, AllocPool: b.set.pool,
+	})
+}
+
+func (b *builder) add(e *Entry) {
+	b.key = e.badgerKey(b.key)
+	v := e.badgerValue()
+	b.Add(b.key, v, 0)
+	b.content.add(b.key, v)
+	b.version = max(b.version, e.Version)
+}
+
+// finish writes the table and reads it back.
+func (b *builder) finish() error {
+	data := b.Done()
+	b.buffer = slices.Grow(b.buffer[:0], data.Size)[:data.Size]
+	data.Copy(b.buffer)
+	t := Table{
+		ID: b.set.lastID.Add(1), Level: b.level, Size: int64(len(b.buffer)), Sum: xxhash.Sum64(b.buffer),
+		Entries: b.content.count, Version: b.version,
+	}
+	path := filepath.Join(b.set.build, t.Name())
+	err := writeFile(path, b.buffer)
+	if err == nil {
+		err = b.readBack(path, t)
+	}
+	if err != nil {
+		_ = os.Remove(path)
+		return fmt.Errorf("cannot make table %s: %w", t.Name(), err)
+	}
+	return nil
+}
+
+// piece is how much of a table is on its way to the device at a time: a sync of the journal waits
+// behind two of them at most.
+const piece = 1 << 20
+
+// writeFile makes a file and syncs it.
+func writeFile(path string, b []byte) (err error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	for at := 0; at < len(b); at += piece {
+		n := min(piece, len(b)-at)
+		if _, err := file.WriteAt(b[at:at+n], int64(at)); err != nil {
+			return err
+		}
+		writeBehind(file, int64(at), int64(n))
+	}
+	return file.Sync()
+}
+
+// readBack compares the file with what went in, and adds it to what was built.
+func (b *builder) readBack(path string, t Table) (err error) {
+	f, err := openFile(path, t)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.release()
+		}
+	}()
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
+	it := f.read.NewIterator(table.NOCACHE)
+	var content digest
+	for it.Rewind(); it.Valid(); it.Next() {
+		content.add(it.Key(), it.Value())
+	}
+	if content != b.content {
+		return fmt.Errorf("%w: %d entries were read back of %d, or others", ErrDamaged, content.count, b.content.count)
+	}
+	f.rest()
+	b.built.files = append(b.built.files, f)
+	return nil
+}
+
+// digest is a sum of entries.
+type digest struct{ sum, count uint64 }
+
+func (d *digest) add(key []byte, v y.ValueStruct) {
+	sum := xxhash.Sum64(key)*31 + xxhash.Sum64(v.Value)
+	d.sum += (sum*31+v.ExpiresAt)*31 + uint64(v.Meta)
+	d.count++
+}

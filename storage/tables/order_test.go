@@ -1,0 +1,90 @@
+package tables
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage/inject"
+)
+
+// faultTemplate is a folder with some windows, which children change copies of.
+func faultTemplate(t *testing.T) (template string) {
+	t.Helper()
+	template = t.TempDir()
+	s := open(t, template)
+	for range faultWindows {
+		entries, _ := faultWindow(s.List().Window + 1)
+		window(t, s, entries)
+	}
+	s.Close()
+	if err := os.RemoveAll(filepath.Join(template, "build")); err != nil {
+		t.Fatal(err)
+	}
+	return template
+}
+
+var (
+	syncedFile  = regexp.MustCompile(`fsync\(\d+<(.*?)>\) += 0`)
+	renamedFile = regexp.MustCompile(`renameat\(.*?"(.*?)", .*?"(.*?)"\) += 0`)
+)
+
+// What is named was synced before, and its name is before anything else needs it.
+func TestEachFileIsSyncedBeforeItsNameAndItsNameBeforeTheNext(t *testing.T) {
+	strace := append(inject.Strace(t), "-y")
+	log := filepath.Join(t.TempDir(), "log")
+	root, out, err := faultChild(t, strace, faultTemplate(t), "fsync,renameat", ":delay_enter=0", log)
+	calls, readErr := os.ReadFile(log)
+	if err := errors.Join(err, readErr); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	db, synced, unsynced, tables, lists := filepath.Join(root, "db"), map[string]bool{}, 0, 0, 0
+	for line := range strings.Lines(string(calls)) {
+		if m := syncedFile.FindStringSubmatch(line); m != nil {
+			if synced[m[1]] = true; m[1] == db {
+				unsynced = 0
+			}
+		}
+		m := renamedFile.FindStringSubmatch(line)
+		switch {
+		case m == nil || filepath.Dir(m[2]) != db:
+			continue
+		case !synced[m[1]]:
+			t.Errorf("it is named before it was synced: %s", line)
+		case filepath.Ext(m[2]) == suffix:
+			tables++
+		default:
+			if lists++; unsynced > 0 {
+				t.Errorf("%d names are not synced before %s", unsynced, line)
+			}
+		}
+		unsynced++
+	}
+	if tables < 2 || lists < 2 || unsynced > 0 {
+		t.Errorf("%d tables and %d lists were named, %d are not synced", tables, lists, unsynced)
+	}
+}
+
+// A disk that says that it wrote a part, and did not, is found before a table is named.
+func TestATableThatIsNotWhatWasWrittenIsNeverNamed(t *testing.T) {
+	strace, template := inject.Strace(t), faultTemplate(t)
+	_, before := faultWindow(faultWindows)
+	_, after := faultWindow(faultWindows + 1)
+	for when := 1; when <= 3; when++ {
+		root, out, err := faultChild(t, strace, template, "pwrite64,write", fmt.Sprintf(":retval=100:when=%d", when), os.DevNull)
+		if bytes.Contains(out, []byte("--- FAIL")) || bytes.Contains(out, []byte("panic")) {
+			t.Fatalf("write %d: %v\n%s", when, err, out)
+		}
+		s := open(t, root) // which compares the sums
+		if got, err := contents(s); err != nil || !maps.Equal(got, after) && !maps.Equal(got, before) {
+			t.Errorf("write %d: the tables show %d keys of %d, %v\n%s", when, len(got), len(after), err, out)
+		}
+		s.Close()
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package tables
+
+import "os"
+
+func writeBehind(*os.File, int64, int64) {}
