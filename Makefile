@@ -55,7 +55,7 @@ fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
 	go test ./fuzz/crash -count=1 -run 'TestCrash$$' -cycles $(CYCLES) -timeout 60m -v
 
-# With -every each call fails, each time, and each kill and each bit is tried: some hours.
+# With -every each call fails, each time, and each kill is tried: some hours.
 sweep: ## make SWEEP (400) system calls of stores and servers fail, and disks run out; SWEEP='400 -every': all calls
 	go test ./storage/... -count=1 -run 'FailingCall|KillAtAnyCall|KillBeforeAnyCall|KilledAtAnyCall' -sweep $(SWEEP) -timeout 0 -v
 	go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull' -sweep $(SWEEP) -timeout 0 -v

@@ -41,7 +41,7 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 		return err
 	}
 	progress(CompactProgress{Step: "check"})
-	n, err := s.Snapshot()
+	n, err := s.waitForSnapshot() // the tables were just read back
 	if err != nil {
 		return err
 	}

@@ -19,11 +19,10 @@ type Finding struct {
 
 // Kinds of findings about files.
 const (
-	FindingFormat   = "format"   // the file that says the version
-	FindingAnchor   = "anchor"   // the anchor, or what it says is missing
-	FindingManifest = "manifest" // the list of tables
-	FindingTable    = "table"
-	FindingLog      = "log"
+	FindingFormat = "format" // the file that says the version
+	FindingAnchor = "anchor" // the anchor, or what it says is missing
+	FindingTable  = "table"
+	FindingLog    = "log" // the journal
 )
 
 // Kinds of findings about what the database holds.

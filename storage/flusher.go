@@ -75,8 +75,8 @@ func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.En
 	}
 }
 
-// flush writes frozen windows out until Close, the oldest first. A failure is tried again after a
-// second, doubling to half a minute, unless nobody knows what is in force.
+// flushWindows writes frozen windows out until Close, the oldest first. A failure is tried again
+// after a second, doubling to half a minute, unless nobody knows what is in force.
 func (s *Store) flushWindows() {
 	for wait := time.Second; ; {
 		w := s.layers.oldest()

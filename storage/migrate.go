@@ -22,8 +22,9 @@ import (
 //     below the anchor's.
 //  3. The window is built and moved to the tables, and MANIFEST names all of them. From here on the
 //     logs hold nothing that the tables have not, and go.
-//  4. The file format says 6, last of all. Until then the program that wrote the folder opens it,
-//     and a migration that was cut short begins again.
+//  4. The file format says 6, last of all: a migration that was cut short begins again. Until then
+//     the program that wrote the folder opens it, but for one with ids of unique pushes from before
+//     format 5, once step 3 has named the tables.
 const migratedFormat = 6
 
 const (

@@ -28,7 +28,7 @@ func (s *Store) behind() (part float64) {
 	}
 	if s.fails(merging) == nil {
 		zero, list := 0, s.tables.List()
-		if s.short() && s.guard.get().Free < mergeWindows*s.sizes.window {
+		if s.guard.get().Free < mergeWindows*s.sizes.window && s.short() {
 			part = 2
 		}
 		for _, t := range list.Tables {

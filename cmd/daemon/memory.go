@@ -24,8 +24,7 @@ func defaultBuffers() int64 {
 }
 
 // offlineHeap is how many bytes the Go runtime may take for a command that works on a whole folder.
-// The tables that a compaction builds at a time take some 80 MB of it. A lower limit costs more
-// processor time for collecting garbage. Mapped files come on top, some 100 MB.
+// A lower limit costs more processor time for collecting garbage. Mapped files come on top.
 const offlineHeap = 112 << 20
 
 // LimitHeap makes the collector work harder, and give memory back at once, before the heap grows

@@ -133,7 +133,7 @@ func mayHoldPopped(files, packets []storage.Finding) bool {
 		switch f.Kind {
 		case storage.FindingAnchor, storage.FindingControl:
 			return true
-		case storage.FindingLog, storage.FindingTable, storage.FindingManifest:
+		case storage.FindingLog, storage.FindingTable:
 			damaged = true
 		}
 	}
