@@ -155,7 +155,10 @@ func (b *Batch) addPacket(kind entryKind, id PacketID, expiry int64, r Removed, 
 	b.add(e)
 	switch payloadKey := appendPayloadKey(key[maxKey:maxKey], id); {
 	case large:
-		b.add(batchEntry{raw: b.head(entryOver, payloadKey, native, len(payload)), apart: payload, stored: r.Large})
+		if kind = entryNew; r.Large {
+			kind = entryOver
+		}
+		b.add(batchEntry{raw: b.head(kind, payloadKey, native, len(payload)), apart: payload, stored: r.Large})
 	case r.Large:
 		b.add(batchEntry{raw: b.head(entryDelete, payloadKey, 0, 0), stored: true})
 	}

@@ -2,9 +2,6 @@ package storage
 
 import (
 	"context"
-	"time"
-
-	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // CompactProgress is how far Compact is.
@@ -31,10 +28,12 @@ func (s *Store) Compact(ctx context.Context, progress func(CompactProgress)) err
 	}
 	total := s.tables.List().Bytes()
 	progress(CompactProgress{Step: "merge", Total: total})
-	o := tables.MergeOptions{All: true, Size: s.sizes.table(total), Now: uint64(time.Now().Unix()), Step: s.guard.roomToMerge() / 2}
-	o.Room = func() error { return s.guard.roomFor(s.sizes.window / 2) }
-	if _, err := s.tables.Merge(ctx, o); err != nil {
-		return damaged(err)
+	for all := false; !all; {
+		o := s.mergeOptions(s.tables.List(), true)
+		all = o.All
+		if _, err := s.tables.Merge(ctx, o); err != nil {
+			return damaged(err)
+		}
 	}
 	progress(CompactProgress{Step: "merge", Done: total, Total: total})
 	if err := ctx.Err(); err != nil {

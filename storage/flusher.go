@@ -224,24 +224,34 @@ func (s *Store) mergeLevels() {
 // mergeOnce merges if that is due.
 func (s *Store) mergeOnce(ctx context.Context) (worked, urgent bool, err error) {
 	list := s.tables.List()
-	groups, zero := list.Upper()
+	groups, zero, _ := list.Upper()
 	dead, live := s.deadAndLive(list)
 	short := s.short()
 	all := short || dead > live+s.sizes.allowance()
 	if !all && groups <= mergeGroups && zero <= mergeTables {
 		return false, false, nil
 	}
-	before, room := s.dead.Load(), s.guard.roomToMerge()
-	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes()), Now: uint64(time.Now().Unix()), Step: min(room/2, stepWindows*s.sizes.window)}
-	if !all { // what is dead may make the room for all
-		o.Upper = max(room-o.Step, 1)
-	}
-	o.Room = func() error { return s.guard.roomFor(min(o.Step, s.sizes.window)) }
+	before := s.dead.Load()
+	o := s.mergeOptions(list, all)
 	worked, err = s.tables.Merge(ctx, o)
-	if err == nil && all {
+	if err == nil && o.All {
 		s.dead.Add(-before)
 	}
 	return worked, short || zero > 2*mergeTables || dead > 2*(live+s.sizes.allowance()), err
+}
+
+// mergeOptions returns how to merge in the room that there is. What is taken of level 0 stands
+// beside what was made of it for a while: where there is no room for that, its oldest windows go
+// down first. With less room than a window only what is dead can make some.
+func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
+	room := s.guard.roomToMerge()
+	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes()), Now: uint64(time.Now().Unix()),
+		Step: min(room/4, stepWindows*s.sizes.window), Room: s.guard.roomLeft}
+	upper := room - o.Step
+	if _, _, zero := list.Upper(); zero > upper && (upper >= s.sizes.window || !all) {
+		o.All, o.Upper = false, upper
+	}
+	return o
 }
 
 // short says that the disk has little room, and that a merge of all tables gives some back.

@@ -107,15 +107,17 @@ const (
 	stepWindows = 16
 )
 
-// roomToMerge returns how many bytes a merge may take for a while.
+// roomToMerge returns how many bytes a merge may take for a while: at least 4.
 func (g *guard) roomToMerge() int64 {
-	return max(g.get().Free-freeWindows*g.sizes.window, g.sizes.window)
+	g.refresh()
+	return max(g.get().Free-freeWindows*g.sizes.window, 4)
 }
 
-// roomFor returns an error that wraps ErrFull where a merge may not take so many bytes more.
-func (g *guard) roomFor(n int64) error {
-	if need, free := n+freeWindows*g.sizes.window, g.get().Free; free < need {
-		return fmt.Errorf("%w: a merge needs %d bytes, and %d are free", ErrFull, need, free)
+// roomLeft returns an error that wraps ErrFull where a merge has taken more than it may.
+func (g *guard) roomLeft() error {
+	g.refresh()
+	if need, free := freeWindows*g.sizes.window, g.get().Free; free < need {
+		return fmt.Errorf("%w: a merge leaves %d bytes free, and there are %d", ErrFull, need, free)
 	}
 	return nil
 }

@@ -103,6 +103,8 @@ func bugs() []bug {
 			"superseded := bytes.Equal(e.Key, m.last)", "superseded := bytes.Equal(e.Key, m.last) || e.Expires != 0 && e.Expires <= m.o.Now", ""},
 		{"what was flushed meanwhile goes", "tables/merge.go",
 			"drop = append(drop, m.base[:passed]...)", "v := m.s.View()\n\tdefer v.Close()\n\tdrop = append(drop, m.base[:passed]...)\n\tfor _, f := range v.files {\n\t\tif f.Level == 0 && !slices.Contains(m.upper, f) && !slices.Contains(drop, f) {\n\t\t\tdrop = append(drop, f)\n\t\t}\n\t}", ""},
+		{"a table that a step ends in goes whole", "tables/merge.go",
+			"m.older.Valid() && !m.older.between() {", "false && m.older.Valid() {", ""},
 		{"a merge that read too little is adopted", "tables/table.go",
 			"case !last || r.whole && r.seen != f.Entries:", "case false:", ""},
 		{"the output of a merge has its versions raised", "tables/merge.go",

@@ -64,16 +64,17 @@ func (l *List) Bytes() (n int64) {
 	return n
 }
 
-// Upper returns how many windows level 0 has, and how many tables.
-func (l *List) Upper() (windows, tables int) {
+// Upper returns how many windows level 0 has, how many tables, and their bytes.
+func (l *List) Upper() (windows, tables int, bytes int64) {
 	versions := make(map[uint64]bool)
 	for _, t := range l.Tables {
 		if t.Level == 0 {
 			tables++
+			bytes += t.Size
 			versions[t.Version] = true
 		}
 	}
-	return len(versions), tables
+	return len(versions), tables, bytes
 }
 
 // MANIFEST is a file of Badger's with one set of changes, which makes all tables:

@@ -23,8 +23,8 @@ type MergeOptions struct {
 	// Upper bounds what is taken of level 0, in bytes: its oldest windows, and one at least. 0 is
 	// all of them.
 	Upper int64
-	// Room is asked before each step whether there is room for it; an error ends the merge there. It
-	// may be nil.
+	// Room is asked once a step has made tables, before they come in force: an error ends the merge
+	// before that step. It may be nil.
 	Room func() error
 }
 
@@ -169,16 +169,23 @@ func (m *merge) close() {
 
 // step makes some tables and adopts them. over says that it was the last step.
 func (m *merge) step() (over bool, err error) {
-	if m.o.Room != nil {
-		if err := m.o.Room(); err != nil {
-			return false, err
-		}
-	}
 	built, err := m.s.Build(m.output, m.o.Size, m.entries())
 	if err != nil {
 		return false, err
 	}
-	passed := len(m.base) - (len(m.older.files) - m.older.at)
+	rest, err := m.s.Build(m.output, m.o.Size, m.rest())
+	if err != nil {
+		m.s.discard(built)
+		return false, err
+	}
+	built.files = append(built.files, rest.files...)
+	if len(built.files) > 0 && m.o.Room != nil {
+		if err := m.o.Room(); err != nil {
+			m.s.discard(built)
+			return false, err
+		}
+	}
+	passed := m.older.at
 	drop, upper := m.passed()
 	drop = append(drop, m.base[:passed]...)
 	if err := m.s.Adopt(Adoption{Add: built, drop: drop}); err != nil {
@@ -187,7 +194,13 @@ func (m *merge) step() (over bool, err error) {
 	for _, f := range drop {
 		f.release()
 	}
-	m.upper, m.base = upper, m.base[passed:]
+	for _, f := range rest.files {
+		f.refs.Add(1)
+	}
+	_ = m.older.Close()
+	m.upper, m.base = upper, slices.Concat(rest.files, m.base[passed:])
+	m.older = &run{files: m.base, err: &m.err}
+	m.older.Rewind()
 	return !m.newer.Valid() && !m.older.Valid(), nil
 }
 
@@ -209,15 +222,29 @@ func (m *merge) passed() (drop, left []*file) {
 	return drop, left
 }
 
-// entries gives what belongs into the tables of one step: of each key the highest version. A step
-// ends between two tables of the base, or behind them, where what it made and what is left of them
-// do not overlap.
+// rest gives what a step leaves of the table of the base in which it ends: tables of one level do
+// not overlap, so what it made takes the place of that whole table.
+func (m *merge) rest() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for m.err == nil && m.older.Valid() && !m.older.between() {
+			if !yield(entryOf(m.older.Key(), m.older.Value()), nil) {
+				return
+			}
+			m.older.Next()
+		}
+		if m.err != nil {
+			yield(Entry{}, m.err)
+		}
+	}
+}
+
+// entries gives what belongs into the tables of one step: of each key the highest version.
 func (m *merge) entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for size := int64(0); m.err == nil && (m.newer.Valid() || m.older.Valid()); {
 			e, newer, older := m.entry()
 			superseded := bytes.Equal(e.Key, m.last)
-			if !superseded && size > m.o.Step && (m.older.between() || !m.older.Valid()) {
+			if !superseded && size > m.o.Step {
 				return
 			}
 			if !superseded && !(m.bottom && e.gone(m.o.Now)) {

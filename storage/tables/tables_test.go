@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"maps"
 	"math/rand/v2"
@@ -194,6 +195,39 @@ func TestMergesKeepWhatCounts(t *testing.T) {
 		if n := s.List().Entries(); n != uint64(len(model)) {
 			t.Errorf("after a merge of everything there are %d entries for %d keys", n, len(model))
 		}
+	}
+}
+
+func TestAStepOfAMergeTakesLittleRoomHoweverWideTheTablesBelowAre(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	value := bytes.Repeat([]byte("v"), 100)
+	window(t, s, []Entry{{Key: key(0), Value: value}, {Key: key(5000), Value: value}})
+	if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: true}); err != nil {
+		t.Fatal(err)
+	}
+	var entries []Entry
+	for k := 1; k < 5000; k++ {
+		entries = append(entries, Entry{Key: key(k), Value: value})
+	}
+	window(t, s, entries)
+	steps := 0
+	_, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: true, Room: func() error {
+		steps++
+		var n int64
+		err := filepath.WalkDir(filepath.Join(root, "build"), func(_ string, d fs.DirEntry, err error) error {
+			if info, fails := d.Info(); err == nil && !d.IsDir() {
+				err, n = fails, n+info.Size()
+			}
+			return err
+		})
+		if n == 0 || n > 4*tableSize {
+			t.Errorf("a step makes %d bytes, with tables of %d", n, tableSize)
+		}
+		return err
+	}})
+	if err != nil || steps < 20 || s.List().Entries() != 5001 {
+		t.Errorf("a merge in %d steps leaves %d entries, %v", steps, s.List().Entries(), err)
 	}
 }
 

@@ -76,7 +76,7 @@ func TestTakeOverKeepsWhatBadgerWrote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, n := s.List().Upper(); n != 4 {
+	if _, n, _ := s.List().Upper(); n != 4 {
 		t.Errorf("%d tables are in level 0, want 4", n)
 	}
 	check(t, s, model, 300)
