@@ -57,7 +57,7 @@ func showsInRedis() map[string][]Kind {
 		"batch-torn":          {Order, NotStarted},
 		"batches-reordered":   {Lost, Returned, Doubled, NotStarted},
 		"move-not-deleted":    {Returned, Doubled, NotStarted},
-		"move-not-put":        {Lost, Died},
+		"move-not-put":        {Lost, Logged},
 		"drop-forgotten":      {Returned, Order},
 		"values-later":        {Order},
 		"value-dropped":       {Lost, Order},
