@@ -194,10 +194,18 @@ func (w *fullWriter) Write(b []byte) (int, error) {
 }
 
 func TestErrorOfTheWriterEndsADump(t *testing.T) {
-	for _, room := range []fullWriter{0, 100, 300_000} {
-		w := room
-		if _, err := Dump(recoverytest.Many(5*1024), &w, Options{Now: recoverytest.Later}); err == nil || !strings.Contains(err.Error(), "no room") {
-			t.Errorf("room for %d bytes: got %v", room, err)
+	queues := recoverytest.Many(1)
+	for len(queues.Defined) < 20*blockRecords {
+		n := len(queues.Defined) + 1
+		queues.Defined = append(queues.Defined, storage.Queue{ID: uint32(n), Name: fmt.Append(nil, "queue ", n)})
+	}
+	queues.Counted.NextQueue = uint32(len(queues.Defined) + 1)
+	for _, src := range []*recoverytest.Fake{recoverytest.Many(5 * 1024), queues} {
+		for _, room := range []fullWriter{0, 100, 200_000} {
+			w := room
+			if _, err := Dump(src, &w, Options{Now: recoverytest.Later}); err == nil || !strings.Contains(err.Error(), "no room") {
+				t.Errorf("room for %d bytes: got %v", room, err)
+			}
 		}
 	}
 }

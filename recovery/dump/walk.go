@@ -244,7 +244,7 @@ func (d *dumper) putQueue(q *storage.Queue) error {
 		d.report.Add(storage.FindingQueue, what.String(), "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
 		q.Name = name
 	}
-	if ok, err := d.put(queueRecord(q), storage.FindingQueue, what); !ok {
+	if ok, err := d.put(queueRecord(q), storage.FindingQueue, what); !ok || err != nil {
 		return err
 	}
 	for _, u := range d.windows[q.ID] {
