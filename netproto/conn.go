@@ -59,7 +59,7 @@ func (c *conn) run() {
 		// The peer broke the protocol or a limit. Most protocols cannot tell the peer, so the log does.
 		c.server.config.Logger.Warn("connection closed", "protocol", c.server.config.Protocol.Name(), "remote", c.remote, "error", err)
 		c.out.linger()
-		if r, ok := c.server.config.Protocol.(Refuser); ok && err == ErrMemory {
+		if r, ok := c.server.config.Protocol.(Refuser); ok && (err == ErrMemory || err == ErrBinary) {
 			last = r.Refusal(err)
 		}
 	}
@@ -77,7 +77,7 @@ func (c *conn) loop() error {
 			return err
 		}
 		if first := c.buf[0]; !c.begun && first < ' ' && first != '\r' && first != '\n' {
-			return errBinary
+			return ErrBinary
 		}
 		c.begun = true
 		if err := c.serve(); err != nil {

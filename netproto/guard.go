@@ -21,6 +21,6 @@ func BeginsLikeHTTP(word []byte) bool {
 	return bytes.EqualFold(word, []byte("POST")) || bytes.EqualFold(word, []byte("Host:"))
 }
 
-// errBinary is why nothing of a connection is carried out. Behind a TLS hello there may be bytes
+// ErrBinary is why nothing of a connection is carried out. Behind a TLS hello there may be bytes
 // that look like lines.
-var errBinary = errors.New("the first byte begins no request: perhaps the client speaks TLS, which this server does not")
+var ErrBinary = errors.New("the first byte begins no request: perhaps the client speaks TLS, which this server does not")

@@ -38,7 +38,7 @@ type Protocol interface {
 }
 
 // Refuser is a protocol with words for a peer that is refused because there are too many, or that
-// must go (ErrMemory).
+// must go (ErrMemory, ErrBinary).
 type Refuser interface {
 	// Refusal is sent before the connection is closed.
 	Refusal(why error) []byte

@@ -167,6 +167,15 @@ func TestProtocolErrorsEndTheConnection(t *testing.T) {
 	}
 }
 
+func TestABinaryByteInPlaceOfARequestIsAProtocolError(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	c.send("\x16\x03\x01")
+	if got := c.readLine(); !strings.HasPrefix(got, "-ERR Protocol error: the first byte begins no request") {
+		t.Errorf("got %q", got)
+	}
+	c.wantEnd()
+}
+
 func TestALargeRequestArrivesInPieces(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	text := strings.Repeat("x", maxArg)

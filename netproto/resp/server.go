@@ -133,8 +133,11 @@ func (p *Protocol) Delivery() broker.Selection { return broker.Selection{} }
 
 // Refusal implements netproto.Refuser.
 func (p *Protocol) Refusal(why error) []byte {
-	if why == netproto.ErrMemory {
+	switch why {
+	case netproto.ErrMemory:
 		return []byte("-ERR " + why.Error() + "\r\n")
+	case netproto.ErrBinary:
+		return []byte("-ERR Protocol error: " + why.Error() + "\r\n")
 	}
 	return []byte("-ERR max number of clients reached\r\n")
 }
