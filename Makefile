@@ -33,8 +33,9 @@ check: fmt vet staticcheck race ## run fmt, vet, staticcheck and race
 fmt: ## fail if a Go file is not formatted
 	@files=$$(gofmt -l .); test -z "$$files" || { printf 'not formatted, run gofmt -w on:\n%s\n' "$$files"; exit 1; }
 
-vet: ## run go vet
+vet: ## run go vet, and build what does not need Linux for another system
 	go vet ./...
+	GOOS=darwin go build ./storage/... ./recovery/... ./broker/...
 
 staticcheck: ## run staticcheck
 	go tool staticcheck ./...

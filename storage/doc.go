@@ -30,7 +30,7 @@
 //	  snapshot.go    Snapshot: the state after one batch; scan.go: all of it, for a start as for a
 //	                 dump; items.go: its heads and fields; deliveries.go: its delivery states
 //	  space.go       the room on the disk; sizes.go: what a folder takes
-//	  compact.go     Compact; sys.go: system calls
+//	  compact.go     Compact; sys_linux.go, sys_other.go: a system call
 //	a start
 //	  start.go       tables of what the journal has, and when they come in force
 //	  folder.go      the data folder: lock, format version

@@ -344,6 +344,28 @@ func TestNextSegmentIsPreparedWhenOneBegins(t *testing.T) {
 	}
 }
 
+func TestFileOfTheJournalThatCannotBeRemovedFailsNoFlushAndIsTriedAgain(t *testing.T) {
+	dir := t.TempDir()
+	s := smallStore(t, dir)
+	applied(t, s, one(1, Packet{Payload: make([]byte, 2*s.sizes.segment)})) // its file is not used again
+	long := logFiles(t, dir)[0]
+	if err := errors.Join(os.Remove(long), os.MkdirAll(filepath.Join(long, "x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	applied(t, s, one(2, Packet{}))
+	if err := s.settle(); err != nil || s.fails(releasing) == nil || s.tables.List().Floor.Batch != 2 {
+		t.Errorf("the flush gives %v, the removal %v, and batch %d is in tables", err, s.fails(releasing), s.tables.List().Floor.Batch)
+	}
+	if err := os.Remove(filepath.Join(long, "x")); err != nil {
+		t.Fatal(err)
+	}
+	applied(t, s, one(3, Packet{}))
+	err := s.settle()
+	if _, gone := os.Stat(long); err != nil || s.fails(releasing) != nil || !errors.Is(gone, os.ErrNotExist) {
+		t.Errorf("the next flush gives %v, the removal %v, and the file: %v", err, s.fails(releasing), gone)
+	}
+}
+
 func TestCloseEndsWhileNoTableCanBeMadeAndTheNextStartHasEverything(t *testing.T) {
 	dir := t.TempDir()
 	s := smallStore(t, dir)

@@ -37,7 +37,7 @@ func (s *Store) writeOut(w *window) (err error) {
 	}
 	defer records.Close()
 	number := s.tables.List().Window + 1
-	built, err := func() (_ *tables.Built, err error) {
+	built, err := func() (_ tables.Built, err error) {
 		defer recoverFault(&err, debug.SetPanicOnFault(true))
 		return s.tables.Build(0, s.sizes.table(s.tables.List().Bytes()), w.all(records, number))
 	}()
@@ -136,9 +136,9 @@ func (s *Store) flushOne(w *window) (err error) {
 	s.flushed.Store(time.Now().UnixNano())
 	s.wake(s.room)
 	s.wake(s.merge)
-	err = s.journal.Release(w.upto.Batch)
+	s.noted(releasing, s.journal.Release(w.upto)) // the next flush tries again
 	s.wake(s.next)
-	return err
+	return nil
 }
 
 // prepareSegments has the next segment of the journal ready before a batch needs it.
@@ -183,7 +183,8 @@ func (s *Store) wake(tell chan struct{}) {
 func averageEntry(l *tables.List) int64 { return l.Bytes() / int64(max(l.Entries(), 1)) }
 
 // mergeLevels merges tables until Close. It rests as long as it worked, unless there is much to do.
-// A failure is tried again as flushWindows does.
+// A failure is tried again as flushWindows does, and after each flush: on a full disk what was
+// popped meanwhile may have made the room that a merge needs.
 func (s *Store) mergeLevels() {
 	wait := time.Second
 	var again <-chan time.Time

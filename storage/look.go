@@ -112,7 +112,7 @@ func (l *looker) anchor() (err error) {
 // tables opens the tables, each of which is checked.
 func (l *looker) tables() (err error) {
 	var bad []tables.Table
-	o := tables.Options{Look: true, Progress: l.o.Progress, Damaged: func(t tables.Table, err error) error {
+	o := tables.Options{Progress: l.o.Progress, Damaged: func(t tables.Table, err error) error {
 		if !l.o.Tolerant {
 			return err
 		}

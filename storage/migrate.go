@@ -125,7 +125,7 @@ func (m *migration) scan() (tally Tally, err error) {
 	m.control, m.redo, m.older = Control{Marks: firstMarks()}, nil, olderUniques{known: make(map[UniqueID]bool)}
 	v := m.set.View()
 	defer v.Close()
-	err = v.Newest(func(e tables.Entry) error {
+	err = v.Scan(nil, func(e tables.Entry) error {
 		if _, changed := m.window[string(e.Key)]; changed {
 			return nil
 		}
@@ -205,7 +205,7 @@ func (m *migration) room(f *folder, o *Options) error {
 
 // write builds the window, and puts all tables in force.
 func (m *migration) write() (err error) {
-	a := tables.Adoption{Add: &tables.Built{}, Window: m.last, Floor: &tables.Floor{Batch: m.control.Batch}}
+	a := tables.Adoption{Window: m.last, Floor: &tables.Floor{Batch: m.control.Batch}}
 	if len(m.window) > 0 {
 		a.Window++
 		a.Add, err = m.set.Build(0, migratedTable, func(yield func(tables.Entry, error) bool) {
@@ -220,7 +220,10 @@ func (m *migration) write() (err error) {
 			return err
 		}
 	}
-	return m.set.Name(a)
+	if err := m.set.Adopt(a); err != nil {
+		return err
+	}
+	return m.set.Begin()
 }
 
 func (m *migration) put(key, rec []byte) { m.window[string(key)] = tables.Entry{Key: key, Value: rec} }

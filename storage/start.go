@@ -61,7 +61,7 @@ func (s *Store) openTables(w *window) (err error) {
 	if err := emptyFolder(build); err != nil {
 		return err
 	}
-	s.tables, err = tables.Open(db, build, tables.Options{Look: true, Damaged: func(t tables.Table, err error) error {
+	s.tables, err = tables.Open(db, build, tables.Options{Damaged: func(t tables.Table, err error) error {
 		if !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -119,11 +119,10 @@ func readJournal(j *journal.Journal, list *tables.List, acceptLoss bool, note fu
 	w := newWindow(floor)
 	o := journal.ReplayOptions{After: floor, AcceptLoss: acceptLoss, Note: note}
 	end, err := j.Replay(o, func(r journal.Record) error {
-		c := journal.Content{Control: r.Control}
 		upto := w.upto
 		upto.Batch = r.Batch
 		w.holes = r.AfterHole
-		return w.take(r.Place, c.Overhead(), r.Control, [][]byte{r.Body}, r.Entries, upto)
+		return w.take(r.Place, r.Overhead(), r.Control, r.Body, r.Entries, upto)
 	})
 	w.upto = end
 	if errors.Is(err, journal.ErrDamage) {

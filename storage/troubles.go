@@ -15,6 +15,7 @@ const (
 	flushing  work = "write windows out"
 	merging   work = "merge tables"
 	preparing work = "prepare a segment of the journal"
+	releasing work = "remove files of the journal"
 )
 
 // troubles are the failures of the background: work that fails is tried again.

@@ -19,7 +19,7 @@ func BenchmarkAppend(b *testing.B) {
 					return err
 				}
 			}
-			return j.Release(c.Batch)
+			return j.Release(j.end)
 		},
 		"prepared": func(j *Journal) error { return j.SetSpares(segments - 1) },
 		"made":     func(*Journal) error { return nil },

@@ -48,7 +48,7 @@ func overwrite(t testing.TB, f *os.File, at int, b []byte) {
 func numbered(t testing.TB, dir string, number uint32) string {
 	t.Helper()
 	for name, b := range files(t, dir) {
-		if h, err := readHeader(b); err == nil && uint32(h.Number) == number {
+		if h := readHeader(b); uint32(h.Number) == number {
 			return name
 		}
 	}
@@ -70,8 +70,8 @@ func TestTornLastRecordIsTheEnd(t *testing.T) {
 			j := open(t, dir, Options{Spares: 9})
 			first := uint64(1)
 			if test.used {
-				appendUpTo(t, j, 1, 50)
-				if first = 51; j.Release(50) != nil || len(j.spare) < 9 {
+				_, marks := appendUpTo(t, j, 1, 50)
+				if first = 51; j.Release(marks[49]) != nil || len(j.spare) < 9 {
 					t.Fatal("nothing is used again")
 				}
 			}
@@ -81,7 +81,6 @@ func TestTornLastRecordIsTheEnd(t *testing.T) {
 			if test.begins {
 				from = 512 // a header is in one sector of the device
 			}
-			other := open(t, dir, Options{})
 			for cut := from + 1 + rand.IntN(stride(23)); cut < int(j.end.End); cut += stride(23) {
 				for way, torn := range [][]byte{
 					slices.Concat(after[:cut], before[cut:]),
@@ -92,7 +91,7 @@ func TestTornLastRecordIsTheEnd(t *testing.T) {
 					if bytes.Equal(torn[:headerSize], after[:headerSize]) && bytes.Equal(torn[place.Offset:j.end.End], after[place.Offset:j.end.End]) {
 						want = last
 					}
-					if got, err := replayed(t, other, ReplayOptions{After: end}); err != nil || got != want {
+					if got, err := reread(t, dir, ReplayOptions{After: end}); err != nil || got != want {
 						t.Fatalf("torn at %d in way %d it ends at %d, not %d: %v", cut, way, got, want, err)
 					}
 				}
@@ -131,12 +130,11 @@ func TestEveryFlippedByteIsDamageOrTheEndOrHarmless(t *testing.T) {
 		place, length = places[0], uint64(c.Overhead()+len(slices.Concat(c.Body...)))
 	}
 	var damaged, ends, harmless int
-	other := open(t, dir, Options{})
 	for _, s := range j.begun {
 		b := files(t, dir)[filepath.Base(s.file.Name())]
 		for i := rand.IntN(stride(7)); i < len(b); i += stride(7) {
 			overwrite(t, s.file, i, []byte{b[i] ^ 1<<(i%8)})
-			got, err := replayed(t, other, ReplayOptions{})
+			got, err := reread(t, dir, ReplayOptions{})
 			switch {
 			case errors.Is(err, ErrDamage):
 				damaged++
@@ -199,8 +197,7 @@ func TestUnsyncedHoleIsTheEndOfAWeakJournal(t *testing.T) {
 	b := files(t, dir)[name]
 	clear(b[places[9].Offset : places[9].Offset+page])
 	write(t, dir, name, b)
-	other := open(t, dir, Options{})
-	if last, err := replayed(t, other, ReplayOptions{}); last != 9 || err != nil {
+	if last, err := reread(t, dir, ReplayOptions{}); last != 9 || err != nil {
 		t.Errorf("it ends at %d: %v", last, err)
 	}
 	// What was appended cannot end before its end.
@@ -237,7 +234,7 @@ func TestClientsBytesAreNoRecords(t *testing.T) {
 		}
 		torn := make([]byte, 1)
 		overwrite(t, j.current.file, int(place.Offset), torn) // the record around it counts no more
-		if last, err := replayed(t, open(t, dir, Options{}), ReplayOptions{}); last != 2 || err != nil {
+		if last, err := reread(t, dir, ReplayOptions{}); last != 2 || err != nil {
 			t.Errorf("%s: it ends at %d: %v", name, last, err)
 		}
 	}
@@ -254,7 +251,7 @@ func TestShortOrForeignFilesAreDamage(t *testing.T) {
 		appendUpTo(t, j, 1, 20)
 		first := numbered(t, dir, 1)
 		write(t, dir, first, spoil(files(t, dir)[first]))
-		if _, err := replayed(t, j, ReplayOptions{}); !errors.Is(err, ErrDamage) {
+		if _, err := reread(t, dir, ReplayOptions{}); !errors.Is(err, ErrDamage) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -286,8 +283,7 @@ func TestSegmentsInAnyOrderAreReadOrDamage(t *testing.T) {
 				from = r.IntN(len(names)) // perhaps twice
 			}
 			if b := all[names[from]]; from < keep || r.IntN(4) == 0 {
-				h, _ := readHeader(b)
-				there[h.Number-1] = true
+				there[readHeader(b).Number-1] = true
 				write(t, dir, names[i], b)
 			}
 		}
@@ -296,7 +292,7 @@ func TestSegmentsInAnyOrderAreReadOrDamage(t *testing.T) {
 		if missing > 0 {
 			want = ends[missing-1]
 		}
-		got, err := replayed(t, open(t, dir, Options{}), ReplayOptions{})
+		got, err := reread(t, dir, ReplayOptions{})
 		if damaged := slices.Contains(there[missing:], true); errors.Is(err, ErrDamage) != damaged || got != want {
 			t.Errorf("seed %d: with the segments %v it ends at %d, not %d: %v", seed, there, got, want, err)
 		} else if damaged {
@@ -317,7 +313,7 @@ func TestBytesOfAnotherSegmentAreDamage(t *testing.T) {
 	second := numbered(t, dir, 2)
 	b, other := files(t, dir)[second], files(t, dir)[numbered(t, dir, 1)]
 	write(t, dir, second, slices.Concat(b[:page], other[page:]))
-	if _, err := replayed(t, j, ReplayOptions{}); !errors.Is(err, ErrDamage) {
+	if _, err := reread(t, dir, ReplayOptions{}); !errors.Is(err, ErrDamage) {
 		t.Error(err)
 	}
 }
@@ -335,7 +331,7 @@ func TestFilesOfAnEarlierRunChangeNothing(t *testing.T) {
 	for name, b := range old {
 		write(t, dir, "old-"+name, b)
 	}
-	if last, err := replayed(t, open(t, dir, Options{}), ReplayOptions{After: marks[19]}); last != 40 || err != nil {
+	if last, err := reread(t, dir, ReplayOptions{After: marks[19]}); last != 40 || err != nil {
 		t.Errorf("it ends at %d: %v", last, err)
 	}
 }
@@ -346,7 +342,7 @@ func TestRecordsOfAnotherHistoryAreDamage(t *testing.T) {
 	_, marks := appendUpTo(t, open(t, dir, Options{}), 1, 20)
 	floor := marks[9]
 	floor.Sum++
-	if last, err := replayed(t, open(t, dir, Options{}), ReplayOptions{After: floor}); last != 10 || !errors.Is(err, ErrDamage) {
+	if last, err := reread(t, dir, ReplayOptions{After: floor}); last != 10 || !errors.Is(err, ErrDamage) {
 		t.Errorf("it ends at %d: %v", last, err)
 	}
 }

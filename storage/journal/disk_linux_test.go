@@ -104,7 +104,7 @@ func TestFullDiskTakesOnlyWhatIsReady(t *testing.T) {
 	}
 	free()
 	appendUpTo(t, j, n, n+10)
-	if last, err := replayed(t, open(t, dir, Options{}), ReplayOptions{}); last != n+10 || err != nil {
+	if last, err := reread(t, dir, ReplayOptions{}); last != n+10 || err != nil {
 		t.Errorf("it ends at %d: %v", last, err)
 	}
 }

@@ -3,10 +3,9 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // The files of the journal have names by chance: the header of a segment says which one it is. So a
@@ -24,11 +23,8 @@ func (j *Journal) Prepare() error { return j.stock(1) }
 func (j *Journal) SetSpares(n int) error {
 	j.mu.Lock()
 	j.opts.Spares = n
-	keep := min(n+1, len(j.spare))
-	gone := slices.Clone(j.spare[keep:])
-	j.spare = j.spare[:keep]
 	j.mu.Unlock()
-	return errors.Join(remove(gone), j.stock(n+1))
+	return errors.Join(j.free(0, n+1), j.stock(n+1))
 }
 
 // stock makes files until n are free.
@@ -50,9 +46,9 @@ func (j *Journal) stock(n int) error {
 	}
 }
 
-// begin begins a segment with a batch, in a file of so many bytes or more. A record that is longer
-// than a segment gets a file of its own.
-func (j *Journal) begin(first uint64, need int64) error {
+// begin begins a segment in a file of so many bytes or more. A record that is longer than a segment
+// gets a file of its own.
+func (j *Journal) begin(need int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if need > j.opts.SegmentSize || len(j.spare) == 0 {
@@ -64,7 +60,7 @@ func (j *Journal) begin(first uint64, need int64) error {
 		j.spare = slices.Insert(j.spare, 0, s)
 	}
 	s, b := j.spare[0], make([]byte, page)
-	s.header, s.first = newHeader(j.end.Segment+1), first
+	s.header = newHeader(j.end.Segment + 1)
 	put(b, &s.header)
 	if err := j.write(s.file, b, 0); err != nil {
 		return err
@@ -91,86 +87,65 @@ func (j *Journal) make(size int64, fill bool) (*segment, error) {
 			err = file.Sync()
 		}
 	}
-	s := &segment{file: file, size: size}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFull, err), remove([]*segment{s}))
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFull, err), file.Close(), os.Remove(file.Name()))
 	}
 	if err := j.unknown(j.folder.Sync()); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return s, nil
+	return &segment{file: file, size: size}, nil
 }
 
-// Release gives up the segments that hold no batch above upto, but the last one. Their files are
-// used again, or removed where enough are free.
-func (j *Journal) Release(upto uint64) error {
-	var gone []*segment
-	j.mu.Lock()
-	for len(j.begun) > 1 && j.begun[1].first <= upto+1 {
-		if s := j.begun[0]; s.size == j.opts.SegmentSize && len(j.spare) <= j.opts.Spares {
-			j.spare = append(j.spare, s)
-		} else {
-			gone = append(gone, s)
-		}
-		j.begun = slices.Delete(j.begun, 0, 1)
-	}
-	j.mu.Unlock()
-	return remove(gone)
+// Release gives up the segments before that of a mark, up to which all is in tables. Their files
+// are used again, or removed where enough are free. After an error the next call tries again.
+func (j *Journal) Release(upto Mark) error {
+	j.mu.RLock()
+	keep := j.opts.Spares + 1
+	j.mu.RUnlock()
+	return j.free(upto.Segment, keep)
 }
 
 // Trim removes the files that hold no record behind a mark: room for the tables of a start. It is
 // for a journal that has not begun.
-func (j *Journal) Trim(after Mark) error {
-	paths, err := j.paths()
-	for _, path := range paths {
-		if h, unread := headerOf(path); unread == nil && h.Number < max(after.Segment, 1) {
-			err = errors.Join(err, os.Remove(path))
-		}
-	}
-	return err
-}
-
-// remove removes files that no list has any more.
-func remove(segments []*segment) (err error) {
-	for _, s := range segments {
-		err = errors.Join(err, s.file.Close(), os.Remove(s.file.Name()))
-	}
-	return err
-}
+func (j *Journal) Trim(after Mark) error { return j.free(after.Segment, 0) }
 
 // Clear removes all files of the journal, and syncs the folder: all that they held is in tables.
 // Nobody else uses the journal meanwhile.
 func (j *Journal) Clear() error {
-	_ = j.closeFiles()
-	paths, err := j.paths()
-	if err != nil {
+	j.current = nil
+	if err := j.free(math.MaxUint64, 0); err != nil {
 		return err
-	}
-	for _, path := range paths {
-		if err := os.Remove(path); err != nil {
-			return err
-		}
 	}
 	return j.unknown(j.folder.Sync())
 }
 
-// paths returns the files of the journal that are in the folder.
-func (j *Journal) paths() (paths []string, err error) {
-	entries, err := os.ReadDir(j.dir)
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), suffix) {
-			paths = append(paths, filepath.Join(j.dir, e.Name()))
+// free gives up the segments with lower numbers, and removes free files but for some. Those that
+// are longer than a segment are not kept.
+func (j *Journal) free(below uint64, keep int) (err error) {
+	j.mu.Lock()
+	for len(j.begun) > 0 && j.begun[0].Number < below {
+		j.spare = append(j.spare, j.begun[0])
+		j.begun = slices.Delete(j.begun, 0, 1)
+	}
+	j.spare = slices.DeleteFunc(j.spare, func(s *segment) bool {
+		if s.size == j.opts.SegmentSize && keep > 0 {
+			keep--
+			return false
+		}
+		_ = s.file.Close()
+		j.gone = append(j.gone, s.file.Name())
+		return true
+	})
+	gone := j.gone
+	j.gone = nil
+	j.mu.Unlock()
+	for _, name := range gone {
+		if fails := os.Remove(name); fails != nil && !errors.Is(fails, os.ErrNotExist) {
+			err = errors.Join(err, fails)
+			j.mu.Lock()
+			j.gone = append(j.gone, name)
+			j.mu.Unlock()
 		}
 	}
-	return paths, err
-}
-
-func (j *Journal) closeFiles() (err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, s := range slices.Concat(j.begun, j.spare) {
-		err = errors.Join(err, s.file.Close())
-	}
-	j.begun, j.spare, j.current = nil, nil, nil
 	return err
 }

@@ -1,10 +1,13 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -43,8 +46,9 @@ type Journal struct {
 
 	mu    sync.RWMutex
 	opts  Options
-	begun []*segment // the segments, oldest first; the last one is written to
+	begun []*segment // the segments, by number; after Begin the last one is written to
 	spare []*segment // files that hold nothing that counts; the first one is used next
+	gone  []string   // files that are to be removed, and could not be
 
 	// Of Append alone.
 	current *segment // the last of begun; nil if there is none
@@ -81,17 +85,41 @@ type Content struct {
 func (c *Content) Overhead() int { return headSize + len(c.Control) }
 
 // Open opens the journal in a folder that exists. Nothing in the folder changes.
-func Open(dir string, o Options) (*Journal, error) {
-	folder, err := os.Open(dir)
+func Open(dir string, o Options) (_ *Journal, err error) {
+	j := &Journal{dir: dir, opts: o}
+	if j.folder, err = os.Open(dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = j.Close()
+		}
+	}()
+	names, err := j.folder.Readdirnames(0)
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{dir: dir, folder: folder, opts: o}, nil
+	for _, name := range names {
+		if !strings.HasSuffix(name, suffix) {
+			continue
+		}
+		s, err := openSegment(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		if s.Number == 0 {
+			j.spare = append(j.spare, s)
+		} else {
+			j.begun = append(j.begun, s)
+		}
+	}
+	slices.SortFunc(j.begun, func(a, b *segment) int { return cmp.Compare(a.Number, b.Number) })
+	return j, nil
 }
 
 // Begin begins an empty journal behind a record that is in tables; Append goes on from it.
 func (j *Journal) Begin(after Mark) error {
-	j.end = after
+	j.end, j.acceptLoss = after, false
 	return j.Clear()
 }
 
@@ -103,7 +131,7 @@ func (j *Journal) Append(c Content) (Place, Mark, error) {
 	}
 	b, length := j.fill(c)
 	if j.current == nil || j.end.End+int64(len(b)) > j.current.size {
-		if err := j.begin(c.Batch, page+int64(len(b))); err != nil {
+		if err := j.begin(page + int64(len(b))); err != nil {
 			return Place{}, j.end, err
 		}
 	}
@@ -205,7 +233,13 @@ func (j *Journal) Size() (used, spare int64) {
 }
 
 // Close closes the files. What the folder holds stays.
-func (j *Journal) Close() error { return errors.Join(j.closeFiles(), j.folder.Close()) }
+func (j *Journal) Close() error {
+	err := j.folder.Close()
+	for _, s := range slices.Concat(j.begun, j.spare) {
+		err = errors.Join(err, s.file.Close())
+	}
+	return err
+}
 
 // unknown notes an error whose outcome nobody knows.
 func (j *Journal) unknown(err error) error {

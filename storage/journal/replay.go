@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -17,11 +16,8 @@ var ErrDamage = errors.New("the journal is damaged")
 
 // Record is one that Replay found. What it points to is valid until fn returns.
 type Record struct {
-	Batch   uint64
-	Place   Place
-	Control []byte
-	Entries uint32
-	Body    []byte
+	Content
+	Place Place
 	// AfterHole says that records before it are missing, which was accepted.
 	AfterHole bool
 }
@@ -42,13 +38,9 @@ type ReplayOptions struct {
 // it was on the device: that is ErrDamage. Nothing in the folder changes.
 func (j *Journal) Replay(o ReplayOptions, fn func(Record) error) (Mark, error) {
 	j.acceptLoss = o.AcceptLoss
-	paths, err := j.paths()
-	if err != nil {
-		return o.After, err
-	}
 	r := reader{ReplayOptions: o, end: o.After}
 	defer r.Close()
-	err = r.read(paths, math.MaxUint64, fn)
+	err := r.read(j.begun, math.MaxUint64, fn)
 	return r.end, err
 }
 
@@ -63,22 +55,12 @@ type mapped struct {
 // Window maps the records behind one mark up to another, and checks their chain once more. None of
 // them may be released before the window is closed. Before Begin, the records are those of Replay.
 func (j *Journal) Window(after, upto Mark) (*Window, error) {
-	o := ReplayOptions{After: after, Note: func(string) {}}
-	var paths []string
 	j.mu.RLock()
-	for _, s := range j.begun {
-		paths = append(paths, s.file.Name())
-	}
+	begun := slices.Clone(j.begun)
 	j.mu.RUnlock()
-	if len(paths) == 0 {
-		var err error
-		if paths, err = j.paths(); err != nil {
-			return nil, err
-		}
-		o.AcceptLoss = j.acceptLoss
-	}
+	o := ReplayOptions{After: after, AcceptLoss: j.acceptLoss, Note: func(string) {}}
 	r := reader{ReplayOptions: o, end: after}
-	err := r.read(paths, upto.Batch, func(Record) error { return nil })
+	err := r.read(begun, upto.Batch, func(Record) error { return nil })
 	if err == nil && r.end != upto {
 		err = fmt.Errorf("%w: what follows batch %d cannot be read again", ErrDamage, r.end.Batch)
 	}
@@ -112,14 +94,18 @@ type reader struct {
 	hole   bool // something was passed over
 }
 
-// read calls fn with the records up to a batch that are in some files.
-func (r *reader) read(paths []string, upto uint64, fn func(Record) error) (err error) {
-	for _, path := range paths {
-		if err := r.open(path); err != nil {
+// read calls fn with the records up to a batch that are in some segments.
+func (r *reader) read(segments []*segment, upto uint64, fn func(Record) error) (err error) {
+	for _, s := range segments {
+		if s.Number == damaged {
+			err = r.pass(s.file.Name() + ": its header is damaged")
+		} else if s.Number >= r.After.Segment {
+			err = r.add(s)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(r.segments, func(a, b mapped) int { return cmp.Compare(a.Number, b.Number) })
 	// A page that the device cannot give is a fault.
 	defer func(was bool) {
 		debug.SetPanicOnFault(was)
@@ -138,27 +124,11 @@ func (r *reader) read(paths []string, upto uint64, fn func(Record) error) (err e
 	return nil
 }
 
-// open maps a file, unless no segment has begun in it or reading begins behind it.
-func (r *reader) open(path string) error {
-	h, err := headerOf(path)
-	if errors.Is(err, errHeader) {
-		return r.pass(fmt.Sprintf("%s: %v", path, err))
-	}
-	if err != nil || h.Number < max(r.After.Segment, 1) {
-		return err
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+// add maps a segment.
+func (r *reader) add(s *segment) error {
+	data, err := unix.Mmap(int(s.file.Fd()), 0, int(s.size), unix.PROT_READ, unix.MAP_SHARED)
 	if err == nil {
-		r.segments = append(r.segments, mapped{h, data})
+		r.segments = append(r.segments, mapped{s.header, data})
 	}
 	return os.NewSyscallError("mmap", err)
 }
@@ -189,8 +159,9 @@ func (r *reader) walk(m mapped, upto uint64, fn func(Record) error) (goOn bool, 
 		place := Place{uint32(m.Number), uint32(at)}
 		at += padded(len(b))
 		r.end = Mark{h.Batch, m.Number, int64(at), h.Sum}
-		content := b[headSize:]
-		if err := fn(Record{h.Batch, place, content[:h.Control], h.Entries, content[h.Control:], r.hole}); err != nil {
+		control, body := b[headSize:headSize+int(h.Control)], b[headSize+int(h.Control):]
+		c := Content{Batch: h.Batch, Control: control, Entries: h.Entries, Body: [][]byte{body}}
+		if err := fn(Record{c, place, r.hole}); err != nil {
 			return false, err
 		}
 	}

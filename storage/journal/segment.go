@@ -50,9 +50,8 @@ type head struct {
 // segment is a file of the journal.
 type segment struct {
 	header
-	file  *os.File
-	size  int64
-	first uint64 // batch of its first record
+	file *os.File
+	size int64
 }
 
 func newHeader(number uint64) header {
@@ -66,28 +65,32 @@ func newHeader(number uint64) header {
 
 // readHeader reads the header of a file. Its number is 0 where there are only zeros: no segment has
 // begun in it.
-func readHeader(b []byte) (h header, err error) {
+func readHeader(b []byte) (h header) {
 	get(b, &h)
 	if h != (header{}) && (h.Magic != segmentMagic || h.Sum != xxhash.Sum64(b[:headerSize-8])) {
-		err = errHeader
+		h.Number = damaged
 	}
-	return h, err
+	return h
 }
 
-var errHeader = errors.New("its header is damaged")
+// damaged stands for the number of a header that is not what was written. It is above all others.
+const damaged = 1 << 63
 
-// headerOf reads the header of a file. One that a kill left without its length has only zeros, too.
-func headerOf(path string) (h header, err error) {
+// openSegment opens a file that is there.
+func openSegment(path string) (*segment, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return h, err
+		return nil, err
 	}
-	defer file.Close()
 	b := make([]byte, headerSize)
-	if _, err := file.ReadAt(b, 0); err != nil && err != io.EOF {
-		return h, err
+	info, err := file.Stat()
+	if err == nil {
+		_, err = file.ReadAt(b, 0)
 	}
-	return readHeader(b)
+	if err != nil && err != io.EOF { // one that a kill left without its length has only zeros, too
+		return nil, errors.Join(err, file.Close())
+	}
+	return &segment{header: readHeader(b), file: file, size: info.Size()}, nil
 }
 
 // seal fills in the head of a record whose content is there already: b is the record without its

@@ -18,7 +18,7 @@ func benchSet(b *testing.B, above int) (v *View, keys int) {
 	b.Helper()
 	s := open(b, b.TempDir())
 	keys = benchRun * benchEach
-	all := &Built{}
+	var all Built
 	add := func(level int, version uint64, ids func(yield func(int) bool)) {
 		b.Helper()
 		built, err := s.Build(level, benchTable, func(yield func(Entry, error) bool) {
@@ -32,7 +32,7 @@ func benchSet(b *testing.B, above int) (v *View, keys int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		all.files = append(all.files, built.files...)
+		all = append(all, built...)
 	}
 	add(6, 1, func(yield func(int) bool) {
 		for id := 0; id < keys && yield(id); id++ {
@@ -101,5 +101,5 @@ func BenchmarkBuild(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.discard(built)
+	built.discard()
 }

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -27,19 +26,6 @@ type Entry struct {
 
 const deletedMeta = 1 // Badger's bit of a deleted entry
 
-// badgerKey is the key of an entry as Badger has it, with the version.
-func (e *Entry) badgerKey(dst []byte) []byte {
-	return binary.BigEndian.AppendUint64(append(dst[:0], e.Key...), math.MaxUint64-e.Version)
-}
-
-func (e *Entry) badgerValue() y.ValueStruct {
-	v := y.ValueStruct{Value: e.Value, ExpiresAt: e.Expires}
-	if e.Deleted {
-		v.Meta = deletedMeta
-	}
-	return v
-}
-
 // gone says that the key has no value at a time in Unix seconds.
 func (e *Entry) gone(now uint64) bool { return e.Deleted || e.Expires != 0 && e.Expires <= now }
 
@@ -50,18 +36,33 @@ func entryOf(key []byte, v y.ValueStruct) Entry {
 }
 
 // Built is tables that were made, and that no list names yet.
-type Built struct{ files []*file }
+type Built []*file
+
+// release gives up what was built.
+func (b Built) release() {
+	for _, f := range b {
+		f.release()
+	}
+}
+
+// discard removes what was built.
+func (b Built) discard() {
+	for _, f := range b {
+		_ = os.Remove(f.path)
+	}
+	b.release()
+}
 
 // Build makes tables of some level from entries, which come sorted by key, the highest version of a
 // key first. Each is about so many bytes. What it made is written, synced, and read back: it is
 // what went in. After an error nothing is left.
-func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ *Built, err error) {
+func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ Built, err error) {
 	b := &builder{set: s, level: level, size: size}
 	b.begin()
 	defer func() {
 		b.Close()
 		if err != nil {
-			s.discard(&b.built)
+			b.built.discard()
 		}
 	}()
 	for e, err := range entries {
@@ -78,7 +79,7 @@ func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ *
 	if !b.Empty() {
 		err = b.finish()
 	}
-	return &b.built, err
+	return b.built, err
 }
 
 // builder makes tables, one at a time.
@@ -103,8 +104,11 @@ func (b *builder) begin() {
 }
 
 func (b *builder) add(e *Entry) {
-	b.key = e.badgerKey(b.key)
-	v := e.badgerValue()
+	b.key = binary.BigEndian.AppendUint64(append(b.key[:0], e.Key...), math.MaxUint64-e.Version)
+	v := y.ValueStruct{Value: e.Value, ExpiresAt: e.Expires}
+	if e.Deleted {
+		v.Meta = deletedMeta
+	}
 	b.Add(b.key, v, 0)
 	b.content.add(b.key, v)
 	b.version = max(b.version, e.Version)
@@ -153,28 +157,17 @@ func writeFile(path string, b []byte) (err error) {
 }
 
 // readBack compares the file with what went in, and adds it to what was built.
-func (b *builder) readBack(path string, t Table) (err error) {
+func (b *builder) readBack(path string, t Table) error {
 	f, err := openFile(path, t)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			f.release()
-		}
-	}()
-	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	it := f.read.NewIterator(table.NOCACHE)
-	var content digest
-	for it.Rewind(); it.Valid(); it.Next() {
-		content.add(it.Key(), it.Value())
+	b.built = append(b.built, f)
+	content, err := f.content()
+	if err == nil && content != b.content {
+		err = f.damage("other entries were read back than went in")
 	}
-	if content != b.content {
-		return fmt.Errorf("%w: %d entries were read back of %d, or others", ErrDamaged, content.count, b.content.count)
-	}
-	f.rest()
-	b.built.files = append(b.built.files, f)
-	return nil
+	return err
 }
 
 // digest is a sum of entries.

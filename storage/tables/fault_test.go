@@ -44,7 +44,7 @@ func contents(s *Set) (map[string]string, error) {
 	v := s.View()
 	defer v.Close()
 	got := map[string]string{}
-	err := v.Newest(func(e Entry) error { got[string(e.Key)] = string(e.Value); return nil })
+	err := v.Scan(nil, func(e Entry) error { got[string(e.Key)] = string(e.Value); return nil })
 	return got, err
 }
 
@@ -54,11 +54,14 @@ func TestFaultChild(t *testing.T) {
 		t.Skip("runs as a child of another test")
 	}
 	s, err := Open(filepath.Join(root, "db"), filepath.Join(root, "build"), Options{})
+	if err == nil {
+		defer s.Close()
+		err = s.Begin()
+	}
 	if err != nil {
 		t.Log("the start was refused:", err)
 		return
 	}
-	defer s.Close()
 	runtime.LockOSThread() // strace counts the calls of each thread by themselves
 	entries, after := faultWindow(faultWindows + 1)
 	_, before := faultWindow(faultWindows)

@@ -28,7 +28,9 @@ type Table struct {
 	Size    int64  // of its file in bytes
 	Sum     uint64 // xxhash64 of its file
 	Entries uint64 // all versions, with those that are deleted or expired
-	Version uint64 // the highest of its entries; of a new one in level 0 that of all
+	// Version is the highest of its entries. In level 0 it is that of all of them; 0 if they have
+	// several, as in a table that Badger itself made.
+	Version uint64
 }
 
 const suffix = ".sst"
@@ -105,16 +107,14 @@ func (l *List) changes() *pb.ManifestChangeSet {
 
 // encode returns the bytes of MANIFEST.
 func (l *List) encode() ([]byte, error) {
-	set, err := proto.Marshal(l.changes())
-	if err != nil {
-		return nil, err
-	}
 	own, err := json.Marshal(l)
 	if err != nil {
 		return nil, err
 	}
-	set = protowire.AppendBytes(protowire.AppendTag(set, listField, protowire.BytesType), own)
-	return append(head(set), set...), nil
+	changes := l.changes()
+	changes.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, listField, protowire.BytesType), own))
+	set, err := proto.Marshal(changes)
+	return append(head(set), set...), err
 }
 
 // decode reads the bytes of MANIFEST.
@@ -153,11 +153,7 @@ func decode(b []byte) (*List, error) {
 func ReadList(dir string) (*List, error) {
 	b, err := os.ReadFile(filepath.Join(dir, badger.ManifestFilename))
 	if errors.Is(err, os.ErrNotExist) {
-		tables, globErr := fs.Glob(os.DirFS(dir), "*"+suffix)
-		if len(tables) > 0 || globErr != nil {
-			return nil, errors.Join(fmt.Errorf("%w: there are tables, and %s is missing", ErrDamaged, badger.ManifestFilename), globErr)
-		}
-		return &List{Format: listFormat}, nil
+		return noList(dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the list of tables: %w", err)
@@ -167,4 +163,13 @@ func ReadList(dir string) (*List, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, badger.ManifestFilename, err)
 	}
 	return l, nil
+}
+
+// noList is the list of a folder that has no MANIFEST, and so no tables.
+func noList(dir string) (*List, error) {
+	tables, err := fs.Glob(os.DirFS(dir), "*"+suffix)
+	if len(tables) > 0 || err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: there are tables, and %s is missing", ErrDamaged, badger.ManifestFilename), err)
+	}
+	return &List{Format: listFormat}, nil
 }

@@ -31,10 +31,10 @@ type MergeOptions struct {
 // output chooses what to merge: all down to the level that it returns, which takes the output. That
 // is level 0, each level below it that has at most as much as is taken already, or all of them. It
 // stops at the first one that it does not take: what lies below may hold older versions.
-func (l *List) output(all bool) (level int) {
+func output(files []*file, all bool) (level int) {
 	var size [levels]int64
-	for _, t := range l.Tables {
-		size[t.Level] += t.Size
+	for _, f := range files {
+		size[f.Level] += f.Size
 	}
 	free, taken := levels-1, size[0]
 	for n := 1; n < levels; n++ {
@@ -63,10 +63,9 @@ type merge struct {
 	bottom bool    // no level below the output has tables
 	upper  []*file // of the levels above the output, those in force: the oldest first
 	base   []*file // of the output's level, which are replaced one by one: those in force
-	newer  y.Iterator
-	older  *run
-	last   []byte // the last key that was read
-	err    error  // the first of a run
+	older  *run    // what is left of base
+	runs   []*run  // all that have an entry left, by that entry
+	last   []byte  // the last key that was read
 }
 
 // Merge makes one run of level 0 and some levels below it, and adopts what it makes as it goes:
@@ -76,13 +75,11 @@ func (s *Set) Merge(ctx context.Context, o MergeOptions) (merged bool, err error
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	s.merging.Lock()
 	defer s.merging.Unlock()
-	m := s.newMerge(o)
+	m := &merge{s: s, o: o}
 	defer m.close()
-	if len(m.upper)+len(m.base) == 0 {
-		return false, nil
+	if err := m.begin(); err != nil || len(m.upper)+len(m.base) == 0 {
+		return false, err
 	}
-	m.newer.Rewind()
-	m.older.Rewind()
 	for over := false; !over; {
 		if err := ctx.Err(); err != nil {
 			return false, err
@@ -94,54 +91,62 @@ func (s *Set) Merge(ctx context.Context, o MergeOptions) (merged bool, err error
 	return true, nil
 }
 
-// newMerge takes the tables to merge. It keeps no view, which would hold the room of those that
-// were replaced.
-func (s *Set) newMerge(o MergeOptions) *merge {
-	v := s.View()
+// begin takes the tables to merge. It keeps no view, which would hold the room of those that were
+// replaced.
+func (m *merge) begin() error {
+	v := m.s.View()
 	defer v.Close()
-	files := oldest(v.files, o.Upper)
-	list := &List{}
-	for _, f := range files {
-		list.Tables = append(list.Tables, f.Table)
-	}
-	o.Step = max(o.Step, o.Size)
-	m := &merge{s: s, o: o, output: list.output(o.All), bottom: true}
-	for _, f := range files {
+	files := oldest(v.files, m.o.Upper)
+	m.o.Step = max(m.o.Step, m.o.Size)
+	m.output, m.bottom, m.older = output(files, m.o.All), true, &run{}
+	runs := []*run{m.older}
+	for i, f := range files {
 		switch {
-		case f.Level < m.output:
-			m.upper = append(m.upper, f)
+		case f.Level > m.output:
+			m.bottom = false
+			continue
 		case f.Level == m.output:
 			m.base = append(m.base, f)
 		default:
-			m.bottom = false
-			continue
+			m.upper = append(m.upper, f)
+			if i == 0 || f.Level == 0 || f.Level != files[i-1].Level {
+				runs = append(runs, &run{})
+			}
+			last := runs[len(runs)-1]
+			last.files = append(last.files, f)
 		}
 		f.refs.Add(1)
 	}
-	m.newer, m.older = merged(m.upper, &m.err), &run{files: m.base, err: &m.err}
-	age := ofWindows(files)
+	m.older.files = m.base
 	slices.SortFunc(m.upper, func(a, b *file) int {
 		c := cmp.Compare(b.Level, a.Level)
-		if c == 0 && a.Level == 0 && age {
+		if c == 0 && a.Level == 0 {
 			c = cmp.Compare(a.Version, b.Version)
 		}
 		return cmp.Or(c, y.CompareKeys(b.read.Biggest(), a.read.Biggest()))
 	})
-	return m
+	for _, r := range runs {
+		if err := m.next(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// ofWindows says that each table of level 0 is of one window. Those that Badger made are not, and
-// their versions do not order them.
-func ofWindows(files []*file) bool {
-	return !slices.ContainsFunc(files, func(f *file) bool {
-		return f.Level == 0 && (y.ParseTs(f.read.Smallest()) != f.Version || y.ParseTs(f.read.Biggest()) != f.Version)
-	})
+// next has a run, which is not among the others, go to its next entry and stand among them.
+func (m *merge) next(r *run) error {
+	err := r.next()
+	if r.valid() {
+		at, _ := slices.BinarySearchFunc(m.runs, r, func(a, b *run) int { return y.CompareKeys(a.it.Key(), b.it.Key()) })
+		m.runs = slices.Insert(m.runs, at, r)
+	}
+	return err
 }
 
 // oldest leaves out the newest windows of level 0, so that it has so many bytes: what is newer than
 // all that is merged stays above.
 func oldest(files []*file, most int64) []*file {
-	if most == 0 || !ofWindows(files) {
+	if most == 0 {
 		return files
 	}
 	size := make(map[uint64]int64)
@@ -151,8 +156,8 @@ func oldest(files []*file, most int64) []*file {
 		}
 	}
 	last, taken := uint64(0), int64(0)
-	for _, version := range slices.Sorted(maps.Keys(size)) {
-		if taken += size[version]; last > 0 && taken > most {
+	for i, version := range slices.Sorted(maps.Keys(size)) {
+		if taken += size[version]; i > 0 && taken > most {
 			break
 		}
 		last = version
@@ -161,7 +166,9 @@ func oldest(files []*file, most int64) []*file {
 }
 
 func (m *merge) close() {
-	_, _ = m.newer.Close(), m.older.Close()
+	for _, r := range m.runs {
+		r.close()
+	}
 	for _, f := range slices.Concat(m.upper, m.base) {
 		f.release()
 	}
@@ -175,17 +182,17 @@ func (m *merge) step() (over bool, err error) {
 	}
 	rest, err := m.s.Build(m.output, m.o.Size, m.rest())
 	if err != nil {
-		m.s.discard(built)
+		built.discard()
 		return false, err
 	}
-	built.files = append(built.files, rest.files...)
-	if len(built.files) > 0 && m.o.Room != nil {
+	built = append(built, rest...)
+	if len(built) > 0 && m.o.Room != nil {
 		if err := m.o.Room(); err != nil {
-			m.s.discard(built)
+			built.discard()
 			return false, err
 		}
 	}
-	passed := m.older.at
+	passed := len(m.base) - len(m.older.files)
 	drop, upper := m.passed()
 	drop = append(drop, m.base[:passed]...)
 	if err := m.s.Adopt(Adoption{Add: built, drop: drop}); err != nil {
@@ -194,14 +201,13 @@ func (m *merge) step() (over bool, err error) {
 	for _, f := range drop {
 		f.release()
 	}
-	for _, f := range rest.files {
+	for _, f := range rest {
 		f.refs.Add(1)
 	}
-	_ = m.older.Close()
-	m.upper, m.base = upper, slices.Concat(rest.files, m.base[passed:])
-	m.older = &run{files: m.base, err: &m.err}
-	m.older.Rewind()
-	return !m.newer.Valid() && !m.older.Valid(), nil
+	m.upper, m.base = upper, slices.Concat(rest, m.base[passed:])
+	m.older.close()
+	m.older.files = m.base // it stands at the same entry again, so it keeps its place among the runs
+	return len(m.runs) == 0, m.older.next()
 }
 
 // passed returns which tables above the output's level may go, and which are left: those that are
@@ -222,61 +228,44 @@ func (m *merge) passed() (drop, left []*file) {
 	return drop, left
 }
 
-// rest gives what a step leaves of the table of the base in which it ends: tables of one level do
-// not overlap, so what it made takes the place of that whole table.
-func (m *merge) rest() iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		for m.err == nil && m.older.Valid() && !m.older.between() {
-			if !yield(entryOf(m.older.Key(), m.older.Value()), nil) {
-				return
-			}
-			m.older.Next()
-		}
-		if m.err != nil {
-			yield(Entry{}, m.err)
-		}
-	}
-}
-
 // entries gives what belongs into the tables of one step: of each key the highest version.
 func (m *merge) entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		for size := int64(0); m.err == nil && (m.newer.Valid() || m.older.Valid()); {
-			e, newer, older := m.entry()
+		for size := int64(0); len(m.runs) > 0; {
+			r := m.runs[0]
+			e := r.entry()
 			superseded := bytes.Equal(e.Key, m.last)
 			if !superseded && size > m.o.Step {
 				return
 			}
+			m.last = append(m.last[:0], e.Key...)
 			if !superseded && !(m.bottom && e.gone(m.o.Now)) {
 				size += int64(len(e.Key) + len(e.Value) + 16)
 				if !yield(e, nil) {
 					return
 				}
 			}
-			m.last = append(m.last[:0], e.Key...)
-			if newer {
-				m.newer.Next()
+			m.runs = slices.Delete(m.runs, 0, 1)
+			if err := m.next(r); err != nil {
+				yield(Entry{}, err)
+				return
 			}
-			if older {
-				m.older.Next()
-			}
-		}
-		if m.err != nil {
-			yield(Entry{}, m.err)
 		}
 	}
 }
 
-// entry returns the first entry that is left, and where it stands. It is valid until Next.
-func (m *merge) entry() (e Entry, newer, older bool) {
-	newer, older = m.newer.Valid(), m.older.Valid()
-	if newer && older {
-		c := y.CompareKeys(m.newer.Key(), m.older.Key())
-		newer, older = c <= 0, c >= 0
+// rest gives what a step leaves of the table of the base in which it ends: tables of one level do
+// not overlap, so what it made takes the place of that whole table.
+func (m *merge) rest() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for m.older.valid() && m.older.seen > 1 {
+			if !yield(m.older.entry(), nil) {
+				return
+			}
+			if err := m.older.next(); err != nil {
+				yield(Entry{}, err)
+				return
+			}
+		}
 	}
-	from := y.Iterator(m.older)
-	if newer {
-		from = m.newer
-	}
-	return entryOf(from.Key(), from.Value()), newer, older
 }

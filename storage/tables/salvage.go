@@ -16,15 +16,18 @@ import (
 // called with the first key of each block that cannot be read, and with that of the next one; nil
 // is the end of the table. The error wraps ErrDamaged if the table has no index to read it by: then
 // nothing of it is in force.
-func (s *Set) Salvage(t Table, lost func(from, to []byte)) error {
+func (s *Set) Salvage(t Table, lost func(from, to []byte)) (err error) {
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
 	data, err := os.ReadFile(filepath.Join(s.dir, t.Name()))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	read, err := openDamaged(data, t.ID)
+	o := &table.Options{} // blocks are checked when they are read, and not before
+	read, err := table.OpenInMemoryTable(data, t.ID, o)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
+	*o = *readOptions()
 	built, err := s.Build(t.Level, max(t.Size, minSalvaged), salvaged(read, lost))
 	if err != nil {
 		return err
@@ -33,18 +36,6 @@ func (s *Set) Salvage(t Table, lost func(from, to []byte)) error {
 }
 
 const minSalvaged = 1 << 20
-
-// openDamaged opens a table whose index is whole. Its blocks are checked when they are read, and
-// not before.
-func openDamaged(data []byte, id uint64) (read *table.Table, err error) {
-	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	o := &table.Options{}
-	if read, err = table.OpenInMemoryTable(data, id, o); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	*o = *readOptions()
-	return read, nil
-}
 
 // salvaged gives the entries of the blocks that are whole.
 func salvaged(t *table.Table, lost func(from, to []byte)) iter.Seq2[Entry, error] {

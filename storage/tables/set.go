@@ -20,12 +20,12 @@ var ErrUnknown = errors.New("which tables are on the device is not known")
 
 // Set is the tables of a data folder. Build and Merge may run beside each other and beside readers.
 type Set struct {
-	dir    string   // of the tables that the list names
-	folder *os.File // dir, open since it is the set's: to sync the names in it
-	build  string   // of what is in the making
-	look   bool     // see Options
-	lastID atomic.Uint64
-	pool   *z.AllocatorPool
+	dir       string   // of the tables that the list names
+	folder    *os.File // dir, to sync the names in it; nil before Begin
+	build     string   // of what is in the making
+	takenOver bool     // see TakeOver
+	lastID    atomic.Uint64
+	pool      *z.AllocatorPool
 
 	merging  sync.Mutex // held for a whole merge
 	adopting sync.Mutex // held for a whole adoption
@@ -36,9 +36,6 @@ type Set struct {
 
 // Options of Open.
 type Options struct {
-	// Look leaves the folder as it is: what is built stays in its own folder, and no list names it
-	// before Begin.
-	Look bool
 	// Damaged is called with a table that is missing or is not what was written, and why. If it
 	// returns nil the set goes on without that table. A nil func refuses all of them.
 	Damaged func(t Table, err error) error
@@ -47,17 +44,20 @@ type Options struct {
 	Progress func(done, total int64)
 }
 
-// Open opens the tables in dir, each of which is what was written. build is an empty folder in the
-// same file system. What dir holds besides is removed: only tables that the list names count.
-func Open(dir, build string, o Options) (_ *Set, err error) {
+// Open opens the tables in dir, each of which is what was written. build is an empty folder: what
+// is adopted stays there until Begin, and nothing in dir changes.
+func Open(dir, build string, o Options) (*Set, error) {
 	list, err := ReadList(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := newSet(dir, build)
-	s.look = o.Look
+	return openList(dir, build, list, o)
+}
+
+func openList(dir, build string, list *List, o Options) (_ *Set, err error) {
+	s := &Set{dir: dir, build: build, pool: z.NewAllocatorPool(2)}
 	s.lastID.Store(list.LastID)
-	found := &Built{}
+	var found Built
 	defer func() {
 		found.release()
 		if err != nil {
@@ -74,87 +74,63 @@ func Open(dir, build string, o Options) (_ *Set, err error) {
 			return nil, err
 		}
 		if f != nil {
-			found.files = append(found.files, f)
+			found = append(found, f)
 		}
 		if done += t.Size; o.Progress != nil {
 			o.Progress(done, list.Bytes())
 		}
 	}
-	if !s.look {
-		if err := s.own(list); err != nil {
-			return nil, err
-		}
-	}
-	// Written anew: what a process left whose sync failed only looks written.
-	if err := s.replace(*list, found.files); err != nil {
+	if err := s.replace(*list, found); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func newSet(dir, build string) *Set {
-	return &Set{dir: dir, build: build, pool: z.NewAllocatorPool(2)}
-}
-
-// own makes the folder that of the set: what the list does not name goes.
-func (s *Set) own(l *List) (err error) {
+// Begin makes dir the folder of the set. What was adopted comes in force, and what the list does
+// not name goes. build is in the same file system. The list is written anew in any case: what a
+// process left whose sync failed only looks written.
+func (s *Set) Begin() (err error) {
+	strays, err := s.strays()
+	if err != nil {
+		return err
+	}
 	if s.folder, err = os.Open(s.dir); err != nil {
 		return fmt.Errorf("cannot open the folder of the tables: %w", err)
 	}
-	if err := refuseLogs(s.dir); err != nil {
+	if err := s.Adopt(Adoption{}); err != nil {
 		return err
 	}
-	return removeUnnamed(s.dir, l)
-}
-
-// Begin ends Options.Look: what was built meanwhile comes in force, and the folder is the set's.
-func (s *Set) Begin() error {
-	s.adopting.Lock()
-	defer s.adopting.Unlock()
-	v := s.View()
-	defer v.Close()
-	if err := s.own(v.List); err != nil {
-		return err
-	}
-	s.look = false
-	if err := s.move(&Built{files: v.files}); err != nil {
-		return err
-	}
-	return s.replace(*v.List, v.files)
-}
-
-// removeUnnamed removes what the list does not name: what a start, or a tool of Badger's, left.
-func removeUnnamed(dir string, l *List) error {
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("cannot read the folder of the tables: %w", err)
-	}
-	named := map[string]bool{badger.ManifestFilename: true}
-	for _, t := range l.Tables {
-		named[t.Name()] = true
-	}
-	for _, f := range files {
-		if named[f.Name()] {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, f.Name())); err != nil {
+	for _, path := range strays {
+		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("cannot remove what is no table: %w", err)
 		}
 	}
-	return nil
+	return s.folder.Sync()
 }
 
-// refuseLogs returns ErrDamaged if a log of Badger's has something in it: another program wrote
-// what no table has.
-func refuseLogs(dir string) error {
-	files, err := os.ReadDir(dir)
-	for _, f := range files {
-		ext := filepath.Ext(f.Name())
-		if (ext == ".mem" || ext == ".vlog") && holdsEntries(filepath.Join(dir, f.Name())) {
-			return fmt.Errorf("%w: %s holds what another program wrote", ErrDamaged, f.Name())
-		}
+// strays returns what the list does not name: a start, or a tool of Badger's, left it. The error
+// wraps ErrDamaged if a log of Badger's has something in it: another program wrote what no table
+// has.
+func (s *Set) strays() (paths []string, err error) {
+	files, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the folder of the tables: %w", err)
 	}
-	return err
+	named := map[string]bool{badger.ManifestFilename: true}
+	for _, t := range s.List().Tables {
+		named[t.Name()] = true
+	}
+	for _, f := range files {
+		path, ext := filepath.Join(s.dir, f.Name()), filepath.Ext(f.Name())
+		if named[f.Name()] {
+			continue
+		}
+		if !s.takenOver && (ext == ".mem" || ext == ".vlog") && holdsEntries(path) {
+			return nil, fmt.Errorf("%w: %s holds what another program wrote", ErrDamaged, f.Name())
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
 }
 
 // holdsEntries says whether a log has an entry: one begins behind its head.
@@ -187,7 +163,7 @@ func (s *Set) View() *View {
 
 // Adoption says what changes together.
 type Adoption struct {
-	Add    *Built
+	Add    Built
 	Window uint64 // 0 leaves the last one
 	Floor  *Floor // nil leaves it
 	drop   []*file
@@ -202,7 +178,7 @@ func (s *Set) Adopt(a Adoption) (err error) {
 		if err == nil || errors.Is(err, ErrUnknown) {
 			a.Add.release()
 		} else {
-			s.discard(a.Add)
+			a.Add.discard()
 		}
 	}()
 	v := s.View()
@@ -214,11 +190,12 @@ func (s *Set) Adopt(a Adoption) (err error) {
 	if a.Floor != nil {
 		next.Floor = *a.Floor
 	}
-	if err := s.move(a.Add); err != nil {
+	files := slices.DeleteFunc(slices.Clone(v.files), func(f *file) bool { return slices.Contains(a.drop, f) })
+	files = append(files, a.Add...)
+	if err := s.move(files); err != nil {
 		return err
 	}
-	kept := slices.DeleteFunc(slices.Clone(v.files), func(f *file) bool { return slices.Contains(a.drop, f) })
-	if err := s.replace(next, append(kept, a.Add.files...)); err != nil {
+	if err := s.replace(next, files); err != nil {
 		return err
 	}
 	for _, f := range a.drop {
@@ -227,14 +204,14 @@ func (s *Set) Adopt(a Adoption) (err error) {
 	return nil
 }
 
-// move moves new tables to those that the list names, which may name them then.
-func (s *Set) move(b *Built) error {
-	if s.look {
+// move moves tables to where the list may name them.
+func (s *Set) move(files []*file) error {
+	if s.folder == nil {
 		return nil
 	}
-	for _, f := range b.files {
+	for _, f := range files {
 		to := filepath.Join(s.dir, f.Name())
-		if f.path == to { // of a start
+		if f.path == to {
 			continue
 		}
 		if err := os.Rename(f.path, to); err != nil {
@@ -255,7 +232,7 @@ func (s *Set) replace(l List, files []*file) error {
 	if err != nil {
 		return err
 	}
-	if !s.look {
+	if s.folder != nil {
 		err = os.Rename(filepath.Join(links, badger.ManifestFilename), filepath.Join(s.dir, badger.ManifestFilename))
 		if err == nil {
 			err = s.folder.Sync()
@@ -280,21 +257,6 @@ func unknown(err error) error {
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return err
-}
-
-// release gives up tables that were built.
-func (b *Built) release() {
-	for _, f := range b.files {
-		f.release()
-	}
-}
-
-// discard removes tables that no list names.
-func (s *Set) discard(b *Built) {
-	for _, f := range b.files {
-		_ = os.Remove(f.path)
-	}
-	b.release()
 }
 
 // Close closes the view. Readers that still have it end it later.

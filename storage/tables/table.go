@@ -1,19 +1,15 @@
 package tables
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime/debug"
-	"sort"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/table"
-	"github.com/dgraph-io/badger/v4/y"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,6 +28,7 @@ func readOptions() *table.Options { return &table.Options{ChkMode: options.OnBlo
 // openFile maps a file. The error wraps ErrDamaged if the file is missing, or has not the size and
 // the sum that t says: of another file Badger could end the process.
 func openFile(path string, t Table) (_ *file, err error) {
+	f := &file{Table: t, path: path}
 	from, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -40,31 +37,50 @@ func openFile(path string, t Table) (_ *file, err error) {
 		return nil, err
 	}
 	defer from.Close()
-	name := filepath.Base(path)
 	if info, err := from.Stat(); err != nil {
 		return nil, err
 	} else if info.Size() != t.Size || t.Size == 0 {
-		return nil, fmt.Errorf("%w: %s has %d bytes, want %d", ErrDamaged, name, info.Size(), t.Size)
+		return nil, f.damage(fmt.Sprintf("it has %d bytes, want %d", info.Size(), t.Size))
 	}
-	f := &file{Table: t, path: path}
-	f.refs.Store(1)
 	if f.data, err = unix.Mmap(int(from.Fd()), 0, int(t.Size), unix.PROT_READ, unix.MAP_SHARED); err != nil {
-		return nil, fmt.Errorf("cannot map %s: %w", name, err)
+		return nil, fmt.Errorf("cannot map %s: %w", t.Name(), err)
 	}
+	f.refs.Store(1)
 	defer func() {
 		if err != nil {
 			f.release()
 		}
 	}()
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	if xxhash.Sum64(f.data) != t.Sum {
-		return nil, fmt.Errorf("%w: %s does not have the sum that was written", ErrDamaged, name)
+	if err := f.check(); err != nil {
+		return nil, err
 	}
 	if f.read, err = table.OpenInMemoryTable(f.data, t.ID, readOptions()); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
+		return nil, f.damage(err)
+	}
+	return f, nil
+}
+
+// check compares the table with the sum that was written.
+func (f *file) check() (err error) {
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
+	if xxhash.Sum64(f.data) != f.Sum {
+		return f.damage("it does not have the sum that was written")
 	}
 	f.rest()
-	return f, nil
+	return nil
+}
+
+// content reads all entries of the table.
+func (f *file) content() (d digest, err error) {
+	defer catchDamage(&err, debug.SetPanicOnFault(true))
+	r := run{files: []*file{f}}
+	defer r.close()
+	for err = r.next(); err == nil && r.valid(); err = r.next() {
+		d.add(r.it.Key(), r.it.Value())
+	}
+	f.rest()
+	return d, err
 }
 
 // rest gives up the memory of a table that was read as a whole.
@@ -89,102 +105,50 @@ func catchDamage(err *error, was bool) {
 	}
 }
 
-// run reads tables one after the other: those of a level, by key, or one of level 0.
+// run reads tables one after the other: those of a level, by key, or one of level 0. It stands
+// nowhere before the first next.
 //
-// Badger's iterator ends where it meets damage, without a word. So a table that ends before its
-// last key is damaged, as is one that was read from its first key on and gave another number of
-// entries than the list says.
+// Badger's iterator ends where it meets damage, without a word. So each table must give as many
+// entries as the list says.
 type run struct {
-	files []*file
-	at    int             // the one that it stands in
+	files []*file         // what is left; it stands in the first
 	it    *table.Iterator // nil behind the last entry, and after an error
-	seen  uint64          // entries of this one
-	whole bool            // it was read from its first key on
-	err   *error          // of this run and others
+	seen  uint64          // entries of the first file so far
 }
 
-// Rewind goes to the first entry of the first table.
-func (r *run) Rewind() { r.begin(0, nil) }
-
-// Seek goes to the first entry from a key on.
-func (r *run) Seek(key []byte) {
-	r.begin(sort.Search(len(r.files), func(i int) bool { return y.CompareKeys(r.files[i].read.Biggest(), key) >= 0 }), key)
-}
-
-// begin goes to the first entry of a table, or to the first one from a key on, which it has.
-func (r *run) begin(at int, key []byte) {
-	_ = r.Close()
-	if r.at = at; at >= len(r.files) {
-		return
+// next goes to the next entry.
+func (r *run) next() error {
+	for len(r.files) > 0 {
+		f := r.files[0]
+		if r.it == nil {
+			r.it, r.seen = f.read.NewIterator(table.NOCACHE), 0
+			r.it.Rewind()
+		} else {
+			r.it.Next()
+		}
+		if r.it.Valid() {
+			r.seen++
+			return nil
+		}
+		r.close()
+		if r.seen != f.Entries {
+			return f.damage(fmt.Sprintf("it ended behind %d of %d entries", r.seen, f.Entries))
+		}
+		r.files = r.files[1:]
 	}
-	f := r.files[at]
-	if r.it = f.read.NewIterator(table.NOCACHE); key == nil {
-		r.it.Rewind()
-	} else {
-		r.it.Seek(key)
-	}
-	if !r.it.Valid() {
-		r.fail("a block cannot be read")
-		return
-	}
-	r.seen, r.whole = 1, bytes.Equal(r.it.Key(), f.read.Smallest())
+	return nil
 }
 
-// Next goes to the next entry.
-func (r *run) Next() {
-	f := r.files[r.at]
-	last := bytes.Equal(r.it.Key(), f.read.Biggest())
-	r.it.Next()
-	switch {
-	case r.it.Valid():
-		r.seen++
-	case !last || r.whole && r.seen != f.Entries:
-		r.fail(fmt.Sprintf("it ended behind %d of %d entries", r.seen, f.Entries))
-	default:
-		r.begin(r.at+1, nil)
-	}
-}
+// valid says whether the run stands at an entry.
+func (r *run) valid() bool { return r.it != nil }
 
-func (r *run) fail(what string) {
-	*r.err = r.files[r.at].damage(what)
-	_ = r.Close()
-}
+// entry returns the entry, which is valid until next.
+func (r *run) entry() Entry { return entryOf(r.it.Key(), r.it.Value()) }
 
-// Valid says whether the run stands at an entry.
-func (r *run) Valid() bool { return r.it != nil }
-
-// Key returns the key of the entry, with its version.
-func (r *run) Key() []byte { return r.it.Key() }
-
-// Value returns the value of the entry.
-func (r *run) Value() y.ValueStruct { return r.it.Value() }
-
-// between says that the run stands at the first entry of a table.
-func (r *run) between() bool { return r.Valid() && r.seen == 1 }
-
-// Close ends the run.
-func (r *run) Close() (err error) {
+// close ends the run.
+func (r *run) close() {
 	if r.it != nil {
-		err = r.it.Close()
+		_ = r.it.Close()
 		r.it = nil
 	}
-	return err
-}
-
-// merged reads tables, which come by level and by key, as one: by key, the highest version first,
-// and an entry that stands in two tables once. It stands nowhere before its first Rewind or Seek.
-// It must not be read further once err is set.
-func merged(files []*file, err *error) y.Iterator {
-	var runs []y.Iterator
-	for i, f := range files {
-		if i == 0 || f.Level == 0 || f.Level != files[i-1].Level {
-			runs = append(runs, &run{err: err})
-		}
-		last := runs[len(runs)-1].(*run)
-		last.files = append(last.files, f)
-	}
-	if len(runs) == 0 { // Badger wants one at least
-		runs = append(runs, &run{})
-	}
-	return table.NewMergeIterator(runs, false)
 }

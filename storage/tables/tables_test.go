@@ -32,6 +32,9 @@ func open(t testing.TB, root string) *Set {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	if err := s.Begin(); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -333,13 +336,13 @@ func TestWhatAMergeTakes(t *testing.T) {
 		{"all that is meant", [levels]int64{1, 10, 0, 100}, true, 3},
 		{"all, without level 0", [levels]int64{0, 0, 5, 100}, true, 3},
 	} {
-		l := &List{}
+		var files []*file
 		for n, size := range c.sizes {
 			if size > 0 {
-				l.Tables = append(l.Tables, Table{Level: n, Size: size})
+				files = append(files, &file{Table: Table{Level: n, Size: size}})
 			}
 		}
-		if got := l.output(c.all); got != c.want {
+		if got := output(files, c.all); got != c.want {
 			t.Errorf("%s: into level %d, want %d", c.name, got, c.want)
 		}
 	}

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"maps"
 	"math/rand/v2"
@@ -22,7 +23,7 @@ func takenOver(t *testing.T, root string) (*Set, error) {
 		return nil, err
 	}
 	defer s.Close()
-	if err := s.Name(Adoption{Add: &Built{}, Window: s.List().Window}); err != nil {
+	if err := s.Begin(); err != nil {
 		return nil, err
 	}
 	return open(t, root), nil
@@ -109,6 +110,42 @@ func TestEntriesThatStandInTwoTablesAreShownOnce(t *testing.T) {
 	check(t, s, model, 300)
 }
 
+// Badger merges tables of level 0 into one, so the versions of one may lie around those of another.
+func TestAStepOfAMergeBringsNothingBackWhereBadgerMixedVersions(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	around := []Entry{{Key: key(0), Version: 300}, {Key: key(10), Version: 50, Value: []byte("old")}, {Key: key(9999), Version: 300}}
+	for k := range 2000 {
+		around = append(around, Entry{Key: key(100 + k), Version: 250, Value: make([]byte, 100)})
+	}
+	between := []Entry{{Key: key(0), Version: 200}, {Key: key(10), Version: 150, Deleted: true}, {Key: key(11), Version: 200}}
+	for _, entries := range [][]Entry{around, between} {
+		built, err := s.Build(0, 1<<20, sorted(entries))
+		if err := errors.Join(err, s.Adopt(Adoption{Add: built})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := takenOver(t, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := 1
+	ctx := &eachStep{t.Context(), func() error {
+		if left--; left < 0 {
+			return context.Canceled
+		}
+		return nil
+	}}
+	if _, err := s.Merge(ctx, MergeOptions{Size: tableSize, All: true}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	v := s.View()
+	defer v.Close()
+	if _, ok, err := v.Get(key(10)); ok || err != nil {
+		t.Errorf("what was deleted is there: %v, %v", ok, err)
+	}
+}
+
 func TestTakeOverRefusesWhatItCannotKeep(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(t *testing.T, s *Set)
@@ -118,7 +155,7 @@ func TestTakeOverRefusesWhatItCannotKeep(t *testing.T) {
 			if err := os.Remove(filepath.Join(s.dir, badger.ManifestFilename)); err != nil {
 				t.Fatal(err)
 			}
-		}, "the list of tables cannot be read"},
+		}, "MANIFEST is missing"},
 		"a level that there is not": {func(t *testing.T, s *Set) { twice(t, s, s.List().Tables[0], levels) }, "of a level that there is not"},
 	} {
 		t.Run(name, func(t *testing.T) {

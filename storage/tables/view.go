@@ -10,11 +10,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"sort"
 	"sync/atomic"
-	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/y"
@@ -25,9 +22,8 @@ import (
 type View struct {
 	List  *List
 	db    *badger.DB
-	txn   *badger.Txn     // reads at any version
-	files []*file         // by level, and by key within each: what merges read
-	first [levels + 1]int // of each level, the index of its first table
+	txn   *badger.Txn // reads at any version
+	files []*file     // by level, and by key within each: what merges read
 	refs  atomic.Int64
 }
 
@@ -63,9 +59,6 @@ func newView(links string, l List, files []*file) (_ *View, err error) {
 	v.txn = v.db.NewTransactionAt(math.MaxUint64, false)
 	for _, f := range files {
 		f.refs.Add(1)
-	}
-	for n := range v.first {
-		v.first[n] = sort.Search(len(files), func(i int) bool { return files[i].Level >= n })
 	}
 	v.refs.Store(1)
 	return v, nil
@@ -106,13 +99,11 @@ func (v *View) Close() {
 
 // Check reads all tables. It returns an error that wraps ErrDamaged if one is not what was written:
 // Badger passes over a block that it cannot read.
-func (v *View) Check() (err error) {
-	defer catchDamage(&err, debug.SetPanicOnFault(true))
+func (v *View) Check() error {
 	for _, f := range v.files {
-		if xxhash.Sum64(f.data) != f.Sum {
-			return f.damage("it does not have the sum that was written")
+		if err := f.check(); err != nil {
+			return err
 		}
-		f.rest()
 	}
 	return nil
 }
@@ -217,29 +208,3 @@ func (i *Iterator) Err() error { return i.err }
 
 // Close ends the iterator.
 func (i *Iterator) Close() { i.badger.Close() }
-
-// Newest calls fn with the newest entry of each key that is not deleted and has not expired, in
-// order. It reads each block of each table, so that none is passed over. What fn gets is valid
-// until it returns.
-func (v *View) Newest(fn func(Entry) error) (err error) {
-	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	now := uint64(time.Now().Unix())
-	var failed error
-	var last []byte
-	it := merged(v.files, &failed)
-	defer it.Close()
-	for it.Rewind(); failed == nil && it.Valid(); it.Next() {
-		e := entryOf(it.Key(), it.Value())
-		if last != nil && bytes.Equal(e.Key, last) {
-			continue
-		}
-		last = append(last[:0], e.Key...)
-		if e.gone(now) {
-			continue
-		}
-		if err := fn(e); err != nil {
-			return err
-		}
-	}
-	return failed
-}
