@@ -27,6 +27,26 @@ func triedSource(n int, change func(i int, d *storage.Delivery)) *source {
 	return s
 }
 
+// Deliveries hands one value out again and again, as the store does.
+func (s *source) Deliveries(fn func(d *storage.Delivery, stored storage.Stored) error) error {
+	var buf storage.Delivery
+	for i := range s.Tried {
+		buf = s.Tried[i].Delivery
+		stored := storage.StoredDelivery
+		if buf.Reason != "" {
+			stored |= storage.StoredReason
+		}
+		if buf.Progress != "" {
+			stored |= storage.StoredProgress
+		}
+		if err := fn(&buf, stored); err != nil {
+			return err
+		}
+		buf = storage.Delivery{Consumer: "overwritten"}
+	}
+	return nil
+}
+
 // try adds a delivery state and counts it.
 func (s *source) try(d storage.Delivery) {
 	s.Try(d)

@@ -14,6 +14,7 @@ package recovery
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -42,7 +43,7 @@ type Source interface {
 	// Uniques calls fn with the record of every unique push in the same way.
 	Uniques(fn func(*storage.Unique) error) error
 	// Verify compares a tally of all packets, heads, fields and delivery states with the control
-	// record. An error wraps storage.ErrLoss.
+	// record, and lets the store begin. A difference is an error that wraps storage.ErrLoss.
 	Verify(scan storage.Tally) error
 }
 
@@ -168,15 +169,15 @@ func Restore(src Source, o Options) (*State, error) {
 	for id := range r.uniques {
 		r.state.EndedUniques = append(r.state.EndedUniques, id)
 	}
-	err := src.Verify(r.tally)
-	if err == nil && r.orphans > 0 {
-		err = fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, r.orphans)
+	var err error
+	if r.orphans > 0 {
+		err = r.accept(fmt.Errorf("%w: the definitions of the queues of %d packets are gone", storage.ErrLoss, r.orphans))
+	}
+	if err == nil { // Verify comes last: what is refused before it leaves the folder as it was
+		err = r.accept(src.Verify(r.tally))
 	}
 	if err != nil {
-		if !o.AcceptLoss {
-			return nil, err
-		}
-		r.finding("%v (accepted)", err)
+		return nil, err
 	}
 	report := &r.state.Report
 	report.Queues, report.Took = len(r.state.Queues), time.Since(start)
@@ -213,6 +214,15 @@ const maxSameFindings = 10
 
 func (r *restorer) finding(format string, args ...any) {
 	r.state.Report.Findings = append(r.state.Report.Findings, fmt.Sprintf(format, args...))
+}
+
+// accept makes a finding of a loss that the options accept, and returns any other error.
+func (r *restorer) accept(err error) error {
+	if err == nil || !r.AcceptLoss || !errors.Is(err, storage.ErrLoss) {
+		return err
+	}
+	r.finding("%v (accepted)", err)
+	return nil
 }
 
 // some is finding for the first of many that are counted in n.

@@ -19,7 +19,8 @@ type source struct {
 	queues  []storage.Queue
 	packets []packet
 	control storage.Control
-	broken  error // given by Packets after the last packet
+	broken  error        // given by Packets after the last packet
+	begins  func() error // called by Verify when all agrees, if not nil
 }
 
 type packet struct {
@@ -57,7 +58,11 @@ func (s *source) Packets(fn func(storage.PacketID, *storage.Meta) error) error {
 }
 
 func (s *source) Verify(scan storage.Tally) error {
-	return errors.Join(s.control.Check(scan, 0), s.control.CheckKeys(scan, 0), s.control.CheckDeliveries(scan, 0))
+	err := errors.Join(s.control.Check(scan, 0), s.control.CheckKeys(scan, 0), s.control.CheckDeliveries(scan, 0))
+	if err == nil && s.begins != nil {
+		err = s.begins()
+	}
+	return err
 }
 
 // put adds a packet and, if it has no expiry, counts it.
@@ -243,15 +248,25 @@ func TestWhatOpeningAcceptedIsAFinding(t *testing.T) {
 func TestPacketOfAnUndefinedQueueIsALoss(t *testing.T) {
 	s := sound(1)
 	s.put(storage.PacketID{Queue: 9, Priority: 1, Seq: 5}, storage.Meta{})
+	s.begins = func() error { t.Error("the store begins, and the start is refused"); return nil }
 	if _, err := Restore(s, Options{Now: now}); !errors.Is(err, storage.ErrLoss) {
 		t.Fatalf("got %v, want ErrLoss: nobody could pop that packet", err)
 	}
+	s.begins = nil
 	state, err := Restore(s, Options{Now: now, AcceptLoss: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f := state.Report.Findings; len(f) != 2 || !strings.Contains(f[0], "9/1/5") {
 		t.Fatalf("findings %q, want the packet's place and the loss that was accepted", f)
+	}
+}
+
+func TestAnErrorThatIsNoLossIsNeverAccepted(t *testing.T) {
+	s := sound(1)
+	s.begins = func() error { return errors.New("disk is gone") }
+	if state, err := Restore(s, Options{Now: now, AcceptLoss: true}); err == nil || state != nil {
+		t.Fatalf("got %v, want that the store cannot begin", err)
 	}
 }
 

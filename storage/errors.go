@@ -1,6 +1,10 @@
 package storage
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/holdfast-queue/holdfast/storage/tables"
+)
 
 // Errors when opening a folder.
 var (
@@ -17,6 +21,8 @@ var (
 	// or a tolerant View, which reads what can still be read. Options.AcceptLoss does not open it,
 	// unless the error is an ErrLoss, too.
 	ErrDamaged = errors.New("the data folder is damaged")
+	// ErrList is an ErrDamaged of the list of tables. Only a copy helps: no View opens the folder.
+	ErrList = tables.ErrList
 	// ErrLoss means that batches are missing that were acknowledged: the anchor, the journal, a
 	// missing table or the control record tell. Options.AcceptLoss opens the folder without them.
 	ErrLoss = errors.New("acknowledged batches are missing")

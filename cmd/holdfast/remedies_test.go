@@ -45,3 +45,21 @@ func TestErrorsOfTemporaryFilesNameWhereTheyGo(t *testing.T) {
 		t.Errorf("an error that is not known: %q, want no remedy", got)
 	}
 }
+
+func TestWithoutAListOfTablesTheAdviceIsTheBackup(t *testing.T) {
+	for name, harm := range map[string]func(list string) error{
+		"missing": os.Remove,
+		"changed": func(list string) error { return os.WriteFile(list, []byte("x"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := stored(t)
+			if err := harm(filepath.Join(dir, "db", "MANIFEST")); err != nil {
+				t.Fatal(err)
+			}
+			const advice = "; restore a copy: without the list of tables nothing can be salvaged"
+			oneErrorLine(t, cli(t, "dump", dir, "--salvage"), exitFailed, advice)
+			oneErrorLine(t, cli(t, "verify", dir), exitNotChecked, advice)
+			oneErrorLine(t, cli(t, "serve", "--data", dir, "--pinpriq", "127.0.0.1:0"), exitFailed, advice)
+		})
+	}
+}

@@ -46,7 +46,7 @@ type checker struct {
 	keyNames     map[string]bool
 	fields       map[string]bool // of head
 
-	packets, queues, keys uint64
+	Counts // of what it accepted; who reads counts the bytes
 }
 
 // record checks the next record. It remembers what it accepts.
@@ -150,7 +150,7 @@ func (c *checker) definition(r *Record) error {
 		return fmt.Errorf("queue %.100q is in database %d: expected 0 to %d", r.Queue, r.Database, storage.Databases-1)
 	case again:
 		return fmt.Errorf("two queues have the name %.100q", r.Queue)
-	case c.queues >= storage.MaxQueues || c.nameBytes+len(r.Queue) > storage.MaxNameBytes:
+	case c.Queues >= storage.MaxQueues || c.nameBytes+len(r.Queue) > storage.MaxNameBytes:
 		return fmt.Errorf("there are more than %d queues, or their names have more than %d bytes, and no server holds more: dump some of them at a time",
 			storage.MaxQueues, storage.MaxNameBytes)
 	case !r.restIsSound():
@@ -160,7 +160,7 @@ func (c *checker) definition(r *Record) error {
 	c.queue, c.last = new(*r), storage.PacketID{}
 	c.names[name] = r.settings != nil
 	c.nameBytes += len(r.Queue)
-	c.queues++
+	c.Queues++
 	return nil
 }
 
@@ -213,7 +213,7 @@ func (c *checker) packet(r *Record) error {
 		c.names[storage.FullName(uint8(c.queue.Database), r.Queue)] = true
 	}
 	c.last = id
-	c.packets++
+	c.Packets++
 	return nil
 }
 
@@ -271,7 +271,7 @@ func (c *checker) key(r *Record) error {
 	clear(c.fields)
 	c.keyNames[name] = true
 	c.head = new(*r)
-	c.keys++
+	c.Keys++
 	return nil
 }
 
@@ -286,7 +286,7 @@ func (c *checker) field(r *Record) error {
 		return fmt.Errorf("two fields of the hash %.100q have the name %.100q", r.Hash, r.Name)
 	}
 	c.fields[string(r.Name)] = true
-	c.keys++
+	c.Keys++
 	return nil
 }
 
@@ -304,11 +304,11 @@ func (c *checker) whole(r *Record, hash string) error {
 		return *n
 	}
 	switch {
-	case count(r.Packets) != c.packets || count(r.Queues) != c.queues:
+	case count(r.Packets) != uint64(c.Packets) || count(r.Queues) != uint64(c.Queues):
 		return fmt.Errorf("the end record counts %d packets of %d queues, but there are %d of %d: some are missing or were added",
-			count(r.Packets), count(r.Queues), c.packets, c.queues)
-	case r.Keys != c.keys:
-		return fmt.Errorf("the end record counts %d strings, hashes and fields, but there are %d: some are missing or were added", r.Keys, c.keys)
+			count(r.Packets), count(r.Queues), c.Packets, c.Queues)
+	case r.Keys != uint64(c.Keys):
+		return fmt.Errorf("the end record counts %d strings, hashes and fields, but there are %d: some are missing or were added", r.Keys, c.Keys)
 	case len(r.Hash) > 0 && !strings.EqualFold(string(r.Hash), hash):
 		return fmt.Errorf("the end record has the hash %s, but that of what comes before it is %s: the dump was changed; "+
 			"leave hash out if that was on purpose", r.Hash, hash)

@@ -61,26 +61,42 @@ type Options struct {
 	Progress func(Progress)
 }
 
+// Counts are those of a dump, or of what was written or read of one so far.
+type Counts struct {
+	Packets, Queues int64
+	Keys            int64 // strings, hashes and fields: they come after all packets
+	Bytes           int64
+}
+
 // Progress is how far something is.
 type Progress struct {
-	Packets int64 // handled so far
-	Total   int64 // about how many there are; 0: not known
-	Keys    int64 // strings, hashes and fields handled so far: after all packets
-	Bytes   int64 // of the dump, written or read so far
+	Counts
+	Total int64 // about how many packets there are; 0: not known
+}
+
+// teller tells progress to a func, which may be nil.
+type teller struct {
+	told func(Progress)
+	next time.Time
 }
 
 // progressEvery is how often progress is told.
 const progressEvery = 100 * time.Millisecond
 
+func (t *teller) tell(p Progress, last bool) {
+	if now := time.Now(); t.told != nil && (last || now.After(t.next)) {
+		t.next = now.Add(progressEvery)
+		t.told(p)
+	}
+}
+
 // Report says what a dump holds and what it leaves out.
 type Report struct {
-	Packets, Queues int64
-	Keys            int64 // strings, hashes and fields
-	Bytes           int64
-	Expired         int64 // packets on disk that have expired; left out
-	Lost            int64 // packets that cannot be read or loaded; left out
-	LostKeys        int64 // strings, hashes and fields, likewise
-	OmittedKeys     int64 // strings, hashes and fields left out because of the limit
+	Counts
+	Expired     int64 // packets on disk that have expired; left out
+	Lost        int64 // packets that cannot be read or loaded; left out
+	LostKeys    int64 // strings, hashes and fields, likewise
+	OmittedKeys int64 // strings, hashes and fields left out because of the limit
 
 	// Found, of a salvage, says what is left out, how the folder differs from what its control record
 	// counts, and what was changed so that the dump can be loaded.
@@ -161,7 +177,7 @@ func (d *dumper) run(out *output) error {
 	if err := d.prepare(&marks); err != nil {
 		return err
 	}
-	tell := time.Now()
+	told := teller{told: d.Progress}
 	newBlock := func() *block { return &block{encoder: newEncoder(d.Format, d.Payload)} }
 	err := pipeline.Run(context.Background(), pipeline.Stages[*block]{
 		New: newBlock,
@@ -181,51 +197,39 @@ func (d *dumper) run(out *output) error {
 			if err := out.write(b); err != nil {
 				return err
 			}
-			if now := time.Now(); d.Progress != nil && now.After(tell) {
-				tell = now.Add(progressEvery)
-				b.progress.Bytes = out.bytes
-				d.Progress(b.progress)
-			}
+			b.progress.Bytes = out.bytes
+			told.tell(b.progress, false)
 			return nil
 		},
 	})
 	if err != nil {
 		return err
 	}
-	d.report.Packets, d.report.Queues, d.report.Keys = int64(d.check.packets), int64(d.check.queues), int64(d.check.keys)
 	end := newBlock()
-	end.records = []Record{{
-		Type: TypeEnd, Packets: &d.check.packets, Queues: &d.check.queues, Keys: d.check.keys, Hash: data(hashDigits(out.hash.Sum64())),
-	}}
+	end.records = []Record{endRecord(d.check.Counts, hashDigits(out.hash.Sum64()))}
 	end.encode()
 	err = out.write(end)
-	if d.report.Bytes = out.bytes; d.Progress != nil {
-		p := d.progress()
-		p.Bytes = out.bytes
-		d.Progress(p)
-	}
+	d.report.Counts = d.check.Counts
+	d.report.Bytes = out.bytes
+	told.tell(Progress{d.report.Counts, int64(d.control.Live)}, true)
 	return err
 }
 
-func (d *dumper) progress() Progress {
-	return Progress{Packets: int64(d.check.packets), Total: int64(d.control.Live), Keys: int64(d.check.keys)}
-}
-
-// put checks a record and sends it on its way. A salvage leaves out what no dump can have, and says
-// so; that ends any other dump.
-func (d *dumper) put(r Record, kind string, what fmt.Stringer) (ok bool, err error) {
+// put checks a record, which what names, and sends it on its way. A salvage leaves out what no dump
+// can have, and says so; that ends any other dump.
+func (d *dumper) put(r Record, kind string, what any) (ok bool, err error) {
 	b := d.block
 	b.records = append(b.records, r)
 	at := len(b.records) - 1
 	if err := d.check.record(&b.records[at]); err != nil {
 		b.records = b.records[:at]
-		return false, d.leaveOut(kind, what.String(), err)
+		return false, d.leaveOut(kind, fmt.Sprint(what), err)
 	}
 	b.bytes += len(r.Payload) + len(r.Value) + len(r.Key) + len(r.Name)
 	if len(b.records) < blockRecords && b.bytes < blockBytes {
 		return true, nil
 	}
-	b.progress = d.progress()
+	b.progress = Progress{d.check.Counts, int64(d.control.Live)}
 	d.block, err = d.next()
 	return true, err
 }

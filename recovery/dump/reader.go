@@ -6,21 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/holdfast-queue/holdfast/recovery/pipeline"
 )
-
-// ReadReport says what a dump holds.
-type ReadReport struct {
-	Format          Format
-	Packets, Queues int64
-	Keys            int64 // strings, hashes and fields
-	Bytes           int64
-}
 
 const (
 	// maxLine bounds a line of JSON: the longest packet with every byte escaped, and its other
@@ -42,10 +33,10 @@ const (
 // The error names the line, or in msgpack the number of the record. A dump without its end record,
 // such as a backup that was cut off, is an error. When Read ends early it waits for a Read of the
 // input that is under way.
-func Read(ctx context.Context, in io.Reader, each func(*Record) error, progress func(Progress)) (ReadReport, error) {
+func Read(ctx context.Context, in io.Reader, each func(*Record) error, progress func(Progress)) (Counts, error) {
 	r := reader{each: each, hash: xxhash.New()}
 	err := r.run(ctx, bufio.NewReaderSize(in, readBytes), progress)
-	return ReadReport{Format: r.format, Packets: int64(r.check.packets), Queues: int64(r.check.queues), Keys: int64(r.check.keys), Bytes: r.bytes}, err
+	return r.check.Counts, err
 }
 
 // reader reads one dump.
@@ -57,7 +48,6 @@ type reader struct {
 	// What was handed out so far.
 	check   checker
 	records int64 // lines, in JSON
-	bytes   int64
 	hash    *xxhash.Digest
 }
 
@@ -65,7 +55,7 @@ func (r *reader) run(ctx context.Context, in *bufio.Reader, progress func(Progre
 	if err := r.begin(in); err != nil {
 		return err
 	}
-	tell := time.Now()
+	told := teller{told: progress}
 	err := pipeline.Run(ctx, pipeline.Stages[*chunk]{
 		New:  func() *chunk { return &chunk{} },
 		Read: r.split,
@@ -75,15 +65,12 @@ func (r *reader) run(ctx context.Context, in *bufio.Reader, progress func(Progre
 			if err := r.deliver(c); err != nil {
 				return err
 			}
-			if now := time.Now(); progress != nil && now.After(tell) {
-				tell = now.Add(progressEvery)
-				progress(Progress{Packets: int64(r.check.packets), Keys: int64(r.check.keys), Bytes: r.bytes})
-			}
+			told.tell(Progress{Counts: r.check.Counts}, false)
 			return nil
 		},
 	})
 	if err == nil && !r.check.ended {
-		err = fmt.Errorf("the dump is cut short: after %d packets of %d queues it has no end record", r.check.packets, r.check.queues)
+		err = fmt.Errorf("the dump is cut short: after %d packets of %d queues it has no end record", r.check.Packets, r.check.Queues)
 	}
 	return err
 }
@@ -212,7 +199,7 @@ func (r *reader) deliver(c *chunk) error {
 			return r.located(err)
 		}
 		r.records++
-		r.bytes += int64(len(raw))
+		r.check.Bytes += int64(len(raw))
 		_, _ = r.hash.Write(raw)
 		from = c.ends[i]
 	}

@@ -310,6 +310,10 @@ func (r *Record) Field() *storage.Field {
 	return &storage.Field{Name: r.Name, Value: notNil(r.Value)}
 }
 
+func endRecord(c Counts, hash string) Record {
+	return Record{Type: TypeEnd, Packets: new(uint64(c.Packets)), Queues: new(uint64(c.Queues)), Keys: uint64(c.Keys), Hash: data(hash)}
+}
+
 // Delivery is the delivery state of a packet with its notes, and with the name of its origin.
 type Delivery struct {
 	storage.Delivery

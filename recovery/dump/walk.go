@@ -54,11 +54,6 @@ func (p *packet) identity() uint64 { return cmp.Or(p.Identity, p.id.Seq) }
 // String names the packet in findings and errors.
 func (p *packet) String() string { return "packet " + p.id.String() }
 
-// key names something else.
-type key string
-
-func (k key) String() string { return string(k) }
-
 var errEnough = errors.New("the dump has as many packets as were asked for")
 
 // prepare reads what must be known before the first record is made, and widens the marks of a
@@ -142,13 +137,13 @@ func (d *dumper) readDeliveries(m *storage.Marks) error {
 	return d.tolerable("delivery states", err)
 }
 
-func queueKey(q *storage.Queue) key { return key(fmt.Sprint("queue ", q.ID)) }
+func queueKey(q *storage.Queue) string { return fmt.Sprint("queue ", q.ID) }
 
 func stateKey(identity uint64) string { return fmt.Sprint("delivery state ", identity) }
 
 // all makes all records but the end.
 func (d *dumper) all(m storage.Marks) error {
-	if _, err := d.put(headerRecord(m, d.Payload), storage.FindingControl, key("control record")); err != nil {
+	if _, err := d.put(headerRecord(m, d.Payload), storage.FindingControl, "control record"); err != nil {
 		return err
 	}
 	err := d.allPackets()
@@ -215,7 +210,7 @@ func (d *dumper) nameless(p *packet) (wanted bool, err error) {
 		return false, fmt.Errorf("%w: %v belongs to a queue without a definition", storage.ErrDamaged, p)
 	}
 	q := &storage.Queue{ID: p.id.Queue, Name: d.lostName(p.id.Queue)}
-	d.report.Add(storage.FindingQueue, queueKey(q).String(), "its definition is lost: its packets are dumped under the name %q", q.Name)
+	d.report.Add(storage.FindingQueue, queueKey(q), "its definition is lost: its packets are dumped under the name %q", q.Name)
 	err = d.putQueue(q)
 	return err == nil, err
 }
@@ -241,7 +236,7 @@ func (d *dumper) putQueue(q *storage.Queue) error {
 	what := queueKey(q)
 	if _, again := d.check.names[storage.FullName(q.Database, q.Name)]; again && d.Salvage {
 		name := d.lostName(q.ID)
-		d.report.Add(storage.FindingQueue, what.String(), "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
+		d.report.Add(storage.FindingQueue, what, "it has the name %q, and so has another queue: it is dumped as %q", q.Name, name)
 		q.Name = name
 	}
 	if ok, err := d.put(queueRecord(q), storage.FindingQueue, what); !ok || err != nil {
@@ -266,7 +261,7 @@ func (d *dumper) state(p *packet) *state {
 
 // putPacket makes the record of a packet.
 func (d *dumper) putPacket(p *packet) error {
-	if d.Limit > 0 && d.check.packets == uint64(d.Limit) {
+	if d.Limit > 0 && d.check.Packets == d.Limit {
 		return errEnough
 	}
 	tried, err := d.tried(p)

@@ -71,7 +71,7 @@ func Load(ctx context.Context, dir string, r io.Reader, o Options) (Report, erro
 	err = l.end(err)
 	l.report.Bytes, l.report.Took = read.Bytes, time.Since(start)
 	if err == nil && o.Progress != nil {
-		o.Progress(dump.Progress{Packets: read.Packets, Keys: read.Keys, Bytes: read.Bytes})
+		o.Progress(dump.Progress{Counts: read})
 	}
 	return l.report, err
 }

@@ -14,10 +14,10 @@ const lastQueueMark = math.MaxUint32
 // merge is what a merge knows of the folder, and what it gives out there. Names are full names.
 type merge struct {
 	numbers map[string]uint32 // of all queues, also those of the dump so far
-	made    map[uint32]bool   // queues that are only in the dump
 	bytes   int               // of names of queues
 	keys    map[string]bool   // strings and hashes of the folder
 	taken   map[string]bool   // names that no string or hash of the dump gets: both
+	first   uint32            // the number of the first queue that is only in the dump
 	base    uint64            // the sequence of the oldest packet of the dump, less the dump's low mark
 	checked *storage.Queue    // the last one that mergeList looked at
 }
@@ -35,8 +35,8 @@ func (l *loader) beginMerge(in, there storage.Marks) error {
 	l.marks.NextSeq += span
 	m := &l.merge
 	*m = merge{
-		numbers: make(map[string]uint32), made: make(map[uint32]bool), keys: make(map[string]bool), taken: make(map[string]bool),
-		base: there.NextSeq - in.LowSeq - 1,
+		numbers: make(map[string]uint32), keys: make(map[string]bool), taken: make(map[string]bool),
+		first: there.NextQueue, base: there.NextSeq - in.LowSeq - 1,
 	}
 	flush, names := l.store.Flush(), make(map[uint32]string)
 	err := l.store.Queues(func(q storage.Queue) error {
@@ -79,7 +79,7 @@ func (l *loader) mergeQueue(q *storage.Queue) (known bool, err error) {
 		}
 	}
 	q.ID, err = l.number(q.Database, q.Name)
-	return !l.merge.made[q.ID], err
+	return q.ID < l.merge.first, err
 }
 
 // number returns the number of the queue called name in a database. New ones get the next numbers.
@@ -97,7 +97,7 @@ func (l *loader) number(db uint8, name []byte) (uint32, error) {
 	}
 	id := l.marks.NextQueue
 	l.marks.NextQueue++
-	m.numbers[full], m.made[id] = id, true
+	m.numbers[full] = id
 	m.bytes += len(name)
 	return id, nil
 }

@@ -12,22 +12,10 @@ type Tries struct {
 	Tried []Delivery
 }
 
-// Delivery is a delivery state with its notes.
+// Delivery is a delivery state with its notes, or what is left of one.
 type Delivery struct {
 	storage.Delivery
 	Damage error // why it cannot be read
-}
-
-// Stored says which records there are.
-func (d *Delivery) Stored() storage.Stored {
-	s := storage.StoredDelivery
-	if d.Reason != "" {
-		s |= storage.StoredReason
-	}
-	if d.Progress != "" {
-		s |= storage.StoredProgress
-	}
-	return s
 }
 
 // Try adds a delivery state behind the others.
@@ -36,31 +24,14 @@ func (s *Tries) Try(d storage.Delivery) *Delivery {
 	return &s.Tried[len(s.Tried)-1]
 }
 
-// Deliveries hands one value out again and again, as the store does. Fake has those of a snapshot.
-func (s *Tries) Deliveries(fn func(d *storage.Delivery, stored storage.Stored) error) error {
-	var buf storage.Delivery
-	for i := range s.Tried {
-		buf = s.Tried[i].Delivery
-		if err := fn(&buf, s.Tried[i].Stored()); err != nil {
-			return err
-		}
-		buf = storage.Delivery{Consumer: "overwritten"}
-	}
-	return nil
-}
-
 // Deliveries shows delivery states with their notes, as a snapshot does.
 func (s *Fake) Deliveries(fn func(d *storage.Delivery, damage error) error) error {
-	for i := range s.Tried {
-		d := s.Tried[i]
+	return each(s.Tried, func(d *Delivery) error {
 		if d.Damage != nil {
 			d.Delivery = storage.Delivery{Identity: d.Identity, Reason: d.Reason, Progress: d.Progress}
 		}
-		if err := fn(&d.Delivery, d.Damage); err != nil {
-			return err
-		}
-	}
-	return nil
+		return fn(&d.Delivery, d.Damage)
+	})
 }
 
 // ReadDeliveries reads some that are there.
@@ -77,6 +48,3 @@ func (s *Tries) Tally(t *storage.Tally) {
 		t.AddDelivery(s.Tried[i].Identity)
 	}
 }
-
-// put writes a delivery state with its notes.
-func (d *Delivery) put(b *storage.Batch) { b.PutDelivery(&d.Delivery, 0) }

@@ -40,12 +40,7 @@ func (s *Fake) Load() []byte { return s.LoadState }
 
 // Queues calls fn for Defined.
 func (s *Fake) Queues(fn func(storage.Queue) error) error {
-	for _, q := range s.Defined {
-		if err := fn(q); err != nil {
-			return err
-		}
-	}
-	return nil
+	return each(s.Defined, func(q *storage.Queue) error { return fn(*q) })
 }
 
 // Records hands the same bytes out again and again, as the store does.

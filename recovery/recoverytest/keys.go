@@ -78,47 +78,67 @@ func check(v storage.ValueID, old storage.Mark, version uint64, value []byte) {
 
 // Heads shows heads as the store does: without large values.
 func (k *Keys) Heads(fn func(*storage.Head) error) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(k.heads)) {
-		h := k.heads[id]
-		if storage.IsLarge(len(h.Value)) {
-			h.Value = nil
+	return k.Items(func(_ storage.ValueID, h *storage.Head, _ *storage.Field, _ error) error {
+		if h == nil {
+			return nil
 		}
-		if err := fn(&h); err != nil {
-			return err
-		}
-	}
-	return nil
+		h.Value = small(h.Value)
+		return fn(h)
+	})
 }
 
 // Fields shows fields as Heads does heads.
 func (k *Keys) Fields(fn func(*storage.Field) error) error {
+	return k.Items(func(_ storage.ValueID, _ *storage.Head, f *storage.Field, _ error) error {
+		if f == nil {
+			return nil
+		}
+		f.Value = small(f.Value)
+		return fn(f)
+	})
+}
+
+func small(value []byte) []byte {
+	if storage.IsLarge(len(value)) {
+		return nil
+	}
+	return value
+}
+
+// Items shows heads and fields as a snapshot does: with large values, fields behind their hash.
+func (k *Keys) Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	byKey := func(a, b storage.ValueID) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Field, b.Field)) }
-	for _, id := range slices.SortedFunc(maps.Keys(k.fields), byKey) {
-		f := k.fields[id]
-		if storage.IsLarge(len(f.Value)) {
-			f.Value = nil
+	all := slices.AppendSeq(slices.Collect(maps.Keys(k.fields)), func(yield func(storage.ValueID) bool) {
+		for id := range k.heads {
+			yield(storage.ValueID{ID: id})
 		}
-		if err := fn(&f); err != nil {
-			return err
+	})
+	slices.SortFunc(all, func(a, b storage.ValueID) int { // a head has the field 0
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Field, b.Field))
+	})
+	return each(all, func(v *storage.ValueID) error {
+		if f, ok := k.fields[*v]; ok {
+			return fn(*v, nil, &f, nil)
 		}
-	}
-	return nil
+		h := k.heads[v.ID]
+		return fn(*v, &h, nil, nil)
+	})
 }
 
 // Uniques shows ids of unique pushes as the store and a snapshot do.
 func (k *Keys) Uniques(fn func(*storage.Unique) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	byKey := func(a, b storage.UniqueID) int {
+	return each(slices.SortedFunc(maps.Values(k.uniques), func(a, b storage.Unique) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Identity, b.Identity))
-	}
-	for _, id := range slices.SortedFunc(maps.Keys(k.uniques), byKey) {
-		u := k.uniques[id]
-		if err := fn(&u); err != nil {
+	}), fn)
+}
+
+// each calls fn with a copy of each of a list, until one gives an error.
+func each[T any](list []T, fn func(*T) error) error {
+	for _, one := range list {
+		if err := fn(&one); err != nil {
 			return err
 		}
 	}
@@ -151,41 +171,10 @@ func (k *Keys) Flush() storage.Flush {
 
 // Tally adds all heads, fields and ids to a tally.
 func (k *Keys) Tally(t *storage.Tally) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for id, h := range k.heads {
-		t.AddItem(storage.ValueID{ID: id}, h.Version)
-	}
-	for id, f := range k.fields {
-		t.AddItem(id, f.Version)
-	}
-	for id := range k.uniques {
-		t.AddUnique(id)
-	}
-}
-
-// Items shows heads and fields as a snapshot does: with large values, fields behind their hash.
-func (k *Keys) Items(fn func(v storage.ValueID, h *storage.Head, f *storage.Field, damage error) error) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	all := slices.Collect(maps.Keys(k.fields))
-	for id := range k.heads {
-		all = append(all, storage.ValueID{ID: id})
-	}
-	slices.SortFunc(all, func(a, b storage.ValueID) int { // a head has the field 0
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Field, b.Field))
+	_ = k.Heads(func(h *storage.Head) error { t.AddItem(storage.ValueID{ID: h.ID}, h.Version); return nil })
+	_ = k.Fields(func(f *storage.Field) error {
+		t.AddItem(storage.ValueID{ID: f.Hash, Field: f.ID, IsField: true}, f.Version)
+		return nil
 	})
-	for _, v := range all {
-		h, f := k.heads[v.ID], k.fields[v]
-		var err error
-		if v.IsField {
-			err = fn(v, nil, &f, nil)
-		} else {
-			err = fn(v, &h, nil, nil)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	_ = k.Uniques(func(u *storage.Unique) error { t.AddUnique(u.UniqueID); return nil })
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -44,7 +45,7 @@ func TestPacketsAreCountedByTheirDeliveryStates(t *testing.T) {
 	})
 	claimed, ended := try(leased, storage.Claimed, later+1), try(leased+1, storage.Claimed, later)
 	claimed.Expiry, ended.Expiry = later, later
-	tamper(t, dir, tryAll(
+	recoverytest.Tamper(t, dir, tryAll(
 		try(0, storage.Claimed, later+1), // of priority 0
 		try(1, storage.Claimed, 0),       // without end
 		try(2, storage.Claimed, later),   // has ended: ready
@@ -65,8 +66,8 @@ func TestPacketsAreCountedByTheirDeliveryStates(t *testing.T) {
 
 func TestEachHarmOfADeliveryStateIsAFinding(t *testing.T) {
 	const n = 40
-	base := manyPackets(t, n)
-	tamper(t, base, tryAll(try(7, storage.Claimed, 1), try(8, storage.Dead, 0)))
+	base := recoverytest.InFolder(t, recoverytest.Many(n))
+	recoverytest.Tamper(t, base, tryAll(try(7, storage.Claimed, 1), try(8, storage.Dead, 0)))
 	change := func(fn func(d *storage.Delivery)) func(b *storage.Batch) {
 		d := try(5, storage.Claimed, 1)
 		fn(&d)
@@ -112,8 +113,8 @@ func TestEachHarmOfADeliveryStateIsAFinding(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := copyOf(t, base)
-			tamper(t, dir, c.harm)
+			dir := recoverytest.CopyOf(t, base)
+			recoverytest.Tamper(t, dir, c.harm)
 			report := verified(t, dir)
 			if c.want == "" && report.Sound() {
 				return

@@ -2,16 +2,16 @@ package verify
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// later is the time in these tests: so far off that no database drops what expires around it.
-const later = 4_000_000_000_000
+// later is the time in these tests.
+const later = recoverytest.Later
 
 // first is the sequence of the first packet that a store hands out.
 const first = 1 << 63
@@ -33,53 +33,13 @@ func fill(t testing.TB, queues []storage.Queue, n int, packet func(i int) (stora
 			b.SetMarks(storage.Marks{NextSeq: first + uint64(n), LowSeq: first - 1, NextQueue: 8})
 		})
 	}
-	tamper(t, dir, batches...)
+	recoverytest.Tamper(t, dir, batches...)
 	return dir
 }
 
-// manyPackets makes a folder of n packets in seven queues, three priorities each.
-func manyPackets(t testing.TB, n int) (dir string) {
-	t.Helper()
-	var queues []storage.Queue
-	for id := uint32(1); id <= 7; id++ {
-		queues = append(queues, storage.Queue{ID: id, Name: fmt.Append(nil, "queue ", id)})
-	}
-	return fill(t, queues, n, func(i int) (storage.PacketID, storage.Packet) {
-		return at(i, n), storage.Packet{Key: fmt.Append(nil, i), Payload: fmt.Append(nil, "payload ", i)}
-	})
-}
-
-// at is the packet i of n of manyPackets.
+// at is the packet i of n of recoverytest.Many.
 func at(i, n int) storage.PacketID {
 	return storage.PacketID{Queue: uint32(1 + i*7/n), Priority: uint32(1 + i*21/n), Seq: first + uint64(i)}
-}
-
-// tamper changes a closed folder, or a new one, with batches.
-func tamper(t testing.TB, dir string, fns ...func(b *storage.Batch)) {
-	t.Helper()
-	s, err := storage.Open(dir, storage.Options{Unfinished: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fn := range fns {
-		var b storage.Batch
-		fn(&b)
-		if err := s.Apply(&b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func copyOf(t testing.TB, dir string) string {
-	t.Helper()
-	to := filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	return to
 }
 
 // flip changes one bit in the folder's table, some bytes after a payload begins.

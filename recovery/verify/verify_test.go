@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/recovery/recoverytest"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
@@ -65,8 +66,8 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 
 func TestExpiredPacketsOfAQueueThatIsGoneAreNoFinding(t *testing.T) {
 	// A start leaves expired packets to the database, and their queue ends when it is empty.
-	dir := manyPackets(t, 7)
-	tamper(t, dir, func(b *storage.Batch) {
+	dir := recoverytest.InFolder(t, recoverytest.Many(7))
+	recoverytest.Tamper(t, dir, func(b *storage.Batch) {
 		b.Put(storage.PacketID{Queue: 6, Priority: 2, Seq: first - 2}, &storage.Packet{Expiry: later})
 		b.Put(storage.PacketID{Queue: 7, Priority: 2, Seq: first - 1}, &storage.Packet{Expiry: later})
 		b.SetMarks(storage.Marks{NextSeq: first + 7, LowSeq: first - 3, NextQueue: 8})
@@ -83,7 +84,7 @@ func TestExpiredPacketsOfAQueueThatIsGoneAreNoFinding(t *testing.T) {
 
 func TestPacketsOfManyRunsAreCountedForTheirQueues(t *testing.T) {
 	const each = 3 * 1024
-	report := verified(t, manyPackets(t, 7*each))
+	report := verified(t, recoverytest.InFolder(t, recoverytest.Many(7*each)))
 	if !report.Sound() || len(report.Queues) != 7 || report.Packets != 7*each {
 		t.Errorf("findings %v, %d packets of %d queues", report.Findings, report.Packets, len(report.Queues))
 	}
@@ -96,7 +97,7 @@ func TestPacketsOfManyRunsAreCountedForTheirQueues(t *testing.T) {
 
 func TestEachHarmIsAFinding(t *testing.T) {
 	const n = 2100
-	base := manyPackets(t, n)
+	base := recoverytest.InFolder(t, recoverytest.Many(n))
 	const seq = first + 5000 // after all others
 	large := &storage.Packet{Payload: bytes.Repeat([]byte("large"), 1000)}
 	marks := func(b *storage.Batch) {
@@ -225,8 +226,8 @@ func TestEachHarmIsAFinding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := copyOf(t, base)
-			tamper(t, dir, c.harm...)
+			dir := recoverytest.CopyOf(t, base)
+			recoverytest.Tamper(t, dir, c.harm...)
 			report := verified(t, dir)
 			if len(report.Findings) != 1 || !strings.HasPrefix(report.Findings[0].String(), c.want) {
 				t.Fatalf("findings %v, want %s", report.Findings, c.want)
@@ -243,8 +244,8 @@ func putKeys(b *storage.Batch) {
 }
 
 func TestWhatNobodyCanReachIsCountedAndNoFinding(t *testing.T) {
-	dir := manyPackets(t, 70)
-	tamper(t, dir, func(b *storage.Batch) {
+	dir := recoverytest.InFolder(t, recoverytest.Many(70))
+	recoverytest.Tamper(t, dir, func(b *storage.Batch) {
 		putKeys(b)
 		b.SetFlush(storage.Flush{{Keys: 2, Queues: 2}})
 		b.PutQueue(storage.Queue{ID: 3, Name: []byte("queue 7"), Dropped: true})
@@ -279,7 +280,7 @@ func (s *spoiled) Records(r storage.QueueRange, fn func(storage.PacketID, []byte
 
 func TestRecordsThatCannotBeReadAreNotCalledLost(t *testing.T) {
 	const n = 2100
-	view, err := storage.OpenView(manyPackets(t, n), storage.ViewOptions{Tolerant: true})
+	view, err := storage.OpenView(recoverytest.InFolder(t, recoverytest.Many(n)), storage.ViewOptions{Tolerant: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,8 +308,8 @@ func (s *uncounted) Control() storage.Control {
 }
 
 func TestWithoutAControlRecordNothingIsHeldAgainstIt(t *testing.T) {
-	dir := manyPackets(t, 70)
-	tamper(t, dir, putKeys)
+	dir := recoverytest.InFolder(t, recoverytest.Many(70))
+	recoverytest.Tamper(t, dir, putKeys)
 	view, err := storage.OpenView(dir, storage.ViewOptions{Tolerant: true})
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +323,7 @@ func TestWithoutAControlRecordNothingIsHeldAgainstIt(t *testing.T) {
 
 func TestFlippedByteIsFoundWithThePacketsAroundIt(t *testing.T) {
 	const n = 2100
-	dir := manyPackets(t, n)
+	dir := recoverytest.InFolder(t, recoverytest.Many(n))
 	flip(t, dir, "payload 1234", 3)
 	report := verified(t, dir)
 	between := slices.ContainsFunc(report.Findings, func(f storage.Finding) bool {

@@ -21,6 +21,9 @@ import (
 // ErrDamaged: a table, or the list of tables, is not what was written. errors.Is finds it.
 var ErrDamaged = errors.New("the tables are damaged")
 
+// ErrList is an ErrDamaged of the list: nobody knows then which tables count.
+var ErrList = fmt.Errorf("%w: the list of tables", ErrDamaged)
+
 // Table is a table of the list.
 type Table struct {
 	ID      uint64
@@ -160,7 +163,7 @@ func ReadList(dir string) (*List, error) {
 	}
 	l, err := decode(b)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, badger.ManifestFilename, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrList, badger.ManifestFilename, err)
 	}
 	return l, nil
 }
@@ -169,7 +172,7 @@ func ReadList(dir string) (*List, error) {
 func noList(dir string) (*List, error) {
 	tables, err := fs.Glob(os.DirFS(dir), "*"+suffix)
 	if len(tables) > 0 || err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: there are tables, and %s is missing", ErrDamaged, badger.ManifestFilename), err)
+		return nil, errors.Join(fmt.Errorf("%w: there are tables, and %s is missing", ErrList, badger.ManifestFilename), err)
 	}
 	return &List{Format: listFormat}, nil
 }
