@@ -12,7 +12,7 @@ type batch struct {
 	lastKey     uint64   // the last version of a key when the batch was opened
 	puts        puts     // the operations of ops that put packets
 	replies     []reply  // in the order of their calls
-	records     [][]byte // the packets, or the bytes, of all replies; nil where one cannot be read
+	records     [][]byte // the packets, or the bytes, of all replies; nil where one that is shown cannot be read
 	details     []Detail // of the records of replies of kind replyDetailed and replyShown
 	copied      []byte   // where records, values and bytes of replies are copied to
 	queuedBytes int      // of all replies
@@ -69,6 +69,11 @@ func (t *batch) empty() bool { return t.ops.Len() == 0 && len(t.replies) == 0 }
 
 // size is how much work the batch is: records and replies.
 func (t *batch) size() int { return t.ops.Len() + len(t.replies) }
+
+// memory is about what the batch takes of memory, at least. Records that were cancelled stay in it.
+func (t *batch) memory() int {
+	return t.ops.Memory() + recordMemory*max(t.ops.Len(), len(t.puts.up)+len(t.puts.down))
+}
 
 // full says that the next call begins the next batch.
 func (t *batch) full(l storage.Limits) bool {

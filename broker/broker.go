@@ -198,8 +198,8 @@ type Broker struct {
 }
 
 type counters struct {
-	batches, records, cancelled, misses atomic.Int64
-	conns                               atomic.Int64 // attached now
+	conns   atomic.Int64 // attached now
+	damaged atomic.Int64 // see Tx.Damaged
 }
 
 // New starts a broker on the state that recovery has built from store. Close ends it.
@@ -272,13 +272,6 @@ func (b *Broker) Close() error {
 // process should exit: an fsync is never tried again, and the next start recovers from the disk.
 func (b *Broker) Failed() <-chan struct{} { return b.failed }
 
-// Err says why the broker failed, or nil.
-func (b *Broker) Err() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.failure
-}
-
 func (b *Broker) fail(err error) {
 	b.mu.Lock()
 	if b.failure == nil {
@@ -309,36 +302,5 @@ func (b *Broker) spaceLevel(now int64) storage.Level {
 // Space is the state of the disk.
 func (tx *Tx) Space() storage.Space { return tx.b.store.Space() }
 
-// Stats is how much the broker holds, and what it has done since New.
-type Stats struct {
-	Queues    int   // queues that hold packets
-	Known     int   // those, queues with subscribers, and some that are empty
-	Packets   int   // packets in all of them
-	Batches   int64 // batches committed
-	Records   int64 // records written and deleted by them
-	Cancelled int64 // packets popped or moved while the batch that brought them was open
-	Misses    int64 // popped payloads that were read from the disk
-}
-
-// Stats returns the figures of this moment.
-func (b *Broker) Stats() Stats {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := Stats{
-		Known:     b.queues.named,
-		Batches:   b.stats.batches.Load(),
-		Records:   b.stats.records.Load(),
-		Cancelled: b.stats.cancelled.Load(),
-		Misses:    b.stats.misses.Load(),
-	}
-	for _, q := range b.queues.all {
-		if q == nil || q.dropped {
-			continue
-		}
-		if n := b.ix.Counts(q.ix).Len(); n > 0 {
-			s.Queues++
-			s.Packets += n
-		}
-	}
-	return s
-}
+// Damaged is how many packets were set aside since New, because they cannot be read.
+func (tx *Tx) Damaged() int64 { return tx.b.stats.damaged.Load() }

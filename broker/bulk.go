@@ -198,7 +198,7 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 		target = b.queues.withSettings[d.Origin]
 	}
 	if err == nil && target != q {
-		err = tx.pushable()
+		err = tx.CanStore()
 	}
 	var record []byte
 	if err == nil && target != q {

@@ -51,7 +51,7 @@ func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
 // moveAll moves packets of a queue to another, or the same: all of them, or none, but for those
 // that cannot be read. It returns how many have moved.
 func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) (n int, err error) {
-	if err := tx.pushable(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return 0, err
 	}
 	b := tx.b
@@ -62,7 +62,7 @@ func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) (n int, err e
 	if target == q {
 		return len(packets), nil
 	}
-	if err := tx.mayBring(weightOf(packets)); err != nil {
+	if err := tx.mayMove(packets); err != nil {
 		return 0, err
 	}
 	records, err := b.fetch(q, packets, nil)
@@ -120,7 +120,7 @@ func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err err
 	if _, keyed := b.ix.Key(p.ID, nil); priority == 0 && !keyed {
 		return false, ErrNoKey
 	}
-	if err := tx.pushable(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return false, err
 	}
 	record, err := b.record(q, p)

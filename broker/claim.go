@@ -210,7 +210,7 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 			bytes += weight(p)
 		}
 	}
-	if err := tx.mayBring(bytes); err != nil {
+	if err := tx.mayBring(len(receipts), bytes); err != nil {
 		return 0, err
 	}
 	for _, r := range receipts {
@@ -236,7 +236,9 @@ func (b *Broker) finish(q *queue, p index.Packet, d index.Delivery) {
 			b.setDelivery(moved, d, Done, 0)
 			return
 		}
-		b.log.Error("packet that was acknowledged is not retained", "queue", q.entry.Name(), "id", idOf(p.Identity), "error", err)
+		if !b.expired(p) { // else the store may have dropped its record
+			b.log.Error("packet that was acknowledged is not retained", "queue", q.entry.Name(), "id", idOf(p.Identity), "error", err)
+		}
 	}
 	b.ix.Remove(p.ID)
 	b.deletePacket(q, p)

@@ -145,8 +145,6 @@ func (b *Broker) commit(t *batch) error {
 		return nil
 	}
 	t.ops.MustWrite()
-	b.stats.batches.Add(1)
-	b.stats.records.Add(int64(t.ops.Len()))
 	return b.apply(t.ops)
 }
 
@@ -174,7 +172,8 @@ func (b *Broker) apply(ops *storage.Batch) error {
 func (b *Broker) setSpaceLevel(level storage.Level) (closing bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.space, b.spaceAt = level, b.wallClock()
+	b.space = level
+	b.spaceAt, _ = b.clocks()
 	b.room.Broadcast()
 	return b.closing
 }

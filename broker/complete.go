@@ -54,9 +54,6 @@ func (b *Broker) handOut(t *batch, r reply, packets []Packet) []Packet {
 		details = t.details[r.detail : r.detail+r.last-r.first]
 	}
 	for i, record := range t.records[r.first:r.last] {
-		if record == nil && r.kind != replyShown {
-			continue
-		}
 		packets = append(packets, Packet{})
 		last := len(packets) - 1
 		if record == nil { // a list has said how many packets follow

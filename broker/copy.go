@@ -20,7 +20,7 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	if err := b.checkNewName(e, to); err != nil {
 		return false, err
 	}
-	if err := tx.pushable(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return false, err
 	}
 	if err := tx.mayCopy(e); err != nil {
@@ -32,9 +32,7 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 		return false, tx.begin()
 	}
 	if e.Kind() == keyspace.Queue {
-		if err := b.checkCopy(b.queues.of(e.Queue()), to); err != nil {
-			return false, err
-		}
+		return tx.copyQueue(b.queues.of(e.Queue()), to)
 	}
 	values, err := b.valuesOf(e)
 	if err != nil {
@@ -42,9 +40,6 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 	}
 	if _, err := tx.Delete(to); err != nil {
 		return false, err
-	}
-	if e.Kind() == keyspace.Queue {
-		return true, b.copyQueue(b.queues.of(e.Queue()), to)
 	}
 	c := b.addValue(to, e.Kind())
 	b.names.SetExpiry(c, e.Expiry())
@@ -59,21 +54,21 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 
 // mayCopy returns an error if what has a name is more than one call copies.
 func (tx *Tx) mayCopy(e *keyspace.Entry) error {
-	b, bytes := tx.b, e.Len()
+	b, n, bytes := tx.b, 0, e.Len()
 	switch e.Kind() {
 	case keyspace.Hash:
-		e.EachField(func(f *keyspace.Field) bool { bytes += copyOverhead + len(f.Name()) + f.Len(); return true })
+		n = e.Fields()
+		e.EachField(func(f *keyspace.Field) bool { bytes += len(f.Name()) + f.Len(); return true })
 	case keyspace.Queue:
-		n := b.ix.Counts(e.Queue()).Ready
-		if bytes = n * copyOverhead; bytes <= MaxCopy {
+		if n = b.ix.Counts(e.Queue()).Ready; n*copyOverhead <= MaxCopy {
 			b.scratch = b.ix.Next(e.Queue(), index.Selection{}, 0, n, b.scratch[:0])
-			bytes += weightOf(b.scratch)
+			bytes = weightOf(b.scratch)
 		}
 	}
-	if bytes > MaxCopy {
+	if bytes += n * copyOverhead; bytes > MaxCopy {
 		return fmt.Errorf("%w: a copy of %d bytes, the limit is %d", ErrTooLarge, bytes, MaxCopy)
 	}
-	return tx.mayBring(bytes)
+	return tx.mayBring(n, bytes)
 }
 
 // checkCopy says why a list cannot be copied to a name, in place of what has that. A copy is a
@@ -116,27 +111,34 @@ func (b *Broker) copyHash(e, c *keyspace.Entry, values [][]byte) {
 	})
 }
 
-// copyQueue copies the elements of q, which has some, to a list of a name that nothing has
-// (checkCopy).
-func (b *Broker) copyQueue(q *queue, name []byte) error {
-	c, err := b.makeQueue(name)
+// copyQueue copies the elements of q to a list, in place of what has its name.
+func (tx *Tx) copyQueue(q *queue, to []byte) (ok bool, err error) {
+	b := tx.b
+	if err := b.checkCopy(q, to); err != nil {
+		return false, err
+	}
+	elements := b.ix.Next(q.ix, index.Selection{}, 0, b.ix.Counts(q.ix).Ready, nil)
+	records, err := b.fetch(q, elements, nil)
 	if err != nil {
-		return err
+		return false, err
+	}
+	if _, err := tx.Delete(to); err != nil {
+		return false, err
+	}
+	c, err := b.makeQueue(to)
+	if err != nil {
+		return false, err
 	}
 	b.define(c)
-	elements := b.ix.Next(q.ix, index.Selection{}, 0, b.ix.Counts(q.ix).Ready, nil)
-	records, _ := b.fetch(q, elements, nil)
 	for i, p := range slices.Backward(elements) {
-		if records[i] != nil {
-			b.copyPacket(p, records[i], c)
-		}
+		b.copyPacket(p, records[i], c)
 	}
 	b.changed(c)
 	if at := q.expiry(); at != 0 && c.entry.Kind() == keyspace.Queue {
 		b.setExpiry(c.entry, at)
 	}
 	b.deliverQueue(c)
-	return nil
+	return true, nil
 }
 
 // copyPacket copies a packet to the newest end of its priority in another queue.

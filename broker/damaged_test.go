@@ -1,11 +1,14 @@
 package broker_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -75,7 +78,16 @@ func TestADamagedPacketIsSetAside(t *testing.T) {
 		}, []string{"second", "third"}, 0},
 		"copy": {func(w *work, _ []broker.ID) error {
 			return atomicCall(w.b, func(tx *broker.Tx) error {
-				_, err := tx.Copy(q, []byte("to"), 0, false)
+				if err := pushEnd(tx, "to", broker.Oldest, "replaced"); err != nil {
+					return err
+				}
+				if _, err := tx.Copy(q, []byte("to"), 0, true); !errors.Is(err, broker.ErrUnreadable) {
+					return fmt.Errorf("the first copy gave %v", err)
+				}
+				if n, err := tx.Len([]byte("to")); n != 1 || err != nil {
+					return fmt.Errorf("what it would replace has %d elements, %v", n, err)
+				}
+				_, err := tx.Copy(q, []byte("to"), 0, true)
 				return errors.Join(err, tx.Peek(w.c, []byte("to"), 9, 1))
 			})
 		}, []string{"second", "third"}, 2},
@@ -162,6 +174,25 @@ func TestAnAcknowledgedPacketThatCannotBeReadIsNotRetained(t *testing.T) {
 	}
 	if got := w.stored(); got != "1 packets, 1 delivery states" {
 		t.Errorf("the store holds %s", got)
+	}
+}
+
+func TestAnAcknowledgedPacketThatExpiredIsMissedByNobody(t *testing.T) {
+	w := newWork(t)
+	var log bytes.Buffer
+	w.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	w.restart()
+	w.harness.change("q", func(s *broker.Settings) { s.Retain = 60_000 })
+	w.add(broker.PushRequest{Payload: []byte("job"), TTL: time.Minute})
+	got := w.claim("q", broker.ClaimRequest{Lease: time.Hour.Milliseconds()})
+	w.damage("job") // a store drops what has expired
+	w.pass(2 * time.Minute)
+	if err := w.ack(got[0]); err != nil {
+		t.Error(err)
+	}
+	w.close()
+	if log.Len() > 0 {
+		t.Errorf("the log says\n%s", log.String())
 	}
 }
 

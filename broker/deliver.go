@@ -58,13 +58,6 @@ func (b *Broker) deliverQueue(q *queue) {
 	}
 }
 
-// deliverAll is deliverQueue when q gives what it did not give, or others take it. It asks about
-// all packets.
-func (b *Broker) deliverAll(q *queue) {
-	b.ix.Refresh(q.ix)
-	b.deliverQueue(q)
-}
-
 // fillConn gives c what its readiness allows from the queues it subscribes to.
 func (b *Broker) fillConn(c *Conn) {
 	for c.queues > 0 && b.dispatch.Credits(c.sub) > 0 && !b.pauseIfBehind(c) {

@@ -20,6 +20,40 @@ func (tx *Tx) RenameQueue(from, to []byte) {
 	tx.b.renameQueue(tx.b.queueNamed(from), to)
 }
 
+// Err says why the broker failed, or nil.
+func (b *Broker) Err() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failure
+}
+
+// Stats is how much the broker holds.
+type Stats struct {
+	Queues  int // queues that hold packets
+	Known   int // those, queues with subscribers, and some that are empty
+	Packets int // packets in all of them
+}
+
+// Stats returns the figures of this moment.
+func (b *Broker) Stats() (s Stats) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.Known = b.queues.named
+	for _, q := range b.queues.all {
+		if q == nil || q.dropped {
+			continue
+		}
+		if n := b.ix.Counts(q.ix).Len(); n > 0 {
+			s.Queues++
+			s.Packets += n
+		}
+	}
+	return s
+}
+
+// OpenMemory is about what the open batch takes of memory.
+func (tx *Tx) OpenMemory() int { return tx.b.open.memory() }
+
 // WorkersKnown is how many consumers of all queues have a number.
 func (tx *Tx) WorkersKnown() int { return len(tx.b.consumers.all) - len(tx.b.consumers.free) }
 

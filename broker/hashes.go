@@ -79,17 +79,11 @@ func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 
 // putField gives a field a value.
 func (b *Broker) putField(k *keyspace.Entry, f *keyspace.Field, value []byte) {
-	b.storeField(k, f, &storage.Field{Value: value})
-	b.keepValue(fieldOf(k, f), value)
-}
-
-// storeField puts a field as s says, under a new version.
-func (b *Broker) storeField(k *keyspace.Entry, f *keyspace.Field, s *storage.Field) {
 	old := marked(&f.Value)
 	f.Version = b.nextKey()
 	b.name = append(b.name[:0], f.Name()...)
-	s.Hash, s.ID, s.Name, s.Version = k.ID, f.ID, b.name, f.Version
-	b.open.ops.PutField(s, old)
+	b.open.ops.PutField(&storage.Field{Hash: k.ID, ID: f.ID, Name: b.name, Version: f.Version, Value: value}, old)
+	b.keepValue(fieldOf(k, f), value)
 }
 
 // DeleteField deletes a field, and the hash with its last one.

@@ -18,9 +18,9 @@ const (
 	// MaxRecord bounds the bytes of one packet with its queue's name, or of a string or field with its
 	// name.
 	MaxRecord = storage.MaxRecord - recordOverhead
-	// MaxCopy bounds what one Copy copies, and MaxOpen the bytes of a batch when a call brings far
-	// more than its arguments: a copy, a patch, an insertion into a list, or what moves or is
-	// retained. It refuses every call of an Atomic that has brought more.
+	// MaxCopy bounds what one Copy copies, and MaxOpen what a batch takes of memory when a call brings
+	// far more than its arguments: a copy, a patch, an insertion into a list, or what moves or is
+	// retained. An Atomic that has brought more begins no Atomic inside it.
 	MaxCopy = 64 << 20
 	MaxOpen = 256 << 20
 
@@ -57,10 +57,6 @@ const (
 	MaxLanes = 10_000
 	// MaxTerms bounds the terms of a filter.
 	MaxTerms = 64
-	// MaxOrders bounds the tags whose values a queue declares.
-	MaxOrders = storage.MaxOrders
-	// MaxOrderBytes bounds the bytes of those tags and values together.
-	MaxOrderBytes = storage.MaxOrderBytes
 	// MaxUnique bounds the bytes of the id of a unique push.
 	MaxUnique = storage.MaxUnique
 
@@ -104,6 +100,7 @@ const (
 
 	keepScratch     = 1 << 16 // packets of a large call for which memory is kept
 	recordOverhead  = 160     // bytes that a record may have besides those that MaxRecord counts
+	recordMemory    = 144     // bytes that a batch takes for a record besides its own
 	copyOverhead    = 64      // bytes that a copied element or field counts for besides its own
 	packetOverhead  = 16      // bytes that a packet of a reply counts for besides key and payload
 	detailOverhead  = 256     // bytes that a detail counts for besides its texts

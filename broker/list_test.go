@@ -368,3 +368,31 @@ func TestMovesOfElementsWithARecordOfTheirOwnKeepTheStoreSound(t *testing.T) {
 	h.wantList("from")
 	stop()
 }
+
+func TestInsertionsAreBoundedByWhatTheyMove(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	const n, most = 20_000, 250
+	h.pushEnd("l", broker.Newest, make([]string, n)...)
+	h.barrier()
+	done := 0
+	var err error
+	h.together(func(tx *broker.Tx) error {
+		for ; err == nil && done <= most; done++ {
+			_, err = tx.InsertAt([]byte("l"), n/2, nil)
+		}
+		if got := tx.OpenMemory(); got > broker.MaxOpen {
+			t.Errorf("the batch takes %d bytes", got)
+		}
+		return nil
+	})
+	if done--; !errors.Is(err, broker.ErrTooMuchOpen) || done < most/4 {
+		t.Errorf("%d insertions gave %v, want ErrTooMuchOpen", done, err)
+	}
+	h.together(func(tx *broker.Tx) error {
+		if got, err := tx.Len([]byte("l")); got != n+done || err != nil {
+			t.Errorf("the list has %d elements, %v, want %d", got, err, n+done)
+		}
+		return nil
+	})
+}

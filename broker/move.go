@@ -11,13 +11,12 @@ import (
 // move is a delete and a put.
 
 // move gives a packet a new place: at an end of a priority of the queue to, which may be its own.
-// It returns the packet as it is then.
-func (b *Broker) move(q *queue, p index.Packet, record []byte, to *queue, priority uint32, end End) (moved index.Packet) {
-	return b.moveTo(q, p, record, to, storage.PacketID{Queue: to.id, Priority: priority, Seq: b.nextSeq(end)}, p.Expiry)
+func (b *Broker) move(q *queue, p index.Packet, record []byte, to *queue, priority uint32, end End) {
+	b.moveTo(q, p, record, to, storage.PacketID{Queue: to.id, Priority: priority, Seq: b.nextSeq(end)}, p.Expiry)
 }
 
 // moveTo is move to a place, which may be the same with another expiry. Where the queue or the
-// expiry is another, the packet's state becomes that of p.
+// expiry is another, the packet's state becomes that of p. It returns the packet as it is then.
 func (b *Broker) moveTo(q *queue, p index.Packet, record []byte, to *queue, id storage.PacketID, expiry int64) (moved index.Packet) {
 	b.define(to)
 	b.moveUnique(q, p, to)

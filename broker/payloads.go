@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -26,11 +27,12 @@ func (b *Broker) known(id storage.PacketID, ref uint32) (record []byte, lasts bo
 }
 
 // fetch returns the records of packets of a queue: the slice is valid until the next call, and what
-// it holds as long as the open batch. The record is nil where it cannot be read; err says why, and
-// the packet is set aside. If s is not nil, the packets are those that it selects: those that
-// follow are read along for the cache, which costs a tenth of reading each by itself.
+// it holds as long as the open batch. The record is nil where it cannot be read, and the packet is
+// set aside; err says why and wraps ErrUnreadable. If s is not nil, the packets are those that it
+// selects: those that follow are read along for the cache, which costs a tenth of reading each by
+// itself.
 func (b *Broker) fetch(q *queue, packets []index.Packet, s *index.Selection) (records [][]byte, err error) {
-	records, missing, ids := b.fetched[:0], b.missing[:0], b.missed[:0]
+	records, missing, ids := slices.Grow(b.fetched[:0], len(packets)), b.missing[:0], b.missed[:0]
 	for i, p := range packets {
 		record, lasts := b.known(q.packet(p), p.Ref)
 		if record == nil {
@@ -44,7 +46,6 @@ func (b *Broker) fetch(q *queue, packets []index.Packet, s *index.Selection) (re
 	if len(missing) == 0 {
 		return records, nil
 	}
-	b.stats.misses.Add(int64(len(missing)))
 	var ahead []index.Packet
 	if s != nil {
 		ahead, ids = b.readAhead(q, s, len(packets), ids)
@@ -62,7 +63,7 @@ func (b *Broker) fetch(q *queue, packets []index.Packet, s *index.Selection) (re
 			p := ahead[behind]
 			b.ix.SetRef(p.ID, p.Seq, b.cache.add(p.Seq, record))
 		case damage != nil:
-			err = damage
+			err = fmt.Errorf("%w: %w", ErrUnreadable, damage)
 			b.setAside(q, packets[missing[i]], damage)
 		default:
 			records[missing[i]] = b.open.copy(record)
@@ -94,20 +95,18 @@ func (b *Broker) setAside(q *queue, p index.Packet, why error) {
 	if p.State != index.Ready {
 		return
 	}
+	b.stats.damaged.Add(1)
 	b.ix.SetState(p.ID, index.Damaged, 0)
 	b.log.Error("packet cannot be read: it is set aside until the next start",
 		"queue", q.entry.Name(), "id", idOf(p.Identity), "error", why)
 	b.changed(q)
 }
 
-// record is fetch for one packet. The error wraps ErrUnreadable.
+// record is fetch for one packet.
 func (b *Broker) record(q *queue, p index.Packet) ([]byte, error) {
 	b.one[0] = p
 	records, err := b.fetch(q, b.one[:], nil)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
-	}
-	return records[0], nil
+	return records[0], err
 }
 
 // takeable leaves in b.scratch what s selects, without taking it, and returns the records. What

@@ -191,7 +191,6 @@ func (b *Broker) deletePacket(q *queue, p index.Packet) {
 		b.endUnique(q, p.Identity)
 	}
 	if op, ok := b.open.puts.find(q.packet(p)); ok {
-		b.stats.cancelled.Add(1)
 		b.open.ops.Cancel(op)
 		b.deleteDelivery(p)
 		return

@@ -41,7 +41,7 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 		}
 	}
 	to := r.To(0, false)
-	if err := tx.pushable(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return err
 	}
 	if q, err = tx.push(&PushRequest{Queue: r.Queue, Priority: to, Key: r.Key}, [][]byte{nil}); err != nil {
@@ -57,7 +57,7 @@ func (tx *Tx) changePriority(q *queue, p index.Packet, r UpdatePriorityRequest) 
 	if to == p.Priority {
 		return nil
 	}
-	if err := tx.pushable(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return err
 	}
 	b := tx.b

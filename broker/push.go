@@ -95,10 +95,7 @@ func (tx *Tx) PushAll(r PushRequest, payloads [][]byte) (first ID, err error) {
 
 // CanStore returns the error that a push or a write would get because of the disk's free space. It
 // does not change within a transaction.
-func (tx *Tx) CanStore() error { return tx.pushable() }
-
-// pushable returns the error of a push that the disk's free space does not allow.
-func (tx *Tx) pushable() error {
+func (tx *Tx) CanStore() error {
 	switch level := tx.b.spaceLevel(tx.now); {
 	case level >= storage.Stop:
 		return ErrStopped

@@ -223,16 +223,13 @@ func (b *Broker) addQueue(db uint8, name string) *queue {
 
 // define brings q's definition to disk with the open batch, if it is not there as it should be.
 func (b *Broker) define(q *queue) {
-	if !q.isDefined() {
+	if !q.defined || q.stale {
 		d := b.definition(q)
 		d.New = !q.defined
 		b.open.ops.PutQueue(d)
 		q.defined, q.stale = true, false
 	}
 }
-
-// isDefined says that q's definition is on disk, or in the open batch, as it should be.
-func (q *queue) isDefined() bool { return q.defined && !q.stale }
 
 // definition is what the store holds of the queue besides its packets.
 func (b *Broker) definition(q *queue) storage.Queue {

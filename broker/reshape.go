@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
@@ -18,19 +17,23 @@ type insertion struct {
 	moved    []index.Packet // in the order in which they go
 }
 
+// maxMoved is more elements than any insertion may move.
+const maxMoved = MaxOpen/(2*recordMemory) + 1
+
 // planInsert finds out on which side of the position fewer elements are to be moved.
 func (b *Broker) planInsert(q *queue, length, at int) insertion {
 	n := insertion{end: Newest, priority: ListPriority}
-	from, count := 0, at
+	count := min(at, maxMoved)
+	from := at - count
 	if length-at < at {
-		n.end, from, count = Oldest, at, length-at
+		n.end, from, count = Oldest, at, min(length-at, maxMoved)
 	}
 	if length == 0 {
 		return n
 	}
 	b.scratch = b.ix.Next(q.ix, index.Selection{}, min(at, length-1), 1, b.scratch[:0])
 	n.priority = b.scratch[0].Priority
-	b.scratch = b.ix.Next(q.ix, index.Selection{}, from, count, b.scratch[:0])
+	b.scratch = b.ix.Next(q.ix, index.Selection{}, from, count, slices.Grow(b.scratch[:0], count))
 	if n.end == Newest {
 		slices.Reverse(b.scratch)
 	}
@@ -53,12 +56,12 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 		return 0, err
 	}
 	plan := b.planInsert(q, length, max(0, min(at, length)))
-	if err := tx.mayBring(weightOf(plan.moved)); err != nil {
+	if err := tx.mayMove(plan.moved); err != nil {
 		return 0, err
 	}
 	records, err := b.fetch(q, plan.moved, nil)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return 0, err
 	}
 	if q, err = tx.useList(name, load{packets: 1, bytes: int64(len(value))}); err != nil {
 		return 0, err
@@ -103,7 +106,7 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 	case n == 0 && whole:
 		b.dropQueue(q)
 		return nil
-	case whole && gone > trimByDelete && n <= trimByMove && tx.pushable() == nil:
+	case whole && gone > trimByDelete && n <= trimByMove && tx.CanStore() == nil:
 		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
 		if weightOf(b.scratch) <= b.limits.MaxBytes {
 			return b.trimByMove(q, b.scratch)
@@ -118,7 +121,7 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 func (b *Broker) trimByMove(q *queue, kept []index.Packet) error {
 	records, err := b.fetch(q, kept, nil)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return err
 	}
 	fresh := b.replaceQueue(q)
 	for i, p := range slices.Backward(kept) {

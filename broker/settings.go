@@ -97,7 +97,8 @@ func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	q.stale = true
 	b.define(q)
 	b.changed(q)
-	b.deliverAll(q) // it may have been paused, or order values in another way
+	b.ix.Refresh(q.ix)
+	b.deliverQueue(q) // it may have been paused, or order values in another way
 	return nil
 }
 

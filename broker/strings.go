@@ -27,7 +27,7 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 	}
 	k := b.named(name)
 	if typeOf(k) != TypeString {
-		if err := tx.pushable(); err != nil {
+		if err := tx.CanStore(); err != nil {
 			return err
 		}
 		if _, err := tx.Delete(name); err != nil {
@@ -50,7 +50,7 @@ func (tx *Tx) CanSet(name []byte, size int) error {
 	if err := tx.b.checkName(name, size); err != nil {
 		return err
 	}
-	return tx.pushable()
+	return tx.CanStore()
 }
 
 // PatchString writes data at an offset into a string, which is made if there is none, fills a gap
@@ -71,7 +71,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	if err := tx.beginPut(); err != nil {
 		return 0, err
 	}
-	if err := tx.mayBring(size); err != nil {
+	if err := tx.mayBring(1, size); err != nil {
 		return 0, err
 	}
 	var old []byte

@@ -45,9 +45,13 @@ func (tx *Tx) Full() bool { return tx.b.open.full(tx.b.limits) }
 
 // Atomic runs fn as one: what its calls change reaches the disk all in one batch or not at all.
 // Subscribers and waiters get what fn brought when fn is done. It returns fn's error; what fn did
-// before an error stays done. An Atomic inside another is part of that.
+// before an error stays done. An Atomic inside another is part of that: either refused with
+// ErrTooMuchOpen before it begins, or not, however much it brings.
 func (tx *Tx) Atomic(fn func() error) error {
 	if tx.atomic {
+		if err := tx.mayBring(0, 0); err != nil {
+			return err
+		}
 		return fn()
 	}
 	if err := tx.begin(); err != nil {
@@ -91,21 +95,24 @@ func (tx *Tx) begin() error {
 		return ErrClosed
 	case tx.stuck:
 		return ErrStopped
-	case tx.atomic:
-		return tx.mayBring(0)
-	default:
+	case !tx.atomic:
 		b.evictEmpty(evictAtOnce)
-		return nil
-	}
-}
-
-// mayBring returns ErrTooMuchOpen if so many bytes are too many for the open batch. It is asked by
-// the calls that bring far more than their arguments.
-func (tx *Tx) mayBring(bytes int) error {
-	if tx.b.open.ops.Memory()+bytes > MaxOpen {
-		return ErrTooMuchOpen
 	}
 	return nil
+}
+
+// mayBring returns ErrTooMuchOpen if so many records of so many bytes are too many for the open
+// batch. It is asked by the calls that bring far more than their arguments.
+func (tx *Tx) mayBring(records, bytes int) error {
+	if bytes += tx.b.open.memory() + records*recordMemory; bytes > MaxOpen {
+		return fmt.Errorf("%w, and this would make it %d or more", ErrTooMuchOpen, bytes)
+	}
+	return nil
+}
+
+// mayMove is mayBring for packets that move: each is a delete and a put.
+func (tx *Tx) mayMove(packets []index.Packet) error {
+	return tx.mayBring(2*len(packets), weightOf(packets))
 }
 
 // useReply takes bytes of packets that are answered from what one Atomic may answer with. Outside
@@ -132,7 +139,7 @@ func (tx *Tx) beginTake() error {
 
 // beginPut is begin for a call that brings data. ErrNoSpace, ErrStopped.
 func (tx *Tx) beginPut() error {
-	if err := tx.pushable(); err != nil {
+	if err := tx.CanStore(); err != nil {
 		return err
 	}
 	return tx.begin()
@@ -172,10 +179,4 @@ func (tx *Tx) advance() bool {
 			b.deliverQueue(q)
 		}
 	}
-}
-
-// wallClock reads the clock outside of a run of calls.
-func (b *Broker) wallClock() int64 {
-	now, _ := b.clocks()
-	return now
 }

@@ -55,7 +55,6 @@ func (b *Broker) read(s valueRef) (value []byte, err error) {
 	if value, ok := b.valueAtHand(s); ok {
 		return value, nil
 	}
-	b.stats.misses.Add(1)
 	b.store.ReadValues([]storage.ValueID{s.id}, func(_ int, read []byte, damage error) {
 		switch {
 		case damage != nil:

@@ -173,9 +173,6 @@ func (d *Directory) Flush(db uint8) []*Entry {
 	return all
 }
 
-// Databases is how many databases may have names: those with lower numbers.
-func (d *Directory) Databases() int { return len(d.databases) }
-
 // Len returns how many names of a database stand for something, and how many of them expire.
 func (d *Directory) Len(db uint8) (names, expiring int) {
 	in := d.in(db)

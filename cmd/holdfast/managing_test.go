@@ -156,9 +156,10 @@ func TestStatusTellsHowTheServerIs(t *testing.T) {
 			Free                int64  `json:"disk_free"`
 			Total               int64  `json:"disk_total"`
 			Level               string `json:"disk_level"`
+			Damaged             *int64 `json:"damaged_packets"`
 		}
 		out := s.must(t, "status", "--json")
-		if err := json.Unmarshal([]byte(out), &o); err != nil || o.Version == "" || o.Uptime == nil || o.Redis != 1 || o.Memory < 1<<20 || o.Free < 1<<20 || o.Total < o.Free || o.Level != "normal" {
+		if err := json.Unmarshal([]byte(out), &o); err != nil || o.Version == "" || o.Uptime == nil || o.Redis != 1 || o.Memory < 1<<20 || o.Free < 1<<20 || o.Total < o.Free || o.Level != "normal" || o.Damaged == nil {
 			t.Fatalf("%s, %v; want all figures", out, err)
 		}
 		return o.Connections

@@ -31,6 +31,7 @@ Examples:
 var statusFields = [][2]string{
 	{"version", "holdfast_version"}, {"uptime", "uptime_in_seconds"}, {"connections", "connections"}, {"redis_clients", "connected_clients"},
 	{"memory", "used_memory_rss"}, {"disk_free", "disk_free"}, {"disk_total", "disk_total"}, {"disk_level", "disk_level"},
+	{"damaged_packets", "damaged_packets"},
 }
 
 func (c *statusCmd) Run(ctx context.Context, p *program) error {

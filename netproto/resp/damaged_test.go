@@ -25,3 +25,16 @@ func TestCommandsSayThatDamagedPacketsAreNotThere(t *testing.T) {
 		})
 	}
 }
+
+func TestInfoCountsThePacketsThatWereSetAside(t *testing.T) {
+	d := newDoor(t)
+	dial(t, d.addr()).do("RPUSH", "l", "a", "b")
+	d.unreadable = true
+	d.restart()
+	c := dial(t, d.addr())
+	c.do("LPOP", "l")
+	c.do("DEL", "l")
+	if got := c.do("INFO", "persistence").text; !strings.Contains(got, "damaged_packets:2\r\n") {
+		t.Errorf("INFO has\n%s", got)
+	}
+}

@@ -100,7 +100,7 @@ func infoMemory(*session, *broker.Tx) string {
 func infoPersistence(_ *session, tx *broker.Tx) string {
 	disk := tx.Space()
 	return "loading:0\nasync_loading:0\nrdb_bgsave_in_progress:0\nrdb_changes_since_last_save:0\naof_enabled:1\naof_rewrite_in_progress:0\naof_last_write_status:ok\n" +
-		fmt.Sprintf("disk_free:%d\ndisk_total:%d\ndisk_level:%v\nstorage_failures:%d\n", disk.Free, disk.Total, disk.Level, disk.Failures)
+		fmt.Sprintf("disk_free:%d\ndisk_total:%d\ndisk_level:%v\nstorage_failures:%d\ndamaged_packets:%d\n", disk.Free, disk.Total, disk.Level, disk.Failures, tx.Damaged())
 }
 
 func infoStats(s *session, _ *broker.Tx) string {

@@ -131,3 +131,26 @@ func TestWhatIsOpenAtOnceIsBounded(t *testing.T) {
 	}
 	c.expect([2]string{"LLEN copy0", ":60"})
 }
+
+func TestACommandOfATransactionIsRefusedWholeOrDoneWhole(t *testing.T) {
+	c := dial(t, newDoor(t).addr())
+	value := strings.Repeat("x", 1_000_000)
+	const copies = 300
+	c.expect([2]string{"SET large " + value, "+OK"}, [2]string{"MULTI", "+OK"})
+	for i := range copies {
+		c.expect([2]string{fmt.Sprint("COPY large copy", i), "+QUEUED"})
+	}
+	for _, queued := range []string{"MSET a # b # c #", "HSET h a # b #", "DEL copy0 copy1"} {
+		c.expect([2]string{strings.ReplaceAll(queued, "#", value[:600_000]), "+QUEUED"})
+	}
+	replies := c.do("EXEC").elements
+	if got := replies[copies].String(); got != "+OK" {
+		t.Errorf("MSET beyond the limit gave %.100s", got)
+	}
+	for _, r := range append(replies[copies-1:copies], replies[copies+1:]...) {
+		if !strings.HasPrefix(r.text, "ERR too large: what waits to be written at once") {
+			t.Errorf("a command behind the limit gave %.100s", r)
+		}
+	}
+	c.expect([2]string{"EXISTS a b c", ":3"}, [2]string{"EXISTS h", ":0"}, [2]string{"EXISTS copy0 copy1", ":2"})
+}

@@ -12,7 +12,7 @@ import (
 
 // The limits of a request.
 const (
-	// maxArg is the largest argument: what a packet or a value may have.
+	// maxArg is the largest argument: a little more than broker.MaxRecord.
 	maxArg = 1 << 20
 	// maxArgs is the most arguments.
 	maxArgs = 1 << 20

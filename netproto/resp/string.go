@@ -172,7 +172,7 @@ func set(s *session, tx *broker.Tx, args [][]byte) error {
 		if err != nil {
 			return err
 		}
-		if err := s.before(tx, name, v, ok, args[2]); err != nil {
+		if err := s.value(tx, v, ok); err != nil {
 			return err
 		}
 		there = ok
@@ -238,20 +238,10 @@ func getset(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	if err := s.before(tx, args[1], v, ok, args[2]); err != nil {
+	if err := s.value(tx, v, ok); err != nil {
 		return err
 	}
 	return tx.SetString(args[1], args[2], 0)
-}
-
-// before replies with a string that gets another value now. The reply may be on its way before that
-// happens, so what could refuse the value is asked first.
-func (s *session) before(tx *broker.Tx, name []byte, v broker.Value, ok bool, value []byte) error {
-	err := tx.CanSet(name, len(value))
-	if err == nil {
-		err = s.value(tx, v, ok)
-	}
-	return err
 }
 
 func getdel(s *session, tx *broker.Tx, args [][]byte) error {

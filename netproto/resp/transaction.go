@@ -168,7 +168,7 @@ func (s *session) runTransaction() error {
 	s.array(len(s.multi.commands))
 	for _, q := range s.multi.commands {
 		s.cmd, s.args, s.commandStart = q.command, q.args, len(s.out)
-		if err := s.runCommand(); err != nil {
+		if err := tx.Atomic(s.run); err != nil { // a command is refused whole or done whole
 			s.fail(err)
 		}
 	}

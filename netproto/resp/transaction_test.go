@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -170,9 +171,20 @@ func TestTheLargestValueIsStored(t *testing.T) {
 	c.ask("RPUSH l "+value, ":1\r\n")
 	c.ask("RPOPLPUSH l m", fmt.Sprintf("$%d\r\n%s\r\n", limit-1, value))
 	c.ask("GET k", fmt.Sprintf("$%d\r\n%s\r\n", limit-1, value))
-	for _, words := range []string{"SET k", "LPUSH l", "APPEND new", "HSET h f"} {
+	c.ask("HSET h f "+value, ":1\r\n")
+	c.ask("QPUSH q "+value, "$1\r\n1\r\n")
+	for _, words := range []string{"SET k", "LPUSH l", "APPEND new", "HSET h f", "QPUSH q"} {
 		if got := c.line(strings.Split(words+" "+value+"xx", " ")...); !strings.HasSuffix(got, fmt.Sprintf("the limit is %d", limit)) {
 			t.Errorf("%s of more: %q", words, got)
+		}
+	}
+	operation, err := os.ReadFile("../../cmd/holdfast/OPERATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{document, string(operation)} {
+		if !strings.Contains(text, "1,047,328 bytes") {
+			t.Error("a document does not tell the limit")
 		}
 	}
 }
