@@ -51,27 +51,22 @@ const (
 	anchorBody    = 24
 )
 
-// openAnchor reads the anchor of a folder, making it when there is none.
+// openAnchor reads the anchor of a folder, making it when there is none. The caller closes its
+// file, also after an error.
 func openAnchor(f *folder, sync func(*os.File) error) (*anchor, error) {
-	name := f.name(anchorName)
-	file, err := os.OpenFile(name, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	name, a := f.name(anchorName), &anchor{sync: sync}
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		var b [anchorSize]byte
 		encodeAnchor(b[:anchorSlot], anchorMark{})
 		if err := f.create(anchorName, b[:]); err != nil {
-			return nil, err
+			return a, err
 		}
-		file, err = os.OpenFile(name, os.O_RDWR, 0)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the anchor: %w", err)
+	var err error
+	if a.file, err = os.OpenFile(name, os.O_RDWR, 0); err != nil {
+		return a, fmt.Errorf("cannot open the anchor: %w", err)
 	}
-	a := &anchor{file: file, sync: sync}
-	if err := a.read(); err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return a, nil
+	return a, a.read()
 }
 
 func (a *anchor) read() error {

@@ -99,7 +99,7 @@ func (s *Store) commit(next *Control, b *Batch) error {
 	if err != nil {
 		return err
 	}
-	if s.opt.Sync.kind == syncAlways {
+	if s.opt.Sync == SyncAlways() {
 		if err := s.anchor.write(s.mark(next.Batch)); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package storage
 import (
 	"cmp"
 	"encoding/binary"
+	"slices"
 )
 
 // Batch is what one Apply writes: all of it or nothing. One goroutine fills it; Apply only reads
@@ -20,6 +21,7 @@ type Batch struct {
 	at      map[pendingKey]int32 // where in entries, of keys that are no packet's
 	chunks  [][]byte             // the last one is being filled
 	spare   [][]byte             // kept by Reset for later chunks
+	scratch []byte               // of the record that is made
 	memory  int                  // bytes of all chunks
 
 	count    int
@@ -99,28 +101,25 @@ func (b *Batch) Reset() {
 	if cap(b.entries) > keepEntries { // a large call has filled them
 		b.entries, b.at = nil, nil
 	}
-	*b = Batch{entries: b.entries[:0], at: b.at, chunks: b.chunks[:0], spare: b.spare}
+	if cap(b.scratch) > chunkSize {
+		b.scratch = nil
+	}
+	*b = Batch{entries: b.entries[:0], at: b.at, chunks: b.chunks[:0], spare: b.spare, scratch: b.scratch}
 }
 
 // Put adds a packet, copying all it needs of p, and returns the number by which Record and Cancel
 // know the operation. Nothing has that id on disk, or the batch deleted it before.
-func (b *Batch) Put(id PacketID, p *Packet) (op int) { return b.put(entryNew, id, p, Removed{}) }
+func (b *Batch) Put(id PacketID, p *Packet) (op int) {
+	b.scratch = AppendRecord(b.scratch[:0], p)
+	return b.put(entryNew, id, b.scratch, p.Expiry, len(p.Payload), Removed{})
+}
 
 // Replace puts a packet in the place of one that an earlier batch put, in one operation: whatever
 // happens, one of the two is there. For a packet that this batch put, use Cancel and Put.
 func (b *Batch) Replace(id PacketID, p *Packet, r Removed) (op int) {
 	b.forget(id, &r)
-	return b.put(entryOver, id, p, r)
-}
-
-func (b *Batch) put(kind entryKind, id PacketID, p *Packet, r Removed) (op int) {
-	buf := AppendRecord(b.begin(recordRoom(p)), p)
-	full, large := buf[maxHead:], IsLarge(len(p.Payload))
-	if large {
-		b.keep(len(buf))
-		buf = appendHead(b.begin(recordRoom(p)-len(p.Payload)), p)
-	}
-	return b.addPacket(kind, id, p.Expiry, r, buf, full, full[len(full)-len(p.Payload):])
+	b.scratch = AppendRecord(b.scratch[:0], p)
+	return b.put(entryOver, id, b.scratch, p.Expiry, len(p.Payload), r)
 }
 
 // PutRecord is Put for a packet whose full record is at hand, which is copied. It is one that
@@ -129,40 +128,46 @@ func (b *Batch) PutRecord(id PacketID, rec []byte) (op int) {
 	var m Meta
 	var x metaRest
 	_ = readRecord(rec, &m, &x, false)
-	buf := append(b.begin(len(rec)), rec...)
-	full := buf[maxHead:]
-	if IsLarge(len(x.payload)) {
-		b.keep(len(buf))
-		buf = append(b.begin(x.at+10), rec[:x.at]...)
-		buf = appendUint(append(buf, fieldSize), x.size)
-	}
-	return b.addPacket(entryNew, id, m.Expiry, Removed{}, buf, full, full[len(full)-len(x.payload):])
+	return b.put(entryNew, id, rec, m.Expiry, len(x.payload), Removed{})
 }
 
-// addPacket adds the entry whose value follows the room for its head in buf. A large payload has
-// another one.
-func (b *Batch) addPacket(kind entryKind, id PacketID, expiry int64, r Removed, buf, full, payload []byte) (op int) {
+// put adds the entry of a packet, of which the expiry and the length of the payload are known. A
+// large payload has another one.
+func (b *Batch) put(kind entryKind, id PacketID, rec []byte, expiry int64, payload int, r Removed) (op int) {
 	op = len(b.entries)
-	var key [2 * maxKey]byte
-	native := nativeExpiry(expiry)
-	e := batchEntry{raw: b.end(buf, kind, appendPacketKey(key[:0], id), native), stored: kind == entryOver,
-		record: full[:len(full):len(full)], removed: r}
+	var room [2 * maxKey]byte
+	key, payloadKey := appendPacketKey(room[:0], id), appendPayloadKey(room[maxKey:maxKey], id)
+	native, large := nativeExpiry(expiry), IsLarge(payload)
+	e := batchEntry{stored: kind == entryOver, removed: r, payload: large || r.Large}
+	if large {
+		e.record = slices.Clip(append(b.grow(len(rec)), rec...))
+		b.keep(len(rec))
+		head := cutPayload(rec)
+		e.raw = b.entry(kind, key, native, len(head), head)
+	} else {
+		e.raw = b.entry(kind, key, native, len(rec), rec)
+		e.record = e.raw[len(e.raw)-len(rec):]
+	}
 	if expiry == 0 {
 		e.counts, e.hash = countedPacket, SetHash(id)
 	}
-	large := IsLarge(len(payload))
-	e.payload = large || r.Large
 	b.add(e)
-	switch payloadKey := appendPayloadKey(key[maxKey:maxKey], id); {
+	switch {
 	case large:
 		if kind = entryNew; r.Large {
 			kind = entryOver
 		}
-		b.add(batchEntry{raw: b.head(kind, payloadKey, native, len(payload)), apart: payload, stored: r.Large})
+		b.add(batchEntry{raw: b.entry(kind, payloadKey, native, payload, nil), apart: e.record[len(rec)-payload:], stored: r.Large})
 	case r.Large:
-		b.add(batchEntry{raw: b.head(entryDelete, payloadKey, 0, 0), stored: true})
+		b.addDelete(payloadKey, batchEntry{})
 	}
 	return op
+}
+
+// addDelete adds the delete of a key that the store has.
+func (b *Batch) addDelete(key []byte, e batchEntry) {
+	e.raw, e.stored = b.entry(entryDelete, key, 0, 0, nil), true
+	b.add(e)
 }
 
 // Record returns the full record of a Put or a Replace, cancelled or not, valid until Reset.
@@ -184,9 +189,9 @@ func (b *Batch) Cancel(op int) {
 func (b *Batch) Delete(id PacketID, r Removed) {
 	b.forget(id, &r)
 	var key [maxKey]byte
-	b.add(batchEntry{raw: b.head(entryDelete, appendPacketKey(key[:0], id), 0, 0), stored: true, removed: r, payload: r.Large})
+	b.addDelete(appendPacketKey(key[:0], id), batchEntry{removed: r, payload: r.Large})
 	if r.Large {
-		b.add(batchEntry{raw: b.head(entryDelete, appendPayloadKey(key[:0], id), 0, 0), stored: true})
+		b.addDelete(appendPayloadKey(key[:0], id), batchEntry{})
 	}
 }
 
@@ -205,7 +210,8 @@ func (b *Batch) forget(id PacketID, r *Removed) {
 // call for an identity wins.
 func (b *Batch) PutQueue(q Queue) {
 	var key [maxKey]byte
-	b.putKey(appendQueueKey(key[:0], q.ID), known{stored: !q.New}, appendQueue(b.begin(queueRoom(&q)), &q), 0)
+	b.scratch = appendQueue(b.scratch[:0], &q)
+	b.putKey(appendQueueKey(key[:0], q.ID), known{stored: !q.New}, b.scratch, 0)
 	if q.Counters != (Counters{}) {
 		b.PutCounters(q.ID, q.Counters)
 	}
@@ -215,7 +221,8 @@ func (b *Batch) PutQueue(q Queue) {
 func (b *Batch) PutCounters(id uint32, c Counters) {
 	var room [maxKey]byte
 	key, k := b.countersOf(room[:0], id)
-	b.putKey(key, k, appendCounters(b.begin(countersRoom), &c), 0)
+	b.scratch = appendCounters(b.scratch[:0], &c)
+	b.putKey(key, k, b.scratch, 0)
 }
 
 // DeleteQueue removes a queue definition, and the counters. When the batch itself defined the queue
@@ -240,7 +247,7 @@ func (b *Batch) setOnly(key string, rec []byte) {
 		b.deleteKey([]byte(key), known{stored: true})
 		return
 	}
-	b.putKey([]byte(key), known{stored: true}, append(b.begin(len(rec)), rec...), 0)
+	b.putKey([]byte(key), known{stored: true}, rec, 0)
 }
 
 // only returns what setOnly writes; set is false if nothing was set.
@@ -318,20 +325,19 @@ func (b *Batch) entryOf(key []byte, k known) *batchEntry {
 	return &b.entries[len(b.entries)-1]
 }
 
-// putKey writes a key that is no packet's. Its value, which counts hash, follows the room for the
-// head in buf.
-func (b *Batch) putKey(key []byte, k known, buf []byte, hash uint64) {
-	b.write(b.entryOf(key, k), key, k.unsure, buf, hash)
+// putKey writes a key that is no packet's. Its value, which is copied, counts hash.
+func (b *Batch) putKey(key []byte, k known, value []byte, hash uint64) {
+	b.write(b.entryOf(key, k), key, k.unsure, value, hash)
 }
 
 // write is putKey where the entry is known.
-func (b *Batch) write(e *batchEntry, key []byte, unsure bool, buf []byte, hash uint64) {
+func (b *Batch) write(e *batchEntry, key []byte, unsure bool, value []byte, hash uint64) {
 	kind := entryNew
 	if e.stored || unsure {
 		kind = entryOver
 	}
 	b.weigh(e, -1)
-	e.raw, e.hash = b.end(buf, kind, key, 0), hash
+	e.raw, e.hash = b.entry(kind, key, 0, len(value), value), hash
 	b.weigh(e, 1)
 }
 
@@ -339,7 +345,7 @@ func (b *Batch) write(e *batchEntry, key []byte, unsure bool, buf []byte, hash u
 func (b *Batch) deleteKey(key []byte, k known) {
 	e := b.entryOf(key, k)
 	if e.raw == nil && e.stored {
-		e.raw = b.head(entryDelete, key, 0, 0)
+		e.raw = b.entry(entryDelete, key, 0, 0, nil)
 		b.weigh(e, 1)
 	}
 	b.remove(e)
@@ -375,24 +381,11 @@ func (b *Batch) weigh(e *batchEntry, sign int) {
 	}
 }
 
-// begin returns a slice with room for the head of an entry, and for so many bytes of value behind
-// it. end makes an entry of it.
-func (b *Batch) begin(n int) []byte { return b.grow(maxHead + n)[:maxHead] }
-
-func (b *Batch) end(buf []byte, kind entryKind, key []byte, expires uint64) (raw []byte) {
-	var room [maxHead]byte
-	head := appendEntryHead(room[:0], kind, key, expires, len(buf)-maxHead)
-	at := maxHead - len(head)
-	copy(buf[at:], head)
-	b.keep(len(buf))
-	return buf[at:len(buf):len(buf)]
-}
-
-// head makes an entry without its value.
-func (b *Batch) head(kind entryKind, key []byte, expires uint64, length int) (raw []byte) {
-	raw = appendEntryHead(b.grow(maxHead), kind, key, expires, length)
+// entry makes an entry of a value of some length, which is copied. One that is nil lies apart.
+func (b *Batch) entry(kind entryKind, key []byte, expires uint64, length int, value []byte) (raw []byte) {
+	raw = append(appendEntryHead(b.grow(maxHead+len(value)), kind, key, expires, length), value...)
 	b.keep(len(raw))
-	return raw[:len(raw):len(raw)]
+	return slices.Clip(raw)
 }
 
 // grow returns an empty slice with room for n bytes at the end of a chunk; keep makes what was
@@ -421,13 +414,4 @@ func (b *Batch) keep(n int) {
 	last := len(b.chunks) - 1
 	b.chunks[last] = b.chunks[last][:len(b.chunks[last])+n]
 	b.memory += n
-}
-
-// recordRoom is at least the length of p's full record.
-func recordRoom(p *Packet) int {
-	n := 76 + len(p.Key) + len(p.Payload) + len(p.Producer)
-	for i := range p.Tags {
-		n += 10 + len(p.Tags[i].Name) + len(p.Tags[i].Value)
-	}
-	return n
 }

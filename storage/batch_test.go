@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // ops lists what a batch would write.
@@ -258,9 +256,11 @@ func TestCountersGoWithTheirQueue(t *testing.T) {
 
 func TestCountersOfADefinitionCountUntilTheyHaveARecord(t *testing.T) {
 	s := smallStore(t, t.TempDir())
-	old := appendMap(nil, 3, func(e *msgpack.Encoder) error {
-		return e.EncodeMulti(fieldName, []byte("q"), fieldCounters, []uint64{1, 2, 3, 4, 5, 6}, fieldDroppedCount, uint64(7))
-	})
+	w := newWriter(nil)
+	w.bin(fieldName, []byte("q"))
+	w.b = append(appendArray(w.field(fieldCounters), 6), 1, 2, 3, 4, 5, 6)
+	w.uint(fieldDroppedCount, 7)
+	old := w.end()
 	for _, c := range []Counters{{1, 2, 3, 4, 5, 6, 7}, {Dead: 9}} {
 		behind(t, s, func(e *entries) { e.put(appendQueueKey(nil, 3), old, 0, true) })
 		var got []Queue

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 
@@ -33,7 +34,7 @@ type Control struct {
 const controlFields = 8 // that every record has: FORMAT.md
 
 func appendControl(dst []byte, c *Control) []byte {
-	return appendNumbers(dst, controlFields, false,
+	return appendNumbers(dst, controlFields,
 		FormatVersion, c.Epoch, c.Batch, c.Live, c.Hash, c.NextSeq, c.LowSeq, uint64(c.NextQueue),
 		0, c.Keys, c.KeyHash, c.LastKey, c.Deliveries, c.DeliveryHash)
 }
@@ -49,25 +50,33 @@ func (c *Control) follow(batch uint64) {
 	}
 }
 
-// controlOf reads the control record; that of an empty store is what a first batch starts from. The
-// error wraps ErrDamaged.
-func controlOf(v *tables.View) (Control, error) {
-	c := Control{Marks: firstMarks()}
-	err := readKey(v, controlKey, func(rec []byte) error { return decodeControl(rec, &c) })
-	return c, err
+// records are those of which a store has one each.
+type records struct {
+	control Control
+	load    []byte // nil: there is none
+	flush   Flush
 }
 
-// readKey calls fn with the value of a key, and not at all when it is not there. The error wraps
-// ErrDamaged.
-func readKey(v *tables.View, key string, fn func(rec []byte) error) error {
-	e, ok, err := v.Get([]byte(key))
-	if err == nil && ok {
-		err = fn(e.Value)
+// readRecords reads them. One that is not there is as in an empty store. Each error wraps
+// ErrDamaged: of the control record, of the load record, of the flush record.
+func readRecords(v *tables.View) (r records, errs [3]error) {
+	r.control.Marks = firstMarks()
+	for i, key := range [...]string{controlKey, loadKey, flushKey} {
+		e, ok, err := v.Get([]byte(key))
+		switch {
+		case err != nil || !ok:
+		case key == controlKey:
+			err = decodeControl(e.Value, &r.control)
+		case key == loadKey:
+			r.load = bytes.Clone(e.Value)
+		default:
+			r.flush, err = decodeFlush(e.Value)
+		}
+		if err != nil {
+			errs[i] = fmt.Errorf("%w: cannot read %s: %w", ErrDamaged, describeKey([]byte(key)), err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("%w: cannot read %s: %w", ErrDamaged, describeKey([]byte(key)), err)
-	}
-	return nil
+	return r, errs
 }
 
 func decodeControl(rec []byte, c *Control) error {

@@ -42,10 +42,8 @@ func (n *Snapshot) Deliveries(fn func(d *Delivery, damage error) error) error {
 		}
 		return fn(&w.d, w.damage)
 	}}
-	if err := w.end(n.scan(all(statePrefix), w.take)); err != nil || n.tolerate != nil {
-		return err
-	}
-	return n.control.CheckDeliveries(sum, unread)
+	err := w.end(n.scan(all(statePrefix), w.take))
+	return n.held(err, countedDelivery, sum, unread)
 }
 
 // ReadDeliveries returns a function that reads a delivery state which Deliveries showed, with its

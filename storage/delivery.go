@@ -98,38 +98,19 @@ const (
 	stateState      = 10
 )
 
-// stateRoom is at least what a record takes besides the consumer.
-const stateRoom = 80
-
 // appendDelivery appends the record of d; the identity is in the key.
 func appendDelivery(dst []byte, d *Delivery) []byte {
-	start := len(dst)
-	dst = append(dst, formFixMap)
-	number := func(field byte, v uint64) {
-		if v != 0 {
-			dst[start]++
-			dst = appendUint(append(dst, field), v)
-		}
-	}
-	moment := func(field byte, v int64) {
-		if v != 0 {
-			dst[start]++
-			dst = appendInt(append(dst, field), v)
-		}
-	}
-	moment(stateUntil, d.Until)
-	number(stateAttempts, uint64(d.Attempts))
-	number(stateToken, d.Token)
-	moment(stateFirstClaim, d.FirstClaim)
-	moment(stateLastClaim, d.LastClaim)
-	if d.Consumer != "" {
-		dst[start]++
-		dst = appendStr(append(dst, stateConsumer), d.Consumer)
-	}
-	number(stateOrigin, uint64(d.Origin))
-	moment(stateExpiry, d.Expiry)
-	number(stateState, uint64(max(d.State, Ready)))
-	return dst
+	w := newWriter(dst)
+	w.int(stateUntil, d.Until)
+	w.uint(stateAttempts, uint64(d.Attempts))
+	w.uint(stateToken, d.Token)
+	w.int(stateFirstClaim, d.FirstClaim)
+	w.int(stateLastClaim, d.LastClaim)
+	w.str(stateConsumer, d.Consumer)
+	w.uint(stateOrigin, uint64(d.Origin))
+	w.int(stateExpiry, d.Expiry)
+	w.uint(stateState, uint64(max(d.State, Ready)))
+	return w.end()
 }
 
 // decodeDelivery reads a record into d, replacing all of it. A consumer that is the same as before
@@ -139,42 +120,41 @@ func decodeDelivery(rec []byte, identity uint64, d *Delivery) error {
 	before := d.Consumer
 	*d = Delivery{Identity: identity, State: Ready}
 	r := reader{b: rec}
-	err := r.eachField(func(field uint64, _ int) (ok bool) {
-		switch field {
+	for r.next() {
+		switch r.field {
 		case stateOld, stateState:
-			var v uint64
-			if v, ok = r.uint(); field == stateOld {
+			v := r.uint()
+			if r.field == stateOld {
 				v += uint64(Claimed) - 1 // after waiting, which was 0, came claimed, dead and done
 			}
-			d.State, ok = State(v), ok && uint64(Ready) <= v && v <= uint64(Done)
+			r.check(uint64(Ready) <= v && v <= uint64(Done))
+			d.State = State(v)
 		case stateUntil:
-			d.Until, ok = r.int()
+			d.Until = r.int()
 		case stateAttempts:
-			d.Attempts, ok = r.uint32()
+			d.Attempts = r.uint32()
 		case stateToken:
-			d.Token, ok = r.uint()
+			d.Token = r.uint()
 		case stateFirstClaim:
-			d.FirstClaim, ok = r.int()
+			d.FirstClaim = r.int()
 		case stateLastClaim:
-			d.LastClaim, ok = r.int()
+			d.LastClaim = r.int()
 		case stateConsumer:
-			var name []byte
-			if name, ok = r.str(); string(name) == before {
+			if name := r.str(); string(name) == before {
 				d.Consumer = before
 			} else {
 				d.Consumer = string(name)
 			}
 		case stateOrigin:
-			d.Origin, ok = r.uint32()
+			d.Origin = r.uint32()
 		case stateExpiry:
-			d.Expiry, ok = r.int()
+			d.Expiry = r.int()
 		default:
-			ok = r.skip(0)
+			r.skip(0)
 		}
-		return ok
-	})
+	}
 	if d.State == Ready && d.Until != 0 { // of before version 5
 		d.State = Delayed
 	}
-	return err
+	return r.err()
 }

@@ -6,7 +6,8 @@ package storage
 func (b *Batch) PutDelivery(d *Delivery, stored Stored) {
 	var key [maxKey]byte
 	id := NoteID{Identity: d.Identity}
-	b.putKey(appendStateKey(key[:0], id), id.known(stored), appendDelivery(b.begin(stateRoom+len(d.Consumer)), d), deliveryHash(d.Identity))
+	b.scratch = appendDelivery(b.scratch[:0], d)
+	b.putKey(appendStateKey(key[:0], id), id.known(stored), b.scratch, deliveryHash(d.Identity))
 	for kind, text := range [stateKinds]string{NoteReason: d.Reason, NoteProgress: d.Progress} {
 		if text != "" {
 			b.PutNote(NoteID{d.Identity, NoteKind(kind)}, []byte(text), stored)
@@ -21,7 +22,7 @@ func (b *Batch) PutNote(id NoteID, text []byte, stored Stored) {
 		b.deleteKey(appendStateKey(key[:0], id), id.known(stored))
 		return
 	}
-	b.putKey(appendStateKey(key[:0], id), id.known(stored), append(b.begin(len(text)), text...), 0)
+	b.putKey(appendStateKey(key[:0], id), id.known(stored), text, 0)
 }
 
 // DeleteDelivery deletes a delivery state and its notes: those that stored names. It is for a
@@ -41,7 +42,7 @@ func (b *Batch) deleteStates(identity uint64, stored Stored, withPacket bool) (g
 		key := appendStateKey(room[:0], id)
 		e := b.find(key)
 		if e == nil { // and nobody looks for it
-			b.add(batchEntry{raw: b.head(entryDelete, key, 0, 0), stored: true, withPacket: withPacket})
+			b.addDelete(key, batchEntry{withPacket: withPacket})
 			k := id.known(stored)
 			b.tally.count(k.counts, -1, k.hash)
 			gone |= 1 << kind

@@ -5,16 +5,15 @@
 //
 //	what is stored
 //	  packet.go      PacketID, Packet, Meta; flags.go and tags.go: what an index keeps of a record
-//	  record.go      the bytes of a packet's record; msgpack.go: their forms
+//	  record.go      the bytes of a packet's record; msgpack.go: how all records are written and read
 //	  keys.go        the keys of everything
 //	  queue.go       queue definitions; settings.go: the table of what a queue can be told;
 //	                 order.go: the order of the values of a tag; counters.go: what a queue has done
-//	  delivery.go    Delivery and notes: what was tried with a packet; changed.go: AppendChanged
+//	  delivery.go    Delivery and notes: what was tried with a packet
 //	  item.go        Head, Field: strings and hashes; hash.go: payloads by their hash
 //	  unique.go      ids of unique pushes
 //	  control.go     the control record, rewritten by every batch; tally.go: what it counts
 //	  load.go        the load record: a load is under way; flush.go: the flush record
-//	  coldrecord.go  how rare records are written and read
 //	a store at work
 //	  store.go       Store: Open, Close; options.go: its Options; errors.go
 //	  batch.go       Batch: what one Apply writes; limits.go: how much it may be

@@ -1,13 +1,5 @@
 package storage
 
-import (
-	"errors"
-
-	"github.com/vmihailenco/msgpack/v5"
-
-	"github.com/holdfast-queue/holdfast/storage/tables"
-)
-
 // Databases is how many there are: each is a space of names of its own.
 const Databases = 16
 
@@ -55,41 +47,38 @@ func (s *Store) Flush() Flush {
 	return s.flush
 }
 
-// flushOf reads the flush record, the zero value when there is none. The error wraps ErrDamaged.
-func flushOf(v *tables.View) (f Flush, err error) {
-	err = readKey(v, flushKey, func(rec []byte) (err error) {
-		f, err = decodeFlush(rec)
-		return err
-	})
-	return f, err
-}
-
 func appendFlush(dst []byte, f Flush) []byte {
-	return appendMap(dst, 1, func(e *msgpack.Encoder) error {
-		e.UseArrayEncodedStructs(true)
-		return errors.Join(e.EncodeUint(fieldFlushMarks), e.Encode(&f))
-	})
+	w := newWriter(dst)
+	w.b = appendArray(w.field(fieldFlushMarks), len(f))
+	for _, mark := range f {
+		w.b = appendUint(appendUint(appendArray(w.b, 2), mark.Keys), uint64(mark.Queues))
+	}
+	return w.end()
 }
 
 func decodeFlush(rec []byte) (f Flush, err error) {
 	var all FlushMark
-	err = eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
-		switch field {
+	r := reader{b: rec}
+	for r.next() {
+		switch r.field {
 		case fieldFlushKeys:
-			all.Keys, err = d.DecodeUint64()
+			all.Keys = r.uint()
 		case fieldFlushQueues:
-			all.Queues, err = d.DecodeUint32()
+			all.Queues = r.uint32()
 		case fieldFlushMarks:
-			err = d.Decode(&f)
+			r.check(r.array() == len(f))
+			for db := range f {
+				r.check(r.array() == 2)
+				f[db] = FlushMark{r.uint(), r.uint32()}
+			}
 		default:
-			err = d.Skip()
+			r.skip(0)
 		}
-		return err
-	})
+	}
 	for db := range f {
 		if all != (FlushMark{}) {
 			f[db] = all
 		}
 	}
-	return f, err
+	return f, r.err()
 }

@@ -52,60 +52,61 @@ func (s *Store) writeOut(w *window) (err error) {
 func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.Entry, error] {
 	return func(yield func(tables.Entry, error) bool) {
 		control := pendingKeyOf([]byte(controlKey))
-		given := false
-		for _, key := range w.sorted() {
-			if !given && comparePending(control, key) < 0 {
-				given = true
-				if !yield(tables.Entry{Key: control.bytes(), Value: w.control, Version: number}, nil) {
-					return
-				}
-			}
+		for _, key := range w.sorted(control) {
 			s := w.entries[key]
 			e := tables.Entry{Key: key.bytes(), Version: number, Expires: uint64(s.expires), Deleted: s.deleted}
-			if !s.deleted {
+			if key == control {
+				e.Value = w.control
+			} else if !s.deleted {
 				e.Value = records.Bytes(journal.Place{Segment: s.segment, Offset: s.offset}, 0, s.length)
 			}
 			if !yield(e, nil) {
 				return
 			}
 		}
-		if !given {
-			yield(tables.Entry{Key: control.bytes(), Value: w.control, Version: number}, nil)
+	}
+}
+
+// background does some work until Close, or until nobody knows what is in force: whenever it is
+// told to, and after a rest as long as there is more. A failure is tried again after a second,
+// doubling to half a minute, and when it is told: on a full disk what was popped meanwhile may have
+// made the room that a merge needs.
+func (s *Store) background(what work, tell <-chan struct{}, do func() (more bool, rest time.Duration, err error)) {
+	var next <-chan time.Time
+	for told, wait := tell, time.Second; ; {
+		select {
+		case <-told:
+		case <-next:
+		case <-s.ctx.Done():
+			return
+		}
+		more, rest, err := do()
+		if errors.Is(err, context.Canceled) || s.noted(what, err) {
+			return
+		}
+		told, next = tell, nil
+		switch {
+		case err != nil:
+			next, wait = time.After(wait), min(2*wait, 30*time.Second)
+		case more:
+			told, next, wait = nil, time.After(rest), time.Second
 		}
 	}
 }
 
-// flushWindows writes frozen windows out until Close, the oldest first. A failure is tried again
-// after a second, doubling to half a minute, unless nobody knows what is in force.
-func (s *Store) flushWindows() {
-	for wait := time.Second; ; {
-		w := s.layers.oldest()
-		if w == nil {
-			select {
-			case <-s.frozen:
-				continue
-			case <-s.stop:
-				return
-			}
-		}
-		err := s.flushOne(w)
-		if s.noted(flushing, err) {
-			return
-		}
-		if err == nil {
-			wait = time.Second
-			s.commitMu.Lock()
-			s.freezeIfFull() // it may have waited for this one
-			s.commitMu.Unlock()
-			continue
-		}
-		select {
-		case <-time.After(wait):
-			wait = min(2*wait, 30*time.Second)
-		case <-s.stop:
-			return
-		}
+// flushNext writes the oldest frozen window out.
+func (s *Store) flushNext() (more bool, rest time.Duration, err error) {
+	w := s.layers.oldest()
+	if w == nil {
+		return false, 0, nil
 	}
+	if err := s.flushOne(w); err != nil {
+		return false, 0, err
+	}
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	s.freezeIfFull() // it may have waited for this one
+	return true, 0, nil
 }
 
 // flushOne writes the oldest window out, and gives up what the journal has of it.
@@ -130,7 +131,6 @@ func (s *Store) flushOne(w *window) (err error) {
 		s.pace.measure(w.bytes, time.Since(start), s.sizes.window)
 	}
 	s.dead.Add(int64(w.hidden) * averageEntry(list))
-	s.guard.stored(s.tables.List().Bytes())
 	s.layers.drop()
 	close(w.done)
 	s.flushed.Store(time.Now().UnixNano())
@@ -147,7 +147,7 @@ func (s *Store) prepareSegments() {
 		select {
 		case <-s.next:
 			s.prepare()
-		case <-s.stop:
+		case <-s.ctx.Done():
 			return
 		}
 	}
@@ -182,63 +182,29 @@ func (s *Store) wake(tell chan struct{}) {
 // averageEntry is what an entry of the tables takes, in bytes.
 func averageEntry(l *tables.List) int64 { return l.Bytes() / int64(max(l.Entries(), 1)) }
 
-// mergeLevels merges tables until Close. It rests as long as it worked, unless there is much to do.
-// A failure is tried again as flushWindows does, and after each flush: on a full disk what was
-// popped meanwhile may have made the room that a merge needs.
-func (s *Store) mergeLevels() {
-	wait := time.Second
-	var again <-chan time.Time
-	for {
-		select {
-		case <-s.merge:
-		case <-again:
-		case <-s.stop:
-			return
-		}
-		again = nil
-		for {
-			begun := time.Now()
-			worked, urgent, err := s.mergeOnce(s.ctx)
-			if errors.Is(err, context.Canceled) || s.noted(merging, err) {
-				return
-			}
-			if err != nil {
-				again, wait = time.After(wait), min(2*wait, 30*time.Second)
-			}
-			if !worked {
-				break
-			}
-			s.wake(s.room)
-			wait = time.Second
-			if urgent {
-				continue
-			}
-			select {
-			case <-time.After(time.Since(begun)):
-			case <-s.stop:
-				return
-			}
-		}
-	}
-}
-
-// mergeOnce merges if that is due.
-func (s *Store) mergeOnce(ctx context.Context) (worked, urgent bool, err error) {
-	list := s.tables.List()
+// mergeNext merges if that is due. It rests as long as it worked, unless there is much to do.
+func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
+	begun, list := time.Now(), s.tables.List()
 	groups, zero, _ := list.Upper()
 	dead, live := s.deadAndLive(list)
 	short := s.short()
 	all := short || dead > live+s.sizes.allowance()
 	if !all && groups <= mergeGroups && zero <= mergeTables {
-		return false, false, nil
+		return false, 0, nil
 	}
 	before := s.dead.Load()
 	o := s.mergeOptions(list, all)
-	worked, err = s.tables.Merge(ctx, o)
+	worked, err = s.tables.Merge(s.ctx, o)
 	if err == nil && o.All {
 		s.dead.Add(-before)
 	}
-	return worked, short || zero > 2*mergeTables || dead > 2*(live+s.sizes.allowance()), err
+	if worked {
+		s.wake(s.room)
+	}
+	if !short && zero <= 2*mergeTables && dead <= 2*(live+s.sizes.allowance()) {
+		rest = time.Since(begun)
+	}
+	return worked, rest, err
 }
 
 // mergeOptions returns how to merge in the room that there is. What is taken of level 0 stands

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,10 +29,10 @@ const (
 
 // folder is a data folder whose lock is held until close.
 type folder struct {
-	path string // absolute and without links, as the kernel names what is mapped
-	old  bool   // its format is an older one
-	lock *os.File
-	dir  *os.File // to sync the names in it
+	path   string // absolute and without links, as the kernel names what is mapped
+	format int
+	lock   *os.File
+	dir    *os.File // to sync the names in it
 }
 
 // openFolder makes the folder when it does not exist or is empty, takes its lock and checks its
@@ -55,7 +56,10 @@ func openFolder(path string) (_ *folder, err error) {
 	if err := f.takeLock(); err != nil {
 		return nil, err
 	}
-	if err := f.checkFormat(); err != nil {
+	if err = f.readFormat(); errors.Is(err, fs.ErrNotExist) {
+		err = f.writeFormat()
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(f.name(dbName), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -132,10 +136,8 @@ func (f *folder) takeLock() error {
 		return err
 	}
 	pid := strconv.Itoa(os.Getpid()) + "\n"
-	if err := lock.Truncate(int64(len(pid))); err != nil {
-		return fmt.Errorf("cannot write the lock of the data folder: %w", err)
-	}
-	if _, err := lock.WriteAt([]byte(pid), 0); err != nil {
+	_, err = lock.WriteAt([]byte(pid), 0)
+	if err = errors.Join(err, lock.Truncate(int64(len(pid)))); err != nil {
 		return fmt.Errorf("cannot write the lock of the data folder: %w", err)
 	}
 	return nil
@@ -169,20 +171,17 @@ func holder(lock *os.File) string {
 	return "process " + strconv.Itoa(pid)
 }
 
-func (f *folder) checkFormat() error {
-	const limit = 64
-	b, err := readSmall(f.name(formatName), limit)
-	if errors.Is(err, fs.ErrNotExist) {
-		return f.create(formatName, []byte(strconv.Itoa(FormatVersion)+"\n"))
-	}
+// readFormat reads the version of the folder. The error wraps fs.ErrNotExist if it has none.
+func (f *folder) readFormat() error {
+	file, err := os.Open(f.name(formatName))
 	if err != nil {
 		return fmt.Errorf("cannot read the format of the data folder: %w", err)
 	}
-	return f.parseFormat(b)
-}
-
-// parseFormat checks what the file format holds.
-func (f *folder) parseFormat(b []byte) error {
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, 64))
+	if err != nil {
+		return fmt.Errorf("cannot read the format of the data folder: %w", err)
+	}
 	version, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 32)
 	switch {
 	case err != nil || version == 0:
@@ -191,8 +190,14 @@ func (f *folder) parseFormat(b []byte) error {
 		return fmt.Errorf("%w: %s has version %d and this program reads up to %d; use a newer holdfast",
 			ErrNewerFormat, f.path, version, FormatVersion)
 	}
-	f.old = version < FormatVersion
+	f.format = int(version)
 	return nil
+}
+
+// writeFormat makes the folder one of the version that this program writes.
+func (f *folder) writeFormat() error {
+	f.format = FormatVersion
+	return f.create(formatName, []byte(strconv.Itoa(FormatVersion)+"\n"))
 }
 
 const tmpSuffix = ".tmp"
@@ -206,13 +211,7 @@ func (f *folder) create(name string, b []byte) error {
 		return fmt.Errorf("cannot make file %s: %w", f.name(name), err)
 	}
 	_, err = file.Write(b)
-	if err == nil {
-		err = file.Sync()
-	}
-	if cerr := file.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
 		err = os.Rename(tmp, f.name(name))
 	}
 	if err != nil {
@@ -220,22 +219,4 @@ func (f *folder) create(name string, b []byte) error {
 		return fmt.Errorf("cannot make file %s: %w", f.name(name), err)
 	}
 	return f.syncDir()
-}
-
-// readSmall reads a file of at most limit bytes, and what is over is cut.
-func readSmall(name string, limit int) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	b := make([]byte, limit)
-	n, err := file.ReadAt(b, 0)
-	if n == 0 && err != nil && !errors.Is(err, fs.ErrClosed) {
-		if info, serr := file.Stat(); serr == nil && info.Size() == 0 {
-			return nil, nil
-		}
-		return nil, err
-	}
-	return b[:n], nil
 }

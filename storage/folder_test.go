@@ -149,8 +149,8 @@ func TestLossIsOpenedWhenItIsAcceptedAndReportedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = smallStore(t, dir)
-	if s.Control().Batch != 2 || s.Epoch() != 3 {
-		t.Errorf("batch %d in epoch %d", s.Control().Batch, s.Epoch())
+	if s.Control().Batch != 2 || s.epoch != 3 {
+		t.Errorf("batch %d in epoch %d", s.Control().Batch, s.epoch)
 	}
 	if err := s.Verify(Tally{Live: tally.Live + 1, Hash: tally.Hash}); err != nil {
 		t.Errorf("a start after closing gives %v", err)
@@ -161,8 +161,8 @@ func TestEpochRisesWithEveryStart(t *testing.T) {
 	dir := t.TempDir()
 	for want := uint64(1); want <= 4; want++ {
 		s := smallStore(t, dir)
-		if s.Epoch() != want {
-			t.Errorf("epoch %d, want %d", s.Epoch(), want)
+		if s.epoch != want {
+			t.Errorf("epoch %d, want %d", s.epoch, want)
 		}
 		if want%2 == 0 { // with and without a batch
 			if err := s.Apply(one(want, Packet{})); err != nil {

@@ -105,6 +105,14 @@ func eachItem(s *Store, fn func(v ValueID, i item) error) error {
 		}))
 }
 
+// appendHead appends the record of a packet whose payload is kept apart.
+func appendHead(dst []byte, p *Packet) []byte {
+	w := newWriter(dst)
+	w.packet(p)
+	w.b = appendUint(w.field(fieldSize), uint64(len(p.Payload)))
+	return w.end()
+}
+
 // entries are those of a batch, one by one.
 type entries struct{ Batch }
 
@@ -113,10 +121,10 @@ func (e *entries) put(key, value []byte, expires uint64, over bool) {
 	if over {
 		kind = entryOver
 	}
-	e.add(batchEntry{raw: e.end(append(e.begin(len(value)), value...), kind, key, expires)})
+	e.add(batchEntry{raw: e.entry(kind, key, expires, len(value), value)})
 }
 
-func (e *entries) delete(key []byte) { e.add(batchEntry{raw: e.head(entryDelete, key, 0, 0)}) }
+func (e *entries) delete(key []byte) { e.addDelete(key, batchEntry{}) }
 
 // checkTotals recounts what a batch keeps up to date.
 func checkTotals(t *rapid.T, b *Batch) {
@@ -312,7 +320,7 @@ func abandoned(s *Store) {
 	s.mu.Lock()
 	s.failed = ErrClosed
 	s.mu.Unlock()
-	close(s.stop)
+	s.stop()
 	s.done.Wait()
 	s.release()
 }

@@ -94,38 +94,20 @@ const (
 	itemDatabase = 7 // of a head; left out where it is 0
 )
 
-// itemRoom is at least what a record takes besides name and value.
-const itemRoom = 48
-
 // appendItem appends the record of an item; a value that is not large is at its end.
 func appendItem(dst []byte, i *item) []byte {
-	start := len(dst)
-	n := byte(2)
-	dst = append(dst, formFixMap)
-	if i.kind != 0 {
-		n++
-		dst = append(dst, itemKind, byte(i.kind))
+	w := newWriter(dst)
+	w.uint(itemKind, uint64(i.kind))
+	w.bin(itemName, i.name)
+	w.uint(itemVersion, i.version)
+	w.int(itemExpiry, i.expiry)
+	w.uint(itemDatabase, uint64(i.db))
+	if i.large {
+		w.b = appendUint(w.field(itemSize), i.size)
+	} else if len(i.value) > 0 {
+		w.bin(itemValue, i.value)
 	}
-	dst = appendBin(append(dst, itemName), i.name)
-	dst = appendUint(append(dst, itemVersion), i.version)
-	if i.expiry != 0 {
-		n++
-		dst = appendInt(append(dst, itemExpiry), i.expiry)
-	}
-	if i.db != 0 {
-		n++
-		dst = append(dst, itemDatabase, i.db)
-	}
-	switch {
-	case i.large:
-		n++
-		dst = appendUint(append(dst, itemSize), i.size)
-	case len(i.value) > 0:
-		n++
-		dst = appendBin(append(dst, itemValue), i.value)
-	}
-	dst[start] |= n
-	return dst
+	return w.end()
 }
 
 // decodeItem reads a record into i. What is bytes aliases it. Fields of later versions are skipped.
@@ -133,41 +115,41 @@ func appendItem(dst []byte, i *item) []byte {
 func decodeItem(rec []byte, i *item) error {
 	*i = item{value: []byte{}}
 	r := reader{b: rec}
-	err := r.eachField(func(field uint64, _ int) (ok bool) {
-		var v uint64
-		switch field {
+	for r.next() {
+		switch r.field {
 		case itemKind:
-			v, ok = r.uint()
-			i.kind, ok = Kind(v), ok && v > 0 && v < 256
+			v := r.uint()
+			r.check(v > 0 && v < 256)
+			i.kind = Kind(v)
 		case itemName:
-			i.name, ok = r.bin()
+			i.name = r.bin()
 		case itemVersion:
-			i.version, ok = r.uint()
+			i.version = r.uint()
 		case itemExpiry:
-			i.expiry, ok = r.int()
+			i.expiry = r.int()
 		case itemValue:
-			i.value, ok = r.bin()
+			i.value = r.bin()
 		case itemDatabase:
-			v, ok = r.uint()
-			i.db, ok = uint8(v), ok && v < Databases
+			i.db = r.database()
 		case itemSize:
-			i.size, ok = r.uint()
-			i.large, ok = true, ok && i.size < 1<<32
+			i.size, i.large = r.uint(), true
+			r.check(i.size < 1<<32)
 		default:
-			ok = r.skip(0)
+			r.skip(0)
 		}
-		return ok
-	})
-	switch {
-	case err != nil:
-		return err
-	case i.name == nil || i.version == 0:
-		return r.bad("no name or no version")
 	}
+	r.check(i.name != nil && i.version != 0)
 	if i.large {
 		i.value = nil
 	}
-	return nil
+	return r.err()
+}
+
+// database reads the number of one.
+func (r *reader) database() uint8 {
+	v := r.uint()
+	r.check(v < Databases)
+	return uint8(v)
 }
 
 // bytes is the length of the value.

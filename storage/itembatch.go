@@ -40,20 +40,21 @@ func (b *Batch) Value(v ValueID) (value []byte, ok bool) {
 
 func (b *Batch) putItem(v ValueID, i *item, keep bool, old Mark) {
 	keep = keep && i.value == nil
-	large, room := i.value, itemRoom+len(i.name)
+	large := i.value
 	if i.large = keep || IsLarge(len(large)); !i.large {
-		large, room = nil, room+len(i.value)
+		large = nil
 	} else if !keep {
 		i.size = uint64(len(large))
 	}
 	var key [maxKey]byte
 	e := b.itemOf(appendItemKey(key[:0], v), v, old)
-	b.write(e, appendItemKey(key[:0], v), false, appendItem(b.begin(room), i), ItemHash(v, i.version))
+	b.scratch = appendItem(b.scratch[:0], i)
+	b.write(e, appendItemKey(key[:0], v), false, b.scratch, ItemHash(v, i.version))
 	switch {
 	case large != nil:
 		k := known{stored: e.old.Large, unsure: true}
 		e.payload = true
-		b.putKey(appendValueKey(key[:0], v), k, append(b.begin(len(large)), large...), 0)
+		b.putKey(appendValueKey(key[:0], v), k, large, 0)
 	case !keep:
 		b.deleteValue(v, e)
 	case e.payload:

@@ -101,10 +101,7 @@ func (n *Snapshot) Items(fn func(v ValueID, h *Head, f *Field, damage error) err
 			return damaged(err)
 		}
 	}
-	if n.tolerate != nil {
-		return nil
-	}
-	return n.control.CheckKeys(tally, unread)
+	return n.held(nil, countedKey, tally, unread)
 }
 
 // itemWalk is one call of Items under way. Behind its prefix a field has the number of its hash

@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Every key begins with a space byte and a letter. Integers are big endian, so the order of the
@@ -184,15 +185,8 @@ func describeKey(key []byte) string {
 	if id, err := decodeUniqueKey(key); err == nil {
 		return id.String()
 	}
-	switch string(key) {
-	case controlKey:
-		return "the control record"
-	case redoKey:
-		return "the redo record"
-	case loadKey:
-		return "the load record"
-	case flushKey:
-		return "the flush record"
+	if slices.Contains([]string{controlKey, redoKey, loadKey, flushKey}, string(key)) {
+		return "the " + string(key[2:]) + " record"
 	}
 	return fmt.Sprintf("key %.40q", key)
 }

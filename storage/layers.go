@@ -38,12 +38,9 @@ func (l *layers) take(p journal.Place, upto journal.Mark, c *journal.Content) er
 }
 
 // freeze closes the open window to further batches, and returns it; nil if it has none. The
-// goroutine that commits calls it.
-func (l *layers) freeze() *window { return l.freezeFor(nil) }
-
-// freezeFor is freeze; the snapshot gets its view once the last window that waits is in tables, and
-// nothing newer is. It returns nil if none waits.
-func (l *layers) freezeFor(n *Snapshot) *window {
+// goroutine that commits calls it. A snapshot, which may be nil, gets its view once the last window
+// that waits is in tables, and nothing newer is: freeze then returns that one, nil if none waits.
+func (l *layers) freeze(n *Snapshot) *window {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.open
@@ -83,7 +80,7 @@ func (l *layers) drop() {
 	l.frozen = slices.Delete(l.frozen, 0, 1)
 }
 
-// giveUp forgets a snapshot that freezeFor noted; it reports false if that has its view.
+// giveUp forgets a snapshot that freeze noted; it reports false if that has its view.
 func (l *layers) giveUp(n *Snapshot) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

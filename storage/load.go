@@ -1,11 +1,5 @@
 package storage
 
-import (
-	"bytes"
-
-	"github.com/holdfast-queue/holdfast/storage/tables"
-)
-
 // The load record says that a load into the store is under way. It is written by the batches of the
 // load, so that one cut short can be taken back. While it is there the store holds a part of
 // something, and Open refuses it. What is in it is the business of whoever loads; here it is bytes.
@@ -20,13 +14,4 @@ func (s *Store) Load() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.load
-}
-
-// loadOf reads the load record, nil when there is none. The error wraps ErrDamaged.
-func loadOf(v *tables.View) (rec []byte, err error) {
-	err = readKey(v, loadKey, func(b []byte) error {
-		rec = bytes.Clone(b)
-		return nil
-	})
-	return rec, err
 }

@@ -29,9 +29,8 @@ type ViewOptions struct {
 // What the journal has beyond the tables becomes tables in a temporary folder.
 type View struct {
 	*Snapshot
-	folder   *folder
 	scratch  string // the temporary folder
-	store    *Store // its tables and its journal are those of the folder
+	store    *Store // of which nothing but the parts that only read are used
 	findings findings
 }
 
@@ -50,14 +49,14 @@ func OpenView(dir string, o ViewOptions) (_ *View, err error) {
 			_ = v.release()
 		}
 	}()
-	if v.folder, err = lookFolder(dir); err != nil {
+	if v.store.folder, err = lookFolder(dir); err != nil {
 		return nil, err
 	}
 	if v.scratch, err = os.MkdirTemp("", scratchPrefix); err != nil {
 		return nil, fmt.Errorf("cannot make a temporary folder: %w", err)
 	}
 	l := looker{View: v, o: o}
-	for _, step := range []func() error{l.format, l.anchor, l.tables, l.journal, l.records} {
+	for _, step := range []func() error{l.format, l.anchor, l.journal, l.records} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -70,8 +69,7 @@ const scratchPrefix = "holdfast-view-"
 // looker opens a view.
 type looker struct {
 	*View
-	o    ViewOptions
-	mark anchorMark
+	o ViewOptions
 }
 
 // tolerate makes a finding of an error about the folder, or returns it where nothing is tolerated.
@@ -84,28 +82,27 @@ func (l *looker) tolerate(kind, key string, err error) error {
 }
 
 func (l *looker) format() error {
-	b, err := readSmall(l.folder.name(formatName), 64)
+	f := l.store.folder
+	err := f.readFormat()
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, serr := os.Stat(l.folder.name(dbName)); serr != nil || !l.o.Tolerant {
-			return fmt.Errorf("%w: %s has no file %q", ErrNotFolder, l.folder.path, formatName)
+		if _, serr := os.Stat(f.name(dbName)); serr != nil || !l.o.Tolerant {
+			return fmt.Errorf("%w: %s has no file %q", ErrNotFolder, f.path, formatName)
 		}
 		l.findings.add(Finding{FindingFormat, formatName, fmt.Sprintf("the file is missing: what is there is read as version %d", FormatVersion)})
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("cannot read the format of the data folder: %w", err)
-	}
-	if err := l.tolerate(FindingFormat, formatName, l.folder.parseFormat(b)); err != nil {
+	if err := l.tolerate(FindingFormat, formatName, err); err != nil {
 		return err
 	}
-	if l.folder.old {
-		return fmt.Errorf("%w: %s: start it once with holdfast serve, which makes one of version %d of it", ErrOlderFormat, l.folder.path, FormatVersion)
+	if f.format > 0 && f.format < FormatVersion {
+		return fmt.Errorf("%w: %s: start it once with holdfast serve, which makes one of version %d of it", ErrOlderFormat, f.path, FormatVersion)
 	}
 	return nil
 }
 
 func (l *looker) anchor() (err error) {
-	l.mark, err = readAnchor(l.folder)
+	l.store.anchor = new(anchor)
+	l.store.anchor.last, err = readAnchor(l.store.folder)
 	return l.tolerate(FindingAnchor, anchorName, err)
 }
 
@@ -119,7 +116,7 @@ func (l *looker) tables() (err error) {
 		bad = append(bad, t)
 		return nil
 	}}
-	if l.store.tables, err = tables.Open(l.folder.name(dbName), l.scratch, o); err != nil {
+	if l.store.tables, err = tables.Open(l.store.folder.name(dbName), l.scratch, o); err != nil {
 		return damaged(err)
 	}
 	for _, t := range bad {
@@ -151,40 +148,18 @@ func (l *looker) salvage(t tables.Table) error {
 	return err
 }
 
-// journal makes tables of what the journal has beyond the tables.
-func (l *looker) journal() error {
-	s := l.store
-	path := l.folder.name(journalName)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return l.checkAnchor(s.tables.List().Floor.Batch)
-	}
-	var err error
-	if s.journal, err = journal.Open(path, journal.Options{}); err != nil {
-		return err
-	}
-	w, end, err := readJournal(s.journal, s.tables.List(), l.o.Tolerant, func(what string) {
-		l.findings.add(Finding{FindingLog, journalName, what})
-	})
-	if err != nil {
-		return err
-	}
-	if w.upto != w.from {
-		s.sizes = sizesFor(0, maxWindow)
-		if err := s.writeOut(w); err != nil {
-			return damaged(err)
+// journal opens the tables, and makes more of what the journal has beyond them.
+func (l *looker) journal() (err error) {
+	s, path := l.store, l.store.folder.name(journalName)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		if s.journal, err = journal.Open(path, journal.Options{}); err != nil {
+			return err
 		}
 	}
-	return l.checkAnchor(end.Batch)
-}
-
-// checkAnchor holds the last batch against the anchor.
-func (l *looker) checkAnchor(last uint64) error {
-	if last >= l.mark.batch {
-		return nil
-	}
-	err := fmt.Errorf("%w: the store ends at batch %d, but batch %d was on disk: batches %d to %d are lost",
-		ErrLoss, last, l.mark.batch, last+1, l.mark.batch)
-	return l.tolerate(FindingAnchor, anchorName, err)
+	s.sizes = sizesFor(0, maxWindow)
+	lost := func(kind, key, _ string, err error) error { return l.tolerate(kind, key, err) }
+	_, err = s.replay(l.o.Tolerant, l.tables, lost, func(what string) { l.findings.add(Finding{FindingLog, journalName, what}) })
+	return err
 }
 
 // records reads the records of which a store has one.
@@ -194,14 +169,12 @@ func (l *looker) records() error {
 	if l.o.Tolerant {
 		n.tolerate = l.findings.add
 	}
-	var control, load, flush error
-	n.control, control = controlOf(n.view)
-	n.load, load = loadOf(n.view)
-	n.flush, flush = flushOf(n.view)
+	var errs [3]error
+	n.records, errs = readRecords(n.view)
 	return cmp.Or(
-		l.tolerate(FindingControl, "control record", control),
-		l.tolerate(FindingRecord, "load record", load),
-		l.tolerate(FindingRecord, "flush record", flush))
+		l.tolerate(FindingControl, "control record", errs[0]),
+		l.tolerate(FindingRecord, "load record", errs[1]),
+		l.tolerate(FindingRecord, "flush record", errs[2]))
 }
 
 // Findings returns what was found wrong so far: first what opening met, then what scans did. It is
@@ -210,7 +183,7 @@ func (v *View) Findings() []Finding { return v.findings.all() }
 
 // Close gives the folder up. A second Close does nothing.
 func (v *View) Close() error {
-	if v.folder == nil {
+	if v.store.folder == nil {
 		return nil
 	}
 	return v.release()
@@ -221,10 +194,7 @@ func (v *View) release() error {
 		v.Snapshot.Close()
 	}
 	v.store.release()
-	if v.folder != nil {
-		v.folder.close()
-		v.folder = nil
-	}
+	v.store.folder = nil
 	if v.scratch == "" {
 		return nil
 	}

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
@@ -25,8 +23,6 @@ import (
 //  4. The file format says 6, last of all: a migration that was cut short begins again. Until then
 //     the program that wrote the folder opens it, but for one with ids of unique pushes from before
 //     format 5, once step 3 has named the tables.
-const migratedFormat = 6
-
 const (
 	migratedTable = 4 << 20 // size of a new table in bytes
 	migratedRoom  = 4 << 20 // bytes that must be free besides what the window takes
@@ -46,11 +42,7 @@ type migration struct {
 // error wraps ErrDamaged if the folder is not whole, and ErrFull if there is no room: then it is as
 // it was. After any error migrate may be called again.
 func migrate(f *folder, o *Options) (err error) {
-	text, err := readSmall(f.name(formatName), 64)
-	from, badText := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err := errors.Join(err, badText); err != nil {
-		return fmt.Errorf("cannot read the format of the data folder: %w", err)
-	}
+	from := f.format
 	build := f.name(buildName)
 	if err := errors.Join(os.RemoveAll(build), os.Mkdir(build, 0o700)); err != nil {
 		return fmt.Errorf("cannot make a folder for new tables: %w", err)
@@ -66,7 +58,7 @@ func migrate(f *folder, o *Options) (err error) {
 	}()
 	if err := m.read(f, from); err != nil {
 		return fmt.Errorf("%w: the folder cannot be brought from format %d to %d: %w; start it once with the version that wrote it",
-			ErrDamaged, from, migratedFormat, err)
+			ErrDamaged, from, FormatVersion, err)
 	}
 	if err := m.room(f, o); err != nil {
 		return err
@@ -75,12 +67,11 @@ func migrate(f *folder, o *Options) (err error) {
 		err = errors.Join(os.RemoveAll(f.name("secret")), os.RemoveAll(f.name("reserve")), os.MkdirAll(f.name(journalName), 0o700))
 	}
 	if err == nil {
-		err = f.create(formatName, []byte(strconv.Itoa(migratedFormat)+"\n"))
+		err = f.writeFormat()
 	}
 	if err != nil {
-		return fmt.Errorf("cannot bring the folder from format %d to %d: %w", from, migratedFormat, err)
+		return fmt.Errorf("cannot bring the folder from format %d to %d: %w", from, FormatVersion, err)
 	}
-	f.old = false
 	return nil
 }
 
@@ -198,7 +189,7 @@ func (m *migration) room(f *folder, o *Options) error {
 	}
 	free, _, err := o.tune.stat(f.path)
 	if err == nil && free < need {
-		err = fmt.Errorf("%w: to bring the folder to format %d takes %d bytes, %d are free; nothing was changed", ErrFull, migratedFormat, need, free)
+		err = fmt.Errorf("%w: to bring the folder to format %d takes %d bytes, %d are free; nothing was changed", ErrFull, FormatVersion, need, free)
 	}
 	return err
 }

@@ -96,9 +96,7 @@ func archived(t *testing.T, name string) (dir string) {
 
 // migrated migrates a folder as a start does.
 func migrated(dir string, o Options) error {
-	if err := o.check(); err != nil {
-		return err
-	}
+	o.fill()
 	f, err := openFolder(dir)
 	if err != nil {
 		return err

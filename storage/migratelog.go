@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/vmihailenco/msgpack/v5"
-
 	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
@@ -104,8 +102,11 @@ func (m *migration) take(txn []tables.Entry) error {
 func (m *migration) carryOut(rec []byte) error {
 	const flagLarge, flagStored, flagIdentity = 1 << 0, 1 << 1, 1 << 4
 	var r oldReader
-	err := eachField(rec, func(_ uint64, d *msgpack.Decoder) (err error) { r.b, err = d.DecodeBytes(); return err })
-	if err != nil {
+	fields := reader{b: rec}
+	for fields.next() {
+		r.b = fields.bin()
+	}
+	if err := fields.err(); err != nil {
 		return fmt.Errorf("the redo record cannot be read: %w", err)
 	}
 	for len(r.b) > 0 && !r.bad {

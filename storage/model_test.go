@@ -496,8 +496,8 @@ func (c *machine) check(t *rapid.T) {
 	if !maps.Equal(got, want) {
 		t.Fatalf("reads give others: %s", differing(got, want))
 	}
-	if c.s.Control() != c.control() || c.s.Epoch() != c.epoch || string(c.s.Load()) != string(c.load) || c.s.Flush() != c.flush {
-		t.Fatalf("control record %+v in epoch %d, want %+v in %d", c.s.Control(), c.s.Epoch(), c.control(), c.epoch)
+	if c.s.Control() != c.control() || c.s.epoch != c.epoch || string(c.s.Load()) != string(c.load) || c.s.Flush() != c.flush {
+		t.Fatalf("control record %+v in epoch %d, want %+v in %d", c.s.Control(), c.s.epoch, c.control(), c.epoch)
 	}
 	var ids []PacketID // every second place, or a run of all
 	for i := 24; i > 0; i -= rapid.IntRange(1, 2).Draw(t, "step") {

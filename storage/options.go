@@ -8,18 +8,9 @@ import (
 	"time"
 )
 
-type syncKind uint8
-
-const (
-	syncAlways syncKind = iota
-	syncInterval
-	syncNever
-)
-
 // SyncMode says when a batch is forced to the device. The zero value is SyncAlways.
 type SyncMode struct {
-	kind  syncKind
-	every time.Duration
+	every time.Duration // 0: at once; below: never
 }
 
 // SyncAlways forces every batch to the device before Apply returns. Nothing acknowledged is lost in
@@ -28,11 +19,11 @@ func SyncAlways() SyncMode { return SyncMode{} }
 
 // SyncInterval forces batches to the device every d. A power cut loses the last d; a killed process
 // loses nothing.
-func SyncInterval(d time.Duration) SyncMode { return SyncMode{kind: syncInterval, every: d} }
+func SyncInterval(d time.Duration) SyncMode { return SyncMode{d} }
 
 // SyncNever leaves it to the operating system. A power cut loses at most what is not in tables yet,
 // mostly half a minute; a killed process loses nothing.
-func SyncNever() SyncMode { return SyncMode{kind: syncNever} }
+func SyncNever() SyncMode { return SyncMode{-1} }
 
 // The range of SyncInterval.
 const (
@@ -61,10 +52,10 @@ func ParseSync(s string) (SyncMode, error) {
 
 // String returns what ParseSync reads.
 func (m SyncMode) String() string {
-	switch m.kind {
-	case syncInterval:
+	switch {
+	case m.every > 0:
 		return "interval:" + m.every.String()
-	case syncNever:
+	case m.every < 0:
 		return "never"
 	}
 	return "always"
@@ -97,7 +88,8 @@ type tuning struct {
 	stat func(path string) (free, total int64, err error)
 }
 
-func (o *Options) check() error {
+// fill sets what was left out.
+func (o *Options) fill() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -107,5 +99,4 @@ func (o *Options) check() error {
 	if o.tune.stat == nil {
 		o.tune.stat = statSpace
 	}
-	return nil
 }

@@ -3,8 +3,6 @@ package storage
 import (
 	"errors"
 	"fmt"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Order is the values of a tag from the lowest to the highest (zkmq document, OrderedEnum).
@@ -49,27 +47,26 @@ func CheckOrders(orders []Order) error {
 // Orders are those of a queue, each tag once, sorted by their bytes.
 type Orders []Order
 
-// EncodeMsgpack writes a map from tags to arrays of values.
-func (orders Orders) EncodeMsgpack(e *msgpack.Encoder) error {
-	err := e.EncodeMapLen(len(orders))
+// appendOrders appends a map from tags to arrays of values.
+func appendOrders(dst []byte, orders Orders) []byte {
+	dst = appendParts(dst, formMap, formMap16, len(orders))
 	for _, o := range orders {
-		err = errors.Join(err, e.EncodeString(o.Tag), e.EncodeArrayLen(len(o.Values)))
+		dst = appendArray(appendStr(dst, o.Tag), len(o.Values))
 		for _, v := range o.Values {
-			err = errors.Join(err, e.EncodeString(v))
+			dst = appendStr(dst, v)
 		}
 	}
-	return err
+	return dst
 }
 
-// DecodeMsgpack reads such a map.
-func (orders *Orders) DecodeMsgpack(d *msgpack.Decoder) error {
-	n, err := d.DecodeMapLen()
-	for *orders = nil; err == nil && n > 0; n-- {
-		var o Order
-		if o.Tag, err = d.DecodeString(); err == nil {
-			err = d.Decode(&o.Values)
+// orders reads such a map.
+func (r *reader) orders() (orders Orders) {
+	for range r.fields() {
+		o := Order{Tag: string(r.str())}
+		for range r.array() {
+			o.Values = append(o.Values, string(r.str()))
 		}
-		*orders = append(*orders, o)
+		orders = append(orders, o)
 	}
-	return err
+	return orders
 }

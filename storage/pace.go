@@ -27,15 +27,10 @@ func (s *Store) behind() (part float64) {
 		part = max(float64(bytes)/(waitWindows*window), float64(logged)/(fullJournal*window))
 	}
 	if s.fails(merging) == nil {
-		zero, list := 0, s.tables.List()
 		if s.guard.get().Free < mergeWindows*s.sizes.window && s.short() {
 			part = 2
 		}
-		for _, t := range list.Tables {
-			if t.Level == 0 {
-				zero++
-			}
-		}
+		_, zero, _ := s.tables.List().Upper()
 		part = max(part, float64(zero)/waitTables)
 	}
 	return part

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"encoding/binary"
 	"strconv"
 
@@ -17,15 +18,7 @@ type PacketID struct {
 
 // Compare orders identities as their keys are ordered on disk. It returns -1, 0 or 1.
 func (id PacketID) Compare(other PacketID) int {
-	switch {
-	case id.Queue != other.Queue:
-		return less(id.Queue < other.Queue)
-	case id.Priority != other.Priority:
-		return less(id.Priority < other.Priority)
-	case id.Seq != other.Seq:
-		return less(id.Seq < other.Seq)
-	}
-	return 0
+	return cmp.Or(cmp.Compare(id.Queue, other.Queue), cmp.Compare(id.Priority, other.Priority), cmp.Compare(id.Seq, other.Seq))
 }
 
 // Tag is one name and value that a consumer may select by.
@@ -111,11 +104,4 @@ func SetHash(id PacketID) uint64 {
 	binary.BigEndian.PutUint32(b[4:], id.Priority)
 	binary.BigEndian.PutUint64(b[8:], id.Seq)
 	return xxhash.Sum64(b[:])
-}
-
-func less(yes bool) int {
-	if yes {
-		return -1
-	}
-	return 1
 }

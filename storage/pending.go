@@ -103,16 +103,13 @@ func (w *window) take(p journal.Place, overhead int, control []byte, body [][]by
 	return err
 }
 
-// sorted returns the keys in order.
-func (w *window) sorted() []pendingKey {
-	keys := make([]pendingKey, 0, len(w.entries))
+// sorted returns the keys, and one more, in the order of tables: one that another begins with comes
+// first, since what follows it is zero.
+func (w *window) sorted(more pendingKey) []pendingKey {
+	keys := append(make([]pendingKey, 0, len(w.entries)+1), more)
 	for key := range w.entries {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, comparePending)
+	slices.SortFunc(keys, func(a, b pendingKey) int { return bytes.Compare(a[:], b[:]) })
 	return keys
 }
-
-// comparePending orders keys as tables do: one that another begins with comes first, since what
-// follows it is zero.
-func comparePending(a, b pendingKey) int { return bytes.Compare(a[:], b[:]) }

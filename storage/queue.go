@@ -1,11 +1,6 @@
 package storage
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/vmihailenco/msgpack/v5"
-)
+import "bytes"
 
 // Queue is the definition of a queue.
 type Queue struct {
@@ -48,87 +43,50 @@ const (
 	fieldDatabase = 30 // left out where it is 0
 )
 
-// queueRoom is at least what the definition of a queue takes.
-func queueRoom(q *Queue) int {
-	n := 96 + len(q.Name) + len(q.Rest)
-	if q.Settings != nil {
-		n += q.Settings.room()
-	}
-	return n
-}
-
 func appendQueue(dst []byte, q *Queue) []byte {
-	var settings []*Setting
-	if q.Settings != nil {
-		settings = q.Settings.written()
-	}
-	n := 1 + len(settings) + q.RestFields
-	if q.Expiry != 0 {
-		n++
-	}
+	w := newWriter(dst)
+	w.bin(fieldName, q.Name)
+	w.int(fieldQueueExpiry, q.Expiry)
 	if q.Dropped {
-		n++
+		w.b = append(w.field(fieldDropped), formTrue)
 	}
-	if q.Database != 0 {
-		n++
+	if q.Settings != nil {
+		q.Settings.write(&w)
 	}
-	dst = appendMap(dst, n, func(e *msgpack.Encoder) error {
-		err := errors.Join(e.EncodeUint(fieldName), e.EncodeBytes(append([]byte{}, q.Name...))) // never nil
-		if q.Expiry != 0 {
-			err = errors.Join(err, e.EncodeUint(fieldQueueExpiry), e.EncodeInt(q.Expiry))
-		}
-		if q.Dropped {
-			err = errors.Join(err, e.EncodeUint(fieldDropped), e.EncodeBool(true))
-		}
-		for _, k := range settings {
-			err = errors.Join(err, k.encode(e, q.Settings))
-		}
-		if q.Database != 0 {
-			err = errors.Join(err, e.EncodeUint(fieldDatabase), e.EncodeUint(uint64(q.Database)))
-		}
-		return err
-	})
-	return append(dst, q.Rest...)
+	w.uint(fieldDatabase, uint64(q.Database))
+	w.fields += q.RestFields
+	w.b = append(w.b, q.Rest...)
+	return w.end()
 }
 
-// decodeQueue reads a definition, whose first field is the name.
+// decodeQueue reads a definition, whose first field is the name. Nothing of it aliases rec.
 func decodeQueue(rec []byte, q *Queue) error {
 	*q = Queue{ID: q.ID}
-	return eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
-		if (field == fieldName) != (q.Name == nil) {
-			return errors.New("the name of a queue is not the first field, or not the only one of its number")
-		}
-		switch field {
+	r := reader{b: rec}
+	for r.next() {
+		r.check((r.field == fieldName) == (q.Name == nil)) // it is there once
+		switch r.field {
 		case fieldName:
-			if q.Name, err = d.DecodeBytes(); err == nil && q.Name == nil {
-				err = errors.New("a queue without a name")
-			}
+			q.Name = bytes.Clone(r.bin())
 		case fieldQueueExpiry:
-			q.Expiry, err = d.DecodeInt64()
+			q.Expiry = r.int()
 		case fieldDropped:
-			q.Dropped, err = d.DecodeBool()
+			q.Dropped = r.bool()
 		case fieldCounters:
-			err = q.Counters.decodeOld(d)
+			r.check(r.array() == 6)
+			c := &q.Counters
+			c.Pushed, c.Popped, c.Acked, c.Nacked, c.Expired, c.Dead = r.uint(), r.uint(), r.uint(), r.uint(), r.uint(), r.uint()
 		case fieldDroppedCount:
-			q.Counters.Dropped, err = d.DecodeUint64()
+			q.Counters.Dropped = r.uint()
 		case fieldDatabase:
-			if q.Database, err = d.DecodeUint8(); err == nil && q.Database >= Databases {
-				err = fmt.Errorf("queue in database %d, the last one is %d", q.Database, Databases-1)
-			}
+			q.Database = r.database()
 		default:
-			var ok bool
-			if ok, err = q.decodeSetting(field, d); !ok {
-				err = q.keep(field, d)
+			if !q.readSetting(&r) { // a later version knows it
+				r.skip(0)
+				q.Rest = append(q.Rest, rec[r.at:r.pos]...)
+				q.RestFields++
 			}
 		}
-		return err
-	})
-}
-
-// keep adds a field that this version does not know to Rest.
-func (q *Queue) keep(field uint64, d *msgpack.Decoder) error {
-	value, err := d.DecodeRaw()
-	q.Rest = append(appendUint(q.Rest, field), value...)
-	q.RestFields++
-	return err
+	}
+	return r.err()
 }

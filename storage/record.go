@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A packet's record is one msgpack map with small integers for names, in rising order but for the
@@ -39,13 +40,12 @@ const MaxTags = 1024
 // AppendRecord appends the full record of p to dst and returns it. The caller keeps to MaxTags and
 // to the length that Limits allows.
 func AppendRecord(dst []byte, p *Packet) []byte {
-	dst, head := appendFields(dst, p)
+	w := newWriter(dst)
+	w.packet(p)
 	if len(p.Payload) > 0 {
-		dst[head]++
-		dst = append(dst, fieldPayload)
-		dst = appendBin(dst, p.Payload)
+		w.bin(fieldPayload, p.Payload)
 	}
-	return dst
+	return w.end()
 }
 
 // DecodeRecord reads a full record into p, replacing all of it. Key, Payload and Unique alias
@@ -99,164 +99,130 @@ func readRecord(rec []byte, m *Meta, x *metaRest, wanted bool) error {
 	tags := m.Tags
 	*m = Meta{Tags: tags[:0]}
 	r := reader{b: rec}
-	n, ok := r.fields()
-	if !ok {
-		return r.bad("no map of fields")
-	}
-	for ; n > 0; n-- {
-		x.at = r.pos
-		field, ok := r.uint()
-		if !ok {
-			return r.bad("no field number")
-		}
-		switch field {
+	for r.next() {
+		x.at = r.at
+		switch r.field {
 		case fieldKey:
-			m.Key, ok = r.bin()
+			m.Key = r.bin()
 		case fieldExpiry:
-			m.Expiry, ok = r.int()
+			m.Expiry = r.int()
 		case fieldNotBefore:
-			m.NotBefore, ok = r.int()
+			m.NotBefore = r.int()
 		case fieldEnqueuedAt:
-			m.EnqueuedAt, ok = r.int()
+			m.EnqueuedAt = r.int()
 		case fieldTags:
 			if wanted {
-				m.Tags, ok = r.tags(tags)
+				m.Tags = r.tags(tags)
 			} else {
-				ok = r.skip(0)
+				r.skip(0)
 			}
 		case fieldAttempts:
-			m.Attempts, ok = r.uint32()
+			m.Attempts = r.uint32()
 		case fieldProducer:
-			x.producer, ok = r.str()
+			x.producer = r.str()
 		case fieldHash:
-			m.Hash, ok = r.uint()
+			m.Hash = r.uint()
 		case fieldIdentity:
-			m.Identity, ok = r.uint()
+			m.Identity = r.uint()
 		case fieldUnique:
-			m.Unique, ok = r.bin()
+			m.Unique = r.bin()
 		case fieldSize:
-			x.size, ok = r.uint()
-			m.Large, ok = true, ok && n == 1
+			x.size, m.Large = r.uint(), true
+			r.check(r.left == 0)
 		case fieldPayload:
-			x.payload, ok = r.bin()
-			x.size, ok = uint64(len(x.payload)), ok && n == 1
+			x.payload = r.bin()
+			x.size = uint64(len(x.payload))
+			r.check(r.left == 0)
 		default:
-			ok = r.skip(0)
-			x.unknown += r.pos - x.at
+			r.skip(0)
+			x.unknown += r.pos - r.at
 		}
-		if !ok {
-			return r.bad("field value cut short, of a wrong form, or behind the payload")
-		}
-	}
-	if !r.end() {
-		return r.bad("bytes after the last field")
 	}
 	size := x.size + uint64(len(m.Key))
-	if size > math.MaxUint32 {
-		return r.bad("a size over 4 GiB")
-	}
+	r.check(size <= math.MaxUint32)
 	m.Size = uint32(size)
-	return nil
+	return r.err()
 }
 
-// appendHead appends the record that stands for p when its payload is kept apart.
-func appendHead(dst []byte, p *Packet) []byte {
-	dst, head := appendFields(dst, p)
-	dst[head]++
-	dst = append(dst, fieldSize)
-	return appendUint(dst, uint64(len(p.Payload)))
+// AppendChanged appends the full record rec with another expiry and identity to dst: what a packet
+// has that is kept for a while, or that moves. A zero identity stands for the sequence. The error
+// wraps ErrRecord.
+func AppendChanged(dst, rec []byte, expiry int64, identity uint64) ([]byte, error) {
+	r, w := reader{b: rec}, newWriter(dst)
+	for r.next() {
+		if r.field > fieldExpiry {
+			w.int(fieldExpiry, expiry)
+			expiry = 0
+		}
+		if r.field == fieldSize || r.field == fieldPayload || r.field > fieldIdentity {
+			w.uint(fieldIdentity, identity)
+			identity = 0
+		}
+		if r.skip(0); r.field != fieldExpiry && r.field != fieldIdentity {
+			w.fields++
+			w.b = append(w.b, rec[r.at:r.pos]...)
+		}
+	}
+	if err := r.err(); err != nil {
+		return dst, err
+	}
+	w.int(fieldExpiry, expiry)
+	w.uint(fieldIdentity, identity)
+	return w.end(), nil
+}
+
+// cutPayload returns the record that stands for a full one whose payload is kept apart.
+func cutPayload(rec []byte) []byte {
+	var m Meta
+	var x metaRest
+	_ = readRecord(rec, &m, &x, false)
+	return appendUint(append(slices.Clone(rec[:x.at]), fieldSize), x.size)
 }
 
 // appendJoined appends the full record made of a head, split at at, and its payload.
 func appendJoined(dst, head []byte, at int, payload []byte) []byte {
-	dst = append(dst, head[:at]...)
-	dst = append(dst, fieldPayload)
-	return appendBin(dst, payload)
+	return appendBin(append(append(dst, head[:at]...), fieldPayload), payload)
 }
 
-// appendFields appends all but the payload and returns where the byte that counts the fields is.
-func appendFields(dst []byte, p *Packet) (rec []byte, head int) {
-	head = len(dst)
-	n := byte(0)
-	dst = append(dst, formFixMap)
+// packet adds all but the payload.
+func (w *writer) packet(p *Packet) {
 	if p.Key != nil {
-		n++
-		dst = append(dst, fieldKey)
-		dst = appendBin(dst, p.Key)
+		w.bin(fieldKey, p.Key)
 	}
-	if p.Expiry != 0 {
-		n++
-		dst = append(dst, fieldExpiry)
-		dst = appendInt(dst, p.Expiry)
-	}
-	if p.NotBefore != 0 {
-		n++
-		dst = append(dst, fieldNotBefore)
-		dst = appendInt(dst, p.NotBefore)
-	}
-	if p.EnqueuedAt != 0 {
-		n++
-		dst = append(dst, fieldEnqueuedAt)
-		dst = appendInt(dst, p.EnqueuedAt)
-	}
+	w.int(fieldExpiry, p.Expiry)
+	w.int(fieldNotBefore, p.NotBefore)
+	w.int(fieldEnqueuedAt, p.EnqueuedAt)
 	if len(p.Tags) > 0 {
-		n++
-		dst = append(dst, fieldTags)
-		dst = appendArrayHeader(dst, 2*len(p.Tags))
+		w.b = appendArray(w.field(fieldTags), 2*len(p.Tags))
 		for i := range p.Tags {
-			dst = appendStr(dst, p.Tags[i].Name)
-			dst = appendStr(dst, p.Tags[i].Value)
+			w.b = appendStr(appendStr(w.b, p.Tags[i].Name), p.Tags[i].Value)
 		}
 	}
-	if p.Attempts != 0 {
-		n++
-		dst = append(dst, fieldAttempts)
-		dst = appendUint(dst, uint64(p.Attempts))
+	w.uint(fieldAttempts, uint64(p.Attempts))
+	w.str(fieldProducer, p.Producer)
+	if IsLarge(len(p.Payload)) {
+		w.uint(fieldHash, p.Hash)
 	}
-	if p.Producer != "" {
-		n++
-		dst = append(dst, fieldProducer)
-		dst = appendStr(dst, p.Producer)
-	}
-	if p.Hash != 0 && IsLarge(len(p.Payload)) {
-		n++
-		dst = append(dst, fieldHash)
-		dst = appendUint(dst, p.Hash)
-	}
-	if p.Identity != 0 {
-		n++
-		dst = append(dst, fieldIdentity)
-		dst = appendUint(dst, p.Identity)
-	}
-	dst[head] |= n
-	return dst, head
+	w.uint(fieldIdentity, p.Identity)
 }
 
 // tags reads field 5 into dst's array, keeping strings that are the same.
-func (r *reader) tags(dst []Tag) ([]Tag, bool) {
-	n, ok := r.array()
-	if !ok || n%2 != 0 || n > 2*MaxTags {
-		return nil, false
+func (r *reader) tags(dst []Tag) []Tag {
+	n := r.array()
+	if r.check(n%2 == 0 && n <= 2*MaxTags); r.bad {
+		return nil
 	}
 	if cap(dst) < n/2 {
 		dst = make([]Tag, n/2)
 	}
 	dst = dst[:n/2]
 	for i := range dst {
-		name, ok := r.str()
-		if !ok {
-			return nil, false
-		}
-		value, ok := r.str()
-		if !ok {
-			return nil, false
-		}
-		if dst[i].Name != string(name) {
+		if name := r.str(); dst[i].Name != string(name) {
 			dst[i].Name = string(name)
 		}
-		if dst[i].Value != string(value) {
+		if value := r.str(); dst[i].Value != string(value) {
 			dst[i].Value = string(value)
 		}
 	}
-	return dst, true
+	return dst
 }

@@ -57,9 +57,6 @@ func TestRecordReadsBackWhatWasWritten(t *testing.T) {
 			if !same(want, got) {
 				t.Fatalf("got %+v, want %+v", got, want)
 			}
-			if room := recordRoom(&want); room < len(rec) {
-				t.Fatalf("recordRoom gives %d for a record of %d bytes", room, len(rec))
-			}
 			var m Meta
 			head := appendHead(nil, &want)
 			for name, rec := range map[string][]byte{"full": rec, "head": head} {
@@ -171,7 +168,7 @@ func TestUnknownFieldsAreSkipped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rec := []byte{formFixMap | 4, fieldKey, formBin8, 1, 'k', 21}
+			rec := []byte{formMap | 4, fieldKey, formBin8, 1, 'k', 21}
 			rec = append(rec, raw...)
 			rec = append(rec, 0xcd, 0x03, 0xe8) // a field number of three bytes
 			rec = append(rec, raw...)
@@ -277,7 +274,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		var q, sameQ Queue
 		if decodeQueue(rec, &q) == nil {
 			again := appendQueue(nil, &q)
-			if err := decodeQueue(again, &sameQ); err != nil || !bytes.Equal(appendQueue(nil, &sameQ), again) || len(again) > queueRoom(&q) {
+			if err := decodeQueue(again, &sameQ); err != nil || !bytes.Equal(appendQueue(nil, &sameQ), again) {
 				t.Errorf("%+v becomes %+v, %v", q, sameQ, err)
 			}
 		}
@@ -306,7 +303,7 @@ func TestDecodingTakesNoMemory(t *testing.T) {
 }
 
 func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
-	rec := []byte{formFixMap | 3, fieldName, formBin8, 4, 'j', 'o', 'b', 's', 27, 0xcd, 0x01, 0x00, 29, 0xa1, 'x'}
+	rec := []byte{formMap | 3, fieldName, formBin8, 4, 'j', 'o', 'b', 's', 27, 0xcd, 0x01, 0x00, 29, 0xa1, 'x'}
 	q := Queue{ID: 5}
 	if err := decodeQueue(rec, &q); err != nil {
 		t.Fatal(err)
@@ -320,7 +317,7 @@ func TestQueueKeepsFieldsOfANewerVersion(t *testing.T) {
 }
 
 func TestQueueWithoutANameHasTheEmptyOne(t *testing.T) {
-	if got, want := appendQueue(nil, &Queue{}), []byte{formFixMap | 1, fieldName, formBin8, 0}; !bytes.Equal(got, want) {
+	if got, want := appendQueue(nil, &Queue{}), []byte{formMap | 1, fieldName, formBin8, 0}; !bytes.Equal(got, want) {
 		t.Errorf("%x, want %x", got, want)
 	}
 }

@@ -137,10 +137,16 @@ func (n *Snapshot) Packets(fn func(PacketID, *Meta) error) error {
 		sum.Add(id, m.Expiry)
 		return fn(id, m)
 	})
+	return n.held(err, countedPacket, sum, 0)
+}
+
+// held holds what a whole scan has shown against the control record, unless the scan had an error
+// or the view is tolerant.
+func (n *Snapshot) held(err error, c counted, sum Tally, unread uint64) error {
 	if err != nil || n.tolerate != nil {
 		return err
 	}
-	return n.control.Check(sum, 0)
+	return n.control.check(c, sum, unread)
 }
 
 func (n *Snapshot) packets(fn func(PacketID, *Meta) error) error {
@@ -185,10 +191,10 @@ func (n *Snapshot) Records(r QueueRange, fn func(id PacketID, rec []byte, damage
 		}
 		return fn(id, rec, err)
 	})
-	if err != nil || n.tolerate != nil || !r.all() {
+	if !r.all() {
 		return err
 	}
-	return n.control.Check(sum, unread)
+	return n.held(err, countedPacket, sum, unread)
 }
 
 // Payloads calls fn for the record of every large payload, in the order of the keys: the queue and

@@ -2,12 +2,9 @@ package storage
 
 import (
 	"bytes"
-	"errors"
 	"math"
 	"reflect"
 	"slices"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Settings are what a queue does with packets that come and with those that are claimed. Times are
@@ -45,7 +42,7 @@ type Setting struct {
 	Fixed     bool     // a command of its own changes it
 	Help      string   // a line for people
 
-	field uint64 // of the definition (FORMAT.md)
+	field byte // of the definition (FORMAT.md)
 	// At returns where the setting is: a *int64, *Full, *bool, *[]byte or *Orders.
 	At func(s *Settings) any
 }
@@ -152,45 +149,49 @@ func (s *Settings) Clone() *Settings {
 	return &own
 }
 
-// room is at least what settings take in a definition.
-func (s *Settings) room() int {
-	n := 96 + 5*len(SettingsTable) + len(s.DeadLetter)
-	for _, o := range s.Orders {
-		n += 10 + len(o.Tag)
-		for _, v := range o.Values {
-			n += 5 + len(v)
-		}
-	}
-	return n
-}
-
-// written are the settings that a definition has. The first ones are always there: by them a
-// definition with settings is known.
-func (s *Settings) written() (rows []*Setting) {
+// write adds the settings to a definition. The first ones are always there: by them a definition
+// with settings is known.
+func (s *Settings) write(w *writer) {
 	for i := range SettingsTable {
-		if k := &SettingsTable[i]; k.field < fieldCounters || !k.IsZero(s) {
-			rows = append(rows, k)
+		k := &SettingsTable[i]
+		if k.field > fieldCounters && k.IsZero(s) {
+			continue
+		}
+		switch at := k.At(s).(type) {
+		case *int64:
+			w.b = appendInt(w.field(k.field), *at)
+		case *Full:
+			w.b = appendUint(w.field(k.field), uint64(*at))
+		case *bool:
+			w.b = appendBool(w.field(k.field), *at)
+		case *[]byte:
+			w.b = appendBin(w.field(k.field), *at)
+		case *Orders:
+			w.b = appendOrders(w.field(k.field), *at)
 		}
 	}
-	return rows
 }
 
-func (k *Setting) encode(e *msgpack.Encoder, s *Settings) error {
-	at := k.At(s)
-	if b, ok := at.(*[]byte); ok && *b == nil {
-		at = []byte{} // the library would write nil
-	}
-	return errors.Join(e.EncodeUint(k.field), e.Encode(at))
-}
-
-// decodeSetting reads the value of a field of a definition; false if it is no setting.
-func (q *Queue) decodeSetting(field uint64, d *msgpack.Decoder) (ok bool, err error) {
-	at := slices.IndexFunc(SettingsTable, func(k Setting) bool { return k.field == field })
-	if at < 0 {
-		return false, nil
+// readSetting reads the value of a field of a definition; false if it is no setting.
+func (q *Queue) readSetting(r *reader) bool {
+	i := slices.IndexFunc(SettingsTable, func(k Setting) bool { return uint64(k.field) == r.field })
+	if i < 0 {
+		return false
 	}
 	if q.Settings == nil {
 		q.Settings = new(Settings)
 	}
-	return true, d.Decode(SettingsTable[at].At(q.Settings))
+	switch at := SettingsTable[i].At(q.Settings).(type) {
+	case *int64:
+		*at = r.int()
+	case *Full:
+		*at = Full(r.uint())
+	case *bool:
+		*at = r.bool()
+	case *[]byte:
+		*at = bytes.Clone(r.bin())
+	case *Orders:
+		*at = r.orders()
+	}
+	return true
 }

@@ -86,23 +86,3 @@ func Sizes(dir string) (FileSizes, error) {
 
 // statBlock is the unit of st_blocks, whatever the file system's own is.
 const statBlock = 512
-
-// Bound says how large the folder of a running server gets in steady traffic. Dead bytes are those
-// of packets that are gone, and of what says that they are. A queue that is drained all at once
-// leaves more for a while: until as much again was written, or until there is little to do.
-type Bound struct {
-	Allowance int64 // dead bytes that there may always be, however little is live
-}
-
-// BoundOf returns the bound of the data folder dir, which depends on the size of its file system.
-func BoundOf(dir string) (Bound, error) {
-	_, total, err := statSpace(dir)
-	if err != nil {
-		return Bound{}, err
-	}
-	return Bound{Allowance: sizesFor(total, 0).allowance()}, nil
-}
-
-// Most returns the most that a folder takes without its journal while its live packets, keys and
-// records, take live bytes.
-func (b Bound) Most(live int64) int64 { return 2*live + b.Allowance }

@@ -15,10 +15,8 @@ import (
 // A snapshot of a View with ViewOptions.Tolerant notes what it cannot read as findings and goes on;
 // any other stops with an error that wraps ErrDamaged.
 type Snapshot struct {
-	view    *tables.View
-	control Control
-	load    []byte
-	flush   Flush
+	view *tables.View
+	records
 
 	tolerate func(Finding) // of a tolerant view; nil otherwise
 	shown    atomic.Int64  // bytes that scans showed, with those of large payloads and values
@@ -52,7 +50,7 @@ func (s *Store) waitForSnapshot() (*Snapshot, error) {
 		select {
 		case <-w.done:
 			return n, nil
-		case <-s.stop:
+		case <-s.ctx.Done():
 			err = ErrClosed
 		case <-look.C:
 			if _, err = s.state(); err == nil {
@@ -62,11 +60,8 @@ func (s *Store) waitForSnapshot() (*Snapshot, error) {
 		if err == nil {
 			continue
 		}
-		if isFull(err) {
-			err = fmt.Errorf("%w: %w", ErrFull, err)
-		}
 		if s.layers.giveUp(n) {
-			return nil, fmt.Errorf("no snapshot: %w", err)
+			return nil, fmt.Errorf("no snapshot: %w", full(err))
 		}
 	}
 }
@@ -77,12 +72,12 @@ func (s *Store) snapshot() (*Snapshot, *window, error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	s.mu.Lock()
-	n, failed := &Snapshot{control: s.control, load: s.load, flush: s.flush}, s.failed
+	n, failed := &Snapshot{records: s.records}, s.failed
 	s.mu.Unlock()
 	if failed != nil {
 		return nil, nil, fmt.Errorf("no snapshot of a store that has stopped: %w", failed)
 	}
-	if w := s.layers.freezeFor(n); w != nil {
+	if w := s.layers.freeze(n); w != nil {
 		s.wake(s.frozen)
 		return n, w, nil
 	}

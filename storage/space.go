@@ -94,13 +94,6 @@ func (g *guard) look() error {
 	return nil
 }
 
-// stored notes how many bytes of tables there are.
-func (g *guard) stored(n int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.space.Stored = n
-}
-
 // A merge leaves free what windows and the journal need, and comes in force by steps.
 const (
 	freeWindows = 2
@@ -130,6 +123,14 @@ func (g *guard) get() Space {
 
 func isFull(err error) bool {
 	return errors.Is(err, ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// full makes an error of a disk that is full an ErrFull.
+func full(err error) error {
+	if isFull(err) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
 }
 
 func statSpace(path string) (free, total int64, err error) {

@@ -19,7 +19,7 @@ import (
 // run when Close is called; every other method may be called from any goroutine.
 //
 // A batch is one record of the journal. What a window of the journal leaves becomes tables in the
-// background, by flushWindows, and mergeLevels takes out of the tables what nobody needs.
+// background, by flushNext, and mergeNext takes out of the tables what nobody needs.
 //
 // A store that was opened can be read, and its folder is as it was. It begins with Verify, or with
 // the first batch of who does without.
@@ -32,7 +32,7 @@ type Store struct {
 	journal  *journal.Journal
 	tables   *tables.Set
 	layers   layers
-	epoch    uint64   // of this start
+	epoch    uint64   // of this start: one more than any before
 	accepted findings // losses that Open accepted
 
 	commitMu sync.Mutex // one commit at a time; guards what follows
@@ -53,28 +53,25 @@ type Store struct {
 	flushed atomic.Int64 // when a window was written out last, in Unix nanoseconds
 
 	mu      sync.Mutex // guards what follows
-	control Control    // of the last batch applied
-	load    []byte     // the load record; nil when there is none
-	flush   Flush
-	failed  error // why nothing is accepted any more
+	records            // of the last batch applied
+	failed  error      // why nothing is accepted any more
 
 	troubles troubles
 
 	frozen, room, merge, next chan struct{} // each tells one goroutine that there may be something to do
 
-	ctx  context.Context // ends with stop
-	stop chan struct{}   // closed by Close
-	done sync.WaitGroup  // the goroutines that stop ends
+	ctx  context.Context // ended by Close, with stop
+	stop context.CancelFunc
+	done sync.WaitGroup // the goroutines that this ends
 }
 
 // Open opens the data folder dir, making it when it is empty or not there. The error wraps one of
 // the opening errors of this package or ErrFull, and says what is wrong; a damaged folder is never
 // a panic.
 func Open(dir string, o Options) (_ *Store, err error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	s := &Store{opt: o, stop: make(chan struct{})}
+	o.fill()
+	s := &Store{opt: o}
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, tell := range []*chan struct{}{&s.frozen, &s.room, &s.merge, &s.next} {
 		*tell = make(chan struct{}, 1)
 	}
@@ -89,7 +86,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if s.folder, err = openFolder(dir); err != nil {
 		return nil, err
 	}
-	if s.folder.old {
+	if s.folder.format < FormatVersion {
 		if err := migrate(s.folder, &o); err != nil {
 			return nil, err
 		}
@@ -103,10 +100,10 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	s.sizes = s.guard.sizes
 
 	// All into tables, whatever the journal has, and whether that is all there was.
-	if s.journal, err = openJournal(s.folder, s.sizes, s.opt.Sync.kind != syncAlways); err != nil {
+	if s.journal, err = openJournal(s.folder, s.sizes, s.opt.Sync != SyncAlways()); err != nil {
 		return nil, err
 	}
-	if err := s.replay(); err != nil {
+	if err := s.gather(); err != nil {
 		return nil, err
 	}
 	if err := s.readControl(); err != nil {
@@ -145,15 +142,13 @@ func (s *Store) Control() Control {
 	return s.control
 }
 
-// Epoch returns the epoch of this start: one more than any before.
-func (s *Store) Epoch() uint64 { return s.epoch }
-
 // Limits returns the limits of one batch.
 func (s *Store) Limits() Limits { return limits }
 
 // Space returns the state of the disk. It is cheap: a clock keeps it up to date.
 func (s *Store) Space() Space {
 	space := s.guard.get()
+	space.Stored = s.tables.List().Bytes()
 	s.troubles.mu.Lock()
 	defer s.troubles.mu.Unlock()
 	space.Failures = s.troubles.count
@@ -180,7 +175,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	s.failed = ErrClosed
 	s.mu.Unlock()
-	close(s.stop)
+	s.stop()
 	s.done.Wait()
 	if sound {
 		err = errors.Join(err, s.anchorLast())
@@ -203,13 +198,10 @@ func (s *Store) settle() error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	s.layers.freeze()
+	s.layers.freeze(nil)
 	for w := s.layers.oldest(); w != nil; w = s.layers.oldest() {
 		if err := s.flushOne(w); err != nil {
-			if isFull(err) {
-				err = fmt.Errorf("%w: %w", ErrFull, err)
-			}
-			return errors.Join(err, s.journal.Sync())
+			return errors.Join(full(err), s.journal.Sync())
 		}
 	}
 	return nil
@@ -242,7 +234,7 @@ func (s *Store) sync() error {
 }
 
 func (s *Store) mark(batch uint64) anchorMark {
-	return anchorMark{epoch: s.epoch, batch: batch, always: s.opt.Sync.kind == syncAlways}
+	return anchorMark{epoch: s.epoch, batch: batch, always: s.opt.Sync == SyncAlways()}
 }
 
 func (s *Store) release() {
@@ -265,7 +257,6 @@ func (s *Store) housekeeping() {
 	if err := s.anchor.flush(); err != nil {
 		s.fail(err)
 	}
-	s.guard.stored(s.tables.List().Bytes())
 	s.keepSpares()
 	s.layers.mu.RLock()
 	begun, last := s.layers.at, s.layers.last
@@ -280,13 +271,11 @@ func (s *Store) housekeeping() {
 }
 
 // freeze closes the open window, if fewer wait than may. The goroutine that commits calls it.
-func (s *Store) freeze() *window {
-	if _, _, waiting := s.layers.waiting(); waiting >= maxFrozen {
-		return nil
+func (s *Store) freeze() {
+	if _, _, waiting := s.layers.waiting(); waiting < maxFrozen {
+		s.layers.freeze(nil)
+		s.wake(s.frozen)
 	}
-	w := s.layers.freeze()
-	s.wake(s.frozen)
-	return w
 }
 
 // freezeIfFull freezes the open window once it has enough for tables, or enough of the journal:
@@ -311,7 +300,7 @@ func (s *Store) every(d time.Duration, do func()) {
 	defer tick.Stop()
 	for {
 		select {
-		case <-s.stop:
+		case <-s.ctx.Done():
 			return
 		case <-tick.C:
 			do()

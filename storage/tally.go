@@ -22,12 +22,6 @@ type Tally struct {
 	DeliveryHash uint64 // sum over them of the xxhash64 of their identity, modulo 2^64
 }
 
-// AddDelivery counts a delivery state.
-func (t *Tally) AddDelivery(identity uint64) {
-	t.Deliveries++
-	t.DeliveryHash += deliveryHash(identity)
-}
-
 // counted is what an entry of a batch counts as.
 type counted uint8
 
@@ -38,17 +32,24 @@ const (
 	countedDelivery
 )
 
-// count adds one with a hash, or takes it away where sign is -1.
-func (t *Tally) count(c counted, sign int, hash uint64) {
-	n := uint64(sign) // modulo 2^64
+// of returns where something is counted. What counts nothing goes nowhere.
+func (t *Tally) of(c counted) (n, hash *uint64) {
 	switch c {
 	case countedPacket:
-		t.Live, t.Hash = t.Live+n, t.Hash+n*hash
+		return &t.Live, &t.Hash
 	case countedKey:
-		t.Keys, t.KeyHash = t.Keys+n, t.KeyHash+n*hash
+		return &t.Keys, &t.KeyHash
 	case countedDelivery:
-		t.Deliveries, t.DeliveryHash = t.Deliveries+n, t.DeliveryHash+n*hash
+		return &t.Deliveries, &t.DeliveryHash
 	}
+	return new(uint64), new(uint64)
+}
+
+// count adds so many with a hash, or takes them away where they are negative.
+func (t *Tally) count(c counted, times int, hash uint64) {
+	n, sum := t.of(c)
+	*n += uint64(times) // modulo 2^64
+	*sum += uint64(times) * hash
 }
 
 func deliveryHash(identity uint64) uint64 {
@@ -57,46 +58,42 @@ func deliveryHash(identity uint64) uint64 {
 	return xxhash.Sum64(b[:])
 }
 
-// AddItem counts a head or a field.
-func (t *Tally) AddItem(v ValueID, version uint64) {
-	t.Keys++
-	t.KeyHash += ItemHash(v, version)
-}
-
 // Add counts a packet; expiry is that of its record, 0 for none.
 func (t *Tally) Add(id PacketID, expiry int64) {
 	if expiry == 0 {
-		t.Live++
-		t.Hash += SetHash(id)
+		t.count(countedPacket, 1, SetHash(id))
 	}
 }
 
+// AddItem counts a head or a field.
+func (t *Tally) AddItem(v ValueID, version uint64) { t.count(countedKey, 1, ItemHash(v, version)) }
+
+// AddUnique counts the record of a unique push among the keys.
+func (t *Tally) AddUnique(id UniqueID) { t.count(countedKey, 1, uniqueHash(id)) }
+
+// AddDelivery counts a delivery state.
+func (t *Tally) AddDelivery(identity uint64) { t.count(countedDelivery, 1, deliveryHash(identity)) }
+
 // Merge adds what another tally counts.
 func (t *Tally) Merge(other Tally) {
-	t.Live += other.Live
-	t.Hash += other.Hash
-	t.Keys += other.Keys
-	t.KeyHash += other.KeyHash
-	t.Deliveries += other.Deliveries
-	t.DeliveryHash += other.DeliveryHash
+	for c := countedPacket; c <= countedDelivery; c++ {
+		n, sum := t.of(c)
+		m, hash := other.of(c)
+		*n, *sum = *n+*m, *sum+*hash
+	}
 }
 
 // Check compares the packets of a scan with those of this tally, of the control record. It returns
 // a *MismatchError when they differ. unread is how many records the scan could not read: each of
 // them may be a packet without expiry, so only what they cannot explain is a difference.
-func (t Tally) Check(scan Tally, unread uint64) error {
-	return checkCounts(MismatchError{Want: t.Live, Got: scan.Live, WantHash: t.Hash, GotHash: scan.Hash, Unread: unread})
-}
+func (t Tally) Check(scan Tally, unread uint64) error { return t.check(countedPacket, scan, unread) }
 
-// CheckKeys does the same for heads and fields.
-func (t Tally) CheckKeys(scan Tally, unread uint64) error {
-	return checkCounts(MismatchError{Keys: true, Want: t.Keys, Got: scan.Keys, WantHash: t.KeyHash, GotHash: scan.KeyHash, Unread: unread})
-}
+// CheckKeys does the same for heads, fields and ids of unique pushes.
+func (t Tally) CheckKeys(scan Tally, unread uint64) error { return t.check(countedKey, scan, unread) }
 
 // CheckDeliveries does the same for delivery states.
 func (t Tally) CheckDeliveries(scan Tally, unread uint64) error {
-	return checkCounts(MismatchError{Deliveries: true, Want: t.Deliveries, Got: scan.Deliveries,
-		WantHash: t.DeliveryHash, GotHash: scan.DeliveryHash, Unread: unread})
+	return t.check(countedDelivery, scan, unread)
 }
 
 // checkAll makes the three comparisons of a scan that read everything.
@@ -104,30 +101,31 @@ func (t Tally) checkAll(scan Tally) error {
 	return errors.Join(t.Check(scan, 0), t.CheckKeys(scan, 0), t.CheckDeliveries(scan, 0))
 }
 
-func checkCounts(e MismatchError) error {
-	fits := e.Want == e.Got && e.WantHash == e.GotHash
-	if e.Unread > 0 {
-		fits = e.Got <= e.Want && e.Want-e.Got <= e.Unread
+func (t Tally) check(c counted, scan Tally, unread uint64) error {
+	want, wantHash := t.of(c)
+	got, gotHash := scan.of(c)
+	fits := *want == *got && *wantHash == *gotHash
+	if unread > 0 {
+		fits = *got <= *want && *want-*got <= unread
 	}
 	if fits {
 		return nil
 	}
-	return &e
+	return &MismatchError{c, *want, *got, *wantHash, *gotHash, unread}
 }
 
 // MismatchError reports that a scan did not reproduce the control record: a packet, a string, a
 // field of a hash or a delivery state was lost or came back.
 type MismatchError struct {
-	Keys              bool   // it is about heads and fields, and not packets
-	Deliveries        bool   // it is about delivery states
-	Want, Got         uint64 // how many
-	WantHash, GotHash uint64
-	Unread            uint64 // records that the scan could not read
+	counted           counted
+	want, got         uint64 // how many
+	wantHash, gotHash uint64
+	unread            uint64 // records that the scan could not read
 }
 
 // CameBack reports whether there are packets, keys or delivery states that the control record does
 // not count. If not, some are missing.
-func (e *MismatchError) CameBack() bool { return e.Got > e.Want }
+func (e *MismatchError) CameBack() bool { return e.got > e.want }
 
 // Finding returns the mismatch as a finding.
 func (e *MismatchError) Finding() Finding {
@@ -135,36 +133,31 @@ func (e *MismatchError) Finding() Finding {
 	if e.CameBack() {
 		kind = FindingResurrected
 	}
-	what, _ := e.about()
-	return Finding{Kind: kind, Key: what, What: e.Error()}
+	return Finding{Kind: kind, Key: e.what(), What: e.Error()}
 }
 
-// about returns what is counted, and which of it.
-func (e *MismatchError) about() (what, which string) {
-	switch {
-	case e.Keys:
-		return "keys", ""
-	case e.Deliveries:
-		return "delivery states", ""
-	}
-	return "packets", " without expiry"
+// what is counted, for people.
+func (e *MismatchError) what() string {
+	return [...]string{countedPacket: "packets", countedKey: "keys", countedDelivery: "delivery states"}[e.counted]
 }
 
 // Error says what was expected and what was found.
 func (e *MismatchError) Error() string {
-	what, which := e.about()
-	if e.Got == e.Want {
-		return fmt.Sprintf("%s are not the ones written: the control record and the scan both count %d%s, "+
-			"but the set hash is %016x instead of %016x", what, e.Got, which, e.GotHash, e.WantHash)
+	which, how, unread := "", "are missing", ""
+	if e.counted == countedPacket {
+		which = " without expiry"
 	}
-	how, unread := "are missing", ""
+	if e.got == e.want {
+		return fmt.Sprintf("%s are not the ones written: the control record and the scan both count %d%s, "+
+			"but the set hash is %016x instead of %016x", e.what(), e.got, which, e.gotHash, e.wantHash)
+	}
 	if e.CameBack() {
 		how = "came back"
 	}
-	if e.Unread > 0 {
-		unread = fmt.Sprintf("; records that cannot be read: %d", e.Unread)
+	if e.unread > 0 {
+		unread = fmt.Sprintf("; records that cannot be read: %d", e.unread)
 	}
-	return fmt.Sprintf("%s %s: the control record counts %d%s, the scan found %d%s", what, how, e.Want, which, e.Got, unread)
+	return fmt.Sprintf("%s %s: the control record counts %d%s, the scan found %d%s", e.what(), how, e.want, which, e.got, unread)
 }
 
 // Unwrap makes a mismatch an ErrLoss.

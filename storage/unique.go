@@ -1,11 +1,11 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // UniqueID names the record of one unique push: by the queue, and by the identity that the packet
@@ -32,7 +32,8 @@ func (u *Unique) Expired(now int64) bool { return u.Until != 0 && u.Until <= now
 // deleted it before.
 func (b *Batch) PutUnique(u *Unique) {
 	var key [maxKey]byte
-	b.putKey(appendUniqueKey(key[:0], u.UniqueID), known{counts: countedKey}, appendUnique(b.begin(32+len(u.ID)), u), uniqueHash(u.UniqueID))
+	b.scratch = appendUnique(b.scratch[:0], u)
+	b.putKey(appendUniqueKey(key[:0], u.UniqueID), known{counts: countedKey}, b.scratch, uniqueHash(u.UniqueID))
 }
 
 // DeleteUnique deletes a record. Of one that the batch itself put nothing is left to write.
@@ -50,12 +51,6 @@ func (b *Batch) CancelUnique(id UniqueID) bool {
 	}
 	b.remove(e)
 	return true
-}
-
-// AddUnique counts the record of a unique push among the keys.
-func (t *Tally) AddUnique(id UniqueID) {
-	t.Keys++
-	t.KeyHash += uniqueHash(id)
 }
 
 func uniqueHash(id UniqueID) uint64 {
@@ -76,31 +71,24 @@ func decodeUniqueKey(key []byte) (UniqueID, error) {
 }
 
 func appendUnique(dst []byte, u *Unique) []byte {
-	fields := byte(1)
-	if u.Until != 0 {
-		fields = 2
-	}
-	dst = appendBin(append(dst, formFixMap|fields, 1), u.ID)
-	if u.Until != 0 {
-		dst = appendInt(append(dst, 2), u.Until)
-	}
-	return dst
+	w := newWriter(dst)
+	w.bin(1, u.ID)
+	w.int(2, u.Until)
+	return w.end()
 }
 
 func decodeUnique(rec []byte, u *Unique) error {
-	err := eachField(rec, func(field uint64, d *msgpack.Decoder) (err error) {
-		switch field {
+	r := reader{b: rec}
+	for r.next() {
+		switch r.field {
 		case 1:
-			u.ID, err = d.DecodeBytes()
+			u.ID = bytes.Clone(r.bin())
 		case 2:
-			u.Until, err = d.DecodeInt64()
+			u.Until = r.int()
 		default:
-			err = d.Skip()
+			r.skip(0)
 		}
-		return err
-	})
-	if err == nil && len(u.ID) == 0 {
-		err = fmt.Errorf("%w: it has no id", ErrRecord)
 	}
-	return err
+	r.check(len(u.ID) > 0)
+	return r.err()
 }

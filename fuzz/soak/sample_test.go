@@ -28,7 +28,7 @@ type watcher struct {
 	all     *traffic
 	filled  int64 // packets that were there before the load
 	record  int64 // live bytes of one packet: key and record
-	bound   storage.Bound
+	dead    int64 // bytes that the folder may always take, however little is live
 	began   time.Time
 	samples []sample
 }
@@ -78,9 +78,12 @@ func (w *watcher) row(from int) string {
 
 func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
 
+// most is what the folder may take without its journal: as much may be dead as is live, and dead.
+func (w *watcher) most(s *sample) int64 { return 2*s.live*w.record + w.dead }
+
 // ofBound is the size of the folder as a part of the most that is allowed.
 func (w *watcher) ofBound(s *sample) float64 {
-	return float64(s.sizes.Total-s.sizes.Journal) / float64(w.bound.Most(s.live*w.record))
+	return float64(s.sizes.Total-s.sizes.Journal) / float64(w.most(s))
 }
 
 // check returns what is wrong with the run, a sentence each.
@@ -89,7 +92,7 @@ func (w *watcher) check(minRate float64) (wrong []string) {
 	for i := range w.samples {
 		if s := &w.samples[i]; w.ofBound(s) > 1 {
 			report("after %v the folder takes %+v with %d live bytes, at most %d are allowed",
-				s.at.Round(time.Second), s.sizes, s.live*w.record, w.bound.Most(s.live*w.record))
+				s.at.Round(time.Second), s.sizes, s.live*w.record, w.most(s))
 			break
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-queue/holdfast/cmd/loadgen"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -71,16 +73,17 @@ func fill(t *testing.T, s *server) {
 
 func watch(t *testing.T, s *server, dir string) *watcher {
 	t.Helper()
-	bound, err := storage.BoundOf(dir)
-	if err != nil {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(dir, &disk); err != nil {
 		t.Fatal(err)
 	}
-	const keyOnDisk = 18 // FORMAT.md, section keys
+	window := min(max(int64(disk.Blocks)*disk.Bsize/64, 2<<20), 64<<20) // by the size of the file system
+	const keyOnDisk = 18                                                // FORMAT.md, section keys
 	record := storage.AppendRecord(nil, &storage.Packet{
 		Key: make([]byte, keyBytes), Payload: make([]byte, payloadBytes), EnqueuedAt: time.Now().UnixMilli(),
 	})
 	return &watcher{
-		dir: dir, pid: s.cmd.Process.Pid, all: &traffic{}, bound: bound,
+		dir: dir, pid: s.cmd.Process.Pid, all: &traffic{}, dead: 4 * window,
 		filled: *backlog / conns * conns, record: keyOnDisk + int64(len(record)),
 	}
 }
