@@ -323,7 +323,7 @@ func TestOversizedPacketIsRefusedWithItsLimit(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
 	err := h.b.Do(func(tx *broker.Tx) error {
-		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: bytes.Repeat([]byte{1}, 1<<20)}))
+		return pushError(tx.Push(broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: bytes.Repeat([]byte{1}, broker.MaxRecord)}))
 	})
 	if !errors.Is(err, broker.ErrTooLarge) {
 		t.Fatalf("got %v, want ErrTooLarge", err)

@@ -5,8 +5,9 @@ const (
 	// MaxName bounds the bytes of the name of a queue, a string or a hash: the length fields of
 	// pinpriq have 16 bits, and a dump repeats the name with each packet or field.
 	MaxName = 1<<16 - 1
-	// MaxRecord bounds one full record.
-	MaxRecord = maxRecord - recordRoomApart
+	// MaxRecord bounds one full record: a value of 1 MiB, which is the longest argument of any
+	// protocol, with names, tags and numbers.
+	MaxRecord = 1<<20 + 1<<17
 	// MaxQueues bounds what clients can make a server remember of names.
 	MaxQueues = 1 << 20
 	// MaxNameBytes bounds the bytes of all queue names together.
@@ -27,13 +28,3 @@ type Limits struct {
 }
 
 var limits = Limits{MaxOps: 1 << 14, MaxBytes: 4 << 20}
-
-// opBytes is more than what one entry takes beyond its key and value.
-const opBytes = 16
-
-// maxRecord is past the longest frame of any protocol.
-const maxRecord = 1 << 20
-
-// recordRoomApart is kept of maxRecord for the keys, and for what a large payload leaves in the
-// packet's record.
-const recordRoomApart = 2*opBytes + packetKeyLen + payloadKeyLen + largePayload

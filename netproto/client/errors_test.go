@@ -31,7 +31,7 @@ func TestEveryRefusalIsOfAKind(t *testing.T) {
 		{"a push to a full queue", push("full", ""), client.ErrFull},
 		{"a push to a paused queue", push("paused", ""), client.ErrPaused},
 		{"a push to a string", push("string", ""), client.ErrWrongType},
-		{"a large payload", push("q", strings.Repeat("x", 1<<20-100)), client.ErrTooLarge},
+		{"a large payload", push("q", strings.Repeat("x", 1<<20+1)), client.ErrTooLarge},
 		{"an option of another call", push("q", "", client.Older(1)), client.ErrInvalid},
 		{"a take's option in a push", push("q", "", client.Newest()), client.ErrInvalid},
 		{"a push's option in a take", second(c.Pop(ctx, "q", client.Priority(1))), client.ErrInvalid},

@@ -12,7 +12,7 @@ import (
 
 // The limits of a request.
 const (
-	// maxArg is the largest argument: a little more than broker.MaxRecord.
+	// maxArg is the largest argument: broker.MaxRecord is that with a name, and some more.
 	maxArg = 1 << 20
 	// maxArgs is the most arguments.
 	maxArgs = 1 << 20
@@ -134,7 +134,7 @@ func (p *parser) bulkLength(buf []byte) (ok bool, err error) {
 		return false, protocolError("unauthenticated bulk length")
 	case p.refused != "":
 	case n > maxArg:
-		p.refused = failure(fmt.Sprintf("ERR an argument has %d bytes: the limit is %d", n, maxArg))
+		p.refused = failure(fmt.Sprintf("ERR too large: an argument has %d bytes, the limit is %d", n, maxArg))
 	case p.at+int(n) > maxRequest:
 		p.refused = failure(fmt.Sprintf("ERR the request is longer than %d bytes: send it in pieces", maxRequest))
 	}

@@ -80,9 +80,9 @@ func TestRequests(t *testing.T) {
 		"an endless length":        {"*1\r\n$" + strings.Repeat("1", maxLine+1), nil, "too big bulk count string"},
 		"what is before an error":  {"PING\r\n*x\r\n", []string{`["PING"]`}, "invalid multibulk length"},
 		"one that is skipped": {"*2\r\n$1048577\r\n" + strings.Repeat("x", 1<<20+1) + "\r\n$1\r\nx\r\nPING\r\n",
-			[]string{"ERR an argument has 1048577 bytes: the limit is 1048576", `["PING"]`}, ""},
+			[]string{"ERR too large: an argument has 1048577 bytes, the limit is 1048576", `["PING"]`}, ""},
 		"two that are skipped": {"*2\r\n$1\r\nx\r\n$1048577\r\n" + strings.Repeat("x", 1<<20+1) + "\r\n*1\r\n$1048578\r\n" + strings.Repeat("y", 1<<20+2) + "\r\n",
-			[]string{"ERR an argument has 1048577 bytes: the limit is 1048576", "ERR an argument has 1048578 bytes: the limit is 1048576"}, ""},
+			[]string{"ERR too large: an argument has 1048577 bytes, the limit is 1048576", "ERR too large: an argument has 1048578 bytes, the limit is 1048576"}, ""},
 		"far too long":              {"*1\r\n$536870913\r\n", nil, "invalid bulk length: the limit is 1048576 bytes"},
 		"an error in a skipped one": {"*2\r\n$1048577\r\n" + strings.Repeat("x", 1<<20+1) + "\r\n$x\r\n", nil, "invalid bulk length"},
 		"a request of many bytes": {"*5\r\n" + strings.Repeat("$1048576\r\n"+strings.Repeat("x", 1<<20)+"\r\n", 5) + "PING\r\n",
@@ -187,7 +187,7 @@ func TestARequestBeyondALimitIsRefusedAndTheConnectionGoesOn(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	large := strings.Repeat("x", 3<<20)
-	const refusal = "-ERR an argument has 3145728 bytes: the limit is 1048576\r\n"
+	const refusal = "-ERR too large: an argument has 3145728 bytes, the limit is 1048576\r\n"
 	go c.send(request("SET", "k", large) + request("SET", "k", "v") + request("GET", "k")) // ends when all is sent, or the connection is closed
 	c.want(refusal + "+OK\r\n$1\r\nv\r\n")
 	c.ask("MULTI", "+OK\r\n")

@@ -11,7 +11,7 @@ func TestAValueThatIsRefusedBehindALargeOneHasOneReply(t *testing.T) {
 	c.do("SET", "k", strings.Repeat("v", 2000))
 	d.restart() // so that only the disk holds the value
 	c = dial(t, d.addr())
-	tooLarge := strings.Repeat("w", 1<<20)
+	tooLarge := strings.Repeat("w", 1<<20+1)
 	for _, args := range [][]string{{"GETSET", "k", tooLarge}, {"SET", "k", tooLarge, "GET"}} {
 		if r := c.do(args...); r.kind != '-' {
 			t.Fatalf("%s k of %d bytes: %.100s, want an error", args[0], len(tooLarge), r)

@@ -46,7 +46,7 @@ func bulkReply(text string) string { return string(appendBulk(nil, text)) }
 
 func TestAPushOfManyPacketsBringsAllOrNone(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
-	if got := c.line("QMPUSH", "q", "2", "a", strings.Repeat("x", 1<<20-100)); !strings.HasPrefix(got, "-ERR too large") {
+	if got := c.line("QMPUSH", "q", "2", "a", strings.Repeat("x", 1<<20+1)); !strings.HasPrefix(got, "-ERR too large") {
 		t.Errorf("a packet that is too large, among others, gave %.100q", got)
 	}
 	c.ask("QLEN q", ":0\r\n")

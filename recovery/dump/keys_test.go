@@ -173,7 +173,7 @@ func TestKeysThatNoServerHoldsAreRefused(t *testing.T) {
 		"a field that expires":         {hash + `{"type":"field","hash":"h","name":"f","expires":5}`, `a field has no field "expires"`},
 		"one field twice":              {hash + `{"type":"field","hash":"h","name":"f"}` + "\n" + `{"type":"field","hash":"h","name":"f"}`, "two fields"},
 		"a queue behind":               {text + `{"type":"queue","id":1,"queue":"a"}`, "expected all queues before them"},
-		"too long":                     {`{"type":"string","name":"s","value":"` + strings.Repeat("x", MaxRecord) + `"}`, "at most 1047488"},
+		"too long":                     {`{"type":"string","name":"s","value":"` + strings.Repeat("x", MaxRecord) + `"}`, "at most 1179648"},
 		"name too long":                {`{"type":"string","name":"` + strings.Repeat("x", 1<<16) + `","value":""}`, "at most 65535"},
 		"too few":                      {text + end(2), "counts 2 strings, hashes and fields, but there are 1"},
 		"after the end":                {text + end(1) + text, "after the end record"},
