@@ -89,7 +89,10 @@ func (s *Store) background(what work, tell <-chan struct{}, do func() (more bool
 		case err != nil:
 			next, wait = time.After(wait), min(2*wait, 30*time.Second)
 		case more:
-			told, next, wait = nil, time.After(rest), time.Second
+			told, next = nil, time.After(rest)
+			fallthrough
+		default:
+			wait = time.Second
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (s *Store) begin() error {
 		return nil
 	}
 	s.begun = true
-	err := s.tables.Begin()
+	err := damaged(s.tables.Begin())
 	if err == nil {
 		err = s.journal.Begin(s.layers.open.from)
 	}

@@ -33,7 +33,7 @@ func newThinDisk(t *testing.T) *thinDisk {
 		t.Fatal(err)
 	}
 	d.run(true, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", 50+rand.IntN(80)), "tmpfs", d.room)
-	t.Cleanup(func() { d.run(false, "umount", d.room) })
+	t.Cleanup(func() { d.run(false, "umount", "--lazy", d.room) }) // the kernel may hold the image a moment longer
 	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 512<<20)); err != nil {
 		t.Fatal(err)
 	}

@@ -46,14 +46,16 @@ func get(s *session, tx *broker.Tx, args [][]byte) error {
 
 // value replies with a string or the value of a field, or with null if there is none.
 func (s *session) value(tx *broker.Tx, v broker.Value, ok bool) error {
-	if s.overLimit { // the value is not wanted any more
-		return nil
+	if s.overLimit {
+		return broker.ErrReplyTooLarge // before a command drops the value
 	}
 	value, err := tx.Bytes(v)
 	switch {
 	case err != nil:
 	case ok:
-		s.bulk(value)
+		if s.bulk(value); s.overLimit {
+			err = broker.ErrReplyTooLarge
+		}
 	default:
 		s.null()
 	}

@@ -198,6 +198,35 @@ func TestTheLargestValueIsStored(t *testing.T) {
 	}
 }
 
+func TestAValueThatAReplyHasNoRoomForStays(t *testing.T) {
+	c := newDoor(t, Config{}).dial()
+	value := strings.Repeat("x", 1_000_000)
+	for i := range 70 {
+		c.ask(fmt.Sprint("SET k", i, " ", value), "+OK\r\n")
+	}
+	c.ask("MULTI", "+OK\r\n")
+	commands := []string{"GETDEL k%d", "GETSET k%d new", "SET k%d new GET"}
+	for i := range 70 {
+		c.ask(fmt.Sprintf(commands[i%3], i), queuedReply)
+	}
+	c.send(request("EXEC"))
+	c.want("*70\r\n")
+	var refused []int
+	for i := range 70 {
+		if line := c.readLine(); line[0] == '$' {
+			c.want(value + "\r\n")
+		} else {
+			refused = append(refused, i)
+		}
+	}
+	for _, i := range refused {
+		c.ask(fmt.Sprint("STRLEN k", i), fmt.Sprintf(":%d\r\n", len(value)))
+	}
+	if len(refused) < 3 {
+		t.Errorf("only %d replies were refused", len(refused))
+	}
+}
+
 func TestACommandOfWhichOnePartIsTooLargeChangesNothing(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	value := strings.Repeat("x", 1<<20+1)

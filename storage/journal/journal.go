@@ -32,9 +32,9 @@ type Options struct {
 	Weak bool
 }
 
-// Journal is the log of a data folder. Append belongs to the goroutine that commits; Prepare,
-// SetSpares and Release to the one that writes tables; Sync to one; ReadAt, Window and Size to
-// anybody. Begin, Clear and Close are called while nobody else uses the journal.
+// Journal is the log of a data folder. Append belongs to the goroutine that commits, Sync to one;
+// Prepare, SetSpares, Release, ReadAt, Window and Size to anybody. Begin, Clear and Close are
+// called while nobody else uses the journal.
 //
 // The chain: each record has the sum of the one before it. So a record counts only behind all that
 // came before it.

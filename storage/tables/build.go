@@ -55,13 +55,14 @@ func (b Built) discard() {
 
 // Build makes tables of some level from entries, which come sorted by key, the highest version of a
 // key first. Each is about so many bytes. What it made is written, synced, and read back: it is
-// what went in. After an error nothing is left.
+// what went in. After an error, or a fault of what it reads, nothing is left.
 func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ Built, err error) {
 	b := &builder{set: s, level: level, size: size}
 	b.begin()
+	whole := false
 	defer func() {
 		b.Close()
-		if err != nil {
+		if !whole {
 			b.built.discard()
 		}
 	}()
@@ -79,6 +80,7 @@ func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ B
 	if !b.Empty() {
 		err = b.finish()
 	}
+	whole = err == nil
 	return b.built, err
 }
 

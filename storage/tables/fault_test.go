@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-queue/holdfast/storage/inject"
 )
@@ -200,5 +201,33 @@ func eachCall(t *testing.T, how string) {
 	}
 	if hit == 0 {
 		t.Error("no call failed")
+	}
+}
+
+func TestAPageThatCannotBeReadLeavesNothingOfAMerge(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	for w := range 2 {
+		var entries []Entry
+		for k := w; k < 4000; k += 2 {
+			entries = append(entries, Entry{Key: key(k), Value: make([]byte, 200)})
+		}
+		window(t, s, entries)
+		if w == 0 {
+			if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, All: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	files := s.view.files // the last ones are those of the deepest level
+	if err := unix.Mprotect(files[len(files)-3].data[:4096], unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Merge(t.Context(), MergeOptions{Size: tableSize, Step: 1 << 30, All: true}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("the merge ends with %v", err)
+	}
+	left, err := os.ReadDir(filepath.Join(root, "build"))
+	if len(left) > 0 || err != nil {
+		t.Errorf("%d files are left, %v", len(left), err)
 	}
 }

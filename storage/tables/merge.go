@@ -180,18 +180,23 @@ func (m *merge) step() (over bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	whole := false
+	defer func() {
+		if !whole {
+			built.discard()
+		}
+	}()
 	rest, err := m.s.Build(m.output, m.o.Size, m.rest())
 	if err != nil {
-		built.discard()
 		return false, err
 	}
 	built = append(built, rest...)
 	if len(built) > 0 && m.o.Room != nil {
 		if err := m.o.Room(); err != nil {
-			built.discard()
 			return false, err
 		}
 	}
+	whole = true // an adoption that fails discards it
 	passed := len(m.base) - len(m.older.files)
 	drop, upper := m.passed()
 	drop = append(drop, m.base[:passed]...)
