@@ -43,7 +43,9 @@ func TestBackupHoldsWhatTheServerHolds(t *testing.T) {
 			if got := strings.Count(string(b), `{"type":"packet"`); got != c.want {
 				t.Errorf("%d packets, want %d", got, c.want)
 			}
-			if out := s.must(t, append(args, "--to", "-")...); out != string(b) {
+			out := s.must(t, append(args, "--to", "-")...)
+			s.must(t, append(args, "--to", file+"2")...) // the counters of a queue may be saved meanwhile
+			if out != string(b) && out != string(readFile(t, file+"2")) {
 				t.Errorf("standard output got %d bytes, the file %d", len(out), len(b))
 			}
 		})
