@@ -241,8 +241,8 @@ func TestPuttingDeliveryStatesTakesNoMemory(t *testing.T) {
 		}
 	}
 	fill()
-	if n := testing.AllocsPerRun(10, fill); n > 100 { // other goroutines of the process count, too
-		t.Errorf("%v allocations for 1000 packets", n)
+	if n := allocations(fill); n > 0 {
+		t.Errorf("%v allocations", n)
 	}
 	if b.Len() != 1000 {
 		t.Errorf("%d entries for 1000 packets that were claimed and go", b.Len())

@@ -188,11 +188,11 @@ func averageEntry(l *tables.List) int64 { return l.Bytes() / int64(max(l.Entries
 // mergeNext merges if that is due. It rests as long as it worked, unless there is much to do.
 func (s *Store) mergeNext() (worked bool, rest time.Duration, err error) {
 	begun, list := time.Now(), s.tables.List()
-	groups, zero, _ := list.Upper()
+	zero, _ := list.Zero()
 	dead, live := s.deadAndLive(list)
 	short := s.short()
 	all := short || dead > live+s.sizes.allowance()
-	if !all && groups <= mergeGroups && zero <= mergeTables {
+	if !all && list.Windows() <= mergeGroups && zero <= mergeTables {
 		return false, 0, nil
 	}
 	before := s.dead.Load()
@@ -218,7 +218,7 @@ func (s *Store) mergeOptions(list *tables.List, all bool) tables.MergeOptions {
 	o := tables.MergeOptions{All: all, Size: s.sizes.table(list.Bytes()), Now: uint64(time.Now().Unix()),
 		Step: min(room/4, stepWindows*s.sizes.window), Room: s.guard.roomLeft}
 	upper := room - o.Step
-	if _, _, zero := list.Upper(); zero > upper && (upper >= s.sizes.window || !all) {
+	if _, zero := list.Zero(); zero > upper && (upper >= s.sizes.window || !all) {
 		o.All, o.Upper = false, upper
 	}
 	return o

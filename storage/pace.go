@@ -30,7 +30,7 @@ func (s *Store) behind() (part float64) {
 		if s.guard.get().Free < mergeWindows*s.sizes.window && s.short() {
 			part = 2
 		}
-		_, zero, _ := s.tables.List().Upper()
+		zero, _ := s.tables.List().Zero()
 		part = max(part, float64(zero)/waitTables)
 	}
 	return part

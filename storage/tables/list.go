@@ -69,17 +69,26 @@ func (l *List) Bytes() (n int64) {
 	return n
 }
 
-// Upper returns how many windows level 0 has, how many tables, and their bytes.
-func (l *List) Upper() (windows, tables int, bytes int64) {
-	versions := make(map[uint64]bool)
+// Zero returns how many tables level 0 has, and their bytes.
+func (l *List) Zero() (tables int, bytes int64) {
 	for _, t := range l.Tables {
 		if t.Level == 0 {
 			tables++
 			bytes += t.Size
+		}
+	}
+	return tables, bytes
+}
+
+// Windows returns how many windows level 0 has.
+func (l *List) Windows() int {
+	versions := make(map[uint64]bool)
+	for _, t := range l.Tables {
+		if t.Level == 0 {
 			versions[t.Version] = true
 		}
 	}
-	return len(versions), tables, bytes
+	return len(versions)
 }
 
 // MANIFEST is a file of Badger's with one set of changes, which makes all tables:

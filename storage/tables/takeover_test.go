@@ -77,7 +77,7 @@ func TestTakeOverKeepsWhatBadgerWrote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, n, _ := s.List().Upper(); n != 4 {
+	if n, _ := s.List().Zero(); n != 4 {
 		t.Errorf("%d tables are in level 0, want 4", n)
 	}
 	check(t, s, model, 300)
