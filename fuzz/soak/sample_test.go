@@ -29,6 +29,7 @@ type watcher struct {
 	filled  int64 // packets that were there before the load
 	record  int64 // live bytes of one packet: key and record
 	dead    int64 // bytes that the folder may always take, however little is live
+	step    int64 // bytes that a merge makes before they take the place of what they were made of
 	began   time.Time
 	samples []sample
 }
@@ -79,7 +80,12 @@ func (w *watcher) row(from int) string {
 func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
 
 // most is what the folder may take without its journal: as much may be dead as is live, and dead.
-func (w *watcher) most(s *sample) int64 { return 2*s.live*w.record + w.dead }
+// Beside that stands what a merge has made and not yet adopted: a step at most, and never more than
+// is live.
+func (w *watcher) most(s *sample) int64 {
+	live := s.live * w.record
+	return 2*live + w.dead + min(live, w.step)
+}
 
 // ofBound is the size of the folder as a part of the most that is allowed.
 func (w *watcher) ofBound(s *sample) float64 {

@@ -83,7 +83,7 @@ func watch(t *testing.T, s *server, dir string) *watcher {
 		Key: make([]byte, keyBytes), Payload: make([]byte, payloadBytes), EnqueuedAt: time.Now().UnixMilli(),
 	})
 	return &watcher{
-		dir: dir, pid: s.cmd.Process.Pid, all: &traffic{}, dead: 4 * window,
+		dir: dir, pid: s.cmd.Process.Pid, all: &traffic{}, dead: 4 * window, step: 16 * window,
 		filled: *backlog / conns * conns, record: keyOnDisk + int64(len(record)),
 	}
 }
