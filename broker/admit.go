@@ -27,7 +27,7 @@ func (tx *Tx) checkPush(q *queue, l load) error {
 	if err := tx.checkOpen(q, l); err != nil {
 		return err
 	}
-	if !tx.b.ix.HasRoom(l.packets) {
+	if !tx.m.ix.HasRoom(l.packets) {
 		return ErrTooManyPackets
 	}
 	if err := tx.makeRoom(q, l); err != nil {
@@ -43,7 +43,7 @@ func (tx *Tx) checkPush(q *queue, l load) error {
 // take no place, but pass the gate. Nobody gets a role by it. It returns the errors of checkMove,
 // too.
 func (tx *Tx) checkMoveIn(from, to *queue, packets ...index.Packet) error {
-	if err := tx.b.checkMove(from, to, packets...); err != nil {
+	if err := tx.m.checkMove(from, to, packets...); err != nil {
 		return err
 	}
 	if err := tx.checkOpen(to, load{packets: len(packets)}); err != nil {

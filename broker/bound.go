@@ -16,8 +16,8 @@ func over(s *Settings, packets int, bytes int64) bool {
 }
 
 // fits says that the bound of a queue has room for what comes.
-func (b *Broker) fits(q *queue, l load) bool {
-	packets, bytes := b.ix.Counts(q.ix).Unfinished()
+func (m *Machine) fits(q *queue, l load) bool {
+	packets, bytes := m.ix.Counts(q.ix).Unfinished()
 	if l.packets == 0 {
 		packets = 0 // a value grows in its place
 	}
@@ -27,7 +27,7 @@ func (b *Broker) fits(q *queue, l load) bool {
 // makeRoom returns an error if the bound of a queue has no room for what comes, or others wait for
 // that. Worse packets go for it if the queue's settings say so.
 func (tx *Tx) makeRoom(q *queue, l load) error {
-	b, s := tx.b, settingsOf(q)
+	m, s := tx.m, settingsOf(q)
 	switch {
 	case q.settings == nil && q.line == nil || l.packets == 0 && l.bytes <= 0:
 		return nil
@@ -36,12 +36,12 @@ func (tx *Tx) makeRoom(q *queue, l load) error {
 			counted(l.packets, "packet"), counted(l.bytes, "byte"), boundOf(s))
 	case q.line != nil && !tx.turn:
 		return errOthersWait
-	case b.fits(q, l):
+	case m.fits(q, l):
 		return nil
 	case s.Full == FullDrop:
 		return tx.dropFor(q, l)
 	}
-	packets, bytes := b.ix.Counts(q.ix).Unfinished()
+	packets, bytes := m.ix.Counts(q.ix).Unfinished()
 	return fmt.Errorf("%w: it holds %s with %s, its bound is %s", ErrFull, counted(packets, "packet"), counted(bytes, "byte"), boundOf(s))
 }
 
@@ -70,30 +70,30 @@ func counted[N int | int64](n N, what string) string {
 // dropFor drops so many of a queue's worst packets that what comes fits. It drops none if that does
 // not suffice.
 func (tx *Tx) dropFor(q *queue, l load) error {
-	b := tx.b
-	worst, ok := b.worse(q, l)
+	m := tx.m
+	worst, ok := m.worse(q, l)
 	if !ok {
 		return fmt.Errorf("%w: its bound is %s, and one push drops at most %d, none of them claimed", ErrDropped, boundOf(q.settings), MaxCount)
 	}
-	b.count(q, &q.counters.Dropped, len(worst))
-	b.dropNow(q, worst)
+	m.count(q, &q.counters.Dropped, len(worst))
+	m.dropNow(q, worst)
 	return nil
 }
 
 // worse returns the packets that go from a full queue for what comes. If that does not suffice none
 // goes, and ok is false. They are valid until the next call.
-func (b *Broker) worse(q *queue, l load) (worst []index.Packet, ok bool) {
-	worst = b.worst[:0]
-	packets, bytes := b.ix.Counts(q.ix).Unfinished()
+func (m *Machine) worse(q *queue, l load) (worst []index.Packet, ok bool) {
+	worst = m.worst[:0]
+	packets, bytes := m.ix.Counts(q.ix).Unfinished()
 	packets, bytes = packets+l.packets, bytes+l.bytes
-	for p := range b.ix.Worst(q.ix) {
+	for p := range m.ix.Worst(q.ix) {
 		if p.Priority-1 <= l.priority-1 || len(worst) == MaxCount { // 0 comes last
 			break
 		}
 		worst = append(worst, p)
 		packets, bytes = packets-1, bytes-int64(p.Size)
 		if !over(q.settings, packets, bytes) {
-			b.worst = worst
+			m.worst = worst
 			return worst, true
 		}
 	}

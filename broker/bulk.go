@@ -49,16 +49,16 @@ func (bk *Bulk) slice(tx *Tx) (more bool, err error) {
 	if q == nil || err != nil {
 		return false, err
 	}
-	b := tx.b
-	if err := b.checkFilter(q, bk.Filter); err != nil {
+	m := tx.m
+	if err := m.checkFilter(q, bk.Filter); err != nil {
 		return false, err
 	}
-	if !bk.DryRun && b.spaceLevel(tx.now) >= storage.Stop {
+	if !bk.DryRun && m.space.Level >= storage.Stop {
 		return false, ErrStopped
 	}
 	if !bk.begun {
 		bk.begun = true
-		bk.left = b.ix.Counts(q.ix).Len()
+		bk.left = m.ix.Counts(q.ix).Len()
 	}
 	next := *bk
 	packets := next.pick(tx, q)
@@ -68,6 +68,7 @@ func (bk *Bulk) slice(tx *Tx) (more bool, err error) {
 		return bk.more()
 	}
 	err = tx.Atomic(func() error {
+		defer m.changed(q)
 		for _, p := range packets {
 			err := next.change(tx, q, p)
 			if errors.Is(err, ErrUnreadable) { // it stays
@@ -80,7 +81,6 @@ func (bk *Bulk) slice(tx *Tx) (more bool, err error) {
 		}
 		return nil
 	})
-	b.changed(q)
 	if err != nil {
 		bk.Done = next.Done
 		return false, err
@@ -102,11 +102,11 @@ func (bk *Bulk) more() (bool, error) {
 
 // pick returns what the next slice changes.
 func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet) {
-	b, looked, look, bytes := tx.b, 0, bulkSlice, 0
+	m, looked, look, bytes := tx.m, 0, bulkSlice, 0
 	if bk.DryRun {
 		look = MaxLook
 	}
-	for p, takes := range b.ix.Each(q.ix, bk.states[0], bk.after, bk.Filter.in(q)) {
+	for p, takes := range m.ix.Each(q.ix, bk.states[0], bk.after, bk.Filter.in(q)) {
 		if bk.left == 0 {
 			break
 		}
@@ -119,7 +119,7 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet) {
 			bk.stayed++
 		default:
 			bytes += weight(p)
-			if len(packets) > 0 && (bytes > b.limits.MaxBytes && !bk.DryRun || bk.most != 0 && bk.Done+len(packets) == bk.most) {
+			if len(packets) > 0 && (bytes > m.limits.MaxBytes && !bk.DryRun || bk.most != 0 && bk.Done+len(packets) == bk.most) {
 				return packets
 			}
 			packets = append(packets, p)
@@ -145,8 +145,8 @@ func Purge(name []byte, s State) *Bulk {
 	return &Bulk{
 		queue: name, states: statesOf(s),
 		change: func(tx *Tx, q *queue, p index.Packet) error {
-			tx.b.ix.Remove(p.ID)
-			tx.b.deletePacket(q, p)
+			tx.m.ix.Remove(p.ID)
+			tx.m.deletePacket(q, p)
 			return nil
 		},
 	}
@@ -158,11 +158,11 @@ func Harvest(name []byte, older int64) *Bulk {
 	return &Bulk{
 		queue: name, states: []State{Claimed},
 		wants: func(tx *Tx, p index.Packet) bool {
-			return max(0, tx.now-tx.b.ix.Delivery(p.ID).LastClaim) >= older // the clock may have been put back
+			return max(0, tx.now-tx.m.ix.Delivery(p.ID).LastClaim) >= older // the clock may have been put back
 		},
 		change: func(tx *Tx, q *queue, p index.Packet) error {
-			if !tx.b.expireClaim(q, p) {
-				tx.b.putBack(q, p, tx.b.ix.Delivery(p.ID), 0, reason)
+			if !tx.m.expireClaim(q, p) {
+				tx.m.putBack(q, p, tx.m.ix.Delivery(p.ID), 0, reason)
 			}
 			return nil
 		},
@@ -177,11 +177,11 @@ func Redrive(name []byte, count int, to []byte) *Bulk {
 	return &Bulk{
 		queue: name, states: []State{Dead, Delayed, Ready}, most: count,
 		wants: func(tx *Tx, p index.Packet) bool {
-			return p.State == Dead || tx.b.ix.Delivery(p.ID).Origin != 0
+			return p.State == Dead || tx.m.ix.Delivery(p.ID).Origin != 0
 		},
 		stays: func(tx *Tx, p index.Packet) bool {
-			origin := tx.b.ix.Delivery(p.ID).Origin
-			return to == nil && origin != 0 && tx.b.queues.withSettings[origin] == nil
+			origin := tx.m.ix.Delivery(p.ID).Origin
+			return to == nil && origin != 0 && tx.m.queues.withSettings[origin] == nil
 		},
 		change: func(tx *Tx, q *queue, p index.Packet) error { return tx.redrive(q, p, to) },
 	}
@@ -189,20 +189,20 @@ func Redrive(name []byte, count int, to []byte) *Bulk {
 
 // redrive makes a dead packet ready again.
 func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
-	b, d := tx.b, tx.b.ix.Delivery(p.ID)
+	m, d := tx.m, tx.m.ix.Delivery(p.ID)
 	target := q
 	switch {
 	case to != nil:
-		target, err = b.makeQueue(to)
+		target, err = m.makeQueue(to)
 	case d.Origin != 0:
-		target = b.queues.withSettings[d.Origin]
+		target = m.queues.withSettings[d.Origin]
 	}
 	if err == nil && target != q {
 		err = tx.CanStore()
 	}
 	var record []byte
 	if err == nil && target != q {
-		record, err = b.record(q, p)
+		record, err = m.record(q, p)
 	}
 	if err == nil && (target != q || p.State == index.Dead) {
 		ready := p
@@ -214,11 +214,10 @@ func (tx *Tx) redrive(q *queue, p index.Packet, to []byte) (err error) {
 	}
 	d.Attempts, d.Origin = 0, 0
 	if target == q {
-		b.setDelivery(p, d, Ready, 0)
-		b.deliverQueue(q)
+		m.setDelivery(p, d, Ready, 0)
 		return nil
 	}
-	b.moveWithState(q, p, record, d, target)
+	m.moveWithState(q, p, record, d, target)
 	return nil
 }
 

@@ -12,20 +12,20 @@ func (tx *Tx) DeletePackets(name []byte, ids []ID) (n int, err error) {
 	if err := tx.beginTake(); err != nil {
 		return 0, err
 	}
-	b := tx.b
-	q, err := b.findQueue(name)
+	m := tx.m
+	q, err := m.findQueue(name)
 	if q == nil || err != nil {
 		return 0, err
 	}
 	for _, id := range ids {
-		if p, ok := b.find(q, id); ok {
-			b.ix.Remove(p.ID)
-			b.deletePacket(q, p)
+		if p, ok := m.find(q, id); ok {
+			m.ix.Remove(p.ID)
+			m.deletePacket(q, p)
 			n++
 		}
 	}
 	if n > 0 {
-		b.changed(q)
+		m.changed(q)
 	}
 	return n, nil
 }
@@ -36,8 +36,8 @@ func (tx *Tx) MovePackets(name []byte, ids []ID, to []byte) (n int, err error) {
 	if err := tx.begin(); err != nil {
 		return 0, err
 	}
-	b := tx.b
-	q, err := b.findQueue(name)
+	m := tx.m
+	q, err := m.findQueue(name)
 	if q == nil || err != nil {
 		return 0, err
 	}
@@ -54,8 +54,8 @@ func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) (n int, err e
 	if err := tx.CanStore(); err != nil {
 		return 0, err
 	}
-	b := tx.b
-	target, err := b.makeQueue(to)
+	m := tx.m
+	target, err := m.makeQueue(to)
 	if err != nil {
 		return 0, err
 	}
@@ -65,7 +65,7 @@ func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) (n int, err e
 	if err := tx.mayMove(packets); err != nil {
 		return 0, err
 	}
-	records, err := b.fetch(q, packets, nil)
+	records, err := m.fetch(q, packets, nil)
 	if err != nil {
 		missing := -1
 		packets = slices.DeleteFunc(packets, func(index.Packet) bool { missing++; return records[missing] == nil })
@@ -77,9 +77,8 @@ func (tx *Tx) moveAll(q *queue, packets []index.Packet, to []byte) (n int, err e
 	for i, p := range packets {
 		id := q.packet(p)
 		id.Queue = target.id
-		b.moveTo(q, p, records[i], target, id, p.Expiry)
+		m.moveTo(q, p, records[i], target, id, p.Expiry)
 	}
-	b.deliverQueue(target)
 	return len(packets), nil
 }
 
@@ -90,7 +89,7 @@ func movable(p index.Packet) bool { return p.State != Claimed && p.State != Dama
 func (tx *Tx) movable(q *queue, ids []ID) (packets []index.Packet) {
 	seen := make(map[ID]bool, len(ids))
 	for _, id := range ids {
-		if p, ok := tx.b.find(q, id); ok && movable(p) && !seen[id] {
+		if p, ok := tx.m.find(q, id); ok && movable(p) && !seen[id] {
 			seen[id] = true
 			packets = append(packets, p)
 		}
@@ -105,31 +104,30 @@ func (tx *Tx) SetPriority(name []byte, id ID, priority uint32) (ok bool, err err
 	if err := tx.begin(); err != nil {
 		return false, err
 	}
-	b := tx.b
-	q, err := b.knownQueue(name)
+	m := tx.m
+	q, err := m.knownQueue(name)
 	if err != nil {
 		return false, err
 	}
-	p, ok := b.find(q, id)
-	if !ok || b.expired(p) { // the store may have dropped its record
+	p, ok := m.find(q, id)
+	if !ok || m.expired(p) { // the store may have dropped its record
 		return false, nil
 	}
 	if p.Priority == priority {
 		return true, nil
 	}
-	if _, keyed := b.ix.Key(p.ID, nil); priority == 0 && !keyed {
+	if _, keyed := m.ix.Key(p.ID, nil); priority == 0 && !keyed {
 		return false, ErrNoKey
 	}
 	if err := tx.CanStore(); err != nil {
 		return false, err
 	}
-	record, err := b.record(q, p)
+	record, err := m.record(q, p)
 	if err != nil {
 		return false, err
 	}
 	to := q.packet(p)
 	to.Priority = priority
-	b.moveTo(q, p, record, q, to, p.Expiry)
-	b.deliverQueue(q)
+	m.moveTo(q, p, record, q, to, p.Expiry)
 	return true, nil
 }

@@ -16,97 +16,92 @@ type ClaimRequest struct {
 	Consumer  []byte // its name, at most MaxConsumer bytes; empty: none
 }
 
-// Claim lends packets to a consumer: they are nobody else's until their leases end. The reply goes
-// to c's receiver, with details. It has no packets if none can be selected or the queue is unknown;
-// with MustFind there is ErrNothing instead.
-func (tx *Tx) Claim(c *Conn, name []byte, r ClaimRequest, tag Tag) error {
+// Claim lends packets to a consumer, with details: they are nobody else's until their leases end.
+// It finds none if none can be selected or the queue is unknown; with MustFind there is ErrNothing
+// instead.
+func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 	if err := tx.beginTake(); err != nil {
-		return err
+		return Found{}, err
 	}
-	b := tx.b
+	m := tx.m
 	q, err := tx.openForTake(name)
 	if err == nil {
-		err = b.checkFilter(q, r.Filter)
+		err = m.checkFilter(q, r.Filter)
 	}
-	if err == nil && q == nil && r.MustFind {
+	if q == nil && err == nil && r.MustFind {
 		err = ErrNothing
 	}
-	if err != nil {
-		return err
+	if q == nil || err != nil {
+		return Found{}, err
 	}
-	first, bytes := len(b.open.records), 0
-	if q != nil {
-		selection := b.selection(q, r.Selection)
-		selection.Limit.Packets = MaxCount
-		r.WithDetails = true
-		records := b.takeable(q, r.Selection, selection)
-		if len(records) == 0 && r.MustFind {
-			return ErrNothing
-		}
-		bytes = b.scratchBytes(q, true)
-		if err := tx.useReply(bytes); err != nil {
-			return err
-		}
-		b.open.appendRecords(records...)
-		tx.claim(q, r)
+	selection := m.selection(q, r.Selection)
+	selection.Limit.Packets = MaxCount
+	r.WithDetails = true
+	records := m.takeable(q, r.Selection, selection)
+	if len(records) == 0 && r.MustFind {
+		return Found{}, ErrNothing
 	}
-	b.queueReply(c, first, replyDetailed, tag, bytes)
-	return nil
+	if err := tx.useReply(m.scratchBytes(q, true)); err != nil {
+		return Found{}, err
+	}
+	m.found.Details = m.found.Details[:0]
+	tx.claim(q, r)
+	return m.finding(records), nil
 }
 
-// claim claims the packets in b.scratch and puts their details into the reply.
+// claim claims the packets in m.scratch and notes their details.
 func (tx *Tx) claim(q *queue, r ClaimRequest) {
-	b, w := tx.b, (*consumer)(nil)
+	m, w := tx.m, (*consumer)(nil)
 	if len(r.Consumer) > 0 {
-		w = b.enter(q, r.Consumer)
+		w = m.enter(q, r.Consumer)
 	}
 	lease := r.Lease
 	if lease == 0 {
 		lease = settingsOf(q).Lease
 	}
-	for _, p := range b.scratch {
-		d := b.ix.Delivery(p.ID)
-		b.setConsumer(&d, w)
+	for _, p := range m.scratch {
+		d := m.ix.Delivery(p.ID)
+		m.setConsumer(&d, w)
 		if d.FirstClaim == 0 {
 			d.FirstClaim = tx.now
 		}
-		d.LastClaim, d.Token = tx.now, b.nextToken()
+		d.LastClaim, d.Token = tx.now, m.nextToken()
 		if d.Attempts < ^uint16(0) {
 			d.Attempts++
 		}
-		b.putNote(p, &d, storage.NoteProgress, nil)
-		b.setDelivery(p, d, Claimed, tx.steady+lease)
-		p, _ = b.ix.Get(p.ID)
-		b.detail(q, p)
+		m.putNote(p, &d, storage.NoteProgress, nil)
+		m.setDelivery(p, d, Claimed, tx.steady+lease)
+		p, _ = m.ix.Get(p.ID)
+		m.detail(q, p)
 	}
-	if len(b.scratch) > 0 {
+	if len(m.scratch) > 0 {
 		tx.useRole(q, consumerRole)
-		b.open.claims, b.identify = true, true
-		b.changed(q)
+		m.open.claims, m.identify = true, true
+		m.changed(q)
 	} else if w != nil {
-		b.consumers.release(w)
+		m.consumers.release(w)
 	}
 }
 
 // nextToken returns the token of a new claim. The first sequence of a store is none: clients see it
 // as 0, which stands for no token.
-func (b *Broker) nextToken() uint64 {
-	if token := b.nextSeq(Newest); token != middle {
+func (m *Machine) nextToken() uint64 {
+	if token := m.nextSeq(Newest); token != middle {
 		return token
 	}
-	return b.nextSeq(Newest)
+	return m.nextSeq(Newest)
 }
 
 // setConsumer makes a consumer, which may be none, the last that claimed a packet.
-func (b *Broker) setConsumer(d *index.Delivery, w *consumer) {
+func (m *Machine) setConsumer(d *index.Delivery, w *consumer) {
 	if d.Consumer != 0 {
-		old := b.consumers.all[d.Consumer-1]
+		old := m.consumers.all[d.Consumer-1]
 		if old == w {
 			return
 		}
 		old.packets--
 		d.Consumer = 0
-		b.consumers.release(old)
+		m.consumers.release(old)
 	}
 	if w != nil {
 		w.packets++
@@ -116,29 +111,29 @@ func (b *Broker) setConsumer(d *index.Delivery, w *consumer) {
 
 // setDelivery gives a packet a delivery state, in the index and in the store. until is the lease
 // end on the steady clock, or the not-before or the death on the wall clock; 0 is none.
-func (b *Broker) setDelivery(p index.Packet, d index.Delivery, s State, until int64) {
+func (m *Machine) setDelivery(p index.Packet, d index.Delivery, s State, until int64) {
 	stored := storage.Stored(d.Stored)
 	d.Stored |= uint8(storage.StoredDelivery)
-	b.ix.SetDelivery(p.ID, d)
-	b.ix.SetState(p.ID, s, until)
+	m.ix.SetDelivery(p.ID, d)
+	m.ix.SetState(p.ID, s, until)
 	if s == Claimed {
-		until = b.wall(until)
+		until = m.wall(until)
 	}
-	b.open.ops.PutDelivery(&storage.Delivery{
+	m.open.ops.PutDelivery(&storage.Delivery{
 		Identity: p.Identity, State: storage.State(s), Until: until, Attempts: uint32(d.Attempts), Token: d.Token,
-		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.consumers.name(d.Consumer),
+		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: m.consumers.name(d.Consumer),
 		Origin: d.Origin, Expiry: p.Expiry,
 	}, stored)
 }
 
 // putNote writes a text of a packet's delivery state, or deletes it if it is empty.
-func (b *Broker) putNote(p index.Packet, d *index.Delivery, kind storage.NoteKind, text []byte) {
+func (m *Machine) putNote(p index.Packet, d *index.Delivery, kind storage.NoteKind, text []byte) {
 	bit := storage.StoredReason
 	if kind == storage.NoteProgress {
 		bit = storage.StoredProgress
 	}
 	if stored := storage.Stored(d.Stored); len(text) > 0 || stored&bit != 0 {
-		b.open.ops.PutNote(storage.NoteID{Identity: p.Identity, Kind: kind}, text, stored)
+		m.open.ops.PutNote(storage.NoteID{Identity: p.Identity, Kind: kind}, text, stored)
 	}
 	if d.Stored &^= uint8(bit); len(text) > 0 {
 		d.Stored |= uint8(bit)
@@ -152,16 +147,16 @@ type Receipt struct {
 }
 
 // claimed returns the packet of a claim; ok is false if the claim has ended or never was.
-func (b *Broker) claimed(q *queue, r Receipt) (p index.Packet, d index.Delivery, ok bool) {
-	p, ok = b.ix.Find(r.ID.identity())
+func (m *Machine) claimed(q *queue, r Receipt) (p index.Packet, d index.Delivery, ok bool) {
+	p, ok = m.ix.Find(r.ID.identity())
 	if !ok || p.Queue != q.ix || p.State != index.Claimed {
 		return p, d, false
 	}
-	d = b.ix.Delivery(p.ID)
+	d = m.ix.Delivery(p.ID)
 	if d.Token-middle != uint64(r.Token) {
 		return p, d, false
 	}
-	b.seen(d)
+	m.seen(d)
 	return p, d, true
 }
 
@@ -170,14 +165,14 @@ func (tx *Tx) useClaim(name []byte, r Receipt) (q *queue, p index.Packet, d inde
 	if err := tx.begin(); err != nil {
 		return nil, p, d, err
 	}
-	b := tx.b
-	if q, err = b.knownQueue(name); err != nil {
+	m := tx.m
+	if q, err = m.knownQueue(name); err != nil {
 		return nil, p, d, err
 	}
-	if b.spaceLevel(tx.now) >= storage.Stop {
+	if m.space.Level >= storage.Stop {
 		return nil, p, d, ErrStopped
 	}
-	p, d, ok := b.claimed(q, r)
+	p, d, ok := m.claimed(q, r)
 	if !ok {
 		return nil, p, d, ErrStale
 	}
@@ -185,9 +180,9 @@ func (tx *Tx) useClaim(name []byte, r Receipt) (q *queue, p index.Packet, d inde
 }
 
 // knownQueue is findQueue, with ErrUnknownQueue if nothing is called so.
-func (b *Broker) knownQueue(name []byte) (*queue, error) {
-	q, err := b.findQueue(name)
-	if err == nil && (q == nil || !b.exists(q)) {
+func (m *Machine) knownQueue(name []byte) (*queue, error) {
+	q, err := m.findQueue(name)
+	if err == nil && (q == nil || !m.exists(q)) {
 		return nil, ErrUnknownQueue
 	}
 	return q, err
@@ -196,17 +191,17 @@ func (b *Broker) knownQueue(name []byte) (*queue, error) {
 // Ack ends claims: their packets are done. It returns how many of the receipts were good. If none
 // was, it returns ErrStale, and ErrUnknownQueue if there is no such queue.
 func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
-	b := tx.b
+	m := tx.m
 	if err := tx.beginTake(); err != nil {
 		return 0, err
 	}
-	q, err := b.knownQueue(name)
+	q, err := m.knownQueue(name)
 	if err != nil {
 		return 0, err
 	}
 	bytes := 0
 	for _, r := range receipts {
-		if p, _, ok := b.claimed(q, r); ok && settingsOf(q).Retain > 0 {
+		if p, _, ok := m.claimed(q, r); ok && settingsOf(q).Retain > 0 {
 			bytes += weight(p)
 		}
 	}
@@ -214,34 +209,34 @@ func (tx *Tx) Ack(name []byte, receipts []Receipt) (good int, err error) {
 		return 0, err
 	}
 	for _, r := range receipts {
-		if p, d, ok := b.claimed(q, r); ok {
-			b.finish(q, p, d)
+		if p, d, ok := m.claimed(q, r); ok {
+			m.finish(q, p, d)
 			good++
 		}
 	}
 	if good == 0 {
 		return 0, ErrStale
 	}
-	b.count(q, &q.counters.Acked, good)
-	b.changed(q)
+	m.count(q, &q.counters.Acked, good)
+	m.changed(q)
 	return good, nil
 }
 
 // finish ends a packet that was acknowledged. A queue that retains such keeps it for a while.
-func (b *Broker) finish(q *queue, p index.Packet, d index.Delivery) {
+func (m *Machine) finish(q *queue, p index.Packet, d index.Delivery) {
 	if retain := settingsOf(q).Retain; retain > 0 {
-		record, err := b.record(q, p)
+		record, err := m.record(q, p)
 		if err == nil {
-			moved := b.moveTo(q, p, record, q, q.packet(p), b.tx.now+retain)
-			b.setDelivery(moved, d, Done, 0)
+			moved := m.moveTo(q, p, record, q, q.packet(p), m.tx.now+retain)
+			m.setDelivery(moved, d, Done, 0)
 			return
 		}
-		if !b.expired(p) { // else the store may have dropped its record
-			b.log.Error("packet that was acknowledged is not retained", "queue", q.entry.Name(), "id", idOf(p.Identity), "error", err)
+		if !m.expired(p) { // else the store may have dropped its record
+			m.log.Error("packet that was acknowledged is not retained", "queue", q.entry.Name(), "id", idOf(p.Identity), "error", err)
 		}
 	}
-	b.ix.Remove(p.ID)
-	b.deletePacket(q, p)
+	m.ix.Remove(p.ID)
+	m.deletePacket(q, p)
 }
 
 // Extend lets the lease of a claim end so many milliseconds from now, and returns that moment.
@@ -251,7 +246,7 @@ func (tx *Tx) Extend(name []byte, r Receipt, lease int64) (end int64, err error)
 	if err != nil {
 		return 0, err
 	}
-	tx.b.setDelivery(p, d, Claimed, tx.steady+lease)
+	tx.m.setDelivery(p, d, Claimed, tx.steady+lease)
 	return tx.now + lease, nil
 }
 
@@ -262,9 +257,9 @@ func (tx *Tx) Progress(name []byte, r Receipt, percent int, text []byte) error {
 	if err != nil {
 		return err
 	}
-	b := tx.b
-	b.patched = append(append(b.patched[:0], byte(percent)), text...)
-	b.putNote(p, &d, storage.NoteProgress, b.patched)
-	b.ix.SetDelivery(p.ID, d)
+	m := tx.m
+	m.patched = append(append(m.patched[:0], byte(percent)), text...)
+	m.putNote(p, &d, storage.NoteProgress, m.patched)
+	m.ix.SetDelivery(p.ID, d)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 type class struct {
 	narrow  bool
 	filter  *Filter // nil: any packet
-	key     string  // in Broker.classOf, of a class with a filter
+	key     string  // in Machine.classOf, of a class with a filter
 	members int     // of a class with a filter
 
 	// selection is what the class takes from the queue that was asked last, as long as that has
@@ -43,35 +43,35 @@ func plainClass(narrow bool) index.Class {
 
 // joinClass makes c one of those who take by a filter, and returns it to its own class if that is
 // nil.
-func (b *Broker) joinClass(c *Conn, f *Filter) {
-	b.leaveClass(c)
+func (m *Machine) joinClass(c *Conn, f *Filter) {
+	m.leaveClass(c)
 	if f == nil || len(f.Terms) == 0 {
 		return
 	}
-	b.keyScratch = f.appendKey(b.keyScratch[:0], c.delivery.Fits16)
-	n, known := b.classOf[string(b.keyScratch)]
+	m.keyScratch = f.appendKey(m.keyScratch[:0], c.delivery.Fits16)
+	n, known := m.classOf[string(m.keyScratch)]
 	if !known {
-		k := &class{narrow: c.delivery.Fits16, filter: f, key: string(b.keyScratch)}
-		if last := len(b.freeClasses) - 1; last >= 0 {
-			n, b.freeClasses = b.freeClasses[last], b.freeClasses[:last]
-			b.classes[n] = k
+		k := &class{narrow: c.delivery.Fits16, filter: f, key: string(m.keyScratch)}
+		if last := len(m.freeClasses) - 1; last >= 0 {
+			n, m.freeClasses = m.freeClasses[last], m.freeClasses[:last]
+			m.classes[n] = k
 		} else {
-			n = index.Class(len(b.classes))
-			b.classes = append(b.classes, k)
+			n = index.Class(len(m.classes))
+			m.classes = append(m.classes, k)
 		}
-		b.classOf[k.key] = n
+		m.classOf[k.key] = n
 	}
-	b.classes[n].members++
+	m.classes[n].members++
 	c.class = n
 }
 
 // leaveClass returns c to the class of those who take without a filter.
-func (b *Broker) leaveClass(c *Conn) {
-	if k := b.classes[c.class]; k.filter != nil {
+func (m *Machine) leaveClass(c *Conn) {
+	if k := m.classes[c.class]; k.filter != nil {
 		if k.members--; k.members == 0 {
-			delete(b.classOf, k.key)
-			b.classes[c.class] = nil
-			b.freeClasses = append(b.freeClasses, c.class)
+			delete(m.classOf, k.key)
+			m.classes[c.class] = nil
+			m.freeClasses = append(m.freeClasses, c.class)
 		}
 	}
 	c.class = plainClass(c.delivery.Fits16)
@@ -91,7 +91,7 @@ func (f *Filter) appendKey(dst []byte, narrow bool) []byte {
 }
 
 // filters says that c waits for what a filter accepts.
-func (b *Broker) filters(c *Conn) bool { return b.classes[c.class].filter != nil }
+func (m *Machine) filters(c *Conn) bool { return m.classes[c.class].filter != nil }
 
 // in is what the class takes from a queue.
 func (k *class) in(q *queue) index.Selection {
@@ -104,31 +104,31 @@ func (k *class) in(q *queue) index.Selection {
 
 // addFiltered notes that so many more waiters with a filter wait for q, or fewer. While there are
 // any, the index notes which lanes get packets.
-func (b *Broker) addFiltered(q *queue, n int) {
+func (m *Machine) addFiltered(q *queue, n int) {
 	had := q.filtered > 0
 	if q.filtered += n; had != (q.filtered > 0) {
-		b.ix.NoteFresh(q.ix, !had)
+		m.ix.NoteFresh(q.ix, !had)
 	}
 }
 
 // nextSubscriber returns the subscriber that gets the next packet of q; false if none can take it.
 // Those with a filter are asked about the lanes that got packets since they were asked last.
-func (b *Broker) nextSubscriber(q *queue) (index.SubscriberID, bool) {
-	narrow, wide := b.ix.Widths(q.ix)
+func (m *Machine) nextSubscriber(q *queue) (index.SubscriberID, bool) {
+	narrow, wide := m.ix.Widths(q.ix)
 	if !narrow && !wide {
 		return 0, false
 	}
 	left := false // a narrow one is asked, and there are wide packets only
-	s, ok := b.dispatch.Waiting(q.ix, func(c index.Class, asked uint64) (uint64, bool) {
-		k := b.classes[c]
+	s, ok := m.dispatch.Waiting(q.ix, func(c index.Class, asked uint64) (uint64, bool) {
+		k := m.classes[c]
 		left = left || k.narrow && !narrow
 		if k.filter == nil {
 			return asked, narrow || !k.narrow
 		}
-		return b.ix.Fresh(q.ix, k.in(q), asked)
+		return m.ix.Fresh(q.ix, k.in(q), asked)
 	})
 	if left {
-		b.logWide(q, Selection{Fits16: true})
+		m.logWide(q, Selection{Fits16: true})
 	}
 	return s, ok
 }

@@ -46,18 +46,18 @@ func (w *consumers) name(number uint32) string {
 }
 
 // enter returns the consumer of a queue with a name, and notes that it called.
-func (b *Broker) enter(q *queue, name []byte) *consumer {
+func (m *Machine) enter(q *queue, name []byte) *consumer {
 	k := q.consumers[string(name)]
 	if k == nil {
 		if len(q.consumers) >= max(q.pruneAt, minConsumers) {
-			b.pruneConsumers(q)
+			m.pruneConsumers(q)
 			q.pruneAt = 2 * len(q.consumers)
 		}
 		k = &consumer{name: string(name)}
-		b.consumers.add(k)
-		b.consumers.list(q, k)
+		m.consumers.add(k)
+		m.consumers.list(q, k)
 	}
-	k.seen = b.tx.now
+	k.seen = m.tx.now
 	return k
 }
 
@@ -101,35 +101,35 @@ func (w *consumers) release(k *consumer) {
 
 // pruneConsumers forgets the consumers of a queue that no packet names and that were not seen
 // lately.
-func (b *Broker) pruneConsumers(q *queue) {
+func (m *Machine) pruneConsumers(q *queue) {
 	for _, k := range q.consumers {
-		if k.packets == 0 && b.tx.now-k.seen >= ConsumerTime {
-			b.consumers.unlist(q, k)
+		if k.packets == 0 && m.tx.now-k.seen >= ConsumerTime {
+			m.consumers.unlist(q, k)
 		}
 	}
 }
 
 // forgetConsumers forgets the consumers of a queue that ends.
-func (b *Broker) forgetConsumers(q *queue) {
+func (m *Machine) forgetConsumers(q *queue) {
 	for _, k := range q.consumers {
-		b.consumers.unlist(q, k)
+		m.consumers.unlist(q, k)
 	}
 	q.consumers = nil
 }
 
 // seen notes that the consumer of a claim made a call.
-func (b *Broker) seen(d index.Delivery) {
+func (m *Machine) seen(d index.Delivery) {
 	if d.Consumer != 0 {
-		b.consumers.all[d.Consumer-1].seen = b.tx.now
+		m.consumers.all[d.Consumer-1].seen = m.tx.now
 	}
 }
 
 // leaveConsumer notes that a packet no longer names the consumer that claimed it last.
-func (b *Broker) leaveConsumer(p index.Packet) {
+func (m *Machine) leaveConsumer(p index.Packet) {
 	if p.Stored == 0 || p.Consumer == 0 {
 		return
 	}
-	k := b.consumers.all[p.Consumer-1]
+	k := m.consumers.all[p.Consumer-1]
 	k.packets--
-	b.consumers.release(k)
+	m.consumers.release(k)
 }

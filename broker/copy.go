@@ -12,12 +12,12 @@ import (
 // Copy copies what is called from, with its expiry, to a name of a database. ok is false if nothing
 // is called from, or if something has that name and is not to be replaced.
 func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error) {
-	b := tx.b
-	e := b.named(from)
+	m := tx.m
+	e := m.named(from)
 	if typeOf(e) == TypeNone || e.Database() == db && string(from) == string(to) {
 		return typeOf(e) != TypeNone, tx.begin()
 	}
-	if err := b.checkNewName(e, to); err != nil {
+	if err := m.checkNewName(e, to); err != nil {
 		return false, err
 	}
 	if err := tx.CanStore(); err != nil {
@@ -32,37 +32,37 @@ func (tx *Tx) Copy(from, to []byte, db uint8, replace bool) (ok bool, err error)
 		return false, tx.begin()
 	}
 	if e.Kind() == keyspace.Queue {
-		return tx.copyQueue(b.queues.of(e.Queue()), to)
+		return tx.copyQueue(m.queues.of(e.Queue()), to)
 	}
-	values, err := b.valuesOf(e)
+	values, err := m.valuesOf(e)
 	if err != nil {
 		return false, err
 	}
 	if _, err := tx.Delete(to); err != nil {
 		return false, err
 	}
-	c := b.addValue(to, e.Kind())
-	b.names.SetExpiry(c, e.Expiry())
+	c := m.addValue(to, e.Kind())
+	m.names.SetExpiry(c, e.Expiry())
 	if e.Kind() == keyspace.Hash {
-		b.copyHash(e, c, values)
+		m.copyHash(e, c, values)
 	} else {
-		b.putString(c, values[0])
+		m.putString(c, values[0])
 	}
-	b.changedName(c)
+	m.changedName(c)
 	return true, nil
 }
 
 // mayCopy returns an error if what has a name is more than one call copies.
 func (tx *Tx) mayCopy(e *keyspace.Entry) error {
-	b, n, bytes := tx.b, 0, e.Len()
+	m, n, bytes := tx.m, 0, e.Len()
 	switch e.Kind() {
 	case keyspace.Hash:
 		n = e.Fields()
 		e.EachField(func(f *keyspace.Field) bool { bytes += len(f.Name()) + f.Len(); return true })
 	case keyspace.Queue:
-		if n = b.ix.Counts(e.Queue()).Ready; n*copyOverhead <= MaxCopy {
-			b.scratch = b.ix.Next(e.Queue(), index.Selection{}, 0, n, b.scratch[:0])
-			bytes = weightOf(b.scratch)
+		if n = m.ix.Counts(e.Queue()).Ready; n*copyOverhead <= MaxCopy {
+			m.scratch = m.ix.Next(e.Queue(), index.Selection{}, 0, n, m.scratch[:0])
+			bytes = weightOf(m.scratch)
 		}
 	}
 	if bytes += n * copyOverhead; bytes > MaxCopy {
@@ -73,23 +73,23 @@ func (tx *Tx) mayCopy(e *keyspace.Entry) error {
 
 // checkCopy says why a list cannot be copied to a name, in place of what has that. A copy is a
 // push, so it does not overtake those that wait.
-func (b *Broker) checkCopy(q *queue, to []byte) error {
-	switch other := b.queueNamed(to); {
+func (m *Machine) checkCopy(q *queue, to []byte) error {
+	switch other := m.queueNamed(to); {
 	case other != nil && other.line != nil:
 		return errOthersWait
-	case !b.ix.HasRoom(b.ix.Counts(q.ix).Ready):
+	case !m.ix.HasRoom(m.ix.Counts(q.ix).Ready):
 		return ErrTooManyPackets
-	case other == nil || b.flushesReused():
-		return b.checkNewQueue(to)
+	case other == nil || m.flushesReused():
+		return m.checkNewQueue(to)
 	}
 	return nil
 }
 
 // valuesOf returns copies of a string's value, or of those of the fields of a hash in their order.
-func (b *Broker) valuesOf(e *keyspace.Entry) (values [][]byte, err error) {
+func (m *Machine) valuesOf(e *keyspace.Entry) (values [][]byte, err error) {
 	add := func(s valueRef) bool {
 		var value []byte
-		value, err = b.read(s)
+		value, err = m.read(s)
 		values = append(values, bytes.Clone(value))
 		return err == nil
 	}
@@ -101,11 +101,11 @@ func (b *Broker) valuesOf(e *keyspace.Entry) (values [][]byte, err error) {
 	return values, err
 }
 
-func (b *Broker) copyHash(e, c *keyspace.Entry, values [][]byte) {
-	b.putHead(c)
+func (m *Machine) copyHash(e, c *keyspace.Entry, values [][]byte) {
+	m.putHead(c)
 	i := 0
 	e.EachField(func(f *keyspace.Field) bool {
-		b.putField(c, c.AddField([]byte(f.Name()), b.nextKey()), values[i])
+		m.putField(c, c.AddField([]byte(f.Name()), m.nextKey()), values[i])
 		i++
 		return true
 	})
@@ -113,41 +113,40 @@ func (b *Broker) copyHash(e, c *keyspace.Entry, values [][]byte) {
 
 // copyQueue copies the elements of q to a list, in place of what has its name.
 func (tx *Tx) copyQueue(q *queue, to []byte) (ok bool, err error) {
-	b := tx.b
-	if err := b.checkCopy(q, to); err != nil {
+	m := tx.m
+	if err := m.checkCopy(q, to); err != nil {
 		return false, err
 	}
-	elements := b.ix.Next(q.ix, index.Selection{}, 0, b.ix.Counts(q.ix).Ready, nil)
-	records, err := b.fetch(q, elements, nil)
+	elements := m.ix.Next(q.ix, index.Selection{}, 0, m.ix.Counts(q.ix).Ready, nil)
+	records, err := m.fetch(q, elements, nil)
 	if err != nil {
 		return false, err
 	}
 	if _, err := tx.Delete(to); err != nil {
 		return false, err
 	}
-	c, err := b.makeQueue(to)
+	c, err := m.makeQueue(to)
 	if err != nil {
 		return false, err
 	}
-	b.define(c)
+	m.define(c)
 	for i, p := range slices.Backward(elements) {
-		b.copyPacket(p, records[i], c)
+		m.copyPacket(p, records[i], c)
 	}
-	b.changed(c)
+	m.changed(c)
 	if at := q.expiry(); at != 0 && c.entry.Kind() == keyspace.Queue {
-		b.setExpiry(c.entry, at)
+		m.setExpiry(c.entry, at)
 	}
-	b.deliverQueue(c)
 	return true, nil
 }
 
 // copyPacket copies a packet to the newest end of its priority in another queue.
-func (b *Broker) copyPacket(p index.Packet, record []byte, to *queue) {
+func (m *Machine) copyPacket(p index.Packet, record []byte, to *queue) {
 	c := p
-	c.Queue, c.Seq = to.ix, b.nextSeq(Newest)
-	b.putRecord(p, record, to.packet(c), c.Seq, p.Expiry)
-	e := b.entryOf(c)
+	c.Queue, c.Seq = to.ix, m.nextSeq(Newest)
+	m.putRecord(p, record, to.packet(c), c.Seq, p.Expiry)
+	e := m.entryOf(c)
 	e.Identity, e.Delivery = c.Seq, index.Delivery{}
-	b.ix.Push(e, b.tx.now) // there is room, see checkCopy
-	b.putUnique(to, c.Seq, e.Unique)
+	m.ix.Push(e, m.tx.now) // there is room, see checkCopy
+	m.putUnique(to, c.Seq, e.Unique)
 }

@@ -9,36 +9,36 @@ const countersTime = 1000
 const countersSlice = 256
 
 // count adds to a counter of a queue.
-func (b *Broker) count(q *queue, counter *uint64, n int) {
+func (m *Machine) count(q *queue, counter *uint64, n int) {
 	*counter += uint64(n)
 	if !q.counted && n > 0 {
 		q.counted = true
-		if b.counted = append(b.counted, q); len(b.counted) == 1 {
-			b.countersAt = b.tx.steady + countersTime
+		if m.counted = append(m.counted, q); len(m.counted) == 1 {
+			m.countersAt = m.tx.steady + countersTime
 		}
 	}
 }
 
 // saveCounters writes the counters that changed, if it is time for that or the broker closes. It is
 // the committer's, and returns true if it has to go on once others had the lock.
-func (b *Broker) saveCounters() (more bool) {
-	if len(b.counted) == 0 || !b.closing && b.tx.steady < b.countersAt {
+func (m *Machine) saveCounters() (more bool) {
+	if len(m.counted) == 0 || !m.closing && m.tx.steady < m.countersAt {
 		return false
 	}
-	for n := 0; len(b.counted) > 0; n++ {
-		if b.open.full(b.limits) || b.failure != nil || b.space >= storage.Stop {
+	for n := 0; len(m.counted) > 0; n++ {
+		if m.open.full(m.limits) || m.space.Level >= storage.Stop {
 			return false
 		}
-		if n == countersSlice {
+		if n == countersSlice && !m.closing {
 			return true
 		}
-		q := b.counted[0]
-		b.counted = b.counted[1:]
+		q := m.counted[0]
+		m.counted = m.counted[1:]
 		q.counted = false
-		if b.queues.has(q) && q.defined && !q.dropped {
-			b.open.ops.PutCounters(q.id, q.counters)
+		if m.queues.has(q) && q.defined && !q.dropped {
+			m.open.ops.PutCounters(q.id, q.counters)
 		}
 	}
-	b.counted = nil
+	m.counted = nil
 	return false
 }

@@ -54,38 +54,37 @@ type Detail struct {
 	Unique           []byte // the id of a unique push without a window, as long as Reason; nil: none
 }
 
-// detail appends what is to be said of a packet to the details of the reply that is being made. The
-// packet is still in the index.
-func (b *Broker) detail(q *queue, p index.Packet) {
-	t, d := b.open, b.ix.Delivery(p.ID)
+// detail notes what is to be said of a packet, which is still in the index.
+func (m *Machine) detail(q *queue, p index.Packet) {
+	d := m.ix.Delivery(p.ID)
 	e := Detail{
 		ID: idOf(p.Identity), Queue: q.entry.Name(), Priority: p.Priority, State: p.State, Attempts: int(d.Attempts),
-		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: b.consumers.name(d.Consumer), Origin: b.queues.originName(d.Origin),
+		FirstClaim: d.FirstClaim, LastClaim: d.LastClaim, Consumer: m.consumers.name(d.Consumer), Origin: m.queues.originName(d.Origin),
 	}
 	switch p.State {
 	case index.Delayed:
 		e.NotBefore = p.Until
 	case index.Claimed:
-		e.Token, e.LeaseEnd = int64(d.Token-middle), b.wall(p.Until)
+		e.Token, e.LeaseEnd = int64(d.Token-middle), m.wall(p.Until)
 	case index.Dead:
 		if keep := settingsOf(q).RetainDead; keep > 0 {
 			e.Gone = p.Until + keep
 		}
 	}
 	if stored := storage.Stored(d.Stored); stored&storage.StoredReason != 0 {
-		e.Reason = b.text(p, storage.NoteReason)
+		e.Reason = m.text(p, storage.NoteReason)
 	}
 	if stored := storage.Stored(d.Stored); stored&storage.StoredProgress != 0 {
-		e.Progress = b.text(p, storage.NoteProgress)
+		e.Progress = m.text(p, storage.NoteProgress)
 	}
 	if p.HasUnique {
-		e.Unique = t.copy(b.unique(p))
+		e.Unique = m.copy(m.unique(p))
 	}
-	t.details = append(t.details, e)
+	m.found.Details = append(m.found.Details, e)
 }
 
 // detailBytes is what the detail of a packet counts for in a reply, at most.
-func (b *Broker) detailBytes(q *queue, p index.Packet) int {
+func (m *Machine) detailBytes(q *queue, p index.Packet) int {
 	n := detailOverhead + len(q.entry.Name())
 	if p.HasUnique {
 		n += MaxUnique
@@ -93,28 +92,28 @@ func (b *Broker) detailBytes(q *queue, p index.Packet) int {
 	if p.Stored == 0 {
 		return n
 	}
-	d := b.ix.Delivery(p.ID)
-	n += len(b.consumers.name(d.Consumer)) + len(b.queues.originName(d.Origin))
+	d := m.ix.Delivery(p.ID)
+	n += len(m.consumers.name(d.Consumer)) + len(m.queues.originName(d.Origin))
 	return n + MaxReason*bits.OnesCount8(d.Stored&uint8(storage.StoredReason|storage.StoredProgress))
 }
 
 // wall is the moment of the steady clock on the wall clock.
-func (b *Broker) wall(steady int64) int64 { return steady - b.tx.steady + b.tx.now }
+func (m *Machine) wall(steady int64) int64 { return steady - m.tx.steady + m.tx.now }
 
 // text returns a note that a packet has, nil if it cannot be read.
-func (b *Broker) text(p index.Packet, kind storage.NoteKind) (text []byte) {
+func (m *Machine) text(p index.Packet, kind storage.NoteKind) (text []byte) {
 	id := storage.NoteID{Identity: p.Identity, Kind: kind}
-	if text, ok := b.open.ops.Note(id); ok {
-		return b.open.copy(text)
+	if text, ok := m.open.ops.Note(id); ok {
+		return m.copy(text)
 	}
-	if b.onWay != nil {
-		if text, ok := b.onWay.ops.Note(id); ok {
-			return b.open.copy(text)
+	if m.onWay != nil {
+		if text, ok := m.onWay.ops.Note(id); ok {
+			return m.copy(text)
 		}
 	}
-	b.store.ReadNotes([]storage.NoteID{id}, func(_ int, read []byte, damage error) {
+	m.store.ReadNotes([]storage.NoteID{id}, func(_ int, read []byte, damage error) {
 		if damage == nil {
-			text = b.open.copy(read)
+			text = m.copy(read)
 		}
 	})
 	return text

@@ -10,21 +10,21 @@ import (
 )
 
 // DropQueue is dropQueue for tests outside.
-func (tx *Tx) DropQueue(name []byte) { tx.b.dropQueue(tx.b.queueNamed(name)) }
+func (tx *Tx) DropQueue(name []byte) { tx.m.dropQueue(tx.m.queueNamed(name)) }
 
 // RenameQueue is renameQueue for tests outside. What has the name to is dropped first.
 func (tx *Tx) RenameQueue(from, to []byte) {
-	if q := tx.b.queueNamed(to); q != nil && string(from) != string(to) {
-		tx.b.dropQueue(q)
+	if q := tx.m.queueNamed(to); q != nil && string(from) != string(to) {
+		tx.m.dropQueue(q)
 	}
-	tx.b.renameQueue(tx.b.queueNamed(from), to)
+	tx.m.renameQueue(tx.m.queueNamed(from), to)
 }
 
 // Err says why the broker failed, or nil.
-func (b *Broker) Err() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.failure
+func (m *Machine) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failure
 }
 
 // Stats is how much the broker holds.
@@ -35,15 +35,15 @@ type Stats struct {
 }
 
 // Stats returns the figures of this moment.
-func (b *Broker) Stats() (s Stats) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s.Known = b.queues.named
-	for _, q := range b.queues.all {
+func (m *Machine) Stats() (s Stats) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.Known = m.queues.named
+	for _, q := range m.queues.all {
 		if q == nil || q.dropped {
 			continue
 		}
-		if n := b.ix.Counts(q.ix).Len(); n > 0 {
+		if n := m.ix.Counts(q.ix).Len(); n > 0 {
 			s.Queues++
 			s.Packets += n
 		}
@@ -52,20 +52,20 @@ func (b *Broker) Stats() (s Stats) {
 }
 
 // OpenMemory is about what the open batch takes of memory.
-func (tx *Tx) OpenMemory() int { return tx.b.open.memory() }
+func (tx *Tx) OpenMemory() int { return tx.m.open.memory() }
 
 // WorkersKnown is how many consumers of all queues have a number.
-func (tx *Tx) WorkersKnown() int { return len(tx.b.consumers.all) - len(tx.b.consumers.free) }
+func (tx *Tx) WorkersKnown() int { return len(tx.m.consumers.all) - len(tx.m.consumers.free) }
 
 // Dropped is how many queues, strings and hashes the sweeper has before it.
-func (tx *Tx) Dropped() int { return len(tx.b.dropped) + len(tx.b.leftovers) }
+func (tx *Tx) Dropped() int { return len(tx.m.dropped) + len(tx.m.leftovers) }
 
 // SetSpace lets calls of this transaction find the disk's free space at a level.
-func (tx *Tx) SetSpace(level storage.Level) { tx.b.space, tx.b.spaceAt = level, tx.now }
+func (tx *Tx) SetSpace(level storage.Level) { tx.m.space, tx.m.spaceAt = level, tx.now }
 
 // FillNames lets no queue be made for a name that has none, until a call of what it returns.
 func (tx *Tx) FillNames() (undo func()) {
-	t := &tx.b.queues
+	t := &tx.m.queues
 	free := MaxNameBytes - t.bytes
 	t.bytes += free
 	return func() { t.bytes -= free }
@@ -73,9 +73,9 @@ func (tx *Tx) FillNames() (undo func()) {
 
 // Receipts are those of the claims of a queue.
 func (tx *Tx) Receipts(name []byte) (list []Receipt) {
-	if q := tx.b.queueNamed(name); q != nil {
-		for _, p := range tx.b.ix.List(q.ix, index.Claimed, Place{}, MaxCount, nil) {
-			list = append(list, Receipt{idOf(p.Identity), int64(tx.b.ix.Delivery(p.ID).Token - middle)})
+	if q := tx.m.queueNamed(name); q != nil {
+		for _, p := range tx.m.ix.List(q.ix, index.Claimed, Place{}, MaxCount, nil) {
+			list = append(list, Receipt{idOf(p.Identity), int64(tx.m.ix.Delivery(p.ID).Token - middle)})
 		}
 	}
 	return list
@@ -84,12 +84,12 @@ func (tx *Tx) Receipts(name []byte) (list []Receipt) {
 // Everything tells all that calls can change: names, what they stand for, roles, lines, and how
 // much goes to disk.
 func (tx *Tx) Everything() string {
-	b := tx.b
+	m := tx.m
 	var out strings.Builder
 	for db := range uint8(Databases) {
-		names, expiring := b.names.Len(db)
+		names, expiring := m.names.Len(db)
 		fmt.Fprintln(&out, db, names, expiring)
-		b.names.Scan(db, 0, 1<<20, func(e *keyspace.Entry) {
+		m.names.Scan(db, 0, 1<<20, func(e *keyspace.Entry) {
 			fmt.Fprintf(&out, "%q %v %d %d %d %q\n", e.Name(), e.Kind(), e.Expiry(), e.ID, e.Version, e.Small)
 			if e.Kind() == keyspace.Hash {
 				e.EachField(func(f *keyspace.Field) bool {
@@ -99,8 +99,8 @@ func (tx *Tx) Everything() string {
 			}
 		})
 	}
-	for _, q := range b.queues.all {
-		if q == nil || !q.dropped && b.unused(q) {
+	for _, q := range m.queues.all {
+		if q == nil || !q.dropped && m.unused(q) {
 			continue
 		}
 		fmt.Fprintf(&out, "%d %q %v %p %v %d %d %d\n", q.id, q.entry.Name(), q.dropped, q.settings, q.counters, q.expiry(), q.subscribers, len(q.consumers))
@@ -115,32 +115,32 @@ func (tx *Tx) Everything() string {
 			}
 		}
 		for state := index.Ready; state <= index.Damaged; state++ {
-			for _, p := range b.ix.List(q.ix, state, Place{}, MaxCount, nil) {
+			for _, p := range m.ix.List(q.ix, state, Place{}, MaxCount, nil) {
 				p.Ref, p.Lane = 0, 0
-				fmt.Fprintf(&out, "  %+v %+v\n", p, b.ix.Delivery(p.ID))
+				fmt.Fprintf(&out, "  %+v %+v\n", p, m.ix.Delivery(p.ID))
 			}
 		}
 	}
-	fmt.Fprintln(&out, b.open.ops.Len(), len(b.leftovers), b.flush)
+	fmt.Fprintln(&out, m.open.ops.Len(), len(m.leftovers), m.flush)
 	return out.String()
 }
 
 // CheckNames returns an error if a queue has its name and does not exist, or the reverse.
 func (tx *Tx) CheckNames() error {
-	b, named := tx.b, 0
-	for _, q := range b.queues.all {
+	m, named := tx.m, 0
+	for _, q := range m.queues.all {
 		if q == nil || q.dropped {
 			continue
 		}
-		if named++; b.exists(q) != (q.entry.Kind() == keyspace.Queue) || q.entry.Queue() != q.ix || !b.names.Has(q.entry) {
-			return fmt.Errorf("queue %q exists: %v, its name stands for a %v", q.entry.Name(), b.exists(q), q.entry.Kind())
+		if named++; m.exists(q) != (q.entry.Kind() == keyspace.Queue) || q.entry.Queue() != q.ix || !m.names.Has(q.entry) {
+			return fmt.Errorf("queue %q exists: %v, its name stands for a %v", q.entry.Name(), m.exists(q), q.entry.Kind())
 		}
-		if b.unused(q) && !q.idle {
+		if m.unused(q) && !q.idle {
 			return fmt.Errorf("queue %q is not used, and is not idle", q.entry.Name())
 		}
 	}
-	if named != b.queues.named {
-		return fmt.Errorf("%d queues have names, %d are counted", named, b.queues.named)
+	if named != m.queues.named {
+		return fmt.Errorf("%d queues have names, %d are counted", named, m.queues.named)
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ const maxInteger = 64
 
 // checkFilter returns ErrNotInOrder if a term compares with a value that the queue does not declare
 // for its tag.
-func (b *Broker) checkFilter(q *queue, f *Filter) error {
+func (m *Machine) checkFilter(q *queue, f *Filter) error {
 	if f == nil || q == nil || q.orders == nil {
 		return nil
 	}
@@ -163,15 +163,15 @@ func (b *Broker) checkFilter(q *queue, f *Filter) error {
 // several queues calls it first.
 func (tx *Tx) CheckFilter(names [][]byte, f *Filter) (sets int, err error) {
 	for _, name := range names {
-		q, err := tx.b.findQueue(name)
+		q, err := tx.m.findQueue(name)
 		if err == nil {
-			err = tx.b.checkFilter(q, f)
+			err = tx.m.checkFilter(q, f)
 		}
 		if err != nil {
 			return 0, err
 		}
 		if q != nil {
-			lanes, _ := tx.b.ix.Lanes(q.ix, nil)
+			lanes, _ := tx.m.ix.Lanes(q.ix, nil)
 			sets += lanes + 1
 		}
 	}

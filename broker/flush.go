@@ -12,53 +12,53 @@ func (tx *Tx) Flush(all bool) error {
 	if err := tx.begin(); err != nil {
 		return err
 	}
-	b, from, to := tx.b, tx.db, tx.db
+	m, from, to := tx.m, tx.db, tx.db
 	if all {
 		from, to = 0, Databases-1
 	}
-	reused := b.reusesNumbers()
+	reused := m.reusesNumbers()
 	for db := from; db <= to; db++ {
-		b.flushed(db)
-		b.leftovers = append(b.leftovers, b.names.Flush(db)...)
-		b.flush[db].Keys = b.marks.LastKey + 1
+		m.flushed(db)
+		m.leftovers = append(m.leftovers, m.names.Flush(db)...)
+		m.flush[db].Keys = m.marks.LastKey + 1
 		if !reused { // what an earlier flush drops stays dropped
-			b.flush[db].Queues = b.marks.NextQueue
+			m.flush[db].Queues = m.marks.NextQueue
 		}
 	}
-	b.open.ops.SetFlush(b.flush)
-	b.queues.withSettings = nil      // to take hundreds of thousands out one by one takes long
-	for _, q := range b.queues.all { // but for those that come meanwhile
+	m.open.ops.SetFlush(m.flush)
+	m.queues.withSettings = nil      // to take hundreds of thousands out one by one takes long
+	for _, q := range m.queues.all { // but for those that come meanwhile
 		if q == nil || q.dropped {
 			continue
 		}
 		if db := q.entry.Database(); db < from || db > to {
-			b.queues.setSettings(q, q.settings)
+			m.queues.setSettings(q, q.settings)
 			continue
 		}
-		b.retire(q)
+		m.retire(q)
 		if reused {
-			b.open.ops.PutQueue(b.definition(q))
+			m.open.ops.PutQueue(m.definition(q))
 		}
 		if q.awaited() {
-			b.moveWaiters(q, b.addQueue(q.entry.Database(), q.entry.Name()))
+			m.moveWaiters(q, m.addQueue(q.entry.Database(), q.entry.Name()))
 		}
 	}
 	return nil
 }
 
 // reusesNumbers says that new queues get numbers that are free again.
-func (b *Broker) reusesNumbers() bool { return b.marks.NextQueue == math.MaxUint32 }
+func (m *Machine) reusesNumbers() bool { return m.marks.NextQueue == math.MaxUint32 }
 
 // flushesReused says that a new queue would get a number that the flush under way drops.
-func (b *Broker) flushesReused() bool {
-	return b.flush[b.tx.db].Queues != 0 && b.reusesNumbers()
+func (m *Machine) flushesReused() bool {
+	return m.flush[m.tx.db].Queues != 0 && m.reusesNumbers()
 }
 
 // endFlush removes the record of a flush when nothing is left of what it dropped. It is the
 // committer's.
-func (b *Broker) endFlush() {
-	if b.flush != (storage.Flush{}) && len(b.dropped)+len(b.leftovers) == 0 && !b.open.full(b.limits) {
-		b.flush = storage.Flush{}
-		b.open.ops.SetFlush(b.flush)
+func (m *Machine) endFlush() {
+	if m.flush != (storage.Flush{}) && len(m.dropped)+len(m.leftovers) == 0 && !m.open.full(m.limits) {
+		m.flush = storage.Flush{}
+		m.open.ops.SetFlush(m.flush)
 	}
 }

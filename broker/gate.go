@@ -29,7 +29,7 @@ func (q *queue) isPausedOut() bool { return q.settings != nil && q.settings.Paus
 // ErrInUse if another client is its only consumer. Whoever takes something has the role from then
 // on.
 func (tx *Tx) openForTake(name []byte) (*queue, error) {
-	q, err := tx.b.findQueue(name)
+	q, err := tx.m.findQueue(name)
 	if q == nil || err != nil {
 		return nil, err
 	}
@@ -55,11 +55,11 @@ func (tx *Tx) Close(name []byte) (closed bool, err error) {
 }
 
 // drained says that a queue will never give a packet again: it is closed, and none is unfinished.
-func (b *Broker) drained(q *queue) bool {
+func (m *Machine) drained(q *queue) bool {
 	if q.settings == nil || !q.settings.Closed {
 		return false
 	}
-	n, _ := b.ix.Counts(q.ix).Unfinished()
+	n, _ := m.ix.Counts(q.ix).Unfinished()
 	return n == 0
 }
 
@@ -67,7 +67,7 @@ func (b *Broker) drained(q *queue) bool {
 // claimed: they will never give one again.
 func (tx *Tx) Drained(names [][]byte) bool {
 	for _, name := range names {
-		if q := tx.b.queueNamed(name); q == nil || !tx.b.drained(q) {
+		if q := tx.m.queueNamed(name); q == nil || !tx.m.drained(q) {
 			return false
 		}
 	}
@@ -75,24 +75,22 @@ func (tx *Tx) Drained(names [][]byte) bool {
 }
 
 // endDrained ends the waits for a drained queue, but for those for another one that is not.
-func (b *Broker) endDrained(q *queue) {
-	for _, s := range b.dispatch.Subscribers(q.ix, nil) {
-		c := b.conn(s)
-		if c.waiter == nil || !b.waitsInVain(c) {
+func (m *Machine) endDrained(q *queue) {
+	for _, s := range m.dispatch.Subscribers(q.ix, nil) {
+		c := m.conn(s)
+		if !c.parked || !m.waitsInVain(c) {
 			continue
 		}
-		if b.refusesDelivery() || b.open.full(b.limits) {
-			b.deferQueue(q)
+		if m.refusesDelivery() || m.open.full(m.limits) {
+			m.mark(q)
 			return
 		}
-		w := c.waiter
-		b.endWait(c)
-		w.Closed(&b.tx)
+		m.again(c, false)
 	}
 }
 
 // waitsInVain says that all queues that c waits for are drained.
-func (b *Broker) waitsInVain(c *Conn) bool {
-	b.ids = b.dispatch.Queues(c.sub, b.ids[:0])
-	return !slices.ContainsFunc(b.ids, func(id index.QueueID) bool { return !b.drained(b.queues.of(id)) })
+func (m *Machine) waitsInVain(c *Conn) bool {
+	m.ids = m.dispatch.Queues(c.sub, m.ids[:0])
+	return !slices.ContainsFunc(m.ids, func(id index.QueueID) bool { return !m.drained(m.queues.of(id)) })
 }

@@ -21,7 +21,7 @@ func (tx *Tx) hash(name []byte) (*keyspace.Entry, error) {
 	if err := tx.begin(); err != nil {
 		return nil, err
 	}
-	return tx.b.findKey(name, keyspace.Hash)
+	return tx.m.findKey(name, keyspace.Hash)
 }
 
 // field returns the hash that has the name, and its field; nil for what there is not.
@@ -38,13 +38,13 @@ func (tx *Tx) Field(name, field []byte) (v Value, ok bool, err error) {
 	if f == nil {
 		return Value{}, false, err
 	}
-	return tx.b.value(fieldOf(k, f)), true, nil
+	return tx.m.value(fieldOf(k, f)), true, nil
 }
 
 // CanSetField returns the error that a SetField would get because of its size or the disk's free
 // space.
 func (tx *Tx) CanSetField(name, field []byte, size int) error {
-	if err := tx.b.checkSize(field, size); err != nil {
+	if err := tx.m.checkSize(field, size); err != nil {
 		return err
 	}
 	return tx.CanSet(name, 0)
@@ -53,11 +53,11 @@ func (tx *Tx) CanSetField(name, field []byte, size int) error {
 // SetField gives a field a value. The hash is made if there is none. added says that the field is
 // new. The bytes are copied.
 func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
-	b := tx.b
+	m := tx.m
 	if err := tx.CanSetField(name, field, len(value)); err != nil {
 		return false, err
 	}
-	k, err := b.findKey(name, keyspace.Hash)
+	k, err := m.findKey(name, keyspace.Hash)
 	if err != nil {
 		return false, err
 	}
@@ -65,41 +65,41 @@ func (tx *Tx) SetField(name, field, value []byte) (added bool, err error) {
 		return false, err
 	}
 	if k == nil {
-		k = b.addValue(name, keyspace.Hash)
-		b.putHead(k)
+		k = m.addValue(name, keyspace.Hash)
+		m.putHead(k)
 	}
 	f := k.Field(field)
 	if added = f == nil; added {
-		f = k.AddField(field, b.nextKey())
+		f = k.AddField(field, m.nextKey())
 	}
-	b.putField(k, f, value)
-	b.changedName(k)
+	m.putField(k, f, value)
+	m.changedName(k)
 	return added, nil
 }
 
 // putField gives a field a value.
-func (b *Broker) putField(k *keyspace.Entry, f *keyspace.Field, value []byte) {
+func (m *Machine) putField(k *keyspace.Entry, f *keyspace.Field, value []byte) {
 	old := marked(&f.Value)
-	f.Version = b.nextKey()
-	b.name = append(b.name[:0], f.Name()...)
-	b.open.ops.PutField(&storage.Field{Hash: k.ID, ID: f.ID, Name: b.name, Version: f.Version, Value: value}, old)
-	b.keepValue(fieldOf(k, f), value)
+	f.Version = m.nextKey()
+	m.name = append(m.name[:0], f.Name()...)
+	m.open.ops.PutField(&storage.Field{Hash: k.ID, ID: f.ID, Name: m.name, Version: f.Version, Value: value}, old)
+	m.keepValue(fieldOf(k, f), value)
 }
 
 // DeleteField deletes a field, and the hash with its last one.
 func (tx *Tx) DeleteField(name, field []byte) (existed bool, err error) {
-	b := tx.b
+	m := tx.m
 	k, f, err := tx.field(name, field)
 	if f == nil {
 		return false, err
 	}
 	if k.Fields() == 1 {
-		b.deleteValue(k)
+		m.deleteValue(k)
 		return true, nil
 	}
-	b.open.ops.DeleteField(k.ID, f.ID, marked(&f.Value))
+	m.open.ops.DeleteField(k.ID, f.ID, marked(&f.Value))
 	k.RemoveField(f)
-	b.changedName(k)
+	m.changedName(k)
 	return true, nil
 }
 
@@ -110,10 +110,10 @@ func (tx *Tx) Fields(name []byte, fn func(field []byte, v Value) bool) error {
 	if k == nil {
 		return err
 	}
-	b := tx.b
+	m := tx.m
 	k.EachField(func(f *keyspace.Field) bool {
-		b.name = append(b.name[:0], f.Name()...)
-		return fn(b.name, b.value(fieldOf(k, f)))
+		m.name = append(m.name[:0], f.Name()...)
+		return fn(m.name, m.value(fieldOf(k, f)))
 	})
 	return nil
 }
@@ -126,7 +126,7 @@ func (tx *Tx) RandomField(name []byte) (field []byte, v Value, ok bool, err erro
 		return nil, Value{}, false, err
 	}
 	f := k.PickField(rand.IntN)
-	return []byte(f.Name()), tx.b.value(fieldOf(k, f)), true, nil
+	return []byte(f.Name()), tx.m.value(fieldOf(k, f)), true, nil
 }
 
 // ScanFields is Scan for the fields of a hash.
@@ -135,9 +135,9 @@ func (tx *Tx) ScanFields(name []byte, cursor uint64, n int, fn func(field []byte
 	if k == nil {
 		return 0, err
 	}
-	b := tx.b
+	m := tx.m
 	return k.ScanFields(cursor, n, func(f *keyspace.Field) {
-		b.name = append(b.name[:0], f.Name()...)
-		fn(b.name, b.value(fieldOf(k, f)))
+		m.name = append(m.name[:0], f.Name()...)
+		fn(m.name, m.value(fieldOf(k, f)))
 	}), nil
 }

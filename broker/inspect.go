@@ -12,52 +12,42 @@ import (
 // Place is where a List goes on.
 type Place = index.Place
 
-// Peek replies with what the next claims would take, in that order, with details: at most n, which
-// is at most MaxCount. Nothing is taken.
-func (tx *Tx) Peek(c *Conn, name []byte, n int, tag Tag) error {
+// Peek finds what the next claims would take, in that order, with details: at most n, which is at
+// most MaxCount. Nothing is taken.
+func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 	q, err := tx.look(name)
-	if err != nil {
-		return err
+	if q == nil || err != nil {
+		return Found{}, err
 	}
 	s := Selection{End: Oldest, Count: n, WithDetails: true}
-	tx.b.scratch = tx.b.scratch[:0]
-	if q != nil {
-		tx.b.takeable(q, s, tx.b.selection(q, s))
-	}
-	return tx.show(c, q, tag)
+	tx.m.takeable(q, s, tx.m.selection(q, s))
+	return tx.show(q)
 }
 
-// look makes sure that the broker accepts calls, and returns the queue with a name, nil if there is
+// look makes sure that the machine accepts calls, and returns the queue with a name, nil if there is
 // none.
 func (tx *Tx) look(name []byte) (*queue, error) {
 	if err := tx.begin(); err != nil {
 		return nil, err
 	}
-	return tx.b.findQueue(name)
+	return tx.m.findQueue(name)
 }
 
-// show replies with the packets of q in b.scratch and their details.
-func (tx *Tx) show(c *Conn, q *queue, tag Tag) error {
-	if err := tx.useReply(tx.b.scratchBytes(q, true)); err != nil {
-		return err
+// show finds the packets of q in m.scratch, with their details. Of a packet that cannot be read
+// there are only the details: it is damaged, or the store has dropped it because it expired while it
+// was claimed.
+func (tx *Tx) show(q *queue) (Found, error) {
+	m := tx.m
+	if err := tx.useReply(m.scratchBytes(q, true)); err != nil {
+		return Found{}, err
 	}
-	tx.b.showScratch(c, q, tag)
-	return nil
-}
-
-// showScratch is show without its check. Of a packet that cannot be read there are only the
-// details: it is damaged, or the store has dropped it because it expired while it was claimed.
-func (b *Broker) showScratch(c *Conn, q *queue, tag Tag) {
-	first, bytes := len(b.open.records), b.scratchBytes(q, true)
-	if len(b.scratch) > 0 {
-		records, _ := b.fetch(q, b.scratch, nil)
-		b.open.appendRecords(records...)
+	records, _ := m.fetch(q, m.scratch, nil)
+	m.found.Details = m.found.Details[:0]
+	for _, p := range m.scratch {
+		p, _ = m.ix.Get(p.ID) // it may be damaged
+		m.detail(q, p)
 	}
-	for _, p := range b.scratch {
-		p, _ = b.ix.Get(p.ID) // it may be damaged
-		b.detail(q, p)
-	}
-	b.queueReply(c, first, replyShown, tag, bytes)
+	return m.finding(records), nil
 }
 
 // Page is packets of a queue in one state, in the order of their priority and age; delayed ones
@@ -77,90 +67,79 @@ type PageEnd struct {
 	More    bool
 }
 
-// List replies with a page, with details. Inside Atomic a ListEnd of the same comes first.
-func (tx *Tx) List(c *Conn, name []byte, p Page, tag Tag) error {
-	q, _, err := tx.list(name, p)
-	if err != nil {
-		return err
-	}
-	tx.b.showScratch(c, q, tag)
-	return nil
-}
-
-// ListEnd says where a List of the same arguments ends, so that a session can begin its reply. It
-// takes what that List replies with from what one Atomic may.
-func (tx *Tx) ListEnd(name []byte, p Page) (end PageEnd, err error) {
-	b := tx.b
+// List finds a page, with details, and returns where it ends.
+func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
+	m := tx.m
 	q, last, err := tx.list(name, p)
-	if err == nil {
-		err = tx.useReply(b.scratchBytes(q, true))
-	}
 	if q == nil || err != nil {
-		return end, err
+		return f, end, err
 	}
-	end = PageEnd{Packets: len(b.scratch), Last: last}
-	for range b.ix.Each(q.ix, p.State, last, p.Filter.in(q)) {
+	if f, err = tx.show(q); err != nil {
+		return f, end, err
+	}
+	end = PageEnd{Packets: len(f.Packets), Last: last}
+	for range m.ix.Each(q.ix, p.State, last, p.Filter.in(q)) {
 		end.More = true
 		break
 	}
-	return end, nil
+	return f, end, nil
 }
 
-// list leaves in b.scratch what a List replies with, and returns the place where that ends.
+// list leaves in m.scratch what a List finds, and returns the place where that ends.
 func (tx *Tx) list(name []byte, p Page) (q *queue, last Place, err error) {
-	b := tx.b
-	b.scratch = b.scratch[:0]
+	m := tx.m
+	m.scratch = m.scratch[:0]
 	q, err = tx.look(name)
 	if q == nil || err != nil {
 		return nil, last, err
 	}
-	if err := b.checkFilter(q, p.Filter); err != nil {
+	if err := m.checkFilter(q, p.Filter); err != nil {
 		return nil, last, err
 	}
+	last = p.After
 	looked, count := 0, min(p.Count, MaxCount)
-	for k, takes := range b.ix.Each(q.ix, p.State, p.After, p.Filter.in(q)) {
-		if len(b.scratch) == count || looked == MaxLook {
+	for k, takes := range m.ix.Each(q.ix, p.State, p.After, p.Filter.in(q)) {
+		if len(m.scratch) == count || looked == MaxLook {
 			break
 		}
 		if takes {
-			b.scratch = append(b.scratch, k)
+			m.scratch = append(m.scratch, k)
 		}
 		last = k.Place()
 		looked++
 	}
-	found := len(b.scratch)
-	if b.cutDetailed(q); len(b.scratch) < found {
-		last = b.scratch[len(b.scratch)-1].Place()
+	found := len(m.scratch)
+	if m.cutDetailed(q); len(m.scratch) < found {
+		last = m.scratch[len(m.scratch)-1].Place()
 	}
 	return q, last, nil
 }
 
-// Show replies with one packet and its details, or without any if the queue has none with that id.
-// ErrUnknownQueue.
-func (tx *Tx) Show(c *Conn, name []byte, id ID, tag Tag) (ok bool, err error) {
+// Show finds one packet, with details, or none if the queue has none with that id. ErrUnknownQueue.
+func (tx *Tx) Show(name []byte, id ID) (Found, error) {
 	if err := tx.begin(); err != nil {
-		return false, err
+		return Found{}, err
 	}
-	b := tx.b
-	q, err := b.knownQueue(name)
+	m := tx.m
+	q, err := m.knownQueue(name)
 	if err != nil {
-		return false, err
+		return Found{}, err
 	}
-	p, ok := b.find(q, id)
-	if b.scratch = b.scratch[:0]; ok {
-		b.scratch = append(b.scratch, p)
+	p, ok := m.find(q, id)
+	if !ok {
+		return Found{}, nil
 	}
-	if err := tx.show(c, q, tag); err != nil || !ok {
-		return false, err
+	m.scratch = append(m.scratch[:0], p)
+	f, err := tx.show(q)
+	if err == nil {
+		f.Details[0].Behind, f.Details[0].Paused = m.ix.Before(p.ID), q.isPausedOut()
 	}
-	d := &b.open.details[len(b.open.details)-1]
-	d.Behind, d.Paused = b.ix.Before(p.ID), q.isPausedOut()
-	return true, nil
+	return f, err
 }
 
 // find returns the packet of a queue with an id.
-func (b *Broker) find(q *queue, id ID) (index.Packet, bool) {
-	p, ok := b.ix.Find(id.identity())
+func (m *Machine) find(q *queue, id ID) (index.Packet, bool) {
+	p, ok := m.ix.Find(id.identity())
 	return p, ok && p.Queue == q.ix
 }
 
@@ -187,11 +166,11 @@ var bandStarts = [...]uint32{1, 10, 100, 1000, 10_000}
 // QueueStats returns the figures of a queue; ok is false if nothing is called so.
 func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 	q, err := tx.look(name)
-	b := tx.b
-	if err != nil || q == nil || !b.exists(q) {
+	m := tx.m
+	if err != nil || q == nil || !m.exists(q) {
 		return s, false, err
 	}
-	n := b.ix.Counts(q.ix)
+	n := m.ix.Counts(q.ix)
 	s = QueueStats{
 		Ready: n.Ready, Hidden: n.Unselectable, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Done: n.Done, Damaged: n.Damaged,
 		Bytes: n.Bytes, Counters: q.counters, Producer: q.holder(producerRole), Consumer: q.holder(consumerRole),
@@ -201,7 +180,7 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 		if i+1 < len(bandStarts) {
 			to = bandStarts[i+1] - 1
 		}
-		s.Bands = append(s.Bands, Band{from, to, b.ix.CountBetween(q.ix, from, to)})
+		s.Bands = append(s.Bands, Band{from, to, m.ix.CountBetween(q.ix, from, to)})
 	}
 	return s, true, nil
 }
@@ -209,35 +188,50 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 // oldestPriorities is how many priorities Oldest looks at, the best ones.
 const oldestPriorities = 1024
 
-// Oldest replies with the ready packet that was pushed first, of the best 1,024 priorities that the
-// queue has, or without any.
-func (tx *Tx) Oldest(c *Conn, name []byte, tag Tag) error {
+// Oldest finds the ready packet that was pushed first, of the best 1,024 priorities that the queue
+// has, with details.
+func (tx *Tx) Oldest(name []byte) (Found, error) {
 	q, err := tx.look(name)
-	if err != nil {
-		return err
+	if q == nil || err != nil {
+		return Found{}, err
 	}
-	b := tx.b
-	b.scratch = b.scratch[:0]
-	if q == nil {
-		return tx.show(c, q, tag)
-	}
+	m := tx.m
 	var oldest index.Packet
 	after := Place{Seq: math.MaxUint64} // behind priority 0
 	for range oldestPriorities {
-		b.scratch = b.ix.List(q.ix, index.Ready, after, 1, b.scratch[:0])
-		if len(b.scratch) == 0 {
+		m.scratch = m.ix.List(q.ix, index.Ready, after, 1, m.scratch[:0])
+		if len(m.scratch) == 0 {
 			break
 		}
-		p := b.scratch[0]
+		p := m.scratch[0]
 		if oldest.ID == 0 || p.Seq < oldest.Seq {
 			oldest = p
 		}
 		after = Place{Priority: p.Priority, Seq: math.MaxUint64}
 	}
-	if b.scratch = b.scratch[:0]; oldest.ID != 0 {
-		b.scratch = append(b.scratch, oldest)
+	if m.scratch = m.scratch[:0]; oldest.ID != 0 {
+		m.scratch = append(m.scratch, oldest)
 	}
-	return tx.show(c, q, tag)
+	return tx.show(q)
+}
+
+// QueueCounts is how much a queue holds.
+type QueueCounts struct {
+	Selectable int // packets that a pop can select
+	Priorities int // distinct priorities of those; one that packets of two tag sets have counts twice
+}
+
+// QueueCounts returns what the queue holds; nothing for an unknown one.
+func (tx *Tx) QueueCounts(name []byte) (QueueCounts, error) {
+	if err := tx.begin(); err != nil {
+		return QueueCounts{}, err
+	}
+	q := tx.m.queueNamed(name)
+	if q == nil {
+		return QueueCounts{}, nil
+	}
+	c := tx.m.ix.Counts(q.ix)
+	return QueueCounts{Selectable: c.Ready, Priorities: c.Priorities}, nil
 }
 
 // Unfinished is how many packets of a queue are ready, delayed or claimed.
@@ -246,7 +240,7 @@ func (tx *Tx) Unfinished(name []byte) (int, error) {
 	if q == nil || err != nil {
 		return 0, err
 	}
-	n, _ := tx.b.ix.Counts(q.ix).Unfinished()
+	n, _ := tx.m.ix.Counts(q.ix).Unfinished()
 	return n, nil
 }
 
@@ -265,22 +259,22 @@ func (tx *Tx) Consumers(name []byte) ([]Consumer, error) {
 	if err := tx.begin(); err != nil {
 		return nil, err
 	}
-	b := tx.b
-	q, err := b.knownQueue(name)
+	m := tx.m
+	q, err := m.knownQueue(name)
 	if err != nil {
 		return nil, err
 	}
-	b.pruneConsumers(q)
+	m.pruneConsumers(q)
 	found := make(map[string]*Consumer)
 	for _, k := range q.consumers {
 		if tx.now-k.seen < ConsumerTime {
 			found[k.name] = &Consumer{Name: k.name, Seen: k.seen}
 		}
 	}
-	b.scratch = b.ix.List(q.ix, index.Claimed, Place{}, MaxConsumerClaims, b.scratch[:0])
-	for _, p := range b.scratch {
+	m.scratch = m.ix.List(q.ix, index.Claimed, Place{}, MaxConsumerClaims, m.scratch[:0])
+	for _, p := range m.scratch {
 		if p.Consumer != 0 {
-			b.addClaim(found, p)
+			m.addClaim(found, p)
 		}
 	}
 	list := make([]Consumer, 0, len(found))
@@ -291,14 +285,14 @@ func (tx *Tx) Consumers(name []byte) ([]Consumer, error) {
 }
 
 // addClaim notes that the consumer of a claimed packet holds it.
-func (b *Broker) addClaim(found map[string]*Consumer, p index.Packet) {
-	k := b.consumers.all[p.Consumer-1]
+func (m *Machine) addClaim(found map[string]*Consumer, p index.Packet) {
+	k := m.consumers.all[p.Consumer-1]
 	w := found[k.name]
 	if w == nil {
 		w = &Consumer{Name: k.name, Seen: k.seen}
 		found[k.name] = w
 	}
-	if since := b.ix.Delivery(p.ID).LastClaim; w.Claimed == 0 || since < w.Since {
+	if since := m.ix.Delivery(p.ID).LastClaim; w.Claimed == 0 || since < w.Since {
 		w.Since = since
 	}
 	if w.Claimed++; len(w.IDs) < MaxConsumerIDs {

@@ -10,29 +10,29 @@ import (
 // left of them.
 
 // maySweep says that the open batch takes deletes of what is left over: half of it is for others.
-func (b *Broker) maySweep() bool {
-	return !b.refusesDelivery() && b.open.ops.Len() < b.limits.MaxOps/2
+func (m *Machine) maySweep() bool {
+	return !m.refusesDelivery() && m.open.ops.Len() < m.limits.MaxOps/2
 }
 
 // sweepKeys deletes records of leftovers. It is the committer's, and returns true if it has to go
 // on once others had the lock.
-func (b *Broker) sweepKeys() (more bool) {
-	for n := min(sweepSlice, b.limits.MaxOps/4); n > 0 && len(b.leftovers) > 0 && b.maySweep(); n-- {
-		last := len(b.leftovers) - 1
-		if k := b.leftovers[last]; k == nil || !b.sweepRecord(k) {
-			b.leftovers = b.leftovers[:last]
+func (m *Machine) sweepKeys() (more bool) {
+	for n := min(sweepSlice, m.limits.MaxOps/4); n > 0 && len(m.leftovers) > 0 && m.maySweep(); n-- {
+		last := len(m.leftovers) - 1
+		if k := m.leftovers[last]; k == nil || !m.sweepRecord(k) {
+			m.leftovers = m.leftovers[:last]
 		}
 	}
-	if len(b.leftovers) == 0 {
-		b.leftovers = nil
+	if len(m.leftovers) == 0 {
+		m.leftovers = nil
 	}
-	return len(b.leftovers) > 0 && b.maySweep()
+	return len(m.leftovers) > 0 && m.maySweep()
 }
 
 // sweepRecord deletes one record of a key that is left over; false if it has none.
-func (b *Broker) sweepRecord(k *keyspace.Entry) bool {
+func (m *Machine) sweepRecord(k *keyspace.Entry) bool {
 	if k.Version != 0 {
-		b.open.ops.DeleteHead(k.ID, marked(&k.Value))
+		m.open.ops.DeleteHead(k.ID, marked(&k.Value))
 		k.Version = 0
 		return true
 	}
@@ -43,7 +43,7 @@ func (b *Broker) sweepRecord(k *keyspace.Entry) bool {
 	if f == nil {
 		return false
 	}
-	b.open.ops.DeleteField(k.ID, f.ID, marked(&f.Value))
+	m.open.ops.DeleteField(k.ID, f.ID, marked(&f.Value))
 	k.RemoveField(f)
 	return true
 }
@@ -51,18 +51,18 @@ func (b *Broker) sweepRecord(k *keyspace.Entry) bool {
 // sweepOrphans deletes delivery states that a start found without their packets, or with packets
 // that had expired, which go with them. It is the committer's, and returns true if it has to go on
 // once others had the lock.
-func (b *Broker) sweepOrphans() (more bool) {
-	for n := min(sweepSlice, b.limits.MaxOps/8); n > 0 && len(b.orphans) > 0 && b.maySweep(); n-- {
-		last := len(b.orphans) - 1
-		if o := &b.orphans[last]; o.Packet != (storage.PacketID{}) {
-			b.open.ops.Delete(o.Packet, o.Removed)
+func (m *Machine) sweepOrphans() (more bool) {
+	for n := min(sweepSlice, m.limits.MaxOps/8); n > 0 && len(m.orphans) > 0 && m.maySweep(); n-- {
+		last := len(m.orphans) - 1
+		if o := &m.orphans[last]; o.Packet != (storage.PacketID{}) {
+			m.open.ops.Delete(o.Packet, o.Removed)
 		} else {
-			b.open.ops.DeleteDelivery(o.Identity, o.Stored)
+			m.open.ops.DeleteDelivery(o.Identity, o.Stored)
 		}
-		b.orphans = b.orphans[:last]
+		m.orphans = m.orphans[:last]
 	}
-	if len(b.orphans) == 0 {
-		b.orphans = nil
+	if len(m.orphans) == 0 {
+		m.orphans = nil
 	}
-	return len(b.orphans) > 0 && b.maySweep()
+	return len(m.orphans) > 0 && m.maySweep()
 }

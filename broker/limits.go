@@ -93,20 +93,17 @@ const (
 
 	// A batch that has reached one of these, or storage.Limits, is full: the next call begins the next
 	// batch. Its last call may exceed it.
-	maxBatchQueuedBytes = 8 << 20  // bytes of replies
-	maxBatchReplies     = 1 << 16  // replies, or packets in them
-	maxBatchPushes      = 1 << 16  // packets pushed, those that were popped or moved again included
-	maxBatchMemory      = 16 << 20 // bytes of packets pushed, those that were popped or moved again included
+	maxBatchPushes = 1 << 16  // packets pushed, those that were popped or moved again included
+	maxBatchMemory = 16 << 20 // bytes of packets pushed, those that were popped or moved again included
 
-	keepScratch     = 1 << 16 // packets of a large call for which memory is kept
-	recordOverhead  = 160     // bytes that a record may have besides those that MaxRecord counts
-	recordMemory    = 144     // bytes that a batch takes for a record besides its own
-	copyOverhead    = 64      // bytes that a copied element or field counts for besides its own
-	packetOverhead  = 16      // bytes that a packet of a reply counts for besides key and payload
-	detailOverhead  = 256     // bytes that a detail counts for besides its texts
-	batchesInFlight = 4       // open, committing, completing, and one to swap
-	replyOverhead   = 8       // bytes that a reply counts for besides its packets
-	readAhead       = 512     // neighbours read with a payload that was not cached
-	readAheadBytes  = 1 << 20 // and how large they may be together
-	spaceCheck      = 100     // milliseconds between two looks at the disk while it is too full
+	keepScratch    = 1 << 16 // packets of a large call for which memory is kept
+	keepCopied     = 1 << 20 // bytes that were read for it
+	recordOverhead = 160     // bytes that a record may have besides those that MaxRecord counts
+	recordMemory   = 144     // bytes that a batch takes for a record besides its own
+	copyOverhead   = 64      // bytes that a copied element or field counts for besides its own
+	packetOverhead = 16      // bytes that a packet of a reply counts for besides key and payload
+	detailOverhead = 256     // bytes that a detail counts for besides its texts
+	readAhead      = 512     // neighbours read with a payload that was not cached
+	readAheadBytes = 1 << 20 // and how large they may be together
+	spaceCheck     = 100     // milliseconds between two turns while the disk is too full
 )

@@ -16,43 +16,43 @@ const ListPriority = 128
 // Atomic. Any of them returns ErrWrongType if the name is that of a string or hash.
 
 // findList returns the queue called name and how many elements it has. It is nil if there is none.
-func (b *Broker) findList(name []byte) (q *queue, length int, err error) {
-	if q, err = b.findQueue(name); q == nil || err != nil {
+func (m *Machine) findList(name []byte) (q *queue, length int, err error) {
+	if q, err = m.findQueue(name); q == nil || err != nil {
 		return nil, 0, err
 	}
-	return q, b.ix.Counts(q.ix).Ready, nil
+	return q, m.ix.Counts(q.ix).Ready, nil
 }
 
 // useList returns the queue called name, which is made if it is not known. The queue gets packets
 // now, as l says, unless it does not take them in.
 func (tx *Tx) useList(name []byte, l load) (*queue, error) {
-	b := tx.b
+	m := tx.m
 	if err := tx.beginPut(); err != nil {
 		return nil, err
 	}
-	q, err := b.makeQueue(name)
+	q, err := m.makeQueue(name)
 	if err != nil {
 		return nil, err
 	}
 	if err := tx.checkPush(q, l); err != nil {
 		return nil, err
 	}
-	b.define(q)
+	m.define(q)
 	return q, nil
 }
 
 // Len returns the number of elements; 0 for an unknown name.
 func (tx *Tx) Len(name []byte) (int, error) {
-	_, n, err := tx.b.findList(name)
+	_, n, err := tx.m.findList(name)
 	return n, err
 }
 
 // PushEnd adds values at an end of the list, one after the other, and returns the new length.
 // Waiters get them after the Atomic.
 func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err error) {
-	b, bytes := tx.b, 0
+	m, bytes := tx.m, 0
 	for _, v := range values {
-		if err := b.checkSize(name, len(v)); err != nil {
+		if err := m.checkSize(name, len(v)); err != nil {
 			return 0, err
 		}
 		bytes += len(v)
@@ -62,52 +62,49 @@ func (tx *Tx) PushEnd(name []byte, end End, values [][]byte) (length int, err er
 		return 0, err
 	}
 	for _, v := range values {
-		b.insert(q, ListPriority, end, &Packet{Payload: v, EnqueuedAt: tx.now}, tx.now)
+		m.insert(q, ListPriority, end, &Packet{Payload: v, EnqueuedAt: tx.now}, tx.now)
 	}
-	length = b.ix.Counts(q.ix).Ready
-	b.deliverQueue(q)
+	length = m.ix.Counts(q.ix).Ready
 	return length, nil
 }
 
-// Range replies to c with the n elements from position from on, counted from the left; it takes
-// none. The list has that many: Len tells. If some cannot be read there are fewer.
-func (tx *Tx) Range(c *Conn, name []byte, from, n int, tag Tag) error {
-	b := tx.b
-	q, length, err := b.findList(name)
+// Range finds the n elements from position from on, counted from the left; it takes none. The list
+// has that many: Len tells. If some cannot be read there are fewer.
+func (tx *Tx) Range(name []byte, from, n int) (Found, error) {
+	m := tx.m
+	q, length, err := m.findList(name)
 	if err != nil {
-		return err
+		return Found{}, err
 	}
 	if from < 0 || from+n > length {
-		return fmt.Errorf("%w: %d elements from %d on, the list has %d", ErrNoElement, n, from, length)
+		return Found{}, fmt.Errorf("%w: %d elements from %d on, the list has %d", ErrNoElement, n, from, length)
 	}
-	first, bytes := len(b.open.records), 0
-	if n > 0 {
-		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
-		bytes = weightOf(b.scratch)
-		if err := tx.useReply(bytes + n*packetOverhead); err != nil {
-			return err
-		}
-		records, err := b.fetch(q, b.scratch, nil)
-		for ; err != nil; records, err = b.fetch(q, b.scratch, nil) { // what is damaged is no element any more
-			b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
-		}
-		b.open.appendRecords(records...)
+	if n == 0 {
+		return Found{}, nil
 	}
-	b.queueReply(c, first, replyPackets, tag, bytes)
-	return nil
+	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
+	if err := tx.useReply(weightOf(m.scratch) + n*packetOverhead); err != nil {
+		return Found{}, err
+	}
+	records, err := m.fetch(q, m.scratch, nil)
+	for ; err != nil; records, err = m.fetch(q, m.scratch, nil) { // what is damaged is no element any more
+		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
+	}
+	m.found.Details = m.found.Details[:0]
+	return m.finding(records), nil
 }
 
 // SetAt puts a value in the place of the element at a position; ok is false if there is none. The
 // value has no key and the element's expiry.
 func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
-	b := tx.b
-	q, length, err := b.findList(name)
+	m := tx.m
+	q, length, err := m.findList(name)
 	if err != nil || at < 0 || at >= length {
 		return false, err
 	}
-	b.scratch = b.ix.Next(q.ix, index.Selection{}, at, 1, b.scratch[:0])
-	p := b.scratch[0]
-	if err := b.checkSize(name, len(value)); err != nil {
+	m.scratch = m.ix.Next(q.ix, index.Selection{}, at, 1, m.scratch[:0])
+	p := m.scratch[0]
+	if err := m.checkSize(name, len(value)); err != nil {
 		return false, err
 	}
 	if err := tx.beginPut(); err != nil {
@@ -116,59 +113,58 @@ func (tx *Tx) SetAt(name []byte, at int, value []byte) (ok bool, err error) {
 	if err := tx.checkPush(q, load{bytes: int64(len(value)) - int64(p.Size)}); err != nil {
 		return false, err
 	}
-	b.replace(q, p, &Packet{Payload: value, Expiry: p.Expiry, EnqueuedAt: tx.now}, tx.now)
-	b.deliverQueue(q) // a subscriber may take this value, and not the one before
+	m.replace(q, p, &Packet{Payload: value, Expiry: p.Expiry, EnqueuedAt: tx.now}, tx.now)
 	return true, nil
 }
 
 // replace puts a packet in the place of another, whose expiry it has.
-func (b *Broker) replace(q *queue, old index.Packet, p *Packet, now int64) {
+func (m *Machine) replace(q *queue, old index.Packet, p *Packet, now int64) {
 	id, hash, op := q.packet(old), setHash(p), 0
-	b.leaveConsumer(old)
+	m.leaveConsumer(old)
 	if old.HasUnique {
-		b.endUnique(q, old.Identity)
+		m.endUnique(q, old.Identity)
 	}
-	if at, ok := b.open.puts.find(id); ok {
-		b.open.ops.Cancel(at)
-		b.deleteDelivery(old)
-		op = b.open.ops.Put(id, p)
+	if at, ok := m.open.puts.find(id); ok {
+		m.open.ops.Cancel(at)
+		m.deleteDelivery(old)
+		op = m.open.ops.Put(id, p)
 	} else {
-		op = b.open.ops.Replace(id, p, removed(old))
+		op = m.open.ops.Replace(id, p, removed(old))
 	}
-	b.open.puts.add(id, op)
-	b.ix.Remove(old.ID)
-	b.ix.Push(b.entry(q, id, hash, p, op), now) // there is room: one has just gone
-	b.changed(q)
+	m.open.puts.add(id, op)
+	m.ix.Remove(old.ID)
+	m.ix.Push(m.entry(q, id, hash, p, op), now) // there is room: one has just gone
+	m.changed(q)
 }
 
 // Find appends to dst the positions of elements that equal value: at most max if that is not 0,
 // counted from the left, or from the right end leftwards if end is Oldest. An element with a key is
 // passed over.
 func (tx *Tx) Find(name, value []byte, end End, max int, dst []int) ([]int, error) {
-	b := tx.b
-	if _, err := b.findValue(name, value, end, max); err != nil {
+	m := tx.m
+	if _, err := m.findValue(name, value, end, max); err != nil {
 		return dst, err
 	}
 	at := 0
-	for i, p := range b.scratch {
+	for i, p := range m.scratch {
 		if i == 0 {
-			at = b.ix.Position(p.ID)
+			at = m.ix.Position(p.ID)
 		} else {
-			at += b.ix.Distance(b.scratch[i-1].ID, p.ID)
+			at += m.ix.Distance(m.scratch[i-1].ID, p.ID)
 		}
 		dst = append(dst, at)
 	}
 	return dst, nil
 }
 
-// findValue leaves in b.scratch the elements of a list that equal value, at most max if that is not
+// findValue leaves in m.scratch the elements of a list that equal value, at most max if that is not
 // 0, from an end on. It returns the queue, nil if there is none.
-func (b *Broker) findValue(name, value []byte, end End, max int) (*queue, error) {
-	b.scratch = b.scratch[:0]
-	q, err := b.findQueue(name)
+func (m *Machine) findValue(name, value []byte, end End, max int) (*queue, error) {
+	m.scratch = m.scratch[:0]
+	q, err := m.findQueue(name)
 	if q != nil {
-		b.scratch = b.ix.FindValue(q.ix, storage.ValueHash(value), end, max, b.scratch)
-		b.scratch = slices.DeleteFunc(b.scratch, func(p index.Packet) bool { return int(p.Size) != len(value) })
+		m.scratch = m.ix.FindValue(q.ix, storage.ValueHash(value), end, max, m.scratch)
+		m.scratch = slices.DeleteFunc(m.scratch, func(p index.Packet) bool { return int(p.Size) != len(value) })
 	}
 	return q, err
 }
@@ -176,14 +172,14 @@ func (b *Broker) findValue(name, value []byte, end End, max int) (*queue, error)
 // RemoveValue deletes elements that equal value, at most max if that is not 0, from an end on, and
 // returns how many. An element with a key is passed over.
 func (tx *Tx) RemoveValue(name, value []byte, end End, max int) (int, error) {
-	b := tx.b
-	q, err := b.findValue(name, value, end, max)
-	if err == nil && len(b.scratch) > 0 {
+	m := tx.m
+	q, err := m.findValue(name, value, end, max)
+	if err == nil && len(m.scratch) > 0 {
 		err = tx.beginTake()
 	}
-	if err != nil || len(b.scratch) == 0 {
+	if err != nil || len(m.scratch) == 0 {
 		return 0, err
 	}
-	b.dropNow(q, b.scratch)
-	return len(b.scratch), nil
+	m.dropNow(q, m.scratch)
+	return len(m.scratch), nil
 }

@@ -34,12 +34,12 @@ func (tx *Tx) Select(c *Conn, db uint8) { c.db, tx.db = db, db }
 func (c *Conn) Database() uint8 { return c.db }
 
 // named returns the entry of a name in the database of the present call, nil if there is none.
-func (b *Broker) named(name []byte) *keyspace.Entry { return b.names.Find(b.tx.db, name) }
+func (m *Machine) named(name []byte) *keyspace.Entry { return m.names.Find(m.tx.db, name) }
 
 // Every call below is made inside Atomic.
 
 // Type returns the type of a name; TypeNone if nothing has it.
-func (tx *Tx) Type(name []byte) Type { return typeOf(tx.b.named(name)) }
+func (tx *Tx) Type(name []byte) Type { return typeOf(tx.m.named(name)) }
 
 func typeOf(e *keyspace.Entry) Type {
 	if e == nil {
@@ -53,61 +53,61 @@ func (tx *Tx) Delete(name []byte) (existed bool, err error) {
 	if err := tx.begin(); err != nil {
 		return false, err
 	}
-	b := tx.b
-	e := b.named(name)
+	m := tx.m
+	e := m.named(name)
 	if existed = typeOf(e) != TypeNone; existed {
-		b.deleteNamed(e)
+		m.deleteNamed(e)
 	}
-	if q := b.queueNamed(name); q != nil && b.ix.HasWindow(q.ix) { // those of an empty queue end, too
-		b.dropQueue(q)
+	if q := m.queueNamed(name); q != nil && m.ix.HasWindow(q.ix) { // those of an empty queue end, too
+		m.dropQueue(q)
 	}
 	return existed, nil
 }
 
 // Drop is Delete for a queue. ok is true also if nothing had the name but windows of unique pushes.
 func (tx *Tx) Drop(name []byte) (ok bool, err error) {
-	q := tx.b.queueNamed(name)
-	windows := q != nil && tx.b.ix.HasWindow(q.ix)
+	q := tx.m.queueNamed(name)
+	windows := q != nil && tx.m.ix.HasWindow(q.ix)
 	existed, err := tx.Delete(name)
 	return existed || windows, err
 }
 
 // deleteNamed deletes what an entry stands for.
-func (b *Broker) deleteNamed(e *keyspace.Entry) {
+func (m *Machine) deleteNamed(e *keyspace.Entry) {
 	if e.Kind() == keyspace.Queue {
-		b.dropQueue(b.queues.of(e.Queue())) // which ends the expiry, on disk, too
+		m.dropQueue(m.queues.of(e.Queue())) // which ends the expiry, on disk, too
 	} else {
-		b.deleteValue(e)
+		m.deleteValue(e)
 	}
 }
 
 // Rename gives what is called from the name to, in place of what has that name. ok is false if
 // nothing is called from.
 func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
-	b := tx.b
-	e := b.named(from)
+	m := tx.m
+	e := m.named(from)
 	if typeOf(e) == TypeNone || string(from) == string(to) {
 		return typeOf(e) != TypeNone, tx.begin()
 	}
-	if err := b.checkNewName(e, to); err != nil {
+	if err := m.checkNewName(e, to); err != nil {
 		return false, err
 	}
 	if e.IsValue() {
 		if _, err := tx.Delete(to); err != nil {
 			return false, err
 		}
-		b.changedName(e)
-		value := b.names.Detach(e)
-		e = b.names.Make(tx.db, to)
-		b.names.Attach(e, value)
-		b.putHead(e)
-		b.changedName(e)
+		m.changedName(e)
+		value := m.names.Detach(e)
+		e = m.names.Make(tx.db, to)
+		m.names.Attach(e, value)
+		m.putHead(e)
+		m.changedName(e)
 		return true, nil
 	}
 	var only *roleHolder
-	q := b.queues.of(e.Queue())
-	if other := b.queueNamed(to); other != nil && exclusive(q.settings, consumerRole) {
-		if only, err = b.onlyConsumer(q, other); err != nil {
+	q := m.queues.of(e.Queue())
+	if other := m.queueNamed(to); other != nil && exclusive(q.settings, consumerRole) {
+		if only, err = m.onlyConsumer(q, other); err != nil {
 			return false, err
 		}
 	}
@@ -115,30 +115,30 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 		return false, err
 	}
 	q.grantRole(consumerRole, only)
-	b.renameQueue(q, to)
+	m.renameQueue(q, to)
 	return true, nil
 }
 
 // checkName returns ErrTooLarge if the name is too long, or its record with a value of so many
 // bytes.
-func (b *Broker) checkName(name []byte, value int) error {
+func (m *Machine) checkName(name []byte, value int) error {
 	if len(name) > storage.MaxName {
 		return fmt.Errorf("%w: the name has %d bytes, the limit is %d", ErrTooLarge, len(name), storage.MaxName)
 	}
-	return b.checkSize(name, value)
+	return m.checkSize(name, value)
 }
 
 // checkNewName is checkName for the new name of a string; or of a hash or list, whose elements have
 // records of their own.
-func (b *Broker) checkNewName(e *keyspace.Entry, name []byte) error {
+func (m *Machine) checkNewName(e *keyspace.Entry, name []byte) error {
 	if !e.IsValue() {
-		return b.checkName(name, 0)
+		return m.checkName(name, 0)
 	}
-	return b.checkName(name, e.Len())
+	return m.checkName(name, e.Len())
 }
 
 // checkSize returns ErrTooLarge if a record of that name and a value of so many bytes is too long.
-func (b *Broker) checkSize(name []byte, value int) error {
+func (m *Machine) checkSize(name []byte, value int) error {
 	if n := len(name) + value; n > MaxRecord {
 		return fmt.Errorf("%w: name and value have %d bytes together, the limit is %d", ErrTooLarge, n, MaxRecord)
 	}
@@ -148,7 +148,7 @@ func (b *Broker) checkSize(name []byte, value int) error {
 // Expiry returns when a name expires, in Unix milliseconds, 0 for never; ok is false if nothing has
 // it.
 func (tx *Tx) Expiry(name []byte) (at int64, ok bool) {
-	if e := tx.b.named(name); typeOf(e) != TypeNone {
+	if e := tx.m.named(name); typeOf(e) != TypeNone {
 		return e.Expiry(), true
 	}
 	return 0, false
@@ -157,11 +157,11 @@ func (tx *Tx) Expiry(name []byte) (at int64, ok bool) {
 // SetExpiry lets a name expire at a moment in Unix milliseconds, 0 for never. A moment that is past
 // deletes it. ok is false if nothing has the name.
 func (tx *Tx) SetExpiry(name []byte, at int64) (ok bool, err error) {
-	b := tx.b
+	m := tx.m
 	if at != 0 && at <= tx.now {
 		return tx.Delete(name)
 	}
-	e := b.named(name)
+	e := m.named(name)
 	if typeOf(e) == TypeNone {
 		return false, tx.begin()
 	}
@@ -171,19 +171,19 @@ func (tx *Tx) SetExpiry(name []byte, at int64) (ok bool, err error) {
 	if was := e.Expiry(); was == 0 && at == 0 {
 		return true, nil
 	} else if was != at {
-		b.setExpiry(e, at)
+		m.setExpiry(e, at)
 	}
-	b.changedName(e)
+	m.changedName(e)
 	return true, nil
 }
 
 // setExpiry lets what has a name expire, and brings that to disk.
-func (b *Broker) setExpiry(e *keyspace.Entry, at int64) {
-	b.names.SetExpiry(e, at)
+func (m *Machine) setExpiry(e *keyspace.Entry, at int64) {
+	m.names.SetExpiry(e, at)
 	if e.Kind() == keyspace.Queue {
-		b.open.ops.PutQueue(b.definition(b.queues.of(e.Queue())))
+		m.open.ops.PutQueue(m.definition(m.queues.of(e.Queue())))
 	} else {
-		b.putHead(e)
+		m.putHead(e)
 	}
 }
 
@@ -194,16 +194,16 @@ func (tx *Tx) Now() int64 { return tx.now }
 func (tx *Tx) Steady() int64 { return tx.steady }
 
 // expireNames deletes what is due. It returns false if the batch was full before all was deleted.
-func (b *Broker) expireNames(now int64) bool {
+func (m *Machine) expireNames(now int64) bool {
 	for {
-		e := b.names.Due(now)
+		e := m.names.Due(now)
 		switch {
 		case e == nil:
 			return true
-		case b.open.full(b.limits):
+		case m.open.full(m.limits):
 			return false
 		}
-		b.deleteNamed(e)
+		m.deleteNamed(e)
 	}
 }
 
@@ -211,16 +211,16 @@ func (b *Broker) expireNames(now int64) bool {
 // with 0. A name that is there from the first call to the last is given at least once. It looks at
 // about n names. fn must not make calls.
 func (tx *Tx) Scan(cursor uint64, n int, fn func(name []byte, t Type)) (next uint64) {
-	return tx.b.names.Scan(tx.db, cursor, n, func(e *keyspace.Entry) { fn([]byte(e.Name()), e.Kind()) })
+	return tx.m.names.Scan(tx.db, cursor, n, func(e *keyspace.Entry) { fn([]byte(e.Name()), e.Kind()) })
 }
 
 // RandomName appends any name to dst; ok is false if there is none.
 func (tx *Tx) RandomName(dst []byte) (name []byte, ok bool) {
-	if e := tx.b.names.Pick(tx.db, rand.IntN); e != nil {
+	if e := tx.m.names.Pick(tx.db, rand.IntN); e != nil {
 		return append(dst, e.Name()...), true
 	}
 	return dst, false
 }
 
 // NameCount returns how many names a database has, and how many of them expire.
-func (tx *Tx) NameCount(db uint8) (names, expiring int) { return tx.b.names.Len(db) }
+func (tx *Tx) NameCount(db uint8) (names, expiring int) { return tx.m.names.Len(db) }

@@ -22,146 +22,140 @@ type Selection struct {
 	WithDetails bool    // the reply has details
 	Fits16      bool    // no packet whose key or payload has more than MaxNarrow bytes: it stays queued
 	Filter      *Filter // nil: any packet
-	MustFind    bool    // ErrNothing, instead of a reply, if there is nothing to take
+	MustFind    bool    // ErrNothing, in place of no packets, if there is nothing to take
 }
 
-// Pop takes what s selects from the queue, for c. The reply goes to c's receiver, with the tag. It
-// has no packets if none can be selected or the queue is unknown (pinpriq document, section pop).
-func (tx *Tx) Pop(c *Conn, name []byte, s Selection, tag Tag) error {
+// Found is the packets that a call took or looked at, with their details if it was asked for them.
+// All of it is valid until the next call.
+type Found struct {
+	Packets []Packet
+	Details []Detail
+}
+
+// Pop takes what s selects from the queue. It finds no packets if none can be selected or the queue
+// is unknown (pinpriq document, section pop).
+func (tx *Tx) Pop(name []byte, s Selection) (Found, error) {
 	if err := tx.beginTake(); err != nil {
-		return err
+		return Found{}, err
 	}
-	b := tx.b
 	q, err := tx.openForTake(name)
 	if err == nil {
-		err = b.checkFilter(q, s.Filter)
+		err = tx.m.checkFilter(q, s.Filter)
 	}
-	if err != nil {
-		return err
-	}
-	ok := false
-	if q != nil {
-		ok, err = tx.popGroup(q, s, c, tag)
+	f := Found{}
+	if err == nil && q != nil {
+		f, err = tx.pop(q, s)
 	}
 	switch {
 	case err != nil:
-		return err
-	case ok:
+		return Found{}, err
+	case len(f.Packets) > 0:
 		tx.useRole(q, consumerRole)
 	case s.MustFind:
-		return ErrNothing
-	default:
-		b.queueReply(c, len(b.open.records), replyPackets, tag, 0)
+		return Found{}, ErrNothing
 	}
-	return nil
+	return f, nil
 }
 
 // Takeable is how many packets a take may find in a queue, at most; 0 if it would find none. Only
 // one that must find something is told of no packet that cannot be read. ErrInUse, and
 // ErrNotInOrder as for CheckFilter.
 func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
-	b := tx.b
+	m := tx.m
 	q, err := tx.openForTake(name)
 	if err == nil {
-		err = b.checkFilter(q, s.Filter)
+		err = m.checkFilter(q, s.Filter)
 	}
 	if q == nil || err != nil {
 		return 0, err
 	}
 	if s.Filter != nil {
-		if _, ok := b.ix.Best(q.ix, b.selection(q, s)); !ok {
+		if _, ok := m.ix.Best(q.ix, m.selection(q, s)); !ok {
 			return 0, nil
 		}
 	}
-	if s.MustFind && !b.readable(q, b.selection(q, s)) {
+	if s.MustFind && !m.readable(q, m.selection(q, s)) {
 		return 0, nil
 	}
-	return b.ix.Counts(q.ix).Ready, nil
+	return m.ix.Counts(q.ix).Ready, nil
 }
 
 // replyBytes is what a packet counts for in a reply.
-func (b *Broker) replyBytes(q *queue, p index.Packet, detail bool) int {
+func (m *Machine) replyBytes(q *queue, p index.Packet, detail bool) int {
 	bytes := weight(p) + packetOverhead
 	if detail {
-		bytes += b.detailBytes(q, p)
+		bytes += m.detailBytes(q, p)
 	}
 	return bytes
 }
 
-// scratchBytes is what the packets of b.scratch count for in a reply.
-func (b *Broker) scratchBytes(q *queue, detail bool) (bytes int) {
-	for _, p := range b.scratch {
-		bytes += b.replyBytes(q, p, detail)
+// scratchBytes is what the packets of m.scratch count for in a reply.
+func (m *Machine) scratchBytes(q *queue, detail bool) (bytes int) {
+	for _, p := range m.scratch {
+		bytes += m.replyBytes(q, p, detail)
 	}
 	return bytes
 }
 
-// selectPackets leaves in b.scratch what s selects, without taking it.
-func (b *Broker) selectPackets(q *queue, s Selection, selection index.Selection) {
-	b.scratch = b.scratch[:0]
+// selectPackets leaves in m.scratch what s selects, without taking it.
+func (m *Machine) selectPackets(q *queue, s Selection, selection index.Selection) {
+	m.scratch = m.scratch[:0]
 	if !s.Group {
 		n := min(max(s.Count, 1), selection.Limit.Packets)
-		b.scratch = b.within(b.ix.Next(q.ix, selection, 0, n, b.scratch), selection.Limit)
-	} else if best, ok := b.ix.Best(q.ix, selection); ok {
-		b.scratch = b.ix.Group(best.ID, selection, b.scratch)
+		m.scratch = m.within(m.ix.Next(q.ix, selection, 0, n, m.scratch), selection.Limit)
+	} else if best, ok := m.ix.Best(q.ix, selection); ok {
+		m.scratch = m.ix.Group(best.ID, selection, m.scratch)
 	}
 	if s.WithDetails {
-		b.cutDetailed(q)
+		m.cutDetailed(q)
 	}
 }
 
-// cutDetailed leaves so many packets in b.scratch as a reply with details can hold.
-func (b *Broker) cutDetailed(q *queue) {
+// cutDetailed leaves so many packets in m.scratch as a reply with details can hold.
+func (m *Machine) cutDetailed(q *queue) {
 	bytes := 0
-	for i, p := range b.scratch {
-		if bytes += b.replyBytes(q, p, true); i > 0 && bytes > MaxGroupBytes {
-			b.scratch = b.scratch[:i]
+	for i, p := range m.scratch {
+		if bytes += m.replyBytes(q, p, true); i > 0 && bytes > MaxGroupBytes {
+			m.scratch = m.scratch[:i]
 			return
 		}
 	}
 }
 
 // selection turns s into a selection of a queue in the index, limited to what one reply can hold.
-func (b *Broker) selection(q *queue, s Selection) index.Selection {
+func (m *Machine) selection(q *queue, s Selection) index.Selection {
 	return index.Selection{
 		End: s.End, Group: s.Group, Fits16: s.Fits16, Filter: s.Filter.in(q),
 		Limit: index.Limit{Packets: MaxGroup, Bytes: MaxGroupBytes},
 	}
 }
 
-// popGroup pops what s selects from q and queues the reply for c. It returns false, and queues
-// nothing, if nothing can be selected. Inside Atomic it may return the error of what goes beyond
-// that. Every pop and delivery goes through it.
-func (tx *Tx) popGroup(q *queue, s Selection, c *Conn, tag Tag) (ok bool, err error) {
-	b := tx.b
-	b.logWide(q, s)
-	records := b.takeable(q, s, b.selection(q, s))
+// pop is Pop for a queue that gives. Every pop and delivery goes through it.
+func (tx *Tx) pop(q *queue, s Selection) (Found, error) {
+	m := tx.m
+	m.logWide(q, s)
+	records := m.takeable(q, s, m.selection(q, s))
 	if len(records) == 0 {
-		return false, nil
+		return Found{}, nil
 	}
-	first, bytes, kind := len(b.open.records), b.scratchBytes(q, s.WithDetails), replyPackets
-	if err := tx.useReply(bytes); err != nil {
-		return false, err
+	if err := tx.useReply(m.scratchBytes(q, s.WithDetails)); err != nil {
+		return Found{}, err
 	}
-	if s.WithDetails {
-		kind = replyDetailed
-	}
-	for _, p := range b.scratch {
+	m.found.Details = m.found.Details[:0]
+	for _, p := range m.scratch {
 		if s.WithDetails {
-			b.detail(q, p)
+			m.detail(q, p)
 		}
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
+		m.ix.Remove(p.ID)
+		m.deletePacket(q, p)
 	}
-	b.open.appendRecords(records...)
-	b.queueReply(c, first, kind, tag, bytes)
-	b.count(q, &q.counters.Popped, len(b.scratch))
-	b.changed(q)
-	return true, nil
+	m.count(q, &q.counters.Popped, len(m.scratch))
+	m.changed(q)
+	return m.finding(records), nil
 }
 
 // within returns the packets up to the first that goes beyond the limit.
-func (b *Broker) within(packets []index.Packet, l index.Limit) []index.Packet {
+func (m *Machine) within(packets []index.Packet, l index.Limit) []index.Packet {
 	bytes := int64(0)
 	for i, p := range packets {
 		if bytes += int64(weight(p)); i > 0 && bytes > l.Bytes {
@@ -172,36 +166,36 @@ func (b *Broker) within(packets []index.Packet, l index.Limit) []index.Packet {
 }
 
 // logWide logs, once a queue, that a selection leaves packets in it.
-func (b *Broker) logWide(q *queue, s Selection) {
+func (m *Machine) logWide(q *queue, s Selection) {
 	if !s.Fits16 || q.wideLogged {
 		return
 	}
-	if _, wide := b.ix.Widths(q.ix); wide {
+	if _, wide := m.ix.Widths(q.ix); wide {
 		q.wideLogged = true
-		b.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
+		m.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
 			"queue", q.entry.Name(), "limit", MaxNarrow)
 	}
 }
 
 // deletePacket removes a packet that has left the index, or its place there, from the store, with
 // its delivery state.
-func (b *Broker) deletePacket(q *queue, p index.Packet) {
-	b.leaveConsumer(p)
+func (m *Machine) deletePacket(q *queue, p index.Packet) {
+	m.leaveConsumer(p)
 	if p.HasUnique {
-		b.endUnique(q, p.Identity)
+		m.endUnique(q, p.Identity)
 	}
-	if op, ok := b.open.puts.find(q.packet(p)); ok {
-		b.open.ops.Cancel(op)
-		b.deleteDelivery(p)
+	if op, ok := m.open.puts.find(q.packet(p)); ok {
+		m.open.ops.Cancel(op)
+		m.deleteDelivery(p)
 		return
 	}
-	b.open.ops.Delete(q.packet(p), removed(p))
+	m.open.ops.Delete(q.packet(p), removed(p))
 }
 
 // deleteDelivery removes the records of a packet's delivery state from the store.
-func (b *Broker) deleteDelivery(p index.Packet) {
+func (m *Machine) deleteDelivery(p index.Packet) {
 	if p.Stored != 0 {
-		b.open.ops.DeleteDelivery(p.Identity, storage.Stored(p.Stored))
+		m.open.ops.DeleteDelivery(p.Identity, storage.Stored(p.Stored))
 	}
 }
 

@@ -21,19 +21,19 @@ type UpdatePriorityRequest struct {
 // but for those that are done, one is pushed that is nothing but the key. ErrShared if several
 // packets have the key.
 func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
-	b, size := tx.b, len(r.Queue)+len(r.Key)
+	m, size := tx.m, len(r.Queue)+len(r.Key)
 	if size > MaxRecord {
 		return fmt.Errorf("%w: queue name and key have %d bytes together, the limit is %d", ErrTooLarge, size, MaxRecord)
 	}
 	if err := tx.beginTake(); err != nil {
 		return err
 	}
-	q, err := b.findQueue(r.Queue)
+	q, err := m.findQueue(r.Queue)
 	if err != nil {
 		return err
 	}
 	if q != nil {
-		switch p, n := b.ix.Only(q.ix, r.Key); n {
+		switch p, n := m.ix.Only(q.ix, r.Key); n {
 		case 1:
 			return tx.changePriority(q, p, r)
 		case 2:
@@ -44,11 +44,8 @@ func (tx *Tx) UpdatePriority(r UpdatePriorityRequest) error {
 	if err := tx.CanStore(); err != nil {
 		return err
 	}
-	if q, err = tx.push(&PushRequest{Queue: r.Queue, Priority: to, Key: r.Key}, [][]byte{nil}); err != nil {
-		return err
-	}
-	b.deliverQueue(q)
-	return nil
+	_, err = tx.push(&PushRequest{Queue: r.Queue, Priority: to, Key: r.Key}, [][]byte{nil})
+	return err
 }
 
 // changePriority moves a packet to its new priority.
@@ -60,17 +57,16 @@ func (tx *Tx) changePriority(q *queue, p index.Packet, r UpdatePriorityRequest) 
 	if err := tx.CanStore(); err != nil {
 		return err
 	}
-	b := tx.b
+	m := tx.m
 	if isBare(p, r.Key) {
 		tx.moveBare(q, p, to, r.Key)
 	} else {
-		record, err := b.record(q, p)
+		record, err := m.record(q, p)
 		if err != nil {
 			return err
 		}
-		b.move(q, p, record, q, to, Newest)
+		m.move(q, p, record, q, to, Newest)
 	}
-	b.deliverQueue(q) // with priority 0 no subscriber could take it
 	return nil
 }
 
@@ -82,20 +78,20 @@ func isBare(p index.Packet, key []byte) bool {
 // moveBare moves a bare packet without its record: most moves would have to read that from the
 // disk. The packet counts as enqueued now.
 func (tx *Tx) moveBare(q *queue, p index.Packet, priority uint32, key []byte) {
-	b := tx.b
+	m := tx.m
 	there := p
 	there.Stored, there.HasUnique = 0, false // they stay
-	b.deletePacket(q, there)
-	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(Newest)}
+	m.deletePacket(q, there)
+	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: m.nextSeq(Newest)}
 	bare := Packet{Key: key, EnqueuedAt: tx.now, Identity: ownIdentity(p.Identity, id.Seq)}
 	if p.State == index.Delayed {
 		bare.NotBefore = p.Until
 	}
-	op := b.open.ops.Put(id, &bare)
-	b.open.puts.add(id, op)
-	b.ix.Move(p.ID, priority, id.Seq)
-	b.ix.SetRef(p.ID, id.Seq, b.cache.add(id.Seq, b.open.ops.Record(op)))
-	b.changed(q)
+	op := m.open.ops.Put(id, &bare)
+	m.open.puts.add(id, op)
+	m.ix.Move(p.ID, priority, id.Seq)
+	m.ix.SetRef(p.ID, id.Seq, m.cache.add(id.Seq, m.open.ops.Record(op)))
+	m.changed(q)
 }
 
 // PopKey takes the best packet of the queue, at the given end of its priority, with all that have
@@ -106,12 +102,12 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 	if err := tx.beginTake(); err != nil {
 		return dst, false, err
 	}
-	b := tx.b
+	m := tx.m
 	q, err := tx.openForTake(name)
 	if q == nil || err != nil {
 		return dst, false, err
 	}
-	best, key, ok, err := b.bestKey(q, end, dst)
+	best, key, ok, err := m.bestKey(q, end, dst)
 	if !ok || err != nil {
 		return dst, false, err
 	}
@@ -120,10 +116,10 @@ func (tx *Tx) PopKey(name []byte, end End, accept func(key []byte) error, dst []
 			return dst, false, err
 		}
 	}
-	b.scratch = b.ix.Group(best.ID, b.selection(q, Selection{End: end, Group: true}), b.scratch[:0])
+	m.scratch = m.ix.Group(best.ID, m.selection(q, Selection{End: end, Group: true}), m.scratch[:0])
 	tx.useRole(q, consumerRole)
-	b.count(q, &q.counters.Popped, len(b.scratch))
-	b.dropNow(q, b.scratch)
+	m.count(q, &q.counters.Popped, len(m.scratch))
+	m.dropNow(q, m.scratch)
 	return key, true, nil
 }
 
@@ -132,11 +128,11 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 	if err := tx.begin(); err != nil {
 		return dst, false, err
 	}
-	q, err := tx.b.findQueue(name)
+	q, err := tx.m.findQueue(name)
 	if q == nil || err != nil {
 		return dst, false, err
 	}
-	_, key, ok, err = tx.b.bestKey(q, end, dst)
+	_, key, ok, err = tx.m.bestKey(q, end, dst)
 	return key, ok, err
 }
 
@@ -146,11 +142,11 @@ func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error)
 	if err := tx.begin(); err != nil {
 		return 0, false, err
 	}
-	q, err := tx.b.findQueue(name)
+	q, err := tx.m.findQueue(name)
 	if q == nil || err != nil {
 		return 0, false, err
 	}
-	p, n := tx.b.ix.Only(q.ix, key)
+	p, n := tx.m.ix.Only(q.ix, key)
 	if n > 1 {
 		return 0, false, ErrShared
 	}
@@ -159,11 +155,11 @@ func (tx *Tx) PriorityOf(name, key []byte) (priority uint32, ok bool, err error)
 
 // bestKey returns the packet that the queue selects, and appends its key to dst. ok is false if it
 // selects none.
-func (b *Broker) bestKey(q *queue, end End, dst []byte) (best index.Packet, key []byte, ok bool, err error) {
-	if best, ok = b.ix.Best(q.ix, index.Selection{End: end}); !ok {
+func (m *Machine) bestKey(q *queue, end End, dst []byte) (best index.Packet, key []byte, ok bool, err error) {
+	if best, ok = m.ix.Best(q.ix, index.Selection{End: end}); !ok {
 		return best, dst, false, nil
 	}
-	if key, ok = b.ix.Key(best.ID, dst); !ok {
+	if key, ok = m.ix.Key(best.ID, dst); !ok {
 		return best, dst, false, ErrNoKey
 	}
 	return best, key, true, nil

@@ -54,14 +54,14 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 		if err := tx.begin(); err != nil {
 			return 0, err
 		}
-		if id, ok, err := tx.b.holderOf(&r); ok || err != nil {
+		if id, ok, err := tx.m.holderOf(&r); ok || err != nil {
 			return id, err
 		}
 	}
 	if err := tx.beginPut(); err != nil {
 		return 0, err
 	}
-	id := idOf(tx.b.marks.NextSeq)
+	id := idOf(tx.m.marks.NextSeq)
 	q, err := tx.push(&r, [][]byte{r.Payload})
 	if err != nil {
 		return 0, err
@@ -69,7 +69,6 @@ func (tx *Tx) Push(r PushRequest) (ID, error) {
 	if r.Window > 0 {
 		tx.beginWindow(q, &r, id)
 	}
-	tx.b.deliverQueue(q)
 	return id, nil
 }
 
@@ -84,44 +83,27 @@ func (tx *Tx) PushAll(r PushRequest, payloads [][]byte) (first ID, err error) {
 	if err := tx.beginPut(); err != nil {
 		return 0, err
 	}
-	first = idOf(tx.b.marks.NextSeq)
-	q, err := tx.push(&r, payloads)
-	if err != nil {
-		return 0, err
-	}
-	tx.b.deliverQueue(q)
-	return first, nil
+	first = idOf(tx.m.marks.NextSeq)
+	_, err = tx.push(&r, payloads)
+	return first, err
 }
 
-// CanStore returns the error that a push or a write would get because of the disk's free space. It
-// does not change within a transaction.
-func (tx *Tx) CanStore() error {
-	switch level := tx.b.spaceLevel(tx.now); {
-	case level >= storage.Stop:
-		return ErrStopped
-	case level >= storage.NoPush:
-		return ErrNoSpace
-	}
-	return nil
-}
-
-// push adds the packets of a push to its queue, which is made if it is not known. The caller
-// delivers from that.
+// push adds the packets of a push to its queue, which is made if it is not known.
 func (tx *Tx) push(r *PushRequest, payloads [][]byte) (q *queue, err error) {
-	b := tx.b
-	if q, err = b.makeQueue(r.Queue); err != nil {
+	m := tx.m
+	if q, err = m.makeQueue(r.Queue); err != nil {
 		return nil, err
 	}
-	if err := b.checkTags(q, r.Tags); err != nil {
+	if err := m.checkTags(q, r.Tags); err != nil {
 		return nil, err
 	}
 	if err := tx.checkPush(q, r.load(payloads)); err != nil {
 		return nil, err
 	}
-	b.define(q)
+	m.define(q)
 	p := tx.packet(r)
 	for _, p.Payload = range payloads {
-		b.insert(q, r.Priority, Newest, &p, tx.now)
+		m.insert(q, r.Priority, Newest, &p, tx.now)
 	}
 	return q, nil
 }
@@ -155,15 +137,15 @@ func (tx *Tx) packet(r *PushRequest) Packet {
 
 // insert puts p at an end of a priority: into the open batch, the cache and the index. The queue
 // has admitted it, so the index has room.
-func (b *Broker) insert(q *queue, priority uint32, end End, p *Packet, now int64) {
+func (m *Machine) insert(q *queue, priority uint32, end End, p *Packet, now int64) {
 	hash := setHash(p)
-	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: b.nextSeq(end)}
-	op := b.open.ops.Put(id, p)
-	b.open.puts.add(id, op)
-	b.ix.Push(b.entry(q, id, hash, p, op), now)
-	b.putUnique(q, id.Seq, p.Unique)
-	b.count(q, &q.counters.Pushed, 1)
-	b.changed(q)
+	id := storage.PacketID{Queue: q.id, Priority: priority, Seq: m.nextSeq(end)}
+	op := m.open.ops.Put(id, p)
+	m.open.puts.add(id, op)
+	m.ix.Push(m.entry(q, id, hash, p, op), now)
+	m.putUnique(q, id.Seq, p.Unique)
+	m.count(q, &q.counters.Pushed, 1)
+	m.changed(q)
 }
 
 // setHash returns the hash of a packet without a key, 0 for any other. Its record holds the hash.
@@ -175,10 +157,10 @@ func setHash(p *Packet) uint64 {
 }
 
 // entry is the index entry of a packet that op puts. Its record is in the cache from then on.
-func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op int) index.Entry {
+func (m *Machine) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op int) index.Entry {
 	return index.Entry{
 		Queue:    q.ix,
-		Tags:     b.tagBytes(p.Tags),
+		Tags:     m.tagBytes(p.Tags),
 		Wide:     storage.IsWide(len(p.Key), len(p.Payload)),
 		Priority: id.Priority,
 		Seq:      id.Seq,
@@ -191,22 +173,22 @@ func (b *Broker) entry(q *queue, id storage.PacketID, hash uint64, p *Packet, op
 		Expiry:   p.Expiry,
 		Until:    p.NotBefore,
 		Flags:    storage.Flags(p.Expiry != 0, storage.IsLarge(len(p.Payload))),
-		Ref:      b.cache.add(id.Seq, b.open.ops.Record(op)),
+		Ref:      m.cache.add(id.Seq, m.open.ops.Record(op)),
 	}
 }
 
 // tagBytes is what the index has of tags. It is valid until the next call.
-func (b *Broker) tagBytes(tags []PacketTag) []byte {
-	b.tags = storage.AppendTags(b.tags[:0], tags)
-	return b.tags
+func (m *Machine) tagBytes(tags []PacketTag) []byte {
+	m.tags = storage.AppendTags(m.tags[:0], tags)
+	return m.tags
 }
 
 // nextSeq returns a new sequence at an end: past all that any packet has.
-func (b *Broker) nextSeq(end End) uint64 {
+func (m *Machine) nextSeq(end End) uint64 {
 	if end == Oldest {
-		b.marks.LowSeq--
-		return b.marks.LowSeq + 1
+		m.marks.LowSeq--
+		return m.marks.LowSeq + 1
 	}
-	b.marks.NextSeq++
-	return b.marks.NextSeq - 1
+	m.marks.NextSeq++
+	return m.marks.NextSeq - 1
 }

@@ -24,21 +24,21 @@ type queue struct {
 	idle        bool            // listed in queueTable.idle
 	defined     bool            // the store, or the open batch, holds the definition
 	stale       bool            // that has an expiry which ended when the queue was emptied
-	deferred    bool            // listed in Broker.deferredQueues
+	marked      bool            // listed in Machine.dirty
 	wideLogged  bool            // logWide has logged it
 	deadLogged  bool            // deadLetter has logged it
-	dropped     bool            // it has no name and is in Broker.dropped
+	dropped     bool            // it has no name and is in Machine.dropped
 
 	settings  *Settings        // nil: the defaults, and the queue ends when it is empty
 	orders    map[string]order // of the settings, see tags.go
 	counters  Counters
-	counted   bool                 // listed in Broker.counted
+	counted   bool                 // listed in Machine.counted
 	roles     [2]*roleHolder       // see role.go
 	consumers map[string]*consumer // see consumers.go
 	pruneAt   int                  // how many of them there are when they are pruned
 }
 
-// queueTable finds queues by number. It belongs to Broker.mu.
+// queueTable finds queues by number.
 type queueTable struct {
 	all   []*queue // by index.QueueID; nil where the number is free
 	idle  []*queue // unused queues, the longest unused first; some may be in use again
@@ -52,17 +52,17 @@ type queueTable struct {
 }
 
 // loadQueues adds the queues that recovery found.
-func (b *Broker) loadQueues(restored []recovery.Queue) {
+func (m *Machine) loadQueues(restored []recovery.Queue) {
 	for _, r := range restored {
 		q := &queue{id: r.ID, ix: r.Index, defined: true, counters: r.Counters}
-		b.queues.add(q)
-		b.setName(q, b.names.Make(r.Database, r.Name))
-		b.queues.setSettings(q, r.Settings)
-		if b.refreshName(q); q.entry.Kind() == keyspace.Queue {
-			b.names.SetExpiry(q.entry, r.Expiry)
+		m.queues.add(q)
+		m.setName(q, m.names.Make(r.Database, r.Name))
+		m.queues.setSettings(q, r.Settings)
+		if m.refreshName(q); q.entry.Kind() == keyspace.Queue {
+			m.names.SetExpiry(q.entry, r.Expiry)
 		} else {
 			q.stale = r.Expiry != 0
-			b.listIdle(q)
+			m.listIdle(q)
 		}
 	}
 }
@@ -146,93 +146,93 @@ func (t *queueTable) nextNumber(m *storage.Marks) uint32 {
 }
 
 // setName gives a queue without a name one that no queue has.
-func (b *Broker) setName(q *queue, e *keyspace.Entry) {
+func (m *Machine) setName(q *queue, e *keyspace.Entry) {
 	q.entry = e
-	b.queues.named++
-	b.queues.bytes += len(e.Name())
-	b.names.SetQueue(e, q.ix)
+	m.queues.named++
+	m.queues.bytes += len(e.Name())
+	m.names.SetQueue(e, q.ix)
 }
 
 // takeName takes a queue's name away.
-func (b *Broker) takeName(q *queue) {
+func (m *Machine) takeName(q *queue) {
 	e := q.entry
-	b.queues.named--
-	b.queues.bytes -= len(e.Name())
-	if !b.names.Has(e) { // a flush has taken it
+	m.queues.named--
+	m.queues.bytes -= len(e.Name())
+	if !m.names.Has(e) { // a flush has taken it
 		return
 	}
 	if e.Kind() == keyspace.Queue {
-		b.names.Set(e, keyspace.None)
+		m.names.Set(e, keyspace.None)
 	}
-	b.names.SetQueue(e, 0)
+	m.names.SetQueue(e, 0)
 }
 
 // queueNamed returns the queue of a name; nil if there is none. One beside a string or hash is
 // empty.
-func (b *Broker) queueNamed(name []byte) *queue {
-	if e := b.named(name); e != nil && e.Queue() != 0 {
-		return b.queues.of(e.Queue())
+func (m *Machine) queueNamed(name []byte) *queue {
+	if e := m.named(name); e != nil && e.Queue() != 0 {
+		return m.queues.of(e.Queue())
 	}
 	return nil
 }
 
 // findQueue is queueNamed, but it returns ErrWrongType if a string or hash has the name.
-func (b *Broker) findQueue(name []byte) (*queue, error) {
-	switch e := b.named(name); {
+func (m *Machine) findQueue(name []byte) (*queue, error) {
+	switch e := m.named(name); {
 	case e == nil:
 		return nil, nil
 	case e.IsValue():
 		return nil, ErrWrongType
 	default:
-		return b.queues.of(e.Queue()), nil
+		return m.queues.of(e.Queue()), nil
 	}
 }
 
 // makeQueue returns the queue called name, known or new. ErrWrongType as for findQueue. A new one
 // goes again soon if it stays unused.
-func (b *Broker) makeQueue(name []byte) (*queue, error) {
-	if q, err := b.findQueue(name); q != nil || err != nil {
+func (m *Machine) makeQueue(name []byte) (*queue, error) {
+	if q, err := m.findQueue(name); q != nil || err != nil {
 		return q, err
 	}
-	if err := b.checkNewQueue(name); err != nil {
+	if err := m.checkNewQueue(name); err != nil {
 		return nil, err
 	}
-	q := b.addQueue(b.tx.db, string(name))
-	b.listIdle(q)
+	q := m.addQueue(m.tx.db, string(name))
+	m.listIdle(q)
 	return q, nil
 }
 
 // checkNewQueue says why no queue can be made for a name that has none.
-func (b *Broker) checkNewQueue(name []byte) error {
-	if err := b.checkName(name, 0); err != nil {
+func (m *Machine) checkNewQueue(name []byte) error {
+	if err := m.checkName(name, 0); err != nil {
 		return err
 	}
-	if b.queues.named >= MaxQueues || b.queues.bytes+len(name) > MaxNameBytes || b.flushesReused() {
+	if m.queues.named >= MaxQueues || m.queues.bytes+len(name) > MaxNameBytes || m.flushesReused() {
 		return ErrTooManyQueues
 	}
 	return nil
 }
 
 // addQueue makes a queue with a name that no queue has.
-func (b *Broker) addQueue(db uint8, name string) *queue {
-	q := &queue{id: b.queues.nextNumber(&b.marks), ix: b.ix.AddQueue()}
-	b.queues.add(q)
-	b.setName(q, b.names.Make(db, []byte(name)))
+func (m *Machine) addQueue(db uint8, name string) *queue {
+	q := &queue{id: m.queues.nextNumber(&m.marks), ix: m.ix.AddQueue()}
+	m.queues.add(q)
+	m.setName(q, m.names.Make(db, []byte(name)))
 	return q
 }
 
 // define brings q's definition to disk with the open batch, if it is not there as it should be.
-func (b *Broker) define(q *queue) {
+func (m *Machine) define(q *queue) {
 	if !q.defined || q.stale {
-		d := b.definition(q)
+		d := m.definition(q)
 		d.New = !q.defined
-		b.open.ops.PutQueue(d)
+		m.open.ops.PutQueue(d)
 		q.defined, q.stale = true, false
 	}
 }
 
 // definition is what the store holds of the queue besides its packets.
-func (b *Broker) definition(q *queue) storage.Queue {
+func (m *Machine) definition(q *queue) storage.Queue {
 	return storage.Queue{
 		ID: q.id, Database: q.entry.Database(), Name: []byte(q.entry.Name()), Expiry: q.expiry(), Dropped: q.dropped,
 		Settings: q.settings, Counters: q.counters,
@@ -248,40 +248,38 @@ func (q *queue) expiry() int64 {
 }
 
 // changed follows every change to what a queue holds, and to its settings. It tells those who watch
-// its name, those who wait for room in it, and those who wait for a closed one: it may be drained.
-func (b *Broker) changed(q *queue) {
-	if q.line != nil || q.subscribers > 0 && settingsOf(q).Closed {
-		b.deferQueue(q)
-	}
+// its name, and those who wait for packets in it or for room.
+func (m *Machine) changed(q *queue) {
+	m.mark(q)
 	if !q.dropped {
-		b.changedName(q.entry)
-		b.refreshName(q)
+		m.changedName(q.entry)
+		m.refreshName(q)
 	}
 }
 
 // refreshName lets a queue have its name, or not, as it exists or not. An empty queue no longer
 // expires. Its definition says so when it gets packets again, so a pop does not write it.
-func (b *Broker) refreshName(q *queue) {
+func (m *Machine) refreshName(q *queue) {
 	e := q.entry
-	switch exists := b.exists(q); {
+	switch exists := m.exists(q); {
 	case exists && e.Kind() == keyspace.None:
-		b.names.Set(e, keyspace.Queue)
+		m.names.Set(e, keyspace.Queue)
 	case !exists && e.Kind() == keyspace.Queue:
 		q.stale = q.stale || e.Expiry() != 0
-		b.names.Set(e, keyspace.None)
-		b.listIdle(q)
+		m.names.Set(e, keyspace.None)
+		m.listIdle(q)
 	}
 }
 
 // listIdle lists a queue as idle if nothing uses it. It is dropped later, since it may be used
 // again soon.
-func (b *Broker) listIdle(q *queue) {
-	if !b.unused(q) {
+func (m *Machine) listIdle(q *queue) {
+	if !m.unused(q) {
 		return
 	}
-	if q.emptied = b.tx.now; !q.idle {
+	if q.emptied = m.tx.now; !q.idle {
 		q.idle = true
-		b.queues.idle = append(b.queues.idle, q)
+		m.queues.idle = append(m.queues.idle, q)
 	}
 }
 
@@ -289,52 +287,52 @@ func (b *Broker) listIdle(q *queue) {
 func (t *queueTable) tooManyIdle() bool { return len(t.idle) > maxIdleQueues }
 
 // evictEmpty drops the queues that have been empty longest, n at most, while there are many.
-func (b *Broker) evictEmpty(n int) {
-	for ; n > 0 && len(b.queues.idle) > keepIdleQueues; n-- {
-		b.evictFirst()
+func (m *Machine) evictEmpty(n int) {
+	for ; n > 0 && len(m.queues.idle) > keepIdleQueues; n-- {
+		m.evictFirst()
 	}
 }
 
 // evictDue drops the empty queues that are too many, or have been empty for long. It is the
 // committer's, and returns true if it has to go on once others had the lock.
-func (b *Broker) evictDue() (more bool) {
-	for n := 0; len(b.queues.idle) > 0; n++ {
-		age := b.tx.now - b.queues.idle[0].emptied
-		due := b.queues.tooManyIdle() || age >= maxIdleTime || age < 0
-		if !due || b.open.full(b.limits) || b.refusesDelivery() {
+func (m *Machine) evictDue() (more bool) {
+	for n := 0; len(m.queues.idle) > 0; n++ {
+		age := m.tx.now - m.queues.idle[0].emptied
+		due := m.queues.tooManyIdle() || age >= maxIdleTime || age < 0
+		if !due || m.open.full(m.limits) || m.refusesDelivery() {
 			return false
 		}
 		if n == evictSlice {
 			return true
 		}
-		b.evictFirst()
+		m.evictFirst()
 	}
 	return false
 }
 
 // evictFirst drops the queue that has been empty longest, unless it is in use again.
-func (b *Broker) evictFirst() {
-	q := b.queues.idle[0]
-	b.queues.idle[0] = nil // so that it can be freed while the list lives on
-	if b.queues.idle = b.queues.idle[1:]; len(b.queues.idle) == 0 {
-		b.queues.idle = nil
+func (m *Machine) evictFirst() {
+	q := m.queues.idle[0]
+	m.queues.idle[0] = nil // so that it can be freed while the list lives on
+	if m.queues.idle = m.queues.idle[1:]; len(m.queues.idle) == 0 {
+		m.queues.idle = nil
 	}
 	q.idle = false
-	if b.queues.has(q) && b.unused(q) {
-		b.takeName(q)
-		b.release(q)
+	if m.queues.has(q) && m.unused(q) {
+		m.takeName(q)
+		m.release(q)
 	}
 }
 
-func (b *Broker) unused(q *queue) bool {
-	return !q.awaited() && !q.dropped && !b.exists(q) && !b.ix.HasWindow(q.ix)
+func (m *Machine) unused(q *queue) bool {
+	return !q.awaited() && !q.dropped && !m.exists(q) && !m.ix.HasWindow(q.ix)
 }
 
 // awaited says that somebody subscribes to the queue, or waits for it.
 func (q *queue) awaited() bool { return q.subscribers > 0 || q.line != nil }
 
 // exists says that the queue has its name: it holds packets, or it has settings.
-func (b *Broker) exists(q *queue) bool { return q.settings != nil || b.ix.Counts(q.ix).Len() > 0 }
+func (m *Machine) exists(q *queue) bool { return q.settings != nil || m.ix.Counts(q.ix).Len() > 0 }
 
 func (q *queue) packet(p index.Packet) storage.PacketID {
 	return storage.PacketID{Queue: q.id, Priority: p.Priority, Seq: p.Seq}

@@ -21,7 +21,7 @@ type insertion struct {
 const maxMoved = MaxOpen/(2*recordMemory) + 1
 
 // planInsert finds out on which side of the position fewer elements are to be moved.
-func (b *Broker) planInsert(q *queue, length, at int) insertion {
+func (m *Machine) planInsert(q *queue, length, at int) insertion {
 	n := insertion{end: Newest, priority: ListPriority}
 	count := min(at, maxMoved)
 	from := at - count
@@ -31,13 +31,13 @@ func (b *Broker) planInsert(q *queue, length, at int) insertion {
 	if length == 0 {
 		return n
 	}
-	b.scratch = b.ix.Next(q.ix, index.Selection{}, min(at, length-1), 1, b.scratch[:0])
-	n.priority = b.scratch[0].Priority
-	b.scratch = b.ix.Next(q.ix, index.Selection{}, from, count, slices.Grow(b.scratch[:0], count))
+	m.scratch = m.ix.Next(q.ix, index.Selection{}, min(at, length-1), 1, m.scratch[:0])
+	n.priority = m.scratch[0].Priority
+	m.scratch = m.ix.Next(q.ix, index.Selection{}, from, count, slices.Grow(m.scratch[:0], count))
 	if n.end == Newest {
-		slices.Reverse(b.scratch)
+		slices.Reverse(m.scratch)
 	}
-	n.moved = b.scratch
+	n.moved = m.scratch
 	if i := slices.IndexFunc(n.moved, func(p index.Packet) bool { return p.Priority != n.priority }); i >= 0 {
 		n.moved = n.moved[:i]
 	}
@@ -47,19 +47,19 @@ func (b *Broker) planInsert(q *queue, length, at int) insertion {
 // InsertAt puts a value before the element at a position, or at the right end if at is the length.
 // It moves the elements of the shorter side, and returns the new length.
 func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error) {
-	b := tx.b
-	q, length, err := b.findList(name)
+	m := tx.m
+	q, length, err := m.findList(name)
 	if err != nil {
 		return 0, err
 	}
-	if err := b.checkSize(name, len(value)); err != nil {
+	if err := m.checkSize(name, len(value)); err != nil {
 		return 0, err
 	}
-	plan := b.planInsert(q, length, max(0, min(at, length)))
+	plan := m.planInsert(q, length, max(0, min(at, length)))
 	if err := tx.mayMove(plan.moved); err != nil {
 		return 0, err
 	}
-	records, err := b.fetch(q, plan.moved, nil)
+	records, err := m.fetch(q, plan.moved, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -67,11 +67,10 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 		return 0, err
 	}
 	p := Packet{Payload: value, EnqueuedAt: tx.now}
-	b.insert(q, plan.priority, plan.end, &p, tx.now)
+	m.insert(q, plan.priority, plan.end, &p, tx.now)
 	for i, p := range plan.moved {
-		b.move(q, p, records[i], q, p.Priority, plan.end)
+		m.move(q, p, records[i], q, p.Priority, plan.end)
 	}
-	b.deliverQueue(q)
 	return length + 1, nil
 }
 
@@ -86,8 +85,8 @@ const (
 
 // Trim deletes all elements but the n from position from on.
 func (tx *Tx) Trim(name []byte, from, n int) error {
-	b := tx.b
-	q, length, err := b.findList(name)
+	m := tx.m
+	q, length, err := m.findList(name)
 	if err != nil || length == 0 {
 		return err
 	}
@@ -98,42 +97,42 @@ func (tx *Tx) Trim(name []byte, from, n int) error {
 	n = max(0, min(n, length-from))
 	gone := length - n
 	// What is queued besides the elements must stay, and windows as long as an element does.
-	whole := b.ix.Counts(q.ix).Len() == length && (n == 0 || !b.ix.HasWindow(q.ix))
+	whole := m.ix.Counts(q.ix).Len() == length && (n == 0 || !m.ix.HasWindow(q.ix))
 	switch {
 	case n == 0 && whole && q.settings != nil:
-		b.changed(b.replaceQueue(q))
+		m.changed(m.replaceQueue(q))
 		return nil
 	case n == 0 && whole:
-		b.dropQueue(q)
+		m.dropQueue(q)
 		return nil
 	case whole && gone > trimByDelete && n <= trimByMove && tx.CanStore() == nil:
-		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, n, b.scratch[:0])
-		if weightOf(b.scratch) <= b.limits.MaxBytes {
-			return b.trimByMove(q, b.scratch)
+		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, n, m.scratch[:0])
+		if weightOf(m.scratch) <= m.limits.MaxBytes {
+			return m.trimByMove(q, m.scratch)
 		}
 	}
-	b.deleteElements(q, 0, from)
-	b.deleteElements(q, n, gone-from)
+	m.deleteElements(q, 0, from)
+	m.deleteElements(q, n, gone-from)
 	return nil
 }
 
 // trimByMove keeps some elements of a list only: they move to a new queue.
-func (b *Broker) trimByMove(q *queue, kept []index.Packet) error {
-	records, err := b.fetch(q, kept, nil)
+func (m *Machine) trimByMove(q *queue, kept []index.Packet) error {
+	records, err := m.fetch(q, kept, nil)
 	if err != nil {
 		return err
 	}
-	fresh := b.replaceQueue(q)
+	fresh := m.replaceQueue(q)
 	for i, p := range slices.Backward(kept) {
-		b.move(q, p, records[i], fresh, p.Priority, Newest)
+		m.move(q, p, records[i], fresh, p.Priority, Newest)
 	}
 	return nil
 }
 
 // deleteElements deletes so many elements of a list from a position on.
-func (b *Broker) deleteElements(q *queue, from, count int) {
-	for ; count > 0; count -= len(b.scratch) {
-		b.scratch = b.ix.Next(q.ix, index.Selection{}, from, min(count, deleteSlice), b.scratch[:0])
-		b.dropNow(q, b.scratch)
+func (m *Machine) deleteElements(q *queue, from, count int) {
+	for ; count > 0; count -= len(m.scratch) {
+		m.scratch = m.ix.Next(q.ix, index.Selection{}, from, min(count, deleteSlice), m.scratch[:0])
+		m.dropNow(q, m.scratch)
 	}
 }

@@ -28,13 +28,13 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	if err != nil {
 		return 0, err
 	}
-	b := tx.b
-	b.count(q, &q.counters.Nacked, 1)
-	if b.expireClaim(q, p) {
+	m := tx.m
+	m.count(q, &q.counters.Nacked, 1)
+	if m.expireClaim(q, p) {
 		return 0, nil
 	}
 	if n.Dead || tooOften(q, d) {
-		b.die(q, p, d, n.Reason)
+		m.die(q, p, d, n.Reason)
 		return Dead, nil
 	}
 	delay := max(n.Delay, n.At-tx.now)
@@ -45,7 +45,7 @@ func (tx *Tx) Nack(name []byte, r Receipt, n Nack) (State, error) {
 	if delay > 0 {
 		until = tx.now + delay
 	}
-	b.putBack(q, p, d, until, n.Reason)
+	m.putBack(q, p, d, until, n.Reason)
 	if delay > 0 {
 		return Delayed, nil
 	}
@@ -71,72 +71,71 @@ func backoff(s *Settings, attempts int) int64 {
 }
 
 // expireClaim ends a packet whose time passed while it was claimed. It returns false for any other.
-func (b *Broker) expireClaim(q *queue, p index.Packet) bool {
-	if !b.expired(p) {
+func (m *Machine) expireClaim(q *queue, p index.Packet) bool {
+	if !m.expired(p) {
 		return false
 	}
-	b.ix.Remove(p.ID)
-	b.expire(q, p)
+	m.ix.Remove(p.ID)
+	m.expire(q, p)
 	return true
 }
 
 // expired says that a packet's time has passed: one that is still there is claimed.
-func (b *Broker) expired(p index.Packet) bool { return p.Expiry != 0 && p.Expiry <= b.tx.now }
+func (m *Machine) expired(p index.Packet) bool { return p.Expiry != 0 && p.Expiry <= m.tx.now }
 
 // expire deletes a packet that has expired and left the index. One that is done was counted by Ack.
-func (b *Broker) expire(q *queue, p index.Packet) {
-	b.deletePacket(q, p)
+func (m *Machine) expire(q *queue, p index.Packet) {
+	m.deletePacket(q, p)
 	if p.State != index.Done {
-		b.count(q, &q.counters.Expired, 1)
+		m.count(q, &q.counters.Expired, 1)
 	}
-	b.changed(q)
+	m.changed(q)
 }
 
 // putBack returns a packet to its queue: at once, or at a moment in Unix milliseconds.
-func (b *Broker) putBack(q *queue, p index.Packet, d index.Delivery, until int64, reason []byte) {
-	b.putNote(p, &d, storage.NoteReason, reason)
-	b.putNote(p, &d, storage.NoteProgress, nil)
+func (m *Machine) putBack(q *queue, p index.Packet, d index.Delivery, until int64, reason []byte) {
+	m.putNote(p, &d, storage.NoteReason, reason)
+	m.putNote(p, &d, storage.NoteProgress, nil)
 	state := Ready
 	if until > 0 {
 		state = Delayed
 	}
-	b.setDelivery(p, d, state, until)
-	b.changed(q)
-	b.deliverQueue(q)
+	m.setDelivery(p, d, state, until)
+	m.changed(q)
 }
 
 // die ends the attempts for a packet.
-func (b *Broker) die(q *queue, p index.Packet, d index.Delivery, reason []byte) {
-	b.count(q, &q.counters.Dead, 1)
-	to, record := b.deadLetter(q, p)
-	b.putNote(p, &d, storage.NoteProgress, nil)
+func (m *Machine) die(q *queue, p index.Packet, d index.Delivery, reason []byte) {
+	m.count(q, &q.counters.Dead, 1)
+	to, record := m.deadLetter(q, p)
+	m.putNote(p, &d, storage.NoteProgress, nil)
 	if to != nil {
 		text := fmt.Appendf(nil, "dead at attempt %d", d.Attempts)
 		if len(reason) > 0 {
 			text = fmt.Appendf(text, ": %s", reason)
 		}
-		b.putNote(p, &d, storage.NoteReason, text[:min(len(text), MaxReason)])
+		m.putNote(p, &d, storage.NoteReason, text[:min(len(text), MaxReason)])
 		d.Attempts, d.Origin = 0, q.id
-		b.moveWithState(q, p, record, d, to)
+		m.moveWithState(q, p, record, d, to)
 		return
 	}
-	b.putNote(p, &d, storage.NoteReason, reason)
-	b.setDelivery(p, d, Dead, b.tx.now)
-	b.changed(q)
+	m.putNote(p, &d, storage.NoteReason, reason)
+	m.setDelivery(p, d, Dead, m.tx.now)
+	m.changed(q)
 }
 
 // deadLetter returns the queue that a dead packet of a queue moves to, and its record; nil if it
 // stays, also because there can be no such queue, or that does not admit it.
-func (b *Broker) deadLetter(q *queue, p index.Packet) (to *queue, record []byte) {
+func (m *Machine) deadLetter(q *queue, p index.Packet) (to *queue, record []byte) {
 	name := settingsOf(q).DeadLetter
 	if len(name) == 0 {
 		return nil, nil
 	}
-	tx, caller, db := &b.tx, b.tx.caller, b.tx.db
+	tx, caller, db := &m.tx, m.tx.caller, m.tx.db
 	tx.caller, tx.db = nil, q.entry.Database() // the death is nobody's push
-	to, err := b.makeQueue(name)
+	to, err := m.makeQueue(name)
 	if err == nil && to != q {
-		record, err = b.record(q, p)
+		record, err = m.record(q, p)
 	}
 	if err == nil && to != q {
 		err = tx.checkMoveIn(q, to, p)
@@ -147,7 +146,7 @@ func (b *Broker) deadLetter(q *queue, p index.Packet) (to *queue, record []byte)
 	}
 	if !q.deadLogged {
 		q.deadLogged = true
-		b.log.Warn("packets that died stay in their queue: the dead-letter queue cannot be used",
+		m.log.Warn("packets that died stay in their queue: the dead-letter queue cannot be used",
 			"queue", q.entry.Name(), "dead_letter", string(name), "error", err)
 	}
 	return nil, nil
@@ -155,24 +154,23 @@ func (b *Broker) deadLetter(q *queue, p index.Packet) (to *queue, record []byte)
 
 // moveWithState moves a packet to the same place in another queue, where it is ready, with a
 // delivery state.
-func (b *Broker) moveWithState(q *queue, p index.Packet, record []byte, d index.Delivery, to *queue) {
+func (m *Machine) moveWithState(q *queue, p index.Packet, record []byte, d index.Delivery, to *queue) {
 	id := q.packet(p)
 	id.Queue = to.id
-	moved := b.moveTo(q, p, record, to, id, p.Expiry)
-	b.setDelivery(moved, d, Ready, 0)
-	b.deliverQueue(to)
+	moved := m.moveTo(q, p, record, to, id, p.Expiry)
+	m.setDelivery(moved, d, Ready, 0)
 }
 
 // leaseEnded returns a packet whose lease has ended. It is ready in the index already.
-func (b *Broker) leaseEnded(q *queue, p index.Packet) {
-	d := b.ix.Delivery(p.ID)
+func (m *Machine) leaseEnded(q *queue, p index.Packet) {
+	d := m.ix.Delivery(p.ID)
 	reason := []byte("the lease ended")
-	if w := b.consumers.name(d.Consumer); w != "" {
+	if w := m.consumers.name(d.Consumer); w != "" {
 		reason = fmt.Appendf(nil, "the lease of %s ended", w)
 	}
 	if tooOften(q, d) {
-		b.die(q, p, d, reason)
+		m.die(q, p, d, reason)
 		return
 	}
-	b.putBack(q, p, d, 0, reason)
+	m.putBack(q, p, d, 0, reason)
 }

@@ -51,21 +51,21 @@ func (tx *Tx) As(c *Conn) { tx.caller, tx.db = c, c.db }
 // SetName gives a connection a name, or none. It leaves the roles of its old name to the other
 // connections that have that.
 func (tx *Tx) SetName(c *Conn, name string) {
-	b := tx.b
+	m := tx.m
 	var k *roleHolder
 	if name != "" {
-		if k = b.roleHolders[name]; k == nil {
+		if k = m.roleHolders[name]; k == nil {
 			k = &roleHolder{name: name}
-			b.roleHolders[name] = k
+			m.roleHolders[name] = k
 		}
 		k.connections++
 	}
-	b.leaveRoleHolder(c)
+	m.leaveRoleHolder(c)
 	c.roleHolder = k
 }
 
 // roleHolderOf returns the client that a connection belongs to.
-func (b *Broker) roleHolderOf(c *Conn) *roleHolder {
+func (m *Machine) roleHolderOf(c *Conn) *roleHolder {
 	if c.roleHolder == nil {
 		c.roleHolder = &roleHolder{name: c.to.Address(), connections: 1}
 	}
@@ -73,7 +73,7 @@ func (b *Broker) roleHolderOf(c *Conn) *roleHolder {
 }
 
 // leaveRoleHolder takes a connection from its client, whose roles end with the last one.
-func (b *Broker) leaveRoleHolder(c *Conn) {
+func (m *Machine) leaveRoleHolder(c *Conn) {
 	k := c.roleHolder
 	if k == nil {
 		return
@@ -85,8 +85,8 @@ func (b *Broker) leaveRoleHolder(c *Conn) {
 	for h := range k.roles {
 		h.q.roles[h.role] = nil
 	}
-	if b.roleHolders[k.name] == k { // not of one without a name
-		delete(b.roleHolders, k.name)
+	if m.roleHolders[k.name] == k { // not of one without a name
+		delete(m.roleHolders, k.name)
 	}
 }
 
@@ -118,7 +118,7 @@ func (tx *Tx) mayUse(q *queue, r role) error {
 	if !exclusive(q.settings, r) || tx.caller == nil {
 		return nil
 	}
-	if k := q.roles[r]; k != nil && k != tx.b.roleHolderOf(tx.caller) {
+	if k := q.roles[r]; k != nil && k != tx.m.roleHolderOf(tx.caller) {
 		return fmt.Errorf("%w: %q is its only %s until it hangs up", ErrInUse, k.name, r)
 	}
 	return nil
@@ -127,17 +127,17 @@ func (tx *Tx) mayUse(q *queue, r role) error {
 // useRole gives the caller a role of a queue that it may use.
 func (tx *Tx) useRole(q *queue, r role) {
 	if exclusive(q.settings, r) && tx.caller != nil && q.roles[r] == nil {
-		q.grantRole(r, tx.b.roleHolderOf(tx.caller))
+		q.grantRole(r, tx.m.roleHolderOf(tx.caller))
 	}
 }
 
 // onlyConsumer returns the client that may be the only consumer of a queue, nil if anybody may: the
 // one that has the role, and all who subscribe to other or wait for it. ErrInUse if they are
 // several.
-func (b *Broker) onlyConsumer(q, other *queue) (*roleHolder, error) {
+func (m *Machine) onlyConsumer(q, other *queue) (*roleHolder, error) {
 	only := q.roles[consumerRole]
-	for _, s := range b.dispatch.Subscribers(other.ix, nil) {
-		k := b.roleHolderOf(b.conn(s))
+	for _, s := range m.dispatch.Subscribers(other.ix, nil) {
+		k := m.roleHolderOf(m.conn(s))
 		if only != nil && only != k {
 			return nil, fmt.Errorf("%w: %q and %q wait for packets, so none can be the only consumer", ErrInUse, only.name, k.name)
 		}

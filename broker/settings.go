@@ -57,8 +57,8 @@ func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
 	if err := tx.begin(); err != nil {
 		return s, false, err
 	}
-	q, err := tx.b.findQueue(name)
-	if err != nil || q == nil || !tx.b.exists(q) {
+	q, err := tx.m.findQueue(name)
+	if err != nil || q == nil || !tx.m.exists(q) {
 		return DefaultSettings(), false, err
 	}
 	return *settingsOf(q), true, nil
@@ -67,45 +67,44 @@ func (tx *Tx) Settings(name []byte) (s Settings, ok bool, err error) {
 // SetSettings gives a queue settings of its own, and makes the queue if nothing is called so. It
 // lasts from then on, also when it is empty, until it is deleted (Delete).
 func (tx *Tx) SetSettings(name []byte, s Settings) error {
-	b := tx.b
+	m := tx.m
 	if err := tx.beginPut(); err != nil {
 		return err
 	}
 	if string(s.DeadLetter) == string(name) {
 		return ErrOwnDeadLetter
 	}
-	if err := b.checkName(s.DeadLetter, 0); err != nil {
+	if err := m.checkName(s.DeadLetter, 0); err != nil {
 		return fmt.Errorf("dead-letter queue: %w", err)
 	}
-	q, err := b.makeQueue(name)
+	q, err := m.makeQueue(name)
 	if err != nil {
 		return err
 	}
 	var only *roleHolder
 	if s.ExclusiveConsumer {
-		if only, err = b.onlyConsumer(q, q); err != nil {
+		if only, err = m.onlyConsumer(q, q); err != nil {
 			return err
 		}
 	}
 	redates := s.RetainDead != settingsOf(q).RetainDead
-	b.setSettings(q, s.Clone())
+	m.setSettings(q, s.Clone())
 	if redates {
-		b.redated = append(b.redated, redated{queue: q})
-		b.redate()
+		m.redated = append(m.redated, redated{queue: q})
+		m.redate()
 	}
 	q.grantRole(consumerRole, only)
 	q.stale = true
-	b.define(q)
-	b.changed(q)
-	b.ix.Refresh(q.ix)
-	b.deliverQueue(q) // it may have been paused, or order values in another way
+	m.define(q)
+	m.changed(q)
+	m.ix.Refresh(q.ix)
 	return nil
 }
 
 // setSettings gives a queue settings.
-func (b *Broker) setSettings(q *queue, s *Settings) {
-	b.queues.setSettings(q, s)
-	b.ix.KeepDead(q.ix, s.RetainDead)
+func (m *Machine) setSettings(q *queue, s *Settings) {
+	m.queues.setSettings(q, s)
+	m.ix.KeepDead(q.ix, s.RetainDead)
 }
 
 // redated is a queue whose retain-dead has changed: its dead packets up to a place follow that.
@@ -119,16 +118,16 @@ const redateSlice = 10_000
 
 // redate has dead packets follow a retain-dead that has changed. It returns true if the committer
 // has to go on once others had the lock.
-func (b *Broker) redate() (more bool) {
-	if len(b.redated) == 0 {
+func (m *Machine) redate() (more bool) {
+	if len(m.redated) == 0 {
 		return false
 	}
-	r := &b.redated[0]
-	if b.queues.has(r.queue) {
-		if r.place, more = b.ix.RescheduleDead(r.queue.ix, r.place, redateSlice); more {
+	r := &m.redated[0]
+	if m.queues.has(r.queue) {
+		if r.place, more = m.ix.RescheduleDead(r.queue.ix, r.place, redateSlice); more {
 			return true
 		}
 	}
-	b.redated = b.redated[1:]
-	return len(b.redated) > 0
+	m.redated = m.redated[1:]
+	return len(m.redated) > 0
 }

@@ -7,25 +7,25 @@ import (
 
 // String returns a string; ok is false if nothing has the name.
 func (tx *Tx) String(name []byte) (v Value, ok bool, err error) {
-	b := tx.b
+	m := tx.m
 	if err := tx.begin(); err != nil {
 		return Value{}, false, err
 	}
-	k, err := b.findKey(name, keyspace.String)
+	k, err := m.findKey(name, keyspace.String)
 	if k == nil {
 		return Value{}, false, err
 	}
-	return b.value(stringOf(k)), true, nil
+	return m.value(stringOf(k)), true, nil
 }
 
 // SetString makes the name that of a string, in place of whatever had it. It expires at a moment in
 // Unix milliseconds, 0 for never. The value is copied.
 func (tx *Tx) SetString(name, value []byte, expiry int64) error {
-	b := tx.b
-	if err := b.checkName(name, len(value)); err != nil {
+	m := tx.m
+	if err := m.checkName(name, len(value)); err != nil {
 		return err
 	}
-	k := b.named(name)
+	k := m.named(name)
 	if typeOf(k) != TypeString {
 		if err := tx.CanStore(); err != nil {
 			return err
@@ -33,21 +33,21 @@ func (tx *Tx) SetString(name, value []byte, expiry int64) error {
 		if _, err := tx.Delete(name); err != nil {
 			return err
 		}
-		k = b.addValue(name, keyspace.String)
+		k = m.addValue(name, keyspace.String)
 	} else if err := tx.beginPut(); err != nil {
 		return err
 	}
-	b.names.SetExpiry(k, expiry)
-	b.putString(k, value)
+	m.names.SetExpiry(k, expiry)
+	m.putString(k, value)
 	if expiry != 0 && expiry <= tx.now {
-		b.deleteValue(k)
+		m.deleteValue(k)
 	}
 	return nil
 }
 
 // CanSet returns the error that a SetString would get because of its size or the disk's free space.
 func (tx *Tx) CanSet(name []byte, size int) error {
-	if err := tx.b.checkName(name, size); err != nil {
+	if err := tx.m.checkName(name, size); err != nil {
 		return err
 	}
 	return tx.CanStore()
@@ -56,8 +56,8 @@ func (tx *Tx) CanSet(name []byte, size int) error {
 // PatchString writes data at an offset into a string, which is made if there is none, fills a gap
 // before it with zeros, keeps the expiry, and returns the new size.
 func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error) {
-	b := tx.b
-	k, err := b.findKey(name, keyspace.String)
+	m := tx.m
+	k, err := m.findKey(name, keyspace.String)
 	if err != nil {
 		return 0, err
 	}
@@ -65,7 +65,7 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 		size = k.Len()
 	}
 	size = max(size, at+len(data))
-	if err := b.checkName(name, size); err != nil {
+	if err := m.checkName(name, size); err != nil {
 		return 0, err
 	}
 	if err := tx.beginPut(); err != nil {
@@ -76,14 +76,14 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 	}
 	var old []byte
 	if k == nil {
-		k = b.addValue(name, keyspace.String)
-	} else if old, err = b.read(stringOf(k)); err != nil {
+		k = m.addValue(name, keyspace.String)
+	} else if old, err = m.read(stringOf(k)); err != nil {
 		return 0, err
 	}
-	value := patch(append(b.patched[:0], old...), at, data)
-	b.putString(k, value)
-	if b.patched = value; cap(value) > keepPatched {
-		b.patched = nil
+	value := patch(append(m.patched[:0], old...), at, data)
+	m.putString(k, value)
+	if m.patched = value; cap(value) > keepPatched {
+		m.patched = nil
 	}
 	return size, nil
 }
@@ -92,8 +92,8 @@ func (tx *Tx) PatchString(name []byte, at int, data []byte) (size int, err error
 const keepPatched = 1 << 16
 
 // putString gives a string a value.
-func (b *Broker) putString(k *keyspace.Entry, value []byte) {
-	b.storeHead(k, &storage.Head{Value: value})
-	b.keepValue(stringOf(k), value)
-	b.changedName(k)
+func (m *Machine) putString(k *keyspace.Entry, value []byte) {
+	m.storeHead(k, &storage.Head{Value: value})
+	m.keepValue(stringOf(k), value)
+	m.changedName(k)
 }

@@ -21,147 +21,145 @@ const (
 
 // dropQueue deletes the queue with its settings and all that it holds. Whoever subscribes to it or
 // waits for it does so by name, and goes on with a new queue of that name.
-func (b *Broker) dropQueue(q *queue) {
-	if n := b.ix.Counts(q.ix); n.Len() <= dropAtOnce && n.Len() == n.Ready && q.settings == nil && !b.ix.HasWindow(q.ix) {
-		b.dropNow(q, b.ix.Next(q.ix, index.Selection{}, 0, dropAtOnce, b.scratch[:0]))
+func (m *Machine) dropQueue(q *queue) {
+	if n := m.ix.Counts(q.ix); n.Len() <= dropAtOnce && n.Len() == n.Ready && q.settings == nil && !m.ix.HasWindow(q.ix) {
+		m.dropNow(q, m.ix.Next(q.ix, index.Selection{}, 0, dropAtOnce, m.scratch[:0]))
 		return
 	}
-	b.dropLater(q)
+	m.dropLater(q)
 	if q.awaited() {
-		b.moveWaiters(q, b.addQueue(q.entry.Database(), q.entry.Name()))
+		m.moveWaiters(q, m.addQueue(q.entry.Database(), q.entry.Name()))
 	}
 }
 
 // dropNow deletes packets of a queue.
-func (b *Broker) dropNow(q *queue, packets []index.Packet) {
+func (m *Machine) dropNow(q *queue, packets []index.Packet) {
 	for _, p := range packets {
-		b.ix.Remove(p.ID)
-		b.deletePacket(q, p)
+		m.ix.Remove(p.ID)
+		m.deletePacket(q, p)
 	}
-	b.changed(q)
+	m.changed(q)
 }
 
 // dropLater takes the queue's name away and leaves its packets to the sweeper.
-func (b *Broker) dropLater(q *queue) {
-	b.changedName(q.entry)
-	b.retire(q)
-	b.open.ops.PutQueue(b.definition(q))
+func (m *Machine) dropLater(q *queue) {
+	m.changedName(q.entry)
+	m.retire(q)
+	m.open.ops.PutQueue(m.definition(q))
 }
 
 // retire is dropLater for a queue that the store knows to be dropped.
-func (b *Broker) retire(q *queue) {
+func (m *Machine) retire(q *queue) {
 	q.dropped = true
-	b.takeName(q)
-	b.queues.setSettings(q, nil)
-	b.forgetConsumers(q)
-	b.dropped = append(b.dropped, q)
-	b.signal()
+	m.takeName(q)
+	m.queues.setSettings(q, nil)
+	m.forgetConsumers(q)
+	m.dropped = append(m.dropped, q)
 }
 
 // replaceQueue drops the queue and returns a new one of its name, with its settings. The caller
 // fills it, or it has settings.
-func (b *Broker) replaceQueue(q *queue) (fresh *queue) {
+func (m *Machine) replaceQueue(q *queue) (fresh *queue) {
 	expiry, settings, roles := q.expiry(), q.settings, q.roles
-	b.dropLater(q)
-	fresh = b.addQueue(q.entry.Database(), q.entry.Name())
-	b.names.Set(fresh.entry, keyspace.Queue)
-	b.names.SetExpiry(fresh.entry, expiry)
+	m.dropLater(q)
+	fresh = m.addQueue(q.entry.Database(), q.entry.Name())
+	m.names.Set(fresh.entry, keyspace.Queue)
+	m.names.SetExpiry(fresh.entry, expiry)
 	fresh.counters = q.counters
 	if settings != nil {
-		b.setSettings(fresh, settings)
+		m.setSettings(fresh, settings)
 	}
-	b.define(fresh)
+	m.define(fresh)
 	for r, k := range roles {
 		fresh.grantRole(role(r), k)
 	}
-	b.moveWaiters(q, fresh)
+	m.moveWaiters(q, fresh)
 	return fresh
 }
 
 // moveWaiters gives the subscribers and waiters of one queue to another. Nobody has both: one name
-// is one queue. The other takes its place among the deferred queues, too: who waits is served by
+// is one queue. The other takes its place among the dirty queues, too: who waits is served by
 // the name that was filled first.
-func (b *Broker) moveWaiters(from, to *queue) {
-	b.dispatch.Transfer(from.ix, to.ix)
+func (m *Machine) moveWaiters(from, to *queue) {
+	m.dispatch.Transfer(from.ix, to.ix)
 	to.subscribers += from.subscribers
 	from.subscribers = 0
-	b.addFiltered(to, from.filtered)
-	b.addFiltered(from, -from.filtered)
-	b.ix.Refresh(to.ix)
-	b.moveLine(from, to)
-	if i := slices.Index(b.deferredQueues, from); i >= 0 {
-		b.deferredQueues[i] = to
-		from.deferred, to.deferred = false, true
+	m.addFiltered(to, from.filtered)
+	m.addFiltered(from, -from.filtered)
+	m.ix.Refresh(to.ix)
+	m.moveLine(from, to)
+	if i := slices.Index(m.dirty, from); i >= 0 {
+		m.dirty[i] = to
+		from.marked, to.marked = false, true
 	}
 }
 
 // renameQueue gives the queue another name of its database. A queue that has that name holds
 // nothing. Whoever subscribes to a name, or waits for it, stays with the name.
-func (b *Broker) renameQueue(q *queue, name []byte) {
-	old, expiry, other := q.entry, q.expiry(), b.queueNamed(name)
-	b.changedName(old)
+func (m *Machine) renameQueue(q *queue, name []byte) {
+	old, expiry, other := q.entry, q.expiry(), m.queueNamed(name)
+	m.changedName(old)
 	if other != nil {
-		b.takeName(other)
+		m.takeName(other)
 	}
-	b.takeName(q)
+	m.takeName(q)
 	if q.awaited() {
-		b.moveWaiters(q, b.addQueue(old.Database(), old.Name()))
+		m.moveWaiters(q, m.addQueue(old.Database(), old.Name()))
 	}
-	b.setName(q, b.names.Make(old.Database(), name))
+	m.setName(q, m.names.Make(old.Database(), name))
 	if other != nil {
-		b.moveWaiters(other, q)
-		b.release(other)
+		m.moveWaiters(other, q)
+		m.release(other)
 	}
-	b.changed(q)
-	b.names.SetExpiry(q.entry, expiry)
-	b.open.ops.PutQueue(b.definition(q))
-	b.deliverQueue(q)
+	m.changed(q)
+	m.names.SetExpiry(q.entry, expiry)
+	m.open.ops.PutQueue(m.definition(q))
 }
 
 // loadDropped gives the sweeper the queues that were dropped before the start.
-func (b *Broker) loadDropped(restored []recovery.Queue) {
+func (m *Machine) loadDropped(restored []recovery.Queue) {
 	for _, r := range restored {
 		q := &queue{id: r.ID, ix: r.Index, defined: true, dropped: true}
-		b.queues.add(q)
-		b.dropped = append(b.dropped, q)
+		m.queues.add(q)
+		m.dropped = append(m.dropped, q)
 	}
 }
 
 // sweep deletes packets of dropped queues. It is the committer's, and returns true if it has to go
 // on once others had the lock.
-func (b *Broker) sweep() (more bool) {
-	if len(b.dropped) == 0 || !b.maySweep() {
+func (m *Machine) sweep() (more bool) {
+	if len(m.dropped) == 0 || !m.maySweep() {
 		return false
 	}
-	q, n := b.dropped[0], min(sweepSlice, b.limits.MaxOps/4)
-	b.scratch = b.ix.Next(q.ix, index.Selection{}, 0, n, b.scratch[:0])
-	for state := index.Ready; len(b.scratch) == 0 && state <= index.Damaged; state++ {
-		b.scratch = b.ix.List(q.ix, state, index.Place{}, n, b.scratch)
+	q, n := m.dropped[0], min(sweepSlice, m.limits.MaxOps/4)
+	m.scratch = m.ix.Next(q.ix, index.Selection{}, 0, n, m.scratch[:0])
+	for state := index.Ready; len(m.scratch) == 0 && state <= index.Damaged; state++ {
+		m.scratch = m.ix.List(q.ix, state, index.Place{}, n, m.scratch)
 	}
-	packets := b.scratch
-	b.dropNow(q, packets)
+	packets := m.scratch
+	m.dropNow(q, packets)
 	for ; n > len(packets); n-- {
-		identity, ok := b.ix.EndWindow(q.ix)
+		identity, ok := m.ix.EndWindow(q.ix)
 		if !ok {
 			break
 		}
-		b.endUnique(q, identity)
+		m.endUnique(q, identity)
 	}
-	if b.ix.Counts(q.ix).Len() == 0 && !b.ix.HasWindow(q.ix) {
-		b.dropped = b.dropped[1:]
-		b.release(q)
+	if m.ix.Counts(q.ix).Len() == 0 && !m.ix.HasWindow(q.ix) {
+		m.dropped = m.dropped[1:]
+		m.release(q)
 	}
-	return len(b.dropped) > 0
+	return len(m.dropped) > 0
 }
 
 // release ends a queue that holds nothing and has no name: nobody can get at it any more.
-func (b *Broker) release(q *queue) {
-	b.forgetConsumers(q)
-	if b.ix.DropQueue(q.ix) != nil {
+func (m *Machine) release(q *queue) {
+	m.forgetConsumers(q)
+	if m.ix.DropQueue(q.ix) != nil {
 		return
 	}
 	if q.defined {
-		b.open.ops.DeleteQueue(q.id)
+		m.open.ops.DeleteQueue(q.id)
 	}
-	b.queues.free(q)
+	m.queues.free(q)
 }

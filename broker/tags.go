@@ -59,7 +59,7 @@ func (q *queue) declared(tag string) (words string) {
 
 // checkTags says whether a queue takes a packet with tags from a client: ErrNotInOrder,
 // ErrTooManyLanes. Nothing has changed then.
-func (b *Broker) checkTags(q *queue, tags []PacketTag) error {
+func (m *Machine) checkTags(q *queue, tags []PacketTag) error {
 	if len(tags) == 0 {
 		return nil
 	}
@@ -68,17 +68,17 @@ func (b *Broker) checkTags(q *queue, tags []PacketTag) error {
 			return err
 		}
 	}
-	return checkLanes(b.ix.Lanes(q.ix, b.tagBytes(tags)))
+	return checkLanes(m.ix.Lanes(q.ix, m.tagBytes(tags)))
 }
 
 // checkMove is checkTags for packets that move from one queue to another.
-func (b *Broker) checkMove(q, to *queue, packets ...index.Packet) error {
+func (m *Machine) checkMove(q, to *queue, packets ...index.Packet) error {
 	if q == to {
 		return nil
 	}
 	var more map[string]bool // tags that are new to the queue
 	for _, p := range packets {
-		tags, _ := b.ix.Tags(p.Lane)
+		tags, _ := m.ix.Tags(p.Lane)
 		if tags == "" || more[tags] {
 			continue
 		}
@@ -89,8 +89,8 @@ func (b *Broker) checkMove(q, to *queue, packets ...index.Packet) error {
 				return err
 			}
 		}
-		b.tags = append(b.tags[:0], tags...)
-		n, has := b.ix.Lanes(to.ix, b.tags)
+		m.tags = append(m.tags[:0], tags...)
+		n, has := m.ix.Lanes(to.ix, m.tags)
 		if err := checkLanes(n+len(more), has); err != nil {
 			return err
 		}

@@ -14,69 +14,69 @@ import (
 // A start may find records that nothing needs, which are left to the committer.
 
 // holderOf returns the packet that already holds the id of a unique push.
-func (b *Broker) holderOf(r *PushRequest) (id ID, ok bool, err error) {
+func (m *Machine) holderOf(r *PushRequest) (id ID, ok bool, err error) {
 	if len(r.Unique) == 0 {
 		return 0, false, nil
 	}
-	q, err := b.findQueue(r.Queue)
+	q, err := m.findQueue(r.Queue)
 	if q == nil || err != nil {
 		return 0, false, err
 	}
-	identity, ok := b.ix.Holder(q.ix, r.Unique)
+	identity, ok := m.ix.Holder(q.ix, r.Unique)
 	return idOf(identity), ok, nil
 }
 
 // beginWindow begins the window of a packet that was pushed.
 func (tx *Tx) beginWindow(q *queue, r *PushRequest, id ID) {
-	if until := tx.now + r.Window; tx.b.ix.AddWindow(q.ix, r.Unique, id.identity(), until) {
-		tx.b.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: id.identity()}, ID: r.Unique, Until: until})
+	if until := tx.now + r.Window; tx.m.ix.AddWindow(q.ix, r.Unique, id.identity(), until) {
+		tx.m.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: id.identity()}, ID: r.Unique, Until: until})
 	}
 }
 
 // unique returns the id that a packet keeps, nil if it has none. It is valid until the next call.
-func (b *Broker) unique(p index.Packet) []byte {
-	unique, ok := b.ix.Unique(p.ID, b.uniqueScratch[:0])
+func (m *Machine) unique(p index.Packet) []byte {
+	unique, ok := m.ix.Unique(p.ID, m.uniqueScratch[:0])
 	if !ok {
 		return nil
 	}
-	b.uniqueScratch = unique
+	m.uniqueScratch = unique
 	return unique
 }
 
 // putUnique writes the record of a packet that has an id.
-func (b *Broker) putUnique(q *queue, identity uint64, unique []byte) {
+func (m *Machine) putUnique(q *queue, identity uint64, unique []byte) {
 	if len(unique) > 0 {
-		b.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: identity}, ID: unique})
+		m.open.ops.PutUnique(&storage.Unique{UniqueID: storage.UniqueID{Queue: q.id, Identity: identity}, ID: unique})
 	}
 }
 
 // moveUnique takes the record of a packet along to another queue.
-func (b *Broker) moveUnique(q *queue, p index.Packet, to *queue) {
+func (m *Machine) moveUnique(q *queue, p index.Packet, to *queue) {
 	if p.HasUnique && to != q {
-		b.open.ops.DeleteUnique(storage.UniqueID{Queue: q.id, Identity: p.Identity})
-		b.putUnique(to, p.Identity, b.unique(p))
+		m.open.ops.DeleteUnique(storage.UniqueID{Queue: q.id, Identity: p.Identity})
+		m.putUnique(to, p.Identity, m.unique(p))
 	}
 }
 
 // endUnique deletes the record of a packet that is gone, or of a window.
-func (b *Broker) endUnique(q *queue, identity uint64) {
-	if id := (storage.UniqueID{Queue: q.id, Identity: identity}); !b.open.ops.CancelUnique(id) {
-		b.open.ops.DeleteUnique(id)
+func (m *Machine) endUnique(q *queue, identity uint64) {
+	if id := (storage.UniqueID{Queue: q.id, Identity: identity}); !m.open.ops.CancelUnique(id) {
+		m.open.ops.DeleteUnique(id)
 	}
 }
 
 // sweepUniques deletes records that nothing needs. It is the committer's, and returns true if it
 // has to go on once others had the lock.
-func (b *Broker) sweepUniques() (more bool) {
-	for n := min(sweepSlice, b.limits.MaxOps/8); n > 0 && len(b.endedUniques) > 0; n-- {
-		if !b.maySweep() {
+func (m *Machine) sweepUniques() (more bool) {
+	for n := min(sweepSlice, m.limits.MaxOps/8); n > 0 && len(m.endedUniques) > 0; n-- {
+		if !m.maySweep() {
 			return false
 		}
-		b.open.ops.DeleteUnique(b.endedUniques[0])
-		b.endedUniques = b.endedUniques[1:]
+		m.open.ops.DeleteUnique(m.endedUniques[0])
+		m.endedUniques = m.endedUniques[1:]
 	}
-	if len(b.endedUniques) == 0 {
-		b.endedUniques = nil
+	if len(m.endedUniques) == 0 {
+		m.endedUniques = nil
 	}
-	return len(b.endedUniques) > 0
+	return len(m.endedUniques) > 0
 }

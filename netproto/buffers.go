@@ -1,19 +1,14 @@
 package netproto
 
-import (
-	"errors"
-	"sync"
-)
+import "errors"
 
 // ErrMemory is why a connection is closed that has begun a long request.
 var ErrMemory = errors.New("too much memory in unfinished requests")
 
 // Buffers bounds the bytes of requests that have begun, on all connections of the servers that
-// share it. The first maxReadBuffer bytes of a connection do not count.
+// share it, which are those of one loop. The first maxReadBuffer bytes of a connection do not count.
 type Buffers struct {
-	most int64
-
-	mu    sync.Mutex
+	most  int64
 	sum   int64
 	bytes map[*conn]int64 // of those that count
 }
@@ -24,11 +19,9 @@ func NewBuffers(most int64) *Buffers { return &Buffers{most: most, bytes: make(m
 // resize notes that the buffer of c will have n bytes. If that is too much for all, it evicts the
 // connection with the largest.
 func (b *Buffers) resize(c *conn, n int) {
-	if n = max(n, maxReadBuffer) - maxReadBuffer; n == 0 && len(c.buf) <= maxReadBuffer {
+	if n = max(n, maxReadBuffer) - maxReadBuffer; n == 0 && cap(c.in) <= maxReadBuffer && !c.finished {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.set(c, int64(n))
 	for b.sum > b.most {
 		largest := c
@@ -38,7 +31,8 @@ func (b *Buffers) resize(c *conn, n int) {
 			}
 		}
 		b.set(largest, 0)
-		largest.evict()
+		largest.evicted = true
+		largest.loop.again(largest)
 	}
 }
 

@@ -6,272 +6,474 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"sync"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// conn is the reading half of a connection. Its reader goroutine owns all fields but the atomic
-// ones.
+// link is the socket below a connection, as the loop sees it. No method blocks. It tells the loop
+// what the connection watches, and when the peer has hung up.
+type link interface {
+	// start begins to tell c.
+	start(c *conn) error
+	// read takes what has arrived: nothing and no error if that is nothing, io.EOF at the end.
+	read(buf []byte) (n int, err error)
+	// write sends as much as can leave now.
+	write(data []byte) (n int, err error)
+	// watch says what the loop wants to be told of.
+	watch(w watch)
+	// drained says that all that had arrived when drain was called was read.
+	drained() bool
+	drain()
+	// discard takes what has arrived and drops it.
+	discard() (n int, err error)
+	closeWrite() error
+	close()
+	local() net.Addr
+}
+
+// watch is what the loop wants to be told of.
+type watch struct{ reads, writes, hangUp bool }
+
+// conn is a connection: it hands what arrives to its session, and sends what that replies. The
+// loop's goroutine owns it. It is the broker.Receiver of its consumer.
 type conn struct {
-	server *Server
-	nc     *net.TCPConn
-	out    *output
-	peer   *Peer
-	remote netip.Addr
+	loop     *Loop
+	server   *Server
+	link     link
+	remote   netip.AddrPort
+	peer     Peer
+	session  Session
+	consumer *broker.Conn
 
-	buf   []byte // buf[:have] was received and not served
-	have  int
-	begun bool      // the first byte was looked at
-	grow  bool      // reads fill the buffer: a larger one saves system calls
-	timed bool      // the deadline for the rest of a frame runs
-	until time.Time // that deadline
+	in   []byte // received and not carried out
+	more bool   // in may hold whole requests
+	sent int    // of peer.Out, how many bytes have left, and how many may
+	free int
 
-	draining atomic.Bool // set by drain
-	evicted  atomic.Bool // set by evict
-	parked   atomic.Bool // see blocked.go
+	readable bool // the link has told of something to read
+	hungUp   bool // and that the peer has hung up
+	broken   bool // and that nothing can be read or sent any more
+	eof      bool // all was read
+	begun    bool // the first byte was looked at
+	full     bool // so much is outstanding that no request is carried out
+	draining bool // it ends when it has served what had arrived
+	evicted  bool // it ends, as its request takes too much memory
+	finished bool // no request is carried out any more
+	lingers  bool // its end waits for the peer to see it
+	closed   bool
+
+	listed  bool // in Loop.ready or Loop.next
+	touched bool // in Loop.touched
+	holding bool // in Loop.holding
+	watched watch
+	frame   deadline // for the rest of a request
+	slow    deadline // for the peer to take more
+	linger  deadline
+	taken   int // bytes that the peer took since slow was set
+	dropped int // bytes that a lingering end has dropped
 }
 
-func newConn(s *Server, nc *net.TCPConn, remote netip.Addr) *conn {
-	out := newOutput(nc, s.config.WriteTimeout)
-	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
-	c := &conn{server: s, nc: nc, out: out, remote: remote, buf: make([]byte, minReadBuffer)}
-	c.peer = newPeer(s.config.Protocol, s.config.Broker, out)
-	c.peer.wake = c.wake
-	return c
+// start lets the loop serve the connection.
+func (c *conn) start() {
+	if c.loop.isOver() {
+		c.link.close()
+		c.server.remove(c)
+		return
+	}
+	c.loop.conns[c] = struct{}{}
+	c.peer.c = c
+	c.consumer = c.loop.tx.Attach(c, c.server.config.Protocol.Delivery())
+	c.session = c.server.config.Protocol.Open(&c.peer)
+	if err := c.link.start(c); err != nil {
+		c.finish(err)
+	}
 }
 
-// run reads and serves until the end. It returns when the connection is closed.
-func (c *conn) run() {
-	err := c.loop()
-	dead, last := false, []byte(nil)
+// enlist adds c to a list of connections that have something to do, unless it is in one.
+func (c *conn) enlist(list []*conn) []*conn {
+	if c.listed || c.closed {
+		return list
+	}
+	c.listed = true
+	return append(list, c)
+}
+
+// turn does what there is to do for the connection in a turn of the loop.
+func (c *conn) turn() {
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, errDrained):
-		c.server.config.Logger.Debug("connection ended", "remote", c.remote, "unfinished_bytes", c.have)
-	case errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
-		errors.Is(err, broker.ErrClosed):
+	case c.closed:
+		return
+	case c.linger.in != nil:
+		c.drop()
+	case c.broken:
+		c.finish(syscall.ECONNRESET)
+	default:
+		c.send()
+	}
+	if !c.finished {
+		c.serve()
+	}
+	c.watch()
+}
+
+// watch tells the link what the loop wants to know.
+func (c *conn) watch() {
+	w := watch{
+		reads:  c.linger.in != nil || !c.finished && !c.full && !c.eof && (!c.blocked() || len(c.in) < maxReadBuffer),
+		writes: c.sent < c.free,
+		hangUp: !c.hungUp,
+	}
+	if w != c.watched && !c.closed {
+		c.watched = w
+		c.link.watch(w)
+	}
+}
+
+// blocked says that a request waits.
+func (c *conn) blocked() bool { return c.consumer.Parked() }
+
+// serve reads what has arrived, and has the session carry it out.
+func (c *conn) serve() {
+	in, err := c.receive()
+	switch {
+	case c.evicted:
+		err = ErrMemory
+	case err != nil:
+		c.eof = true
+	case len(in) > 0 && !c.begun:
+		if c.begun = true; in[0] < ' ' && in[0] != '\r' && in[0] != '\n' {
+			err = ErrBinary
+		}
+	}
+	if err != nil && err != io.EOF {
+		c.finish(err)
+		return
+	}
+	n, stop := 0, Incomplete
+	switch {
+	case c.blocked():
+		c.more = true
+		if stop = Blocked; c.hungUp || c.eof {
+			err = io.EOF
+		} else if c.draining {
+			err = errDrained
+		}
+	case c.full:
+		c.more, stop, err = true, More, nil
+	case c.more && len(in) > 0:
+		c.loop.tx.As(c.consumer)
+		n, stop, err = c.session.Serve(c.loop.tx, in)
+		c.touch()
+		c.more = stop != Incomplete
+		if c.full = c.Unsent() >= c.server.config.MaxOutstandingBytes; err == nil {
+			err = c.stopped(stop, n)
+		}
+	default:
+		err = c.stopped(Incomplete, 0)
+	}
+	c.keep(in, n)
+	c.timeFrame(n > 0)
+	if err != nil {
+		c.finish(err)
+	}
+}
+
+// stopped returns why nothing is to be served after the session stopped, nil if there may be more.
+func (c *conn) stopped(stop Stop, n int) error {
+	switch {
+	case stop == Blocked && (c.hungUp || c.draining) || stop == More:
+		if stop == More && n == 0 && c.hungUp { // nobody waits for the rest of the request
+			return io.EOF
+		}
+		c.loop.again(c)
+	case stop == Blocked:
+	case c.eof:
+		return io.EOF
+	case c.draining && !c.readable && c.link.drained():
+		return errDrained
+	case c.draining, c.hungUp, c.readable:
+		c.readable = true
+		c.loop.again(c)
+	}
+	return nil
+}
+
+// receive reads what has arrived, and returns all that was received and not carried out: in the
+// loop's arena, if nothing was there before.
+func (c *conn) receive() (in []byte, err error) {
+	switch blocked := c.blocked(); {
+	case !c.readable || c.full || c.eof || c.more && !blocked || blocked && len(c.in) >= maxReadBuffer:
+		return c.in, nil
+	case len(c.in) == 0:
+		in = c.loop.arena[:0]
+	case len(c.in) == cap(c.in):
+		c.resize(2 * cap(c.in)) // so memory follows the bytes that have arrived, not those that a request announces
+		fallthrough
+	default:
+		in = c.in
+	}
+	n, err := c.link.read(in[len(in):cap(in)])
+	c.readable = err == nil && n > 0 && len(in)+n == cap(in)
+	c.more = c.more || n > 0
+	if len(in) > 0 {
+		c.in = in[:len(in)+n]
+	}
+	return in[:len(in)+n], err
+}
+
+// keep keeps what was received and not carried out: all but n bytes.
+func (c *conn) keep(in []byte, n int) {
+	rest := in[n:]
+	switch {
+	case len(rest) == 0:
+		c.resize(0)
+	case len(c.in) > 0 && n == 0:
+	case len(c.in) > 0:
+		c.in = c.in[:copy(c.in, rest)]
+	default:
+		c.resize(max(len(rest), minReadBuffer))
+		c.in = append(c.in, rest...)
+	}
+	if len(c.in) < maxReadBuffer && cap(c.in) > maxReadBuffer {
+		c.resize(maxReadBuffer)
+	}
+}
+
+// resize gives the buffer another capacity, which counts with those of the others.
+func (c *conn) resize(size int) {
+	if size == cap(c.in) {
+		return
+	}
+	c.server.config.Buffers.resize(c, size)
+	var in []byte
+	if size > 0 {
+		in = append(make([]byte, 0, size), c.in...)
+	}
+	c.in = in
+}
+
+// timeFrame bounds the time for the rest of a request that has begun.
+func (c *conn) timeFrame(completed bool) {
+	switch frames := &c.loop.frames; {
+	case len(c.in) == 0 || c.more:
+		frames.clear(&c.frame)
+	case completed || c.frame.in == nil:
+		frames.set(c, &c.frame, c.loop.now+c.server.config.FrameTimeout.Milliseconds())
+	}
+}
+
+// touch notes that the connection has got bytes to send, which leave with the next commit.
+func (c *conn) touch() {
+	if !c.touched && len(c.peer.Out) > c.free {
+		c.touched = true
+		c.loop.touched = append(c.loop.touched, c)
+	}
+}
+
+// release lets leave all that there is to send.
+func (c *conn) release() {
+	c.free = len(c.peer.Out)
+	c.send()
+	c.watch()
+}
+
+// send sends what may leave.
+func (c *conn) send() {
+	if c.closed {
+		return
+	}
+	for c.sent < c.free {
+		n, err := c.link.write(c.peer.Out[c.sent:c.free])
+		if err != nil {
+			c.broken = true
+			c.finish(err)
+			return
+		}
+		if n == 0 {
+			break
+		}
+		c.sent += n
+		c.taken += n
+	}
+	c.timeWrite()
+	c.forget()
+	if c.consumer.CaughtUp() {
+		c.loop.tx.Resume(c.consumer)
+	}
+	if c.full && c.Unsent() <= c.server.config.MaxOutstandingBytes/2 {
+		c.full = false
+		c.loop.again(c)
+	}
+	if c.finished && c.Unsent() == 0 {
+		c.end()
+	}
+}
+
+// timeWrite bounds the time in which the peer takes some of what may leave.
+func (c *conn) timeWrite() {
+	switch writes := &c.loop.writes; {
+	case c.sent == c.free:
+		writes.clear(&c.slow)
+	case c.slow.in == nil || c.taken >= leastTaken:
+		c.taken = 0
+		writes.set(c, &c.slow, c.loop.now+c.server.config.WriteTimeout.Milliseconds())
+	}
+}
+
+// forget gives back the memory of what has left.
+func (c *conn) forget() {
+	out := c.peer.Out
+	switch {
+	case c.sent == len(out) && cap(out) > keepOut:
+		c.peer.Out = nil
+	case c.sent == len(out):
+		c.peer.Out = out[:0]
+	case c.sent > keepOut && c.sent > len(out)/2:
+		c.peer.Out = append(make([]byte, 0, len(out)-c.sent), out[c.sent:]...)
+	default:
+		return
+	}
+	c.free -= c.sent
+	c.sent = 0
+}
+
+var (
+	errDrained = errors.New("server is draining")
+	errNotRead = fmt.Errorf("peer took less than %d bytes in time", leastTaken)
+)
+
+// finish ends the serving. The connection is closed when all is sent that there is to send, or at
+// once if nobody is there to get it.
+func (c *conn) finish(why error) {
+	if c.finished {
+		return
+	}
+	c.finished = true
+	c.loop.frames.clear(&c.frame)
+	dead, last := c.broken, []byte(nil)
+	switch log := c.server.config.Logger; {
+	case errors.Is(why, io.EOF), errors.Is(why, errDrained):
+		log.Debug("connection ended", "remote", c.remote.Addr(), "unfinished_bytes", len(c.in))
+	case errors.Is(why, net.ErrClosed), errors.Is(why, syscall.ECONNRESET), errors.Is(why, syscall.EPIPE), errors.Is(why, broker.ErrClosed):
 		dead = true
 	default:
 		// The peer broke the protocol or a limit. Most protocols cannot tell the peer, so the log does.
-		c.server.config.Logger.Warn("connection closed", "protocol", c.server.config.Protocol.Name(), "remote", c.remote, "error", err)
-		c.out.linger()
-		if r, ok := c.server.config.Protocol.(Refuser); ok && (err == ErrMemory || err == ErrBinary) {
-			last = r.Refusal(err)
+		log.Warn("connection closed", "protocol", c.server.config.Protocol.Name(), "remote", c.remote.Addr(), "error", why)
+		c.lingers = true
+		if r, ok := c.server.config.Protocol.(Refuser); ok && (why == ErrMemory || why == ErrBinary) {
+			last = r.Refusal(why)
 		}
 	}
+	c.in = nil
 	c.server.config.Buffers.resize(c, 0)
-	c.buf = nil
-	c.peer.close(dead, last)
-	c.out.waitEnd()
+	if s, ok := c.session.(Closer); ok {
+		s.Close(c.loop.tx)
+	}
+	c.loop.tx.Detach(c.consumer)
+	c.peer.Out = append(c.peer.Out, last...)
+	c.touch()
+	switch {
+	case dead || why == errNotRead:
+		c.close()
+	case c.Unsent() == 0:
+		c.end()
+	}
 }
 
-var errDrained = errors.New("server is draining")
+// end closes a connection that has sent all. One that broke the protocol waits a while until the
+// peer has seen the end: closing with requests unread would reset the connection, and the peer might
+// lose replies that are on their way.
+func (c *conn) end() {
+	if !c.lingers || c.link.closeWrite() != nil {
+		c.close()
+		return
+	}
+	c.loop.lingering.set(c, &c.linger, c.loop.now+lingerTime.Milliseconds())
+	c.loop.again(c)
+}
 
-func (c *conn) loop() error {
+// drop drops what a connection at its end still gets.
+func (c *conn) drop() {
 	for {
-		if err := c.read(); err != nil {
-			return err
+		n, err := c.link.discard()
+		if c.dropped += n; err != nil || c.broken || c.dropped > lingerBytes {
+			c.close()
+			return
 		}
-		if first := c.buf[0]; !c.begun && first < ' ' && first != '\r' && first != '\n' {
-			return ErrBinary
-		}
-		c.begun = true
-		if err := c.serve(); err != nil {
-			return err
+		if n == 0 {
+			return
 		}
 	}
 }
 
-// read waits for at least one byte and appends what has arrived to the buffer.
-func (c *conn) read() error {
-	c.makeRoom()
-	if err := c.armFrameDeadline(); err != nil {
-		return err
-	}
-	if c.evicted.Load() {
-		return ErrMemory
-	}
-	if c.draining.Load() {
-		return c.readArrived()
-	}
-	n, err := c.receive()
-	c.have += n
-	switch {
-	case n > 0:
-		return nil
-	case errors.Is(err, os.ErrDeadlineExceeded) && (c.draining.Load() || c.evicted.Load()):
-		return c.read()
-	case errors.Is(err, os.ErrDeadlineExceeded) && (!c.timed || time.Now().Before(c.until)):
-		c.timed = c.have == 0 // a wake came late: the deadline is set anew
-		return c.read()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("frame is not complete %v after its first byte", c.server.config.FrameTimeout)
-	}
-	return err
-}
-
-// longReads lets the readers of long requests copy bytes one after the other. When hundreds do so
-// at a time, goroutines that serve others wait behind all of them.
-var longReads sync.Mutex
-
-// receive waits for bytes and takes them.
-func (c *conn) receive() (n int, err error) {
-	if len(c.buf) <= maxReadBuffer {
-		return c.nc.Read(c.buf[c.have:])
-	}
-	var readErr error
-	err = c.out.raw.Read(func(fd uintptr) bool {
-		longReads.Lock()
-		defer longReads.Unlock()
-		for readErr = syscall.EINTR; readErr == syscall.EINTR; {
-			n, readErr = syscall.Read(int(fd), c.buf[c.have:])
-		}
-		return readErr != syscall.EAGAIN
-	})
-	if err = errors.Join(err, readErr); err == nil && n == 0 {
-		err = io.EOF
-	}
-	return max(n, 0), err
-}
-
-// armFrameDeadline bounds the time for the rest of a frame that has begun, and clears the bound
-// when none has.
-func (c *conn) armFrameDeadline() error {
-	begun := c.have > 0
-	if begun == c.timed || c.draining.Load() {
-		return nil
-	}
-	c.timed, c.until = begun, time.Time{}
-	if begun {
-		c.until = time.Now().Add(c.server.config.FrameTimeout)
-	}
-	if err := c.nc.SetReadDeadline(c.until); err != nil {
-		return err
-	}
-	if c.draining.Load() { // drain came between, and its deadline may have been overwritten
-		return c.nc.SetReadDeadline(time.Now())
-	}
-	return nil
-}
-
-// readArrived takes what the kernel holds, without waiting for more.
-func (c *conn) readArrived() error {
-	n := 0
-	var readErr error
-	if err := c.out.raw.Control(func(fd uintptr) { n, readErr = syscall.Read(int(fd), c.buf[c.have:]) }); err != nil {
-		return err
-	}
-	c.have += max(n, 0)
-	switch {
-	case readErr == syscall.EAGAIN:
-		return errDrained
-	case readErr == nil && n == 0:
-		return io.EOF
-	case readErr == syscall.EINTR:
-		return nil
-	}
-	return readErr
-}
-
-// makeRoom makes room for a read. The buffer doubles when reads fill it, so memory follows the
-// bytes that have arrived, not those that a frame announces. A buffer that a long frame has grown
-// shrinks when it is empty.
-func (c *conn) makeRoom() {
-	var want int
-	switch {
-	case c.have == len(c.buf), c.grow && len(c.buf) < maxReadBuffer:
-		want = 2 * len(c.buf)
-	case c.have == 0 && len(c.buf) > maxReadBuffer:
-		want = maxReadBuffer
-	default:
+// close ends the connection at once; what has not left is lost.
+func (c *conn) close() {
+	if c.closed {
 		return
 	}
-	c.grow = false
-	if c.server.config.Buffers.resize(c, want); c.evicted.Load() {
-		return
-	}
-	if want > maxReadBuffer {
-		longReads.Lock()
-		defer longReads.Unlock()
-	}
-	buf := make([]byte, want)
-	copy(buf, c.buf[:c.have])
-	c.buf = buf
+	c.closed, c.broken = true, true
+	c.finish(net.ErrClosed)
+	c.loop.writes.clear(&c.slow)
+	c.loop.lingering.clear(&c.linger)
+	c.peer.Out = nil
+	delete(c.loop.conns, c)
+	c.link.close()
+	c.server.remove(c)
 }
 
-// serve hands the session what was received, until only the beginning of a frame is left. It pauses
-// while too much is outstanding: a peer that does not read is not read.
-func (c *conn) serve() error {
-	full := c.have == len(c.buf)
-	served := false
-	for stop := More; stop != Incomplete && c.have > 0; {
-		n, why, err := c.serveSome()
-		stop, served = why, served || n > 0
-		if err != nil {
-			return err
-		}
-		if stop == Blocked {
-			if err := c.waitUnblocked(); err != nil {
-				return err
-			}
-		}
-		if !c.peer.waitBelow(c.server.config.MaxOutstandingBytes) {
-			return net.ErrClosed
-		}
-	}
-	c.grow = full && served
-	return nil
+// Deliver implements broker.Receiver.
+func (c *conn) Deliver(packets []broker.Packet) {
+	c.session.(Subscriber).Deliver(packets)
+	c.touch()
 }
 
-// serveSome hands the session what was received, until it stops for any reason but that others
-// should have their turn.
-func (c *conn) serveSome() (n int, stop Stop, err error) {
-	defer func() {
-		if n > 0 { // the beginning of a long request stays where it is
-			c.have = copy(c.buf, c.buf[n:c.have])
-		}
-	}()
-	for stop = More; stop == More && n < c.have && err == nil; {
-		var took int
-		took, stop, err = c.peer.serve(c.buf[n:c.have])
-		n += took
-		if took > 0 {
-			c.clearFrameDeadline()
-		}
-		switch {
-		case stop != More:
-		case !c.peer.waitBelow(c.server.config.MaxOutstandingBytes):
-			return n, stop, net.ErrClosed
-		case took == 0 && c.hungUp(): // nobody waits for the rest of the request
-			return n, stop, io.EOF
-		}
-	}
-	return n, stop, err
-}
-
-// clearFrameDeadline notes that a frame was completed: the next one gets its own time.
-func (c *conn) clearFrameDeadline() {
-	if c.timed {
-		c.timed = false
-		_ = c.nc.SetReadDeadline(time.Time{})
+// Again implements broker.Receiver.
+func (c *conn) Again(tx *broker.Tx, expired bool) {
+	c.session.(Waiter).Again(tx, expired)
+	c.touch()
+	if c.more || c.hungUp || c.draining {
+		c.loop.again(c)
 	}
 }
 
-// drain makes the reader finish with what has arrived. Any goroutine may call it.
-func (c *conn) drain() {
-	c.draining.Store(true)
-	_ = c.nc.SetReadDeadline(time.Now())
+// Unsent implements broker.Receiver.
+func (c *conn) Unsent() int64 { return int64(len(c.peer.Out) - c.sent) }
+
+// Address implements broker.Receiver.
+func (c *conn) Address() string { return c.remote.String() }
+
+// Peer is a connection as its session sees it.
+type Peer struct {
+	// Out is what goes to the client. A session appends its replies. They leave when all is on disk
+	// that was changed until then, in any session. Serve, Deliver and Again may write it, and Send.
+	Out []byte
+	c   *conn
 }
 
-// evict makes the reader end, as its buffer is too large. Any goroutine may call it.
-func (c *conn) evict() {
-	c.evicted.Store(true)
-	_ = c.nc.SetReadDeadline(time.Now())
-	if c.peer.OutstandingBytes() >= c.server.config.MaxOutstandingBytes { // the reader waits for a peer that does not read
-		c.out.close()
-	}
+// Consumer is whom the broker knows.
+func (p *Peer) Consumer() *broker.Conn { return p.c.consumer }
+
+// Full says that Serve should stop early: many bytes wait to leave, and should do so first.
+func (p *Peer) Full() bool { return p.c.Unsent() >= broker.MaxOutstandingBytes }
+
+// Send appends to Out. A session calls it for another one, which is not served now.
+func (p *Peer) Send(data []byte) {
+	p.Out = append(p.Out, data...)
+	p.c.touch()
 }
+
+// Unsent is how many bytes go to the client and have not left yet.
+func (p *Peer) Unsent() int64 { return p.c.Unsent() }
+
+// Kill ends the connection soon, without sending more.
+func (p *Peer) Kill() {
+	p.c.broken = true
+	p.c.loop.again(p.c)
+}
+
+// Remote is the address of the client.
+func (p *Peer) Remote() net.Addr { return net.TCPAddrFromAddrPort(p.c.remote) }
+
+// Local is the address that the client connected to.
+func (p *Peer) Local() net.Addr { return p.c.link.local() }

@@ -22,7 +22,17 @@ const (
 
 	keepAlive = 30 * time.Second // of TCP: a peer that vanished is noticed after about two minutes
 
-	minReadBuffer = 4 << 10  // of an idle connection
-	maxReadBuffer = 64 << 10 // of a busy one; a longer frame gets what it needs
+	minReadBuffer = 512      // of a connection that has sent a part of a request
+	maxReadBuffer = 64 << 10 // that is read at a time; a longer frame gets what it needs
 	maxAcceptWait = time.Second
+
+	keepOut     = 16 << 10    // the largest buffer for replies that a connection keeps
+	leastTaken  = 16 << 10    // bytes that a peer must take in WriteTimeout
+	lingerTime  = time.Second // how long an end waits for the peer's
+	lingerBytes = 64 << 20    // how much it drops meanwhile
+
+	drainTime = 50 * time.Millisecond // how long what has arrived may take to be read
+
+	fullRetry    = 200 * time.Millisecond // pause before a batch that found the disk full is tried again
+	longestSleep = time.Hour              // of the loop, however far the next deadline is
 )

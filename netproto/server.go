@@ -1,16 +1,17 @@
-// Package netproto is the edge: bytes in, bytes out. A Server accepts TCP connections and hands
-// what arrives to the session of a protocol, in a transaction of the broker. It sends the replies
-// that the broker returns. The folders below hold the protocols pinpriq, barbershop and resp
-// (Redis), which are sessions, and admin, an HTTP server of its own. The map:
+// Package netproto is the edge: bytes in, bytes out. A Loop drives the broker's machine. Servers
+// accept TCP connections and hand them to it. It gives what arrives there to the session of a
+// protocol, and sends what that replies. The folders below hold the protocols pinpriq, barbershop
+// and resp (Redis), which are sessions, and admin, an HTTP server of its own. The map:
 //
-//	server.go   Server, and what a protocol must do
-//	conn.go     reading from a connection
-//	buffers.go  what all connections hold together
-//	blocked.go  reading while a request waits
-//	peer.go     a connection as its session and the broker see it
-//	output.go   writing to a connection
-//	guard.go    streams that are in none of the protocols
-//	limits.go   what a Server allows
+//	loop.go        Loop: one turn after the other
+//	conn.go        a connection: what arrives, its session, what leaves
+//	timeline.go    what must be done in time
+//	buffers.go     what all connections hold together
+//	link_linux.go  a socket that the loop reads and writes itself, with epoll
+//	link.go        a socket that goroutines read and write for the loop
+//	server.go      Server, and what a protocol must do
+//	guard.go       streams that are in none of the protocols
+//	limits.go      what a Server allows
 package netproto
 
 import (
@@ -44,22 +45,30 @@ type Refuser interface {
 	Refusal(why error) []byte
 }
 
-// Session is one connection's side of a protocol.
+// Session is one connection's side of a protocol. All its methods are called in the loop.
 type Session interface {
 	// Serve carries out the complete requests at the start of buf, which is not empty, and returns how
 	// many bytes they took and why it stopped. It never waits. It must bound the length of a request:
 	// the buffer grows as long as nothing is taken. An error closes the connection after what was
-	// carried out is answered. The connection's reader calls it.
+	// carried out is answered.
 	Serve(tx *broker.Tx, buf []byte) (n int, stop Stop, err error)
-	// AppendPackets encodes a reply or a delivery of packets; tag is that of the call that asked for
-	// them. The broker's completer calls it.
-	AppendPackets(dst []byte, tag broker.Tag, packets []broker.Packet, details []broker.Detail) []byte
+}
+
+// Subscriber is a session whose consumer subscribes to queues.
+type Subscriber interface {
+	// Deliver encodes a delivery. The packets are valid during the call.
+	Deliver(packets []broker.Packet)
+}
+
+// Waiter is a session whose requests wait.
+type Waiter interface {
+	// Again makes the request that waits again. If its time is over (expired), it answers now.
+	Again(tx *broker.Tx, expired bool)
 }
 
 // Closer is a session that wants to know of the end of its connection.
 type Closer interface {
-	// Close is called once, in the transaction that detaches the consumer. Serve is not called any
-	// more, but AppendPackets may be.
+	// Close is called once, before the consumer is detached. Nothing else is called after it.
 	Close(tx *broker.Tx)
 }
 
@@ -72,14 +81,15 @@ const (
 	// More: replies should leave, or others have the broker, before the next request. If no byte was
 	// taken, it is the same request, which was carried out in part.
 	More
-	// Blocked: a request waits (broker.Tx.Wait). No other is carried out before it has ended.
+	// Blocked: a request waits (broker.Tx.Park); its bytes were taken. No other is carried out before
+	// it has ended.
 	Blocked
 )
 
 // Config says how a Server works; zero values mean the defaults of limits.go.
 type Config struct {
 	Protocol            Protocol
-	Broker              *broker.Broker
+	Loop                *Loop
 	Logger              *slog.Logger // of what clients cause
 	MaxConns            int
 	MaxConnsPerAddress  int      // not counted for loopback addresses
@@ -109,10 +119,10 @@ type Server struct {
 	listener *net.TCPListener
 
 	mu      sync.Mutex
-	conns   map[*conn]struct{}
+	conns   int
 	perAddr map[netip.Addr]int
 	closing bool
-	readers sync.WaitGroup // one per connection, added while closing is false
+	open    sync.WaitGroup // one per connection, added while closing is false
 }
 
 // Listen opens the address, HOST:PORT with port 0 for any free one. From then on the system lets
@@ -131,7 +141,6 @@ func NewServer(l *net.TCPListener, c Config) *Server {
 	return &Server{
 		config:   c,
 		listener: l,
-		conns:    make(map[*conn]struct{}),
 		perAddr:  make(map[netip.Addr]int),
 	}
 }
@@ -144,10 +153,10 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 func (s *Server) Serve() error {
 	wait := time.Duration(0)
 	for {
-		nc, err := s.listener.AcceptTCP()
+		c, err := s.accept()
 		if err == nil {
 			wait = 0
-			s.start(nc)
+			s.start(c)
 			continue
 		}
 		if errors.Is(err, net.ErrClosed) {
@@ -159,64 +168,74 @@ func (s *Server) Serve() error {
 	}
 }
 
-// start gives the connection its reader, or closes it if there are too many.
-func (s *Server) start(nc *net.TCPConn) {
-	addr := nc.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-	c := newConn(s, nc, addr)
+// accept waits for the next connection.
+func (s *Server) accept() (*conn, error) {
+	c := &conn{loop: s.config.Loop, server: s}
+	var err error
+	if s.config.Loop.config.Goroutines {
+		c.link, c.remote, err = acceptFed(s.listener, c)
+	} else {
+		c.link, c.remote, err = acceptRaw(s.listener, c)
+	}
+	return c, err
+}
+
+// start gives the connection to the loop, or closes it if there are too many.
+func (s *Server) start(c *conn) {
 	if err := s.add(c); err != nil {
-		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", addr, "error", err)
+		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", c.remote.Addr(), "error", err)
 		if r, ok := s.config.Protocol.(Refuser); ok {
-			_, _ = nc.Write(r.Refusal(err)) // does not block: nothing was sent before
+			_, _ = c.link.write(r.Refusal(err)) // there is room: nothing was sent before
 		}
-		_ = nc.Close()
+		c.link.close()
 		return
 	}
-	go func() { // ends when the peer hangs up, breaks the protocol, or the server drains or closes it
-		c.run()
-		s.remove(c)
-	}()
+	s.config.Loop.post(c.start)
 }
 
 // add makes the connection one that Shutdown waits for, if the limits allow it.
 func (s *Server) add(c *conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.perAddr[c.remote]
+	addr := c.remote.Addr()
+	n := s.perAddr[addr]
 	switch {
 	case s.closing:
 		return net.ErrClosed
-	case len(s.conns) >= s.config.MaxConns:
-		return fmt.Errorf("%d connections are open, the limit is %d", len(s.conns), s.config.MaxConns)
-	case n >= s.config.MaxConnsPerAddress && !c.remote.IsLoopback():
+	case s.conns >= s.config.MaxConns:
+		return fmt.Errorf("%d connections are open, the limit is %d", s.conns, s.config.MaxConns)
+	case n >= s.config.MaxConnsPerAddress && !addr.IsLoopback():
 		return fmt.Errorf("%d connections from this address are open, the limit is %d", n, s.config.MaxConnsPerAddress)
 	}
-	s.conns[c] = struct{}{}
-	s.perAddr[c.remote]++
-	s.readers.Add(1)
+	s.conns++
+	s.perAddr[addr]++
+	s.open.Add(1)
 	return nil
 }
 
 func (s *Server) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.conns, c)
-	if s.perAddr[c.remote]--; s.perAddr[c.remote] == 0 {
-		delete(s.perAddr, c.remote)
+	s.conns--
+	addr := c.remote.Addr()
+	if s.perAddr[addr]--; s.perAddr[addr] == 0 {
+		delete(s.perAddr, addr)
 	}
-	s.readers.Done()
+	s.open.Done()
 }
 
 // Shutdown drains: it stops accepting, carries out every complete request that has arrived, sends
 // the replies and closes the connections. A request that waits is given up, with those behind it.
-// When ctx ends, it closes what is left at once and returns
-// ctx's error; a reader that waits for the next batch then ends after it.
+// When ctx ends, it closes what is left at once and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	for _, c := range s.stopAccepting() {
-		c.drain()
-	}
+	s.stopAccepting(func(c *conn) {
+		c.draining, c.readable = true, true
+		c.link.drain()
+		c.loop.again(c)
+	})
 	done := make(chan struct{})
-	go func() { // ends when the last reader has
-		s.readers.Wait()
+	go func() { // ends when the last connection has
+		s.open.Wait()
 		close(done)
 	}()
 	select {
@@ -230,20 +249,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Close closes the listener and all connections at once. Requests that are not answered yet get no
 // answer.
-func (s *Server) Close() {
-	for _, c := range s.stopAccepting() {
-		c.out.close()
-	}
-}
+func (s *Server) Close() { s.stopAccepting((*conn).close) }
 
-func (s *Server) stopAccepting() []*conn {
+// stopAccepting closes the listener, and calls end for each connection, in the loop.
+func (s *Server) stopAccepting(end func(*conn)) {
 	_ = s.listener.Close()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closing = true
-	all := make([]*conn, 0, len(s.conns))
-	for c := range s.conns {
-		all = append(all, c)
-	}
-	return all
+	s.mu.Unlock()
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		for c := range s.config.Loop.conns {
+			if c.server == s {
+				end(c)
+			}
+		}
+		return nil
+	})
 }

@@ -15,7 +15,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -42,6 +42,7 @@ type Config struct {
 	MaxBuffers int64         // bytes of unfinished requests on all connections; a quarter of the memory, 256 MiB at least, if 0
 	Drain      time.Duration // how long Run waits for connections to finish; DefaultDrain if 0
 	Insecure   bool          // allow addresses that other machines reach, without encryption or passwords
+	Goroutines bool          // connections are read and written by goroutines, not by the loop
 	AcceptLoss bool          // start although the folder has lost acknowledged packets
 
 	Logger *slog.Logger
@@ -57,7 +58,7 @@ const DefaultDrain = 8 * time.Second
 
 // Store is what the daemon needs of the storage: what recovery reads and what the broker uses.
 type Store interface {
-	broker.Store
+	netproto.Store
 	recovery.Source
 	Close() error
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -56,9 +57,13 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	doors := braked(c.Logger)
-	b := broker.New(store, state, broker.Options{Cache: c.Cache, Logger: doors})
-	err = serve(ctx, all, b, backupOf(opened), &c, doors)
-	return errors.Join(err, b.Close())
+	machine := broker.New(store, state, broker.Options{Cache: c.Cache, Logger: doors})
+	loop, err := netproto.StartLoop(machine, store, netproto.LoopConfig{Logger: c.Logger, Goroutines: c.Goroutines})
+	if err != nil {
+		return err
+	}
+	err = serve(ctx, all, loop, backupOf(opened), &c, doors)
+	return errors.Join(err, loop.Close())
 }
 
 // restore builds the broker's starting state and logs its progress every second. accepted is the
@@ -83,11 +88,11 @@ func restore(store Store, accepted []storage.Finding, c *Config) (*recovery.Stat
 	return state, nil
 }
 
-// serve accepts connections until ctx ends or the broker fails, and then drains.
-func serve(ctx context.Context, all listeners, b *broker.Broker, backup admin.Backup, c *Config, doors *slog.Logger) error {
+// serve accepts connections until ctx ends or a commit fails, and then drains.
+func serve(ctx context.Context, all listeners, loop *netproto.Loop, backup admin.Backup, c *Config, doors *slog.Logger) error {
 	stopTuning := TuneGC()
 	defer stopTuning()
-	ended := all.serve(c, b, backup, doors)
+	ended := all.serve(c, loop, backup, doors)
 	for _, l := range all {
 		c.Logger.Info("listening", "protocol", l.protocol, "addr", l.socket.Addr().String())
 		if c.Listening != nil {
@@ -102,7 +107,7 @@ func serve(ctx context.Context, all listeners, b *broker.Broker, backup admin.Ba
 		if err := all.shutdown(drain); err != nil {
 			c.Logger.Warn("connections were closed that did not finish in time")
 		}
-	case <-b.Failed(): // Broker.Close says why
+	case <-loop.Failed(): // Loop.Close says why
 		all.close()
 	}
 	var errs []error

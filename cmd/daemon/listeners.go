@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/admin"
 	"github.com/holdfast-queue/holdfast/netproto/barbershop"
@@ -132,11 +131,11 @@ func (all listeners) bind() error {
 
 // serve gives every listener its server and accepts on all. The channel gets what each server
 // returned, in any order.
-func (all listeners) serve(c *Config, b *broker.Broker, backup admin.Backup, log *slog.Logger) <-chan error {
+func (all listeners) serve(c *Config, loop *netproto.Loop, backup admin.Backup, log *slog.Logger) <-chan error {
 	ended := make(chan error, len(all))
 	buffers := netproto.NewBuffers(cmp.Or(c.MaxBuffers, defaultBuffers()))
 	for _, l := range all {
-		l.server = c.server(l, backup, netproto.Config{Broker: b, Logger: log, MaxConns: c.MaxConns, Buffers: buffers})
+		l.server = c.server(l, backup, netproto.Config{Loop: loop, Logger: log, MaxConns: c.MaxConns, Buffers: buffers})
 		go func() { ended <- l.server.Serve() }() // ends with shutdown or close
 	}
 	return ended

@@ -10,7 +10,8 @@ import (
 
 // command carries out the line in s.words and appends its reply. It returns an error only if the
 // broker has closed.
-func (s *session) command(tx *broker.Tx) error {
+func (s *session) command() error {
+	tx := s.tx
 	if s.words.n == 0 {
 		s.unknown()
 		return nil
@@ -57,7 +58,7 @@ func (s *session) update(tx *broker.Tx) error {
 	if ok, err := s.add(tx, item, score); !ok {
 		return err
 	}
-	s.replies = append(s.replies, "OK\r\n"...)
+	s.peer.Out = append(s.peer.Out, "OK\r\n"...)
 	return nil
 }
 
@@ -70,7 +71,7 @@ func (s *session) next(tx *broker.Tx) error {
 	if !ok {
 		return err
 	}
-	s.replies = append(append(s.replies, item...), "\r\n"...)
+	s.peer.Out = append(append(s.peer.Out, item...), "\r\n"...)
 	return nil
 }
 
@@ -80,18 +81,18 @@ func (s *session) stats(tx *broker.Tx) error {
 		return nil
 	}
 	c, err := tx.QueueCounts(s.queue)
-	if !s.called(err) {
+	if err != nil {
 		return s.refuse(err)
 	}
 	items, pools := uint64(c.Selectable), uint64(c.Priorities)
 	s.stat("STAT uptime ", s.uptime())
-	s.replies = append(append(append(s.replies, "STAT version "...), s.protocol.Version...), "\r\n"...)
+	s.peer.Out = append(append(append(s.peer.Out, "STAT version "...), s.protocol.Version...), "\r\n"...)
 	s.stat("STAT updates ", s.updates())
 	s.stat("STAT items ", items)
 	s.stat("STAT items_gc ", items) // nothing waits to be collected here
 	s.stat("STAT pools ", pools)
 	s.stat("STAT pools_gc ", pools)
-	s.replies = append(s.replies, "END\r\n"...)
+	s.peer.Out = append(s.peer.Out, "END\r\n"...)
 	return nil
 }
 
@@ -104,18 +105,18 @@ func (s *session) v2Update(tx *broker.Tx) error {
 	}
 	item, ok := parseNumber(s.words.at[1])
 	if !ok || item == 0 {
-		s.replies = append(s.replies, "-ERROR INVALID ITEM ID\r\n"...)
+		s.peer.Out = append(s.peer.Out, "-ERROR INVALID ITEM ID\r\n"...)
 		return nil
 	}
 	score, ok := parseNumber(s.words.at[2])
 	if !ok || score == 0 {
-		s.replies = append(s.replies, "-ERROR INVALID SCORE\r\n"...)
+		s.peer.Out = append(s.peer.Out, "-ERROR INVALID SCORE\r\n"...)
 		return nil
 	}
 	if ok, err := s.add(tx, item, score); !ok {
 		return err
 	}
-	s.replies = append(s.replies, "+OK\r\n"...)
+	s.peer.Out = append(s.peer.Out, "+OK\r\n"...)
 	return nil
 }
 
@@ -141,7 +142,7 @@ func (s *session) peek(tx *broker.Tx) error {
 	if err == nil && ok {
 		err = s.acceptItem(key)
 	}
-	if !s.called(err) {
+	if err != nil {
 		return s.refuse(err)
 	}
 	if s.key = key; !ok {
@@ -158,12 +159,12 @@ func (s *session) score(tx *broker.Tx) error {
 	}
 	item, ok := parseNumber(s.words.at[1])
 	if !ok || item == 0 {
-		s.replies = append(s.replies, "-ERROR INVALID ITEM ID\r\n"...)
+		s.peer.Out = append(s.peer.Out, "-ERROR INVALID ITEM ID\r\n"...)
 		return nil
 	}
 	s.key = AppendKey(s.key[:0], item)
 	priority, ok, err := tx.PriorityOf(s.queue, s.key)
-	if !s.called(err) {
+	if err != nil {
 		return s.refuse(err)
 	}
 	if !ok || priority == 0 {
@@ -181,11 +182,11 @@ func (s *session) info(tx *broker.Tx) error {
 		return nil
 	}
 	c, err := tx.QueueCounts(s.queue)
-	if !s.called(err) {
+	if err != nil {
 		return s.refuse(err)
 	}
 	s.stat("uptime:", s.uptime())
-	s.replies = append(append(append(s.replies, "version:"...), s.protocol.Version...), "\r\n"...)
+	s.peer.Out = append(append(append(s.peer.Out, "version:"...), s.protocol.Version...), "\r\n"...)
 	s.stat("updates:", s.updates())
 	s.stat("items:", uint64(c.Selectable))
 	s.stat("pools:", uint64(c.Priorities))
@@ -200,7 +201,7 @@ const none = "-1"
 func (s *session) add(tx *broker.Tx, item, score uint32) (ok bool, err error) {
 	s.key, s.delta = AppendKey(s.key[:0], item), score
 	err = tx.UpdatePriority(broker.UpdatePriorityRequest{Queue: s.queue, Key: s.key, To: s.to})
-	if !s.called(err) {
+	if err != nil {
 		return false, s.refuse(err)
 	}
 	s.protocol.updates.Add(1)
@@ -220,7 +221,7 @@ func (s *session) raise(old uint32, known bool) uint32 {
 // err is for command to return.
 func (s *session) take(tx *broker.Tx) (item []byte, ok bool, err error) {
 	key, found, err := tx.PopKey(s.queue, broker.Oldest, s.accept, s.key[:0])
-	if !s.called(err) {
+	if err != nil {
 		return nil, false, s.refuse(err)
 	}
 	if s.key = key; !found {
@@ -237,17 +238,6 @@ func (s *session) acceptItem(key []byte) error {
 		return errNoItem
 	}
 	return nil
-}
-
-// called notes the outcome of a broker call and says whether it succeeded. The answer to a call
-// that looked at the queue waits for the disk; errors that come before that need not.
-func (s *session) called(err error) bool {
-	switch {
-	case errors.Is(err, broker.ErrStopped), errors.Is(err, broker.ErrNoSpace), errors.Is(err, broker.ErrTooLarge):
-	default:
-		s.unsynced = false
-	}
-	return err == nil
 }
 
 // refuse answers that a command could not be carried out. It returns the error where there is no
@@ -270,10 +260,10 @@ func (s *session) refuse(err error) error {
 
 func (s *session) unknown() {
 	if s.v2 {
-		s.replies = append(s.replies, "-ERROR\r\n"...)
+		s.peer.Out = append(s.peer.Out, "-ERROR\r\n"...)
 		return
 	}
-	s.replies = append(s.replies, "ERROR\r\n"...)
+	s.peer.Out = append(s.peer.Out, "ERROR\r\n"...)
 }
 
 func (s *session) clientError(format string, args ...any) {
@@ -286,16 +276,16 @@ func (s *session) failure(class, why string) {
 	if s.v2 {
 		class = "-ERROR "
 	}
-	s.replies = append(append(append(s.replies, class...), why...), "\r\n"...)
+	s.peer.Out = append(append(append(s.peer.Out, class...), why...), "\r\n"...)
 }
 
 func (s *session) plus(value []byte) {
-	s.replies = append(append(append(s.replies, '+'), value...), "\r\n"...)
+	s.peer.Out = append(append(append(s.peer.Out, '+'), value...), "\r\n"...)
 }
 
 func (s *session) stat(name string, value uint64) {
-	s.replies = strconv.AppendUint(append(s.replies, name...), value, 10)
-	s.replies = append(s.replies, "\r\n"...)
+	s.peer.Out = strconv.AppendUint(append(s.peer.Out, name...), value, 10)
+	s.peer.Out = append(s.peer.Out, "\r\n"...)
 }
 
 // uptime and updates are 32-bit numbers that wrap around to 0 (barbershop document, section

@@ -1,7 +1,6 @@
 package barbershop
 
 import (
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +30,7 @@ func (p *Protocol) Delivery() broker.Selection { return broker.Selection{} }
 // Open implements netproto.Protocol.
 func (p *Protocol) Open(peer *netproto.Peer) netproto.Session {
 	s := &session{protocol: p, peer: peer, consumer: peer.Consumer(), queue: []byte(p.Queue)}
-	s.to, s.accept = s.raise, s.acceptItem
+	s.run, s.to, s.accept = s.command, s.raise, s.acceptItem
 	return s
 }
 
@@ -49,17 +48,14 @@ type session struct {
 	consumer *broker.Conn
 	queue    []byte
 
-	lines   lines
-	words   words
-	v2      bool   // the latest line with a word was of the second dialect
-	delta   uint32 // what the present update adds
-	key     []byte // of the present item
-	replies []byte // to the lines of this call of Serve
-	// unsynced: no earlier reply is queued, and none of replies depends on the broker, so they may
-	// leave without waiting for the disk.
-	unsynced bool
-
+	lines lines
+	words words
+	v2    bool   // the latest line with a word was of the second dialect
+	delta uint32 // what the present update adds
+	key   []byte // of the present item
+	tx    *broker.Tx
 	// Methods that are bound once: binding allocates.
+	run    func() error
 	to     func(old uint32, known bool) uint32
 	accept func(key []byte) error
 }
@@ -70,41 +66,13 @@ const (
 	// maxReplies is how many bytes of replies end a call of Serve early: the reply to stats is far
 	// longer than the line.
 	maxReplies = 64 << 10
-	// keepReplies is the largest buffer for replies that a connection keeps.
-	keepReplies = 16 << 10
 )
 
-// Serve implements netproto.Session: the lines of one call get one reply.
+// Serve implements netproto.Session.
 func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
-	before := s.lines
-	_, _, kind := s.lines.next(buf)
-	s.lines = before
-	if kind == lineShort {
-		return 0, netproto.Incomplete, nil
-	}
-	s.replies = s.replies[:0]
-	if s.unsynced = s.consumer.Idle(); !s.unsynced {
-		if err := tx.Begin(); err != nil {
-			return 0, netproto.Incomplete, s.end(tx, err)
-		}
-	}
-	n, stop, err = s.serveLines(tx, buf)
-	switch {
-	case len(s.replies) == 0:
-	case s.unsynced:
-		s.peer.Send(s.replies)
-	default:
-		tx.Reply(s.consumer, s.replies)
-	}
-	if cap(s.replies) > keepReplies {
-		s.replies = nil
-	}
-	return n, stop, err
-}
-
-func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
-	for n < len(buf) {
-		if n >= maxServe || len(s.replies) >= maxReplies || n > 0 && tx.Full() {
+	s.tx = tx
+	for replied := len(s.peer.Out); n < len(buf); {
+		if n >= maxServe || len(s.peer.Out)-replied >= maxReplies || n > 0 && tx.Full() {
 			return n, netproto.More, nil
 		}
 		text, size, kind := s.lines.next(buf[n:])
@@ -126,25 +94,12 @@ func (s *session) serveLines(tx *broker.Tx, buf []byte) (n int, stop netproto.St
 			s.clientError("line too long: expected at most %d bytes", MaxLine)
 			continue
 		}
-		if err := s.command(tx); err != nil {
+		if err = tx.Atomic(s.run); err != nil {
+			err = s.refuse(err)
+		}
+		if err != nil {
 			return n, netproto.Incomplete, err
 		}
 	}
 	return n, netproto.Incomplete, nil
-}
-
-// end sends the error as the last line of a connection that the broker cannot answer any more
-// (barbershop document, section error responses).
-func (s *session) end(tx *broker.Tx, err error) error {
-	if errors.Is(err, broker.ErrClosed) {
-		return err
-	}
-	s.serverError(err)
-	tx.Reply(s.consumer, s.replies)
-	return err
-}
-
-// AppendPackets implements netproto.Session. No command of this protocol asks for packets.
-func (s *session) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet, _ []broker.Detail) []byte {
-	return dst
 }

@@ -27,7 +27,9 @@ func (Protocol) Delivery() broker.Selection { return selection }
 
 // Open implements netproto.Protocol.
 func (Protocol) Open(p *netproto.Peer) netproto.Session {
-	return &session{peer: p, consumer: p.Consumer()}
+	s := &session{peer: p, consumer: p.Consumer()}
+	s.run = s.call
+	return s
 }
 
 // session turns the requests of one connection into broker calls.
@@ -36,6 +38,9 @@ type session struct {
 	consumer *broker.Conn
 	request  Request
 	guard    httpGuard
+
+	tx  *broker.Tx
+	run func() error // call, bound once: binding allocates
 }
 
 // maxServe is how many bytes of requests are carried out before others may take the broker's lock.
@@ -52,6 +57,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 }
 
 func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
+	s.tx = tx
 	for n < len(buf) {
 		if n >= maxServe || n > 0 && (s.peer.Full() || tx.Full()) {
 			return n, netproto.More, nil
@@ -61,7 +67,7 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			return n, netproto.Incomplete, nil
 		}
 		if err == nil {
-			err = s.call(tx)
+			err = tx.Atomic(s.run)
 		}
 		if err != nil {
 			return n, netproto.Incomplete, err
@@ -72,8 +78,8 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 }
 
 // call carries out the parsed request.
-func (s *session) call(tx *broker.Tx) error {
-	r := &s.request
+func (s *session) call() error {
+	tx, r := s.tx, &s.request
 	switch r.Op {
 	case OpPush:
 		_, err := tx.Push(broker.PushRequest{
@@ -85,7 +91,11 @@ func (s *session) call(tx *broker.Tx) error {
 		})
 		return err
 	case OpPop:
-		return tx.Pop(s.consumer, r.Queue, selection, 0)
+		f, err := tx.Pop(r.Queue, selection)
+		if err == nil {
+			s.Deliver(f.Packets)
+		}
+		return err
 	case OpSubscribe:
 		return tx.Subscribe(s.consumer, r.Queue)
 	case OpUnsubscribe:
@@ -95,17 +105,19 @@ func (s *session) call(tx *broker.Tx) error {
 	}
 }
 
-// AppendPackets implements netproto.Session. A packet that does not fit the frame cannot come, as
-// the selection leaves it queued. If one came, it would be left out: the stream stays in step.
-func (s *session) AppendPackets(dst []byte, _ broker.Tag, packets []broker.Packet, _ []broker.Detail) []byte {
-	head, count := len(dst), 0
-	dst = AppendCount(dst, 0)
+// Deliver implements netproto.Subscriber; the reply to a pop has the same form. A packet that does
+// not fit the frame cannot come, as the selection leaves it queued. If one came, it would be left
+// out: the stream stays in step.
+func (s *session) Deliver(packets []broker.Packet) {
+	out := s.peer.Out
+	head, count := len(out), 0
+	out = AppendCount(out, 0)
 	for i := range packets {
 		var err error
-		if dst, err = AppendPacket(dst, packets[i].Key, packets[i].Payload); err == nil {
+		if out, err = AppendPacket(out, packets[i].Key, packets[i].Payload); err == nil {
 			count++
 		}
 	}
-	binary.BigEndian.PutUint16(dst[head:], uint16(count))
-	return dst
+	binary.BigEndian.PutUint16(out[head:], uint16(count))
+	s.peer.Out = out
 }

@@ -46,27 +46,6 @@ func timeoutArg(arg []byte) (int64, error) {
 	return ms, nil
 }
 
-// popWaiter is a blocked BLPOP, BRPOP or BLMPOP.
-type popWaiter struct {
-	s     *session
-	end   broker.End
-	count int64 // 0: one element that is no array
-}
-
-// Ready implements waiter.
-func (w *popWaiter) Ready(tx *broker.Tx, queue []byte) {
-	n, err := tx.Takeable(queue, broker.Selection{})
-	if err == nil {
-		err = w.s.popNamed(tx, queue, w.end, w.count, n)
-	}
-	if err != nil {
-		w.s.fail(err)
-	}
-}
-
-// Expired implements waiter.
-func (w *popWaiter) Expired(*broker.Tx) { w.s.nullArray() }
-
 // blockPop takes from the first list that has elements, or waits until one has.
 func (s *session) blockPop(tx *broker.Tx, p multiPop, timeout []byte) error {
 	until, err := untilArg(tx, timeout)
@@ -77,11 +56,11 @@ func (s *session) blockPop(tx *broker.Tx, p multiPop, timeout []byte) error {
 	switch {
 	case done || err != nil:
 		return err
-	case s.inExec:
+	case s.inExec || s.parked.expired:
 		s.nullArray()
 		return nil
 	}
-	return s.wait(tx, &popWaiter{s: s, end: p.end, count: p.count}, broker.TakeWait{Queues: p.keys, Until: until})
+	return s.park(tx, broker.Parking{Queues: p.keys, Until: until})
 }
 
 func blockPopFrom(end broker.End) handler {
@@ -102,24 +81,6 @@ func blmpop(s *session, tx *broker.Tx, args [][]byte) error {
 	return s.blockPop(tx, p, args[1])
 }
 
-// moveWaiter is a blocked BLMOVE or BRPOPLPUSH.
-type moveWaiter struct {
-	s       *session
-	fromEnd broker.End
-	to      []byte
-	toEnd   broker.End
-}
-
-// Ready implements waiter. If the destination is no list by now, the element stays.
-func (w *moveWaiter) Ready(tx *broker.Tx, queue []byte) {
-	if _, err := w.s.move(tx, queue, w.fromEnd, w.to, w.toEnd); err != nil {
-		w.s.fail(err)
-	}
-}
-
-// Expired implements waiter. It replies as Redis does: with no array, not with no element.
-func (w *moveWaiter) Expired(*broker.Tx) { w.s.nullArray() }
-
 // blockMove moves an element from the list args[1] to args[2], or waits until there is one.
 func (s *session) blockMove(tx *broker.Tx, args [][]byte, fromEnd, toEnd broker.End, timeout []byte) error {
 	until, err := untilArg(tx, timeout)
@@ -133,9 +94,11 @@ func (s *session) blockMove(tx *broker.Tx, args [][]byte, fromEnd, toEnd broker.
 	case s.inExec:
 		s.null()
 		return nil
+	case s.parked.expired: // as Redis does: with no array, not with no element
+		s.nullArray()
+		return nil
 	}
-	w := &moveWaiter{s: s, fromEnd: fromEnd, to: append([]byte(nil), args[2]...), toEnd: toEnd}
-	return s.wait(tx, w, broker.TakeWait{Queues: args[1:2], Until: until})
+	return s.park(tx, broker.Parking{Queues: args[1:2], Until: until})
 }
 
 func brpoplpush(s *session, tx *broker.Tx, args [][]byte) error {

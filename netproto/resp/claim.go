@@ -96,28 +96,19 @@ func (t *take) fromFirst(s *session, tx *broker.Tx) error {
 
 // from replies with what is taken from a queue; ErrNothing if there is nothing to take.
 func (t *take) from(s *session, tx *broker.Tx, queue []byte) error {
-	if !t.claims {
-		return tx.Pop(s.to(tx), queue, t.selection, s.tag(formPackets)|tagPopped)
+	if t.claims {
+		f, err := tx.Claim(queue, broker.ClaimRequest{Selection: t.selection, Lease: t.lease, Consumer: t.consumer})
+		if err == nil {
+			s.packets(f, formPackets)
+		}
+		return err
 	}
-	r := broker.ClaimRequest{Selection: t.selection, Lease: t.lease, Consumer: t.consumer}
-	return tx.Claim(s.to(tx), queue, r, s.tag(formPackets))
-}
-
-// takeWaiter is a blocked QPOP or QCLAIM.
-type takeWaiter struct {
-	s    *session
-	take take
-}
-
-// Ready implements waiter.
-func (w *takeWaiter) Ready(tx *broker.Tx, queue []byte) {
-	if err := w.take.from(w.s, tx, queue); err != nil {
-		w.s.fail(err)
+	f, err := tx.Pop(queue, t.selection)
+	if err == nil {
+		s.packets(f, formPopped)
 	}
+	return err
 }
-
-// Expired implements waiter.
-func (w *takeWaiter) Expired(*broker.Tx) { w.s.nullArray() }
 
 func qpop(s *session, tx *broker.Tx, args [][]byte) error { return s.take(tx, args, popOptions) }
 
@@ -139,16 +130,15 @@ func (s *session) take(tx *broker.Tx, args [][]byte, takes optionSet) error {
 	case t.block < 0:
 		s.array(0)
 		return nil
-	case s.inExec:
+	case s.inExec || s.parked.expired:
 		s.nullArray()
 		return nil
 	}
-	wait := broker.TakeWait{Queues: t.queues, Filter: t.selection.Filter}
+	p := broker.Parking{Queues: t.queues, Filter: t.selection.Filter}
 	if t.block > 0 {
-		wait.Until = tx.Steady() + t.block
+		p.Until = tx.Steady() + t.block
 	}
-	t.queues, t.consumer = nil, bytes.Clone(t.consumer)
-	return s.wait(tx, &takeWaiter{s, t}, wait)
+	return s.park(tx, p)
 }
 
 // errGone is the answer to a claim in a queue that is not there: a queue goes with its last packet,

@@ -114,7 +114,7 @@ func (s *session) describe(tx *broker.Tx) string {
 		kind += "x"
 		queued = len(s.multi.commands)
 	}
-	if s.waiter != nil {
+	if s.consumer.Parked() {
 		kind += "b"
 	}
 	if kind == "" {
@@ -127,12 +127,12 @@ func (s *session) describe(tx *broker.Tx) string {
 	if s.resp3 {
 		version = 3
 	}
-	unsent := s.peer.OutstandingBytes()
+	unsent := s.peer.Unsent()
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=0 multi=%d"+
 		" qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=%d rbp=%d obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.id, s.peer.Remote(), s.peer.Local(), s.client.name, (tx.Now()-s.client.since)/1000, (tx.Now()-s.client.active)/1000,
 		kind, s.consumer.Database(), len(s.channels), len(s.patterns), queued,
-		s.parser.at, s.multi.held, cap(s.out), cap(s.out), unsent, unsent+int64(s.multi.held+cap(s.out)), last, user, version, s.client.library, s.client.libVersion)
+		s.parser.at, s.multi.held, cap(s.peer.Out), cap(s.peer.Out), unsent, unsent+int64(s.multi.held+cap(s.peer.Out)), last, user, version, s.client.library, s.client.libVersion)
 }
 
 // all lists the sessions by their numbers.
@@ -284,16 +284,16 @@ func clientUnblock(s *session, tx *broker.Tx, args [][]byte) error {
 		return failure(errNotInteger)
 	}
 	t := s.protocol.sessions[id]
-	if t == nil || !tx.StopWaiting(t.consumer) {
+	switch {
+	case t == nil || !t.consumer.Parked():
 		s.int(0)
 		return nil
-	}
-	if failed {
-		t.endWait()
-		t.error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
-		t.to(tx)
-	} else {
-		t.Expired(tx)
+	case failed:
+		tx.Unpark(t.consumer)
+		t.unpark()
+		t.peer.Send([]byte("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"))
+	default:
+		tx.TimeOut(t.consumer)
 	}
 	s.int(1)
 	return nil

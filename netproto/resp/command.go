@@ -34,10 +34,9 @@ const (
 	flagRead                       // reads them
 	flagFast                       // takes the same time however much is stored; only told to clients
 	flagBlocking                   // may wait
-	// flagLocal: does not depend on what the broker stores. It runs outside of Atomic, and its reply
-	// need not wait for the disk.
+	// flagLocal: does not depend on what the broker stores. It runs outside of Atomic, also while the
+	// disk is full.
 	flagLocal
-	flagShows    // says itself, with session.shows, what its reply depends on
 	flagNoAuth   // allowed before the password was given
 	flagAtOnce   // in a transaction it is carried out, not queued
 	flagPubSub   // allowed in RESP2 while subscribed

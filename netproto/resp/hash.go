@@ -14,7 +14,7 @@ func hashCommands() []command {
 		{name: "hset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hset},
 		{name: "hmset", arity: -4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hmset},
 		{name: "hsetnx", arity: 4, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: hsetnx},
-		{name: "hget", arity: 3, flags: flagRead | flagFast | flagShows, first: 1, last: 1, step: 1, run: hget},
+		{name: "hget", arity: 3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hget},
 		{name: "hmget", arity: -3, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: hmget},
 		{name: "hgetall", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hgetall},
 		{name: "hkeys", arity: 2, flags: flagRead, first: 1, last: 1, step: 1, run: hkeys},
@@ -99,7 +99,6 @@ func hget(s *session, tx *broker.Tx, args [][]byte) error {
 	if err == nil {
 		err = s.value(tx, v, ok)
 	}
-	s.shows(tx, v.Batch)
 	return err
 }
 

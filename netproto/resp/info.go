@@ -83,7 +83,7 @@ func infoServer(s *session, tx *broker.Tx) string {
 func infoClients(s *session, tx *broker.Tx) string {
 	blocked := 0
 	for _, t := range s.protocol.sessions {
-		if t.waiter != nil {
+		if t.consumer.Parked() {
 			blocked++
 		}
 	}

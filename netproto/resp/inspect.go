@@ -16,7 +16,11 @@ func qpeek(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	return tx.Peek(s.to(tx), args[1], int(o.number(optCount, defaultCount)), s.tag(formPackets))
+	f, err := tx.Peek(args[1], int(o.number(optCount, defaultCount)))
+	if err == nil {
+		s.packets(f, formPackets)
+	}
+	return err
 }
 
 // listPlace is where QLIST goes on: behind a place among the packets of one state.
@@ -63,49 +67,33 @@ func qlist(s *session, tx *broker.Tx, args [][]byte) error {
 	if err := s.useFilter(tx, o.tagFilter(), args[1]); err != nil {
 		return err
 	}
-	pages, next, err := pagesOf(tx, args[1], at, end, &o)
-	if err != nil {
-		return err
+	from := len(s.peer.Out)
+	n, next, err := s.pages(tx, args[1], at, end, &o)
+	if err == nil {
+		head := appendHead(appendBulk(appendHead(nil, '*', 2), next), '*', int64(n))
+		s.peer.Out = slices.Insert(s.peer.Out, from, head...)
 	}
-	total := 0
-	for _, p := range pages {
-		total += p.Count
-	}
-	s.array(2)
-	s.bulkString(next)
-	s.array(total)
-	for _, p := range pages {
-		if err := tx.List(s.to(tx), args[1], p, s.tag(formFields)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-// pagesOf finds the packets from a place on that COUNT and FILTER say, state by state to the last
-// one. Of each page Count is how many it has. next is the cursor of what follows.
-func pagesOf(tx *broker.Tx, queue []byte, at listPlace, last broker.State, o *options) (pages []broker.Page, next string, err error) {
-	n, filter := int(o.number(optCount, defaultCount)), o.tagFilter()
+// pages replies with the packets from a place on that COUNT and FILTER say, state by state to the
+// last one. n is how many these are, and next the cursor of what follows.
+func (s *session) pages(tx *broker.Tx, queue []byte, at listPlace, last broker.State, o *options) (n int, next string, err error) {
+	count, filter := int(o.number(optCount, defaultCount)), o.tagFilter()
 	for ; at.state <= last; at = (listPlace{state: at.state + 1}) {
-		p := broker.Page{State: at.state, After: at.after, Count: max(n, 1), Filter: filter}
-		end, err := tx.ListEnd(queue, p)
+		f, end, err := tx.List(queue, broker.Page{State: at.state, After: at.after, Count: count - n, Filter: filter})
 		switch {
-		case errors.Is(err, broker.ErrReplyTooLarge) && len(pages) > 0:
-			return pages, at.String(), nil
+		case errors.Is(err, broker.ErrReplyTooLarge) && n > 0:
+			return n, at.String(), nil
 		case err != nil:
-			return nil, "", err
-		case n == 0 && (end.Packets > 0 || end.More):
-			return pages, at.String(), nil
+			return 0, "", err
 		}
-		if p.Count = end.Packets; p.Count > 0 {
-			pages = append(pages, p)
-			n -= p.Count
-		}
-		if end.More {
-			return pages, listPlace{at.state, end.Last}.String(), nil
+		s.packets(f, formFields)
+		if n += len(f.Packets); end.More {
+			return n, listPlace{at.state, end.Last}.String(), nil
 		}
 	}
-	return pages, "0", nil
+	return n, "0", nil
 }
 
 func qshow(s *session, tx *broker.Tx, args [][]byte) error {
@@ -113,7 +101,10 @@ func qshow(s *session, tx *broker.Tx, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Show(s.to(tx), args[1], id, s.tag(formWhy))
+	f, err := tx.Show(args[1], id)
+	if err == nil {
+		s.packets(f, formPacket)
+	}
 	return err
 }
 
@@ -178,8 +169,16 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 		s.figures([]figure{{"from", int64(b.From)}, {"to", int64(b.To)}, {"packets", int64(b.Packets)}})
 	}
 	s.bulkString("age")
-	s.protocol.asked.Store(tx.Now())
-	return tx.Oldest(s.to(tx), args[1], s.tag(formAge))
+	f, err := tx.Oldest(args[1])
+	switch {
+	case err != nil:
+		return err
+	case len(f.Packets) == 0 || f.Details[0].State == broker.Damaged:
+		s.null()
+	default:
+		s.int(max(0, tx.Now()-f.Packets[0].EnqueuedAt))
+	}
+	return nil
 }
 
 func qconsumers(s *session, tx *broker.Tx, args [][]byte) error {

@@ -121,7 +121,11 @@ func lrange(s *session, tx *broker.Tx, args [][]byte) error {
 		s.array(0)
 		return nil
 	}
-	return tx.Range(s.to(tx), args[1], from, count, s.tag(formList))
+	f, err := tx.Range(args[1], from, count)
+	if err == nil {
+		s.packets(f, formList)
+	}
+	return err
 }
 
 func lindex(s *session, tx *broker.Tx, args [][]byte) error {
@@ -139,7 +143,11 @@ func lindex(s *session, tx *broker.Tx, args [][]byte) error {
 		s.null()
 		return nil
 	}
-	return tx.Range(s.to(tx), args[1], at, 1, s.tag(formBulk))
+	f, err := tx.Range(args[1], at, 1)
+	if err == nil {
+		s.packets(f, formBulk)
+	}
+	return err
 }
 
 func lset(s *session, tx *broker.Tx, args [][]byte) error {

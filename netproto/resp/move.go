@@ -4,9 +4,13 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// move replies with the element that it moves, or with null.
+// move replies with the element that it moves. ok is false, and there is no reply, if there is none.
 func (s *session) move(tx *broker.Tx, from []byte, fromEnd broker.End, to []byte, toEnd broker.End) (ok bool, err error) {
-	return tx.MoveEnd(s.to(tx), from, fromEnd, to, toEnd, s.tag(formBulk))
+	f, err := tx.MoveEnd(from, fromEnd, to, toEnd)
+	if ok = len(f.Packets) > 0; ok {
+		s.packets(f, formBulk)
+	}
+	return ok, err
 }
 
 func rpoplpush(s *session, tx *broker.Tx, args [][]byte) error {

@@ -65,8 +65,8 @@ func (w *mapWriter) bytes(name string, text []byte, applies bool) {
 }
 
 // appendPacket appends a packet as a map of its fields. One that was taken for good is in no state.
-func appendPacket(dst []byte, tag broker.Tag, p *broker.Packet, d *broker.Detail) []byte {
-	return appendMap(dst, tag&tagRESP3 != 0, func(w *mapWriter) {
+func appendPacket(dst []byte, resp3 bool, form replyForm, p *broker.Packet, d *broker.Detail) []byte {
+	return appendMap(dst, resp3, func(w *mapWriter) {
 		if w.pair("id", true) {
 			var text [maxIntText]byte
 			w.dst = appendBulk(w.dst, appendInt(text[:0], int64(d.ID)))
@@ -85,14 +85,14 @@ func appendPacket(dst []byte, tag broker.Tag, p *broker.Packet, d *broker.Detail
 		w.number("token", d.Token, d.Token != 0)
 		w.number("lease-end", d.LeaseEnd, d.LeaseEnd != 0)
 		w.text("consumer", d.Consumer, d.Consumer != "")
-		w.text("state", d.State.String(), tag&tagPopped == 0)
+		w.text("state", d.State.String(), form != formPopped)
 		w.bytes("reason", d.Reason, len(d.Reason) > 0)
 		if len(d.Progress) > 0 {
 			w.number("progress", int64(d.Progress[0]), true)
 			w.bytes("progress-text", d.Progress[1:], len(d.Progress) > 1)
 		}
 		w.text("origin", d.Origin, d.Origin != "")
-		if replyForm(tag) == formWhy {
+		if form == formPacket {
 			w.number("first-claim", d.FirstClaim, d.FirstClaim != 0)
 			w.number("last-claim", d.LastClaim, d.LastClaim != 0)
 			w.text("why", why(p, d), true)

@@ -10,7 +10,7 @@ func popFrom(end broker.End) handler {
 			return failure(wrongArity(s.cmd.name))
 		}
 		if len(args) < 3 {
-			return tx.Pop(s.to(tx), args[1], broker.Selection{End: end}, s.tag(formBulk))
+			return s.pop(tx, args[1], broker.Selection{End: end}, formBulk)
 		}
 		count, err := countArg(args[2], 0, "ERR value is out of range, must be positive")
 		if err != nil {
@@ -37,7 +37,16 @@ const maxPopped = broker.MaxGroup
 // popMany replies with an array of up to count elements, which it takes from a list of n.
 func (s *session) popMany(tx *broker.Tx, name []byte, end broker.End, count int64, n int) error {
 	selection := broker.Selection{End: end, Count: int(min(count, int64(n), maxPopped))}
-	return tx.Pop(s.to(tx), name, selection, s.tag(formArray))
+	return s.pop(tx, name, selection, formArray)
+}
+
+// pop replies with what it takes.
+func (s *session) pop(tx *broker.Tx, name []byte, selection broker.Selection, form replyForm) error {
+	f, err := tx.Pop(name, selection)
+	if err == nil {
+		s.packets(f, form)
+	}
+	return err
 }
 
 // multiPop are the arguments of LMPOP and BLMPOP behind the timeout.
@@ -96,7 +105,7 @@ func (s *session) popNamed(tx *broker.Tx, name []byte, end broker.End, count int
 	if count > 0 {
 		return s.popMany(tx, name, end, count, n)
 	}
-	return tx.Pop(s.to(tx), name, broker.Selection{End: end}, s.tag(formBulk))
+	return s.pop(tx, name, broker.Selection{End: end}, formBulk)
 }
 
 func lmpop(s *session, tx *broker.Tx, args [][]byte) error {

@@ -15,7 +15,7 @@ type pubsub struct {
 
 	// Scratch of one publish.
 	message      []byte
-	resp2, resp3 []*broker.Conn
+	resp2, resp3 []*session
 }
 
 // topic is a channel or a pattern that somebody listens to.
@@ -39,6 +39,8 @@ func newPubsub() pubsub {
 const (
 	// maxUnsent is the most bytes that may be on their way to a subscriber; a slower one is cut off.
 	maxUnsent = 32 << 20
+	// keepMessage is the largest buffer that is kept for the next message.
+	keepMessage = 16 << 10
 	// maxChannel is the most bytes of the name of a channel.
 	maxChannel = 0xffff
 	// subscriptionOverhead is what a subscription takes besides its name. A pattern takes more: it is
@@ -55,7 +57,7 @@ func pubsubCommands() []command {
 		{name: "psubscribe", arity: -2, flags: local, run: psubscribe},
 		{name: "unsubscribe", arity: -1, flags: local, run: unsubscribe},
 		{name: "punsubscribe", arity: -1, flags: local, run: punsubscribe},
-		{name: "publish", arity: 3, flags: flagShows | flagFast | flagChannels, run: publish},
+		{name: "publish", arity: 3, flags: flagFast | flagChannels, run: publish},
 		{name: "pubsub", arity: -2, flags: flagLocal | flagChannels, subs: []command{
 			{name: "pubsub|channels", arity: -2, flags: flagLocal | flagChannels, run: listChannels},
 			{name: "pubsub|numsub", arity: -2, flags: flagLocal | flagChannels, run: countSubscribers},
@@ -210,37 +212,35 @@ func (s *session) send(tx *broker.Tx, listeners []*session, words ...[]byte) int
 	p.resp2, p.resp3 = p.resp2[:0], p.resp3[:0]
 	n := 0
 	for _, t := range slices.Clone(listeners) { // kill takes t out
-		unsent := t.peer.OutstandingBytes()
-		if t == s {
-			unsent += int64(len(s.out))
-		}
 		switch {
-		case unsent > maxUnsent:
+		case t.peer.Unsent() > maxUnsent:
 			t.kill(tx)
 			continue
-		case t == s: // it is served: its replies are not handed over yet
-			s.out = appendPush(s.out, s.resp3, words)
-			s.requestStart = len(s.out)
+		case t == s: // its reply comes behind
+			s.peer.Out = appendPush(s.peer.Out, s.resp3, words)
+			s.requestStart = len(s.peer.Out)
 		case t.resp3:
-			p.resp3 = append(p.resp3, t.consumer)
+			p.resp3 = append(p.resp3, t)
 		default:
-			p.resp2 = append(p.resp2, t.consumer)
+			p.resp2 = append(p.resp2, t)
 		}
 		n++
 	}
-	p.reply(tx, p.resp2, false, words)
-	p.reply(tx, p.resp3, true, words)
+	p.reply(p.resp2, false, words)
+	p.reply(p.resp3, true, words)
 	return n
 }
 
-func (p *pubsub) reply(tx *broker.Tx, to []*broker.Conn, resp3 bool, words [][]byte) {
+func (p *pubsub) reply(to []*session, resp3 bool, words [][]byte) {
 	if len(to) == 0 {
 		return
 	}
 	p.message = appendPush(p.message[:0], resp3, words)
-	tx.ReplyAll(to, p.message)
+	for _, t := range to {
+		t.peer.Send(p.message)
+	}
 	clear(to)
-	if cap(p.message) > keepReplies {
+	if cap(p.message) > keepMessage {
 		p.message = nil
 	}
 }

@@ -95,14 +95,21 @@ func (s *session) pushOrWait(tx *broker.Tx, args [][]byte, parse parsePush) erro
 		return err
 	}
 	err = p.make(s, tx)
-	if s.inExec || !p.waits(tx, err) {
+	switch {
+	case s.inExec || !p.waits(tx, err):
 		return p.dropped(s, err)
+	case s.parked.expired && p.many:
+		s.nullArray()
+		return nil
+	case s.parked.expired:
+		s.null()
+		return nil
 	}
-	until := int64(0)
+	wait := broker.Parking{Queues: args[1:2], Push: true}
 	if p.block > 0 {
-		until = tx.Steady() + p.block
+		wait.Until = tx.Steady() + p.block
 	}
-	return s.waitPush(tx, args, parse, until)
+	return s.park(tx, wait)
 }
 
 // make pushes, and replies with the ids.
@@ -154,45 +161,4 @@ func (p *push) dropped(s *session, err error) error {
 func (s *session) packetID(id broker.ID) {
 	var text [maxIntText]byte
 	s.bulk(appendInt(text[:0], int64(id)))
-}
-
-// pushWaiter is a QPUSH or QMPUSH that waits for room in its queue.
-type pushWaiter struct {
-	s *session
-	push
-}
-
-// Ready implements broker.Waiter.
-func (w *pushWaiter) Ready(tx *broker.Tx, _ []byte) {
-	if err := w.make(w.s, tx); err != nil {
-		w.s.fail(err)
-	}
-}
-
-// Expired implements broker.Waiter.
-func (w *pushWaiter) Expired(*broker.Tx) {
-	if w.many {
-		w.s.nullArray()
-	} else {
-		w.s.null()
-	}
-}
-
-// waitPush lets a push wait with a copy of its arguments, until a moment on the steady clock, 0
-// for ever.
-func (s *session) waitPush(tx *broker.Tx, args [][]byte, parse parsePush, until int64) error {
-	size := heldSize(args)
-	if !s.protocol.reserveBytes(size) {
-		return failure(fmt.Sprintf("ERR too many pushes wait: they and the transactions of all connections take %d bytes at most, try again later", maxHeld))
-	}
-	args = copyArgs(args)
-	p, _ := parse(args) // it has read them before
-	p.Block = true
-	wait := broker.PushWait{Push: p.PushRequest, Payloads: p.payloads, Until: until}
-	if err := tx.WaitPush(s.consumer, s, wait); err != nil {
-		s.protocol.held -= size
-		return err
-	}
-	s.waiter, s.waitHeld = &pushWaiter{s, p}, size
-	return nil
 }

@@ -10,9 +10,9 @@ import (
 
 // simple replies with a word of the protocol: no line break.
 func (s *session) simple(text string) {
-	s.out = append(s.out, '+')
-	s.out = append(s.out, text...)
-	s.out = append(s.out, "\r\n"...)
+	s.peer.Out = append(s.peer.Out, '+')
+	s.peer.Out = append(s.peer.Out, text...)
+	s.peer.Out = append(s.peer.Out, "\r\n"...)
 }
 
 func (s *session) ok() { s.simple("OK") }
@@ -20,15 +20,15 @@ func (s *session) ok() { s.simple("OK") }
 // error replies with an error, whose first word is its kind: "ERR syntax error". Line breaks become
 // spaces.
 func (s *session) error(text string) {
-	s.out = append(s.out, '-')
-	from := len(s.out)
-	s.out = append(s.out, text...)
-	for i := from; i < len(s.out); i++ {
-		if s.out[i] == '\r' || s.out[i] == '\n' {
-			s.out[i] = ' '
+	s.peer.Out = append(s.peer.Out, '-')
+	from := len(s.peer.Out)
+	s.peer.Out = append(s.peer.Out, text...)
+	for i := from; i < len(s.peer.Out); i++ {
+		if s.peer.Out[i] == '\r' || s.peer.Out[i] == '\n' {
+			s.peer.Out[i] = ' '
 		}
 	}
-	s.out = append(s.out, "\r\n"...)
+	s.peer.Out = append(s.peer.Out, "\r\n"...)
 }
 
 func (s *session) int(n int64) { s.head(':', n) }
@@ -44,7 +44,7 @@ func (s *session) bool(yes bool) {
 
 func (s *session) bulk(b []byte) {
 	if s.fits(len(b)) {
-		s.out = appendBulk(s.out, b)
+		s.peer.Out = appendBulk(s.peer.Out, b)
 	}
 }
 
@@ -52,7 +52,7 @@ func (s *session) bulk(b []byte) {
 func (s *session) bulkString(all ...string) {
 	for _, b := range all {
 		if s.fits(len(b)) {
-			s.out = appendBulk(s.out, b)
+			s.peer.Out = appendBulk(s.peer.Out, b)
 		}
 	}
 }
@@ -65,17 +65,17 @@ func (s *session) verbatim(text string) {
 	}
 	if s.fits(len(text)) {
 		s.head('=', int64(len(text)+len("txt:")))
-		s.out = append(s.out, "txt:"...)
-		s.out = append(s.out, text...)
-		s.out = append(s.out, "\r\n"...)
+		s.peer.Out = append(s.peer.Out, "txt:"...)
+		s.peer.Out = append(s.peer.Out, text...)
+		s.peer.Out = append(s.peer.Out, "\r\n"...)
 	}
 }
 
 // null replies that there is no value.
-func (s *session) null() { s.out = appendNull(s.out, s.resp3) }
+func (s *session) null() { s.peer.Out = appendNull(s.peer.Out, s.resp3) }
 
 // nullArray replies that there is no array.
-func (s *session) nullArray() { s.out = appendNullArray(s.out, s.resp3) }
+func (s *session) nullArray() { s.peer.Out = appendNullArray(s.peer.Out, s.resp3) }
 
 // array begins an array: n replies follow.
 func (s *session) array(n int) { s.head('*', int64(n)) }
@@ -100,7 +100,7 @@ func (s *session) begin(kind byte, n, many int) {
 
 func (s *session) head(kind byte, n int64) {
 	if s.fits(0) {
-		s.out = appendHead(s.out, kind, n)
+		s.peer.Out = appendHead(s.peer.Out, kind, n)
 	}
 }
 
@@ -134,72 +134,33 @@ func appendNullArray(dst []byte, resp3 bool) []byte {
 type replyForm uint8
 
 const (
-	formNone  replyForm = iota // nothing is sent
-	formBulk                   // the packet as a bulk; none: null
+	formBulk  replyForm = iota // the packet as a bulk; none: null
 	formArray                  // an array of bulks; none: the null array
 	formList                   // an array of bulks; none: the empty array
 
 	// The packets of these have details.
 	formPackets // an array of maps; none: the empty array
+	formPopped  // the same, of packets that are in no queue any more
 	formFields  // each packet as a map; none: nothing at all
-	formPacket  // the packet as a map; none: the null array
-	formWhy     // formPacket that says why it is not delivered
-	formAge     // how old the packet is, in milliseconds; none: null
+	formPacket  // the packet as a map that says why it is not delivered; none: the null array
 )
 
-const (
-	tagRESP3  broker.Tag = 1 << 8
-	tagPopped broker.Tag = 1 << 9 // the packets are in no queue any more
-)
-
-// tag makes the tag of a reply of packets. It says all that AppendPackets needs, because that runs
-// when the session may be elsewhere.
-func (s *session) tag(of replyForm) broker.Tag {
-	t := broker.Tag(of)
-	if s.noReply {
-		t = broker.Tag(formNone)
+// packets replies with what a call has found.
+func (s *session) packets(f broker.Found, form replyForm) {
+	n := len(f.Packets)
+	switch {
+	case form == formBulk && n == 0:
+		s.null()
+	case n == 0 && (form == formArray || form == formPacket):
+		s.nullArray()
+	case form == formArray, form == formList, form == formPackets, form == formPopped:
+		s.array(n)
 	}
-	if s.resp3 {
-		t |= tagRESP3
+	for i := range f.Packets {
+		if form >= formPackets {
+			s.peer.Out = appendPacket(s.peer.Out, s.resp3, form, &f.Packets[i], &f.Details[i])
+		} else {
+			s.peer.Out = appendBulk(s.peer.Out, f.Packets[i].Payload)
+		}
 	}
-	return t
-}
-
-// AppendPackets implements netproto.Session.
-func (s *session) AppendPackets(dst []byte, tag broker.Tag, packets []broker.Packet, details []broker.Detail) []byte {
-	resp3 := tag&tagRESP3 != 0
-	switch replyForm(tag) {
-	case formBulk:
-		if len(packets) == 0 {
-			return appendNull(dst, resp3)
-		}
-	case formArray:
-		if len(packets) == 0 {
-			return appendNullArray(dst, resp3)
-		}
-		dst = appendHead(dst, '*', int64(len(packets)))
-	case formList, formPackets:
-		dst = appendHead(dst, '*', int64(len(packets)))
-	case formPacket, formWhy:
-		if len(packets) == 0 {
-			return appendNullArray(dst, resp3)
-		}
-	case formAge:
-		if len(packets) == 0 || details[0].State == broker.Damaged {
-			return appendNull(dst, resp3)
-		}
-		return appendHead(dst, ':', max(0, s.protocol.asked.Load()-packets[0].EnqueuedAt))
-	case formNone:
-		return dst
-	}
-	if replyForm(tag) >= formPackets {
-		for i := range packets {
-			dst = appendPacket(dst, tag, &packets[i], &details[i])
-		}
-		return dst
-	}
-	for i := range packets {
-		dst = appendBulk(dst, packets[i].Payload)
-	}
-	return dst
 }

@@ -72,14 +72,14 @@ type Protocol struct {
 
 	password [sha256.Size]byte // its hash, so that comparing takes the same time for all lengths
 
-	sessions map[int64]*session // those that have sent something
-	args     [][]byte           // of the request that is carried out
-	receipts []broker.Receipt   // in it
-	held     int                // bytes of queued transactions, waiting pushes and subscriptions of all sessions
-	requests uint64             // carried out since the start
-	settings map[string]string  // what CONFIG SET has set
-	pubsub   pubsub
-	asked    atomic.Int64 // when the age of a packet was last asked for, in Unix milliseconds
+	sessions  map[int64]*session // those that have sent something
+	args      [][]byte           // of the request that is carried out, and of one that is made again meanwhile
+	againArgs [][]byte
+	receipts  []broker.Receipt  // in it
+	held      int               // bytes of queued transactions, waiting pushes and subscriptions of all sessions
+	requests  uint64            // carried out since the start
+	settings  map[string]string // what CONFIG SET has set
+	pubsub    pubsub
 }
 
 // maxHeld bounds what all connections together make the server keep for them: transactions that

@@ -25,24 +25,18 @@ type session struct {
 	multi      transaction
 	channels   map[string]struct{} // subscribed to
 	patterns   map[string]struct{}
-	waiter     waiter       // of the request that waits
-	waitHeld   int          // bytes of the arguments that it keeps
+	parked     parked
 	sliced     *broker.Bulk // of the request that is carried out slice by slice
 
-	out          []byte // literal replies that were not handed over yet
-	requestStart int    // where in out the reply to the present request begins
-	commandStart int    // where that to the present command begins: later in a transaction
-	handedOver   int    // literal bytes that the present request has handed over
-	partSent     bool   // the present command has handed over a part of its reply
-	overLimit    bool   // its reply has too many bytes; see fits
-	// undurable: a reply of this run of Serve may show what is not on disk.
-	undurable bool
-	steps     int  // that the present request may still take; see maxSteps
-	noReply   bool // the present request gets no reply
-	inExec    bool // the present request is one of a transaction
-	serving   bool // Serve runs
-	leaving   bool // the connection ends after what was replied
-	ended     bool // the connection has ended, or was ended by another
+	requestStart int  // where in the peer's Out the reply to the present request begins
+	commandStart int  // where that to the present command begins: later in a transaction
+	overLimit    bool // its reply has too many bytes; see fits
+	steps        int  // that the present request may still take; see maxSteps
+	noReply      bool // the present request gets no reply
+	inExec       bool // the present request is one of a transaction
+	serving      bool // Serve runs
+	leaving      bool // the connection ends after what was replied
+	ended        bool // the connection has ended, or was ended by another
 
 	// The present request. It is here so that Atomic takes run and exec, which are bound once: a
 	// closure would allocate.
@@ -59,32 +53,27 @@ const (
 	maxServeSteps = maxSteps / 10
 	// maxReplies is how many bytes of replies end a run early: some are far longer than their request.
 	maxReplies = 64 << 10
-	// keepReplies is the largest buffer for replies that a connection keeps.
-	keepReplies = 16 << 10
 )
 
-// Serve implements netproto.Session. What it replies leaves in as few pieces as possible.
+// Serve implements netproto.Session.
 func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
-	switch {
-	case s.ended:
+	if s.ended {
 		return 0, netproto.Incomplete, net.ErrClosed
-	case s.consumer.Waiting():
-		return 0, netproto.Blocked, nil
-	case s.client.since == 0:
+	}
+	if s.client.since == 0 {
 		s.client.since = tx.Now()
 		s.protocol.sessions[s.id] = s
 	}
-	s.serving, s.undurable = true, false
+	s.serving = true
 	n, stop, err = s.serve(tx, buf)
 	s.serving = false
-	s.flush(tx)
 	return n, stop, err
 }
 
 func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
-	steps := 0 // that these requests took
+	steps, replied := 0, len(s.peer.Out)
 	for n < len(buf) {
-		if n >= maxServe || len(s.out) >= maxReplies || n > 0 && (s.peer.Full() || steps > maxServeSteps || tx.Full()) {
+		if n >= maxServe || len(s.peer.Out)-replied >= maxReplies || n > 0 && (s.peer.Full() || steps > maxServeSteps || tx.Full()) {
 			return n, netproto.More, nil
 		}
 		args, size, err := s.parser.next(buf[n:], s.protocol.args[:0])
@@ -114,7 +103,8 @@ func (s *session) serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			return n, netproto.Incomplete, err
 		case s.leaving:
 			return n, netproto.Incomplete, io.EOF
-		case s.consumer.Waiting():
+		case s.consumer.Parked():
+			s.parked.request = append(s.parked.request[:0], buf[n-size:n]...)
 			return n, netproto.Blocked, nil
 		}
 	}
@@ -137,7 +127,7 @@ func (s *session) request(tx *broker.Tx, args [][]byte, refusal string) (err err
 	if refusal == "" && netproto.BeginsLikeHTTP(args[0]) {
 		return netproto.ErrHTTP
 	}
-	s.requestStart, s.handedOver, s.steps = len(s.out), 0, maxSteps
+	s.requestStart, s.steps = len(s.peer.Out), maxSteps
 	skip := s.client.skipNext
 	s.noReply, s.client.skipNext = skip || s.client.replyOff, false
 	s.client.active = tx.Now()
@@ -158,7 +148,7 @@ func (s *session) request(tx *broker.Tx, args [][]byte, refusal string) (err err
 		err = s.carryOut(tx, c, args)
 	}
 	if s.noReply {
-		s.out = s.out[:s.requestStart]
+		s.peer.Out = s.peer.Out[:s.requestStart]
 	}
 	if err == errUnfinished {
 		s.client.skipNext = skip
@@ -193,38 +183,29 @@ func (s *session) carryOut(tx *broker.Tx, c *command, args [][]byte) (err error)
 	switch {
 	case err == nil:
 	case err == errUnfinished, errors.Is(err, broker.ErrClosed):
-		s.out = s.out[:s.requestStart]
+		s.peer.Out = s.peer.Out[:s.requestStart]
 		return err
 	default:
 		s.fail(err)
 	}
-	if c.flags&(flagLocal|flagShows) == 0 {
-		s.shows(tx, 0)
-	}
 	return nil
 }
 
-// fail replies with the error of the present command, in place of what that has replied and not
-// handed over.
+// fail replies with the error of the present command, in place of what that has replied.
 func (s *session) fail(err error) {
-	s.out = s.out[:s.commandStart]
+	s.peer.Out = s.peer.Out[:s.commandStart]
 	s.error(words(err))
 }
 
 // runCommand runs the present command, inside Atomic if it is not local. A reply that is too large
-// becomes an error, or ends the connection if a part of it was handed over.
+// becomes an error.
 func (s *session) runCommand() error {
-	s.partSent = false
 	err := s.cmd.run(s, s.tx, s.args)
-	if !s.overLimit {
-		return err
+	if s.overLimit {
+		s.overLimit = false
+		return fmt.Errorf("%w: the limit is %d bytes", broker.ErrReplyTooLarge, maxLiteral)
 	}
-	s.overLimit = false
-	if s.partSent {
-		s.kill(s.tx)
-		return nil
-	}
-	return fmt.Errorf("%w: the limit is %d bytes", broker.ErrReplyTooLarge, maxLiteral)
+	return err
 }
 
 // maxLiteral is the most literal bytes of the reply to a request, to a transaction too.
@@ -233,93 +214,63 @@ const maxLiteral = broker.MaxAtomicReply
 // fits says whether n literal bytes more are not too many for the reply to the present request.
 // Once they are, the rest of the present command's reply is dropped.
 func (s *session) fits(n int) bool {
-	s.overLimit = s.overLimit || s.handedOver+len(s.out)+n > maxLiteral
+	s.overLimit = s.overLimit || len(s.peer.Out)-s.requestStart+n > maxLiteral
 	return !s.overLimit
 }
 
-// shows notes that the reply depends on what a batch brought, or on everything until now if that is
-// 0. A command with flagShows calls it, in place of the session.
-func (s *session) shows(tx *broker.Tx, batch uint64) {
-	if !s.undurable && !tx.Durable(batch) {
-		s.undurable = true
-	}
+// parked is the request that waits.
+type parked struct {
+	request []byte // its bytes
+	command *command
+	held    int  // bytes of Protocol.held
+	again   bool // it is made again
+	expired bool // for the last time
+	stays   bool // it has parked again
 }
 
-// to hands the literal replies over and returns the consumer, so that a reply of packets may
-// follow.
-func (s *session) to(tx *broker.Tx) *broker.Conn {
-	if s.noReply {
-		s.out = s.out[:s.requestStart]
+// park makes the present request wait. Inside a transaction (inExec), and when its time is over
+// (parked.expired), a command does not call it.
+func (s *session) park(tx *broker.Tx, p broker.Parking) error {
+	if s.parked.again {
+		s.parked.stays = true
+		return tx.Park(s.consumer, p)
 	}
-	if len(s.out) > 0 {
-		tx.Reply(s.consumer, s.out)
-		s.partSent = s.partSent || len(s.out) > s.commandStart
-		s.handedOver += len(s.out)
-		s.out, s.requestStart, s.commandStart = s.out[:0], 0, 0
+	size := heldSize(s.args)
+	if !s.protocol.reserveBytes(size) {
+		return failure(fmt.Sprintf("ERR too many requests wait: they and the transactions of all connections take %d bytes at most, try again later", maxHeld))
 	}
-	return s.consumer
-}
-
-// flush ends a run of Serve: what it replied and has not handed over leaves at once, if no earlier
-// reply is queued and all that it shows is on disk.
-func (s *session) flush(tx *broker.Tx) {
-	if len(s.out) > 0 && !s.undurable && s.consumer.Idle() {
-		s.peer.Send(s.out)
-	} else if len(s.out) > 0 {
-		tx.Reply(s.consumer, s.out)
-	}
-	if s.out = s.out[:0]; cap(s.out) > keepReplies {
-		s.out = nil
-	}
-}
-
-// waiter replies to a request that waits, as a broker.Waiter does.
-type waiter interface {
-	Ready(tx *broker.Tx, queue []byte)
-	Expired(tx *broker.Tx)
-}
-
-// wait makes the present request wait, until a packet comes to one of the queues or until a moment.
-// The waiter replies as a command does. Inside a transaction (inExec) a command does not wait.
-func (s *session) wait(tx *broker.Tx, w waiter, t broker.TakeWait) error {
-	if err := tx.Wait(s.consumer, s, t); err != nil {
+	if err := tx.Park(s.consumer, p); err != nil {
+		s.protocol.held -= size
 		return err
 	}
-	s.waiter = w
+	s.parked.command, s.parked.held = s.cmd, size
 	return nil
 }
 
-// Ready implements broker.Waiter: it hands over what the request's own waiter replies.
-func (s *session) Ready(tx *broker.Tx, queue []byte) {
-	s.endWait().Ready(tx, queue)
-	s.to(tx)
+// Again implements netproto.Waiter.
+func (s *session) Again(tx *broker.Tx, expired bool) {
+	var p parser
+	args, _, _ := p.next(s.parked.request, s.protocol.againArgs[:0]) // it was read before
+	s.protocol.againArgs = args
+	s.requestStart, s.steps = len(s.peer.Out), maxSteps
+	s.parked.again, s.parked.expired, s.parked.stays = true, expired, false
+	_ = s.carryOut(tx, s.parked.command, args) // ErrClosed, which the next request gets, too
+	if s.noReply {
+		s.peer.Out = s.peer.Out[:s.requestStart]
+	}
+	if s.parked.again = false; !s.parked.stays {
+		s.unpark()
+	}
 }
 
-// Expired implements broker.Waiter.
-func (s *session) Expired(tx *broker.Tx) {
-	s.endWait().Expired(tx)
-	s.to(tx)
-}
-
-// Closed implements broker.Waiter.
-func (s *session) Closed(tx *broker.Tx) {
-	s.endWait()
-	s.fail(broker.ErrQueueClosed)
-	s.to(tx)
-}
-
-// endWait begins the reply to the request that waited, and returns that one's waiter.
-func (s *session) endWait() waiter {
-	w := s.waiter
-	s.freeHeld()
-	s.waiter, s.requestStart, s.commandStart = nil, len(s.out), len(s.out)
-	return w
-}
-
-// freeHeld gives back what a request that waited has kept.
-func (s *session) freeHeld() {
-	s.protocol.held -= s.waitHeld
-	s.waitHeld = 0
+// unpark gives back what the request that waited has kept.
+func (s *session) unpark() {
+	const keep = 1 << 10
+	s.protocol.held -= s.parked.held
+	s.parked = parked{request: s.parked.request[:0]}
+	if cap(s.parked.request) > keep {
+		s.parked.request = nil
+	}
 }
 
 // Close implements netproto.Closer.
@@ -340,8 +291,8 @@ func (s *session) end(tx *broker.Tx) {
 		return
 	}
 	s.ended = true
-	tx.StopWaiting(s.consumer) // so that it takes nothing more
-	s.freeHeld()
+	tx.Unpark(s.consumer) // so that it takes nothing more
+	s.unpark()
 	s.clear(tx)
 	delete(s.protocol.sessions, s.id)
 }

@@ -8,7 +8,7 @@ import (
 
 func stringCommands() []command {
 	return []command{
-		{name: "get", arity: 2, flags: flagRead | flagFast | flagShows, first: 1, last: 1, step: 1, run: get},
+		{name: "get", arity: 2, flags: flagRead | flagFast, first: 1, last: 1, step: 1, run: get},
 		{name: "set", arity: -3, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: set},
 		{name: "setnx", arity: 3, flags: flagWrite | flagAdds | flagFast, first: 1, last: 1, step: 1, run: setnx},
 		{name: "setex", arity: 4, flags: flagWrite | flagAdds, first: 1, last: 1, step: 1, run: setFor(second)},
@@ -40,7 +40,6 @@ func get(s *session, tx *broker.Tx, args [][]byte) error {
 	if err == nil {
 		err = s.value(tx, v, ok)
 	}
-	s.shows(tx, v.Batch)
 	return err
 }
 

@@ -34,7 +34,7 @@ func transactionCommands() []command {
 		{name: "multi", arity: 1, flags: flagLocal | flagFast | flagAtOnce, run: multi},
 		{name: "exec", arity: 1, flags: flagLocal | flagAtOnce, run: exec},
 		{name: "discard", arity: 1, flags: flagLocal | flagFast | flagAtOnce, run: discard},
-		{name: "watch", arity: -2, flags: flagFast | flagAtOnce | flagShows, first: 1, last: -1, step: 1, run: watch},
+		{name: "watch", arity: -2, flags: flagFast | flagAtOnce, first: 1, last: -1, step: 1, run: watch},
 		{name: "unwatch", arity: 1, flags: flagLocal | flagFast, run: unwatch},
 	}
 }
@@ -140,7 +140,6 @@ func exec(s *session, tx *broker.Tx, _ [][]byte) error {
 		s.error(aborted + ": " + err.Error())
 	}
 	s.discard(tx)
-	s.shows(tx, 0)
 	return nil
 }
 
@@ -167,7 +166,7 @@ func (s *session) runTransaction() error {
 	s.inExec = true
 	s.array(len(s.multi.commands))
 	for _, q := range s.multi.commands {
-		s.cmd, s.args, s.commandStart = q.command, q.args, len(s.out)
+		s.cmd, s.args, s.commandStart = q.command, q.args, len(s.peer.Out)
 		if err := tx.Atomic(s.run); err != nil { // a command is refused whole or done whole
 			s.fail(err)
 		}

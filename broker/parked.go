@@ -1,0 +1,216 @@
+package broker
+
+import (
+	"container/heap"
+	"container/list"
+	"slices"
+)
+
+// A request that can be carried out only later waits: its connection is parked, under the names of
+// the queues that it waits for. When one of them changes so that its turn may have come, the same
+// request is made again, from its first byte. One that cannot be carried out then parks again, and
+// keeps its place and its deadline.
+//
+// Those who take from a queue are one line with its subscribers, in order of arrival. Pushes that
+// wait for room stand in a line of their own: the first one's turn comes when the queue takes it.
+// Others that push meanwhile are refused or wait behind it, also if there were room for them. Those
+// who take come first: who pushes and who takes never wait for each other.
+
+// Parking is what a request waits for.
+type Parking struct {
+	Queues [][]byte // which need not exist; a push has one
+	Filter *Filter  // of a take; nil: any packet will do
+	Push   bool     // it waits for room, not for packets
+	Until  int64    // deadline on the clock of Tx.Steady; 0: none
+}
+
+// Park makes the request of c wait. Receiver.Again makes it again; Detach ends the wait. c must not
+// be a subscriber. ErrQueueClosed if all the queues of a take are drained.
+func (tx *Tx) Park(c *Conn, p Parking) error {
+	if err := tx.begin(); err != nil {
+		return err
+	}
+	m := tx.m
+	switch {
+	case !p.Push && tx.Drained(p.Queues):
+		return ErrQueueClosed
+	case c.again:
+		c.stays = true
+		return nil
+	case c.parked || c.queues > 0:
+		return ErrWaiting
+	case len(p.Queues) > MaxSubscriptions:
+		return ErrTooManySubscriptions
+	}
+	park := m.parkTake
+	if p.Push {
+		park = m.parkPush
+	}
+	if err := park(c, p); err != nil {
+		return err
+	}
+	c.parked, c.until = true, p.Until
+	if c.until != 0 {
+		heap.Push(&m.parked, c)
+	}
+	return nil
+}
+
+// parkTake puts c into the lines of the queues that it takes from.
+func (m *Machine) parkTake(c *Conn, p Parking) error {
+	m.unsubscribeAll(c) // it may have been ready for nothing
+	m.joinClass(c, p.Filter)
+	m.dispatch.Credit(m.subscriber(c), 1)
+	for _, name := range p.Queues {
+		q, err := m.makeQueue(name)
+		if err == nil {
+			err = m.tx.mayUse(q, consumerRole)
+		}
+		if err != nil {
+			m.unsubscribeAll(c)
+			return err
+		}
+		if m.dispatch.Subscribe(m.subscriber(c), q.ix) {
+			c.queues++
+			q.subscribers++
+			if m.filters(c) {
+				m.addFiltered(q, 1)
+			}
+		}
+	}
+	for _, name := range p.Queues { // now that no queue refuses
+		m.tx.useRole(m.queueNamed(name), consumerRole)
+	}
+	return nil
+}
+
+// parkPush puts c into the line of those who push to a queue.
+func (m *Machine) parkPush(c *Conn, p Parking) error {
+	q, err := m.makeQueue(p.Queues[0])
+	if err == nil {
+		err = m.tx.mayUse(q, producerRole)
+	}
+	if err != nil {
+		return err
+	}
+	m.tx.useRole(q, producerRole)
+	q.lineUp(c)
+	return nil
+}
+
+func (q *queue) lineUp(c *Conn) {
+	if q.line == nil {
+		q.line = list.New()
+	}
+	c.pushesTo, c.inLine = q, q.line.PushBack(c)
+}
+
+// Unpark ends the wait of c without an answer. It returns false if c does not wait.
+func (tx *Tx) Unpark(c *Conn) bool {
+	if !c.parked {
+		return false
+	}
+	tx.m.unpark(c)
+	return true
+}
+
+// unpark takes c out of all lines.
+func (m *Machine) unpark(c *Conn) {
+	if c.until != 0 {
+		heap.Remove(&m.parked, c.place)
+	}
+	m.unsubscribeAll(c)
+	c.parked, c.until = false, 0
+	q := c.pushesTo
+	if q == nil {
+		return
+	}
+	q.line.Remove(c.inLine)
+	c.pushesTo, c.inLine = nil, nil
+	if q.line.Len() > 0 {
+		m.mark(q) // the next one may fit
+		return
+	}
+	q.line = nil
+	m.listIdle(q)
+}
+
+// again has the request of c made again, the last time if its time is over. It returns false if
+// that parked again.
+func (m *Machine) again(c *Conn, expired bool) (done bool) {
+	tx, caller, db := &m.tx, m.tx.caller, m.tx.db
+	tx.As(c)
+	c.again, c.stays = true, false
+	c.to.Again(tx, expired)
+	c.again = false
+	tx.caller, tx.db = caller, db
+	if c.stays && !expired {
+		return false
+	}
+	tx.Unpark(c)
+	return true
+}
+
+// TimeOut lets the request of c end, which waits, as at its deadline.
+func (tx *Tx) TimeOut(c *Conn) { tx.m.again(c, true) }
+
+// admitLine lets those push whose turn has come. What they push goes to those who wait for it, and
+// so may make room for the next.
+func (m *Machine) admitLine(q *queue) {
+	for q.line != nil && !(q.settings != nil && q.settings.PauseIn && !q.settings.Closed) {
+		if m.refusesDelivery() || m.open.full(m.limits) {
+			m.mark(q)
+			return
+		}
+		m.tx.turn = true
+		done := m.again(q.line.Front().Value.(*Conn), false)
+		m.tx.turn = false
+		if !done {
+			return
+		}
+		m.deliver(q)
+	}
+}
+
+// moveLine moves all who stand in the line of one queue to the end of that of another.
+func (m *Machine) moveLine(from, to *queue) {
+	if from.line == nil {
+		return
+	}
+	for e := from.line.Front(); e != nil; e = e.Next() {
+		to.lineUp(e.Value.(*Conn))
+	}
+	from.line = nil
+	m.mark(to)
+}
+
+// endWaits ends the waits whose deadline is due.
+func (m *Machine) endWaits() {
+	for len(m.parked) > 0 && m.parked[0].until <= m.tx.steady && !m.open.full(m.limits) {
+		m.again(m.parked[0], true)
+	}
+}
+
+// parkedHeap is the parked connections that have a deadline, the earliest first (container/heap).
+type parkedHeap []*Conn
+
+func (h parkedHeap) Len() int           { return len(h) }
+func (h parkedHeap) Less(i, j int) bool { return h[i].until < h[j].until }
+func (h parkedHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push is called by container/heap.
+func (h *parkedHeap) Push(c any) {
+	c.(*Conn).place = len(*h)
+	*h = append(*h, c.(*Conn))
+}
+
+// Pop is called by container/heap.
+func (h *parkedHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	*h = slices.Delete(*h, last, last+1)
+	return c
+}

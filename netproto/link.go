@@ -1,0 +1,177 @@
+package netproto
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+)
+
+// fed is a link whose socket a goroutine reads, and another one writes. So it may be any stream.
+type fed struct {
+	nc net.Conn
+	c  *conn
+
+	mu      sync.Mutex
+	room    sync.Cond // signalled when in is taken, and at the end
+	in      []byte    // read and not taken, at most maxReadBuffer
+	err     error     // why nothing more is read
+	out     []byte    // that is being written
+	writing bool
+	failed  error // of a write
+	closed  bool
+}
+
+// acceptFed accepts a connection.
+func acceptFed(l *net.TCPListener, c *conn) (link, netip.AddrPort, error) {
+	nc, err := l.AcceptTCP()
+	if err != nil {
+		return nil, netip.AddrPort{}, err
+	}
+	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
+	f := &fed{nc: nc, c: c}
+	f.room.L = &f.mu
+	remote := nc.RemoteAddr().(*net.TCPAddr).AddrPort()
+	return f, netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port()), nil
+}
+
+// feed reads until the end. The connection learns of a hang-up when in has room for it.
+func (f *fed) feed() {
+	buf := make([]byte, minReadBuffer)
+	for {
+		n, err := f.nc.Read(buf)
+		f.mu.Lock()
+		for len(f.in) > 0 && len(f.in)+n > maxReadBuffer && !f.closed {
+			f.room.Wait()
+		}
+		f.in, f.err = append(f.in, buf[:n]...), err
+		closed := f.closed
+		f.mu.Unlock()
+		f.c.loop.tell(f)
+		if err != nil || closed {
+			return
+		}
+		if n == len(buf) && n < maxReadBuffer {
+			buf = make([]byte, 2*n)
+		}
+	}
+}
+
+func (f *fed) read(buf []byte) (n int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n = copy(buf, f.in)
+	if f.in = f.in[:copy(f.in, f.in[n:])]; len(f.in) == 0 && cap(f.in) > minReadBuffer {
+		f.in = nil
+	}
+	f.room.Signal()
+	if n == 0 && f.err != nil && !errors.Is(f.err, os.ErrDeadlineExceeded) {
+		return 0, f.err
+	}
+	return n, nil
+}
+
+// ask tells the connection what has happened. The loop calls it.
+func (f *fed) ask() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	over := f.err != nil && !errors.Is(f.err, os.ErrDeadlineExceeded)
+	f.c.readable = f.c.readable || len(f.in) > 0 || over
+	f.c.hungUp = over
+	f.c.broken = over && !errors.Is(f.err, io.EOF) || f.failed != nil
+}
+
+// write hands some bytes to a goroutine, unless one is still writing.
+func (f *fed) write(data []byte) (n int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.writing || f.failed != nil {
+		return 0, f.failed
+	}
+	f.out = append(f.out[:0], data[:min(len(data), leastTaken)]...)
+	f.writing = true
+	go f.flush(f.out) // ends when they are written, or at close
+	return len(f.out), nil
+}
+
+func (f *fed) flush(data []byte) {
+	_, err := f.nc.Write(data)
+	f.mu.Lock()
+	f.writing, f.failed = false, err
+	f.mu.Unlock()
+	f.c.loop.tell(f)
+}
+
+func (f *fed) start(*conn) error {
+	go f.feed() // ends at the end of the stream, or at close
+	return nil
+}
+
+func (f *fed) watch(watch) {} // it always tells
+
+// drain gives what has arrived a moment to be read.
+func (f *fed) drain() { _ = f.nc.SetReadDeadline(time.Now().Add(drainTime)) }
+
+func (f *fed) drained() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err != nil && len(f.in) == 0
+}
+
+func (f *fed) discard() (n int, err error) { return f.read(f.c.loop.arena) }
+
+func (f *fed) closeWrite() error {
+	if w, ok := f.nc.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+func (f *fed) close() {
+	_ = f.nc.Close()
+	f.mu.Lock()
+	f.closed = true
+	f.room.Signal()
+	f.mu.Unlock()
+}
+
+func (f *fed) local() net.Addr { return f.nc.LocalAddr() }
+
+// poller is how the loop waits.
+type poller interface {
+	// wait waits until a link tells something, or wake was called, or a time has passed. It adds the
+	// connections of those links to the list.
+	wait(d time.Duration, ready []*conn) []*conn
+	// wake ends a wait, or the next one. Any goroutine may call it.
+	wake()
+	close()
+}
+
+// bell is a poller that is only woken.
+type bell struct {
+	rung  chan struct{}
+	timer *time.Timer
+}
+
+func newBell() *bell { return &bell{rung: make(chan struct{}, 1), timer: time.NewTimer(longestSleep)} }
+
+func (b *bell) wait(d time.Duration, ready []*conn) []*conn {
+	b.timer.Reset(d)
+	select {
+	case <-b.rung:
+	case <-b.timer.C:
+	}
+	return ready
+}
+
+func (b *bell) wake() {
+	select {
+	case b.rung <- struct{}{}:
+	default:
+	}
+}
+
+func (b *bell) close() { b.timer.Stop() }

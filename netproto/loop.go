@@ -1,0 +1,319 @@
+package netproto
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage"
+)
+
+// Store is what a Loop needs of the storage, besides what its machine reads.
+type Store interface {
+	broker.Store
+	// Apply makes the batch durable, all or nothing. Any error but storage.ErrFull leaves the outcome
+	// unknown and ends the loop.
+	Apply(b *storage.Batch) error
+	Space() storage.Space
+}
+
+// LoopConfig says how a Loop works; zero values mean the defaults.
+type LoopConfig struct {
+	Logger *slog.Logger
+	// Goroutines has each connection read and written by goroutines of its own, as where the system
+	// has no epoll. Else the loop does that itself.
+	Goroutines bool
+	Clock      func() int64 // Unix milliseconds; time.Now if nil
+	// Steady is like Clock, but never jumps: leases and waits end by it. Clock if it is nil and Clock
+	// is not.
+	Steady func() int64
+}
+
+// Loop drives a machine. One goroutine owns that, and all sessions. Each of its turns
+//
+//	polls    which connections have sent something, until something is due
+//	runs     their sessions, in order
+//	commits  what they changed: one batch, one sync
+//	writes   what the sessions replied
+//
+// So replies leave only when what they report is on disk. What comes in during a turn waits in the
+// kernel: that is the group commit.
+type Loop struct {
+	machine *broker.Machine
+	store   Store
+	config  LoopConfig
+	poll    poller
+	begun   time.Time
+	failed  chan struct{} // closed when a commit has failed
+	ended   chan struct{} // closed when the goroutine has ended
+	err     error         // why it ended; to be read behind ended
+
+	// What others want of the loop.
+	mu      sync.Mutex
+	posts   []func()
+	told    []*fed // links that have something to say
+	closing bool
+	over    bool // nothing is looked at any more
+
+	// Owned by the loop's goroutine.
+	tx      *broker.Tx // of the present turn
+	now     int64      // on the steady clock, in milliseconds
+	conns   map[*conn]struct{}
+	busy    bool    // the machine has work that nobody waits for
+	next    []*conn // have more to do, whatever comes
+	ready   []*conn // of this turn
+	touched []*conn // have got bytes to send since the last commit
+	holding []*conn // have bytes that wait for the batch that finds no room
+	stuck   *storage.Batch
+	retryAt int64 // when that is tried again, on the steady clock
+	frames, writes,
+	lingering timeline
+	arena []byte // where bytes are read to
+}
+
+// StartLoop drives the machine until Close or a commit that fails.
+func StartLoop(m *broker.Machine, store Store, c LoopConfig) (*Loop, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	poll, err := newPoller(c.Goroutines)
+	if err != nil {
+		return nil, fmt.Errorf("begin to wait for connections: %w", err)
+	}
+	l := &Loop{
+		machine: m, store: store, config: c, poll: poll, begun: time.Now(),
+		failed: make(chan struct{}), ended: make(chan struct{}),
+		conns: make(map[*conn]struct{}), arena: make([]byte, maxReadBuffer),
+	}
+	go l.run() // ends when Close or a failed commit says so
+	return l, nil
+}
+
+// Failed is closed when a batch could not be committed. Nothing more is accepted or answered. The
+// process should exit: a sync is never tried again, and the next start recovers from the disk.
+func (l *Loop) Failed() <-chan struct{} { return l.failed }
+
+// Do has the loop run fn in one of its turns, and returns its error when it has. The loop's own
+// goroutine must not call it. ErrClosed when the loop has ended.
+func (l *Loop) Do(fn func(tx *broker.Tx) error) error {
+	done := make(chan error, 1)
+	l.post(func() {
+		if l.isOver() {
+			done <- broker.ErrClosed
+		} else {
+			done <- fn(l.tx)
+		}
+	})
+	return <-done
+}
+
+// post has the loop run fn in one of its turns, or runs it when the loop has ended.
+func (l *Loop) post(fn func()) {
+	l.mu.Lock()
+	over := l.over
+	if !over {
+		l.posts = append(l.posts, fn)
+		l.poll.wake()
+	}
+	l.mu.Unlock()
+	if over {
+		fn()
+	}
+}
+
+func (l *Loop) isOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.over
+}
+
+// tell notes that a link has something to say. Any goroutine may call it.
+func (l *Loop) tell(f *fed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		l.told = append(l.told, f)
+		l.poll.wake()
+	}
+}
+
+// Close commits what is open and stops. It returns the error that ended the loop before, if any.
+func (l *Loop) Close() error {
+	l.mu.Lock()
+	if l.closing = true; !l.over {
+		l.poll.wake()
+	}
+	l.mu.Unlock()
+	<-l.ended
+	return l.err
+}
+
+// run is the loop's goroutine.
+func (l *Loop) run() {
+	defer close(l.ended)
+	for closing := false; !closing && l.err == nil; {
+		var posts []func()
+		posts, closing = l.wait()
+		l.turn()
+		for _, fn := range posts {
+			fn()
+		}
+		l.serve()
+		l.expire()
+		l.busy = l.machine.Work()
+		l.commit()
+	}
+	for more := true; more && l.err == nil; {
+		l.turn()
+		more = l.machine.Close()
+		if l.commit(); l.stuck != nil && l.err == nil {
+			l.err = fmt.Errorf("the last batch is not written: %w", storage.ErrFull)
+		}
+	}
+	for c := range l.conns {
+		c.close()
+	}
+	l.mu.Lock()
+	l.over = true
+	posts := l.posts
+	l.poll.close()
+	l.mu.Unlock()
+	for _, fn := range posts {
+		fn()
+	}
+}
+
+// turn begins a turn.
+func (l *Loop) turn() {
+	now, steady := l.clocks()
+	l.now, l.tx = steady, l.machine.Turn(now, steady, l.store.Space())
+}
+
+func (l *Loop) clocks() (now, steady int64) {
+	switch c := &l.config; {
+	case c.Clock == nil:
+		at := time.Now()
+		return at.UnixMilli(), l.begun.UnixMilli() + at.Sub(l.begun).Milliseconds()
+	case c.Steady == nil:
+		return c.Clock(), c.Clock()
+	default:
+		return c.Clock(), c.Steady()
+	}
+}
+
+// wait returns when there is something to do, and leaves in ready the connections that have.
+func (l *Loop) wait() (posts []func(), closing bool) {
+	l.ready, l.next = append(l.ready[:0], l.next...), l.next[:0]
+	l.ready = l.poll.wait(l.sleep(), l.ready)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.told {
+		f.ask()
+		l.ready = f.c.enlist(l.ready)
+	}
+	l.told = l.told[:0]
+	posts, l.posts = l.posts, nil
+	return posts, l.closing
+}
+
+// sleep is how long the loop has nothing to do by itself.
+func (l *Loop) sleep() time.Duration {
+	if l.busy || len(l.ready) > 0 || l.tx == nil {
+		return 0
+	}
+	wait := l.machine.Next()
+	if l.stuck != nil {
+		wait = min(wait, l.retryAt-l.now)
+	}
+	for _, t := range [...]*timeline{&l.frames, &l.writes, &l.lingering} {
+		wait = min(wait, t.next()-l.now)
+	}
+	return time.Duration(max(0, min(wait, longestSleep.Milliseconds()))) * time.Millisecond
+}
+
+// serve gives each connection that is ready its turn, until the batch is full.
+func (l *Loop) serve() {
+	for i, c := range l.ready {
+		if l.tx.Full() {
+			l.next = append(l.next, l.ready[i:]...)
+			return
+		}
+		c.listed = false
+		c.turn()
+	}
+}
+
+// again gives a connection another turn, whatever comes.
+func (l *Loop) again(c *conn) { l.next = c.enlist(l.next) }
+
+// commit brings what this turn changed to disk, and lets the replies leave.
+func (l *Loop) commit() {
+	batch, retry := l.stuck, l.stuck != nil
+	switch {
+	case !retry:
+		batch = l.machine.Take()
+	case l.now < l.retryAt:
+		l.release()
+		return
+	}
+	if batch == nil {
+		l.release()
+		return
+	}
+	switch err := l.store.Apply(batch); {
+	case err == nil:
+		l.machine.Done()
+		l.stuck = nil
+	case errors.Is(err, storage.ErrFull):
+		if !retry {
+			l.config.Logger.Error("disk is full: waiting for free space, nothing is accepted meanwhile", "error", err)
+			l.machine.Stuck()
+			l.stuck = batch
+			for _, c := range l.touched {
+				c.holding = true
+			}
+			l.holding, l.touched = append(l.holding, l.touched...), l.touched[:0]
+		}
+		l.retryAt = l.now + fullRetry.Milliseconds()
+	default:
+		l.config.Logger.Error("commit failed: stopping, the next start recovers from disk", "error", err)
+		l.err = fmt.Errorf("commit failed: %w", err)
+		close(l.failed)
+		return
+	}
+	if l.stuck == nil && len(l.holding) > 0 {
+		for _, c := range l.holding {
+			c.holding = false
+			c.release()
+		}
+		l.holding = l.holding[:0]
+	}
+	l.release()
+}
+
+// release lets leave what was added since the last commit.
+func (l *Loop) release() {
+	for _, c := range l.touched {
+		c.touched = false
+		if !c.holding {
+			c.release()
+		}
+	}
+	l.touched = l.touched[:0]
+}
+
+// expire ends the connections whose time is over.
+func (l *Loop) expire() {
+	for c := l.frames.due(l.now); c != nil; c = l.frames.due(l.now) {
+		c.finish(fmt.Errorf("frame is not complete %v after its first byte", c.server.config.FrameTimeout))
+	}
+	for c := l.writes.due(l.now); c != nil; c = l.writes.due(l.now) {
+		c.finish(errNotRead)
+	}
+	for c := l.lingering.due(l.now); c != nil; c = l.lingering.due(l.now) {
+		c.close()
+	}
+}
