@@ -27,15 +27,24 @@ type fed struct {
 
 // acceptFed accepts a connection.
 func acceptFed(l *net.TCPListener, c *conn) (link, netip.AddrPort, error) {
+	nc, remote, err := accept(l)
+	if err != nil {
+		return nil, remote, err
+	}
+	f := &fed{nc: nc, c: c}
+	f.room.L = &f.mu
+	return f, remote, nil
+}
+
+// accept waits for the next connection.
+func accept(l *net.TCPListener) (*net.TCPConn, netip.AddrPort, error) {
 	nc, err := l.AcceptTCP()
 	if err != nil {
 		return nil, netip.AddrPort{}, err
 	}
 	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
-	f := &fed{nc: nc, c: c}
-	f.room.L = &f.mu
 	remote := nc.RemoteAddr().(*net.TCPAddr).AddrPort()
-	return f, netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port()), nil
+	return nc, netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port()), nil
 }
 
 // feed reads until the end. The connection learns of a hang-up when in has room for it.

@@ -16,46 +16,28 @@ import (
 type raw struct {
 	fd      int
 	poll    *epoll
+	address net.Addr // the server's
 	started bool
 }
 
-// acceptRaw accepts a connection whose socket belongs to the loop alone.
+// acceptRaw accepts a connection whose socket belongs to the loop alone: a copy of the descriptor,
+// since Go's own is in the hands of its runtime.
 func acceptRaw(l *net.TCPListener, c *conn) (link, netip.AddrPort, error) {
-	rc, err := l.SyscallConn()
+	nc, remote, err := accept(l)
 	if err != nil {
-		return nil, netip.AddrPort{}, err
+		return nil, remote, err
 	}
-	var fd int
-	var from unix.Sockaddr
-	var accepted error
-	err = rc.Read(func(listener uintptr) bool {
-		for accepted = unix.EINTR; accepted == unix.EINTR || accepted == unix.ECONNABORTED; {
-			fd, from, accepted = unix.Accept4(int(listener), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
-		}
-		return accepted != unix.EAGAIN
-	})
-	if err == nil && accepted != nil {
-		err = accepted
-	}
+	defer nc.Close()
+	rc, err := nc.SyscallConn()
 	if err != nil {
-		return nil, netip.AddrPort{}, err
+		return nil, remote, err
 	}
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(keepAlive.Seconds()))
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, int(keepAlive.Seconds()))
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 3)
-	return &raw{fd: fd, poll: c.loop.poll.(*epoll)}, addressOf(from), nil
-}
-
-func addressOf(a unix.Sockaddr) netip.AddrPort {
-	switch a := a.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
+	r, copied := &raw{poll: c.loop.poll.(*epoll), address: nc.LocalAddr()}, error(nil)
+	err = rc.Control(func(fd uintptr) { r.fd, copied = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if err == nil {
+		err = copied
 	}
-	return netip.AddrPort{}
+	return r, remote, err
 }
 
 func (r *raw) start(c *conn) error {
@@ -119,13 +101,7 @@ func (r *raw) close() {
 	_ = unix.Close(r.fd)
 }
 
-func (r *raw) local() net.Addr {
-	a, err := unix.Getsockname(r.fd)
-	if err != nil {
-		return &net.TCPAddr{}
-	}
-	return net.TCPAddrFromAddrPort(addressOf(a))
-}
+func (r *raw) local() net.Addr { return r.address }
 
 // epoll is the poller of raw links.
 type epoll struct {

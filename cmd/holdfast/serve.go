@@ -26,6 +26,7 @@ type serveCmd struct {
 	MaxConns        int           `default:"10000" range:"1 1048576" placeholder:"N" help:"Most connections at a time, for each protocol (default ${default})."`
 	MaxBuffers      byteSize      `placeholder:"SIZE" help:"Memory for requests that have begun, on all connections together, 16MiB to 1024GiB (default a quarter of the machine's, 256MiB or more)."`
 	Drain           time.Duration `default:"8s" range:"1ms 3650d" placeholder:"TIME" help:"How long connections may take to finish after a signal (default ${default})."`
+	Loop            bool          `default:"true" negatable:"" help:"Have one loop read and write all connections (Linux). With --no-loop goroutines do."`
 	Insecure        bool          `help:"Allow addresses that other machines can reach. There is no encryption, and no login but the Redis password."`
 	AcceptLoss      bool          `help:"Start although acknowledged packets are missing, and give those up."`
 	Log             string        `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on standard error: text or json (default ${default})."`
@@ -93,6 +94,7 @@ func (c *serveCmd) Run(ctx context.Context, p *program) error {
 		MaxConns:        c.MaxConns,
 		MaxBuffers:      int64(c.MaxBuffers),
 		Drain:           c.Drain,
+		Goroutines:      !c.Loop,
 		Insecure:        c.Insecure,
 		AcceptLoss:      c.AcceptLoss,
 		Logger:          p.logger(c.Log, c.LogLevel),
