@@ -58,7 +58,7 @@ type conn struct {
 	begun    bool // the first byte was looked at
 	full     bool // so much is outstanding that no request is carried out
 	draining bool // it ends when it has served what had arrived
-	evicted  bool // it ends, as its request takes too much memory
+	evicted  bool // it ends, as it holds too much memory
 	finished bool // no request is carried out any more
 	lingers  bool // its end waits for the peer to see it
 	closed   bool
@@ -70,8 +70,9 @@ type conn struct {
 	frame   deadline // for the rest of a request
 	slow    deadline // for the peer to take more
 	linger  deadline
-	taken   int // bytes that the peer took since slow was set
-	dropped int // bytes that a lingering end has dropped
+	taken   int   // bytes that the peer took since slow was set
+	dropped int   // bytes that a lingering end has dropped
+	counted int64 // of Buffers
 }
 
 // start lets the loop serve the connection.
@@ -106,6 +107,8 @@ func (c *conn) turn() {
 		return
 	case c.linger.in != nil:
 		c.drop()
+	case c.evicted && !c.finished:
+		c.finish(ErrMemory)
 	case c.broken:
 		c.finish(syscall.ECONNRESET)
 	default:
@@ -137,8 +140,6 @@ func (c *conn) blocked() bool { return c.consumer.Parked() }
 func (c *conn) serve() {
 	in, err := c.receive()
 	switch {
-	case c.evicted:
-		err = ErrMemory
 	case err != nil:
 		c.eof = true
 	case len(in) > 0 && !c.begun:
@@ -245,12 +246,12 @@ func (c *conn) resize(size int) {
 	if size == cap(c.in) {
 		return
 	}
-	c.server.config.Buffers.resize(c, size)
 	var in []byte
 	if size > 0 {
 		in = append(make([]byte, 0, size), c.in...)
 	}
 	c.in = in
+	c.server.config.Buffers.count(c)
 }
 
 // timeFrame bounds the time for the rest of a request that has begun.
@@ -269,6 +270,7 @@ func (c *conn) touch() {
 		c.touched = true
 		c.loop.touched = append(c.loop.touched, c)
 	}
+	c.server.config.Buffers.count(c)
 }
 
 // release lets leave all that there is to send.
@@ -298,6 +300,7 @@ func (c *conn) send() {
 	}
 	c.timeWrite()
 	c.forget()
+	c.server.config.Buffers.count(c)
 	if c.consumer.CaughtUp() {
 		c.loop.tx.Resume(c.consumer)
 	}
@@ -351,7 +354,7 @@ func (c *conn) finish(why error) {
 	}
 	c.finished = true
 	c.loop.frames.clear(&c.frame)
-	dead, last := c.broken, []byte(nil)
+	dead, last := c.broken || why == errNotRead || why == ErrMemory && c.Unsent() > 0, []byte(nil)
 	switch log := c.server.config.Logger; {
 	case errors.Is(why, io.EOF), errors.Is(why, errDrained):
 		log.Debug("connection ended", "remote", c.remote.Addr(), "unfinished_bytes", len(c.in))
@@ -366,7 +369,7 @@ func (c *conn) finish(why error) {
 		}
 	}
 	c.in = nil
-	c.server.config.Buffers.resize(c, 0)
+	c.server.config.Buffers.count(c)
 	if s, ok := c.session.(Closer); ok {
 		s.Close(c.loop.tx)
 	}
@@ -374,7 +377,7 @@ func (c *conn) finish(why error) {
 	c.peer.Out = append(c.peer.Out, last...)
 	c.touch()
 	switch {
-	case dead || why == errNotRead:
+	case dead:
 		c.close()
 	case c.Unsent() == 0:
 		c.end()
@@ -416,7 +419,8 @@ func (c *conn) close() {
 	c.finish(net.ErrClosed)
 	c.loop.writes.clear(&c.slow)
 	c.loop.lingering.clear(&c.linger)
-	c.peer.Out = nil
+	c.peer.Out, c.sent, c.free = nil, 0, 0
+	c.server.config.Buffers.count(c)
 	delete(c.loop.conns, c)
 	c.link.close()
 	c.server.remove(c)
