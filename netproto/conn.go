@@ -154,19 +154,19 @@ func (c *conn) serve() {
 	n, stop := 0, Incomplete
 	switch {
 	case c.blocked():
-		c.more = true
+		c.more = len(in) > 0
 		if stop = Blocked; c.hungUp || c.eof {
 			err = io.EOF
 		} else if c.draining {
 			err = errDrained
 		}
 	case c.full:
-		c.more, stop, err = true, More, nil
+		c.more, err = len(in) > 0, nil
 	case c.more && len(in) > 0:
 		c.loop.tx.As(c.consumer)
 		n, stop, err = c.session.Serve(c.loop.tx, in)
 		c.touch()
-		c.more = stop != Incomplete
+		c.more = stop != Incomplete && n < len(in)
 		if c.full = c.Unsent() >= c.server.config.MaxOutstandingBytes; err == nil {
 			err = c.stopped(stop, n)
 		}

@@ -3,7 +3,6 @@ package netproto
 import (
 	"io"
 	"net"
-	"net/netip"
 	"syscall"
 	"time"
 	"unsafe"
@@ -20,24 +19,25 @@ type raw struct {
 	started bool
 }
 
-// acceptRaw accepts a connection whose socket belongs to the loop alone: a copy of the descriptor,
-// since Go's own is in the hands of its runtime.
-func acceptRaw(l *net.TCPListener, c *conn) (link, netip.AddrPort, error) {
-	nc, remote, err := accept(l)
-	if err != nil {
-		return nil, remote, err
+// newLink makes the link of a connection. A raw one has a copy of the descriptor, since Go's own is
+// in the hands of its runtime.
+func newLink(nc *net.TCPConn, c *conn) (link, error) {
+	poll, ok := c.loop.poll.(*epoll)
+	if !ok {
+		return newFed(nc, c), nil
 	}
-	defer nc.Close()
 	rc, err := nc.SyscallConn()
 	if err != nil {
-		return nil, remote, err
+		return nil, err
 	}
-	r, copied := &raw{poll: c.loop.poll.(*epoll), address: nc.LocalAddr()}, error(nil)
-	err = rc.Control(func(fd uintptr) { r.fd, copied = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
-	if err == nil {
+	r, copied := &raw{poll: poll, address: nc.LocalAddr()}, error(nil)
+	if err = rc.Control(func(fd uintptr) { r.fd, copied = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err == nil {
 		err = copied
 	}
-	return r, remote, err
+	if err != nil {
+		return nil, err
+	}
+	return r, nc.Close()
 }
 
 func (r *raw) start(c *conn) error {
