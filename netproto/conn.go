@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net"
 	"net/netip"
 	"syscall"
@@ -227,12 +228,13 @@ func (c *conn) keep(in []byte, n int) {
 	rest := in[n:]
 	switch {
 	case len(rest) == 0:
+		c.more = false
 		c.resize(0)
 	case len(c.in) > 0 && n == 0:
 	case len(c.in) > 0:
 		c.in = c.in[:copy(c.in, rest)]
 	default:
-		c.resize(max(len(rest), minReadBuffer))
+		c.resize(max(1<<bits.Len(uint(len(rest)-1)), minReadBuffer)) // from there it doubles
 		c.in = append(c.in, rest...)
 	}
 	if len(c.in) < maxReadBuffer && cap(c.in) > maxReadBuffer {
