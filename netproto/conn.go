@@ -19,8 +19,11 @@ type link interface {
 	start(c *conn) error
 	// read takes what has arrived: nothing and no error if that is nothing, io.EOF at the end.
 	read(buf []byte) (n int, err error)
-	// write sends as much as can leave now.
+	// write sends what it can of data, and returns how much has left. The next write begins with the
+	// first byte that has not.
 	write(data []byte) (n int, err error)
+	// refuse sends words to a peer that gets nothing else, and closes. It is called in place of start.
+	refuse(words []byte)
 	// watch says what the loop wants to be told of.
 	watch(w watch)
 	// drained says that all that had arrived when drain was called was read.

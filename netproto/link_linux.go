@@ -61,6 +61,11 @@ func (r *raw) write(data []byte) (n int, err error) {
 	return ignoreAgain(transfer(unix.SYS_WRITE, r.fd, data))
 }
 
+func (r *raw) refuse(words []byte) {
+	_, _ = r.write(words) // there is room: nothing was sent before
+	r.close()
+}
+
 // ignoreAgain takes the error away that says that nothing can be done now.
 func ignoreAgain(n int, err error) (int, error) {
 	if err == syscall.EAGAIN || err == syscall.EINTR {

@@ -184,10 +184,11 @@ func (s *Server) accept() (*conn, error) {
 func (s *Server) start(c *conn) {
 	if err := s.add(c); err != nil {
 		s.config.Logger.Warn("connection refused", "protocol", s.config.Protocol.Name(), "remote", c.remote.Addr(), "error", err)
+		var words []byte
 		if r, ok := s.config.Protocol.(Refuser); ok {
-			_, _ = c.link.write(r.Refusal(err)) // there is room: nothing was sent before
+			words = r.Refusal(err)
 		}
-		c.link.close()
+		c.link.refuse(words)
 		return
 	}
 	s.config.Loop.post(c.start)
