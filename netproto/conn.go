@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net"
 	"net/netip"
 	"syscall"
@@ -18,7 +19,8 @@ type link interface {
 	start(c *conn) error
 	// read takes what has arrived: nothing and no error if that is nothing, io.EOF at the end.
 	read(buf []byte) (n int, err error)
-	// write sends as much as can leave now.
+	// write sends what it can of data, and returns how much has left. The next write begins with the
+	// first byte that has not.
 	write(data []byte) (n int, err error)
 	// watch says what the loop wants to be told of.
 	watch(w watch)
@@ -228,12 +230,13 @@ func (c *conn) keep(in []byte, n int) {
 	rest := in[n:]
 	switch {
 	case len(rest) == 0:
+		c.more = false
 		c.resize(0)
 	case len(c.in) > 0 && n == 0:
 	case len(c.in) > 0:
 		c.in = c.in[:copy(c.in, rest)]
 	default:
-		c.resize(max(len(rest), minReadBuffer))
+		c.resize(max(1<<bits.Len(uint(len(rest)-1)), minReadBuffer)) // from there it doubles
 		c.in = append(c.in, rest...)
 	}
 	if len(c.in) < maxReadBuffer && cap(c.in) > maxReadBuffer {

@@ -20,6 +20,7 @@ type fed struct {
 	err     error     // why nothing more is read
 	out     []byte    // that is being written
 	writing bool
+	wrote   int   // bytes of it that have left since write was called
 	failed  error // of a write
 	closed  bool
 }
@@ -83,16 +84,19 @@ func (f *fed) write(data []byte) (n int, err error) {
 	if f.writing || f.failed != nil {
 		return 0, f.failed
 	}
-	f.out = append(f.out[:0], data[:min(len(data), leastTaken)]...)
-	f.writing = true
-	go f.flush(f.out) // ends when they are written, or at close
-	return len(f.out), nil
+	n, f.wrote = f.wrote, 0
+	if data = data[n:]; len(data) > 0 {
+		f.out = append(f.out[:0], data[:min(len(data), leastTaken)]...)
+		f.writing = true
+		go f.flush() // ends when they are written, or at close
+	}
+	return n, nil
 }
 
-func (f *fed) flush(data []byte) {
-	_, err := f.nc.Write(data)
+func (f *fed) flush() {
+	n, err := f.nc.Write(f.out)
 	f.mu.Lock()
-	f.writing, f.failed = false, err
+	f.writing, f.wrote, f.failed = false, n, err
 	f.mu.Unlock()
 	f.c.loop.tell(f)
 }
