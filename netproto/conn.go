@@ -464,10 +464,14 @@ func (p *Peer) Consumer() *broker.Conn { return p.c.consumer }
 // Full says that Serve should stop early: many bytes wait to leave, and should do so first.
 func (p *Peer) Full() bool { return p.c.Unsent() >= broker.MaxOutstandingBytes }
 
-// Send appends to Out. A session calls it for another one, which is not served now.
+// Send appends to Out. A session calls it for another one, which is not served now. It may end what
+// that one waits for.
 func (p *Peer) Send(data []byte) {
 	p.Out = append(p.Out, data...)
 	p.c.touch()
+	if p.c.more {
+		p.c.loop.again(p.c)
+	}
 }
 
 // Unsent is how many bytes go to the client and have not left yet.
