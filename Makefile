@@ -25,8 +25,12 @@ run: build ## build, and serve ./holdfast-data on the default addresses
 build: ## build bin/holdfast, one static binary
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -ldflags '-s -w' -o $(BIN) ./cmd/holdfast
 
+# These also run with goroutines that read and write the connections, in place of the loop.
+DRIVEN := ./netproto ./netproto/resp ./netproto/pinpriq ./netproto/barbershop
+
 test: ## run all tests
 	CGO_ENABLED=0 go test ./...
+	HOLDFAST_GOROUTINES=1 CGO_ENABLED=0 go test $(DRIVEN)
 
 check: fmt vet staticcheck race ## run fmt, vet, staticcheck and race
 
@@ -43,6 +47,7 @@ staticcheck: ## run staticcheck
 # The planted bugs and kills are left to "make test": what they run is processes of their own.
 race: ## run the tests with the race detector, in random order
 	CGO_ENABLED=1 go test -race -shuffle=on -short -skip "^TestHarnessCatchesPlantedBugs|^TestCrash$$" ./...
+	HOLDFAST_GOROUTINES=1 CGO_ENABLED=1 go test -race -shuffle=on -short $(DRIVEN)
 
 fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 	@targets=$$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \

@@ -21,6 +21,7 @@ type Parking struct {
 	Queues [][]byte // which need not exist; a push has one
 	Filter *Filter  // of a take; nil: any packet will do
 	Push   bool     // it waits for room, not for packets
+	As     []byte   // the name of the consumer that claims; empty: the client's
 	Until  int64    // deadline on the clock of Tx.Steady; 0: none
 }
 
@@ -49,7 +50,7 @@ func (tx *Tx) Park(c *Conn, p Parking) error {
 	if err := park(c, p); err != nil {
 		return err
 	}
-	c.parked, c.until = true, p.Until
+	c.parked, c.until, c.as = true, p.Until, string(p.As)
 	if c.until != 0 {
 		heap.Push(&m.parked, c)
 	}

@@ -5,27 +5,31 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// begun waits until the buffers of requests that have begun have so many bytes.
-func (b *Buffers) begun(t *testing.T, want int64) {
+// waitBegun waits until the buffers of requests that have begun have so many bytes.
+func (s *Server) waitBegun(t *testing.T, want int64) {
 	t.Helper()
-	waitFor(t, func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.sum == want
+	waitFor(t, func() (ok bool) {
+		_ = s.config.Loop.Do(func(*broker.Tx) error {
+			ok = s.config.Buffers.sum == want
+			return nil
+		})
+		return ok
 	})
 }
 
 func TestTheLargestOfTooManyUnfinishedRequestsIsClosed(t *testing.T) {
-	buffers := NewBuffers(3 << 20)
-	s, _ := serveLines(t, Config{Buffers: buffers})
-	other, _ := serveLines(t, Config{Buffers: buffers}) // another door shares the sum
+	c := Config{Loop: newLoop(t), Buffers: NewBuffers(3 << 20)}
+	s, _ := serveLines(t, c)
+	other, _ := serveLines(t, c) // another door shares the sum
 	small, large, last := dial(t, s), dial(t, other), dial(t, s)
 	send(t, small, strings.Repeat("s", 200<<10))
-	buffers.begun(t, 256<<10-maxReadBuffer)
+	s.waitBegun(t, 256<<10-maxReadBuffer)
 	send(t, large, strings.Repeat("l", 1100<<10))
-	buffers.begun(t, (256+2048)<<10-2*maxReadBuffer)
+	s.waitBegun(t, (256+2048)<<10-2*maxReadBuffer)
 	send(t, last, strings.Repeat("x", 600<<10))
 	wantEnd(t, large)
 	send(t, small, "\n")
@@ -34,7 +38,7 @@ func TestTheLargestOfTooManyUnfinishedRequestsIsClosed(t *testing.T) {
 	wantRead(t, last, strings.Repeat("x", 600<<10)+"\n")
 	_ = small.Close()
 	_ = last.Close()
-	buffers.begun(t, 0)
+	s.waitBegun(t, 0)
 }
 
 func TestARequestThatIsTooLongForAllBuffersClosesItsOwnConnection(t *testing.T) {
@@ -45,12 +49,20 @@ func TestARequestThatIsTooLongForAllBuffersClosesItsOwnConnection(t *testing.T) 
 }
 
 func TestALargeBufferBehindARequestThatWaitsIsClosed(t *testing.T) {
-	buffers := NewBuffers(1 << 20)
-	s, p := serveWaits(t, Config{Buffers: buffers})
-	c, other := dial(t, s), dial(t, s)
+	s, p := serveWaits(t, Config{Buffers: NewBuffers(1 << 20)})
+	c := dial(t, s)
 	send(t, c, strings.Repeat("x", 600<<10)+"\nwait\nhalf a line")
 	wantRead(t, c, strings.Repeat("x", 600<<10)+"\n")
 	p.until(t, 1, 2)
+	s.waitBegun(t, 0)
+	_ = s.config.Loop.Do(func(*broker.Tx) error { // as if one read had brought all
+		for c := range s.config.Loop.conns {
+			c.in = append(make([]byte, 0, 1<<20), c.in...)
+			s.config.Buffers.count(c)
+		}
+		return nil
+	})
+	other := dial(t, s)
 	send(t, other, strings.Repeat("y", 200<<10))
 	wantEnd(t, c)
 	send(t, other, "\n")

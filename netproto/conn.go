@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net"
 	"net/netip"
 	"syscall"
@@ -18,7 +19,8 @@ type link interface {
 	start(c *conn) error
 	// read takes what has arrived: nothing and no error if that is nothing, io.EOF at the end.
 	read(buf []byte) (n int, err error)
-	// write sends as much as can leave now.
+	// write sends what it can of data, and returns how much has left. The next write begins with the
+	// first byte that has not.
 	write(data []byte) (n int, err error)
 	// watch says what the loop wants to be told of.
 	watch(w watch)
@@ -58,7 +60,7 @@ type conn struct {
 	begun    bool // the first byte was looked at
 	full     bool // so much is outstanding that no request is carried out
 	draining bool // it ends when it has served what had arrived
-	evicted  bool // it ends, as its request takes too much memory
+	evicted  bool // it ends, as it holds too much memory
 	finished bool // no request is carried out any more
 	lingers  bool // its end waits for the peer to see it
 	closed   bool
@@ -70,8 +72,9 @@ type conn struct {
 	frame   deadline // for the rest of a request
 	slow    deadline // for the peer to take more
 	linger  deadline
-	taken   int // bytes that the peer took since slow was set
-	dropped int // bytes that a lingering end has dropped
+	taken   int   // bytes that the peer took since slow was set
+	dropped int   // bytes that a lingering end has dropped
+	counted int64 // of Buffers
 }
 
 // start lets the loop serve the connection.
@@ -106,6 +109,8 @@ func (c *conn) turn() {
 		return
 	case c.linger.in != nil:
 		c.drop()
+	case c.evicted && !c.finished:
+		c.finish(ErrMemory)
 	case c.broken:
 		c.finish(syscall.ECONNRESET)
 	default:
@@ -137,8 +142,6 @@ func (c *conn) blocked() bool { return c.consumer.Parked() }
 func (c *conn) serve() {
 	in, err := c.receive()
 	switch {
-	case c.evicted:
-		err = ErrMemory
 	case err != nil:
 		c.eof = true
 	case len(in) > 0 && !c.begun:
@@ -153,19 +156,19 @@ func (c *conn) serve() {
 	n, stop := 0, Incomplete
 	switch {
 	case c.blocked():
-		c.more = true
+		c.more = len(in) > 0
 		if stop = Blocked; c.hungUp || c.eof {
 			err = io.EOF
 		} else if c.draining {
 			err = errDrained
 		}
 	case c.full:
-		c.more, stop, err = true, More, nil
+		c.more, err = len(in) > 0, nil
 	case c.more && len(in) > 0:
 		c.loop.tx.As(c.consumer)
 		n, stop, err = c.session.Serve(c.loop.tx, in)
 		c.touch()
-		c.more = stop != Incomplete
+		c.more = stop != Incomplete && n < len(in)
 		if c.full = c.Unsent() >= c.server.config.MaxOutstandingBytes; err == nil {
 			err = c.stopped(stop, n)
 		}
@@ -227,12 +230,13 @@ func (c *conn) keep(in []byte, n int) {
 	rest := in[n:]
 	switch {
 	case len(rest) == 0:
+		c.more = false
 		c.resize(0)
 	case len(c.in) > 0 && n == 0:
 	case len(c.in) > 0:
 		c.in = c.in[:copy(c.in, rest)]
 	default:
-		c.resize(max(len(rest), minReadBuffer))
+		c.resize(max(1<<bits.Len(uint(len(rest)-1)), minReadBuffer)) // from there it doubles
 		c.in = append(c.in, rest...)
 	}
 	if len(c.in) < maxReadBuffer && cap(c.in) > maxReadBuffer {
@@ -245,12 +249,12 @@ func (c *conn) resize(size int) {
 	if size == cap(c.in) {
 		return
 	}
-	c.server.config.Buffers.resize(c, size)
 	var in []byte
 	if size > 0 {
 		in = append(make([]byte, 0, size), c.in...)
 	}
 	c.in = in
+	c.server.config.Buffers.count(c)
 }
 
 // timeFrame bounds the time for the rest of a request that has begun.
@@ -269,6 +273,7 @@ func (c *conn) touch() {
 		c.touched = true
 		c.loop.touched = append(c.loop.touched, c)
 	}
+	c.server.config.Buffers.count(c)
 }
 
 // release lets leave all that there is to send.
@@ -298,6 +303,7 @@ func (c *conn) send() {
 	}
 	c.timeWrite()
 	c.forget()
+	c.server.config.Buffers.count(c)
 	if c.consumer.CaughtUp() {
 		c.loop.tx.Resume(c.consumer)
 	}
@@ -351,7 +357,7 @@ func (c *conn) finish(why error) {
 	}
 	c.finished = true
 	c.loop.frames.clear(&c.frame)
-	dead, last := c.broken, []byte(nil)
+	dead, last := c.broken || why == errNotRead || why == ErrMemory && c.Unsent() > 0, []byte(nil)
 	switch log := c.server.config.Logger; {
 	case errors.Is(why, io.EOF), errors.Is(why, errDrained):
 		log.Debug("connection ended", "remote", c.remote.Addr(), "unfinished_bytes", len(c.in))
@@ -366,7 +372,7 @@ func (c *conn) finish(why error) {
 		}
 	}
 	c.in = nil
-	c.server.config.Buffers.resize(c, 0)
+	c.server.config.Buffers.count(c)
 	if s, ok := c.session.(Closer); ok {
 		s.Close(c.loop.tx)
 	}
@@ -374,7 +380,7 @@ func (c *conn) finish(why error) {
 	c.peer.Out = append(c.peer.Out, last...)
 	c.touch()
 	switch {
-	case dead || why == errNotRead:
+	case dead:
 		c.close()
 	case c.Unsent() == 0:
 		c.end()
@@ -416,7 +422,8 @@ func (c *conn) close() {
 	c.finish(net.ErrClosed)
 	c.loop.writes.clear(&c.slow)
 	c.loop.lingering.clear(&c.linger)
-	c.peer.Out = nil
+	c.peer.Out, c.sent, c.free = nil, 0, 0
+	c.server.config.Buffers.count(c)
 	delete(c.loop.conns, c)
 	c.link.close()
 	c.server.remove(c)

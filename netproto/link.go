@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -21,30 +20,15 @@ type fed struct {
 	err     error     // why nothing more is read
 	out     []byte    // that is being written
 	writing bool
+	wrote   int   // bytes of it that have left since write was called
 	failed  error // of a write
 	closed  bool
 }
 
-// acceptFed accepts a connection.
-func acceptFed(l *net.TCPListener, c *conn) (link, netip.AddrPort, error) {
-	nc, remote, err := accept(l)
-	if err != nil {
-		return nil, remote, err
-	}
+func newFed(nc net.Conn, c *conn) *fed {
 	f := &fed{nc: nc, c: c}
 	f.room.L = &f.mu
-	return f, remote, nil
-}
-
-// accept waits for the next connection.
-func accept(l *net.TCPListener) (*net.TCPConn, netip.AddrPort, error) {
-	nc, err := l.AcceptTCP()
-	if err != nil {
-		return nil, netip.AddrPort{}, err
-	}
-	_ = nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3})
-	remote := nc.RemoteAddr().(*net.TCPAddr).AddrPort()
-	return nc, netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port()), nil
+	return f
 }
 
 // feed reads until the end. The connection learns of a hang-up when in has room for it.
@@ -100,16 +84,19 @@ func (f *fed) write(data []byte) (n int, err error) {
 	if f.writing || f.failed != nil {
 		return 0, f.failed
 	}
-	f.out = append(f.out[:0], data[:min(len(data), leastTaken)]...)
-	f.writing = true
-	go f.flush(f.out) // ends when they are written, or at close
-	return len(f.out), nil
+	n, f.wrote = f.wrote, 0
+	if data = data[n:]; len(data) > 0 {
+		f.out = append(f.out[:0], data[:min(len(data), leastTaken)]...)
+		f.writing = true
+		go f.flush() // ends when they are written, or at close
+	}
+	return n, nil
 }
 
-func (f *fed) flush(data []byte) {
-	_, err := f.nc.Write(data)
+func (f *fed) flush() {
+	n, err := f.nc.Write(f.out)
 	f.mu.Lock()
-	f.writing, f.failed = false, err
+	f.writing, f.wrote, f.failed = false, n, err
 	f.mu.Unlock()
 	f.c.loop.tell(f)
 }

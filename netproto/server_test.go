@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -35,14 +36,27 @@ func (p *lines) Open(peer *Peer) Session {
 	return lineSession{peer}
 }
 
-// out is the output of the first connection, once there is one.
-func (p *lines) out() *output {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.peers) == 0 {
+// unsent is how many bytes the first connection has to send, if there is one.
+func (p *lines) unsent(s *Server) (n int64) {
+	_ = s.config.Loop.Do(func(*broker.Tx) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.peers) > 0 {
+			n = p.peers[0].Unsent()
+		}
 		return nil
-	}
-	return p.peers[0].out
+	})
+	return n
+}
+
+// waitConns waits until the server has so many connections.
+func (s *Server) waitConns(t *testing.T, want int) {
+	t.Helper()
+	waitFor(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.conns == want
+	})
 }
 
 type lineSession struct{ peer *Peer }
@@ -61,16 +75,12 @@ func (s lineSession) Serve(_ *broker.Tx, buf []byte) (n int, stop Stop, err erro
 		case "bad\n":
 			return n, Incomplete, errors.New("bad line")
 		case "big\n":
-			s.peer.Send(make([]byte, bigReply))
+			s.peer.Out = append(s.peer.Out, make([]byte, bigReply)...)
 			return n, More, nil // let it leave first
 		default:
-			s.peer.Send(line)
+			s.peer.Out = append(s.peer.Out, line...)
 		}
 	}
-}
-
-func (s lineSession) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet, _ []broker.Detail) []byte {
-	return dst
 }
 
 func serveLines(t *testing.T, c Config) (*Server, *lines) {
@@ -83,7 +93,9 @@ func serveLines(t *testing.T, c Config) (*Server, *lines) {
 // serve serves the protocol of c until the test ends.
 func serve(t *testing.T, c Config) *Server {
 	t.Helper()
-	c.Broker = newBroker(t)
+	if c.Loop == nil {
+		c.Loop = newLoop(t)
+	}
 	l, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -96,13 +108,16 @@ func serve(t *testing.T, c Config) *Server {
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		s.readers.Wait()
+		s.open.Wait()
 	})
 	return s
 }
 
-// newBroker is a broker that is closed after the test's server.
-func newBroker(t *testing.T) *broker.Broker {
+// goroutines has all connections read and written by goroutines. "make test" runs both ways.
+var goroutines = os.Getenv("HOLDFAST_GOROUTINES") != ""
+
+// newLoop is a loop that is closed after the test's server.
+func newLoop(t *testing.T) *Loop {
 	t.Helper()
 	store, err := storage.Open(t.TempDir(), storage.Options{Sync: storage.SyncNever()})
 	if err != nil {
@@ -112,13 +127,17 @@ func newBroker(t *testing.T) *broker.Broker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := broker.New(store, state, broker.Options{})
+	m := broker.New(store, state, broker.Options{})
+	l, err := StartLoop(m, store, LoopConfig{Goroutines: goroutines})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		if err := errors.Join(b.Close(), store.Close()); err != nil {
+		if err := errors.Join(l.Close(), store.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	return b
+	return l
 }
 
 func dial(t *testing.T, s *Server) *net.TCPConn {
@@ -191,14 +210,14 @@ func TestRepliesBeforeAnErrorArriveAndTheConnectionEnds(t *testing.T) {
 
 func TestConnectionLivesOnLongAfterASlowPeerCaughtUp(t *testing.T) {
 	const timeout = 300 * time.Millisecond
-	s, p := serveLines(t, Config{WriteTimeout: timeout})
+	s, _ := serveLines(t, Config{WriteTimeout: timeout})
 	c := dial(t, s)
 	send(t, c, "big\n")
 	if _, err := io.ReadFull(c, make([]byte, bigReply)); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(2 * timeout) // let the deadline of the big write pass
-	p.out().flush()
+	<-time.After(2 * timeout)                                   // let the deadline of the big write pass
+	_ = s.config.Loop.Do(func(*broker.Tx) error { return nil }) // a turn, which looks at deadlines
 	send(t, c, "still here\n")
 	wantRead(t, c, "still here\n")
 }
@@ -209,8 +228,8 @@ func TestPeerThatReadsNothingIsCutAfterTheWriteTimeout(t *testing.T) {
 	for range 8 {
 		send(t, c, "big\n")
 	}
-	waitFor(t, func() bool { return p.out() != nil })
-	p.out().waitEnd()
+	waitFor(t, func() bool { return p.unsent(s) > 0 })
+	s.waitConns(t, 0)
 }
 
 func TestRequestsOfAPeerThatDoesNotReadWait(t *testing.T) {
@@ -218,10 +237,10 @@ func TestRequestsOfAPeerThatDoesNotReadWait(t *testing.T) {
 	c := dial(t, s)
 	const replies = 20
 	go func() { _, _ = io.WriteString(c, strings.Repeat("big\n", replies)) }()
-	waitFor(t, func() bool { return p.out() != nil && p.out().unwrittenBytes() > 0 })
+	waitFor(t, func() bool { return p.unsent(s) > 0 })
 	r := bufio.NewReaderSize(c, 1<<20)
 	for range replies * bigReply / (1 << 20) {
-		if n := p.out().unwrittenBytes(); n > 2*bigReply {
+		if n := p.unsent(s); n > 2*bigReply {
 			t.Fatalf("%d bytes are pending for a peer that does not keep up", n)
 		}
 		if _, err := r.Discard(1 << 20); err != nil {
@@ -252,7 +271,7 @@ func TestConnectionsOverTheLimitAreClosed(t *testing.T) {
 	}
 	wantEnd(t, dial(t, s))
 	_ = a.Close()
-	waitFor(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.conns) == 1 })
+	s.waitConns(t, 1)
 	c := dial(t, s)
 	send(t, c, "x\n")
 	wantRead(t, c, "x\n")
@@ -281,7 +300,7 @@ func TestShutdownCutsWhatDoesNotFinishInTime(t *testing.T) {
 	for range 8 {
 		send(t, c, "big\n")
 	}
-	waitFor(t, func() bool { return p.out() != nil && p.out().unwrittenBytes() > 0 })
+	waitFor(t, func() bool { return p.unsent(s) > 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {

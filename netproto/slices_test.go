@@ -38,13 +38,9 @@ func (s *sliceSession) Serve(_ *broker.Tx, buf []byte) (n int, stop Stop, err er
 				return n, More, nil
 			}
 		}
-		s.peer.Send(line)
+		s.peer.Out = append(s.peer.Out, line...)
 		n += end + 1
 	}
-}
-
-func (s *sliceSession) AppendPackets(dst []byte, _ broker.Tag, _ []broker.Packet, _ []broker.Detail) []byte {
-	return dst
 }
 
 func serveSlices(t *testing.T) (*Server, *slices) {
@@ -71,9 +67,5 @@ func TestAHangUpStopsARequestInSlices(t *testing.T) {
 	send(t, c, "many\n")
 	waitFor(t, func() bool { return p.made.Load() > 0 })
 	_ = c.Close()
-	waitFor(t, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.conns) == 0
-	})
+	s.waitConns(t, 0)
 }
