@@ -33,15 +33,15 @@ func (tx *Tx) Park(c *Conn, p Parking) error {
 	}
 	m := tx.m
 	switch {
+	case !c.again && (c.parked || c.queues > 0):
+		return ErrWaiting
+	case len(p.Queues) > MaxSubscriptions:
+		return ErrTooManySubscriptions
 	case !p.Push && tx.Drained(p.Queues):
 		return ErrQueueClosed
 	case c.again:
 		c.stays = true
 		return nil
-	case c.parked || c.queues > 0:
-		return ErrWaiting
-	case len(p.Queues) > MaxSubscriptions:
-		return ErrTooManySubscriptions
 	}
 	park := m.parkTake
 	if p.Push {
