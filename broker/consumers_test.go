@@ -40,10 +40,11 @@ func TestTheConsumersThatAreRememberedAreBounded(t *testing.T) {
 	w.set(broker.DefaultSettings())
 	known := 0
 	for i := range broker.MaxConsumers + 10 {
-		w.do(func(tx *broker.Tx) error {
-			known = tx.WorkersKnown()
-			return reply(w.c)(tx.Claim([]byte("q"), broker.ClaimRequest{Consumer: fmt.Append(nil, "idle", i)}))
-		})
+		w.do(func(tx *broker.Tx) error { known = tx.WorkersKnown(); return nil })
+		w.add(broker.PushRequest{})
+		if err := w.ack(w.claim("q", broker.ClaimRequest{Consumer: fmt.Append(nil, "idle", i)})[0]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if known != broker.MaxConsumers {
 		t.Fatalf("%d consumers are remembered, want %d", known, broker.MaxConsumers)
