@@ -94,7 +94,10 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 			s.clientError("line too long: expected at most %d bytes", MaxLine)
 			continue
 		}
-		if err = tx.Atomic(s.run); err != nil {
+		if err = tx.Atomic(s.run); err == broker.ErrStopped {
+			err = s.run() // each call is refused, and a line that makes none has its reply
+		}
+		if err != nil {
 			err = s.refuse(err)
 		}
 		if err != nil {

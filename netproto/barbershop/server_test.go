@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,7 @@ type board struct {
 	dir    string
 	queue  string
 	disk   *disk
-	broker *broker.Broker
+	loop   *netproto.Loop
 	server *netproto.Server
 	served chan error
 	now    atomic.Int64 // seconds since the server started
@@ -55,7 +56,11 @@ func (b *board) start() {
 		b.t.Fatal(err)
 	}
 	b.disk = &disk{Store: store}
-	b.broker = broker.New(b.disk, state, broker.Options{})
+	m := broker.New(b.disk, state, broker.Options{})
+	b.loop, err = netproto.StartLoop(m, b.disk, netproto.LoopConfig{Goroutines: os.Getenv("HOLDFAST_GOROUTINES") != ""})
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	started := time.Unix(1_700_000_000, 0)
 	b.now.Store(0)
 	l, err := netproto.Listen("127.0.0.1:0")
@@ -63,7 +68,7 @@ func (b *board) start() {
 		b.t.Fatal(err)
 	}
 	b.server = netproto.NewServer(l, netproto.Config{
-		Broker: b.broker,
+		Loop:   b.loop,
 		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Protocol: &barbershop.Protocol{
 			Queue: b.queue, Version: "1.2.3", Since: started,
@@ -83,7 +88,7 @@ func (b *board) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	err := errors.Join(b.server.Shutdown(ctx), <-b.served)
-	if e := b.broker.Close(); !b.failed {
+	if e := b.loop.Close(); !b.failed {
 		err = errors.Join(err, e)
 	}
 	err = errors.Join(err, b.disk.Close())
@@ -120,11 +125,9 @@ func (b *board) logged(words string) bool {
 // push brings a packet to the board through another protocol.
 func (b *board) push(key string, priority uint32, ttl time.Duration, payload string) {
 	b.t.Helper()
-	err := b.broker.Do(func(tx *broker.Tx) error {
-		return pushError(tx.Push(broker.PushRequest{
-			Queue: []byte(b.queue), Priority: priority, TTL: ttl, Key: []byte(key), Payload: []byte(payload),
-		}))
-
+	err := b.loop.Do(func(tx *broker.Tx) error {
+		r := broker.PushRequest{Queue: []byte(b.queue), Priority: priority, TTL: ttl, Key: []byte(key), Payload: []byte(payload)}
+		return tx.Atomic(func() error { return pushError(tx.Push(r)) })
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -168,7 +168,9 @@ func TestAQueueRefusesItemsByItsSettings(t *testing.T) {
 	set := func(change func(s *broker.Settings)) {
 		s := broker.DefaultSettings()
 		change(&s)
-		if err := b.broker.Do(func(tx *broker.Tx) error { return tx.SetSettings([]byte(b.queue), s) }); err != nil {
+		if err := b.loop.Do(func(tx *broker.Tx) error {
+			return tx.Atomic(func() error { return tx.SetSettings([]byte(b.queue), s) })
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

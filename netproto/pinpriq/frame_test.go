@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/netproto"
 )
 
 // golden holds every kind of request as the pinpriq document draws it. The bytes never change.
@@ -152,8 +153,9 @@ func TestAPacketOverItsLengthIsRefusedAndWritesNothing(t *testing.T) {
 
 func TestAReplyStaysInStepWhateverItIsGiven(t *testing.T) {
 	long := make([]byte, 0x10000)
-	got := (&session{}).AppendPackets([]byte{}, 0, []broker.Packet{{Payload: long}, {Payload: []byte("fits")}, {Key: long}}, nil)
-	in := bufio.NewReader(bytes.NewReader(got))
+	s := &session{peer: &netproto.Peer{}}
+	s.Deliver([]broker.Packet{{Payload: long}, {Payload: []byte("fits")}, {Key: long}})
+	in := bufio.NewReader(bytes.NewReader(s.peer.Out))
 	packets, err := ReadReply(in)
 	if _, end := in.ReadByte(); err != nil || end != io.EOF || len(packets) != 1 || string(packets[0].Payload) != "fits" {
 		t.Fatalf("%d packets (%v), then %v; want the one that fits, then the end", len(packets), err, end)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -65,20 +66,24 @@ func serve(t *testing.T, batch *storage.Batch) (addr string, log *logText) {
 	}
 	log = &logText{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	b := broker.New(store, state, broker.Options{Logger: logger})
+	m := broker.New(store, state, broker.Options{Logger: logger})
+	loop, err := netproto.StartLoop(m, store, netproto.LoopConfig{Logger: logger, Goroutines: os.Getenv("HOLDFAST_GOROUTINES") != ""})
+	if err != nil {
+		t.Fatal(err)
+	}
 	l, err := netproto.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := netproto.NewServer(l, netproto.Config{
-		Protocol: pinpriq.Protocol{}, Broker: b, Logger: logger,
+		Protocol: pinpriq.Protocol{}, Loop: loop, Logger: logger,
 	})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve() }() // ends with the test
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		if err := errors.Join(server.Shutdown(ctx), <-served, b.Close(), store.Close()); err != nil {
+		if err := errors.Join(server.Shutdown(ctx), <-served, loop.Close(), store.Close()); err != nil {
 			t.Error(err)
 		}
 	})
