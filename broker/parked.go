@@ -112,6 +112,7 @@ func (tx *Tx) Unpark(c *Conn) bool {
 		return false
 	}
 	tx.m.unpark(c)
+	tx.m.settle()
 	return true
 }
 
